@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+# The doors of the repository. Work is done by cargo and `cargo xtask`.
+
+# rustup's cargo first: a distribution's own may be older than plumb needs.
+export PATH := $(HOME)/.cargo/bin:$(PATH):/usr/sbin:/sbin
+
+CARGO ?= cargo
+
+.PHONY: help deps build demo test bench clean
+
+help:
+	@echo 'make deps    install what is missing for build, demo and test (Debian packages)'
+	@echo 'make build   build target/release/plumb'
+	@echo 'make demo    nine readers, one by one and at once, and what that changes (as root)'
+	@echo 'make test    run every test; as root also those that record this machine,'
+	@echo '             and with QEMU those that boot other kernels'
+	@echo 'make bench   measure what recording costs, beside other tracers (as root)'
+	@echo 'make clean   remove target/'
+
+deps:
+	@scripts/deps.sh build demo test
+
+build:
+	@scripts/deps.sh build
+	$(CARGO) build --release --locked
+
+demo:
+	@scripts/deps.sh build demo
+	$(CARGO) build --release --locked
+	scripts/demo.sh
+
+test:
+	@scripts/deps.sh build demo test
+	$(CARGO) xtask test
+
+bench:
+	@scripts/deps.sh build bench
+	$(CARGO) build --release --locked
+	benches/record/run.sh
+
+clean:
+	$(CARGO) clean

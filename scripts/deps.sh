@@ -1,0 +1,177 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+# Installs what is missing: scripts/deps.sh [build] [demo] [test] [bench]. Says what it
+# installs; touches neither apt nor the network when nothing is missing.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+RUST=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+
+export PATH="$HOME/.cargo/bin:$PATH:/usr/sbin:/sbin"
+export DEBIAN_FRONTEND=noninteractive
+
+say() { echo "deps: $*"; }
+die() {
+	echo "deps: $*" >&2
+	exit 1
+}
+
+has() { command -v "$1" >/dev/null 2>&1; }
+# A header or static library, wherever the architecture keeps it.
+has_file() { compgen -G "$1" >/dev/null; }
+
+missing=()
+lack() {
+	local package
+	for package in "${missing[@]}"; do
+		[ "$package" != "$1" ] || return 0
+	done
+	missing+=("$1")
+}
+# want PACKAGE TEST...
+want() {
+	local package=$1
+	shift
+	"$@" || lack "$package"
+}
+
+new_enough() { # VERSION, as 1.82.0 or 1.82.0+dfsg1-1
+	local major minor
+	IFS=. read -r major minor _ <<<"$1"
+	[[ $major =~ ^[0-9]+$ && $minor =~ ^[0-9]+$ ]] || return 1
+	((major > ${RUST%%.*} || (major == ${RUST%%.*} && minor >= ${RUST#*.})))
+}
+
+# Version of a rust tool that runs; nothing when it is only rustup's stand-in.
+rust_version() { "$1" --version 2>/dev/null | awk '{print $2; exit}' || true; }
+
+need_build() {
+	want gcc has gcc
+	want libc6-dev has_file '/usr/include/stdio.h'
+	want make has make
+	want pkg-config has pkg-config
+	has clang-14 || has clang || lack clang
+	want libelf-dev has_file '/usr/include/libelf.h'
+	want libelf-dev has_file '/usr/lib*/*/libelf.a'
+	want zlib1g-dev has_file '/usr/include/zlib.h'
+	want zlib1g-dev has_file '/usr/lib*/*/libz.a'
+	want git has git
+	want ca-certificates has_file '/etc/ssl/certs/ca-certificates.crt'
+	new_enough "$(rust_version cargo)" || lack rust
+	new_enough "$(rust_version rustc)" || lack rust
+}
+
+need_demo() {
+	want coreutils has timeout
+	want e2fsprogs has mkfs.ext4
+	want mount has mount
+	want mount has losetup
+}
+
+need_test() {
+	want babeltrace2 has babeltrace2
+	# who else has BPF programs loaded: nothing of ours may be left
+	want bpftool has bpftool
+	want fio has fio
+	want clang-format-14 has clang-format-14
+	want util-linux has setsid
+	[ -n "$(rust_version rustfmt)" ] || lack rustfmt
+	[ -n "$(rust_version cargo-clippy)" ] || lack clippy
+	# The virtual machines run x86-64 kernels.
+	[ "$(uname -m)" = x86_64 ] || return 0
+	want qemu-system-x86 has qemu-system-x86_64
+	want busybox-static has busybox
+	want cpio has cpio
+	want kmod has depmod
+	want xz-utils has xz
+}
+
+need_bench() {
+	want fio has fio
+	want mount has losetup
+	want python3 has python3
+	want libbpf-dev has_file '/usr/include/bpf/libbpf.h'
+	want linux-perf has perf
+	want bpftrace has bpftrace
+	want bpftool has bpftool
+}
+
+candidate() { apt-cache policy "$1" 2>/dev/null | awk '$1 == "Candidate:" && $2 != "(none)" {print $2}'; }
+
+# Debian 12 has two Rusts: `rustc`, too old, and `rustc-web`, which follows the
+# browsers' needs. Tools of one do not fit the other.
+rust_packages() {
+	local tool=$1 cargo
+	cargo=$(command -v cargo || true)
+	if [[ $cargo == "$HOME/.cargo/"* ]]; then
+		case $tool in
+		rust) die "$cargo is older than $RUST; run 'rustup update stable', then this again" ;;
+		*) die "rustup's toolchain lacks $tool; run 'rustup component add $tool', then this again" ;;
+		esac
+	fi
+	if new_enough "$(candidate rustc-web)"; then
+		case $tool in
+		rust) echo rustc-web cargo-web ;;
+		rustfmt) echo rustfmt-web ;;
+		clippy) echo rust-web-clippy ;;
+		esac
+	elif new_enough "$(candidate rustc)"; then
+		case $tool in
+		rust) echo rustc cargo ;;
+		rustfmt) echo rustfmt ;;
+		clippy) echo rust-clippy ;;
+		esac
+	else
+		die "Rust $RUST or newer is needed and apt has none; install it with rustup, the Rust project's own installer, then run this again"
+	fi
+}
+
+[ $# -gt 0 ] || set -- build demo test
+for group in "$@"; do
+	case $group in
+	build | demo | test | bench) "need_$group" ;;
+	*) die "no group '$group'; known: build demo test bench" ;;
+	esac
+done
+
+if [ ${#missing[@]} -eq 0 ]; then
+	say "nothing is missing for $*"
+	exit 0
+fi
+
+has apt-get || die "missing: ${missing[*]}; there is no apt-get here: install these with your package manager, then run this again"
+root=()
+if [ "$(id -u)" -ne 0 ]; then
+	has sudo || die "missing: ${missing[*]}; installing needs root: run 'scripts/deps.sh $*' as root"
+	root=(sudo DEBIAN_FRONTEND=noninteractive)
+fi
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+apt() { # says what went wrong and nothing else
+	if ! ${root[@]+"${root[@]}"} apt-get -q -o Dpkg::Use-Pty=0 "$@" </dev/null >"$log" 2>&1; then
+		tail -n 30 "$log" >&2
+		die "apt-get $1 failed, as told above; put that right and run this again"
+	fi
+}
+
+say "reading the package lists"
+apt update
+packages=()
+for thing in "${missing[@]}"; do
+	case $thing in
+	rust | rustfmt | clippy)
+		found=$(rust_packages "$thing") # apart, so that a failure in it ends the script
+		read -ra found <<<"$found"
+		packages+=("${found[@]}")
+		;;
+	clang)
+		# Debian 12's, which builds the released object; elsewhere what there is.
+		if [ -n "$(candidate clang-14)" ]; then packages+=(clang-14); else packages+=(clang); fi
+		;;
+	*) packages+=("$thing") ;;
+	esac
+done
+say "installing ${packages[*]} (Debian packages)"
+apt install -y --no-install-recommends "${packages[@]}"
+say "done"
