@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Repository chores, called as `cargo xtask NAME`.
+
+mod gen;
+mod schema;
+mod test;
+
+use anyhow::{bail, Result};
+use std::path::{Path, PathBuf};
+
+const USAGE: &str = "cargo xtask NAME
+  gen            write the files that come from include/plumb/event.h
+  gen --check    compare them; fails on a difference
+  test           run every test; as root also those that record this machine";
+
+fn root() -> PathBuf {
+    // Asked for at run time: a path that is compiled in goes stale when the checkout moves.
+    let here = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").into());
+    Path::new(&here).parent().expect("xtask lies in the repository").into()
+}
+
+fn main() -> Result<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match args.as_slice() {
+        ["gen"] => gen::run(&root(), false),
+        ["gen", "--check"] => gen::run(&root(), true),
+        ["test"] => test::run(&root()),
+        _ => bail!("{USAGE}"),
+    }
+}
