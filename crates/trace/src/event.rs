@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What all events have in common; the events themselves are in [`crate::schema`].
+
+/// Name, place and documentation of one event.
+#[derive(Debug)]
+pub struct EventInfo {
+    /// Number on the wire.
+    pub id: u16,
+    /// Name on the wire, in options and in reports.
+    pub name: &'static str,
+    /// Event set that it belongs to; `state` for what the recorder writes.
+    pub set: &'static str,
+    /// Kernel tracepoint that raises it.
+    pub tracepoint: &'static str,
+    /// Kernel function and file that raise the tracepoint.
+    pub source: &'static str,
+    /// One sentence.
+    pub doc: &'static str,
+    /// Bytes of a record: 32 or 64; 0 for a state event.
+    pub size: usize,
+    /// Fields that carry meaning, without the common head but for `tid`.
+    pub fields: &'static [FieldInfo],
+}
+
+/// One field of an event.
+#[derive(Debug)]
+pub struct FieldInfo {
+    /// Name.
+    pub name: &'static str,
+    /// Unit tag of the schema, empty for text.
+    pub unit: &'static str,
+    /// One sentence.
+    pub doc: &'static str,
+}
+
+/// A record of a per-CPU stream.
+///
+/// # Safety
+/// The type is `repr(C)`, made only of integers and byte arrays, without
+/// padding, 32 or 64 bytes long: any bytes of that length are a valid value.
+pub unsafe trait Record: Copy {
+    /// Number on the wire.
+    const ID: u16;
+
+    /// The record in `bytes`, which hold at least its size.
+    fn read(bytes: &[u8]) -> Self {
+        assert!(bytes.len() >= size_of::<Self>());
+        // SAFETY: long enough (asserted), and any bytes are a valid value (trait).
+        unsafe { bytes.as_ptr().cast::<Self>().read_unaligned() }
+    }
+
+    /// The record's bytes, as the kernel writes them.
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: no padding and no pointers (trait), so every byte is initialised.
+        unsafe { std::slice::from_raw_parts(std::ptr::from_ref(self).cast(), size_of::<Self>()) }
+    }
+}
+
+/// What the recorder writes beside the kernel's records.
+pub trait StateEvent: Sized {
+    /// Number on the wire.
+    const ID: u16;
+    /// Appends the fields' bytes.
+    fn encode(&self, out: &mut Vec<u8>);
+    /// Takes the fields from the front; `None` when the bytes end too early.
+    fn decode(input: &mut &[u8]) -> Option<Self>;
+}
+
+/// A field that can be appended to a state event.
+pub trait Encode {
+    /// Appends the bytes.
+    fn put(&self, out: &mut Vec<u8>);
+}
+
+/// A field that can be taken from a state event.
+pub trait Decode: Sized {
+    /// Takes the bytes from the front; `None` when they end too early.
+    fn take(input: &mut &[u8]) -> Option<Self>;
+}
+
+macro_rules! integer {
+    ($($t:ty),*) => {$(
+        impl Encode for $t {
+            fn put(&self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&self.to_le_bytes());
+            }
+        }
+        impl Decode for $t {
+            fn take(input: &mut &[u8]) -> Option<Self> {
+                let (head, rest) = input.split_first_chunk()?;
+                *input = rest;
+                Some(<$t>::from_le_bytes(*head))
+            }
+        }
+    )*};
+}
+integer!(u8, u16, u32, i32, u64, i64);
+
+impl Encode for String {
+    fn put(&self, out: &mut Vec<u8>) {
+        // A NUL would end the string early for every reader.
+        out.extend(self.bytes().map(|b| if b == 0 { b' ' } else { b }));
+        out.push(0);
+    }
+}
+
+impl Decode for String {
+    fn take(input: &mut &[u8]) -> Option<Self> {
+        let end = input.iter().position(|b| *b == 0)?;
+        let text = String::from_utf8_lossy(&input[..end]).into_owned();
+        *input = &input[end + 1..];
+        Some(text)
+    }
+}
+
+impl Encode for Vec<u64> {
+    fn put(&self, out: &mut Vec<u8>) {
+        let n = self.len().min(usize::from(u16::MAX));
+        (n as u16).put(out);
+        self[..n].iter().for_each(|v| v.put(out));
+    }
+}
+
+impl Decode for Vec<u64> {
+    fn take(input: &mut &[u8]) -> Option<Self> {
+        let n = u16::take(input)?;
+        (0..n).map(|_| u64::take(input)).collect()
+    }
+}
+
+/// Text of a NUL-padded name field.
+pub fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}

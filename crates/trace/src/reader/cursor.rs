@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Places in the files of a trace: packets checked one by one, records in order.
+
+use super::{Damage, Gap, RawRecord};
+use crate::ctf::{PacketHead, HEAD_BYTES, MAX_PACKET_BYTES, STREAM_CPU};
+use crate::event::{Decode, StateEvent};
+use crate::schema::{StateWaitStack, EVENTS};
+use crate::writer::{Stream, CONT_ID};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// The packets of one file, one after the other.
+pub(super) struct Packets {
+    pub(super) file: File,
+    pub(super) name: String,
+    pub(super) offset: u64,
+    pub(super) buf: Vec<u8>,
+    pub(super) damage: Vec<Damage>,
+}
+
+impl Packets {
+    pub(super) fn open(dir: &Path, stream: Stream) -> io::Result<Self> {
+        let name = stream.file_name();
+        Ok(Self {
+            file: File::open(dir.join(&name))?,
+            name,
+            offset: 0,
+            buf: vec![0; MAX_PACKET_BYTES],
+            damage: Vec::new(),
+        })
+    }
+
+    pub(super) fn damaged(&mut self, what: &str) {
+        self.damage.push(Damage { file: self.name.clone(), offset: self.offset, what: what.into() });
+    }
+
+    /// Reads the next packet into `buf`; `None` at the end or where the file is damaged.
+    pub(super) fn next(&mut self) -> Option<PacketHead> {
+        let got = match read_at_most(&self.file, &mut self.buf[..MAX_PACKET_BYTES], self.offset) {
+            Ok(0) => return None,
+            Ok(n) => n,
+            Err(e) => {
+                self.damaged(&e.to_string());
+                return None;
+            }
+        };
+        let head = match PacketHead::decode(&self.buf[..got]) {
+            Ok(head) => head,
+            Err(what) => {
+                self.damaged(what);
+                return None;
+            }
+        };
+        let size = head.size as usize;
+        if got < size {
+            // Only a state event may need more than a packet's usual length.
+            self.buf.resize(size.max(MAX_PACKET_BYTES), 0);
+            if !matches!(read_at_most(&self.file, &mut self.buf[..size], self.offset), Ok(n) if n == size) {
+                self.buf.resize(MAX_PACKET_BYTES, 0);
+                self.damaged("packet cut off");
+                return None;
+            }
+        }
+        self.offset += head.size;
+        Some(head)
+    }
+}
+
+fn read_at_most(file: &File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut got = 0;
+    while got < buf.len() {
+        match file.read_at(&mut buf[got..], offset + got as u64) {
+            Ok(0) => break,
+            Ok(n) => got += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(got)
+}
+
+/// Size of each event's record, by id.
+fn sizes() -> &'static [u8] {
+    use std::sync::OnceLock;
+    static SIZES: OnceLock<Vec<u8>> = OnceLock::new();
+    SIZES.get_or_init(|| {
+        let mut sizes = vec![0; 512];
+        for e in EVENTS.iter().filter(|e| e.size > 0) {
+            sizes[usize::from(e.id)] = e.size as u8;
+        }
+        sizes
+    })
+}
+
+/// A place in one CPU's stream.
+pub(super) struct Cursor {
+    pub(super) packets: Packets,
+    pub(super) sizes: &'static [u8],
+    pub(super) cpu: u32,
+    pub(super) pos: usize,
+    pub(super) content: usize,
+    pub(super) last_end: u64,
+    pub(super) discarded: u64,
+    pub(super) gap: Option<Gap>,
+    /// Set where the file's rest is unreadable, so that the silence has an interval.
+    pub(super) broken: bool,
+}
+
+impl Cursor {
+    pub(super) fn new(packets: Packets, cpu: u32) -> Self {
+        Self {
+            packets,
+            sizes: sizes(),
+            cpu,
+            pos: 0,
+            content: 0,
+            last_end: 0,
+            discarded: 0,
+            gap: None,
+            broken: false,
+        }
+    }
+
+    pub(super) fn advance_packet(&mut self) {
+        (self.pos, self.content) = (0, 0);
+        loop {
+            let Some(head) = self.packets.next() else {
+                if !self.packets.damage.is_empty() && !self.broken {
+                    self.broken = true;
+                    self.gap = Some(Gap { cpu: self.cpu, begin: self.last_end, end: u64::MAX, lost: 0 });
+                }
+                return;
+            };
+            if head.stream_id != STREAM_CPU || head.cpu != self.cpu || head.begin < self.last_end {
+                self.packets.damaged("packet of another stream, or time goes back");
+                continue;
+            }
+            let content = head.content as usize;
+            if !self.check(content, head) {
+                self.packets.damaged("packet with an unknown or damaged record; left out");
+                self.gap = Some(Gap { cpu: self.cpu, begin: self.last_end, end: head.end, lost: 0 });
+                self.discarded = self.discarded.max(head.discarded);
+                self.last_end = head.end;
+                return self.advance_packet_after_damage();
+            }
+            if head.discarded > self.discarded {
+                let lost = head.discarded - self.discarded;
+                self.gap =
+                    Some(Gap { cpu: self.cpu, begin: self.last_end.min(head.begin), end: head.begin, lost });
+            }
+            self.discarded = head.discarded;
+            self.last_end = head.end;
+            (self.pos, self.content) = (HEAD_BYTES, content);
+            if content > HEAD_BYTES {
+                return;
+            }
+        }
+    }
+
+    /// Goes on behind a damaged packet, keeping the gap that it left.
+    pub(super) fn advance_packet_after_damage(&mut self) {
+        let gap = self.gap.take();
+        self.advance_packet();
+        if let (Some(a), Some(b)) = (gap, self.gap) {
+            self.gap = Some(Gap { begin: a.begin, ..b });
+        } else if gap.is_some() {
+            self.gap = gap;
+        }
+    }
+
+    /// Whether every record of the packet is one of the schema, in the order of time.
+    pub(super) fn check(&self, content: usize, head: PacketHead) -> bool {
+        let buf = &self.packets.buf;
+        let (mut pos, mut last) = (HEAD_BYTES, head.begin);
+        while pos < content {
+            if pos + 32 > content {
+                return false;
+            }
+            let ts = u64_at(buf, pos);
+            let id = u16::from_le_bytes([buf[pos + 8], buf[pos + 9]]);
+            let size = usize::from(*self.sizes.get(usize::from(id)).unwrap_or(&0));
+            if size == 0 || pos + size > content || ts < last || ts > head.end {
+                return false;
+            }
+            if size == 64 && u16::from_le_bytes([buf[pos + 40], buf[pos + 41]]) != CONT_ID {
+                return false;
+            }
+            (pos, last) = (pos + size, ts);
+        }
+        true
+    }
+
+    pub(super) fn next_ts(&self) -> Option<u64> {
+        if let Some(gap) = self.gap {
+            return Some(gap.begin);
+        }
+        (self.pos < self.content).then(|| u64_at(&self.packets.buf, self.pos))
+    }
+
+    #[inline]
+    pub(super) fn peek(&self) -> Option<RawRecord<'_>> {
+        let bytes = self.packets.buf.get(self.pos..self.content)?;
+        let id = u16::from_le_bytes([*bytes.get(8)?, bytes[9]]);
+        let size = usize::from(self.sizes[usize::from(id)]);
+        Some(RawRecord {
+            ts: u64_at(bytes, 0),
+            id,
+            cpu: self.cpu,
+            tid: u32::from_le_bytes(bytes[12..16].try_into().expect("four bytes")),
+            bytes: &bytes[..size],
+        })
+    }
+}
+
+fn u64_at(buf: &[u8], pos: usize) -> u64 {
+    u64::from_le_bytes(buf[pos..pos + 8].try_into().expect("eight bytes"))
+}
+
+/// A place in the stream of wait stacks.
+pub(super) struct WaitCursor {
+    pub(super) packets: Option<Packets>,
+    pub(super) ready: VecDeque<(u64, StateWaitStack)>,
+    pub(super) damage: Vec<Damage>,
+}
+
+impl WaitCursor {
+    pub(super) fn open(dir: &Path) -> Self {
+        Self { packets: Packets::open(dir, Stream::Waits).ok(), ready: VecDeque::new(), damage: Vec::new() }
+    }
+
+    pub(super) fn next_until(&mut self, ts: u64) -> Option<StateWaitStack> {
+        if self.ready.is_empty() {
+            self.fill();
+        }
+        if self.ready.front().is_some_and(|(at, _)| *at <= ts) {
+            return self.ready.pop_front().map(|(_, w)| w);
+        }
+        None
+    }
+
+    pub(super) fn fill(&mut self) {
+        let Some(packets) = &mut self.packets else { return };
+        let Some(head) = packets.next() else {
+            self.damage.append(&mut packets.damage);
+            self.packets = None;
+            return;
+        };
+        let mut input = &packets.buf[HEAD_BYTES..head.content as usize];
+        while !input.is_empty() {
+            let event = (|| {
+                let ts = u64::take(&mut input)?;
+                (u16::take(&mut input)? == StateWaitStack::ID).then_some(())?;
+                Some((ts, StateWaitStack::decode(&mut input)?))
+            })();
+            let Some(event) = event else {
+                packets.damaged("wait stack cut off or unknown");
+                break;
+            };
+            self.ready.push_back(event);
+        }
+    }
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Reads a trace: checks every packet, merges the CPUs in time order, tells
+//! what was lost and what is damaged. Never panics on bad bytes; memory does
+//! not grow with the trace.
+
+mod cursor;
+
+use crate::ctf::{Metadata, HEAD_BYTES};
+use crate::event::{Decode, StateEvent};
+use crate::schema::{
+    StateClock, StateDisk, StateEnd, StateMount, StateProbe, StateStack, StateTask, StateWaitStack,
+};
+use crate::writer::Stream;
+use cursor::{Cursor, Packets, WaitCursor};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// How far, in trace time, waits' stacks are read ahead of the records: the
+/// recorder writes them when it gets round to it, not when they happen.
+const WAITS_AHEAD: u64 = 2_000_000_000;
+
+/// Why a trace cannot be read at all.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file or directory cannot be read.
+    #[error("{path}")]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The metadata file is not one that this program can read.
+    #[error("{path}: not a trace that this program can read: {why}")]
+    Metadata {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// There is no stream in the directory.
+    #[error("{0}: no cpu_N file in it, so it holds no events; was the recording cut off at once?")]
+    Empty(PathBuf),
+}
+
+/// A place in a trace that could not be read; what follows it in its file is left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// File name.
+    pub file: String,
+    /// Byte offset.
+    pub offset: u64,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl std::fmt::Display for Damage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} at byte {}: {}", self.file, self.offset, self.what)
+    }
+}
+
+/// An interval of one CPU in which events are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gap {
+    /// CPU.
+    pub cpu: u32,
+    /// Time of the last event before it, ns.
+    pub begin: u64,
+    /// Time of the first event after it, ns.
+    pub end: u64,
+    /// Events lost; 0 when a damaged file does not tell.
+    pub lost: u64,
+}
+
+/// One record where it lies.
+#[derive(Debug, Clone, Copy)]
+pub struct RawRecord<'a> {
+    /// When, ns.
+    pub ts: u64,
+    /// Which event.
+    pub id: u16,
+    /// CPU.
+    pub cpu: u32,
+    /// Thread on the CPU, 0 is idle.
+    pub tid: u32,
+    /// The whole record, 32 or 64 bytes.
+    pub bytes: &'a [u8],
+}
+
+/// What a trace consists of, in the order of time.
+#[derive(Debug, Clone, Copy)]
+pub enum Item<'a> {
+    /// An event.
+    Record(RawRecord<'a>),
+    /// Missing events; told before the record that ends it.
+    Gap(Gap),
+    /// The stack of a wait, told up to 2 s before the wait's end.
+    Wait(&'a StateWaitStack),
+}
+
+/// What holds for the whole trace.
+#[derive(Debug, Clone, Default)]
+pub struct State {
+    /// Threads at the beginning, and processes of the target as they came.
+    pub tasks: Vec<StateTask>,
+    /// Block devices.
+    pub disks: Vec<StateDisk>,
+    /// Mounts.
+    pub mounts: Vec<StateMount>,
+    /// Clock readings.
+    pub clocks: Vec<StateClock>,
+    /// Call stacks.
+    pub stacks: Vec<StateStack>,
+    /// What each BPF program did and missed.
+    pub probes: Vec<StateProbe>,
+    /// The end; missing when the recorder was killed.
+    pub end: Option<StateEnd>,
+    /// State events read, wait stacks not among them.
+    pub events: u64,
+}
+
+/// What a pass over a trace met.
+#[derive(Debug, Clone, Default)]
+pub struct Summary {
+    /// Records handed out.
+    pub records: u64,
+    /// Wait stacks handed out.
+    pub waits: u64,
+    /// Gaps handed out.
+    pub gaps: Vec<Gap>,
+    /// What could not be read.
+    pub damage: Vec<Damage>,
+    /// Time of the first record, ns.
+    pub begin: u64,
+    /// Time of the last record, ns.
+    pub end: u64,
+}
+
+impl Summary {
+    /// Events lost, as far as it is known.
+    pub fn lost(&self) -> u64 {
+        self.gaps.iter().map(|g| g.lost).sum()
+    }
+}
+
+/// An opened trace.
+#[derive(Debug)]
+pub struct Trace {
+    dir: PathBuf,
+    /// What the metadata file says.
+    pub metadata: Metadata,
+    /// What holds for the whole trace.
+    pub state: State,
+    /// Damage met in the state stream.
+    pub damage: Vec<Damage>,
+    cpus: Vec<u32>,
+}
+
+impl Trace {
+    /// Opens the trace in `dir` (or in `dir/trace`, so that a run directory serves too).
+    ///
+    /// # Errors
+    /// Not a trace, of another schema, or unreadable.
+    pub fn open(dir: &Path) -> Result<Self, Error> {
+        let dir = if dir.join("metadata").exists() { dir.to_path_buf() } else { dir.join("trace") };
+        let io = |path: &Path| {
+            let path = path.to_path_buf();
+            move |source| Error::Io { path, source }
+        };
+        let path = dir.join("metadata");
+        let bytes = std::fs::read(&path).map_err(io(&path))?;
+        let metadata = Metadata::decode(&String::from_utf8_lossy(&bytes))
+            .map_err(|why| Error::Metadata { path, why })?;
+        let mut cpus: Vec<u32> = std::fs::read_dir(&dir)
+            .map_err(io(&dir))?
+            .filter_map(|e| e.ok()?.file_name().to_str()?.strip_prefix("cpu_")?.parse().ok())
+            .collect();
+        cpus.sort_unstable();
+        if cpus.is_empty() {
+            return Err(Error::Empty(dir));
+        }
+        let mut trace = Self { dir, metadata, state: State::default(), damage: Vec::new(), cpus };
+        trace.read_state();
+        Ok(trace)
+    }
+
+    /// CPUs that have a stream.
+    pub fn cpus(&self) -> &[u32] {
+        &self.cpus
+    }
+
+    /// Time of the first event of each CPU's stream, ns.
+    pub fn first_events(&self) -> Vec<u64> {
+        let first =
+            |cpu: &u32| Packets::open(&self.dir, Stream::Cpu(*cpu)).ok()?.next().map(|head| head.begin);
+        self.cpus.iter().filter_map(first).collect()
+    }
+
+    fn read_state(&mut self) {
+        let Ok(mut packets) = Packets::open(&self.dir, Stream::State) else { return };
+        while let Some(head) = packets.next() {
+            let mut input = &packets.buf[HEAD_BYTES..head.content as usize];
+            while !input.is_empty() {
+                if self.state.take(&mut input).is_none() {
+                    packets.damaged("state event cut off or unknown");
+                    break;
+                }
+            }
+        }
+        self.damage.append(&mut packets.damage);
+    }
+
+    /// Hands out everything in the order of time.
+    ///
+    /// # Errors
+    /// A stream file cannot be opened; damage inside is reported in the summary.
+    pub fn for_each(&self, mut f: impl FnMut(Item<'_>)) -> Result<Summary, Error> {
+        let mut summary = Summary { damage: self.damage.clone(), begin: u64::MAX, ..Default::default() };
+        let mut cursors = Vec::new();
+        for &cpu in &self.cpus {
+            let packets = Packets::open(&self.dir, Stream::Cpu(cpu))
+                .map_err(|source| Error::Io { path: self.dir.join(Stream::Cpu(cpu).file_name()), source })?;
+            cursors.push(Cursor::new(packets, cpu));
+        }
+        let mut waits = WaitCursor::open(&self.dir);
+        cursors.iter_mut().for_each(|c| c.advance_packet());
+        loop {
+            // The cursor with the earliest item, and how far it may run alone.
+            let mut first = usize::MAX;
+            let (mut least, mut second) = (u64::MAX, u64::MAX);
+            for (i, c) in cursors.iter().enumerate() {
+                let Some(ts) = c.next_ts() else { continue };
+                if first == usize::MAX || ts < least {
+                    second = least;
+                    (least, first) = (ts, i);
+                } else {
+                    second = second.min(ts);
+                }
+            }
+            if first == usize::MAX {
+                break;
+            }
+            while let Some(wait) = waits.next_until(least.saturating_add(WAITS_AHEAD)) {
+                summary.waits += 1;
+                f(Item::Wait(&wait));
+            }
+            // In between the stacks must stay ahead, so a run alone is bounded too.
+            let limit = second.min(least.saturating_add(WAITS_AHEAD / 2));
+            let c = &mut cursors[first];
+            if let Some(gap) = c.gap.take() {
+                summary.gaps.push(gap);
+                f(Item::Gap(gap));
+                continue;
+            }
+            summary.begin = summary.begin.min(least);
+            while let Some(record) = c.peek() {
+                if record.ts > limit {
+                    break;
+                }
+                summary.records += 1;
+                summary.end = summary.end.max(record.ts);
+                f(Item::Record(record));
+                c.pos += record.bytes.len();
+                if c.pos >= c.content {
+                    c.advance_packet();
+                    break;
+                }
+            }
+        }
+        for c in &mut cursors {
+            summary.damage.append(&mut c.packets.damage);
+        }
+        summary.damage.append(&mut waits.damage);
+        summary.begin = summary.begin.min(summary.end);
+        Ok(summary)
+    }
+}
+
+impl State {
+    fn take(&mut self, input: &mut &[u8]) -> Option<()> {
+        let _ts = u64::take(input)?;
+        match u16::take(input)? {
+            StateTask::ID => self.tasks.push(StateTask::decode(input)?),
+            StateDisk::ID => self.disks.push(StateDisk::decode(input)?),
+            StateMount::ID => self.mounts.push(StateMount::decode(input)?),
+            StateClock::ID => self.clocks.push(StateClock::decode(input)?),
+            StateStack::ID => self.stacks.push(StateStack::decode(input)?),
+            StateProbe::ID => self.probes.push(StateProbe::decode(input)?),
+            StateEnd::ID => self.end = Some(StateEnd::decode(input)?),
+            _ => return None,
+        }
+        self.events += 1;
+        Some(())
+    }
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The reader meets arbitrary bytes: it never panics, and what it hands out
+//! is in the order of time. fuzz/ does the same with a guided fuzzer.
+
+use plumb_trace::ctf::Metadata;
+use plumb_trace::reader::{Item, Trace};
+use plumb_trace::schema::{BlockRqIssue, SchedSwitch, StateClock, StateTask, StateWaitStack};
+use plumb_trace::writer::{DirectorySink, TraceWriter};
+use plumb_trace::Record;
+use proptest::prelude::*;
+use std::path::Path;
+
+/// A good trace of two CPUs with `n` records each, a loss in the first.
+fn good(dir: &Path, n: u64) {
+    let sink = DirectorySink::create(dir, &Metadata::default()).expect("directory");
+    let mut w = TraceWriter::new(sink, 2, 1);
+    for i in 0..n {
+        let ts = 1000 + i * 10;
+        if i == n / 2 {
+            w.lost(0, 7).expect("loss");
+        }
+        w.record(0, SchedSwitch { ts, id: SchedSwitch::ID, tid: 1, ..Default::default() }.bytes())
+            .expect("record");
+        let e = BlockRqIssue { ts: ts + 5, id: BlockRqIssue::ID, cont_id: 0xffff, ..Default::default() };
+        w.record(1, e.bytes()).expect("record");
+    }
+    w.state(1, &StateClock { monotonic: 1, ..Default::default() }).expect("state");
+    w.state(2, &StateTask { comm: "name".into(), ..Default::default() }).expect("state");
+    w.wait(2, &StateWaitStack::default()).expect("wait");
+    w.finish().expect("finish");
+}
+
+fn read(dir: &Path) -> Option<(u64, u64, usize)> {
+    let trace = Trace::open(dir).ok()?;
+    let mut last = 0;
+    let summary = trace
+        .for_each(|item| {
+            if let Item::Record(r) = item {
+                assert!(r.ts >= last, "time goes back");
+                assert_eq!(r.bytes.len() % 32, 0);
+                last = r.ts;
+            }
+        })
+        .ok()?;
+    Some((summary.records, summary.lost(), summary.damage.len()))
+}
+
+#[test]
+fn a_good_trace_comes_back_whole() {
+    let dir = tempfile::tempdir().expect("directory");
+    good(dir.path(), 5000);
+    assert_eq!(read(dir.path()), Some((10_000, 7, 0)));
+    let trace = Trace::open(dir.path()).expect("trace");
+    assert_eq!(trace.state.tasks[0].comm, "name");
+}
+
+#[test]
+fn records_that_an_interrupt_swapped_are_put_in_order() {
+    let dir = tempfile::tempdir().expect("directory");
+    let sink = DirectorySink::create(dir.path(), &Metadata::default()).expect("directory");
+    let mut w = TraceWriter::new(sink, 1, 1);
+    for ts in [10u64, 20, 40, 30, 50, 45, 44, 60] {
+        w.record(0, SchedSwitch { ts, id: SchedSwitch::ID, ..Default::default() }.bytes()).expect("record");
+        if ts % 4 == 0 {
+            let e = BlockRqIssue { ts, id: BlockRqIssue::ID, cont_id: 0xffff, ..Default::default() };
+            w.record(0, e.bytes()).expect("record");
+        }
+    }
+    w.finish().expect("finish");
+    assert_eq!(read(dir.path()), Some((12, 0, 0)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn spoiled_bytes_never_panic(
+        file in 0usize..5,
+        spots in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        cut in prop::option::of(any::<prop::sample::Index>()),
+    ) {
+        let dir = tempfile::tempdir().expect("directory");
+        good(dir.path(), 300);
+        let path = dir.path().join(["cpu_0", "cpu_1", "state", "waits", "metadata"][file]);
+        let mut bytes = std::fs::read(&path).expect("file");
+        for (at, value) in spots {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        if let Some(cut) = cut {
+            let at = cut.index(bytes.len());
+            bytes.truncate(at);
+        }
+        std::fs::write(&path, bytes).expect("spoil");
+        read(dir.path());
+    }
+
+    #[test]
+    fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..4000)) {
+        let dir = tempfile::tempdir().expect("directory");
+        good(dir.path(), 3);
+        for file in ["cpu_0", "state", "waits"] {
+            std::fs::write(dir.path().join(file), &bytes).expect("write");
+        }
+        read(dir.path());
+    }
+}
