@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Every difference between kernels and architectures; one getter each. */
+#ifndef PLUMB_CORE_FIXES_BPF_H
+#define PLUMB_CORE_FIXES_BPF_H
+
+/*
+ * struct request has ioprio in 6.1 and 6.12 and no longer in 6.18 (seen in
+ * their BTF); there the first bio's priority is the request's.
+ */
+static __always_inline u32 get_rq_ioprio(struct request *rq)
+{
+	if (bpf_core_field_exists(rq->ioprio))
+		return rq->ioprio;
+	struct bio *bio = rq->bio;
+	return bio ? bio->bi_ioprio : 0;
+}
+
+/*
+ * x86 keeps the arguments in di, si, dx and the number in orig_ax; arm64 in
+ * regs[] and syscallno. sys_exit has the number only there.
+ */
+static __always_inline u64 get_syscall_arg(struct pt_regs *regs, const int n)
+{
+#if defined(__TARGET_ARCH_arm64)
+	u64 value = 0;
+	bpf_probe_read_kernel(&value, sizeof(value), &regs->regs[n]);
+	return value;
+#else
+	return n == 0 ? regs->di : n == 1 ? regs->si : regs->dx;
+#endif
+}
+
+static __always_inline u32 get_syscall_nr(struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_arm64)
+	return regs->syscallno;
+#else
+	return regs->orig_ax;
+#endif
+}
+
+#endif /* PLUMB_CORE_FIXES_BPF_H */

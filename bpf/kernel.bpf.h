@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The kernel types that the programs look into, cut down to the fields used.
+ * CO-RE finds each field's place by its name in the running kernel's BTF, so
+ * offsets, order and everything left out here are of no account.
+ */
+#ifndef PLUMB_KERNEL_BPF_H
+#define PLUMB_KERNEL_BPF_H
+
+typedef signed char __s8;
+typedef unsigned char __u8;
+typedef short __s16;
+typedef unsigned short __u16;
+typedef int __s32;
+typedef unsigned int __u32;
+typedef long long __s64;
+typedef unsigned long long __u64;
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s32 s32;
+typedef __s64 s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef _Bool bool;
+#define true 1
+#define false 0
+#define NULL ((void *)0)
+
+/* include/uapi/linux/bpf.h */
+enum {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_RINGBUF = 27,
+};
+enum {
+	BPF_F_MMAPABLE = 1U << 10,
+	BPF_F_USER_STACK = 1ULL << 8,
+	BPF_F_USER_BUILD_ID = 1ULL << 11,
+	BPF_RB_NO_WAKEUP = 1ULL << 0,
+	BPF_ANY = 0,
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct sched_entity {
+	u64 sum_exec_runtime;
+};
+
+struct pt_regs {
+	unsigned long di;
+	unsigned long si;
+	unsigned long dx;
+	unsigned long orig_ax;
+	/* arm64 */
+	u64 regs[31];
+	s32 syscallno;
+};
+
+struct task_struct {
+	int pid;
+	int tgid;
+	int prio;
+	int exit_code;
+	char comm[16];
+	struct sched_entity se;
+	int wake_cpu;
+};
+
+struct request_queue;
+
+struct gendisk {
+	struct block_device *part0;
+	struct request_queue *queue;
+};
+
+struct block_device {
+	u32 bd_dev;
+	struct gendisk *bd_disk;
+};
+
+struct bvec_iter {
+	u64 bi_sector;
+	unsigned int bi_size;
+};
+
+struct bio {
+	struct block_device *bi_bdev;
+	u32 bi_opf;
+	unsigned short bi_ioprio;
+	struct bvec_iter bi_iter;
+	void *bi_private;
+};
+
+struct request_queue {
+	struct gendisk *disk;
+};
+
+struct request {
+	struct request_queue *q;
+	u32 cmd_flags;
+	unsigned int __data_len;
+	u64 __sector;
+	struct bio *bio;
+	unsigned short ioprio;
+};
+
+struct super_block {
+	u32 s_dev;
+};
+
+struct inode {
+	unsigned long i_ino;
+	struct super_block *i_sb;
+};
+
+struct file {
+	struct inode *f_inode;
+};
+
+struct address_space {
+	struct inode *host;
+};
+
+struct folio {
+	struct address_space *mapping;
+	unsigned long index;
+};
+
+struct journal_s {
+	struct block_device *j_fs_dev;
+};
+
+struct transaction_s {
+	unsigned int t_tid;
+};
+
+struct kiocb {
+	s64 ki_pos;
+};
+
+struct iov_iter {
+	unsigned long count;
+};
+
+struct wb_writeback_work {
+	long nr_pages;
+};
+
+struct net_device {
+	int ifindex;
+};
+
+struct sk_buff {
+	unsigned int len;
+	struct net_device *dev;
+};
+
+#pragma clang attribute pop
+
+struct bdi_writeback;
+struct dirty_throttle_control;
+struct compact_control;
+struct xfs_inode;
+struct xfs_mount;
+struct btrfs_fs_info;
+struct irqaction;
+struct linux_binprm;
+struct sock;
+
+#endif /* PLUMB_KERNEL_BPF_H */

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Scheduling: who runs, who wakes whom, threads born, renamed, ended. */
+
+/* When each thread of the target went to sleep; two threads that share a
+ * place only cost one of them its stack. */
+struct wait_since {
+	u64 ts;
+	u64 tid;
+};
+struct wait_since waits[PLUMB_WAIT_SLOTS] SEC(".data.waits") = {};
+
+static __always_inline bool stacks_of(u32 tid)
+{
+	return knobs.stack_threshold && tid && (knobs.everyone || is_target(tid));
+}
+
+/* The kernel stack on which task slept; called when it is about to run. */
+static __always_inline void kernel_stack(struct task_struct *task, u32 tid, u64 now)
+{
+	struct plumb_stack *s = bpf_ringbuf_reserve(&stacks, sizeof(*s), 0);
+
+	if (!s) {
+		__sync_fetch_and_add(&stacks_lost, 1);
+		return;
+	}
+	s->end = now;
+	s->tid = tid;
+	s->user = 0;
+	s->unused = 0;
+	s->bytes = bpf_get_task_stack(task, s->kernel, sizeof(s->kernel), 0);
+	bpf_ringbuf_submit(s, BPF_RB_NO_WAKEUP);
+	if (*flags_of(tid) & PLUMB_TASK_IN_SYSCALL)
+		*flags_of(tid) |= PLUMB_TASK_WANT_USER;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
+	     unsigned int prev_state)
+{
+	u32 tid = prev->pid;
+	u32 next_tid = next->pid;
+	u64 now;
+
+	if (knobs.only_target && !is_target(tid) && !is_target(next_tid))
+		return 0;
+	now = EMIT(sched_switch, tid, {
+		e->next_tid = next_tid;
+		e->prev_state = prev_state;
+		e->prev_prio = prev->prio;
+		e->next_prio = next->prio;
+		e->preempt = preempt;
+	});
+	if (prev_state && !preempt && stacks_of(tid)) {
+		struct wait_since *w = &waits[tid & (PLUMB_WAIT_SLOTS - 1)];
+		w->ts = now;
+		w->tid = tid;
+	}
+	if (stacks_of(next_tid)) {
+		struct wait_since *w = &waits[next_tid & (PLUMB_WAIT_SLOTS - 1)];
+		if (w->tid == next_tid) {
+			w->tid = 0;
+			if (now - w->ts >= knobs.stack_threshold)
+				kernel_stack(next, next_tid, now);
+		}
+	}
+	return 0;
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(sched_waking, struct task_struct *p)
+{
+	u32 wakee = p->pid;
+
+	if (!wanted(wakee))
+		return 0;
+	EMIT(sched_waking, current_tid(), {
+		e->wakee = wakee;
+		e->wakee_prio = p->prio;
+		e->target_cpu = p->wake_cpu;
+		e->unused = 0;
+	});
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(sched_wakeup_new, struct task_struct *p)
+{
+	u32 wakee = p->pid;
+
+	if (!wanted(wakee))
+		return 0;
+	EMIT(sched_wakeup_new, current_tid(), {
+		e->wakee = wakee;
+		e->wakee_prio = p->prio;
+		e->target_cpu = p->wake_cpu;
+		e->unused = 0;
+	});
+	return 0;
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(sched_fork, struct task_struct *parent, struct task_struct *child)
+{
+	u32 child_tid = child->pid;
+	u32 target = is_target(parent->pid);
+
+	*flags_of(child_tid) = target ? PLUMB_TASK_TARGET : 0;
+	if (!knobs.emit_fork || !wanted(child_tid))
+		return 0;
+	EMIT(sched_fork, current_tid(), {
+		e->child_tid = child_tid;
+		e->child_tgid = child->tgid;
+		e->parent_tgid = parent->tgid;
+		e->target = target;
+	});
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(sched_exec, struct task_struct *p, int old_pid, struct linux_binprm *bprm)
+{
+	u32 tid = p->pid;
+
+	/* exec from a thread that is not the leader takes over the leader's id */
+	if (old_pid != tid && is_target(old_pid))
+		*flags_of(tid) |= PLUMB_TASK_TARGET;
+	if (!knobs.emit_exec || !wanted(tid))
+		return 0;
+	EMIT(sched_exec, tid, bpf_probe_read_kernel(e->comm, sizeof(e->comm), p->comm));
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(sched_exit, struct task_struct *p)
+{
+	u32 tid = p->pid;
+
+	if (!wanted(tid))
+		return 0;
+	EMIT(sched_exit, tid, {
+		e->tgid = p->tgid;
+		e->exit_code = p->exit_code;
+		e->run_ns = p->se.sum_exec_runtime;
+	});
+	return 0;
+}
+
+SEC("tp_btf/sched_migrate_task")
+int BPF_PROG(sched_migrate, struct task_struct *p, int dest_cpu)
+{
+	u32 moved = p->pid;
+
+	if (!wanted(moved))
+		return 0;
+	EMIT(sched_migrate, current_tid(), {
+		e->moved_tid = moved;
+		e->from_cpu = p->wake_cpu;
+		e->to_cpu = dest_cpu;
+		e->unused = 0;
+	});
+	return 0;
+}
+
+SEC("tp_btf/task_rename")
+int BPF_PROG(sched_rename, struct task_struct *p, const char *comm)
+{
+	u32 tid = p->pid;
+
+	/* another thread may write to comm; exec says it itself */
+	if (tid != current_tid() || !wanted(tid))
+		return 0;
+	EMIT(sched_rename, tid, bpf_probe_read_kernel(e->comm, sizeof(e->comm), comm));
+	return 0;
+}

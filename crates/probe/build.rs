@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Compiles bpf/plumb.bpf.c with clang into the object that the library embeds.
+
+use anyhow::{Context, Result};
+use std::path::PathBuf;
+
+fn main() -> Result<()> {
+    let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?).join("../..");
+    let out = PathBuf::from(std::env::var("OUT_DIR")?);
+    let arch = match std::env::var("CARGO_CFG_TARGET_ARCH")?.as_str() {
+        "x86_64" => "x86",
+        "aarch64" => "arm64",
+        other => anyhow::bail!("no BPF register layout for {other}; x86_64 and aarch64 are known"),
+    };
+    // Debian 12's name first, so that two machines compile with one compiler.
+    let clang = ["clang-14", "clang"]
+        .into_iter()
+        .find(|c| std::process::Command::new(c).arg("--version").output().is_ok())
+        .context(
+            "clang is needed to compile bpf/; 'make deps' installs it (Debian: apt-get install clang-14)",
+        )?;
+    let mut builder = libbpf_cargo::SkeletonBuilder::new();
+    builder
+        .source(root.join("bpf/plumb.bpf.c"))
+        .obj(out.join("plumb.bpf.o"))
+        .reference_obj(true)
+        .clang(clang)
+        .clang_args([
+            format!("-D__TARGET_ARCH_{arch}"),
+            format!("-I{}", root.join("include").display()),
+            "-mcpu=v3".into(),
+            "-Wall".into(),
+            "-Werror".into(),
+            "-Wno-unused-function".into(),
+        ])
+        .build_and_generate(out.join("plumb.skel.rs"))
+        .map_err(|e| anyhow::anyhow!("{e:#}"))?;
+    for dir in ["bpf", "include/plumb"] {
+        println!("cargo:rerun-if-changed={}", root.join(dir).display());
+    }
+    Ok(())
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a recording needs, what was found, what a lack costs, how to mend it.
+//! Changes nothing: it reads files and loads one program that it never attaches.
+
+use crate::host;
+use crate::load::{Available, Knobs, Loaded};
+use crate::select::{Selection, DEFAULT_EVENTS};
+use plumb_trace::{event_by_name, sets, EVENTS};
+use serde::Serialize;
+use std::mem::MaybeUninit;
+use std::path::Path;
+
+/// How a prerequisite stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// There.
+    Ok,
+    /// Recording works, with less.
+    Less,
+    /// Recording does not work.
+    Missing,
+}
+
+/// One prerequisite.
+#[derive(Debug, Clone, Serialize)]
+pub struct Check {
+    /// What.
+    pub name: String,
+    /// How it stands.
+    pub status: Status,
+    /// What was found.
+    pub found: String,
+    /// What its lack costs; empty when nothing lacks.
+    pub cost: String,
+    /// Command or step that mends it; empty when nothing lacks.
+    pub fix: String,
+}
+
+fn check(name: &str, status: Status, found: impl Into<String>, cost: &str, fix: &str) -> Check {
+    let (cost, fix) = if status == Status::Ok { ("", "") } else { (cost, fix) };
+    Check { name: name.into(), status, found: found.into(), cost: cost.into(), fix: fix.into() }
+}
+
+fn read(path: &str) -> Option<String> {
+    std::fs::read_to_string(path).ok().map(|s| s.trim().to_string())
+}
+
+/// Looks at everything.
+pub fn run() -> Vec<Check> {
+    let mut out = vec![kernel(), capabilities(), lockdown()];
+    match Available::new() {
+        Err(e) => out.push(check(
+            "BTF",
+            Status::Missing,
+            format!("{e:#}").split(':').next().unwrap_or_default(),
+            "no event can be recorded: BTF tells where the kernel's fields lie",
+            "boot a kernel with CONFIG_DEBUG_INFO_BTF=y (stock Debian 11+, Ubuntu 20.10+, Fedora, RHEL 8.2+ have it)",
+        )),
+        Ok(available) => {
+            let size = std::fs::metadata("/sys/kernel/btf/vmlinux").map_or(0, |m| m.len());
+            out.push(check("BTF", Status::Ok, format!("/sys/kernel/btf/vmlinux, {} KiB", size / 1024), "", ""));
+            out.push(program());
+            out.extend(sets().iter().map(|set| tracepoints(set, &available)));
+        }
+    }
+    out.extend([jit(), symbols(), memory(), clock()]);
+    out
+}
+
+fn kernel() -> Check {
+    let release = read("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release.split(['.', '-']).map(|n| n.parse::<u32>().unwrap_or(0));
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    let status = if version >= (5, 18) { Status::Ok } else { Status::Missing };
+    check(
+        "kernel",
+        status,
+        release,
+        "sched_switch carries prev_state only since 5.18, and the BPF features used came before it",
+        "boot a kernel from 5.18 on; 6.1, 6.12 and 6.18 are tested",
+    )
+}
+
+/// The capabilities in force, include/uapi/linux/capability.h.
+fn capabilities() -> Check {
+    let status = read("/proc/self/status").unwrap_or_default();
+    let hex = status.lines().find_map(|l| l.strip_prefix("CapEff:")).unwrap_or("0").trim().to_string();
+    let caps = u64::from_str_radix(&hex, 16).unwrap_or(0);
+    let lacking: Vec<&str> = [(21, "CAP_SYS_ADMIN"), (38, "CAP_PERFMON"), (39, "CAP_BPF")]
+        .into_iter()
+        .filter(|(bit, _)| caps >> bit & 1 == 0)
+        .map(|(_, name)| name)
+        .collect();
+    let enough = !lacking.contains(&"CAP_SYS_ADMIN") || lacking == ["CAP_SYS_ADMIN"];
+    let found = if lacking.is_empty() {
+        "all that are needed".into()
+    } else {
+        format!("lacking {}", lacking.join(", "))
+    };
+    check(
+        "capabilities",
+        if enough { Status::Ok } else { Status::Missing },
+        found,
+        "BPF programs cannot be loaded",
+        "run as root: sudo plumb ...; or: setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search+ep plumb",
+    )
+}
+
+fn lockdown() -> Check {
+    match read("/sys/kernel/security/lockdown") {
+        None => check(
+            "lockdown",
+            Status::Ok,
+            "not told (securityfs is not mounted, or the kernel has none)",
+            "",
+            "",
+        ),
+        Some(text) if text.contains("[confidentiality]") => check(
+            "lockdown",
+            Status::Missing,
+            "confidentiality",
+            "the kernel forbids BPF programs to read its memory",
+            "boot with lockdown=integrity; 'integrity' does not hinder recording",
+        ),
+        Some(text) => check("lockdown", Status::Ok, text, "", ""),
+    }
+}
+
+/// Loads the switch program, which uses every feature that the others use.
+fn program() -> Check {
+    let load = || -> anyhow::Result<()> {
+        let selection = Selection::parse("sched_switch")?;
+        let knobs = Knobs { ring_bytes: 1 << 16, stack_threshold: 1, ..Default::default() };
+        let mut object = MaybeUninit::uninit();
+        Loaded::load(&mut object, &["sched_switch"], &selection, &knobs, 1).map(drop)
+    };
+    match load() {
+        Ok(()) => check("load a program", Status::Ok, "sched_switch loads", "", ""),
+        Err(e) => check(
+            "load a program",
+            Status::Missing,
+            format!("{e:#}"),
+            "nothing can be recorded",
+            "see capabilities above; as root, 'PLUMB_LIBBPF_LOG=1 plumb check' shows the kernel's own words",
+        ),
+    }
+}
+
+fn tracepoints(set: &str, available: &Available) -> Check {
+    let of_set = || EVENTS.iter().filter(|e| e.size > 0 && e.set == set);
+    let lacking: Vec<&str> =
+        of_set().filter(|e| !available.has(e.tracepoint)).map(|e| e.tracepoint).collect();
+    let by_default = Selection::parse(DEFAULT_EVENTS).is_ok_and(|s| {
+        lacking.iter().any(|l| s.events.iter().any(|e| event_by_name(e).is_some_and(|i| i.tracepoint == *l)))
+    });
+    let status = if lacking.is_empty() { Status::Ok } else { Status::Less };
+    let found = if lacking.is_empty() {
+        format!("all {} tracepoints", of_set().count())
+    } else {
+        format!("lacking {}", lacking.join(", "))
+    };
+    let cost = if by_default {
+        "events of the default account: what they would tell becomes unexplained time"
+    } else {
+        "these events are left out; the default account does not need them"
+    };
+    check(
+        &format!("set {set}"),
+        status,
+        found,
+        cost,
+        "load the module that has them (ext4, xfs, btrfs), or do without",
+    )
+}
+
+fn jit() -> Check {
+    let on = read("/proc/sys/net/core/bpf_jit_enable");
+    let status = if on.as_deref() == Some("0") { Status::Less } else { Status::Ok };
+    check(
+        "BPF JIT",
+        status,
+        format!("bpf_jit_enable = {}", on.as_deref().unwrap_or("not told")),
+        "programs are interpreted: an event costs several times as much",
+        "sysctl net.core.bpf_jit_enable=1",
+    )
+}
+
+fn symbols() -> Check {
+    let text = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+    let hidden = text.lines().take(64).all(|l| l.starts_with("0000000000000000"));
+    check(
+        "kernel symbols",
+        if hidden { Status::Less } else { Status::Ok },
+        format!(
+            "/proc/kallsyms, {} symbols{}",
+            text.lines().count(),
+            if hidden { ", addresses hidden" } else { "" }
+        ),
+        "stacks of waits are told as addresses, and fewer waits are understood",
+        "run as root, or sysctl kernel.kptr_restrict=0",
+    )
+}
+
+fn memory() -> Check {
+    let meminfo = read("/proc/meminfo").unwrap_or_default();
+    let kib = |name: &str| -> u64 {
+        let line = meminfo.lines().find(|l| l.starts_with(name)).unwrap_or_default();
+        line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0)
+    };
+    let need =
+        (crate::recorder::default_buffer(host::possible_cpus()) * u64::from(host::possible_cpus())) >> 20;
+    let have = kib("MemAvailable:") >> 10;
+    check(
+        "memory",
+        if have > 2 * need { Status::Ok } else { Status::Less },
+        format!("{have} MiB available, rings take {need} MiB"),
+        "the rings may not be granted, or press on the workload",
+        "give less: plumb record --buffer 1M ...",
+    )
+}
+
+fn clock() -> Check {
+    let source = read("/sys/devices/system/clocksource/clocksource0/current_clocksource").unwrap_or_default();
+    let fast =
+        matches!(source.as_str(), "tsc" | "kvm-clock" | "arch_sys_counter" | "hyperv_clocksource_tsc_page");
+    check(
+        "clock",
+        if fast || !Path::new("/sys/devices/system/clocksource").exists() {
+            Status::Ok
+        } else {
+            Status::Less
+        },
+        source,
+        "reading this clock takes microseconds, for every event",
+        "boot with tsc=reliable if the machine's TSC is sound",
+    )
+}

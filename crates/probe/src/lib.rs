@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The root-only room: checks what the kernel offers, loads the BPF programs,
+//! drains their buffers into a trace. Knows nothing of what events mean.
+
+pub mod check;
+mod drain;
+mod host;
+mod load;
+pub mod recorder;
+mod ring;
+pub mod select;
+mod stacks;
+mod target;
+mod trigger;
+
+pub use recorder::{record, Keep, Options, Outcome, Progress, Stop};
+pub use select::Selection;
+pub use target::Target;
+pub use trigger::Trigger;
+
+#[allow(missing_docs, clippy::all, clippy::undocumented_unsafe_blocks)]
+mod skel {
+    include!(concat!(env!("OUT_DIR"), "/plumb.skel.rs"));
+}

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Loads and attaches the BPF programs of a selection, and maps their memory.
+
+use crate::ring::{Ring, SLOT};
+use crate::select::{Selection, THINNABLE};
+use crate::skel::{types, OpenPlumbSkel, PlumbSkel, PlumbSkelBuilder};
+use anyhow::{bail, Context, Result};
+use libbpf_rs::btf::types::Typedef;
+use libbpf_rs::btf::Btf;
+use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+use libbpf_rs::{Link, OpenObject, PrintLevel, RingBuffer, RingBufferBuilder};
+use plumb_trace::event_by_name;
+use plumb_trace::schema::StateProbe;
+use std::mem::{offset_of, MaybeUninit};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::atomic::AtomicU64;
+
+/// PLUMB_CHUNK_BYTES
+const CHUNK: usize = 65536;
+/// PLUMB_TASK_TARGET
+const TASK_TARGET: u8 = 1;
+
+const _: () = {
+    assert!(offset_of!(types::plumb_stack, __anon_plumb_stack_1) == 24);
+    assert!(size_of::<types::plumb_build_id_frame>() == 32);
+    assert!(size_of::<types::plumb_cursor>() == 128);
+};
+
+/// What is fixed before the programs are loaded.
+#[derive(Debug, Clone, Default)]
+pub struct Knobs {
+    /// Bytes of each CPU's ring; rounded up to a power of two.
+    pub ring_bytes: u64,
+    /// Waits longer than this get their stacks, ns; 0 takes none.
+    pub stack_threshold: u64,
+    /// System calls and stacks of every thread, not of the target.
+    pub everyone: bool,
+    /// Only events that the target has a part in.
+    pub only_target: bool,
+    /// Whole disks whose block events are recorded; empty is all.
+    pub devices: Vec<u32>,
+}
+
+/// Events of this kernel, by the tracepoints that its BTF lists.
+pub struct Available {
+    vmlinux: Btf<'static>,
+    modules: Vec<String>,
+}
+
+impl Available {
+    /// Reads the kernel's BTF.
+    ///
+    /// # Errors
+    /// The kernel has none.
+    pub fn new() -> Result<Self> {
+        let vmlinux = Btf::from_vmlinux()
+            .context("no BTF in /sys/kernel/btf/vmlinux: this kernel was built without CONFIG_DEBUG_INFO_BTF, which every \
+                      stock Debian, Ubuntu, Fedora, RHEL 8+ and SUSE kernel has; 'plumb check' tells more")?;
+        Ok(Self { vmlinux, modules: module_tracepoints() })
+    }
+
+    /// Whether the kernel has a tracepoint, in itself or in a loaded module.
+    pub fn has(&self, tracepoint: &str) -> bool {
+        let name = format!("btf_trace_{tracepoint}");
+        self.vmlinux.type_by_name::<Typedef<'_>>(&name).is_some() || self.modules.contains(&name)
+    }
+}
+
+/// `btf_trace_*` names in the BTF of loaded modules. Their string sections are
+/// searched as text: a name stands there whole, ended by a NUL.
+fn module_tracepoints() -> Vec<String> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir("/sys/kernel/btf").into_iter().flatten().flatten() {
+        if entry.file_name() == "vmlinux" {
+            continue;
+        }
+        let bytes = std::fs::read(entry.path()).unwrap_or_default();
+        names.extend(
+            bytes
+                .split(|b| *b == 0)
+                .filter(|w| w.starts_with(b"btf_trace_"))
+                .filter_map(|w| String::from_utf8(w.to_vec()).ok()),
+        );
+    }
+    names
+}
+
+/// Splits a selection into what this kernel has and what it lacks.
+///
+/// # Errors
+/// An event that was asked for by its own name is missing.
+pub fn resolve(selection: &Selection) -> Result<(Vec<&'static str>, Vec<&'static str>)> {
+    let available = Available::new()?;
+    let (have, lack): (Vec<_>, Vec<_>) = selection
+        .events
+        .iter()
+        .copied()
+        .partition(|name| event_by_name(name).is_some_and(|e| available.has(e.tracepoint)));
+    if let Some(name) = lack.iter().find(|n| selection.named.contains(*n)) {
+        let tp = event_by_name(name).map_or("", |e| e.tracepoint);
+        bail!("event {name}: this kernel has no tracepoint '{tp}' (is its module loaded?); leave it out of --events");
+    }
+    if have.is_empty() {
+        bail!("this kernel has none of the tracepoints that were asked for; 'plumb check' lists them");
+    }
+    Ok((have, lack))
+}
+
+/// Loaded and attached programs, and their mapped memory.
+pub struct Loaded<'obj> {
+    skel: PlumbSkel<'obj>,
+    links: Vec<Link>,
+    memory: *const u8,
+    memory_len: usize,
+    shift: u32,
+    chunk_shift: u32,
+}
+
+fn is_end(event: &str) -> bool {
+    ["_complete", "_exit", "_end", "_waking", "_wakeup_new"].iter().any(|tail| event.ends_with(tail))
+}
+
+fn named(what: &str, e: &libbpf_rs::Error) -> anyhow::Error {
+    let hint = match e.kind() {
+        libbpf_rs::ErrorKind::PermissionDenied => "; run as root, or with CAP_BPF and CAP_PERFMON ('plumb check' tells more, PLUMB_LIBBPF_LOG=1 shows the kernel's own words)",
+        libbpf_rs::ErrorKind::OutOfMemory => "; give less --buffer",
+        _ => "; 'plumb check' tells what is missing, PLUMB_LIBBPF_LOG=1 shows the kernel's own words",
+    };
+    anyhow::anyhow!("{what}: {e}{hint}")
+}
+
+impl<'obj> Loaded<'obj> {
+    /// Loads the programs of `events`; none is attached yet.
+    ///
+    /// # Errors
+    /// No permission, no memory, or a kernel that refuses a program.
+    pub fn load(
+        object: &'obj mut MaybeUninit<OpenObject>,
+        events: &[&'static str],
+        selection: &Selection,
+        knobs: &Knobs,
+        cpus: u32,
+    ) -> Result<Self> {
+        if std::env::var_os("PLUMB_LIBBPF_LOG").is_none() {
+            // Pages of verifier output; our error names the way to them.
+            libbpf_rs::set_print(None::<(PrintLevel, fn(PrintLevel, String))>);
+        }
+        let mut open: OpenPlumbSkel<'_> =
+            PlumbSkelBuilder::default().open(object).map_err(|e| named("BPF object", &e))?;
+        let slots = (knobs.ring_bytes / SLOT as u64).next_power_of_two().max((CHUNK / SLOT) as u64);
+        let shift = slots.trailing_zeros();
+        let chunk_shift = shift - (CHUNK / SLOT).trailing_zeros();
+        let k = &mut open.maps.rodata_knobs_data.as_deref_mut().context("BPF object without knobs")?.knobs;
+        k.slot_mask = slots - 1;
+        k.slot_shift = shift;
+        k.chunk_shift = chunk_shift;
+        k.stack_threshold = knobs.stack_threshold;
+        k.syscalls = selection.call_bits();
+        for (thin, set) in k.thin.iter_mut().zip(THINNABLE) {
+            *thin = selection.thin.get(set).map_or(0, |n| n - 1);
+        }
+        k.emit_fork = u32::from(events.contains(&"sched_fork"));
+        k.emit_exec = u32::from(events.contains(&"sched_exec"));
+        k.everyone = u32::from(knobs.everyone);
+        k.only_target = u32::from(knobs.only_target);
+        if knobs.devices.len() > k.device.len() {
+            bail!("at most {} devices can be named with --device", k.device.len());
+        }
+        k.devices = knobs.devices.len() as u32;
+        k.device[..knobs.devices.len()].copy_from_slice(&knobs.devices);
+        let chunks = cpus << chunk_shift;
+        open.maps.ring.set_max_entries(chunks).map_err(|e| named("ring", &e))?;
+        for mut prog in open.open_object_mut().progs_mut() {
+            // A target's descendants are found by these two, whether they are recorded or not.
+            let marks = !knobs.everyone && (prog.name() == "sched_fork" || prog.name() == "sched_exec");
+            let wanted = events.iter().any(|e| prog.name() == *e);
+            prog.set_autoload(wanted || marks);
+        }
+        let skel = open.load().map_err(|e| named("the kernel refused the BPF programs", &e))?;
+        let memory_len = chunks as usize * CHUNK;
+        let memory = map(skel.maps.ring.as_fd(), memory_len)?;
+        Ok(Self { skel, links: Vec::new(), memory, memory_len, shift, chunk_shift })
+    }
+
+    /// Marks threads as the target's.
+    pub fn mark(&mut self, tids: &[u32]) {
+        if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
+            for tid in tids {
+                if let Some(flags) = bss.task_flags.get_mut(*tid as usize) {
+                    *flags |= TASK_TARGET;
+                }
+            }
+        }
+    }
+
+    /// Starts recording. The programs are attached one after the other, so
+    /// those that end something come first: an end without its beginning is
+    /// known to be one, a beginning without its end looks as if it went on.
+    ///
+    /// # Errors
+    /// The kernel refuses to attach.
+    pub fn attach(&mut self) -> Result<()> {
+        for ends in [true, false] {
+            for prog in self.skel.object().progs_mut() {
+                let name = prog.name().to_string_lossy();
+                if prog.autoload() && is_end(&name) == ends {
+                    let link = prog.attach().map_err(|e| named(&format!("attach {name}"), &e))?;
+                    self.links.push(link);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Stops recording. Returns when no program runs any more.
+    pub fn detach(&mut self) {
+        self.links.clear();
+        // A program that was entered before its link closed ends within a grace period.
+        // SAFETY: a system call without arguments in memory.
+        unsafe { libc::syscall(libc::SYS_membarrier, 1, 0, 0) };
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+
+    /// Ring of a CPU.
+    pub fn ring(&self, cpu: u32) -> Ring<'_> {
+        let cursors = self.skel.maps.data_cursors_data.as_deref().expect("mapped at load");
+        let head = &raw const cursors.cursors[cpu as usize].head;
+        let base = (cpu as usize) << self.chunk_shift;
+        // SAFETY: the head lives in memory that libbpf mapped as long as the skeleton lives,
+        // 8-aligned; the ring's memory was mapped for all CPUs and is unmapped only in drop.
+        unsafe { Ring::new(AtomicU64::from_ptr(head.cast_mut()), self.memory.add(base * CHUNK), self.shift) }
+    }
+
+    /// Slots of one ring.
+    pub fn slots(&self) -> u64 {
+        1 << self.shift
+    }
+
+    /// Reader of the stacks; `f` sees each record.
+    ///
+    /// # Errors
+    /// The ring buffer cannot be mapped.
+    pub fn stacks<'a>(&self, f: impl FnMut(&[u8]) -> i32 + 'a) -> Result<RingBuffer<'a>> {
+        let mut builder = RingBufferBuilder::new();
+        builder.add(&self.skel.maps.stacks, f).map_err(|e| named("stacks", &e))?;
+        builder.build().map_err(|e| named("stacks", &e))
+    }
+
+    /// Stacks that found no room so far.
+    pub fn stacks_lost(&self) -> u64 {
+        self.skel.maps.data_counts_data.as_deref().map_or(0, |c| c.stacks_lost)
+    }
+
+    /// Runs and misses of every program.
+    pub fn probes(&self) -> Vec<StateProbe> {
+        let progs = self.skel.object().progs();
+        progs
+            .filter(|p| p.autoload())
+            .map(|p| {
+                let (runs, missed) = prog_counts(p.as_fd());
+                StateProbe { runs, missed, name: p.name().to_string_lossy().into_owned() }
+            })
+            .collect()
+    }
+
+    /// Run time and runs of every program, ns; zero unless the kernel counts them.
+    pub fn costs(&self) -> Vec<(String, u64, u64)> {
+        let progs = self.skel.object().progs();
+        progs
+            .filter(|p| p.autoload())
+            .map(|p| {
+                let info = prog_info(p.as_fd());
+                (p.name().to_string_lossy().into_owned(), info.run_time_ns, info.run_cnt)
+            })
+            .collect()
+    }
+}
+
+impl Drop for Loaded<'_> {
+    fn drop(&mut self) {
+        self.links.clear();
+        // SAFETY: mapped in load with this length, and no Ring outlives self.
+        unsafe { libc::munmap(self.memory.cast_mut().cast(), self.memory_len) };
+    }
+}
+
+fn map(fd: BorrowedFd<'_>, len: usize) -> Result<*const u8> {
+    // SAFETY: a new read-only mapping of a descriptor that is open.
+    let p = unsafe {
+        libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ, libc::MAP_SHARED, fd.as_raw_fd(), 0)
+    };
+    if p == libc::MAP_FAILED {
+        let e = std::io::Error::last_os_error();
+        return Err(e).with_context(|| format!("map {} MiB of ring memory", len >> 20));
+    }
+    Ok(p.cast())
+}
+
+fn prog_info(fd: BorrowedFd<'_>) -> libbpf_sys::bpf_prog_info {
+    let mut info = libbpf_sys::bpf_prog_info::default();
+    let mut len = size_of_val(&info) as u32;
+    // SAFETY: info is plain data of the length that is passed.
+    let ret = unsafe { libbpf_sys::bpf_obj_get_info_by_fd(fd.as_raw_fd(), (&raw mut info).cast(), &mut len) };
+    if ret != 0 {
+        return libbpf_sys::bpf_prog_info::default();
+    }
+    info
+}
+
+fn prog_counts(fd: BorrowedFd<'_>) -> (u64, u64) {
+    let info = prog_info(fd);
+    (info.run_cnt, info.recursion_misses)
+}

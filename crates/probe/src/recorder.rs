@@ -1,0 +1,490 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! One recording from beginning to end.
+
+use crate::drain::Drain;
+use crate::host;
+use crate::load::{self, Knobs, Loaded};
+use crate::select::Selection;
+use crate::target::{Command, Target};
+use crate::trigger::{Trigger, Watch};
+use anyhow::{Context, Result};
+use plumb_trace::ctf::Metadata;
+use plumb_trace::schema::StateEnd;
+use plumb_trace::units;
+use plumb_trace::writer::{DirectorySink, KeepSink, Sink, TraceWriter};
+use serde::Serialize;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::mem::MaybeUninit;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// Poll interval when little comes in, and when much does.
+const POLL_SLOW: Duration = Duration::from_millis(20);
+const POLL_FAST: Duration = Duration::from_millis(1);
+/// Packets are closed this often, so that a killed recorder leaves what it had.
+const FLUSH_EVERY: Duration = Duration::from_secs(1);
+/// Clocks are paired this often.
+const CLOCKS_EVERY: Duration = Duration::from_secs(5);
+
+/// Flight recorder: only the last while is kept, in memory.
+#[derive(Debug, Clone)]
+pub struct Keep {
+    /// How much, ns.
+    pub last: u64,
+    /// What freezes it; without one, the end of the recording does.
+    pub when: Option<Trigger>,
+    /// Most memory that the kept packets may take, bytes.
+    pub memory: usize,
+}
+
+/// What to record.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where the trace goes.
+    pub dir: PathBuf,
+    /// Which events.
+    pub selection: Selection,
+    /// Whom it is about.
+    pub target: Target,
+    /// System calls and stacks of every process; a command then only says when to end.
+    pub everyone: bool,
+    /// Waits longer than this get their stacks, ns; 0 takes none.
+    pub stack_threshold: u64,
+    /// Record only events that the target has a part in.
+    pub only_target: bool,
+    /// Whole disks whose block events are recorded; empty is all.
+    pub devices: Vec<u32>,
+    /// Ring memory of each CPU, bytes; 0 chooses.
+    pub buffer: u64,
+    /// Flight recorder.
+    pub keep: Option<Keep>,
+    /// End after this long, ns.
+    pub duration: Option<u64>,
+}
+
+/// Asks a running recording to end; raised from a signal handler.
+#[derive(Debug, Default)]
+pub struct Stop(AtomicU32);
+
+impl Stop {
+    /// A stop that nobody has asked for.
+    pub const fn new() -> Self {
+        Self(AtomicU32::new(0))
+    }
+    /// Asks once more. Async-signal-safe.
+    pub fn ask(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+    fn asked(&self) -> u32 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How far a recording is.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress {
+    /// Since it began.
+    pub elapsed: Duration,
+    /// Events written.
+    pub events: u64,
+    /// Events lost.
+    pub lost: u64,
+    /// Fullest ring in the last second, 0 to 1.
+    pub fill: f64,
+}
+
+/// What a recording gave.
+#[derive(Debug, Clone, Serialize)]
+pub struct Outcome {
+    /// Trace directory.
+    pub dir: PathBuf,
+    /// Events in the per-CPU streams.
+    pub events: u64,
+    /// Events in the streams that the recorder writes itself.
+    pub state_events: u64,
+    /// Events lost to full buffers.
+    pub lost: u64,
+    /// Events missed because their program was running on that CPU already.
+    pub missed: u64,
+    /// Stacks that found no room.
+    pub stacks_lost: u64,
+    /// Records whose time was moved to keep a closed packet's order.
+    pub clamped: u64,
+    /// When the target began, ns CLOCK_MONOTONIC.
+    pub begin: u64,
+    /// When it ended, ns CLOCK_MONOTONIC.
+    pub end: u64,
+    /// CPU time that the recorder itself took, ns.
+    pub recorder_cpu: u64,
+    /// The command's exit code; 128 + n for signal n.
+    pub exit_code: Option<i32>,
+    /// Why it ended.
+    pub reason: String,
+    /// Events that this kernel does not have.
+    pub lacking: Vec<String>,
+    /// What went wrong on the way; the trace is readable up to there.
+    pub error: Option<String>,
+}
+
+/// Ring memory for each CPU when none is asked for: 16 MiB, less on many CPUs.
+pub(crate) fn default_buffer(cpus: u32) -> u64 {
+    (512u64 << 20).checked_div(u64::from(cpus)).unwrap_or(0).clamp(1 << 20, 16 << 20)
+}
+
+/// Records until the target ends, the time is over, the trigger fires or
+/// somebody asks to stop. `progress` is called about once a second.
+///
+/// # Errors
+/// Nothing could be recorded: no permission, no such command, no room for
+/// the directory. An error later is told in the outcome, beside what was saved.
+pub fn record(options: &Options, stop: &Stop, progress: impl FnMut(&Progress)) -> Result<Outcome> {
+    let cpus = host::possible_cpus();
+    let mut selection = options.selection.clone();
+    if let Some(trigger) = options.keep.as_ref().and_then(|k| k.when.as_ref()) {
+        selection.events.extend(trigger.events().iter().copied());
+        selection.calls.extend(trigger.call());
+    }
+    let (events, lacking) = load::resolve(&selection)?;
+    let threads = options.target.threads()?;
+    let mut command = match &options.target {
+        Target::Command(words) => Some(Command::fork(words)?),
+        _ => None,
+    };
+    // Behind the fork, so that the command keeps its own: on a busy machine a
+    // reader that waits for a CPU loses events.
+    // SAFETY: a call without memory; where it is refused, the priority stays.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) };
+    let everyone = options.everyone || options.target == Target::Everything;
+    let knobs = Knobs {
+        ring_bytes: if options.buffer == 0 { default_buffer(cpus) } else { options.buffer },
+        stack_threshold: options.stack_threshold,
+        everyone,
+        only_target: options.only_target && !everyone,
+        devices: options.devices.clone(),
+    };
+    let mut object = MaybeUninit::uninit();
+    let mut loaded = Loaded::load(&mut object, &events, &selection, &knobs, cpus)?;
+    let mut targets = threads;
+    targets.extend(command.as_ref().map(|c| c.pid));
+    loaded.mark(&targets);
+
+    let metadata = describe(options, &selection, &events, &lacking, &knobs);
+    let lacking = lacking.into_iter().map(String::from).collect();
+    let watch = options.keep.as_ref().and_then(|k| k.when.clone()).map(Watch::new);
+    let drain = Drain::new(cpus, watch, everyone, &targets);
+    let run = Run { options, stop, progress, command: command.as_mut(), targets, loaded, drain, lacking };
+    match &options.keep {
+        None => {
+            let sink = DirectorySink::create(&options.dir, &metadata).with_context(|| {
+                format!("trace directory {}; choose another with -o", options.dir.display())
+            })?;
+            let writer = TraceWriter::new(sink, cpus, host::now());
+            run.go(writer).map(|(outcome, _)| outcome)
+        }
+        Some(keep) => {
+            check_free(&options.dir)?;
+            let writer = TraceWriter::new(KeepSink::new(keep.last, keep.memory), cpus, host::now());
+            let (mut outcome, sink) = run.go(writer)?;
+            if let Some(mut kept) = sink {
+                let early = kept.dropped_early();
+                if early > 0 {
+                    outcome.reason = format!(
+                        "{}; {early} packets left before their time: give more --keep-memory",
+                        outcome.reason
+                    );
+                }
+                let result =
+                    DirectorySink::create(&options.dir, &metadata).and_then(|mut s| kept.dump(&mut s));
+                result.with_context(|| format!("write what was kept to {}", options.dir.display()))?;
+            }
+            Ok(outcome)
+        }
+    }
+}
+
+fn check_free(dir: &Path) -> Result<()> {
+    anyhow::ensure!(
+        !dir.join("metadata").exists(),
+        "{}: holds a trace already; choose another with -o",
+        dir.display()
+    );
+    Ok(())
+}
+
+fn describe(
+    options: &Options,
+    selection: &Selection,
+    events: &[&str],
+    lacking: &[&str],
+    knobs: &Knobs,
+) -> Metadata {
+    let mut env: BTreeMap<String, String> = host::environment();
+    env.insert("target".into(), options.target.describe());
+    env.insert(
+        "target_kind".into(),
+        match options.target {
+            Target::Command(_) => "command".into(),
+            Target::Pids(_) => "pid".into(),
+            Target::Cgroup(_) => "cgroup".into(),
+            Target::Everything => "everything".into(),
+        },
+    );
+    env.insert("events".into(), events.join(","));
+    env.insert("events_lacking".into(), lacking.join(","));
+    env.insert("everyone".into(), u8::from(knobs.everyone).to_string());
+    env.insert("only_target".into(), u8::from(knobs.only_target).to_string());
+    env.insert("stack_threshold_ns".into(), knobs.stack_threshold.to_string());
+    env.insert("recorder_pid".into(), std::process::id().to_string());
+    if let Some(keep) = &options.keep {
+        env.insert("keep_ns".into(), keep.last.to_string());
+    }
+    for (set, n) in &selection.thin {
+        env.insert(format!("thin_{set}"), n.to_string());
+    }
+    if !knobs.devices.is_empty() {
+        let devices: Vec<_> = knobs.devices.iter().map(|d| units::device(*d)).collect();
+        env.insert("devices".into(), devices.join(","));
+    }
+    let clock = host::clocks();
+    Metadata { host: host::host_id(), clock_offset: clock.realtime - clock.monotonic, env }
+}
+
+struct Run<'a, 'obj, P> {
+    options: &'a Options,
+    stop: &'a Stop,
+    progress: P,
+    command: Option<&'a mut Command>,
+    targets: Vec<u32>,
+    loaded: Loaded<'obj>,
+    drain: Drain,
+    lacking: Vec<String>,
+}
+
+impl<P: FnMut(&Progress)> Run<'_, '_, P> {
+    fn go<S: Sink>(mut self, mut writer: TraceWriter<S>) -> Result<(Outcome, Option<S>)> {
+        let mut error = self.dump_devices(&mut writer).err();
+        self.loaded.attach()?;
+        error = error.or_else(|| self.dump_tasks(&mut writer).err());
+        let begin = host::now();
+        if let Some(command) = self.command.as_deref_mut() {
+            command.release()?;
+        }
+        let pending = RefCell::new(Vec::new());
+        let stacks = self.loaded.stacks(|bytes| {
+            pending.borrow_mut().push(bytes.to_vec());
+            0
+        })?;
+        let mut reason = String::from("the trace could not be written");
+        if error.is_none() {
+            let mut take_stacks = || {
+                let _ = stacks.consume_raw();
+                std::mem::take(&mut *pending.borrow_mut())
+            };
+            match self.watch_target(&mut writer, &mut take_stacks, begin) {
+                Ok(why) => reason = why,
+                Err(e) => error = Some(e),
+            }
+        }
+        let end = host::now();
+        drop(stacks);
+        self.loaded.detach();
+        let probes = self.loaded.probes();
+        let missed = probes.iter().map(|p| p.missed).sum();
+        let exit_code = self.command.as_deref_mut().and_then(Command::ended);
+        let mut finish = || -> io::Result<()> {
+            self.drain.round(&self.loaded, &mut writer)?;
+            for bytes in pending.take() {
+                self.drain.stack(&bytes, &mut writer)?;
+            }
+            let now = host::now();
+            writer.state(now, &host::clocks())?;
+            for probe in &probes {
+                writer.state(now, probe)?;
+            }
+            let state = StateEnd {
+                events: writer.records(),
+                lost: self.drain.lost,
+                missed,
+                stacks_lost: self.loaded.stacks_lost(),
+                begin,
+                end,
+                exit_code: exit_code.unwrap_or(-1),
+                reason: reason.clone(),
+            };
+            writer.state(now, &state)?;
+            writer.flush()
+        };
+        if error.is_none() {
+            error = finish().err();
+        }
+        let outcome = Outcome {
+            dir: self.options.dir.clone(),
+            events: writer.records(),
+            state_events: writer.state_events(),
+            lost: self.drain.lost,
+            missed,
+            stacks_lost: self.loaded.stacks_lost(),
+            clamped: writer.clamped(),
+            begin,
+            end,
+            recorder_cpu: host::clock(libc::CLOCK_PROCESS_CPUTIME_ID),
+            exit_code,
+            reason,
+            lacking: self.lacking,
+            error: error.map(|e| e.to_string()),
+        };
+        let sink = writer.finish().ok();
+        Ok((outcome, sink))
+    }
+
+    /// What does not change while it is read.
+    fn dump_devices<S: Sink>(&mut self, writer: &mut TraceWriter<S>) -> io::Result<()> {
+        let now = host::now();
+        writer.state(now, &host::clocks())?;
+        for disk in host::disks() {
+            writer.state(now, &disk)?;
+        }
+        for mount in host::mounts() {
+            writer.state(now, &mount)?;
+        }
+        Ok(())
+    }
+
+    /// Every thread. Events come in already, so that none is born unseen, and
+    /// the rings must not fill meanwhile.
+    fn dump_tasks<S: Sink>(&mut self, writer: &mut TraceWriter<S>) -> io::Result<()> {
+        let now = host::now();
+        let mut drained = Instant::now();
+        for pid in host::processes() {
+            for mut task in host::threads(pid) {
+                task.target = u8::from(self.targets.contains(&task.tid));
+                writer.state(now, &task)?;
+            }
+            if drained.elapsed() > POLL_FAST {
+                self.drain.round(&self.loaded, writer)?;
+                drained = Instant::now();
+            }
+        }
+        writer.flush()
+    }
+
+    /// The main loop; returns why it ended.
+    fn watch_target<S: Sink>(
+        &mut self,
+        writer: &mut TraceWriter<S>,
+        take_stacks: &mut dyn FnMut() -> Vec<Vec<u8>>,
+        begin: u64,
+    ) -> io::Result<String> {
+        let started = Instant::now();
+        let mut poll = POLL_FAST;
+        let (mut flushed, mut clocked, mut told) = (started, started, started);
+        let mut fill = 0.0f64;
+        let mut stops_seen = 0;
+        loop {
+            std::thread::sleep(poll);
+            // Asked before the drain: what the target did last is then in the rings.
+            let ended = self.ended(begin, &mut stops_seen);
+            let round = self.drain.round(&self.loaded, writer)?;
+            for bytes in take_stacks() {
+                self.drain.stack(&bytes, writer)?;
+            }
+            fill = fill.max(round.fill);
+            poll = if round.fill > 1.0 / 16.0 { POLL_FAST } else { (poll * 5 / 4).min(POLL_SLOW) };
+            if let Some(took) = round.fired {
+                let trigger = self.drain.watch().map_or("", |w| w.trigger().text());
+                return Ok(format!("trigger '{trigger}' fired: it took {}", units::duration(took)));
+            }
+            if let Some(why) = ended {
+                return Ok(why);
+            }
+            let now = Instant::now();
+            if now - flushed >= FLUSH_EVERY {
+                flushed = now;
+                self.follow_cgroup();
+                writer.flush()?;
+            }
+            if now - clocked >= CLOCKS_EVERY {
+                clocked = now;
+                writer.state(host::now(), &host::clocks())?;
+            }
+            if now - told >= Duration::from_secs(1) {
+                told = now;
+                let events = writer.records();
+                (self.progress)(&Progress { elapsed: now - started, events, lost: self.drain.lost, fill });
+                fill = 0.0;
+            }
+        }
+    }
+
+    /// Members that came into a cgroup from outside; those born inside are marked at birth.
+    fn follow_cgroup(&mut self) {
+        if let Target::Cgroup(_) = self.options.target {
+            if let Ok(tids) = self.options.target.threads() {
+                self.loaded.mark(&tids);
+            }
+        }
+    }
+
+    fn ended(&mut self, begin: u64, stops_seen: &mut u32) -> Option<String> {
+        let asked = self.stop.asked();
+        if let Some(command) = self.command.as_deref_mut() {
+            if let Some(code) = command.ended() {
+                return Some(format!("the command ended with exit code {code}"));
+            }
+            // Ctrl-C reached the command too; it gets the time that it needs to end.
+            if asked > *stops_seen {
+                *stops_seen = asked;
+                if asked == 1 {
+                    command.signal(libc::SIGINT);
+                } else {
+                    return Some("stopped by the user while the command still ran".into());
+                }
+            }
+        } else if asked > 0 {
+            return Some("stopped by the user".into());
+        }
+        if let Target::Pids(pids) = &self.options.target {
+            if pids.iter().all(|p| !Path::new(&format!("/proc/{p}")).exists()) {
+                return Some("the target ended".into());
+            }
+        }
+        let over = self.options.duration.is_some_and(|d| host::now() >= begin + d);
+        over.then(|| "the time was over".into())
+    }
+}
+
+/// Measures what each event costs: records `selection` in memory for
+/// `seconds` while the kernel keeps run-time statistics of BPF programs.
+///
+/// # Errors
+/// As [`record`], or a kernel without BPF statistics.
+pub fn measure_costs(
+    selection: &Selection,
+    seconds: u64,
+    mut stimulus: impl FnMut(),
+) -> Result<Vec<(String, u64, u64)>> {
+    let cpus = host::possible_cpus();
+    let (events, _) = load::resolve(selection)?;
+    // SAFETY: returns a descriptor or an error.
+    let fd = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
+    anyhow::ensure!(
+        fd >= 0,
+        "the kernel keeps no run-time statistics of BPF programs (before 5.8, or no permission)"
+    );
+    let knobs = Knobs { ring_bytes: 1 << 20, everyone: true, ..Default::default() };
+    let mut object = MaybeUninit::uninit();
+    let mut loaded = Loaded::load(&mut object, &events, selection, &knobs, cpus)?;
+    loaded.attach()?;
+    let until = Instant::now() + Duration::from_secs(seconds);
+    while Instant::now() < until {
+        stimulus();
+    }
+    let costs = loaded.costs();
+    loaded.detach();
+    // SAFETY: our own descriptor, used for nothing else.
+    unsafe { libc::close(fd) };
+    Ok(costs)
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Call stacks of waits: told once each, named by number afterwards.
+
+use plumb_trace::schema::StateStack;
+use std::collections::HashMap;
+
+/// A stack as the BPF program hands it over (struct plumb_stack).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawStack {
+    /// When the thread ran again, ns.
+    pub end: u64,
+    /// Thread that waited.
+    pub tid: u32,
+    /// User frames, not kernel frames.
+    pub user: bool,
+    /// Addresses; user: offsets in the file of the build id.
+    pub frames: Vec<u64>,
+    /// User: hex build id of each frame, empty where there is none.
+    pub build_ids: Vec<String>,
+}
+
+const HEAD: usize = 24;
+const FRAME: usize = 32;
+
+impl RawStack {
+    /// Reads the ring buffer's record; `None` when the stack could not be walked.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let u64_at = |i: usize| Some(u64::from_le_bytes(bytes.get(i..i + 8)?.try_into().ok()?));
+        let u32_at = |i: usize| Some(u32::from_le_bytes(bytes.get(i..i + 4)?.try_into().ok()?));
+        let len = usize::try_from(u32_at(12)? as i32).ok().filter(|n| *n > 0)?;
+        let mut out = Self {
+            end: u64_at(0)?,
+            tid: u32_at(8)?,
+            user: u32_at(16)? == 1,
+            frames: Vec::new(),
+            build_ids: Vec::new(),
+        };
+        if !out.user {
+            out.frames = (0..len / 8).filter_map(|i| u64_at(HEAD + i * 8)).collect();
+            return Some(out);
+        }
+        for i in 0..len / FRAME {
+            let at = HEAD + i * FRAME;
+            match u32_at(at)? {
+                0 => break,
+                1 => {
+                    let id = bytes.get(at + 4..at + 24)?;
+                    out.build_ids.push(id.iter().map(|b| format!("{b:02x}")).collect());
+                }
+                _ => out.build_ids.push(String::new()),
+            }
+            out.frames.push(u64_at(at + 24)?);
+        }
+        (!out.frames.is_empty()).then_some(out)
+    }
+}
+
+/// Kernel symbols by address.
+#[derive(Debug, Default)]
+pub struct Kallsyms {
+    symbols: Vec<(u64, String)>,
+}
+
+impl Kallsyms {
+    /// Reads /proc/kallsyms; empty where addresses are hidden.
+    pub fn load() -> Self {
+        let text = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+        let mut symbols: Vec<(u64, String)> = text
+            .lines()
+            .filter_map(|line| {
+                let mut words = line.split_whitespace();
+                let address = u64::from_str_radix(words.next()?, 16).ok().filter(|a| *a != 0)?;
+                let kind = words.next()?;
+                matches!(kind, "t" | "T" | "w" | "W").then_some(())?;
+                Some((address, words.next()?.to_string()))
+            })
+            .collect();
+        symbols.sort_unstable_by_key(|(a, _)| *a);
+        Self { symbols }
+    }
+
+    /// Function that holds the address.
+    pub fn name(&self, address: u64) -> String {
+        let i = self.symbols.partition_point(|(a, _)| *a <= address);
+        match i.checked_sub(1).map(|i| &self.symbols[i]) {
+            Some((_, name)) => name.clone(),
+            None => format!("{address:#x}"),
+        }
+    }
+}
+
+/// Numbers stacks.
+#[derive(Debug)]
+pub struct Stacks {
+    known: HashMap<(bool, Vec<u64>, Vec<String>), u32>,
+    symbols: Kallsyms,
+}
+
+impl Stacks {
+    /// Numbers from 1 on, naming kernel frames by these symbols.
+    pub fn new(symbols: Kallsyms) -> Self {
+        Self { known: HashMap::new(), symbols }
+    }
+
+    /// The stack's number, and the event that tells it when it is new.
+    pub fn number(&mut self, raw: RawStack) -> (u32, Option<StateStack>) {
+        let next = self.known.len() as u32 + 1;
+        let key = (raw.user, raw.frames, raw.build_ids);
+        if let Some(n) = self.known.get(&key) {
+            return (*n, None);
+        }
+        let text = if raw.user {
+            key.2.join(";")
+        } else {
+            // A frame is a return address: one back lies inside the call.
+            let names: Vec<String> = key.1.iter().map(|a| self.symbols.name(a.saturating_sub(1))).collect();
+            names.join(";")
+        };
+        let event = StateStack { stack: next, user: u8::from(raw.user), frames: key.1.clone(), text };
+        self.known.insert(key, next);
+        (next, Some(event))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_is_told_once() {
+        let mut bytes = vec![0; HEAD + 16];
+        bytes[12] = 16;
+        bytes[HEAD] = 1;
+        bytes[HEAD + 8] = 2;
+        let raw = RawStack::parse(&bytes).expect("two frames");
+        assert_eq!(raw.frames, [1, 2]);
+        let mut stacks = Stacks::new(Kallsyms { symbols: vec![(0, "f".into()), (2, "g".into())] });
+        let (n, event) = stacks.number(raw.clone());
+        assert_eq!(event.expect("new").text, "f;f");
+        assert_eq!(stacks.number(raw), (n, None));
+    }
+
+    #[test]
+    fn a_failed_walk_is_no_stack() {
+        let mut bytes = vec![0; HEAD + 16];
+        bytes[12..16].copy_from_slice(&(-14i32).to_le_bytes());
+        assert_eq!(RawStack::parse(&bytes), None);
+        assert_eq!(RawStack::parse(&bytes[..3]), None);
+    }
+}

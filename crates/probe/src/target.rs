@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Whose system calls and stacks are recorded, and a command that waits until
+//! the recording is on before it begins.
+
+use anyhow::{bail, Context, Result};
+use std::ffi::{CString, OsString};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::FromRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Whom the recording is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// A command and its descendants.
+    Command(Vec<OsString>),
+    /// Processes that run, and the descendants that they will have.
+    Pids(Vec<u32>),
+    /// The members of a cgroup (a path below its mount), now and later.
+    Cgroup(PathBuf),
+    /// Every process.
+    Everything,
+}
+
+impl Target {
+    /// In words, for the trace's environment.
+    pub fn describe(&self) -> String {
+        match self {
+            Target::Command(words) => {
+                let words: Vec<_> = words.iter().map(|w| w.to_string_lossy()).collect();
+                words.join(" ")
+            }
+            Target::Pids(pids) => {
+                let pids: Vec<_> = pids.iter().map(u32::to_string).collect();
+                format!("pid {}", pids.join(", "))
+            }
+            Target::Cgroup(path) => format!("cgroup {}", path.display()),
+            Target::Everything => "everything".into(),
+        }
+    }
+
+    /// Threads that belong to it now.
+    ///
+    /// # Errors
+    /// A process or cgroup that does not exist.
+    pub fn threads(&self) -> Result<Vec<u32>> {
+        match self {
+            Target::Command(_) | Target::Everything => Ok(Vec::new()),
+            Target::Pids(pids) => {
+                let mut tids = Vec::new();
+                for pid in pids {
+                    let found = threads_of(*pid);
+                    if found.is_empty() {
+                        bail!("no process {pid}; 'ps -e' lists those that run");
+                    }
+                    tids.extend(found);
+                }
+                Ok(tids)
+            }
+            Target::Cgroup(path) => {
+                let mut tids = Vec::new();
+                cgroup_threads(path, &mut tids).with_context(|| {
+                    format!("cgroup {}: give the directory below /sys/fs/cgroup", path.display())
+                })?;
+                Ok(tids)
+            }
+        }
+    }
+}
+
+fn threads_of(pid: u32) -> Vec<u32> {
+    let Ok(dir) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    dir.filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok()).collect()
+}
+
+fn cgroup_threads(dir: &Path, tids: &mut Vec<u32>) -> Result<()> {
+    let procs = std::fs::read_to_string(dir.join("cgroup.procs"))?;
+    tids.extend(procs.lines().filter_map(|l| l.parse().ok()).flat_map(threads_of));
+    for entry in std::fs::read_dir(dir)?.flatten() {
+        if entry.file_type().is_ok_and(|t| t.is_dir()) {
+            cgroup_threads(&entry.path(), tids)?;
+        }
+    }
+    Ok(())
+}
+
+/// A command that has been forked and waits to be let go.
+pub struct Command {
+    /// Its process id.
+    pub pid: u32,
+    go: Option<File>,
+    failed: File,
+    name: String,
+    status: Option<i32>,
+}
+
+fn pipe() -> Result<(File, File)> {
+    let mut fds = [0; 2];
+    // SAFETY: fds has room for two descriptors.
+    if unsafe { libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+        return Err(std::io::Error::last_os_error()).context("pipe");
+    }
+    // SAFETY: fresh descriptors that nobody else owns.
+    Ok(unsafe { (File::from_raw_fd(fds[0]), File::from_raw_fd(fds[1])) })
+}
+
+/// Fails where exec would, before anything has begun.
+fn find(name: &str) -> Result<()> {
+    let runs = |path: &Path| {
+        let path = CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
+        // SAFETY: a NUL-terminated string.
+        unsafe { libc::access(path.as_ptr(), libc::X_OK) == 0 }
+    };
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = if name.contains('/') {
+        runs(Path::new(name))
+    } else {
+        std::env::split_paths(&path).any(|dir| runs(&dir.join(name)))
+    };
+    anyhow::ensure!(
+        found,
+        "cannot run '{name}': no such program, or not executable; check the name and PATH"
+    );
+    Ok(())
+}
+
+impl Command {
+    /// Forks; the child waits before exec. Call it while the process has one thread.
+    ///
+    /// # Errors
+    /// The program cannot be found in PATH, or fork fails.
+    pub fn fork(words: &[OsString]) -> Result<Self> {
+        let name = words
+            .first()
+            .context("no command is given; example: plumb run -- dd if=/dev/zero of=f bs=1M count=100")?;
+        let name = name.to_string_lossy().into_owned();
+        find(&name)?;
+        let args: Vec<CString> = words
+            .iter()
+            .map(|w| CString::new(w.as_bytes()))
+            .collect::<Result<_, _>>()
+            .context("NUL in a word of the command")?;
+        let mut argv: Vec<*const libc::c_char> = args.iter().map(|a| a.as_ptr()).collect();
+        argv.push(std::ptr::null());
+        let (mut wait, go) = pipe()?;
+        let (failed, mut tell) = pipe()?;
+        // SAFETY: the child only calls read, write, sigprocmask-free libc functions and exec.
+        match unsafe { libc::fork() } {
+            -1 => Err(std::io::Error::last_os_error()).context("fork"),
+            0 => {
+                drop(go);
+                let mut byte = [0];
+                if !matches!(wait.read(&mut byte), Ok(1)) {
+                    // SAFETY: ends the child without running the parent's destructors.
+                    unsafe { libc::_exit(0) }
+                }
+                // SAFETY: argv is NUL-terminated strings with a null behind the last; the
+                // signals that the recorder catches or ignores are the child's defaults again.
+                unsafe {
+                    libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+                    libc::execvp(argv[0], argv.as_ptr());
+                }
+                let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
+                let _ = tell.write_all(&errno.to_le_bytes());
+                // SAFETY: as above.
+                unsafe { libc::_exit(127) }
+            }
+            pid => Ok(Self { pid: pid as u32, go: Some(go), failed, name, status: None }),
+        }
+    }
+
+    /// Lets the command begin.
+    ///
+    /// # Errors
+    /// The program cannot be run; named with the reason.
+    pub fn release(&mut self) -> Result<()> {
+        if let Some(mut go) = self.go.take() {
+            go.write_all(&[1]).context("the command ended before it began")?;
+        }
+        // The child's ends close at exec, so this returns at once either way.
+        let mut errno = [0; 4];
+        // SAFETY: closes nothing; only the parent's copy of the writing end was dropped at fork.
+        if self.failed.read_exact(&mut errno).is_ok() {
+            let e = std::io::Error::from_raw_os_error(i32::from_le_bytes(errno));
+            self.reap();
+            bail!("cannot run '{}': {e}; check the name and PATH", self.name);
+        }
+        Ok(())
+    }
+
+    fn reap(&mut self) {
+        let mut status = 0;
+        // SAFETY: our own child.
+        unsafe { libc::waitpid(self.pid as i32, &mut status, 0) };
+    }
+
+    /// Its exit code when it has ended; 128 + n for signal n.
+    pub fn ended(&mut self) -> Option<i32> {
+        if self.status.is_none() {
+            let mut status = 0;
+            // SAFETY: our own child; does not wait.
+            if unsafe { libc::waitpid(self.pid as i32, &mut status, libc::WNOHANG) } == self.pid as i32 {
+                self.status = Some(if libc::WIFEXITED(status) {
+                    libc::WEXITSTATUS(status)
+                } else {
+                    128 + libc::WTERMSIG(status)
+                });
+            }
+        }
+        self.status
+    }
+
+    /// Sends it a signal, unless it has ended.
+    pub fn signal(&mut self, signal: i32) {
+        if self.ended().is_none() {
+            // SAFETY: our own child, not yet reaped, so the id is still its own.
+            unsafe { libc::kill(self.pid as i32, signal) };
+        }
+    }
+}
+
+impl Drop for Command {
+    fn drop(&mut self) {
+        // Never let go: it ends by itself when the pipe closes.
+        if self.go.take().is_some() {
+            self.reap();
+        }
+    }
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What freezes a flight recorder: a system call, a block request or a wait
+//! for a CPU that took longer than it may.
+
+use crate::select::call_number;
+use anyhow::{bail, Result};
+use plumb_trace::schema::{BlockRqComplete, BlockRqIssue, SchedSwitch, SchedWaking, SysEnter, SysExit};
+use plumb_trace::{units, Record};
+use std::collections::HashMap;
+
+/// A condition such as `fsync > 50ms`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trigger {
+    what: What,
+    limit: u64,
+    text: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    Call(u32),
+    Request,
+    Runqueue,
+}
+
+impl Trigger {
+    /// Reads `NAME > DURATION`; NAME is a system call, `request` (a block
+    /// request from issue to completion) or `runqueue` (from wakeup to CPU).
+    ///
+    /// # Errors
+    /// Not of that form, with an example.
+    pub fn parse(text: &str) -> Result<Self> {
+        let Some((name, limit)) = text.split_once('>') else {
+            bail!("'{text}' is not NAME > DURATION; examples: 'fsync > 50ms', 'request > 100ms', 'runqueue > 20ms'");
+        };
+        let what = match name.trim() {
+            "request" => What::Request,
+            "runqueue" => What::Runqueue,
+            call => match call_number(call) {
+                Some(nr) => What::Call(nr),
+                None => bail!("'{call}' is no system call of this machine, nor request or runqueue"),
+            },
+        };
+        let limit = units::parse_duration(limit.trim()).map_err(anyhow::Error::msg)?;
+        Ok(Self { what, limit, text: text.trim().into() })
+    }
+
+    /// Events that it looks at.
+    pub fn events(&self) -> &'static [&'static str] {
+        match self.what {
+            What::Call(_) => &["sys_enter", "sys_exit"],
+            What::Request => &["block_rq_issue", "block_rq_complete"],
+            What::Runqueue => &["sched_waking", "sched_switch"],
+        }
+    }
+
+    /// The system call that must be recorded for it.
+    pub fn call(&self) -> Option<u32> {
+        match self.what {
+            What::Call(nr) => Some(nr),
+            _ => None,
+        }
+    }
+
+    /// As it was given.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+/// Watches records as they are drained, CPU after CPU: a pair whose halves lie
+/// on two CPUs may come end first, so either half completes it.
+#[derive(Debug)]
+pub struct Watch {
+    trigger: Trigger,
+    open: HashMap<u64, u64>,
+    early: HashMap<u64, u64>,
+}
+
+impl Watch {
+    /// A watch for one condition.
+    pub fn new(trigger: Trigger) -> Self {
+        Self { trigger, open: HashMap::new(), early: HashMap::new() }
+    }
+
+    /// Looks at a record; tells how long it took, ns, when it was too long.
+    pub fn look(&mut self, record: &[u8]) -> Option<u64> {
+        let id = u16::from_le_bytes([record[8], record[9]]);
+        let ts = u64::from_le_bytes(record[..8].try_into().ok()?);
+        let (key, begins) = match (self.trigger.what, id) {
+            (What::Call(nr), SysEnter::ID) => {
+                let e = SysEnter::read(record);
+                (e.nr == nr).then_some((u64::from(e.tid), true))?
+            }
+            (What::Call(nr), SysExit::ID) => {
+                let e = SysExit::read(record);
+                (e.nr == nr).then_some((u64::from(e.tid), false))?
+            }
+            (What::Request, BlockRqIssue::ID) => (BlockRqIssue::read(record).rq, true),
+            (What::Request, BlockRqComplete::ID) => (BlockRqComplete::read(record).rq, false),
+            (What::Runqueue, SchedWaking::ID) => (u64::from(SchedWaking::read(record).wakee), true),
+            (What::Runqueue, SchedSwitch::ID) => (u64::from(SchedSwitch::read(record).next_tid), false),
+            _ => return None,
+        };
+        let (begin, end) = if begins {
+            self.early.remove(&key).filter(|end| *end >= ts).map(|end| (ts, end)).or_else(|| {
+                self.open.insert(key, ts);
+                None
+            })?
+        } else {
+            self.open.remove(&key).map(|begin| (begin, ts)).or_else(|| {
+                self.early.insert(key, ts);
+                None
+            })?
+        };
+        if self.early.len() > 65536 {
+            self.early.clear();
+        }
+        let took = end.saturating_sub(begin);
+        (took > self.trigger.limit).then_some(took)
+    }
+
+    /// The condition.
+    pub fn trigger(&self) -> &Trigger {
+        &self.trigger
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fires_on_the_slow_call_and_on_no_other() {
+        let nr = call_number("fsync").expect("fsync");
+        let mut w = Watch::new(Trigger::parse("fsync > 50ms").expect("good"));
+        let enter = |ts, nr| SysEnter { ts, id: SysEnter::ID, tid: 5, nr, ..Default::default() };
+        let exit = |ts, nr| SysExit { ts, id: SysExit::ID, tid: 5, nr, ..Default::default() };
+        assert_eq!(w.look(enter(0, nr).bytes()), None);
+        assert_eq!(w.look(exit(50_000_000, nr).bytes()), None);
+        assert_eq!(w.look(enter(60_000_000, nr + 1).bytes()), None);
+        assert_eq!(w.look(exit(990_000_000, nr + 1).bytes()), None);
+        // The exit was drained first: another CPU's ring.
+        assert_eq!(w.look(exit(2_000_000_000, nr).bytes()), None);
+        assert_eq!(w.look(enter(1_900_000_000, nr).bytes()), Some(100_000_000));
+    }
+
+    #[test]
+    fn bad_conditions_are_explained() {
+        for (text, word) in
+            [("fsync 50ms", "NAME > DURATION"), ("fsnyc > 1s", "fsnyc"), ("fsync > 50", "250ms")]
+        {
+            assert!(Trigger::parse(text).expect_err(text).to_string().contains(word));
+        }
+    }
+}
