@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The parts that a thread's wall-clock time is split into.
+
+use std::collections::BTreeMap;
+
+macro_rules! categories {
+    ($($variant:ident, $name:literal, $doc:literal;)*) => {
+        /// Parts of a thread's time; they exclude each other and add up.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Category {
+            $(#[doc = $doc] $variant,)*
+        }
+
+        /// Every category with its name in results and its meaning, in the order of reports.
+        pub const CATEGORIES: &[(Category, &str, &str)] = &[$((Category::$variant, $name, $doc),)*];
+    };
+}
+
+categories! {
+    Running, "running", "on a CPU";
+    Interrupted, "interrupted", "on a CPU, but an interrupt had it";
+    Woken, "runnable", "woken, waiting for a CPU";
+    Preempted, "preempted", "put off its CPU, waiting for one";
+    BlockQueued, "block.queue", "block request: from the bio's queueing to a request slot";
+    BlockPlugged, "block.plug", "block request: from the slot to its insertion in the scheduler's queue, or to the device where it is not inserted";
+    BlockFlush, "block.flush", "block request: while the device flushes what it was sent before";
+    BlockInserted, "block.schedule", "block request: in the scheduler's queue until it is issued";
+    BlockIssued, "block.device", "block request: with the device until it completes";
+    BlockDone, "block.wakeup", "block request: complete, until the thread is woken";
+    OtherRunning, "other.running", "waiting for another thread, which ran";
+    OtherRunnable, "other.runnable", "waiting for another thread, which waited for a CPU";
+    KernelLock, "lock.kernel", "waiting for a lock of the kernel";
+    Futex, "lock.user", "waiting in futex(2): a user lock, condition or semaphore";
+    Throttle, "writeback.throttle", "made to pause because it dirtied too many pages";
+    Memory, "memory", "waiting for memory: reclaim, compaction, swap";
+    Pipe, "pipe", "waiting for a pipe, terminal or other stream";
+    Socket, "socket", "waiting in a socket call";
+    Network, "network", "woken by the network's receive interrupt";
+    Poll, "poll", "waiting in poll, select or epoll for any of several things";
+    Child, "child", "waiting for a child process";
+    Timer, "timer", "sleeping until a time";
+    Signal, "signal", "waiting for a signal, stopped or traced";
+    Idle, "idle", "kernel thread without work";
+    Unexplained, "unexplained", "waiting, and the model cannot tell for what";
+    Lost, "lost", "events are missing that would tell";
+}
+
+const N: usize = CATEGORIES.len();
+
+impl Category {
+    /// Its name in results.
+    pub fn name(self) -> &'static str {
+        CATEGORIES[self as usize].1
+    }
+}
+
+/// Nanoseconds in each category.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Account([u64; N]);
+
+impl Default for Account {
+    fn default() -> Self {
+        Self([0; N])
+    }
+}
+
+impl Account {
+    /// Adds time, ns.
+    pub fn add(&mut self, category: Category, ns: u64) {
+        self.0[category as usize] += ns;
+    }
+
+    /// Time in one category, ns.
+    pub fn get(&self, category: Category) -> u64 {
+        self.0[category as usize]
+    }
+
+    /// Time in all categories, ns.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// Adds another account.
+    pub fn merge(&mut self, other: &Account) {
+        self.0.iter_mut().zip(other.0).for_each(|(a, b)| *a += b);
+    }
+
+    /// What was added since `earlier`.
+    pub fn since(&self, earlier: &Account) -> Account {
+        let mut out = *self;
+        out.0.iter_mut().zip(earlier.0).for_each(|(a, b)| *a -= b);
+        out
+    }
+
+    /// The parts that are not zero, by name, ns.
+    pub fn parts(&self) -> BTreeMap<String, u64> {
+        CATEGORIES
+            .iter()
+            .filter(|(c, ..)| self.get(*c) > 0)
+            .map(|(c, name, _)| (name.to_string(), self.get(*c)))
+            .collect()
+    }
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A CPU: which thread it runs, and which interrupts lie on top.
+
+use crate::history::Cause;
+use crate::CpuState;
+
+/// Deepest nesting that is followed: hard over soft over hard.
+const DEPTH: usize = 8;
+
+/// What an interrupt is, as far as a wait's cause depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Frame {
+    /// A device's handler, or a call from another CPU.
+    Device,
+    /// Timers: the local timer's interrupt, soft timer and hrtimer.
+    Timer,
+    /// Network receive.
+    NetReceive,
+    /// Any other soft interrupt.
+    Soft,
+}
+
+/// Totals of one CPU, ns.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct CpuTotals {
+    /// Running threads, interrupts not counted.
+    pub busy: u64,
+    /// Idle, interrupts not counted.
+    pub idle: u64,
+    /// Interrupts over a thread or over idle.
+    pub interrupts: u64,
+    /// Events missing.
+    pub lost: u64,
+    /// Before its first event.
+    pub unseen: u64,
+    /// Switches.
+    pub switches: u64,
+}
+
+/// State machine of one CPU.
+#[derive(Debug)]
+pub struct Cpu {
+    /// State since `since`.
+    pub state: CpuState,
+    /// When the state began, ns.
+    pub since: u64,
+    frames: Vec<(Frame, Option<u64>)>,
+    /// Request completed last by what runs below all interrupts.
+    base_completion: Option<u64>,
+    interrupted_since: u64,
+    /// Interrupt time within the present state, ns.
+    pub interrupted: u64,
+    /// Totals.
+    pub totals: CpuTotals,
+}
+
+impl Cpu {
+    /// A CPU of which nothing has been seen.
+    pub fn new(since: u64) -> Self {
+        Self {
+            state: CpuState::Unseen,
+            since,
+            frames: Vec::with_capacity(DEPTH),
+            base_completion: None,
+            interrupted_since: 0,
+            interrupted: 0,
+            totals: CpuTotals::default(),
+        }
+    }
+
+    /// Closes the present state at `ts` and begins another; returns the closed
+    /// one with its beginning and the interrupt time inside.
+    pub fn become_state(&mut self, ts: u64, next: CpuState) -> (CpuState, u64, u64) {
+        if !self.frames.is_empty() {
+            // A switch inside an interrupt cannot be: exits are missing.
+            self.settle_interrupts(ts);
+            self.frames.clear();
+        }
+        self.base_completion = None;
+        let was = (self.state, self.since, self.interrupted);
+        let length = ts - self.since;
+        match self.state {
+            CpuState::Idle => self.totals.idle += length - self.interrupted,
+            CpuState::Busy(_) => self.totals.busy += length - self.interrupted,
+            CpuState::Unseen => self.totals.unseen += length - self.interrupted,
+            CpuState::Lost => self.totals.lost += length - self.interrupted,
+        }
+        self.totals.interrupts += self.interrupted;
+        (self.state, self.since, self.interrupted) = (next, ts, 0);
+        was
+    }
+
+    fn settle_interrupts(&mut self, ts: u64) {
+        self.interrupted += ts.saturating_sub(self.interrupted_since.max(self.since));
+    }
+
+    /// Interrupt time within the present state up to `ts`, ns.
+    pub fn interrupted_until(&self, ts: u64) -> u64 {
+        let open = if self.frames.is_empty() {
+            0
+        } else {
+            ts.saturating_sub(self.interrupted_since.max(self.since))
+        };
+        self.interrupted + open
+    }
+
+    /// An interrupt begins.
+    pub fn enter(&mut self, ts: u64, frame: Frame) {
+        if self.frames.len() == DEPTH {
+            self.settle_interrupts(ts);
+            self.frames.clear();
+        }
+        if self.frames.is_empty() {
+            self.interrupted_since = ts;
+        }
+        self.frames.push((frame, None));
+    }
+
+    /// An interrupt ends; false when none of the kind was open.
+    pub fn exit(&mut self, ts: u64, frame: Frame) -> bool {
+        let Some(at) = self.frames.iter().rposition(|(f, _)| *f == frame) else { return false };
+        self.frames.truncate(at);
+        if self.frames.is_empty() {
+            self.settle_interrupts(ts);
+        }
+        true
+    }
+
+    /// A request completed here; what is woken next was waiting for it.
+    pub fn completed(&mut self, request: u64) {
+        match self.frames.last_mut() {
+            Some((_, completion)) => *completion = Some(request),
+            None => self.base_completion = Some(request),
+        }
+    }
+
+    /// Something else began here than to finish a request.
+    pub fn other_work(&mut self) {
+        match self.frames.last_mut() {
+            Some((_, completion)) => *completion = None,
+            None => self.base_completion = None,
+        }
+    }
+
+    /// Why a thread that is woken here now is woken; `tid` is the thread on the CPU.
+    pub fn cause(&self, tid: u32) -> Cause {
+        match self.frames.last() {
+            Some((_, Some(request))) => Cause::Request(*request),
+            Some((Frame::Timer, None)) => Cause::Timer,
+            Some((Frame::NetReceive, None)) => Cause::Network,
+            Some((Frame::Device | Frame::Soft, None)) => Cause::Interrupt,
+            None => match self.base_completion {
+                Some(request) => Cause::Request(request),
+                None if tid != 0 => Cause::Thread(tid),
+                None => Cause::Interrupt,
+            },
+        }
+    }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The end of a trace: everything is closed and put into rows.
+
+use super::{Model, Setup, NONE};
+use crate::block::Blocks;
+use crate::result::{CpuRow, DeviceRow, RunResult, UnexplainedRow};
+use crate::wait::call_name;
+use crate::{CpuState, Observer};
+use plumb_trace::reader::State as TraceState;
+use plumb_trace::units;
+use std::collections::HashMap;
+
+impl<O: Observer> Model<O> {
+    /// Closes everything at the trace's end and hands out what was found.
+    pub fn finish(mut self) -> (RunResult, O) {
+        let end = if self.setup.end == u64::MAX { self.now } else { self.setup.end.max(self.now) };
+        let alive: Vec<usize> = self.index.iter().filter(|i| **i != NONE).map(|i| *i as usize).collect();
+        for at in alive {
+            self.close(at, end);
+            self.bury(at, end);
+        }
+        for cpu in 0..self.cpus.len() as u32 {
+            self.cpu_becomes(cpu, end, CpuState::Unseen);
+        }
+        self.blocks.finish(end);
+        let cpus = self.cpus.iter().enumerate().map(|(n, c)| CpuRow {
+            cpu: n as u32,
+            busy: c.totals.busy,
+            idle: c.totals.idle,
+            interrupts: c.totals.interrupts,
+            unseen: c.totals.unseen,
+            lost: c.totals.lost,
+            switches: c.totals.switches,
+        });
+        if self.blocks.unseen > 0 {
+            self.impossible.insert("request completes of which nothing was seen", self.blocks.unseen);
+        }
+        let (processes, others) = self.processes.finish(end);
+        let result = RunResult {
+            begin: self.setup.begin,
+            end,
+            events: self.events,
+            lost_events: self.lost_events,
+            impossible: self.impossible.iter().map(|(k, v)| (k.to_string(), *v)).collect(),
+            processes,
+            others,
+            cpus: cpus.collect(),
+            devices: device_rows(&self.blocks, &self.setup, end),
+            unexplained: unexplained_rows(&self.unexplained, &self.setup.state),
+        };
+        (result, self.observer)
+    }
+}
+
+fn device_rows(blocks: &Blocks, setup: &Setup, end: u64) -> Vec<DeviceRow> {
+    let elapsed = (end - setup.begin).max(1) as f64;
+    let mut rows: Vec<DeviceRow> = blocks
+        .devices
+        .iter()
+        .map(|(dev, d)| {
+            let n = (d.requests[0] + d.requests[1]).max(1) as f64;
+            let name = setup.state.disks.iter().find(|s| s.dev == *dev).map(|s| s.name.clone());
+            DeviceRow {
+                name: name.unwrap_or_else(|| units::device(*dev)),
+                dev: *dev,
+                reads: d.requests[0],
+                writes: d.requests[1],
+                read_bytes: d.bytes[0],
+                write_bytes: d.bytes[1],
+                flushes: d.flushes,
+                merges: d.merges,
+                requeues: d.requeues,
+                errors: d.errors,
+                busy: d.busy,
+                mean_in_flight: d.area as f64 / elapsed,
+                max_in_flight: d.max_in_flight,
+                q2g: d.layers[0] as f64 / n,
+                g2i: d.layers[1] as f64 / n,
+                flush: d.layers[2] as f64 / n,
+                i2d: d.layers[3] as f64 / n,
+                d2c: d.layers[4] as f64 / n,
+            }
+        })
+        .collect();
+    rows.sort_by_key(|r| r.dev);
+    rows
+}
+
+fn unexplained_rows(found: &HashMap<(u32, i64), (u64, u64)>, state: &TraceState) -> Vec<UnexplainedRow> {
+    let mut rows: Vec<UnexplainedRow> = found
+        .iter()
+        .map(|((stack, nr), (waits, time))| UnexplainedRow {
+            syscall: u32::try_from(*nr).map_or_else(|_| "-".into(), call_name),
+            stack: state
+                .stacks
+                .iter()
+                .find(|s| s.stack == *stack)
+                .map(|s| s.text.split(';').map(String::from).collect())
+                .unwrap_or_default(),
+            waits: *waits,
+            time: *time,
+        })
+        .collect();
+    rows.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.syscall.cmp(&b.syscall)));
+    rows
+}

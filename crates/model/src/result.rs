@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the model found, as it is written to a run directory. Times are ns.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Everything.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// First moment that is accounted.
+    pub begin: u64,
+    /// Last moment.
+    pub end: u64,
+    /// Events that were read.
+    pub events: u64,
+    /// Events that the recorder lost.
+    pub lost_events: u64,
+    /// Transitions that cannot be, by kind: traces of missing events or of errors in the model.
+    pub impossible: BTreeMap<String, u64>,
+    /// Processes of the target, in the order of their begin.
+    pub processes: Vec<ProcessRow>,
+    /// Everybody else, by name.
+    pub others: Vec<OtherRow>,
+    /// CPUs.
+    pub cpus: Vec<CpuRow>,
+    /// Devices that were used.
+    pub devices: Vec<DeviceRow>,
+    /// What the unexplained time of the target consists of.
+    pub unexplained: Vec<UnexplainedRow>,
+}
+
+/// The columns of Horikawa's tables. Use of a CPU and of disks may overlap, as
+/// read-ahead and writeback do.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Use {
+    /// On a CPU.
+    pub cpu_used: u64,
+    /// Waiting for a CPU.
+    pub cpu_wait: u64,
+    /// At least one of its requests was with a device.
+    pub disk_used: u64,
+    /// Requests of its own waited, and none was with a device.
+    pub disk_wait: u64,
+    /// Requests with data.
+    pub accesses: u64,
+    /// Of those, writes.
+    pub writes: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Requests without data (flushes).
+    pub flushes: u64,
+    /// Sum over the accesses of the time with the device.
+    pub service: u64,
+    /// Sum over the accesses of the time from queue to completion.
+    pub response: u64,
+}
+
+impl Use {
+    /// Mean bytes of an access, 0 without any.
+    pub fn mean_bytes(&self) -> f64 {
+        self.bytes as f64 / self.accesses.max(1) as f64
+    }
+    /// Mean time of an access with the device, ns, 0 without any.
+    pub fn mean_service(&self) -> f64 {
+        self.service as f64 / self.accesses.max(1) as f64
+    }
+    /// Adds another's.
+    pub fn merge(&mut self, o: &Use) {
+        for (a, b) in [
+            (&mut self.cpu_used, o.cpu_used),
+            (&mut self.cpu_wait, o.cpu_wait),
+            (&mut self.disk_used, o.disk_used),
+            (&mut self.disk_wait, o.disk_wait),
+            (&mut self.accesses, o.accesses),
+            (&mut self.writes, o.writes),
+            (&mut self.bytes, o.bytes),
+            (&mut self.flushes, o.flushes),
+            (&mut self.service, o.service),
+            (&mut self.response, o.response),
+        ] {
+            *a += b;
+        }
+    }
+}
+
+/// One process of the target.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProcessRow {
+    /// Process id.
+    pub pid: u32,
+    /// Name of its first thread.
+    pub comm: String,
+    /// Command line, where it could be read.
+    pub cmdline: String,
+    /// Begin.
+    pub begin: u64,
+    /// From its begin to its end.
+    pub elapsed: u64,
+    /// CPU and disks, all threads.
+    #[serde(flatten)]
+    pub usage: Use,
+    /// Sum of the threads' life times; the account adds up to it.
+    pub thread_time: u64,
+    /// Where that time went, by category.
+    pub account: BTreeMap<String, u64>,
+    /// CPU time as the kernel counted it for threads that ended, for comparison.
+    pub kernel_cpu: Option<u64>,
+    /// Times its threads left a CPU by their own will, and not.
+    pub switches: [u64; 2],
+    /// Threads.
+    pub threads: Vec<ThreadRow>,
+    /// System calls that were recorded.
+    pub syscalls: Vec<SyscallRow>,
+}
+
+impl ProcessRow {
+    /// Time in a category, ns.
+    pub fn part(&self, category: &str) -> u64 {
+        self.account.get(category).copied().unwrap_or(0)
+    }
+}
+
+/// One thread of the target.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ThreadRow {
+    /// Thread id.
+    pub tid: u32,
+    /// Begin.
+    pub begin: u64,
+    /// From its begin to its end.
+    pub elapsed: u64,
+    /// CPU and disks.
+    #[serde(flatten)]
+    pub usage: Use,
+    /// Where that time went, by category; adds up to `elapsed`.
+    pub account: BTreeMap<String, u64>,
+}
+
+/// One system call of a process.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SyscallRow {
+    /// Name.
+    pub name: String,
+    /// Calls that returned.
+    pub calls: u64,
+    /// Sum of their durations.
+    pub total: u64,
+    /// Longest.
+    pub max: u64,
+    /// Where that time went, by category; adds up to `total`.
+    pub account: BTreeMap<String, u64>,
+    /// Block requests that the thread itself asked for within the calls.
+    pub own_requests: u64,
+    /// Block requests of other threads (journal, writeback) that the calls waited for.
+    pub other_requests: u64,
+    /// Bytes of those.
+    pub other_bytes: u64,
+}
+
+/// Threads outside the target, by name.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct OtherRow {
+    /// Name.
+    pub comm: String,
+    /// Threads.
+    pub threads: u64,
+    /// The recorder itself.
+    pub recorder: bool,
+    /// On a CPU.
+    pub cpu_used: u64,
+    /// Waiting for a CPU.
+    pub cpu_wait: u64,
+    /// Requests with data.
+    pub accesses: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// One CPU.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuRow {
+    /// Number.
+    pub cpu: u32,
+    /// Running threads.
+    pub busy: u64,
+    /// Idle.
+    pub idle: u64,
+    /// In interrupts.
+    pub interrupts: u64,
+    /// Before its first event.
+    pub unseen: u64,
+    /// Events missing.
+    pub lost: u64,
+    /// Switches.
+    pub switches: u64,
+}
+
+/// One device's queue.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct DeviceRow {
+    /// Kernel name, or major:minor.
+    pub name: String,
+    /// Device number.
+    pub dev: u32,
+    /// Reads with data.
+    pub reads: u64,
+    /// Writes with data.
+    pub writes: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+    /// Requests without data.
+    pub flushes: u64,
+    /// Bios that joined a request.
+    pub merges: u64,
+    /// Requests that came back from the driver.
+    pub requeues: u64,
+    /// Requests that failed.
+    pub errors: u64,
+    /// Time with at least one request at the driver.
+    pub busy: u64,
+    /// Mean number of requests at the driver over the whole time.
+    pub mean_in_flight: f64,
+    /// Most requests at the driver at once.
+    pub max_in_flight: u32,
+    /// Mean of queue to slot.
+    pub q2g: f64,
+    /// Mean of slot to insertion, a flush left out.
+    pub g2i: f64,
+    /// Mean of the wait for a flush that had to come first.
+    pub flush: f64,
+    /// Mean of insertion to issue.
+    pub i2d: f64,
+    /// Mean of issue to completion.
+    pub d2c: f64,
+}
+
+/// A part of the target's unexplained time.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct UnexplainedRow {
+    /// System call, or `-` outside of any recorded one.
+    pub syscall: String,
+    /// Kernel stack, innermost first, where the wait was above the threshold; else empty.
+    pub stack: Vec<String>,
+    /// Waits.
+    pub waits: u64,
+    /// Their time.
+    pub time: u64,
+}

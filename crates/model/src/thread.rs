@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A thread: on a CPU, waiting for one, or asleep.
+
+use crate::account::Account;
+use crate::disk::Disk;
+use crate::history::{Cause, History};
+use std::collections::VecDeque;
+
+/// Completed requests of a thread that are remembered.
+const RECENT: usize = 128;
+
+/// Bits of prev_state, include/linux/sched.h.
+pub mod task_state {
+    /// TASK_UNINTERRUPTIBLE
+    pub const UNINTERRUPTIBLE: u32 = 0x2;
+    /// __TASK_STOPPED | __TASK_TRACED
+    pub const STOPPED: u32 = 0x4 | 0x8;
+    /// EXIT_DEAD | EXIT_ZOMBIE | TASK_DEAD
+    pub const DEAD: u32 = 0x10 | 0x20 | 0x80;
+    /// TASK_NOLOAD: with UNINTERRUPTIBLE it is TASK_IDLE
+    pub const NOLOAD: u32 = 0x400;
+}
+
+/// A sleep and what was known when it began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sleep {
+    /// When, ns.
+    pub start: u64,
+    /// Scheduler state, see [`task_state`].
+    pub state: u32,
+    /// In the slow path of a kernel lock.
+    pub lock: bool,
+    /// In balance_dirty_pages.
+    pub throttled: bool,
+    /// In direct reclaim or compaction.
+    pub reclaim: bool,
+    /// It queued a bio that has no request slot yet.
+    pub wants_slot: bool,
+    /// It was woken between its decision to sleep and the switch.
+    pub raced: Option<Cause>,
+}
+
+/// States of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Not seen yet, or events are missing that would tell.
+    Unknown,
+    /// On a CPU.
+    Running(u32),
+    /// Without a CPU because another took it.
+    Preempted,
+    /// Asleep until `woken`, without a CPU since.
+    Woken {
+        /// The sleep before.
+        sleep: Sleep,
+        /// When it was woken, ns.
+        at: u64,
+        /// By what.
+        cause: Cause,
+    },
+    /// Born, without a CPU.
+    Born,
+    /// Asleep.
+    Sleeping(Sleep),
+    /// Gone.
+    Dead,
+}
+
+/// A system call that a thread is in.
+#[derive(Debug, Clone, Copy)]
+pub struct Call {
+    /// Number.
+    pub nr: u32,
+    /// Entry, ns.
+    pub start: u64,
+    /// The thread's account then.
+    pub before: Account,
+    /// Requests that the thread got slots for since.
+    pub own_requests: u32,
+    /// Requests of threads that it waited for.
+    pub other_requests: u32,
+    /// Bytes of those.
+    pub other_bytes: u64,
+    /// Others' requests are counted up to here, ns.
+    pub counted: u64,
+}
+
+/// One thread.
+#[derive(Debug)]
+pub struct Thread {
+    /// Id.
+    pub tid: u32,
+    /// Process.
+    pub tgid: u32,
+    /// Belongs to the target.
+    pub target: bool,
+    /// Kernel thread.
+    pub kernel: bool,
+    /// First moment that is accounted, ns.
+    pub born: u64,
+    /// State since `since`.
+    pub state: State,
+    /// When the state began, ns.
+    pub since: u64,
+    /// Running time is in the account up to here, ns.
+    pub charged: u64,
+    /// Interrupt time of its CPU's present state that is in the account, ns.
+    pub charged_interrupts: u64,
+    /// Where its time went.
+    pub account: Account,
+    /// What it did lately.
+    pub history: History,
+    /// The call that it is in.
+    pub call: Option<Call>,
+    /// The call that it was in when the recording began.
+    pub first_call: i32,
+    /// Kernel lock that it waits for.
+    pub lock: Option<u64>,
+    /// Paused for dirtying pages.
+    pub throttled: bool,
+    /// In direct reclaim or compaction.
+    pub reclaim: bool,
+    /// Bio that it queued and that has no request slot yet.
+    pub queued_bio: u64,
+    /// Woken while it ran.
+    pub raced: Option<Cause>,
+    /// Its use of disks.
+    pub disk: Disk,
+    /// Requests of its own that completed: when queued, bytes.
+    pub recent: VecDeque<(u64, u32)>,
+    /// Times that it left a CPU: by its own will, and not.
+    pub switches: [u64; 2],
+    /// CPU time that the kernel counted, at exit, ns.
+    pub kernel_run: Option<u64>,
+}
+
+impl Thread {
+    /// A thread of which nothing is known but its id.
+    pub fn new(tid: u32, tgid: u32, born: u64) -> Self {
+        Self {
+            tid,
+            tgid,
+            target: false,
+            kernel: false,
+            born,
+            state: State::Unknown,
+            since: born,
+            charged: born,
+            charged_interrupts: 0,
+            account: Account::default(),
+            history: History::default(),
+            call: None,
+            first_call: -1,
+            lock: None,
+            throttled: false,
+            reclaim: false,
+            queued_bio: 0,
+            raced: None,
+            disk: Disk::default(),
+            recent: VecDeque::new(),
+            switches: [0; 2],
+            kernel_run: None,
+        }
+    }
+
+    /// The sleep that begins now with scheduler state `state`.
+    pub fn falls_asleep(&mut self, start: u64, state: u32) -> Sleep {
+        Sleep {
+            start,
+            state,
+            lock: self.lock.is_some(),
+            throttled: std::mem::take(&mut self.throttled),
+            reclaim: self.reclaim,
+            wants_slot: self.queued_bio != 0,
+            raced: self.raced.take(),
+        }
+    }
+
+    /// Remembers a request of its own that completed.
+    pub fn remember_request(&mut self, q: u64, len: u32) {
+        if self.recent.len() == RECENT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back((q, len));
+    }
+}
