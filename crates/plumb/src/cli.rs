@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Every command and option, defined once; help comes from here.
+
+use clap::{Args, Parser, Subcommand};
+use plumb_probe::select::DEFAULT_EVENTS;
+use plumb_trace::units;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Measures and explains where a workload's wall-clock time goes.
+#[derive(Debug, Parser)]
+#[command(
+    name = "plumb",
+    version,
+    arg_required_else_help = true,
+    after_help = "Exit codes: 0 done, 2 error, 3 the measurement is not valid (events were lost). The command's own exit code is in the result."
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Record kernel events of a workload into a trace.
+    #[command(
+        after_help = "Examples:\n  plumb record -o t -- dd if=big of=/dev/null bs=64k\n  plumb record -o t --pid 4711 --for 10s\n  plumb record -o t --events default,fs --keep 10s --when 'fsync > 50ms' --pid 4711\n  plumb record -o t --events block --only-target --device /dev/sda -- fio job.fio"
+    )]
+    Record(RecordArgs),
+    /// Record a workload and say where its time went, into a run directory.
+    #[command(
+        after_help = "Examples:\n  plumb run -- dd if=big of=/dev/null bs=64k\n  plumb run -o before --comm postgres -- ./load.sh\n  plumb run --pid 4711 --for 10s"
+    )]
+    Run(RunArgs),
+    /// Say again where the time went, from a run directory or a trace.
+    #[command(
+        after_help = "Examples:\n  plumb explain plumb-run-20260101-120000\n  plumb explain DIR --json | jq '.processes[0].account'"
+    )]
+    Explain(ExplainArgs),
+    /// Put two runs side by side: what changed, with its sign.
+    #[command(after_help = "Example:\n  plumb compare before after")]
+    Compare(CompareArgs),
+    /// Look whether this machine has what a recording needs; changes nothing.
+    #[command(after_help = "Exit codes: 0 recording works, 2 something that it needs is missing.")]
+    Check(CheckArgs),
+    /// List the events that can be recorded, their fields and their cost.
+    #[command(
+        after_help = "Examples:\n  plumb events\n  plumb events --set block\n  plumb events --measure"
+    )]
+    Events(EventsArgs),
+}
+
+/// What to record, of whom, and where to.
+#[derive(Debug, Args)]
+pub struct RecordArgs {
+    /// Directory for the trace; it must not hold one.
+    #[arg(short, long, value_name = "DIR", default_value = "plumb-trace")]
+    pub output: PathBuf,
+    /// What to record, of whom.
+    #[command(flatten)]
+    pub what: What,
+    /// Flight recorder: keep only the last while, in memory, and write it at the end.
+    #[arg(long, value_name = "DURATION", value_parser = units::parse_duration)]
+    pub keep: Option<u64>,
+    /// Freeze the flight recorder when this comes true: 'CALL > DURATION',
+    /// 'request > DURATION' or 'runqueue > DURATION'.
+    #[arg(long, value_name = "CONDITION", requires = "keep")]
+    pub when: Option<String>,
+    /// Most memory that the flight recorder keeps.
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = units::parse_bytes)]
+    pub keep_memory: u64,
+    /// Print the result as JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options that every recording has.
+#[derive(Debug, Args)]
+pub struct What {
+    /// Sets and events: names, default, all, syscall:io, syscall:NAME, syscall:all, -NAME to leave one out.
+    #[arg(short, long, value_name = "LIST", default_value = DEFAULT_EVENTS, allow_hyphen_values = true)]
+    pub events: String,
+    /// Record a running process and its future descendants (repeatable).
+    #[arg(short, long, value_name = "PID")]
+    pub pid: Vec<u32>,
+    /// Record the members of a cgroup: its directory.
+    #[arg(long, value_name = "DIR", conflicts_with = "pid")]
+    pub cgroup: Option<PathBuf>,
+    /// System calls and stacks of every process, not of a target.
+    #[arg(short, long, conflicts_with_all = ["pid", "cgroup"])]
+    pub all: bool,
+    /// Leave out every event that the target has no part in; causes from outside are then unknown.
+    #[arg(long, conflicts_with = "all")]
+    pub only_target: bool,
+    /// Record block events of this disk only (repeatable, up to 8).
+    #[arg(long, value_name = "DEVICE")]
+    pub device: Vec<PathBuf>,
+    /// Take the stacks of waits longer than this; 0ms takes none.
+    #[arg(long, value_name = "DURATION", default_value = "1ms", value_parser = units::parse_duration)]
+    pub stacks: u64,
+    /// Keep one of N of a set (N a power of two): SET=N, for syscall, block, fs, pagecache, mem, net (repeatable).
+    #[arg(long, value_name = "SET=N")]
+    pub thin: Vec<String>,
+    /// Ring memory of each CPU [default: 16M, less on many CPUs].
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes)]
+    pub buffer: Option<u64>,
+    /// End after this long; a command that still runs is left alone.
+    #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration)]
+    pub duration: Option<u64>,
+    /// No progress on standard error.
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// Command to run and record, after `--`.
+    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["pid", "cgroup"])]
+    pub command: Vec<OsString>,
+}
+
+/// What to run and how to show it.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Run directory [default: plumb-run-DATE-TIME].
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// What to record, of whom.
+    #[command(flatten)]
+    pub what: What,
+    /// How to show it.
+    #[command(flatten)]
+    pub show: Show,
+}
+
+/// How results are shown.
+#[derive(Debug, Args)]
+pub struct Show {
+    /// Only processes of this name (repeatable).
+    #[arg(long, value_name = "NAME")]
+    pub comm: Vec<String>,
+    /// A table of threads too.
+    #[arg(long)]
+    pub threads: bool,
+    /// Print the result as JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What to explain.
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// Run directory or trace directory.
+    pub dir: PathBuf,
+    /// How to show it.
+    #[command(flatten)]
+    pub show: Show,
+}
+
+/// What to compare.
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    /// Run directory before.
+    pub a: PathBuf,
+    /// Run directory after.
+    pub b: PathBuf,
+    /// How to show it.
+    #[command(flatten)]
+    pub show: Show,
+}
+
+/// How to show the checks.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What to list.
+#[derive(Debug, Args)]
+pub struct EventsArgs {
+    /// Only this set.
+    #[arg(long, value_name = "SET")]
+    pub set: Option<String>,
+    /// Measure each event's cost on this machine, as the kernel counts it (needs root, takes 5 s).
+    #[arg(long)]
+    pub measure: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `plumb explain`: trace to account, tables and verdict. `plumb run` ends with it.
+
+use crate::cli::{ExplainArgs, Show};
+use crate::quality::Quality;
+use crate::{tables, verdict};
+use anyhow::{Context, Result};
+use plumb_model::{Model, RunResult, Setup};
+use plumb_trace::reader::Trace;
+use plumb_trace::units;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Everything that is known of one run.
+#[derive(Debug, Clone, Serialize)]
+pub struct Explained {
+    /// Machine, target and options, from the trace.
+    pub environment: BTreeMap<String, String>,
+    /// How far the trace can be trusted.
+    pub quality: Quality,
+    /// The first verdict, sentence by sentence.
+    pub verdict: Vec<String>,
+    /// Account, tables, devices.
+    #[serde(flatten)]
+    pub result: RunResult,
+}
+
+/// Reads a trace and lets the model work on it.
+///
+/// # Errors
+/// No trace, of another schema, or without events.
+pub fn explain(dir: &Path) -> Result<Explained> {
+    let trace =
+        Trace::open(dir).with_context(|| format!("{}: no run and no trace to explain", dir.display()))?;
+    let env = trace.metadata.env.clone();
+    let begin = trace.state.clocks.first().map_or(0, |c| c.monotonic);
+    let (mut begin, end) = trace.state.end.as_ref().map_or((begin, u64::MAX), |e| (e.begin, e.end));
+    if env.contains_key("keep_ns") {
+        // What a flight recorder forgot is not silence: begin where every CPU speaks.
+        begin = trace.first_events().into_iter().fold(begin, u64::max).min(end);
+    }
+    let setup = Setup {
+        begin,
+        end,
+        everyone: env.get("everyone").is_some_and(|v| v == "1"),
+        recorder: env.get("recorder_pid").and_then(|p| p.parse().ok()).unwrap_or(0),
+        state: trace.state.clone(),
+    };
+    let mut model = Model::new(setup, ());
+    let summary = trace.for_each(|item| model.feed(item))?;
+    let (result, ()) = model.finish();
+    let quality = Quality::of(&trace, &summary);
+    let verdict = verdict::words(&result, &quality);
+    Ok(Explained { environment: env, quality, verdict, result })
+}
+
+/// Leaves only the processes that were asked for.
+pub fn select(explained: &mut Explained, show: &Show) -> Result<()> {
+    if show.comm.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<String> = explained.result.processes.iter().map(|p| p.comm.clone()).collect();
+    explained.result.processes.retain(|p| show.comm.contains(&p.comm));
+    if explained.result.processes.is_empty() {
+        let mut names = names;
+        names.sort();
+        names.dedup();
+        anyhow::bail!("no process is called {}; there are: {}", show.comm.join(" or "), names.join(", "));
+    }
+    explained.verdict = verdict::words(&explained.result, &explained.quality);
+    Ok(())
+}
+
+/// Prints what was found, as text or JSON.
+///
+/// # Errors
+/// The writer's.
+pub fn print(explained: &Explained, show: &Show, out: &mut dyn Write) -> Result<()> {
+    if show.json {
+        writeln!(out, "{}", serde_json::to_string_pretty(explained)?)?;
+        return Ok(());
+    }
+    for sentence in &explained.verdict {
+        writeln!(out, "{sentence}")?;
+    }
+    writeln!(out)?;
+    let account = explained.quality.no_account.is_empty();
+    if account {
+        tables::processes(&explained.result, out)?;
+        writeln!(out)?;
+        tables::accounts(&explained.result, out)?;
+    }
+    if account && show.threads {
+        tables::threads(&explained.result, out)?;
+    }
+    tables::devices(&explained.result, out)?;
+    if account {
+        tables::unexplained(&explained.result, out)?;
+    }
+    let q = &explained.quality;
+    writeln!(
+        out,
+        "\nTrace: {} events, {} of the recorder's own, {} lost, {} missed.",
+        units::count(q.events),
+        units::count(q.state_events),
+        units::count(q.lost),
+        units::count(q.missed)
+    )?;
+    for (cpu, begin, end, lost) in q.gaps.iter().take(10) {
+        let at = begin.saturating_sub(explained.result.begin);
+        let length = units::duration(end.saturating_sub(*begin).min(explained.result.end));
+        writeln!(
+            out,
+            "  CPU {cpu}: {} events lost at {} for {length}",
+            units::count(*lost),
+            units::duration(at)
+        )?;
+    }
+    for place in &q.damage {
+        writeln!(out, "  damaged: {place}; what follows it in this file is left out")?;
+    }
+    for (what, n) in &explained.result.impossible {
+        writeln!(out, "  {}: {what}", units::count(*n))?;
+    }
+    Ok(())
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// No trace to explain.
+pub fn main(args: &ExplainArgs) -> Result<ExitCode> {
+    let mut explained = explain(&args.dir)?;
+    select(&mut explained, &args.show)?;
+    print(&explained, &args.show, &mut std::io::stdout().lock())?;
+    Ok(explained.quality.exit_code())
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the program does: each command a module, starting the stages
+//! (record, model, verdict) and owning the run directory.
+
+mod check;
+pub mod cli;
+mod compare;
+mod events;
+mod explain;
+mod output;
+mod quality;
+mod record;
+mod run;
+mod signals;
+mod tables;
+mod verdict;
+
+use anyhow::Result;
+use cli::{Cli, Command};
+use std::process::ExitCode;
+
+/// Does what the words ask for.
+///
+/// # Errors
+/// A sentence that names the object and the next step; exit code 2.
+pub fn dispatch(cli: Cli) -> Result<ExitCode> {
+    match cli.command {
+        Command::Record(args) => record::main(&args),
+        Command::Run(args) => run::main(&args),
+        Command::Explain(args) => explain::main(&args),
+        Command::Compare(args) => compare::main(&args),
+        Command::Check(args) => check::main(&args),
+        Command::Events(args) => events::main(&args),
+    }
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! How far a trace can be trusted, and the exit code that follows from it.
+
+use plumb_trace::reader::{Summary, Trace};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+/// Exit code of a measurement that is not valid.
+pub const NOT_VALID: u8 = 3;
+
+/// What is known of a trace's quality, beside the result.
+#[derive(Debug, Clone, Serialize)]
+pub struct Quality {
+    /// Events in the per-CPU streams.
+    pub events: u64,
+    /// Events in the recorder's own streams.
+    pub state_events: u64,
+    /// Events lost, as the packets tell.
+    pub lost: u64,
+    /// Intervals in which they were lost: CPU, begin, end (ns), events.
+    pub gaps: Vec<(u32, u64, u64, u64)>,
+    /// Events missed by recursion.
+    pub missed: u64,
+    /// Places that could not be read.
+    pub damage: Vec<String>,
+    /// The recording was cut off: its end is not in the trace.
+    pub cut_off: bool,
+    /// Events without which there is no account of time, and that were not recorded.
+    pub no_account: Vec<String>,
+    /// Ratios of thinned sets.
+    pub thinned: BTreeMap<String, String>,
+}
+
+impl Quality {
+    /// What a pass over a trace showed.
+    pub fn of(trace: &Trace, summary: &Summary) -> Self {
+        let thinned = trace
+            .metadata
+            .env
+            .iter()
+            .filter_map(|(k, v)| Some((k.strip_prefix("thin_")?.to_string(), v.clone())));
+        let recorded = trace.metadata.env.get("events").map_or("", String::as_str);
+        let no_account =
+            ["sched_switch", "sched_waking"].iter().filter(|e| !recorded.split(',').any(|r| r == **e));
+        Self {
+            no_account: no_account.map(ToString::to_string).collect(),
+            events: summary.records,
+            state_events: trace.state.events + summary.waits,
+            lost: summary.lost(),
+            gaps: summary.gaps.iter().map(|g| (g.cpu, g.begin, g.end, g.lost)).collect(),
+            missed: trace.state.end.as_ref().map_or(0, |e| e.missed),
+            damage: summary.damage.iter().map(ToString::to_string).collect(),
+            cut_off: trace.state.end.is_none(),
+            thinned: thinned.collect(),
+        }
+    }
+
+    /// The exit code that it asks for.
+    pub fn exit_code(&self) -> ExitCode {
+        if self.lost > 0 || !self.damage.is_empty() {
+            ExitCode::from(NOT_VALID)
+        } else {
+            ExitCode::SUCCESS
+        }
+    }
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `plumb record`: the first stage alone.
+
+use crate::cli::{RecordArgs, What};
+use crate::quality::NOT_VALID;
+use crate::signals::stop_on_signal;
+use anyhow::{bail, Context, Result};
+use plumb_probe::{Keep, Options, Outcome, Progress, Selection, Target, Trigger};
+use plumb_trace::units;
+use std::io::{IsTerminal, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Runs the command.
+///
+/// # Errors
+/// Bad options, or nothing could be recorded.
+pub fn main(args: &RecordArgs) -> Result<ExitCode> {
+    let mut options = options(&args.what, &args.output)?;
+    options.keep = keep(args)?;
+    if args.output.join("run.json").exists() || args.output.join("trace").exists() {
+        bail!("{}: holds a run already; choose another directory with -o", args.output.display());
+    }
+    let outcome = record(&options, args.what.quiet)?;
+    if args.json {
+        writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&outcome)?)?;
+    }
+    Ok(exit_code(&outcome))
+}
+
+fn keep(args: &RecordArgs) -> Result<Option<Keep>> {
+    let Some(last) = args.keep else { return Ok(None) };
+    let when = args.when.as_deref().map(Trigger::parse).transpose()?;
+    Ok(Some(Keep { last, when, memory: args.keep_memory as usize }))
+}
+
+/// Turns the words into a recording's options.
+///
+/// # Errors
+/// Unknown events, devices or processes; no target.
+pub fn options(what: &What, dir: &Path) -> Result<Options> {
+    let mut selection = Selection::parse(&what.events)?;
+    for word in &what.thin {
+        selection.thin(word)?;
+    }
+    let target = if !what.command.is_empty() {
+        Target::Command(what.command.clone())
+    } else if let Some(dir) = &what.cgroup {
+        Target::Cgroup(dir.clone())
+    } else if !what.pid.is_empty() {
+        Target::Pids(what.pid.clone())
+    } else if what.all {
+        Target::Everything
+    } else {
+        bail!("whom to record? Give a command after --, or --pid PID, --cgroup DIR or -a for everything");
+    };
+    let devices = what.device.iter().map(|d| whole_disk(d)).collect::<Result<_>>()?;
+    Ok(Options {
+        dir: dir.to_path_buf(),
+        selection,
+        everyone: what.all,
+        target,
+        stack_threshold: what.stacks,
+        only_target: what.only_target,
+        devices,
+        buffer: what.buffer.unwrap_or(0),
+        keep: None,
+        duration: what.duration,
+    })
+}
+
+fn whole_disk(path: &Path) -> Result<u32> {
+    let meta = std::fs::metadata(path).with_context(|| format!("device {}", path.display()))?;
+    if !meta.file_type().is_block_device() {
+        bail!("{} is not a block device; 'lsblk -p' lists them", path.display());
+    }
+    let rdev = meta.rdev();
+    let dev = format!("{}:{}", libc::major(rdev), libc::minor(rdev));
+    let sys = PathBuf::from("/sys/dev/block").join(&dev);
+    if sys.join("partition").exists() {
+        bail!("{} is a partition; give its whole disk", path.display());
+    }
+    Ok(libc::major(rdev) << 20 | libc::minor(rdev))
+}
+
+/// Records with progress on standard error, and says how it went.
+///
+/// # Errors
+/// Nothing could be recorded.
+pub fn record(options: &Options, quiet: bool) -> Result<Outcome> {
+    let stop = stop_on_signal();
+    let terminal = std::io::stderr().is_terminal();
+    let show = |p: &Progress| {
+        if !quiet && terminal {
+            eprint!(
+                "\r\x1b[K{:.0} s: {} events, {} lost, buffers up to {:.0} % full",
+                p.elapsed.as_secs_f64(),
+                units::count(p.events),
+                units::count(p.lost),
+                p.fill * 100.0
+            );
+        }
+    };
+    let outcome = plumb_probe::record(options, stop, show)?;
+    if !quiet {
+        if terminal {
+            eprint!("\r\x1b[K");
+        }
+        tell(&outcome);
+    }
+    if let Some(error) = &outcome.error {
+        eprintln!("plumb: the recording ended early: {error}; what came before is readable");
+    }
+    Ok(outcome)
+}
+
+fn tell(o: &Outcome) {
+    let seconds = (o.end - o.begin) as f64 / 1e9;
+    eprintln!(
+        "recorded {} events in {seconds:.3} s ({} a second), {} lost, {} missed; trace in {}; {}",
+        units::count(o.events),
+        units::count((o.events as f64 / seconds.max(1e-9)) as u64),
+        units::count(o.lost),
+        units::count(o.missed),
+        o.dir.display(),
+        o.reason,
+    );
+    if o.lost > 0 {
+        eprintln!(
+            "plumb: {} events were lost: give more --buffer, fewer --events, or --thin",
+            units::count(o.lost)
+        );
+    }
+    if !o.lacking.is_empty() {
+        eprintln!("plumb: this kernel lacks {}; 'plumb check' says what that costs", o.lacking.join(", "));
+    }
+}
+
+/// The exit code that an outcome asks for.
+pub fn exit_code(outcome: &Outcome) -> ExitCode {
+    if outcome.error.is_some() {
+        ExitCode::from(2)
+    } else if outcome.lost > 0 {
+        ExitCode::from(NOT_VALID)
+    } else {
+        ExitCode::SUCCESS
+    }
+}

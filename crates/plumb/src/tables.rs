@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Results as tables on the terminal.
+
+use crate::output::Table;
+use anyhow::Result;
+use plumb_model::{ProcessRow, RunResult, Use, CATEGORIES};
+use plumb_trace::units;
+use std::collections::BTreeMap;
+use std::io::Write;
+
+/// Rows that a table shows; the rest is added up in one.
+const MOST: usize = 40;
+
+fn seconds(ns: u64) -> String {
+    format!("{:.3}", ns as f64 / 1e9)
+}
+
+/// The rows to show, longest-lived first when there are too many, in the order of their begin.
+fn shown(result: &RunResult) -> (Vec<&ProcessRow>, Option<ProcessRow>) {
+    let mut rows: Vec<&ProcessRow> = result.processes.iter().collect();
+    if rows.len() <= MOST {
+        return (rows, None);
+    }
+    rows.sort_by_key(|p| std::cmp::Reverse(p.thread_time));
+    let mut rest = sum(rows.split_off(MOST).into_iter());
+    rest.comm = format!("{} others", result.processes.len() - MOST);
+    rows.sort_by_key(|p| (p.begin, p.pid));
+    (rows, Some(rest))
+}
+
+/// Adds up rows; `elapsed` becomes the span from the first begin to the last end.
+pub fn sum<'a>(rows: impl Iterator<Item = &'a ProcessRow>) -> ProcessRow {
+    let mut out = ProcessRow::default();
+    let (mut begin, mut end) = (u64::MAX, 0);
+    for p in rows {
+        begin = begin.min(p.begin);
+        end = end.max(p.begin + p.elapsed);
+        out.usage.merge(&p.usage);
+        out.thread_time += p.thread_time;
+        for (name, ns) in &p.account {
+            *out.account.entry(name.clone()).or_default() += ns;
+        }
+    }
+    out.begin = begin.min(end);
+    out.elapsed = end.saturating_sub(begin);
+    out
+}
+
+/// Command line, its middle left out where it is long: the end tells processes apart.
+fn name(p: &ProcessRow) -> String {
+    const MOST: usize = 28;
+    let words: Vec<char> = if p.cmdline.is_empty() { p.comm.chars() } else { p.cmdline.chars() }.collect();
+    if words.len() <= MOST {
+        return words.into_iter().collect();
+    }
+    let head = words[..MOST / 3].iter();
+    let tail = words[words.len() - (MOST - MOST / 3 - 1)..].iter();
+    head.chain(&['~']).chain(tail).collect()
+}
+
+/// The rows of all processes that are shown, and their sum.
+fn fill(
+    table: &mut Table,
+    result: &RunResult,
+    all: &str,
+    row: &dyn Fn(&ProcessRow, String, String) -> Vec<String>,
+) {
+    let (rows, rest) = shown(result);
+    for p in &rows {
+        table.row(row(p, p.pid.to_string(), name(p)));
+    }
+    if let Some(rest) = &rest {
+        table.row(row(rest, String::new(), rest.comm.clone()));
+    }
+    if result.processes.len() > 1 {
+        table.row(Vec::new());
+        table.row(row(&sum(result.processes.iter()), String::new(), all.into()));
+    }
+}
+
+const USE: &[&str] =
+    &["CPU used", "CPU wait", "disk used", "disk wait", "accesses", "KiB", "KiB/access", "ms/access"];
+
+fn use_cells(u: &Use) -> Vec<String> {
+    let mean = |v: f64| if u.accesses == 0 { "-".into() } else { format!("{v:.3}") };
+    vec![
+        seconds(u.cpu_used),
+        seconds(u.cpu_wait),
+        seconds(u.disk_used),
+        seconds(u.disk_wait),
+        units::count(u.accesses),
+        units::count(u.bytes / 1024),
+        mean(u.mean_bytes() / 1024.0),
+        mean(u.mean_service() / 1e6),
+    ]
+}
+
+/// Horikawa's table: elapsed, CPU, disk and accesses of each process.
+///
+/// # Errors
+/// The writer's.
+pub fn processes(result: &RunResult, out: &mut dyn Write) -> Result<()> {
+    writeln!(out, "Processes [s; accesses: requests with data; ms: mean with the device]")?;
+    let mut table = Table::new(&[&["pid", "<process", "elapsed"], USE].concat());
+    let row = |p: &ProcessRow, pid: String, name: String| {
+        [vec![pid, name, seconds(p.elapsed)], use_cells(&p.usage)].concat()
+    };
+    fill(&mut table, result, "all (elapsed: first to last)", &row);
+    table.write(out)?;
+    Ok(())
+}
+
+/// The same table and the account for each thread, longest-lived first.
+///
+/// # Errors
+/// The writer's.
+pub fn threads(result: &RunResult, out: &mut dyn Write) -> Result<()> {
+    let mut rows: Vec<_> =
+        result.processes.iter().flat_map(|p| p.threads.iter().map(move |t| (p, t))).collect();
+    rows.sort_by_key(|(p, t)| (std::cmp::Reverse(t.elapsed), p.pid, t.tid));
+    let total = rows.len();
+    rows.truncate(MOST);
+    writeln!(out, "\nThreads [s], {} of {}", rows.len(), units::count(total as u64))?;
+    let mut table = Table::new(&[&["tid", "pid", "<process", "elapsed"], USE, &["<account"]].concat());
+    for (p, t) in rows {
+        let mut parts: Vec<(&String, &u64)> = t.account.iter().collect();
+        parts.sort_by_key(|(_, ns)| std::cmp::Reverse(**ns));
+        let share = |ns: u64| ns as f64 * 100.0 / t.elapsed.max(1) as f64;
+        let words: Vec<String> =
+            parts.iter().take(4).map(|(k, ns)| format!("{k} {:.1} %", share(**ns))).collect();
+        let head = vec![t.tid.to_string(), p.pid.to_string(), name(p), seconds(t.elapsed)];
+        table.row([head, use_cells(&t.usage), vec![words.join(", ")]].concat());
+    }
+    table.write(out)?;
+    Ok(())
+}
+
+/// The account: parts that exclude each other and add up to the threads' time.
+///
+/// # Errors
+/// The writer's.
+pub fn accounts(result: &RunResult, out: &mut dyn Write) -> Result<()> {
+    let all = sum(result.processes.iter());
+    let least = all.thread_time / 10_000;
+    let columns: Vec<&str> = CATEGORIES
+        .iter()
+        .map(|(_, name, _)| *name)
+        .filter(|n| *n == "unexplained" || all.part(n) > least)
+        .collect();
+    writeln!(out, "Account of the threads' time [s; the parts exclude each other and add up]")?;
+    let mut head = vec!["pid", "<process", "time"];
+    head.extend(&columns);
+    head.push("smaller");
+    let mut table = Table::new(&head);
+    let row = |p: &ProcessRow, pid: String, name: String| {
+        let mut cells = vec![pid, name, seconds(p.thread_time)];
+        cells.extend(columns.iter().map(|c| seconds(p.part(c))));
+        let small: u64 =
+            p.account.iter().filter(|(n, _)| !columns.contains(&n.as_str())).map(|(_, ns)| ns).sum();
+        cells.push(seconds(small));
+        cells
+    };
+    fill(&mut table, result, "all", &row);
+    let mut share = vec![String::new(), "share".into(), "100 %".into()];
+    let percent = |ns: u64| format!("{:.2} %", ns as f64 * 100.0 / all.thread_time.max(1) as f64);
+    share.extend(columns.iter().map(|c| percent(all.part(c))));
+    let small: u64 =
+        all.account.iter().filter(|(n, _)| !columns.contains(&n.as_str())).map(|(_, ns)| ns).sum();
+    share.push(percent(small));
+    table.row(share);
+    table.write(out)?;
+    Ok(())
+}
+
+/// Devices that were used.
+///
+/// # Errors
+/// The writer's.
+pub fn devices(result: &RunResult, out: &mut dyn Write) -> Result<()> {
+    let used: Vec<_> = result.devices.iter().filter(|d| d.reads + d.writes + d.flushes > 0).collect();
+    if used.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nDevices [busy: share of the time with a request at the driver; means in ms]")?;
+    let mut table = Table::new(&[
+        "<device",
+        "reads",
+        "writes",
+        "flushes",
+        "MiB",
+        "KiB/req",
+        "merges",
+        "busy",
+        "in flight",
+        "queue",
+        "plug",
+        "flush",
+        "schedule",
+        "device",
+    ]);
+    let elapsed = (result.end - result.begin).max(1) as f64;
+    for d in used {
+        let n = d.reads + d.writes;
+        let bytes = (d.read_bytes + d.write_bytes) as f64;
+        table.row(vec![
+            d.name.clone(),
+            units::count(d.reads),
+            units::count(d.writes),
+            units::count(d.flushes),
+            format!("{:.1}", bytes / 1_048_576.0),
+            format!("{:.1}", bytes / 1024.0 / n.max(1) as f64),
+            units::count(d.merges),
+            format!("{:.1} %", d.busy as f64 * 100.0 / elapsed),
+            format!("{:.2}", d.mean_in_flight),
+            format!("{:.3}", d.q2g / 1e6),
+            format!("{:.3}", d.g2i / 1e6),
+            format!("{:.3}", d.flush / 1e6),
+            format!("{:.3}", d.i2d / 1e6),
+            format!("{:.3}", d.d2c / 1e6),
+        ]);
+    }
+    table.write(out)?;
+    Ok(())
+}
+
+/// What the unexplained time consists of, with its kernel stack.
+///
+/// # Errors
+/// The writer's.
+pub fn unexplained(result: &RunResult, out: &mut dyn Write) -> Result<()> {
+    let total: u64 = result.unexplained.iter().map(|u| u.time).sum();
+    let all: u64 = result.processes.iter().map(|p| p.thread_time).sum();
+    if total * 1000 < all || total == 0 {
+        return Ok(());
+    }
+    writeln!(out, "\nUnexplained time, by call and kernel stack")?;
+    let mut seen = BTreeMap::new();
+    for u in result.unexplained.iter().take(5) {
+        let stack: Vec<&str> =
+            u.stack.iter().map(String::as_str).filter(|f| !is_scheduler(f)).take(6).collect();
+        let stack = if stack.is_empty() { "(below the stack threshold)".into() } else { stack.join(" < ") };
+        *seen.entry((std::cmp::Reverse(u.time), u.syscall.clone(), stack)).or_insert(0) += u.waits;
+    }
+    for ((time, call, stack), waits) in seen {
+        writeln!(out, "  {} in {} waits, {call}: {stack}", units::duration(time.0), units::count(waits))?;
+    }
+    Ok(())
+}
+
+fn is_scheduler(frame: &str) -> bool {
+    matches!(
+        frame,
+        "__schedule" | "schedule" | "schedule_timeout" | "io_schedule" | "schedule_preempt_disabled"
+    ) || frame.starts_with("bpf_")
+        || frame.starts_with("__bpf_")
+        || frame.starts_with("__traceiter_")
+}

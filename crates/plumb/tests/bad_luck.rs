@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Bad input and bad luck: a clear message with the object and the next step,
+//! the right exit code, a trace that is readable up to there, nothing left.
+
+mod common;
+use common::{
+    babeltrace_agrees, can, explain, must, no_program_left, output, plumb, signal, start, stderr, workload,
+};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+
+fn refuses(out: &Output, code: i32, words: &[&str]) {
+    let text = stderr(out);
+    assert_eq!(out.status.code(), Some(code), "{text}");
+    for word in words {
+        assert!(text.contains(word), "'{word}' is missing in: {text}");
+    }
+    assert!(!text.contains("panicked"), "{text}");
+}
+
+#[test]
+fn bad_words_are_named_with_the_next_step() {
+    let record = |words: &[&str]| output(plumb().args(["record", "-o", "/nonexistent/trace"]).args(words));
+    refuses(&record(&["-e", "sched,blok", "--", "true"]), 2, &["'blok'", "plumb events"]);
+    refuses(&record(&["-e", "syscall:fsnyc", "--", "true"]), 2, &["'fsnyc'", "syscall:all"]);
+    refuses(&record(&["--thin", "sched=2", "--", "true"]), 2, &["sched", "--only-target"]);
+    refuses(&record(&["--device", "/dev/null", "--", "true"]), 2, &["/dev/null", "lsblk"]);
+    refuses(&record(&[]), 2, &["whom to record", "--pid"]);
+    refuses(&record(&["--keep", "10", "--", "true"]), 2, &["'10'", "250ms"]);
+    refuses(&output(plumb().args(["events", "--set", "blok"])), 2, &["blok", "block"]);
+    refuses(&output(plumb().args(["explain", "/nonexistent"])), 2, &["/nonexistent"]);
+}
+
+#[test]
+fn without_root_it_says_so() {
+    if !can("without_root_it_says_so", &["setpriv"]) {
+        return;
+    }
+    // A copy that the other user may run, in a place that it may write.
+    let dir = tempfile::tempdir().expect("directory");
+    let copy = dir.path().join("plumb");
+    std::fs::copy(env!("CARGO_BIN_EXE_plumb"), &copy).expect("copy");
+    must(Command::new("chmod").arg("-R").arg("a+rwx").arg(dir.path()));
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&copy).current_dir(dir.path());
+    refuses(
+        &output(command.args(["record", "-o", "t", "--", "true"])),
+        2,
+        &["root", "CAP_BPF", "plumb check"],
+    );
+    assert!(!dir.path().join("t").exists(), "nothing is left");
+    let mut check = Command::new("setpriv");
+    check.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&copy).arg("check");
+    let out = output(&mut check);
+    assert_eq!(out.status.code(), Some(2));
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert!(text.contains("MISSING capabilities") && text.contains("sudo plumb"), "{text}");
+}
+
+#[test]
+fn a_command_that_does_not_exist_leaves_nothing() {
+    if !can("a_command_that_does_not_exist_leaves_nothing", &[]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("directory");
+    let run = dir.path().join("run");
+    let out = output(plumb().args(["run", "-o"]).arg(&run).args(["--", "no-such-command"]));
+    refuses(&out, 2, &["no-such-command", "PATH"]);
+    assert!(!run.exists(), "{:?}", std::fs::read_dir(&run).map(|d| d.count()));
+    // A place that is taken is not overwritten.
+    must(plumb().args(["run", "-q", "-o"]).arg(&run).args(["--", "true"]));
+    let out = output(plumb().args(["run", "-o"]).arg(&run).args(["--", "true"]));
+    refuses(&out, 2, &["holds a run already", "-o"]);
+    refuses(&output(plumb().args(["record", "--pid", "4194304", "-o", "/tmp/x"])), 2, &["4194304", "ps -e"]);
+}
+
+struct Tmpfs(PathBuf);
+
+impl Drop for Tmpfs {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_ends_the_recording_and_keeps_what_was_there() {
+    if !can("a_full_disk_ends_the_recording_and_keeps_what_was_there", &["mount", "babeltrace2"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("directory");
+    must(Command::new("mount").args(["-t", "tmpfs", "-o", "size=2m", "tmpfs"]).arg(dir.path()));
+    let full = Tmpfs(dir.path().into());
+    let trace = full.0.join("trace");
+    let mut command = plumb();
+    command.args(["record", "-e", "syscall:getppid", "-o"]).arg(&trace).arg("--");
+    let out = output(command.arg(workload()).args(["getppid", "1000000"]));
+    refuses(&out, 2, &["No space left", "cpu_", "readable"]);
+    let result = explain(&trace);
+    assert!(result["quality"]["events"].as_u64() > Some(10_000), "{}", result["quality"]);
+    assert_eq!(result["quality"]["damage"].as_array().map(Vec::len), Some(0));
+    babeltrace_agrees(&trace);
+}
+
+#[test]
+fn a_killed_recorder_leaves_a_readable_trace_and_no_program() {
+    if !can("a_killed_recorder_leaves_a_readable_trace_and_no_program", &["bpftool", "babeltrace2"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("directory");
+    let trace = dir.path().join("trace");
+    let mut command = plumb();
+    command.args(["record", "-o"]).arg(&trace).arg("--").arg(workload());
+    let mut recorder = start(command.args(["spin", "4000"]), &trace);
+    std::thread::sleep(Duration::from_millis(2500));
+    signal(&recorder, libc::SIGKILL);
+    let _ = recorder.wait();
+    no_program_left(recorder.id());
+    let out = output(plumb().arg("explain").arg(&trace));
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert!(text.contains("cut off"), "{text}");
+    assert!(explain(&trace)["quality"]["events"].as_u64() > Some(100));
+    babeltrace_agrees(&trace);
+}
+
+#[test]
+fn ctrl_c_once_ends_the_command_and_twice_ends_the_recording() {
+    if !can("ctrl_c_once_ends_the_command_and_twice_ends_the_recording", &["babeltrace2"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("directory");
+    let once = dir.path().join("once");
+    let recorder = start(plumb().args(["record", "-o"]).arg(&once).args(["--", "sleep", "30"]), &once);
+    signal(&recorder, libc::SIGINT);
+    let out = recorder.wait_with_output().expect("the recorder");
+    assert!(out.status.success() && stderr(&out).contains("exit code 130"), "{}", stderr(&out));
+    babeltrace_agrees(&once);
+
+    let twice = dir.path().join("twice");
+    let mut command = plumb();
+    command.args(["record", "-o"]).arg(&twice).args(["--", "sh", "-c", "trap '' INT; sleep 3"]);
+    let recorder = start(&mut command, &twice);
+    std::thread::sleep(Duration::from_millis(200));
+    for _ in 0..2 {
+        signal(&recorder, libc::SIGINT);
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let out = recorder.wait_with_output().expect("the recorder");
+    assert!(out.status.success() && stderr(&out).contains("still ran"), "{}", stderr(&out));
+    babeltrace_agrees(&twice);
+}
+
+/// A small trace to spoil.
+fn sample(dir: &Path) -> PathBuf {
+    let trace = dir.join("sample");
+    must(plumb().args(["record", "-q", "-o"]).arg(&trace).args([
+        "--",
+        "sh",
+        "-c",
+        "for i in 1 2 3 4 5; do sleep 0.01; done",
+    ]));
+    trace
+}
+
+fn largest_stream(trace: &Path) -> PathBuf {
+    let files = std::fs::read_dir(trace)
+        .expect("trace")
+        .flatten()
+        .filter(|e| e.file_name().to_string_lossy().starts_with("cpu_"));
+    files.max_by_key(|e| e.metadata().map_or(0, |m| m.len())).expect("a stream").path()
+}
+
+#[test]
+fn a_truncated_trace_is_read_up_to_the_cut() {
+    if !can("a_truncated_trace_is_read_up_to_the_cut", &[]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("directory");
+    let trace = sample(dir.path());
+    let path = largest_stream(&trace);
+    let bytes = std::fs::read(&path).expect("stream");
+    std::fs::write(&path, &bytes[..bytes.len() - 100]).expect("cut");
+    let out = output(plumb().arg("explain").arg(&trace));
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert_eq!(out.status.code(), Some(3), "{text}");
+    let name = path.file_name().expect("name").to_string_lossy().into_owned();
+    assert!(text.contains(&format!("damaged: {name} at byte")) && text.contains("cut off"), "{text}");
+}
+
+#[test]
+fn flipped_bits_never_panic_and_never_pass_in_silence_when_they_matter() {
+    if !can("flipped_bits_never_panic_and_never_pass_in_silence_when_they_matter", &[]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("directory");
+    let trace = sample(dir.path());
+    for file in [largest_stream(&trace), trace.join("state"), trace.join("metadata")] {
+        let good = std::fs::read(&file).expect("file");
+        let mut seed = 12345u64;
+        for _ in 0..60 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let mut bad = good.clone();
+            let at = (seed >> 33) as usize % bad.len();
+            bad[at] ^= 1 << (seed >> 20 & 7);
+            std::fs::write(&file, &bad).expect("spoil");
+            let out = output(plumb().arg("explain").arg(&trace));
+            let code = out.status.code();
+            assert!(
+                matches!(code, Some(0 | 2 | 3)),
+                "{}, byte {at}: {code:?} {}",
+                file.display(),
+                stderr(&out)
+            );
+            assert!(!stderr(&out).contains("panicked"), "{}, byte {at}: {}", file.display(), stderr(&out));
+        }
+        // The magic number of the first packet: nothing of the file can be trusted.
+        if file.ends_with("metadata") {
+            std::fs::write(&file, &good).expect("restore");
+            continue;
+        }
+        let mut bad = good.clone();
+        bad[0] ^= 0xff;
+        std::fs::write(&file, &bad).expect("spoil");
+        let out = output(plumb().arg("explain").arg(&trace));
+        assert_eq!(out.status.code(), Some(3), "{}", String::from_utf8_lossy(&out.stdout));
+        std::fs::write(&file, &good).expect("restore");
+    }
+}
+
+#[test]
+fn a_trace_of_another_schema_is_refused_with_both_named() {
+    if !can("a_trace_of_another_schema_is_refused_with_both_named", &[]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("directory");
+    let trace = sample(dir.path());
+    let path = trace.join("metadata");
+    let text = std::fs::read_to_string(&path).expect("metadata");
+    let ours = text.split("plumb_schema = \"").nth(1).expect("schema")[..16].to_string();
+    std::fs::write(&path, text.replace(&ours, "00000000deadbeef")).expect("spoil");
+    refuses(
+        &output(plumb().arg("explain").arg(&trace)),
+        2,
+        &["00000000deadbeef", &ours, "the plumb that recorded it"],
+    );
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the tests share: the program, loads with a known answer, a loop device
+//! of their own, and babeltrace2 as the independent reader of every trace.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+/// The program under test.
+pub fn plumb() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_plumb"))
+}
+
+/// The known loads (workload.rs beside this).
+pub fn workload() -> &'static str {
+    env!("CARGO_BIN_EXE_plumb-workload")
+}
+
+/// True as root with the tool there; otherwise says that the test is skipped, and why.
+pub fn can(test: &str, tools: &[&str]) -> bool {
+    // SAFETY: a call without arguments.
+    if unsafe { libc::geteuid() } != 0 {
+        println!("SKIP {test}: needs root to record (run make test as root)");
+        return false;
+    }
+    for tool in tools {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        if !std::env::split_paths(&path)
+            .chain(["/usr/sbin".into(), "/sbin".into()])
+            .any(|d| d.join(tool).exists())
+        {
+            println!("SKIP {test}: '{tool}' is not installed (make deps)");
+            return false;
+        }
+    }
+    true
+}
+
+/// Runs and returns everything; the command's own failure is the caller's business.
+pub fn output(command: &mut Command) -> Output {
+    command.stdin(Stdio::null()).output().unwrap_or_else(|e| panic!("{command:?}: {e}"))
+}
+
+/// Runs what must succeed and returns its standard output.
+pub fn must(command: &mut Command) -> String {
+    let out = output(command);
+    assert!(out.status.success(), "{command:?}: {}\n{}", out.status, String::from_utf8_lossy(&out.stderr));
+    String::from_utf8_lossy(&out.stdout).into_owned()
+}
+
+/// Standard error as text.
+pub fn stderr(out: &Output) -> String {
+    String::from_utf8_lossy(&out.stderr).into_owned()
+}
+
+/// `plumb explain --json` of a run or trace.
+pub fn explain(dir: &Path) -> Value {
+    let out = output(plumb().arg("explain").arg(dir).arg("--json"));
+    serde_json::from_slice(&out.stdout)
+        .unwrap_or_else(|e| panic!("explain {}: {e}\n{}", dir.display(), stderr(&out)))
+}
+
+/// Sum of an account, ns.
+pub fn sum(account: &Value) -> u64 {
+    account.as_object().expect("an account").values().map(|v| v.as_u64().expect("ns")).sum()
+}
+
+/// The only process with this name.
+pub fn process<'a>(result: &'a Value, comm: &str) -> &'a Value {
+    let all = result["processes"].as_array().expect("processes");
+    let found: Vec<&Value> = all.iter().filter(|p| p["comm"] == comm).collect();
+    assert_eq!(found.len(), 1, "processes called {comm}: {all:#?}");
+    found[0]
+}
+
+/// babeltrace2 must read the trace, say nothing, and see as many events as plumb.
+pub fn babeltrace_agrees(dir: &Path) {
+    let trace = if dir.join("trace").exists() { dir.join("trace") } else { dir.to_path_buf() };
+    let out = output(Command::new("babeltrace2").arg(&trace));
+    assert!(out.status.success() && out.stderr.is_empty(), "babeltrace2: {}", stderr(&out));
+    let quality = &explain(dir)["quality"];
+    let ours =
+        quality["events"].as_u64().expect("events") + quality["state_events"].as_u64().expect("events");
+    let theirs = out.stdout.iter().filter(|b| **b == b'\n').count() as u64;
+    assert_eq!(ours, theirs, "events that plumb and babeltrace2 count in {}", trace.display());
+    assert!(ours > 0);
+}
+
+/// A file behind a loop device, gone at the end.
+pub struct Loop {
+    /// The device, /dev/loopN.
+    pub device: String,
+    mounted: Option<PathBuf>,
+    dir: tempfile::TempDir,
+}
+
+impl Loop {
+    /// Attaches a sparse file of so many MiB.
+    pub fn new(mib: u64) -> Self {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let image = dir.path().join("image");
+        std::fs::File::create(&image).expect("image").set_len(mib << 20).expect("size");
+        let device = must(Command::new("losetup").args(["--find", "--show"]).arg(&image)).trim().to_string();
+        Self { device, mounted: None, dir }
+    }
+
+    /// Makes an ext4 on it and mounts it; returns where.
+    pub fn ext4(&mut self) -> PathBuf {
+        must(Command::new("mkfs.ext4").args([
+            "-q",
+            "-F",
+            "-E",
+            "lazy_itable_init=0,lazy_journal_init=0",
+            &self.device,
+        ]));
+        let mount = self.dir.path().join("mount");
+        std::fs::create_dir(&mount).expect("mount point");
+        must(Command::new("mount").arg(&self.device).arg(&mount));
+        self.mounted = Some(mount.clone());
+        mount
+    }
+
+    /// Kernel name, loopN.
+    pub fn name(&self) -> &str {
+        self.device.trim_start_matches("/dev/")
+    }
+
+    /// /sys/block/loopN/stat: read I/Os, read sectors, write I/Os, write sectors.
+    pub fn stat(&self) -> [u64; 4] {
+        let text = std::fs::read_to_string(format!("/sys/block/{}/stat", self.name())).expect("stat");
+        let n: Vec<u64> = text.split_whitespace().map(|w| w.parse().expect("number")).collect();
+        [n[0], n[2], n[4], n[6]]
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        if let Some(mount) = &self.mounted {
+            let _ = Command::new("umount").arg(mount).status();
+        }
+        let _ = Command::new("losetup").args(["-d", &self.device]).status();
+    }
+}
+
+/// Starts a recording and waits until its trace grows.
+#[allow(clippy::zombie_processes, reason = "the caller waits; after the panic the test is over")]
+pub fn start(command: &mut Command, trace: &Path) -> Child {
+    let child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("start");
+    for _ in 0..500 {
+        if trace.join("cpu_0").exists() || trace.join("cpu_1").exists() {
+            return child;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    panic!("{} did not grow in 10 s", trace.display());
+}
+
+/// Sends a signal.
+pub fn signal(child: &Child, signal: i32) {
+    // SAFETY: our own child, not waited for yet.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
+}
+
+/// No BPF program of a process is left. Shared machines run others' too, so by pid.
+pub fn no_program_left(pid: u32) {
+    let programs = must(Command::new("bpftool").args(["prog", "show"]));
+    assert!(!programs.contains(&format!("plumb({pid})")), "{programs}");
+}
