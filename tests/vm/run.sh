@@ -1,0 +1,239 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+# tests/vm/run.sh PLUMB [KERNEL...]: boots the kernels of the list beside this
+# script in QEMU, records a known workload on each with the program PLUMB, and
+# reads the traces on this side. Software emulation: works where there is no KVM.
+#
+# Kernels are kept in target/vm; remove that directory to fetch newer ones.
+set -euo pipefail
+
+if [ $# -lt 1 ] || [ ! -x "$1" ]; then
+	echo "vm: give the program to test: tests/vm/run.sh target/release/plumb (make build makes it)" >&2
+	exit 2
+fi
+plumb=$(realpath "$1")
+shift
+cd "$(dirname "${BASH_SOURCE[0]}")"
+here=$PWD
+root=$(realpath ../..)
+export PATH="$PATH:/usr/sbin:/sbin"
+cache=${CARGO_TARGET_DIR:-$root/target}/vm
+
+WRITES=23
+TIMEOUT=120
+# Some are built in on some kernels. The file systems are for their tracepoints;
+# their checksum module is the reason for -cpu Nehalem.
+MODULES="virtio_pci virtio_blk ext4 xfs btrfs"
+
+passed=0 failed=0
+ok() {
+	echo "ok   $name: $*"
+	passed=$((passed + 1))
+}
+bad() {
+	echo "FAIL $name: $*"
+	failed=$((failed + 1))
+}
+skip() {
+	echo "SKIP $name: $*"
+}
+finish() {
+	local verdict=ok
+	[ "$failed" -eq 0 ] || verdict=FAILED
+	echo "test result: $verdict. $passed passed; $failed failed"
+	[ "$failed" -eq 0 ]
+}
+
+# fetch PATTERN DIR: unpacks the newest package that matches into DIR.
+fetch() {
+	local pattern=$1 dir=$2 package release sandbox=()
+	package=$(apt-cache search --names-only "$pattern" | awk '{print $1}' | sort -V | tail -n 1)
+	if [ -z "$package" ]; then
+		reason="apt knows no package $pattern (apt-get update? another release of Debian?)"
+		return 1
+	fi
+	rm -rf "$dir.new"
+	mkdir -p "$dir.new"
+	# apt's own user may not write here.
+	[ "$(id -u)" -ne 0 ] || sandbox=(-o APT::Sandbox::User=root)
+	echo "vm: fetching $package (Debian package) into $dir"
+	if ! (cd "$dir.new" && apt-get -q ${sandbox[@]+"${sandbox[@]}"} download "$package" >log 2>&1); then
+		reason="apt-get download $package: $(tail -n 1 "$dir.new/log")"
+		return 1
+	fi
+	dpkg -x "$dir.new"/*.deb "$dir.new/root"
+	release=$(ls "$dir.new/root/lib/modules")
+	cp "$dir.new/root/boot/vmlinuz-$release" "$dir.new/vmlinuz"
+	take_modules "$dir.new" "$release"
+	rm -rf "$dir.new/root" "$dir.new"/*.deb "$dir"
+	echo "$pattern $MODULES" >"$dir.new/stamp"
+	mv "$dir.new" "$dir"
+}
+
+# In the order in which they must be loaded, unpacked, and numbered: the guest
+# has no modprobe data.
+take_modules() {
+	local dir=$1 release=$2 number=100 module path
+	depmod -b "$dir/root" "$release"
+	mkdir "$dir/modules"
+	for module in $MODULES; do
+		modprobe -d "$dir/root" -S "$release" --show-depends "$module"
+	done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }' | while read -r path; do
+		module=$(basename "$path")
+		case $path in
+		*.xz) xz -dc "$path" >"$dir/modules/$number-${module%.xz}" ;;
+		*.zst) zstd -dcq "$path" >"$dir/modules/$number-${module%.zst}" ;;
+		*) cp "$path" "$dir/modules/$number-$module" ;;
+		esac
+		number=$((number + 1))
+	done
+}
+
+# with_libraries PROGRAM TREE NAME: installs it as TREE/bin/NAME with what ldd names.
+with_libraries() {
+	local library
+	cp "$1" "$2/bin/$3"
+	# A static program makes ldd fail.
+	{ ldd "$1" 2>/dev/null || true; } | sed -n 's|^[^/]*\(/[^ ]*\).*|\1|p' | while read -r library; do
+		mkdir -p "$2$(dirname "$library")"
+		cp -L "$library" "$2$library"
+	done
+}
+
+initramfs() { # MODULES FILE
+	local tree=$work/initramfs
+	mkdir -p "$tree/bin" "$tree/modules"
+	cp "$here/init" "$tree/init"
+	with_libraries "$(command -v busybox)" "$tree" busybox
+	with_libraries "$plumb" "$tree" plumb
+	cp "$1"/*.ko "$tree/modules/"
+	echo "$WRITES" >"$tree/writes"
+	(cd "$tree" && find . | cpio -o -H newc --quiet | gzip -1) >"$2"
+}
+
+# number KEY FILE: a number of a JSON object.
+number() { sed -n "s/.*\"$1\": *\([0-9]*\).*/\1/p" "$2" | head -n 1; }
+
+# One line of counts from a trace's text: write requests issued to the device,
+# those of them whose bio the command queued, and commands seen.
+count_writes() { # DEV
+	awk -v dev="$1" '
+		function field(name) {
+			if (!match($0, name " = [^,} ]*")) return ""
+			return substr($0, RSTART + length(name) + 3, RLENGTH - length(name) - 3)
+		}
+		/ sched_exec: / && /comm = "dd"/ { commands++; dd = field("tid") }
+		/ block_bio_queue: / && field("dev") == dev { owner[field("bio")] = field("tid") }
+		/ block_rq_issue: / && field("dev") == dev && field("opf") ~ /01$/ {
+			issued++
+			if (dd != "" && owner[field("bio")] == dd) owned++
+		}
+		END { print issued + 0, owned + 0, commands + 0 }'
+}
+
+judge() { # STEP: reads what the guest left of `plumb record`
+	local step=$1 rc events state lost lines major minor counts
+	rc=$(cat "$out/$step.rc")
+	if [ "$rc" -ne 0 ]; then
+		bad "plumb record --events $step: exit code $rc; it said:"
+		cat "$out/$step.err" "$out/$step.out"
+		return
+	fi
+	events=$(number events "$out/$step.out")
+	state=$(number state_events "$out/$step.out")
+	lost=$(number lost "$out/$step.out")
+	if ! babeltrace2 "$out/$step" >"$work/$step.txt" 2>"$work/$step.bt" || [ -s "$work/$step.bt" ]; then
+		bad "$step: babeltrace2 says:"
+		cat "$work/$step.bt"
+		return
+	fi
+	lines=$(wc -l <"$work/$step.txt")
+	if [ "$lines" -eq $((events + state)) ] && [ "$lost" -eq 0 ]; then
+		ok "$step: babeltrace2 reads all $lines events, 0 lost"
+	else
+		bad "$step: babeltrace2 reads $lines events; plumb said $events + $state, $lost lost"
+	fi
+	IFS=: read -r major minor <"$out/vda"
+	counts=$(count_writes $((major << 20 | minor)) <"$work/$step.txt")
+	if [ "$counts" = "$WRITES $WRITES 1" ]; then
+		ok "$step: $WRITES direct writes gave $WRITES write requests, all traced back to the writer"
+	else
+		bad "$step: of $WRITES direct writes: 'issued owned commands' is '$counts', not '$WRITES $WRITES 1'"
+	fi
+}
+
+boot() { # DIR
+	local started=$SECONDS lacking
+	initramfs "$1/modules" "$work/initramfs.gz"
+	truncate -s 16M "$work/vda"
+	truncate -s 256M "$work/vdb"
+	timeout "$TIMEOUT" qemu-system-x86_64 \
+		-accel tcg,thread=multi -cpu Nehalem -smp 2 -m 1024 -nodefaults -display none -no-reboot \
+		-kernel "$1/vmlinuz" -initrd "$work/initramfs.gz" -append 'console=ttyS0 quiet panic=-1' \
+		-drive "file=$work/vda,format=raw,if=virtio" -drive "file=$work/vdb,format=raw,if=virtio" \
+		-serial "file:$work/console" </dev/null >"$work/qemu" 2>&1 || true
+	if ! grep -q 'plumb-vm: results are out' "$work/console"; then
+		bad "the guest did not end within $TIMEOUT s; QEMU and its console say:"
+		cat "$work/qemu"
+		tail -n 60 "$work/console"
+		return
+	fi
+	grep -ao 'plumb-vm: .*' "$work/console"
+	mkdir "$out"
+	tar -xf "$work/vdb" -C "$out"
+	if grep -E 'insmod .* failed' "$work/console"; then bad "a module did not load"; fi
+
+	if [ "$(cat "$out/check.rc")" -eq 0 ]; then
+		ok "plumb check finds what plumb needs"
+	else
+		bad "plumb check: exit code $(cat "$out/check.rc"); it said:"
+		cat "$out/check.out" "$out/check.err"
+	fi
+	judge default
+	judge all
+	lacking=$(tr -d ' \n' <"$out/all.out" | sed -n 's/.*"lacking":\(\[[^]]*\]\).*/\1/p')
+	if [ "$lacking" = '[]' ]; then
+		ok "every BPF program loads and attaches"
+	else
+		bad "not every BPF program was loaded; lacking: ${lacking:-unknown}"
+	fi
+	if grep -E 'WARNING:|BUG:|Oops|Call Trace' "$out/dmesg"; then
+		bad "the kernel complained; the whole log:"
+		cat "$out/dmesg"
+	else
+		ok "no complaint in the kernel's log ($((SECONDS - started)) s in all)"
+	fi
+}
+
+name=vm
+if [ "$(uname -m)" != x86_64 ]; then
+	skip "the kernels of the list are for x86-64"
+	finish
+	exit
+fi
+for command in qemu-system-x86_64 busybox cpio depmod xz babeltrace2; do
+	if ! command -v "$command" >/dev/null; then
+		skip "needs $command (make deps)"
+		finish
+		exit
+	fi
+done
+work=
+trap '[ -z "$work" ] || rm -rf "$work"' EXIT
+while read -r kernel pattern; do
+	case $kernel in '' | '#'*) continue ;; esac
+	[ $# -eq 0 ] || [[ " $* " == *" $kernel "* ]] || continue
+	name=vm-$kernel
+	dir=$cache/$kernel
+	reason=
+	if [ "$(cat "$dir/stamp" 2>/dev/null)" != "$pattern $MODULES" ] && ! fetch "$pattern" "$dir"; then
+		skip "$reason"
+		continue
+	fi
+	work=$(mktemp -d)
+	out=$work/out
+	boot "$dir"
+	rm -rf "$work"
+	work=
+done <"$here/kernels"
+finish
