@@ -55,8 +55,11 @@ struct pt_regs {
 	unsigned long si;
 	unsigned long dx;
 	unsigned long orig_ax;
+	unsigned long ip;
+	unsigned long sp;
 	/* arm64 */
 	u64 regs[31];
+	u64 pc;
 	s32 syscallno;
 };
 

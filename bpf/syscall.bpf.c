@@ -41,8 +41,8 @@ static __always_inline void user_stack(void *ctx, u32 tid)
 	}
 	s->end = bpf_ktime_get_ns();
 	s->tid = tid;
-	s->user = 1;
-	s->unused = 0;
+	s->kind = PLUMB_STACK_WAIT_USER;
+	s->other = 0;
 	s->bytes = bpf_get_stack(ctx, s->frames, sizeof(s->frames), BPF_F_USER_STACK | BPF_F_USER_BUILD_ID);
 	bpf_ringbuf_submit(s, BPF_RB_NO_WAKEUP);
 }
@@ -96,6 +96,7 @@ int BPF_PROG(futex, struct pt_regs *regs, long id)
 	EMIT(futex, tid, {
 		e->uaddr = uaddr;
 		e->op = op;
+		e->val = get_syscall_arg(regs, 2);
 		e->owner = owner;
 	});
 	return 0;

@@ -788,7 +788,8 @@ PLUMB_EVENT(113, contention_end, 32);
 struct plumb_futex {
 	PLUMB_HEAD;
 	plumb_u64 uaddr ADDR; /* the futex word, user address */
-	plumb_u32 op NR; /* operation, FUTEX_CMD_MASK applied */
+	plumb_u16 op NR; /* operation, FUTEX_CMD_MASK applied */
+	plumb_u16 val NR; /* low half of the value that the word is expected to have; 2 is a taken lock that others wait for (glibc, Rust) */
 	plumb_u32 owner TID; /* holder where glibc keeps it (word + 8), else 0 */
 };
 PLUMB_EVENT(114, futex, 32);
@@ -1098,6 +1099,64 @@ struct plumb_state_end {
 	plumb_str reason; /* why it ended */
 };
 PLUMB_STATE(519, state_end);
+
+/**
+ * What woke a thread whose wait was longer than the threshold.
+ * @set state
+ */
+struct plumb_state_waker_stack {
+	plumb_u64 at NS; /* when it was woken: the time of sched_waking */
+	plumb_u32 wakee TID; /* thread that was woken */
+	plumb_u32 stack NR; /* where its waker was: see state_stack */
+	plumb_u8 user COUNT; /* 1 when that is a user stack */
+};
+PLUMB_STATE(520, state_waker_stack);
+
+/**
+ * What a CPU of the target was at, at the sampling clock's tick.
+ * @set state
+ */
+struct plumb_state_sample {
+	plumb_u64 at NS; /* when */
+	plumb_u32 thread TID; /* who ran */
+	plumb_u32 cpu CPU; /* where */
+	plumb_u32 stack NR; /* kernel stack: see state_stack; 0 in user mode */
+};
+PLUMB_STATE(521, state_sample);
+
+/**
+ * A counter that the kernel keeps, read at the beginning, every second and at the end.
+ * @set state
+ */
+struct plumb_state_counter {
+	plumb_u64 at NS; /* when */
+	plumb_u64 value COUNT; /* its value; times in ns */
+	plumb_str name; /* such as vmstat.pgmajfault or cpu0.steal */
+};
+PLUMB_STATE(522, state_counter);
+
+/**
+ * The function at a place in a program or library.
+ * @set state
+ */
+struct plumb_state_symbol {
+	plumb_u64 offset ADDR; /* place, as in the frames of state_stack */
+	plumb_str build_id; /* file, as in the text of state_stack */
+	plumb_str name; /* function */
+};
+PLUMB_STATE(523, state_symbol);
+
+/**
+ * The file behind a descriptor that a thread of the target synced.
+ * @set state
+ */
+struct plumb_state_file {
+	plumb_u64 at NS; /* when it was asked */
+	plumb_u32 thread TID; /* who */
+	plumb_u32 fd NR; /* descriptor */
+	plumb_str path; /* what /proc says */
+};
+PLUMB_STATE(524, state_file);
 
 #undef NS
 #undef BYTES

@@ -66,12 +66,20 @@ struct plumb_build_id_frame {
 	plumb_u64 offset_or_ip;
 };
 
+enum plumb_stack_kind {
+	PLUMB_STACK_WAIT,       /* kernel stack on which tid slept */
+	PLUMB_STACK_WAIT_USER,  /* its user stack */
+	PLUMB_STACK_WAKER,      /* kernel stack of who woke tid */
+	PLUMB_STACK_WAKER_USER, /* where its user code is, and the words on top of its user stack */
+	PLUMB_STACK_SAMPLE,     /* kernel stack of tid at the sampling clock's tick; empty in user mode */
+};
+
 struct plumb_stack {
-	plumb_u64 end; /* ns, when the thread ran again */
+	plumb_u64 end; /* ns: when tid ran again, was woken, or was sampled */
 	plumb_u32 tid;
 	plumb_s32 bytes; /* of frames, or -errno */
-	plumb_u32 user;
-	plumb_u32 unused;
+	plumb_u32 kind;  /* enum plumb_stack_kind */
+	plumb_u32 other; /* CPU of a sample; process whose thread woke tid */
 	union {
 		plumb_u64 kernel[PLUMB_STACK_FRAMES];
 		struct plumb_build_id_frame frames[PLUMB_STACK_FRAMES];

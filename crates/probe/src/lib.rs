@@ -3,13 +3,16 @@
 //! drains their buffers into a trace. Knows nothing of what events mean.
 
 pub mod check;
+mod counters;
 mod drain;
 mod host;
 mod load;
 pub mod recorder;
 mod ring;
+mod sampling;
 pub mod select;
 mod stacks;
+mod symbols;
 mod target;
 mod trigger;
 

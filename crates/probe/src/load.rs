@@ -2,6 +2,7 @@
 //! Loads and attaches the BPF programs of a selection, and maps their memory.
 
 use crate::ring::{Ring, SLOT};
+use crate::sampling::Clocks;
 use crate::select::{Selection, THINNABLE};
 use crate::skel::{types, OpenPlumbSkel, PlumbSkel, PlumbSkelBuilder};
 use anyhow::{bail, Context, Result};
@@ -17,6 +18,8 @@ use std::sync::atomic::AtomicU64;
 
 /// PLUMB_CHUNK_BYTES
 const CHUNK: usize = 65536;
+/// The program that the sampling clocks run; every other one is an event's.
+const SAMPLER: &str = "cpu_sample";
 /// PLUMB_TASK_TARGET
 const TASK_TARGET: u8 = 1;
 
@@ -33,6 +36,8 @@ pub struct Knobs {
     pub ring_bytes: u64,
     /// Waits longer than this get their stacks, ns; 0 takes none.
     pub stack_threshold: u64,
+    /// Ticks of the sampling clock a second; 0 takes no samples.
+    pub sample_hz: u64,
     /// System calls and stacks of every thread, not of the target.
     pub everyone: bool,
     /// Only events that the target has a part in.
@@ -110,6 +115,8 @@ pub fn resolve(selection: &Selection) -> Result<(Vec<&'static str>, Vec<&'static
 pub struct Loaded<'obj> {
     skel: PlumbSkel<'obj>,
     links: Vec<Link>,
+    clocks: Option<Clocks>,
+    sampling: (u64, u32),
     memory: *const u8,
     memory_len: usize,
     shift: u32,
@@ -174,12 +181,14 @@ impl<'obj> Loaded<'obj> {
             // A target's descendants are found by these two, whether they are recorded or not.
             let marks = !knobs.everyone && (prog.name() == "sched_fork" || prog.name() == "sched_exec");
             let wanted = events.iter().any(|e| prog.name() == *e);
-            prog.set_autoload(wanted || marks);
+            let samples = knobs.sample_hz > 0 && prog.name() == SAMPLER;
+            prog.set_autoload(wanted || marks || samples);
         }
         let skel = open.load().map_err(|e| named("the kernel refused the BPF programs", &e))?;
         let memory_len = chunks as usize * CHUNK;
         let memory = map(skel.maps.ring.as_fd(), memory_len)?;
-        Ok(Self { skel, links: Vec::new(), memory, memory_len, shift, chunk_shift })
+        let sampling = (knobs.sample_hz, cpus);
+        Ok(Self { skel, links: Vec::new(), clocks: None, sampling, memory, memory_len, shift, chunk_shift })
     }
 
     /// Marks threads as the target's.
@@ -203,7 +212,12 @@ impl<'obj> Loaded<'obj> {
         for ends in [true, false] {
             for prog in self.skel.object().progs_mut() {
                 let name = prog.name().to_string_lossy();
-                if prog.autoload() && is_end(&name) == ends {
+                if prog.autoload() && name == SAMPLER {
+                    if self.clocks.is_none() {
+                        let (hz, cpus) = self.sampling;
+                        self.clocks = Some(Clocks::start(&prog, hz, cpus)?);
+                    }
+                } else if prog.autoload() && is_end(&name) == ends {
                     let link = prog.attach().map_err(|e| named(&format!("attach {name}"), &e))?;
                     self.links.push(link);
                 }
@@ -214,6 +228,7 @@ impl<'obj> Loaded<'obj> {
 
     /// Stops recording. Returns when no program runs any more.
     pub fn detach(&mut self) {
+        self.clocks = None;
         self.links.clear();
         // A program that was entered before its link closed ends within a grace period.
         // SAFETY: a system call without arguments in memory.
@@ -278,6 +293,7 @@ impl<'obj> Loaded<'obj> {
 
 impl Drop for Loaded<'_> {
     fn drop(&mut self) {
+        self.clocks = None;
         self.links.clear();
         // SAFETY: mapped in load with this length, and no Ring outlives self.
         unsafe { libc::munmap(self.memory.cast_mut().cast(), self.memory_len) };

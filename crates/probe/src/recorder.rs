@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! One recording from beginning to end.
 
+use crate::counters::Counters;
 use crate::drain::Drain;
 use crate::host;
 use crate::load::{self, Knobs, Loaded};
@@ -26,6 +27,8 @@ const POLL_SLOW: Duration = Duration::from_millis(20);
 const POLL_FAST: Duration = Duration::from_millis(1);
 /// Packets are closed this often, so that a killed recorder leaves what it had.
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
+/// A command may go into a cgroup of its own within this time; later it is looked for every second.
+const SETTLING: Duration = Duration::from_millis(300);
 /// Clocks are paired this often.
 const CLOCKS_EVERY: Duration = Duration::from_secs(5);
 
@@ -53,6 +56,10 @@ pub struct Options {
     pub everyone: bool,
     /// Waits longer than this get their stacks, ns; 0 takes none.
     pub stack_threshold: u64,
+    /// Ticks a second of the sampling clock; 0 takes no samples.
+    pub sample_hz: u64,
+    /// The command's standard output goes to standard error: ours is for machines.
+    pub output_apart: bool,
     /// Record only events that the target has a part in.
     pub only_target: bool,
     /// Whole disks whose block events are recorded; empty is all.
@@ -150,7 +157,7 @@ pub fn record(options: &Options, stop: &Stop, progress: impl FnMut(&Progress)) -
     let (events, lacking) = load::resolve(&selection)?;
     let threads = options.target.threads()?;
     let mut command = match &options.target {
-        Target::Command(words) => Some(Command::fork(words)?),
+        Target::Command(words) => Some(Command::fork(words, options.output_apart)?),
         _ => None,
     };
     // Behind the fork, so that the command keeps its own: on a busy machine a
@@ -161,6 +168,7 @@ pub fn record(options: &Options, stop: &Stop, progress: impl FnMut(&Progress)) -
     let knobs = Knobs {
         ring_bytes: if options.buffer == 0 { default_buffer(cpus) } else { options.buffer },
         stack_threshold: options.stack_threshold,
+        sample_hz: options.sample_hz,
         everyone,
         only_target: options.only_target && !everyone,
         devices: options.devices.clone(),
@@ -171,11 +179,26 @@ pub fn record(options: &Options, stop: &Stop, progress: impl FnMut(&Progress)) -
     targets.extend(command.as_ref().map(|c| c.pid));
     loaded.mark(&targets);
 
-    let metadata = describe(options, &selection, &events, &lacking, &knobs);
+    let mut metadata = describe(options, &selection, &events, &lacking, &knobs);
+    if let Some(command) = &command {
+        metadata.env.insert("command_pid".into(), command.pid.to_string());
+    }
+    let counters = Counters::new(targets.first().copied());
     let lacking = lacking.into_iter().map(String::from).collect();
     let watch = options.keep.as_ref().and_then(|k| k.when.clone()).map(Watch::new);
     let drain = Drain::new(cpus, watch, everyone, &targets);
-    let run = Run { options, stop, progress, command: command.as_mut(), targets, loaded, drain, lacking };
+    let run = Run {
+        options,
+        stop,
+        progress,
+        command: command.as_mut(),
+        targets,
+        loaded,
+        drain,
+        counters,
+        everyone,
+        lacking,
+    };
     match &options.keep {
         None => {
             let sink = DirectorySink::create(&options.dir, &metadata).with_context(|| {
@@ -237,6 +260,7 @@ fn describe(
     env.insert("everyone".into(), u8::from(knobs.everyone).to_string());
     env.insert("only_target".into(), u8::from(knobs.only_target).to_string());
     env.insert("stack_threshold_ns".into(), knobs.stack_threshold.to_string());
+    env.insert("sample_hz".into(), knobs.sample_hz.to_string());
     env.insert("recorder_pid".into(), std::process::id().to_string());
     if let Some(keep) = &options.keep {
         env.insert("keep_ns".into(), keep.last.to_string());
@@ -260,6 +284,8 @@ struct Run<'a, 'obj, P> {
     targets: Vec<u32>,
     loaded: Loaded<'obj>,
     drain: Drain,
+    counters: Counters,
+    everyone: bool,
     lacking: Vec<String>,
 }
 
@@ -268,6 +294,7 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
         let mut error = self.dump_devices(&mut writer).err();
         self.loaded.attach()?;
         error = error.or_else(|| self.dump_tasks(&mut writer).err());
+        error = error.or_else(|| self.count(&mut writer).err());
         let begin = host::now();
         if let Some(command) = self.command.as_deref_mut() {
             command.release()?;
@@ -289,6 +316,7 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
             }
         }
         let end = host::now();
+        let counters = self.counters.read(end);
         drop(stacks);
         self.loaded.detach();
         let probes = self.loaded.probes();
@@ -301,6 +329,10 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
             }
             let now = host::now();
             writer.state(now, &host::clocks())?;
+            for counter in &counters {
+                writer.state(now, counter)?;
+            }
+            self.drain.symbols(&mut writer)?;
             for probe in &probes {
                 writer.state(now, probe)?;
             }
@@ -361,6 +393,10 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
         for pid in host::processes() {
             for mut task in host::threads(pid) {
                 task.target = u8::from(self.targets.contains(&task.tid));
+                if task.target == 0 && !self.everyone {
+                    // Others' arguments are none of the trace's business: they may hold secrets.
+                    task.cmdline.clear();
+                }
                 writer.state(now, &task)?;
             }
             if drained.elapsed() > POLL_FAST {
@@ -388,6 +424,9 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
             // Asked before the drain: what the target did last is then in the rings.
             let ended = self.ended(begin, &mut stops_seen);
             let round = self.drain.round(&self.loaded, writer)?;
+            if started.elapsed() < SETTLING {
+                self.counters.follow();
+            }
             for bytes in take_stacks() {
                 self.drain.stack(&bytes, writer)?;
             }
@@ -403,6 +442,7 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
             let now = Instant::now();
             if now - flushed >= FLUSH_EVERY {
                 flushed = now;
+                self.count(writer)?;
                 self.follow_cgroup();
                 writer.flush()?;
             }
@@ -417,6 +457,11 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
                 fill = 0.0;
             }
         }
+    }
+
+    fn count<S: Sink>(&mut self, writer: &mut TraceWriter<S>) -> io::Result<()> {
+        let now = host::now();
+        self.counters.read(now).iter().try_for_each(|counter| writer.state(now, counter))
     }
 
     /// Members that came into a cgroup from outside; those born inside are marked at birth.

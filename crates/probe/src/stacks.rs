@@ -4,15 +4,41 @@
 use plumb_trace::schema::StateStack;
 use std::collections::HashMap;
 
+/// Why a stack was taken (enum plumb_stack_kind).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Its thread slept on it.
+    Wait,
+    /// User part of the same.
+    WaitUser,
+    /// Who woke the thread was there.
+    Waker,
+    /// Its user code: where it is, and the words on top of its stack.
+    WakerUser,
+    /// The sampling clock ticked.
+    Sample,
+}
+
+impl Kind {
+    const ALL: [Self; 5] = [Self::Wait, Self::WaitUser, Self::Waker, Self::WakerUser, Self::Sample];
+
+    /// Whether the frames are those of user code.
+    pub fn user(self) -> bool {
+        matches!(self, Self::WaitUser | Self::WakerUser)
+    }
+}
+
 /// A stack as the BPF program hands it over (struct plumb_stack).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawStack {
-    /// When the thread ran again, ns.
+    /// When the thread ran again, was woken or was sampled, ns.
     pub end: u64,
-    /// Thread that waited.
+    /// Thread that waited or ran.
     pub tid: u32,
-    /// User frames, not kernel frames.
-    pub user: bool,
+    /// CPU of a sample; process whose thread woke `tid`.
+    pub other: u32,
+    /// Why it was taken.
+    pub kind: Kind,
     /// Addresses; user: offsets in the file of the build id.
     pub frames: Vec<u64>,
     /// User: hex build id of each frame, empty where there is none.
@@ -27,15 +53,22 @@ impl RawStack {
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let u64_at = |i: usize| Some(u64::from_le_bytes(bytes.get(i..i + 8)?.try_into().ok()?));
         let u32_at = |i: usize| Some(u32::from_le_bytes(bytes.get(i..i + 4)?.try_into().ok()?));
-        let len = usize::try_from(u32_at(12)? as i32).ok().filter(|n| *n > 0)?;
+        let kind = *Kind::ALL.get(u32_at(16)? as usize)?;
+        // A sample without kernel frames was taken in user mode.
+        let len = match u32_at(12)? as i32 {
+            n if n > 0 => n as usize,
+            _ if kind == Kind::Sample => 0,
+            _ => return None,
+        };
         let mut out = Self {
             end: u64_at(0)?,
             tid: u32_at(8)?,
-            user: u32_at(16)? == 1,
+            other: u32_at(20)?,
+            kind,
             frames: Vec::new(),
             build_ids: Vec::new(),
         };
-        if !out.user {
+        if kind != Kind::WaitUser {
             out.frames = (0..len / 8).filter_map(|i| u64_at(HEAD + i * 8)).collect();
             return Some(out);
         }
@@ -105,18 +138,18 @@ impl Stacks {
     /// The stack's number, and the event that tells it when it is new.
     pub fn number(&mut self, raw: RawStack) -> (u32, Option<StateStack>) {
         let next = self.known.len() as u32 + 1;
-        let key = (raw.user, raw.frames, raw.build_ids);
+        let key = (raw.kind.user(), raw.frames, raw.build_ids);
         if let Some(n) = self.known.get(&key) {
             return (*n, None);
         }
-        let text = if raw.user {
+        let text = if key.0 {
             key.2.join(";")
         } else {
             // A frame is a return address: one back lies inside the call.
             let names: Vec<String> = key.1.iter().map(|a| self.symbols.name(a.saturating_sub(1))).collect();
             names.join(";")
         };
-        let event = StateStack { stack: next, user: u8::from(raw.user), frames: key.1.clone(), text };
+        let event = StateStack { stack: next, user: u8::from(key.0), frames: key.1.clone(), text };
         self.known.insert(key, next);
         (next, Some(event))
     }

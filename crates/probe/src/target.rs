@@ -127,10 +127,11 @@ fn find(name: &str) -> Result<()> {
 
 impl Command {
     /// Forks; the child waits before exec. Call it while the process has one thread.
+    /// `apart`: its standard output goes to standard error.
     ///
     /// # Errors
     /// The program cannot be found in PATH, or fork fails.
-    pub fn fork(words: &[OsString]) -> Result<Self> {
+    pub fn fork(words: &[OsString], apart: bool) -> Result<Self> {
         let name = words
             .first()
             .context("no command is given; example: plumb run -- dd if=/dev/zero of=f bs=1M count=100")?;
@@ -159,6 +160,9 @@ impl Command {
                 // signals that the recorder catches or ignores are the child's defaults again.
                 unsafe {
                     libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+                    if apart {
+                        libc::dup2(2, 1);
+                    }
                     libc::execvp(argv[0], argv.as_ptr());
                 }
                 let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);

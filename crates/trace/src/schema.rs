@@ -5,7 +5,7 @@
 use super::event::{Decode, Encode, EventInfo, FieldInfo, Record, StateEvent};
 
 /// Hash of ids, names, types and units; stands in the BPF object and in every trace.
-pub const SCHEMA_HASH: u64 = 0xb089ddbfe435fddf;
+pub const SCHEMA_HASH: u64 = 0x564886d12dcffdbe;
 
 /// The CPU stops running tid and starts next_tid.
 #[repr(C)]
@@ -1903,7 +1903,9 @@ pub struct Futex {
     /// the futex word, user address \[addr\]
     pub uaddr: u64,
     /// operation, FUTEX_CMD_MASK applied \[nr\]
-    pub op: u32,
+    pub op: u16,
+    /// low half of the value that the word is expected to have; 2 is a taken lock that others wait for (glibc, Rust) \[nr\]
+    pub val: u16,
     /// holder where glibc keeps it (word + 8), else 0 \[tid\]
     pub owner: u32,
 }
@@ -1916,6 +1918,7 @@ const _: () = {
     assert!(core::mem::offset_of!(Futex, tid) == 12);
     assert!(core::mem::offset_of!(Futex, uaddr) == 16);
     assert!(core::mem::offset_of!(Futex, op) == 24);
+    assert!(core::mem::offset_of!(Futex, val) == 26);
     assert!(core::mem::offset_of!(Futex, owner) == 28);
 };
 // SAFETY: repr(C), made of integers and byte arrays, no padding (asserted above).
@@ -2671,1157 +2674,603 @@ impl StateEvent for StateEnd {
     }
 }
 
+/// What woke a thread whose wait was longer than the threshold.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StateWakerStack {
+    /// when it was woken: the time of sched_waking \[ns\]
+    pub at: u64,
+    /// thread that was woken \[tid\]
+    pub wakee: u32,
+    /// where its waker was: see state_stack \[nr\]
+    pub stack: u32,
+    /// 1 when that is a user stack \[count\]
+    pub user: u8,
+}
+
+impl StateEvent for StateWakerStack {
+    const ID: u16 = 520;
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.at.put(out);
+        self.wakee.put(out);
+        self.stack.put(out);
+        self.user.put(out);
+    }
+    fn decode(input: &mut &[u8]) -> Option<Self> {
+        Some(Self {
+            at: Decode::take(input)?,
+            wakee: Decode::take(input)?,
+            stack: Decode::take(input)?,
+            user: Decode::take(input)?,
+        })
+    }
+}
+
+/// What a CPU of the target was at, at the sampling clock's tick.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StateSample {
+    /// when \[ns\]
+    pub at: u64,
+    /// who ran \[tid\]
+    pub thread: u32,
+    /// where \[cpu\]
+    pub cpu: u32,
+    /// kernel stack: see state_stack; 0 in user mode \[nr\]
+    pub stack: u32,
+}
+
+impl StateEvent for StateSample {
+    const ID: u16 = 521;
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.at.put(out);
+        self.thread.put(out);
+        self.cpu.put(out);
+        self.stack.put(out);
+    }
+    fn decode(input: &mut &[u8]) -> Option<Self> {
+        Some(Self {
+            at: Decode::take(input)?,
+            thread: Decode::take(input)?,
+            cpu: Decode::take(input)?,
+            stack: Decode::take(input)?,
+        })
+    }
+}
+
+/// A counter that the kernel keeps, read at the beginning, every second and at the end.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StateCounter {
+    /// when \[ns\]
+    pub at: u64,
+    /// its value; times in ns \[count\]
+    pub value: u64,
+    /// such as vmstat.pgmajfault or cpu0.steal
+    pub name: String,
+}
+
+impl StateEvent for StateCounter {
+    const ID: u16 = 522;
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.at.put(out);
+        self.value.put(out);
+        self.name.put(out);
+    }
+    fn decode(input: &mut &[u8]) -> Option<Self> {
+        Some(Self { at: Decode::take(input)?, value: Decode::take(input)?, name: Decode::take(input)? })
+    }
+}
+
+/// The function at a place in a program or library.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StateSymbol {
+    /// place, as in the frames of state_stack \[addr\]
+    pub offset: u64,
+    /// file, as in the text of state_stack
+    pub build_id: String,
+    /// function
+    pub name: String,
+}
+
+impl StateEvent for StateSymbol {
+    const ID: u16 = 523;
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.offset.put(out);
+        self.build_id.put(out);
+        self.name.put(out);
+    }
+    fn decode(input: &mut &[u8]) -> Option<Self> {
+        Some(Self {
+            offset: Decode::take(input)?,
+            build_id: Decode::take(input)?,
+            name: Decode::take(input)?,
+        })
+    }
+}
+
+/// The file behind a descriptor that a thread of the target synced.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StateFile {
+    /// when it was asked \[ns\]
+    pub at: u64,
+    /// who \[tid\]
+    pub thread: u32,
+    /// descriptor \[nr\]
+    pub fd: u32,
+    /// what /proc says
+    pub path: String,
+}
+
+impl StateEvent for StateFile {
+    const ID: u16 = 524;
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.at.put(out);
+        self.thread.put(out);
+        self.fd.put(out);
+        self.path.put(out);
+    }
+    fn decode(input: &mut &[u8]) -> Option<Self> {
+        Some(Self {
+            at: Decode::take(input)?,
+            thread: Decode::take(input)?,
+            fd: Decode::take(input)?,
+            path: Decode::take(input)?,
+        })
+    }
+}
+
 /// Every event, in the order of the ids.
 pub const EVENTS: &[EventInfo] = &[
-    EventInfo {
-        id: 1,
-        name: "sched_switch",
-        set: "sched",
-        tracepoint: "sched_switch",
-        source: "kernel/sched/core.c: __schedule()",
-        doc: "The CPU stops running tid and starts next_tid.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "next_tid", unit: "tid", doc: "thread that starts to run" },
-            FieldInfo {
-                name: "prev_state",
-                unit: "nr",
-                doc: "state of tid: 0 runnable, 1 interruptible, 2 uninterruptible, ...",
-            },
-            FieldInfo { name: "prev_prio", unit: "nr", doc: "kernel priority of tid, 0-139" },
-            FieldInfo { name: "next_prio", unit: "nr", doc: "kernel priority of next_tid, 0-139" },
-            FieldInfo { name: "preempt", unit: "count", doc: "1 when tid was preempted" },
-        ],
-    },
-    EventInfo {
-        id: 2,
-        name: "sched_waking",
-        set: "sched",
-        tracepoint: "sched_waking",
-        source: "kernel/sched/core.c: try_to_wake_up()",
-        doc: "tid, or the interrupt on top of it, begins to wake wakee.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "wakee", unit: "tid", doc: "thread that is woken" },
-            FieldInfo { name: "wakee_prio", unit: "nr", doc: "its kernel priority, 0-139" },
-            FieldInfo { name: "target_cpu", unit: "cpu", doc: "CPU that it ran on last" },
-        ],
-    },
-    EventInfo {
-        id: 3,
-        name: "sched_wakeup_new",
-        set: "sched",
-        tracepoint: "sched_wakeup_new",
-        source: "kernel/sched/core.c: wake_up_new_task()",
-        doc: "A new thread is put on a run queue for the first time.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "wakee", unit: "tid", doc: "the new thread" },
-            FieldInfo { name: "wakee_prio", unit: "nr", doc: "its kernel priority, 0-139" },
-            FieldInfo { name: "target_cpu", unit: "cpu", doc: "CPU that it is queued on" },
-        ],
-    },
-    EventInfo {
-        id: 4,
-        name: "sched_fork",
-        set: "sched",
-        tracepoint: "sched_process_fork",
-        source: "kernel/fork.c: kernel_clone()",
-        doc: "tid creates the thread child_tid.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "child_tid", unit: "tid", doc: "the new thread" },
-            FieldInfo { name: "child_tgid", unit: "tid", doc: "its process" },
-            FieldInfo { name: "parent_tgid", unit: "tid", doc: "process of tid" },
-            FieldInfo { name: "target", unit: "count", doc: "1 when the child belongs to the target" },
-        ],
-    },
-    EventInfo {
-        id: 5,
-        name: "sched_exec",
-        set: "sched",
-        tracepoint: "sched_process_exec",
-        source: "fs/exec.c: exec_binprm()",
-        doc: "The process of tid runs a new program; comm is its new name.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "comm", unit: "", doc: "new name, NUL-padded" },
-        ],
-    },
-    EventInfo {
-        id: 6,
-        name: "sched_exit",
-        set: "sched",
-        tracepoint: "sched_process_exit",
-        source: "kernel/exit.c: do_exit()",
-        doc: "tid ends.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "tgid", unit: "tid", doc: "process of tid" },
-            FieldInfo { name: "exit_code", unit: "nr", doc: "as wait4(2) gives it" },
-            FieldInfo {
-                name: "run_ns",
-                unit: "ns",
-                doc: "the kernel's own sum of CPU time of tid (se.sum_exec_runtime)",
-            },
-        ],
-    },
-    EventInfo {
-        id: 7,
-        name: "sched_migrate",
-        set: "sched",
-        tracepoint: "sched_migrate_task",
-        source: "kernel/sched/core.c: set_task_cpu()",
-        doc: "A thread moves to another CPU's run queue.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "moved_tid", unit: "tid", doc: "thread that moves" },
-            FieldInfo { name: "from_cpu", unit: "cpu", doc: "where it was queued" },
-            FieldInfo { name: "to_cpu", unit: "cpu", doc: "where it goes" },
-        ],
-    },
-    EventInfo {
-        id: 8,
-        name: "sched_rename",
-        set: "sched",
-        tracepoint: "task_rename",
-        source: "fs/exec.c: __set_task_comm()",
-        doc: "tid changes its own name (prctl, or a write to comm).",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "comm", unit: "", doc: "new name, NUL-padded" },
-        ],
-    },
-    EventInfo {
-        id: 16,
-        name: "irq_handler_entry",
-        set: "irq",
-        tracepoint: "irq_handler_entry",
-        source: "kernel/irq/handle.c: __handle_irq_event_percpu()",
-        doc: "A device's interrupt handler begins.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "irq", unit: "nr", doc: "interrupt number, see /proc/interrupts" },
-        ],
-    },
-    EventInfo {
-        id: 17,
-        name: "irq_handler_exit",
-        set: "irq",
-        tracepoint: "irq_handler_exit",
-        source: "kernel/irq/handle.c: __handle_irq_event_percpu()",
-        doc: "A device's interrupt handler ends.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "irq", unit: "nr", doc: "interrupt number" },
-            FieldInfo { name: "ret", unit: "nr", doc: "0 not ours, 1 handled, 2 wake the handler's thread" },
-        ],
-    },
-    EventInfo {
-        id: 18,
-        name: "softirq_entry",
-        set: "irq",
-        tracepoint: "softirq_entry",
-        source: "kernel/softirq.c: handle_softirqs()",
-        doc: "A soft interrupt's handler begins.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo {
-                name: "vec",
-                unit: "nr",
-                doc: "1 timer, 2 net tx, 3 net rx, 4 block, 6 tasklet, 7 sched, 8 hrtimer, 9 rcu",
-            },
-        ],
-    },
-    EventInfo {
-        id: 19,
-        name: "softirq_exit",
-        set: "irq",
-        tracepoint: "softirq_exit",
-        source: "kernel/softirq.c: handle_softirqs()",
-        doc: "A soft interrupt's handler ends.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "vec", unit: "nr", doc: "as at entry" },
-        ],
-    },
-    EventInfo {
-        id: 20,
-        name: "local_timer_entry",
-        set: "irq",
-        tracepoint: "local_timer_entry",
-        source: "arch/x86/kernel/apic/apic.c: sysvec_apic_timer_interrupt()",
-        doc: "The local timer's interrupt begins (x86).",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "vec", unit: "nr", doc: "vector" },
-        ],
-    },
-    EventInfo {
-        id: 21,
-        name: "local_timer_exit",
-        set: "irq",
-        tracepoint: "local_timer_exit",
-        source: "arch/x86/kernel/apic/apic.c: sysvec_apic_timer_interrupt()",
-        doc: "The local timer's interrupt ends (x86).",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "vec", unit: "nr", doc: "vector" },
-        ],
-    },
-    EventInfo {
-        id: 22,
-        name: "call_function_single_entry",
-        set: "irq",
-        tracepoint: "call_function_single_entry",
-        source: "arch/x86/kernel/smp.c: sysvec_call_function_single()",
-        doc: "Another CPU's call for this CPU begins (x86; block completions travel so).",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "vec", unit: "nr", doc: "vector" },
-        ],
-    },
-    EventInfo {
-        id: 23,
-        name: "call_function_single_exit",
-        set: "irq",
-        tracepoint: "call_function_single_exit",
-        source: "arch/x86/kernel/smp.c: sysvec_call_function_single()",
-        doc: "Another CPU's call for this CPU ends (x86).",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "vec", unit: "nr", doc: "vector" },
-        ],
-    },
-    EventInfo {
-        id: 32,
-        name: "sys_enter",
-        set: "syscall",
-        tracepoint: "sys_enter",
-        source: "kernel/entry/common.c: syscall_trace_enter()",
-        doc: "tid enters a system call.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "nr", unit: "nr", doc: "system call number of this architecture" },
-            FieldInfo {
-                name: "arg0",
-                unit: "nr",
-                doc: "first argument, low half: the file descriptor of most I/O calls",
-            },
-            FieldInfo { name: "arg2", unit: "nr", doc: "third argument: the length of most I/O calls" },
-        ],
-    },
-    EventInfo {
-        id: 33,
-        name: "sys_exit",
-        set: "syscall",
-        tracepoint: "sys_exit",
-        source: "kernel/entry/common.c: syscall_exit_work()",
-        doc: "tid returns from a system call.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "nr", unit: "nr", doc: "system call number, as at entry" },
-            FieldInfo { name: "ret", unit: "nr", doc: "result, or -errno" },
-        ],
-    },
-    EventInfo {
-        id: 48,
-        name: "block_bio_queue",
-        set: "block",
-        tracepoint: "block_bio_queue",
-        source: "block/blk-core.c: submit_bio_noacct_nocheck()",
-        doc: "tid hands a bio to the block layer (Q).",
-        size: 64,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "dev", unit: "dev", doc: "whole disk" },
-            FieldInfo { name: "opf", unit: "opf", doc: "operation and flags" },
-            FieldInfo { name: "sector", unit: "sector", doc: "first sector" },
-            FieldInfo { name: "bio", unit: "addr", doc: "identity of the bio until it ends" },
-            FieldInfo { name: "len", unit: "bytes", doc: "how much" },
-            FieldInfo { name: "part_dev", unit: "dev", doc: "partition that it was sent to" },
-            FieldInfo { name: "ioprio", unit: "nr", doc: "class << 13 | level" },
-        ],
-    },
-    EventInfo {
-        id: 49,
-        name: "block_split",
-        set: "block",
-        tracepoint: "block_split",
-        source: "block/blk-merge.c: bio_submit_split()",
-        doc: "A bio was too large: bio is its new front part, parent goes on at sector.",
-        size: 64,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "dev", unit: "dev", doc: "whole disk" },
-            FieldInfo { name: "opf", unit: "opf", doc: "operation and flags" },
-            FieldInfo { name: "sector", unit: "sector", doc: "where the remainder begins" },
-            FieldInfo { name: "bio", unit: "addr", doc: "the new front part" },
-            FieldInfo { name: "len", unit: "bytes", doc: "length of the front part" },
-            FieldInfo { name: "parent", unit: "addr", doc: "the bio that was split, now the remainder" },
-        ],
-    },
-    EventInfo {
-        id: 50,
-        name: "block_bio_backmerge",
-        set: "block",
-        tracepoint: "block_bio_backmerge",
-        source: "block/blk-merge.c: bio_attempt_back_merge()",
-        doc: "A bio joined the end of a request that waits.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "bio", unit: "addr", doc: "the bio" },
-            FieldInfo { name: "dev", unit: "dev", doc: "whole disk" },
-            FieldInfo { name: "len", unit: "bytes", doc: "its length" },
-        ],
-    },
-    EventInfo {
-        id: 51,
-        name: "block_bio_frontmerge",
-        set: "block",
-        tracepoint: "block_bio_frontmerge",
-        source: "block/blk-merge.c: bio_attempt_front_merge()",
-        doc: "A bio joined the front of a request that waits.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "bio", unit: "addr", doc: "the bio" },
-            FieldInfo { name: "dev", unit: "dev", doc: "whole disk" },
-            FieldInfo { name: "len", unit: "bytes", doc: "its length" },
-        ],
-    },
-    EventInfo {
-        id: 52,
-        name: "block_getrq",
-        set: "block",
-        tracepoint: "block_getrq",
-        source: "block/blk-mq.c: blk_mq_submit_bio()",
-        doc: "A request was allocated for the bio (G).",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "bio", unit: "addr", doc: "the bio" },
-            FieldInfo { name: "dev", unit: "dev", doc: "whole disk" },
-            FieldInfo { name: "len", unit: "bytes", doc: "its length" },
-        ],
-    },
-    EventInfo {
-        id: 53,
-        name: "block_rq_insert",
-        set: "block",
-        tracepoint: "block_rq_insert",
-        source: "block/blk-mq.c, block/mq-deadline.c, block/bfq-iosched.c",
-        doc: "A request enters the scheduler's or the software queue (I).",
-        size: 64,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "dev", unit: "dev", doc: "whole disk" },
-            FieldInfo { name: "opf", unit: "opf", doc: "operation and flags" },
-            FieldInfo { name: "sector", unit: "sector", doc: "first sector" },
-            FieldInfo { name: "rq", unit: "addr", doc: "identity of the request until it ends" },
-            FieldInfo { name: "len", unit: "bytes", doc: "how much" },
-            FieldInfo {
-                name: "bio",
-                unit: "addr",
-                doc: "its first bio; 0 for a flush or a driver's own request",
-            },
-            FieldInfo { name: "ioprio", unit: "nr", doc: "class << 13 | level" },
-        ],
-    },
-    EventInfo {
-        id: 54,
-        name: "block_rq_issue",
-        set: "block",
-        tracepoint: "block_rq_issue",
-        source: "block/blk-mq.c: blk_mq_start_request()",
-        doc: "A request goes to the driver (D).",
-        size: 64,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "dev", unit: "dev", doc: "whole disk" },
-            FieldInfo { name: "opf", unit: "opf", doc: "operation and flags" },
-            FieldInfo { name: "sector", unit: "sector", doc: "first sector" },
-            FieldInfo { name: "rq", unit: "addr", doc: "identity of the request until it ends" },
-            FieldInfo { name: "len", unit: "bytes", doc: "how much" },
-            FieldInfo {
-                name: "bio",
-                unit: "addr",
-                doc: "its first bio; 0 for a flush or a driver's own request",
-            },
-            FieldInfo { name: "ioprio", unit: "nr", doc: "class << 13 | level" },
-        ],
-    },
-    EventInfo {
-        id: 55,
-        name: "block_rq_requeue",
-        set: "block",
-        tracepoint: "block_rq_requeue",
-        source: "block/blk-mq.c: __blk_mq_requeue_request()",
-        doc: "The driver gave a request back; it will be issued again.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "rq", unit: "addr", doc: "the request" },
-            FieldInfo { name: "dev", unit: "dev", doc: "whole disk" },
-            FieldInfo { name: "len", unit: "bytes", doc: "its length" },
-        ],
-    },
-    EventInfo {
-        id: 56,
-        name: "block_rq_complete",
-        set: "block",
-        tracepoint: "block_rq_complete",
-        source: "block/blk-mq.c: blk_update_request()",
-        doc: "The device finished len bytes of a request (C).",
-        size: 64,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "dev", unit: "dev", doc: "whole disk" },
-            FieldInfo { name: "opf", unit: "opf", doc: "operation and flags" },
-            FieldInfo { name: "sector", unit: "sector", doc: "first sector of this part" },
-            FieldInfo { name: "rq", unit: "addr", doc: "the request" },
-            FieldInfo { name: "len", unit: "bytes", doc: "how much was finished now" },
-            FieldInfo { name: "left", unit: "bytes", doc: "how much of the request is still open" },
-            FieldInfo { name: "error", unit: "nr", doc: "blk_status_t, 0 is success" },
-            FieldInfo {
-                name: "bio",
-                unit: "addr",
-                doc: "its first bio that is still open; 0 for a flush of the kernel's own",
-            },
-        ],
-    },
-    EventInfo {
-        id: 57,
-        name: "block_rq_merge",
-        set: "block",
-        tracepoint: "block_rq_merge",
-        source: "block/blk-merge.c: attempt_merge()",
-        doc: "Two queued requests became one; rq is the one that is kept.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "rq", unit: "addr", doc: "the request that goes away" },
-            FieldInfo { name: "dev", unit: "dev", doc: "whole disk" },
-            FieldInfo { name: "len", unit: "bytes", doc: "its length" },
-        ],
-    },
-    EventInfo {
-        id: 58,
-        name: "block_plug",
-        set: "block",
-        tracepoint: "block_plug",
-        source: "block/blk-mq.c: blk_add_rq_to_plug()",
-        doc: "tid begins to collect requests before it sends them.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "queue", unit: "addr", doc: "request queue" },
-        ],
-    },
-    EventInfo {
-        id: 59,
-        name: "block_unplug",
-        set: "block",
-        tracepoint: "block_unplug",
-        source: "block/blk-mq.c: blk_mq_flush_plug_list()",
-        doc: "tid sends the requests that it collected.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "queue", unit: "addr", doc: "request queue" },
-            FieldInfo { name: "requests", unit: "count", doc: "how many" },
-            FieldInfo { name: "explicit", unit: "count", doc: "1 asked for, 0 because tid goes to sleep" },
-        ],
-    },
-    EventInfo {
-        id: 60,
-        name: "block_bio_remap",
-        set: "block",
-        tracepoint: "block_bio_remap",
-        source: "block/blk-core.c: blk_partition_remap(), drivers/md",
-        doc: "A bio is redirected to another place: a partition's, or below a stacked device.",
-        size: 64,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "dev", unit: "dev", doc: "whole disk that it goes to" },
-            FieldInfo { name: "old_dev", unit: "dev", doc: "device that it came from" },
-            FieldInfo { name: "sector", unit: "sector", doc: "first sector, new place" },
-            FieldInfo { name: "bio", unit: "addr", doc: "the bio" },
-            FieldInfo { name: "len", unit: "bytes", doc: "its length" },
-            FieldInfo { name: "old_sector", unit: "sector", doc: "first sector, old place" },
-        ],
-    },
-    EventInfo {
-        id: 80,
-        name: "ext4_sync_file_enter",
-        set: "fs",
-        tracepoint: "ext4_sync_file_enter",
-        source: "fs/ext4/fsync.c: ext4_sync_file()",
-        doc: "fsync or fdatasync on ext4 begins.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "ino", unit: "ino", doc: "file" },
-            FieldInfo { name: "dev", unit: "dev", doc: "file system" },
-            FieldInfo { name: "datasync", unit: "count", doc: "1 for fdatasync" },
-        ],
-    },
-    EventInfo {
-        id: 81,
-        name: "ext4_sync_file_exit",
-        set: "fs",
-        tracepoint: "ext4_sync_file_exit",
-        source: "fs/ext4/fsync.c: ext4_sync_file()",
-        doc: "fsync or fdatasync on ext4 ends.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "ino", unit: "ino", doc: "file" },
-            FieldInfo { name: "dev", unit: "dev", doc: "file system" },
-            FieldInfo { name: "ret", unit: "nr", doc: "result, or -errno" },
-        ],
-    },
-    EventInfo {
-        id: 82,
-        name: "ext4_da_write_begin",
-        set: "fs",
-        tracepoint: "ext4_da_write_begin",
-        source: "fs/ext4/inode.c: ext4_da_write_begin()",
-        doc: "ext4 prepares a delayed-allocation write of one piece.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "ino", unit: "ino", doc: "file" },
-            FieldInfo { name: "dev", unit: "dev", doc: "file system" },
-            FieldInfo { name: "len", unit: "bytes", doc: "how much" },
-        ],
-    },
-    EventInfo {
-        id: 83,
-        name: "ext4_da_write_end",
-        set: "fs",
-        tracepoint: "ext4_da_write_end",
-        source: "fs/ext4/inode.c: ext4_da_write_end()",
-        doc: "ext4 finished a delayed-allocation write of one piece.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "ino", unit: "ino", doc: "file" },
-            FieldInfo { name: "dev", unit: "dev", doc: "file system" },
-            FieldInfo { name: "len", unit: "bytes", doc: "how much was copied" },
-        ],
-    },
-    EventInfo {
-        id: 84,
-        name: "jbd2_start_commit",
-        set: "fs",
-        tracepoint: "jbd2_start_commit",
-        source: "fs/jbd2/commit.c: jbd2_journal_commit_transaction()",
-        doc: "The journal's thread begins to commit a transaction.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "dev", unit: "dev", doc: "file system" },
-            FieldInfo { name: "transaction", unit: "nr", doc: "transaction id" },
-        ],
-    },
-    EventInfo {
-        id: 85,
-        name: "jbd2_commit_flushing",
-        set: "fs",
-        tracepoint: "jbd2_commit_flushing",
-        source: "fs/jbd2/commit.c: jbd2_journal_commit_transaction()",
-        doc: "The commit has locked out new handles and begins to flush file data.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "dev", unit: "dev", doc: "file system" },
-            FieldInfo { name: "transaction", unit: "nr", doc: "transaction id" },
-        ],
-    },
-    EventInfo {
-        id: 86,
-        name: "jbd2_commit_logging",
-        set: "fs",
-        tracepoint: "jbd2_commit_logging",
-        source: "fs/jbd2/commit.c: jbd2_journal_commit_transaction()",
-        doc: "The commit begins to write the journal.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "dev", unit: "dev", doc: "file system" },
-            FieldInfo { name: "transaction", unit: "nr", doc: "transaction id" },
-        ],
-    },
-    EventInfo {
-        id: 87,
-        name: "jbd2_end_commit",
-        set: "fs",
-        tracepoint: "jbd2_end_commit",
-        source: "fs/jbd2/commit.c: jbd2_journal_commit_transaction()",
-        doc: "The transaction is committed.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "dev", unit: "dev", doc: "file system" },
-            FieldInfo { name: "transaction", unit: "nr", doc: "transaction id" },
-        ],
-    },
-    EventInfo {
-        id: 88,
-        name: "xfs_file_fsync",
-        set: "fs",
-        tracepoint: "xfs_file_fsync",
-        source: "fs/xfs/xfs_file.c: xfs_file_fsync()",
-        doc: "fsync on xfs begins.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "inode", unit: "addr", doc: "the file's xfs_inode" },
-        ],
-    },
-    EventInfo {
-        id: 89,
-        name: "xfs_log_force",
-        set: "fs",
-        tracepoint: "xfs_log_force",
-        source: "fs/xfs/xfs_log.c: xfs_log_force()",
-        doc: "xfs forces its log out.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "mount", unit: "addr", doc: "the xfs_mount" },
-            FieldInfo { name: "lsn", unit: "nr", doc: "up to this log sequence number; 0 is all" },
-        ],
-    },
-    EventInfo {
-        id: 90,
-        name: "xfs_file_buffered_write",
-        set: "fs",
-        tracepoint: "xfs_file_buffered_write",
-        source: "fs/xfs/xfs_file.c: xfs_file_buffered_write()",
-        doc: "A buffered write on xfs.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "offset", unit: "bytes", doc: "file position" },
-            FieldInfo { name: "len", unit: "bytes", doc: "how much" },
-        ],
-    },
-    EventInfo {
-        id: 91,
-        name: "btrfs_sync_file",
-        set: "fs",
-        tracepoint: "btrfs_sync_file",
-        source: "fs/btrfs/file.c: btrfs_sync_file()",
-        doc: "fsync on btrfs begins.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "ino", unit: "ino", doc: "file" },
-            FieldInfo { name: "dev", unit: "dev", doc: "file system" },
-            FieldInfo { name: "datasync", unit: "count", doc: "1 for fdatasync" },
-        ],
-    },
-    EventInfo {
-        id: 92,
-        name: "btrfs_transaction_commit",
-        set: "fs",
-        tracepoint: "btrfs_transaction_commit",
-        source: "fs/btrfs/transaction.c: btrfs_commit_transaction()",
-        doc: "btrfs has committed a transaction.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "fs", unit: "addr", doc: "the btrfs_fs_info" },
-        ],
-    },
-    EventInfo {
-        id: 93,
-        name: "writeback_start",
-        set: "fs",
-        tracepoint: "writeback_start",
-        source: "fs/fs-writeback.c: wb_writeback()",
-        doc: "A flusher begins a piece of writeback.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "wb", unit: "addr", doc: "the writeback domain of one device or cgroup" },
-            FieldInfo { name: "pages", unit: "count", doc: "pages asked for" },
-        ],
-    },
-    EventInfo {
-        id: 94,
-        name: "writeback_written",
-        set: "fs",
-        tracepoint: "writeback_written",
-        source: "fs/fs-writeback.c: wb_writeback()",
-        doc: "A flusher finished a piece of writeback.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "wb", unit: "addr", doc: "the writeback domain" },
-            FieldInfo { name: "pages", unit: "count", doc: "pages of the request still open" },
-        ],
-    },
-    EventInfo {
-        id: 95,
-        name: "balance_dirty_pages",
-        set: "fs",
-        tracepoint: "balance_dirty_pages",
-        source: "mm/page-writeback.c: balance_dirty_pages()",
-        doc: "tid dirtied too many pages and is made to pause.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "wb", unit: "addr", doc: "the writeback domain" },
-        ],
-    },
-    EventInfo {
-        id: 104,
-        name: "mm_filemap_add_to_page_cache",
-        set: "pagecache",
-        tracepoint: "mm_filemap_add_to_page_cache",
-        source: "mm/filemap.c: filemap_add_folio()",
-        doc: "A folio enters the page cache: a miss, or a write to a new place.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "ino", unit: "ino", doc: "file" },
-            FieldInfo { name: "index", unit: "count", doc: "position in the file, in pages" },
-        ],
-    },
-    EventInfo {
-        id: 105,
-        name: "mm_filemap_delete_from_page_cache",
-        set: "pagecache",
-        tracepoint: "mm_filemap_delete_from_page_cache",
-        source: "mm/filemap.c: __filemap_remove_folio()",
-        doc: "A folio leaves the page cache.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "ino", unit: "ino", doc: "file" },
-            FieldInfo { name: "index", unit: "count", doc: "position in the file, in pages" },
-        ],
-    },
-    EventInfo {
-        id: 112,
-        name: "contention_begin",
-        set: "lock",
-        tracepoint: "contention_begin",
-        source: "kernel/locking: the slow paths",
-        doc: "tid begins to wait for a kernel lock.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "lock", unit: "addr", doc: "the lock" },
-            FieldInfo {
-                name: "flags",
-                unit: "nr",
-                doc: "1 spin, 2 read, 4 write, 8 rt, 16 percpu, 32 mutex",
-            },
-        ],
-    },
-    EventInfo {
-        id: 113,
-        name: "contention_end",
-        set: "lock",
-        tracepoint: "contention_end",
-        source: "kernel/locking: the slow paths",
-        doc: "tid has the kernel lock, or gave up.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "lock", unit: "addr", doc: "the lock" },
-            FieldInfo { name: "ret", unit: "nr", doc: "0 has it, else -errno" },
-        ],
-    },
-    EventInfo {
-        id: 114,
-        name: "futex",
-        set: "lock",
-        tracepoint: "sys_enter",
-        source: "kernel/futex/syscalls.c: do_futex()",
-        doc: "tid enters futex(2) to wait for, or to wake the waiters of, a user lock.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "uaddr", unit: "addr", doc: "the futex word, user address" },
-            FieldInfo { name: "op", unit: "nr", doc: "operation, FUTEX_CMD_MASK applied" },
-            FieldInfo { name: "owner", unit: "tid", doc: "holder where glibc keeps it (word + 8), else 0" },
-        ],
-    },
-    EventInfo {
-        id: 128,
-        name: "direct_reclaim_begin",
-        set: "mem",
-        tracepoint: "mm_vmscan_direct_reclaim_begin",
-        source: "mm/vmscan.c: try_to_free_pages()",
-        doc: "tid begins to free memory itself because none is left.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "order", unit: "nr", doc: "log2 of the pages wanted at once" },
-            FieldInfo { name: "gfp", unit: "nr", doc: "allocation flags" },
-        ],
-    },
-    EventInfo {
-        id: 129,
-        name: "direct_reclaim_end",
-        set: "mem",
-        tracepoint: "mm_vmscan_direct_reclaim_end",
-        source: "mm/vmscan.c: try_to_free_pages()",
-        doc: "tid stops to free memory.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "reclaimed", unit: "count", doc: "pages freed" },
-        ],
-    },
-    EventInfo {
-        id: 130,
-        name: "kswapd_wake",
-        set: "mem",
-        tracepoint: "mm_vmscan_kswapd_wake",
-        source: "mm/vmscan.c: kswapd()",
-        doc: "The kernel's reclaim thread wakes.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "node", unit: "nr", doc: "memory node" },
-            FieldInfo { name: "order", unit: "nr", doc: "log2 of the pages wanted at once" },
-        ],
-    },
-    EventInfo {
-        id: 131,
-        name: "kswapd_sleep",
-        set: "mem",
-        tracepoint: "mm_vmscan_kswapd_sleep",
-        source: "mm/vmscan.c: kswapd_try_to_sleep()",
-        doc: "The kernel's reclaim thread goes to sleep.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "node", unit: "nr", doc: "memory node" },
-        ],
-    },
-    EventInfo {
-        id: 132,
-        name: "compaction_begin",
-        set: "mem",
-        tracepoint: "mm_compaction_begin",
-        source: "mm/compaction.c: compact_zone()",
-        doc: "Memory compaction begins.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "zone_start", unit: "count", doc: "first page frame" },
-            FieldInfo { name: "zone_end", unit: "count", doc: "last page frame" },
-        ],
-    },
-    EventInfo {
-        id: 133,
-        name: "compaction_end",
-        set: "mem",
-        tracepoint: "mm_compaction_end",
-        source: "mm/compaction.c: compact_zone()",
-        doc: "Memory compaction ends.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "status", unit: "nr", doc: "compact_result" },
-        ],
-    },
-    EventInfo {
-        id: 134,
-        name: "page_fault_user",
-        set: "mem",
-        tracepoint: "page_fault_user",
-        source: "arch/x86/mm/fault.c: exc_page_fault()",
-        doc: "A page fault from user space (x86).",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "address", unit: "addr", doc: "where" },
-            FieldInfo {
-                name: "error_code",
-                unit: "nr",
-                doc: "1 protection, 2 write, 4 user, 16 instruction",
-            },
-        ],
-    },
-    EventInfo {
-        id: 135,
-        name: "page_fault_kernel",
-        set: "mem",
-        tracepoint: "page_fault_kernel",
-        source: "arch/x86/mm/fault.c: exc_page_fault()",
-        doc: "A page fault from kernel space (x86), such as a copy to a user buffer.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "address", unit: "addr", doc: "where" },
-            FieldInfo {
-                name: "error_code",
-                unit: "nr",
-                doc: "1 protection, 2 write, 4 user, 16 instruction",
-            },
-        ],
-    },
-    EventInfo {
-        id: 136,
-        name: "reclaim_write",
-        set: "mem",
-        tracepoint: "mm_vmscan_write_folio",
-        source: "mm/vmscan.c: writeout()",
-        doc: "A dirty page leaves for swap or its file because memory is short.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "folio", unit: "addr", doc: "the folio" },
-        ],
-    },
-    EventInfo {
-        id: 144,
-        name: "net_dev_queue",
-        set: "net",
-        tracepoint: "net_dev_queue",
-        source: "net/core/dev.c: __dev_queue_xmit()",
-        doc: "A packet is handed to a network device's queue.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "skb", unit: "addr", doc: "the packet" },
-            FieldInfo { name: "len", unit: "bytes", doc: "its length" },
-            FieldInfo { name: "ifindex", unit: "nr", doc: "network interface" },
-        ],
-    },
-    EventInfo {
-        id: 145,
-        name: "net_dev_start_xmit",
-        set: "net",
-        tracepoint: "net_dev_start_xmit",
-        source: "net/core/dev.c: xmit_one()",
-        doc: "A packet goes to the driver.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "skb", unit: "addr", doc: "the packet" },
-            FieldInfo { name: "len", unit: "bytes", doc: "its length" },
-            FieldInfo { name: "ifindex", unit: "nr", doc: "network interface" },
-        ],
-    },
-    EventInfo {
-        id: 146,
-        name: "netif_receive_skb",
-        set: "net",
-        tracepoint: "netif_receive_skb",
-        source: "net/core/dev.c: __netif_receive_skb_core()",
-        doc: "A packet came in.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "skb", unit: "addr", doc: "the packet" },
-            FieldInfo { name: "len", unit: "bytes", doc: "its length" },
-            FieldInfo { name: "ifindex", unit: "nr", doc: "network interface" },
-        ],
-    },
-    EventInfo {
-        id: 147,
-        name: "tcp_retransmit_skb",
-        set: "net",
-        tracepoint: "tcp_retransmit_skb",
-        source: "net/ipv4/tcp_output.c: __tcp_retransmit_skb()",
-        doc: "TCP sends a segment again.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "sk", unit: "addr", doc: "the socket" },
-            FieldInfo { name: "skb", unit: "addr", doc: "the packet" },
-        ],
-    },
-    EventInfo {
-        id: 148,
-        name: "inet_sock_set_state",
-        set: "net",
-        tracepoint: "inet_sock_set_state",
-        source: "net/ipv4/af_inet.c: inet_sk_state_store()",
-        doc: "A socket changes its state.",
-        size: 32,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-            FieldInfo { name: "sk", unit: "addr", doc: "the socket" },
-            FieldInfo { name: "old_state", unit: "nr", doc: "TCP_ESTABLISHED is 1" },
-            FieldInfo { name: "new_state", unit: "nr", doc: "as old_state" },
-        ],
-    },
-    EventInfo {
-        id: 512,
-        name: "state_task",
-        set: "state",
-        tracepoint: "state_task",
-        source: "",
-        doc: "A thread that existed when the recording began, or a process just seen.",
-        size: 0,
-        fields: &[
-            FieldInfo { name: "tid", unit: "tid", doc: "thread" },
-            FieldInfo { name: "tgid", unit: "tid", doc: "its process" },
-            FieldInfo { name: "ppid", unit: "tid", doc: "its parent process" },
-            FieldInfo { name: "kernel", unit: "count", doc: "1 for a kernel thread" },
-            FieldInfo { name: "target", unit: "count", doc: "1 when it belongs to the target" },
-            FieldInfo {
-                name: "syscall",
-                unit: "nr",
-                doc: "call that it was in, -1 none or unknown, -2 told after exec",
-            },
-            FieldInfo { name: "comm", unit: "", doc: "name" },
-            FieldInfo { name: "cmdline", unit: "", doc: "command line, arguments separated by a space" },
-        ],
-    },
-    EventInfo {
-        id: 513,
-        name: "state_disk",
-        set: "state",
-        tracepoint: "state_disk",
-        source: "",
-        doc: "A block device.",
-        size: 0,
-        fields: &[
-            FieldInfo { name: "dev", unit: "dev", doc: "whole disk or partition" },
-            FieldInfo { name: "disk", unit: "dev", doc: "whole disk that it belongs to" },
-            FieldInfo { name: "rotational", unit: "count", doc: "1 when the kernel says so" },
-            FieldInfo { name: "nr_requests", unit: "count", doc: "request slots of its queue" },
-            FieldInfo { name: "name", unit: "", doc: "kernel name" },
-            FieldInfo { name: "scheduler", unit: "", doc: "I/O scheduler in use" },
-            FieldInfo { name: "backing", unit: "", doc: "file behind a loop device, else empty" },
-        ],
-    },
-    EventInfo {
-        id: 514,
-        name: "state_mount",
-        set: "state",
-        tracepoint: "state_mount",
-        source: "",
-        doc: "A mounted file system.",
-        size: 0,
-        fields: &[
-            FieldInfo { name: "dev", unit: "dev", doc: "device number of the file system" },
-            FieldInfo { name: "fstype", unit: "", doc: "kind" },
-            FieldInfo { name: "path", unit: "", doc: "where" },
-            FieldInfo { name: "source", unit: "", doc: "from what" },
-            FieldInfo { name: "options", unit: "", doc: "mount options" },
-        ],
-    },
-    EventInfo {
-        id: 515,
-        name: "state_clock",
-        set: "state",
-        tracepoint: "state_clock",
-        source: "",
-        doc: "The three clocks read together, so that traces can be placed beside others.",
-        size: 0,
-        fields: &[
-            FieldInfo { name: "monotonic", unit: "ns", doc: "CLOCK_MONOTONIC" },
-            FieldInfo { name: "boottime", unit: "ns", doc: "CLOCK_BOOTTIME" },
-            FieldInfo { name: "realtime", unit: "ns", doc: "CLOCK_REALTIME" },
-        ],
-    },
-    EventInfo {
-        id: 516,
-        name: "state_stack",
-        set: "state",
-        tracepoint: "state_stack",
-        source: "",
-        doc: "A call stack, told once; later events name it by its number.",
-        size: 0,
-        fields: &[
-            FieldInfo { name: "stack", unit: "nr", doc: "its number" },
-            FieldInfo { name: "user", unit: "count", doc: "1 user frames, 0 kernel frames" },
-            FieldInfo {
-                name: "frames",
-                unit: "addr",
-                doc: "innermost first; user: offset in the file of the build id",
-            },
-            FieldInfo {
-                name: "text",
-                unit: "",
-                doc: "kernel: symbols; user: build id of each frame; separated by ';'",
-            },
-        ],
-    },
-    EventInfo {
-        id: 517,
-        name: "state_wait_stack",
-        set: "state",
-        tracepoint: "state_wait_stack",
-        source: "",
-        doc: "The stack of a wait that was longer than the threshold.",
-        size: 0,
-        fields: &[
-            FieldInfo { name: "end", unit: "ns", doc: "when the thread ran again" },
-            FieldInfo { name: "waiter", unit: "tid", doc: "thread that waited" },
-            FieldInfo { name: "stack", unit: "nr", doc: "where: see state_stack" },
-        ],
-    },
-    EventInfo {
-        id: 518,
-        name: "state_probe",
-        set: "state",
-        tracepoint: "state_probe",
-        source: "",
-        doc: "What one BPF program did and missed.",
-        size: 0,
-        fields: &[
-            FieldInfo { name: "runs", unit: "count", doc: "times run, 0 when the kernel does not count" },
-            FieldInfo {
-                name: "missed",
-                unit: "count",
-                doc: "times not run because it was running on that CPU already",
-            },
-            FieldInfo { name: "name", unit: "", doc: "event" },
-        ],
-    },
-    EventInfo {
-        id: 519,
-        name: "state_end",
-        set: "state",
-        tracepoint: "state_end",
-        source: "",
-        doc: "The end of a recording. A trace without it was cut off.",
-        size: 0,
-        fields: &[
-            FieldInfo { name: "events", unit: "count", doc: "events in the per-CPU streams" },
-            FieldInfo { name: "lost", unit: "count", doc: "events lost to full buffers" },
-            FieldInfo { name: "missed", unit: "count", doc: "events missed by recursion, see state_probe" },
-            FieldInfo { name: "stacks_lost", unit: "count", doc: "stacks that found no room" },
-            FieldInfo { name: "begin", unit: "ns", doc: "when the target began" },
-            FieldInfo { name: "end", unit: "ns", doc: "when the target ended" },
-            FieldInfo {
-                name: "exit_code",
-                unit: "nr",
-                doc: "of the command, 128 + n for signal n, -1 when there was none",
-            },
-            FieldInfo { name: "reason", unit: "", doc: "why it ended" },
-        ],
-    },
+    EventInfo { id: 1, name: "sched_switch", set: "sched", tracepoint: "sched_switch", source: "kernel/sched/core.c: __schedule()", doc: "The CPU stops running tid and starts next_tid.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "next_tid", unit: "tid", doc: "thread that starts to run" },
+        FieldInfo { name: "prev_state", unit: "nr", doc: "state of tid: 0 runnable, 1 interruptible, 2 uninterruptible, ..." },
+        FieldInfo { name: "prev_prio", unit: "nr", doc: "kernel priority of tid, 0-139" },
+        FieldInfo { name: "next_prio", unit: "nr", doc: "kernel priority of next_tid, 0-139" },
+        FieldInfo { name: "preempt", unit: "count", doc: "1 when tid was preempted" },
+    ] },
+    EventInfo { id: 2, name: "sched_waking", set: "sched", tracepoint: "sched_waking", source: "kernel/sched/core.c: try_to_wake_up()", doc: "tid, or the interrupt on top of it, begins to wake wakee.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "wakee", unit: "tid", doc: "thread that is woken" },
+        FieldInfo { name: "wakee_prio", unit: "nr", doc: "its kernel priority, 0-139" },
+        FieldInfo { name: "target_cpu", unit: "cpu", doc: "CPU that it ran on last" },
+    ] },
+    EventInfo { id: 3, name: "sched_wakeup_new", set: "sched", tracepoint: "sched_wakeup_new", source: "kernel/sched/core.c: wake_up_new_task()", doc: "A new thread is put on a run queue for the first time.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "wakee", unit: "tid", doc: "the new thread" },
+        FieldInfo { name: "wakee_prio", unit: "nr", doc: "its kernel priority, 0-139" },
+        FieldInfo { name: "target_cpu", unit: "cpu", doc: "CPU that it is queued on" },
+    ] },
+    EventInfo { id: 4, name: "sched_fork", set: "sched", tracepoint: "sched_process_fork", source: "kernel/fork.c: kernel_clone()", doc: "tid creates the thread child_tid.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "child_tid", unit: "tid", doc: "the new thread" },
+        FieldInfo { name: "child_tgid", unit: "tid", doc: "its process" },
+        FieldInfo { name: "parent_tgid", unit: "tid", doc: "process of tid" },
+        FieldInfo { name: "target", unit: "count", doc: "1 when the child belongs to the target" },
+    ] },
+    EventInfo { id: 5, name: "sched_exec", set: "sched", tracepoint: "sched_process_exec", source: "fs/exec.c: exec_binprm()", doc: "The process of tid runs a new program; comm is its new name.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "comm", unit: "", doc: "new name, NUL-padded" },
+    ] },
+    EventInfo { id: 6, name: "sched_exit", set: "sched", tracepoint: "sched_process_exit", source: "kernel/exit.c: do_exit()", doc: "tid ends.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "tgid", unit: "tid", doc: "process of tid" },
+        FieldInfo { name: "exit_code", unit: "nr", doc: "as wait4(2) gives it" },
+        FieldInfo { name: "run_ns", unit: "ns", doc: "the kernel's own sum of CPU time of tid (se.sum_exec_runtime)" },
+    ] },
+    EventInfo { id: 7, name: "sched_migrate", set: "sched", tracepoint: "sched_migrate_task", source: "kernel/sched/core.c: set_task_cpu()", doc: "A thread moves to another CPU's run queue.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "moved_tid", unit: "tid", doc: "thread that moves" },
+        FieldInfo { name: "from_cpu", unit: "cpu", doc: "where it was queued" },
+        FieldInfo { name: "to_cpu", unit: "cpu", doc: "where it goes" },
+    ] },
+    EventInfo { id: 8, name: "sched_rename", set: "sched", tracepoint: "task_rename", source: "fs/exec.c: __set_task_comm()", doc: "tid changes its own name (prctl, or a write to comm).", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "comm", unit: "", doc: "new name, NUL-padded" },
+    ] },
+    EventInfo { id: 16, name: "irq_handler_entry", set: "irq", tracepoint: "irq_handler_entry", source: "kernel/irq/handle.c: __handle_irq_event_percpu()", doc: "A device's interrupt handler begins.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "irq", unit: "nr", doc: "interrupt number, see /proc/interrupts" },
+    ] },
+    EventInfo { id: 17, name: "irq_handler_exit", set: "irq", tracepoint: "irq_handler_exit", source: "kernel/irq/handle.c: __handle_irq_event_percpu()", doc: "A device's interrupt handler ends.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "irq", unit: "nr", doc: "interrupt number" },
+        FieldInfo { name: "ret", unit: "nr", doc: "0 not ours, 1 handled, 2 wake the handler's thread" },
+    ] },
+    EventInfo { id: 18, name: "softirq_entry", set: "irq", tracepoint: "softirq_entry", source: "kernel/softirq.c: handle_softirqs()", doc: "A soft interrupt's handler begins.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "vec", unit: "nr", doc: "1 timer, 2 net tx, 3 net rx, 4 block, 6 tasklet, 7 sched, 8 hrtimer, 9 rcu" },
+    ] },
+    EventInfo { id: 19, name: "softirq_exit", set: "irq", tracepoint: "softirq_exit", source: "kernel/softirq.c: handle_softirqs()", doc: "A soft interrupt's handler ends.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "vec", unit: "nr", doc: "as at entry" },
+    ] },
+    EventInfo { id: 20, name: "local_timer_entry", set: "irq", tracepoint: "local_timer_entry", source: "arch/x86/kernel/apic/apic.c: sysvec_apic_timer_interrupt()", doc: "The local timer's interrupt begins (x86).", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "vec", unit: "nr", doc: "vector" },
+    ] },
+    EventInfo { id: 21, name: "local_timer_exit", set: "irq", tracepoint: "local_timer_exit", source: "arch/x86/kernel/apic/apic.c: sysvec_apic_timer_interrupt()", doc: "The local timer's interrupt ends (x86).", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "vec", unit: "nr", doc: "vector" },
+    ] },
+    EventInfo { id: 22, name: "call_function_single_entry", set: "irq", tracepoint: "call_function_single_entry", source: "arch/x86/kernel/smp.c: sysvec_call_function_single()", doc: "Another CPU's call for this CPU begins (x86; block completions travel so).", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "vec", unit: "nr", doc: "vector" },
+    ] },
+    EventInfo { id: 23, name: "call_function_single_exit", set: "irq", tracepoint: "call_function_single_exit", source: "arch/x86/kernel/smp.c: sysvec_call_function_single()", doc: "Another CPU's call for this CPU ends (x86).", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "vec", unit: "nr", doc: "vector" },
+    ] },
+    EventInfo { id: 32, name: "sys_enter", set: "syscall", tracepoint: "sys_enter", source: "kernel/entry/common.c: syscall_trace_enter()", doc: "tid enters a system call.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "nr", unit: "nr", doc: "system call number of this architecture" },
+        FieldInfo { name: "arg0", unit: "nr", doc: "first argument, low half: the file descriptor of most I/O calls" },
+        FieldInfo { name: "arg2", unit: "nr", doc: "third argument: the length of most I/O calls" },
+    ] },
+    EventInfo { id: 33, name: "sys_exit", set: "syscall", tracepoint: "sys_exit", source: "kernel/entry/common.c: syscall_exit_work()", doc: "tid returns from a system call.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "nr", unit: "nr", doc: "system call number, as at entry" },
+        FieldInfo { name: "ret", unit: "nr", doc: "result, or -errno" },
+    ] },
+    EventInfo { id: 48, name: "block_bio_queue", set: "block", tracepoint: "block_bio_queue", source: "block/blk-core.c: submit_bio_noacct_nocheck()", doc: "tid hands a bio to the block layer (Q).", size: 64, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "dev", unit: "dev", doc: "whole disk" },
+        FieldInfo { name: "opf", unit: "opf", doc: "operation and flags" },
+        FieldInfo { name: "sector", unit: "sector", doc: "first sector" },
+        FieldInfo { name: "bio", unit: "addr", doc: "identity of the bio until it ends" },
+        FieldInfo { name: "len", unit: "bytes", doc: "how much" },
+        FieldInfo { name: "part_dev", unit: "dev", doc: "partition that it was sent to" },
+        FieldInfo { name: "ioprio", unit: "nr", doc: "class << 13 | level" },
+    ] },
+    EventInfo { id: 49, name: "block_split", set: "block", tracepoint: "block_split", source: "block/blk-merge.c: bio_submit_split()", doc: "A bio was too large: bio is its new front part, parent goes on at sector.", size: 64, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "dev", unit: "dev", doc: "whole disk" },
+        FieldInfo { name: "opf", unit: "opf", doc: "operation and flags" },
+        FieldInfo { name: "sector", unit: "sector", doc: "where the remainder begins" },
+        FieldInfo { name: "bio", unit: "addr", doc: "the new front part" },
+        FieldInfo { name: "len", unit: "bytes", doc: "length of the front part" },
+        FieldInfo { name: "parent", unit: "addr", doc: "the bio that was split, now the remainder" },
+    ] },
+    EventInfo { id: 50, name: "block_bio_backmerge", set: "block", tracepoint: "block_bio_backmerge", source: "block/blk-merge.c: bio_attempt_back_merge()", doc: "A bio joined the end of a request that waits.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "bio", unit: "addr", doc: "the bio" },
+        FieldInfo { name: "dev", unit: "dev", doc: "whole disk" },
+        FieldInfo { name: "len", unit: "bytes", doc: "its length" },
+    ] },
+    EventInfo { id: 51, name: "block_bio_frontmerge", set: "block", tracepoint: "block_bio_frontmerge", source: "block/blk-merge.c: bio_attempt_front_merge()", doc: "A bio joined the front of a request that waits.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "bio", unit: "addr", doc: "the bio" },
+        FieldInfo { name: "dev", unit: "dev", doc: "whole disk" },
+        FieldInfo { name: "len", unit: "bytes", doc: "its length" },
+    ] },
+    EventInfo { id: 52, name: "block_getrq", set: "block", tracepoint: "block_getrq", source: "block/blk-mq.c: blk_mq_submit_bio()", doc: "A request was allocated for the bio (G).", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "bio", unit: "addr", doc: "the bio" },
+        FieldInfo { name: "dev", unit: "dev", doc: "whole disk" },
+        FieldInfo { name: "len", unit: "bytes", doc: "its length" },
+    ] },
+    EventInfo { id: 53, name: "block_rq_insert", set: "block", tracepoint: "block_rq_insert", source: "block/blk-mq.c, block/mq-deadline.c, block/bfq-iosched.c", doc: "A request enters the scheduler's or the software queue (I).", size: 64, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "dev", unit: "dev", doc: "whole disk" },
+        FieldInfo { name: "opf", unit: "opf", doc: "operation and flags" },
+        FieldInfo { name: "sector", unit: "sector", doc: "first sector" },
+        FieldInfo { name: "rq", unit: "addr", doc: "identity of the request until it ends" },
+        FieldInfo { name: "len", unit: "bytes", doc: "how much" },
+        FieldInfo { name: "bio", unit: "addr", doc: "its first bio; 0 for a flush or a driver's own request" },
+        FieldInfo { name: "ioprio", unit: "nr", doc: "class << 13 | level" },
+    ] },
+    EventInfo { id: 54, name: "block_rq_issue", set: "block", tracepoint: "block_rq_issue", source: "block/blk-mq.c: blk_mq_start_request()", doc: "A request goes to the driver (D).", size: 64, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "dev", unit: "dev", doc: "whole disk" },
+        FieldInfo { name: "opf", unit: "opf", doc: "operation and flags" },
+        FieldInfo { name: "sector", unit: "sector", doc: "first sector" },
+        FieldInfo { name: "rq", unit: "addr", doc: "identity of the request until it ends" },
+        FieldInfo { name: "len", unit: "bytes", doc: "how much" },
+        FieldInfo { name: "bio", unit: "addr", doc: "its first bio; 0 for a flush or a driver's own request" },
+        FieldInfo { name: "ioprio", unit: "nr", doc: "class << 13 | level" },
+    ] },
+    EventInfo { id: 55, name: "block_rq_requeue", set: "block", tracepoint: "block_rq_requeue", source: "block/blk-mq.c: __blk_mq_requeue_request()", doc: "The driver gave a request back; it will be issued again.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "rq", unit: "addr", doc: "the request" },
+        FieldInfo { name: "dev", unit: "dev", doc: "whole disk" },
+        FieldInfo { name: "len", unit: "bytes", doc: "its length" },
+    ] },
+    EventInfo { id: 56, name: "block_rq_complete", set: "block", tracepoint: "block_rq_complete", source: "block/blk-mq.c: blk_update_request()", doc: "The device finished len bytes of a request (C).", size: 64, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "dev", unit: "dev", doc: "whole disk" },
+        FieldInfo { name: "opf", unit: "opf", doc: "operation and flags" },
+        FieldInfo { name: "sector", unit: "sector", doc: "first sector of this part" },
+        FieldInfo { name: "rq", unit: "addr", doc: "the request" },
+        FieldInfo { name: "len", unit: "bytes", doc: "how much was finished now" },
+        FieldInfo { name: "left", unit: "bytes", doc: "how much of the request is still open" },
+        FieldInfo { name: "error", unit: "nr", doc: "blk_status_t, 0 is success" },
+        FieldInfo { name: "bio", unit: "addr", doc: "its first bio that is still open; 0 for a flush of the kernel's own" },
+    ] },
+    EventInfo { id: 57, name: "block_rq_merge", set: "block", tracepoint: "block_rq_merge", source: "block/blk-merge.c: attempt_merge()", doc: "Two queued requests became one; rq is the one that is kept.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "rq", unit: "addr", doc: "the request that goes away" },
+        FieldInfo { name: "dev", unit: "dev", doc: "whole disk" },
+        FieldInfo { name: "len", unit: "bytes", doc: "its length" },
+    ] },
+    EventInfo { id: 58, name: "block_plug", set: "block", tracepoint: "block_plug", source: "block/blk-mq.c: blk_add_rq_to_plug()", doc: "tid begins to collect requests before it sends them.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "queue", unit: "addr", doc: "request queue" },
+    ] },
+    EventInfo { id: 59, name: "block_unplug", set: "block", tracepoint: "block_unplug", source: "block/blk-mq.c: blk_mq_flush_plug_list()", doc: "tid sends the requests that it collected.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "queue", unit: "addr", doc: "request queue" },
+        FieldInfo { name: "requests", unit: "count", doc: "how many" },
+        FieldInfo { name: "explicit", unit: "count", doc: "1 asked for, 0 because tid goes to sleep" },
+    ] },
+    EventInfo { id: 60, name: "block_bio_remap", set: "block", tracepoint: "block_bio_remap", source: "block/blk-core.c: blk_partition_remap(), drivers/md", doc: "A bio is redirected to another place: a partition's, or below a stacked device.", size: 64, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "dev", unit: "dev", doc: "whole disk that it goes to" },
+        FieldInfo { name: "old_dev", unit: "dev", doc: "device that it came from" },
+        FieldInfo { name: "sector", unit: "sector", doc: "first sector, new place" },
+        FieldInfo { name: "bio", unit: "addr", doc: "the bio" },
+        FieldInfo { name: "len", unit: "bytes", doc: "its length" },
+        FieldInfo { name: "old_sector", unit: "sector", doc: "first sector, old place" },
+    ] },
+    EventInfo { id: 80, name: "ext4_sync_file_enter", set: "fs", tracepoint: "ext4_sync_file_enter", source: "fs/ext4/fsync.c: ext4_sync_file()", doc: "fsync or fdatasync on ext4 begins.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "ino", unit: "ino", doc: "file" },
+        FieldInfo { name: "dev", unit: "dev", doc: "file system" },
+        FieldInfo { name: "datasync", unit: "count", doc: "1 for fdatasync" },
+    ] },
+    EventInfo { id: 81, name: "ext4_sync_file_exit", set: "fs", tracepoint: "ext4_sync_file_exit", source: "fs/ext4/fsync.c: ext4_sync_file()", doc: "fsync or fdatasync on ext4 ends.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "ino", unit: "ino", doc: "file" },
+        FieldInfo { name: "dev", unit: "dev", doc: "file system" },
+        FieldInfo { name: "ret", unit: "nr", doc: "result, or -errno" },
+    ] },
+    EventInfo { id: 82, name: "ext4_da_write_begin", set: "fs", tracepoint: "ext4_da_write_begin", source: "fs/ext4/inode.c: ext4_da_write_begin()", doc: "ext4 prepares a delayed-allocation write of one piece.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "ino", unit: "ino", doc: "file" },
+        FieldInfo { name: "dev", unit: "dev", doc: "file system" },
+        FieldInfo { name: "len", unit: "bytes", doc: "how much" },
+    ] },
+    EventInfo { id: 83, name: "ext4_da_write_end", set: "fs", tracepoint: "ext4_da_write_end", source: "fs/ext4/inode.c: ext4_da_write_end()", doc: "ext4 finished a delayed-allocation write of one piece.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "ino", unit: "ino", doc: "file" },
+        FieldInfo { name: "dev", unit: "dev", doc: "file system" },
+        FieldInfo { name: "len", unit: "bytes", doc: "how much was copied" },
+    ] },
+    EventInfo { id: 84, name: "jbd2_start_commit", set: "fs", tracepoint: "jbd2_start_commit", source: "fs/jbd2/commit.c: jbd2_journal_commit_transaction()", doc: "The journal's thread begins to commit a transaction.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "dev", unit: "dev", doc: "file system" },
+        FieldInfo { name: "transaction", unit: "nr", doc: "transaction id" },
+    ] },
+    EventInfo { id: 85, name: "jbd2_commit_flushing", set: "fs", tracepoint: "jbd2_commit_flushing", source: "fs/jbd2/commit.c: jbd2_journal_commit_transaction()", doc: "The commit has locked out new handles and begins to flush file data.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "dev", unit: "dev", doc: "file system" },
+        FieldInfo { name: "transaction", unit: "nr", doc: "transaction id" },
+    ] },
+    EventInfo { id: 86, name: "jbd2_commit_logging", set: "fs", tracepoint: "jbd2_commit_logging", source: "fs/jbd2/commit.c: jbd2_journal_commit_transaction()", doc: "The commit begins to write the journal.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "dev", unit: "dev", doc: "file system" },
+        FieldInfo { name: "transaction", unit: "nr", doc: "transaction id" },
+    ] },
+    EventInfo { id: 87, name: "jbd2_end_commit", set: "fs", tracepoint: "jbd2_end_commit", source: "fs/jbd2/commit.c: jbd2_journal_commit_transaction()", doc: "The transaction is committed.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "dev", unit: "dev", doc: "file system" },
+        FieldInfo { name: "transaction", unit: "nr", doc: "transaction id" },
+    ] },
+    EventInfo { id: 88, name: "xfs_file_fsync", set: "fs", tracepoint: "xfs_file_fsync", source: "fs/xfs/xfs_file.c: xfs_file_fsync()", doc: "fsync on xfs begins.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "inode", unit: "addr", doc: "the file's xfs_inode" },
+    ] },
+    EventInfo { id: 89, name: "xfs_log_force", set: "fs", tracepoint: "xfs_log_force", source: "fs/xfs/xfs_log.c: xfs_log_force()", doc: "xfs forces its log out.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "mount", unit: "addr", doc: "the xfs_mount" },
+        FieldInfo { name: "lsn", unit: "nr", doc: "up to this log sequence number; 0 is all" },
+    ] },
+    EventInfo { id: 90, name: "xfs_file_buffered_write", set: "fs", tracepoint: "xfs_file_buffered_write", source: "fs/xfs/xfs_file.c: xfs_file_buffered_write()", doc: "A buffered write on xfs.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "offset", unit: "bytes", doc: "file position" },
+        FieldInfo { name: "len", unit: "bytes", doc: "how much" },
+    ] },
+    EventInfo { id: 91, name: "btrfs_sync_file", set: "fs", tracepoint: "btrfs_sync_file", source: "fs/btrfs/file.c: btrfs_sync_file()", doc: "fsync on btrfs begins.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "ino", unit: "ino", doc: "file" },
+        FieldInfo { name: "dev", unit: "dev", doc: "file system" },
+        FieldInfo { name: "datasync", unit: "count", doc: "1 for fdatasync" },
+    ] },
+    EventInfo { id: 92, name: "btrfs_transaction_commit", set: "fs", tracepoint: "btrfs_transaction_commit", source: "fs/btrfs/transaction.c: btrfs_commit_transaction()", doc: "btrfs has committed a transaction.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "fs", unit: "addr", doc: "the btrfs_fs_info" },
+    ] },
+    EventInfo { id: 93, name: "writeback_start", set: "fs", tracepoint: "writeback_start", source: "fs/fs-writeback.c: wb_writeback()", doc: "A flusher begins a piece of writeback.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "wb", unit: "addr", doc: "the writeback domain of one device or cgroup" },
+        FieldInfo { name: "pages", unit: "count", doc: "pages asked for" },
+    ] },
+    EventInfo { id: 94, name: "writeback_written", set: "fs", tracepoint: "writeback_written", source: "fs/fs-writeback.c: wb_writeback()", doc: "A flusher finished a piece of writeback.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "wb", unit: "addr", doc: "the writeback domain" },
+        FieldInfo { name: "pages", unit: "count", doc: "pages of the request still open" },
+    ] },
+    EventInfo { id: 95, name: "balance_dirty_pages", set: "fs", tracepoint: "balance_dirty_pages", source: "mm/page-writeback.c: balance_dirty_pages()", doc: "tid dirtied too many pages and is made to pause.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "wb", unit: "addr", doc: "the writeback domain" },
+    ] },
+    EventInfo { id: 104, name: "mm_filemap_add_to_page_cache", set: "pagecache", tracepoint: "mm_filemap_add_to_page_cache", source: "mm/filemap.c: filemap_add_folio()", doc: "A folio enters the page cache: a miss, or a write to a new place.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "ino", unit: "ino", doc: "file" },
+        FieldInfo { name: "index", unit: "count", doc: "position in the file, in pages" },
+    ] },
+    EventInfo { id: 105, name: "mm_filemap_delete_from_page_cache", set: "pagecache", tracepoint: "mm_filemap_delete_from_page_cache", source: "mm/filemap.c: __filemap_remove_folio()", doc: "A folio leaves the page cache.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "ino", unit: "ino", doc: "file" },
+        FieldInfo { name: "index", unit: "count", doc: "position in the file, in pages" },
+    ] },
+    EventInfo { id: 112, name: "contention_begin", set: "lock", tracepoint: "contention_begin", source: "kernel/locking: the slow paths", doc: "tid begins to wait for a kernel lock.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "lock", unit: "addr", doc: "the lock" },
+        FieldInfo { name: "flags", unit: "nr", doc: "1 spin, 2 read, 4 write, 8 rt, 16 percpu, 32 mutex" },
+    ] },
+    EventInfo { id: 113, name: "contention_end", set: "lock", tracepoint: "contention_end", source: "kernel/locking: the slow paths", doc: "tid has the kernel lock, or gave up.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "lock", unit: "addr", doc: "the lock" },
+        FieldInfo { name: "ret", unit: "nr", doc: "0 has it, else -errno" },
+    ] },
+    EventInfo { id: 114, name: "futex", set: "lock", tracepoint: "sys_enter", source: "kernel/futex/syscalls.c: do_futex()", doc: "tid enters futex(2) to wait for, or to wake the waiters of, a user lock.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "uaddr", unit: "addr", doc: "the futex word, user address" },
+        FieldInfo { name: "op", unit: "nr", doc: "operation, FUTEX_CMD_MASK applied" },
+        FieldInfo { name: "val", unit: "nr", doc: "low half of the value that the word is expected to have; 2 is a taken lock that others wait for (glibc, Rust)" },
+        FieldInfo { name: "owner", unit: "tid", doc: "holder where glibc keeps it (word + 8), else 0" },
+    ] },
+    EventInfo { id: 128, name: "direct_reclaim_begin", set: "mem", tracepoint: "mm_vmscan_direct_reclaim_begin", source: "mm/vmscan.c: try_to_free_pages()", doc: "tid begins to free memory itself because none is left.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "order", unit: "nr", doc: "log2 of the pages wanted at once" },
+        FieldInfo { name: "gfp", unit: "nr", doc: "allocation flags" },
+    ] },
+    EventInfo { id: 129, name: "direct_reclaim_end", set: "mem", tracepoint: "mm_vmscan_direct_reclaim_end", source: "mm/vmscan.c: try_to_free_pages()", doc: "tid stops to free memory.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "reclaimed", unit: "count", doc: "pages freed" },
+    ] },
+    EventInfo { id: 130, name: "kswapd_wake", set: "mem", tracepoint: "mm_vmscan_kswapd_wake", source: "mm/vmscan.c: kswapd()", doc: "The kernel's reclaim thread wakes.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "node", unit: "nr", doc: "memory node" },
+        FieldInfo { name: "order", unit: "nr", doc: "log2 of the pages wanted at once" },
+    ] },
+    EventInfo { id: 131, name: "kswapd_sleep", set: "mem", tracepoint: "mm_vmscan_kswapd_sleep", source: "mm/vmscan.c: kswapd_try_to_sleep()", doc: "The kernel's reclaim thread goes to sleep.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "node", unit: "nr", doc: "memory node" },
+    ] },
+    EventInfo { id: 132, name: "compaction_begin", set: "mem", tracepoint: "mm_compaction_begin", source: "mm/compaction.c: compact_zone()", doc: "Memory compaction begins.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "zone_start", unit: "count", doc: "first page frame" },
+        FieldInfo { name: "zone_end", unit: "count", doc: "last page frame" },
+    ] },
+    EventInfo { id: 133, name: "compaction_end", set: "mem", tracepoint: "mm_compaction_end", source: "mm/compaction.c: compact_zone()", doc: "Memory compaction ends.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "status", unit: "nr", doc: "compact_result" },
+    ] },
+    EventInfo { id: 134, name: "page_fault_user", set: "mem", tracepoint: "page_fault_user", source: "arch/x86/mm/fault.c: exc_page_fault()", doc: "A page fault from user space (x86).", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "address", unit: "addr", doc: "where" },
+        FieldInfo { name: "error_code", unit: "nr", doc: "1 protection, 2 write, 4 user, 16 instruction" },
+    ] },
+    EventInfo { id: 135, name: "page_fault_kernel", set: "mem", tracepoint: "page_fault_kernel", source: "arch/x86/mm/fault.c: exc_page_fault()", doc: "A page fault from kernel space (x86), such as a copy to a user buffer.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "address", unit: "addr", doc: "where" },
+        FieldInfo { name: "error_code", unit: "nr", doc: "1 protection, 2 write, 4 user, 16 instruction" },
+    ] },
+    EventInfo { id: 136, name: "reclaim_write", set: "mem", tracepoint: "mm_vmscan_write_folio", source: "mm/vmscan.c: writeout()", doc: "A dirty page leaves for swap or its file because memory is short.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "folio", unit: "addr", doc: "the folio" },
+    ] },
+    EventInfo { id: 144, name: "net_dev_queue", set: "net", tracepoint: "net_dev_queue", source: "net/core/dev.c: __dev_queue_xmit()", doc: "A packet is handed to a network device's queue.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "skb", unit: "addr", doc: "the packet" },
+        FieldInfo { name: "len", unit: "bytes", doc: "its length" },
+        FieldInfo { name: "ifindex", unit: "nr", doc: "network interface" },
+    ] },
+    EventInfo { id: 145, name: "net_dev_start_xmit", set: "net", tracepoint: "net_dev_start_xmit", source: "net/core/dev.c: xmit_one()", doc: "A packet goes to the driver.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "skb", unit: "addr", doc: "the packet" },
+        FieldInfo { name: "len", unit: "bytes", doc: "its length" },
+        FieldInfo { name: "ifindex", unit: "nr", doc: "network interface" },
+    ] },
+    EventInfo { id: 146, name: "netif_receive_skb", set: "net", tracepoint: "netif_receive_skb", source: "net/core/dev.c: __netif_receive_skb_core()", doc: "A packet came in.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "skb", unit: "addr", doc: "the packet" },
+        FieldInfo { name: "len", unit: "bytes", doc: "its length" },
+        FieldInfo { name: "ifindex", unit: "nr", doc: "network interface" },
+    ] },
+    EventInfo { id: 147, name: "tcp_retransmit_skb", set: "net", tracepoint: "tcp_retransmit_skb", source: "net/ipv4/tcp_output.c: __tcp_retransmit_skb()", doc: "TCP sends a segment again.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "sk", unit: "addr", doc: "the socket" },
+        FieldInfo { name: "skb", unit: "addr", doc: "the packet" },
+    ] },
+    EventInfo { id: 148, name: "inet_sock_set_state", set: "net", tracepoint: "inet_sock_set_state", source: "net/ipv4/af_inet.c: inet_sk_state_store()", doc: "A socket changes its state.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "sk", unit: "addr", doc: "the socket" },
+        FieldInfo { name: "old_state", unit: "nr", doc: "TCP_ESTABLISHED is 1" },
+        FieldInfo { name: "new_state", unit: "nr", doc: "as old_state" },
+    ] },
+    EventInfo { id: 512, name: "state_task", set: "state", tracepoint: "state_task", source: "", doc: "A thread that existed when the recording began, or a process just seen.", size: 0, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread" },
+        FieldInfo { name: "tgid", unit: "tid", doc: "its process" },
+        FieldInfo { name: "ppid", unit: "tid", doc: "its parent process" },
+        FieldInfo { name: "kernel", unit: "count", doc: "1 for a kernel thread" },
+        FieldInfo { name: "target", unit: "count", doc: "1 when it belongs to the target" },
+        FieldInfo { name: "syscall", unit: "nr", doc: "call that it was in, -1 none or unknown, -2 told after exec" },
+        FieldInfo { name: "comm", unit: "", doc: "name" },
+        FieldInfo { name: "cmdline", unit: "", doc: "command line, arguments separated by a space" },
+    ] },
+    EventInfo { id: 513, name: "state_disk", set: "state", tracepoint: "state_disk", source: "", doc: "A block device.", size: 0, fields: &[
+        FieldInfo { name: "dev", unit: "dev", doc: "whole disk or partition" },
+        FieldInfo { name: "disk", unit: "dev", doc: "whole disk that it belongs to" },
+        FieldInfo { name: "rotational", unit: "count", doc: "1 when the kernel says so" },
+        FieldInfo { name: "nr_requests", unit: "count", doc: "request slots of its queue" },
+        FieldInfo { name: "name", unit: "", doc: "kernel name" },
+        FieldInfo { name: "scheduler", unit: "", doc: "I/O scheduler in use" },
+        FieldInfo { name: "backing", unit: "", doc: "file behind a loop device, else empty" },
+    ] },
+    EventInfo { id: 514, name: "state_mount", set: "state", tracepoint: "state_mount", source: "", doc: "A mounted file system.", size: 0, fields: &[
+        FieldInfo { name: "dev", unit: "dev", doc: "device number of the file system" },
+        FieldInfo { name: "fstype", unit: "", doc: "kind" },
+        FieldInfo { name: "path", unit: "", doc: "where" },
+        FieldInfo { name: "source", unit: "", doc: "from what" },
+        FieldInfo { name: "options", unit: "", doc: "mount options" },
+    ] },
+    EventInfo { id: 515, name: "state_clock", set: "state", tracepoint: "state_clock", source: "", doc: "The three clocks read together, so that traces can be placed beside others.", size: 0, fields: &[
+        FieldInfo { name: "monotonic", unit: "ns", doc: "CLOCK_MONOTONIC" },
+        FieldInfo { name: "boottime", unit: "ns", doc: "CLOCK_BOOTTIME" },
+        FieldInfo { name: "realtime", unit: "ns", doc: "CLOCK_REALTIME" },
+    ] },
+    EventInfo { id: 516, name: "state_stack", set: "state", tracepoint: "state_stack", source: "", doc: "A call stack, told once; later events name it by its number.", size: 0, fields: &[
+        FieldInfo { name: "stack", unit: "nr", doc: "its number" },
+        FieldInfo { name: "user", unit: "count", doc: "1 user frames, 0 kernel frames" },
+        FieldInfo { name: "frames", unit: "addr", doc: "innermost first; user: offset in the file of the build id" },
+        FieldInfo { name: "text", unit: "", doc: "kernel: symbols; user: build id of each frame; separated by ';'" },
+    ] },
+    EventInfo { id: 517, name: "state_wait_stack", set: "state", tracepoint: "state_wait_stack", source: "", doc: "The stack of a wait that was longer than the threshold.", size: 0, fields: &[
+        FieldInfo { name: "end", unit: "ns", doc: "when the thread ran again" },
+        FieldInfo { name: "waiter", unit: "tid", doc: "thread that waited" },
+        FieldInfo { name: "stack", unit: "nr", doc: "where: see state_stack" },
+    ] },
+    EventInfo { id: 518, name: "state_probe", set: "state", tracepoint: "state_probe", source: "", doc: "What one BPF program did and missed.", size: 0, fields: &[
+        FieldInfo { name: "runs", unit: "count", doc: "times run, 0 when the kernel does not count" },
+        FieldInfo { name: "missed", unit: "count", doc: "times not run because it was running on that CPU already" },
+        FieldInfo { name: "name", unit: "", doc: "event" },
+    ] },
+    EventInfo { id: 519, name: "state_end", set: "state", tracepoint: "state_end", source: "", doc: "The end of a recording. A trace without it was cut off.", size: 0, fields: &[
+        FieldInfo { name: "events", unit: "count", doc: "events in the per-CPU streams" },
+        FieldInfo { name: "lost", unit: "count", doc: "events lost to full buffers" },
+        FieldInfo { name: "missed", unit: "count", doc: "events missed by recursion, see state_probe" },
+        FieldInfo { name: "stacks_lost", unit: "count", doc: "stacks that found no room" },
+        FieldInfo { name: "begin", unit: "ns", doc: "when the target began" },
+        FieldInfo { name: "end", unit: "ns", doc: "when the target ended" },
+        FieldInfo { name: "exit_code", unit: "nr", doc: "of the command, 128 + n for signal n, -1 when there was none" },
+        FieldInfo { name: "reason", unit: "", doc: "why it ended" },
+    ] },
+    EventInfo { id: 520, name: "state_waker_stack", set: "state", tracepoint: "state_waker_stack", source: "", doc: "What woke a thread whose wait was longer than the threshold.", size: 0, fields: &[
+        FieldInfo { name: "at", unit: "ns", doc: "when it was woken: the time of sched_waking" },
+        FieldInfo { name: "wakee", unit: "tid", doc: "thread that was woken" },
+        FieldInfo { name: "stack", unit: "nr", doc: "where its waker was: see state_stack" },
+        FieldInfo { name: "user", unit: "count", doc: "1 when that is a user stack" },
+    ] },
+    EventInfo { id: 521, name: "state_sample", set: "state", tracepoint: "state_sample", source: "", doc: "What a CPU of the target was at, at the sampling clock's tick.", size: 0, fields: &[
+        FieldInfo { name: "at", unit: "ns", doc: "when" },
+        FieldInfo { name: "thread", unit: "tid", doc: "who ran" },
+        FieldInfo { name: "cpu", unit: "cpu", doc: "where" },
+        FieldInfo { name: "stack", unit: "nr", doc: "kernel stack: see state_stack; 0 in user mode" },
+    ] },
+    EventInfo { id: 522, name: "state_counter", set: "state", tracepoint: "state_counter", source: "", doc: "A counter that the kernel keeps, read at the beginning, every second and at the end.", size: 0, fields: &[
+        FieldInfo { name: "at", unit: "ns", doc: "when" },
+        FieldInfo { name: "value", unit: "count", doc: "its value; times in ns" },
+        FieldInfo { name: "name", unit: "", doc: "such as vmstat.pgmajfault or cpu0.steal" },
+    ] },
+    EventInfo { id: 523, name: "state_symbol", set: "state", tracepoint: "state_symbol", source: "", doc: "The function at a place in a program or library.", size: 0, fields: &[
+        FieldInfo { name: "offset", unit: "addr", doc: "place, as in the frames of state_stack" },
+        FieldInfo { name: "build_id", unit: "", doc: "file, as in the text of state_stack" },
+        FieldInfo { name: "name", unit: "", doc: "function" },
+    ] },
+    EventInfo { id: 524, name: "state_file", set: "state", tracepoint: "state_file", source: "", doc: "The file behind a descriptor that a thread of the target synced.", size: 0, fields: &[
+        FieldInfo { name: "at", unit: "ns", doc: "when it was asked" },
+        FieldInfo { name: "thread", unit: "tid", doc: "who" },
+        FieldInfo { name: "fd", unit: "nr", doc: "descriptor" },
+        FieldInfo { name: "path", unit: "", doc: "what /proc says" },
+    ] },
 ];

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Places in the files of a trace: packets checked one by one, records in order.
 
+use super::Told;
 use super::{Damage, Gap, RawRecord};
 use crate::ctf::{PacketHead, HEAD_BYTES, MAX_PACKET_BYTES, STREAM_CPU};
 use crate::event::{Decode, StateEvent};
-use crate::schema::{StateWaitStack, EVENTS};
+use crate::schema::{StateSample, StateWaitStack, StateWakerStack, EVENTS};
 use crate::writer::{Stream, CONT_ID};
 use std::collections::VecDeque;
 use std::fs::File;
@@ -219,10 +220,10 @@ fn u64_at(buf: &[u8], pos: usize) -> u64 {
     u64::from_le_bytes(buf[pos..pos + 8].try_into().expect("eight bytes"))
 }
 
-/// A place in the stream of wait stacks.
+/// A place in the stream of wait stacks and samples.
 pub(super) struct WaitCursor {
     pub(super) packets: Option<Packets>,
-    pub(super) ready: VecDeque<(u64, StateWaitStack)>,
+    pub(super) ready: VecDeque<(u64, Told)>,
     pub(super) damage: Vec<Damage>,
 }
 
@@ -231,7 +232,7 @@ impl WaitCursor {
         Self { packets: Packets::open(dir, Stream::Waits).ok(), ready: VecDeque::new(), damage: Vec::new() }
     }
 
-    pub(super) fn next_until(&mut self, ts: u64) -> Option<StateWaitStack> {
+    pub(super) fn next_until(&mut self, ts: u64) -> Option<Told> {
         if self.ready.is_empty() {
             self.fill();
         }
@@ -252,8 +253,13 @@ impl WaitCursor {
         while !input.is_empty() {
             let event = (|| {
                 let ts = u64::take(&mut input)?;
-                (u16::take(&mut input)? == StateWaitStack::ID).then_some(())?;
-                Some((ts, StateWaitStack::decode(&mut input)?))
+                let told = match u16::take(&mut input)? {
+                    StateWaitStack::ID => Told::Wait(StateWaitStack::decode(&mut input)?),
+                    StateWakerStack::ID => Told::Waker(StateWakerStack::decode(&mut input)?),
+                    StateSample::ID => Told::Sample(StateSample::decode(&mut input)?),
+                    _ => return None,
+                };
+                Some((ts, told))
             })();
             let Some(event) = event else {
                 packets.damaged("wait stack cut off or unknown");

@@ -8,7 +8,8 @@ mod cursor;
 use crate::ctf::{Metadata, HEAD_BYTES};
 use crate::event::{Decode, StateEvent};
 use crate::schema::{
-    StateClock, StateDisk, StateEnd, StateMount, StateProbe, StateStack, StateTask, StateWaitStack,
+    StateClock, StateCounter, StateDisk, StateEnd, StateFile, StateMount, StateProbe, StateSample,
+    StateStack, StateSymbol, StateTask, StateWaitStack, StateWakerStack,
 };
 use crate::writer::Stream;
 use cursor::{Cursor, Packets, WaitCursor};
@@ -95,8 +96,19 @@ pub enum Item<'a> {
     Record(RawRecord<'a>),
     /// Missing events; told before the record that ends it.
     Gap(Gap),
-    /// The stack of a wait, told up to 2 s before the wait's end.
-    Wait(&'a StateWaitStack),
+    /// What the recorder told of one moment, up to 2 s before its time.
+    Told(&'a Told),
+}
+
+/// What the recorder tells of single moments, beside the kernel's records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Told {
+    /// The stack on which a thread waited long.
+    Wait(StateWaitStack),
+    /// Where the thread was that ended a long wait.
+    Waker(StateWakerStack),
+    /// What a CPU was at.
+    Sample(StateSample),
 }
 
 /// What holds for the whole trace.
@@ -114,9 +126,15 @@ pub struct State {
     pub stacks: Vec<StateStack>,
     /// What each BPF program did and missed.
     pub probes: Vec<StateProbe>,
+    /// Readings of the kernel's counters.
+    pub counters: Vec<StateCounter>,
+    /// Files that were synced.
+    pub files: Vec<StateFile>,
+    /// Functions of programs and libraries.
+    pub symbols: Vec<StateSymbol>,
     /// The end; missing when the recorder was killed.
     pub end: Option<StateEnd>,
-    /// State events read, wait stacks not among them.
+    /// State events read, those of single moments not among them.
     pub events: u64,
 }
 
@@ -125,7 +143,7 @@ pub struct State {
 pub struct Summary {
     /// Records handed out.
     pub records: u64,
-    /// Wait stacks handed out.
+    /// Wait stacks and samples handed out.
     pub waits: u64,
     /// Gaps handed out.
     pub gaps: Vec<Gap>,
@@ -243,7 +261,7 @@ impl Trace {
             }
             while let Some(wait) = waits.next_until(least.saturating_add(WAITS_AHEAD)) {
                 summary.waits += 1;
-                f(Item::Wait(&wait));
+                f(Item::Told(&wait));
             }
             // In between the stacks must stay ahead, so a run alone is bounded too.
             let limit = second.min(least.saturating_add(WAITS_AHEAD / 2));
@@ -268,6 +286,10 @@ impl Trace {
                 }
             }
         }
+        while let Some(told) = waits.next_until(u64::MAX) {
+            summary.waits += 1;
+            f(Item::Told(&told));
+        }
         for c in &mut cursors {
             summary.damage.append(&mut c.packets.damage);
         }
@@ -287,6 +309,9 @@ impl State {
             StateClock::ID => self.clocks.push(StateClock::decode(input)?),
             StateStack::ID => self.stacks.push(StateStack::decode(input)?),
             StateProbe::ID => self.probes.push(StateProbe::decode(input)?),
+            StateCounter::ID => self.counters.push(StateCounter::decode(input)?),
+            StateFile::ID => self.files.push(StateFile::decode(input)?),
+            StateSymbol::ID => self.symbols.push(StateSymbol::decode(input)?),
             StateEnd::ID => self.end = Some(StateEnd::decode(input)?),
             _ => return None,
         }
