@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 macro_rules! categories {
     ($($variant:ident, $name:literal, $doc:literal;)*) => {
         /// Parts of a thread's time; they exclude each other and add up.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Category {
             $(#[doc = $doc] $variant,)*
@@ -19,9 +19,14 @@ macro_rules! categories {
 
 categories! {
     Running, "running", "on a CPU";
+    Spinning, "lock.spin", "on a CPU, busy with getting a lock of the kernel that another holds";
     Interrupted, "interrupted", "on a CPU, but an interrupt had it";
-    Woken, "runnable", "woken, waiting for a CPU";
-    Preempted, "preempted", "put off its CPU, waiting for one";
+    Woken, "runnable", "woken, waiting for a CPU that others had";
+    Preempted, "preempted", "put off its CPU, waiting for one that others had";
+    Crowded, "runnable.own", "ready, and another thread of the target had its CPU";
+    WokenIdle, "runnable.idle", "ready, its CPU idle but not running it yet: the time that a wakeup takes";
+    Held, "runnable.held", "ready, and its CPU idle for over 3 ms: it may not run (a CPU quota), or the CPU wakes late (a busy host)";
+    BlockLimit, "block.limit", "block request: held back by a limit of the cgroup (blk-throttle, io.max)";
     BlockQueued, "block.queue", "block request: from the bio's queueing to a request slot";
     BlockPlugged, "block.plug", "block request: from the slot to its insertion in the scheduler's queue, or to the device where it is not inserted";
     BlockFlush, "block.flush", "block request: while the device flushes what it was sent before";
@@ -30,10 +35,15 @@ categories! {
     BlockDone, "block.wakeup", "block request: complete, until the thread is woken";
     OtherRunning, "other.running", "waiting for another thread, which ran";
     OtherRunnable, "other.runnable", "waiting for another thread, which waited for a CPU";
+    OtherWaiting, "other.waiting", "waiting for another thread, which slept or waited itself";
+    Journal, "journal", "waiting until the journal has committed an earlier transaction";
     KernelLock, "lock.kernel", "waiting for a lock of the kernel";
-    Futex, "lock.user", "waiting in futex(2): a user lock, condition or semaphore";
+    UserLock, "lock.user", "waiting in futex(2) for a lock that another thread holds";
+    FileLock, "lock.file", "waiting for a file lock: flock(2), fcntl(2)";
+    Signalled, "thread", "waiting until another thread signals: join, condition, semaphore";
     Throttle, "writeback.throttle", "made to pause because it dirtied too many pages";
     Memory, "memory", "waiting for memory: reclaim, compaction, swap";
+    Rcu, "rcu", "waiting until all readers inside the kernel are through (RCU)";
     Pipe, "pipe", "waiting for a pipe, terminal or other stream";
     Socket, "socket", "waiting in a socket call";
     Network, "network", "woken by the network's receive interrupt";

@@ -15,6 +15,18 @@ const MOST_BIOS: usize = 1 << 16;
 /// include/linux/blk_types.h, the same from 6.1 to 6.18.
 const REQ_PREFLUSH: u32 = 1 << 18;
 
+/// What a device that lies on top of others did with a request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Below {
+    /// Nothing that was seen: it is a device of its own.
+    #[default]
+    Nothing,
+    /// This thread served it and completed it.
+    Thread(u32),
+    /// Its completion was that of this request of a device below.
+    Request(u64),
+}
+
 /// Life of one request, ns; 0 where the step was not seen or does not exist.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stamp {
@@ -40,6 +52,10 @@ pub struct Stamp {
     pub d: u64,
     /// Complete.
     pub c: u64,
+    /// Requests with the driver when it was issued, itself among them.
+    pub depth: u32,
+    /// Where its time with the device went, on a stacked device.
+    pub below: Below,
 }
 
 impl Stamp {
@@ -160,6 +176,14 @@ impl Blocks {
     /// The life of a completed request, while it is remembered.
     pub fn stamp(&self, number: u64) -> Option<&Stamp> {
         self.stamps.get(usize::try_from(number.checked_sub(self.first_stamp)?).ok()?)
+    }
+
+    /// Tells what served a completed request.
+    pub fn served(&mut self, number: u64, below: Below) {
+        let at = number.checked_sub(self.first_stamp).and_then(|n| usize::try_from(n).ok());
+        if let Some(stamp) = at.and_then(|n| self.stamps.get_mut(n)) {
+            stamp.below = below;
+        }
     }
 
     fn remember(&mut self, stamp: Stamp) -> u64 {
@@ -302,6 +326,10 @@ impl Blocks {
         }
         device.in_flight += 1;
         device.max_in_flight = device.max_in_flight.max(device.in_flight);
+        let depth = device.in_flight;
+        if let Some(request) = self.requests.get_mut(&e.rq) {
+            request.stamp.depth = depth;
+        }
         Effect::Issued(owner, counted)
     }
 

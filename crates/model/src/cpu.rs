@@ -3,6 +3,12 @@
 
 use crate::history::Cause;
 use crate::CpuState;
+use std::collections::VecDeque;
+
+/// Past states that are remembered, to tell who had the CPU.
+const KEPT: usize = 64;
+/// A soft interrupt that begins this soon after a hard one was raised by it, ns.
+const RAISED_BY: u64 = 5_000;
 
 /// Deepest nesting that is followed: hard over soft over hard.
 const DEPTH: usize = 8;
@@ -16,8 +22,20 @@ pub enum Frame {
     Timer,
     /// Network receive.
     NetReceive,
+    /// RCU's callbacks.
+    Rcu,
     /// Any other soft interrupt.
     Soft,
+}
+
+/// An interrupt that lies on top.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    frame: Frame,
+    /// Request that it completed last.
+    completed: Option<u64>,
+    /// No hard interrupt raised it: the thread below did, as a send over loopback does.
+    by_thread: bool,
 }
 
 /// Totals of one CPU, ns.
@@ -44,7 +62,9 @@ pub struct Cpu {
     pub state: CpuState,
     /// When the state began, ns.
     pub since: u64,
-    frames: Vec<(Frame, Option<u64>)>,
+    frames: Vec<Open>,
+    last_hard: u64,
+    recent: VecDeque<(u64, u64, CpuState)>,
     /// Request completed last by what runs below all interrupts.
     base_completion: Option<u64>,
     interrupted_since: u64,
@@ -61,6 +81,8 @@ impl Cpu {
             state: CpuState::Unseen,
             since,
             frames: Vec::with_capacity(DEPTH),
+            last_hard: 0,
+            recent: VecDeque::with_capacity(KEPT),
             base_completion: None,
             interrupted_since: 0,
             interrupted: 0,
@@ -78,6 +100,12 @@ impl Cpu {
         }
         self.base_completion = None;
         let was = (self.state, self.since, self.interrupted);
+        if ts > self.since {
+            if self.recent.len() == KEPT {
+                self.recent.pop_front();
+            }
+            self.recent.push_back((self.since, ts, self.state));
+        }
         let length = ts - self.since;
         match self.state {
             CpuState::Idle => self.totals.idle += length - self.interrupted,
@@ -88,6 +116,16 @@ impl Cpu {
         self.totals.interrupts += self.interrupted;
         (self.state, self.since, self.interrupted) = (next, ts, 0);
         was
+    }
+
+    /// What it was at between two moments, newest first, as far as it is remembered.
+    pub fn was(&self, from: u64, to: u64) -> impl Iterator<Item = (u64, u64, CpuState)> + '_ {
+        let now = (self.since, to, self.state);
+        std::iter::once(now)
+            .chain(self.recent.iter().rev().copied())
+            .take_while(move |(_, end, _)| *end > from)
+            .filter(move |(start, ..)| *start < to)
+            .map(move |(start, end, state)| (start.max(from), end.min(to), state))
     }
 
     fn settle_interrupts(&mut self, ts: u64) {
@@ -113,31 +151,37 @@ impl Cpu {
         if self.frames.is_empty() {
             self.interrupted_since = ts;
         }
-        self.frames.push((frame, None));
+        let hard = matches!(frame, Frame::Device) || self.frames.iter().any(|f| f.frame == Frame::Device);
+        let by_thread = !hard && self.frames.is_empty() && ts.saturating_sub(self.last_hard) > RAISED_BY;
+        self.frames.push(Open { frame, completed: None, by_thread });
     }
 
     /// An interrupt ends; false when none of the kind was open.
     pub fn exit(&mut self, ts: u64, frame: Frame) -> bool {
-        let Some(at) = self.frames.iter().rposition(|(f, _)| *f == frame) else { return false };
+        let Some(at) = self.frames.iter().rposition(|f| f.frame == frame) else { return false };
         self.frames.truncate(at);
+        if matches!(frame, Frame::Device | Frame::Timer) {
+            self.last_hard = ts;
+        }
         if self.frames.is_empty() {
             self.settle_interrupts(ts);
         }
         true
     }
 
-    /// A request completed here; what is woken next was waiting for it.
-    pub fn completed(&mut self, request: u64) {
+    /// A request completed here; what is woken next was waiting for it. Returns
+    /// the one that completed just before, and whether no interrupt lies on top.
+    pub fn completed(&mut self, request: u64) -> (Option<u64>, bool) {
         match self.frames.last_mut() {
-            Some((_, completion)) => *completion = Some(request),
-            None => self.base_completion = Some(request),
+            Some(open) => (open.completed.replace(request), false),
+            None => (self.base_completion.replace(request), true),
         }
     }
 
     /// Something else began here than to finish a request.
     pub fn other_work(&mut self) {
         match self.frames.last_mut() {
-            Some((_, completion)) => *completion = None,
+            Some(open) => open.completed = None,
             None => self.base_completion = None,
         }
     }
@@ -145,10 +189,12 @@ impl Cpu {
     /// Why a thread that is woken here now is woken; `tid` is the thread on the CPU.
     pub fn cause(&self, tid: u32) -> Cause {
         match self.frames.last() {
-            Some((_, Some(request))) => Cause::Request(*request),
-            Some((Frame::Timer, None)) => Cause::Timer,
-            Some((Frame::NetReceive, None)) => Cause::Network,
-            Some((Frame::Device | Frame::Soft, None)) => Cause::Interrupt,
+            Some(Open { completed: Some(request), .. }) => Cause::Request(*request),
+            Some(Open { frame: Frame::Timer, .. }) => Cause::Timer,
+            Some(Open { frame: Frame::NetReceive, by_thread: true, .. }) if tid != 0 => Cause::Thread(tid),
+            Some(Open { frame: Frame::NetReceive, .. }) => Cause::Network,
+            Some(Open { frame: Frame::Rcu, .. }) => Cause::Rcu,
+            Some(Open { frame: Frame::Device | Frame::Soft, .. }) => Cause::Interrupt,
             None => match self.base_completion {
                 Some(request) => Cause::Request(request),
                 None if tid != 0 => Cause::Thread(tid),

@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a thread did lately, so that another that waited for it can be told why.
+//! What a thread did lately, so that another that waited for it can be told
+//! why. The last intervals are kept as they were; older ones are added up, the
+//! more the older they are, so that a wait of hours still has its parts and
+//! memory grows with the logarithm of the intervals only.
 
-/// How many intervals of a thread are remembered.
+use crate::parts::{Part, Parts};
+use std::collections::VecDeque;
+
+/// How many intervals of a thread are remembered as they were.
 const KEPT: usize = 48;
+/// How many sums of one size are remembered before two become one.
+const SUMS: usize = 32;
 
 /// What ended a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +23,8 @@ pub enum Cause {
     Timer,
     /// The network's receive interrupt.
     Network,
+    /// The end of a grace period of RCU.
+    Rcu,
     /// Another interrupt.
     Interrupt,
     /// Not seen.
@@ -28,14 +38,14 @@ pub enum Did {
     Ran,
     /// It waited for a CPU.
     WaitedForCpu,
-    /// It slept in a kernel lock's slow path.
-    Locked(Cause),
-    /// It slept.
+    /// It waited for this and nothing behind it.
+    Waited(Part),
+    /// It slept until this.
     Slept(Cause),
 }
 
 /// One interval, ns.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interval {
     /// Beginning.
     pub start: u64,
@@ -45,53 +55,113 @@ pub struct Interval {
     pub did: Did,
 }
 
-/// The last intervals of one thread.
+/// Intervals that were added up.
+#[derive(Debug, Clone)]
+pub struct Sum {
+    /// Beginning of the first, ns.
+    pub start: u64,
+    /// End of the last, ns.
+    pub end: u64,
+    /// What they went to; what is missing to the length is unknown.
+    pub parts: Parts,
+}
+
+impl Sum {
+    /// The parts of the span that it shares with `from..to`, ns, in proportion.
+    pub fn within(&self, from: u64, to: u64) -> impl Iterator<Item = (Part, u64)> + '_ {
+        let length = u128::from((self.end - self.start).max(1));
+        let shared = u128::from(to.min(self.end).saturating_sub(from.max(self.start)));
+        self.parts.iter().map(move |(part, ns)| (part, (u128::from(ns) * shared / length) as u64))
+    }
+}
+
+/// What one thread did.
 #[derive(Debug, Default)]
 pub struct History {
-    ring: Vec<Interval>,
-    next: usize,
+    recent: VecDeque<Interval>,
+    sums: Vec<VecDeque<Sum>>,
 }
 
 impl History {
-    /// Appends; the oldest goes when there are too many.
-    pub fn push(&mut self, interval: Interval) {
+    /// Appends; returns the oldest when there are too many, for [`History::add_up`].
+    pub fn push(&mut self, interval: Interval) -> Option<Interval> {
         if interval.start >= interval.end {
-            return;
+            return None;
         }
-        if self.ring.len() < KEPT {
-            self.ring.push(interval);
+        self.recent.push_back(interval);
+        if self.recent.len() > KEPT {
+            self.recent.pop_front()
         } else {
-            self.ring[self.next] = interval;
+            None
         }
-        self.next = (self.next + 1) % KEPT;
     }
 
-    /// Intervals that overlap `from..to`, newest first.
+    /// Keeps the sum of an interval that is no longer kept as it was.
+    pub fn add_up(&mut self, sum: Sum) {
+        let mut carry = Some(sum);
+        for level in 0.. {
+            let Some(sum) = carry.take() else { return };
+            if self.sums.len() == level {
+                self.sums.push(VecDeque::new());
+            }
+            let sums = &mut self.sums[level];
+            sums.push_back(sum);
+            if sums.len() > SUMS {
+                let (mut a, b) = (sums.pop_front().expect("full"), sums.pop_front().expect("full"));
+                a.parts.merge(&b.parts);
+                a.end = b.end;
+                carry = Some(a);
+            }
+        }
+    }
+
+    /// Intervals that overlap `from..to` and are kept as they were, newest first.
     pub fn overlapping(&self, from: u64, to: u64) -> impl Iterator<Item = Interval> + '_ {
-        let n = self.ring.len();
-        (1..=n)
-            .map(move |back| self.ring[(self.next + KEPT - back) % KEPT])
-            .take_while(move |i| i.end > from)
-            .filter(move |i| i.start < to)
+        self.recent.iter().rev().copied().take_while(move |i| i.end > from).filter(move |i| i.start < to)
+    }
+
+    /// Sums that overlap `from..to`, newest first; all lie before the intervals that are kept.
+    pub fn sums(&self, from: u64, to: u64) -> impl Iterator<Item = &Sum> + '_ {
+        self.sums
+            .iter()
+            .flat_map(|level| level.iter().rev())
+            .take_while(move |s| s.end > from)
+            .filter(move |s| s.start < to)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::account::Category;
 
     #[test]
     fn keeps_the_newest_and_finds_by_time() {
         let mut h = History::default();
         for i in 0..5 {
-            h.push(Interval { start: i * 10, end: i * 10 + 10, did: Did::Ran });
+            assert_eq!(h.push(Interval { start: i * 10, end: i * 10 + 10, did: Did::Ran }), None);
         }
         let starts = |h: &History, a, b| h.overlapping(a, b).map(|i| i.start).collect::<Vec<_>>();
         assert_eq!(starts(&h, 15, 35), [30, 20, 10]);
-        for i in 5..200 {
-            h.push(Interval { start: i * 10, end: i * 10 + 10, did: Did::Ran });
+    }
+
+    #[test]
+    fn what_is_old_is_added_up_and_nothing_of_it_is_lost() {
+        let mut h = History::default();
+        let part = Part::of(Category::Running);
+        for i in 0..10_000 {
+            if let Some(old) = h.push(Interval { start: i * 10, end: i * 10 + 10, did: Did::Ran }) {
+                let mut parts = Parts::default();
+                parts.add(part, old.end - old.start);
+                h.add_up(Sum { start: old.start, end: old.end, parts });
+            }
         }
-        assert_eq!(starts(&h, 1975, 5000), [1990, 1980, 1970]);
-        assert_eq!(starts(&h, 0, 5000).len(), KEPT);
+        assert!(h.sums.iter().map(VecDeque::len).sum::<usize>() < 10 * (SUMS + 1), "memory is logarithmic");
+        let recent: u64 = h.overlapping(0, 100_000).map(|i| i.end - i.start).sum();
+        let old: u64 = h.sums(0, 100_000).flat_map(|s| s.within(0, 100_000)).map(|(_, ns)| ns).sum();
+        assert_eq!(recent + old, 100_000);
+        // A span deep in the past: right but for the rounding at its two ends.
+        let some: u64 = h.sums(20_000, 40_000).flat_map(|s| s.within(20_000, 40_000)).map(|(_, ns)| ns).sum();
+        assert!(some.abs_diff(20_000) <= 2, "{some}");
     }
 }

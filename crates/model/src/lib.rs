@@ -15,17 +15,28 @@ mod account;
 mod block;
 mod cpu;
 mod disk;
+mod files;
 mod history;
+mod journal;
+mod locks;
+mod longest;
 mod machine;
+mod parts;
+mod path;
+mod pattern;
 mod process;
 mod result;
+mod samples;
 mod thread;
+pub mod views;
 mod wait;
 
 pub use account::{Account, Category, CATEGORIES};
 pub use machine::{Model, Setup};
 pub use result::{
-    CpuRow, DeviceRow, OtherRow, ProcessRow, RunResult, SyscallRow, ThreadRow, UnexplainedRow, Use,
+    BlameRow, CpuRow, DeviceRow, FileRow, FunctionRow, HandoffRow, HerdResult, JournalResult, LockRow,
+    OtherRow, PathResult, PatternRow, ProcessRow, RunResult, SampleResult, SyscallRow, ThreadRow,
+    UnexplainedRow, Use, WaitRow,
 };
 
 /// Sees every interval as it closes; the account is made of these and no others.

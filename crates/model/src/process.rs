@@ -3,6 +3,8 @@
 
 use crate::account::{Account, Category};
 use crate::disk::Disk;
+use crate::files::{Files, Kind, Kinds};
+use crate::parts::Parts;
 use crate::result::{OtherRow, ProcessRow, SyscallRow, ThreadRow, Use};
 use crate::thread::{Call, Thread};
 use crate::wait::call_name;
@@ -17,13 +19,25 @@ struct CallSum {
     total: u64,
     max: u64,
     account: Account,
+    bytes: u64,
     own_requests: u64,
     other_requests: u64,
     other_bytes: u64,
 }
 
+/// What a process did with files in ways that make it wait.
+#[derive(Debug, Default)]
+struct Special {
+    direct: Account,
+    synced: Account,
+    syncs: u64,
+    advised: u64,
+}
+
 #[derive(Debug, Default)]
 struct Process {
+    files: Files,
+    special: Special,
     comm: String,
     cmdline: String,
     begin: u64,
@@ -32,6 +46,7 @@ struct Process {
     threads: u64,
     disk: Disk,
     account: Account,
+    blame: Parts,
     thread_time: u64,
     kernel_cpu: u64,
     uncounted: bool,
@@ -43,8 +58,9 @@ struct Process {
 /// All processes.
 #[derive(Debug, Default)]
 pub struct Processes {
+    kinds: Kinds,
     open: HashMap<u32, Process>,
-    rows: Vec<ProcessRow>,
+    rows: Vec<(ProcessRow, Parts)>,
     others: BTreeMap<(String, bool), OtherRow>,
 }
 
@@ -70,11 +86,13 @@ impl Processes {
     /// A new process is called as its parent until it says otherwise.
     pub fn inherit(&mut self, child: u32, parent: u32) {
         if child != parent {
-            let comm = self.open.get(&parent).map(|p| p.comm.clone()).unwrap_or_default();
+            let parent = self.open.get(&parent);
+            let comm = parent.map(|p| p.comm.clone()).unwrap_or_default();
+            let files = parent.map(|p| p.files.clone()).unwrap_or_default();
             let p = self.open.entry(child).or_default();
             if p.alive == 0 {
                 // Its command line may have been told ahead.
-                *p = Process { cmdline: std::mem::take(&mut p.cmdline), comm, ..Process::default() };
+                *p = Process { files, cmdline: std::mem::take(&mut p.cmdline), comm, ..Process::default() };
             }
         }
     }
@@ -94,9 +112,31 @@ impl Processes {
         &mut self.open.entry(tgid).or_default().disk
     }
 
-    /// A call of a thread returned.
-    pub fn call(&mut self, tgid: u32, call: &Call, ts: u64, spent: &Account) {
-        let sum = self.open.entry(tgid).or_default().calls.entry(call.nr).or_default();
+    /// A call of a thread returned `ret`.
+    pub fn call(&mut self, tgid: u32, call: &Call, ts: u64, ret: i64, spent: &Account) {
+        let kind = self.kinds.of(call.nr);
+        let p = self.open.entry(tgid).or_default();
+        let mode = p.files.mode(call.fd);
+        match kind {
+            Some(Kind::Open) if ret >= 0 => p.files.open(ret as u32, call.arg2),
+            Some(Kind::Duplicate) if ret >= 0 => p.files.duplicate(call.fd, ret as u32),
+            Some(Kind::Close) => p.files.close(call.fd),
+            Some(Kind::Advise) => p.special.advised += 1,
+            Some(Kind::Read | Kind::Write) if mode.direct && !(mode.sync && kind == Some(Kind::Write)) => {
+                p.special.direct.merge(spent);
+            }
+            _ => {}
+        }
+        // Names change synchronously where the file system is mounted so: the call waits for the journal.
+        let names = kind == Some(Kind::Names) && call.other_requests > 0;
+        if kind == Some(Kind::Sync) || (kind == Some(Kind::Write) && mode.sync) || names {
+            p.special.synced.merge(spent);
+            p.special.syncs += 1;
+        }
+        let sum = p.calls.entry(call.nr).or_default();
+        if matches!(kind, Some(Kind::Read | Kind::Write)) {
+            sum.bytes += u64::try_from(ret).unwrap_or(0);
+        }
         let took = ts - call.start;
         sum.calls += 1;
         sum.total += took;
@@ -112,6 +152,7 @@ impl Processes {
         let p = self.open.entry(t.tgid).or_default();
         let life = ts.saturating_sub(t.born);
         p.account.merge(&t.account);
+        p.blame.merge(&t.blame);
         p.threads += 1;
         p.thread_time += life;
         p.target |= t.target;
@@ -165,8 +206,9 @@ impl Processes {
             own_requests: s.own_requests,
             other_requests: s.other_requests,
             other_bytes: s.other_bytes,
+            bytes: s.bytes,
         });
-        self.rows.push(ProcessRow {
+        let row = ProcessRow {
             pid: tgid,
             comm: p.comm,
             cmdline: p.cmdline,
@@ -175,20 +217,26 @@ impl Processes {
             usage,
             thread_time: p.thread_time,
             account: p.account.parts(),
+            blame: Vec::new(),
+            direct: p.special.direct.parts(),
+            synced: p.special.synced.parts(),
+            syncs: p.special.syncs,
+            advised: p.special.advised,
             kernel_cpu: (!p.uncounted).then_some(p.kernel_cpu),
             switches: p.switches,
             syscalls: syscalls.collect(),
             threads: p.rows,
-        });
+        };
+        self.rows.push((row, p.blame));
     }
 
     /// Closes what is open and hands out the rows.
-    pub fn finish(mut self, ts: u64) -> (Vec<ProcessRow>, Vec<OtherRow>) {
+    pub fn finish(mut self, ts: u64) -> (Vec<(ProcessRow, Parts)>, Vec<OtherRow>) {
         let open: Vec<(u32, Process)> = self.open.drain().collect();
         for (tgid, p) in open.into_iter().filter(|(_, p)| p.disk.accesses() > 0) {
             self.close(tgid, p, ts, 0);
         }
-        self.rows.sort_by_key(|r| (r.begin, r.pid));
+        self.rows.sort_by_key(|(r, _)| (r.begin, r.pid));
         let mut others: Vec<OtherRow> = self.others.into_values().collect();
         others.retain(|o| o.cpu_used + o.accesses > 0);
         others.sort_by(|a, b| b.cpu_used.cmp(&a.cpu_used).then_with(|| a.comm.cmp(&b.comm)));
@@ -199,8 +247,19 @@ impl Processes {
 /// The columns of Horikawa's table.
 fn usage(account: &Account, disk: &Use) -> Use {
     Use {
-        cpu_used: account.get(Category::Running) + account.get(Category::Interrupted),
-        cpu_wait: account.get(Category::Woken) + account.get(Category::Preempted),
+        cpu_used: account.get(Category::Running)
+            + account.get(Category::Spinning)
+            + account.get(Category::Interrupted),
+        cpu_wait: [
+            Category::Woken,
+            Category::Preempted,
+            Category::Crowded,
+            Category::WokenIdle,
+            Category::Held,
+        ]
+        .iter()
+        .map(|c| account.get(*c))
+        .sum(),
         ..disk.clone()
     }
 }

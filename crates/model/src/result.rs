@@ -27,6 +27,229 @@ pub struct RunResult {
     pub devices: Vec<DeviceRow>,
     /// What the unexplained time of the target consists of.
     pub unexplained: Vec<UnexplainedRow>,
+    /// The critical path.
+    pub path: PathResult,
+    /// Locks for which the target slept, most time first.
+    pub locks: Vec<LockRow>,
+    /// How processes use disks, most time with the device first.
+    pub patterns: Vec<PatternRow>,
+    /// What the target's CPU time went to, as samples saw it.
+    pub samples: SampleResult,
+    /// Files that were synced, most time first.
+    pub synced_files: Vec<FileRow>,
+    /// TCP segments that were sent again.
+    pub retransmits: u64,
+    /// Many woken where one was meant.
+    pub herds: HerdResult,
+    /// Journal commits.
+    pub journal: JournalResult,
+    /// The longest waits of each category.
+    pub longest: BTreeMap<String, Vec<WaitRow>>,
+    /// How far the kernel's counters went from the beginning to the end.
+    pub counters: BTreeMap<String, u64>,
+}
+
+/// What the target's elapsed time went to when waits for its own threads are
+/// followed to what those did: of the command's first thread, or of all threads.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PathResult {
+    /// `command`: from its first thread's begin to its end. `threads`: the sum over all threads of the target.
+    pub of: String,
+    /// Its length; the parts add up to it.
+    pub time: u64,
+    /// What it went to, largest first.
+    pub parts: Vec<BlameRow>,
+    /// What the whole lives of those threads went to on whose ends the command's end depended.
+    pub last: Vec<BlameRow>,
+    /// The longest waits of those, in the order of time.
+    pub steps: Vec<WaitRow>,
+}
+
+impl PathResult {
+    /// Time in a category.
+    pub fn part(&self, category: &str) -> u64 {
+        self.parts.iter().filter(|p| p.category == category).map(|p| p.time).sum()
+    }
+}
+
+/// Time in a category that somebody had.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlameRow {
+    /// Category.
+    pub category: String,
+    /// Thread's name or disk; empty where nobody in particular.
+    pub who: String,
+    /// Time.
+    pub time: u64,
+}
+
+/// One wait.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitRow {
+    /// When, from the trace's begin.
+    pub at: u64,
+    /// How long.
+    pub time: u64,
+    /// Thread that waited; 0 on the critical path.
+    pub tid: u32,
+    /// Its name.
+    pub comm: String,
+    /// What for.
+    pub category: String,
+    /// Whose.
+    pub who: String,
+}
+
+/// One lock.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LockRow {
+    /// Address; a user lock's within its process.
+    pub lock: String,
+    /// Process of a user lock, 0 for a lock of the kernel.
+    pub pid: u32,
+    /// mutex, rwsem, user lock ...
+    pub kind: String,
+    /// Function in which threads waited, empty where no stack was taken.
+    pub site: String,
+    /// Contentions, sleeping or not.
+    pub contentions: u64,
+    /// Waits that slept.
+    pub waits: u64,
+    /// Of those, for reading.
+    pub readers: u64,
+    /// Their time.
+    pub time: u64,
+    /// Longest.
+    pub longest: u64,
+    /// Most threads that waited at once.
+    pub most_waiting: u32,
+    /// Who held it while others waited.
+    pub holders: Vec<BlameRow>,
+    /// What the holders were at meanwhile.
+    pub doing: Vec<BlameRow>,
+    /// The last times that it changed hands, in the order of time.
+    pub chain: Vec<HandoffRow>,
+}
+
+/// A lock passed from one thread to another that waited.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandoffRow {
+    /// When, from the trace's begin.
+    pub at: u64,
+    /// Thread that let go; 0 not known.
+    pub holder: u32,
+    /// Its name.
+    pub holder_comm: String,
+    /// Function that let go; empty where no stack was taken.
+    pub function: String,
+    /// Thread that got it.
+    pub next: u32,
+    /// Its name.
+    pub next_comm: String,
+    /// How long it had waited.
+    pub waited: u64,
+    /// Threads that still waited.
+    pub behind: u32,
+    /// It wanted to read.
+    pub read: bool,
+}
+
+/// One process, one disk, one direction.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PatternRow {
+    /// Process.
+    pub pid: u32,
+    /// Name of one of its threads.
+    pub comm: String,
+    /// It belongs to the target.
+    pub target: bool,
+    /// Disk.
+    pub device: String,
+    /// Writes, not reads.
+    pub write: bool,
+    /// Requests with data.
+    pub requests: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Those that began where the last one ended.
+    pub sequential: u64,
+    /// Those that began less than 1 MiB behind it.
+    pub near: u64,
+    /// Read-ahead of the kernel.
+    pub ahead: u64,
+    /// Those that somebody waits for (REQ_SYNC).
+    pub sync: u64,
+    /// Those with FUA or a flush first.
+    pub barrier: u64,
+    /// Mean number of requests with the driver when one was issued.
+    pub depth: f64,
+    /// Time with the device: sum.
+    pub service: u64,
+    /// Median.
+    pub service_median: u64,
+    /// 99th percentile.
+    pub service_p99: u64,
+    /// Longest.
+    pub service_max: u64,
+    /// Time of those that took over ten times the median.
+    pub service_stalled: u64,
+}
+
+/// What samples saw.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SampleResult {
+    /// Samples of the target.
+    pub samples: u64,
+    /// By what they were at.
+    pub at: BTreeMap<String, u64>,
+    /// Kernel functions, most samples first.
+    pub functions: Vec<FunctionRow>,
+    /// System calls that they were in.
+    pub calls: BTreeMap<String, u64>,
+}
+
+/// A function of the kernel.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FunctionRow {
+    /// Name.
+    pub function: String,
+    /// What it was called for.
+    pub at: String,
+    /// Samples in it.
+    pub samples: u64,
+}
+
+/// Wakeups of many threads by one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HerdResult {
+    /// Threads woken in herds of four or more.
+    pub wakeups: u64,
+    /// Of those, threads that slept again within 0.2 ms of running.
+    pub futile: u64,
+    /// Largest herd.
+    pub largest: u32,
+    /// Time from the wakeup to the new sleep of the futile ones.
+    pub time: u64,
+}
+
+/// A file that was synced.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileRow {
+    /// Path, as /proc told it.
+    pub path: String,
+    /// Calls of fsync(2) and the like.
+    pub calls: u64,
+    /// Their time.
+    pub time: u64,
+}
+
+/// Commits of all journals.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JournalResult {
+    /// Transactions committed.
+    pub commits: u64,
+    /// Their time.
+    pub time: u64,
 }
 
 /// The columns of Horikawa's tables. Use of a CPU and of disks may overlap, as
@@ -103,6 +326,16 @@ pub struct ProcessRow {
     pub thread_time: u64,
     /// Where that time went, by category.
     pub account: BTreeMap<String, u64>,
+    /// Who or what its waits went to, largest first.
+    pub blame: Vec<BlameRow>,
+    /// Where the time of reads and writes with O_DIRECT went.
+    pub direct: BTreeMap<String, u64>,
+    /// Where the time of fsync(2) and the like, and of writes with O_SYNC or O_DSYNC went.
+    pub synced: BTreeMap<String, u64>,
+    /// Calls of that kind.
+    pub syncs: u64,
+    /// Calls of fadvise64(2).
+    pub advised: u64,
     /// CPU time as the kernel counted it for threads that ended, for comparison.
     pub kernel_cpu: Option<u64>,
     /// Times its threads left a CPU by their own will, and not.
@@ -155,6 +388,8 @@ pub struct SyscallRow {
     pub other_requests: u64,
     /// Bytes of those.
     pub other_bytes: u64,
+    /// Bytes that the calls read or wrote.
+    pub bytes: u64,
 }
 
 /// Threads outside the target, by name.

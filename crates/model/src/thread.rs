@@ -4,6 +4,8 @@
 use crate::account::Account;
 use crate::disk::Disk;
 use crate::history::{Cause, History};
+use crate::parts::Parts;
+use crate::path::Path;
 use std::collections::VecDeque;
 
 /// Completed requests of a thread that are remembered.
@@ -21,6 +23,17 @@ pub mod task_state {
     pub const NOLOAD: u32 = 0x400;
 }
 
+/// A futex that a thread is about to wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Futex {
+    /// The word's address.
+    pub uaddr: u64,
+    /// Thread that holds it, where the lock's memory tells; else 0.
+    pub owner: u32,
+    /// The expected value says that it is a lock that is taken and waited for.
+    pub taken: bool,
+}
+
 /// A sleep and what was known when it began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sleep {
@@ -28,8 +41,10 @@ pub struct Sleep {
     pub start: u64,
     /// Scheduler state, see [`task_state`].
     pub state: u32,
-    /// In the slow path of a kernel lock.
-    pub lock: bool,
+    /// Kernel lock in whose slow path it is.
+    pub lock: Option<u64>,
+    /// Futex that it said to wait for.
+    pub futex: Option<Futex>,
     /// In balance_dirty_pages.
     pub throttled: bool,
     /// In direct reclaim or compaction.
@@ -66,6 +81,48 @@ pub enum State {
     Dead,
 }
 
+/// The CPUs on whose queues a thread that does not run has been.
+#[derive(Debug, Clone, Default)]
+pub struct Queue {
+    /// Since when on which; the first since it ran.
+    moves: Vec<(u64, u32)>,
+}
+
+/// Moves of one wait that are kept; a balancer that moves on and on tells nothing more.
+const MOVES: usize = 16;
+
+impl Queue {
+    /// It left this CPU.
+    pub fn left(&mut self, cpu: u32) {
+        self.moves.clear();
+        self.moves.push((0, cpu));
+    }
+
+    /// It was moved.
+    pub fn moved(&mut self, ts: u64, cpu: u32) {
+        if self.moves.len() < MOVES {
+            self.moves.push((ts, cpu));
+        }
+    }
+
+    /// The parts of `from..to` by queue, newest first; on `last` where it is not known.
+    pub fn spans(&self, from: u64, to: u64, last: u32) -> Vec<(u64, u64, u32)> {
+        let mut out = Vec::with_capacity(self.moves.len().max(1));
+        let mut end = to;
+        for (ts, cpu) in self.moves.iter().rev() {
+            let start = (*ts).clamp(from, end);
+            if start < end {
+                out.push((start, end, *cpu));
+            }
+            end = start;
+        }
+        if end > from {
+            out.push((from, end, last));
+        }
+        out
+    }
+}
+
 /// A system call that a thread is in.
 #[derive(Debug, Clone, Copy)]
 pub struct Call {
@@ -73,6 +130,10 @@ pub struct Call {
     pub nr: u32,
     /// Entry, ns.
     pub start: u64,
+    /// First argument: the descriptor of most calls that move data.
+    pub fd: u32,
+    /// Third argument: the flags of openat(2).
+    pub arg2: u64,
     /// The thread's account then.
     pub before: Account,
     /// Requests that the thread got slots for since.
@@ -116,6 +177,30 @@ pub struct Thread {
     pub first_call: i32,
     /// Kernel lock that it waits for.
     pub lock: Option<u64>,
+    /// It wants that lock for reading.
+    pub lock_read: bool,
+    /// Futex that it waits for.
+    pub futex: Option<Futex>,
+    /// User lock in whose queue it sleeps.
+    pub queued: Option<crate::locks::Key>,
+    /// Its name, see [`crate::parts::Names`].
+    pub name: u32,
+    /// CPU on whose queue it is or was last, and where it was moved to since it last ran.
+    pub queue: Queue,
+    /// Thread that woke it last; 0 for an interrupt.
+    pub woken_by: u32,
+    /// That one's name, and whether it belongs to the target: it may be gone when this one runs.
+    pub waker: (u32, bool),
+    /// When it was woken last among many, ns: see herds.
+    pub herded: Option<u64>,
+    /// Where its waiting went, and to whom.
+    pub blame: Parts,
+    /// The same, with waits for threads of the target followed to what those did.
+    pub followed: Parts,
+    /// What leads to its present moment.
+    pub path: Path,
+    /// The path of the thread of the target that woke it, as it was then.
+    pub offered: Option<Box<Path>>,
     /// Paused for dirtying pages.
     pub throttled: bool,
     /// In direct reclaim or compaction.
@@ -152,6 +237,18 @@ impl Thread {
             call: None,
             first_call: -1,
             lock: None,
+            lock_read: false,
+            futex: None,
+            queued: None,
+            name: 0,
+            queue: Queue::default(),
+            woken_by: 0,
+            waker: (0, false),
+            herded: None,
+            blame: Parts::default(),
+            followed: Parts::default(),
+            path: Path::default(),
+            offered: None,
             throttled: false,
             reclaim: false,
             queued_bio: 0,
@@ -168,7 +265,8 @@ impl Thread {
         Sleep {
             start,
             state,
-            lock: self.lock.is_some(),
+            lock: self.lock,
+            futex: self.futex,
             throttled: std::mem::take(&mut self.throttled),
             reclaim: self.reclaim,
             wants_slot: self.queued_bio != 0,

@@ -8,13 +8,13 @@ use syscalls::Sysno;
 
 /// System calls that wait for one kind of thing.
 const CALLS: &[(&str, Category)] = &[
-    ("futex", Category::Futex),
-    ("futex_wait", Category::Futex),
-    ("futex_waitv", Category::Futex),
-    ("flock", Category::Futex),
-    ("fcntl", Category::Futex),
-    ("semop", Category::Futex),
-    ("semtimedop", Category::Futex),
+    ("futex", Category::Signalled),
+    ("futex_wait", Category::Signalled),
+    ("futex_waitv", Category::Signalled),
+    ("flock", Category::FileLock),
+    ("fcntl", Category::FileLock),
+    ("semop", Category::Signalled),
+    ("semtimedop", Category::Signalled),
     ("nanosleep", Category::Timer),
     ("clock_nanosleep", Category::Timer),
     ("wait4", Category::Child),
@@ -78,8 +78,8 @@ const SITES: &[(&str, Category)] = &[
     ("inet_csk_accept", Category::Socket),
     ("inet_stream_connect", Category::Socket),
     ("__skb_wait_for_more_packets", Category::Socket),
-    ("futex_", Category::Futex),
-    ("do_futex", Category::Futex),
+    ("futex_", Category::Signalled),
+    ("do_futex", Category::Signalled),
     ("ep_poll", Category::Poll),
     ("do_poll", Category::Poll),
     ("do_sys_poll", Category::Poll),
@@ -87,12 +87,15 @@ const SITES: &[(&str, Category)] = &[
     ("do_select", Category::Poll),
     ("do_wait", Category::Child),
     ("wait_for_vfork_done", Category::Child),
+    ("kernel_clone", Category::Child),
     ("do_nanosleep", Category::Timer),
     ("hrtimer_nanosleep", Category::Timer),
     ("msleep", Category::Timer),
     ("do_sigtimedwait", Category::Signal),
     ("sigsuspend", Category::Signal),
     ("do_signal_stop", Category::Signal),
+    ("flock_lock_inode_wait", Category::FileLock),
+    ("__flock_lock", Category::FileLock),
     ("ptrace_stop", Category::Signal),
     ("rwsem_down_", Category::KernelLock),
     ("__mutex_lock", Category::KernelLock),
@@ -125,6 +128,11 @@ impl Calls {
         let child = kind == Category::Child;
         (!deep || child).then_some(kind)
     }
+}
+
+/// Kinds of waits that another thread ends: what that one did is the reason.
+pub fn passes_on(kind: Category) -> bool {
+    matches!(kind, Category::Signalled | Category::Child | Category::Pipe | Category::Socket | Category::Poll)
 }
 
 /// Whether a wait of this kind may be ended by a block request.

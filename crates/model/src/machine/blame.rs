@@ -3,17 +3,48 @@
 //! thread or a request was at meanwhile is followed.
 
 use super::Model;
-use crate::account::{Account, Category};
+use crate::account::Category;
+use crate::block::Below;
 use crate::history::{Cause, Did, Interval};
+use crate::parts::{piece, Part, Piece, Who};
 use crate::thread::{task_state, Sleep, State};
-use crate::wait::may_be_request;
+use crate::wait::{may_be_request, passes_on};
 use crate::Observer;
 
 /// How many threads a wait is followed through.
 const FOLLOW: u32 = 6;
 
+/// How a wait is followed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Follow {
+    /// Who waits: a thread cannot be the reason of its own wait.
+    pub me: u32,
+    /// How many threads it came through.
+    pub depth: u32,
+    /// What a thread of the target did counts as the target's doing, not as another's.
+    pub deep: bool,
+    /// Disk whose request somebody held back, if that is what is waited for.
+    pub held: Option<u32>,
+}
+
+impl Follow {
+    fn next(self) -> Self {
+        Self { depth: self.depth + 1, ..self }
+    }
+}
+
+/// What became of a sleep.
+pub(super) struct Explained {
+    /// For those that wait for this thread.
+    pub did: Did,
+    /// A thread of the target ended it: that one's path is this one's.
+    pub handed: bool,
+}
+
 impl<O: Observer> Model<O> {
-    #[allow(clippy::too_many_arguments)]
+    /// Splits a sleep of a target's thread: `own` gets what it waited for, `deep`
+    /// the same with waits for the target's own threads followed, where that differs.
+    #[allow(clippy::too_many_arguments, reason = "a wait is known by all of these")]
     pub(super) fn explain(
         &mut self,
         at: usize,
@@ -22,55 +53,138 @@ impl<O: Observer> Model<O> {
         end: u64,
         cause: Cause,
         stack: Option<u32>,
-        out: &mut Account,
-    ) {
+        own: &mut Vec<Piece>,
+        deep: &mut Vec<Piece>,
+    ) -> Explained {
         let t = &self.threads[at];
         let (tid, kernel) = (t.tid, t.kernel);
         let nr = t.call.map(|c| c.nr).or(u32::try_from(t.first_call).ok());
-        let length = end - start;
         let kind = self.calls.kind(nr, sleep);
         let idle = sleep.state & task_state::UNINTERRUPTIBLE == 0 || sleep.state & task_state::NOLOAD != 0;
         let at_site = stack.and_then(|s| self.sites.get(&s).copied().flatten());
+        let waker = self.waker(cause, at);
+        let mut whole = |part: Part| {
+            piece(own, part, start, end);
+            Explained { did: Did::Waited(part), handed: false }
+        };
         if sleep.state & task_state::STOPPED != 0 {
-            out.add(Category::Signal, length);
-        } else if kernel && idle && !sleep.lock && !sleep.wants_slot {
-            out.add(Category::Idle, length);
-        } else if sleep.lock {
-            out.add(Category::KernelLock, length);
-        } else if sleep.throttled {
-            out.add(Category::Throttle, length);
-        } else if sleep.wants_slot && may_be_request(kind) {
-            out.add(Category::BlockQueued, length);
-        } else if let (Cause::Request(number), true) = (cause, may_be_request(kind)) {
-            self.follow_request(number, start, end, tid, 0, out);
-        } else if let Some(kind) = kind.or(at_site) {
-            out.add(kind, length);
-        } else if sleep.reclaim {
-            out.add(Category::Memory, length);
-        } else {
-            match cause {
-                Cause::Thread(waker) if waker != tid => {
-                    self.follow_thread(waker, start, end, tid, 0, out);
-                    self.count_others(at, waker, end);
-                }
-                Cause::Timer => out.add(Category::Timer, length),
-                Cause::Network => out.add(Category::Network, length),
-                Cause::Unknown => {
-                    let lost = self.missing_time(start, end);
-                    out.add(Category::Lost, lost);
-                    out.add(Category::Unexplained, length - lost);
-                }
-                _ => out.add(Category::Unexplained, length),
-            }
+            return whole(Part::of(Category::Signal));
         }
-        let unexplained = out.get(Category::Unexplained);
-        if unexplained > 0 {
-            let key = (stack.unwrap_or(0), nr.map_or(-1, i64::from));
-            if self.unexplained.len() < 10_000 || self.unexplained.contains_key(&key) {
-                let entry = self.unexplained.entry(key).or_default();
-                entry.0 += 1;
-                entry.1 += unexplained;
+        if kernel && idle && sleep.lock.is_none() && !sleep.wants_slot {
+            return whole(Part::of(Category::Idle));
+        }
+        if sleep.lock.is_some() {
+            return whole(Part { category: Category::KernelLock, who: waker });
+        }
+        if sleep.throttled {
+            return whole(Part::of(Category::Throttle));
+        }
+        if sleep.wants_slot && may_be_request(kind) {
+            return whole(Part::of(Category::BlockQueued));
+        }
+        let follow = Follow { me: tid, depth: 0, deep: false, held: None };
+        if let (Cause::Request(number), true) = (cause, may_be_request(kind)) {
+            self.follow_request(number, start, end, follow, own);
+            return Explained { did: Did::Slept(cause), handed: false };
+        }
+        if let Some(kind) = kind.or(at_site) {
+            let Some(category) = self.sharpen(at, kind, sleep, cause) else {
+                // A thread of the target ended it: that one's doing is the reason.
+                piece(own, Part { category: kind, who: waker }, start, end);
+                if let Cause::Thread(other) = cause {
+                    self.follow_thread(other, start, end, Follow { deep: true, ..follow }, deep);
+                }
+                return Explained { did: Did::Slept(cause), handed: true };
+            };
+            let who = match category {
+                Category::UserLock => self.holder(sleep).unwrap_or(waker),
+                Category::Timer | Category::Signal | Category::Network => Who::Nobody,
+                _ => waker,
+            };
+            return whole(Part { category, who });
+        }
+        if sleep.reclaim {
+            return whole(Part::of(Category::Memory));
+        }
+        match cause {
+            Cause::Rcu => whole(Part::of(Category::Rcu)),
+            Cause::Thread(waker) if waker != tid && self.is_rcu(waker) => whole(Part::of(Category::Rcu)),
+            Cause::Thread(waker) if waker != tid => {
+                let from = self.follow_commit(waker, tid, start, end, own);
+                self.follow_thread(waker, from, end, follow, own);
+                self.count_others(at, waker, end);
+                Explained { did: Did::Slept(cause), handed: false }
             }
+            Cause::Timer => whole(Part::of(Category::Timer)),
+            Cause::Network => whole(Part::of(Category::Network)),
+            Cause::Unknown => {
+                let lost = self.missing_time(start, end);
+                piece(own, Part::of(Category::Lost), start, start + lost);
+                piece(own, Part::of(Category::Unexplained), start + lost, end);
+                Explained { did: Did::Slept(cause), handed: false }
+            }
+            _ => whole(Part::of(Category::Unexplained)),
+        }
+    }
+
+    /// What a kind of wait turns out to be when its end is known; `None` when
+    /// a thread of the target ended it and what that one did is the reason.
+    fn sharpen(&self, at: usize, kind: Category, sleep: &Sleep, cause: Cause) -> Option<Category> {
+        let me = self.threads[at].tid;
+        if kind == Category::Signalled && self.is_lock(sleep, me) {
+            return Some(Category::UserLock);
+        }
+        if !passes_on(kind) {
+            return Some(kind);
+        }
+        match cause {
+            Cause::Timer if kind != Category::Child => Some(Category::Timer),
+            Cause::Network => Some(Category::Network),
+            Cause::Thread(other) if other != me => (!self.threads[at].waker.1).then_some(kind),
+            _ => Some(kind),
+        }
+    }
+
+    /// Whether a thread of the kernel serves RCU: rcu_preempt, rcuop/0, rcu_tasks_kthread.
+    fn is_rcu(&self, tid: u32) -> bool {
+        let at = self.remembered(tid).filter(|at| self.threads[*at].kernel);
+        at.is_some_and(|at| self.names.name(self.threads[at].name).starts_with("rcu"))
+    }
+
+    /// Whether a futex is a lock: glibc keeps the holder behind the word; a value
+    /// of 2 means taken and waited for in glibc and in Rust's library.
+    pub(super) fn is_lock(&self, sleep: &Sleep, me: u32) -> bool {
+        let Some(futex) = sleep.futex else { return false };
+        futex.taken || (futex.owner != me && self.holder(sleep).is_some())
+    }
+
+    /// Who holds the user lock, where its memory told and the thread is one of the process.
+    fn holder(&self, sleep: &Sleep) -> Option<Who> {
+        let owner = sleep.futex?.owner;
+        let at = self.known(owner).filter(|_| owner > 1)?;
+        self.threads[at].target.then_some(Who::Name(self.threads[at].name))
+    }
+
+    /// Who ended the last wait of a thread.
+    pub(super) fn waker(&self, cause: Cause, at: usize) -> Who {
+        let t = &self.threads[at];
+        match cause {
+            Cause::Thread(tid) if tid != t.tid && tid == t.woken_by => Who::Name(t.waker.0),
+            _ => Who::Nobody,
+        }
+    }
+
+    /// What a sleep of a thread outside the target is for those that wait for it.
+    pub(super) fn outsider(&self, at: usize, sleep: &Sleep, cause: Cause) -> Did {
+        let who = self.waker(cause, at);
+        if sleep.lock.is_some() {
+            Did::Waited(Part { category: Category::KernelLock, who })
+        } else if sleep.throttled {
+            Did::Waited(Part::of(Category::Throttle))
+        } else if sleep.reclaim && !matches!(cause, Cause::Request(_)) {
+            Did::Waited(Part::of(Category::Memory))
+        } else {
+            Did::Slept(cause)
         }
     }
 
@@ -78,13 +192,26 @@ impl<O: Observer> Model<O> {
     pub(super) fn count_others(&mut self, at: usize, waker: u32, end: u64) {
         let Some(waker) = self.known(waker) else { return };
         let Some(call) = self.threads[at].call else { return };
-        let mine = self.threads[waker].recent.iter().filter(|(q, _)| *q > call.counted && *q <= end);
-        let (n, bytes) = mine.fold((0, 0), |(n, b), (_, len)| (n + 1, b + u64::from(*len)));
+        let (requests, bytes) = self.threads[waker]
+            .recent
+            .iter()
+            .filter(|(q, _)| *q >= call.start.max(call.counted) && *q < end)
+            .fold((0, 0), |(n, sum), (_, len)| (n + 1, sum + u64::from(*len)));
         if let Some(call) = &mut self.threads[at].call {
-            call.other_requests += n;
+            call.other_requests += requests;
             call.other_bytes += bytes;
             call.counted = end;
         }
+    }
+
+    /// Where the journal was still at a transaction that had begun before the
+    /// wait did: told as such; returns where the rest begins.
+    fn follow_commit(&self, journal: u32, me: u32, from: u64, to: u64, out: &mut Vec<Piece>) -> u64 {
+        let Some(commit) = self.journals.earlier(journal, from, me) else { return from };
+        let until = commit.end.unwrap_or(to).clamp(from, to);
+        let who = commit.asked_by.map_or(Who::Nobody, |(_, name)| Who::Name(name));
+        piece(out, Part { category: Category::Journal, who }, from, until);
+        until
     }
 
     /// Splits `from..to` into the layers of the request that ended it.
@@ -93,19 +220,21 @@ impl<O: Observer> Model<O> {
         number: u64,
         from: u64,
         to: u64,
-        me: u32,
-        depth: u32,
-        out: &mut Account,
+        follow: Follow,
+        out: &mut Vec<Piece>,
     ) {
-        let Some(stamp) = self.blocks.stamp(number) else { return out.add(Category::Unexplained, to - from) };
+        let Some(stamp) = self.blocks.stamp(number) else {
+            return piece(out, Part::of(Category::Unexplained), from, to);
+        };
         let steps = stamp.steps();
         let before = steps[0].clamp(from, to);
         if before > from {
             // The request did not exist yet: its owner was the one to wait for.
-            if stamp.owner != 0 && stamp.owner != me && depth < FOLLOW {
-                self.follow_thread(stamp.owner, from, before, me, depth + 1, out);
+            if stamp.owner != 0 && stamp.owner != follow.me && follow.depth < FOLLOW {
+                let next = Follow { held: Some(stamp.dev), ..follow.next() };
+                self.follow_thread(stamp.owner, from, before, next, out);
             } else {
-                out.add(Category::Unexplained, before - from);
+                piece(out, Part::of(Category::Unexplained), from, before);
             }
         }
         let layers = [
@@ -115,26 +244,43 @@ impl<O: Observer> Model<O> {
             Category::BlockInserted,
             Category::BlockIssued,
         ];
+        let who = Who::Disk(stamp.dev);
         let mut at = before;
         for (category, step) in layers.into_iter().zip(&steps[1..]) {
             let step = (*step).clamp(at, to);
-            out.add(category, step - at);
+            if category == Category::BlockIssued && stamp.below != Below::Nothing && follow.depth < FOLLOW {
+                self.follow_below(stamp.dev, stamp.below, at, step, follow.next(), out);
+            } else {
+                piece(out, Part { category, who }, at, step);
+            }
             at = step;
         }
-        out.add(Category::BlockDone, to - at);
+        piece(out, Part { category: Category::BlockDone, who }, at, to);
+    }
+
+    /// Splits the time that a request spent with a device that lies on others.
+    fn follow_below(&self, dev: u32, below: Below, from: u64, to: u64, follow: Follow, out: &mut Vec<Piece>) {
+        let own = Part { category: Category::BlockIssued, who: Who::Disk(dev) };
+        let first = out.len();
+        match below {
+            Below::Nothing => return piece(out, own, from, to),
+            Below::Request(number) => self.follow_request(number, from, to, follow, out),
+            Below::Thread(tid) => self.follow_thread(tid, from, to, follow, out),
+        }
+        // What is not a request below is the upper device's own time.
+        for p in &mut out[first..] {
+            let lower = matches!(p.part.who, Who::Disk(_)) && p.part.category != Category::BlockLimit;
+            if !lower {
+                p.part = own;
+            }
+        }
     }
 
     /// Splits `from..to` into what thread `waker` did then.
-    pub(super) fn follow_thread(
-        &self,
-        waker: u32,
-        from: u64,
-        to: u64,
-        me: u32,
-        depth: u32,
-        out: &mut Account,
-    ) {
-        let Some(at) = self.known(waker) else { return out.add(Category::Unexplained, to - from) };
+    pub(super) fn follow_thread(&self, waker: u32, from: u64, to: u64, follow: Follow, out: &mut Vec<Piece>) {
+        let Some(at) = self.remembered(waker) else {
+            return piece(out, Part::of(Category::Unexplained), from, to);
+        };
         let w = &self.threads[at];
         let mut covered = to;
         // What it is at now is not history yet.
@@ -149,21 +295,95 @@ impl<O: Observer> Model<O> {
             if a >= b {
                 continue;
             }
-            out.add(Category::Unexplained, covered - b);
+            piece(out, Part::of(Category::Unexplained), b, covered);
             covered = a;
-            match i.did {
-                Did::Ran => out.add(Category::OtherRunning, b - a),
-                Did::WaitedForCpu => out.add(Category::OtherRunnable, b - a),
-                Did::Locked(_) => out.add(Category::KernelLock, b - a),
-                Did::Slept(Cause::Request(number)) => self.follow_request(number, a, b, me, depth, out),
-                Did::Slept(Cause::Thread(other)) if other != me && other != waker && depth < FOLLOW => {
-                    self.follow_thread(other, a, b, me, depth + 1, out);
-                }
-                Did::Slept(Cause::Timer) => out.add(Category::Timer, b - a),
-                Did::Slept(Cause::Network) => out.add(Category::Network, b - a),
-                Did::Slept(_) => out.add(Category::Unexplained, b - a),
-            }
+            self.follow_interval(at, i.did, a, b, follow, out);
         }
-        out.add(Category::Unexplained, covered - from);
+        for sum in w.history.sums(from, covered) {
+            let (a, b) = (sum.start.max(from), sum.end.min(covered));
+            if a >= b {
+                continue;
+            }
+            piece(out, Part::of(Category::Unexplained), b, covered);
+            covered = a;
+            // The order inside is not known any more.
+            let mut end = b;
+            for (part, ns) in sum.within(a, b) {
+                let start = end.saturating_sub(ns).max(a);
+                piece(out, if follow.deep { part } else { others(part) }, start, end);
+                end = start;
+            }
+            piece(out, Part::of(Category::Unexplained), a, end);
+        }
+        let Some(dev) = follow.held else {
+            return piece(out, Part::of(Category::Unexplained), from, covered);
+        };
+        // The worker that sent it was born later: until then nobody had the bio but the limit.
+        let born = if w.kernel { w.born.clamp(from, covered) } else { from };
+        piece(out, Part { category: Category::BlockLimit, who: Who::Disk(dev) }, from, born);
+        piece(out, Part::of(Category::Unexplained), born, covered);
     }
+
+    /// Splits what thread number `at` did from `a` to `b`.
+    fn follow_interval(&self, at: usize, did: Did, a: u64, b: u64, follow: Follow, out: &mut Vec<Piece>) {
+        let w = &self.threads[at];
+        let who = Who::Name(w.name);
+        let ours = follow.deep && w.target;
+        let mut tell = |category| piece(out, Part { category, who }, a, b);
+        match did {
+            Did::Ran if ours => tell(Category::Running),
+            Did::WaitedForCpu if ours => tell(Category::Woken),
+            Did::Slept(Cause::Timer) if ours => piece(out, Part::of(Category::Timer), a, b),
+            Did::Ran => tell(Category::OtherRunning),
+            Did::WaitedForCpu => tell(Category::OtherRunnable),
+            Did::Waited(part) if part.category == Category::Idle => tell(Category::OtherWaiting),
+            Did::Waited(part) if ready(part.category) && !ours => tell(Category::OtherRunnable),
+            Did::Waited(part) => piece(out, part, a, b),
+            Did::Slept(Cause::Request(number)) => self.follow_request(number, a, b, follow, out),
+            Did::Slept(Cause::Thread(other))
+                if other != follow.me && other != w.tid && follow.depth < FOLLOW =>
+            {
+                self.follow_thread(other, a, b, follow.next(), out);
+            }
+            // A limit's timer lets the bios go, a worker of the kernel sends them.
+            Did::Slept(Cause::Timer) if follow.held.is_some() && w.kernel => {
+                let who = Who::Disk(follow.held.unwrap_or(0));
+                piece(out, Part { category: Category::BlockLimit, who }, a, b);
+            }
+            Did::Slept(Cause::Network) => piece(out, Part::of(Category::Network), a, b),
+            Did::Slept(_) => tell(Category::OtherWaiting),
+        }
+    }
+
+    /// The parts of an interval that is no longer kept as it was.
+    pub(super) fn add_up(&mut self, at: usize, old: Interval) {
+        let mut pieces = std::mem::take(&mut self.scratch);
+        pieces.clear();
+        let follow = Follow { me: self.threads[at].tid, depth: 1, deep: true, held: None };
+        self.follow_interval(at, old.did, old.start, old.end, follow, &mut pieces);
+        let mut parts = crate::parts::Parts::default();
+        pieces.iter().for_each(|p| parts.add(p.part, p.to - p.from));
+        let sum = crate::history::Sum { start: old.start, end: old.end, parts };
+        self.threads[at].history.add_up(sum);
+        self.scratch = pieces;
+    }
+}
+
+/// Ready to run, without a CPU.
+fn ready(category: Category) -> bool {
+    matches!(
+        category,
+        Category::Woken | Category::Preempted | Category::Crowded | Category::WokenIdle | Category::Held
+    )
+}
+
+/// The target's doing, told to one that counts it as another's.
+fn others(part: Part) -> Part {
+    let category = match part.category {
+        Category::Running => Category::OtherRunning,
+        c if ready(c) => Category::OtherRunnable,
+        Category::Timer => Category::OtherWaiting,
+        other => other,
+    };
+    Part { category, ..part }
 }

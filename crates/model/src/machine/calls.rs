@@ -4,9 +4,10 @@
 use super::Model;
 use crate::thread::{Call, State};
 use crate::{CpuState, Observer};
+use plumb_trace::schema::{SysEnter, SysExit};
 
 impl<O: Observer> Model<O> {
-    pub(super) fn enter(&mut self, cpu: u32, ts: u64, tid: u32, nr: u32) {
+    pub(super) fn enter(&mut self, cpu: u32, ts: u64, tid: u32, e: &SysEnter) {
         let at = self.place(tid);
         self.seen_running(at, cpu, ts);
         self.charge(at, ts);
@@ -14,8 +15,10 @@ impl<O: Observer> Model<O> {
         t.queued_bio = 0;
         t.first_call = -1;
         t.call = Some(Call {
-            nr,
+            nr: e.nr,
             start: ts,
+            fd: e.arg0,
+            arg2: e.arg2,
             before: t.account,
             own_requests: 0,
             other_requests: 0,
@@ -24,17 +27,19 @@ impl<O: Observer> Model<O> {
         });
     }
 
-    pub(super) fn exit(&mut self, cpu: u32, ts: u64, tid: u32, nr: u32) {
+    pub(super) fn exit(&mut self, cpu: u32, ts: u64, tid: u32, e: &SysExit) {
         let at = self.place(tid);
         self.seen_running(at, cpu, ts);
         self.charge(at, ts);
         let t = &mut self.threads[at];
         t.queued_bio = 0;
         t.first_call = -1;
-        let Some(call) = t.call.take().filter(|c| c.nr == nr) else { return };
+        t.futex = None;
+        let Some(call) = t.call.take().filter(|c| c.nr == e.nr) else { return };
         let spent = t.account.since(&call.before);
         let tgid = t.tgid;
-        self.processes.call(tgid, &call, ts, &spent);
+        self.synced.call(tid, call.fd, call.start, ts - call.start);
+        self.processes.call(tgid, &call, ts, e.ret, &spent);
     }
 
     /// A call's event proves that its thread is on that CPU.

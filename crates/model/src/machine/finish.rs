@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The end of a trace: everything is closed and put into rows.
 
+use super::rows::{counters, sample_rows, Rows};
 use super::{Model, Setup, NONE};
+use crate::account::CATEGORIES;
 use crate::block::Blocks;
-use crate::result::{CpuRow, DeviceRow, RunResult, UnexplainedRow};
+use crate::result::{CpuRow, DeviceRow, HerdResult, JournalResult, ProcessRow, RunResult, UnexplainedRow};
 use crate::wait::call_name;
 use crate::{CpuState, Observer};
 use plumb_trace::reader::State as TraceState;
 use plumb_trace::units;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 impl<O: Observer> Model<O> {
     /// Closes everything at the trace's end and hands out what was found.
@@ -23,6 +25,7 @@ impl<O: Observer> Model<O> {
             self.cpu_becomes(cpu, end, CpuState::Unseen);
         }
         self.blocks.finish(end);
+        self.count_samples(end);
         let cpus = self.cpus.iter().enumerate().map(|(n, c)| CpuRow {
             cpu: n as u32,
             busy: c.totals.busy,
@@ -35,7 +38,15 @@ impl<O: Observer> Model<O> {
         if self.blocks.unseen > 0 {
             self.impossible.insert("request completes of which nothing was seen", self.blocks.unseen);
         }
-        let (processes, others) = self.processes.finish(end);
+        let (processes, others) = std::mem::take(&mut self.processes).finish(end);
+        let rows = Rows { names: &self.names, setup: &self.setup };
+        let processes: Vec<ProcessRow> = processes
+            .into_iter()
+            .map(|(row, blame)| ProcessRow { blame: rows.blame(&blame), ..row })
+            .collect();
+        let targets: HashSet<u32> = processes.iter().map(|p| p.pid).collect();
+        let longest =
+            CATEGORIES.iter().map(|(c, name, _)| (name.to_string(), rows.waits(self.longest.of(*c))));
         let result = RunResult {
             begin: self.setup.begin,
             end,
@@ -47,6 +58,21 @@ impl<O: Observer> Model<O> {
             cpus: cpus.collect(),
             devices: device_rows(&self.blocks, &self.setup, end),
             unexplained: unexplained_rows(&self.unexplained, &self.setup.state),
+            path: rows.path(&self.followed, &self.path, &self.whole),
+            locks: rows.locks(&self.locks),
+            patterns: rows.patterns(&self.patterns, &targets),
+            samples: sample_rows(&self.samples, &targets),
+            synced_files: rows.files(&self.synced),
+            retransmits: self.retransmits,
+            herds: HerdResult {
+                wakeups: self.herds.wakeups,
+                futile: self.herds.futile,
+                largest: self.herds.largest,
+                time: self.herds.time,
+            },
+            journal: JournalResult { commits: self.journals.totals.commits, time: self.journals.totals.time },
+            longest: longest.filter(|(_, waits)| !waits.is_empty()).collect(),
+            counters: counters(&self.setup),
         };
         (result, self.observer)
     }

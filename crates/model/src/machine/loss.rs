@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Missing events, and the ends of threads.
 
-use super::{Model, NONE};
-use crate::account::Category;
-use crate::history::{Cause, Did, Interval};
-use crate::thread::State;
-use crate::{CpuState, Observer, ThreadState};
+use super::{Model, GRAVES, NONE};
+use crate::account::{Category, CATEGORIES};
+use crate::history::Cause;
+use crate::parts::{Part, Parts, Who};
+use crate::thread::{State, Thread};
+use crate::{CpuState, Observer};
 use plumb_trace::reader::Gap;
 
 impl<O: Observer> Model<O> {
@@ -24,12 +25,8 @@ impl<O: Observer> Model<O> {
             if let Some(at) = self.known(tid).filter(|at| self.threads[*at].state == State::Running(gap.cpu))
             {
                 self.charge(at, begin);
+                self.ran(at, begin);
                 let t = &mut self.threads[at];
-                if begin > t.since {
-                    let start = t.since;
-                    t.history.push(Interval { start, end: begin, did: Did::Ran });
-                    self.observer.thread(tid, start, begin, ThreadState::Running);
-                }
                 (t.since, t.state) = (begin, State::Unknown);
                 t.call = None;
                 t.lock = None;
@@ -44,16 +41,13 @@ impl<O: Observer> Model<O> {
         match self.threads[at].state {
             State::Running(_) => {
                 self.charge(at, ts);
-                let t = &mut self.threads[at];
-                if ts > t.since {
-                    self.observer.thread(t.tid, t.since, ts, ThreadState::Running);
-                }
+                self.ran(at, ts);
             }
-            State::Preempted => self.settle_runnable(at, ts, Category::Preempted),
-            State::Born => self.settle_runnable(at, ts, Category::Woken),
+            State::Preempted => self.settle_runnable(at, ts, Category::Preempted, None),
+            State::Born => self.settle_runnable(at, ts, Category::Woken, None),
             State::Woken { sleep, at: woken, cause } => {
                 self.settle_sleep(at, &sleep, woken, cause, None);
-                self.settle_runnable(at, ts, Category::Woken);
+                self.settle_runnable(at, ts, Category::Woken, None);
             }
             State::Sleeping(sleep) => self.settle_sleep(at, &sleep, ts, Cause::Unknown, None),
             State::Unknown => {
@@ -78,9 +72,35 @@ impl<O: Observer> Model<O> {
     pub(super) fn bury(&mut self, at: usize, ts: u64) {
         let recorder = self.setup.recorder;
         let t = &self.threads[at];
+        if t.target {
+            self.whole.merge(&whole(t, &t.blame));
+            if t.tid == self.setup.root {
+                self.followed = whole(t, &t.followed);
+                self.path = t.path.clone();
+                // Where threads contradict each other a path may come out short.
+                let short = ts.saturating_sub(t.born).saturating_sub(self.path.parts.total());
+                self.path.ran(Part::of(Category::Lost), short);
+            }
+        }
         self.processes.leave(t, ts, recorder);
         self.index[t.tid as usize] = NONE;
-        self.free.push(at as u32);
+        self.graves.push_back((self.threads[at].tid, at as u32));
+        if self.graves.len() > GRAVES {
+            self.free.extend(self.graves.pop_front().map(|(_, at)| at));
+        }
         self.threads[at].state = State::Dead;
     }
+}
+
+/// A thread's time: its waits and who they went to, and what it ran.
+fn whole(t: &Thread, waits: &Parts) -> Parts {
+    let mut parts = waits.clone();
+    for (category, ..) in CATEGORIES {
+        let waits: u64 = t.blame.iter().filter(|(p, _)| p.category == *category).map(|(_, ns)| ns).sum();
+        let own = t.account.get(*category).saturating_sub(waits);
+        if own > 0 {
+            parts.add(Part { category: *category, who: Who::Name(t.name) }, own);
+        }
+    }
+    parts
 }

@@ -3,28 +3,40 @@
 
 mod blame;
 mod calls;
+mod contention;
 mod finish;
 mod loss;
+mod rows;
 mod threads;
 
 use crate::account::Category;
-use crate::block::{Blocks, Effect};
+use crate::block::{Below, Blocks, Effect};
 use crate::cpu::{Cpu, Frame};
 use crate::disk::Disk;
+use crate::files::Synced;
+use crate::journal::Journals;
+use crate::locks::Locks;
+use crate::longest::Longest;
+use crate::parts::{Names, Parts, Piece};
+use crate::path::Path;
+use crate::pattern::Patterns;
 use crate::process::Processes;
+use crate::samples::Samples;
 use crate::thread::Thread;
 use crate::wait::{site, Calls};
 use crate::Observer;
 use plumb_trace::event::text;
-use plumb_trace::reader::{Item, RawRecord, State as TraceState};
+use plumb_trace::reader::{Item, RawRecord, State as TraceState, Told};
 use plumb_trace::schema::*;
 use plumb_trace::Record;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 /// `StateTask::syscall` of a process that the recorder looked at after its exec.
 const TOLD_AT_EXEC: i32 = -2;
 /// Thread ids end here on 64-bit kernels (PID_MAX_LIMIT).
 const MOST_TIDS: u32 = 1 << 22;
+/// Ended threads that are remembered.
+const GRAVES: usize = 256;
 /// No thread.
 const NONE: u32 = u32::MAX;
 
@@ -39,6 +51,8 @@ pub struct Setup {
     pub everyone: bool,
     /// Process id of the recorder.
     pub recorder: u32,
+    /// First thread of the command: the critical path is its. 0 without a command.
+    pub root: u32,
     /// Tasks, disks and stacks.
     pub state: TraceState,
 }
@@ -54,8 +68,28 @@ pub struct Model<O: Observer = ()> {
     free: Vec<u32>,
     /// Place in `threads` by thread id.
     index: Vec<u32>,
+    names: Names,
     processes: Processes,
     blocks: Blocks,
+    patterns: Patterns,
+    synced: Synced,
+    journals: Journals,
+    locks: Locks,
+    herds: contention::Herds,
+    samples: Samples,
+    /// Samples whose time has not come.
+    pending: VecDeque<StateSample>,
+    longest: Longest,
+    /// TCP segments that were sent again.
+    retransmits: u64,
+    /// Threads that ended lately: waits that they ended are explained after they are gone.
+    graves: VecDeque<(u32, u32)>,
+    /// Critical path of the command's first thread.
+    path: Path,
+    /// Its time with waits for threads of the target followed to what those did.
+    followed: Parts,
+    /// Sum of all threads of the target.
+    whole: Parts,
     calls: Calls,
     /// What each kernel stack waits for.
     sites: HashMap<u32, Option<Category>>,
@@ -63,6 +97,12 @@ pub struct Model<O: Observer = ()> {
     told: HashSet<u32>,
     /// Stacks of waits that end soon.
     stacks: HashMap<(u32, u64), u32>,
+    /// Stacks of who ended a wait, kernel and user, by wakee and time.
+    wakers: HashMap<(u32, u64), (u32, u32)>,
+    /// Pieces of the wait that is being closed; kept to save their memory.
+    own: Vec<Piece>,
+    deep: Vec<Piece>,
+    scratch: Vec<Piece>,
     gaps: Vec<(u64, u64)>,
     lost_events: u64,
     unexplained: HashMap<(u32, i64), (u64, u64)>,
@@ -80,20 +120,43 @@ impl<O: Observer> Model<O> {
             threads: Vec::new(),
             free: Vec::new(),
             index: Vec::new(),
+            names: Names::default(),
             processes: Processes::default(),
             blocks: Blocks::default(),
+            patterns: Patterns::default(),
+            synced: Synced::default(),
+            journals: Journals::default(),
+            locks: Locks::default(),
+            herds: contention::Herds::default(),
+            samples: Samples::default(),
+            pending: VecDeque::new(),
+            longest: Longest::default(),
+            retransmits: 0,
+            graves: VecDeque::new(),
+            path: Path::default(),
+            followed: Parts::default(),
+            whole: Parts::default(),
             calls: Calls::default(),
             sites: HashMap::new(),
             told: HashSet::new(),
             stacks: HashMap::new(),
+            wakers: HashMap::new(),
+            own: Vec::new(),
+            deep: Vec::new(),
+            scratch: Vec::new(),
             gaps: Vec::new(),
             lost_events: 0,
             unexplained: HashMap::new(),
             impossible: BTreeMap::new(),
             setup,
         };
+        model.names.number("");
         for stack in model.setup.state.stacks.iter().filter(|s| s.user == 0) {
             model.sites.insert(stack.stack, site(&stack.text));
+            model.samples.stack(stack.stack, &stack.text);
+        }
+        for file in &model.setup.state.files {
+            model.synced.told(file.thread, file.fd, file.at, &file.path);
         }
         for task in std::mem::take(&mut model.setup.state.tasks) {
             model.task(&task);
@@ -115,8 +178,10 @@ impl<O: Observer> Model<O> {
         let begin = self.setup.begin;
         let at = self.place(task.tid);
         let everyone = self.setup.everyone && task.kernel == 0 && task.tgid != self.setup.recorder;
+        let name = self.names.number(&task.comm);
         let t = &mut self.threads[at];
         t.tgid = task.tgid;
+        t.name = name;
         t.kernel = task.kernel == 1;
         t.target = task.target == 1 || everyone;
         t.first_call = task.syscall;
@@ -156,6 +221,12 @@ impl<O: Observer> Model<O> {
         self.index.get(tid as usize).filter(|i| **i != NONE).map(|i| *i as usize)
     }
 
+    /// The place of a thread that lives or ended lately.
+    fn remembered(&self, tid: u32) -> Option<usize> {
+        let grave = || self.graves.iter().rev().find(|(t, _)| *t == tid).map(|(_, at)| *at as usize);
+        self.known(tid).or_else(grave)
+    }
+
     fn cpu(&mut self, cpu: u32) -> &mut Cpu {
         let begin = self.setup.begin.min(self.now);
         while self.cpus.len() <= cpu as usize {
@@ -180,15 +251,40 @@ impl<O: Observer> Model<O> {
             }
             Item::Record(_) => {}
             Item::Gap(gap) => self.gap(gap),
-            Item::Wait(w) => {
-                if self.sites.contains_key(&w.stack) {
-                    if self.stacks.len() > 1 << 16 {
-                        let old = self.now.saturating_sub(10_000_000_000);
-                        self.stacks.retain(|(_, end), _| *end > old);
-                    }
-                    self.stacks.insert((w.waiter, w.end), w.stack);
+            Item::Told(told) => self.told(told),
+        }
+    }
+
+    fn told(&mut self, told: &Told) {
+        let old = self.now.saturating_sub(10_000_000_000);
+        match told {
+            Told::Wait(w) if self.sites.contains_key(&w.stack) => {
+                if self.stacks.len() > 1 << 16 {
+                    self.stacks.retain(|(_, end), _| *end > old);
                 }
+                self.stacks.insert((w.waiter, w.end), w.stack);
             }
+            Told::Wait(_) => {}
+            Told::Waker(w) => {
+                if self.wakers.len() > 1 << 16 {
+                    self.wakers.retain(|(_, at), _| *at > old);
+                }
+                let stacks = self.wakers.entry((w.wakee, w.at)).or_default();
+                *(if w.user == 1 { &mut stacks.1 } else { &mut stacks.0 }) = w.stack;
+            }
+            // They come before their time, when their thread may not be born yet.
+            Told::Sample(s) => self.pending.push_back(s.clone()),
+        }
+    }
+
+    /// Counts the samples whose time has come.
+    fn count_samples(&mut self, ts: u64) {
+        while let Some(s) = self.pending.front().filter(|s| s.at <= ts) {
+            if s.at >= self.setup.begin && s.at <= self.setup.end {
+                let tgid = self.known(s.thread).map_or(s.thread, |at| self.threads[at].tgid);
+                self.samples.sample(tgid, s.stack);
+            }
+            self.pending.pop_front();
         }
     }
 
@@ -199,9 +295,23 @@ impl<O: Observer> Model<O> {
         self.now = ts;
         let b = r.bytes;
         match r.id {
+            SchedSwitch::ID if self.pending.front().is_some_and(|s| s.at <= ts) => {
+                self.count_samples(ts);
+                self.switch(r.cpu, ts, &SchedSwitch::read(b));
+            }
             SchedSwitch::ID => self.switch(r.cpu, ts, &SchedSwitch::read(b)),
             SchedWaking::ID => self.waking(r.cpu, ts, r.tid, SchedWaking::read(b).wakee),
-            SchedWakeupNew::ID => self.wakeup_new(ts, SchedWakeupNew::read(b).wakee),
+            SchedWakeupNew::ID => {
+                let e = SchedWakeupNew::read(b);
+                self.wakeup_new(ts, e.wakee, e.target_cpu);
+            }
+            SchedMigrate::ID => {
+                let e = SchedMigrate::read(b);
+                if let Some(at) = self.known(e.moved_tid) {
+                    self.threads[at].queue.moved(ts, e.to_cpu);
+                }
+            }
+            TcpRetransmitSkb::ID => self.retransmits += 1,
             SchedFork::ID => self.fork(ts, &SchedFork::read(b)),
             SchedExec::ID => self.exec(r.tid, &text(&SchedExec::read(b).comm)),
             SchedRename::ID => self.exec(r.tid, &text(&SchedRename::read(b).comm)),
@@ -215,8 +325,8 @@ impl<O: Observer> Model<O> {
             LocalTimerExit::ID => self.leave(r.cpu, ts, Frame::Timer),
             SoftirqEntry::ID => self.cpu(r.cpu).enter(ts, softirq(SoftirqEntry::read(b).vec)),
             SoftirqExit::ID => self.leave(r.cpu, ts, softirq(SoftirqExit::read(b).vec)),
-            SysEnter::ID => self.enter(r.cpu, ts, r.tid, SysEnter::read(b).nr),
-            SysExit::ID => self.exit(r.cpu, ts, r.tid, SysExit::read(b).nr),
+            SysEnter::ID => self.enter(r.cpu, ts, r.tid, &SysEnter::read(b)),
+            SysExit::ID => self.exit(r.cpu, ts, r.tid, &SysExit::read(b)),
             BlockBioQueue::ID => {
                 let e = BlockBioQueue::read(b);
                 self.cpu(r.cpu).other_work();
@@ -243,33 +353,35 @@ impl<O: Observer> Model<O> {
                     call.own_requests += 1;
                 }
                 let effect = self.blocks.got(&BlockGetrq { ts, ..BlockGetrq::read(b) });
-                self.apply(r.cpu, ts, effect);
+                self.apply(r.cpu, r.tid, ts, effect);
             }
             BlockRqInsert::ID => self.blocks.insert(&BlockRqInsert { ts, ..BlockRqInsert::read(b) }),
             BlockRqIssue::ID => {
                 let effect = self.blocks.issue(&BlockRqIssue { ts, ..BlockRqIssue::read(b) });
-                self.apply(r.cpu, ts, effect);
+                self.apply(r.cpu, r.tid, ts, effect);
             }
             BlockRqRequeue::ID => {
                 let effect = self.blocks.requeue(&BlockRqRequeue { ts, ..BlockRqRequeue::read(b) });
-                self.apply(r.cpu, ts, effect);
+                self.apply(r.cpu, r.tid, ts, effect);
             }
             BlockRqMerge::ID => {
                 let effect = self.blocks.absorb(BlockRqMerge::read(b).rq);
-                self.apply(r.cpu, ts, effect);
+                self.apply(r.cpu, r.tid, ts, effect);
             }
             BlockRqComplete::ID => {
                 let effect = self.blocks.complete(&BlockRqComplete { ts, ..BlockRqComplete::read(b) });
-                self.apply(r.cpu, ts, effect);
+                self.apply(r.cpu, r.tid, ts, effect);
             }
-            ContentionBegin::ID => {
+            ContentionBegin::ID => self.contended(ts, r.tid, &ContentionBegin::read(b)),
+            ContentionEnd::ID => self.got_lock(ts, r.tid, ContentionEnd::read(b).lock),
+            Futex::ID => self.futex(r.tid, &Futex::read(b)),
+            Jbd2StartCommit::ID => {
                 let at = self.place(r.tid);
-                self.threads[at].lock = Some(ContentionBegin::read(b).lock);
+                let asked = self.threads[at].woken_by;
+                let asked = self.known(asked).map(|at| (asked, self.threads[at].name));
+                self.journals.begin(r.tid, ts, asked);
             }
-            ContentionEnd::ID => {
-                let at = self.place(r.tid);
-                self.threads[at].lock = None;
-            }
+            Jbd2EndCommit::ID => self.journals.end(r.tid, ts),
             BalanceDirtyPages::ID => {
                 let at = self.place(r.tid);
                 self.threads[at].throttled = true;
@@ -315,7 +427,26 @@ impl<O: Observer> Model<O> {
         step(self.processes.disk(tgid));
     }
 
-    fn apply(&mut self, cpu: u32, ts: u64, effect: Effect) {
+    /// Finds what a device that lies on others did with a request: the thread
+    /// that completed it served it, or the request below that completed just before.
+    fn tell_below(&mut self, number: u64, before: Option<u64>, plain: bool, tid: u32) {
+        let Some(stamp) = self.blocks.stamp(number).copied() else { return };
+        let lower = before.and_then(|n| Some((n, self.blocks.stamp(n)?)));
+        let lower = lower.filter(|(_, s)| s.dev != stamp.dev && stamp.d != 0 && s.steps()[0] >= stamp.d);
+        let below = match lower {
+            Some((n, _)) => Below::Request(n),
+            None => {
+                let server = self.known(tid).filter(|_| plain && tid != 0 && tid != stamp.owner);
+                match server.filter(|at| self.threads[*at].kernel) {
+                    Some(_) => Below::Thread(tid),
+                    None => return,
+                }
+            }
+        };
+        self.blocks.served(number, below);
+    }
+
+    fn apply(&mut self, cpu: u32, tid: u32, ts: u64, effect: Effect) {
         match effect {
             Effect::None => {}
             Effect::Queued(tid, waited) => self.step_disk(tid, |d| d.queued(ts, waited)),
@@ -323,9 +454,15 @@ impl<O: Observer> Model<O> {
             Effect::Issued(tid, counted) => self.step_disk(tid, |d| d.issued(ts, counted)),
             Effect::Requeued(tid) => self.step_disk(tid, |d| d.requeued(ts)),
             Effect::Completed(number, issued) => {
-                self.cpu(cpu).completed(number);
+                let (before, plain) = self.cpu(cpu).completed(number);
+                self.tell_below(number, before, plain, tid);
                 let Some(stamp) = self.blocks.stamp(number).copied().filter(|_| issued) else { return };
                 self.step_disk(stamp.owner, |d| d.completed(ts, &stamp));
+                if stamp.len > 0 {
+                    let tgid = self.known(stamp.owner).map_or(stamp.owner, |at| self.threads[at].tgid);
+                    let name = self.known(stamp.owner).map_or(0, |at| self.threads[at].name);
+                    self.patterns.completed(tgid, name, &stamp);
+                }
                 if let Some(at) = self.known(stamp.owner) {
                     self.threads[at].remember_request(stamp.steps()[0], stamp.len);
                 }
@@ -338,6 +475,7 @@ fn softirq(vec: u32) -> Frame {
     match vec {
         1 | 8 => Frame::Timer,
         3 => Frame::NetReceive,
+        9 => Frame::Rcu,
         _ => Frame::Soft,
     }
 }

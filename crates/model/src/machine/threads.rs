@@ -2,11 +2,15 @@
 //! Threads and the CPUs under them: who runs, who waits, since when.
 
 use super::Model;
-use crate::account::{Account, Category};
+use crate::account::Category;
 use crate::history::{Cause, Did, Interval};
+use crate::parts::{piece, Part, Piece, Who};
 use crate::thread::{task_state, Sleep, State};
 use crate::{CpuState, Observer, ThreadState};
 use plumb_trace::schema::{SchedFork, SchedSwitch};
+
+/// A ready thread whose CPU idles longer than this is not just on its way to run, ns.
+const LONGEST_WAKEUP: u64 = 3_000_000;
 
 impl<O: Observer> Model<O> {
     /// Puts running time up to `ts` into the account.
@@ -15,8 +19,14 @@ impl<O: Observer> Model<O> {
         let State::Running(cpu) = t.state else { return };
         let interrupted = self.cpus[cpu as usize].interrupted_until(ts);
         let irq = (interrupted - t.charged_interrupts.min(interrupted)).min(ts - t.charged);
+        let category = if t.lock.is_some() { Category::Spinning } else { Category::Running };
+        let busy = ts - t.charged - irq;
         t.account.add(Category::Interrupted, irq);
-        t.account.add(Category::Running, ts - t.charged - irq);
+        t.account.add(category, busy);
+        if t.target {
+            t.path.ran(Part { category, who: Who::Name(t.name) }, busy);
+            t.path.ran(Part::of(Category::Interrupted), irq);
+        }
         (t.charged, t.charged_interrupts) = (ts, interrupted);
     }
 
@@ -70,12 +80,12 @@ impl<O: Observer> Model<O> {
             }
         }
         self.charge(at, ts);
-        let t = &mut self.threads[at];
-        let start = t.since;
-        t.history.push(Interval { start, end: ts, did: Did::Ran });
-        if ts > start {
-            self.observer.thread(t.tid, start, ts, ThreadState::Running);
+        self.ran(at, ts);
+        if e.preempt == 0 && e.prev_state != 0 {
+            self.sleeps_again(at, ts);
         }
+        let t = &mut self.threads[at];
+        t.queue.left(cpu);
         t.since = ts;
         t.state = if e.prev_state & task_state::DEAD != 0 {
             State::Dead
@@ -87,8 +97,26 @@ impl<O: Observer> Model<O> {
             t.switches[0] += 1;
             State::Sleeping(t.falls_asleep(ts, e.prev_state))
         };
-        if t.state == State::Dead {
-            self.bury(at, ts);
+        match t.state {
+            State::Dead => self.bury(at, ts),
+            State::Sleeping(sleep) => self.joins_queue(at, &sleep),
+            _ => {}
+        }
+    }
+
+    /// Closes an interval of running; its time is in the account already.
+    pub(super) fn ran(&mut self, at: usize, ts: u64) {
+        let t = &mut self.threads[at];
+        let (tid, start) = (t.tid, t.since);
+        if ts > start {
+            self.remember(at, Interval { start, end: ts, did: Did::Ran });
+            self.observer.thread(tid, start, ts, ThreadState::Running);
+        }
+    }
+
+    fn remember(&mut self, at: usize, interval: Interval) {
+        if let Some(old) = self.threads[at].history.push(interval) {
+            self.add_up(at, old);
         }
     }
 
@@ -105,14 +133,14 @@ impl<O: Observer> Model<O> {
         let stack =
             if self.stacks.is_empty() { None } else { self.stacks.remove(&(self.threads[at].tid, ts)) };
         match self.threads[at].state {
-            State::Preempted => self.settle_runnable(at, ts, Category::Preempted),
-            State::Born | State::Unknown => self.settle_runnable(at, ts, Category::Woken),
+            State::Preempted => self.settle_runnable(at, ts, Category::Preempted, Some(cpu)),
+            State::Born | State::Unknown => self.settle_runnable(at, ts, Category::Woken, Some(cpu)),
             State::Woken { sleep, at: woken, cause } => {
                 self.settle_sleep(at, &sleep, woken, cause, stack);
-                self.settle_runnable(at, ts, Category::Woken);
+                self.settle_runnable(at, ts, Category::Woken, Some(cpu));
             }
             State::Sleeping(sleep) => match sleep.raced {
-                Some(_) => self.settle_runnable(at, ts, Category::Woken),
+                Some(_) => self.settle_runnable(at, ts, Category::Woken, Some(cpu)),
                 None => {
                     if !self.missing(sleep.start, ts) {
                         self.count_impossible("thread runs that nobody woke");
@@ -136,9 +164,16 @@ impl<O: Observer> Model<O> {
         let cause = self.cpu(cpu).cause(waker);
         let at = self.place(wakee);
         let t = &mut self.threads[at];
+        t.woken_by = if let Cause::Thread(tid) = cause { tid } else { 0 };
+        let by = self.known(self.threads[at].woken_by);
+        let by = by.map_or((0, false), |by| (self.threads[by].name, self.threads[by].target));
+        let t = &mut self.threads[at];
+        t.waker = by;
         match t.state {
             State::Sleeping(sleep) => {
                 t.state = State::Woken { sleep, at: ts, cause };
+                self.herd(cause, at, ts);
+                self.offer_path(cause, at, ts);
             }
             State::Running(_) => t.raced = Some(cause),
             State::Unknown => {
@@ -150,12 +185,26 @@ impl<O: Observer> Model<O> {
         }
     }
 
-    pub(super) fn wakeup_new(&mut self, ts: u64, wakee: u32) {
+    /// Keeps the waker's path for the thread that it wakes, should that turn out to have waited for it.
+    fn offer_path(&mut self, cause: Cause, wakee: usize, ts: u64) {
+        let Cause::Thread(waker) = cause else { return };
+        let Some(waker) = self.known(waker).filter(|w| *w != wakee) else { return };
+        if !(self.threads[waker].target && self.threads[wakee].target) {
+            return;
+        }
+        self.charge(waker, ts);
+        let mut offered = self.threads[wakee].offered.take().unwrap_or_default();
+        offered.copy(&self.threads[waker].path);
+        self.threads[wakee].offered = Some(offered);
+    }
+
+    pub(super) fn wakeup_new(&mut self, ts: u64, wakee: u32, cpu: u32) {
         if wakee == 0 || wakee >= 1 << 22 {
             return;
         }
         let at = self.place(wakee);
         let t = &mut self.threads[at];
+        t.queue.moved(ts, cpu);
         if t.state == State::Unknown {
             t.state = State::Born;
             if t.account.total() == 0 && t.since == ts {
@@ -174,12 +223,17 @@ impl<O: Observer> Model<O> {
             self.bury(at, ts);
         }
         let parent = self.place(e.tid);
+        let name = self.threads[parent].name;
+        self.charge(parent, ts);
+        let path = self.threads[parent].path.clone();
         let kernel = self.threads[parent].kernel && e.parent_tgid != e.child_tgid;
         let at = self.place(e.child_tid);
         let everyone = self.setup.everyone;
         let t = &mut self.threads[at];
         t.tgid = e.child_tgid;
         t.kernel = kernel;
+        t.name = name;
+        t.path = path;
         t.target = e.target == 1 || (everyone && !kernel && e.child_tgid != self.setup.recorder);
         (t.born, t.since, t.charged) = (ts, ts, ts);
         t.state = State::Born;
@@ -192,6 +246,7 @@ impl<O: Observer> Model<O> {
         // The call that it was in when the recording began is over.
         let at = self.place(tid);
         self.threads[at].first_call = -1;
+        self.threads[at].name = self.names.number(comm);
         let tgid = self.tgid(tid);
         self.processes.rename(tgid, tid, comm);
     }
@@ -230,9 +285,16 @@ impl<O: Observer> Model<O> {
         let from = t.since;
         let paid = if matches!(t.state, State::Running(_)) { t.charged - from } else { 0 };
         t.account.add(Category::Lost, ts - from - paid);
+        t.queued = None;
+        if t.target {
+            t.path.ran(Part::of(Category::Lost), ts - from - paid);
+        }
         if ts > from {
             self.observer.thread(t.tid, from, ts, ThreadState::Lost);
+            let did = Did::Waited(Part::of(Category::Lost));
+            self.remember(at, Interval { start: from + paid, end: ts, did });
         }
+        let t = &mut self.threads[at];
         t.since = ts;
         t.charged = ts;
         t.charged_interrupts = 0;
@@ -246,22 +308,73 @@ impl<O: Observer> Model<O> {
         }
     }
 
-    pub(super) fn settle_runnable(&mut self, at: usize, ts: u64, category: Category) {
+    /// Closes a wait for a CPU. Who had the CPU on which it runs now is told
+    /// as far back as that CPU remembers.
+    pub(super) fn settle_runnable(&mut self, at: usize, ts: u64, category: Category, cpu: Option<u32>) {
         let lost = if matches!(self.threads[at].state, State::Unknown) {
             self.missing_time(self.threads[at].since, ts)
         } else {
             0
         };
-        let t = &mut self.threads[at];
-        let from = t.since;
-        t.account.add(Category::Lost, lost);
-        t.account.add(category, ts - from - lost);
-        t.history.push(Interval { start: from, end: ts, did: Did::WaitedForCpu });
-        if ts > from {
-            let state = if lost > 0 { ThreadState::Lost } else { ThreadState::Runnable };
-            self.observer.thread(t.tid, from, ts, state);
+        let mut pieces = std::mem::take(&mut self.own);
+        pieces.clear();
+        let from = self.threads[at].since;
+        piece(&mut pieces, Part::of(Category::Lost), from, from + lost);
+        let begin = from + lost;
+        match cpu.filter(|_| self.threads[at].target) {
+            Some(cpu) => self.who_ran(at, cpu, begin, ts, category, &mut pieces),
+            None => piece(&mut pieces, Part::of(category), begin, ts),
         }
-        t.since = ts;
+        self.charge_wait(at, &pieces, None);
+        if ts > from {
+            if self.threads[at].target {
+                // Newest first; whoever waits for this thread is told who had its CPU.
+                for p in pieces.iter().rev() {
+                    self.remember(at, Interval { start: p.from, end: p.to, did: Did::Waited(p.part) });
+                }
+            } else {
+                self.remember(at, Interval { start: from, end: ts, did: Did::WaitedForCpu });
+            }
+            let state = if lost > 0 { ThreadState::Lost } else { ThreadState::Runnable };
+            self.observer.thread(self.threads[at].tid, from, ts, state);
+        }
+        self.own = pieces;
+        self.threads[at].since = ts;
+    }
+
+    /// Splits a wait for a CPU by who had it.
+    fn who_ran(&self, at: usize, cpu: u32, from: u64, to: u64, category: Category, out: &mut Vec<Piece>) {
+        for (from, to, cpu) in self.threads[at].queue.spans(from, to, cpu) {
+            self.who_ran_there(cpu, from, to, category, out);
+        }
+    }
+
+    fn who_ran_there(&self, cpu: u32, from: u64, to: u64, category: Category, out: &mut Vec<Piece>) {
+        let Some(on) = self.cpus.get(cpu as usize) else {
+            return piece(out, Part::of(category), from, to);
+        };
+        let mut covered = to;
+        for (a, b, state) in on.was(from, to) {
+            let b = b.min(covered);
+            if a >= b {
+                continue;
+            }
+            piece(out, Part::of(category), b, covered);
+            covered = a;
+            let part = match state {
+                // Ready, and nobody else has the CPU: a wakeup on its way, or not allowed to run.
+                CpuState::Idle if b - a > LONGEST_WAKEUP => Part::of(Category::Held),
+                CpuState::Idle => Part::of(Category::WokenIdle),
+                CpuState::Busy(tid) => match self.remembered(tid).map(|at| &self.threads[at]) {
+                    Some(t) if t.target => Part { category: Category::Crowded, who: Who::Name(t.name) },
+                    Some(t) => Part { category, who: Who::Name(t.name) },
+                    None => Part::of(category),
+                },
+                CpuState::Unseen | CpuState::Lost => Part::of(category),
+            };
+            piece(out, part, a, b);
+        }
+        piece(out, Part::of(category), from, covered);
     }
 
     /// Closes a sleep: its time goes where the cause, the call and the stack say.
@@ -274,19 +387,62 @@ impl<O: Observer> Model<O> {
         stack: Option<u32>,
     ) {
         let start = self.threads[at].since;
-        let mut parts = Account::default();
-        if self.threads[at].target {
-            self.explain(at, sleep, start, end, cause, stack, &mut parts);
+        let mut own = std::mem::take(&mut self.own);
+        let mut deep = std::mem::take(&mut self.deep);
+        own.clear();
+        deep.clear();
+        let did = if self.threads[at].target {
+            let explained = self.explain(at, sleep, start, end, cause, stack, &mut own, &mut deep);
+            self.note_unexplained(at, &own, stack);
+            self.note_lock(at, sleep, start, end, cause, &own, stack);
+            self.charge_wait(at, &own, explained.handed.then_some(&deep));
+            explained.did
         } else {
-            parts.add(Category::Idle, end - start);
-        }
-        let t = &mut self.threads[at];
-        t.account.merge(&parts);
-        let did = if sleep.lock { Did::Locked(cause) } else { Did::Slept(cause) };
-        t.history.push(Interval { start, end, did });
+            self.threads[at].account.add(Category::Idle, end - start);
+            self.outsider(at, sleep, cause)
+        };
+        (self.own, self.deep) = (own, deep);
         if end > start {
-            self.observer.thread(t.tid, start, end, ThreadState::Sleeping);
+            self.remember(at, Interval { start, end, did });
+            self.observer.thread(self.threads[at].tid, start, end, ThreadState::Sleeping);
         }
-        t.since = end;
+        self.threads[at].since = end;
+    }
+
+    /// Keeps where unexplained time was spent.
+    fn note_unexplained(&mut self, at: usize, own: &[Piece], stack: Option<u32>) {
+        let pieces = own.iter().filter(|p| p.part.category == Category::Unexplained);
+        let unexplained: u64 = pieces.map(|p| p.to - p.from).sum();
+        if unexplained == 0 {
+            return;
+        }
+        let t = &self.threads[at];
+        let nr = t.call.map(|c| c.nr).or(u32::try_from(t.first_call).ok());
+        let key = (stack.unwrap_or(0), nr.map_or(-1, i64::from));
+        if self.unexplained.len() < 10_000 || self.unexplained.contains_key(&key) {
+            let entry = self.unexplained.entry(key).or_default();
+            entry.0 += 1;
+            entry.1 += unexplained;
+        }
+    }
+
+    /// Puts the pieces of a wait into the thread's sums. `deep`: a thread of the
+    /// target ended it, and did this meanwhile; the path goes on where that one came from.
+    fn charge_wait(&mut self, at: usize, own: &[Piece], deep: Option<&Vec<Piece>>) {
+        let t = &mut self.threads[at];
+        own.iter().for_each(|p| t.account.add(p.part.category, p.to - p.from));
+        if !t.target {
+            return;
+        }
+        let (tid, name) = (t.tid, t.name);
+        for p in own {
+            t.blame.add(p.part, p.to - p.from);
+            self.longest.wait(tid, name, p);
+        }
+        deep.map_or(own, Vec::as_slice).iter().for_each(|p| t.followed.add(p.part, p.to - p.from));
+        match t.offered.take().filter(|_| deep.is_some()) {
+            Some(other) => t.path = *other,
+            None => own.iter().for_each(|p| t.path.waited(tid, name, p)),
+        }
     }
 }

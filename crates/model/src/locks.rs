@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Locks, of the kernel and of user code: who waited how long, who held, who
+//! got it next. A lock is free, or held while a queue of threads waits.
+
+use crate::parts::{Parts, Who};
+use std::collections::{HashMap, VecDeque};
+
+/// Locks that are remembered; those with the least waiting are forgotten beyond.
+const MOST: usize = 4096;
+/// Changes of hands of one lock that are remembered.
+const CHAIN: usize = 512;
+
+/// LCB_F_* of include/trace/events/lock.h.
+pub mod flags {
+    /// Waits by spinning.
+    pub const SPIN: u32 = 1;
+    /// For reading.
+    pub const READ: u32 = 2;
+    /// For writing.
+    pub const WRITE: u32 = 4;
+    /// A real-time mutex.
+    pub const RT: u32 = 8;
+    /// A per-CPU rwsem.
+    pub const PERCPU: u32 = 16;
+    /// A mutex.
+    pub const MUTEX: u32 = 32;
+    /// Ours: a futex.
+    pub const FUTEX: u32 = 1 << 16;
+}
+
+/// What a lock is, from the flags that its waiters gave.
+pub fn kind(flags: u32) -> &'static str {
+    match flags {
+        f if f & flags::FUTEX != 0 => "user lock",
+        f if f & flags::MUTEX != 0 => "mutex",
+        f if f & flags::RT != 0 => "rt mutex",
+        f if f & flags::PERCPU != 0 => "percpu rwsem",
+        f if f & flags::SPIN != 0 && f & (flags::READ | flags::WRITE) != 0 => "rwlock",
+        f if f & flags::SPIN != 0 => "spinlock",
+        f if f & (flags::READ | flags::WRITE) != 0 => "rwsem",
+        _ => "lock",
+    }
+}
+
+/// Identity of a lock: 0 and its address for the kernel's, process and address for a futex.
+pub type Key = (u32, u64);
+
+/// The lock passed from one thread to another that waited.
+#[derive(Debug, Clone, Copy)]
+pub struct Handoff {
+    /// When the waiter was woken, ns.
+    pub at: u64,
+    /// Who let go; 0 when not known.
+    pub holder: u32,
+    /// Its name.
+    pub holder_name: Who,
+    /// Who got it.
+    pub next: u32,
+    /// Its name.
+    pub next_name: Who,
+    /// How long that one had waited, ns.
+    pub waited: u64,
+    /// Others that still waited.
+    pub behind: u32,
+    /// The next one waits to read, not to write.
+    pub read: bool,
+    /// Kernel stack of who let go; 0 when not taken.
+    pub stack: u32,
+    /// Its user stack.
+    pub user_stack: u32,
+}
+
+/// One lock.
+#[derive(Debug, Clone, Default)]
+pub struct Lock {
+    /// Flags of all waiters together.
+    pub flags: u32,
+    /// Waits that slept.
+    pub waits: u64,
+    /// Their time, ns.
+    pub time: u64,
+    /// Longest, ns.
+    pub longest: u64,
+    /// Waits of threads that wanted to read.
+    pub readers: u64,
+    /// Contentions, sleeping or not.
+    pub contentions: u64,
+    /// Threads that wait now.
+    pub waiting: u32,
+    /// Most at once.
+    pub most_waiting: u32,
+    /// A kernel stack on which somebody waited; 0 when none was taken.
+    pub stack: u32,
+    /// Who held it while others waited: category is of no account.
+    pub holders: Parts,
+    /// What the holders were at while others waited.
+    pub doing: Parts,
+    /// The last times that it changed hands.
+    pub chain: VecDeque<Handoff>,
+}
+
+/// All locks.
+#[derive(Debug, Default)]
+pub struct Locks {
+    locks: HashMap<Key, Lock>,
+    /// Waits of locks that were forgotten.
+    pub forgotten: u64,
+}
+
+impl Locks {
+    fn entry(&mut self, key: Key) -> &mut Lock {
+        if self.locks.len() >= MOST && !self.locks.contains_key(&key) {
+            let mut times: Vec<u64> = self.locks.values().map(|l| l.time).collect();
+            let middle = times.len() / 2;
+            let median = *times.select_nth_unstable(middle).1;
+            let forgotten = &mut self.forgotten;
+            self.locks.retain(|_, l| {
+                let keep = l.waiting > 0 || l.time > median;
+                *forgotten += if keep { 0 } else { l.waits };
+                keep
+            });
+        }
+        self.locks.entry(key).or_default()
+    }
+
+    /// A thread begins to wait.
+    pub fn begin(&mut self, key: Key, flags: u32) {
+        let lock = self.entry(key);
+        lock.flags |= flags;
+        lock.contentions += 1;
+        lock.waiting += 1;
+        lock.most_waiting = lock.most_waiting.max(lock.waiting);
+    }
+
+    /// A thread has it, or gave up.
+    pub fn end(&mut self, key: Key) {
+        if let Some(lock) = self.locks.get_mut(&key) {
+            lock.waiting = lock.waiting.saturating_sub(1);
+        }
+    }
+
+    /// A wait that slept is over.
+    pub fn slept(&mut self, key: Key, handoff: Handoff) -> &mut Lock {
+        let lock = self.entry(key);
+        lock.waits += 1;
+        lock.time += handoff.waited;
+        lock.longest = lock.longest.max(handoff.waited);
+        lock.readers += u64::from(handoff.read);
+        if lock.chain.len() == CHAIN {
+            lock.chain.pop_front();
+        }
+        let behind = lock.waiting.saturating_sub(1);
+        lock.chain.push_back(Handoff { behind, ..handoff });
+        lock
+    }
+
+    /// Every lock for which somebody slept, most time first.
+    pub fn by_time(&self) -> Vec<(Key, &Lock)> {
+        let mut out: Vec<(Key, &Lock)> =
+            self.locks.iter().filter(|(_, l)| l.waits > 0).map(|(k, l)| (*k, l)).collect();
+        out.sort_by(|a, b| b.1.time.cmp(&a.1.time).then(a.0.cmp(&b.0)));
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_queue_of_a_lock_is_counted() {
+        let mut locks = Locks::default();
+        let key = (0, 1);
+        (0..3).for_each(|_| locks.begin(key, flags::MUTEX));
+        let handoff = Handoff {
+            at: 9,
+            holder: 1,
+            holder_name: Who::Nobody,
+            next: 2,
+            next_name: Who::Nobody,
+            waited: 5,
+            behind: 0,
+            read: false,
+            stack: 0,
+            user_stack: 0,
+        };
+        locks.slept(key, handoff);
+        locks.end(key);
+        locks.slept(key, Handoff { waited: 7, ..handoff });
+        let (_, lock) = locks.by_time()[0];
+        assert_eq!((lock.waits, lock.time, lock.longest, lock.most_waiting), (2, 12, 7, 3));
+        assert_eq!(lock.chain.iter().map(|h| h.behind).collect::<Vec<_>>(), [2, 1]);
+        assert_eq!(kind(lock.flags), "mutex");
+    }
+
+    #[test]
+    fn locks_with_little_waiting_are_forgotten_first() {
+        let mut locks = Locks::default();
+        for i in 0..3 * MOST as u64 {
+            locks.begin((0, i), flags::SPIN);
+            locks.slept(
+                (0, i),
+                Handoff {
+                    at: 0,
+                    holder: 0,
+                    holder_name: Who::Nobody,
+                    next: 0,
+                    next_name: Who::Nobody,
+                    waited: if i == 7 { 1000 } else { i % 5 },
+                    behind: 0,
+                    read: false,
+                    stack: 0,
+                    user_stack: 0,
+                },
+            );
+            locks.end((0, i));
+        }
+        assert!(locks.locks.len() <= MOST && locks.forgotten > 0);
+        assert_eq!(locks.by_time()[0].0, (0, 7));
+    }
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Locks and herds: events and ended waits on their way to the books.
+
+use super::Model;
+use crate::account::Category;
+use crate::history::Cause;
+use crate::locks::{flags, Handoff, Key};
+use crate::parts::{Part, Piece, Who};
+use crate::thread::{Futex, Sleep, State};
+use crate::Observer;
+use plumb_trace::schema::{ContentionBegin, Futex as FutexEvent};
+
+/// FUTEX_WAIT, FUTEX_LOCK_PI, FUTEX_WAIT_BITSET, FUTEX_LOCK_PI2 of include/uapi/linux/futex.h.
+const WAITS: [u16; 4] = [0, 6, 9, 13];
+/// Expected value of a lock that is taken and waited for, in glibc and in Rust's library.
+const TAKEN: u16 = 2;
+/// Wakeups by one thread within this time belong to one herd, ns.
+const HERD_SPAN: u64 = 300_000;
+/// So many at once are a herd.
+const HERD: u32 = 4;
+/// A thread that sleeps again after less than this got nothing, ns.
+const FUTILE: u64 = 200_000;
+
+/// Wakeups of many where one was meant.
+#[derive(Debug, Default)]
+pub(super) struct Herds {
+    last: Option<(u32, u64)>,
+    /// Who was woken in the present herd.
+    members: Vec<usize>,
+    /// Wakeups in herds.
+    pub wakeups: u64,
+    /// Those after which the thread slept again at once.
+    pub futile: u64,
+    /// Largest herd.
+    pub largest: u32,
+    /// Time that the futile ones spent ready and on a CPU, ns.
+    pub time: u64,
+}
+
+impl<O: Observer> Model<O> {
+    pub(super) fn contended(&mut self, ts: u64, tid: u32, e: &ContentionBegin) {
+        let at = self.place(tid);
+        self.charge(at, ts);
+        self.threads[at].lock = Some(e.lock);
+        self.threads[at].lock_read = e.flags & flags::READ != 0;
+        if self.threads[at].target {
+            self.locks.begin((0, e.lock), e.flags);
+        }
+    }
+
+    pub(super) fn got_lock(&mut self, ts: u64, tid: u32, lock: u64) {
+        let at = self.place(tid);
+        self.charge(at, ts);
+        self.threads[at].lock = None;
+        if self.threads[at].target {
+            self.locks.end((0, lock));
+        }
+    }
+
+    pub(super) fn futex(&mut self, tid: u32, e: &FutexEvent) {
+        let at = self.place(tid);
+        let waits = WAITS.contains(&e.op);
+        let pi = e.op == 6 || e.op == 13;
+        self.threads[at].futex =
+            waits.then_some(Futex { uaddr: e.uaddr, owner: e.owner, taken: e.val == TAKEN || pi });
+    }
+
+    /// A thread sleeps in futex(2) for what is known to be a lock already.
+    pub(super) fn joins_queue(&mut self, at: usize, sleep: &Sleep) {
+        let t = &self.threads[at];
+        let Some(futex) = sleep.futex.filter(|_| t.target && sleep.lock.is_none()) else { return };
+        let key = (t.tgid, futex.uaddr);
+        if self.is_lock(sleep, t.tid) {
+            self.locks.begin(key, flags::FUTEX);
+            self.threads[at].queued = Some(key);
+        }
+    }
+
+    /// A wait ended: if it was for a lock, the lock changed hands.
+    #[allow(clippy::too_many_arguments, reason = "a wait is known by all of these")]
+    pub(super) fn note_lock(
+        &mut self,
+        at: usize,
+        sleep: &Sleep,
+        start: u64,
+        end: u64,
+        cause: Cause,
+        own: &[Piece],
+        stack: Option<u32>,
+    ) {
+        let Some(first) = own.first() else { return };
+        if first.part.category != Category::UserLock {
+            // It gave up, or was no lock after all.
+            if let Some(key) = self.threads[at].queued.take() {
+                self.locks.end(key);
+            }
+        }
+        let (key, bits): (Key, u32) = match (first.part.category, sleep.lock, sleep.futex) {
+            (Category::KernelLock, Some(lock), _) => ((0, lock), 0),
+            (Category::UserLock, _, Some(futex)) => ((self.threads[at].tgid, futex.uaddr), flags::FUTEX),
+            _ => return,
+        };
+        let queued = self.threads[at].queued.take();
+        if bits != 0 && queued.is_none() {
+            self.locks.begin(key, bits);
+        }
+        let (tid, name) = (self.threads[at].tid, self.threads[at].name);
+        let holder = if let Cause::Thread(holder) = cause { holder } else { 0 };
+        let wakers = self.wakers.remove(&(tid, end)).unwrap_or_default();
+        let mut doing = std::mem::take(&mut self.scratch);
+        doing.clear();
+        if holder != 0 {
+            let follow = super::blame::Follow { me: tid, depth: 1, deep: true, held: None };
+            self.follow_thread(holder, start, end, follow, &mut doing);
+        }
+        let who = self.waker(cause, at);
+        let read = self.threads[at].lock_read && bits == 0;
+        let lock = self.locks.slept(
+            key,
+            Handoff {
+                at: end,
+                holder,
+                holder_name: who,
+                next: tid,
+                next_name: Who::Name(name),
+                waited: end - start,
+                behind: 0,
+                read,
+                stack: wakers.0,
+                user_stack: wakers.1,
+            },
+        );
+        lock.holders.add(Part { category: first.part.category, who }, end - start);
+        doing.iter().for_each(|p| lock.doing.add(p.part, p.to - p.from));
+        if let Some(stack) = stack {
+            lock.stack = stack;
+        }
+        if bits != 0 {
+            self.locks.end(key);
+        }
+        self.scratch = doing;
+    }
+
+    /// Counts threads that one waker wakes at once, and those of them that slept again.
+    pub(super) fn herd(&mut self, waker: Cause, wakee: usize, ts: u64) {
+        let Cause::Thread(tid) = waker else { return };
+        if !self.threads[wakee].target || !matches!(self.threads[wakee].state, State::Woken { .. }) {
+            return;
+        }
+        if !self.herds.last.is_some_and(|(last, at)| last == tid && ts - at < HERD_SPAN) {
+            self.herds.members.clear();
+        }
+        self.herds.last = Some((tid, ts));
+        if self.herds.members.contains(&wakee) {
+            // The same one over and over is a conversation.
+            self.herds.members.clear();
+        }
+        self.herds.members.push(wakee);
+        let size = self.herds.members.len() as u32;
+        self.herds.largest = self.herds.largest.max(size);
+        if size >= HERD {
+            self.threads[wakee].herded = Some(ts);
+            self.herds.wakeups += 1;
+        }
+    }
+
+    /// A herded thread sleeps: did it do anything in between?
+    pub(super) fn sleeps_again(&mut self, at: usize, ts: u64) {
+        let t = &mut self.threads[at];
+        let Some(woken) = t.herded.take() else { return };
+        let ran = ts.saturating_sub(t.since);
+        if ran < FUTILE {
+            self.herds.futile += 1;
+            self.herds.time += ts - woken;
+        }
+    }
+}
