@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the rules look at: the target's time by category, from which each rule
+//! takes what it explains, and the metrics beside it.
+
+use crate::Evidence;
+use plumb_model::{BlameRow, PatternRow, RunResult};
+use plumb_trace::units;
+use std::collections::BTreeMap;
+
+/// How far the trace can be trusted.
+#[derive(Debug, Clone, Default)]
+pub struct Trust {
+    /// Events without which there is no account, and that were not recorded.
+    pub no_account: Vec<String>,
+    /// Doubts that hold for everything: lost events, thinned sets.
+    pub doubts: Vec<String>,
+    /// Rotating disks, by name.
+    pub rotating: Vec<String>,
+}
+
+/// Waits that are no reason by themselves where there is no command whose end is waited for.
+const RESTING: &[&str] = &["child", "thread", "idle", "signal"];
+
+/// What a rule found.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// Time that it explains, ns.
+    pub time: u64,
+    /// One sentence.
+    pub words: String,
+    /// What it rests on.
+    pub evidence: Vec<Evidence>,
+    /// Why it may be wrong.
+    pub doubt: Vec<String>,
+}
+
+/// One result under examination.
+pub struct Case<'a> {
+    /// Everything that the model found.
+    pub result: &'a RunResult,
+    trust: &'a Trust,
+    /// The time that the shares are of, ns.
+    pub whole: u64,
+    /// What is left of each category, ns.
+    left: BTreeMap<String, f64>,
+    /// The same on the path of those threads on whose ends the command's end depended.
+    last: BTreeMap<String, f64>,
+    /// What the present rule took from that, ns.
+    last_taken: f64,
+    parts: Vec<BlameRow>,
+    /// Shares of the target's running time by what samples saw; they add up to 1.
+    sampled: BTreeMap<String, f64>,
+}
+
+impl<'a> Case<'a> {
+    /// Puts the result on the table.
+    pub fn new(result: &'a RunResult, trust: &'a Trust) -> Self {
+        let command = result.path.of == "command";
+        let parts: Vec<BlameRow> = result
+            .path
+            .parts
+            .iter()
+            .filter(|p| command || !RESTING.contains(&p.category.as_str()))
+            .cloned()
+            .collect();
+        let whole = parts.iter().map(|p| p.time).sum();
+        let mut left: BTreeMap<String, f64> = BTreeMap::new();
+        for p in &parts {
+            *left.entry(p.category.clone()).or_default() += p.time as f64;
+        }
+        let mut last: BTreeMap<String, f64> = BTreeMap::new();
+        for p in &result.path.last {
+            *last.entry(p.category.clone()).or_default() += p.time as f64;
+        }
+        let sampled = BTreeMap::new();
+        let mut case = Self { result, trust, whole, left, last, last_taken: 0.0, parts, sampled };
+        case.sampled = case.split_running();
+        case
+    }
+
+    /// Shares of running time, from samples, or else from the recorded system calls.
+    fn split_running(&self) -> BTreeMap<String, f64> {
+        let s = &self.result.samples;
+        if s.samples >= 20 {
+            return s.at.iter().map(|(at, n)| (at.clone(), *n as f64 / s.samples as f64)).collect();
+        }
+        let running: u64 = self.result.processes.iter().map(|p| p.part("running")).sum();
+        let calls: u64 = self
+            .result
+            .processes
+            .iter()
+            .flat_map(|p| &p.syscalls)
+            .filter_map(|c| c.account.get("running"))
+            .sum();
+        let share = calls as f64 / running.max(1) as f64;
+        BTreeMap::from([("system calls".into(), share), ("user code".into(), 1.0 - share)])
+    }
+
+    /// Share of the running time that was spent there, 0 to 1.
+    pub fn sampled(&self, at: &str) -> f64 {
+        self.sampled.get(at).copied().unwrap_or(0.0)
+    }
+
+    /// Whether samples, not only system calls, tell of running time.
+    pub fn has_samples(&self) -> bool {
+        self.result.samples.samples >= 20
+    }
+
+    /// Time of some categories that no rule has taken, ns.
+    pub fn left(&self, categories: &[&str]) -> f64 {
+        categories.iter().filter_map(|c| self.left.get(*c)).sum()
+    }
+
+    /// Time of some categories, whether taken or not, ns.
+    pub fn time(&self, categories: &[&str]) -> u64 {
+        self.parts.iter().filter(|p| categories.contains(&p.category.as_str())).map(|p| p.time).sum()
+    }
+
+    /// Takes up to `ns` from what is left of some categories; returns what was taken.
+    pub fn take(&mut self, categories: &[&str], ns: f64) -> u64 {
+        // Differences of sums may come out a little below zero.
+        let have = self.left(categories).max(0.0);
+        let take = ns.clamp(0.0, have);
+        if have > 0.0 {
+            for c in categories {
+                if let Some(left) = self.left.get_mut(*c) {
+                    *left -= *left * take / have;
+                }
+                if let Some(left) = self.last.get_mut(*c) {
+                    let taken = *left * take / have;
+                    *left -= taken;
+                    self.last_taken += taken;
+                }
+            }
+        }
+        take as u64
+    }
+
+    /// Takes all that is left of some categories.
+    pub fn take_all(&mut self, categories: &[&str]) -> u64 {
+        self.take(categories, f64::INFINITY)
+    }
+
+    /// Share of the whole.
+    pub fn share(&self, ns: f64) -> f64 {
+        ns / self.whole.max(1) as f64
+    }
+
+    /// Begins a rule: what the last one took is its own.
+    pub fn begin(&mut self) {
+        self.last_taken = 0.0;
+    }
+
+    /// Largest speed-up if the time that the present rule took went away: from
+    /// the account that is followed wait by wait, or from the path of the threads
+    /// that ended last, whichever is larger, for a bound must not be exceeded.
+    pub fn bound(&self, ns: u64) -> f64 {
+        let whole = self.whole.max(1) as f64;
+        let bound = |taken: f64| whole / (whole - taken).max(whole / 1000.0);
+        bound(ns as f64).max(bound(self.last_taken))
+    }
+
+    /// Doubts of a finding and of everything.
+    pub fn doubts(&self, own: &[String]) -> Vec<String> {
+        own.iter().chain(&self.trust.doubts).cloned().collect()
+    }
+
+    /// Whether a disk rotates.
+    pub fn rotates(&self, disk: &str) -> bool {
+        self.trust.rotating.iter().any(|d| d == disk)
+    }
+
+    /// Who had the time of some categories, largest first, in words: `name 71 %, ...`.
+    pub fn who(&self, categories: &[&str]) -> String {
+        let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+        for p in self.parts.iter().filter(|p| categories.contains(&p.category.as_str()) && !p.who.is_empty())
+        {
+            *sums.entry(&p.who).or_default() += p.time;
+        }
+        let all = self.time(categories).max(1);
+        let mut sums: Vec<(&str, u64)> = sums.into_iter().collect();
+        sums.sort_by_key(|(name, time)| (std::cmp::Reverse(*time), *name));
+        let words = sums.iter().take(3).map(|(n, t)| format!("{n} {:.0} %", *t as f64 * 100.0 / all as f64));
+        words.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The longest waits of some categories, as evidence.
+    pub fn longest(&self, categories: &[&str]) -> Vec<Evidence> {
+        let mut waits: Vec<_> =
+            categories.iter().filter_map(|c| self.result.longest.get(*c)).flatten().collect();
+        waits.sort_by_key(|w| std::cmp::Reverse(w.time));
+        let row = |w: &&plumb_model::WaitRow| Evidence {
+            words: format!(
+                "{} ({}) waited {} at {}{}",
+                w.comm,
+                w.tid,
+                units::duration(w.time),
+                units::duration(w.at),
+                if w.who.is_empty() { String::new() } else { format!(", {} for {}", w.category, w.who) }
+            ),
+            at: Some(w.at),
+            time: Some(w.time),
+            tid: Some(w.tid),
+        };
+        waits.iter().take(3).map(row).collect()
+    }
+
+    /// How far a counter of the kernel went.
+    pub fn counter(&self, name: &str) -> u64 {
+        self.result.counters.get(name).copied().unwrap_or(0)
+    }
+
+    /// Elapsed time of the trace, ns.
+    pub fn elapsed(&self) -> u64 {
+        (self.result.end - self.result.begin).max(1)
+    }
+
+    /// The target's most time-consuming use of a disk, all of its processes together.
+    pub fn main_pattern(&self) -> Option<PatternRow> {
+        let mut sums: BTreeMap<(&str, bool), PatternRow> = BTreeMap::new();
+        for p in self.result.patterns.iter().filter(|p| p.target) {
+            let sum = sums.entry((&p.device, p.write)).or_insert_with(|| PatternRow {
+                service_median: p.service_median,
+                device: p.device.clone(),
+                write: p.write,
+                comm: p.comm.clone(),
+                pid: p.pid,
+                ..PatternRow::default()
+            });
+            let weight = (p.requests as f64, sum.requests as f64);
+            sum.depth = (p.depth * weight.0 + sum.depth * weight.1) / (weight.0 + weight.1).max(1.0);
+            sum.requests += p.requests;
+            sum.bytes += p.bytes;
+            sum.sequential += p.sequential;
+            sum.near += p.near;
+            sum.ahead += p.ahead;
+            sum.sync += p.sync;
+            sum.barrier += p.barrier;
+            sum.service += p.service;
+            sum.service_p99 = sum.service_p99.max(p.service_p99);
+            sum.service_max = sum.service_max.max(p.service_max);
+            sum.service_stalled += p.service_stalled;
+        }
+        sums.into_values().max_by_key(|p| p.service)
+    }
+}

@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Disks and file systems.
+
+use crate::case::{Case, Seen};
+use crate::Evidence;
+use plumb_model::{PatternRow, ProcessRow, SyscallRow};
+use plumb_trace::units;
+
+/// Waiting for block requests.
+pub const BLOCK: &[&str] =
+    &["block.queue", "block.plug", "block.flush", "block.schedule", "block.device", "block.wakeup"];
+/// The same, and for the threads that make them.
+const SYNC: &[&str] = &[
+    "block.queue",
+    "block.plug",
+    "block.flush",
+    "block.schedule",
+    "block.device",
+    "block.wakeup",
+    "other.running",
+    "other.runnable",
+    "other.waiting",
+];
+
+/// Longer than this for one small request is slow, ns: a disk that does not
+/// rotate, one that does (a turn of 7,200 rpm is 8.3 ms, a seek as long again).
+const SLOW: (f64, f64) = (1.5e6, 25e6);
+/// A request's bytes cost this much more, ns: 100 MB/s.
+const SLOW_BYTE: f64 = 10.0;
+/// So many in flight at once hide the device's latency.
+const DEEP: f64 = 3.0;
+/// So much more time with the device than the target's own makes others its main users.
+const OTHERS: u64 = 2;
+/// Share of the block time spent without a request slot: the device's queue is full.
+const FULL: f64 = 0.2;
+/// Share of the service time in requests of over ten times the median.
+const STALLS: f64 = 0.35;
+/// Shorter than this no request stalls, ns.
+const STALL: u64 = 5_000_000;
+const SMALL: u64 = 16 << 10;
+const RANDOM: u64 = 64 << 10;
+
+fn sum(case: &Case<'_>, part: impl Fn(&ProcessRow) -> u64) -> u64 {
+    case.result.processes.iter().map(part).sum()
+}
+
+/// Time of a kind that the target's calls of a special kind spent, as a share of all its time of that kind.
+fn share_in(
+    case: &Case<'_>,
+    categories: &[&str],
+    map: impl Fn(&ProcessRow) -> &std::collections::BTreeMap<String, u64>,
+) -> f64 {
+    let all = sum(case, |p| categories.iter().map(|c| p.part(c)).sum());
+    let special = sum(case, |p| categories.iter().filter_map(|c| map(p).get(*c)).sum());
+    special as f64 / all.max(1) as f64
+}
+
+fn describe(p: &PatternRow) -> Evidence {
+    Evidence {
+        words: format!(
+            "{} of {} {} {}: {} requests of {} on average, {:.0} % in sequence, {:.1} in flight, median {}, p99 {}, longest {} with the device",
+            p.comm,
+            p.pid,
+            if p.write { "writes to" } else { "reads from" },
+            p.device,
+            units::count(p.requests),
+            units::bytes(p.bytes / p.requests.max(1)),
+            (p.sequential + p.near) as f64 * 100.0 / p.requests.max(1) as f64,
+            p.depth,
+            units::duration(p.service_median),
+            units::duration(p.service_p99),
+            units::duration(p.service_max)
+        ),
+        ..Evidence::default()
+    }
+}
+
+/// Calls that read or write.
+const DATA_CALLS: &[&str] =
+    &["read", "pread64", "readv", "preadv", "preadv2", "write", "pwrite64", "writev", "pwritev", "pwritev2"];
+
+/// Takes what each of many small calls costs besides its request: its time on
+/// the CPU, and the wakeup. With one large request instead, that goes too.
+fn cost_of_calls(case: &mut Case<'_>, requests: u64) -> u64 {
+    let calls = |p: &ProcessRow, what: fn(&SyscallRow) -> u64| -> u64 {
+        p.syscalls.iter().filter(|c| DATA_CALLS.contains(&c.name.as_str())).map(what).sum()
+    };
+    let running = |c: &SyscallRow| c.account.get("running").copied().unwrap_or(0);
+    let share = sum(case, |p| calls(p, running)) as f64 / sum(case, |p| p.part("running")).max(1) as f64;
+    // Calls that were served from the cache made no request.
+    let made = requests as f64 / sum(case, |p| calls(p, |c| c.calls)).max(1) as f64;
+    let idle = &["runnable.idle", "lock.spin"];
+    case.take(&["running"], case.left(&["running"]) * (share * made).min(1.0))
+        + case.take(idle, case.left(idle) * made.min(1.0))
+}
+
+/// Takes the waiting for block requests, with the main pattern told.
+fn whole(case: &mut Case<'_>, p: &PatternRow, words: String) -> Option<Seen> {
+    let mut evidence = vec![describe(p)];
+    evidence.extend(case.longest(BLOCK));
+    let time = case.take_all(BLOCK);
+    (time > 0).then(|| Seen { time, words, evidence, ..Seen::default() })
+}
+
+pub fn dirty(case: &mut Case<'_>) -> Option<Seen> {
+    let evidence = case.longest(&["writeback.throttle"]);
+    let time = case.take_all(&["writeback.throttle"]);
+    (time > 0).then(|| Seen {
+        time,
+        words: format!("paused for {} in balance_dirty_pages", units::duration(time)),
+        evidence,
+        ..Seen::default()
+    })
+}
+
+pub fn limit(case: &mut Case<'_>) -> Option<Seen> {
+    let who = case.who(&["block.limit"]);
+    let evidence = case.longest(&["block.limit"]);
+    let time = case.take_all(&["block.limit"]);
+    (time > 0).then(|| Seen {
+        time,
+        words: format!(
+            "its requests to {who} were held back for {} until a timer let them go",
+            units::duration(time)
+        ),
+        evidence,
+        ..Seen::default()
+    })
+}
+
+pub fn journal(case: &mut Case<'_>) -> Option<Seen> {
+    let who = case.who(&["journal"]);
+    // A neighbour that syncs much through the same journal: then what the
+    // target's small syncs wait for is that one's data, commit by commit.
+    let shared = case.main_pattern().filter(|p| p.write).and_then(|p| {
+        let (theirs, ours, others) = users(case, &p.device);
+        let neighbour = others.iter().find(|o| o.write && o.sync * 2 > o.requests)?;
+        (theirs > ours * OTHERS && share_in(case, SYNC, |p| &p.synced) > 0.5).then(|| (*neighbour).clone())
+    });
+    let commits = case.result.journal.commits > 0;
+    let mut evidence = case.longest(&["journal"]);
+    evidence.push(Evidence {
+        words: format!(
+            "{} transactions were committed in {}; the target synced {} times",
+            case.result.journal.commits,
+            units::duration(case.result.journal.time),
+            sum(case, |p| p.syncs)
+        ),
+        ..Evidence::default()
+    });
+    let mut time = case.take_all(&["journal"]);
+    let mut who = if who.is_empty() { "others".to_string() } else { who };
+    if let Some(neighbour) = shared.filter(|_| commits) {
+        time += case.take_all(SYNC);
+        evidence.insert(0, describe(&neighbour));
+        who = format!("{} ({}), or carried its data", neighbour.comm, neighbour.pid);
+    }
+    (time > 0).then(|| Seen {
+        time,
+        words: format!("waited {} for commits that were asked for by {who}", units::duration(time)),
+        evidence,
+        ..Seen::default()
+    })
+}
+
+pub fn stall(case: &mut Case<'_>) -> Option<Seen> {
+    let p = case.main_pattern()?;
+    if (p.service_stalled as f64) < p.service as f64 * STALLS || p.service_max < STALL {
+        return None;
+    }
+    let share = p.service_stalled as f64 / p.service.max(1) as f64;
+    let evidence = [vec![describe(&p)], case.longest(BLOCK)].concat();
+    let time = case.take(SYNC, case.left(SYNC) * share);
+    (time > 0).then(|| Seen {
+        time,
+        words: format!(
+            "{:.0} % of the time with {} went to requests that took over ten times the median, up to {}",
+            share * 100.0,
+            p.device,
+            units::duration(p.service_max)
+        ),
+        evidence,
+        ..Seen::default()
+    })
+}
+
+pub fn slow(case: &mut Case<'_>) -> Option<Seen> {
+    let p = case.main_pattern()?;
+    let limit = if case.rotates(&p.device) { SLOW.1 } else { SLOW.0 };
+    let limit = limit + p.bytes as f64 / p.requests.max(1) as f64 * SLOW_BYTE;
+    if p.depth > DEEP || full(case) || (p.service_median as f64) < limit {
+        return None;
+    }
+    let words = format!(
+        "{} takes {} for a request of {} with {:.1} in flight",
+        p.device,
+        units::duration(p.service_median),
+        units::bytes(p.bytes / p.requests.max(1)),
+        p.depth
+    );
+    let evidence = [vec![describe(&p)], case.longest(BLOCK)].concat();
+    let time = case.take_all(SYNC);
+    (time > 0).then(|| Seen { time, words, evidence, ..Seen::default() })
+}
+
+/// The use of a disk that the target's waiting is about; none where it waited for others' requests.
+fn main(case: &Case<'_>) -> Option<PatternRow> {
+    case.main_pattern().filter(|p| p.service as f64 >= case.time(BLOCK) as f64 * 0.3)
+}
+
+/// Whether requests wait for a slot of the device's queue.
+fn full(case: &Case<'_>) -> bool {
+    case.time(&["block.queue"]) as f64 > case.time(BLOCK) as f64 * FULL
+}
+
+/// Time of others and of the target with a disk, ns, and the others, most time first.
+fn users<'a>(case: &Case<'a>, device: &str) -> (u64, u64, Vec<&'a PatternRow>) {
+    let on = |target: bool| {
+        let rows = case.result.patterns.iter().filter(move |p| p.target == target && p.device == device);
+        let mut rows: Vec<&PatternRow> = rows.collect();
+        rows.sort_by_key(|p| std::cmp::Reverse(p.service));
+        rows
+    };
+    // What the journal and the flushers write may be the target's own.
+    let mut others = on(false);
+    others.retain(|p| !p.comm.starts_with("jbd2/") && !p.comm.starts_with("kworker/"));
+    let time = |rows: &[&PatternRow]| rows.iter().map(|p| p.service).sum();
+    (time(&others), time(&on(true)), others)
+}
+
+pub fn scheduler(case: &mut Case<'_>) -> Option<Seen> {
+    let device = case.main_pattern()?.device;
+    let (theirs, ours, others) = users(case, &device);
+    let queued = case.time(&["block.schedule", "block.queue"]);
+    if theirs < ours * OTHERS || (queued * 10 < case.time(BLOCK) && others.iter().all(|p| p.depth < DEEP)) {
+        return None;
+    }
+    let name = others.first().map_or(String::new(), |p| p.comm.clone());
+    let mut evidence: Vec<Evidence> = others.iter().take(2).map(|p| describe(p)).collect();
+    evidence.extend(case.longest(&["block.schedule", "block.queue", "block.device"]));
+    let time = case.take_all(BLOCK);
+    (time > 0).then(|| Seen {
+        time,
+        words: format!(
+            "its requests waited {} in the scheduler and {} with {device}, which served {name} {:.0} times as long",
+            units::duration(queued),
+            units::duration(case.time(&["block.device"])),
+            theirs as f64 / ours.max(1) as f64
+        ),
+        evidence,
+        ..Seen::default()
+    })
+}
+
+/// Files that were synced, most time first.
+fn files(case: &Case<'_>) -> Vec<(String, u64, u64)> {
+    let mut files: Vec<(String, u64, u64)> =
+        case.result.synced_files.iter().map(|f| (f.path.clone(), f.calls, f.time)).collect();
+    files.sort_by_key(|f| std::cmp::Reverse(f.2));
+    files
+}
+
+pub fn log(case: &mut Case<'_>) -> Option<Seen> {
+    let files = files(case);
+    let all: u64 = files.iter().map(|f| f.2).sum();
+    let is_log =
+        |path: &str| path.rsplit('/').next().is_some_and(|n| n.contains("log") || n.contains("journal"));
+    let logs: u64 = files.iter().filter(|f| is_log(&f.0)).map(|f| f.2).sum();
+    if all == 0 || logs * 2 < all {
+        return None;
+    }
+    let file = files.iter().find(|f| is_log(&f.0)).map(|f| f.0.clone()).unwrap_or_default();
+    let share = share_in(case, SYNC, |p| &p.synced) * logs as f64 / all as f64;
+    let time = case.take(SYNC, case.left(SYNC) * share.min(1.0));
+    let evidence = sync_evidence(case, &files);
+    (time > 0).then(|| Seen {
+        time,
+        words: format!("waited {} until its log {file} was on the disk", units::duration(time)),
+        evidence,
+        ..Seen::default()
+    })
+}
+
+fn sync_evidence(case: &Case<'_>, files: &[(String, u64, u64)]) -> Vec<Evidence> {
+    let syncs = sum(case, |p| p.syncs).max(1);
+    let flushes: u64 = case.result.devices.iter().map(|d| d.flushes).sum();
+    let others: u64 = sum(case, |p| p.syscalls.iter().map(|c| c.other_requests).sum());
+    let mut out: Vec<Evidence> = files
+        .iter()
+        .take(3)
+        .map(|(path, calls, time)| Evidence {
+            words: format!("{path}: {} calls, {}", units::count(*calls), units::duration(*time)),
+            ..Evidence::default()
+        })
+        .collect();
+    out.push(Evidence {
+        words: format!(
+            "{} synchronous calls; {:.1} flushes of the devices and {:.1} requests of other threads (journal) for each",
+            units::count(syncs),
+            flushes as f64 / syncs as f64,
+            others as f64 / syncs as f64
+        ),
+        ..Evidence::default()
+    });
+    out
+}
+
+pub fn sync(case: &mut Case<'_>) -> Option<Seen> {
+    let share = share_in(case, SYNC, |p| &p.synced);
+    let calls = sum(case, |p| p.syncs);
+    if calls == 0 {
+        return None;
+    }
+    let files = files(case);
+    let evidence = [sync_evidence(case, &files), case.longest(SYNC)].concat();
+    let time = case.take(SYNC, case.left(SYNC) * share.min(1.0));
+    let file = files.first().map_or(String::new(), |f| format!(" of {}", f.0));
+    (time > 0).then(|| Seen {
+        time,
+        words: format!(
+            "waited {} in {} synchronous writes{file}, {} each",
+            units::duration(time),
+            units::count(calls),
+            units::duration(time / calls)
+        ),
+        evidence,
+        ..Seen::default()
+    })
+}
+
+fn direct(case: &Case<'_>) -> f64 {
+    share_in(case, BLOCK, |p| &p.direct)
+}
+
+fn sequential(p: &PatternRow) -> f64 {
+    (p.sequential + p.near) as f64 / p.requests.saturating_sub(1).max(1) as f64
+}
+
+fn size(p: &PatternRow) -> u64 {
+    p.bytes / p.requests.max(1)
+}
+
+pub fn readahead(case: &mut Case<'_>) -> Option<Seen> {
+    let p = main(case)?;
+    let advised = sum(case, |p| p.advised);
+    let ahead = p.ahead as f64 / p.requests.max(1) as f64;
+    if p.write || direct(case) > 0.5 || sequential(&p) < 0.6 || ahead > 0.3 || size(&p) > 128 << 10 {
+        return None;
+    }
+    let words = format!(
+        "reads {} in sequence, {} at a time, and the kernel reads nothing ahead{}",
+        p.device,
+        units::bytes(size(&p)),
+        if advised > 0 { "; the program advised so (fadvise)" } else { "" }
+    );
+    let mut seen = whole(case, &p, words)?;
+    seen.time += cost_of_calls(case, p.requests);
+    Some(seen)
+}
+
+pub fn small(case: &mut Case<'_>) -> Option<Seen> {
+    let p = main(case)?;
+    if size(&p) > SMALL || sequential(&p) < 0.6 || p.depth > DEEP {
+        return None;
+    }
+    let words = format!(
+        "{} {} of {} in sequence, {} each",
+        units::count(p.requests),
+        if p.write { "writes" } else { "reads" },
+        units::bytes(size(&p)),
+        units::duration(p.service / p.requests.max(1))
+    );
+    let mut seen = whole(case, &p, words)?;
+    seen.time += cost_of_calls(case, p.requests);
+    Some(seen)
+}
+
+pub fn random(case: &mut Case<'_>) -> Option<Seen> {
+    let p = main(case)?;
+    if size(&p) > RANDOM || sequential(&p) > 0.4 || p.depth > DEEP {
+        return None;
+    }
+    let words = format!(
+        "{} {} of {} all over {}, {} each",
+        units::count(p.requests),
+        if p.write { "writes" } else { "reads" },
+        units::bytes(size(&p)),
+        p.device,
+        units::duration(p.service / p.requests.max(1))
+    );
+    whole(case, &p, words)
+}
+
+pub fn saturated(case: &mut Case<'_>) -> Option<Seen> {
+    let p = case.main_pattern()?;
+    let device = case.result.devices.iter().find(|d| d.name == p.device)?;
+    let busy = device.busy as f64 / case.elapsed() as f64;
+    if p.depth < DEEP && !full(case) && (busy < 0.85 || size(&p) < RANDOM) {
+        return None;
+    }
+    let words = format!(
+        "{} was busy {:.0} % of the time with {:.1} requests at once",
+        p.device,
+        busy * 100.0,
+        device.mean_in_flight
+    );
+    whole(case, &p, words)
+}
+
+pub fn depth(case: &mut Case<'_>) -> Option<Seen> {
+    let p = case.main_pattern();
+    let evidence = [p.as_ref().map(describe).into_iter().collect(), case.longest(BLOCK)].concat();
+    let time = case.take_all(BLOCK);
+    (time > 0).then(|| Seen {
+        time,
+        words: format!(
+            "waited {} for {}, {:.1} requests at a time",
+            units::duration(time),
+            p.as_ref().map_or("a disk", |p| p.device.as_str()),
+            p.as_ref().map_or(1.0, |p| p.depth)
+        ),
+        evidence,
+        ..Seen::default()
+    })
+}
