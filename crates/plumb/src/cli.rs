@@ -2,7 +2,6 @@
 //! Every command and option, defined once; help comes from here.
 
 use clap::{Args, Parser, Subcommand};
-use plumb_probe::select::DEFAULT_EVENTS;
 use plumb_trace::units;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,7 +12,7 @@ use std::path::PathBuf;
     name = "plumb",
     version,
     arg_required_else_help = true,
-    after_help = "Exit codes: 0 done, 2 error, 3 the measurement is not valid (events were lost). The command's own exit code is in the result."
+    after_help = "Exit codes: 0 done, 1 a threshold was crossed (compare --fail-above), 2 error, 3 the measurement is not valid (events were lost). The command's own exit code is in the result."
 )]
 pub struct Cli {
     /// What to do.
@@ -31,7 +30,7 @@ pub enum Command {
     Record(RecordArgs),
     /// Record a workload and say where its time went, into a run directory.
     #[command(
-        after_help = "Examples:\n  plumb run -- dd if=big of=/dev/null bs=64k\n  plumb run -o before --comm postgres -- ./load.sh\n  plumb run --pid 4711 --for 10s"
+        after_help = "Examples:\n  plumb run -- dd if=big of=/dev/null bs=64k\n  plumb run -o before --comm postgres -- ./load.sh\n  plumb run --pid 4711 --for 10s\n  plumb run --repeat 10 -o before -- ./load.sh"
     )]
     Run(RunArgs),
     /// Say again where the time went, from a run directory or a trace.
@@ -39,12 +38,21 @@ pub enum Command {
         after_help = "Examples:\n  plumb explain plumb-run-20260101-120000\n  plumb explain DIR --json | jq '.processes[0].account'"
     )]
     Explain(ExplainArgs),
-    /// Put two runs side by side: what changed, with its sign.
-    #[command(after_help = "Example:\n  plumb compare before after")]
+    /// Say whether B is faster than A and what changed, with its sign and, of sets, its error.
+    #[command(
+        after_help = "Exit codes: 0 done, 1 B is above a --fail-above, 2 error, 3 events of A or B were lost or cannot be read.\nExamples:\n  plumb run --repeat 10 -o before -- ./load.sh\n  plumb run --repeat 10 -o after -- ./load.sh\n  plumb compare before after\n  plumb compare before after --fail-above 5% --fail-above cpu=10%"
+    )]
     Compare(CompareArgs),
+    /// One view of a trace: waits, requests, locks or packets, each an item; statistics, distribution or log.
+    #[command(
+        after_help = crate::view::HELP
+    )]
+    View(ViewArgs),
     /// Look whether this machine has what a recording needs; changes nothing.
     #[command(after_help = "Exit codes: 0 recording works, 2 something that it needs is missing.")]
     Check(CheckArgs),
+    /// List what can be found, and what to do next.
+    Findings(FindingsArgs),
     /// List the events that can be recorded, their fields and their cost.
     #[command(
         after_help = "Examples:\n  plumb events\n  plumb events --set block\n  plumb events --measure"
@@ -80,7 +88,7 @@ pub struct RecordArgs {
 #[derive(Debug, Args)]
 pub struct What {
     /// Sets and events: names, default, all, syscall:io, syscall:NAME, syscall:all, -NAME to leave one out.
-    #[arg(short, long, value_name = "LIST", default_value = DEFAULT_EVENTS, allow_hyphen_values = true)]
+    #[arg(short, long, value_name = "LIST", default_value = "default", allow_hyphen_values = true)]
     pub events: String,
     /// Record a running process and its future descendants (repeatable).
     #[arg(short, long, value_name = "PID")]
@@ -100,6 +108,9 @@ pub struct What {
     /// Take the stacks of waits longer than this; 0ms takes none.
     #[arg(long, value_name = "DURATION", default_value = "1ms", value_parser = units::parse_duration)]
     pub stacks: u64,
+    /// Samples a second of what the target's CPUs are at; 0 takes none.
+    #[arg(long, value_name = "HZ", default_value_t = 99, value_parser = clap::value_parser!(u64).range(0..=10_000))]
+    pub sample: u64,
     /// Keep one of N of a set (N a power of two): SET=N, for syscall, block, fs, pagecache, mem, net (repeatable).
     #[arg(long, value_name = "SET=N")]
     pub thin: Vec<String>,
@@ -120,9 +131,12 @@ pub struct What {
 /// What to run and how to show it.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// Run directory [default: plumb-run-DATE-TIME].
+    /// Run directory [default: plumb-run-DATE-TIME, of a set plumb-set-DATE-TIME].
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+    /// Run it N times, into a set: run directories 1/ to N/ and set.json.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub repeat: Option<u32>,
     /// What to record, of whom.
     #[command(flatten)]
     pub what: What,
@@ -140,7 +154,7 @@ pub struct Show {
     /// A table of threads too.
     #[arg(long)]
     pub threads: bool,
-    /// Print the result as JSON on standard output.
+    /// Print the result as JSON on standard output; a command's own output then goes to standard error.
     #[arg(long)]
     pub json: bool,
 }
@@ -158,18 +172,74 @@ pub struct ExplainArgs {
 /// What to compare.
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// Run directory before.
+    /// Before: run directory, trace, or set (of --repeat, or a directory with runs in it).
     pub a: PathBuf,
-    /// Run directory after.
+    /// After: the same.
     pub b: PathBuf,
-    /// How to show it.
-    #[command(flatten)]
-    pub show: Show,
+    /// Only processes of this name (repeatable).
+    #[arg(long, value_name = "NAME")]
+    pub comm: Vec<String>,
+    /// Exit with 1 when B is above A by more than this, with sets the lower end of the 95 % interval:
+    /// of the elapsed time, or of METRIC (repeatable); an unknown METRIC lists those that there are.
+    #[arg(long, value_name = "[METRIC=]PERCENT")]
+    pub fail_above: Vec<String>,
+    /// Print everything as JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Which view of what, and how to show it.
+#[derive(Debug, Args)]
+pub struct ViewArgs {
+    /// Which view.
+    #[arg(value_name = "VIEW", value_parser = crate::view::names())]
+    pub view: String,
+    /// Run directory or trace directory.
+    pub dir: PathBuf,
+    /// Statistics of each group: count, sum, quantiles (this is the default).
+    #[arg(long, conflicts_with_all = ["dist", "log"])]
+    pub stat: bool,
+    /// Distribution of each group in decades cut 1-2-5.
+    #[arg(long, conflicts_with = "log")]
+    pub dist: bool,
+    /// Every item on a line of its own, in the order of their ends.
+    #[arg(long)]
+    pub log: bool,
+    /// What to group by: process, thread, comm, cpu, priority, instead, irq, lock, type, site, call,
+    /// device, operation, interface.
+    #[arg(long, value_name = "KEY")]
+    pub by: Option<String>,
+    /// Only items that end this long after the trace's begin, or later.
+    #[arg(long, value_name = "DURATION", value_parser = units::parse_duration)]
+    pub from: Option<u64>,
+    /// Only items that end this long after the trace's begin, or earlier.
+    #[arg(long, value_name = "DURATION", value_parser = units::parse_duration)]
+    pub to: Option<u64>,
+    /// Only threads of this name (repeatable).
+    #[arg(long, value_name = "NAME")]
+    pub comm: Vec<String>,
+    /// Only this process or thread (repeatable).
+    #[arg(short, long, value_name = "PID")]
+    pub pid: Vec<u32>,
+    /// Only this disk (kernel name) or network interface (ifN, N its index) (repeatable).
+    #[arg(long, value_name = "NAME")]
+    pub device: Vec<String>,
+    /// Print JSON: one document, or one line an item with --log.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// How to show the checks.
 #[derive(Debug, Args)]
 pub struct CheckArgs {
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How to show the findings.
+#[derive(Debug, Args)]
+pub struct FindingsArgs {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

@@ -3,8 +3,9 @@
 
 use crate::cli::{ExplainArgs, Show};
 use crate::quality::Quality;
-use crate::{tables, verdict};
+use crate::tables;
 use anyhow::{Context, Result};
+use plumb_diagnose::{diagnose, Diagnosis};
 use plumb_model::{Model, RunResult, Setup};
 use plumb_trace::reader::Trace;
 use plumb_trace::units;
@@ -21,8 +22,9 @@ pub struct Explained {
     pub environment: BTreeMap<String, String>,
     /// How far the trace can be trusted.
     pub quality: Quality,
-    /// The first verdict, sentence by sentence.
-    pub verdict: Vec<String>,
+    /// Verdict, kind of limit, findings.
+    #[serde(flatten)]
+    pub diagnosis: Diagnosis,
     /// Account, tables, devices.
     #[serde(flatten)]
     pub result: RunResult,
@@ -47,14 +49,15 @@ pub fn explain(dir: &Path) -> Result<Explained> {
         end,
         everyone: env.get("everyone").is_some_and(|v| v == "1"),
         recorder: env.get("recorder_pid").and_then(|p| p.parse().ok()).unwrap_or(0),
+        root: env.get("command_pid").and_then(|p| p.parse().ok()).unwrap_or(0),
         state: trace.state.clone(),
     };
     let mut model = Model::new(setup, ());
     let summary = trace.for_each(|item| model.feed(item))?;
     let (result, ()) = model.finish();
     let quality = Quality::of(&trace, &summary);
-    let verdict = verdict::words(&result, &quality);
-    Ok(Explained { environment: env, quality, verdict, result })
+    let diagnosis = diagnose(&result, &quality.trust());
+    Ok(Explained { environment: env, quality, diagnosis, result })
 }
 
 /// Leaves only the processes that were asked for.
@@ -70,7 +73,9 @@ pub fn select(explained: &mut Explained, show: &Show) -> Result<()> {
         names.dedup();
         anyhow::bail!("no process is called {}; there are: {}", show.comm.join(" or "), names.join(", "));
     }
-    explained.verdict = verdict::words(&explained.result, &explained.quality);
+    // The command's critical path is not that of a part of its processes.
+    explained.result.path = tables::threads_path(&explained.result);
+    explained.diagnosis = diagnose(&explained.result, &explained.quality.trust());
     Ok(())
 }
 
@@ -83,15 +88,18 @@ pub fn print(explained: &Explained, show: &Show, out: &mut dyn Write) -> Result<
         writeln!(out, "{}", serde_json::to_string_pretty(explained)?)?;
         return Ok(());
     }
-    for sentence in &explained.verdict {
+    for sentence in &explained.diagnosis.verdict {
         writeln!(out, "{sentence}")?;
     }
     writeln!(out)?;
+    tables::findings(&explained.diagnosis, out)?;
     let account = explained.quality.no_account.is_empty();
     if account {
         tables::processes(&explained.result, out)?;
         writeln!(out)?;
         tables::accounts(&explained.result, out)?;
+        tables::path(&explained.result, out)?;
+        tables::locks(&explained.result, out)?;
     }
     if account && show.threads {
         tables::threads(&explained.result, out)?;

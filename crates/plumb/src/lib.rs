@@ -7,13 +7,15 @@ pub mod cli;
 mod compare;
 mod events;
 mod explain;
+mod findings;
 mod output;
 mod quality;
 mod record;
+mod repeat;
 mod run;
 mod signals;
 mod tables;
-mod verdict;
+mod view;
 
 use anyhow::Result;
 use cli::{Cli, Command};
@@ -27,8 +29,13 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
     match cli.command {
         Command::Record(args) => record::main(&args),
         Command::Run(args) => run::main(&args),
-        Command::Explain(args) => explain::main(&args),
+        Command::Explain(mut args) => {
+            args.dir = repeat::run_of(args.dir)?;
+            explain::main(&args)
+        }
         Command::Compare(args) => compare::main(&args),
+        Command::View(args) => view::main(&args),
+        Command::Findings(args) => findings::main(&args),
         Command::Check(args) => check::main(&args),
         Command::Events(args) => events::main(&args),
     }

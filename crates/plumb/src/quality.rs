@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How far a trace can be trusted, and the exit code that follows from it.
 
+use plumb_diagnose::Trust;
 use plumb_trace::reader::{Summary, Trace};
+use plumb_trace::units;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -30,6 +32,8 @@ pub struct Quality {
     pub no_account: Vec<String>,
     /// Ratios of thinned sets.
     pub thinned: BTreeMap<String, String>,
+    /// Disks that rotate.
+    pub rotating: Vec<String>,
 }
 
 impl Quality {
@@ -53,7 +57,39 @@ impl Quality {
             damage: summary.damage.iter().map(ToString::to_string).collect(),
             cut_off: trace.state.end.is_none(),
             thinned: thinned.collect(),
+            rotating: trace
+                .state
+                .disks
+                .iter()
+                .filter(|d| d.rotational == 1)
+                .map(|d| d.name.clone())
+                .collect(),
         }
+    }
+
+    /// What the diagnosis must know of it.
+    pub fn trust(&self) -> Trust {
+        let mut doubts = Vec::new();
+        if self.lost > 0 {
+            doubts.push(format!(
+                "{} events were lost in {} intervals",
+                units::count(self.lost),
+                self.gaps.len()
+            ));
+        }
+        if self.missed > 0 {
+            doubts.push(format!("{} events were missed by recursion", units::count(self.missed)));
+        }
+        if !self.damage.is_empty() {
+            doubts.push("parts of the trace cannot be read".into());
+        }
+        if self.cut_off {
+            doubts.push("the recording was cut off".into());
+        }
+        for (set, n) in &self.thinned {
+            doubts.push(format!("only 1 of {n} of the {set} events was kept"));
+        }
+        Trust { no_account: self.no_account.clone(), doubts, rotating: self.rotating.clone() }
     }
 
     /// The exit code that it asks for.

@@ -19,6 +19,7 @@ use std::process::ExitCode;
 pub fn main(args: &RecordArgs) -> Result<ExitCode> {
     let mut options = options(&args.what, &args.output)?;
     options.keep = keep(args)?;
+    options.output_apart = args.json;
     if args.output.join("run.json").exists() || args.output.join("trace").exists() {
         bail!("{}: holds a run already; choose another directory with -o", args.output.display());
     }
@@ -62,6 +63,8 @@ pub fn options(what: &What, dir: &Path) -> Result<Options> {
         everyone: what.all,
         target,
         stack_threshold: what.stacks,
+        sample_hz: what.sample,
+        output_apart: false,
         only_target: what.only_target,
         devices,
         buffer: what.buffer.unwrap_or(0),
@@ -132,8 +135,14 @@ fn tell(o: &Outcome) {
             units::count(o.lost)
         );
     }
-    if !o.lacking.is_empty() {
-        eprintln!("plumb: this kernel lacks {}; 'plumb check' says what that costs", o.lacking.join(", "));
+    // A file system's or protocol's are missing where its module is not loaded: nothing happens there either.
+    let always = |e: &&String| {
+        plumb_trace::event_by_name(e)
+            .is_some_and(|i| ["sched", "irq", "block", "lock", "syscall"].contains(&i.set))
+    };
+    let lacking: Vec<&str> = o.lacking.iter().filter(always).map(String::as_str).collect();
+    if !lacking.is_empty() {
+        eprintln!("plumb: this kernel lacks {}; 'plumb check' says what that costs", lacking.join(", "));
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::cli::RunArgs;
 use crate::explain::{explain, print, select, Explained};
-use crate::record;
+use crate::{record, repeat};
 use anyhow::{bail, Context, Result};
 use plumb_probe::Outcome;
 use serde::Serialize;
@@ -28,34 +28,50 @@ struct RunFile<'a> {
 /// # Errors
 /// Nothing could be recorded, or the run directory cannot be written.
 pub fn main(args: &RunArgs) -> Result<ExitCode> {
+    if let Some(count) = args.repeat {
+        return repeat::main(args, count);
+    }
     let dir = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("plumb-run-{}", stamp())));
     if dir.join("run.json").exists() || dir.join("trace").exists() {
         bail!("{}: holds a run already; choose another directory with -o", dir.display());
     }
-    let options = record::options(&args.what, &dir.join("trace"))?;
-    let made = !dir.exists();
-    let outcome = record::record(&options, args.what.quiet).inspect_err(|_| {
-        if made {
-            // Nothing was recorded: leave nothing. Only empty directories go.
-            let _ = std::fs::remove_dir(dir.join("trace"));
-            let _ = std::fs::remove_dir(&dir);
-        }
-    })?;
-    let explained = explain(&dir);
-    let run = RunFile {
-        plumb: env!("CARGO_PKG_VERSION"),
-        arguments: std::env::args().collect(),
-        recording: &outcome,
-    };
-    write_json(&dir.join("run.json"), &run)?;
-    let mut explained = explained?;
-    keep(&dir, &explained)?;
+    if dir.join("set.json").exists() {
+        bail!("{}: holds a set of runs already; choose another directory with -o", dir.display());
+    }
+    let (outcome, mut explained) = make(args, &dir, args.what.quiet)?;
     select(&mut explained, &args.show)?;
     print(&explained, &args.show, &mut std::io::stdout().lock())?;
     if !args.what.quiet {
         eprintln!("run directory: {} (plumb explain {0} shows this again)", dir.display());
     }
     Ok(record::exit_code(&outcome))
+}
+
+/// Makes one run directory: record, model, verdict, and their files.
+///
+/// # Errors
+/// Nothing could be recorded, or the run directory cannot be written.
+pub fn make(args: &RunArgs, dir: &Path, quiet: bool) -> Result<(Outcome, Explained)> {
+    let mut options = record::options(&args.what, &dir.join("trace"))?;
+    options.output_apart = args.show.json;
+    let made = !dir.exists();
+    let outcome = record::record(&options, quiet).inspect_err(|_| {
+        if made {
+            // Nothing was recorded: leave nothing. Only empty directories go.
+            let _ = std::fs::remove_dir(dir.join("trace"));
+            let _ = std::fs::remove_dir(dir);
+        }
+    })?;
+    let explained = explain(dir);
+    let run = RunFile {
+        plumb: env!("CARGO_PKG_VERSION"),
+        arguments: std::env::args().collect(),
+        recording: &outcome,
+    };
+    write_json(&dir.join("run.json"), &run)?;
+    let explained = explained?;
+    keep(dir, &explained)?;
+    Ok((outcome, explained))
 }
 
 /// Writes the second half's files: tables as JSON, and the text.
@@ -67,7 +83,11 @@ fn keep(dir: &Path, explained: &Explained) -> Result<()> {
     print(explained, &crate::cli::Show { comm: Vec::new(), threads: true, json: false }, &mut file)
 }
 
-fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
+/// Writes a value as indented JSON.
+///
+/// # Errors
+/// The file cannot be written; named.
+pub fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
     let mut file = File::create(path).with_context(|| path.display().to_string())?;
     serde_json::to_writer_pretty(&mut file, value)
         .and_then(|()| file.write_all(b"\n").map_err(serde_json::Error::io))
@@ -75,21 +95,33 @@ fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
 }
 
 /// Local date and time for a directory's name.
-fn stamp() -> String {
-    // SAFETY: time and localtime_r with valid pointers; tm is plain data.
+pub fn stamp() -> String {
+    // SAFETY: a plain call; tm is plain data that localtime_r fills.
     let tm = unsafe {
         let now = libc::time(std::ptr::null_mut());
         let mut tm: libc::tm = std::mem::zeroed();
         libc::localtime_r(&now, &mut tm);
         tm
     };
-    format!(
-        "{:04}{:02}{:02}-{:02}{:02}{:02}",
-        tm.tm_year + 1900,
-        tm.tm_mon + 1,
-        tm.tm_mday,
-        tm.tm_hour,
-        tm.tm_min,
-        tm.tm_sec
-    )
+    let (date, time) = figures(&tm);
+    format!("{}-{}", date.concat(), time.concat())
+}
+
+/// Date and time of day, UTC, as in `2026-01-31T12:00:00Z`.
+pub fn utc() -> String {
+    // SAFETY: as above, with gmtime_r.
+    let tm = unsafe {
+        let now = libc::time(std::ptr::null_mut());
+        let mut tm: libc::tm = std::mem::zeroed();
+        libc::gmtime_r(&now, &mut tm);
+        tm
+    };
+    let (date, time) = figures(&tm);
+    format!("{}T{}Z", date.join("-"), time.join(":"))
+}
+
+fn figures(tm: &libc::tm) -> ([String; 3], [String; 3]) {
+    let two = |n: i32| format!("{n:02}");
+    let date = [format!("{:04}", tm.tm_year + 1900), two(tm.tm_mon + 1), two(tm.tm_mday)];
+    (date, [two(tm.tm_hour), two(tm.tm_min), two(tm.tm_sec)])
 }

@@ -3,7 +3,8 @@
 
 use crate::output::Table;
 use anyhow::Result;
-use plumb_model::{ProcessRow, RunResult, Use, CATEGORIES};
+use plumb_diagnose::Diagnosis;
+use plumb_model::{BlameRow, PathResult, ProcessRow, RunResult, Use, CATEGORIES};
 use plumb_trace::units;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -76,6 +77,127 @@ fn fill(
         table.row(Vec::new());
         table.row(row(&sum(result.processes.iter()), String::new(), all.into()));
     }
+}
+
+/// What was found, with its evidence.
+///
+/// # Errors
+/// The writer's.
+pub fn findings(diagnosis: &Diagnosis, out: &mut dyn Write) -> Result<()> {
+    if diagnosis.findings.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "Findings [share of the target's time; bound: largest speed-up if it went away]")?;
+    for f in &diagnosis.findings {
+        writeln!(out, "  {:>5.1} %  {:>6.2}x  {}: {}", f.share * 100.0, f.bound, f.id, f.words)?;
+        for e in &f.evidence {
+            writeln!(out, "                     - {}", e.words)?;
+        }
+        for doubt in &f.doubt {
+            writeln!(out, "                     ? {doubt}")?;
+        }
+        writeln!(out, "                     > {}", f.next)?;
+    }
+    writeln!(out)?;
+    Ok(())
+}
+
+/// Sum over the threads of the processes that are shown, as a path.
+pub fn threads_path(result: &RunResult) -> PathResult {
+    let mut parts: BTreeMap<(String, String), u64> = BTreeMap::new();
+    for p in &result.processes {
+        let mut left = p.account.clone();
+        for b in &p.blame {
+            *parts.entry((b.category.clone(), b.who.clone())).or_default() += b.time;
+            left.entry(b.category.clone()).and_modify(|ns| *ns = ns.saturating_sub(b.time));
+        }
+        for (category, time) in left.into_iter().filter(|(_, ns)| *ns > 0) {
+            *parts.entry((category, p.comm.clone())).or_default() += time;
+        }
+    }
+    let mut parts: Vec<BlameRow> =
+        parts.into_iter().map(|((category, who), time)| BlameRow { category, who, time }).collect();
+    parts.sort_by_key(|p| std::cmp::Reverse(p.time));
+    let time = parts.iter().map(|p| p.time).sum();
+    PathResult { of: "threads".into(), time, parts, ..PathResult::default() }
+}
+
+/// The critical path: what the elapsed time went to when waits for the target's
+/// own threads are followed.
+///
+/// # Errors
+/// The writer's.
+pub fn path(result: &RunResult, out: &mut dyn Write) -> Result<()> {
+    let path = &result.path;
+    if path.of != "command" || path.time == 0 {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "\nCritical path of the command [{}; waits for its own threads followed to what those did]",
+        units::duration(path.time)
+    )?;
+    let mut table = Table::new(&["<what", "<who", "time", "share"]);
+    let share = |ns: u64| ns as f64 * 100.0 / path.time as f64;
+    let (shown, rest): (Vec<_>, Vec<_>) =
+        path.parts.iter().enumerate().partition(|(i, p)| *i < 12 && share(p.time) >= 0.5);
+    for (_, p) in shown {
+        table.row(vec![
+            p.category.clone(),
+            p.who.clone(),
+            seconds(p.time),
+            format!("{:.1} %", share(p.time)),
+        ]);
+    }
+    let rest: u64 = rest.iter().map(|(_, p)| p.time).sum();
+    if rest > 0 {
+        table.row(vec!["smaller".into(), String::new(), seconds(rest), format!("{:.1} %", share(rest))]);
+    }
+    table.write(out)?;
+    Ok(())
+}
+
+/// Locks for which the target slept, and the last times that the first of them changed hands.
+///
+/// # Errors
+/// The writer's.
+pub fn locks(result: &RunResult, out: &mut dyn Write) -> Result<()> {
+    let all: u64 = result.processes.iter().map(|p| p.thread_time).sum();
+    let worth: Vec<_> = result.locks.iter().filter(|l| l.time * 200 > all).take(5).collect();
+    if worth.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nLocks [s; waits that slept]")?;
+    let mut table =
+        Table::new(&["<lock", "<kind", "<in", "waits", "time", "longest", "at once", "<let go by most"]);
+    for l in &worth {
+        table.row(vec![
+            l.lock.clone(),
+            l.kind.clone(),
+            l.site.clone(),
+            units::count(l.waits),
+            seconds(l.time),
+            seconds(l.longest),
+            l.most_waiting.to_string(),
+            l.holders.iter().find(|h| !h.who.is_empty()).map(|h| h.who.clone()).unwrap_or_default(),
+        ]);
+    }
+    table.write(out)?;
+    writeln!(out, "  The last times that {} changed hands:", worth[0].lock)?;
+    let mut table = Table::new(&["<at", "<let go", "<in", "<got by", "<for", "waited", "<still waiting"]);
+    for h in worth[0].chain.iter().rev().take(8).rev() {
+        table.row(vec![
+            units::duration(h.at),
+            format!("{} ({})", h.holder_comm, h.holder),
+            h.function.clone(),
+            format!("{} ({})", h.next_comm, h.next),
+            if h.read { "read".into() } else { String::new() },
+            units::duration(h.waited),
+            h.behind.to_string(),
+        ]);
+    }
+    table.write(out)?;
+    Ok(())
 }
 
 const USE: &[&str] =

@@ -14,6 +14,18 @@ fn agree(what: &str, ours: f64, theirs: f64, floor: f64) {
     assert!(error <= theirs * 0.01 || error <= floor, "{what}: plumb {ours}, the other {theirs}");
 }
 
+/// Time that the hypervisor stole meanwhile, ns: the kernel leaves it out of
+/// what a thread used, and a tool's own clock does not know of it.
+fn stolen(result: &serde_json::Value) -> f64 {
+    let counters = result["counters"].as_object().expect("counters");
+    let steal: u64 =
+        counters.iter().filter(|(k, _)| k.ends_with(".steal")).map(|(_, v)| v.as_u64().expect("ns")).sum();
+    if steal > 0 {
+        println!("the hypervisor stole {steal} ns meanwhile");
+    }
+    steal as f64
+}
+
 #[test]
 fn cpu_time_and_wait_agree_with_schedstat() {
     if !can("cpu_time_and_wait_agree_with_schedstat", &["taskset"]) {
@@ -24,8 +36,12 @@ fn cpu_time_and_wait_agree_with_schedstat() {
     // Three hogs on one CPU: each runs a third of the time and waits for the rest.
     let mut command = plumb();
     command.args(["run", "-q", "--json", "-o"]).arg(&run).args(["--", "taskset", "-c", "0"]);
-    let text = must(command.arg(workload()).args(["hogs", "3", "3000"]));
+    // With --json the command's own output goes to standard error.
+    let out = output(command.arg(workload()).args(["hogs", "3", "3000"]));
+    let text = common::stderr(&out);
+    assert!(out.status.success(), "{text}");
     let result = explain(&run);
+    let floor = 2e6 + stolen(&result);
     let mut seen = 0;
     for line in text.lines().filter(|l| l.starts_with("schedstat ")) {
         let n: Vec<u64> = line.split(' ').skip(1).map(|w| w.parse().expect("number")).collect();
@@ -36,8 +52,8 @@ fn cpu_time_and_wait_agree_with_schedstat() {
             .find(|p| p["pid"] == n[0])
             .expect("the process");
         let ns = |key: &str| row[key].as_u64().expect("ns") as f64;
-        agree("CPU used [ns]", ns("cpu_used"), n[1] as f64, 2e6);
-        agree("CPU wait [ns]", ns("cpu_wait"), n[2] as f64, 2e6);
+        agree("CPU used [ns]", ns("cpu_used"), n[1] as f64, floor);
+        agree("CPU wait [ns]", ns("cpu_wait"), n[2] as f64, floor);
         assert!(n[2] > 1_000_000_000, "the hogs were to wait for each other");
         let error = sum(&row["account"]).abs_diff(row["elapsed"].as_u64().expect("ns"));
         assert!(error * 1000 <= row["elapsed"].as_u64().expect("ns"), "the account adds up to elapsed");
@@ -111,7 +127,8 @@ fn latency_agrees_with_fio() {
     // The dynamic loader reads program headers with the same call, a few times.
     let extra = reads["calls"].as_f64().expect("calls") - clat["N"].as_f64().expect("N");
     assert!((0.0..=8.0).contains(&extra), "reads: {reads:#} {clat:#}");
-    agree("time in reads [ns], from the account", sum(&reads["account"]) as f64, total, 0.0);
+    let floor = stolen(&result);
+    agree("time in reads [ns], from the account", sum(&reads["account"]) as f64, total, floor);
     // The request times are the greater part of it, and the account says what the rest is.
     let account = &reads["account"];
     let blocks: u64 = account
@@ -121,11 +138,16 @@ fn latency_agrees_with_fio() {
         .filter(|(k, _)| k.starts_with("block."))
         .map(|(_, v)| v.as_u64().unwrap_or(0))
         .sum();
-    let rest: u64 =
-        ["running", "interrupted", "runnable", "preempted", "other.running", "other.runnable", "lost"]
-            .iter()
-            .map(|k| account[*k].as_u64().unwrap_or(0))
-            .sum();
+    let rest: u64 = account
+        .as_object()
+        .expect("parts")
+        .iter()
+        .filter(|(k, _)| {
+            let cpu = ["running", "interrupted", "lock.spin", "lost"].contains(&k.as_str());
+            cpu || ["runnable", "preempted", "other."].iter().any(|p| k.starts_with(p))
+        })
+        .map(|(_, v)| v.as_u64().unwrap_or(0))
+        .sum();
     assert!(account["unexplained"].as_u64().unwrap_or(0) as f64 <= total * 0.02, "{account:#}");
-    agree("request times and CPU [ns]", (blocks + rest) as f64, total, 0.0);
+    agree("request times and CPU [ns]", (blocks + rest) as f64, total, floor);
 }

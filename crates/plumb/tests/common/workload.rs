@@ -2,11 +2,16 @@
 //! Loads whose answer is known, for the tests that hold plumb against them.
 //!
 //! workload direct-writes N PATH | write-fsync N PATH | getppid N |
-//!          spin MILLISECONDS | hogs N MILLISECONDS | sleep MILLISECONDS
+//!          spin MILLISECONDS | hogs N MILLISECONDS | sleep MILLISECONDS |
+//!          naps MILLISECONDS | hogs-and-sleepers N MILLISECONDS |
+//!          same-file-writes THREADS N BYTES PATH | datagrams N
 
 use std::fs::File;
-use std::io::{Seek, Write};
+use std::io::{Read, Seek, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::net::UnixStream;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 #[repr(align(4096))]
@@ -23,6 +28,76 @@ fn spin(ms: u64) {
 fn schedstat() {
     let text = std::fs::read_to_string("/proc/self/schedstat").expect("schedstat");
     println!("schedstat {} {}", std::process::id(), text.trim());
+}
+
+fn tid() -> u32 {
+    // SAFETY: a call without arguments.
+    unsafe { libc::syscall(libc::SYS_gettid) as u32 }
+}
+
+/// CLOCK_MONOTONIC, ns: the trace's clock.
+fn now() -> u64 {
+    let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: ts is valid for writing.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut ts) };
+    ts.tv_sec as u64 * 1_000_000_000 + ts.tv_nsec as u64
+}
+
+/// A pthread mutex, as C programs have it.
+struct PthreadMutex(std::cell::UnsafeCell<libc::pthread_mutex_t>);
+// SAFETY: it is made to be shared between threads.
+unsafe impl Sync for PthreadMutex {}
+static MUTEX: PthreadMutex = PthreadMutex(std::cell::UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER));
+static ORDER: Mutex<Vec<(u32, u64, u64)>> = Mutex::new(Vec::new());
+
+/// Holds the mutex for a while; logs who held it and when its unlock began and ended.
+#[inline(never)]
+fn hold_the_mutex(held: Duration) {
+    // SAFETY: initialised statically; locked and unlocked by this thread.
+    unsafe { libc::pthread_mutex_lock(MUTEX.0.get()) };
+    std::thread::sleep(held);
+    let begin = now();
+    // SAFETY: as above.
+    unsafe { libc::pthread_mutex_unlock(MUTEX.0.get()) };
+    let end = now();
+    ORDER.lock().expect("no thread panicked").push((tid(), begin, end));
+}
+
+fn threads(n: u64, work: impl Fn() + Sync) {
+    std::thread::scope(|scope| {
+        for _ in 0..n {
+            scope.spawn(&work);
+        }
+    });
+}
+
+/// Asks N times over one end; another process answers each time after a while.
+fn ask(n: u64, answer_after: Duration, mut mine: UnixStream, mut theirs: UnixStream, poll: bool) {
+    // SAFETY: one thread so far; the child only reads, sleeps, writes and ends.
+    if unsafe { libc::fork() } == 0 {
+        let mut byte = [0];
+        while matches!(theirs.read(&mut byte), Ok(1)) && byte[0] == 1 {
+            std::thread::sleep(answer_after);
+            theirs.write_all(&byte).expect("answer");
+        }
+        // SAFETY: ends the child without destructors.
+        unsafe { libc::_exit(0) }
+    }
+    // SAFETY: plain calls on our own descriptors.
+    unsafe {
+        let epoll = libc::epoll_create1(0);
+        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+        libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, mine.as_raw_fd(), &mut event);
+        for _ in 0..n {
+            mine.write_all(&[1]).expect("ask");
+            if poll {
+                libc::epoll_wait(epoll, &mut event, 1, -1);
+            }
+            mine.read_exact(&mut [0]).expect("answer");
+        }
+        mine.write_all(&[0]).expect("end");
+        libc::wait(std::ptr::null_mut());
+    }
 }
 
 fn main() {
@@ -50,10 +125,96 @@ fn main() {
                 unsafe { libc::syscall(libc::SYS_getppid) };
             }
         }
+        "mutex" => {
+            threads(number(2), || {
+                (0..number(3)).for_each(|_| hold_the_mutex(Duration::from_millis(number(4))))
+            });
+            let mut order = ORDER.lock().expect("no thread panicked");
+            order.sort_by_key(|o| o.1);
+            order.iter().for_each(|(tid, begin, end)| println!("unlock {tid} {begin} {end}"));
+        }
+        "appenders" => {
+            let open =
+                || File::options().append(true).create(true).custom_flags(libc::O_DSYNC).open(&args[4]);
+            threads(number(2), || {
+                let mut file = open().expect("open");
+                let mut line = vec![b' '; 4096];
+                line[..8].copy_from_slice(format!("{:08}", tid()).as_bytes());
+                (0..number(3)).for_each(|_| file.write_all(&line).expect("append"));
+            });
+        }
+        "pipe" => {
+            let mut child = std::process::Command::new("cat")
+                .stdin(std::process::Stdio::piped())
+                .stdout(std::process::Stdio::piped())
+                .spawn()
+                .expect("cat");
+            let (mut to, mut from) = (child.stdin.take().expect("pipe"), child.stdout.take().expect("pipe"));
+            for _ in 0..number(2) {
+                to.write_all(&[1]).expect("write");
+                from.read_exact(&mut [0]).expect("read");
+                std::thread::sleep(Duration::from_millis(number(3)));
+            }
+            drop(to);
+            child.wait().expect("wait");
+        }
+        word @ ("unix" | "epoll") => {
+            let (mine, theirs) = UnixStream::pair().expect("socket pair");
+            ask(number(2), Duration::from_millis(number(3)), mine, theirs, word == "epoll");
+        }
+        "join" => {
+            std::thread::spawn({
+                let ms = number(2);
+                move || spin(ms)
+            })
+            .join()
+            .expect("join");
+        }
         "sleep" => std::thread::sleep(Duration::from_millis(number(2))),
         "spin" => {
             spin(number(2));
             schedstat();
+        }
+        // Sleeps 3 ms and computes for 1 ms, by turns.
+        "naps" => {
+            let until = Instant::now() + Duration::from_millis(number(2));
+            while Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(3));
+                spin(1);
+            }
+            schedstat();
+        }
+        "hogs-and-sleepers" => {
+            let me = std::env::current_exe().expect("own path");
+            let spawn = |i| {
+                let load = if i % 2 == 0 { "spin" } else { "naps" };
+                std::process::Command::new(&me).args([load, &args[3]]).spawn().expect("spawn")
+            };
+            for mut child in (0..2 * number(2)).map(spawn).collect::<Vec<_>>() {
+                child.wait().expect("wait");
+            }
+        }
+        // Every write holds the file's lock while it copies, and the others wait for it.
+        "same-file-writes" => {
+            let file = File::create(&args[5]).expect("create");
+            let piece = vec![7; number(4) as usize];
+            std::thread::scope(|scope| {
+                for _ in 0..number(2) {
+                    scope.spawn(|| (0..number(3)).for_each(|_| file.write_all_at(&piece, 0).expect("write")));
+                }
+            });
+            println!("process {}", std::process::id());
+        }
+        // To itself over the loopback interface, each received before the next is sent.
+        "datagrams" => {
+            let bind = || std::net::UdpSocket::bind("127.0.0.1:0").expect("bind");
+            let (from, to) = (bind(), bind());
+            let mut received = [0; 100];
+            for _ in 0..number(2) {
+                from.send_to(&[7; 100], to.local_addr().expect("address")).expect("send");
+                assert_eq!(to.recv(&mut received).expect("receive"), 100);
+            }
+            println!("process {}", std::process::id());
         }
         "hogs" => {
             let me = std::env::current_exe().expect("own path");

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The figures of one run that are compared, each with a key that names it.
+
+use crate::repeat::elapsed;
+use crate::tables::sum;
+use plumb_model::{DeviceRow, RunResult, CATEGORIES};
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Which table a figure stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Group {
+    /// Elapsed time.
+    Elapsed,
+    /// Parts of the threads' time; they add up to the total, the line of this group with the key `threads-time`.
+    Account,
+    /// Parts of the critical path.
+    Path,
+    /// CPU, disks and accesses of the target; everybody else's CPU.
+    Metric,
+    /// Devices that were used.
+    Device,
+    /// Shares of findings.
+    Finding,
+}
+
+/// What a figure is measured in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Unit {
+    /// Seconds.
+    #[serde(rename = "s")]
+    Seconds,
+    /// Milliseconds.
+    #[serde(rename = "ms")]
+    Milliseconds,
+    /// Number of things.
+    #[serde(rename = "count")]
+    Count,
+    /// Mean number of things.
+    #[serde(rename = "mean")]
+    Mean,
+    /// KiB.
+    #[serde(rename = "KiB")]
+    Kib,
+    /// Things a second.
+    #[serde(rename = "1/s")]
+    Rate,
+    /// Hundredths of the whole.
+    #[serde(rename = "%")]
+    Percent,
+}
+
+/// One figure of one run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measure {
+    /// Which table it stands in.
+    pub group: Group,
+    /// Its name for `--fail-above` and in JSON.
+    pub key: String,
+    /// Its name in words.
+    pub name: String,
+    /// Its unit.
+    pub unit: Unit,
+    /// Its value; none where there is nothing to take a mean of.
+    pub value: Option<f64>,
+    /// Whether a run without this figure has 0 of it; a mean has no value then.
+    pub absent_is_zero: bool,
+}
+
+/// Key of the elapsed time.
+pub const ELAPSED: &str = "elapsed";
+/// Key of the account's total.
+pub const THREADS_TIME: &str = "threads-time";
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+struct Measures(Vec<Measure>);
+
+impl Measures {
+    fn sum(&mut self, group: Group, key: &str, name: &str, unit: Unit, value: f64) {
+        let (key, name) = (key.into(), name.into());
+        self.0.push(Measure { group, key, name, unit, value: Some(value), absent_is_zero: true });
+    }
+
+    fn mean(&mut self, group: Group, key: &str, name: &str, unit: Unit, of: u64, value: f64) {
+        let (key, name) = (key.into(), name.into());
+        let value = (of > 0).then_some(value);
+        self.0.push(Measure { group, key, name, unit, value, absent_is_zero: false });
+    }
+}
+
+/// Every figure of a run, in the order of its tables. `accounted`: there is an
+/// account of time. `all` is the whole of what was explained, as JSON.
+pub fn measures(result: &RunResult, accounted: bool, all: &Value) -> Vec<Measure> {
+    let mut out = Measures(Vec::new());
+    let time = seconds(elapsed(result));
+    out.sum(Group::Elapsed, ELAPSED, "elapsed, first begin to last end", Unit::Seconds, time);
+    let sums = sum(result.processes.iter());
+    if accounted {
+        let name = "time of all threads";
+        out.sum(Group::Account, THREADS_TIME, name, Unit::Seconds, seconds(sums.thread_time));
+        for (_, category, _) in CATEGORIES {
+            out.sum(Group::Account, category, category, Unit::Seconds, seconds(sums.part(category)));
+        }
+        cpu(&mut out, result);
+    }
+    accesses(&mut out, result);
+    for d in result.devices.iter().filter(|d| d.reads + d.writes + d.flushes > 0) {
+        let length = seconds(result.end.saturating_sub(result.begin).max(1));
+        device(&mut out, d, length);
+    }
+    further(&mut out, all);
+    out.0
+}
+
+fn cpu(out: &mut Measures, result: &RunResult) {
+    let all = sum(result.processes.iter());
+    let switches = |i: usize| result.processes.iter().map(|p| p.switches[i]).sum::<u64>() as f64;
+    let others = |recorder: bool| {
+        let rows = result.others.iter().filter(|o| o.recorder == recorder);
+        seconds(rows.map(|o| o.cpu_used).sum())
+    };
+    let mut time = |key, name, value| out.sum(Group::Metric, key, name, Unit::Seconds, value);
+    time("cpu", "CPU used", seconds(all.usage.cpu_used));
+    time("cpu-wait", "CPU wait", seconds(all.usage.cpu_wait));
+    time("others-cpu", "CPU used by others", others(false));
+    time("recorder-cpu", "CPU used by the recorder", others(true));
+    let mut count = |key, name, value| out.sum(Group::Metric, key, name, Unit::Count, value);
+    count("switches", "context switches of its own will", switches(0));
+    count("preemptions", "context switches against it", switches(1));
+    count("threads", "threads", result.processes.iter().map(|p| p.threads.len()).sum::<usize>() as f64);
+}
+
+fn accesses(out: &mut Measures, result: &RunResult) {
+    let u = sum(result.processes.iter()).usage;
+    out.sum(Group::Metric, "disk-used", "disk used", Unit::Seconds, seconds(u.disk_used));
+    out.sum(Group::Metric, "disk-wait", "disk wait", Unit::Seconds, seconds(u.disk_wait));
+    let n = u.accesses;
+    out.sum(Group::Metric, "accesses", "accesses", Unit::Count, n as f64);
+    out.sum(Group::Metric, "writes", "accesses that write", Unit::Count, u.writes as f64);
+    out.sum(Group::Metric, "flushes", "flushes", Unit::Count, u.flushes as f64);
+    out.sum(Group::Metric, "bytes", "data", Unit::Kib, u.bytes as f64 / 1024.0);
+    out.mean(Group::Metric, "mean-size", "mean size of an access", Unit::Kib, n, u.mean_bytes() / 1024.0);
+    let mut mean = |key, name, ms| out.mean(Group::Metric, key, name, Unit::Milliseconds, n, ms);
+    mean("access-time", "mean time of an access with the device", u.mean_service() / 1e6);
+    mean(
+        "response-time",
+        "mean time of an access, queue to completion",
+        u.response as f64 / 1e6 / n.max(1) as f64,
+    );
+}
+
+fn device(out: &mut Measures, d: &DeviceRow, length: f64) {
+    let (n, bytes) = (d.reads + d.writes, (d.read_bytes + d.write_bytes) as f64);
+    let named = |key: &str, name: &str| (format!("{}.{key}", d.name), format!("{} {name}", d.name));
+    let mut sum = |key, name, unit, value| {
+        let (key, name) = named(key, name);
+        out.sum(Group::Device, &key, &name, unit, value);
+    };
+    sum("requests", "requests with data", Unit::Count, n as f64);
+    sum("iops", "IOPS", Unit::Rate, n as f64 / length);
+    sum("bytes", "data", Unit::Kib, bytes / 1024.0);
+    sum("flushes", "flushes", Unit::Count, d.flushes as f64);
+    sum("merges", "merges", Unit::Count, d.merges as f64);
+    sum("busy", "busy", Unit::Percent, seconds(d.busy) * 100.0 / length);
+    sum("in-flight", "in flight", Unit::Mean, d.mean_in_flight);
+    let mut mean = |key, name, unit, value| {
+        let (key, name) = named(key, name);
+        out.mean(Group::Device, &key, &name, unit, n, value);
+    };
+    mean("size", "mean size", Unit::Kib, bytes / 1024.0 / n.max(1) as f64);
+    mean("i2d", "schedule (I2D)", Unit::Milliseconds, d.i2d / 1e6);
+    mean("d2c", "device (D2C)", Unit::Milliseconds, d.d2c / 1e6);
+}
+
+/// What stands beside the account, where it is there: `path`, the critical path's
+/// parts, by category in ns, or as rows with a category and a time; and `findings`,
+/// each with an id and a share of the time (0 to 1).
+fn further(out: &mut Measures, all: &Value) {
+    let path = &all["path"];
+    let mut parts: BTreeMap<&str, u64> = BTreeMap::new();
+    for row in path["parts"].as_array().into_iter().flatten() {
+        if let (Some(category), Some(ns)) = (row["category"].as_str(), row["time"].as_u64()) {
+            *parts.entry(category).or_default() += ns;
+        }
+    }
+    for (category, ns) in path.as_object().filter(|_| parts.is_empty()).into_iter().flatten() {
+        parts.extend(ns.as_u64().map(|ns| (category.as_str(), ns)));
+    }
+    for (part, ns) in parts {
+        out.sum(Group::Path, &format!("path.{part}"), part, Unit::Seconds, seconds(ns));
+    }
+    for finding in all["findings"].as_array().into_iter().flatten() {
+        let (Some(id), Some(share)) = (finding["id"].as_str(), finding["share"].as_f64()) else { continue };
+        let key = format!("finding.{id}");
+        match out.0.iter_mut().find(|m| m.key == key) {
+            // The same finding of several objects: its share is theirs together.
+            Some(same) => same.value = same.value.map(|v| v + share * 100.0),
+            None => {
+                let name = finding["title"].as_str().unwrap_or(id);
+                out.sum(Group::Finding, &key, name, Unit::Percent, share * 100.0);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn path_and_findings_are_read_where_they_are() {
+        let mut out = Measures(Vec::new());
+        further(&mut out, &json!({"processes": []}));
+        assert!(out.0.is_empty());
+        let all = json!({
+            "path": {"running": 1_500_000_000u64, "block.device": 2_000_000u64},
+            "findings": [
+                {"id": "lock", "title": "a lock", "share": 0.25}, {"id": "lock", "share": 0.5}, {"share": 1.0}
+            ],
+        });
+        further(&mut out, &all);
+        let got: Vec<(&str, &str, Option<f64>)> =
+            out.0.iter().map(|m| (m.key.as_str(), m.name.as_str(), m.value)).collect();
+        let want = [
+            ("path.block.device", "block.device", Some(0.002)),
+            ("path.running", "running", Some(1.5)),
+            ("finding.lock", "a lock", Some(75.0)),
+        ];
+        assert_eq!(got, want);
+
+        let rows = json!({"path": {"of": "command", "time": 3_000_000_000u64, "parts": [
+            {"category": "block.device", "who": "sda", "time": 1_000_000_000u64},
+            {"category": "running", "who": "", "time": 500_000_000u64},
+            {"category": "block.device", "who": "sdb", "time": 1_500_000_000u64},
+        ]}});
+        let mut out = Measures(Vec::new());
+        further(&mut out, &rows);
+        let got: Vec<(&str, Option<f64>)> = out.0.iter().map(|m| (m.key.as_str(), m.value)).collect();
+        assert_eq!(got, [("path.block.device", Some(2.5)), ("path.running", Some(0.5))]);
+    }
+}

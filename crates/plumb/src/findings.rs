@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `plumb findings`: what can be found.
+
+use crate::cli::FindingsArgs;
+use crate::output::Table;
+use anyhow::Result;
+use plumb_diagnose::RULES;
+use serde::Serialize;
+use std::io::Write;
+use std::process::ExitCode;
+
+#[derive(Serialize)]
+struct Row {
+    id: &'static str,
+    title: &'static str,
+    next: &'static str,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The writer's.
+pub fn main(args: &FindingsArgs) -> Result<ExitCode> {
+    let mut out = std::io::stdout().lock();
+    let rows: Vec<Row> = RULES.iter().map(|r| Row { id: r.id, title: r.title, next: r.next }).collect();
+    if args.json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&rows)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    writeln!(out, "In the order in which the rules look; each takes the time that it explains.")?;
+    let mut table = Table::new(&["<finding", "<what it says"]);
+    for r in &rows {
+        table.row(vec![r.id.into(), r.title.into()]);
+        table.row(vec![String::new(), format!("> {}", r.next)]);
+    }
+    table.write(&mut out)?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `plumb run --repeat`: a set of runs of the same, and how far they agree.
+//!
+//! A set is a directory with `set.json` and one run directory for each
+//! repetition, 1/, 2/, ...
+
+use crate::cli::RunArgs;
+use crate::compare::stats;
+use crate::explain::{explain, print, select};
+use crate::output::Table;
+use crate::quality::NOT_VALID;
+use crate::run;
+use crate::tables::sum;
+use anyhow::{bail, Context, Result};
+use plumb_model::RunResult;
+use plumb_trace::units;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::fs::File;
+use std::io::{BufReader, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+
+/// `set.json`: how the set was made and what became of each repetition.
+/// Written anew after every repetition, so that a killed set is readable too.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SetFile {
+    /// Version of plumb.
+    pub plumb: String,
+    /// The words that it was called with.
+    pub arguments: Vec<String>,
+    /// The command that was repeated; empty for another target.
+    pub command: Vec<String>,
+    /// Repetitions that were asked for.
+    pub asked: u32,
+    /// Those that were made, in the order in which they were made.
+    pub repetitions: Vec<Repetition>,
+    /// Why it ended before all were made, where it did.
+    pub ended_early: Option<String>,
+}
+
+/// One repetition.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Repetition {
+    /// Run directory, in the set's.
+    pub dir: String,
+    /// When it was begun, UTC.
+    pub begun: String,
+    /// Whole: neither interrupted nor ended by an error of the recording.
+    pub complete: bool,
+    /// Elapsed time of the target (of the processes that were asked for), ns.
+    pub elapsed: u64,
+    /// The command's exit code; 128 + n for signal n; none when it still ran, or is no command.
+    pub exit_code: Option<i32>,
+    /// Why the recording ended.
+    pub reason: String,
+    /// Events that were recorded.
+    pub events: u64,
+    /// Events that were lost.
+    pub lost: u64,
+    /// What went wrong in the recording.
+    pub error: Option<String>,
+}
+
+/// Elapsed time of what is in the result, ns: from the first begin of a process
+/// to the last end; the recording's length where there is no account of time.
+pub fn elapsed(result: &RunResult) -> u64 {
+    let all = sum(result.processes.iter());
+    if all.thread_time == 0 {
+        result.end.saturating_sub(result.begin)
+    } else {
+        all.elapsed
+    }
+}
+
+/// What of `run.json` a set needs.
+#[derive(Deserialize)]
+struct RunFile {
+    recording: Recording,
+}
+
+#[derive(Deserialize)]
+struct Recording {
+    exit_code: Option<i32>,
+    reason: String,
+    events: u64,
+    lost: u64,
+    error: Option<String>,
+}
+
+fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T> {
+    let file = File::open(path).with_context(|| path.display().to_string())?;
+    serde_json::from_reader(BufReader::new(file)).with_context(|| path.display().to_string())
+}
+
+/// A repetition as its run directory tells of it.
+fn repetition(dir: &Path, begun: String, comm: &[String], interrupted: bool) -> Result<Repetition> {
+    let run: RunFile = read(&dir.join("run.json"))?;
+    let mut result: RunResult = read(&dir.join("result.json"))?;
+    if !comm.is_empty() {
+        result.processes.retain(|p| comm.contains(&p.comm));
+        if result.processes.is_empty() {
+            bail!(
+                "no process is called {} in {}; plumb explain {1} shows which there are",
+                comm.join(" or "),
+                dir.display()
+            );
+        }
+    }
+    Ok(Repetition {
+        dir: dir.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        begun,
+        complete: !interrupted && run.recording.error.is_none(),
+        elapsed: elapsed(&result),
+        exit_code: run.recording.exit_code,
+        reason: run.recording.reason,
+        events: run.recording.events,
+        lost: run.recording.lost,
+        error: run.recording.error,
+    })
+}
+
+static STOP: AtomicBool = AtomicBool::new(false);
+/// Process that makes the present repetition, 0 between them.
+static CHILD: AtomicI32 = AtomicI32::new(0);
+
+extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    STOP.store(true, Ordering::Relaxed);
+    let child = CHILD.load(Ordering::Relaxed);
+    // SAFETY: the kernel hands a valid siginfo to a handler that asked for one; kill is
+    // async-signal-safe. The terminal sends its signals to the child itself (si_code > 0).
+    unsafe {
+        if child > 0 && (*info).si_code <= 0 {
+            libc::kill(child, signal);
+        }
+    }
+}
+
+fn end_after_this_one_on_signal() {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        // SAFETY: the handler has the signature that SA_SIGINFO asks for.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = on_signal as *const () as usize;
+            action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+            libc::sigaction(signal, &action, std::ptr::null_mut());
+        }
+    }
+}
+
+/// Makes one run in a process of its own: the recorder raises its priority, which
+/// the command of the next repetition would inherit, and counts its own CPU time.
+/// True when the run directory is whole.
+fn in_child(args: &RunArgs, dir: &Path) -> Result<bool> {
+    std::io::stdout().flush()?;
+    // SAFETY: this program has one thread, so the child may do all that the parent may.
+    match unsafe { libc::fork() } {
+        -1 => Err(std::io::Error::last_os_error()).context("fork for the next repetition"),
+        0 => {
+            CHILD.store(0, Ordering::Relaxed);
+            let made = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run::make(args, dir, true)));
+            if let Ok(Err(error)) = &made {
+                eprintln!("plumb: {error:#}");
+            }
+            let _ = std::io::stdout().flush();
+            // SAFETY: ends the child without the parent's destructors.
+            unsafe { libc::_exit(if matches!(made, Ok(Ok(_))) { 0 } else { 2 }) }
+        }
+        child => {
+            CHILD.store(child, Ordering::Relaxed);
+            // Its number stays its own until it is reaped, so the handler cannot hit another.
+            // SAFETY: our own child, valid pointers.
+            let status = unsafe {
+                let mut info: libc::siginfo_t = std::mem::zeroed();
+                while libc::waitid(libc::P_PID, child as u32, &mut info, libc::WEXITED | libc::WNOWAIT) != 0
+                    && *libc::__errno_location() == libc::EINTR
+                {}
+                CHILD.store(0, Ordering::Relaxed);
+                let mut status = 0;
+                libc::waitpid(child, &mut status, 0);
+                status
+            };
+            Ok(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0)
+        }
+    }
+}
+
+/// Runs the command `count` times.
+///
+/// # Errors
+/// No repetition could be made, or the set cannot be written.
+pub fn main(args: &RunArgs, count: u32) -> Result<ExitCode> {
+    let dir = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("plumb-set-{}", run::stamp())));
+    if ["set.json", "run.json", "trace", "1"].iter().any(|name| dir.join(name).exists()) {
+        bail!("{}: holds a run or a set already; choose another directory with -o", dir.display());
+    }
+    if args.what.command.is_empty() && args.what.duration.is_none() {
+        bail!("--repeat of what already runs needs a length: give --for DURATION, or a command after --");
+    }
+    let made = !dir.exists();
+    std::fs::create_dir_all(&dir).with_context(|| format!("set directory {}", dir.display()))?;
+    let mut set = SetFile {
+        plumb: env!("CARGO_PKG_VERSION").into(),
+        arguments: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
+        command: args.what.command.iter().map(|w| w.to_string_lossy().into_owned()).collect(),
+        asked: count,
+        ..SetFile::default()
+    };
+    end_after_this_one_on_signal();
+    let terminal = !args.what.quiet && std::io::stderr().is_terminal();
+    for i in 1..=count {
+        if terminal {
+            eprint!("repetition {i} of {count} ...");
+        }
+        let begun = run::utc();
+        let path = dir.join(i.to_string());
+        let whole = in_child(args, &path)?;
+        if terminal {
+            eprint!("\r\x1b[K");
+        }
+        if !whole && set.repetitions.is_empty() {
+            if made {
+                // Nothing was recorded: leave nothing. Only empty directories go.
+                let _ = std::fs::remove_dir(&path);
+                let _ = std::fs::remove_dir(&dir);
+            }
+            bail!("the first of {count} repetitions could not be made; the reason stands above");
+        }
+        let stopped = STOP.load(Ordering::Relaxed);
+        if whole {
+            let repetition = repetition(&path, begun, &args.show.comm, stopped)?;
+            if !args.what.quiet {
+                tell(&repetition, i, count);
+            }
+            set.repetitions.push(repetition);
+        }
+        if !whole {
+            set.ended_early = Some(format!("repetition {i} could not be made"));
+        } else if stopped && i < count {
+            set.ended_early = Some(format!("stopped by the user in repetition {i}"));
+        }
+        run::write_json(&dir.join("set.json"), &set)?;
+        if set.ended_early.is_some() || stopped {
+            break;
+        }
+    }
+    report(args, &dir, &set)
+}
+
+fn tell(r: &Repetition, i: u32, count: u32) {
+    eprintln!(
+        "repetition {i} of {count}: {} elapsed, {} events, {} lost; {}{}",
+        units::duration(r.elapsed),
+        units::count(r.events),
+        units::count(r.lost),
+        r.reason,
+        if r.complete { "" } else { " (interrupted: left out of the statistics)" },
+    );
+    if let Some(error) = &r.error {
+        eprintln!("plumb: repetition {i}: the recording ended early: {error}; what came before is readable");
+    }
+}
+
+/// The whole repetition whose elapsed time is the median; of an even number, the lower one in the middle.
+pub fn median_run(set: &SetFile) -> Option<&Repetition> {
+    let mut whole: Vec<&Repetition> = set.repetitions.iter().filter(|r| r.complete).collect();
+    whole.sort_by_key(|r| r.elapsed);
+    whole.get(whole.len().saturating_sub(1) / 2).copied()
+}
+
+/// The directory to explain: of a set its median run, which is said on standard error.
+///
+/// # Errors
+/// The set cannot be read, or none of its repetitions is whole.
+pub fn run_of(dir: PathBuf) -> Result<PathBuf> {
+    let file = dir.join("set.json");
+    if !file.exists() {
+        return Ok(dir);
+    }
+    let set: SetFile = read(&file)?;
+    let middle = median_run(&set).with_context(|| {
+        format!(
+            "{}: no repetition of this set is whole; explain one by its number, as in {0}/1",
+            dir.display()
+        )
+    })?;
+    eprintln!(
+        "{0} is a set of {1} runs; this is {0}/{2}, the median run (plumb explain {0}/N shows another)",
+        dir.display(),
+        set.repetitions.len(),
+        middle.dir
+    );
+    Ok(dir.join(&middle.dir))
+}
+
+/// Table of the repetitions, then the account of the median run.
+fn report(args: &RunArgs, dir: &Path, set: &SetFile) -> Result<ExitCode> {
+    let middle = median_run(set).with_context(|| {
+        format!(
+            "no repetition was whole, so there is nothing to tell; what there is lies in {}",
+            dir.display()
+        )
+    })?;
+    let whole: Vec<f64> = set.repetitions.iter().filter(|r| r.complete).map(|r| r.elapsed as f64).collect();
+    let (median, interval) = (stats::median(&whole), stats::median_interval(&whole));
+    let (least, most) =
+        (whole.iter().copied().fold(f64::MAX, f64::min), whole.iter().copied().fold(0.0, f64::max));
+    let mut explained = explain(&dir.join(&middle.dir))?;
+    select(&mut explained, &args.show)?;
+    let mut out = std::io::stdout().lock();
+    if args.show.json {
+        let spread = json!({
+            "unit": "ns", "median": median, "least": least, "most": most, "repetitions": whole.len(),
+            "low": interval.map(|i| i.low), "high": interval.map(|i| i.high),
+        });
+        let all = json!({"set": set, "elapsed": spread, "median_run": middle.dir, "result": explained});
+        writeln!(out, "{}", serde_json::to_string_pretty(&all)?)?;
+    } else {
+        let (unit, ns) = if most < 1e9 { ("ms", 1e6) } else { ("s", 1e9) };
+        let time = |v: f64| format!("{:.3}", v / ns);
+        let elapsed = format!("elapsed [{unit}]");
+        let mut table = Table::new(&["repetition", &elapsed, "exit code", "events", "lost", "<"]);
+        for r in &set.repetitions {
+            let mark = match (r.complete, r.dir == middle.dir) {
+                (false, _) => "interrupted, left out",
+                (true, true) => "the median run",
+                (true, false) => "",
+            };
+            table.row(vec![
+                r.dir.clone(),
+                time(r.elapsed as f64),
+                r.exit_code.map_or_else(|| "-".into(), |c| c.to_string()),
+                units::count(r.events),
+                units::count(r.lost),
+                mark.into(),
+            ]);
+        }
+        table.write(&mut out)?;
+        let error = interval.map_or_else(
+            || format!("with fewer than {} repetitions no error can be known", stats::FEWEST),
+            |i| format!("95 % interval of the median {} to {} {unit}", time(i.low), time(i.high)),
+        );
+        writeln!(
+            out,
+            "Elapsed of the target: median {} {unit} of {}, from {} to {} {unit}; {error}.",
+            time(median),
+            whole.len(),
+            time(least),
+            time(most)
+        )?;
+        if let Some(why) = &set.ended_early {
+            writeln!(out, "{} of {} repetitions were made: {why}.", set.repetitions.len(), set.asked)?;
+        }
+        for sentence in failures(set) {
+            writeln!(out, "{sentence}")?;
+        }
+        writeln!(out, "\nRepetition {}, the median run:", middle.dir)?;
+        print(&explained, &args.show, &mut out)?;
+    }
+    if !args.what.quiet {
+        eprintln!(
+            "set directory: {0} (plumb compare {0} OTHER; plumb explain {0}/{1} shows the median run again)",
+            dir.display(),
+            middle.dir
+        );
+    }
+    Ok(exit_code(set))
+}
+
+/// Which repetitions' command failed.
+fn failures(set: &SetFile) -> Vec<String> {
+    let failed = set.repetitions.iter().filter(|r| r.complete);
+    failed
+        .filter_map(|r| {
+            let code = r.exit_code.filter(|c| *c != 0)?;
+            Some(format!("The command failed in repetition {}: exit code {code}.", r.dir))
+        })
+        .collect()
+}
+
+fn exit_code(set: &SetFile) -> ExitCode {
+    if set.repetitions.iter().any(|r| r.error.is_some())
+        || set.ended_early.as_deref().is_some_and(|w| w.ends_with("could not be made"))
+    {
+        ExitCode::from(2)
+    } else if set.repetitions.iter().any(|r| r.lost > 0) {
+        ExitCode::from(NOT_VALID)
+    } else {
+        ExitCode::SUCCESS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(elapsed: &[(u64, bool)]) -> SetFile {
+        let repetition = |(i, (elapsed, complete)): (usize, &(u64, bool))| Repetition {
+            dir: (i + 1).to_string(),
+            elapsed: *elapsed,
+            complete: *complete,
+            exit_code: Some(i as i32 % 2),
+            ..Repetition::default()
+        };
+        SetFile { repetitions: elapsed.iter().enumerate().map(repetition).collect(), ..SetFile::default() }
+    }
+
+    #[test]
+    fn the_median_run_is_a_whole_one() {
+        let of = |e: &[(u64, bool)]| median_run(&set(e)).map(|r| r.dir.clone());
+        assert_eq!(of(&[(5, true), (1, true), (3, true)]).as_deref(), Some("3"));
+        assert_eq!(of(&[(5, true), (1, false), (3, true)]).as_deref(), Some("3"), "the lower one of two");
+        assert_eq!(of(&[(5, false)]), None);
+    }
+
+    #[test]
+    fn failures_are_named() {
+        let told = failures(&set(&[(1, true), (1, true), (1, true), (1, false)]));
+        assert_eq!(told, ["The command failed in repetition 2: exit code 1."]);
+    }
+
+    #[test]
+    fn a_set_is_read_as_it_was_written() {
+        let set = set(&[(1, true), (2, false)]);
+        let text = serde_json::to_string(&set).expect("JSON");
+        assert_eq!(serde_json::from_str::<SetFile>(&text).expect("JSON"), set);
+    }
+}

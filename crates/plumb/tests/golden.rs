@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the model and the rules find in small recorded traces must not change
+//! unnoticed. `cargo xtask golden` writes the results anew.
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn tests() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests")
+}
+
+/// The result without what only tells where it was recorded.
+fn found(trace: &Path) -> Value {
+    let out = Command::new(env!("CARGO_BIN_EXE_plumb"))
+        .args(["explain", "--json"])
+        .arg(trace)
+        .output()
+        .expect("plumb runs");
+    let mut value: Value = serde_json::from_slice(&out.stdout)
+        .unwrap_or_else(|e| panic!("{}: {e}: {}", trace.display(), String::from_utf8_lossy(&out.stderr)));
+    value.as_object_mut().expect("an object").remove("environment");
+    value
+}
+
+/// First place where two values differ.
+fn difference(path: &str, a: &Value, b: &Value) -> Option<String> {
+    match (a, b) {
+        (Value::Object(x), Value::Object(y)) => {
+            let keys: std::collections::BTreeSet<&String> = x.keys().chain(y.keys()).collect();
+            keys.into_iter().find_map(|k| {
+                difference(
+                    &format!("{path}.{k}"),
+                    x.get(k).unwrap_or(&Value::Null),
+                    y.get(k).unwrap_or(&Value::Null),
+                )
+            })
+        }
+        (Value::Array(x), Value::Array(y)) if x.len() == y.len() => {
+            x.iter().zip(y).enumerate().find_map(|(i, (a, b))| difference(&format!("{path}[{i}]"), a, b))
+        }
+        _ => (a != b).then(|| format!("{path}: was {a}, is {b}")),
+    }
+}
+
+#[test]
+fn the_recorded_traces_give_what_they_gave() {
+    let refill = std::env::var_os("PLUMB_GOLDEN").is_some();
+    let mut traces: Vec<PathBuf> = std::fs::read_dir(tests().join("traces"))
+        .expect("tests/traces")
+        .filter_map(|e| Some(e.ok()?.path()))
+        .filter(|p| p.join("metadata").exists())
+        .collect();
+    traces.sort();
+    assert!(traces.len() >= 15, "a trace for every state machine: {traces:?}");
+    let mut wrong = Vec::new();
+    for trace in &traces {
+        let name = trace.file_name().expect("named").to_string_lossy().into_owned();
+        let golden = tests().join("golden").join(format!("{name}.json"));
+        let now = found(trace);
+        for p in now["processes"].as_array().expect("processes") {
+            let sum: u64 =
+                p["account"].as_object().expect("an account").values().filter_map(Value::as_u64).sum();
+            assert_eq!(Some(sum), p["thread_time"].as_u64(), "{name}: the account of {} adds up", p["pid"]);
+        }
+        if refill {
+            let text = serde_json::to_string_pretty(&now).expect("JSON") + "\n";
+            std::fs::write(&golden, text).expect("tests/golden is writable");
+            continue;
+        }
+        let text = std::fs::read_to_string(&golden)
+            .unwrap_or_else(|e| panic!("{}: {e}; 'cargo xtask golden' writes it", golden.display()));
+        let then: Value = serde_json::from_str(&text).expect("JSON");
+        wrong.extend(difference(&name, &then, &now));
+    }
+    assert!(wrong.is_empty(), "{}\n'cargo xtask golden' if that is meant", wrong.join("\n"));
+}
