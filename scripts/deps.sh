@@ -73,6 +73,11 @@ need_test() {
 	# who else has BPF programs loaded: nothing of ours may be left
 	want bpftool has bpftool
 	want fio has fio
+	# healthy programs that the fault suite accuses of nothing
+	want python3 has python3
+	want sqlite3 has sqlite3
+	want bc has bc
+	want linux-perf has perf
 	want clang-format-14 has clang-format-14
 	want util-linux has setsid
 	[ -n "$(rust_version rustfmt)" ] || lack rustfmt

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 const USAGE: &str = "cargo xtask NAME
   gen            write the files that come from include/plumb/event.h
   gen --check    compare them; fails on a difference
+  golden         write anew what the golden tests compare: results of tests/traces, docs/findings.md
   test           run every test; as root also those that record this machine";
 
 fn root() -> PathBuf {
@@ -25,6 +26,7 @@ fn main() -> Result<()> {
     match args.as_slice() {
         ["gen"] => gen::run(&root(), false),
         ["gen", "--check"] => gen::run(&root(), true),
+        ["golden"] => test::golden(&root()),
         ["test"] => test::run(&root()),
         _ => bail!("{USAGE}"),
     }

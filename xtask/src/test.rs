@@ -49,6 +49,7 @@ pub fn run(root: &Path) -> Result<()> {
         s.lines(s.cargo(["test", "--package", "plumb", "--lib", "--bins", "--locked", "--no-fail-fast"]))
     });
     session.root_tests();
+    session.faults();
     session.vm_tests();
 
     let Session { total, broken, .. } = session;
@@ -61,6 +62,26 @@ pub fn run(root: &Path) -> Result<()> {
         // The counts are the last line; an error's text would follow them.
         std::process::exit(1);
     }
+    Ok(())
+}
+
+/// Writes anew what the golden tests compare.
+///
+/// # Errors
+/// A test failed for another reason than a difference.
+pub fn golden(root: &Path) -> Result<()> {
+    for (package, test) in [("plumb", "golden"), ("plumb-diagnose", "docs")] {
+        let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+            .args(["test", "--package", package, "--test", test])
+            .env("PLUMB_GOLDEN", "1")
+            .current_dir(root)
+            .status()
+            .context("cargo test")?;
+        if !status.success() {
+            bail!("{package}: the test '{test}' failed; its words are above");
+        }
+    }
+    println!("written: tests/golden, docs/findings.md; 'git diff' shows what changed");
     Ok(())
 }
 
@@ -154,6 +175,36 @@ impl Session<'_> {
         });
     }
 
+    /// The strong faults and the clean runs; weak ones and bounds are `make faults`.
+    fn faults(&mut self) {
+        self.tests("injected faults", |s| {
+            if !is_root() {
+                let counts = skip("injected faults", "needs root to record (run make test as root)");
+                return Ok((Command::new("true").status()?, counts));
+            }
+            let (status, _) = s.lines(s.cargo([
+                "build",
+                "--release",
+                "--package",
+                "plumb",
+                "--package",
+                "plumb-faults",
+                "--locked",
+            ]))?;
+            if !status.success() {
+                return Ok((status, Counts::one(false)));
+            }
+            let out = s.target_dir().join("faults");
+            if out.exists() {
+                std::fs::remove_dir_all(&out).with_context(|| out.display().to_string())?;
+            }
+            let mut command = Command::new(s.target_dir().join("release/plumb-faults"));
+            command.args(["suite", "--strong-only", "--no-bounds", "--retries", "2", "--out"]).arg(&out);
+            let (status, _) = s.lines(command)?;
+            Ok((status, Counts::one(status.success())))
+        });
+    }
+
     fn vm_tests(&mut self) {
         self.tests("tests on other kernels, in virtual machines", |s| {
             let (status, counts) =
@@ -237,6 +288,10 @@ fn count(line: &str, counts: &mut Counts) {
             _ => {}
         }
     }
+}
+
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)
 }
 
 fn skip(name: &str, reason: &str) -> Counts {

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Faults that are somebody else's slowness, a network's loss, or a sleep.
+
+use super::{dose, Fault, WORKS};
+use crate::load::{ipc, Dose};
+use crate::setup::Stage;
+use anyhow::Result;
+
+fn nothing(_: &mut Stage, _: Dose, _: bool) -> Result<()> {
+    Ok(())
+}
+
+/// A neighbour at the other end that takes `fault` us for each message, or answers at once.
+fn peer(stage: &mut Stage, kind: &str, dose: Dose, on: bool) -> Result<()> {
+    let us = if on { dose.fault } else { 0 };
+    stage.neighbour(&[kind, "--us", &us.to_string()])
+}
+
+fn slow_reader(stage: &mut Stage, dose: Dose, on: bool) -> Result<()> {
+    stage.fifo("pipe")?;
+    peer(stage, "pipe-reader", dose, on)
+}
+
+fn slow_writer(stage: &mut Stage, dose: Dose, on: bool) -> Result<()> {
+    stage.fifo("pipe")?;
+    peer(stage, "pipe-writer", dose, on)
+}
+
+fn slow_unix(stage: &mut Stage, dose: Dose, on: bool) -> Result<()> {
+    peer(stage, "unix-answers", dose, on)
+}
+
+fn slow_tcp(stage: &mut Stage, dose: Dose, on: bool) -> Result<()> {
+    peer(stage, "tcp-answers", dose, on)
+}
+
+fn quick_unix(stage: &mut Stage, _: Dose, _: bool) -> Result<()> {
+    stage.neighbour(&["unix-answers", "--us", "100"])
+}
+
+/// A message is lost after every `fault`th.
+fn losing_tcp(stage: &mut Stage, dose: Dose, on: bool) -> Result<()> {
+    let every = if on { dose.fault } else { 0 };
+    stage.neighbour(&["tcp-answers", "--width", &every.to_string()])
+}
+
+pub const FAULTS: &[Fault] = &[
+    Fault {
+        name: "slow-pipe-reader",
+        words: "writes to a pipe that a neighbour empties slowly",
+        expect: &["peer.process"],
+        base: WORKS,
+        setup: slow_reader,
+        load: ipc::write_pipe,
+        strong: dose(100, 2_000, 7_500, 1),
+        weak: dose(100, 6_000, 8_200, 1),
+        compare: true,
+    },
+    Fault {
+        name: "slow-pipe-writer",
+        words: "reads from a pipe that a neighbour fills slowly",
+        expect: &["peer.process"],
+        base: WORKS,
+        setup: slow_writer,
+        load: ipc::read_pipe,
+        strong: dose(100, 2_000, 7_500, 1),
+        weak: dose(100, 6_000, 8_200, 1),
+        compare: true,
+    },
+    Fault {
+        name: "slow-unix-peer",
+        words: "asks over a unix socket and the neighbour answers late",
+        expect: &["peer.process"],
+        base: WORKS,
+        setup: slow_unix,
+        load: ipc::ask_unix,
+        strong: dose(100, 2_000, 5_500, 1),
+        weak: dose(100, 6_000, 2_000, 1),
+        compare: true,
+    },
+    Fault {
+        name: "slow-tcp-peer",
+        words: "asks over TCP on the loopback and the neighbour answers late",
+        expect: &["peer.process"],
+        base: WORKS,
+        setup: slow_tcp,
+        load: ipc::ask_tcp,
+        strong: dose(100, 2_000, 5_500, 1),
+        weak: dose(100, 6_000, 2_000, 1),
+        compare: true,
+    },
+    Fault {
+        name: "lost-packets",
+        words: "TCP segments are dropped at the receiver and sent again after 200 ms",
+        expect: &["net.retransmit"],
+        base: WORKS,
+        setup: losing_tcp,
+        load: ipc::ask_tcp,
+        strong: dose(125, 2_000, 25, 1),
+        weak: dose(100, 7_000, 99, 1),
+        compare: true,
+    },
+    Fault {
+        name: "sleeps",
+        words: "sleeps for no reason in each operation",
+        expect: &["wait.sleep"],
+        base: WORKS,
+        setup: nothing,
+        load: ipc::sleeps,
+        strong: dose(100, 2_000, 5_500, 1),
+        weak: dose(100, 6_000, 2_000, 1),
+        compare: true,
+    },
+    Fault {
+        name: "sleep-polls",
+        words: "looks for a quick answer only after a sleep",
+        expect: &["wait.sleep"],
+        base: WORKS,
+        setup: quick_unix,
+        load: ipc::sleep_polls,
+        strong: dose(100, 2_000, 5_500, 1),
+        weak: dose(100, 6_000, 2_000, 1),
+        compare: true,
+    },
+];

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What plumb said, held against what is known. No I/O: everything here is tested with made-up results.
+
+use crate::catalogue::Fault;
+use crate::run::Strength;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Share of the target's time from which a finding that is not honest counts as a false alarm.
+pub const ALARM: f64 = 0.10;
+/// Share of the strong faults that must be found.
+pub const RECALL_STRONG: f64 = 0.95;
+/// Share of the weak faults that must be found.
+pub const RECALL_WEAK: f64 = 0.85;
+/// Most false alarms on the clean runs.
+pub const FALSE_ALARMS: usize = 1;
+
+/// One of plumb's findings; what it says besides stays in the raw file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Its name.
+    pub id: String,
+    /// Share of the target's time, 0 to 1.
+    #[serde(default)]
+    pub share: f64,
+    /// How many times faster at most if it went away, at least 1.
+    #[serde(default)]
+    pub bound: Option<f64>,
+}
+
+/// What one run of plumb says that is judged.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Said {
+    /// The most important first.
+    pub findings: Vec<Finding>,
+    /// Unexplained share of the processes' time.
+    pub unexplained: f64,
+    /// Largest difference between a process's account and its time, as a share of it.
+    pub gap: f64,
+    /// Events that were lost.
+    pub lost: u64,
+}
+
+impl Said {
+    /// Reads `plumb run --json`.
+    ///
+    /// # Errors
+    /// What is missing or has another shape, in words.
+    pub fn read(result: &Value) -> Result<Self, String> {
+        let findings = result.get("findings").ok_or("no .findings: this plumb does not tell any")?;
+        let findings = Vec::deserialize(findings).map_err(|e| format!(".findings: {e}"))?;
+        let processes = result["processes"].as_array().ok_or("no .processes")?;
+        let (mut time, mut unexplained, mut gap) = (0.0, 0.0, 0.0_f64);
+        for process in processes {
+            let own = process["thread_time"].as_f64().ok_or("a process without .thread_time")?;
+            let account = process["account"].as_object().ok_or("a process without .account")?;
+            let sum: f64 = account.values().filter_map(Value::as_f64).sum();
+            time += own;
+            unexplained += account.get("unexplained").and_then(Value::as_f64).unwrap_or(0.0);
+            gap = gap.max((sum - own).abs() / own.max(1.0));
+        }
+        let lost = result["lost_events"].as_u64().unwrap_or(0);
+        Ok(Self { findings, unexplained: unexplained / f64::max(time, 1.0), gap, lost })
+    }
+}
+
+/// The judgement of one run of a fault.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Judged {
+    /// What was found first, of what counts.
+    pub first: Option<Finding>,
+    /// Whether that names the cause.
+    pub ok: bool,
+}
+
+/// Whether the most important finding names the cause. With the weak dose the larger part of the
+/// program's time is what it honestly is, and findings that say so are passed over.
+pub fn fault(fault: &Fault, strength: Strength, findings: &[Finding]) -> Judged {
+    let counts = |f: &&Finding| strength == Strength::Strong || !fault.base.contains(&f.id.as_str());
+    let first = findings.iter().find(counts).cloned();
+    let ok = first.as_ref().is_some_and(|f| fault.expect.contains(&f.id.as_str()));
+    Judged { first, ok }
+}
+
+/// Findings of a clean run that are not honest and large enough to send somebody the wrong way.
+pub fn alarms(honest: &[&str], findings: &[Finding]) -> Vec<Finding> {
+    findings.iter().filter(|f| f.share >= ALARM && !honest.contains(&f.id.as_str())).cloned().collect()
+}
+
+/// How far the bound is off: bound / measured - 1; nothing where either is missing.
+pub fn bound_error(bound: Option<f64>, measured: Option<f64>) -> Option<f64> {
+    match (bound, measured) {
+        (Some(bound), Some(measured)) if measured > 0.0 => Some(bound / measured - 1.0),
+        _ => None,
+    }
+}
+
+/// The middle of the values (of the two in the middle the mean); nothing of nothing.
+pub fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => None,
+        n if n % 2 == 1 => Some(values[middle]),
+        _ => Some((values[middle - 1] + values[middle]) / 2.0),
+    }
+}
+
+/// Found of all, as a share; nothing of nothing is 1.
+pub fn recall(found: impl Iterator<Item = bool>) -> f64 {
+    let (mut all, mut yes) = (0_u32, 0_u32);
+    for ok in found {
+        all += 1;
+        yes += u32::from(ok);
+    }
+    if all == 0 {
+        1.0
+    } else {
+        f64::from(yes) / f64::from(all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue::FAULTS;
+    use serde_json::json;
+
+    fn finding(id: &str, share: f64) -> Finding {
+        Finding { id: id.into(), share, bound: Some(1.0 / (1.0 - share)) }
+    }
+
+    fn known(name: &str) -> &'static Fault {
+        FAULTS.iter().find(|f| f.name == name).unwrap_or_else(|| panic!("{name}"))
+    }
+
+    #[test]
+    fn a_result_is_read_with_its_account() {
+        let result = json!({
+            "lost_events": 3,
+            "findings": [{"id": "lock.user", "share": 0.7, "bound": 3.1, "doubt": "low"}, {"id": "cpu.user", "share": 0.2}],
+            "processes": [
+                {"thread_time": 1000, "account": {"running": 300, "lock.user": 650, "unexplained": 50}},
+                {"thread_time": 1000, "account": {"running": 900}},
+            ],
+        });
+        let said = Said::read(&result).expect("readable");
+        assert_eq!(said.findings[0], Finding { id: "lock.user".into(), share: 0.7, bound: Some(3.1) });
+        assert_eq!(said.findings[1].bound, None);
+        assert!((said.unexplained - 0.025).abs() < 1e-9);
+        assert!((said.gap - 0.1).abs() < 1e-9, "the second process misses a tenth");
+        assert_eq!(said.lost, 3);
+    }
+
+    #[test]
+    fn a_result_without_findings_is_an_error_that_says_so() {
+        let error = Said::read(&json!({"processes": []})).expect_err("no findings");
+        assert!(error.contains(".findings"), "{error}");
+        let error = Said::read(&json!({"processes": [], "findings": {"id": "x"}})).expect_err("an object");
+        assert!(error.contains(".findings"), "{error}");
+    }
+
+    #[test]
+    fn the_strong_dose_must_be_first_and_the_weak_one_first_besides_what_the_program_is() {
+        let flock = known("flock");
+        let found = [finding("cpu.user", 0.7), finding("lock.file", 0.25)];
+        assert!(!fault(flock, Strength::Strong, &found).ok);
+        let weak = fault(flock, Strength::Weak, &found);
+        assert!(weak.ok);
+        assert_eq!(weak.first, Some(finding("lock.file", 0.25)));
+        assert!(!fault(flock, Strength::Weak, &[finding("cpu.user", 0.7), finding("wait.sleep", 0.2)]).ok);
+        assert_eq!(fault(flock, Strength::Strong, &[]), Judged { first: None, ok: false });
+    }
+
+    #[test]
+    fn only_large_dishonest_findings_are_alarms() {
+        let found = [finding("cpu.user", 0.9), finding("lock.user", 0.12), finding("device.slow", 0.09)];
+        assert_eq!(alarms(&["cpu.user"], &found), [finding("lock.user", 0.12)]);
+        assert!(alarms(&["cpu.user", "lock.user"], &found).is_empty());
+    }
+
+    #[test]
+    fn numbers() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), Some(2.5));
+        assert_eq!(median(vec![]), None);
+        assert_eq!(bound_error(Some(3.0), Some(2.0)), Some(0.5));
+        assert_eq!(bound_error(None, Some(2.0)), None);
+        assert_eq!(bound_error(Some(3.0), None), None);
+        assert!((recall([true, true, false, true].into_iter()) - 0.75).abs() < 1e-9);
+        assert!((recall(std::iter::empty()) - 1.0).abs() < 1e-9);
+    }
+}
