@@ -6,7 +6,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH):/usr/sbin:/sbin
 
 CARGO ?= cargo
 
-.PHONY: help deps build demo test bench clean
+.PHONY: help deps build demo test faults bench clean
 
 help:
 	@echo 'make deps    install what is missing for build, demo and test (Debian packages)'
@@ -14,6 +14,8 @@ help:
 	@echo 'make demo    nine readers, one by one and at once, and what that changes (as root)'
 	@echo 'make test    run every test; as root also those that record this machine,'
 	@echo '             and with QEMU those that boot other kernels'
+	@echo 'make faults  inject faults whose cause is known and compare what plumb finds (as root);'
+	@echo '             results go to OUT, or to results/DATE-faults'
 	@echo 'make bench   measure what recording costs, beside other tracers (as root)'
 	@echo 'make clean   remove target/'
 
@@ -32,6 +34,11 @@ demo:
 test:
 	@scripts/deps.sh build demo test
 	$(CARGO) xtask test
+
+faults:
+	@scripts/deps.sh build demo test
+	$(CARGO) build --release --locked -p plumb -p plumb-faults
+	target/release/plumb-faults suite --out $(or $(OUT),results/$(shell date +%F)-faults)
 
 bench:
 	@scripts/deps.sh build bench
