@@ -63,6 +63,18 @@ fn the_recorded_traces_give_what_they_gave() {
                 p["account"].as_object().expect("an account").values().filter_map(Value::as_u64).sum();
             assert_eq!(Some(sum), p["thread_time"].as_u64(), "{name}: the account of {} adds up", p["pid"]);
         }
+        let path = &now["path"];
+        let parts: u64 =
+            path["parts"].as_array().expect("parts").iter().filter_map(|p| p["time"].as_u64()).sum();
+        assert_eq!(Some(parts), path["time"].as_u64(), "{name}: the critical path adds up");
+        if path["of"] == "command" {
+            let root = &now["processes"][0]["threads"];
+            let lives = root.as_array().expect("threads").iter().map(|t| &t["elapsed"]);
+            assert!(
+                lives.into_iter().any(|e| e == &path["time"]),
+                "{name}: it is as long as its thread's life"
+            );
+        }
         if refill {
             let text = serde_json::to_string_pretty(&now).expect("JSON") + "\n";
             std::fs::write(&golden, text).expect("tests/golden is writable");

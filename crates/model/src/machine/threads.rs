@@ -328,8 +328,9 @@ impl<O: Observer> Model<O> {
         self.charge_wait(at, &pieces, None);
         if ts > from {
             if self.threads[at].target {
-                // Newest first; whoever waits for this thread is told who had its CPU.
-                for p in pieces.iter().rev() {
+                // History is in the order of time; whoever waits for this thread is told who had its CPU.
+                pieces.sort_unstable_by_key(|p| p.from);
+                for p in &pieces {
                     self.remember(at, Interval { start: p.from, end: p.to, did: Did::Waited(p.part) });
                 }
             } else {
