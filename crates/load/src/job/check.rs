@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Combinations that cannot be: found before anything is made.
+
+use super::{Job, Layout, Order, SyncMethod, Through, What};
+
+/// A job that cannot run, and what to change.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct JobError(pub String);
+
+impl Job {
+    /// Looks for contradictions.
+    ///
+    /// # Errors
+    /// A sentence that names the options and what to change.
+    pub fn check(&self) -> Result<(), JobError> {
+        let no = |text: String| Err(JobError(text));
+        let (what, through, sync) = (self.what, self.through, self.sync);
+        let block = self.block.0;
+        if block == 0 && what != What::Create {
+            return no("--block 0: an operation needs at least one byte; try --block 4K".into());
+        }
+        if block > 1 << 30 {
+            return no(format!("--block {}: at most 1G", self.block));
+        }
+        if self.direct {
+            if block % 512 != 0 || self.offset.0 % 512 != 0 {
+                return no(format!(
+                    "--direct needs --block and --offset in whole sectors of 512 bytes; --block is {block}, --offset {}",
+                    self.offset.0
+                ));
+            }
+            if matches!(through, Through::Stdio | Through::Char | Through::Mmap) {
+                return no(format!(
+                    "--direct with --through {through}: that always goes through memory of its own; leave out --direct"
+                ));
+            }
+        }
+        if self.depth > 1 && !through.queues() {
+            return no(format!(
+                "--depth {} with --through {through}: that is done when it returns; choose io-uring, libaio or posix-aio, or more --threads",
+                self.depth
+            ));
+        }
+        if sync == SyncMethod::Msync && through != Through::Mmap {
+            return no("--sync msync writes a mapping back; it needs --through mmap".into());
+        }
+        if through == Through::Mmap
+            && matches!(sync, SyncMethod::OSync | SyncMethod::ODsync | SyncMethod::RwfDsync)
+        {
+            return no(format!(
+                "--sync {sync} has no effect on a mapping; with --through mmap choose msync, fsync or fdatasync"
+            ));
+        }
+        if sync == SyncMethod::RwfDsync
+            && !matches!(
+                through,
+                Through::Pwritev2
+                    | Through::Libaio
+                    | Through::IoUring
+                    | Through::IoUringFixed
+                    | Through::IoUringSqpoll
+            )
+        {
+            return no(format!(
+                "--sync rwf-dsync is a flag of a write; --through {through} has none: choose pwritev2, libaio or io-uring"
+            ));
+        }
+        if matches!(through, Through::Stdio | Through::Char) && (sync.is_flag() && sync == SyncMethod::RwfDsync) {
+            return no(format!("--sync {sync} with --through {through}: stdio writes with plain write(2)"));
+        }
+        if what == What::FsyncOnly && !sync.is_call() {
+            return no(format!(
+                "--what fsync-only needs a call to make: --sync fsync, fdatasync, sync-sync or sync-file-range, not {sync}"
+            ));
+        }
+        let copies = matches!(through, Through::Sendfile | Through::CopyFileRange);
+        if (what == What::Copy) != copies {
+            return no(format!(
+                "--what {what} with --through {through}: copy goes through sendfile or copy-file-range, and only copy does"
+            ));
+        }
+        if what == What::LockAndUpdate && (sync != SyncMethod::None || self.depth > 1) {
+            return no("--what lock-and-update writes no data: leave out --sync and --depth".into());
+        }
+        if what.names() && self.depth > 1 {
+            return no(format!("--what {what} does one name at a time: leave out --depth"));
+        }
+        if what.names() && matches!(self.places(), Order::Interleave | Order::Zipf | Order::Strided) {
+            return no(format!("--what {what}: names go in --order sequential, random or backwards"));
+        }
+        if self.layout == Layout::Append && self.places() != Order::Sequential && what == What::Write {
+            return no(format!(
+                "--layout append grows the file block by block, so --order is sequential, not {}",
+                self.places()
+            ));
+        }
+        if self.layout == Layout::Append && what == What::Write && through == Through::Mmap {
+            return no("--layout append with --through mmap: a mapping cannot grow a file; choose --layout sparse".into());
+        }
+        if self.stamp && (self.compressible > 0 || block % 512 != 0 || copies) {
+            return no("--stamp fills whole sectors of 512 bytes itself: --block in whole sectors, no --compressible, no copy".into());
+        }
+        if !what.names() && what != What::LockAndUpdate {
+            let range = self.span();
+            if range < block {
+                return no(format!("one block ({}) does not fit into the range ({range} bytes)", self.block));
+            }
+            if self.places() == Order::Strided && self.stride.0 == 0 {
+                return no("--stride 0 stays where it is; give the distance of two places".into());
+            }
+            if self.places() == Order::Interleave && (self.interleave.0 == 0 || self.interleave.0 % block != 0) {
+                return no(format!("--interleave {} must be a multiple of --block {}", self.interleave, self.block));
+            }
+        }
+        if !(0.0..=5.0).contains(&self.zipf) {
+            return no(format!("--zipf {}: between 0 and 5", self.zipf));
+        }
+        if self.rate.is_some() && self.think.0 > 0 {
+            return no("--think is a pause of a closed loop; --rate sets the times of an open one: leave out one of them".into());
+        }
+        if self.steady.is_some() && self.time.is_none() {
+            return no("--steady needs --time: the longest that it may take to become so".into());
+        }
+        Ok(())
+    }
+
+    /// Bytes that the load's places lie in.
+    pub fn span(&self) -> u64 {
+        let rest = self.size.0.saturating_sub(self.offset.0);
+        self.range.map_or(rest, |r| r.0.min(rest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Bytes;
+    use super::*;
+
+    #[test]
+    fn a_plain_job_is_right() {
+        assert_eq!(Job::default().check(), Ok(()));
+    }
+
+    #[test]
+    fn contradictions_name_their_options() {
+        let base = Job::default;
+        let cases: Vec<(Job, &str)> = vec![
+            (Job { direct: true, block: Bytes(100), ..base() }, "512"),
+            (Job { depth: 4, ..base() }, "--depth 4"),
+            (Job { sync: SyncMethod::Msync, ..base() }, "mmap"),
+            (Job { sync: SyncMethod::RwfDsync, ..base() }, "pwritev2"),
+            (Job { what: What::FsyncOnly, ..base() }, "fsync-only"),
+            (Job { what: What::Copy, ..base() }, "sendfile"),
+            (Job { order: Order::Random, layout: Layout::Append, ..base() }, "append"),
+            (Job { size: Bytes(100), ..base() }, "does not fit"),
+            (Job { through: Through::Mmap, sync: SyncMethod::ODsync, ..base() }, "mapping"),
+            (Job { what: What::Unlink, depth: 2, through: Through::IoUring, ..base() }, "unlink"),
+        ];
+        for (job, word) in cases {
+            let said = job.check().expect_err(word).0;
+            assert!(said.contains(word), "{said}: lacks {word}");
+        }
+    }
+}
