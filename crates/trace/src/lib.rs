@@ -8,6 +8,7 @@
 
 pub mod ctf;
 pub mod event;
+pub mod load;
 pub mod reader;
 pub mod schema;
 pub mod units;
