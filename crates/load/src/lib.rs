@@ -8,6 +8,7 @@
 //! result. Nothing here prints.
 
 pub mod board;
+pub mod buffers;
 pub mod clock;
 pub mod data;
 pub mod engine;
@@ -19,6 +20,7 @@ pub mod guard;
 pub mod histogram;
 pub mod job;
 pub mod log;
+pub mod names;
 pub mod order;
 pub mod pace;
 pub mod preset;

@@ -107,6 +107,8 @@ words! {
         Interleave,
         /// Any block, each as likely (Mersenne Twister of --seed)
         Random,
+        /// Every block once, in a random order (a bijection of --seed)
+        RandomOnce,
         /// Any block, some much more often (Zipf's law with --zipf)
         Zipf,
         /// --stride bytes on
