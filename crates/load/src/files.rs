@@ -1,2 +1,272 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! To come.
+//! The files that a load works on: which there are, what is in them when the
+//! clock starts, and what the page cache holds of them.
+
+use crate::data::{Pattern, Pool};
+use crate::job::{Cache, Job, Layout, Sharing, What};
+use crate::names::{NameBuffer, Names};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// Where a load works.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ground {
+    /// A directory of the load's own: files are made and removed there.
+    Directory(PathBuf),
+    /// A file that the user named.
+    File(PathBuf),
+    /// A block device that the user named, and its size, bytes.
+    Device(PathBuf, u64),
+}
+
+/// What could not be made ready, and why.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The system said no.
+    #[error("{what}: {error}")]
+    System {
+        /// What was tried, with the path.
+        what: String,
+        /// What it said.
+        error: io::Error,
+    },
+    /// A sentence.
+    #[error("{0}")]
+    Said(String),
+    /// It was asked to stop.
+    #[error("stopped while the files were made")]
+    Stopped,
+}
+
+fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> FileError {
+    let what = what.into();
+    move |error| FileError::System { what, error }
+}
+
+/// The files of one worker.
+#[derive(Debug, Clone)]
+pub struct FileSet {
+    /// Files with data, to open.
+    pub paths: Vec<PathBuf>,
+    /// Where each is copied to; empty when the job does not copy.
+    pub copies: Vec<PathBuf>,
+    /// Names, for operations on names.
+    pub names: Names,
+}
+
+impl Ground {
+    /// The files of worker `worker`.
+    pub fn files(&self, job: &Job, worker: u32) -> FileSet {
+        let shared = job.sharing == Sharing::Shared;
+        let dir = match self {
+            Ground::Directory(dir) => dir,
+            Ground::File(path) | Ground::Device(path, _) => {
+                let names = Names::new(Path::new("/nonexistent"), 0, 0);
+                return FileSet { paths: vec![path.clone()], copies: vec![], names };
+            }
+        };
+        let names_dir = if shared || worker == 0 { dir.join("names") } else { dir.join(format!("names.{worker}")) };
+        let names = Names::new(&names_dir, if job.what.names() { job.files } else { 0 }, job.dirs);
+        if job.what.names() || job.what == What::LockAndUpdate && job.lock != crate::job::Lock::Fcntl {
+            return FileSet { paths: vec![], copies: vec![], names };
+        }
+        let path = |i: u64, word: &str| {
+            let name = if shared { format!("{word}.{i}") } else { format!("{word}.{worker}.{i}") };
+            match job.dirs {
+                0 => dir.join(name),
+                dirs => dir.join(format!("{:05}", i % dirs)).join(name),
+            }
+        };
+        let all = |word: &str| (0..job.files).map(|i| path(i, word)).collect::<Vec<_>>();
+        let copies = if job.what == What::Copy { all("copy") } else { vec![] };
+        FileSet { paths: all("data"), copies, names }
+    }
+
+    /// Bytes of the file or device that a job may use; what it asks for, of files of its own.
+    pub fn size(&self, job: &Job) -> io::Result<u64> {
+        match self {
+            Ground::Directory(_) => Ok(job.size.0),
+            Ground::File(path) => match std::fs::metadata(path) {
+                Ok(meta) => Ok(meta.len()),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(0),
+                Err(e) => Err(e),
+            },
+            Ground::Device(_, size) => Ok(*size),
+        }
+    }
+}
+
+/// Makes the files what the job expects: written, allocated, sparse or empty;
+/// durable, so that nothing of this is written back while the clock runs.
+///
+/// A device, and a file that the user named and the job only reads, are left
+/// as they are.
+///
+/// # Errors
+/// A file cannot be made, there is no room, or `stop` was set.
+pub fn prepare(job: &Job, ground: &Ground, stop: &AtomicBool) -> Result<(), FileError> {
+    match ground {
+        Ground::Device(..) => return Ok(()),
+        Ground::File(path) if !job.what.writes() && job.what != What::FsyncOnly => {
+            let size = std::fs::metadata(path).map_err(system(path.display().to_string()))?.len();
+            if size < job.block.0 {
+                return Err(FileError::Said(format!(
+                    "{}: has {size} bytes, fewer than one block of {}; name a larger file or a directory",
+                    path.display(),
+                    job.block
+                )));
+            }
+            return Ok(());
+        }
+        _ => {}
+    }
+    let mut pool = Pool::new(Pattern { compressible: job.compressible, stamp: job.stamp, seed: u64::from(job.seed) })
+        .map_err(system("memory for the data"))?;
+    let workers = if job.sharing == Sharing::Shared { 1 } else { job.workers() };
+    for worker in 0..workers {
+        let files = ground.files(job, worker);
+        if job.what.names() {
+            prepare_names(job, &files.names, stop)?;
+            continue;
+        }
+        for path in files.paths.iter().chain(&files.copies) {
+            if stop.load(Relaxed) {
+                return Err(FileError::Stopped);
+            }
+            if let Some(parent) = path.parent() {
+                std::fs::create_dir_all(parent).map_err(system(parent.display().to_string()))?;
+            }
+            prepare_file(job, path, &mut pool, stop)?;
+        }
+    }
+    Ok(())
+}
+
+fn prepare_file(job: &Job, path: &Path, pool: &mut Pool, stop: &AtomicBool) -> Result<(), FileError> {
+    let named = || system(path.display().to_string());
+    let new = !path.exists();
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(named())?;
+    if new {
+        crate::guard::sign(path);
+    }
+    let size = job.size.0;
+    let there = file.metadata().map_err(named())?.len();
+    match job.prepared() {
+        Layout::Append => file.set_len(0).map_err(named())?,
+        Layout::Sparse => {
+            file.set_len(0).map_err(named())?;
+            file.set_len(size).map_err(named())?;
+        }
+        Layout::Preallocated => {
+            file.set_len(0).map_err(named())?;
+            // SAFETY: a plain call on an open file.
+            let done = unsafe { libc::fallocate64(file.as_raw_fd(), 0, 0, size as libc::off64_t) };
+            if done != 0 {
+                let error = io::Error::last_os_error();
+                return Err(FileError::System {
+                    what: format!("{}: cannot allocate {size} bytes ahead (--layout preallocated)", path.display()),
+                    error,
+                });
+            }
+        }
+        Layout::Overwrite if there < size => fill(&file, path, there, size, pool, stop)?,
+        // Longer than asked for: a later reader would take the end for its own.
+        Layout::Overwrite if there > size => file.set_len(size).map_err(named())?,
+        Layout::Overwrite => return Ok(()),
+    }
+    file.sync_all().map_err(named())
+}
+
+fn fill(
+    file: &File,
+    path: &Path,
+    from: u64,
+    size: u64,
+    pool: &mut Pool,
+    stop: &AtomicBool,
+) -> Result<(), FileError> {
+    let mut buffer = vec![0u8; 1 << 20];
+    let mut at = from;
+    while at < size {
+        if stop.load(Relaxed) {
+            return Err(FileError::Stopped);
+        }
+        let len = (buffer.len() as u64).min(size - at) as usize;
+        pool.fill_file(&mut buffer[..len], at);
+        file.write_all_at(&buffer[..len], at).map_err(system(path.display().to_string()))?;
+        at += len as u64;
+    }
+    Ok(())
+}
+
+/// Operations on names need the names to be there, or not to be there.
+fn prepare_names(job: &Job, names: &Names, stop: &AtomicBool) -> Result<(), FileError> {
+    names.make_dirs().map_err(|e| FileError::Said(e.to_string()))?;
+    let mut buffer = NameBuffer::default();
+    for i in 0..names.count() {
+        if i % 1024 == 0 && stop.load(Relaxed) {
+            return Err(FileError::Stopped);
+        }
+        let path = names.path(i, false, &mut buffer);
+        // SAFETY: the path ends in NUL; the descriptor is closed at once.
+        let failed = unsafe {
+            if job.what == What::Create {
+                libc::unlink(path.as_ptr()) != 0 && crate::engine::errno() != libc::ENOENT
+            } else {
+                let fd = libc::open(path.as_ptr(), libc::O_CREAT | libc::O_WRONLY | libc::O_CLOEXEC, 0o600);
+                fd < 0 || libc::close(fd) != 0
+            }
+        };
+        if failed {
+            let error = io::Error::last_os_error();
+            return Err(FileError::System { what: path.to_string_lossy().into_owned(), error });
+        }
+    }
+    Ok(())
+}
+
+/// Makes the page cache hold of the job's files what the job asks for.
+///
+/// # Errors
+/// No right to do so, or a file cannot be read.
+pub fn set_cache(job: &Job, ground: &Ground) -> Result<(), FileError> {
+    let all = || {
+        let workers = if job.sharing == Sharing::Shared { 1 } else { job.workers() };
+        (0..workers).flat_map(|w| ground.files(job, w).paths).filter(|p| p.exists())
+    };
+    match job.cache {
+        Cache::AsFound => {}
+        Cache::Drop => {
+            // SAFETY: plain call. Dirty pages cannot be dropped.
+            unsafe { libc::sync() };
+            let path = "/proc/sys/vm/drop_caches";
+            std::fs::write(path, "3").map_err(system(format!(
+                "{path} (--cache drop needs root; --cache fadvise drops the load's own files without)"
+            )))?;
+        }
+        Cache::Fadvise => {
+            for path in all() {
+                let file = File::open(&path).map_err(system(path.display().to_string()))?;
+                file.sync_all().map_err(system(path.display().to_string()))?;
+                // SAFETY: a plain call on an open file.
+                unsafe { libc::posix_fadvise64(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+            }
+        }
+        Cache::Warm => {
+            let mut buffer = vec![0; 1 << 20];
+            for path in all() {
+                let mut file = File::open(&path).map_err(system(path.display().to_string()))?;
+                while io::Read::read(&mut file, &mut buffer).map_err(system(path.display().to_string()))? > 0 {}
+            }
+        }
+        Cache::Remount => {
+            let (Ground::Directory(dir) | Ground::File(dir) | Ground::Device(dir, _)) = ground;
+            crate::mounts::remount(dir).map_err(FileError::Said)?;
+        }
+    }
+    Ok(())
+}

@@ -20,6 +20,7 @@ pub mod guard;
 pub mod histogram;
 pub mod job;
 pub mod log;
+pub mod mounts;
 pub mod names;
 pub mod order;
 pub mod pace;

@@ -106,11 +106,11 @@ impl Places {
                 *left
             }
             Walk::Once(scatter, next) => {
-                let block = scatter.apply(*next);
+                let block = scatter.place(*next);
                 *next = if *next + 1 == self.total { 0 } else { *next + 1 };
                 block
             }
-            Walk::Zipf(random, zipf, scatter) => scatter.apply(zipf.sample(random)),
+            Walk::Zipf(random, zipf, scatter) => scatter.place(zipf.sample(random)),
             Walk::Same => 0,
             Walk::Stride { at, lap, stride, span, file } => {
                 let place = Place { file: *file as u32, offset: self.base + *at };

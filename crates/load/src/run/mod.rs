@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Runs a step: makes its files ready, starts a process for each worker,
+//! watches them, and sums up what they did.
+//!
+//! Workers are processes even where a job asks for threads (its processes then
+//! have several): a SIGBUS, a crash or the CPU time of watching stays apart
+//! from the operations. The calling thread sleeps in waitpid(2) until they
+//! end, so that a recording of it shows whom it waited for.
+
+mod crew;
+mod logfile;
+mod sum;
+mod watch;
+
+pub use watch::Progress;
+
+use crate::board::Board;
+use crate::clock::Clock;
+use crate::engine::EngineError;
+use crate::environment::{self, Root};
+use crate::files::{self, FileError, Ground};
+use crate::job::{Step, What};
+use crate::log::LogError;
+use crate::result::StepResult;
+use crate::witness::Witness;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::*};
+
+/// Why a step gave no result.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// Its files could not be made ready.
+    #[error(transparent)]
+    Files(#[from] FileError),
+    /// An engine could not start.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The log could not be written.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// A system call of the run itself failed.
+    #[error("{what}: {error}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// A worker died.
+    #[error("{0}")]
+    Died(String),
+}
+
+/// What a run needs besides its jobs.
+pub struct Context<'a> {
+    /// Where it works.
+    pub ground: &'a Ground,
+    /// The clock of all times.
+    pub clock: Clock,
+    /// Set from outside to end early (Ctrl-C).
+    pub stop: &'a AtomicBool,
+    /// Write every operation here.
+    pub log: Option<&'a Path>,
+    /// Called about once a second with how far it is.
+    pub progress: &'a (dyn Fn(&Progress) + Sync),
+    /// Tells this run's stamps from those of others.
+    pub run_id: u64,
+}
+
+/// Runs the jobs of a step at the same time.
+///
+/// # Errors
+/// Files, engine or log could not be made ready, or a worker died; operations
+/// that fail are figures of the result.
+pub fn step(step: &Step, context: &Context<'_>) -> Result<StepResult, RunError> {
+    for job in &step.jobs {
+        files::prepare(job, context.ground, context.stop)?;
+    }
+    for job in &step.jobs {
+        files::set_cache(job, context.ground)?;
+    }
+    let seats: usize = step.jobs.iter().map(|j| j.workers() as usize).sum();
+    let board = Board::new(seats, step.jobs.len(), context.log.is_some())
+        .map_err(|error| RunError::System { what: "memory shared with the workers", error })?;
+    let log = context.log.map(|path| logfile::LogFile::create(path, step, context, &board)).transpose()?;
+    let crew = crew::Crew::start(step, context, &board)?;
+    let (target, devices) = under(context.ground);
+    let witness = Witness::begin(&crew.pids(), &devices);
+    let start = crew.go(&board, &context.clock);
+    let watched = std::thread::scope(|scope| {
+        let over = AtomicBool::new(false);
+        let watcher = scope.spawn(|| watch::watch(step, context, &board, start, &over, log));
+        let ended = crew.wait(context.stop, &board);
+        over.store(true, Release);
+        let watched = watcher.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        ended.map(|()| watched)
+    })?;
+    let evidence = witness.end();
+    let interrupted = context.stop.load(Acquire);
+    Ok(sum::up(step, context, &board, start, watched, evidence, &target, interrupted))
+}
+
+/// What the target is called and which devices lie under it.
+fn under(ground: &Ground) -> (PathBuf, Vec<libc::dev_t>) {
+    let (Ground::Directory(path) | Ground::File(path) | Ground::Device(path, _)) = ground;
+    let root = Root::real();
+    let blocks = environment::devices_under(path, &root);
+    (path.clone(), blocks.into_iter().map(|b| b.number.dev_t()).collect())
+}
+
+/// Whether a job's figures claim to be those of the device.
+pub(crate) fn claims_device(job: &crate::job::Job) -> bool {
+    use crate::job::Cache;
+    job.direct || matches!(job.cache, Cache::Drop | Cache::Fadvise | Cache::Remount) && job.what != What::LockAndUpdate
+}

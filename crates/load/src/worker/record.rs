@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What becomes of an operation that ended: counts, histograms, the log and
+//! the trace's events.
+
+use crate::board::{add, Seat};
+use crate::clock::Clock;
+use crate::engine::{Action, Operation};
+use crate::events::Events;
+use crate::job::{Job, Timed};
+use crate::log::{Ring, Row};
+use plumb_trace::load::OperationKind;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Writes a worker's figures into its seat.
+#[derive(Debug)]
+pub struct Recorder<'a> {
+    /// The clock of all times.
+    pub clock: Clock,
+    seat: &'a mut Seat,
+    ring: Option<&'a mut Ring>,
+    events: Option<Events>,
+    /// Latencies count from when an operation was due.
+    open: bool,
+    durable: bool,
+    /// Nothing that began before counts, ns.
+    ramp_end: u64,
+    /// A write's time has its synchronisation in it.
+    sync_in: bool,
+}
+
+/// When an operation was due, began and ended, ns.
+#[derive(Debug, Clone, Copy)]
+pub struct Times {
+    /// When it was due; in a closed loop, when it began.
+    pub due: u64,
+    /// When it began.
+    pub begin: u64,
+    /// When it ended.
+    pub end: u64,
+}
+
+impl<'a> Recorder<'a> {
+    /// A recorder for a job; counts from its ramp's end on.
+    pub fn new(clock: Clock, seat: &'a mut Seat, ring: Option<*mut Ring>, events: Option<Events>, job: &Job) -> Self {
+        // SAFETY: the ring lies in the board, which outlives the worker, and this worker alone pushes.
+        let ring = ring.map(|r| unsafe { &mut *r });
+        Recorder {
+            clock,
+            seat,
+            ring,
+            events,
+            open: job.rate.is_some(),
+            durable: job.sync.is_flag(),
+            ramp_end: 0,
+            sync_in: job.time_sync == Timed::In,
+        }
+    }
+
+    /// Whether a write's time has its synchronisation in it.
+    #[inline(always)]
+    pub fn sync_in(&self) -> bool {
+        self.sync_in
+    }
+
+    /// Operations that begin before do not count, ns.
+    pub fn set_ramp_end(&mut self, at: u64) {
+        self.ramp_end = at;
+    }
+
+    /// An operation ended. `end_in_log` is when the call itself returned: with
+    /// --time-sync in, a write's time goes on to the end of its synchronisation.
+    #[inline(always)]
+    pub fn done(&mut self, op: &Operation, times: Times, end_in_log: u64, result: i64, generation: u64) {
+        if let Some(events) = &mut self.events {
+            events.operation(op, times.begin, end_in_log, result);
+        }
+        if self.ring.is_some() {
+            self.log(op, times, end_in_log, result, generation);
+        }
+        if times.begin < self.ramp_end {
+            return;
+        }
+        let k = op.kind as usize;
+        let seat = &mut *self.seat;
+        let sum = &seat.sums[k];
+        add(&sum.count, 1);
+        if seat.begin.load(Relaxed) == 0 {
+            seat.begin.store(times.due.min(times.begin), Relaxed);
+        }
+        seat.end.store(times.end, Relaxed);
+        if result < 0 {
+            self.failed(op, result);
+            return;
+        }
+        add(&sum.bytes, result as u64);
+        if result < i64::from(op.len) && op.action != Action::Sync {
+            add(&sum.short, 1);
+        }
+        let took = times.end.saturating_sub(times.begin);
+        seat.service[k].record(took);
+        let shown = if self.open {
+            let response = times.end.saturating_sub(times.due);
+            seat.response[k].record(response);
+            response
+        } else {
+            took
+        };
+        if shown > seat.longest.load(Relaxed) {
+            seat.longest.store(shown, Relaxed);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn failed(&mut self, op: &Operation, result: i64) {
+        add(&self.seat.sums[op.kind as usize].errors, 1);
+        let failure = &self.seat.failure;
+        if failure.errno.load(Relaxed) == 0 {
+            failure.kind.store(u32::from(op.kind.number()), Relaxed);
+            failure.file.store(op.file, Relaxed);
+            failure.offset.store(op.offset, Relaxed);
+            failure.errno.store((-result) as u32, Relaxed);
+        }
+    }
+
+    #[inline(always)]
+    fn log(&mut self, op: &Operation, times: Times, end: u64, result: i64, generation: u64) {
+        let Some(ring) = &mut self.ring else { return };
+        let row = Row {
+            due: times.due,
+            begin: times.begin,
+            end,
+            kind: op.kind.number(),
+            flags: u8::from(self.durable && op.action == Action::Write) * crate::log::DURABLE,
+            file: op.file,
+            offset: op.offset,
+            result: result as i32,
+            generation: if op.action == Action::Write { generation } else { 0 },
+        };
+        add(&self.seat.log_waits, u64::from(ring.push(row)));
+    }
+
+    /// A block that was read is not what was written.
+    #[cold]
+    pub fn damaged(&mut self) {
+        add(&self.seat.damaged, 1);
+    }
+
+    /// The files were closed, inside the job's time.
+    pub fn closed(&mut self, result: i64) {
+        let begin = self.seat.end.load(Relaxed);
+        let end = self.clock.now();
+        let op = Operation {
+            kind: OperationKind::Close,
+            action: Action::Sync,
+            file: 0,
+            len: 0,
+            offset: 0,
+            buffer: std::ptr::null_mut(),
+        };
+        let begin = if begin == 0 { end } else { begin };
+        self.done(&op, Times { due: begin, begin, end }, end, result.min(0), 0);
+    }
+
+    /// An operation of an open loop was due; `lag` is how late a free worker began it.
+    #[inline(always)]
+    pub fn due(&mut self, due: u64, lag: Option<u64>) {
+        if due < self.ramp_end {
+            return;
+        }
+        add(&self.seat.generator.due, 1);
+        if let Some(lag) = lag {
+            self.seat.generator.lag.record(lag);
+        }
+    }
+
+    /// So many operations that were due never began.
+    pub fn never_begun(&mut self, count: u64) {
+        add(&self.seat.generator.due, count);
+        add(&self.seat.generator.never_begun, count);
+    }
+
+    /// Operations that failed.
+    pub fn errors(&self) -> u64 {
+        self.seat.sums.iter().map(|s| s.errors.load(Relaxed)).sum()
+    }
+
+    /// Writes what is still held back.
+    pub fn finish(&mut self) {
+        if let Some(events) = &mut self.events {
+            add(&self.seat.events_lost, events.finish());
+        }
+        if let Some(ring) = &mut self.ring {
+            ring.close();
+        }
+    }
+}
