@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Block devices as sysfs relates them: partitions, holders above, slaves
+//! below. Devices are known by their number; a name is only for the reader.
+
+use super::root::Root;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::PathBuf;
+
+/// A device's number, as `stat` and sysfs show it. Written `8:1`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct DeviceNumber {
+    /// The driver's number.
+    pub major: u32,
+    /// The device's number within the driver.
+    pub minor: u32,
+}
+
+impl DeviceNumber {
+    /// From `st_dev` or `st_rdev`.
+    pub fn from_dev_t(dev: libc::dev_t) -> DeviceNumber {
+        DeviceNumber { major: libc::major(dev), minor: libc::minor(dev) }
+    }
+
+    /// As `stat` would give it.
+    pub fn dev_t(self) -> libc::dev_t {
+        libc::makedev(self.major, self.minor)
+    }
+
+    /// Reads `8:1`.
+    pub fn parse(text: &str) -> Option<DeviceNumber> {
+        let (major, minor) = text.trim().split_once(':')?;
+        Some(DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? })
+    }
+}
+
+impl fmt::Display for DeviceNumber {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}:{}", self.major, self.minor)
+    }
+}
+
+impl From<DeviceNumber> for String {
+    fn from(number: DeviceNumber) -> String {
+        number.to_string()
+    }
+}
+
+impl TryFrom<String> for DeviceNumber {
+    type Error = String;
+    fn try_from(text: String) -> Result<DeviceNumber, String> {
+        DeviceNumber::parse(&text).ok_or_else(|| format!("'{text}' is not a device number such as 8:1"))
+    }
+}
+
+/// A block device, or a partition, and its directory in sysfs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    /// Its number.
+    pub number: DeviceNumber,
+    /// The kernel's name for it: `sda1`, `dm-0`.
+    pub name: String,
+    /// Its directory, links followed.
+    pub dir: PathBuf,
+}
+
+impl Block {
+    /// The device of this number; None where sysfs knows none.
+    pub fn of(number: DeviceNumber, root: &Root) -> Option<Block> {
+        Block::in_dir(format!("/sys/dev/block/{number}").into(), root)
+    }
+
+    fn in_dir(dir: PathBuf, root: &Root) -> Option<Block> {
+        let dir = root.resolve(dir)?;
+        let number = DeviceNumber::parse(&root.text(dir.join("dev"))?)?;
+        Some(Block { number, name: dir.file_name()?.to_string_lossy().into_owned(), dir })
+    }
+
+    fn linked(&self, what: &str, root: &Root) -> Vec<Block> {
+        let dir = self.dir.join(what);
+        root.names(&dir).into_iter().filter_map(|name| Block::in_dir(dir.join(name), root)).collect()
+    }
+
+    /// Every block device that is not a partition.
+    pub fn disks(root: &Root) -> Vec<Block> {
+        let dir = |name| PathBuf::from("/sys/block").join(name);
+        root.names("/sys/block").into_iter().filter_map(|name| Block::in_dir(dir(name), root)).collect()
+    }
+
+    /// What is built directly on it: device mapper (LVM, LUKS, multipath), md, bcache.
+    pub fn holders(&self, root: &Root) -> Vec<Block> {
+        self.linked("holders", root)
+    }
+
+    /// What it is directly built on.
+    pub fn slaves(&self, root: &Root) -> Vec<Block> {
+        self.linked("slaves", root)
+    }
+
+    /// The disk of a partition.
+    pub fn disk(&self, root: &Root) -> Option<Block> {
+        root.text(self.dir.join("partition"))?;
+        Block::in_dir(self.dir.parent()?.to_path_buf(), root)
+    }
+
+    /// The partitions of a disk that the kernel knows.
+    pub fn partitions(&self, root: &Root) -> Vec<Block> {
+        let names = root.names(&self.dir).into_iter().map(|name| self.dir.join(name));
+        names
+            .filter(|dir| root.text(dir.join("partition")).is_some())
+            .filter_map(|dir| Block::in_dir(dir, root))
+            .collect()
+    }
+
+    /// The file or device under a loop device. The kernel adds ` (deleted)`
+    /// when it has no name any more.
+    pub fn backing(&self, root: &Root) -> Option<PathBuf> {
+        root.text(self.dir.join("loop/backing_file")).map(PathBuf::from)
+    }
+
+    /// Its name, with the one that the administrator gave it: `dm-0 (vg-home)`.
+    pub fn described(&self, root: &Root) -> String {
+        match root.text(self.dir.join("dm/name")) {
+            Some(name) => format!("{} ({name})", self.name),
+            None => self.name.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_survives_text_and_dev_t() {
+        let number = DeviceNumber { major: 259, minor: 1_000 };
+        assert_eq!(DeviceNumber::parse(&number.to_string()), Some(number));
+        assert_eq!(DeviceNumber::from_dev_t(number.dev_t()), number);
+        assert_eq!(serde_json::to_string(&number).unwrap(), "\"259:1000\"");
+        assert!(serde_json::from_str::<DeviceNumber>("\"259\"").is_err());
+    }
+}
