@@ -98,6 +98,8 @@ pub struct Seat {
     pub damaged: AtomicU64,
     /// Times that it waited for room in the log.
     pub log_waits: AtomicU64,
+    /// Operations that the log could not take, because nobody read it any more.
+    pub log_lost: AtomicU64,
     /// Operations of the log's events that could not be written.
     pub events_lost: AtomicU64,
     /// What the thread had used when it began and when it ended.

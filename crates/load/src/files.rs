@@ -2,7 +2,7 @@
 //! The files that a load works on: which there are, what is in them when the
 //! clock starts, and what the page cache holds of them.
 
-use crate::data::{Pattern, Pool};
+use crate::data::{stamp, Pattern, Pool, Stamp};
 use crate::job::{Cache, Job, Layout, Sharing, What};
 use crate::names::{NameBuffer, Names};
 use std::fs::{File, OpenOptions};
@@ -11,6 +11,9 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// Bytes that files are made in.
+const CHUNK: usize = 1 << 20;
 
 /// Where a load works.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,8 +127,8 @@ pub fn prepare(job: &Job, ground: &Ground, stop: &AtomicBool) -> Result<(), File
         }
         _ => {}
     }
-    let mut pool = Pool::new(Pattern { compressible: job.compressible, stamp: job.stamp, seed: u64::from(job.seed) })
-        .map_err(system("memory for the data"))?;
+    let pattern = Pattern { compressible: job.compressible, stamp: job.stamp, seed: u64::from(job.seed) };
+    let mut pool = Pool::new(&pattern, CHUNK).map_err(system("memory for the data"))?;
     let workers = if job.sharing == Sharing::Shared { 1 } else { job.workers() };
     for worker in 0..workers {
         let files = ground.files(job, worker);
@@ -151,7 +154,7 @@ fn prepare_file(job: &Job, path: &Path, pool: &mut Pool, stop: &AtomicBool) -> R
     let new = !path.exists();
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(named())?;
     if new {
-        crate::guard::sign(path);
+        crate::guard::sign(&file);
     }
     let size = job.size.0;
     let there = file.metadata().map_err(named())?.len();
@@ -173,7 +176,7 @@ fn prepare_file(job: &Job, path: &Path, pool: &mut Pool, stop: &AtomicBool) -> R
                 });
             }
         }
-        Layout::Overwrite if there < size => fill(&file, path, there, size, pool, stop)?,
+        Layout::Overwrite if there < size => fill(job, &file, path, if job.stamp { 0 } else { there }, pool, stop)?,
         // Longer than asked for: a later reader would take the end for its own.
         Layout::Overwrite if there > size => file.set_len(size).map_err(named())?,
         Layout::Overwrite => return Ok(()),
@@ -182,21 +185,31 @@ fn prepare_file(job: &Job, path: &Path, pool: &mut Pool, stop: &AtomicBool) -> R
 }
 
 fn fill(
+    job: &Job,
     file: &File,
     path: &Path,
     from: u64,
-    size: u64,
     pool: &mut Pool,
     stop: &AtomicBool,
 ) -> Result<(), FileError> {
-    let mut buffer = vec![0u8; 1 << 20];
+    // Whole blocks, so that each is stamped.
+    let chunk = if job.stamp { CHUNK as u64 / job.block.0.min(CHUNK as u64) * job.block.0 } else { CHUNK as u64 };
+    let size = job.size.0;
+    let mut buffer = vec![0u8; chunk as usize];
     let mut at = from;
     while at < size {
         if stop.load(Relaxed) {
             return Err(FileError::Stopped);
         }
         let len = (buffer.len() as u64).min(size - at) as usize;
-        pool.fill_file(&mut buffer[..len], at);
+        pool.fill(&mut buffer[..len]);
+        if job.stamp {
+            for (i, block) in buffer[..len].chunks_exact_mut(job.block.0 as usize).enumerate() {
+                let offset = at + i as u64 * job.block.0;
+                // Generation 0: before every write of the run.
+                stamp(block, Stamp { run: 0, file: 0, worker: 0, offset, generation: 0, sector: 0, length: 0 });
+            }
+        }
         file.write_all_at(&buffer[..len], at).map_err(system(path.display().to_string()))?;
         at += len as u64;
     }
@@ -257,7 +270,7 @@ pub fn set_cache(job: &Job, ground: &Ground) -> Result<(), FileError> {
             }
         }
         Cache::Warm => {
-            let mut buffer = vec![0; 1 << 20];
+            let mut buffer = vec![0; CHUNK];
             for path in all() {
                 let mut file = File::open(&path).map_err(system(path.display().to_string()))?;
                 while io::Read::read(&mut file, &mut buffer).map_err(system(path.display().to_string()))? > 0 {}

@@ -13,6 +13,7 @@ pub use read::LogReader;
 pub use ring::{Ring, RING_ROWS};
 pub use write::LogWriter;
 
+use plumb_trace::load::OperationKind;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -29,68 +30,8 @@ pub const CHUNK_ROWS: usize = 65_536;
 /// The longest head that is believed.
 const HEAD_LIMIT: usize = 64 << 20;
 
-/// What an operation was.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[repr(u8)]
-pub enum Kind {
-    /// Data to memory.
-    #[default]
-    Read = 0,
-    /// Data to the file.
-    Write = 1,
-    /// fsync: data and metadata are durable.
-    Sync = 2,
-    /// fdatasync: data are durable.
-    DataSync = 3,
-    /// sync_file_range: pages sent out, but nothing is durable by it.
-    RangeSync = 4,
-    /// Blocks discarded, or a hole punched.
-    Trim = 5,
-    /// Space allocated.
-    Allocate = 6,
-    /// Length changed.
-    Truncate = 7,
-    /// A file opened.
-    Open = 8,
-    /// A file closed.
-    Close = 9,
-    /// A file made.
-    Create = 10,
-    /// A file removed.
-    Unlink = 11,
-    /// A file renamed.
-    Rename = 12,
-    /// A file's attributes read.
-    Stat = 13,
-    /// Anything else.
-    Other = 14,
-}
-
-impl From<u8> for Kind {
-    /// A number that this version does not know is [`Kind::Other`].
-    fn from(number: u8) -> Self {
-        const ALL: [Kind; 14] = [
-            Kind::Read,
-            Kind::Write,
-            Kind::Sync,
-            Kind::DataSync,
-            Kind::RangeSync,
-            Kind::Trim,
-            Kind::Allocate,
-            Kind::Truncate,
-            Kind::Open,
-            Kind::Close,
-            Kind::Create,
-            Kind::Unlink,
-            Kind::Rename,
-            Kind::Stat,
-        ];
-        ALL.get(usize::from(number)).copied().unwrap_or(Kind::Other)
-    }
-}
-
-/// The write is durable by itself when it returns: O_SYNC, O_DSYNC, RWF_DSYNC.
+/// What a write wrote is durable when it returns (O_SYNC, O_DSYNC, RWF_DSYNC);
+/// a synchronisation makes durable what was written before it (not sync_file_range).
 pub const DURABLE: u8 = 1;
 /// The operation belongs to the time before measuring.
 pub const WARM_UP: u8 = 2;
@@ -99,12 +40,13 @@ pub const WARM_UP: u8 = 2;
 pub const PACED: u8 = 4;
 
 /// One operation. Times are nanoseconds of CLOCK_MONOTONIC.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Row {
     /// Index of the worker.
     pub worker: u32,
     /// What it was.
-    pub kind: Kind,
+    #[serde(serialize_with = "as_word")]
+    pub kind: OperationKind,
     /// [`DURABLE`], [`WARM_UP`], [`PACED`].
     pub flags: u8,
     /// Index of the file in [`Head::files`].
@@ -121,6 +63,32 @@ pub struct Row {
     pub result: i32,
     /// The generation that a write stamped its block with; below 2^48.
     pub generation: u64,
+}
+
+impl Default for Row {
+    fn default() -> Self {
+        Row {
+            worker: 0,
+            kind: OperationKind::Other,
+            flags: 0,
+            file: 0,
+            intended_ns: 0,
+            begin_ns: 0,
+            end_ns: 0,
+            offset: 0,
+            result: 0,
+            generation: 0,
+        }
+    }
+}
+
+fn as_word<S: serde::Serializer>(kind: &OperationKind, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(kind.word())
+}
+
+/// A number that this version does not know is another operation.
+fn kind_of(number: u8) -> OperationKind {
+    OperationKind::from_number(number).unwrap_or(OperationKind::Other)
 }
 
 /// What a log says of itself before its rows.

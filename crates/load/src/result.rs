@@ -198,3 +198,40 @@ impl JobResult {
         self.main_operations().map(|k| k.bandwidth).sum()
     }
 }
+
+/// All rounds of a cell: each round ran all of its steps.
+#[derive(Debug, Serialize)]
+pub struct CellResult {
+    /// What tells it from the other cells.
+    pub label: String,
+    /// Its rounds, in the order in which they ran; rounds of different cells interleave.
+    pub rounds: Vec<Vec<StepResult>>,
+}
+
+impl CellResult {
+    /// Each round's result of the step with this label.
+    pub fn step<'a>(&'a self, label: &'a str) -> impl Iterator<Item = &'a StepResult> {
+        self.rounds.iter().flatten().filter(move |s| s.label == label)
+    }
+}
+
+/// A table of figures in the words of a classic tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Table {
+    /// What it shows, with units.
+    pub title: String,
+    /// Column heads; one that begins with '<' is set to the left.
+    pub head: Vec<String>,
+    /// Rows of as many cells; an empty row draws a line.
+    pub rows: Vec<Vec<String>>,
+    /// Sentences below it.
+    pub notes: Vec<String>,
+}
+
+/// The median of figures; `None` of none.
+pub fn median(figures: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let mut sorted: Vec<f64> = figures.into_iter().filter(|f| f.is_finite()).collect();
+    sorted.sort_by(f64::total_cmp);
+    let n = sorted.len();
+    (n > 0).then(|| (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0)
+}

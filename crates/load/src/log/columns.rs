@@ -4,7 +4,7 @@
 //! `Cursor::next` is its mirror.
 
 use super::code::{put, take, unzigzag, zigzag};
-use super::{Kind, Row};
+use super::{kind_of, Row};
 
 /// Intended start, wait, service, kind and flags, file, offset, result,
 /// generation.
@@ -79,7 +79,7 @@ impl Cursor {
         let kind = column(3)?;
         let row = Row {
             worker: last.worker,
-            kind: Kind::from(kind as u8 & 0xf),
+            kind: kind_of(kind as u8 & 0xf),
             flags: (kind >> 4) as u8,
             file: unzigzag(column(4)?, last.file.into()) as u32,
             intended_ns,

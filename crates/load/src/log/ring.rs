@@ -2,7 +2,7 @@
 //! The ring between a worker and the drainer, in memory that both processes
 //! map: one producer, one consumer, no lock.
 
-use super::{Kind, Row};
+use super::{kind_of, Row};
 use crate::clock::monotonic;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -64,7 +64,7 @@ impl Entry {
         let begin_ns = self.intended_ns.saturating_add(lengthen(self.wait));
         Row {
             worker: 0,
-            kind: Kind::from((self.generation_kind_flags >> 8) as u8),
+            kind: kind_of((self.generation_kind_flags >> 8) as u8),
             flags: self.generation_kind_flags as u8,
             file: self.file,
             intended_ns: self.intended_ns,
@@ -220,7 +220,7 @@ mod tests {
         let begin_ns = intended_ns + random.below(1 << 31);
         Row {
             worker: 0,
-            kind: Kind::from(random.below(15) as u8),
+            kind: kind_of(random.below(14) as u8),
             flags: random.next_u64() as u8,
             file: random.next_u64() as u32,
             intended_ns,

@@ -26,7 +26,7 @@ fn rows(worker: u32, n: usize, random: &mut SplitMix64) -> Vec<Row> {
             let begin_ns = if wild { random.next_u64() } else { now + random.below(300) };
             Row {
                 worker,
-                kind: Kind::from(random.below(15) as u8),
+                kind: kind_of(random.below(14) as u8),
                 flags: if wild { random.next_u64() as u8 } else { PACED },
                 file: if wild { random.next_u64() as u32 } else { 1 },
                 intended_ns: now,
@@ -94,7 +94,7 @@ fn ordinary_rows_take_few_bytes() {
         .map(|i| {
             let begin_ns = 1 << 50 | i * 10_000;
             Row {
-                kind: Kind::Read,
+                kind: OperationKind::Read,
                 intended_ns: begin_ns,
                 begin_ns,
                 end_ns: begin_ns + random.below(100_000),

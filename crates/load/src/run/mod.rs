@@ -8,6 +8,7 @@
 //! end, so that a recording of it shows whom it waited for.
 
 mod crew;
+mod judge;
 mod logfile;
 mod sum;
 mod watch;
@@ -23,7 +24,7 @@ use crate::job::{Step, What};
 use crate::log::LogError;
 use crate::result::StepResult;
 use crate::witness::Witness;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 
 /// Why a step gave no result.
@@ -84,11 +85,10 @@ pub fn step(step: &Step, context: &Context<'_>) -> Result<StepResult, RunError> 
         .map_err(|error| RunError::System { what: "memory shared with the workers", error })?;
     let log = context.log.map(|path| logfile::LogFile::create(path, step, context, &board)).transpose()?;
     let crew = crew::Crew::start(step, context, &board)?;
-    let (target, devices) = under(context.ground);
-    let witness = Witness::begin(&crew.pids(), &devices);
+    let witness = Witness::begin(&crew.pids(), &devices_under(context.ground));
     let start = crew.go(&board, &context.clock);
+    let over = AtomicBool::new(false);
     let watched = std::thread::scope(|scope| {
-        let over = AtomicBool::new(false);
         let watcher = scope.spawn(|| watch::watch(step, context, &board, start, &over, log));
         let ended = crew.wait(context.stop, &board);
         over.store(true, Release);
@@ -97,15 +97,14 @@ pub fn step(step: &Step, context: &Context<'_>) -> Result<StepResult, RunError> 
     })?;
     let evidence = witness.end();
     let interrupted = context.stop.load(Acquire);
-    Ok(sum::up(step, context, &board, start, watched, evidence, &target, interrupted))
+    Ok(sum::up(step, context, &board, start, watched, evidence, interrupted))
 }
 
-/// What the target is called and which devices lie under it.
-fn under(ground: &Ground) -> (PathBuf, Vec<libc::dev_t>) {
+/// The devices that the load's files lie on, by number.
+fn devices_under(ground: &Ground) -> Vec<libc::dev_t> {
     let (Ground::Directory(path) | Ground::File(path) | Ground::Device(path, _)) = ground;
-    let root = Root::real();
-    let blocks = environment::devices_under(path, &root);
-    (path.clone(), blocks.into_iter().map(|b| b.number.dev_t()).collect())
+    let blocks = environment::devices_under(path, &Root::real());
+    blocks.into_iter().map(|b| b.number.dev_t()).collect()
 }
 
 /// Whether a job's figures claim to be those of the device.

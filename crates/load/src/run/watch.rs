@@ -149,7 +149,7 @@ pub(super) fn watch(
         crate::pace::sleep(TICK);
     }
     match (failed, log) {
-        (Some(e), _) => Err(e),
+        (Some(e), _) => Err(e.into()),
         (None, Some(log)) => log.finish(board).map(|()| watched),
         (None, None) => Ok(watched),
     }

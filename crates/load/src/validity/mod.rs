@@ -1,2 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! To come.
+use serde::Serialize;
+/// Stub.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Verdict {}

@@ -7,7 +7,7 @@ use crate::clock::Clock;
 use crate::engine::{Action, Operation};
 use crate::events::Events;
 use crate::job::{Job, Timed};
-use crate::log::{Ring, Row};
+use crate::log::{self, Ring, Row};
 use plumb_trace::load::OperationKind;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -17,11 +17,12 @@ pub struct Recorder<'a> {
     /// The clock of all times.
     pub clock: Clock,
     seat: &'a mut Seat,
-    ring: Option<&'a mut Ring>,
+    ring: Option<&'a Ring>,
     events: Option<Events>,
     /// Latencies count from when an operation was due.
     open: bool,
     durable: bool,
+    sync_promises: bool,
     /// Nothing that began before counts, ns.
     ramp_end: u64,
     /// A write's time has its synchronisation in it.
@@ -43,7 +44,7 @@ impl<'a> Recorder<'a> {
     /// A recorder for a job; counts from its ramp's end on.
     pub fn new(clock: Clock, seat: &'a mut Seat, ring: Option<*mut Ring>, events: Option<Events>, job: &Job) -> Self {
         // SAFETY: the ring lies in the board, which outlives the worker, and this worker alone pushes.
-        let ring = ring.map(|r| unsafe { &mut *r });
+        let ring = ring.map(|r| unsafe { &*r });
         Recorder {
             clock,
             seat,
@@ -51,6 +52,7 @@ impl<'a> Recorder<'a> {
             events,
             open: job.rate.is_some(),
             durable: job.sync.is_flag(),
+            sync_promises: job.sync.is_call() && job.sync.promises(),
             ramp_end: 0,
             sync_in: job.time_sync == Timed::In,
         }
@@ -125,19 +127,28 @@ impl<'a> Recorder<'a> {
 
     #[inline(always)]
     fn log(&mut self, op: &Operation, times: Times, end: u64, result: i64, generation: u64) {
-        let Some(ring) = &mut self.ring else { return };
-        let row = Row {
-            due: times.due,
-            begin: times.begin,
-            end,
-            kind: op.kind.number(),
-            flags: u8::from(self.durable && op.action == Action::Write) * crate::log::DURABLE,
+        let Some(ring) = self.ring else { return };
+        let durable = match op.action {
+            Action::Write => self.durable,
+            Action::Sync => self.sync_promises,
+            _ => false,
+        };
+        let mut flags = 0;
+        flags |= if durable { log::DURABLE } else { 0 };
+        flags |= if times.begin < self.ramp_end { log::WARM_UP } else { 0 };
+        flags |= if self.open { log::PACED } else { 0 };
+        ring.push(&Row {
+            worker: 0, // the log's writer knows
+            kind: op.kind,
+            flags,
             file: op.file,
+            intended_ns: times.due.min(times.begin),
+            begin_ns: times.begin,
+            end_ns: end,
             offset: op.offset,
             result: result as i32,
             generation: if op.action == Action::Write { generation } else { 0 },
-        };
-        add(&self.seat.log_waits, u64::from(ring.push(row)));
+        });
     }
 
     /// A block that was read is not what was written.
@@ -190,8 +201,9 @@ impl<'a> Recorder<'a> {
         if let Some(events) = &mut self.events {
             add(&self.seat.events_lost, events.finish());
         }
-        if let Some(ring) = &mut self.ring {
-            ring.close();
+        if let Some(ring) = self.ring {
+            add(&self.seat.log_waits, ring.waits());
+            add(&self.seat.log_lost, ring.lost());
         }
     }
 }

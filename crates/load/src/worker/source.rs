@@ -3,7 +3,7 @@
 
 use super::Who;
 use crate::buffers::Buffers;
-use crate::data::{check_block, stamp, Pool, Stamp};
+use crate::data::{check_block, read_stamp, stamp, Pool, Stamp};
 use crate::engine::{Action, Operation};
 use crate::job::{Job, What};
 use crate::order::Places;
@@ -124,6 +124,8 @@ impl Source {
                     worker: stamps.worker,
                     offset: op.offset,
                     generation: stamps.generation,
+                    sector: 0,
+                    length: 0,
                 },
             );
             return true;
@@ -149,6 +151,11 @@ impl Source {
         if self.stamps.is_none() || op.action != Action::Read || result != i64::from(op.len) {
             return true;
         }
-        check_block(self.buffers.slice(slot, op.len as usize), op.offset).is_ok()
+        whole(self.buffers.slice(slot, op.len as usize), op.offset)
     }
+}
+
+/// Whether a block is one write's, of any run and worker, at this place.
+fn whole(block: &[u8], offset: u64) -> bool {
+    read_stamp(block).is_ok_and(|first| check_block(block, &Stamp { offset, ..first }).is_ok())
 }
