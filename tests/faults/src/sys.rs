@@ -117,6 +117,12 @@ pub fn kill_group(pid: u32, signal: libc::c_int) {
     unsafe { libc::kill(-(pid as libc::pid_t), signal) };
 }
 
+/// Sends a signal to one process.
+pub fn kill(pid: u32, signal: libc::c_int) {
+    // SAFETY: a call with plain numbers.
+    unsafe { libc::kill(pid as libc::pid_t, signal) };
+}
+
 /// Fills `buffer` with random bytes of the kernel.
 pub fn getrandom(buffer: &mut [u8]) {
     // SAFETY: pointer and length are of one live slice.

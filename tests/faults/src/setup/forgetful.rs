@@ -218,8 +218,7 @@ mod tests {
     fn without_power_every_request_fails() {
         let disk = disk();
         disk.cut(0, 1).expect("cut");
-        let errors =
-            [disk.read(&mut [0; 512], 0).err(), disk.write(&[0; 512], 0).err(), disk.flush().err()];
+        let errors = [disk.read(&mut [0; 512], 0).err(), disk.write(&[0; 512], 0).err(), disk.flush().err()];
         for error in errors {
             assert_eq!(error.and_then(|e| e.raw_os_error()), Some(libc::EIO));
         }

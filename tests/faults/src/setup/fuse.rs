@@ -129,12 +129,7 @@ fn attributes(size: u64) -> Vec<u8> {
 }
 
 /// Does a request; the length of its answer in `reply`, an errno, or nothing to answer.
-fn answer(
-    backing: &dyn Backing,
-    opcode: u32,
-    body: &[u8],
-    reply: &mut [u8],
-) -> Option<Result<usize, i32>> {
+fn answer(backing: &dyn Backing, opcode: u32, body: &[u8], reply: &mut [u8]) -> Option<Result<usize, i32>> {
     let put = |reply: &mut [u8], bytes: &[u8]| {
         reply[..bytes.len()].copy_from_slice(bytes);
         Some(Ok(bytes.len()))
