@@ -80,6 +80,8 @@ need_test() {
 	want linux-perf has perf
 	want clang-format-14 has clang-format-14
 	want util-linux has setsid
+	# the file systems that a power cut is tested with
+	want xfsprogs has mkfs.xfs
 	[ -n "$(rust_version rustfmt)" ] || lack rustfmt
 	[ -n "$(rust_version cargo-clippy)" ] || lack clippy
 	# The virtual machines run x86-64 kernels.

@@ -12,7 +12,11 @@
  *  - Natural alignment, no implicit padding, no includes.
  *  - The comment above a struct becomes the event's documentation. Its @set
  *    line names the event set, @tp the kernel tracepoint when that is named
- *    otherwise, @source where the kernel raises it.
+ *    otherwise, @source where it is raised. @origin is who writes it where
+ *    that is not the kernel's program; no BPF program is looked for then.
+ *  - An event that came after the first generation of the schema says so with
+ *    @since N, and N grows by one. Each generation keeps its hash, so traces
+ *    of older ones stay readable.
  *  - A field's unit is its trailing macro; the comment behind it is its doc.
  */
 #ifndef PLUMB_EVENT_H
@@ -37,6 +41,7 @@ typedef long long plumb_s64;
 #endif
 
 #define NS PLUMB_UNIT("ns")         /* nanoseconds, CLOCK_MONOTONIC */
+#define US PLUMB_UNIT("us")         /* microseconds */
 #define BYTES PLUMB_UNIT("bytes")   /* a length */
 #define SECTOR PLUMB_UNIT("sector") /* address in 512-byte sectors on the whole disk */
 #define DEV PLUMB_UNIT("dev")       /* kernel device number: major << 20 | minor */
@@ -981,6 +986,41 @@ struct plumb_inet_sock_set_state {
 };
 PLUMB_EVENT(148, inet_sock_set_state, 32);
 
+/* ---- load: what a workload says of itself ------------------------------- */
+
+/**
+ * A thread of a workload begins an operation.
+ * @set load
+ * @origin load
+ * @since 2
+ * @source crates/trace/src/load/stream.rs: LoadStream::begin()
+ */
+struct plumb_load_begin {
+	PLUMB_HEAD;
+	plumb_u8 kind NR; /* 0 write, 1 rewrite, 2 read, 3 reread, 4 sync, 5 create, 6 open, 7 stat, 8 rename, 9 unlink, 10 lock, 11 close, 12 copy, 13 other */
+	plumb_u8 unused NR; /* 0 */
+	plumb_u16 slot NR; /* its place among the operations that the thread has open at once; 0 with one at a time */
+	plumb_u32 file NR; /* number of the file within the workload */
+	plumb_u64 offset BYTES; /* where in the file; 0 where that has no meaning */
+};
+PLUMB_EVENT(160, load_begin, 32);
+
+/**
+ * The operation that the thread began in this slot ends.
+ * @set load
+ * @origin load
+ * @since 2
+ * @source crates/trace/src/load/stream.rs: LoadStream::end()
+ */
+struct plumb_load_end {
+	PLUMB_HEAD;
+	plumb_u16 slot NR; /* as at its begin */
+	plumb_u16 worker NR; /* number of the thread within the workload */
+	plumb_u32 late US; /* how long after its intended time it began; 0 without a plan, greatest value where longer */
+	plumb_s64 result BYTES; /* bytes moved, or 0; minus the error number where it failed */
+};
+PLUMB_EVENT(161, load_end, 32);
+
 /* ---- what the recorder itself writes, stream 1 -------------------------- */
 
 /* On the wire a string is its bytes and a NUL, and a sequence is a u16 count
@@ -1159,6 +1199,7 @@ struct plumb_state_file {
 PLUMB_STATE(524, state_file);
 
 #undef NS
+#undef US
 #undef BYTES
 #undef SECTOR
 #undef DEV

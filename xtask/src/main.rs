@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Repository chores, called as `cargo xtask NAME`.
 
+mod counts;
 mod gen;
+mod limit;
 mod schema;
 mod test;
 

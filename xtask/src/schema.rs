@@ -51,12 +51,26 @@ impl Type {
     }
 }
 
-/// One event: a record of the per-CPU streams, or a state event.
+/// Who writes an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// A BPF program, into a per-CPU stream.
+    Kernel,
+    /// A workload, into a stream of each of its threads.
+    Load,
+    /// The recorder; state events.
+    Recorder,
+}
+
+/// One event: a record, or a state event.
 #[derive(Debug, Clone)]
 pub struct Event {
     pub id: u16,
     pub name: String,
     pub set: String,
+    pub origin: Origin,
+    /// Generation of the schema that it came with, from 1.
+    pub since: usize,
     pub tracepoint: String,
     pub source: String,
     pub doc: String,
@@ -86,7 +100,15 @@ impl Event {
 /// The whole schema.
 pub struct Schema {
     pub events: Vec<Event>,
-    pub hash: u64,
+    /// Hash of each generation, the first generation's first. Never empty.
+    pub hashes: Vec<u64>,
+}
+
+impl Schema {
+    /// Hash of the newest generation.
+    pub fn hash(&self) -> u64 {
+        *self.hashes.last().expect("there is a first generation")
+    }
 }
 
 fn head_fields() -> Vec<Field> {
@@ -157,6 +179,25 @@ struct Docs {
     set: String,
     tp: String,
     source: String,
+    origin: String,
+    since: String,
+}
+
+impl Docs {
+    fn origin(&self, size: usize) -> Result<Origin> {
+        match (self.origin.as_str(), size) {
+            ("", 0) => Ok(Origin::Recorder),
+            ("", _) => Ok(Origin::Kernel),
+            ("load", 1..) => Ok(Origin::Load),
+            (other, _) => bail!("@origin {other}: only records have one, and only 'load' is known"),
+        }
+    }
+
+    fn since(&self) -> Result<usize> {
+        let since = if self.since.is_empty() { 1 } else { self.since.parse().context("@since")? };
+        ensure!(since > 0, "@since counts from 1");
+        Ok(since)
+    }
 }
 
 /// Parses the header's text.
@@ -184,6 +225,12 @@ pub fn parse(text: &str) -> Result<Schema> {
                 docs.tp = v.into();
             } else if let Some(v) = body.strip_prefix("@source ") {
                 docs.source = v.into();
+            } else if let Some(v) = body.strip_prefix("@origin ") {
+                docs.origin = v.into();
+            } else if let Some(v) = body.strip_prefix("@since ") {
+                docs.since = v.into();
+            } else if body.starts_with('@') {
+                bail!("{}: unknown tag {body}", at());
             } else {
                 if !docs.doc.is_empty() {
                     docs.doc.push(' ');
@@ -214,6 +261,8 @@ pub fn parse(text: &str) -> Result<Schema> {
             let size = args.get(2).map_or(Ok(0), |s| s.parse())?;
             events.push(Event {
                 id: args[0].parse().with_context(at)?,
+                origin: docs.origin(size).with_context(at)?,
+                since: docs.since().with_context(at)?,
                 tracepoint: if docs.tp.is_empty() { name.clone() } else { docs.tp.clone() },
                 name,
                 set: std::mem::take(&mut docs.set),
@@ -229,8 +278,13 @@ pub fn parse(text: &str) -> Result<Schema> {
     for pair in events.windows(2) {
         ensure!(pair[0].id < pair[1].id, "ids must rise: {} after {}", pair[1].name, pair[0].name);
     }
-    let hash = hash(&events);
-    Ok(Schema { events, hash })
+    let newest = events.iter().map(|e| e.since).max().unwrap_or(1);
+    let of = |n: usize| events.iter().filter(move |e| e.since == n);
+    if let Some(n) = (1..=newest).find(|n| of(*n).next().is_none()) {
+        bail!("no event is of generation {n}, but there is a later one");
+    }
+    let hashes = (1..=newest).map(|n| hash(events.iter().filter(|e| e.since <= n))).collect();
+    Ok(Schema { events, hashes })
 }
 
 fn check(event: &Event) -> Result<()> {
@@ -252,7 +306,7 @@ fn check(event: &Event) -> Result<()> {
 }
 
 /// FNV-1a over what a reader depends on: ids, names, types and units, not words.
-fn hash(events: &[Event]) -> u64 {
+fn hash<'a>(events: impl Iterator<Item = &'a Event>) -> u64 {
     let mut h = 0xcbf2_9ce4_8422_2325u64;
     let mut eat = |text: &str| {
         for b in text.bytes().chain([0]) {
@@ -291,6 +345,9 @@ mod tests {
             ("x NS", "x", "no unit"),
             (" * @set s\n", "", "@set"),
             ("(1, a, 32)", "(1, b, 32)", "closes"),
+            ("@set s", "@set s\n * @origin nobody", "@origin"),
+            ("@set s", "@set s\n * @sicne 2", "unknown tag"),
+            ("@set s", "@set s\n * @since 2", "generation 1"),
         ] {
             let text = GOOD.replace(from, to);
             let err = format!("{:#}", parse(&text).err().expect(word));
@@ -300,8 +357,28 @@ mod tests {
 
     #[test]
     fn the_hash_changes_with_layout_and_not_with_words() {
-        let a = parse(GOOD).expect("good").hash;
-        assert_eq!(a, parse(&GOOD.replace("Doc.", "Other.")).expect("good").hash);
-        assert_ne!(a, parse(&GOOD.replace("x NS", "x BYTES")).expect("good").hash);
+        let a = parse(GOOD).expect("good").hashes;
+        assert_eq!(a, parse(&GOOD.replace("Doc.", "Other.")).expect("good").hashes);
+        assert_ne!(a, parse(&GOOD.replace("x NS", "x BYTES")).expect("good").hashes);
+    }
+
+    #[test]
+    fn a_new_generation_leaves_the_hashes_of_the_older_ones() {
+        let later = GOOD
+            .replace("@set s", "@set s\n * @origin load\n * @since 2")
+            .replace("plumb_a", "plumb_b")
+            .replace("(1, a,", "(2, b,");
+        let one = parse(GOOD).expect("good");
+        let two = parse(&format!("{GOOD}{later}")).expect("good");
+        assert_eq!(two.hashes[0], one.hash());
+        assert_ne!(two.hash(), one.hash());
+        assert_eq!((two.events[0].origin, two.events[1].origin), (Origin::Kernel, Origin::Load));
+    }
+
+    /// The hash in the traces of tests/traces; it must stay for as long as they are to be read.
+    #[test]
+    fn the_first_generation_keeps_its_hash() {
+        let schema = parse(include_str!("../../include/plumb/event.h")).expect("the schema");
+        assert_eq!(schema.hashes[0], 0x5648_86d1_2dcf_fdbe);
     }
 }

@@ -1,32 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Every test of the repository, by what it needs: nothing, root, a virtual
-//! machine. A stage that fails does not stop those behind it.
+//! machine. A stage that fails does not stop those behind it, nor does one that hangs.
 
+use crate::counts::{count, Counts};
 use crate::gen;
-use anyhow::{bail, Context, Result};
+use crate::limit::{self, End, Limit};
+use anyhow::{anyhow, bail, Context, Result};
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
-use std::sync::Mutex;
-use std::time::Instant;
+use std::process::{Command, ExitStatus};
+use std::time::{Duration, Instant};
 
 const CLANG_FORMAT: &str = "clang-format-14";
 
-#[derive(Debug, Default, Clone, Copy, PartialEq)]
-struct Counts {
-    passed: u64,
-    failed: u64,
-    /// By the test harness, at #[ignore].
-    ignored: u64,
-    /// Lines that begin with SKIP and give a reason.
-    skipped: u64,
-}
+/// What all stages together may take; those that it leaves no time for count as failed.
+const TOTAL: Duration = minutes(75);
+/// Between the stop of a stage that takes too long and its end by force.
+const GRACE: Duration = Duration::from_secs(10);
 
-impl Counts {
-    fn one(passed: bool) -> Self {
-        Self { passed: u64::from(passed), failed: u64::from(!passed), ..Self::default() }
-    }
+const fn minutes(n: u64) -> Duration {
+    Duration::from_secs(n * 60)
 }
 
 /// Runs all stages.
@@ -34,22 +28,23 @@ impl Counts {
 /// # Errors
 /// Something failed; what, was printed.
 pub fn run(root: &Path) -> Result<()> {
-    let mut session = Session { root, total: Counts::default(), broken: Vec::new() };
-    session.stage("generated files", |_| gen::run(root, true).map(|()| Counts::one(true)));
-    session.check("rustfmt", |s| s.cargo(["fmt", "--all", "--check"]));
+    let mut session = Session::new(root, TOTAL, GRACE);
+    session.stage("generated files", minutes(5), |_| gen::run(root, true).map(|()| Counts::one(true)));
+    session.check("rustfmt", minutes(5), |s| s.cargo(["fmt", "--all", "--check"]));
     session.clang_format();
-    session.check("clippy", |s| {
+    session.check("clippy", minutes(15), |s| {
         s.cargo(["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])
     });
     // The program's integration tests record this machine; all others need nothing.
-    session.tests("tests", |s| {
+    session.tests("tests", minutes(15), |s| {
         s.lines(s.cargo(["test", "--workspace", "--exclude", "plumb", "--locked", "--no-fail-fast"]))
     });
-    session.tests("tests of the program's parts", |s| {
+    session.tests("tests of the program's parts", minutes(15), |s| {
         s.lines(s.cargo(["test", "--package", "plumb", "--lib", "--bins", "--locked", "--no-fail-fast"]))
     });
     session.root_tests();
     session.faults();
+    session.crash();
     session.vm_tests();
 
     let Session { total, broken, .. } = session;
@@ -89,20 +84,42 @@ struct Session<'a> {
     root: &'a Path,
     total: Counts,
     broken: Vec<&'static str>,
+    /// When no stage may run any more.
+    end: Instant,
+    grace: Duration,
+    /// The present stage, how long it may take, and when that is over.
+    stage: (&'static str, Duration, Instant),
 }
 
-impl Session<'_> {
+impl<'a> Session<'a> {
+    fn new(root: &'a Path, total: Duration, grace: Duration) -> Self {
+        let now = Instant::now();
+        Self {
+            root,
+            total: Counts::default(),
+            broken: Vec::new(),
+            end: now + total,
+            grace,
+            stage: ("", total, now + total),
+        }
+    }
+
     /// A command without tests of its own; it counts as one.
-    fn check(&mut self, name: &'static str, command: impl FnOnce(&Self) -> Command) {
-        self.stage(name, |s| {
+    fn check(&mut self, name: &'static str, limit: Duration, command: impl FnOnce(&Self) -> Command) {
+        self.stage(name, limit, |s| {
             let (status, _) = s.lines(command(s))?;
             Ok(Counts::one(status.success()))
         });
     }
 
     /// A stage whose output tells what passed.
-    fn tests(&mut self, name: &'static str, work: impl FnOnce(&Self) -> Result<(ExitStatus, Counts)>) {
-        self.stage(name, |s| {
+    fn tests(
+        &mut self,
+        name: &'static str,
+        limit: Duration,
+        work: impl FnOnce(&Self) -> Result<(ExitStatus, Counts)>,
+    ) {
+        self.stage(name, limit, |s| {
             let (status, mut counts) = work(s)?;
             // What did not compile has no result line.
             if !status.success() && counts.failed == 0 {
@@ -112,10 +129,17 @@ impl Session<'_> {
         });
     }
 
-    fn stage(&mut self, name: &'static str, work: impl FnOnce(&Self) -> Result<Counts>) {
+    fn stage(&mut self, name: &'static str, limit: Duration, work: impl FnOnce(&Self) -> Result<Counts>) {
         println!("\n== {name}");
         let started = Instant::now();
-        let counts = work(self).unwrap_or_else(|e| {
+        let limit = limit.min(self.end.saturating_duration_since(started));
+        self.stage = (name, limit, started + limit);
+        let result = if limit.is_zero() {
+            Err(anyhow!("not run: the stages before took all the time that there is for a test run"))
+        } else {
+            work(self)
+        };
+        let counts = result.unwrap_or_else(|e| {
             println!("{e:#}");
             Counts { failed: 1, ..Counts::default() }
         });
@@ -135,7 +159,7 @@ impl Session<'_> {
     }
 
     fn clang_format(&mut self) {
-        self.stage("clang-format", |s| {
+        self.stage("clang-format", minutes(5), |s| {
             if Command::new(CLANG_FORMAT).arg("--version").output().is_err() {
                 return Ok(skip("clang-format", &format!("needs {CLANG_FORMAT} (make deps)")));
             }
@@ -156,7 +180,7 @@ impl Session<'_> {
     }
 
     fn root_tests(&mut self) {
-        self.tests("root tests", |s| {
+        self.tests("root tests", minutes(20), |s| {
             let dir = s.root.join("crates/plumb/tests");
             let any = std::fs::read_dir(&dir)
                 .is_ok_and(|d| d.flatten().any(|f| f.path().extension().is_some_and(|e| e == "rs")));
@@ -177,7 +201,7 @@ impl Session<'_> {
 
     /// The strong faults and the clean runs; weak ones and bounds are `make faults`.
     fn faults(&mut self) {
-        self.tests("injected faults", |s| {
+        self.tests("injected faults", minutes(15), |s| {
             if !is_root() {
                 let counts = skip("injected faults", "needs root to record (run make test as root)");
                 return Ok((Command::new("true").status()?, counts));
@@ -205,8 +229,27 @@ impl Session<'_> {
         });
     }
 
+    /// What survives a power cut. The script has a limit of its own, so that it can be run alone.
+    fn crash(&mut self) {
+        self.tests("crash consistency", minutes(10), |s| {
+            if !is_root() {
+                let counts = skip("crash consistency", "needs root for its disk (run make test as root)");
+                return Ok((ExitStatus::default(), counts));
+            }
+            let (status, counts) =
+                s.lines(s.cargo(["build", "--release", "--package", "plumb-faults", "--locked"]))?;
+            if !status.success() {
+                return Ok((status, counts));
+            }
+            let mut command = Command::new("timeout");
+            command.args(["-k", "10", "600"]).arg(s.root.join("tests/faults/crash.sh"));
+            command.arg(s.target_dir().join("release/plumb-faults"));
+            s.lines(command)
+        });
+    }
+
     fn vm_tests(&mut self) {
-        self.tests("tests on other kernels, in virtual machines", |s| {
+        self.tests("tests on other kernels, in virtual machines", minutes(15), |s| {
             let (status, counts) =
                 s.lines(s.cargo(["build", "--release", "--package", "plumb", "--locked"]))?;
             if !status.success() {
@@ -236,57 +279,24 @@ impl Session<'_> {
             .collect();
         let shown = shown.join(" ");
         println!("$ {shown}");
-        let mut child = command
-            .current_dir(self.root)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .with_context(|| format!("cannot run {shown}"))?;
-        let counts = Mutex::new(Counts::default());
-        let (out, err) = (child.stdout.take(), child.stderr.take());
-        std::thread::scope(|scope| {
-            scope.spawn(|| out.map(|pipe| follow(pipe, &counts)));
-            scope.spawn(|| err.map(|pipe| follow(pipe, &counts)));
-        });
-        let status = child.wait().with_context(|| shown.clone())?;
-        let counts = *counts.lock().expect("no reader panicked");
+        let (name, whole, end) = self.stage;
+        let limit = Limit { time: end.saturating_duration_since(Instant::now()), grace: self.grace };
+        let mut counts = Counts::default();
+        let ended = limit::run(command.current_dir(self.root), limit, |line| {
+            count(line, &mut counts);
+            println!("{line}");
+        })?;
+        let status = match ended {
+            End::Exited(status) => status,
+            End::Stopped(running) => {
+                let minutes = whole.as_secs_f64() / 60.0;
+                println!("== {name}: stopped after {minutes:.1} min: still running:");
+                running.iter().for_each(|line| println!("  {line}"));
+                counts.failed += 1;
+                ExitStatus::from_raw(libc::SIGKILL)
+            }
+        };
         Ok((status, counts))
-    }
-}
-
-fn follow(pipe: impl Read, counts: &Mutex<Counts>) {
-    let mut reader = BufReader::new(pipe);
-    let mut line = Vec::new();
-    while reader.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
-        let text = String::from_utf8_lossy(&line);
-        let text = text.trim_end();
-        let mut counts = counts.lock().expect("no reader panicked");
-        count(text, &mut counts);
-        println!("{text}");
-        line.clear();
-    }
-}
-
-/// Adds what one line of output tells.
-fn count(line: &str, counts: &mut Counts) {
-    // With one thread the harness begins a line, and the test's own text follows on it.
-    let own = line.strip_prefix("test ").and_then(|l| l.split_once(" ... ")).map_or(line, |(_, text)| text);
-    if own.starts_with("SKIP ") {
-        counts.skipped += 1;
-    }
-    let Some((_, numbers)) = line.strip_prefix("test result: ").and_then(|l| l.split_once(". ")) else {
-        return;
-    };
-    for part in numbers.split("; ") {
-        let mut words = part.split(' ');
-        let (Some(Ok(n)), Some(what)) = (words.next().map(str::parse::<u64>), words.next()) else { continue };
-        match what {
-            "passed" => counts.passed += n,
-            "failed" => counts.failed += n,
-            "ignored" => counts.ignored += n,
-            _ => {}
-        }
     }
 }
 
@@ -301,24 +311,57 @@ fn skip(name: &str, reason: &str) -> Counts {
 
 #[cfg(test)]
 mod tests {
-    use super::{count, Counts};
+    use super::*;
 
-    fn counted(text: &str) -> Counts {
-        let mut counts = Counts::default();
-        text.lines().for_each(|l| count(l, &mut counts));
-        counts
+    /// A session with little time, whose stages run shell scripts.
+    fn session(total: u64) -> Session<'static> {
+        let second = Duration::from_secs(1);
+        Session::new(Path::new("/"), second * total as u32, second / 5)
+    }
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
     }
 
     #[test]
-    fn result_lines_are_summed() {
-        let text = "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.01s\n\
-                    test result: FAILED. 2 passed; 3 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.20s\n";
-        assert_eq!(counted(text), Counts { passed: 14, failed: 3, ignored: 1, skipped: 0 });
+    fn a_stage_that_hangs_has_failed_and_the_next_one_runs() {
+        let mut session = session(600);
+        let result = "test result: ok. 3 passed; 0 failed; 0 ignored";
+        let hangs = format!("echo '{result}'; sleep 1000");
+        session.tests("hangs", Duration::from_secs(1), |s| s.lines(shell(&hangs)));
+        assert_eq!(session.total, Counts { passed: 3, failed: 1, ..Counts::default() });
+        session.check("hangs too", Duration::from_secs(1), |_| shell("sleep 1000"));
+        session.check("next", minutes(1), |_| shell("true"));
+        assert_eq!(session.broken, ["hangs", "hangs too"]);
+        assert_eq!(session.total, Counts { passed: 4, failed: 2, ..Counts::default() });
     }
 
     #[test]
-    fn skips_are_found_at_a_lines_start_and_behind_the_harness() {
-        let text = "SKIP a: needs root\ntest b ... SKIP b: needs root\nok\ntest c ... ok\nwe do not SKIP d: at all\n";
-        assert_eq!(counted(text), Counts { skipped: 2, ..Counts::default() });
+    fn the_commands_of_a_stage_share_its_time() {
+        let mut session = session(600);
+        session.tests("two", Duration::from_secs(2), |s| {
+            let (status, _) = s.lines(shell("sleep 0.1"))?;
+            assert!(status.success());
+            s.lines(shell("sleep 1000"))
+        });
+        assert_eq!(session.total.failed, 1);
+    }
+
+    #[test]
+    fn stages_that_no_time_is_left_for_have_failed() {
+        let mut session = session(1);
+        session.check("takes it all", minutes(10), |_| shell("sleep 1000"));
+        session.check("too late", minutes(10), |_| panic!("it must not run"));
+        assert_eq!(session.broken, ["takes it all", "too late"]);
+    }
+
+    #[test]
+    fn what_a_stage_leaves_behind_does_not_hold_up_the_next() {
+        let mut session = session(600);
+        session.check("leaves", minutes(5), |_| shell("sleep 1000 & true"));
+        session.check("next", minutes(5), |_| shell("true"));
+        assert_eq!(session.total, Counts { passed: 2, ..Counts::default() });
     }
 }

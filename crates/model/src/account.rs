@@ -103,6 +103,22 @@ impl Account {
         out
     }
 
+    /// Makes it add up to `ns`: what is missing becomes lost time, and what is too
+    /// much goes from lost time first, then from the largest parts.
+    pub fn fit(&mut self, ns: u64) {
+        let total = self.total();
+        let mut excess = total.saturating_sub(ns);
+        self.0[Category::Lost as usize] += ns.saturating_sub(total);
+        let lost = Category::Lost as usize;
+        while excess > 0 {
+            let largest = (0..N).max_by_key(|i| self.0[*i]).unwrap_or(lost);
+            let from = if self.0[lost] > 0 { lost } else { largest };
+            let cut = excess.min(self.0[from]);
+            self.0[from] -= cut;
+            excess -= cut;
+        }
+    }
+
     /// The parts that are not zero, by name, ns.
     pub fn parts(&self) -> BTreeMap<String, u64> {
         CATEGORIES
@@ -110,5 +126,25 @@ impl Account {
             .filter(|(c, ..)| self.get(*c) > 0)
             .map(|(c, name, _)| (name.to_string(), self.get(*c)))
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fitting_keeps_what_is_known() {
+        let mut a = Account::default();
+        a.add(Category::Running, 70);
+        a.add(Category::BlockIssued, 30);
+        a.fit(100);
+        assert_eq!((a.get(Category::Running), a.get(Category::Lost)), (70, 0));
+        a.fit(110);
+        assert_eq!((a.get(Category::Running), a.get(Category::Lost)), (70, 10));
+        a.fit(95);
+        assert_eq!((a.get(Category::Running), a.get(Category::Lost)), (65, 0));
+        a.fit(0);
+        assert_eq!(a.total(), 0);
     }
 }

@@ -21,6 +21,7 @@ mod journal;
 mod locks;
 mod longest;
 mod machine;
+mod operations;
 mod parts;
 mod path;
 mod pattern;
@@ -35,8 +36,8 @@ pub use account::{Account, Category, CATEGORIES};
 pub use machine::{Model, Setup};
 pub use result::{
     BlameRow, CpuRow, DeviceRow, FileRow, FunctionRow, HandoffRow, HerdResult, JournalResult, LockRow,
-    OtherRow, PathResult, PatternRow, ProcessRow, RunResult, SampleResult, SyscallRow, ThreadRow,
-    UnexplainedRow, Use, WaitRow,
+    OperationRow, OtherRow, PathResult, PatternRow, ProcessRow, RunResult, SampleResult, SyscallRow,
+    ThreadRow, UnexplainedRow, Use, WaitRow,
 };
 
 /// Sees every interval as it closes; the account is made of these and no others.

@@ -4,6 +4,7 @@
 use crate::account::{Account, Category};
 use crate::disk::Disk;
 use crate::files::{Files, Kind, Kinds};
+use crate::operations::Operations;
 use crate::parts::Parts;
 use crate::result::{OtherRow, ProcessRow, SyscallRow, ThreadRow, Use};
 use crate::thread::{Call, Thread};
@@ -38,6 +39,7 @@ struct Special {
 struct Process {
     files: Files,
     special: Special,
+    operations: Operations,
     comm: String,
     cmdline: String,
     begin: u64,
@@ -112,6 +114,11 @@ impl Processes {
         &mut self.open.entry(tgid).or_default().disk
     }
 
+    /// Operations of a process.
+    pub fn operations(&mut self, tgid: u32) -> &mut Operations {
+        &mut self.open.entry(tgid).or_default().operations
+    }
+
     /// A call of a thread returned `ret`.
     pub fn call(&mut self, tgid: u32, call: &Call, ts: u64, ret: i64, spent: &Account) {
         let kind = self.kinds.of(call.nr);
@@ -162,6 +169,9 @@ impl Processes {
         match t.kernel_run {
             Some(ns) => p.kernel_cpu += ns,
             None => p.uncounted = true,
+        }
+        for kind in t.operations.iter().flat_map(|o| o.kinds()) {
+            p.operations.unfinished(kind);
         }
         p.switches[0] += t.switches[0];
         p.switches[1] += t.switches[1];
@@ -225,6 +235,7 @@ impl Processes {
             kernel_cpu: (!p.uncounted).then_some(p.kernel_cpu),
             switches: p.switches,
             syscalls: syscalls.collect(),
+            operations: p.operations.rows(),
             threads: p.rows,
         };
         self.rows.push((row, p.blame));

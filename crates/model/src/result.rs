@@ -344,6 +344,9 @@ pub struct ProcessRow {
     pub threads: Vec<ThreadRow>,
     /// System calls that were recorded.
     pub syscalls: Vec<SyscallRow>,
+    /// Operations that it told of itself: a workload's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operations: Vec<OperationRow>,
 }
 
 impl ProcessRow {
@@ -390,6 +393,34 @@ pub struct SyscallRow {
     pub other_bytes: u64,
     /// Bytes that the calls read or wrote.
     pub bytes: u64,
+}
+
+/// The operations of one kind that a process told of.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct OperationRow {
+    /// write, read, sync ...: [`plumb_trace::load::OperationKind`].
+    pub kind: String,
+    /// Operations that ended.
+    pub count: u64,
+    /// Of those, failed.
+    pub errors: u64,
+    /// Bytes that they moved.
+    pub bytes: u64,
+    /// Sum of their durations.
+    pub total: u64,
+    /// Longest.
+    pub max: u64,
+    /// Sum of how long after its intended time each began.
+    pub late: u64,
+    /// Operations whose end was not told: cut off, or lost.
+    pub unfinished: u64,
+    /// A thread had several open at once. Then `accounted` is less than `total`:
+    /// time goes to the oldest that is open, once.
+    pub overlapping: bool,
+    /// What the account adds up to; `total` where nothing overlaps.
+    pub accounted: u64,
+    /// Where that time went, by category.
+    pub account: BTreeMap<String, u64>,
 }
 
 /// Threads outside the target, by name.

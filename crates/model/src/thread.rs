@@ -211,6 +211,8 @@ pub struct Thread {
     pub raced: Option<Cause>,
     /// Its use of disks.
     pub disk: Disk,
+    /// The operations that it told of; most threads tell nothing.
+    pub operations: Option<Box<crate::operations::Open>>,
     /// Requests of its own that completed: when queued, bytes.
     pub recent: VecDeque<(u64, u32)>,
     /// Times that it left a CPU: by its own will, and not.
@@ -254,6 +256,7 @@ impl Thread {
             queued_bio: 0,
             raced: None,
             disk: Disk::default(),
+            operations: None,
             recent: VecDeque::new(),
             switches: [0; 2],
             kernel_run: None,

@@ -6,7 +6,7 @@ use crate::output::Table;
 use anyhow::{bail, Result};
 use plumb_probe::recorder::measure_costs;
 use plumb_probe::Selection;
-use plumb_trace::{sets, EVENTS};
+use plumb_trace::{kernel_events, sets};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{Read, Seek, Write};
@@ -49,9 +49,8 @@ pub fn main(args: &EventsArgs) -> Result<ExitCode> {
     }
     let costs = if args.measure { measure()? } else { BTreeMap::new() };
     let reference = reference()?;
-    let lines: Vec<Line> = EVENTS
-        .iter()
-        .filter(|e| e.size > 0 && args.set.as_deref().is_none_or(|s| s == e.set))
+    let lines: Vec<Line> = kernel_events()
+        .filter(|e| args.set.as_deref().is_none_or(|s| s == e.set))
         .map(|e| {
             let cost = costs.get(e.name).filter(|(_, runs)| *runs > 0);
             Line {

@@ -98,6 +98,7 @@ pub fn print(explained: &Explained, show: &Show, out: &mut dyn Write) -> Result<
         tables::processes(&explained.result, out)?;
         writeln!(out)?;
         tables::accounts(&explained.result, out)?;
+        tables::operations(&explained.result, out)?;
         tables::path(&explained.result, out)?;
         tables::locks(&explained.result, out)?;
     }
@@ -117,6 +118,14 @@ pub fn print(explained: &Explained, show: &Show, out: &mut dyn Write) -> Result<
         units::count(q.lost),
         units::count(q.missed)
     )?;
+    if q.operation_events > 0 {
+        writeln!(
+            out,
+            "  {} events of a workload's operations, {} lost",
+            units::count(q.operation_events),
+            units::count(q.operation_events_lost)
+        )?;
+    }
     for (cpu, begin, end, lost) in q.gaps.iter().take(10) {
         let at = begin.saturating_sub(explained.result.begin);
         let length = units::duration(end.saturating_sub(*begin).min(explained.result.end));

@@ -22,6 +22,12 @@ pub struct Quality {
     pub lost: u64,
     /// Intervals in which they were lost: CPU, begin, end (ns), events.
     pub gaps: Vec<(u32, u64, u64, u64)>,
+    /// Begins and ends of operations that a workload told.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub operation_events: u64,
+    /// Of those, lost.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub operation_events_lost: u64,
     /// Events missed by recursion.
     pub missed: u64,
     /// Places that could not be read.
@@ -34,6 +40,11 @@ pub struct Quality {
     pub thinned: BTreeMap<String, String>,
     /// Disks that rotate.
     pub rotating: Vec<String>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it so")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 impl Quality {
@@ -51,6 +62,8 @@ impl Quality {
             no_account: no_account.map(ToString::to_string).collect(),
             events: summary.records,
             state_events: trace.state.events + summary.waits,
+            operation_events: summary.operations,
+            operation_events_lost: summary.operations_lost,
             lost: summary.lost(),
             gaps: summary.gaps.iter().map(|g| (g.cpu, g.begin, g.end, g.lost)).collect(),
             missed: trace.state.end.as_ref().map_or(0, |e| e.missed),
@@ -80,6 +93,12 @@ impl Quality {
         if self.missed > 0 {
             doubts.push(format!("{} events were missed by recursion", units::count(self.missed)));
         }
+        if self.operation_events_lost > 0 {
+            doubts.push(format!(
+                "{} events of the workload's operations were lost",
+                units::count(self.operation_events_lost)
+            ));
+        }
         if !self.damage.is_empty() {
             doubts.push("parts of the trace cannot be read".into());
         }
@@ -94,7 +113,7 @@ impl Quality {
 
     /// The exit code that it asks for.
     pub fn exit_code(&self) -> ExitCode {
-        if self.lost > 0 || !self.damage.is_empty() {
+        if self.lost > 0 || self.operation_events_lost > 0 || !self.damage.is_empty() {
             ExitCode::from(NOT_VALID)
         } else {
             ExitCode::SUCCESS

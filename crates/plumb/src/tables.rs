@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Results as tables on the terminal.
 
+mod operations;
+
+pub use operations::operations;
+
 use crate::output::Table;
 use anyhow::Result;
 use plumb_diagnose::Diagnosis;

@@ -5,7 +5,7 @@
 use crate::host;
 use crate::load::{Available, Knobs, Loaded};
 use crate::select::{Selection, DEFAULT_EVENTS};
-use plumb_trace::{event_by_name, sets, EVENTS};
+use plumb_trace::{event_by_name, kernel_events, sets};
 use serde::Serialize;
 use std::mem::MaybeUninit;
 use std::path::Path;
@@ -148,7 +148,7 @@ fn program() -> Check {
 }
 
 fn tracepoints(set: &str, available: &Available) -> Check {
-    let of_set = || EVENTS.iter().filter(|e| e.size > 0 && e.set == set);
+    let of_set = || kernel_events().filter(|e| e.set == set);
     let lacking: Vec<&str> =
         of_set().filter(|e| !available.has(e.tracepoint)).map(|e| e.tracepoint).collect();
     let by_default = Selection::parse(DEFAULT_EVENTS).is_ok_and(|s| {

@@ -10,6 +10,7 @@ use crate::target::{Command, Target};
 use crate::trigger::{Trigger, Watch};
 use anyhow::{Context, Result};
 use plumb_trace::ctf::Metadata;
+use plumb_trace::load::cut_torn;
 use plumb_trace::schema::StateEnd;
 use plumb_trace::units;
 use plumb_trace::writer::{DirectorySink, KeepSink, Sink, TraceWriter};
@@ -156,8 +157,13 @@ pub fn record(options: &Options, stop: &Stop, progress: impl FnMut(&Progress)) -
     }
     let (events, lacking) = load::resolve(&selection)?;
     let threads = options.target.threads()?;
+    // What a flight recorder keeps lies in memory: there is no directory to add to.
+    let trace = match &options.keep {
+        None => Some(std::path::absolute(&options.dir).context("the present directory is gone")?),
+        Some(_) => None,
+    };
     let mut command = match &options.target {
-        Target::Command(words) => Some(Command::fork(words, options.output_apart)?),
+        Target::Command(words) => Some(Command::fork(words, options.output_apart, trace.as_deref())?),
         _ => None,
     };
     // Behind the fork, so that the command keeps its own: on a busy machine a
@@ -205,7 +211,11 @@ pub fn record(options: &Options, stop: &Stop, progress: impl FnMut(&Progress)) -
                 format!("trace directory {}; choose another with -o", options.dir.display())
             })?;
             let writer = TraceWriter::new(sink, cpus, host::now());
-            run.go(writer).map(|(outcome, _)| outcome)
+            let (mut outcome, _) = run.go(writer)?;
+            if let Err(e) = cut_torn(&options.dir) {
+                outcome.error.get_or_insert(e.to_string());
+            }
+            Ok(outcome)
         }
         Some(keep) => {
             check_free(&options.dir)?;

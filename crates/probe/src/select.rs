@@ -3,7 +3,7 @@
 //! class or name, thinning.
 
 use anyhow::{bail, Result};
-use plumb_trace::{event_by_name, sets, EVENTS};
+use plumb_trace::{event_by_name, kernel_events, sets, Origin};
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 use syscalls::Sysno;
@@ -183,7 +183,7 @@ impl Selection {
                 if word == "syscall" {
                     out.calls.extend(call_numbers(IO_CALLS).chain(call_numbers(WAIT_CALLS)));
                 }
-            } else if let Some(event) = event_by_name(word).filter(|e| e.size > 0) {
+            } else if let Some(event) = event_by_name(word).filter(|e| e.origin == Origin::Kernel) {
                 out.events.insert(event.name);
                 out.named.insert(event.name);
                 if event.set == "syscall" {
@@ -200,7 +200,7 @@ impl Selection {
     }
 
     fn add_set(&mut self, set: &str) {
-        self.events.extend(EVENTS.iter().filter(|e| e.size > 0 && e.set == set).map(|e| e.name));
+        self.events.extend(kernel_events().filter(|e| e.set == set).map(|e| e.name));
     }
 
     /// Reads `SET=N`: keep one of N.

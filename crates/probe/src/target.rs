@@ -3,11 +3,12 @@
 //! the recording is on before it begins.
 
 use anyhow::{bail, Context, Result};
+use plumb_trace::load::TRACE_VARIABLE;
 use std::ffi::{CString, OsString};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::FromRawFd;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 /// Whom the recording is about.
@@ -125,13 +126,28 @@ fn find(name: &str) -> Result<()> {
     Ok(())
 }
 
+/// Our environment, and where a workload's operations go; that of an outer recording is not the
+/// command's.
+fn environment(trace: Option<&Path>) -> Result<Vec<CString>> {
+    let ours = std::env::vars_os().filter(|(key, _)| key != TRACE_VARIABLE);
+    let trace = trace.map(|dir| (OsString::from(TRACE_VARIABLE), dir.as_os_str().to_os_string()));
+    ours.chain(trace)
+        .map(|(mut pair, value)| {
+            pair.push("=");
+            pair.push(value);
+            CString::new(pair.into_vec()).context("NUL in the environment or in the trace directory's name")
+        })
+        .collect()
+}
+
 impl Command {
     /// Forks; the child waits before exec. Call it while the process has one thread.
-    /// `apart`: its standard output goes to standard error.
+    /// `apart`: its standard output goes to standard error. `trace` is the directory
+    /// to which a workload may add its operations, see [`plumb_trace::load`].
     ///
     /// # Errors
     /// The program cannot be found in PATH, or fork fails.
-    pub fn fork(words: &[OsString], apart: bool) -> Result<Self> {
+    pub fn fork(words: &[OsString], apart: bool, trace: Option<&Path>) -> Result<Self> {
         let name = words
             .first()
             .context("no command is given; example: plumb run -- dd if=/dev/zero of=f bs=1M count=100")?;
@@ -144,6 +160,10 @@ impl Command {
             .context("NUL in a word of the command")?;
         let mut argv: Vec<*const libc::c_char> = args.iter().map(|a| a.as_ptr()).collect();
         argv.push(std::ptr::null());
+        // Made before the fork: between fork and exec nothing may take memory.
+        let environment = environment(trace)?;
+        let mut env: Vec<*const libc::c_char> = environment.iter().map(|e| e.as_ptr()).collect();
+        env.push(std::ptr::null());
         let (mut wait, go) = pipe()?;
         let (failed, mut tell) = pipe()?;
         // SAFETY: the child only calls read, write, sigprocmask-free libc functions and exec.
@@ -156,14 +176,14 @@ impl Command {
                     // SAFETY: ends the child without running the parent's destructors.
                     unsafe { libc::_exit(0) }
                 }
-                // SAFETY: argv is NUL-terminated strings with a null behind the last; the
+                // SAFETY: argv and env are NUL-terminated strings with a null behind the last; the
                 // signals that the recorder catches or ignores are the child's defaults again.
                 unsafe {
                     libc::signal(libc::SIGPIPE, libc::SIG_DFL);
                     if apart {
                         libc::dup2(2, 1);
                     }
-                    libc::execvp(argv[0], argv.as_ptr());
+                    libc::execvpe(argv[0], argv.as_ptr(), env.as_ptr());
                 }
                 let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
                 let _ = tell.write_all(&errno.to_le_bytes());

@@ -1,6 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What all events have in common; the events themselves are in [`crate::schema`].
 
+/// Who writes an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The kernel's programs, into the stream of the CPU.
+    Kernel,
+    /// A workload, into the stream of its thread; see [`crate::load`].
+    Load,
+    /// The recorder itself.
+    Recorder,
+}
+
 /// Name, place and documentation of one event.
 #[derive(Debug)]
 pub struct EventInfo {
@@ -10,9 +21,11 @@ pub struct EventInfo {
     pub name: &'static str,
     /// Event set that it belongs to; `state` for what the recorder writes.
     pub set: &'static str,
-    /// Kernel tracepoint that raises it.
+    /// Who writes it.
+    pub origin: Origin,
+    /// Kernel tracepoint that raises it; without meaning where the kernel does not.
     pub tracepoint: &'static str,
-    /// Kernel function and file that raise the tracepoint.
+    /// Function and file that raise it.
     pub source: &'static str,
     /// One sentence.
     pub doc: &'static str,

@@ -2,12 +2,13 @@
 //! Writes a trace: records go in as the kernel made them, packets come out,
 //! and a sink decides where they stay (a directory, memory, later a network).
 
-use crate::ctf::{Metadata, PacketHead, HEAD_BYTES, MAX_PACKET_BYTES, STREAM_CPU, STREAM_STATE};
-use crate::event::{Encode, StateEvent};
+use crate::ctf::{Metadata, PacketHead, HEAD_BYTES, MAX_PACKET_BYTES};
+use crate::event::StateEvent;
+use crate::packer::Packer;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// Id that marks the second half of a 64-byte record (PLUMB_CONT_ID).
@@ -22,6 +23,13 @@ pub enum Stream {
     State,
     /// Which stack each long wait had; grows with the trace, so it is read as it goes.
     Waits,
+    /// Operations of one thread of a workload, see [`crate::load`].
+    Load {
+        /// Its process.
+        pid: u32,
+        /// Its number in the workload.
+        worker: u32,
+    },
 }
 
 impl Stream {
@@ -31,7 +39,14 @@ impl Stream {
             Stream::Cpu(n) => format!("cpu_{n}"),
             Stream::State => "state".into(),
             Stream::Waits => "waits".into(),
+            Stream::Load { pid, worker } => format!("load_{pid}_{worker}"),
         }
+    }
+
+    /// The stream of a workload's thread that has this file name.
+    pub fn load_of_file(name: &str) -> Option<Stream> {
+        let (pid, worker) = name.strip_prefix("load_")?.split_once('_')?;
+        Some(Stream::Load { pid: pid.parse().ok()?, worker: worker.parse().ok()? })
     }
 }
 
@@ -52,11 +67,42 @@ pub trait Sink {
     }
 }
 
+/// One file that only ever grows by whole packets.
+#[derive(Debug)]
+pub(crate) struct PacketFile {
+    path: PathBuf,
+    file: File,
+    good: u64,
+}
+
+impl PacketFile {
+    /// An empty file; `path` is for errors.
+    pub(crate) fn new(path: PathBuf, file: File) -> Self {
+        Self { path, file, good: 0 }
+    }
+
+    /// Appends a packet. A torn one is cut off again: it would make other
+    /// readers refuse the whole file.
+    pub(crate) fn append(&mut self, packet: &[u8]) -> io::Result<()> {
+        match self.file.write_all(packet) {
+            Ok(()) => {
+                self.good += packet.len() as u64;
+                Ok(())
+            }
+            Err(e) => {
+                let _ =
+                    self.file.set_len(self.good).and_then(|()| self.file.seek(SeekFrom::Start(self.good)));
+                Err(named(&self.path, e))
+            }
+        }
+    }
+}
+
 /// Keeps packets in files of a directory.
 #[derive(Debug)]
 pub struct DirectorySink {
     dir: PathBuf,
-    files: BTreeMap<Stream, (File, u64)>,
+    files: BTreeMap<Stream, PacketFile>,
 }
 
 impl DirectorySink {
@@ -74,26 +120,19 @@ impl DirectorySink {
     }
 }
 
-fn named(path: &Path, e: io::Error) -> io::Error {
+/// The error with the path that it is about.
+pub(crate) fn named(path: &Path, e: io::Error) -> io::Error {
     io::Error::new(e.kind(), format!("{}: {e}", path.display()))
 }
 
 impl Sink for DirectorySink {
     fn packet(&mut self, stream: Stream, packet: &[u8]) -> io::Result<()> {
-        let path = self.dir.join(stream.file_name());
-        let (file, good) = match self.files.entry(stream) {
-            Entry::Occupied(open) => open.into_mut(),
-            Entry::Vacant(new) => new.insert((File::create(&path).map_err(|e| named(&path, e))?, 0)),
-        };
-        match file.write_all(packet) {
-            Ok(()) => {
-                *good += packet.len() as u64;
-                Ok(())
-            }
-            Err(e) => {
-                // A torn packet would make other readers refuse the whole file.
-                let _ = file.set_len(*good);
-                Err(named(&path, e))
+        match self.files.entry(stream) {
+            Entry::Occupied(open) => open.into_mut().append(packet),
+            Entry::Vacant(new) => {
+                let path = self.dir.join(stream.file_name());
+                let file = File::create(&path).map_err(|e| named(&path, e))?;
+                new.insert(PacketFile::new(path, file)).append(packet)
             }
         }
     }
@@ -163,107 +202,6 @@ impl Sink for KeepSink {
     }
 }
 
-/// Collects the events of one stream into packets.
-#[derive(Debug)]
-struct Packer {
-    stream: Stream,
-    buf: Vec<u8>,
-    begin: u64,
-    end: u64,
-    /// End of the packet before; time may not go back behind it.
-    floor: u64,
-    seq: u64,
-    discarded: u64,
-    clamped: u64,
-}
-
-impl Packer {
-    fn new(stream: Stream) -> Self {
-        let mut buf = Vec::with_capacity(MAX_PACKET_BYTES);
-        buf.resize(HEAD_BYTES, 0);
-        Self { stream, buf, begin: 0, end: 0, floor: 0, seq: 0, discarded: 0, clamped: 0 }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.buf.len() == HEAD_BYTES
-    }
-
-    fn note(&mut self, ts: u64) {
-        self.begin = if self.is_empty() { ts } else { self.begin.min(ts) };
-        self.end = if self.is_empty() { ts } else { self.end.max(ts) };
-    }
-
-    /// Appends a record, or sets it where its time belongs: an interrupt may
-    /// take its slot before the record that it interrupted.
-    fn record(&mut self, record: &[u8]) {
-        let mut ts = ts_of(record);
-        let mut at = self.buf.len();
-        if ts < self.end && !self.is_empty() {
-            while at > HEAD_BYTES {
-                let mut before = at - 32;
-                if u16::from_le_bytes([self.buf[before + 8], self.buf[before + 9]]) == CONT_ID {
-                    before -= 32;
-                }
-                if ts_of(&self.buf[before..]) <= ts {
-                    break;
-                }
-                at = before;
-            }
-        }
-        self.clamped += u64::from(ts < self.floor);
-        ts = ts.max(self.floor);
-        self.note(ts);
-        if at == self.buf.len() {
-            self.buf.extend_from_slice(record);
-        } else {
-            self.buf.splice(at..at, record.iter().copied());
-        }
-        self.buf[at..at + 8].copy_from_slice(&ts.to_le_bytes());
-    }
-
-    fn flush(&mut self, sink: &mut dyn Sink) -> io::Result<()> {
-        if self.is_empty() {
-            return Ok(());
-        }
-        self.packet(sink)
-    }
-
-    /// A packet without events: where a stream begins with a loss, it gives the
-    /// loss a beginning.
-    fn open_at(&mut self, ts: u64, sink: &mut dyn Sink) -> io::Result<()> {
-        (self.begin, self.end) = (ts, ts);
-        self.packet(sink)
-    }
-
-    fn packet(&mut self, sink: &mut dyn Sink) -> io::Result<()> {
-        let len = self.buf.len() as u64;
-        let (stream_id, cpu) = match self.stream {
-            Stream::Cpu(n) => (STREAM_CPU, n),
-            _ => (STREAM_STATE, 0),
-        };
-        let head = PacketHead {
-            stream_id,
-            begin: self.begin,
-            end: self.end,
-            content: len,
-            size: len,
-            seq: self.seq,
-            discarded: self.discarded,
-            cpu,
-        };
-        self.buf[..HEAD_BYTES].copy_from_slice(&head.encode());
-        let result = sink.packet(self.stream, &self.buf);
-        self.buf.truncate(HEAD_BYTES);
-        self.floor = self.end;
-        self.seq += 1;
-        result
-    }
-}
-
-fn ts_of(record: &[u8]) -> u64 {
-    u64::from_le_bytes(record[..8].try_into().expect("eight bytes"))
-}
-
 /// Writes the streams of one trace.
 pub struct TraceWriter<S: Sink> {
     sink: S,
@@ -295,7 +233,7 @@ impl<S: Sink> TraceWriter<S> {
     /// The sink's.
     pub fn record(&mut self, cpu: u32, record: &[u8]) -> io::Result<()> {
         let packer = &mut self.cpus[cpu as usize];
-        if packer.buf.len() + record.len() > MAX_PACKET_BYTES {
+        if packer.len() + record.len() > MAX_PACKET_BYTES {
             packer.flush(&mut self.sink)?;
         }
         packer.record(record);
@@ -311,10 +249,10 @@ impl<S: Sink> TraceWriter<S> {
     pub fn lost(&mut self, cpu: u32, events: u64) -> io::Result<()> {
         let packer = &mut self.cpus[cpu as usize];
         packer.flush(&mut self.sink)?;
-        if packer.seq == 0 {
+        if packer.is_new() {
             packer.open_at(self.begin, &mut self.sink)?;
         }
-        packer.discarded += events;
+        packer.lose(events);
         Ok(())
     }
 
@@ -324,7 +262,7 @@ impl<S: Sink> TraceWriter<S> {
     /// The sink's.
     pub fn state<E: StateEvent>(&mut self, ts: u64, event: &E) -> io::Result<()> {
         self.state_events += 1;
-        append(&mut self.state, &mut self.sink, ts, event)
+        self.state.state(&mut self.sink, ts, event)
     }
 
     /// Appends what belongs to one wait, at time `ts` (ns).
@@ -333,7 +271,7 @@ impl<S: Sink> TraceWriter<S> {
     /// The sink's.
     pub fn wait<E: StateEvent>(&mut self, ts: u64, event: &E) -> io::Result<()> {
         self.state_events += 1;
-        append(&mut self.waits, &mut self.sink, ts, event)
+        self.waits.state(&mut self.sink, ts, event)
     }
 
     /// Closes every open packet, so that what was appended is with the sink.
@@ -374,20 +312,6 @@ impl<S: Sink> TraceWriter<S> {
 
     /// Records whose time had to be moved forward to the end of a packet that was closed already.
     pub fn clamped(&self) -> u64 {
-        self.cpus.iter().map(|p| p.clamped).sum()
+        self.cpus.iter().map(Packer::clamped).sum()
     }
-}
-
-fn append<E: StateEvent>(packer: &mut Packer, sink: &mut dyn Sink, ts: u64, event: &E) -> io::Result<()> {
-    let ts = ts.max(packer.end).max(packer.floor);
-    let mut bytes = Vec::new();
-    ts.put(&mut bytes);
-    E::ID.put(&mut bytes);
-    event.encode(&mut bytes);
-    if packer.buf.len() + bytes.len() > MAX_PACKET_BYTES {
-        packer.flush(sink)?;
-    }
-    packer.note(ts);
-    packer.buf.extend_from_slice(&bytes);
-    Ok(())
 }

@@ -3,6 +3,7 @@
 //! says of them. Needs root and Linux with loop devices, FUSE and cgroups.
 
 mod catalogue;
+mod crash;
 mod judge;
 mod load;
 mod neighbour;
@@ -57,6 +58,9 @@ enum Command {
         after_help = "Exit codes: 0 recall of strong faults 95 % or more, of weak ones 85 % or more, at most one false alarm; 1 not so; 2 error."
     )]
     Suite(suite::Words),
+    /// Cut the power of a disk that forgets what was not flushed, and look at what survived.
+    #[command(subcommand)]
+    Crash(crash::Words),
     /// The load alone, on a stage that stands already (what the suite runs under plumb).
     #[command(hide = true)]
     Work {
@@ -100,6 +104,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode> {
             stop::watch();
             return Ok(if suite::main(&words)? { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
+        Command::Crash(words) => return crash::main(&words),
         Command::Work { name, strength, without, place } => work(&name, strength, !without, place)?,
         Command::Neighbour { words } => neighbour::run(&words)?,
     }

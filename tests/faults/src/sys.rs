@@ -5,7 +5,7 @@ use anyhow::{bail, Result};
 use std::fs::File;
 use std::hint::black_box;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -117,10 +117,47 @@ pub fn kill_group(pid: u32, signal: libc::c_int) {
     unsafe { libc::kill(-(pid as libc::pid_t), signal) };
 }
 
+/// Sends a signal to one process.
+pub fn kill(pid: u32, signal: libc::c_int) {
+    // SAFETY: a call with plain numbers.
+    unsafe { libc::kill(pid as libc::pid_t, signal) };
+}
+
 /// Fills `buffer` with random bytes of the kernel.
 pub fn getrandom(buffer: &mut [u8]) {
     // SAFETY: pointer and length are of one live slice.
     unsafe { libc::getrandom(buffer.as_mut_ptr().cast(), buffer.len(), 0) };
+}
+
+/// Numbers that a seed determines (splitmix64: Steele, Lea, Flood 2014).
+pub struct Random(pub u64);
+
+impl Random {
+    /// The next one.
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+    /// The next one below `limit`, which is not 0.
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+}
+
+/// A file of `size` zero bytes in memory that has no name.
+pub fn memory_file(size: u64) -> Result<File> {
+    // SAFETY: a valid name.
+    let fd = unsafe { libc::memfd_create(c"plumb-faults".as_ptr(), libc::MFD_CLOEXEC) };
+    if fd < 0 {
+        bail!("memfd_create: {}", io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new and belongs to the File.
+    let file = unsafe { File::from_raw_fd(fd) };
+    file.set_len(size)?;
+    Ok(file)
 }
 
 /// Locks or unlocks a whole file with flock(2).

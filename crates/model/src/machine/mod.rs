@@ -6,6 +6,7 @@ mod calls;
 mod contention;
 mod finish;
 mod loss;
+mod operations;
 mod rows;
 mod threads;
 
@@ -252,6 +253,7 @@ impl<O: Observer> Model<O> {
             Item::Record(_) => {}
             Item::Gap(gap) => self.gap(gap),
             Item::Told(told) => self.told(told),
+            Item::Operation(operation) => self.operation(&operation),
         }
     }
 

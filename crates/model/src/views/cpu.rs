@@ -117,7 +117,7 @@ impl View for CpuTime {
                 *self.cpu(gap.cpu) = Cpu::default();
                 return;
             }
-            Item::Told(_) => return,
+            Item::Told(_) | Item::Operation(_) => return,
         };
         let b = r.bytes;
         match r.id {

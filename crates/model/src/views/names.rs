@@ -84,7 +84,7 @@ impl Names {
                     self.stacks.insert((w.waiter, w.end), w.stack);
                 }
             }
-            Item::Told(_) | Item::Gap(_) => {}
+            Item::Told(_) | Item::Gap(_) | Item::Operation(_) => {}
         }
     }
 

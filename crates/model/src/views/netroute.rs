@@ -74,7 +74,7 @@ impl View for NetRoute {
                 self.woken.clear();
                 return;
             }
-            Item::Told(_) => return,
+            Item::Told(_) | Item::Operation(_) => return,
         };
         match r.id {
             IrqHandlerEntry::ID => self.cpu(r.cpu).interrupt = Some(r.ts),

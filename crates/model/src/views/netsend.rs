@@ -25,7 +25,7 @@ impl View for NetSend {
         let r = match item {
             Item::Record(r) => r,
             Item::Gap(_) => return self.queued.clear(),
-            Item::Told(_) => return,
+            Item::Told(_) | Item::Operation(_) => return,
         };
         match r.id {
             NetDevQueue::ID => {

@@ -99,7 +99,7 @@ impl OffCpu {
                 self.threads.clear();
                 None
             }
-            Item::Told(_) => None,
+            Item::Told(_) | Item::Operation(_) => None,
         }
     }
 

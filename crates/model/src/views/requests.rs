@@ -133,7 +133,7 @@ impl Requests {
                 *self = Self::default();
                 return;
             }
-            Item::Told(_) => return,
+            Item::Told(_) | Item::Operation(_) => return,
         };
         let b = r.bytes;
         match r.id {

@@ -119,7 +119,7 @@ impl View for SpinLock {
                 _ => {}
             },
             Item::Gap(_) => self.waits.clear(),
-            Item::Told(_) => {}
+            Item::Told(_) | Item::Operation(_) => {}
         }
     }
 }

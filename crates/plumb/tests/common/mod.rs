@@ -81,8 +81,9 @@ pub fn babeltrace_agrees(dir: &Path) {
     let out = output(Command::new("babeltrace2").arg(&trace));
     assert!(out.status.success() && out.stderr.is_empty(), "babeltrace2: {}", stderr(&out));
     let quality = &explain(dir)["quality"];
-    let ours =
-        quality["events"].as_u64().expect("events") + quality["state_events"].as_u64().expect("events");
+    let ours = quality["events"].as_u64().expect("events")
+        + quality["state_events"].as_u64().expect("events")
+        + quality["operation_events"].as_u64().unwrap_or(0);
     let theirs = out.stdout.iter().filter(|b| **b == b'\n').count() as u64;
     assert_eq!(ours, theirs, "events that plumb and babeltrace2 count in {}", trace.display());
     assert!(ours > 0);

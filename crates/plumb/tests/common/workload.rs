@@ -4,8 +4,10 @@
 //! workload direct-writes N PATH | write-fsync N PATH | getppid N |
 //!          spin MILLISECONDS | hogs N MILLISECONDS | sleep MILLISECONDS |
 //!          naps MILLISECONDS | hogs-and-sleepers N MILLISECONDS |
-//!          same-file-writes THREADS N BYTES PATH | datagrams N
+//!          same-file-writes THREADS N BYTES PATH | datagrams N |
+//!          operations THREADS N PATH | killed-operations N PATH
 
+use plumb_trace::load::{LoadStream, OperationKind};
 use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::os::fd::AsRawFd;
@@ -98,6 +100,50 @@ fn ask(n: u64, answer_after: Duration, mut mine: UnixStream, mut theirs: UnixStr
         mine.write_all(&[0]).expect("end");
         libc::wait(std::ptr::null_mut());
     }
+}
+
+/// One operation from its begin to its end, told to the recording if there is one.
+fn operation(
+    told: &mut Option<LoadStream>,
+    kind: OperationKind,
+    offset: u64,
+    work: impl FnOnce() -> std::io::Result<usize>,
+) {
+    let begin = now();
+    let result = work();
+    let end = now();
+    if let Some(told) = told {
+        let result = result.map_or_else(|e| -i64::from(e.raw_os_error().unwrap_or(0)), |n| n as i64);
+        told.begin(begin, kind, 0, 0, offset);
+        told.end(end, 0, result, 0);
+    }
+}
+
+/// N times a write, a sync and a read of one block, and in the end an open that
+/// fails and two operations at once.
+fn operations(worker: u32, n: u64, path: &str) {
+    let mut told = LoadStream::from_env(worker).expect("stream");
+    assert!(told.is_some(), "recorded");
+    let path = format!("{path}.{worker}");
+    let file = File::options().read(true).write(true).create(true).truncate(true).open(&path).expect("open");
+    let mut block = [7; 4096];
+    for i in 0..n {
+        let at = i * 4096;
+        operation(&mut told, OperationKind::Write, at, || file.write_at(&block, at));
+        operation(&mut told, OperationKind::Sync, 0, || file.sync_data().map(|()| 0));
+        operation(&mut told, OperationKind::Read, at, || file.read_at(&mut block, at));
+    }
+    operation(&mut told, OperationKind::Open, 0, || File::open("/nowhere/at all").map(|_| 0));
+    let mut told = told.expect("seen above");
+    told.begin(now(), OperationKind::Copy, 0, 1, 0);
+    std::thread::sleep(Duration::from_millis(2));
+    told.begin(now(), OperationKind::Other, 1, 1, 0);
+    std::thread::sleep(Duration::from_millis(2));
+    told.end(now(), 0, 100, 0);
+    std::thread::sleep(Duration::from_millis(2));
+    told.end(now(), 1, 0, 3_000_000);
+    told.begin(now(), OperationKind::Close, 0, 1, 0);
+    told.finish().expect("written");
 }
 
 fn main() {
@@ -204,6 +250,24 @@ fn main() {
                 }
             });
             println!("process {}", std::process::id());
+        }
+        "operations" => {
+            let (n, path) = (number(3), &args[4]);
+            std::thread::scope(|scope| {
+                for worker in 0..number(2) as u32 {
+                    scope.spawn(move || operations(worker, n, path));
+                }
+            });
+        }
+        // The last packet is still with the thread when it is killed.
+        "killed-operations" => {
+            let mut told = LoadStream::from_env(0).expect("stream");
+            let file = File::create(&args[3]).expect("create");
+            for _ in 0..number(2) {
+                operation(&mut told, OperationKind::Rewrite, 0, || file.write_at(&[7; 512], 0));
+            }
+            // SAFETY: a signal to ourselves.
+            unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
         }
         // To itself over the loopback interface, each received before the next is sent.
         "datagrams" => {

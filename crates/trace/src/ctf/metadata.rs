@@ -2,7 +2,7 @@
 //! The metadata file: trace, environment and clock blocks, then the generated
 //! streams and events.
 
-use crate::schema::SCHEMA_HASH;
+use crate::schema::{SCHEMA_HASH, SCHEMA_HASHES};
 use std::collections::BTreeMap;
 
 const STREAMS: &str = include_str!("streams.tsdl");
@@ -85,14 +85,15 @@ impl Metadata {
         };
         let env: BTreeMap<_, _> =
             block("env").ok_or("it has no env block")?.lines().filter_map(value).collect();
-        let ours = format!("{SCHEMA_HASH:016x}");
+        let ours: Vec<String> = SCHEMA_HASHES.iter().rev().map(|h| format!("{h:016x}")).collect();
         match env.get("plumb_schema") {
             None => return Err("it was not recorded by plumb (no plumb_schema in env)".into()),
-            Some(theirs) if *theirs != ours => {
+            Some(theirs) if !ours.contains(theirs) => {
                 return Err(format!(
-                    "its schema is {theirs} (written by plumb {}.{}), this program reads {ours}; use the plumb that recorded it",
+                    "its schema is {theirs} (written by plumb {}.{}), this program reads {}; use the plumb that recorded it",
                     env.get("tracer_major").map_or("?", |v| v),
                     env.get("tracer_minor").map_or("?", |v| v),
+                    ours.join(" and older "),
                 ))
             }
             Some(_) => {}
@@ -127,5 +128,17 @@ mod tests {
         let text = Metadata::default().encode().replace(&format!("{SCHEMA_HASH:016x}"), "00000000deadbeef");
         let err = Metadata::decode(&text).expect_err("another schema");
         assert!(err.contains("00000000deadbeef") && err.contains(&format!("{SCHEMA_HASH:016x}")), "{err}");
+    }
+
+    #[test]
+    fn reads_every_generation_and_writes_the_newest() {
+        assert_eq!(SCHEMA_HASHES.last(), Some(&SCHEMA_HASH));
+        let now = Metadata::default().encode();
+        assert!(now.contains(&format!("{SCHEMA_HASH:016x}")));
+        for hash in SCHEMA_HASHES {
+            let text = now.replace(&format!("{SCHEMA_HASH:016x}"), &format!("{hash:016x}"));
+            let back = Metadata::decode(&text).expect("a generation of ours");
+            assert_eq!(back.env["plumb_schema"], format!("{hash:016x}"));
+        }
     }
 }

@@ -8,4 +8,4 @@ mod metadata;
 mod packet;
 
 pub use metadata::Metadata;
-pub use packet::{PacketHead, HEAD_BYTES, MAX_PACKET_BYTES, STREAM_CPU, STREAM_STATE};
+pub use packet::{PacketHead, HEAD_BYTES, MAX_PACKET_BYTES, STREAM_CPU, STREAM_LOAD, STREAM_STATE};

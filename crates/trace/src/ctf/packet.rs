@@ -11,11 +11,13 @@ pub const MAX_PACKET_BYTES: usize = 64 << 10;
 pub const STREAM_CPU: u32 = 0;
 /// Stream class of what the recorder writes.
 pub const STREAM_STATE: u32 = 1;
+/// Stream class of what the threads of a workload write.
+pub const STREAM_LOAD: u32 = 2;
 
 /// Head of one packet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PacketHead {
-    /// [`STREAM_CPU`] or [`STREAM_STATE`].
+    /// [`STREAM_CPU`], [`STREAM_STATE`] or [`STREAM_LOAD`].
     pub stream_id: u32,
     /// Time of the first event, ns.
     pub begin: u64,
@@ -29,7 +31,7 @@ pub struct PacketHead {
     pub seq: u64,
     /// Events lost in this stream since its beginning.
     pub discarded: u64,
-    /// CPU of the stream.
+    /// CPU of the stream; of a workload's stream the number of the thread.
     pub cpu: u32,
 }
 

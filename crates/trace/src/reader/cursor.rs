@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Places in the files of a trace: packets checked one by one, records in order.
 
-use super::Told;
-use super::{Damage, Gap, RawRecord};
-use crate::ctf::{PacketHead, HEAD_BYTES, MAX_PACKET_BYTES, STREAM_CPU};
-use crate::event::{Decode, StateEvent};
-use crate::schema::{StateSample, StateWaitStack, StateWakerStack, EVENTS};
+use super::{Damage, Gap, Operation, RawRecord, Told};
+use crate::ctf::{PacketHead, HEAD_BYTES, MAX_PACKET_BYTES, STREAM_CPU, STREAM_LOAD};
+use crate::event::{Decode, Origin, Record, StateEvent};
+use crate::schema::{LoadBegin, LoadEnd, StateSample, StateWaitStack, StateWakerStack, EVENTS};
 use crate::writer::{Stream, CONT_ID};
 use std::collections::VecDeque;
 use std::fs::File;
@@ -83,46 +82,63 @@ fn read_at_most(file: &File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
     Ok(got)
 }
 
-/// Size of each event's record, by id.
-fn sizes() -> &'static [u8] {
-    use std::sync::OnceLock;
-    static SIZES: OnceLock<Vec<u8>> = OnceLock::new();
-    SIZES.get_or_init(|| {
-        let mut sizes = vec![0; 512];
-        for e in EVENTS.iter().filter(|e| e.size > 0) {
-            sizes[usize::from(e.id)] = e.size as u8;
-        }
-        sizes
-    })
+/// Sizes of records by id; 0 where there is no such event.
+type Sizes = [u8; 512];
+
+/// Sizes of the records that one origin writes.
+fn sizes(origin: Origin) -> Box<Sizes> {
+    let mut sizes = Box::new([0; 512]);
+    for e in EVENTS.iter().filter(|e| e.origin == origin) {
+        sizes[usize::from(e.id)] = e.size as u8;
+    }
+    sizes
 }
 
-/// A place in one CPU's stream.
+/// A place in a stream of records: a CPU's, or that of a workload's thread.
 pub(super) struct Cursor {
     pub(super) packets: Packets,
-    pub(super) sizes: &'static [u8],
-    pub(super) cpu: u32,
+    sizes: Box<Sizes>,
+    /// Class of the stream.
+    class: u32,
+    /// CPU, or number of the thread in its workload.
+    number: u32,
     pub(super) pos: usize,
     pub(super) content: usize,
-    pub(super) last_end: u64,
-    pub(super) discarded: u64,
+    last_end: u64,
+    discarded: u64,
+    /// Missing events before the next record; `cpu` is [`Cursor::number`].
     pub(super) gap: Option<Gap>,
     /// Set where the file's rest is unreadable, so that the silence has an interval.
-    pub(super) broken: bool,
+    broken: bool,
+    /// Thread of the last record; a workload's stream has only one. 0 before.
+    pub(super) tid: u32,
 }
 
 impl Cursor {
-    pub(super) fn new(packets: Packets, cpu: u32) -> Self {
-        Self {
-            packets,
-            sizes: sizes(),
-            cpu,
+    pub(super) fn open(dir: &Path, stream: Stream) -> io::Result<Self> {
+        let (class, number, origin) = match stream {
+            Stream::Cpu(n) => (STREAM_CPU, n, Origin::Kernel),
+            Stream::Load { worker, .. } => (STREAM_LOAD, worker, Origin::Load),
+            Stream::State | Stream::Waits => return Err(io::Error::other("not a stream of records")),
+        };
+        Ok(Self {
+            packets: Packets::open(dir, stream)?,
+            sizes: sizes(origin),
+            class,
+            number,
             pos: 0,
             content: 0,
             last_end: 0,
             discarded: 0,
             gap: None,
             broken: false,
-        }
+            tid: 0,
+        })
+    }
+
+    /// Whether a workload's thread wrote it.
+    pub(super) fn is_load(&self) -> bool {
+        self.class == STREAM_LOAD
     }
 
     pub(super) fn advance_packet(&mut self) {
@@ -131,26 +147,30 @@ impl Cursor {
             let Some(head) = self.packets.next() else {
                 if !self.packets.damage.is_empty() && !self.broken {
                     self.broken = true;
-                    self.gap = Some(Gap { cpu: self.cpu, begin: self.last_end, end: u64::MAX, lost: 0 });
+                    self.gap = Some(Gap { cpu: self.number, begin: self.last_end, end: u64::MAX, lost: 0 });
                 }
                 return;
             };
-            if head.stream_id != STREAM_CPU || head.cpu != self.cpu || head.begin < self.last_end {
+            if head.stream_id != self.class || head.cpu != self.number || head.begin < self.last_end {
                 self.packets.damaged("packet of another stream, or time goes back");
                 continue;
             }
             let content = head.content as usize;
             if !self.check(content, head) {
                 self.packets.damaged("packet with an unknown or damaged record; left out");
-                self.gap = Some(Gap { cpu: self.cpu, begin: self.last_end, end: head.end, lost: 0 });
+                self.gap = Some(Gap { cpu: self.number, begin: self.last_end, end: head.end, lost: 0 });
                 self.discarded = self.discarded.max(head.discarded);
                 self.last_end = head.end;
                 return self.advance_packet_after_damage();
             }
             if head.discarded > self.discarded {
                 let lost = head.discarded - self.discarded;
-                self.gap =
-                    Some(Gap { cpu: self.cpu, begin: self.last_end.min(head.begin), end: head.begin, lost });
+                self.gap = Some(Gap {
+                    cpu: self.number,
+                    begin: self.last_end.min(head.begin),
+                    end: head.begin,
+                    lost,
+                });
             }
             self.discarded = head.discarded;
             self.last_end = head.end;
@@ -162,7 +182,7 @@ impl Cursor {
     }
 
     /// Goes on behind a damaged packet, keeping the gap that it left.
-    pub(super) fn advance_packet_after_damage(&mut self) {
+    fn advance_packet_after_damage(&mut self) {
         let gap = self.gap.take();
         self.advance_packet();
         if let (Some(a), Some(b)) = (gap, self.gap) {
@@ -173,7 +193,7 @@ impl Cursor {
     }
 
     /// Whether every record of the packet is one of the schema, in the order of time.
-    pub(super) fn check(&self, content: usize, head: PacketHead) -> bool {
+    fn check(&self, content: usize, head: PacketHead) -> bool {
         let buf = &self.packets.buf;
         let (mut pos, mut last) = (HEAD_BYTES, head.begin);
         while pos < content {
@@ -209,10 +229,21 @@ impl Cursor {
         Some(RawRecord {
             ts: u64_at(bytes, 0),
             id,
-            cpu: self.cpu,
+            cpu: self.number,
             tid: u32::from_le_bytes(bytes[12..16].try_into().expect("four bytes")),
             bytes: &bytes[..size],
         })
+    }
+}
+
+impl RawRecord<'_> {
+    /// The record as what a workload's thread told; `None` for another's.
+    pub(super) fn operation(&self) -> Option<Operation> {
+        match self.id {
+            LoadBegin::ID => Some(Operation::Begin(LoadBegin::read(self.bytes))),
+            LoadEnd::ID => Some(Operation::End(LoadEnd::read(self.bytes))),
+            _ => None,
+        }
     }
 }
 

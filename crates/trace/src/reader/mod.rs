@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads a trace: checks every packet, merges the CPUs in time order, tells
+//! Reads a trace: checks every packet, merges the streams in time order, tells
 //! what was lost and what is damaged. Never panics on bad bytes; memory does
 //! not grow with the trace.
 
@@ -8,8 +8,8 @@ mod cursor;
 use crate::ctf::{Metadata, HEAD_BYTES};
 use crate::event::{Decode, StateEvent};
 use crate::schema::{
-    StateClock, StateCounter, StateDisk, StateEnd, StateFile, StateMount, StateProbe, StateSample,
-    StateStack, StateSymbol, StateTask, StateWaitStack, StateWakerStack,
+    LoadBegin, LoadEnd, StateClock, StateCounter, StateDisk, StateEnd, StateFile, StateMount, StateProbe,
+    StateSample, StateStack, StateSymbol, StateTask, StateWaitStack, StateWakerStack,
 };
 use crate::writer::Stream;
 use cursor::{Cursor, Packets, WaitCursor};
@@ -98,6 +98,25 @@ pub enum Item<'a> {
     Gap(Gap),
     /// What the recorder told of one moment, up to 2 s before its time.
     Told(&'a Told),
+    /// What a workload's thread told of its operations. It belongs to no CPU, and
+    /// behind events of the kernel that have the same time.
+    Operation(Operation),
+}
+
+/// What a workload's thread tells of its operations.
+#[derive(Debug, Clone, Copy)]
+pub enum Operation {
+    /// One begins.
+    Begin(LoadBegin),
+    /// One ends.
+    End(LoadEnd),
+    /// Some of what it told is missing: which operations are open is not known.
+    Lost {
+        /// The thread.
+        tid: u32,
+        /// Events lost; 0 when a damaged file does not tell.
+        lost: u64,
+    },
 }
 
 /// What the recorder tells of single moments, beside the kernel's records.
@@ -145,6 +164,10 @@ pub struct Summary {
     pub records: u64,
     /// Wait stacks and samples handed out.
     pub waits: u64,
+    /// Begins and ends of a workload's operations handed out.
+    pub operations: u64,
+    /// Of those, lost as far as it is known.
+    pub operations_lost: u64,
     /// Gaps handed out.
     pub gaps: Vec<Gap>,
     /// What could not be read.
@@ -156,7 +179,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Events lost, as far as it is known.
+    /// Events of the kernel lost, as far as it is known.
     pub fn lost(&self) -> u64 {
         self.gaps.iter().map(|g| g.lost).sum()
     }
@@ -173,6 +196,7 @@ pub struct Trace {
     /// Damage met in the state stream.
     pub damage: Vec<Damage>,
     cpus: Vec<u32>,
+    loads: Vec<Stream>,
 }
 
 impl Trace {
@@ -190,15 +214,18 @@ impl Trace {
         let bytes = std::fs::read(&path).map_err(io(&path))?;
         let metadata = Metadata::decode(&String::from_utf8_lossy(&bytes))
             .map_err(|why| Error::Metadata { path, why })?;
-        let mut cpus: Vec<u32> = std::fs::read_dir(&dir)
+        let names: Vec<String> = std::fs::read_dir(&dir)
             .map_err(io(&dir))?
-            .filter_map(|e| e.ok()?.file_name().to_str()?.strip_prefix("cpu_")?.parse().ok())
+            .filter_map(|e| e.ok()?.file_name().into_string().ok())
             .collect();
+        let mut cpus: Vec<u32> = names.iter().filter_map(|n| n.strip_prefix("cpu_")?.parse().ok()).collect();
         cpus.sort_unstable();
         if cpus.is_empty() {
             return Err(Error::Empty(dir));
         }
-        let mut trace = Self { dir, metadata, state: State::default(), damage: Vec::new(), cpus };
+        let mut loads: Vec<Stream> = names.iter().filter_map(|n| Stream::load_of_file(n)).collect();
+        loads.sort_unstable();
+        let mut trace = Self { dir, metadata, state: State::default(), damage: Vec::new(), cpus, loads };
         trace.read_state();
         Ok(trace)
     }
@@ -236,10 +263,11 @@ impl Trace {
     pub fn for_each(&self, mut f: impl FnMut(Item<'_>)) -> Result<Summary, Error> {
         let mut summary = Summary { damage: self.damage.clone(), begin: u64::MAX, ..Default::default() };
         let mut cursors = Vec::new();
-        for &cpu in &self.cpus {
-            let packets = Packets::open(&self.dir, Stream::Cpu(cpu))
-                .map_err(|source| Error::Io { path: self.dir.join(Stream::Cpu(cpu).file_name()), source })?;
-            cursors.push(Cursor::new(packets, cpu));
+        // The CPUs first: of what has the same time, the kernel's comes first.
+        for stream in self.cpus.iter().map(|cpu| Stream::Cpu(*cpu)).chain(self.loads.iter().copied()) {
+            let cursor = Cursor::open(&self.dir, stream)
+                .map_err(|source| Error::Io { path: self.dir.join(stream.file_name()), source })?;
+            cursors.push(cursor);
         }
         let mut waits = WaitCursor::open(&self.dir);
         cursors.iter_mut().for_each(|c| c.advance_packet());
@@ -267,8 +295,28 @@ impl Trace {
             let limit = second.min(least.saturating_add(WAITS_AHEAD / 2));
             let c = &mut cursors[first];
             if let Some(gap) = c.gap.take() {
-                summary.gaps.push(gap);
-                f(Item::Gap(gap));
+                if c.is_load() {
+                    summary.operations_lost += gap.lost;
+                    f(Item::Operation(Operation::Lost { tid: c.tid, lost: gap.lost }));
+                } else {
+                    summary.gaps.push(gap);
+                    f(Item::Gap(gap));
+                }
+                continue;
+            }
+            if c.is_load() {
+                // One at a time: an event of the kernel with the next one's time comes before it.
+                if let Some((tid, length, operation)) =
+                    c.peek().and_then(|r| Some((r.tid, r.bytes.len(), r.operation()?)))
+                {
+                    summary.operations += 1;
+                    f(Item::Operation(operation));
+                    c.tid = tid;
+                    c.pos += length;
+                }
+                if c.pos >= c.content {
+                    c.advance_packet();
+                }
                 continue;
             }
             summary.begin = summary.begin.min(least);

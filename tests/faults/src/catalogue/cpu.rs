@@ -3,7 +3,7 @@
 
 use super::{dose, Fault, WORKS};
 use crate::load::{cpu, memory, Dose};
-use crate::setup::fuse::Timing;
+use crate::setup::slow::Timing;
 use crate::setup::Stage;
 use anyhow::Result;
 

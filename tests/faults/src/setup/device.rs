@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Loop devices on slow and fast files, file systems on them, swap.
 
-use super::fuse::{SlowFile, Timing};
+use super::slow::{SlowFile, Timing};
 use super::{patiently, tool, unmount, Stage, Undo};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};

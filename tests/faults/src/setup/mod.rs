@@ -5,7 +5,9 @@
 
 pub mod cgroup;
 pub mod device;
+pub mod forgetful;
 pub mod fuse;
+pub mod slow;
 
 use crate::load::{Dose, Place};
 use crate::sys;
@@ -30,7 +32,7 @@ pub struct Stage {
     /// Where the load will run.
     pub place: Place,
     guards: Vec<Box<dyn Undo>>,
-    slow: Option<fuse::SlowFile>,
+    slow: Option<slow::SlowFile>,
     home: TempDir,
 }
 
@@ -132,7 +134,7 @@ impl Stage {
 impl Drop for Stage {
     fn drop(&mut self) {
         if let Some(slow) = &self.slow {
-            slow.set(fuse::Timing::default());
+            slow.set(slow::Timing::default());
         }
         while let Some(mut guard) = self.guards.pop() {
             if let Err(e) = guard.undo() {
@@ -239,7 +241,7 @@ mod tests {
     /// Root only: the kernel's side of the protocol is what is tested.
     #[test]
     fn a_slow_file_is_as_slow_as_it_is_told() {
-        use fuse::{SlowFile, Timing};
+        use slow::{SlowFile, Timing};
         use std::os::unix::fs::{FileExt, OpenOptionsExt};
         // SAFETY: a call without arguments.
         if unsafe { libc::geteuid() } != 0 || !Path::new("/dev/fuse").exists() {

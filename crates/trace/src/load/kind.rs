@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The operations of a workload as events: what kinds there are.
+//! The kinds of operations.
 
 /// What a workload's operation does, as a user of the file system names it.
 ///
@@ -119,5 +119,14 @@ mod tests {
         }
         assert_eq!(OperationKind::from_number(OperationKind::COUNT as u8), None);
         assert_eq!(OperationKind::from_word("frobnicate"), None);
+    }
+
+    #[test]
+    fn the_schema_tells_the_same_words() {
+        let event = crate::event_by_name("load_begin").expect("in the schema");
+        let field = event.fields.iter().find(|f| f.name == "kind").expect("kind");
+        let words: Vec<String> =
+            OperationKind::all().map(|k| format!("{} {}", k.number(), k.word())).collect();
+        assert_eq!(field.doc, words.join(", "));
     }
 }

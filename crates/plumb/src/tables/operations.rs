@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The table of a workload's operations.
+
+use super::{name, seconds, MOST};
+use crate::output::Table;
+use anyhow::Result;
+use plumb_model::{OperationRow, RunResult, CATEGORIES};
+use plumb_trace::load::OperationKind;
+use plumb_trace::units;
+use std::io::Write;
+
+/// Adds up rows; the kind is the caller's.
+fn sum<'a>(kind: &str, rows: impl Iterator<Item = &'a OperationRow>) -> OperationRow {
+    let mut out = OperationRow { kind: kind.into(), ..OperationRow::default() };
+    for r in rows {
+        out.count += r.count;
+        out.errors += r.errors;
+        out.bytes += r.bytes;
+        out.total += r.total;
+        out.max = out.max.max(r.max);
+        out.late += r.late;
+        out.unfinished += r.unfinished;
+        out.overlapping |= r.overlapping;
+        out.accounted += r.accounted;
+        for (name, ns) in &r.account {
+            *out.account.entry(name.clone()).or_default() += ns;
+        }
+    }
+    out
+}
+
+/// What the workload's operations took and where that time went; nothing where
+/// there are none.
+///
+/// # Errors
+/// The writer's.
+pub fn operations(result: &RunResult, out: &mut dyn Write) -> Result<()> {
+    let mut rows: Vec<(String, String, &OperationRow)> = result
+        .processes
+        .iter()
+        .flat_map(|p| p.operations.iter().map(move |o| (p.pid.to_string(), name(p), o)))
+        .collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let all = || result.processes.iter().flat_map(|p| &p.operations);
+    let whole = sum("", all());
+    let processes = result.processes.iter().filter(|p| !p.operations.is_empty()).count();
+    // A part of a thousandth shows; what is smaller is added up.
+    let columns: Vec<&str> = CATEGORIES
+        .iter()
+        .map(|(_, name, _)| *name)
+        .filter(|n| {
+            *n == "unexplained" || whole.account.get(*n).is_some_and(|ns| ns * 1000 > whole.accounted)
+        })
+        .collect();
+    writeln!(out, "\nOperations of the workload [s; mean and max in ms; the parts add up to the time]")?;
+    let mut head = vec!["pid", "<process", "<kind", "count", "errors", "MiB", "mean", "max"];
+    let late = whole.late > 0;
+    if late {
+        head.push("late");
+    }
+    head.push("time");
+    head.extend(&columns);
+    head.push("smaller");
+    let mut table = Table::new(&head);
+    let cells = |pid: String, process: String, o: &OperationRow| {
+        let mean = |ns: u64| format!("{:.3}", ns as f64 / o.count.max(1) as f64 / 1e6);
+        let mut cells = vec![
+            pid,
+            process,
+            format!("{}{}", o.kind, if o.overlapping { " *" } else { "" }),
+            units::count(o.count),
+            units::count(o.errors),
+            format!("{:.1}", o.bytes as f64 / 1_048_576.0),
+            mean(o.total),
+            format!("{:.3}", o.max as f64 / 1e6),
+        ];
+        if late {
+            cells.push(mean(o.late));
+        }
+        cells.push(seconds(o.total));
+        let part = |c: &&str| o.account.get(*c).copied().unwrap_or(0);
+        cells.extend(columns.iter().map(|c| seconds(part(c))));
+        cells.push(seconds(o.accounted - columns.iter().map(part).sum::<u64>()));
+        cells
+    };
+    if rows.len() > MOST {
+        rows.sort_by_key(|(_, _, o)| std::cmp::Reverse(o.total));
+        let rest = rows.split_off(MOST);
+        for (pid, process, o) in rows {
+            table.row(cells(pid, process, o));
+        }
+        let sum = sum("", rest.iter().map(|(_, _, o)| *o));
+        table.row(cells(String::new(), format!("{} others", rest.len()), &sum));
+    } else {
+        for (pid, process, o) in rows {
+            table.row(cells(pid, process, o));
+        }
+    }
+    if processes > 1 {
+        table.row(Vec::new());
+        for kind in OperationKind::all().map(OperationKind::word) {
+            let of_kind = sum(kind, all().filter(|o| o.kind == kind));
+            if of_kind.count + of_kind.unfinished > 0 {
+                table.row(cells(String::new(), "all".into(), &of_kind));
+            }
+        }
+    }
+    table.write(out)?;
+    if late {
+        writeln!(out, "  late: mean of how long after its intended time an operation began, ms")?;
+    }
+    if whole.overlapping {
+        writeln!(
+            out,
+            "  * several at once: the parts add up to {} s in which at least one was open",
+            seconds(whole.accounted)
+        )?;
+    }
+    if whole.unfinished > 0 {
+        writeln!(out, "  {} operations did not end; they are not counted", units::count(whole.unfinished))?;
+    }
+    Ok(())
+}
