@@ -100,7 +100,7 @@ fn one<E: Engine>(
     let returned = recorder.clock.now();
     let generation = source.generation();
     if !syncs.due(op) {
-        recorder.done(op, Times { due, begin, end: returned }, returned, result, generation);
+        recorder.done(op, 0, Times { due, begin, end: returned }, returned, result, generation);
         if !source.sound(op, 0, result) {
             recorder.damaged();
         }
@@ -111,8 +111,8 @@ fn one<E: Engine>(
     let synced = engine.start(&sync, 0).unwrap_or(-i64::from(libc::EINVAL));
     let end = recorder.clock.now();
     let counted = if recorder.sync_in() { end } else { returned };
-    recorder.done(op, Times { due, begin, end: counted }, returned, result, generation);
-    recorder.done(&sync, Times { due: returned, begin: returned, end }, end, synced, 0);
+    recorder.done(op, 0, Times { due, begin, end: counted }, returned, result, generation);
+    recorder.done(&sync, 0, Times { due: returned, begin: returned, end }, end, synced, 0);
     end
 }
 
@@ -137,6 +137,9 @@ fn closed<E: Engine>(
         }
         now = one(engine, source, recorder, &mut syncs, &op, now, now);
         made += 1;
+        if recorder.tells() {
+            now = recorder.clock.now();
+        }
         if think > 0 {
             pace::sleep(think);
             now = recorder.clock.now();
@@ -230,6 +233,7 @@ fn queued<E: Engine>(
     mut schedule: Option<Schedule>,
     start: u64,
 ) {
+    recorder.queue();
     let depth = job.depth as usize;
     let mut flights: Vec<Option<Flight>> = vec![None; depth];
     let mut free: Vec<u32> = (0..job.depth).rev().collect();
@@ -285,6 +289,7 @@ fn queued<E: Engine>(
             };
             flights[slot as usize] = Some(Flight { op, due, begin: now, generation: source.generation() });
             made += 1;
+            recorder.begun(&op, slot, now);
             if let Some(result) = engine.start(&op, slot) {
                 done.push(Done { slot, result });
             }
@@ -317,7 +322,7 @@ fn queued<E: Engine>(
                 let Some(flight) = flights[slot as usize].take() else { continue };
                 free.push(slot);
                 let times = Times { due: flight.due, begin: flight.begin, end: now };
-                recorder.done(&flight.op, times, now, result, flight.generation);
+                recorder.done(&flight.op, slot, times, now, result, flight.generation);
                 if !source.sound(&flight.op, slot, result) {
                     recorder.damaged();
                 }
@@ -333,6 +338,7 @@ fn queued<E: Engine>(
             let (file, offset, len) = last.unwrap_or((0, 0, 0));
             let op = source.sync(file, offset, len);
             let begin = recorder.clock.now();
+            recorder.begun(&op, 0, begin);
             let result = match engine.start(&op, 0) {
                 Some(result) => result,
                 None => {
@@ -342,7 +348,7 @@ fn queued<E: Engine>(
                 }
             };
             now = recorder.clock.now();
-            recorder.done(&op, Times { due: begin, begin, end: now }, now, result, 0);
+            recorder.done(&op, 0, Times { due: begin, begin, end: now }, now, result, 0);
             syncs.since = 0;
         }
     }

@@ -130,7 +130,7 @@ fn work<E: Engine>(common: &Common<'_>, who: Who, job: &Job, seat: &mut Seat) ->
     let files = if job.what.names() { set.names.count() } else { opened.0.len().max(1) as u64 };
     let sized = sized(job, &opened.0);
     let mut source = Source::new(&sized, who, files, pool, buffers, common.run_id);
-    let events = Events::open(who.worker);
+    let events = Events::open(who.worker).map_err(EngineError)?;
     let ring = common.board.ring(who.seat);
     let head = common.board.head();
 

@@ -21,6 +21,7 @@ pub struct Recorder<'a> {
     events: Option<Events>,
     /// Latencies count from when an operation was due.
     open: bool,
+    queues: bool,
     durable: bool,
     sync_promises: bool,
     /// Nothing that began before counts, ns.
@@ -51,10 +52,31 @@ impl<'a> Recorder<'a> {
             ring,
             events,
             open: job.rate.is_some(),
+            queues: false,
             durable: job.sync.is_flag(),
             sync_promises: job.sync.is_call() && job.sync.promises(),
             ramp_end: 0,
             sync_in: job.time_sync == Timed::In,
+        }
+    }
+
+    /// Whether every operation is told to somebody besides the histograms,
+    /// which takes time that belongs to no operation.
+    #[inline(always)]
+    pub fn tells(&self) -> bool {
+        self.events.is_some() || self.ring.is_some()
+    }
+
+    /// Operations overlap from here on: each one's begin is told by [`Self::begun`].
+    pub fn queue(&mut self) {
+        self.queues = true;
+    }
+
+    /// An operation of a queue began.
+    #[inline(always)]
+    pub fn begun(&mut self, op: &Operation, slot: u32, at: u64) {
+        if let Some(events) = &mut self.events {
+            events.begin(op, slot, at);
         }
     }
 
@@ -72,9 +94,20 @@ impl<'a> Recorder<'a> {
     /// An operation ended. `end_in_log` is when the call itself returned: with
     /// --time-sync in, a write's time goes on to the end of its synchronisation.
     #[inline(always)]
-    pub fn done(&mut self, op: &Operation, times: Times, end_in_log: u64, result: i64, generation: u64) {
+    pub fn done(
+        &mut self,
+        op: &Operation,
+        slot: u32,
+        times: Times,
+        end_in_log: u64,
+        result: i64,
+        generation: u64,
+    ) {
         if let Some(events) = &mut self.events {
-            events.operation(op, times.begin, end_in_log, result);
+            if !self.queues {
+                events.begin(op, 0, times.begin);
+            }
+            events.end(slot, end_in_log, result, times.begin.saturating_sub(times.due));
         }
         if self.ring.is_some() {
             self.log(op, times, end_in_log, result, generation);
@@ -170,7 +203,9 @@ impl<'a> Recorder<'a> {
             buffer: std::ptr::null_mut(),
         };
         let begin = if begin == 0 { end } else { begin };
-        self.done(&op, Times { due: begin, begin, end }, end, result.min(0), 0);
+        self.begun(&op, 0, begin);
+        self.queue();
+        self.done(&op, 0, Times { due: begin, begin, end }, end, result.min(0), 0);
     }
 
     /// An operation of an open loop was due; `lag` is how late a free worker began it.
@@ -198,7 +233,7 @@ impl<'a> Recorder<'a> {
 
     /// Writes what is still held back.
     pub fn finish(&mut self) {
-        if let Some(events) = &mut self.events {
+        if let Some(events) = self.events.take() {
             add(&self.seat.events_lost, events.finish());
         }
         if let Some(ring) = self.ring {
