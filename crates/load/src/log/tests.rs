@@ -92,7 +92,7 @@ fn ordinary_rows_take_few_bytes() {
     let n = 100_000;
     let ordinary: Vec<Row> = (0..n)
         .map(|i| {
-            let begin_ns = 1 << 50 | i * 10_000;
+            let begin_ns = (1 << 50) + i * 10_000;
             Row {
                 kind: Kind::Read,
                 intended_ns: begin_ns,
