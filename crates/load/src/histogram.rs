@@ -63,6 +63,23 @@ impl Histogram {
         Self { buckets: [0; BUCKETS], over: 0, count: 0, sum_low: 0, sum_high: 0, min_complement: 0, max: 0 }
     }
 
+    /// A copy of one that another process writes meanwhile: each word whole,
+    /// the words of slightly different instants.
+    ///
+    /// # Safety
+    /// `from` points at a histogram (or zeroed memory of its size and
+    /// alignment) that stays mapped during the call.
+    pub unsafe fn snapshot(from: *const Self) -> Box<Self> {
+        let mut copy = Self::boxed();
+        let to: *mut Self = &mut *copy;
+        for word in 0..size_of::<Self>() / size_of::<u64>() {
+            // SAFETY: a histogram is nothing but words of 64 bits; volatile,
+            // since the other process may store to them at any time.
+            unsafe { to.cast::<u64>().add(word).write(from.cast::<u64>().add(word).read_volatile()) };
+        }
+        copy
+    }
+
     /// Counts one latency, in nanoseconds. From 2^41 ns on it is counted as
     /// over the range; minimum, maximum and mean still have its value.
     #[inline(always)]
@@ -331,6 +348,8 @@ mod tests {
         let mut merged = filled(left);
         merged.merge(&filled(right));
         assert!(merged == filled(&values));
+        // SAFETY: merged lives.
+        assert!(unsafe { Histogram::snapshot(&*merged) } == merged);
         merged.merge(&Histogram::boxed());
         assert!(merged == filled(&values));
     }

@@ -77,7 +77,7 @@ impl Judge<'_> {
         for i in 0..self.table.blocks.len() {
             let block = self.table.blocks[i];
             let length = self.facts(block.file).block;
-            let changed = device.as_ref().map_or(true, |(file, _)| *file != block.file);
+            let changed = device.as_ref().is_none_or(|(file, _)| *file != block.file);
             if changed {
                 device = Some((block.file, self.open(block.file)?));
             }
