@@ -5,6 +5,7 @@
 use crate::data::{stamp, Pattern, Pool, Stamp};
 use crate::job::{Cache, Job, Layout, Sharing, What};
 use crate::names::{NameBuffer, Names};
+use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -101,6 +102,27 @@ impl Ground {
             Ground::Device(_, size) => Ok(*size),
         }
     }
+}
+
+/// All files of a step, and for each worker (over all jobs) the number of its
+/// first one: workers that share files have the same numbers for them. Log and
+/// stamps know files by these.
+pub fn numbered(jobs: &[Job], ground: &Ground) -> (Vec<PathBuf>, Vec<u32>) {
+    let mut files: Vec<PathBuf> = Vec::new();
+    let mut known: HashMap<PathBuf, usize> = HashMap::new();
+    let mut first = Vec::new();
+    for job in jobs {
+        for worker in 0..job.workers() {
+            let own = ground.files(job, worker).paths;
+            let at = own.first().and_then(|p| known.get(p).copied()).unwrap_or(files.len());
+            first.push(at as u32);
+            if at == files.len() {
+                known.extend(own.first().map(|p| (p.clone(), at)));
+                files.extend(own);
+            }
+        }
+    }
+    (files, first)
 }
 
 /// Makes the files what the job expects: written, allocated, sparse or empty;

@@ -7,6 +7,7 @@ use plumb_load::job::{Bytes, Job, Layout, Order, Rate, Sharing, Step, SyncMethod
 use plumb_load::log::LogReader;
 use plumb_load::result::StepResult;
 use plumb_load::run::{self, Context, RunError};
+use plumb_load::verify::verify;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -78,12 +79,22 @@ fn the_log_has_every_operation() {
     let mut reader = LogReader::open(&log).expect("a log");
     assert_eq!(reader.head().files.len(), 2);
     assert_eq!(reader.head().run, 7);
+    let path = reader.head().files[1].clone();
     let rows: Vec<_> = reader.by_ref().collect::<Result<_, _>>().expect("rows");
     assert!(reader.complete());
     assert_eq!(rows.iter().filter(|r| r.kind.word() == "write").count(), 32);
     assert_eq!(rows.iter().filter(|r| r.kind.word() == "sync").count(), 8);
     let second: Vec<u64> = rows.iter().filter(|r| r.worker == 1 && r.kind.word() == "write").map(|r| r.offset).collect();
     assert_eq!(second, (0..16).map(|i| i * 4096).collect::<Vec<_>>());
+
+    // What the log promises is there; a block that is not is named.
+    let sound = verify(LogReader::open(&log).expect("a log"), None).expect("verified");
+    assert!(sound.sound() && sound.blocks == 32, "{sound:?}");
+    let mut bytes = std::fs::read(&path).expect("bytes");
+    bytes[8192..12288].fill(0);
+    std::fs::write(&path, bytes).expect("lost");
+    let lost = verify(LogReader::open(&log).expect("a log"), None).expect("verified");
+    assert_eq!((lost.faults.len(), lost.faults[0].offset), (1, 8192), "{lost:?}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use super::{Context, RunError};
 use crate::board::{self, Board};
 use crate::clock::Clock;
 use crate::engine::EngineError;
+use crate::files;
 use crate::job::Step;
 use crate::worker::{self, Common, Who};
 use std::io;
@@ -29,12 +30,16 @@ impl Crew {
         let common =
             Common { board, clock: context.clock, ground: context.ground, run_id: context.run_id };
         let mut seat = 0;
+        let (_, first_files) = files::numbered(&step.jobs, context.ground);
         // SAFETY: plain call.
         let parent = unsafe { libc::getpid() };
         for (j, job) in step.jobs.iter().enumerate() {
             for process in 0..job.processes {
                 let whos: Vec<Who> = (0..job.threads)
-                    .map(|t| Who { seat: seat + t as usize, job: j, worker: process * job.threads + t })
+                    .map(|t| {
+                        let seat = seat + t as usize;
+                        Who { seat, job: j, worker: process * job.threads + t, first_file: first_files[seat] }
+                    })
                     .collect();
                 seat += whos.len();
                 // SAFETY: the child runs our code only and leaves by _exit; glibc makes malloc usable in it.

@@ -83,7 +83,7 @@ pub fn step(step: &Step, context: &Context<'_>) -> Result<StepResult, RunError> 
     let seats: usize = step.jobs.iter().map(|j| j.workers() as usize).sum();
     let board = Board::new(seats, step.jobs.len(), context.log.is_some())
         .map_err(|error| RunError::System { what: "memory shared with the workers", error })?;
-    let log = context.log.map(|path| logfile::LogFile::create(path, step, context, &board)).transpose()?;
+    let log = context.log.map(|path| logfile::LogFile::create(path, step, context)).transpose()?;
     let crew = crew::Crew::start(step, context, &board)?;
     let witness = Witness::begin(&crew.pids(), &devices_under(context.ground));
     let start = crew.go(&board, &context.clock);

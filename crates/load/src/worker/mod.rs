@@ -46,6 +46,8 @@ pub struct Who {
     pub job: usize,
     /// Its number in its job.
     pub worker: u32,
+    /// Number of its first file among the step's.
+    pub first_file: u32,
 }
 
 /// Closes its descriptors when it goes.
