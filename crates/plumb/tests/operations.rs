@@ -104,8 +104,8 @@ fn a_killed_workload_leaves_the_packets_that_were_whole() {
     let result = explain(&run);
     let row = row(process(&result, "plumb-workload"), "rewrite");
     let count = number(row, "count");
-    // A packet holds 1022 operations; slow ones are written every second.
-    assert!((5000 - 1022..=5000).contains(&count), "{count}: {}", common::stderr(&out));
+    // A packet holds 1023 operations; slow ones are written every second.
+    assert!((5000 - 1023..=5000).contains(&count), "{count}: {}", common::stderr(&out));
     assert_eq!(number(row, "accounted"), number(row, "total"));
     babeltrace_agrees(&run);
 }
