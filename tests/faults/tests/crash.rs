@@ -225,6 +225,12 @@ fn a_checker_that_is_killed_leaves_nothing() {
     }
 }
 
+/// The processes that serve disks below `dir`.
+fn servers(dir: &Path) -> Vec<u32> {
+    let servers = left(dir).into_iter().filter(|l| l.contains("crash serve"));
+    servers.filter_map(|l| l.strip_prefix("process ")?.split(' ').next()?.parse().ok()).collect()
+}
+
 #[test]
 fn a_server_that_is_killed_ends_the_check_with_an_error() {
     if !able("a_server_that_is_killed_ends_the_check_with_an_error") {
@@ -235,11 +241,55 @@ fn a_server_that_is_killed_ends_the_check_with_an_error() {
         let mut child = start(dir.path());
         std::thread::sleep(moment);
         let why = format!("its server killed {moment:?} after the start");
-        let servers = left(dir.path()).into_iter().filter(|l| l.contains("crash serve"));
-        let pids: Vec<u32> =
-            servers.filter_map(|l| l.strip_prefix("process ")?.split(' ').next()?.parse().ok()).collect();
-        pids.iter().copied().for_each(kill);
+        let killed = servers(dir.path());
+        killed.iter().copied().for_each(kill);
+        assert_ends(&mut child, dir.path(), &why);
+        // It may have been too early or too late for it.
+        let code = child.wait().expect("ended").code();
+        assert!(killed.is_empty() || code == Some(2) || code == Some(0), "{why}: {code:?}");
+        assert_nothing_left(dir.path(), &why);
+    }
+}
+
+#[test]
+fn checker_and_server_killed_together_leave_nothing() {
+    if !able("checker_and_server_killed_together_leave_nothing") {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("directory");
+    for moment in [100, 400].map(Duration::from_millis) {
+        let mut child = start(dir.path());
+        std::thread::sleep(moment);
+        let why = format!("both killed {moment:?} after the start");
+        let served = servers(dir.path());
+        kill(child.id());
+        served.into_iter().for_each(kill);
         assert_ends(&mut child, dir.path(), &why);
         assert_nothing_left(dir.path(), &why);
     }
+}
+
+/// Every request waits then, in the kernel: only the deadline helps.
+#[test]
+fn a_server_that_answers_no_more_is_given_up() {
+    if !able("a_server_that_answers_no_more_is_given_up") {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("directory");
+    let args = ["check", "--command", BUSY, "--verify", "true", "--cut-after", "60s", "--deadline", "3s"];
+    let said = std::fs::File::create(dir.path().join("said")).expect("file");
+    let mut child =
+        crash(dir.path(), &args).stdout(Stdio::null()).stderr(said).spawn().expect("plumb-faults");
+    assert!(within(HANG, || !servers(dir.path()).is_empty()), "no server");
+    // Until the command is at work on it, or in the middle of the set-up: both must end.
+    std::thread::sleep(Duration::from_millis(500));
+    for server in servers(dir.path()) {
+        // SAFETY: a call with plain numbers, for a process that this test started.
+        unsafe { libc::kill(server as libc::pid_t, libc::SIGSTOP) };
+    }
+    assert_ends(&mut child, dir.path(), "its server stopped");
+    assert_eq!(child.wait().expect("ended").code(), Some(2));
+    let said = std::fs::read_to_string(dir.path().join("said")).expect("output");
+    assert!(said.contains("the disk is given up"), "{said}");
+    assert_nothing_left(dir.path(), "a server that was stopped");
 }
