@@ -110,10 +110,11 @@ fn text(out: &Output) -> String {
     String::from_utf8_lossy(&out.stdout).into_owned()
 }
 
-/// Keeps all of it busy: pages in the cache, commits of the journal, requests under way.
-const BUSY: &str = "echo READY; i=0; while :; do \
-    dd if=/dev/zero of=$DIR/a bs=64k count=40 conv=fsync status=none; \
-    dd if=/dev/zero of=$DIR/b bs=64k count=40 status=none; done";
+/// Keeps all of it busy: pages in the cache, commits of the journal, requests under way, and a
+/// process that has nobody to wait for it and holds the mount.
+const BUSY: &str = "echo READY; cd $DIR; (sleep 1000 &) ; while :; do \
+    dd if=/dev/zero of=a bs=64k count=40 conv=fsync status=none; \
+    dd if=/dev/zero of=b bs=64k count=40 status=none; done";
 
 #[test]
 fn what_was_synced_is_there_after_the_cut_and_the_rest_is_not() {
