@@ -110,11 +110,15 @@ fn text(out: &Output) -> String {
     String::from_utf8_lossy(&out.stdout).into_owned()
 }
 
-/// Keeps all of it busy: pages in the cache, commits of the journal, requests under way, and a
-/// process that has nobody to wait for it and holds the mount.
-const BUSY: &str = "echo READY; cd $DIR; (sleep 1000 &) ; while :; do \
+/// Keeps all of it busy: pages in the cache, commits of the journal, requests under way.
+const BUSY: &str = "echo READY; cd $DIR; while :; do \
     dd if=/dev/zero of=a bs=64k count=40 conv=fsync status=none; \
     dd if=/dev/zero of=b bs=64k count=40 status=none; done";
+
+/// Leaves a process behind that no parent waits for, and that holds the mount.
+fn with_orphan() -> String {
+    format!("(cd $DIR; exec sleep 1000 &); {BUSY}")
+}
 
 #[test]
 fn what_was_synced_is_there_after_the_cut_and_the_rest_is_not() {
@@ -143,7 +147,8 @@ fn power_goes_while_the_command_runs_and_it_is_killed() {
         return;
     }
     let dir = tempfile::tempdir().expect("directory");
-    let args = ["check", "--command", BUSY, "--verify", "ls $DIR"];
+    let command = with_orphan();
+    let args = ["check", "--command", &command, "--verify", "ls $DIR"];
     for cut in [&["--cut-after", "300ms"][..], &["--cut-after-ready", "100ms", "--keep", "50"]] {
         let out = output(dir.path(), &[&args[..], cut].concat());
         assert_eq!(out.status.code(), Some(0), "{}", text(&out));
@@ -189,9 +194,9 @@ fn a_command_that_takes_too_long_is_given_up() {
     assert_tidy(dir.path(), "the deadline");
 }
 
-fn start(dir: &Path) -> Child {
+fn start(dir: &Path, command: &str) -> Child {
     let mut command =
-        crash(dir, &["check", "--command", BUSY, "--verify", "ls $DIR", "--cut-after", "700ms"]);
+        crash(dir, &["check", "--command", command, "--verify", "ls $DIR", "--cut-after", "700ms"]);
     command.args(["--keep", "50"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("plumb-faults")
 }
 
@@ -208,7 +213,7 @@ fn a_checker_that_is_killed_leaves_nothing() {
     }
     let dir = tempfile::tempdir().expect("directory");
     let begun = Instant::now();
-    let mut whole = start(dir.path());
+    let mut whole = start(dir.path(), &with_orphan());
     assert_ends(&mut whole, dir.path(), "undisturbed");
     // The moments lie between its start and a little after its end.
     let length = begun.elapsed().as_millis() as u64 * 11 / 10;
@@ -217,7 +222,7 @@ fn a_checker_that_is_killed_leaves_nothing() {
     for _ in 0..10 {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let moment = Duration::from_millis((random >> 33) % length);
-        let mut child = start(dir.path());
+        let mut child = start(dir.path(), &with_orphan());
         std::thread::sleep(moment);
         kill(child.id());
         let why = format!("killed {moment:?} after its start");
@@ -239,7 +244,7 @@ fn a_server_that_is_killed_ends_the_check_with_an_error() {
     }
     let dir = tempfile::tempdir().expect("directory");
     for moment in [20, 150, 500, 750].map(Duration::from_millis) {
-        let mut child = start(dir.path());
+        let mut child = start(dir.path(), &with_orphan());
         std::thread::sleep(moment);
         let why = format!("its server killed {moment:?} after the start");
         let killed = servers(dir.path());
@@ -252,6 +257,7 @@ fn a_server_that_is_killed_ends_the_check_with_an_error() {
     }
 }
 
+/// Then there is nobody to look for orphans; all else must go by itself.
 #[test]
 fn checker_and_server_killed_together_leave_nothing() {
     if !able("checker_and_server_killed_together_leave_nothing") {
@@ -259,7 +265,7 @@ fn checker_and_server_killed_together_leave_nothing() {
     }
     let dir = tempfile::tempdir().expect("directory");
     for moment in [100, 400].map(Duration::from_millis) {
-        let mut child = start(dir.path());
+        let mut child = start(dir.path(), BUSY);
         std::thread::sleep(moment);
         let why = format!("both killed {moment:?} after the start");
         let served = servers(dir.path());
