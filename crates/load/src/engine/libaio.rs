@@ -217,6 +217,7 @@ mod tests {
     fn many_at_once_end_once_each() {
         if here() {
             queue::<Libaio>(&Job { depth: 32, ..job() });
+            queue::<Libaio>(&Job { depth: 16, direct: true, ..job() });
             closes::<Libaio>(&Job { depth: 32, ..job() });
         }
     }

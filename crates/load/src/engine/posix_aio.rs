@@ -155,6 +155,7 @@ mod tests {
     #[test]
     fn many_at_once_end_once_each() {
         queue::<PosixAio>(&Job { depth: 16, ..job() });
+        queue::<PosixAio>(&Job { depth: 16, direct: true, ..job() });
         closes::<PosixAio>(&Job { depth: 16, ..job() });
     }
 

@@ -9,6 +9,7 @@ use crate::names::Names;
 use plumb_trace::load::OperationKind;
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::mpsc::{channel, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
@@ -64,7 +65,8 @@ impl<E: Engine> Bench<E> {
         let files = contents.iter().enumerate().map(|(i, bytes)| {
             let path = dir.path().join(i.to_string());
             std::fs::write(&path, bytes).expect("a file");
-            OpenOptions::new().read(true).write(write).open(path).expect("that file")
+            let direct = if job.direct { libc::O_DIRECT } else { 0 };
+            OpenOptions::new().read(true).write(write).custom_flags(direct).open(path).expect("that file")
         });
         let files = files.collect();
         Self::on(job, files, dir)
@@ -164,6 +166,13 @@ impl<E: Engine> Bench<E> {
         self.dir.path().join(file.to_string())
     }
 
+    /// Moves a file's descriptor without the engine's knowledge.
+    pub fn shift(&self, file: u32, to: i64) {
+        // SAFETY: a plain system call on an open descriptor.
+        let at = unsafe { libc::lseek64(self.files[file as usize].as_raw_fd(), to, libc::SEEK_SET) };
+        assert_eq!(at, to);
+    }
+
     /// The place where a file's descriptor stands.
     pub fn position(&self, file: u32) -> i64 {
         // SAFETY: a plain system call on an open descriptor.
@@ -261,6 +270,9 @@ pub fn fails<E: Engine>(job: &Job, error: i64) {
 
 /// Several operations at once: each ends once, with its own result and its own bytes.
 pub fn queue<E: Engine>(job: &Job) {
+    if job.direct && !takes_direct() {
+        return;
+    }
     let depth = job.depth;
     let held = bytes(depth as usize * BLOCK, 5);
     let mut bench = Bench::<E>::new(job, &[&held]);
@@ -313,4 +325,47 @@ pub fn closes<E: Engine>(job: &Job) {
     }
     bench.engine.submit().expect("submitted");
     assert_eq!(bench.engine.close(), 0);
+}
+
+/// Whether the directory of temporary files takes O_DIRECT.
+pub fn takes_direct() -> bool {
+    let dir = TempDir::new().expect("a directory");
+    let new = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .custom_flags(libc::O_DIRECT)
+        .open(dir.path().join("direct"));
+    new.map_err(|e| println!("SKIP direct: {}: {e}", dir.path().display())).is_ok()
+}
+
+/// Whether we may lock so many bytes of memory.
+pub fn lockable(bytes: u64) -> bool {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: room for the limit.
+    let enough = unsafe {
+        libc::getrlimit(libc::RLIMIT_MEMLOCK, &mut limit) == 0
+            && (limit.rlim_cur >= bytes || libc::geteuid() == 0)
+    };
+    if !enough {
+        println!("SKIP: {} bytes of locked memory are allowed, the test needs {bytes}", limit.rlim_cur);
+    }
+    enough
+}
+
+/// In the file's order nothing is sought: where the descriptor was moved behind the engine's back, it goes on from
+/// there. Out of order, and after an error, it is sought.
+pub fn seeks_only_when_needed<E: Engine>(job: &Job) {
+    let held = bytes(50_000, 7);
+    let mut bench = Bench::<E>::new(job, &[&held]);
+    assert_eq!(bench.run(Action::Read, 0, 0, 4096), 4096);
+    bench.shift(0, 30_000);
+    assert_eq!(bench.run(Action::Read, 0, 4096, 4096), 4096);
+    assert!(bench.data(4096) == &held[30_000..34_096]);
+    assert_eq!(bench.run(Action::Read, 0, 4096, 4096), 4096);
+    assert!(bench.data(4096) == &held[4096..8192]);
+    assert_eq!(bench.position(0), 8192);
+    assert_eq!(bench.run(Action::Read, 0, u64::MAX - 1, 4096), -i64::from(libc::EINVAL), "no such place");
+    bench.shift(0, 1000);
+    assert_eq!(bench.run(Action::Read, 0, 8192, 4096), 4096);
+    assert!(bench.data(4096) == &held[8192..12_288]);
 }

@@ -42,7 +42,7 @@ impl Engine for Write {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{job, suite, Bench};
+    use super::super::testing::{job, seeks_only_when_needed, suite, Bench};
     use super::super::Action;
     use super::Write;
 
@@ -58,11 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stands_where_the_last_call_left_it() {
-        let mut bench = Bench::<Write>::new(&job(), &[&[7; 10_000]]);
-        assert_eq!(bench.run(Action::Read, 0, 0, 4096), 4096);
-        assert_eq!(bench.position(0), 4096);
-        assert_eq!(bench.run(Action::Read, 0, 8192, 4096), 1808);
-        assert_eq!(bench.position(0), 10_000);
+    fn it_seeks_only_out_of_order() {
+        seeks_only_when_needed::<Write>(&job());
     }
 }

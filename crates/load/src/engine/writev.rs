@@ -44,7 +44,7 @@ impl Engine for Writev {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{job, suite, Bench};
+    use super::super::testing::{bytes, job, seeks_only_when_needed, suite, takes_direct, Bench};
     use super::super::Action;
     use super::Writev;
     use crate::job::Job;
@@ -60,5 +60,20 @@ mod tests {
     fn a_full_device_is_an_error() {
         let mut bench = Bench::<Writev>::on_device(&job(), "/dev/full");
         assert_eq!(bench.run(Action::Write, 0, 0, 4096), -i64::from(libc::ENOSPC));
+    }
+
+    #[test]
+    fn it_seeks_only_out_of_order() {
+        seeks_only_when_needed::<Writev>(&job());
+    }
+
+    #[test]
+    fn pieces_are_whole_sectors_past_the_page_cache() {
+        if takes_direct() {
+            let held = bytes(4 * 4096, 1);
+            let mut bench = Bench::<Writev>::new(&Job { direct: true, vector: 3, ..job() }, &[&held]);
+            assert_eq!(bench.run(Action::Read, 0, 4096, 8192), 8192);
+            assert!(bench.data(8192) == &held[4096..12_288]);
+        }
     }
 }
