@@ -1,15 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How operations go into the kernel: one file an interface, one trait.
 
+mod char;
+mod choose;
+mod copy;
+mod flags;
+mod io_uring;
+mod libaio;
+mod lock;
+#[cfg(test)]
+mod lock_tests;
+mod lock_words;
+mod mmap;
+mod names;
 mod null;
+mod position;
+mod posix_aio;
 mod pwrite;
+mod pwritev2;
+mod ring;
+mod stdio;
+mod stream;
+#[cfg(test)]
+mod testing;
+mod vector;
+mod write;
+mod writev;
 
+pub use char::Char;
+pub use choose::{available, choose, Visitor};
+pub use copy::{CopyFileRange, Sendfile};
+pub use flags::{copy_flags, open_flags};
+pub use io_uring::{IoUring, IoUringFixed, IoUringPlain, IoUringSqpoll};
+pub use libaio::Libaio;
+pub use lock::{counters, shared_len, Locks};
+pub use mmap::Mmap;
+pub use names::NameCalls;
 pub use null::Null;
+pub use posix_aio::PosixAio;
 pub use pwrite::Pwrite;
+pub use pwritev2::Pwritev2;
+pub use stdio::Stdio;
+pub use write::Write;
+pub use writev::Writev;
 
 use crate::buffers::Buffers;
 use crate::job::{Job, SyncMethod};
 use crate::names::Names;
+use flags::write_flags;
 use plumb_trace::load::OperationKind;
 use std::os::fd::RawFd;
 
@@ -158,6 +196,14 @@ pub fn result_of(value: isize) -> i64 {
 pub fn errno() -> i32 {
     // SAFETY: the address of a thread's errno is always valid.
     unsafe { *libc::__errno_location() }
+}
+
+/// A span of time, ns, as the kernel takes it.
+fn timespec(ns: u64) -> libc::timespec {
+    libc::timespec {
+        tv_sec: (ns / 1_000_000_000) as libc::time_t,
+        tv_nsec: (ns % 1_000_000_000) as libc::c_long,
+    }
 }
 
 /// Makes a file's data durable by a call, as the method says; returns 0 or the negative error number.
