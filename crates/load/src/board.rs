@@ -68,6 +68,8 @@ pub struct Generator {
     pub due: AtomicU64,
     /// Of these, operations that never began.
     pub never_begun: AtomicU64,
+    /// Operations that were begun late although their worker was free.
+    pub late: AtomicU64,
     /// How late operations began although their worker was free.
     pub lag: Histogram,
 }
@@ -98,6 +100,8 @@ pub struct Seat {
     pub damaged: AtomicU64,
     /// Times that it waited for room in the log.
     pub log_waits: AtomicU64,
+    /// How long it did, ns.
+    pub log_wait_ns: AtomicU64,
     /// Operations that the log could not take, because nobody read it any more.
     pub log_lost: AtomicU64,
     /// Operations of the log's events that could not be written.

@@ -20,7 +20,7 @@ pub fn remount(path: &Path) -> Result<(), String> {
     if mount.point == Path::new("/") {
         return Err("--cache remount: the load's files are on the root file system; mount a file system of its own for them, or choose --cache drop".into());
     }
-    if mounts(&root).iter().filter(|m| m.number == mount.number).count() > 1 {
+    if mounts(&root).iter().filter(|m| m.number == mount.number).count() > 1 || mount.subtree != Path::new("/") {
         return Err(format!("--cache remount: {point} is mounted in several places; choose --cache drop"));
     }
     if !mount.source.is_absolute() {

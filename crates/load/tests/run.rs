@@ -15,7 +15,7 @@ fn run(dir: &Path, jobs: &[Job], log: Option<&Path>) -> Result<StepResult, RunEr
     let ground = Ground::Directory(dir.to_owned());
     let stop = AtomicBool::new(false);
     let context =
-        Context { ground: &ground, clock: Clock::calibrate(), stop: &stop, log, progress: &|_| {}, run_id: 7 };
+        Context { ground: &ground, clock: Clock::calibrate(), stop: &stop, log, progress: &|_| {}, run_id: 7, environment: None };
     run::step(&Step { label: "test".into(), jobs: jobs.to_vec() }, &context)
 }
 

@@ -234,36 +234,3 @@ pub fn sync(fd: RawFd, method: SyncMethod, offset: u64, len: u64) -> i64 {
         }
     }
 }
-
-/// Something to do with the engine that a job asks for.
-pub trait Visitor {
-    /// What comes of it.
-    type Out;
-    /// Does it with this engine.
-    fn visit<E: Engine>(self) -> Self::Out;
-}
-
-/// Calls the visitor with the engine of `job`.
-pub fn choose<V: Visitor>(job: &Job, visitor: V) -> V::Out {
-    match job.through {
-        crate::job::Through::Null => visitor.visit::<Null>(),
-        _ => visitor.visit::<Pwrite>(),
-    }
-}
-
-/// Flags to open a job's files with.
-pub fn open_flags(job: &Job) -> i32 {
-    if job.what.writes() {
-        libc::O_RDWR
-    } else {
-        libc::O_RDONLY
-    }
-}
-
-/// Stub.
-///
-/// # Safety
-/// Stub.
-pub unsafe fn counters(_: *mut u8, _: u32) -> Vec<u64> {
-    Vec::new()
-}
