@@ -27,8 +27,7 @@ impl Crew {
     /// Starts all workers; returns when they have opened their files and engines.
     pub(super) fn start(step: &Step, context: &Context<'_>, board: &Board) -> Result<Crew, RunError> {
         let mut crew = Crew { pids: Vec::new() };
-        let common =
-            Common { board, clock: context.clock, ground: context.ground, run_id: context.run_id };
+        let common = Common { board, clock: context.clock, ground: context.ground, run_id: context.run_id };
         let mut seat = 0;
         let (_, first_files) = files::numbered(&step.jobs, context.ground);
         // SAFETY: plain call.
@@ -99,9 +98,10 @@ impl Crew {
                 let said = (0..board.seats()).find_map(|s| board.seat(s).said());
                 return Err(match said {
                     Some(said) => EngineError(said).into(),
-                    None => RunError::Died(died(pid, status).unwrap_or_else(|| {
-                        format!("worker process {pid} ended before the load began")
-                    })),
+                    None => RunError::Died(
+                        died(pid, status)
+                            .unwrap_or_else(|| format!("worker process {pid} ended before the load began")),
+                    ),
                 });
             }
         }
@@ -175,7 +175,9 @@ fn died(pid: libc::pid_t, status: i32) -> Option<String> {
             libc::SIGSEGV => " (SIGSEGV: a fault in plumb load itself)",
             _ => "",
         };
-        return Some(format!("worker process {pid} was ended by signal {signal}{why}; the figures would miss its part"));
+        return Some(format!(
+            "worker process {pid} was ended by signal {signal}{why}; the figures would miss its part"
+        ));
     }
     match libc::WEXITSTATUS(status) {
         0 => None,

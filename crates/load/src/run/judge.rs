@@ -58,7 +58,8 @@ fn facts(result: &StepResult, context: &Context<'_>, _place: &Path) -> Facts {
     let any = |of: fn(&Job) -> bool| jobs.iter().any(|j| of(&j.job));
     let bytes = |words: [&'static str; 3]| {
         let real = jobs.iter().filter(|j| j.job.through != Through::Null);
-        real.flat_map(move |j| j.operations.iter().filter(move |k| words.contains(&k.kind)).map(|k| k.bytes)).sum()
+        real.flat_map(move |j| j.operations.iter().filter(move |k| words.contains(&k.kind)).map(|k| k.bytes))
+            .sum()
     };
     let operations: u64 = sum(result, |j| j.main_operations().map(|k| k.count - k.errors).sum());
     let workers = sum(result, |j| u64::from(j.job.workers()));
@@ -67,7 +68,11 @@ fn facts(result: &StepResult, context: &Context<'_>, _place: &Path) -> Facts {
     let begun: u64 = schedule().map(|s| s.due - s.never_begun).sum();
     let syncs = sum(result, |j| {
         let calls = j.kind("sync").map_or(0, |k| k.count - k.errors);
-        let flagged = j.job.sync.is_flag().then(|| j.main_operations().filter(|k| k.kind != "read").map(|k| k.count - k.errors).sum());
+        let flagged = j
+            .job
+            .sync
+            .is_flag()
+            .then(|| j.main_operations().filter(|k| k.kind != "read").map(|k| k.count - k.errors).sum());
         calls + flagged.unwrap_or(0)
     });
     let locks = any(|j| j.what == What::LockAndUpdate);
@@ -85,16 +90,22 @@ fn facts(result: &StepResult, context: &Context<'_>, _place: &Path) -> Facts {
         workers: Some(workers),
         elapsed_ns: Some(jobs.iter().map(|j| j.elapsed_ns).max().unwrap_or(0)),
         file_bytes: Some(sum(result, |j| {
-            let sets = if j.job.sharing == crate::job::Sharing::Shared { 1 } else { u64::from(j.job.workers()) };
+            let sets =
+                if j.job.sharing == crate::job::Sharing::Shared { 1 } else { u64::from(j.job.workers()) };
             j.job.size.0 * j.job.files * sets
         })),
-        median_latency_ns: jobs.iter().flat_map(JobResult::main_operations).map(|k| k.histogram.quantile(0.5)).min(),
+        median_latency_ns: jobs
+            .iter()
+            .flat_map(JobResult::main_operations)
+            .map(|k| k.histogram.quantile(0.5))
+            .min(),
         compressible: Some(jobs.iter().map(|j| f64::from(j.job.compressible) / 100.0).fold(0.0, f64::max)),
         clock_drift_ppm: Some(context.clock.drift_ppm_since()),
         clock_cost_ns: Some(context.clock.cost_ns().round() as u64),
         open_loop: any(|j| j.rate.is_some()),
         generator_lag_p99_ns: schedule().filter_map(|s| s.lag.p99).max(),
-        generator_late_share: (begun > 0).then(|| schedule().map(|s| s.late).sum::<u64>() as f64 / begun as f64),
+        generator_late_share: (begun > 0)
+            .then(|| schedule().map(|s| s.late).sum::<u64>() as f64 / begun as f64),
         never_begun: schedule().map(|s| s.never_begun).reduce(|a, b| a + b),
         rate_first_third: third(series, 0),
         rate_last_third: third(series, 2),

@@ -23,11 +23,7 @@ pub(super) struct LogFile {
 
 impl LogFile {
     /// Begins the log: the jobs, and all files that their workers have.
-    pub(super) fn create(
-        path: &Path,
-        step: &Step,
-        context: &Context<'_>,
-    ) -> Result<Self, LogError> {
+    pub(super) fn create(path: &Path, step: &Step, context: &Context<'_>) -> Result<Self, LogError> {
         let (files, seats) = files::numbered(&step.jobs, context.ground);
         let head = Head {
             job: serde_json::to_value(step).unwrap_or_default(),

@@ -17,7 +17,7 @@ pub use watch::Progress;
 
 use crate::board::Board;
 use crate::clock::Clock;
-use crate::engine::EngineError;
+use crate::engine::{self, EngineError};
 use crate::environment::{self, Environment, Root};
 use crate::files::{self, FileError, Ground};
 use crate::job::Step;
@@ -83,7 +83,8 @@ pub fn step(step: &Step, context: &Context<'_>) -> Result<StepResult, RunError> 
         files::set_cache(job, context.ground)?;
     }
     let seats: usize = step.jobs.iter().map(|j| j.workers() as usize).sum();
-    let board = Board::new(seats, step.jobs.len(), context.log.is_some())
+    let shared = step.jobs.iter().map(|j| engine::shared_len(j.counters)).max().unwrap_or(0);
+    let board = Board::new(seats, step.jobs.len(), shared, context.log.is_some())
         .map_err(|error| RunError::System { what: "memory shared with the workers", error })?;
     let log = context.log.map(|path| logfile::LogFile::create(path, step, context)).transpose()?;
     let crew = crew::Crew::start(step, context, &board)?;
@@ -98,7 +99,8 @@ pub fn step(step: &Step, context: &Context<'_>) -> Result<StepResult, RunError> 
         ended.map(|()| watched)
     })?;
     let mut evidence = witness.end();
-    let times: Vec<OwnTimes> = (0..board.seats()).map(|i| &board.seat(i).times).map(|[a, b]| b.since(a)).collect();
+    let times: Vec<OwnTimes> =
+        (0..board.seats()).map(|i| &board.seat(i).times).map(|[a, b]| b.since(a)).collect();
     evidence.add_own_times(&times);
     let interrupted = context.stop.load(Acquire);
     Ok(sum::up(step, context, &board, start, watched, evidence, interrupted))

@@ -7,9 +7,7 @@ use crate::board::{Board, Seat, KINDS};
 use crate::engine;
 use crate::histogram::Histogram;
 use crate::job::{Job, Step, What};
-use crate::result::{
-    Counted, CpuResult, JobResult, KindResult, ScheduleResult, StepResult, WorkerResult,
-};
+use crate::result::{Counted, CpuResult, JobResult, KindResult, ScheduleResult, StepResult, WorkerResult};
 use crate::validity::{Facts, Verdict};
 use crate::witness::Evidence;
 use plumb_trace::load::OperationKind;
@@ -53,7 +51,13 @@ pub(super) fn up(
     result
 }
 
-fn job_result(job: &Job, index: usize, context: &Context<'_>, board: &Board, seats: &Range<usize>) -> JobResult {
+fn job_result(
+    job: &Job,
+    index: usize,
+    context: &Context<'_>,
+    board: &Board,
+    seats: &Range<usize>,
+) -> JobResult {
     let all = || seats.clone().map(|i| board.seat(i));
     let begin = all().map(|s| s.begin.load(Relaxed)).filter(|&b| b > 0).min().unwrap_or(0);
     let end = all().map(|s| s.end.load(Relaxed)).max().unwrap_or(0);
@@ -172,7 +176,8 @@ fn failure(worker: u32, seat: &Seat, job: &Job, context: &Context<'_>) -> Option
     if errno == 0 {
         return None;
     }
-    let kind = OperationKind::from_number(seat.failure.kind.load(Relaxed) as u8).unwrap_or(OperationKind::Other);
+    let kind =
+        OperationKind::from_number(seat.failure.kind.load(Relaxed) as u8).unwrap_or(OperationKind::Other);
     let file = seat.failure.file.load(Relaxed) as usize;
     let offset = seat.failure.offset.load(Relaxed);
     let files = context.ground.files(job, worker);

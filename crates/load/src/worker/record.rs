@@ -48,7 +48,13 @@ pub struct Times {
 
 impl<'a> Recorder<'a> {
     /// A recorder for a job; counts from its ramp's end on.
-    pub fn new(clock: Clock, seat: &'a mut Seat, ring: Option<*mut Ring>, events: Option<Events>, job: &Job) -> Self {
+    pub fn new(
+        clock: Clock,
+        seat: &'a mut Seat,
+        ring: Option<*mut Ring>,
+        events: Option<Events>,
+        job: &Job,
+    ) -> Self {
         // SAFETY: the ring lies in the board, which outlives the worker, and this worker alone pushes.
         let ring = ring.map(|r| unsafe { &*r });
         Recorder {
