@@ -75,12 +75,13 @@ fn job(lock: Lock) -> Job {
     Job { what: What::LockAndUpdate, lock, counters: COUNTERS, ..Job::default() }
 }
 
-/// Operations of a worker: a record lock is two system calls and often a sleep.
+/// Operations of a worker: so many that they outlast a time slice and workers meet. A record lock is two system calls, often with a sleep;
+/// a spinning one wastes the time of those that share a CPU with its holder.
 fn operations(lock: Lock) -> u64 {
-    if lock == Lock::Fcntl {
-        1000
-    } else {
-        10_000
+    match lock {
+        Lock::Fcntl => 1000,
+        Lock::Spin => 10_000,
+        Lock::Mutex | Lock::Futex | Lock::Rwlock | Lock::Atomic => 500_000,
     }
 }
 
@@ -89,10 +90,12 @@ fn threads_lose_no_count() {
     for &lock in Lock::value_variants() {
         let (shared, file) = (Shared::new(), tempfile::tempfile().expect("a file"));
         let operations = operations(lock);
+        let ready = std::sync::Barrier::new(THREADS as usize);
         std::thread::scope(|scope| {
             for _ in 0..THREADS {
                 scope.spawn(|| {
                     let mut engine = shared.open(&job(lock), &file).expect("the engine starts");
+                    ready.wait();
                     for i in 0..operations {
                         assert_eq!(count(&mut engine, i % u64::from(COUNTERS)), 0, "{lock}");
                     }

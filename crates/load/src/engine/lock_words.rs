@@ -56,3 +56,45 @@ pub(super) fn spin_lock(word: &AtomicU32) {
 pub(super) fn spin_unlock(word: &AtomicU32) {
     word.store(FREE, Ordering::Release);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Watchdog;
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+    use std::time::Duration;
+
+    /// While it is taken nobody else gets it; then all do, one after the other.
+    fn excludes(lock: fn(&AtomicU32), unlock: fn(&AtomicU32)) {
+        let _watchdog = Watchdog::new();
+        let (word, got, inside) = (AtomicU32::new(FREE), AtomicUsize::new(0), AtomicUsize::new(0));
+        lock(&word);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    lock(&word);
+                    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "one at a time");
+                    got.fetch_add(1, Ordering::SeqCst);
+                    std::thread::sleep(Duration::from_millis(5));
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                    unlock(&word);
+                });
+            }
+            std::thread::sleep(Duration::from_millis(50));
+            assert_eq!(got.load(Ordering::SeqCst), 0, "it was taken");
+            unlock(&word);
+        });
+        assert_eq!(got.load(Ordering::SeqCst), 3);
+        assert_eq!(word.load(Ordering::SeqCst), FREE);
+    }
+
+    #[test]
+    fn a_futex_excludes_and_wakes() {
+        excludes(futex_lock, futex_unlock);
+    }
+
+    #[test]
+    fn a_spinning_lock_excludes() {
+        excludes(spin_lock, spin_unlock);
+    }
+}
