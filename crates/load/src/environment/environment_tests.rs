@@ -58,7 +58,15 @@ fn a_written_machine_is_read_from_the_file_system_to_the_disk() {
 
 #[test]
 fn nothing_that_names_the_machine_is_kept() {
-    let e = capture(&machine());
+    let fake = machine();
+    // As Debian's installer names a volume group.
+    fake.put("/sys/block/dm-0/dm/name", "secret--host--vg-root\n");
+    let target = fake.path("/target");
+    std::fs::create_dir_all(&target).unwrap();
+    let source = "/dev/mapper/secret--host--vg-root";
+    fake.mount("self", "252:0", target.to_str().unwrap(), "ext4", source);
+    let e = Environment::capture_in(&target, &fake.root());
+    assert_eq!(e.devices[0].name, "dm-0 (HOST--vg-root)");
     let kept = serde_json::to_string(&e).unwrap() + &format!("{:?}", e.lines());
     assert!(!kept.to_lowercase().contains("secret"), "{kept}");
 }

@@ -7,7 +7,8 @@
 //! - `root`: where all of it is read from; `block`, `mount`, `cgroup`: how the
 //!   kernel relates devices, file systems and groups (guard and witness ask
 //!   them too).
-//! - `devices`, `machine`: the parts of an [`Environment`]; `compare`: two of them.
+//! - `devices`, `machine`: the parts of an [`Environment`]; `nameless`: what is
+//!   taken out of it again; `compare`: two of them.
 
 mod block;
 mod cgroup;
@@ -17,6 +18,7 @@ mod devices;
 mod fake;
 mod machine;
 mod mount;
+mod nameless;
 mod root;
 mod time;
 
@@ -98,7 +100,7 @@ impl Environment {
             mounted_at: m.point,
             options: m.options,
         });
-        Environment {
+        let all = Environment {
             plumb: env!("CARGO_PKG_VERSION").into(),
             utc: utc(),
             kernel: Kernel::read(root),
@@ -112,7 +114,8 @@ impl Environment {
             file_system,
             devices: devices_under(target, root).iter().map(|b| Device::read(b, root)).collect(),
             virtual_machine: machine::virtual_machine(root),
-        }
+        };
+        nameless::remove_names(all, root)
     }
 
     /// What differs between two environments, but for what always does (the

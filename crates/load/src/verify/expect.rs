@@ -4,7 +4,8 @@
 
 use super::{Promise, VerifyError};
 use crate::data::{Generation, SECTOR};
-use crate::log::{Kind, LogError, LogReader, Row, DURABLE};
+use crate::log::{LogError, LogReader, Row, DURABLE};
+use plumb_trace::load::OperationKind as Kind;
 use std::collections::HashMap;
 
 /// A block and its promised write. Blocks sort by place.
@@ -57,13 +58,19 @@ pub(super) struct Table {
     pub(super) notes: Vec<String>,
 }
 
-fn is_sync(kind: Kind) -> bool {
-    matches!(kind, Kind::Sync | Kind::DataSync)
+/// A call that promises something for what was written before.
+fn is_sync(row: &Row) -> bool {
+    row.kind == Kind::Sync && row.flags & DURABLE != 0
+}
+
+/// A write with a stamp.
+pub(super) fn is_write(row: &Row) -> bool {
+    matches!(row.kind, Kind::Write | Kind::Rewrite) && row.generation != 0
 }
 
 /// The stamped length of a write in whole sectors; 0 for any other row.
 pub(super) fn written(row: &Row) -> u64 {
-    if row.kind != Kind::Write || row.generation == 0 {
+    if !is_write(row) {
         return 0;
     }
     u64::try_from(row.result).unwrap_or(0) / SECTOR as u64 * SECTOR as u64
@@ -94,12 +101,10 @@ impl FileFacts {
         let length = written(row);
         if length > 0 {
             self.block = divisor(divisor(self.block, row.offset), length);
-        } else if is_sync(row.kind) && row.result < 0 {
+        } else if is_sync(row) && row.result < 0 {
             self.first_failure_ns = self.first_failure_ns.min(row.begin_ns);
             self.last_failure_ns = self.last_failure_ns.max(row.end_ns);
-        } else if matches!(row.kind, Kind::Trim | Kind::Truncate | Kind::Allocate | Kind::Unlink)
-            && row.result >= 0
-        {
+        } else if row.kind == Kind::Unlink && row.result >= 0 {
             self.discarded_ns = self.discarded_ns.max(row.end_ns);
         }
     }
@@ -114,7 +119,7 @@ impl FileFacts {
 
     fn promised(&self, row: &Row, promise: Promise) -> bool {
         promise == Promise::Acknowledged
-            || row.flags & DURABLE != 0
+            || (is_write(row) && row.flags & DURABLE != 0)
             || row.end_ns <= self.synced_before_ns
             || (row.begin_ns > self.last_failure_ns && row.end_ns <= self.synced_ns)
     }
@@ -136,7 +141,7 @@ pub(super) fn table(log: &mut LogReader, promise: Promise) -> Result<Table, Veri
         return Err(VerifyError::Unaligned { path: log.path().to_owned() });
     }
     rows(log, |row| {
-        if is_sync(row.kind) && row.result == 0 {
+        if is_sync(row) && row.result == 0 {
             files.entry(row.file).or_default().synced(row);
         }
     })?;

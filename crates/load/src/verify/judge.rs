@@ -7,7 +7,7 @@ use super::device::Device;
 use super::expect::{self, Block, FileFacts, Table};
 use super::{FaultKind, Finding, Verification, VerifyError};
 use crate::data::{check_block, read_stamp, Fault, Generation, Stamp, SECTOR};
-use crate::log::{Kind, LogReader};
+use crate::log::LogReader;
 use std::path::{Path, PathBuf};
 
 /// Blocks that are this far apart are not read in one piece.
@@ -197,7 +197,7 @@ impl Judge<'_> {
         self.suspects.sort_unstable_by_key(Suspect::key);
         let (suspects, blocks) = (&mut self.suspects, &self.table.blocks);
         expect::rows(log, |row| {
-            if row.kind != Kind::Write || row.generation == 0 {
+            if !expect::is_write(row) {
                 return;
             }
             let key = (row.file, row.worker, row.generation);

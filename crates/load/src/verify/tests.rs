@@ -3,8 +3,9 @@
 
 use super::*;
 use crate::data::{stamp, Stamp};
-use crate::log::{Head, Kind, LogWriter, Row, DURABLE};
+use crate::log::{Head, LogWriter, Row, DURABLE};
 use crate::random::SplitMix64;
+use plumb_trace::load::OperationKind as Kind;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use tempfile::TempDir;
@@ -65,7 +66,7 @@ impl Scene {
     }
 
     fn sync(&mut self) {
-        self.row(Row { kind: Kind::DataSync, ..Row::default() });
+        self.row(Row { kind: Kind::Sync, flags: DURABLE, ..Row::default() });
     }
 
     fn log(&self, finish: bool) -> LogReader {
@@ -148,8 +149,8 @@ fn a_sync_that_began_before_the_writes_end_promises_nothing() {
 fn failed_syncs_and_ranges_promise_nothing() {
     let mut scene = Scene::new();
     scene.logged(1, 1);
-    scene.row(Row { kind: Kind::RangeSync, ..Row::default() });
-    scene.row(Row { kind: Kind::Sync, result: -libc::EIO, ..Row::default() });
+    scene.row(Row { kind: Kind::Sync, ..Row::default() });
+    scene.row(Row { kind: Kind::Sync, flags: DURABLE, result: -libc::EIO, ..Row::default() });
     // The kernel reports a failed page once: this success does not cover it.
     scene.sync();
     let out = scene.verify();
@@ -165,7 +166,7 @@ fn a_sync_before_the_first_failure_still_counts() {
     let mut scene = Scene::new();
     scene.logged(1, 1);
     scene.sync();
-    scene.row(Row { kind: Kind::Sync, result: -libc::EIO, ..Row::default() });
+    scene.row(Row { kind: Kind::Sync, flags: DURABLE, result: -libc::EIO, ..Row::default() });
     assert_eq!(scene.only_fault().offset, BLOCK);
 }
 
@@ -277,7 +278,7 @@ fn a_short_failed_or_discarded_write_is_no_loss() {
     let mut scene = Scene::new();
     scene.logged(1, 1).result = -libc::ENOSPC;
     scene.logged(2, 2);
-    scene.row(Row { kind: Kind::Trim, ..Row::default() });
+    scene.row(Row { kind: Kind::Unlink, ..Row::default() });
     scene.write(3, 3);
     scene.sync();
     let out = scene.verify();

@@ -56,7 +56,8 @@ impl Syncs {
 
     #[inline(always)]
     fn due(&mut self, op: &Operation) -> bool {
-        self.since += u64::from(op.action == crate::engine::Action::Write || op.action == crate::engine::Action::Copy);
+        self.since +=
+            u64::from(op.action == crate::engine::Action::Write || op.action == crate::engine::Action::Copy);
         self.since >= self.every
     }
 }
@@ -75,7 +76,9 @@ pub fn run<E: Engine>(
     recorder.set_ramp_end(start + job.ramp.0);
     let syncs = Syncs::of(job);
     match schedule {
-        None if job.depth == 1 && !job.through.queues() || job.through == crate::job::Through::Null && job.depth == 1 => {
+        None if job.depth == 1 && !job.through.queues()
+            || job.through == crate::job::Through::Null && job.depth == 1 =>
+        {
             closed(engine, source, recorder, head, end, syncs, job.think.0)
         }
         Some(schedule) if job.depth == 1 && !job.through.queues() => {

@@ -11,6 +11,9 @@ use crate::log::{self, Ring, Row};
 use plumb_trace::load::OperationKind;
 use std::sync::atomic::Ordering::Relaxed;
 
+/// An operation of an open loop begins late from here on, ns, or from 10 % of the distance of two.
+const LATE: u64 = 100_000;
+
 /// Writes a worker's figures into its seat.
 #[derive(Debug)]
 pub struct Recorder<'a> {
@@ -28,6 +31,8 @@ pub struct Recorder<'a> {
     ramp_end: u64,
     /// A write's time has its synchronisation in it.
     sync_in: bool,
+    /// A free worker is late when it begins an operation after this, ns.
+    late_after: u64,
 }
 
 /// When an operation was due, began and ended, ns.
@@ -43,7 +48,13 @@ pub struct Times {
 
 impl<'a> Recorder<'a> {
     /// A recorder for a job; counts from its ramp's end on.
-    pub fn new(clock: Clock, seat: &'a mut Seat, ring: Option<*mut Ring>, events: Option<Events>, job: &Job) -> Self {
+    pub fn new(
+        clock: Clock,
+        seat: &'a mut Seat,
+        ring: Option<*mut Ring>,
+        events: Option<Events>,
+        job: &Job,
+    ) -> Self {
         // SAFETY: the ring lies in the board, which outlives the worker, and this worker alone pushes.
         let ring = ring.map(|r| unsafe { &*r });
         Recorder {
@@ -57,6 +68,7 @@ impl<'a> Recorder<'a> {
             sync_promises: job.sync.is_call() && job.sync.promises(),
             ramp_end: 0,
             sync_in: job.time_sync == Timed::In,
+            late_after: LATE.max(job.rate.map_or(0, |r| (1e8 * f64::from(job.workers()) / r.0) as u64)),
         }
     }
 
@@ -217,6 +229,7 @@ impl<'a> Recorder<'a> {
         add(&self.seat.generator.due, 1);
         if let Some(lag) = lag {
             self.seat.generator.lag.record(lag);
+            add(&self.seat.generator.late, u64::from(lag > self.late_after));
         }
     }
 
@@ -238,6 +251,7 @@ impl<'a> Recorder<'a> {
         }
         if let Some(ring) = self.ring {
             add(&self.seat.log_waits, ring.waits());
+            add(&self.seat.log_wait_ns, ring.waited_ns());
             add(&self.seat.log_lost, ring.lost());
         }
     }
