@@ -106,6 +106,7 @@ pub struct SessionOptions {
     #[arg(long, value_name = "FIGURE:PERCENT", help_heading = "Rounds")]
     pub until: Option<crate::load::Until>,
     /// Begin no round that would not end in this time, as far as can be told; the first is always run
+    /// (alone: as many rounds as fit, at most 100)
     #[arg(long, value_name = "DURATION", help_heading = "Rounds")]
     pub budget: Option<Time>,
 

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Rounds at most, when only --until says when to end.
+/// Rounds at most, when only --until or --budget says when to end.
 const MOST_ROUNDS: u32 = 100;
 
 /// What came of a session.
@@ -105,7 +105,7 @@ impl<'a> Session<'a> {
                 place.named().display()
             ));
         }
-        let most = if options.until.is_some() { MOST_ROUNDS } else { plan.rounds };
+        let most = if options.until.is_some() || options.budget.is_some() { MOST_ROUNDS } else { plan.rounds };
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         let session = Session {
             seed: plan.jobs().next().map_or(0, |j| u64::from(j.seed)),
@@ -173,7 +173,7 @@ impl<'a> Session<'a> {
             }
             let order = shuffled(cells.len(), self.seed, round);
             let since = Instant::now();
-            error = self.round(round, &order, &mut cells, &clock).err();
+            error = self.round(round, &order, &mut cells, &clock, &environment).err();
             longest = longest.max(since.elapsed());
             orders.push(order);
         };
@@ -214,12 +214,13 @@ impl<'a> Session<'a> {
         order: &[usize],
         cells: &mut [CellResult],
         clock: &Clock,
+        environment: &Environment,
     ) -> Result<()> {
         for &c in order {
             let cell = &self.cells[c];
             let ground = self.place.make(c + 1)?;
             let mut steps = Vec::with_capacity(cell.steps.len());
-            let made = self.steps_of(cell, round, &ground, clock, &mut steps);
+            let made = self.steps_of(cell, round, &ground, clock, environment, &mut steps);
             if !steps.is_empty() {
                 cells[c].rounds.push(steps);
             }
@@ -240,6 +241,7 @@ impl<'a> Session<'a> {
         round: usize,
         ground: &Ground,
         clock: &Clock,
+        environment: &Environment,
         steps: &mut Vec<StepResult>,
     ) -> Result<()> {
         for step in &cell.steps {
@@ -256,6 +258,7 @@ impl<'a> Session<'a> {
             let context = run::Context {
                 ground,
                 clock: *clock,
+                environment: Some(environment),
                 stop: self.stop,
                 log: log.as_deref(),
                 progress: &|p| self.progress.show(&what, p),

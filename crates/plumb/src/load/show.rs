@@ -11,6 +11,7 @@ use anyhow::Result;
 use plumb_load::environment::Environment;
 use plumb_load::histogram::Summary;
 use plumb_load::result::{CellResult, JobResult, StepResult};
+use plumb_load::validity::{Reason, Severity, Verdict, Word, CHECKS};
 use plumb_load::witness::{Attribution, Evidence};
 use plumb_trace::units;
 use std::io::{self, Write};
@@ -22,8 +23,8 @@ pub fn found(cell: &CellResult) -> bool {
 }
 
 /// Whether the figures of a round may not be believed.
-pub fn invalid(_cell: &CellResult) -> bool {
-    false
+pub fn invalid(cell: &CellResult) -> bool {
+    cell.rounds.iter().flatten().any(|step| step.verdict.word == Word::Invalid)
 }
 
 /// Writes everything.
@@ -61,22 +62,19 @@ fn is_closed(job: &JobResult) -> bool {
 }
 
 fn cell(cell: &CellResult, environment: &Environment, out: &mut dyn Write) -> Result<()> {
-    let several = cell.rounds.len() > 1;
-    if several {
-        over_rounds(cell, out)?;
-    }
-    for (r, round) in cell.rounds.iter().enumerate() {
-        for step in round {
-            if several {
-                // The figures stand in the table of the rounds; here is what it cannot say.
-                let mut remarks = Vec::new();
-                step_remarks(step, &mut remarks)?;
-                for line in String::from_utf8_lossy(&remarks).lines() {
-                    writeln!(out, "  round {}, {}: {}", r + 1, step.label, line.trim_start())?;
-                }
-                continue;
+    match cell.rounds.as_slice() {
+        [round] => {
+            for step in round {
+                self::step(step, round.len() > 1, environment, out)?;
             }
-            self::step(step, round.len() > 1, environment, out)?;
+        }
+        rounds => {
+            over_rounds(cell, out)?;
+            for (r, step) in rounds.iter().enumerate().flat_map(|(r, steps)| steps.iter().map(move |s| (r, s))) {
+                remarks(step, &format!("  round {}, {}: ", r + 1, step.label), out)?;
+            }
+            let verdicts: Vec<&Verdict> = rounds.iter().flatten().map(|step| &step.verdict).collect();
+            verdicts_together(&verdicts, out)?;
         }
     }
     writeln!(out)?;
@@ -125,7 +123,8 @@ fn step(step: &StepResult, named: bool, environment: &Environment, out: &mut dyn
         attributed(attribution, out)?;
     }
     devices(&step.evidence, environment, out)?;
-    step_remarks(step, out)?;
+    remarks(step, "  ", out)?;
+    verdicts_together(&[&step.verdict], out)?;
     Ok(())
 }
 
@@ -197,38 +196,69 @@ fn devices(evidence: &Evidence, environment: &Environment, out: &mut dyn Write) 
     Ok(())
 }
 
-/// What does not stand in a table of figures: failures, damage, the verdict.
-fn step_remarks(step: &StepResult, out: &mut dyn Write) -> io::Result<()> {
+/// What does not stand in a table of figures: failures and damage.
+fn remarks(step: &StepResult, begin: &str, out: &mut dyn Write) -> io::Result<()> {
+    let count = units::count;
     for job in &step.jobs {
-        for failure in &job.failures {
-            writeln!(out, "  FAILED: {failure}")?;
-        }
+        let mut lines: Vec<String> = job.failures.iter().map(|f| format!("FAILED: {f}")).collect();
+        let mut say = |when: bool, line: String| lines.extend(when.then_some(line));
         let short: u64 = job.operations.iter().map(|k| k.short).sum();
-        if short > 0 {
-            writeln!(out, "  {} operations moved fewer bytes than asked for", units::count(short))?;
-        }
-        if job.damaged > 0 {
-            writeln!(out, "  DAMAGED: {} blocks that were read are not what was written", units::count(job.damaged))?;
-        }
+        say(short > 0, format!("{} operations moved fewer bytes than asked for", count(short)));
+        let damaged = format!("DAMAGED: {} blocks that were read are not what was written", count(job.damaged));
+        say(job.damaged > 0, damaged);
         if let Some(c) = job.counted.filter(|c| c.counters != c.updates) {
-            writeln!(
-                out,
-                "  LOST UPDATES: the counters are at {} after {} updates",
-                units::count(c.counters),
-                units::count(c.updates)
-            )?;
+            say(true, format!("LOST UPDATES: counters at {} after {} updates", count(c.counters), count(c.updates)));
         }
-        if job.steady == Some(false) {
-            writeln!(out, "  it did not become steady within --time")?;
-        }
-        if job.log_waits > 0 {
-            writeln!(out, "  workers waited {} times for room in the log", units::count(job.log_waits))?;
-        }
-        if job.events_lost > 0 {
-            writeln!(out, "  {} operations are missing in the recording", units::count(job.events_lost))?;
+        say(job.steady == Some(false), "it did not become steady within --time".into());
+        say(job.log_waits > 0, format!("workers waited {} times for room in the log", count(job.log_waits)));
+        say(job.events_lost > 0, format!("{} operations are missing in the recording", count(job.events_lost)));
+        for line in lines {
+            writeln!(out, "{begin}{line}")?;
         }
     }
     Ok(())
+}
+
+/// The verdicts of several steps: each reason once, where it weighs most.
+fn verdicts_together(verdicts: &[&Verdict], out: &mut dyn Write) -> io::Result<()> {
+    let of = |word: Word| verdicts.iter().filter(|v| v.word == word).count();
+    let words = match verdicts {
+        [one] => word(one.word).to_string(),
+        many => {
+            let told = [Word::Valid, Word::Suspect, Word::Invalid].into_iter().filter(|w| of(*w) > 0);
+            let told: Vec<String> = told.map(|w| format!("{} of {} {}", of(w), many.len(), word(w))).collect();
+            told.join(", ")
+        }
+    };
+    let looked = verdicts.iter().map(|v| CHECKS.len() - v.not_looked_at.len()).min().unwrap_or(0);
+    writeln!(out, "  Verdict: {words} ({looked} of {} checks had facts to look at)", CHECKS.len())?;
+    let mut reasons: Vec<&Reason> = verdicts.iter().flat_map(|v| &v.reasons).collect();
+    reasons.sort_by_key(|r| std::cmp::Reverse(r.severity));
+    let mut told: Vec<&str> = Vec::new();
+    for reason in &reasons {
+        if told.contains(&reason.check.as_str()) {
+            continue;
+        }
+        told.push(&reason.check);
+        let times = reasons.iter().filter(|r| r.check == reason.check).count();
+        let times = if verdicts.len() > 1 { format!(" ({times} of {} times)", verdicts.len()) } else { String::new() };
+        let weight = match reason.severity {
+            Severity::Note => "note",
+            Severity::Suspect => "suspect",
+            Severity::Invalid => "invalid",
+        };
+        writeln!(out, "    {weight}: {}{times}", reason.sentence)?;
+        writeln!(out, "      > {}", reason.next_step)?;
+    }
+    Ok(())
+}
+
+fn word(word: Word) -> &'static str {
+    match word {
+        Word::Valid => "valid",
+        Word::Suspect => "SUSPECT",
+        Word::Invalid => "INVALID",
+    }
 }
 
 /// Median and 95 % interval over rounds.
