@@ -3,6 +3,7 @@
 
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use plumb_load::job::{Given, Job, Time};
+use plumb_load::preset::Preset;
 use std::path::PathBuf;
 
 /// Help's last part.
@@ -131,9 +132,12 @@ pub struct SessionOptions {
     pub destroy: Vec<PathBuf>,
 }
 
-/// Commands beside a load.
+/// A preset, and commands beside a load.
 #[derive(Debug, Subcommand)]
 pub enum LoadCommand {
+    /// A classic measurement.
+    #[command(flatten)]
+    Preset(PresetCommand),
     /// Look whether what a run's log says was acknowledged is there, after a crash
     #[command(after_help = "Exit codes: 0 all is there, 1 something is missing, torn or damaged, 2 error, 3 there was nothing to verify.\nThe job needs --stamp and --log. A later run over the same files makes an older log useless.")]
     Verify(VerifyArgs),
@@ -143,6 +147,43 @@ pub enum LoadCommand {
     Engines(EnginesArgs),
     /// Name what killed runs left in a directory, and remove it with --yes
     Clean(CleanArgs),
+}
+
+/// A preset with the options of every load behind its name.
+#[derive(Debug)]
+pub struct PresetCommand {
+    /// The preset.
+    pub preset: Preset,
+    /// The rest.
+    pub options: LoadOptions,
+}
+
+impl FromArgMatches for PresetCommand {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let preset = Preset::from_arg_matches(matches)?;
+        let behind = matches.subcommand_matches(preset.name()).unwrap_or(matches);
+        Ok(PresetCommand { preset, options: LoadOptions::from_arg_matches(behind)? })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Subcommand for PresetCommand {
+    fn augment_subcommands(command: Command) -> Command {
+        let presets = Preset::augment_subcommands(Command::new("presets"));
+        command.subcommands(presets.get_subcommands().cloned().map(LoadOptions::augment_args))
+    }
+
+    fn augment_subcommands_for_update(command: Command) -> Command {
+        Self::augment_subcommands(command)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        Preset::has_subcommand(name)
+    }
 }
 
 /// What to verify.
@@ -221,5 +262,20 @@ mod tests {
         assert_eq!(line.job.job.block, Bytes(4096));
         let given = &line.job.given;
         assert!(given.has("block") && given.has("time-sync") && !given.has("size"), "{given:?}");
+    }
+
+    #[test]
+    fn no_two_options_have_one_name() {
+        use clap::CommandFactory;
+        Line::command().debug_assert();
+    }
+
+    #[test]
+    fn a_preset_has_the_options_of_a_load_behind_its_name() {
+        let line = Line::parse_from(["load", "threads", "--seed", "7", "--json", "dir"]).load;
+        let Some(LoadCommand::Preset(p)) = line.command else { panic!("{:?}", line.command) };
+        assert_eq!((p.preset.name(), p.options.job.job.seed), ("threads", 7));
+        assert!(p.options.session.json && p.options.job.given.has("seed"));
+        assert_eq!(p.options.target, Some(PathBuf::from("dir")));
     }
 }

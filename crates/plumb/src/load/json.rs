@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The result for programs: one document.
 
-use super::plan::Plan;
+use super::classic::Classic;
 use super::session::Outcome;
 use anyhow::Result;
 use serde_json::json;
@@ -11,8 +11,7 @@ use std::io::Write;
 ///
 /// # Errors
 /// The writer's.
-pub fn write(outcome: &Outcome, plan: &Plan, out: &mut dyn Write) -> Result<()> {
-    let _ = plan;
+pub fn write(outcome: &Outcome, classic: Option<&Classic>, out: &mut dyn Write) -> Result<()> {
     let clock = &outcome.clock;
     let all = json!({
         "plumb": env!("CARGO_PKG_VERSION"),
@@ -31,6 +30,7 @@ pub fn write(outcome: &Outcome, plan: &Plan, out: &mut dyn Write) -> Result<()> 
         },
         "orders": outcome.orders,
         "cells": outcome.cells,
+        "preset": classic,
         "logs": outcome.logs,
         "kept": outcome.kept,
     });

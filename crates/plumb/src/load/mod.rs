@@ -3,9 +3,10 @@
 //!
 //! Data flows: options -> `plan` (which cells; `words` writes them as a job
 //! file) -> `place` (may this be written, is there room; made and removed) ->
-//! `session` (rounds x cells x steps; `progress`, `until`) -> `show`, `json`,
-//! `csv`. Commands beside a load are in `verify`, `log`, `engines`, `clean`.
+//! `session` (rounds x cells x steps; `progress`, `until`) -> `classic` (a
+//! preset's tables) -> `show`, `json`, `csv`. Commands beside a load are in `verify`, `log`, `engines`, `clean`.
 
+mod classic;
 mod clean;
 mod csv;
 mod engines;
@@ -27,6 +28,7 @@ use crate::cli::{LoadArgs, LoadCommand};
 use crate::quality::NOT_VALID;
 use crate::signals::asked_on_signal;
 use anyhow::{bail, Result};
+use classic::Classic;
 use plan::Plan;
 use session::Session;
 use std::io::Write;
@@ -43,6 +45,9 @@ pub fn main(args: &LoadArgs) -> Result<ExitCode> {
         Some(LoadCommand::Log(args)) => log::main(args),
         Some(LoadCommand::Engines(args)) => engines::main(args),
         Some(LoadCommand::Clean(args)) => clean::main(args),
+        Some(LoadCommand::Preset(command)) => {
+            run(Plan::of_preset(command.preset.clone(), &command.options)?, &command.options)
+        }
         None => run(Plan::of(&args.options)?, &args.options),
     }
 }
@@ -58,14 +63,17 @@ fn run(mut plan: Plan, options: &crate::cli::LoadOptions) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let stop = asked_on_signal();
-    let outcome = Session::prepare(&mut plan, target, session, stop)?.run()?;
+    let ready = Session::prepare(&mut plan, target, session, stop)?;
+    ready.announce(&mut std::io::stdout().lock())?;
+    let outcome = ready.run()?;
+    let classic = plan.preset.as_ref().map(|preset| Classic::of(preset, &plan.cells, &outcome)).transpose()?;
     let mut out = std::io::stdout().lock();
     if session.json {
-        json::write(&outcome, &plan, &mut out)?;
+        json::write(&outcome, classic.as_ref(), &mut out)?;
     } else if session.csv {
         csv::write(&outcome, &mut out)?;
     } else {
-        show::write(&outcome, &plan, &mut out)?;
+        show::write(&outcome, classic.as_ref(), &mut out)?;
     }
     out.flush()?;
     if let Some(error) = outcome.error {

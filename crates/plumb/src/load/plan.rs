@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which cells a load has: of the options, a job file, or a job file of fio.
+//! Which cells a load has: of the options, a job file, or a preset.
 
 use crate::cli::LoadOptions;
-use anyhow::{Context, Result};
+use anyhow::{bail, Context, Result};
 use plumb_load::job::{Cell, Job, JobFile};
+use plumb_load::preset::Preset;
 use std::path::Path;
 
 /// What is to be run.
@@ -15,6 +16,8 @@ pub struct Plan {
     pub rounds: u32,
     /// Nobody said how large the target is: a file or device that is there counts whole.
     pub whole_target: bool,
+    /// The preset that made the cells; it has tables of its own.
+    pub preset: Option<Preset>,
 }
 
 impl Plan {
@@ -25,7 +28,7 @@ impl Plan {
     pub fn of(options: &LoadOptions) -> Result<Plan> {
         let given = &options.job.given;
         let whole_target = !given.has("size");
-        let mut plan = Plan { cells: Vec::new(), rounds: 1, whole_target };
+        let mut plan = Plan { cells: Vec::new(), rounds: 1, whole_target, preset: None };
         if let Some(path) = &options.session.job_file {
             let file = JobFile::parse(&read(path)?).with_context(|| path.display().to_string())?;
             plan.cells = vec![file.cell];
@@ -38,6 +41,26 @@ impl Plan {
             *job = given.over(job);
         }
         Ok(plan)
+    }
+
+    /// The plan of a preset.
+    ///
+    /// # Errors
+    /// A job file beside it, or an option that the preset sets itself.
+    pub fn of_preset(preset: Preset, options: &LoadOptions) -> Result<Plan> {
+        if options.session.job_file.is_some() || options.session.fio.is_some() {
+            bail!("{}: a preset has its own jobs; leave out --job and --fio", preset.name());
+        }
+        let (from, _) = preset.listing().unwrap_or_default();
+        if preset.listing().is_some() && options.session.log.is_none() {
+            bail!("{}: to print writes one by one from {from} on, they must be in a log; give --log FILE", preset.name());
+        }
+        Ok(Plan {
+            cells: preset.cells(&options.job.given)?,
+            rounds: preset.rounds().unwrap_or(1),
+            whole_target: false,
+            preset: Some(preset),
+        })
     }
 
     /// All jobs.

@@ -2,6 +2,7 @@
 //! Rounds x cells x steps. In each round the cells run in another order, so
 //! that what drifts with time does not fall on one of them.
 
+use super::classic;
 use super::place::Place;
 use super::plan::Plan;
 use super::progress::Progress;
@@ -11,11 +12,13 @@ use plumb_load::clock::Clock;
 use plumb_load::environment::Environment;
 use plumb_load::files::Ground;
 use plumb_load::job::Cell;
+use plumb_load::preset::Preset;
 use plumb_load::random::SplitMix64;
 use plumb_load::result::{CellResult, StepResult};
 use plumb_load::run;
 use plumb_trace::units;
 use serde::Serialize;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -66,6 +69,7 @@ pub struct LogFile {
 /// A session that may begin.
 pub struct Session<'a> {
     cells: &'a [Cell],
+    preset: Option<&'a Preset>,
     rounds: u32,
     options: &'a SessionOptions,
     seed: u64,
@@ -110,6 +114,7 @@ impl<'a> Session<'a> {
         let session = Session {
             seed: plan.jobs().next().map_or(0, |j| u64::from(j.seed)),
             cells: &plan.cells,
+            preset: plan.preset.as_ref(),
             rounds: options.repeat.unwrap_or(most),
             options,
             place,
@@ -130,6 +135,17 @@ impl<'a> Session<'a> {
         }
         session.no_log_is_there()?;
         Ok(session)
+    }
+
+    /// Writes what will be run, where people read the result.
+    ///
+    /// # Errors
+    /// The writer's.
+    pub fn announce(&self, out: &mut dyn Write) -> io::Result<()> {
+        match self.preset {
+            Some(preset) if !self.options.json && !self.options.csv => classic::announce(preset, self.cells, out),
+            _ => Ok(()),
+        }
     }
 
     /// Runs it. What was measured before a signal or an error is in the outcome.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The result for people.
 
-use super::plan::Plan;
+use super::classic::Classic;
 use super::rounds::{self, Figure};
 use super::session::Outcome;
 use super::words;
@@ -31,14 +31,20 @@ pub fn invalid(cell: &CellResult) -> bool {
 ///
 /// # Errors
 /// The writer's.
-pub fn write(outcome: &Outcome, plan: &Plan, out: &mut dyn Write) -> Result<()> {
-    let _ = plan;
+pub fn write(outcome: &Outcome, classic: Option<&Classic>, out: &mut dyn Write) -> Result<()> {
     let whole = outcome.cells.len() == 1;
+    if let Some(classic) = classic {
+        classic.write(out)?;
+    }
     for cell in &outcome.cells {
         if !whole {
             writeln!(out, "{}", cell.label)?;
         }
-        self::cell(cell, &outcome.environment, out)?;
+        match classic {
+            // The figures stand in the tables of the preset.
+            Some(_) => told_besides(cell, out)?,
+            None => self::cell(cell, &outcome.environment, out)?,
+        }
     }
     if outcome.cells.iter().flat_map(|c| c.rounds.iter().flatten()).flat_map(|s| &s.jobs).any(is_closed) {
         writeln!(
@@ -68,16 +74,24 @@ fn cell(cell: &CellResult, environment: &Environment, out: &mut dyn Write) -> Re
                 self::step(step, round.len() > 1, environment, out)?;
             }
         }
-        rounds => {
+        _ => {
             over_rounds(cell, out)?;
-            for (r, step) in rounds.iter().enumerate().flat_map(|(r, steps)| steps.iter().map(move |s| (r, s))) {
-                remarks(step, &format!("  round {}, {}: ", r + 1, step.label), out)?;
-            }
-            let verdicts: Vec<&Verdict> = rounds.iter().flatten().map(|step| &step.verdict).collect();
-            verdicts_together(&verdicts, out)?;
+            told_besides(cell, out)?;
         }
     }
     writeln!(out)?;
+    Ok(())
+}
+
+/// What does not stand in a table of figures.
+fn told_besides(cell: &CellResult, out: &mut dyn Write) -> Result<()> {
+    for (r, round) in cell.rounds.iter().enumerate() {
+        for step in round {
+            remarks(step, &format!("  round {}, {}: ", r + 1, step.label), out)?;
+        }
+    }
+    let verdicts: Vec<&Verdict> = cell.rounds.iter().flatten().map(|step| &step.verdict).collect();
+    verdicts_together(&verdicts, out)?;
     Ok(())
 }
 
