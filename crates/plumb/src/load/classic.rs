@@ -6,7 +6,7 @@ use super::session::Outcome;
 use crate::output;
 use anyhow::Result;
 use plumb_load::job::Cell;
-use plumb_load::log::{LogReader, Row};
+use plumb_load::log::{LogError, LogReader, Row};
 use plumb_load::preset::{ran, Preset};
 use plumb_load::result::Table;
 use plumb_trace::units;
@@ -95,40 +95,74 @@ pub fn announce(preset: &Preset, cells: &[Cell], out: &mut dyn Write) -> io::Res
     out.flush()
 }
 
-/// The operations `from` to `to` of a log, counted from 0, synchronisations left out.
+/// The operations `from` to `to` of a log, counted from 0. The synchronisation
+/// behind a write is no operation by itself, but time that the write took.
 fn listed(
     label: &str,
     round: usize,
-    rows: impl Iterator<Item = Result<Row, plumb_load::log::LogError>>,
+    rows: impl Iterator<Item = Result<Row, LogError>>,
     from: u64,
     to: u64,
 ) -> Result<Table> {
-    let mut table = Table {
-        title: format!("{label}, round {round}: operations {from} to {to}"),
-        head: ["number", "worker", "<kind", "offset", "service", "result"].map(String::from).to_vec(),
-        rows: Vec::new(),
-        notes: Vec::new(),
-    };
+    let mut listed: Vec<(u64, Row, Option<u64>)> = Vec::new();
     let mut number = 0;
     for row in rows {
         let row = row?;
         if row.kind.word() == "sync" {
+            let write = listed.iter_mut().rev().find(|(_, write, _)| write.worker == row.worker);
+            if let Some((_, _, durable @ None)) = write {
+                *durable = Some(row.end_ns);
+            }
             continue;
         }
-        if number >= from {
-            table.rows.push(vec![
-                number.to_string(),
-                row.worker.to_string(),
-                row.kind.word().into(),
-                units::count(row.offset),
-                units::duration(row.end_ns.saturating_sub(row.begin_ns)),
-                row.result.to_string(),
-            ]);
-        }
-        if number >= to {
+        if number > to {
             break;
+        }
+        if number >= from {
+            listed.push((number, row, None));
         }
         number += 1;
     }
-    Ok(table)
+    let since = |row: &Row, end: u64| units::duration(end.saturating_sub(row.begin_ns));
+    let line = |(number, row, durable): &(u64, Row, Option<u64>)| {
+        vec![
+            number.to_string(),
+            row.worker.to_string(),
+            row.kind.word().into(),
+            units::count(row.offset),
+            since(row, row.end_ns),
+            durable.map_or_else(|| "-".into(), |end| since(row, end)),
+            row.result.to_string(),
+        ]
+    };
+    Ok(Table {
+        title: format!("{label}, round {round}: operations {from} to {to}"),
+        head: ["number", "worker", "<kind", "offset", "service", "until synchronised", "result"]
+            .map(String::from)
+            .to_vec(),
+        rows: listed.iter().map(line).collect(),
+        notes: Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plumb_trace::load::OperationKind::{Sync, Write};
+
+    #[test]
+    fn a_listed_write_has_its_synchronisation() {
+        let row = |kind, worker, begin_ns, end_ns| Ok(Row { kind, worker, begin_ns, end_ns, ..Row::default() });
+        let rows = [
+            row(Write, 0, 0, 10),
+            row(Sync, 0, 10, 100),
+            row(Write, 0, 1000, 1010),
+            row(Write, 1, 1000, 1500),
+            row(Sync, 0, 1010, 1200),
+            row(Write, 0, 2000, 2001),
+        ];
+        let table = listed("a", 1, rows.into_iter(), 1, 2).expect("rows");
+        let times: Vec<_> = table.rows.iter().map(|r| [r[0].as_str(), &r[1], &r[4], &r[5]]).collect();
+        assert_eq!(times, [["1", "0", "10 ns", "200 ns"], ["2", "1", "500 ns", "-"]]);
+    }
 }

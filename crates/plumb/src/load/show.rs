@@ -32,18 +32,20 @@ pub fn invalid(cell: &CellResult) -> bool {
 /// # Errors
 /// The writer's.
 pub fn write(outcome: &Outcome, classic: Option<&Classic>, out: &mut dyn Write) -> Result<()> {
-    let whole = outcome.cells.len() == 1;
-    if let Some(classic) = classic {
-        classic.write(out)?;
-    }
-    for cell in &outcome.cells {
-        if !whole {
-            writeln!(out, "{}", cell.label)?;
-        }
-        match classic {
+    match classic {
+        Some(classic) => {
             // The figures stand in the tables of the preset.
-            Some(_) => told_besides(cell, out)?,
-            None => self::cell(cell, &outcome.environment, out)?,
+            classic.write(out)?;
+            told_besides(&outcome.cells.iter().collect::<Vec<_>>(), out)?;
+            writeln!(out)?;
+        }
+        None => {
+            for cell in &outcome.cells {
+                if outcome.cells.len() > 1 {
+                    writeln!(out, "{}", cell.label)?;
+                }
+                self::cell(cell, &outcome.environment, out)?;
+            }
         }
     }
     if outcome.cells.iter().flat_map(|c| c.rounds.iter().flatten()).flat_map(|s| &s.jobs).any(is_closed) {
@@ -76,7 +78,7 @@ fn cell(cell: &CellResult, environment: &Environment, out: &mut dyn Write) -> Re
         }
         _ => {
             over_rounds(cell, out)?;
-            told_besides(cell, out)?;
+            told_besides(&[cell], out)?;
         }
     }
     writeln!(out)?;
@@ -84,13 +86,18 @@ fn cell(cell: &CellResult, environment: &Environment, out: &mut dyn Write) -> Re
 }
 
 /// What does not stand in a table of figures.
-fn told_besides(cell: &CellResult, out: &mut dyn Write) -> Result<()> {
-    for (r, round) in cell.rounds.iter().enumerate() {
-        for step in round {
-            remarks(step, &format!("  round {}, {}: ", r + 1, step.label), out)?;
+fn told_besides(cells: &[&CellResult], out: &mut dyn Write) -> Result<()> {
+    let mut verdicts = Vec::new();
+    for cell in cells {
+        for (r, step) in cell.rounds.iter().enumerate().flat_map(|(r, steps)| steps.iter().map(move |s| (r, s))) {
+            let mut place = format!("round {}, {}", r + 1, step.label);
+            if cells.len() > 1 && step.label != cell.label {
+                place = format!("{}, {place}", cell.label);
+            }
+            remarks(step, &format!("  {place}: "), out)?;
+            verdicts.push((place, &step.verdict));
         }
     }
-    let verdicts: Vec<&Verdict> = cell.rounds.iter().flatten().map(|step| &step.verdict).collect();
     verdicts_together(&verdicts, out)?;
     Ok(())
 }
@@ -138,7 +145,7 @@ fn step(step: &StepResult, named: bool, environment: &Environment, out: &mut dyn
     }
     devices(&step.evidence, environment, out)?;
     remarks(step, "  ", out)?;
-    verdicts_together(&[&step.verdict], out)?;
+    verdicts_together(&[(String::new(), &step.verdict)], out)?;
     Ok(())
 }
 
@@ -233,29 +240,29 @@ fn remarks(step: &StepResult, begin: &str, out: &mut dyn Write) -> io::Result<()
     Ok(())
 }
 
-/// The verdicts of several steps: each reason once, where it weighs most.
-fn verdicts_together(verdicts: &[&Verdict], out: &mut dyn Write) -> io::Result<()> {
-    let of = |word: Word| verdicts.iter().filter(|v| v.word == word).count();
-    let words = match verdicts {
-        [one] => word(one.word).to_string(),
-        many => {
-            let told = [Word::Valid, Word::Suspect, Word::Invalid].into_iter().filter(|w| of(*w) > 0);
-            let told: Vec<String> = told.map(|w| format!("{} of {} {}", of(w), many.len(), word(w))).collect();
-            told.join(", ")
-        }
+/// The verdicts of steps, each with its place: every reason once, where it weighs most.
+fn verdicts_together(verdicts: &[(String, &Verdict)], out: &mut dyn Write) -> io::Result<()> {
+    let all = verdicts.len();
+    let of = |word: Word| verdicts.iter().filter(|(_, v)| v.word == word).count();
+    let there = [Word::Valid, Word::Suspect, Word::Invalid].into_iter().filter(|w| of(*w) > 0);
+    let words: Vec<String> = match verdicts {
+        [(_, one)] => vec![word(one.word).to_string()],
+        _ => there.map(|w| format!("{} of {all} {}", of(w), word(w))).collect(),
     };
-    let looked = verdicts.iter().map(|v| CHECKS.len() - v.not_looked_at.len()).min().unwrap_or(0);
-    writeln!(out, "  Verdict: {words} ({looked} of {} checks had facts to look at)", CHECKS.len())?;
-    let mut reasons: Vec<&Reason> = verdicts.iter().flat_map(|v| &v.reasons).collect();
-    reasons.sort_by_key(|r| std::cmp::Reverse(r.severity));
+    let looked = verdicts.iter().map(|(_, v)| CHECKS.len() - v.not_looked_at.len()).min().unwrap_or(0);
+    let checks = CHECKS.len();
+    writeln!(out, "  Verdict: {} ({looked} of {checks} checks had facts to look at)", words.join(", "))?;
+    let mut reasons: Vec<(&str, &Reason)> =
+        verdicts.iter().flat_map(|(place, v)| v.reasons.iter().map(|r| (place.as_str(), r))).collect();
+    reasons.sort_by_key(|(_, r)| std::cmp::Reverse(r.severity));
     let mut told: Vec<&str> = Vec::new();
-    for reason in &reasons {
+    for (place, reason) in &reasons {
         if told.contains(&reason.check.as_str()) {
             continue;
         }
         told.push(&reason.check);
-        let times = reasons.iter().filter(|r| r.check == reason.check).count();
-        let times = if verdicts.len() > 1 { format!(" ({times} of {} times)", verdicts.len()) } else { String::new() };
+        let times = reasons.iter().filter(|(_, r)| r.check == reason.check).count();
+        let times = if all > 1 { format!(" ({place}; {times} of {all} times)") } else { String::new() };
         let weight = match reason.severity {
             Severity::Note => "note",
             Severity::Suspect => "suspect",
