@@ -2,7 +2,7 @@
 //! Reader and model on arbitrary streams: no panic, and time is conserved.
 //!
 //! `cargo +nightly fuzz run read_trace` (cargo install cargo-fuzz). The first
-//! byte says how the rest is shared between two CPUs, state and waits.
+//! byte says how the rest is shared between two CPUs, state, waits and a workload's thread.
 
 #![no_main]
 
@@ -18,7 +18,7 @@ fuzz_target!(|data: &[u8]| {
     let cut = rest.len() * usize::from(share & 15) / 16;
     let (first, second) = rest.split_at(cut);
     std::fs::write(dir.path().join("cpu_0"), first).expect("stream");
-    let name = ["cpu_1", "state", "waits"][usize::from(share >> 4) % 3];
+    let name = ["cpu_1", "state", "waits", "load_1_0"][usize::from(share >> 4) % 4];
     std::fs::write(dir.path().join(name), second).expect("stream");
     let Ok(trace) = Trace::open(dir.path()) else { return };
     let (begin, end) = trace.state.end.as_ref().map_or((0, u64::MAX), |e| (e.begin, e.end));
@@ -28,5 +28,8 @@ fuzz_target!(|data: &[u8]| {
     let (result, ()) = model.finish();
     for p in &result.processes {
         assert_eq!(p.account.values().sum::<u64>(), p.thread_time);
+        for o in &p.operations {
+            assert!(o.overlapping || o.account.values().sum::<u64>() == o.total);
+        }
     }
 });

@@ -51,6 +51,11 @@ crash_case() {
 		skip "$name: needs mkfs.$fs (make deps)"
 		return
 	fi
+	# The module may be loaded on demand.
+	if [ "$fs" != none ] && ! grep -qw "$fs" /proc/filesystems && ! modprobe -q "$fs"; then
+		skip "$name: this kernel has no $fs"
+		return
+	fi
 	for _ in 1 2 3; do
 		said=$("$faults" crash check --fs "$fs" --command "$command" --verify "$verify" "$@" 2>&1 </dev/null)
 		code=$?

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # Records the traces in this folder anew, as root: tests/traces/record.sh [NAME...]
-# Needed when the schema's hash changed; then `cargo xtask golden` refills the
+# Needed when the hash of the schema's first generation changed; then `cargo xtask golden` refills the
 # results that the model must find in them. Each shows one state machine at work.
 set -euo pipefail
 

@@ -38,10 +38,12 @@ static GROUP: AtomicI32 = AtomicI32::new(0);
 pub fn run(command: &mut Command, limit: Limit, mut line: impl FnMut(&str)) -> Result<End> {
     let start = Instant::now();
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // SAFETY: setsid is a plain system call.
+    // SAFETY: setsid and prctl are plain system calls.
     unsafe {
         command.pre_exec(|| {
             libc::setsid();
+            // Who kills this program by force does not reach that session either.
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
             Ok(())
         })
     };

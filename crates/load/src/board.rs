@@ -15,8 +15,6 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
 /// Kinds of operations that have figures of their own.
 pub const KINDS: usize = OperationKind::COUNT;
-/// Bytes that the workers of a job share for locks and counters.
-pub const SHARED: usize = 1 << 20;
 
 /// What all workers look at.
 #[repr(C)]
@@ -68,6 +66,8 @@ pub struct Generator {
     pub due: AtomicU64,
     /// Of these, operations that never began.
     pub never_begun: AtomicU64,
+    /// Operations that were begun late although their worker was free.
+    pub late: AtomicU64,
     /// How late operations began although their worker was free.
     pub lag: Histogram,
 }
@@ -98,6 +98,8 @@ pub struct Seat {
     pub damaged: AtomicU64,
     /// Times that it waited for room in the log.
     pub log_waits: AtomicU64,
+    /// How long it did, ns.
+    pub log_wait_ns: AtomicU64,
     /// Operations that the log could not take, because nobody read it any more.
     pub log_lost: AtomicU64,
     /// Operations of the log's events that could not be written.
@@ -118,6 +120,9 @@ pub struct Board {
     start: *mut u8,
     len: usize,
     seats: usize,
+    /// Bytes that the workers of each job share for locks and counters.
+    shared: usize,
+    jobs: usize,
     logged: bool,
 }
 
@@ -131,13 +136,15 @@ fn whole(len: usize) -> usize {
 }
 
 impl Board {
-    /// Maps a board of `seats` seats for `jobs` jobs, with rings for the log when asked for.
+    /// Maps a board of `seats` seats for `jobs` jobs, whose workers share
+    /// `shared` bytes each, with rings for the log when asked for.
     ///
     /// # Errors
     /// There is not so much memory.
-    pub fn new(seats: usize, jobs: usize, logged: bool) -> io::Result<Self> {
+    pub fn new(seats: usize, jobs: usize, shared: usize, logged: bool) -> io::Result<Self> {
         let ring = if logged { whole(size_of::<Ring>()) } else { 0 };
-        let len = 4096 + jobs * SHARED + seats * (whole(size_of::<Seat>()) + ring);
+        let shared = whole(shared);
+        let len = 4096 + jobs * shared + seats * (whole(size_of::<Seat>()) + ring);
         // SAFETY: a new anonymous mapping, zeroed, which is a valid empty value of all that lies in it.
         let start = unsafe {
             libc::mmap(
@@ -152,12 +159,12 @@ impl Board {
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        Ok(Board { start: start.cast(), len, seats, logged })
+        Ok(Board { start: start.cast(), len, seats, shared, jobs, logged })
     }
 
-    fn jobs(&self) -> usize {
-        let ring = if self.logged { whole(size_of::<Ring>()) } else { 0 };
-        (self.len - 4096 - self.seats * (whole(size_of::<Seat>()) + ring)) / SHARED
+    /// Bytes that the workers of a job share.
+    pub fn shared_len(&self) -> usize {
+        self.shared
     }
 
     /// The words that all look at.
@@ -168,15 +175,15 @@ impl Board {
 
     /// Memory that the workers of job `job` share.
     pub fn shared(&self, job: usize) -> *mut u8 {
-        assert!(job < self.jobs());
+        assert!(job < self.jobs);
         // SAFETY: inside the mapping.
-        unsafe { self.start.add(4096 + job * SHARED) }
+        unsafe { self.start.add(4096 + job * self.shared) }
     }
 
     fn seat_at(&self, i: usize) -> *mut Seat {
         assert!(i < self.seats);
         // SAFETY: inside the mapping.
-        unsafe { self.start.add(4096 + self.jobs() * SHARED + i * whole(size_of::<Seat>())).cast() }
+        unsafe { self.start.add(4096 + self.jobs * self.shared + i * whole(size_of::<Seat>())).cast() }
     }
 
     /// A seat, to read.
@@ -200,7 +207,7 @@ impl Board {
         assert!(i < self.seats);
         // SAFETY: inside the mapping.
         self.logged.then(|| unsafe {
-            let first = 4096 + self.jobs() * SHARED + self.seats * whole(size_of::<Seat>());
+            let first = 4096 + self.jobs * self.shared + self.seats * whole(size_of::<Seat>());
             self.start.add(first + i * whole(size_of::<Ring>())).cast()
         })
     }

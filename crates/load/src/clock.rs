@@ -240,6 +240,22 @@ mod tests {
     }
 
     #[test]
+    fn ticks_become_nanoseconds_at_the_measured_rate() {
+        let clock = Clock {
+            source: Source::Tsc,
+            mult: 1 << (SHIFT - 1),
+            base_raw: 1000,
+            base_ns: 5000,
+            cost_ns: 0.0,
+            resolution_ns: 1,
+        };
+        assert_eq!((clock.ns_of(1010), clock.ns_of(1000), clock.ns_of(990)), (5005, 5000, 5000));
+        // Ten years at 4 GHz do not overflow.
+        let ticks = 10 * 365 * 86_400 * 4_000_000_000;
+        assert_eq!(clock.ns_of(1000 + ticks), 5000 + ticks / 2);
+    }
+
+    #[test]
     fn the_counter_is_used_only_where_the_kernel_trusts_it() {
         let steady = "processor: 0\nflags\t\t: fpu constant_tsc nonstop_tsc\n";
         assert!(trusted_by("tsc", ""));

@@ -2,8 +2,10 @@
 //! What is written: bytes that compress as asked and never repeat, and a stamp
 //! in every sector by which a block tells later who wrote it, where and when.
 
+mod memory;
 mod stamp;
 
+pub(crate) use memory::Memory;
 pub use stamp::{check_block, read_stamp, stamp, Damaged, Fault, Generation, Stamp, SECTOR};
 
 use crate::random::SplitMix64;
@@ -37,59 +39,6 @@ pub struct Pool {
     places: SplitMix64,
 }
 
-#[derive(Debug)]
-struct Memory {
-    start: *mut u8,
-    length: usize,
-}
-
-// SAFETY: the mapping belongs to this value alone, like a Vec's memory.
-unsafe impl Send for Memory {}
-
-impl Memory {
-    fn new(length: usize) -> io::Result<Self> {
-        // SAFETY: an anonymous mapping at an address of the kernel's choice
-        // touches nothing that exists.
-        let start = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                length,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-                -1,
-                0,
-            )
-        };
-        if start == libc::MAP_FAILED {
-            let cause = io::Error::last_os_error();
-            return Err(io::Error::new(
-                cause.kind(),
-                format!("{length} bytes of memory for the data to write: {cause}; ask for smaller blocks"),
-            ));
-        }
-        Ok(Self { start: start.cast(), length })
-    }
-
-    fn bytes(&self) -> &[u8] {
-        // SAFETY: the mapping has this length, is initialised (zeros from the
-        // kernel), and lives as long as self.
-        unsafe { std::slice::from_raw_parts(self.start, self.length) }
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in bytes; &mut self makes the access the only one.
-        unsafe { std::slice::from_raw_parts_mut(self.start, self.length) }
-    }
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        // SAFETY: start and length are those of the mapping; no slice of it
-        // outlives self.
-        unsafe { libc::munmap(self.start.cast(), self.length) };
-    }
-}
-
 impl Pool {
     /// A pool for blocks of up to `block` bytes: 8 MiB or 16 blocks, the larger.
     ///
@@ -119,17 +68,17 @@ impl Pool {
 
     /// How many bytes it holds.
     pub fn len(&self) -> usize {
-        self.memory.length
+        self.memory.bytes().len()
     }
 
     /// Never: a pool holds at least 8 MiB.
     pub fn is_empty(&self) -> bool {
-        self.memory.length == 0
+        self.memory.bytes().len() == 0
     }
 
     /// Page-aligned place of the next block; `length` is within the pool.
     fn place(&mut self, length: usize) -> usize {
-        let pages = (self.memory.length - length) / PAGE + 1;
+        let pages = (self.memory.bytes().len() - length) / PAGE + 1;
         self.places.below(pages as u64) as usize * PAGE
     }
 
@@ -137,7 +86,7 @@ impl Pool {
     /// Longer than the pool it is cut to the pool. Contents come back after the
     /// pool's length; where that matters, use [`Pool::fill`].
     pub fn block(&mut self, length: usize) -> &[u8] {
-        let length = length.min(self.memory.length);
+        let length = length.min(self.memory.bytes().len());
         let at = self.place(length);
         &self.memory.bytes()[at..at + length]
     }

@@ -5,6 +5,7 @@
 use crate::data::{stamp, Pattern, Pool, Stamp};
 use crate::job::{Cache, Job, Layout, Sharing, What};
 use crate::names::{NameBuffer, Names};
+use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -72,7 +73,8 @@ impl Ground {
                 return FileSet { paths: vec![path.clone()], copies: vec![], names };
             }
         };
-        let names_dir = if shared || worker == 0 { dir.join("names") } else { dir.join(format!("names.{worker}")) };
+        let names_dir =
+            if shared || worker == 0 { dir.join("names") } else { dir.join(format!("names.{worker}")) };
         let names = Names::new(&names_dir, if job.what.names() { job.files } else { 0 }, job.dirs);
         if job.what.names() || job.what == What::LockAndUpdate && job.lock != crate::job::Lock::Fcntl {
             return FileSet { paths: vec![], copies: vec![], names };
@@ -101,6 +103,27 @@ impl Ground {
             Ground::Device(_, size) => Ok(*size),
         }
     }
+}
+
+/// All files of a step, and for each worker (over all jobs) the number of its
+/// first one: workers that share files have the same numbers for them. Log and
+/// stamps know files by these.
+pub fn numbered(jobs: &[Job], ground: &Ground) -> (Vec<PathBuf>, Vec<u32>) {
+    let mut files: Vec<PathBuf> = Vec::new();
+    let mut known: HashMap<PathBuf, usize> = HashMap::new();
+    let mut first = Vec::new();
+    for job in jobs {
+        for worker in 0..job.workers() {
+            let own = ground.files(job, worker).paths;
+            let at = own.first().and_then(|p| known.get(p).copied()).unwrap_or(files.len());
+            first.push(at as u32);
+            if at == files.len() {
+                known.extend(own.first().map(|p| (p.clone(), at)));
+                files.extend(own);
+            }
+        }
+    }
+    (files, first)
 }
 
 /// Makes the files what the job expects: written, allocated, sparse or empty;
@@ -152,7 +175,8 @@ pub fn prepare(job: &Job, ground: &Ground, stop: &AtomicBool) -> Result<(), File
 fn prepare_file(job: &Job, path: &Path, pool: &mut Pool, stop: &AtomicBool) -> Result<(), FileError> {
     let named = || system(path.display().to_string());
     let new = !path.exists();
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(named())?;
+    let file =
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(named())?;
     if new {
         crate::guard::sign(&file);
     }
@@ -171,12 +195,17 @@ fn prepare_file(job: &Job, path: &Path, pool: &mut Pool, stop: &AtomicBool) -> R
             if done != 0 {
                 let error = io::Error::last_os_error();
                 return Err(FileError::System {
-                    what: format!("{}: cannot allocate {size} bytes ahead (--layout preallocated)", path.display()),
+                    what: format!(
+                        "{}: cannot allocate {size} bytes ahead (--layout preallocated)",
+                        path.display()
+                    ),
                     error,
                 });
             }
         }
-        Layout::Overwrite if there < size => fill(job, &file, path, if job.stamp { 0 } else { there }, pool, stop)?,
+        Layout::Overwrite if there < size => {
+            fill(job, &file, path, if job.stamp { 0 } else { there }, pool, stop)?
+        }
         // Longer than asked for: a later reader would take the end for its own.
         Layout::Overwrite if there > size => file.set_len(size).map_err(named())?,
         Layout::Overwrite => return Ok(()),
@@ -193,7 +222,8 @@ fn fill(
     stop: &AtomicBool,
 ) -> Result<(), FileError> {
     // Whole blocks, so that each is stamped.
-    let chunk = if job.stamp { CHUNK as u64 / job.block.0.min(CHUNK as u64) * job.block.0 } else { CHUNK as u64 };
+    let chunk =
+        if job.stamp { CHUNK as u64 / job.block.0.min(CHUNK as u64) * job.block.0 } else { CHUNK as u64 };
     let size = job.size.0;
     let mut buffer = vec![0u8; chunk as usize];
     let mut at = from;
@@ -207,7 +237,10 @@ fn fill(
             for (i, block) in buffer[..len].chunks_exact_mut(job.block.0 as usize).enumerate() {
                 let offset = at + i as u64 * job.block.0;
                 // Generation 0: before every write of the run.
-                stamp(block, Stamp { run: 0, file: 0, worker: 0, offset, generation: 0, sector: 0, length: 0 });
+                stamp(
+                    block,
+                    Stamp { run: 0, file: 0, worker: 0, offset, generation: 0, sector: 0, length: 0 },
+                );
             }
         }
         file.write_all_at(&buffer[..len], at).map_err(system(path.display().to_string()))?;
@@ -273,7 +306,9 @@ pub fn set_cache(job: &Job, ground: &Ground) -> Result<(), FileError> {
             let mut buffer = vec![0; CHUNK];
             for path in all() {
                 let mut file = File::open(&path).map_err(system(path.display().to_string()))?;
-                while io::Read::read(&mut file, &mut buffer).map_err(system(path.display().to_string()))? > 0 {}
+                while io::Read::read(&mut file, &mut buffer).map_err(system(path.display().to_string()))? > 0
+                {
+                }
             }
         }
         Cache::Remount => {

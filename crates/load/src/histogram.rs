@@ -3,6 +3,8 @@
 //! Each power of two has 128 buckets, so that a quantile, the middle of its
 //! bucket, is within 0.4 % of the truth; below 128 ns it is exact.
 
+mod binomial;
+
 use serde::Serialize;
 
 const SUB_BITS: u32 = 7;
@@ -59,6 +61,23 @@ impl Histogram {
 
     const fn empty() -> Self {
         Self { buckets: [0; BUCKETS], over: 0, count: 0, sum_low: 0, sum_high: 0, min_complement: 0, max: 0 }
+    }
+
+    /// A copy of one that another process writes meanwhile: each word whole,
+    /// the words of slightly different instants.
+    ///
+    /// # Safety
+    /// `from` points at a histogram (or zeroed memory of its size and
+    /// alignment) that stays mapped during the call.
+    pub unsafe fn snapshot(from: *const Self) -> Box<Self> {
+        let mut copy = Self::boxed();
+        let to: *mut Self = &mut *copy;
+        for word in 0..size_of::<Self>() / size_of::<u64>() {
+            // SAFETY: a histogram is nothing but words of 64 bits; volatile,
+            // since the other process may store to them at any time.
+            unsafe { to.cast::<u64>().add(word).write(from.cast::<u64>().add(word).read_volatile()) };
+        }
+        copy
     }
 
     /// Counts one latency, in nanoseconds. From 2^41 ns on it is counted as
@@ -191,8 +210,8 @@ impl Histogram {
             return (0, 0);
         }
         let q = q.clamp(0.0, 1.0);
-        let lower = binomial_quantile(self.count, q, 0.025);
-        let upper = binomial_quantile(self.count, q, 0.975) + 1;
+        let lower = binomial::quantile(self.count, q, 0.025);
+        let upper = binomial::quantile(self.count, q, 0.975) + 1;
         let (min, max) = (!self.min_complement, self.max);
         let low = self.bucket_of_rank(lower.max(1)).map_or(min, |(low, _)| low.max(min));
         let high = self.bucket_of_rank(upper.min(self.count)).map_or(max, |(_, high)| high.min(max));
@@ -256,48 +275,6 @@ pub struct Summary {
     pub max: Option<u64>,
     /// Samples of 2^41 ns or longer, for which a quantile is only a bound.
     pub over: u64,
-}
-
-/// The smallest k with P(B <= k) >= `share`, B binomial of n and p: exactly
-/// while the rarer side has few, else by the normal law, which then is right
-/// to a rank or two of many.
-fn binomial_quantile(n: u64, p: f64, share: f64) -> u64 {
-    let nf = n as f64;
-    // The probability of none at all must not underflow: 2^-800 is the least.
-    const FEW: f64 = 400.0;
-    if nf * p > FEW && nf * (1.0 - p) > FEW {
-        let z = if share < 0.5 { -1.96 } else { 1.96 };
-        let k = nf * p + z * (nf * p * (1.0 - p)).sqrt();
-        return (if z < 0.0 { k.floor() } else { k.ceil() }).clamp(0.0, nf) as u64;
-    }
-    if p > 0.5 {
-        // P(B <= k) >= s, seen from the other side: P(n - B >= n - k) >= s,
-        // that is P(n - B <= n - k - 1) <= 1 - s.
-        let other = first_above(n, 1.0 - p, 1.0 - share);
-        return n - other;
-    }
-    first_reaching(n, p, share)
-}
-
-fn first_reaching(n: u64, p: f64, share: f64) -> u64 {
-    walk(n, p, |below| below >= share)
-}
-
-/// The smallest j with P(B <= j) > `share`.
-fn first_above(n: u64, p: f64, share: f64) -> u64 {
-    walk(n, p, |below| below > share)
-}
-
-fn walk(n: u64, p: f64, reached: impl Fn(f64) -> bool) -> u64 {
-    let mut term = (n as f64 * (-p).ln_1p()).exp();
-    let mut below = term;
-    let mut k = 0;
-    while !reached(below) && k < n {
-        term *= (n - k) as f64 / (k + 1) as f64 * (p / (1.0 - p));
-        below += term;
-        k += 1;
-    }
-    k
 }
 
 #[cfg(test)]
@@ -371,6 +348,8 @@ mod tests {
         let mut merged = filled(left);
         merged.merge(&filled(right));
         assert!(merged == filled(&values));
+        // SAFETY: merged lives.
+        assert!(unsafe { Histogram::snapshot(&*merged) } == merged);
         merged.merge(&Histogram::boxed());
         assert!(merged == filled(&values));
     }

@@ -20,11 +20,16 @@ pub fn remount(path: &Path) -> Result<(), String> {
     if mount.point == Path::new("/") {
         return Err("--cache remount: the load's files are on the root file system; mount a file system of its own for them, or choose --cache drop".into());
     }
-    if mounts(&root).iter().filter(|m| m.number == mount.number).count() > 1 {
+    if mounts(&root).iter().filter(|m| m.number == mount.number).count() > 1
+        || mount.subtree != Path::new("/")
+    {
         return Err(format!("--cache remount: {point} is mounted in several places; choose --cache drop"));
     }
     if !mount.source.is_absolute() {
-        return Err(format!("--cache remount: {point} ({}) is on no block device; choose --cache drop", mount.kind));
+        return Err(format!(
+            "--cache remount: {point} ({}) is on no block device; choose --cache drop",
+            mount.kind
+        ));
     }
     let c = |bytes: &[u8]| CString::new(bytes).map_err(|_| format!("{point}: a name with a NUL"));
     let target = c(mount.point.as_os_str().as_bytes())?;

@@ -32,7 +32,13 @@ enum Walk {
     /// Blocks left before it begins again at the end.
     Backwards(u64),
     /// `stride` bytes on; `at` is the place in bytes, `lap` how often it came round.
-    Stride { at: u64, lap: u64, stride: u64, span: u64, file: u64 },
+    Stride {
+        at: u64,
+        lap: u64,
+        stride: u64,
+        span: u64,
+        file: u64,
+    },
     Random(Mt19937),
     Once(Scatter, u64),
     Zipf(Box<Mt19937>, Zipf, Scatter),
@@ -151,7 +157,13 @@ mod tests {
     }
 
     fn job(order: Order) -> Job {
-        Job { order, size: Bytes(8 * 4096), stride: Bytes(3 * 4096), interleave: Bytes(4 * 4096), ..Job::default() }
+        Job {
+            order,
+            size: Bytes(8 * 4096),
+            stride: Bytes(3 * 4096),
+            interleave: Bytes(4 * 4096),
+            ..Job::default()
+        }
     }
 
     #[test]

@@ -54,6 +54,10 @@ pub struct JobResult {
     pub counted: Option<Counted>,
     /// Times that workers waited for room in the log.
     pub log_waits: u64,
+    /// How long they did, ns.
+    pub log_wait_ns: u64,
+    /// Operations that the log could not take.
+    pub log_lost: u64,
     /// Operations whose events could not be written to the recording.
     pub events_lost: u64,
 }
@@ -163,6 +167,8 @@ pub struct ScheduleResult {
     pub due: u64,
     /// Of these, ones that never began: the target was too slow for the rate.
     pub never_begun: u64,
+    /// Operations that a free worker began more than 100 us late, or 10 % of the distance of two.
+    pub late: u64,
     /// How late a free worker began an operation: the load's own fault.
     pub lag: Summary,
 }

@@ -7,14 +7,22 @@ use plumb_load::job::{Bytes, Job, Layout, Order, Rate, Sharing, Step, SyncMethod
 use plumb_load::log::LogReader;
 use plumb_load::result::StepResult;
 use plumb_load::run::{self, Context, RunError};
+use plumb_load::verify::verify;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 fn run(dir: &Path, jobs: &[Job], log: Option<&Path>) -> Result<StepResult, RunError> {
     let ground = Ground::Directory(dir.to_owned());
     let stop = AtomicBool::new(false);
-    let context =
-        Context { ground: &ground, clock: Clock::calibrate(), stop: &stop, log, progress: &|_| {}, run_id: 7 };
+    let context = Context {
+        ground: &ground,
+        clock: Clock::calibrate(),
+        stop: &stop,
+        log,
+        progress: &|_| {},
+        run_id: 7,
+        environment: None,
+    };
     run::step(&Step { label: "test".into(), jobs: jobs.to_vec() }, &context)
 }
 
@@ -58,7 +66,8 @@ fn workers_do_exactly_what_was_asked_for() {
 #[test]
 fn an_open_loop_begins_all_that_is_due() {
     let dir = tempfile::tempdir().expect("a directory");
-    let job = Job { rate: Some(Rate(200.0)), time: Some(Time(1_000_000_000)), order: Order::Random, ..small() };
+    let job =
+        Job { rate: Some(Rate(200.0)), time: Some(Time(1_000_000_000)), order: Order::Random, ..small() };
     let result = run(dir.path(), &[job], None).expect("a run");
     let schedule = result.jobs[0].schedule.as_ref().expect("a schedule");
     assert_eq!((schedule.due, schedule.never_begun), (200, 0));
@@ -78,12 +87,23 @@ fn the_log_has_every_operation() {
     let mut reader = LogReader::open(&log).expect("a log");
     assert_eq!(reader.head().files.len(), 2);
     assert_eq!(reader.head().run, 7);
+    let path = reader.head().files[1].clone();
     let rows: Vec<_> = reader.by_ref().collect::<Result<_, _>>().expect("rows");
     assert!(reader.complete());
     assert_eq!(rows.iter().filter(|r| r.kind.word() == "write").count(), 32);
     assert_eq!(rows.iter().filter(|r| r.kind.word() == "sync").count(), 8);
-    let second: Vec<u64> = rows.iter().filter(|r| r.worker == 1 && r.kind.word() == "write").map(|r| r.offset).collect();
+    let second: Vec<u64> =
+        rows.iter().filter(|r| r.worker == 1 && r.kind.word() == "write").map(|r| r.offset).collect();
     assert_eq!(second, (0..16).map(|i| i * 4096).collect::<Vec<_>>());
+
+    // What the log promises is there; a block that is not is named.
+    let sound = verify(LogReader::open(&log).expect("a log"), None).expect("verified");
+    assert!(sound.sound() && sound.blocks == 32, "{sound:?}");
+    let mut bytes = std::fs::read(&path).expect("bytes");
+    bytes[8192..12288].fill(0);
+    std::fs::write(&path, bytes).expect("lost");
+    let lost = verify(LogReader::open(&log).expect("a log"), None).expect("verified");
+    assert_eq!((lost.faults.len(), lost.faults[0].offset), (1, 8192), "{lost:?}");
 }
 
 #[test]

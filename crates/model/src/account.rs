@@ -103,9 +103,18 @@ impl Account {
         out
     }
 
+    /// What was added since `earlier`, made to add up to `ns`: time that was taken
+    /// to be known then and contradicted since is lost, and so is what is missing.
+    pub fn since_in(&self, earlier: &Account, ns: u64) -> Account {
+        let mut out = *self;
+        out.0.iter_mut().zip(earlier.0).for_each(|(a, b)| *a = a.saturating_sub(b));
+        out.fit(ns);
+        out
+    }
+
     /// Makes it add up to `ns`: what is missing becomes lost time, and what is too
     /// much goes from lost time first, then from the largest parts.
-    pub fn fit(&mut self, ns: u64) {
+    fn fit(&mut self, ns: u64) {
         let total = self.total();
         let mut excess = total.saturating_sub(ns);
         self.0[Category::Lost as usize] += ns.saturating_sub(total);
@@ -146,5 +155,15 @@ mod tests {
         assert_eq!((a.get(Category::Running), a.get(Category::Lost)), (65, 0));
         a.fit(0);
         assert_eq!(a.total(), 0);
+    }
+
+    #[test]
+    fn running_that_turned_out_to_be_lost_is_lost() {
+        let (mut before, mut after) = (Account::default(), Account::default());
+        before.add(Category::Running, 50);
+        after.add(Category::Running, 30);
+        after.add(Category::Lost, 90);
+        let slice = after.since_in(&before, 70);
+        assert_eq!((slice.get(Category::Running), slice.get(Category::Lost)), (0, 70));
     }
 }

@@ -49,9 +49,7 @@ impl Open {
     /// thread's account is not complete up to now, what is missing is lost time.
     fn advance(&mut self, ts: u64, account: &Account) {
         if !self.begun.is_empty() {
-            let mut slice = account.since(&self.before);
-            slice.fit(ts.saturating_sub(self.told));
-            self.spent.merge(&slice);
+            self.spent.merge(&account.since_in(&self.before, ts.saturating_sub(self.told)));
         }
         (self.before, self.told) = (*account, ts);
     }
@@ -69,7 +67,10 @@ impl Open {
     pub fn begin(&mut self, ts: u64, account: &Account, e: &LoadBegin) -> Option<OperationKind> {
         self.advance(ts, account);
         let unfinished = self.take(e.slot).map(|(begun, _)| begun.kind);
-        self.begun.iter_mut().for_each(|b| b.overlapping = true);
+        // Where there are more, each of them has met another already.
+        if let [only] = self.begun.as_mut_slice() {
+            only.overlapping = true;
+        }
         let overlapping = !self.begun.is_empty();
         let kind = OperationKind::from_number(e.kind).unwrap_or(OperationKind::Other);
         self.begun.push(Begun { slot: e.slot, kind, begin: ts, overlapping });

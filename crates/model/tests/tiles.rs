@@ -3,8 +3,8 @@
 //! the intervals of every thread and CPU follow each other without gap and
 //! without overlap, and every account adds up to its thread's life.
 
-use plumb_model::{CpuState, Model, Observer, Setup, ThreadState};
-use plumb_trace::reader::{Gap, Item, RawRecord};
+use plumb_model::{CpuState, Model, Observer, RunResult, Setup, ThreadState};
+use plumb_trace::reader::{Gap, Item, Operation, RawRecord};
 use plumb_trace::schema::*;
 use plumb_trace::Record;
 use proptest::prelude::*;
@@ -88,6 +88,16 @@ fn record(s: &Step, ts: u64) -> Vec<u8> {
     }
 }
 
+/// What a workload's thread tells at a step, true or not.
+fn operation(s: &Step, ts: u64) -> Operation {
+    let slot = (s.b % 3) as u16;
+    match s.kind {
+        0..=4 => Operation::Begin(LoadBegin { ts, tid: s.a, kind: s.c as u8, slot, ..Default::default() }),
+        5..=9 => Operation::End(LoadEnd { ts, tid: s.a, slot, result: i64::from(s.c), ..Default::default() }),
+        _ => Operation::Lost { tid: s.a, lost: 1 },
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
@@ -97,6 +107,7 @@ proptest! {
         gaps in prop::collection::vec((0usize..120, 0..CPUS, 1u64..400), 0..3),
         known in prop::collection::vec(1..TIDS, 0..4),
         ends in any::<bool>(),
+        told in prop::collection::vec((0usize..120, step(), 0u32..11), 0..60),
     ) {
         let last: u64 = BEGIN + steps.iter().map(|s| s.dt).sum::<u64>();
         let mut setup = Setup { begin: BEGIN, end: if ends { last + 10 } else { u64::MAX }, everyone: true, ..Default::default() };
@@ -105,13 +116,17 @@ proptest! {
                 setup.state.tasks.push(StateTask { tid, tgid: tid, syscall: -1, target: 1, ..Default::default() });
             }
         }
+        let again = Setup { begin: BEGIN, end: setup.end, everyone: true, state: setup.state.clone(), ..Default::default() };
+        let mut plain = Model::new(again, ());
         let mut model = Model::new(setup, Tiles::default());
         let mut ts = BEGIN;
         let mut silent = [0u64; CPUS as usize];
         for (i, s) in steps.iter().enumerate() {
             ts += s.dt;
             for (_, cpu, length) in gaps.iter().filter(|(at, ..)| *at == i) {
-                model.feed(Item::Gap(Gap { cpu: *cpu, begin: ts, end: ts + length, lost: 5 }));
+                let gap = Gap { cpu: *cpu, begin: ts, end: ts + length, lost: 5 };
+                model.feed(Item::Gap(gap));
+                plain.feed(Item::Gap(gap));
                 silent[*cpu as usize] = ts + length;
             }
             // A CPU says nothing while its events are lost.
@@ -119,9 +134,19 @@ proptest! {
                 let bytes = record(s, ts);
                 let id = u16::from_le_bytes([bytes[8], bytes[9]]);
                 model.feed(Item::Record(RawRecord { ts, id, cpu: s.cpu, tid: s.a, bytes: &bytes }));
+                plain.feed(Item::Record(RawRecord { ts, id, cpu: s.cpu, tid: s.a, bytes: &bytes }));
+            }
+            for (_, step, kind) in told.iter().filter(|(at, ..)| *at == i) {
+                model.feed(Item::Operation(operation(&Step { kind: *kind, ..step.clone() }, ts)));
             }
         }
         let (result, tiles) = model.finish();
+        let (plain, _) = plain.finish();
+        prop_assert_eq!(&result.cpus, &plain.cpus, "what a workload tells changes no CPU");
+        let accounts = |r: &RunResult| -> Vec<_> {
+            r.processes.iter().map(|p| (p.pid, p.account.clone(), p.syscalls.clone())).collect()
+        };
+        prop_assert_eq!(accounts(&result), accounts(&plain), "nor an account");
         for (cpu, upto) in &tiles.cpus {
             prop_assert_eq!(*upto, result.end, "CPU {} ends early", cpu);
             let row = &result.cpus[*cpu as usize];
@@ -134,6 +159,11 @@ proptest! {
             for t in &p.threads {
                 prop_assert_eq!(t.account.values().sum::<u64>(), t.elapsed, "thread {}", t.tid);
                 *lives.entry(t.tid).or_default() += t.elapsed;
+            }
+            for o in &p.operations {
+                prop_assert_eq!(o.account.values().sum::<u64>(), o.accounted, "operation {}", &o.kind);
+                prop_assert!(o.accounted <= o.total, "{:?}", o);
+                prop_assert!(o.overlapping || o.accounted == o.total, "{:?}", o);
             }
             for c in &p.syscalls {
                 prop_assert_eq!(c.account.values().sum::<u64>(), c.total, "call {}", c.name);

@@ -259,6 +259,9 @@ mod tests {
             ("syscall:foo", "'foo'"),
             ("", "no event is selected"),
             ("sched,-net", "'-net'"),
+            // A workload's own: no program of the kernel raises them.
+            ("load_begin", "'load_begin'"),
+            ("sched,load", "'load'"),
         ] {
             let err = Selection::parse(list).expect_err(list).to_string();
             assert!(err.contains(word), "{err}");

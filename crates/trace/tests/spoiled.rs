@@ -3,7 +3,8 @@
 //! is in the order of time. fuzz/ does the same with a guided fuzzer.
 
 use plumb_trace::ctf::Metadata;
-use plumb_trace::reader::{Item, Trace};
+use plumb_trace::load::{LoadStream, OperationKind};
+use plumb_trace::reader::{Item, Operation, Trace};
 use plumb_trace::schema::{BlockRqIssue, SchedSwitch, StateClock, StateTask, StateWaitStack};
 use plumb_trace::writer::{DirectorySink, TraceWriter};
 use plumb_trace::Record;
@@ -28,6 +29,15 @@ fn good(dir: &Path, n: u64) {
     w.state(2, &StateTask { comm: "name".into(), ..Default::default() }).expect("state");
     w.wait(2, &StateWaitStack::default()).expect("wait");
     w.finish().expect("finish");
+    let mut stream = LoadStream::create(dir, 0).expect("created").expect("stream");
+    for i in 0..n / 2 {
+        stream.begin(1000 + i * 20, OperationKind::Read, 0, 0, 0);
+        stream.end(1010 + i * 20, 0, 1, 0);
+    }
+    stream.finish().expect("written");
+    // A name that does not depend on who we are.
+    std::fs::rename(dir.join(format!("load_{}_0", std::process::id())), dir.join("load_1_0"))
+        .expect("rename");
 }
 
 fn read(dir: &Path) -> Option<(u64, u64, usize)> {
@@ -35,11 +45,17 @@ fn read(dir: &Path) -> Option<(u64, u64, usize)> {
     let mut last = 0;
     let summary = trace
         .for_each(|item| {
-            if let Item::Record(r) = item {
-                assert!(r.ts >= last, "time goes back");
-                assert_eq!(r.bytes.len() % 32, 0);
-                last = r.ts;
-            }
+            let ts = match item {
+                Item::Record(r) => {
+                    assert_eq!(r.bytes.len() % 32, 0);
+                    r.ts
+                }
+                Item::Operation(Operation::Begin(e)) => e.ts,
+                Item::Operation(Operation::End(e)) => e.ts,
+                _ => return,
+            };
+            assert!(ts >= last, "time goes back");
+            last = ts;
         })
         .ok()?;
     Some((summary.records, summary.lost(), summary.damage.len()))
@@ -75,13 +91,13 @@ proptest! {
 
     #[test]
     fn spoiled_bytes_never_panic(
-        file in 0usize..5,
+        file in 0usize..6,
         spots in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
         cut in prop::option::of(any::<prop::sample::Index>()),
     ) {
         let dir = tempfile::tempdir().expect("directory");
         good(dir.path(), 300);
-        let path = dir.path().join(["cpu_0", "cpu_1", "state", "waits", "metadata"][file]);
+        let path = dir.path().join(["cpu_0", "cpu_1", "state", "waits", "metadata", "load_1_0"][file]);
         let mut bytes = std::fs::read(&path).expect("file");
         for (at, value) in spots {
             let at = at.index(bytes.len());
@@ -99,7 +115,7 @@ proptest! {
     fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..4000)) {
         let dir = tempfile::tempdir().expect("directory");
         good(dir.path(), 3);
-        for file in ["cpu_0", "state", "waits"] {
+        for file in ["cpu_0", "state", "waits", "load_1_0"] {
             std::fs::write(dir.path().join(file), &bytes).expect("write");
         }
         read(dir.path());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The fault suite: programs with one known cause of lost time, healthy programs, and what plumb
-//! says of them. Needs root and Linux with loop devices, FUSE and cgroups.
+//! says of them; and `crash`, what survives a power cut. Needs root and Linux with loop devices, FUSE
+//! and cgroups.
 
 mod catalogue;
 mod crash;

@@ -111,9 +111,14 @@ fn text(out: &Output) -> String {
 }
 
 /// Keeps all of it busy: pages in the cache, commits of the journal, requests under way.
-const BUSY: &str = "echo READY; i=0; while :; do \
-    dd if=/dev/zero of=$DIR/a bs=64k count=40 conv=fsync status=none; \
-    dd if=/dev/zero of=$DIR/b bs=64k count=40 status=none; done";
+const BUSY: &str = "echo READY; cd $DIR; while :; do \
+    dd if=/dev/zero of=a bs=64k count=40 conv=fsync status=none; \
+    dd if=/dev/zero of=b bs=64k count=40 status=none; done";
+
+/// Leaves a process behind that no parent waits for, and that holds the mount.
+fn with_orphan() -> String {
+    format!("(cd $DIR; exec sleep 1000 &); {BUSY}")
+}
 
 #[test]
 fn what_was_synced_is_there_after_the_cut_and_the_rest_is_not() {
@@ -142,7 +147,8 @@ fn power_goes_while_the_command_runs_and_it_is_killed() {
         return;
     }
     let dir = tempfile::tempdir().expect("directory");
-    let args = ["check", "--command", BUSY, "--verify", "ls $DIR"];
+    let command = with_orphan();
+    let args = ["check", "--command", &command, "--verify", "ls $DIR"];
     for cut in [&["--cut-after", "300ms"][..], &["--cut-after-ready", "100ms", "--keep", "50"]] {
         let out = output(dir.path(), &[&args[..], cut].concat());
         assert_eq!(out.status.code(), Some(0), "{}", text(&out));
@@ -188,9 +194,9 @@ fn a_command_that_takes_too_long_is_given_up() {
     assert_tidy(dir.path(), "the deadline");
 }
 
-fn start(dir: &Path) -> Child {
+fn start(dir: &Path, command: &str) -> Child {
     let mut command =
-        crash(dir, &["check", "--command", BUSY, "--verify", "ls $DIR", "--cut-after", "700ms"]);
+        crash(dir, &["check", "--command", command, "--verify", "ls $DIR", "--cut-after", "700ms"]);
     command.args(["--keep", "50"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("plumb-faults")
 }
 
@@ -207,7 +213,7 @@ fn a_checker_that_is_killed_leaves_nothing() {
     }
     let dir = tempfile::tempdir().expect("directory");
     let begun = Instant::now();
-    let mut whole = start(dir.path());
+    let mut whole = start(dir.path(), &with_orphan());
     assert_ends(&mut whole, dir.path(), "undisturbed");
     // The moments lie between its start and a little after its end.
     let length = begun.elapsed().as_millis() as u64 * 11 / 10;
@@ -216,13 +222,19 @@ fn a_checker_that_is_killed_leaves_nothing() {
     for _ in 0..10 {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let moment = Duration::from_millis((random >> 33) % length);
-        let mut child = start(dir.path());
+        let mut child = start(dir.path(), &with_orphan());
         std::thread::sleep(moment);
         kill(child.id());
         let why = format!("killed {moment:?} after its start");
         assert_ends(&mut child, dir.path(), &why);
         assert_nothing_left(dir.path(), &why);
     }
+}
+
+/// The processes that serve disks below `dir`.
+fn servers(dir: &Path) -> Vec<u32> {
+    let servers = left(dir).into_iter().filter(|l| l.contains("crash serve"));
+    servers.filter_map(|l| l.strip_prefix("process ")?.split(' ').next()?.parse().ok()).collect()
 }
 
 #[test]
@@ -232,14 +244,59 @@ fn a_server_that_is_killed_ends_the_check_with_an_error() {
     }
     let dir = tempfile::tempdir().expect("directory");
     for moment in [20, 150, 500, 750].map(Duration::from_millis) {
-        let mut child = start(dir.path());
+        let mut child = start(dir.path(), &with_orphan());
         std::thread::sleep(moment);
         let why = format!("its server killed {moment:?} after the start");
-        let servers = left(dir.path()).into_iter().filter(|l| l.contains("crash serve"));
-        let pids: Vec<u32> =
-            servers.filter_map(|l| l.strip_prefix("process ")?.split(' ').next()?.parse().ok()).collect();
-        pids.iter().copied().for_each(kill);
+        let killed = servers(dir.path());
+        killed.iter().copied().for_each(kill);
+        assert_ends(&mut child, dir.path(), &why);
+        // It may have been too early or too late for it.
+        let code = child.wait().expect("ended").code();
+        assert!(killed.is_empty() || code == Some(2) || code == Some(0), "{why}: {code:?}");
+        assert_nothing_left(dir.path(), &why);
+    }
+}
+
+/// Then there is nobody to look for orphans; all else must go by itself.
+#[test]
+fn checker_and_server_killed_together_leave_nothing() {
+    if !able("checker_and_server_killed_together_leave_nothing") {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("directory");
+    for moment in [100, 400].map(Duration::from_millis) {
+        let mut child = start(dir.path(), BUSY);
+        std::thread::sleep(moment);
+        let why = format!("both killed {moment:?} after the start");
+        let served = servers(dir.path());
+        kill(child.id());
+        served.into_iter().for_each(kill);
         assert_ends(&mut child, dir.path(), &why);
         assert_nothing_left(dir.path(), &why);
     }
+}
+
+/// Every request waits then, in the kernel: only the deadline helps.
+#[test]
+fn a_server_that_answers_no_more_is_given_up() {
+    if !able("a_server_that_answers_no_more_is_given_up") {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("directory");
+    let args = ["check", "--command", BUSY, "--verify", "true", "--cut-after", "60s", "--deadline", "3s"];
+    let said = std::fs::File::create(dir.path().join("said")).expect("file");
+    let mut child =
+        crash(dir.path(), &args).stdout(Stdio::null()).stderr(said).spawn().expect("plumb-faults");
+    assert!(within(HANG, || !servers(dir.path()).is_empty()), "no server");
+    // Until the command is at work on it, or in the middle of the set-up: both must end.
+    std::thread::sleep(Duration::from_millis(500));
+    for server in servers(dir.path()) {
+        // SAFETY: a call with plain numbers, for a process that this test started.
+        unsafe { libc::kill(server as libc::pid_t, libc::SIGSTOP) };
+    }
+    assert_ends(&mut child, dir.path(), "its server stopped");
+    assert_eq!(child.wait().expect("ended").code(), Some(2));
+    let said = std::fs::read_to_string(dir.path().join("said")).expect("output");
+    assert!(said.contains("the disk is given up"), "{said}");
+    assert_nothing_left(dir.path(), "a server that was stopped");
 }

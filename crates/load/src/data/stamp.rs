@@ -239,8 +239,8 @@ mod tests {
             }
         }
         let mut twice = whole;
-        twice[100] ^= 0x80;
-        twice[108] ^= 0x80;
+        twice[103] ^= 0x80;
+        twice[111] ^= 0x80;
         assert_eq!(read_stamp(&twice), Err(Damaged::Contents), "equal changes of two top bits");
     }
 

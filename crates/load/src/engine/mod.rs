@@ -1,15 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How operations go into the kernel: one file an interface, one trait.
 
+mod char;
+mod choose;
+mod copy;
+mod flags;
+mod io_uring;
+mod libaio;
+mod lock;
+#[cfg(test)]
+mod lock_tests;
+mod lock_words;
+mod mmap;
+mod names;
 mod null;
+mod position;
+mod posix_aio;
 mod pwrite;
+mod pwritev2;
+mod ring;
+mod stdio;
+mod stream;
+#[cfg(test)]
+mod testing;
+mod vector;
+mod write;
+mod writev;
 
+pub use char::Char;
+pub use choose::{available, choose, Visitor};
+pub use copy::{CopyFileRange, Sendfile};
+pub use flags::{copy_flags, open_flags};
+pub use io_uring::{IoUring, IoUringFixed, IoUringPlain, IoUringSqpoll};
+pub use libaio::Libaio;
+pub use lock::{counters, shared_len, Locks};
+pub use mmap::Mmap;
+pub use names::NameCalls;
 pub use null::Null;
+pub use posix_aio::PosixAio;
 pub use pwrite::Pwrite;
+pub use pwritev2::Pwritev2;
+pub use stdio::Stdio;
+pub use write::Write;
+pub use writev::Writev;
 
 use crate::buffers::Buffers;
 use crate::job::{Job, SyncMethod};
 use crate::names::Names;
+use flags::write_flags;
 use plumb_trace::load::OperationKind;
 use std::os::fd::RawFd;
 
@@ -160,6 +198,14 @@ pub fn errno() -> i32 {
     unsafe { *libc::__errno_location() }
 }
 
+/// A span of time, ns, as the kernel takes it.
+fn timespec(ns: u64) -> libc::timespec {
+    libc::timespec {
+        tv_sec: (ns / 1_000_000_000) as libc::time_t,
+        tv_nsec: (ns % 1_000_000_000) as libc::c_long,
+    }
+}
+
 /// Makes a file's data durable by a call, as the method says; returns 0 or the negative error number.
 pub fn sync(fd: RawFd, method: SyncMethod, offset: u64, len: u64) -> i64 {
     // SAFETY: plain system calls on a descriptor.
@@ -187,37 +233,4 @@ pub fn sync(fd: RawFd, method: SyncMethod, offset: u64, len: u64) -> i64 {
             | SyncMethod::Msync => 0,
         }
     }
-}
-
-/// Something to do with the engine that a job asks for.
-pub trait Visitor {
-    /// What comes of it.
-    type Out;
-    /// Does it with this engine.
-    fn visit<E: Engine>(self) -> Self::Out;
-}
-
-/// Calls the visitor with the engine of `job`.
-pub fn choose<V: Visitor>(job: &Job, visitor: V) -> V::Out {
-    match job.through {
-        crate::job::Through::Null => visitor.visit::<Null>(),
-        _ => visitor.visit::<Pwrite>(),
-    }
-}
-
-/// Flags to open a job's files with.
-pub fn open_flags(job: &Job) -> i32 {
-    if job.what.writes() {
-        libc::O_RDWR
-    } else {
-        libc::O_RDONLY
-    }
-}
-
-/// Stub.
-///
-/// # Safety
-/// Stub.
-pub unsafe fn counters(_: *mut u8, _: u32) -> Vec<u64> {
-    Vec::new()
 }

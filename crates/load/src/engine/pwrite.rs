@@ -30,3 +30,20 @@ impl Engine for Pwrite {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{job, suite, Bench};
+    use super::*;
+
+    #[test]
+    fn bytes_go_where_they_should() {
+        suite::<Pwrite>(&job());
+    }
+
+    #[test]
+    fn a_full_device_is_an_error() {
+        let mut bench = Bench::<Pwrite>::on_device(&job(), "/dev/full");
+        assert_eq!(bench.run(Action::Write, 0, 0, 4096), -i64::from(libc::ENOSPC));
+    }
+}

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 pub struct Mount {
     /// The file system's `st_dev`; major 0 where no block device of that number carries it.
     pub number: DeviceNumber,
+    /// The directory of the file system that is seen at the mount point.
+    pub subtree: PathBuf,
     /// Where it is mounted.
     pub point: PathBuf,
     /// `ext4`, `xfs`.
@@ -28,6 +30,7 @@ impl Mount {
         let right: Vec<&str> = right.split(' ').collect();
         Some(Mount {
             number: DeviceNumber::parse(left.get(2)?)?,
+            subtree: unescape(left.get(3)?),
             point: unescape(left.get(4)?),
             kind: (*right.first()?).into(),
             source: unescape(right.get(1)?),
@@ -121,6 +124,19 @@ fn descend(path: &Path, root: &Root, found: &mut Vec<Block>) {
         }
         (None, None) => Vec::new(),
     };
+    walk(numbers, root, found);
+}
+
+/// What stands under a device: slaves, the disk of a partition, the device
+/// under a loop device's file. Without itself.
+pub(crate) fn beneath(number: DeviceNumber, root: &Root) -> Vec<Block> {
+    let mut found = Vec::new();
+    walk(vec![number], root, &mut found);
+    found.retain(|b| b.number != number);
+    found
+}
+
+fn walk(numbers: Vec<DeviceNumber>, root: &Root, found: &mut Vec<Block>) {
     let mut open: Vec<Block> = numbers.into_iter().rev().filter_map(|n| Block::of(n, root)).collect();
     while let Some(block) = open.pop() {
         if found.iter().any(|b| b.number == block.number) {
@@ -131,7 +147,7 @@ fn descend(path: &Path, root: &Root, found: &mut Vec<Block>) {
         let backing = block.backing(root);
         found.push(block);
         if let Some(file) = backing {
-            descend(&file, root, found);
+            descend(&root.path(file), root, found);
         }
     }
 }

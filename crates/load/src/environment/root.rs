@@ -4,6 +4,7 @@
 //! goes through here.
 
 use super::block::DeviceNumber;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::Metadata;
 use std::os::unix::ffi::OsStringExt;
@@ -50,6 +51,18 @@ impl Root {
     /// A file that holds one number.
     pub fn number<T: FromStr>(&self, absolute: impl AsRef<Path>) -> Option<T> {
         self.text(absolute)?.parse().ok()
+    }
+
+    /// A file of lines `key value` or `key: value unit`, as /proc/vmstat,
+    /// /proc/meminfo and cpu.stat are; None where it is missing.
+    pub fn table(&self, absolute: impl AsRef<Path>) -> Option<BTreeMap<String, u64>> {
+        let text = self.text(absolute)?;
+        let line = |line: &str| {
+            let mut words = line.split_whitespace();
+            let key = words.next()?.trim_end_matches(':').to_string();
+            Some((key, words.next()?.parse().ok()?))
+        };
+        Some(text.lines().filter_map(line).collect())
     }
 
     /// Names in a directory, in order; none where it is missing.

@@ -41,6 +41,6 @@ mod tests {
         ] {
             assert_eq!(utc_of(seconds), text);
         }
-        assert!(utc() > "2024".to_string());
+        assert!(utc().as_str() > "2024");
     }
 }

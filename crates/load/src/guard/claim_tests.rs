@@ -47,6 +47,16 @@ fn two_claims_of_one_process_do_not_meet() {
 }
 
 #[test]
+fn a_forked_workers_copy_of_a_claim_removes_nothing() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let mut claim = Claim::create(dir.path()).unwrap();
+    let held = claim.dir().to_path_buf();
+    claim.owner += 1;
+    drop(claim);
+    assert!(held.join(SIGN_FILE).exists());
+}
+
+#[test]
 fn what_a_killed_run_left_is_found_with_its_size_and_removed() {
     let dir = tempfile::TempDir::new().unwrap();
     let claim = Claim::create(dir.path()).unwrap();

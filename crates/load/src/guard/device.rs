@@ -42,8 +42,8 @@ impl DeviceClaim {
 /// Whether a block device may be overwritten.
 ///
 /// No, without appeal, when it, its whole disk, a partition of it or anything
-/// that stands on one of them is mounted, swapped to, held, or shown by a loop
-/// device. No, unless `destroy` names the device, when it is not empty.
+/// that stands on one of them is mounted, swapped to, held, shown by a loop
+/// device, or open for writing in another process. No, unless `destroy` names the device, when it is not empty.
 ///
 /// # Errors
 /// What was found and the next step.
@@ -150,6 +150,7 @@ fn in_use(block: &Block, root: &Root) -> Option<Found> {
         .or_else(|| swapped(&members, &shown, root))
         .or_else(|| held(&members, root))
         .or_else(|| looped(&members, &shown, root))
+        .or_else(|| opened(&members, root))
 }
 
 fn mounted(members: &[Block], root: &Root) -> Option<Found> {
@@ -203,6 +204,27 @@ fn looped(members: &[Block], shown: &Block, root: &Root) -> Option<Found> {
         let shares = own.as_ref().is_some_and(|own| same_file(own, &backing, root));
         (uses_us || shares).then_some(Found::Loop { by: l.name, backing })
     })
+}
+
+/// A process that may write one of them, as far as processes can be looked at.
+/// Who only reads does no harm: udev does so at every change.
+fn opened(members: &[Block], root: &Root) -> Option<Found> {
+    let own = std::process::id();
+    let processes = root.names("/proc").into_iter().filter_map(|n| n.parse::<u32>().ok());
+    for pid in processes.filter(|pid| *pid != own) {
+        for fd in root.names(format!("/proc/{pid}/fd")) {
+            let Some(number) = root.device(format!("/proc/{pid}/fd/{fd}")) else { continue };
+            let Some(member) = members.iter().find(|m| m.number == number) else { continue };
+            let info = root.text(format!("/proc/{pid}/fdinfo/{fd}")).unwrap_or_default();
+            let flags = info.lines().find_map(|l| l.strip_prefix("flags:"));
+            let flags = flags.and_then(|f| i32::from_str_radix(f.trim(), 8).ok());
+            if flags.is_some_and(|f| f & libc::O_ACCMODE != libc::O_RDONLY) {
+                let by = root.text(format!("/proc/{pid}/comm")).unwrap_or_else(|| "a program".into());
+                return Some(Found::Opened { device: member.described(root), number, by, pid });
+            }
+        }
+    }
+    None
 }
 
 /// Whether two paths of the tree lead to one file.

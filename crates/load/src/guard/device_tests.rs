@@ -133,6 +133,21 @@ fn a_loop_device_over_a_swap_file_is_refused() {
 }
 
 #[test]
+fn a_disk_that_a_virtual_machine_writes_is_refused_and_a_reader_is_not_minded() {
+    let fake = Fake::new();
+    fake.disk("sdb", "8:16").partition("sdb", "sdb1", "8:17");
+    fake.link("/proc/4711/fd/5", "../../../dev/sdb1");
+    fake.put("/proc/4711/comm", "qemu\n");
+    fake.put("/proc/4711/fdinfo/5", "pos:\t0\nflags:\t02100000\n");
+    assert!(device(&fake.path("/dev/sdb1"), &[], &fake.root()).is_ok());
+    fake.put("/proc/4711/fdinfo/5", "pos:\t0\nflags:\t02100002\n");
+    for node in ["/dev/sdb", "/dev/sdb1"] {
+        let found = refused(&fake, node);
+        assert!(matches!(&found, Found::Opened { by, pid: 4711, .. } if by == "qemu"), "{found:?}");
+    }
+}
+
+#[test]
 fn content_yields_only_to_the_very_device_being_named() {
     let fake = Fake::new();
     fake.disk("sdb", "8:16").disk("sdc", "8:32");
@@ -216,6 +231,9 @@ fn a_real_loop_device_is_claimed_exclusively_and_its_content_seen() {
     let second = device(&disk.node, &[], &root).expect_err("claimed already");
     assert_eq!(second.found, Found::Busy);
     assert_eq!(std::fs::metadata(claim.path()).unwrap().rdev(), claim.number.dev_t());
+    // Workers open it again by that path, with flags of their own.
+    let again = OpenOptions::new().read(true).write(true).custom_flags(libc::O_DIRECT).open(claim.path());
+    assert_eq!(again.unwrap().metadata().unwrap().rdev(), claim.number.dev_t());
     drop(claim);
     let image = super::super::existing_file(disk.image.path(), &[disk.image.path().into()]);
     assert!(matches!(image.expect_err("shown by a loop device").found, Found::Loop { .. }));

@@ -87,6 +87,17 @@ pub enum Found {
         /// What it shows.
         backing: PathBuf,
     },
+    /// A process has it open for writing, as a virtual machine has its disk.
+    Opened {
+        /// The device that is open.
+        device: String,
+        /// Its number.
+        number: DeviceNumber,
+        /// The process's name.
+        by: String,
+        /// Its id.
+        pid: u32,
+    },
     /// The kernel refuses an exclusive open: somebody in it uses the device.
     Busy,
     /// The device has no size.
@@ -132,6 +143,7 @@ impl Found {
             Found::Loop { .. } => {
                 "detach the loop device first (losetup -d); --destroy does not overrule this"
             }
+            Found::Opened { .. } => "end that process first; --destroy does not overrule this",
             Found::Busy => "find who uses it (lsblk, fuser -v); --destroy does not overrule this",
             Found::NoMedium => "insert a medium or set the device up",
             Found::Content(_) => "if it can be lost, name the device with --destroy as well",
@@ -168,6 +180,9 @@ impl fmt::Display for Found {
             Found::Held { device, number, by } => write!(f, "{device} ({number}) is held by {by}"),
             Found::Loop { by, backing } => {
                 write!(f, "the loop device {by} shows {} as a disk", backing.display())
+            }
+            Found::Opened { device, number, by, pid } => {
+                write!(f, "{device} ({number}) is open for writing in {by} (process {pid})")
             }
             Found::Busy => write!(f, "the kernel refuses to open it exclusively: it is in use"),
             Found::NoMedium => write!(f, "has no size"),

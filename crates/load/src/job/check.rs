@@ -66,7 +66,9 @@ impl Job {
                 "--sync rwf-dsync is a flag of a write; --through {through} has none: choose pwritev2, libaio or io-uring"
             ));
         }
-        if matches!(through, Through::Stdio | Through::Char) && (sync.is_flag() && sync == SyncMethod::RwfDsync) {
+        if matches!(through, Through::Stdio | Through::Char)
+            && (sync.is_flag() && sync == SyncMethod::RwfDsync)
+        {
             return no(format!("--sync {sync} with --through {through}: stdio writes with plain write(2)"));
         }
         if what == What::FsyncOnly && !sync.is_call() {
@@ -96,7 +98,10 @@ impl Job {
             ));
         }
         if self.layout == Layout::Append && what == What::Write && through == Through::Mmap {
-            return no("--layout append with --through mmap: a mapping cannot grow a file; choose --layout sparse".into());
+            return no(
+                "--layout append with --through mmap: a mapping cannot grow a file; choose --layout sparse"
+                    .into(),
+            );
         }
         if self.stamp && (self.compressible > 0 || block % 512 != 0 || copies) {
             return no("--stamp fills whole sectors of 512 bytes itself: --block in whole sectors, no --compressible, no copy".into());
@@ -109,8 +114,13 @@ impl Job {
             if self.places() == Order::Strided && self.stride.0 == 0 {
                 return no("--stride 0 stays where it is; give the distance of two places".into());
             }
-            if self.places() == Order::Interleave && (self.interleave.0 == 0 || self.interleave.0 % block != 0) {
-                return no(format!("--interleave {} must be a multiple of --block {}", self.interleave, self.block));
+            if self.places() == Order::Interleave
+                && (self.interleave.0 == 0 || self.interleave.0 % block != 0)
+            {
+                return no(format!(
+                    "--interleave {} must be a multiple of --block {}",
+                    self.interleave, self.block
+                ));
             }
         }
         if !(0.0..=5.0).contains(&self.zipf) {

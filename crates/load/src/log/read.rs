@@ -34,7 +34,7 @@ pub struct LogReader {
 
 /// What stands at a place in the log.
 enum Next {
-    Chunk(Cursor, u64),
+    Chunk(Box<Cursor>, u64),
     End(u64),
     /// Bytes that are neither; how so.
     Torn(&'static str),
@@ -185,7 +185,7 @@ impl LogReader {
             return Ok(Next::Torn("a chunk's checksum is wrong"));
         }
         bytes.truncate(payload);
-        Ok(Next::Chunk(Cursor::new(worker, rows, &lengths, bytes), whole))
+        Ok(Next::Chunk(Box::new(Cursor::new(worker, rows, &lengths, bytes)), whole))
     }
 
     /// Whether a whole chunk or the end stands anywhere after `self.at`: then
@@ -230,7 +230,7 @@ impl LogReader {
         self.seek(self.at)?;
         match self.look().map_err(|e| self.failed(e))? {
             Next::Chunk(cursor, length) => {
-                self.chunk = cursor;
+                self.chunk = *cursor;
                 self.at += length;
                 Ok(true)
             }

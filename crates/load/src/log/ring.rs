@@ -172,7 +172,9 @@ impl Ring {
         rows as usize
     }
 
-    /// The consumer's last word: nobody drains any more, do not wait.
+    /// The consumer's last word: nobody drains any more, do not wait. Whoever
+    /// finds the consumer dead must say it in its place, or a producer with a
+    /// full ring waits for ever.
     pub fn close(&self) {
         self.closed.0.store(1, Ordering::Relaxed);
     }

@@ -92,7 +92,7 @@ fn ordinary_rows_take_few_bytes() {
     let n = 100_000;
     let ordinary: Vec<Row> = (0..n)
         .map(|i| {
-            let begin_ns = 1 << 50 | i * 10_000;
+            let begin_ns = (1 << 50) + i * 10_000;
             Row {
                 kind: OperationKind::Read,
                 intended_ns: begin_ns,
@@ -165,7 +165,7 @@ fn no_byte_makes_the_reader_panic_or_lie() {
     let dir = TempDir::new().expect("a directory");
     let mut random = SplitMix64::new(15);
     let each = rows(0, 60, &mut random);
-    let path = written(&dir, &[each.clone()], true);
+    let path = written(&dir, std::slice::from_ref(&each), true);
     let whole = fs::read(&path).expect("bytes");
     for _ in 0..2000 {
         let mut bytes = whole.clone();

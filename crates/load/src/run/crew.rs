@@ -5,6 +5,7 @@ use super::{Context, RunError};
 use crate::board::{self, Board};
 use crate::clock::Clock;
 use crate::engine::EngineError;
+use crate::files;
 use crate::job::Step;
 use crate::worker::{self, Common, Who};
 use std::io;
@@ -26,15 +27,18 @@ impl Crew {
     /// Starts all workers; returns when they have opened their files and engines.
     pub(super) fn start(step: &Step, context: &Context<'_>, board: &Board) -> Result<Crew, RunError> {
         let mut crew = Crew { pids: Vec::new() };
-        let common =
-            Common { board, clock: context.clock, ground: context.ground, run_id: context.run_id };
+        let common = Common { board, clock: context.clock, ground: context.ground, run_id: context.run_id };
         let mut seat = 0;
+        let (_, first_files) = files::numbered(&step.jobs, context.ground);
         // SAFETY: plain call.
         let parent = unsafe { libc::getpid() };
         for (j, job) in step.jobs.iter().enumerate() {
             for process in 0..job.processes {
                 let whos: Vec<Who> = (0..job.threads)
-                    .map(|t| Who { seat: seat + t as usize, job: j, worker: process * job.threads + t })
+                    .map(|t| {
+                        let seat = seat + t as usize;
+                        Who { seat, job: j, worker: process * job.threads + t, first_file: first_files[seat] }
+                    })
                     .collect();
                 seat += whos.len();
                 // SAFETY: the child runs our code only and leaves by _exit; glibc makes malloc usable in it.
@@ -94,9 +98,10 @@ impl Crew {
                 let said = (0..board.seats()).find_map(|s| board.seat(s).said());
                 return Err(match said {
                     Some(said) => EngineError(said).into(),
-                    None => RunError::Died(died(pid, status).unwrap_or_else(|| {
-                        format!("worker process {pid} ended before the load began")
-                    })),
+                    None => RunError::Died(
+                        died(pid, status)
+                            .unwrap_or_else(|| format!("worker process {pid} ended before the load began")),
+                    ),
                 });
             }
         }
@@ -170,7 +175,9 @@ fn died(pid: libc::pid_t, status: i32) -> Option<String> {
             libc::SIGSEGV => " (SIGSEGV: a fault in plumb load itself)",
             _ => "",
         };
-        return Some(format!("worker process {pid} was ended by signal {signal}{why}; the figures would miss its part"));
+        return Some(format!(
+            "worker process {pid} was ended by signal {signal}{why}; the figures would miss its part"
+        ));
     }
     match libc::WEXITSTATUS(status) {
         0 => None,

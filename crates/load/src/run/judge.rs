@@ -2,7 +2,129 @@
 //! Puts the facts of a run before the checks of its validity.
 
 use super::Context;
-use crate::result::StepResult;
+use crate::environment::Environment;
+use crate::files::Ground;
+use crate::job::{Cache, Job, SyncMethod, Through, Timed, What};
+use crate::result::{JobResult, Second, StepResult};
+use crate::validity::{Facts, Verdict};
+use crate::witness::{attribution, Totals};
+use std::path::Path;
 
 /// Attributes the operations' time and judges the result.
-pub(super) fn judge(_result: &mut StepResult, _context: &Context<'_>) {}
+pub(super) fn judge(result: &mut StepResult, context: &Context<'_>) {
+    let totals = Totals {
+        operations: sum(result, |job| job.main_operations().map(|k| k.count).sum()),
+        latency_ns: sum(result, latency),
+        cpu_outside_ns: 0,
+    };
+    let parts = attribution(&result.evidence, totals);
+    let (Ground::Directory(place) | Ground::File(place) | Ground::Device(place, _)) = context.ground;
+    let facts = facts(result, context, place).with_evidence(&result.evidence, &parts);
+    result.verdict = match context.environment {
+        Some(before) => {
+            let after = Environment::capture(Path::new(place));
+            Verdict::of(&facts.with_environment(before, &after))
+        }
+        None => Verdict::of(&facts),
+    };
+    result.attribution = Some(parts);
+}
+
+fn sum(result: &StepResult, of: impl Fn(&JobResult) -> u64) -> u64 {
+    result.jobs.iter().map(of).sum()
+}
+
+/// Latencies' sum, ns; a synchronisation that is inside a write's time counts once.
+fn latency(job: &JobResult) -> u64 {
+    let inside = job.job.time_sync == Timed::In && job.job.depth == 1 && job.job.what != What::FsyncOnly;
+    let counted = job.operations.iter().filter(|k| !(inside && k.kind == "sync"));
+    counted.map(|k| u64::try_from(k.histogram.sum()).unwrap_or(u64::MAX)).sum()
+}
+
+/// Whether a job's figures claim to be those of the device.
+fn claims_device(job: &Job, ground: &Ground) -> bool {
+    let moves = job.what.reads() || job.what.writes();
+    moves
+        && job.through != Through::Null
+        && (job.direct
+            || matches!(ground, Ground::Device(..))
+            || matches!(job.cache, Cache::Drop | Cache::Fadvise | Cache::Remount)
+            || job.what.writes() && job.sync != SyncMethod::None)
+}
+
+fn facts(result: &StepResult, context: &Context<'_>, _place: &Path) -> Facts {
+    let jobs = &result.jobs;
+    let all = |of: fn(&Job) -> bool| jobs.iter().all(|j| of(&j.job));
+    let any = |of: fn(&Job) -> bool| jobs.iter().any(|j| of(&j.job));
+    let bytes = |words: [&'static str; 3]| {
+        let real = jobs.iter().filter(|j| j.job.through != Through::Null);
+        real.flat_map(move |j| j.operations.iter().filter(move |k| words.contains(&k.kind)).map(|k| k.bytes))
+            .sum()
+    };
+    let operations: u64 = sum(result, |j| j.main_operations().map(|k| k.count - k.errors).sum());
+    let workers = sum(result, |j| u64::from(j.job.workers()));
+    let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
+    let schedule = || jobs.iter().filter_map(|j| j.schedule.as_ref());
+    let begun: u64 = schedule().map(|s| s.due - s.never_begun).sum();
+    let syncs = sum(result, |j| {
+        let calls = j.kind("sync").map_or(0, |k| k.count - k.errors);
+        let flagged = j
+            .job
+            .sync
+            .is_flag()
+            .then(|| j.main_operations().filter(|k| k.kind != "read").map(|k| k.count - k.errors).sum());
+        calls + flagged.unwrap_or(0)
+    });
+    let locks = any(|j| j.what == What::LockAndUpdate);
+    let series = jobs.iter().map(|j| j.series.as_slice()).max_by_key(|s| s.len()).unwrap_or_default();
+    Facts {
+        cache_is_the_target: !jobs.iter().any(|j| claims_device(&j.job, context.ground)),
+        bypasses_cache: all(|j| j.direct),
+        sync_promises: any(|j| j.sync.promises()),
+        creates_files: any(|j| j.what == What::Create),
+        read_bytes: Some(bytes(["read", "reread", "copy"])),
+        written_bytes: Some(bytes(["write", "rewrite", "copy"])),
+        syncs: Some(syncs),
+        operations: Some(operations),
+        files_created: Some(sum(result, |j| j.kind("create").map_or(0, |k| k.count - k.errors))),
+        workers: Some(workers),
+        elapsed_ns: Some(jobs.iter().map(|j| j.elapsed_ns).max().unwrap_or(0)),
+        file_bytes: Some(sum(result, |j| {
+            let sets =
+                if j.job.sharing == crate::job::Sharing::Shared { 1 } else { u64::from(j.job.workers()) };
+            j.job.size.0 * j.job.files * sets
+        })),
+        median_latency_ns: jobs
+            .iter()
+            .flat_map(JobResult::main_operations)
+            .map(|k| k.histogram.quantile(0.5))
+            .min(),
+        compressible: Some(jobs.iter().map(|j| f64::from(j.job.compressible) / 100.0).fold(0.0, f64::max)),
+        clock_drift_ppm: Some(context.clock.drift_ppm_since()),
+        clock_cost_ns: Some(context.clock.cost_ns().round() as u64),
+        open_loop: any(|j| j.rate.is_some()),
+        generator_lag_p99_ns: schedule().filter_map(|s| s.lag.p99).max(),
+        generator_late_share: (begun > 0)
+            .then(|| schedule().map(|s| s.late).sum::<u64>() as f64 / begun as f64),
+        never_begun: schedule().map(|s| s.never_begun).reduce(|a, b| a + b),
+        rate_first_third: third(series, 0),
+        rate_last_third: third(series, 2),
+        steady_state_reached: jobs.iter().filter_map(|j| j.steady).reduce(|a, b| a && b),
+        errors: Some(sum(result, |j| j.operations.iter().map(|k| k.errors).sum())),
+        short_transfers: Some(sum(result, |j| j.operations.iter().map(|k| k.short).sum())),
+        parallelism_asked: locks.then_some(workers.min(cpus) as f64),
+        parallelism_achieved: Some(jobs.iter().map(|j| j.cpu.parallelism).sum()),
+        verify_failures: any(|j| j.stamp && j.what.reads()).then(|| sum(result, |j| j.damaged)),
+        log_wait_ns: context.log.map(|_| sum(result, |j| j.log_wait_ns)),
+        ..Facts::default()
+    }
+}
+
+/// Operations a second in one third of the seconds; the last one is often cut short.
+fn third(series: &[Second], which: usize) -> Option<f64> {
+    let whole = &series[..series.len().saturating_sub(1)];
+    let size = whole.len() / 3;
+    let part = if which == 0 { whole.get(..size)? } else { whole.get(whole.len() - size..)? };
+    let ns: u64 = part.iter().map(|s| s.length_ns).sum();
+    (ns > 0).then(|| part.iter().map(|s| s.operations).sum::<u64>() as f64 * 1e9 / ns as f64)
+}

@@ -3,9 +3,10 @@
 
 use super::Context;
 use crate::board::Board;
+use crate::files;
 use crate::job::Step;
 use crate::log::{Head, LogError, LogWriter, Row};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Rounds of emptying after which a part of a chunk is written too: what a
 /// killed run loses of its log is what came since.
@@ -22,26 +23,8 @@ pub(super) struct LogFile {
 
 impl LogFile {
     /// Begins the log: the jobs, and all files that their workers have.
-    pub(super) fn create(
-        path: &Path,
-        step: &Step,
-        context: &Context<'_>,
-        board: &Board,
-    ) -> Result<Self, LogError> {
-        let mut files: Vec<PathBuf> = Vec::new();
-        let mut seats = Vec::with_capacity(board.seats());
-        for job in &step.jobs {
-            for worker in 0..job.workers() {
-                let own = context.ground.files(job, worker).paths;
-                // Workers that share files have the same index for them.
-                let known = own.first().and_then(|p| files.iter().position(|f| f == p));
-                let first = known.unwrap_or(files.len());
-                if known.is_none() {
-                    files.extend(own);
-                }
-                seats.push(first as u32);
-            }
-        }
+    pub(super) fn create(path: &Path, step: &Step, context: &Context<'_>) -> Result<Self, LogError> {
+        let (files, seats) = files::numbered(&step.jobs, context.ground);
         let head = Head {
             job: serde_json::to_value(step).unwrap_or_default(),
             files,

@@ -17,13 +17,13 @@ pub use watch::Progress;
 
 use crate::board::Board;
 use crate::clock::Clock;
-use crate::engine::EngineError;
-use crate::environment::{self, Root};
+use crate::engine::{self, EngineError};
+use crate::environment::{self, Environment, Root};
 use crate::files::{self, FileError, Ground};
-use crate::job::{Step, What};
+use crate::job::Step;
 use crate::log::LogError;
 use crate::result::StepResult;
-use crate::witness::Witness;
+use crate::witness::{OwnTimes, Witness};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 
@@ -66,6 +66,8 @@ pub struct Context<'a> {
     pub progress: &'a (dyn Fn(&Progress) + Sync),
     /// Tells this run's stamps from those of others.
     pub run_id: u64,
+    /// The environment before the run; what changed in it meanwhile is told by the verdict.
+    pub environment: Option<&'a Environment>,
 }
 
 /// Runs the jobs of a step at the same time.
@@ -81,9 +83,10 @@ pub fn step(step: &Step, context: &Context<'_>) -> Result<StepResult, RunError> 
         files::set_cache(job, context.ground)?;
     }
     let seats: usize = step.jobs.iter().map(|j| j.workers() as usize).sum();
-    let board = Board::new(seats, step.jobs.len(), context.log.is_some())
+    let shared = step.jobs.iter().map(|j| engine::shared_len(j.counters)).max().unwrap_or(0);
+    let board = Board::new(seats, step.jobs.len(), shared, context.log.is_some())
         .map_err(|error| RunError::System { what: "memory shared with the workers", error })?;
-    let log = context.log.map(|path| logfile::LogFile::create(path, step, context, &board)).transpose()?;
+    let log = context.log.map(|path| logfile::LogFile::create(path, step, context)).transpose()?;
     let crew = crew::Crew::start(step, context, &board)?;
     let witness = Witness::begin(&crew.pids(), &devices_under(context.ground));
     let start = crew.go(&board, &context.clock);
@@ -95,7 +98,10 @@ pub fn step(step: &Step, context: &Context<'_>) -> Result<StepResult, RunError> 
         let watched = watcher.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         ended.map(|()| watched)
     })?;
-    let evidence = witness.end();
+    let mut evidence = witness.end();
+    let times: Vec<OwnTimes> =
+        (0..board.seats()).map(|i| &board.seat(i).times).map(|[a, b]| b.since(a)).collect();
+    evidence.add_own_times(&times);
     let interrupted = context.stop.load(Acquire);
     Ok(sum::up(step, context, &board, start, watched, evidence, interrupted))
 }
@@ -105,10 +111,4 @@ fn devices_under(ground: &Ground) -> Vec<libc::dev_t> {
     let (Ground::Directory(path) | Ground::File(path) | Ground::Device(path, _)) = ground;
     let blocks = environment::devices_under(path, &Root::real());
     blocks.into_iter().map(|b| b.number.dev_t()).collect()
-}
-
-/// Whether a job's figures claim to be those of the device.
-pub(crate) fn claims_device(job: &crate::job::Job) -> bool {
-    use crate::job::Cache;
-    job.direct || matches!(job.cache, Cache::Drop | Cache::Fadvise | Cache::Remount) && job.what != What::LockAndUpdate
 }

@@ -7,9 +7,8 @@ use crate::board::{Board, Seat, KINDS};
 use crate::engine;
 use crate::histogram::Histogram;
 use crate::job::{Job, Step, What};
-use crate::result::{
-    Counted, CpuResult, JobResult, KindResult, ScheduleResult, StepResult, WorkerResult,
-};
+use crate::result::{Counted, CpuResult, JobResult, KindResult, ScheduleResult, StepResult, WorkerResult};
+use crate::validity::{Facts, Verdict};
 use crate::witness::Evidence;
 use plumb_trace::load::OperationKind;
 use std::ops::Range;
@@ -46,13 +45,19 @@ pub(super) fn up(
         jobs,
         evidence,
         attribution: None,
-        verdict: Default::default(),
+        verdict: Verdict::of(&Facts::default()),
     };
     super::judge::judge(&mut result, context);
     result
 }
 
-fn job_result(job: &Job, index: usize, context: &Context<'_>, board: &Board, seats: &Range<usize>) -> JobResult {
+fn job_result(
+    job: &Job,
+    index: usize,
+    context: &Context<'_>,
+    board: &Board,
+    seats: &Range<usize>,
+) -> JobResult {
     let all = || seats.clone().map(|i| board.seat(i));
     let begin = all().map(|s| s.begin.load(Relaxed)).filter(|&b| b > 0).min().unwrap_or(0);
     let end = all().map(|s| s.end.load(Relaxed)).max().unwrap_or(0);
@@ -77,12 +82,15 @@ fn job_result(job: &Job, index: usize, context: &Context<'_>, board: &Board, sea
                 rate: rate.0,
                 due: all().map(|s| s.generator.due.load(Relaxed)).sum(),
                 never_begun: all().map(|s| s.generator.never_begun.load(Relaxed)).sum(),
+                late: all().map(|s| s.generator.late.load(Relaxed)).sum(),
                 lag: lag.summary(),
             }
         }),
         failures: all().enumerate().filter_map(|(w, s)| failure(w as u32, s, job, context)).collect(),
         damaged: all().map(|s| s.damaged.load(Relaxed)).sum(),
         log_waits: all().map(|s| s.log_waits.load(Relaxed)).sum(),
+        log_wait_ns: all().map(|s| s.log_wait_ns.load(Relaxed)).sum(),
+        log_lost: all().map(|s| s.log_lost.load(Relaxed)).sum(),
         events_lost: all().map(|s| s.events_lost.load(Relaxed)).sum(),
         operations,
         workers,
@@ -130,7 +138,7 @@ fn kind_result<'b, I: Iterator<Item = &'b Seat>>(
 }
 
 fn worker_result(worker: u32, seat: &Seat) -> WorkerResult {
-    let [before, after] = &seat.times;
+    let used = seat.times[1].since(&seat.times[0]);
     let begin = seat.begin.load(Relaxed);
     WorkerResult {
         worker,
@@ -138,19 +146,19 @@ fn worker_result(worker: u32, seat: &Seat) -> WorkerResult {
         operations: seat.sums.iter().map(|s| s.count.load(Relaxed)).sum(),
         bytes: seat.sums.iter().map(|s| s.bytes.load(Relaxed)).sum(),
         elapsed_ns: seat.end.load(Relaxed).saturating_sub(begin),
-        user_ns: after.user_ns.saturating_sub(before.user_ns),
-        system_ns: after.system_ns.saturating_sub(before.system_ns),
+        user_ns: used.user_ns,
+        system_ns: used.system_ns,
     }
 }
 
 fn cpu<'b, I: Iterator<Item = &'b Seat>>(seats: &impl Fn() -> I, done: u64, elapsed_ns: u64) -> CpuResult {
     let mut cpu = CpuResult::default();
-    for [before, after] in seats().map(|s| &s.times) {
-        cpu.user_ns += after.user_ns.saturating_sub(before.user_ns);
-        cpu.system_ns += after.system_ns.saturating_sub(before.system_ns);
-        cpu.run_queue_ns += after.run_queue_ns.saturating_sub(before.run_queue_ns);
-        cpu.voluntary_switches += after.voluntary_switches.saturating_sub(before.voluntary_switches);
-        cpu.involuntary_switches += after.involuntary_switches.saturating_sub(before.involuntary_switches);
+    for used in seats().map(|s| s.times[1].since(&s.times[0])) {
+        cpu.user_ns += used.user_ns;
+        cpu.system_ns += used.system_ns;
+        cpu.run_queue_ns += used.run_queue_ns;
+        cpu.voluntary_switches += used.voluntary_switches;
+        cpu.involuntary_switches += used.involuntary_switches;
     }
     if done > 0 {
         cpu.user_ns_per_operation = cpu.user_ns as f64 / done as f64;
@@ -168,7 +176,8 @@ fn failure(worker: u32, seat: &Seat, job: &Job, context: &Context<'_>) -> Option
     if errno == 0 {
         return None;
     }
-    let kind = OperationKind::from_number(seat.failure.kind.load(Relaxed) as u8).unwrap_or(OperationKind::Other);
+    let kind =
+        OperationKind::from_number(seat.failure.kind.load(Relaxed) as u8).unwrap_or(OperationKind::Other);
     let file = seat.failure.file.load(Relaxed) as usize;
     let offset = seat.failure.offset.load(Relaxed);
     let files = context.ground.files(job, worker);

@@ -56,7 +56,8 @@ impl Syncs {
 
     #[inline(always)]
     fn due(&mut self, op: &Operation) -> bool {
-        self.since += u64::from(op.action == crate::engine::Action::Write || op.action == crate::engine::Action::Copy);
+        self.since +=
+            u64::from(op.action == crate::engine::Action::Write || op.action == crate::engine::Action::Copy);
         self.since >= self.every
     }
 }
@@ -75,7 +76,9 @@ pub fn run<E: Engine>(
     recorder.set_ramp_end(start + job.ramp.0);
     let syncs = Syncs::of(job);
     match schedule {
-        None if job.depth == 1 && !job.through.queues() || job.through == crate::job::Through::Null && job.depth == 1 => {
+        None if job.depth == 1 && !job.through.queues()
+            || job.through == crate::job::Through::Null && job.depth == 1 =>
+        {
             closed(engine, source, recorder, head, end, syncs, job.think.0)
         }
         Some(schedule) if job.depth == 1 && !job.through.queues() => {
@@ -100,7 +103,7 @@ fn one<E: Engine>(
     let returned = recorder.clock.now();
     let generation = source.generation();
     if !syncs.due(op) {
-        recorder.done(op, Times { due, begin, end: returned }, returned, result, generation);
+        recorder.done(op, 0, Times { due, begin, end: returned }, returned, result, generation);
         if !source.sound(op, 0, result) {
             recorder.damaged();
         }
@@ -111,8 +114,8 @@ fn one<E: Engine>(
     let synced = engine.start(&sync, 0).unwrap_or(-i64::from(libc::EINVAL));
     let end = recorder.clock.now();
     let counted = if recorder.sync_in() { end } else { returned };
-    recorder.done(op, Times { due, begin, end: counted }, returned, result, generation);
-    recorder.done(&sync, Times { due: returned, begin: returned, end }, end, synced, 0);
+    recorder.done(op, 0, Times { due, begin, end: counted }, returned, result, generation);
+    recorder.done(&sync, 0, Times { due: returned, begin: returned, end }, end, synced, 0);
     end
 }
 
@@ -137,6 +140,9 @@ fn closed<E: Engine>(
         }
         now = one(engine, source, recorder, &mut syncs, &op, now, now);
         made += 1;
+        if recorder.tells() {
+            now = recorder.clock.now();
+        }
         if think > 0 {
             pace::sleep(think);
             now = recorder.clock.now();
@@ -230,6 +236,7 @@ fn queued<E: Engine>(
     mut schedule: Option<Schedule>,
     start: u64,
 ) {
+    recorder.queue();
     let depth = job.depth as usize;
     let mut flights: Vec<Option<Flight>> = vec![None; depth];
     let mut free: Vec<u32> = (0..job.depth).rev().collect();
@@ -238,6 +245,8 @@ fn queued<E: Engine>(
     let mut last: Option<(u32, u64, u32)> = None;
     let mut now = recorder.clock.now();
     let mut ended = false;
+    // It had a free slot and waited for the schedule: what then begins late is the load's own fault.
+    let mut idle = false;
     loop {
         // Begin what can and may begin.
         let mut wait = Wait::Yes;
@@ -267,6 +276,7 @@ fn queued<E: Engine>(
                     }
                     if due > now {
                         wait = Wait::For(due - now);
+                        idle = true;
                         break;
                     }
                     schedule.step();
@@ -278,13 +288,14 @@ fn queued<E: Engine>(
                 now = recorder.clock.now();
             }
             let due = if schedule.is_some() {
-                recorder.due(due, Some(now.saturating_sub(due)));
+                recorder.due(due, std::mem::take(&mut idle).then(|| now.saturating_sub(due)));
                 due
             } else {
                 now
             };
             flights[slot as usize] = Some(Flight { op, due, begin: now, generation: source.generation() });
             made += 1;
+            recorder.begun(&op, slot, now);
             if let Some(result) = engine.start(&op, slot) {
                 done.push(Done { slot, result });
             }
@@ -317,7 +328,7 @@ fn queued<E: Engine>(
                 let Some(flight) = flights[slot as usize].take() else { continue };
                 free.push(slot);
                 let times = Times { due: flight.due, begin: flight.begin, end: now };
-                recorder.done(&flight.op, times, now, result, flight.generation);
+                recorder.done(&flight.op, slot, times, now, result, flight.generation);
                 if !source.sound(&flight.op, slot, result) {
                     recorder.damaged();
                 }
@@ -333,6 +344,7 @@ fn queued<E: Engine>(
             let (file, offset, len) = last.unwrap_or((0, 0, 0));
             let op = source.sync(file, offset, len);
             let begin = recorder.clock.now();
+            recorder.begun(&op, 0, begin);
             let result = match engine.start(&op, 0) {
                 Some(result) => result,
                 None => {
@@ -342,7 +354,7 @@ fn queued<E: Engine>(
                 }
             };
             now = recorder.clock.now();
-            recorder.done(&op, Times { due: begin, begin, end: now }, now, result, 0);
+            recorder.done(&op, 0, Times { due: begin, begin, end: now }, now, result, 0);
             syncs.since = 0;
         }
     }

@@ -46,6 +46,8 @@ pub struct Who {
     pub job: usize,
     /// Its number in its job.
     pub worker: u32,
+    /// Number of its first file among the step's.
+    pub first_file: u32,
 }
 
 /// Closes its descriptors when it goes.
@@ -107,7 +109,11 @@ fn work<E: Engine>(common: &Common<'_>, who: Who, job: &Job, seat: &mut Seat) ->
     open_files(job, &set, &mut opened)?;
     let memory = |e: std::io::Error| EngineError(format!("memory for buffers of {}: {e}", job.block));
     let mut buffers = Buffers::new(job.depth as usize, job.block.0 as usize).map_err(memory)?;
-    let pattern = Pattern { compressible: job.compressible, stamp: job.stamp, seed: u64::from(job.seed) ^ u64::from(who.worker) << 32 };
+    let pattern = Pattern {
+        compressible: job.compressible,
+        stamp: job.stamp,
+        seed: u64::from(job.seed) ^ u64::from(who.worker) << 32,
+    };
     let fills = job.what.writes() || job.what == What::Create && job.block.0 > 0;
     let mut pool = match fills {
         true => Some(Pool::new(&pattern, job.block.0 as usize).map_err(memory)?),
@@ -124,13 +130,13 @@ fn work<E: Engine>(common: &Common<'_>, who: Who, job: &Job, seat: &mut Seat) ->
         buffers: &buffers,
         names: &set.names,
         shared: common.board.shared(who.job),
-        shared_len: board::SHARED,
+        shared_len: common.board.shared_len(),
     };
     let mut engine = E::open(&setup)?;
     let files = if job.what.names() { set.names.count() } else { opened.0.len().max(1) as u64 };
     let sized = sized(job, &opened.0);
     let mut source = Source::new(&sized, who, files, pool, buffers, common.run_id);
-    let events = Events::open(who.worker);
+    let events = Events::open(who.worker).map_err(EngineError)?;
     let ring = common.board.ring(who.seat);
     let head = common.board.head();
 
@@ -182,7 +188,7 @@ fn open_files(job: &Job, set: &FileSet, opened: &mut Opened) -> Result<(), Engin
         let fd = open(path, flags)?;
         opened.0.push(OpenFile { fd, copy_to: -1, size: 0 });
         if let Some(copy) = set.copies.get(i) {
-            opened.0[i].copy_to = open(copy, libc::O_WRONLY | libc::O_CREAT)?;
+            opened.0[i].copy_to = open(copy, engine::copy_flags(job) | libc::O_CREAT)?;
         }
         // SAFETY: plain calls on an open descriptor; a device's length is where its end is.
         let size = unsafe { libc::lseek64(fd, 0, libc::SEEK_END) };
@@ -202,7 +208,9 @@ fn open(path: &Path, flags: i32) -> Result<i32, EngineError> {
         return Ok(fd);
     }
     let next = match engine::errno() {
-        libc::EINVAL if flags & libc::O_DIRECT != 0 => "this file system may not know O_DIRECT: leave out --direct",
+        libc::EINVAL if flags & libc::O_DIRECT != 0 => {
+            "this file system may not know O_DIRECT: leave out --direct"
+        }
         libc::EMFILE | libc::ENFILE => "use fewer --files",
         _ => "check its permissions",
     };

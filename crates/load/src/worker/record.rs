@@ -11,6 +11,9 @@ use crate::log::{self, Ring, Row};
 use plumb_trace::load::OperationKind;
 use std::sync::atomic::Ordering::Relaxed;
 
+/// An operation of an open loop begins late from here on, ns, or from 10 % of the distance of two.
+const LATE: u64 = 100_000;
+
 /// Writes a worker's figures into its seat.
 #[derive(Debug)]
 pub struct Recorder<'a> {
@@ -21,12 +24,15 @@ pub struct Recorder<'a> {
     events: Option<Events>,
     /// Latencies count from when an operation was due.
     open: bool,
+    queues: bool,
     durable: bool,
     sync_promises: bool,
     /// Nothing that began before counts, ns.
     ramp_end: u64,
     /// A write's time has its synchronisation in it.
     sync_in: bool,
+    /// A free worker is late when it begins an operation after this, ns.
+    late_after: u64,
 }
 
 /// When an operation was due, began and ended, ns.
@@ -42,7 +48,13 @@ pub struct Times {
 
 impl<'a> Recorder<'a> {
     /// A recorder for a job; counts from its ramp's end on.
-    pub fn new(clock: Clock, seat: &'a mut Seat, ring: Option<*mut Ring>, events: Option<Events>, job: &Job) -> Self {
+    pub fn new(
+        clock: Clock,
+        seat: &'a mut Seat,
+        ring: Option<*mut Ring>,
+        events: Option<Events>,
+        job: &Job,
+    ) -> Self {
         // SAFETY: the ring lies in the board, which outlives the worker, and this worker alone pushes.
         let ring = ring.map(|r| unsafe { &*r });
         Recorder {
@@ -51,10 +63,32 @@ impl<'a> Recorder<'a> {
             ring,
             events,
             open: job.rate.is_some(),
+            queues: false,
             durable: job.sync.is_flag(),
             sync_promises: job.sync.is_call() && job.sync.promises(),
             ramp_end: 0,
             sync_in: job.time_sync == Timed::In,
+            late_after: LATE.max(job.rate.map_or(0, |r| (1e8 * f64::from(job.workers()) / r.0) as u64)),
+        }
+    }
+
+    /// Whether every operation is told to somebody besides the histograms,
+    /// which takes time that belongs to no operation.
+    #[inline(always)]
+    pub fn tells(&self) -> bool {
+        self.events.is_some() || self.ring.is_some()
+    }
+
+    /// Operations overlap from here on: each one's begin is told by [`Self::begun`].
+    pub fn queue(&mut self) {
+        self.queues = true;
+    }
+
+    /// An operation of a queue began.
+    #[inline(always)]
+    pub fn begun(&mut self, op: &Operation, slot: u32, at: u64) {
+        if let Some(events) = &mut self.events {
+            events.begin(op, slot, at);
         }
     }
 
@@ -72,9 +106,20 @@ impl<'a> Recorder<'a> {
     /// An operation ended. `end_in_log` is when the call itself returned: with
     /// --time-sync in, a write's time goes on to the end of its synchronisation.
     #[inline(always)]
-    pub fn done(&mut self, op: &Operation, times: Times, end_in_log: u64, result: i64, generation: u64) {
+    pub fn done(
+        &mut self,
+        op: &Operation,
+        slot: u32,
+        times: Times,
+        end_in_log: u64,
+        result: i64,
+        generation: u64,
+    ) {
         if let Some(events) = &mut self.events {
-            events.operation(op, times.begin, end_in_log, result);
+            if !self.queues {
+                events.begin(op, 0, times.begin);
+            }
+            events.end(slot, end_in_log, result, times.begin.saturating_sub(times.due));
         }
         if self.ring.is_some() {
             self.log(op, times, end_in_log, result, generation);
@@ -170,7 +215,9 @@ impl<'a> Recorder<'a> {
             buffer: std::ptr::null_mut(),
         };
         let begin = if begin == 0 { end } else { begin };
-        self.done(&op, Times { due: begin, begin, end }, end, result.min(0), 0);
+        self.begun(&op, 0, begin);
+        self.queue();
+        self.done(&op, 0, Times { due: begin, begin, end }, end, result.min(0), 0);
     }
 
     /// An operation of an open loop was due; `lag` is how late a free worker began it.
@@ -182,6 +229,7 @@ impl<'a> Recorder<'a> {
         add(&self.seat.generator.due, 1);
         if let Some(lag) = lag {
             self.seat.generator.lag.record(lag);
+            add(&self.seat.generator.late, u64::from(lag > self.late_after));
         }
     }
 
@@ -198,11 +246,12 @@ impl<'a> Recorder<'a> {
 
     /// Writes what is still held back.
     pub fn finish(&mut self) {
-        if let Some(events) = &mut self.events {
+        if let Some(events) = self.events.take() {
             add(&self.seat.events_lost, events.finish());
         }
         if let Some(ring) = self.ring {
             add(&self.seat.log_waits, ring.waits());
+            add(&self.seat.log_wait_ns, ring.waited_ns());
             add(&self.seat.log_lost, ring.lost());
         }
     }

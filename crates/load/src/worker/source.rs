@@ -29,7 +29,9 @@ pub struct Source {
 #[derive(Debug)]
 struct Stamps {
     run: u64,
+    /// As in the log: by seat, and files by their number in the step.
     worker: u32,
+    first_file: u32,
     generation: u64,
 }
 
@@ -63,7 +65,12 @@ impl Source {
             coin: SplitMix64::new(u64::from(job.seed) << 32 | u64::from(who.worker)),
             // A buffer that stays the same is incompressible in itself, but 8:1 over a window of several.
             pool: if job.stamp { None } else { pool },
-            stamps: job.stamp.then_some(Stamps { run, worker: who.worker, generation: 0 }),
+            stamps: job.stamp.then_some(Stamps {
+                run,
+                worker: who.seat as u32,
+                first_file: who.first_file,
+                generation: 0,
+            }),
             buffers,
         }
     }
@@ -120,7 +127,7 @@ impl Source {
                 buffer,
                 Stamp {
                     run: stamps.run,
-                    file: op.file,
+                    file: stamps.first_file + op.file,
                     worker: stamps.worker,
                     offset: op.offset,
                     generation: stamps.generation,

@@ -3,6 +3,7 @@
 
 mod blame;
 mod calls;
+mod charge;
 mod contention;
 mod finish;
 mod loss;

@@ -4,6 +4,7 @@
 //! same with it and without.
 
 use super::{Model, MOST_TIDS};
+use crate::account::Account;
 use crate::Observer;
 use plumb_trace::reader::Operation;
 use plumb_trace::schema::{LoadBegin, LoadEnd};
@@ -18,40 +19,43 @@ impl<O: Observer> Model<O> {
         }
     }
 
-    /// Brings a thread's account up to an event that it told; its place and the time.
-    fn tells(&mut self, tid: u32, ts: u64) -> Option<(usize, u64)> {
+    /// The place of a thread that tells something, when that is, and its account then.
+    fn tells(&mut self, tid: u32, ts: u64) -> Option<(usize, u64, Account)> {
         self.events += 1;
         let ts = ts.max(self.now).max(self.setup.begin);
-        self.now = ts;
         let at = if tid < MOST_TIDS { self.known(tid) } else { None };
         let Some(at) = at else {
-            self.count_impossible("operation of a thread that was not seen");
+            self.contradiction("operation of a thread that was not seen");
             return None;
         };
-        self.charge(at, ts);
-        Some((at, ts))
+        Some((at, ts, self.account_at(at, ts)))
+    }
+
+    /// Unlike the kernel's events, none of these can have its past before the recording.
+    fn contradiction(&mut self, what: &'static str) {
+        *self.impossible.entry(what).or_default() += 1;
     }
 
     fn operation_begins(&mut self, e: &LoadBegin) {
-        let Some((at, ts)) = self.tells(e.tid, e.ts) else { return };
+        let Some((at, ts, account)) = self.tells(e.tid, e.ts) else { return };
         let t = &mut self.threads[at];
         let tgid = t.tgid;
-        let unfinished = t.operations.get_or_insert_with(Box::default).begin(ts, &t.account, e);
+        let unfinished = t.operations.get_or_insert_with(Box::default).begin(ts, &account, e);
         if let Some(kind) = unfinished {
             self.processes.operations(tgid).unfinished(kind);
-            self.count_impossible("operation begins where another has not ended");
+            self.contradiction("operation begins where another has not ended");
         }
     }
 
     fn operation_ends(&mut self, e: &LoadEnd) {
-        let Some((at, ts)) = self.tells(e.tid, e.ts) else { return };
+        let Some((at, ts, account)) = self.tells(e.tid, e.ts) else { return };
         let t = &mut self.threads[at];
         let tgid = t.tgid;
         let open = t.operations.get_or_insert_with(Box::default);
-        match open.end(ts, &t.account, e) {
+        match open.end(ts, &account, e) {
             Some(done) => self.processes.operations(tgid).add(&done, e),
             None if open.lossy() => {}
-            None => self.count_impossible("operation ends that did not begin"),
+            None => self.contradiction("operation ends that did not begin"),
         }
     }
 

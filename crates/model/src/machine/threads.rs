@@ -13,23 +13,6 @@ use plumb_trace::schema::{SchedFork, SchedSwitch};
 const LONGEST_WAKEUP: u64 = 3_000_000;
 
 impl<O: Observer> Model<O> {
-    /// Puts running time up to `ts` into the account.
-    pub(super) fn charge(&mut self, at: usize, ts: u64) {
-        let t = &mut self.threads[at];
-        let State::Running(cpu) = t.state else { return };
-        let interrupted = self.cpus[cpu as usize].interrupted_until(ts);
-        let irq = (interrupted - t.charged_interrupts.min(interrupted)).min(ts - t.charged);
-        let category = if t.lock.is_some() { Category::Spinning } else { Category::Running };
-        let busy = ts - t.charged - irq;
-        t.account.add(Category::Interrupted, irq);
-        t.account.add(category, busy);
-        if t.target {
-            t.path.ran(Part { category, who: Who::Name(t.name) }, busy);
-            t.path.ran(Part::of(Category::Interrupted), irq);
-        }
-        (t.charged, t.charged_interrupts) = (ts, interrupted);
-    }
-
     pub(super) fn switch(&mut self, cpu: u32, ts: u64, e: &SchedSwitch) {
         if let CpuState::Busy(tid) = self.cpu(cpu).state {
             if tid != e.tid {

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The table of a workload's operations.
 
-use super::{name, seconds, MOST};
+use super::{name, MOST};
 use crate::output::Table;
 use anyhow::Result;
 use plumb_model::{OperationRow, RunResult, CATEGORIES};
 use plumb_trace::load::OperationKind;
 use plumb_trace::units;
 use std::io::Write;
+
+/// Operations are short: milliseconds to the microsecond.
+fn ms(ns: u64) -> String {
+    format!("{:.3}", ns as f64 / 1e6)
+}
 
 /// Adds up rows; the kind is the caller's.
 fn sum<'a>(kind: &str, rows: impl Iterator<Item = &'a OperationRow>) -> OperationRow {
@@ -46,15 +51,13 @@ pub fn operations(result: &RunResult, out: &mut dyn Write) -> Result<()> {
     let all = || result.processes.iter().flat_map(|p| &p.operations);
     let whole = sum("", all());
     let processes = result.processes.iter().filter(|p| !p.operations.is_empty()).count();
-    // A part of a thousandth shows; what is smaller is added up.
+    // Half a percent of the time shows; what is smaller is added up.
     let columns: Vec<&str> = CATEGORIES
         .iter()
         .map(|(_, name, _)| *name)
-        .filter(|n| {
-            *n == "unexplained" || whole.account.get(*n).is_some_and(|ns| ns * 1000 > whole.accounted)
-        })
+        .filter(|n| *n == "unexplained" || whole.account.get(*n).is_some_and(|ns| ns * 200 > whole.accounted))
         .collect();
-    writeln!(out, "\nOperations of the workload [s; mean and max in ms; the parts add up to the time]")?;
+    writeln!(out, "\nOperations of the workload [ms; the parts add up to the time]")?;
     let mut head = vec!["pid", "<process", "<kind", "count", "errors", "MiB", "mean", "max"];
     let late = whole.late > 0;
     if late {
@@ -65,7 +68,7 @@ pub fn operations(result: &RunResult, out: &mut dyn Write) -> Result<()> {
     head.push("smaller");
     let mut table = Table::new(&head);
     let cells = |pid: String, process: String, o: &OperationRow| {
-        let mean = |ns: u64| format!("{:.3}", ns as f64 / o.count.max(1) as f64 / 1e6);
+        let mean = |ns: u64| ms(ns / o.count.max(1));
         let mut cells = vec![
             pid,
             process,
@@ -74,15 +77,15 @@ pub fn operations(result: &RunResult, out: &mut dyn Write) -> Result<()> {
             units::count(o.errors),
             format!("{:.1}", o.bytes as f64 / 1_048_576.0),
             mean(o.total),
-            format!("{:.3}", o.max as f64 / 1e6),
+            ms(o.max),
         ];
         if late {
             cells.push(mean(o.late));
         }
-        cells.push(seconds(o.total));
+        cells.push(ms(o.total));
         let part = |c: &&str| o.account.get(*c).copied().unwrap_or(0);
-        cells.extend(columns.iter().map(|c| seconds(part(c))));
-        cells.push(seconds(o.accounted - columns.iter().map(part).sum::<u64>()));
+        cells.extend(columns.iter().map(|c| ms(part(c))));
+        cells.push(ms(o.accounted - columns.iter().map(part).sum::<u64>()));
         cells
     };
     if rows.len() > MOST {
@@ -114,8 +117,8 @@ pub fn operations(result: &RunResult, out: &mut dyn Write) -> Result<()> {
     if whole.overlapping {
         writeln!(
             out,
-            "  * several at once: the parts add up to {} s in which at least one was open",
-            seconds(whole.accounted)
+            "  * several at once: time goes to the oldest that is open, {} ms in all",
+            ms(all().filter(|o| o.overlapping).map(|o| o.accounted).sum())
         )?;
     }
     if whole.unfinished > 0 {

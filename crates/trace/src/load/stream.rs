@@ -21,7 +21,7 @@ const _: () = assert!(size_of::<LoadEnd>() == RECORD);
 /// The stream of one thread: its operations as events of the trace.
 ///
 /// A call copies 32 bytes into a buffer. The thread itself writes that to the
-/// stream's file, one packet (64 KiB, 1022 operations) at a time and after an
+/// stream's file, one packet (64 KiB, 1023 operations) at a time and after an
 /// operation has ended, so the writing lies between operations; a thread of its
 /// own for that would stand in the account of the workload's process. What
 /// cannot be written is lost and counted in the next packet that can.

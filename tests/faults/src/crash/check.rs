@@ -22,7 +22,7 @@ pub struct Words {
     #[arg(long, value_enum, default_value = "ext4")]
     fs: Fs,
     /// Mount options.
-    #[arg(long, default_value = "")]
+    #[arg(long, default_value = "", hide_default_value = true)]
     options: String,
     /// Shell command that runs when the power is cut, or has ended.
     #[arg(long)]

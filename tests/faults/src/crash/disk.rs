@@ -55,6 +55,24 @@ impl Fs {
         }
     }
 
+    /// What is missing to have it here, if anything.
+    pub fn lacks(self) -> Option<String> {
+        if self == Self::None {
+            return None;
+        }
+        let (word, mkfs) = (self.word(), format!("mkfs.{}", self.word()));
+        if !command::installed(&mkfs) {
+            return Some(format!("needs {mkfs} (make deps)"));
+        }
+        let known = || {
+            let list = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
+            list.lines().any(|l| l.split_whitespace().last() == Some(word))
+        };
+        // A module that is not loaded yet, maybe; it says nothing more than the list does then.
+        let _ = known() || command::bounded(command::words("modprobe -q").arg(word), STEP).is_ok();
+        (!known()).then(|| format!("this kernel has no {word}"))
+    }
+
     /// Makes it now, and not in the background after the mount.
     fn make(self, device: &Path) -> Option<Command> {
         let words = match self {

@@ -3,7 +3,6 @@
 //! file systems. What plumb's own loads are tested with must be right before they are.
 
 use super::blocks::{self, Found, BLOCKS, SECTORS};
-use super::command::installed;
 use super::disk::{Disk, Fs};
 use super::{duration, within};
 use anyhow::{bail, ensure, Context, Result};
@@ -63,9 +62,8 @@ pub fn main(words: &Words) -> Result<ExitCode> {
     }
     let mut failed = false;
     for (name, fs, _) in CASES {
-        let mkfs = format!("mkfs.{}", fs.word());
-        if *fs != Fs::None && !installed(&mkfs) {
-            println!("SKIP {name}: needs {mkfs} (make deps)");
+        if let Some(reason) = fs.lacks() {
+            println!("SKIP {name}: {reason}");
             continue;
         }
         match apart(name, words.deadline) {

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Running time and the interrupts on top of it, put into the account as it goes.
+
+use super::Model;
+use crate::account::{Account, Category};
+use crate::parts::{Part, Who};
+use crate::thread::State;
+use crate::Observer;
+
+/// Running time that is not in the account yet.
+struct Uncharged {
+    category: Category,
+    /// ns.
+    busy: u64,
+    /// Interrupts meanwhile, ns.
+    irq: u64,
+    /// Interrupt time of the CPU's present state, ns.
+    interrupted: u64,
+}
+
+impl<O: Observer> Model<O> {
+    /// Puts running time up to `ts` into the account.
+    pub(super) fn charge(&mut self, at: usize, ts: u64) {
+        let Some(Uncharged { category, busy, irq, interrupted }) = self.uncharged(at, ts) else { return };
+        let t = &mut self.threads[at];
+        t.account.add(Category::Interrupted, irq);
+        t.account.add(category, busy);
+        if t.target {
+            t.path.ran(Part { category, who: Who::Name(t.name) }, busy);
+            t.path.ran(Part::of(Category::Interrupted), irq);
+        }
+        (t.charged, t.charged_interrupts) = (ts, interrupted);
+    }
+
+    /// What a thread's account would be at `ts`, were it charged.
+    pub(super) fn account_at(&self, at: usize, ts: u64) -> Account {
+        let mut account = self.threads[at].account;
+        if let Some(Uncharged { category, busy, irq, .. }) = self.uncharged(at, ts) {
+            account.add(Category::Interrupted, irq);
+            account.add(category, busy);
+        }
+        account
+    }
+
+    fn uncharged(&self, at: usize, ts: u64) -> Option<Uncharged> {
+        let t = &self.threads[at];
+        let State::Running(cpu) = t.state else { return None };
+        let interrupted = self.cpus[cpu as usize].interrupted_until(ts);
+        let irq = (interrupted - t.charged_interrupts.min(interrupted)).min(ts - t.charged);
+        let category = if t.lock.is_some() { Category::Spinning } else { Category::Running };
+        Some(Uncharged { category, busy: ts - t.charged - irq, irq, interrupted })
+    }
+}
