@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Every command and option, defined once; help comes from here.
+//! Every command and option, defined once; help comes from here. What a load
+//! does is [`plumb_load::job::Job`], whose fields are options too.
+
+mod load;
+
+pub use load::*;
 
 use clap::{Args, Parser, Subcommand};
 use plumb_trace::units;
@@ -12,7 +17,7 @@ use std::path::PathBuf;
     name = "plumb",
     version,
     arg_required_else_help = true,
-    after_help = "Exit codes: 0 done, 1 a threshold was crossed (compare --fail-above), 2 error, 3 the measurement is not valid (events were lost). The command's own exit code is in the result."
+    after_help = "Exit codes: 0 done, 1 a threshold was crossed (compare --fail-above) or data was lost (load), 2 error, 3 the measurement is not valid (events were lost; a load's figures mislead). The command's own exit code is in the result."
 )]
 pub struct Cli {
     /// What to do.
@@ -48,6 +53,9 @@ pub enum Command {
         after_help = crate::view::HELP
     )]
     View(ViewArgs),
+    /// Put a load on a file system or device, and say how it was served and whether the figures may be believed.
+    #[command(after_help = load::HELP)]
+    Load(Box<LoadArgs>),
     /// Look whether this machine has what a recording needs; changes nothing.
     #[command(after_help = "Exit codes: 0 recording works, 2 something that it needs is missing.")]
     Check(CheckArgs),

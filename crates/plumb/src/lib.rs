@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What the program does: each command a module, starting the stages
-//! (record, model, verdict) and owning the run directory.
+//! (record, model, verdict; load) and owning the run directory.
 
 mod check;
 pub mod cli;
@@ -8,6 +8,7 @@ mod compare;
 mod events;
 mod explain;
 mod findings;
+mod load;
 mod output;
 mod quality;
 mod record;
@@ -34,6 +35,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
             explain::main(&args)
         }
         Command::Compare(args) => compare::main(&args),
+        Command::Load(args) => load::main(&args),
         Command::View(args) => view::main(&args),
         Command::Findings(args) => findings::main(&args),
         Command::Check(args) => check::main(&args),

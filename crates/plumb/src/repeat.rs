@@ -12,6 +12,7 @@ use crate::quality::NOT_VALID;
 use crate::run;
 use crate::tables::sum;
 use anyhow::{bail, Context, Result};
+use plumb_load::environment::utc;
 use plumb_model::RunResult;
 use plumb_trace::units;
 use serde::{Deserialize, Serialize};
@@ -213,7 +214,7 @@ pub fn main(args: &RunArgs, count: u32) -> Result<ExitCode> {
         if terminal {
             eprint!("repetition {i} of {count} ...");
         }
-        let begun = run::utc();
+        let begun = utc();
         let path = dir.join(i.to_string());
         let whole = in_child(args, &path)?;
         if terminal {

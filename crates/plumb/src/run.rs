@@ -103,25 +103,7 @@ pub fn stamp() -> String {
         libc::localtime_r(&now, &mut tm);
         tm
     };
-    let (date, time) = figures(&tm);
-    format!("{}-{}", date.concat(), time.concat())
-}
-
-/// Date and time of day, UTC, as in `2026-01-31T12:00:00Z`.
-pub fn utc() -> String {
-    // SAFETY: as above, with gmtime_r.
-    let tm = unsafe {
-        let now = libc::time(std::ptr::null_mut());
-        let mut tm: libc::tm = std::mem::zeroed();
-        libc::gmtime_r(&now, &mut tm);
-        tm
-    };
-    let (date, time) = figures(&tm);
-    format!("{}T{}Z", date.join("-"), time.join(":"))
-}
-
-fn figures(tm: &libc::tm) -> ([String; 3], [String; 3]) {
-    let two = |n: i32| format!("{n:02}");
-    let date = [format!("{:04}", tm.tm_year + 1900), two(tm.tm_mon + 1), two(tm.tm_mday)];
-    (date, [two(tm.tm_hour), two(tm.tm_min), two(tm.tm_sec)])
+    let (date, time) = ([tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday], [tm.tm_hour, tm.tm_min, tm.tm_sec]);
+    let two = |numbers: [i32; 3]| numbers.map(|n| format!("{n:02}")).concat();
+    format!("{}-{}", two(date), two(time))
 }

@@ -92,6 +92,10 @@ pub(super) fn watch(
     let mut failed = None;
     loop {
         let ended = over.load(Acquire);
+        // The waiting thread looks before it waits: a signal that comes between does not wake it.
+        if context.stop.load(Acquire) {
+            board.head().stop.store(1, Release);
+        }
         if let Some(log) = &mut log {
             if let Err(e) = log.drain(board) {
                 // Nobody empties the rings any more: workers must not wait for it.

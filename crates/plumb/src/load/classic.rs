@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a preset says of its result: its parameters before and after, its
+//! tables, and operations one by one from the logs.
+
+use super::session::Outcome;
+use crate::output;
+use anyhow::Result;
+use plumb_load::job::Cell;
+use plumb_load::log::{LogReader, Row};
+use plumb_load::preset::{ran, Preset};
+use plumb_load::result::Table;
+use plumb_trace::units;
+use serde::Serialize;
+use std::io::{self, Write};
+
+/// A preset's part of the result.
+#[derive(Debug, Serialize)]
+pub struct Classic {
+    /// Its name.
+    name: &'static str,
+    /// What the jobs were told.
+    parameters: Vec<(String, String)>,
+    /// The same as the results say it, where it is not the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters_after: Option<Vec<(String, String)>>,
+    /// Its tables.
+    tables: Vec<Table>,
+}
+
+impl Classic {
+    /// Asks the preset.
+    ///
+    /// # Errors
+    /// A log that was just written cannot be read.
+    pub fn of(preset: &Preset, cells: &[Cell], outcome: &Outcome) -> Result<Classic> {
+        let parameters = preset.parameters(cells);
+        // A session that ended early has not run all of them.
+        let early = outcome.interrupted || outcome.error.is_some();
+        let after = if early { parameters.clone() } else { preset.parameters(&ran(&outcome.cells)) };
+        let mut tables = preset.figures(&outcome.cells, outcome.ticks_per_ns);
+        for log in &outcome.logs {
+            let label = if log.step == log.cell { log.cell.clone() } else { format!("{}, {}", log.cell, log.step) };
+            let mut failed = None;
+            let mut rows = LogReader::open(&log.path)?.map_while(|row| row.map_err(|e| failed = Some(e)).ok());
+            tables.extend(preset.figures_of_log(&label, &mut rows));
+            if let Some(e) = failed {
+                return Err(e.into());
+            }
+            if let Some((from, to)) = preset.listing() {
+                let rows = LogReader::open(&log.path)?;
+                tables.push(listed(&label, log.round, rows, from, to)?);
+            }
+        }
+        let parameters_after = (after != parameters).then_some(after);
+        Ok(Classic { name: preset.name(), parameters, parameters_after, tables })
+    }
+
+    /// Writes it for people.
+    ///
+    /// # Errors
+    /// The writer's.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        match &self.parameters_after {
+            None => writeln!(out, "Parameters afterwards: the same.")?,
+            Some(after) => {
+                writeln!(out, "Parameters afterwards: NOT THE SAME, do not trust the results:")?;
+                for (key, value) in after.iter().filter(|pair| !self.parameters.contains(pair)) {
+                    writeln!(out, "  {key}: {value}")?;
+                }
+            }
+        }
+        for table in &self.tables {
+            writeln!(out, "\n{}", table.title)?;
+            let head: Vec<&str> = table.head.iter().map(String::as_str).collect();
+            let mut drawn = output::Table::new(&head);
+            table.rows.iter().for_each(|row| drawn.row(row.clone()));
+            drawn.write(out)?;
+            for note in &table.notes {
+                writeln!(out, "  {note}")?;
+            }
+        }
+        writeln!(out)
+    }
+}
+
+/// What the jobs will be told, to be seen before they run.
+///
+/// # Errors
+/// The writer's.
+pub fn announce(preset: &Preset, cells: &[Cell], out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}: {} cells. Parameters:", preset.name(), cells.len())?;
+    for (key, value) in preset.parameters(cells) {
+        writeln!(out, "  {key}: {value}")?;
+    }
+    out.flush()
+}
+
+/// The operations `from` to `to` of a log, counted from 0, synchronisations left out.
+fn listed(
+    label: &str,
+    round: usize,
+    rows: impl Iterator<Item = Result<Row, plumb_load::log::LogError>>,
+    from: u64,
+    to: u64,
+) -> Result<Table> {
+    let mut table = Table {
+        title: format!("{label}, round {round}: operations {from} to {to}"),
+        head: ["number", "worker", "<kind", "offset", "service", "result"].map(String::from).to_vec(),
+        rows: Vec::new(),
+        notes: Vec::new(),
+    };
+    let mut number = 0;
+    for row in rows {
+        let row = row?;
+        if row.kind.word() == "sync" {
+            continue;
+        }
+        if number >= from {
+            table.rows.push(vec![
+                number.to_string(),
+                row.worker.to_string(),
+                row.kind.word().into(),
+                units::count(row.offset),
+                units::duration(row.end_ns.saturating_sub(row.begin_ns)),
+                row.result.to_string(),
+            ]);
+        }
+        if number >= to {
+            break;
+        }
+        number += 1;
+    }
+    Ok(table)
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `plumb load clean`: what killed runs left behind.
+
+use crate::cli::CleanArgs;
+use anyhow::{bail, Result};
+use plumb_load::guard::Claim;
+use plumb_trace::units;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Runs the command.
+///
+/// # Errors
+/// No directory, or something cannot be removed.
+pub fn main(args: &CleanArgs) -> Result<ExitCode> {
+    if !args.dir.is_dir() {
+        bail!("{}: is not a directory; name the one that the loads worked in", args.dir.display());
+    }
+    let mut out = std::io::stdout().lock();
+    let left = Claim::leftovers(&args.dir);
+    if left.is_empty() {
+        writeln!(out, "{}: nothing was left behind.", args.dir.display())?;
+    }
+    for one in &left {
+        let what = format!(
+            "{}: {} files, {}, of a run of {} that ended",
+            one.dir.display(),
+            units::count(one.files),
+            units::bytes(one.size),
+            one.made
+        );
+        if args.yes {
+            one.remove()?;
+            writeln!(out, "removed {what}")?;
+        } else {
+            writeln!(out, "{what}")?;
+        }
+    }
+    if !args.yes && !left.is_empty() {
+        writeln!(out, "--yes removes {}.", if left.len() == 1 { "it" } else { "them" })?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

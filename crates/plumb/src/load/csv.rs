@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The result as lines: one for each kind of operation of a job, step and round.
+
+use super::session::Outcome;
+use anyhow::Result;
+use plumb_load::histogram::Summary;
+use std::io::Write;
+
+const SUMMARY: [&str; 9] = ["mean_ns", "min_ns", "p50_ns", "p90_ns", "p95_ns", "p99_ns", "p99_9_ns", "p99_99_ns", "max_ns"];
+
+/// Writes them; what is not known is empty.
+///
+/// # Errors
+/// The writer's.
+pub fn write(outcome: &Outcome, out: &mut dyn Write) -> Result<()> {
+    write!(out, "cell,round,step,interrupted,job,kind,elapsed_ns,count,errors,short,bytes,rate,bytes_per_s")?;
+    for latency in ["service", "response"] {
+        for figure in SUMMARY {
+            write!(out, ",{latency}_{figure}")?;
+        }
+    }
+    writeln!(out)?;
+    for cell in &outcome.cells {
+        for (r, round) in cell.rounds.iter().enumerate() {
+            for step in round {
+                for (j, job) in step.jobs.iter().enumerate() {
+                    for k in &job.operations {
+                        let (cell, step_name) = (text(&cell.label), text(&step.label));
+                        write!(out, "{cell},{},{step_name},{},{},{}", r + 1, step.interrupted, j + 1, k.kind)?;
+                        write!(out, ",{},{},{},{},{}", job.elapsed_ns, k.count, k.errors, k.short, k.bytes)?;
+                        write!(out, ",{},{}", k.rate, k.bandwidth)?;
+                        summary(Some(&k.service), out)?;
+                        summary(k.response.as_ref(), out)?;
+                        writeln!(out)?;
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn summary(summary: Option<&Summary>, out: &mut dyn Write) -> std::io::Result<()> {
+    let Some(s) = summary else { return write!(out, "{}", ",".repeat(SUMMARY.len())) };
+    write!(out, ",{}", s.mean_ns)?;
+    for value in [s.min, s.p50, s.p90, s.p95, s.p99, s.p99_9, s.p99_99, s.max] {
+        match value {
+            Some(ns) => write!(out, ",{ns}")?,
+            None => write!(out, ",")?,
+        }
+    }
+    Ok(())
+}
+
+/// A field as RFC 4180 wants it.
+pub fn text(field: &str) -> String {
+    match field.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", field.replace('"', "\"\"")),
+        false => field.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_quoted_where_they_must_be() {
+        assert_eq!(text("plain text"), "plain text");
+        assert_eq!(text("a,\"b\""), "\"a,\"\"b\"\"\"");
+    }
+}

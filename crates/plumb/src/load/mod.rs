@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `plumb load`: from words to figures.
+//!
+//! Data flows: options -> `plan` (which cells; `words` writes them as a job
+//! file) -> `place` (may this be written, is there room; made and removed) ->
+//! `session` (rounds x cells x steps; `progress`, `until`) -> `classic` (a
+//! preset's tables) -> `show`, `json`, `csv`. Commands beside a load are in `verify`, `log`, `engines`, `clean`.
+
+mod classic;
+mod clean;
+mod csv;
+mod engines;
+mod json;
+mod log;
+mod place;
+mod plan;
+mod progress;
+mod rounds;
+mod session;
+mod show;
+mod until;
+mod verify;
+mod words;
+
+pub use until::Until;
+
+use crate::cli::{LoadArgs, LoadCommand};
+use crate::quality::NOT_VALID;
+use crate::signals::asked_on_signal;
+use anyhow::{bail, Result};
+use classic::Classic;
+use plan::Plan;
+use session::Session;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Runs the command.
+///
+/// # Errors
+/// A sentence that names option or path, and the next step; then nothing was made.
+pub fn main(args: &LoadArgs) -> Result<ExitCode> {
+    match &args.command {
+        Some(LoadCommand::Verify(args)) => verify::main(args),
+        Some(LoadCommand::Log(args)) => log::main(args),
+        Some(LoadCommand::Engines(args)) => engines::main(args),
+        Some(LoadCommand::Clean(args)) => clean::main(args),
+        Some(LoadCommand::Preset(command)) => {
+            run(Plan::of_preset(command.preset.clone(), &command.options)?, &command.options)
+        }
+        None => run(Plan::of(&args.options)?, &args.options),
+    }
+}
+
+/// Runs a plan and shows what came of it.
+fn run(mut plan: Plan, options: &crate::cli::LoadOptions) -> Result<ExitCode> {
+    let session = &options.session;
+    let target = options.target.as_deref().unwrap_or(Path::new("."));
+    is_no_command(target)?;
+    if session.show_job {
+        plan.check()?;
+        write!(std::io::stdout().lock(), "{}", words::all(&plan.cells))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let stop = asked_on_signal();
+    let ready = Session::prepare(&mut plan, target, session, stop)?;
+    ready.announce(&mut std::io::stdout().lock())?;
+    let outcome = ready.run()?;
+    let classic = plan.preset.as_ref().map(|preset| Classic::of(preset, &plan.cells, &outcome)).transpose()?;
+    let mut out = std::io::stdout().lock();
+    if session.json {
+        json::write(&outcome, classic.as_ref(), &mut out)?;
+    } else if session.csv {
+        csv::write(&outcome, &mut out)?;
+    } else {
+        show::write(&outcome, classic.as_ref(), &mut out)?;
+    }
+    out.flush()?;
+    if let Some(error) = outcome.error {
+        bail!("ended early, what came before stands above: {error}");
+    }
+    Ok(match () {
+        () if outcome.cells.iter().any(show::found) => ExitCode::from(1),
+        () if outcome.interrupted || outcome.cells.iter().any(show::invalid) => ExitCode::from(NOT_VALID),
+        () => ExitCode::SUCCESS,
+    })
+}
+
+/// `plumb load --block 8K log` names a file called log, which is not what is meant.
+fn is_no_command(target: &Path) -> Result<()> {
+    let command = <LoadCommand as clap::Subcommand>::has_subcommand;
+    match target.to_str() {
+        Some(word) if command(word) && !target.exists() => bail!(
+            "'{word}' is a command of plumb load: its options stand behind its name, as in 'plumb load {word} --help'; \
+             for a target of that name write ./{word}"
+        ),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Where a load works: may it be written, is there room; what is made, and
+//! removed again. Everything is asked before anything is made.
+
+use super::plan::Plan;
+use anyhow::{bail, Context, Result};
+use plumb_load::environment::Root;
+use plumb_load::files::Ground;
+use plumb_load::guard::{self, Claim, DeviceClaim, Leftover};
+use plumb_load::job::{Cell, Job, Lock, Sharing, What};
+use std::fs::File;
+use std::io::{Seek, SeekFrom};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+/// A target that may be used as the plan needs it.
+#[derive(Debug)]
+pub enum Place {
+    /// A directory; the load's own within it is made by [`Place::make`].
+    Directory {
+        /// That the user named.
+        named: PathBuf,
+        /// The load's own.
+        claim: Option<Claim>,
+        /// What the load makes stays.
+        keep: bool,
+    },
+    /// A file.
+    File {
+        /// Its path.
+        path: PathBuf,
+        /// It was not there before, and is to be removed.
+        remove: bool,
+    },
+    /// A block device.
+    Device {
+        /// Its node, links followed.
+        node: PathBuf,
+        /// Its length, bytes.
+        size: u64,
+        /// Held while it is written: nobody can mount it meanwhile.
+        _claim: Option<DeviceClaim>,
+    },
+}
+
+/// Whether a job changes the data of a file that is there.
+fn writes(job: &Job) -> bool {
+    job.what.writes() || job.what == What::FsyncOnly
+}
+
+impl Place {
+    /// Looks whether the plan may run on `target`, and makes nothing.
+    ///
+    /// # Errors
+    /// What was found there, and the next step.
+    pub fn find(target: &Path, plan: &mut Plan, destroy: &[PathBuf], keep: bool) -> Result<Place> {
+        let meta = std::fs::metadata(target);
+        if meta.as_ref().is_ok_and(|m| m.is_dir()) {
+            let shapes: Vec<Need> = plan.cells.iter().map(Need::of).collect();
+            // The files of a cell go before the next one's come, unless they are to be kept.
+            let need = match keep {
+                true => shapes.into_iter().fold(Need::default(), Need::and),
+                false => shapes.into_iter().fold(Need::default(), Need::or),
+            };
+            guard::files(target, need.files, need.bytes)?;
+            let named = target.canonicalize().with_context(|| target.display().to_string())?;
+            return Ok(Place::Directory { named, claim: None, keep });
+        }
+        for job in plan.jobs() {
+            one_file_is_enough(job, target)?;
+        }
+        if meta.as_ref().is_ok_and(|m| m.file_type().is_block_device()) {
+            return device(target, plan, destroy);
+        }
+        if meta.as_ref().is_ok_and(|m| !m.is_file()) {
+            bail!("{}: is no directory, file or block device; name one", target.display());
+        }
+        file(target, plan, destroy, keep, meta.ok().map(|m| m.len()))
+    }
+
+    /// What runs that were killed left here.
+    pub fn leftovers(&self) -> Vec<Leftover> {
+        match self {
+            Place::Directory { named, .. } => Claim::leftovers(named),
+            _ => Vec::new(),
+        }
+    }
+
+    /// What the user named.
+    pub fn named(&self) -> &Path {
+        match self {
+            Place::Directory { named, .. } => named,
+            Place::File { path, .. } => path,
+            Place::Device { node, .. } => node,
+        }
+    }
+
+    /// The ground of cell `number`; makes its directory.
+    ///
+    /// # Errors
+    /// It cannot be made; named.
+    pub fn make(&mut self, number: usize) -> Result<Ground> {
+        Ok(match self {
+            Place::Directory { named, claim, .. } => {
+                let claim = match claim {
+                    Some(claim) => claim,
+                    None => claim.insert(Claim::create(named)?),
+                };
+                let dir = claim.dir().join(number.to_string());
+                std::fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
+                Ground::Directory(dir)
+            }
+            Place::File { path, .. } => Ground::File(path.clone()),
+            Place::Device { node, size, .. } => Ground::Device(node.clone(), *size),
+        })
+    }
+
+    /// Removes a cell's files, so that the next one's have room.
+    ///
+    /// # Errors
+    /// They cannot be removed; named.
+    pub fn clear(&self, ground: &Ground) -> Result<()> {
+        match (self, ground) {
+            (Place::Directory { keep: false, .. }, Ground::Directory(dir)) => {
+                std::fs::remove_dir_all(dir).with_context(|| format!("remove {}", dir.display()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes what was made. What stays is returned.
+    ///
+    /// # Errors
+    /// Something cannot be removed; named.
+    pub fn leave(self) -> Result<Option<PathBuf>> {
+        match self {
+            Place::Directory { claim: Some(claim), keep: true, .. } => {
+                let dir = claim.dir().to_owned();
+                // Dropping it would remove it.
+                std::mem::forget(claim);
+                Ok(Some(dir))
+            }
+            Place::Directory { claim: Some(claim), .. } => {
+                claim.release()?;
+                Ok(None)
+            }
+            Place::File { path, remove: true } if guard::made_by_us(&path) => {
+                std::fs::remove_file(&path).with_context(|| format!("remove {}", path.display()))?;
+                Ok(None)
+            }
+            // A file system without attributes: whose the file is cannot be told any more.
+            Place::File { path, remove: true } if path.exists() => Ok(Some(path)),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// A file or device is one; some jobs need more, or names.
+fn one_file_is_enough(job: &Job, target: &Path) -> Result<()> {
+    let shown = target.display();
+    if job.what.names() {
+        bail!("{shown}: --what {} works on names in a directory; name a directory", job.what);
+    }
+    if job.what == What::Copy {
+        bail!("{shown}: --what copy needs a second file beside the first; name a directory");
+    }
+    if job.what == What::LockAndUpdate {
+        bail!("{shown}: --what lock-and-update needs no data; name a directory");
+    }
+    if job.files > 1 || job.dirs > 0 {
+        bail!("{shown}: is one file, and --files is {}; name a directory", job.files);
+    }
+    if job.stamp && writes(job) && job.workers() > 1 && job.sharing == Sharing::Each {
+        bail!(
+            "{shown}: {} workers would overwrite each other's stamps in one file; choose --sharing shared",
+            job.workers()
+        );
+    }
+    Ok(())
+}
+
+fn device(target: &Path, plan: &mut Plan, destroy: &[PathBuf]) -> Result<Place> {
+    let (node, size, claim) = if plan.jobs().any(writes) {
+        let claim = guard::device(target, destroy, &Root::real())?;
+        // A number is not given to another device while this one is held open: the node leads to it.
+        (claim.node.clone(), claim.size, Some(claim))
+    } else {
+        let open = || -> std::io::Result<(PathBuf, u64)> {
+            Ok((target.canonicalize()?, File::open(target)?.seek(SeekFrom::End(0))?))
+        };
+        let (node, size) = open().with_context(|| target.display().to_string())?;
+        (node, size, None)
+    };
+    for job in plan.jobs() {
+        if job.layout != plumb_load::job::Layout::Overwrite && job.what == What::Write {
+            bail!("{}: a device has no --layout {}; leave it out", target.display(), job.layout);
+        }
+    }
+    fits(target, plan, size)?;
+    Ok(Place::Device { node, size, _claim: claim })
+}
+
+fn file(
+    path: &Path,
+    plan: &mut Plan,
+    destroy: &[PathBuf],
+    keep: bool,
+    length: Option<u64>,
+) -> Result<Place> {
+    if plan.jobs().any(writes) {
+        guard::existing_file(path, destroy)?;
+        if let (true, Some(length)) = (plan.whole_target, length) {
+            plan.jobs_mut().filter(|j| j.block.0 <= length).for_each(|j| j.size.0 = length);
+        }
+        let most = plan.jobs().map(|j| j.size.0).max().unwrap_or(0);
+        guard::file(path, most.saturating_sub(length.unwrap_or(0)))?;
+    } else {
+        let open = File::open(path).map(|_| ());
+        open.with_context(|| format!("{}: cannot be read; name a file that is there", path.display()))?;
+        fits(path, plan, length.unwrap_or(0))?;
+    }
+    Ok(Place::File { path: path.to_owned(), remove: length.is_none() && !keep })
+}
+
+/// What is there counts whole unless a size was given, which must be there.
+fn fits(path: &Path, plan: &mut Plan, there: u64) -> Result<()> {
+    let whole = plan.whole_target;
+    for job in plan.jobs_mut() {
+        if whole {
+            job.size.0 = there;
+        }
+        if job.offset.0 + job.block.0 > there {
+            bail!(
+                "{}: has {}, fewer than one block of {} from --offset {}; choose a smaller --block or --offset",
+                path.display(),
+                plumb_trace::units::bytes(there),
+                job.block,
+                job.offset
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Files and bytes that exist at once.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+struct Need {
+    files: u64,
+    bytes: u64,
+}
+
+impl Need {
+    /// Of a cell: its steps share files of one name, so the largest counts.
+    fn of(cell: &Cell) -> Need {
+        let mut need = Need::default();
+        for names in [false, true] {
+            for sharing in [Sharing::Each, Sharing::Shared] {
+                let jobs = || {
+                    let all = cell.steps.iter().flat_map(|s| &s.jobs);
+                    all.filter(|j| j.sharing == sharing && j.what.names() == names)
+                };
+                let workers = |j: &Job| if sharing == Sharing::Shared { 1 } else { j.workers() };
+                for worker in 0..jobs().map(workers).max().unwrap_or(0) {
+                    let own = jobs().filter(|j| workers(j) > worker).map(Need::of_worker);
+                    need = need.and(own.fold(Need::default(), Need::or));
+                }
+            }
+        }
+        need
+    }
+
+    fn of_worker(job: &Job) -> Need {
+        if job.what == What::LockAndUpdate && job.lock != Lock::Fcntl {
+            return Need::default();
+        }
+        let copies = if job.what == What::Copy { 2 } else { 1 };
+        let size = match job.what {
+            What::Create => job.block.0,
+            _ if job.what.names() => 0,
+            _ => job.size.0,
+        };
+        let files = job.files.saturating_mul(copies);
+        Need { files: files.saturating_add(job.dirs), bytes: files.saturating_mul(size) }
+    }
+
+    fn and(self, other: Need) -> Need {
+        Need {
+            files: self.files.saturating_add(other.files),
+            bytes: self.bytes.saturating_add(other.bytes),
+        }
+    }
+
+    fn or(self, other: Need) -> Need {
+        Need { files: self.files.max(other.files), bytes: self.bytes.max(other.bytes) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plumb_load::job::{Bytes, Step};
+
+    fn need(jobs: &[Job]) -> (u64, u64) {
+        let steps = jobs.iter().map(|j| Step { label: "s".into(), jobs: vec![j.clone()] }).collect();
+        let need = Need::of(&Cell { label: "c".into(), steps });
+        (need.files, need.bytes)
+    }
+
+    #[test]
+    fn steps_share_files_and_workers_do_not() {
+        let job = Job { size: Bytes(1000), files: 3, threads: 2, processes: 2, ..Job::default() };
+        assert_eq!(need(std::slice::from_ref(&job)), (12, 12_000));
+        let read = Job { what: What::Read, threads: 1, processes: 1, size: Bytes(1500), ..job.clone() };
+        assert_eq!(need(&[job.clone(), read]), (12, 13_500), "one worker's files are larger");
+        let shared = Job { sharing: Sharing::Shared, ..job.clone() };
+        assert_eq!(need(std::slice::from_ref(&shared)), (3, 3000));
+        assert_eq!(need(&[job.clone(), shared]), (15, 15_000), "other names");
+        assert_eq!(need(&[Job { what: What::Copy, ..job.clone() }]), (24, 24_000));
+        assert_eq!(need(&[Job { what: What::Create, block: Bytes(1), ..job.clone() }]), (12, 12));
+        assert_eq!(need(&[Job { what: What::LockAndUpdate, ..job }]), (0, 0));
+    }
+
+    #[test]
+    fn sizes_beyond_all_measure_do_not_wrap() {
+        let job = Job { size: Bytes(u64::MAX), files: 100_000_000, threads: 4, ..Job::default() };
+        assert_eq!(need(&[job]).1, u64::MAX);
+    }
+}

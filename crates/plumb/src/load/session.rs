@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Rounds x cells x steps. In each round the cells run in another order, so
+//! that what drifts with time does not fall on one of them.
+
+use super::classic;
+use super::place::Place;
+use super::plan::Plan;
+use super::progress::Progress;
+use crate::cli::SessionOptions;
+use anyhow::{bail, Result};
+use plumb_load::clock::Clock;
+use plumb_load::environment::Environment;
+use plumb_load::files::Ground;
+use plumb_load::job::Cell;
+use plumb_load::preset::Preset;
+use plumb_load::random::SplitMix64;
+use plumb_load::result::{CellResult, StepResult};
+use plumb_load::run;
+use plumb_trace::units;
+use serde::Serialize;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Rounds at most, when only --until or --budget says when to end.
+const MOST_ROUNDS: u32 = 100;
+
+/// What came of a session.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Where it worked.
+    pub target: PathBuf,
+    /// What it was made in.
+    pub environment: Environment,
+    /// The clock of all times.
+    pub clock: Clock,
+    /// Ticks of the clock's counter a nanosecond, where it is one.
+    pub ticks_per_ns: Option<f64>,
+    /// The figures; cells without a round are left out when it ended early.
+    pub cells: Vec<CellResult>,
+    /// In which order the cells ran in each round.
+    pub orders: Vec<Vec<usize>>,
+    /// Logs that were written.
+    pub logs: Vec<LogFile>,
+    /// Stopped by a signal.
+    pub interrupted: bool,
+    /// Why there are as many rounds as there are.
+    pub ended: String,
+    /// What ended it before its time.
+    pub error: Option<String>,
+    /// Files that were kept.
+    pub kept: Option<PathBuf>,
+}
+
+/// A log, and of what.
+#[derive(Debug, Serialize)]
+pub struct LogFile {
+    /// The file.
+    pub path: PathBuf,
+    /// Label of the cell.
+    pub cell: String,
+    /// Round, from 1.
+    pub round: usize,
+    /// Label of the step.
+    pub step: String,
+}
+
+/// A session that may begin.
+pub struct Session<'a> {
+    cells: &'a [Cell],
+    preset: Option<&'a Preset>,
+    rounds: u32,
+    options: &'a SessionOptions,
+    seed: u64,
+    place: Place,
+    stop: &'static AtomicBool,
+    progress: Progress,
+    /// Tells this run's stamps from those of others; one more for each step.
+    run_id: u64,
+    steps: usize,
+    logs: Vec<LogFile>,
+}
+
+impl<'a> Session<'a> {
+    /// Asks everything that can be asked before anything is made.
+    ///
+    /// # Errors
+    /// Jobs that contradict themselves, a target that may not be used, a log that is there already.
+    pub fn prepare(
+        plan: &'a mut Plan,
+        target: &Path,
+        options: &'a SessionOptions,
+        stop: &'static AtomicBool,
+    ) -> Result<Session<'a>> {
+        plan.check()?;
+        let place = Place::find(target, plan, &options.destroy, options.keep)?;
+        // Once more: a file or device that counts whole may be too small for the job.
+        plan.check()?;
+        let progress = Progress::new(options.quiet);
+        for left in place.leftovers() {
+            progress.say(&format!(
+                "plumb: {} was left by a run of {} that was killed or told to --keep it ({} files, {}); \
+                 'plumb load clean {}' removes it",
+                left.dir.display(),
+                left.made,
+                units::count(left.files),
+                units::bytes(left.size),
+                place.named().display()
+            ));
+        }
+        let most = if options.until.is_some() || options.budget.is_some() { MOST_ROUNDS } else { plan.rounds };
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let session = Session {
+            seed: plan.jobs().next().map_or(0, |j| u64::from(j.seed)),
+            cells: &plan.cells,
+            preset: plan.preset.as_ref(),
+            rounds: options.repeat.unwrap_or(most),
+            options,
+            place,
+            stop,
+            progress,
+            run_id: now.as_nanos() as u64,
+            steps: 0,
+            logs: Vec::new(),
+        };
+        if let (Some(until), true) = (&options.until, session.rounds < crate::compare::stats::FEWEST as u32) {
+            bail!(
+                "--until {}:{}% needs at least {} rounds to tell an interval, and --repeat is {}",
+                until.figure.word(),
+                until.within,
+                crate::compare::stats::FEWEST,
+                session.rounds
+            );
+        }
+        session.no_log_is_there()?;
+        Ok(session)
+    }
+
+    /// Writes what will be run, where people read the result.
+    ///
+    /// # Errors
+    /// The writer's.
+    pub fn announce(&self, out: &mut dyn Write) -> io::Result<()> {
+        match self.preset {
+            Some(preset) if !self.options.json && !self.options.csv => classic::announce(preset, self.cells, out),
+            _ => Ok(()),
+        }
+    }
+
+    /// Runs it. What was measured before a signal or an error is in the outcome.
+    ///
+    /// # Errors
+    /// Nothing was measured, or what was made cannot be removed.
+    pub fn run(mut self) -> Result<Outcome> {
+        let environment = Environment::capture(self.place.named());
+        let clock = Clock::calibrate();
+        let (raw, ns) = (clock.raw(), clock.now());
+        let mut cells: Vec<CellResult> =
+            self.cells.iter().map(|c| CellResult { label: c.label.clone(), rounds: Vec::new() }).collect();
+        let mut orders = Vec::new();
+        let begun = Instant::now();
+        let mut error = None;
+        let mut longest = Duration::ZERO;
+        let mut interrupted = false;
+        let ended = loop {
+            let round = orders.len();
+            if self.stopped() {
+                interrupted = true;
+                break format!("stopped by a signal in round {round}");
+            }
+            if error.is_some() {
+                break format!("an error in round {round}");
+            }
+            if round >= self.rounds as usize {
+                break match self.options.until {
+                    Some(until) => {
+                        format!("{round} rounds, and {} is not within {} %", until.figure.word(), until.within)
+                    }
+                    None => "all rounds were made".into(),
+                };
+            }
+            if let Some(until) = self.options.until.filter(|u| u.reached(&cells)) {
+                break format!("{} is within {} %", until.figure.word(), until.within);
+            }
+            let budget = self.options.budget.map(|b| Duration::from_nanos(b.0));
+            if budget.is_some_and(|b| round > 0 && begun.elapsed() + longest > b) {
+                break "another round does not fit into the budget".into();
+            }
+            let order = shuffled(cells.len(), self.seed, round);
+            let since = Instant::now();
+            error = self.round(round, &order, &mut cells, &clock, &environment).err();
+            longest = longest.max(since.elapsed());
+            orders.push(order);
+        };
+        self.progress.wipe();
+        let (raw, ns) = (clock.raw().saturating_sub(raw), clock.now().saturating_sub(ns));
+        let target = self.place.named().to_owned();
+        let kept = self.place.leave()?;
+        cells.retain(|c| !c.rounds.is_empty());
+        if cells.is_empty() {
+            match error {
+                Some(error) if !interrupted => return Err(error),
+                _ => bail!("stopped before anything was measured"),
+            }
+        }
+        Ok(Outcome {
+            target,
+            environment,
+            ticks_per_ns: (clock.source() == "tsc" && ns > 0).then(|| raw as f64 / ns as f64),
+            clock,
+            cells,
+            orders,
+            logs: self.logs,
+            interrupted,
+            ended,
+            // A call that the signal cut short may have failed for it.
+            error: error.filter(|_| !interrupted).map(|e| format!("{e:#}")),
+            kept,
+        })
+    }
+
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+
+    fn round(
+        &mut self,
+        round: usize,
+        order: &[usize],
+        cells: &mut [CellResult],
+        clock: &Clock,
+        environment: &Environment,
+    ) -> Result<()> {
+        for &c in order {
+            let cell = &self.cells[c];
+            let ground = self.place.make(c + 1)?;
+            let mut steps = Vec::with_capacity(cell.steps.len());
+            let made = self.steps_of(cell, round, &ground, clock, environment, &mut steps);
+            if !steps.is_empty() {
+                cells[c].rounds.push(steps);
+            }
+            made?;
+            if self.cells.len() > 1 {
+                self.place.clear(&ground)?;
+            }
+            if self.stopped() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn steps_of(
+        &mut self,
+        cell: &Cell,
+        round: usize,
+        ground: &Ground,
+        clock: &Clock,
+        environment: &Environment,
+        steps: &mut Vec<StepResult>,
+    ) -> Result<()> {
+        for step in &cell.steps {
+            let mut what = cell.label.clone();
+            if cell.steps.len() > 1 {
+                what += &format!(", {}", step.label);
+            }
+            if self.rounds > 1 {
+                what += &format!(", round {}", round + 1);
+            }
+            self.steps += 1;
+            let log = self.log_path(self.steps);
+            self.progress.begins(&what);
+            let context = run::Context {
+                ground,
+                clock: *clock,
+                environment: Some(environment),
+                stop: self.stop,
+                log: log.as_deref(),
+                progress: &|p| self.progress.show(&what, p),
+                run_id: self.run_id + self.steps as u64,
+            };
+            steps.push(run::step(step, &context)?);
+            if let Some(path) = log {
+                self.logs.push(LogFile {
+                    path,
+                    cell: cell.label.clone(),
+                    round: round + 1,
+                    step: step.label.clone(),
+                });
+            }
+            if self.stopped() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Steps of all rounds.
+    fn all_steps(&self) -> usize {
+        self.cells.iter().map(|c| c.steps.len()).sum::<usize>() * self.rounds as usize
+    }
+
+    /// The log of the step that is the `number`th to run, from 1.
+    fn log_path(&self, number: usize) -> Option<PathBuf> {
+        let path = self.options.log.as_ref()?;
+        Some(match self.all_steps() {
+            1 => path.clone(),
+            _ => {
+                let mut name = path.clone().into_os_string();
+                name.push(format!(".{number}"));
+                name.into()
+            }
+        })
+    }
+
+    /// A log is never written over; better to know before the load runs.
+    fn no_log_is_there(&self) -> Result<()> {
+        for number in 1..=self.all_steps() {
+            let Some(path) = self.log_path(number) else { break };
+            if path.exists() {
+                bail!("log {}: is there already, and is not written over; name another", path.display());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Fisher and Yates' shuffle of 0..n, another in each round.
+fn shuffled(n: usize, seed: u64, round: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..n).collect();
+    let mut random = SplitMix64::new(seed ^ (round as u64) << 32);
+    for i in (1..n).rev() {
+        order.swap(i, random.below(i as u64 + 1) as usize);
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_have_all_cells_in_other_orders() {
+        let orders: Vec<_> = (0..20).map(|round| shuffled(6, 7, round)).collect();
+        for order in &orders {
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, [0, 1, 2, 3, 4, 5]);
+        }
+        let first: std::collections::HashSet<usize> = orders.iter().map(|o| o[0]).collect();
+        assert!(first.len() > 3, "{orders:?}");
+        assert_eq!(shuffled(6, 7, 3), orders[3], "the seed decides");
+    }
+}

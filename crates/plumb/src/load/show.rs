@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The result for people.
+
+use super::classic::Classic;
+use super::rounds::{self, Figure};
+use super::session::Outcome;
+use super::words;
+use crate::compare::stats;
+use crate::output::Table;
+use anyhow::Result;
+use plumb_load::environment::Environment;
+use plumb_load::histogram::Summary;
+use plumb_load::result::{CellResult, JobResult, StepResult};
+use plumb_load::validity::{Reason, Severity, Verdict, Word, CHECKS};
+use plumb_load::witness::{Attribution, Evidence};
+use plumb_trace::units;
+use std::io::{self, Write};
+
+/// Whether data was damaged, or an update of a counter lost.
+pub fn found(cell: &CellResult) -> bool {
+    let lost = |job: &JobResult| job.counted.is_some_and(|c| c.counters != c.updates);
+    cell.rounds.iter().flatten().flat_map(|s| &s.jobs).any(|job| job.damaged > 0 || lost(job))
+}
+
+/// Whether the figures of a round may not be believed.
+pub fn invalid(cell: &CellResult) -> bool {
+    cell.rounds.iter().flatten().any(|step| step.verdict.word == Word::Invalid)
+}
+
+/// Writes everything.
+///
+/// # Errors
+/// The writer's.
+pub fn write(outcome: &Outcome, classic: Option<&Classic>, out: &mut dyn Write) -> Result<()> {
+    let whole = outcome.cells.len() == 1;
+    if let Some(classic) = classic {
+        classic.write(out)?;
+    }
+    for cell in &outcome.cells {
+        if !whole {
+            writeln!(out, "{}", cell.label)?;
+        }
+        match classic {
+            // The figures stand in the tables of the preset.
+            Some(_) => told_besides(cell, out)?,
+            None => self::cell(cell, &outcome.environment, out)?,
+        }
+    }
+    if outcome.cells.iter().flat_map(|c| c.rounds.iter().flatten()).flat_map(|s| &s.jobs).any(is_closed) {
+        writeln!(
+            out,
+            "Latency is the service time of a closed loop: an operation begins when the one before has ended, so a \
+             stall delays few. --rate gives what users feel."
+        )?;
+    }
+    if outcome.orders.len() > 1 {
+        writeln!(out, "{} rounds: {}.", outcome.orders.len(), outcome.ended)?;
+    }
+    if outcome.interrupted {
+        writeln!(out, "INTERRUPTED: {}; the figures are of a shorter run than was asked for.", outcome.ended)?;
+    }
+    footer(outcome, out)?;
+    Ok(())
+}
+
+fn is_closed(job: &JobResult) -> bool {
+    job.schedule.is_none()
+}
+
+fn cell(cell: &CellResult, environment: &Environment, out: &mut dyn Write) -> Result<()> {
+    match cell.rounds.as_slice() {
+        [round] => {
+            for step in round {
+                self::step(step, round.len() > 1, environment, out)?;
+            }
+        }
+        _ => {
+            over_rounds(cell, out)?;
+            told_besides(cell, out)?;
+        }
+    }
+    writeln!(out)?;
+    Ok(())
+}
+
+/// What does not stand in a table of figures.
+fn told_besides(cell: &CellResult, out: &mut dyn Write) -> Result<()> {
+    for (r, round) in cell.rounds.iter().enumerate() {
+        for step in round {
+            remarks(step, &format!("  round {}, {}: ", r + 1, step.label), out)?;
+        }
+    }
+    let verdicts: Vec<&Verdict> = cell.rounds.iter().flatten().map(|step| &step.verdict).collect();
+    verdicts_together(&verdicts, out)?;
+    Ok(())
+}
+
+/// One step, whole.
+fn step(step: &StepResult, named: bool, environment: &Environment, out: &mut dyn Write) -> Result<()> {
+    if named {
+        writeln!(out, "{}:", step.label)?;
+    }
+    for (j, job) in step.jobs.iter().enumerate() {
+        let number = if step.jobs.len() > 1 { format!("job {}: ", j + 1) } else { String::new() };
+        let options = words::options(&job.job);
+        let options = if options.is_empty() { "as it is without options".to_string() } else { options };
+        writeln!(
+            out,
+            "{number}{options}; {} {} in {}",
+            job.job.workers(),
+            if job.job.workers() == 1 { "worker" } else { "workers" },
+            units::duration(job.elapsed_ns)
+        )?;
+        figures(job, out)?;
+        if let Some(s) = &job.schedule {
+            let lag = s.lag.p99.map_or_else(String::new, |ns| format!("; begun late by up to {} (p99)", units::duration(ns)));
+            writeln!(
+                out,
+                "  open loop: {}/s asked for, {} due, {} never begun{lag}; response is from the moment that an operation was due",
+                s.rate,
+                units::count(s.due),
+                units::count(s.never_begun)
+            )?;
+        }
+        let cpu = &job.cpu;
+        writeln!(
+            out,
+            "  CPU: user {:.0} ns + system {:.0} ns an operation; {:.2} CPUs busy; switches: {} to wait, {} taken away",
+            cpu.user_ns_per_operation,
+            cpu.system_ns_per_operation,
+            cpu.parallelism,
+            units::count(cpu.voluntary_switches),
+            units::count(cpu.involuntary_switches)
+        )?;
+    }
+    if let Some(attribution) = &step.attribution {
+        attributed(attribution, out)?;
+    }
+    devices(&step.evidence, environment, out)?;
+    remarks(step, "  ", out)?;
+    verdicts_together(&[&step.verdict], out)?;
+    Ok(())
+}
+
+fn ns(value: Option<u64>) -> String {
+    value.map_or_else(|| "-".into(), units::duration)
+}
+
+fn figures(job: &JobResult, out: &mut dyn Write) -> io::Result<()> {
+    let mut table = Table::new(&[
+        "<operation", "<latency", "count", "failed", "rate/s", "MiB/s", "mean", "p50", "p90", "p99", "p99.9", "max",
+    ]);
+    for kind in &job.operations {
+        let times = |name: &str, s: &Summary| {
+            let mean = units::duration(s.mean_ns as u64);
+            [name.into(), mean, ns(s.p50), ns(s.p90), ns(s.p99), ns(s.p99_9), ns(s.max)]
+        };
+        let row = |figures: [String; 4], operation: &str, [name, rest @ ..]: [String; 7]| {
+            [vec![operation.to_string(), name], figures.to_vec(), rest.to_vec()].concat()
+        };
+        let figures = [
+            units::count(kind.count),
+            units::count(kind.errors),
+            units::count(kind.rate.round() as u64),
+            if kind.bytes == 0 { "-".into() } else { format!("{:.1}", kind.bandwidth / 1_048_576.0) },
+        ];
+        match &kind.response {
+            Some(response) => {
+                table.row(row(figures, kind.kind, times("response", response)));
+                table.row(row(Default::default(), "", times("service", &kind.service)));
+            }
+            None => table.row(row(figures, kind.kind, times("service", &kind.service))),
+        }
+    }
+    table.write(out)
+}
+
+fn attributed(a: &Attribution, out: &mut dyn Write) -> io::Result<()> {
+    if a.operations == 0 || a.latency_ns == 0 {
+        return Ok(());
+    }
+    let parts: Vec<String> = a
+        .parts()
+        .into_iter()
+        .filter(|(_, ns)| *ns > 0)
+        .map(|(what, ns)| format!("{:.0} % {what}", 100.0 * ns as f64 / a.latency_ns as f64))
+        .collect();
+    writeln!(out, "  Of the {} of an operation: {}.", units::duration(a.latency_ns / a.operations), parts.join(", "))
+}
+
+fn devices(evidence: &Evidence, environment: &Environment, out: &mut dyn Write) -> io::Result<()> {
+    for d in &evidence.delta.devices {
+        let known = environment.devices.iter().find(|e| e.number == d.number);
+        let name = known.map_or_else(|| d.number.to_string(), |e| e.name.clone());
+        let mut line = format!(
+            "  device {name}: {} read in {}, {} written in {}",
+            units::bytes(d.read_bytes),
+            units::count(d.reads),
+            units::bytes(d.written_bytes),
+            units::count(d.writes)
+        );
+        if let Some(flushes) = d.flushes {
+            line += &format!(", {} flushes", units::count(flushes));
+        }
+        if evidence.delta.elapsed_ns > 0 {
+            line += &format!("; busy {:.0} %", 100.0 * d.busy_ns as f64 / evidence.delta.elapsed_ns as f64);
+        }
+        writeln!(out, "{line} (everybody's)")?;
+    }
+    Ok(())
+}
+
+/// What does not stand in a table of figures: failures and damage.
+fn remarks(step: &StepResult, begin: &str, out: &mut dyn Write) -> io::Result<()> {
+    let count = units::count;
+    for job in &step.jobs {
+        let mut lines: Vec<String> = job.failures.iter().map(|f| format!("FAILED: {f}")).collect();
+        let mut say = |when: bool, line: String| lines.extend(when.then_some(line));
+        let short: u64 = job.operations.iter().map(|k| k.short).sum();
+        say(short > 0, format!("{} operations moved fewer bytes than asked for", count(short)));
+        let damaged = format!("DAMAGED: {} blocks that were read are not what was written", count(job.damaged));
+        say(job.damaged > 0, damaged);
+        if let Some(c) = job.counted.filter(|c| c.counters != c.updates) {
+            say(true, format!("LOST UPDATES: counters at {} after {} updates", count(c.counters), count(c.updates)));
+        }
+        say(job.steady == Some(false), "it did not become steady within --time".into());
+        say(job.log_waits > 0, format!("workers waited {} times for room in the log", count(job.log_waits)));
+        say(job.events_lost > 0, format!("{} operations are missing in the recording", count(job.events_lost)));
+        for line in lines {
+            writeln!(out, "{begin}{line}")?;
+        }
+    }
+    Ok(())
+}
+
+/// The verdicts of several steps: each reason once, where it weighs most.
+fn verdicts_together(verdicts: &[&Verdict], out: &mut dyn Write) -> io::Result<()> {
+    let of = |word: Word| verdicts.iter().filter(|v| v.word == word).count();
+    let words = match verdicts {
+        [one] => word(one.word).to_string(),
+        many => {
+            let told = [Word::Valid, Word::Suspect, Word::Invalid].into_iter().filter(|w| of(*w) > 0);
+            let told: Vec<String> = told.map(|w| format!("{} of {} {}", of(w), many.len(), word(w))).collect();
+            told.join(", ")
+        }
+    };
+    let looked = verdicts.iter().map(|v| CHECKS.len() - v.not_looked_at.len()).min().unwrap_or(0);
+    writeln!(out, "  Verdict: {words} ({looked} of {} checks had facts to look at)", CHECKS.len())?;
+    let mut reasons: Vec<&Reason> = verdicts.iter().flat_map(|v| &v.reasons).collect();
+    reasons.sort_by_key(|r| std::cmp::Reverse(r.severity));
+    let mut told: Vec<&str> = Vec::new();
+    for reason in &reasons {
+        if told.contains(&reason.check.as_str()) {
+            continue;
+        }
+        told.push(&reason.check);
+        let times = reasons.iter().filter(|r| r.check == reason.check).count();
+        let times = if verdicts.len() > 1 { format!(" ({times} of {} times)", verdicts.len()) } else { String::new() };
+        let weight = match reason.severity {
+            Severity::Note => "note",
+            Severity::Suspect => "suspect",
+            Severity::Invalid => "invalid",
+        };
+        writeln!(out, "    {weight}: {}{times}", reason.sentence)?;
+        writeln!(out, "      > {}", reason.next_step)?;
+    }
+    Ok(())
+}
+
+fn word(word: Word) -> &'static str {
+    match word {
+        Word::Valid => "valid",
+        Word::Suspect => "SUSPECT",
+        Word::Invalid => "INVALID",
+    }
+}
+
+/// Median and 95 % interval over rounds.
+fn over_rounds(cell: &CellResult, out: &mut dyn Write) -> io::Result<()> {
+    let mut table = Table::new(&["<step", "<operation", "<figure", "rounds", "median", "95 % from", "to", "least", "most"]);
+    for kind in rounds::of(cell) {
+        let [first, ..] = kind.rounds.as_slice() else { continue };
+        let several = cell.rounds[0].iter().any(|s| s.jobs.len() > 1);
+        let step = if several { format!("{}, job {}", kind.step, kind.job + 1) } else { kind.step.to_string() };
+        let latency = if first.response.is_some() { "response" } else { "service" };
+        for figure in [Figure::Rate, Figure::Mean, Figure::P50, Figure::P99, Figure::P99_9] {
+            let values = kind.values(figure);
+            if values.is_empty() {
+                continue;
+            }
+            let (name, show): (String, fn(f64) -> String) = match figure {
+                Figure::Rate => ("rate/s".into(), |v| units::count(v.round() as u64)),
+                _ => (format!("{latency} {}", figure.word()), |v| units::duration(v as u64)),
+            };
+            let interval = stats::median_interval(&values);
+            let end = |of: fn(stats::Interval) -> f64| interval.map_or_else(|| "-".into(), |i| show(of(i)));
+            table.row(vec![
+                step.clone(),
+                first.kind.to_string(),
+                name,
+                values.len().to_string(),
+                show(stats::median(&values)),
+                end(|i| i.low),
+                end(|i| i.high),
+                show(values.iter().copied().fold(f64::MAX, f64::min)),
+                show(values.iter().copied().fold(0.0, f64::max)),
+            ]);
+        }
+    }
+    table.write(out)?;
+    if cell.rounds.len() < stats::FEWEST {
+        writeln!(out, "  With fewer than {} rounds no error can be known.", stats::FEWEST)?;
+    }
+    Ok(())
+}
+
+fn footer(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
+    let clock = &outcome.clock;
+    writeln!(
+        out,
+        "Clock: {}; a reading costs {:.0} ns and resolves {} ns; {:+.1} ppm from CLOCK_MONOTONIC.",
+        clock.source(),
+        clock.cost_ns(),
+        clock.resolution_ns(),
+        clock.drift_ppm_since()
+    )?;
+    writeln!(out, "Environment of {}:", outcome.target.display())?;
+    let mut table = Table::new(&["<", "<"]);
+    for (name, value) in outcome.environment.lines() {
+        table.row(vec![name.into(), value]);
+    }
+    let mut text = Vec::new();
+    table.write(&mut text)?;
+    // Its head is empty.
+    for line in String::from_utf8_lossy(&text).lines().skip(1) {
+        writeln!(out, "{line}")?;
+    }
+    for log in &outcome.logs {
+        writeln!(out, "Log: {} ({}, round {}, {})", log.path.display(), log.cell, log.round, log.step)?;
+    }
+    if let Some(kept) = &outcome.kept {
+        writeln!(out, "Kept: {}", kept.display())?;
+    }
+    Ok(())
+}
