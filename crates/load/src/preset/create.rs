@@ -61,7 +61,7 @@ impl Growth {
         let sum =
             |of: &dyn Fn(f64, f64) -> f64| points.iter().map(|p| of(p.0 - x, p.1 - y) * p.2).sum::<f64>();
         let (xx, xy, yy) = (sum(&|dx, _| dx * dx), sum(&|dx, dy| dx * dy), sum(&|_, dy| dy * dy));
-        if !(xx > 0.0) {
+        if xx <= 0.0 || !xx.is_finite() {
             return None;
         }
         let slope = xy / xx;

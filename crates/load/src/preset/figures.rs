@@ -21,7 +21,7 @@ impl Rounds {
         let least = figures.iter().copied().fold(f64::INFINITY, f64::min);
         let greatest = figures.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         if figures.len() > 1 && least > 0.0 {
-            let wider = self.widest.as_ref().map_or(true, |(_, l, g)| greatest / least > g / l);
+            let wider = self.widest.as_ref().is_none_or(|(_, l, g)| greatest / least > g / l);
             if wider {
                 self.widest = Some((name.to_string(), least, greatest));
             }

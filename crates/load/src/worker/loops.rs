@@ -245,6 +245,8 @@ fn queued<E: Engine>(
     let mut last: Option<(u32, u64, u32)> = None;
     let mut now = recorder.clock.now();
     let mut ended = false;
+    // It had a free slot and waited for the schedule: what then begins late is the load's own fault.
+    let mut idle = false;
     loop {
         // Begin what can and may begin.
         let mut wait = Wait::Yes;
@@ -274,6 +276,7 @@ fn queued<E: Engine>(
                     }
                     if due > now {
                         wait = Wait::For(due - now);
+                        idle = true;
                         break;
                     }
                     schedule.step();
@@ -285,7 +288,7 @@ fn queued<E: Engine>(
                 now = recorder.clock.now();
             }
             let due = if schedule.is_some() {
-                recorder.due(due, Some(now.saturating_sub(due)));
+                recorder.due(due, std::mem::take(&mut idle).then(|| now.saturating_sub(due)));
                 due
             } else {
                 now
