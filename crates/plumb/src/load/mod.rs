@@ -55,25 +55,29 @@ pub fn main(args: &LoadArgs) -> Result<ExitCode> {
 /// Runs a plan and shows what came of it.
 fn run(mut plan: Plan, options: &crate::cli::LoadOptions) -> Result<ExitCode> {
     let session = &options.session;
-    let target = options.target.as_deref().unwrap_or(Path::new("."));
-    is_no_command(target)?;
+    let target = options.target.clone().or_else(|| plan.target.clone()).unwrap_or_else(|| ".".into());
+    is_no_command(&target)?;
+    for warning in &plan.warnings {
+        eprintln!("plumb: {warning}");
+    }
     if session.show_job {
         plan.check()?;
         write!(std::io::stdout().lock(), "{}", words::all(&plan.cells))?;
         return Ok(ExitCode::SUCCESS);
     }
     let stop = asked_on_signal();
-    let ready = Session::prepare(&mut plan, target, session, stop)?;
+    let ready = Session::prepare(&mut plan, &target, session, stop)?;
     ready.announce(&mut std::io::stdout().lock())?;
     let outcome = ready.run()?;
-    let classic = plan.preset.as_ref().map(|preset| Classic::of(preset, &plan.cells, &outcome)).transpose()?;
+    let classic =
+        plan.preset.as_ref().map(|preset| Classic::of(preset, &plan.cells, &outcome)).transpose()?;
     let mut out = std::io::stdout().lock();
     if session.json {
-        json::write(&outcome, classic.as_ref(), &mut out)?;
+        json::write(&outcome, classic.as_ref(), &plan.warnings, &mut out)?;
     } else if session.csv {
         csv::write(&outcome, &mut out)?;
     } else {
-        show::write(&outcome, classic.as_ref(), &mut out)?;
+        show::write(&outcome, classic.as_ref(), &plan.warnings, &mut out)?;
     }
     out.flush()?;
     if let Some(error) = outcome.error {

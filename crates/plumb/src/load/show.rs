@@ -31,7 +31,15 @@ pub fn invalid(cell: &CellResult) -> bool {
 ///
 /// # Errors
 /// The writer's.
-pub fn write(outcome: &Outcome, classic: Option<&Classic>, out: &mut dyn Write) -> Result<()> {
+pub fn write(
+    outcome: &Outcome,
+    classic: Option<&Classic>,
+    warnings: &[String],
+    out: &mut dyn Write,
+) -> Result<()> {
+    for warning in warnings {
+        writeln!(out, "NOT THE SAME LOAD: {warning}")?;
+    }
     match classic {
         Some(classic) => {
             // The figures stand in the tables of the preset.
@@ -59,7 +67,11 @@ pub fn write(outcome: &Outcome, classic: Option<&Classic>, out: &mut dyn Write) 
         writeln!(out, "{} rounds: {}.", outcome.orders.len(), outcome.ended)?;
     }
     if outcome.interrupted {
-        writeln!(out, "INTERRUPTED: {}; the figures are of a shorter run than was asked for.", outcome.ended)?;
+        writeln!(
+            out,
+            "INTERRUPTED: {}; the figures are of a shorter run than was asked for.",
+            outcome.ended
+        )?;
     }
     footer(outcome, out)?;
     Ok(())
@@ -89,7 +101,9 @@ fn cell(cell: &CellResult, environment: &Environment, out: &mut dyn Write) -> Re
 fn told_besides(cells: &[&CellResult], out: &mut dyn Write) -> Result<()> {
     let mut verdicts = Vec::new();
     for cell in cells {
-        for (r, step) in cell.rounds.iter().enumerate().flat_map(|(r, steps)| steps.iter().map(move |s| (r, s))) {
+        for (r, step) in
+            cell.rounds.iter().enumerate().flat_map(|(r, steps)| steps.iter().map(move |s| (r, s)))
+        {
             let mut place = format!("round {}, {}", r + 1, step.label);
             if cells.len() > 1 && step.label != cell.label {
                 place = format!("{}, {place}", cell.label);
@@ -120,7 +134,9 @@ fn step(step: &StepResult, named: bool, environment: &Environment, out: &mut dyn
         )?;
         figures(job, out)?;
         if let Some(s) = &job.schedule {
-            let lag = s.lag.p99.map_or_else(String::new, |ns| format!("; begun late by up to {} (p99)", units::duration(ns)));
+            let lag = s.lag.p99.map_or_else(String::new, |ns| {
+                format!("; begun late by up to {} (p99)", units::duration(ns))
+            });
             writeln!(
                 out,
                 "  open loop: {}/s asked for, {} due, {} never begun{lag}; response is from the moment that an operation was due",
@@ -155,7 +171,18 @@ fn ns(value: Option<u64>) -> String {
 
 fn figures(job: &JobResult, out: &mut dyn Write) -> io::Result<()> {
     let mut table = Table::new(&[
-        "<operation", "<latency", "count", "failed", "rate/s", "MiB/s", "mean", "p50", "p90", "p99", "p99.9", "max",
+        "<operation",
+        "<latency",
+        "count",
+        "failed",
+        "rate/s",
+        "MiB/s",
+        "mean",
+        "p50",
+        "p90",
+        "p99",
+        "p99.9",
+        "max",
     ]);
     for kind in &job.operations {
         let times = |name: &str, s: &Summary| {
@@ -192,7 +219,12 @@ fn attributed(a: &Attribution, out: &mut dyn Write) -> io::Result<()> {
         .filter(|(_, ns)| *ns > 0)
         .map(|(what, ns)| format!("{:.0} % {what}", 100.0 * ns as f64 / a.latency_ns as f64))
         .collect();
-    writeln!(out, "  Of the {} of an operation: {}.", units::duration(a.latency_ns / a.operations), parts.join(", "))
+    writeln!(
+        out,
+        "  Of the {} of an operation: {}.",
+        units::duration(a.latency_ns / a.operations),
+        parts.join(", ")
+    )
 }
 
 fn devices(evidence: &Evidence, environment: &Environment, out: &mut dyn Write) -> io::Result<()> {
@@ -225,14 +257,21 @@ fn remarks(step: &StepResult, begin: &str, out: &mut dyn Write) -> io::Result<()
         let mut say = |when: bool, line: String| lines.extend(when.then_some(line));
         let short: u64 = job.operations.iter().map(|k| k.short).sum();
         say(short > 0, format!("{} operations moved fewer bytes than asked for", count(short)));
-        let damaged = format!("DAMAGED: {} blocks that were read are not what was written", count(job.damaged));
+        let damaged =
+            format!("DAMAGED: {} blocks that were read are not what was written", count(job.damaged));
         say(job.damaged > 0, damaged);
         if let Some(c) = job.counted.filter(|c| c.counters != c.updates) {
-            say(true, format!("LOST UPDATES: counters at {} after {} updates", count(c.counters), count(c.updates)));
+            say(
+                true,
+                format!("LOST UPDATES: counters at {} after {} updates", count(c.counters), count(c.updates)),
+            );
         }
         say(job.steady == Some(false), "it did not become steady within --time".into());
         say(job.log_waits > 0, format!("workers waited {} times for room in the log", count(job.log_waits)));
-        say(job.events_lost > 0, format!("{} operations are missing in the recording", count(job.events_lost)));
+        say(
+            job.events_lost > 0,
+            format!("{} operations are missing in the recording", count(job.events_lost)),
+        );
         for line in lines {
             writeln!(out, "{begin}{line}")?;
         }
@@ -284,11 +323,22 @@ fn word(word: Word) -> &'static str {
 
 /// Median and 95 % interval over rounds.
 fn over_rounds(cell: &CellResult, out: &mut dyn Write) -> io::Result<()> {
-    let mut table = Table::new(&["<step", "<operation", "<figure", "rounds", "median", "95 % from", "to", "least", "most"]);
+    let mut table = Table::new(&[
+        "<step",
+        "<operation",
+        "<figure",
+        "rounds",
+        "median",
+        "95 % from",
+        "to",
+        "least",
+        "most",
+    ]);
     for kind in rounds::of(cell) {
         let [first, ..] = kind.rounds.as_slice() else { continue };
         let several = cell.rounds[0].iter().any(|s| s.jobs.len() > 1);
-        let step = if several { format!("{}, job {}", kind.step, kind.job + 1) } else { kind.step.to_string() };
+        let step =
+            if several { format!("{}, job {}", kind.step, kind.job + 1) } else { kind.step.to_string() };
         let latency = if first.response.is_some() { "response" } else { "service" };
         for figure in [Figure::Rate, Figure::Mean, Figure::P50, Figure::P99, Figure::P99_9] {
             let values = kind.values(figure);
