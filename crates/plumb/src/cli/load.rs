@@ -137,7 +137,7 @@ pub struct SessionOptions {
 pub enum LoadCommand {
     /// A classic measurement.
     #[command(flatten)]
-    Preset(PresetCommand),
+    Preset(Box<PresetCommand>),
     /// Look whether what a run's log says was acknowledged is there, after a crash
     #[command(
         after_help = "Exit codes: 0 all is there, 1 something is missing, torn or damaged, 2 error, 3 there was nothing to verify.\nThe job needs --stamp and --log. A later run over the same files makes an older log useless."

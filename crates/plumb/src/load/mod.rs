@@ -4,11 +4,13 @@
 //! Data flows: options -> `plan` (which cells; `words` writes them as a job
 //! file) -> `place` (may this be written, is there room; made and removed) ->
 //! `session` (rounds x cells x steps; `progress`, `until`) -> `classic` (a
-//! preset's tables) -> `show`, `json`, `csv`. Commands beside a load are in `verify`, `log`, `engines`, `clean`.
+//! preset's tables) -> `show` (with `doubts`), `json`, `csv`. Commands beside a
+//! load: `verify`, `log`, `engines`, `clean`.
 
 mod classic;
 mod clean;
 mod csv;
+mod doubts;
 mod engines;
 mod json;
 mod log;
@@ -84,8 +86,8 @@ fn run(mut plan: Plan, options: &crate::cli::LoadOptions) -> Result<ExitCode> {
         bail!("ended early, what came before stands above: {error}");
     }
     Ok(match () {
-        () if outcome.cells.iter().any(show::found) => ExitCode::from(1),
-        () if outcome.interrupted || outcome.cells.iter().any(show::invalid) => ExitCode::from(NOT_VALID),
+        () if outcome.cells.iter().any(doubts::found) => ExitCode::from(1),
+        () if outcome.interrupted || outcome.cells.iter().any(doubts::invalid) => ExitCode::from(NOT_VALID),
         () => ExitCode::SUCCESS,
     })
 }

@@ -86,7 +86,7 @@ mod tests {
             Cell::of("a \"quoted\" name\n", job.clone()),
             Cell {
                 label: "two".into(),
-                steps: vec![step("first", &[job.clone()]), step("both", &[job, paced])],
+                steps: vec![step("first", std::slice::from_ref(&job)), step("both", &[job, paced])],
             },
         ];
         for one in cells {
