@@ -415,3 +415,32 @@ fn a_device_is_written_only_when_it_is_empty_or_named() {
     assert_eq!(count(&read), Some(256), "reading needs no leave");
     assert_eq!(std::fs::read(mounted.join("precious")).expect("the file"), b"x");
 }
+
+#[test]
+fn a_file_system_is_mounted_again_under_the_load() {
+    if !can("a_file_system_is_mounted_again_under_the_load", &["losetup", "mkfs.ext4"]) {
+        return;
+    }
+    let dir = dir();
+    let mut disk = Loop::new(32);
+    let mounted = disk.ext4();
+    let reads = || disk.stat()[1];
+    let target = mounted.to_str().expect("a path");
+    let before = reads();
+    let all = json(&["--what", "read", "--cache", "remount", "--size", "4M", target], dir.path());
+    assert_eq!(all["cells"][0]["rounds"][0][0]["jobs"][0]["operations"][0]["count"].as_u64(), Some(1024));
+    assert!(reads() - before >= (4 << 20) / 512, "the device was read: nothing was cached");
+    assert_eq!(names(&mounted), [mounted.join("lost+found")]);
+}
+
+#[test]
+fn a_stop_before_anything_was_measured_leaves_nothing() {
+    let dir = dir();
+    // Written in full before the clock starts, which takes longer than this test waits.
+    let child = start(&["--what", "read", "--size", "2G", "--quiet"], dir.path());
+    until_it_writes(dir.path());
+    signal(&child, libc::SIGTERM);
+    let out = end(child);
+    assert_eq!((code(&out), out.stdout.len()), (3, 0), "{}", text(&out.stderr));
+    assert_eq!(names(dir.path()), Vec::<PathBuf>::new());
+}

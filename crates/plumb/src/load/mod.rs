@@ -70,7 +70,10 @@ fn run(mut plan: Plan, options: &crate::cli::LoadOptions) -> Result<ExitCode> {
     let stop = asked_on_signal();
     let ready = Session::prepare(&mut plan, &target, session, stop)?;
     ready.announce(&mut std::io::stdout().lock())?;
-    let outcome = ready.run()?;
+    let Some(outcome) = ready.run()? else {
+        eprintln!("plumb: stopped before anything was measured");
+        return Ok(ExitCode::from(NOT_VALID));
+    };
     let classic =
         plan.preset.as_ref().map(|preset| Classic::of(preset, &plan.cells, &outcome)).transpose()?;
     let mut out = std::io::stdout().lock();

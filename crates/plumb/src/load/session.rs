@@ -151,11 +151,12 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Runs it. What was measured before a signal or an error is in the outcome.
+    /// Runs it. What was measured before a signal or an error is in the outcome;
+    /// there is none when a signal came before anything was.
     ///
     /// # Errors
     /// Nothing was measured, or what was made cannot be removed.
-    pub fn run(mut self) -> Result<Outcome> {
+    pub fn run(mut self) -> Result<Option<Outcome>> {
         let environment = Environment::capture(self.place.named());
         let clock = Clock::calibrate();
         let (raw, ns) = (clock.raw(), clock.now());
@@ -206,12 +207,12 @@ impl<'a> Session<'a> {
         let kept = self.place.leave()?;
         cells.retain(|c| !c.rounds.is_empty());
         if cells.is_empty() {
-            match error {
-                Some(error) if !interrupted => return Err(error),
-                _ => bail!("stopped before anything was measured"),
-            }
+            return match error {
+                Some(error) if !interrupted => Err(error),
+                _ => Ok(None),
+            };
         }
-        Ok(Outcome {
+        Ok(Some(Outcome {
             target,
             environment,
             ticks_per_ns: (clock.source() == "tsc" && ns > 0).then(|| raw as f64 / ns as f64),
@@ -224,7 +225,7 @@ impl<'a> Session<'a> {
             // A call that the signal cut short may have failed for it.
             error: error.filter(|_| !interrupted).map(|e| format!("{e:#}")),
             kept,
-        })
+        }))
     }
 
     fn stopped(&self) -> bool {
