@@ -75,7 +75,8 @@ fn refused(args: &[&str], dir: &Path, words: &[&str]) {
 }
 
 fn names(dir: &Path) -> Vec<PathBuf> {
-    let mut names: Vec<_> = std::fs::read_dir(dir).expect("directory").map(|e| e.expect("entry").path()).collect();
+    let mut names: Vec<_> =
+        std::fs::read_dir(dir).expect("directory").map(|e| e.expect("entry").path()).collect();
     names.sort();
     names
 }
@@ -105,7 +106,8 @@ fn the_result_has_exactly_what_was_done() {
     let all = json(&["--size", "256K", "--threads", "2", "--sync", "fdatasync", "--every", "8"], dir.path());
     let step = &all["cells"][0]["rounds"][0][0];
     let kinds = step["jobs"][0]["operations"].as_array().expect("kinds");
-    let of = |kind: &str| kinds.iter().find(|k| k["kind"] == kind).unwrap_or_else(|| panic!("{kind}: {kinds:?}"));
+    let of =
+        |kind: &str| kinds.iter().find(|k| k["kind"] == kind).unwrap_or_else(|| panic!("{kind}: {kinds:?}"));
     assert_eq!((of("write")["count"].as_u64(), of("sync")["count"].as_u64()), (Some(128), Some(16)));
     assert_eq!(of("write")["bytes"].as_u64(), Some(512 << 10));
     assert_eq!(all["interrupted"], false);
@@ -151,14 +153,19 @@ fn csv_has_a_line_a_kind_and_as_many_fields_as_its_head() {
 #[test]
 fn a_job_that_is_shown_is_read_back() {
     let dir = dir();
-    let words = ["--what", "mix", "--block", "8K", "--order", "zipf", "--rate", "2.5k", "--time", "90s", "--stamp"];
+    let words =
+        ["--what", "mix", "--block", "8K", "--order", "zipf", "--rate", "2.5k", "--time", "90s", "--stamp"];
     let shown = load(&[&words[..], &["--show-job"]].concat(), dir.path());
     assert_eq!(code(&shown), 0, "{}", text(&shown.stderr));
     std::fs::write(dir.path().join("job.toml"), &shown.stdout).expect("a file");
     let again = load(&["--job", "job.toml", "--show-job"], dir.path());
     assert_eq!(text(&again.stdout), text(&shown.stdout));
     let over = text(&load(&["--job", "job.toml", "--block", "16K", "--show-job"], dir.path()).stdout);
-    assert_eq!(over, text(&shown.stdout).replace("block = \"8K\"", "block = \"16K\""), "only the block differs");
+    assert_eq!(
+        over,
+        text(&shown.stdout).replace("block = \"8K\"", "block = \"16K\""),
+        "only the block differs"
+    );
 }
 
 #[test]
@@ -171,11 +178,31 @@ fn a_job_file_runs_its_steps_and_options_go_over_it() {
     let steps = all["cells"][0]["rounds"][0].as_array().expect("steps");
     let told: Vec<_> = steps
         .iter()
-        .map(|s| (s["label"].as_str(), s["jobs"][0]["operations"][0]["count"].as_u64(), s["jobs"][0]["damaged"].as_u64()))
+        .map(|s| {
+            (
+                s["label"].as_str(),
+                s["jobs"][0]["operations"][0]["count"].as_u64(),
+                s["jobs"][0]["damaged"].as_u64(),
+            )
+        })
         .collect();
     assert_eq!(told, [(Some("fill"), Some(8), Some(0)), (Some("check"), Some(8), Some(0))]);
     std::fs::write(dir.path().join("job.toml"), "blokc = \"8K\"\n").expect("a file");
     refused(&["--job", "job.toml"], dir.path(), &["job.toml", "blokc"]);
+}
+
+#[test]
+fn a_job_file_of_fio_is_run_and_what_it_lacks_is_named() {
+    let dir = dir();
+    let file = "[global]\nbs=8k\nsize=64k\nioengine=psync\nno_such_option=7\n[seq]\nrw=write\n";
+    std::fs::write(dir.path().join("job.fio"), file).expect("a file");
+    let out = load(&["--fio", "job.fio", "--json", "--quiet"], dir.path());
+    let said = text(&out.stderr);
+    assert!(said.contains("line 5") && said.contains("no_such_option"), "{said}");
+    let all: Value = serde_json::from_slice(&out.stdout).unwrap_or_else(|e| panic!("{e}: {said}"));
+    assert_eq!(all["cells"][0]["rounds"][0][0]["jobs"][0]["operations"][0]["count"].as_u64(), Some(8));
+    assert_eq!(all["warnings"].as_array().map(Vec::len), Some(1));
+    refused(&["--fio", "job.fio", "--job", "job.fio"], dir.path(), &["--job"]);
 }
 
 #[test]
@@ -331,7 +358,17 @@ fn rounds_go_on_until_they_agree_or_the_budget_is_used() {
 #[test]
 fn a_preset_has_its_tables_and_its_cells_interleave() {
     let dir = dir();
-    let args = ["syncwrite", "--methods", "fsync,o-dsync", "--orders", "sequential", "--operations", "8", "--repeat", "4"];
+    let args = [
+        "syncwrite",
+        "--methods",
+        "fsync,o-dsync",
+        "--orders",
+        "sequential",
+        "--operations",
+        "8",
+        "--repeat",
+        "4",
+    ];
     let all = json(&args, dir.path());
     assert_eq!(all["preset"]["name"], "syncwrite");
     assert!(all["preset"]["parameters_after"].is_null(), "{}", all["preset"]);
@@ -369,7 +406,11 @@ fn a_device_is_written_only_when_it_is_empty_or_named() {
     refused(&["--size", "1M", &device], dir.path(), &["data of no known format", "--destroy"]);
     let mounted = disk.ext4();
     std::fs::write(mounted.join("precious"), "x").expect("a file");
-    refused(&["--destroy", &device, "--size", "1M", &device], dir.path(), &["is mounted", "does not overrule"]);
+    refused(
+        &["--destroy", &device, "--size", "1M", &device],
+        dir.path(),
+        &["is mounted", "does not overrule"],
+    );
     let read = json(&["--what", "read", "--size", "1M", &device], dir.path());
     assert_eq!(count(&read), Some(256), "reading needs no leave");
     assert_eq!(std::fs::read(mounted.join("precious")).expect("the file"), b"x");

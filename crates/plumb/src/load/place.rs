@@ -200,13 +200,7 @@ fn device(target: &Path, plan: &mut Plan, destroy: &[PathBuf]) -> Result<Place> 
     Ok(Place::Device { node, size, _claim: claim })
 }
 
-fn file(
-    path: &Path,
-    plan: &mut Plan,
-    destroy: &[PathBuf],
-    keep: bool,
-    length: Option<u64>,
-) -> Result<Place> {
+fn file(path: &Path, plan: &mut Plan, destroy: &[PathBuf], keep: bool, length: Option<u64>) -> Result<Place> {
     if plan.jobs().any(writes) {
         guard::existing_file(path, destroy)?;
         if let (true, Some(length)) = (plan.whole_target, length) {
@@ -284,10 +278,7 @@ impl Need {
     }
 
     fn and(self, other: Need) -> Need {
-        Need {
-            files: self.files.saturating_add(other.files),
-            bytes: self.bytes.saturating_add(other.bytes),
-        }
+        Need { files: self.files.saturating_add(other.files), bytes: self.bytes.saturating_add(other.bytes) }
     }
 
     fn or(self, other: Need) -> Need {

@@ -109,7 +109,8 @@ impl<'a> Session<'a> {
                 place.named().display()
             ));
         }
-        let most = if options.until.is_some() || options.budget.is_some() { MOST_ROUNDS } else { plan.rounds };
+        let most =
+            if options.until.is_some() || options.budget.is_some() { MOST_ROUNDS } else { plan.rounds };
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         let session = Session {
             seed: plan.jobs().next().map_or(0, |j| u64::from(j.seed)),
@@ -143,7 +144,9 @@ impl<'a> Session<'a> {
     /// The writer's.
     pub fn announce(&self, out: &mut dyn Write) -> io::Result<()> {
         match self.preset {
-            Some(preset) if !self.options.json && !self.options.csv => classic::announce(preset, self.cells, out),
+            Some(preset) if !self.options.json && !self.options.csv => {
+                classic::announce(preset, self.cells, out)
+            }
             _ => Ok(()),
         }
     }
@@ -175,7 +178,11 @@ impl<'a> Session<'a> {
             if round >= self.rounds as usize {
                 break match self.options.until {
                     Some(until) => {
-                        format!("{round} rounds, and {} is not within {} %", until.figure.word(), until.within)
+                        format!(
+                            "{round} rounds, and {} is not within {} %",
+                            until.figure.word(),
+                            until.within
+                        )
                     }
                     None => "all rounds were made".into(),
                 };
