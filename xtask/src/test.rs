@@ -237,13 +237,14 @@ impl<'a> Session<'a> {
                 return Ok((ExitStatus::default(), counts));
             }
             let (status, counts) =
-                s.lines(s.cargo(["build", "--release", "--package", "plumb-faults", "--locked"]))?;
+                s.lines(s.cargo(["build", "--release", "-p", "plumb-faults", "-p", "plumb", "--locked"]))?;
             if !status.success() {
                 return Ok((status, counts));
             }
             let mut command = Command::new("timeout");
             command.args(["-k", "10", "600"]).arg(s.root.join("tests/faults/crash.sh"));
             command.arg(s.target_dir().join("release/plumb-faults"));
+            command.arg(s.target_dir().join("release/plumb"));
             s.lines(command)
         });
     }
