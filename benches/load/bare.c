@@ -81,7 +81,7 @@ static inline void operation(struct load *l)
 
 int main(int argc, char **argv)
 {
-	struct load l = {.state = 88172645463325252u};
+	struct load l = { .state = 88172645463325252u };
 	uint64_t begin, end, deadline, done = 0, count, longest = 0, batch;
 	int timed, flags = O_RDONLY;
 
