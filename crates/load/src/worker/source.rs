@@ -3,7 +3,7 @@
 
 use super::Who;
 use crate::buffers::Buffers;
-use crate::data::{check_block, read_stamp, stamp, Pool, Stamp};
+use crate::data::{check_block, read_stamp, stamp, Fault, Pool, Stamp, SECTOR};
 use crate::engine::{Action, Operation};
 use crate::job::{Job, What};
 use crate::order::Places;
@@ -164,5 +164,11 @@ impl Source {
 
 /// Whether a block is one write's, of any run and worker, at this place.
 fn whole(block: &[u8], offset: u64) -> bool {
-    read_stamp(block).is_ok_and(|first| check_block(block, &Stamp { offset, ..first }).is_ok())
+    let Ok(first) = read_stamp(block) else { return false };
+    match check_block(block, &Stamp { offset, ..first }) {
+        Ok(_) => true,
+        // Files are filled with generation 0, which for the check means: not by this run.
+        Err(Fault::Missing { .. }) => block.chunks_exact(SECTOR).all(|s| read_stamp(s).is_ok()),
+        Err(_) => false,
+    }
 }
