@@ -1,15 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# tests/faults/crash.sh PLUMB_FAULTS: what survives a power cut, on a disk that
-# forgets what was not flushed. First the disk itself, then programs on it.
+# tests/faults/crash.sh PLUMB_FAULTS PLUMB: what survives a power cut, on a disk that
+# forgets what was not flushed. First the disk itself, then programs on it, then
+# what `plumb load verify` says of every method that makes writes last.
 # Every wait in plumb-faults ends; the caller bounds the whole by timeout(1).
 set -uo pipefail
 
-if [ $# -ne 1 ] || [ ! -x "$1" ]; then
-	echo "crash: give the program: tests/faults/crash.sh target/release/plumb-faults (cargo build --release -p plumb-faults makes it)" >&2
+if [ $# -ne 2 ] || [ ! -x "$1" ] || [ ! -x "$2" ]; then
+	echo "crash: give the programs: tests/faults/crash.sh target/release/plumb-faults target/release/plumb" >&2
+	echo "crash: (cargo build --release -p plumb-faults -p plumb makes them)" >&2
 	exit 2
 fi
 faults=$(realpath "$1")
+plumb=$(realpath "$2")
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 2
 export PATH="$PATH:/usr/sbin:/sbin"
 
@@ -105,5 +108,36 @@ crash_case "dd-fsync-device" kept none 'dd if=/dev/urandom of=$SAFE/a bs=4k coun
 	dd if=$SAFE/a of=$DEV bs=4k conv=fsync status=none' 'cmp -s -n 262144 $SAFE/a $DEV'
 crash_case "dd-direct-device" lost none 'dd if=/dev/urandom of=$SAFE/a bs=4k count=64 status=none
 	dd if=$SAFE/a of=$DEV bs=4k oflag=direct status=none' 'cmp -s -n 262144 $SAFE/a $DEV'
+
+# load_case NAME EXPECT FS SYNC PROMISE-WORDS LOAD-WORDS [WORD...]
+load_case() {
+	local name=$1 expect=$2 fs=$3 sync=$4 promise=$5 words=$6 where='$DIR'
+	shift 6
+	[ "$fs" != none ] || where='$DEV --destroy $DEV'
+	crash_case "load-$name" "$expect" "$fs" \
+		"timeout 60 $plumb load $where --keep --quiet --stamp --log \$SAFE/log --sync $sync --size 8M $words >\$SAFE/out 2>&1; true" \
+		"timeout 60 $plumb load verify $promise \$SAFE/log" "$@"
+}
+
+# What promises nothing loses, and verify sees it.
+for fs in ext4 xfs; do
+	load_case "none-$fs" lost $fs none --acknowledged '--order random --operations 500'
+	load_case "sync-file-range-$fs" lost $fs sync-file-range --acknowledged '--order random --operations 500'
+done
+load_case "direct-device" lost none none --acknowledged '--direct --order random --operations 500'
+# What promises keeps its promise: the power goes in the middle, half of what was not flushed survives.
+middle='--order random --time 20s --block 8K'
+for fs in ext4 xfs; do
+	for sync in fsync fdatasync o-sync o-dsync; do
+		load_case "$sync-$fs" kept $fs $sync '' "$middle" --cut-after 2s --keep 50
+	done
+done
+load_case "rwf-dsync-ext4" kept ext4 rwf-dsync '' "$middle --through pwritev2" --cut-after 2s --keep 50
+load_case "msync-ext4" kept ext4 msync '' "$middle --through mmap" --cut-after 2s --keep 50
+load_case "libaio-dsync-xfs" kept xfs rwf-dsync '' "$middle --through libaio --depth 4 --direct" --cut-after 2s --keep 50
+load_case "append-fsync-ext4" kept ext4 fsync '' '--layout append --time 20s' --cut-after 2s --keep 50
+load_case "fdatasync-device" kept none fdatasync '' "$middle" --cut-after 2s --keep 50
+# sync(2) has no result: when the disk dies under it, it looks done. So here the power goes when the load has ended.
+load_case "sync-sync-ext4" kept ext4 sync-sync '' '--order random --operations 100 --every 10'
 
 finish

@@ -65,7 +65,7 @@ pub fn run(root: &Path) -> Result<()> {
 /// # Errors
 /// A test failed for another reason than a difference.
 pub fn golden(root: &Path) -> Result<()> {
-    for (package, test) in [("plumb", "golden"), ("plumb-diagnose", "docs")] {
+    for (package, test) in [("plumb", "golden"), ("plumb", "docs"), ("plumb-diagnose", "docs")] {
         let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
             .args(["test", "--package", package, "--test", test])
             .env("PLUMB_GOLDEN", "1")
@@ -237,13 +237,14 @@ impl<'a> Session<'a> {
                 return Ok((ExitStatus::default(), counts));
             }
             let (status, counts) =
-                s.lines(s.cargo(["build", "--release", "--package", "plumb-faults", "--locked"]))?;
+                s.lines(s.cargo(["build", "--release", "-p", "plumb-faults", "-p", "plumb", "--locked"]))?;
             if !status.success() {
                 return Ok((status, counts));
             }
             let mut command = Command::new("timeout");
             command.args(["-k", "10", "600"]).arg(s.root.join("tests/faults/crash.sh"));
             command.arg(s.target_dir().join("release/plumb-faults"));
+            command.arg(s.target_dir().join("release/plumb"));
             s.lines(command)
         });
     }

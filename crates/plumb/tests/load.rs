@@ -9,11 +9,16 @@ use serde_json::Value;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Longer than anything here takes on a machine that others use too.
 const LIMIT: Duration = Duration::from_secs(120);
+
+/// One loop device at a time: losetup opens the one that it would like to have, and
+/// a device that anybody has open for writing is refused.
+static LOOPS: Mutex<()> = Mutex::new(());
 
 /// A directory on a disk: that of the build, since /tmp may lie in memory.
 fn dir() -> TempDir {
@@ -75,7 +80,8 @@ fn refused(args: &[&str], dir: &Path, words: &[&str]) {
 }
 
 fn names(dir: &Path) -> Vec<PathBuf> {
-    let mut names: Vec<_> = std::fs::read_dir(dir).expect("directory").map(|e| e.expect("entry").path()).collect();
+    let mut names: Vec<_> =
+        std::fs::read_dir(dir).expect("directory").map(|e| e.expect("entry").path()).collect();
     names.sort();
     names
 }
@@ -105,7 +111,8 @@ fn the_result_has_exactly_what_was_done() {
     let all = json(&["--size", "256K", "--threads", "2", "--sync", "fdatasync", "--every", "8"], dir.path());
     let step = &all["cells"][0]["rounds"][0][0];
     let kinds = step["jobs"][0]["operations"].as_array().expect("kinds");
-    let of = |kind: &str| kinds.iter().find(|k| k["kind"] == kind).unwrap_or_else(|| panic!("{kind}: {kinds:?}"));
+    let of =
+        |kind: &str| kinds.iter().find(|k| k["kind"] == kind).unwrap_or_else(|| panic!("{kind}: {kinds:?}"));
     assert_eq!((of("write")["count"].as_u64(), of("sync")["count"].as_u64()), (Some(128), Some(16)));
     assert_eq!(of("write")["bytes"].as_u64(), Some(512 << 10));
     assert_eq!(all["interrupted"], false);
@@ -151,14 +158,19 @@ fn csv_has_a_line_a_kind_and_as_many_fields_as_its_head() {
 #[test]
 fn a_job_that_is_shown_is_read_back() {
     let dir = dir();
-    let words = ["--what", "mix", "--block", "8K", "--order", "zipf", "--rate", "2.5k", "--time", "90s", "--stamp"];
+    let words =
+        ["--what", "mix", "--block", "8K", "--order", "zipf", "--rate", "2.5k", "--time", "90s", "--stamp"];
     let shown = load(&[&words[..], &["--show-job"]].concat(), dir.path());
     assert_eq!(code(&shown), 0, "{}", text(&shown.stderr));
     std::fs::write(dir.path().join("job.toml"), &shown.stdout).expect("a file");
     let again = load(&["--job", "job.toml", "--show-job"], dir.path());
     assert_eq!(text(&again.stdout), text(&shown.stdout));
     let over = text(&load(&["--job", "job.toml", "--block", "16K", "--show-job"], dir.path()).stdout);
-    assert_eq!(over, text(&shown.stdout).replace("block = \"8K\"", "block = \"16K\""), "only the block differs");
+    assert_eq!(
+        over,
+        text(&shown.stdout).replace("block = \"8K\"", "block = \"16K\""),
+        "only the block differs"
+    );
 }
 
 #[test]
@@ -171,11 +183,31 @@ fn a_job_file_runs_its_steps_and_options_go_over_it() {
     let steps = all["cells"][0]["rounds"][0].as_array().expect("steps");
     let told: Vec<_> = steps
         .iter()
-        .map(|s| (s["label"].as_str(), s["jobs"][0]["operations"][0]["count"].as_u64(), s["jobs"][0]["damaged"].as_u64()))
+        .map(|s| {
+            (
+                s["label"].as_str(),
+                s["jobs"][0]["operations"][0]["count"].as_u64(),
+                s["jobs"][0]["damaged"].as_u64(),
+            )
+        })
         .collect();
     assert_eq!(told, [(Some("fill"), Some(8), Some(0)), (Some("check"), Some(8), Some(0))]);
     std::fs::write(dir.path().join("job.toml"), "blokc = \"8K\"\n").expect("a file");
     refused(&["--job", "job.toml"], dir.path(), &["job.toml", "blokc"]);
+}
+
+#[test]
+fn a_job_file_of_fio_is_run_and_what_it_lacks_is_named() {
+    let dir = dir();
+    let file = "[global]\nbs=8k\nsize=64k\nioengine=psync\nno_such_option=7\n[seq]\nrw=write\n";
+    std::fs::write(dir.path().join("job.fio"), file).expect("a file");
+    let out = load(&["--fio", "job.fio", "--json", "--quiet"], dir.path());
+    let said = text(&out.stderr);
+    assert!(said.contains("line 5") && said.contains("no_such_option"), "{said}");
+    let all: Value = serde_json::from_slice(&out.stdout).unwrap_or_else(|e| panic!("{e}: {said}"));
+    assert_eq!(all["cells"][0]["rounds"][0][0]["jobs"][0]["operations"][0]["count"].as_u64(), Some(8));
+    assert_eq!(all["warnings"].as_array().map(Vec::len), Some(1));
+    refused(&["--fio", "job.fio", "--job", "job.fio"], dir.path(), &["--job"]);
 }
 
 #[test]
@@ -331,7 +363,17 @@ fn rounds_go_on_until_they_agree_or_the_budget_is_used() {
 #[test]
 fn a_preset_has_its_tables_and_its_cells_interleave() {
     let dir = dir();
-    let args = ["syncwrite", "--methods", "fsync,o-dsync", "--orders", "sequential", "--operations", "8", "--repeat", "4"];
+    let args = [
+        "syncwrite",
+        "--methods",
+        "fsync,o-dsync",
+        "--orders",
+        "sequential",
+        "--operations",
+        "8",
+        "--repeat",
+        "4",
+    ];
     let all = json(&args, dir.path());
     assert_eq!(all["preset"]["name"], "syncwrite");
     assert!(all["preset"]["parameters_after"].is_null(), "{}", all["preset"]);
@@ -360,6 +402,7 @@ fn a_device_is_written_only_when_it_is_empty_or_named() {
     if !can("a_device_is_written_only_when_it_is_empty_or_named", &["losetup", "mkfs.ext4"]) {
         return;
     }
+    let _alone = LOOPS.lock().unwrap_or_else(|failed| failed.into_inner());
     let dir = dir();
     let mut disk = Loop::new(16);
     let device = disk.device.clone();
@@ -369,8 +412,42 @@ fn a_device_is_written_only_when_it_is_empty_or_named() {
     refused(&["--size", "1M", &device], dir.path(), &["data of no known format", "--destroy"]);
     let mounted = disk.ext4();
     std::fs::write(mounted.join("precious"), "x").expect("a file");
-    refused(&["--destroy", &device, "--size", "1M", &device], dir.path(), &["is mounted", "does not overrule"]);
+    refused(
+        &["--destroy", &device, "--size", "1M", &device],
+        dir.path(),
+        &["is mounted", "does not overrule"],
+    );
     let read = json(&["--what", "read", "--size", "1M", &device], dir.path());
     assert_eq!(count(&read), Some(256), "reading needs no leave");
     assert_eq!(std::fs::read(mounted.join("precious")).expect("the file"), b"x");
+}
+
+#[test]
+fn a_file_system_is_mounted_again_under_the_load() {
+    if !can("a_file_system_is_mounted_again_under_the_load", &["losetup", "mkfs.ext4"]) {
+        return;
+    }
+    let _alone = LOOPS.lock().unwrap_or_else(|failed| failed.into_inner());
+    let dir = dir();
+    let mut disk = Loop::new(32);
+    let mounted = disk.ext4();
+    let reads = || disk.stat()[1];
+    let target = mounted.to_str().expect("a path");
+    let before = reads();
+    let all = json(&["--what", "read", "--cache", "remount", "--size", "4M", target], dir.path());
+    assert_eq!(all["cells"][0]["rounds"][0][0]["jobs"][0]["operations"][0]["count"].as_u64(), Some(1024));
+    assert!(reads() - before >= (4 << 20) / 512, "the device was read: nothing was cached");
+    assert_eq!(names(&mounted), [mounted.join("lost+found")]);
+}
+
+#[test]
+fn a_stop_before_anything_was_measured_leaves_nothing() {
+    let dir = dir();
+    // Written in full before the clock starts, which takes longer than this test waits.
+    let child = start(&["--what", "read", "--size", "2G", "--quiet"], dir.path());
+    until_it_writes(dir.path());
+    signal(&child, libc::SIGTERM);
+    let out = end(child);
+    assert_eq!((code(&out), out.stdout.len()), (3, 0), "{}", text(&out.stderr));
+    assert_eq!(names(dir.path()), Vec::<PathBuf>::new());
 }

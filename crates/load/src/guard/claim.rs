@@ -47,7 +47,7 @@ pub struct Claim {
     owner: u32,
     released: bool,
     // Held for its lock, which ends with the process at the latest.
-    _sign: File,
+    sign: Option<File>,
 }
 
 impl Claim {
@@ -80,7 +80,7 @@ impl Claim {
             Ok(file)
         };
         match write() {
-            Ok(file) => Ok(Claim { dir: made, owner: pid, released: false, _sign: file }),
+            Ok(file) => Ok(Claim { dir: made, owner: pid, released: false, sign: Some(file) }),
             Err(e) => {
                 // Without a sign nobody could tell that it is ours.
                 let _ = std::fs::remove_file(made.join(SIGN_FILE));
@@ -93,6 +93,13 @@ impl Claim {
     /// The directory for the test files.
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// Keeps no file open: the file system can then be unmounted (`--cache
+    /// remount`). Whether the run lives is told by its process alone, as where
+    /// there are no locks.
+    pub fn let_go(&mut self) {
+        self.sign = None;
     }
 
     /// Removes the directory and everything in it.

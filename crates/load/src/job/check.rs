@@ -123,6 +123,9 @@ impl Job {
                 ));
             }
         }
+        if self.prefix.is_empty() || self.prefix.starts_with('.') || self.prefix.contains(['/', '\0']) {
+            return no(format!("--prefix '{}': a word that a file's name can begin with", self.prefix));
+        }
         if !(0.0..=5.0).contains(&self.zipf) {
             return no(format!("--zipf {}: between 0 and 5", self.zipf));
         }
@@ -164,6 +167,7 @@ mod tests {
             (Job { what: What::Copy, ..base() }, "sendfile"),
             (Job { order: Order::Random, layout: Layout::Append, ..base() }, "append"),
             (Job { size: Bytes(100), ..base() }, "does not fit"),
+            (Job { prefix: "../etc".into(), ..base() }, "--prefix"),
             (Job { through: Through::Mmap, sync: SyncMethod::ODsync, ..base() }, "mapping"),
             (Job { what: What::Unlink, depth: 2, through: Through::IoUring, ..base() }, "unlink"),
         ];

@@ -188,7 +188,7 @@ impl Classic for CreateArgs {
             None => "Too few files for a line.".into(),
         };
         Some(Table {
-            title: format!("Pass {label}: time of a file, us, by 1000 files"),
+            title: format!("{label}: time of a file, us, by 1000 files"),
             head: ["files", "mean us", "max us"].map(String::from).to_vec(),
             rows: table_rows.collect(),
             notes: vec![note],

@@ -46,7 +46,8 @@ impl Rounds {
 
 /// A figure with so many decimals; `-` where there is none.
 pub(super) fn number(figure: Option<f64>, decimals: usize) -> String {
-    figure.map_or_else(|| "-".into(), |f| format!("{f:.decimals$}"))
+    // The sum of nothing is -0, which nobody wants to read.
+    figure.map_or_else(|| "-".into(), |f| format!("{:.decimals$}", f + 0.0))
 }
 
 /// Kibibytes a second, as Iozone and Bonnie++ count.
@@ -131,6 +132,7 @@ mod tests {
     #[test]
     fn rates_of_no_time_are_no_figures() {
         assert_eq!(kib_per_s(2048, 1_000_000_000), 2.0);
+        assert_eq!(number(Some([0.0; 0].iter().sum()), 1), "0.0");
         let mut rounds = Rounds::default();
         assert_eq!(number(rounds.median("a", [kib_per_s(1, 0)]), 1), "-");
     }

@@ -164,21 +164,22 @@ pub(super) fn other_writers(facts: &Facts) -> Option<Finding> {
     let (ours, device) = (facts.written_bytes?, facts.device_written_bytes?);
     let times = facts.syncs.unwrap_or(0).saturating_add(facts.files_created.unwrap_or(0));
     let explained = ours.saturating_add(times.saturating_mul(METADATA_BYTES));
-    Some(others(device, ours, explained, "wrote"))
+    Some(others(device, ours, explained, facts.read_bytes.unwrap_or(0), "wrote"))
 }
 
 pub(super) fn other_readers(facts: &Facts) -> Option<Finding> {
     let (ours, device) = (facts.read_bytes?, facts.device_read_bytes?);
     let pages = facts.operations.unwrap_or(0).saturating_mul(PAGE);
-    Some(others(device, ours, ours.max(pages), "read"))
+    Some(others(device, ours, ours.max(pages), facts.written_bytes.unwrap_or(0), "read"))
 }
 
-fn others(device: u64, ours: u64, explained: u64, did: &str) -> Finding {
+/// Others' traffic in one direction weighs by the load's own in both.
+fn others(device: u64, ours: u64, explained: u64, other_way: u64, did: &str) -> Finding {
     let more = device.saturating_sub(explained);
     if more < OTHERS_FEW_BYTES {
         return Fine;
     }
-    let share = more as f64 / explained.max(1) as f64;
+    let share = more as f64 / explained.saturating_add(other_way).max(1) as f64;
     graded(share, OTHERS_SUSPECT, OTHERS_INVALID, || {
         format!("the device {did} {}, the load {} of it", bytes(device), bytes(ours.min(device)))
     })

@@ -92,7 +92,7 @@ pub struct SessionOptions {
     /// Read the job from a file (TOML; its keys are the options' names); options given go over it
     #[arg(long = "job", value_name = "FILE", help_heading = "Job")]
     pub job_file: Option<PathBuf>,
-    /// Read the job from a job file of fio
+    /// Read the job from a job file of fio, as far as it can be translated: the rest is named on standard error
     #[arg(long, value_name = "FILE", conflicts_with = "job_file", help_heading = "Job")]
     pub fio: Option<PathBuf>,
     /// Print the job as a file that --job reads, and run nothing
@@ -137,9 +137,11 @@ pub struct SessionOptions {
 pub enum LoadCommand {
     /// A classic measurement.
     #[command(flatten)]
-    Preset(PresetCommand),
+    Preset(Box<PresetCommand>),
     /// Look whether what a run's log says was acknowledged is there, after a crash
-    #[command(after_help = "Exit codes: 0 all is there, 1 something is missing, torn or damaged, 2 error, 3 there was nothing to verify.\nThe job needs --stamp and --log. A later run over the same files makes an older log useless.")]
+    #[command(
+        after_help = "Exit codes: 0 all is there, 1 something is missing, torn or damaged, 2 error, 3 there was nothing to verify.\nThe job needs --stamp and --log. A later run over the same files makes an older log useless."
+    )]
     Verify(VerifyArgs),
     /// Print the operations of a log
     Log(LogArgs),
@@ -241,7 +243,6 @@ pub struct CleanArgs {
     #[arg(long)]
     pub yes: bool,
 }
-
 
 #[cfg(test)]
 mod tests {

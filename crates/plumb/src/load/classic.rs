@@ -39,9 +39,11 @@ impl Classic {
         let after = if early { parameters.clone() } else { preset.parameters(&ran(&outcome.cells)) };
         let mut tables = preset.figures(&outcome.cells, outcome.ticks_per_ns);
         for log in &outcome.logs {
-            let label = if log.step == log.cell { log.cell.clone() } else { format!("{}, {}", log.cell, log.step) };
+            let label =
+                if log.step == log.cell { log.cell.clone() } else { format!("{}, {}", log.cell, log.step) };
             let mut failed = None;
-            let mut rows = LogReader::open(&log.path)?.map_while(|row| row.map_err(|e| failed = Some(e)).ok());
+            let mut rows =
+                LogReader::open(&log.path)?.map_while(|row| row.map_err(|e| failed = Some(e)).ok());
             tables.extend(preset.figures_of_log(&label, &mut rows));
             if let Some(e) = failed {
                 return Err(e.into());
@@ -152,7 +154,8 @@ mod tests {
 
     #[test]
     fn a_listed_write_has_its_synchronisation() {
-        let row = |kind, worker, begin_ns, end_ns| Ok(Row { kind, worker, begin_ns, end_ns, ..Row::default() });
+        let row =
+            |kind, worker, begin_ns, end_ns| Ok(Row { kind, worker, begin_ns, end_ns, ..Row::default() });
         let rows = [
             row(Write, 0, 0, 10),
             row(Sync, 0, 10, 100),

@@ -6,7 +6,8 @@ use anyhow::Result;
 use plumb_load::histogram::Summary;
 use std::io::Write;
 
-const SUMMARY: [&str; 9] = ["mean_ns", "min_ns", "p50_ns", "p90_ns", "p95_ns", "p99_ns", "p99_9_ns", "p99_99_ns", "max_ns"];
+const SUMMARY: [&str; 9] =
+    ["mean_ns", "min_ns", "p50_ns", "p90_ns", "p95_ns", "p99_ns", "p99_9_ns", "p99_99_ns", "max_ns"];
 
 /// Writes them; what is not known is empty.
 ///
@@ -26,7 +27,14 @@ pub fn write(outcome: &Outcome, out: &mut dyn Write) -> Result<()> {
                 for (j, job) in step.jobs.iter().enumerate() {
                     for k in &job.operations {
                         let (cell, step_name) = (text(&cell.label), text(&step.label));
-                        write!(out, "{cell},{},{step_name},{},{},{}", r + 1, step.interrupted, j + 1, k.kind)?;
+                        write!(
+                            out,
+                            "{cell},{},{step_name},{},{},{}",
+                            r + 1,
+                            step.interrupted,
+                            j + 1,
+                            k.kind
+                        )?;
                         write!(out, ",{},{},{},{},{}", job.elapsed_ns, k.count, k.errors, k.short, k.bytes)?;
                         write!(out, ",{},{}", k.rate, k.bandwidth)?;
                         summary(Some(&k.service), out)?;

@@ -11,7 +11,12 @@ use std::io::Write;
 ///
 /// # Errors
 /// The writer's.
-pub fn write(outcome: &Outcome, classic: Option<&Classic>, out: &mut dyn Write) -> Result<()> {
+pub fn write(
+    outcome: &Outcome,
+    classic: Option<&Classic>,
+    warnings: &[String],
+    out: &mut dyn Write,
+) -> Result<()> {
     let clock = &outcome.clock;
     let all = json!({
         "plumb": env!("CARGO_PKG_VERSION"),
@@ -20,6 +25,7 @@ pub fn write(outcome: &Outcome, classic: Option<&Classic>, out: &mut dyn Write) 
         "interrupted": outcome.interrupted,
         "ended": outcome.ended,
         "error": outcome.error,
+        "warnings": warnings,
         "environment": outcome.environment,
         "clock": {
             "source": clock.source(),

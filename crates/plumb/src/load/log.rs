@@ -25,9 +25,15 @@ pub fn main(args: &LogArgs) -> Result<ExitCode> {
     };
     let mut out = BufWriter::new(std::io::stdout().lock());
     if args.csv {
-        writeln!(out, "row,worker,kind,durable,warm_up,file,offset,result,intended_ns,begin_ns,end_ns,generation")?;
+        writeln!(
+            out,
+            "row,worker,kind,durable,warm_up,file,offset,result,intended_ns,begin_ns,end_ns,generation"
+        )?;
     } else if !args.json {
-        writeln!(out, "Times from the first row's; response from the moment that an operation was due (open loop).")?;
+        writeln!(
+            out,
+            "Times from the first row's; response from the moment that an operation was due (open loop)."
+        )?;
         writeln!(
             out,
             "{:>9} {:>6} {:<8} {:>12} {:>12} {:>12} {:>14} {:>10}  flags, file",

@@ -4,11 +4,13 @@
 //! Data flows: options -> `plan` (which cells; `words` writes them as a job
 //! file) -> `place` (may this be written, is there room; made and removed) ->
 //! `session` (rounds x cells x steps; `progress`, `until`) -> `classic` (a
-//! preset's tables) -> `show`, `json`, `csv`. Commands beside a load are in `verify`, `log`, `engines`, `clean`.
+//! preset's tables) -> `show` (with `doubts`), `json`, `csv`. Commands beside a
+//! load: `verify`, `log`, `engines`, `clean`.
 
 mod classic;
 mod clean;
 mod csv;
+mod doubts;
 mod engines;
 mod json;
 mod log;
@@ -55,33 +57,40 @@ pub fn main(args: &LoadArgs) -> Result<ExitCode> {
 /// Runs a plan and shows what came of it.
 fn run(mut plan: Plan, options: &crate::cli::LoadOptions) -> Result<ExitCode> {
     let session = &options.session;
-    let target = options.target.as_deref().unwrap_or(Path::new("."));
-    is_no_command(target)?;
+    let target = options.target.clone().or_else(|| plan.target.clone()).unwrap_or_else(|| ".".into());
+    is_no_command(&target)?;
+    for warning in &plan.warnings {
+        eprintln!("plumb: {warning}");
+    }
     if session.show_job {
         plan.check()?;
         write!(std::io::stdout().lock(), "{}", words::all(&plan.cells))?;
         return Ok(ExitCode::SUCCESS);
     }
     let stop = asked_on_signal();
-    let ready = Session::prepare(&mut plan, target, session, stop)?;
+    let ready = Session::prepare(&mut plan, &target, session, stop)?;
     ready.announce(&mut std::io::stdout().lock())?;
-    let outcome = ready.run()?;
-    let classic = plan.preset.as_ref().map(|preset| Classic::of(preset, &plan.cells, &outcome)).transpose()?;
+    let Some(outcome) = ready.run()? else {
+        eprintln!("plumb: stopped before anything was measured");
+        return Ok(ExitCode::from(NOT_VALID));
+    };
+    let classic =
+        plan.preset.as_ref().map(|preset| Classic::of(preset, &plan.cells, &outcome)).transpose()?;
     let mut out = std::io::stdout().lock();
     if session.json {
-        json::write(&outcome, classic.as_ref(), &mut out)?;
+        json::write(&outcome, classic.as_ref(), &plan.warnings, &mut out)?;
     } else if session.csv {
         csv::write(&outcome, &mut out)?;
     } else {
-        show::write(&outcome, classic.as_ref(), &mut out)?;
+        show::write(&outcome, classic.as_ref(), &plan.warnings, &mut out)?;
     }
     out.flush()?;
     if let Some(error) = outcome.error {
         bail!("ended early, what came before stands above: {error}");
     }
     Ok(match () {
-        () if outcome.cells.iter().any(show::found) => ExitCode::from(1),
-        () if outcome.interrupted || outcome.cells.iter().any(show::invalid) => ExitCode::from(NOT_VALID),
+        () if outcome.cells.iter().any(doubts::found) => ExitCode::from(1),
+        () if outcome.interrupted || outcome.cells.iter().any(doubts::invalid) => ExitCode::from(NOT_VALID),
         () => ExitCode::SUCCESS,
     })
 }

@@ -7,7 +7,7 @@ use anyhow::{bail, Context, Result};
 use plumb_load::environment::Root;
 use plumb_load::files::Ground;
 use plumb_load::guard::{self, Claim, DeviceClaim, Leftover};
-use plumb_load::job::{Cell, Job, Lock, Sharing, What};
+use plumb_load::job::{Cache, Cell, Job, Lock, Sharing, What};
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::os::unix::fs::FileTypeExt;
@@ -24,6 +24,8 @@ pub enum Place {
         claim: Option<Claim>,
         /// What the load makes stays.
         keep: bool,
+        /// The file system is unmounted meanwhile: nothing on it may be held open.
+        remount: bool,
     },
     /// A file.
     File {
@@ -64,7 +66,8 @@ impl Place {
             };
             guard::files(target, need.files, need.bytes)?;
             let named = target.canonicalize().with_context(|| target.display().to_string())?;
-            return Ok(Place::Directory { named, claim: None, keep });
+            let remount = plan.jobs().any(|j| j.cache == Cache::Remount);
+            return Ok(Place::Directory { named, claim: None, keep, remount });
         }
         for job in plan.jobs() {
             one_file_is_enough(job, target)?;
@@ -101,11 +104,14 @@ impl Place {
     /// It cannot be made; named.
     pub fn make(&mut self, number: usize) -> Result<Ground> {
         Ok(match self {
-            Place::Directory { named, claim, .. } => {
+            Place::Directory { named, claim, remount, .. } => {
                 let claim = match claim {
                     Some(claim) => claim,
                     None => claim.insert(Claim::create(named)?),
                 };
+                if *remount {
+                    claim.let_go();
+                }
                 let dir = claim.dir().join(number.to_string());
                 std::fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
                 Ground::Directory(dir)
@@ -200,13 +206,7 @@ fn device(target: &Path, plan: &mut Plan, destroy: &[PathBuf]) -> Result<Place> 
     Ok(Place::Device { node, size, _claim: claim })
 }
 
-fn file(
-    path: &Path,
-    plan: &mut Plan,
-    destroy: &[PathBuf],
-    keep: bool,
-    length: Option<u64>,
-) -> Result<Place> {
+fn file(path: &Path, plan: &mut Plan, destroy: &[PathBuf], keep: bool, length: Option<u64>) -> Result<Place> {
     if plan.jobs().any(writes) {
         guard::existing_file(path, destroy)?;
         if let (true, Some(length)) = (plan.whole_target, length) {
@@ -284,10 +284,7 @@ impl Need {
     }
 
     fn and(self, other: Need) -> Need {
-        Need {
-            files: self.files.saturating_add(other.files),
-            bytes: self.bytes.saturating_add(other.bytes),
-        }
+        Need { files: self.files.saturating_add(other.files), bytes: self.bytes.saturating_add(other.bytes) }
     }
 
     fn or(self, other: Need) -> Need {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which cells a load has: of the options, a job file, or a preset.
+//! Which cells a load has: of the options, a job file (ours or fio's), or a preset.
 
 use crate::cli::LoadOptions;
 use anyhow::{bail, Context, Result};
+use plumb_load::fio;
 use plumb_load::job::{Cell, Job, JobFile};
 use plumb_load::preset::Preset;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What is to be run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Plan {
     /// The cells.
     pub cells: Vec<Cell>,
@@ -18,6 +19,10 @@ pub struct Plan {
     pub whole_target: bool,
     /// The preset that made the cells; it has tables of its own.
     pub preset: Option<Preset>,
+    /// Where it works, if the job file says so and the command line does not.
+    pub target: Option<PathBuf>,
+    /// What of a job file of fio could not be translated: the load is another one.
+    pub warnings: Vec<String>,
 }
 
 impl Plan {
@@ -27,14 +32,19 @@ impl Plan {
     /// The job file cannot be read, or says what is not known.
     pub fn of(options: &LoadOptions) -> Result<Plan> {
         let given = &options.job.given;
-        let whole_target = !given.has("size");
-        let mut plan = Plan { cells: Vec::new(), rounds: 1, whole_target, preset: None };
-        if let Some(path) = &options.session.job_file {
+        let mut plan = Plan { rounds: 1, ..Plan::default() };
+        let session = &options.session;
+        if let Some(path) = &session.job_file {
             let file = JobFile::parse(&read(path)?).with_context(|| path.display().to_string())?;
             plan.cells = vec![file.cell];
-            plan.whole_target = false;
+        } else if let Some(path) = &session.fio {
+            let imported = fio::import(&read(path)?).with_context(|| path.display().to_string())?;
+            let warning = |lacking: &fio::Unknown| format!("{}, not translated: {lacking}", path.display());
+            plan.warnings = imported.unknown.iter().map(warning).collect();
+            (plan.cells, plan.target) = (imported.cells, imported.target);
         } else {
             plan.cells = vec![Cell::of(options.job.job.what.to_string(), options.job.job.clone())];
+            plan.whole_target = !given.has("size");
             return Ok(plan);
         }
         for job in plan.jobs_mut() {
@@ -53,13 +63,16 @@ impl Plan {
         }
         let (from, _) = preset.listing().unwrap_or_default();
         if preset.listing().is_some() && options.session.log.is_none() {
-            bail!("{}: to print writes one by one from {from} on, they must be in a log; give --log FILE", preset.name());
+            bail!(
+                "{}: to print writes one by one from {from} on, they must be in a log; give --log FILE",
+                preset.name()
+            );
         }
         Ok(Plan {
             cells: preset.cells(&options.job.given)?,
             rounds: preset.rounds().unwrap_or(1),
-            whole_target: false,
             preset: Some(preset),
+            ..Plan::default()
         })
     }
 

@@ -109,7 +109,8 @@ impl<'a> Session<'a> {
                 place.named().display()
             ));
         }
-        let most = if options.until.is_some() || options.budget.is_some() { MOST_ROUNDS } else { plan.rounds };
+        let most =
+            if options.until.is_some() || options.budget.is_some() { MOST_ROUNDS } else { plan.rounds };
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         let session = Session {
             seed: plan.jobs().next().map_or(0, |j| u64::from(j.seed)),
@@ -143,16 +144,19 @@ impl<'a> Session<'a> {
     /// The writer's.
     pub fn announce(&self, out: &mut dyn Write) -> io::Result<()> {
         match self.preset {
-            Some(preset) if !self.options.json && !self.options.csv => classic::announce(preset, self.cells, out),
+            Some(preset) if !self.options.json && !self.options.csv => {
+                classic::announce(preset, self.cells, out)
+            }
             _ => Ok(()),
         }
     }
 
-    /// Runs it. What was measured before a signal or an error is in the outcome.
+    /// Runs it. What was measured before a signal or an error is in the outcome;
+    /// there is none when a signal came before anything was.
     ///
     /// # Errors
     /// Nothing was measured, or what was made cannot be removed.
-    pub fn run(mut self) -> Result<Outcome> {
+    pub fn run(mut self) -> Result<Option<Outcome>> {
         let environment = Environment::capture(self.place.named());
         let clock = Clock::calibrate();
         let (raw, ns) = (clock.raw(), clock.now());
@@ -175,7 +179,11 @@ impl<'a> Session<'a> {
             if round >= self.rounds as usize {
                 break match self.options.until {
                     Some(until) => {
-                        format!("{round} rounds, and {} is not within {} %", until.figure.word(), until.within)
+                        format!(
+                            "{round} rounds, and {} is not within {} %",
+                            until.figure.word(),
+                            until.within
+                        )
                     }
                     None => "all rounds were made".into(),
                 };
@@ -199,12 +207,12 @@ impl<'a> Session<'a> {
         let kept = self.place.leave()?;
         cells.retain(|c| !c.rounds.is_empty());
         if cells.is_empty() {
-            match error {
-                Some(error) if !interrupted => return Err(error),
-                _ => bail!("stopped before anything was measured"),
-            }
+            return match error {
+                Some(error) if !interrupted => Err(error),
+                _ => Ok(None),
+            };
         }
-        Ok(Outcome {
+        Ok(Some(Outcome {
             target,
             environment,
             ticks_per_ns: (clock.source() == "tsc" && ns > 0).then(|| raw as f64 / ns as f64),
@@ -217,7 +225,7 @@ impl<'a> Session<'a> {
             // A call that the signal cut short may have failed for it.
             error: error.filter(|_| !interrupted).map(|e| format!("{e:#}")),
             kept,
-        })
+        }))
     }
 
     fn stopped(&self) -> bool {

@@ -2,6 +2,7 @@
 //! The result for people.
 
 use super::classic::Classic;
+use super::doubts::{remarks, told_besides, verdicts_together};
 use super::rounds::{self, Figure};
 use super::session::Outcome;
 use super::words;
@@ -11,27 +12,23 @@ use anyhow::Result;
 use plumb_load::environment::Environment;
 use plumb_load::histogram::Summary;
 use plumb_load::result::{CellResult, JobResult, StepResult};
-use plumb_load::validity::{Reason, Severity, Verdict, Word, CHECKS};
 use plumb_load::witness::{Attribution, Evidence};
 use plumb_trace::units;
 use std::io::{self, Write};
-
-/// Whether data was damaged, or an update of a counter lost.
-pub fn found(cell: &CellResult) -> bool {
-    let lost = |job: &JobResult| job.counted.is_some_and(|c| c.counters != c.updates);
-    cell.rounds.iter().flatten().flat_map(|s| &s.jobs).any(|job| job.damaged > 0 || lost(job))
-}
-
-/// Whether the figures of a round may not be believed.
-pub fn invalid(cell: &CellResult) -> bool {
-    cell.rounds.iter().flatten().any(|step| step.verdict.word == Word::Invalid)
-}
 
 /// Writes everything.
 ///
 /// # Errors
 /// The writer's.
-pub fn write(outcome: &Outcome, classic: Option<&Classic>, out: &mut dyn Write) -> Result<()> {
+pub fn write(
+    outcome: &Outcome,
+    classic: Option<&Classic>,
+    warnings: &[String],
+    out: &mut dyn Write,
+) -> Result<()> {
+    for warning in warnings {
+        writeln!(out, "NOT THE SAME LOAD: {warning}")?;
+    }
     match classic {
         Some(classic) => {
             // The figures stand in the tables of the preset.
@@ -59,7 +56,11 @@ pub fn write(outcome: &Outcome, classic: Option<&Classic>, out: &mut dyn Write) 
         writeln!(out, "{} rounds: {}.", outcome.orders.len(), outcome.ended)?;
     }
     if outcome.interrupted {
-        writeln!(out, "INTERRUPTED: {}; the figures are of a shorter run than was asked for.", outcome.ended)?;
+        writeln!(
+            out,
+            "INTERRUPTED: {}; the figures are of a shorter run than was asked for.",
+            outcome.ended
+        )?;
     }
     footer(outcome, out)?;
     Ok(())
@@ -85,23 +86,6 @@ fn cell(cell: &CellResult, environment: &Environment, out: &mut dyn Write) -> Re
     Ok(())
 }
 
-/// What does not stand in a table of figures.
-fn told_besides(cells: &[&CellResult], out: &mut dyn Write) -> Result<()> {
-    let mut verdicts = Vec::new();
-    for cell in cells {
-        for (r, step) in cell.rounds.iter().enumerate().flat_map(|(r, steps)| steps.iter().map(move |s| (r, s))) {
-            let mut place = format!("round {}, {}", r + 1, step.label);
-            if cells.len() > 1 && step.label != cell.label {
-                place = format!("{}, {place}", cell.label);
-            }
-            remarks(step, &format!("  {place}: "), out)?;
-            verdicts.push((place, &step.verdict));
-        }
-    }
-    verdicts_together(&verdicts, out)?;
-    Ok(())
-}
-
 /// One step, whole.
 fn step(step: &StepResult, named: bool, environment: &Environment, out: &mut dyn Write) -> Result<()> {
     if named {
@@ -120,12 +104,16 @@ fn step(step: &StepResult, named: bool, environment: &Environment, out: &mut dyn
         )?;
         figures(job, out)?;
         if let Some(s) = &job.schedule {
-            let lag = s.lag.p99.map_or_else(String::new, |ns| format!("; begun late by up to {} (p99)", units::duration(ns)));
+            let lag = s
+                .lag
+                .p99
+                .map_or_else(String::new, |ns| format!("; late by up to {} (p99)", units::duration(ns)));
             writeln!(
                 out,
-                "  open loop: {}/s asked for, {} due, {} never begun{lag}; response is from the moment that an operation was due",
+                "  open loop: {}/s asked for, {} due, {} begun late, {} never begun{lag}; response is from the moment that an operation was due",
                 s.rate,
                 units::count(s.due),
+                units::count(s.late),
                 units::count(s.never_begun)
             )?;
         }
@@ -155,7 +143,18 @@ fn ns(value: Option<u64>) -> String {
 
 fn figures(job: &JobResult, out: &mut dyn Write) -> io::Result<()> {
     let mut table = Table::new(&[
-        "<operation", "<latency", "count", "failed", "rate/s", "MiB/s", "mean", "p50", "p90", "p99", "p99.9", "max",
+        "<operation",
+        "<latency",
+        "count",
+        "failed",
+        "rate/s",
+        "MiB/s",
+        "mean",
+        "p50",
+        "p90",
+        "p99",
+        "p99.9",
+        "max",
     ]);
     for kind in &job.operations {
         let times = |name: &str, s: &Summary| {
@@ -192,7 +191,12 @@ fn attributed(a: &Attribution, out: &mut dyn Write) -> io::Result<()> {
         .filter(|(_, ns)| *ns > 0)
         .map(|(what, ns)| format!("{:.0} % {what}", 100.0 * ns as f64 / a.latency_ns as f64))
         .collect();
-    writeln!(out, "  Of the {} of an operation: {}.", units::duration(a.latency_ns / a.operations), parts.join(", "))
+    writeln!(
+        out,
+        "  Of the {} of an operation: {}.",
+        units::duration(a.latency_ns / a.operations),
+        parts.join(", ")
+    )
 }
 
 fn devices(evidence: &Evidence, environment: &Environment, out: &mut dyn Write) -> io::Result<()> {
@@ -217,78 +221,24 @@ fn devices(evidence: &Evidence, environment: &Environment, out: &mut dyn Write) 
     Ok(())
 }
 
-/// What does not stand in a table of figures: failures and damage.
-fn remarks(step: &StepResult, begin: &str, out: &mut dyn Write) -> io::Result<()> {
-    let count = units::count;
-    for job in &step.jobs {
-        let mut lines: Vec<String> = job.failures.iter().map(|f| format!("FAILED: {f}")).collect();
-        let mut say = |when: bool, line: String| lines.extend(when.then_some(line));
-        let short: u64 = job.operations.iter().map(|k| k.short).sum();
-        say(short > 0, format!("{} operations moved fewer bytes than asked for", count(short)));
-        let damaged = format!("DAMAGED: {} blocks that were read are not what was written", count(job.damaged));
-        say(job.damaged > 0, damaged);
-        if let Some(c) = job.counted.filter(|c| c.counters != c.updates) {
-            say(true, format!("LOST UPDATES: counters at {} after {} updates", count(c.counters), count(c.updates)));
-        }
-        say(job.steady == Some(false), "it did not become steady within --time".into());
-        say(job.log_waits > 0, format!("workers waited {} times for room in the log", count(job.log_waits)));
-        say(job.events_lost > 0, format!("{} operations are missing in the recording", count(job.events_lost)));
-        for line in lines {
-            writeln!(out, "{begin}{line}")?;
-        }
-    }
-    Ok(())
-}
-
-/// The verdicts of steps, each with its place: every reason once, where it weighs most.
-fn verdicts_together(verdicts: &[(String, &Verdict)], out: &mut dyn Write) -> io::Result<()> {
-    let all = verdicts.len();
-    let of = |word: Word| verdicts.iter().filter(|(_, v)| v.word == word).count();
-    let there = [Word::Valid, Word::Suspect, Word::Invalid].into_iter().filter(|w| of(*w) > 0);
-    let words: Vec<String> = match verdicts {
-        [(_, one)] => vec![word(one.word).to_string()],
-        _ => there.map(|w| format!("{} of {all} {}", of(w), word(w))).collect(),
-    };
-    let looked = verdicts.iter().map(|(_, v)| CHECKS.len() - v.not_looked_at.len()).min().unwrap_or(0);
-    let checks = CHECKS.len();
-    writeln!(out, "  Verdict: {} ({looked} of {checks} checks had facts to look at)", words.join(", "))?;
-    let mut reasons: Vec<(&str, &Reason)> =
-        verdicts.iter().flat_map(|(place, v)| v.reasons.iter().map(|r| (place.as_str(), r))).collect();
-    reasons.sort_by_key(|(_, r)| std::cmp::Reverse(r.severity));
-    let mut told: Vec<&str> = Vec::new();
-    for (place, reason) in &reasons {
-        if told.contains(&reason.check.as_str()) {
-            continue;
-        }
-        told.push(&reason.check);
-        let times = reasons.iter().filter(|(_, r)| r.check == reason.check).count();
-        let times = if all > 1 { format!(" ({place}; {times} of {all} times)") } else { String::new() };
-        let weight = match reason.severity {
-            Severity::Note => "note",
-            Severity::Suspect => "suspect",
-            Severity::Invalid => "invalid",
-        };
-        writeln!(out, "    {weight}: {}{times}", reason.sentence)?;
-        writeln!(out, "      > {}", reason.next_step)?;
-    }
-    Ok(())
-}
-
-fn word(word: Word) -> &'static str {
-    match word {
-        Word::Valid => "valid",
-        Word::Suspect => "SUSPECT",
-        Word::Invalid => "INVALID",
-    }
-}
-
 /// Median and 95 % interval over rounds.
 fn over_rounds(cell: &CellResult, out: &mut dyn Write) -> io::Result<()> {
-    let mut table = Table::new(&["<step", "<operation", "<figure", "rounds", "median", "95 % from", "to", "least", "most"]);
+    let mut table = Table::new(&[
+        "<step",
+        "<operation",
+        "<figure",
+        "rounds",
+        "median",
+        "95 % from",
+        "to",
+        "least",
+        "most",
+    ]);
     for kind in rounds::of(cell) {
         let [first, ..] = kind.rounds.as_slice() else { continue };
         let several = cell.rounds[0].iter().any(|s| s.jobs.len() > 1);
-        let step = if several { format!("{}, job {}", kind.step, kind.job + 1) } else { kind.step.to_string() };
+        let step =
+            if several { format!("{}, job {}", kind.step, kind.job + 1) } else { kind.step.to_string() };
         let latency = if first.response.is_some() { "response" } else { "service" };
         for figure in [Figure::Rate, Figure::Mean, Figure::P50, Figure::P99, Figure::P99_9] {
             let values = kind.values(figure);

@@ -58,7 +58,14 @@ fn show(seen: &Verification, out: &mut dyn Write) -> std::io::Result<()> {
     for f in &seen.faults {
         let kind = format!("{:?}", f.kind).to_lowercase();
         let expected = f.expected.map_or_else(String::new, |g| format!(", generation {g} was promised"));
-        writeln!(out, "  {kind}: {} at {} ({} bytes): {}{expected}", f.path.display(), f.offset, f.length, f.found)?;
+        writeln!(
+            out,
+            "  {kind}: {} at {} ({} bytes): {}{expected}",
+            f.path.display(),
+            f.offset,
+            f.length,
+            f.found
+        )?;
     }
     if faults > LISTED as u64 {
         writeln!(out, "  and {} more", units::count(faults - seen.faults.len() as u64))?;

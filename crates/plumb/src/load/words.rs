@@ -10,7 +10,12 @@ pub fn all(cells: &[Cell]) -> String {
         [one] => cell(one),
         many => {
             let parts = many.iter().enumerate().map(|(i, one)| {
-                format!("# Job file {} of {}: each is a file of its own for --job.\n{}", i + 1, many.len(), cell(one))
+                format!(
+                    "# Job file {} of {}: each is a file of its own for --job.\n{}",
+                    i + 1,
+                    many.len(),
+                    cell(one)
+                )
             });
             parts.collect::<Vec<_>>().join("\n")
         }
@@ -72,14 +77,16 @@ mod tests {
 
     #[test]
     fn what_is_printed_is_read_back() {
-        let job = Job { what: What::Read, order: Order::Zipf, zipf: 1.0, block: Bytes(1537), ..Job::default() };
-        let paced = Job { rate: Some(Rate(2.5)), time: Some(Time(1_500_000_000)), direct: true, ..Job::default() };
+        let job =
+            Job { what: What::Read, order: Order::Zipf, zipf: 1.0, block: Bytes(1537), ..Job::default() };
+        let paced =
+            Job { rate: Some(Rate(2.5)), time: Some(Time(1_500_000_000)), direct: true, ..Job::default() };
         let step = |label: &str, jobs: &[Job]| Step { label: label.into(), jobs: jobs.to_vec() };
         let cells = [
             Cell::of("a \"quoted\" name\n", job.clone()),
             Cell {
                 label: "two".into(),
-                steps: vec![step("first", &[job.clone()]), step("both", &[job, paced])],
+                steps: vec![step("first", std::slice::from_ref(&job)), step("both", &[job, paced])],
             },
         ];
         for one in cells {

@@ -90,12 +90,10 @@ pub(super) fn throughput(cells: &[CellResult]) -> Vec<Table> {
     let mut rows = Vec::new();
     for name in names(cells) {
         for cell in cells {
+            // One that was stopped before it began moved nothing.
             let own = |job: &JobResult| -> Vec<f64> {
-                job.workers
-                    .iter()
-                    .map(|w| kib_per_s(w.bytes, w.elapsed_ns))
-                    .filter(|f| f.is_finite())
-                    .collect()
+                let of = |bytes, ns| if ns == 0 { 0.0 } else { kib_per_s(bytes, ns) };
+                job.workers.iter().map(|w| of(w.bytes, w.elapsed_ns)).collect()
             };
             let sum =
                 rounds.median(&format!("{name}, {}", cell.label), each(cell, name, |j| own(j).iter().sum()));

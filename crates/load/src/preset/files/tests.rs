@@ -124,4 +124,8 @@ fn throughput_is_the_childrens_sum() {
         table.rows[0],
         ["write", "2 threads", "768.00", "1024.00", "256.00", "512.00", "384.00", "256.00", "100.0"]
     );
+    let mut idle = step("write", job, 1_000_000_000, &[("write", &[1; 256])]);
+    (idle.jobs[0].workers[1].bytes, idle.jobs[0].workers[1].elapsed_ns) = (0, 0);
+    let table = &preset.figures(&[cell(&cells[0].label, vec![vec![idle]])], None)[0];
+    assert_eq!(table.rows[0][4..8], ["0.00", "512.00", "256.00", "0.00"]);
 }
