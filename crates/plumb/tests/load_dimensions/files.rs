@@ -160,20 +160,23 @@ fn every_state_of_the_cache() {
             Cache::Remount => {
                 let mut disk = Loop::new(64);
                 let point = disk.ext4();
-                // The log must not lie there: it would keep the file system busy.
-                file(&point.join("held"), true);
                 let target = point.join("held");
-                let args = ["--what", "read", "--order", "random", "--operations", "1", "--cache", "remount"];
-                let run = Run::within(
-                    dir.path(),
-                    CALLS,
-                    &[&args[..], &[target.to_str().expect("a path")]].concat(),
-                );
-                run.faultless();
-                let calls = run.program(&["umount2", "mount"]);
-                let told: Vec<_> = calls.iter().map(|c| (c.name.as_str(), c.result)).collect();
-                assert_eq!(told, [("umount2", Some(0)), ("mount", Some(0))]);
-                assert_eq!(calls[1].args[1].trim_matches('"'), point.to_str().expect("a path"));
+                file(&target, true);
+                // A file, and the load's own: its log must not lie there, that would keep the file system busy.
+                let of = |what: &str, target: &Path| {
+                    let (block, target) =
+                        (["--size", "4M", "--order", "random", "--operations", "1"], target.to_str());
+                    let args = ["--cache", "remount", "--what", what, target.expect("a path")];
+                    let run = Run::within(dir.path(), CALLS, &[&block[..], &args].concat());
+                    run.faultless();
+                    let calls = run.program(&["umount2", "mount"]);
+                    let told: Vec<_> = calls.iter().map(|c| (c.name.as_str(), c.result)).collect();
+                    assert_eq!(told, [("umount2", Some(0)), ("mount", Some(0))]);
+                    assert_eq!(calls[1].args[1].trim_matches('"'), point.to_str().expect("a path"));
+                    run
+                };
+                assert_eq!(of("write", &point).on_data(&["pwrite64"]).len(), 1);
+                of("read", &target);
                 let (pages, all) = cached(&target);
                 assert!(pages < all / 2, "{pages} of {all}");
             }
@@ -228,6 +231,9 @@ fn files_lie_evenly_in_directories() {
     let path = |i: i64| format!("0000{}/data.0.{i}", i % 2);
     let expected: Vec<_> = (0..5).flat_map(|i| [(path(i), 0), (path(i), 4096)]).collect();
     assert_eq!(told, expected);
+    let run = Run::new(CALLS, &["--prefix", "base", "--size", "8K"]);
+    assert!(run.workers(&["pwrite64"]).iter().all(|c| c.path(0).ends_with("/base.0.0")));
+    assert_eq!((run.on_data(&["pwrite64"]).len(), run.count("write")), (0, 2));
     let run = Run::new(CALLS, &["--what", "create", "--files", "6", "--dirs", "3", "--block", "0"]);
     run.faultless();
     for d in 0..3 {
@@ -249,7 +255,7 @@ fn stamps_tell_who_wrote_where_and_when() {
         let bytes = std::fs::read(run.file(&format!("data.{worker}.0"))).expect("the file");
         for (i, block) in bytes.chunks(4096).enumerate() {
             let at = i as u64 * 4096;
-            let last = rows.iter().filter(|r| r.worker == worker && r.offset == at).next_back();
+            let last = rows.iter().rfind(|r| r.worker == worker && r.offset == at);
             for (s, sector) in block.chunks(512).enumerate() {
                 let stamp = read_stamp(sector).unwrap_or_else(|e| panic!("sector {s} of block {i}: {e:?}"));
                 assert_eq!(

@@ -149,7 +149,7 @@ fn copied(through: Through, call: &str, places: &[usize]) {
             assert_eq!(at, Some((i * 4096).to_string().as_str()), "{c:?}");
         }
     }
-    let (from, to) = (std::fs::read(run.file("data.0.0")), std::fs::read(run.file("copy.0.0")));
+    let (from, to) = (std::fs::read(run.file("data.0.0")), std::fs::read(run.file("data-copy.0.0")));
     assert!(from.expect("source") == to.expect("copy"), "{through}: the copy is another");
 }
 

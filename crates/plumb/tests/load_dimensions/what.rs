@@ -161,7 +161,7 @@ fn every_kind_of_operation() {
                 assert_eq!(copied.iter().filter(|c| c.result == Some(4096)).count(), 16);
                 assert!(copied
                     .iter()
-                    .all(|c| c.path(0).ends_with("data.0.0") && c.path(2).ends_with("copy.0.0")));
+                    .all(|c| c.path(0).ends_with("data.0.0") && c.path(2).ends_with("data-copy.0.0")));
             }
         }
     }
