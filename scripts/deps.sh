@@ -77,6 +77,8 @@ need_test() {
 	want python3 has python3
 	want sqlite3 has sqlite3
 	want bc has bc
+	# what plumb load calls, seen from outside
+	want strace has strace
 	want linux-perf has perf
 	want clang-format-14 has clang-format-14
 	want util-linux has setsid

@@ -123,6 +123,21 @@ fn what_is_read_is_checked_against_its_stamps() {
 }
 
 #[test]
+fn what_a_file_was_filled_with_is_no_damage() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let read = Job { what: What::Read, stamp: true, ..small() };
+    let fresh = run(dir.path(), std::slice::from_ref(&read), None).expect("read");
+    assert_eq!(fresh.jobs[0].damaged, 0, "every block is as it was filled");
+    let path = dir.path().join("data.0.0");
+    let mut bytes = std::fs::read(&path).expect("bytes");
+    bytes[4096 + 512..8192].fill(0);
+    bytes.copy_within(8192..12288, 12288);
+    std::fs::write(&path, bytes).expect("damage");
+    let damaged = run(dir.path(), &[read], None).expect("read");
+    assert_eq!(damaged.jobs[0].damaged, 2, "one without some of its stamps, one from elsewhere");
+}
+
+#[test]
 fn a_shared_file_is_divided_and_jobs_run_at_once() {
     let dir = tempfile::tempdir().expect("a directory");
     let shared = Job { sharing: Sharing::Shared, threads: 4, ..small() };

@@ -60,6 +60,16 @@ impl Syncs {
             u64::from(op.action == crate::engine::Action::Write || op.action == crate::engine::Action::Copy);
         self.since >= self.every
     }
+
+    /// What a synchronisation must cover after a write to a place: that place,
+    /// or the whole file (0, 0) when there were writes elsewhere before it.
+    fn covers(&self, offset: u64, len: u32) -> (u64, u32) {
+        if self.since > 1 {
+            (0, 0)
+        } else {
+            (offset, len)
+        }
+    }
 }
 
 /// Does a worker's operations from `start` to its end.
@@ -107,8 +117,9 @@ fn one<E: Engine>(
         }
         return returned;
     }
+    let (offset, len) = syncs.covers(op.offset, op.len);
     syncs.since = 0;
-    let sync = source.sync(op.file, op.offset, op.len);
+    let sync = source.sync(op.file, offset, len);
     let synced = engine.start(&sync, 0).unwrap_or(-i64::from(libc::EINVAL));
     let end = recorder.clock.now();
     let counted = if recorder.sync_in() { end } else { returned };
@@ -330,8 +341,11 @@ fn queued<E: Engine>(
                 if !source.sound(&flight.op, slot, result) {
                     recorder.damaged();
                 }
+                let before = syncs.since;
                 syncs.due(&flight.op);
-                last = Some((flight.op.file, flight.op.offset, flight.op.len));
+                if syncs.since > before {
+                    last = Some((flight.op.file, flight.op.offset, flight.op.len));
+                }
             }
             if recorder.errors() >= TOO_MANY_ERRORS {
                 ended = true;
@@ -340,6 +354,7 @@ fn queued<E: Engine>(
         // A synchronisation covers what has ended, so the queue runs empty first.
         if syncs.since >= syncs.every && free.len() == depth {
             let (file, offset, len) = last.unwrap_or((0, 0, 0));
+            let (offset, len) = syncs.covers(offset, len);
             let op = source.sync(file, offset, len);
             let begin = recorder.clock.now();
             recorder.begun(&op, 0, begin);
