@@ -87,8 +87,9 @@ impl Ground {
             }
         };
         let all = |word: &str| (0..job.files).map(|i| path(i, word)).collect::<Vec<_>>();
-        let copies = if job.what == What::Copy { all("copy") } else { vec![] };
-        FileSet { paths: all("data"), copies, names }
+        let copy = format!("{}-copy", job.prefix);
+        let copies = if job.what == What::Copy { all(&copy) } else { vec![] };
+        FileSet { paths: all(&job.prefix), copies, names }
     }
 
     /// Bytes of the file or device that a job may use; what it asks for, of files of its own.

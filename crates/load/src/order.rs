@@ -39,7 +39,7 @@ enum Walk {
         span: u64,
         file: u64,
     },
-    Random(Mt19937),
+    Random(Box<Mt19937>),
     Once(Scatter, u64),
     Zipf(Box<Mt19937>, Zipf, Scatter),
     /// The same block over and over.
@@ -77,7 +77,7 @@ impl Places {
             Order::Backwards => Walk::Backwards(total),
             Order::Interleave => Walk::stride(job.interleave.0.max(step), blocks * step),
             Order::Strided => Walk::stride(job.stride.0.max(1), blocks * step),
-            Order::Random => Walk::Random(Mt19937::new(seed)),
+            Order::Random => Walk::Random(Box::new(Mt19937::new(seed))),
             Order::RandomOnce => Walk::Once(Scatter::new(total, u64::from(seed)), 0),
             Order::Zipf => Walk::Zipf(
                 Box::new(Mt19937::new(seed)),

@@ -9,11 +9,16 @@ use serde_json::Value;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Longer than anything here takes on a machine that others use too.
 const LIMIT: Duration = Duration::from_secs(120);
+
+/// One loop device at a time: losetup opens the one that it would like to have, and
+/// a device that anybody has open for writing is refused.
+static LOOPS: Mutex<()> = Mutex::new(());
 
 /// A directory on a disk: that of the build, since /tmp may lie in memory.
 fn dir() -> TempDir {
@@ -397,6 +402,7 @@ fn a_device_is_written_only_when_it_is_empty_or_named() {
     if !can("a_device_is_written_only_when_it_is_empty_or_named", &["losetup", "mkfs.ext4"]) {
         return;
     }
+    let _alone = LOOPS.lock().unwrap_or_else(|failed| failed.into_inner());
     let dir = dir();
     let mut disk = Loop::new(16);
     let device = disk.device.clone();
@@ -421,6 +427,7 @@ fn a_file_system_is_mounted_again_under_the_load() {
     if !can("a_file_system_is_mounted_again_under_the_load", &["losetup", "mkfs.ext4"]) {
         return;
     }
+    let _alone = LOOPS.lock().unwrap_or_else(|failed| failed.into_inner());
     let dir = dir();
     let mut disk = Loop::new(32);
     let mounted = disk.ext4();

@@ -68,7 +68,11 @@ pub fn import(text: &str) -> Result<Imported, FioError> {
     let mut out = Imported { cells: Vec::new(), target: None, unknown: Vec::new(), ignored: Vec::new() };
     let mut steps: Vec<Step> = Vec::new();
     for section in &sections {
-        let made = translate::section(section)?;
+        let mut made = translate::section(section)?;
+        if !made.named {
+            // As with fio, each job has files of its own.
+            made.job.prefix = made.name.replace(['/', '\0'], "-").trim_start_matches('.').to_string();
+        }
         made.job
             .check()
             .map_err(|e| FioError { line: section.line, text: format!("[{}]: {e}", section.name) })?;
@@ -79,16 +83,6 @@ pub fn import(text: &str) -> Result<Imported, FioError> {
         aim(&mut out, made.target, section);
         match steps.last_mut() {
             Some(step) if !made.waits => {
-                if !made.named {
-                    out.unknown.push(Unknown {
-                        line: section.line,
-                        option: format!("[{}]", section.name),
-                        why: format!(
-                            "runs at once with {}: both work on the same files here, fio gives each its own",
-                            step.label
-                        ),
-                    });
-                }
                 step.label = format!("{} + {}", step.label, made.name);
                 step.jobs.push(made.job);
             }
@@ -115,15 +109,14 @@ pub fn import(text: &str) -> Result<Imported, FioError> {
     Ok(out)
 }
 
-/// Jobs that run at once work on the same files: these are as long as the
-/// longest needs, and written where one reads.
+/// Jobs that run at once on the same files: these are as long as the longest
+/// needs, and written where one reads.
 fn share_files(step: &mut Step) {
-    if step.jobs.len() < 2 {
-        return;
-    }
-    let size = step.jobs.iter().map(|j| j.size).max().unwrap_or_default();
-    let read = step.jobs.iter().any(|j| j.what.reads());
+    let before = step.jobs.clone();
     for job in &mut step.jobs {
+        let same = || before.iter().filter(|other| other.prefix == job.prefix);
+        let size = same().map(|j| j.size).max().unwrap_or_default();
+        let read = same().count() > 1 && same().any(|j| j.what.reads());
         if job.size < size {
             job.range = Some(Bytes(job.span()));
             job.size = size;

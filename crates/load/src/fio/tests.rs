@@ -102,10 +102,22 @@ fn jobs_without_a_stonewall_run_at_once() {
         (2, "reader + writer", "after")
     );
     assert_eq!((jobs[1].sync, jobs[1].every), (SyncMethod::Fsync, 256));
+    assert_eq!(
+        (jobs[0].prefix.as_str(), jobs[1].prefix.as_str()),
+        ("reader", "writer"),
+        "files of its own each"
+    );
+    assert_eq!((jobs[1].size, jobs[1].range), (Bytes(1 << 20), None));
+    assert_eq!(imported.unknown, []);
+}
+
+#[test]
+fn jobs_that_name_the_same_file_share_it() {
+    let (_, jobs) =
+        jobs("[global]\nfilename=f\nsize=1m\n[reader]\nrw=randread\nsize=2m\n[writer]\nrw=write\n");
+    assert_eq!(jobs[0].prefix, jobs[1].prefix);
     // What one reads is there although the other writes; neither cuts the file short.
     assert_eq!((jobs[1].layout, jobs[1].size, jobs[1].span()), (Layout::Overwrite, Bytes(2 << 20), 1 << 20));
-    assert_eq!(imported.unknown.len(), 1);
-    assert!(imported.unknown[0].why.contains("the same files"), "{}", imported.unknown[0]);
 }
 
 #[test]

@@ -125,6 +125,9 @@ impl Job {
                 ));
             }
         }
+        if self.prefix.is_empty() || self.prefix.starts_with('.') || self.prefix.contains(['/', '\0']) {
+            return no(format!("--prefix '{}': a word that a file's name can begin with", self.prefix));
+        }
         if !(0.0..=5.0).contains(&self.zipf) {
             return no(format!("--zipf {}: between 0 and 5", self.zipf));
         }
@@ -181,6 +184,7 @@ mod tests {
             (Job { what: What::Copy, ..base() }, "sendfile"),
             (Job { order: Order::Random, layout: Layout::Append, ..base() }, "append"),
             (Job { size: Bytes(100), ..base() }, "does not fit"),
+            (Job { prefix: "../etc".into(), ..base() }, "--prefix"),
             (Job { through: Through::Mmap, sync: SyncMethod::ODsync, ..base() }, "mapping"),
             (Job { threads: 0, ..base() }, "--threads"),
             (Job { mix: 101, ..base() }, "101"),

@@ -96,6 +96,9 @@ pub struct Job {
     /// Directories that the files lie in, evenly; 0 puts them all into one
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Files")]
     pub dirs: u64,
+    /// First word of the files' names: jobs with the same word work on the same files
+    #[arg(long, value_name = "WORD", default_value = "data", help_heading = "Files")]
+    pub prefix: String,
     /// Whose the files are
     #[arg(long, value_enum, default_value_t = Sharing::Each, help_heading = "Files")]
     pub sharing: Sharing,
@@ -181,6 +184,7 @@ impl Default for Job {
             range: None,
             files: 1,
             dirs: 0,
+            prefix: "data".into(),
             sharing: Sharing::Each,
             compressible: 0,
             stamp: false,

@@ -131,14 +131,14 @@ const CASES: &[(&str, Severity, Change, Change)] = &[
     (
         "other-writers",
         Invalid,
-        |f| f.device_written_bytes = Some(3 << 30),
+        |f| f.device_written_bytes = Some(4 << 30),
         // So many small syncs write their journal's blocks as well.
         |f| (f.device_written_bytes, f.syncs) = (Some(3 << 30), Some(40_000)),
     ),
     (
         "other-readers",
         Suspect,
-        |f| (f.device_read_bytes, f.operations) = (Some(3 << 29), Some(1000)),
+        |f| (f.device_read_bytes, f.operations) = (Some(2 << 30), Some(1000)),
         // Small reads take whole pages.
         |f| f.device_read_bytes = Some(3 << 29),
     ),

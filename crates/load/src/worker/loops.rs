@@ -6,7 +6,7 @@ use super::record::{Recorder, Times};
 use super::Source;
 use crate::board::Head;
 use crate::engine::{Done, Engine, Operation, Wait};
-use crate::job::{Job, What};
+use crate::job::{Job, Through, What};
 use crate::pace::{self, Schedule};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -75,13 +75,11 @@ pub fn run<E: Engine>(
     let end = End::of(job, source.pass(), start);
     recorder.set_ramp_end(start + job.ramp.0);
     let syncs = Syncs::of(job);
+    // What ends in the call that starts it goes round in the shorter loops.
+    let one_by_one = job.depth == 1 && (job.through == Through::Null || !job.through.queues());
     match schedule {
-        None if job.depth == 1 && !job.through.queues()
-            || job.through == crate::job::Through::Null && job.depth == 1 =>
-        {
-            closed(engine, source, recorder, head, end, syncs, job.think.0)
-        }
-        Some(schedule) if job.depth == 1 && !job.through.queues() => {
+        None if one_by_one => closed(engine, source, recorder, head, end, syncs, job.think.0),
+        Some(schedule) if one_by_one => {
             scheduled(engine, source, recorder, head, end, syncs, schedule, start)
         }
         schedule => queued(engine, source, recorder, head, job, end, syncs, schedule, start),
