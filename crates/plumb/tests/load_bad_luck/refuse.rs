@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Refused, by name, before anything is made or written.
 
-use crate::common::room::{job, kind, make_ext4, number, refuses, Room, Running};
+use crate::common::room::{job, kind, make_ext4, number, refuses, text, Room, Running};
 use crate::common::{can, must};
 use std::fs::OpenOptions;
 use std::os::unix::fs::{symlink, FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
@@ -157,6 +157,9 @@ fn what_others_have_open() {
     assert_eq!(number(kind(job(&room.json(&args)), "write"), "count"), 256, "who only reads does no harm");
 }
 
+/// Puts something onto a device.
+type Maker<'a> = &'a dyn Fn(&str);
+
 #[test]
 fn a_device_with_contents_unless_it_is_named() {
     if !can("a_device_with_contents_unless_it_is_named", &["losetup", "mkfs.ext4", "mkswap"]) {
@@ -164,7 +167,7 @@ fn a_device_with_contents_unless_it_is_named() {
     }
     let room = Room::new();
     let other = room.disk("other", 1);
-    let make: [(&str, &dyn Fn(&str)); 3] = [
+    let make: [(&str, Maker); 3] = [
         ("an ext2, ext3 or ext4 file system", &make_ext4),
         ("a swap area", &|device| {
             must(Command::new("mkswap").arg(device));
@@ -291,8 +294,10 @@ fn a_job_that_nobody_can_read() {
     room.refused(&["--job", "binary"], &["binary"]);
     room.refused(&["--job", "nowhere.toml"], &["nowhere.toml"]);
     room.refused(&["--job", "."], &["."]);
-    write("alien.fio", b"[global]\nioengine=teleport\nsize=1M\n[job]\nrw=read\n");
-    room.refused(&["--fio", "alien.fio"], &["alien.fio", "teleport"]);
+    // Of other tools' files what cannot be translated is named; the rest is run.
+    write("alien.fio", b"[global]\nioengine=teleport\nsize=64k\n[job]\nrw=read\n");
+    let said = text(&room.load(&["--fio", "alien.fio"]).stderr);
+    assert!(said.contains("alien.fio") && said.contains("line 2: ioengine=teleport"), "{said}");
     // A log that cannot be is known before the load runs.
     room.refused(&["--size", "64K", "--log", "no/such/log"], &["no/such/log"]);
     room.refused(&["--size", "64K", "--log", "binary"], &["binary", "already"]);
