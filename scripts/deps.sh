@@ -95,6 +95,13 @@ need_test() {
 
 need_bench() {
 	want fio has fio
+	# the peers and file systems of benches/load
+	want sysbench has sysbench
+	want bonnie++ has bonnie++
+	want e2fsprogs has mkfs.ext4
+	want xfsprogs has mkfs.xfs
+	want util-linux-extra has fincore
+	want gcc has gcc
 	want mount has losetup
 	want python3 has python3
 	want libbpf-dev has_file '/usr/include/bpf/libbpf.h'

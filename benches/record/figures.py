@@ -1,34 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Rows to figures: medians, spreads, intervals."""
+"""Rows to figures: what each recorder adds, and beside the others."""
 
 import random
 import statistics
 
-
-def quantile(values, q):
-    values = sorted(values)
-    at = (len(values) - 1) * q
-    low = int(at)
-    high = min(low + 1, len(values) - 1)
-    return values[low] + (values[high] - values[low]) * (at - low)
-
-
-def spread(values):
-    """Median, minimum and quartiles."""
-    return {
-        "median": quantile(values, 0.5),
-        "min": min(values),
-        "p25": quantile(values, 0.25),
-        "p75": quantile(values, 0.75),
-        "n": len(values),
-    }
-
-
-def bootstrap_median(values, rounds=10000):
-    """95 % interval of the median; the same values give the same interval."""
-    generator = random.Random(1)
-    medians = sorted(statistics.median(generator.choices(values, k=len(values))) for _ in range(rounds))
-    return medians[int(rounds * 0.025)], medians[int(rounds * 0.975)]
+from common.stats import bootstrap_median, quantile, spread
 
 
 def cost(rows, test, recorder, clock, per):

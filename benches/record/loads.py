@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """The loads: what they run, which events they make, how long they say it took."""
 
-import json
 from pathlib import Path
 
-from system import TRACEFS, tool
+from common.system import TRACEFS, fio_job, tool
 
 HERE = Path(__file__).resolve().parent
 PRIORITY = 1  # SCHED_FIFO of the load: whoever else runs there waits
@@ -52,11 +51,6 @@ def fio_words(bench, out, seconds, device=None):
             f"--runtime={seconds}", "--output-format=json", f"--output={out}"]
 
 
-def fio_job(path):
-    text = path.read_text()
-    return json.loads(text[text.index("{"):])["jobs"][0]
-
-
 class Fio(Test):
     def __init__(self, events, seconds):
         def load(bench, out):
@@ -65,7 +59,7 @@ class Fio(Test):
         super().__init__("fio", "read", events, "block", load)
 
     def times(self, path):
-        job = fio_job(path)
+        job = fio_job(path.read_text())
         wall = 1e9 / job["read"]["iops"]
         return [(wall, wall * (job["usr_cpu"] + job["sys_cpu"]) / 100)]
 

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 
-from system import TRACEFS, Problem, run, spawn, tool
+from common.system import TRACEFS, Problem, run, spawn, tool
 
 RING_KIB = 16384
 LOSSY = 3  # plumb's exit code when events were lost

@@ -2,9 +2,7 @@
 """summary.json as a page to read."""
 
 
-def _table(head, rows):
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    return lines + ["| " + " | ".join(row) + " |" for row in rows]
+from common.evidence import COMMENT, left_out_lines, machine_lines, table
 
 
 def _ns(value):
@@ -34,7 +32,7 @@ def _test(name, test):
         ])
     head = ["recorder", f"ns/{test['unit']}: median (min)", "added ns/event: median", "95 %", "p25..p75", "min - min",
             f"added ns/{test['unit']}", "CPU time, added ns/event", "plumb / this (95 %)"]
-    lines += _table(head, rows)
+    lines += table(head, rows)
     notes = []
     for recorder, got in test["recorders"].items():
         if got["least_seen_of_made"] is not None and got["least_seen_of_made"] < 0.98:
@@ -50,12 +48,7 @@ def _test(name, test):
 
 def summary_md(s):
     machine = s["machine"]
-    before, after = " ".join(machine["load_average_before"]), " ".join(machine["load_average_after"])
-    lines = ["<!-- SPDX-License-Identifier: Apache-2.0 OR MIT -->", "# What recording costs", "",
-             f"{machine['cpu']}, {machine['cpus_online']} CPUs{', virtual' if machine['virtual_machine'] else ''}, "
-             f"{machine['memory_mib']} MiB, kernel {machine['kernel']}, clock {machine['clocksource']}; "
-             f"load average {before} before, {after} after, {machine['stolen_cpu_share']:.1%} of the CPU time stolen.",
-             f"{machine['plumb']} ({machine['plumb_commit']}), {machine['perf']}, {machine['bpftrace']}, {machine['fio']}.", ""]
+    lines = [COMMENT, "# What recording costs", "", *machine_lines(machine, ("perf", "bpftrace", "fio")), ""]
     lines += [f"- {name}: {about}" for name, about in s["recorders"].items()]
     lines += ["", "A run's figure is the median of its batches. Added is against the runs without a recorder of the same",
               "round; 95 % is the bootstrap interval of the median, or of the ratio of two medians, over the rounds;",
@@ -77,10 +70,9 @@ def summary_md(s):
         rows.append([where, _ns(got["none"]["median"]), _ns(got["plumb"]["median"]), f"{got['events_per_read']:.1f}", f"{got['events_per_second']:,}",
                      f"**{_change(ratio['median'])} %**", f"{_change(got['interval'][0])}..{_change(got['interval'][1])} %",
                      f"{_change(ratio['p25'])}..{_change(ratio['p75'])} %", f"{got['lost']:,}"])
-    lines += _table(["file in; events", "IOPS alone", "IOPS recorded", "events a read", "events/s", "change: median", "95 %", "p25..p75",
+    lines += table(["file in; events", "IOPS alone", "IOPS recorded", "events a read", "events/s", "change: median", "95 %", "p25..p75",
                      "lost"], rows)
     if s["kernel"] is not None:
         lines += ["", "`plumb events --measure` (the kernel's own count per program) is in summary.json under `kernel`."]
-    if s["left_out"]:
-        lines += ["", "## Left out", ""] + [f"- {name}: {why}" for name, why in s["left_out"].items()]
+    lines += left_out_lines(s["left_out"])
     return "\n".join(lines) + "\n"

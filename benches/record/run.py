@@ -1,29 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """The benchmark of the recorder's cost; start it with run.sh."""
 
-import argparse
-import csv
-import datetime
 import json
 import os
 import random
-import signal
 import statistics
 import sys
-import time
 from contextlib import nullcontext
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 import figures
-import system
-from loads import HERE, PRIORITY, Loop, Test, fio_job, fio_words, tests
+from common import evidence, system
+from common.evidence import interleaved, say, write_csv, write_json
+from common.system import ROOT, TRACEFS, Problem, fio_job, run, tool
+from loads import HERE, PRIORITY, Loop, Test, fio_words, tests
 from recorders import PEERS, Count, Empty, Plumb, Recorder
 from report import summary_md
-from system import ROOT, TRACEFS, Problem, run, tool
 
 DEVICE_MIB = 256
-SPDX = "Apache-2.0 OR MIT"
 SUSTAINED_RATE = 300_000
+TOOLS = {
+    "perf": ["perf", "--version"],
+    "bpftrace": ["bpftrace", "--version"],
+    "fio": ["fio", "--version"],
+    "clang": ["clang-14", "--version"],
+    "gcc": ["gcc", "--version"],
+}
 
 
 class Bench:
@@ -41,10 +45,7 @@ class Bench:
         self.left_out = {}
 
     def shown(self, text):
-        """Without this machine's paths."""
-        for path, name in ((self.scratch, "SCRATCH"), (self.device, "DEVICE"), (f"{ROOT}/", "")):
-            text = str(text).replace(str(path), name)
-        return text
+        return evidence.shown(text, ((self.scratch, "SCRATCH"), (self.device, "DEVICE")))
 
     def build(self):
         run([tool("gcc", "gcc"), "-O2", "-Wall", "-o", self.load, HERE / "load.c"])
@@ -108,26 +109,22 @@ class Bench:
         return recorders
 
     def rounds(self, every, recorders, n):
-        start = time.monotonic()
-        for number in range(n):
-            jobs = [(t, r) for t in every for r in recorders]
-            jobs += [(t, r) for t, r in jobs if r.name == "none"]  # the base enters every figure
-            random.shuffle(jobs)
-            for place, (test, recorder) in enumerate(jobs):
-                self.row(number, place, test, recorder)
-            say(f"round {number + 1} of {n}, {time.monotonic() - start:.0f} s")
+        jobs = [(t, r) for t in every for r in recorders]
+        jobs += [(t, r) for t, r in jobs if r.name == "none"]  # the base enters every figure
+        for number, place, (test, recorder) in interleaved(jobs, n):
+            self.row(number, place, test, recorder)
 
     def row(self, number, place, test, recorder):
         alone = system.alone()
         try:
             seen, times = self.once(test, recorder)
         except (Problem, OSError) as e:
-            self.left_out[f"{recorder.name} in {test.name}, round {number + 1}"] = self.shown(e)
+            self.left_out[f"{recorder.name} in {test.name}, round {number}"] = self.shown(e)
             return
         alone = alone and not system.foreign_programs()
         wall, cpu = [t[0] for t in times], [t[1] for t in times]
         self.rows.append({
-            "test": test.name, "round": number + 1, "place": place, "recorder": recorder.name,
+            "test": test.name, "round": number, "place": place, "recorder": recorder.name,
             "wall_median": statistics.median(wall), "wall_min": min(wall),
             "cpu_median": statistics.median(cpu), "cpu_min": min(cpu),
             "units": test.units(), "events_made": round(test.units() * test.per_unit),
@@ -187,8 +184,8 @@ class Bench:
                             row["events_per_second"] = round(told["events"] * 1e9 / (told["end"] - told["begin"]))
                         else:
                             run(job, cpus)
-                    row[f"{what}_iops"] = fio_job(out)["read"]["iops"]
-                    row[f"{what}_reads"] = fio_job(out)["read"]["total_ios"]
+                    row[f"{what}_iops"] = fio_job(out.read_text())["read"]["iops"]
+                    row[f"{what}_reads"] = fio_job(out.read_text())["read"]["total_ios"]
                 row["ratio"] = row["plumb_iops"] / row["none_iops"]
                 row["load1"] = system.load_average()[0]
                 rows.append(row)
@@ -216,29 +213,10 @@ class Bench:
             return None
 
 
-def say(text):
-    print(text, file=sys.stderr, flush=True)
-
-
-def write_csv(path, rows):
-    if not rows:
-        return
-    with path.open("w", newline="") as f:
-        f.write(f"# SPDX-License-Identifier: {SPDX}\n")
-        writer = csv.DictWriter(f, rows[0].keys(), lineterminator="\n")
-        writer.writeheader()
-        for row in rows:
-            writer.writerow({k: round(v, 3) if isinstance(v, float) else v for k, v in row.items()})
-
-
-def write_json(path, value):
-    path.write_text(json.dumps({"SPDX-License-Identifier": SPDX, **value}, indent=1) + "\n")
-
-
 def plan_md(bench, every, recorders, n):
     options = bench.options
     flags = ["--quick"] * options.quick + [f"--rounds {n}"] + ([f"--only {options.only}"] if options.only else [])
-    lines = ["<!-- SPDX-License-Identifier: Apache-2.0 OR MIT -->", "# Plan", "",
+    lines = [evidence.COMMENT, "# Plan", "",
              f"`{' '.join(['benches/record/run.sh', *flags])}`", "",
              f"{n} rounds; in each every recorder with every load, once (no recorder: twice), in random order.",
              f"The load runs on CPU {bench.cpu} with SCHED_FIFO {PRIORITY}, the loop device's workers there too,",
@@ -253,20 +231,8 @@ def plan_md(bench, every, recorders, n):
     return "\n".join(lines)
 
 
-def results_directory(asked):
-    if asked:
-        directory = Path(asked)
-        if directory.exists() and any(directory.iterdir()):
-            raise Problem(f"{asked} is not empty; name another with --out")
-    else:
-        stem = f"{datetime.date.today().isoformat()}-record-cost"
-        names = (stem if i == 1 else f"{stem}-{i}" for i in range(1, 1000))
-        directory = next(d for d in (ROOT / "results" / name for name in names) if not d.exists())
-    return directory
-
-
 def measure(options, undo):
-    directory = results_directory(options.out)
+    directory = evidence.results_directory(options.out, "record-cost")
     system.private_mounts()
     system.mount_tracefs()
     instance = TRACEFS / "instances" / "plumb_bench"
@@ -274,9 +240,7 @@ def measure(options, undo):
     bench = Bench(options, system.scratch(4096, undo))
     bench.build()
     bench.make_device()
-    machine = system.machine(bench.plumb)
-    machine["load_average_before"] = system.load_average()
-    stolen = system.steal()
+    machine = system.Machine(bench.plumb, TOOLS)
     every = tests(options.quick)
     if options.only == "iops":
         every = []
@@ -293,8 +257,7 @@ def measure(options, undo):
         say(f"sustained: {sustained['events_per_second']} events/s, {sustained['lost']} lost")
     iops = bench.iops(6 if options.quick else 12, 2 if options.quick else 5, bench.disk_device(undo))
     kernel = bench.measured_by_kernel() if every else None
-    machine["load_average_after"] = system.load_average()
-    machine["stolen_cpu_share"] = round((system.steal()[0] - stolen[0]) / max(1, system.steal()[1] - stolen[1]), 4)
+    machine = machine.done()
 
     summary = figures.summarise(bench, every, recorders, sustained, iops, kernel, machine)
     directory.mkdir(parents=True, exist_ok=True)
@@ -309,32 +272,11 @@ def measure(options, undo):
     say(f"written to {bench.shown(directory)}")
 
 
-def main():
-    parser = argparse.ArgumentParser(
-        prog="benches/record/run.sh",
-        description="What recording costs, beside an empty BPF program, perf, ftrace and bpftrace.")
-    parser.add_argument("--quick", action="store_true", help="5 rounds of shorter loads, 10 s of sustained rate")
-    parser.add_argument("--rounds", type=int, help="how many rounds (15)")
-    parser.add_argument("--plumb", default=ROOT / "target/release/plumb", help="the program to measure")
-    parser.add_argument("--out", help="directory for the results (results/DATE-record-cost)")
-    parser.add_argument("--only", help="of the loads getppid,pingpong,read,fio only these (and read); iops: only fio's IOPS")
-    options = parser.parse_args()
-    # a kill must clean up like Ctrl-C
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    undo = system.Undo()
-    try:
-        if os.geteuid():
-            raise Problem("this needs root: it attaches BPF programs; 'sudo benches/record/run.sh'")
-        measure(options, undo)
-    except (Problem, OSError) as e:
-        say(f"bench: {e}")
-        return 2
-    except KeyboardInterrupt:
-        say("bench: interrupted; nothing was written")
-        return 130
-    finally:
-        undo.close()
-    return 0
+OPTIONS = [
+    ("--quick", {"action": "store_true", "help": "5 rounds of shorter loads, 10 s of sustained rate"}),
+    ("--only", {"help": "of the loads getppid,pingpong,read,fio only these (and read); iops: only fio's IOPS"}),
+]
 
-
-sys.exit(main())
+sys.exit(evidence.main(
+    "benches/record/run.sh", "What recording costs, beside an empty BPF program, perf, ftrace and bpftrace.",
+    "record-cost", measure, OPTIONS))

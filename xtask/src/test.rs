@@ -65,7 +65,7 @@ pub fn run(root: &Path) -> Result<()> {
 /// # Errors
 /// A test failed for another reason than a difference.
 pub fn golden(root: &Path) -> Result<()> {
-    for (package, test) in [("plumb", "golden"), ("plumb-diagnose", "docs")] {
+    for (package, test) in [("plumb", "golden"), ("plumb", "docs"), ("plumb-diagnose", "docs")] {
         let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
             .args(["test", "--package", package, "--test", test])
             .env("PLUMB_GOLDEN", "1")

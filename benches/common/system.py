@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""What the benchmark borrows from the machine, and how it gives it back.
+"""What a benchmark borrows from the machine, and how it gives it back.
 
 Mounts are made in a mount namespace of our own and die with it. What is
 global (a workqueue's CPUs, a tracing instance) is undone by a shell that waits
@@ -9,6 +9,7 @@ for the end of a pipe from us: it does its work also when we are killed.
 import ctypes
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -30,10 +31,15 @@ class Problem(Exception):
     """Why the benchmark, or one peer, cannot run; a sentence for the user."""
 
 
-def _mount(source, target, kind, flags=0, data=None):
-    encode = lambda s: s.encode() if s is not None else None
-    if _libc.mount(encode(source), encode(str(target)), encode(kind), ctypes.c_ulong(flags), encode(data)):
+def mount(source, target, kind, flags=0, data=None):
+    encode = lambda s: str(s).encode() if s is not None else None
+    if _libc.mount(encode(source), encode(target), encode(kind), ctypes.c_ulong(flags), encode(data)):
         raise OSError(ctypes.get_errno(), f"mount {kind or 'private'} on {target}: {os.strerror(ctypes.get_errno())}")
+
+
+def unmount(target):
+    if _libc.umount2(str(target).encode(), 0):
+        raise OSError(ctypes.get_errno(), f"unmount {target}: {os.strerror(ctypes.get_errno())}")
 
 
 def private_mounts():
@@ -41,12 +47,12 @@ def private_mounts():
     clone_newns, ms_rec, ms_private = 0x20000, 1 << 14, 1 << 18
     if _libc.unshare(clone_newns):
         raise OSError(ctypes.get_errno(), "unshare: " + os.strerror(ctypes.get_errno()))
-    _mount("none", "/", None, ms_rec | ms_private)
+    mount("none", "/", None, ms_rec | ms_private)
 
 
 def mount_tracefs():
     if not (TRACEFS / "events").exists():
-        _mount("none", TRACEFS, "tracefs")
+        mount("none", TRACEFS, "tracefs")
 
 
 class Undo:
@@ -72,7 +78,7 @@ def scratch(mib, undo):
     """A directory in memory that only we and our children see."""
     directory = Path(tempfile.mkdtemp(prefix="plumb-bench-"))
     undo.add(f"umount -l {directory}; rmdir {directory}")
-    _mount("none", directory, "tmpfs", 0, f"size={mib}m")
+    mount("none", directory, "tmpfs", 0, f"size={mib}m")
     return directory
 
 
@@ -99,11 +105,11 @@ def end(child):
             continue
 
 
-def run(command, cpus=None, timeout=600, good=(0,)):
+def run(command, cpus=None, timeout=600, good=(0,), cwd=None):
     """Runs a command to its end; its standard output and standard error."""
     # files, not pipes: what a crashed recorder leaves behind would hold a pipe open
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        child = spawn(command, cpus, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+        child = spawn(command, cpus, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=cwd)
         try:
             child.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -120,11 +126,26 @@ def run(command, cpus=None, timeout=600, good=(0,)):
     return texts
 
 
+def run_measured(command, **more):
+    """As run, with the CPU time of the command and all that it waited for: its
+    standard output, ns in user mode, ns in the kernel."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    out, _ = run(command, **more)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    ns = lambda field: round((getattr(after, field) - getattr(before, field)) * 1e9)
+    return out, ns("ru_utime"), ns("ru_stime")
+
+
 def tool(name, package):
     """The name, when the program is there."""
     if not shutil.which(name):
         raise Problem(f"{name} is missing; 'apt-get install {package}' brings it on Debian")
     return name
+
+
+def fio_job(text):
+    """The first job of fio's JSON, which warnings may stand before."""
+    return json.loads(text[text.index("{"):])["jobs"][0]
 
 
 def loop_device(path, *options):
@@ -197,28 +218,33 @@ def _sysfs(path):
         return "unknown"
 
 
-def machine(plumb):
-    """What a reader must know of the machine to judge the figures; no names."""
-    cpuinfo = Path("/proc/cpuinfo").read_text().splitlines()
-    model = next((l.split(":", 1)[1].strip() for l in cpuinfo if l.startswith("model name")), os.uname().machine)
-    hypervisor = any("hypervisor" in l for l in cpuinfo if l.startswith("flags"))
-    memory = next(int(l.split()[1]) for l in Path("/proc/meminfo").read_text().splitlines() if l.startswith("MemTotal"))
-    commit = _version(["git", "-C", str(ROOT), "describe", "--always", "--dirty"])
-    return {
-        "cpu": model,
-        "cpus_online": len(os.sched_getaffinity(0)),
-        "virtual_machine": hypervisor,
-        "memory_mib": memory // 1024,
-        "kernel": f"{os.uname().release} {os.uname().machine}",
-        "clocksource": _sysfs("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
-        "bpf_jit": _sysfs("/proc/sys/net/core/bpf_jit_enable"),
-        "spectre_v2": _sysfs("/sys/devices/system/cpu/vulnerabilities/spectre_v2"),
-        "plumb": _version([str(plumb), "--version"]),
-        "plumb_commit": commit,
-        "perf": _version(["perf", "--version"]),
-        "bpftrace": _version(["bpftrace", "--version"]),
-        "fio": _version(["fio", "--version"]),
-        "clang": _version(["clang-14", "--version"]),
-        "gcc": _version(["gcc", "--version"]),
-        "python": _version(["python3", "--version"]),
-    }
+class Machine:
+    """What a reader must know of the machine to judge the figures; no names.
+    Tools are a command by name, which prints its version."""
+
+    def __init__(self, plumb, tools):
+        cpuinfo = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next((l.split(":", 1)[1].strip() for l in cpuinfo if l.startswith("model name")), os.uname().machine)
+        hypervisor = any("hypervisor" in l for l in cpuinfo if l.startswith("flags"))
+        memory = next(int(l.split()[1]) for l in Path("/proc/meminfo").read_text().splitlines() if l.startswith("MemTotal"))
+        self.facts = {
+            "cpu": model,
+            "cpus_online": len(os.sched_getaffinity(0)),
+            "virtual_machine": hypervisor,
+            "memory_mib": memory // 1024,
+            "kernel": f"{os.uname().release} {os.uname().machine}",
+            "clocksource": _sysfs("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+            "bpf_jit": _sysfs("/proc/sys/net/core/bpf_jit_enable"),
+            "spectre_v2": _sysfs("/sys/devices/system/cpu/vulnerabilities/spectre_v2"),
+            "plumb": _version([str(plumb), "--version"]),
+            "plumb_commit": _version(["git", "-C", str(ROOT), "describe", "--always", "--dirty"]),
+            **{name: _version(command) for name, command in tools.items()},
+            "python": _version(["python3", "--version"]),
+            "load_average_before": load_average(),
+        }
+        self._stolen = steal()
+
+    def done(self):
+        """The facts, with what the time since shows."""
+        stolen, ticks = (now - then for now, then in zip(steal(), self._stolen))
+        return {**self.facts, "load_average_after": load_average(), "stolen_cpu_share": round(stolen / max(1, ticks), 4)}
