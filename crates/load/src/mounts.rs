@@ -4,6 +4,7 @@
 
 use crate::environment::{mount_of, mounts, Root};
 use std::ffi::CString;
+use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -36,6 +37,8 @@ pub fn remount(path: &Path) -> Result<(), String> {
     let (flags, data) = options(&mount.options);
     let source = c(mount.source.as_os_str().as_bytes())?;
     let (kind, data) = (c(mount.kind.as_bytes())?, c(data.as_bytes())?);
+    // A loop device that mount(8) made goes with its last user, and could not be mounted again.
+    let _held = File::open(&mount.source).map_err(|e| format!("{}: {e}", mount.source.display()))?;
     // SAFETY: all strings end in NUL and outlive the calls.
     unsafe {
         if libc::umount2(target.as_ptr(), 0) != 0 {

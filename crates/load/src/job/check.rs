@@ -2,6 +2,7 @@
 //! Combinations that cannot be: found before anything is made.
 
 use super::{Job, Layout, Order, SyncMethod, Through, What};
+use clap::Args;
 
 /// A job that cannot run, and what to change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -14,6 +15,7 @@ impl Job {
     /// # Errors
     /// A sentence that names the options and what to change.
     pub fn check(&self) -> Result<(), JobError> {
+        self.numbers_are_in_range()?;
         let no = |text: String| Err(JobError(text));
         let (what, through, sync) = (self.what, self.through, self.sync);
         let block = self.block.0;
@@ -138,6 +140,21 @@ impl Job {
         Ok(())
     }
 
+    /// A job file's numbers have the ranges of the options, which are written there alone.
+    fn numbers_are_in_range(&self) -> Result<(), JobError> {
+        let Ok(serde_json::Value::Object(all)) = serde_json::to_value(self) else { return Ok(()) };
+        let numbers = all.iter().filter(|(_, v)| v.is_number()).map(|(key, v)| format!("--{key}={v}"));
+        let command = Job::augment_args(clap::Command::new("job")).no_binary_name(true);
+        match command.try_get_matches_from(numbers) {
+            Ok(_) => Ok(()),
+            Err(e) => {
+                let said = e.to_string();
+                let said = said.lines().next().unwrap_or_default();
+                Err(JobError(said.trim_start_matches("error: ").to_string()))
+            }
+        }
+    }
+
     /// Bytes that the load's places lie in.
     pub fn span(&self) -> u64 {
         let rest = self.size.0.saturating_sub(self.offset.0);
@@ -169,6 +186,9 @@ mod tests {
             (Job { size: Bytes(100), ..base() }, "does not fit"),
             (Job { prefix: "../etc".into(), ..base() }, "--prefix"),
             (Job { through: Through::Mmap, sync: SyncMethod::ODsync, ..base() }, "mapping"),
+            (Job { threads: 0, ..base() }, "--threads"),
+            (Job { mix: 101, ..base() }, "101"),
+            (Job { every: 0, ..base() }, "--every"),
             (Job { what: What::Unlink, depth: 2, through: Through::IoUring, ..base() }, "unlink"),
         ];
         for (job, word) in cases {

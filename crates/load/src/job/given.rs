@@ -63,7 +63,9 @@ impl JobFile {
         let one = |keys: toml::Table| -> Result<Job, JobError> {
             let mut all = base.clone();
             all.extend(keys);
-            Job::deserialize(toml::Value::Table(all)).map_err(|e| JobError(e.message().to_string()))
+            // The whole text of it, since the message alone does not name the key.
+            let said = |e: toml::de::Error| JobError(e.to_string().trim().replace('\n', " "));
+            Job::deserialize(toml::Value::Table(all)).map_err(said)
         };
         let steps = match steps {
             None => vec![Step { label: label.clone(), jobs: vec![one(toml::Table::new())?] }],
@@ -135,5 +137,7 @@ mod tests {
         assert!(said.contains("blokc"), "{said}");
         let said = JobFile::parse("[[step]]\nwhat = \"wirte\"\n").expect_err("unknown").0;
         assert!(said.contains("wirte") && said.contains("step 1"), "{said}");
+        let said = JobFile::parse("threads = \"many\"\n").expect_err("no number").0;
+        assert!(said.contains("many") && said.contains("threads"), "{said}");
     }
 }

@@ -165,6 +165,19 @@ impl Drop for Crew {
     }
 }
 
+/// Whether one of these workers, not waited for yet, died; all stay to be waited for.
+pub(super) fn one_died(pids: &[u32]) -> bool {
+    pids.iter().any(|&pid| {
+        // SAFETY: siginfo_t is plain numbers, for which zeros are a value; the kernel fills it.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        // SAFETY: info may be written; a worker that was waited for is no child any more: ECHILD.
+        let known = unsafe { libc::waitid(libc::P_PID, pid, &mut info, flags) } == 0;
+        // SAFETY: waitid filled these fields, or they are zero.
+        known && info.si_signo == libc::SIGCHLD && unsafe { info.si_status() } != 0
+    })
+}
+
 /// How a worker died, when it did not end by itself.
 fn died(pid: libc::pid_t, status: i32) -> Option<String> {
     if libc::WIFSIGNALED(status) {

@@ -87,12 +87,16 @@ pub fn step(step: &Step, context: &Context<'_>) -> Result<StepResult, RunError> 
     let board = Board::new(seats, step.jobs.len(), shared, context.log.is_some())
         .map_err(|error| RunError::System { what: "memory shared with the workers", error })?;
     let log = context.log.map(|path| logfile::LogFile::create(path, step, context)).transpose()?;
-    let crew = crew::Crew::start(step, context, &board)?;
-    let witness = Witness::begin(&crew.pids(), &devices_under(context.ground));
+    let crew = crew::Crew::start(step, context, &board).inspect_err(|_| {
+        // A log of nothing; it would stand in the way of the next try.
+        context.log.map(std::fs::remove_file);
+    })?;
+    let pids = crew.pids();
+    let witness = Witness::begin(&pids, &devices_under(context.ground));
     let start = crew.go(&board, &context.clock);
     let over = AtomicBool::new(false);
     let watched = std::thread::scope(|scope| {
-        let watcher = scope.spawn(|| watch::watch(step, context, &board, start, &over, log));
+        let watcher = scope.spawn(|| watch::watch(step, context, &board, (start, &pids), &over, log));
         let ended = crew.wait(context.stop, &board);
         over.store(true, Release);
         let watched = watcher.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;

@@ -3,7 +3,7 @@
 //! steady state, the log.
 
 use super::logfile::LogFile;
-use super::{Context, RunError};
+use super::{crew, Context, RunError};
 use crate::board::Board;
 use crate::job::{Job, Steady, Step};
 use crate::result::Second;
@@ -73,12 +73,12 @@ pub(super) fn seats_of(step: &Step) -> Vec<std::ops::Range<usize>> {
         .collect()
 }
 
-/// Watches until `over`.
+/// Watches workers that began at `start` until `over`.
 pub(super) fn watch(
     step: &Step,
     context: &Context<'_>,
     board: &Board,
-    start: u64,
+    (start, pids): (u64, &[u32]),
     over: &AtomicBool,
     mut log: Option<LogFile>,
 ) -> Result<Watched, RunError> {
@@ -106,6 +106,10 @@ pub(super) fn watch(
         }
         let now = context.clock.now();
         if now >= last + SECOND || ended && now > last {
+            // The waiting thread waits for one worker at a time: the death of another would not wake it.
+            if crew::one_died(pids) {
+                board.head().stop.store(1, Release);
+            }
             let mut rate = Totals::default();
             for (j, range) in seats.iter().enumerate() {
                 let sum = totals(board, range.clone());

@@ -86,7 +86,7 @@ fn run(mut plan: Plan, options: &crate::cli::LoadOptions) -> Result<ExitCode> {
     }
     out.flush()?;
     if let Some(error) = outcome.error {
-        bail!("ended early, what came before stands above: {error}");
+        bail!("not all went well, what was measured stands above: {error}");
     }
     Ok(match () {
         () if outcome.cells.iter().any(doubts::found) => ExitCode::from(1),

@@ -47,7 +47,7 @@ pub struct Outcome {
     pub interrupted: bool,
     /// Why there are as many rounds as there are.
     pub ended: String,
-    /// What ended it before its time.
+    /// What ended it before its time, or what of it cannot be removed.
     pub error: Option<String>,
     /// Files that were kept.
     pub kept: Option<PathBuf>,
@@ -155,7 +155,7 @@ impl<'a> Session<'a> {
     /// there is none when a signal came before anything was.
     ///
     /// # Errors
-    /// Nothing was measured, or what was made cannot be removed.
+    /// Nothing was measured, and that was no signal's doing.
     pub fn run(mut self) -> Result<Option<Outcome>> {
         let environment = Environment::capture(self.place.named());
         let clock = Clock::calibrate();
@@ -204,13 +204,16 @@ impl<'a> Session<'a> {
         self.progress.wipe();
         let (raw, ns) = (clock.raw().saturating_sub(raw), clock.now().saturating_sub(ns));
         let target = self.place.named().to_owned();
-        let kept = self.place.leave()?;
+        // A call that the signal cut short may have failed for it.
+        let error = error.filter(|_| !interrupted);
+        // What cannot be removed is no reason to lose what was measured.
+        let (kept, error) = match self.place.leave() {
+            Ok(kept) => (kept, error),
+            Err(stays) => (None, Some(error.unwrap_or(stays))),
+        };
         cells.retain(|c| !c.rounds.is_empty());
         if cells.is_empty() {
-            return match error {
-                Some(error) if !interrupted => Err(error),
-                _ => Ok(None),
-            };
+            return error.map_or(Ok(None), Err);
         }
         Ok(Some(Outcome {
             target,
@@ -222,8 +225,7 @@ impl<'a> Session<'a> {
             logs: self.logs,
             interrupted,
             ended,
-            // A call that the signal cut short may have failed for it.
-            error: error.filter(|_| !interrupted).map(|e| format!("{e:#}")),
+            error: error.map(|e| format!("{e:#}")),
             kept,
         }))
     }

@@ -4,6 +4,8 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod room;
+
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
