@@ -42,6 +42,32 @@ pub fn count(line: &str, counts: &mut Counts) {
     }
 }
 
+/// The names of failed tests, as Rust's harness lists them at a program's end.
+#[derive(Debug, Default)]
+pub struct Failures {
+    listing: bool,
+    /// The names, each once.
+    pub names: Vec<String>,
+}
+
+impl Failures {
+    /// Takes one line of output.
+    pub fn take(&mut self, line: &str) {
+        if line == "failures:" {
+            self.listing = true;
+        } else if self.listing {
+            match line.strip_prefix("    ") {
+                Some(name) if !name.contains(' ') => {
+                    if !self.names.iter().any(|n| n == name) {
+                        self.names.push(name.into());
+                    }
+                }
+                _ => self.listing = line.is_empty() && self.names.is_empty(),
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,6 +83,14 @@ mod tests {
         let text = "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.01s\n\
                     test result: FAILED. 2 passed; 3 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.20s\n";
         assert_eq!(counted(text), Counts { passed: 14, failed: 3, ignored: 1, skipped: 0 });
+    }
+
+    #[test]
+    fn failed_tests_are_named_once() {
+        let mut failures = Failures::default();
+        let text = "failures:\n\n---- a::b stdout ----\nthread panicked\n    at here\n\nfailures:\n    a::b\n    c\n\ntest result: FAILED. 1 passed\n    d\nfailures:\n    c\n";
+        text.lines().for_each(|l| failures.take(l));
+        assert_eq!(failures.names, ["a::b", "c"]);
     }
 
     #[test]

@@ -69,6 +69,23 @@ fn the_chain_of_an_inodes_lock_is_the_order_of_the_lines_in_the_file() {
     if !can(name, &["losetup", "mkfs.ext4"]) {
         return;
     }
+    // How often appenders meet is the scheduler's choice: a few tries until enough waits were long.
+    let mut seen = Vec::new();
+    for _ in 0..4 {
+        let long = chain_of_appenders();
+        seen.push(long.len());
+        if long.len() >= 5 {
+            let named = long.iter().filter(|h| h["function"] == "ext4_buffered_write_iter").count();
+            assert!(named * 10 >= long.len() * 9, "{named} of {}: {long:#?}", long.len());
+            return;
+        }
+    }
+    panic!("too few waits were long: {seen:?}");
+}
+
+/// Four appenders to one file, checked; the changes of hands that were waited for over 150 us: stacks
+/// are taken of waits above the threshold.
+fn chain_of_appenders() -> Vec<Value> {
     let mut disk = Loop::new(64);
     let file = disk.ext4().join("file");
     let dir = tempfile::tempdir().expect("directory");
@@ -99,8 +116,5 @@ fn the_chain_of_an_inodes_lock_is_the_order_of_the_lines_in_the_file() {
     assert!(chain.len() >= 15, "{}", chain.len());
     let holders: Vec<u32> = chain.iter().map(|h| number(&h["holder"])).collect();
     assert!(is_in_order(&holders, &order), "{holders:?} within {order:?}");
-    // Stacks are taken of waits above the threshold.
-    let long: Vec<&Value> = chain.iter().filter(|h| h["waited"].as_u64() > Some(150_000)).collect();
-    let named = long.iter().filter(|h| h["function"] == "ext4_buffered_write_iter").count();
-    assert!(long.len() >= 5 && named * 10 >= long.len() * 9, "{named} of {}: {long:#?}", long.len());
+    chain.iter().filter(|h| h["waited"].as_u64() > Some(150_000)).cloned().collect()
 }
