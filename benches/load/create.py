@@ -41,7 +41,7 @@ def passes(told):
     """Each pass' points (files before, in thousands; mean us of a file), by its letter."""
     out = {}
     for shown in told["preset"]["tables"]:
-        found = re.match(r"Pass (?:.*, )?(\w+): time of a file", shown["title"])
+        found = re.match(r"(?:.*, )?(\w+): time of a file", shown["title"])
         if found:
             ends = [0, *(int(row[0].replace(",", "")) for row in shown["rows"])]
             means = [float(row[1].replace(",", "")) for row in shown["rows"]]

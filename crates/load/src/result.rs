@@ -6,6 +6,7 @@ use crate::histogram::{Histogram, Summary};
 use crate::job::Job;
 use crate::validity::Verdict;
 use crate::witness::{Attribution, Evidence};
+use plumb_trace::load::OperationKind;
 use serde::Serialize;
 
 /// One step: jobs that ran at the same time.
@@ -185,8 +186,9 @@ pub struct Counted {
 impl JobResult {
     /// Operations of the job's own kind, synchronisations and closes left out.
     pub fn main_operations(&self) -> impl Iterator<Item = &KindResult> {
-        let only_sync = self.job.what == crate::job::What::FsyncOnly;
-        self.operations.iter().filter(move |k| k.kind != "close" && (only_sync || k.kind != "sync"))
+        let own =
+            |k: &&KindResult| OperationKind::from_word(k.kind).is_some_and(|kind| self.job.is_own(kind));
+        self.operations.iter().filter(own)
     }
 
     /// A kind's figures.

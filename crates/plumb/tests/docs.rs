@@ -45,8 +45,11 @@ fn word(name: &str, help: Option<&clap::builder::StyledStr>) -> String {
 fn commands() -> String {
     let cli = Cli::command();
     let load = cli.find_subcommand("load").expect("load is a command");
+    let mut abouts = Vec::new();
     let rows = load.get_subcommands().map(|c| {
         let about = c.get_about().map(ToString::to_string).unwrap_or_default();
+        assert!(!abouts.contains(&about), "{}: another command is about the same: {about}", c.get_name());
+        abouts.push(about.clone());
         format!("| `{}` | {about} |\n", c.get_name())
     });
     format!("\n| command | what it does |\n|---|---|\n{}", rows.collect::<String>())

@@ -13,6 +13,7 @@ pub use values::{Bytes, Rate, Steady, Time};
 pub use words::{Arrivals, Cache, Layout, Lock, Order, Sharing, SyncMethod, Through, Timed, What};
 
 use clap::Args;
+use plumb_trace::load::OperationKind;
 use serde::{Deserialize, Serialize};
 
 /// One load: what its workers do, how, in which order, how fast and until when.
@@ -209,6 +210,16 @@ impl Job {
     /// Worker threads of all processes.
     pub fn workers(&self) -> u32 {
         self.processes * self.threads
+    }
+
+    /// Whether operations of this kind are what the job is about: its rate counts
+    /// them, and not the synchronisations behind its writes.
+    pub fn is_own(&self, kind: OperationKind) -> bool {
+        match kind {
+            OperationKind::Close => false,
+            OperationKind::Sync => self.what == What::FsyncOnly,
+            _ => true,
+        }
     }
 
     /// The order that operations follow: some kinds of operation have their own.

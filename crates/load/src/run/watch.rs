@@ -7,6 +7,7 @@ use super::{crew, Context, RunError};
 use crate::board::Board;
 use crate::job::{Job, Steady, Step};
 use crate::result::Second;
+use plumb_trace::load::OperationKind;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 
 /// How far a step is.
@@ -48,11 +49,14 @@ struct Totals {
     errors: u64,
 }
 
-fn totals(board: &Board, seats: std::ops::Range<usize>) -> Totals {
+/// A job's sums so far; operations are those of its own kind, as in its rate.
+fn totals(board: &Board, seats: std::ops::Range<usize>, job: &Job) -> Totals {
     let mut all = Totals::default();
     for seat in seats.map(|i| board.seat(i)) {
-        for sum in &seat.sums {
-            all.operations += sum.count.load(Relaxed);
+        for (kind, sum) in OperationKind::all().zip(&seat.sums) {
+            if job.is_own(kind) {
+                all.operations += sum.count.load(Relaxed);
+            }
             all.bytes += sum.bytes.load(Relaxed);
             all.errors += sum.errors.load(Relaxed);
         }
@@ -112,7 +116,7 @@ pub(super) fn watch(
             }
             let mut rate = Totals::default();
             for (j, range) in seats.iter().enumerate() {
-                let sum = totals(board, range.clone());
+                let sum = totals(board, range.clone(), &step.jobs[j]);
                 let longest = range.clone().map(|i| board.seat(i).longest.swap(0, Relaxed)).max();
                 let second = Second {
                     at_ns: now - start,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Options of `plumb load`. Those of a job are fields of [`Job`]; here is what a session has besides.
 
+use clap::builder::Resettable;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use plumb_load::job::{Given, Job, Time};
 use plumb_load::preset::Preset;
@@ -176,7 +177,7 @@ impl FromArgMatches for PresetCommand {
 impl Subcommand for PresetCommand {
     fn augment_subcommands(command: Command) -> Command {
         let presets = Preset::augment_subcommands(Command::new("presets"));
-        command.subcommands(presets.get_subcommands().cloned().map(LoadOptions::augment_args))
+        command.subcommands(presets.get_subcommands().cloned().map(with_load_options))
     }
 
     fn augment_subcommands_for_update(command: Command) -> Command {
@@ -186,6 +187,14 @@ impl Subcommand for PresetCommand {
     fn has_subcommand(name: &str) -> bool {
         Preset::has_subcommand(name)
     }
+}
+
+/// A preset's own options, then those of every load. What the latter are about is not what the preset is about.
+fn with_load_options(preset: Command) -> Command {
+    let (about, long_about) = (preset.get_about().cloned(), preset.get_long_about().cloned());
+    LoadOptions::augment_args(preset)
+        .about(about.map_or(Resettable::Reset, Resettable::Value))
+        .long_about(long_about.map_or(Resettable::Reset, Resettable::Value))
 }
 
 /// What to verify.
