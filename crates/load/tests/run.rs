@@ -138,6 +138,33 @@ fn what_a_file_was_filled_with_is_no_damage() {
 }
 
 #[test]
+fn users_of_a_queue_think_before_they_ask_again() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for through in [Through::Pwrite, Through::IoUring, Through::PosixAio] {
+        if let Err(e) = plumb_load::engine::available(through) {
+            println!("SKIP users_of_a_queue_think_before_they_ask_again, {through}: {e}");
+            continue;
+        }
+        let job = Job { through, think: Time(20_000_000), time: Some(Time(400_000_000)), ..small() };
+        let result = run(dir.path(), &[job], None).expect("a run");
+        let count = result.jobs[0].kind("write").expect("writes").count;
+        assert!((1..=20).contains(&count), "{through}: {count} with 20 ms between them in 400 ms");
+    }
+}
+
+#[test]
+fn a_job_that_only_reads_promises_nothing() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let job = Job { what: What::Read, sync: SyncMethod::Fsync, ..small() };
+    let result = run(dir.path(), &[job], None).expect("a run");
+    assert!(
+        !result.verdict.reasons.iter().any(|r| r.sentence.contains("durability")),
+        "{:?}",
+        result.verdict
+    );
+}
+
+#[test]
 fn a_shared_file_is_divided_and_jobs_run_at_once() {
     let dir = tempfile::tempdir().expect("a directory");
     let shared = Job { sharing: Sharing::Shared, threads: 4, ..small() };

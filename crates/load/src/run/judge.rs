@@ -19,7 +19,11 @@ pub(super) fn judge(result: &mut StepResult, context: &Context<'_>) {
     };
     let parts = attribution(&result.evidence, totals);
     let (Ground::Directory(place) | Ground::File(place) | Ground::Device(place, _)) = context.ground;
-    let facts = facts(result, context, place).with_evidence(&result.evidence, &parts);
+    let mut facts = facts(result, context, place).with_evidence(&result.evidence, &parts);
+    if result.jobs.iter().any(|j| j.job.through.queues()) {
+        // What threads of the kernel read for it is not its own.
+        facts.own_read_bytes = None;
+    }
     result.verdict = match context.environment {
         Some(before) => {
             let after = Environment::capture(Path::new(place));
@@ -80,7 +84,9 @@ fn facts(result: &StepResult, context: &Context<'_>, _place: &Path) -> Facts {
     Facts {
         cache_is_the_target: !jobs.iter().any(|j| claims_device(&j.job, context.ground)),
         bypasses_cache: all(|j| j.direct),
-        sync_promises: any(|j| j.sync.promises()),
+        sync_promises: any(|j| {
+            j.sync.promises() && (j.what.writes() || matches!(j.what, What::FsyncOnly | What::Create))
+        }),
         creates_files: any(|j| j.what == What::Create),
         read_bytes: Some(bytes(["read", "reread", "copy"])),
         written_bytes: Some(bytes(["write", "rewrite", "copy"])),

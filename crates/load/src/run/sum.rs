@@ -9,7 +9,7 @@ use crate::histogram::Histogram;
 use crate::job::{Job, Step, What};
 use crate::result::{Counted, CpuResult, JobResult, KindResult, ScheduleResult, StepResult, WorkerResult};
 use crate::validity::{Facts, Verdict};
-use crate::witness::Evidence;
+use crate::witness::{Evidence, OwnTimes};
 use plumb_trace::load::OperationKind;
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
@@ -153,9 +153,16 @@ fn worker_result(worker: u32, seat: &Seat) -> WorkerResult {
 
 fn cpu<'b, I: Iterator<Item = &'b Seat>>(seats: &impl Fn() -> I, done: u64, elapsed_ns: u64) -> CpuResult {
     let mut cpu = CpuResult::default();
+    // User and system are split by the kernel's tick; time on a CPU is exact.
+    let mut on_cpu = 0;
     for used in seats().map(|s| s.times[1].since(&s.times[0])) {
         cpu.user_ns += used.user_ns;
         cpu.system_ns += used.system_ns;
+        on_cpu += if used.known & OwnTimes::SCHEDULING != 0 {
+            used.on_cpu_ns
+        } else {
+            used.user_ns + used.system_ns
+        };
         cpu.run_queue_ns += used.run_queue_ns;
         cpu.voluntary_switches += used.voluntary_switches;
         cpu.involuntary_switches += used.involuntary_switches;
@@ -165,7 +172,7 @@ fn cpu<'b, I: Iterator<Item = &'b Seat>>(seats: &impl Fn() -> I, done: u64, elap
         cpu.system_ns_per_operation = cpu.system_ns as f64 / done as f64;
     }
     if elapsed_ns > 0 {
-        cpu.parallelism = (cpu.user_ns + cpu.system_ns) as f64 / elapsed_ns as f64;
+        cpu.parallelism = on_cpu as f64 / elapsed_ns as f64;
     }
     cpu
 }

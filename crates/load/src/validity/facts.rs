@@ -6,7 +6,7 @@
 //! not asked for, and its check has nothing against the result.
 
 use crate::environment::{Difference, Environment};
-use crate::witness::{Attribution, Evidence};
+use crate::witness::{Attribution, Evidence, OwnTimes};
 
 /// The facts of one run. Sizes in bytes, times in ns, shares from 0 to 1.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -42,6 +42,8 @@ pub struct Facts {
 
     /// Bytes read from the device.
     pub device_read_bytes: Option<u64>,
+    /// Bytes that the kernel read from devices for the workers themselves.
+    pub own_read_bytes: Option<u64>,
     /// Bytes written to the device.
     pub device_written_bytes: Option<u64>,
     /// Flushes that the device completed.
@@ -116,6 +118,8 @@ impl Facts {
         let delta = &evidence.delta;
         self.elapsed_ns = self.elapsed_ns.or(Some(delta.elapsed_ns));
         self.device_read_bytes = delta.device_read_bytes();
+        let own = delta.own.as_ref().filter(|own| own.known & OwnTimes::IO != 0);
+        self.own_read_bytes = own.map(|own| own.read_bytes);
         self.device_written_bytes = delta.device_written_bytes();
         self.device_flushes = delta.flushes();
         self.throttled_ns = delta.throttled_ns;

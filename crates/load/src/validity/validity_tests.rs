@@ -80,6 +80,13 @@ const CASES: &[(&str, Severity, Change, Change)] = &[
         |f| (f.cache_is_the_target, f.bypasses_cache, f.device_read_bytes) = (true, false, Some(2 << 20)),
     ),
     (
+        "cache-missed",
+        Invalid,
+        |f| (f.cache_is_the_target, f.bypasses_cache, f.own_read_bytes) = (true, false, Some(1 << 30)),
+        // Somebody else read.
+        |f| (f.cache_is_the_target, f.bypasses_cache, f.own_read_bytes) = (true, false, Some(0)),
+    ),
+    (
         "write-not-on-device",
         Invalid,
         |f| f.device_written_bytes = Some(0),

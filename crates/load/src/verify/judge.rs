@@ -38,6 +38,8 @@ struct Judge<'a> {
     table: Table,
     suspects: Vec<Suspect>,
     stamps_of_run: bool,
+    /// The file that is being looked at is not there.
+    absent: bool,
     out: Verification,
 }
 
@@ -47,8 +49,15 @@ pub(super) fn judge(
     table: Table,
 ) -> Result<Verification, VerifyError> {
     let run = log.head().run;
-    let mut judge =
-        Judge { paths, run, table, suspects: Vec::new(), stamps_of_run: false, out: Verification::default() };
+    let mut judge = Judge {
+        paths,
+        run,
+        table,
+        suspects: Vec::new(),
+        stamps_of_run: false,
+        absent: false,
+        out: Verification::default(),
+    };
     judge.read()?;
     judge.ask_the_log(log)?;
     judge.settle();
@@ -96,10 +105,13 @@ impl Judge<'_> {
     }
 
     fn open(&mut self, file: u32) -> Result<Device, VerifyError> {
-        let path = self.path(file);
-        let device = Device::open(path)?;
-        if device.gone() {
-            self.out.notes.push(format!("{} is gone", path.display()));
+        let path = self.path(file).to_owned();
+        let device = Device::open(&path)?;
+        self.absent = device.gone();
+        if self.absent {
+            let note =
+                format!("{} is not there; if it lies elsewhere, give that place as TARGET", path.display());
+            self.out.notes.push(note);
         } else if !device.direct() {
             self.out.notes.push(format!(
                 "{} was read through the page cache: its file system has no direct I/O",
@@ -141,7 +153,11 @@ impl Judge<'_> {
                 if block.generation == 0 || (zeros && discarded) {
                     self.out.ok += 1;
                 } else {
-                    let found = if zeros { "zeros" } else { "nothing of this run" };
+                    let found = match zeros {
+                        _ if self.absent => "the file is not there",
+                        true => "zeros",
+                        false => "nothing of this run",
+                    };
                     self.fault(&block, FaultKind::Missing, found.into());
                 }
             }

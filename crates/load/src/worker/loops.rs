@@ -256,6 +256,8 @@ fn queued<E: Engine>(
     let mut ended = false;
     // It had a free slot and waited for the schedule: what then begins late is the load's own fault.
     let mut idle = false;
+    // Each slot is a user who thinks before asking again.
+    let mut thinks_until = 0;
     loop {
         // Begin what can and may begin.
         let mut wait = Wait::Yes;
@@ -269,6 +271,10 @@ fn queued<E: Engine>(
             match &mut schedule {
                 None if now >= end.deadline => {
                     ended = true;
+                    break;
+                }
+                None if now < thinks_until => {
+                    wait = Wait::For(thinks_until - now);
                     break;
                 }
                 None => {}
@@ -336,6 +342,7 @@ fn queued<E: Engine>(
             for Done { slot, result } in done.drain(..) {
                 let Some(flight) = flights[slot as usize].take() else { continue };
                 free.push(slot);
+                thinks_until = now + job.think.0;
                 let times = Times { due: flight.due, begin: flight.begin, end: now };
                 recorder.done(&flight.op, slot, times, now, result, flight.generation);
                 if !source.sound(&flight.op, slot, result) {

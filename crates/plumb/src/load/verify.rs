@@ -5,7 +5,7 @@ use crate::cli::VerifyArgs;
 use crate::quality::NOT_VALID;
 use anyhow::Result;
 use plumb_load::log::LogReader;
-use plumb_load::verify::{verify_promise, verify_stamps, Promise, Verification, LISTED};
+use plumb_load::verify::{verify_promise, verify_stamps, Promise, Verification, VerifyError, LISTED};
 use plumb_trace::units;
 use std::io::Write;
 use std::process::ExitCode;
@@ -18,7 +18,13 @@ pub fn main(args: &VerifyArgs) -> Result<ExitCode> {
     let promise = if args.acknowledged { Promise::Acknowledged } else { Promise::Durable };
     let seen = match args.stamps {
         true => verify_stamps(&args.log)?,
-        false => verify_promise(LogReader::open(&args.log)?, args.target.as_deref(), promise)?,
+        false => match verify_promise(LogReader::open(&args.log)?, args.target.as_deref(), promise) {
+            Err(nothing @ VerifyError::NotStamped { .. }) => {
+                eprintln!("plumb: {nothing}");
+                return Ok(ExitCode::from(NOT_VALID));
+            }
+            seen => seen?,
+        },
     };
     let mut out = std::io::stdout().lock();
     if args.json {
