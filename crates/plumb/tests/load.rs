@@ -152,6 +152,8 @@ fn csv_has_a_line_a_kind_and_as_many_fields_as_its_head() {
     assert_eq!(lines.len(), 1 + 2 * 2, "{out}");
     assert!(lines.iter().all(|l| l.len() == lines[0].len()), "{out}");
     let count = lines[0].iter().position(|h| *h == "count").expect("a count");
+    let verdict = lines[0].iter().position(|h| *h == "verdict").expect("a verdict");
+    assert!(lines[1..].iter().all(|l| ["valid", "suspect", "invalid"].contains(&l[verdict])), "{out}");
     assert!(lines[1..].iter().all(|l| l[count] == "16"), "{out}");
 }
 
@@ -219,6 +221,9 @@ fn what_cannot_be_is_refused_by_name() {
     refused(&["--until", "p98:5%"], dir.path(), &["p98:5%", "p99.9"]);
     refused(&["--until", "p99:5%", "--repeat", "2"], dir.path(), &["--until p99:5%", "at least 3"]);
     refused(&["--block", "8K", "verify"], dir.path(), &["verify", "./verify"]);
+    refused(&["syncwrit"], dir.path(), &["did you mean 'plumb load syncwrite'", "./syncwrit"]);
+    refused(&["log", "no-log", "--from", "0"], dir.path(), &["--from 0: rows are counted from 1\n"]);
+    refused(&["log", "no-log", "--from", "10", "--to", "5"], dir.path(), &["--from 10 is behind --to 5"]);
     refused(&["syncwrite", "--sync", "fsync"], dir.path(), &["--sync", "--methods"]);
     refused(&["--what", "read", "nowhere"], dir.path(), &["nowhere"]);
     refused(&["--what", "create", "new-file"], dir.path(), &["new-file", "directory"]);
@@ -310,7 +315,7 @@ fn what_a_killed_run_left_is_named_and_cleaned() {
     };
     assert!(named.contains(&name) && named.contains("--yes"), "{named}");
     let next = text(&load(&["--size", "64K"], dir.path()).stderr);
-    assert!(next.contains(&name) && next.contains("plumb load clean"), "{next}");
+    assert!(next.contains(&name) && next.contains("plumb load clean") && next.contains("--yes"), "{next}");
     let removed = load(&["clean", "--yes", "."], dir.path());
     assert_eq!(code(&removed), 0, "{}", text(&removed.stderr));
     assert_eq!(names(dir.path()), Vec::<PathBuf>::new());
@@ -345,6 +350,38 @@ fn a_log_tells_what_must_be_there() {
     refused(&run, dir.path(), &["run.log", "already"]);
     std::fs::write(dir.path().join("no-log"), "some other file").expect("a file");
     refused(&["verify", "no-log"], dir.path(), &["no-log", "not a log"]);
+}
+
+#[test]
+fn stamps_that_go_with_their_files_are_announced() {
+    let dir = dir();
+    let run = ["--size", "64K", "--stamp", "--csv"];
+    let said = |more: &[&str]| text(&load(&[&run[..], more].concat(), dir.path()).stderr);
+    let gone = said(&["--log", "1.log"]);
+    assert!(gone.contains("--keep") && gone.contains("verify"), "{gone}");
+    for quiet in [&["--log", "2.log", "--quiet"][..], &["--log", "3.log", "--keep"], &[]] {
+        let said = said(quiet);
+        assert!(!said.contains("verify"), "{quiet:?}: {said}");
+    }
+}
+
+#[test]
+fn much_that_will_be_written_is_announced() {
+    let dir = dir();
+    let little = text(&load(&["--size", "64K", "--csv"], dir.path()).stderr);
+    assert!(!little.contains("each round writes"), "{little}");
+    let much = ["--layout", "sparse", "--size", "5G", "--rate", "100", "--csv"];
+    let free = Command::new("df").args(["--output=avail", "-k", "."]).current_dir(dir.path()).output();
+    let free = text(&free.expect("df").stdout).lines().nth(1).and_then(|l| l.trim().parse::<u64>().ok());
+    if free.expect("free KiB") < 8 << 20 {
+        println!("SKIP much_that_will_be_written_is_announced: less than 8 GiB free");
+        return;
+    }
+    let child = start(&much, dir.path());
+    until_it_writes(dir.path());
+    signal(&child, libc::SIGINT);
+    let said = text(&end(child).stderr);
+    assert!(said.contains("each round writes at least 5.00 GiB"), "{said}");
 }
 
 #[test]

@@ -25,6 +25,9 @@ Examples:
   plumb load --stamp --sync fsync --log run.log --keep /mnt; plumb load verify run.log
   plumb load --block 8K --show-job > job.toml; plumb load --job job.toml --repeat 5 /mnt";
 
+/// A preset's help, before its examples.
+const SETS: &str = "The preset sets options of its jobs itself: --show-job prints what each of them is.";
+
 /// What to do, and where.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -189,10 +192,22 @@ impl Subcommand for PresetCommand {
     }
 }
 
-/// A preset's own options, then those of every load. What the latter are about is not what the preset is about.
+/// A preset's own options, then those of every load. What the latter are about is not what the preset is about,
+/// and their defaults are not what it sets.
 fn with_load_options(preset: Command) -> Command {
     let (about, long_about) = (preset.get_about().cloned(), preset.get_long_about().cloned());
+    let own: Vec<_> = preset.get_arguments().map(|a| a.get_id().clone()).collect();
+    let sources = preset.get_after_help().map(|h| h.to_string()).unwrap_or_default();
     LoadOptions::augment_args(preset)
+        .mut_args(|a| {
+            let overruled = a.get_action().takes_values() && !own.contains(a.get_id());
+            if overruled {
+                a.hide_default_value(true)
+            } else {
+                a
+            }
+        })
+        .after_help(format!("{SETS}\n\n{sources}").trim_end().to_string())
         .about(about.map_or(Resettable::Reset, Resettable::Value))
         .long_about(long_about.map_or(Resettable::Reset, Resettable::Value))
 }
@@ -278,6 +293,21 @@ mod tests {
     fn no_two_options_have_one_name() {
         use clap::CommandFactory;
         Line::command().debug_assert();
+    }
+
+    #[test]
+    fn help_of_a_preset_shows_no_defaults_that_it_overrules() {
+        use clap::CommandFactory;
+        let mut line = Line::command();
+        let mut help =
+            |name: &str| line.find_subcommand_mut(name).expect("a preset").render_long_help().to_string();
+        let stream = help("stream");
+        assert!(!stream.contains("[default: 64M]") && !stream.contains("[default: 4K]"), "{stream}");
+        for name in ["stream", "threads", "syncwrite"] {
+            let help = help(name);
+            assert!(help.contains(SETS) && help.contains("Examples:"), "{help}");
+        }
+        assert!(Line::command().render_long_help().to_string().contains("[default: 64M]"));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use super::session::Outcome;
 use anyhow::Result;
 use plumb_load::histogram::Summary;
+use plumb_load::validity::Word;
 use std::io::Write;
 
 const SUMMARY: [&str; 9] =
@@ -20,7 +21,7 @@ pub fn write(outcome: &Outcome, out: &mut dyn Write) -> Result<()> {
             write!(out, ",{latency}_{figure}")?;
         }
     }
-    writeln!(out)?;
+    writeln!(out, ",verdict")?;
     for cell in &outcome.cells {
         for (r, round) in cell.rounds.iter().enumerate() {
             for step in round {
@@ -39,7 +40,7 @@ pub fn write(outcome: &Outcome, out: &mut dyn Write) -> Result<()> {
                         write!(out, ",{},{}", k.rate, k.bandwidth)?;
                         summary(Some(&k.service), out)?;
                         summary(k.response.as_ref(), out)?;
-                        writeln!(out)?;
+                        writeln!(out, ",{}", verdict(step.verdict.word))?;
                     }
                 }
             }
@@ -58,6 +59,15 @@ fn summary(summary: Option<&Summary>, out: &mut dyn Write) -> std::io::Result<()
         }
     }
     Ok(())
+}
+
+/// As JSON has it.
+fn verdict(word: Word) -> &'static str {
+    match word {
+        Word::Valid => "valid",
+        Word::Suspect => "suspect",
+        Word::Invalid => "invalid",
+    }
 }
 
 /// A field as RFC 4180 wants it.

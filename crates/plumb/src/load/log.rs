@@ -14,8 +14,11 @@ use std::process::ExitCode;
 /// # Errors
 /// The log cannot be read, or is damaged in the middle.
 pub fn main(args: &LogArgs) -> Result<ExitCode> {
-    if args.from == 0 || args.to.is_some_and(|to| to < args.from) {
-        bail!("--from {} --to {}: rows are counted from 1", args.from, args.to.unwrap_or(u64::MAX));
+    if args.from == 0 {
+        bail!("--from 0: rows are counted from 1");
+    }
+    if let Some(to) = args.to.filter(|to| *to < args.from) {
+        bail!("--from {} is behind --to {to}: there are no rows between; exchange them", args.from);
     }
     let mut reader = LogReader::open(&args.log)?;
     let head = reader.head().clone();

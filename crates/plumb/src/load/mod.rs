@@ -95,7 +95,7 @@ fn run(mut plan: Plan, options: &crate::cli::LoadOptions) -> Result<ExitCode> {
     })
 }
 
-/// `plumb load --block 8K log` names a file called log, which is not what is meant.
+/// `plumb load --block 8K log` names a file called log, which is not what is meant; nor is `plumb load syncwrit`.
 fn is_no_command(target: &Path) -> Result<()> {
     let command = <LoadCommand as clap::Subcommand>::has_subcommand;
     match target.to_str() {
@@ -103,6 +103,19 @@ fn is_no_command(target: &Path) -> Result<()> {
             "'{word}' is a command of plumb load: its options stand behind its name, as in 'plumb load {word} --help'; \
              for a target of that name write ./{word}"
         ),
+        Some(word) if !word.contains('/') && !target.exists() => match words::nearest(word, &commands()) {
+            Some(near) => bail!(
+                "'{word}': there is no such target; did you mean 'plumb load {near}'? For a new file of that name \
+                 write ./{word}"
+            ),
+            None => Ok(()),
+        },
         _ => Ok(()),
     }
+}
+
+/// Names of the presets and commands.
+fn commands() -> Vec<String> {
+    let all = <LoadCommand as clap::Subcommand>::augment_subcommands(clap::Command::new("load"));
+    all.get_subcommands().map(|c| c.get_name().to_string()).collect()
 }

@@ -7,7 +7,7 @@ use anyhow::{bail, Context, Result};
 use plumb_load::environment::Root;
 use plumb_load::files::Ground;
 use plumb_load::guard::{self, Claim, DeviceClaim, Leftover};
-use plumb_load::job::{Cache, Cell, Job, Lock, Sharing, What};
+use plumb_load::job::{Cache, Cell, Job, Layout, Lock, Sharing, Through, What};
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::os::unix::fs::FileTypeExt;
@@ -87,6 +87,20 @@ impl Place {
             Place::Directory { named, .. } => Claim::leftovers(named),
             _ => Vec::new(),
         }
+    }
+
+    /// Bytes that a round writes at least; what a job writes until its time is over cannot be known.
+    pub fn written(&self, plan: &Plan) -> u64 {
+        let of_cell = |cell: &Cell| {
+            let jobs = || cell.steps.iter().flat_map(|s| &s.jobs);
+            let passes = jobs().map(pass).fold(0, u64::saturating_add);
+            let made_before = jobs().any(|j| j.layout == Layout::Overwrite);
+            match self {
+                Place::Directory { .. } if made_before => passes.max(Need::of(cell).bytes),
+                _ => passes,
+            }
+        };
+        plan.cells.iter().map(of_cell).fold(0, u64::saturating_add)
     }
 
     /// What the user named.
@@ -198,7 +212,7 @@ fn device(target: &Path, plan: &mut Plan, destroy: &[PathBuf]) -> Result<Place> 
         (node, size, None)
     };
     for job in plan.jobs() {
-        if job.layout != plumb_load::job::Layout::Overwrite && job.what == What::Write {
+        if job.layout != Layout::Overwrite && job.what == What::Write {
             bail!("{}: a device has no --layout {}; leave it out", target.display(), job.layout);
         }
     }
@@ -240,6 +254,29 @@ fn fits(path: &Path, plan: &mut Plan, there: u64) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Bytes that a job writes, as far as it says when it ends.
+fn pass(job: &Job) -> u64 {
+    if !job.what.writes() || job.through == Through::Null {
+        return 0;
+    }
+    let range = job.range.map_or(job.size.0, |r| r.0.min(job.size.0));
+    let whole = match (job.what, job.time) {
+        (What::Create, None) => job.files.saturating_mul(job.block.0),
+        (what, None) if !what.names() => job.files.saturating_mul(range),
+        _ => 0,
+    };
+    let ends = [job.bytes.map(|b| b.0), job.operations.map(|n| n.saturating_mul(job.block.0))];
+    let own = match (ends.into_iter().flatten().min(), job.time) {
+        (Some(end), None) => end,
+        _ => whole,
+    };
+    let all = own.saturating_mul(u64::from(job.workers()));
+    if job.what == What::Mix {
+        return all / 100 * u64::from(100 - job.mix.min(100));
+    }
+    all
 }
 
 /// Files and bytes that exist at once.
@@ -315,6 +352,17 @@ mod tests {
         assert_eq!(need(&[Job { what: What::Copy, ..job.clone() }]), (24, 24_000));
         assert_eq!(need(&[Job { what: What::Create, block: Bytes(1), ..job.clone() }]), (12, 12));
         assert_eq!(need(&[Job { what: What::LockAndUpdate, ..job }]), (0, 0));
+    }
+
+    #[test]
+    fn what_a_job_writes_is_known_where_it_ends_by_itself() {
+        let job = Job { size: Bytes(1000), files: 3, threads: 4, block: Bytes(10), ..Job::default() };
+        assert_eq!(pass(&job), 12_000);
+        assert_eq!(pass(&Job { operations: Some(7), ..job.clone() }), 280);
+        assert_eq!(pass(&Job { what: What::Mix, mix: 70, ..job.clone() }), 3_600);
+        assert_eq!(pass(&Job { what: What::Read, ..job.clone() }), 0);
+        let timed = Job { time: Some(plumb_load::job::Time(1)), ..job };
+        assert_eq!(pass(&timed), 0, "until its time is over");
     }
 
     #[test]

@@ -25,6 +25,8 @@ use std::time::{Duration, Instant};
 
 /// Rounds at most, when only --until or --budget says when to end.
 const MOST_ROUNDS: u32 = 100;
+/// Bytes that a round may write without a word.
+const MUCH: u64 = 4 << 30;
 
 /// What came of a session.
 #[derive(Debug)]
@@ -101,13 +103,21 @@ impl<'a> Session<'a> {
         for left in place.leftovers() {
             progress.say(&format!(
                 "plumb: {} was left by a run of {} that was killed or told to --keep it ({} files, {}); \
-                 'plumb load clean {}' removes it",
+                 'plumb load clean {} --yes' removes it",
                 left.dir.display(),
                 left.made,
                 units::count(left.files),
                 units::bytes(left.size),
                 place.named().display()
             ));
+        }
+        let written = place.written(plan);
+        if written > MUCH {
+            progress.say(&format!("plumb: each round writes at least {}", units::bytes(written)));
+        }
+        let stamped = options.log.is_some() && plan.jobs().any(|job| job.stamp);
+        if stamped && !options.keep && matches!(place, Place::Directory { .. }) {
+            progress.say("plumb: without --keep the stamped files are removed at the end; verify needs them");
         }
         let most =
             if options.until.is_some() || options.budget.is_some() { MOST_ROUNDS } else { plan.rounds };
