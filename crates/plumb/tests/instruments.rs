@@ -2,7 +2,7 @@
 //! Independent instruments: /proc, /sys and fio agree with plumb within 1 %.
 
 mod common;
-use common::{babeltrace_agrees, can, explain, must, output, plumb, process, sum, workload, Loop};
+use common::{babeltrace_agrees, can, explain, must, output, plumb, process, stat_of, sum, workload, Loop};
 
 /// Within 1 %, and within 2 ms where both are small.
 fn agree(what: &str, ours: f64, theirs: f64, floor: f64) {
@@ -70,14 +70,21 @@ fn accesses_and_bytes_agree_with_sys_block_stat() {
     }
     let mut disk = Loop::new(200);
     let file = disk.ext4().join("file");
-    let (dir, before) = (tempfile::tempdir().expect("directory"), disk.stat());
-    let run = dir.path().join("run");
+    let dir = tempfile::tempdir().expect("directory");
+    let (run, counters) = (dir.path().join("run"), dir.path().join("stat"));
+    // The counters are read inside the recording, and when read-ahead has ended: else each side
+    // sees requests that the other does not.
     let script = format!(
-        "dd if=/dev/zero of={0} bs=1M count=100 conv=fsync status=none; echo 3 > /proc/sys/vm/drop_caches; dd if={0} of=/dev/null bs=64k status=none",
-        file.display()
+        "cat /sys/block/{name}/stat > {stat}; dd if=/dev/zero of={0} bs=1M count=100 conv=fsync status=none;
+         echo 3 > /proc/sys/vm/drop_caches; dd if={0} of=/dev/null bs=64k status=none;
+         sleep 0.3; cat /sys/block/{name}/stat >> {stat}",
+        file.display(),
+        name = disk.name(),
+        stat = counters.display()
     );
     must(plumb().args(["run", "-q", "-o"]).arg(&run).args(["--", "sh", "-c", &script]));
-    let after = disk.stat();
+    let told = std::fs::read_to_string(&counters).expect("the counters");
+    let [before, after] = [0, 1].map(|i| stat_of(told.lines().nth(i).expect("a line")));
     let result = explain(&run);
     let devices = result["devices"].as_array().expect("devices");
     let device = devices.iter().find(|d| d["name"] == disk.name()).expect("the loop device");

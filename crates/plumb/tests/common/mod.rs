@@ -133,9 +133,14 @@ impl Loop {
     /// /sys/block/loopN/stat: read I/Os, read sectors, write I/Os, write sectors.
     pub fn stat(&self) -> [u64; 4] {
         let text = std::fs::read_to_string(format!("/sys/block/{}/stat", self.name())).expect("stat");
-        let n: Vec<u64> = text.split_whitespace().map(|w| w.parse().expect("number")).collect();
-        [n[0], n[2], n[4], n[6]]
+        stat_of(&text)
     }
+}
+
+/// Reads, sectors read, writes, sectors written, from a line of /sys/block/NAME/stat.
+pub fn stat_of(line: &str) -> [u64; 4] {
+    let n: Vec<u64> = line.split_whitespace().map(|w| w.parse().expect("number")).collect();
+    [n[0], n[2], n[4], n[6]]
 }
 
 impl Drop for Loop {
