@@ -4,9 +4,7 @@
 //! The locking ones, not `getc_unlocked`: that is what a program that says
 //! `getc` gets. What [`super::Stdio`] says of the buffer holds here as well.
 
-use super::stream::{close_all, Direction, Stream};
-use super::{Action, Engine, EngineError, Operation, Setup};
-use crate::job::SyncMethod;
+use super::stream::{Streams, Transfer};
 
 extern "C" {
     fn getc(stream: *mut libc::FILE) -> libc::c_int;
@@ -14,80 +12,40 @@ extern "C" {
 }
 
 /// As many calls an operation as it has bytes.
-#[derive(Debug)]
-pub struct Char {
-    streams: Vec<Stream>,
-    method: SyncMethod,
-}
+pub type Char = Streams<Characters>;
 
-impl Engine for Char {
-    fn open(setup: &Setup<'_>) -> Result<Self, EngineError> {
-        let streams = setup.files.iter().map(Stream::open).collect::<Result<_, _>>()?;
-        Ok(Char { streams, method: setup.job.sync })
+/// A character in one call.
+#[derive(Debug)]
+pub struct Characters;
+
+impl Transfer for Characters {
+    #[inline(always)]
+    unsafe fn read(stream: *mut libc::FILE, buffer: *mut u8, len: usize) -> usize {
+        for i in 0..len {
+            // SAFETY: as the caller says.
+            unsafe {
+                let c = getc(stream);
+                if c == libc::EOF {
+                    return i;
+                }
+                buffer.add(i).write(c as u8);
+            }
+        }
+        len
     }
 
     #[inline(always)]
-    fn start(&mut self, operation: &Operation, _: u32) -> Option<i64> {
-        let stream = &mut self.streams[operation.file as usize];
-        let len = operation.len as usize;
-        let direction = match operation.action {
-            Action::Read => Direction::Reading,
-            Action::Write => Direction::Writing,
-            _ => return Some(stream.sync(self.method, operation.offset, u64::from(operation.len))),
-        };
-        let sought = stream.go(operation.offset, direction);
-        if sought < 0 {
-            return Some(sought);
-        }
-        // SAFETY: the stream is open; the buffer is the slot's and has `len` bytes.
-        let count = unsafe {
-            match direction {
-                Direction::Reading => read(stream.file(), operation.buffer, len),
-                Direction::Writing => write(stream.file(), operation.buffer, len),
-            }
-        };
-        Some(stream.moved(count, len))
-    }
-
-    fn close(&mut self) -> i64 {
-        close_all(&mut self.streams)
-    }
-}
-
-/// Characters read.
-///
-/// # Safety
-/// The stream is open and the buffer has `len` bytes.
-#[inline(always)]
-unsafe fn read(stream: *mut libc::FILE, buffer: *mut u8, len: usize) -> usize {
-    for i in 0..len {
-        // SAFETY: as the caller says.
-        unsafe {
-            let c = getc(stream);
-            if c == libc::EOF {
-                return i;
-            }
-            buffer.add(i).write(c as u8);
-        }
-    }
-    len
-}
-
-/// Characters written.
-///
-/// # Safety
-/// The stream is open and the buffer has `len` bytes.
-#[inline(always)]
-unsafe fn write(stream: *mut libc::FILE, buffer: *const u8, len: usize) -> usize {
-    for i in 0..len {
-        // SAFETY: as the caller says.
-        unsafe {
-            if putc(libc::c_int::from(buffer.add(i).read()), stream) == libc::EOF {
-                return i;
+    unsafe fn write(stream: *mut libc::FILE, buffer: *const u8, len: usize) -> usize {
+        for i in 0..len {
+            // SAFETY: as the caller says.
+            unsafe {
+                if putc(libc::c_int::from(buffer.add(i).read()), stream) == libc::EOF {
+                    return i;
+                }
             }
         }
+        len
     }
-    len
 }
 
 #[cfg(test)]

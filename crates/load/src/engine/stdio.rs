@@ -5,48 +5,26 @@
 //! interface promises, and what is measured. Sync and close bring it to the
 //! kernel; an error of an earlier write may come with them.
 
-use super::stream::{close_all, Direction, Stream};
-use super::{Action, Engine, EngineError, Operation, Setup};
-use crate::job::SyncMethod;
+use super::stream::{Streams, Transfer};
 
 /// A call an operation; fseeko(3) before it only where the place or the direction changes.
-#[derive(Debug)]
-pub struct Stdio {
-    streams: Vec<Stream>,
-    method: SyncMethod,
-}
+pub type Stdio = Streams<Blocks>;
 
-impl Engine for Stdio {
-    fn open(setup: &Setup<'_>) -> Result<Self, EngineError> {
-        let streams = setup.files.iter().map(Stream::open).collect::<Result<_, _>>()?;
-        Ok(Stdio { streams, method: setup.job.sync })
+/// A block in one call.
+#[derive(Debug)]
+pub struct Blocks;
+
+impl Transfer for Blocks {
+    #[inline(always)]
+    unsafe fn read(stream: *mut libc::FILE, buffer: *mut u8, len: usize) -> usize {
+        // SAFETY: as the caller says.
+        unsafe { libc::fread(buffer.cast(), 1, len, stream) }
     }
 
     #[inline(always)]
-    fn start(&mut self, operation: &Operation, _: u32) -> Option<i64> {
-        let stream = &mut self.streams[operation.file as usize];
-        let len = operation.len as usize;
-        let direction = match operation.action {
-            Action::Read => Direction::Reading,
-            Action::Write => Direction::Writing,
-            _ => return Some(stream.sync(self.method, operation.offset, u64::from(operation.len))),
-        };
-        let sought = stream.go(operation.offset, direction);
-        if sought < 0 {
-            return Some(sought);
-        }
-        // SAFETY: the stream is open; the buffer is the slot's and has `len` bytes.
-        let count = unsafe {
-            match direction {
-                Direction::Reading => libc::fread(operation.buffer.cast(), 1, len, stream.file()),
-                Direction::Writing => libc::fwrite(operation.buffer.cast(), 1, len, stream.file()),
-            }
-        };
-        Some(stream.moved(count, len))
-    }
-
-    fn close(&mut self) -> i64 {
-        close_all(&mut self.streams)
+    unsafe fn write(stream: *mut libc::FILE, buffer: *const u8, len: usize) -> usize {
+        // SAFETY: as the caller says.
+        unsafe { libc::fwrite(buffer.cast(), 1, len, stream) }
     }
 }
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A file as a stream of the C library, as fopen(3) would give it.
+//! A file as a stream of the C library, as fopen(3) would give it, and the
+//! engine over such streams, whatever calls move its bytes.
 
-use super::{errno, result_of, sync, EngineError, OpenFile};
+use super::{errno, result_of, sync, Action, Engine, EngineError, OpenFile, Operation, Setup};
 use crate::job::SyncMethod;
+use std::marker::PhantomData;
 
 /// What the stream did last: ISO C wants a seek where it turns round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Direction {
+enum Direction {
     Reading,
     Writing,
 }
@@ -14,7 +16,7 @@ pub(super) enum Direction {
 /// A stream over a duplicate of the worker's descriptor, which stays the
 /// worker's when the stream is closed.
 #[derive(Debug)]
-pub(super) struct Stream {
+struct Stream {
     file: *mut libc::FILE,
     at: u64,
     /// `None`: the next operation seeks.
@@ -23,7 +25,7 @@ pub(super) struct Stream {
 
 impl Stream {
     /// A stream in the mode that the descriptor is open in.
-    pub fn open(file: &OpenFile) -> Result<Self, EngineError> {
+    fn open(file: &OpenFile) -> Result<Self, EngineError> {
         let failed =
             |what| EngineError::last(what, "raise the limit of open files (ulimit -n) or use fewer --files");
         // SAFETY: plain system calls on a descriptor; the mode is a C string.
@@ -54,7 +56,7 @@ impl Stream {
     /// Seeks, if it is not there or turns round; 0 or the negative error
     /// number. Seeking writes out what the stream still holds.
     #[inline(always)]
-    pub fn go(&mut self, offset: u64, direction: Direction) -> i64 {
+    fn go(&mut self, offset: u64, direction: Direction) -> i64 {
         if self.at == offset && self.last == Some(direction) {
             return 0;
         }
@@ -70,7 +72,7 @@ impl Stream {
     /// Takes note that `count` of `len` bytes went through, and returns them
     /// or, if the stream has an error, its negative number.
     #[inline(always)]
-    pub fn moved(&mut self, count: usize, len: usize) -> i64 {
+    fn moved(&mut self, count: usize, len: usize) -> i64 {
         self.at += count as u64;
         if count < len {
             return self.cut_short(count);
@@ -94,14 +96,8 @@ impl Stream {
         }
     }
 
-    /// The stream.
-    #[inline(always)]
-    pub fn file(&self) -> *mut libc::FILE {
-        self.file
-    }
-
     /// Hands what it holds to the kernel, then synchronises.
-    pub fn sync(&mut self, method: SyncMethod, offset: u64, len: u64) -> i64 {
+    fn sync(&mut self, method: SyncMethod, offset: u64, len: u64) -> i64 {
         // SAFETY: the stream is open.
         let fd = unsafe {
             if libc::fflush(self.file) != 0 {
@@ -115,7 +111,7 @@ impl Stream {
     }
 
     /// Hands what it holds to the kernel and closes; once.
-    pub fn close(&mut self) -> i64 {
+    fn close(&mut self) -> i64 {
         let file = std::mem::replace(&mut self.file, std::ptr::null_mut());
         if file.is_null() {
             return 0;
@@ -131,14 +127,67 @@ impl Drop for Stream {
     }
 }
 
-/// Closes all; the first error, or 0.
-pub(super) fn close_all(streams: &mut Vec<Stream>) -> i64 {
-    let mut first = 0;
-    for mut stream in streams.drain(..) {
-        let result = stream.close();
-        if first == 0 {
-            first = result;
-        }
+/// Which calls move an operation's bytes through a stream.
+pub trait Transfer {
+    /// Reads up to `len` bytes; returns how many.
+    ///
+    /// # Safety
+    /// The stream is open and the buffer has `len` bytes.
+    unsafe fn read(stream: *mut libc::FILE, buffer: *mut u8, len: usize) -> usize;
+
+    /// Writes up to `len` bytes; returns how many.
+    ///
+    /// # Safety
+    /// The stream is open and the buffer has `len` bytes.
+    unsafe fn write(stream: *mut libc::FILE, buffer: *const u8, len: usize) -> usize;
+}
+
+/// The engine over streams.
+#[derive(Debug)]
+pub struct Streams<T> {
+    streams: Vec<Stream>,
+    method: SyncMethod,
+    transfer: PhantomData<T>,
+}
+
+impl<T: Transfer> Engine for Streams<T> {
+    fn open(setup: &Setup<'_>) -> Result<Self, EngineError> {
+        let streams = setup.files.iter().map(Stream::open).collect::<Result<_, _>>()?;
+        Ok(Streams { streams, method: setup.job.sync, transfer: PhantomData })
     }
-    first
+
+    #[inline(always)]
+    fn start(&mut self, operation: &Operation, _: u32) -> Option<i64> {
+        let stream = &mut self.streams[operation.file as usize];
+        let len = operation.len as usize;
+        let direction = match operation.action {
+            Action::Read => Direction::Reading,
+            Action::Write => Direction::Writing,
+            _ => return Some(stream.sync(self.method, operation.offset, u64::from(operation.len))),
+        };
+        let sought = stream.go(operation.offset, direction);
+        if sought < 0 {
+            return Some(sought);
+        }
+        // SAFETY: the stream is open; the buffer is the slot's and has `len` bytes.
+        let count = unsafe {
+            match direction {
+                Direction::Reading => T::read(stream.file, operation.buffer, len),
+                Direction::Writing => T::write(stream.file, operation.buffer, len),
+            }
+        };
+        Some(stream.moved(count, len))
+    }
+
+    /// Closes all streams; the first error, or 0.
+    fn close(&mut self) -> i64 {
+        let mut first = 0;
+        for mut stream in self.streams.drain(..) {
+            let result = stream.close();
+            if first == 0 {
+                first = result;
+            }
+        }
+        first
+    }
 }
