@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A model as a file says it (TOML), and the presets in `presets/`.
+
+use crate::device::faulty::Fault;
+use crate::device::hdd::Hdd;
+use crate::device::network::Network;
+use crate::device::ssd::Ssd;
+use crate::device::volume::Volume;
+use crate::device::{faulty, hdd, instant, network, ssd, volume, Device};
+use plumb_load::job::Bytes;
+use serde::{Deserialize, Serialize};
+
+mod presets;
+
+/// A model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Spec {
+    /// Its name.
+    pub name: String,
+    /// What it is, in a sentence.
+    pub about: String,
+    /// Where the figures come from; which of them are estimates.
+    pub source: String,
+    /// Length of the real one. A served one may be shorter, and then is its outer part.
+    pub size: Bytes,
+    /// What stores the data.
+    pub medium: Medium,
+    /// A network before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<Network>,
+    /// What goes wrong with it.
+    #[serde(default, rename = "fault", skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<Fault>,
+}
+
+/// What stores the data.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Medium {
+    /// Platters and an arm.
+    Hdd(Box<Hdd>),
+    /// Flash.
+    Ssd(Box<Ssd>),
+    /// A cloud's volume, known by its limits.
+    Volume(Box<Volume>),
+    /// Takes no time at all: what the way to a device costs.
+    Instant,
+}
+
+/// Why a model cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SpecError(pub String);
+
+impl Spec {
+    /// All presets, in the order of `plumb disk list --models`.
+    pub fn presets() -> Vec<Spec> {
+        presets::all()
+    }
+
+    /// The preset of that name.
+    ///
+    /// # Errors
+    /// There is none; the nearest and all names are told.
+    pub fn preset(name: &str) -> Result<Spec, SpecError> {
+        presets::named(name)
+    }
+
+    /// A preset's name, or the path of a file (it has a `/` or ends in `.toml`), with `--set KEY=VALUE`
+    /// (dotted keys of the file, as in `medium.write-cache=true`) over it.
+    ///
+    /// # Errors
+    /// No such preset or file, an unknown key, a value that makes no sense; named.
+    pub fn load(name: &str, set: &[String]) -> Result<Spec, SpecError> {
+        presets::load(name, set)
+    }
+
+    /// The device, `size` bytes long, with everything random from `seed`.
+    ///
+    /// # Errors
+    /// Figures that contradict each other; named.
+    pub fn build(&self, size: u64, seed: u64) -> Result<Box<dyn Device>, SpecError> {
+        let mut device: Box<dyn Device> = match &self.medium {
+            Medium::Hdd(hdd) => hdd::build(hdd, size, seed)?,
+            Medium::Ssd(ssd) => ssd::build(ssd, size, seed)?,
+            Medium::Volume(volume) => volume::build(volume, size, seed)?,
+            Medium::Instant => Box::new(instant::Instant::new(size)),
+        };
+        if let Some(network) = &self.network {
+            device = network::build(network, device, seed)?;
+        }
+        if !self.faults.is_empty() {
+            device = faulty::build(&self.faults, device, seed)?;
+        }
+        Ok(device)
+    }
+}
