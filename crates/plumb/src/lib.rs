@@ -10,6 +10,7 @@ mod explain;
 mod findings;
 mod load;
 mod output;
+mod plan;
 mod quality;
 mod record;
 mod repeat;

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The figures of a plan's repetitions: what the analysis works on.
+//!
+//! Names of figures: `elapsed` (ns) of the measured command; of a load KIND.FIGURE with KIND a kind of
+//! operation (`write`, `read`, `fsync`) and FIGURE one of rate, bandwidth, mean, p50, p90, p99, p99.9, max,
+//! count, errors, with the step's label before it where there are several (`seek:read.rate`); of several copies rates
+//! are summed, times are the largest; of a recorded one `time.CATEGORY` (share of the threads' time).
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A unit of a figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// Nanoseconds; less is better.
+    Ns,
+    /// A second; more is better.
+    PerSecond,
+    /// Bytes a second; more is better.
+    BytesPerSecond,
+    /// A number of things.
+    Count,
+    /// A part of the whole, 0 to 1.
+    Share,
+}
+
+impl Unit {
+    /// Whether more of it is better; `None` where neither is.
+    pub fn more_is_better(self) -> Option<bool> {
+        match self {
+            Unit::Ns => Some(false),
+            Unit::PerSecond | Unit::BytesPerSecond => Some(true),
+            Unit::Count | Unit::Share => None,
+        }
+    }
+}
+
+/// A factor's names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FactorNames {
+    /// Its name.
+    pub name: String,
+    /// Its levels'.
+    pub levels: Vec<String>,
+}
+
+/// One repetition of one cell.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// Number of the cell.
+    pub cell: usize,
+    /// Its label.
+    pub label: String,
+    /// Level of each factor, by number.
+    pub levels: Vec<usize>,
+    /// Which repetition, from 1.
+    pub repetition: u32,
+    /// Its place in the order in which all ran, from 0.
+    pub place: usize,
+    /// Figures by name.
+    pub figures: BTreeMap<String, f64>,
+    /// Things that lower its worth, in sentences; "not steady" among them.
+    pub doubts: Vec<String>,
+    /// The first sentence of the diagnosis, where it was recorded.
+    pub verdict: Option<String>,
+    /// The diagnosis' kind of limit, where it was recorded: `CPU busy`, `lock contention`.
+    pub kind: Option<String>,
+}
+
+/// All of them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Table {
+    /// The factors.
+    pub factors: Vec<FactorNames>,
+    /// Unit of each figure that occurs.
+    pub units: BTreeMap<String, Unit>,
+    /// The repetitions that were measured.
+    pub rows: Vec<Row>,
+    /// Cells without one, and why: label and reason.
+    pub missing: Vec<(String, String)>,
+}
