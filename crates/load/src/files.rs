@@ -19,8 +19,9 @@ const CHUNK: usize = 1 << 20;
 /// Where a load works.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ground {
-    /// A directory of the load's own: files are made and removed there.
-    Directory(PathBuf),
+    /// Directories of the load's own: files are made and removed there. Worker N works in the Nth, and again
+    /// from the first; what is shared lies in the first.
+    Directories(Vec<PathBuf>),
     /// A file that the user named.
     File(PathBuf),
     /// A block device that the user named, and its size, bytes.
@@ -63,11 +64,20 @@ pub struct FileSet {
 }
 
 impl Ground {
+    /// Its directories, its file or its device.
+    pub fn places(&self) -> &[PathBuf] {
+        match self {
+            Ground::Directories(dirs) => dirs,
+            Ground::File(path) | Ground::Device(path, _) => std::slice::from_ref(path),
+        }
+    }
+
     /// The files of worker `worker`.
     pub fn files(&self, job: &Job, worker: u32) -> FileSet {
         let shared = job.sharing == Sharing::Shared;
         let dir = match self {
-            Ground::Directory(dir) => dir,
+            Ground::Directories(dirs) if shared => &dirs[0],
+            Ground::Directories(dirs) => &dirs[worker as usize % dirs.len()],
             Ground::File(path) | Ground::Device(path, _) => {
                 let names = Names::new(Path::new("/nonexistent"), 0, 0);
                 return FileSet { paths: vec![path.clone()], copies: vec![], names };
@@ -95,7 +105,7 @@ impl Ground {
     /// Bytes of the file or device that a job may use; what it asks for, of files of its own.
     pub fn size(&self, job: &Job) -> io::Result<u64> {
         match self {
-            Ground::Directory(_) => Ok(job.size.0),
+            Ground::Directories(_) => Ok(job.size.0),
             Ground::File(path) => match std::fs::metadata(path) {
                 Ok(meta) => Ok(meta.len()),
                 Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(0),
@@ -313,8 +323,9 @@ pub fn set_cache(job: &Job, ground: &Ground) -> Result<(), FileError> {
             }
         }
         Cache::Remount => {
-            let (Ground::Directory(dir) | Ground::File(dir) | Ground::Device(dir, _)) = ground;
-            crate::mounts::remount(dir).map_err(FileError::Said)?;
+            for place in ground.places() {
+                crate::mounts::remount(place).map_err(FileError::Said)?;
+            }
         }
     }
     Ok(())

@@ -31,7 +31,7 @@ fn run(dir: &Path, cells: &[Cell], log: bool) -> Result<Vec<CellResult>, String>
     let stop = AtomicBool::new(false);
     let clock = Clock::calibrate();
     let one = |(i, cell): (usize, &Cell)| {
-        let ground = Ground::Directory(dir.join(format!("cell{i}")));
+        let ground = Ground::Directories(vec![dir.join(format!("cell{i}"))]);
         let one = |step: &Step| {
             let path = dir.join(format!("{}.log", step.label));
             let context = Context {

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 fn run(dir: &Path, jobs: &[Job], log: Option<&Path>) -> Result<StepResult, RunError> {
-    let ground = Ground::Directory(dir.to_owned());
+    let ground = Ground::Directories(vec![dir.to_owned()]);
     let stop = AtomicBool::new(false);
     let context = Context {
         ground: &ground,

@@ -264,6 +264,21 @@ fn a_users_file_is_read_and_never_changed() {
 }
 
 #[test]
+fn workers_lie_in_several_directories_in_turn() {
+    let (one, two) = (dir(), dir());
+    let also = two.path().to_str().expect("UTF-8");
+    let args = ["--processes", "3", "--size", "64K", "--block", "4K", "--also", also];
+    let result = json(&[&args[..], &["--keep"]].concat(), one.path());
+    assert_eq!(result["cells"][0]["rounds"][0][0]["jobs"][0]["operations"][0]["count"], 48);
+    let files = |dir: &Path| names(&names(dir).remove(0).join("1")).len();
+    assert_eq!((files(one.path()), files(two.path())), (2, 1), "workers 0 and 2, and 1");
+    let (one, two) = (dir(), dir());
+    json(&[&args[..7], &[two.path().to_str().expect("UTF-8")]].concat(), one.path());
+    assert!(names(one.path()).is_empty() && names(two.path()).is_empty(), "all is removed");
+    refused(&["--also", "/dev/null"], one.path(), &["/dev/null", "is no directory"]);
+}
+
+#[test]
 fn a_file_that_was_not_there_is_gone_again_unless_kept() {
     let dir = dir();
     json(&["--size", "64K", "new"], dir.path());

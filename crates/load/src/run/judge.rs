@@ -18,7 +18,7 @@ pub(super) fn judge(result: &mut StepResult, context: &Context<'_>) {
         cpu_outside_ns: 0,
     };
     let parts = attribution(&result.evidence, totals);
-    let (Ground::Directory(place) | Ground::File(place) | Ground::Device(place, _)) = context.ground;
+    let place = &context.ground.places()[0];
     let mut facts = facts(result, context, place).with_evidence(&result.evidence, &parts);
     if result.jobs.iter().any(|j| j.job.through.queues()) {
         // What threads of the kernel read for it is not its own.

@@ -112,7 +112,10 @@ pub fn step(step: &Step, context: &Context<'_>) -> Result<StepResult, RunError> 
 
 /// The devices that the load's files lie on, by number.
 fn devices_under(ground: &Ground) -> Vec<libc::dev_t> {
-    let (Ground::Directory(path) | Ground::File(path) | Ground::Device(path, _)) = ground;
-    let blocks = environment::devices_under(path, &Root::real());
-    blocks.into_iter().map(|b| b.number.dev_t()).collect()
+    let root = Root::real();
+    let blocks = ground.places().iter().flat_map(|path| environment::devices_under(path, &root));
+    let mut numbers: Vec<_> = blocks.map(|b| b.number.dev_t()).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
 }

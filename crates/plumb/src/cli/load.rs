@@ -103,6 +103,10 @@ pub struct SessionOptions {
     #[arg(long, help_heading = "Job")]
     pub show_job: bool,
 
+    /// One more directory, as a rule on another device (repeatable): worker N works in the Nth of all
+    #[arg(long, value_name = "DIR", help_heading = "Files")]
+    pub also: Vec<PathBuf>,
+
     /// Run everything N times, in another order each time [default: 1]
     #[arg(long, value_name = "N", help_heading = "Rounds", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub repeat: Option<u32>,

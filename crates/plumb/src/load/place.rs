@@ -16,12 +16,12 @@ use std::path::{Path, PathBuf};
 /// A target that may be used as the plan needs it.
 #[derive(Debug)]
 pub enum Place {
-    /// A directory; the load's own within it is made by [`Place::make`].
-    Directory {
-        /// That the user named.
-        named: PathBuf,
-        /// The load's own.
-        claim: Option<Claim>,
+    /// Directories, as a rule one; the load's own within each are made by [`Place::make`].
+    Directories {
+        /// Those that the user named; one at least.
+        named: Vec<PathBuf>,
+        /// The load's own; none yet, or one in each.
+        claims: Vec<Claim>,
         /// What the load makes stays.
         keep: bool,
         /// The file system is unmounted meanwhile: nothing on it may be held open.
@@ -51,23 +51,40 @@ fn writes(job: &Job) -> bool {
 }
 
 impl Place {
-    /// Looks whether the plan may run on `target`, and makes nothing.
+    /// Looks whether the plan may run on `target`, and the directories `also`, and makes nothing.
     ///
     /// # Errors
     /// What was found there, and the next step.
-    pub fn find(target: &Path, plan: &mut Plan, destroy: &[PathBuf], keep: bool) -> Result<Place> {
+    pub fn find(
+        target: &Path,
+        also: &[PathBuf],
+        plan: &mut Plan,
+        destroy: &[PathBuf],
+        keep: bool,
+    ) -> Result<Place> {
         let meta = std::fs::metadata(target);
-        if meta.as_ref().is_ok_and(|m| m.is_dir()) {
+        let directory = meta.as_ref().is_ok_and(|m| m.is_dir());
+        if let Some(other) = also.iter().find(|d| !directory || !d.is_dir()) {
+            let no = if directory { other } else { target };
+            bail!("{}: is no directory, and --also {} needs directories", no.display(), other.display());
+        }
+        if directory {
             let shapes: Vec<Need> = plan.cells.iter().map(Need::of).collect();
             // The files of a cell go before the next one's come, unless they are to be kept.
             let need = match keep {
                 true => shapes.into_iter().fold(Need::default(), Need::and),
                 false => shapes.into_iter().fold(Need::default(), Need::or),
             };
-            guard::files(target, need.files, need.bytes)?;
-            let named = target.canonicalize().with_context(|| target.display().to_string())?;
+            let mut named = Vec::new();
+            let shared = plan.jobs().any(|j| j.sharing == Sharing::Shared);
+            // The first may have more: what is shared, and one worker more than the last.
+            let parts = if shared { 1 } else { 1 + also.len() as u64 };
+            for dir in std::iter::once(target).chain(also.iter().map(PathBuf::as_path)) {
+                guard::files(dir, need.files.div_ceil(parts), need.bytes.div_ceil(parts))?;
+                named.push(dir.canonicalize().with_context(|| dir.display().to_string())?);
+            }
             let remount = plan.jobs().any(|j| j.cache == Cache::Remount);
-            return Ok(Place::Directory { named, claim: None, keep, remount });
+            return Ok(Place::Directories { named, claims: Vec::new(), keep, remount });
         }
         for job in plan.jobs() {
             one_file_is_enough(job, target)?;
@@ -84,7 +101,7 @@ impl Place {
     /// What runs that were killed left here.
     pub fn leftovers(&self) -> Vec<Leftover> {
         match self {
-            Place::Directory { named, .. } => Claim::leftovers(named),
+            Place::Directories { named, .. } => named.iter().flat_map(|dir| Claim::leftovers(dir)).collect(),
             _ => Vec::new(),
         }
     }
@@ -96,17 +113,17 @@ impl Place {
             let passes = jobs().map(pass).fold(0, u64::saturating_add);
             let made_before = jobs().any(|j| j.layout == Layout::Overwrite);
             match self {
-                Place::Directory { .. } if made_before => passes.max(Need::of(cell).bytes),
+                Place::Directories { .. } if made_before => passes.max(Need::of(cell).bytes),
                 _ => passes,
             }
         };
         plan.cells.iter().map(of_cell).fold(0, u64::saturating_add)
     }
 
-    /// What the user named.
+    /// What the user named; of several directories the first.
     pub fn named(&self) -> &Path {
         match self {
-            Place::Directory { named, .. } => named,
+            Place::Directories { named, .. } => &named[0],
             Place::File { path, .. } => path,
             Place::Device { node, .. } => node,
         }
@@ -118,17 +135,20 @@ impl Place {
     /// It cannot be made; named.
     pub fn make(&mut self, number: usize) -> Result<Ground> {
         Ok(match self {
-            Place::Directory { named, claim, remount, .. } => {
-                let claim = match claim {
-                    Some(claim) => claim,
-                    None => claim.insert(Claim::create(named)?),
-                };
-                if *remount {
-                    claim.let_go();
+            Place::Directories { named, claims, remount, .. } => {
+                let mut dirs = Vec::with_capacity(named.len());
+                for (i, named) in named.iter().enumerate() {
+                    if claims.len() == i {
+                        claims.push(Claim::create(named)?);
+                    }
+                    if *remount {
+                        claims[i].let_go();
+                    }
+                    let dir = claims[i].dir().join(number.to_string());
+                    std::fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
+                    dirs.push(dir);
                 }
-                let dir = claim.dir().join(number.to_string());
-                std::fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
-                Ground::Directory(dir)
+                Ground::Directories(dirs)
             }
             Place::File { path, .. } => Ground::File(path.clone()),
             Place::Device { node, size, .. } => Ground::Device(node.clone(), *size),
@@ -141,8 +161,10 @@ impl Place {
     /// They cannot be removed; named.
     pub fn clear(&self, ground: &Ground) -> Result<()> {
         match (self, ground) {
-            (Place::Directory { keep: false, .. }, Ground::Directory(dir)) => {
-                std::fs::remove_dir_all(dir).with_context(|| format!("remove {}", dir.display()))
+            (Place::Directories { keep: false, .. }, Ground::Directories(dirs)) => {
+                dirs.iter().try_for_each(|dir| {
+                    std::fs::remove_dir_all(dir).with_context(|| format!("remove {}", dir.display()))
+                })
             }
             _ => Ok(()),
         }
@@ -154,14 +176,14 @@ impl Place {
     /// Something cannot be removed; named.
     pub fn leave(self) -> Result<Option<PathBuf>> {
         match self {
-            Place::Directory { claim: Some(claim), keep: true, .. } => {
-                let dir = claim.dir().to_owned();
-                // Dropping it would remove it.
-                std::mem::forget(claim);
-                Ok(Some(dir))
+            Place::Directories { claims, keep: true, .. } => {
+                let dir = claims.first().map(|claim| claim.dir().to_owned());
+                // Dropping them would remove them.
+                claims.into_iter().for_each(std::mem::forget);
+                Ok(dir)
             }
-            Place::Directory { claim: Some(claim), .. } => {
-                claim.release()?;
+            Place::Directories { claims, .. } => {
+                claims.into_iter().try_for_each(Claim::release)?;
                 Ok(None)
             }
             Place::File { path, remove: true } if guard::made_by_us(&path) => {

@@ -96,7 +96,7 @@ impl<'a> Session<'a> {
         stop: &'static AtomicBool,
     ) -> Result<Session<'a>> {
         plan.check()?;
-        let place = Place::find(target, plan, &options.destroy, options.keep)?;
+        let place = Place::find(target, &options.also, plan, &options.destroy, options.keep)?;
         // Once more: a file or device that counts whole may be too small for the job.
         plan.check()?;
         let progress = Progress::new(options.quiet);
@@ -116,7 +116,7 @@ impl<'a> Session<'a> {
             progress.say(&format!("plumb: each round writes at least {}", units::bytes(written)));
         }
         let stamped = options.log.is_some() && plan.jobs().any(|job| job.stamp);
-        if stamped && !options.keep && matches!(place, Place::Directory { .. }) {
+        if stamped && !options.keep && matches!(place, Place::Directories { .. }) {
             progress.say("plumb: without --keep the stamped files are removed at the end; verify needs them");
         }
         let most =
