@@ -4,11 +4,15 @@
 //! One file a kind of medium ([`hdd`], [`ssd`], [`volume`], [`instant`]); [`network`] and
 //! [`faulty`] stand before another device and change what it does.
 
+mod agenda;
+mod chance;
 pub mod faulty;
 pub mod hdd;
 pub mod instant;
 pub mod network;
 pub mod ssd;
+#[cfg(test)]
+mod testing;
 pub mod volume;
 
 /// Time, ns from the device's beginning.
