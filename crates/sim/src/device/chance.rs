@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Everything random in a model, from one seed.
 
+use super::check::LONGEST;
 use super::Ns;
 use plumb_load::random::SplitMix64;
 
@@ -38,19 +39,19 @@ impl Chance {
         (ns as f64 * (1.0 + part * (2.0 * self.0.unit() - 1.0))).round() as Ns
     }
 
-    /// Exponentially distributed.
+    /// Exponentially distributed, up to a day.
     pub fn exponential(&mut self, mean: Ns) -> Ns {
         // 1 - u is never 0, so the logarithm is finite.
-        (-(1.0 - self.0.unit()).ln() * mean as f64).round() as Ns
+        ((-(1.0 - self.0.unit()).ln() * mean as f64).round() as Ns).min(LONGEST)
     }
 
-    /// Lognormal with that median and 99th percentile.
+    /// Lognormal with that median and 99th percentile, up to a day.
     pub fn lognormal(&mut self, median: Ns, p99: Ns) -> Ns {
         if p99 <= median {
             return median;
         }
         let sigma = (p99 as f64 / median as f64).ln() / Z99;
-        (median as f64 * (sigma * self.normal()).exp()).round() as Ns
+        ((median as f64 * (sigma * self.normal()).exp()).round() as Ns).min(LONGEST)
     }
 
     /// Standard normal (Box & Muller, Annals of Mathematical Statistics 29, 1958).

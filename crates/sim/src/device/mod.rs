@@ -6,13 +6,14 @@
 
 mod agenda;
 mod chance;
+mod check;
 pub mod faulty;
 pub mod hdd;
 pub mod instant;
 pub mod network;
 pub mod ssd;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 pub mod volume;
 
 /// Time, ns from the device's beginning.

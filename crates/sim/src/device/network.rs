@@ -8,6 +8,7 @@
 
 use super::agenda::{earlier, transfer, Agenda};
 use super::chance::Chance;
+use super::check::{self, Wrong};
 use super::{Completion, Device, Ns, Operation, Outcome, Parts, Request};
 use crate::spec::SpecError;
 use plumb_load::job::{Bytes, Time};
@@ -49,16 +50,7 @@ fn yes() -> bool {
 /// # Errors
 /// Figures that contradict each other; the key is named.
 pub fn build(spec: &Network, inner: Box<dyn Device>, seed: u64) -> Result<Box<dyn Device>, SpecError> {
-    let wrong = |key: &str, why: &str| Err(SpecError(format!("network.{key}: {why}")));
-    if spec.bandwidth.0 == 0 {
-        return wrong("bandwidth", "must be above 0");
-    }
-    if !(0.0..=1.0).contains(&spec.stall_rate) {
-        return wrong("stall-rate", "is a probability, from 0 to 1");
-    }
-    if (spec.stall_rate > 0.0) != (spec.stall.0 > 0) {
-        return wrong("stall", "and stall-rate belong together: both above 0, or neither");
-    }
+    spec.check().map_err(|(key, why)| SpecError(format!("network.{key}: {why}")))?;
     Ok(Box::new(Model {
         spec: spec.clone(),
         inner,
@@ -70,6 +62,24 @@ pub fn build(spec: &Network, inner: Box<dyn Device>, seed: u64) -> Result<Box<dy
         sent: HashMap::new(),
         told: Vec::new(),
     }))
+}
+
+impl Network {
+    fn check(&self) -> Result<(), Wrong> {
+        let wrong = |key: &'static str, why: &str| Err((key, why.to_string()));
+        check::rates(&[("bandwidth", self.bandwidth)])?;
+        check::times(&[("latency", self.latency), ("jitter", self.jitter), ("stall", self.stall)])?;
+        if self.header.0 > 1 << 30 {
+            return wrong("header", "is more than 1G");
+        }
+        if !(0.0..=1.0).contains(&self.stall_rate) {
+            return wrong("stall-rate", "is a probability, from 0 to 1");
+        }
+        if (self.stall_rate > 0.0) != (self.stall.0 > 0) {
+            return wrong("stall", "and stall-rate belong together: both above 0, or neither");
+        }
+        Ok(())
+    }
 }
 
 /// One direction of the link.

@@ -7,6 +7,7 @@
 
 use super::agenda::{beyond, Agenda};
 use super::chance::Chance;
+use super::check::{self, Wrong};
 use super::{Completion, Device, Ns, Operation, Outcome, Parts, Request};
 use crate::spec::SpecError;
 use plumb_load::job::{Bytes, Time};
@@ -53,7 +54,7 @@ pub struct Volume {
 /// # Errors
 /// Figures that contradict each other; the key is named.
 pub fn build(spec: &Volume, size: u64, seed: u64) -> Result<Box<dyn Device>, SpecError> {
-    spec.check()?;
+    spec.check().map_err(|(key, why)| SpecError(format!("medium.{key}: {why}")))?;
     let ns = spec.slack.0;
     let mut limits = vec![Bucket::lasting(spec.burst_iops.unwrap_or(spec.iops), ns)];
     if let Some(credits) = spec.credits {
@@ -70,33 +71,34 @@ pub fn build(spec: &Volume, size: u64, seed: u64) -> Result<Box<dyn Device>, Spe
 }
 
 impl Volume {
-    fn check(&self) -> Result<(), SpecError> {
-        let wrong = |key: &str, why: &str| Err(SpecError(format!("medium.{key}: {why}")));
-        let some = [("iops", self.iops), ("throughput", self.throughput.0), ("io-size", self.io_size.0)];
-        if let Some((key, _)) = some.iter().find(|(_, figure)| *figure == 0) {
-            return wrong(key, "must be above 0");
-        }
+    fn check(&self) -> Result<(), Wrong> {
+        let wrong = |key: &'static str, why: String| Err((key, why));
+        check::counts(&[("iops", self.iops), ("io-size", self.io_size.0)])?;
+        check::rates(&[("throughput", self.throughput)])?;
+        check::times(&[
+            ("slack", self.slack),
+            ("read-latency-p99", self.read_latency_p99),
+            ("write-latency-p99", self.write_latency_p99),
+            ("flush-latency", self.flush_latency),
+        ])?;
         match (self.burst_iops, self.credits) {
             (Some(burst), _) if burst < self.iops => {
-                return wrong("burst-iops", &format!("{burst} is below iops, {}", self.iops));
+                return wrong("burst-iops", format!("{burst} is below iops, {}", self.iops));
             }
-            (Some(_), None) => return wrong("credits", "burst-iops needs credits to spend"),
-            (None, Some(_)) => return wrong("credits", "there is no burst-iops to spend them at"),
+            (Some(_), None) => return wrong("credits", "burst-iops needs credits to spend".into()),
+            (None, Some(_)) => return wrong("credits", "there is no burst-iops to spend them at".into()),
             _ => {}
         }
         if self.credits_at_start.is_some_and(|start| start > self.credits.unwrap_or(0)) {
-            return wrong("credits-at-start", "the bucket, credits, does not hold so many");
+            return wrong("credits-at-start", "the bucket, credits, does not hold so many".into());
         }
-        let latencies = [
-            ("read-latency", self.read_latency, self.read_latency_p99),
-            ("write-latency", self.write_latency, self.write_latency_p99),
-        ];
-        for (key, median, p99) in latencies {
+        let reads = ("read-latency-p99", self.read_latency, self.read_latency_p99);
+        for (key, median, p99) in [reads, ("write-latency-p99", self.write_latency, self.write_latency_p99)] {
             if p99 < median {
-                return wrong(&format!("{key}-p99"), &format!("{p99} is below {key}, {median}"));
+                return wrong(key, format!("{p99} is below the median, {median}"));
             }
             if median.0 == 0 && p99.0 > 0 {
-                return wrong(key, "a lognormal distribution needs a median above 0");
+                return wrong(key, "above a median of 0 there is no lognormal distribution".into());
             }
         }
         Ok(())
@@ -132,7 +134,12 @@ impl Bucket {
 
     /// Takes `tokens` at `at`.
     fn take(&mut self, at: Ns, tokens: u64) {
-        self.full_at = self.full_at.max(u128::from(at) * self.rate) + u128::from(tokens) * SECOND;
+        let now = u128::from(at) * self.rate;
+        // Times are whole ns: less than one behind is rounding, which would add up.
+        if now >= self.full_at + self.rate {
+            self.full_at = now;
+        }
+        self.full_at += u128::from(tokens) * SECOND;
     }
 }
 

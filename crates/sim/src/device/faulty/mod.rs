@@ -11,6 +11,7 @@ mod gate;
 mod slow;
 
 use super::chance::Chance;
+use super::check::{self, Wrong};
 use super::{Device, Ns, Operation, Request};
 use crate::spec::SpecError;
 use plumb_load::job::{Bytes, Time};
@@ -118,7 +119,7 @@ faults! {
 
     /// The device becomes slower: all that it does takes so many times as long, what waits in it too.
     FailSlow {
-        /// So many times as long at last; at least 1.
+        /// So many times as long at last, 1 to 10,000.
         factor: f64,
         /// How long it takes to become so slow, in 64 steps; 0: at once.
         #[serde(default)]
@@ -232,8 +233,12 @@ impl Fault {
         }
     }
 
-    fn check(&self) -> Result<(), (&'static str, String)> {
+    fn check(&self) -> Result<(), Wrong> {
         let wrong = |key: &'static str, why: &str| Err((key, why.to_string()));
+        check::times(&[("for", Time(self.duration()))])?;
+        if let Fault::Error(error) = self {
+            check::times(&[("retry", error.retry)])?;
+        }
         let (from, until, _) = self.window();
         if until.is_some_and(|until| until <= from) {
             return wrong("until", "is not after from");
@@ -269,8 +274,8 @@ impl Fault {
             Fault::Stall(Stall { every: Some(every), duration, .. }) if every <= duration => {
                 wrong("for", "a stall must be shorter than every")
             }
-            Fault::FailSlow(slow) if !(1.0..=1e6).contains(&slow.factor) => {
-                wrong("factor", "must be from 1 to 1,000,000")
+            Fault::FailSlow(slow) if !(1.0..=1e4).contains(&slow.factor) => {
+                wrong("factor", "must be from 1 to 10,000")
             }
             Fault::Error(error) if error.operations.is_empty() => {
                 wrong("operations", "name one at least: read, write, flush, discard")

@@ -117,13 +117,12 @@ impl Device for Slow {
     fn advance(&mut self, now: Ns, ended: &mut Vec<Completion>) {
         let before = ended.len();
         self.inner.advance(self.own(now), ended);
-        for i in before..ended.len() {
-            let done = ended[i];
+        for done in ended.iter_mut().skip(before) {
             let Some((submitted, own)) = self.under_way.remove(&done.id) else { continue };
             let at = self.world(done.at).max(submitted);
-            ended[i].at = at;
             // The device's clock is never faster than the world's.
-            ended[i].parts.fault += (at - submitted).saturating_sub(done.at - own);
+            done.parts.fault += (at - submitted).saturating_sub(done.at - own);
+            done.at = at;
         }
         self.now = now;
     }

@@ -5,41 +5,11 @@ use super::super::agenda::{beyond, transfer, Agenda};
 use super::super::chance::Chance;
 use super::super::{Completion, Device, Ns, Operation, Outcome, Parts, Request};
 use super::cache::Cache;
+use super::command::{Command, Event};
 use super::die::{Die, Page, Work};
 use super::spare::Spare;
 use super::Ssd;
 use std::collections::VecDeque;
-
-/// What happens at a time.
-#[derive(Debug)]
-enum Event {
-    /// The controller has looked at a command.
-    Ready(u32),
-    /// A command's bytes went over the interface.
-    Sent(u32),
-    /// A page that was read is in the controller.
-    Here(Page),
-    /// A page that is to be programmed is at the die.
-    There(usize, Work),
-    /// A die is done.
-    Die(usize),
-    /// A command was refused.
-    Refused(Completion),
-}
-
-/// A command under way.
-#[derive(Debug)]
-struct Command {
-    request: Request,
-    parts: Parts,
-    submitted: Ns,
-    /// Its time is accounted for until here.
-    mark: Ns,
-    /// Pages that it waits for.
-    pages: u32,
-    /// Of a write: part of it that is random.
-    random: f64,
-}
 
 /// The device.
 #[derive(Debug)]
@@ -104,14 +74,10 @@ impl Model {
         self.commands.get(id as usize)?.as_ref().map(|command| command.request)
     }
 
-    /// Accounts for a command's time until `until`: `own` of it for `part`, the rest was waiting.
+    /// See [`Command::account`].
     fn account(&mut self, id: u32, until: Ns, own: Ns, part: fn(&mut Parts) -> &mut Ns) {
         if let Some(Some(command)) = self.commands.get_mut(id as usize) {
-            let all = until - command.mark;
-            let own = own.min(all);
-            *part(&mut command.parts) += own;
-            command.parts.queued += all - own;
-            command.mark = until;
+            command.account(until, own, part);
         }
     }
 
@@ -366,8 +332,7 @@ impl Device for Model {
             self.events.push(at, Event::Refused(Completion { id: request.id, at, outcome, parts }));
             return;
         }
-        let command =
-            Command { request, parts: Parts::default(), submitted: now, mark: now, pages: 0, random: 0.0 };
+        let command = Command::new(now, request);
         let id = self.unused.pop().unwrap_or_else(|| {
             self.commands.push(None);
             (self.commands.len() - 1) as u32

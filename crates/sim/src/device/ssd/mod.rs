@@ -11,10 +11,12 @@
 //! to the next die, as a log; reads do not know the cache; nothing is collected when idle.
 
 mod cache;
+mod command;
 mod die;
 mod flow;
 mod spare;
 
+use super::check::{self, Wrong};
 use super::{Device, Ns};
 use crate::spec::SpecError;
 use plumb_load::job::{Bytes, Time};
@@ -85,20 +87,27 @@ pub fn build(spec: &Ssd, size: u64, seed: u64) -> Result<Box<dyn Device>, SpecEr
 }
 
 impl Ssd {
-    fn check(&self) -> Result<(), (&'static str, String)> {
+    fn check(&self) -> Result<(), Wrong> {
         let wrong = |key: &'static str, why: String| Err((key, why));
-        let some = [
-            ("interface-rate", self.interface_rate.0),
+        check::counts(&[
             ("queue-depth", self.queue_depth.into()),
             ("channels", self.channels.into()),
             ("dies", self.dies.into()),
-            ("channel-rate", self.channel_rate.map_or(1, |rate| rate.0)),
             ("page-size", self.page_size.0),
             ("block-size", self.block_size.0),
-        ];
-        if let Some((key, _)) = some.iter().find(|(_, figure)| *figure == 0) {
-            return wrong(key, "must be above 0".into());
+        ])?;
+        check::rates(&[("interface-rate", self.interface_rate)])?;
+        if let Some(rate) = self.channel_rate {
+            check::rates(&[("channel-rate", rate)])?;
         }
+        check::times(&[
+            ("overhead", self.overhead),
+            ("read-interval", self.read_interval),
+            ("write-interval", self.write_interval),
+            ("read", self.read),
+            ("program", self.program),
+            ("erase", self.erase),
+        ])?;
         if u64::from(self.channels) * u64::from(self.dies) > 65_536 {
             return wrong("dies", "channels x dies is above 65,536".into());
         }
@@ -138,4 +147,4 @@ impl Ssd {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
