@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What was read and is still in the buffer: segments, each following one reader.
+
+#[derive(Debug, Clone, Copy)]
+struct Segment {
+    first: u64,
+    end: u64,
+    used: u64,
+}
+
+/// The buffer's segments; the one that was not used for longest goes first.
+#[derive(Debug, Clone)]
+pub(super) struct Segments {
+    list: Vec<Segment>,
+    /// Sectors that each of them holds.
+    pub length: u64,
+    uses: u64,
+}
+
+impl Segments {
+    /// `count` empty segments of `length` sectors.
+    pub fn new(count: u32, length: u64) -> Self {
+        let list = (0..count).map(|_| Segment { first: 0, end: 0, used: 0 }).collect();
+        Self { list, length, uses: 0 }
+    }
+
+    /// Whether one of them holds all of these sectors.
+    pub fn holds(&mut self, first: u64, end: u64) -> bool {
+        self.uses += 1;
+        match self.list.iter_mut().find(|s| s.first <= first && end <= s.end) {
+            Some(segment) => {
+                segment.used = self.uses;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// The first sector from `first` on that has to be read.
+    pub fn missing(&self, first: u64) -> u64 {
+        self.list.iter().find(|s| s.first <= first && first < s.end).map_or(first, |s| s.end)
+    }
+
+    /// These sectors were read. They prolong the segment that they join; its beginning goes.
+    pub fn keep(&mut self, first: u64, end: u64) {
+        if self.length == 0 || first >= end {
+            return;
+        }
+        self.uses += 1;
+        let joined = self.list.iter().position(|s| s.first <= first && first <= s.end && s.first < s.end);
+        let oldest = || (0..self.list.len()).min_by_key(|&i| self.list[i].used);
+        let Some(index) = joined.or_else(oldest) else { return };
+        let (length, used) = (self.length, self.uses);
+        let segment = &mut self.list[index];
+        if joined.is_none() {
+            segment.first = first;
+            segment.end = end;
+        }
+        segment.end = segment.end.max(end);
+        segment.first = segment.first.max(segment.end.saturating_sub(length));
+        segment.used = used;
+    }
+
+    /// These sectors were written: what was read of them, and what follows it, is not valid any more.
+    pub fn forget(&mut self, first: u64, end: u64) {
+        for segment in &mut self.list {
+            if first < segment.end && segment.first < end {
+                if segment.first < first {
+                    segment.end = first;
+                } else {
+                    segment.first = end.min(segment.end);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_prolongs_its_segment_and_others_replace_the_oldest() {
+        let mut segments = Segments::new(2, 100);
+        segments.keep(1000, 1060);
+        segments.keep(1060, 1120);
+        assert!(segments.holds(1020, 1120) && !segments.holds(1019, 1021), "it holds the last 100");
+        assert_eq!((segments.missing(1100), segments.missing(1120), segments.missing(5)), (1120, 1120, 5));
+        segments.keep(5000, 5010);
+        assert!(segments.holds(1100, 1110));
+        segments.keep(9000, 9010);
+        assert!(segments.holds(1100, 1110) && !segments.holds(5000, 5001), "the oldest went");
+    }
+
+    #[test]
+    fn what_is_written_is_forgotten() {
+        let mut segments = Segments::new(1, 100);
+        segments.keep(0, 100);
+        segments.forget(40, 50);
+        assert!(segments.holds(0, 40) && !segments.holds(39, 41) && !segments.holds(50, 51));
+        segments.forget(0, 10);
+        assert!(segments.holds(10, 40) && !segments.holds(9, 11));
+        segments.forget(0, 1000);
+        assert!(!segments.holds(20, 21));
+        let mut none = Segments::new(4, 0);
+        none.keep(0, 10);
+        assert!(!none.holds(0, 1));
+    }
+}
