@@ -197,3 +197,38 @@ fn a_discard_and_a_flush_without_a_cache_cost_the_command() {
     let written = submit_and_rest(&mut *disk, 100_000, write(2, 0, 4096));
     assert_eq!(submit_and_rest(&mut *disk, written.at, flush(3)).at - written.at, 100_000);
 }
+
+/// What was read before a write is not valid after it, though the write came by way of the write cache.
+#[test]
+fn what_was_read_is_forgotten_when_the_write_cache_takes_a_write() {
+    let mut disk = device("hdp72503", 4);
+    let first = submit_and_rest(&mut *disk, 0, read(1, 0, 65_536));
+    let written = submit_and_rest(&mut *disk, first.at, write(2, 0, 4096));
+    let hit = submit_and_rest(&mut *disk, written.at, read(3, 0, 4096));
+    assert_eq!(hit.parts.medium, 0, "from what waits");
+    rest(&mut *disk);
+    let now = hit.at + 1_000_000_000;
+    assert!(submit_and_rest(&mut *disk, now, read(4, 0, 4096)).parts.medium > 0);
+}
+
+/// Readers keep the arm busy; the flush gets its share of it, and they get theirs.
+#[test]
+fn a_flush_ends_although_readers_keep_coming() {
+    let mut disk = device("hdp72503", 4);
+    let size = disk.size();
+    let mut random = SplitMix64::new(6);
+    let mut request = |i: u64| match i {
+        0..=19 => write(i, random.below(size / 4096) * 4096, 4096),
+        20 => flush(i),
+        _ => read(i, random.below(size / 4096) * 4096, 4096),
+    };
+    for i in 0..20 {
+        submit_and_rest(&mut *disk, i * 200_000, request(i));
+    }
+    let done = run(&mut *disk, 16, 1000, |i| request(i + 20), |_| 0);
+    let flushed = done.iter().find(|d| d.request.operation == Operation::Flush).unwrap();
+    // 20 places and as many reads between them, each about 8 ms.
+    assert!(flushed.latency() < 40 * 16_000_000, "{}", flushed.latency());
+    let meanwhile = done.iter().filter(|d| d.completion.at < flushed.completion.at).count();
+    assert!(meanwhile >= 10, "the readers got {meanwhile}");
+}

@@ -95,3 +95,34 @@ fn synchronous_writes_in_order_take_a_turn_each() {
         }
     }
 }
+
+#[test]
+fn a_write_seeks_longer_by_its_settling() {
+    for (name, _) in PRESETS {
+        let mut hdd = hdd(name);
+        hdd.write_cache = false;
+        let size = spec(name).size.0;
+        let seek = |request: fn(u64, u64, u32) -> Request| {
+            let mut disk = build(&hdd, size, 5).unwrap();
+            let mut random = SplitMix64::new(11);
+            let done = in_turn(&mut *disk, 5000, |i| request(i, random.below(size / 4096) * 4096, 4096));
+            mean(done.iter().map(|d| d.completion.parts.seek))
+        };
+        let extra = seek(write) - seek(read);
+        near(extra, hdd.seek.write_settle.0 as f64, 2.0, name);
+    }
+}
+
+#[test]
+fn a_smaller_disk_is_the_outer_part() {
+    let name = "atlas10k4";
+    let mut disk = build(&hdd(name), 1 << 30, 5).unwrap();
+    let mut random = SplitMix64::new(1);
+    let done = in_turn(&mut *disk, 5000, |i| read(i, random.below(1 << 18) * 4096, 4096));
+    let seek = mean(done.iter().map(|d| d.completion.parts.seek));
+    // About 1,100 cylinders of 47,139.
+    assert!(seek < 1.5e6, "{seek}");
+    let sectors = hdd(name).zones.table(47_139)[0].sectors;
+    let transfer = done.iter().map(|d| d.completion.parts.medium).min().unwrap();
+    near(transfer as f64, 8.0 * 6e6 / f64::from(sectors), 0.1, "8 sectors of the outermost zone");
+}
