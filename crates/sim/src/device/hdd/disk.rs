@@ -175,9 +175,8 @@ impl Disk {
     }
 
     fn finish(&mut self, now: Ns, slot: usize, outcome: Outcome) {
-        let command = &mut self.commands[slot];
-        // What nobody else claimed was spent behind others.
-        command.parts.queued += now - command.submitted - command.parts.total();
+        let command = &self.commands[slot];
+        debug_assert_eq!(command.parts.total(), now - command.submitted, "{command:?}");
         self.ended.push(Completion { id: command.request.id, at: now, outcome, parts: command.parts });
         self.free.push(slot);
         self.inside -= 1;
@@ -260,7 +259,13 @@ impl Disk {
             }
             self.crowd.pop_front();
             self.dirty.insert(first, end);
+            if self.ahead.is_some_and(|ahead| ahead.run.first < end && first < ahead.run.end) {
+                // Or it would bring back what is forgotten now.
+                self.stop_ahead(now);
+            }
             self.segments.forget(first, end);
+            let command = &mut self.commands[slot];
+            command.parts.queued += now - command.since;
             self.finish(now, slot, Outcome::Done);
         }
     }

@@ -28,7 +28,7 @@ impl Disk {
     }
 
     /// Ends reading ahead: the sectors that it reached are in the buffer. How it was going on, if it was.
-    fn stop_ahead(&mut self, now: Ns) -> Option<(Ahead, Travel)> {
+    pub(super) fn stop_ahead(&mut self, now: Ns) -> Option<(Ahead, Travel)> {
         let ahead = self.ahead.take()?;
         let travel = self.mechanics.travel(self.arm, ahead.at, ahead.run, now);
         self.segments.keep(ahead.run.first, travel.reached);
@@ -128,7 +128,7 @@ impl Disk {
             self.acknowledge(now);
         } else if let Some(slot) = slot {
             self.segments.keep(run.first, run.end);
-            let end = self.sectors.min(run.end + self.segments.length);
+            let end = self.limit(self.commands[slot].first, run.end);
             self.ahead = Some(Ahead { at: now, run: Run { first: run.end, end, write: false } });
             self.reserved = now + self.turn;
             self.send(now, slot, travel.medium);
@@ -160,11 +160,20 @@ impl Disk {
             let slot = self.flushes[index];
             if self.dirty.is_clean(self.commands[slot].epoch) {
                 self.flushes.remove(index);
+                // What was not spent on what it waited for was spent behind others.
+                let command = &mut self.commands[slot];
+                command.parts.queued += now - command.submitted - command.parts.total();
                 self.finish(now, slot, Outcome::Done);
             } else {
                 index += 1;
             }
         }
+    }
+
+    /// How far to read ahead of a read: what was asked for stays in the segment too, if it is not too long.
+    fn limit(&self, first: u64, end: u64) -> u64 {
+        let length = self.segments.length;
+        self.sectors.min(end + length - (end - first).min(length / 2))
     }
 
     /// Puts what was read ahead by now into the buffer, and keeps ahead of a reader that follows.
@@ -178,7 +187,7 @@ impl Disk {
         let stopped = travel.reached == ahead.run.end;
         let mut run = Run { first: travel.last.sector, ..ahead.run };
         if first <= travel.reached && self.segments.missing(first) == travel.reached {
-            run.end = run.end.max(self.sectors.min(end + self.segments.length));
+            run.end = run.end.max(self.limit(first, end));
         }
         if stopped && run.end > ahead.run.end {
             // The disk turned on meanwhile: it has to wait for the next sector like for any other.
