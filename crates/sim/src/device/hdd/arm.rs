@@ -2,7 +2,7 @@
 //! What the arm and the platters do for a run of sectors: move, wait for the sector, transfer;
 //! at the end of a track again.
 
-use super::geometry::{Geometry, Track};
+use super::geometry::{Geometry, Place, TURN};
 use super::seek::Curve;
 use super::spec::Hdd;
 use crate::device::Ns;
@@ -98,9 +98,9 @@ impl Mechanics {
     }
 
     #[inline]
-    fn seek(&self, from: Arm, to: &Track, write: bool) -> Ns {
-        let switch = if from.head == to.head { 0 } else { self.head_switch };
-        let moved = switch.max(self.curve.time(from.cylinder.abs_diff(to.cylinder)));
+    fn seek(&self, from: Arm, cylinder: u32, head: u32, write: bool) -> Ns {
+        let switch = if from.head == head { 0 } else { self.head_switch };
+        let moved = switch.max(self.curve.time(from.cylinder.abs_diff(cylinder)));
         if moved > 0 && write {
             moved + self.write_settle
         } else {
@@ -108,13 +108,12 @@ impl Mechanics {
         }
     }
 
-    /// Until the first byte of `run` could be transferred, ns.
+    /// Ticks until the first byte of a place could be transferred; `here` is the angle now.
     #[inline]
-    pub fn positioning(&self, from: Arm, now: Ns, run: Run) -> Ns {
-        let track = self.geometry.track(run.first);
-        let seek = self.seek(from, &track, run.write);
-        let wait = self.geometry.until(now + seek, &track, track.border(run.first - track.first));
-        seek + self.geometry.ns(wait)
+    pub fn positioning(&self, from: Arm, here: u64, place: &Place, write: bool) -> u64 {
+        let seek = self.geometry.ticks(self.seek(from, place.cylinder, place.head, write));
+        let wait = self.geometry.until_place((here + seek) % TURN, place);
+        seek + wait.max(0) as u64
     }
 
     /// The sector behind the last one of a sector's track.
@@ -132,7 +131,7 @@ impl Mechanics {
         while done.reached < run.end && done.end < until {
             done.last = Leg { at: done.end, arm: done.arm, sector: done.reached };
             let track = geometry.track(done.reached);
-            let seek = self.seek(done.arm, &track, run.write);
+            let seek = self.seek(done.arm, track.cylinder, track.head, run.write);
             done.arm = Arm { cylinder: track.cylinder, head: track.head };
             let there = done.end + seek;
             if there >= until {

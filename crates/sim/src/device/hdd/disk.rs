@@ -5,7 +5,7 @@ mod work;
 
 use super::arm::{Arm, Mechanics, Run, Travel};
 use super::dirty::Dirty;
-use super::geometry::TURN;
+use super::geometry::{Place, TURN};
 use super::segments::Segments;
 use super::spec::Hdd;
 use super::SECTOR;
@@ -42,6 +42,15 @@ struct Command {
     end: u64,
     /// A flush: the epoch that it waits for.
     epoch: u64,
+}
+
+/// A command that waits for the arm.
+#[derive(Debug, Clone, Copy)]
+struct Queued {
+    slot: usize,
+    submitted: Ns,
+    place: Place,
+    write: bool,
 }
 
 /// What the arm does.
@@ -87,7 +96,7 @@ pub(super) struct Disk {
     controller_free: Ns,
     wire_free: Ns,
     /// For the arm.
-    queue: Vec<usize>,
+    queue: Vec<Queued>,
     /// Writes that wait for room in the buffer.
     crowd: VecDeque<usize>,
     flushes: Vec<usize>,
@@ -215,7 +224,7 @@ impl Disk {
         if self.in_buffer(first, end) {
             return self.send(now, slot, 0);
         }
-        self.queue.push(slot);
+        self.enqueue(slot);
         self.employ(now);
     }
 
@@ -245,7 +254,7 @@ impl Disk {
             self.crowd.push_back(slot);
             self.acknowledge(now);
         } else {
-            self.queue.push(slot);
+            self.enqueue(slot);
         }
         self.employ(now);
     }

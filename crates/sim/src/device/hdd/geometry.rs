@@ -32,12 +32,22 @@ impl Track {
         (sector * TURN).div_ceil(self.sectors)
     }
 
-    /// Whole sectors in so many ticks from the track's beginning.
+    /// Whole sectors in so many ticks from the track's beginning; up to some turns.
     #[inline]
     pub fn sectors_in(&self, ticks: u64) -> u64 {
-        // u128: up to TURN times the sectors of a track fits a word, but callers need not prove it.
-        (u128::from(ticks) * u128::from(self.sectors) / u128::from(TURN)) as u64
+        ticks * self.sectors / TURN
     }
+}
+
+/// Where a sector begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Its cylinder.
+    pub cylinder: u32,
+    /// Its head.
+    pub head: u32,
+    /// The angle, ticks.
+    angle: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -108,14 +118,37 @@ impl Geometry {
     /// passed by less than that is not missed; the result is then below 0.
     #[inline]
     pub fn until(&self, now: u64, track: &Track, border: u64) -> i64 {
-        let here = (now % TURN * self.rpm + self.phase) % TURN;
-        let there = track.angle + border;
-        let ahead = (there + TURN - here) % TURN;
+        self.between(self.angle(now), (track.angle + border) % TURN)
+    }
+
+    /// [`Geometry::until`] the beginning of a place, from an angle that [`Geometry::angle`] told.
+    #[inline]
+    pub fn until_place(&self, here: u64, place: &Place) -> i64 {
+        self.between(here, place.angle)
+    }
+
+    /// Which angle is under the heads, ticks.
+    #[inline]
+    pub fn angle(&self, now: u64) -> u64 {
+        (now % TURN * self.rpm + self.phase) % TURN
+    }
+
+    #[inline]
+    fn between(&self, here: u64, there: u64) -> i64 {
+        let ahead = if there >= here { there - here } else { there + TURN - here };
         if TURN - ahead < self.rpm {
             ahead as i64 - TURN as i64
         } else {
             ahead as i64
         }
+    }
+
+    /// Where a sector begins.
+    #[inline]
+    pub fn place(&self, sector: u64) -> Place {
+        let track = self.track(sector);
+        let angle = (track.angle + track.border(sector - track.first)) % TURN;
+        Place { cylinder: track.cylinder, head: track.head, angle }
     }
 
     /// ns that so many ticks take, rounded up; none below 0.
@@ -124,7 +157,7 @@ impl Geometry {
         (ticks.max(0) as u64).div_ceil(self.rpm)
     }
 
-    /// Ticks of so many ns, which must be below a minute.
+    /// Ticks of so many ns, which must be below an hour.
     #[inline]
     pub fn ticks(&self, ns: u64) -> u64 {
         ns * self.rpm

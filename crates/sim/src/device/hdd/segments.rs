@@ -15,13 +15,15 @@ pub(super) struct Segments {
     /// Sectors that each of them holds.
     pub length: u64,
     uses: u64,
+    /// The one that was kept last.
+    last: usize,
 }
 
 impl Segments {
     /// `count` empty segments of `length` sectors.
     pub fn new(count: u32, length: u64) -> Self {
         let list = (0..count).map(|_| Segment { first: 0, end: 0, used: 0 }).collect();
-        Self { list, length, uses: 0 }
+        Self { list, length, uses: 0, last: 0 }
     }
 
     /// Whether one of them holds all of these sectors.
@@ -47,18 +49,24 @@ impl Segments {
             return;
         }
         self.uses += 1;
-        let joined = self.list.iter().position(|s| s.first <= first && first <= s.end && s.first < s.end);
-        let oldest = || (0..self.list.len()).min_by_key(|&i| self.list[i].used);
-        let Some(index) = joined.or_else(oldest) else { return };
-        let (length, used) = (self.length, self.uses);
+        // The last one that was kept is the one that is read ahead into.
+        let joins = |s: &Segment| s.first <= first && first <= s.end && s.first < s.end;
+        let index = if self.list.get(self.last).is_some_and(joins) {
+            self.last
+        } else {
+            let joined = self.list.iter().position(joins);
+            let oldest = || (0..self.list.len()).min_by_key(|&i| self.list[i].used);
+            let Some(index) = joined.or_else(oldest) else { return };
+            if joined.is_none() {
+                self.list[index] = Segment { first, end, used: 0 };
+            }
+            index
+        };
+        self.last = index;
         let segment = &mut self.list[index];
-        if joined.is_none() {
-            segment.first = first;
-            segment.end = end;
-        }
         segment.end = segment.end.max(end);
-        segment.first = segment.first.max(segment.end.saturating_sub(length));
-        segment.used = used;
+        segment.first = segment.first.max(segment.end.saturating_sub(self.length));
+        segment.used = self.uses;
     }
 
     /// These sectors were written: what was read of them, and what follows it, is not valid any more.

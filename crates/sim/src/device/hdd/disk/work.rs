@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Who gets the arm: a command, the write cache, or reading ahead.
 
-use super::{Ahead, Command, Disk, Event, Work};
+use super::{Ahead, Command, Disk, Event, Queued, Work};
 use crate::device::hdd::arm::{Run, Travel};
 use crate::device::{Ns, Operation, Outcome};
 
@@ -36,23 +36,30 @@ impl Disk {
         (travel.reached < ahead.run.end).then_some((ahead, Travel { arm: from, ..travel }))
     }
 
+    /// A command waits for the arm from now on.
+    pub(super) fn enqueue(&mut self, slot: usize) {
+        let Command { request, submitted, first, .. } = self.commands[slot];
+        let write = request.operation == Operation::Write;
+        let place = self.mechanics.geometry.place(first);
+        self.queue.push(Queued { slot, submitted, place, write });
+    }
+
     /// The command that the arm can begin with soonest, or one that has waited too long; out of the queue.
     fn next(&mut self, now: Ns) -> usize {
-        if self.queue.len() == 1 {
-            return self.queue.swap_remove(0);
-        }
-        let (mut best, mut least) = (0, (Ns::MAX, Ns::MAX));
-        for (index, &slot) in self.queue.iter().enumerate() {
-            let Command { request, submitted, first, end, .. } = self.commands[slot];
-            let run = Run { first, end, write: request.operation == Operation::Write };
-            let late = now - submitted >= self.aging;
-            let cost = if late { 0 } else { self.mechanics.positioning(self.arm, now, run) + 1 };
-            // Among equals, and those that are late, the oldest.
-            if (cost, submitted) < least {
-                (best, least) = (index, (cost, submitted));
+        let (mut best, mut least) = (0, (u64::MAX, Ns::MAX));
+        if self.queue.len() > 1 {
+            let here = self.mechanics.geometry.angle(now);
+            for (index, queued) in self.queue.iter().enumerate() {
+                let late = now - queued.submitted >= self.aging;
+                let cost = || self.mechanics.positioning(self.arm, here, &queued.place, queued.write) + 1;
+                // Among equals, and those that are late, the oldest.
+                let rank = (if late { 0 } else { cost() }, queued.submitted);
+                if rank < least {
+                    (best, least) = (index, rank);
+                }
             }
         }
-        self.queue.swap_remove(best)
+        self.queue.swap_remove(best).slot
     }
 
     /// The next command gets the arm, if the buffer does not have its data by now.
@@ -60,7 +67,8 @@ impl Disk {
         let going = self.stop_ahead(now);
         let slot = self.next(now);
         let Command { request, first, end, .. } = self.commands[slot];
-        self.commands[slot].parts.queued += now - self.commands[slot].since;
+        let waited = now - self.commands[slot].since;
+        self.commands[slot].parts.queued += waited;
         self.commands[slot].since = now;
         let write = request.operation == Operation::Write;
         if write {
@@ -68,7 +76,8 @@ impl Disk {
             self.dirty.take(first, end);
             return self.start(now, Some(slot), Run { first, end, write });
         }
-        if self.in_buffer(first, end) {
+        // While it waited, what it needs may have come.
+        if waited > 0 && self.in_buffer(first, end) {
             return self.send(now, slot, 0);
         }
         let run = Run { first: self.segments.missing(first), end, write };
@@ -87,8 +96,8 @@ impl Disk {
     fn clean(&mut self, now: Ns) {
         self.stop_ahead(now);
         let epoch = self.flushes.iter().map(|&slot| self.commands[slot].epoch).max();
-        let (mechanics, arm) = (&self.mechanics, self.arm);
-        let cost = |first| mechanics.positioning(arm, now, Run { first, end: first + 1, write: true });
+        let (mechanics, arm, here) = (&self.mechanics, self.arm, self.mechanics.geometry.angle(now));
+        let cost = |first| mechanics.positioning(arm, here, &mechanics.geometry.place(first), true);
         let chosen = self.dirty.choose(epoch, cost).or_else(|| self.dirty.choose(None, cost));
         let Some((first, end)) = chosen else { return };
         let end = end.min(self.mechanics.track_end(first));
