@@ -12,6 +12,10 @@ type Preset = (&'static str, &'static str);
 
 /// Names and texts, in the order in which they are listed.
 const PRESETS: &[Preset] = &[
+    ("atlas10k4", include_str!("../../presets/atlas10k4.toml")),
+    ("st336607lc", include_str!("../../presets/st336607lc.toml")),
+    ("cheetah15k", include_str!("../../presets/cheetah15k.toml")),
+    ("hdp72503", include_str!("../../presets/hdp72503.toml")),
     ("intel330", include_str!("../../presets/intel330.toml")),
     ("nvme", include_str!("../../presets/nvme.toml")),
     ("gp3", include_str!("../../presets/gp3.toml")),
