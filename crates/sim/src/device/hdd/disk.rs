@@ -40,6 +40,8 @@ struct Command {
     parts: Parts,
     first: u64,
     end: u64,
+    /// A read: the first sector that was not in the buffer when it came.
+    missing: u64,
     /// A flush: the epoch that it waits for.
     epoch: u64,
 }
@@ -49,8 +51,10 @@ struct Command {
 struct Queued {
     slot: usize,
     submitted: Ns,
-    place: Place,
+    first: u64,
     write: bool,
+    /// Where `first` is, once that was asked for.
+    place: Option<Place>,
 }
 
 /// What the arm does.
@@ -221,15 +225,21 @@ impl Disk {
             return self.happen(self.wire_free, Event::Arrived(slot));
         }
         self.follow(now, first, end);
-        if self.in_buffer(first, end) {
+        let missing = self.missing(first, end);
+        if missing == end {
             return self.send(now, slot, 0);
         }
+        self.commands[slot].missing = missing;
         self.enqueue(slot);
         self.employ(now);
     }
 
-    fn in_buffer(&mut self, first: u64, end: u64) -> bool {
-        self.segments.holds(first, end) || self.dirty.holds(first, end)
+    /// The first sector of these that has to be read; `end` if all are in the buffer.
+    fn missing(&mut self, first: u64, end: u64) -> u64 {
+        if self.dirty.holds(first, end) {
+            return end;
+        }
+        self.segments.missing(first, end)
     }
 
     /// Sends a read's data, of which `before` ns of transfer were possible while it was read.
@@ -289,7 +299,8 @@ impl Device for Disk {
         let first = request.offset / SECTOR;
         let end = first + u64::from(request.length).div_ceil(SECTOR);
         let parts = Parts::default();
-        let command = Command { request, submitted: now, since: now, parts, first, end, epoch: 0 };
+        let command =
+            Command { request, submitted: now, since: now, parts, first, end, missing: first, epoch: 0 };
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.commands[slot] = command;

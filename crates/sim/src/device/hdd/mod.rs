@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A hard disk: platters that turn, an arm, a buffer, a queue.
 //!
-//! Data flows: a command that finds a place in the queue ([`disk`]) -> controller and wire, one
-//! at a time each -> read: buffer ([`segments`], [`dirty`]) or arm; write: buffer, and arm at once
-//! or later -> arm: seek ([`seek`]), turn, transfer ([`arm`], over the sectors of [`geometry`]) -> wire.
+//! Data flows: a command that finds a place in the queue (`disk`) -> controller and wire, one
+//! at a time each -> read: buffer (`segments`, `dirty`) or arm; write: buffer, and arm at once
+//! or later -> arm: seek (`seek`), turn, transfer (`arm`, over the sectors of `geometry`) -> wire.
 //! The arm takes the command that it can begin with soonest. With nothing to do it writes what waits
 //! in the buffer, or reads on behind the last read.
 //!

@@ -26,21 +26,17 @@ impl Segments {
         Self { list, length, uses: 0, last: 0 }
     }
 
-    /// Whether one of them holds all of these sectors.
-    pub fn holds(&mut self, first: u64, end: u64) -> bool {
-        self.uses += 1;
-        match self.list.iter_mut().find(|s| s.first <= first && end <= s.end) {
-            Some(segment) => {
+    /// The first sector of these that has to be read; `end` if a segment holds all of them, which is then used.
+    pub fn missing(&mut self, first: u64, end: u64) -> u64 {
+        match self.list.iter_mut().find(|s| s.first <= first && first < s.end) {
+            Some(segment) if end <= segment.end => {
+                self.uses += 1;
                 segment.used = self.uses;
-                true
+                end
             }
-            None => false,
+            Some(segment) => segment.end,
+            None => first,
         }
-    }
-
-    /// The first sector from `first` on that has to be read.
-    pub fn missing(&self, first: u64) -> u64 {
-        self.list.iter().find(|s| s.first <= first && first < s.end).map_or(first, |s| s.end)
     }
 
     /// These sectors were read. They prolong the segment that they join; its beginning goes.
@@ -54,13 +50,21 @@ impl Segments {
         let index = if self.list.get(self.last).is_some_and(joins) {
             self.last
         } else {
-            let joined = self.list.iter().position(joins);
-            let oldest = || (0..self.list.len()).min_by_key(|&i| self.list[i].used);
-            let Some(index) = joined.or_else(oldest) else { return };
-            if joined.is_none() {
-                self.list[index] = Segment { first, end, used: 0 };
+            // One pass for both questions: none joins a random read.
+            let (mut joined, mut oldest) = (None, (0, u64::MAX));
+            for (index, segment) in self.list.iter().enumerate() {
+                if joins(segment) {
+                    joined = Some(index);
+                    break;
+                }
+                if segment.used < oldest.1 {
+                    oldest = (index, segment.used);
+                }
             }
-            index
+            joined.unwrap_or_else(|| {
+                self.list[oldest.0] = Segment { first, end, used: 0 };
+                oldest.0
+            })
         };
         self.last = index;
         let segment = &mut self.list[index];
@@ -87,13 +91,22 @@ impl Segments {
 mod tests {
     use super::*;
 
+    impl Segments {
+        fn holds(&mut self, first: u64, end: u64) -> bool {
+            self.missing(first, end) == end
+        }
+    }
+
     #[test]
     fn a_reader_prolongs_its_segment_and_others_replace_the_oldest() {
         let mut segments = Segments::new(2, 100);
         segments.keep(1000, 1060);
         segments.keep(1060, 1120);
         assert!(segments.holds(1020, 1120) && !segments.holds(1019, 1021), "it holds the last 100");
-        assert_eq!((segments.missing(1100), segments.missing(1120), segments.missing(5)), (1120, 1120, 5));
+        assert_eq!(
+            (segments.missing(1100, 1200), segments.missing(1120, 1121), segments.missing(5, 9)),
+            (1120, 1120, 5)
+        );
         segments.keep(5000, 5010);
         assert!(segments.holds(1100, 1110));
         segments.keep(9000, 9010);

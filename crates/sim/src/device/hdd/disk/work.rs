@@ -40,19 +40,22 @@ impl Disk {
     pub(super) fn enqueue(&mut self, slot: usize) {
         let Command { request, submitted, first, .. } = self.commands[slot];
         let write = request.operation == Operation::Write;
-        let place = self.mechanics.geometry.place(first);
-        self.queue.push(Queued { slot, submitted, place, write });
+        self.queue.push(Queued { slot, submitted, first, write, place: None });
     }
 
     /// The command that the arm can begin with soonest, or one that has waited too long; out of the queue.
     fn next(&mut self, now: Ns) -> usize {
         let (mut best, mut least) = (0, (u64::MAX, Ns::MAX));
         if self.queue.len() > 1 {
-            let here = self.mechanics.geometry.angle(now);
-            for (index, queued) in self.queue.iter().enumerate() {
-                let late = now - queued.submitted >= self.aging;
-                let cost = || self.mechanics.positioning(self.arm, here, &queued.place, queued.write) + 1;
+            let (mechanics, arm) = (&self.mechanics, self.arm);
+            let here = mechanics.geometry.angle(now);
+            for (index, queued) in self.queue.iter_mut().enumerate() {
+                let mut cost = || {
+                    let place = queued.place.get_or_insert_with(|| mechanics.geometry.place(queued.first));
+                    mechanics.positioning(arm, here, place, queued.write) + 1
+                };
                 // Among equals, and those that are late, the oldest.
+                let late = now - queued.submitted >= self.aging;
                 let rank = (if late { 0 } else { cost() }, queued.submitted);
                 if rank < least {
                     (best, least) = (index, rank);
@@ -77,10 +80,11 @@ impl Disk {
             return self.start(now, Some(slot), Run { first, end, write });
         }
         // While it waited, what it needs may have come.
-        if waited > 0 && self.in_buffer(first, end) {
+        let missing = if waited > 0 { self.missing(first, end) } else { self.commands[slot].missing };
+        if missing == end {
             return self.send(now, slot, 0);
         }
-        let run = Run { first: self.segments.missing(first), end, write };
+        let run = Run { first: missing, end, write };
         match going {
             // It is on its way there: no sector is missed, not even the one that is half read.
             Some((ahead, before)) if run.first == before.reached => {
@@ -195,7 +199,7 @@ impl Disk {
         self.segments.keep(ahead.run.first, travel.reached);
         let stopped = travel.reached == ahead.run.end;
         let mut run = Run { first: travel.last.sector, ..ahead.run };
-        if first <= travel.reached && self.segments.missing(first) == travel.reached {
+        if first <= travel.reached && self.segments.missing(first, u64::MAX) == travel.reached {
             run.end = run.end.max(self.limit(first, end));
         }
         if stopped && run.end > ahead.run.end {

@@ -2,6 +2,7 @@
 //! Reading ahead, and the write cache.
 
 use super::*;
+use crate::device::Parts;
 use plumb_load::job::Bytes;
 use plumb_load::random::SplitMix64;
 
@@ -33,6 +34,30 @@ fn what_was_read_ahead_comes_at_the_speed_of_the_wire() {
     assert_eq!(again.parts.medium, 0);
     let beyond = submit_and_rest(&mut *disk, again.at, read(4, 4 * MIB, 4096));
     assert!(beyond.parts.rotation + beyond.parts.seek > 0 && beyond.parts.medium > 0);
+}
+
+#[test]
+fn what_comes_while_a_request_waits_need_not_be_read_again() {
+    let mut disk = device("atlas10k4", 1);
+    let block = |i: u64| if i == 0 { read(i, 9000 * MIB, 4096) } else { read(i, 1000 * MIB, 4096) };
+    let done = run(&mut *disk, 3, 3, block, |_| 0);
+    let media: Vec<_> = done.iter().map(|d| d.completion.parts.medium > 0).collect();
+    assert_eq!(media.iter().filter(|&&medium| medium).count(), 2, "{done:?}");
+}
+
+/// The wire is faster than the platter: only the last sector comes behind it.
+#[test]
+fn a_long_read_is_sent_while_it_is_read() {
+    let mut disk = device("atlas10k4", 1);
+    let long = submit_and_rest(&mut *disk, 0, read(1, 0, 1 << 20));
+    assert_eq!(long.parts.overhead, 100_000 + 1600, "the command and 512 bytes at 320 MB/s");
+    // A wire that is slower is what it takes.
+    let mut hdd = hdd("atlas10k4");
+    hdd.interface_rate = Bytes(10_000_000);
+    let mut disk = build(&hdd, 1 << 30, 1).unwrap();
+    let long = submit_and_rest(&mut *disk, 0, read(1, 0, 1 << 20));
+    let Parts { overhead, medium, .. } = long.parts;
+    assert_eq!(overhead + medium, 100_000 + (1 << 20) * 100);
 }
 
 #[test]

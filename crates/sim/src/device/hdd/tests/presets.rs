@@ -123,6 +123,8 @@ fn a_smaller_disk_is_the_outer_part() {
     // About 1,100 cylinders of 47,139.
     assert!(seek < 1.5e6, "{seek}");
     let sectors = hdd(name).zones.table(47_139)[0].sectors;
-    let transfer = done.iter().map(|d| d.completion.parts.medium).min().unwrap();
-    near(transfer as f64, 8.0 * 6e6 / f64::from(sectors), 0.1, "8 sectors of the outermost zone");
+    // The median: a few find their first sectors in the buffer.
+    let mut transfers: Vec<_> = done.iter().map(|d| d.completion.parts.medium).collect();
+    transfers.sort_unstable();
+    near(transfers[2500] as f64, 8.0 * 6e6 / f64::from(sectors), 0.1, "8 sectors of the outermost zone");
 }
