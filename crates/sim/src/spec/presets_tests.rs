@@ -144,7 +144,7 @@ fn the_manual_has_every_key() {
     };
     has(section("## The model"), "the model", &keys::<Spec>(""));
     has(section("## [network]"), "network", &keys::<Network>(""));
-    for kind in ["ssd", "volume"] {
+    for kind in ["hdd", "ssd", "volume"] {
         let text = format!("kind = \"{kind}\"");
         has(section(&format!("## [medium] {text}")), kind, &keys::<Medium>(&text));
     }
