@@ -2,7 +2,8 @@
 //! Device models. A [`Device`] is told of requests and of time, and tells what ended when.
 //!
 //! One file a kind of medium ([`hdd`], [`ssd`], [`volume`], [`instant`]); [`network`] and
-//! [`faulty`] stand before another device and change what it does.
+//! [`faulty`] stand before another device and change what it does. [`server`] is none, but what
+//! queueing theory knows.
 
 mod agenda;
 mod chance;
@@ -11,6 +12,7 @@ pub mod faulty;
 pub mod hdd;
 pub mod instant;
 pub mod network;
+pub mod server;
 pub mod ssd;
 #[cfg(test)]
 pub(crate) mod testing;
