@@ -3,8 +3,10 @@
 //! does is [`plumb_load::job::Job`], whose fields are options too.
 
 mod load;
+mod sim;
 
 pub use load::*;
+pub use sim::SimArgs;
 
 use clap::{Args, Parser, Subcommand};
 use plumb_trace::units;
@@ -56,6 +58,9 @@ pub enum Command {
     /// Put a load on a file system or device, and say how it was served and whether the figures may be believed.
     #[command(after_help = load::HELP)]
     Load(Box<LoadArgs>),
+    /// Simulate a load on a model of a device, behind an I/O scheduler; nothing of this machine is used.
+    #[command(after_help = sim::HELP)]
+    Sim(Box<SimArgs>),
     /// Look whether this machine has what a recording needs; changes nothing.
     #[command(after_help = "Exit codes: 0 recording works, 2 something that it needs is missing.")]
     Check(CheckArgs),

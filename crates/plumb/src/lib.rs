@@ -16,6 +16,7 @@ mod record;
 mod repeat;
 mod run;
 mod signals;
+mod sim;
 mod tables;
 mod view;
 
@@ -37,6 +38,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         }
         Command::Compare(args) => compare::main(&args),
         Command::Load(args) => load::main(&args),
+        Command::Sim(args) => sim::main(&args),
         Command::View(args) => view::main(&args),
         Command::Findings(args) => findings::main(&args),
         Command::Check(args) => check::main(&args),

@@ -25,6 +25,7 @@ mod verify;
 mod words;
 
 pub use until::Until;
+pub use words::options;
 
 use crate::cli::{LoadArgs, LoadCommand};
 use crate::quality::NOT_VALID;

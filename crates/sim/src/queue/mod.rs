@@ -5,3 +5,20 @@
 //! (merge, sort, hold back) -> a device, as deep as its queue -> completion -> task. What
 //! happens goes to an [`Observer`]: figures ([`figures`]), or an ordinary trace
 //! ([`trace`]), which explains like a recorded one.
+//!
+//! Tasks take no CPU time: what a simulation tells is the queue's and the device's doing.
+
+pub mod figures;
+pub mod observer;
+pub mod requests;
+pub mod scheduler;
+pub mod simulation;
+pub mod task;
+pub mod trace;
+
+pub use observer::{Observer, Sleep, Woken};
+pub use requests::Class;
+pub use simulation::{Settings, Simulation, SimulationError};
+
+#[cfg(test)]
+mod tests;

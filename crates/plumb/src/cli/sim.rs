@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Options of `plumb sim`.
+
+use super::JobOptions;
+use clap::Args;
+use plumb_load::job::Bytes;
+use std::path::PathBuf;
+
+/// Help's last part.
+pub const HELP: &str = "\
+The job's options are those of plumb load; what a bare device cannot do (names, mappings, the page cache) is
+refused. --depth alone is a depth of io_uring. The job has the whole disk unless --size, --offset or --range say
+otherwise, and ends after 10 s of simulated time unless --operations, --bytes or --time do. Tasks take no CPU time.
+
+Exit codes: 0 done, 2 error.
+
+Examples:
+  plumb sim atlas10k4 --what read --order random --depth 8 --time 60s
+  plumb sim atlas10k4 --what mix --rate 80 --arrivals poisson --depth 64 --scheduler deadline
+  plumb sim nvme --what read --order random --think 1ms --time 10s -o t; plumb explain t; plumb view btt t
+  plumb sim gp3 --set medium.iops=6000 --block 16K --time 5s --json
+  plumb sim atlas10k4 --job two.toml --idle=2 --scheduler mq-deadline --scheduler-set prio_aging_expire=2000";
+
+/// What to simulate.
+#[derive(Debug, Args)]
+pub struct SimArgs {
+    /// Model: a preset's name, or a model's file (with a / or .toml)
+    #[arg(value_name = "MODEL")]
+    pub model: String,
+    /// Change the model: a dotted key of its file (repeatable)
+    #[arg(long, value_name = "KEY=VALUE", help_heading = "Model")]
+    pub set: Vec<String>,
+    /// Length of the simulated disk, its outer part if shorter than the real one [default: the real one's]
+    #[arg(long, value_name = "SIZE", help_heading = "Model")]
+    pub disk_size: Option<Bytes>,
+    /// Seed of everything random in the model; the job has its own --seed
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Model")]
+    pub sim_seed: u64,
+
+    /// I/O scheduler: noop, deadline (2.6 to 4.x), mq-deadline (with classes), fair (as CFQ)
+    #[arg(long, value_name = "NAME", default_value = "noop",
+        value_parser = plumb_sim::queue::scheduler::NAMES, help_heading = "Queue")]
+    pub scheduler: String,
+    /// Set a knob of the scheduler, in the kernel's name and unit (times in ms) (repeatable)
+    #[arg(long, value_name = "KEY=VALUE", help_heading = "Queue")]
+    pub scheduler_set: Vec<String>,
+    /// Requests that the device has at once: its tags
+    #[arg(long, value_name = "N", default_value_t = 32, help_heading = "Queue",
+        value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub depth_of_device: u32,
+    /// Requests that wait or are with the device [default: the kernel's for this scheduler]
+    #[arg(long, value_name = "N", help_heading = "Queue", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub nr_requests: Option<u32>,
+    /// Longest request
+    #[arg(long, value_name = "SIZE", default_value = "1280K", help_heading = "Queue")]
+    pub max_request: Bytes,
+    /// I/O priority class idle: of all jobs, or with =N of the N-th job of a step (repeatable)
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "0",
+        help_heading = "Queue")]
+    pub idle: Vec<usize>,
+
+    /// The job.
+    #[command(flatten)]
+    pub job: JobOptions,
+    /// Read the job from a file (TOML; its keys are the options' names); options given go over it
+    #[arg(long = "job", value_name = "FILE", help_heading = "Job")]
+    pub job_file: Option<PathBuf>,
+
+    /// Write what happens into a trace, which plumb explain and plumb view read
+    #[arg(short, long, value_name = "DIR", help_heading = "Result")]
+    pub output: Option<PathBuf>,
+    /// Print the result as JSON on standard output
+    #[arg(long, help_heading = "Result")]
+    pub json: bool,
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `plumb sim`: a load on a model of a device, in simulated time.
+//!
+//! Data flows: options -> `plan` (model, scheduler, steps) -> plumb_sim::queue, a step after the other on one
+//! device -> `show` or JSON, and a trace.
+
+mod plan;
+mod show;
+
+use crate::cli::SimArgs;
+use anyhow::{bail, Context, Result};
+use plan::Plan;
+use plumb_load::job::Job;
+use plumb_sim::device::{Device, Ns};
+use plumb_sim::queue::figures::{Figures, Report};
+use plumb_sim::queue::task::Task;
+use plumb_sim::queue::trace::{About, Tracer};
+use plumb_sim::queue::{Settings, Simulation};
+use plumb_sim::spec::Medium;
+use serde::Serialize;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// What a step came to.
+#[derive(Debug, Serialize)]
+struct StepOutcome {
+    /// Its name.
+    label: String,
+    /// Its jobs as they were simulated.
+    jobs: Vec<Job>,
+    /// Operations of an open loop that were never begun, of all jobs.
+    never_begun: u64,
+    /// Events in the trace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace_events: Option<u64>,
+    /// The figures.
+    #[serde(flatten)]
+    report: Report,
+}
+
+/// Everything.
+#[derive(Debug, Serialize)]
+struct Outcome {
+    plumb: &'static str,
+    arguments: Vec<String>,
+    model: String,
+    disk_size: u64,
+    sim_seed: u64,
+    scheduler: String,
+    knobs: Vec<String>,
+    depth_of_device: usize,
+    nr_requests: usize,
+    max_request: u32,
+    steps: Vec<StepOutcome>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A sentence that names model, option or path, and the next step.
+pub fn main(args: &SimArgs) -> Result<ExitCode> {
+    let plan = Plan::of(args)?;
+    if let (Some(dir), true) = (&args.output, plan.steps.len() > 1) {
+        bail!("{}: a trace holds one step, and the job file has {}; leave out -o", dir.display(), plan.steps.len());
+    }
+    let model = || format!("model {}", args.model);
+    let mut device = plan.spec.build(plan.size, args.sim_seed).with_context(model)?;
+    let mut outcome = Outcome {
+        plumb: env!("CARGO_PKG_VERSION"),
+        arguments: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
+        model: plan.spec.name.clone(),
+        disk_size: plan.size,
+        sim_seed: args.sim_seed,
+        scheduler: plan.scheduler.name().into(),
+        knobs: plan.scheduler.shown(),
+        depth_of_device: plan.settings.depth,
+        nr_requests: plan.settings.nr_requests,
+        max_request: plan.settings.max_bytes,
+        steps: Vec::new(),
+    };
+    let mut now = 0;
+    for step in 0..plan.steps.len() {
+        let (done, end, back) = run_step(&plan, step, device, now, args)?;
+        outcome.steps.push(done);
+        (device, now) = (back, end);
+    }
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        serde_json::to_writer_pretty(&mut out, &outcome)?;
+        writeln!(out)?;
+    } else {
+        show::write(&outcome, &mut out)?;
+        if let Some(dir) = &args.output {
+            writeln!(out, "trace: {} (plumb explain {0} says where the time went)", dir.display())?;
+        }
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One step from `now` on; returns when it ended, and the device.
+fn run_step(
+    plan: &Plan,
+    number: usize,
+    device: Box<dyn Device>,
+    now: Ns,
+    args: &SimArgs,
+) -> Result<(StepOutcome, Ns, Box<dyn Device>)> {
+    let (label, jobs) = &plan.steps[number];
+    let named = || label.clone();
+    let tasks = Task::of(jobs, plan.size, device.volatile_cache(), now).with_context(named)?;
+    let jobs: Vec<Job> = jobs.iter().map(|(job, _)| job.clone()).collect();
+    let stonewalls = jobs.iter().map(|j| j.stonewall).collect();
+    let mut figures = Figures::new(&tasks);
+    let mut tracer = match &args.output {
+        Some(dir) => Some(tracer(dir, plan, args, &jobs, &tasks)?),
+        None => None,
+    };
+    let Settings { nr_requests, max_bytes, depth } = plan.settings;
+    let settings = Settings { nr_requests, max_bytes, depth };
+    let mut simulation = Simulation::new(device, plan.scheduler.build(), settings, tasks, stonewalls, now);
+    let end = match &mut tracer {
+        Some(tracer) => simulation.run(&mut (&mut figures, tracer)),
+        None => simulation.run(&mut figures),
+    }
+    .with_context(named)?;
+    figures.finish(end);
+    let trace_events = match tracer {
+        Some(tracer) => Some(tracer.finish(end).context("trace")?),
+        None => None,
+    };
+    let never_begun = simulation.tasks().iter().map(|t| t.never_begun).sum();
+    let report = figures.report();
+    let done = StepOutcome { label: label.clone(), jobs, never_begun, trace_events, report };
+    Ok((done, end, simulation.into_device()))
+}
+
+fn tracer(dir: &Path, plan: &Plan, args: &SimArgs, jobs: &[Job], tasks: &[Task]) -> Result<Tracer> {
+    let facts = [
+        ("sim_seed", args.sim_seed.to_string()),
+        ("seed", jobs.iter().map(|j| j.seed.to_string()).collect::<Vec<_>>().join(",")),
+        ("disk_size", plan.size.to_string()),
+        ("depth_of_device", plan.settings.depth.to_string()),
+        ("nr_requests", plan.settings.nr_requests.to_string()),
+        ("max_request", plan.settings.max_bytes.to_string()),
+        ("scheduler_knobs", plan.scheduler.shown().join(" ")),
+        ("target", jobs.iter().map(crate::load::options).collect::<Vec<_>>().join("; ")),
+    ];
+    let about = About {
+        model: plan.spec.name.clone(),
+        rotational: matches!(plan.spec.medium, Medium::Hdd(_)),
+        scheduler: plan.scheduler.name().into(),
+        nr_requests: plan.settings.nr_requests as u32,
+        environment: facts.into_iter().map(|(key, value)| (key.to_string(), value)).collect(),
+    };
+    let taken = |name: &str| dir.join(name).exists();
+    if taken("metadata") || taken("trace") || taken("run.json") {
+        bail!("{}: holds a trace or a run already; choose another directory with -o", dir.display());
+    }
+    Tracer::create(dir, &about, jobs, tasks).with_context(|| format!("trace {}", PathBuf::from(dir).display()))
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What is simulated: model, scheduler, and the steps of the job.
+
+use crate::cli::SimArgs;
+use anyhow::{bail, Context, Result};
+use plumb_load::job::{Given, Job, JobFile, Step, Through, Time};
+use plumb_sim::queue::scheduler::Kind;
+use plumb_sim::queue::{Class, Settings};
+use plumb_sim::spec::Spec;
+
+/// Simulated time of a job that nothing else ends, ns.
+const END: u64 = 10_000_000_000;
+
+/// The plan.
+pub struct Plan {
+    /// The model.
+    pub spec: Spec,
+    /// Length of the disk.
+    pub size: u64,
+    /// The scheduler.
+    pub scheduler: Kind,
+    /// Its queue.
+    pub settings: Settings,
+    /// Steps: name, jobs with their class.
+    pub steps: Vec<(String, Vec<(Job, Class)>)>,
+}
+
+impl Plan {
+    /// The plan of a command line.
+    ///
+    /// # Errors
+    /// An unknown model, knob or key, or a value that cannot be; named.
+    pub fn of(args: &SimArgs) -> Result<Plan> {
+        let spec = Spec::load(&args.model, &args.set)?;
+        let size = args.disk_size.unwrap_or(spec.size).0;
+        if size < 4096 || size % 4096 != 0 {
+            bail!("--disk-size {size}: a disk is a multiple of 4096 bytes long");
+        }
+        let mut scheduler = Kind::named(&args.scheduler)?;
+        for knob in &args.scheduler_set {
+            scheduler.set(knob).context("--scheduler-set")?;
+        }
+        let most = args.max_request.0;
+        if most < 4096 || most % 512 != 0 || most > 1 << 30 {
+            bail!("--max-request {}: whole sectors of 512 bytes, from 4K to 1G", args.max_request);
+        }
+        let depth = args.depth_of_device as usize;
+        let nr_requests = args.nr_requests.map_or_else(|| scheduler.nr_requests(depth), |n| n as usize);
+        let steps = steps(args)?;
+        let most_jobs = steps.iter().map(|s| s.jobs.len()).max().unwrap_or(0);
+        if let Some(n) = args.idle.iter().find(|n| **n > most_jobs) {
+            bail!("--idle={n}: a step has at most {most_jobs} jobs");
+        }
+        let given = &args.job.given;
+        let class = |number: usize| match args.idle.iter().any(|n| *n == 0 || *n == number + 1) {
+            true => Class::Idle,
+            false => Class::BestEffort,
+        };
+        let whole = args.job_file.is_none() && !given.has("size");
+        let of_step = |step: Step| {
+            let jobs = step.jobs.into_iter().enumerate();
+            (step.label, jobs.map(|(n, job)| (fitted(job, given, whole.then_some(size)), class(n))).collect())
+        };
+        let steps = steps.into_iter().map(of_step).collect();
+        let settings = Settings { nr_requests, max_bytes: most as u32, depth };
+        Ok(Plan { spec, size, scheduler, settings, steps })
+    }
+}
+
+fn steps(args: &SimArgs) -> Result<Vec<Step>> {
+    let Some(path) = &args.job_file else {
+        let job = args.job.job.clone();
+        return Ok(vec![Step { label: job.what.to_string(), jobs: vec![job] }]);
+    };
+    let text = std::fs::read_to_string(path).with_context(|| format!("job file {}", path.display()))?;
+    let mut steps = JobFile::parse(&text).with_context(|| path.display().to_string())?.cell.steps;
+    for job in steps.iter_mut().flat_map(|s| &mut s.jobs) {
+        *job = args.job.given.over(job);
+    }
+    Ok(steps)
+}
+
+/// A job with what a simulation takes for granted: the whole disk, a queue where there is a depth, an end.
+fn fitted(mut job: Job, given: &Given, whole: Option<u64>) -> Job {
+    let plain = Job::default();
+    if let Some(size) = whole {
+        job.size.0 = size;
+    }
+    if job.depth > 1 && job.through == plain.through && !given.has("through") {
+        job.through = Through::IoUring;
+    }
+    let ends = job.operations.is_some() || job.bytes.is_some() || job.time.is_some();
+    if !ends && whole.is_some() && job.range.is_none() {
+        job.time = Some(Time(END));
+    }
+    job
+}

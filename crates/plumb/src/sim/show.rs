@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The result for people.
+
+use super::{Outcome, StepOutcome};
+use crate::output::Table;
+use plumb_load::histogram::Summary;
+use plumb_sim::queue::figures::JobReport;
+use plumb_trace::units;
+use std::io::{self, Write};
+
+/// Writes everything.
+///
+/// # Errors
+/// The writer's.
+pub fn write(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "{} of {}, scheduler {} with {} request slots, {} in the device at once",
+        outcome.model,
+        units::bytes(outcome.disk_size),
+        outcome.scheduler,
+        outcome.nr_requests,
+        outcome.depth_of_device
+    )?;
+    for step in &outcome.steps {
+        if outcome.steps.len() > 1 {
+            writeln!(out, "\n{}:", step.label)?;
+        }
+        self::step(step, out)?;
+    }
+    Ok(())
+}
+
+fn step(step: &StepOutcome, out: &mut dyn Write) -> io::Result<()> {
+    for (number, (job, report)) in step.jobs.iter().zip(&step.report.jobs).enumerate() {
+        let which = if step.jobs.len() > 1 { format!("job {}: ", number + 1) } else { String::new() };
+        let workers = job.workers();
+        writeln!(
+            out,
+            "{which}{}; {workers} {} in {} of simulated time",
+            crate::load::options(job),
+            if workers == 1 { "worker" } else { "workers" },
+            units::duration(report.elapsed_ns)
+        )?;
+        operations(report, out)?;
+    }
+    if step.never_begun > 0 {
+        writeln!(out, "  {} operations were due and never begun", units::count(step.never_begun))?;
+    }
+    device(step, out)
+}
+
+fn times(name: &str, s: &Summary) -> Vec<String> {
+    let ns = |value: Option<u64>| value.map_or_else(|| "-".into(), units::duration);
+    let mean = units::duration(s.mean_ns.round() as u64);
+    vec![name.into(), mean, ns(s.p50), ns(s.p90), ns(s.p99), ns(s.p99_9), ns(s.max)]
+}
+
+fn operations(job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
+    let mut table = Table::new(&[
+        "<operation", "count", "failed", "rate/s", "MiB/s", "<latency", "mean", "p50", "p90", "p99", "p99.9", "max",
+    ]);
+    let empty = || vec![String::new(); 5];
+    for kind in &job.kinds {
+        let mib = if kind.bytes == 0 { "-".into() } else { format!("{:.1}", kind.bandwidth / 1_048_576.0) };
+        let rate = if kind.rate < 100.0 { format!("{:.1}", kind.rate) } else { units::count(kind.rate.round() as u64) };
+        let figures = vec![kind.kind.into(), units::count(kind.count), units::count(kind.errors), rate, mib];
+        match &kind.response {
+            Some(response) => {
+                table.row([figures, times("response", response)].concat());
+                table.row([empty(), times("service", &kind.service)].concat());
+            }
+            None => table.row([figures, times("service", &kind.service)].concat()),
+        }
+    }
+    if job.d2c.count > 0 {
+        table.row([empty(), times("queue + device", &job.q2c)].concat());
+        table.row([empty(), times("device", &job.d2c)].concat());
+    }
+    table.write(out)
+}
+
+fn device(step: &StepOutcome, out: &mut dyn Write) -> io::Result<()> {
+    let d = &step.report.device;
+    writeln!(
+        out,
+        "device: busy {:.1} %; {} reads, {} writes, {} flushes, {} merges, {} failed; mean length: {:.2} in the device (most {}), {:.2} in the scheduler, {:.2} without a request slot",
+        100.0 * d.utilisation,
+        units::count(d.reads),
+        units::count(d.writes),
+        units::count(d.flushes),
+        units::count(d.merges),
+        units::count(d.errors),
+        d.in_device,
+        d.most_in_device,
+        d.in_scheduler,
+        d.without_slot
+    )?;
+    if d.lies > 0 {
+        writeln!(out, "  {} requests were said to be done and were not, or not whole", units::count(d.lies))?;
+    }
+    let p = &d.parts_ns;
+    let parts = [
+        ("behind others in the device", p.queued),
+        ("overhead", p.overhead),
+        ("seek", p.seek),
+        ("rotation", p.rotation),
+        ("medium", p.medium),
+        ("held back by a limit", p.throttled),
+        ("fault", p.fault),
+    ];
+    let n = (d.reads + d.writes + d.flushes).max(1);
+    let parts: Vec<String> = parts
+        .into_iter()
+        .filter(|(_, ns)| *ns > 0)
+        .map(|(name, ns)| format!("{name} {}", units::duration(ns / n)))
+        .collect();
+    if !parts.is_empty() {
+        writeln!(out, "  a request's time with it, mean: {}", parts.join(", "))?;
+    }
+    Ok(())
+}

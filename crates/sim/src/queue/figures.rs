@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Figures of a simulation: of each job as its users saw it, and of the queue and the device.
+//!
+//! Lengths of queues are integrals over time, latencies are sums over requests: that both agree
+//! (Little's law) is a test and no definition.
+
+use super::observer::Observer;
+use super::requests::{Bio, Merge, Request};
+use super::task::{Op, Task};
+use crate::device::{Completion, Ns, Operation, Outcome, Parts};
+use plumb_load::histogram::{Histogram, Summary};
+use plumb_trace::load::OperationKind;
+use serde::Serialize;
+
+/// Operations of one kind of a job.
+#[derive(Debug, Clone)]
+pub struct KindFigures {
+    /// Which.
+    pub kind: OperationKind,
+    /// Of those, failed.
+    pub errors: u64,
+    /// Bytes of those that did not.
+    pub bytes: u64,
+    /// From its begin to its end, ns.
+    pub service: Box<Histogram>,
+    /// From when it was due to its end, ns; of an open loop alone.
+    pub response: Option<Box<Histogram>>,
+}
+
+/// A job as its users saw it.
+#[derive(Debug, Clone)]
+pub struct JobFigures {
+    /// By kind of operation, those that occurred.
+    pub kinds: Vec<KindFigures>,
+    /// Pieces from queued to completed, ns.
+    pub q2c: Box<Histogram>,
+    /// Pieces from issued to completed, ns.
+    pub d2c: Box<Histogram>,
+    /// From when on operations count, ns.
+    pub from: Ns,
+    /// End of the last operation, ns.
+    pub until: Ns,
+    open: bool,
+}
+
+impl JobFigures {
+    fn new(from: Ns, open: bool) -> Self {
+        let (q2c, d2c) = (Histogram::boxed(), Histogram::boxed());
+        JobFigures { kinds: Vec::new(), q2c, d2c, from, until: from, open }
+    }
+
+    /// Time that counts, ns; at least 1.
+    pub fn elapsed(&self) -> Ns {
+        (self.until - self.from).max(1)
+    }
+
+    fn kind(&mut self, kind: OperationKind) -> &mut KindFigures {
+        let at = match self.kinds.iter().position(|k| k.kind == kind) {
+            Some(at) => at,
+            None => {
+                let response = (self.open && kind != OperationKind::Sync).then(Histogram::boxed);
+                let service = Histogram::boxed();
+                self.kinds.push(KindFigures { kind, errors: 0, bytes: 0, service, response });
+                self.kinds.len() - 1
+            }
+        };
+        &mut self.kinds[at]
+    }
+
+    fn count(&mut self, op: &Op, end: Ns) {
+        let kind = self.kind(op.kind);
+        match op.error {
+            0 => kind.bytes += op.length,
+            _ => kind.errors += 1,
+        }
+        kind.service.record(end - op.begin);
+        if let Some(response) = &mut kind.response {
+            response.record(end - op.due);
+        }
+    }
+}
+
+/// The queue and the device.
+#[derive(Debug, Clone, Default)]
+pub struct DeviceFigures {
+    /// Requests with data that completed: reads, then writes and discards.
+    pub requests: [u64; 2],
+    /// Bytes of those.
+    pub bytes: [u64; 2],
+    /// Flushes that the device did.
+    pub flushes: u64,
+    /// Pieces that joined a request.
+    pub merges: u64,
+    /// Requests that failed.
+    pub errors: u64,
+    /// Requests that lied or were torn: the user was told that they were done.
+    pub lies: u64,
+    /// Time with at least one request with the device, ns.
+    pub busy: Ns,
+    /// Integrals over time of: pieces from queued to completed, pieces without a request slot, requests in the
+    /// scheduler, requests with the device; each times ns.
+    pub areas: [u128; 4],
+    /// Most requests with the device at once.
+    pub most: u64,
+    /// Device's time of all requests, by what it was, ns.
+    pub parts: Parts,
+    /// Requests from issued to completed, ns.
+    pub d2c: Box<Histogram>,
+    now: [u64; 4],
+    since: Ns,
+}
+
+const SYSTEM: usize = 0;
+const SLOTLESS: usize = 1;
+const SCHEDULER: usize = 2;
+const DEVICE: usize = 3;
+
+impl DeviceFigures {
+    /// One leaves a length and joins another: [`SYSTEM`] and beyond.
+    fn step(&mut self, now: Ns, less: Option<usize>, more: Option<usize>) {
+        let dt = now.saturating_sub(self.since);
+        if dt > 0 {
+            for (area, n) in self.areas.iter_mut().zip(self.now) {
+                *area += u128::from(n) * u128::from(dt);
+            }
+            self.busy += if self.now[DEVICE] > 0 { dt } else { 0 };
+            self.since = now;
+        }
+        if let Some(less) = less {
+            self.now[less] -= 1;
+        }
+        if let Some(more) = more {
+            self.now[more] += 1;
+        }
+    }
+}
+
+/// All figures.
+#[derive(Debug, Clone)]
+pub struct Figures {
+    /// Of each job.
+    pub jobs: Vec<JobFigures>,
+    /// Of queue and device, from the end of the longest ramp on.
+    pub device: DeviceFigures,
+    /// From when on queue and device count, ns.
+    pub from: Ns,
+    /// What happened last, ns.
+    pub until: Ns,
+    tasks: Vec<TaskFigures>,
+}
+
+#[derive(Debug, Clone)]
+struct TaskFigures {
+    job: usize,
+    from: Ns,
+    /// The write whose time goes on until its flush has ended.
+    open: Option<Op>,
+}
+
+impl Figures {
+    /// Empty figures for these tasks.
+    pub fn new(tasks: &[Task]) -> Self {
+        let jobs = tasks.iter().map(|t| t.job + 1).max().unwrap_or(0);
+        let first = |job: usize| tasks.iter().find(move |t| t.job == job);
+        let from = tasks.iter().map(|t| t.counts_from).max().unwrap_or(0);
+        let new = |job| first(job).map_or_else(|| JobFigures::new(0, false), |t| JobFigures::new(t.counts_from, t.is_open()));
+        let told = |t: &Task| TaskFigures { job: t.job, from: t.counts_from, open: None };
+        Figures {
+            jobs: (0..jobs).map(new).collect(),
+            device: DeviceFigures { since: from, ..DeviceFigures::default() },
+            from,
+            until: from,
+            tasks: tasks.iter().map(told).collect(),
+        }
+    }
+
+    /// Ends all integrals.
+    pub fn finish(&mut self, end: Ns) {
+        self.device.step(end, None, None);
+        self.until = self.until.max(end);
+    }
+
+    /// Time that counts for queue and device, ns; at least 1.
+    pub fn elapsed(&self) -> Ns {
+        (self.until - self.from).max(1)
+    }
+
+    /// Share of the time with at least one request with the device.
+    pub fn utilisation(&self) -> f64 {
+        self.device.busy as f64 / self.elapsed() as f64
+    }
+
+    /// Mean number of pieces in the queue or the device, of pieces without a request slot, of requests in the
+    /// scheduler, and of requests with the device.
+    pub fn lengths(&self) -> [f64; 4] {
+        self.device.areas.map(|area| area as f64 / self.elapsed() as f64)
+    }
+
+    /// What a document says of them.
+    pub fn report(&self) -> Report {
+        let kinds = |job: &JobFigures| {
+            let seconds = job.elapsed() as f64 / 1e9;
+            let report = |k: &KindFigures| KindReport {
+                kind: k.kind.word(),
+                count: k.service.count(),
+                errors: k.errors,
+                bytes: k.bytes,
+                rate: k.service.count() as f64 / seconds,
+                bandwidth: k.bytes as f64 / seconds,
+                response: k.response.as_ref().map(|h| h.summary()),
+                service: k.service.summary(),
+            };
+            job.kinds.iter().map(report).collect()
+        };
+        let jobs = self.jobs.iter().map(|job| JobReport {
+            elapsed_ns: job.elapsed(),
+            kinds: kinds(job),
+            q2c: job.q2c.summary(),
+            d2c: job.d2c.summary(),
+        });
+        let [in_system, without_slot, in_scheduler, in_device] = self.lengths();
+        let d = &self.device;
+        let p = &d.parts;
+        Report {
+            jobs: jobs.collect(),
+            device: DeviceReport {
+                elapsed_ns: self.elapsed(),
+                reads: d.requests[0],
+                writes: d.requests[1],
+                read_bytes: d.bytes[0],
+                write_bytes: d.bytes[1],
+                flushes: d.flushes,
+                merges: d.merges,
+                errors: d.errors,
+                lies: d.lies,
+                busy_ns: d.busy,
+                utilisation: self.utilisation(),
+                in_system,
+                without_slot,
+                in_scheduler,
+                in_device,
+                most_in_device: d.most,
+                d2c: d.d2c.summary(),
+                parts_ns: PartsReport {
+                    queued: p.queued,
+                    overhead: p.overhead,
+                    seek: p.seek,
+                    rotation: p.rotation,
+                    medium: p.medium,
+                    throttled: p.throttled,
+                    fault: p.fault,
+                },
+            },
+        }
+    }
+}
+
+impl Observer for Figures {
+    fn queued(&mut self, now: Ns, _: u32, bio: &Bio) {
+        if bio.operation != Operation::Flush {
+            self.device.step(now, None, Some(SYSTEM));
+            self.device.step(now, None, Some(SLOTLESS));
+        }
+    }
+
+    fn got(&mut self, now: Ns, _: u32, bio: &Bio) {
+        if bio.operation != Operation::Flush {
+            self.device.step(now, Some(SLOTLESS), None);
+        }
+    }
+
+    fn merged(&mut self, now: Ns, _: u32, _: &Bio, _: Merge, _: &Request) {
+        self.device.step(now, Some(SLOTLESS), None);
+        self.device.merges += u64::from(now >= self.from);
+    }
+
+    fn inserted(&mut self, now: Ns, _: u32, _: &Request) {
+        self.device.step(now, None, Some(SCHEDULER));
+    }
+
+    fn issued(&mut self, now: Ns, _: u32, request: &Request) {
+        let less = (request.operation != Operation::Flush).then_some(SCHEDULER);
+        self.device.step(now, less, Some(DEVICE));
+        self.device.most = self.device.most.max(self.device.now[DEVICE]);
+    }
+
+    fn completed(&mut self, now: Ns, _: u32, request: &Request, completion: &Completion) {
+        let d = &mut self.device;
+        d.step(now, Some(DEVICE), None);
+        self.until = self.until.max(now);
+        if request.issued_at < self.from {
+            return;
+        }
+        match completion.outcome {
+            Outcome::Done => {}
+            Outcome::Failed(_) => d.errors += 1,
+            Outcome::Lied | Outcome::Torn(_) => d.lies += 1,
+        }
+        let (p, q) = (&mut d.parts, &completion.parts);
+        p.queued += q.queued;
+        p.overhead += q.overhead;
+        p.seek += q.seek;
+        p.rotation += q.rotation;
+        p.medium += q.medium;
+        p.throttled += q.throttled;
+        p.fault += q.fault;
+        if request.operation == Operation::Flush {
+            d.flushes += 1;
+            return;
+        }
+        d.requests[request.direction()] += 1;
+        d.bytes[request.direction()] += u64::from(request.length);
+        d.d2c.record(now - request.issued_at);
+    }
+
+    fn piece_ends(&mut self, now: Ns, bio: &Bio, request: &Request) {
+        self.device.step(now, Some(SYSTEM), None);
+        let task = &self.tasks[bio.task as usize];
+        if bio.queued_at >= task.from {
+            let job = &mut self.jobs[task.job];
+            job.q2c.record(now - bio.queued_at);
+            job.d2c.record(now - request.issued_at);
+        }
+    }
+
+    fn operation_ends(&mut self, now: Ns, task: u32, op: &Op) {
+        let task = &mut self.tasks[task as usize];
+        let job = &mut self.jobs[task.job];
+        job.until = job.until.max(now);
+        self.until = self.until.max(now);
+        if op.begin < task.from {
+            return;
+        }
+        if op.sync_behind {
+            task.open = Some(*op);
+            return;
+        }
+        if op.kind == OperationKind::Sync {
+            if let Some(write) = task.open.take() {
+                job.count(&write, now);
+            }
+        }
+        job.count(op, now);
+    }
+}
+
+/// All figures, in a document.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// Of each job.
+    pub jobs: Vec<JobReport>,
+    /// Of queue and device.
+    pub device: DeviceReport,
+}
+
+/// A job.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct JobReport {
+    /// Simulated time that counts, ns.
+    pub elapsed_ns: u64,
+    /// By kind of operation.
+    pub kinds: Vec<KindReport>,
+    /// Pieces from queued to completed, ns.
+    pub q2c: Summary,
+    /// Pieces from issued to completed, ns.
+    pub d2c: Summary,
+}
+
+/// Operations of a kind.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct KindReport {
+    /// The kind.
+    pub kind: &'static str,
+    /// How many, failed ones too.
+    pub count: u64,
+    /// Failed.
+    pub errors: u64,
+    /// Bytes of those that did not.
+    pub bytes: u64,
+    /// Operations a second.
+    pub rate: f64,
+    /// Bytes a second.
+    pub bandwidth: f64,
+    /// From when it was due, ns; of an open loop.
+    pub response: Option<Summary>,
+    /// From when it began, ns.
+    pub service: Summary,
+}
+
+/// Queue and device.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(missing_docs, reason = "as in DeviceFigures")]
+pub struct DeviceReport {
+    pub elapsed_ns: u64,
+    pub reads: u64,
+    pub writes: u64,
+    pub read_bytes: u64,
+    pub write_bytes: u64,
+    pub flushes: u64,
+    pub merges: u64,
+    pub errors: u64,
+    pub lies: u64,
+    pub busy_ns: u64,
+    pub utilisation: f64,
+    pub in_system: f64,
+    pub without_slot: f64,
+    pub in_scheduler: f64,
+    pub in_device: f64,
+    pub most_in_device: u64,
+    pub d2c: Summary,
+    pub parts_ns: PartsReport,
+}
+
+/// The device's time by what it was, ns: see [`Parts`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[allow(missing_docs, reason = "as in Parts")]
+pub struct PartsReport {
+    pub queued: u64,
+    pub overhead: u64,
+    pub seek: u64,
+    pub rotation: u64,
+    pub medium: u64,
+    pub throttled: u64,
+    pub fault: u64,
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What waits and is under way: bios as a task queues them, requests as a device gets them.
+//!
+//! Both live in tables whose places are used again, so that a simulation that has warmed up
+//! allocates nothing. Several bios that touch each other are one request.
+
+use crate::device::{Ns, Operation};
+use serde::{Deserialize, Serialize};
+
+/// No bio, no request.
+pub const NONE: u32 = u32::MAX;
+
+/// I/O priority classes (include/uapi/linux/ioprio.h), as ionice(1) sets them.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    /// Before everybody else.
+    RealTime,
+    /// The usual one.
+    #[default]
+    BestEffort,
+    /// Only when nobody else wants the disk.
+    Idle,
+}
+
+impl Class {
+    /// All, the most urgent first.
+    pub const ALL: [Class; 3] = [Class::RealTime, Class::BestEffort, Class::Idle];
+
+    /// Its place in [`Class::ALL`].
+    pub fn index(self) -> usize {
+        self as usize
+    }
+
+    /// As a request carries it: class << 13 | level (4 is the middle one).
+    pub fn ioprio(self) -> u32 {
+        match self {
+            Class::RealTime => 1 << 13 | 4,
+            Class::BestEffort => 2 << 13 | 4,
+            Class::Idle => 3 << 13,
+        }
+    }
+}
+
+/// A piece of a task's operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bio {
+    /// Task that queued it.
+    pub task: u32,
+    /// The operation's slot in that task.
+    pub slot: u32,
+    /// What it asks for.
+    pub operation: Operation,
+    /// First byte.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u32,
+    /// Durable when it completes.
+    pub fua: bool,
+    /// Class of the task.
+    pub class: Class,
+    /// When it was queued.
+    pub queued_at: Ns,
+    /// The next bio of its request, [`NONE`] behind the last.
+    pub next: u32,
+}
+
+impl Bio {
+    /// Behind its last byte.
+    pub fn end(&self) -> u64 {
+        self.offset + u64::from(self.length)
+    }
+}
+
+/// What the scheduler orders and the device serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// Task of its first bio.
+    pub task: u32,
+    /// What it asks for.
+    pub operation: Operation,
+    /// First byte.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u32,
+    /// Durable when it completes.
+    pub fua: bool,
+    /// Class of its bios.
+    pub class: Class,
+    /// Tells it from an earlier one in the same place.
+    pub serial: u64,
+    /// The scheduler has it.
+    pub waiting: bool,
+    /// First bio by address.
+    pub first: u32,
+    /// Last bio by address.
+    pub last: u32,
+    /// Its bios.
+    pub bios: u32,
+    /// When it entered the scheduler.
+    pub inserted_at: Ns,
+    /// When it went to the device.
+    pub issued_at: Ns,
+}
+
+impl Request {
+    /// Behind its last byte.
+    pub fn end(&self) -> u64 {
+        self.offset + u64::from(self.length)
+    }
+
+    /// 0 for what brings data from the device, 1 for the rest.
+    pub fn direction(&self) -> usize {
+        direction(self.operation)
+    }
+}
+
+/// 0 for what brings data from the device, 1 for the rest.
+pub fn direction(operation: Operation) -> usize {
+    usize::from(operation != Operation::Read)
+}
+
+/// Where a bio joins a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Merge {
+    /// The request.
+    pub request: u32,
+    /// Before its first byte; else behind its last.
+    pub front: bool,
+}
+
+/// The tables.
+#[derive(Debug)]
+pub struct Requests {
+    bios: Vec<Bio>,
+    free_bios: Vec<u32>,
+    requests: Vec<Request>,
+    free: Vec<u32>,
+    serial: u64,
+    most: u32,
+}
+
+impl Requests {
+    /// Empty tables; no merging beyond `most` bytes.
+    pub fn new(most: u32) -> Self {
+        Self {
+            bios: Vec::with_capacity(256),
+            free_bios: Vec::with_capacity(256),
+            requests: Vec::with_capacity(256),
+            free: Vec::with_capacity(256),
+            serial: 0,
+            most,
+        }
+    }
+
+    /// Keeps a bio; its number.
+    pub fn add_bio(&mut self, bio: Bio) -> u32 {
+        match self.free_bios.pop() {
+            Some(at) => {
+                self.bios[at as usize] = bio;
+                at
+            }
+            None => {
+                self.bios.push(bio);
+                self.bios.len() as u32 - 1
+            }
+        }
+    }
+
+    /// A bio.
+    pub fn bio(&self, bio: u32) -> &Bio {
+        &self.bios[bio as usize]
+    }
+
+    /// Forgets a bio.
+    pub fn drop_bio(&mut self, bio: u32) {
+        self.free_bios.push(bio);
+    }
+
+    /// A request for one bio; its number.
+    pub fn add(&mut self, number: u32) -> u32 {
+        let bio = *self.bio(number);
+        self.serial += 1;
+        let request = Request {
+            task: bio.task,
+            operation: bio.operation,
+            offset: bio.offset,
+            length: bio.length,
+            fua: bio.fua,
+            class: bio.class,
+            serial: self.serial,
+            waiting: false,
+            first: number,
+            last: number,
+            bios: 1,
+            inserted_at: 0,
+            issued_at: 0,
+        };
+        match self.free.pop() {
+            Some(at) => {
+                self.requests[at as usize] = request;
+                at
+            }
+            None => {
+                self.requests.push(request);
+                self.requests.len() as u32 - 1
+            }
+        }
+    }
+
+    /// A request.
+    pub fn get(&self, request: u32) -> &Request {
+        &self.requests[request as usize]
+    }
+
+    /// A request, to change.
+    pub fn get_mut(&mut self, request: u32) -> &mut Request {
+        &mut self.requests[request as usize]
+    }
+
+    /// Whether a number still means the request of that serial, and it waits.
+    pub fn waits(&self, request: u32, serial: u64) -> bool {
+        self.requests.get(request as usize).is_some_and(|r| r.waiting && r.serial == serial)
+    }
+
+    /// Whether a bio may join a waiting request, places aside: block/blk-merge.c, blk_rq_merge_ok() and
+    /// REQ_NOMERGE_FLAGS.
+    pub fn may_merge(&self, bio: &Bio, request: u32) -> bool {
+        let r = self.get(request);
+        let data = matches!(bio.operation, Operation::Read | Operation::Write);
+        let alike = data && r.operation == bio.operation && r.class == bio.class && !r.fua && !bio.fua;
+        alike && r.waiting && r.length.checked_add(bio.length).is_some_and(|sum| sum <= self.most)
+    }
+
+    /// Lets a bio join a request.
+    pub fn join(&mut self, number: u32, merge: Merge) {
+        let bio = self.bios[number as usize];
+        let r = &mut self.requests[merge.request as usize];
+        r.length += bio.length;
+        r.bios += 1;
+        if merge.front {
+            r.offset = bio.offset;
+            self.bios[number as usize].next = r.first;
+            r.first = number;
+        } else {
+            self.bios[r.last as usize].next = number;
+            r.last = number;
+        }
+    }
+
+    /// Forgets a request; its bios stay.
+    pub fn drop_request(&mut self, request: u32) {
+        self.requests[request as usize].waiting = false;
+        self.free.push(request);
+    }
+}

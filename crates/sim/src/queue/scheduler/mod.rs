@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Which of the waiting requests goes to the device next: schedulers of Linux, by its sources.
+//!
+//! A scheduler is told what is inserted and what has completed, and asked for the next request whenever
+//! the device's queue has room. It may give none although some wait (idling, a class that must not run);
+//! then it is asked again when something completes or is inserted, or at [`Scheduler::next_timer`].
+
+mod deadline;
+mod fair;
+mod mq_deadline;
+mod noop;
+mod sorted;
+
+pub use deadline::{Deadline, DeadlineKnobs};
+pub use fair::{Fair, FairKnobs};
+pub use mq_deadline::{MqDeadline, MqDeadlineKnobs};
+pub use noop::Noop;
+
+use crate::device::{Ns, Operation};
+use crate::queue::requests::{Bio, Merge, Requests};
+use crate::spec::SpecError;
+
+/// An I/O scheduler. It owns the order; the requests lie in a table that it is shown.
+pub trait Scheduler: Send {
+    /// Its name in the kernel.
+    fn name(&self) -> &'static str;
+
+    /// The waiting request that a bio may join; [`Requests::may_merge`] has agreed.
+    fn find_merge(&self, bio: &Bio, requests: &Requests) -> Option<Merge>;
+
+    /// A bio of `length` bytes has joined a request, which has its new extent already.
+    fn merged(&mut self, merge: Merge, length: u32, requests: &Requests);
+
+    /// Takes a request; it waits from now on.
+    fn insert(&mut self, now: Ns, request: u32, requests: &Requests);
+
+    /// Gives the next request, or none: nothing waits, or what waits must not run now.
+    fn dispatch(&mut self, now: Ns, requests: &Requests) -> Option<u32>;
+
+    /// A request that it gave has completed.
+    fn completed(&mut self, _now: Ns, _request: u32, _requests: &Requests) {}
+
+    /// When to ask again though nothing has happened; behind the time of the last call.
+    fn next_timer(&self) -> Option<Ns> {
+        None
+    }
+
+    /// Requests that wait.
+    fn queued(&self) -> usize;
+
+    /// How many of the queue's request slots this operation may find taken and still get one.
+    fn slots(&self, _operation: Operation, nr_requests: usize) -> usize {
+        nr_requests
+    }
+}
+
+/// A knob by its kernel name, in its kernel unit.
+#[derive(Debug)]
+pub enum Knob<'a> {
+    /// A time that the kernel shows in ms.
+    Milliseconds(&'static str, &'a mut Ns),
+    /// A number.
+    Count(&'static str, &'a mut u32),
+    /// 0 or 1.
+    Switch(&'static str, &'a mut bool),
+}
+
+impl Knob<'_> {
+    fn name(&self) -> &'static str {
+        match self {
+            Knob::Milliseconds(name, _) | Knob::Count(name, _) | Knob::Switch(name, _) => name,
+        }
+    }
+
+    fn set(&mut self, value: &str) -> Option<()> {
+        match self {
+            Knob::Milliseconds(_, ns) => **ns = value.parse::<u64>().ok()?.checked_mul(1_000_000)?,
+            Knob::Count(_, n) => **n = value.parse().ok()?,
+            Knob::Switch(_, on) => {
+                **on = match value {
+                    "0" => false,
+                    "1" => true,
+                    _ => return None,
+                }
+            }
+        }
+        Some(())
+    }
+
+    fn shown(&self) -> String {
+        match self {
+            Knob::Milliseconds(name, ns) => format!("{name}={}", **ns / 1_000_000),
+            Knob::Count(name, n) => format!("{name}={n}"),
+            Knob::Switch(name, on) => format!("{name}={}", u8::from(**on)),
+        }
+    }
+}
+
+/// Which scheduler, and how its knobs are set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// First come, first served.
+    Noop,
+    /// The single-queue deadline scheduler.
+    Deadline(DeadlineKnobs),
+    /// The multi-queue one, with priority classes.
+    MqDeadline(MqDeadlineKnobs),
+    /// Time slices for each task, as CFQ has them.
+    Fair(FairKnobs),
+}
+
+/// Names of the schedulers.
+pub const NAMES: [&str; 4] = ["noop", "deadline", "mq-deadline", "fair"];
+
+impl Kind {
+    /// The scheduler of that name, with the kernel's defaults.
+    ///
+    /// # Errors
+    /// There is none; all names are told.
+    pub fn named(name: &str) -> Result<Kind, SpecError> {
+        Ok(match name {
+            "noop" => Kind::Noop,
+            "deadline" => Kind::Deadline(DeadlineKnobs::default()),
+            "mq-deadline" => Kind::MqDeadline(MqDeadlineKnobs::default()),
+            "fair" => Kind::Fair(FairKnobs::default()),
+            _ => return Err(SpecError(format!("no scheduler is called '{name}'; there are {}", NAMES.join(", ")))),
+        })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Kind::Noop => NAMES[0],
+            Kind::Deadline(_) => NAMES[1],
+            Kind::MqDeadline(_) => NAMES[2],
+            Kind::Fair(_) => NAMES[3],
+        }
+    }
+
+    fn knobs(&mut self) -> Vec<Knob<'_>> {
+        match self {
+            Kind::Noop => Vec::new(),
+            Kind::Deadline(knobs) => knobs.knobs().into(),
+            Kind::MqDeadline(knobs) => knobs.knobs().into(),
+            Kind::Fair(knobs) => knobs.knobs().into(),
+        }
+    }
+
+    /// Every knob as `name=value`, in the units of the kernel.
+    pub fn shown(&self) -> Vec<String> {
+        let mut own = *self;
+        own.knobs().iter().map(Knob::shown).collect()
+    }
+
+    /// Sets a knob: `name=value`, times in ms as in /sys/block/DISK/queue/iosched.
+    ///
+    /// # Errors
+    /// No such knob (all are told), or a value that it cannot have.
+    pub fn set(&mut self, text: &str) -> Result<(), SpecError> {
+        let scheduler = self.name();
+        let Some((name, value)) = text.split_once('=') else {
+            return Err(SpecError(format!("'{text}' sets no knob; example: fifo_batch=1")));
+        };
+        let mut knobs = self.knobs();
+        let all = knobs.iter().map(Knob::name).collect::<Vec<_>>().join(", ");
+        let Some(knob) = knobs.iter_mut().find(|k| k.name() == name.trim()) else {
+            let all = if all.is_empty() { "none".to_string() } else { all };
+            return Err(SpecError(format!("{scheduler} has no knob '{name}'; it has {all}")));
+        };
+        let unit = match knob {
+            Knob::Milliseconds(..) => "whole milliseconds",
+            Knob::Count(..) => "a whole number",
+            Knob::Switch(..) => "0 or 1",
+        };
+        let (name, set) = (knob.name(), knob.set(value.trim()));
+        set.ok_or_else(|| SpecError(format!("{name}={value}: {name} is {unit}")))
+    }
+
+    /// Request slots of a queue that nobody set: BLKDEV_DEFAULT_RQ of a single queue (which had so many for
+    /// each direction), twice the device's depth of a multi-queue one (block/blk-mq-sched.c,
+    /// blk_mq_init_sched()).
+    pub fn nr_requests(&self, depth: usize) -> usize {
+        match self {
+            Kind::MqDeadline(_) => 2 * depth.min(128),
+            _ => 256,
+        }
+    }
+
+    /// The scheduler, empty.
+    pub fn build(&self) -> Box<dyn Scheduler> {
+        match self {
+            Kind::Noop => Box::new(Noop::default()),
+            Kind::Deadline(knobs) => Box::new(Deadline::new(*knobs)),
+            Kind::MqDeadline(knobs) => Box::new(MqDeadline::new(*knobs)),
+            Kind::Fair(knobs) => Box::new(Fair::new(*knobs)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knobs_have_the_units_of_the_kernel() {
+        let mut kind = Kind::named("mq-deadline").expect("is one");
+        kind.set("read_expire=20").expect("a knob");
+        assert!(matches!(kind, Kind::MqDeadline(k) if k.read_expire == 20_000_000));
+        assert!(kind.shown().contains(&"read_expire=20".to_string()), "{:?}", kind.shown());
+        for (text, word) in [
+            ("read_expire", "fifo_batch=1"),
+            ("reed_expire=1", "read_expire, write_expire"),
+            ("fifo_batch=many", "a whole number"),
+            ("front_merges=2", "0 or 1"),
+        ] {
+            let said = kind.set(text).expect_err(text).0;
+            assert!(said.contains(word), "{said}");
+        }
+        assert!(Kind::Noop.set("a=1").is_err_and(|e| e.0.contains("it has none")));
+        assert!(Kind::named("cfq").is_err_and(|e| e.0.contains("fair")));
+    }
+}
