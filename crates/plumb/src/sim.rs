@@ -15,11 +15,11 @@ use plumb_sim::device::{Device, Ns};
 use plumb_sim::queue::figures::{Figures, Report};
 use plumb_sim::queue::task::Task;
 use plumb_sim::queue::trace::{About, Tracer};
-use plumb_sim::queue::{Settings, Simulation};
+use plumb_sim::queue::Simulation;
 use plumb_sim::spec::Medium;
 use serde::Serialize;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// What a step came to.
@@ -62,7 +62,11 @@ struct Outcome {
 pub fn main(args: &SimArgs) -> Result<ExitCode> {
     let plan = Plan::of(args)?;
     if let (Some(dir), true) = (&args.output, plan.steps.len() > 1) {
-        bail!("{}: a trace holds one step, and the job file has {}; leave out -o", dir.display(), plan.steps.len());
+        bail!(
+            "{}: a trace holds one step, and the job file has {}; leave out -o",
+            dir.display(),
+            plan.steps.len()
+        );
     }
     let model = || format!("model {}", args.model);
     let mut device = plan.spec.build(plan.size, args.sim_seed).with_context(model)?;
@@ -117,9 +121,8 @@ fn run_step(
         Some(dir) => Some(tracer(dir, plan, args, &jobs, &tasks)?),
         None => None,
     };
-    let Settings { nr_requests, max_bytes, depth } = plan.settings;
-    let settings = Settings { nr_requests, max_bytes, depth };
-    let mut simulation = Simulation::new(device, plan.scheduler.build(), settings, tasks, stonewalls, now);
+    let scheduler = plan.scheduler.build();
+    let mut simulation = Simulation::new(device, scheduler, plan.settings, tasks, stonewalls, now);
     let end = match &mut tracer {
         Some(tracer) => simulation.run(&mut (&mut figures, tracer)),
         None => simulation.run(&mut figures),
@@ -158,5 +161,5 @@ fn tracer(dir: &Path, plan: &Plan, args: &SimArgs, jobs: &[Job], tasks: &[Task])
     if taken("metadata") || taken("trace") || taken("run.json") {
         bail!("{}: holds a trace or a run already; choose another directory with -o", dir.display());
     }
-    Tracer::create(dir, &about, jobs, tasks).with_context(|| format!("trace {}", PathBuf::from(dir).display()))
+    Tracer::create(dir, &about, jobs, tasks).with_context(|| format!("trace {}", dir.display()))
 }

@@ -49,7 +49,10 @@ impl Plan {
         let steps = steps(args)?;
         let most_jobs = steps.iter().map(|s| s.jobs.len()).max().unwrap_or(0);
         if let Some(n) = args.idle.iter().find(|n| **n > most_jobs) {
-            bail!("--idle={n}: a step has at most {most_jobs} jobs");
+            bail!(
+                "--idle={n}: a step has at most {most_jobs} {}",
+                if most_jobs == 1 { "job" } else { "jobs" }
+            );
         }
         let given = &args.job.given;
         let class = |number: usize| match args.idle.iter().any(|n| *n == 0 || *n == number + 1) {

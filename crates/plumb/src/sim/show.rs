@@ -58,12 +58,27 @@ fn times(name: &str, s: &Summary) -> Vec<String> {
 
 fn operations(job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
     let mut table = Table::new(&[
-        "<operation", "count", "failed", "rate/s", "MiB/s", "<latency", "mean", "p50", "p90", "p99", "p99.9", "max",
+        "<operation",
+        "count",
+        "failed",
+        "rate/s",
+        "MiB/s",
+        "<latency",
+        "mean",
+        "p50",
+        "p90",
+        "p99",
+        "p99.9",
+        "max",
     ]);
     let empty = || vec![String::new(); 5];
     for kind in &job.kinds {
         let mib = if kind.bytes == 0 { "-".into() } else { format!("{:.1}", kind.bandwidth / 1_048_576.0) };
-        let rate = if kind.rate < 100.0 { format!("{:.1}", kind.rate) } else { units::count(kind.rate.round() as u64) };
+        let rate = if kind.rate < 100.0 {
+            format!("{:.1}", kind.rate)
+        } else {
+            units::count(kind.rate.round() as u64)
+        };
         let figures = vec![kind.kind.into(), units::count(kind.count), units::count(kind.errors), rate, mib];
         match &kind.response {
             Some(response) => {

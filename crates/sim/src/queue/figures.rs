@@ -163,7 +163,10 @@ impl Figures {
         let jobs = tasks.iter().map(|t| t.job + 1).max().unwrap_or(0);
         let first = |job: usize| tasks.iter().find(move |t| t.job == job);
         let from = tasks.iter().map(|t| t.counts_from).max().unwrap_or(0);
-        let new = |job| first(job).map_or_else(|| JobFigures::new(0, false), |t| JobFigures::new(t.counts_from, t.is_open()));
+        let new = |job| {
+            first(job)
+                .map_or_else(|| JobFigures::new(0, false), |t| JobFigures::new(t.counts_from, t.is_open()))
+        };
         let told = |t: &Task| TaskFigures { job: t.job, from: t.counts_from, open: None };
         Figures {
             jobs: (0..jobs).map(new).collect(),
@@ -313,7 +316,7 @@ impl Observer for Figures {
         d.d2c.record(now - request.issued_at);
     }
 
-    fn piece_ends(&mut self, now: Ns, bio: &Bio, request: &Request) {
+    fn piece_ends(&mut self, now: Ns, _: u32, bio: &Bio, request: &Request) {
         self.device.step(now, Some(SYSTEM), None);
         let task = &self.tasks[bio.task as usize];
         if bio.queued_at >= task.from {

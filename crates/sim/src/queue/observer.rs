@@ -51,7 +51,7 @@ pub trait Observer {
     /// The device ended a request (C).
     fn completed(&mut self, now: Ns, number: u32, request: &Request, completion: &Completion) {}
     /// A piece of the request that was completed last ended with it.
-    fn piece_ends(&mut self, now: Ns, bio: &Bio, request: &Request) {}
+    fn piece_ends(&mut self, now: Ns, number: u32, bio: &Bio, request: &Request) {}
     /// The piece that asked for a flush has had it (it comes behind the completion of the flush).
     fn flushed(&mut self, now: Ns, number: u32, bio: &Bio) {}
     /// All pieces of an operation ended.
@@ -82,7 +82,7 @@ impl<A: Observer, B: Observer> Observer for (&mut A, &mut B) {
         inserted(number: u32, request: &Request),
         issued(number: u32, request: &Request),
         completed(number: u32, request: &Request, completion: &Completion),
-        piece_ends(bio: &Bio, request: &Request),
+        piece_ends(number: u32, bio: &Bio, request: &Request),
         flushed(number: u32, bio: &Bio),
         operation_ends(task: u32, op: &Op),
         sleeps(task: u32, why: Sleep),

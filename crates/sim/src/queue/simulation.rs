@@ -232,7 +232,7 @@ impl Simulation {
             let mut at = request.first;
             while at != NONE {
                 let bio = *self.requests.bio(at);
-                o.piece_ends(self.now, &bio, &request);
+                o.piece_ends(self.now, at, &bio, &request);
                 self.piece_ends(at, &bio, error, o);
                 at = bio.next;
             }
@@ -287,7 +287,8 @@ impl Simulation {
         loop {
             let may = |way: usize| {
                 let (order, number) = *self.waiting[way].front()?;
-                let slots = self.scheduler.slots(self.requests.bio(number).operation, self.settings.nr_requests);
+                let slots =
+                    self.scheduler.slots(self.requests.bio(number).operation, self.settings.nr_requests);
                 (self.taken < slots).then_some((order, way))
             };
             let Some((_, way)) = [may(0), may(1)].into_iter().flatten().min() else { return };

@@ -292,8 +292,16 @@ impl Task {
         if self.reads != 0 && self.coin.next_u64() >= self.reads {
             (kind, operation) = (OperationKind::Write, Operation::Write);
         }
-        self.ops[slot as usize] =
-            Op { kind, operation, offset: place.offset, length: self.length, due, begin: now, slot, ..NOTHING };
+        self.ops[slot as usize] = Op {
+            kind,
+            operation,
+            offset: place.offset,
+            length: self.length,
+            due,
+            begin: now,
+            slot,
+            ..NOTHING
+        };
         self.made += 1;
         self.under_way += 1;
         Next::Begin(slot)

@@ -159,8 +159,8 @@ impl Fair {
             self.expire();
             return false;
         }
-        let holds = q.in_flight > 0 && !idle && self.knobs.slice_idle > 0
-            && !q.thinks_long(self.knobs.slice_idle);
+        let holds =
+            q.in_flight > 0 && !idle && self.knobs.slice_idle > 0 && !q.thinks_long(self.knobs.slice_idle);
         let idles = active.idles_until.is_some_and(|until| now < until);
         if q.waiting.is_empty() && !holds && !idles {
             self.expire();

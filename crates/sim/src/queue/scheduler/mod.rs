@@ -123,7 +123,12 @@ impl Kind {
             "deadline" => Kind::Deadline(DeadlineKnobs::default()),
             "mq-deadline" => Kind::MqDeadline(MqDeadlineKnobs::default()),
             "fair" => Kind::Fair(FairKnobs::default()),
-            _ => return Err(SpecError(format!("no scheduler is called '{name}'; there are {}", NAMES.join(", ")))),
+            _ => {
+                return Err(SpecError(format!(
+                    "no scheduler is called '{name}'; there are {}",
+                    NAMES.join(", ")
+                )))
+            }
         })
     }
 

@@ -117,8 +117,7 @@ impl MqDeadline {
 
     /// The next request of a class, unless it came behind `latest`.
     fn of_class(&mut self, class: usize, now: Ns, latest: Ns, requests: &Requests) -> Option<u32> {
-        let by_place =
-            |c: &PerClass, way: usize| c.waiting[way].at_or_behind(c.position[way]);
+        let by_place = |c: &PerClass, way: usize| c.waiting[way].at_or_behind(c.position[way]);
         let going_on = by_place(&self.classes[class], self.last_way);
         let (way, request) = match going_on.filter(|_| self.batching < self.knobs.fifo_batch) {
             Some(request) => (self.last_way, request),

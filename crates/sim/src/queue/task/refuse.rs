@@ -32,7 +32,10 @@ pub fn refuse(job: &Job, size: u64) -> Result<(), JobError> {
         return no("--stamp and --compressible: a simulation moves no data; leave them out".into());
     }
     if job.sync == SyncMethod::SyncFileRange {
-        return no("--sync sync-file-range writes the page cache back, which a simulation has not; choose fdatasync".into());
+        return no(
+            "--sync sync-file-range writes the page cache back, which a simulation has not; choose fdatasync"
+                .into(),
+        );
     }
     if job.steady.is_some() {
         return no("--steady: a simulation is not measured while it runs; give --time or --operations".into());

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What each scheduler promises.
+
+use super::super::requests::Request;
+use super::ledger::Ledger;
+use super::*;
+use crate::device::Completion;
+
+/// Longest time in the scheduler of each task's requests, and what the classes did to each other.
+#[derive(Default)]
+struct Waits {
+    longest: Vec<Ns>,
+    /// Of each class: inserted and not completed.
+    open: [u64; 3],
+    /// Requests of the idle class that went although others were queued or in flight, shortest wait of those.
+    early: u64,
+    shortest_early: Option<Ns>,
+}
+
+impl Observer for Waits {
+    fn inserted(&mut self, _: Ns, _: u32, request: &Request) {
+        self.open[request.class.index()] += 1;
+    }
+    fn issued(&mut self, now: Ns, _: u32, request: &Request) {
+        let task = request.task as usize;
+        self.longest.resize(self.longest.len().max(task + 1), 0);
+        let waited = now - request.inserted_at;
+        self.longest[task] = self.longest[task].max(waited);
+        if request.class == Class::Idle && self.open[0] + self.open[1] > 0 {
+            self.early += 1;
+            self.shortest_early = Some(self.shortest_early.unwrap_or(Ns::MAX).min(waited));
+        }
+    }
+    fn completed(&mut self, _: Ns, _: u32, request: &Request, _: &Completion) {
+        self.open[request.class.index()] -= 1;
+    }
+}
+
+fn waits(device: Box<dyn Device>, kind: Kind, settings: Settings, jobs: &[(Job, Class)]) -> (Figures, Waits) {
+    let mut waits = Waits::default();
+    let (figures, _) = watched(device, kind, settings, jobs, &mut waits).expect("it comes to its end");
+    (figures, waits)
+}
+
+fn rate(figures: &Figures, job: usize) -> f64 {
+    figures.report().jobs[job].kinds.iter().map(|k| k.rate).sum()
+}
+
+#[test]
+fn noop_keeps_the_order() {
+    let settings = settings(3);
+    let jobs = [
+        (Job { operations: Some(500), ..deep(reads(), 16) }, Class::Idle),
+        (for_time(reads(), 99 * MS), Class::RealTime),
+    ];
+    let mut ledger = Ledger::new(settings);
+    watched(fixed(2, MS), Kind::Noop, settings, &jobs, &mut ledger).expect("an end");
+    ledger.close();
+    let issued: Vec<u64> = ledger.issued.iter().map(|(offset, _)| *offset).collect();
+    assert!(issued.len() > 500 && issued == ledger.queued);
+}
+
+#[test]
+fn a_sequential_stream_is_merged_up_to_the_longest_request() {
+    for kind in ["noop", "deadline", "mq-deadline", "fair"] {
+        let settings = Settings { max_bytes: 64 << 10, ..settings(1) };
+        let job = Job { what: What::Write, order: Order::Sequential, ..deep(reads(), 64) };
+        let jobs = [(Job { operations: Some(6400), ..job }, Class::BestEffort)];
+        let mut ledger = Ledger::new(settings);
+        let (figures, _) =
+            watched(fixed(1, MS), named(kind, &[]), settings, &jobs, &mut ledger).expect("an end");
+        ledger.close();
+        assert_eq!(ledger.bytes[1], 6400 * 4096);
+        assert_eq!(ledger.issued.iter().map(|(_, length)| *length).max(), Some(64 << 10), "{kind}");
+        let mean = ledger.bytes[1] / ledger.issued.len() as u64;
+        assert!(mean > 60 << 10, "{kind}: {mean} bytes a request");
+        assert_eq!(figures.device.merges, 6400 - ledger.issued.len() as u64);
+    }
+}
+
+#[test]
+fn deadline_merges_at_the_front_unless_told_not_to() {
+    let job = Job { order: Order::Backwards, operations: Some(640), ..deep(reads(), 32) };
+    let merges = |kind| run(fixed(1, MS), kind, settings(1), &[job.clone()]).device.merges;
+    assert!(merges(named("deadline", &[])) > 500);
+    assert_eq!(merges(named("deadline", &["front_merges=0"])), 0);
+    assert_eq!(merges(Kind::Noop), 0);
+}
+
+#[test]
+fn deadline_sorts_within_a_batch() {
+    // All there at once: upwards from the oldest to the highest, then from the oldest that is left.
+    let settings = settings(1);
+    let jobs = [(Job { operations: Some(160), ..deep(reads(), 160) }, Class::BestEffort)];
+    let downwards = |kind| {
+        let mut ledger = Ledger::new(settings);
+        watched(fixed(1, MS), named(kind, &[]), settings, &jobs, &mut ledger).expect("an end");
+        ledger.issued.windows(2).filter(|w| w[1].0 < w[0].0).count()
+    };
+    assert!(downwards("deadline") <= 8 && downwards("mq-deadline") <= 8);
+    assert!(downwards("noop") > 60);
+}
+
+/// A stream that always has a next request further on, and one who reads before its beginning.
+fn stream_and_other() -> [(Job, Class); 2] {
+    let stream = Job { order: Order::Sequential, offset: Bytes(SIZE / 2), ..deep(reads(), 32) };
+    let other = Job { range: Some(Bytes(SIZE / 4)), ..reads() };
+    [(for_time(stream, 20_000 * MS), Class::BestEffort), (for_time(other, 20_000 * MS), Class::BestEffort)]
+}
+
+#[test]
+fn deadline_lets_no_read_wait_longer_than_its_time_and_a_batch() {
+    let settings = Settings { max_bytes: 4096, ..settings(1) };
+    for kind in ["deadline", "mq-deadline"] {
+        let knobs = ["read_expire=200", "fifo_batch=16"];
+        let (_, seen) = waits(fixed(1, MS), named(kind, &knobs), settings, &stream_and_other());
+        // The batch that runs when it expires, and the request with the device.
+        let bound = (200 + 16 + 1) * MS;
+        assert!(seen.longest[1] > 190 * MS && seen.longest[1] <= bound, "{kind}: {:?}", seen.longest);
+    }
+}
+
+#[test]
+fn deadline_lets_writes_starve_so_many_batches_and_no_more() {
+    let job = |what| for_time(Job { what, ..deep(reads(), 64) }, 10_000 * MS);
+    for kind in ["deadline", "mq-deadline"] {
+        let figures = run(fixed(1, MS), named(kind, &[]), settings(1), &[job(What::Read), job(What::Write)]);
+        let share = figures.device.requests[0] as f64 / figures.device.requests[1] as f64;
+        assert!((1.8..2.2).contains(&share), "{kind}: {share} reads a write");
+    }
+}
+
+#[test]
+fn mq_deadline_serves_the_idle_class_only_when_nobody_else_is_there() {
+    let normal = for_time(Job { think: Time(3 * MS), threads: 2, ..reads() }, 5_000 * MS);
+    let bulk = for_time(deep(reads(), 32), 5_000 * MS);
+    let jobs = |class| [(normal.clone(), Class::BestEffort), (bulk.clone(), class)];
+    let kind = named("mq-deadline", &[]);
+    let (figures, seen) = waits(fixed(4, MS), kind, settings(8), &jobs(Class::Idle));
+    assert_eq!(seen.early, 0);
+    assert!(rate(&figures, 1) > 100.0, "it does get the gaps: {}", rate(&figures, 1));
+    // noop knows no classes: the test can fail.
+    let (_, seen) = waits(fixed(4, MS), Kind::Noop, settings(8), &jobs(Class::Idle));
+    assert!(seen.early > 1000);
+}
+
+#[test]
+fn mq_deadline_lets_the_idle_class_wait_no_longer_than_its_age() {
+    let jobs = [
+        (for_time(deep(reads(), 4), 20_000 * MS), Class::BestEffort),
+        (for_time(reads(), 20_000 * MS), Class::Idle),
+    ];
+    let kind = named("mq-deadline", &["prio_aging_expire=1000"]);
+    let (figures, seen) = waits(fixed(1, MS), kind, settings(1), &jobs);
+    assert!(seen.shortest_early >= Some(1000 * MS), "{:?}", seen.shortest_early);
+    assert!(seen.longest[1] <= 1001 * MS && figures.jobs[1].q2c.count() >= 19, "{:?}", seen.longest);
+}
+
+#[test]
+fn mq_deadline_keeps_slots_for_reads() {
+    let settings = Settings { nr_requests: 16, ..settings(4) };
+    let writes = for_time(Job { what: What::Write, ..deep(reads(), 64) }, 1_000 * MS);
+    let jobs = [writes, for_time(reads(), 1_000 * MS)];
+    let figures = |knobs: &[&str]| run(fixed(4, MS), named("mq-deadline", knobs), settings, &jobs);
+    let (kept, all) = (figures(&[]), figures(&["async_depth=16"]));
+    // Reads that never wait for a slot wait for the batches before them alone.
+    let (kept, all) = (rate(&kept, 1), rate(&all, 1));
+    assert!(kept > 1.3 * all, "{kept} reads a second, {all} where writes may take every slot");
+}
+
+#[test]
+fn fair_serves_equal_loops_equally() {
+    let job = |seed, depth| for_time(Job { seed, ..deep(reads(), depth) }, 60_000 * MS);
+    let rates = |kind, depths: [u32; 2]| {
+        let figures = run(fixed(1, MS), kind, settings(4), &[job(1, depths[0]), job(2, depths[1])]);
+        rate(&figures, 0) / rate(&figures, 1)
+    };
+    let equal = rates(named("fair", &[]), [4, 4]);
+    assert!((equal - 1.0).abs() < 0.03, "{equal}");
+    // Who asks for more at once gets no more time.
+    let deeper = rates(named("fair", &[]), [32, 4]);
+    assert!((deeper - 1.0).abs() < 0.12, "{deeper}");
+    assert!(rates(Kind::Noop, [32, 4]) > 4.0);
+}
+
+#[test]
+fn fair_does_not_starve_a_reader_that_thinks() {
+    let thinker = for_time(Job { think: Time(2 * MS), ..reads() }, 20_000 * MS);
+    let bulk = for_time(deep(reads(), 32), 20_000 * MS);
+    let alone = rate(&run(fixed(1, 5 * MS), Kind::Noop, settings(1), &[thinker.clone()]), 0);
+    let beside = |kind| rate(&run(fixed(1, 5 * MS), kind, settings(1), &[thinker.clone(), bulk.clone()]), 0);
+    let (fair, noop) = (beside(named("fair", &[])), beside(Kind::Noop));
+    assert!(fair > 0.4 * alone && noop < 0.1 * alone, "alone {alone}, fair {fair}, noop {noop}");
+    // Without idling it loses its turn whenever it thinks.
+    let hasty = beside(named("fair", &["slice_idle=0"]));
+    assert!(hasty < 0.5 * fair, "{hasty}");
+}
+
+#[test]
+fn fair_serves_the_idle_class_alone_and_one_by_one() {
+    let normal = for_time(deep(reads(), 2), 5_000 * MS);
+    let jobs = [(normal, Class::BestEffort), (for_time(deep(reads(), 8), 10_000 * MS), Class::Idle)];
+    let (figures, seen) = waits(fixed(4, MS), named("fair", &[]), settings(8), &jobs);
+    assert_eq!(seen.early, 0);
+    // The second half is its own, less the time that it waits for others to come back.
+    let count = figures.jobs[1].q2c.count();
+    assert!((4_700..4_900).contains(&count), "{count}");
+}
