@@ -77,7 +77,7 @@ fn flushes_are_shared_and_writes_wait_for_theirs() {
     let cached = || Box::new(Server::new(SIZE, 1, Service::Fixed(MS), 1).with_cache());
     let writes = Job { what: What::Write, sync: SyncMethod::Fdatasync, ..reads() };
     let one = Job { operations: Some(10), ..writes.clone() };
-    let figures = run(cached(), Kind::Noop, settings(4), &[one.clone()]);
+    let figures = run(cached(), Kind::Noop, settings(4), std::slice::from_ref(&one));
     let kinds: Vec<_> = figures.jobs[0].kinds.iter().map(|k| (k.kind.word(), k.service.mean())).collect();
     assert_eq!(kinds, [("write", 2e6), ("sync", 1e6)]);
     assert_eq!((figures.device.flushes, figures.until), (10, 20 * MS));

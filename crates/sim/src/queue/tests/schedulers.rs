@@ -81,7 +81,7 @@ fn a_sequential_stream_is_merged_up_to_the_longest_request() {
 #[test]
 fn deadline_merges_at_the_front_unless_told_not_to() {
     let job = Job { order: Order::Backwards, operations: Some(640), ..deep(reads(), 32) };
-    let merges = |kind| run(fixed(1, MS), kind, settings(1), &[job.clone()]).device.merges;
+    let merges = |kind| run(fixed(1, MS), kind, settings(1), std::slice::from_ref(&job)).device.merges;
     assert!(merges(named("deadline", &[])) > 500);
     assert_eq!(merges(named("deadline", &["front_merges=0"])), 0);
     assert_eq!(merges(Kind::Noop), 0);
@@ -187,7 +187,7 @@ fn fair_serves_equal_loops_equally() {
 fn fair_does_not_starve_a_reader_that_thinks() {
     let thinker = for_time(Job { think: Time(2 * MS), ..reads() }, 20_000 * MS);
     let bulk = for_time(deep(reads(), 32), 20_000 * MS);
-    let alone = rate(&run(fixed(1, 5 * MS), Kind::Noop, settings(1), &[thinker.clone()]), 0);
+    let alone = rate(&run(fixed(1, 5 * MS), Kind::Noop, settings(1), std::slice::from_ref(&thinker)), 0);
     let beside = |kind| rate(&run(fixed(1, 5 * MS), kind, settings(1), &[thinker.clone(), bulk.clone()]), 0);
     let (fair, noop) = (beside(named("fair", &[])), beside(Kind::Noop));
     assert!(fair > 0.4 * alone && noop < 0.1 * alone, "alone {alone}, fair {fair}, noop {noop}");
