@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Figures in a document: what `--json` prints and the tables show.
+
+use super::{Figures, JobFigures, KindFigures};
+use plumb_load::histogram::Summary;
+use serde::Serialize;
+
+impl Figures {
+    /// What a document says of them.
+    pub fn report(&self) -> Report {
+        let kinds = |job: &JobFigures| {
+            let seconds = job.elapsed() as f64 / 1e9;
+            let report = |k: &KindFigures| KindReport {
+                kind: k.kind.word(),
+                count: k.service.count(),
+                errors: k.errors,
+                bytes: k.bytes,
+                rate: k.service.count() as f64 / seconds,
+                bandwidth: k.bytes as f64 / seconds,
+                response: k.response.as_ref().map(|h| h.summary()),
+                service: k.service.summary(),
+            };
+            job.kinds.iter().map(report).collect()
+        };
+        let jobs = self.jobs.iter().map(|job| JobReport {
+            elapsed_ns: job.elapsed(),
+            kinds: kinds(job),
+            q2c: job.q2c.summary(),
+            d2c: job.d2c.summary(),
+        });
+        let [in_system, without_slot, in_scheduler, in_device] = self.lengths();
+        let d = &self.device;
+        let p = &d.parts;
+        Report {
+            jobs: jobs.collect(),
+            device: DeviceReport {
+                elapsed_ns: self.elapsed(),
+                reads: d.requests[0],
+                writes: d.requests[1],
+                read_bytes: d.bytes[0],
+                write_bytes: d.bytes[1],
+                flushes: d.flushes,
+                merges: d.merges,
+                errors: d.errors,
+                lies: d.lies,
+                busy_ns: d.busy,
+                utilisation: self.utilisation(),
+                in_system,
+                without_slot,
+                in_scheduler,
+                in_device,
+                most_in_device: d.most,
+                d2c: d.d2c.summary(),
+                parts_ns: PartsReport {
+                    queued: p.queued,
+                    overhead: p.overhead,
+                    seek: p.seek,
+                    rotation: p.rotation,
+                    medium: p.medium,
+                    throttled: p.throttled,
+                    fault: p.fault,
+                },
+            },
+        }
+    }
+}
+
+/// All figures, in a document.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// Of each job.
+    pub jobs: Vec<JobReport>,
+    /// Of queue and device.
+    pub device: DeviceReport,
+}
+
+/// A job.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct JobReport {
+    /// Simulated time that counts, ns.
+    pub elapsed_ns: u64,
+    /// By kind of operation.
+    pub kinds: Vec<KindReport>,
+    /// Pieces from queued to completed, ns.
+    pub q2c: Summary,
+    /// Pieces from issued to completed, ns.
+    pub d2c: Summary,
+}
+
+/// Operations of a kind.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct KindReport {
+    /// The kind.
+    pub kind: &'static str,
+    /// How many, failed ones too.
+    pub count: u64,
+    /// Failed.
+    pub errors: u64,
+    /// Bytes of those that did not.
+    pub bytes: u64,
+    /// Operations a second.
+    pub rate: f64,
+    /// Bytes a second.
+    pub bandwidth: f64,
+    /// From when it was due, ns; of an open loop.
+    pub response: Option<Summary>,
+    /// From when it began, ns.
+    pub service: Summary,
+}
+
+/// Queue and device.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(missing_docs, reason = "as in DeviceFigures")]
+pub struct DeviceReport {
+    pub elapsed_ns: u64,
+    pub reads: u64,
+    pub writes: u64,
+    pub read_bytes: u64,
+    pub write_bytes: u64,
+    pub flushes: u64,
+    pub merges: u64,
+    pub errors: u64,
+    pub lies: u64,
+    pub busy_ns: u64,
+    pub utilisation: f64,
+    pub in_system: f64,
+    pub without_slot: f64,
+    pub in_scheduler: f64,
+    pub in_device: f64,
+    pub most_in_device: u64,
+    pub d2c: Summary,
+    pub parts_ns: PartsReport,
+}
+
+/// The device's time by what it was, ns: see [`Parts`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[allow(missing_docs, reason = "as in Parts")]
+pub struct PartsReport {
+    pub queued: u64,
+    pub overhead: u64,
+    pub seek: u64,
+    pub rotation: u64,
+    pub medium: u64,
+    pub throttled: u64,
+    pub fault: u64,
+}
