@@ -3,9 +3,11 @@
 //! does is [`plumb_load::job::Job`], whose fields are options too.
 
 mod load;
+mod plan;
 mod sim;
 
 pub use load::*;
+pub use plan::*;
 pub use sim::SimArgs;
 
 use clap::{Args, Parser, Subcommand};
@@ -61,6 +63,9 @@ pub enum Command {
     /// Simulate a load on a model of a device, behind an I/O scheduler; nothing of this machine is used.
     #[command(after_help = sim::HELP)]
     Sim(Box<SimArgs>),
+    /// Measure every combination of some factors' levels, safely, and say what each factor does.
+    #[command(after_help = plan::PLAN_HELP)]
+    Plan(Box<PlanArgs>),
     /// Look whether this machine has what a recording needs; changes nothing.
     #[command(after_help = "Exit codes: 0 recording works, 2 something that it needs is missing.")]
     Check(CheckArgs),

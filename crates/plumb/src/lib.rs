@@ -39,6 +39,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Command::Compare(args) => compare::main(&args),
         Command::Load(args) => load::main(&args),
         Command::Sim(args) => sim::main(&args),
+        Command::Plan(args) => plan::main(&args),
         Command::View(args) => view::main(&args),
         Command::Findings(args) => findings::main(&args),
         Command::Check(args) => check::main(&args),

@@ -22,7 +22,7 @@ mod session;
 mod show;
 mod until;
 mod verify;
-mod words;
+pub(crate) mod words;
 
 pub use until::Until;
 pub use words::options;
@@ -53,6 +53,20 @@ pub fn main(args: &LoadArgs) -> Result<ExitCode> {
         }
         None => run(Plan::of(&args.options)?, &args.options),
     }
+}
+
+/// The jobs of a load, looked through for contradictions; None of a command beside a load.
+///
+/// # Errors
+/// A job file that cannot be read, or the first contradiction.
+pub(crate) fn jobs(args: &LoadArgs) -> Result<Option<Vec<plumb_load::job::Job>>> {
+    let plan = match &args.command {
+        None => Plan::of(&args.options)?,
+        Some(LoadCommand::Preset(command)) => Plan::of_preset(command.preset.clone(), &command.options)?,
+        Some(_) => return Ok(None),
+    };
+    plan.check()?;
+    Ok(Some(plan.jobs().cloned().collect()))
 }
 
 /// Runs a plan and shows what came of it.

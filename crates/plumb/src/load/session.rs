@@ -7,13 +7,13 @@ use super::place::Place;
 use super::plan::Plan;
 use super::progress::Progress;
 use crate::cli::SessionOptions;
+use crate::plan::order::shuffled;
 use anyhow::{bail, Result};
 use plumb_load::clock::Clock;
 use plumb_load::environment::Environment;
 use plumb_load::files::Ground;
 use plumb_load::job::Cell;
 use plumb_load::preset::Preset;
-use plumb_load::random::SplitMix64;
 use plumb_load::result::{CellResult, StepResult};
 use plumb_load::run;
 use plumb_trace::units;
@@ -343,33 +343,5 @@ impl<'a> Session<'a> {
             }
         }
         Ok(())
-    }
-}
-
-/// Fisher and Yates' shuffle of 0..n, another in each round.
-fn shuffled(n: usize, seed: u64, round: usize) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..n).collect();
-    let mut random = SplitMix64::new(seed ^ (round as u64) << 32);
-    for i in (1..n).rev() {
-        order.swap(i, random.below(i as u64 + 1) as usize);
-    }
-    order
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rounds_have_all_cells_in_other_orders() {
-        let orders: Vec<_> = (0..20).map(|round| shuffled(6, 7, round)).collect();
-        for order in &orders {
-            let mut sorted = order.clone();
-            sorted.sort_unstable();
-            assert_eq!(sorted, [0, 1, 2, 3, 4, 5]);
-        }
-        let first: std::collections::HashSet<usize> = orders.iter().map(|o| o[0]).collect();
-        assert!(first.len() > 3, "{orders:?}");
-        assert_eq!(shuffled(6, 7, 3), orders[3], "the seed decides");
     }
 }

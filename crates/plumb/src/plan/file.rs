@@ -2,10 +2,15 @@
 //! A plan as its file says it. An unknown key is an error.
 //!
 //! What a cell is, is said by [`Settings`]: the plan's `[cell]` has those of all cells, each
-//! level of a factor has those that it changes.
+//! level of a factor has those that it changes. [`PlanFile::parse`] reads the text
+//! (`keys` names what is not known, with its line), `validate` looks whether it holds together,
+//! `merge` puts settings over each other.
 
+use super::keys;
+use anyhow::{anyhow, Result};
+use clap::ValueEnum;
 use plumb_load::job::{Bytes, Time};
-use serde::{Deserialize, Serialize};
+use serde::{de, Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -65,6 +70,32 @@ pub struct PlanFile {
     pub charts: Vec<Chart>,
 }
 
+impl PlanFile {
+    /// Reads a plan's text.
+    ///
+    /// # Errors
+    /// What is no TOML, no key of a plan, or no value of its key; with the line.
+    pub fn parse(text: &str) -> Result<PlanFile> {
+        let said = |e: toml::de::Error| anyhow!("{}", e.to_string().trim());
+        let table = toml::de::DeTable::parse(text).map_err(said)?;
+        keys::known(text, table.get_ref())?;
+        toml::from_str(text).map_err(said)
+    }
+
+    /// The plan as a file that says the same.
+    ///
+    /// # Errors
+    /// A number that TOML has no words for.
+    pub fn text(&self) -> Result<String> {
+        Ok(toml::to_string(self)?)
+    }
+
+    /// The factor of that name.
+    pub fn factor(&self, name: &str) -> Option<&Factor> {
+        self.factors.iter().find(|f| f.name == name)
+    }
+}
+
 fn one() -> u32 {
     1
 }
@@ -74,7 +105,7 @@ fn ten_minutes() -> Time {
 }
 
 /// In which order cells run.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
     /// All cells shuffled, anew in each repetition.
@@ -121,8 +152,8 @@ pub struct Factor {
     pub levels: Vec<Level>,
 }
 
-/// A level of a factor.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A level of a factor: in a file its name stands among its settings.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Level {
     /// Its name; also its value for a figure over a number.
@@ -130,6 +161,23 @@ pub struct Level {
     /// What it changes in the cell.
     #[serde(flatten)]
     pub settings: Settings,
+}
+
+// By hand: beside `flatten` serde lets every unknown key pass.
+impl<'de> Deserialize<'de> for Level {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Level, D::Error> {
+        let mut all = toml::Table::deserialize(deserializer)?;
+        let name = match all.remove("name") {
+            Some(toml::Value::String(name)) => name,
+            Some(_) => return Err(de::Error::custom("a level's name must be text: write it in quotes")),
+            None => return Err(de::Error::custom("a level has no name")),
+        };
+        let said = |e: toml::de::Error| {
+            de::Error::custom(format!("level {name}: {}", e.to_string().trim().replace('\n', " ")))
+        };
+        let settings = Settings::deserialize(toml::Value::Table(all)).map_err(said)?;
+        Ok(Level { name, settings })
+    }
 }
 
 /// What a cell is. Of two, the later one's keys win; tables are merged key by key.
@@ -177,7 +225,7 @@ pub struct Settings {
 
 /// One name or several.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "must be a name, or a list of names")]
 pub enum OneOrMore {
     /// One.
     One(String),
@@ -197,7 +245,7 @@ impl OneOrMore {
 
 /// A value that is written in any of TOML's ways.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "must be true, false, a number, text, or a list of texts")]
 pub enum Value {
     /// `true` of an option without a value; `false` takes it away again.
     Flag(bool),
@@ -211,11 +259,26 @@ pub enum Value {
     Several(Vec<String>),
 }
 
+impl Value {
+    /// Its words as they are written into a file of /proc or /sys, or behind an option; none of `true` and `false`.
+    pub fn words(&self) -> Vec<String> {
+        match self {
+            Value::Flag(_) => Vec::new(),
+            Value::Whole(n) => vec![n.to_string()],
+            Value::Real(n) => vec![n.to_string()],
+            Value::Text(text) => vec![text.clone()],
+            Value::Several(all) => all.clone(),
+        }
+    }
+}
+
 /// How a file system is made and mounted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct FileSystem {
-    /// `ext4`, `ext3`, `ext2`, `xfs`, `btrfs`, ...: mkfs.KIND makes it, mount -t KIND mounts it.
+    /// `ext4`, `ext3`, `ext2`, `xfs`, `btrfs`, ...: mkfs.KIND makes it, mount -t KIND mounts it. Empty only in a
+    /// level that changes something else of it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub kind: String,
     /// Options of mkfs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

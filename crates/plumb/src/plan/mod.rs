@@ -1,12 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `plumb plan`: factors in, every combination measured safely, effects out.
 //!
-//! Data flows: [`file`] (TOML) -> [`cells`] (every combination of the factors' levels; what
-//! this machine lacks is skipped with its reason) -> [`order`] -> [`run`] (for each cell
-//! and repetition: [`ground`] made, settings changed, [`measure`], all put back; [`state`] on
-//! disk knows what is done, [`changes`] what to put back) -> [`table`] (figures of every
-//! repetition) -> [`analysis`] -> [`report`]. Each can be run again on what lies on disk.
+//! Data flows: [`library`] (which plan) -> [`file`] (TOML, [`validate`]d, [`adapt`]ed by the command
+//! line) -> [`cells`] (every combination of the factors' levels; what this machine lacks is
+//! skipped with its reason: [`needs`]) -> [`order`] -> [`run`] (for each cell and repetition: [`ground`]
+//! made, settings changed, [`measure`], all put back; [`state`] on disk knows what is done,
+//! [`changes`] what to put back) -> [`table`] (figures of every repetition) -> [`analysis`] ->
+//! [`report`]. Each can be run again on what lies on disk; [`show`] says before what a run would do.
 
+pub mod adapt;
+pub mod arguments;
+pub mod cells;
+pub mod changes;
+pub mod compare;
 pub mod file;
+mod keys;
+pub mod library;
+mod merge;
+pub mod needs;
+pub mod order;
+pub mod report;
+pub mod run;
+pub mod show;
 pub mod state;
 pub mod table;
+pub mod validate;
+
+use crate::cli::{PlanArgs, PlanCommand};
+use anyhow::Result;
+use std::process::ExitCode;
+
+/// Runs the command.
+///
+/// # Errors
+/// A sentence that names plan, factor, level or path, and the next step.
+pub fn main(args: &PlanArgs) -> Result<ExitCode> {
+    match &args.command {
+        PlanCommand::Run(args) => run::main(args),
+        PlanCommand::Show(args) => show::main(args),
+        PlanCommand::List(args) => library::main(args),
+        PlanCommand::Report(args) => report::main(args),
+        PlanCommand::Compare(args) => compare::main(args),
+        PlanCommand::Restore(args) => changes::main(args),
+    }
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a plan changes on this system, and what it needs for that.
+
+use super::super::file::{DeviceSpec, PlanFile, Settings, Value};
+use super::super::needs;
+use super::super::state::Cell;
+use plumb_trace::units;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+/// What is done; all of it is put back but for what was lost on a path.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Effects {
+    /// Devices that are served: name, model, length in bytes.
+    pub served: Vec<Served>,
+    /// Block devices of this machine whose contents are lost, and the file systems that are made on each.
+    pub lost: BTreeMap<PathBuf, BTreeSet<String>>,
+    /// File systems that are made and mounted: kind and options.
+    pub mounted: BTreeSet<String>,
+    /// Directories that files are made in, and removed from.
+    pub directories: BTreeSet<PathBuf>,
+    /// Queue attributes of the devices and their values.
+    pub queue: BTreeMap<String, BTreeSet<String>>,
+    /// Kernel parameters and their values.
+    pub sysctl: BTreeMap<String, BTreeSet<String>>,
+    /// Files of /proc and /sys and their values.
+    pub write: BTreeMap<PathBuf, BTreeSet<String>>,
+    /// Programs that are called.
+    pub programs: BTreeSet<String>,
+    /// Cells that are recorded.
+    pub recorded: usize,
+    /// Most memory that the served devices of one cell take, bytes.
+    pub memory: u64,
+    /// mkfs programs that are called.
+    #[serde(skip)]
+    mkfs: BTreeSet<String>,
+}
+
+/// A served device.
+#[derive(Debug, Serialize)]
+pub(super) struct Served {
+    pub name: String,
+    pub model: String,
+    pub set: Vec<String>,
+    pub size: u64,
+}
+
+impl Effects {
+    /// Those of these cells.
+    pub(super) fn of(plan: &PlanFile, cells: &[&Cell]) -> Effects {
+        let mut all = Effects::default();
+        for cell in cells {
+            all.add(&cell.settings, plan);
+        }
+        all
+    }
+
+    fn add(&mut self, cell: &Settings, plan: &PlanFile) {
+        let devices = needs::devices(cell, plan);
+        for (name, device) in &devices {
+            self.device(name, device, cell);
+        }
+        let served = devices.iter().filter(|(_, d)| d.model.is_some());
+        self.memory = self.memory.max(served.map(|(_, d)| needs::size(d)).sum());
+        if let Some(made) = &cell.file_system {
+            self.mkfs.insert(format!("mkfs.{}", made.kind));
+            let options = [made.mkfs.join(" "), made.mount.clone()];
+            let words = std::iter::once(&made.kind).chain(options.iter().filter(|o| !o.is_empty()));
+            self.mounted.insert(words.cloned().collect::<Vec<_>>().join(", "));
+        }
+        values(&mut self.queue, &cell.queue);
+        values(&mut self.sysctl, &cell.sysctl);
+        values(&mut self.write, &cell.write);
+        let commands = [&cell.prepare, &cell.command].into_iter().flatten();
+        self.programs.extend(commands.filter_map(|words| words.first()).cloned());
+        self.recorded += usize::from(cell.record.is_some());
+    }
+
+    fn device(&mut self, name: &str, device: &DeviceSpec, cell: &Settings) {
+        if let Some(model) = &device.model {
+            if self.served.iter().all(|s| s.name != name) {
+                let size = needs::size(device);
+                let served =
+                    Served { name: name.into(), model: model.clone(), set: device.set.clone(), size };
+                self.served.push(served);
+            }
+        }
+        if let Some(path) = &device.path {
+            let kinds = self.lost.entry(path.clone()).or_default();
+            kinds.extend(cell.file_system.as_ref().map(|fs| fs.kind.clone()));
+        }
+        self.directories.extend(device.directory.clone());
+    }
+
+    /// What must be there, in words.
+    pub(super) fn needs(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        let settings = !self.queue.is_empty() || !self.sysctl.is_empty() || !self.write.is_empty();
+        if !self.served.is_empty() || !self.lost.is_empty() || settings || self.recorded > 0 {
+            all.push("root".to_string());
+        }
+        if self.memory > 0 {
+            all.push(format!("up to {} of memory", units::bytes(self.memory)));
+        }
+        all.extend(self.mkfs.iter().cloned());
+        all.extend(self.programs.iter().cloned());
+        all
+    }
+}
+
+fn values<K: Ord + Clone>(all: &mut BTreeMap<K, BTreeSet<String>>, given: &BTreeMap<K, Value>) {
+    for (key, value) in given {
+        all.entry(key.clone()).or_default().extend(value.words());
+    }
+}
