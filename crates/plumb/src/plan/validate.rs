@@ -196,3 +196,6 @@ pub(super) fn one_of(name: &str, known: &[String], what: &str) -> Result<()> {
 #[cfg(test)]
 #[path = "validate/tests.rs"]
 mod tests;
+
+#[cfg(test)]
+mod whole;
