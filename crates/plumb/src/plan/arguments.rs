@@ -23,7 +23,8 @@ const OWN: &[(&str, &str)] = &[
     ("help", "see 'plumb load --help'"),
 ];
 
-/// `plumb load [PRESET] --key=value ... TARGET`. Each copy of a load has one target.
+/// `plumb load [PRESET] --key=value ... TARGET`. Workers lie in several targets in turn;
+/// each copy of a load has one.
 pub fn load_arguments(settings: &Settings, targets: &[PathBuf]) -> Vec<OsString> {
     let mut words: Vec<OsString> = vec!["plumb".into(), "load".into()];
     words.extend(settings.preset.iter().map(OsString::from));
@@ -34,7 +35,12 @@ pub fn load_arguments(settings: &Settings, targets: &[PathBuf]) -> Vec<OsString>
             other => words.extend(other.words().into_iter().map(|w| OsString::from(format!("--{key}={w}")))),
         }
     }
-    words.extend(targets.iter().map(OsString::from));
+    let mut targets = targets.iter();
+    let first = targets.next();
+    for other in targets {
+        words.extend([OsString::from("--also"), other.into()]);
+    }
+    words.extend(first.map(OsString::from));
     words
 }
 

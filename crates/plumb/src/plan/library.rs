@@ -15,7 +15,18 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The plans of plans/ in the repository: name and text, in the order of `plumb plan list`.
-pub const PLANS: &[(&str, &str)] = &[("quick", include_str!("../../../../plans/quick.toml"))];
+pub const PLANS: &[(&str, &str)] = &[
+    ("quick", include_str!("../../../../plans/quick.toml")),
+    ("diskio", include_str!("../../../../plans/diskio.toml")),
+    ("diskio-file-systems", include_str!("../../../../plans/diskio-file-systems.toml")),
+    ("wal", include_str!("../../../../plans/wal.toml")),
+    ("limit", include_str!("../../../../plans/limit.toml")),
+    ("bonnie1", include_str!("../../../../plans/bonnie1.toml")),
+    ("bonnie2", include_str!("../../../../plans/bonnie2.toml")),
+    ("threads", include_str!("../../../../plans/threads.toml")),
+    ("create", include_str!("../../../../plans/create.toml")),
+    ("readers", include_str!("../../../../plans/readers.toml")),
+];
 
 /// What a word stands for.
 #[derive(Debug)]
