@@ -2,10 +2,12 @@
 //! Every command and option, defined once; help comes from here. What a load
 //! does is [`plumb_load::job::Job`], whose fields are options too.
 
+mod disk;
 mod load;
 mod plan;
 mod sim;
 
+pub use disk::*;
 pub use load::*;
 pub use plan::*;
 pub use sim::SimArgs;
@@ -66,6 +68,9 @@ pub enum Command {
     /// Measure every combination of some factors' levels, safely, and say what each factor does.
     #[command(after_help = plan::PLAN_HELP)]
     Plan(Box<PlanArgs>),
+    /// Serve a disk whose times are a model's, as a block device or over NBD.
+    #[command(after_help = disk::HELP)]
+    Disk(DiskArgs),
     /// Look whether this machine has what a recording needs; changes nothing.
     #[command(after_help = "Exit codes: 0 recording works, 2 something that it needs is missing.")]
     Check(CheckArgs),

@@ -5,6 +5,7 @@
 mod check;
 pub mod cli;
 mod compare;
+mod disk;
 mod events;
 mod explain;
 mod findings;
@@ -40,6 +41,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Command::Load(args) => load::main(&args),
         Command::Sim(args) => sim::main(&args),
         Command::Plan(args) => plan::main(&args),
+        Command::Disk(args) => disk::main(args.command),
         Command::View(args) => view::main(&args),
         Command::Findings(args) => findings::main(&args),
         Command::Check(args) => check::main(&args),

@@ -2,12 +2,12 @@
 //! The checker's side of a disk that forgets: from the serving process up to the mounted file
 //! system, and down again. One a process, because it takes the process into a namespace of its own.
 
-use super::loop_device::LoopDevice;
 use super::{command, namespace, within};
 use crate::setup::forgetful::Toll;
-use crate::setup::fuse;
 use crate::sys;
 use anyhow::{bail, Context, Result};
+use plumb_sim::serve::fuse;
+use plumb_sim::serve::loop_device::LoopDevice;
 use std::ffi::CString;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;

@@ -11,7 +11,6 @@ mod blocks;
 mod check;
 mod command;
 mod disk;
-mod loop_device;
 mod namespace;
 mod prove;
 mod serve;

@@ -7,8 +7,8 @@
 
 use super::{namespace, within};
 use crate::setup::forgetful::Forgetful;
-use crate::setup::fuse;
 use anyhow::{Context, Result};
+use plumb_sim::serve::fuse;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::AsFd;
@@ -125,7 +125,7 @@ fn converse(server: &mut Server, control: UnixStream) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setup::fuse::Backing;
+    use plumb_sim::serve::fuse::Backing;
 
     #[test]
     fn lines_are_obeyed_and_answered() {

@@ -3,9 +3,9 @@
 //! a part, as with the volatile cache of a real disk, which keeps no order between two flushes and
 //! does not write a request in one go.
 
-use super::fuse::Backing;
 use crate::sys;
 use anyhow::Result;
+use plumb_sim::serve::fuse::Backing;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;

@@ -6,7 +6,6 @@
 pub mod cgroup;
 pub mod device;
 pub mod forgetful;
-pub mod fuse;
 pub mod slow;
 
 use crate::load::{Dose, Place};

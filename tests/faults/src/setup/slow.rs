@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A file whose requests take as long as a model says: below a loop device, a slow disk.
 
-use super::fuse::{self, Backing};
 use crate::sys;
 use anyhow::Result;
+use plumb_sim::serve::fuse::{self, Backing};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;

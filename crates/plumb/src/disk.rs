@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `plumb disk`: disks whose times are a model's. What serves them is [`plumb_sim::serve`]; here are
+//! the words.
+
+use crate::cli::{BackingWord, DiskCommand, DiskListArgs, DiskStopArgs, ServeArgs};
+use crate::output::Table;
+use crate::signals;
+use anyhow::{bail, Context, Result};
+use plumb_load::job::Bytes;
+use plumb_sim::serve::disk::{self, Running};
+use plumb_sim::serve::{Backing, Disk, ServeOptions, Timing};
+use plumb_sim::spec::{Medium, Spec};
+use serde_json::json;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
+use std::time::{Duration, Instant};
+
+/// Length of a disk in memory when none is given.
+const SIZE: u64 = 1 << 30;
+/// How long a foreground disk waits for its users at its end.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Does it.
+///
+/// # Errors
+/// A sentence that names the disk and the next step.
+pub fn main(command: DiskCommand) -> Result<ExitCode> {
+    match command {
+        DiskCommand::Serve(args) => return serve(args),
+        DiskCommand::List(args) if args.models => models(&args)?,
+        DiskCommand::List(args) => list(&args)?,
+        DiskCommand::Show { model, set } => {
+            let text = toml::to_string(&Spec::load(&model, &set)?)?;
+            io::stdout().write_all(text.as_bytes())?;
+        }
+        DiskCommand::Stop(args) => return stop(&args),
+        DiskCommand::Cut { name, keep, seed, json } => {
+            let toll = disk::cut(&name, keep, seed)?;
+            if json {
+                let toll = json!({"lost": toll.lost, "kept": toll.kept, "flushes": toll.flushes});
+                writeln!(io::stdout(), "{toll}")?;
+            } else {
+                writeln!(
+                    io::stdout(),
+                    "{name} is without power: {} unflushed sectors lost, {} kept, after {} flushes\nplumb disk power-on {name} switches it on",
+                    toll.lost, toll.kept, toll.flushes
+                )?;
+            }
+        }
+        DiskCommand::PowerOn { name } => disk::power_on(&name)?,
+        DiskCommand::Server => return Ok(ExitCode::from(if disk::server_main()? { 0 } else { 2 })),
+        DiskCommand::Holder => disk::holder_main()?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The length that is asked for, or that a file has.
+fn size(args: &ServeArgs, spec: &Spec) -> Result<Bytes> {
+    let BackingWord(backing) = &args.backing;
+    let size = match (args.size, backing) {
+        (Some(size), _) => size,
+        (None, Backing::Memory) => Bytes(SIZE.min(spec.size.0)),
+        (None, Backing::File(path)) => match std::fs::metadata(path) {
+            Ok(file) if file.len() > 0 => Bytes(file.len()),
+            Ok(_) => Bytes(SIZE.min(spec.size.0)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Bytes(SIZE.min(spec.size.0)),
+            Err(e) => return Err(e).with_context(|| path.display().to_string()),
+        },
+    };
+    if size.0 == 0 || size.0 % 4096 != 0 {
+        bail!("--size {size}: a disk's length is a multiple of 4K");
+    }
+    Ok(size)
+}
+
+fn serve(args: ServeArgs) -> Result<ExitCode> {
+    let spec = Spec::load(&args.model, &args.set)?;
+    let options = ServeOptions {
+        size: size(&args, &spec)?,
+        name: args.name,
+        spec,
+        backing: args.backing.0,
+        seed: args.seed,
+        log: args.log,
+        nbd: args.nbd,
+        no_device: args.no_device,
+        owner: (!args.detach).then(std::process::id),
+    };
+    // From here on a signal ends it in order, whatever has been started.
+    let asked = signals::asked_on_signal();
+    let running = disk::launch(options, !args.no_calibrate)?;
+    let mut out = io::stdout().lock();
+    let shown = if args.json {
+        serde_json::to_writer(&mut out, &running.disk).map_err(Into::into).and_then(|()| writeln!(out))
+    } else {
+        show(&mut out, &running.disk, args.detach)
+    };
+    let shown = shown.and_then(|()| out.flush());
+    drop(out);
+    if args.detach {
+        shown?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    // Who reads what is printed may be gone; the disk is served all the same.
+    wait(&running, asked)
+}
+
+fn show(out: &mut dyn Write, disk: &Disk, detached: bool) -> io::Result<()> {
+    let Disk { name, spec, size, seed, .. } = disk;
+    match &disk.device {
+        Some(device) => writeln!(out, "{}", device.display())?,
+        None => writeln!(out, "no block device")?,
+    }
+    writeln!(out, "model:  {} ({})", spec.name, spec.about)?;
+    let backing = match &disk.backing {
+        Backing::Memory => "in memory".to_owned(),
+        Backing::File(path) => format!("in {}", path.display()),
+    };
+    writeln!(out, "disk:   {name}, {size} {backing}, seed {seed}")?;
+    if let Some(nbd) = &disk.nbd {
+        writeln!(out, "NBD:    {nbd}")?;
+    }
+    if let Some(log) = &disk.log {
+        writeln!(out, "log:    {}", log.display())?;
+    }
+    match &disk.timing {
+        Some(timing) => writeln!(out, "timing: {}", words(timing))?,
+        None => writeln!(out, "timing: not measured")?,
+    }
+    if detached {
+        writeln!(out, "plumb disk stop {name} ends it")
+    } else {
+        writeln!(out, "Ctrl-C ends it")
+    }
+}
+
+/// `38 us`, with its sign where it is a difference.
+fn us(ns: i64) -> String {
+    let us = (ns as f64 / 1e3).round() as i64;
+    format!("{us} us")
+}
+
+fn words(timing: &Timing) -> String {
+    let signed = |ns: i64| if ns >= 500 { format!("+{}", us(ns)) } else { us(ns) };
+    format!(
+        "the way to the device takes {} and is taken off; what is left of the error: p50 {}, p99 {} ({} reads)",
+        us(i64::try_from(timing.path_p50).unwrap_or(i64::MAX)),
+        signed(timing.error_p50),
+        signed(timing.error_p99),
+        timing.requests
+    )
+}
+
+/// Waits for a signal, or for the disk's own end.
+fn wait(running: &Running, asked: &AtomicBool) -> Result<ExitCode> {
+    let name = &running.disk.name;
+    let poll = Duration::from_millis(100);
+    let died = |why: Option<String>| {
+        let why = why.unwrap_or_else(|| "its server was killed".into());
+        bail!("{name} has ended: {why}")
+    };
+    while !asked.swap(false, Acquire) {
+        if let Some(why) = running.ended(poll) {
+            // A signal for the whole group of processes.
+            return if asked.load(Acquire) { Ok(ExitCode::SUCCESS) } else { died(why) };
+        }
+    }
+    let begun = Instant::now();
+    let mut said = false;
+    loop {
+        let users = disk::users(&running.disk);
+        let patient = begun.elapsed() < PATIENCE && !asked.load(Acquire);
+        if users.is_empty() || !patient {
+            let force = !users.is_empty();
+            if force {
+                eprintln!("plumb: {name}: still in use; what is under way fails");
+            }
+            return match disk::stop(name, force) {
+                Err(_) if disk::find(name).is_none_or(|d| d.pid != running.disk.pid) => Ok(ExitCode::SUCCESS),
+                // Somebody came in between.
+                Err(_) if !force => {
+                    asked.store(true, Release);
+                    continue;
+                }
+                done => done.map(|()| ExitCode::SUCCESS),
+            };
+        }
+        if !std::mem::replace(&mut said, true) {
+            let who: Vec<_> = users.iter().map(ToString::to_string).collect();
+            eprintln!(
+                "plumb: {name} is in use: {}; it ends when that has let go, by force in {} s or at the next Ctrl-C",
+                who.join(", "),
+                PATIENCE.as_secs()
+            );
+        }
+        if let Some(why) = running.ended(poll) {
+            return died(why);
+        }
+    }
+}
+
+fn kind(spec: &Spec) -> &'static str {
+    match spec.medium {
+        Medium::Hdd(_) => "hard disk",
+        Medium::Ssd(_) => "flash",
+        Medium::Volume(_) => "cloud volume",
+        Medium::Instant => "no time",
+    }
+}
+
+/// The plain figures of a model's medium, as its file has them.
+fn figures(spec: &Spec) -> String {
+    let medium = serde_json::to_value(&spec.medium).unwrap_or_default();
+    let Some(keys) = medium.as_object() else { return String::new() };
+    let plain = keys.iter().filter_map(|(key, value)| match value {
+        serde_json::Value::String(text) if key != "kind" => Some(format!("{key} {text}")),
+        serde_json::Value::Number(number) => Some(format!("{key} {number}")),
+        serde_json::Value::Bool(yes) => Some(format!("{key} {yes}")),
+        _ => None,
+    });
+    plain.collect::<Vec<_>>().join(", ")
+}
+
+fn models(args: &DiskListArgs) -> Result<()> {
+    let mut out = io::stdout().lock();
+    let presets = Spec::presets();
+    if args.json {
+        serde_json::to_writer_pretty(&mut out, &presets)?;
+        return Ok(writeln!(out)?);
+    }
+    for spec in &presets {
+        writeln!(out, "{:<12} {:<12} {:>7}  {}", spec.name, kind(spec), spec.size.to_string(), spec.about)?;
+        let figures = figures(spec);
+        if !figures.is_empty() {
+            writeln!(out, "{:<12} {figures}", "")?;
+        }
+    }
+    writeln!(out, "plumb disk show MODEL prints all of one, and where its figures come from")?;
+    Ok(())
+}
+
+fn list(args: &DiskListArgs) -> Result<()> {
+    let disks = disk::list();
+    let mut out = io::stdout().lock();
+    if args.json {
+        serde_json::to_writer_pretty(&mut out, &disks)?;
+        return Ok(writeln!(out)?);
+    }
+    if disks.is_empty() {
+        writeln!(out, "no disk is served; plumb disk serve MODEL serves one")?;
+        return Ok(());
+    }
+    let head = ["<name", "<device", "<model", "size", "<backing", "<NBD", "server", "reads", "writes", "<used"];
+    let mut table = Table::new(&head);
+    for disk in &disks {
+        let counts = disk::stats(&disk.name).ok();
+        let count = |of: fn(&disk::Counts) -> u64| counts.as_ref().map_or("-".into(), |c| of(c).to_string());
+        let backing = match &disk.backing {
+            Backing::Memory => "memory".to_owned(),
+            Backing::File(path) => path.display().to_string(),
+        };
+        let users: Vec<_> = disk::users(disk).iter().map(ToString::to_string).collect();
+        table.row(vec![
+            disk.name.clone(),
+            disk.device.as_ref().map_or("-".into(), |d| d.display().to_string()),
+            disk.spec.name.clone(),
+            disk.size.to_string(),
+            backing,
+            disk.nbd.clone().unwrap_or_else(|| "-".into()),
+            disk.pid.to_string(),
+            count(|c| c.reads),
+            count(|c| c.writes),
+            if users.is_empty() { "no".into() } else { users.join(", ") },
+        ]);
+    }
+    Ok(table.write(&mut out)?)
+}
+
+fn stop(args: &DiskStopArgs) -> Result<ExitCode> {
+    let names = if args.all { disk::list().into_iter().map(|d| d.name).collect() } else { args.name.clone() };
+    let mut failed = false;
+    for name in &names {
+        if let Err(e) = disk::stop(name, args.force) {
+            failed = true;
+            eprintln!("plumb: {e:#}");
+        }
+    }
+    Ok(if failed { ExitCode::from(2) } else { ExitCode::SUCCESS })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_timing_is_said_in_words() {
+        let timing = Timing { requests: 200, path_p50: 38_100, error_p50: 2_000, error_p99: 35_400 };
+        assert_eq!(
+            words(&timing),
+            "the way to the device takes 38 us and is taken off; what is left of the error: p50 +2 us, p99 +35 us (200 reads)"
+        );
+        let timing = Timing { error_p50: -1_600, error_p99: 0, ..timing };
+        assert!(words(&timing).contains("p50 -2 us, p99 0 us"), "{}", words(&timing));
+    }
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the way to the device costs on this machine, and how exact its times are with that taken off.
+
+use super::super::realtime::Realtime;
+use super::super::Timing;
+use super::holder::{Holder, READS_LIMIT};
+use anyhow::Result;
+use std::time::Duration;
+
+/// Reads of each part.
+const READS: u32 = 200;
+/// Reads before the first that counts: caches, CPU clocks, the kernel's own first looks at a new disk.
+const WARM_UP: u32 = 40;
+/// No new read after so long.
+const LONGEST: Duration = Duration::from_millis(1500);
+/// Fewer say nothing of a 99th percentile.
+const FEWEST: usize = 20;
+
+/// The value that a share of `percent` is not above (nearest rank).
+fn quantile<T: Copy + Ord>(values: &[T], percent: usize) -> Option<T> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    let rank = (sorted.len() * percent).div_ceil(100).max(1);
+    sorted.get(rank - 1).copied()
+}
+
+/// Sums it up; none when what was seen and what the model said do not belong together.
+fn timing(path_p50: u64, seen: &[u64], model: &[u64]) -> Option<Timing> {
+    if seen.len() != model.len() || seen.len() < FEWEST {
+        return None;
+    }
+    let errors: Vec<i64> = seen.iter().zip(model).map(|(&s, &m)| s as i64 - m as i64).collect();
+    Some(Timing {
+        requests: errors.len() as u64,
+        path_p50,
+        error_p50: quantile(&errors, 50)?,
+        error_p99: quantile(&errors, 99)?,
+    })
+}
+
+/// Measures the way and has the model's answers go out so much earlier; then what is left. None of
+/// the timing where others read the new device meanwhile, or its requests fail. The model is used by
+/// it and wants to be replaced by a fresh one.
+///
+/// # Errors
+/// The holder is gone.
+pub fn calibrate(realtime: &Realtime, holder: &mut Holder) -> Result<Option<Timing>> {
+    realtime.without_model(true);
+    let way = holder.read(WARM_UP, LONGEST, 1).and_then(|_| holder.read(READS, LONGEST, 2));
+    realtime.without_model(false);
+    let Some(path) = quantile(&way?, 50) else { return Ok(None) };
+    realtime.set_path(path);
+    // udev looks at a new device too; once it has, it leaves it alone.
+    for seed in 3..6 {
+        let _ = realtime.last_service();
+        let seen = holder.read(READS, LONGEST, seed)?;
+        if let Some(timing) = timing(path, &seen, &realtime.last_service()) {
+            return Ok(Some(timing));
+        }
+        // Not again where one read takes seconds.
+        if seen.len() < FEWEST || seen.iter().sum::<u64>() > READS_LIMIT.as_nanos() as u64 / 4 {
+            break;
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_values_that_were_seen() {
+        let values: Vec<u64> = (1..=200).rev().collect();
+        assert_eq!((quantile(&values, 50), quantile(&values, 99)), (Some(100), Some(198)));
+        assert_eq!(quantile(&[7], 99), Some(7));
+        assert_eq!(quantile::<u64>(&[], 50), None);
+    }
+
+    #[test]
+    fn the_error_is_what_was_seen_less_the_model_with_its_sign() {
+        let model: Vec<u64> = (0..100).map(|n| 1_000_000 + n).collect();
+        let seen: Vec<u64> = model.iter().map(|m| m - 2_000).chain([]).collect();
+        let timing = timing(38_000, &seen, &model).expect("it belongs together");
+        assert_eq!(timing, Timing { requests: 100, path_p50: 38_000, error_p50: -2_000, error_p99: -2_000 });
+    }
+
+    #[test]
+    fn what_does_not_belong_together_gives_nothing() {
+        assert_eq!(timing(1, &[1; 100], &[1; 101]), None);
+        assert_eq!(timing(1, &[1; 5], &[1; 5]), None);
+    }
+}

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The server's process: `plumb disk server`, what to serve as JSON on standard input, what becomes
+//! of it as lines of JSON on standard output.
+//!
+//! It ends when it is told to (control socket, signal), when its owner does, and when the process
+//! that holds the device is gone; each time when nobody uses the device any more, or after a while in
+//! which users may let go of it. From then on everything fails, so that nobody waits for ever.
+
+use super::super::fuse::{self, Change, Connection};
+use super::super::log::Log;
+use super::super::loop_device::{backing, Changed};
+use super::super::media::Media;
+use super::super::realtime::Realtime;
+use super::super::registry::{start_of, Entry, Registry};
+use super::super::{nbd, Backing, Disk, ServeOptions, Timing};
+use super::control::{self, Answer, Order};
+use super::holder::{Holder, Leash};
+use super::{calibrate, users, Launch, Told};
+use crate::spec::Medium;
+use anyhow::{bail, Context, Result};
+use std::io::Write;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Threads that take requests from the kernel.
+const READERS: usize = 3;
+/// How long users may take to let go of a device that is to end.
+const GRACE: Duration = Duration::from_secs(10);
+/// How long they may take when everything fails.
+const FORCED: Duration = Duration::from_secs(3);
+
+/// What the server hears.
+enum Event {
+    Stop { force: bool, why: String },
+    HolderGone,
+    File(Change),
+}
+
+fn tell(what: &Told) {
+    // Who started it may be gone.
+    let mut out = std::io::stdout().lock();
+    let _ = serde_json::to_writer(&mut out, what).map_err(Into::into).and_then(|()| {
+        out.write_all(b"\n")?;
+        out.flush()
+    });
+}
+
+/// Serves until it is over.
+///
+/// # Errors
+/// Standard input says no [`Launch`]. All others are told on standard output.
+pub fn main() -> Result<bool> {
+    let launch: Launch = serde_json::from_reader(std::io::stdin().lock()).context("standard input")?;
+    prepare();
+    let (events, heard) = channel();
+    watch_signals(&events)?;
+    match Server::start(launch, &events) {
+        Ok(server) => {
+            tell(&Told::Ready(Box::new(server.entry.disk.clone())));
+            tell(&Told::Ended(server.run(&heard)));
+            Ok(true)
+        }
+        Err(e) => {
+            tell(&Told::Failed(format!("{e:#}")));
+            Ok(false)
+        }
+    }
+}
+
+fn prepare() {
+    // A thread that panics would leave others waiting; a process that ends does not.
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        usual(info);
+        std::process::abort();
+    }));
+    const PR_SET_IO_FLUSHER: libc::c_int = 57;
+    // SAFETY: calls with plain numbers. Memory that the server asks for must not be made by writing to
+    // its own disk (prctl(2), PR_SET_IO_FLUSHER: Linux 5.6); its threads inherit it.
+    unsafe { libc::prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0) };
+}
+
+/// SIGINT, SIGTERM and SIGHUP: the first one asks, the second one forces. To be called before any
+/// thread is started.
+fn watch_signals(events: &Sender<Event>) -> Result<()> {
+    // SAFETY: the set is plain data, filled before it is used.
+    let signals = unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+            libc::sigaddset(&mut set, signal);
+        }
+        libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+        set
+    };
+    let events = events.clone();
+    let wait = move || {
+        for force in [false].into_iter().chain(std::iter::repeat(true)) {
+            let mut signal = 0;
+            // SAFETY: both pointers are valid.
+            unsafe { libc::sigwait(&signals, &mut signal) };
+            let _ = events.send(Event::Stop { force, why: format!("signal {signal}") });
+        }
+    };
+    std::thread::Builder::new().name("signals".into()).spawn(wait).context("thread")?;
+    Ok(())
+}
+
+/// A descriptor that becomes readable when a process ends.
+///
+/// # Errors
+/// There is none of that number.
+pub fn pidfd(pid: u32) -> std::io::Result<OwnedFd> {
+    // SAFETY: a call with plain numbers; a new descriptor comes back, which nobody else has.
+    unsafe {
+        let fd = libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0);
+        if fd < 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        Ok(OwnedFd::from_raw_fd(fd as libc::c_int))
+    }
+}
+
+/// Waits for a process's end; whether it ended, and not the wait.
+pub fn ended(pidfd: &OwnedFd, limit: Option<Duration>) -> bool {
+    let mut poll = libc::pollfd { fd: pidfd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let limit = limit.map_or(-1, |l| i32::try_from(l.as_millis()).unwrap_or(i32::MAX));
+    // SAFETY: one valid structure.
+    unsafe { libc::poll(&mut poll, 1, limit) == 1 }
+}
+
+fn watch_owner(owner: u32, events: &Sender<Event>) -> Result<()> {
+    let Ok(pidfd) = pidfd(owner) else { bail!("process {owner}, whose disk it would be, has ended") };
+    let events = events.clone();
+    let wait = move || {
+        while !ended(&pidfd, None) {}
+        let _ = events.send(Event::Stop { force: false, why: format!("its owner, process {owner}, ended") });
+    };
+    std::thread::Builder::new().name("owner".into()).spawn(wait).context("thread")?;
+    Ok(())
+}
+
+/// Bytes of memory that can be had without swapping.
+fn available() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
+    Some(line.split_whitespace().next()?.parse::<u64>().ok()? << 10)
+}
+
+fn media(options: &ServeOptions, volatile: bool) -> Result<Media> {
+    let size = options.size.0;
+    let media = match &options.backing {
+        Backing::Memory => {
+            if let Some(available) = available().filter(|&available| available < size) {
+                bail!(
+                    "{} bytes of disk do not fit into the memory, of which {} MiB are available; choose a smaller --size, or keep it in a file: --backing FILE",
+                    options.size,
+                    available >> 20
+                );
+            }
+            Media::memory(size).context("memory for the disk")?
+        }
+        Backing::File(path) => Media::file(path, size).context("the file that the disk is kept in")?,
+    };
+    Ok(if volatile { media.volatile().context("memory for what is not flushed")? } else { media })
+}
+
+/// Of the queue of the loop device: as that of the disk would be. One without a volatile cache gets
+/// no flushes, and no request is larger than what goes to the model in one piece.
+fn queue(medium: &Medium, volatile: bool) -> Vec<(&'static str, &'static str)> {
+    let rotational = if matches!(medium, Medium::Hdd(_)) { "1" } else { "0" };
+    let mut queue = vec![("rotational", rotational), ("max_sectors_kb", "1024")];
+    // Either way: whoever had the device before may have left it as it is not.
+    queue.push(("write_cache", if volatile { "write back" } else { "write through" }));
+    queue
+}
+
+/// The block device, and what it is made of.
+struct Device {
+    connection: Arc<Connection>,
+    /// The mount, which nothing else holds but the loop device.
+    _mount: OwnedFd,
+    leash: Leash,
+    holder: u32,
+    path: PathBuf,
+    changed: Vec<Changed>,
+}
+
+struct Server {
+    registry: Registry,
+    entry: Entry,
+    realtime: Arc<Realtime>,
+    device: Option<Device>,
+    _nbd: Option<Box<dyn std::any::Any>>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.realtime.fail_everything();
+        self.realtime.stop();
+        self.registry.remove(&self.entry);
+    }
+}
+
+impl Server {
+    fn start(launch: Launch, events: &Sender<Event>) -> Result<Self> {
+        let Launch { options, calibrate } = launch;
+        if options.no_device && options.nbd.is_none() {
+            bail!("no block device and no NBD is nothing to serve; give --nbd HOST:PORT, or leave --no-device out");
+        }
+        if options.size.0 == 0 || options.size.0 % 4096 != 0 {
+            bail!("a disk of {} bytes: its length must be a multiple of 4096", options.size);
+        }
+        if let Some(owner) = options.owner {
+            watch_owner(owner, events)?;
+        }
+        let model = options.spec.build(options.size.0, options.seed)?;
+        let volatile = model.volatile_cache();
+        let pid = std::process::id();
+        let disk = Disk {
+            name: options.name.clone().unwrap_or_default(),
+            device: None,
+            nbd: None,
+            spec: options.spec.clone(),
+            size: options.size,
+            seed: options.seed,
+            backing: options.backing.clone(),
+            log: options.log.clone(),
+            pid,
+            start: start_of(pid).context("/proc/self/stat")?,
+            timing: None,
+        };
+        let registry = Registry::find();
+        let mut entry = Entry { disk, ready: false, holder: None, changed: Vec::new() };
+        registry.claim(&mut entry, &options.spec.name)?;
+        let undo = Claimed(&registry, entry.clone());
+        let media = media(&options, volatile)?;
+        let log = options.log.as_ref().map(|path| Log::create(path).context("the log")).transpose()?;
+        let realtime = Realtime::start(model, media, log).context("the model's clock")?;
+        std::mem::forget(undo);
+        let mut server = Self { registry, entry, realtime, device: None, _nbd: None };
+        if !options.no_device {
+            server.attach(&options, calibrate, volatile, events)?;
+        }
+        if let Some(address) = &options.nbd {
+            let handle = nbd::serve(address, Arc::clone(&server.realtime))
+                .with_context(|| format!("NBD on {address}"))?;
+            server._nbd = Some(Box::new(handle));
+            server.entry.disk.nbd = Some(address.clone());
+        }
+        server.listen(events)?;
+        server.entry.ready = true;
+        server.registry.update(&server.entry)?;
+        Ok(server)
+    }
+
+    fn attach(
+        &mut self,
+        options: &ServeOptions,
+        calibrate: bool,
+        volatile: bool,
+        events: &Sender<Event>,
+    ) -> Result<()> {
+        let fuse = fuse::open()?;
+        let mount = fuse::detached(&fuse)?;
+        let name = format!("plumb-disk-{}", self.entry.disk.name);
+        let connection = Connection::new(fuse, &name, options.size.0);
+        for _ in 0..READERS {
+            let (connection, realtime) = (Arc::clone(&connection), Arc::clone(&self.realtime));
+            let events = events.clone();
+            let serve = move || {
+                soon();
+                connection.serve(&realtime, &|change| drop(events.send(Event::File(change))));
+            };
+            std::thread::Builder::new().name("fuse".into()).spawn(serve).context("thread")?;
+        }
+        let mut holder = Holder::start()?;
+        let file = PathBuf::from(format!("/proc/{}/fd/{}/{name}", std::process::id(), mount.as_raw_fd()));
+        let (path, changed) = holder.attach(&file, &queue(&options.spec.medium, volatile))?;
+        self.entry.holder = Some(holder.pid());
+        self.entry.changed.clone_from(&changed);
+        self.entry.disk.device = Some(path.clone());
+        // Before they are made, so that whoever finds the entry of a killed server takes them back.
+        self.registry.update(&self.entry)?;
+        holder.settle()?;
+        if calibrate {
+            self.entry.disk.timing = self.calibrate(options, &mut holder)?;
+        }
+        let pid = holder.pid();
+        let gone = events.clone();
+        let leash = holder.watch(move || drop(gone.send(Event::HolderGone)))?;
+        self.device = Some(Device { connection, _mount: mount, leash, holder: pid, path, changed });
+        Ok(())
+    }
+
+    fn calibrate(&self, options: &ServeOptions, holder: &mut Holder) -> Result<Option<Timing>> {
+        let timing = calibrate::calibrate(&self.realtime, holder)?;
+        // The user's first request finds a new disk.
+        self.realtime.reset(options.spec.build(options.size.0, options.seed)?);
+        Ok(timing)
+    }
+
+    fn listen(&self, events: &Sender<Event>) -> Result<()> {
+        let path = self.registry.socket(&self.entry.disk.name);
+        let listener = UnixListener::bind(&path).with_context(|| path.display().to_string())?;
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(&path, private).with_context(|| path.display().to_string())?;
+        let (realtime, events) = (Arc::clone(&self.realtime), events.clone());
+        let connection = self.device.as_ref().map(|d| Arc::clone(&d.connection));
+        let obey = move |order| match order {
+            Order::Stop { force } => {
+                let _ = events.send(Event::Stop { force, why: "it was told to".into() });
+                Answer::Done
+            }
+            Order::Cut { percent, .. } if percent > 100 => Answer::Failed("more than 100 percent".into()),
+            Order::Cut { percent, seed } => {
+                realtime.cut_power(percent, seed).map_or_else(|e| Answer::Failed(e.to_string()), Into::into)
+            }
+            Order::PowerOn => {
+                realtime.power_on();
+                Answer::Done
+            }
+            Order::Stats => match &connection {
+                Some(connection) => Answer::Stats(connection.counts()),
+                None => Answer::Failed("it has no block device".into()),
+            },
+        };
+        let listen = move || control::listen(&listener, &obey);
+        std::thread::Builder::new().name("control".into()).spawn(listen).context("thread")?;
+        Ok(())
+    }
+
+    /// Serves until it is over; why it is.
+    fn run(mut self, heard: &Receiver<Event>) -> String {
+        let mut end: Option<(Instant, String)> = None;
+        let mut forced = false;
+        loop {
+            let event = match &end {
+                None => heard.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some((when, _)) => heard.recv_timeout(when.saturating_duration_since(Instant::now())),
+            };
+            let why = match event {
+                Ok(Event::Stop { force, why }) => {
+                    if force {
+                        self.realtime.fail_everything();
+                    }
+                    let first = end.is_none();
+                    if let (true, Some(device)) = (first || force, &mut self.device) {
+                        // What nobody but the kernel waits for needs no model.
+                        let others = users::of(&device.path, &[device.holder, std::process::id()]);
+                        self.realtime.without_model(others.is_empty());
+                        device.leash.let_go();
+                    }
+                    if self.device.is_none() {
+                        return why;
+                    }
+                    if force && !forced {
+                        forced = true;
+                        end = Some((Instant::now() + FORCED, why));
+                    } else if first {
+                        end = Some((Instant::now() + GRACE, why));
+                    }
+                    continue;
+                }
+                Ok(Event::HolderGone) if end.is_some() => continue,
+                Ok(Event::HolderGone) => {
+                    if let Some(device) = &self.device {
+                        device.changed.iter().for_each(Changed::restore);
+                    }
+                    let why = "the process that held its device ended".to_owned();
+                    if self.device.as_ref().is_none_or(|d| d.connection.opened() == 0) {
+                        return why;
+                    }
+                    end = Some((Instant::now() + GRACE, why));
+                    continue;
+                }
+                Ok(Event::File(Change::Released)) => "its device was detached",
+                Ok(Event::File(Change::Ended)) => "its FUSE connection was aborted",
+                Err(RecvTimeoutError::Disconnected) => "nobody can tell it anything",
+                Err(RecvTimeoutError::Timeout) if !forced => {
+                    forced = true;
+                    self.realtime.fail_everything();
+                    end = end.map(|(_, why)| (Instant::now() + FORCED, why));
+                    continue;
+                }
+                Err(RecvTimeoutError::Timeout) => "its device was still in use",
+            };
+            self.release();
+            return end.map_or_else(|| why.to_owned(), |(_, why)| why);
+        }
+    }
+
+    /// The kernel tells of the file's release a moment before the device is free.
+    fn release(&mut self) {
+        if let Some(device) = &self.device {
+            let name = format!("plumb-disk-{}", self.entry.disk.name);
+            let gone = || backing(&device.path).is_none_or(|b| !b.ends_with(&name));
+            super::super::loop_device::within(Duration::from_millis(500), gone);
+        }
+    }
+}
+
+/// A name that was taken is given back when nothing comes of it.
+struct Claimed<'a>(&'a Registry, Entry);
+
+impl Drop for Claimed<'_> {
+    fn drop(&mut self) {
+        self.0.remove(&self.1);
+    }
+}
+
+/// Real-time priority, where that is allowed: a disk does not wait for a CPU.
+fn soon() {
+    let param = libc::sched_param { sched_priority: 1 };
+    // SAFETY: a valid pointer. Without the right to it the thread stays as it is.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &param) };
+}

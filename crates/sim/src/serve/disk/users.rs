@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Who uses a block device: mounts in every namespace, swap, devices on top of it, processes.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// One user.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum User {
+    /// A file system on it is mounted here; of a mount in another namespace, a process that sees it.
+    Mount {
+        /// Where.
+        point: PathBuf,
+        /// Who sees it, where we do not.
+        seen_by: Option<u32>,
+    },
+    /// It is swapped to.
+    Swap,
+    /// A device of this name lies on it (device mapper, RAID).
+    Below(String),
+    /// A process has it open.
+    Process {
+        /// Number.
+        pid: u32,
+        /// Name.
+        name: String,
+    },
+}
+
+impl fmt::Display for User {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            User::Mount { point, seen_by: None } => write!(f, "mounted on {0} (umount {0})", point.display()),
+            User::Mount { point, seen_by: Some(pid) } => {
+                write!(
+                    f,
+                    "mounted on {} in the namespace of process {pid} (nsenter -t {pid} -m umount {0})",
+                    point.display()
+                )
+            }
+            User::Swap => write!(f, "swapped to (swapoff)"),
+            User::Below(name) => write!(f, "below the device {name}"),
+            User::Process { pid, name } => write!(f, "open in process {pid} ({name})"),
+        }
+    }
+}
+
+/// Undoes the octal escapes of mountinfo and /proc/swaps.
+fn unescaped(word: &str) -> PathBuf {
+    let mut out = Vec::with_capacity(word.len());
+    let bytes = word.as_bytes();
+    let mut i = 0;
+    while i < bytes.len() {
+        let code = (bytes[i] == b'\\')
+            .then(|| word.get(i + 1..i + 4).and_then(|digits| u8::from_str_radix(digits, 8).ok()))
+            .flatten();
+        out.push(code.unwrap_or(bytes[i]));
+        i += if code.is_some() { 4 } else { 1 };
+    }
+    use std::os::unix::ffi::OsStringExt;
+    std::ffi::OsString::from_vec(out).into()
+}
+
+/// Mount points of a device in a mountinfo: by its number, and by its name, because a file system may
+/// have a number of its own (btrfs).
+fn points(mountinfo: &str, number: &str, device: &Path) -> Vec<PathBuf> {
+    let of = |line: &str| {
+        let (front, back) = line.split_once(" - ")?;
+        let mut front = front.split(' ').skip(2);
+        let (its, _root, point) = (front.next()?, front.next()?, front.next()?);
+        let source = unescaped(back.split(' ').nth(1)?);
+        (its == number || source == device).then(|| unescaped(point))
+    };
+    mountinfo.lines().filter_map(of).collect()
+}
+
+/// Who uses it, except these processes.
+pub fn of(device: &Path, except: &[u32]) -> Vec<User> {
+    let Ok(number) = std::fs::metadata(device).map(|m| m.rdev()) else { return Vec::new() };
+    let text = format!("{}:{}", libc::major(number), libc::minor(number));
+    let own = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let mut users: BTreeSet<User> = points(&own, &text, device)
+        .into_iter()
+        .map(|point| User::Mount { point, seen_by: None })
+        .collect();
+    let swaps = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
+    if swaps.lines().any(|l| l.split_whitespace().next().is_some_and(|w| unescaped(w) == device)) {
+        users.insert(User::Swap);
+    }
+    let holders = Path::new("/sys/block").join(device.file_name().unwrap_or_default()).join("holders");
+    for holder in std::fs::read_dir(holders).into_iter().flatten().flatten() {
+        users.insert(User::Below(holder.file_name().to_string_lossy().into_owned()));
+    }
+    let namespace = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
+    let mut known: BTreeSet<_> = namespace("self").into_iter().collect();
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    for pid in processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()) {
+        if namespace(&pid.to_string()).is_some_and(|ns| known.insert(ns)) {
+            let theirs = std::fs::read_to_string(format!("/proc/{pid}/mountinfo")).unwrap_or_default();
+            let theirs = points(&theirs, &text, device).into_iter();
+            users.extend(theirs.map(|point| User::Mount { point, seen_by: Some(pid) }));
+        }
+        if except.contains(&pid) {
+            continue;
+        }
+        let files = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        let is_it = |m: std::fs::Metadata| m.rdev() == number && m.mode() & libc::S_IFMT == libc::S_IFBLK;
+        // stat(2) of something that hangs would hang: only what has the device's name is looked at.
+        let named = |path: &Path| std::fs::read_link(path).is_ok_and(|target| target.starts_with("/dev"));
+        let mut paths = files.map(|f| f.path());
+        if paths.any(|path| named(&path) && std::fs::metadata(&path).is_ok_and(is_it)) {
+            let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            users.insert(User::Process { pid, name: name.trim().to_owned() });
+        }
+    }
+    users.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mounts_are_found_by_number_and_by_name() {
+        let mountinfo = "30 1 7:3 / /mnt/a\\040b rw,relatime - ext4 /dev/loop3 rw\n\
+                         31 1 0:44 / /mnt/btrfs rw - btrfs /dev/loop3 rw\n\
+                         32 1 254:0 / / rw - ext4 /dev/vda rw\n\
+                         33 1 7:33 / /mnt/other rw shared:5 - xfs /dev/loop33 rw\n";
+        let points = points(mountinfo, "7:3", Path::new("/dev/loop3"));
+        assert_eq!(points, [PathBuf::from("/mnt/a b"), PathBuf::from("/mnt/btrfs")]);
+    }
+
+    #[test]
+    fn escapes_are_undone_and_what_is_none_stays() {
+        assert_eq!(unescaped("a\\134b\\011c"), PathBuf::from("a\\b\tc"));
+        assert_eq!(unescaped("a\\9\\"), PathBuf::from("a\\9\\"));
+    }
+}
