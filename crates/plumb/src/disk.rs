@@ -251,7 +251,8 @@ fn list(args: &DiskListArgs) -> Result<()> {
         writeln!(out, "no disk is served; plumb disk serve MODEL serves one")?;
         return Ok(());
     }
-    let head = ["<name", "<device", "<model", "size", "<backing", "<NBD", "server", "reads", "writes", "<used"];
+    let head =
+        ["<name", "<device", "<model", "size", "<backing", "<NBD", "server", "reads", "writes", "<used"];
     let mut table = Table::new(&head);
     for disk in &disks {
         let counts = disk::stats(&disk.name).ok();

@@ -212,7 +212,8 @@ fn entry(name: &str) -> Result<(Registry, Entry)> {
         return Ok((registry, entry.clone()));
     }
     let names: Vec<_> = entries.iter().map(|e| e.disk.name.as_str()).collect();
-    let there = if names.is_empty() { "none is served".into() } else { format!("there are {}", names.join(", ")) };
+    let there =
+        if names.is_empty() { "none is served".into() } else { format!("there are {}", names.join(", ")) };
     bail!("{name}: no disk of that name is served; {there} (plumb disk list)")
 }
 
@@ -251,7 +252,10 @@ pub fn stop(name: &str, force: bool) -> Result<()> {
         }
         (_, Ok(pidfd)) => {
             if !force {
-                bail!("{name}: its server, process {}, does not end; plumb disk stop {name} --force kills it", disk.pid);
+                bail!(
+                    "{name}: its server, process {}, does not end; plumb disk stop {name} --force kills it",
+                    disk.pid
+                );
             }
             if alive(disk) {
                 // SAFETY: a call with plain numbers; it is that process still.
@@ -269,7 +273,10 @@ pub fn stop(name: &str, force: bool) -> Result<()> {
         if !within(Duration::from_secs(5), gone) {
             let who: Vec<_> = users::of(device, &[]).iter().map(ToString::to_string).collect();
             let who = if who.is_empty() { "by the kernel".into() } else { who.join(", ") };
-            bail!("{name}: ended, its I/O fails; {} goes when it is not used any more: {who}", device.display());
+            bail!(
+                "{name}: ended, its I/O fails; {} goes when it is not used any more: {who}",
+                device.display()
+            );
         }
     }
     Ok(())
@@ -299,7 +306,8 @@ fn let_go(user: &User, disk: &Disk) {
 
 fn order(name: &str, order: Order) -> Result<Answer> {
     let (registry, entry) = entry(name)?;
-    control::ask(&registry.socket(name), order).with_context(|| format!("{name} (process {})", entry.disk.pid))
+    control::ask(&registry.socket(name), order)
+        .with_context(|| format!("{name} (process {})", entry.disk.pid))
 }
 
 /// Cuts a disk's power: what was not flushed is lost, but for a share of `percent` of its sectors that

@@ -99,7 +99,10 @@ impl Registry {
         let user = unsafe { libc::geteuid() };
         let owner = std::fs::metadata(dir).with_context(|| dir.display().to_string())?.uid();
         if owner != user {
-            bail!("{}: belongs to user {owner}; set PLUMB_RUNTIME_DIR to a directory of your own", dir.display());
+            bail!(
+                "{}: belongs to user {owner}; set PLUMB_RUNTIME_DIR to a directory of your own",
+                dir.display()
+            );
         }
         Ok(())
     }
@@ -206,8 +209,10 @@ impl Registry {
         };
         let name = &mut entry.disk.name;
         if name.is_empty() {
-            let plain: String =
-                model.chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' }).collect();
+            let plain: String = model
+                .chars()
+                .map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' })
+                .collect();
             let plain = plain.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
             let plain = if plain.is_empty() { "disk" } else { plain };
             let plain = &plain[..plain.len().min(LONGEST - 6)];
@@ -290,7 +295,10 @@ mod tests {
         assert!(names(&registry).is_empty(), "no directory, no disks");
         registry.claim(&mut entry("a"), "model").expect("free");
         let error = registry.claim(&mut entry("a"), "model").expect_err("taken").to_string();
-        assert!(error.contains("plumb disk stop a") && error.contains(&std::process::id().to_string()), "{error}");
+        assert!(
+            error.contains("plumb disk stop a") && error.contains(&std::process::id().to_string()),
+            "{error}"
+        );
         for expected in ["my-model", "my-model-2", "my-model-3"] {
             let mut unnamed = entry("");
             registry.claim(&mut unnamed, "my model").expect("numbered");

@@ -10,10 +10,10 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::Duration;
 
-/// A line takes no longer.
+/// A line takes no longer, nor does what it asks for.
 const LIMIT: Duration = Duration::from_secs(5);
 /// A power cut of a large disk copies much.
-const ANSWER: Duration = Duration::from_secs(120);
+const CUT: Duration = Duration::from_secs(120);
 /// Longer than any line.
 const LONGEST: u64 = 4096;
 
@@ -85,7 +85,8 @@ fn heard<T: for<'a> Deserialize<'a>>(socket: &UnixStream) -> Result<T> {
 pub fn ask(path: &Path, order: Order) -> Result<Answer> {
     let named = || path.display().to_string();
     let socket = UnixStream::connect(path).with_context(named)?;
-    socket.set_write_timeout(Some(LIMIT)).and_then(|()| socket.set_read_timeout(Some(ANSWER)))?;
+    let answer = if matches!(order, Order::Cut { .. }) { CUT } else { LIMIT };
+    socket.set_write_timeout(Some(LIMIT)).and_then(|()| socket.set_read_timeout(Some(answer)))?;
     line(&socket, &order).with_context(named)?;
     match heard(&socket).with_context(|| format!("{}: no answer", path.display()))? {
         Answer::Failed(why) => bail!("{why}"),
@@ -101,7 +102,8 @@ pub fn listen(listener: &UnixListener, obey: &dyn Fn(Order) -> Answer) {
             std::thread::sleep(Duration::from_millis(100));
             continue;
         };
-        let limits = socket.set_read_timeout(Some(LIMIT)).and_then(|()| socket.set_write_timeout(Some(LIMIT)));
+        let limits =
+            socket.set_read_timeout(Some(LIMIT)).and_then(|()| socket.set_write_timeout(Some(LIMIT)));
         let answer = match limits.map_err(Into::into).and_then(|()| heard(&socket)) {
             Ok(order) => obey(order),
             Err(e) => Answer::Failed(format!("not an order: {e:#}")),

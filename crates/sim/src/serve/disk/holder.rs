@@ -40,7 +40,10 @@ enum Order {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Answer {
-    Attached { device: PathBuf, changes: Vec<Changed> },
+    Attached {
+        device: PathBuf,
+        changes: Vec<Changed>,
+    },
     Settled,
     /// How long each read took, ns.
     Times(Vec<u64>),

@@ -81,10 +81,8 @@ pub fn of(device: &Path, except: &[u32]) -> Vec<User> {
     let Ok(number) = std::fs::metadata(device).map(|m| m.rdev()) else { return Vec::new() };
     let text = format!("{}:{}", libc::major(number), libc::minor(number));
     let own = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let mut users: BTreeSet<User> = points(&own, &text, device)
-        .into_iter()
-        .map(|point| User::Mount { point, seen_by: None })
-        .collect();
+    let mut users: BTreeSet<User> =
+        points(&own, &text, device).into_iter().map(|point| User::Mount { point, seen_by: None }).collect();
     let swaps = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
     if swaps.lines().any(|l| l.split_whitespace().next().is_some_and(|w| unescaped(w) == device)) {
         users.insert(User::Swap);

@@ -78,8 +78,7 @@ pub fn detached(device: &File) -> Result<OwnedFd> {
         let pointer = |s: Option<&CStr>| s.map_or(std::ptr::null(), CStr::as_ptr);
         let fd = context.as_raw_fd();
         // SAFETY: null, or strings that end in NUL, as the command wants them.
-        let done =
-            unsafe { libc::syscall(libc::SYS_fsconfig, fd, command, pointer(key), pointer(value), 0) };
+        let done = unsafe { libc::syscall(libc::SYS_fsconfig, fd, command, pointer(key), pointer(value), 0) };
         if done != 0 {
             let key = key.map(CStr::to_string_lossy).unwrap_or_default();
             bail!("mount as fuse: {key}: {} (this needs root)", io::Error::last_os_error());
@@ -101,7 +100,6 @@ pub fn detached(device: &File) -> Result<OwnedFd> {
     configure(FSCONFIG_CMD_CREATE, None, None)?;
     let fd = context.as_raw_fd();
     // SAFETY: plain numbers.
-    let mount =
-        unsafe { libc::syscall(libc::SYS_fsmount, fd, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID_NODEV) };
+    let mount = unsafe { libc::syscall(libc::SYS_fsmount, fd, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID_NODEV) };
     descriptor(mount, "fsmount of fuse")
 }

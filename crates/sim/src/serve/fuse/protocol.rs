@@ -217,10 +217,7 @@ mod tests {
     #[test]
     fn the_disks_work_is_told_with_its_place() {
         let read = request(15, &body(&[0, 8192, 4096, 0, 0]));
-        assert_eq!(
-            step(&read, &tree()),
-            Some((8, Step::Ask(Ask::Read { offset: 8192, length: 4096 })))
-        );
+        assert_eq!(step(&read, &tree()), Some((8, Step::Ask(Ask::Read { offset: 8192, length: 4096 }))));
         let mut bytes = body(&[0, 512, 3, 0, 0]);
         bytes.extend(b"abc");
         let write = request(16, &bytes);
@@ -239,7 +236,8 @@ mod tests {
     fn only_the_name_is_found() {
         let Some((_, Step::Answer(entry))) = step(&request(1, b"disk\0"), &tree()) else { panic!("found") };
         assert_eq!((entry.len(), long(&entry, 0), long(&entry, 48)), (128, Some(FILE), Some(1 << 20)));
-        for (name, tree) in [(&b"dis\0"[..], tree()), (b"disk", tree()), (b"disk\0", Tree::File { size: 1 })] {
+        for (name, tree) in [(&b"dis\0"[..], tree()), (b"disk", tree()), (b"disk\0", Tree::File { size: 1 })]
+        {
             assert_eq!(step(&request(1, name), &tree), Some((8, Step::Refuse(libc::ENOENT))), "{name:?}");
         }
     }
@@ -263,7 +261,8 @@ mod tests {
     #[test]
     fn the_answers_are_as_long_as_the_kernel_wants() {
         for (opcode, len) in [(3, 104), (17, 80), (26, 64), (25, 0)] {
-            let Some((_, Step::Answer(answer))) = step(&request(opcode, &[0; 64]), &tree()).map(|s| (s.0, s.1))
+            let Some((_, Step::Answer(answer))) =
+                step(&request(opcode, &[0; 64]), &tree()).map(|s| (s.0, s.1))
             else {
                 panic!("{opcode} has an answer")
             };
