@@ -38,7 +38,8 @@ pub fn main(command: DiskCommand) -> Result<ExitCode> {
         DiskCommand::Cut { name, keep, seed, json } => {
             let toll = disk::cut(&name, keep, seed)?;
             if json {
-                let toll = json!({"lost": toll.lost, "kept": toll.kept, "flushes": toll.flushes});
+                let toll =
+                    json!({"lost": toll.lost, "kept": toll.kept, "torn": toll.torn, "flushes": toll.flushes});
                 writeln!(io::stdout(), "{toll}")?;
             } else {
                 writeln!(

@@ -317,7 +317,7 @@ fn order(name: &str, order: Order) -> Result<Answer> {
 /// There is none of that name, or its memory cannot be read.
 pub fn cut(name: &str, percent: u64, seed: u64) -> Result<Toll> {
     match order(name, Order::Cut { percent, seed })? {
-        Answer::Cut { lost, kept, flushes } => Ok(Toll { lost, kept, flushes }),
+        Answer::Cut { lost, kept, torn, flushes } => Ok(Toll { lost, kept, torn, flushes }),
         other => bail!("{name}: its server says {other:?}"),
     }
 }

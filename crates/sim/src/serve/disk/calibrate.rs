@@ -52,9 +52,10 @@ pub fn calibrate(realtime: &Realtime, holder: &mut Holder) -> Result<Option<Timi
     realtime.set_path(path);
     // udev looks at a new device too; once it has, it leaves it alone.
     for seed in 3..6 {
-        let _ = realtime.last_service();
+        drop(realtime.last_service());
         let seen = holder.read(READS, LONGEST, seed)?;
-        if let Some(timing) = timing(path, &seen, &realtime.last_service()) {
+        let model: Vec<u64> = realtime.last_service().iter().map(|served| served.service).collect();
+        if let Some(timing) = timing(path, &seen, &model) {
             return Ok(Some(timing));
         }
         // Not again where one read takes seconds.

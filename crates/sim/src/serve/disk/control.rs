@@ -51,6 +51,8 @@ pub enum Answer {
         lost: u64,
         /// Sectors that were not flushed and survived.
         kept: u64,
+        /// Sectors of writes that were under way and survived, though nobody was told so.
+        torn: u64,
         /// Flushes until then.
         flushes: u64,
     },
@@ -62,7 +64,7 @@ pub enum Answer {
 
 impl From<Toll> for Answer {
     fn from(toll: Toll) -> Self {
-        Answer::Cut { lost: toll.lost, kept: toll.kept, flushes: toll.flushes }
+        Answer::Cut { lost: toll.lost, kept: toll.kept, torn: toll.torn, flushes: toll.flushes }
     }
 }
 
@@ -124,14 +126,16 @@ mod tests {
         let listener = UnixListener::bind(&path).expect("bind");
         std::thread::spawn(move || {
             listen(&listener, &|order| match order {
-                Order::Cut { percent, seed } => Answer::Cut { lost: percent, kept: seed, flushes: 0 },
+                Order::Cut { percent, seed } => {
+                    Answer::Cut { lost: percent, kept: seed, torn: 0, flushes: 0 }
+                }
                 Order::PowerOn => Answer::Failed("no power station".into()),
                 _ => Answer::Done,
             });
         });
         assert_eq!(ask(&path, Order::Stop { force: true }).expect("done"), Answer::Done);
         let cut = ask(&path, Order::Cut { percent: 7, seed: 8 }).expect("done");
-        assert_eq!(cut, Answer::Cut { lost: 7, kept: 8, flushes: 0 });
+        assert_eq!(cut, Answer::Cut { lost: 7, kept: 8, torn: 0, flushes: 0 });
         let error = ask(&path, Order::PowerOn).expect_err("failed").to_string();
         assert!(error.contains("no power station"), "{error}");
         for nonsense in ["\n", "{\"stop\"\n", "{\"format\":{}}\n", ""] {

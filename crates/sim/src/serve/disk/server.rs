@@ -61,7 +61,15 @@ pub fn main() -> Result<bool> {
     match Server::start(launch, &events) {
         Ok(server) => {
             tell(&Told::Ready(Box::new(server.entry.disk.clone())));
-            tell(&Told::Ended(server.run(&heard)));
+            let realtime = Arc::clone(&server.realtime);
+            let why = server.run(&heard);
+            // Of the whole log, which is written to its end by now.
+            let lost = realtime.lines_lost();
+            tell(&Told::Ended(if lost == 0 {
+                why
+            } else {
+                format!("{why}; {lost} lines of its log were lost")
+            }));
             Ok(true)
         }
         Err(e) => {
@@ -151,7 +159,7 @@ fn available() -> Option<u64> {
     Some(line.split_whitespace().next()?.parse::<u64>().ok()? << 10)
 }
 
-fn media(options: &ServeOptions, volatile: bool) -> Result<Media> {
+fn media(options: &ServeOptions) -> Result<Media> {
     let size = options.size.0;
     let media = match &options.backing {
         Backing::Memory => {
@@ -166,7 +174,7 @@ fn media(options: &ServeOptions, volatile: bool) -> Result<Media> {
         }
         Backing::File(path) => Media::file(path, size).context("the file that the disk is kept in")?,
     };
-    Ok(if volatile { media.volatile().context("memory for what is not flushed")? } else { media })
+    Ok(media)
 }
 
 /// Of the queue of the loop device: as that of the disk would be. One without a volatile cache gets
@@ -195,12 +203,13 @@ struct Server {
     entry: Entry,
     realtime: Arc<Realtime>,
     device: Option<Device>,
-    _nbd: Option<Box<dyn std::any::Any>>,
+    nbd: Option<nbd::Server>,
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.realtime.fail_everything();
+        // Its socket goes, too.
+        self.nbd = None;
         self.realtime.stop();
         self.registry.remove(&self.entry);
     }
@@ -238,19 +247,23 @@ impl Server {
         let mut entry = Entry { disk, ready: false, holder: None, changed: Vec::new() };
         registry.claim(&mut entry, &options.spec.name)?;
         let undo = Claimed(&registry, entry.clone());
-        let media = media(&options, volatile)?;
+        let media = media(&options)?;
         let log = options.log.as_ref().map(|path| Log::create(path).context("the log")).transpose()?;
         let realtime = Realtime::start(model, media, log).context("the model's clock")?;
         std::mem::forget(undo);
-        let mut server = Self { registry, entry, realtime, device: None, _nbd: None };
+        let mut server = Self { registry, entry, realtime, device: None, nbd: None };
         if !options.no_device {
             server.attach(&options, calibrate, volatile, events)?;
         }
         if let Some(address) = &options.nbd {
-            let handle = nbd::serve(address, Arc::clone(&server.realtime))
-                .with_context(|| format!("NBD on {address}"))?;
-            server._nbd = Some(Box::new(handle));
-            server.entry.disk.nbd = Some(address.clone());
+            let export = nbd::Export {
+                name: server.entry.disk.name.clone(),
+                about: options.spec.about.clone(),
+                rotational: matches!(options.spec.medium, Medium::Hdd(_)),
+            };
+            let nbd = nbd::serve_as(address, Arc::clone(&server.realtime), export)?;
+            server.entry.disk.nbd = Some(nbd.address().to_owned());
+            server.nbd = Some(nbd);
         }
         server.listen(events)?;
         server.entry.ready = true;
