@@ -3,6 +3,7 @@
 //! (record, model, verdict; load) and owning the run directory.
 
 mod check;
+mod child;
 pub mod cli;
 mod compare;
 mod disk;

@@ -4,6 +4,7 @@
 //! A set is a directory with `set.json` and one run directory for each
 //! repetition, 1/, 2/, ...
 
+use crate::child::{self, Child};
 use crate::cli::RunArgs;
 use crate::compare::stats;
 use crate::explain::{explain, print, select};
@@ -21,7 +22,6 @@ use std::fs::File;
 use std::io::{BufReader, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 /// `set.json`: how the set was made and what became of each repetition.
 /// Written anew after every repetition, so that a killed set is readable too.
@@ -96,7 +96,10 @@ fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T> {
 }
 
 /// A repetition as its run directory tells of it.
-fn repetition(dir: &Path, begun: String, comm: &[String], interrupted: bool) -> Result<Repetition> {
+///
+/// # Errors
+/// The directory is not whole, or has no process called as in `comm`.
+pub fn repetition(dir: &Path, begun: String, comm: &[String], interrupted: bool) -> Result<Repetition> {
     let run: RunFile = read(&dir.join("run.json"))?;
     let mut result: RunResult = read(&dir.join("result.json"))?;
     if !comm.is_empty() {
@@ -122,69 +125,18 @@ fn repetition(dir: &Path, begun: String, comm: &[String], interrupted: bool) -> 
     })
 }
 
-static STOP: AtomicBool = AtomicBool::new(false);
-/// Process that makes the present repetition, 0 between them.
-static CHILD: AtomicI32 = AtomicI32::new(0);
-
-extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    STOP.store(true, Ordering::Relaxed);
-    let child = CHILD.load(Ordering::Relaxed);
-    // SAFETY: the kernel hands a valid siginfo to a handler that asked for one; kill is
-    // async-signal-safe. The terminal sends its signals to the child itself (si_code > 0).
-    unsafe {
-        if child > 0 && (*info).si_code <= 0 {
-            libc::kill(child, signal);
-        }
-    }
-}
-
-fn end_after_this_one_on_signal() {
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-        // SAFETY: the handler has the signature that SA_SIGINFO asks for.
-        unsafe {
-            let mut action: libc::sigaction = std::mem::zeroed();
-            action.sa_sigaction = on_signal as *const () as usize;
-            action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
-            libc::sigaction(signal, &action, std::ptr::null_mut());
-        }
-    }
-}
-
 /// Makes one run in a process of its own: the recorder raises its priority, which
 /// the command of the next repetition would inherit, and counts its own CPU time.
 /// True when the run directory is whole.
 fn in_child(args: &RunArgs, dir: &Path) -> Result<bool> {
-    std::io::stdout().flush()?;
-    // SAFETY: this program has one thread, so the child may do all that the parent may.
-    match unsafe { libc::fork() } {
-        -1 => Err(std::io::Error::last_os_error()).context("fork for the next repetition"),
-        0 => {
-            CHILD.store(0, Ordering::Relaxed);
-            let made = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run::make(args, dir, true)));
-            if let Ok(Err(error)) = &made {
-                eprintln!("plumb: {error:#}");
-            }
-            let _ = std::io::stdout().flush();
-            // SAFETY: ends the child without the parent's destructors.
-            unsafe { libc::_exit(if matches!(made, Ok(Ok(_))) { 0 } else { 2 }) }
+    let child = Child::fork(|| match run::make(args, dir, true) {
+        Ok(_) => 0,
+        Err(error) => {
+            eprintln!("plumb: {error:#}");
+            2
         }
-        child => {
-            CHILD.store(child, Ordering::Relaxed);
-            // Its number stays its own until it is reaped, so the handler cannot hit another.
-            // SAFETY: our own child, valid pointers.
-            let status = unsafe {
-                let mut info: libc::siginfo_t = std::mem::zeroed();
-                while libc::waitid(libc::P_PID, child as u32, &mut info, libc::WEXITED | libc::WNOWAIT) != 0
-                    && *libc::__errno_location() == libc::EINTR
-                {}
-                CHILD.store(0, Ordering::Relaxed);
-                let mut status = 0;
-                libc::waitpid(child, &mut status, 0);
-                status
-            };
-            Ok(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0)
-        }
-    }
+    })?;
+    Ok(child.wait().success())
 }
 
 /// Runs the command `count` times.
@@ -208,7 +160,7 @@ pub fn main(args: &RunArgs, count: u32) -> Result<ExitCode> {
         asked: count,
         ..SetFile::default()
     };
-    end_after_this_one_on_signal();
+    child::stop_on_signal()?;
     let terminal = !args.what.quiet && std::io::stderr().is_terminal();
     for i in 1..=count {
         if terminal {
@@ -228,7 +180,7 @@ pub fn main(args: &RunArgs, count: u32) -> Result<ExitCode> {
             }
             bail!("the first of {count} repetitions could not be made; the reason stands above");
         }
-        let stopped = STOP.load(Ordering::Relaxed);
+        let stopped = child::stopped();
         if whole {
             let repetition = repetition(&path, begun, &args.show.comm, stopped)?;
             if !args.what.quiet {

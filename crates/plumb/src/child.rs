@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Processes that make one measurement each: forked, waited for with a limit, and told of
+//! signals. Repetitions of `plumb run` and plans have them from here.
+//!
+//! The program itself lives on after Ctrl-C or kill, to end what is under way in good order.
+
+use anyhow::{Context, Result};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::time::{Duration, Instant};
+
+static STOP: AtomicBool = AtomicBool::new(false);
+/// Descriptor of the process that signals are handed on to; -1 for none.
+static HEIR: AtomicI32 = AtomicI32::new(-1);
+/// What a signal makes readable, so that none comes between a look at [`STOP`] and a wait; -1 before.
+static WAKE: [AtomicI32; 2] = [AtomicI32::new(-1), AtomicI32::new(-1)];
+
+/// Descriptor that no child keeps; -1 for none.
+static OURS_ALONE: AtomicI32 = AtomicI32::new(-1);
+
+extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    STOP.store(true, Ordering::Release);
+    let (heir, wake) = (HEIR.load(Ordering::Acquire), WAKE[1].load(Ordering::Acquire));
+    // SAFETY: the kernel hands a valid siginfo to a handler that asked for one; the system calls
+    // are async-signal-safe, and errno is left as it was. The terminal sends its signals to a
+    // child of our own group itself (si_code > 0).
+    unsafe {
+        let errno = *libc::__errno_location();
+        if heir >= 0 && (*info).si_code <= 0 {
+            libc::syscall(libc::SYS_pidfd_send_signal, heir, signal, std::ptr::null::<libc::c_void>(), 0);
+        }
+        if wake >= 0 {
+            libc::write(wake, [0u8].as_ptr().cast(), 1);
+        }
+        *libc::__errno_location() = errno;
+    }
+}
+
+/// SIGINT, SIGTERM and SIGHUP from now on only ask to stop, see [`stopped`].
+///
+/// # Errors
+/// No pipe can be made.
+pub fn stop_on_signal() -> Result<()> {
+    let (read, write) = pipe(libc::O_NONBLOCK)?;
+    // Both live as long as the program.
+    WAKE[0].store(std::os::fd::IntoRawFd::into_raw_fd(read), Ordering::Release);
+    WAKE[1].store(std::os::fd::IntoRawFd::into_raw_fd(write), Ordering::Release);
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        // SAFETY: the handler has the signature that SA_SIGINFO asks for.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = on_signal as *const () as usize;
+            action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+            libc::sigaction(signal, &action, std::ptr::null_mut());
+        }
+    }
+    Ok(())
+}
+
+/// Whether a signal asked to stop.
+pub fn stopped() -> bool {
+    STOP.load(Ordering::Acquire)
+}
+
+/// Names a descriptor that children close at once, however long they live before they become a command:
+/// whoever reads the other end learns of this process's end, not of theirs.
+pub fn ours_alone(fd: i32) {
+    OURS_ALONE.store(fd, Ordering::Release);
+}
+
+/// A pipe, closed at exec: the end to read, the end to write.
+///
+/// # Errors
+/// The kernel's.
+pub fn pipe(flags: libc::c_int) -> Result<(OwnedFd, OwnedFd)> {
+    let mut ends = [0; 2];
+    // SAFETY: ends has room for two descriptors, which are ours when the call succeeds.
+    unsafe {
+        if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | flags) != 0 {
+            return Err(io::Error::last_os_error()).context("a pipe");
+        }
+        Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])))
+    }
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// With this exit code.
+    Exited(i32),
+    /// By this signal.
+    Killed(i32),
+}
+
+impl Status {
+    /// Exit code 0.
+    pub fn success(self) -> bool {
+        self == Status::Exited(0)
+    }
+}
+
+impl std::fmt::Display for Status {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Status::Exited(code) => write!(f, "exit code {code}"),
+            Status::Killed(signal) => write!(f, "killed by signal {signal}"),
+        }
+    }
+}
+
+/// Why a wait is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waited {
+    /// All have ended.
+    Ended,
+    /// The time is over.
+    Late,
+    /// A signal asked to stop.
+    Stopped,
+}
+
+/// A process of ours. It is not ended when this is dropped.
+#[derive(Debug)]
+pub struct Child {
+    pid: i32,
+    fd: OwnedFd,
+    /// Closed or written to: it may begin.
+    gate: Option<File>,
+    /// It leads a process group.
+    leads: bool,
+    status: Option<Status>,
+}
+
+impl Child {
+    /// A copy of this process does something and ends with the exit code that comes of it.
+    ///
+    /// # Errors
+    /// No process can be made.
+    pub fn fork(body: impl FnOnce() -> i32) -> Result<Child> {
+        io::stdout().flush()?;
+        // SAFETY: this program has one thread, so the child may do all that the parent may.
+        match unsafe { libc::fork() } {
+            -1 => Err(io::Error::last_os_error()).context("another process"),
+            0 => {
+                HEIR.store(-1, Ordering::Release);
+                let ours = OURS_ALONE.load(Ordering::Acquire);
+                if ours >= 0 {
+                    // SAFETY: this copy of the descriptor has no other user in this process.
+                    unsafe { libc::close(ours) };
+                }
+                let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or(2);
+                let _ = io::stdout().flush();
+                // SAFETY: ends the child without the parent's destructors.
+                unsafe { libc::_exit(code) }
+            }
+            pid => {
+                // SAFETY: our own child, which is not reaped yet; the descriptor is ours.
+                let fd = unsafe {
+                    match libc::syscall(libc::SYS_pidfd_open, pid, 0) {
+                        -1 => {
+                            let error = io::Error::last_os_error();
+                            libc::kill(pid, libc::SIGKILL);
+                            libc::waitpid(pid, std::ptr::null_mut(), 0);
+                            return Err(error).context("a descriptor of a process (needs Linux 5.3)");
+                        }
+                        fd => OwnedFd::from_raw_fd(fd as i32),
+                    }
+                };
+                Ok(Child { pid, fd, gate: None, leads: false, status: None })
+            }
+        }
+    }
+
+    /// A command, in a process group of its own, that waits for [`Child::go`]. It dies when this process does.
+    ///
+    /// # Errors
+    /// No process can be made. That the command cannot be started is told on its own standard
+    /// error, with exit code 127.
+    pub fn command(mut command: Command) -> Result<Child> {
+        let (read, write) = pipe(0)?;
+        let (read, gate) = (File::from(read), File::from(write));
+        let mut child = Child::fork(|| {
+            // SAFETY: calls on this process alone.
+            unsafe {
+                libc::setpgid(0, 0);
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                libc::close(gate.as_raw_fd());
+            }
+            // A parent that died meanwhile opens no gate.
+            if !matches!((&read).read(&mut [0]), Ok(1)) {
+                return 2;
+            }
+            let error = command.exec();
+            eprintln!("plumb: cannot start {}: {error}", command.get_program().to_string_lossy());
+            127
+        })?;
+        // Both sides do it: neither waits for the other. It may have done so and become the command.
+        // SAFETY: our own child.
+        unsafe { libc::setpgid(child.pid, child.pid) };
+        child.leads = true;
+        child.gate = Some(gate);
+        Ok(child)
+    }
+
+    /// Its process id; of a command the group's too.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// How it ended, if it has been seen to.
+    pub fn status(&self) -> Option<Status> {
+        self.status
+    }
+
+    /// Whether it has ended; does not wait.
+    pub fn has_ended(&mut self) -> bool {
+        self.reap(libc::WNOHANG).is_some()
+    }
+
+    /// Lets a command begin.
+    pub fn go(&mut self) {
+        if let Some(mut gate) = self.gate.take() {
+            // One that was killed meanwhile is seen when it is waited for.
+            let _ = gate.write_all(&[1]);
+        }
+    }
+
+    /// Sends a signal to it, and to its group if it leads one.
+    pub fn signal(&self, signal: i32) {
+        if self.status.is_none() {
+            let to = if self.leads { -self.pid } else { self.pid };
+            // SAFETY: our own child, not reaped yet, so that the number is still its own.
+            unsafe { libc::kill(to, signal) };
+        }
+    }
+
+    /// Waits for its end. Signals that reach this process meanwhile are handed on to it.
+    pub fn wait(mut self) -> Status {
+        HEIR.store(self.fd.as_raw_fd(), Ordering::Release);
+        if stopped() {
+            // It came between fork and here, and reached nobody.
+            self.signal(libc::SIGTERM);
+        }
+        let status = self.reap(0);
+        HEIR.store(-1, Ordering::Release);
+        status.unwrap_or(Status::Exited(2))
+    }
+
+    /// What it ended with; None while it runs, where `options` say not to wait.
+    fn reap(&mut self, options: i32) -> Option<Status> {
+        if self.status.is_some() {
+            return self.status;
+        }
+        // SAFETY: our own child and valid pointers. WNOWAIT leaves the number its own until below.
+        unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            let (who, what) = (self.pid as libc::id_t, libc::WEXITED | libc::WNOWAIT | options);
+            while libc::waitid(libc::P_PID, who, &mut info, what) != 0 {
+                if *libc::__errno_location() != libc::EINTR {
+                    self.status = Some(Status::Exited(2));
+                    return self.status;
+                }
+            }
+            if info.si_pid() == 0 {
+                return None;
+            }
+            if self.leads {
+                // What it left running in its group would stay on the ground that is removed next.
+                libc::kill(-self.pid, libc::SIGKILL);
+            }
+            let mut status = 0;
+            libc::waitpid(self.pid, &mut status, 0);
+            self.status = Some(match libc::WIFEXITED(status) {
+                true => Status::Exited(libc::WEXITSTATUS(status)),
+                false => Status::Killed(libc::WTERMSIG(status)),
+            });
+        }
+        if self.leads {
+            let begun = Instant::now();
+            // SAFETY: asks whether the group has members.
+            while unsafe { libc::kill(-self.pid, 0) } == 0 && begun.elapsed() < Duration::from_secs(2) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+        self.status
+    }
+}
+
+/// Waits until all of them have ended, or for another reason not any longer.
+pub fn wait_all(children: &mut [Child], until: Option<Instant>, heed_signals: bool) -> Waited {
+    loop {
+        if heed_signals && stopped() {
+            return Waited::Stopped;
+        }
+        let mut polled: Vec<libc::pollfd> = Vec::with_capacity(children.len() + 1);
+        for child in children.iter_mut() {
+            if child.reap(libc::WNOHANG).is_none() {
+                polled.push(libc::pollfd { fd: child.fd.as_raw_fd(), events: libc::POLLIN, revents: 0 });
+            }
+        }
+        if polled.is_empty() {
+            return Waited::Ended;
+        }
+        let left = until.map(|u| u.saturating_duration_since(Instant::now()));
+        if left == Some(Duration::ZERO) {
+            return Waited::Late;
+        }
+        if heed_signals {
+            let fd = WAKE[0].load(Ordering::Acquire);
+            polled.push(libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
+        }
+        let most = i32::MAX as u128;
+        let ms = left.map_or(-1, |l| (l.as_nanos().div_ceil(1_000_000)).min(most) as i32);
+        // SAFETY: polled lives through the call; a negative descriptor is passed over.
+        unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, ms) };
+    }
+}
+
+/// When a process began, clock ticks after boot; tells it from a later one of its number.
+pub fn start_of(pid: i32) -> Option<u64> {
+    field(pid, 19)?.parse().ok()
+}
+
+/// The process group of a process.
+pub fn group_of(pid: i32) -> Option<i32> {
+    field(pid, 2)?.parse().ok()
+}
+
+/// A field of /proc/PID/stat, counted from the state (proc_pid_stat(5)'s third).
+fn field(pid: i32, n: usize) -> Option<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may hold blanks; the state follows its end.
+    Some(stat.rsplit_once(')')?.1.split_whitespace().nth(n)?.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(words: &[&str]) -> Child {
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]);
+        Child::command(command).expect("a process")
+    }
+
+    // A test has several threads: only what execs at once is forked here.
+
+    #[test]
+    fn a_command_waits_for_the_word_and_its_end_is_known() {
+        let mut one = [command(&["sh", "-c", "exit 7"])];
+        let soon = || Some(Instant::now() + Duration::from_millis(50));
+        assert_eq!(wait_all(&mut one, soon(), false), Waited::Late);
+        assert_eq!(group_of(one[0].pid()), Some(one[0].pid()), "a group of its own");
+        one[0].go();
+        assert_eq!(wait_all(&mut one, None, false), Waited::Ended);
+        assert_eq!(one[0].status(), Some(Status::Exited(7)));
+    }
+
+    #[test]
+    fn what_it_left_running_goes_with_it() {
+        let mut one = [command(&["sh", "-c", "sleep 1000 & kill -9 $$"])];
+        let group = one[0].pid();
+        one[0].go();
+        assert_eq!(wait_all(&mut one, None, false), Waited::Ended);
+        assert_eq!(one[0].status(), Some(Status::Killed(9)));
+        // SAFETY: asks whether the group has members.
+        assert_ne!(unsafe { libc::kill(-group, 0) }, 0, "the sleep lives on");
+    }
+}

@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a plan changes on the system, and how it is put back.
+//!
+//! Every change stands in `changes.jsonl`, on the disk, before it is made; a mark follows when
+//! it is undone. So whoever finds the journal can put back what stands open in it, in reverse
+//! order: the run itself after every repetition, its guardian when it was killed, the next run,
+//! or `plumb plan restore`. To undo twice does no harm.
+
+use super::undo::{undo, Undone};
+use crate::child::start_of;
+use crate::cli::PlanRestoreArgs;
+use anyhow::{bail, Context, Result};
+use plumb_load::environment::{utc, Root};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The journal's name in a plan's directory.
+pub const JOURNAL: &str = "changes.jsonl";
+
+/// A change of the system.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "change", rename_all = "kebab-case")]
+pub enum Change {
+    /// A run began: what follows was done by this process since this boot of the machine.
+    Began {
+        /// The kernel's id of this boot.
+        boot: String,
+        /// The process.
+        pid: i32,
+        /// When, UTC.
+        utc: String,
+    },
+    /// A disk is served; undone by stopping it.
+    Disk {
+        /// Its name in the registry.
+        name: String,
+    },
+    /// A directory is made; undone by removing it, if it is empty.
+    Directory {
+        /// Which.
+        path: PathBuf,
+    },
+    /// A file system is made. This is not undone: it is told to whoever reads the journal.
+    Formatted {
+        /// On which device.
+        device: PathBuf,
+        /// `ext4`, `xfs`.
+        kind: String,
+    },
+    /// A file system is mounted.
+    Mount {
+        /// Where.
+        point: PathBuf,
+        /// What.
+        device: PathBuf,
+        /// The served disk that it is on, if it is on one.
+        disk: Option<String>,
+    },
+    /// A file of /proc or /sys is written.
+    Write {
+        /// Which.
+        path: PathBuf,
+        /// What it held (of a choice, the word in brackets); None of one that cannot be read, which is not undone.
+        old: Option<String>,
+        /// What is written.
+        new: String,
+        /// What to write, and where, to undo it, where that is not the old value: the kernel sets some values
+        /// to 0 when their counterpart is set, and does not take the 0 back.
+        instead: Option<(PathBuf, String)>,
+    },
+    /// The scheduler of a queue is about to change, which sets other attributes to their defaults.
+    Queue {
+        /// The queue's directory in sysfs.
+        dir: PathBuf,
+        /// What its attributes held.
+        values: BTreeMap<String, String>,
+    },
+    /// A process group works; undone by killing it.
+    Processes {
+        /// Its leader.
+        group: i32,
+        /// The leader's start, clock ticks after boot.
+        start: u64,
+    },
+}
+
+/// A line of the journal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Line {
+    /// A change, before it is made.
+    Will {
+        /// Counted from 1.
+        number: u32,
+        #[serde(flatten)]
+        change: Change,
+    },
+    /// What a file read after it was written.
+    Took { took: u32, value: String },
+    /// A change is undone.
+    Done { done: u32 },
+}
+
+/// A change that stands open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Open {
+    /// Its number.
+    pub number: u32,
+    /// What it is.
+    pub change: Change,
+    /// What a file read after it was written, if the run came so far.
+    pub took: Option<String>,
+    /// It was made before the machine was started last.
+    pub before_boot: bool,
+}
+
+/// The journal of a plan's directory, open to be continued.
+#[derive(Debug)]
+pub struct Journal {
+    file: File,
+    open: Vec<Open>,
+    next: u32,
+}
+
+impl Journal {
+    /// Opens it, or makes an empty one. A last line that was cut off is removed: what it would have
+    /// said was not done.
+    ///
+    /// # Errors
+    /// It cannot be read or written, or a line other than the last makes no sense; named.
+    pub fn open(dir: &Path) -> Result<Journal> {
+        let path = dir.join(JOURNAL);
+        let name = || path.display().to_string();
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .with_context(name)?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).with_context(name)?;
+        let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+        if whole < bytes.len() {
+            file.set_len(whole as u64).with_context(name)?;
+        }
+        file.seek(SeekFrom::Start(whole as u64)).with_context(name)?;
+        let text = String::from_utf8_lossy(&bytes[..whole]).into_owned();
+        let (open, next) = replay(&text, &boot()).with_context(name)?;
+        Ok(Journal { file, open, next })
+    }
+
+    /// A run begins.
+    ///
+    /// # Errors
+    /// The journal cannot be written.
+    pub fn begin(&mut self) -> Result<()> {
+        let began = Change::Began { boot: boot(), pid: std::process::id() as i32, utc: utc() };
+        let number = self.will(began)?;
+        self.open.retain(|o| o.number != number);
+        Ok(())
+    }
+
+    /// Says what will be done next. It may be done when this has returned.
+    ///
+    /// # Errors
+    /// The journal cannot be written: then it must not be done.
+    pub fn will(&mut self, change: Change) -> Result<u32> {
+        let number = self.next;
+        self.write(&Line::Will { number, change: change.clone() })?;
+        self.file.sync_data().context(JOURNAL)?;
+        self.next += 1;
+        self.open.push(Open { number, change, took: None, before_boot: false });
+        Ok(number)
+    }
+
+    /// Says what a file read after it was written.
+    ///
+    /// # Errors
+    /// The journal cannot be written.
+    pub fn took(&mut self, number: u32, value: &str) -> Result<()> {
+        if let Some(open) = self.open.iter_mut().find(|o| o.number == number) {
+            open.took = Some(value.into());
+        }
+        self.write(&Line::Took { took: number, value: value.into() })
+    }
+
+    /// Says that a change is no more, or was not made.
+    ///
+    /// # Errors
+    /// The journal cannot be written.
+    pub fn done(&mut self, number: u32) -> Result<()> {
+        self.open.retain(|o| o.number != number);
+        self.write(&Line::Done { done: number })
+    }
+
+    /// A place in it, for [`Journal::undo_since`].
+    pub fn mark(&self) -> u32 {
+        self.next
+    }
+
+    /// What stands open.
+    pub fn open_changes(&self) -> &[Open] {
+        &self.open
+    }
+
+    /// Undoes what stands open since a mark, the last first, and tells what came of each.
+    pub fn undo_since(&mut self, mark: u32) -> Vec<Undone> {
+        let mut told = Vec::new();
+        let open: Vec<Open> = self.open.iter().filter(|o| o.number >= mark).cloned().collect();
+        for one in open.iter().rev() {
+            let undone = undo(one);
+            // What cannot be marked is undone again, which does no harm.
+            if !matches!(undone, Undone::Failed(_)) && self.done(one.number).is_err() {
+                self.open.retain(|o| o.number != one.number);
+            }
+            told.push(undone);
+        }
+        told
+    }
+
+    fn write(&mut self, line: &Line) -> Result<()> {
+        let mut text = serde_json::to_string(line).context(JOURNAL)?;
+        text.push('\n');
+        let at = self.file.stream_position().context(JOURNAL)?;
+        self.file
+            .write_all(text.as_bytes())
+            .or_else(|error| {
+                // No room: half a line would hide the next one.
+                self.file.set_len(at)?;
+                self.file.seek(SeekFrom::Start(at))?;
+                Err(error)
+            })
+            .with_context(|| format!("{JOURNAL} cannot be written, so nothing is changed"))
+    }
+}
+
+/// What stands open after these lines, and the number of the next change.
+fn replay(text: &str, boot: &str) -> Result<(Vec<Open>, u32)> {
+    let mut open: Vec<Open> = Vec::new();
+    let (mut next, mut before_boot) = (1, false);
+    for (i, line) in text.lines().enumerate() {
+        let line: Line = serde_json::from_str(line).with_context(|| format!("line {}", i + 1))?;
+        match line {
+            Line::Will { number, change: Change::Began { boot: then, .. } } => {
+                before_boot = then != boot;
+                next = number + 1;
+            }
+            Line::Will { number, change } => {
+                open.push(Open { number, change, took: None, before_boot });
+                next = number + 1;
+            }
+            Line::Took { took, value } => {
+                if let Some(one) = open.iter_mut().find(|o| o.number == took) {
+                    one.took = Some(value);
+                }
+            }
+            Line::Done { done } => open.retain(|o| o.number != done),
+        }
+    }
+    Ok((open, next))
+}
+
+/// The kernel's id of this boot.
+fn boot() -> String {
+    Root::real().text("/proc/sys/kernel/random/boot_id").unwrap_or_default()
+}
+
+/// A group of processes, as the journal knows it.
+pub fn processes(group: i32) -> Change {
+    Change::Processes { group, start: start_of(group).unwrap_or(0) }
+}
+
+/// Puts back whatever stands open in the journal of a directory, and says each thing. True when
+/// nothing is left.
+///
+/// # Errors
+/// The journal cannot be read.
+pub fn restore(dir: &Path, say: &mut dyn FnMut(&str)) -> Result<bool> {
+    if !dir.join(JOURNAL).exists() {
+        return Ok(true);
+    }
+    let mut journal = Journal::open(dir)?;
+    let mut whole = true;
+    for undone in journal.undo_since(0) {
+        match undone {
+            Undone::Nothing => {}
+            Undone::Did(what) | Undone::Forced(what) => say(&what),
+            Undone::LeftAlone(what) => say(&format!("left alone: {what}")),
+            Undone::Failed(what) => {
+                whole = false;
+                say(&format!("CANNOT be put back: {what}"));
+            }
+        }
+    }
+    Ok(whole)
+}
+
+/// `plumb plan restore DIR`.
+///
+/// # Errors
+/// The directory is none of a plan, its plan still runs, or something cannot be put back.
+pub fn main(args: &PlanRestoreArgs) -> Result<ExitCode> {
+    let dir = &args.dir;
+    if !dir.join(JOURNAL).exists() {
+        bail!("{}: has no {JOURNAL}, so no plan has run there; name a plan's directory", dir.display());
+    }
+    let mut locks = super::lock::Locks::default();
+    locks.directory(dir)?;
+    let mut said = 0;
+    let whole = restore(dir, &mut |line| {
+        said += 1;
+        println!("{line}");
+    })?;
+    if !whole {
+        bail!(
+            "not all could be put back, see above; mend it and call 'plumb plan restore {}' again",
+            dir.display()
+        );
+    }
+    if said == 0 {
+        println!("nothing was left changed");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directory(name: &str) -> Change {
+        Change::Directory { path: name.into() }
+    }
+
+    fn write(path: &Path, old: &str, new: &str) -> Change {
+        Change::Write { path: path.into(), old: Some(old.into()), new: new.into(), instead: None }
+    }
+
+    #[test]
+    fn what_is_not_marked_stands_open_in_its_order() {
+        let dir = tempfile::TempDir::new().expect("a directory");
+        let mut journal = Journal::open(dir.path()).expect("new");
+        journal.begin().expect("written");
+        let numbers: Vec<u32> = ["a", "b", "c"].map(|n| journal.will(directory(n)).expect("written")).into();
+        journal.done(numbers[1]).expect("written");
+        drop(journal);
+        let journal = Journal::open(dir.path()).expect("again");
+        let open: Vec<_> = journal.open.iter().map(|o| (o.number, o.change.clone(), o.before_boot)).collect();
+        assert_eq!(open, [(2, directory("a"), false), (4, directory("c"), false)]);
+        assert_eq!(journal.mark(), 5);
+    }
+
+    #[test]
+    fn a_torn_last_line_was_not_done_and_does_not_hide_what_follows() {
+        let dir = tempfile::TempDir::new().expect("a directory");
+        let path = dir.path().join(JOURNAL);
+        let mut journal = Journal::open(dir.path()).expect("new");
+        journal.will(directory("a")).expect("written");
+        journal.will(directory("b")).expect("written");
+        let whole = std::fs::read(&path).expect("the journal");
+        let second = whole.iter().position(|b| *b == b'\n').expect("two lines") + 1;
+        for cut in second..whole.len() {
+            std::fs::write(&path, &whole[..cut]).expect("torn");
+            let mut journal = Journal::open(dir.path()).expect("torn");
+            assert_eq!(journal.open.len(), 1, "cut at {cut}");
+            journal.will(directory("c")).expect("written");
+            let again = Journal::open(dir.path()).expect("whole");
+            let names: Vec<_> = again.open.iter().map(|o| &o.change).collect();
+            assert_eq!(names, [&directory("a"), &directory("c")], "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn a_line_in_the_middle_that_makes_no_sense_is_named() {
+        let said = replay("{\"done\":1}\n{\"nonsense\":1}\n{\"done\":2}\n", "").expect_err("nonsense");
+        assert!(format!("{said:#}").contains("line 2"), "{said:#}");
+    }
+
+    #[test]
+    fn changes_are_undone_the_last_first_and_once() {
+        let dir = tempfile::TempDir::new().expect("a directory");
+        let file = dir.path().join("value");
+        std::fs::write(&file, "3").expect("a value");
+        let mut journal = Journal::open(dir.path()).expect("new");
+        for (old, new) in [("1", "2"), ("2", "3")] {
+            let number = journal.will(write(&file, old, new)).expect("written");
+            journal.took(number, new).expect("written");
+        }
+        // Undone in the other order, the first would find a value that is not its own.
+        let mut said = Vec::new();
+        drop(journal);
+        assert!(restore(dir.path(), &mut |line| said.push(line.to_string())).expect("restored"));
+        assert_eq!(std::fs::read_to_string(&file).expect("the value"), "1", "{said:?}");
+        assert_eq!(said.len(), 2, "{said:?}");
+        std::fs::write(&file, "9").expect("somebody else's");
+        assert!(restore(dir.path(), &mut |line| panic!("{line}")).expect("again"));
+        assert_eq!(std::fs::read_to_string(&file).expect("the value"), "9");
+    }
+
+    #[test]
+    fn what_somebody_else_changed_is_left_alone_and_named() {
+        let dir = tempfile::TempDir::new().expect("a directory");
+        let file = dir.path().join("value");
+        std::fs::write(&file, "7").expect("a value");
+        let mut journal = Journal::open(dir.path()).expect("new");
+        let number = journal.will(write(&file, "1", "2")).expect("written");
+        journal.took(number, "2").expect("written");
+        let told = journal.undo_since(0);
+        assert!(matches!(&told[..], [Undone::LeftAlone(s)] if s.contains("value")), "{told:?}");
+        assert_eq!(std::fs::read_to_string(&file).expect("the value"), "7");
+    }
+
+    #[test]
+    fn a_write_that_a_kill_cut_short_is_undone_whatever_it_left() {
+        let dir = tempfile::TempDir::new().expect("a directory");
+        let file = dir.path().join("value");
+        // The kernel may round what it is told: 2 became 4, and nobody came to note it.
+        std::fs::write(&file, "4").expect("a value");
+        let mut journal = Journal::open(dir.path()).expect("new");
+        journal.will(write(&file, "1", "2")).expect("written");
+        journal.undo_since(0);
+        assert_eq!(std::fs::read_to_string(&file).expect("the value"), "1");
+    }
+
+    #[test]
+    fn after_a_boot_only_directories_are_left_to_remove() {
+        let dir = tempfile::TempDir::new().expect("a directory");
+        let (file, made) = (dir.path().join("value"), dir.path().join("made"));
+        std::fs::write(&file, "2").expect("a value");
+        std::fs::create_dir(&made).expect("a directory");
+        let began = Change::Began { boot: "another".into(), pid: 1, utc: utc() };
+        let mut journal = Journal::open(dir.path()).expect("new");
+        journal.will(began).expect("written");
+        journal.will(directory(&made.display().to_string())).expect("written");
+        journal.will(write(&file, "1", "2")).expect("written");
+        drop(journal);
+        assert!(restore(dir.path(), &mut |_| {}).expect("restored"));
+        assert_eq!(std::fs::read_to_string(&file).expect("the value"), "2");
+        assert!(!made.exists());
+    }
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The process that puts things back when the run itself is killed.
+//!
+//! It is told over a pipe which process groups the run has. When the pipe closes without a
+//! good-bye, the run is dead: it kills those groups and undoes what stands open in the journal.
+//! It shares the run's locks, so that nobody else begins before it has ended.
+
+use super::changes::restore;
+use super::undo;
+use crate::child::{ours_alone, pipe, start_of, Child};
+use anyhow::Result;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+const BEGINS: i32 = 1;
+const ENDED: i32 = 2;
+const GOODBYE: i32 = 3;
+
+/// The guardian of a run.
+#[derive(Debug)]
+pub struct Guardian {
+    dir: PathBuf,
+    end: Option<(Child, File)>,
+}
+
+impl Guardian {
+    /// Starts it. This process must have one thread, and the locks that it shares.
+    ///
+    /// # Errors
+    /// No process can be made.
+    pub fn start(dir: &Path) -> Result<Guardian> {
+        let (read, write) = pipe(0)?;
+        let (read, write) = (File::from(read), File::from(write));
+        let child = Child::fork(|| {
+            // SAFETY: the descriptor is ours; in this process nobody else knows it.
+            unsafe { libc::close(write.as_raw_fd()) };
+            watch(read, dir);
+            0
+        })?;
+        ours_alone(write.as_raw_fd());
+        Ok(Guardian { dir: dir.into(), end: Some((child, write)) })
+    }
+
+    /// The process, for whoever is to end with it.
+    pub fn pid(&self) -> u32 {
+        self.end.as_ref().map_or(0, |(child, _)| child.pid() as u32)
+    }
+
+    /// Starts another one if somebody killed it; true if so.
+    ///
+    /// # Errors
+    /// No process can be made.
+    pub fn renew(&mut self) -> Result<bool> {
+        let dead = match &mut self.end {
+            Some((child, _)) => child.has_ended(),
+            None => true,
+        };
+        if dead {
+            self.end = None;
+            ours_alone(-1);
+            *self = Guardian::start(&self.dir)?;
+        }
+        Ok(dead)
+    }
+
+    /// A process group begins.
+    pub fn begins(&mut self, group: i32) {
+        self.tell(BEGINS, group);
+    }
+
+    /// It has ended.
+    pub fn ended(&mut self, group: i32) {
+        self.tell(ENDED, group);
+    }
+
+    fn tell(&mut self, word: i32, group: i32) {
+        if let Some((_, pipe)) = &mut self.end {
+            let message = [word.to_ne_bytes(), group.to_ne_bytes()].concat();
+            // That it is dead is seen by `renew`.
+            let _ = pipe.write_all(&message);
+        }
+    }
+
+    /// All is put back.
+    pub fn goodbye(mut self) {
+        self.tell(GOODBYE, 0);
+    }
+}
+
+impl Drop for Guardian {
+    /// Without a good-bye it puts back what stands open; its end is waited for in any case.
+    fn drop(&mut self) {
+        if let Some((child, pipe)) = self.end.take() {
+            ours_alone(-1);
+            drop(pipe);
+            child.wait();
+        }
+    }
+}
+
+fn watch(mut pipe: File, dir: &Path) {
+    // SAFETY: calls on this process alone. Signals of the terminal and of `kill` are the run's business.
+    unsafe {
+        libc::setsid();
+        libc::prctl(libc::PR_SET_NAME, c"plumb-guardian".as_ptr());
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE] {
+            libc::signal(signal, libc::SIG_IGN);
+        }
+        // Who reads the run's result waits for the run, not for this.
+        if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
+            libc::dup2(null.as_raw_fd(), 0);
+            libc::dup2(null.as_raw_fd(), 1);
+        }
+    }
+    let mut groups: Vec<(i32, u64)> = Vec::new();
+    let mut message = [0; 8];
+    while pipe.read_exact(&mut message).is_ok() {
+        let [word, group] = [0, 4].map(|at| {
+            let mut number = [0; 4];
+            number.copy_from_slice(&message[at..at + 4]);
+            i32::from_ne_bytes(number)
+        });
+        match word {
+            BEGINS => groups.extend(start_of(group).map(|start| (group, start))),
+            ENDED => groups.retain(|(g, _)| *g != group),
+            _ => return,
+        }
+    }
+    for (group, start) in groups {
+        undo::kill(group, start);
+    }
+    let say = |line: &str| {
+        let _ = writeln!(std::io::stderr(), "plumb: the plan's process is gone; {line}");
+    };
+    match restore(dir, &mut |line| say(line)) {
+        Ok(true) => {}
+        Ok(false) => say(&format!("call 'plumb plan restore {}' when that is mended", dir.display())),
+        Err(error) => say(&format!("{error:#}")),
+    }
+}

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Undoing one change, whoever asks for it and however far it came.
+
+use super::changes::{Change, Open};
+use crate::child::{group_of, start_of, wait_all, Child, Status, Waited};
+use plumb_load::environment::{mounts, Root};
+use plumb_sim::serve::disk;
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How long somebody who uses a mount point is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long an unmount may write back what a slow disk still lacks.
+const WRITE_BACK: Duration = Duration::from_secs(600);
+/// How long a killed process may take to go.
+const DEATH: Duration = Duration::from_secs(10);
+
+/// What came of undoing a change, in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Undone {
+    /// It was undone already, or never made.
+    Nothing,
+    /// It is undone.
+    Did(String),
+    /// It is undone, by force or by halves.
+    Forced(String),
+    /// It is not ours any more.
+    LeftAlone(String),
+    /// It stands; it may be tried again.
+    Failed(String),
+}
+
+/// Undoes a change.
+pub fn undo(open: &Open) -> Undone {
+    if open.before_boot && !matches!(open.change, Change::Directory { .. }) {
+        return Undone::Nothing;
+    }
+    match &open.change {
+        Change::Began { .. } | Change::Formatted { .. } | Change::Write { old: None, .. } => Undone::Nothing,
+        Change::Disk { name } => stop(name),
+        Change::Directory { path } => remove(path),
+        Change::Mount { point, disk, .. } => unmount(point, disk.as_deref()),
+        Change::Write { path, old: Some(old), instead, .. } => write_back(
+            path,
+            old,
+            open.took.as_deref(),
+            instead.as_ref().map(|(p, v)| (p.as_path(), v.as_str())),
+        ),
+        Change::Queue { dir, values } => queue(dir, values),
+        Change::Processes { group, start } => kill(*group, *start),
+    }
+}
+
+/// A file of /proc or /sys as it is compared and written back: of a choice (`none [kyber]`) the
+/// word that is chosen, blanks as one.
+///
+/// # Errors
+/// It cannot be read.
+pub fn value(path: &Path) -> io::Result<String> {
+    let bytes = std::fs::read(path)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let chosen = |word: &&str| word.starts_with('[') && word.ends_with(']') && word.len() > 2;
+    Ok(match text.split_whitespace().find(chosen) {
+        Some(word) => word[1..word.len() - 1].to_string(),
+        None => text.split_whitespace().collect::<Vec<_>>().join(" "),
+    })
+}
+
+fn stop(name: &str) -> Undone {
+    let there = || disk::list().iter().any(|d| d.name == name);
+    if !there() {
+        return Undone::Nothing;
+    }
+    let gently = disk::stop(name, false);
+    match gently {
+        Ok(()) => Undone::Did(format!("disk {name}: stopped")),
+        Err(why) => match disk::stop(name, true) {
+            Ok(()) => Undone::Forced(format!("disk {name}: stopped by force, since {why:#}")),
+            Err(_) if !there() => Undone::Did(format!("disk {name}: ended")),
+            Err(why) => {
+                Undone::Failed(format!("disk {name}: {why:#}; call 'plumb disk stop {name} --force'"))
+            }
+        },
+    }
+}
+
+fn remove(path: &Path) -> Undone {
+    match std::fs::remove_dir(path) {
+        Ok(()) => Undone::Did(format!("{}: removed", path.display())),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Undone::Nothing,
+        Err(e) if matches!(e.raw_os_error(), Some(libc::ENOTEMPTY | libc::EEXIST)) => {
+            Undone::LeftAlone(format!("{} is not empty", path.display()))
+        }
+        Err(e) => Undone::Failed(format!("{}: {e}", path.display())),
+    }
+}
+
+/// Whether something is mounted exactly there.
+pub fn mounted(point: &Path) -> bool {
+    mounts(&Root::real()).iter().any(|m| m.point == point)
+}
+
+/// Thaws a file system that somebody froze (ioctl FITHAW of linux/fs.h); true when it was frozen.
+/// A frozen one keeps its device, also after it is unmounted, and who writes to it hangs unkillably.
+pub fn thaw(point: &Path) -> bool {
+    const FITHAW: libc::c_ulong = 0xc004_5878;
+    let Ok(dir) = std::fs::File::open(point) else { return false };
+    // SAFETY: the descriptor is open; the call takes an int that it does not look at.
+    unsafe { libc::ioctl(std::os::fd::AsRawFd::as_raw_fd(&dir), FITHAW as _, 0) == 0 }
+}
+
+/// Unmounts in a process of its own, which may hang where this one must not. An errno, or that it took too long.
+fn umount(point: &Path, flags: i32, limit: Duration) -> Result<(), Option<i32>> {
+    let Ok(path) = CString::new(point.as_os_str().as_bytes()) else { return Err(Some(libc::EINVAL)) };
+    let child = Child::fork(|| {
+        thaw(point);
+        // SAFETY: the string ends in NUL and outlives the call.
+        match unsafe { libc::umount2(path.as_ptr(), flags) } {
+            0 => 0,
+            _ => io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO),
+        }
+    });
+    let Ok(child) = child else { return Err(Some(libc::EAGAIN)) };
+    let mut child = [child];
+    if wait_all(&mut child, Some(Instant::now() + limit), false) == Waited::Late {
+        return Err(None);
+    }
+    match child[0].status() {
+        Some(Status::Exited(0)) => Ok(()),
+        Some(Status::Exited(errno)) => Err(Some(errno)),
+        _ => Err(Some(libc::EINTR)),
+    }
+}
+
+/// Unmounts; when that cannot be done for long, by force.
+pub fn unmount(point: &Path, on: Option<&str>) -> Undone {
+    let shown = point.display();
+    if !mounted(point) {
+        return Undone::Nothing;
+    }
+    let begun = Instant::now();
+    let why = loop {
+        match umount(point, 0, WRITE_BACK) {
+            Ok(()) if mounted(point) => {}
+            Ok(()) => return Undone::Did(format!("{shown}: unmounted")),
+            Err(Some(libc::EBUSY)) if begun.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            Err(Some(libc::EBUSY)) => break format!("{shown} was in use{}", users(point)),
+            Err(Some(errno)) => break format!("{shown}: {}", io::Error::from_raw_os_error(errno)),
+            Err(None) => break format!("{shown} could not be unmounted in {} s", WRITE_BACK.as_secs()),
+        }
+    };
+    if let Some(name) = on {
+        // What hangs on the disk's requests goes on when they fail.
+        let _ = disk::stop(name, true);
+        if umount(point, 0, PATIENCE).is_ok() && !mounted(point) {
+            return Undone::Forced(format!("{why}; disk {name} was stopped by force, and it is unmounted"));
+        }
+    }
+    match umount(point, libc::MNT_DETACH, PATIENCE) {
+        Ok(()) => Undone::Forced(format!("{why}; it is out of sight, and goes when its last user does")),
+        Err(_) => Undone::Failed(format!("{why}; unmount it by hand")),
+    }
+}
+
+/// Who works below a mount point: ` by sh (708)`.
+fn users(point: &Path) -> String {
+    let root = Root::real();
+    let inside = |pid: &i32| {
+        let fixed = ["cwd", "root"].map(|l| format!("/proc/{pid}/{l}"));
+        let open = root.names(format!("/proc/{pid}/fd")).into_iter().map(|fd| format!("/proc/{pid}/fd/{fd}"));
+        fixed.into_iter().chain(open).any(|l| std::fs::read_link(l).is_ok_and(|to| to.starts_with(point)))
+    };
+    let all = root.names("/proc").into_iter().filter_map(|n| n.parse::<i32>().ok()).filter(inside);
+    let named: Vec<String> = all
+        .map(|pid| format!("{} ({pid})", root.text(format!("/proc/{pid}/comm")).unwrap_or_default()))
+        .collect();
+    if named.is_empty() {
+        String::new()
+    } else {
+        format!(" by {}", named.join(", "))
+    }
+}
+
+fn write_back(path: &Path, old: &str, took: Option<&str>, instead: Option<(&Path, &str)>) -> Undone {
+    let shown = path.display();
+    let now = match value(path) {
+        Ok(now) => now,
+        // It was the file of a device that is gone.
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Undone::Nothing,
+        Err(e) => return Undone::Failed(format!("{shown}: {e}")),
+    };
+    if now == old {
+        return Undone::Nothing;
+    }
+    if let Some(took) = took.filter(|took| *took != now) {
+        return Undone::LeftAlone(format!(
+            "{shown} is {now}: somebody changed it since the plan set it to {took}; it was {old}"
+        ));
+    }
+    let (to, what) = instead.unwrap_or((path, old));
+    if let Err(e) = std::fs::write(to, what) {
+        return Undone::Failed(format!("{}: writing {what} back: {e}", to.display()));
+    }
+    match value(path) {
+        Ok(now) if now == old => Undone::Did(format!("{shown}: {old} again")),
+        Ok(now) => Undone::LeftAlone(format!(
+            "{shown} is {now} after {what} was written to {}; it was {old}",
+            to.display()
+        )),
+        Err(e) => Undone::Failed(format!("{shown}: {e}")),
+    }
+}
+
+fn queue(dir: &Path, values: &BTreeMap<String, String>) -> Undone {
+    let now = |name: &str| value(&dir.join(name)).ok();
+    if !dir.exists() {
+        return Undone::Nothing;
+    }
+    let (ours, theirs) = (values.get("scheduler"), now("scheduler"));
+    if ours != theirs.as_ref() {
+        return Undone::LeftAlone(format!(
+            "{}: its scheduler is another one than before the plan, so its other attributes stay",
+            dir.display()
+        ));
+    }
+    let (mut back, mut stay) = (Vec::new(), Vec::new());
+    for (name, old) in values {
+        match now(name) {
+            Some(now) if now != *old => match std::fs::write(dir.join(name), old) {
+                Ok(()) => back.push(format!("{name} {old}")),
+                Err(e) => stay.push(format!("{name} is {now} and was {old} ({e})")),
+            },
+            _ => {}
+        }
+    }
+    match (back.is_empty(), stay.is_empty()) {
+        (true, true) => Undone::Nothing,
+        (_, true) => Undone::Did(format!("{}: {} again", dir.display(), back.join(", "))),
+        _ => Undone::LeftAlone(format!("{}: {}", dir.display(), stay.join(", "))),
+    }
+}
+
+/// Members of a process group.
+fn members(group: i32) -> Vec<i32> {
+    let all = Root::real().names("/proc").into_iter().filter_map(|n| n.parse::<i32>().ok());
+    all.filter(|pid| group_of(*pid) == Some(group)).collect()
+}
+
+/// Kills a process group that began at `start`, and waits until it is gone.
+pub fn kill(group: i32, start: u64) -> Undone {
+    // The number of a group is not given again while it has members; a leader with another start
+    // is of a later one.
+    if group <= 1 || start_of(group).is_some_and(|s| s != start) {
+        return Undone::Nothing;
+    }
+    let young = |pid: &i32| start_of(*pid).is_some_and(|s| s >= start);
+    let left = || -> Vec<i32> { members(group).into_iter().filter(|p| young(p) && !zombie(*p)).collect() };
+    if left().is_empty() {
+        return Undone::Nothing;
+    }
+    let begun = Instant::now();
+    loop {
+        let left = left();
+        if left.is_empty() {
+            return Undone::Did(format!("process group {group}: ended"));
+        }
+        if begun.elapsed() > DEATH {
+            return Undone::LeftAlone(format!("process {} does not die", left[0]));
+        }
+        for pid in left {
+            // SAFETY: a signal to a member of a group that the plan made.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Whether the process of that number that began at `start` still runs.
+pub fn living(pid: i32, start: u64) -> bool {
+    start_of(pid) == Some(start) && !zombie(pid)
+}
+
+fn zombie(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_choice_is_read_as_the_word_that_is_chosen() {
+        let dir = tempfile::TempDir::new().expect("a directory");
+        let path = dir.path().join("scheduler");
+        for (text, read) in [
+            ("none [mq-deadline] kyber\n", "mq-deadline"),
+            ("[none]\n", "none"),
+            ("4096\t131072\t6291456\n", "4096 131072 6291456"),
+            ("128\n", "128"),
+        ] {
+            std::fs::write(&path, text).expect("written");
+            assert_eq!(value(&path).expect("read"), read);
+        }
+    }
+
+    #[test]
+    fn a_value_whose_counterpart_was_set_comes_back_through_it() {
+        let dir = tempfile::TempDir::new().expect("a directory");
+        let (bytes, ratio) = (dir.path().join("bytes"), dir.path().join("ratio"));
+        std::fs::write(&bytes, "4096").expect("written");
+        std::fs::write(&ratio, "0").expect("written");
+        // Plain files do not depend on each other: it is told that the one is not back.
+        let told = write_back(&bytes, "0", Some("4096"), Some((&ratio, "20")));
+        assert!(matches!(told, Undone::LeftAlone(_)), "{told:?}");
+        assert_eq!(std::fs::read_to_string(&ratio).expect("read"), "20");
+    }
+
+    #[test]
+    fn a_queue_with_another_scheduler_is_left_alone() {
+        let dir = tempfile::TempDir::new().expect("a directory");
+        let put = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).expect("written");
+        put("scheduler", "[none] kyber");
+        put("nr_requests", "128");
+        let values = |scheduler: &str| {
+            BTreeMap::from([
+                ("nr_requests".into(), "64".into()),
+                ("scheduler".to_string(), scheduler.to_string()),
+            ])
+        };
+        assert!(matches!(queue(dir.path(), &values("kyber")), Undone::LeftAlone(_)));
+        assert!(matches!(queue(dir.path(), &values("none")), Undone::Did(_)));
+        assert_eq!(value(&dir.path().join("nr_requests")).expect("read"), "64");
+    }
+}
