@@ -52,8 +52,11 @@ fn busy(device: &str, script: &str, repeat: u32) -> String {
         repeat = {repeat}
         [device.disk]
         path = "{device}"
+        [device.served]
+        model = "instant"
+        size = "64M"
         [cell]
-        device = "disk"
+        device = ["disk", "served"]
         file-system = {{ kind = "ext4" }}
         prepare = ["sh", "-c", "echo prepared > {{dir}}/file"]
         remount = true
@@ -284,6 +287,8 @@ fn what_a_run_leaves_whose_guardian_is_killed_too_is_put_back_by_the_next() {
     let script = "echo ran > {out}/ran; setsid true; sleep 3";
     let plan = plan(&room, "orphan", &busy(&device, script, 1)).display().to_string();
     for next in [&["restore", "out"][..], &["run", "out"][..]] {
+        // What the first one that was killed began would look like what this one begins.
+        let _ = std::fs::remove_dir_all(dir.join("cells"));
         let going = start(&room, &["run", &plan, "-o", "out"]);
         let ran = || {
             std::fs::read_dir(dir.join("cells")).is_ok_and(|cells| {
@@ -479,7 +484,7 @@ fn a_full_disk_ends_the_plan_and_loses_nothing_that_was_made() {
     }
     let _alone = alone();
     let room = Room::new();
-    let small = room.ext4(&room.disk("small", 48), "small", &[]);
+    let small = room.ext4(&room.disk("small.image", 48), "small", &[]);
     let dir = small.join("out");
     let _restore = Restore(&dir);
     let plan = plan(
@@ -695,6 +700,7 @@ fn precious_devices_are_not_touched() {
     refused(&twice, &["devices d and e are one device"]);
     assert_eq!(sum(&image), before);
     // What carries a plan's label alone is a plan's own.
+    let plan_file = plan(&room, "precious", &rest).display().to_string();
     let out = run(&room, &["run", &plan_file, "-o", "out"]);
     assert!([0, 3].contains(&code(&out)), "{}", text(&out.stderr));
     nothing_left(&room, &room.path().join("out"));

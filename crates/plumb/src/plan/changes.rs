@@ -204,6 +204,7 @@ impl Journal {
     }
 
     /// What stands open.
+    #[cfg(test)]
     pub fn open_changes(&self) -> &[Open] {
         &self.open
     }

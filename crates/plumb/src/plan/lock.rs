@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 
 /// How long a guardian is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long anybody is: udev locks a device while it looks at it.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Locks that are held until this is dropped.
 #[derive(Debug, Default)]
@@ -70,7 +72,7 @@ impl Locks {
             }
             let holder = holder(&file);
             let lives = holder.is_none_or(|pid| Path::new(&format!("/proc/{pid}")).exists());
-            if lives || begun.elapsed() > PATIENCE {
+            if begun.elapsed() > if lives { LOOK } else { PATIENCE } {
                 let who = holder.map_or("another process".into(), |pid| format!("process {pid}"));
                 bail!("{name}: {who} works on it (another plan, or a partitioning tool); wait until it has ended");
             }

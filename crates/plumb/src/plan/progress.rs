@@ -58,7 +58,9 @@ impl Progress {
 }
 
 fn what(state: &State, number: usize, cell: usize, repetition: u32) -> String {
+    // A plan without factors has one cell, whose label is empty.
     let label = state.cells.get(cell).map_or("", |c| c.label.as_str());
+    let label = if label.is_empty() { state.plan.name.as_str() } else { label };
     format!("[{number}/{}] {label}, repetition {repetition}", state.schedule.len())
 }
 
