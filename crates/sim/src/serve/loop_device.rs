@@ -178,7 +178,7 @@ impl LoopDevice {
         drop(holder);
         // A number is used again soon: another file is as good as none.
         let gone = within(Duration::from_secs(10), || {
-            backing(&path).map_or(true, |now| !now.ends_with(&*file.to_string_lossy()))
+            backing(&path).is_none_or(|now| !now.ends_with(&*file.to_string_lossy()))
         });
         if !gone {
             bail!("{}: still in use ten seconds after it was let go of", path.display());

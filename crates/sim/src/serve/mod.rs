@@ -86,7 +86,7 @@ pub struct Disk {
 pub struct Timing {
     /// Requests that were looked at.
     pub requests: u64,
-    /// The way there and back without a model, median; replies go out so much earlier.
+    /// The way there and back, median; replies go out so much earlier.
     pub path_p50: u64,
     /// Median of the error that is left; may be negative.
     pub error_p50: i64,

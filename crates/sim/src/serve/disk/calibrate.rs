@@ -38,6 +38,28 @@ fn timing(path_p50: u64, seen: &[u64], model: &[u64]) -> Option<Timing> {
     })
 }
 
+/// What a wait adds to the way, ns: a CPU that slept, or worked for others, has to be had back, which
+/// it has not to be when the answer comes at once. Only requests that waited tell of it, and at most
+/// as much as the way itself is believed: what other programs do meanwhile is not the way.
+fn waiting(path: u64, seen: &[u64], model: &[u64]) -> Option<u64> {
+    let waited = seen.iter().zip(model).filter(|(_, &m)| m > 2 * path);
+    let errors: Vec<i64> = waited.map(|(&s, &m)| s as i64 - m as i64).collect();
+    let error = quantile(&errors, 50).filter(|_| seen.len() == model.len() && errors.len() >= FEWEST)?;
+    Some(u64::try_from(error).unwrap_or(0).min(path))
+}
+
+/// Reads with the model; what was seen and what the model said, ns.
+fn with_model(
+    realtime: &Realtime,
+    holder: &mut Holder,
+    limit: Duration,
+    seed: u64,
+) -> Result<(Vec<u64>, Vec<u64>)> {
+    drop(realtime.last_service());
+    let seen = holder.read(READS, limit, seed)?;
+    Ok((seen, realtime.last_service().iter().map(|served| served.service).collect()))
+}
+
 /// Measures the way and has the model's answers go out so much earlier; then what is left. None of
 /// the timing where others read the new device meanwhile, or its requests fail. The model is used by
 /// it and wants to be replaced by a fresh one.
@@ -48,13 +70,14 @@ pub fn calibrate(realtime: &Realtime, holder: &mut Holder) -> Result<Option<Timi
     realtime.without_model(true);
     let way = holder.read(WARM_UP, LONGEST, 1).and_then(|_| holder.read(READS, LONGEST, 2));
     realtime.without_model(false);
-    let Some(path) = quantile(&way?, 50) else { return Ok(None) };
+    let Some(mut path) = quantile(&way?, 50) else { return Ok(None) };
+    realtime.set_path(path);
+    let (seen, model) = with_model(realtime, holder, LONGEST / 3, 3)?;
+    path += waiting(path, &seen, &model).unwrap_or(0);
     realtime.set_path(path);
     // udev looks at a new device too; once it has, it leaves it alone.
-    for seed in 3..6 {
-        drop(realtime.last_service());
-        let seen = holder.read(READS, LONGEST, seed)?;
-        let model: Vec<u64> = realtime.last_service().iter().map(|served| served.service).collect();
+    for seed in 4..7 {
+        let (seen, model) = with_model(realtime, holder, LONGEST, seed)?;
         if let Some(timing) = timing(path, &seen, &model) {
             return Ok(Some(timing));
         }
@@ -81,9 +104,21 @@ mod tests {
     #[test]
     fn the_error_is_what_was_seen_less_the_model_with_its_sign() {
         let model: Vec<u64> = (0..100).map(|n| 1_000_000 + n).collect();
-        let seen: Vec<u64> = model.iter().map(|m| m - 2_000).chain([]).collect();
+        let seen: Vec<u64> = model.iter().map(|m| m - 2_000).collect();
         let timing = timing(38_000, &seen, &model).expect("it belongs together");
         assert_eq!(timing, Timing { requests: 100, path_p50: 38_000, error_p50: -2_000, error_p99: -2_000 });
+    }
+
+    #[test]
+    fn what_waiting_adds_is_taken_from_those_that_waited_and_bounded() {
+        let model = [100_000; 50];
+        let seen = |more: u64| model.map(|m| m + more);
+        assert_eq!(waiting(20_000, &seen(12_000), &model), Some(12_000));
+        assert_eq!(waiting(20_000, &seen(90_000), &model), Some(20_000), "no more than the way itself");
+        assert_eq!(waiting(20_000, &[90_000; 50], &model), Some(0), "too early is no reason to wait less");
+        // A model without time: the answer came at once, and the error is the way.
+        assert_eq!(waiting(20_000, &[20_000; 50], &[0; 50]), None);
+        assert_eq!(waiting(20_000, &seen(12_000)[1..], &model), None);
     }
 
     #[test]
