@@ -3,6 +3,8 @@
 //! and what is left of a difference when many lines were tested. Pure; the seed
 //! is fixed, so that the same runs give the same words.
 
+use serde::Serialize;
+
 /// Resamples of a bootstrap.
 pub const RESAMPLES: usize = 10_000;
 /// Below this many repetitions on a side no error can be known.
@@ -62,7 +64,7 @@ pub fn mean(values: &[f64]) -> f64 {
 }
 
 /// An interval of `CONFIDENCE`.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Interval {
     /// Lower end.
     pub low: f64,

@@ -9,7 +9,7 @@
 
 mod classic;
 mod clean;
-mod csv;
+pub(crate) mod csv;
 mod doubts;
 mod engines;
 mod json;

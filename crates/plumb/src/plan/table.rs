@@ -77,6 +77,7 @@ pub struct Table {
     pub units: BTreeMap<String, Unit>,
     /// The repetitions that were measured.
     pub rows: Vec<Row>,
-    /// Cells without one, and why: label and reason.
+    /// Cells without one, and why: label and reason. Also single repetitions without figures of
+    /// cells that have others, as `LABEL (repetition N)`.
     pub missing: Vec<(String, String)>,
 }

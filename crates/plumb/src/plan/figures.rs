@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! From a plan's directory to the figures of its repetitions. What cannot be read is
+//! missing, with its reason; it ends nothing.
+
+mod load;
+mod recorded;
+
+use super::state::{Cell, End, Made, State};
+use super::table::{FactorNames, Row, Table, Unit};
+use anyhow::{Context, Result};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Name of the state's file.
+pub const STATE: &str = "plan.json";
+
+/// Reads the state of a plan's directory.
+///
+/// # Errors
+/// There is none, or it cannot be read; named.
+pub fn state(dir: &Path) -> Result<State> {
+    let path = dir.join(STATE);
+    let text = std::fs::read_to_string(&path).with_context(|| {
+        format!(
+            "{}: no plan has run here; give the directory that 'plumb plan run -o DIR' wrote",
+            path.display()
+        )
+    })?;
+    serde_json::from_str(&text).with_context(|| {
+        format!("{}: damaged, or of another version of plumb; run the plan again", path.display())
+    })
+}
+
+/// All figures of what was made.
+pub fn table(dir: &Path, state: &State) -> Table {
+    let factor = |f: &super::file::Factor| FactorNames {
+        name: f.name.clone(),
+        levels: f.levels.iter().map(|l| l.name.clone()).collect(),
+    };
+    let mut table = Table { factors: state.plan.factors.iter().map(factor).collect(), ..Table::default() };
+    // Made again (`--again`): the last one counts.
+    let mut made: BTreeMap<(usize, u32), (usize, &Made)> = BTreeMap::new();
+    for (place, one) in state.made.iter().enumerate() {
+        made.insert((one.cell, one.repetition), (place, one));
+    }
+    for (number, cell) in state.cells.iter().enumerate() {
+        let own: Vec<&(usize, &Made)> = made.values().filter(|(_, m)| m.cell == number).collect();
+        if own.is_empty() {
+            table.missing.push((cell.label.clone(), not_made(cell, state)));
+        }
+        for (place, one) in own {
+            match row(dir, cell, one, *place, &mut table.units) {
+                Ok(row) => table.rows.push(row),
+                Err(why) => {
+                    table.missing.push((format!("{} (repetition {})", cell.label, one.repetition), why));
+                }
+            }
+        }
+    }
+    table.rows.sort_by_key(|r| r.place);
+    table
+}
+
+fn not_made(cell: &Cell, state: &State) -> String {
+    match (&cell.skipped, &state.ended_early) {
+        (Some(why), _) => why.clone(),
+        (None, Some(why)) => format!("not made: the plan ended early ({why})"),
+        (None, None) => "not made yet".into(),
+    }
+}
+
+/// One repetition.
+fn row(
+    dir: &Path,
+    cell: &Cell,
+    made: &Made,
+    place: usize,
+    units: &mut BTreeMap<String, Unit>,
+) -> Result<Row, String> {
+    match &made.end {
+        End::Measured => {}
+        End::Failed(why) => return Err(why.clone()),
+        End::TimedOut => {
+            let stuck = made.dir.join("stuck.txt");
+            return Err(format!("took longer than the limit; what it was at: {}", stuck.display()));
+        }
+    }
+    let dir = dir.join(&made.dir);
+    let mut found = Found::default();
+    found.add("elapsed", Unit::Ns, made.elapsed_ns as f64);
+    if cell.settings.command.is_none() {
+        let copies = cell.settings.copies.unwrap_or(1).max(1);
+        let results = (1..=copies).map(|n| json(&dir.join(load_name(n)))).collect::<Result<Vec<_>, _>>()?;
+        load::figures(&results, &mut found)?;
+    }
+    if cell.settings.record.is_some() {
+        recorded::figures(&json(&dir.join("result.json"))?, &mut found)?;
+    }
+    for (name, (unit, _)) in &found.figures {
+        units.insert(name.clone(), *unit);
+    }
+    let mut doubts = made.doubts.clone();
+    for doubt in found.doubts {
+        if !doubts.contains(&doubt) {
+            doubts.push(doubt);
+        }
+    }
+    Ok(Row {
+        cell: made.cell,
+        label: cell.label.clone(),
+        levels: cell.levels.clone(),
+        repetition: made.repetition,
+        place,
+        figures: found.figures.into_iter().map(|(name, (_, value))| (name, value)).collect(),
+        doubts,
+        verdict: found.verdict,
+        kind: found.kind,
+    })
+}
+
+/// The file of the so-manyth copy's result, from 1.
+fn load_name(copy: u32) -> String {
+    if copy == 1 {
+        "load.json".into()
+    } else {
+        format!("load.{copy}.json")
+    }
+}
+
+fn json(path: &Path) -> Result<Value, String> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let text = std::fs::read_to_string(path).map_err(|e| format!("{name}: {e}"))?;
+    serde_json::from_str(&text).map_err(|e| format!("{name} cannot be read: {e}"))
+}
+
+/// What one repetition's files hold.
+#[derive(Debug, Default)]
+struct Found {
+    figures: BTreeMap<String, (Unit, f64)>,
+    doubts: Vec<String>,
+    verdict: Option<String>,
+    kind: Option<String>,
+}
+
+impl Found {
+    fn add(&mut self, name: &str, unit: Unit, value: f64) {
+        if value.is_finite() {
+            self.figures.insert(name.into(), (unit, value));
+        }
+    }
+
+    fn doubt(&mut self, sentence: String) {
+        if !self.doubts.contains(&sentence) {
+            self.doubts.push(sentence);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "figures/figures_tests.rs"]
+mod tests;

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The figures as lines: one for each repetition and figure, then one for each cell and figure.
+
+use crate::load::csv::text;
+use crate::plan::analysis::cells;
+use crate::plan::table::Table;
+use anyhow::Result;
+use std::io::Write;
+
+/// Writes them; what is not known is empty. Of a cell: the median, its 95 % interval, the
+/// number of repetitions. Values are in the units of the column `unit`.
+///
+/// # Errors
+/// The writer's.
+pub fn write(table: &Table, out: &mut dyn Write) -> Result<()> {
+    write!(out, "of,cell,label")?;
+    for factor in &table.factors {
+        write!(out, ",{}", text(&factor.name))?;
+    }
+    writeln!(out, ",repetition,place,figure,unit,value,low,high,repetitions,doubts")?;
+    let unit = |figure: &str| {
+        table
+            .units
+            .get(figure)
+            .and_then(|u| serde_json::to_value(u).ok())
+            .map_or(String::new(), |v| v.as_str().unwrap_or_default().to_string())
+    };
+    let levels = |levels: &[usize]| -> String {
+        let name = |(l, f): (&usize, &crate::plan::table::FactorNames)| {
+            format!(",{}", text(f.levels.get(*l).map_or("", String::as_str)))
+        };
+        levels.iter().zip(&table.factors).map(name).collect()
+    };
+    for row in &table.rows {
+        for (figure, value) in &row.figures {
+            let (cell, label, levels) = (row.cell + 1, text(&row.label), levels(&row.levels));
+            write!(out, "repetition,{cell},{label}{levels},{},{}", row.repetition, row.place + 1)?;
+            writeln!(out, ",{},{},{value},,,,{}", text(figure), unit(figure), text(&row.doubts.join("; ")))?;
+        }
+    }
+    for figure in table.units.keys() {
+        for cell in cells::of(table, figure).0 {
+            let (number, label, levels) = (cell.cell + 1, text(&cell.label), levels(&cell.levels));
+            write!(out, "cell,{number},{label}{levels},,,{},{},{}", text(figure), unit(figure), cell.median)?;
+            match cell.interval {
+                Some(i) => write!(out, ",{},{}", i.low, i.high)?,
+                None => write!(out, ",,")?,
+            }
+            writeln!(out, ",{},", cell.values.len())?;
+        }
+    }
+    Ok(())
+}
