@@ -5,39 +5,40 @@
 //! line) -> [`cells`] (every combination of the factors' levels; what this machine lacks is
 //! skipped with its reason: [`needs`]) -> [`order`] -> [`run`] (for each cell and repetition: [`ground`]
 //! made, settings changed, [`measure`], all put back; [`state`] on disk knows what is done,
-//! [`changes`] what to put back) -> [`table`] (figures of every repetition) -> [`analysis`] ->
+//! [`changes`] what to put back) -> [`figures`] (read into a [`table`]) -> [`analysis`] ->
 //! [`report`]. Each can be run again on what lies on disk; [`show`] says before what a run would do.
 
 pub mod adapt;
+pub mod analysis;
 pub mod arguments;
 pub mod cells;
 pub mod changes;
-pub mod compare;
-pub mod file;
-mod keys;
-pub mod library;
-mod merge;
 mod check;
+pub mod compare;
+pub mod figures;
 pub mod file;
 mod format;
 mod ground;
 mod guardian;
 mod hands;
 mod hang;
+mod keys;
+pub mod library;
 mod lock;
 mod measure;
+mod merge;
 pub mod needs;
 pub mod order;
 mod progress;
 pub mod report;
 pub mod run;
-pub mod show;
 mod settings;
+pub mod show;
 pub mod state;
 pub mod store;
 pub mod table;
-pub mod validate;
 mod undo;
+pub mod validate;
 mod verdict;
 
 use crate::cli::{PlanArgs, PlanCommand};
