@@ -153,14 +153,13 @@ fn parts(plan: &PlanFile, settings: &Settings, places: &[Place], dir: &Path) -> 
 }
 
 fn load(settings: &Settings, places: &[Place], i: usize, chart: bool, dir: &Path) -> Result<Part> {
-    if places.is_empty() {
-        bail!("a load needs a device to work on; give the cell one (device = \"NAME\")");
-    }
-    let place = &places[i % places.len()];
-    let target = place.target().context("the device has neither a node nor a directory")?.to_path_buf();
+    let all = if settings.copies.is_some() { std::slice::from_ref(&places[i % places.len()]) } else { places };
+    let targets = all.iter().map(|place| place.target().map(Path::to_path_buf)).collect::<Option<Vec<_>>>();
+    let targets = targets.context("the device has neither a node nor a directory")?;
+    let (place, target) = (&all[0], targets[0].clone());
     // The words begin with `plumb`, whose place the program itself takes.
     let mut words = vec![program()];
-    words.extend(cells::load_arguments(settings, std::slice::from_ref(&target)).into_iter().skip(1));
+    words.extend(cells::load_arguments(settings, &targets).into_iter().skip(1));
     let file = |first: &str, other: String| dir.join(if i == 0 { first.to_string() } else { other });
     let mut add = |option: &str, value: Option<&Path>| {
         let is_it = |w: &OsString| {

@@ -48,11 +48,6 @@ pub fn mark(cells: &mut [Cell], plan: &PlanFile) {
     }
 }
 
-/// What this machine lacks for a cell; None when it can run. For many cells see [`mark`].
-pub fn lacks(cell: &Cell, plan: &PlanFile) -> Option<String> {
-    Machine::real().lacks(cell, plan)
-}
-
 /// Whether the output directory has room for what is to be measured, about.
 ///
 /// # Errors

@@ -128,11 +128,8 @@ fn fresh(plan: super::file::PlanFile, dir: &Path) -> Result<State> {
         bail!("{}: is not empty and holds no plan; choose another directory with -o", dir.display());
     }
     let mut cells = cells::of(&plan)?;
-    for cell in &mut cells {
-        if cell.skipped.is_none() {
-            cell.skipped = needs::lacks(cell, &plan);
-        }
-    }
+    needs::mark(&mut cells, &plan);
+    needs::room(dir, &plan, &cells)?;
     let schedule = order::schedule(&plan, &cells);
     if schedule.is_empty() {
         let why = cells.iter().find_map(|c| c.skipped.as_deref()).unwrap_or("it has no cells");
@@ -153,11 +150,7 @@ fn fresh(plan: super::file::PlanFile, dir: &Path) -> Result<State> {
 /// Forgets what was made of the cells that are to be made again.
 fn again(args: &PlanRunArgs, state: &mut State, dir: &Path) -> Result<()> {
     for word in &args.again {
-        let number = state.cells.iter().position(|c| c.label == *word || c.dir.ends_with(word));
-        let number = number.with_context(|| {
-            let labels: Vec<&str> = state.cells.iter().map(|c| c.label.as_str()).collect();
-            format!("--again {word}: there is no such cell; there are: {}", labels.join("; "))
-        })?;
+        let number = cells::find(&state.cells, word).context("--again")?;
         let (gone, kept) = std::mem::take(&mut state.made).into_iter().partition(|m| m.cell == number);
         state.made = kept;
         // The state first: what is not in it is made again, with or without its directory.

@@ -40,7 +40,7 @@ pub fn read(dir: &Path) -> Result<Option<State>> {
 /// # Errors
 /// A file cannot be written.
 pub fn begin(dir: &Path, state: &State) -> Result<()> {
-    let text = toml::to_string_pretty(&state.plan).context("the plan as TOML")?;
+    let text = state.plan.text().context("the plan as TOML")?;
     std::fs::write(dir.join(PLAN), text).with_context(|| dir.join(PLAN).display().to_string())?;
     reserve(dir);
     write(dir, state)

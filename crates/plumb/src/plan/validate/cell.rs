@@ -137,10 +137,14 @@ fn measured(cell: &Settings, devices: &[&DeviceSpec]) -> Result<()> {
     if devices.is_empty() {
         bail!("a load needs a device to work on; give device");
     }
-    if copies < devices.len() {
-        bail!("{} devices, and {copies} of the load: give copies = {0}, one for each device", devices.len());
-    }
     let bare = cell.file_system.is_none() && devices.iter().any(|d| !is_directory(d));
+    if cell.copies.is_none() && devices.len() > 1 && bare {
+        bail!(
+            "{} devices without a file system, and one load: give file-system, so that its workers lie on them in \
+             turn, or copies = {0}",
+            devices.len()
+        );
+    }
     if copies > devices.len() && bare {
         bail!(
             "copies = {copies} on {} without a file system: two loads do not share a device; give file-system, or load.threads",

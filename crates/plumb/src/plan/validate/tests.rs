@@ -177,7 +177,6 @@ fn devices_are_checked() {
             &["cell 'ext4 fsync': [cell]", "no device \"dd\"", "did you mean \"d\"", "d, e, home"],
         ),
         ("device = \"d\"", "device = [\"d\", \"d\"]", &["\"d\" is there twice"]),
-        ("device = \"d\"", "device = [\"d\", \"e\"]", &["2 devices, and 1 of the load", "copies = 2"]),
         ("device = \"d\"", "copies = 1", &["file-system", "no device"]),
     ]);
 }
