@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+use super::*;
+
+fn directory(name: &str) -> Change {
+    Change::Directory { path: name.into() }
+}
+
+fn write(path: &Path, old: &str, new: &str) -> Change {
+    Change::Write { path: path.into(), old: Some(old.into()), new: new.into(), instead: None }
+}
+
+#[test]
+fn what_is_not_marked_stands_open_in_its_order() {
+    let dir = tempfile::TempDir::new().expect("a directory");
+    let mut journal = Journal::open(dir.path()).expect("new");
+    journal.begin().expect("written");
+    let numbers: Vec<u32> = ["a", "b", "c"].map(|n| journal.will(directory(n)).expect("written")).into();
+    journal.done(numbers[1]).expect("written");
+    drop(journal);
+    let journal = Journal::open(dir.path()).expect("again");
+    let open: Vec<_> = journal.open.iter().map(|o| (o.number, o.change.clone(), o.before_boot)).collect();
+    assert_eq!(open, [(2, directory("a"), false), (4, directory("c"), false)]);
+    assert_eq!(journal.mark(), 5);
+}
+
+#[test]
+fn a_torn_last_line_was_not_done_and_does_not_hide_what_follows() {
+    let dir = tempfile::TempDir::new().expect("a directory");
+    let path = dir.path().join(JOURNAL);
+    let mut journal = Journal::open(dir.path()).expect("new");
+    journal.will(directory("a")).expect("written");
+    journal.will(directory("b")).expect("written");
+    let whole = std::fs::read(&path).expect("the journal");
+    let second = whole.iter().position(|b| *b == b'\n').expect("two lines") + 1;
+    for cut in second..whole.len() {
+        std::fs::write(&path, &whole[..cut]).expect("torn");
+        let mut journal = Journal::open(dir.path()).expect("torn");
+        assert_eq!(journal.open.len(), 1, "cut at {cut}");
+        journal.will(directory("c")).expect("written");
+        let again = Journal::open(dir.path()).expect("whole");
+        let names: Vec<_> = again.open.iter().map(|o| &o.change).collect();
+        assert_eq!(names, [&directory("a"), &directory("c")], "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_line_in_the_middle_that_makes_no_sense_is_named() {
+    let said = replay("{\"done\":1}\n{\"nonsense\":1}\n{\"done\":2}\n", "").expect_err("nonsense");
+    assert!(format!("{said:#}").contains("line 2"), "{said:#}");
+}
+
+#[test]
+fn changes_are_undone_the_last_first_and_once() {
+    let dir = tempfile::TempDir::new().expect("a directory");
+    let file = dir.path().join("value");
+    std::fs::write(&file, "3").expect("a value");
+    let mut journal = Journal::open(dir.path()).expect("new");
+    for (old, new) in [("1", "2"), ("2", "3")] {
+        let number = journal.will(write(&file, old, new)).expect("written");
+        journal.took(number, new).expect("written");
+    }
+    // Undone in the other order, the first would find a value that is not its own.
+    let mut said = Vec::new();
+    drop(journal);
+    assert!(restore(dir.path(), &mut |line| said.push(line.to_string())).expect("restored"));
+    assert_eq!(std::fs::read_to_string(&file).expect("the value"), "1", "{said:?}");
+    assert_eq!(said.len(), 2, "{said:?}");
+    std::fs::write(&file, "9").expect("somebody else's");
+    assert!(restore(dir.path(), &mut |line| panic!("{line}")).expect("again"));
+    assert_eq!(std::fs::read_to_string(&file).expect("the value"), "9");
+}
+
+#[test]
+fn what_somebody_else_changed_is_left_alone_and_named() {
+    let dir = tempfile::TempDir::new().expect("a directory");
+    let file = dir.path().join("value");
+    std::fs::write(&file, "7").expect("a value");
+    let mut journal = Journal::open(dir.path()).expect("new");
+    let number = journal.will(write(&file, "1", "2")).expect("written");
+    journal.took(number, "2").expect("written");
+    let told = journal.undo_since(0);
+    assert!(matches!(&told[..], [Undone::LeftAlone(s)] if s.contains("value")), "{told:?}");
+    assert_eq!(std::fs::read_to_string(&file).expect("the value"), "7");
+}
+
+#[test]
+fn a_write_that_a_kill_cut_short_is_undone_whatever_it_left() {
+    let dir = tempfile::TempDir::new().expect("a directory");
+    let file = dir.path().join("value");
+    // The kernel may round what it is told: 2 became 4, and nobody came to note it.
+    std::fs::write(&file, "4").expect("a value");
+    let mut journal = Journal::open(dir.path()).expect("new");
+    journal.will(write(&file, "1", "2")).expect("written");
+    journal.undo_since(0);
+    assert_eq!(std::fs::read_to_string(&file).expect("the value"), "1");
+}
+
+#[test]
+fn after_a_boot_only_directories_are_left_to_remove() {
+    let dir = tempfile::TempDir::new().expect("a directory");
+    let (file, made) = (dir.path().join("value"), dir.path().join("made"));
+    std::fs::write(&file, "2").expect("a value");
+    std::fs::create_dir(&made).expect("a directory");
+    let began = Change::Began { boot: "another".into(), pid: 1, utc: utc() };
+    let mut journal = Journal::open(dir.path()).expect("new");
+    journal.will(began).expect("written");
+    journal.will(directory(&made.display().to_string())).expect("written");
+    journal.will(write(&file, "1", "2")).expect("written");
+    drop(journal);
+    assert!(restore(dir.path(), &mut |_| {}).expect("restored"));
+    assert_eq!(std::fs::read_to_string(&file).expect("the value"), "2");
+    assert!(!made.exists());
+}
