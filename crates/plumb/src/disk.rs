@@ -101,6 +101,10 @@ fn serve(args: ServeArgs) -> Result<ExitCode> {
     drop(out);
     if args.detach {
         shown?;
+        if asked.load(Acquire) {
+            disk::stop(&running.disk.name, false)?;
+            bail!("interrupted; {} is ended", running.disk.name);
+        }
         return Ok(ExitCode::SUCCESS);
     }
     // Who reads what is printed may be gone; the disk is served all the same.

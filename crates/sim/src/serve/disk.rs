@@ -16,6 +16,7 @@
 mod calibrate;
 mod control;
 mod holder;
+mod process;
 mod server;
 mod users;
 
@@ -34,7 +35,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::mpsc::{channel, Receiver};
+use std::sync::mpsc::{channel, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 /// A server is ready or has failed by then; a calibration on a slow disk takes a few seconds.
@@ -69,7 +70,6 @@ pub struct Running {
 impl Running {
     /// Waits for its end; none while it lives, and then why it ended, if it could tell.
     pub fn ended(&self, limit: Duration) -> Option<Option<String>> {
-        use std::sync::mpsc::RecvTimeoutError;
         match self.end.recv_timeout(limit) {
             Ok(why) => Some(why),
             Err(RecvTimeoutError::Timeout) => None,
@@ -99,8 +99,9 @@ pub fn launch(mut options: ServeOptions, calibrate: bool) -> Result<Running> {
         *path = whole(path)?;
     }
     options.log = options.log.as_deref().map(whole).transpose()?;
-    if let Some(path) = options.nbd.as_mut().filter(|a| a.contains('/')) {
-        *path = whole(Path::new(path))?.to_string_lossy().into_owned();
+    if let Some(address) = options.nbd.as_mut().filter(|a| a.contains('/')) {
+        let path = address.strip_prefix("unix:").unwrap_or(address);
+        *address = whole(Path::new(path))?.to_string_lossy().into_owned();
     }
     let mut command = holder::command("server");
     // One without an owner outlives the terminal, and who reads our standard error.
@@ -114,6 +115,7 @@ pub fn launch(mut options: ServeOptions, calibrate: bool) -> Result<Running> {
         })
     };
     let mut server = command.spawn().context("the process that serves the disk cannot be started")?;
+    let pid = server.id();
     let pipes = server.stdin.take().zip(server.stdout.take());
     let (mut input, output) = pipes.context("the process that serves the disk has no pipes")?;
     let (said, heard) = channel();
@@ -145,7 +147,15 @@ pub fn launch(mut options: ServeOptions, calibrate: bool) -> Result<Running> {
         }
         Ok(Ok(Told::Ended(why))) => bail!("the process that serves the disk ended: {why}"),
         Ok(Err(e)) => Err(e.context("the process that serves the disk says something else")),
-        Err(e) => bail!("the process that serves the disk is not ready: {e}"),
+        Err(RecvTimeoutError::Disconnected) => {
+            bail!("the process that serves the disk ended before it was ready; its own words are above")
+        }
+        Err(e) => {
+            // SAFETY: a call with plain numbers. Its output is open, so that nobody has waited for it
+            // and the number is its own.
+            unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
+            bail!("the process that serves the disk, {pid}, is not ready after {} s: {e}", READY.as_secs())
+        }
     }
 }
 
@@ -225,7 +235,16 @@ fn entry(name: &str) -> Result<(Registry, Entry)> {
 pub fn stop(name: &str, force: bool) -> Result<()> {
     let (registry, entry) = entry(name)?;
     let disk = &entry.disk;
-    let users = users(disk);
+    let mut users = users(disk);
+    // Who looks what a new device is (udev, blkid) is gone in a moment.
+    let passing =
+        |users: &[User]| !users.is_empty() && users.iter().all(|u| matches!(u, User::Process { .. }));
+    if !force && passing(&users) {
+        within(Duration::from_secs(1), || {
+            users = self::users(disk);
+            !passing(&users)
+        });
+    }
     if !users.is_empty() && !force {
         let who: Vec<_> = users.iter().map(ToString::to_string).collect();
         let device = disk.device.as_deref().unwrap_or(Path::new(""));
@@ -235,7 +254,7 @@ pub fn stop(name: &str, force: bool) -> Result<()> {
             who.join(", ")
         );
     }
-    let pidfd = server::pidfd(disk.pid);
+    let pidfd = process::pidfd(disk.pid);
     let told = control::ask(&registry.socket(name), Order::Stop { force });
     if force {
         users.iter().for_each(|user| let_go(user, disk));
@@ -243,7 +262,7 @@ pub fn stop(name: &str, force: bool) -> Result<()> {
     match (told, pidfd) {
         // It ended meanwhile.
         (_, Err(_)) => {}
-        (Ok(_), Ok(pidfd)) if server::ended(&pidfd, Some(ENDED)) => {}
+        (Ok(_), Ok(pidfd)) if process::ended(&pidfd, Some(ENDED)) => {}
         (Err(e), Ok(_)) if !force => {
             return Err(e.context(format!(
                 "{name}: its server, process {}, does not listen; plumb disk stop {name} --force kills it",
@@ -261,7 +280,7 @@ pub fn stop(name: &str, force: bool) -> Result<()> {
                 // SAFETY: a call with plain numbers; it is that process still.
                 unsafe { libc::kill(disk.pid as libc::pid_t, libc::SIGKILL) };
             }
-            if !server::ended(&pidfd, Some(ENDED)) {
+            if !process::ended(&pidfd, Some(ENDED)) {
                 bail!("{name}: its server, process {}, does not end by a kill", disk.pid);
             }
         }

@@ -15,11 +15,11 @@ use super::super::registry::{start_of, Entry, Registry};
 use super::super::{nbd, Backing, Disk, ServeOptions, Timing};
 use super::control::{self, Answer, Order};
 use super::holder::{Holder, Leash};
-use super::{calibrate, users, Launch, Told};
+use super::{calibrate, process, users, Launch, Told};
 use crate::spec::Medium;
 use anyhow::{bail, Context, Result};
 use std::io::Write;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
@@ -55,9 +55,12 @@ fn tell(what: &Told) {
 /// Standard input says no [`Launch`]. All others are told on standard output.
 pub fn main() -> Result<bool> {
     let launch: Launch = serde_json::from_reader(std::io::stdin().lock()).context("standard input")?;
-    prepare();
+    process::prepare();
     let (events, heard) = channel();
-    watch_signals(&events)?;
+    let told = events.clone();
+    process::watch_signals(move |force, signal| {
+        drop(told.send(Event::Stop { force, why: format!("signal {signal}") }));
+    })?;
     match Server::start(launch, &events) {
         Ok(server) => {
             tell(&Told::Ready(Box::new(server.entry.disk.clone())));
@@ -77,79 +80,6 @@ pub fn main() -> Result<bool> {
             Ok(false)
         }
     }
-}
-
-fn prepare() {
-    // A thread that panics would leave others waiting; a process that ends does not.
-    let usual = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |info| {
-        usual(info);
-        std::process::abort();
-    }));
-    const PR_SET_IO_FLUSHER: libc::c_int = 57;
-    // SAFETY: calls with plain numbers. Memory that the server asks for must not be made by writing to
-    // its own disk (prctl(2), PR_SET_IO_FLUSHER: Linux 5.6); its threads inherit it.
-    unsafe { libc::prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0) };
-}
-
-/// SIGINT, SIGTERM and SIGHUP: the first one asks, the second one forces. To be called before any
-/// thread is started.
-fn watch_signals(events: &Sender<Event>) -> Result<()> {
-    // SAFETY: the set is plain data, filled before it is used.
-    let signals = unsafe {
-        let mut set: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&mut set);
-        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-            libc::sigaddset(&mut set, signal);
-        }
-        libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
-        set
-    };
-    let events = events.clone();
-    let wait = move || {
-        for force in [false].into_iter().chain(std::iter::repeat(true)) {
-            let mut signal = 0;
-            // SAFETY: both pointers are valid.
-            unsafe { libc::sigwait(&signals, &mut signal) };
-            let _ = events.send(Event::Stop { force, why: format!("signal {signal}") });
-        }
-    };
-    std::thread::Builder::new().name("signals".into()).spawn(wait).context("thread")?;
-    Ok(())
-}
-
-/// A descriptor that becomes readable when a process ends.
-///
-/// # Errors
-/// There is none of that number.
-pub fn pidfd(pid: u32) -> std::io::Result<OwnedFd> {
-    // SAFETY: a call with plain numbers; a new descriptor comes back, which nobody else has.
-    unsafe {
-        let fd = libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0);
-        if fd < 0 {
-            return Err(std::io::Error::last_os_error());
-        }
-        Ok(OwnedFd::from_raw_fd(fd as libc::c_int))
-    }
-}
-
-/// Waits for a process's end; whether it ended, and not the wait.
-pub fn ended(pidfd: &OwnedFd, limit: Option<Duration>) -> bool {
-    let mut poll = libc::pollfd { fd: pidfd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    let limit = limit.map_or(-1, |l| i32::try_from(l.as_millis()).unwrap_or(i32::MAX));
-    // SAFETY: one valid structure.
-    unsafe { libc::poll(&mut poll, 1, limit) == 1 }
-}
-
-fn watch_owner(owner: u32, events: &Sender<Event>) -> Result<()> {
-    let Ok(pidfd) = pidfd(owner) else { bail!("process {owner}, whose disk it would be, has ended") };
-    let events = events.clone();
-    let wait = move || {
-        while !ended(&pidfd, None) {}
-        let _ = events.send(Event::Stop { force: false, why: format!("its owner, process {owner}, ended") });
-    };
-    std::thread::Builder::new().name("owner".into()).spawn(wait).context("thread")?;
-    Ok(())
 }
 
 /// Bytes of memory that can be had without swapping.
@@ -225,7 +155,9 @@ impl Server {
             bail!("a disk of {} bytes: its length must be a multiple of 4096", options.size);
         }
         if let Some(owner) = options.owner {
-            watch_owner(owner, events)?;
+            let told = events.clone();
+            let why = format!("its owner, process {owner}, ended");
+            process::watch_owner(owner, move || drop(told.send(Event::Stop { force: false, why })))?;
         }
         let model = options.spec.build(options.size.0, options.seed)?;
         let volatile = model.volatile_cache();
@@ -286,7 +218,7 @@ impl Server {
             let (connection, realtime) = (Arc::clone(&connection), Arc::clone(&self.realtime));
             let events = events.clone();
             let serve = move || {
-                soon();
+                process::soon();
                 connection.serve(&realtime, &|change| drop(events.send(Event::File(change))));
             };
             std::thread::Builder::new().name("fuse".into()).spawn(serve).context("thread")?;
@@ -424,11 +356,4 @@ impl Drop for Claimed<'_> {
     fn drop(&mut self) {
         self.0.remove(&self.1);
     }
-}
-
-/// Real-time priority, where that is allowed: a disk does not wait for a CPU.
-fn soon() {
-    let param = libc::sched_param { sched_priority: 1 };
-    // SAFETY: a valid pointer. Without the right to it the thread stays as it is.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &param) };
 }
