@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::sync::Mutex;
 
+/// What the tests need.
 pub const TOOLS: [&str; 5] = ["losetup", "mkfs.ext4", "mount", "umount", "fsfreeze"];
 
 /// A parameter of the kernel that does nothing on a machine without swap.
@@ -26,11 +27,11 @@ pub const PARAMETER: &str = "/proc/sys/vm/page-cluster";
 /// would like to have.
 static ALONE: Mutex<()> = Mutex::new(());
 
-pub fn alone() -> std::sync::MutexGuard<'static, ()> {
+pub(crate) fn alone() -> std::sync::MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-pub fn read(path: impl AsRef<Path>) -> String {
+pub(crate) fn read(path: impl AsRef<Path>) -> String {
     let path = path.as_ref();
     std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display())).trim().to_string()
 }
@@ -75,7 +76,7 @@ pub fn busy(device: &str, script: &str, repeat: u32) -> String {
     )
 }
 
-pub fn queue(device: &str) -> PathBuf {
+pub(crate) fn queue(device: &str) -> PathBuf {
     Path::new("/sys/block").join(device.trim_start_matches("/dev/")).join("queue")
 }
 
@@ -91,21 +92,21 @@ pub fn settings(device: &str) -> Vec<String> {
     all
 }
 
-pub fn start(room: &Room, words: &[&str]) -> Running {
+pub(crate) fn start(room: &Room, words: &[&str]) -> Running {
     let mut command = plumb();
     command.arg("plan").args(words).current_dir(room.path());
     Running::of(command)
 }
 
-pub fn plan_run(room: &Room, words: &[&str]) -> Output {
+pub(crate) fn plan_run(room: &Room, words: &[&str]) -> Output {
     start(room, words).end()
 }
 
-pub fn code(out: &Output) -> i32 {
+pub(crate) fn code(out: &Output) -> i32 {
     out.status.code().unwrap_or_else(|| panic!("{}: {}", out.status, text(&out.stderr)))
 }
 
-pub fn state(dir: &Path) -> Value {
+pub(crate) fn state(dir: &Path) -> Value {
     serde_json::from_str(&read(dir.join("plan.json"))).expect("plan.json")
 }
 
