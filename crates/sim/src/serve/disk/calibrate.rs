@@ -40,12 +40,12 @@ fn timing(path_p50: u64, seen: &[u64], model: &[u64]) -> Option<Timing> {
 
 /// What a wait adds to the way, ns: a CPU that slept, or worked for others, has to be had back, which
 /// it has not to be when the answer comes at once. Only requests that waited tell of it, and at most
-/// as much as the way itself is believed: what other programs do meanwhile is not the way.
+/// twice the way itself is believed: what other programs do meanwhile is not the way.
 fn waiting(path: u64, seen: &[u64], model: &[u64]) -> Option<u64> {
     let waited = seen.iter().zip(model).filter(|(_, &m)| m > 2 * path);
     let errors: Vec<i64> = waited.map(|(&s, &m)| s as i64 - m as i64).collect();
     let error = quantile(&errors, 50).filter(|_| seen.len() == model.len() && errors.len() >= FEWEST)?;
-    Some(u64::try_from(error).unwrap_or(0).min(path))
+    Some(u64::try_from(error).unwrap_or(0).min(2 * path))
 }
 
 /// Reads with the model; what was seen and what the model said, ns.
@@ -114,7 +114,7 @@ mod tests {
         let model = [100_000; 50];
         let seen = |more: u64| model.map(|m| m + more);
         assert_eq!(waiting(20_000, &seen(12_000), &model), Some(12_000));
-        assert_eq!(waiting(20_000, &seen(90_000), &model), Some(20_000), "no more than the way itself");
+        assert_eq!(waiting(20_000, &seen(90_000), &model), Some(40_000), "no more than twice the way itself");
         assert_eq!(waiting(20_000, &[90_000; 50], &model), Some(0), "too early is no reason to wait less");
         // A model without time: the answer came at once, and the error is the way.
         assert_eq!(waiting(20_000, &[20_000; 50], &[0; 50]), None);
