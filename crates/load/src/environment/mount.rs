@@ -146,7 +146,10 @@ fn walk(numbers: Vec<DeviceNumber>, root: &Root, found: &mut Vec<Block>) {
         open.extend(block.disk(root));
         let backing = block.backing(root);
         found.push(block);
-        if let Some(file) = backing {
+        // A file of a mount that has no place in the tree (a served disk's) has a name that means nothing here.
+        let here =
+            |file: &PathBuf| root.path(file).exists() || file.to_string_lossy().ends_with(" (deleted)");
+        if let Some(file) = backing.filter(here) {
             descend(&root.path(file), root, found);
         }
     }

@@ -153,7 +153,8 @@ fn parts(plan: &PlanFile, settings: &Settings, places: &[Place], dir: &Path) -> 
 }
 
 fn load(settings: &Settings, places: &[Place], i: usize, chart: bool, dir: &Path) -> Result<Part> {
-    let all = if settings.copies.is_some() { std::slice::from_ref(&places[i % places.len()]) } else { places };
+    let all =
+        if settings.copies.is_some() { std::slice::from_ref(&places[i % places.len()]) } else { places };
     let targets = all.iter().map(|place| place.target().map(Path::to_path_buf)).collect::<Option<Vec<_>>>();
     let targets = targets.context("the device has neither a node nor a directory")?;
     let (place, target) = (&all[0], targets[0].clone());

@@ -15,7 +15,7 @@ use super::measure::{measure, prepare, Measured};
 use super::progress::{self, Progress};
 use super::state::{Cell, End, Made, State};
 use super::undo::Undone;
-use super::{cells, check, ground, needs, order, report, settings, store, verdict};
+use super::{cells, check, ground, needs, order, report, settings, store};
 use crate::child::{stop_on_signal, stopped};
 use crate::cli::PlanRunArgs;
 use crate::quality::NOT_VALID;
@@ -327,8 +327,9 @@ fn end(state: &State, dir: &Path, progress: &Progress) -> Result<ExitCode> {
         });
         bail!("nothing could be measured; the first repetition: {first} (all lie in {})", dir.display());
     }
-    let doubted =
-        |m: &&Made| m.end != End::Measured || m.doubts.iter().any(|d| d.starts_with(verdict::NOT_VALID));
+    let doubted = |m: &&Made| {
+        m.end != End::Measured || m.doubts.iter().any(|d| d.starts_with(super::analysis::cells::NOT_VALID))
+    };
     let doubted = state.made.iter().filter(doubted).count();
     if doubted > 0 {
         progress.say(&format!("{doubted} of {} repetitions failed or are not valid", state.made.len()));

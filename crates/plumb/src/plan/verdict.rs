@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a repetition's files say of its worth.
 
+use super::analysis::cells::NOT_VALID;
 use super::measure::Measured;
 use super::state::End;
 use crate::child::Status;
@@ -8,9 +9,6 @@ use crate::repeat::repetition;
 use plumb_trace::units::count;
 use serde_json::Value;
 use std::path::Path;
-
-/// How the doubt of a repetition begins whose figures are not to be used.
-pub const NOT_VALID: &str = "not valid: ";
 
 /// Judges a load by its exit code and its result, or a command by its exit code.
 pub fn of_load(

@@ -2,7 +2,7 @@
 //! One paragraph: what is best, what cannot be told from it, what decides, what is worst,
 //! and what speaks against the figures.
 
-use super::cells::{CellFigures, Scale, INVALID};
+use super::cells::{CellFigures, Scale, NOT_VALID};
 use super::words::{capital, list, percent, ratio, several, title, value, Format};
 use super::{verdicts, Analysis};
 use crate::plan::table::{Table, Unit};
@@ -147,7 +147,7 @@ fn doubts(analysis: &Analysis, table: &Table) -> Vec<String> {
             if unsteady == 1 { "is" } else { "are" }
         ));
     }
-    let invalid = table.rows.iter().filter(|r| r.doubts.iter().any(|d| d.starts_with(INVALID))).count();
+    let invalid = table.rows.iter().filter(|r| r.doubts.iter().any(|d| d.starts_with(NOT_VALID))).count();
     if invalid > 0 {
         let all = table.rows.len();
         said.push(format!("{invalid} of {} found their own figures not valid.", several(all, "repetition")));
@@ -217,7 +217,7 @@ mod tests {
                 .doubts
                 .push("not steady: it fell".into());
         }
-        table.rows[3].doubts.push("invalid: held back".into());
+        table.rows[3].doubts.push("not valid: held back".into());
         table.missing.push(("method2 fs0".into(), "skipped".into()));
         table.missing.push(("method1 fs0 (repetition 6)".into(), "failed".into()));
         let words = said(&table);

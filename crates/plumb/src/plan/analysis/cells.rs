@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 pub const NOT_STEADY: &str = "not steady";
 
 /// Words with which a row's doubt begins when the load found its own figures not valid.
-pub const INVALID: &str = "invalid:";
+pub const NOT_VALID: &str = "not valid: ";
 
 /// A modified z-score above it is an outlier's (Iglewicz and Hoaglin, "How to Detect and
 /// Handle Outliers", 1993).

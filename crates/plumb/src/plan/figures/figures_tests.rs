@@ -134,7 +134,7 @@ fn doubts_come_from_verdict_course_and_losses_and_notes_are_none() {
     let found = figures_of(&[load(vec![vec![one]])]);
     assert_eq!(
         found.doubts,
-        ["invalid: held back", "not steady: it fell", "3 operations are missing in the log"]
+        ["not valid: held back", "not steady: it fell", "3 operations are missing in the log"]
     );
     let course = |rates: &[u64]| {
         let mut one = step("write", vec![operation("write", 1.0, 1.0, 1)]);

@@ -7,7 +7,7 @@
 
 use super::Found;
 use crate::compare::stats;
-use crate::plan::analysis::cells::NOT_STEADY;
+use crate::plan::analysis::cells::{NOT_STEADY, NOT_VALID};
 use crate::plan::table::Unit;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -158,7 +158,8 @@ fn doubts(step: &Value, found: &mut Found) {
                 unsteady = true;
                 found.doubt(format!("{NOT_STEADY}: {sentence}"));
             }
-            Some(weight) => found.doubt(format!("{weight}: {sentence}")),
+            Some("invalid") => found.doubt(format!("{NOT_VALID}{sentence}")),
+            Some(_) => found.doubt(sentence),
         }
     }
     for job in step["jobs"].as_array().into_iter().flatten() {

@@ -8,7 +8,7 @@ pub mod charts;
 mod csv;
 pub(super) mod text;
 
-use super::analysis::cells::INVALID;
+use super::analysis::cells::NOT_VALID;
 use super::analysis::verdicts::{self, CellVerdict};
 use super::analysis::{main_figure, Analysis};
 use super::figures;
@@ -161,7 +161,7 @@ fn doubts(table: &Table) -> Vec<Doubt> {
             }
         }
     }
-    all.sort_by_key(|d| (!d.sentence.starts_with(INVALID), std::cmp::Reverse(d.of.len())));
+    all.sort_by_key(|d| (!d.sentence.starts_with(NOT_VALID), std::cmp::Reverse(d.of.len())));
     all
 }
 

@@ -228,9 +228,9 @@ fn sentences_that_differ_in_numbers_are_one_and_invalid_ones_come_first() {
     for (i, row) in table.rows.iter_mut().enumerate() {
         row.doubts.push(format!("suspect: measured for {}.5 ms only", i + 7));
     }
-    table.rows[1].doubts.push("invalid: held back".into());
+    table.rows[1].doubts.push("not valid: held back".into());
     let got = doubts(&table);
     assert_eq!(got.iter().map(|d| d.of.len()).collect::<Vec<_>>(), [1, 4]);
-    assert_eq!(got[0].sentence, "invalid: held back");
+    assert_eq!(got[0].sentence, "not valid: held back");
     assert_eq!(got[1].sentence, "suspect: measured for 7.5 ms only");
 }
