@@ -130,9 +130,11 @@ impl Calls {
     }
 }
 
-/// Kinds of waits that another thread ends: what that one did is the reason.
+/// Kinds of waits that another thread ends: what that one did is the reason. A shell's `wait` sleeps in
+/// rt_sigsuspend until SIGCHLD comes.
 pub fn passes_on(kind: Category) -> bool {
-    matches!(kind, Category::Signalled | Category::Child | Category::Pipe | Category::Socket | Category::Poll)
+    use Category::{Child, Pipe, Poll, Signal, Signalled, Socket};
+    matches!(kind, Signalled | Signal | Child | Pipe | Socket | Poll)
 }
 
 /// Whether a wait of this kind may be ended by a block request.
