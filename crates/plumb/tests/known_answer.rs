@@ -72,3 +72,20 @@ fn the_journals_requests_belong_to_the_fsync_that_waited() {
     assert!(unexplained * 50 < total, "unexplained {unexplained} of {total}: {fsync:#}");
     babeltrace_agrees(&run);
 }
+
+#[test]
+fn a_shells_wait_is_its_childs_doing() {
+    if !can("a_shells_wait_is_its_childs_doing", &["sh"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("directory");
+    let run = dir.path().join("run");
+    must(plumb().args(["run", "-q", "-o"]).arg(&run).args(["--", "sh", "-c", "sleep 0.3 & wait $!"]));
+    let result = explain(&run);
+    let parts = result["path"]["parts"].as_array().expect("parts");
+    let time = |what: &str| -> u64 {
+        parts.iter().filter(|p| p["category"] == what).filter_map(|p| p["time"].as_u64()).sum()
+    };
+    // dash sleeps in rt_sigsuspend: that alone would be a wait for a signal.
+    assert!(time("timer") > 250_000_000 && time("signal") < 50_000_000, "{:#}", result["path"]);
+}
