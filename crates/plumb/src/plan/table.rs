@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The figures of a plan's repetitions: what the analysis works on.
 //!
-//! Names of figures: `elapsed` (ns) of the measured command; of a load KIND.FIGURE with KIND a kind of
+//! Names of figures: `elapsed` (ns) of the measured command, of a load without the making of its files; of a load KIND.FIGURE with KIND a kind of
 //! operation (`write`, `read`, `fsync`) and FIGURE one of rate, bandwidth, mean, p50, p90, p99, p99.9, max,
 //! count, errors, with the step's label before it where there are several (`seek:read.rate`); of several copies rates
 //! are summed, times are the largest; of a recorded one `time.CATEGORY` (share of the threads' time).

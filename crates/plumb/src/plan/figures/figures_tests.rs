@@ -150,6 +150,19 @@ fn doubts_come_from_verdict_course_and_losses_and_notes_are_none() {
 }
 
 #[test]
+fn a_loads_elapsed_time_is_that_of_its_steps() {
+    let timed = |ns: u64| {
+        let mut one = step("write", vec![operation("write", 1.0, 1.0, 1)]);
+        one["elapsed_ns"] = json!(ns);
+        one
+    };
+    let round = |ns: u64| vec![timed(ns), timed(2 * ns)];
+    let (quick, slow) = (load(vec![round(10), round(20), round(30)]), load(vec![round(100)]));
+    assert_eq!(value(&figures_of(&[quick.clone()]), "elapsed"), 60.0, "the median of three rounds");
+    assert_eq!(value(&figures_of(&[quick, slow]), "elapsed"), 300.0, "the longest of two copies");
+}
+
+#[test]
 fn a_recordings_shares_verdict_and_losses() {
     let result = json!({
         "verdict": ["CPU idle: device.", "More."], "kind": "CPU idle: device",

@@ -79,8 +79,10 @@ pub(super) fn figures(copies: &[Value], found: &mut Found) -> Result<(), String>
     // Place -> kind -> each round's sum over jobs and copies.
     let mut places: Vec<Place> = Vec::new();
     let mut rounds: BTreeMap<(Place, String), Vec<Kind>> = BTreeMap::new();
+    let mut longest = 0.0_f64;
     for copy in copies {
         let cells = copy["cells"].as_array().ok_or("load.json has no cells")?;
+        longest = longest.max(cells.iter().map(elapsed).sum());
         for cell in cells {
             for (r, steps) in cell["rounds"].as_array().into_iter().flatten().enumerate() {
                 for step in steps.as_array().into_iter().flatten() {
@@ -113,6 +115,10 @@ pub(super) fn figures(copies: &[Value], found: &mut Found) -> Result<(), String>
     if rounds.is_empty() {
         return Err("load.json has no operations: the load measured nothing".into());
     }
+    if longest > 0.0 {
+        // Without the making and removing of files, which is in the command's time.
+        found.add("elapsed", Unit::Ns, longest);
+    }
     for (((cell, step), kind), rounds) in rounds {
         let before = prefix(&places, &cell, &step);
         for (name, value) in medians(rounds) {
@@ -120,6 +126,18 @@ pub(super) fn figures(copies: &[Value], found: &mut Found) -> Result<(), String>
         }
     }
     Ok(())
+}
+
+/// How long a cell of a load ran, all its steps together; the median of its rounds, ns.
+fn elapsed(cell: &Value) -> f64 {
+    let steps = |round: &Value| -> f64 {
+        round.as_array().into_iter().flatten().filter_map(|step| step["elapsed_ns"].as_f64()).sum()
+    };
+    let rounds: Vec<f64> = cell["rounds"].as_array().into_iter().flatten().map(steps).collect();
+    if rounds.is_empty() {
+        return 0.0;
+    }
+    stats::median(&rounds)
 }
 
 /// What stands before a kind's name: as little as tells steps apart.
