@@ -5,6 +5,7 @@
 mod load;
 mod recorded;
 
+use super::analysis;
 use super::state::{Cell, End, Made, State};
 use super::table::{FactorNames, Row, Table, Unit};
 use anyhow::{Context, Result};
@@ -102,7 +103,7 @@ fn row(
     }
     let mut doubts = made.doubts.clone();
     for doubt in found.doubts {
-        if !doubts.contains(&doubt) {
+        if !doubts.iter().any(|known| without_copy(known) == doubt) {
             doubts.push(doubt);
         }
     }
@@ -117,6 +118,18 @@ fn row(
         verdict: found.verdict,
         kind: found.kind,
     })
+}
+
+/// A doubt without the number of the copy that has it.
+fn without_copy(doubt: &str) -> String {
+    let (head, rest) = match doubt.strip_prefix(analysis::cells::NOT_VALID) {
+        Some(rest) => (analysis::cells::NOT_VALID, rest),
+        None => ("", doubt),
+    };
+    match rest.strip_prefix("copy ").and_then(|rest| rest.split_once(": ")) {
+        Some((number, said)) if number.bytes().all(|b| b.is_ascii_digit()) => format!("{head}{said}"),
+        _ => doubt.to_string(),
+    }
 }
 
 /// The file of the so-manyth copy's result, from 1.

@@ -17,7 +17,7 @@ pub fn write(table: &Table, out: &mut dyn Write) -> Result<()> {
     for factor in &table.factors {
         write!(out, ",{}", text(&factor.name))?;
     }
-    writeln!(out, ",repetition,place,figure,unit,value,low,high,repetitions,doubts")?;
+    writeln!(out, ",repetition,place,figure,unit,value,low,high,repetitions,valid,doubts")?;
     let unit = |figure: &str| {
         table
             .units
@@ -35,7 +35,9 @@ pub fn write(table: &Table, out: &mut dyn Write) -> Result<()> {
         for (figure, value) in &row.figures {
             let (cell, label, levels) = (row.cell + 1, text(&row.label), levels(&row.levels));
             write!(out, "repetition,{cell},{label}{levels},{},{}", row.repetition, row.place + 1)?;
-            writeln!(out, ",{},{},{value},,,,{}", text(figure), unit(figure), text(&row.doubts.join("; ")))?;
+            // The sentences are in report.json: on every line they would drown the figures.
+            let valid = if row.doubts.iter().any(|d| d.starts_with(cells::NOT_VALID)) { "no" } else { "yes" };
+            writeln!(out, ",{},{},{value},,,,{valid},{}", text(figure), unit(figure), row.doubts.len())?;
         }
     }
     for figure in table.units.keys() {
@@ -46,7 +48,7 @@ pub fn write(table: &Table, out: &mut dyn Write) -> Result<()> {
                 Some(i) => write!(out, ",{},{}", i.low, i.high)?,
                 None => write!(out, ",,")?,
             }
-            writeln!(out, ",{},", cell.values.len())?;
+            writeln!(out, ",{},,", cell.values.len())?;
         }
     }
     Ok(())
