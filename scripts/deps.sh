@@ -82,8 +82,14 @@ need_test() {
 	want linux-perf has perf
 	want clang-format-14 has clang-format-14
 	want util-linux has setsid
-	# the file systems that a power cut is tested with
+	# the file systems that served disks, plans and a power cut are tested with
+	want e2fsprogs has mkfs.ext4
 	want xfsprogs has mkfs.xfs
+	want mount has losetup
+	# other people's clients of a disk that is served over NBD
+	want qemu-utils has qemu-io
+	want libnbd-bin has nbdinfo
+	want libnbd-bin has nbdcopy
 	[ -n "$(rust_version rustfmt)" ] || lack rustfmt
 	[ -n "$(rust_version cargo-clippy)" ] || lack clippy
 	# The virtual machines run x86-64 kernels.

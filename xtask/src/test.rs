@@ -67,18 +67,25 @@ pub fn run(root: &Path) -> Result<()> {
 /// # Errors
 /// A test failed for another reason than a difference.
 pub fn golden(root: &Path) -> Result<()> {
-    for (package, test) in [("plumb", "golden"), ("plumb", "docs"), ("plumb-diagnose", "docs")] {
+    let all = [
+        ("plumb", ["--test", "golden"]),
+        ("plumb", ["--test", "docs"]),
+        ("plumb", ["--lib", "plan::report"]),
+        ("plumb-diagnose", ["--test", "docs"]),
+    ];
+    for (package, test) in all {
         let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-            .args(["test", "--package", package, "--test", test])
+            .args(["test", "--package", package])
+            .args(test)
             .env("PLUMB_GOLDEN", "1")
             .current_dir(root)
             .status()
             .context("cargo test")?;
         if !status.success() {
-            bail!("{package}: the test '{test}' failed; its words are above");
+            bail!("{package}: the test '{}' failed; its words are above", test[1]);
         }
     }
-    println!("written: tests/golden, docs/findings.md; 'git diff' shows what changed");
+    println!("written: tests/golden, docs/load.md, docs/findings.md; 'git diff' shows what changed");
     Ok(())
 }
 

@@ -22,6 +22,7 @@ pub mod job;
 pub mod log;
 pub mod mounts;
 pub mod names;
+pub mod nearest;
 pub mod order;
 pub mod pace;
 pub mod preset;

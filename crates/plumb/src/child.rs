@@ -5,6 +5,7 @@
 //! The program itself lives on after Ctrl-C or kill, to end what is under way in good order.
 
 use anyhow::{Context, Result};
+use plumb_load::environment::{Process, Root};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -322,19 +323,7 @@ pub fn wait_all(children: &mut [Child], until: Option<Instant>, heed_signals: bo
 
 /// When a process began, clock ticks after boot; tells it from a later one of its number.
 pub fn start_of(pid: i32) -> Option<u64> {
-    field(pid, 19)?.parse().ok()
-}
-
-/// The process group of a process.
-pub fn group_of(pid: i32) -> Option<i32> {
-    field(pid, 2)?.parse().ok()
-}
-
-/// A field of /proc/PID/stat, counted from the state (proc_pid_stat(5)'s third).
-fn field(pid: i32, n: usize) -> Option<String> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may hold blanks; the state follows its end.
-    Some(stat.rsplit_once(')')?.1.split_whitespace().nth(n)?.to_string())
+    Process::of(pid, &Root::real()).map(|p| p.start)
 }
 
 #[cfg(test)]
@@ -354,7 +343,8 @@ mod tests {
         let mut one = [command(&["sh", "-c", "exit 7"])];
         let soon = || Some(Instant::now() + Duration::from_millis(50));
         assert_eq!(wait_all(&mut one, soon(), false), Waited::Late);
-        assert_eq!(group_of(one[0].pid()), Some(one[0].pid()), "a group of its own");
+        let group = Process::of(one[0].pid(), &Root::real()).map(|p| p.group);
+        assert_eq!(group, Some(one[0].pid()), "a group of its own");
         one[0].go();
         assert_eq!(wait_all(&mut one, None, false), Waited::Ended);
         assert_eq!(one[0].status(), Some(Status::Exited(7)));

@@ -129,24 +129,6 @@ pub fn getrandom(buffer: &mut [u8]) {
     unsafe { libc::getrandom(buffer.as_mut_ptr().cast(), buffer.len(), 0) };
 }
 
-/// Numbers that a seed determines (splitmix64: Steele, Lea, Flood 2014).
-pub struct Random(pub u64);
-
-impl Random {
-    /// The next one.
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-    /// The next one below `limit`, which is not 0.
-    pub fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-}
-
 /// A file of `size` zero bytes in memory that has no name.
 pub fn memory_file(size: u64) -> Result<File> {
     // SAFETY: a valid name.

@@ -114,6 +114,11 @@ pub struct Memory {
     pub damon_pageout: Option<Vec<String>>,
 }
 
+/// Bytes of memory that can be had without swapping.
+pub fn available_memory(root: &Root) -> Option<u64> {
+    root.table("/proc/meminfo")?.get("MemAvailable").map(|kib| kib << 10)
+}
+
 impl Memory {
     pub(super) fn read(root: &Root) -> Memory {
         let table = root.table("/proc/meminfo").unwrap_or_default();

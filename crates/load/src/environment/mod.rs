@@ -6,7 +6,7 @@
 //!
 //! - `root`: where all of it is read from; `block`, `mount`, `cgroup`: how the
 //!   kernel relates devices, file systems and groups (guard and witness ask
-//!   them too).
+//!   them too); `process`, `space`: what others ask the kernel for besides.
 //! - `devices`, `machine`: the parts of an [`Environment`]; `nameless`: what is
 //!   taken out of it again; `compare`: two of them.
 
@@ -19,7 +19,9 @@ mod fake;
 mod machine;
 mod mount;
 mod nameless;
+mod process;
 mod root;
+mod space;
 mod time;
 
 pub use block::{Block, DeviceNumber};
@@ -29,11 +31,13 @@ pub use compare::Difference;
 pub use devices::Device;
 #[cfg(test)]
 pub(crate) use fake::Fake;
-pub use machine::{Cpu, DirtyLimits, Kernel, Memory, Pressure};
+pub use machine::{available_memory, Cpu, DirtyLimits, Kernel, Memory, Pressure};
 pub(crate) use mount::{beneath, btrfs};
-pub use mount::{devices_under, mount_of, mounts, mounts_everywhere, Mount};
+pub use mount::{devices_under, mount_of, mounts, mounts_everywhere, mounts_of, Mount};
+pub use process::{boot, Process};
 pub(crate) use root::unescape;
 pub use root::Root;
+pub use space::Space;
 pub use time::utc;
 
 use plumb_trace::units::bytes;

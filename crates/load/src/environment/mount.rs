@@ -68,14 +68,15 @@ pub(crate) fn btrfs(root: &Root) -> Vec<Vec<DeviceNumber>> {
     all.filter(|devices| !devices.is_empty()).collect()
 }
 
-fn read(process: &str, root: &Root) -> Vec<Mount> {
+/// The mounts that a process (its number, or `self`) sees; none where it is gone.
+pub fn mounts_of(process: &str, root: &Root) -> Vec<Mount> {
     let text = root.text(format!("/proc/{process}/mountinfo")).unwrap_or_default();
     text.lines().filter_map(Mount::parse).collect()
 }
 
 /// The mounts that this process sees.
 pub fn mounts(root: &Root) -> Vec<Mount> {
-    read("self", root)
+    mounts_of("self", root)
 }
 
 /// The mounts of every namespace that may be read: of this process, of the
@@ -87,7 +88,7 @@ pub fn mounts_everywhere(root: &Root) -> Vec<Mount> {
     for process in ["self".to_string()].into_iter().chain(processes) {
         let space = std::fs::read_link(root.path(format!("/proc/{process}/ns/mnt"))).ok();
         if space.is_none_or(|space| seen.insert(space)) {
-            all.extend(read(&process, root));
+            all.extend(mounts_of(&process, root));
         }
     }
     all

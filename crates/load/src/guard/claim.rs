@@ -3,7 +3,7 @@
 //! with a sign in it; the sign is locked while the run lives, so that what a
 //! killed run left is told from what a living one uses.
 
-use crate::environment::{utc, Root};
+use crate::environment::{self, utc, Process, Root};
 use serde::{Deserialize, Serialize};
 use std::ffi::CStr;
 use std::fs::{File, OpenOptions};
@@ -30,13 +30,11 @@ struct Sign {
 }
 
 fn start_of(pid: u32) -> Option<u64> {
-    let stat = Root::real().text(format!("/proc/{pid}/stat"))?;
-    // The name in parentheses may hold blanks; field 3 follows its end.
-    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+    Process::of(pid, &Root::real()).map(|p| p.start)
 }
 
 fn boot() -> String {
-    Root::real().text("/proc/sys/kernel/random/boot_id").unwrap_or_default()
+    environment::boot(&Root::real())
 }
 
 /// A run's own directory. Removed with everything in it by [`Claim::release`],

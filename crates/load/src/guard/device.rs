@@ -165,7 +165,7 @@ fn mounted(members: &[Block], root: &Root) -> Option<Found> {
 }
 
 /// What the kernel swaps to, and whether it is a file.
-pub(super) fn swaps(root: &Root) -> Vec<(PathBuf, bool)> {
+pub fn swaps(root: &Root) -> Vec<(PathBuf, bool)> {
     let text = root.text("/proc/swaps").unwrap_or_default();
     let line = |line: &str| {
         let mut words = line.split_whitespace();

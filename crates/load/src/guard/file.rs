@@ -4,7 +4,7 @@
 use super::claim::made_by_us;
 use super::device::{from_error, kind, same_file, swaps};
 use super::refusal::{Found, Refusal};
-use crate::environment::{Block, Root};
+use crate::environment::{Block, Root, Space};
 use std::ffi::CString;
 use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt;
@@ -113,26 +113,20 @@ fn room(object: &Path, dir: &Path, new_files: u64, need: u64) -> Result<(), Refu
     if new_files > 0 {
         may_write(object, dir)?;
     }
-    let name = c_path(object, dir)?;
-    // SAFETY: statvfs is plain numbers, for which zeros are a value.
-    let mut facts: libc::statvfs = unsafe { std::mem::zeroed() };
-    // SAFETY: name ends with a zero, facts may be written; both live through the call.
-    if unsafe { libc::statvfs(name.as_ptr(), &mut facts) } != 0 {
-        return refuse(from_error(&std::io::Error::last_os_error()));
-    }
-    if facts.f_flag & libc::ST_RDONLY != 0 {
+    let space = match Space::of(dir) {
+        Ok(space) => space,
+        Err(error) => return refuse(from_error(&error)),
+    };
+    if space.read_only {
         return refuse(Found::ReadOnly);
     }
-    // bavail, not bfree: the rest is reserved for root's daemons, also when root asks.
-    let free = facts.f_bavail.saturating_mul(facts.f_frsize);
-    if need > free {
-        return refuse(Found::NoSpace { need, free });
+    if need > space.free {
+        return refuse(Found::NoSpace { need, free: space.free });
     }
-    // A file system that makes inodes as it goes (btrfs) says 0 of 0.
-    if facts.f_files > 0 && new_files > facts.f_favail {
-        return refuse(Found::NoInodes { need: new_files, free: facts.f_favail });
+    match space.free_files {
+        Some(free) if new_files > free => refuse(Found::NoInodes { need: new_files, free }),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -100,7 +100,7 @@ pub struct PlanRunArgs {
     /// No progress on standard error
     #[arg(short, long)]
     pub quiet: bool,
-    /// Print the report as JSON on standard output
+    /// At the end, print the report as JSON on standard output, not as text
     #[arg(long)]
     pub json: bool,
 }

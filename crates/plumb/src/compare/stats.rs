@@ -3,6 +3,7 @@
 //! and what is left of a difference when many lines were tested. Pure; the seed
 //! is fixed, so that the same runs give the same words.
 
+use plumb_load::random::SplitMix64;
 use serde::Serialize;
 
 /// Resamples of a bootstrap.
@@ -20,24 +21,6 @@ const EXACT: usize = 40;
 /// Standard errors between no difference and one that is found four times in
 /// five: the normal quantiles of 0.975 and of 0.8.
 const POWER: f64 = 1.960 + 0.842;
-
-/// splitmix64 (S. Vigna): small, and good enough to draw indices.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Below `n`.
-    fn below(&mut self, n: usize) -> usize {
-        ((u128::from(self.next()) * n as u128) >> 64) as usize
-    }
-}
 
 /// The median; of an even number, the mean of the two in the middle. NaN of none.
 pub fn median(values: &[f64]) -> f64 {
@@ -63,6 +46,12 @@ pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
+/// The standard deviation of values that are all there are, not a sample of more; NaN of none.
+pub fn deviation(values: &[f64]) -> f64 {
+    let middle = mean(values);
+    (values.iter().map(|v| (v - middle).powi(2)).sum::<f64>() / values.len() as f64).sqrt()
+}
+
 /// An interval of `CONFIDENCE`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Interval {
@@ -80,15 +69,15 @@ impl Interval {
 }
 
 /// The middle `CONFIDENCE` of what the resamples gave.
-fn percentiles(values: &mut [f64]) -> Interval {
+pub fn percentiles(values: &mut [f64]) -> Interval {
     values.sort_unstable_by(f64::total_cmp);
     let out = (values.len() as f64 * LEVEL / 2.0) as usize;
     Interval { low: values[out], high: values[values.len() - 1 - out] }
 }
 
-fn resampled_median(values: &[f64], room: &mut Vec<f64>, random: &mut Random) -> f64 {
+fn resampled_median(values: &[f64], room: &mut Vec<f64>, random: &mut SplitMix64) -> f64 {
     room.clear();
-    room.extend((0..values.len()).map(|_| values[random.below(values.len())]));
+    room.extend((0..values.len()).map(|_| values[random.below(values.len() as u64) as usize]));
     median_in_place(room)
 }
 
@@ -97,7 +86,7 @@ pub fn median_interval(values: &[f64]) -> Option<Interval> {
     if values.len() < FEWEST {
         return None;
     }
-    let (mut random, mut room) = (Random(SEED), Vec::with_capacity(values.len()));
+    let (mut random, mut room) = (SplitMix64::new(SEED), Vec::with_capacity(values.len()));
     let mut medians: Vec<f64> =
         (0..RESAMPLES).map(|_| resampled_median(values, &mut room, &mut random)).collect();
     Some(percentiles(&mut medians))
@@ -126,7 +115,7 @@ impl Difference {
         if a.len() < FEWEST || b.len() < FEWEST {
             return None;
         }
-        let (mut random, mut room) = (Random(SEED), Vec::with_capacity(a.len().max(b.len())));
+        let (mut random, mut room) = (SplitMix64::new(SEED), Vec::with_capacity(a.len().max(b.len())));
         let (mut differences, mut ratios) = (Vec::with_capacity(resamples), Vec::with_capacity(resamples));
         for _ in 0..resamples {
             let from = resampled_median(a, &mut room, &mut random);
@@ -136,12 +125,11 @@ impl Difference {
                 ratios.push((to - from) / from.abs());
             }
         }
-        let middle = mean(&differences);
-        let variance = mean(&differences.iter().map(|d| (d - middle).powi(2)).collect::<Vec<_>>());
+        let error = deviation(&differences);
         Some(Self {
             interval: percentiles(&mut differences),
             relative: (ratios.len() == resamples).then(|| percentiles(&mut ratios)),
-            error: variance.sqrt(),
+            error,
             p: rank_sum(a, b),
         })
     }
@@ -179,12 +167,12 @@ pub fn rank_sum(a: &[f64], b: &[f64]) -> f64 {
         let (far_away, every) = count_subsets(&ranks, a.len(), |sum| sum.abs_diff(expected) >= far);
         return far_away / every;
     }
-    let mut random = Random(SEED);
+    let mut random = SplitMix64::new(SEED);
     let mut as_far = 1.0;
     for _ in 0..RESAMPLES {
         // The first a.len() places of a shuffle are a draw without replacement.
         for i in 0..a.len() {
-            let j = i + random.below(ranks.len() - i);
+            let j = i + random.below((ranks.len() - i) as u64) as usize;
             ranks.swap(i, j);
         }
         let sum: usize = ranks[..a.len()].iter().sum();
@@ -233,13 +221,9 @@ pub fn can_find(a: usize, b: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::analysis::synthetic::normal;
 
-    /// Approximately normal: the sum of twelve uniform numbers less six.
-    fn normal(random: &mut Random) -> f64 {
-        (0..12).map(|_| (random.next() >> 11) as f64 / (1u64 << 53) as f64).sum::<f64>() - 6.0
-    }
-
-    fn set(n: usize, middle: f64, random: &mut Random) -> Vec<f64> {
+    fn set(n: usize, middle: f64, random: &mut SplitMix64) -> Vec<f64> {
         (0..n).map(|_| middle + normal(random)).collect()
     }
 
@@ -249,6 +233,7 @@ mod tests {
         assert_eq!(median(&[4.0, 1.0, 3.0, 2.0]), 2.5);
         assert!(median(&[]).is_nan());
         assert_eq!(mean(&[1.0, 2.0, 6.0]), 3.0);
+        assert_eq!(deviation(&[1.0, 3.0, 1.0, 3.0]), 1.0);
     }
 
     #[test]
@@ -267,7 +252,7 @@ mod tests {
 
     #[test]
     fn drawn_permutations_agree_with_counted_ones() {
-        let mut random = Random(3);
+        let mut random = SplitMix64::new(3);
         let (a, b) = (set(20, 0.0, &mut random), set(20, 0.7, &mut random));
         let counted = rank_sum(&a, &b);
         // One value in the middle more on each side moves the ranks by little, and draws are used.
@@ -307,7 +292,7 @@ mod tests {
     /// Of 2,000 pairs of sets of `n`, B's middle `shift` standard deviations above A's:
     /// shares of those whose interval holds the shift, and that are found to differ.
     fn simulate(n: usize, shift: f64) -> (f64, f64) {
-        let (mut random, mut holds, mut found) = (Random(n as u64), 0, 0);
+        let (mut random, mut holds, mut found) = (SplitMix64::new(n as u64), 0, 0);
         for _ in 0..2000 {
             let (a, b) = (set(n, 100.0, &mut random), set(n, 100.0 + shift, &mut random));
             let d = Difference::resampled(&a, &b, 1000).expect("enough");
@@ -345,7 +330,7 @@ mod tests {
 
     #[test]
     fn the_smallest_detectable_difference_is_found_four_times_in_five() {
-        let (mut random, n) = (Random(9), 10);
+        let (mut random, n) = (SplitMix64::new(9), 10);
         let errors: Vec<f64> = (0..500)
             .filter_map(|_| Difference::resampled(&set(n, 9.0, &mut random), &set(n, 9.0, &mut random), 500))
             .map(|d| d.smallest_detectable())
@@ -356,7 +341,7 @@ mod tests {
 
     #[test]
     fn the_median_of_ten_lies_in_its_interval() {
-        let mut random = Random(4);
+        let mut random = SplitMix64::new(4);
         let holds = (0..500).filter(|_| {
             let i = median_interval(&set(10, 100.0, &mut random)).expect("ten");
             i.low <= 100.0 && 100.0 <= i.high

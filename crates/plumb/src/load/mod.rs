@@ -22,7 +22,7 @@ mod session;
 mod show;
 mod until;
 mod verify;
-pub(crate) mod words;
+mod words;
 
 pub use until::Until;
 pub use words::options;
@@ -33,6 +33,7 @@ use crate::signals::asked_on_signal;
 use anyhow::{bail, Result};
 use classic::Classic;
 use plan::Plan;
+use plumb_load::nearest::nearest;
 use session::Session;
 use std::io::Write;
 use std::path::Path;
@@ -118,7 +119,9 @@ fn is_no_command(target: &Path) -> Result<()> {
             "'{word}' is a command of plumb load: its options stand behind its name, as in 'plumb load {word} --help'; \
              for a target of that name write ./{word}"
         ),
-        Some(word) if !word.contains('/') && !target.exists() => match words::nearest(word, &commands()) {
+        // What people call a file is no typing error of a preset.
+        Some("file") => Ok(()),
+        Some(word) if !word.contains('/') && !target.exists() => match nearest(word, &commands()) {
             Some(near) => bail!(
                 "'{word}': there is no such target; did you mean 'plumb load {near}'? For a new file of that name \
                  write ./{word}"

@@ -53,36 +53,6 @@ pub fn options(job: &Job) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The one of `names` that `word` may be a typing error of: at most two letters amiss, one in a short name.
-pub fn nearest<'a>(word: &str, names: &'a [String]) -> Option<&'a str> {
-    // What people call a file is no typing error of a preset.
-    if word == "file" {
-        return None;
-    }
-    let near = names.iter().map(|name| (amiss(word, name), name));
-    let near = near.filter(|(amiss, name)| *amiss <= if name.len() < 5 { 1 } else { 2 });
-    near.min_by_key(|(amiss, _)| *amiss).map(|(_, name)| name.as_str())
-}
-
-/// Letters to put in, leave out, change, or exchange with their neighbour (optimal string alignment).
-fn amiss(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let changed = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut least = changed.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                least = least.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(least);
-        }
-        rows.push(row);
-    }
-    rows[a.len()][b.len()]
-}
-
 fn values(job: &Job) -> Vec<(String, Value)> {
     match serde_json::to_value(job) {
         Ok(Value::Object(all)) => all.into_iter().collect(),
@@ -123,18 +93,6 @@ mod tests {
             let text = cell(&one);
             assert_eq!(JobFile::parse(&text).expect(&text).cell, one, "{text}");
         }
-    }
-
-    #[test]
-    fn a_typing_error_finds_its_name() {
-        let names = ["syncwrite", "log", "meta", "files"].map(String::from);
-        assert_eq!(nearest("syncwrit", &names), Some("syncwrite"));
-        assert_eq!(nearest("snycwrte", &names), Some("syncwrite"));
-        assert_eq!(nearest("mtea", &names), Some("meta"));
-        assert_eq!(
-            (nearest("foo", &names), nearest("synwrt", &names), nearest("", &names)),
-            (None, None, None)
-        );
     }
 
     #[test]

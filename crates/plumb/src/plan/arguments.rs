@@ -4,11 +4,12 @@
 
 use super::file::{Settings, Value};
 use crate::cli::{Cli, Command, LoadArgs, PresetCommand};
-use crate::load::{self, words};
+use crate::load;
 use crate::record;
 use anyhow::{bail, Context, Result};
 use clap::{CommandFactory, Parser, Subcommand};
 use plumb_load::job::Job;
+use plumb_load::nearest::nearest;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -53,7 +54,7 @@ pub(super) fn jobs(settings: &Settings) -> Result<Vec<Job>> {
     if let Some(preset) = &settings.preset {
         if !PresetCommand::has_subcommand(preset) {
             let all = presets();
-            let near = words::nearest(preset, &all).map(|n| format!("did you mean \"{n}\"? "));
+            let near = nearest(preset, &all).map(|n| format!("did you mean \"{n}\"? "));
             bail!(
                 "preset: there is no preset \"{preset}\"; {}there are: {}",
                 near.unwrap_or_default(),

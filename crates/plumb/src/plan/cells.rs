@@ -6,8 +6,8 @@ use super::merge::merged;
 use super::state::Cell;
 use super::{adapt, library, validate};
 use crate::cli::PlanRunArgs;
-use crate::load::words;
 use anyhow::{bail, Context, Result};
+use plumb_load::nearest::nearest;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -140,7 +140,7 @@ pub fn find(cells: &[Cell], word: &str) -> Result<usize> {
         return Ok(found);
     }
     let labels: Vec<String> = cells.iter().map(|c| c.label.clone()).collect();
-    let near = words::nearest(word, &labels).map(|n| format!("; did you mean '{n}'?")).unwrap_or_default();
+    let near = nearest(word, &labels).map(|n| format!("; did you mean '{n}'?")).unwrap_or_default();
     bail!("there is no cell '{word}'{near}; a cell is named by its label or its number, 1 to {}", cells.len())
 }
 

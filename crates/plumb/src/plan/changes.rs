@@ -10,7 +10,7 @@ use super::undo::{undo, Undone};
 use crate::child::start_of;
 use crate::cli::PlanRestoreArgs;
 use anyhow::{bail, Context, Result};
-use plumb_load::environment::{utc, Root};
+use plumb_load::environment::{self, utc, Root};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -266,9 +266,8 @@ fn replay(text: &str, boot: &str) -> Result<(Vec<Open>, u32)> {
     Ok((open, next))
 }
 
-/// The kernel's id of this boot.
 fn boot() -> String {
-    Root::real().text("/proc/sys/kernel/random/boot_id").unwrap_or_default()
+    environment::boot(&Root::real())
 }
 
 /// A group of processes, as the journal knows it.

@@ -3,8 +3,8 @@
 
 use super::ground::Place;
 use super::undo::{living, thaw};
-use crate::child::{group_of, start_of, wait_all, Child, Waited};
-use plumb_load::environment::Root;
+use crate::child::{start_of, wait_all, Child, Waited};
+use plumb_load::environment::{Process, Root};
 use plumb_sim::serve::disk;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -16,21 +16,18 @@ const GRACE: Duration = Duration::from_secs(5);
 /// The processes of these groups, and all that descend from them.
 fn family(groups: &[i32]) -> Vec<i32> {
     let root = Root::real();
-    let mut parents: BTreeMap<i32, i32> = BTreeMap::new();
-    for pid in root.names("/proc").into_iter().filter_map(|n| n.parse::<i32>().ok()) {
-        let stat = root.text(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
-        parents.extend(parent.map(|p: i32| (pid, p)));
-    }
-    let mut all: Vec<i32> = parents
-        .keys()
-        .copied()
-        .filter(|pid| groups.contains(pid) || group_of(*pid).is_some_and(|g| groups.contains(&g)))
+    let pids = root.names("/proc").into_iter().filter_map(|n| n.parse::<i32>().ok());
+    let there: BTreeMap<i32, Process> =
+        pids.filter_map(|pid| Some((pid, Process::of(pid, &root)?))).collect();
+    let mut all: Vec<i32> = there
+        .iter()
+        .filter(|(pid, process)| groups.contains(pid) || groups.contains(&process.group))
+        .map(|(pid, _)| *pid)
         .collect();
     let mut next = 0;
     while next < all.len() {
         let parent = all[next];
-        let children: Vec<i32> = parents.iter().filter(|(_, p)| **p == parent).map(|(c, _)| *c).collect();
+        let children: Vec<i32> = there.iter().filter(|(_, p)| p.parent == parent).map(|(c, _)| *c).collect();
         all.extend(children.into_iter().filter(|c| !all.contains(c)).collect::<Vec<_>>());
         next += 1;
     }

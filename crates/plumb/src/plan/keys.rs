@@ -3,8 +3,8 @@
 //!
 //! serde refuses unknown keys too, but cannot say in which level of which factor.
 
-use crate::load::words;
 use anyhow::{bail, Result};
+use plumb_load::nearest::nearest;
 use toml::de::{DeTable, DeValue};
 use toml::Spanned;
 
@@ -106,15 +106,14 @@ impl Walk {
         for key in table.keys().filter(|k| !known.contains(&k.get_ref().as_ref())) {
             let word = key.get_ref();
             let place = if place.is_empty() { String::new() } else { format!("{place}: ") };
-            let names: Vec<String> = known.iter().map(ToString::to_string).collect();
             let last = |dotted: &str| dotted.rsplit('.').next().unwrap_or_default().to_string();
             let within: Vec<String> = inner.iter().map(|dotted| last(dotted)).collect();
-            let near = words::nearest(word, &names).or_else(|| {
-                let name = words::nearest(word, &within)?;
+            let near = nearest(word, known).or_else(|| {
+                let name = nearest(word, &within)?;
                 inner.iter().find(|dotted| last(dotted) == name).map(String::as_str)
             });
             let near = near.map(|n| format!("; did you mean \"{n}\"?")).unwrap_or_default();
-            let said = format!("{place}unknown key \"{word}\"{near}; known: {}", names.join(", "));
+            let said = format!("{place}unknown key \"{word}\"{near}; known: {}", known.join(", "));
             self.found.push((key.span().start, said));
         }
     }

@@ -5,9 +5,9 @@ use super::cells;
 use super::file::PlanFile;
 use super::state::State;
 use crate::cli::PlanListArgs;
-use crate::load::words;
 use crate::output::Table;
 use anyhow::{bail, Context, Result};
+use plumb_load::nearest::nearest;
 use plumb_trace::units;
 use serde_json::json;
 use std::io::Write;
@@ -97,8 +97,8 @@ pub fn state(dir: &Path) -> Result<State> {
 }
 
 fn unknown(word: &str) -> String {
-    let names: Vec<String> = PLANS.iter().map(|(name, _)| name.to_string()).collect();
-    let near = words::nearest(word, &names).map(|n| format!("did you mean '{n}'? ")).unwrap_or_default();
+    let names: Vec<&str> = PLANS.iter().map(|(name, _)| *name).collect();
+    let near = nearest(word, &names).map(|n| format!("did you mean '{n}'? ")).unwrap_or_default();
     format!(
         "there is no plan '{word}'; {near}there are: {}. A file is named by its path, as in ./{word}.toml",
         names.join(", ")
@@ -183,14 +183,10 @@ mod tests {
         let plan = named("quick").expect("a plan").expect("quick");
         let cells = cells::of(&plan).expect("cells");
         let state = State {
-            plumb: "0".into(),
             arguments: vec!["plumb".into()],
             schedule: super::super::order::schedule(&plan, &cells),
-            plan,
             cells,
-            made: Vec::new(),
-            environment: None,
-            ended_early: None,
+            ..State::empty(plan)
         };
         std::fs::write(dir.path().join("plan.json"), serde_json::to_vec(&state).expect("JSON"))
             .expect("write");

@@ -11,10 +11,9 @@ use super::arguments;
 use super::file::{DeviceSpec, PlanFile, Settings};
 use super::state::Cell;
 use anyhow::{bail, Context, Result};
+use plumb_load::environment::Space;
 use plumb_sim::spec::Spec;
 use plumb_trace::units;
-use std::ffi::CString;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Length of a served device that does not say it.
@@ -58,7 +57,7 @@ pub fn room(dir: &Path, plan: &PlanFile, cells: &[Cell]) -> Result<()> {
     let need = u64::from(plan.repeat) * (live().count() as u64 * A_REPETITION + recorded * A_RECORDING);
     let there = std::path::absolute(dir)?;
     let Some(there) = there.ancestors().find(|d| d.exists()) else { return Ok(()) };
-    let free = free(there).with_context(|| there.display().to_string())?;
+    let free = Space::of(there).with_context(|| there.display().to_string())?.free;
     if free < need {
         bail!(
             "{}: the plan's results take about {} and {} are free; name another directory with -o, or give --no-record",
@@ -68,18 +67,6 @@ pub fn room(dir: &Path, plan: &PlanFile, cells: &[Cell]) -> Result<()> {
         );
     }
     Ok(())
-}
-
-/// Bytes that this user may still take.
-fn free(dir: &Path) -> std::io::Result<u64> {
-    let name = CString::new(dir.as_os_str().as_bytes())?;
-    // SAFETY: statvfs is plain numbers, for which zeros are a value.
-    let mut facts: libc::statvfs = unsafe { std::mem::zeroed() };
-    // SAFETY: name ends with a zero, facts may be written; both live through the call.
-    if unsafe { libc::statvfs(name.as_ptr(), &mut facts) } != 0 {
-        return Err(std::io::Error::last_os_error());
-    }
-    Ok(facts.f_bavail.saturating_mul(facts.f_frsize))
 }
 
 /// The devices that a cell works on, with their names.

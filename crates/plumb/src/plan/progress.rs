@@ -122,14 +122,9 @@ mod tests {
             doubts: Vec::new(),
         };
         State {
-            plumb: String::new(),
-            arguments: Vec::new(),
-            plan: toml::from_str(text).expect("a plan"),
-            cells: Vec::new(),
             schedule: schedule.to_vec(),
             made: made.iter().map(one).collect(),
-            environment: None,
-            ended_early: None,
+            ..State::empty(toml::from_str(text).expect("a plan"))
         }
     }
 

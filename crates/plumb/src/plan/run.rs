@@ -61,7 +61,7 @@ pub fn main(args: &PlanRunArgs) -> Result<ExitCode> {
     ran?;
     hands.guardian.goodbye();
     written?;
-    end(&state, &dir, &progress)
+    end(&state, &dir, args.json, &progress)
 }
 
 /// The plan's state, when everything that can be asked before it runs has been.
@@ -309,10 +309,10 @@ fn attempt(
 }
 
 /// The report, how to go on, and the exit code.
-fn end(state: &State, dir: &Path, progress: &Progress) -> Result<ExitCode> {
+fn end(state: &State, dir: &Path, as_json: bool, progress: &Progress) -> Result<ExitCode> {
     let measured = state.made.iter().filter(|m| m.end == End::Measured).count();
     if measured > 0 {
-        report::write(dir)?;
+        report::print(&report::write(dir)?, as_json)?;
     }
     if let Some(why) = &state.ended_early {
         let (made, all) = (state.made.len(), state.schedule.len());
@@ -365,14 +365,10 @@ mod tests {
             dir: "cells/001-a".into(),
         };
         State {
-            plumb: String::new(),
-            arguments: Vec::new(),
-            plan,
             cells: vec![cell],
             schedule: (1..=9).map(|r| (0, r)).collect(),
             made: took.iter().enumerate().map(made).collect(),
-            environment: None,
-            ended_early: None,
+            ..State::empty(plan)
         }
     }
 

@@ -47,6 +47,23 @@ pub struct State {
     pub ended_early: Option<String>,
 }
 
+#[cfg(test)]
+impl State {
+    /// Of a plan of which nothing is known.
+    pub fn empty(plan: PlanFile) -> State {
+        State {
+            plumb: "0".into(),
+            arguments: Vec::new(),
+            plan,
+            cells: Vec::new(),
+            schedule: Vec::new(),
+            made: Vec::new(),
+            environment: None,
+            ended_early: None,
+        }
+    }
+}
+
 /// A repetition that was made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Made {

@@ -3,10 +3,9 @@
 
 use super::state::State;
 use anyhow::{Context, Result};
-use std::ffi::CString;
+use plumb_load::environment::Space;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Its name in a plan's directory.
@@ -83,15 +82,7 @@ pub fn write(dir: &Path, state: &State) -> Result<()> {
 
 /// Why there is too little room for another repetition, if there is.
 pub fn lacks_room(dir: &Path) -> Option<String> {
-    let path = CString::new(dir.as_os_str().as_bytes()).ok()?;
-    // SAFETY: the string ends in NUL; statvfs is plain data that the call fills.
-    let free = unsafe {
-        let mut about: libc::statvfs = std::mem::zeroed();
-        if libc::statvfs(path.as_ptr(), &mut about) != 0 {
-            return None;
-        }
-        about.f_bavail.saturating_mul(about.f_frsize)
-    };
+    let free = Space::of(dir).ok()?.free;
     (free < LEAST)
         .then(|| format!("no room: {} are free in {}", plumb_trace::units::bytes(free), dir.display()))
 }
@@ -122,16 +113,7 @@ mod tests {
             "#,
         )
         .expect("a plan");
-        let state = State {
-            plumb: "1".into(),
-            arguments: vec!["plumb".into()],
-            plan,
-            cells: Vec::new(),
-            schedule: vec![(0, 1)],
-            made: Vec::new(),
-            environment: None,
-            ended_early: None,
-        };
+        let state = State { arguments: vec!["plumb".into()], schedule: vec![(0, 1)], ..State::empty(plan) };
         begin(dir.path(), &state).expect("written");
         assert_eq!(read(dir.path()).expect("read"), Some(state.clone()));
         let text = std::fs::read_to_string(dir.path().join(PLAN)).expect("TOML");

@@ -2,8 +2,8 @@
 //! Undoing one change, whoever asks for it and however far it came.
 
 use super::changes::{Change, Open};
-use crate::child::{group_of, start_of, wait_all, Child, Status, Waited};
-use plumb_load::environment::{mounts, Root};
+use crate::child::{start_of, wait_all, Child, Status, Waited};
+use plumb_load::environment::{mounts, Process, Root};
 use plumb_sim::serve::disk;
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -246,10 +246,12 @@ fn queue(dir: &Path, values: &BTreeMap<String, String>) -> Undone {
     }
 }
 
-/// Members of a process group.
-fn members(group: i32) -> Vec<i32> {
-    let all = Root::real().names("/proc").into_iter().filter_map(|n| n.parse::<i32>().ok());
-    all.filter(|pid| group_of(*pid) == Some(group)).collect()
+/// Members of a process group that began at `start` or later and still run.
+fn members(group: i32, start: u64) -> Vec<i32> {
+    let root = Root::real();
+    let all = root.names("/proc").into_iter().filter_map(|n| n.parse::<i32>().ok());
+    let is_one = |p: Process| p.group == group && p.start >= start && !p.has_ended();
+    all.filter(|pid| Process::of(pid, &root).is_some_and(is_one)).collect()
 }
 
 /// Kills a process group that began at `start`, and waits until it is gone.
@@ -259,8 +261,7 @@ pub fn kill(group: i32, start: u64) -> Undone {
     if group <= 1 || start_of(group).is_some_and(|s| s != start) {
         return Undone::Nothing;
     }
-    let young = |pid: &i32| start_of(*pid).is_some_and(|s| s >= start);
-    let left = || -> Vec<i32> { members(group).into_iter().filter(|p| young(p) && !zombie(*p)).collect() };
+    let left = || members(group, start);
     if left().is_empty() {
         return Undone::Nothing;
     }
@@ -283,12 +284,7 @@ pub fn kill(group: i32, start: u64) -> Undone {
 
 /// Whether the process of that number that began at `start` still runs.
 pub fn living(pid: i32, start: u64) -> bool {
-    start_of(pid) == Some(start) && !zombie(pid)
-}
-
-fn zombie(pid: i32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']))
+    Process::of(pid, &Root::real()).is_some_and(|p| p.start == start && !p.has_ended())
 }
 
 #[cfg(test)]

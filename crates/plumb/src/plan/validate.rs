@@ -7,8 +7,8 @@ mod cell;
 pub(super) use cell::Cells;
 
 use super::file::{Chart, ChartKind, DeviceSpec, Order, PlanFile};
-use crate::load::words;
 use anyhow::{bail, Context, Result};
+use plumb_load::nearest::nearest;
 
 /// Figures of a kind of operation, see [`super::table`].
 const FIGURES: &[&str] =
@@ -187,7 +187,7 @@ pub(super) fn one_of(name: &str, known: &[String], what: &str) -> Result<()> {
     if known.iter().any(|k| k == name) {
         return Ok(());
     }
-    let near = words::nearest(name, known).map(|n| format!("; did you mean \"{n}\"?")).unwrap_or_default();
+    let near = nearest(name, known).map(|n| format!("; did you mean \"{n}\"?")).unwrap_or_default();
     let there =
         if known.is_empty() { "there is none".into() } else { format!("there are: {}", known.join(", ")) };
     bail!("there is no {what} \"{name}\"{near}; {there}")

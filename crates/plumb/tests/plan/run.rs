@@ -64,9 +64,13 @@ fn a_plan_runs_to_its_end_on_disks_of_its_own() {
     }
     assert_eq!(read(PARAMETER), before);
     nothing_left(&room, &dir);
-    // Once more: there is nothing to do, and it is the same answer.
-    let again = plan_run(&room, &["run", "out"]);
+    assert_eq!(text(&out.stdout).trim(), read(dir.join("report.txt")));
+    // Once more: there is nothing to do, and it is the same answer, here as JSON.
+    let again = plan_run(&room, &["run", "out", "--json"]);
     assert_eq!(code(&again), code(&out), "{}", text(&again.stderr));
+    let report: Value = serde_json::from_slice(&again.stdout).expect("nothing but the document");
+    assert_eq!(report["repetitions"], serde_json::json!([8, 8]));
+    assert_eq!(text(&again.stdout).trim(), read(dir.join("report.json")));
     assert!(text(&again.stderr).contains("resuming: 8 of 8 done"));
     // Another plan does not go there.
     std::fs::write(&plan, read(&plan).replace("repeat = 2", "repeat = 3")).expect("another");

@@ -2,7 +2,7 @@
 //! What is going to happen, in the order of time; what is due at one time, in the order
 //! in which it was put in. Every model's events and known ends lie in one of these.
 
-use super::{Ns, Operation, Request};
+use super::{Completion, Ns, Operation, Request};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
@@ -48,6 +48,13 @@ impl<T> Agenda<T> {
     /// How many.
     pub fn len(&self) -> usize {
         self.heap.len()
+    }
+}
+
+impl Agenda<Completion> {
+    /// Tells all ends that are due until `now`.
+    pub fn tell(&mut self, now: Ns, ended: &mut Vec<Completion>) {
+        ended.extend(std::iter::from_fn(|| self.due(now)).map(|(_, end)| end));
     }
 }
 

@@ -18,6 +18,9 @@ pub mod ssd;
 pub(crate) mod testing;
 pub mod volume;
 
+use serde::Serialize;
+use std::ops::AddAssign;
+
 /// Time, ns from the device's beginning.
 pub type Ns = u64;
 
@@ -63,7 +66,7 @@ pub enum Outcome {
 }
 
 /// Whose time a request's time was, ns; the parts add up to it.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Parts {
     /// Behind other requests, in the device.
     pub queued: Ns,
@@ -85,6 +88,18 @@ impl Parts {
     /// All of them.
     pub fn total(&self) -> Ns {
         self.queued + self.overhead + self.seek + self.rotation + self.medium + self.throttled + self.fault
+    }
+}
+
+impl AddAssign for Parts {
+    fn add_assign(&mut self, other: Parts) {
+        self.queued += other.queued;
+        self.overhead += other.overhead;
+        self.seek += other.seek;
+        self.rotation += other.rotation;
+        self.medium += other.medium;
+        self.throttled += other.throttled;
+        self.fault += other.fault;
     }
 }
 

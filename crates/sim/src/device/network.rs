@@ -129,9 +129,7 @@ impl Model {
         let (at, back) = self.back.send(done.at, data, &self.spec, &mut self.chance);
         let mut parts = done.parts;
         for way in [there, back] {
-            parts.queued += way.queued;
-            parts.overhead += way.overhead;
-            parts.fault += way.fault;
+            parts += way;
         }
         self.ends.push(at, Completion { at, parts, ..done });
     }
@@ -163,9 +161,7 @@ impl Device for Model {
                 self.inner.submit(at, request);
             }
         }
-        while let Some((_, end)) = self.ends.due(now) {
-            ended.push(end);
-        }
+        self.ends.tell(now, ended);
     }
 
     fn under_way(&self) -> usize {

@@ -115,16 +115,7 @@ pub fn closed(
         for end in buffer.drain(..) {
             told.latency.push(watch.ended(&end));
             told.took = end.at - from;
-            let (all, own) = (&mut told.parts, end.parts);
-            *all = Parts {
-                queued: all.queued + own.queued,
-                overhead: all.overhead + own.overhead,
-                seek: all.seek + own.seek,
-                rotation: all.rotation + own.rotation,
-                medium: all.medium + own.medium,
-                throttled: all.throttled + own.throttled,
-                fault: all.fault + own.fault,
-            };
+            told.parts += end.parts;
             told.ends.push(end);
         }
     }

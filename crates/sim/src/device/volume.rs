@@ -194,9 +194,7 @@ impl Device for Model {
     }
 
     fn advance(&mut self, now: Ns, ended: &mut Vec<Completion>) {
-        while let Some((_, end)) = self.ends.due(now) {
-            ended.push(end);
-        }
+        self.ends.tell(now, ended);
     }
 
     fn under_way(&self) -> usize {

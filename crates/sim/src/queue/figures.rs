@@ -6,7 +6,7 @@
 
 mod report;
 
-pub use report::{DeviceReport, JobReport, KindReport, PartsReport, Report};
+pub use report::{DeviceReport, JobReport, KindReport, Report};
 
 use super::observer::Observer;
 use super::requests::{Bio, Merge, Request};
@@ -244,14 +244,7 @@ impl Observer for Figures {
             Outcome::Failed(_) => d.errors += 1,
             Outcome::Lied | Outcome::Torn(_) => d.lies += 1,
         }
-        let (p, q) = (&mut d.parts, &completion.parts);
-        p.queued += q.queued;
-        p.overhead += q.overhead;
-        p.seek += q.seek;
-        p.rotation += q.rotation;
-        p.medium += q.medium;
-        p.throttled += q.throttled;
-        p.fault += q.fault;
+        d.parts += completion.parts;
         if request.operation == Operation::Flush {
             d.flushes += 1;
             return;

@@ -9,6 +9,7 @@
 use super::loop_device::Changed;
 use super::{Backing, Disk};
 use anyhow::{bail, Context, Result};
+use plumb_load::environment::{Process, Root};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -39,14 +40,9 @@ pub struct Registry {
 }
 
 /// When a process was started, clock ticks after boot; none when it is gone, or dead and not yet
-/// waited for (proc_pid_stat(5)).
+/// waited for.
 pub fn start_of(pid: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name before it, in parentheses, may hold anything.
-    let mut words = stat.rsplit_once(')')?.1.split_whitespace();
-    let state = words.next()?;
-    let start = words.nth(18)?.parse().ok()?;
-    (state != "Z" && state != "X").then_some(start)
+    Process::of(pid, &Root::real()).filter(|p| !p.has_ended()).map(|p| p.start)
 }
 
 /// Whether a disk's server lives.

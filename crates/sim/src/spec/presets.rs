@@ -5,6 +5,7 @@
 //! that figures which contradict each other are told here.
 
 use super::{Spec, SpecError};
+use plumb_load::nearest::nearest;
 use toml::{Table, Value};
 
 /// A preset's name and text.
@@ -71,9 +72,7 @@ fn text(name: &str) -> Result<&'static str, SpecError> {
         return Ok(text);
     }
     let names: Vec<&str> = PRESETS.iter().map(|(name, _)| *name).collect();
-    let near = names.iter().map(|preset| (amiss(name, preset), preset)).min();
-    let near = near.filter(|(amiss, preset)| *amiss <= if preset.len() < 5 { 1 } else { 2 });
-    let meant = near.map_or(String::new(), |(_, preset)| format!("did you mean {preset}? "));
+    let meant = nearest(name, &names).map_or(String::new(), |preset| format!("did you mean {preset}? "));
     Err(SpecError(format!(
         "there is no disk model '{name}'; {meant}There are: {}; or the path of a file (./{name}, {name}.toml)",
         names.join(", ")
@@ -151,25 +150,6 @@ fn put(at: &mut Value, path: &[&str], new: Value) -> Result<(), String> {
         }
         other => Err(format!("what '{first}' would be in is a {}, not a table", other.type_str())),
     }
-}
-
-/// Letters to put in, leave out, change, or exchange with their neighbour (optimal string alignment).
-fn amiss(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let changed = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut least = changed.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                least = least.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(least);
-        }
-        rows.push(row);
-    }
-    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Numbered blocks, written in generations: what is read later tells when it was written.
 
-use crate::setup::forgetful::SECTOR;
 use crate::sys::Aligned;
 use anyhow::{Context, Result};
+use plumb_sim::serve::media::SECTOR;
 use std::fs::File;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;

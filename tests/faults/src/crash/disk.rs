@@ -3,11 +3,11 @@
 //! system, and down again. One a process, because it takes the process into a namespace of its own.
 
 use super::{command, namespace, within};
-use crate::setup::forgetful::Toll;
 use crate::sys;
 use anyhow::{bail, Context, Result};
 use plumb_sim::serve::fuse;
 use plumb_sim::serve::loop_device::LoopDevice;
+use plumb_sim::serve::media::Toll;
 use std::ffi::CString;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
@@ -267,7 +267,8 @@ impl Disk {
         if !within(STEP, || namespace::evacuate(&file, std::process::id()).is_empty()) {
             bail!("processes {:?} do not end after the power cut", namespace::inhabitants(&file));
         }
-        Ok(Toll { lost, kept, flushes })
+        // Of writes that nobody was told of there is none: see Forgetful::cut.
+        Ok(Toll { lost, kept, torn: 0, flushes })
     }
 
     /// Unmounts the file system and detaches the device; nobody may have a file of it open.

@@ -3,6 +3,7 @@
 //! warm, a disk got full. Looked for within the cells, so that what the levels do is not in it.
 
 use super::cells::{CellFigures, Scale};
+use crate::compare::stats;
 use crate::plan::table::Unit;
 use plumb_load::random::SplitMix64;
 use serde::Serialize;
@@ -41,7 +42,7 @@ impl Drift {
             return None;
         }
         let centred = |values: Vec<f64>| {
-            let mean = values.iter().sum::<f64>() / values.len() as f64;
+            let mean = stats::mean(&values);
             values.into_iter().map(|v| v - mean).collect::<Vec<f64>>()
         };
         let places: Vec<Vec<f64>> =

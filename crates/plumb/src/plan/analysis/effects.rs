@@ -146,13 +146,11 @@ fn freedoms(ground: &Ground, terms: &[Term]) -> Vec<Vec<f64>> {
 
 /// An effect's interval and its p, on the scale.
 fn judged(estimate: f64, draws: &mut [f64], freedom: f64) -> (Interval, f64) {
-    draws.sort_unstable_by(f64::total_cmp);
-    let out = (draws.len() as f64 * stats::LEVEL / 2.0) as usize;
+    let ends = stats::percentiles(draws);
     let longer = student::quantile(freedom) / NORMAL;
     let end = |at: f64| estimate + (at - estimate) * longer;
-    let interval = Interval { low: end(draws[out]), high: end(draws[draws.len() - 1 - out]) };
-    let mean = stats::mean(draws);
-    let error = (draws.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / draws.len() as f64).sqrt();
+    let interval = Interval { low: end(ends.low), high: end(ends.high) };
+    let error = stats::deviation(draws);
     (interval, student::two_sided(estimate / error, freedom))
 }
 

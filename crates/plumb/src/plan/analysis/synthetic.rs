@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// Standard normal: the sum of twelve uniform numbers less six.
 pub fn normal(random: &mut SplitMix64) -> f64 {
-    (0..12).map(|_| (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64).sum::<f64>() - 6.0
+    (0..12).map(|_| random.unit()).sum::<f64>() - 6.0
 }
 
 /// Factors with so many levels each, and repetitions.

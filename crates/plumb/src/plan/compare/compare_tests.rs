@@ -10,16 +10,7 @@ fn plan_state() -> State {
         "name = 'n'\ntitle = 't'\npurpose = 'p'\nhypothesis = 'h'\ntakes = '1m'\nfigures = ['write.mean']\n\
                 [device.a]\nmodel = 'atlas10k4'\n";
     let plan: PlanFile = toml::from_str(text).expect("a plan");
-    State {
-        plumb: "0".into(),
-        arguments: Vec::new(),
-        plan,
-        cells: Vec::new(),
-        schedule: Vec::new(),
-        made: Vec::new(),
-        environment: None,
-        ended_early: None,
-    }
+    State::empty(plan)
 }
 
 /// 2 x 3 cells with 2 % noise; b times as long.

@@ -34,14 +34,9 @@ fn made(cell: usize, repetition: u32, end: End) -> Made {
 
 fn plan_state(settings: Settings, made: Vec<Made>) -> State {
     State {
-        plumb: "0".into(),
-        arguments: Vec::new(),
-        plan: plan(),
         cells: vec![cell(0, "fsync", settings.clone()), cell(1, "none", settings)],
-        schedule: Vec::new(),
         made,
-        environment: None,
-        ended_early: None,
+        ..State::empty(plan())
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What there is on this machine: kernel, tools, devices. Read only; nothing is loaded or changed.
 
-use plumb_load::environment::{Block, Root};
+use plumb_load::environment::{available_memory, Block, Root};
 use plumb_probe::check::{self, Status};
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -61,8 +61,7 @@ impl Machine {
 
     /// Bytes that may be taken without swapping.
     pub fn available_memory(&self) -> Option<u64> {
-        let kib = self.root.table("/proc/meminfo")?.get("MemAvailable").copied()?;
-        Some(kib << 10)
+        available_memory(&self.root)
     }
 
     /// The directory in /sys of the whole disk that a node stands for.

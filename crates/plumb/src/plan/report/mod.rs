@@ -175,11 +175,11 @@ fn written(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// Writes report.txt, report.json, report.csv and charts/*.svg into a plan's directory; those
-/// of an earlier report are replaced. A chart that cannot be drawn is named in the report.
+/// of an earlier report are replaced. A chart that cannot be drawn is named in the report, which is given back.
 ///
 /// # Errors
 /// There is no plan, or the directory cannot be written.
-pub fn write(dir: &Path) -> Result<()> {
+pub fn write(dir: &Path) -> Result<Report> {
     let state = figures::state(dir)?;
     let table = figures::table(dir, &state);
     let charts = charts::draw(dir, &state, &table);
@@ -202,7 +202,22 @@ pub fn write(dir: &Path) -> Result<()> {
     put(&dir.join("report.json"), &json(&report)?)?;
     document.clear();
     csv::write(&report.table, &mut document)?;
-    put(&dir.join("report.csv"), &document)
+    put(&dir.join("report.csv"), &document)?;
+    Ok(report)
+}
+
+/// Prints it on standard output, as JSON or as text.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub fn print(report: &Report, as_json: bool) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    if as_json {
+        out.write_all(&json(report)?)?;
+    } else {
+        text::write(report, &mut out)?;
+    }
+    Ok(())
 }
 
 fn json(report: &Report) -> Result<Vec<u8>> {
@@ -221,13 +236,10 @@ fn put(path: &Path, bytes: &[u8]) -> Result<()> {
 /// There is no plan in the directory, or no such figure.
 pub fn main(args: &PlanReportArgs) -> Result<ExitCode> {
     let report = Report::of(&args.dir, &args.figure)?;
-    let mut out = std::io::stdout().lock();
-    if args.json {
-        out.write_all(&json(&report)?)?;
-    } else if args.csv {
-        csv::write(&report.table, &mut out)?;
+    if args.csv {
+        csv::write(&report.table, &mut std::io::stdout().lock())?;
     } else {
-        text::write(&report, &mut out)?;
+        print(&report, args.json)?;
     }
     Ok(ExitCode::SUCCESS)
 }

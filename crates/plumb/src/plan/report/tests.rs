@@ -110,13 +110,10 @@ pub(super) fn plan_directory(text: &str, noise: f64, factor: f64) -> tempfile::T
     }
     let state = State {
         plumb: "0.1.0".into(),
-        arguments: Vec::new(),
         schedule: made.iter().map(|m| (m.cell, m.repetition)).collect(),
-        plan,
         cells,
         made,
-        environment: None,
-        ended_early: None,
+        ..State::empty(plan)
     };
     std::fs::write(dir.path().join(figures::STATE), serde_json::to_string(&state).expect("JSON"))
         .expect("a file");

@@ -140,9 +140,7 @@ impl Device for Alter {
         self.inner.advance(now, &mut told);
         told.drain(..).for_each(|done| self.end(done));
         self.told = told;
-        while let Some((_, end)) = self.ends.due(now) {
-            ended.push(end);
-        }
+        self.ends.tell(now, ended);
     }
 
     fn under_way(&self) -> usize {

@@ -95,9 +95,7 @@ impl Device for Gate {
                 self.inner.submit(at, request);
             }
         }
-        while let Some((_, end)) = self.ends.due(now) {
-            ended.push(end);
-        }
+        self.ends.tell(now, ended);
     }
 
     fn under_way(&self) -> usize {

@@ -2,6 +2,7 @@
 //! Figures in a document: what `--json` prints and the tables show.
 
 use super::{Figures, JobFigures, KindFigures};
+use crate::device::Parts;
 use plumb_load::histogram::Summary;
 use serde::Serialize;
 
@@ -30,7 +31,6 @@ impl Figures {
         });
         let [in_system, without_slot, in_scheduler, in_device] = self.lengths();
         let d = &self.device;
-        let p = &d.parts;
         Report {
             jobs: jobs.collect(),
             device: DeviceReport {
@@ -51,15 +51,7 @@ impl Figures {
                 in_device,
                 most_in_device: d.most,
                 d2c: d.d2c.summary(),
-                parts_ns: PartsReport {
-                    queued: p.queued,
-                    overhead: p.overhead,
-                    seek: p.seek,
-                    rotation: p.rotation,
-                    medium: p.medium,
-                    throttled: p.throttled,
-                    fault: p.fault,
-                },
+                parts_ns: d.parts,
             },
         }
     }
@@ -129,18 +121,5 @@ pub struct DeviceReport {
     pub in_device: f64,
     pub most_in_device: u64,
     pub d2c: Summary,
-    pub parts_ns: PartsReport,
-}
-
-/// The device's time by what it was, ns: see [`Parts`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[allow(missing_docs, reason = "as in Parts")]
-pub struct PartsReport {
-    pub queued: u64,
-    pub overhead: u64,
-    pub seek: u64,
-    pub rotation: u64,
-    pub medium: u64,
-    pub throttled: u64,
-    pub fault: u64,
+    pub parts_ns: Parts,
 }

@@ -4,13 +4,10 @@
 //! Requests of a direction go out in batches by place; reads before writes, which starve at most
 //! `writes_starved` batches; a batch begins at the oldest request when that has expired.
 
-use super::sorted::Sorted;
+use super::sorted::{choose, Sorted};
 use super::{Knob, Scheduler};
 use crate::device::Ns;
 use crate::queue::requests::{direction, Bio, Merge, Requests};
-
-const READ: usize = 0;
-const WRITE: usize = 1;
 
 /// Its knobs, as /sys/block/DISK/queue/iosched has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,23 +74,6 @@ impl Deadline {
     fn of_batch(&self, requests: &Requests) -> Option<(usize, u32)> {
         self.next.filter(|(_, request, serial)| requests.waits(*request, *serial)).map(|(w, r, _)| (w, r))
     }
-
-    /// The direction that a new batch has.
-    fn choose(&mut self) -> Option<usize> {
-        let [reads, writes] = [!self.waiting[READ].is_empty(), !self.waiting[WRITE].is_empty()];
-        if reads {
-            let starved = writes && self.starved >= self.knobs.writes_starved;
-            if !starved {
-                self.starved += u32::from(writes);
-                return Some(READ);
-            }
-        }
-        if writes {
-            self.starved = 0;
-            return Some(WRITE);
-        }
-        None
-    }
 }
 
 impl Scheduler for Deadline {
@@ -118,7 +98,7 @@ impl Scheduler for Deadline {
         let (way, request) = match going_on.filter(|_| self.batching < self.knobs.fifo_batch) {
             Some(next) => next,
             None => {
-                let way = self.choose()?;
+                let way = choose(&self.waiting, &mut self.starved, self.knobs.writes_starved)?;
                 let expire = self.expire(way);
                 let expired = self.waiting[way].expired(now, expire, requests);
                 let by_place = going_on.filter(|(next, _)| *next == way && !expired).map(|(_, r)| r);

@@ -5,13 +5,10 @@
 //! is queued or in flight (dd_queued() = inserted - completed), or when its request is older than
 //! `prio_aging_expire`.
 
-use super::sorted::Sorted;
+use super::sorted::{choose, Sorted, READ};
 use super::{Knob, Scheduler};
 use crate::device::{Ns, Operation};
 use crate::queue::requests::{direction, Bio, Class, Merge, Requests};
-
-const READ: usize = 0;
-const WRITE: usize = 1;
 
 /// Its knobs, as /sys/block/DISK/queue/iosched has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,23 +95,6 @@ impl MqDeadline {
         [self.knobs.read_expire, self.knobs.write_expire][way]
     }
 
-    /// The direction of the next batch of a class.
-    fn choose(&mut self, class: usize) -> Option<usize> {
-        let [reads, writes] = [READ, WRITE].map(|way| !self.classes[class].waiting[way].is_empty());
-        if reads {
-            let starved = writes && self.starved >= self.knobs.writes_starved;
-            if !starved {
-                self.starved += u32::from(writes);
-                return Some(READ);
-            }
-        }
-        if writes {
-            self.starved = 0;
-            return Some(WRITE);
-        }
-        None
-    }
-
     /// The next request of a class, unless it came behind `latest`.
     fn of_class(&mut self, class: usize, now: Ns, latest: Ns, requests: &Requests) -> Option<u32> {
         let by_place = |c: &PerClass, way: usize| c.waiting[way].at_or_behind(c.position[way]);
@@ -122,7 +102,7 @@ impl MqDeadline {
         let (way, request) = match going_on.filter(|_| self.batching < self.knobs.fifo_batch) {
             Some(request) => (self.last_way, request),
             None => {
-                let way = self.choose(class)?;
+                let way = choose(&self.classes[class].waiting, &mut self.starved, self.knobs.writes_starved)?;
                 let expire = self.expire(way);
                 let c = &mut self.classes[class];
                 let next = by_place(c, way).filter(|_| !c.waiting[way].expired(now, expire, requests));

@@ -5,6 +5,25 @@ use crate::device::Ns;
 use crate::queue::requests::{Bio, Merge, Requests};
 use std::collections::VecDeque;
 
+/// What brings data from the device: see [`crate::queue::requests::direction`].
+pub const READ: usize = 0;
+const WRITE: usize = 1;
+
+/// The direction that a new batch has: reads, unless they have gone before waiting writes for
+/// `most` batches already.
+pub fn choose(waiting: &[Sorted; 2], starved: &mut u32, most: u32) -> Option<usize> {
+    let [reads, writes] = [READ, WRITE].map(|way| !waiting[way].is_empty());
+    if reads && !(writes && *starved >= most) {
+        *starved += u32::from(writes);
+        return Some(READ);
+    }
+    if writes {
+        *starved = 0;
+        return Some(WRITE);
+    }
+    None
+}
+
 /// Waiting requests of one direction. The sorted one is an array: a queue is a few hundred long at most, and
 /// moving so many words is cheaper than a tree.
 #[derive(Debug, Default)]

@@ -18,6 +18,7 @@ use super::holder::{Holder, Leash};
 use super::{calibrate, process, users, Launch, Told};
 use crate::spec::Medium;
 use anyhow::{bail, Context, Result};
+use plumb_load::environment::{available_memory, Root};
 use std::io::Write;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixListener;
@@ -82,18 +83,11 @@ pub fn main() -> Result<bool> {
     }
 }
 
-/// Bytes of memory that can be had without swapping.
-fn available() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
-    Some(line.split_whitespace().next()?.parse::<u64>().ok()? << 10)
-}
-
 fn media(options: &ServeOptions) -> Result<Media> {
     let size = options.size.0;
     let media = match &options.backing {
         Backing::Memory => {
-            if let Some(available) = available().filter(|&available| available < size) {
+            if let Some(available) = available_memory(&Root::real()).filter(|&available| available < size) {
                 bail!(
                     "{} bytes of disk do not fit into the memory, of which {} MiB are available; choose a smaller --size, or keep it in a file: --backing FILE",
                     options.size,

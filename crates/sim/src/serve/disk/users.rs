@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Who uses a block device: mounts in every namespace, swap, devices on top of it, processes.
 
+use plumb_load::environment::{mounts, mounts_of, DeviceNumber, Mount, Root};
+use plumb_load::guard::swaps;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::os::unix::fs::MetadataExt;
@@ -47,44 +49,20 @@ impl fmt::Display for User {
     }
 }
 
-/// Undoes the octal escapes of mountinfo and /proc/swaps.
-fn unescaped(word: &str) -> PathBuf {
-    let mut out = Vec::with_capacity(word.len());
-    let bytes = word.as_bytes();
-    let mut i = 0;
-    while i < bytes.len() {
-        let code = (bytes[i] == b'\\')
-            .then(|| word.get(i + 1..i + 4).and_then(|digits| u8::from_str_radix(digits, 8).ok()))
-            .flatten();
-        out.push(code.unwrap_or(bytes[i]));
-        i += if code.is_some() { 4 } else { 1 };
-    }
-    use std::os::unix::ffi::OsStringExt;
-    std::ffi::OsString::from_vec(out).into()
-}
-
-/// Mount points of a device in a mountinfo: by its number, and by its name, because a file system may
-/// have a number of its own (btrfs).
-fn points(mountinfo: &str, number: &str, device: &Path) -> Vec<PathBuf> {
-    let of = |line: &str| {
-        let (front, back) = line.split_once(" - ")?;
-        let mut front = front.split(' ').skip(2);
-        let (its, _root, point) = (front.next()?, front.next()?, front.next()?);
-        let source = unescaped(back.split(' ').nth(1)?);
-        (its == number || source == device).then(|| unescaped(point))
-    };
-    mountinfo.lines().filter_map(of).collect()
+/// Where a device is mounted: by its number, and by its name, because a file system may have a
+/// number of its own (btrfs).
+fn points(mounts: Vec<Mount>, number: DeviceNumber, device: &Path) -> impl Iterator<Item = PathBuf> + '_ {
+    let of = move |m: &Mount| m.number == number || m.source == device;
+    mounts.into_iter().filter(of).map(|m| m.point)
 }
 
 /// Who uses it, except these processes.
 pub fn of(device: &Path, except: &[u32]) -> Vec<User> {
     let Ok(number) = std::fs::metadata(device).map(|m| m.rdev()) else { return Vec::new() };
-    let text = format!("{}:{}", libc::major(number), libc::minor(number));
-    let own = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let (root, by_number) = (Root::real(), DeviceNumber::from_dev_t(number));
     let mut users: BTreeSet<User> =
-        points(&own, &text, device).into_iter().map(|point| User::Mount { point, seen_by: None }).collect();
-    let swaps = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
-    if swaps.lines().any(|l| l.split_whitespace().next().is_some_and(|w| unescaped(w) == device)) {
+        points(mounts(&root), by_number, device).map(|point| User::Mount { point, seen_by: None }).collect();
+    if swaps(&root).iter().any(|(path, _)| path == device) {
         users.insert(User::Swap);
     }
     let holders = Path::new("/sys/block").join(device.file_name().unwrap_or_default()).join("holders");
@@ -96,8 +74,7 @@ pub fn of(device: &Path, except: &[u32]) -> Vec<User> {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     for pid in processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()) {
         if namespace(&pid.to_string()).is_some_and(|ns| known.insert(ns)) {
-            let theirs = std::fs::read_to_string(format!("/proc/{pid}/mountinfo")).unwrap_or_default();
-            let theirs = points(&theirs, &text, device).into_iter();
+            let theirs = points(mounts_of(&pid.to_string(), &root), by_number, device);
             users.extend(theirs.map(|point| User::Mount { point, seen_by: Some(pid) }));
         }
         if except.contains(&pid) {
@@ -126,13 +103,12 @@ mod tests {
                          31 1 0:44 / /mnt/btrfs rw - btrfs /dev/loop3 rw\n\
                          32 1 254:0 / / rw - ext4 /dev/vda rw\n\
                          33 1 7:33 / /mnt/other rw shared:5 - xfs /dev/loop33 rw\n";
-        let points = points(mountinfo, "7:3", Path::new("/dev/loop3"));
-        assert_eq!(points, [PathBuf::from("/mnt/a b"), PathBuf::from("/mnt/btrfs")]);
-    }
-
-    #[test]
-    fn escapes_are_undone_and_what_is_none_stays() {
-        assert_eq!(unescaped("a\\134b\\011c"), PathBuf::from("a\\b\tc"));
-        assert_eq!(unescaped("a\\9\\"), PathBuf::from("a\\9\\"));
+        let dir = tempfile::TempDir::new().expect("a directory");
+        std::fs::create_dir_all(dir.path().join("proc/7")).expect("a directory");
+        std::fs::write(dir.path().join("proc/7/mountinfo"), mountinfo).expect("a file");
+        let mounts = mounts_of("7", &Root::at(dir.path()));
+        assert_eq!(mounts.len(), 4);
+        let points = points(mounts, DeviceNumber { major: 7, minor: 3 }, Path::new("/dev/loop3"));
+        assert_eq!(points.collect::<Vec<_>>(), [PathBuf::from("/mnt/a b"), PathBuf::from("/mnt/btrfs")]);
     }
 }

@@ -63,16 +63,7 @@ fn state(charts: Vec<Chart>) -> State {
                 [device.a]\nmodel = 'atlas10k4'\n[device.dir]\ndirectory = '/tmp'\n[cell]\ndevice = 'a'\n";
     let mut plan: PlanFile = toml::from_str(text).expect("a plan");
     plan.charts = charts;
-    State {
-        plumb: "0".into(),
-        arguments: Vec::new(),
-        plan,
-        cells: Vec::new(),
-        schedule: Vec::new(),
-        made: Vec::new(),
-        environment: None,
-        ended_early: None,
-    }
+    State::empty(plan)
 }
 
 fn drawn(table: &Table, chart: Chart) -> Charts {
