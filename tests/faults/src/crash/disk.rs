@@ -6,7 +6,7 @@ use super::{command, namespace, within};
 use crate::sys;
 use anyhow::{bail, Context, Result};
 use plumb_sim::serve::fuse;
-use plumb_sim::serve::loop_device::LoopDevice;
+use plumb_sim::serve::loop_device::{Changed, LoopDevice};
 use plumb_sim::serve::media::Toll;
 use std::ffi::CString;
 use std::io::{BufRead, BufReader, Write};
@@ -215,12 +215,17 @@ impl Disk {
         self.ask("flushes")?.first().copied().context("the server gave no number of flushes")
     }
 
-    /// Attaches the loop device.
+    /// Attaches the loop device, with the write cache that flushes empty.
     ///
     /// # Errors
-    /// No free one.
+    /// No free one; its queue cannot be set.
     pub fn attach(&mut self) -> Result<()> {
-        self.device = Some(LoopDevice::attach(&self.file())?);
+        let device = LoopDevice::attach(&self.file())?;
+        // Who had this number before may have left it without flushes: then nothing would be durable.
+        if let Some(change) = Changed::plan(device.path(), "write_cache", "write back") {
+            change.make().with_context(|| change.path.display().to_string())?;
+        }
+        self.device = Some(device);
         Ok(())
     }
 
