@@ -66,6 +66,15 @@ impl Changed {
         std::fs::write(&self.path, &self.new)
     }
 
+    /// Takes it back, unless somebody else has changed it since, or the device shows another file by
+    /// now: its number is used again soon, and what its next user set is his.
+    pub fn restore_after(&self, file: &str) {
+        let shown = self.path.parent().and_then(Path::parent).and_then(backing);
+        if shown.is_none_or(|now| now.ends_with(file)) {
+            self.restore();
+        }
+    }
+
     /// Takes it back, unless somebody else has changed it since.
     pub fn restore(&self) {
         if std::fs::read_to_string(&self.path).is_ok_and(|now| now.trim() == self.new) {

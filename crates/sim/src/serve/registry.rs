@@ -128,7 +128,8 @@ impl Registry {
 
     /// Removes what is left of a dead one; the registry is locked.
     fn bury(&self, entry: &Entry) {
-        entry.changed.iter().for_each(Changed::restore);
+        let file = format!("plumb-disk-{}", entry.disk.name);
+        entry.changed.iter().for_each(|change| change.restore_after(&file));
         let _ = std::fs::remove_file(self.file(&entry.disk.name));
         let _ = std::fs::remove_file(self.socket(&entry.disk.name));
     }

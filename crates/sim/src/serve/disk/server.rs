@@ -308,7 +308,8 @@ impl Server {
                 Ok(Event::HolderGone) if end.is_some() => continue,
                 Ok(Event::HolderGone) => {
                     if let Some(device) = &self.device {
-                        device.changed.iter().for_each(Changed::restore);
+                        let file = format!("plumb-disk-{}", self.entry.disk.name);
+                        device.changed.iter().for_each(|change| change.restore_after(&file));
                     }
                     let why = "the process that held its device ended".to_owned();
                     if self.device.as_ref().is_none_or(|d| d.connection.opened() == 0) {
