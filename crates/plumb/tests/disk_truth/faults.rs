@@ -2,7 +2,7 @@
 //! What was put into a disk to go wrong is found, named and measured.
 
 use super::house::{able, House};
-use super::served::{alone, thrice, Recorded, Served};
+use super::served::{alone, thrice, Missed, Recorded, Served};
 
 fn reads(model: &str, set: &[&str], time: &str) -> Recorded {
     let house = House::new();
@@ -36,7 +36,9 @@ fn stalls_are_named() {
         let had = recorded.lines.iter().filter(|l| long(l.parts.fault)).count();
         let lengths = traced.iter().all(|ns| (290_000_000..350_000_000).contains(ns));
         if (traced.len(), lengths) != (had, true) || had < 4 {
-            return Err(format!("the disk stalled {had} times for 300 ms, traced were {traced:?} ns"));
+            return Err(Missed::Wrong(format!(
+                "the disk stalled {had} times for 300 ms, traced {traced:?} ns"
+            )));
         }
         Ok(())
     });
@@ -52,7 +54,8 @@ fn burst_credits_that_end_are_named() {
         let recorded = reads("gp2", &["medium.credits=2500"], "8s");
         let throttled = recorded.lines.iter().filter(|l| l.parts.throttled > 1_000_000).count();
         assert!(throttled > 100, "the credits did not end: {throttled} of {}", recorded.lines.len());
-        found(&recorded, "device.slower", 0.2).map(drop)
+        found(&recorded, "device.slower", 0.2)?;
+        Ok(())
     });
 }
 
@@ -69,7 +72,7 @@ fn a_disk_that_fails_slow_is_named() {
         let times = words.split(", ").nth(1).and_then(|w| w.split(' ').next()?.parse::<f64>().ok());
         match times {
             Some(6.0..=11.0) => Ok(()),
-            _ => Err(words),
+            _ => Err(Missed::Wrong(words)),
         }
     });
 }

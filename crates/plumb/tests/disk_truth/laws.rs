@@ -3,7 +3,7 @@
 
 use super::common::room::{job, kind};
 use super::house::{able, House};
-use super::served::{alone, thrice, Served};
+use super::served::{alone, thrice, Missed, Served};
 use plumb_sim::device::Operation;
 
 /// A turn of 10,000 a minute, ns.
@@ -54,7 +54,9 @@ fn littles_law_holds_at_depth_8() {
         let mean = reads["service"]["mean_ns"].as_f64().expect("a mean") / 1e9;
         let (under_way, count) = (rate * mean, &reads["count"]);
         if (under_way - 8.0).abs() > 0.4 {
-            return Err(format!("{rate:.1}/s * {mean:.6} s = {under_way:.2} of 8 under way, {count} reads"));
+            return Err(Missed::Wrong(format!(
+                "{rate:.1}/s * {mean:.6} s = {under_way:.2} of 8 under way, {count} reads"
+            )));
         }
         Ok(())
     });

@@ -2,11 +2,13 @@
 //! The time of requests with the device, as a trace tells it, is what the disk says it took.
 
 use super::house::{able, House};
-use super::served::{alone, quantile, thrice, Recorded, Served};
+use super::served::{alone, quantile, thrice, Missed, Recorded, Served};
 use plumb_sim::device::Operation;
 
 /// From this service time on, ns, three percent are asked for; below, what this machine adds as well.
 const SLOW: u64 = 1_000_000;
+/// What this machine may add to p50 and p99, ns.
+const MACHINE: [u64; 2] = [25_000, 300_000];
 
 /// What is wrong with a recorded load on a healthy disk; none if nothing is.
 fn wrong(recorded: &Recorded, path: u64) -> Vec<String> {
@@ -25,7 +27,7 @@ fn wrong(recorded: &Recorded, path: u64) -> Vec<String> {
             wrong.push(format!("{count} {word}s were traced, the disk had {}", model.len()));
         }
         let slow = quantile(&model, 50) >= SLOW;
-        for ((percent, told), machine) in [50, 99].into_iter().zip(told).zip([25_000, 300_000]) {
+        for ((percent, told), machine) in [50, 99].into_iter().zip(told).zip(MACHINE) {
             let model = quantile(&model, percent);
             let error = (model * 3 / 100).max(if slow { 0 } else { machine });
             // What is faster than the way to the device takes as long as the way.
@@ -75,10 +77,12 @@ fn tells_the_truth_about(model: &str, time: &str) {
             none_is_too_short(&recorded, path);
             let wrong = wrong(&recorded, path);
             if wrong.is_empty() {
-                Ok(())
-            } else {
-                Err(wrong.join("; "))
+                return Ok(());
             }
+            let late = recorded.late(path);
+            let (p50, p99) = (quantile(&late, 50), quantile(&late, 99));
+            let why = format!("{}; answers went out {p50} ns late, p99 {p99} ns", wrong.join("; "));
+            Err(if p50 > MACHINE[0] || p99 > MACHINE[1] { Missed::Late(why) } else { Missed::Wrong(why) })
         });
     }
 }

@@ -4,7 +4,7 @@
 
 use super::common::room::{job, kind};
 use super::house::{able, House};
-use super::served::{alone, mkfs, thrice, Served};
+use super::served::{alone, mkfs, thrice, Missed, Served};
 use serde_json::Value;
 
 fn mean_ns(all: &Value) -> f64 {
@@ -40,10 +40,10 @@ fn a_write_takes_turns_of(model: &str, turn: f64) {
             nothing < 200_000.0,
         ];
         if good.contains(&false) {
-            return Err(format!(
+            return Err(Missed::Wrong(format!(
                 "a turn takes {turn:.0} ns: O_DSYNC {bare:.0} ns (asked: one, within 10 %), fsync on ext3 \
                  {fsync:.0} ns (1.9 to 3.2), no sync {nothing:.0} ns (below 200,000)"
-            ));
+            )));
         }
         Ok(())
     });
