@@ -221,6 +221,7 @@ impl<'a> Case<'a> {
         for p in self.result.patterns.iter().filter(|p| p.target) {
             let sum = sums.entry((&p.device, p.write)).or_insert_with(|| PatternRow {
                 service_median: p.service_median,
+                thirds: p.thirds.clone(),
                 device: p.device.clone(),
                 write: p.write,
                 comm: p.comm.clone(),

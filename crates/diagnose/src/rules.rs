@@ -4,6 +4,7 @@
 //! the file of its subject.
 
 mod cpu;
+mod device;
 mod disk;
 mod lock;
 mod memory;
@@ -55,6 +56,8 @@ rules! {
         "Raise io.max (blkio.throttle) of its cgroup.";
     "journal.shared", "the journal first commits somebody else's transaction", disk::journal,
         "Move the neighbour to another file system, or let it sync less often.";
+    "device.slower", "the device has become slower", device::slower,
+        "Look at what changed: burst credits that ended (a cloud's volume), a write cache or spare flash that is full, or a device that fails (smartctl).";
     "device.slow", "the device takes long for each request", disk::slow,
         "Measure the device alone; if it is always so slow, cache more or change the device.";
     "io.scheduler", "requests wait behind others' in the disk's queue", disk::scheduler,
@@ -63,7 +66,7 @@ rules! {
         "Write the log without waiting for the disk, or sync it for many operations at once.";
     "sync.write", "synchronous writes", disk::sync,
         "Sync once for many writes (group commit), or use a device whose write cache survives a power cut.";
-    "device.stall", "the device stalls now and then", disk::stall,
+    "device.stall", "the device stalls now and then", device::stall,
         "Look at the device's health and its garbage collection; these requests took over ten times the median.";
     "io.readahead", "sequential reads without read-ahead", disk::readahead,
         "Do not advise POSIX_FADV_RANDOM, and let blockdev --getra be above the size of one read.";

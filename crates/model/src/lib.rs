@@ -13,6 +13,7 @@
 
 mod account;
 mod block;
+mod course;
 mod cpu;
 mod disk;
 mod files;
@@ -37,7 +38,7 @@ pub use machine::{Model, Setup};
 pub use result::{
     BlameRow, CpuRow, DeviceRow, FileRow, FunctionRow, HandoffRow, HerdResult, JournalResult, LockRow,
     OperationRow, OtherRow, PathResult, PatternRow, ProcessRow, RunResult, SampleResult, SyscallRow,
-    ThreadRow, UnexplainedRow, Use, WaitRow,
+    ThirdRow, ThreadRow, UnexplainedRow, Use, WaitRow,
 };
 
 /// Sees every interval as it closes; the account is made of these and no others.

@@ -2,6 +2,7 @@
 //! How a process uses a disk: sizes, order, depth, and how long the disk takes.
 
 use crate::block::Stamp;
+use crate::course::Course;
 use crate::views::Histogram;
 use std::collections::HashMap;
 
@@ -40,6 +41,8 @@ pub struct Pattern {
     pub depth: u64,
     /// Time with the device.
     pub service: Histogram,
+    /// How it went on.
+    pub course: Course,
     last_end: u64,
 }
 
@@ -53,11 +56,10 @@ impl Patterns {
         let p = self.0.entry((tgid, stamp.dev, stamp.is_write())).or_default();
         p.name = name;
         let end = stamp.sector + u64::from(stamp.len >> 9);
-        if p.requests > 0 {
-            p.sequential += u64::from(stamp.sector == p.last_end);
-            let ahead = stamp.sector.checked_sub(p.last_end);
-            p.near += u64::from(ahead.is_some_and(|sectors| sectors > 0 && sectors < 2048));
-        }
+        let ahead = stamp.sector.checked_sub(p.last_end).filter(|_| p.requests > 0);
+        p.sequential += u64::from(ahead == Some(0));
+        p.near += u64::from(ahead.is_some_and(|sectors| sectors > 0 && sectors < 2048));
+        p.course.completed(stamp, ahead.is_some_and(|sectors| sectors < 2048));
         p.last_end = end;
         p.requests += 1;
         p.bytes += u64::from(stamp.len);

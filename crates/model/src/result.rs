@@ -193,6 +193,26 @@ pub struct PatternRow {
     pub service_max: u64,
     /// Time of those that took over ten times the median.
     pub service_stalled: u64,
+    /// Its first third of time and its last; none where one of them had fewer than 30 requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thirds: Option<[ThirdRow; 2]>,
+}
+
+/// A part of the time in which a process used a disk.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ThirdRow {
+    /// Requests with data.
+    pub requests: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Those that began where the last one ended, or less than 1 MiB behind it.
+    pub sequential: u64,
+    /// Mean number of requests with the driver when one was issued.
+    pub depth: f64,
+    /// Time with the device, ns: sum.
+    pub service: u64,
+    /// Of one request, the geometric mean: a few that stalled change it little.
+    pub service_typical: u64,
 }
 
 /// What samples saw.

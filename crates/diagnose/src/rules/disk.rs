@@ -10,7 +10,7 @@ use plumb_trace::units;
 pub const BLOCK: &[&str] =
     &["block.queue", "block.plug", "block.flush", "block.schedule", "block.device", "block.wakeup"];
 /// The same, and for the threads that make them.
-const SYNC: &[&str] = &[
+pub(super) const SYNC: &[&str] = &[
     "block.queue",
     "block.plug",
     "block.flush",
@@ -33,10 +33,6 @@ const DEEP: f64 = 3.0;
 const OTHERS: u64 = 2;
 /// Share of the block time spent without a request slot: the device's queue is full.
 const FULL: f64 = 0.2;
-/// Share of the service time in requests of over ten times the median.
-const STALLS: f64 = 0.35;
-/// Shorter than this no request stalls, ns.
-const STALL: u64 = 5_000_000;
 const SMALL: u64 = 16 << 10;
 const RANDOM: u64 = 64 << 10;
 
@@ -55,7 +51,7 @@ fn share_in(
     special as f64 / all.max(1) as f64
 }
 
-fn describe(p: &PatternRow) -> Evidence {
+pub(super) fn describe(p: &PatternRow) -> Evidence {
     Evidence {
         words: format!(
             "{} of {} {} {}: {} requests of {} on average, {:.0} % in sequence, {:.1} in flight, median {}, p99 {}, longest {} with the device",
@@ -158,27 +154,6 @@ pub fn journal(case: &mut Case<'_>) -> Option<Seen> {
     (time > 0).then(|| Seen {
         time,
         words: format!("waited {} for commits that were asked for by {who}", units::duration(time)),
-        evidence,
-        ..Seen::default()
-    })
-}
-
-pub fn stall(case: &mut Case<'_>) -> Option<Seen> {
-    let p = case.main_pattern()?;
-    if (p.service_stalled as f64) < p.service as f64 * STALLS || p.service_max < STALL {
-        return None;
-    }
-    let share = p.service_stalled as f64 / p.service.max(1) as f64;
-    let evidence = [vec![describe(&p)], case.longest(BLOCK)].concat();
-    let time = case.take(SYNC, case.left(SYNC) * share);
-    (time > 0).then(|| Seen {
-        time,
-        words: format!(
-            "{:.0} % of the time with {} went to requests that took over ten times the median, up to {}",
-            share * 100.0,
-            p.device,
-            units::duration(p.service_max)
-        ),
         evidence,
         ..Seen::default()
     })

@@ -238,6 +238,7 @@ impl Rows<'_> {
                 service_p99: p.service.quantile(0.99),
                 service_max: p.service.max,
                 service_stalled: beyond(&p.service, 10.0),
+                thirds: p.course.thirds(),
             })
             .collect();
         rows.sort_by(|a, b| (b.target, b.service).cmp(&(a.target, a.service)).then(a.pid.cmp(&b.pid)));

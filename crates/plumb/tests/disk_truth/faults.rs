@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What was put into a disk to go wrong is found, named and measured.
+
+use super::house::{able, House};
+use super::served::{alone, thrice, Missed, Recorded, Served};
+
+fn reads(model: &str, set: &[&str], time: &str) -> Recorded {
+    let house = House::new();
+    let set: Vec<&str> = set.iter().flat_map(|s| ["--set", s]).collect();
+    let job = ["--what", "read", "--order", "random", "--direct", "--size", "1G", "--time", time];
+    Served::new(&house, model, &set).record(&job)
+}
+
+/// The finding's words, or what was found instead.
+fn found(recorded: &Recorded, id: &str, least: f64) -> Result<String, String> {
+    let finding = recorded.finding(id).filter(|f| f["share"].as_f64().is_some_and(|s| s >= least));
+    let words = finding.and_then(|f| f["words"].as_str()).map(str::to_owned);
+    words.ok_or_else(|| {
+        format!("no {id} of {least}: {:#}\n{:#}", recorded.result["findings"], recorded.result["patterns"])
+    })
+}
+
+#[test]
+fn stalls_are_named() {
+    if !able("stalls_are_named", &[]) {
+        return;
+    }
+    let _alone = alone();
+    thrice("stalls", || {
+        let recorded = reads("stalling", &["fault.0.every=1s", "fault.0.for=300ms"], "6s");
+        let words = found(&recorded, "device.stall", 0.15)?;
+        assert!(words.contains(&recorded.device), "{words}");
+        // As many as the disk had, and as long.
+        let long = |ns: u64| ns >= 100_000_000;
+        let traced: Vec<u64> = recorded.d2c.iter().map(|(d, c)| c - d).filter(|&ns| long(ns)).collect();
+        let had = recorded.lines.iter().filter(|l| long(l.parts.fault)).count();
+        let lengths = traced.iter().all(|ns| (290_000_000..350_000_000).contains(ns));
+        if (traced.len(), lengths) != (had, true) || had < 4 {
+            return Err(Missed::Wrong(format!(
+                "the disk stalled {had} times for 300 ms, traced {traced:?} ns"
+            )));
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn burst_credits_that_end_are_named() {
+    if !able("burst_credits_that_end_are_named", &[]) {
+        return;
+    }
+    let _alone = alone();
+    thrice("burst credits", || {
+        let recorded = reads("gp2", &["medium.credits=2500"], "8s");
+        let throttled = recorded.lines.iter().filter(|l| l.parts.throttled > 1_000_000).count();
+        assert!(throttled > 100, "the credits did not end: {throttled} of {}", recorded.lines.len());
+        found(&recorded, "device.slower", 0.2)?;
+        Ok(())
+    });
+}
+
+#[test]
+fn a_disk_that_fails_slow_is_named() {
+    if !able("a_disk_that_fails_slow_is_named", &[]) {
+        return;
+    }
+    let _alone = alone();
+    thrice("fails slow", || {
+        let recorded = reads("failing", &["fault.0.from=4s", "fault.0.over=2s"], "9s");
+        let words = found(&recorded, "device.slower", 0.3)?;
+        // Ten times as slow, and a little is the machine's.
+        let times = words.split(", ").nth(1).and_then(|w| w.split(' ').next()?.parse::<f64>().ok());
+        match times {
+            Some(6.0..=11.0) => Ok(()),
+            _ => Err(Missed::Wrong(words)),
+        }
+    });
+}
