@@ -32,7 +32,8 @@ fn stalls_are_named() {
         assert!(words.contains(&recorded.device), "{words}");
         // As many as the disk had, and as long.
         let long = |ns: u64| ns >= 100_000_000;
-        let traced: Vec<u64> = recorded.d2c.iter().map(|(d, c)| c - d).filter(|&ns| long(ns)).collect();
+        let traced: Vec<u64> =
+            recorded.d2c.iter().map(|r| r.completed - r.issued).filter(|&ns| long(ns)).collect();
         let had = recorded.lines.iter().filter(|l| long(l.parts.fault)).count();
         let lengths = traced.iter().all(|ns| (290_000_000..350_000_000).contains(ns));
         if (traced.len(), lengths) != (had, true) || had < 4 {
