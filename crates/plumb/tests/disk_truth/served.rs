@@ -168,7 +168,11 @@ impl<'h> Served<'h> {
         let begin = btt["begin"].as_i64().expect("begin");
         let d2c = items.lines().map(|l| serde_json::from_str::<Value>(l).expect("an item"));
         let at = |item: &Value, field: &str| (item[field].as_i64().expect("ns") + begin) as u64;
-        let d2c = d2c.filter(|i| i["kind"] == "D2C").map(|i| (at(&i, "begin"), at(&i, "end"))).collect();
+        let request = |i: Value| {
+            let operation = i["operation"].as_str().expect("an operation").to_owned();
+            Request { operation, issued: at(&i, "begin"), completed: at(&i, "end") }
+        };
+        let d2c = d2c.filter(|i| i["kind"] == "D2C").map(request).collect();
         let (from, to) = (btt["from"].as_u64().expect("from"), btt["to"].as_u64().expect("to"));
         let lines = self.end().into_iter().filter(|l| (from..=to).contains(&l.arrival)).collect();
         Recorded { device: name, result, btt, d2c, lines }
@@ -184,6 +188,13 @@ impl<'h> Served<'h> {
     }
 }
 
+/// A request as plumb recorded it; CLOCK_MONOTONIC ns.
+pub struct Request {
+    pub operation: String,
+    pub issued: u64,
+    pub completed: u64,
+}
+
 /// What plumb recorded, and what the disk says of the same time.
 pub struct Recorded {
     /// loopN.
@@ -191,8 +202,8 @@ pub struct Recorded {
     /// result.json.
     pub result: Value,
     btt: Value,
-    /// Issue and completion of each request, ns.
-    pub d2c: Vec<(u64, u64)>,
+    /// Each request.
+    pub d2c: Vec<Request>,
     /// Requests that came while it recorded.
     pub lines: Vec<Line>,
 }
@@ -231,10 +242,10 @@ impl Recorded {
     pub fn pairs(&self) -> Vec<(u64, Line)> {
         let mut lines = self.lines.clone();
         lines.sort_by_key(|l| l.arrival);
-        let of = |&(begin, end): &(u64, u64)| {
-            let first = lines.partition_point(|l| l.arrival < begin);
-            let last = lines.partition_point(|l| l.arrival <= end);
-            (last == first + 1).then(|| (end - begin, lines[first]))
+        let of = |r: &Request| {
+            let first = lines.partition_point(|l| l.arrival < r.issued);
+            let last = lines.partition_point(|l| l.arrival <= r.completed);
+            (last == first + 1).then(|| (r.completed - r.issued, lines[first]))
         };
         self.d2c.iter().filter_map(of).collect()
     }
