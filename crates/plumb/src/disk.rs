@@ -10,6 +10,7 @@ use plumb_load::job::Bytes;
 use plumb_sim::serve::disk::{self, Running};
 use plumb_sim::serve::{Backing, Disk, ServeOptions, Timing};
 use plumb_sim::spec::{Medium, Spec};
+use serde::Serialize;
 use serde_json::json;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -49,7 +50,7 @@ pub fn main(command: DiskCommand) -> Result<ExitCode> {
                 )?;
             }
         }
-        DiskCommand::PowerOn { name } => disk::power_on(&name)?,
+        DiskCommand::PowerOn { name, force } => disk::power_on(&name, force)?,
         DiskCommand::Server => return Ok(ExitCode::from(if disk::server_main()? { 0 } else { 2 })),
         DiskCommand::Holder => disk::holder_main()?,
     }
@@ -245,19 +246,39 @@ fn models(args: &DiskListArgs) -> Result<()> {
     Ok(())
 }
 
+/// A disk, and its state.
+#[derive(Serialize)]
+struct Listed<'d> {
+    #[serde(flatten)]
+    disk: &'d Disk,
+    state: &'static str,
+}
+
+/// How a disk is, in a word of its table.
+fn state(disk: &Disk) -> &'static str {
+    match disk::powered(&disk.name) {
+        Ok(true) => "served",
+        Ok(false) => "without power",
+        Err(_) => "does not answer",
+    }
+}
+
 fn list(args: &DiskListArgs) -> Result<()> {
     let disks = disk::list();
     let mut out = io::stdout().lock();
     if args.json {
-        serde_json::to_writer_pretty(&mut out, &disks)?;
+        let listed: Vec<_> = disks.iter().map(|disk| Listed { state: state(disk), disk }).collect();
+        serde_json::to_writer_pretty(&mut out, &listed)?;
         return Ok(writeln!(out)?);
     }
     if disks.is_empty() {
         writeln!(out, "no disk is served; plumb disk serve MODEL serves one")?;
         return Ok(());
     }
-    let head =
-        ["<name", "<device", "<model", "size", "<backing", "<NBD", "server", "reads", "writes", "<used"];
+    let head = [
+        "<name", "<state", "<device", "<model", "size", "<backing", "<NBD", "server", "reads", "writes",
+        "<used",
+    ];
     let mut table = Table::new(&head);
     for disk in &disks {
         let counts = disk::stats(&disk.name).ok();
@@ -269,6 +290,7 @@ fn list(args: &DiskListArgs) -> Result<()> {
         let users: Vec<_> = disk::users(disk).iter().map(ToString::to_string).collect();
         table.row(vec![
             disk.name.clone(),
+            state(disk).to_owned(),
             disk.device.as_ref().map_or("-".into(), |d| d.display().to_string()),
             disk.spec.name.clone(),
             disk.size.to_string(),

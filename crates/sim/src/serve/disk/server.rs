@@ -185,6 +185,9 @@ impl Server {
         std::mem::forget(undo);
         let mut server = Self { registry, entry, realtime, device: None, nbd: None };
         if !options.no_device {
+            if calibrate {
+                server.realtime.hold_log();
+            }
             server.attach(&options, calibrate, volatile, events)?;
         }
         if let Some(address) = &options.nbd {
@@ -262,9 +265,11 @@ impl Server {
                 Answer::Done
             }
             Order::Cut { percent, .. } if percent > 100 => Answer::Failed("more than 100 percent".into()),
+            Order::Cut { .. } if !realtime.powered() => Answer::Failed("is without power already".into()),
             Order::Cut { percent, seed } => {
                 realtime.cut_power(percent, seed).map_or_else(|e| Answer::Failed(e.to_string()), Into::into)
             }
+            Order::Power => Answer::Power(realtime.powered()),
             Order::PowerOn => {
                 realtime.power_on();
                 Answer::Done
