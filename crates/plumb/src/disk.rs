@@ -7,7 +7,7 @@ use crate::output::Table;
 use crate::signals;
 use anyhow::{bail, Context, Result};
 use plumb_load::job::Bytes;
-use plumb_sim::serve::disk::{self, Running};
+use plumb_sim::serve::disk::{self, Dead, Running, User};
 use plumb_sim::serve::{Backing, Disk, ServeOptions, Timing};
 use plumb_sim::spec::{Medium, Spec};
 use serde::Serialize;
@@ -19,6 +19,11 @@ use std::time::{Duration, Instant};
 
 /// Length of a disk in memory when none is given.
 const SIZE: u64 = 1 << 30;
+/// Median error of a device's times above which its machine is busy, ns; so is one above a tenth of
+/// the model's median time.
+const BUSY_P50: i64 = 60_000;
+/// Likewise of the 99th percentile.
+const BUSY_P99: i64 = 1_000_000;
 /// How long a foreground disk waits for its users at its end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -130,9 +135,15 @@ fn show(out: &mut dyn Write, disk: &Disk, detached: bool) -> io::Result<()> {
     if let Some(log) = &disk.log {
         writeln!(out, "log:    {}", log.display())?;
     }
-    match &disk.timing {
-        Some(timing) => writeln!(out, "timing: {}", words(timing))?,
-        None => writeln!(out, "timing: not measured")?,
+    match (&disk.timing, &disk.untimed) {
+        (Some(timing), _) => {
+            writeln!(out, "timing: {}", words(timing))?;
+            if let Some(busy) = busy(timing) {
+                writeln!(out, "        {busy}")?;
+            }
+        }
+        (None, Some(why)) => writeln!(out, "timing: not measured ({why})")?,
+        (None, None) => writeln!(out, "timing: not measured")?,
     }
     if detached {
         writeln!(out, "plumb disk stop {name} ends it")
@@ -156,6 +167,22 @@ fn words(timing: &Timing) -> String {
         signed(timing.error_p99),
         timing.requests
     )
+}
+
+/// What is said where the times are too far from the model's.
+fn busy(timing: &Timing) -> Option<String> {
+    let &Timing { path_p50, model_p50, error_p50, error_p99, .. } = timing;
+    // Where the way is longer than the model's time, the error is the way's.
+    let half =
+        error_p50 > BUSY_P50.min(i64::try_from(model_p50 / 10).unwrap_or(i64::MAX)) && model_p50 > path_p50;
+    let what = match (half, error_p99 > BUSY_P99) {
+        (true, _) => format!("half of the reads take {} longer than the model says, or more", us(error_p50)),
+        (false, true) => {
+            format!("one read in a hundred takes {} longer than the model says, or more", us(error_p99))
+        }
+        (false, false) => return None,
+    };
+    Some(format!("the machine is busy: {what}; end what else runs on it, and serve the disk again"))
 }
 
 /// Waits for a signal, or for the disk's own end.
@@ -263,17 +290,31 @@ fn state(disk: &Disk) -> &'static str {
     }
 }
 
+/// Names the disks that have ended and are mounted still.
+fn dead(out: &mut dyn Write) -> Result<()> {
+    for Dead { name, mounts, .. } in disk::dead() {
+        for mount in mounts {
+            let User::Mount { point, seen_by } = mount else { continue };
+            let point = point.display();
+            let enter = seen_by.map_or(String::new(), |pid| format!("nsenter -t {pid} -m "));
+            writeln!(out, "{name}: dead, still mounted on {point}: {enter}umount {point}")?;
+        }
+    }
+    Ok(())
+}
+
 fn list(args: &DiskListArgs) -> Result<()> {
     let disks = disk::list();
     let mut out = io::stdout().lock();
     if args.json {
         let listed: Vec<_> = disks.iter().map(|disk| Listed { state: state(disk), disk }).collect();
         serde_json::to_writer_pretty(&mut out, &listed)?;
-        return Ok(writeln!(out)?);
+        writeln!(out)?;
+        return dead(&mut io::stderr());
     }
     if disks.is_empty() {
         writeln!(out, "no disk is served; plumb disk serve MODEL serves one")?;
-        return Ok(());
+        return dead(&mut out);
     }
     let head = [
         "<name", "<state", "<device", "<model", "size", "<backing", "<NBD", "server", "reads", "writes",
@@ -302,7 +343,8 @@ fn list(args: &DiskListArgs) -> Result<()> {
             if users.is_empty() { "no".into() } else { users.join(", ") },
         ]);
     }
-    Ok(table.write(&mut out)?)
+    table.write(&mut out)?;
+    dead(&mut out)
 }
 
 fn stop(args: &DiskStopArgs) -> Result<ExitCode> {
@@ -323,12 +365,30 @@ mod tests {
 
     #[test]
     fn the_timing_is_said_in_words() {
-        let timing = Timing { requests: 200, path_p50: 38_100, error_p50: 2_000, error_p99: 35_400 };
+        let timing = Timing {
+            requests: 200,
+            path_p50: 38_100,
+            model_p50: 5_000_000,
+            error_p50: 2_000,
+            error_p99: 35_400,
+        };
         assert_eq!(
             words(&timing),
             "the way to the device takes 38 us and is taken off; what is left of the error: p50 +2 us, p99 +35 us (200 reads)"
         );
         let timing = Timing { error_p50: -1_600, error_p99: 0, ..timing };
         assert!(words(&timing).contains("p50 -2 us, p99 0 us"), "{}", words(&timing));
+    }
+
+    #[test]
+    fn a_busy_machine_is_told_from_one_that_is_not() {
+        let said = |model_p50, error_p50, error_p99| {
+            busy(&Timing { requests: 200, path_p50: 38_000, model_p50, error_p50, error_p99 })
+        };
+        assert_eq!(said(5_000_000, 59_000, 900_000), None);
+        assert!(said(5_000_000, 61_000, 0).is_some_and(|s| s.contains("busy: half of the reads take 61 us")));
+        assert!(said(80_000, 9_000, 0).is_some(), "more than a tenth of the model's time");
+        assert!(said(5_000_000, 0, 1_001_000).is_some_and(|s| s.contains("one read in a hundred")));
+        assert_eq!(said(0, 38_000, 50_000), None, "the way is longer than the model's time");
     }
 }
