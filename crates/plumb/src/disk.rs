@@ -10,6 +10,7 @@ use plumb_load::job::Bytes;
 use plumb_sim::serve::disk::{self, Dead, Running, User};
 use plumb_sim::serve::{Backing, Disk, ServeOptions, Timing};
 use plumb_sim::spec::{Medium, Spec};
+use plumb_trace::units;
 use serde::Serialize;
 use serde_json::json;
 use std::io::{self, Write};
@@ -19,6 +20,8 @@ use std::time::{Duration, Instant};
 
 /// Length of a disk in memory when none is given.
 const SIZE: u64 = 1 << 30;
+/// Columns of a terminal.
+const COLUMNS: usize = 100;
 /// Median error of a device's times above which its machine is busy, ns; so is one above a tenth of
 /// the model's median time.
 const BUSY_P50: i64 = 60_000;
@@ -242,17 +245,15 @@ fn kind(spec: &Spec) -> &'static str {
     }
 }
 
-/// The plain figures of a model's medium, as its file has them.
-fn figures(spec: &Spec) -> String {
-    let medium = serde_json::to_value(&spec.medium).unwrap_or_default();
-    let Some(keys) = medium.as_object() else { return String::new() };
-    let plain = keys.iter().filter_map(|(key, value)| match value {
-        serde_json::Value::String(text) if key != "kind" => Some(format!("{key} {text}")),
-        serde_json::Value::Number(number) => Some(format!("{key} {number}")),
-        serde_json::Value::Bool(yes) => Some(format!("{key} {yes}")),
-        _ => None,
-    });
-    plain.collect::<Vec<_>>().join(", ")
+/// A model in a line of the list, cut to [`COLUMNS`].
+fn line(spec: &Spec) -> String {
+    let size = units::bytes(spec.size.0);
+    let line = format!("{:<12} {:<12} {size:>11}  {}", spec.name, kind(spec), spec.about);
+    if line.chars().count() <= COLUMNS {
+        return line;
+    }
+    let cut: String = line.chars().take(COLUMNS - 3).collect();
+    format!("{}...", cut.trim_end())
 }
 
 fn models(args: &DiskListArgs) -> Result<()> {
@@ -263,11 +264,7 @@ fn models(args: &DiskListArgs) -> Result<()> {
         return Ok(writeln!(out)?);
     }
     for spec in &presets {
-        writeln!(out, "{:<12} {:<12} {:>7}  {}", spec.name, kind(spec), spec.size.to_string(), spec.about)?;
-        let figures = figures(spec);
-        if !figures.is_empty() {
-            writeln!(out, "{:<12} {figures}", "")?;
-        }
+        writeln!(out, "{}", line(spec))?;
     }
     writeln!(out, "plumb disk show MODEL prints all of one, and where its figures come from")?;
     Ok(())
@@ -378,6 +375,18 @@ mod tests {
         );
         let timing = Timing { error_p50: -1_600, error_p99: 0, ..timing };
         assert!(words(&timing).contains("p50 -2 us, p99 0 us"), "{}", words(&timing));
+    }
+
+    #[test]
+    fn a_model_is_a_line_of_a_terminal() {
+        for spec in Spec::presets() {
+            let line = line(&spec);
+            assert!(line.starts_with(&spec.name) && line.chars().count() <= COLUMNS, "{line}");
+        }
+        let mut spec = Spec::preset("nvme").expect("a preset");
+        spec.about = "two words ".repeat(20);
+        let line = line(&spec);
+        assert!(line.contains(" GiB  two words") && line.ends_with("..."), "{line}");
     }
 
     #[test]
