@@ -7,9 +7,11 @@ use crate::output::Table;
 use crate::signals;
 use anyhow::{bail, Context, Result};
 use plumb_load::job::Bytes;
-use plumb_sim::serve::disk::{self, Running};
+use plumb_sim::serve::disk::{self, Dead, Running, User};
 use plumb_sim::serve::{Backing, Disk, ServeOptions, Timing};
 use plumb_sim::spec::{Medium, Spec};
+use plumb_trace::units;
+use serde::Serialize;
 use serde_json::json;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -18,6 +20,13 @@ use std::time::{Duration, Instant};
 
 /// Length of a disk in memory when none is given.
 const SIZE: u64 = 1 << 30;
+/// Columns of a terminal.
+const COLUMNS: usize = 100;
+/// Median error of a device's times above which its machine is busy, ns; so is one above a tenth of
+/// the model's median time.
+const BUSY_P50: i64 = 60_000;
+/// Likewise of the 99th percentile.
+const BUSY_P99: i64 = 1_000_000;
 /// How long a foreground disk waits for its users at its end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -49,7 +58,7 @@ pub fn main(command: DiskCommand) -> Result<ExitCode> {
                 )?;
             }
         }
-        DiskCommand::PowerOn { name } => disk::power_on(&name)?,
+        DiskCommand::PowerOn { name, force } => disk::power_on(&name, force)?,
         DiskCommand::Server => return Ok(ExitCode::from(if disk::server_main()? { 0 } else { 2 })),
         DiskCommand::Holder => disk::holder_main()?,
     }
@@ -129,9 +138,15 @@ fn show(out: &mut dyn Write, disk: &Disk, detached: bool) -> io::Result<()> {
     if let Some(log) = &disk.log {
         writeln!(out, "log:    {}", log.display())?;
     }
-    match &disk.timing {
-        Some(timing) => writeln!(out, "timing: {}", words(timing))?,
-        None => writeln!(out, "timing: not measured")?,
+    match (&disk.timing, &disk.untimed) {
+        (Some(timing), _) => {
+            writeln!(out, "timing: {}", words(timing))?;
+            if let Some(busy) = busy(timing) {
+                writeln!(out, "        {busy}")?;
+            }
+        }
+        (None, Some(why)) => writeln!(out, "timing: not measured ({why})")?,
+        (None, None) => writeln!(out, "timing: not measured")?,
     }
     if detached {
         writeln!(out, "plumb disk stop {name} ends it")
@@ -155,6 +170,22 @@ fn words(timing: &Timing) -> String {
         signed(timing.error_p99),
         timing.requests
     )
+}
+
+/// What is said where the times are too far from the model's.
+fn busy(timing: &Timing) -> Option<String> {
+    let &Timing { path_p50, model_p50, error_p50, error_p99, .. } = timing;
+    // Where the way is longer than the model's time, the error is the way's.
+    let half =
+        error_p50 > BUSY_P50.min(i64::try_from(model_p50 / 10).unwrap_or(i64::MAX)) && model_p50 > path_p50;
+    let what = match (half, error_p99 > BUSY_P99) {
+        (true, _) => format!("half of the reads take {} longer than the model says, or more", us(error_p50)),
+        (false, true) => {
+            format!("one read in a hundred takes {} longer than the model says, or more", us(error_p99))
+        }
+        (false, false) => return None,
+    };
+    Some(format!("the machine is busy: {what}; end what else runs on it, and serve the disk again"))
 }
 
 /// Waits for a signal, or for the disk's own end.
@@ -214,17 +245,15 @@ fn kind(spec: &Spec) -> &'static str {
     }
 }
 
-/// The plain figures of a model's medium, as its file has them.
-fn figures(spec: &Spec) -> String {
-    let medium = serde_json::to_value(&spec.medium).unwrap_or_default();
-    let Some(keys) = medium.as_object() else { return String::new() };
-    let plain = keys.iter().filter_map(|(key, value)| match value {
-        serde_json::Value::String(text) if key != "kind" => Some(format!("{key} {text}")),
-        serde_json::Value::Number(number) => Some(format!("{key} {number}")),
-        serde_json::Value::Bool(yes) => Some(format!("{key} {yes}")),
-        _ => None,
-    });
-    plain.collect::<Vec<_>>().join(", ")
+/// A model in a line of the list, cut to [`COLUMNS`].
+fn line(spec: &Spec) -> String {
+    let size = units::bytes(spec.size.0);
+    let line = format!("{:<12} {:<12} {size:>11}  {}", spec.name, kind(spec), spec.about);
+    if line.chars().count() <= COLUMNS {
+        return line;
+    }
+    let cut: String = line.chars().take(COLUMNS - 3).collect();
+    format!("{}...", cut.trim_end())
 }
 
 fn models(args: &DiskListArgs) -> Result<()> {
@@ -235,13 +264,39 @@ fn models(args: &DiskListArgs) -> Result<()> {
         return Ok(writeln!(out)?);
     }
     for spec in &presets {
-        writeln!(out, "{:<12} {:<12} {:>7}  {}", spec.name, kind(spec), spec.size.to_string(), spec.about)?;
-        let figures = figures(spec);
-        if !figures.is_empty() {
-            writeln!(out, "{:<12} {figures}", "")?;
-        }
+        writeln!(out, "{}", line(spec))?;
     }
     writeln!(out, "plumb disk show MODEL prints all of one, and where its figures come from")?;
+    Ok(())
+}
+
+/// A disk, and its state.
+#[derive(Serialize)]
+struct Listed<'d> {
+    #[serde(flatten)]
+    disk: &'d Disk,
+    state: &'static str,
+}
+
+/// How a disk is, in a word of its table.
+fn state(disk: &Disk) -> &'static str {
+    match disk::powered(&disk.name) {
+        Ok(true) => "served",
+        Ok(false) => "without power",
+        Err(_) => "does not answer",
+    }
+}
+
+/// Names the disks that have ended and are mounted still.
+fn dead(out: &mut dyn Write) -> Result<()> {
+    for Dead { name, mounts, .. } in disk::dead() {
+        for mount in mounts {
+            let User::Mount { point, seen_by } = mount else { continue };
+            let point = point.display();
+            let enter = seen_by.map_or(String::new(), |pid| format!("nsenter -t {pid} -m "));
+            writeln!(out, "{name}: dead, still mounted on {point}: {enter}umount {point}")?;
+        }
+    }
     Ok(())
 }
 
@@ -249,15 +304,19 @@ fn list(args: &DiskListArgs) -> Result<()> {
     let disks = disk::list();
     let mut out = io::stdout().lock();
     if args.json {
-        serde_json::to_writer_pretty(&mut out, &disks)?;
-        return Ok(writeln!(out)?);
+        let listed: Vec<_> = disks.iter().map(|disk| Listed { state: state(disk), disk }).collect();
+        serde_json::to_writer_pretty(&mut out, &listed)?;
+        writeln!(out)?;
+        return dead(&mut io::stderr());
     }
     if disks.is_empty() {
         writeln!(out, "no disk is served; plumb disk serve MODEL serves one")?;
-        return Ok(());
+        return dead(&mut out);
     }
-    let head =
-        ["<name", "<device", "<model", "size", "<backing", "<NBD", "server", "reads", "writes", "<used"];
+    let head = [
+        "<name", "<state", "<device", "<model", "size", "<backing", "<NBD", "server", "reads", "writes",
+        "<used",
+    ];
     let mut table = Table::new(&head);
     for disk in &disks {
         let counts = disk::stats(&disk.name).ok();
@@ -269,6 +328,7 @@ fn list(args: &DiskListArgs) -> Result<()> {
         let users: Vec<_> = disk::users(disk).iter().map(ToString::to_string).collect();
         table.row(vec![
             disk.name.clone(),
+            state(disk).to_owned(),
             disk.device.as_ref().map_or("-".into(), |d| d.display().to_string()),
             disk.spec.name.clone(),
             disk.size.to_string(),
@@ -280,7 +340,8 @@ fn list(args: &DiskListArgs) -> Result<()> {
             if users.is_empty() { "no".into() } else { users.join(", ") },
         ]);
     }
-    Ok(table.write(&mut out)?)
+    table.write(&mut out)?;
+    dead(&mut out)
 }
 
 fn stop(args: &DiskStopArgs) -> Result<ExitCode> {
@@ -301,12 +362,42 @@ mod tests {
 
     #[test]
     fn the_timing_is_said_in_words() {
-        let timing = Timing { requests: 200, path_p50: 38_100, error_p50: 2_000, error_p99: 35_400 };
+        let timing = Timing {
+            requests: 200,
+            path_p50: 38_100,
+            model_p50: 5_000_000,
+            error_p50: 2_000,
+            error_p99: 35_400,
+        };
         assert_eq!(
             words(&timing),
             "the way to the device takes 38 us and is taken off; what is left of the error: p50 +2 us, p99 +35 us (200 reads)"
         );
         let timing = Timing { error_p50: -1_600, error_p99: 0, ..timing };
         assert!(words(&timing).contains("p50 -2 us, p99 0 us"), "{}", words(&timing));
+    }
+
+    #[test]
+    fn a_model_is_a_line_of_a_terminal() {
+        for spec in Spec::presets() {
+            let line = line(&spec);
+            assert!(line.starts_with(&spec.name) && line.chars().count() <= COLUMNS, "{line}");
+        }
+        let mut spec = Spec::preset("nvme").expect("a preset");
+        spec.about = "two words ".repeat(20);
+        let line = line(&spec);
+        assert!(line.contains(" GiB  two words") && line.ends_with("..."), "{line}");
+    }
+
+    #[test]
+    fn a_busy_machine_is_told_from_one_that_is_not() {
+        let said = |model_p50, error_p50, error_p99| {
+            busy(&Timing { requests: 200, path_p50: 38_000, model_p50, error_p50, error_p99 })
+        };
+        assert_eq!(said(5_000_000, 59_000, 900_000), None);
+        assert!(said(5_000_000, 61_000, 0).is_some_and(|s| s.contains("busy: half of the reads take 61 us")));
+        assert!(said(80_000, 9_000, 0).is_some(), "more than a tenth of the model's time");
+        assert!(said(5_000_000, 0, 1_001_000).is_some_and(|s| s.contains("one read in a hundred")));
+        assert_eq!(said(0, 38_000, 50_000), None, "the way is longer than the model's time");
     }
 }

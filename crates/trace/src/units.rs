@@ -56,17 +56,18 @@ pub fn parse_duration(text: &str) -> Result<u64, String> {
     Ok((value * scale) as u64)
 }
 
-/// Parses `64K`, `16M`, `1G`, `4096` (binary multiples) to bytes.
+/// Parses `64K`, `16M`, `1G`, `2T`, `4096` (binary multiples) to bytes.
 ///
 /// # Errors
 /// A sentence that names the text and shows an example.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
-    let bad = || format!("'{text}' is not a size; examples: 4096, 64K, 16M, 1G");
+    let bad = || format!("'{text}' is not a size; examples: 4096, 64K, 16M, 1G, 2T");
     let t = text.trim().trim_end_matches("iB").trim_end_matches('B');
     let (number, shift) = match t.chars().last() {
         Some('k' | 'K') => (&t[..t.len() - 1], 10),
         Some('m' | 'M') => (&t[..t.len() - 1], 20),
         Some('g' | 'G') => (&t[..t.len() - 1], 30),
+        Some('t' | 'T') => (&t[..t.len() - 1], 40),
         _ => (t, 0),
     };
     let value: u64 = number.trim().parse().map_err(|_| bad())?;
@@ -98,6 +99,9 @@ mod tests {
         assert!(parse_duration("10").expect_err("no unit").contains("250ms"));
         assert_eq!(parse_bytes("16M"), Ok(16 << 20));
         assert_eq!(parse_bytes("4KiB"), Ok(4096));
+        assert_eq!(parse_bytes("2T"), Ok(2 << 40));
+        assert_eq!(parse_bytes("1TiB"), Ok(1 << 40));
+        assert!(parse_bytes("16777216T").is_err());
         assert!(parse_bytes("99999999999999G").is_err());
     }
 }

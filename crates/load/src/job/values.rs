@@ -36,7 +36,7 @@ macro_rules! in_words {
     };
 }
 
-/// A length in bytes: `4096`, `64K`, `16M`, `1G` (binary multiples).
+/// A length in bytes: `4096`, `64K`, `16M`, `1G`, `2T` (binary multiples).
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bytes(pub u64);
 
@@ -50,7 +50,7 @@ impl FromStr for Bytes {
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let n = self.0;
-        for (shift, unit) in [(30, "G"), (20, "M"), (10, "K")] {
+        for (shift, unit) in [(40, "T"), (30, "G"), (20, "M"), (10, "K")] {
             if n != 0 && n % (1 << shift) == 0 {
                 return write!(f, "{}{unit}", n >> shift);
             }
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn values_are_written_in_the_words_that_are_read() {
-        for text in ["4K", "1", "3M", "2G", "1537"] {
+        for text in ["4K", "1", "3M", "2G", "5T", "1537", "1025G"] {
             assert_eq!(text.parse::<Bytes>().map(|b| b.to_string()), Ok(text.to_string()));
         }
         for text in ["10s", "250ms", "1us", "7ns"] {

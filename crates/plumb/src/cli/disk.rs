@@ -71,6 +71,9 @@ pub enum DiskCommand {
     PowerOn {
         /// Which disk
         name: String,
+        /// One in use too: what its users hold in the page cache is written as if there had been no cut
+        #[arg(long)]
+        force: bool,
     },
     /// The process that serves (what serve starts).
     #[command(hide = true)]

@@ -117,7 +117,13 @@ fn a_power_cut_takes_what_was_not_flushed() {
     assert!(lost + kept == 128 && (30..=98).contains(&kept), "{toll}");
     let mut read = Box::new(Blocks([0; 1 << 16]));
     assert!(file.read_exact_at(&mut read.0, 0).is_err(), "no power, no data");
-    house.must(&["power-on", "cut"]);
+    house.refused(&["cut", "cut"], &["cut", "is without power already"]);
+    assert_eq!(house.list()[0]["state"], "without power");
+    // This test has it open.
+    house.refused(&["power-on", "cut"], &["open in process", "page cache", "--force"]);
+    house.must(&["power-on", "cut", "--force"]);
+    assert_eq!(house.list()[0]["state"], "served");
+    house.refused(&["power-on", "cut"], &["has power already"]);
     file.read_exact_at(&mut read.0, 0).expect("read");
     let new = read.0.chunks(512).filter(|s| s.iter().all(|&b| b == 2)).count() as u64;
     let old = read.0.chunks(512).filter(|s| s.iter().all(|&b| b == 1)).count() as u64;

@@ -15,16 +15,19 @@
 
 mod calibrate;
 mod control;
+mod dead;
 mod holder;
+mod power;
 mod process;
 mod server;
 mod users;
 
 pub use super::fuse::Counts;
+pub use dead::{dead, Dead};
+pub use power::{cut, power_on, powered};
 pub use users::User;
 
 use super::loop_device::{backing, within};
-use super::media::Toll;
 use super::registry::{alive, check_name, Entry, Registry};
 use super::{Backing, Disk, ServeOptions};
 use anyhow::{anyhow, bail, Context, Result};
@@ -97,6 +100,10 @@ pub fn launch(mut options: ServeOptions, calibrate: bool) -> Result<Running> {
     let whole = |path: &Path| std::path::absolute(path).with_context(|| path.display().to_string());
     if let Backing::File(path) = &mut options.backing {
         *path = whole(path)?;
+    }
+    // In the user's words, and before anything is started.
+    if let Some(log) = options.log.as_deref().filter(|log| log.symlink_metadata().is_ok()) {
+        bail!("--log {}: is there already; remove it or name another", log.display());
     }
     options.log = options.log.as_deref().map(whole).transpose()?;
     if let Some(address) = options.nbd.as_mut().filter(|a| a.contains('/')) {
@@ -215,6 +222,20 @@ pub fn users(disk: &Disk) -> Vec<User> {
     users::of(device, &own.into_iter().flatten().collect::<Vec<_>>())
 }
 
+/// As [`users`], without those that are gone in a moment: who looks what a new device is (udev, blkid).
+fn users_now(disk: &Disk) -> Vec<User> {
+    let mut users = users(disk);
+    let passing =
+        |users: &[User]| !users.is_empty() && users.iter().all(|u| matches!(u, User::Process { .. }));
+    if passing(&users) {
+        within(Duration::from_secs(1), || {
+            users = self::users(disk);
+            !passing(&users)
+        });
+    }
+    users
+}
+
 fn entry(name: &str) -> Result<(Registry, Entry)> {
     let registry = Registry::find();
     let entries = registry.entries()?;
@@ -235,16 +256,7 @@ fn entry(name: &str) -> Result<(Registry, Entry)> {
 pub fn stop(name: &str, force: bool) -> Result<()> {
     let (registry, entry) = entry(name)?;
     let disk = &entry.disk;
-    let mut users = users(disk);
-    // Who looks what a new device is (udev, blkid) is gone in a moment.
-    let passing =
-        |users: &[User]| !users.is_empty() && users.iter().all(|u| matches!(u, User::Process { .. }));
-    if !force && passing(&users) {
-        within(Duration::from_secs(1), || {
-            users = self::users(disk);
-            !passing(&users)
-        });
-    }
+    let users = if force { users(disk) } else { users_now(disk) };
     if !users.is_empty() && !force {
         let who: Vec<_> = users.iter().map(ToString::to_string).collect();
         let device = disk.device.as_deref().unwrap_or(Path::new(""));
@@ -327,26 +339,6 @@ fn order(name: &str, order: Order) -> Result<Answer> {
     let (registry, entry) = entry(name)?;
     control::ask(&registry.socket(name), order)
         .with_context(|| format!("{name} (process {})", entry.disk.pid))
-}
-
-/// Cuts a disk's power: what was not flushed is lost, but for a share of `percent` of its sectors that
-/// `seed` chooses. Every request fails until [`power_on`].
-///
-/// # Errors
-/// There is none of that name, or its memory cannot be read.
-pub fn cut(name: &str, percent: u64, seed: u64) -> Result<Toll> {
-    match order(name, Order::Cut { percent, seed })? {
-        Answer::Cut { lost, kept, torn, flushes } => Ok(Toll { lost, kept, torn, flushes }),
-        other => bail!("{name}: its server says {other:?}"),
-    }
-}
-
-/// Power is back, with what survived.
-///
-/// # Errors
-/// There is none of that name.
-pub fn power_on(name: &str) -> Result<()> {
-    order(name, Order::PowerOn).map(drop)
 }
 
 /// What has been asked of a disk's device since it was started, its calibration included.

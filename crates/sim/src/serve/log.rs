@@ -150,7 +150,14 @@ impl Log {
     /// The file system's, with the path.
     pub fn create(path: &Path) -> io::Result<Self> {
         let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
-        let mut file = File::options().write(true).create_new(true).open(path).map_err(named)?;
+        let made = File::options().write(true).create_new(true).open(path);
+        let mut file = made.map_err(|e| match e.kind() {
+            io::ErrorKind::AlreadyExists => {
+                let why = format!("{}: is there already; remove it or name another", path.display());
+                io::Error::new(e.kind(), why)
+            }
+            _ => named(e),
+        })?;
         writeln!(file, "{HEAD}").map_err(named)?;
         Self::to(file)
     }
@@ -328,7 +335,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("directory");
         let path = dir.path().join("log");
         let log = Log::create(&path).expect("log");
-        assert!(Log::create(&path).err().expect("taken").to_string().contains("log"));
+        assert!(Log::create(&path).err().expect("taken").to_string().contains("log: is there already"));
         (0..5000).for_each(|i| log.add(line(i)));
         log.end();
         assert_eq!((log.written(), log.lost()), (5000, 0));

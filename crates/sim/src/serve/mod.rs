@@ -78,6 +78,9 @@ pub struct Disk {
     pub start: u64,
     /// How exact it is on this machine.
     pub timing: Option<Timing>,
+    /// Why that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untimed: Option<String>,
 }
 
 /// How far a device's times are from its model's on this machine, ns: what a user of the
@@ -88,6 +91,9 @@ pub struct Timing {
     pub requests: u64,
     /// The way there and back, median; replies go out so much earlier.
     pub path_p50: u64,
+    /// The model's time for them, median.
+    #[serde(default)]
+    pub model_p50: u64,
     /// Median of the error that is left; may be negative.
     pub error_p50: i64,
     /// 99 % are not above.

@@ -28,6 +28,7 @@ use inner::Inner;
 use state::State;
 use std::io;
 use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -99,8 +100,15 @@ impl Realtime {
             media.track();
         }
         let state = Mutex::new(State::new(device));
-        let inner =
-            Arc::new(Inner { size, state, bell: Bell::default(), media, log, buffers: Mutex::default() });
+        let inner = Arc::new(Inner {
+            size,
+            state,
+            bell: Bell::default(),
+            media,
+            log,
+            logged_from: AtomicU64::new(0),
+            buffers: Mutex::default(),
+        });
         let theirs = Arc::clone(&inner);
         let clock = std::thread::Builder::new().name("disk-clock".into()).spawn(move || {
             if catch_unwind(AssertUnwindSafe(|| theirs.wait_and_reply())).is_err() {
@@ -148,7 +156,11 @@ impl Realtime {
         }
         let given_up = {
             let mut state = self.inner.lock();
-            state.renew(device);
+            let start = state.renew(device);
+            // What it was told to wait for is over.
+            if self.inner.logged_from.load(Relaxed) == u64::MAX {
+                self.inner.logged_from.store(start, Relaxed);
+            }
             state.give_up()
         };
         self.inner.bell.ring();
@@ -179,6 +191,16 @@ impl Realtime {
     pub fn power_on(&self) {
         self.inner.media.power_on();
         self.inner.lock().off = false;
+    }
+
+    /// Whether there is power, see [`Realtime::cut_power`].
+    pub fn powered(&self) -> bool {
+        !self.inner.lock().off
+    }
+
+    /// For calibration: nothing is logged before [`Realtime::reset`], nor is then what came before it.
+    pub fn hold_log(&self) {
+        self.inner.logged_from.store(u64::MAX, Relaxed);
     }
 
     /// From now on everything fails with EIO, what is under way too: nobody waits for ever.

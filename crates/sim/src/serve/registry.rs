@@ -272,6 +272,7 @@ mod tests {
             pid,
             start: start_of(pid).expect("this process"),
             timing: None,
+            untimed: None,
         };
         Entry { disk, ready: true, holder: None, changed: Vec::new() }
     }

@@ -59,7 +59,8 @@ pub(super) fn load(name: &str, set: &[String]) -> Result<Spec, SpecError> {
             return Err(said(located.unwrap_or(why)));
         }
         (Err(why), false) => {
-            let culprit = culprit(&plain, set).map_or(String::new(), |edit| format!("--set {edit}: "));
+            let culprit = culprit(&plain, set).or_else(|| first_unread(&plain, set));
+            let culprit = culprit.map_or(String::new(), |edit| format!("--set {edit}: "));
             return Err(said(format!("{culprit}{why}")));
         }
     };
@@ -72,9 +73,12 @@ fn text(name: &str) -> Result<&'static str, SpecError> {
         return Ok(text);
     }
     let names: Vec<&str> = PRESETS.iter().map(|(name, _)| *name).collect();
-    let meant = nearest(name, &names).map_or(String::new(), |preset| format!("did you mean {preset}? "));
+    // A name's beginning is no typing error, and more often meant than nothing.
+    let begun = || names.iter().copied().find(|preset| !name.is_empty() && preset.starts_with(name));
+    let near = nearest(name, &names).or_else(begun);
+    let there = near.map_or("there are".into(), |preset| format!("did you mean {preset}? There are"));
     Err(SpecError(format!(
-        "there is no disk model '{name}'; {meant}There are: {}; or the path of a file (./{name}, {name}.toml)",
+        "there is no disk model '{name}'; {there}: {}; or the path of a file (./{name}, {name}.toml)",
         names.join(", ")
     )))
 }
@@ -93,7 +97,9 @@ fn read(table: Value) -> Result<Spec, String> {
 /// serde's words in those of a file.
 fn in_keys(message: &str) -> String {
     let message = message.trim_end().replace("unknown field", "there is no key");
-    message.replace("expected one of", "there are").replace("missing field", "missing key")
+    let message = message.replace("unknown variant", "there is no value");
+    let message = message.replace("expected one of", "there are").replace("missing field", "missing key");
+    message.replace("expected a boolean", "expected true or false")
 }
 
 /// The edit that makes the table unreadable: without it, it can be read.
@@ -104,6 +110,13 @@ fn culprit<'s>(plain: &Table, set: &'s [String]) -> Option<&'s str> {
         others.map(|(_, edit)| change(&mut table, edit)).all(|done| done.is_ok()) && read(table).is_ok()
     };
     (0..set.len()).find(|left| without(*left)).map(|i| set[i].as_str())
+}
+
+/// Where several are wrong: the first one with which the table cannot be read any more.
+fn first_unread<'s>(plain: &Table, set: &'s [String]) -> Option<&'s str> {
+    let mut table = Value::Table(plain.clone());
+    let wrong = |edit: &&String| change(&mut table, edit).is_err() || read(table.clone()).is_err();
+    set.iter().find(wrong).map(String::as_str)
 }
 
 /// Does `KEY=VALUE` to the table.

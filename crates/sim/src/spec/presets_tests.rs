@@ -83,8 +83,10 @@ fn a_key_is_changed_added_or_made() {
 
 #[test]
 fn a_typing_error_is_named_with_what_there_is() {
-    let cases: [(&str, &[&str], &[&str]); 10] = [
+    let cases: [(&str, &[&str], &[&str]); 15] = [
         ("intel331", &[], &["'intel331'", "did you mean intel330?", "gp3", "instant"]),
+        ("atlas", &[], &["'atlas'", "did you mean atlas10k4? There are: "]),
+        ("zzzzzz", &[], &["no disk model 'zzzzzz'; there are: atlas10k4"]),
         ("none.such.toml", &[], &["none.such.toml: cannot be read"]),
         (
             "nvme",
@@ -94,6 +96,17 @@ fn a_typing_error_is_named_with_what_there_is() {
         ("nvme", &["medium.dies=2", "medium.read=slow"], &["--set medium.read=slow: ", "'slow'"]),
         ("nvme", &["sise=1G"], &["--set sise=1G: ", "`sise`", "`size`", "`network`"]),
         ("nvme", &["medium.page-size"], &["--set medium.page-size: is not KEY=VALUE"]),
+        (
+            "hdp72503",
+            &["medium.write-cache=maybe"],
+            &["--set medium.write-cache=maybe: ", "expected true or false"],
+        ),
+        (
+            "nvme",
+            &["medium.kind=tape"],
+            &["--set medium.kind=tape: there is no value `tape`", "`hdd`", "`ssd`"],
+        ),
+        ("nvme", &["sise=1G", "medium.read=slow"], &["--set sise=1G: "]),
         ("stalling", &["fault.2.rate=1"], &["--set fault.2.rate=1: there are 1"]),
         ("stalling", &["fault.0.rat=1"], &["`rat`", "`every`", "`rate`", "`for`", "`until`"]),
         ("instant", &["medium.dies=1"], &["`dies`", "instant"]),

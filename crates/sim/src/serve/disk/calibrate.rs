@@ -3,7 +3,7 @@
 
 use super::super::realtime::Realtime;
 use super::super::Timing;
-use super::holder::{Holder, READS_LIMIT};
+use super::holder::{Holder, Reads, READS_LIMIT};
 use anyhow::Result;
 use std::time::Duration;
 
@@ -33,6 +33,7 @@ fn timing(path_p50: u64, seen: &[u64], model: &[u64]) -> Option<Timing> {
     Some(Timing {
         requests: errors.len() as u64,
         path_p50,
+        model_p50: quantile(model, 50)?,
         error_p50: quantile(&errors, 50)?,
         error_p99: quantile(&errors, 99)?,
     })
@@ -48,45 +49,60 @@ fn waiting(path: u64, seen: &[u64], model: &[u64]) -> Option<u64> {
     Some(u64::try_from(error).unwrap_or(0).min(2 * path))
 }
 
+/// How exact the times are, or why that is not known.
+pub type Measured = Result<Timing, String>;
+
 /// Reads with the model; what was seen and what the model said, ns.
 fn with_model(
     realtime: &Realtime,
     holder: &mut Holder,
     limit: Duration,
     seed: u64,
-) -> Result<(Vec<u64>, Vec<u64>)> {
+) -> Result<(Reads, Vec<u64>)> {
     drop(realtime.last_service());
     let seen = holder.read(READS, limit, seed)?;
     Ok((seen, realtime.last_service().iter().map(|served| served.service).collect()))
 }
 
-/// Measures the way and has the model's answers go out so much earlier; then what is left. None of
-/// the timing where others read the new device meanwhile, or its requests fail. The model is used by
+/// Why there are too few reads.
+fn few(reads: &Reads) -> String {
+    match &reads.failed {
+        Some(why) => format!("reads failed: {why}"),
+        None => format!("only {} reads ended within {:.1} s", reads.times.len(), LONGEST.as_secs_f64()),
+    }
+}
+
+/// Measures the way and has the model's answers go out so much earlier; then what is left. The
+/// timing is not known where others read the new device meanwhile, or its requests fail. The model is used by
 /// it and wants to be replaced by a fresh one.
 ///
 /// # Errors
 /// The holder is gone.
-pub fn calibrate(realtime: &Realtime, holder: &mut Holder) -> Result<Option<Timing>> {
+pub fn calibrate(realtime: &Realtime, holder: &mut Holder) -> Result<Measured> {
     realtime.without_model(true);
     let way = holder.read(WARM_UP, LONGEST, 1).and_then(|_| holder.read(READS, LONGEST, 2));
     realtime.without_model(false);
-    let Some(mut path) = quantile(&way?, 50) else { return Ok(None) };
+    let way = way?;
+    let Some(mut path) = quantile(&way.times, 50) else { return Ok(Err(few(&way))) };
     realtime.set_path(path);
     let (seen, model) = with_model(realtime, holder, LONGEST / 3, 3)?;
-    path += waiting(path, &seen, &model).unwrap_or(0);
+    path += waiting(path, &seen.times, &model).unwrap_or(0);
     realtime.set_path(path);
+    let mut why = String::new();
     // udev looks at a new device too; once it has, it leaves it alone.
     for seed in 4..7 {
         let (seen, model) = with_model(realtime, holder, LONGEST, seed)?;
-        if let Some(timing) = timing(path, &seen, &model) {
-            return Ok(Some(timing));
+        if let Some(timing) = timing(path, &seen.times, &model) {
+            return Ok(Ok(timing));
         }
+        let too_few = seen.times.len() < FEWEST;
+        why = if too_few { few(&seen) } else { "others read the device".into() };
         // Not again where one read takes seconds.
-        if seen.len() < FEWEST || seen.iter().sum::<u64>() > READS_LIMIT.as_nanos() as u64 / 4 {
+        if too_few || seen.times.iter().sum::<u64>() > READS_LIMIT.as_nanos() as u64 / 4 {
             break;
         }
     }
-    Ok(None)
+    Ok(Err(why))
 }
 
 #[cfg(test)]
@@ -106,7 +122,16 @@ mod tests {
         let model: Vec<u64> = (0..100).map(|n| 1_000_000 + n).collect();
         let seen: Vec<u64> = model.iter().map(|m| m - 2_000).collect();
         let timing = timing(38_000, &seen, &model).expect("it belongs together");
-        assert_eq!(timing, Timing { requests: 100, path_p50: 38_000, error_p50: -2_000, error_p99: -2_000 });
+        assert_eq!(
+            timing,
+            Timing {
+                requests: 100,
+                path_p50: 38_000,
+                model_p50: 1_000_049,
+                error_p50: -2_000,
+                error_p99: -2_000
+            }
+        );
     }
 
     #[test]
@@ -119,6 +144,13 @@ mod tests {
         // A model without time: the answer came at once, and the error is the way.
         assert_eq!(waiting(20_000, &[20_000; 50], &[0; 50]), None);
         assert_eq!(waiting(20_000, &seen(12_000)[1..], &model), None);
+    }
+
+    #[test]
+    fn too_few_reads_have_a_reason() {
+        let failed = Reads { times: vec![1; 3], failed: Some("EIO".into()) };
+        assert_eq!(few(&failed), "reads failed: EIO");
+        assert_eq!(few(&Reads { failed: None, ..failed }), "only 3 reads ended within 1.5 s");
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub enum Order {
     },
     /// Power is back.
     PowerOn,
+    /// Whether there is power.
+    Power,
     /// What has been asked of the disk so far.
     Stats,
 }
@@ -56,6 +58,8 @@ pub enum Answer {
         /// Flushes until then.
         flushes: u64,
     },
+    /// Whether there is power.
+    Power(bool),
     /// What was asked so far.
     Stats(Counts),
     /// It could not be done.

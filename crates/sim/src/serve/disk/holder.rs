@@ -7,6 +7,7 @@
 //! the kernel take the device down as soon as nobody uses it; the server's end fails what is under way.
 
 use super::super::loop_device::{Changed, LoopDevice};
+use super::process;
 use anyhow::{bail, Context, Result};
 use plumb_load::random::SplitMix64;
 use serde::{Deserialize, Serialize};
@@ -40,14 +41,19 @@ enum Order {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Answer {
-    Attached {
-        device: PathBuf,
-        changes: Vec<Changed>,
-    },
+    Attached { device: PathBuf, changes: Vec<Changed> },
     Settled,
-    /// How long each read took, ns.
-    Times(Vec<u64>),
+    Times(Reads),
     Failed(String),
+}
+
+/// Reads that were asked for.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Reads {
+    /// How long each one took, ns.
+    pub times: Vec<u64>,
+    /// How the one after them failed.
+    pub failed: Option<String>,
 }
 
 /// The server's side.
@@ -121,9 +127,9 @@ impl Holder {
     ///
     /// # Errors
     /// The holder is gone.
-    pub fn read(&mut self, count: u32, limit: Duration, seed: u64) -> Result<Vec<u64>> {
+    pub fn read(&mut self, count: u32, limit: Duration, seed: u64) -> Result<Reads> {
         match self.ask(&Order::Read { count, limit_ms: limit.as_millis() as u64, seed })? {
-            Answer::Times(times) => Ok(times),
+            Answer::Times(reads) => Ok(reads),
             other => bail!("the process that holds the device says {other:?}"),
         }
     }
@@ -162,7 +168,7 @@ impl Leash {
 #[repr(align(4096))]
 struct Page([u8; 4096]);
 
-fn read(device: &Path, count: u32, limit: Duration, seed: u64) -> Result<Vec<u64>> {
+fn read(device: &Path, count: u32, limit: Duration, seed: u64) -> Result<Reads> {
     let named = || device.display().to_string();
     let file = File::options().read(true).custom_flags(libc::O_DIRECT).open(device).with_context(named)?;
     let sectors = std::fs::read_to_string(
@@ -173,16 +179,18 @@ fn read(device: &Path, count: u32, limit: Duration, seed: u64) -> Result<Vec<u64
     let mut random = SplitMix64::new(seed);
     let begin = Instant::now();
     let mut times = Vec::with_capacity(count as usize);
+    let mut failed = None;
     while times.len() < count as usize && begin.elapsed() < limit {
         let offset = random.below(pages) * 4096;
         let start = Instant::now();
-        if file.read_exact_at(&mut page.0, offset).is_err() {
+        if let Err(e) = file.read_exact_at(&mut page.0, offset) {
             // A model that fails: what there is until then must do.
+            failed = Some(if e.raw_os_error() == Some(libc::EIO) { "EIO".into() } else { e.to_string() });
             break;
         }
         times.push(start.elapsed().as_nanos() as u64);
     }
-    Ok(times)
+    Ok(Reads { times, failed })
 }
 
 /// The holder's own process: `plumb disk holder`, its socket as standard input.
@@ -190,6 +198,7 @@ fn read(device: &Path, count: u32, limit: Duration, seed: u64) -> Result<Vec<u64
 /// # Errors
 /// Standard input is no socket.
 pub fn main() -> Result<()> {
+    process::name();
     let socket = std::io::stdin().as_fd().try_clone_to_owned().context("standard input")?;
     let mut answers = UnixStream::from(socket.try_clone().context("standard input")?);
     let mut device: Option<LoopDevice> = None;

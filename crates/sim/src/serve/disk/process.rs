@@ -5,8 +5,16 @@ use anyhow::{bail, Context, Result};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
+/// Has ps and top call the process `plumb-disk`, and not after /proc/self/exe; by its first thread,
+/// whose name is the process's.
+pub fn name() {
+    // SAFETY: the string ends in NUL and has less than 16 bytes (prctl(2), PR_SET_NAME).
+    unsafe { libc::prctl(libc::PR_SET_NAME, c"plumb-disk".as_ptr(), 0, 0, 0) };
+}
+
 /// Makes the calling process one that a disk can rely on; before any thread is started.
 pub fn prepare() {
+    name();
     // A thread that panics would leave others waiting; a process that ends does not.
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {

@@ -12,10 +12,11 @@ use super::super::loop_device::{backing, Changed};
 use super::super::media::Media;
 use super::super::realtime::Realtime;
 use super::super::registry::{start_of, Entry, Registry};
-use super::super::{nbd, Backing, Disk, ServeOptions, Timing};
+use super::super::{nbd, Backing, Disk, ServeOptions};
+use super::calibrate::{self, Measured};
 use super::control::{self, Answer, Order};
 use super::holder::{Holder, Leash};
-use super::{calibrate, process, users, Launch, Told};
+use super::{process, users, Launch, Told};
 use crate::spec::Medium;
 use anyhow::{bail, Context, Result};
 use plumb_load::environment::{available_memory, Root};
@@ -168,6 +169,7 @@ impl Server {
             pid,
             start: start_of(pid).context("/proc/self/stat")?,
             timing: None,
+            untimed: None,
         };
         let registry = Registry::find();
         let mut entry = Entry { disk, ready: false, holder: None, changed: Vec::new() };
@@ -178,7 +180,12 @@ impl Server {
         let realtime = Realtime::start(model, media, log).context("the model's clock")?;
         std::mem::forget(undo);
         let mut server = Self { registry, entry, realtime, device: None, nbd: None };
-        if !options.no_device {
+        if options.no_device {
+            server.entry.disk.untimed = Some("no block device".into());
+        } else {
+            if calibrate {
+                server.realtime.hold_log();
+            }
             server.attach(&options, calibrate, volatile, events)?;
         }
         if let Some(address) = &options.nbd {
@@ -227,7 +234,12 @@ impl Server {
         self.registry.update(&self.entry)?;
         holder.settle()?;
         if calibrate {
-            self.entry.disk.timing = self.calibrate(options, &mut holder)?;
+            match self.calibrate(options, &mut holder)? {
+                Ok(timing) => self.entry.disk.timing = Some(timing),
+                Err(why) => self.entry.disk.untimed = Some(why),
+            }
+        } else {
+            self.entry.disk.untimed = Some("--no-calibrate".into());
         }
         let pid = holder.pid();
         let gone = events.clone();
@@ -236,7 +248,7 @@ impl Server {
         Ok(())
     }
 
-    fn calibrate(&self, options: &ServeOptions, holder: &mut Holder) -> Result<Option<Timing>> {
+    fn calibrate(&self, options: &ServeOptions, holder: &mut Holder) -> Result<Measured> {
         let timing = calibrate::calibrate(&self.realtime, holder)?;
         // The user's first request finds a new disk.
         self.realtime.reset(options.spec.build(options.size.0, options.seed)?);
@@ -256,9 +268,11 @@ impl Server {
                 Answer::Done
             }
             Order::Cut { percent, .. } if percent > 100 => Answer::Failed("more than 100 percent".into()),
+            Order::Cut { .. } if !realtime.powered() => Answer::Failed("is without power already".into()),
             Order::Cut { percent, seed } => {
                 realtime.cut_power(percent, seed).map_or_else(|e| Answer::Failed(e.to_string()), Into::into)
             }
+            Order::Power => Answer::Power(realtime.powered()),
             Order::PowerOn => {
                 realtime.power_on();
                 Answer::Done

@@ -11,6 +11,7 @@ use plumb_load::clock::monotonic;
 use std::cell::RefCell;
 use std::io;
 use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Buffers of writes that are kept for the next ones.
@@ -25,6 +26,8 @@ pub(super) struct Inner {
     pub(super) bell: Bell,
     pub(super) media: Media,
     pub(super) log: Option<Log>,
+    /// Requests that came before are not logged, CLOCK_MONOTONIC ns.
+    pub(super) logged_from: AtomicU64,
     pub(super) buffers: Mutex<Vec<Vec<u8>>>,
 }
 
@@ -205,7 +208,7 @@ impl Inner {
     }
 
     fn log(&self, job: &Job, arrival: u64, model: Ns, parts: Parts, outcome: Outcome, sent: u64) {
-        if let Some(log) = &self.log {
+        if let Some(log) = self.log.as_ref().filter(|_| arrival >= self.logged_from.load(Relaxed)) {
             let Job { operation, offset, length, fua, .. } = *job;
             log.add(Line { arrival, operation, offset, length, fua, model, parts, outcome, sent });
         }

@@ -91,12 +91,13 @@ impl State {
         }
     }
 
-    /// A fresh model, whose time begins now.
-    pub(super) fn renew(&mut self, device: Box<dyn Device>) {
+    /// A fresh model, whose time begins now; when that is, CLOCK_MONOTONIC ns.
+    pub(super) fn renew(&mut self, device: Box<dyn Device>) -> u64 {
         self.device = device;
         self.start = monotonic();
         self.reached = 0;
         self.served.clear();
+        self.start
     }
 
     /// Gives a request to the model. What else ended until then is added to `due`.

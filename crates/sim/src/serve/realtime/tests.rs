@@ -385,6 +385,20 @@ fn the_log_has_a_line_for_each_request() {
     assert_eq!(bench.realtime.lines_lost(), 0);
 }
 
+#[test]
+fn a_log_that_was_held_begins_with_the_fresh_model() {
+    let dir = tempfile::tempdir().expect("directory");
+    let path = dir.path().join("log");
+    let bench = start(Fixed::new(SIZE, 0), Some(Log::create(&path).expect("log")));
+    bench.realtime.hold_log();
+    bench.read(1, 0, 512).answer.expect("read");
+    bench.realtime.reset(Box::new(Fixed::new(SIZE, 0)));
+    bench.read(2, 4096, 512).answer.expect("read");
+    bench.realtime.stop();
+    let lines: Vec<_> = log::read(&path).expect("log").map(|l| l.expect("line").offset).collect();
+    assert_eq!(lines, [4096]);
+}
+
 fn check_log(path: &Path, begin: u64) {
     let lines: Vec<_> = log::read(path).expect("log").map(|l| l.expect("line")).collect();
     assert_eq!(lines.len(), 30, "without a model there is no line");
