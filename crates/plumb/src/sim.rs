@@ -2,8 +2,9 @@
 //! `plumb sim`: a load on a model of a device, in simulated time.
 //!
 //! Data flows: options -> `plan` (model, scheduler, steps) -> plumb_sim::queue, a step after the other on one
-//! device -> `show` or JSON, and a trace.
+//! device -> `show` or JSON, with `notes`, and a trace.
 
+mod notes;
 mod plan;
 mod show;
 
@@ -34,6 +35,8 @@ struct StepOutcome {
     /// Events in the trace.
     #[serde(skip_serializing_if = "Option::is_none")]
     trace_events: Option<u64>,
+    /// What of the options made no difference.
+    notes: Vec<String>,
     /// The figures.
     #[serde(flatten)]
     report: Report,
@@ -135,7 +138,8 @@ fn run_step(
     };
     let never_begun = simulation.tasks().iter().map(|t| t.never_begun).sum();
     let report = figures.report();
-    let done = StepOutcome { label: label.clone(), jobs, never_begun, trace_events, report };
+    let notes = notes::of(plan, number, &report.device);
+    let done = StepOutcome { label: label.clone(), jobs, never_begun, trace_events, notes, report };
     Ok((done, end, simulation.into_device()))
 }
 

@@ -6,6 +6,9 @@ use crate::Evidence;
 use plumb_model::{PatternRow, ProcessRow, SyscallRow};
 use plumb_trace::units;
 
+#[cfg(test)]
+mod tests;
+
 /// Waiting for block requests.
 pub const BLOCK: &[&str] =
     &["block.queue", "block.plug", "block.flush", "block.schedule", "block.device", "block.wakeup"];
@@ -206,6 +209,9 @@ fn users<'a>(case: &Case<'a>, device: &str) -> (u64, u64, Vec<&'a PatternRow>) {
 pub fn scheduler(case: &mut Case<'_>) -> Option<Seen> {
     let device = case.main_pattern()?.device;
     let (theirs, ours, others) = users(case, &device);
+    if let Some(seen) = among_its_own(case, &device) {
+        return Some(seen);
+    }
     let queued = case.time(&["block.schedule", "block.queue"]);
     if theirs < ours * OTHERS || (queued * 10 < case.time(BLOCK) && others.iter().all(|p| p.depth < DEEP)) {
         return None;
@@ -221,6 +227,36 @@ pub fn scheduler(case: &mut Case<'_>) -> Option<Seen> {
             units::duration(queued),
             units::duration(case.time(&["block.device"])),
             theirs as f64 / ours.max(1) as f64
+        ),
+        evidence,
+        ..Seen::default()
+    })
+}
+
+/// Processes of the target that hold each other up in the scheduler: that time alone, the device's is left.
+fn among_its_own(case: &mut Case<'_>, device: &str) -> Option<Seen> {
+    const HELD: &[&str] = &["block.schedule"];
+    let (theirs, ours, _) = users(case, device);
+    let mut rows: Vec<PatternRow> =
+        case.result.patterns.iter().filter(|p| p.target && p.device == device).cloned().collect();
+    rows.sort_by_key(|p| std::cmp::Reverse(p.service));
+    let first = rows.first()?;
+    let alone = rows.iter().all(|p| p.pid == first.pid);
+    let held = case.time(HELD) as f64 > case.time(BLOCK) as f64 * FULL;
+    if alone || !held || full(case) || theirs >= ours * OTHERS || rows.iter().any(|p| p.depth > DEEP) {
+        return None;
+    }
+    let evidence = [rows.iter().take(2).map(describe).collect(), case.longest(HELD)].concat();
+    let time = case.take_all(HELD);
+    let had: u64 = rows.iter().filter(|p| p.pid == first.pid).map(|p| p.service).sum();
+    (time > 0).then(|| Seen {
+        time,
+        words: format!(
+            "requests of its own processes waited {} in the scheduler for each other; {} of {} had {:.0} % of their time with {device}",
+            units::duration(time),
+            first.comm,
+            first.pid,
+            had as f64 * 100.0 / ours.max(1) as f64
         ),
         evidence,
         ..Seen::default()

@@ -10,8 +10,8 @@ use std::str::FromStr;
 
 /// Help's last part.
 pub(super) const HELP: &str = "\
-A served disk is a block device of this machine, with data, whose requests take as long as a model of a disk says:
-a hard disk of 2004, a cloud's volume, one that is about to fail. It is gone when it is stopped, and when what
+A served disk is a block device of this machine, with data, whose requests take as long as a model of a disk says: \
+a hard disk of 2004, a cloud's volume, one that is about to fail. It is gone when it is stopped, and when what \
 started it is killed. plumb disk list --models tells the models; docs/disk.md has the rest.
 
 Examples:

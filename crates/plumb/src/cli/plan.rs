@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// Help's last part.
 pub const PLAN_HELP: &str = "\
-PLAN: the path of a .toml, the name of a plan that plumb brings along ('plumb plan list'), or the directory of a run
+PLAN: the path of a .toml, the name of a plan that plumb brings along ('plumb plan list'), or the directory of a run \
 that was begun. A word without '/' that is a plan's name is that plan; a directory of that name is written ./NAME.
 
 Exit codes: 0 done, 2 error or nothing could be measured, 3 some cells failed, took too long, or are not valid.

@@ -8,15 +8,15 @@ use std::path::PathBuf;
 
 /// Help's last part.
 pub const HELP: &str = "\
-The job's options are those of plumb load; what a bare device cannot do (names, mappings, the page cache) is
-refused. --depth alone is a depth of io_uring. The job has the whole disk unless --size, --offset or --range say
+The job's options are those of plumb load; what a bare device cannot do (names, mappings, the page cache) is \
+refused. --depth alone is a depth of io_uring. The job has the whole disk unless --size, --offset or --range say \
 otherwise, and ends after 10 s of simulated time unless --operations, --bytes or --time do. Tasks take no CPU time.
 
 Exit codes: 0 done, 2 error.
 
 Examples:
   plumb sim atlas10k4 --what read --order random --depth 8 --time 60s
-  plumb sim atlas10k4 --what mix --rate 80 --arrivals poisson --depth 64 --scheduler deadline
+  plumb sim atlas10k4 --what read --order random --depth 64 --depth-of-device 1 --scheduler deadline
   plumb sim nvme --what read --order random --think 1ms --time 10s -o t; plumb explain t; plumb view btt t
   plumb sim gp3 --set medium.iops=6000 --block 16K --time 5s --json
   plumb sim atlas10k4 --job two.toml --idle=2 --scheduler mq-deadline --scheduler-set prio_aging_expire=2000";

@@ -47,7 +47,11 @@ fn step(step: &StepOutcome, out: &mut dyn Write) -> io::Result<()> {
     if step.never_begun > 0 {
         writeln!(out, "  {} operations were due and never begun", units::count(step.never_begun))?;
     }
-    device(step, out)
+    device(step, out)?;
+    for note in &step.notes {
+        writeln!(out, "  note: {note}")?;
+    }
+    Ok(())
 }
 
 fn times(name: &str, s: &Summary) -> Vec<String> {
@@ -87,12 +91,22 @@ fn operations(job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
             }
             None => table.row([figures, times("service", &kind.service)].concat()),
         }
-    }
-    if job.d2c.count > 0 {
-        table.row([empty(), times("queue + device", &job.q2c)].concat());
-        table.row([empty(), times("device", &job.d2c)].concat());
+        // A job's operations of one kind are all that ask the device for that.
+        if let Some(asked) = job.requests.iter().find(|r| r.operation == asks_for(kind.kind)) {
+            table.row([empty(), times("queue + device", &asked.q2c)].concat());
+            table.row([empty(), times("device", &asked.d2c)].concat());
+        }
     }
     table.write(out)
+}
+
+/// What operations of a kind ask the device for.
+fn asks_for(kind: &str) -> &'static str {
+    match kind {
+        "read" | "reread" => "read",
+        "sync" => "flush",
+        _ => "write",
+    }
 }
 
 fn device(step: &StepOutcome, out: &mut dyn Write) -> io::Result<()> {

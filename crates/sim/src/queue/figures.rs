@@ -6,7 +6,7 @@
 
 mod report;
 
-pub use report::{DeviceReport, JobReport, KindReport, Report};
+pub use report::{DeviceReport, JobReport, KindReport, Report, RequestReport};
 
 use super::observer::Observer;
 use super::requests::{Bio, Merge, Request};
@@ -30,14 +30,27 @@ pub struct KindFigures {
     pub response: Option<Box<Histogram>>,
 }
 
+/// Pieces of a job's operations that ask the device for the same.
+#[derive(Debug, Clone)]
+pub struct RequestFigures {
+    /// For what.
+    pub operation: Operation,
+    /// From queued to completed, ns.
+    pub q2c: Box<Histogram>,
+    /// From issued to completed, ns.
+    pub d2c: Box<Histogram>,
+}
+
 /// A job as its users saw it.
 #[derive(Debug, Clone)]
 pub struct JobFigures {
     /// By kind of operation, those that occurred.
     pub kinds: Vec<KindFigures>,
-    /// Pieces from queued to completed, ns.
+    /// Pieces by what they ask for, those that occurred.
+    pub requests: Vec<RequestFigures>,
+    /// Pieces with data from queued to completed, ns.
     pub q2c: Box<Histogram>,
-    /// Pieces from issued to completed, ns.
+    /// Pieces with data from issued to completed, ns.
     pub d2c: Box<Histogram>,
     /// From when on operations count, ns.
     pub from: Ns,
@@ -49,7 +62,7 @@ pub struct JobFigures {
 impl JobFigures {
     fn new(from: Ns, open: bool) -> Self {
         let (q2c, d2c) = (Histogram::boxed(), Histogram::boxed());
-        JobFigures { kinds: Vec::new(), q2c, d2c, from, until: from, open }
+        JobFigures { kinds: Vec::new(), requests: Vec::new(), q2c, d2c, from, until: from, open }
     }
 
     /// Time that counts, ns; at least 1.
@@ -68,6 +81,19 @@ impl JobFigures {
             }
         };
         &mut self.kinds[at]
+    }
+
+    fn piece(&mut self, now: Ns, bio: &Bio, issued_at: Ns) {
+        let at = match self.requests.iter().position(|r| r.operation == bio.operation) {
+            Some(at) => at,
+            None => {
+                let (q2c, d2c) = (Histogram::boxed(), Histogram::boxed());
+                self.requests.push(RequestFigures { operation: bio.operation, q2c, d2c });
+                self.requests.len() - 1
+            }
+        };
+        self.requests[at].q2c.record(now - bio.queued_at);
+        self.requests[at].d2c.record(now - issued_at);
     }
 
     fn count(&mut self, op: &Op, end: Ns) {
@@ -105,6 +131,8 @@ pub struct DeviceFigures {
     pub areas: [u128; 4],
     /// Most requests with the device at once.
     pub most: u64,
+    /// Most pieces in the queue or the device at once.
+    pub most_in_system: u64,
     /// Device's time of all requests, by what it was, ns.
     pub parts: Parts,
     /// Requests from issued to completed, ns.
@@ -134,6 +162,7 @@ impl DeviceFigures {
         }
         if let Some(more) = more {
             self.now[more] += 1;
+            self.most_in_system = self.most_in_system.max(self.now[SYSTEM]);
         }
     }
 }
@@ -150,6 +179,8 @@ pub struct Figures {
     /// What happened last, ns.
     pub until: Ns,
     tasks: Vec<TaskFigures>,
+    /// When the flush that was completed last was issued: those who asked for it are told next.
+    flush_issued_at: Ns,
 }
 
 #[derive(Debug, Clone)]
@@ -177,6 +208,7 @@ impl Figures {
             from,
             until: from,
             tasks: tasks.iter().map(told).collect(),
+            flush_issued_at: 0,
         }
     }
 
@@ -236,6 +268,9 @@ impl Observer for Figures {
         let d = &mut self.device;
         d.step(now, Some(DEVICE), None);
         self.until = self.until.max(now);
+        if request.operation == Operation::Flush {
+            self.flush_issued_at = request.issued_at;
+        }
         if request.issued_at < self.from {
             return;
         }
@@ -261,6 +296,14 @@ impl Observer for Figures {
             let job = &mut self.jobs[task.job];
             job.q2c.record(now - bio.queued_at);
             job.d2c.record(now - request.issued_at);
+            job.piece(now, bio, request.issued_at);
+        }
+    }
+
+    fn flushed(&mut self, now: Ns, _: u32, bio: &Bio) {
+        let task = &self.tasks[bio.task as usize];
+        if bio.queued_at >= task.from {
+            self.jobs[task.job].piece(now, bio, self.flush_issued_at);
         }
     }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Figures in a document: what `--json` prints and the tables show.
 
-use super::{Figures, JobFigures, KindFigures};
-use crate::device::Parts;
+use super::{Figures, JobFigures, KindFigures, RequestFigures};
+use crate::device::{Operation, Parts};
 use plumb_load::histogram::Summary;
 use serde::Serialize;
 
@@ -23,9 +23,18 @@ impl Figures {
             };
             job.kinds.iter().map(report).collect()
         };
+        let requests = |job: &JobFigures| {
+            let report = |r: &RequestFigures| RequestReport {
+                operation: word(r.operation),
+                q2c: r.q2c.summary(),
+                d2c: r.d2c.summary(),
+            };
+            job.requests.iter().map(report).collect()
+        };
         let jobs = self.jobs.iter().map(|job| JobReport {
             elapsed_ns: job.elapsed(),
             kinds: kinds(job),
+            requests: requests(job),
             q2c: job.q2c.summary(),
             d2c: job.d2c.summary(),
         });
@@ -50,6 +59,7 @@ impl Figures {
                 in_scheduler,
                 in_device,
                 most_in_device: d.most,
+                most_in_system: d.most_in_system,
                 d2c: d.d2c.summary(),
                 parts_ns: d.parts,
             },
@@ -73,10 +83,32 @@ pub struct JobReport {
     pub elapsed_ns: u64,
     /// By kind of operation.
     pub kinds: Vec<KindReport>,
-    /// Pieces from queued to completed, ns.
+    /// Pieces by what they ask the device for.
+    pub requests: Vec<RequestReport>,
+    /// Pieces with data from queued to completed, ns.
     pub q2c: Summary,
-    /// Pieces from issued to completed, ns.
+    /// Pieces with data from issued to completed, ns.
     pub d2c: Summary,
+}
+
+/// Pieces of a job's operations that ask the device for the same.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RequestReport {
+    /// For what: `read`, `write`, `flush` or `discard`.
+    pub operation: &'static str,
+    /// From queued to completed, ns.
+    pub q2c: Summary,
+    /// From issued to completed, ns.
+    pub d2c: Summary,
+}
+
+fn word(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Read => "read",
+        Operation::Write => "write",
+        Operation::Flush => "flush",
+        Operation::Discard => "discard",
+    }
 }
 
 /// Operations of a kind.
@@ -120,6 +152,7 @@ pub struct DeviceReport {
     pub in_scheduler: f64,
     pub in_device: f64,
     pub most_in_device: u64,
+    pub most_in_system: u64,
     pub d2c: Summary,
     pub parts_ns: Parts,
 }

@@ -142,6 +142,11 @@ impl Kind {
         }
     }
 
+    /// Whether it tells the classes of tasks apart.
+    pub fn has_classes(&self) -> bool {
+        matches!(self, Kind::MqDeadline(_) | Kind::Fair(_))
+    }
+
     fn knobs(&mut self) -> Vec<Knob<'_>> {
         match self {
             Kind::Noop => Vec::new(),

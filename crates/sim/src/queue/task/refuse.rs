@@ -40,6 +40,9 @@ pub fn refuse(job: &Job, size: u64) -> Result<(), JobError> {
     if job.steady.is_some() {
         return no("--steady: a simulation is not measured while it runs; give --time or --operations".into());
     }
+    if job.time.is_some_and(|t| t.0 == 0) {
+        return no("--time 0s: nothing would be simulated; give a longer time, or --operations".into());
+    }
     let block = job.block.0;
     if block % 512 != 0 || job.offset.0 % 512 != 0 {
         return no(format!(
@@ -63,7 +66,7 @@ pub fn refuse(job: &Job, size: u64) -> Result<(), JobError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plumb_load::job::Bytes;
+    use plumb_load::job::{Bytes, Time};
 
     #[test]
     fn what_a_bare_device_cannot_do_is_named() {
@@ -81,6 +84,7 @@ mod tests {
             (Job { block: Bytes(1000), ..base() }, "512"),
             (Job { size: Bytes(2 << 20), ..base() }, "--disk-size"),
             (Job { depth: 4, ..base() }, "--depth 4"),
+            (Job { time: Some(Time(0)), ..base() }, "--time 0s"),
         ];
         for (job, word) in cases {
             let said = refuse(&job, 1 << 20).expect_err(word).0;

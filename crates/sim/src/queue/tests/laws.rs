@@ -37,6 +37,25 @@ fn littles_law_and_the_utilisation_law_hold_in_every_part() {
 }
 
 #[test]
+fn times_of_requests_are_told_for_what_they_ask() {
+    let cached = Box::new(Server::new(SIZE, 1, Service::Fixed(MS), 1).with_cache());
+    let synced = Job { what: What::Write, sync: SyncMethod::Fsync, operations: Some(20), ..reads() };
+    let other = Job { seed: 2, operations: Some(50), ..reads() };
+    let report = run(cached, Kind::Noop, settings(1), &[synced, other]).report();
+    let counts = |job: usize| -> Vec<(&str, u64, u64)> {
+        let requests = report.jobs[job].requests.iter();
+        requests.map(|r| (r.operation, r.q2c.count, r.d2c.count)).collect()
+    };
+    assert_eq!(counts(0), [("write", 20, 20), ("flush", 20, 20)]);
+    assert_eq!(counts(1), [("read", 50, 50)]);
+    // One at a time in the device: with others there requests wait, and the device takes its own time alone.
+    for r in report.jobs.iter().flat_map(|j| &j.requests) {
+        assert!(r.d2c.mean_ns <= r.q2c.mean_ns && r.d2c.mean_ns > 0.0, "{r:?}");
+        assert!(r.operation == "flush" || r.d2c.max == Some(MS), "{r:?}");
+    }
+}
+
+#[test]
 fn waiting_for_a_slot_counts_and_is_first_come_first_served() {
     let settings = Settings { nr_requests: 4, max_bytes: 1 << 20, depth: 2 };
     let jobs: Vec<_> =
