@@ -310,7 +310,7 @@ pub fn main(args: &PlanRestoreArgs) -> Result<ExitCode> {
         bail!("{}: has no {JOURNAL}, so no plan has run there; name a plan's directory", dir.display());
     }
     let mut locks = super::lock::Locks::default();
-    locks.directory(dir)?;
+    locks.run(dir)?;
     let mut said = 0;
     let whole = restore(dir, &mut |line| {
         said += 1;

@@ -6,9 +6,9 @@ use super::file::DeviceSpec;
 use super::ground::{devices, mount_point};
 use super::lock::Locks;
 use super::state::State;
-use super::{format, settings, undo};
+use super::{format, lock, needs, settings, undo};
 use anyhow::{bail, Context, Result};
-use plumb_load::environment::{Block, DeviceNumber, Root};
+use plumb_load::environment::{mounts_everywhere, Block, DeviceNumber, Root};
 use plumb_sim::spec::Spec;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -33,12 +33,16 @@ pub fn all(state: &State, dir: &Path, destroy: &[PathBuf], locks: &mut Locks) ->
     }
     apart(&used, dir)?;
     for (name, spec) in &used {
+        if let Some(path) = &spec.path {
+            may_be_written(path, destroy).with_context(|| format!("device {name}"))?;
+        }
+    }
+    for (name, spec) in &used {
         let named = || format!("device {name}");
         if let Some(model) = &spec.model {
             Spec::load(model, &spec.set).with_context(named)?;
         }
         if let Some(path) = &spec.path {
-            // Who works on it says more than what it looks like meanwhile.
             if let Some(number) = Root::real().device(path) {
                 locks.device(number, &path.display().to_string()).with_context(named)?;
             }
@@ -55,6 +59,30 @@ pub fn all(state: &State, dir: &Path, destroy: &[PathBuf], locks: &mut Locks) ->
         format::known_again(&kind.kind, &kind.mkfs, path, destroy)?;
     }
     Ok(())
+}
+
+/// Why a device would be refused if a plan began now without `--destroy`. What cannot be looked at, or is
+/// not there, is told as a lack.
+pub fn refusal(path: &Path) -> Option<String> {
+    let root = Root::real();
+    let number = root.device(path).filter(|_| needs::Machine::real().is_root())?;
+    let mounted = mounts_everywhere(&root).iter().any(|m| m.devices(&root).contains(&number));
+    match lock::holder_of(number).filter(|_| !mounted) {
+        // The guard's exclusive open could come between a running plan and its device.
+        Some(pid) => Some(format!("{}: process {pid} {}", path.display(), lock::OF_OTHERS)),
+        None => may_be_written(path, &[]).err().map(|e| format!("{e:#}")),
+    }
+}
+
+/// The guard's answer before any lock is asked for, and who holds the device's lock beside it.
+fn may_be_written(path: &Path, destroy: &[PathBuf]) -> Result<()> {
+    let Err(refusal) = format::claim(path, destroy) else { return Ok(()) };
+    match Root::real().device(path).and_then(lock::holder_of) {
+        // The run that took it was killed, and its guardian puts back what it changed: the lock waits for that.
+        Some(pid) if !Path::new(&format!("/proc/{pid}")).exists() => Ok(()),
+        Some(pid) => bail!("{refusal}; process {pid} works on it (another plan, or a partitioning tool)"),
+        None => Err(refusal.into()),
+    }
 }
 
 /// No two names may lead to one device, nor to one mount point.

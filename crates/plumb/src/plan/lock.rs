@@ -12,13 +12,16 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How long a guardian is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long anybody is: udev locks a device while it looks at it.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// What is said of a process that has a device or a directory.
+pub const OF_OTHERS: &str = "works on it (another plan, or a partitioning tool); wait until it has ended";
 
 /// Locks that are held until this is dropped.
 #[derive(Debug, Default)]
@@ -28,12 +31,20 @@ pub struct Locks {
 }
 
 impl Locks {
-    /// Locks a directory.
+    /// Locks a directory that a plan works in.
     ///
     /// # Errors
     /// Another process has it; named.
     pub fn directory(&mut self, dir: &Path) -> Result<()> {
-        self.take(dir, &dir.display().to_string())
+        self.take(dir, &dir.display().to_string(), OF_OTHERS)
+    }
+
+    /// Locks a run's own directory.
+    ///
+    /// # Errors
+    /// Another process runs the plan; named.
+    pub fn run(&mut self, dir: &Path) -> Result<()> {
+        self.take(dir, &dir.display().to_string(), "is running this plan; wait, or Ctrl-C it")
     }
 
     /// Locks the whole disk that a device is, or is a part of.
@@ -42,19 +53,16 @@ impl Locks {
     /// Another process has it; named. There is no such device.
     pub fn device(&mut self, number: DeviceNumber, name: &str) -> Result<()> {
         let root = Root::real();
-        let block = Block::of(number, &root).with_context(|| format!("{name}: sysfs has no such device"))?;
-        let disk = block.disk(&root).unwrap_or(block);
+        let disk = disk(number, &root).with_context(|| format!("{name}: sysfs has no such device"))?;
         // Two partitions of one disk have one lock.
         if self.disks.contains(&disk.number) {
             return Ok(());
         }
         self.disks.push(disk.number);
-        // sysfs writes the slash of a name as an exclamation mark.
-        let node = Path::new("/dev").join(disk.name.replace('!', "/"));
-        self.take(&node, name)
+        self.take(&node(&disk), name, OF_OTHERS)
     }
 
-    fn take(&mut self, path: &Path, name: &str) -> Result<()> {
+    fn take(&mut self, path: &Path, name: &str, does: &str) -> Result<()> {
         let file = File::open(path).with_context(|| format!("lock {}", path.display()))?;
         let begun = Instant::now();
         loop {
@@ -74,12 +82,29 @@ impl Locks {
             let lives = holder.is_none_or(|pid| Path::new(&format!("/proc/{pid}")).exists());
             if begun.elapsed() > if lives { LOOK } else { PATIENCE } {
                 let who = holder.map_or("another process".into(), |pid| format!("process {pid}"));
-                bail!("{name}: {who} works on it (another plan, or a partitioning tool); wait until it has ended");
+                bail!("{name}: {who} {does}");
             }
             // The run that took it was killed, and its guardian puts back what it changed.
             std::thread::sleep(Duration::from_millis(50));
         }
     }
+}
+
+/// The whole disk that a device is, or is a part of.
+fn disk(number: DeviceNumber, root: &Root) -> Option<Block> {
+    let block = Block::of(number, root)?;
+    Some(block.disk(root).unwrap_or(block))
+}
+
+fn node(disk: &Block) -> PathBuf {
+    // sysfs writes the slash of a name as an exclamation mark.
+    Path::new("/dev").join(disk.name.replace('!', "/"))
+}
+
+/// The process that has the lock on a device's disk; no lock is taken.
+pub fn holder_of(number: DeviceNumber) -> Option<i32> {
+    let disk = disk(number, &Root::real())?;
+    holder(&File::open(node(&disk)).ok()?)
 }
 
 /// The process that took the lock on a file, as far as the kernel shows it to us.
@@ -107,6 +132,9 @@ mod tests {
         first.directory(dir.path()).expect("free");
         let said = Locks::default().directory(dir.path()).expect_err("taken").to_string();
         assert!(said.contains(&format!("process {}", std::process::id())), "{said}");
+        let said = Locks::default().run(dir.path()).expect_err("taken").to_string();
+        let who = format!("process {} is running this plan", std::process::id());
+        assert!(said.contains(&who) && said.contains("Ctrl-C"), "{said}");
         drop(first);
         Locks::default().directory(dir.path()).expect("free again");
     }

@@ -41,7 +41,7 @@ pub fn main(args: &PlanRunArgs) -> Result<ExitCode> {
     std::fs::create_dir_all(&dir).with_context(|| format!("the plan's directory {}", dir.display()))?;
     let dir = dir.canonicalize().with_context(|| dir.display().to_string())?;
     let mut locks = Locks::default();
-    locks.directory(&dir)?;
+    locks.run(&dir)?;
     let ready = ready(args, plan, &dir, &progress, &mut locks);
     if ready.is_err() && is_new {
         // Nothing was begun: leave nothing. Only an empty directory goes.

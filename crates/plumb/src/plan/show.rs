@@ -90,7 +90,9 @@ pub fn main(args: &PlanShowArgs) -> Result<ExitCode> {
             let mut cells = cells::of(&plan)?;
             needs::mark(&mut cells, &plan);
             let repetitions = order::schedule(&plan, &cells).len();
-            write(&shown(&plan, &cells, repetitions, None), args.json, &mut out)?;
+            let mut shown = shown(&plan, &cells, repetitions, None);
+            shown.effects.ask_guard();
+            write(&shown, args.json, &mut out)?;
         }
         Opened::Begun { dir, state } => {
             if args.changes != PlanChanges::default() {

@@ -9,6 +9,7 @@ pub(super) use cell::Cells;
 use super::file::{Chart, ChartKind, DeviceSpec, Order, PlanFile};
 use anyhow::{bail, Context, Result};
 use plumb_load::nearest::nearest;
+use plumb_sim::spec::Spec;
 
 /// Figures of a kind of operation, see [`super::table`].
 const FIGURES: &[&str] =
@@ -79,6 +80,9 @@ fn device(device: &DeviceSpec) -> Result<()> {
     }
     if let Some(bad) = device.set.iter().find(|s| !s.contains('=')) {
         bail!("set: \"{bad}\" is not KEY=VALUE, as in \"medium.write-cache=true\"");
+    }
+    if let Some(model) = &device.model {
+        Spec::load(model, &device.set)?;
     }
     for path in device.path.iter().chain(&device.directory) {
         if !path.is_absolute() {

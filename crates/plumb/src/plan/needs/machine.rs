@@ -2,6 +2,7 @@
 //! What there is on this machine: kernel, tools, devices. Read only; nothing is loaded or changed.
 
 use plumb_load::environment::{available_memory, Block, Root};
+use plumb_load::nearest::nearest;
 use plumb_probe::check::{self, Status};
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -95,7 +96,12 @@ impl Machine {
     /// Why a file of /proc or /sys cannot be set.
     pub(super) fn lacks_file(&self, path: &Path) -> Option<String> {
         match std::fs::metadata(self.root.path(path)) {
-            Err(_) => Some(format!("this kernel has no {}", path.display())),
+            Err(_) => {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                let there = path.parent().map(|dir| self.root.names(dir)).unwrap_or_default();
+                let near = nearest(&name, &there).map(|n| format!("; did you mean {n}?"));
+                Some(format!("this kernel has no {}{}", path.display(), near.unwrap_or_default()))
+            }
             Ok(meta) if meta.is_dir() => Some(format!("{} is a directory", path.display())),
             Ok(meta) if meta.permissions().mode() & 0o222 == 0 => {
                 Some(format!("{} can only be read", path.display()))

@@ -115,8 +115,7 @@ fn what_is_there_is_not_lacking() {
 fn every_lack_is_named() {
     let fake = Fake::new();
     for (device, cell, words) in [
-        ("model = \"hdd-of-dreams\"", "", &["device d", "hdd-of-dreams"][..]),
-        ("path = \"/dev/sdz\"", "", &["/dev/sdz", "does not exist", "--device d=PATH"]),
+        ("path = \"/dev/sdz\"", "", &["/dev/sdz", "does not exist", "--device d=PATH"][..]),
         ("path = \"/home/x\"", "", &["/home/x", "not a block device"]),
         ("directory = \"/away\"", "", &["no directory /away", "--device d=PATH"]),
         ("model = \"instant\"\nsize = \"8G\"", "", &["8.00 GiB", "976.6 MiB", "smaller"]),
@@ -126,6 +125,8 @@ fn every_lack_is_named() {
         (MODEL, "queue.scheduler = \"cfq\"", &["no I/O scheduler cfq", "none"]),
         (MODEL, "queue.nr_requests = 4", &["queue.nr_requests", "/sys/devices/loop0/queue/nr_requests"]),
         ("path = \"/dev/sda\"", "queue.wbt_lat_usec = 4", &["queue.wbt_lat_usec", "has no"]),
+        ("path = \"/dev/sda\"", "queue.nr_request = 4", &["has no", "did you mean nr_requests?"]),
+        (MODEL, "sysctl.\"vm.dirty_raito\" = 1", &["sysctl vm.dirty_raito", "did you mean dirty_ratio?"]),
         (MODEL, "sysctl.\"vm.none\" = 1", &["sysctl vm.none", "/proc/sys/vm/none"]),
         (MODEL, "write.\"/sys/kernel/none\" = 1", &["has no /sys/kernel/none"]),
         (MODEL, "write.\"/proc/sys/vm\" = 1", &["is a directory"]),

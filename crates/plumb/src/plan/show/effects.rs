@@ -2,8 +2,8 @@
 //! What a plan changes on this system, and what it needs for that.
 
 use super::super::file::{DeviceSpec, PlanFile, Settings, Value};
-use super::super::needs;
 use super::super::state::Cell;
+use super::super::{check, needs};
 use plumb_trace::units;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +16,8 @@ pub(super) struct Effects {
     pub served: Vec<Served>,
     /// Block devices of this machine whose contents are lost, and the file systems that are made on each.
     pub lost: BTreeMap<PathBuf, BTreeSet<String>>,
+    /// Those of them that would be refused now, and why.
+    pub refused: BTreeMap<PathBuf, String>,
     /// File systems that are made and mounted: kind and options.
     pub mounted: BTreeSet<String>,
     /// Directories that files are made in, and removed from.
@@ -54,6 +56,15 @@ impl Effects {
             all.add(&cell.settings, plan);
         }
         all
+    }
+
+    /// Asks the guard about the devices whose contents would be lost. Nothing is locked or written.
+    pub(super) fn ask_guard(&mut self) {
+        for path in self.lost.keys() {
+            if let Some(why) = check::refusal(path) {
+                self.refused.insert(path.clone(), why);
+            }
+        }
     }
 
     fn add(&mut self, cell: &Settings, plan: &PlanFile) {

@@ -17,7 +17,7 @@ figures = ["write.mean"]
 [device.served]
 model = "instant"
 size = "64M"
-set = ["a=b"]
+set = ["name=x"]
 [device.disk]
 path = "/dev/plumb-nowhere"
 [cell]
@@ -73,7 +73,7 @@ fn text_says_what_is_done_and_fits() {
         "1: because (model xfs)",
         "1: mkfs.xfs is not installed: apt install xfsprogs (path xfs)",
         "about 5 min",
-        "served: model instant with a=b, 64.0 MiB, in memory",
+        "served: model instant with name=x, 64.0 MiB, in memory",
         "/dev/plumb-nowhere is formatted (ext4): what it holds is lost",
         "ext4, noatime",
         "nr_requests = 32",

@@ -111,12 +111,12 @@ fn effects(effects: &Effects, out: &mut dyn Write) -> io::Result<()> {
         let size = units::bytes(served.size);
         line(out, "  serve", &format!("{}: model {}{set}, {size}, in memory", served.name, served.model))?;
     }
-    for (path, kinds) in &effects.lost {
+    for (node, kinds) in &effects.lost {
         let how = match kinds.is_empty() {
             true => "is written to".to_string(),
             false => format!("is formatted ({})", joined(kinds)),
         };
-        let path = path.display();
+        let path = node.display();
         line(
             out,
             "  LOST",
@@ -125,6 +125,9 @@ fn effects(effects: &Effects, out: &mut dyn Write) -> io::Result<()> {
                  anything recognisable unless --destroy {path} is given"
             ),
         )?;
+        if let Some(why) = effects.refused.get(node) {
+            line(out, "  REFUSED", why)?;
+        }
     }
     for mounted in &effects.mounted {
         line(out, "  mount", mounted)?;

@@ -222,6 +222,13 @@ fn command(words: &[String], cell: &Settings, devices: &[&DeviceSpec]) -> Result
     if words.first().is_none_or(|w| w.trim().is_empty()) {
         bail!("is empty: its first word is the program");
     }
+    if let Some(unknown) = words.iter().find_map(|w| unknown_placeholder(w)) {
+        bail!(
+            "{unknown}: there is no such placeholder; there are {{dir}}, {{device}}, {{dir2}}, {{device2}}, ... and \
+             {{out}}. Braces of the command's own have blanks, as in {}",
+            unknown.replace('{', "{ ").replace('}', " }")
+        );
+    }
     for placeholder in words.iter().flat_map(|w| placeholders(w)) {
         let (what, number) = placeholder;
         let Some(device) = number.checked_sub(1).and_then(|i| devices.get(i)) else {
@@ -238,6 +245,21 @@ fn command(words: &[String], cell: &Settings, devices: &[&DeviceSpec]) -> Result
         }
     }
     Ok(())
+}
+
+/// One word in braces that stands for nothing; `${x}` is the shell's.
+fn unknown_placeholder(word: &str) -> Option<String> {
+    let known = |inner: &str| {
+        let number = ["dir", "device"].iter().find_map(|what| inner.strip_prefix(what));
+        inner == "out" || number.is_some_and(|n| n.is_empty() || n.parse::<u32>().is_ok())
+    };
+    let plain = |inner: &&str| {
+        inner.starts_with(|c: char| c.is_ascii_lowercase())
+            && inner.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    let braces = word.match_indices('{').filter(|(at, _)| !word[..*at].ends_with('$'));
+    let mut inner = braces.filter_map(|(at, _)| word[at + 1..].split_once('}').map(|(inner, _)| inner));
+    inner.find(|inner| plain(inner) && !known(inner)).map(|inner| format!("{{{inner}}}"))
 }
 
 /// `{dir}`, `{device}`, `{dir2}`, ...: which, and of which device from 1. Other braces are the command's own.

@@ -182,6 +182,14 @@ fn devices_are_checked() {
 }
 
 #[test]
+fn models_and_their_changes_are_checked() {
+    named(&[
+        ("model = \"instant\"", "model = \"instatn\"", &["device d", "instatn", "did you mean instant?"]),
+        ("model = \"instant\"", "model = \"gp3\"\nset = [\"medium.x=1\"]", &["device d", "x"]),
+    ]);
+}
+
+#[test]
 fn factors_skips_and_charts_are_checked() {
     let chart = |rest: &str| format!("[[chart]]\nname = \"c\"\ntitle = \"t\"\n{rest}\n[cell]");
     named(&[
@@ -262,6 +270,11 @@ fn what_is_measured_is_checked() {
         ),
         ("load.sync = \"none\"", "command = []", &["factor method, level none: command", "is empty"]),
         ("load.sync = \"none\"", "command = [\"ls\", \"{dir2}\"]", &["{dir2}", "1 devices"]),
+        (
+            "load.sync = \"none\"",
+            "command = [\"ls\", \"${HOME} {} {a,b} {foo}\"]",
+            &["level none: command", "{foo}: there is no such placeholder", "{out}", "{ foo }"],
+        ),
         (
             "load.sync = \"none\"",
             "command = [\"ls\", \"{dir}\"]",
