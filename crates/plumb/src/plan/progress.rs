@@ -70,11 +70,12 @@ pub fn rest(state: &State) -> Vec<(usize, u32)> {
     state.schedule.iter().copied().filter(|(c, r)| !is_made(*c, *r)).collect()
 }
 
-/// How long the next repetition of a cell takes, ns: as its longest so far, or as the mean of all.
-/// None when there is none to tell it by.
+/// How long the next repetition of a cell takes, ns: as its longest so far, or as the mean of all; before
+/// the first one its part of what the plan says that all of it takes. None of a plan without cells.
 pub fn next(state: &State, cell: usize) -> Option<u64> {
     let own = state.made.iter().filter(|m| m.cell == cell).map(|m| m.took_ns).max();
-    own.or_else(|| mean(state.made.iter().map(|m| m.took_ns)))
+    let all = state.cells.len() as u64 * u64::from(state.plan.repeat);
+    own.or_else(|| mean(state.made.iter().map(|m| m.took_ns))).or_else(|| state.plan.takes.0.checked_div(all))
 }
 
 /// How long all that is left takes, ns: each cell by its own mean, one without by that of all.

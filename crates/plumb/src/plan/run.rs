@@ -378,7 +378,8 @@ mod tests {
         let ask =
             |budget, took: &[u64], passed| no_time(&state(budget, took), 0, Duration::from_secs(passed));
         assert_eq!(ask(None, &[second(5)], 1000), None);
-        assert_eq!(ask(Some(second(20)), &[], 19), None, "nothing tells how long it takes");
+        assert_eq!(ask(Some(second(20)), &[], 19), None, "1 s, as the plan says");
+        assert!(ask(Some(second(20)), &[], 20).is_some(), "before the first one the plan's figure counts");
         assert_eq!(ask(Some(second(20)), &[second(5), second(9)], 11), None);
         let said = ask(Some(second(20)), &[second(5), second(9)], 12).expect("9 s more");
         assert!(said.contains("20s") && said.contains("9.0 s"), "{said}");

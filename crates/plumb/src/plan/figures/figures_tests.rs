@@ -153,7 +153,11 @@ fn a_loads_elapsed_time_is_that_of_its_steps() {
     };
     let round = |ns: u64| vec![timed(ns), timed(2 * ns)];
     let (quick, slow) = (load(vec![round(10), round(20), round(30)]), load(vec![round(100)]));
-    assert_eq!(value(&figures_of(std::slice::from_ref(&quick)), "elapsed"), 60.0, "the median of three rounds");
+    assert_eq!(
+        value(&figures_of(std::slice::from_ref(&quick)), "elapsed"),
+        60.0,
+        "the median of three rounds"
+    );
     assert_eq!(value(&figures_of(&[quick, slow]), "elapsed"), 300.0, "the longest of two copies");
 }
 

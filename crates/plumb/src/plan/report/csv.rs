@@ -8,14 +8,14 @@ use anyhow::Result;
 use std::io::Write;
 
 /// Writes them; what is not known is empty. Of a cell: the median, its 95 % interval, the
-/// number of repetitions. Values are in the units of the column `unit`.
+/// number of repetitions. A factor's column is `factor.NAME`, so that none is called as another column. Values are in the units of the column `unit`.
 ///
 /// # Errors
 /// The writer's.
 pub fn write(table: &Table, out: &mut dyn Write) -> Result<()> {
-    write!(out, "of,cell,label")?;
+    write!(out, "row,cell,label")?;
     for factor in &table.factors {
-        write!(out, ",{}", text(&factor.name))?;
+        write!(out, ",{}", text(&format!("factor.{}", factor.name)))?;
     }
     writeln!(out, ",repetition,place,figure,unit,value,low,high,repetitions,valid,doubts")?;
     let unit = |figure: &str| {

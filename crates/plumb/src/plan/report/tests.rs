@@ -167,7 +167,11 @@ fn the_lines_have_every_repetition_and_every_cell() {
     write(dir.path()).expect("a report");
     let text = std::fs::read_to_string(dir.path().join("report.csv")).expect("a file");
     let lines: Vec<Vec<&str>> = text.lines().map(|l| l.split(',').collect()).collect();
-    assert!(lines[0].starts_with(&["of", "cell", "label", "method", "fs", "repetition"]), "{:?}", lines[0]);
+    assert!(
+        lines[0].starts_with(&["row", "cell", "label", "factor.method", "factor.fs", "repetition"]),
+        "{:?}",
+        lines[0]
+    );
     assert!(lines.iter().all(|l| l.len() == lines[0].len()), "no comma in this plan's names");
     let count = |of: &str| lines.iter().filter(|l| l[0] == of && l[7] == "write.mean").count();
     assert_eq!((count("repetition"), count("cell")), (24, 5));
