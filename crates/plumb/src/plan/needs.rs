@@ -119,12 +119,9 @@ impl Machine {
     }
 
     fn device(&self, name: &str, device: &DeviceSpec) -> Option<String> {
-        if device.model.is_some() {
-            if !self.exists("/dev/fuse") || !self.exists("/dev/loop-control") {
-                return Some(
-                    "a served device needs /dev/fuse and /dev/loop-control: 'modprobe fuse loop'".into(),
-                );
-            }
+        let serves = self.exists("/dev/fuse") && self.exists("/dev/loop-control");
+        if device.model.is_some() && !serves {
+            return Some("a served device needs /dev/fuse and /dev/loop-control: 'modprobe fuse loop'".into());
         }
         if let Some(path) = &device.path {
             if !self.exists(path) {

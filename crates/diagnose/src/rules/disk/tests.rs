@@ -27,7 +27,6 @@ fn result(patterns: Vec<PatternRow>, parts: &[(&str, u64)]) -> RunResult {
         category: (*category).into(),
         who: "sda".into(),
         time: *time,
-        ..BlameRow::default()
     };
     let parts: Vec<BlameRow> = parts.iter().map(part).collect();
     let time = parts.iter().map(|p| p.time).sum();
