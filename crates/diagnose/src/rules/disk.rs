@@ -243,7 +243,7 @@ fn among_its_own(case: &mut Case<'_>, device: &str) -> Option<Seen> {
     let first = rows.first()?;
     let alone = rows.iter().all(|p| p.pid == first.pid);
     let held = case.time(HELD) as f64 > case.time(BLOCK) as f64 * FULL;
-    if alone || !held || full(case) || theirs >= ours * OTHERS || rows.iter().any(|p| p.depth > DEEP) {
+    if alone || !held || full(case) || theirs >= ours * OTHERS || case.main_pattern()?.depth > DEEP {
         return None;
     }
     let evidence = [rows.iter().take(2).map(describe).collect(), case.longest(HELD)].concat();
