@@ -121,7 +121,9 @@ impl Machine {
     fn device(&self, name: &str, device: &DeviceSpec) -> Option<String> {
         let serves = self.exists("/dev/fuse") && self.exists("/dev/loop-control");
         if device.model.is_some() && !serves {
-            return Some("a served device needs /dev/fuse and /dev/loop-control: 'modprobe fuse loop'".into());
+            return Some(
+                "a served device needs /dev/fuse and /dev/loop-control: 'modprobe fuse loop'".into(),
+            );
         }
         if let Some(path) = &device.path {
             if !self.exists(path) {
