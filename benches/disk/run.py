@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Served disks against their models, seen by fio, and the simulator's speed.
-Start it with run.sh."""
+"""Served disks against their models, seen by fio. Start it with run.sh."""
 
 import csv
 import json
@@ -12,12 +11,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from common import evidence, system
 from common.evidence import COMMENT, interleaved, say, shown, table
-from common.stats import quantile, spread, spread_of
+from common.stats import quantile, spread_of
 from common.system import Problem, run, tool
 
 # model: requests at depth 1 (about 2 s of the slow ones)
 MODELS = {"instant": 4000, "nvme": 4000, "intel330": 4000, "gp3": 2000, "hdp72503": 150, "atlas10k4": 200}
-SCHEDULERS = ["noop", "deadline", "mq-deadline", "fair"]
 
 
 class Disk:
@@ -100,26 +98,14 @@ class Bench:
         job = system.fio_job(out)["read"]
         return {"what": "sustained", "of": str(depth), "iops": job["iops"], "mean_us": job["clat_ns"]["mean"] / 1e3}
 
-    def simulated(self, pair):
-        """Requests a second of the simulator, CPU time of one core."""
-        model, scheduler = pair.split(" ")
-        requests = 2_000_000
-        command = [self.plumb, "sim", model, "--scheduler", scheduler, "--what", "read", "--order", "random", "--block", "4K",
-                   "--operations", requests, "--depth", 4, "--json"]
-        self.note(f"simulator {pair}", command)
-        out, user, kernel = system.run_measured(command, timeout=300)
-        _, user_once, kernel_once = system.run_measured([*command[:command.index(requests)], 1, *command[command.index(requests) + 1:]])
-        return {"what": "simulated", "of": pair, "requests_per_s": requests / ((user + kernel - user_once - kernel_once) / 1e9)}
-
     def once(self, job):
         kind, of = job
-        return {"exactness": self.exactness, "sustained": self.sustained, "simulated": self.simulated}[kind](of)
+        return {"exactness": self.exactness, "sustained": self.sustained}[kind](of)
 
 
 def measure(options, undo):
     bench = Bench(options, undo)
     jobs = [("exactness", m) for m in MODELS] + [("sustained", d) for d in (1, 8, 32)]
-    jobs += [("simulated", f"{m} {s}") for m in ("instant", "intel330", "atlas10k4") for s in SCHEDULERS]
     for number, place, job in interleaved(jobs, options.rounds):
         try:
             bench.rows.append({"round": number, "place": place, **bench.once(job)})
@@ -144,16 +130,10 @@ def write(bench):
         if mine:
             summary[f"sustained at depth {depth}"] = spread_of(mine, "iops")
             rows.append([depth, cell(spread_of(mine, "iops")), cell(spread_of(mine, "mean_us"))])
-    sims = []
-    for name in dict.fromkeys(r["of"] for r in bench.rows if r["what"] == "simulated"):
-        got = spread([r["requests_per_s"] / 1e6 for r in of("simulated", name)])
-        summary[f"simulator {name}"] = got
-        model, scheduler = name.split(" ")
-        sims.append([model, scheduler, f"{got['median']:.2f} ({got['min']:.2f}..{got['max']:.2f})"])
     machine = bench.machine.done()
     directory = bench.directory
     directory.mkdir(parents=True, exist_ok=True)
-    for kind in ("exactness", "sustained", "simulated"):
+    for kind in ("exactness", "sustained"):
         evidence.write_csv(directory / f"{kind}.csv", [r for r in bench.rows if r["what"] == kind])
     evidence.write_json(directory / "machine.json", machine)
     evidence.write_json(directory / "summary.json", summary)
@@ -166,13 +146,11 @@ def write(bench):
              "disk is started and taken off, as far as the model's time allows: what the instant model shows is that way itself.", "",
              *table(["model", "model's p50 us", "fio's p50 us", "error p50 us", "error p99 us", "way us"], exact), "",
              "Reads of 4 KiB of the instant model, by depth:", "",
-             *table(["depth", "reads a second", "mean us"], rows), "",
-             "The simulator, CPU time of one core, 4 readers' depth, random reads of 4 KiB:", "",
-             *table(["model", "scheduler", "million requests a second"], sims), *evidence.left_out_lines(bench.left_out)]
+             *table(["depth", "reads a second", "mean us"], rows), *evidence.left_out_lines(bench.left_out)]
     (directory / "summary.md").write_text("\n".join(lines) + "\n")
     say(f"bench: {shown(directory, [])}")
 
 
 if __name__ == "__main__":
-    sys.exit(evidence.main("benches/disk/run.sh", "How exact a served disk is, what it sustains, how fast the simulator is.",
+    sys.exit(evidence.main("benches/disk/run.sh", "How exact a served disk is, what it adds and sustains.",
                            "disk-timing", measure, [], rounds=5))

@@ -1,4 +1,4 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# How exact a served disk is, what it adds and sustains, how fast the simulator is; --help lists the options.
+# How exact a served disk is, what it adds and sustains; --help lists the options.
 exec python3 -B "$(dirname "$0")/run.py" "$@"
