@@ -102,7 +102,7 @@ fn what_cannot_be_is_named() {
     house.refused(&["serve", "instant", "--name", "a/b"], &["'a/b'", "letters"]);
     house.refused(
         &["serve", "instant", "--size", "4096G"],
-        &["4096G", "memory", "available", "--size", "--backing FILE"],
+        &["4T", "memory", "available", "--size", "--backing FILE"],
     );
     // A model's file, as show prints it.
     std::fs::write(house.path().join("mine.toml"), text).expect("write");

@@ -90,7 +90,7 @@ fn media(options: &ServeOptions) -> Result<Media> {
         Backing::Memory => {
             if let Some(available) = available_memory(&Root::real()).filter(|&available| available < size) {
                 bail!(
-                    "{} bytes of disk do not fit into the memory, of which {} MiB are available; choose a smaller --size, or keep it in a file: --backing FILE",
+                    "a disk of {} does not fit into the memory, of which {} MiB are available; choose a smaller --size, or keep it in a file: --backing FILE",
                     options.size,
                     available >> 20
                 );
