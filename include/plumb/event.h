@@ -1198,6 +1198,89 @@ struct plumb_state_file {
 };
 PLUMB_STATE(524, state_file);
 
+/**
+ * A file, or another source of code, of which user stacks name places. Told once; later events name it by its number.
+ * @set state
+ * @since 3
+ */
+struct plumb_state_module {
+	plumb_u32 module NR; /* its number, from 1 on; 0 is the kernel */
+	plumb_u32 kind NR; /* 0 file, 1 code that a process made itself (JIT), 2 the kernel's vdso, 3 not mapped when it was looked for */
+	plumb_u32 pid TID; /* process whose code it is; 0 for a file and the vdso, which many may share */
+	plumb_str build_id; /* GNU build id in hex, empty where there is none */
+	plumb_str path; /* as its process saw it */
+};
+PLUMB_STATE(525, state_module);
+
+/**
+ * A call stack of user code, told once; later events name it by its number, which no state_stack has.
+ * @set state
+ * @since 3
+ */
+struct plumb_state_user_stack {
+	plumb_u32 stack NR; /* its number */
+	plumb_u8 cut COUNT; /* 0 walked to its root, 1 the copy of the stack ended, 2 no rule to go on, 3 only where it was is known */
+	plumb_seq64 modules NR; /* of each frame, innermost first: see state_module */
+	plumb_seq64 offsets ADDR; /* of each frame: offset in the file; address where the module is no file. Callers: the return address */
+};
+PLUMB_STATE(526, state_user_stack);
+
+/**
+ * What a CPU of the target was at, at the sampling clock's tick.
+ * @set state
+ * @since 3
+ */
+struct plumb_state_cpu_sample {
+	plumb_u64 at NS; /* when */
+	plumb_u32 thread TID; /* who ran */
+	plumb_u32 cpu CPU; /* where */
+	plumb_u32 kernel NR; /* kernel stack: see state_stack; 0 in user mode */
+	plumb_u32 user NR; /* user stack: see state_user_stack; 0 where there is none */
+};
+PLUMB_STATE(527, state_cpu_sample);
+
+/**
+ * What lies at a place that stacks name: its function, and what the compiler put into that.
+ * @set state
+ * @since 3
+ */
+struct plumb_state_function {
+	plumb_u32 module NR; /* see state_module; 0 the kernel */
+	plumb_u64 offset ADDR; /* the place, as stacks name it */
+	plumb_u64 start ADDR; /* where the function begins, in the same terms */
+	plumb_u64 size BYTES; /* its length, 0 not known */
+	plumb_str names; /* innermost inlined function first, the function itself last; separated by newlines */
+	plumb_str lines; /* FILE:LINE of each of the names, empty where not known; separated by newlines */
+};
+PLUMB_STATE(528, state_function);
+
+/**
+ * What was found of a module's symbols when the recording was over.
+ * @set state
+ * @since 3
+ */
+struct plumb_state_symbols {
+	plumb_u32 module NR; /* see state_module */
+	plumb_u64 places COUNT; /* places that stacks name */
+	plumb_u64 named COUNT; /* of those, with a function */
+	plumb_str source; /* where the names are from: a path */
+	plumb_str lacking; /* why not all have one, empty when they do */
+};
+PLUMB_STATE(529, state_symbols);
+
+/**
+ * The code of a function in which many samples lie, as it was run.
+ * @set state
+ * @since 3
+ */
+struct plumb_state_code {
+	plumb_u32 module NR; /* see state_module; 0 the kernel */
+	plumb_u64 start ADDR; /* offset or address of its first byte, as in state_function */
+	plumb_u64 bytes BYTES; /* how many of the words' bytes are code */
+	plumb_seq64 words COUNT; /* 8 bytes each, little endian */
+};
+PLUMB_STATE(530, state_code);
+
 #undef NS
 #undef US
 #undef BYTES

@@ -27,6 +27,7 @@ mod parts;
 mod path;
 mod pattern;
 mod process;
+pub mod profile;
 mod result;
 mod samples;
 mod thread;
@@ -34,6 +35,7 @@ pub mod views;
 mod wait;
 
 pub use account::{Account, Category, CATEGORIES};
+pub use parts::Who;
 pub use machine::{Model, Setup};
 pub use result::{
     BlameRow, CpuRow, DeviceRow, FileRow, FunctionRow, HandoffRow, HerdResult, JournalResult, LockRow,
@@ -47,7 +49,54 @@ pub trait Observer {
     fn thread(&mut self, tid: u32, start: u64, end: u64, state: ThreadState);
     /// A CPU was in one state from `start` to `end` (ns), `end > start`.
     fn cpu(&mut self, cpu: u32, start: u64, end: u64, state: CpuState);
+    /// Time of a thread of the target, as it enters the account.
+    fn spent(&mut self, _: &Spent) {}
+    /// The recorder told of a moment, up to 2 s before its time.
+    fn told(&mut self, _: &Told) {}
+    /// A thread of process `tgid` was sampled; called when the sample's time has come, in the order of time.
+    fn sampled(&mut self, _tgid: u32, _target: bool, _: &StateCpuSample) {}
+    /// A thread came back from a system call; `ts` is its sys_exit's own time.
+    fn returned(&mut self, _tid: u32, _ts: u64) {}
+    /// The end: what threads and causes are called.
+    fn end(&mut self, _: &dyn Naming) {}
 }
+
+/// Time of one thread that goes to one part of its account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spent {
+    /// Thread.
+    pub tid: u32,
+    /// Its process.
+    pub tgid: u32,
+    /// Its name, see [`Naming`].
+    pub name: u32,
+    /// What the time went to.
+    pub category: Category,
+    /// Whose it was.
+    pub who: Who,
+    /// Beginning, ns. An interrupt's time on top of a thread lies somewhere in it.
+    pub from: u64,
+    /// End, ns.
+    pub to: u64,
+    /// How much of it, ns; less than its length where interrupts were on top.
+    pub time: u64,
+    /// The wait that this is a part of ended then, and on this kernel stack (0: none was taken).
+    /// `None` for time on a CPU or waiting for one.
+    pub wait: Option<(u64, u32)>,
+}
+
+/// What numbers mean, when everything was seen.
+pub trait Naming {
+    /// Name of a thread's name number.
+    fn name(&self, number: u32) -> String;
+    /// Thread's name or disk; empty for nobody.
+    fn who(&self, who: Who) -> String;
+    /// Name of a process.
+    fn process(&self, tgid: u32) -> String;
+}
+
+use plumb_trace::reader::Told;
+use plumb_trace::schema::StateCpuSample;
 
 impl Observer for () {
     fn thread(&mut self, _: u32, _: u64, _: u64, _: ThreadState) {}

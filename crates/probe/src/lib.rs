@@ -15,6 +15,8 @@ mod stacks;
 mod symbols;
 mod target;
 mod trigger;
+#[allow(dead_code, unused_imports, reason = "being built")]
+mod user;
 
 pub use recorder::{record, Keep, Options, Outcome, Progress, Stop};
 pub use select::Selection;

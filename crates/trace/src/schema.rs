@@ -5,10 +5,10 @@
 use super::event::{Decode, Encode, EventInfo, FieldInfo, Origin, Record, StateEvent};
 
 /// Hash of ids, names, types and units; stands in the BPF object and in every trace.
-pub const SCHEMA_HASH: u64 = 0x8ac7ceafd6e870d7;
+pub const SCHEMA_HASH: u64 = 0x431a4813992563af;
 
 /// Hash of every generation of the schema, oldest first: traces of all of them can be read.
-pub const SCHEMA_HASHES: &[u64] = &[0x564886d12dcffdbe, 0x8ac7ceafd6e870d7];
+pub const SCHEMA_HASHES: &[u64] = &[0x564886d12dcffdbe, 0x8ac7ceafd6e870d7, 0x431a4813992563af];
 
 /// The CPU stops running tid and starts next_tid.
 #[repr(C)]
@@ -2899,6 +2899,212 @@ impl StateEvent for StateFile {
     }
 }
 
+/// A file, or another source of code, of which user stacks name places. Told once; later events name it by its number.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StateModule {
+    /// its number, from 1 on; 0 is the kernel \[nr\]
+    pub module: u32,
+    /// 0 file, 1 code that a process made itself (JIT), 2 the kernel's vdso, 3 not mapped when it was looked for \[nr\]
+    pub kind: u32,
+    /// process whose code it is; 0 for a file and the vdso, which many may share \[tid\]
+    pub pid: u32,
+    /// GNU build id in hex, empty where there is none
+    pub build_id: String,
+    /// as its process saw it
+    pub path: String,
+}
+
+impl StateEvent for StateModule {
+    const ID: u16 = 525;
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.module.put(out);
+        self.kind.put(out);
+        self.pid.put(out);
+        self.build_id.put(out);
+        self.path.put(out);
+    }
+    fn decode(input: &mut &[u8]) -> Option<Self> {
+        Some(Self {
+            module: Decode::take(input)?,
+            kind: Decode::take(input)?,
+            pid: Decode::take(input)?,
+            build_id: Decode::take(input)?,
+            path: Decode::take(input)?,
+        })
+    }
+}
+
+/// A call stack of user code, told once; later events name it by its number, which no state_stack has.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StateUserStack {
+    /// its number \[nr\]
+    pub stack: u32,
+    /// 0 walked to its root, 1 the copy of the stack ended, 2 no rule to go on, 3 only where it was is known \[count\]
+    pub cut: u8,
+    /// of each frame, innermost first: see state_module \[nr\]
+    pub modules: Vec<u64>,
+    /// of each frame: offset in the file; address where the module is no file. Callers: the return address \[addr\]
+    pub offsets: Vec<u64>,
+}
+
+impl StateEvent for StateUserStack {
+    const ID: u16 = 526;
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.stack.put(out);
+        self.cut.put(out);
+        self.modules.put(out);
+        self.offsets.put(out);
+    }
+    fn decode(input: &mut &[u8]) -> Option<Self> {
+        Some(Self {
+            stack: Decode::take(input)?,
+            cut: Decode::take(input)?,
+            modules: Decode::take(input)?,
+            offsets: Decode::take(input)?,
+        })
+    }
+}
+
+/// What a CPU of the target was at, at the sampling clock's tick.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StateCpuSample {
+    /// when \[ns\]
+    pub at: u64,
+    /// who ran \[tid\]
+    pub thread: u32,
+    /// where \[cpu\]
+    pub cpu: u32,
+    /// kernel stack: see state_stack; 0 in user mode \[nr\]
+    pub kernel: u32,
+    /// user stack: see state_user_stack; 0 where there is none \[nr\]
+    pub user: u32,
+}
+
+impl StateEvent for StateCpuSample {
+    const ID: u16 = 527;
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.at.put(out);
+        self.thread.put(out);
+        self.cpu.put(out);
+        self.kernel.put(out);
+        self.user.put(out);
+    }
+    fn decode(input: &mut &[u8]) -> Option<Self> {
+        Some(Self {
+            at: Decode::take(input)?,
+            thread: Decode::take(input)?,
+            cpu: Decode::take(input)?,
+            kernel: Decode::take(input)?,
+            user: Decode::take(input)?,
+        })
+    }
+}
+
+/// What lies at a place that stacks name: its function, and what the compiler put into that.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StateFunction {
+    /// see state_module; 0 the kernel \[nr\]
+    pub module: u32,
+    /// the place, as stacks name it \[addr\]
+    pub offset: u64,
+    /// where the function begins, in the same terms \[addr\]
+    pub start: u64,
+    /// its length, 0 not known \[bytes\]
+    pub size: u64,
+    /// innermost inlined function first, the function itself last; separated by newlines
+    pub names: String,
+    /// FILE:LINE of each of the names, empty where not known; separated by newlines
+    pub lines: String,
+}
+
+impl StateEvent for StateFunction {
+    const ID: u16 = 528;
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.module.put(out);
+        self.offset.put(out);
+        self.start.put(out);
+        self.size.put(out);
+        self.names.put(out);
+        self.lines.put(out);
+    }
+    fn decode(input: &mut &[u8]) -> Option<Self> {
+        Some(Self {
+            module: Decode::take(input)?,
+            offset: Decode::take(input)?,
+            start: Decode::take(input)?,
+            size: Decode::take(input)?,
+            names: Decode::take(input)?,
+            lines: Decode::take(input)?,
+        })
+    }
+}
+
+/// What was found of a module's symbols when the recording was over.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StateSymbols {
+    /// see state_module \[nr\]
+    pub module: u32,
+    /// places that stacks name \[count\]
+    pub places: u64,
+    /// of those, with a function \[count\]
+    pub named: u64,
+    /// where the names are from: a path
+    pub source: String,
+    /// why not all have one, empty when they do
+    pub lacking: String,
+}
+
+impl StateEvent for StateSymbols {
+    const ID: u16 = 529;
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.module.put(out);
+        self.places.put(out);
+        self.named.put(out);
+        self.source.put(out);
+        self.lacking.put(out);
+    }
+    fn decode(input: &mut &[u8]) -> Option<Self> {
+        Some(Self {
+            module: Decode::take(input)?,
+            places: Decode::take(input)?,
+            named: Decode::take(input)?,
+            source: Decode::take(input)?,
+            lacking: Decode::take(input)?,
+        })
+    }
+}
+
+/// The code of a function in which many samples lie, as it was run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StateCode {
+    /// see state_module; 0 the kernel \[nr\]
+    pub module: u32,
+    /// offset or address of its first byte, as in state_function \[addr\]
+    pub start: u64,
+    /// how many of the words' bytes are code \[bytes\]
+    pub bytes: u64,
+    /// 8 bytes each, little endian \[count\]
+    pub words: Vec<u64>,
+}
+
+impl StateEvent for StateCode {
+    const ID: u16 = 530;
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.module.put(out);
+        self.start.put(out);
+        self.bytes.put(out);
+        self.words.put(out);
+    }
+    fn decode(input: &mut &[u8]) -> Option<Self> {
+        Some(Self {
+            module: Decode::take(input)?,
+            start: Decode::take(input)?,
+            bytes: Decode::take(input)?,
+            words: Decode::take(input)?,
+        })
+    }
+}
+
 /// Every event, in the order of the ids.
 pub const EVENTS: &[EventInfo] = &[
     EventInfo { id: 1, name: "sched_switch", set: "sched", origin: Origin::Kernel, tracepoint: "sched_switch", source: "kernel/sched/core.c: __schedule()", doc: "The CPU stops running tid and starts next_tid.", size: 32, fields: &[
@@ -3368,5 +3574,46 @@ pub const EVENTS: &[EventInfo] = &[
         FieldInfo { name: "thread", unit: "tid", doc: "who" },
         FieldInfo { name: "fd", unit: "nr", doc: "descriptor" },
         FieldInfo { name: "path", unit: "", doc: "what /proc says" },
+    ] },
+    EventInfo { id: 525, name: "state_module", set: "state", origin: Origin::Recorder, tracepoint: "state_module", source: "", doc: "A file, or another source of code, of which user stacks name places. Told once; later events name it by its number.", size: 0, fields: &[
+        FieldInfo { name: "module", unit: "nr", doc: "its number, from 1 on; 0 is the kernel" },
+        FieldInfo { name: "kind", unit: "nr", doc: "0 file, 1 code that a process made itself (JIT), 2 the kernel's vdso, 3 not mapped when it was looked for" },
+        FieldInfo { name: "pid", unit: "tid", doc: "process whose code it is; 0 for a file and the vdso, which many may share" },
+        FieldInfo { name: "build_id", unit: "", doc: "GNU build id in hex, empty where there is none" },
+        FieldInfo { name: "path", unit: "", doc: "as its process saw it" },
+    ] },
+    EventInfo { id: 526, name: "state_user_stack", set: "state", origin: Origin::Recorder, tracepoint: "state_user_stack", source: "", doc: "A call stack of user code, told once; later events name it by its number, which no state_stack has.", size: 0, fields: &[
+        FieldInfo { name: "stack", unit: "nr", doc: "its number" },
+        FieldInfo { name: "cut", unit: "count", doc: "0 walked to its root, 1 the copy of the stack ended, 2 no rule to go on, 3 only where it was is known" },
+        FieldInfo { name: "modules", unit: "nr", doc: "of each frame, innermost first: see state_module" },
+        FieldInfo { name: "offsets", unit: "addr", doc: "of each frame: offset in the file; address where the module is no file. Callers: the return address" },
+    ] },
+    EventInfo { id: 527, name: "state_cpu_sample", set: "state", origin: Origin::Recorder, tracepoint: "state_cpu_sample", source: "", doc: "What a CPU of the target was at, at the sampling clock's tick.", size: 0, fields: &[
+        FieldInfo { name: "at", unit: "ns", doc: "when" },
+        FieldInfo { name: "thread", unit: "tid", doc: "who ran" },
+        FieldInfo { name: "cpu", unit: "cpu", doc: "where" },
+        FieldInfo { name: "kernel", unit: "nr", doc: "kernel stack: see state_stack; 0 in user mode" },
+        FieldInfo { name: "user", unit: "nr", doc: "user stack: see state_user_stack; 0 where there is none" },
+    ] },
+    EventInfo { id: 528, name: "state_function", set: "state", origin: Origin::Recorder, tracepoint: "state_function", source: "", doc: "What lies at a place that stacks name: its function, and what the compiler put into that.", size: 0, fields: &[
+        FieldInfo { name: "module", unit: "nr", doc: "see state_module; 0 the kernel" },
+        FieldInfo { name: "offset", unit: "addr", doc: "the place, as stacks name it" },
+        FieldInfo { name: "start", unit: "addr", doc: "where the function begins, in the same terms" },
+        FieldInfo { name: "size", unit: "bytes", doc: "its length, 0 not known" },
+        FieldInfo { name: "names", unit: "", doc: "innermost inlined function first, the function itself last; separated by newlines" },
+        FieldInfo { name: "lines", unit: "", doc: "FILE:LINE of each of the names, empty where not known; separated by newlines" },
+    ] },
+    EventInfo { id: 529, name: "state_symbols", set: "state", origin: Origin::Recorder, tracepoint: "state_symbols", source: "", doc: "What was found of a module's symbols when the recording was over.", size: 0, fields: &[
+        FieldInfo { name: "module", unit: "nr", doc: "see state_module" },
+        FieldInfo { name: "places", unit: "count", doc: "places that stacks name" },
+        FieldInfo { name: "named", unit: "count", doc: "of those, with a function" },
+        FieldInfo { name: "source", unit: "", doc: "where the names are from: a path" },
+        FieldInfo { name: "lacking", unit: "", doc: "why not all have one, empty when they do" },
+    ] },
+    EventInfo { id: 530, name: "state_code", set: "state", origin: Origin::Recorder, tracepoint: "state_code", source: "", doc: "The code of a function in which many samples lie, as it was run.", size: 0, fields: &[
+        FieldInfo { name: "module", unit: "nr", doc: "see state_module; 0 the kernel" },
+        FieldInfo { name: "start", unit: "addr", doc: "offset or address of its first byte, as in state_function" },
+        FieldInfo { name: "bytes", unit: "bytes", doc: "how many of the words' bytes are code" },
+        FieldInfo { name: "words", unit: "count", doc: "8 bytes each, little endian" },
     ] },
 ];

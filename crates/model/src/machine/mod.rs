@@ -80,7 +80,7 @@ pub struct Model<O: Observer = ()> {
     herds: contention::Herds,
     samples: Samples,
     /// Samples whose time has not come.
-    pending: VecDeque<StateSample>,
+    pending: VecDeque<StateCpuSample>,
     longest: Longest,
     /// TCP segments that were sent again.
     retransmits: u64,
@@ -285,7 +285,7 @@ impl<O: Observer> Model<O> {
         while let Some(s) = self.pending.front().filter(|s| s.at <= ts) {
             if s.at >= self.setup.begin && s.at <= self.setup.end {
                 let tgid = self.known(s.thread).map_or(s.thread, |at| self.threads[at].tgid);
-                self.samples.sample(tgid, s.stack);
+                self.samples.sample(tgid, s.kernel);
             }
             self.pending.pop_front();
         }

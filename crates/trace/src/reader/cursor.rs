@@ -4,7 +4,9 @@
 use super::{Damage, Gap, Operation, RawRecord, Told};
 use crate::ctf::{PacketHead, HEAD_BYTES, MAX_PACKET_BYTES, STREAM_CPU, STREAM_LOAD};
 use crate::event::{Decode, Origin, Record, StateEvent};
-use crate::schema::{LoadBegin, LoadEnd, StateSample, StateWaitStack, StateWakerStack, EVENTS};
+use crate::schema::{
+    LoadBegin, LoadEnd, StateCpuSample, StateSample, StateWaitStack, StateWakerStack, EVENTS,
+};
 use crate::writer::{Stream, CONT_ID};
 use std::collections::VecDeque;
 use std::fs::File;
@@ -287,7 +289,12 @@ impl WaitCursor {
                 let told = match u16::take(&mut input)? {
                     StateWaitStack::ID => Told::Wait(StateWaitStack::decode(&mut input)?),
                     StateWakerStack::ID => Told::Waker(StateWakerStack::decode(&mut input)?),
-                    StateSample::ID => Told::Sample(StateSample::decode(&mut input)?),
+                    StateCpuSample::ID => Told::Sample(StateCpuSample::decode(&mut input)?),
+                    // Of traces before samples had user stacks.
+                    StateSample::ID => {
+                        let StateSample { at, thread, cpu, stack } = StateSample::decode(&mut input)?;
+                        Told::Sample(StateCpuSample { at, thread, cpu, kernel: stack, user: 0 })
+                    }
                     _ => return None,
                 };
                 Some((ts, told))

@@ -8,8 +8,9 @@ mod cursor;
 use crate::ctf::{Metadata, HEAD_BYTES};
 use crate::event::{Decode, StateEvent};
 use crate::schema::{
-    LoadBegin, LoadEnd, StateClock, StateCounter, StateDisk, StateEnd, StateFile, StateMount, StateProbe,
-    StateSample, StateStack, StateSymbol, StateTask, StateWaitStack, StateWakerStack,
+    LoadBegin, LoadEnd, StateClock, StateCode, StateCounter, StateCpuSample, StateDisk, StateEnd, StateFile,
+    StateFunction, StateModule, StateMount, StateProbe, StateStack, StateSymbol, StateSymbols, StateTask,
+    StateUserStack, StateWaitStack, StateWakerStack,
 };
 use crate::writer::Stream;
 use cursor::{Cursor, Packets, WaitCursor};
@@ -127,7 +128,7 @@ pub enum Told {
     /// Where the thread was that ended a long wait.
     Waker(StateWakerStack),
     /// What a CPU was at.
-    Sample(StateSample),
+    Sample(StateCpuSample),
 }
 
 /// What holds for the whole trace.
@@ -149,8 +150,18 @@ pub struct State {
     pub counters: Vec<StateCounter>,
     /// Files that were synced.
     pub files: Vec<StateFile>,
-    /// Functions of programs and libraries.
+    /// Functions of programs and libraries, as traces before user stacks had modules told them.
     pub symbols: Vec<StateSymbol>,
+    /// Files and other sources of user code.
+    pub modules: Vec<StateModule>,
+    /// Call stacks of user code.
+    pub user_stacks: Vec<StateUserStack>,
+    /// Functions at the places that stacks name.
+    pub functions: Vec<StateFunction>,
+    /// What was found of each module's symbols.
+    pub named: Vec<StateSymbols>,
+    /// Code of functions with many samples.
+    pub code: Vec<StateCode>,
     /// The end; missing when the recorder was killed.
     pub end: Option<StateEnd>,
     /// State events read, those of single moments not among them.
@@ -360,6 +371,11 @@ impl State {
             StateCounter::ID => self.counters.push(StateCounter::decode(input)?),
             StateFile::ID => self.files.push(StateFile::decode(input)?),
             StateSymbol::ID => self.symbols.push(StateSymbol::decode(input)?),
+            StateModule::ID => self.modules.push(StateModule::decode(input)?),
+            StateUserStack::ID => self.user_stacks.push(StateUserStack::decode(input)?),
+            StateFunction::ID => self.functions.push(StateFunction::decode(input)?),
+            StateSymbols::ID => self.named.push(StateSymbols::decode(input)?),
+            StateCode::ID => self.code.push(StateCode::decode(input)?),
             StateEnd::ID => self.end = Some(StateEnd::decode(input)?),
             _ => return None,
         }

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! User code: where it lies in each process, how its stacks are walked without
+//! frame pointers, and what its functions are called.
+//!
+//! A stack comes as registers and a bounded copy of its memory; it is walked here at
+//! once, by the tables that compilers write for exceptions (`.eh_frame`), and only its
+//! return addresses are kept: no stack memory goes to disk.
+
+mod modules;
+mod names;
+mod spaces;
+mod walk;
+
+pub use modules::{Kind, Module, Modules};
+pub use names::{name, Named};
+pub use spaces::Spaces;
+
+/// User registers that walking begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Registers {
+    /// Instruction pointer.
+    pub ip: u64,
+    /// Stack pointer.
+    pub sp: u64,
+    /// Frame pointer: rbp, x29.
+    pub bp: u64,
+    /// Link register x30; 0 on x86-64.
+    pub lr: u64,
+}
+
+/// How far a stack was walked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum End {
+    /// To its root.
+    Root = 0,
+    /// To the end of the copy: more of it must be copied.
+    Copy = 1,
+    /// To a frame of which no rule tells the caller.
+    NoRule = 2,
+    /// Only the registers were there.
+    Registers = 3,
+}
+
+/// A user stack, as places in modules.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct UserStack {
+    /// Innermost first: number of the module, and the offset in its file (address where
+    /// the module is no file). Callers' are return addresses.
+    pub frames: Vec<(u32, u64)>,
+    /// How far.
+    pub end: End,
+}
