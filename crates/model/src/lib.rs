@@ -17,6 +17,7 @@ mod course;
 mod cpu;
 mod disk;
 mod files;
+mod functions;
 mod history;
 mod journal;
 mod locks;

@@ -13,6 +13,7 @@ pub use plan::*;
 pub use sim::SimArgs;
 
 use clap::{Args, Parser, Subcommand};
+use plumb_probe::Sampling;
 use plumb_trace::units;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -131,9 +132,9 @@ pub struct What {
     /// Take the stacks of waits longer than this; 0ms takes none.
     #[arg(long, value_name = "DURATION", default_value = "1ms", value_parser = units::parse_duration)]
     pub stacks: u64,
-    /// Samples a second of what the target's CPUs are at; 0 takes none.
-    #[arg(long, value_name = "HZ", default_value_t = 99, value_parser = clap::value_parser!(u64).range(0..=10_000))]
-    pub sample: u64,
+    /// Sample what the target's CPUs are at: so many times a second (199Hz), every so many CPU cycles (3000000c), or off.
+    #[arg(long, value_name = "CLOCK", default_value_t = Sampling::Rate(199))]
+    pub sample: Sampling,
     /// Keep one of N of a set (N a power of two): SET=N, for syscall, block, fs, pagecache, mem, net (repeatable).
     #[arg(long, value_name = "SET=N")]
     pub thin: Vec<String>,
