@@ -50,7 +50,11 @@ mod tests {
                 offsets: vec![10, 10, 99],
                 ..StateUserStack::default()
             }],
-            functions: vec![function(1, 10, "drop\nunlock"), function(2, 10, "main"), function(3, 10, "other")],
+            functions: vec![
+                function(1, 10, "drop\nunlock"),
+                function(2, 10, "main"),
+                function(3, 10, "other"),
+            ],
             ..State::default()
         };
         let names = user_functions(&state);

@@ -7,6 +7,8 @@ mod costs;
 mod counters;
 mod drain;
 mod host;
+#[cfg(test)]
+mod live;
 mod load;
 mod numbers;
 pub mod recorder;
