@@ -61,35 +61,8 @@ fn behind_call(_: &File, _: u64) -> bool {
     false
 }
 
-/// The GNU build id in the notes at the head of an ELF file (elf(5)), in hex.
 fn build_id(path: &Path) -> Option<String> {
-    let file = File::open(path).ok()?;
-    let mut head = vec![0u8; 65_536];
-    let len = file.read_at(&mut head, 0).ok()?;
-    let head = &head[..len];
-    let u16_at = |at: usize| Some(u64::from(u16::from_le_bytes(head.get(at..at + 2)?.try_into().ok()?)));
-    let u32_at = |at: usize| Some(u32::from_le_bytes(head.get(at..at + 4)?.try_into().ok()?) as usize);
-    let u64_at = |at: usize| Some(u64::from_le_bytes(head.get(at..at + 8)?.try_into().ok()?) as usize);
-    if !head.starts_with(b"\x7fELF\x02\x01") {
-        return None;
-    }
-    let (table, size, count) = (u64_at(32)?, u16_at(54)? as usize, u16_at(56)? as usize);
-    for i in 0..count {
-        let at = table + i * size;
-        if u32_at(at)? != 4 {
-            continue; // not PT_NOTE
-        }
-        let (mut note, end) = (u64_at(at + 8)?, u64_at(at + 8)? + u64_at(at + 32)?);
-        while note + 12 <= end {
-            let (name, value, kind) = (u32_at(note)?, u32_at(note + 4)?, u32_at(note + 8)?);
-            let data = note + 12 + name.next_multiple_of(4);
-            if kind == 3 && head.get(note + 12..note + 16)? == b"GNU\0" {
-                return Some(head.get(data..data + value)?.iter().map(|b| format!("{b:02x}")).collect());
-            }
-            note = data + value.next_multiple_of(4);
-        }
-    }
-    None
+    Some(crate::user::build_id(&File::open(path).ok()?)).filter(|id| !id.is_empty())
 }
 
 /// Files by build id, and the places in them that stacks name.

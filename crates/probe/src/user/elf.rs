@@ -45,7 +45,12 @@ pub struct Elf {
     pub bytes: usize,
 }
 
-fn build_id<'d, H: FileHeader<Endian = LittleEndian>, R: ReadRef<'d>>(header: &H, data: R) -> String {
+/// A file's GNU build id in hex; empty where there is none.
+pub fn build_id(file: &File) -> String {
+    Elf::head(&ReadCache::new(file)).map(|elf| elf.build_id).unwrap_or_default()
+}
+
+fn note<'d, H: FileHeader<Endian = LittleEndian>, R: ReadRef<'d>>(header: &H, data: R) -> String {
     let segments = header.program_headers(LittleEndian, data).unwrap_or_default();
     for segment in segments {
         let size: u64 = segment.p_filesz(LittleEndian).into();
@@ -66,7 +71,7 @@ impl Elf {
     /// Reads a file's build id and segments, no tables. `None` if it is no ELF file of this byte order.
     pub fn head<'d, R: ReadRef<'d>>(data: R) -> Option<Self> {
         if let Ok(header) = FileHeader32::<LittleEndian>::parse(data) {
-            return Some(Self { build_id: build_id(header, data), narrow: true, ..Self::default() });
+            return Some(Self { build_id: note(header, data), narrow: true, ..Self::default() });
         }
         let header = FileHeader64::<LittleEndian>::parse(data).ok()?;
         let segments = header.program_headers(LittleEndian, data).unwrap_or_default();
@@ -79,7 +84,7 @@ impl Elf {
                 Segment { file: at..at.saturating_add(size), address: s.p_vaddr(LittleEndian) }
             })
             .collect();
-        Some(Self { build_id: build_id(header, data), segments, ..Self::default() })
+        Some(Self { build_id: note(header, data), segments, ..Self::default() })
     }
 
     /// Reads its tables too; from the separate debug file where it has none itself.

@@ -18,6 +18,7 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
+pub use elf::build_id;
 pub use modules::{Kind, Module, Modules};
 pub use names::{name, Named};
 pub use spaces::Spaces;

@@ -123,7 +123,8 @@ fn short_processes_are_known_after_their_end_and_forgotten_later() {
     };
     let pids: Vec<u32> = (0..200)
         .map(|_| {
-            let mut child = Command::new(&program).arg("end").stdout(Stdio::null()).spawn().expect("start it");
+            let mut child =
+                Command::new(&program).arg("end").stdout(Stdio::null()).spawn().expect("start it");
             child.wait().expect("it ends");
             child.id()
         })

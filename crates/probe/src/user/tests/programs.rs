@@ -60,9 +60,13 @@ fn dir() -> tempfile::TempDir {
 #[test]
 fn a_chain_without_frame_pointers() {
     let dir = dir();
-    for (leaf, options) in
-        [("spin", &[][..]), ("sleeps", &[]), ("spin", &["-static"]), ("spin", &["-no-pie"]), ("spin", &["-Wl,--no-eh-frame-hdr"])]
-    {
+    for (leaf, options) in [
+        ("spin", &[][..]),
+        ("sleeps", &[]),
+        ("spin", &["-static"]),
+        ("spin", &["-no-pie"]),
+        ("spin", &["-Wl,--no-eh-frame-hdr"]),
+    ] {
         let text = source(leaf, "int main(void) { sink = one(1); return 0; }");
         let program = needs!(c(dir.path(), "chain", &text, options), "a_chain_without_frame_pointers", "gcc");
         let running = Running::start(&mut Command::new(program));
@@ -145,8 +149,9 @@ fn a_signal_s_handler_shows_what_it_interrupted() {
           stack_t s = { .ss_sp = malloc(1 << 16), .ss_size = 1 << 16 }; sigaltstack(&s, 0);
           sigaction(SIGSEGV, &a, 0); sink = one(1); return v == 0; }",
     )
-    .replace("static F long three", "static F void faulty(void) { *(volatile int *)0 = 1; KEEP; }\nstatic F long three");
-    let program = needs!(c(dir.path(), "signal", &text, &[]), "a_signal_s_handler_shows_what_it_interrupted", "gcc");
+    .replace("static F long three", "static F void faulty(void) { __asm__ volatile(\"movl $1, 0\"); KEEP; }\nstatic F long three");
+    let program =
+        needs!(c(dir.path(), "signal", &text, &[]), "a_signal_s_handler_shows_what_it_interrupted", "gcc");
     let running = Running::start(&mut Command::new(&program));
     let mut spaces = Spaces::of_proc();
     let (stack, names) = walked(&mut spaces, running.pid(), running.pid(), 1 << 16);
@@ -241,7 +246,9 @@ fn gdb_says_the_same() {
     let (stack, _) = walked(&mut Spaces::of_proc(), running.pid(), running.pid(), 1 << 16);
     let (registers, copy) = running.stack(1 << 16);
     let pid = running.pid().to_string();
-    let gdb = Command::new("gdb").args(["-nx", "-p", &pid, "-batch", "-ex", "set backtrace past-main on", "-ex", "bt"]).output();
+    let gdb = Command::new("gdb")
+        .args(["-nx", "-p", &pid, "-batch", "-ex", "set backtrace past-main on", "-ex", "bt"])
+        .output();
     let Ok(gdb) = gdb else {
         println!("SKIP gdb_says_the_same: no gdb");
         return;
