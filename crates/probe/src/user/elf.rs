@@ -41,6 +41,11 @@ pub struct Elf {
     pub segments: Vec<Segment>,
     /// Unwind tables; `None` without any.
     pub tables: Option<Sections>,
+    /// A second kind: Go's linker puts its own functions into .debug_frame, and those of C
+    /// that they call have .eh_frame.
+    pub second: Option<Sections>,
+    /// What the second has, by first address; stated addresses.
+    covered: Vec<Range<u64>>,
     /// Bytes that they hold in memory.
     pub bytes: usize,
 }
@@ -101,7 +106,11 @@ impl Elf {
                 }
             }
         }
-        elf.bytes = elf.tables.as_ref().map_or(0, size);
+        if elf.tables.as_ref().is_some_and(|t| t.eh_frame.is_some()) {
+            elf.second = elf.go_tables(&cache);
+            elf.covered = elf.second.as_ref().map(covered).unwrap_or_default();
+        }
+        elf.bytes = elf.tables.as_ref().map_or(0, size) + elf.second.as_ref().map_or(0, size);
         Some(elf)
     }
 
@@ -119,9 +128,26 @@ impl Elf {
         Some(s.address.wrapping_add(offset - s.file.start))
     }
 
+    /// Whether the second tables have an address.
+    pub fn second_has(&self, address: u64) -> bool {
+        let at = self.covered.partition_point(|r| r.end <= address);
+        self.covered.get(at).is_some_and(|r| r.contains(&address))
+    }
+
     fn sections<'d, R: ReadRef<'d>>(&self, data: R) -> Option<Sections> {
+        self.of_kind(data, false)
+    }
+
+    fn go_tables<'d, R: ReadRef<'d>>(&self, data: R) -> Option<Sections> {
+        self.of_kind(data, true)
+    }
+
+    fn of_kind<'d, R: ReadRef<'d>>(&self, data: R, go: bool) -> Option<Sections> {
         let header = FileHeader64::<LittleEndian>::parse(data).ok()?;
         let table = header.sections(LittleEndian, data).ok()?;
+        if go {
+            table.section_by_name(LittleEndian, b".gopclntab")?;
+        }
         let named = |name: &[u8]| {
             let (_, section) = table.section_by_name(LittleEndian, name)?;
             let (start, size) = (section.sh_addr(LittleEndian), section.sh_size(LittleEndian));
@@ -140,7 +166,7 @@ impl Elf {
             }
             Some(Arc::from(bytes))
         };
-        let eh_frame = bytes(b".eh_frame").filter(|b| b.len() > 4);
+        let eh_frame = if go { None } else { bytes(b".eh_frame").filter(|b| b.len() > 4) };
         let debug_frame = if eh_frame.is_none() { bytes(b".debug_frame") } else { None };
         if eh_frame.is_none() && debug_frame.is_none() {
             return None;
@@ -157,6 +183,25 @@ impl Elf {
             ..Sections::default()
         })
     }
+}
+
+/// Ranges of the functions that a .debug_frame has.
+fn covered(s: &Sections) -> Vec<Range<u64>> {
+    use gimli::UnwindSection;
+    let Some(bytes) = &s.debug_frame else { return Vec::new() };
+    let mut frame = gimli::DebugFrame::new(bytes, gimli::LittleEndian);
+    frame.set_address_size(8);
+    let bases = gimli::BaseAddresses::default();
+    let mut out = Vec::new();
+    let mut entries = frame.entries(&bases);
+    while let Ok(Some(entry)) = entries.next() {
+        let gimli::CieOrFde::Fde(fde) = entry else { continue };
+        if let Ok(fde) = fde.parse(gimli::DebugFrame::cie_from_offset) {
+            out.push(fde.initial_address()..fde.end_address());
+        }
+    }
+    out.sort_unstable_by_key(|r| r.start);
+    out
 }
 
 fn size(s: &Sections) -> usize {

@@ -12,6 +12,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+#[cfg(test)]
+mod tests;
+
 /// Stacks of a process that ended, or of the program that it ran before, may come this much later, ns.
 const LATE: u64 = 10_000_000_000;
 /// /proc is asked again for an address that is nowhere, at most this often a process.
@@ -98,12 +101,6 @@ impl Spaces {
             Err(e) => out.refused = Some(e.to_string()),
         }
         out
-    }
-
-    /// Without the kernel's records.
-    #[cfg(test)]
-    pub fn of_proc() -> Self {
-        Self { refused: Some("not asked".into()), ..Self::default() }
     }
 
     /// Takes in what the kernel told since the last call. Must be called before stacks
@@ -219,34 +216,38 @@ impl Spaces {
         }
         let space = process.at(at);
         self.complete(pid, space);
+        let mut maps = self.maps(pid, space);
         self.walker.begin(registers);
         let mut frames: Vec<(u32, u64)> = Vec::new();
         let mut place = At::Instruction(registers.ip);
         loop {
-            let Some(mapping) = self.mapping(pid, space, place.inside()) else {
+            if maps.find(place.inside()).is_none() && self.ask_for(pid, space, place.inside()) {
+                maps = self.maps(pid, space);
+            }
+            let Some(mapping) = maps.find(place.inside()) else {
                 if frames.is_empty() {
                     frames.push((self.nothing(pid, space), registers.ip));
                 }
                 return UserStack { frames, end: End::NoRule };
             };
-            let (module, shift) = self.module(pid, space, &mapping);
+            let (module, shift) = self.module(pid, space, mapping);
             let file = self.modules.get(module).and_then(|m| m.file.as_ref());
-            let address = match place {
-                At::Instruction(address) => address + u64::from(!frames.is_empty()),
-                At::Return(address) => {
-                    let trampoline =
-                        file.is_some_and(|f| self.walker.ends_signal(module, f, address.wrapping_sub(shift)));
-                    address + u64::from(trampoline)
+            let offset = place.address().wrapping_sub(shift);
+            let (trampoline, further) = match place {
+                At::Instruction(_) => (false, !frames.is_empty()),
+                At::Return(_) => {
+                    let is = file.is_some_and(|f| self.walker.ends_signal(module, f, offset));
+                    (is, is)
                 }
             };
-            frames.push((module, address.wrapping_sub(shift)));
+            frames.push((module, offset + u64::from(further)));
             if copy.bytes.is_empty() {
                 return UserStack { frames, end: End::Registers };
             }
             if frames.len() == MOST_FRAMES {
                 return UserStack { frames, end: End::NoRule };
             }
-            match self.walker.step(place, Code { module, shift, file }, copy) {
+            match self.walker.step(place, Code { module, shift, trampoline }, copy) {
                 Step::Frame(next) => place = next,
                 Step::End(end) => return UserStack { frames, end },
             }
@@ -285,17 +286,19 @@ impl Spaces {
         }
     }
 
-    /// The mapping of an address; /proc is asked again when there is none.
-    fn mapping(&mut self, pid: u32, space: usize, address: u64) -> Option<Mapping> {
-        let s = self.space(pid, space)?;
-        if let Some(mapping) = s.maps.find(address) {
-            return Some(mapping.clone());
-        }
-        if address < 4096 || address >> 63 != 0 || s.asked.is_some_and(|at| at.elapsed() < ASK_AGAIN) {
-            return None;
+    fn maps(&mut self, pid: u32, space: usize) -> Arc<Maps> {
+        self.space(pid, space).map(|s| s.maps.clone()).unwrap_or_default()
+    }
+
+    /// Asks /proc again for an address that lies nowhere; `false` when it was not asked.
+    fn ask_for(&mut self, pid: u32, space: usize, address: u64) -> bool {
+        let asked = self.space(pid, space).and_then(|s| s.asked);
+        // Neither the lowest page nor the kernel's half is ever a process's code.
+        if address < 4096 || address >> 63 != 0 || asked.is_some_and(|at| at.elapsed() < ASK_AGAIN) {
+            return false;
         }
         self.ask(pid, space);
-        self.space(pid, space)?.maps.find(address).cloned()
+        true
     }
 
     fn nothing(&mut self, pid: u32, space: usize) -> u32 {
@@ -397,48 +400,4 @@ fn own_vdso() -> Option<Elf> {
     // SAFETY: the mapping is readable from `start` on for its size, and lives as long as this process.
     let bytes = unsafe { std::slice::from_raw_parts(start as *const u8, size) };
     Elf::of_memory(bytes)
-}
-
-#[cfg(test)]
-impl Spaces {
-    /// The time that stacks are told with.
-    pub fn now(&self) -> u64 {
-        now()
-    }
-
-    /// How many programs are known that a process ran.
-    pub fn programs(&self, pid: u32) -> usize {
-        self.processes.get(&pid).map_or(0, |p| p.spaces.len())
-    }
-
-    /// The first file that one of them had mapped, by the order of time; the last with a large number.
-    pub fn executable(&self, pid: u32, program: usize) -> Option<&str> {
-        let spaces = &self.processes.get(&pid)?.spaces;
-        let space = spaces.get(program.min(spaces.len().checked_sub(1)?))?;
-        space.maps.iter().find(|m| m.source.stuff == Stuff::File).map(|m| m.source.path.as_str())
-    }
-
-    /// A process that has a file mapped.
-    pub fn process_of(&self, path: &str) -> Option<u32> {
-        let has = |p: &Process| p.spaces.iter().any(|s| s.maps.iter().any(|m| m.source.path == path));
-        self.processes.iter().find(|(_, p)| has(p)).map(|(pid, _)| *pid)
-    }
-
-    /// Forgets what ended, as if so many ns had gone by; how many went.
-    pub fn forget_after(&mut self, ns: u64) -> usize {
-        let before = self.processes.len();
-        self.sweep(now() + LATE + 1 + ns);
-        before - self.processes.len()
-    }
-
-    /// Addresses of a stack's frames.
-    pub fn addresses(&mut self, pid: u32, stack: &UserStack) -> Vec<u64> {
-        let maps = &self.processes[&pid].spaces[0].maps;
-        let of = |&(module, offset): &(u32, u64)| {
-            let mut all = maps.iter().filter(|m| m.source.module() == module);
-            let m = all.find(|m| (m.offset..=m.offset + (m.end - m.start)).contains(&offset));
-            m.map_or(offset, |m| offset - m.offset + m.start)
-        };
-        stack.frames.iter().map(of).collect()
-    }
 }

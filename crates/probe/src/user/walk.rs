@@ -9,10 +9,9 @@
 //! is walked by its frame pointer, which may be wrong. Signal frames, whose rules are of that kind,
 //! are walked here on x86-64; on other machines they end the walk.
 
-use super::elf::Elf;
+use super::elf::{Elf, Sections};
 use super::{End, Registers};
 use framehop::{Error, FrameAddress, Module, Unwinder};
-use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,8 +27,9 @@ use framehop::x86_64::{CacheX86_64 as Cache, UnwindRegsX86_64 as Regs, UnwinderX
 const MOST_TABLES: usize = 512 << 20;
 /// A word that a rule asks for this far above the stack pointer is no stack's: the rule was wrong.
 const LARGEST_STACK: u64 = 64 << 20;
-/// Call sites of a file that are remembered to be none of a signal's.
-const MOST_SITES: usize = 1 << 16;
+/// Places that a file's stacks return to, of which it is remembered whether a signal's handler ends
+/// there. A prime: they are found by their remainder.
+const SITES: usize = 1021;
 
 /// A stack's memory, as far as it was copied.
 #[derive(Debug, Clone, Copy)]
@@ -68,6 +68,13 @@ pub enum At {
 }
 
 impl At {
+    /// The address.
+    pub fn address(self) -> u64 {
+        match self {
+            Self::Instruction(address) | Self::Return(address) => address,
+        }
+    }
+
     /// An address inside the instruction that the frame is at.
     pub fn inside(self) -> u64 {
         match self {
@@ -88,26 +95,29 @@ pub enum Step {
 
 /// What the code of a frame belongs to.
 #[derive(Debug, Clone, Copy)]
-pub struct Code<'a> {
+pub struct Code {
     /// Its module's number; its tables are used if they were given.
     pub module: u32,
     /// The frame's address less its offset in the module's file (wraps around).
     pub shift: u64,
-    /// The module's file.
-    pub file: Option<&'a File>,
+    /// It ends a signal's handler: [`Walker::ends_signal`].
+    pub trampoline: bool,
 }
 
 struct Tables {
     elf: Elf,
     native: Native<Arc<[u8]>>,
     cache: Cache,
-    /// Whether the code at an offset that was returned to ends a signal's handler.
-    sites: HashMap<u64, bool>,
+    /// Readers of the second tables, where there are some.
+    second: Option<(Native<Arc<[u8]>>, Cache)>,
+    /// Offset << 1 | whether it is a trampoline.
+    sites: Vec<u64>,
 }
 
 /// Tables of all modules, and the state of one walk.
 pub struct Walker {
-    tables: HashMap<u32, Tables>,
+    /// By the module's number.
+    tables: Vec<Option<Tables>>,
     bytes: usize,
     plain: Native<Arc<[u8]>>,
     plain_cache: Cache,
@@ -117,14 +127,17 @@ pub struct Walker {
 
 impl std::fmt::Debug for Walker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Walker").field("files", &self.tables.len()).field("bytes", &self.bytes).finish()
+        f.debug_struct("Walker")
+            .field("files", &self.tables.iter().flatten().count())
+            .field("bytes", &self.bytes)
+            .finish()
     }
 }
 
 impl Default for Walker {
     fn default() -> Self {
         Self {
-            tables: HashMap::new(),
+            tables: Vec::new(),
             bytes: 0,
             plain: Native::new(),
             plain_cache: Cache::new(),
@@ -185,9 +198,13 @@ impl Walker {
         self.first = true;
     }
 
+    fn tables(&mut self, module: u32) -> Option<&mut Tables> {
+        self.tables.get_mut(module as usize)?.as_mut()
+    }
+
     /// Whether a module's tables are here.
     pub fn knows(&self, module: u32) -> bool {
-        self.tables.contains_key(&module)
+        self.tables.get(module as usize).is_some_and(Option::is_some)
     }
 
     /// Takes a module's tables in.
@@ -196,36 +213,47 @@ impl Walker {
             self.tables.clear();
             self.bytes = 0;
         }
-        let mut native = Native::new();
         let low = elf.segments.iter().map(|s| s.address).min().unwrap_or(0);
         let high = elf.segments.iter().map(|s| s.address.saturating_add(s.file.end - s.file.start)).max();
-        if let Some(tables) = elf.tables.take() {
-            let range: Range<u64> = low..high.unwrap_or(low);
-            native.add_module(Module::new(String::new(), range, low, tables));
-        }
+        let range = low..high.unwrap_or(low);
+        let reader = |sections: Option<Sections>| {
+            let mut native = Native::new();
+            if let Some(sections) = sections {
+                native.add_module(Module::new(String::new(), range.clone(), low, sections));
+            }
+            native
+        };
+        let native = reader(elf.tables.take());
+        let second = elf.second.take().map(|s| (reader(Some(s)), Cache::new()));
         self.bytes += elf.bytes;
-        self.tables.insert(module, Tables { elf, native, cache: Cache::new(), sites: HashMap::new() });
+        let at = module as usize;
+        if self.tables.len() <= at {
+            self.tables.resize_with(at + 1, || None);
+        }
+        let sites = vec![u64::MAX; SITES];
+        self.tables[at] = Some(Tables { elf, native, cache: Cache::new(), second, sites });
     }
 
     /// From the frame at `at` to its caller.
-    pub fn step(&mut self, at: At, code: Code<'_>, copy: Copied<'_>) -> Step {
+    pub fn step(&mut self, at: At, code: Code, copy: Copied<'_>) -> Step {
         let first = std::mem::take(&mut self.first);
-        let tables = self.tables.get_mut(&code.module);
+        let sp = self.regs.sp();
+        if code.trampoline {
+            return self.signal(sp, copy);
+        }
+        let tables = self.tables.get_mut(code.module as usize).and_then(Option::as_mut);
         if tables.as_ref().is_some_and(|t| t.elf.narrow) {
             return Step::End(End::NoRule);
         }
-        let sp = self.regs.sp();
         let offset = at.inside().wrapping_sub(code.shift);
         let inside = tables.as_ref().and_then(|t| t.elf.address(offset));
         let (native, cache, inside, by_table) = match (tables, inside) {
-            (Some(t), Some(inside)) => {
-                if let (At::Return(_), Some(file)) = (at, code.file) {
-                    if t.ends_signal(file, offset + 1) {
-                        return self.signal(sp, copy);
-                    }
-                }
-                (&t.native, &mut t.cache, inside, true)
+            (Some(Tables { elf, second: Some((native, cache)), .. }), Some(inside))
+                if elf.second_has(inside) =>
+            {
+                (&*native, cache, inside, true)
             }
+            (Some(t), Some(inside)) => (&t.native, &mut t.cache, inside, true),
             (_, _) => (&self.plain, &mut self.plain_cache, at.inside(), false),
         };
         let address = match at {
@@ -254,9 +282,9 @@ impl Walker {
         }
         match result {
             Ok(Some(caller)) => {
-                let grew =
-                    self.regs.sp() > sp || (first && cfg!(target_arch = "aarch64") && self.regs.sp() == sp);
-                if grew {
+                let now = self.regs.sp();
+                // A leaf of arm64 may have no frame: its caller is in a register.
+                if now > sp || (cfg!(target_arch = "aarch64") && first && now == sp) {
                     Step::Frame(At::Return(caller))
                 } else {
                     Step::End(End::NoRule)
@@ -282,24 +310,19 @@ impl Walker {
         }
     }
 
-    /// Whether the code that a frame returns to ends a signal's handler.
+    /// Whether the code at `offset`, to which a frame returns, ends a signal's handler.
     pub fn ends_signal(&mut self, module: u32, file: &File, offset: u64) -> bool {
-        self.tables.get_mut(&module).is_some_and(|t| t.ends_signal(file, offset))
-    }
-}
-
-impl Tables {
-    fn ends_signal(&mut self, file: &File, offset: u64) -> bool {
         use std::os::unix::fs::FileExt;
         if TRAMPOLINE.is_empty() {
             return false;
         }
-        if self.sites.len() >= MOST_SITES {
-            self.sites.clear();
-        }
-        *self.sites.entry(offset).or_insert_with(|| {
+        let Some(tables) = self.tables(module) else { return false };
+        let site = &mut tables.sites[(offset % SITES as u64) as usize];
+        if *site >> 1 != offset {
             let mut bytes = [0u8; TRAMPOLINE.len()];
-            file.read_exact_at(&mut bytes, offset).is_ok() && bytes == *TRAMPOLINE
-        })
+            let is = file.read_exact_at(&mut bytes, offset).is_ok() && bytes == *TRAMPOLINE;
+            *site = offset << 1 | u64::from(is);
+        }
+        *site & 1 != 0
     }
 }

@@ -194,6 +194,7 @@ fn a_rust_program() {
 fn a_go_program_by_debug_frame_and_by_frame_pointers() {
     let dir = dir();
     let text = r#"package main
+        CGO
         import "os"
         //go:noinline
         func leaf(n int) int { os.Stdout.Write([]byte("x")); s := n; for { s = s*3 + n; if s == 77 && n == 78 { return s } } }
@@ -202,12 +203,14 @@ fn a_go_program_by_debug_frame_and_by_frame_pointers() {
         //go:noinline
         func one(n int) int { return two(n) + two(n+1) }
         func main() { c := make(chan int); go func() { c <- one(3) }(); println(<-c) }"#;
-    std::fs::write(dir.path().join("g.go"), text).expect("write the source");
-    for flags in ["", "-s -w"] {
+    // With a part in C the program has .eh_frame too, but not of Go's functions.
+    let c = "/*\nstatic int plus(int n) { return n + 1; }\n*/\nimport \"C\"\nvar sum = C.plus(3)";
+    for (flags, part) in [("", ""), ("-s -w", ""), ("", c)] {
+        std::fs::write(dir.path().join("g.go"), text.replace("CGO", part)).expect("write the source");
         let program = dir.path().join("g");
         let mut go = Command::new("go");
         go.args(["build", "-ldflags", flags, "-o"]).arg(&program).arg(dir.path().join("g.go"));
-        go.env("GOCACHE", dir.path().join("cache")).env("GO111MODULE", "off").env("CGO_ENABLED", "0");
+        go.env("GO111MODULE", "off").env("CGO_ENABLED", if part.is_empty() { "0" } else { "1" });
         let made = compile(&mut go).then_some(program);
         let program = needs!(made, "a_go_program_by_debug_frame_and_by_frame_pointers", "go");
         let running = Running::start(&mut Command::new(program));
@@ -230,6 +233,37 @@ fn a_go_program_by_debug_frame_and_by_frame_pointers() {
             assert!(seen.iter().any(|(s, _)| s.frames.len() == 5 && s.end == End::Root), "{seen:?}");
         }
     }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn code_that_a_process_made_itself_is_walked_by_frame_pointers() {
+    let dir = dir();
+    let text = source(
+        "made",
+        "int main(void) { sink = one(1); return 0; }",
+    )
+    .replace("static F long three", "#include <sys/mman.h>
+        static F void made(void) { unsigned char code[] = { 0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3 };
+        void *p = mmap(0, 4096, 7, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); memcpy(p, code, sizeof code); ((void (*)(void (*)(void)))p)(spin); KEEP; }\nstatic F long three");
+    let program = c(dir.path(), "made", &text, &[]);
+    let program = needs!(program, "code_that_a_process_made_itself_is_walked_by_frame_pointers", "gcc");
+    let running = Running::start(&mut Command::new(program));
+    let mut spaces = Spaces::of_proc();
+    let (stack, names) = walked(&mut spaces, running.pid(), running.pid(), 1 << 16);
+    assert!(has(&names, &["spin", "[jit]", "made", "three", "two", "one", "main"]), "{names:?}");
+    assert_eq!(stack.end, End::Root);
+    let (number, address) = stack.frames[1];
+    let module = spaces.modules.get(number).expect("a module");
+    assert_eq!((module.pid, address % 4096, module.file.is_none()), (running.pid(), 6, true));
+    // Its perf map is found when there is one at last.
+    let map = format!("/tmp/perf-{}.map", running.pid());
+    std::fs::write(&map, format!("{:x} 8 made_code\n", address - 6)).expect("write its perf map");
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    walked(&mut spaces, running.pid(), running.pid(), 1 << 16);
+    std::fs::remove_file(&map).expect("remove it");
+    let module = spaces.modules.get(number).expect("a module");
+    assert!(module.file.is_some() && module.path == map && module.lacking.is_empty(), "{module:?}");
 }
 
 #[test]
@@ -286,6 +320,6 @@ fn speed() {
         for _ in 0..TIMES {
             std::hint::black_box(spaces.walk(u64::MAX, running.pid(), registers, &copy));
         }
-        println!("{frames} frames: {:?} a walk, the first {cold:?}; {spaces:?}", warm.elapsed() / TIMES);
+        println!("{frames} frames: {:?} a walk, the first {cold:?}", warm.elapsed() / TIMES);
     }
 }
