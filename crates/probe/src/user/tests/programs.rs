@@ -197,16 +197,20 @@ fn a_go_program_by_debug_frame_and_by_frame_pointers() {
         CGO
         import "os"
         //go:noinline
-        func leaf(n int) int { os.Stdout.Write([]byte("x")); s := n; for { s = s*3 + n; if s == 77 && n == 78 { return s } } }
+        func leaf(n int) int { os.Stdout.Write([]byte("x")); s := n + ONE; for { s = s*3 + n; if s == 77 && n == 78 { return s } } }
         //go:noinline
         func two(n int) int { var b [300]int; b[n] = leaf(n); return b[n/2] + b[n] }
         //go:noinline
         func one(n int) int { return two(n) + two(n+1) }
         func main() { c := make(chan int); go func() { c <- one(3) }(); println(<-c) }"#;
     // With a part in C the program has .eh_frame too, but not of Go's functions.
-    let c = "/*\nstatic int plus(int n) { return n + 1; }\n*/\nimport \"C\"\nvar sum = C.plus(3)";
+    let c = "/*\nstatic int plus(int n) { return n + 1; }\n*/\nimport \"C\"";
     for (flags, part) in [("", ""), ("-s -w", ""), ("", c)] {
-        std::fs::write(dir.path().join("g.go"), text.replace("CGO", part)).expect("write the source");
+        std::fs::write(
+            dir.path().join("g.go"),
+            text.replace("CGO", part).replace("ONE", if part.is_empty() { "1" } else { "int(C.plus(3))" }),
+        )
+        .expect("write the source");
         let program = dir.path().join("g");
         let mut go = Command::new("go");
         go.args(["build", "-ldflags", flags, "-o"]).arg(&program).arg(dir.path().join("g.go"));
@@ -274,7 +278,7 @@ fn gdb_says_the_same() {
         "int main(void) { sink = one(1); return 0; }",
     )
     .replace("static F long three", "static int order(const void *a, const void *b) { spin(); return a < b; }
-        static F void qsorts(void) { long v[9] = { 3, 1, 2 }; qsort(v, 9, sizeof *v, order); KEEP; }\nstatic F long three");
+        static F void qsorts(void) { long v[9] __attribute__((aligned(64))) = { 3, 1, 2 }; qsort(v, 9, sizeof *v, order); KEEP; }\nstatic F long three");
     let program = needs!(c(dir.path(), "sorts", &text, &[]), "gdb_says_the_same", "gcc");
     let running = Running::start(&mut Command::new(program));
     let (stack, _) = walked(&mut Spaces::of_proc(), running.pid(), running.pid(), 1 << 16);
