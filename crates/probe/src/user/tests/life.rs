@@ -59,6 +59,10 @@ fn a_fork_s_stack_after_it_ended_and_exec_s_both_programs() {
     // SAFETY: ends a process of this test.
     unsafe { libc::kill(child as i32, libc::SIGKILL) };
     drop(running);
+    // /proc must have nothing to tell any more.
+    while std::fs::read(format!("/proc/{child}/maps")).is_ok_and(|maps| !maps.is_empty()) {
+        std::thread::yield_now();
+    }
     spaces.update();
     let stack = spaces.walk(at, child, registers, &copy);
     let names = names(&spaces.modules, &stack);
