@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Symbols as their programs' sources have them.
+
+/// A symbol's name: Rust's (legacy and v0, without its hash), C++'s, or as it is.
+pub(super) fn demangle(symbol: &str) -> String {
+    if let Ok(name) = rustc_demangle::try_demangle(symbol) {
+        return format!("{name:#}");
+    }
+    if !symbol.starts_with("_Z") {
+        return symbol.into();
+    }
+    cpp_demangle::Symbol::new(symbol).ok().and_then(|s| s.demangle().ok()).unwrap_or_else(|| symbol.into())
+}
