@@ -7,6 +7,7 @@ use super::{debug, Answer, Found, Module, Place};
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized, Symbolizer};
 use object::{Object, ReadCache};
+use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
@@ -43,10 +44,15 @@ pub(super) fn name(module: &Module, places: &[Place], finder: &mut debug::Finder
             lacking.push(format!("its symbols cannot be read ({why})"));
         }
     }
-    if found.iter().any(Option::is_none) {
+    layout.read_functions(&elf);
+    let opened = separate.as_ref().and_then(|path| File::open(path).ok()).map(ReadCache::new);
+    if let Some(Ok(elf)) = opened.as_ref().map(object::File::parse) {
         layout.read_functions(&elf);
-        for (place, found) in places.iter().zip(&mut found).filter(|(_, f)| f.is_none()) {
-            *found = layout.function(*place);
+    }
+    for (place, found) in places.iter().zip(&mut found) {
+        match found {
+            Some(found) => qualify(found, &layout),
+            None => *found = layout.function(*place),
         }
     }
     let missing = found.iter().filter(|f| f.is_none()).count();
@@ -66,6 +72,15 @@ pub(super) fn name(module: &Module, places: &[Place], finder: &mut debug::Finder
     Answer { found, source, lacking: lacking.join("; ") }
 }
 
+/// Gives a function the path that its debug info may lack (Rust's `line-tables-only`, `-g1`): its symbol has it.
+fn qualify(found: &mut Found, layout: &Layout<'_>) {
+    if let Some((name, _)) = found.frames.last_mut().filter(|(name, _)| !name.contains("::")) {
+        if let Some(qualified) = layout.qualified(found.start) {
+            *name = qualified;
+        }
+    }
+}
+
 /// Asks the library for the places that have no function yet.
 ///
 /// # Errors
@@ -73,7 +88,7 @@ pub(super) fn name(module: &Module, places: &[Place], finder: &mut debug::Finder
 fn ask(
     path: &Path,
     debug: bool,
-    layout: &Layout,
+    layout: &Layout<'_>,
     places: &[Place],
     found: &mut [Option<Found>],
 ) -> Result<(), String> {
@@ -94,7 +109,7 @@ fn ask(
 
 /// Whether a symbol says that it holds an address. One without a size (assembly, linker's marks)
 /// does so up to the next symbol, but not in the next section.
-fn has(sym: &Sym<'_>, address: u64, layout: &Layout) -> bool {
+fn has(sym: &Sym<'_>, address: u64, layout: &Layout<'_>) -> bool {
     // $x and the like mark code and data on arm64, and are no functions.
     let mark = sym.size.is_none() && sym.name.starts_with('$');
     !mark && !sym.name.is_empty() && (sym.size.is_some() || layout.together(sym.addr, address))
@@ -158,7 +173,8 @@ pub(super) fn frames(sym: &Sym<'_>) -> Vec<(String, String)> {
 
 fn line(info: Option<&CodeInfo<'_>>) -> String {
     match info.and_then(|i| Some((i.to_path(), i.line?))) {
-        Some((path, line)) => format!("{}:{line}", path.display()),
+        // Build systems that call compilers with -I./include leave that in every path.
+        Some((path, line)) => format!("{}:{line}", path.display()).replace("/./", "/"),
         None => String::new(),
     }
 }

@@ -7,20 +7,20 @@ use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadRef, Symbol
 
 /// Where an ELF file's parts lie, and its plain symbols.
 #[derive(Debug, Default)]
-pub(super) struct Layout {
+pub(super) struct Layout<'d> {
     /// Address, file offset, bytes of each loaded segment.
     segments: Vec<(u64, u64, u64)>,
     /// Address and end of each section.
     sections: Vec<(u64, u64)>,
     /// Function symbols that have a size: address, end, mangled name; by address.
-    functions: Vec<(u64, u64, String)>,
+    functions: Vec<(u64, u64, &'d str)>,
     /// Longest of them, bytes.
     longest: u64,
 }
 
-impl Layout {
+impl<'d> Layout<'d> {
     /// Reads segments and sections.
-    pub(super) fn new<'d, R: ReadRef<'d>>(elf: &object::File<'d, R>) -> Self {
+    pub(super) fn new<R: ReadRef<'d>>(elf: &object::File<'d, R>) -> Self {
         let segments = elf.segments().map(|s| (s.address(), s.file_range().0, s.file_range().1)).collect();
         let sections = elf
             .sections()
@@ -30,20 +30,27 @@ impl Layout {
         Self { segments, sections, ..Self::default() }
     }
 
-    /// Reads .symtab and .dynsym: what they say of functions whose size they tell.
-    pub(super) fn read_functions<'d, R: ReadRef<'d>>(&mut self, elf: &object::File<'d, R>) {
-        self.functions = elf
-            .symbols()
-            .chain(elf.dynamic_symbols())
-            .filter(|s| s.kind() == SymbolKind::Text && s.is_definition() && s.size() > 0)
-            .filter_map(|s| {
-                Some((s.address(), s.address().checked_add(s.size())?, s.name().ok()?.to_string()))
-            })
-            .collect();
-        // Of several names of one function the one that a name's order puts first: always the same.
+    /// Reads .symtab and .dynsym, of the file itself or of its separate debug info: what they say of
+    /// functions whose size they tell.
+    pub(super) fn read_functions<R: ReadRef<'d>>(&mut self, elf: &object::File<'d, R>) {
+        self.functions.extend(
+            elf.symbols()
+                .chain(elf.dynamic_symbols())
+                .filter(|s| s.kind() == SymbolKind::Text && s.is_definition() && s.size() > 0)
+                .filter_map(|s| Some((s.address(), s.address().checked_add(s.size())?, s.name().ok()?))),
+        );
+        // Of several names of one function the first in their order: always the same.
         self.functions.sort_unstable();
         self.functions.dedup_by_key(|f| (f.0, f.1));
         self.longest = self.functions.iter().map(|f| f.1 - f.0).max().unwrap_or(0);
+    }
+
+    /// The name with its path of the function that begins at a file offset, where its symbol is mangled.
+    pub(super) fn qualified(&self, offset: u64) -> Option<String> {
+        let address = self.address(offset)?;
+        let from = self.functions.partition_point(|f| f.0 < address);
+        let same = self.functions[from..].iter().take_while(|f| f.0 == address);
+        same.map(|f| (f.2, demangle(f.2))).find(|(symbol, name)| name != symbol).map(|(_, name)| name)
     }
 
     /// Address of a file offset.

@@ -13,7 +13,7 @@ pub(super) fn image() -> Option<Vec<u8>> {
     let (start, end) = range.split_once('-')?;
     let hex = |word: &str| u64::from_str_radix(word, 16).ok();
     let (start, end) = (hex(start)?, hex(end)?);
-    // At most the 64 KiB that the largest page has, several times over.
+    // Some pages; a line that says more is not believed.
     let mut bytes = vec![0; usize::try_from(end.checked_sub(start)?).ok().filter(|n| *n <= 1 << 20)?];
     File::open("/proc/self/mem").ok()?.read_exact_at(&mut bytes, start).ok()?;
     Some(bytes)

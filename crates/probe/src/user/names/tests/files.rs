@@ -100,6 +100,28 @@ fn main() {
     }
 }
 
+/// As the project's own profile has it: names without their paths.
+#[test]
+fn a_path_that_debug_info_lacks_is_taken_from_the_symbol() {
+    let bench = Bench::new();
+    let source = "mod deep {\n#[inline(never)]\npub fn outer(n: usize) -> usize {\n    n * 3\n}\n}\n\
+                  fn main() {\n    std::process::exit(deep::outer(std::env::args().count()) as i32);\n}\n";
+    let args = ["-Copt-level=2", "-Cdebuginfo=line-tables-only", "prog.rs"];
+    if !bench.make("prog.rs", source, "rustc", &args) {
+        return skip("a_path_that_debug_info_lacks_is_taken_from_the_symbol", "rustc");
+    }
+    let at = functions(&bench.path("prog"), |n| n.contains("deep") && n.contains("outer"));
+    let out = named(bench.module("prog"), &all_of(&at));
+    assert!(!out.functions.is_empty());
+    assert!(
+        out.functions
+            .iter()
+            .all(|f| is(f, &[("prog::deep::outer", "prog.rs:4")])
+                || is(f, &[("prog::deep::outer", "prog.rs:5")])),
+        "{out:#?}"
+    );
+}
+
 #[test]
 fn go_programs_are_named_and_stripped_ones_say_why_not() {
     let bench = Bench::new();
