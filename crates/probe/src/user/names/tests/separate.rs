@@ -42,7 +42,14 @@ fn debug_info_is_found_by_build_id() {
     let dir = bench.path(".build-id").join(&id[..2]);
     std::fs::create_dir_all(&dir).expect("directory");
     let place = dir.join(format!("{}.debug", &id[2..]));
-    std::fs::copy("/bin/true", &place).expect("copied");
+    let other = Bench::new();
+    other.make(
+        "prog.c",
+        &C.replace("hidden", "another"),
+        "gcc",
+        &["-O2", "-g", "-no-pie", "prog.c", "-o", "prog"],
+    );
+    std::fs::copy(other.path("prog"), &place).expect("copied");
     let found = || ask(bench.module("prog"), debug::Finder::in_directory(bench.dir.path(), None), hidden);
     assert!(found().functions.is_empty(), "another program's is not taken");
     std::fs::copy(bench.path("prog.debug"), &place).expect("copied");
