@@ -3,7 +3,7 @@
 //! separate one), symbols where there is not.
 
 use super::layout::Layout;
-use super::{debug, Answer, Found, Module, Place};
+use super::{debug, gopclntab, Answer, Found, Module, Place};
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized, Symbolizer};
 use object::{Object, ReadCache};
@@ -49,6 +49,12 @@ pub(super) fn name(module: &Module, places: &[Place], finder: &mut debug::Finder
     if let Some(Ok(elf)) = opened.as_ref().map(object::File::parse) {
         layout.read_functions(&elf);
     }
+    let bare = elf.symbols().next().is_none() && separate.is_none();
+    let mut from = "";
+    if let Some(functions) = bare.then(|| gopclntab::functions(&elf)).flatten() {
+        layout.add_functions(functions);
+        from = " (.gopclntab)";
+    }
     for (place, found) in places.iter().zip(&mut found) {
         match found {
             Some(found) => qualify(found, &layout),
@@ -58,17 +64,17 @@ pub(super) fn name(module: &Module, places: &[Place], finder: &mut debug::Finder
     let missing = found.iter().filter(|f| f.is_none()).count();
     if missing > 0 {
         lacking.push(match () {
-            () if elf.symbols().next().is_some() || separate.is_some() => {
+            () if !bare || !from.is_empty() => {
                 format!("{missing} places lie in no function that its symbols tell the size of")
             }
             () if elf.section_by_name(".gopclntab").is_some() => {
-                "stripped Go program: its .gopclntab is not read; build it without -ldflags=-s".into()
+                "stripped Go program whose .gopclntab is not understood; build it without -ldflags=-s".into()
             }
             () => "stripped: no .symtab; install its debug symbols or set DEBUGINFOD_URLS".into(),
         });
         lacking.extend(unfound);
     }
-    let source = separate.map_or_else(|| module.path.clone(), |p| p.display().to_string());
+    let source = separate.map_or_else(|| format!("{}{from}", module.path), |p| p.display().to_string());
     Answer { found, source, lacking: lacking.join("; ") }
 }
 

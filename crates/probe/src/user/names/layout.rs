@@ -39,6 +39,16 @@ impl<'d> Layout<'d> {
                 .filter(|s| s.kind() == SymbolKind::Text && s.is_definition() && s.size() > 0)
                 .filter_map(|s| Some((s.address(), s.address().checked_add(s.size())?, s.name().ok()?))),
         );
+        self.order();
+    }
+
+    /// Takes other functions in: address, end, name.
+    pub(super) fn add_functions(&mut self, functions: Vec<(u64, u64, &'d str)>) {
+        self.functions.extend(functions);
+        self.order();
+    }
+
+    fn order(&mut self) {
         // Of several names of one function the first in their order: always the same.
         self.functions.sort_unstable();
         self.functions.dedup_by_key(|f| (f.0, f.1));

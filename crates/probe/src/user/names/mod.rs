@@ -6,6 +6,7 @@ mod code;
 mod debug;
 mod demangle;
 mod elf;
+mod gopclntab;
 mod kernel;
 mod layout;
 mod peek;

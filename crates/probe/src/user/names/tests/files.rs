@@ -136,7 +136,7 @@ fn main() {
 }
 
 #[test]
-fn go_programs_are_named_and_stripped_ones_say_why_not() {
+fn go_programs_are_named_stripped_or_not() {
     let bench = Bench::new();
     let source = "package main\n\nvar sink int\n\n//go:noinline\nfunc work(n int) {\n\tsink += n\n}\n\n\
                   func main() {\n\twork(3)\n}\n";
@@ -151,17 +151,28 @@ fn go_programs_are_named_and_stripped_ones_say_why_not() {
             .output()
     };
     let Ok(ran) = build(&["build", "-o", "prog", "."]) else {
-        return skip("go_programs_are_named_and_stripped_ones_say_why_not", "go");
+        return skip("go_programs_are_named_stripped_or_not", "go");
     };
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
     let at = function(&bench.path("prog"), "main.work");
     let out = named(bench.module("prog"), &all_of(&[at]));
     assert_eq!((out.symbols[0].named, out.symbols[0].lacking.as_str()), (at.1, ""));
     assert!(out.functions.iter().any(|f| is(f, &[("main.work", "/main.go:7")])), "{out:#?}");
-    assert!(bench.run("strip", &["prog"]));
-    let out = named(bench.module("prog"), &all_of(&[at]));
-    assert_eq!(out.symbols[0].named, 0);
-    assert!(out.symbols[0].lacking.contains(".gopclntab"), "{:?}", out.symbols);
+    let everything = functions(&bench.path("prog"), |n| n.starts_with("runtime."));
+    assert!(bench.run("strip", &["-o", "stripped", "prog"]));
+    let out = named(bench.module("stripped"), &all_of(&[at]));
+    assert_eq!((out.symbols[0].named, out.symbols[0].lacking.as_str()), (at.1, ""));
+    assert!(out.functions.iter().all(|f| f.names == "main.work" && f.start == at.0), "{out:#?}");
+    assert!(out.symbols[0].source.ends_with("/stripped (.gopclntab)"), "{:?}", out.symbols);
+    // The table has every function where the symbols have it; ABI wrappers are named otherwise.
+    let starts: BTreeMap<_, _> = everything.iter().map(|(start, _)| ((1, *start), 1)).collect();
+    let (whole, bare) = (named(bench.module("prog"), &starts), named(bench.module("stripped"), &starts));
+    let mut same = 0;
+    for (a, b) in whole.functions.iter().zip(&bare.functions) {
+        assert_eq!((a.offset, a.start), (b.offset, b.start));
+        same += usize::from(a.names.split('\n').last() == Some(&b.names));
+    }
+    assert!(same * 10 > starts.len() * 9 && starts.len() > 500, "{same} of {}", starts.len());
 }
 
 #[test]

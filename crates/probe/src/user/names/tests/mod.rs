@@ -108,7 +108,7 @@ fn functions(path: &Path, wanted: impl Fn(&str) -> bool) -> Vec<(u64, u64)> {
     let elf = object::File::parse(&*bytes).expect("ELF");
     let layout = layout::Layout::new(&elf);
     let all = elf.symbols().chain(elf.dynamic_symbols());
-    all.filter(|s| s.name().is_ok_and(&wanted) && s.size() > 0)
+    all.filter(|s| s.kind() == object::SymbolKind::Text && s.name().is_ok_and(&wanted) && s.size() > 0)
         .map(|s| (layout.offset(s.address()).expect("loaded"), s.size()))
         .collect()
 }
