@@ -18,7 +18,6 @@ pub mod select;
 mod stacks;
 mod target;
 mod trigger;
-#[allow(dead_code, unused_imports, reason = "being built")]
 mod user;
 
 pub use costs::measure_costs;

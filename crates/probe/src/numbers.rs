@@ -109,11 +109,11 @@ mod tests {
 
     #[test]
     fn a_stack_is_told_once_and_shares_its_number_with_none() {
-        let symbols = Kallsyms::of(vec![(0, "f".into()), (2, "g".into())]);
+        let symbols = Kallsyms::parse("1 t f\n4 t g\n");
         let mut numbers = Numbers::new(symbols);
-        let (n, event) = numbers.kernel(vec![1, 2]);
-        assert_eq!((n, event.expect("new").text.as_str()), (1, "f;f"));
-        assert_eq!(numbers.kernel(vec![1, 2]), (1, None));
+        let (n, event) = numbers.kernel(vec![2, 5]);
+        assert_eq!((n, event.expect("new").text.as_str()), (1, "f;g"));
+        assert_eq!(numbers.kernel(vec![2, 5]), (1, None));
         let (n, event) = numbers.user(user(&[(1, 2)]));
         assert_eq!((n, event.expect("new").stack), (2, 2));
         assert_eq!(numbers.user(user(&[(1, 2)])), (2, None));

@@ -105,50 +105,106 @@ impl<'a> RawStack<'a> {
     }
 }
 
+/// A text symbol of the kernel.
+#[derive(Debug)]
+struct Symbol {
+    address: u64,
+    name: String,
+    /// Place in [`Kallsyms::modules`].
+    module: u16,
+}
+
+/// What kallsyms tells of an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KernelPlace<'a> {
+    /// Where the function begins.
+    pub start: u64,
+    /// Bytes to the next symbol, padding included; 0 where the next one is not of the same module.
+    pub size: u64,
+    /// Its name.
+    pub name: &'a str,
+    /// Kernel module; `bpf` for BPF programs, empty for the kernel itself.
+    pub module: &'a str,
+}
+
 /// Kernel symbols by address.
 #[derive(Debug, Default)]
 pub struct Kallsyms {
-    symbols: Vec<(u64, String)>,
+    symbols: Vec<Symbol>,
+    /// Names of kernel modules; the first is empty, the kernel itself.
+    modules: Vec<String>,
 }
+
+/// A module's last function is not taken to be longer, bytes: what follows it is not told.
+const LONGEST_LAST: u64 = 65_536;
 
 impl Kallsyms {
     /// Reads /proc/kallsyms; empty where addresses are hidden.
     pub fn load() -> Self {
-        let text = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
-        let mut symbols: Vec<(u64, String)> = text
+        Self::parse(&std::fs::read_to_string("/proc/kallsyms").unwrap_or_default())
+    }
+
+    /// A line: address, kind, name and, of a module's, `[module]` (proc(5)).
+    pub(crate) fn parse(text: &str) -> Self {
+        let mut modules = vec![String::new()];
+        let mut symbols: Vec<Symbol> = text
             .lines()
             .filter_map(|line| {
                 let mut words = line.split_whitespace();
                 let address = u64::from_str_radix(words.next()?, 16).ok().filter(|a| *a != 0)?;
                 let kind = words.next()?;
                 matches!(kind, "t" | "T" | "w" | "W").then_some(())?;
-                Some((address, words.next()?.to_string()))
+                let name = words.next()?.to_string();
+                let module = words.next().unwrap_or_default().trim_matches(['[', ']']);
+                // A module's lines follow each other.
+                let known = modules.iter().rposition(|m| m == module);
+                let module = known.unwrap_or_else(|| {
+                    modules.push(module.into());
+                    modules.len() - 1
+                });
+                Some(Symbol { address, name, module: u16::try_from(module).unwrap_or_default() })
             })
             .collect();
-        symbols.sort_unstable_by_key(|(a, _)| *a);
-        Self { symbols }
+        symbols.sort_unstable_by_key(|s| s.address);
+        Self { symbols, modules }
     }
 
     /// Function that holds the address.
     pub fn name(&self, address: u64) -> String {
-        let i = self.symbols.partition_point(|(a, _)| *a <= address);
+        let i = self.symbols.partition_point(|s| s.address <= address);
         match i.checked_sub(1).map(|i| &self.symbols[i]) {
-            Some((_, name)) => name.clone(),
+            Some(symbol) => symbol.name.clone(),
             None => format!("{address:#x}"),
         }
+    }
+
+    /// The function that holds an address, and how long it is.
+    pub fn place(&self, address: u64) -> Option<KernelPlace<'_>> {
+        let next = self.symbols.partition_point(|s| s.address <= address);
+        let symbol = &self.symbols[next.checked_sub(1)?];
+        let size = match self.symbols.get(next) {
+            Some(after) if after.module == symbol.module => after.address - symbol.address,
+            _ if address - symbol.address >= LONGEST_LAST => return None,
+            _ => 0,
+        };
+        let module = self.modules.get(usize::from(symbol.module)).map_or("", String::as_str);
+        Some(KernelPlace { start: symbol.address, size, name: &symbol.name, module })
+    }
+
+    /// Address of a symbol of the kernel itself.
+    pub fn address(&self, name: &str) -> Option<u64> {
+        self.symbols.iter().find(|s| s.module == 0 && s.name == name).map(|s| s.address)
+    }
+
+    /// Whether there are none: addresses are hidden.
+    pub fn is_empty(&self) -> bool {
+        self.symbols.is_empty()
     }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-
-    impl Kallsyms {
-        /// These symbols, by address.
-        pub(crate) fn of(symbols: Vec<(u64, String)>) -> Self {
-            Self { symbols }
-        }
-    }
 
     /// A record of these kernel frames and this much copied.
     pub(crate) fn record(kind: u16, kernel: &[u64], ip: u64, copied: usize) -> Vec<u8> {
@@ -198,5 +254,21 @@ pub(crate) mod tests {
         let class = |copied| RawStack::parse(&record(3, &[], 1, copied)).expect("a record").next_class();
         assert_eq!([2048, 8192, 32_768].map(class), [Some(1), Some(2), None]);
         assert_eq!(class(1920), None, "the stack's memory ended");
+    }
+
+    #[test]
+    fn a_kernel_place_has_its_function_and_module() {
+        let k = Kallsyms::parse(
+            "0000000000000000 A fixed\nffff0100 t late\t[ext4]\nffff0000 T first\nffff0010 D data\n\
+             ffff0020 t second\nffff0100 junk\nbad t line\nffff0200 t prog_1\t[bpf]\n",
+        );
+        let place = |start, size, name, module| Some(KernelPlace { start, size, name, module });
+        assert_eq!(k.place(0xffff_001f), place(0xffff_0000, 0x20, "first", ""));
+        assert_eq!(k.place(0xffff_0020), place(0xffff_0020, 0, "second", ""), "the next one is a module's");
+        assert_eq!(k.place(0xffff_0123), place(0xffff_0100, 0, "late", "ext4"));
+        assert_eq!(k.place(0xffff_0201), place(0xffff_0200, 0, "prog_1", "bpf"));
+        assert_eq!(k.place(0xffff_0200 + LONGEST_LAST), None, "far behind the last one is nobody's");
+        assert_eq!(k.place(1), None);
+        assert_eq!((k.address("second"), k.address("late")), (Some(0xffff_0020), None));
     }
 }
