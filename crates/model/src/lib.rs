@@ -38,8 +38,8 @@ pub use account::{Account, Category, CATEGORIES};
 pub use machine::{Model, Setup};
 pub use parts::Who;
 pub use result::{
-    BlameRow, CpuRow, DeviceRow, FileRow, FunctionRow, HandoffRow, HerdResult, JournalResult, LockRow,
-    OperationRow, OtherRow, PathResult, PatternRow, ProcessRow, RunResult, SampleResult, SyscallRow,
+    BlameRow, CpuRow, DeviceRow, FileRow, FunctionRow, HandoffRow, HerdResult, HotRow, JournalResult,
+    LockRow, OperationRow, OtherRow, PathResult, PatternRow, ProcessRow, RunResult, SampleResult, SyscallRow,
     ThirdRow, ThreadRow, UnexplainedRow, Use, WaitRow,
 };
 

@@ -77,6 +77,7 @@ impl<O: Observer> Model<O> {
             journal: JournalResult { commits: self.journals.totals.commits, time: self.journals.totals.time },
             longest: longest.filter(|(_, waits)| !waits.is_empty()).collect(),
             counters: counters(&self.setup),
+            hot: Vec::new(),
         };
         (result, self.observer)
     }
