@@ -9,7 +9,8 @@ use plumb_trace::reader::{State as TraceState, Told};
 use plumb_trace::schema::StateCpuSample;
 use std::collections::HashMap;
 
-/// Threads that are kept apart; above, the half with least time is added up by name.
+/// Threads that are kept apart; above, the half with least time is added up by name. Where
+/// that does not make them fewer, each has a name of its own, and twice as many are kept.
 const MOST_THREADS: usize = 1 << 15;
 /// Stacks that are told ahead of their waits.
 const MOST_STACKS: usize = 1 << 16;
@@ -76,6 +77,7 @@ pub struct Collector {
     /// What was seen of the window, ns.
     pub(super) span: Option<(u64, u64)>,
     pub(super) threads: Vec<Seen>,
+    most: usize,
     index: HashMap<(u32, u32), u32>,
     pools: HashMap<u32, u32>,
     /// ns, and how many.
@@ -95,7 +97,7 @@ pub struct Collector {
 impl Collector {
     /// Only what lies between two moments (ns, CLOCK_MONOTONIC).
     pub fn new(from: u64, to: u64) -> Self {
-        Self { from, to, ..Self::default() }
+        Self { from, to, most: MOST_THREADS, ..Self::default() }
     }
 
     /// What the sampling clock was, see [`Profile::clock`]; the trace's environment has it.
@@ -116,6 +118,9 @@ impl Collector {
         if to <= from {
             return 0;
         }
+        if to - from == s.to - s.from {
+            return s.time;
+        }
         // Where in it an interrupt lay is not known: its time counts as spread evenly.
         let part = u128::from(s.time) * u128::from(to - from) / u128::from(s.to - s.from);
         u64::try_from(part).unwrap_or(s.time)
@@ -135,8 +140,9 @@ impl Collector {
         if let Some(at) = self.index.get(&(tid, tgid)) {
             return *at as usize;
         }
-        if self.threads.len() >= MOST_THREADS {
+        if self.threads.len() >= self.most {
             self.pool();
+            self.most = self.most.max(self.threads.len() * 2);
         }
         let at = self.threads.len();
         self.threads.push(Seen { tid, tgid, ..Seen::default() });
@@ -194,8 +200,9 @@ impl Collector {
         open.into_iter().for_each(|tid| self.settle(tid, 0));
     }
 
-    /// Whether a piece is the first of its wait at its cause; takes the wait's own user stack.
-    fn begins(&mut self, s: &Spent) -> bool {
+    /// Whether a piece is the first of its wait at its cause within the window; takes the
+    /// wait's own user stack.
+    fn begins(&mut self, s: &Spent, within: bool) -> bool {
         let end = s.wait.map_or(0, |w| w.0);
         let last = &self.last;
         // Pieces of a wait for a CPU have no name for their wait, but they touch.
@@ -208,7 +215,7 @@ impl Collector {
             self.last = Last { tid: s.tid, end, user: told.unwrap_or(0), ..Last::default() };
         }
         self.last.span = (s.from, s.to);
-        let new = !self.last.counted.contains(&(s.category, s.who));
+        let new = within && !self.last.counted.contains(&(s.category, s.who));
         if new {
             self.last.counted.push((s.category, s.who));
         }
@@ -231,8 +238,8 @@ impl Observer for Collector {
             Category::Interrupted => Some(2),
             _ => None,
         };
-        let new = on_cpu.is_none() && self.begins(s);
         let time = self.clip(s);
+        let new = on_cpu.is_none() && self.begins(s, time > 0);
         if time == 0 {
             return;
         }
@@ -302,5 +309,40 @@ impl Observer for Collector {
         for wait in self.waits.keys() {
             self.whos.entry(wait.who).or_insert_with(|| naming.who(wait.who));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tens_of_thousands_of_threads_are_added_up_by_name() {
+        let mut c = Collector::new(0, u64::MAX);
+        let mut told = 0;
+        for i in 0..100_000u32 {
+            let from = u64::from(i) * 100;
+            // One in ten thousand has much.
+            let to = from + if i % 10_000 == 7 { 90 } else { 10 + u64::from(i % 3) };
+            let piece = Spent {
+                tid: i + 1,
+                tgid: i + 1,
+                name: i % 2,
+                category: if i % 5 == 0 { Category::Timer } else { Category::Running },
+                who: Who::Nobody,
+                from,
+                to,
+                time: to - from,
+                wait: (i % 5 == 0).then_some((to, 0)),
+            };
+            c.spent(&piece);
+            told += piece.time;
+        }
+        assert!(c.threads.len() <= MOST_THREADS, "{}", c.threads.len());
+        let p = c.profile(&TraceState::default());
+        assert_eq!(p.time(), told);
+        assert!(p.threads.iter().any(|t| t.tid == 8), "that with much is itself");
+        let waits = p.entries.iter().filter(|e| e.category == Category::Timer);
+        assert_eq!(waits.map(|e| e.count).sum::<u64>(), 20_000);
     }
 }
