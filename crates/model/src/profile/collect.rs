@@ -85,6 +85,8 @@ pub struct Collector {
     /// Stacks by thread and moment: a wait's end, or a call's. Kernel and user stacks come as
     /// one kind of number; the model tells which is the kernel's.
     stacks: HashMap<(u32, u64), [u32; 2]>,
+    /// Above, old ones are forgotten.
+    most_stacks: usize,
     /// Waits whose user stack comes when the thread's call returns.
     open: HashMap<u32, Vec<(Wait, u64, u64)>>,
     last: Last,
@@ -97,7 +99,7 @@ pub struct Collector {
 impl Collector {
     /// Only what lies between two moments (ns, CLOCK_MONOTONIC).
     pub fn new(from: u64, to: u64) -> Self {
-        Self { from, to, most: MOST_THREADS, ..Self::default() }
+        Self { from, to, most: MOST_THREADS, most_stacks: MOST_STACKS, ..Self::default() }
     }
 
     /// What the sampling clock was, see [`Profile::clock`]; the trace's environment has it.
@@ -267,9 +269,11 @@ impl Observer for Collector {
 
     fn told(&mut self, told: &Told) {
         let Told::Wait(w) = told else { return };
-        if self.stacks.len() > MOST_STACKS {
-            let old = self.last.span.1.saturating_sub(STACK_AGE);
+        if self.stacks.len() > self.most_stacks {
+            // Those of waits that are none of the target's are never asked for.
+            let old = w.end.saturating_sub(STACK_AGE);
             self.stacks.retain(|(_, end), _| *end > old);
+            self.most_stacks = (self.stacks.len() * 2).max(MOST_STACKS);
         }
         let stacks = self.stacks.entry((w.waiter, w.end)).or_default();
         let free = usize::from(stacks[0] != 0);
