@@ -185,7 +185,7 @@ mod tests {
             String::from_utf8(out).expect("text")
         };
         let longest = |text: &str| text.lines().map(|l| l.chars().count()).max();
-        assert_eq!(longest(&text(Some(40))), Some(37)); // a short module leaves its head's width
+        assert_eq!(longest(&text(Some(40))), Some(40));
         assert!(text(Some(40)).contains("std::collec~ap::insert"), "{}", text(Some(40)));
         assert!(text(None).contains("std::collections::hash_map::insert"));
     }

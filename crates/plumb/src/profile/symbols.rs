@@ -190,7 +190,7 @@ mod tests {
     fn a_name_that_fits_nothing_is_answered_with_the_nearest() {
         assert_eq!(
             found(READER, "prase"),
-            Err("no function of this time is called prase; the nearest names: parse, read, vfs_read, start, copy"
+            Err("no function of this time is called prase; the nearest names: parse, hash, read, schedule, vfs_read"
                 .into())
         );
         assert_eq!(

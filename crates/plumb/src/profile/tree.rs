@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn a_depth_cuts_levels_and_tells_their_time() {
         let text = text(&Ground { depth: 1, ..Ground::default() });
-        let names: Vec<&str> = text.lines().skip(1).map(|l| l[25..].trim_end()).collect();
+        let names: Vec<&str> = text.lines().skip(1).map(|l| l[26..].trim_end()).collect();
         assert_eq!(names, ["all", "- a", "  - 1 other", "- e", "- f", "- g"]);
     }
 
