@@ -84,6 +84,7 @@ pub fn print(explained: &Explained, show: &Show, out: &mut dyn Write) -> Result<
         tables::processes(&explained.result, out)?;
         writeln!(out)?;
         tables::accounts(&explained.result, out)?;
+        tables::hot(&explained.result, out)?;
         tables::operations(&explained.result, out)?;
         tables::path(&explained.result, out)?;
         tables::locks(&explained.result, out)?;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Results as tables on the terminal.
 
+mod hot;
 mod operations;
 
+pub use hot::hot;
 pub use operations::operations;
 
 use crate::output::Table;

@@ -186,7 +186,7 @@ mod tests {
         };
         let longest = |text: &str| text.lines().map(|l| l.chars().count()).max();
         assert_eq!(longest(&text(Some(40))), Some(40));
-        assert!(text(Some(40)).contains("std::collec~ap::insert"), "{}", text(Some(40)));
+        assert!(text(Some(40)).contains("std::collect~_map::insert"), "{}", text(Some(40)));
         assert!(text(None).contains("std::collections::hash_map::insert"));
     }
 
