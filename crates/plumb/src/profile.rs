@@ -17,7 +17,7 @@ mod tree;
 
 use crate::cli::{Export, ProfileArgs};
 use crate::quality::Quality;
-use crate::{repeat, setup};
+use crate::{explain, repeat, setup};
 use anyhow::{bail, Context, Result};
 use coverage::Coverage;
 use diff::Difference;
@@ -53,8 +53,8 @@ impl Side {
         let setup = setup::of(&trace);
         let begin = setup.begin;
         let (from, to) = setup::window((begin, setup.end), args.from, args.to)?;
-        let clock = trace.metadata.env.get("sample_clock").map_or("", String::as_str);
-        let mut model = Model::new(setup, Collector::new(from, to).clock(clock));
+        let clock = explain::sample_clock(&trace.metadata.env);
+        let mut model = Model::new(setup, Collector::new(from, to).clock(&clock));
         let summary = trace.for_each(|item| model.feed(item))?;
         let (_, collector) = model.finish();
         let quality = Quality::of(&trace, &summary);

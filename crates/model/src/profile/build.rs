@@ -3,11 +3,11 @@
 
 use super::collect::{Collector, Place, Seen};
 use super::resolve::Resolver;
-use super::{Entry, Profile, Root, Thread};
+use super::{Entry, Profile, Root, Stack, Thread};
 use crate::account::Category;
 use crate::samples::{at, At};
 use plumb_trace::reader::State as TraceState;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// So many threads of one name that the clock never met are one.
 const ALONE: usize = 16;
@@ -225,11 +225,8 @@ pub(super) fn profile(c: &Collector, state: &TraceState) -> Profile {
 fn notes(p: &Profile, state: &TraceState) -> Vec<String> {
     let mut notes = Vec::new();
     let all = p.time().max(1) as f64;
-    let time = |of: &dyn Fn(&Entry) -> bool| -> f64 {
-        p.entries.iter().filter(|e| of(e)).map(|e| e.time).sum::<u64>() as f64
-    };
-    let ran = time(&|e| e.category == Category::Running);
-    if p.samples == 0 && ran > 0.0 {
+    let ran = p.entries.iter().any(|e| e.category == Category::Running);
+    if p.samples == 0 && ran {
         notes.push(if p.clock.is_empty() {
             "No samples: recorded with --sample 0, so time on a CPU has no functions.".into()
         } else {
@@ -239,13 +236,16 @@ fn notes(p: &Profile, state: &TraceState) -> Vec<String> {
     if let Some(lost) = state.end.as_ref().map(|e| e.stacks_lost).filter(|n| *n > 0) {
         notes.push(format!("{lost} stacks of samples and waits were lost: the recorder's buffer was full."));
     }
-    for (number, module) in p.modules.iter().enumerate() {
-        let nameless = |f: &super::Frame| {
-            p.functions.get(f.function as usize).is_some_and(|f| !f.named && f.module as usize == number)
-        };
-        let has = |s: &super::Stack| s.frames.iter().any(nameless);
-        let stacks: Vec<bool> = p.stacks.iter().map(has).collect();
-        let share = time(&|e| stacks.get(e.stack as usize).copied().unwrap_or(false)) / all;
+    let mut times = vec![0u64; p.stacks.len()];
+    p.entries.iter().for_each(|e| times[e.stack as usize] += e.time);
+    let mut nameless = vec![0u64; p.modules.len()];
+    for (stack, time) in p.stacks.iter().zip(&times) {
+        let functions = stack.frames.iter().map(|f| &p.functions[f.function as usize]);
+        let modules: BTreeSet<u32> = functions.filter(|f| !f.named).map(|f| f.module).collect();
+        modules.into_iter().for_each(|m| nameless[m as usize] += time);
+    }
+    for (module, time) in p.modules.iter().zip(nameless) {
+        let share = time as f64 / all;
         if share >= LITTLE {
             let why = if module.lacking.is_empty() { String::new() } else { format!(": {}", module.lacking) };
             notes.push(format!(
@@ -255,8 +255,9 @@ fn notes(p: &Profile, state: &TraceState) -> Vec<String> {
             ));
         }
     }
-    let cut = |e: &Entry| p.stacks.get(e.stack as usize).is_some_and(|s| s.root == Root::Cut);
-    let share = time(&cut) / all;
+    let cut = |(stack, _): &(&Stack, &u64)| stack.root == Root::Cut;
+    let cut: u64 = p.stacks.iter().zip(&times).filter(cut).map(|(_, time)| time).sum();
+    let share = cut as f64 / all;
     if share >= LITTLE {
         notes.push(format!("{:.1} % of the time has a stack whose outer frames are missing.", share * 100.0));
     }
