@@ -3,11 +3,11 @@
 
 use crate::cli::{ExplainArgs, Show};
 use crate::quality::Quality;
-use crate::tables;
+use crate::{setup, tables};
 use anyhow::{Context, Result};
 use plumb_diagnose::{diagnose, Diagnosis};
 use plumb_model::profile::{self, Collector};
-use plumb_model::{Model, RunResult, Setup};
+use plumb_model::{Model, RunResult};
 use plumb_trace::reader::Trace;
 use plumb_trace::units;
 use serde::Serialize;
@@ -39,22 +39,8 @@ pub fn explain(dir: &Path) -> Result<Explained> {
     let trace =
         Trace::open(dir).with_context(|| format!("{}: no run and no trace to explain", dir.display()))?;
     let env = trace.metadata.env.clone();
-    let begin = trace.state.clocks.first().map_or(0, |c| c.monotonic);
-    let (mut begin, end) = trace.state.end.as_ref().map_or((begin, u64::MAX), |e| (e.begin, e.end));
-    if env.contains_key("keep_ns") {
-        // What a flight recorder forgot is not silence: begin where every CPU speaks.
-        begin = trace.first_events().into_iter().fold(begin, u64::max).min(end);
-    }
-    let setup = Setup {
-        begin,
-        end,
-        everyone: env.get("everyone").is_some_and(|v| v == "1"),
-        recorder: env.get("recorder_pid").and_then(|p| p.parse().ok()).unwrap_or(0),
-        root: env.get("command_pid").and_then(|p| p.parse().ok()).unwrap_or(0),
-        state: trace.state.clone(),
-    };
     let collector = Collector::new(0, u64::MAX).clock(&sample_clock(&env));
-    let mut model = Model::new(setup, collector);
+    let mut model = Model::new(setup::of(&trace), collector);
     let summary = trace.for_each(|item| model.feed(item))?;
     let (mut result, collector) = model.finish();
     result.hot = profile::hot(&collector.profile(&trace.state));
@@ -109,6 +95,7 @@ pub fn print(explained: &Explained, show: &Show, out: &mut dyn Write) -> Result<
         tables::processes(&explained.result, out)?;
         writeln!(out)?;
         tables::accounts(&explained.result, out)?;
+        tables::hot(&explained.result, out)?;
         tables::operations(&explained.result, out)?;
         tables::path(&explained.result, out)?;
         tables::locks(&explained.result, out)?;
