@@ -10,6 +10,8 @@ mod source;
 mod tests;
 mod words;
 
+// For what explains a run; it has the hot functions' names.
+#[allow(unused_imports)]
 pub use words::{hot_instruction, hot_words, HotInstruction};
 
 use crate::cli::ProfileArgs;

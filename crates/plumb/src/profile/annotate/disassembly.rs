@@ -175,7 +175,7 @@ fn words(bytes: &[u8]) -> Code {
     };
     Code {
         instructions: bytes.chunks(4).enumerate().map(word).collect(),
-        cut: bytes.len() % 4 != 0,
+        cut: !bytes.chunks_exact(4).remainder().is_empty(),
         ..Code::default()
     }
 }
@@ -218,14 +218,12 @@ impl SymbolResolver for Targets {
 fn decode(bytes: &[u8], start: u64, names: &Names<'_>) -> Code {
     let end = start.saturating_add(bytes.len() as u64);
     let owned = names.iter().map(|(at, (name, size))| (*at, ((*name).to_string(), *size))).collect();
-    let mut format =
-        GasFormatter::with_options(Some(Box::new(Targets { start, end, names: owned })), None);
+    let mut format = GasFormatter::with_options(Some(Box::new(Targets { start, end, names: owned })), None);
     let options = format.options_mut();
     // A displacement is told as it stands: offsets in a file do not add up across its segments.
     options.set_rip_relative_addresses(true);
     options.set_small_hex_numbers_in_decimal(false);
     options.set_uppercase_hex(false);
-    options.set_always_show_scale(true);
     options.set_branch_leading_zeros(false);
     let mut info = InstructionInfoFactory::new();
     let mut decoder = Decoder::with_ip(64, bytes, start, DecoderOptions::NONE);

@@ -2,8 +2,8 @@
 //! Where in a function the samples lie, address by address.
 
 use anyhow::{bail, Result};
-use plumb_model::Category;
 use plumb_model::profile::{Frame, Function, Profile, Stack};
+use plumb_model::Category;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What lies at one address.

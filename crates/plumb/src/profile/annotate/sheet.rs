@@ -74,9 +74,11 @@ impl<'a> Sheet<'a> {
                 "the trace holds no code at all (an older recording, or one without samples)".into()
             }
             _ if self.function.start == 0 => "where it begins is not known".into(),
-            _ => "the trace holds the code of the functions with the most samples, and this is none of them, \
+            _ => {
+                "the trace holds the code of the functions with the most samples, and this is none of them, \
                   or its file could not be read"
-                .into(),
+                    .into()
+            }
         })
     }
 

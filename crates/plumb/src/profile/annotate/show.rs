@@ -22,6 +22,8 @@ const MARKED: f64 = 0.1;
 const AROUND: usize = 4;
 /// A function of so many instructions is shown whole.
 const SHORT: usize = 40;
+/// Width of share, time and samples.
+const FIGURES: usize = 29;
 
 /// One instruction, or an address that has none.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -151,7 +153,7 @@ impl Listing {
         let rows = || self.rows.iter().chain(&self.outside);
         let places: Vec<String> = rows().map(Row::place).collect();
         let width = places.iter().map(String::len).max().unwrap_or(0).max("place".len());
-        writeln!(out, "\n    share       time  samples   {:>width$}  instruction", "place")?;
+        writeln!(out, "\n    share       time  samples  {:>width$}  instruction", "place")?;
         let shown = self.shown(all);
         let mut line = "";
         let mut left_out = (0, Weight::default());
@@ -202,7 +204,7 @@ impl Listing {
         if n > 0 {
             let whole = Weight { time: self.time_ns, samples: self.samples };
             let part = 100.0 * share(weight, whole);
-            let blank = " ".repeat(31 + width);
+            let blank = " ".repeat(FIGURES + 4 + width);
             writeln!(out, "{blank}... {n} instructions with {part:.1} % (--all shows them)")?;
         }
         Ok(())
@@ -217,10 +219,10 @@ impl Row {
     fn write<'a>(&'a self, width: usize, before: &mut &'a str, out: &mut dyn Write) -> Result<()> {
         let new = !self.line.is_empty() && self.line != *before;
         if let Some(source) = self.source.as_ref().filter(|_| new) {
-            writeln!(out, "{}; {}", " ".repeat(31 + width), source.trim_end())?;
+            writeln!(out, "{}; {}", " ".repeat(FIGURES + 4 + width), source.trim_end())?;
         }
         let figures = if self.samples == 0 && self.time_ns == 0 {
-            " ".repeat(28)
+            " ".repeat(FIGURES)
         } else {
             let mark = if self.share >= MARKED { '*' } else { ' ' };
             let time = units::duration(self.time_ns);
@@ -231,7 +233,7 @@ impl Row {
         if new {
             let (file, line) = split(&self.line);
             let name = file.rsplit('/').next().unwrap_or(file);
-            writeln!(out, "{text:<length$} ; {name}:{line}", length = 68 + width)?;
+            writeln!(out, "{text:<length$} ; {name}:{line}", length = FIGURES + 40 + width)?;
             *before = &self.line;
         } else {
             writeln!(out, "{}", text.trim_end())?;
@@ -292,7 +294,8 @@ fn notes(
     let missing = sources.missing();
     if let Some(first) = missing.first() {
         let more = if missing.len() > 1 { format!(" and {} more", missing.len() - 1) } else { String::new() };
-        let next = if options.source.is_some() { "not there either" } else { "--source DIR says where it lies" };
+        let next =
+            if options.source.is_some() { "not there either" } else { "--source DIR says where it lies" };
         out.push(format!("Source not found: {first}{more} ({next})."));
     }
     out

@@ -114,13 +114,7 @@ fn meaning(kind: Kind) -> &'static str {
 fn culprit(code: &Code, i: usize) -> Option<Culprit> {
     let make = |at: usize, side| {
         let x = code.instructions.get(at)?;
-        Some(Culprit {
-            offset: x.offset,
-            instruction: x.text.clone(),
-            kind: x.kind?,
-            side,
-            distance: i - at,
-        })
+        Some(Culprit { offset: x.offset, instruction: x.text.clone(), kind: x.kind?, side, distance: i - at })
     };
     let kind = |at: usize| code.instructions.get(at).and_then(|x| x.kind);
     let before = code.before(i);
