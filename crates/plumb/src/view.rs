@@ -13,7 +13,6 @@ use clap::builder::PossibleValue;
 use plumb_model::views::{Filter, Grouping, Groups, Key, Names, Spec, Viewer, KEYS, VIEWS};
 use plumb_trace::event_by_name;
 use plumb_trace::reader::Trace;
-use plumb_trace::units;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -117,23 +116,10 @@ fn device(spec: &Spec, trace: &Trace, name: &str) -> Result<u64> {
     bail!("the trace knows no disk '{name}'; there are: {}", all.join(", "))
 }
 
-fn filter(args: &ViewArgs, spec: &Spec, trace: &Trace, (begin, end): (u64, u64)) -> Result<Filter> {
-    let (from, to) = (args.from.unwrap_or(0), args.to.unwrap_or(u64::MAX));
-    if from >= to {
-        bail!("--from {} is not before --to {}", units::duration(from), units::duration(to));
-    }
-    let length = end.saturating_sub(begin);
-    if from > length {
-        bail!("--from {} lies behind the trace's end at {}", units::duration(from), units::duration(length));
-    }
+fn filter(args: &ViewArgs, spec: &Spec, trace: &Trace, span: (u64, u64)) -> Result<Filter> {
+    let (from, to) = setup::window(span, args.from, args.to)?;
     let devices = args.device.iter().map(|d| device(spec, trace, d)).collect::<Result<_>>()?;
-    Ok(Filter {
-        from: begin.saturating_add(from),
-        to: begin.saturating_add(to).min(end),
-        comms: args.comm.clone(),
-        pids: args.pid.clone(),
-        devices,
-    })
+    Ok(Filter { from, to, comms: args.comm.clone(), pids: args.pid.clone(), devices })
 }
 
 /// A reader that closed the pipe (head) has seen enough.

@@ -137,9 +137,9 @@ pub struct ProfileArgs {
     /// Rows of a table, 0 for all [default: 40; all with --json].
     #[arg(long, value_name = "N", help_heading = "Length")]
     pub limit: Option<usize>,
-    /// Leave out branches of a tree below this share of the whole.
-    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = percent, help_heading = "Length")]
-    pub min: f64,
+    /// Add up branches of a tree below this share of its root [default: 1%; none with --json].
+    #[arg(long, value_name = "PERCENT", value_parser = percent, help_heading = "Length")]
+    pub min: Option<f64>,
     /// Levels of a tree, 0 for all.
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Length")]
     pub depth: usize,

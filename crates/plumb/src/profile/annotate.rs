@@ -10,13 +10,10 @@ mod source;
 mod tests;
 mod words;
 
-// For what explains a run; it has the hot functions' names.
-#[allow(unused_imports)]
-pub use words::{hot_instruction, hot_words, HotInstruction};
-
 use crate::cli::ProfileArgs;
 use anyhow::{Context, Result};
 use plumb_model::profile::Profile;
+use plumb_model::{Category, HotRow};
 use plumb_trace::ctf::Metadata;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -68,4 +65,13 @@ pub fn annotate(profile: &Profile, function: &str, options: &Options, out: &mut 
         return Ok(());
     }
     listing.write(options.all, out)
+}
+
+/// Tells of each function that ran which of its instructions, or which loop, had most of it; of
+/// those whose code the trace holds. `machine`: whose code it is, as Rust calls it.
+pub fn instructions(profile: &Profile, machine: &str, rows: &mut [HotRow]) {
+    for row in rows.iter_mut().filter(|r| r.category == Category::Running.name()) {
+        let named = words::Named { function: &row.function, module: &row.module, origin: row.origin };
+        row.instruction = words::hot_words(profile, machine, named);
+    }
 }

@@ -281,7 +281,7 @@ fn notes(
         code_notes(sheet, options, &mut out);
         out.push(
             "A sample names the instruction that was to run next: the time is mostly that of the one before it, \
-             unless jumps lead there (>); * has 10 % or more."
+             unless jumps lead there (>) or it is a rep that was interrupted; * has 10 % or more."
                 .into(),
         );
     }

@@ -243,16 +243,30 @@ pub fn of(sheet: &Sheet<'_>) -> Option<String> {
     Some(format!("{part:.0} % of {name} lies in {}; no single instruction stands out", l.words()))
 }
 
+/// Which function of a profile is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Named<'a> {
+    /// Its name.
+    pub function: &'a str,
+    /// Its module's file name; `kernel`.
+    pub module: &'a str,
+    /// Where its code lies.
+    pub origin: Origin,
+}
+
+/// Of several functions of one name, module and origin the one with most samples.
 fn with<T>(
     profile: &Profile,
     machine: &str,
-    name: &str,
-    origin: Origin,
+    named: Named<'_>,
     then: impl Fn(&Sheet<'_>) -> Option<T>,
 ) -> Option<T> {
-    // Functions of one name and origin: the one with most samples.
-    let named = |f: &plumb_model::profile::Function| f.name == name && f.origin == origin;
-    let at = (0..profile.functions.len()).filter(|i| named(&profile.functions[*i]));
+    let fits = |f: &plumb_model::profile::Function| {
+        f.name == named.function
+            && f.origin == named.origin
+            && profile.modules.get(f.module as usize).is_some_and(|m| m.name() == named.module)
+    };
+    let at = (0..profile.functions.len()).filter(|i| fits(&profile.functions[*i]));
     let most = at.filter_map(|i| histogram::of(profile, i)).max_by_key(|h| h.all.samples)?;
     then(&Sheet::new(profile, &most, machine)?)
 }
@@ -260,16 +274,12 @@ fn with<T>(
 /// The instruction with most of a function's samples: at least a quarter of them, and ten.
 /// `machine` is whose code it is, as Rust calls it. `None` where no instruction stands out or the
 /// profile has not the function's code.
-pub fn hot_instruction(
-    profile: &Profile,
-    machine: &str,
-    function: &str,
-    origin: Origin,
-) -> Option<HotInstruction> {
-    with(profile, machine, function, origin, instruction)
+#[cfg(test)]
+pub fn hot_instruction(profile: &Profile, machine: &str, named: Named<'_>) -> Option<HotInstruction> {
+    with(profile, machine, named, instruction)
 }
 
 /// The same in words, or the loop that the samples lie in.
-pub fn hot_words(profile: &Profile, machine: &str, function: &str, origin: Origin) -> Option<String> {
-    with(profile, machine, function, origin, of)
+pub fn hot_words(profile: &Profile, machine: &str, named: Named<'_>) -> Option<String> {
+    with(profile, machine, named, of)
 }

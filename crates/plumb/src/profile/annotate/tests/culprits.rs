@@ -4,9 +4,11 @@
 //! was seen with perf's cpu-clock on a virtual machine (94, 98, 94 and 100 % of them).
 
 use super::super::disassembly::Kind;
-use super::super::words::{hot_instruction, hot_words, HotInstruction, Side};
+use super::super::words::{hot_instruction, hot_words, HotInstruction, Named, Side};
 use super::{assemble, profile};
 use plumb_model::profile::{Origin, Profile};
+
+const F: Named<'_> = Named { function: "f", module: "prog", origin: Origin::User };
 
 /// The hot instruction of assembled text, with samples by the place in it; the offsets too.
 fn hot(text: &str, samples: &[(usize, u64)]) -> Option<(Option<HotInstruction>, Vec<u64>, Profile)> {
@@ -15,7 +17,7 @@ fn hot(text: &str, samples: &[(usize, u64)]) -> Option<(Option<HotInstruction>, 
     let at: Vec<u64> = shown.iter().map(|s| s.address).collect();
     let samples: Vec<(u64, u64)> = samples.iter().map(|(i, n)| (at[*i], *n)).collect();
     let p = profile(&code, &samples);
-    Some((hot_instruction(&p, "x86_64", "f", Origin::User), at, p))
+    Some((hot_instruction(&p, "x86_64", F), at, p))
 }
 
 #[test]
@@ -46,7 +48,7 @@ fn a_copy_has_its_own_samples_and_those_behind_it() {
     let side = |at| {
         let (hot, _, _) = hot(text, &[(at, 50), (0, 33)])?;
         let culprit = hot.expect("a hot instruction").culprit.expect("a culprit");
-        assert_eq!(culprit.kind, Kind::Copy);
+        assert_eq!((culprit.kind, culprit.instruction.as_str()), (Kind::Copy, "rep movsb"));
         Some(culprit.side)
     };
     let (Some(on), Some(behind)) = (side(1), side(2)) else { return };
@@ -131,12 +133,17 @@ fn a_few_samples_or_a_small_part_are_no_hot_instruction() {
     assert_eq!(nine, None);
     let flat: Vec<(usize, u64)> = (0..5).map(|i| (i, 20)).collect();
     let Some((flat, _, p)) = hot(text, &flat) else { return };
-    assert_eq!((flat, hot_words(&p, "x86_64", "f", Origin::User)), (None, None));
+    assert_eq!((flat, hot_words(&p, "x86_64", F)), (None, None));
     let Some((ten, _, p)) = hot(text, &[(2, 10), (0, 10), (3, 10), (4, 10)]) else { return };
     assert!(ten.is_some());
-    assert_eq!(hot_instruction(&p, "x86_64", "f", Origin::Kernel), None, "another's function");
-    assert_eq!(hot_instruction(&p, "x86_64", "g", Origin::User), None);
-    assert_eq!(hot_instruction(&p, "aarch64", "f", Origin::User), None, "not taken apart");
+    assert_eq!(
+        hot_instruction(&p, "x86_64", Named { origin: Origin::Kernel, ..F }),
+        None,
+        "another's function"
+    );
+    assert_eq!(hot_instruction(&p, "x86_64", Named { module: "libx.so", ..F }), None);
+    assert_eq!(hot_instruction(&p, "x86_64", Named { function: "g", ..F }), None);
+    assert_eq!(hot_instruction(&p, "aarch64", F), None, "not taken apart");
 }
 
 #[test]
@@ -146,7 +153,7 @@ fn samples_all_over_a_loop_name_the_loop() {
     let Some((hot, _, p)) = hot(text, &flat) else { return };
     assert_eq!(hot, None);
     assert_eq!(
-        hot_words(&p, "x86_64", "f", Origin::User).as_deref(),
+        hot_words(&p, "x86_64", F).as_deref(),
         Some(
             "96 % of f lies in a loop of 6 instructions from +0x2 to +0x13; no single instruction stands out"
         )

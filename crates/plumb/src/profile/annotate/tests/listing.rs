@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The listing's text and JSON, and what is missing.
 
-use super::super::{annotate, Options};
+use super::super::{annotate, instructions, Options};
 use super::{frame, function, profile, sample, START};
 use plumb_model::profile::{Frame, Origin, Profile};
 
@@ -40,7 +40,7 @@ fn a_function_is_shown_with_shares_targets_and_lines() {
 f of /bin/prog, 19 bytes at 0x1000
   31.00 ms in 31 samples, 77.5 % of the time on a CPU
   97 % of f lies at +0x8 (right behind `idiv %rsi`): a division takes many cycles; in a loop of 5 instructions from +0x3 to +0x10 (100 %)
-  A sample names the instruction that was to run next: the time is mostly that of the one before it, unless jumps lead there (>); * has 10 % or more.
+  A sample names the instruction that was to run next: the time is mostly that of the one before it, unless jumps lead there (>) or it is a rep that was interrupted; * has 10 % or more.
 
     share       time  samples  place  instruction
                                 +0x0  mov %rdi,%rax
@@ -177,4 +177,19 @@ fn an_inlined_function_is_shown_in_the_one_that_has_its_code() {
     assert!(shown
         .contains("small was put into f by the compiler and has no code of its own: 4 of the 14 samples"));
     assert!(shown.contains("; a.h:3") && shown.contains("Source not found: a.h (--source DIR"), "{shown}");
+}
+
+#[test]
+fn the_rows_of_an_explanation_name_their_instruction() {
+    let mut p = profile(CODE, &[(8, 30)]);
+    p.entries[0].count = 30;
+    let mut rows = plumb_model::profile::hot(&p);
+    instructions(&p, "x86_64", &mut rows);
+    assert_eq!(rows.len(), 1);
+    let words = rows[0].instruction.as_deref().expect("words");
+    assert!(words.starts_with("100 % of f lies at +0x8 (right behind `idiv %rsi`)"), "{words}");
+    rows[0].instruction = None;
+    rows[0].category = "block.device".into();
+    instructions(&p, "x86_64", &mut rows);
+    assert_eq!(rows[0].instruction, None, "a wait has no samples");
 }
