@@ -43,7 +43,10 @@ pub fn explain(dir: &Path) -> Result<Explained> {
     let mut model = Model::new(setup::of(&trace), collector);
     let summary = trace.for_each(|item| model.feed(item))?;
     let (mut result, collector) = model.finish();
-    result.hot = profile::hot(&collector.profile(&trace.state));
+    let profile = collector.profile(&trace.state);
+    result.hot = profile::hot(&profile);
+    let machine = env.get("machine").map_or(std::env::consts::ARCH, String::as_str);
+    crate::profile::annotate::instructions(&profile, machine, &mut result.hot);
     let quality = Quality::of(&trace, &summary);
     let diagnosis = diagnose(&result, &quality.trust());
     Ok(Explained { environment: env, quality, diagnosis, result })

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `plumb profile`: the views of a wall-clock profile.
 
-mod annotate;
+pub(crate) mod annotate;
 mod calls;
 mod coverage;
 mod diff;
