@@ -5,11 +5,13 @@
 mod disk;
 mod load;
 mod plan;
+mod profile;
 mod sim;
 
 pub use disk::*;
 pub use load::*;
 pub use plan::*;
+pub use profile::{By, Export, ProfileArgs};
 pub use sim::SimArgs;
 
 use clap::{Args, Parser, Subcommand};
@@ -59,6 +61,9 @@ pub enum Command {
         after_help = crate::view::HELP
     )]
     View(ViewArgs),
+    /// Where the target's time went, by function: a wall-clock profile; flame graphs, trees, differences.
+    #[command(after_help = profile::HELP)]
+    Profile(Box<ProfileArgs>),
     /// Put a load on a file system or device, and say how it was served and whether the figures may be believed.
     #[command(after_help = load::HELP)]
     Load(Box<LoadArgs>),

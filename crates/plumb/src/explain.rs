@@ -3,10 +3,10 @@
 
 use crate::cli::{ExplainArgs, Show};
 use crate::quality::Quality;
-use crate::tables;
+use crate::{setup, tables};
 use anyhow::{Context, Result};
 use plumb_diagnose::{diagnose, Diagnosis};
-use plumb_model::{Model, RunResult, Setup};
+use plumb_model::{Model, RunResult};
 use plumb_trace::reader::Trace;
 use plumb_trace::units;
 use serde::Serialize;
@@ -38,21 +38,7 @@ pub fn explain(dir: &Path) -> Result<Explained> {
     let trace =
         Trace::open(dir).with_context(|| format!("{}: no run and no trace to explain", dir.display()))?;
     let env = trace.metadata.env.clone();
-    let begin = trace.state.clocks.first().map_or(0, |c| c.monotonic);
-    let (mut begin, end) = trace.state.end.as_ref().map_or((begin, u64::MAX), |e| (e.begin, e.end));
-    if env.contains_key("keep_ns") {
-        // What a flight recorder forgot is not silence: begin where every CPU speaks.
-        begin = trace.first_events().into_iter().fold(begin, u64::max).min(end);
-    }
-    let setup = Setup {
-        begin,
-        end,
-        everyone: env.get("everyone").is_some_and(|v| v == "1"),
-        recorder: env.get("recorder_pid").and_then(|p| p.parse().ok()).unwrap_or(0),
-        root: env.get("command_pid").and_then(|p| p.parse().ok()).unwrap_or(0),
-        state: trace.state.clone(),
-    };
-    let mut model = Model::new(setup, ());
+    let mut model = Model::new(setup::of(&trace), ());
     let summary = trace.for_each(|item| model.feed(item))?;
     let (result, ()) = model.finish();
     let quality = Quality::of(&trace, &summary);

@@ -7,6 +7,7 @@ mod text;
 
 use crate::cli::ViewArgs;
 use crate::quality::Quality;
+use crate::setup;
 use anyhow::{bail, Context, Result};
 use clap::builder::PossibleValue;
 use plumb_model::views::{Filter, Grouping, Groups, Key, Names, Spec, Viewer, KEYS, VIEWS};
@@ -46,17 +47,6 @@ struct Ground<'a> {
     quality: &'a Quality,
     /// What else the reader must know, a sentence each.
     notes: &'a [String],
-}
-
-/// First and last moment that the trace accounts for, ns.
-fn span(trace: &Trace) -> (u64, u64) {
-    let begin = trace.state.clocks.first().map_or(0, |c| c.monotonic);
-    let (begin, end) = trace.state.end.as_ref().map_or((begin, u64::MAX), |e| (e.begin, e.end));
-    if trace.metadata.env.contains_key("keep_ns") {
-        // What a flight recorder forgot is not silence: begin where every CPU speaks.
-        return (trace.first_events().into_iter().fold(begin, u64::max).min(end), end);
-    }
-    (begin, end)
 }
 
 /// The trace must hold the events that the view is made of.
@@ -167,7 +157,7 @@ pub fn main(args: &ViewArgs) -> Result<ExitCode> {
     let trace = Trace::open(&args.dir)
         .with_context(|| format!("{}: no run and no trace to view", args.dir.display()))?;
     let notes = check_events(&args.dir, spec, &trace)?;
-    let span = span(&trace);
+    let span = setup::span(&trace);
     let filter = filter(args, spec, &trace, span)?;
     let (from, to) = (filter.from, filter.to);
     let mut viewer = Viewer::new(spec, &trace.state, filter);

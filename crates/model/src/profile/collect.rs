@@ -20,3 +20,8 @@ impl Collector {
         Profile::default()
     }
 }
+
+impl crate::Observer for Collector {
+    fn thread(&mut self, _: u32, _: u64, _: u64, _: crate::ThreadState) {}
+    fn cpu(&mut self, _: u32, _: u64, _: u64, _: crate::CpuState) {}
+}
