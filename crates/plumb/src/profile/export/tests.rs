@@ -39,7 +39,7 @@ fn flame_graph() {
     for title in ["fast (30,000 ns, 30.61%)", "main (80,000 ns, 81.63%)", "all (98,000 ns, 100%)"] {
         assert!(titles.contains(&title), "no '{title}' in {titles:?}");
     }
-    assert_eq!(titles.len(), 11, "{titles:?}");
+    assert_eq!(titles.len(), 12, "{titles:?}");
     assert!(
         svg.contains(">Wall-clock time of app: width = time; light blue = waiting for a device, "),
         "{svg}"
