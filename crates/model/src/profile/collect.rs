@@ -350,8 +350,3 @@ mod tests {
         assert_eq!(waits.map(|e| e.count).sum::<u64>(), 20_000);
     }
 }
-
-impl crate::Observer for Collector {
-    fn thread(&mut self, _: u32, _: u64, _: u64, _: crate::ThreadState) {}
-    fn cpu(&mut self, _: u32, _: u64, _: u64, _: crate::CpuState) {}
-}

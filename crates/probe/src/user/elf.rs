@@ -50,11 +50,6 @@ pub struct Elf {
     pub bytes: usize,
 }
 
-/// A file's GNU build id in hex; empty where there is none.
-pub fn build_id(file: &File) -> String {
-    Elf::head(&ReadCache::new(file)).map(|elf| elf.build_id).unwrap_or_default()
-}
-
 fn note<'d, H: FileHeader<Endian = LittleEndian>, R: ReadRef<'d>>(header: &H, data: R) -> String {
     let segments = header.program_headers(LittleEndian, data).unwrap_or_default();
     for segment in segments {

@@ -18,9 +18,8 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
-pub use elf::build_id;
 pub use modules::{Kind, Module, Modules};
-pub use names::{name, Named};
+pub use names::name;
 pub use spaces::Spaces;
 
 /// User registers that walking begins with.

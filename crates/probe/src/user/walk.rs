@@ -13,7 +13,6 @@ use super::elf::{Elf, Sections};
 use super::{End, Registers};
 use framehop::{Error, FrameAddress, Module, Unwinder};
 use std::fs::File;
-use std::ops::Range;
 use std::sync::Arc;
 
 #[cfg(target_arch = "aarch64")]
