@@ -142,3 +142,26 @@ fn short_processes_are_known_after_their_end_and_forgotten_later() {
     assert!(pids.iter().all(|pid| spaces.executable(*pid, usize::MAX).is_none()));
     assert!(spaces.lacking().is_empty(), "{:?}", spaces.lacking());
 }
+
+#[test]
+#[ignore = "measures: prints the cost of a record, and what it keeps"]
+fn burst() {
+    let Some(mut spaces) = listening("burst") else { return };
+    let from = std::time::Instant::now();
+    let mut inside = std::time::Duration::ZERO;
+    let mut processes = 0u32;
+    while from.elapsed().as_secs() < 5 {
+        for _ in 0..50 {
+            let _ = Command::new("/bin/true").status();
+            processes += 1;
+        }
+        let update = std::time::Instant::now();
+        spaces.update();
+        inside += update.elapsed();
+    }
+    println!(
+        "{processes} processes in {:?}: updates {inside:?}, lacking {:?}",
+        from.elapsed(),
+        spaces.lacking()
+    );
+}

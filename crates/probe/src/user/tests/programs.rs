@@ -217,8 +217,8 @@ fn a_go_program_by_debug_frame_and_by_frame_pointers() {
         go.env("GO111MODULE", "off").env("CGO_ENABLED", if part.is_empty() { "0" } else { "1" });
         let made = compile(&mut go).then_some(program);
         let program = needs!(made, "a_go_program_by_debug_frame_and_by_frame_pointers", "go");
-        let running = Running::start(&mut Command::new(program));
-        // The goroutine runs on any of them; Go's runtime moves it now and then.
+        // The goroutine runs on any thread; without preemption it stays there.
+        let running = Running::start(Command::new(program).env("GODEBUG", "asyncpreemptoff=1"));
         let mut spaces = Spaces::of_proc();
         let mut all = vec![running.pid()];
         all.extend(threads(running.pid()));
@@ -229,7 +229,8 @@ fn a_go_program_by_debug_frame_and_by_frame_pointers() {
         }
         if flags.is_empty() {
             let chain = ["main.leaf", "main.two", "main.one", "main.main.func1", "runtime.goexit.abi0"];
-            let spinning = seen.iter().find(|(_, names)| has(names, &chain)).expect("the goroutine");
+            let spinning =
+                seen.iter().find(|(_, names)| has(names, &chain)).unwrap_or_else(|| panic!("{seen:?}"));
             assert_eq!(spinning.0.end, End::Root, "{:?}", spinning.1);
             assert_eq!(spinning.0.frames.len(), 5);
         } else {
