@@ -37,6 +37,11 @@ impl Finder {
         Self { directory: directory.into(), fetcher }
     }
 
+    /// Whether fetching was asked for and cannot be done at all.
+    pub(super) fn is_broken(&self) -> bool {
+        self.fetcher.as_ref().is_some_and(|f| f.broken.is_some())
+    }
+
     /// The file with a module's debug info, or why fetching it failed.
     pub(super) fn find<'d, R: ReadRef<'d>>(
         &mut self,

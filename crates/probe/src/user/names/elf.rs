@@ -55,9 +55,10 @@ pub(super) fn name(module: &Module, places: &[Place], finder: &mut debug::Finder
         layout.add_functions(functions);
         from = " (.gopclntab)";
     }
+    let mut last = None;
     for (place, found) in places.iter().zip(&mut found) {
         match found {
-            Some(found) => qualify(found, &layout),
+            Some(found) => qualify(found, &layout, &mut last),
             None => *found = layout.function(*place),
         }
     }
@@ -72,18 +73,22 @@ pub(super) fn name(module: &Module, places: &[Place], finder: &mut debug::Finder
             }
             () => "stripped: no .symtab; install its debug symbols or set DEBUGINFOD_URLS".into(),
         });
-        lacking.extend(unfound);
     }
+    // A server that does not have it is no news where the symbols name everything.
+    lacking.extend(unfound.filter(|_| missing > 0 || finder.is_broken()));
     let source = separate.map_or_else(|| format!("{}{from}", module.path), |p| p.display().to_string());
     Answer { found, source, lacking: lacking.join("; ") }
 }
 
 /// Gives a function the path that its debug info may lack (Rust's `line-tables-only`, `-g1`): its symbol has it.
-fn qualify(found: &mut Found, layout: &Layout<'_>) {
-    if let Some((name, _)) = found.frames.last_mut().filter(|(name, _)| !name.contains("::")) {
-        if let Some(qualified) = layout.qualified(found.start) {
-            *name = qualified;
-        }
+/// `last`: what was found for the place before, mostly the same function.
+fn qualify(found: &mut Found, layout: &Layout<'_>, last: &mut Option<(u64, Option<String>)>) {
+    let Some((name, _)) = found.frames.last_mut().filter(|(name, _)| !name.contains("::")) else { return };
+    if last.as_ref().is_none_or(|(start, _)| *start != found.start) {
+        *last = Some((found.start, layout.qualified(found.start)));
+    }
+    if let Some((_, Some(qualified))) = last {
+        name.clone_from(qualified);
     }
 }
 

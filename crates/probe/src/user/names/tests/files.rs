@@ -170,7 +170,7 @@ fn go_programs_are_named_stripped_or_not() {
     let mut same = 0;
     for (a, b) in whole.functions.iter().zip(&bare.functions) {
         assert_eq!((a.offset, a.start), (b.offset, b.start));
-        same += usize::from(a.names.split('\n').last() == Some(&b.names));
+        same += usize::from(a.names.split('\n').next_back() == Some(&b.names));
     }
     assert!(same * 10 > starts.len() * 9 && starts.len() > 500, "{same} of {}", starts.len());
 }

@@ -96,6 +96,15 @@ fn debug_info_is_fetched_and_a_failure_is_told() {
     assert!(lacking(fetch(&script("echo /bin/true"), 60_000)).contains("no server has"));
     assert!(lacking(fetch(&script("exit 1"), 60_000)).contains("no server has"));
     assert!(lacking(fetch(&bench.path("missing"), 60_000)).contains("cannot be run"));
+    // Named by its symbols all the same: that fetching was asked for and is not possible is told, no more.
+    assert!(bench.run("gcc", &["-O2", "-no-pie", "-Wl,--build-id", "prog.c", "-o", "prog"]));
+    let whole = |out: Named| {
+        assert_eq!(out.symbols[0].named, hidden.1);
+        out.symbols[0].lacking.clone()
+    };
+    assert!(whole(fetch(&bench.path("missing"), 60_000)).contains("cannot be run"));
+    assert_eq!(whole(fetch(&script("exit 1"), 60_000)), "");
+    assert!(bench.run("strip", &["prog"]));
     let begin = Instant::now();
     assert!(lacking(fetch(&script("exec sleep 60"), 50)).contains("not fetched in time"));
     assert!(begin.elapsed() < Duration::from_secs(30), "it was not waited for");
