@@ -167,7 +167,11 @@ fn around(
     if !several.is_empty() {
         head.notes.push(format!("{several}."));
     }
-    let title = if view == "callers" { format!("Who calls {root}") } else { format!("What {root} calls") };
+    let title = match (view, found.len()) {
+        ("callers", _) => format!("Who calls {root}"),
+        (_, 1) => format!("What {root} calls"),
+        _ => format!("What {root} call"),
+    };
     let built = build(profile, symbols, &found);
     tree(args, ground, &head, (view, &title, &root), symbols, &built, out)
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// Help's last part.
 pub const HELP: &str = "\
 Time on a CPU is known from samples (plumb run --sample 199), waits from the stacks taken of them (--stacks 1ms).
-With neither option all the time is shown, running and waiting. Exit codes: 0 done, 2 error, 3 events were lost.
+Without --on-cpu and --off-cpu all the time is shown. Exit codes: 0 done, 2 error, 3 events were lost.
 
 Examples:
   plumb profile DIR                                # functions by the time spent in them
@@ -99,7 +99,7 @@ pub struct ProfileArgs {
     /// Only this thread (repeatable).
     #[arg(long, value_name = "TID", help_heading = "Whose")]
     pub tid: Vec<u32>,
-    /// Only what was sampled on this CPU; leaves waits out (repeatable).
+    /// Only what was sampled on this CPU; waits have none (repeatable).
     #[arg(long, value_name = "N", help_heading = "Whose")]
     pub cpu: Vec<u32>,
 
@@ -163,7 +163,7 @@ pub struct ProfileArgs {
     #[arg(short, long, value_name = "FILE", requires = "export", help_heading = "Result")]
     pub output: Option<PathBuf>,
     /// Print the view as JSON.
-    #[arg(long, help_heading = "Result")]
+    #[arg(long, help_heading = "Result", conflicts_with_all = ["flame", "flame_before", "export"])]
     pub json: bool,
 }
 

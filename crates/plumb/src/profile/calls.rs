@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What calls what: callers, callees, the whole call tree; the account with its functions.
 
-use super::symbols::{on_cpu, telling, user_site, Symbols};
+use super::symbols::{count, on_cpu, telling, user_site, Symbols};
 use super::tree::{Step, Tree};
 use plumb_model::profile::{Entry, Frame, Origin, Profile, Root};
 
@@ -34,7 +34,7 @@ pub fn whole(profile: &Profile, symbols: &Symbols) -> Tree {
         path.extend(is_cut(profile, entry).then(|| Step::Named(CUT.into())));
         path.extend(frames.iter().rev().map(|f| step(symbols, f)));
         path.extend(state(profile, entry));
-        tree.add(path, entry.time, entry.count);
+        tree.add(path, entry.time, count(entry));
     }
     tree
 }
@@ -61,7 +61,7 @@ pub fn callers(profile: &Profile, symbols: &Symbols, functions: &[u32]) -> Tree 
         let from = if functions.len() > 1 { at } else { at + 1 };
         let outward = frames.iter().skip(from).map(|f| step(symbols, f));
         let end = is_cut(profile, entry).then(|| Step::Named(CUT.into()));
-        tree.add(outward.chain(end), entry.time, entry.count);
+        tree.add(outward.chain(end), entry.time, count(entry));
     }
     tree
 }
@@ -78,7 +78,7 @@ pub fn callees(profile: &Profile, symbols: &Symbols, functions: &[u32]) -> Tree 
         let inward = frames[inner.min(at)..=at].iter().rev().map(|f| step(symbols, f));
         // The root itself, and its direct calls of itself, are the tree's root already.
         let inward = inward.skip_while(|s| matches!((s, root), (Step::Function(f), Some(r)) if *f == r));
-        tree.add(inward.chain(state(profile, entry)), entry.time, entry.count);
+        tree.add(inward.chain(state(profile, entry)), entry.time, count(entry));
     }
     tree
 }
@@ -103,7 +103,7 @@ pub fn account(profile: &Profile, symbols: &Symbols) -> Tree {
             None if on_cpu(entry.category) => path.push(Step::Named("[not sampled]".into())),
             None => path.push(Step::Named("[no stack]".into())),
         }
-        tree.add(path, entry.time, entry.count);
+        tree.add(path, entry.time, count(entry));
     }
     tree
 }

@@ -2,7 +2,7 @@
 //! The flat table: time by function, or by something else.
 
 use super::ground::{percent, share, Ground, Unit};
-use super::symbols::{telling, Symbols};
+use super::symbols::{count, telling, Symbols};
 use crate::cli::By;
 use anyhow::Result;
 use plumb_model::profile::{Entry, Frame, Profile};
@@ -133,7 +133,7 @@ pub fn rows(profile: &Profile, symbols: &Symbols, by: By) -> Vec<Row> {
     for (at, entry) in profile.entries.iter().enumerate() {
         let own = sums.entry(own_key(profile, symbols, by, entry)).or_default();
         own.own += entry.time;
-        own.count += entry.count;
+        own.count += count(entry);
         *own.categories.entry(entry.category.name()).or_default() += entry.time;
         let frames = telling(profile, entry);
         if !has_total(by) || frames.is_empty() {
@@ -277,7 +277,7 @@ Time by self time [self in s; %: share of the 1.000 s; total: with what it calle
   0.200 20.0    85.0    65.0      40 parse                  app
   0.080  8.0    93.0     8.0       4 do_futex               [kernel] lock.user
   0.050  5.0    98.0     5.0      10 hash                   app
-  0.015  1.5    99.5     1.5       1 [running, not sampled]
+  0.015  1.5    99.5     1.5       0 [running, not sampled]
   0.005  0.5   100.0     0.5       3 [runnable, no stack]            runnable
   5 more only called others (--limit 0 shows all)
 "
@@ -292,7 +292,7 @@ Time by self time [self in s; %: share of the 1.000 s; total: with what it calle
             "\
 Time by self time [self in s; %: share of the 1.000 s]
    self    % cumul % samples category
-  0.665 66.5    66.5     131 running
+  0.665 66.5    66.5     130 running
   0.335 33.5   100.0      32 3 others
 "
         );

@@ -15,6 +15,15 @@ pub fn on_cpu(category: Category) -> bool {
     matches!(category, Category::Running | Category::Spinning | Category::Interrupted)
 }
 
+/// Samples or waits of an entry; time on a CPU that no sample met has none.
+pub fn count(entry: &Entry) -> u64 {
+    if entry.stack == 0 && on_cpu(entry.category) {
+        0
+    } else {
+        entry.count
+    }
+}
+
 /// The frames from the one that tells where an entry's time went outward: of a wait without the scheduler's.
 pub fn telling<'a>(profile: &'a Profile, entry: &Entry) -> &'a [Frame] {
     let frames = profile.stacks.get(entry.stack as usize).map_or(&[][..], |s| &s.frames);

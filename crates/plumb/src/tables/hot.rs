@@ -84,9 +84,9 @@ mod tests {
             text(&result),
             "
 Where the time went, by function [s; share of the threads' time; samples or waits]
-   time  share samples what         who function < callers   module
-  1.000 50.0 %       7 running          hash < parse < main  app
-  0.500 25.0 %       7 block.device sda read < parse < main  app
+   time  share samples what         who function < callers  module
+  1.000 50.0 %       7 running          hash < parse < main app
+  0.500 25.0 %       7 block.device sda read < parse < main app
 "
         );
         result.hot.extend((0..20).map(|i| row("running", "f", i)));
