@@ -114,7 +114,11 @@ fn meaning(kind: Kind) -> &'static str {
 fn culprit(code: &Code, i: usize) -> Option<Culprit> {
     let make = |at: usize, side| {
         let x = code.instructions.get(at)?;
-        Some(Culprit { offset: x.offset, instruction: x.text.clone(), kind: x.kind?, side, distance: i - at })
+        let kind = x.kind?;
+        // A string instruction's operands go without saying.
+        let text = if kind.resumes() { x.text.split(" (").next() } else { None };
+        let instruction = text.unwrap_or(&x.text).to_string();
+        Some(Culprit { offset: x.offset, instruction, kind, side, distance: i - at })
     };
     let kind = |at: usize| code.instructions.get(at).and_then(|x| x.kind);
     let before = code.before(i);
