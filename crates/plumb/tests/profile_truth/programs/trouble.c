@@ -5,7 +5,7 @@
  *        trouble delete SECONDS      removes its own file first
  *        trouble exec SECONDS PROGRAM ARGUMENTS...   computes, then becomes another program
  *        trouble kill SECONDS        computes, then kills itself
- *        trouble short PER_SECOND SECONDS    so many children a second; each computes a third of a ms
+ *        trouble short PER_SECOND SECONDS    so many children a second; each computes for 0.3 ms
  *        trouble shell PER_SECOND SECONDS PROGRAM   the same, each executes PROGRAM spin
  *        trouble code SECONDS        computes in code that it made itself and tells nobody about
  */
@@ -22,17 +22,23 @@
 
 volatile uint64_t sink = 1;
 
-static double now(void)
+static double at(clockid_t clock)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(clock, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+static double now(void)
+{
+	return at(CLOCK_MONOTONIC);
+}
+
+/* Of CPU time, so that the answer is known on a busy machine too. */
 __attribute__((noinline)) void the_work(double seconds)
 {
-	const double end = now() + seconds;
+	const double end = at(CLOCK_THREAD_CPUTIME_ID) + seconds;
 
 	do {
 		uint64_t x = sink;
@@ -40,7 +46,7 @@ __attribute__((noinline)) void the_work(double seconds)
 		for (int i = 0; i < 10000; i++)
 			x = x * 6364136223846793005ULL + 1;
 		sink = x;
-	} while (now() < end);
+	} while (at(CLOCK_THREAD_CPUTIME_ID) < end);
 }
 
 static int children(double rate, double seconds, char *program)
@@ -89,7 +95,7 @@ static int own_code(double seconds)
 	if (mprotect(page, 4096, PROT_READ | PROT_EXEC))
 		return 3;
 	memcpy(&made, &page, sizeof(made));
-	for (const double end = now() + seconds; now() < end;)
+	for (const double end = at(CLOCK_THREAD_CPUTIME_ID) + seconds; at(CLOCK_THREAD_CPUTIME_ID) < end;)
 		sink += made(6364136223846793005ULL, 100000);
 	return 0;
 #else
