@@ -73,7 +73,9 @@ fn perf_finds_the_same_functions() {
         flat.rows().into_iter().for_each(|r| *ours.entry(r.name).or_default() += r.own);
         let (theirs, samples) = perf_report(&data);
         let n = samples.min(flat.samples());
-        assert!(n > 3000.0, "perf has {samples} samples, plumb {}", flat.samples());
+        if n < 3000.0 {
+            return Err(Missed::Late(format!("perf has {samples} samples, plumb {}", flat.samples())));
+        }
         let mut top: Vec<_> = theirs.iter().filter(|(name, _)| !name.starts_with("0x")).collect();
         top.sort_by(|a, b| b.1.total_cmp(a.1));
         assert!(top.len() >= TOP, "perf names {} functions", top.len());

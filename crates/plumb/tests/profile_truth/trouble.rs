@@ -117,13 +117,8 @@ fn who_may_not_record_may_read() {
     let said = String::from_utf8_lossy(&out.stdout).into_owned();
     assert!(out.status.success() && said.contains("the_work"), "{said}\n{}", stderr(&out));
     let again = dir.path().join("again");
-    let out = nobody(
-        &["run", "-o"]
-            .map(OsStr::new)
-            .into_iter()
-            .chain([again.as_os_str(), "true".as_ref()])
-            .collect::<Vec<_>>(),
-    );
+    let words = ["run".as_ref(), "-o".as_ref(), again.as_os_str(), "--".as_ref(), "true".as_ref()];
+    let out = nobody(&words);
     let said = stderr(&out);
     assert!(out.status.code() == Some(2) && said.contains("root") && !said.contains("panicked"), "{said}");
 }
