@@ -7,6 +7,7 @@
 //! law on the path). Holds opinions, does no I/O.
 
 mod case;
+mod places;
 mod rules;
 mod verdict;
 

@@ -3,10 +3,11 @@
 
 use crate::cli::{ExplainArgs, Show};
 use crate::quality::Quality;
-use crate::tables;
+use crate::{setup, tables};
 use anyhow::{Context, Result};
 use plumb_diagnose::{diagnose, Diagnosis};
-use plumb_model::{Model, RunResult, Setup};
+use plumb_model::profile::{self, Collector};
+use plumb_model::{Model, RunResult};
 use plumb_trace::reader::Trace;
 use plumb_trace::units;
 use serde::Serialize;
@@ -38,26 +39,23 @@ pub fn explain(dir: &Path) -> Result<Explained> {
     let trace =
         Trace::open(dir).with_context(|| format!("{}: no run and no trace to explain", dir.display()))?;
     let env = trace.metadata.env.clone();
-    let begin = trace.state.clocks.first().map_or(0, |c| c.monotonic);
-    let (mut begin, end) = trace.state.end.as_ref().map_or((begin, u64::MAX), |e| (e.begin, e.end));
-    if env.contains_key("keep_ns") {
-        // What a flight recorder forgot is not silence: begin where every CPU speaks.
-        begin = trace.first_events().into_iter().fold(begin, u64::max).min(end);
-    }
-    let setup = Setup {
-        begin,
-        end,
-        everyone: env.get("everyone").is_some_and(|v| v == "1"),
-        recorder: env.get("recorder_pid").and_then(|p| p.parse().ok()).unwrap_or(0),
-        root: env.get("command_pid").and_then(|p| p.parse().ok()).unwrap_or(0),
-        state: trace.state.clone(),
-    };
-    let mut model = Model::new(setup, ());
+    let collector = Collector::new(0, u64::MAX).clock(&sample_clock(&env));
+    let mut model = Model::new(setup::of(&trace), collector);
     let summary = trace.for_each(|item| model.feed(item))?;
-    let (result, ()) = model.finish();
+    let (mut result, collector) = model.finish();
+    let profile = collector.profile(&trace.state);
+    result.hot = profile::hot(&profile);
+    let machine = env.get("machine").map_or(std::env::consts::ARCH, String::as_str);
+    crate::profile::annotate::instructions(&profile, machine, &mut result.hot);
     let quality = Quality::of(&trace, &summary);
     let diagnosis = diagnose(&result, &quality.trust());
     Ok(Explained { environment: env, quality, diagnosis, result })
+}
+
+/// What the sampling clock was; empty where there was none.
+pub fn sample_clock(env: &BTreeMap<String, String>) -> String {
+    let rate = env.get("sample_hz").filter(|hz| *hz != "0").map(|hz| format!("cpu-clock {hz} Hz"));
+    env.get("sample_clock").cloned().or(rate).unwrap_or_default()
 }
 
 /// Leaves only the processes that were asked for.
@@ -73,6 +71,8 @@ pub fn select(explained: &mut Explained, show: &Show) -> Result<()> {
         names.dedup();
         anyhow::bail!("no process is called {}; there are: {}", show.comm.join(" or "), names.join(", "));
     }
+    // These are all processes' together.
+    explained.result.hot.clear();
     // The command's critical path is not that of a part of its processes.
     explained.result.path = tables::threads_path(&explained.result);
     explained.diagnosis = diagnose(&explained.result, &explained.quality.trust());
@@ -98,6 +98,7 @@ pub fn print(explained: &Explained, show: &Show, out: &mut dyn Write) -> Result<
         tables::processes(&explained.result, out)?;
         writeln!(out)?;
         tables::accounts(&explained.result, out)?;
+        tables::hot(&explained.result, out)?;
         tables::operations(&explained.result, out)?;
         tables::path(&explained.result, out)?;
         tables::locks(&explained.result, out)?;

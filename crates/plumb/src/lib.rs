@@ -13,10 +13,12 @@ mod findings;
 mod load;
 mod output;
 mod plan;
+mod profile;
 mod quality;
 mod record;
 mod repeat;
 mod run;
+mod setup;
 mod signals;
 mod sim;
 mod tables;
@@ -44,6 +46,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Command::Plan(args) => plan::main(&args),
         Command::Disk(args) => disk::main(args.command),
         Command::View(args) => view::main(&args),
+        Command::Profile(args) => profile::main(&args),
         Command::Findings(args) => findings::main(&args),
         Command::Check(args) => check::main(&args),
         Command::Events(args) => events::main(&args),

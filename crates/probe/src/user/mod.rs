@@ -6,11 +6,19 @@
 //! once, by the tables that compilers write for exceptions (`.eh_frame`), and only its
 //! return addresses are kept: no stack memory goes to disk.
 
+mod elf;
+mod maps;
 mod modules;
 mod names;
+mod records;
+mod rings;
 mod spaces;
 mod walk;
 
+#[cfg(test)]
+mod tests;
+
+pub use elf::build_id;
 pub use modules::{Kind, Module, Modules};
 pub use names::{name, Named};
 pub use spaces::Spaces;
