@@ -143,6 +143,9 @@ fn tree(
     branch.print(ground, out)
 }
 
+/// Makes the tree around some functions.
+type Build = fn(&Profile, &Symbols, &[u32]) -> Tree;
+
 /// Who calls a function, or what it calls.
 fn around(
     args: &ProfileArgs,
@@ -152,12 +155,11 @@ fn around(
     symbols: &Symbols,
     out: &mut dyn Write,
 ) -> Result<()> {
-    let (view, name, build): (_, _, fn(&Profile, &Symbols, &[u32]) -> Tree) =
-        match (&args.callers, &args.callees) {
-            (Some(name), _) => ("callers", name, calls::callers),
-            (None, Some(name)) => ("callees", name, calls::callees),
-            (None, None) => bail!("neither --callers nor --callees"),
-        };
+    let (view, name, build): (_, _, Build) = match (&args.callers, &args.callees) {
+        (Some(name), _) => ("callers", name, calls::callers),
+        (None, Some(name)) => ("callees", name, calls::callees),
+        (None, None) => bail!("neither --callers nor --callees"),
+    };
     let found = symbols.find(profile, name)?;
     let several = symbols.several(name, &found);
     let root = match found[..] {
@@ -292,7 +294,7 @@ pub fn main(args: &ProfileArgs) -> Result<ExitCode> {
     }
     let first = Side::read(&args.dir, args)?;
     let second = other.map(|dir| Side::read(dir, args)).transpose()?;
-    let valid = first.valid && second.as_ref().map_or(true, |s| s.valid);
+    let valid = first.valid && second.as_ref().is_none_or(|s| s.valid);
     let ground = Ground::of(args);
     let mut out = BufWriter::new(std::io::stdout().lock());
     match (file(args), second) {

@@ -165,7 +165,7 @@ impl Branch {
     /// The writer's.
     pub fn print(&self, ground: &Ground, out: &mut dyn Write) -> Result<()> {
         let unit = Unit::of(self.time_ns);
-        let lines = self.lines(0, true, self.time_ns);
+        let lines = self.lines(0, true);
         let time = |ns: u64| if ns == 0 { String::new() } else { unit.time(ns) };
         let total = lines.iter().map(|l| time(l.time).len()).max().unwrap_or(0).max(5);
         let own = lines.iter().map(|l| time(l.own).len()).max().unwrap_or(0).max(4);
@@ -192,7 +192,7 @@ impl Branch {
         Ok(())
     }
 
-    fn lines(&self, indent: usize, first: bool, root: u64) -> Vec<Line> {
+    fn lines(&self, indent: usize, first: bool) -> Vec<Line> {
         let mark = if indent == 0 {
             String::new()
         } else {
@@ -210,7 +210,7 @@ impl Branch {
         let alone = indent > 0 && self.branches.len() == 1 && self.self_ns == 0 && self.others.is_empty();
         for branch in &self.branches {
             let indent = if alone { indent } else { indent + 1 };
-            out.extend(branch.lines(indent, !alone, root));
+            out.extend(branch.lines(indent, !alone));
         }
         if !self.others.is_empty() {
             let n = units::count(self.others.branches as u64);
