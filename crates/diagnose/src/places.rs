@@ -88,13 +88,13 @@ impl Case<'_> {
 
     /// The first functions with their callers, as evidence.
     pub fn place_lines(&self, places: &[Place], categories: &[&str]) -> Vec<Evidence> {
-        let waits = if categories == ["running"] { "samples" } else { "waits" };
+        let unit = if categories == ["running"] { "sample" } else { "wait" };
         let worth = places.iter().filter(|p| self.place_share(p, categories) >= LEAST);
         worth
             .take(LINES)
             .map(|p| Evidence {
                 words: format!(
-                    "{} in {}{}{}, {} {waits}",
+                    "{} in {}{}{}, {} {unit}{}",
                     units::duration(p.time),
                     p.function,
                     if p.call.is_empty() { String::new() } else { format!(" ({})", p.call) },
@@ -103,7 +103,8 @@ impl Case<'_> {
                     } else {
                         format!(", called by {}", p.under[..p.under.len().min(CALLERS)].join(" < "))
                     },
-                    units::count(p.count)
+                    units::count(p.count),
+                    if p.count == 1 { "" } else { "s" }
                 ),
                 time: Some(p.time),
                 ..Evidence::default()
@@ -209,7 +210,7 @@ mod tests {
         let (lock, lines) = words(&d, "lock.user");
         assert_eq!(
             lock,
-            "waited 1.00 us for a lock held by me 100 %; wanted 60 % in update_table, 6 % in flush"
+            "waited 1.0 us for a lock held by me 100 %; wanted 60 % in update_table, 6 % in flush"
         );
         assert_eq!(lines[0], "600 ns in update_table (futex(2)), called by main, 3 waits");
 

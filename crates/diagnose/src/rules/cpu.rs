@@ -2,7 +2,7 @@
 //! CPU: used, waited for, held back, taken away.
 
 use crate::case::{Case, Seen};
-use crate::places::Of;
+use crate::places::{Of, Place};
 use crate::Evidence;
 use plumb_trace::units;
 
@@ -169,6 +169,15 @@ fn doubt(case: &Case<'_>) -> Vec<String> {
     }
 }
 
+/// Functions that ran; none where a few samples would speak for all the time.
+fn sampled_places(case: &Case<'_>, of: Of) -> Vec<Place> {
+    if case.has_samples() {
+        case.places(RUNNING, of)
+    } else {
+        Vec::new()
+    }
+}
+
 pub fn kernel(case: &mut Case<'_>) -> Option<Seen> {
     let running = case.left(&["running"]);
     let (kernel, user) =
@@ -180,7 +189,7 @@ pub fn kernel(case: &mut Case<'_>) -> Option<Seen> {
     let time = case.take(&["running"], running * kernel / (kernel + user));
     let calls = &case.result.samples.calls;
     let call = calls.iter().max_by_key(|(_, n)| **n).map(|(c, _)| format!(", most in {c}(2)"));
-    let places = case.places(RUNNING, Of::Kernel);
+    let places = sampled_places(case, Of::Kernel);
     let lines = case.place_lines(&places, RUNNING);
     let place = places.first().map(|p| (p, case.place_share(p, RUNNING) * case.share(all as f64)));
     let place = place.filter(|(_, share)| *share >= crate::LEAST).map(|(p, share)| {
@@ -205,7 +214,7 @@ pub fn kernel(case: &mut Case<'_>) -> Option<Seen> {
 pub fn user(case: &mut Case<'_>) -> Option<Seen> {
     let who = case.who(&["running"]);
     let time = case.take_all(&["running"]);
-    let places = case.places(RUNNING, Of::User);
+    let places = sampled_places(case, Of::User);
     let words = case.place_words(&places, RUNNING);
     let words = if words.is_empty() { words } else { format!("; of its CPU time {words}") };
     (time > 0).then(|| Seen {

@@ -341,6 +341,9 @@ mod tests {
             };
             c.spent(&piece);
             told += piece.time;
+            if i == 7 {
+                c.sampled(i + 1, true, &StateCpuSample { at: from, thread: i + 1, ..Default::default() });
+            }
         }
         assert!(c.threads.len() <= MOST_THREADS, "{}", c.threads.len());
         let p = c.profile(&TraceState::default());

@@ -157,8 +157,9 @@ pub(super) fn call(profile: &Profile, frames: &[Frame]) -> String {
     let functions = frames.iter().filter_map(|f| profile.functions.get(f.function as usize));
     let kernel: Vec<&Function> = functions.filter(|f| f.origin == Origin::Kernel).collect();
     let name = kernel.iter().rev().find_map(|f| CALLS.iter().find_map(|c| f.name.strip_prefix(c)));
-    // A compiler's variants have a suffix: ksys_read.isra.0.
-    name.and_then(|n| n.split('.').next()).map_or_else(String::new, |n| format!("{n}(2)"))
+    // A compiler's variants have a suffix (ksys_read.isra.0), and mmap(2) is ksys_mmap_pgoff.
+    let name = name.and_then(|n| n.split('.').next()).map(|n| n.trim_end_matches("_pgoff"));
+    name.map_or_else(String::new, |n| format!("{n}(2)"))
 }
 
 #[cfg(test)]
