@@ -13,6 +13,7 @@ mod verdict;
 
 pub use case::Trust;
 pub use rules::RULES;
+pub use verdict::categories;
 
 use case::Case;
 use plumb_model::RunResult;

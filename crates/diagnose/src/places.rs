@@ -44,6 +44,8 @@ pub struct Place {
     pub under: Vec<String>,
     /// See [`HotRow::call`]; of its largest row.
     pub call: String,
+    /// See [`HotRow::instruction`]; of its largest row.
+    instruction: Option<String>,
     time: u64,
     count: u64,
 }
@@ -60,6 +62,7 @@ impl Case<'_> {
                 function: row.function.clone(),
                 under: row.under.clone(),
                 call: row.call.clone(),
+                instruction: row.instruction.clone(),
                 ..Place::default()
             });
             sum.time += row.time;
@@ -90,26 +93,26 @@ impl Case<'_> {
     pub fn place_lines(&self, places: &[Place], categories: &[&str]) -> Vec<Evidence> {
         let unit = if categories == ["running"] { "sample" } else { "wait" };
         let worth = places.iter().filter(|p| self.place_share(p, categories) >= LEAST);
-        worth
-            .take(LINES)
-            .map(|p| Evidence {
-                words: format!(
-                    "{} in {}{}{}, {} {unit}{}",
-                    units::duration(p.time),
-                    p.function,
-                    if p.call.is_empty() { String::new() } else { format!(" ({})", p.call) },
-                    if p.under.is_empty() {
-                        String::new()
-                    } else {
-                        format!(", called by {}", p.under[..p.under.len().min(CALLERS)].join(" < "))
-                    },
-                    units::count(p.count),
-                    if p.count == 1 { "" } else { "s" }
-                ),
-                time: Some(p.time),
-                ..Evidence::default()
-            })
-            .collect()
+        let line = |p: &Place| Evidence {
+            words: format!(
+                "{} in {}{}{}, {} {unit}{}",
+                units::duration(p.time),
+                p.function,
+                if p.call.is_empty() { String::new() } else { format!(" ({})", p.call) },
+                if p.under.is_empty() {
+                    String::new()
+                } else {
+                    format!(", called by {}", p.under[..p.under.len().min(CALLERS)].join(" < "))
+                },
+                units::count(p.count),
+                if p.count == 1 { "" } else { "s" }
+            ),
+            time: Some(p.time),
+            ..Evidence::default()
+        };
+        let instruction =
+            |p: &Place| p.instruction.clone().map(|words| Evidence { words, ..Evidence::default() });
+        worth.take(LINES).flat_map(|p| std::iter::once(line(p)).chain(instruction(p))).collect()
     }
 }
 

@@ -183,6 +183,10 @@ pub struct Show {
     /// A table of threads too.
     #[arg(long)]
     pub threads: bool,
+    /// The chain of evidence instead, on one page: from the question over account, functions,
+    /// instruction and trace to the judgement.
+    #[arg(long, conflicts_with_all = ["threads", "json"])]
+    pub chain: bool,
     /// Print the result as JSON on standard output; a command's own output then goes to standard error.
     #[arg(long)]
     pub json: bool,

@@ -2,12 +2,13 @@
 //! `plumb explain`: trace to account, tables and verdict. `plumb run` ends with it.
 
 use crate::cli::{ExplainArgs, Show};
+use crate::profile::annotate;
 use crate::quality::Quality;
-use crate::{setup, tables};
+use crate::{chain, setup, tables};
 use anyhow::{Context, Result};
 use plumb_diagnose::{diagnose, Diagnosis};
-use plumb_model::profile::{self, Collector};
-use plumb_model::{Model, RunResult};
+use plumb_model::profile::{self, Collector, Profile};
+use plumb_model::{HotRow, Model, RunResult};
 use plumb_trace::reader::Trace;
 use plumb_trace::units;
 use serde::Serialize;
@@ -29,6 +30,9 @@ pub struct Explained {
     /// Account, tables, devices.
     #[serde(flatten)]
     pub result: RunResult,
+    /// What [`RunResult::hot`] is the first lines of.
+    #[serde(skip)]
+    profile: Profile,
 }
 
 /// Reads a trace and lets the model work on it.
@@ -44,12 +48,18 @@ pub fn explain(dir: &Path) -> Result<Explained> {
     let summary = trace.for_each(|item| model.feed(item))?;
     let (mut result, collector) = model.finish();
     let profile = collector.profile(&trace.state);
-    result.hot = profile::hot(&profile);
-    let machine = env.get("machine").map_or(std::env::consts::ARCH, String::as_str);
-    crate::profile::annotate::instructions(&profile, machine, &mut result.hot);
+    result.hot = hot(&profile, &env);
     let quality = Quality::of(&trace, &summary);
     let diagnosis = diagnose(&result, &quality.trust());
-    Ok(Explained { environment: env, quality, diagnosis, result })
+    Ok(Explained { environment: env, quality, diagnosis, result, profile })
+}
+
+/// The functions with most time, with their instructions.
+fn hot(profile: &Profile, env: &BTreeMap<String, String>) -> Vec<HotRow> {
+    let mut rows = profile::hot(profile);
+    let machine = env.get("machine").map_or(std::env::consts::ARCH, String::as_str);
+    annotate::instructions(profile, machine, &mut rows);
+    rows
 }
 
 /// What the sampling clock was; empty where there was none.
@@ -71,8 +81,10 @@ pub fn select(explained: &mut Explained, show: &Show) -> Result<()> {
         names.dedup();
         anyhow::bail!("no process is called {}; there are: {}", show.comm.join(" or "), names.join(", "));
     }
-    // These are all processes' together.
-    explained.result.hot.clear();
+    let profile = std::mem::take(&mut explained.profile);
+    explained.profile = profile
+        .filtered(|p, e| p.threads.get(e.thread as usize).is_some_and(|t| show.comm.contains(&t.process)));
+    explained.result.hot = hot(&explained.profile, &explained.environment);
     // The command's critical path is not that of a part of its processes.
     explained.result.path = tables::threads_path(&explained.result);
     explained.diagnosis = diagnose(&explained.result, &explained.quality.trust());
@@ -87,6 +99,9 @@ pub fn print(explained: &Explained, show: &Show, out: &mut dyn Write) -> Result<
     if show.json {
         writeln!(out, "{}", serde_json::to_string_pretty(explained)?)?;
         return Ok(());
+    }
+    if show.chain {
+        return chain::write(explained, out);
     }
     for sentence in &explained.diagnosis.verdict {
         writeln!(out, "{sentence}")?;

@@ -2,6 +2,7 @@
 //! What the program does: each command a module, starting the stages
 //! (record, model, verdict; load) and owning the run directory.
 
+mod chain;
 mod check;
 mod child;
 pub mod cli;

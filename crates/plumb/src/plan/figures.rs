@@ -117,6 +117,7 @@ fn row(
         doubts,
         verdict: found.verdict,
         kind: found.kind,
+        dir: made.dir.clone(),
     })
 }
 
