@@ -185,16 +185,9 @@ impl<'a> Maker<'a> {
             if let Some(t) = profile.threads.get(thread as usize) {
                 label.push(self.text_label("thread", &t.comm));
                 label.push(self.text_label("process", &t.process));
-                // Unit-less numbers are taken for bytes by their names; the words of Go's labels are kept.
                 for (key, number) in [("tid", t.tid), ("pid", t.pid)] {
                     let key = self.string(key);
-                    let num_unit = self.string("id");
-                    label.push(proto::Label {
-                        key,
-                        num: i64::from(number),
-                        num_unit,
-                        ..proto::Label::default()
-                    });
+                    label.push(proto::Label { key, num: i64::from(number), ..proto::Label::default() });
                 }
             }
             self.out.sample.push(proto::Sample { location_id, value: value.to_vec(), label });
