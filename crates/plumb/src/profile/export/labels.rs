@@ -134,7 +134,7 @@ impl Paths {
         let state = profile.state(entry);
         if let Some(state) = state {
             path.push(self.label(&state, Kind::of_state(entry.category), ""));
-        } else if stack.map_or(true, |s| s.frames.is_empty()) {
+        } else if stack.is_none_or(|s| s.frames.is_empty()) {
             path.push(self.label(NOT_SAMPLED, Kind::of_state(Category::Running), ""));
         }
     }

@@ -12,13 +12,16 @@ use prost::Message;
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 
+/// Mapping, address, functions with their lines.
+type Place = (u64, u64, Vec<(u64, i64)>);
+
 /// Makes the tables of a message, each thing once.
 struct Maker<'a> {
     profile: &'a Profile,
     out: proto::Profile,
     strings: HashMap<String, i64>,
     functions: HashMap<(String, String, String), u64>,
-    locations: HashMap<(u64, u64, Vec<(u64, i64)>), u64>,
+    locations: HashMap<Place, u64>,
     /// Of each module; 0 for one without code in the profile.
     mappings: Vec<u64>,
 }
@@ -88,7 +91,6 @@ impl<'a> Maker<'a> {
                 has_filenames: lines,
                 has_line_numbers: lines,
                 has_inline_frames: true,
-                ..proto::Mapping::default()
             };
             self.out.mapping.push(mapping);
         }
