@@ -3,6 +3,7 @@
 //! much more or less time each frame itself has in the second.
 
 use super::flame::{draw, options, Graph};
+use super::labels::plain;
 use super::{svg, words};
 use anyhow::{bail, Result};
 use plumb_model::profile::Profile;
@@ -36,11 +37,12 @@ pub fn write(
     }
     let graph = Graph::new(profile, Some(before), side);
     let mut options = options(&graph.unit);
-    options.title = format!(
+    let title = format!(
         "Change of {}'s wall-clock time: width = time of the {name} run; red = more in the second, blue = less",
         words::processes(drawn)
     );
-    options.subtitle = Some(format!("first: {}", words::what(before)));
+    options.title = plain(&title);
+    options.subtitle = Some(plain(&format!("first: {}", words::what(before))));
     // The library takes the second value for the width and the difference from the first for the colour.
     options.negate_differentials = widths == Widths::First;
     let lines = graph.lines(|own| {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Flame graphs: one profile's, coloured by what the time was.
 
-use super::labels::{round, Label, Line, Paths};
+use super::labels::{plain, round, Label, Line, Paths};
 use super::palette::{Kind, PAINTS};
 use super::svg;
 use super::tree::{Left, Tree};
@@ -198,8 +198,8 @@ pub fn write(profile: &Profile, out: &mut dyn Write) -> Result<Option<String>> {
     }
 
     let mut options = options(&graph.unit);
-    options.title = title(profile, &kinds);
-    options.subtitle = Some(words::what(profile));
+    options.title = plain(&title(profile, &kinds));
+    options.subtitle = Some(plain(&words::what(profile)));
     options.palette_map = Some(&mut colours);
     let lines = graph.lines(|[_, value]| (value > 0).then(|| value.to_string()));
     let svg = draw(&mut options, &lines)?;

@@ -38,18 +38,19 @@ pub struct Paths {
     lines: HashMap<Vec<u32>, [u64; 2]>,
 }
 
+/// Whether XML 1.0 has no form at all for a character, or an editor takes it for a line's end.
+fn is_odd(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{fffe}' | '\u{ffff}')
+}
+
+/// A sentence with names in it, as XML can have it.
+pub fn plain(text: &str) -> String {
+    text.replace(is_odd, "_")
+}
+
 /// A name that neither a line of folded stacks nor XML takes for something else.
 fn clean(name: &str) -> String {
-    let text: String = name
-        .chars()
-        .map(|c| match c {
-            ';' => ':',
-            // XML 1.0 has no form for these at all.
-            '\u{fffe}' | '\u{ffff}' => '_',
-            c if c.is_control() || c == '\u{2028}' || c == '\u{2029}' => '_',
-            c => c,
-        })
-        .collect();
+    let text = plain(name).replace(';', ":");
     let mut text = text.trim().to_string();
     // Readers take a last word of digits for the value, and a line that begins with `# ` for a remark.
     if let Some(space) = text.rfind(' ') {
@@ -133,7 +134,7 @@ impl Paths {
         let state = profile.state(entry);
         if let Some(state) = state {
             path.push(self.label(&state, Kind::of_state(entry.category), ""));
-        } else if stack.map_or(true, |s| s.frames.is_empty()) {
+        } else if stack.is_none_or(|s| s.frames.is_empty()) {
             path.push(self.label(NOT_SAMPLED, Kind::of_state(Category::Running), ""));
         }
     }

@@ -3,7 +3,7 @@
 //!
 //! The colours were chosen so that any two of them differ by a CIE76 distance of at least 16
 //! under normal sight, protanopia, deuteranopia and tritanopia (Machado 2009, severity 1), and so
-//! that black text stands out from each by 5.5 : 1.
+//! that black text stands out from each by 5 : 1.
 
 use plumb_model::profile::Origin;
 use plumb_model::Category;
@@ -109,6 +109,55 @@ impl Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Lightness and two axes of colour (CIELAB, D65) of a linear colour.
+    fn lab(rgb: [f64; 3]) -> [f64; 3] {
+        let sum = |m: [f64; 3]| rgb.iter().zip(m).map(|(c, m)| c * m).sum::<f64>();
+        let f = |t: f64| if t > 0.008856 { t.cbrt() } else { 7.787 * t + 16.0 / 116.0 };
+        let x = f(sum([0.4124, 0.3576, 0.1805]) / 0.9505);
+        let y = f(sum([0.2126, 0.7152, 0.0722]));
+        let z = f(sum([0.0193, 0.1192, 0.9505]) / 1.089);
+        [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
+    }
+
+    fn linear(paint: &Paint) -> [f64; 3] {
+        paint.rgb.map(|c| {
+            let c = f64::from(c) / 255.0;
+            if c <= 0.04045 {
+                c / 12.92
+            } else {
+                ((c + 0.055) / 1.055).powf(2.4)
+            }
+        })
+    }
+
+    #[test]
+    #[rustfmt::skip]
+    fn colours_differ_for_every_eye() {
+        let eyes = [
+            ("all cones", [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),
+            ("protanopia", [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]),
+            ("deuteranopia", [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]),
+            ("tritanopia", [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]]),
+        ];
+        for (eye, matrix) in eyes {
+            let seen = |p: &Paint| {
+                let rgb = linear(p);
+                lab(matrix.map(|row| row.iter().zip(rgb).map(|(m, c)| m * c).sum::<f64>().clamp(0.0, 1.0)))
+            };
+            for (i, a) in PAINTS.iter().enumerate() {
+                for b in &PAINTS[i + 1..] {
+                    let distance = seen(a).iter().zip(seen(b)).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+                    assert!(distance >= 16.0, "{eye}: {} and {}: {distance}", a.word, b.word);
+                }
+            }
+        }
+        for paint in &PAINTS {
+            let [r, g, b] = linear(paint);
+            let contrast = (0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05) / 0.05;
+            assert!(contrast >= 5.0, "{}: {contrast}", paint.word);
+        }
+    }
 
     #[test]
     fn the_table_is_in_the_order_of_the_kinds() {

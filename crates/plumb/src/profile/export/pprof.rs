@@ -12,13 +12,16 @@ use prost::Message;
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 
+/// Mapping, address, functions with their lines.
+type Place = (u64, u64, Vec<(u64, i64)>);
+
 /// Makes the tables of a message, each thing once.
 struct Maker<'a> {
     profile: &'a Profile,
     out: proto::Profile,
     strings: HashMap<String, i64>,
     functions: HashMap<(String, String, String), u64>,
-    locations: HashMap<(u64, u64, Vec<(u64, i64)>), u64>,
+    locations: HashMap<Place, u64>,
     /// Of each module; 0 for one without code in the profile.
     mappings: Vec<u64>,
 }
@@ -88,7 +91,6 @@ impl<'a> Maker<'a> {
                 has_filenames: lines,
                 has_line_numbers: lines,
                 has_inline_frames: true,
-                ..proto::Mapping::default()
             };
             self.out.mapping.push(mapping);
         }
@@ -185,16 +187,9 @@ impl<'a> Maker<'a> {
             if let Some(t) = profile.threads.get(thread as usize) {
                 label.push(self.text_label("thread", &t.comm));
                 label.push(self.text_label("process", &t.process));
-                // Unit-less numbers are taken for bytes by their names; the words of Go's labels are kept.
                 for (key, number) in [("tid", t.tid), ("pid", t.pid)] {
                     let key = self.string(key);
-                    let num_unit = self.string("id");
-                    label.push(proto::Label {
-                        key,
-                        num: i64::from(number),
-                        num_unit,
-                        ..proto::Label::default()
-                    });
+                    label.push(proto::Label { key, num: i64::from(number), ..proto::Label::default() });
                 }
             }
             self.out.sample.push(proto::Sample { location_id, value: value.to_vec(), label });

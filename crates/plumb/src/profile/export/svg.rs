@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Adds to a drawn graph what its library has no place for: a legend and remarks.
 
+use super::labels::plain;
 use anyhow::{Context, Result};
 use std::fmt::Write;
 
@@ -14,14 +15,12 @@ const WIDTH: usize = 1_000;
 /// Text for XML.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in plain(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
-            '\u{fffe}' | '\u{ffff}' => out.push('_'),
-            c if c.is_control() => out.push(' '),
             c => out.push(c),
         }
     }

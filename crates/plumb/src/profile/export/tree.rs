@@ -86,7 +86,7 @@ impl Tree {
         let mut left = Left::default();
         for (i, node) in self.nodes.iter().enumerate().filter(|(i, _)| !drawn[*i]) {
             left.stacks += usize::from(self.nodes[i].own[side] > 0);
-            if node.parent.map_or(true, |p| drawn[p as usize]) {
+            if node.parent.is_none_or(|p| drawn[p as usize]) {
                 left.value += node.total[side];
             }
         }

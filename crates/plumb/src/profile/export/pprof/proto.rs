@@ -79,9 +79,6 @@ pub struct Label {
     /// Number.
     #[prost(int64, tag = "3")]
     pub num: i64,
-    /// Its unit.
-    #[prost(int64, tag = "4")]
-    pub num_unit: i64,
 }
 
 /// A program or library.
