@@ -3,7 +3,7 @@
 
 use crate::case::Case;
 use crate::{Evidence, LEAST};
-use plumb_model::profile::Origin;
+use plumb_model::profile::{short, Origin};
 use plumb_model::HotRow;
 use plumb_trace::units;
 use std::collections::BTreeMap;
@@ -85,7 +85,7 @@ impl Case<'_> {
         let shares = places.iter().map(|p| (p, self.place_share(p, categories)));
         let worth = shares.filter(|(_, share)| *share >= LEAST).take(WORDS);
         let words: Vec<String> =
-            worth.map(|(p, share)| format!("{:.0} % in {}", share * 100.0, p.function)).collect();
+            worth.map(|(p, share)| format!("{:.0} % in {}", share * 100.0, short(&p.function))).collect();
         words.join(", ")
     }
 
@@ -97,12 +97,12 @@ impl Case<'_> {
             words: format!(
                 "{} in {}{}{}, {} {unit}{}",
                 units::duration(p.time),
-                p.function,
+                short(&p.function),
                 if p.call.is_empty() { String::new() } else { format!(" ({})", p.call) },
                 if p.under.is_empty() {
                     String::new()
                 } else {
-                    format!(", called by {}", p.under[..p.under.len().min(CALLERS)].join(" < "))
+                    format!(", called by {}", p.under.iter().take(CALLERS).map(|c| short(c)).collect::<Vec<_>>().join(" < "))
                 },
                 units::count(p.count),
                 if p.count == 1 { "" } else { "s" }

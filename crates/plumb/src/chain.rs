@@ -10,6 +10,7 @@ use crate::explain::Explained;
 use crate::output::wrapped;
 use anyhow::Result;
 use plumb_diagnose::Finding;
+use plumb_model::profile::short;
 use plumb_model::{HotRow, LockRow, PatternRow};
 use plumb_trace::units;
 use std::io::Write;
@@ -117,7 +118,12 @@ fn conditions(explained: &Explained) -> String {
 fn hottest<'a>(rows: &'a [HotRow], kind: &str) -> Vec<&'a HotRow> {
     let of = plumb_diagnose::categories(kind);
     let mut rows: Vec<&HotRow> = rows.iter().collect();
-    rows.sort_by_key(|h| (!of.contains(&h.category.as_str()), std::cmp::Reverse(h.time)));
+    rows.sort_by_key(|h| std::cmp::Reverse(h.time));
+    if rows.iter().any(|h| of.contains(&h.category.as_str())) {
+        rows.retain(|h| of.contains(&h.category.as_str()));
+    }
+    let least = rows.first().map_or(0, |h| h.time / 20);
+    rows.retain(|h| h.time >= least);
     rows.truncate(MOST);
     rows
 }
@@ -129,14 +135,14 @@ fn functions(hot: &[&HotRow], explained: &Explained) -> Vec<String> {
     let all: u64 = explained.result.processes.iter().map(|p| p.thread_time).sum();
     hot.iter()
         .map(|h| {
-            let under: Vec<&str> = h.under.iter().map(String::as_str).take(4).collect();
+            let under: Vec<String> = h.under.iter().map(|c| short(c)).take(4).collect();
             let under = if under.is_empty() { String::new() } else { format!(" < {}", under.join(" < ")) };
             let who = if h.who.is_empty() { String::new() } else { format!(" {}", h.who) };
             let call = if h.call.is_empty() { String::new() } else { format!(" in {}", h.call) };
             format!(
                 "{:>5.1} %  {}{under}{call}  [{}{who}]",
                 h.time as f64 * 100.0 / all.max(1) as f64,
-                h.function,
+                short(&h.function),
                 h.category
             )
         })
@@ -150,9 +156,8 @@ fn events(explained: &Explained) -> Vec<String> {
     if kind == "lock contention" {
         out.extend(result.locks.iter().take(2).flat_map(hands));
     }
-    let busy = result.devices.iter().filter(|d| d.reads + d.writes > 0).take(4);
-    for d in busy {
-        let elapsed = (result.end - result.begin).max(1) as f64;
+    let elapsed = (result.end - result.begin).max(1) as f64;
+    for d in result.devices.iter().filter(|d| d.busy as f64 >= elapsed * LEAST).take(4) {
         out.push(format!(
             "{}: busy {:.0} % of the time, {:.1} requests with it in the mean (at most {}), {:.3} ms each with it, {:.3} ms before",
             d.name,

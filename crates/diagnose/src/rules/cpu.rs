@@ -4,6 +4,7 @@
 use crate::case::{Case, Seen};
 use crate::places::{Of, Place};
 use crate::Evidence;
+use plumb_model::profile::short;
 use plumb_trace::units;
 
 /// Waiting for a CPU that others have.
@@ -193,9 +194,9 @@ pub fn kernel(case: &mut Case<'_>) -> Option<Seen> {
     let lines = case.place_lines(&places, RUNNING);
     let place = places.first().map(|p| (p, case.place_share(p, RUNNING) * case.share(all as f64)));
     let place = place.filter(|(_, share)| *share >= crate::LEAST).map(|(p, share)| {
-        let under = p.under.first().map_or(String::new(), |caller| format!(" under {caller}"));
+        let under = p.under.first().map_or(String::new(), |caller| format!(" under {}", short(caller)));
         let call = if p.call.is_empty() { String::new() } else { format!(" ({})", p.call) };
-        format!(": {:.0} % of the wall time in {}{under}{call}", share * 100.0, p.function)
+        format!(": {:.0} % of the wall time in {}{under}{call}", share * 100.0, short(&p.function))
     });
     let call = call.filter(|_| place.is_none());
     Some(Seen {

@@ -13,8 +13,10 @@ mod collect;
 mod hot;
 mod plumbing;
 mod resolve;
+mod short;
 
 pub use collect::Collector;
+pub use short::short;
 pub use hot::hot;
 
 use crate::account::Category;

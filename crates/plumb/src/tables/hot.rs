@@ -3,6 +3,7 @@
 
 use crate::output::Table;
 use anyhow::Result;
+use plumb_model::profile::short;
 use plumb_model::{HotRow, RunResult};
 use plumb_trace::units;
 use std::io::Write;
@@ -14,8 +15,8 @@ const CALLERS: usize = 2;
 
 /// The function, and what called it.
 fn place(row: &HotRow) -> String {
-    let callers = row.under.iter().take(CALLERS).map(String::as_str);
-    std::iter::once(row.function.as_str()).chain(callers).collect::<Vec<_>>().join(" < ")
+    let callers = row.under.iter().take(CALLERS);
+    std::iter::once(&row.function).chain(callers).map(|name| short(name)).collect::<Vec<_>>().join(" < ")
 }
 
 /// Functions by the time that they ran, or that was waited in them.
