@@ -107,6 +107,11 @@ impl Flat {
     }
 }
 
+/// Whether no symbol told a row's name.
+pub fn unnamed(row: &Row) -> bool {
+    row.name == "(no symbol)" || row.name.contains("+0x")
+}
+
 /// Whether a function's name is `word`, in any language: `word`, `word(int)`, `module::word`,
 /// `main.word`, `py::word:/path`, `long Class.word(long)`.
 pub fn called(name: &str, word: &str) -> bool {

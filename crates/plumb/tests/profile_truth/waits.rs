@@ -114,5 +114,7 @@ fn all_categories_are_the_accounts() {
     assert!(known.len() >= 4, "{known:?}");
     let halves = [profiled(&dir, &["--on-cpu"]), profiled(&dir, &["--off-cpu"])];
     let sum = |all: &BTreeMap<String, u64>| all.values().sum::<u64>();
-    assert_eq!(sum(&halves[0]) + sum(&halves[1]), sum(&known), "on and off the CPU are all of it");
+    // Where events contradict each other nobody knows which of both it was.
+    let lost = known.get("lost").copied().unwrap_or(0);
+    assert_eq!(sum(&halves[0]) + sum(&halves[1]) + lost, sum(&known), "on and off the CPU are all of it");
 }
