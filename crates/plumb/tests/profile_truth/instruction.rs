@@ -2,8 +2,9 @@
 //! Loops with one slow instruction: it is named.
 
 use super::programs::Place;
+use super::seen::thrice;
 use super::seen::{profile, sampled, words};
-use super::served::{alone, thrice, Missed};
+use super::served::alone;
 use serde_json::Value;
 
 /// The rows with their instruction and share, in the order of their addresses.
@@ -34,7 +35,7 @@ fn slow(test: &str, what: &str, is: fn(&str) -> bool) {
         println!("{test}: {:.1} % at '{}' or right behind", there * 100.0, rows[at].0);
         let named = document["hot"]["culprit"]["instruction"].as_str().unwrap_or_default();
         if there < 0.8 || !is(named) {
-            return Err(Missed::Wrong(format!("'{named}' is named; {rows:#?}\n{:#}", document["hot"])));
+            return Err(format!("'{named}' is named; {rows:#?}\n{:#}", document["hot"]));
         }
         Ok(())
     });

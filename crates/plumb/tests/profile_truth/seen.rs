@@ -127,6 +127,19 @@ pub fn differs(what: &str, seen: f64, known: f64, points: f64) -> Option<String>
     far.then(|| format!("{what}: {:.2} %, known are {:.2} % (+-{points})", seen * 100.0, known * 100.0))
 }
 
+/// Looks up to three times: chance may miss once. A busy machine is no excuse, for what is known here
+/// is known of the program's own times.
+pub fn thrice(what: &str, mut look: impl FnMut() -> Result<(), String>) {
+    let mut wrong = Vec::new();
+    for attempt in 1..=3 {
+        match look() {
+            Ok(()) => return,
+            Err(why) => wrong.push(format!("attempt {attempt}: {why}")),
+        }
+    }
+    panic!("{what}, three times:\n{}", wrong.join("\n"));
+}
+
 /// One standard error of a share, points, that `n` samples tell by chance alone.
 pub fn error(share: f64, n: f64) -> f64 {
     100.0 * (share * (1.0 - share) / n.max(1.0)).sqrt()

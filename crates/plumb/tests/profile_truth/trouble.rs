@@ -2,7 +2,7 @@
 //! Programs that are hard to profile: stripped, gone, another one in the middle, in a container.
 
 use super::common::{can, must, output, plumb, stderr};
-use super::programs::{strip, Maps, Place};
+use super::programs::{strip, Place};
 use super::seen::{flat, run, sampled, unnamed, words, Flat, RATE};
 use super::served::alone;
 use std::ffi::OsStr;
@@ -73,7 +73,6 @@ fn code_that_it_made_itself_without_a_map() {
         return;
     }
     let Some(place) = Place::new(test, &["gcc"]) else { return };
-    let _maps = Maps::new();
     let (program, dir) = (place.c("trouble", &[]), place.path("run"));
     let _alone = alone();
     sampled(&dir, &words(&program, &["code", "1"]));

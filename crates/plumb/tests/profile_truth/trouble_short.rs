@@ -3,8 +3,9 @@
 
 use super::common::room::text;
 use super::programs::Place;
+use super::seen::thrice;
 use super::seen::{flat, run, unnamed, words, RATE};
-use super::served::{alone, thrice, Missed};
+use super::served::alone;
 
 /// CPU time of each in `the_work`, ns.
 const EACH: f64 = 300_000.0;
@@ -56,7 +57,7 @@ fn short(test: &str, what: &str) {
         if wrong.is_empty() {
             return Ok(());
         }
-        Err(Missed::Wrong(format!("{}\n{}", wrong.join("\n"), flat.shown())))
+        Err(format!("{}\n{}", wrong.join("\n"), flat.shown()))
     });
 }
 
