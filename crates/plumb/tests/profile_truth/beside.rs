@@ -14,6 +14,12 @@ const POINTS: f64 = 2.0;
 /// Functions that are compared.
 const TOP: usize = 20;
 
+/// One name for what symbols and debug information call differently: a compiler's clones, and the C
+/// library's copying, whose two functions are one.
+fn plain(name: &str) -> String {
+    name.split('.').next().unwrap_or(name).replace("memmove", "memcpy")
+}
+
 /// Self share by function and the number of samples, of `perf record`.
 fn perf_report(data: &Path) -> (BTreeMap<String, f64>, f64) {
     let mut command = Command::new("perf");
@@ -39,7 +45,7 @@ fn perf_report(data: &Path) -> (BTreeMap<String, f64>, f64) {
             share.and_then(|s| s.strip_suffix('%')?.parse().ok()).unwrap_or_else(|| panic!("perf: {line}"));
         samples += count.and_then(|c| c.parse::<f64>().ok()).unwrap_or_else(|| panic!("perf: {line}"));
         let symbol = symbol.and_then(|s| s.split_once("] ")).unwrap_or_else(|| panic!("perf: {line}")).1;
-        *shares.entry(symbol.to_owned()).or_default() += share / 100.0;
+        *shares.entry(plain(symbol)).or_default() += share / 100.0;
     }
     (shares, samples)
 }
@@ -70,7 +76,7 @@ fn perf_finds_the_same_functions() {
 
         let flat = flat(&dir, &["--on-cpu", "--pid", &pid]);
         let mut ours: BTreeMap<String, f64> = BTreeMap::new();
-        flat.rows().into_iter().for_each(|r| *ours.entry(r.name).or_default() += r.own);
+        flat.rows().into_iter().for_each(|r| *ours.entry(plain(&r.name)).or_default() += r.own);
         let (theirs, samples) = perf_report(&data);
         let n = samples.min(flat.samples());
         if n < 3000.0 {

@@ -2,8 +2,9 @@
 //! Loops with one slow instruction: it is named.
 
 use super::programs::Place;
+use super::seen::thrice;
 use super::seen::{profile, sampled, words};
-use super::served::{alone, thrice, Missed};
+use super::served::alone;
 use serde_json::Value;
 
 /// The rows with their instruction and share, in the order of their addresses.
@@ -26,12 +27,15 @@ fn slow(test: &str, what: &str, is: fn(&str) -> bool) {
         sampled(&dir, &words(&program, &[what, "3"]));
         let document = profile(&dir, &["--annotate", &format!("slow_{what}")]);
         let rows = rows(&document);
-        let at = rows.iter().position(|(text, _)| is(text)).unwrap_or_else(|| panic!("none in {rows:#?}"));
-        let there: f64 = rows[at..(at + 2).min(rows.len())].iter().map(|r| r.1).sum();
+        // Outside the loop there may be another one like it.
+        let behind = |at: usize| rows[at..(at + 2).min(rows.len())].iter().map(|r| r.1).sum::<f64>();
+        let like_it = (0..rows.len()).filter(|&at| is(&rows[at].0)).map(|at| (at, behind(at)));
+        let most = like_it.max_by(|a, b| a.1.total_cmp(&b.1));
+        let (at, there) = most.unwrap_or_else(|| panic!("none in {rows:#?}"));
         println!("{test}: {:.1} % at '{}' or right behind", there * 100.0, rows[at].0);
         let named = document["hot"]["culprit"]["instruction"].as_str().unwrap_or_default();
         if there < 0.8 || !is(named) {
-            return Err(Missed::Wrong(format!("'{named}' is named; {rows:#?}\n{:#}", document["hot"])));
+            return Err(format!("'{named}' is named; {rows:#?}\n{:#}", document["hot"]));
         }
         Ok(())
     });

@@ -4,7 +4,7 @@
 use super::common::{can, must, output};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 /// A directory of one test's own, below target/.
@@ -73,9 +73,11 @@ pub fn python() -> Option<PathBuf> {
     });
     let able = |python: &PathBuf| {
         let asked = ["-X", "perf", "-c", "import sys; sys.exit(not sys.is_stack_trampoline_active())"];
-        Command::new(python).args(asked).output().is_ok_and(|out| {
-            // It wrote its map for nothing.
-            out.status.success()
+        let mut command = Command::new(python);
+        command.args(asked).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().and_then(|mut child| Ok((child.id(), child.wait()?))).is_ok_and(|(pid, status)| {
+            forget_map(pid);
+            status.success()
         })
     };
     std::iter::once(PathBuf::from("python3")).chain(some.into_iter().rev()).find(able)
@@ -91,32 +93,9 @@ pub fn truth(path: &Path) -> BTreeMap<String, f64> {
     text.lines().map(line).collect()
 }
 
-/// Takes away the maps of generated code that a test's processes left in /tmp.
-pub struct Maps(std::collections::BTreeSet<PathBuf>);
-
-impl Maps {
-    pub fn new() -> Self {
-        Maps(Self::now())
-    }
-
-    fn now() -> std::collections::BTreeSet<PathBuf> {
-        let all = std::fs::read_dir("/tmp").into_iter().flatten().flatten().map(|e| e.path());
-        let map = |p: &PathBuf| {
-            let name = p.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            name.strip_prefix("perf-")
-                .and_then(|n| n.strip_suffix(".map"))
-                .is_some_and(|n| n.parse::<u32>().is_ok())
-        };
-        all.filter(map).collect()
-    }
-}
-
-impl Drop for Maps {
-    fn drop(&mut self) {
-        for map in Self::now().difference(&self.0) {
-            let _ = std::fs::remove_file(map);
-        }
-    }
+/// Takes away the map of generated code that a process left in /tmp.
+pub fn forget_map(pid: u32) {
+    let _ = std::fs::remove_file(format!("/tmp/perf-{pid}.map"));
 }
 
 /// The program was stripped by strip(1); its file has no symbol table any more.

@@ -107,6 +107,11 @@ impl Flat {
     }
 }
 
+/// Whether no symbol told a row's name.
+pub fn unnamed(row: &Row) -> bool {
+    row.name == "(no symbol)" || row.name.contains("+0x")
+}
+
 /// Whether a function's name is `word`, in any language: `word`, `word(int)`, `module::word`,
 /// `main.word`, `py::word:/path`, `long Class.word(long)`.
 pub fn called(name: &str, word: &str) -> bool {
@@ -120,6 +125,19 @@ pub fn called(name: &str, word: &str) -> bool {
 pub fn differs(what: &str, seen: f64, known: f64, points: f64) -> Option<String> {
     let far = (seen - known).abs() * 100.0 > points;
     far.then(|| format!("{what}: {:.2} %, known are {:.2} % (+-{points})", seen * 100.0, known * 100.0))
+}
+
+/// Looks up to three times: chance may miss once. A busy machine is no excuse, for what is known here
+/// is known of the program's own times.
+pub fn thrice(what: &str, mut look: impl FnMut() -> Result<(), String>) {
+    let mut wrong = Vec::new();
+    for attempt in 1..=3 {
+        match look() {
+            Ok(()) => return,
+            Err(why) => wrong.push(format!("attempt {attempt}: {why}")),
+        }
+    }
+    panic!("{what}, three times:\n{}", wrong.join("\n"));
 }
 
 /// One standard error of a share, points, that `n` samples tell by chance alone.

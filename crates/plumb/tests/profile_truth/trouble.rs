@@ -2,8 +2,8 @@
 //! Programs that are hard to profile: stripped, gone, another one in the middle, in a container.
 
 use super::common::{can, must, output, plumb, stderr};
-use super::programs::{strip, Maps, Place};
-use super::seen::{flat, run, sampled, words, Flat, RATE};
+use super::programs::{strip, Place};
+use super::seen::{flat, run, sampled, unnamed, words, Flat, RATE};
 use super::served::alone;
 use std::ffi::OsStr;
 use std::process::Command;
@@ -25,7 +25,7 @@ fn stripped() {
     let rows = flat.rows();
     let own: Vec<_> = rows.iter().filter(|r| r.module == "trouble" && r.own > 0.0).collect();
     assert!(own.iter().map(|r| r.own).sum::<f64>() > 0.8, "{}", flat.shown());
-    assert!(own.iter().all(|r| r.name.contains("+0x")), "{}", flat.shown());
+    assert!(own.iter().all(|r| unnamed(r)), "{}", flat.shown());
     assert!(flat.notes().contains("stripped"), "{}", flat.notes());
 }
 
@@ -73,7 +73,6 @@ fn code_that_it_made_itself_without_a_map() {
         return;
     }
     let Some(place) = Place::new(test, &["gcc"]) else { return };
-    let _maps = Maps::new();
     let (program, dir) = (place.c("trouble", &[]), place.path("run"));
     let _alone = alone();
     sampled(&dir, &words(&program, &["code", "1"]));

@@ -4,8 +4,9 @@
 use super::common::explain;
 use super::house::{able, House};
 use super::programs::{truth, Place};
+use super::seen::thrice;
 use super::seen::{differs, flat, profile, run, words, Flat};
-use super::served::{alone, thrice, Missed, Served};
+use super::served::{alone, Served};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -95,7 +96,7 @@ fn for_a_mutex_and_a_disk() {
         if wrong.is_empty() {
             return Ok(());
         }
-        Err(Missed::Wrong(format!("{}\n{}", wrong.join("\n"), flat.shown())))
+        Err(format!("{}\n{}", wrong.join("\n"), flat.shown()))
     });
 }
 
@@ -114,5 +115,7 @@ fn all_categories_are_the_accounts() {
     assert!(known.len() >= 4, "{known:?}");
     let halves = [profiled(&dir, &["--on-cpu"]), profiled(&dir, &["--off-cpu"])];
     let sum = |all: &BTreeMap<String, u64>| all.values().sum::<u64>();
-    assert_eq!(sum(&halves[0]) + sum(&halves[1]), sum(&known), "on and off the CPU are all of it");
+    // Where events contradict each other nobody knows which of both it was.
+    let lost = known.get("lost").copied().unwrap_or(0);
+    assert_eq!(sum(&halves[0]) + sum(&halves[1]) + lost, sum(&known), "on and off the CPU are all of it");
 }

@@ -61,6 +61,7 @@ class Shares {
 		}
 		long all = ((com.sun.management.OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean()).getProcessCpuTime();
 		Files.writeString(Path.of(args[1]),
-				"heavy " + spent[0] + "\nmedium " + spent[1] + "\nlight " + spent[2] + "\nall " + all + "\n");
+				"heavy " + spent[0] + "\nmedium " + spent[1] + "\nlight " + spent[2] + "\nall " + all + "\npid "
+						+ ProcessHandle.current().pid() + "\n");
 	}
 }

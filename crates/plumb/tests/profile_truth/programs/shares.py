@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """shares.c in Python: python3 -X perf shares.py SECONDS TRUTH."""
 
+import os
 import sys
 import time
 
@@ -48,6 +49,7 @@ def main():
         for function, ns in spent.items():
             print(function.__name__, ns, file=truth)
         print("all", time.process_time_ns(), file=truth)
+        print("pid", os.getpid(), file=truth)
 
 
 main()
