@@ -102,7 +102,10 @@ impl Case<'_> {
                 if p.under.is_empty() {
                     String::new()
                 } else {
-                    format!(", called by {}", p.under.iter().take(CALLERS).map(|c| short(c)).collect::<Vec<_>>().join(" < "))
+                    format!(
+                        ", called by {}",
+                        p.under.iter().take(CALLERS).map(|c| short(c)).collect::<Vec<_>>().join(" < ")
+                    )
                 },
                 units::count(p.count),
                 if p.count == 1 { "" } else { "s" }

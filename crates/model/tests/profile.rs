@@ -316,8 +316,8 @@ fn a_window_clips_pieces_and_samples() {
     assert_eq!((p.begin, p.end, p.samples), (1900, 2500, 1));
 }
 
-#[test]
-fn threads_that_the_clock_never_met_ran_what_their_like_ran() {
+/// Twenty children of 10 ns, of which the clock met the first one if `met`.
+fn children(met: bool) -> (Vec<String>, Vec<(u32, String)>) {
     let mut b = Bench::new(0, u64::MAX);
     b.sample(1500, ME, 0, HASH).sample(1600, ME, 0, HASH).sample(1700, ME, WRITE, PARSE);
     let mut ts = 2000;
@@ -335,16 +335,32 @@ fn threads_that_the_clock_never_met_ran_what_their_like_ran() {
                 ..Default::default()
             },
         );
-        b.switch(ts, 0, 0, child).switch(ts + 10, child, 0x80, 0);
+        b.switch(ts, 0, 0, child);
+        if met && child == 1000 {
+            b.sample(ts + 5, child, 0, PARSE);
+        }
+        b.switch(ts + 10, child, 0x80, 0);
         ts += 10;
     }
     let (result, p) = b.finish();
-    let all: Vec<(u32, &str)> = p.threads.iter().map(|t| (t.tid, t.comm.as_str())).collect();
-    assert_eq!(all, [(ME, "me"), (0, "me")], "twenty of a name are one");
-    let lent = entries(&p).into_iter().filter(|e| e.starts_with("0 ")).collect::<Vec<_>>();
+    assert_eq!(own(&p), account(&result));
+    (entries(&p), p.threads.iter().map(|t| (t.tid, t.comm.clone())).collect())
+}
+
+#[test]
+fn threads_that_the_clock_never_met_ran_what_their_like_ran() {
+    let (all, threads) = children(false);
+    assert_eq!(threads, [(ME, "me".into()), (0, "me".into())], "twenty of a name are one");
+    let lent: Vec<String> = all.into_iter().filter(|e| e.starts_with("0 ")).collect();
     assert_eq!(lent[0], "0 running [mix(i) hash main] 133 x0");
     assert!(lent[1].ends_with(" 67 x0"), "{lent:?}");
-    assert_eq!(own(&p), account(&result));
+}
+
+#[test]
+fn short_threads_ran_what_short_ones_ran() {
+    let (all, _) = children(true);
+    let lent: Vec<String> = all.into_iter().filter(|e| e.starts_with("0 ")).collect();
+    assert_eq!(lent, ["0 running [write parse main] 190 x0"], "not what the long one ran that forked them");
 }
 
 #[test]

@@ -340,7 +340,8 @@ pub fn sync(case: &mut Case<'_>) -> Option<Seen> {
     let places = syncing(case);
     let lines = case.place_lines(&places, SYNC);
     let evidence = [sync_evidence(case, &files), lines, case.longest(SYNC)].concat();
-    let by = places.first().map_or(String::new(), |p| format!("; most in {} ({})", short(&p.function), p.call));
+    let by =
+        places.first().map_or(String::new(), |p| format!("; most in {} ({})", short(&p.function), p.call));
     let time = case.take(SYNC, case.left(SYNC) * share.min(1.0));
     let file = files.first().map_or(String::new(), |f| format!(" of {}", f.0));
     (time > 0).then(|| Seen {

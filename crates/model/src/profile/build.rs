@@ -11,6 +11,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// So many threads of one name that the clock never met are one.
 const ALONE: usize = 16;
+/// Threads that ran at most so many times as long as others ran about as short.
+const ABOUT: u64 = 4;
 /// A share of the time that is not worth a note.
 const LITTLE: f64 = 0.005;
 
@@ -153,6 +155,28 @@ fn threads(c: &Collector, sampleless: &[bool]) -> (Vec<Thread>, Vec<u32>) {
     (threads, places)
 }
 
+/// By name, the samples that stand for threads that the clock never met: of others of that
+/// name, and where there are some, only of those that ran about as short. A thread that lives
+/// long, as one that forks the short ones, does something else.
+fn lent(c: &Collector, splits: &[Split], sampleless: &[bool]) -> HashMap<u32, BTreeMap<Place, u64>> {
+    let mut longest: HashMap<u32, u64> = HashMap::new();
+    for (t, _) in c.threads.iter().zip(sampleless).filter(|(_, sampleless)| **sampleless) {
+        let most = longest.entry(t.name).or_default();
+        *most = t.on_cpu[0].max(*most);
+    }
+    let mut all: [HashMap<u32, BTreeMap<Place, u64>>; 2] = Default::default();
+    for (t, split) in c.threads.iter().zip(splits).filter(|(_, split)| !split.running.is_empty()) {
+        let short = longest.get(&t.name).is_some_and(|most| t.on_cpu[0] <= most.saturating_mul(ABOUT));
+        for sums in all.iter_mut().skip(usize::from(!short)) {
+            let samples = sums.entry(t.name).or_default();
+            split.running.iter().for_each(|(place, n)| *samples.entry(*place).or_default() += n);
+        }
+    }
+    let [mut alike, any] = all;
+    any.into_iter().for_each(|(name, samples)| drop(alike.entry(name).or_insert(samples)));
+    alike
+}
+
 /// Makes the profile.
 pub(super) fn profile(c: &Collector, state: &TraceState) -> Profile {
     let kinds: HashMap<u32, At> =
@@ -160,11 +184,7 @@ pub(super) fn profile(c: &Collector, state: &TraceState) -> Profile {
     let splits: Vec<Split> = c.threads.iter().map(|t| Split::of(t, &kinds)).collect();
     let sampleless: Vec<bool> = splits.iter().map(Split::is_empty).collect();
     let (threads, places) = threads(c, &sampleless);
-    let mut lent: HashMap<u32, BTreeMap<Place, u64>> = HashMap::new();
-    for (t, split) in c.threads.iter().zip(&splits) {
-        let samples = lent.entry(t.name).or_default();
-        split.running.iter().for_each(|(place, n)| *samples.entry(*place).or_default() += n);
-    }
+    let lent = lent(c, &splits, &sampleless);
     let mut b = Build { resolver: Resolver::new(state), table: Table::default() };
     // One that the clock never met ran what others of its name ran; all of a name together,
     // so that no part is too small to be spread.

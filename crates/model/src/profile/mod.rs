@@ -16,8 +16,8 @@ mod resolve;
 mod short;
 
 pub use collect::Collector;
-pub use short::short;
 pub use hot::hot;
+pub use short::short;
 
 use crate::account::Category;
 use serde::{Deserialize, Serialize};

@@ -66,7 +66,10 @@ mod tests {
             ("<&mut std::fs::File as std::io::Write>::write", "std::fs::File::write"),
             ("call_mut<fn(a::Claim) -> core::result::Result<(), b::Error>>", "call_mut"),
             ("core::slice::sort::<u8>::go", "core::slice::sort::go"),
-            ("unsigned long known::medium<unsigned long>(std::vector<unsigned long>&, int)", "unsigned long known::medium(std::vector&, int)"),
+            (
+                "unsigned long known::medium<unsigned long>(std::vector<unsigned long>&, int)",
+                "unsigned long known::medium(std::vector&, int)",
+            ),
             ("std::operator<< <char>(std::ostream&)", "std::operator<< <char>(std::ostream&)"),
             ("torn<of<a", "torn<of<a"),
             ("a->b", "a->b"),

@@ -139,7 +139,12 @@ impl Head {
             .filter_map(|t| profile.threads.get(*t as usize))
             .map(|t| (t.pid, t.process.as_str()))
             .collect();
-        let mut notes = profile.notes.clone();
+        // They are the model's, of everything that was recorded.
+        let of_all = |note: &String| match from.selected.is_empty() {
+            true => note.clone(),
+            false => format!("Of all that was recorded: {note}"),
+        };
+        let mut notes: Vec<String> = profile.notes.iter().map(of_all).collect();
         notes.extend(from.doubts);
         Self {
             directory: from.directory,
