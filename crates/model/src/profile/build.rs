@@ -173,7 +173,9 @@ fn lent(c: &Collector, splits: &[Split], sampleless: &[bool]) -> HashMap<u32, BT
         }
     }
     let [mut alike, any] = all;
-    any.into_iter().for_each(|(name, samples)| drop(alike.entry(name).or_insert(samples)));
+    for (name, samples) in any {
+        alike.entry(name).or_insert(samples);
+    }
     alike
 }
 
