@@ -26,7 +26,7 @@ CASES = [
     ("counter", None, None, None,
      ["{plumb}", "load", "{dir}", "--what", "lock-and-update", "--lock", "mutex", "--counters", "5", "--threads", "200", "--operations", "50000", "--json"], []),
     ("bulk-write", "instant", "3G", None,
-     ["{plumb}", "load", "{dir}", "--what", "write", "--layout", "append", "--block", "64K", "--size", "2G", "--json"], ["--sample", "997"]),
+     ["{plumb}", "load", "{dir}", "--what", "write", "--layout", "append", "--block", "64K", "--size", "2G", "--compressible", "100", "--json"], ["--sample", "997"]),
 ]
 
 
@@ -85,9 +85,9 @@ def measure(options, undo):
         if name == "bulk-write":
             coverage, _ = run([plumb, "profile", run_dir, "--on-cpu", "--coverage"], timeout=300)
             top = json.loads(run([plumb, "profile", run_dir, "--on-cpu", "--json"], timeout=300)[0])["rows"][0]
-            annotated, _ = run([plumb, "profile", run_dir, "--annotate", top["function"]], timeout=300)
+            annotated, _ = run([plumb, "profile", run_dir, "--annotate", top["name"]], timeout=300)
             kept["bulk-write-coverage.txt"], kept["bulk-write-annotate.txt"] = coverage, annotated
-            for title, text in (("How many functions cover how much", coverage), (f"{top['function']}, by instruction", annotated)):
+            for title, text in (("How many functions cover how much", coverage), (f"{top['name']}, by instruction", annotated)):
                 lines += ["", f"### {title}", ""] + ["    " + line if line else "" for line in text.splitlines()[:48]]
     facts = machine.done()
     names = [(WORK, "RUN"), (plumb, "plumb")]
