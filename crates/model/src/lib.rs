@@ -35,8 +35,8 @@ pub mod views;
 mod wait;
 
 pub use account::{Account, Category, CATEGORIES};
-pub use parts::Who;
 pub use machine::{Model, Setup};
+pub use parts::Who;
 pub use result::{
     BlameRow, CpuRow, DeviceRow, FileRow, FunctionRow, HandoffRow, HerdResult, JournalResult, LockRow,
     OperationRow, OtherRow, PathResult, PatternRow, ProcessRow, RunResult, SampleResult, SyscallRow,

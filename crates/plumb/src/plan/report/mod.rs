@@ -13,6 +13,7 @@ use super::analysis::verdicts::{self, CellVerdict};
 use super::analysis::{main_figure, Analysis};
 use super::figures;
 use super::state::State;
+use super::store;
 use super::table::{Table, Unit};
 use crate::cli::PlanReportArgs;
 use anyhow::{bail, Context, Result};
@@ -86,7 +87,7 @@ impl Report {
     /// # Errors
     /// No state; a figure that is nowhere, with those that there are.
     pub fn of(dir: &Path, figures: &[String]) -> Result<Report> {
-        let state = figures::state(dir)?;
+        let state = store::state(dir)?;
         let table = figures::table(dir, &state);
         Report::from(dir, state, table, figures)
     }
@@ -180,7 +181,7 @@ fn written(dir: &Path) -> Vec<PathBuf> {
 /// # Errors
 /// There is no plan, or the directory cannot be written.
 pub fn write(dir: &Path) -> Result<Report> {
-    let state = figures::state(dir)?;
+    let state = store::state(dir)?;
     let table = figures::table(dir, &state);
     let charts = charts::draw(dir, &state, &table);
     let into = dir.join(CHARTS);

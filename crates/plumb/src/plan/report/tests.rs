@@ -115,7 +115,7 @@ pub(super) fn plan_directory(text: &str, noise: f64, factor: f64) -> tempfile::T
         made,
         ..State::empty(plan)
     };
-    std::fs::write(dir.path().join(figures::STATE), serde_json::to_string(&state).expect("JSON"))
+    std::fs::write(dir.path().join(store::STATE), serde_json::to_string(&state).expect("JSON"))
         .expect("a file");
     dir
 }
@@ -201,10 +201,10 @@ fn another_figure_may_be_asked_for_and_an_unknown_one_is_named_with_those_there_
 #[test]
 fn a_plan_that_measured_nothing_still_has_a_report() {
     let dir = sample();
-    let mut state = figures::state(dir.path()).expect("a state");
+    let mut state = store::state(dir.path()).expect("a state");
     state.made.clear();
     state.ended_early = Some("Ctrl-C".into());
-    std::fs::write(dir.path().join(figures::STATE), serde_json::to_string(&state).expect("JSON"))
+    std::fs::write(dir.path().join(store::STATE), serde_json::to_string(&state).expect("JSON"))
         .expect("a file");
     write(dir.path()).expect("a report");
     let text = std::fs::read_to_string(dir.path().join("report.txt")).expect("a file");
