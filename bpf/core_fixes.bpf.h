@@ -39,4 +39,20 @@ static __always_inline u32 get_syscall_nr(struct pt_regs *regs)
 #endif
 }
 
+/* The registers with which a thread entered the kernel last, for a walk of its user stack. */
+static __always_inline void get_user_regs(struct plumb_stack *s, struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_arm64)
+	s->ip = regs->pc;
+	s->sp = regs->sp;
+	s->bp = regs->regs[29];
+	s->lr = regs->regs[30];
+#else
+	s->ip = regs->ip;
+	s->sp = regs->sp;
+	s->bp = regs->bp;
+	s->lr = 0;
+#endif
+}
+
 #endif /* PLUMB_CORE_FIXES_BPF_H */

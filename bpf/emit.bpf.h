@@ -29,7 +29,9 @@ const volatile struct plumb_knobs knobs SEC(".rodata.knobs") = {};
 struct plumb_cursor cursors[PLUMB_MAX_CPUS] SEC(".data.cursors") = {};
 /* alone in .bss: a map value above 4 MiB would be refused before 6.4 */
 u8 task_flags[PLUMB_MAX_TASKS];
-u64 stacks_lost SEC(".data.counts") = 0;
+u64 stacks_lost[PLUMB_LOST_CAUSES] SEC(".data.counts") = {};
+/* which PLUMB_COPY_ a thread's user stacks need; written by user space, only read here */
+u8 copy_class[PLUMB_COPY_SLOTS] SEC(".data.copy_class") = {};
 
 struct chunk {
 	u8 bytes[PLUMB_CHUNK_BYTES];
@@ -45,7 +47,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 23);
+	__uint(max_entries, 1 << 23); /* set before load: more on more than four CPUs */
 } stacks SEC(".maps");
 
 /* Bios and requests of the target, for only_target: the completion of a

@@ -29,6 +29,9 @@ typedef _Bool bool;
 #define false 0
 #define NULL ((void *)0)
 
+/* include/linux/sched.h */
+#define PF_KTHREAD 0x00200000
+
 /* include/uapi/linux/bpf.h */
 enum {
 	BPF_MAP_TYPE_HASH = 1,
@@ -38,9 +41,9 @@ enum {
 };
 enum {
 	BPF_F_MMAPABLE = 1U << 10,
-	BPF_F_USER_STACK = 1ULL << 8,
-	BPF_F_USER_BUILD_ID = 1ULL << 11,
 	BPF_RB_NO_WAKEUP = 1ULL << 0,
+	BPF_RB_AVAIL_DATA = 0,
+	BPF_RB_RING_SIZE = 1,
 	BPF_ANY = 0,
 };
 
@@ -55,6 +58,7 @@ struct pt_regs {
 	unsigned long si;
 	unsigned long dx;
 	unsigned long orig_ax;
+	unsigned long bp;
 	unsigned long ip;
 	unsigned long sp;
 	/* arm64 */
@@ -63,7 +67,11 @@ struct pt_regs {
 	s32 syscallno;
 };
 
+struct mm_struct;
+
 struct task_struct {
+	unsigned int flags;
+	struct mm_struct *mm;
 	int pid;
 	int tgid;
 	int prio;

@@ -2,7 +2,9 @@
 /* One object of all subsystems: they share the ring, the knobs and the flags.
  * A program carries the name of its event; the loader picks by that name. */
 #include "emit.bpf.h"
+#include "stack.bpf.h"
 #include "sched.bpf.c"
+#include "sample.bpf.c"
 #include "irq.bpf.c"
 #include "syscall.bpf.c"
 #include "block.bpf.c"

@@ -9,30 +9,6 @@ struct wait_since {
 };
 struct wait_since waits[PLUMB_WAIT_SLOTS] SEC(".data.waits") = {};
 
-static __always_inline bool stacks_of(u32 tid)
-{
-	return knobs.stack_threshold && tid && (knobs.everyone || is_target(tid));
-}
-
-/* The kernel stack on which task slept; called when it is about to run. */
-static __always_inline void kernel_stack(struct task_struct *task, u32 tid, u64 now)
-{
-	struct plumb_stack *s = bpf_ringbuf_reserve(&stacks, sizeof(*s), 0);
-
-	if (!s) {
-		__sync_fetch_and_add(&stacks_lost, 1);
-		return;
-	}
-	s->end = now;
-	s->tid = tid;
-	s->kind = PLUMB_STACK_WAIT;
-	s->other = bpf_get_smp_processor_id();
-	s->bytes = bpf_get_task_stack(task, s->kernel, sizeof(s->kernel), 0);
-	bpf_ringbuf_submit(s, BPF_RB_NO_WAKEUP);
-	if (*flags_of(tid) & PLUMB_TASK_IN_SYSCALL)
-		*flags_of(tid) |= PLUMB_TASK_WANT_USER;
-}
-
 SEC("tp_btf/sched_switch")
 int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
@@ -60,57 +36,10 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 		if (w->tid == next_tid) {
 			w->tid = 0;
 			if (now - w->ts >= knobs.stack_threshold)
-				kernel_stack(next, next_tid, now);
+				wait_stack(next, next_tid, now);
 		}
 	}
 	return 0;
-}
-
-/* Where the waker is: the function that released what wakee waited for. */
-static __always_inline void waker_stack(void *ctx, u32 wakee, u64 now)
-{
-	struct plumb_stack *s = bpf_ringbuf_reserve(&stacks, sizeof(*s), 0);
-
-	if (!s) {
-		__sync_fetch_and_add(&stacks_lost, 1);
-		return;
-	}
-	s->end = now;
-	s->tid = wakee;
-	s->kind = PLUMB_STACK_WAKER;
-	s->other = current_tid();
-	s->bytes = bpf_get_stack(ctx, s->kernel, sizeof(s->kernel), 0);
-	bpf_ringbuf_submit(s, BPF_RB_NO_WAKEUP);
-}
-
-/* Its user code. Libraries keep no frame pointers, and the function that lets
- * go of a lock is the one right above the library's: so the words on top of the
- * stack, among which user space finds the return addresses. */
-static __always_inline void waker_user_stack(u32 wakee, u64 now)
-{
-	struct plumb_stack *s = bpf_ringbuf_reserve(&stacks, sizeof(*s), 0);
-	struct pt_regs *regs;
-
-	if (!s) {
-		__sync_fetch_and_add(&stacks_lost, 1);
-		return;
-	}
-	s->end = now;
-	s->tid = wakee;
-	s->kind = PLUMB_STACK_WAKER_USER;
-	s->other = (u32)(bpf_get_current_pid_tgid() >> 32);
-	s->bytes = sizeof(s->kernel);
-	regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
-#if defined(__TARGET_ARCH_arm64)
-	s->kernel[0] = regs->pc;
-	s->kernel[1] = regs->regs[30];
-#else
-	s->kernel[0] = regs->ip;
-	s->kernel[1] = 0;
-#endif
-	if (bpf_probe_read_user(&s->kernel[2], sizeof(s->kernel) - 16, (void *)regs->sp))
-		s->bytes = 16;
-	bpf_ringbuf_submit(s, BPF_RB_NO_WAKEUP);
 }
 
 SEC("tp_btf/sched_waking")
@@ -129,36 +58,11 @@ int BPF_PROG(sched_waking, struct task_struct *p)
 	});
 	if (stacks_of(wakee)) {
 		struct wait_since *w = &waits[wakee & (PLUMB_WAIT_SLOTS - 1)];
-		if (w->tid == wakee && now - w->ts >= knobs.stack_threshold) {
-			waker_stack(ctx, wakee, now);
-			/* an interrupt's user stack would be a bystander's */
-			if (*flags_of(current_tid()) & PLUMB_TASK_IN_SYSCALL)
-				waker_user_stack(wakee, now);
-		}
+		/* an interrupt's user stack would be a bystander's */
+		if (w->tid == wakee && now - w->ts >= knobs.stack_threshold)
+			own_stack(ctx, PLUMB_STACK_WAKER, wakee, now,
+				  *flags_of(current_tid()) & PLUMB_TASK_IN_SYSCALL);
 	}
-	return 0;
-}
-
-/* What a CPU is at: for the share of user code, and the kernel's functions. */
-SEC("perf_event")
-int cpu_sample(void *ctx)
-{
-	u32 tid = current_tid();
-	struct plumb_stack *s;
-
-	if (!tid || !(knobs.everyone || is_target(tid)))
-		return 0;
-	s = bpf_ringbuf_reserve(&stacks, sizeof(*s), 0);
-	if (!s) {
-		__sync_fetch_and_add(&stacks_lost, 1);
-		return 0;
-	}
-	s->end = bpf_ktime_get_ns();
-	s->tid = tid;
-	s->kind = PLUMB_STACK_SAMPLE;
-	s->other = bpf_get_smp_processor_id();
-	s->bytes = bpf_get_stack(ctx, s->kernel, sizeof(s->kernel), 0);
-	bpf_ringbuf_submit(s, BPF_RB_NO_WAKEUP);
 	return 0;
 }
 

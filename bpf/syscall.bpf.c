@@ -29,43 +29,26 @@ int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 	return 0;
 }
 
-/* The user stack of a wait, from the thread itself: a thread cannot walk
- * another's user memory. */
-static __always_inline void user_stack(void *ctx, u32 tid)
-{
-	struct plumb_stack *s = bpf_ringbuf_reserve(&stacks, sizeof(*s), 0);
-
-	if (!s) {
-		__sync_fetch_and_add(&stacks_lost, 1);
-		return;
-	}
-	s->end = bpf_ktime_get_ns();
-	s->tid = tid;
-	s->kind = PLUMB_STACK_WAIT_USER;
-	s->other = 0;
-	s->bytes = bpf_get_stack(ctx, s->frames, sizeof(s->frames), BPF_F_USER_STACK | BPF_F_USER_BUILD_ID);
-	bpf_ringbuf_submit(s, BPF_RB_NO_WAKEUP);
-}
-
 SEC("tp_btf/sys_exit")
 int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 {
 	u32 tid = current_tid();
 	u8 flags = *flags_of(tid);
 	u32 nr;
+	u64 now;
 
 	/* the pair of an enter that was recorded, and no other */
 	if (!(flags & PLUMB_TASK_IN_SYSCALL))
 		return 0;
 	*flags_of(tid) = flags & PLUMB_TASK_TARGET;
 	nr = get_syscall_nr(regs);
-	EMIT(sys_exit, tid, {
+	now = EMIT(sys_exit, tid, {
 		e->nr = nr;
 		e->unused = 0;
 		e->ret = ret;
 	});
 	if (flags & PLUMB_TASK_WANT_USER)
-		user_stack(ctx, tid);
+		own_stack(ctx, PLUMB_STACK_CALL, tid, now, true);
 	return 0;
 }
 

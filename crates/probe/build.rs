@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Compiles bpf/plumb.bpf.c with clang into the object that the library embeds.
+//! Compiles bpf/ with clang into the objects that the library embeds.
 
 use anyhow::{Context, Result};
 use std::path::PathBuf;
+
+/// Loaded for a recording, and for reading the kernel's code when it is over.
+const OBJECTS: [&str; 2] = ["plumb", "peek"];
 
 fn main() -> Result<()> {
     let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?).join("../..");
@@ -19,22 +22,23 @@ fn main() -> Result<()> {
         .context(
             "clang is needed to compile bpf/; 'make deps' installs it (Debian: apt-get install clang-14)",
         )?;
-    let mut builder = libbpf_cargo::SkeletonBuilder::new();
-    builder
-        .source(root.join("bpf/plumb.bpf.c"))
-        .obj(out.join("plumb.bpf.o"))
-        .reference_obj(true)
-        .clang(clang)
-        .clang_args([
-            format!("-D__TARGET_ARCH_{arch}"),
-            format!("-I{}", root.join("include").display()),
-            "-mcpu=v3".into(),
-            "-Wall".into(),
-            "-Werror".into(),
-            "-Wno-unused-function".into(),
-        ])
-        .build_and_generate(out.join("plumb.skel.rs"))
-        .map_err(|e| anyhow::anyhow!("{e:#}"))?;
+    for object in OBJECTS {
+        libbpf_cargo::SkeletonBuilder::new()
+            .source(root.join(format!("bpf/{object}.bpf.c")))
+            .obj(out.join(format!("{object}.bpf.o")))
+            .reference_obj(true)
+            .clang(clang)
+            .clang_args([
+                format!("-D__TARGET_ARCH_{arch}"),
+                format!("-I{}", root.join("include").display()),
+                "-mcpu=v3".into(),
+                "-Wall".into(),
+                "-Werror".into(),
+                "-Wno-unused-function".into(),
+            ])
+            .build_and_generate(out.join(format!("{object}.skel.rs")))
+            .map_err(|e| anyhow::anyhow!("bpf/{object}.bpf.c: {e:#}"))?;
+    }
     for dir in ["bpf", "include/plumb"] {
         println!("cargo:rerun-if-changed={}", root.join(dir).display());
     }

@@ -60,30 +60,42 @@ struct plumb_cursor {
 	plumb_u64 pad[15]; /* one CPU's line, and the prefetcher's next */
 };
 
-struct plumb_build_id_frame {
-	plumb_s32 status; /* 1 build id and offset, 2 address only */
-	unsigned char build_id[20];
-	plumb_u64 offset_or_ip;
-};
-
 enum plumb_stack_kind {
-	PLUMB_STACK_WAIT,       /* kernel stack on which tid slept */
-	PLUMB_STACK_WAIT_USER,  /* its user stack */
-	PLUMB_STACK_WAKER,      /* kernel stack of who woke tid */
-	PLUMB_STACK_WAKER_USER, /* where its user code is, and the words on top of its user stack */
-	PLUMB_STACK_SAMPLE,     /* kernel stack of tid at the sampling clock's tick; empty in user mode */
+	PLUMB_STACK_WAIT,   /* where tid slept; user registers only when it was in no recorded system call */
+	PLUMB_STACK_CALL,   /* user stack of tid at the end of a system call in which it slept; no kernel frames */
+	PLUMB_STACK_WAKER,  /* where the one was who woke tid; user part when that was in a recorded system call */
+	PLUMB_STACK_SAMPLE, /* where tid was at the sampling clock's tick */
 };
 
+/* Why a stack was lost: index of stacks_lost. */
+enum plumb_stack_lost {
+	PLUMB_LOST_FULL, /* the ring buffer had no room */
+	PLUMB_LOST_BUSY, /* its lock was held by what the sample interrupted */
+	PLUMB_LOST_CAUSES,
+};
+
+/* How much of a user stack is copied: classes, which user space raises for a
+ * thread whose stacks turn out to be deeper. */
+#define PLUMB_COPY_0 2048
+#define PLUMB_COPY_1 8192
+#define PLUMB_COPY_2 32768
+#define PLUMB_COPY_SLOTS 65536 /* threads by the low bits of their ids */
+
+/* `copied` bytes of the user stack, from sp on, lie behind it. */
 struct plumb_stack {
-	plumb_u64 end; /* ns: when tid ran again, was woken, or was sampled */
-	plumb_u32 tid;
-	plumb_s32 bytes; /* of frames, or -errno */
-	plumb_u32 kind;  /* enum plumb_stack_kind */
-	plumb_u32 other; /* CPU of a sample; process whose thread woke tid */
-	union {
-		plumb_u64 kernel[PLUMB_STACK_FRAMES];
-		struct plumb_build_id_frame frames[PLUMB_STACK_FRAMES];
-	};
+	plumb_u64 end;    /* ns: when tid ran again, its sys_exit, when it was woken or sampled */
+	plumb_u32 tid;    /* who slept, was woken or ran */
+	plumb_u32 by;     /* whose stack it is: tid, of WAKER the thread that woke it */
+	plumb_u32 pid;    /* process of by */
+	plumb_u16 kind;   /* enum plumb_stack_kind */
+	plumb_u16 cpu;
+	plumb_s32 bytes;  /* of kernel frames, or -errno */
+	plumb_u32 copied; /* bytes of the user stack that could be read; at most PLUMB_COPY_2 */
+	plumb_u64 ip;     /* user registers; 0 where there is no user part */
+	plumb_u64 sp;
+	plumb_u64 bp; /* frame pointer: rbp, x29 */
+	plumb_u64 lr; /* arm64: x30 */
+	plumb_u64 kernel[PLUMB_STACK_FRAMES];
 };
 
 #endif /* PLUMB_PROBE_H */

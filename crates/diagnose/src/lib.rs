@@ -7,11 +7,13 @@
 //! law on the path). Holds opinions, does no I/O.
 
 mod case;
+mod places;
 mod rules;
 mod verdict;
 
 pub use case::Trust;
 pub use rules::RULES;
+pub use verdict::categories;
 
 use case::Case;
 use plumb_model::RunResult;

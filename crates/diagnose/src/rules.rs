@@ -99,5 +99,5 @@ rules! {
     "cpu.kernel", "CPU time in the kernel", cpu::kernel,
         "See the functions: fewer or larger system calls, fewer copies.";
     "cpu.user", "CPU time in its own code", cpu::user,
-        "Profile it: the time is in the program itself.";
+        "The time is in the program itself: 'plumb profile' shows its functions, their callers and lines.";
 }

@@ -58,6 +58,11 @@ pub(crate) fn no_account(trust: &Trust) -> Vec<String> {
     ]
 }
 
+/// Categories of the account that speak for a kind of limit; none for one that is not known.
+pub fn categories(kind: &str) -> &'static [&'static str] {
+    KINDS.iter().find(|(name, _)| *name == kind).map_or(&[], |(_, categories)| categories)
+}
+
 /// The sentences; the first says it all.
 pub(crate) fn sentences(case: &Case<'_>, kind: &str, findings: &[Finding]) -> Vec<String> {
     let whole = units::duration(case.whole);

@@ -17,6 +17,7 @@ mod course;
 mod cpu;
 mod disk;
 mod files;
+mod functions;
 mod history;
 mod journal;
 mod locks;
@@ -38,8 +39,8 @@ pub use account::{Account, Category, CATEGORIES};
 pub use machine::{Model, Setup};
 pub use parts::Who;
 pub use result::{
-    BlameRow, CpuRow, DeviceRow, FileRow, FunctionRow, HandoffRow, HerdResult, JournalResult, LockRow,
-    OperationRow, OtherRow, PathResult, PatternRow, ProcessRow, RunResult, SampleResult, SyscallRow,
+    BlameRow, CpuRow, DeviceRow, FileRow, FunctionRow, HandoffRow, HerdResult, HotRow, JournalResult,
+    LockRow, OperationRow, OtherRow, PathResult, PatternRow, ProcessRow, RunResult, SampleResult, SyscallRow,
     ThirdRow, ThreadRow, UnexplainedRow, Use, WaitRow,
 };
 
@@ -55,6 +56,8 @@ pub trait Observer {
     fn told(&mut self, _: &Told) {}
     /// A thread of process `tgid` was sampled; called when the sample's time has come, in the order of time.
     fn sampled(&mut self, _tgid: u32, _target: bool, _: &StateCpuSample) {}
+    /// A thread entered a system call.
+    fn called(&mut self, _tid: u32) {}
     /// A thread came back from a system call; `ts` is its sys_exit's own time.
     fn returned(&mut self, _tid: u32, _ts: u64) {}
     /// The end: what threads and causes are called.
@@ -91,7 +94,7 @@ pub trait Naming {
     fn name(&self, number: u32) -> String;
     /// Thread's name or disk; empty for nobody.
     fn who(&self, who: Who) -> String;
-    /// Name of a process.
+    /// Name of a process of the target; empty where its number is not known.
     fn process(&self, tgid: u32) -> String;
 }
 

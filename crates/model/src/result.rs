@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What the model found, as it is written to a run directory. Times are ns.
 
+use crate::profile::Origin;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -47,6 +48,37 @@ pub struct RunResult {
     pub longest: BTreeMap<String, Vec<WaitRow>>,
     /// How far the kernel's counters went from the beginning to the end.
     pub counters: BTreeMap<String, u64>,
+    /// A few functions of each category, category by category, most time first; empty where no
+    /// profile was made.
+    #[serde(default)]
+    pub hot: Vec<HotRow>,
+}
+
+/// A function that had time of a category.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HotRow {
+    /// Category of the account.
+    pub category: String,
+    /// Thread's name or disk that was waited for; empty where nobody in particular.
+    pub who: String,
+    /// On a CPU: the innermost function. A wait's: the user code that waits; of a lock of the
+    /// kernel the kernel's function that wants it.
+    pub function: String,
+    /// File that it lies in; `kernel`.
+    pub module: String,
+    /// User code or the kernel.
+    pub origin: Origin,
+    /// Callers from which most of the time comes, innermost first, without those that tell nothing.
+    pub under: Vec<String>,
+    /// System call in which most of it was spent: `write(2)`; empty in none, or not known.
+    pub call: String,
+    /// Samples, or waits.
+    pub count: u64,
+    /// Time.
+    pub time: u64,
+    /// Instruction with most of it; absent where it was not looked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instruction: Option<String>,
 }
 
 /// What the target's elapsed time went to when waits for its own threads are

@@ -94,6 +94,11 @@ struct Place {
     call: String,
 }
 
+/// What a kernel stack (symbols, innermost first, separated by ';') is at.
+pub fn at(text: &str) -> At {
+    place(text).at
+}
+
 fn place(text: &str) -> Place {
     let frames: Vec<&str> = text.split(';').collect();
     let has = |names: &[&str]| frames.iter().any(|f| names.iter().any(|n| f.starts_with(n)));

@@ -3,12 +3,12 @@
 //! the intervals of every thread and CPU follow each other without gap and
 //! without overlap, and every account adds up to its thread's life.
 
-use plumb_model::{CpuState, Model, Observer, RunResult, Setup, ThreadState};
+use plumb_model::{CpuState, Model, Observer, RunResult, Setup, Spent, ThreadState};
 use plumb_trace::reader::{Gap, Item, Operation, RawRecord};
 use plumb_trace::schema::*;
 use plumb_trace::Record;
 use proptest::prelude::*;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 const BEGIN: u64 = 1_000;
 const CPUS: u32 = 3;
@@ -19,6 +19,8 @@ const TIDS: u32 = 7;
 struct Tiles {
     threads: HashMap<u32, (u64, u64)>,
     cpus: HashMap<u32, u64>,
+    /// What entered the account, by process, thread and category.
+    spent: BTreeMap<(u32, u32, &'static str), u64>,
 }
 
 impl Observer for Tiles {
@@ -35,6 +37,11 @@ impl Observer for Tiles {
         let upto = self.cpus.entry(cpu).or_insert(BEGIN);
         assert_eq!(start, *upto, "CPU {cpu}: gap or overlap");
         *upto = end;
+    }
+    fn spent(&mut self, s: &Spent) {
+        assert!(s.time > 0 && s.time <= s.to - s.from, "{s:?}");
+        assert!(s.wait.is_none_or(|(end, _)| end >= s.to && s.time == s.to - s.from), "{s:?}");
+        *self.spent.entry((s.tgid, s.tid, s.category.name())).or_default() += s.time;
     }
 }
 
@@ -153,6 +160,17 @@ proptest! {
             let sum = row.busy + row.idle + row.interrupts + row.unseen + row.lost;
             prop_assert_eq!(sum, result.end - BEGIN, "CPU {} does not add up", cpu);
         }
+        let (mut told, mut rows) = (BTreeMap::new(), BTreeMap::new());
+        for ((pid, tid, category), ns) in &tiles.spent {
+            *told.entry((*pid, 0, category.to_string())).or_insert(0) += *ns;
+            told.insert((*pid, *tid, category.to_string()), *ns);
+        }
+        for p in &result.processes {
+            for (tid, account) in std::iter::once((0, &p.account)).chain(p.threads.iter().map(|t| (t.tid, &t.account))) {
+                account.iter().for_each(|(c, ns)| *rows.entry((p.pid, tid, c.clone())).or_insert(0) += *ns);
+            }
+        }
+        prop_assert_eq!(told, rows, "what was told of and what the accounts have");
         let mut lives: HashMap<u32, u64> = HashMap::new();
         for p in &result.processes {
             prop_assert_eq!(p.account.values().sum::<u64>(), p.thread_time, "process {}", p.pid);

@@ -5,14 +5,17 @@
 mod disk;
 mod load;
 mod plan;
+mod profile;
 mod sim;
 
 pub use disk::*;
 pub use load::*;
 pub use plan::*;
+pub use profile::{By, Export, ProfileArgs};
 pub use sim::SimArgs;
 
 use clap::{Args, Parser, Subcommand};
+use plumb_probe::Sampling;
 use plumb_trace::units;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -59,6 +62,9 @@ pub enum Command {
         after_help = crate::view::HELP
     )]
     View(ViewArgs),
+    /// Where the target's time went, by function: a wall-clock profile; flame graphs, trees, differences.
+    #[command(after_help = profile::HELP)]
+    Profile(Box<ProfileArgs>),
     /// Put a load on a file system or device, and say how it was served and whether the figures may be believed.
     #[command(after_help = load::HELP)]
     Load(Box<LoadArgs>),
@@ -131,9 +137,9 @@ pub struct What {
     /// Take the stacks of waits longer than this; 0ms takes none.
     #[arg(long, value_name = "DURATION", default_value = "1ms", value_parser = units::parse_duration)]
     pub stacks: u64,
-    /// Samples a second of what the target's CPUs are at; 0 takes none.
-    #[arg(long, value_name = "HZ", default_value_t = 99, value_parser = clap::value_parser!(u64).range(0..=10_000))]
-    pub sample: u64,
+    /// Sample what the target's CPUs are at: so many times a second (199Hz), every so many CPU cycles (3000000c), or off.
+    #[arg(long, value_name = "CLOCK", default_value_t = Sampling::Rate(199))]
+    pub sample: Sampling,
     /// Keep one of N of a set (N a power of two): SET=N, for syscall, block, fs, pagecache, mem, net (repeatable).
     #[arg(long, value_name = "SET=N")]
     pub thin: Vec<String>,
@@ -177,6 +183,10 @@ pub struct Show {
     /// A table of threads too.
     #[arg(long)]
     pub threads: bool,
+    /// The chain of evidence instead, on one page: from the question over account, functions,
+    /// instruction and trace to the judgement.
+    #[arg(long, conflicts_with_all = ["threads", "json"])]
+    pub chain: bool,
     /// Print the result as JSON on standard output; a command's own output then goes to standard error.
     #[arg(long)]
     pub json: bool,

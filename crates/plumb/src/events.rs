@@ -4,7 +4,7 @@
 use crate::cli::EventsArgs;
 use crate::output::Table;
 use anyhow::{bail, Result};
-use plumb_probe::recorder::measure_costs;
+use plumb_probe::measure_costs;
 use plumb_probe::Selection;
 use plumb_trace::{kernel_events, sets};
 use serde::{Deserialize, Serialize};

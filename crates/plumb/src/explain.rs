@@ -2,11 +2,13 @@
 //! `plumb explain`: trace to account, tables and verdict. `plumb run` ends with it.
 
 use crate::cli::{ExplainArgs, Show};
+use crate::profile::annotate;
 use crate::quality::Quality;
-use crate::tables;
+use crate::{chain, setup, tables};
 use anyhow::{Context, Result};
 use plumb_diagnose::{diagnose, Diagnosis};
-use plumb_model::{Model, RunResult, Setup};
+use plumb_model::profile::{self, Collector, Profile};
+use plumb_model::{HotRow, Model, RunResult};
 use plumb_trace::reader::Trace;
 use plumb_trace::units;
 use serde::Serialize;
@@ -28,6 +30,9 @@ pub struct Explained {
     /// Account, tables, devices.
     #[serde(flatten)]
     pub result: RunResult,
+    /// What [`RunResult::hot`] is the first lines of.
+    #[serde(skip)]
+    profile: Profile,
 }
 
 /// Reads a trace and lets the model work on it.
@@ -38,26 +43,29 @@ pub fn explain(dir: &Path) -> Result<Explained> {
     let trace =
         Trace::open(dir).with_context(|| format!("{}: no run and no trace to explain", dir.display()))?;
     let env = trace.metadata.env.clone();
-    let begin = trace.state.clocks.first().map_or(0, |c| c.monotonic);
-    let (mut begin, end) = trace.state.end.as_ref().map_or((begin, u64::MAX), |e| (e.begin, e.end));
-    if env.contains_key("keep_ns") {
-        // What a flight recorder forgot is not silence: begin where every CPU speaks.
-        begin = trace.first_events().into_iter().fold(begin, u64::max).min(end);
-    }
-    let setup = Setup {
-        begin,
-        end,
-        everyone: env.get("everyone").is_some_and(|v| v == "1"),
-        recorder: env.get("recorder_pid").and_then(|p| p.parse().ok()).unwrap_or(0),
-        root: env.get("command_pid").and_then(|p| p.parse().ok()).unwrap_or(0),
-        state: trace.state.clone(),
-    };
-    let mut model = Model::new(setup, ());
+    let collector = Collector::new(0, u64::MAX).clock(&sample_clock(&env));
+    let mut model = Model::new(setup::of(&trace), collector);
     let summary = trace.for_each(|item| model.feed(item))?;
-    let (result, ()) = model.finish();
+    let (mut result, collector) = model.finish();
+    let profile = collector.profile(&trace.state);
+    result.hot = hot(&profile, &env);
     let quality = Quality::of(&trace, &summary);
     let diagnosis = diagnose(&result, &quality.trust());
-    Ok(Explained { environment: env, quality, diagnosis, result })
+    Ok(Explained { environment: env, quality, diagnosis, result, profile })
+}
+
+/// The functions with most time, with their instructions.
+fn hot(profile: &Profile, env: &BTreeMap<String, String>) -> Vec<HotRow> {
+    let mut rows = profile::hot(profile);
+    let machine = env.get("machine").map_or(std::env::consts::ARCH, String::as_str);
+    annotate::instructions(profile, machine, &mut rows);
+    rows
+}
+
+/// What the sampling clock was; empty where there was none.
+pub fn sample_clock(env: &BTreeMap<String, String>) -> String {
+    let rate = env.get("sample_hz").filter(|hz| *hz != "0").map(|hz| format!("cpu-clock {hz} Hz"));
+    env.get("sample_clock").cloned().or(rate).unwrap_or_default()
 }
 
 /// Leaves only the processes that were asked for.
@@ -73,6 +81,10 @@ pub fn select(explained: &mut Explained, show: &Show) -> Result<()> {
         names.dedup();
         anyhow::bail!("no process is called {}; there are: {}", show.comm.join(" or "), names.join(", "));
     }
+    let profile = std::mem::take(&mut explained.profile);
+    explained.profile = profile
+        .filtered(|p, e| p.threads.get(e.thread as usize).is_some_and(|t| show.comm.contains(&t.process)));
+    explained.result.hot = hot(&explained.profile, &explained.environment);
     // The command's critical path is not that of a part of its processes.
     explained.result.path = tables::threads_path(&explained.result);
     explained.diagnosis = diagnose(&explained.result, &explained.quality.trust());
@@ -88,6 +100,9 @@ pub fn print(explained: &Explained, show: &Show, out: &mut dyn Write) -> Result<
         writeln!(out, "{}", serde_json::to_string_pretty(explained)?)?;
         return Ok(());
     }
+    if show.chain {
+        return chain::write(explained, out);
+    }
     for sentence in &explained.diagnosis.verdict {
         writeln!(out, "{sentence}")?;
     }
@@ -98,6 +113,7 @@ pub fn print(explained: &Explained, show: &Show, out: &mut dyn Write) -> Result<
         tables::processes(&explained.result, out)?;
         writeln!(out)?;
         tables::accounts(&explained.result, out)?;
+        tables::hot(&explained.result, out)?;
         tables::operations(&explained.result, out)?;
         tables::path(&explained.result, out)?;
         tables::locks(&explained.result, out)?;

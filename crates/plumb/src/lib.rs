@@ -2,6 +2,7 @@
 //! What the program does: each command a module, starting the stages
 //! (record, model, verdict; load) and owning the run directory.
 
+mod chain;
 mod check;
 mod child;
 pub mod cli;
@@ -13,10 +14,12 @@ mod findings;
 mod load;
 mod output;
 mod plan;
+mod profile;
 mod quality;
 mod record;
 mod repeat;
 mod run;
+mod setup;
 mod signals;
 mod sim;
 mod tables;
@@ -44,6 +47,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Command::Plan(args) => plan::main(&args),
         Command::Disk(args) => disk::main(args.command),
         Command::View(args) => view::main(&args),
+        Command::Profile(args) => profile::main(&args),
         Command::Findings(args) => findings::main(&args),
         Command::Check(args) => check::main(&args),
         Command::Events(args) => events::main(&args),

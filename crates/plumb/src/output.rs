@@ -53,3 +53,25 @@ impl Table {
         Ok(())
     }
 }
+
+/// Columns of a text that is read as one.
+pub const WIDTH: usize = 96;
+
+/// Words in lines; the first begins where the cursor is, `indent` columns from the left.
+pub fn wrapped(text: &str, indent: usize) -> String {
+    let mut lines = vec![String::new()];
+    let mut used = indent;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        let line = lines.len() - 1;
+        if !lines[line].is_empty() && used + 1 + length > WIDTH {
+            lines.push(word.into());
+            used = indent + length;
+        } else {
+            let blank = if lines[line].is_empty() { "" } else { " " };
+            lines[line] += &format!("{blank}{word}");
+            used += length + blank.len();
+        }
+    }
+    lines.join(&format!("\n{}", " ".repeat(indent)))
+}

@@ -111,12 +111,17 @@ impl Quality {
         Trust { no_account: self.no_account.clone(), doubts, rotating: self.rotating.clone() }
     }
 
+    /// Nothing was lost, and all of it can be read.
+    pub fn valid(&self) -> bool {
+        self.lost == 0 && self.operation_events_lost == 0 && self.damage.is_empty()
+    }
+
     /// The exit code that it asks for.
     pub fn exit_code(&self) -> ExitCode {
-        if self.lost > 0 || self.operation_events_lost > 0 || !self.damage.is_empty() {
-            ExitCode::from(NOT_VALID)
-        } else {
+        if self.valid() {
             ExitCode::SUCCESS
+        } else {
+            ExitCode::from(NOT_VALID)
         }
     }
 }

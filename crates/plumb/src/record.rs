@@ -63,7 +63,7 @@ pub fn options(what: &What, dir: &Path) -> Result<Options> {
         everyone: what.all,
         target,
         stack_threshold: what.stacks,
-        sample_hz: what.sample,
+        sampling: what.sample,
         output_apart: false,
         only_target: what.only_target,
         devices,
@@ -134,6 +134,9 @@ fn tell(o: &Outcome) {
             "plumb: {} events were lost: give more --buffer, fewer --events, or --thin",
             units::count(o.lost)
         );
+    }
+    for note in &o.notes {
+        eprintln!("plumb: {note}");
     }
     // A file system's or protocol's are missing where its module is not loaded: nothing happens there either.
     let always = |e: &&String| {

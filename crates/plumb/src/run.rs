@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `plumb run`: record, model, verdict, kept together in a run directory.
 
-use crate::cli::RunArgs;
+use crate::cli::{RunArgs, Show};
 use crate::explain::{explain, print, select, Explained};
 use crate::{record, repeat};
 use anyhow::{bail, Context, Result};
@@ -11,6 +11,9 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+/// The chain of evidence, in a run directory.
+pub const CHAIN: &str = "chain.txt";
 
 /// `run.json`: how the run was made.
 #[derive(Serialize)]
@@ -80,7 +83,11 @@ fn keep(dir: &Path, explained: &Explained) -> Result<()> {
     write_json(&dir.join("result.json"), explained)?;
     let path = dir.join("result.txt");
     let mut file = File::create(&path).with_context(|| path.display().to_string())?;
-    print(explained, &crate::cli::Show { comm: Vec::new(), threads: true, json: false }, &mut file)
+    let show = |chain: bool| Show { comm: Vec::new(), threads: !chain, chain, json: false };
+    print(explained, &show(false), &mut file)?;
+    let path = dir.join(CHAIN);
+    let mut file = File::create(&path).with_context(|| path.display().to_string())?;
+    print(explained, &show(true), &mut file)
 }
 
 /// Writes a value as indented JSON.

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Results as tables on the terminal.
 
+mod hot;
 mod operations;
 
+pub use hot::hot;
 pub use operations::operations;
 
 use crate::output::Table;
@@ -373,7 +375,8 @@ pub fn unexplained(result: &RunResult, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-fn is_scheduler(frame: &str) -> bool {
+/// Whether a frame of the kernel is the scheduler's, or the recorder's own on top of it.
+pub fn is_scheduler(frame: &str) -> bool {
     matches!(
         frame,
         "__schedule" | "schedule" | "schedule_timeout" | "io_schedule" | "schedule_preempt_disabled"

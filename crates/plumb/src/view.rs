@@ -7,12 +7,12 @@ mod text;
 
 use crate::cli::ViewArgs;
 use crate::quality::Quality;
+use crate::setup;
 use anyhow::{bail, Context, Result};
 use clap::builder::PossibleValue;
 use plumb_model::views::{Filter, Grouping, Groups, Key, Names, Spec, Viewer, KEYS, VIEWS};
 use plumb_trace::event_by_name;
 use plumb_trace::reader::Trace;
-use plumb_trace::units;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -46,17 +46,6 @@ struct Ground<'a> {
     quality: &'a Quality,
     /// What else the reader must know, a sentence each.
     notes: &'a [String],
-}
-
-/// First and last moment that the trace accounts for, ns.
-fn span(trace: &Trace) -> (u64, u64) {
-    let begin = trace.state.clocks.first().map_or(0, |c| c.monotonic);
-    let (begin, end) = trace.state.end.as_ref().map_or((begin, u64::MAX), |e| (e.begin, e.end));
-    if trace.metadata.env.contains_key("keep_ns") {
-        // What a flight recorder forgot is not silence: begin where every CPU speaks.
-        return (trace.first_events().into_iter().fold(begin, u64::max).min(end), end);
-    }
-    (begin, end)
 }
 
 /// The trace must hold the events that the view is made of.
@@ -127,23 +116,10 @@ fn device(spec: &Spec, trace: &Trace, name: &str) -> Result<u64> {
     bail!("the trace knows no disk '{name}'; there are: {}", all.join(", "))
 }
 
-fn filter(args: &ViewArgs, spec: &Spec, trace: &Trace, (begin, end): (u64, u64)) -> Result<Filter> {
-    let (from, to) = (args.from.unwrap_or(0), args.to.unwrap_or(u64::MAX));
-    if from >= to {
-        bail!("--from {} is not before --to {}", units::duration(from), units::duration(to));
-    }
-    let length = end.saturating_sub(begin);
-    if from > length {
-        bail!("--from {} lies behind the trace's end at {}", units::duration(from), units::duration(length));
-    }
+fn filter(args: &ViewArgs, spec: &Spec, trace: &Trace, span: (u64, u64)) -> Result<Filter> {
+    let (from, to) = setup::window(span, args.from, args.to)?;
     let devices = args.device.iter().map(|d| device(spec, trace, d)).collect::<Result<_>>()?;
-    Ok(Filter {
-        from: begin.saturating_add(from),
-        to: begin.saturating_add(to).min(end),
-        comms: args.comm.clone(),
-        pids: args.pid.clone(),
-        devices,
-    })
+    Ok(Filter { from, to, comms: args.comm.clone(), pids: args.pid.clone(), devices })
 }
 
 /// A reader that closed the pipe (head) has seen enough.
@@ -167,7 +143,7 @@ pub fn main(args: &ViewArgs) -> Result<ExitCode> {
     let trace = Trace::open(&args.dir)
         .with_context(|| format!("{}: no run and no trace to view", args.dir.display()))?;
     let notes = check_events(&args.dir, spec, &trace)?;
-    let span = span(&trace);
+    let span = setup::span(&trace);
     let filter = filter(args, spec, &trace, span)?;
     let (from, to) = (filter.from, filter.to);
     let mut viewer = Viewer::new(spec, &trace.state, filter);

@@ -105,13 +105,13 @@ fn a_running_process_is_joined_in_the_middle_and_its_waits_have_stacks() {
     let sleeps =
         result["processes"].as_array().expect("rows").iter().filter(|p| p["comm"] == "sleep").count();
     assert!(sleeps > 10, "its descendants belong to it: {sleeps}");
-    // Kernel stacks by name, user stacks by build id.
+    // Kernel stacks by name, user stacks by the modules that they name.
     let text = must(std::process::Command::new("babeltrace2").arg(run.join("trace")));
-    let stacks = |user: u32| {
-        text.lines().filter(move |l| l.contains(" state_stack:") && l.contains(&format!("user = {user},")))
-    };
-    assert!(stacks(0).any(|l| l.contains("do_wait") || l.contains("nanosleep")), "kernel stacks");
-    assert!(stacks(1).count() > 0, "user stacks");
+    let told = |event: &'static str| text.lines().filter(move |l| l.contains(event));
+    assert!(told(" state_stack:").any(|l| l.contains("do_wait") || l.contains("nanosleep")), "kernel stacks");
+    assert!(told(" state_module:").any(|l| l.contains("libc.so")), "modules");
+    assert!(told(" state_user_stack:").count() > 0, "user stacks");
+    assert!(told(" state_cpu_sample:").count() > 0, "samples");
     babeltrace_agrees(&run);
 }
 

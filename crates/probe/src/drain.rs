@@ -3,13 +3,16 @@
 
 use crate::host;
 use crate::load::Loaded;
+use crate::numbers::Numbers;
 use crate::ring::{Piece, Tail};
 use crate::select::call_number;
-use crate::stacks::{Kallsyms, Kind, RawStack, Stacks};
-use crate::symbols::Files;
+use crate::stacks::{Kallsyms, Kind, RawStack};
 use crate::trigger::Watch;
+use crate::user::{self, End, Spaces, UserStack};
+use plumb_trace::ctf::{HEAD_BYTES, MAX_PACKET_BYTES};
+use plumb_trace::event::StateEvent;
 use plumb_trace::schema::{
-    SchedExec, SchedFork, StateFile, StateSample, StateTask, StateWaitStack, StateWakerStack, SysEnter,
+    SchedExec, SchedFork, StateCpuSample, StateFile, StateTask, StateWaitStack, StateWakerStack, SysEnter,
 };
 use plumb_trace::writer::{Sink, TraceWriter};
 use plumb_trace::Record;
@@ -26,8 +29,10 @@ const MOST_FILES: usize = 65_536;
 pub struct Drain {
     tails: Vec<Tail>,
     scratch: Vec<u8>,
-    stacks: Stacks,
-    files: Files,
+    numbers: Numbers,
+    spaces: Spaces,
+    /// Names and code that were left out because no packet holds them.
+    too_long: u64,
     watch: Option<Watch>,
     everyone: bool,
     targets: HashSet<u32>,
@@ -49,14 +54,16 @@ pub struct Round {
 }
 
 impl Drain {
-    /// Reads from the rings' beginning.
-    pub fn new(cpus: u32, watch: Option<Watch>, everyone: bool, targets: &[u32]) -> Self {
+    /// Reads from the rings' beginning. With `stacks` it also listens to what processes
+    /// map, so it must be made before the command runs.
+    pub fn new(cpus: u32, watch: Option<Watch>, everyone: bool, targets: &[u32], stacks: bool) -> Self {
         Self {
             tails: vec![Tail::default(); cpus as usize],
             scratch: Vec::new(),
             // Read now: it takes a while, and later the rings would fill meanwhile.
-            stacks: Stacks::new(Kallsyms::load()),
-            files: Files::default(),
+            numbers: Numbers::new(if stacks { Kallsyms::load() } else { Kallsyms::default() }),
+            spaces: if stacks { Spaces::start(cpus) } else { Spaces::default() },
+            too_long: 0,
             watch,
             everyone,
             targets: targets.iter().copied().collect(),
@@ -156,55 +163,129 @@ impl Drain {
         }
     }
 
-    /// Writes one stack record of the BPF ring buffer.
+    /// Writes the records of the BPF ring buffer that came since the last call.
     ///
     /// # Errors
     /// The sink's.
-    pub fn stack<S: Sink>(&mut self, bytes: &[u8], writer: &mut TraceWriter<S>) -> io::Result<()> {
-        let Some(mut raw) = RawStack::parse(bytes) else { return Ok(()) };
-        let (at, tid, cpu, kind) = (raw.end, raw.tid, raw.other, raw.kind);
-        match kind {
-            Kind::WaitUser => self.files.note(tid, &raw),
-            Kind::WakerUser => {
-                self.files.find_callers(&mut raw);
-                if raw.frames.is_empty() {
-                    return Ok(());
-                }
-                self.files.note(raw.other, &raw);
-            }
-            _ => {}
+    pub fn stacks<S: Sink>(
+        &mut self,
+        records: &[Vec<u8>],
+        loaded: &mut Loaded<'_>,
+        writer: &mut TraceWriter<S>,
+    ) -> io::Result<()> {
+        self.spaces.update();
+        for raw in records.iter().filter_map(|bytes| RawStack::parse(bytes)) {
+            self.stack(raw, loaded, writer)?;
         }
-        let mut stack = 0;
-        if !raw.frames.is_empty() {
-            let (number, new) = self.stacks.number(raw);
-            if let Some(event) = new {
-                writer.state(host::now(), &event)?;
-            }
-            stack = number;
-        }
-        let now = host::now();
-        match kind {
-            Kind::Wait | Kind::WaitUser => writer.wait(now, &StateWaitStack { end: at, waiter: tid, stack }),
-            Kind::Waker | Kind::WakerUser => {
-                let user = u8::from(kind.user());
-                writer.wait(now, &StateWakerStack { at, wakee: tid, stack, user })
-            }
-            Kind::Sample => writer.wait(now, &StateSample { at, thread: tid, cpu, stack }),
-        }
+        Ok(())
     }
 
-    /// Names the user frames of all stacks; reads programs and libraries, so
-    /// it is left to the end.
+    fn stack<S: Sink>(
+        &mut self,
+        raw: RawStack<'_>,
+        loaded: &mut Loaded<'_>,
+        writer: &mut TraceWriter<S>,
+    ) -> io::Result<()> {
+        let walked = self.walk(&raw, loaded);
+        let (at, tid, kind) = (raw.at, raw.tid, raw.kind);
+        if kind == Kind::Sample {
+            self.numbers.sampled(&raw.kernel, walked.as_ref());
+        }
+        let now = host::now();
+        let (mut kernel, mut user) = (0, 0);
+        if !raw.kernel.is_empty() {
+            let (number, new) = self.numbers.kernel(raw.kernel);
+            kernel = number;
+            new.map_or(Ok(()), |event| writer.state(now, &event))?;
+        }
+        if let Some(walked) = walked {
+            for module in self.spaces.modules.news() {
+                writer.state(now, &module)?;
+            }
+            let (number, new) = self.numbers.user(walked);
+            user = number;
+            new.map_or(Ok(()), |event| writer.state(now, &event))?;
+        }
+        if kind == Kind::Sample {
+            return writer.wait(now, &StateCpuSample { at, thread: tid, cpu: raw.cpu, kernel, user });
+        }
+        for (stack, user) in [(kernel, 0), (user, 1)].into_iter().filter(|(stack, _)| *stack != 0) {
+            match kind {
+                Kind::Waker => writer.wait(now, &StateWakerStack { at, wakee: tid, stack, user })?,
+                _ => writer.wait(now, &StateWaitStack { end: at, waiter: tid, stack })?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Its user stack. Where the copy was too short, the thread's next ones will be longer.
+    fn walk(&mut self, raw: &RawStack<'_>, loaded: &mut Loaded<'_>) -> Option<UserStack> {
+        let walked = self.spaces.walk(raw.at, raw.pid, raw.registers?, raw.copy);
+        if let Some(class) = raw.next_class().filter(|_| walked.end == End::Copy) {
+            loaded.copy_more(raw.by, class);
+        }
+        (!walked.frames.is_empty()).then_some(walked)
+    }
+
+    /// Names the places of all stacks; reads programs and libraries, so it is left to the end.
     ///
     /// # Errors
     /// The sink's.
-    pub fn symbols<S: Sink>(&mut self, writer: &mut TraceWriter<S>) -> io::Result<()> {
+    pub fn names<S: Sink>(&mut self, writer: &mut TraceWriter<S>) -> io::Result<()> {
         let now = host::now();
-        self.files.symbols().iter().try_for_each(|symbol| writer.state(now, symbol))
+        let named = user::name(&self.spaces.modules, &self.numbers.places(), self.numbers.symbols());
+        for row in named.functions.iter().filter(|row| fits(*row, &mut self.too_long)) {
+            writer.state(now, row)?;
+        }
+        for row in named.symbols.iter().filter(|row| fits(*row, &mut self.too_long)) {
+            writer.state(now, row)?;
+        }
+        for row in named.code.iter().filter(|row| fits(*row, &mut self.too_long)) {
+            writer.state(now, row)?;
+        }
+        Ok(())
+    }
+
+    /// What makes stacks less certain, a sentence each.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = self.spaces.lacking();
+        if self.too_long > 0 {
+            notes.push(format!(
+                "{} functions' names or code are longer than the {} KiB that a packet of the trace holds, and were left out",
+                self.too_long,
+                MAX_PACKET_BYTES >> 10
+            ));
+        }
+        notes
     }
 
     /// The trigger, if there is one.
     pub fn watch(&self) -> Option<&Watch> {
         self.watch.as_ref()
+    }
+}
+
+/// Whether a packet of the trace holds it; counts those that it does not.
+fn fits<E: StateEvent>(event: &E, too_long: &mut u64) -> bool {
+    let mut bytes = Vec::new();
+    event.encode(&mut bytes);
+    // Its time and its id go before it.
+    let fits = HEAD_BYTES + 8 + 2 + bytes.len() <= MAX_PACKET_BYTES;
+    *too_long += u64::from(!fits);
+    fits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plumb_trace::schema::StateCode;
+
+    #[test]
+    fn what_no_packet_holds_is_counted() {
+        let mut too_long = 0;
+        let code = |words| StateCode { words: vec![0; words], ..StateCode::default() };
+        assert!(fits(&code(8000), &mut too_long));
+        assert!(!fits(&code(8192), &mut too_long));
+        assert_eq!(too_long, 1);
     }
 }

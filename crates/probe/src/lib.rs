@@ -3,22 +3,26 @@
 //! drains their buffers into a trace. Knows nothing of what events mean.
 
 pub mod check;
+mod costs;
 mod counters;
 mod drain;
 mod host;
+#[cfg(test)]
+mod live;
 mod load;
+mod numbers;
 pub mod recorder;
 mod ring;
 mod sampling;
 pub mod select;
 mod stacks;
-mod symbols;
 mod target;
 mod trigger;
-#[allow(dead_code, unused_imports, reason = "being built")]
 mod user;
 
+pub use costs::measure_costs;
 pub use recorder::{record, Keep, Options, Outcome, Progress, Stop};
+pub use sampling::Sampling;
 pub use select::Selection;
 pub use target::Target;
 pub use trigger::Trigger;

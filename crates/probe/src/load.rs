@@ -2,9 +2,10 @@
 //! Loads and attaches the BPF programs of a selection, and maps their memory.
 
 use crate::ring::{Ring, SLOT};
-use crate::sampling::Clocks;
+use crate::sampling::{Clock, Clocks};
 use crate::select::{Selection, THINNABLE};
 use crate::skel::{types, OpenPlumbSkel, PlumbSkel, PlumbSkelBuilder};
+use crate::stacks::COPY_SLOTS;
 use anyhow::{bail, Context, Result};
 use libbpf_rs::btf::types::Typedef;
 use libbpf_rs::btf::Btf;
@@ -12,7 +13,7 @@ use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Link, OpenObject, PrintLevel, RingBuffer, RingBufferBuilder};
 use plumb_trace::event_by_name;
 use plumb_trace::schema::StateProbe;
-use std::mem::{offset_of, MaybeUninit};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::AtomicU64;
 
@@ -23,11 +24,7 @@ const SAMPLER: &str = "cpu_sample";
 /// PLUMB_TASK_TARGET
 const TASK_TARGET: u8 = 1;
 
-const _: () = {
-    assert!(offset_of!(types::plumb_stack, __anon_plumb_stack_1) == 24);
-    assert!(size_of::<types::plumb_build_id_frame>() == 32);
-    assert!(size_of::<types::plumb_cursor>() == 128);
-};
+const _: () = assert!(size_of::<types::plumb_cursor>() == 128);
 
 /// What is fixed before the programs are loaded.
 #[derive(Debug, Clone, Default)]
@@ -36,8 +33,8 @@ pub struct Knobs {
     pub ring_bytes: u64,
     /// Waits longer than this get their stacks, ns; 0 takes none.
     pub stack_threshold: u64,
-    /// Ticks of the sampling clock a second; 0 takes no samples.
-    pub sample_hz: u64,
+    /// The sampling clock; without one no samples are taken.
+    pub clock: Option<Clock>,
     /// System calls and stacks of every thread, not of the target.
     pub everyone: bool,
     /// Only events that the target has a part in.
@@ -116,11 +113,49 @@ pub struct Loaded<'obj> {
     skel: PlumbSkel<'obj>,
     links: Vec<Link>,
     clocks: Option<Clocks>,
-    sampling: (u64, u32),
+    clock: Option<Clock>,
+    cpus: u32,
     memory: *const u8,
     memory_len: usize,
     shift: u32,
     chunk_shift: u32,
+}
+
+/// Stacks that were lost, by cause.
+#[derive(Debug, Clone, Copy)]
+pub struct StacksLost {
+    /// The ring buffer was full.
+    full: u64,
+    /// It was locked by what the sampling clock interrupted.
+    busy: u64,
+}
+
+impl StacksLost {
+    /// All of them.
+    pub fn total(self) -> u64 {
+        self.full + self.busy
+    }
+
+    /// What they mean, a sentence each.
+    pub fn notes(self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.full > 0 {
+            notes.push(format!(
+                "{} stacks were lost as their buffer was full: take fewer (--sample) or those of longer waits (--stacks)",
+                self.full
+            ));
+        }
+        if self.busy > 0 {
+            notes.push(format!("{} samples were lost as their buffer was locked at the time", self.busy));
+        }
+        notes
+    }
+}
+
+/// Bytes of the stacks' ring buffer: a power of two.
+fn stacks_bytes(cpus: u32) -> u32 {
+    let wanted = (8 << 20) + (u64::from(cpus).saturating_sub(4) * (2 << 20));
+    wanted.next_power_of_two().min(128 << 20) as u32
 }
 
 fn is_end(event: &str) -> bool {
@@ -177,18 +212,19 @@ impl<'obj> Loaded<'obj> {
         k.device[..knobs.devices.len()].copy_from_slice(&knobs.devices);
         let chunks = cpus << chunk_shift;
         open.maps.ring.set_max_entries(chunks).map_err(|e| named("ring", &e))?;
+        open.maps.stacks.set_max_entries(stacks_bytes(cpus)).map_err(|e| named("stacks", &e))?;
         for mut prog in open.open_object_mut().progs_mut() {
             // A target's descendants are found by these two, whether they are recorded or not.
             let marks = !knobs.everyone && (prog.name() == "sched_fork" || prog.name() == "sched_exec");
             let wanted = events.iter().any(|e| prog.name() == *e);
-            let samples = knobs.sample_hz > 0 && prog.name() == SAMPLER;
+            let samples = knobs.clock.is_some() && prog.name() == SAMPLER;
             prog.set_autoload(wanted || marks || samples);
         }
         let skel = open.load().map_err(|e| named("the kernel refused the BPF programs", &e))?;
         let memory_len = chunks as usize * CHUNK;
         let memory = map(skel.maps.ring.as_fd(), memory_len)?;
-        let sampling = (knobs.sample_hz, cpus);
-        Ok(Self { skel, links: Vec::new(), clocks: None, sampling, memory, memory_len, shift, chunk_shift })
+        let (links, clock) = (Vec::new(), knobs.clock);
+        Ok(Self { skel, links, clocks: None, clock, cpus, memory, memory_len, shift, chunk_shift })
     }
 
     /// Marks threads as the target's.
@@ -213,9 +249,8 @@ impl<'obj> Loaded<'obj> {
             for prog in self.skel.object().progs_mut() {
                 let name = prog.name().to_string_lossy();
                 if prog.autoload() && name == SAMPLER {
-                    if self.clocks.is_none() {
-                        let (hz, cpus) = self.sampling;
-                        self.clocks = Some(Clocks::start(&prog, hz, cpus)?);
+                    if let (Some(clock), None) = (self.clock, &self.clocks) {
+                        self.clocks = Some(Clocks::start(&prog, clock, self.cpus)?);
                     }
                 } else if prog.autoload() && is_end(&name) == ends {
                     let link = prog.attach().map_err(|e| named(&format!("attach {name}"), &e))?;
@@ -261,9 +296,18 @@ impl<'obj> Loaded<'obj> {
         builder.build().map_err(|e| named("stacks", &e))
     }
 
-    /// Stacks that found no room so far.
-    pub fn stacks_lost(&self) -> u64 {
-        self.skel.maps.data_counts_data.as_deref().map_or(0, |c| c.stacks_lost)
+    /// Stacks that were lost so far.
+    pub fn stacks_lost(&self) -> StacksLost {
+        let [full, busy] = self.skel.maps.data_counts_data.as_deref().map_or([0; 2], |c| c.stacks_lost);
+        StacksLost { full, busy }
+    }
+
+    /// From its next stack on, a thread's user stacks are copied by this class.
+    pub fn copy_more(&mut self, tid: u32, class: u8) {
+        let classes = self.skel.maps.data_copy_class_data.as_deref_mut();
+        if let Some(place) = classes.and_then(|c| c.copy_class.get_mut(tid as usize % COPY_SLOTS)) {
+            *place = class.max(*place);
+        }
     }
 
     /// Runs and misses of every program.
@@ -326,4 +370,15 @@ fn prog_info(fd: BorrowedFd<'_>) -> libbpf_sys::bpf_prog_info {
 fn prog_counts(fd: BorrowedFd<'_>) -> (u64, u64) {
     let info = prog_info(fd);
     (info.run_cnt, info.recursion_misses)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stacks_buffer_grows_with_the_cpus() {
+        let mib = |cpus| stacks_bytes(cpus) >> 20;
+        assert_eq!([1, 4, 5, 8, 9, 32, 64, 512].map(mib), [8, 8, 16, 16, 32, 64, 128, 128]);
+    }
 }

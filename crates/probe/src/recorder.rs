@@ -5,6 +5,7 @@ use crate::counters::Counters;
 use crate::drain::Drain;
 use crate::host;
 use crate::load::{self, Knobs, Loaded};
+use crate::sampling::{Clock, Sampling};
 use crate::select::Selection;
 use crate::target::{Command, Target};
 use crate::trigger::{Trigger, Watch};
@@ -57,8 +58,8 @@ pub struct Options {
     pub everyone: bool,
     /// Waits longer than this get their stacks, ns; 0 takes none.
     pub stack_threshold: u64,
-    /// Ticks a second of the sampling clock; 0 takes no samples.
-    pub sample_hz: u64,
+    /// When samples of what the CPUs are at are taken.
+    pub sampling: Sampling,
     /// The command's standard output goes to standard error: ours is for machines.
     pub output_apart: bool,
     /// Record only events that the target has a part in.
@@ -133,6 +134,8 @@ pub struct Outcome {
     pub reason: String,
     /// Events that this kernel does not have.
     pub lacking: Vec<String>,
+    /// What makes the stacks less certain, a sentence each.
+    pub notes: Vec<String>,
     /// What went wrong on the way; the trace is readable up to there.
     pub error: Option<String>,
 }
@@ -156,6 +159,7 @@ pub fn record(options: &Options, stop: &Stop, progress: impl FnMut(&Progress)) -
         selection.calls.extend(trigger.call());
     }
     let (events, lacking) = load::resolve(&selection)?;
+    let clock = Clock::choose(options.sampling, cpus)?;
     let threads = options.target.threads()?;
     // What a flight recorder keeps lies in memory: there is no directory to add to.
     let trace = match &options.keep {
@@ -174,7 +178,7 @@ pub fn record(options: &Options, stop: &Stop, progress: impl FnMut(&Progress)) -
     let knobs = Knobs {
         ring_bytes: if options.buffer == 0 { default_buffer(cpus) } else { options.buffer },
         stack_threshold: options.stack_threshold,
-        sample_hz: options.sample_hz,
+        clock,
         everyone,
         only_target: options.only_target && !everyone,
         devices: options.devices.clone(),
@@ -192,7 +196,8 @@ pub fn record(options: &Options, stop: &Stop, progress: impl FnMut(&Progress)) -
     let counters = Counters::new(targets.first().copied());
     let lacking = lacking.into_iter().map(String::from).collect();
     let watch = options.keep.as_ref().and_then(|k| k.when.clone()).map(Watch::new);
-    let drain = Drain::new(cpus, watch, everyone, &targets);
+    let stacks = knobs.stack_threshold > 0 || knobs.clock.is_some();
+    let drain = Drain::new(cpus, watch, everyone, &targets, stacks);
     let run = Run {
         options,
         stop,
@@ -270,7 +275,8 @@ fn describe(
     env.insert("everyone".into(), u8::from(knobs.everyone).to_string());
     env.insert("only_target".into(), u8::from(knobs.only_target).to_string());
     env.insert("stack_threshold_ns".into(), knobs.stack_threshold.to_string());
-    env.insert("sample_hz".into(), knobs.sample_hz.to_string());
+    env.insert("sample_hz".into(), options.sampling.hz().to_string());
+    env.insert("sample_clock".into(), knobs.clock.map(|c| c.to_string()).unwrap_or_default());
     env.insert("recorder_pid".into(), std::process::id().to_string());
     if let Some(keep) = &options.keep {
         env.insert("keep_ns".into(), keep.last.to_string());
@@ -327,22 +333,23 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
         }
         let end = host::now();
         let counters = self.counters.read(end);
-        drop(stacks);
         self.loaded.detach();
+        // Negative where the ring buffer is damaged; what was read before is as good.
+        let _ = stacks.consume_raw();
+        drop(stacks);
         let probes = self.loaded.probes();
         let missed = probes.iter().map(|p| p.missed).sum();
         let exit_code = self.command.as_deref_mut().and_then(Command::ended);
+        let stacks_lost = self.loaded.stacks_lost();
         let mut finish = || -> io::Result<()> {
             self.drain.round(&self.loaded, &mut writer)?;
-            for bytes in pending.take() {
-                self.drain.stack(&bytes, &mut writer)?;
-            }
+            self.drain.stacks(&pending.take(), &mut self.loaded, &mut writer)?;
             let now = host::now();
             writer.state(now, &host::clocks())?;
             for counter in &counters {
                 writer.state(now, counter)?;
             }
-            self.drain.symbols(&mut writer)?;
+            self.drain.names(&mut writer)?;
             for probe in &probes {
                 writer.state(now, probe)?;
             }
@@ -350,7 +357,7 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
                 events: writer.records(),
                 lost: self.drain.lost,
                 missed,
-                stacks_lost: self.loaded.stacks_lost(),
+                stacks_lost: stacks_lost.total(),
                 begin,
                 end,
                 exit_code: exit_code.unwrap_or(-1),
@@ -362,13 +369,14 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
         if error.is_none() {
             error = finish().err();
         }
+        let notes = self.drain.notes().into_iter().chain(stacks_lost.notes()).collect();
         let outcome = Outcome {
             dir: self.options.dir.clone(),
             events: writer.records(),
             state_events: writer.state_events(),
             lost: self.drain.lost,
             missed,
-            stacks_lost: self.loaded.stacks_lost(),
+            stacks_lost: stacks_lost.total(),
             clamped: writer.clamped(),
             begin,
             end,
@@ -376,6 +384,7 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
             exit_code,
             reason,
             lacking: self.lacking,
+            notes,
             error: error.map(|e| e.to_string()),
         };
         let sink = writer.finish().ok();
@@ -437,9 +446,7 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
             if started.elapsed() < SETTLING {
                 self.counters.follow();
             }
-            for bytes in take_stacks() {
-                self.drain.stack(&bytes, writer)?;
-            }
+            self.drain.stacks(&take_stacks(), &mut self.loaded, writer)?;
             fill = fill.max(round.fill);
             poll = if round.fill > 1.0 / 16.0 { POLL_FAST } else { (poll * 5 / 4).min(POLL_SLOW) };
             if let Some(took) = round.fired {
@@ -509,37 +516,4 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
         let over = self.options.duration.is_some_and(|d| host::now() >= begin + d);
         over.then(|| "the time was over".into())
     }
-}
-
-/// Measures what each event costs: records `selection` in memory for
-/// `seconds` while the kernel keeps run-time statistics of BPF programs.
-///
-/// # Errors
-/// As [`record`], or a kernel without BPF statistics.
-pub fn measure_costs(
-    selection: &Selection,
-    seconds: u64,
-    mut stimulus: impl FnMut(),
-) -> Result<Vec<(String, u64, u64)>> {
-    let cpus = host::possible_cpus();
-    let (events, _) = load::resolve(selection)?;
-    // SAFETY: returns a descriptor or an error.
-    let fd = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
-    anyhow::ensure!(
-        fd >= 0,
-        "the kernel keeps no run-time statistics of BPF programs (before 5.8, or no permission)"
-    );
-    let knobs = Knobs { ring_bytes: 1 << 20, everyone: true, ..Default::default() };
-    let mut object = MaybeUninit::uninit();
-    let mut loaded = Loaded::load(&mut object, &events, selection, &knobs, cpus)?;
-    loaded.attach()?;
-    let until = Instant::now() + Duration::from_secs(seconds);
-    while Instant::now() < until {
-        stimulus();
-    }
-    let costs = loaded.costs();
-    loaded.detach();
-    // SAFETY: our own descriptor, used for nothing else.
-    unsafe { libc::close(fd) };
-    Ok(costs)
 }

@@ -1,183 +1,274 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Call stacks of waits: told once each, named by number afterwards.
+//! Stacks as the BPF programs hand them over, and the kernel's symbols.
 
-use plumb_trace::schema::StateStack;
-use std::collections::HashMap;
+use crate::skel::types;
+use crate::user::Registers;
+use std::mem::offset_of;
 
 /// Why a stack was taken (enum plumb_stack_kind).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Its thread slept on it.
     Wait,
-    /// User part of the same.
-    WaitUser,
+    /// It is the user stack of a system call in which its thread slept.
+    Call,
     /// Who woke the thread was there.
     Waker,
-    /// Its user code: where it is, and the words on top of its stack.
-    WakerUser,
     /// The sampling clock ticked.
     Sample,
 }
 
-impl Kind {
-    const ALL: [Self; 5] = [Self::Wait, Self::WaitUser, Self::Waker, Self::WakerUser, Self::Sample];
+/// Bytes of user stack that the classes copy (PLUMB_COPY_0 and on).
+const COPIES: [usize; 3] = [2048, 8192, 32_768];
+/// Places of threads in the table of classes (PLUMB_COPY_SLOTS).
+pub const COPY_SLOTS: usize = 65_536;
+/// Bytes before the kernel's frames.
+const HEAD: usize = 64;
+/// Bytes before the copy.
+const FIXED: usize = HEAD + 8 * 64;
 
-    /// Whether the frames are those of user code.
-    pub fn user(self) -> bool {
-        matches!(self, Self::WaitUser | Self::WakerUser)
-    }
-}
+type Struct = types::plumb_stack;
+const _: () = {
+    assert!(offset_of!(Struct, end) == 0);
+    assert!(offset_of!(Struct, tid) == 8);
+    assert!(offset_of!(Struct, by) == 12);
+    assert!(offset_of!(Struct, pid) == 16);
+    assert!(offset_of!(Struct, kind) == 20);
+    assert!(offset_of!(Struct, cpu) == 22);
+    assert!(offset_of!(Struct, bytes) == 24);
+    assert!(offset_of!(Struct, copied) == 28);
+    assert!(offset_of!(Struct, ip) == 32);
+    assert!(offset_of!(Struct, sp) == 40);
+    assert!(offset_of!(Struct, bp) == 48);
+    assert!(offset_of!(Struct, lr) == 56);
+    assert!(offset_of!(Struct, kernel) == HEAD);
+    assert!(size_of::<Struct>() == FIXED);
+};
 
-/// A stack as the BPF program hands it over (struct plumb_stack).
+/// One record (struct plumb_stack).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RawStack {
-    /// When the thread ran again, was woken or was sampled, ns.
-    pub end: u64,
-    /// Thread that waited or ran.
+pub struct RawStack<'a> {
+    /// When the thread ran again, came back from its call, was woken or was sampled, ns.
+    pub at: u64,
+    /// Thread that waited, was woken or ran.
     pub tid: u32,
-    /// CPU of a sample; process whose thread woke `tid`.
-    pub other: u32,
+    /// Thread whose stack it is.
+    pub by: u32,
+    /// Its process.
+    pub pid: u32,
+    /// CPU that it was taken on.
+    pub cpu: u32,
     /// Why it was taken.
     pub kind: Kind,
-    /// Addresses; user: offsets in the file of the build id.
-    pub frames: Vec<u64>,
-    /// User: hex build id of each frame, empty where there is none.
-    pub build_ids: Vec<String>,
+    /// Kernel's return addresses; empty in user mode, and where the kernel could not walk it.
+    pub kernel: Vec<u64>,
+    /// Of its user code, where that is known.
+    pub registers: Option<Registers>,
+    /// Memory from the stack pointer on, as far as it could be read.
+    pub copy: &'a [u8],
 }
 
-const HEAD: usize = 24;
-const FRAME: usize = 32;
-
-impl RawStack {
-    /// Reads the ring buffer's record; `None` when the stack could not be walked.
-    pub fn parse(bytes: &[u8]) -> Option<Self> {
-        let u64_at = |i: usize| Some(u64::from_le_bytes(bytes.get(i..i + 8)?.try_into().ok()?));
+impl<'a> RawStack<'a> {
+    /// Reads a record; `None` where it is none.
+    pub fn parse(bytes: &'a [u8]) -> Option<Self> {
+        let u16_at = |i: usize| Some(u16::from_le_bytes(bytes.get(i..i + 2)?.try_into().ok()?));
         let u32_at = |i: usize| Some(u32::from_le_bytes(bytes.get(i..i + 4)?.try_into().ok()?));
-        let kind = *Kind::ALL.get(u32_at(16)? as usize)?;
-        // A sample without kernel frames was taken in user mode.
-        let len = match u32_at(12)? as i32 {
-            n if n > 0 => n as usize,
-            _ if kind == Kind::Sample => 0,
+        let u64_at = |i: usize| Some(u64::from_le_bytes(bytes.get(i..i + 8)?.try_into().ok()?));
+        let kind = match u16_at(20)? {
+            0 => Kind::Wait,
+            1 => Kind::Call,
+            2 => Kind::Waker,
+            3 => Kind::Sample,
             _ => return None,
         };
-        let mut out = Self {
-            end: u64_at(0)?,
+        let frames = usize::try_from(u32_at(24)? as i32).unwrap_or(0) / 8;
+        let registers = Registers { ip: u64_at(32)?, sp: u64_at(40)?, bp: u64_at(48)?, lr: u64_at(56)? };
+        let kernel = bytes.get(HEAD..FIXED)?.chunks_exact(8).take(frames);
+        Some(Self {
+            at: u64_at(0)?,
             tid: u32_at(8)?,
-            other: u32_at(20)?,
+            by: u32_at(12)?,
+            pid: u32_at(16)?,
+            cpu: u16_at(22)?.into(),
             kind,
-            frames: Vec::new(),
-            build_ids: Vec::new(),
-        };
-        if kind != Kind::WaitUser {
-            out.frames = (0..len / 8).filter_map(|i| u64_at(HEAD + i * 8)).collect();
-            return Some(out);
-        }
-        for i in 0..len / FRAME {
-            let at = HEAD + i * FRAME;
-            match u32_at(at)? {
-                0 => break,
-                1 => {
-                    let id = bytes.get(at + 4..at + 24)?;
-                    out.build_ids.push(id.iter().map(|b| format!("{b:02x}")).collect());
-                }
-                _ => out.build_ids.push(String::new()),
-            }
-            out.frames.push(u64_at(at + 24)?);
-        }
-        (!out.frames.is_empty()).then_some(out)
+            kernel: kernel.filter_map(|w| Some(u64::from_le_bytes(w.try_into().ok()?))).collect(),
+            registers: (registers.ip != 0).then_some(registers),
+            copy: bytes.get(FIXED..FIXED + u32_at(28)? as usize)?,
+        })
     }
+
+    /// The class that copies more than this one did. `None` when there is none, and when
+    /// the copy ended because its memory did.
+    pub fn next_class(&self) -> Option<u8> {
+        let class = COPIES.iter().position(|n| *n == self.copy.len())?;
+        u8::try_from(class + 1).ok().filter(|c| usize::from(*c) < COPIES.len())
+    }
+}
+
+/// A text symbol of the kernel.
+#[derive(Debug)]
+struct Symbol {
+    address: u64,
+    name: String,
+    /// Place in [`Kallsyms::modules`].
+    module: u16,
+}
+
+/// What kallsyms tells of an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KernelPlace<'a> {
+    /// Where the function begins.
+    pub start: u64,
+    /// Bytes to the next symbol, padding included; 0 where the next one is not of the same module.
+    pub size: u64,
+    /// Its name.
+    pub name: &'a str,
+    /// Kernel module; `bpf` for BPF programs, empty for the kernel itself.
+    pub module: &'a str,
 }
 
 /// Kernel symbols by address.
 #[derive(Debug, Default)]
 pub struct Kallsyms {
-    symbols: Vec<(u64, String)>,
+    symbols: Vec<Symbol>,
+    /// Names of kernel modules; the first is empty, the kernel itself.
+    modules: Vec<String>,
 }
+
+/// A module's last function is not taken to be longer, bytes: what follows it is not told.
+const LONGEST_LAST: u64 = 65_536;
 
 impl Kallsyms {
     /// Reads /proc/kallsyms; empty where addresses are hidden.
     pub fn load() -> Self {
-        let text = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
-        let mut symbols: Vec<(u64, String)> = text
+        Self::parse(&std::fs::read_to_string("/proc/kallsyms").unwrap_or_default())
+    }
+
+    /// A line: address, kind, name and, of a module's, `[module]` (proc(5)).
+    pub(crate) fn parse(text: &str) -> Self {
+        let mut modules = vec![String::new()];
+        let mut symbols: Vec<Symbol> = text
             .lines()
             .filter_map(|line| {
                 let mut words = line.split_whitespace();
                 let address = u64::from_str_radix(words.next()?, 16).ok().filter(|a| *a != 0)?;
                 let kind = words.next()?;
                 matches!(kind, "t" | "T" | "w" | "W").then_some(())?;
-                Some((address, words.next()?.to_string()))
+                let name = words.next()?.to_string();
+                let module = words.next().unwrap_or_default().trim_matches(['[', ']']);
+                // A module's lines follow each other.
+                let known = modules.iter().rposition(|m| m == module);
+                let module = known.unwrap_or_else(|| {
+                    modules.push(module.into());
+                    modules.len() - 1
+                });
+                Some(Symbol { address, name, module: u16::try_from(module).unwrap_or_default() })
             })
             .collect();
-        symbols.sort_unstable_by_key(|(a, _)| *a);
-        Self { symbols }
+        symbols.sort_unstable_by_key(|s| s.address);
+        Self { symbols, modules }
     }
 
     /// Function that holds the address.
     pub fn name(&self, address: u64) -> String {
-        let i = self.symbols.partition_point(|(a, _)| *a <= address);
+        let i = self.symbols.partition_point(|s| s.address <= address);
         match i.checked_sub(1).map(|i| &self.symbols[i]) {
-            Some((_, name)) => name.clone(),
+            Some(symbol) => symbol.name.clone(),
             None => format!("{address:#x}"),
         }
     }
-}
 
-/// Numbers stacks.
-#[derive(Debug)]
-pub struct Stacks {
-    known: HashMap<(bool, Vec<u64>, Vec<String>), u32>,
-    symbols: Kallsyms,
-}
-
-impl Stacks {
-    /// Numbers from 1 on, naming kernel frames by these symbols.
-    pub fn new(symbols: Kallsyms) -> Self {
-        Self { known: HashMap::new(), symbols }
+    /// The function that holds an address, and how long it is.
+    pub fn place(&self, address: u64) -> Option<KernelPlace<'_>> {
+        let next = self.symbols.partition_point(|s| s.address <= address);
+        let symbol = &self.symbols[next.checked_sub(1)?];
+        let size = match self.symbols.get(next) {
+            Some(after) if after.module == symbol.module => after.address - symbol.address,
+            _ if address - symbol.address >= LONGEST_LAST => return None,
+            _ => 0,
+        };
+        let module = self.modules.get(usize::from(symbol.module)).map_or("", String::as_str);
+        Some(KernelPlace { start: symbol.address, size, name: &symbol.name, module })
     }
 
-    /// The stack's number, and the event that tells it when it is new.
-    pub fn number(&mut self, raw: RawStack) -> (u32, Option<StateStack>) {
-        let next = self.known.len() as u32 + 1;
-        let key = (raw.kind.user(), raw.frames, raw.build_ids);
-        if let Some(n) = self.known.get(&key) {
-            return (*n, None);
-        }
-        let text = if key.0 {
-            key.2.join(";")
-        } else {
-            // A frame is a return address: one back lies inside the call.
-            let names: Vec<String> = key.1.iter().map(|a| self.symbols.name(a.saturating_sub(1))).collect();
-            names.join(";")
-        };
-        let event = StateStack { stack: next, user: u8::from(key.0), frames: key.1.clone(), text };
-        self.known.insert(key, next);
-        (next, Some(event))
+    /// Address of a symbol of the kernel itself.
+    pub fn address(&self, name: &str) -> Option<u64> {
+        self.symbols.iter().find(|s| s.module == 0 && s.name == name).map(|s| s.address)
+    }
+
+    /// Whether there are none: addresses are hidden.
+    pub fn is_empty(&self) -> bool {
+        self.symbols.is_empty()
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    #[test]
-    fn a_stack_is_told_once() {
-        let mut bytes = vec![0; HEAD + 16];
-        bytes[12] = 16;
-        bytes[HEAD] = 1;
-        bytes[HEAD + 8] = 2;
-        let raw = RawStack::parse(&bytes).expect("two frames");
-        assert_eq!(raw.frames, [1, 2]);
-        let mut stacks = Stacks::new(Kallsyms { symbols: vec![(0, "f".into()), (2, "g".into())] });
-        let (n, event) = stacks.number(raw.clone());
-        assert_eq!(event.expect("new").text, "f;f");
-        assert_eq!(stacks.number(raw), (n, None));
+    /// A record of these kernel frames and this much copied.
+    pub(crate) fn record(kind: u16, kernel: &[u64], ip: u64, copied: usize) -> Vec<u8> {
+        let mut bytes = vec![0; FIXED + copied];
+        let mut put = |at: usize, b: &[u8]| bytes[at..at + b.len()].copy_from_slice(b);
+        put(0, &1000u64.to_le_bytes());
+        for (i, word) in [7u32, 8, 9].iter().enumerate() {
+            put(8 + 4 * i, &word.to_le_bytes());
+        }
+        put(20, &kind.to_le_bytes());
+        put(22, &3u16.to_le_bytes());
+        put(24, &(8 * kernel.len() as i32).to_le_bytes());
+        put(28, &(copied as u32).to_le_bytes());
+        put(32, &ip.to_le_bytes());
+        kernel.iter().enumerate().for_each(|(i, f)| put(HEAD + 8 * i, &f.to_le_bytes()));
+        bytes
     }
 
     #[test]
-    fn a_failed_walk_is_no_stack() {
-        let mut bytes = vec![0; HEAD + 16];
-        bytes[12..16].copy_from_slice(&(-14i32).to_le_bytes());
-        assert_eq!(RawStack::parse(&bytes), None);
+    fn a_record_has_its_kernel_frames_registers_and_copy() {
+        let mut bytes = record(2, &[1, 2], 0x4000, 16);
+        bytes[FIXED + 15] = 5;
+        let raw = RawStack::parse(&bytes).expect("a record");
+        assert_eq!((raw.at, raw.tid, raw.by, raw.pid, raw.cpu), (1000, 7, 8, 9, 3));
+        assert_eq!((raw.kind, raw.kernel.as_slice()), (Kind::Waker, [1, 2].as_slice()));
+        assert_eq!(raw.registers.map(|r| r.ip), Some(0x4000));
+        assert_eq!((raw.copy.len(), raw.copy[15]), (16, 5));
+        // The ring buffer's records are padded to 8 bytes; what is behind the copy is not of it.
+        bytes.extend([9; 8]);
+        assert_eq!(RawStack::parse(&bytes).expect("padded").copy.len(), 16);
+    }
+
+    #[test]
+    fn what_is_missing_is_missing() {
+        let mut bytes = record(3, &[], 0, 0);
+        bytes[24..28].copy_from_slice(&(-14i32).to_le_bytes());
+        let raw = RawStack::parse(&bytes).expect("a record");
+        assert!(raw.kernel.is_empty() && raw.registers.is_none() && raw.copy.is_empty());
+        bytes[28] = 1;
+        assert_eq!(RawStack::parse(&bytes), None, "a copy that is not there");
         assert_eq!(RawStack::parse(&bytes[..3]), None);
+        assert_eq!(RawStack::parse(&record(9, &[], 0, 0)), None);
+    }
+
+    #[test]
+    fn a_full_copy_asks_for_the_next_class() {
+        let class = |copied| RawStack::parse(&record(3, &[], 1, copied)).expect("a record").next_class();
+        assert_eq!([2048, 8192, 32_768].map(class), [Some(1), Some(2), None]);
+        assert_eq!(class(1920), None, "the stack's memory ended");
+    }
+
+    #[test]
+    fn a_kernel_place_has_its_function_and_module() {
+        let k = Kallsyms::parse(
+            "0000000000000000 A fixed\nffff0100 t late\t[ext4]\nffff0000 T first\nffff0010 D data\n\
+             ffff0020 t second\nffff0100 junk\nbad t line\nffff0200 t prog_1\t[bpf]\n",
+        );
+        let place = |start, size, name, module| Some(KernelPlace { start, size, name, module });
+        assert_eq!(k.place(0xffff_001f), place(0xffff_0000, 0x20, "first", ""));
+        assert_eq!(k.place(0xffff_0020), place(0xffff_0020, 0, "second", ""), "the next one is a module's");
+        assert_eq!(k.place(0xffff_0123), place(0xffff_0100, 0, "late", "ext4"));
+        assert_eq!(k.place(0xffff_0201), place(0xffff_0200, 0, "prog_1", "bpf"));
+        assert_eq!(k.place(0xffff_0200 + LONGEST_LAST), None, "far behind the last one is nobody's");
+        assert_eq!(k.place(1), None);
+        assert_eq!((k.address("second"), k.address("late")), (Some(0xffff_0020), None));
     }
 }

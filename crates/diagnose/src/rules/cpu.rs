@@ -2,11 +2,13 @@
 //! CPU: used, waited for, held back, taken away.
 
 use crate::case::{Case, Seen};
+use crate::places::{Of, Place};
 use crate::Evidence;
 use plumb_trace::units;
 
 /// Waiting for a CPU that others have.
 const WAIT: &[&str] = &["runnable", "preempted"];
+const RUNNING: &[&str] = &["running"];
 /// Below this share of its CPU time stealing is the noise of every guest.
 const STOLEN: f64 = 0.1;
 
@@ -167,6 +169,15 @@ fn doubt(case: &Case<'_>) -> Vec<String> {
     }
 }
 
+/// Functions that ran; none where a few samples would speak for all the time.
+fn sampled_places(case: &Case<'_>, of: Of) -> Vec<Place> {
+    if case.has_samples() {
+        case.places(RUNNING, of)
+    } else {
+        Vec::new()
+    }
+}
+
 pub fn kernel(case: &mut Case<'_>) -> Option<Seen> {
     let running = case.left(&["running"]);
     let (kernel, user) =
@@ -174,13 +185,28 @@ pub fn kernel(case: &mut Case<'_>) -> Option<Seen> {
     if kernel <= 0.0 {
         return None;
     }
+    let all = case.time(RUNNING);
     let time = case.take(&["running"], running * kernel / (kernel + user));
     let calls = &case.result.samples.calls;
     let call = calls.iter().max_by_key(|(_, n)| **n).map(|(c, _)| format!(", most in {c}(2)"));
+    let places = sampled_places(case, Of::Kernel);
+    let lines = case.place_lines(&places, RUNNING);
+    let place = places.first().map(|p| (p, case.place_share(p, RUNNING) * case.share(all as f64)));
+    let place = place.filter(|(_, share)| *share >= crate::LEAST).map(|(p, share)| {
+        let under = p.under.first().map_or(String::new(), |caller| format!(" under {caller}"));
+        let call = if p.call.is_empty() { String::new() } else { format!(" ({})", p.call) };
+        format!(": {:.0} % of the wall time in {}{under}{call}", share * 100.0, p.function)
+    });
+    let call = call.filter(|_| place.is_none());
     Some(Seen {
         time,
-        words: format!("ran {} in the kernel{}", units::duration(time), call.unwrap_or_default()),
-        evidence: functions(case),
+        words: format!(
+            "ran {} in the kernel{}{}",
+            units::duration(time),
+            call.unwrap_or_default(),
+            place.unwrap_or_default()
+        ),
+        evidence: if lines.is_empty() { functions(case) } else { lines },
         doubt: doubt(case),
     })
 }
@@ -188,10 +214,13 @@ pub fn kernel(case: &mut Case<'_>) -> Option<Seen> {
 pub fn user(case: &mut Case<'_>) -> Option<Seen> {
     let who = case.who(&["running"]);
     let time = case.take_all(&["running"]);
+    let places = sampled_places(case, Of::User);
+    let words = case.place_words(&places, RUNNING);
+    let words = if words.is_empty() { words } else { format!("; of its CPU time {words}") };
     (time > 0).then(|| Seen {
         time,
-        words: format!("ran {} of its own code ({who})", units::duration(time)),
-        evidence: Vec::new(),
+        words: format!("ran {} of its own code ({who}){words}", units::duration(time)),
+        evidence: case.place_lines(&places, RUNNING),
         doubt: doubt(case),
     })
 }

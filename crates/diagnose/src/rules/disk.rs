@@ -2,6 +2,7 @@
 //! Disks and file systems.
 
 use crate::case::{Case, Seen};
+use crate::places::{Of, Place};
 use crate::Evidence;
 use plumb_model::{PatternRow, ProcessRow, SyscallRow};
 use plumb_trace::units;
@@ -78,6 +79,10 @@ pub(super) fn describe(p: &PatternRow) -> Evidence {
 const DATA_CALLS: &[&str] =
     &["read", "pread64", "readv", "preadv", "preadv2", "write", "pwrite64", "writev", "pwritev", "pwritev2"];
 
+/// Calls that return when data is on the disk, as stacks name them.
+const SYNC_CALLS: &[&str] =
+    &["fsync(2)", "fdatasync(2)", "sync(2)", "syncfs(2)", "msync(2)", "sync_file_range(2)"];
+
 /// Takes what each of many small calls costs besides its request: its time on
 /// the CPU, and the wakeup. With one large request instead, that goes too.
 fn cost_of_calls(case: &mut Case<'_>, requests: u64) -> u64 {
@@ -96,6 +101,7 @@ fn cost_of_calls(case: &mut Case<'_>, requests: u64) -> u64 {
 /// Takes the waiting for block requests, with the main pattern told.
 fn whole(case: &mut Case<'_>, p: &PatternRow, words: String) -> Option<Seen> {
     let mut evidence = vec![describe(p)];
+    evidence.extend(case.place_lines(&case.places(BLOCK, Of::User), BLOCK));
     evidence.extend(case.longest(BLOCK));
     let time = case.take_all(BLOCK);
     (time > 0).then(|| Seen { time, words, evidence, ..Seen::default() })
@@ -316,6 +322,13 @@ fn sync_evidence(case: &Case<'_>, files: &[(String, u64, u64)]) -> Vec<Evidence>
     out
 }
 
+/// User code that waits for its data to be on the disk.
+fn syncing(case: &Case<'_>) -> Vec<Place> {
+    let mut places = case.places(SYNC, Of::User);
+    places.retain(|p| SYNC_CALLS.contains(&p.call.as_str()));
+    places
+}
+
 pub fn sync(case: &mut Case<'_>) -> Option<Seen> {
     let share = share_in(case, SYNC, |p| &p.synced);
     let calls = sum(case, |p| p.syncs);
@@ -323,13 +336,16 @@ pub fn sync(case: &mut Case<'_>) -> Option<Seen> {
         return None;
     }
     let files = files(case);
-    let evidence = [sync_evidence(case, &files), case.longest(SYNC)].concat();
+    let places = syncing(case);
+    let lines = case.place_lines(&places, SYNC);
+    let evidence = [sync_evidence(case, &files), lines, case.longest(SYNC)].concat();
+    let by = places.first().map_or(String::new(), |p| format!("; most in {} ({})", p.function, p.call));
     let time = case.take(SYNC, case.left(SYNC) * share.min(1.0));
     let file = files.first().map_or(String::new(), |f| format!(" of {}", f.0));
     (time > 0).then(|| Seen {
         time,
         words: format!(
-            "waited {} in {} synchronous writes{file}, {} each",
+            "waited {} in {} synchronous writes{file}, {} each{by}",
             units::duration(time),
             units::count(calls),
             units::duration(time / calls)

@@ -2,6 +2,7 @@
 //! Locks: of user code, of files, of the kernel; herds.
 
 use crate::case::{Case, Seen};
+use crate::places::Of;
 use crate::Evidence;
 use plumb_model::LockRow;
 use plumb_trace::units;
@@ -12,6 +13,9 @@ const QUEUE: u32 = 4;
 const SHORT_HOLD: f64 = 3e6;
 /// So many futile wakeups are no accident.
 const HERD: u64 = 50;
+
+const USER: &[&str] = &["lock.user"];
+const KERNEL: &[&str] = &["lock.kernel", "lock.spin"];
 
 /// Mean time from one change of hands to the next, ns.
 fn hold(lock: &LockRow) -> f64 {
@@ -86,6 +90,14 @@ fn of<'a>(case: &Case<'a>, kernel: bool) -> Option<&'a LockRow> {
     case.result.locks.iter().find(|l| (l.pid == 0) == kernel)
 }
 
+/// Where the target wants the locks, in words and with callers.
+fn sites(case: &Case<'_>, categories: &[&str], of: Of) -> (String, Vec<Evidence>) {
+    let places = case.places(categories, of);
+    let words = case.place_words(&places, categories);
+    let words = if words.is_empty() { words } else { format!("; wanted {words}") };
+    (words, case.place_lines(&places, categories))
+}
+
 pub fn convoy(case: &mut Case<'_>) -> Option<Seen> {
     let lock = of(case, false)?;
     // Threads in futex(2) wait for the lock, whether its holder was told or not.
@@ -93,12 +105,13 @@ pub fn convoy(case: &mut Case<'_>) -> Option<Seen> {
     if users < QUEUE || hold(lock) > SHORT_HOLD {
         return None;
     }
-    let evidence = evidence(lock);
+    let (sites, lines) = sites(case, USER, Of::User);
+    let evidence = [lines, evidence(lock)].concat();
     let time = case.take_all(&["lock.user"]);
     (time > 0).then(|| Seen {
         time,
         words: format!(
-            "waited {} in a queue of up to {} threads for locks that change hands every {}",
+            "waited {} in a queue of up to {} threads for locks that change hands every {}{sites}",
             units::duration(time),
             users,
             units::duration(hold(lock) as u64)
@@ -110,11 +123,12 @@ pub fn convoy(case: &mut Case<'_>) -> Option<Seen> {
 
 pub fn user(case: &mut Case<'_>) -> Option<Seen> {
     let who = case.who(&["lock.user"]);
+    let (sites, lines) = sites(case, USER, Of::User);
     let time = case.take_all(&["lock.user"]);
     (time > 0).then(|| Seen {
         time,
-        words: format!("waited {} for a lock held by {who}", units::duration(time)),
-        evidence: of(case, false).map(evidence).unwrap_or_default(),
+        words: format!("waited {} for a lock held by {who}{sites}", units::duration(time)),
+        evidence: [lines, of(case, false).map(evidence).unwrap_or_default()].concat(),
         ..Seen::default()
     })
 }
@@ -138,7 +152,10 @@ pub fn kernel(case: &mut Case<'_>) -> Option<Seen> {
     let slept = case.take_all(&["lock.kernel"]);
     let time = slept + case.take_all(&["lock.spin"]) + case.take(&["running"], running * spun);
     let lock = of(case, true);
+    let places = case.places(KERNEL, Of::Kernel);
     let site = lock.map_or("", |l| l.site.as_str());
+    let site = if site.is_empty() { places.first().map_or("", |p| p.function.as_str()) } else { site };
+    let lines = case.place_lines(&places, KERNEL);
     let kind = lock.map_or("lock", |l| l.kind.as_str());
     (time > 0).then(|| Seen {
         time,
@@ -148,7 +165,7 @@ pub fn kernel(case: &mut Case<'_>) -> Option<Seen> {
             if site.is_empty() { String::new() } else { format!(" in {site}") },
             if who.is_empty() { String::new() } else { format!(", let go by {who}") }
         ),
-        evidence: lock.map(evidence).unwrap_or_default(),
+        evidence: [lines, lock.map(evidence).unwrap_or_default()].concat(),
         ..Seen::default()
     })
 }

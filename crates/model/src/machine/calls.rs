@@ -11,6 +11,7 @@ impl<O: Observer> Model<O> {
         let at = self.place(tid);
         self.seen_running(at, cpu, ts);
         self.charge(at, ts);
+        self.observer.called(tid);
         let t = &mut self.threads[at];
         t.queued_bio = 0;
         t.first_call = -1;
@@ -31,6 +32,8 @@ impl<O: Observer> Model<O> {
         let at = self.place(tid);
         self.seen_running(at, cpu, ts);
         self.charge(at, ts);
+        // The recorder named its stack by the record's own time.
+        self.observer.returned(tid, e.ts);
         let t = &mut self.threads[at];
         t.queued_bio = 0;
         t.first_call = -1;

@@ -5,7 +5,7 @@ use super::Model;
 use crate::account::{Account, Category};
 use crate::parts::{Part, Who};
 use crate::thread::State;
-use crate::Observer;
+use crate::{Observer, Spent};
 
 /// Running time that is not in the account yet.
 struct Uncharged {
@@ -25,11 +25,32 @@ impl<O: Observer> Model<O> {
         let t = &mut self.threads[at];
         t.account.add(Category::Interrupted, irq);
         t.account.add(category, busy);
+        let from = t.charged;
+        (t.charged, t.charged_interrupts) = (ts, interrupted);
         if t.target {
             t.path.ran(Part { category, who: Who::Name(t.name) }, busy);
             t.path.ran(Part::of(Category::Interrupted), irq);
+            self.spent(at, Part::of(category), (from, ts), busy, None);
+            self.spent(at, Part::of(Category::Interrupted), (from, ts), irq, None);
         }
-        (t.charged, t.charged_interrupts) = (ts, interrupted);
+    }
+
+    /// Tells that `time` of a target's thread went into its account.
+    pub(super) fn spent(
+        &mut self,
+        at: usize,
+        part: Part,
+        (from, to): (u64, u64),
+        time: u64,
+        wait: Option<(u64, u32)>,
+    ) {
+        if time == 0 {
+            return;
+        }
+        let t = &self.threads[at];
+        let (tid, tgid, name) = (t.tid, t.tgid, t.name);
+        let Part { category, who } = part;
+        self.observer.spent(&Spent { tid, tgid, name, category, who, from, to, time, wait });
     }
 
     /// What a thread's account would be at `ts`, were it charged.

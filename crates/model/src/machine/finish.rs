@@ -5,9 +5,10 @@ use super::rows::{counters, sample_rows, Rows};
 use super::{Model, Setup, NONE};
 use crate::account::CATEGORIES;
 use crate::block::Blocks;
+use crate::parts::{Names, Who};
 use crate::result::{CpuRow, DeviceRow, HerdResult, JournalResult, ProcessRow, RunResult, UnexplainedRow};
 use crate::wait::call_name;
-use crate::{CpuState, Observer};
+use crate::{CpuState, Naming, Observer};
 use plumb_trace::reader::State as TraceState;
 use plumb_trace::units;
 use std::collections::{HashMap, HashSet};
@@ -16,6 +17,8 @@ impl<O: Observer> Model<O> {
     /// Closes everything at the trace's end and hands out what was found.
     pub fn finish(mut self) -> (RunResult, O) {
         let end = if self.setup.end == u64::MAX { self.now } else { self.setup.end.max(self.now) };
+        // While their threads are known.
+        self.count_samples(end);
         let alive: Vec<usize> = self.index.iter().filter(|i| **i != NONE).map(|i| *i as usize).collect();
         for at in alive {
             self.close(at, end);
@@ -25,7 +28,6 @@ impl<O: Observer> Model<O> {
             self.cpu_becomes(cpu, end, CpuState::Unseen);
         }
         self.blocks.finish(end);
-        self.count_samples(end);
         let cpus = self.cpus.iter().enumerate().map(|(n, c)| CpuRow {
             cpu: n as u32,
             busy: c.totals.busy,
@@ -39,6 +41,8 @@ impl<O: Observer> Model<O> {
             self.impossible.insert("request completes of which nothing was seen", self.blocks.unseen);
         }
         let (processes, others) = std::mem::take(&mut self.processes).finish(end);
+        let called = processes.iter().map(|(row, _)| (row.pid, row.comm.as_str())).collect();
+        self.observer.end(&Called { names: &self.names, setup: &self.setup, processes: called });
         let rows = Rows { names: &self.names, setup: &self.setup };
         let processes: Vec<ProcessRow> = processes
             .into_iter()
@@ -73,9 +77,40 @@ impl<O: Observer> Model<O> {
             journal: JournalResult { commits: self.journals.totals.commits, time: self.journals.totals.time },
             longest: longest.filter(|(_, waits)| !waits.is_empty()).collect(),
             counters: counters(&self.setup),
+            hot: Vec::new(),
         };
         (result, self.observer)
     }
+}
+
+/// What numbers mean at the end.
+struct Called<'a> {
+    names: &'a Names,
+    setup: &'a Setup,
+    processes: HashMap<u32, &'a str>,
+}
+
+impl Naming for Called<'_> {
+    fn name(&self, number: u32) -> String {
+        self.names.name(number).into()
+    }
+
+    fn who(&self, who: Who) -> String {
+        match who {
+            Who::Nobody => String::new(),
+            Who::Name(n) => self.name(n),
+            Who::Disk(dev) => disk_name(self.setup, dev),
+        }
+    }
+
+    fn process(&self, tgid: u32) -> String {
+        self.processes.get(&tgid).map(|name| (*name).to_string()).unwrap_or_default()
+    }
+}
+
+fn disk_name(setup: &Setup, dev: u32) -> String {
+    let disk = setup.state.disks.iter().find(|s| s.dev == dev);
+    disk.map_or_else(|| units::device(dev), |d| d.name.clone())
 }
 
 fn device_rows(blocks: &Blocks, setup: &Setup, end: u64) -> Vec<DeviceRow> {
@@ -85,9 +120,8 @@ fn device_rows(blocks: &Blocks, setup: &Setup, end: u64) -> Vec<DeviceRow> {
         .iter()
         .map(|(dev, d)| {
             let n = (d.requests[0] + d.requests[1]).max(1) as f64;
-            let name = setup.state.disks.iter().find(|s| s.dev == *dev).map(|s| s.name.clone());
             DeviceRow {
-                name: name.unwrap_or_else(|| units::device(*dev)),
+                name: disk_name(setup, *dev),
                 dev: *dev,
                 reads: d.requests[0],
                 writes: d.requests[1],

@@ -46,10 +46,10 @@ impl<O: Observer> Model<O> {
             State::Preempted => self.settle_runnable(at, ts, Category::Preempted, None),
             State::Born => self.settle_runnable(at, ts, Category::Woken, None),
             State::Woken { sleep, at: woken, cause } => {
-                self.settle_sleep(at, &sleep, woken, cause, None);
+                self.settle_sleep(at, &sleep, woken, cause, (ts, None));
                 self.settle_runnable(at, ts, Category::Woken, None);
             }
-            State::Sleeping(sleep) => self.settle_sleep(at, &sleep, ts, Cause::Unknown, None),
+            State::Sleeping(sleep) => self.settle_sleep(at, &sleep, ts, Cause::Unknown, (ts, None)),
             State::Unknown => {
                 // Not one event of it: it slept, in the call that it was in.
                 let lost = self.missing_time(self.threads[at].since, ts) > 0;
@@ -60,7 +60,7 @@ impl<O: Observer> Model<O> {
                         let t = &mut self.threads[at];
                         t.falls_asleep(t.since, 1)
                     };
-                    self.settle_sleep(at, &sleep, ts, Cause::Unknown, None);
+                    self.settle_sleep(at, &sleep, ts, Cause::Unknown, (ts, None));
                 }
             }
             State::Dead => {}

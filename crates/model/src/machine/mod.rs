@@ -259,6 +259,7 @@ impl<O: Observer> Model<O> {
     }
 
     fn told(&mut self, told: &Told) {
+        self.observer.told(told);
         let old = self.now.saturating_sub(10_000_000_000);
         match told {
             Told::Wait(w) if self.sites.contains_key(&w.stack) => {
@@ -282,12 +283,14 @@ impl<O: Observer> Model<O> {
 
     /// Counts the samples whose time has come.
     fn count_samples(&mut self, ts: u64) {
-        while let Some(s) = self.pending.front().filter(|s| s.at <= ts) {
+        while self.pending.front().is_some_and(|s| s.at <= ts) {
+            let Some(s) = self.pending.pop_front() else { return };
             if s.at >= self.setup.begin && s.at <= self.setup.end {
-                let tgid = self.known(s.thread).map_or(s.thread, |at| self.threads[at].tgid);
+                let thread = self.known(s.thread).map(|at| &self.threads[at]);
+                let (tgid, target) = thread.map_or((s.thread, false), |t| (t.tgid, t.target));
                 self.samples.sample(tgid, s.kernel);
+                self.observer.sampled(tgid, target, &s);
             }
-            self.pending.pop_front();
         }
     }
 

@@ -3,6 +3,7 @@
 
 use super::Setup;
 use crate::files::Synced;
+use crate::functions::user_functions;
 use crate::locks::{kind, Locks};
 use crate::parts::{Names, Parts, Who};
 use crate::path::{Path, Step};
@@ -144,23 +145,11 @@ impl Rows<'_> {
     pub fn locks(&self, locks: &Locks) -> Vec<LockRow> {
         let texts: HashMap<u32, &str> =
             self.setup.state.stacks.iter().map(|s| (s.stack, s.text.as_str())).collect();
-        let symbols: HashMap<(&str, u64), &str> = self
-            .setup
-            .state
-            .symbols
-            .iter()
-            .map(|s| ((s.build_id.as_str(), s.offset), s.name.as_str()))
-            .collect();
-        let user: HashMap<u32, String> = self
-            .setup
-            .state
-            .stacks
-            .iter()
-            .filter(|s| s.user == 1)
-            .filter_map(|s| {
-                let names = s.text.split(';').zip(&s.frames).filter_map(|(id, at)| symbols.get(&(id, *at)));
-                let name = names.copied().find(|n| !USER_PLUMBING.iter().any(|p| n.starts_with(p)))?;
-                Some((s.stack, name.to_string()))
+        let user: HashMap<u32, &str> = user_functions(&self.setup.state)
+            .into_iter()
+            .filter_map(|(stack, names)| {
+                let own = |n: &&str| !USER_PLUMBING.iter().any(|p| n.starts_with(p));
+                Some((stack, names.into_iter().find(own)?))
             })
             .collect();
         let kernel = |stack: u32| {
@@ -180,7 +169,7 @@ impl Rows<'_> {
                     function: if pid == 0 {
                         kernel(h.stack)
                     } else {
-                        user.get(&h.user_stack).cloned().unwrap_or_default()
+                        user.get(&h.user_stack).map_or_else(String::new, |n| n.to_string())
                     },
                     next: h.next,
                     next_comm: self.who(h.next_name),

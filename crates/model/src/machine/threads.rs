@@ -119,7 +119,7 @@ impl<O: Observer> Model<O> {
             State::Preempted => self.settle_runnable(at, ts, Category::Preempted, Some(cpu)),
             State::Born | State::Unknown => self.settle_runnable(at, ts, Category::Woken, Some(cpu)),
             State::Woken { sleep, at: woken, cause } => {
-                self.settle_sleep(at, &sleep, woken, cause, stack);
+                self.settle_sleep(at, &sleep, woken, cause, (ts, stack));
                 self.settle_runnable(at, ts, Category::Woken, Some(cpu));
             }
             State::Sleeping(sleep) => match sleep.raced {
@@ -128,7 +128,7 @@ impl<O: Observer> Model<O> {
                     if !self.missing(sleep.start, ts) {
                         self.count_impossible("thread runs that nobody woke");
                     }
-                    self.settle_sleep(at, &sleep, ts, Cause::Unknown, stack);
+                    self.settle_sleep(at, &sleep, ts, Cause::Unknown, (ts, stack));
                 }
             },
             State::Running(_) | State::Dead => {
@@ -271,9 +271,10 @@ impl<O: Observer> Model<O> {
         t.queued = None;
         if t.target {
             t.path.ran(Part::of(Category::Lost), ts - from - paid);
+            self.spent(at, Part::of(Category::Lost), (from + paid, ts), ts - from - paid, None);
         }
         if ts > from {
-            self.observer.thread(t.tid, from, ts, ThreadState::Lost);
+            self.observer.thread(self.threads[at].tid, from, ts, ThreadState::Lost);
             let did = Did::Waited(Part::of(Category::Lost));
             self.remember(at, Interval { start: from + paid, end: ts, did });
         }
@@ -308,7 +309,7 @@ impl<O: Observer> Model<O> {
             Some(cpu) => self.who_ran(at, cpu, begin, ts, category, &mut pieces),
             None => piece(&mut pieces, Part::of(category), begin, ts),
         }
-        self.charge_wait(at, &pieces, None);
+        self.charge_wait(at, &pieces, None, None);
         if ts > from {
             if self.threads[at].target {
                 // History is in the order of time; whoever waits for this thread is told who had its CPU.
@@ -362,14 +363,16 @@ impl<O: Observer> Model<O> {
     }
 
     /// Closes a sleep: its time goes where the cause, the call and the stack say.
+    /// `ran`: when the thread ran again, and the stack that was taken of it then.
     pub(super) fn settle_sleep(
         &mut self,
         at: usize,
         sleep: &Sleep,
         end: u64,
         cause: Cause,
-        stack: Option<u32>,
+        ran: (u64, Option<u32>),
     ) {
+        let (ran, stack) = ran;
         let start = self.threads[at].since;
         let mut own = std::mem::take(&mut self.own);
         let mut deep = std::mem::take(&mut self.deep);
@@ -379,7 +382,8 @@ impl<O: Observer> Model<O> {
             let explained = self.explain(at, sleep, start, end, cause, stack, &mut own, &mut deep);
             self.note_unexplained(at, &own, stack);
             self.note_lock(at, sleep, start, end, cause, &own, stack);
-            self.charge_wait(at, &own, explained.handed.then_some(&deep));
+            let wait = Some((ran, stack.unwrap_or(0)));
+            self.charge_wait(at, &own, explained.handed.then_some(&deep), wait);
             explained.did
         } else {
             self.threads[at].account.add(Category::Idle, end - start);
@@ -412,7 +416,8 @@ impl<O: Observer> Model<O> {
 
     /// Puts the pieces of a wait into the thread's sums. `deep`: a thread of the
     /// target ended it, and did this meanwhile; the path goes on where that one came from.
-    fn charge_wait(&mut self, at: usize, own: &[Piece], deep: Option<&Vec<Piece>>) {
+    /// `wait`: see [`crate::Spent::wait`].
+    fn charge_wait(&mut self, at: usize, own: &[Piece], deep: Option<&Vec<Piece>>, wait: Option<(u64, u32)>) {
         let t = &mut self.threads[at];
         own.iter().for_each(|p| t.account.add(p.part.category, p.to - p.from));
         if !t.target {
@@ -420,9 +425,11 @@ impl<O: Observer> Model<O> {
         }
         let (tid, name) = (t.tid, t.name);
         for p in own {
-            t.blame.add(p.part, p.to - p.from);
+            self.threads[at].blame.add(p.part, p.to - p.from);
             self.longest.wait(tid, name, p);
+            self.spent(at, p.part, (p.from, p.to), p.to - p.from, wait);
         }
+        let t = &mut self.threads[at];
         deep.map_or(own, Vec::as_slice).iter().for_each(|p| t.followed.add(p.part, p.to - p.from));
         match t.offered.take().filter(|_| deep.is_some()) {
             Some(other) => t.path = *other,

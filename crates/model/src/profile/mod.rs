@@ -8,10 +8,14 @@
 //! nanosecond; what has no stack (waits below the threshold, threads that the clock
 //! never met) is a line of its own.
 
+mod build;
 mod collect;
+mod hot;
+mod plumbing;
 mod resolve;
 
 pub use collect::Collector;
+pub use hot::hot;
 
 use crate::account::Category;
 use serde::{Deserialize, Serialize};
@@ -97,7 +101,8 @@ pub struct Stack {
     pub root: Root,
 }
 
-/// A thread of the target, or what was together of threads that the clock never met.
+/// A thread of the target. Together, as one, are the threads of one name that the clock never
+/// met where they are many, and those of least time where a trace has tens of thousands.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Thread {
     /// Thread; 0 for several of one name.
@@ -125,7 +130,8 @@ pub struct Entry {
     pub stack: u32,
     /// ns. Entries of a category add up to the account's.
     pub time: u64,
-    /// Samples, or waits; a wait that went to several causes counts at each.
+    /// Samples, or waits; a wait that went to several causes counts at each. 0 where the time
+    /// of a thread without samples was spread over those of others of its name.
     pub count: u64,
 }
 

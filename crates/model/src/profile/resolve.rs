@@ -1,2 +1,244 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Stack numbers to functions, by what the trace tells of its modules.
+//! Stacks by number become functions, modules and lines.
+
+use super::plumbing::{instrument, is_call_entry};
+use super::{Frame, Function, Module, Origin, Profile, Root, Stack};
+use plumb_trace::reader::State as TraceState;
+use plumb_trace::schema::{StateFunction, StateModule, StateStack, StateUserStack};
+use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
+
+/// `StateModule::kind` of code that a process made itself, of the vdso, of nothing mapped.
+const JIT: u32 = 1;
+const VDSO: u32 = 2;
+const NOTHING: u32 = 3;
+
+/// Things kept once each and known by their places.
+#[derive(Debug)]
+struct Once<T> {
+    all: Vec<T>,
+    places: HashMap<T, u32>,
+}
+
+// Derived, it would ask for T's.
+impl<T> Default for Once<T> {
+    fn default() -> Self {
+        Self { all: Vec::new(), places: HashMap::new() }
+    }
+}
+
+impl<T: Clone + Eq + Hash> Once<T> {
+    fn place(&mut self, thing: T) -> u32 {
+        if let Some(place) = self.places.get(&thing) {
+            return *place;
+        }
+        let place = self.all.len() as u32;
+        self.all.push(thing.clone());
+        self.places.insert(thing, place);
+        place
+    }
+}
+
+/// Looks up what a trace tells of stacks, places and modules.
+#[derive(Debug)]
+pub(super) struct Resolver<'a> {
+    kernel: HashMap<u32, &'a StateStack>,
+    user: HashMap<u32, &'a StateUserStack>,
+    told: HashMap<u32, &'a StateModule>,
+    places: HashMap<(u32, u64), &'a StateFunction>,
+    /// Functions of the kernel that a row tells, by start.
+    kernel_functions: BTreeMap<u64, &'a StateFunction>,
+    lacking: HashMap<u32, &'a str>,
+    state: &'a TraceState,
+    /// Modules that frames name, by the trace's number.
+    numbers: HashMap<u32, u32>,
+    modules: Vec<Module>,
+    functions: Once<Function>,
+    lines: Once<String>,
+    stacks: Once<Stack>,
+    /// Stacks by kernel and user number and whether it is a sample.
+    known: HashMap<(u32, u32, bool), u32>,
+}
+
+impl<'a> Resolver<'a> {
+    pub fn new(state: &'a TraceState) -> Self {
+        let lacking: HashMap<u32, &str> =
+            state.named.iter().map(|n| (n.module, n.lacking.as_str())).collect();
+        let kernel = Module {
+            path: "kernel".into(),
+            lacking: lacking.get(&0).map(|l| (*l).to_string()).unwrap_or_default(),
+            ..Module::default()
+        };
+        let mut out = Self {
+            kernel: state.stacks.iter().filter(|s| s.user == 0).map(|s| (s.stack, s)).collect(),
+            user: state.user_stacks.iter().map(|s| (s.stack, s)).collect(),
+            told: state.modules.iter().map(|m| (m.module, m)).collect(),
+            places: state.functions.iter().map(|f| ((f.module, f.offset), f)).collect(),
+            kernel_functions: state
+                .functions
+                .iter()
+                .filter(|f| f.module == 0)
+                .map(|f| (f.start, f))
+                .collect(),
+            lacking,
+            state,
+            numbers: HashMap::from([(0, 0)]),
+            modules: vec![kernel],
+            functions: Once::default(),
+            lines: Once::default(),
+            stacks: Once::default(),
+            known: HashMap::new(),
+        };
+        out.stacks.place(Stack::default());
+        out.lines.place(String::new());
+        out
+    }
+
+    /// The stack of a sample.
+    pub fn sample(&mut self, kernel: u32, user: u32) -> u32 {
+        self.stack(kernel, user, true)
+    }
+
+    /// The stack of a wait; scheduler functions at its inner end are where it was.
+    pub fn wait(&mut self, kernel: u32, user: u32) -> u32 {
+        self.stack(kernel, user, false)
+    }
+
+    fn stack(&mut self, kernel: u32, user: u32, sample: bool) -> u32 {
+        if let Some(place) = self.known.get(&(kernel, user, sample)) {
+            return *place;
+        }
+        let mut stack = Stack::default();
+        let below = self.kernel.get(&kernel).copied();
+        let names: Vec<&str> = below.map(|s| s.text.split(';').collect()).unwrap_or_default();
+        if let Some(below) = below {
+            self.kernel_frames(below, &names, sample, &mut stack.frames);
+        }
+        let above = self.user.get(&user).copied();
+        if let Some(above) = above {
+            let called = names.iter().any(|name| is_call_entry(name));
+            self.user_frames(above, called, &mut stack.frames);
+        }
+        let kernel_thread = names.last().is_some_and(|name| name.starts_with("ret_from_fork"));
+        stack.root = match above {
+            Some(above) if above.cut != 0 => Root::Cut,
+            None if !kernel_thread => Root::Cut,
+            _ => Root::Whole,
+        };
+        if stack.frames.is_empty() {
+            stack.root = Root::Whole;
+        }
+        let place = self.stacks.place(stack);
+        self.known.insert((kernel, user, sample), place);
+        place
+    }
+
+    fn kernel_frames(&mut self, told: &StateStack, names: &[&str], sample: bool, out: &mut Vec<Frame>) {
+        let skip = if sample { instrument(names) } else { 0 };
+        for (i, name) in names.iter().enumerate().skip(skip) {
+            let address = told.frames.get(i).copied().unwrap_or(0);
+            // Only a sample's innermost address is an instruction; a wait's lies behind a call, too.
+            let exact = sample && i == 0;
+            let inside = if exact { address } else { address.saturating_sub(1) };
+            if let Some(row) = self.places.get(&(0, address)).copied().filter(|_| exact) {
+                self.rows(row, 0, Origin::Kernel, inside, out);
+                continue;
+            }
+            // The recorder looks one byte before each address: at a function's first
+            // instruction it finds the padding in front of it.
+            let name = name.strip_prefix("__pfx_").filter(|_| exact).unwrap_or(name);
+            let (start, size) = self.kernel_range(inside, name);
+            let named = !name.is_empty() && !name.starts_with("0x");
+            let name = if named { name.to_string() } else { format!("kernel+{inside:#x}") };
+            let function = Function { name, named, module: 0, origin: Origin::Kernel, start, size };
+            let function = self.functions.place(function);
+            out.push(Frame { function, address: inside, line: 0, inlined: false });
+        }
+    }
+
+    /// Start and size of the kernel's function at an address, where a row tells: a function
+    /// must be one whether it was sampled or called.
+    fn kernel_range(&self, address: u64, name: &str) -> (u64, u64) {
+        let at = self.kernel_functions.range(..=address).next_back();
+        at.filter(|(start, f)| {
+            let same = f.names.rsplit('\n').next() == Some(name);
+            same && (f.size == 0 || address - **start < f.size)
+        })
+        .map_or((0, 0), |(start, f)| (*start, f.size))
+    }
+
+    fn user_frames(&mut self, told: &StateUserStack, called: bool, out: &mut Vec<Frame>) {
+        for (i, (number, offset)) in told.modules.iter().zip(&told.offsets).enumerate() {
+            let Ok(number) = u32::try_from(*number) else { continue };
+            let module = self.module(number);
+            let jit = self.told.get(&number).is_some_and(|m| m.kind == JIT);
+            let origin = if jit { Origin::Jit } else { Origin::User };
+            // In a system call the innermost one is a return address as well.
+            let exact = i == 0 && !called;
+            let address = if exact { *offset } else { offset.saturating_sub(1) };
+            if let Some(row) = self.places.get(&(number, *offset)).copied() {
+                self.rows(row, module, origin, address, out);
+                continue;
+            }
+            let name = format!("{}+{offset:#x}", self.modules[module as usize].name());
+            let function = Function { name, named: false, module, origin, start: 0, size: 0 };
+            let function = self.functions.place(function);
+            out.push(Frame { function, address, line: 0, inlined: false });
+        }
+    }
+
+    /// A place's functions: what was inlined there first, the function itself last.
+    fn rows(&mut self, row: &StateFunction, module: u32, origin: Origin, address: u64, out: &mut Vec<Frame>) {
+        let mut lines = row.lines.split('\n');
+        let mut names = row.names.split('\n').peekable();
+        while let Some(name) = names.next() {
+            let inlined = names.peek().is_some();
+            let (start, size) = if inlined { (0, 0) } else { (row.start, row.size) };
+            let named = !name.is_empty();
+            let name = if named {
+                name.to_string()
+            } else {
+                format!("{}+{:#x}", self.modules[module as usize].name(), row.offset)
+            };
+            let function = self.functions.place(Function { name, named, module, origin, start, size });
+            let line = self.lines.place(lines.next().unwrap_or("").to_string());
+            out.push(Frame { function, address, line, inlined });
+        }
+    }
+
+    fn module(&mut self, number: u32) -> u32 {
+        if let Some(place) = self.numbers.get(&number) {
+            return *place;
+        }
+        let told = self.told.get(&number);
+        let path = told.map(|m| m.path.clone()).filter(|p| !p.is_empty());
+        let path = path.unwrap_or_else(|| match told.map(|m| m.kind) {
+            Some(JIT) => "[jit]".into(),
+            Some(VDSO) => "[vdso]".into(),
+            Some(NOTHING) => "[not mapped]".into(),
+            _ => "[unknown]".into(),
+        });
+        let place = self.modules.len() as u32;
+        self.modules.push(Module {
+            path,
+            build_id: told.map(|m| m.build_id.clone()).unwrap_or_default(),
+            lacking: self.lacking.get(&number).map(|l| (*l).to_string()).unwrap_or_default(),
+        });
+        self.numbers.insert(number, place);
+        place
+    }
+
+    /// Puts the tables into a profile.
+    pub fn give(self, profile: &mut Profile) {
+        for code in &self.state.code {
+            let Some(module) = self.numbers.get(&code.module) else { continue };
+            let mut bytes: Vec<u8> = code.words.iter().flat_map(|w| w.to_le_bytes()).collect();
+            bytes.truncate(usize::try_from(code.bytes).unwrap_or(usize::MAX));
+            profile.code.insert((*module, code.start), bytes);
+        }
+        profile.modules = self.modules;
+        profile.functions = self.functions.all;
+        profile.lines = self.lines.all;
+        profile.stacks = self.stacks.all;
+    }
+}

@@ -10,6 +10,8 @@ mod show;
 pub mod stats;
 mod words;
 
+pub use words::PARTS;
+
 use crate::cli::CompareArgs;
 use crate::quality::NOT_VALID;
 use anyhow::{Context, Result};

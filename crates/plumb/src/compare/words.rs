@@ -9,7 +9,7 @@ use super::stats;
 use plumb_trace::units;
 
 /// Parts of time that are one thing to a reader.
-const PARTS: &[(&str, &[&str])] = &[
+pub const PARTS: &[(&str, &[&str])] = &[
     ("running on a CPU", &["running"]),
     ("spinning for locks of the kernel", &["lock.spin"]),
     ("interrupts", &["interrupted"]),

@@ -96,6 +96,7 @@ fn row(
         doubts,
         verdict: found.verdict,
         kind: found.kind,
+        dir: made.dir.clone(),
     })
 }
 

@@ -24,6 +24,7 @@ pub const PLANS: &[(&str, &str)] = &[
     ("limit", include_str!("../../../../plans/limit.toml")),
     ("bonnie1", include_str!("../../../../plans/bonnie1.toml")),
     ("bonnie2", include_str!("../../../../plans/bonnie2.toml")),
+    ("drill", include_str!("../../../../plans/drill.toml")),
     ("threads", include_str!("../../../../plans/threads.toml")),
     ("create", include_str!("../../../../plans/create.toml")),
     ("readers", include_str!("../../../../plans/readers.toml")),

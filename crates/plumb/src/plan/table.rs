@@ -8,6 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// A unit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,6 +67,9 @@ pub struct Row {
     pub verdict: Option<String>,
     /// The diagnosis' kind of limit, where it was recorded: `CPU busy`, `lock contention`.
     pub kind: Option<String>,
+    /// Its directory, within the plan's.
+    #[serde(default)]
+    pub dir: PathBuf,
 }
 
 /// All of them.

@@ -6,13 +6,20 @@
 //! once, by the tables that compilers write for exceptions (`.eh_frame`), and only its
 //! return addresses are kept: no stack memory goes to disk.
 
+mod elf;
+mod maps;
 mod modules;
 mod names;
+mod records;
+mod rings;
 mod spaces;
 mod walk;
 
+#[cfg(test)]
+mod tests;
+
 pub use modules::{Kind, Module, Modules};
-pub use names::{name, Named};
+pub use names::name;
 pub use spaces::Spaces;
 
 /// User registers that walking begins with.

@@ -4,6 +4,7 @@
 use crate::plan::table::{Row, Table};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// A recorded cell's verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -20,6 +21,8 @@ pub struct CellVerdict {
     pub recorded: usize,
     /// First sentence of the first one with that kind.
     pub sentence: String,
+    /// Directory of that one, within the plan's; `chain.txt` in it is its chain of evidence.
+    pub dir: PathBuf,
 }
 
 /// Of every cell that was recorded, in the plan's order.
@@ -42,6 +45,7 @@ pub fn of(table: &Table) -> Vec<CellVerdict> {
             with_kind: with(kind),
             recorded: rows.len(),
             sentence: row.verdict.clone().unwrap_or_default(),
+            dir: row.dir.clone(),
         })
     };
     cells.into_iter().filter_map(verdict).collect()

@@ -4,9 +4,9 @@
 use super::differs::Differs;
 use super::{Comparison, FigureComparison, Mark};
 use crate::compare::stats;
+use crate::output::wrapped;
 use crate::output::Table;
 use crate::plan::analysis::words::{capital, list, ratio, several, title, Format};
-use crate::plan::report::text::wrapped;
 use anyhow::Result;
 use std::io::Write;
 

@@ -3,19 +3,21 @@
 
 use super::Report;
 use crate::compare::stats::Interval;
-use crate::output;
+use crate::output::{self, wrapped};
 use crate::plan::analysis::answer::moved;
 use crate::plan::analysis::cells::{CellFigures, Scale};
+use crate::plan::analysis::verdicts::CellVerdict;
 use crate::plan::analysis::words::{capital, digits, list, percent, ratio, several, title, Format};
 use crate::plan::analysis::Analysis;
 use crate::plan::table::Unit;
+use crate::run::CHAIN;
 use anyhow::Result;
 use std::io::Write;
 
-/// Columns of running text.
-const WIDTH: usize = 96;
 /// Letters of a combination's name in a table.
 const NAME: usize = 40;
+/// Recorded combinations whose chains of evidence stand in the report itself.
+const MOST_CHAINS: usize = 4;
 /// Figures beside the main one in its table's neighbour.
 const MOST_COLUMNS: usize = 5;
 /// Lines of doubts.
@@ -71,7 +73,26 @@ pub fn write(report: &Report, out: &mut dyn Write) -> Result<()> {
             writeln!(out, "  {}", wrapped(note, 4))?;
         }
     }
+    chains(report, out)?;
     go_on(report, out)
+}
+
+/// The chain of evidence of each recorded combination; where there are many, only where they lie.
+fn chains(report: &Report, out: &mut dyn Write) -> Result<()> {
+    let with = |v: &CellVerdict| {
+        let path = report.dir.join(&v.dir).join(CHAIN);
+        let text = std::fs::read_to_string(&path).ok().filter(|_| !v.dir.as_os_str().is_empty())?;
+        Some((v.label.clone(), path, text))
+    };
+    let all: Vec<_> = report.verdicts.iter().filter_map(with).collect();
+    for (label, path, text) in all.iter().filter(|_| all.len() <= MOST_CHAINS) {
+        writeln!(out, "\nChain of evidence: {label} ({})", path.display())?;
+        text.lines().try_for_each(|line| writeln!(out, "  {line}"))?;
+    }
+    if let Some((_, path, _)) = all.first().filter(|_| all.len() > MOST_CHAINS) {
+        writeln!(out, "\nChains of evidence of {} combinations: {} and so on", all.len(), path.display())?;
+    }
+    Ok(())
 }
 
 /// Everything on one figure.
@@ -80,25 +101,6 @@ fn figure(analysis: &Analysis, out: &mut dyn Write) -> Result<()> {
     effects(analysis, out)?;
     variation(analysis, out)?;
     apart(analysis, out)
-}
-
-/// Words in lines; the first begins where the cursor is, `indent` columns from the left.
-pub(in crate::plan) fn wrapped(text: &str, indent: usize) -> String {
-    let mut lines = vec![String::new()];
-    let mut used = indent;
-    for word in text.split_whitespace() {
-        let length = word.chars().count();
-        let line = lines.len() - 1;
-        if !lines[line].is_empty() && used + 1 + length > WIDTH {
-            lines.push(word.into());
-            used = indent + length;
-        } else {
-            let blank = if lines[line].is_empty() { "" } else { " " };
-            lines[line] += &format!("{blank}{word}");
-            used += length + blank.len();
-        }
-    }
-    lines.join(&format!("\n{}", " ".repeat(indent)))
 }
 
 /// Its beginning.

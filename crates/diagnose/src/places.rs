@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The functions in which the time of a finding was spent.
+
+use crate::case::Case;
+use crate::{Evidence, LEAST};
+use plumb_model::profile::Origin;
+use plumb_model::HotRow;
+use plumb_trace::units;
+use std::collections::BTreeMap;
+
+/// Functions in a sentence, and lines of evidence.
+const WORDS: usize = 2;
+const LINES: usize = 4;
+/// Callers in a line.
+const CALLERS: usize = 4;
+
+/// Which functions are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Of {
+    /// The kernel's.
+    Kernel,
+    /// The program's and its libraries'.
+    User,
+    /// Both.
+    All,
+}
+
+impl Of {
+    fn has(self, row: &HotRow) -> bool {
+        match self {
+            Self::Kernel => row.origin == Origin::Kernel,
+            Self::User => row.origin != Origin::Kernel,
+            Self::All => true,
+        }
+    }
+}
+
+/// A function, all causes together.
+#[derive(Debug, Clone, Default)]
+pub struct Place {
+    /// Its name.
+    pub function: String,
+    /// See [`HotRow::under`]; of its largest row.
+    pub under: Vec<String>,
+    /// See [`HotRow::call`]; of its largest row.
+    pub call: String,
+    /// See [`HotRow::instruction`]; of its largest row.
+    instruction: Option<String>,
+    time: u64,
+    count: u64,
+}
+
+impl Case<'_> {
+    /// Functions that had time of some categories, most time first.
+    pub fn places(&self, categories: &[&str], of: Of) -> Vec<Place> {
+        let mut rows: Vec<&HotRow> = self.result.hot.iter().collect();
+        rows.retain(|r| categories.contains(&r.category.as_str()) && of.has(r));
+        rows.sort_by_key(|r| std::cmp::Reverse(r.time));
+        let mut sums: BTreeMap<(&str, &str), Place> = BTreeMap::new();
+        for row in rows {
+            let sum = sums.entry((&row.module, &row.function)).or_insert_with(|| Place {
+                function: row.function.clone(),
+                under: row.under.clone(),
+                call: row.call.clone(),
+                instruction: row.instruction.clone(),
+                ..Place::default()
+            });
+            sum.time += row.time;
+            sum.count += row.count;
+        }
+        let mut places: Vec<Place> = sums.into_values().collect();
+        places.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.function.cmp(&b.function)));
+        places
+    }
+
+    /// Share that a function has of the target's time in some categories, 0 to 1.
+    pub fn place_share(&self, place: &Place, categories: &[&str]) -> f64 {
+        let processes = &self.result.processes;
+        let all: u64 = processes.iter().flat_map(|p| categories.iter().map(|c| p.part(c))).sum();
+        place.time as f64 / all.max(place.time).max(1) as f64
+    }
+
+    /// The first functions in words: `61 % in parse_row, 20 % in hash`, or nothing.
+    pub fn place_words(&self, places: &[Place], categories: &[&str]) -> String {
+        let shares = places.iter().map(|p| (p, self.place_share(p, categories)));
+        let worth = shares.filter(|(_, share)| *share >= LEAST).take(WORDS);
+        let words: Vec<String> =
+            worth.map(|(p, share)| format!("{:.0} % in {}", share * 100.0, p.function)).collect();
+        words.join(", ")
+    }
+
+    /// The first functions with their callers, as evidence.
+    pub fn place_lines(&self, places: &[Place], categories: &[&str]) -> Vec<Evidence> {
+        let unit = if categories == ["running"] { "sample" } else { "wait" };
+        let worth = places.iter().filter(|p| self.place_share(p, categories) >= LEAST);
+        let line = |p: &Place| Evidence {
+            words: format!(
+                "{} in {}{}{}, {} {unit}{}",
+                units::duration(p.time),
+                p.function,
+                if p.call.is_empty() { String::new() } else { format!(" ({})", p.call) },
+                if p.under.is_empty() {
+                    String::new()
+                } else {
+                    format!(", called by {}", p.under[..p.under.len().min(CALLERS)].join(" < "))
+                },
+                units::count(p.count),
+                if p.count == 1 { "" } else { "s" }
+            ),
+            time: Some(p.time),
+            ..Evidence::default()
+        };
+        let instruction =
+            |p: &Place| p.instruction.clone().map(|words| Evidence { words, ..Evidence::default() });
+        worth.take(LINES).flat_map(|p| std::iter::once(line(p)).chain(instruction(p))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{diagnose, Diagnosis, Trust};
+    use plumb_model::profile::Origin;
+    use plumb_model::{BlameRow, HotRow, PathResult, ProcessRow, RunResult, SampleResult};
+    use std::collections::BTreeMap;
+
+    fn row(category: &str, origin: Origin, function: &str, under: &[&str], call: &str, time: u64) -> HotRow {
+        HotRow {
+            category: category.into(),
+            who: String::new(),
+            function: function.into(),
+            module: if origin == Origin::Kernel { "kernel" } else { "me" }.into(),
+            origin,
+            under: under.iter().map(ToString::to_string).collect(),
+            call: call.into(),
+            count: 3,
+            time,
+            instruction: None,
+        }
+    }
+
+    /// A command whose only thread spent its time so.
+    fn found(parts: &[(&str, u64)], hot: Vec<HotRow>) -> Diagnosis {
+        let account: BTreeMap<String, u64> = parts.iter().map(|(c, ns)| (c.to_string(), *ns)).collect();
+        let time = account.values().sum();
+        let blame = |(category, ns): &(&str, u64)| BlameRow {
+            category: category.to_string(),
+            who: "me".into(),
+            time: *ns,
+        };
+        let at = BTreeMap::from([("user code".to_string(), 60), ("system calls".to_string(), 40)]);
+        let syncs = 4;
+        let result = RunResult {
+            end: time,
+            path: PathResult {
+                of: "command".into(),
+                time,
+                parts: parts.iter().map(blame).collect(),
+                ..PathResult::default()
+            },
+            processes: vec![ProcessRow { synced: account.clone(), account, syncs, ..ProcessRow::default() }],
+            samples: SampleResult { samples: 100, at, ..SampleResult::default() },
+            hot,
+            ..RunResult::default()
+        };
+        diagnose(&result, &Trust::default())
+    }
+
+    fn words(d: &Diagnosis, id: &str) -> (String, Vec<String>) {
+        let f = d.findings.iter().find(|f| f.id == id).unwrap_or_else(|| panic!("no {id}: {d:?}"));
+        (f.words.clone(), f.evidence.iter().map(|e| e.words.clone()).collect())
+    }
+
+    #[test]
+    fn cpu_time_has_its_functions() {
+        let hot = vec![
+            row(
+                "running",
+                Origin::Kernel,
+                "copy_folio",
+                &["ext4_write", "vfs_write", "main"],
+                "write(2)",
+                300,
+            ),
+            row("running", Origin::User, "parse_row", &["main"], "", 450),
+            row("running", Origin::User, "hash", &[], "", 100),
+            row("running", Origin::User, "rest", &[], "", 10),
+        ];
+        let d = found(&[("running", 1000), ("timer", 200)], hot);
+        let (kernel, lines) = words(&d, "cpu.kernel");
+        assert_eq!(
+            kernel,
+            "ran 400 ns in the kernel: 25 % of the wall time in copy_folio under ext4_write (write(2))"
+        );
+        assert_eq!(
+            lines,
+            ["300 ns in copy_folio (write(2)), called by ext4_write < vfs_write < main, 3 samples"]
+        );
+        let (user, lines) = words(&d, "cpu.user");
+        assert_eq!(
+            user,
+            "ran 600 ns of its own code (me 100 %); of its CPU time 45 % in parse_row, 10 % in hash"
+        );
+        assert_eq!(lines.len(), 2, "{lines:?}");
+    }
+
+    #[test]
+    fn waits_have_their_call_sites() {
+        let hot = vec![
+            row("lock.user", Origin::User, "update_table", &["main"], "futex(2)", 600),
+            row("lock.user", Origin::User, "flush", &[], "futex(2)", 60),
+        ];
+        let d = found(&[("lock.user", 1000)], hot);
+        let (lock, lines) = words(&d, "lock.user");
+        assert_eq!(
+            lock,
+            "waited 1.0 us for a lock held by me 100 %; wanted 60 % in update_table, 6 % in flush"
+        );
+        assert_eq!(lines[0], "600 ns in update_table (futex(2)), called by main, 3 waits");
+
+        let hot = vec![row("lock.kernel", Origin::Kernel, "ext4_rename", &["swap"], "rename(2)", 900)];
+        let d = found(&[("lock.kernel", 1000)], hot);
+        let (lock, lines) = words(&d, "lock.kernel");
+        assert!(lock.contains(" in ext4_rename"), "{lock}");
+        assert_eq!(lines[0], "900 ns in ext4_rename (rename(2)), called by swap, 3 waits");
+
+        let hot = vec![
+            row("block.device", Origin::User, "read_table", &[], "pread64(2)", 100),
+            row("block.device", Origin::User, "commit_tx", &["main"], "fsync(2)", 700),
+        ];
+        let d = found(&[("block.device", 1000)], hot);
+        let (sync, lines) = words(&d, "sync.write");
+        assert!(sync.ends_with("; most in commit_tx (fsync(2))"), "{sync}");
+        assert!(lines.iter().any(|l| l.contains("commit_tx (fsync(2)), called by main")), "{lines:?}");
+    }
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Spreads time on CPUs over samples, and puts everything into one table.
+
+use super::collect::{Collector, Place, Seen};
+use super::resolve::Resolver;
+use super::{Entry, Profile, Root, Stack, Thread};
+use crate::account::Category;
+use crate::samples::{at, At};
+use plumb_trace::reader::State as TraceState;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// So many threads of one name that the clock never met are one.
+const ALONE: usize = 16;
+/// A share of the time that is not worth a note.
+const LITTLE: f64 = 0.005;
+
+/// Samples at one place; how much of the time is theirs is told by their number.
+type Samples = Vec<(Place, u64)>;
+
+/// What an entry is known by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Key {
+    thread: u32,
+    cpu: Option<u32>,
+    category: Category,
+    who: u32,
+    stack: u32,
+}
+
+#[derive(Debug, Default)]
+struct Table(HashMap<Key, (u64, u64)>);
+
+impl Table {
+    fn add(&mut self, key: Key, time: u64, count: u64) {
+        // What got no time is no part of the account.
+        if time > 0 {
+            let sum = self.0.entry(key).or_default();
+            *sum = (sum.0 + time, sum.1 + count);
+        }
+    }
+}
+
+/// Parts of `time` in proportion to `weights`, which add up to it: each is rounded down,
+/// and what is left goes to the largest remainders, the first ones first.
+pub(super) fn spread(time: u64, weights: &[u64]) -> Vec<u64> {
+    let all: u128 = weights.iter().map(|w| u128::from(*w)).sum();
+    if all == 0 {
+        return vec![0; weights.len()];
+    }
+    let exact = |w: &u64| u128::from(time) * u128::from(*w);
+    // A part is at most the whole.
+    let mut parts: Vec<u64> = weights.iter().map(|w| u64::try_from(exact(w) / all).unwrap_or(time)).collect();
+    let left = time - parts.iter().sum::<u64>();
+    let mut order: Vec<usize> = (0..weights.len()).collect();
+    order.sort_by_key(|i| std::cmp::Reverse(exact(&weights[*i]) % all));
+    order.iter().take(left as usize).for_each(|i| parts[*i] += 1);
+    parts
+}
+
+/// What a thread's samples stand for.
+#[derive(Debug, Default)]
+struct Split {
+    running: Samples,
+    spinning: Samples,
+    interrupted: Samples,
+}
+
+impl Split {
+    /// Time order tells nothing of which sample hit an interrupt: its stack does. Samples
+    /// of a kind of which the account has no time count as running.
+    fn of(seen: &Seen, places: &HashMap<u32, At>) -> Self {
+        let mut split = Self::default();
+        let mut all: Samples = seen.samples.iter().map(|(place, n)| (*place, *n)).collect();
+        all.sort_unstable();
+        for (place, n) in &all {
+            let kind = match places.get(&place.kernel) {
+                Some(At::Spin) if seen.on_cpu[1] > 0 => &mut split.spinning,
+                Some(At::Interrupt) if seen.on_cpu[2] > 0 => &mut split.interrupted,
+                _ => &mut split.running,
+            };
+            kind.push((*place, *n));
+        }
+        split
+    }
+
+    fn is_empty(&self) -> bool {
+        self.running.is_empty() && self.spinning.is_empty() && self.interrupted.is_empty()
+    }
+
+    fn all(&self) -> Samples {
+        [&self.running, &self.spinning, &self.interrupted].into_iter().flatten().copied().collect()
+    }
+}
+
+/// Whose samples an entry's time is spread over.
+enum By {
+    /// The thread's own.
+    Own,
+    /// Others': they are counted there.
+    Lent,
+}
+
+struct Build<'a> {
+    resolver: Resolver<'a>,
+    table: Table,
+}
+
+impl Build<'_> {
+    fn on_cpu(&mut self, thread: u32, category: Category, time: u64, samples: &Samples, by: &By) {
+        let key = Key { thread, cpu: None, category, who: 0, stack: 0 };
+        if samples.is_empty() {
+            return self.table.add(key, time, 0);
+        }
+        let weights: Vec<u64> = samples.iter().map(|(_, n)| *n).collect();
+        for ((place, n), time) in samples.iter().zip(spread(time, &weights)) {
+            let stack = self.resolver.sample(place.kernel, place.user);
+            let (cpu, n) = match by {
+                By::Own => (Some(place.cpu), *n),
+                By::Lent => (None, 0),
+            };
+            self.table.add(Key { cpu, stack, ..key }, time, n);
+        }
+    }
+}
+
+/// A thread's place in the profile, by its place in what was collected.
+fn threads(c: &Collector, sampleless: &[bool]) -> (Vec<Thread>, Vec<u32>) {
+    let comm = |t: &Seen| c.names.get(&t.name).cloned().unwrap_or_default();
+    let process = |t: &Seen| {
+        let name = c.processes.get(&t.tgid).filter(|name| !name.is_empty());
+        name.cloned().unwrap_or_else(|| comm(t))
+    };
+    let mut unmet: HashMap<u32, usize> = HashMap::new();
+    for (t, _) in c.threads.iter().zip(sampleless).filter(|(_, sampleless)| **sampleless) {
+        *unmet.entry(t.name).or_default() += 1;
+    }
+    // By their numbers; those of several threads last.
+    type Id = (bool, u32, u32, String);
+    let mut sorted: BTreeMap<Id, (Thread, Vec<usize>)> = BTreeMap::new();
+    for (at, t) in c.threads.iter().enumerate().filter(|(_, t)| t.time > 0) {
+        let several = t.tid == 0 || (sampleless[at] && unmet.get(&t.name).is_some_and(|n| *n > ALONE));
+        let (tid, pid) = if several { (0, 0) } else { (t.tid, t.tgid) };
+        let thread = || Thread { tid, pid, comm: comm(t), process: process(t) };
+        let name = if several { comm(t) } else { String::new() };
+        sorted.entry((several, pid, tid, name)).or_insert_with(|| (thread(), Vec::new())).1.push(at);
+    }
+    let mut places = vec![0; c.threads.len()];
+    let mut threads = Vec::with_capacity(sorted.len());
+    for (thread, members) in sorted.into_values() {
+        members.into_iter().for_each(|at| places[at] = threads.len() as u32);
+        threads.push(thread);
+    }
+    (threads, places)
+}
+
+/// Makes the profile.
+pub(super) fn profile(c: &Collector, state: &TraceState) -> Profile {
+    let kinds: HashMap<u32, At> =
+        state.stacks.iter().filter(|s| s.user == 0).map(|s| (s.stack, at(&s.text))).collect();
+    let splits: Vec<Split> = c.threads.iter().map(|t| Split::of(t, &kinds)).collect();
+    let sampleless: Vec<bool> = splits.iter().map(Split::is_empty).collect();
+    let (threads, places) = threads(c, &sampleless);
+    let mut lent: HashMap<u32, BTreeMap<Place, u64>> = HashMap::new();
+    for (t, split) in c.threads.iter().zip(&splits) {
+        let samples = lent.entry(t.name).or_default();
+        split.running.iter().for_each(|(place, n)| *samples.entry(*place).or_default() += n);
+    }
+    let mut b = Build { resolver: Resolver::new(state), table: Table::default() };
+    // One that the clock never met ran what others of its name ran; all of a name together,
+    // so that no part is too small to be spread.
+    let mut unmet: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+    for (i, (t, split)) in c.threads.iter().zip(&splits).enumerate() {
+        let (thread, [running, spinning, interrupted]) = (places[i], t.on_cpu);
+        b.on_cpu(thread, Category::Spinning, spinning, &split.spinning, &By::Own);
+        b.on_cpu(thread, Category::Interrupted, interrupted, &split.interrupted, &By::Own);
+        if sampleless[i] {
+            *unmet.entry((thread, t.name)).or_default() += running;
+        } else if split.running.is_empty() {
+            b.on_cpu(thread, Category::Running, running, &split.all(), &By::Lent);
+        } else {
+            b.on_cpu(thread, Category::Running, running, &split.running, &By::Own);
+        }
+    }
+    for ((thread, name), running) in unmet {
+        let samples = lent.get(&name).into_iter().flatten().map(|(place, n)| (*place, *n)).collect();
+        b.on_cpu(thread, Category::Running, running, &samples, &By::Lent);
+    }
+    let mut whos = vec![String::new()];
+    let mut numbers: HashMap<&str, u32> = HashMap::from([("", 0)]);
+    let mut waits: Vec<_> = c.waits.iter().collect();
+    waits.sort_unstable();
+    for (w, (time, count)) in waits {
+        let name = c.whos.get(&w.who).map_or("", String::as_str);
+        let who = *numbers.entry(name).or_insert_with(|| {
+            whos.push(name.into());
+            whos.len() as u32 - 1
+        });
+        let stack = b.resolver.wait(w.kernel, w.user);
+        let thread = places[w.thread as usize];
+        b.table.add(Key { thread, cpu: None, category: w.category, who, stack }, *time, *count);
+    }
+    let mut entries: Vec<(Key, (u64, u64))> = b.table.0.into_iter().collect();
+    entries.sort_unstable_by_key(|(key, (time, _))| (std::cmp::Reverse(*time), *key));
+    let entry = |(key, (time, count)): (Key, (u64, u64))| {
+        let Key { thread, cpu, category, who, stack } = key;
+        Entry { thread, cpu, category, who, stack, time, count }
+    };
+    let (begin, end) = c.span.unwrap_or((0, 0));
+    let mut profile = Profile {
+        begin,
+        end,
+        threads,
+        whos,
+        entries: entries.into_iter().map(entry).collect(),
+        samples: c.samples,
+        clock: c.clock.clone(),
+        ..Profile::default()
+    };
+    b.resolver.give(&mut profile);
+    profile.notes = notes(&profile, state);
+    profile
+}
+
+/// What the reader must know.
+fn notes(p: &Profile, state: &TraceState) -> Vec<String> {
+    let mut notes = Vec::new();
+    let all = p.time().max(1) as f64;
+    let ran = p.entries.iter().any(|e| e.category == Category::Running);
+    if p.samples == 0 && ran {
+        notes.push(if p.clock.is_empty() {
+            "No samples: recorded with --sample 0, so time on a CPU has no functions.".into()
+        } else {
+            "No samples: the sampling clock never met the target, so time on a CPU has no functions.".into()
+        });
+    }
+    if let Some(lost) = state.end.as_ref().map(|e| e.stacks_lost).filter(|n| *n > 0) {
+        notes.push(format!("{lost} stacks of samples and waits were lost: the recorder's buffer was full."));
+    }
+    let mut times = vec![0u64; p.stacks.len()];
+    p.entries.iter().for_each(|e| times[e.stack as usize] += e.time);
+    let mut nameless = vec![0u64; p.modules.len()];
+    for (stack, time) in p.stacks.iter().zip(&times) {
+        let functions = stack.frames.iter().map(|f| &p.functions[f.function as usize]);
+        let modules: BTreeSet<u32> = functions.filter(|f| !f.named).map(|f| f.module).collect();
+        modules.into_iter().for_each(|m| nameless[m as usize] += time);
+    }
+    for (module, time) in p.modules.iter().zip(nameless) {
+        let share = time as f64 / all;
+        if share >= LITTLE {
+            let why = if module.lacking.is_empty() { String::new() } else { format!(": {}", module.lacking) };
+            notes.push(format!(
+                "{:.1} % of the time has places in {} that have no name{why}.",
+                share * 100.0,
+                module.name()
+            ));
+        }
+    }
+    let cut = |(stack, _): &(&Stack, &u64)| stack.root == Root::Cut;
+    let cut: u64 = p.stacks.iter().zip(&times).filter(cut).map(|(_, time)| time).sum();
+    let share = cut as f64 / all;
+    if share >= LITTLE {
+        notes.push(format!("{:.1} % of the time has a stack whose outer frames are missing.", share * 100.0));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::spread;
+
+    #[test]
+    fn parts_add_up() {
+        assert_eq!(spread(10, &[1, 1, 1]), [4, 3, 3]);
+        assert_eq!(spread(2, &[1, 1, 1]), [1, 1, 0]);
+        assert_eq!(spread(7, &[1, 2]), [2, 5]);
+        assert_eq!(spread(7, &[]), Vec::<u64>::new());
+        let parts = spread(u64::MAX, &[u64::MAX, u64::MAX, 1]);
+        assert_eq!(parts.iter().map(|p| u128::from(*p)).sum::<u128>(), u128::from(u64::MAX));
+    }
+}

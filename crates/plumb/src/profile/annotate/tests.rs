@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Against objdump, and with histograms whose culprit is known.
+
+mod culprits;
+mod independent;
+mod listing;
+
+use plumb_model::profile::{Entry, Frame, Function, Module, Origin, Profile, Stack, Thread};
+use plumb_model::Category;
+use std::process::Command;
+
+/// Where the tests' function begins.
+const START: u64 = 0x1000;
+
+/// Assembles; the instructions as objdump shows them. `None` where there is no assembler.
+fn assemble(text: &str) -> Option<Vec<independent::Shown>> {
+    if !cfg!(target_arch = "x86_64") {
+        println!("SKIP assembler: only x86-64 code is taken apart");
+        return None;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let (source, object) = (dir.path().join("a.s"), dir.path().join("a.o"));
+    std::fs::write(&source, format!(".text\n{text}\n")).expect("source");
+    let Ok(run) = Command::new("gcc").arg("-c").arg(&source).arg("-o").arg(&object).output() else {
+        println!("SKIP assembler: gcc is not installed");
+        return None;
+    };
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    independent::objdump(object.to_str().expect("a path"), &[])
+}
+
+fn function(name: &str, module: u32, start: u64, size: u64) -> Function {
+    Function { name: name.into(), named: true, module, origin: Origin::User, start, size }
+}
+
+/// A profile of `f` in `prog`, with its code and samples by offset, 1 ms each.
+fn profile(code: &[u8], samples: &[(u64, u64)]) -> Profile {
+    let module = |path: &str| Module { path: path.into(), ..Module::default() };
+    let mut p = Profile {
+        threads: vec![Thread { tid: 1, pid: 1, comm: "t".into(), process: "t".into() }],
+        modules: vec![module("kernel"), module("/bin/prog"), module("/lib/libx.so")],
+        functions: vec![function("f", 1, START, code.len() as u64)],
+        lines: vec![String::new()],
+        stacks: vec![Stack::default()],
+        clock: "cpu-clock 199 Hz".into(),
+        ..Profile::default()
+    };
+    if !code.is_empty() {
+        p.code.insert((1, START), code.to_vec());
+    }
+    for (offset, n) in samples {
+        sample(&mut p, &[frame(0, START + offset)], *n);
+    }
+    p
+}
+
+fn frame(function: u32, address: u64) -> Frame {
+    Frame { function, address, line: 0, inlined: false }
+}
+
+/// More samples of a stack, 1 ms each.
+fn sample(p: &mut Profile, frames: &[Frame], n: u64) {
+    p.stacks.push(Stack { frames: frames.to_vec(), ..Stack::default() });
+    p.entries.push(Entry {
+        thread: 0,
+        cpu: Some(0),
+        category: Category::Running,
+        who: 0,
+        stack: p.stacks.len() as u32 - 1,
+        time: n * 1_000_000,
+        count: n,
+    });
+}

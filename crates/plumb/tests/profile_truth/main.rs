@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `plumb profile` on programs whose answer is known: what they spend where by their own clocks, what
+//! they wait for on disks that plumb serves, and what another profiler says at the same time. Needs root.
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../disk/house.rs"]
+#[allow(dead_code, reason = "the tests of the disks themselves use the rest")]
+mod house;
+#[path = "../disk_truth/served.rs"]
+#[allow(dead_code, reason = "the tests of the disks themselves use the rest")]
+mod served;
+
+mod beside;
+mod deep;
+mod instruction;
+mod programs;
+mod seen;
+mod shares;
+mod trouble;
+mod trouble_short;
+mod waits;

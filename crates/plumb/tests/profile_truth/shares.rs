@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Programs that spend 70, 20 and 10 % of their time in three functions, in six languages.
+
+use super::programs::{python, source, truth, Maps, Place};
+use super::seen::{called, differs, error, flat, sampled, words, Flat};
+use super::served::{alone, thrice, Missed};
+use std::ffi::OsStr;
+use std::path::Path;
+
+/// Points that a share may differ.
+const POINTS: f64 = 2.0;
+const SECONDS: &str = "3";
+
+/// Runs `command SECONDS TRUTH` and compares; `also` looks at the same profile for more.
+fn spends(test: &str, place: &Place, command: &[&OsStr], also: impl Fn(&Flat) -> Vec<Option<String>>) {
+    let _alone = alone();
+    let _maps = Maps::new();
+    let (dir, told) = (place.path("run"), place.path("truth"));
+    thrice(test, || {
+        sampled(&dir, &[command, &[OsStr::new(SECONDS), told.as_os_str()]].concat());
+        let (flat, truth) = (flat(&dir, &["--on-cpu"]), truth(&told));
+        let mut wrong: Vec<String> = also(&flat).into_iter().flatten().collect();
+        for word in ["heavy", "medium", "light"] {
+            let (seen, known) = (flat.total(|name| called(name, word)), truth[word] / truth["all"]);
+            let chance = error(known, flat.samples());
+            println!(
+                "{test}: {word} {:.2} %, known {:.2} % ({chance:.2} by chance)",
+                seen * 100.0,
+                known * 100.0
+            );
+            wrong.extend(differs(word, seen, known, POINTS));
+        }
+        // The whole as well: shares of a part of the time would do for the shares alone.
+        let whole = (flat.time() / truth["all"] - 1.0).abs();
+        if whole > 0.05 {
+            wrong.push(format!("{} ns on a CPU, by its own clock {}", flat.time(), truth["all"]));
+        }
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        Err(Missed::Wrong(format!("{}\n{}", wrong.join("\n"), flat.shown())))
+    });
+}
+
+/// The stacks end where the program began: `name` is below nearly all of the time.
+fn to_the_root(flat: &Flat, name: &str) -> Option<String> {
+    let seen = flat.total(|n| n == name);
+    (seen < 0.97).then(|| format!("{name} is below {:.2} % of the time only", seen * 100.0))
+}
+
+#[test]
+fn in_c() {
+    let Some(place) = Place::new("in_c", &["gcc"]) else { return };
+    let program = place.c("shares", &[]);
+    spends("in_c", &place, &words(&program, &[]), |flat| vec![to_the_root(flat, "main")]);
+}
+
+#[test]
+fn in_cpp_with_a_template_and_an_inlined_function() {
+    let test = "in_cpp_with_a_template_and_an_inlined_function";
+    let Some(place) = Place::new(test, &["g++"]) else { return };
+    let program = place.cc("shares");
+    spends(test, &place, &words(&program, &[]), |flat| {
+        let template = flat.total(|n| n.contains("known::Worker<unsigned long>::heavy"));
+        vec![
+            to_the_root(flat, "main"),
+            differs("the template's", template, 0.7, POINTS),
+            // All of heavy but its clock is inlined.
+            differs("churn, inlined", flat.total(|n| called(n, "churn")), 0.7, POINTS),
+        ]
+    });
+}
+
+#[test]
+fn inlined_functions_are_folded_when_asked() {
+    let test = "inlined_functions_are_folded_when_asked";
+    let Some(place) = Place::new(test, &["g++"]) else { return };
+    let (program, dir, told) = (place.cc("shares"), place.path("run"), place.path("truth"));
+    let _alone = alone();
+    sampled(&dir, &[program.as_os_str(), OsStr::new("1"), told.as_os_str()]);
+    let [with, without] = [&["--on-cpu"][..], &["--on-cpu", "--no-inline"]].map(|o| flat(&dir, o));
+    let own = |flat: &Flat, word| -> f64 {
+        flat.rows().iter().filter(|r| called(&r.name, word)).map(|r| r.own).sum()
+    };
+    assert!(own(&with, "churn") > 0.6 && own(&with, "heavy") < 0.1, "{}", with.shown());
+    assert!(own(&without, "churn") == 0.0 && own(&without, "heavy") > 0.6, "{}", without.shown());
+    let sums = own(&with, "churn") + own(&with, "heavy") - own(&without, "heavy");
+    assert!(sums.abs() < 1e-3, "folding keeps the time: {sums}");
+}
+
+#[test]
+fn in_rust() {
+    let Some(place) = Place::new("in_rust", &["rustc"]) else { return };
+    let program = place.rust("shares");
+    spends("in_rust", &place, &words(&program, &[]), |flat| vec![to_the_root(flat, "shares::main")]);
+}
+
+#[test]
+fn in_go() {
+    let Some(place) = Place::new("in_go", &["go"]) else { return };
+    let program = place.go("shares");
+    spends("in_go", &place, &words(&program, &[]), |flat| vec![to_the_root(flat, "main.main")]);
+}
+
+#[test]
+fn in_python() {
+    let Some(place) = Place::new("in_python", &[]) else { return };
+    let Some(python) = python() else {
+        println!("SKIP in_python: no Python from 3.12 on that has -X perf, in PATH or ~/.pyenv/versions");
+        return;
+    };
+    let script = source("shares.py");
+    let script = script.to_str().expect("UTF-8");
+    spends("in_python", &place, &words(&python, &["-X", "perf", script]), |_| Vec::new());
+}
+
+#[test]
+fn in_java() {
+    let Some(place) = Place::new("in_java", &["java", "javac"]) else { return };
+    place.java("Shares");
+    let class = place.path("");
+    let options = [
+        "-XX:+UnlockDiagnosticVMOptions",
+        "-XX:+DumpPerfMapAtExit",
+        "-XX:+PreserveFramePointer",
+        "-cp",
+        class.to_str().expect("UTF-8"),
+        "Shares",
+    ];
+    spends("in_java", &place, &words(Path::new("java"), &options), |_| Vec::new());
+}
+
+#[test]
+fn java_without_its_map_says_what_to_do() {
+    let test = "java_without_its_map_says_what_to_do";
+    let Some(place) = Place::new(test, &["java", "javac"]) else { return };
+    place.java("Shares");
+    let (dir, told, class) = (place.path("run"), place.path("truth"), place.path(""));
+    let _alone = alone();
+    let command = [OsStr::new("java"), OsStr::new("-cp"), class.as_os_str(), OsStr::new("Shares")];
+    sampled(&dir, &[&command[..], &[OsStr::new("1"), told.as_os_str()]].concat());
+    let flat = flat(&dir, &["--on-cpu"]);
+    assert!(flat.total(|n| called(n, "heavy")) < 0.01, "{}", flat.shown());
+    assert!(flat.notes().contains("DumpPerfMapAtExit"), "{}", flat.notes());
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Stacks by number: told once each, named by it afterwards; and the places that
+//! they name.
+
+use crate::stacks::Kallsyms;
+use crate::user::{End, UserStack};
+use plumb_trace::schema::{StateStack, StateUserStack};
+use std::collections::{BTreeMap, HashMap};
+
+/// Module number of the kernel in [`Numbers::places`].
+const KERNEL: u32 = 0;
+/// Frames of a user stack that are told: 32 KiB of it, what is copied at most, hold so many
+/// with a frame pointer, and a packet of the trace twice as many.
+const MOST_FRAMES: usize = 2048;
+
+/// What is known of a place.
+#[derive(Debug, Default)]
+struct Place {
+    samples: u64,
+    /// The innermost frame of some stack: no return address.
+    innermost: bool,
+}
+
+/// Numbers kernel and user stacks, from 1 on; no two have the same.
+#[derive(Debug)]
+pub struct Numbers {
+    kernel: HashMap<Vec<u64>, u32>,
+    user: HashMap<UserStack, u32>,
+    symbols: Kallsyms,
+    places: BTreeMap<(u32, u64), Place>,
+}
+
+impl Numbers {
+    /// None yet; kernel frames are named by these symbols.
+    pub fn new(symbols: Kallsyms) -> Self {
+        Self { kernel: HashMap::new(), user: HashMap::new(), symbols, places: BTreeMap::new() }
+    }
+
+    fn next(&self) -> u32 {
+        (self.kernel.len() + self.user.len()) as u32 + 1
+    }
+
+    /// The number of a kernel stack, and the event that tells it when it is new.
+    pub fn kernel(&mut self, frames: Vec<u64>) -> (u32, Option<StateStack>) {
+        if let Some(n) = self.kernel.get(&frames) {
+            return (*n, None);
+        }
+        let stack = self.next();
+        // A frame is a return address: one back lies inside the call.
+        let names: Vec<String> = frames.iter().map(|a| self.symbols.name(a.saturating_sub(1))).collect();
+        let event = StateStack { stack, user: 0, frames: frames.clone(), text: names.join(";") };
+        self.kernel.insert(frames, stack);
+        (stack, Some(event))
+    }
+
+    /// The same of a user stack.
+    pub fn user(&mut self, mut walked: UserStack) -> (u32, Option<StateUserStack>) {
+        if walked.frames.len() > MOST_FRAMES {
+            walked.frames.truncate(MOST_FRAMES);
+            walked.end = End::Copy;
+        }
+        if let Some(n) = self.user.get(&walked) {
+            return (*n, None);
+        }
+        let stack = self.next();
+        for (at, place) in walked.frames.iter().enumerate() {
+            self.places.entry(*place).or_default().innermost |= at == 0;
+        }
+        let event = StateUserStack {
+            stack,
+            cut: walked.end as u8,
+            modules: walked.frames.iter().map(|(module, _)| u64::from(*module)).collect(),
+            offsets: walked.frames.iter().map(|(_, offset)| *offset).collect(),
+        };
+        self.user.insert(walked, stack);
+        (stack, Some(event))
+    }
+
+    /// Counts a sample at its innermost frame.
+    pub fn sampled(&mut self, kernel: &[u64], user: Option<&UserStack>) {
+        let user = || user.and_then(|u| u.frames.first().copied());
+        if let Some(place) = kernel.first().map(|a| (KERNEL, *a)).or_else(user) {
+            let place = self.places.entry(place).or_default();
+            place.samples += 1;
+            place.innermost = true;
+        }
+    }
+
+    /// Every frame of user stacks and the innermost kernel frame of samples: by module and
+    /// offset, how many samples were exactly there. At least 1 where the innermost frame of
+    /// any stack is, which is no return address.
+    pub fn places(&self) -> BTreeMap<(u32, u64), u64> {
+        self.places.iter().map(|(at, p)| (*at, p.samples.max(u64::from(p.innermost)))).collect()
+    }
+
+    /// The kernel's symbols.
+    pub fn symbols(&self) -> &Kallsyms {
+        &self.symbols
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(frames: &[(u32, u64)]) -> UserStack {
+        UserStack { frames: frames.to_vec(), end: End::Root }
+    }
+
+    #[test]
+    fn a_stack_is_told_once_and_shares_its_number_with_none() {
+        let symbols = Kallsyms::parse("1 t f\n4 t g\n");
+        let mut numbers = Numbers::new(symbols);
+        let (n, event) = numbers.kernel(vec![2, 5]);
+        assert_eq!((n, event.expect("new").text.as_str()), (1, "f;g"));
+        assert_eq!(numbers.kernel(vec![2, 5]), (1, None));
+        let (n, event) = numbers.user(user(&[(1, 2)]));
+        assert_eq!((n, event.expect("new").stack), (2, 2));
+        assert_eq!(numbers.user(user(&[(1, 2)])), (2, None));
+        assert_eq!(numbers.kernel(vec![3]).0, 3);
+        let cut = UserStack { end: End::Copy, ..user(&[(1, 2)]) };
+        assert_eq!(numbers.user(cut).1.expect("another end").cut, 1);
+    }
+
+    #[test]
+    fn samples_are_counted_where_they_are() {
+        let mut numbers = Numbers::new(Kallsyms::default());
+        let stack = user(&[(1, 10), (1, 20)]);
+        numbers.user(stack.clone());
+        numbers.sampled(&[], Some(&stack));
+        numbers.sampled(&[], Some(&stack));
+        numbers.sampled(&[99, 98], Some(&stack));
+        numbers.user(user(&[(2, 5), (1, 20)]));
+        let expected = [((0, 99), 1), ((1, 10), 2), ((1, 20), 0), ((2, 5), 1)];
+        assert_eq!(numbers.places(), BTreeMap::from(expected));
+    }
+
+    #[test]
+    fn a_stack_fits_a_packet() {
+        use plumb_trace::ctf::{HEAD_BYTES, MAX_PACKET_BYTES};
+        use plumb_trace::event::StateEvent;
+        let mut bytes = Vec::new();
+        let deep: Vec<_> = (0..10_000).map(|at| (1, at)).collect();
+        let event = Numbers::new(Kallsyms::default()).user(user(&deep)).1.expect("new");
+        event.encode(&mut bytes);
+        assert!(bytes.len() + HEAD_BYTES + 10 <= MAX_PACKET_BYTES, "{}", bytes.len());
+        assert_eq!(event.cut, 1);
+    }
+}

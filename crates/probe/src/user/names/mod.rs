@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Functions, source lines and code of places in modules and in the kernel; read when
+//! the recording is over. One file a source of names.
+
+mod code;
+mod debug;
+mod demangle;
+mod elf;
+mod gopclntab;
+mod kernel;
+mod layout;
+mod peek;
+mod perfmap;
+mod vdso;
+
+#[cfg(test)]
+mod tests;
+
+use super::{Kind, Module, Modules};
+use crate::stacks::Kallsyms;
+use plumb_trace::schema::{StateCode, StateFunction, StateSymbols};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+
+/// A name is cut behind this many bytes: generated C++ names can be longer than their code.
+const LONGEST_NAME: usize = 4096;
+
+/// What was found out.
+#[derive(Debug, Default)]
+pub struct Named {
+    /// A row for each place that has a function.
+    pub functions: Vec<StateFunction>,
+    /// A row for each module that was named, and the kernel (0).
+    pub symbols: Vec<StateSymbols>,
+    /// Code of the functions with most samples.
+    pub code: Vec<StateCode>,
+}
+
+/// Names places. `places`: by module (0 the kernel) and offset, how many samples have
+/// their innermost frame there (0: it is only a caller, its offset a return address).
+///
+/// Fetches debug info where `DEBUGINFOD_URLS` is set, and tells on stderr what it fetches:
+/// up to 5 min. Needs root for the kernel's code alone.
+pub fn name(modules: &Modules, places: &BTreeMap<(u32, u64), u64>, kernel: &Kallsyms) -> Named {
+    let mut sources = Sources {
+        kernel,
+        vmlinux: kernel::running(),
+        debug: debug::Finder::new(debug::Fetcher::from_environment()),
+        maps: "/tmp".into(),
+        peek: Box::new(peek::read),
+    };
+    name_from(modules.all(), places, &mut sources)
+}
+
+/// Where names are looked for besides the modules' own files.
+struct Sources<'a> {
+    kernel: &'a Kallsyms,
+    /// The kernel's debug info, or why there is none.
+    vmlinux: Result<Option<std::path::PathBuf>, String>,
+    debug: debug::Finder,
+    /// Where perf maps lie.
+    maps: std::path::PathBuf,
+    /// Reads the kernel's memory.
+    peek: Box<dyn FnMut(u64, usize) -> Result<Vec<u8>, String>>,
+}
+
+/// A place that is to be named.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    /// As stacks name it.
+    offset: u64,
+    /// Samples whose innermost frame it is.
+    samples: u64,
+}
+
+impl Place {
+    /// Where its instruction lies. A return address may be the next function's, or another
+    /// line's: one byte back is inside the call.
+    fn instruction(self) -> u64 {
+        if self.samples == 0 {
+            self.offset.saturating_sub(1)
+        } else {
+            self.offset
+        }
+    }
+}
+
+/// A function at a place.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Found {
+    /// Where it begins, in the place's own terms.
+    start: u64,
+    /// Bytes, 0 not known.
+    size: u64,
+    /// Innermost inlined function first; `FILE:LINE` of each, empty where not known.
+    frames: Vec<(String, String)>,
+}
+
+/// What a source has of a module.
+#[derive(Debug, Default)]
+struct Answer {
+    /// Of each place.
+    found: Vec<Option<Found>>,
+    /// Where from.
+    source: String,
+    /// Why not of all.
+    lacking: String,
+}
+
+impl Answer {
+    fn nothing(places: &[Place], lacking: impl Into<String>) -> Self {
+        Self { found: vec![None; places.len()], source: String::new(), lacking: lacking.into() }
+    }
+}
+
+fn name_from(modules: &[Module], places: &BTreeMap<(u32, u64), u64>, sources: &mut Sources<'_>) -> Named {
+    let mut by_module: BTreeMap<u32, Vec<Place>> = BTreeMap::new();
+    for (&(module, offset), &samples) in places {
+        by_module.entry(module).or_default().push(Place { offset, samples });
+    }
+    let known: HashMap<u32, &Module> = modules.iter().map(|m| (m.number, m)).collect();
+    // What is fetched has a time limit: the modules with most samples have the first go.
+    let mut order: Vec<(u32, Vec<Place>)> = by_module.into_iter().collect();
+    order.sort_by_key(|(_, places)| Reverse((places.iter().map(|p| p.samples).sum::<u64>(), places.len())));
+    let mut out = Named::default();
+    let mut heat = code::Heat::default();
+    for (number, places) in &order {
+        let answer = match known.get(number) {
+            _ if *number == 0 => kernel::name(places, sources.kernel, &sources.vmlinux),
+            None => Answer::nothing(places, format!("module {number} was never told")),
+            Some(module) => match module.kind {
+                Kind::File => elf::name(module, places, &mut sources.debug),
+                Kind::Jit => perfmap::name(module, places, &sources.maps),
+                Kind::Vdso => vdso::name(places),
+                Kind::Nothing => {
+                    Answer::nothing(places, "nothing was mapped there any more when it was looked for")
+                }
+            },
+        };
+        heat.add(*number, places, &answer.found);
+        tell(*number, places, answer, &mut out);
+    }
+    heat.read(&known, &mut sources.peek, &mut out);
+    out.functions.sort_unstable_by_key(|f| (f.module, f.offset));
+    out.symbols.sort_unstable_by_key(|s| s.module);
+    out
+}
+
+/// Puts a module's answer into the rows of the trace.
+fn tell(module: u32, places: &[Place], answer: Answer, out: &mut Named) {
+    let before = out.functions.len();
+    for (place, found) in places.iter().zip(answer.found) {
+        let Some(found) = found.filter(|f| !f.frames.is_empty()) else { continue };
+        let join = |words: Vec<String>| words.join("\n");
+        let (names, lines) = found.frames.into_iter().map(|(n, l)| (clean(&n), clean(&l))).unzip();
+        out.functions.push(StateFunction {
+            module,
+            offset: place.offset,
+            start: found.start,
+            size: found.size,
+            names: join(names),
+            lines: join(lines),
+        });
+    }
+    out.symbols.push(StateSymbols {
+        module,
+        places: places.len() as u64,
+        named: (out.functions.len() - before) as u64,
+        source: clean(&answer.source),
+        lacking: clean(&answer.lacking),
+    });
+}
+
+/// Names come from files that anybody may have made: a newline in one would be one frame more,
+/// an escape would reach a terminal.
+fn clean(text: &str) -> String {
+    let mut out: String = text.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+    if out.len() > LONGEST_NAME {
+        let end = (0..=LONGEST_NAME).rev().find(|i| out.is_char_boundary(*i)).unwrap_or(0);
+        out.truncate(end);
+        out.push('…');
+    }
+    out
+}
