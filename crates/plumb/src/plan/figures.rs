@@ -5,6 +5,8 @@
 mod load;
 mod recorded;
 
+pub(super) use load::prefix;
+
 use super::analysis;
 use super::state::{Cell, End, Made, State};
 use super::table::{FactorNames, Row, Table, Unit};
