@@ -286,6 +286,12 @@ fn variation(analysis: &Analysis, out: &mut dyn Write) -> Result<()> {
         table.row(vec![part.what.clone(), percent(part.share)]);
     }
     table.write(out)?;
+    if analysis.single() {
+        let note =
+            "With one repetition of each combination chance is in every share: noise cannot be told apart \
+                    (repeat = 3 or more).";
+        writeln!(out, "  {}", wrapped(note, 2))?;
+    }
     Ok(())
 }
 
