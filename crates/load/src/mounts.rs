@@ -34,7 +34,7 @@ pub fn remount(path: &Path) -> Result<(), String> {
     }
     let c = |bytes: &[u8]| CString::new(bytes).map_err(|_| format!("{point}: a name with a NUL"));
     let target = c(mount.point.as_os_str().as_bytes())?;
-    let (flags, data) = options(&mount.options);
+    let (flags, data) = options(&mount.kind, &mount.options);
     let source = c(mount.source.as_os_str().as_bytes())?;
     let (kind, data) = (c(mount.kind.as_bytes())?, c(data.as_bytes())?);
     // A loop device that mount(8) made goes with its last user, and could not be mounted again.
@@ -56,8 +56,21 @@ pub fn remount(path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Flags and data of mount(2) for the options that mountinfo lists.
-fn options(listed: &str) -> (libc::c_ulong, String) {
+/// What the kernel's ext4 driver lists of itself in a file system that is mounted as ext2 or ext3 (of
+/// `data=journal`, `nodioread_nolock`), and refuses as an option of those: `MOPT_NO_EXT2` and `MOPT_NO_EXT3`
+/// in fs/ext4/super.c. So nobody can have asked for it.
+const NOT_OF_EXT3: &[&str] = &[
+    "delalloc",
+    "nodelalloc",
+    "dioread_nolock",
+    "nodioread_nolock",
+    "journal_checksum",
+    "nojournal_checksum",
+    "journal_async_commit",
+];
+
+/// Flags and data of mount(2) for the options that mountinfo lists of a file system of this kind.
+fn options(kind: &str, listed: &str) -> (libc::c_ulong, String) {
     let known = [
         ("ro", libc::MS_RDONLY),
         ("nosuid", libc::MS_NOSUID),
@@ -75,6 +88,7 @@ fn options(listed: &str) -> (libc::c_ulong, String) {
             Some((_, flag)) => flags |= flag,
             // What the kernel lists but does not take.
             None if matches!(option, "" | "rw" | "seclabel") => {}
+            None if matches!(kind, "ext2" | "ext3") && NOT_OF_EXT3.contains(&option) => {}
             None => data.push(option),
         }
     }
@@ -87,7 +101,19 @@ mod tests {
 
     #[test]
     fn listed_options_become_flags_and_data() {
-        assert_eq!(options("rw,noatime,rw,data=journal"), (libc::MS_NOATIME, "data=journal".to_string()));
+        assert_eq!(
+            options("ext4", "rw,noatime,rw,data=journal"),
+            (libc::MS_NOATIME, "data=journal".to_string())
+        );
+    }
+
+    #[test]
+    fn what_ext3_lists_of_itself_is_not_asked_for() {
+        let listed = "rw,relatime,rw,nodioread_nolock,nodelalloc,stripe=16,data=journal";
+        assert_eq!(options("ext3", listed), (libc::MS_RELATIME, "stripe=16,data=journal".to_string()));
+        // There somebody may have asked for it.
+        let all = "nodioread_nolock,nodelalloc,stripe=16,data=journal";
+        assert_eq!(options("ext4", listed), (libc::MS_RELATIME, all.to_string()));
     }
 
     #[test]

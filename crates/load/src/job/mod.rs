@@ -212,6 +212,39 @@ impl Job {
         self.processes * self.threads
     }
 
+    /// The kind of its operations; of a mix, of its reads.
+    pub fn kind(&self) -> OperationKind {
+        match self.what {
+            What::Write => OperationKind::Write,
+            What::Rewrite | What::RecordRewrite => OperationKind::Rewrite,
+            What::Read | What::Mix | What::BackwardsRead | What::StridedRead => OperationKind::Read,
+            What::Reread => OperationKind::Reread,
+            What::Create => OperationKind::Create,
+            What::Open => OperationKind::Open,
+            What::Stat => OperationKind::Stat,
+            What::Rename => OperationKind::Rename,
+            What::Unlink => OperationKind::Unlink,
+            What::FsyncOnly => OperationKind::Sync,
+            What::LockAndUpdate => OperationKind::Lock,
+            What::Copy => OperationKind::Copy,
+        }
+    }
+
+    /// All kinds that its result may have: also a mix's writes, synchronisations and closes.
+    pub fn kinds(&self) -> Vec<OperationKind> {
+        let mut all = vec![self.kind()];
+        if self.what == What::Mix {
+            all.push(OperationKind::Write);
+        }
+        if self.sync.is_call() && self.what != What::FsyncOnly {
+            all.push(OperationKind::Sync);
+        }
+        if self.time_close == Timed::In {
+            all.push(OperationKind::Close);
+        }
+        all
+    }
+
     /// Whether operations of this kind are what the job is about: its rate counts
     /// them, and not the synchronisations behind its writes.
     pub fn is_own(&self, kind: OperationKind) -> bool {

@@ -40,27 +40,20 @@ struct Stamps {
 impl Source {
     /// The operations of worker `who` over `files` files (or names).
     pub fn new(job: &Job, who: Who, files: u64, pool: Option<Pool>, buffers: Buffers, run: u64) -> Self {
-        use OperationKind as K;
-        let (kind, action) = match job.what {
-            What::Write => (K::Write, Action::Write),
-            What::Rewrite | What::RecordRewrite => (K::Rewrite, Action::Write),
-            What::Read | What::Mix | What::BackwardsRead | What::StridedRead => (K::Read, Action::Read),
-            What::Reread => (K::Reread, Action::Read),
-            What::Create => (K::Create, Action::Name),
-            What::Open => (K::Open, Action::Name),
-            What::Stat => (K::Stat, Action::Name),
-            What::Rename => (K::Rename, Action::Name),
-            What::Unlink => (K::Unlink, Action::Name),
-            What::FsyncOnly => (K::Sync, Action::Sync),
-            What::LockAndUpdate => (K::Lock, Action::Lock),
-            What::Copy => (K::Copy, Action::Copy),
+        let action = match job.what {
+            What::Write | What::Rewrite | What::RecordRewrite => Action::Write,
+            What::Read | What::Mix | What::BackwardsRead | What::StridedRead | What::Reread => Action::Read,
+            What::Create | What::Open | What::Stat | What::Rename | What::Unlink => Action::Name,
+            What::FsyncOnly => Action::Sync,
+            What::LockAndUpdate => Action::Lock,
+            What::Copy => Action::Copy,
         };
         let named = job.what.names() && job.what != What::Create;
         let len = if named || matches!(action, Action::Lock | Action::Sync) { 0 } else { job.block.0 as u32 };
         let share = if job.what == What::Mix { u64::MAX / 100 * u64::from(job.mix) } else { 0 };
         Source {
             places: Places::new(job, who.worker, job.workers(), files),
-            kind,
+            kind: job.kind(),
             action,
             len,
             reads: if job.what == What::Mix { share.max(1) } else { 0 },

@@ -56,18 +56,18 @@ pub fn main(args: &LoadArgs) -> Result<ExitCode> {
     }
 }
 
-/// The jobs of a load, looked through for contradictions; None of a command beside a load.
+/// The cells of a load, looked through for contradictions; None of a command beside a load.
 ///
 /// # Errors
 /// A job file that cannot be read, or the first contradiction.
-pub(crate) fn jobs(args: &LoadArgs) -> Result<Option<Vec<plumb_load::job::Job>>> {
+pub(crate) fn cells(args: &LoadArgs) -> Result<Option<Vec<plumb_load::job::Cell>>> {
     let plan = match &args.command {
         None => Plan::of(&args.options)?,
         Some(LoadCommand::Preset(command)) => Plan::of_preset(command.preset.clone(), &command.options)?,
         Some(_) => return Ok(None),
     };
     plan.check()?;
-    Ok(Some(plan.jobs().cloned().collect()))
+    Ok(Some(plan.cells))
 }
 
 /// Runs a plan and shows what came of it.

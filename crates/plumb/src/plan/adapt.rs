@@ -34,6 +34,12 @@ pub fn changed(plan: &PlanFile, changes: &PlanChanges) -> Result<PlanFile> {
     if changes.record {
         plan.cell.record.get_or_insert_with(Vec::new);
     }
+    if changes.no_record || !changes.only.is_empty() {
+        // Figures of what was left out are no mistake of the plan's. Other mistakes are told where it is used.
+        if let Ok((_, made)) = super::cells::with_figures(&plan) {
+            made.retain(&mut plan);
+        }
+    }
     Ok(plan)
 }
 

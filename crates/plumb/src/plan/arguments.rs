@@ -8,7 +8,7 @@ use crate::load;
 use crate::record;
 use anyhow::{bail, Context, Result};
 use clap::{CommandFactory, Parser, Subcommand};
-use plumb_load::job::Job;
+use plumb_load::job::{Cell as LoadCell, Job};
 use plumb_load::nearest::nearest;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -48,9 +48,17 @@ pub fn load_arguments(settings: &Settings, targets: &[PathBuf]) -> Vec<OsString>
 /// The jobs of a cell's load.
 ///
 /// # Errors
+/// As [`load_cells`].
+pub(super) fn jobs(settings: &Settings) -> Result<Vec<Job>> {
+    Ok(load_cells(settings)?.into_iter().flat_map(|c| c.steps).flat_map(|s| s.jobs).collect())
+}
+
+/// The cells of a cell's load: of a preset there are several.
+///
+/// # Errors
 /// An unknown preset or option, a bad value, options that contradict each other, or an option
 /// that a plan gives itself.
-pub(super) fn jobs(settings: &Settings) -> Result<Vec<Job>> {
+pub(super) fn load_cells(settings: &Settings) -> Result<Vec<LoadCell>> {
     if let Some(preset) = &settings.preset {
         if !PresetCommand::has_subcommand(preset) {
             let all = presets();
@@ -71,7 +79,7 @@ pub(super) fn jobs(settings: &Settings) -> Result<Vec<Job>> {
         }
     }
     let args = parse_load(settings).map_err(|said| anyhow::anyhow!("load: {said}"))?;
-    load::jobs(&args).context("load")?.context("load: is no load but a command beside it")
+    load::cells(&args).context("load")?.context("load: is no load but a command beside it")
 }
 
 fn presets() -> Vec<String> {

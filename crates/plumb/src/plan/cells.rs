@@ -36,6 +36,16 @@ pub fn plan(args: &PlanRunArgs) -> Result<PlanFile> {
 /// # Errors
 /// The plan does not hold together, has too many cells, or a cell that cannot be; names factor, level and key.
 pub fn of(plan: &PlanFile) -> Result<Vec<Cell>> {
+    let (cells, made) = with_figures(plan)?;
+    made.check(plan)?;
+    Ok(cells)
+}
+
+/// All cells, and the figures that they make; the plan may name others.
+///
+/// # Errors
+/// As [`of`].
+pub(super) fn with_figures(plan: &PlanFile) -> Result<(Vec<Cell>, validate::Made)> {
     validate::plan(plan)?;
     few_enough(plan)?;
     let count: usize = plan.factors.iter().map(|f| f.levels.len()).product();
@@ -61,7 +71,7 @@ pub fn of(plan: &PlanFile) -> Result<Vec<Cell>> {
     if cells.iter().all(|c| c.skipped.is_some()) {
         bail!("[[skip]] leaves out every cell: there is nothing to measure");
     }
-    Ok(cells)
+    Ok((cells, checked.made()))
 }
 
 fn few_enough(plan: &PlanFile) -> Result<()> {

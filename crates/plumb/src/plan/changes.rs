@@ -240,6 +240,22 @@ impl Journal {
     }
 }
 
+/// What stands open in the journal of a directory, which is only read; nothing where there is none.
+///
+/// # Errors
+/// It cannot be read, or a line other than the last makes no sense; named.
+pub fn open_in(dir: &Path) -> Result<Vec<Open>> {
+    let path = dir.join(JOURNAL);
+    let bytes = match std::fs::read(&path) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        read => read.with_context(|| path.display().to_string())?,
+    };
+    // What a line that was cut off would have said was not done.
+    let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+    let text = String::from_utf8_lossy(&bytes[..whole]);
+    Ok(replay(&text, &boot()).with_context(|| path.display().to_string())?.0)
+}
+
 /// What stands open after these lines, and the number of the next change.
 fn replay(text: &str, boot: &str) -> Result<(Vec<Open>, u32)> {
     let mut open: Vec<Open> = Vec::new();

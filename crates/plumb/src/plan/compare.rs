@@ -11,7 +11,7 @@ use super::analysis::student;
 use super::analysis::words::{capital, ratio, several, title, Format};
 use super::state::State;
 use super::table::{Table, Unit};
-use super::{figures, report};
+use super::{figures, report, store};
 use crate::cli::PlanCompareArgs;
 use crate::compare::stats::{self, Difference, Interval};
 use anyhow::{bail, Result};
@@ -220,7 +220,7 @@ impl Comparison {
     /// # Errors
     /// One of them has no plan; no common figure, or not the one that was asked for.
     pub fn of(a: &Path, b: &Path, asked: &[String]) -> Result<Comparison> {
-        let (in_a, in_b) = (figures::state(a)?, figures::state(b)?);
+        let (in_a, in_b) = (store::state(a)?, store::state(b)?);
         let (table_a, table_b) = (figures::table(a, &in_a), figures::table(b, &in_b));
         Comparison::from((a, &in_a, &table_a), (b, &in_b, &table_b), asked)
     }

@@ -5,33 +5,14 @@
 mod load;
 mod recorded;
 
+pub(super) use load::prefix;
+
 use super::analysis;
 use super::state::{Cell, End, Made, State};
 use super::table::{FactorNames, Row, Table, Unit};
-use anyhow::{Context, Result};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
-
-/// Name of the state's file.
-pub const STATE: &str = "plan.json";
-
-/// Reads the state of a plan's directory.
-///
-/// # Errors
-/// There is none, or it cannot be read; named.
-pub fn state(dir: &Path) -> Result<State> {
-    let path = dir.join(STATE);
-    let text = std::fs::read_to_string(&path).with_context(|| {
-        format!(
-            "{}: no plan has run here; give the directory that 'plumb plan run -o DIR' wrote",
-            path.display()
-        )
-    })?;
-    serde_json::from_str(&text).with_context(|| {
-        format!("{}: damaged, or of another version of plumb; run the plan again", path.display())
-    })
-}
 
 /// All figures of what was made.
 pub fn table(dir: &Path, state: &State) -> Table {

@@ -4,6 +4,7 @@
 use super::cells;
 use super::file::PlanFile;
 use super::state::State;
+use super::store;
 use crate::cli::PlanListArgs;
 use crate::output::Table;
 use anyhow::{bail, Context, Result};
@@ -53,7 +54,7 @@ pub fn open(word: &Path) -> Result<Opened> {
         return Ok(Opened::Plan(Box::new(plan)));
     }
     if word.is_dir() {
-        return Ok(Opened::Begun { dir: word.to_path_buf(), state: Box::new(state(word)?) });
+        return Ok(Opened::Begun { dir: word.to_path_buf(), state: Box::new(store::state(word)?) });
     }
     let bare = word.components().count() == 1 && word.extension().is_none();
     if bare && !word.exists() {
@@ -78,23 +79,6 @@ pub fn named(name: &str) -> Result<Option<PlanFile>> {
 pub fn read(path: &Path) -> Result<PlanFile> {
     let text = std::fs::read_to_string(path).with_context(|| format!("plan {}", path.display()))?;
     PlanFile::parse(&text).with_context(|| format!("plan {}", path.display()))
-}
-
-/// How far the run in a directory is.
-///
-/// # Errors
-/// There is none, or its `plan.json` cannot be read.
-pub fn state(dir: &Path) -> Result<State> {
-    let path = dir.join("plan.json");
-    let text = match std::fs::read(&path) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            bail!("{}: holds no run of a plan: plan.json is missing; begin one with -o", dir.display())
-        }
-        text => text.with_context(|| path.display().to_string())?,
-    };
-    serde_json::from_slice(&text).with_context(|| {
-        format!("{}: was not written by this version of plumb, or is damaged", path.display())
-    })
 }
 
 fn unknown(word: &str) -> String {

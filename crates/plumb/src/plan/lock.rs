@@ -107,6 +107,11 @@ pub fn holder_of(number: DeviceNumber) -> Option<i32> {
     holder(&File::open(node(&disk)).ok()?)
 }
 
+/// The process that has the lock on a directory; no lock is taken.
+pub fn holder_of_directory(dir: &Path) -> Option<i32> {
+    holder(&File::open(dir).ok()?)
+}
+
 /// The process that took the lock on a file, as far as the kernel shows it to us.
 fn holder(file: &File) -> Option<i32> {
     let meta = file.metadata().ok()?;

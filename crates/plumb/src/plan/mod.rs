@@ -34,6 +34,7 @@ pub mod report;
 pub mod run;
 mod settings;
 pub mod show;
+mod standing;
 pub mod state;
 pub mod store;
 pub mod table;

@@ -8,6 +8,7 @@ mod text;
 
 use super::file::{Order, PlanFile};
 use super::library::{self, Opened};
+use super::standing::Standing;
 use super::state::{Cell, End, State};
 use super::{adapt, cells, needs, order};
 use crate::cli::{PlanChanges, PlanShowArgs};
@@ -44,6 +45,8 @@ struct Shown<'a> {
     effects: Effects,
     needs: Vec<String>,
     run: Option<Run>,
+    /// What the run left changed.
+    standing: Option<Standing>,
 }
 
 /// A factor's names.
@@ -101,6 +104,7 @@ pub fn main(args: &PlanShowArgs) -> Result<ExitCode> {
             let run = progress(&state, dir.display().to_string());
             let mut shown = shown(&state.plan, &state.cells, state.schedule.len(), Some(run));
             shown.time.left_ns = left(&state).unwrap_or(shown.time.left_ns);
+            shown.standing = Standing::of(&dir)?;
             write(&shown, args.json, &mut out)?;
         }
     }
@@ -151,6 +155,7 @@ fn shown<'a>(plan: &'a PlanFile, cells: &'a [Cell], repetitions: usize, run: Opt
         needs: effects.needs(),
         effects,
         run,
+        standing: None,
     }
 }
 

@@ -19,7 +19,23 @@ const RESERVE_BYTES: usize = 1 << 20;
 /// Room without which no repetition is begun, bytes.
 const LEAST: u64 = 16 << 20;
 
-/// Reads it; None where there is none.
+/// The state of a plan that was begun in this directory.
+///
+/// # Errors
+/// None was; or as [`read`].
+pub fn state(dir: &Path) -> Result<State> {
+    read(dir)?.with_context(|| {
+        if dir.extension().is_some_and(|e| e == "toml") {
+            return format!("{0}: a plan, not a run of one; 'plumb plan run {0} -o DIR' makes one", dir.display());
+        }
+        format!(
+            "{}: holds no run of a plan ({STATE} is missing); give the directory that 'plumb plan run -o DIR' wrote",
+            dir.display()
+        )
+    })
+}
+
+/// The same where there may be none.
 ///
 /// # Errors
 /// It cannot be read, or is of another version's making.
@@ -27,10 +43,14 @@ pub fn read(dir: &Path) -> Result<Option<State>> {
     let path = dir.join(STATE);
     let file = match File::open(&path) {
         Ok(file) => file,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(None)
+        }
         Err(e) => return Err(e).with_context(|| path.display().to_string()),
     };
-    let state = serde_json::from_reader(BufReader::new(file)).with_context(|| path.display().to_string())?;
+    let state = serde_json::from_reader(BufReader::new(file)).with_context(|| {
+        format!("{}: damaged, or of another version of plumb; run the plan again", path.display())
+    })?;
     Ok(Some(state))
 }
 
@@ -119,5 +139,20 @@ mod tests {
         let text = std::fs::read_to_string(dir.path().join(PLAN)).expect("TOML");
         assert_eq!(toml::from_str::<super::super::file::PlanFile>(&text).expect("TOML"), state.plan);
         assert!(!dir.path().join(NEW).exists());
+    }
+
+    #[test]
+    fn what_is_no_run_is_named_with_the_next_step() {
+        let dir = tempfile::TempDir::new().expect("a directory");
+        let said = |path: &Path| format!("{:#}", state(path).expect_err("no run"));
+        let none = said(dir.path());
+        assert!(none.contains("plan.json") && none.contains("plumb plan run"), "{none}");
+        let plan = dir.path().join("mine.toml");
+        std::fs::write(&plan, "name = \"mine\"").expect("a file");
+        let file = said(&plan);
+        assert!(file.contains("a plan, not a run") && file.contains("mine.toml -o"), "{file}");
+        std::fs::write(dir.path().join(STATE), "{").expect("a file");
+        let half = said(dir.path());
+        assert!(half.contains("damaged") && half.contains("plan.json"), "{half}");
     }
 }

@@ -254,6 +254,11 @@ fn members(group: i32, start: u64) -> Vec<i32> {
     all.filter(|pid| Process::of(pid, &root).is_some_and(is_one)).collect()
 }
 
+/// Whether a process group that began at `start` still has members.
+pub fn runs(group: i32, start: u64) -> bool {
+    group > 1 && start_of(group).is_none_or(|s| s == start) && !members(group, start).is_empty()
+}
+
 /// Kills a process group that began at `start`, and waits until it is gone.
 pub fn kill(group: i32, start: u64) -> Undone {
     // The number of a group is not given again while it has members; a leader with another start

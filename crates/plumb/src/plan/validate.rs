@@ -3,8 +3,10 @@
 //! plan's: see [`super::needs`].
 
 mod cell;
+mod made;
 
 pub(super) use cell::Cells;
+pub(super) use made::Made;
 
 use super::file::{Chart, ChartKind, DeviceSpec, Order, PlanFile};
 use anyhow::{bail, Context, Result};
@@ -166,7 +168,7 @@ fn chart(chart: &Chart, plan: &PlanFile) -> Result<()> {
     }
 }
 
-/// Whether a figure may be called so; whether a cell has it is known when it was measured.
+/// Whether a figure may be called so; whether a load makes it: see [`Made`].
 fn figure(name: &str) -> Result<()> {
     let of_operation = |name: &str| {
         let rest = name.rsplit_once(':').map_or(name, |(_, rest)| rest);

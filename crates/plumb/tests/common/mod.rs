@@ -111,16 +111,15 @@ impl Loop {
 
     /// Makes an ext4 on it and mounts it; returns where.
     pub fn ext4(&mut self) -> PathBuf {
-        must(Command::new("mkfs.ext4").args([
-            "-q",
-            "-F",
-            "-E",
-            "lazy_itable_init=0,lazy_journal_init=0",
-            &self.device,
-        ]));
+        self.made("ext4", &["-E", "lazy_itable_init=0,lazy_journal_init=0"], "defaults")
+    }
+
+    /// Makes a file system of that kind on it and mounts it with these options; returns where.
+    pub fn made(&mut self, kind: &str, mkfs: &[&str], options: &str) -> PathBuf {
+        must(Command::new(format!("mkfs.{kind}")).args(["-q", "-F"]).args(mkfs).arg(&self.device));
         let mount = self.dir.path().join("mount");
         std::fs::create_dir(&mount).expect("mount point");
-        must(Command::new("mount").arg(&self.device).arg(&mount));
+        must(Command::new("mount").args(["-t", kind, "-o", options]).arg(&self.device).arg(&mount));
         self.mounted = Some(mount.clone());
         mount
     }

@@ -2,7 +2,7 @@
 //! Files before the clock starts (layout, cache), whose they are, how they are
 //! named, and what is in them in the end.
 
-use crate::common::{can, Loop};
+use crate::common::{can, plumb, Loop};
 use crate::run::{dir, traced, Run};
 use clap::ValueEnum;
 use plumb_load::data::read_stamp;
@@ -181,6 +181,33 @@ fn every_state_of_the_cache() {
                 assert!(pages < all / 2, "{pages} of {all}");
             }
         }
+    }
+}
+
+#[test]
+fn ext3_is_mounted_again_with_the_options_that_it_had() {
+    if !can("ext3_is_mounted_again_with_the_options_that_it_had", &["losetup", "mkfs.ext3"]) {
+        return;
+    }
+    for options in ["data=journal", "data=ordered,noatime", "data=writeback"] {
+        let mut disk = Loop::new(64);
+        let point = disk.made("ext3", &[], options);
+        let mounted = || {
+            let all = std::fs::read_to_string("/proc/mounts").expect("/proc/mounts");
+            let is = |l: &&str| l.split(' ').nth(1) == point.to_str();
+            all.lines().find(is).map(str::to_string).unwrap_or_default()
+        };
+        let before = mounted();
+        assert!(before.contains(options.split(',').next().expect("one")), "{before}");
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut load = plumb();
+        load.args(["load", "--cache", "remount", "--size", "1M", "--quiet"]).arg(&point);
+        load.current_dir(dir.path());
+        let out = load.output().expect("plumb");
+        // 3 says that on a busy machine it is no measurement.
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.code().is_some_and(|c| [0, 3].contains(&c)), "{options}: {said}");
+        assert_eq!(mounted(), before);
     }
 }
 

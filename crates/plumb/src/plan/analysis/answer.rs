@@ -108,7 +108,12 @@ fn variation(analysis: &Analysis) -> Option<String> {
             _ => format!("{} {}", p.what, percent(p.share)),
         })
         .collect();
-    (!told.is_empty()).then(|| format!("{}.", told.join(", ")))
+    let noise = if analysis.single() {
+        "; with one repetition of each, noise cannot be told apart from it"
+    } else {
+        ""
+    };
+    (!told.is_empty()).then(|| format!("{}{noise}.", told.join(", ")))
 }
 
 fn interaction(analysis: &Analysis) -> Option<String> {
@@ -221,6 +226,7 @@ mod tests {
         table.missing.push(("method2 fs0".into(), "skipped".into()));
         table.missing.push(("method1 fs0 (repetition 6)".into(), "failed".into()));
         let words = said(&table);
+        assert!(!words.contains("noise cannot"), "{words}");
         let begin = "Mean time of a write: of 6 combinations method0 fs";
         assert!(words.starts_with(begin), "{words}");
         for part in [
@@ -256,6 +262,10 @@ mod tests {
         }
         let words = said(&table);
         assert!(words.contains("fewer than three repetitions"), "{words}");
+        assert!(
+            words.contains("of the variation; with one repetition of each, noise cannot be told apart"),
+            "{words}"
+        );
         assert!(words.contains("What limits: lock contention in a1 and a2; CPU busy in a0."), "{words}");
         let mut table = Design::new(&[("a", 2)], 8).table(|_| 1e6, 0.01);
         change(&mut table, "a1", 3, |v| v * 2.0);

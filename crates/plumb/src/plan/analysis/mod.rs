@@ -68,6 +68,11 @@ impl Analysis {
         analysis.answer = answer::paragraph(&analysis, table);
         Some(analysis)
     }
+
+    /// Whether no combination was repeated, so that noise cannot be told from what factors do.
+    pub fn single(&self) -> bool {
+        self.cells.iter().all(|c| c.values.len() < 2)
+    }
 }
 
 /// The figure that a report is about when the plan names none: the mean time of the kind of

@@ -231,15 +231,3 @@ fn a_command_needs_no_result_and_a_recorded_one_needs_its_own() {
     state.ended_early = Some("Ctrl-C".into());
     assert!(table(dir.path(), &state).missing[0].1.contains("ended early (Ctrl-C)"));
 }
-
-#[test]
-fn a_directory_without_a_plan_is_named() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let none = format!("{:#}", state(dir.path()).expect_err("no plan"));
-    assert!(none.contains("plan.json") && none.contains("plumb plan run"), "{none}");
-    std::fs::write(dir.path().join(STATE), "{").expect("a file");
-    assert!(format!("{:#}", state(dir.path()).expect_err("half")).contains("damaged"));
-    let text = serde_json::to_string(&plan_state(Settings::default(), Vec::new())).expect("JSON");
-    std::fs::write(dir.path().join(STATE), text).expect("a file");
-    assert_eq!(state(dir.path()).expect("a state").plan.name, "n");
-}

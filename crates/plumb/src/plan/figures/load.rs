@@ -72,7 +72,7 @@ fn unit(figure: &str) -> Unit {
 }
 
 /// A step's place: label of the cell and of the step.
-type Place = (String, String);
+pub(in crate::plan) type Place = (String, String);
 
 /// Figures of all copies of a repetition.
 pub(super) fn figures(copies: &[Value], found: &mut Found) -> Result<(), String> {
@@ -141,7 +141,7 @@ fn elapsed(cell: &Value) -> f64 {
 }
 
 /// What stands before a kind's name: as little as tells steps apart.
-fn prefix(places: &[Place], cell: &str, step: &str) -> String {
+pub(in crate::plan) fn prefix(places: &[Place], cell: &str, step: &str) -> String {
     if places.len() == 1 {
         return String::new();
     }

@@ -12,8 +12,10 @@ use super::analysis::cells::NOT_VALID;
 use super::analysis::verdicts::{self, CellVerdict};
 use super::analysis::{main_figure, Analysis};
 use super::figures;
-use super::state::State;
-use super::table::{Table, Unit};
+use super::standing::Standing;
+use super::state::{Cell, State};
+use super::store;
+use super::table::{Row, Table, Unit};
 use crate::cli::PlanReportArgs;
 use anyhow::{bail, Context, Result};
 use plumb_load::environment::Environment;
@@ -59,6 +61,9 @@ pub struct Report {
     pub verdicts: Vec<CellVerdict>,
     /// What lowers the worth of repetitions: each sentence with the repetitions that it is about.
     pub doubts: Vec<Doubt>,
+    /// What the plan still has changed on this system; of a report that is asked for, not of the files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub standing: Option<Standing>,
     /// The machine.
     pub environment: Option<Environment>,
     /// Charts that were written, within the plan's directory.
@@ -86,9 +91,9 @@ impl Report {
     /// # Errors
     /// No state; a figure that is nowhere, with those that there are.
     pub fn of(dir: &Path, figures: &[String]) -> Result<Report> {
-        let state = figures::state(dir)?;
+        let state = store::state(dir)?;
         let table = figures::table(dir, &state);
-        Report::from(dir, state, table, figures)
+        Ok(Report { standing: Standing::of(dir)?, ..Report::from(dir, state, table, figures)? })
     }
 
     fn from(dir: &Path, state: State, table: Table, asked: &[String]) -> Result<Report> {
@@ -116,7 +121,8 @@ impl Report {
             figures: analyses,
             others,
             verdicts: verdicts::of(&table),
-            doubts: doubts(&table),
+            doubts: doubts(&table, &state.cells),
+            standing: None,
             environment: state.environment,
             charts: written(dir),
             chart_notes: Vec::new(),
@@ -144,14 +150,28 @@ fn nothing(table: &Table) -> String {
     }
 }
 
+/// Said of recorded repetitions beside others.
+const RECORDED: &str =
+    "recorded, which costs time, beside combinations that are not: like is not compared with like \
+                        (--record or --no-record makes all alike)";
+
+/// The recorded repetitions, where others are not.
+fn recorded(table: &Table, cells: &[Cell]) -> Option<Doubt> {
+    let is = |row: &&Row| cells.get(row.cell).is_some_and(|c| c.settings.record.is_some());
+    let (with, without): (Vec<&Row>, Vec<&Row>) = table.rows.iter().partition(is);
+    let mut of = with.iter().map(|row| format!("{} (repetition {})", row.label, row.repetition)).peekable();
+    (of.peek().is_some() && !without.is_empty())
+        .then(|| Doubt { sentence: RECORDED.into(), of: of.collect() })
+}
+
 /// Each sentence once, those of invalid repetitions first, then the most frequent.
-fn doubts(table: &Table) -> Vec<Doubt> {
+fn doubts(table: &Table, cells: &[Cell]) -> Vec<Doubt> {
     let alike = |a: &str, b: &str| {
         let words =
             |s: &str| s.chars().filter(|c| !c.is_ascii_digit() && *c != '.' && *c != ',').collect::<String>();
         words(a) == words(b)
     };
-    let mut all: Vec<Doubt> = Vec::new();
+    let mut all: Vec<Doubt> = recorded(table, cells).into_iter().collect();
     for row in &table.rows {
         for sentence in &row.doubts {
             let of = format!("{} (repetition {})", row.label, row.repetition);
@@ -180,7 +200,7 @@ fn written(dir: &Path) -> Vec<PathBuf> {
 /// # Errors
 /// There is no plan, or the directory cannot be written.
 pub fn write(dir: &Path) -> Result<Report> {
-    let state = figures::state(dir)?;
+    let state = store::state(dir)?;
     let table = figures::table(dir, &state);
     let charts = charts::draw(dir, &state, &table);
     let into = dir.join(CHARTS);

@@ -115,7 +115,7 @@ pub(super) fn plan_directory(text: &str, noise: f64, factor: f64) -> tempfile::T
         made,
         ..State::empty(plan)
     };
-    std::fs::write(dir.path().join(figures::STATE), serde_json::to_string(&state).expect("JSON"))
+    std::fs::write(dir.path().join(store::STATE), serde_json::to_string(&state).expect("JSON"))
         .expect("a file");
     dir
 }
@@ -201,10 +201,10 @@ fn another_figure_may_be_asked_for_and_an_unknown_one_is_named_with_those_there_
 #[test]
 fn a_plan_that_measured_nothing_still_has_a_report() {
     let dir = sample();
-    let mut state = figures::state(dir.path()).expect("a state");
+    let mut state = store::state(dir.path()).expect("a state");
     state.made.clear();
     state.ended_early = Some("Ctrl-C".into());
-    std::fs::write(dir.path().join(figures::STATE), serde_json::to_string(&state).expect("JSON"))
+    std::fs::write(dir.path().join(store::STATE), serde_json::to_string(&state).expect("JSON"))
         .expect("a file");
     write(dir.path()).expect("a report");
     let text = std::fs::read_to_string(dir.path().join("report.txt")).expect("a file");
@@ -234,8 +234,47 @@ fn sentences_that_differ_in_numbers_are_one_and_invalid_ones_come_first() {
         row.doubts.push(format!("suspect: measured for {}.5 ms only", i + 7));
     }
     table.rows[1].doubts.push("not valid: held back".into());
-    let got = doubts(&table);
+    let got = doubts(&table, &[]);
     assert_eq!(got.iter().map(|d| d.of.len()).collect::<Vec<_>>(), [1, 4]);
     assert_eq!(got[0].sentence, "not valid: held back");
     assert_eq!(got[1].sentence, "suspect: measured for 7.5 ms only");
+}
+
+#[test]
+fn recorded_combinations_beside_others_are_a_doubt() {
+    let dir = sample();
+    let mut state = store::state(dir.path()).expect("a state");
+    let mut text = |recorded: &[usize]| {
+        for (i, cell) in state.cells.iter_mut().enumerate() {
+            cell.settings.record = recorded.contains(&i).then(Vec::new);
+        }
+        let table = Design::new(&[("a", 6)], 1).table(|_| 1e6, 0.0);
+        doubts(&table, &state.cells)
+    };
+    let some = text(&[0, 3]);
+    assert_eq!(some.len(), 1);
+    assert!(some[0].sentence.contains("recorded, which costs time"), "{some:?}");
+    let mut of = some[0].of.clone();
+    of.sort();
+    assert_eq!(of, ["a0 (repetition 1)", "a3 (repetition 1)"]);
+    assert!(text(&[]).is_empty() && text(&[0, 1, 2, 3, 4, 5]).is_empty());
+}
+
+#[test]
+fn a_report_that_is_asked_for_says_what_is_still_changed() {
+    let dir = sample();
+    let value = dir.path().join("value");
+    std::fs::write(&value, "1").expect("a file");
+    let line =
+        json!({ "number": 1, "change": "write", "path": value, "old": "60", "new": "1", "instead": null });
+    std::fs::write(dir.path().join("changes.jsonl"), format!("{line}\n")).expect("a file");
+    let report = Report::of(dir.path(), &[]).expect("a report");
+    let mut out = Vec::new();
+    text::write(&report, &mut out).expect("memory");
+    let flat = String::from_utf8(out).expect("text").split_whitespace().collect::<Vec<_>>().join(" ");
+    let changed = format!("{} is 1, was 60", value.display());
+    assert!(
+        flat.contains(&changed) && flat.contains("Still changed on this system; 'plumb plan restore"),
+        "{flat}"
+    );
 }

@@ -47,6 +47,12 @@ pub fn write(report: &Report, out: &mut dyn Write) -> Result<()> {
         made += &format!(" Ended early: {}.", why.trim_end_matches('.'));
     }
     writeln!(out, "  {:<9} {}", "Made", wrapped(&made, 12))?;
+    if let Some(standing) = &report.standing {
+        writeln!(out, "\nStill changed on this system; {}", wrapped(&standing.advice(), 2))?;
+        for changed in &standing.changed {
+            writeln!(out, "  {}", wrapped(changed, 4))?;
+        }
+    }
     if let Some((main, further)) = report.figures.split_first() {
         figure(main, out)?;
         others(main, further, out)?;
@@ -286,6 +292,12 @@ fn variation(analysis: &Analysis, out: &mut dyn Write) -> Result<()> {
         table.row(vec![part.what.clone(), percent(part.share)]);
     }
     table.write(out)?;
+    if analysis.single() {
+        let note =
+            "With one repetition of each combination chance is in every share: noise cannot be told apart \
+                    (repeat = 3 or more).";
+        writeln!(out, "  {}", wrapped(note, 2))?;
+    }
     Ok(())
 }
 

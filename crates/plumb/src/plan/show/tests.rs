@@ -130,11 +130,18 @@ fn a_run_says_how_far_it_is() {
     let run = progress(&state, "DIR".into());
     let mut shown = shown(&state.plan, &state.cells, state.schedule.len(), Some(run));
     shown.time.left_ns = left(&state).expect("an estimate");
+    shown.standing = Some(Standing {
+        changed: vec!["/proc/sys/vm/swappiness is 1, was 60".into()],
+        running: None,
+        back: "plumb plan restore DIR".into(),
+    });
     let text = as_text(&shown);
     for words in [
         "DIR: 2 of 6 made, 1 failed",
         "ended early: stopped by the user",
         "about 100 s left; 'plumb plan run DIR' goes on",
+        "Still changed on this system; 'plumb plan restore DIR' puts them back:",
+        "changed   /proc/sys/vm/swappiness is 1, was 60",
     ] {
         assert!(text.contains(words), "lacks {words}:\n{text}");
     }

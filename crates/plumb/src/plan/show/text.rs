@@ -37,6 +37,12 @@ pub(super) fn write(shown: &Shown<'_>, out: &mut dyn Write) -> io::Result<()> {
         line(out, if i == 0 { "Charts" } else { "" }, title)?;
     }
     time(shown, out)?;
+    if let Some(standing) = &shown.standing {
+        writeln!(out, "\nStill changed on this system; {}:", standing.advice())?;
+        for changed in &standing.changed {
+            line(out, "  changed", changed)?;
+        }
+    }
     writeln!(out, "\nWhat is done to this system; all but what is lost is put back:")?;
     effects(&shown.effects, out)?;
     if !shown.needs.is_empty() {

@@ -3,7 +3,7 @@
 
 use super::super::arguments;
 use super::super::file::{DeviceSpec, PlanFile, Settings, Value};
-use super::one_of;
+use super::{one_of, Made};
 use anyhow::{bail, Context, Result};
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -14,11 +14,12 @@ pub(in super::super) struct Cells<'a> {
     plan: &'a PlanFile,
     loads: HashSet<Vec<OsString>>,
     records: HashSet<Vec<String>>,
+    made: Made,
 }
 
 impl<'a> Cells<'a> {
     pub(in super::super) fn new(plan: &'a PlanFile) -> Self {
-        Cells { plan, loads: HashSet::new(), records: HashSet::new() }
+        Cells { plan, loads: HashSet::new(), records: HashSet::new(), made: Made::default() }
     }
 
     /// Looks at a cell.
@@ -40,15 +41,22 @@ impl<'a> Cells<'a> {
         if cell.command.is_none() {
             let words = arguments::load_arguments(cell, &[]);
             if !self.loads.contains(&words) {
-                arguments::jobs(cell).with_context(|| self.place_of_load(levels, cell))?;
+                let load = arguments::load_cells(cell).with_context(|| self.place_of_load(levels, cell))?;
+                self.made.load(&load);
                 self.loads.insert(words);
             }
         }
+        self.made.recorded |= cell.record.is_some();
         if let Some(options) = cell.record.as_ref().filter(|o| !self.records.contains(*o)) {
             arguments::check_record(options).with_context(|| place(&|s| s.record.is_some()))?;
             self.records.insert(options.clone());
         }
         Ok(())
+    }
+
+    /// The figures that the cells so far make.
+    pub(in super::super) fn made(self) -> Made {
+        self.made
     }
 
     /// Where the option stands that is not known, or else the last one that says something of the load.

@@ -344,3 +344,41 @@ fn file_systems_and_settings_of_the_kernel_are_checked() {
     let said = said(&text);
     assert!(said.contains("factor fs, level ext4: queue.scheduler") && said.contains("directory"), "{said}");
 }
+
+#[test]
+fn a_figure_that_no_load_makes_is_named_with_those_there_are() {
+    let head = |more: &str| format!("{HEAD}{more}\n{BODY}");
+    let chart = |kind: &str, figure: &str| {
+        let more = if kind == "bars" { "" } else { "by = \"fs\"\n" };
+        let chart = format!(
+            "[[chart]]\nname = \"c\"\ntitle = \"t\"\nkind = \"{kind}\"\nfigure = \"{figure}\"\n{more}"
+        );
+        format!("{HEAD}{BODY}{chart}")
+    };
+    for (text, words) in [
+        (
+            head("figures = [\"write.mean\", \"read.p99\"]"),
+            &["figures: \"read.p99\": no load", "elapsed", "of sync, write one of rate"][..],
+        ),
+        (head("figures = [\"seeks:write.mean\"]"), &["\"seeks:write.mean\": no load"]),
+        (
+            head("figures = [\"time.disk\"]"),
+            &["\"time.disk\": no cell of the plan is recorded", "record = []"],
+        ),
+        (chart("bars", "lock.mean"), &["chart c: \"lock.mean\": no load"]),
+        (chart("operations", "raed"), &["chart c: \"raed\": no load"]),
+    ] {
+        let said = said(&text);
+        assert!(words.iter().all(|w| said.contains(w)), "{text}: {said}");
+    }
+    for good in [
+        head("figures = [\"elapsed\", \"write.p99.9\", \"sync.count\"]"),
+        head("figures = [\"time.disk\"]").replace("[cell]", "[cell]\nrecord = []"),
+        head("figures = [\"elapsed\"]"),
+        chart("bars", "write.mean"),
+        chart("operations", "write"),
+    ] {
+        let cells = PlanFile::parse(&good).and_then(|plan| cells::of(&plan));
+        assert!(cells.is_ok(), "{good}: {:#}", cells.expect_err("bad"));
+    }
+}
