@@ -93,7 +93,8 @@ static __always_inline void put_own_stack(void *ctx, const enum plumb_stack_kind
 }
 
 /* The stack of the thread that runs this: of its own memory alone can a copy be taken. */
-static __always_inline void own_stack(void *ctx, const enum plumb_stack_kind kind, u32 tid, u64 end, bool user)
+static __always_inline void own_stack(void *ctx, const enum plumb_stack_kind kind, u32 tid, u64 end,
+				      bool user)
 {
 	struct task_struct *me = bpf_get_current_task_btf();
 	u8 class;

@@ -26,7 +26,7 @@ CASES = [
     ("counter", None, None, None,
      ["{plumb}", "load", "{dir}", "--what", "lock-and-update", "--lock", "mutex", "--counters", "5", "--threads", "200", "--operations", "50000", "--json"], []),
     ("bulk-write", "instant", "3G", None,
-     ["{plumb}", "load", "{dir}", "--what", "write", "--layout", "append", "--block", "64K", "--size", "2G", "--compressible", "100", "--json"], ["--sample", "997"]),
+     ["{plumb}", "load", "{dir}", "--what", "write", "--layout", "append", "--block", "64K", "--size", "2G", "--json"], ["--sample", "997"]),
 ]
 
 
@@ -57,24 +57,30 @@ def fill(text, **names):
     return text
 
 
+def record(plumb, name, model, size, before, words, extra, run_dir):
+    with disk(plumb, f"bench-{name}", model, size) as where:
+        if before:
+            run(["sh", "-c", f"cd '{where}'; {before}; sync"], timeout=300)
+            Path("/proc/sys/vm/drop_caches").write_text("3")
+        command = [fill(w, dir=where, plumb=plumb) for w in words]
+        run([plumb, "run", "--quiet", *extra, "-o", run_dir, "--", *command], timeout=900, good=(0, 1, 3))
+
+
 def measure(options, undo):
     plumb = Path(options.plumb).absolute()
     machine = system.Machine(plumb, {"e2fsprogs": ["mkfs.ext4", "-V"]})
     directory = evidence.results_directory(options.out, "profile-cases")
-    shutil.rmtree(WORK, ignore_errors=True)
-    WORK.mkdir(parents=True)
+    if not options.keep:
+        shutil.rmtree(WORK, ignore_errors=True)
+        WORK.mkdir(parents=True)
     kept = {}
     lines = [COMMENT, "# Wall-clock profiles of four loads", "",
              "Width is time; kernel, program and state each have a colour of their own. Made by benches/profile/cases.sh."]
     for name, model, size, before, words, extra in CASES:
         say(f"bench: {name}")
-        with disk(plumb, f"bench-{name}", model, size) as where:
-            if before:
-                run(["sh", "-c", f"cd '{where}'; {before}; sync"], timeout=300)
-                Path("/proc/sys/vm/drop_caches").write_text("3")
-            run_dir = WORK / name
-            command = [fill(w, dir=where, plumb=plumb) for w in words]
-            run([plumb, "run", "--quiet", *extra, "-o", run_dir, "--", *command], timeout=900, good=(0, 1, 3))
+        run_dir = WORK / name
+        if not run_dir.is_dir():
+            record(plumb, name, model, size, before, words, extra, run_dir)
         verdict = json.loads((run_dir / "result.json").read_text())["verdict"][0]
         lines += ["", f"## {name}", "", f"    {' '.join(words)}", "", verdict, "", f"![{name}]({name}.svg)", ""]
         run([plumb, "profile", run_dir, "--flame", WORK / f"{name}.svg"], timeout=300)
@@ -101,9 +107,12 @@ def measure(options, undo):
     head, rest = lines[:2], lines[2:]
     lines = head + ["", *evidence.machine_lines(facts, ["e2fsprogs"])] + rest
     (directory / "summary.md").write_text(shown("\n".join(lines), names) + "\n")
-    shutil.rmtree(WORK)
+    if not options.keep:
+        shutil.rmtree(WORK)
     say(f"bench: {shown(directory, [])}")
 
 
+OPTIONS = [("--keep", {"action": "store_true", "help": "use the recordings in target/profile-cases that are there, and leave them"})]
+
 if __name__ == "__main__":
-    sys.exit(evidence.main("benches/profile/cases.sh", __doc__, "profile-cases", measure, []))
+    sys.exit(evidence.main("benches/profile/cases.sh", __doc__, "profile-cases", measure, OPTIONS))

@@ -61,9 +61,9 @@ struct plumb_cursor {
 };
 
 enum plumb_stack_kind {
-	PLUMB_STACK_WAIT,   /* where tid slept; user registers only when it was in no recorded system call */
-	PLUMB_STACK_CALL,   /* user stack of tid at the end of a system call in which it slept; no kernel frames */
-	PLUMB_STACK_WAKER,  /* where the one was who woke tid; user part when that was in a recorded system call */
+	PLUMB_STACK_WAIT, /* where tid slept; user registers only when it was in no recorded system call */
+	PLUMB_STACK_CALL, /* user stack of tid at the end of a system call in which it slept; no kernel frames */
+	PLUMB_STACK_WAKER, /* where the one was who woke tid; user part when that was in a recorded system call */
 	PLUMB_STACK_SAMPLE, /* where tid was at the sampling clock's tick */
 };
 
@@ -83,11 +83,11 @@ enum plumb_stack_lost {
 
 /* `copied` bytes of the user stack, from sp on, lie behind it. */
 struct plumb_stack {
-	plumb_u64 end;    /* ns: when tid ran again, its sys_exit, when it was woken or sampled */
-	plumb_u32 tid;    /* who slept, was woken or ran */
-	plumb_u32 by;     /* whose stack it is: tid, of WAKER the thread that woke it */
-	plumb_u32 pid;    /* process of by */
-	plumb_u16 kind;   /* enum plumb_stack_kind */
+	plumb_u64 end;  /* ns: when tid ran again, its sys_exit, when it was woken or sampled */
+	plumb_u32 tid;  /* who slept, was woken or ran */
+	plumb_u32 by;   /* whose stack it is: tid, of WAKER the thread that woke it */
+	plumb_u32 pid;  /* process of by */
+	plumb_u16 kind; /* enum plumb_stack_kind */
 	plumb_u16 cpu;
 	plumb_s32 bytes;  /* of kernel frames, or -errno */
 	plumb_u32 copied; /* bytes of the user stack that could be read; at most PLUMB_COPY_2 */

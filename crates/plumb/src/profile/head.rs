@@ -245,7 +245,7 @@ mod tests {
             lines,
             [
                 "run [--tid 1]: 500.00 ms to 1.500 s, 2 threads of 1 process, 1.000 s together; cpu-clock 199 Hz, 130 samples; 32 waits; 2.0 % of the time has no stack.",
-                "Note: 3 samples were lost."
+                "Note: Of all that was recorded: 3 samples were lost."
             ]
         );
     }
