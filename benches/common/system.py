@@ -87,6 +87,8 @@ def spawn(command, cpus=None, **more):
     at the latest when we do."""
     def prepare():
         _libc.prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+        # a shell's background job ignores it, and profilers end by it
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         if cpus:
             os.sched_setaffinity(0, cpus)
     return subprocess.Popen([str(c) for c in command], preexec_fn=prepare, start_new_session=True, **more)

@@ -3,6 +3,7 @@
 
 import json
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -77,7 +78,7 @@ class Bench:
             head = {"round": number, "place": place, "tool": recorder.name}
             try:
                 rows.append({**head, **self.once(recorder)})
-            except (Problem, ValueError, OSError) as e:
+            except (Problem, ValueError, OSError, subprocess.SubprocessError) as e:
                 # said, and not tried again: what fails once fails in every round
                 self.left_out[recorder.name] = self.shown(e)
                 recorders.remove(recorder)

@@ -36,6 +36,7 @@ pub mod views;
 mod wait;
 
 pub use account::{Account, Category, CATEGORIES};
+pub use block::{Below, Stamp as Request};
 pub use machine::{Model, Setup};
 pub use parts::Who;
 pub use result::{
@@ -60,6 +61,13 @@ pub trait Observer {
     fn called(&mut self, _tid: u32) {}
     /// A thread came back from a system call; `ts` is its sys_exit's own time.
     fn returned(&mut self, _tid: u32, _ts: u64) {}
+    /// A block request completed. `number` is its own, and rises; what nobody issued (a part of a
+    /// request, the second completion of one with a flush behind it) comes with `counted` false.
+    fn request(&mut self, _number: u64, _: &Request, _counted: bool) {}
+    /// An operation of a workload ended.
+    fn operation(&mut self, _: &Operation) {}
+    /// A thread's name got its number; comes before the number is used.
+    fn named(&mut self, _number: u32, _name: &str) {}
     /// The end: what threads and causes are called.
     fn end(&mut self, _: &dyn Naming) {}
 }
@@ -83,9 +91,42 @@ pub struct Spent {
     pub to: u64,
     /// How much of it, ns; less than its length where interrupts were on top.
     pub time: u64,
-    /// The wait that this is a part of ended then, and on this kernel stack (0: none was taken).
-    /// `None` for time on a CPU or waiting for one.
-    pub wait: Option<(u64, u32)>,
+    /// The block request that it went to: its number and one, see [`Observer::request`]; 0 is none.
+    pub request: u64,
+    /// The wait that this is a part of; `None` for time on a CPU or waiting for one.
+    pub wait: Option<Slept>,
+}
+
+/// A wait, of which a piece of time is a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slept {
+    /// When the thread slept, ns.
+    pub start: u64,
+    /// When it ran again, ns.
+    pub end: u64,
+    /// Kernel stack on which it slept; 0: none was taken.
+    pub stack: u32,
+    /// Thread that woke it; 0: an interrupt did, or nothing tells.
+    pub waker: u32,
+}
+
+/// An operation that a workload told of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Operation {
+    /// Thread.
+    pub tid: u32,
+    /// Its process.
+    pub tgid: u32,
+    /// What it was.
+    pub kind: OperationKind,
+    /// Begin, ns.
+    pub begin: u64,
+    /// End, ns.
+    pub end: u64,
+    /// Bytes moved; minus the error number where it failed.
+    pub result: i64,
+    /// How long after its intended time it began, us.
+    pub late: u32,
 }
 
 /// What numbers mean, when everything was seen.
@@ -98,8 +139,57 @@ pub trait Naming {
     fn process(&self, tgid: u32) -> String;
 }
 
+use plumb_trace::load::OperationKind;
 use plumb_trace::reader::Told;
 use plumb_trace::schema::StateCpuSample;
+
+/// Two that see the same.
+impl<A: Observer, B: Observer> Observer for (A, B) {
+    fn thread(&mut self, tid: u32, start: u64, end: u64, state: ThreadState) {
+        self.0.thread(tid, start, end, state);
+        self.1.thread(tid, start, end, state);
+    }
+    fn cpu(&mut self, cpu: u32, start: u64, end: u64, state: CpuState) {
+        self.0.cpu(cpu, start, end, state);
+        self.1.cpu(cpu, start, end, state);
+    }
+    fn spent(&mut self, s: &Spent) {
+        self.0.spent(s);
+        self.1.spent(s);
+    }
+    fn told(&mut self, told: &Told) {
+        self.0.told(told);
+        self.1.told(told);
+    }
+    fn sampled(&mut self, tgid: u32, target: bool, s: &StateCpuSample) {
+        self.0.sampled(tgid, target, s);
+        self.1.sampled(tgid, target, s);
+    }
+    fn called(&mut self, tid: u32) {
+        self.0.called(tid);
+        self.1.called(tid);
+    }
+    fn returned(&mut self, tid: u32, ts: u64) {
+        self.0.returned(tid, ts);
+        self.1.returned(tid, ts);
+    }
+    fn request(&mut self, number: u64, request: &Request, counted: bool) {
+        self.0.request(number, request, counted);
+        self.1.request(number, request, counted);
+    }
+    fn operation(&mut self, operation: &Operation) {
+        self.0.operation(operation);
+        self.1.operation(operation);
+    }
+    fn named(&mut self, number: u32, name: &str) {
+        self.0.named(number, name);
+        self.1.named(number, name);
+    }
+    fn end(&mut self, naming: &dyn Naming) {
+        self.0.end(naming);
+        self.1.end(naming);
+    }
+}
 
 impl Observer for () {
     fn thread(&mut self, _: u32, _: u64, _: u64, _: ThreadState) {}

@@ -38,8 +38,9 @@ pub struct Open {
 /// One operation that ended.
 #[derive(Debug)]
 pub struct Done {
-    kind: OperationKind,
-    took: u64,
+    pub kind: OperationKind,
+    /// ns.
+    pub took: u64,
     overlapping: bool,
     spent: Account,
 }

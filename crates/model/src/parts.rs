@@ -43,12 +43,14 @@ pub struct Piece {
     pub from: u64,
     /// End.
     pub to: u64,
+    /// The block request that it went to: its number and one; 0 is none.
+    pub request: u64,
 }
 
 /// Appends a piece unless it is empty.
 pub fn piece(out: &mut Vec<Piece>, part: Part, from: u64, to: u64) {
     if to > from {
-        out.push(Piece { part, from, to });
+        out.push(Piece { part, from, to, request: 0 });
     }
 }
 

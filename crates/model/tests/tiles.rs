@@ -40,7 +40,10 @@ impl Observer for Tiles {
     }
     fn spent(&mut self, s: &Spent) {
         assert!(s.time > 0 && s.time <= s.to - s.from, "{s:?}");
-        assert!(s.wait.is_none_or(|(end, _)| end >= s.to && s.time == s.to - s.from), "{s:?}");
+        assert!(
+            s.wait.is_none_or(|w| w.start <= s.from && w.end >= s.to && s.time == s.to - s.from),
+            "{s:?}"
+        );
         *self.spent.entry((s.tgid, s.tid, s.category.name())).or_default() += s.time;
     }
 }

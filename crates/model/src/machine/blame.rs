@@ -228,6 +228,7 @@ impl<O: Observer> Model<O> {
         };
         let steps = stamp.steps();
         let before = steps[0].clamp(from, to);
+        let first = out.len();
         if before > from {
             // The request did not exist yet: its owner was the one to wait for.
             if stamp.owner != 0 && stamp.owner != follow.me && follow.depth < FOLLOW {
@@ -256,6 +257,10 @@ impl<O: Observer> Model<O> {
             at = step;
         }
         piece(out, Part { category: Category::BlockDone, who }, at, to);
+        // What went to a request below has that one's already.
+        for p in out[first..].iter_mut().filter(|p| p.part.who == who && p.request == 0) {
+            p.request = number + 1;
+        }
     }
 
     /// Splits the time that a request spent with a device that lies on others.

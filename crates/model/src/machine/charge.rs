@@ -3,9 +3,9 @@
 
 use super::Model;
 use crate::account::{Account, Category};
-use crate::parts::{Part, Who};
+use crate::parts::{Part, Piece, Who};
 use crate::thread::State;
-use crate::{Observer, Spent};
+use crate::{Observer, Slept, Spent};
 
 /// Running time that is not in the account yet.
 struct Uncharged {
@@ -30,27 +30,30 @@ impl<O: Observer> Model<O> {
         if t.target {
             t.path.ran(Part { category, who: Who::Name(t.name) }, busy);
             t.path.ran(Part::of(Category::Interrupted), irq);
-            self.spent(at, Part::of(category), (from, ts), busy, None);
-            self.spent(at, Part::of(Category::Interrupted), (from, ts), irq, None);
+            self.spent(at, Part::of(category), (from, ts), busy);
+            self.spent(at, Part::of(Category::Interrupted), (from, ts), irq);
         }
     }
 
-    /// Tells that `time` of a target's thread went into its account.
-    pub(super) fn spent(
-        &mut self,
-        at: usize,
-        part: Part,
-        (from, to): (u64, u64),
-        time: u64,
-        wait: Option<(u64, u32)>,
-    ) {
+    /// Tells that `time` of a target's thread, on a CPU or lost, went into its account.
+    pub(super) fn spent(&mut self, at: usize, part: Part, (from, to): (u64, u64), time: u64) {
+        let piece = Piece { part, from, to, request: 0 };
+        self.tell(at, &piece, time, None);
+    }
+
+    /// Tells the same of a piece of a wait.
+    pub(super) fn slept(&mut self, at: usize, p: &Piece, wait: Option<Slept>) {
+        self.tell(at, p, p.to - p.from, wait);
+    }
+
+    fn tell(&mut self, at: usize, p: &Piece, time: u64, wait: Option<Slept>) {
         if time == 0 {
             return;
         }
         let t = &self.threads[at];
         let (tid, tgid, name) = (t.tid, t.tgid, t.name);
-        let Part { category, who } = part;
-        self.observer.spent(&Spent { tid, tgid, name, category, who, from, to, time, wait });
+        let Piece { part: Part { category, who }, from, to, request } = *p;
+        self.observer.spent(&Spent { tid, tgid, name, category, who, from, to, time, request, wait });
     }
 
     /// What a thread's account would be at `ts`, were it charged.

@@ -71,6 +71,8 @@ pub struct Model<O: Observer = ()> {
     /// Place in `threads` by thread id.
     index: Vec<u32>,
     names: Names,
+    /// Names that the observer was told.
+    named: u32,
     processes: Processes,
     blocks: Blocks,
     patterns: Patterns,
@@ -123,6 +125,7 @@ impl<O: Observer> Model<O> {
             free: Vec::new(),
             index: Vec::new(),
             names: Names::default(),
+            named: 0,
             processes: Processes::default(),
             blocks: Blocks::default(),
             patterns: Patterns::default(),
@@ -152,7 +155,7 @@ impl<O: Observer> Model<O> {
             impossible: BTreeMap::new(),
             setup,
         };
-        model.names.number("");
+        model.name_number("");
         for stack in model.setup.state.stacks.iter().filter(|s| s.user == 0) {
             model.sites.insert(stack.stack, site(&stack.text));
             model.samples.stack(stack.stack, &stack.text);
@@ -180,7 +183,7 @@ impl<O: Observer> Model<O> {
         let begin = self.setup.begin;
         let at = self.place(task.tid);
         let everyone = self.setup.everyone && task.kernel == 0 && task.tgid != self.setup.recorder;
-        let name = self.names.number(&task.comm);
+        let name = self.name_number(&task.comm);
         let t = &mut self.threads[at];
         t.tgid = task.tgid;
         t.name = name;
@@ -452,6 +455,16 @@ impl<O: Observer> Model<O> {
         self.blocks.served(number, below);
     }
 
+    /// Number of a thread's name; a new one is told.
+    pub(super) fn name_number(&mut self, name: &str) -> u32 {
+        let number = self.names.number(name);
+        if number == self.named {
+            self.named += 1;
+            self.observer.named(number, name);
+        }
+        number
+    }
+
     fn apply(&mut self, cpu: u32, tid: u32, ts: u64, effect: Effect) {
         match effect {
             Effect::None => {}
@@ -462,6 +475,9 @@ impl<O: Observer> Model<O> {
             Effect::Completed(number, issued) => {
                 let (before, plain) = self.cpu(cpu).completed(number);
                 self.tell_below(number, before, plain, tid);
+                if let Some(stamp) = self.blocks.stamp(number) {
+                    self.observer.request(number, stamp, issued);
+                }
                 let Some(stamp) = self.blocks.stamp(number).copied().filter(|_| issued) else { return };
                 self.step_disk(stamp.owner, |d| d.completed(ts, &stamp));
                 if stamp.len > 0 {

@@ -53,7 +53,18 @@ impl<O: Observer> Model<O> {
         let tgid = t.tgid;
         let open = t.operations.get_or_insert_with(Box::default);
         match open.end(ts, &account, e) {
-            Some(done) => self.processes.operations(tgid).add(&done, e),
+            Some(done) => {
+                self.processes.operations(tgid).add(&done, e);
+                self.observer.operation(&crate::Operation {
+                    tid: e.tid,
+                    tgid,
+                    kind: done.kind,
+                    begin: ts - done.took,
+                    end: ts,
+                    result: e.result,
+                    late: e.late,
+                });
+            }
             None if open.lossy() => {}
             None => self.contradiction("operation ends that did not begin"),
         }

@@ -6,7 +6,7 @@ use crate::account::Category;
 use crate::history::{Cause, Did, Interval};
 use crate::parts::{piece, Part, Piece, Who};
 use crate::thread::{task_state, Sleep, State};
-use crate::{CpuState, Observer, ThreadState};
+use crate::{CpuState, Observer, Slept, ThreadState};
 use plumb_trace::schema::{SchedFork, SchedSwitch};
 
 /// A ready thread whose CPU idles longer than this is not just on its way to run, ns.
@@ -229,7 +229,7 @@ impl<O: Observer> Model<O> {
         // The call that it was in when the recording began is over.
         let at = self.place(tid);
         self.threads[at].first_call = -1;
-        self.threads[at].name = self.names.number(comm);
+        self.threads[at].name = self.name_number(comm);
         let tgid = self.tgid(tid);
         self.processes.rename(tgid, tid, comm);
     }
@@ -271,7 +271,7 @@ impl<O: Observer> Model<O> {
         t.queued = None;
         if t.target {
             t.path.ran(Part::of(Category::Lost), ts - from - paid);
-            self.spent(at, Part::of(Category::Lost), (from + paid, ts), ts - from - paid, None);
+            self.spent(at, Part::of(Category::Lost), (from + paid, ts), ts - from - paid);
         }
         if ts > from {
             self.observer.thread(self.threads[at].tid, from, ts, ThreadState::Lost);
@@ -382,7 +382,11 @@ impl<O: Observer> Model<O> {
             let explained = self.explain(at, sleep, start, end, cause, stack, &mut own, &mut deep);
             self.note_unexplained(at, &own, stack);
             self.note_lock(at, sleep, start, end, cause, &own, stack);
-            let wait = Some((ran, stack.unwrap_or(0)));
+            let waker = match cause {
+                Cause::Thread(waker) => waker,
+                _ => 0,
+            };
+            let wait = Some(Slept { start, end: ran, stack: stack.unwrap_or(0), waker });
             self.charge_wait(at, &own, explained.handed.then_some(&deep), wait);
             explained.did
         } else {
@@ -417,7 +421,7 @@ impl<O: Observer> Model<O> {
     /// Puts the pieces of a wait into the thread's sums. `deep`: a thread of the
     /// target ended it, and did this meanwhile; the path goes on where that one came from.
     /// `wait`: see [`crate::Spent::wait`].
-    fn charge_wait(&mut self, at: usize, own: &[Piece], deep: Option<&Vec<Piece>>, wait: Option<(u64, u32)>) {
+    fn charge_wait(&mut self, at: usize, own: &[Piece], deep: Option<&Vec<Piece>>, wait: Option<Slept>) {
         let t = &mut self.threads[at];
         own.iter().for_each(|p| t.account.add(p.part.category, p.to - p.from));
         if !t.target {
@@ -427,7 +431,7 @@ impl<O: Observer> Model<O> {
         for p in own {
             self.threads[at].blame.add(p.part, p.to - p.from);
             self.longest.wait(tid, name, p);
-            self.spent(at, p.part, (p.from, p.to), p.to - p.from, wait);
+            self.slept(at, p, wait);
         }
         let t = &mut self.threads[at];
         deep.map_or(own, Vec::as_slice).iter().for_each(|p| t.followed.add(p.part, p.to - p.from));

@@ -2,22 +2,21 @@
 //! Spreads time on CPUs over samples, and puts everything into one table.
 
 use super::collect::{Collector, Place, Seen};
+use super::pool::{exchange, pools};
 use super::resolve::Resolver;
 use super::{Entry, Profile, Root, Stack, Thread};
 use crate::account::Category;
 use crate::samples::{at, At};
 use plumb_trace::reader::State as TraceState;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// So many threads of one name that the clock never met are one.
-const ALONE: usize = 16;
-/// Threads that ran at most so many times as long as others ran about as short.
-const ABOUT: u64 = 4;
+pub(super) const ALONE: usize = 16;
 /// A share of the time that is not worth a note.
 const LITTLE: f64 = 0.005;
 
 /// Samples at one place; how much of the time is theirs is told by their number.
-type Samples = Vec<(Place, u64)>;
+pub(super) type Samples = Vec<(Place, u64)>;
 
 /// What an entry is known by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -61,8 +60,8 @@ pub(super) fn spread(time: u64, weights: &[u64]) -> Vec<u64> {
 
 /// What a thread's samples stand for.
 #[derive(Debug, Default)]
-struct Split {
-    running: Samples,
+pub(super) struct Split {
+    pub(super) running: Samples,
     spinning: Samples,
     interrupted: Samples,
 }
@@ -123,6 +122,22 @@ impl Build<'_> {
             self.table.add(Key { cpu, stack, ..key }, time, n);
         }
     }
+
+    /// The running time of threads that share their samples.
+    fn pool(&mut self, c: &Collector, splits: &[Split], members: &[usize], places: &[u32]) {
+        let time: Vec<u64> = members.iter().map(|i| c.threads[*i].on_cpu[0]).collect();
+        let samples: Vec<&Samples> = members.iter().map(|i| &splits[*i].running).collect();
+        let rows: Vec<u32> = members.iter().map(|i| places[*i]).collect();
+        let exchange = exchange(&time, &samples, &rows);
+        for ((samples, own), thread) in samples.iter().zip(exchange.own).zip(&rows) {
+            if !samples.is_empty() {
+                self.on_cpu(*thread, Category::Running, own, samples, &By::Own);
+            }
+        }
+        for (thread, place, time) in exchange.lent {
+            self.on_cpu(thread, Category::Running, time, &vec![(place, 1)], &By::Lent);
+        }
+    }
 }
 
 /// A thread's place in the profile, by its place in what was collected.
@@ -155,28 +170,15 @@ fn threads(c: &Collector, sampleless: &[bool]) -> (Vec<Thread>, Vec<u32>) {
     (threads, places)
 }
 
-/// By name, the samples that stand for threads that the clock never met: of others of that
-/// name, and where there are some, only of those that ran about as short. A thread that lives
-/// long, as one that forks the short ones, does something else.
-fn lent(c: &Collector, splits: &[Split], sampleless: &[bool]) -> HashMap<u32, BTreeMap<Place, u64>> {
-    let mut longest: HashMap<u32, u64> = HashMap::new();
-    for (t, _) in c.threads.iter().zip(sampleless).filter(|(_, sampleless)| **sampleless) {
-        let most = longest.entry(t.name).or_default();
-        *most = t.on_cpu[0].max(*most);
+/// By name, the samples that stand for threads that the clock never met: of all others of
+/// that name.
+fn lent(c: &Collector, splits: &[Split]) -> HashMap<u32, BTreeMap<Place, u64>> {
+    let mut all: HashMap<u32, BTreeMap<Place, u64>> = HashMap::new();
+    for (t, split) in c.threads.iter().zip(splits) {
+        let samples = all.entry(t.name).or_default();
+        split.running.iter().for_each(|(place, n)| *samples.entry(*place).or_default() += n);
     }
-    let mut all: [HashMap<u32, BTreeMap<Place, u64>>; 2] = Default::default();
-    for (t, split) in c.threads.iter().zip(splits).filter(|(_, split)| !split.running.is_empty()) {
-        let short = longest.get(&t.name).is_some_and(|most| t.on_cpu[0] <= most.saturating_mul(ABOUT));
-        for sums in all.iter_mut().skip(usize::from(!short)) {
-            let samples = sums.entry(t.name).or_default();
-            split.running.iter().for_each(|(place, n)| *samples.entry(*place).or_default() += n);
-        }
-    }
-    let [mut alike, any] = all;
-    for (name, samples) in any {
-        alike.entry(name).or_insert(samples);
-    }
-    alike
+    all
 }
 
 /// Makes the profile.
@@ -186,7 +188,9 @@ pub(super) fn profile(c: &Collector, state: &TraceState) -> Profile {
     let splits: Vec<Split> = c.threads.iter().map(|t| Split::of(t, &kinds)).collect();
     let sampleless: Vec<bool> = splits.iter().map(Split::is_empty).collect();
     let (threads, places) = threads(c, &sampleless);
-    let lent = lent(c, &splits, &sampleless);
+    let pools = pools(c, &splits);
+    let pooled: HashSet<usize> = pools.iter().flatten().copied().collect();
+    let lent = lent(c, &splits);
     let mut b = Build { resolver: Resolver::new(state), table: Table::default() };
     // One that the clock never met ran what others of its name ran; all of a name together,
     // so that no part is too small to be spread.
@@ -195,7 +199,9 @@ pub(super) fn profile(c: &Collector, state: &TraceState) -> Profile {
         let (thread, [running, spinning, interrupted]) = (places[i], t.on_cpu);
         b.on_cpu(thread, Category::Spinning, spinning, &split.spinning, &By::Own);
         b.on_cpu(thread, Category::Interrupted, interrupted, &split.interrupted, &By::Own);
-        if sampleless[i] {
+        if pooled.contains(&i) {
+            continue;
+        } else if sampleless[i] {
             *unmet.entry((thread, t.name)).or_default() += running;
         } else if split.running.is_empty() {
             b.on_cpu(thread, Category::Running, running, &split.all(), &By::Lent);
@@ -203,6 +209,7 @@ pub(super) fn profile(c: &Collector, state: &TraceState) -> Profile {
             b.on_cpu(thread, Category::Running, running, &split.running, &By::Own);
         }
     }
+    pools.iter().for_each(|members| b.pool(c, &splits, members, &places));
     for ((thread, name), running) in unmet {
         let samples = lent.get(&name).into_iter().flatten().map(|(place, n)| (*place, *n)).collect();
         b.on_cpu(thread, Category::Running, running, &samples, &By::Lent);

@@ -4,7 +4,7 @@
 use super::{build, Profile};
 use crate::account::Category;
 use crate::parts::Who;
-use crate::{CpuState, Naming, Observer, Spent, ThreadState};
+use crate::{CpuState, Naming, Observer, Slept, Spent, ThreadState};
 use plumb_trace::reader::{State as TraceState, Told};
 use plumb_trace::schema::StateCpuSample;
 use std::collections::HashMap;
@@ -205,12 +205,12 @@ impl Collector {
     /// Whether a piece is the first of its wait at its cause within the window; takes the
     /// wait's own user stack.
     fn begins(&mut self, s: &Spent, within: bool) -> bool {
-        let end = s.wait.map_or(0, |w| w.0);
+        let end = s.wait.map_or(0, |w| w.end);
         let last = &self.last;
         // Pieces of a wait for a CPU have no name for their wait, but they touch.
         let touches = s.from == last.span.1 || s.to == last.span.0;
         if s.tid != last.tid || end != last.end || (end == 0 && !touches) {
-            let told = s.wait.and_then(|(end, kernel)| {
+            let told = s.wait.and_then(|Slept { end, stack: kernel, .. }| {
                 let told = self.stacks.remove(&(s.tid, end))?;
                 told.into_iter().find(|stack| *stack != kernel && *stack != 0)
             });
@@ -253,7 +253,7 @@ impl Observer for Collector {
             thread.on_cpu[kind] += time;
             return;
         }
-        let kernel = s.wait.map_or(0, |w| w.1);
+        let kernel = s.wait.map_or(0, |w| w.stack);
         let user = self.last.user;
         let wait = Wait { thread: at as u32, category: s.category, who: s.who, kernel, user };
         let count = u64::from(new);
@@ -337,7 +337,8 @@ mod tests {
                 from,
                 to,
                 time: to - from,
-                wait: (i % 5 == 0).then_some((to, 0)),
+                request: 0,
+                wait: (i % 5 == 0).then_some(Slept { start: from, end: to, stack: 0, waker: 0 }),
             };
             c.spent(&piece);
             told += piece.time;

@@ -12,6 +12,7 @@ mod build;
 mod collect;
 mod hot;
 mod plumbing;
+mod pool;
 mod resolve;
 mod short;
 

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The report document, `report.json`: everything that the page shows, and the only thing that it reads.
+//!
+//! Times are ns from the run's begin unless a field says otherwise. What would be rows by the
+//! hundred thousand is a [`Packed`] table of columns.
+
+use plumb_diagnose::Diagnosis;
+use plumb_model::RunResult;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Rises when a reader of the form before would go wrong.
+pub const FORMAT: u32 = 1;
+
+/// `report.json`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Document {
+    /// [`FORMAT`] of who wrote it.
+    pub format: u32,
+    /// Version of plumb.
+    pub plumb: String,
+    /// What it reports of: `run`, `load`, `plan` or `comparison`.
+    pub kind: String,
+    /// What the page is called: the command, the plan's title, `A and B`.
+    pub title: String,
+    /// When what it reports of was made, UTC as 2026-01-31T12:00:00Z; empty where nothing tells.
+    pub made: String,
+    /// What names mean, and which colour they have.
+    pub words: Words,
+    /// A recorded run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<Run>,
+    /// Results of workloads that ran, as docs/load.md describes them.
+    #[serde(default)]
+    pub loads: Vec<Value>,
+    /// A plan's report, as docs/plan.md describes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Value>,
+    /// A comparison, as docs/compare.md describes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comparison: Option<Value>,
+    /// Profiles of a comparison's sides, before and after, as docs/profile-exports.md describes them.
+    #[serde(default)]
+    pub profiles: Vec<Value>,
+    /// Parts that are not there, and why.
+    #[serde(default)]
+    pub absent: Vec<Absent>,
+}
+
+/// A part that is not there.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Absent {
+    /// `account`, `timeline`, `profile`, `requests`, `locks`, `operations`, `loads`.
+    pub part: String,
+    /// Why, and what to do for it to be there, in a sentence.
+    pub why: String,
+}
+
+/// What names mean.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Words {
+    /// Parts that a thread's time is split into, in the order of reports.
+    pub categories: Vec<CategoryWords>,
+    /// What colours stand for.
+    pub kinds: Vec<KindWords>,
+    /// Layers of a block request, in the order that it passes them.
+    pub layers: Vec<LayerWords>,
+}
+
+/// A category of the account.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CategoryWords {
+    /// Its name in accounts and tables.
+    pub name: String,
+    /// What it is.
+    pub about: String,
+    /// Place in [`Words::kinds`].
+    pub kind: u32,
+}
+
+/// What one colour stands for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KindWords {
+    /// In legends.
+    pub word: String,
+    /// `#rrggbb`; black text can be read on it.
+    pub color: String,
+}
+
+/// A layer of a block request.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LayerWords {
+    /// blktrace's letters: `Q2G`.
+    pub name: String,
+    /// What happens between the two.
+    pub about: String,
+    /// Name of the category that a wait for it has.
+    pub category: String,
+}
+
+/// A recorded run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Machine, target and options.
+    pub environment: BTreeMap<String, String>,
+    /// Words that plumb was called with; empty where only the trace is there.
+    pub arguments: Vec<String>,
+    /// How far the trace can be trusted.
+    pub quality: Quality,
+    /// Verdict, kind of limit, findings.
+    pub diagnosis: Diagnosis,
+    /// Account, tables, devices, locks, critical path.
+    pub result: RunResult,
+    /// The wall-clock profile, as docs/profile-exports.md describes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Value>,
+    /// What threads and CPUs did when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeline: Option<Timeline>,
+    /// Block requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<Requests>,
+    /// Operations that workloads told of themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operations: Option<Operations>,
+}
+
+/// How far a trace can be trusted.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Quality {
+    /// Events in the per-CPU streams.
+    pub events: u64,
+    /// Events in the recorder's own streams.
+    pub state_events: u64,
+    /// Events lost, as the packets tell.
+    pub lost: u64,
+    /// Intervals in which they were lost: CPU, begin, end (ns, CLOCK_MONOTONIC), events.
+    pub gaps: Vec<(u32, u64, u64, u64)>,
+    /// Begins and ends of operations that a workload told.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub operation_events: u64,
+    /// Of those, lost.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub operation_events_lost: u64,
+    /// Events missed by recursion.
+    pub missed: u64,
+    /// Places that could not be read.
+    pub damage: Vec<String>,
+    /// The recording was cut off: its end is not in the trace.
+    pub cut_off: bool,
+    /// Events without which there is no account of time, and that were not recorded.
+    pub no_account: Vec<String>,
+    /// Ratios of thinned sets.
+    pub thinned: BTreeMap<String, String>,
+    /// Disks that rotate.
+    pub rotating: Vec<String>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it so")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+/// A table by columns, each of them `rows` unsigned numbers in LEB128, then deflate (raw), then
+/// base64. What a column says is a difference says of how much it is above the row before's.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Packed {
+    /// Rows.
+    pub rows: u64,
+    /// Columns by name.
+    pub columns: BTreeMap<String, String>,
+}
+
+/// How many there were of what a table shows.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sampled {
+    /// In the trace.
+    pub seen: u64,
+    /// In the table.
+    pub shown: u64,
+    /// How they were chosen, a sentence; empty where all are shown.
+    pub how: String,
+}
+
+/// What threads and CPUs did when.
+///
+/// `intervals`: lane by lane, in the order of time. Columns: `gap` (ns between the end of the
+/// interval before in the lane, or the run's begin, and its begin), `length` (ns), `state` (of a
+/// thread a place in [`Words::categories`]; of a CPU 0 idle, 1 busy, 2 not seen yet, 3 lost), `who`
+/// (place in [`Timeline::whos`], 0 nobody; of a busy CPU the thread), `wait` (row in `waits` and one,
+/// 0 none), `request` (row in [`Requests::table`] and one, 0 none or not shown), `merged` (intervals
+/// that it stands for: 1, or more where short ones were put together under the state of most time).
+///
+/// `waits`: in the order of their intervals. Columns: `stack` (place in [`Timeline::stacks`], 0
+/// none), `waker` (place in [`Timeline::lanes`] and one; 0: nobody, an interrupt, or no lane),
+/// `waker_name` (place in whos, 0 not known).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Timeline {
+    /// Length of the run, ns.
+    pub length: u64,
+    /// CPUs first, then threads by process.
+    pub lanes: Vec<Lane>,
+    /// Threads' names and disks; 0 is empty.
+    pub whos: Vec<String>,
+    /// Kernel stacks, innermost function first; 0 is empty.
+    pub stacks: Vec<Vec<String>>,
+    /// See above.
+    pub intervals: Packed,
+    /// See above.
+    pub waits: Packed,
+    /// Of the intervals.
+    pub sampled: Sampled,
+}
+
+/// A thread or CPU.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lane {
+    /// `thread` or `cpu`.
+    pub kind: String,
+    /// Thread or CPU number.
+    pub id: u32,
+    /// Process; 0 of a CPU.
+    pub pid: u32,
+    /// The thread's last name, or `CPU 0`.
+    pub name: String,
+    /// Name of its process.
+    pub process: String,
+    /// Rows of [`Timeline::intervals`]: how many before its own.
+    pub first: u64,
+    /// Its own.
+    pub rows: u64,
+}
+
+/// Block requests.
+///
+/// `table`, in the order in which they were queued. Columns: `queued` (ns, the first from the run's
+/// begin, others a difference), `q2g`, `g2f`, `f2i`, `i2d`, `d2c` (ns), `device` (place in
+/// [`Requests::devices`]), `write` (0, 1), `flags` (the kernel's REQ_ flags), `bytes` (0 a flush),
+/// `sector`, `owner` (place in [`Timeline::lanes`] and one, 0 no lane), `owner_name` (place in whos),
+/// `depth` (requests with the driver when it was issued).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Requests {
+    /// Names of the disks.
+    pub devices: Vec<String>,
+    /// Names of owners; 0 is empty.
+    pub whos: Vec<String>,
+    /// See above.
+    pub table: Packed,
+    /// Of the requests.
+    pub sampled: Sampled,
+    /// All requests by time and latency, a map a disk and direction.
+    pub heat: Vec<Heat>,
+}
+
+/// How many requests took how long when.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Heat {
+    /// Disk.
+    pub device: String,
+    /// Direction.
+    pub write: bool,
+    /// Width of a column of time, ns; the first begins with the run.
+    pub step: u64,
+    /// Edges of the latencies (Q2C), ns, ascending; one more than there are rows.
+    pub edges: Vec<u64>,
+    /// Cells that are not empty: column, row, requests.
+    pub cells: Vec<(u32, u32, u64)>,
+}
+
+/// Operations of workloads.
+///
+/// `table`, in the order of their begins. Columns: `begin` (ns, as `queued` above), `length` (ns),
+/// `kind` (place in [`Operations::kinds`]), `lane` (as `owner`), `bytes`, `failed` (error number, 0 none),
+/// `late` (us after its intended time).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Operations {
+    /// Kinds of operations.
+    pub kinds: Vec<String>,
+    /// See above.
+    pub table: Packed,
+    /// Of the operations.
+    pub sampled: Sampled,
+}
