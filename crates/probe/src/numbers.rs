@@ -5,7 +5,8 @@
 use crate::stacks::Kallsyms;
 use crate::user::{End, UserStack};
 use plumb_trace::schema::{StateStack, StateUserStack};
-use std::collections::{BTreeMap, HashMap};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 /// Module number of the kernel in [`Numbers::places`].
 const KERNEL: u32 = 0;
@@ -24,8 +25,9 @@ struct Place {
 /// Numbers kernel and user stacks, from 1 on; no two have the same.
 #[derive(Debug)]
 pub struct Numbers {
-    kernel: HashMap<Vec<u64>, u32>,
-    user: HashMap<UserStack, u32>,
+    // Hashed at every sample, and made of addresses that nobody can choose at will.
+    kernel: FxHashMap<Vec<u64>, u32>,
+    user: FxHashMap<UserStack, u32>,
     symbols: Kallsyms,
     places: BTreeMap<(u32, u64), Place>,
 }
@@ -33,7 +35,7 @@ pub struct Numbers {
 impl Numbers {
     /// None yet; kernel frames are named by these symbols.
     pub fn new(symbols: Kallsyms) -> Self {
-        Self { kernel: HashMap::new(), user: HashMap::new(), symbols, places: BTreeMap::new() }
+        Self { kernel: FxHashMap::default(), user: FxHashMap::default(), symbols, places: BTreeMap::new() }
     }
 
     fn next(&self) -> u32 {

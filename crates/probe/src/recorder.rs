@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Poll interval when little comes in, and when much does.
-const POLL_SLOW: Duration = Duration::from_millis(20);
+const POLL_SLOW: Duration = Duration::from_millis(40);
 const POLL_FAST: Duration = Duration::from_millis(1);
 /// Packets are closed this often, so that a killed recorder leaves what it had.
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
