@@ -25,7 +25,7 @@ struct Place {
 /// Numbers kernel and user stacks, from 1 on; no two have the same.
 #[derive(Debug)]
 pub struct Numbers {
-    // Hashed at every sample, and made of addresses that nobody can choose at will.
+    // Hashed at every sample, where the default was an eighth of all that the recorder does.
     kernel: FxHashMap<Vec<u64>, u32>,
     user: FxHashMap<UserStack, u32>,
     symbols: Kallsyms,
