@@ -3,8 +3,13 @@
 
 import type { MakeSection } from "../section";
 import { section as account } from "./account";
+import { calls, files, functions } from "./code";
 import { section as findings } from "./findings";
+import { devices, machine } from "./machine";
+import { processes, threads } from "./processes";
+import { environment, quality } from "./quality";
 import { section as verdict } from "./verdict";
+import { blame, unexplained } from "./waits";
 
 /** A section, and the name that the document calls its part by where it is absent. */
 export interface Entry {
@@ -20,4 +25,15 @@ export const SECTIONS: Entry[] = [
 	{ make: account, part: "account", title: "Where its time went" },
 	{ make: findings, title: "Findings" },
 	// Views of time: web/src/{timeline,requests,flame,locks,path,operations}.
+	{ make: processes, title: "Processes" },
+	{ make: threads, title: "Threads" },
+	{ make: blame, title: "Who it waited for" },
+	{ make: functions, title: "Hot functions" },
+	{ make: calls, title: "System calls" },
+	{ make: files, title: "Synced files" },
+	{ make: devices, title: "Block devices" },
+	{ make: machine, title: "CPUs, and who else used them" },
+	{ make: unexplained, title: "Unexplained waits" },
+	{ make: quality, title: "Loss and cost of the recording" },
+	{ make: environment, title: "Environment" },
 ];
