@@ -3,7 +3,7 @@
 
 import { type FileRow, type HotRow, type ProcessRow, processName, type SyscallRow } from "../document";
 import { bar, parts, swatch } from "../parts/bar";
-import { h } from "../parts/dom";
+import { type Child, h } from "../parts/dom";
 import { table } from "../parts/table";
 import { bytes, count, duration, percent, seconds } from "../parts/units";
 import type { MakeSection } from "../section";
@@ -32,7 +32,7 @@ export const functions: MakeSection = (doc, view) => {
 				limit: 12,
 				columns: [
 					{ key: "part", title: "Part", value: (r) => r.category, show: (r) => [swatch(doc, r.category), " ", r.category] },
-					{ key: "function", title: "Function", value: (r) => r.function, show: (r) => h("code", {}, r.function), words: true, head: true },
+					{ key: "function", title: "Function, its callers, its hottest instruction", value: (r) => r.function, show: hot, words: true, head: true },
 					{ key: "module", title: "In", value: (r) => r.module.split("/").pop() ?? "", show: (r) => h("span", { title: r.module }, r.module.split("/").pop() || r.origin) },
 					{ key: "time", title: "Time", unit: "s", value: (r) => r.time, show: (r) => seconds(r.time) },
 					{
@@ -45,25 +45,22 @@ export const functions: MakeSection = (doc, view) => {
 						},
 					},
 					{ key: "count", title: "Count", about: "Samples, or waits", value: (r) => r.count, show: (r) => count(r.count) },
-					{ key: "call", title: "Call", value: (r) => r.call },
-					{ key: "who", title: "Waits for", value: (r) => r.who },
-					{
-						key: "under",
-						title: "Called by, and instruction",
-						value: (r) => r.under.join(" < "),
-						show: (r) => {
-							const callers = r.under.slice(0, 3).join(" < ") + (r.under.length > 3 ? " < ..." : "");
-							return [
-								callers === "" ? null : h("div", { title: r.under.join(" < ") }, h("code", {}, callers)),
-								r.instruction ? h("div", { class: "dim" }, r.instruction) : null,
-							];
-						},
-						words: true,
-					},
+					{ key: "call", title: "Call", value: (r) => r.call, spare: true },
+					{ key: "who", title: "Waits for", value: (r) => r.who, spare: true },
 				],
 			}),
 	};
 };
+
+/** A function's name, and in what it was found. */
+function hot(r: HotRow): Child {
+	const callers = r.under.slice(0, 3).join(" < ") + (r.under.length > 3 ? " < ..." : "");
+	return [
+		h("code", {}, r.function),
+		callers === "" ? null : h("div", { class: "dim", title: r.under.join(" < ") }, h("code", {}, `< ${callers}`)),
+		r.instruction ? h("div", { class: "dim" }, r.instruction) : null,
+	];
+}
 
 interface Call extends SyscallRow {
 	process: ProcessRow;
@@ -94,9 +91,9 @@ export const calls: MakeSection = (doc, view) => {
 					{ key: "mean", title: "Mean", value: (c) => (c.calls > 0 ? c.total / c.calls : null), show: (c) => (c.calls > 0 ? duration(c.total / c.calls) : null) },
 					{ key: "max", title: "Longest", value: (c) => c.max, show: (c) => duration(c.max) },
 					{ key: "bar", title: "Account", value: () => "", show: (c) => (c.total > 0 ? bar(doc, parts(doc, c.account), c.total, c.name, true) : null) },
-					{ key: "bytes", title: "Bytes", value: (c) => c.bytes, show: (c) => bytes(c.bytes) },
-					{ key: "own", title: "Requests", unit: "own", about: "Block requests that the thread itself asked for within the calls", value: (c) => c.own_requests, show: (c) => count(c.own_requests) },
-					{ key: "others", title: "Requests", unit: "of others", about: "Block requests of other threads (journal, writeback) that the calls waited for", value: (c) => c.other_requests, show: (c) => count(c.other_requests) },
+					{ key: "bytes", title: "Bytes", spare: true, value: (c) => c.bytes, show: (c) => bytes(c.bytes) },
+					{ key: "own", spare: true, title: "Requests", unit: "own", about: "Block requests that the thread itself asked for within the calls", value: (c) => c.own_requests, show: (c) => count(c.own_requests) },
+					{ key: "others", spare: true, title: "Requests", unit: "of others", about: "Block requests of other threads (journal, writeback) that the calls waited for", value: (c) => c.other_requests, show: (c) => count(c.other_requests) },
 				],
 			}),
 	};
@@ -113,7 +110,7 @@ export const files: MakeSection = (doc, view) => {
 			h(
 				"div",
 				{},
-				journal.commits > 0 && h("p", {}, `The journals of the file systems were committed ${count(journal.commits)} times, ${duration(journal.time / journal.commits)} each in the mean.`),
+				journal.commits > 0 && h("p", {}, `Commits of the file systems' journals: ${count(journal.commits)}, ${duration(journal.time / journal.commits)} each in the mean.`),
 				table<FileRow>({
 					caption: "Files that fsync(2) and the like were called for, most time first.",
 					keep: { view, section: "files" },

@@ -13,7 +13,7 @@ export const devices: MakeSection = (doc, view) => {
 	if (!run || run.result.devices.length === 0) return null;
 	const length = run.result.end - run.result.begin;
 	const layer = (key: string, title: string, about: string, value: (d: DeviceRow) => number): Column<DeviceRow> => {
-		return { key, title, unit: "mean", about, value, show: (d) => duration(Math.round(value(d))) };
+		return { key, title, unit: "mean", spare: true, about, value, show: (d) => duration(Math.round(value(d))) };
 	};
 	const requests = (d: DeviceRow) => d.reads + d.writes;
 	return {
@@ -30,15 +30,15 @@ export const devices: MakeSection = (doc, view) => {
 					rows: run.result.devices,
 					columns: [
 						{ key: "name", title: "Device", value: (d) => d.name, head: true },
-						{ key: "reads", title: "Reads", value: (d) => d.reads, show: (d) => count(d.reads) },
-						{ key: "writes", title: "Writes", value: (d) => d.writes, show: (d) => count(d.writes) },
-						{ key: "flushes", title: "Flushes", value: (d) => d.flushes, show: (d) => count(d.flushes) },
-						{ key: "read", title: "Read", value: (d) => d.read_bytes, show: (d) => bytes(d.read_bytes) },
-						{ key: "written", title: "Written", value: (d) => d.write_bytes, show: (d) => bytes(d.write_bytes) },
+						{ key: "reads", spare: true, title: "Reads", value: (d) => d.reads, show: (d) => count(d.reads) },
+						{ key: "writes", spare: true, title: "Writes", value: (d) => d.writes, show: (d) => count(d.writes) },
+						{ key: "flushes", spare: true, title: "Flushes", value: (d) => d.flushes, show: (d) => count(d.flushes) },
+						{ key: "read", spare: true, title: "Read", value: (d) => d.read_bytes, show: (d) => bytes(d.read_bytes) },
+						{ key: "written", spare: true, title: "Written", value: (d) => d.write_bytes, show: (d) => bytes(d.write_bytes) },
 						{ key: "size", title: "Size", unit: "mean", value: (d) => (requests(d) > 0 ? (d.read_bytes + d.write_bytes) / requests(d) : null), show: (d) => (requests(d) > 0 ? bytes((d.read_bytes + d.write_bytes) / requests(d)) : null) },
-						{ key: "merges", title: "Merges", about: "Bios that joined a request", value: (d) => d.merges, show: (d) => count(d.merges) },
-						{ key: "requeues", title: "Requeued", about: "Requests that came back from the driver", value: (d) => d.requeues, show: (d) => count(d.requeues) },
-						{ key: "errors", title: "Errors", value: (d) => d.errors, show: (d) => count(d.errors) },
+						{ key: "merges", spare: true, title: "Merges", about: "Bios that joined a request", value: (d) => d.merges, show: (d) => count(d.merges) },
+						{ key: "requeues", spare: true, title: "Requeued", about: "Requests that came back from the driver", value: (d) => d.requeues, show: (d) => count(d.requeues) },
+						{ key: "errors", spare: true, title: "Errors", value: (d) => d.errors, show: (d) => count(d.errors) },
 						{ key: "busy", title: "Busy", about: "Time with at least one request at the driver", value: (d) => d.busy / length, show: (d) => percent(d.busy / length) },
 						{ key: "depth", title: "In flight", unit: "mean, most", value: (d) => d.mean_in_flight, show: (d) => `${d.mean_in_flight.toFixed(2)}, ${count(d.max_in_flight)}` },
 						layer("q2g", "Q2G", "From queued to a slot", (d) => d.q2g),
@@ -88,6 +88,7 @@ function share(key: string, title: string, about: string, value: (p: PatternRow)
 			key,
 			title,
 			about,
+			spare: true,
 			value: of,
 			show: (p) => {
 				const s = of(p);
@@ -122,8 +123,8 @@ export const machine: MakeSection = (doc, view) => {
 							{ key: "share", title: "Busy", unit: "share", value: (c) => c.busy / of(c), show: (c) => percent(c.busy / of(c)) },
 							{ key: "idle", title: "Idle", unit: "s", value: (c) => c.idle, show: (c) => seconds(c.idle) },
 							{ key: "interrupts", title: "Interrupts", unit: "s", value: (c) => c.interrupts, show: (c) => seconds(c.interrupts) },
-							{ key: "unseen", title: "Not seen", unit: "s", about: "Before its first event", value: (c) => c.unseen, show: (c) => seconds(c.unseen) },
-							{ key: "lost", title: "Lost", unit: "s", about: "Events are missing", value: (c) => c.lost, show: (c) => seconds(c.lost) },
+							{ key: "unseen", spare: true, title: "Not seen", unit: "s", about: "Before its first event", value: (c) => c.unseen, show: (c) => seconds(c.unseen) },
+							{ key: "lost", spare: true, title: "Lost", unit: "s", about: "Events are missing", value: (c) => c.lost, show: (c) => seconds(c.lost) },
 							{ key: "switches", title: "Switches", value: (c) => c.switches, show: (c) => count(c.switches) },
 							{
 								key: "bar",
@@ -148,8 +149,8 @@ export const machine: MakeSection = (doc, view) => {
 							{ key: "cpu", title: "CPU used", unit: "s", value: (o) => o.cpu_used, show: (o) => seconds(o.cpu_used) },
 							{ key: "share", title: "Share", value: (o) => o.cpu_used / whole, show: (o) => percent(o.cpu_used / whole) },
 							{ key: "wait", title: "CPU wait", unit: "s", value: (o) => o.cpu_wait, show: (o) => seconds(o.cpu_wait) },
-							{ key: "accesses", title: "Accesses", value: (o) => o.accesses, show: (o) => count(o.accesses) },
-							{ key: "bytes", title: "Bytes", value: (o) => o.bytes, show: (o) => bytes(o.bytes) },
+							{ key: "accesses", spare: true, title: "Accesses", value: (o) => o.accesses, show: (o) => count(o.accesses) },
+							{ key: "bytes", spare: true, title: "Bytes", value: (o) => o.bytes, show: (o) => bytes(o.bytes) },
 							{ key: "recorder", title: "", value: (o) => (o.recorder ? "the recorder" : " ") },
 						],
 					}),

@@ -14,7 +14,7 @@ import { byTime } from "./verdict";
 /** Use of CPUs and disks, of a process or thread. */
 function use<Row extends ProcessRow | ThreadRow>(): Column<Row>[] {
 	const time = (key: string, title: string, about: string, value: (r: Row) => number): Column<Row> => {
-		return { key, title, unit: "s", about, value, show: (r) => seconds(value(r)) };
+		return { key, title, unit: "s", about, spare: true, value, show: (r) => seconds(value(r)) };
 	};
 	return [
 		time("elapsed", "Elapsed", "From begin to end", (r) => r.elapsed),
@@ -22,10 +22,11 @@ function use<Row extends ProcessRow | ThreadRow>(): Column<Row>[] {
 		time("wait", "CPU wait", "Waiting for a CPU", (r) => r.cpu_wait),
 		time("disk", "Disk used", "A request of its own is with a device; may overlap CPU used", (r) => r.disk_used),
 		time("diskwait", "Disk wait", "Requests of its own wait, none is with a device", (r) => r.disk_wait),
-		{ key: "accesses", title: "Accesses", about: "Requests with data", value: (r) => r.accesses, show: (r) => count(r.accesses) },
+		{ key: "accesses", spare: true, title: "Accesses", about: "Requests with data", value: (r) => r.accesses, show: (r) => count(r.accesses) },
 		{
 			key: "size",
 			title: "Size",
+			spare: true,
 			unit: "mean",
 			value: (r) => (r.accesses > 0 ? r.bytes / r.accesses : null),
 			show: (r) => (r.accesses > 0 ? bytes(r.bytes / r.accesses) : null),
@@ -33,6 +34,7 @@ function use<Row extends ProcessRow | ThreadRow>(): Column<Row>[] {
 		{
 			key: "service",
 			title: "Access time",
+			spare: true,
 			unit: "mean",
 			about: "With the device",
 			value: (r) => (r.accesses > 0 ? r.service / r.accesses : null),
