@@ -168,7 +168,7 @@ fn main() -> Result<()> {
     run::put(&mut document, Found { environment, result, traced, ..Found::default() }, "");
     let mut out = std::io::stdout().lock();
     if page {
-        bail!("the page cannot be packed yet");
+        return plumb_report::page::write(&document, &mut out);
     }
     serde_json::to_writer(&mut out, &document)?;
     writeln!(out)?;
