@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+// All sections, in the order of the page.
+
+import type { MakeSection } from "../section";
+import { section as account } from "./account";
+import { calls, files, functions } from "./code";
+import { section as findings } from "./findings";
+import { devices, machine } from "./machine";
+import { processes, threads } from "./processes";
+import { environment, quality } from "./quality";
+import { section as verdict } from "./verdict";
+import { blame, unexplained } from "./waits";
+
+/** A section, and the name that the document calls its part by where it is absent. */
+export interface Entry {
+	make: MakeSection;
+	/** `part` of the document's `absent`; none where it is not a part of its own. */
+	part?: string;
+	/** Its heading where it is absent. */
+	title: string;
+}
+
+export const SECTIONS: Entry[] = [
+	{ make: verdict, title: "What limits it" },
+	{ make: account, part: "account", title: "Where its time went" },
+	{ make: findings, title: "Findings" },
+	// Views of time: web/src/{timeline,requests,flame,locks,path,operations}.
+	{ make: processes, title: "Processes" },
+	{ make: threads, title: "Threads" },
+	{ make: blame, title: "Who it waited for" },
+	{ make: functions, title: "Hot functions" },
+	{ make: calls, title: "System calls" },
+	{ make: files, title: "Synced files" },
+	{ make: devices, title: "Block devices" },
+	{ make: machine, title: "CPUs, and who else used them" },
+	{ make: unexplained, title: "Unexplained waits" },
+	{ make: quality, title: "Loss and cost of the recording" },
+	{ make: environment, title: "Environment" },
+];
