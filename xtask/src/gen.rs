@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Writes the files that are generated from the schema, or compares them.
+//! Writes the files that are generated from the schema and from the report document's types, or compares them.
 
+use crate::report;
 use crate::schema::{self, Event, Origin, Schema, Type};
 use anyhow::{bail, Context, Result};
 use std::fmt::Write;
@@ -11,12 +12,15 @@ pub fn run(root: &Path, check: bool) -> Result<()> {
     let header = root.join("include/plumb/event.h");
     let text = std::fs::read_to_string(&header).with_context(|| header.display().to_string())?;
     let schema = schema::parse(&text)?;
+    let types = report::read(root)?;
     let files = [
         ("include/plumb/schema_hash.h", c_hash(&schema)),
         ("crates/trace/src/schema.rs", rust(&schema)),
         ("crates/trace/src/ctf/streams.tsdl", tsdl(&schema)),
         ("docs/events.md", docs(&schema)),
         ("web/src/generated/schema.ts", typescript(&schema)),
+        (report::TYPESCRIPT, types.typescript()),
+        (report::MANUAL, types.manual(root)?),
     ];
     let mut stale = Vec::new();
     for (name, new) in files {
@@ -34,7 +38,7 @@ pub fn run(root: &Path, check: bool) -> Result<()> {
     }
     if !stale.is_empty() {
         bail!(
-            "generated files differ from include/plumb/event.h: {}; run 'cargo xtask gen'",
+            "generated files differ from what they are made of: {}; run 'cargo xtask gen'",
             stale.join(", ")
         );
     }

@@ -4,6 +4,7 @@
 mod counts;
 mod gen;
 mod limit;
+mod report;
 mod schema;
 mod test;
 
@@ -11,7 +12,7 @@ use anyhow::{bail, Result};
 use std::path::{Path, PathBuf};
 
 const USAGE: &str = "cargo xtask NAME
-  gen            write the files that come from include/plumb/event.h
+  gen            write the files that come from include/plumb/event.h and from the report document's types
   gen --check    compare them; fails on a difference
   golden         write anew what the golden tests compare: results of tests/traces, docs/findings.md
   test           run every test; as root also those that record this machine";

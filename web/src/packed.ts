@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+// Decodes packed tables: a column is unsigned numbers in LEB128, deflated (raw), in base64.
+
+import type { Packed } from "./document";
+
+/** A column whose numbers may go beyond 32 bits: times, sectors. Exact up to 2^53. */
+export async function wide(table: Packed, name: string): Promise<Float64Array> {
+	const bytes = await inflate(column(table, name), name);
+	const out = new Float64Array(table.rows);
+	let at = 0;
+	for (let row = 0; row < out.length; row++) {
+		let byte = bytes[at++];
+		if (byte === undefined) throw short(name, row, out.length);
+		if (byte < 0x80) {
+			out[row] = byte;
+			continue;
+		}
+		let value = byte & 0x7f;
+		let scale = 128;
+		do {
+			byte = bytes[at++];
+			if (byte === undefined) throw short(name, row, out.length);
+			value += (byte & 0x7f) * scale;
+			scale *= 128;
+		} while (byte >= 0x80);
+		out[row] = value;
+	}
+	if (at !== bytes.length) throw new Error(`column ${name}: ${bytes.length - at} bytes behind its last row`);
+	return out;
+}
+
+/** A column of numbers below 2^32: places in lists, counts. */
+export async function narrow(table: Packed, name: string): Promise<Uint32Array> {
+	const bytes = await inflate(column(table, name), name);
+	const out = new Uint32Array(table.rows);
+	let at = 0;
+	for (let row = 0; row < out.length; row++) {
+		let byte = bytes[at++];
+		if (byte === undefined) throw short(name, row, out.length);
+		let value = byte & 0x7f;
+		for (let shift = 7; byte >= 0x80; shift += 7) {
+			byte = bytes[at++];
+			if (byte === undefined) throw short(name, row, out.length);
+			if (shift > 28 || (shift === 28 && byte > 0x0f)) throw new Error(`column ${name}, row ${row}: above 32 bits`);
+			value |= (byte & 0x7f) << shift;
+		}
+		out[row] = value >>> 0;
+	}
+	if (at !== bytes.length) throw new Error(`column ${name}: ${bytes.length - at} bytes behind its last row`);
+	return out;
+}
+
+/** Makes values of differences, in place: each is how much it is above the one before. */
+export function sums(differences: Float64Array): Float64Array {
+	let sum = 0;
+	for (let i = 0; i < differences.length; i++) {
+		sum += differences[i] as number;
+		differences[i] = sum;
+	}
+	return differences;
+}
+
+function column(table: Packed, name: string): string {
+	const text = table.columns[name];
+	if (text === undefined) throw new Error(`the table has no column ${name}`);
+	return text;
+}
+
+function short(name: string, row: number, rows: number): Error {
+	return new Error(`column ${name} ends in row ${row} of ${rows}`);
+}
+
+async function inflate(text: string, name: string): Promise<Uint8Array> {
+	if (text === "") return new Uint8Array(0);
+	try {
+		const stream = new Blob([fromBase64(text)]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+		return new Uint8Array(await new Response(stream).arrayBuffer());
+	} catch (cause) {
+		throw new Error(`column ${name} cannot be decompressed`, { cause });
+	}
+}
+
+const DIGITS = new Uint8Array(128).fill(255);
+for (const [i, c] of [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"].entries()) {
+	DIGITS[c.charCodeAt(0)] = i;
+}
+
+/** Bytes of base64 with padding. */
+export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
+	const length = text.length - (text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0);
+	if (text.length % 4 !== 0) throw new Error("base64 is cut off");
+	const out = new Uint8Array((length * 3) >> 2);
+	let bad = 0;
+	const digit = (i: number): number => {
+		const d = i < length ? (DIGITS[text.charCodeAt(i) & 127] as number) : 0;
+		bad |= d & 128;
+		return d;
+	};
+	for (let i = 0, at = 0; i < length; i += 4) {
+		const word = (digit(i) << 18) | (digit(i + 1) << 12) | (digit(i + 2) << 6) | digit(i + 3);
+		out[at++] = word >> 16;
+		out[at++] = word >> 8;
+		out[at++] = word;
+	}
+	if (bad !== 0) throw new Error("not base64");
+	return out;
+}
