@@ -44,22 +44,22 @@ export interface LaneSums {
 /** Sums of every lane. */
 export function laneSums(t: Tracks): LaneSums[] {
 	return t.lanes.map((_, l) => {
-		const sums = { rows: t.first[l + 1] - t.first[l], waits: 0, waited: 0, longest: 0 };
+		const sums = { rows: t.first[l + 1]! - t.first[l]!, waits: 0, waited: 0, longest: 0 };
 		let wait = 0;
 		let begin = 0;
-		for (let i = t.first[l]; i < t.first[l + 1]; i++) {
-			const w = t.wait[i];
+		for (let i = t.first[l]!; i < t.first[l + 1]!; i++) {
+			const w = t.wait[i]!;
 			if (w === 0) {
 				wait = 0;
 				continue;
 			}
 			if (w !== wait) {
 				wait = w;
-				begin = t.from[i];
+				begin = t.from[i]!;
 				sums.waits++;
 			}
-			sums.waited += t.to[i] - t.from[i];
-			sums.longest = Math.max(sums.longest, t.to[i] - begin);
+			sums.waited += t.to[i]! - t.from[i]!;
+			sums.longest = Math.max(sums.longest, t.to[i]! - begin);
 		}
 		return sums;
 	});
@@ -83,7 +83,7 @@ export function groups(t: Tracks): Group[] {
 
 /** Whether a lane matches what is searched: every word must be in its names or begin its number. */
 export function matches(t: Tracks, lane: number, search: string): boolean {
-	const { name, process, id, pid, kind } = t.lanes[lane];
+	const { name, process, id, pid, kind } = t.lanes[lane]!;
 	const text = `${name} ${process} ${kind === "cpu" ? "cpu" : ""}`.toLowerCase();
 	return search
 		.toLowerCase()
@@ -103,7 +103,7 @@ export function layout(t: Tracks, all: Group[], sums: LaneSums[], wanted: Wanted
 	for (const group of all) {
 		const cpu = group.key === "cpu";
 		const shown = group.lanes.filter(
-			(l) => cpu || (matches(t, l, wanted.search) && (!wanted.waits || sums[l].waits > 0)),
+			(l) => cpu || (matches(t, l, wanted.search) && (!wanted.waits || sums[l]!.waits > 0)),
 		);
 		if (shown.length === 0) continue;
 		add(-1, group.key, HEAD);
@@ -118,10 +118,10 @@ export function lineAt(lines: Line[], y: number): Line | undefined {
 	let high = lines.length;
 	while (low < high) {
 		const middle = (low + high) >>> 1;
-		if (lines[middle].y + lines[middle].height <= y) low = middle + 1;
+		if (lines[middle]!.y + lines[middle]!.height <= y) low = middle + 1;
 		else high = middle;
 	}
-	return y >= 0 ? lines[low] : undefined;
+	return y >= 0 ? lines[low]! : undefined;
 }
 
 /** The lane `by` lines with a lane below (or above) the given one; the same where there is none. */
@@ -129,6 +129,6 @@ export function besides(lines: Line[], lane: number, by: number): number {
 	const shown = lines.filter((line) => line.lane >= 0);
 	const at = shown.findIndex((line) => line.lane === lane);
 	if (shown.length === 0) return lane;
-	if (at < 0) return shown[0].lane;
-	return shown[Math.max(0, Math.min(shown.length - 1, at + by))].lane;
+	if (at < 0) return shown[0]!.lane;
+	return shown[Math.max(0, Math.min(shown.length - 1, at + by))]!.lane;
 }

@@ -57,11 +57,11 @@ export function tracks(lanes: Lane[], columns: IntervalColumns, categories: numb
 		const states = cpu ? CPU_STATES : categories;
 		let time = 0;
 		for (let i = at; i < end; i++) {
-			time += columns.gap[i];
+			time += columns.gap[i]!;
 			from[i] = time;
-			time += columns.length[i];
+			time += columns.length[i]!;
 			to[i] = time;
-			const s = Math.min(columns.state[i], states - 1);
+			const s = Math.min(columns.state[i]!, states - 1);
 			state[i] = s;
 			paint[i] = cpu ? categories + s : s;
 		}
@@ -75,11 +75,11 @@ export function tracks(lanes: Lane[], columns: IntervalColumns, categories: numb
 
 /** The last row of a lane that begins at or before `time`, or one less than its first. */
 export function lastBegun(t: Tracks, lane: number, time: number): number {
-	let low = t.first[lane];
-	let high = t.first[lane + 1];
+	let low = t.first[lane]!;
+	let high = t.first[lane + 1]!;
 	while (low < high) {
 		const middle = (low + high) >>> 1;
-		if (t.from[middle] <= time) low = middle + 1;
+		if (t.from[middle]! <= time) low = middle + 1;
 		else high = middle;
 	}
 	return low - 1;
@@ -88,24 +88,24 @@ export function lastBegun(t: Tracks, lane: number, time: number): number {
 /** The row of a lane that covers `time`, or -1. A row has its begin, and its end is the next one's. */
 export function rowAt(t: Tracks, lane: number, time: number): number {
 	const row = lastBegun(t, lane, time);
-	return row >= t.first[lane] && time < t.to[row] ? row : -1;
+	return row >= t.first[lane]! && time < t.to[row]! ? row : -1;
 }
 
 /** The row nearest to `time` in a lane, or -1 in an empty one. */
 export function nearestRow(t: Tracks, lane: number, time: number): number {
-	const [a, b] = [t.first[lane], t.first[lane + 1]];
+	const [a, b] = [t.first[lane]!, t.first[lane + 1]!];
 	if (a === b) return -1;
 	const row = Math.max(a, lastBegun(t, lane, time));
-	if (time < t.to[row] || row + 1 >= b) return row;
-	return t.from[row + 1] - time < time - t.to[row] ? row + 1 : row;
+	if (time < t.to[row]! || row + 1 >= b) return row;
+	return t.from[row + 1]! - time < time - t.to[row]! ? row + 1 : row;
 }
 
 /** The row with most time within [from, to) in a lane, or -1: what a click on a pixel means. */
 export function longestIn(t: Tracks, lane: number, from: number, to: number): number {
 	let best = -1;
 	let most = 0;
-	for (let i = Math.max(t.first[lane], lastBegun(t, lane, from)); i < t.first[lane + 1] && t.from[i] < to; i++) {
-		const time = Math.min(to, t.to[i]) - Math.max(from, t.from[i]);
+	for (let i = Math.max(t.first[lane]!, lastBegun(t, lane, from)); i < t.first[lane + 1]! && t.from[i]! < to; i++) {
+		const time = Math.min(to, t.to[i]!) - Math.max(from, t.from[i]!);
 		if (time > most) [best, most] = [i, time];
 	}
 	return best;
@@ -117,7 +117,7 @@ export function laneOfRow(t: Tracks, row: number): number {
 	let high = t.lanes.length;
 	while (low + 1 < high) {
 		const middle = (low + high) >>> 1;
-		if (t.first[middle] <= row) low = middle;
+		if (t.first[middle]! <= row) low = middle;
 		else high = middle;
 	}
 	return low;
@@ -125,13 +125,13 @@ export function laneOfRow(t: Tracks, row: number): number {
 
 /** First row and one behind the last of the wait that a row is a part of; only the row outside of waits. */
 export function waitRows(t: Tracks, row: number): [number, number] {
-	const wait = t.wait[row];
+	const wait = t.wait[row]!;
 	if (wait === 0) return [row, row + 1];
 	const lane = laneOfRow(t, row);
 	let a = row;
 	let b = row + 1;
-	while (a > t.first[lane] && t.wait[a - 1] === wait) a--;
-	while (b < t.first[lane + 1] && t.wait[b] === wait) b++;
+	while (a > t.first[lane]! && t.wait[a - 1]! === wait) a--;
+	while (b < t.first[lane + 1]! && t.wait[b]! === wait) b++;
 	return [a, b];
 }
 
@@ -141,7 +141,7 @@ export function cpusAt(t: Tracks, whos: string[], name: string, time: number): n
 	t.lanes.forEach((lane, l) => {
 		if (lane.kind !== "cpu") return;
 		const row = rowAt(t, l, time);
-		if (row >= 0 && t.state[row] === 1 && whos[t.who[row]] === name) found.push(l);
+		if (row >= 0 && t.state[row]! === 1 && whos[t.who[row]!]! === name) found.push(l);
 	});
 	return found;
 }
@@ -149,7 +149,7 @@ export function cpusAt(t: Tracks, whos: string[], name: string, time: number): n
 /** Rows of threads that went to a block request (its row in the table), in the order of lanes. */
 export function rowsOfRequest(t: Tracks, request: number): number[] {
 	const found: number[] = [];
-	const n = t.first[t.lanes.length];
-	for (let i = 0; i < n; i++) if (t.request[i] === request + 1) found.push(i);
+	const n = t.first[t.lanes.length]!;
+	for (let i = 0; i < n; i++) if (t.request[i]! === request + 1) found.push(i);
 	return found;
 }
