@@ -3,71 +3,148 @@
 
 import type { Document } from "./document";
 import { fill, h } from "./parts/dom";
+import { themeSwitch } from "./parts/theme";
 import type { Read } from "./read";
 import type { Section } from "./section";
-import { SECTIONS } from "./sections";
+import { type Entry, SECTIONS } from "./sections";
 import type { View } from "./view";
 
+const KINDS: Record<string, string> = {
+	run: "recorded run",
+	load: "workload",
+	plan: "plan",
+	comparison: "comparison",
+};
+
 /** What stands in the page. */
-export function page(read: Read, view: View): HTMLElement {
+export function page(read: Read, view: View, entries: Entry[] = SECTIONS): HTMLElement {
 	if ("fault" in read) {
-		return h("main", { class: "fault" }, h("h1", {}, "plumb"), h("p", { role: "alert" }, read.fault));
+		return h("main", { class: "fault" }, h("h1", {}, "plumb"), h("p", { role: "alert" }, read.fault), themeSwitch());
 	}
 	const { doc } = read;
 	document.title = doc.title === "" ? "plumb" : `${doc.title} - plumb`;
-	const main = h("main", {});
-	const contents = h("ul", {});
-	const built = new Map<string, () => HTMLElement>();
-	for (const section of sections(doc, view)) {
-		const body = h("div", { class: "body" });
-		const place = h(
-			"section",
-			{ id: section.id, tabindex: -1, "aria-labelledby": `${section.id}-title` },
-			h("h2", { id: `${section.id}-title` }, section.title),
-			section.about === undefined ? null : h("p", { class: "about" }, section.about),
-			body,
-		);
-		let done = false;
-		built.set(section.id, () => {
-			if (!done) {
-				done = true;
-				fill(body, safely(section));
-			}
-			return place;
-		});
-		main.append(place);
-		contents.append(
-			h("li", {}, h("a", { href: view.href(section.id) }, section.short ?? section.title)),
-		);
-	}
-	// The first screen at once, the rest when there is time for it.
-	const rest = [...built.values()];
-	for (const build of rest.splice(0, 2)) build();
-	const next = () => {
-		const build = rest.shift();
-		if (!build) return;
-		build();
-		setTimeout(next);
-	};
-	setTimeout(next);
+	const parts = sections(doc, view, entries).map((section) => new Part(section));
+	const contents = parts.map(({ section }) =>
+		h("a", { href: view.href(section.id), onclick: follow(view, section.id) }, section.short ?? section.title),
+	);
+	buildSoon(parts);
 	addEventListener("beforeprint", () => {
-		for (const build of built.values()) build();
+		for (const part of parts) part.build();
 	});
 	const arrive = (id: string) => {
-		const place = built.get(id)?.();
-		if (!place) return;
-		place.scrollIntoView();
-		place.focus({ preventScroll: true });
+		const part = parts.find((p) => p.section.id === id);
+		if (!part) return;
+		part.build();
+		part.place.scrollIntoView();
+		part.place.focus({ preventScroll: true });
 	};
 	view.onArrival((place) => arrive(place.section));
-	if (view.section !== undefined) setTimeout(() => arrive(view.section ?? ""));
-	return h("div", {}, h("header", {}, h("h1", {}, doc.title)), h("nav", { "aria-label": "Contents" }, contents), main);
+	const begin = view.section;
+	if (begin !== undefined) {
+		// All above it is built first, or it would be pushed away.
+		for (const part of parts) {
+			part.build();
+			if (part.section.id === begin) break;
+		}
+		setTimeout(() => arrive(begin));
+	}
+	watch(parts, contents);
+	const made = doc.made.replace("T", " ").replace(/Z$/, " UTC");
+	return h(
+		"div",
+		{ class: "frame" },
+		h("a", { class: "skip", href: `#${parts[0]?.section.id ?? ""}` }, "To the report"),
+		h(
+			"header",
+			{ class: "top" },
+			h("h1", {}, doc.title === "" ? "plumb" : doc.title),
+			h("span", { class: "facts" }, [KINDS[doc.kind] ?? doc.kind, made, `plumb ${doc.plumb}`].filter((t) => t !== "").join(" \u00b7 ")),
+			themeSwitch(),
+		),
+		h("nav", { class: "contents", "aria-label": "Contents" }, h("ul", {}, contents.map((a) => h("li", {}, a)))),
+		h("main", {}, parts.map((p) => p.place)),
+	);
+}
+
+/** A section's place in the page. */
+class Part {
+	readonly place: HTMLElement;
+	private readonly body = h("div", { class: "body" });
+	private done = false;
+
+	constructor(readonly section: Section) {
+		const { id, title, about } = section;
+		this.place = h(
+			"section",
+			{ id: `section-${id}`, tabindex: -1, "aria-labelledby": `title-${id}` },
+			h("h2", { id: `title-${id}` }, title),
+			about === undefined ? null : h("p", { class: "about" }, about),
+			this.body,
+		);
+	}
+
+	/** Makes what stands under its heading, once. */
+	build(): void {
+		if (this.done) return;
+		this.done = true;
+		fill(this.body, safely(this.section));
+	}
+}
+
+/** Builds the first screen at once, the rest when there is time for it. */
+function buildSoon(parts: Part[]): void {
+	for (const part of parts.slice(0, 3)) part.build();
+	const rest = parts.slice(3);
+	const next = () => {
+		const part = rest.shift();
+		if (!part) return;
+		part.build();
+		setTimeout(next);
+	};
+	requestAnimationFrame(() => setTimeout(next));
+}
+
+/** Marks in the contents which section the reader looks at. */
+function watch(parts: Part[], contents: HTMLAnchorElement[]): void {
+	const mark = () => {
+		// The last whose heading is above the middle of the upper half.
+		let now = 0;
+		for (const [i, { place }] of parts.entries()) if (place.getBoundingClientRect().top < innerHeight / 4) now = i;
+		if (scrollY > 0 && innerHeight + scrollY >= document.documentElement.scrollHeight - 2) now = parts.length - 1;
+		for (const [i, a] of contents.entries()) {
+			if (i === now) a.setAttribute("aria-current", "true");
+			else a.removeAttribute("aria-current");
+		}
+	};
+	let waiting = false;
+	addEventListener(
+		"scroll",
+		() => {
+			if (waiting) return;
+			waiting = true;
+			requestAnimationFrame(() => {
+				waiting = false;
+				mark();
+			});
+		},
+		{ passive: true },
+	);
+	requestAnimationFrame(mark);
+}
+
+function follow(view: View, id: string) {
+	return (event: MouseEvent) => {
+		if (event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+		event.preventDefault();
+		// What the section keeps in the address stays.
+		view.go(id, view.params(id));
+	};
 }
 
 /** The document's sections; of parts that are absent, the sentence that tells why. */
-function sections(doc: Document, view: View): Section[] {
+export function sections(doc: Document, view: View, entries: Entry[]): Section[] {
 	const out: Section[] = [];
-	for (const { make, part, title } of SECTIONS) {
+	for (const { make, part, title } of entries) {
 		const section = make(doc, view);
 		if (section) {
 			out.push(section);

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // Reads the report document, or says why it cannot be read and what to do.
 
-import type { Document } from "./document";
-
-/** The form of the document that this page reads: FORMAT in crates/report/src/document.rs. */
-export const FORMAT = 1;
+import { type Document, FORMAT } from "./document";
 
 /** A document, or the sentence that stands in its place. */
 export type Read = { doc: Document } | { fault: string };

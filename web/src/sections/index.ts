@@ -2,6 +2,8 @@
 // All sections, in the order of the page.
 
 import type { MakeSection } from "../section";
+import { section as account } from "./account";
+import { section as findings } from "./findings";
 import { section as verdict } from "./verdict";
 
 /** A section, and the name that the document calls its part by where it is absent. */
@@ -14,6 +16,8 @@ export interface Entry {
 }
 
 export const SECTIONS: Entry[] = [
-	{ make: verdict, part: "account", title: "Verdict" },
+	{ make: verdict, title: "What limits it" },
+	{ make: account, part: "account", title: "Where its time went" },
+	{ make: findings, title: "Findings" },
 	// Views of time: web/src/{timeline,requests,flame,locks,path,operations}.
 ];

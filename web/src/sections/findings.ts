@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+// Reasons for the target's time: share, bound, evidence, doubt and what to do next.
+
+import type { Evidence, Finding } from "../document";
+import { meter } from "../parts/bar";
+import { type Child, h } from "../parts/dom";
+import { link } from "../parts/link";
+import { duration, factor, percent } from "../parts/units";
+import type { MakeSection } from "../section";
+import type { View } from "../view";
+
+export const section: MakeSection = (doc, view) => {
+	const findings = doc.run?.diagnosis.findings;
+	if (!findings || doc.run?.quality.no_account.length !== 0) return null;
+	return {
+		id: "findings",
+		title: "Findings",
+		element: () => {
+			if (findings.length === 0) return h("p", {}, "No rule found 5 % of the target's time or more.");
+			const open = view.params("findings").open;
+			const timeline = doc.run?.timeline !== undefined;
+			const all = findings.map((f, i) => finding(f, open === undefined ? i === 0 : open === f.id, timeline, view));
+			view.on("findings", ({ open }) => {
+				for (const [i, f] of findings.entries()) {
+					const element = all[i];
+					if (element && open === f.id) element.open = true;
+				}
+			});
+			return h(
+				"div",
+				{},
+				h(
+					"div",
+					{ class: "finding-head", "aria-hidden": "true" },
+					h("span"),
+					h("span", { class: "number", title: "Share of the target's time" }, "share"),
+					h("span", { class: "meter-cell" }),
+					h("span", { class: "number", title: "Largest speed-up if it went away and all else stayed" }, "at most"),
+					h("span", {}, "what was seen"),
+				),
+				all,
+			);
+		},
+	};
+};
+
+function finding(f: Finding, open: boolean, timeline: boolean, view: View): HTMLDetailsElement {
+	const element = h(
+		"details",
+		{ class: "finding", open, "data-id": f.id },
+		h(
+			"summary",
+			{},
+			h("span", { class: "number" }, h("span", { class: "hidden-text" }, "Share "), percent(f.share)),
+			h("span", { class: "meter-cell" }, meter(f.share)),
+			h("span", { class: "number" }, h("span", { class: "hidden-text" }, "at most "), factor(f.bound)),
+			h("span", { class: "words" }, h("strong", {}, f.title), `: ${f.words}`),
+		),
+		h(
+			"dl",
+			{ class: "detail" },
+			pair("Time", `${duration(f.time)}; without it, at most ${factor(f.bound)} as fast, if all else stayed`),
+			f.evidence.length > 0 && pair("Evidence", list(f.evidence.map((e) => evidence(e, timeline, view)))),
+			f.doubt.length > 0 && pair("Doubt", list(f.doubt)),
+			pair("Next", f.next),
+			pair("Rule", h("code", {}, f.id)),
+		),
+	);
+	element.addEventListener("toggle", () => {
+		if (element.open) view.keep("findings", { open: f.id });
+	});
+	return element;
+}
+
+function evidence(e: Evidence, timeline: boolean, view: View): Child {
+	if (e.at === undefined || e.at === null || !timeline) return e.words;
+	const params: Record<string, string> = { at: String(e.at) };
+	if (e.tid) params.tid = String(e.tid);
+	return link(view, "timeline", params, e.words);
+}
+
+function pair(name: string, what: Child): Child {
+	return [h("dt", {}, name), h("dd", {}, what)];
+}
+
+function list(items: Child[]): Child {
+	return h("ul", {}, items.map((item) => h("li", {}, item)));
+}
