@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // A canvas that has the width of its place, the screen's resolution and the page's colours.
 
+import { onTheme } from "../parts/theme";
+
 /** Colours of the page, as canvases take them. */
 export interface Theme {
 	paper: string;
@@ -22,7 +24,7 @@ export function theme(element: Element): Theme {
 		probe.style.color = `var(${name})`;
 		return getComputedStyle(probe).color;
 	};
-	const [paper, ink, faint, line, accent] = ["--view-paper", "--view-ink", "--view-faint", "--view-line", "--view-accent"].map(read);
+	const [paper, ink, faint, line, accent] = ["--ground", "--text", "--dim", "--line", "--link"].map(read);
 	probe.remove();
 	const [r, g, b] = rgb(paper!);
 	return { paper: paper!, ink: ink!, faint: faint!, line: line!, accent: accent!, dark: r + g + b < 384 };
@@ -80,8 +82,7 @@ export class Surface {
 			this.colors = undefined;
 			this.ask();
 		};
-		matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
-		new MutationObserver(changed).observe(document.documentElement, { attributes: true });
+		onTheme(changed);
 	}
 
 	/** Colours of the page, read once a theme. */

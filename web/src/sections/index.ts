@@ -2,6 +2,7 @@
 // All sections, in the order of the page.
 
 import type { MakeSection } from "../section";
+import { section as timeline } from "../timeline";
 import { section as account } from "./account";
 import { section as findings } from "./findings";
 import { section as verdict } from "./verdict";
@@ -20,4 +21,5 @@ export const SECTIONS: Entry[] = [
 	{ make: account, part: "account", title: "Where its time went" },
 	{ make: findings, title: "Findings" },
 	// Views of time: web/src/{timeline,requests,flame,locks,path,operations}.
+	{ make: timeline, part: "timeline", title: "Timeline" },
 ];

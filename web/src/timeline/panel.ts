@@ -48,7 +48,7 @@ export function panel(told: Told, colors: Colors, view: View, row: number): HTML
 		{},
 		h("h3", {}, isWait ? `${laneName(told, lane)} waited ${duration(t.to[b - 1]! - t.from[a]!)}` : `${laneName(told, lane)}: ${name} for ${duration(t.to[row]! - t.from[row]!)}`),
 		isWait ? waitChain(told, row) : null,
-		h("dl", { class: "facts" }, facts.map(([k, v]) => [h("dt", {}, k), h("dd", {}, v)])),
+		h("dl", { class: "pairs" }, facts.map(([k, v]) => [h("dt", {}, k), h("dd", {}, v)])),
 		isWait ? [wait(told, colors, view, row), woken(told, view, row), stack(told, row)] : null,
 	);
 }
@@ -77,7 +77,7 @@ function waitChain(told: Told, row: number): HTMLElement {
 	const waker = wakerOf(told, row);
 	const end = waker && waker.name !== "" ? [`woken by ${waker.name}`] : [];
 	const shown = steps.length > 6 ? [...steps.slice(0, 3), `${steps.length - 5} more`, ...steps.slice(-2)] : steps;
-	return h("p", { class: "chain" }, [...shown, ...end].join(" → "));
+	return h("p", { class: "wait-words" }, [...shown, ...end].join(" → "));
 }
 
 function wait(told: Told, colors: Colors, view: View, row: number): Child {
@@ -91,11 +91,11 @@ function wait(told: Told, colors: Colors, view: View, row: number): Child {
 		h("h3", {}, list.length === 1 ? "One piece" : `Its ${list.length} pieces, in order`),
 		h(
 			"div",
-			{ class: "scroll", tabindex: 0, role: "region", "aria-label": "Pieces of the wait" },
+			{ class: "scroll low", tabindex: 0, role: "region", "aria-label": "Pieces of the wait" },
 			h(
 				"table",
-				{ class: "plain" },
-				h("thead", {}, h("tr", {}, ["begin", "length", "", "state", "whose", "block request"].map((c, i) => h("th", { scope: "col", class: i < 2 ? "number" : undefined }, c || h("span", { class: "spoken" }, "share of the wait"))))),
+				{},
+				h("thead", {}, h("tr", {}, ["begin", "length", "", "state", "whose", "block request"].map((c, i) => h("th", { scope: "col", class: i < 2 ? "number" : undefined }, c || h("span", { class: "hidden-text" }, "share of the wait"))))),
 				h(
 					"tbody",
 					{},
@@ -106,10 +106,10 @@ function wait(told: Told, colors: Colors, view: View, row: number): Child {
 						bar.style.background = colors.text[colors.of[t.paint[p.row]!]!]!;
 						return h(
 							"tr",
-							{ "aria-selected": p.row === row ? "true" : undefined },
+							{ "aria-current": p.row === row ? "true" : undefined },
 							h("td", { class: "number" }, link(view, "timeline", moment(told, lane, p.from), `+${duration(p.from - from)}`)),
 							h("td", { class: "number" }, duration(p.length)),
-							h("td", {}, h("div", { class: "part" }, bar)),
+							h("td", {}, h("div", { class: "piece" }, bar)),
 							h("td", {}, h("b", {}, p.state), ` ${p.about.replace("block request: ", "")}`),
 							h("td", {}, p.who),
 							h("td", {}, p.requestWords === "" ? "" : requestLink(view, p.request, p.requestWords)),
@@ -118,7 +118,7 @@ function wait(told: Told, colors: Colors, view: View, row: number): Child {
 				),
 			),
 		),
-		list.length > most ? h("p", { class: "note" }, `The first ${most} of ${list.length}.`) : null,
+		list.length > most ? h("p", { class: "dim" }, `The first ${most} of ${list.length}.`) : null,
 	];
 }
 
@@ -135,7 +135,7 @@ function woken(told: Told, view: View, row: number): Child {
 
 function stack(told: Told, row: number): Child {
 	const functions = stackOf(told, row);
-	if (functions.length === 0) return h("p", { class: "note" }, "No kernel stack was taken of this wait.");
+	if (functions.length === 0) return h("p", { class: "dim" }, "No kernel stack was taken of this wait.");
 	return [
 		h("h3", {}, "Kernel stack on which it slept, innermost function first"),
 		h("ol", { class: "stack" }, functions.map((f) => h("li", {}, f))),
