@@ -437,7 +437,7 @@ export class TimelineView {
 				const word = kind.word === "user code" ? "on a CPU" : kind.word;
 				return h("li", {}, square, ` ${word} ${percent(time / whole)}`);
 			}),
-			this.gaps.length > 0 ? h("li", {}, `hatched: events were lost (${count(this.gaps.length)} times)`) : null,
+			this.gaps.length > 0 ? h("li", {}, `hatched: events were lost (${count(this.gaps.length)} ${this.gaps.length === 1 ? "time" : "times"})`) : null,
 		);
 	}
 }
