@@ -16,6 +16,15 @@ const KINDS: Record<string, string> = {
 	comparison: "comparison",
 };
 
+/** A title that is longer is a command with its options. */
+const TITLE = 80;
+
+/** The whole of a long command is in the environment's table. */
+function shorten(title: string): string {
+	if (title === "") return "plumb";
+	return title.length > 3 * TITLE ? `${title.slice(0, 3 * TITLE - 1)}\u2026` : title;
+}
+
 /** What stands in the page. */
 export function page(read: Read, view: View, entries: Entry[] = SECTIONS): HTMLElement {
 	if ("fault" in read) {
@@ -57,7 +66,7 @@ export function page(read: Read, view: View, entries: Entry[] = SECTIONS): HTMLE
 		h(
 			"header",
 			{ class: "top" },
-			h("h1", {}, doc.title === "" ? "plumb" : doc.title),
+			h("h1", { class: doc.title.length > TITLE ? "long" : false, title: doc.title }, shorten(doc.title)),
 			h("span", { class: "facts" }, [KINDS[doc.kind] ?? doc.kind, made, `plumb ${doc.plumb}`].filter((t) => t !== "").join(" \u00b7 ")),
 			themeSwitch(),
 		),

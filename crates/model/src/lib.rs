@@ -68,6 +68,8 @@ pub trait Observer {
     fn operation(&mut self, _: &Operation) {}
     /// A thread's name got its number; comes before the number is used.
     fn named(&mut self, _number: u32, _name: &str) {}
+    /// A thread, of the target or not, has this name from now on.
+    fn known_as(&mut self, _tid: u32, _name: u32) {}
     /// The end: what threads and causes are called.
     fn end(&mut self, _: &dyn Naming) {}
 }
@@ -184,6 +186,10 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
     fn named(&mut self, number: u32, name: &str) {
         self.0.named(number, name);
         self.1.named(number, name);
+    }
+    fn known_as(&mut self, tid: u32, name: u32) {
+        self.0.known_as(tid, name);
+        self.1.known_as(tid, name);
     }
     fn end(&mut self, naming: &dyn Naming) {
         self.0.end(naming);

@@ -190,7 +190,9 @@ pub struct Sampled {
 /// thread a place in [`Words::categories`]; of a CPU 0 idle, 1 busy, 2 not seen yet, 3 lost), `who`
 /// (place in [`Timeline::whos`], 0 nobody; of a busy CPU the thread), `wait` (row in `waits` and one,
 /// 0 none), `request` (row in [`Requests::table`] and one, 0 none or not shown), `merged` (intervals
-/// that it stands for: 1, or more where short ones were put together under the state of most time).
+/// that it stands for: 1, or more where short ones were put together under the state of most time;
+/// wait and request are those of the longest of them that has this state), `interrupted` (ns of the
+/// length in which an interrupt had the CPU; the account has them under `interrupted`).
 ///
 /// `waits`: in the order of their intervals. Columns: `stack` (place in [`Timeline::stacks`], 0
 /// none), `waker` (place in [`Timeline::lanes`] and one; 0: nobody, an interrupt, or no lane),
@@ -236,7 +238,8 @@ pub struct Lane {
 ///
 /// `table`, in the order in which they were queued. Columns: `queued` (ns, the first from the run's
 /// begin, others a difference), `q2g`, `g2f`, `f2i`, `i2d`, `d2c` (ns), `device` (place in
-/// [`Requests::devices`]), `write` (0, 1), `flags` (the kernel's REQ_ flags), `bytes` (0 a flush),
+/// [`Requests::devices`]), `write` (0, 1), `flags` (the kernel's REQ_OP_ in the low eight bits, its REQ_
+/// flags above), `bytes` (0 a flush),
 /// `sector`, `owner` (place in [`Timeline::lanes`] and one, 0 no lane), `owner_name` (place in whos),
 /// `depth` (requests with the driver when it was issued).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -249,7 +252,7 @@ pub struct Requests {
     pub table: Packed,
     /// Of the requests.
     pub sampled: Sampled,
-    /// All requests by time and latency, a map a disk and direction.
+    /// All requests with data by time of completion and latency, a map a disk and direction.
     pub heat: Vec<Heat>,
 }
 

@@ -5,5 +5,11 @@
 //! Reads what model and diagnosis made; decides nothing: names, units and colours stand in the
 //! document, and the page and every export take them from there.
 
+pub mod collect;
 pub mod document;
+pub mod pack;
+pub mod palette;
+mod quality;
+pub mod run;
 pub mod stream;
+pub mod words;

@@ -118,6 +118,8 @@ pub struct OperationRow {
 pub trait Take {
     /// A thread's name got its number; comes before it is used.
     fn name(&mut self, _number: u32, _name: &str) {}
+    /// A thread, of the target or not, has the name of this number from now on.
+    fn known_as(&mut self, _tid: u32, _name: u32) {}
     /// See [`Interval`].
     fn interval(&mut self, _: &Interval) {}
     /// See [`Wait`]; comes before its intervals.
@@ -279,6 +281,10 @@ impl<T: Take> Observer for Stream<T> {
 
     fn named(&mut self, number: u32, name: &str) {
         self.taker.name(number, name);
+    }
+
+    fn known_as(&mut self, tid: u32, name: u32) {
+        self.taker.known_as(tid, name);
     }
 
     fn end(&mut self, _: &dyn Naming) {

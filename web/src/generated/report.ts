@@ -153,7 +153,7 @@ export interface Sampled {
 /**
  * What threads and CPUs did when.
  *
- * `intervals`: lane by lane, in the order of time. Columns: `gap` (ns between the end of the interval before in the lane, or the run's begin, and its begin), `length` (ns), `state` (of a thread a place in `Words::categories`; of a CPU 0 idle, 1 busy, 2 not seen yet, 3 lost), `who` (place in `Timeline::whos`, 0 nobody; of a busy CPU the thread), `wait` (row in `waits` and one, 0 none), `request` (row in `Requests::table` and one, 0 none or not shown), `merged` (intervals that it stands for: 1, or more where short ones were put together under the state of most time).
+ * `intervals`: lane by lane, in the order of time. Columns: `gap` (ns between the end of the interval before in the lane, or the run's begin, and its begin), `length` (ns), `state` (of a thread a place in `Words::categories`; of a CPU 0 idle, 1 busy, 2 not seen yet, 3 lost), `who` (place in `Timeline::whos`, 0 nobody; of a busy CPU the thread), `wait` (row in `waits` and one, 0 none), `request` (row in `Requests::table` and one, 0 none or not shown), `merged` (intervals that it stands for: 1, or more where short ones were put together under the state of most time; wait and request are those of the longest of them that has this state), `interrupted` (ns of the length in which an interrupt had the CPU; the account has them under `interrupted`).
  *
  * `waits`: in the order of their intervals. Columns: `stack` (place in `Timeline::stacks`, 0 none), `waker` (place in `Timeline::lanes` and one; 0: nobody, an interrupt, or no lane), `waker_name` (place in whos, 0 not known).
  */
@@ -195,7 +195,7 @@ export interface Lane {
 /**
  * Block requests.
  *
- * `table`, in the order in which they were queued. Columns: `queued` (ns, the first from the run's begin, others a difference), `q2g`, `g2f`, `f2i`, `i2d`, `d2c` (ns), `device` (place in `Requests::devices`), `write` (0, 1), `flags` (the kernel's REQ_ flags), `bytes` (0 a flush), `sector`, `owner` (place in `Timeline::lanes` and one, 0 no lane), `owner_name` (place in whos), `depth` (requests with the driver when it was issued).
+ * `table`, in the order in which they were queued. Columns: `queued` (ns, the first from the run's begin, others a difference), `q2g`, `g2f`, `f2i`, `i2d`, `d2c` (ns), `device` (place in `Requests::devices`), `write` (0, 1), `flags` (the kernel's REQ_OP_ in the low eight bits, its REQ_ flags above), `bytes` (0 a flush), `sector`, `owner` (place in `Timeline::lanes` and one, 0 no lane), `owner_name` (place in whos), `depth` (requests with the driver when it was issued).
  */
 export interface Requests {
   /** Names of the disks. */
@@ -206,7 +206,7 @@ export interface Requests {
   table: Packed;
   /** Of the requests. */
   sampled: Sampled;
-  /** All requests by time and latency, a map a disk and direction. */
+  /** All requests with data by time of completion and latency, a map a disk and direction. */
   heat: Heat[];
 }
 

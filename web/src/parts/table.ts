@@ -23,6 +23,8 @@ export interface Column<Row> {
 	words?: boolean;
 	/** The cell names its row. */
 	head?: boolean;
+	/** Left out, and said so, where it is 0 or not known in every row. */
+	spare?: boolean;
 }
 
 /** How a table begins. */
@@ -86,7 +88,9 @@ function compare(a: number | string, b: number | string): number {
 
 /** Makes it. */
 export function table<Row>(options: Options<Row>): HTMLElement {
-	const { columns, rows, keep } = options;
+	const { rows, keep } = options;
+	const [columns, left] = split(options.columns, rows);
+	const caption = options.caption + (left.length > 0 ? ` Columns with nothing but 0: ${left.join(", ")}.` : "");
 	const first = options.limit ?? 25;
 	const kept = keep?.view.params(keep.section) ?? {};
 	const state: State = { sort: kept.sort ?? options.sort ?? "", find: kept.find ?? "" };
@@ -168,12 +172,11 @@ export function table<Row>(options: Options<Row>): HTMLElement {
 		search ? h("div", { class: "tools" }, search, told) : null,
 		h(
 			"div",
-			// What can be scrolled sideways must be reached by keys too.
-			{ class: "scroll", tabindex: 0, role: "region", "aria-label": options.caption },
+			{ class: "scroll" },
 			h(
 				"table",
 				{},
-				h("caption", {}, options.caption),
+				h("caption", {}, caption),
 				h("thead", {}, h("tr", {}, heads)),
 				body,
 				options.foot
@@ -186,6 +189,12 @@ export function table<Row>(options: Options<Row>): HTMLElement {
 	);
 }
 
+/** The columns that are shown, and the headings of those that have nothing to show. */
+export function split<Row>(columns: Column<Row>[], rows: Row[]): [Column<Row>[], string[]] {
+	const empty = (c: Column<Row>) => c.spare === true && rows.every((r) => !c.value(r));
+	return [columns.filter((c) => !empty(c)), columns.filter(empty).map((c) => (c.unit ? `${c.title} (${c.unit})` : c.title))];
+}
+
 function cell<Row>(column: Column<Row>, row: Row, numeric: boolean): HTMLElement {
 	const value = column.value(row);
 	const child = column.show ? column.show(row) : value;
@@ -196,6 +205,7 @@ function cell<Row>(column: Column<Row>, row: Row, numeric: boolean): HTMLElement
 		value === 0 || !known ? "zero" : "",
 	].filter((c) => c !== "");
 	const attributes = { class: names.length > 0 ? names.join(" ") : false };
-	const shown = known ? child : "-";
+	// Long words are clamped on the screen; the whole stands in the title, and on paper.
+	const shown = !known ? "-" : column.words && typeof child === "string" ? h("div", { class: "clamp", title: child }, child) : child;
 	return column.head ? h("th", { ...attributes, scope: "row" }, shown) : h("td", attributes, shown);
 }

@@ -4,8 +4,16 @@
 import type { MakeSection } from "../section";
 import { section as timeline } from "../timeline";
 import { section as account } from "./account";
+import { calls, files, functions } from "./code";
+import * as comparison from "./comparison";
 import { section as findings } from "./findings";
+import { section as loads } from "./loads";
+import { devices, machine } from "./machine";
+import * as plan from "./plan";
+import { processes, threads } from "./processes";
+import { environment, quality } from "./quality";
 import { section as verdict } from "./verdict";
+import { blame, unexplained } from "./waits";
 
 /** A section, and the name that the document calls its part by where it is absent. */
 export interface Entry {
@@ -17,9 +25,30 @@ export interface Entry {
 }
 
 export const SECTIONS: Entry[] = [
+	{ make: plan.answer, title: "What came out" },
+	{ make: comparison.headline, title: "What changed from A to B" },
 	{ make: verdict, title: "What limits it" },
 	{ make: account, part: "account", title: "Where its time went" },
 	{ make: findings, title: "Findings" },
 	// Views of time: web/src/{timeline,requests,flame,locks,path,operations}.
 	{ make: timeline, part: "timeline", title: "Timeline" },
+	{ make: plan.figures, title: "Figures" },
+	{ make: plan.limits, title: "What limits, as recorded" },
+	{ make: plan.doubts, title: "Doubts" },
+	{ make: plan.repetitions, title: "Every repetition" },
+	{ make: comparison.account, title: "Which parts of the time grew and shrank" },
+	{ make: comparison.lines, title: "Every figure" },
+	{ make: comparison.differs, title: "What was not the same besides" },
+	{ make: loads, part: "loads", title: "Workload" },
+	{ make: processes, title: "Processes" },
+	{ make: threads, title: "Threads" },
+	{ make: blame, title: "Who it waited for" },
+	{ make: functions, title: "Hot functions" },
+	{ make: calls, title: "System calls" },
+	{ make: files, title: "Synced files" },
+	{ make: devices, title: "Block devices" },
+	{ make: machine, title: "CPUs, and who else used them" },
+	{ make: unexplained, title: "Unexplained waits" },
+	{ make: quality, title: "Loss and cost of the recording" },
+	{ make: environment, title: "Environment" },
 ];

@@ -34,8 +34,7 @@ export function colorOfPaint(words: Words): Uint8Array {
 	const n = words.categories.length;
 	const of = new Uint8Array(n + CPU_STATES);
 	words.categories.forEach((c, i) => {
-		// A profile has functions for time on a CPU, so its state there is "not known"; here the state is all.
-		of[i] = c.name === "running" ? kindOf(words, "user code", c.kind) : c.kind;
+		of[i] = c.kind;
 	});
 	for (let s = 0; s < CPU_STATES; s++) of[n + s] = words.kinds.length + s;
 	return of;
@@ -45,7 +44,8 @@ export function colorOfPaint(words: Words): Uint8Array {
 export function colors(words: Words, theme: Theme): Colors {
 	const paper = rgb(theme.paper);
 	const ink = rgb(theme.ink);
-	const busy = rgb(words.kinds[kindOf(words, "user code", 0)]?.color ?? "#ffab00");
+	const running = words.categories.find((c) => c.name === "running")?.kind ?? 0;
+	const busy = rgb(words.kinds[running]?.color ?? "#ffab00");
 	const unknown = rgb(words.kinds[kindOf(words, "not known", 0)]?.color ?? "#b0a1a2");
 	const all = [
 		...words.kinds.map((k) => rgb(k.color)),

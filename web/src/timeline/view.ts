@@ -434,8 +434,7 @@ export class TimelineView {
 			list.map(({ kind, time }) => {
 				const square = h("span", { class: "swatch", "aria-hidden": "true" });
 				square.style.background = kind.color;
-				const word = kind.word === "user code" ? "on a CPU" : kind.word;
-				return h("li", {}, square, ` ${word} ${percent(time / whole)}`);
+				return h("li", {}, square, ` ${kind.word} ${percent(time / whole)}`);
 			}),
 			this.gaps.length > 0 ? h("li", {}, `hatched: events were lost (${count(this.gaps.length)} ${this.gaps.length === 1 ? "time" : "times"})`) : null,
 		);

@@ -184,6 +184,7 @@ impl<O: Observer> Model<O> {
         let at = self.place(task.tid);
         let everyone = self.setup.everyone && task.kernel == 0 && task.tgid != self.setup.recorder;
         let name = self.name_number(&task.comm);
+        self.observer.known_as(task.tid, name);
         let t = &mut self.threads[at];
         t.tgid = task.tgid;
         t.name = name;

@@ -211,6 +211,7 @@ impl<O: Observer> Model<O> {
         let path = self.threads[parent].path.clone();
         let kernel = self.threads[parent].kernel && e.parent_tgid != e.child_tgid;
         let at = self.place(e.child_tid);
+        self.observer.known_as(e.child_tid, name);
         let everyone = self.setup.everyone;
         let t = &mut self.threads[at];
         t.tgid = e.child_tgid;
@@ -230,6 +231,7 @@ impl<O: Observer> Model<O> {
         let at = self.place(tid);
         self.threads[at].first_call = -1;
         self.threads[at].name = self.name_number(comm);
+        self.observer.known_as(tid, self.threads[at].name);
         let tgid = self.tgid(tid);
         self.processes.rename(tgid, tid, comm);
     }

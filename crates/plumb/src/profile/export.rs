@@ -7,7 +7,6 @@ mod flame;
 mod folded;
 pub mod json;
 mod labels;
-mod palette;
 mod pprof;
 #[cfg(test)]
 mod sample;

@@ -6,7 +6,7 @@
 mod tables;
 
 use super::labels::{CUT, NOT_SAMPLED};
-use super::palette::{Kind, PAINTS};
+use plumb_report::palette::{Kind, PAINTS};
 use super::words;
 use anyhow::Result;
 use plumb_model::profile::{Entry, Profile, Root, Thread};

@@ -2,7 +2,7 @@
 //! Flame graphs: one profile's, coloured by what the time was.
 
 use super::labels::{plain, round, Label, Line, Paths};
-use super::palette::{Kind, PAINTS};
+use plumb_report::palette::{Kind, PAINTS};
 use super::svg;
 use super::tree::{Left, Tree};
 use super::words;

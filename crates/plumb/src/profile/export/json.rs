@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The report page's form of a profile: tables, and the stacks as one tree.
 
-use super::palette::{Kind, PAINTS};
+use plumb_report::palette::{Kind, PAINTS};
 use anyhow::Result;
 use plumb_model::profile::{Origin, Profile, Root};
 use plumb_model::CATEGORIES;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Stacks as paths of names: what folded stacks and flame graphs are made of.
 
-use super::palette::Kind;
+use plumb_report::palette::Kind;
 use plumb_model::profile::{Entry, Origin, Profile, Root};
 use plumb_model::Category;
 use std::collections::HashMap;

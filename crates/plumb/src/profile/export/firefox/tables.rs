@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A thread's tables in the Firefox profiler's format: by columns, everything once.
 
-use super::super::palette::Kind;
+use plumb_report::palette::Kind;
 use super::super::pprof::source;
 use plumb_model::profile::{Frame, Profile};
 use serde_json::{json, Value};

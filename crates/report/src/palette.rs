@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What kinds of frames there are, and one colour for each.
+//! What kinds of frames and states there are, and one colour for each.
 //!
 //! The colours were chosen so that any two of them differ by a CIE76 distance of at least 16
 //! under normal sight, protanopia, deuteranopia and tritanopia (Machado 2009, severity 1), and so
@@ -40,6 +40,7 @@ pub enum Kind {
 }
 
 /// A kind's word in legends, its colour's name and value.
+#[derive(Debug)]
 pub struct Paint {
     /// The kind.
     pub kind: Kind,
