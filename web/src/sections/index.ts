@@ -3,6 +3,11 @@
 
 import type { MakeSection } from "../section";
 import { section as timeline } from "../timeline";
+import { section as requests } from "../requests";
+import { section as flame } from "../flame";
+import { section as locks } from "../locks";
+import { section as path } from "../path";
+import { section as operations } from "../operations";
 import { section as account } from "./account";
 import { calls, files, functions } from "./code";
 import * as comparison from "./comparison";
@@ -31,7 +36,12 @@ export const SECTIONS: Entry[] = [
 	{ make: account, part: "account", title: "Where its time went" },
 	{ make: findings, title: "Findings" },
 	// Views of time: web/src/{timeline,requests,flame,locks,path,operations}.
+	{ make: path, title: "Critical path" },
 	{ make: timeline, part: "timeline", title: "Timeline" },
+	{ make: flame, part: "profile", title: "Flame graph" },
+	{ make: requests, part: "requests", title: "Block requests" },
+	{ make: locks, part: "locks", title: "Locks" },
+	{ make: operations, part: "operations", title: "Operations" },
 	{ make: plan.figures, title: "Figures" },
 	{ make: plan.limits, title: "What limits, as recorded" },
 	{ make: plan.doubts, title: "Doubts" },
