@@ -2,10 +2,19 @@
 // All sections, in the order of the page.
 
 import type { MakeSection } from "../section";
+import { section as timeline } from "../timeline";
+import { section as requests } from "../requests";
+import { section as flame } from "../flame";
+import { section as locks } from "../locks";
+import { section as path } from "../path";
+import { section as operations } from "../operations";
 import { section as account } from "./account";
 import { calls, files, functions } from "./code";
+import * as comparison from "./comparison";
 import { section as findings } from "./findings";
+import { section as loads } from "./loads";
 import { devices, machine } from "./machine";
+import * as plan from "./plan";
 import { processes, threads } from "./processes";
 import { environment, quality } from "./quality";
 import { section as verdict } from "./verdict";
@@ -21,10 +30,26 @@ export interface Entry {
 }
 
 export const SECTIONS: Entry[] = [
+	{ make: plan.answer, title: "What came out" },
+	{ make: comparison.headline, title: "What changed from A to B" },
 	{ make: verdict, title: "What limits it" },
 	{ make: account, part: "account", title: "Where its time went" },
 	{ make: findings, title: "Findings" },
 	// Views of time: web/src/{timeline,requests,flame,locks,path,operations}.
+	{ make: path, title: "Critical path" },
+	{ make: timeline, part: "timeline", title: "Timeline" },
+	{ make: flame, part: "profile", title: "Flame graph" },
+	{ make: requests, part: "requests", title: "Block requests" },
+	{ make: locks, part: "locks", title: "Locks" },
+	{ make: operations, part: "operations", title: "Operations" },
+	{ make: plan.figures, title: "Figures" },
+	{ make: plan.limits, title: "What limits, as recorded" },
+	{ make: plan.doubts, title: "Doubts" },
+	{ make: plan.repetitions, title: "Every repetition" },
+	{ make: comparison.account, title: "Which parts of the time grew and shrank" },
+	{ make: comparison.lines, title: "Every figure" },
+	{ make: comparison.differs, title: "What was not the same besides" },
+	{ make: loads, part: "loads", title: "Workload" },
 	{ make: processes, title: "Processes" },
 	{ make: threads, title: "Threads" },
 	{ make: blame, title: "Who it waited for" },
