@@ -8,8 +8,10 @@
 pub mod collect;
 pub mod document;
 pub mod pack;
+pub mod page;
 pub mod palette;
 mod quality;
 pub mod run;
 pub mod stream;
+pub mod upgrade;
 pub mod words;

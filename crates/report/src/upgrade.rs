@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Reading `report.json` of this version and of earlier ones.
+
+use crate::document::{Document, FORMAT};
+use anyhow::{bail, Context, Result};
+use serde_json::Value;
+use std::path::Path;
+
+/// Makes a document of one format one of the next.
+type Step = fn(&mut Value) -> Result<()>;
+
+/// The first makes format 2 of format 1, and so on; there is one less than there are formats.
+const STEPS: &[Step] = &[];
+
+const _: () = assert!(STEPS.len() + 1 == FORMAT as usize, "every format needs a step to the next");
+
+/// Reads a document; an older one is brought up to this version's format.
+///
+/// # Errors
+/// The file cannot be read, is cut off or no report; its format is newer. Named, with the next step.
+pub fn read(path: &Path) -> Result<Document> {
+    let text = std::fs::read(path).with_context(|| path.display().to_string())?;
+    parse(&text).with_context(|| path.display().to_string())
+}
+
+/// Reads a document from the text of a `report.json`.
+///
+/// # Errors
+/// It is cut off, damaged or no report; its format is newer.
+pub fn parse(text: &[u8]) -> Result<Document> {
+    let value: Value = serde_json::from_slice(text).map_err(|e| told(&e))?;
+    let value = upgraded(value, STEPS)?;
+    serde_json::from_value(value).context("is not as plumb writes reports; make it anew: plumb report DIR")
+}
+
+fn told(error: &serde_json::Error) -> anyhow::Error {
+    let next = "make it anew from the run directory: plumb report DIR";
+    if error.is_eof() {
+        anyhow::anyhow!("is cut off at line {}: {next}", error.line())
+    } else {
+        anyhow::anyhow!("is no report: {error}; {next}")
+    }
+}
+
+fn upgraded(mut value: Value, steps: &[Step]) -> Result<Value> {
+    let newest = steps.len() as u64 + 1;
+    let format = value.get("format").and_then(Value::as_u64).filter(|f| *f > 0);
+    let Some(format) = format else {
+        bail!("is no report: it has no \"format\"; plumb report DIR makes one");
+    };
+    if format > newest {
+        let writer = value.get("plumb").and_then(Value::as_str).unwrap_or("of another version");
+        bail!(
+            "has format {format}, written by plumb {writer}; this is plumb {}, which knows formats up to {newest}: read it with the plumb that wrote it, or make it anew with this one: plumb report DIR",
+            env!("CARGO_PKG_VERSION")
+        );
+    }
+    for (n, step) in steps.iter().enumerate().skip(format as usize - 1) {
+        let next = n as u64 + 2;
+        step(&mut value).with_context(|| format!("cannot be brought from format {} to {next}", next - 1))?;
+        if let Some(format) = value.get_mut("format") {
+            *format = next.into();
+        }
+    }
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run;
+    use serde_json::json;
+
+    fn text() -> Vec<u8> {
+        serde_json::to_vec(&run::empty("run", "dd", "")).expect("JSON")
+    }
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        assert_eq!(parse(&text()).expect("whole"), run::empty("run", "dd", ""));
+        // Fields of later versions of the same format are no trouble, nor are those that are new here.
+        let mut value: Value = serde_json::from_slice(&text()).expect("JSON");
+        value["later"] = json!([1]);
+        value.as_object_mut().expect("an object").remove("absent");
+        assert_eq!(parse(value.to_string().as_bytes()).expect("whole"), run::empty("run", "dd", ""));
+    }
+
+    #[test]
+    fn older_ones_go_step_by_step() {
+        let steps: [Step; 2] = [
+            |v| {
+                v["title"] = json!(v["name"].as_str().context("it has no name")?);
+                Ok(())
+            },
+            |v| {
+                v["title"] = json!(format!("{} in format 3", v["title"].as_str().unwrap_or_default()));
+                Ok(())
+            },
+        ];
+        let up = |v: Value| upgraded(v, &steps);
+        let first = up(json!({ "format": 1, "name": "dd" })).expect("two steps");
+        assert_eq!((&first["format"], &first["title"]), (&json!(3), &json!("dd in format 3")));
+        let second = up(json!({ "format": 2, "title": "dd" })).expect("one step");
+        assert_eq!((&second["format"], &second["title"]), (&json!(3), &json!("dd in format 3")));
+        let third = json!({ "format": 3, "title": "dd" });
+        assert_eq!(up(third.clone()).expect("none"), third);
+        let error = format!("{:#}", up(json!({ "format": 1 })).expect_err("no name"));
+        assert_eq!(error, "cannot be brought from format 1 to 2: it has no name");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told() {
+        let error = |text: &[u8]| format!("{:#}", parse(text).expect_err("bad"));
+        let newer = json!({ "format": FORMAT + 1, "plumb": "9.1" }).to_string();
+        let told = error(newer.as_bytes());
+        assert!(
+            told.contains("format 2, written by plumb 9.1") && told.contains("plumb report DIR"),
+            "{told}"
+        );
+        let whole = text();
+        for cut in [0, 1, whole.len() / 2, whole.len() - 1] {
+            assert!(
+                error(&whole[..cut]).starts_with("is cut off at line"),
+                "{cut}: {}",
+                error(&whole[..cut])
+            );
+        }
+        for no_report in ["{}", "[]", "7", "{\"format\": 0}", "{\"format\": \"x\"}"] {
+            let told = error(no_report.as_bytes());
+            assert!(told.starts_with("is no report: it has no \"format\""), "{told}");
+        }
+        assert!(error(b"no JSON").starts_with("is no report: "), "{}", error(b"no JSON"));
+        let told = error(b"{\"format\": 1, \"plumb\": 7}");
+        assert!(told.starts_with("is not as plumb writes reports"), "{told}");
+    }
+}
