@@ -2,6 +2,7 @@
 // All sections, in the order of the page.
 
 import type { MakeSection } from "../section";
+import { section as timeline } from "../timeline";
 import { section as account } from "./account";
 import { calls, files, functions } from "./code";
 import * as comparison from "./comparison";
@@ -32,6 +33,7 @@ export const SECTIONS: Entry[] = [
 	{ make: account, part: "account", title: "Where its time went" },
 	{ make: findings, title: "Findings" },
 	// Views of time: web/src/{timeline,requests,flame,locks,path,operations}.
+	{ make: timeline, part: "timeline", title: "Timeline" },
 	{ make: plan.figures, title: "Figures" },
 	{ make: plan.limits, title: "What limits, as recorded" },
 	{ make: plan.doubts, title: "Doubts" },

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+// Writes a lane's pixels into an image: a cost by pixels, whatever the number of intervals.
+
+import type { Colors } from "./colors";
+import { MIXED, type Pixels } from "./pyramid";
+import type { Tracks } from "./tracks";
+
+/** An image of 32-bit words. */
+export interface Image {
+	data: Uint32Array;
+	width: number;
+	height: number;
+}
+
+/**
+ * Draws a lane into rows top..top+height of an image. A pixel of several colours has its height
+ * split by their time, the first colour below; what is left over is paper. Intervals of 4 pixels
+ * and more have an edge where they begin; those that stand for several have a dotted foot.
+ */
+export function paintLane(t: Tracks, px: Pixels, c: Colors, image: Image, top: number, height: number, step: number, line: Uint32Array): void {
+	const width = px.solid.length;
+	const K = px.share.length / Math.max(1, width);
+	for (let x = 0; x < width; ) {
+		const s = px.solid[x]!;
+		const row = px.row[x]!;
+		let end = x + 1;
+		while (end < width && px.solid[end] === s && px.row[end] === row) end++;
+		line.fill(s >= 0 ? c.words[s]! : c.paper, x, end);
+		if (s >= 0 && row >= 0 && end - x >= 4 && x > 0) line[x] = c.edge[s]!;
+		x = end;
+	}
+	const first = Math.max(0, top);
+	const last = Math.min(image.height, top + height);
+	for (let y = first; y < last; y++) image.data.set(line, y * image.width);
+	for (let x = 0; x < width; x++) {
+		if (px.solid[x] === MIXED) {
+			let y = top + height;
+			let sum = 0;
+			let most = 0;
+			for (let k = 1; k < K; k++) if (px.share[x * K + k]! > px.share[x * K + most]!) most = k;
+			for (let k = 0; k < K; k++) {
+				const share = px.share[x * K + k]!;
+				if (share <= 0) continue;
+				sum += share;
+				const to = top + height - Math.round((sum / step) * height);
+				for (; y > to; ) {
+					y--;
+					if (y >= first && y < last) image.data[y * image.width + x] = c.words[k]!;
+				}
+			}
+			// Of what is too short for any pixel the longest is shown: that something was there must be seen.
+			if (y === top + height) {
+				for (let f = Math.max(first, y - 2); f < last; f++) image.data[f * image.width + x] = c.words[most]!;
+			}
+			continue;
+		}
+		const row = px.row[x]!;
+		if (row >= 0 && t.merged[row]! > 1 && x % 4 < 2) {
+			for (let y = Math.max(first, top + height - 2); y < last; y++) image.data[y * image.width + x] = c.paper;
+		}
+	}
+}

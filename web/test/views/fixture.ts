@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+// Synthetic report documents in the shape of crates/report/src/document.rs: from small ones that tell
+// a known story to a million intervals.
+
+import { deflateRawSync } from "node:zlib";
+import type { Document, Lane, Packed } from "../../src/document";
+
+const CATEGORIES: [string, string, number][] = [
+	["running", "on a CPU", 1],
+	["lock.spin", "on a CPU, busy with getting a lock of the kernel that another holds", 8],
+	["interrupted", "on a CPU, but an interrupt had it", 5],
+	["runnable", "woken, waiting for a CPU that others had", 5],
+	["preempted", "put off its CPU, waiting for one that others had", 5],
+	["runnable.own", "ready, and another thread of the target had its CPU", 5],
+	["runnable.idle", "ready, its CPU idle but not running it yet: the time that a wakeup takes", 5],
+	["runnable.held", "ready, and its CPU idle for over 3 ms: it may not run (a CPU quota), or the CPU wakes late (a busy host)", 5],
+	["block.limit", "block request: held back by a limit of the cgroup (blk-throttle, io.max)", 6],
+	["block.queue", "block request: from the bio's queueing to a request slot", 6],
+	["block.plug", "block request: from the slot to its insertion in the scheduler's queue, or to the device where it is not inserted", 6],
+	["block.flush", "block request: while the device flushes what it was sent before", 6],
+	["block.schedule", "block request: in the scheduler's queue until it is issued", 6],
+	["block.device", "block request: with the device until it completes", 6],
+	["block.wakeup", "block request: complete, until the thread is woken", 6],
+	["other.running", "waiting for another thread, which ran", 10],
+	["other.runnable", "waiting for another thread, which waited for a CPU", 10],
+	["other.waiting", "waiting for another thread, which slept or waited itself", 10],
+	["journal", "waiting until the journal has committed an earlier transaction", 7],
+	["lock.kernel", "waiting for a lock of the kernel", 8],
+	["lock.user", "waiting in futex(2) for a lock that another thread holds", 8],
+	["lock.file", "waiting for a file lock: flock(2), fcntl(2)", 8],
+	["thread", "waiting until another thread signals: join, condition, semaphore", 10],
+	["writeback.throttle", "made to pause because it dirtied too many pages", 7],
+	["memory", "waiting for memory: reclaim, compaction, swap", 9],
+	["rcu", "waiting until all readers inside the kernel are through (RCU)", 8],
+	["pipe", "waiting for a pipe, terminal or other stream", 10],
+	["socket", "waiting in a socket call", 10],
+	["network", "woken by the network's receive interrupt", 10],
+	["poll", "waiting in poll, select or epoll for any of several things", 11],
+	["child", "waiting for a child process", 10],
+	["timer", "sleeping until a time", 11],
+	["signal", "waiting for a signal, stopped or traced", 11],
+	["idle", "kernel thread without work", 11],
+	["unexplained", "waiting, and the model cannot tell for what", 12],
+	["lost", "events are missing that would tell", 12],
+];
+
+const KINDS: [string, string][] = [
+	["process, thread", "#e8e8e8"],
+	["user code", "#ffab00"],
+	["inlined code", "#f5cca8"],
+	["kernel code", "#ea4b0c"],
+	["JIT code", "#97ff81"],
+	["waiting for a CPU", "#af6ca6"],
+	["waiting for a device", "#4abeff"],
+	["waiting for journal or write-back", "#3f7fd0"],
+	["waiting for a lock", "#8d69fd"],
+	["waiting for memory", "#7fab4a"],
+	["waiting for others", "#139c5f"],
+	["sleeping", "#bbdaff"],
+	["not known", "#b0a1a2"],
+];
+
+/** Place of a category. */
+export function category(name: string): number {
+	const at = CATEGORIES.findIndex(([n]) => n === name);
+	if (at < 0) throw new Error(`no category ${name}`);
+	return at;
+}
+
+/** The document's words. */
+export const WORDS: Document["words"] = {
+	categories: CATEGORIES.map(([name, about, kind]) => ({ name, about, kind })),
+	kinds: KINDS.map(([word, color]) => ({ word, color })),
+	layers: [
+		{ name: "Q2G", about: "from the bio's queueing to a request slot", category: "block.queue" },
+		{ name: "G2F", about: "from the slot until the flush that must come first is issued", category: "block.plug" },
+		{ name: "F2I", about: "while the device flushes, until insertion", category: "block.flush" },
+		{ name: "I2D", about: "in the scheduler's queue until it is issued", category: "block.schedule" },
+		{ name: "D2C", about: "with the device until it completes", category: "block.device" },
+	],
+};
+
+/** Numbers that look random and are the same in each run. */
+export function random(seed: number): () => number {
+	let s = seed >>> 0;
+	return () => {
+		s = (s + 0x6d2b79f5) >>> 0;
+		let t = Math.imul(s ^ (s >>> 15), s | 1);
+		t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+		return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
+	};
+}
+
+/** A column as the document has it. */
+export function packColumn(values: ArrayLike<number>): string {
+	const bytes = new Uint8Array(values.length * 8);
+	let at = 0;
+	for (let i = 0; i < values.length; i++) {
+		let v = values[i]!;
+		while (v >= 128) {
+			bytes[at++] = (v % 128) | 128;
+			v = Math.floor(v / 128);
+		}
+		bytes[at++] = v;
+	}
+	return at === 0 ? "" : deflateRawSync(bytes.subarray(0, at), { level: 1 }).toString("base64");
+}
+
+/** A table of columns. */
+export function packTable(columns: Record<string, ArrayLike<number>>): Packed {
+	const names = Object.keys(columns);
+	const rows = names.length > 0 ? columns[names[0]!]!.length : 0;
+	return { rows, columns: Object.fromEntries(names.map((n) => [n, packColumn(columns[n]!)])) };
+}
+
+/** Each value's difference from the one before. */
+export function differences(values: number[]): number[] {
+	return values.map((v, i) => v - (i > 0 ? values[i - 1]! : 0));
+}
+
+/** An interval to be. */
+export interface Row {
+	gap?: number;
+	length: number;
+	state: number;
+	who?: number;
+	wait?: number;
+	request?: number;
+	merged?: number;
+}
+
+/** Lanes with their rows, as the document's columns. */
+export function columnsOf(lanes: Row[][]) {
+	const rows = lanes.flat();
+	const of = (key: keyof Row, or: number): number[] => rows.map((r) => r[key] ?? or);
+	return {
+		gap: of("gap", 0),
+		length: of("length", 0),
+		state: of("state", 0),
+		who: of("who", 0),
+		wait: of("wait", 0),
+		request: of("request", 0),
+		merged: of("merged", 1),
+	};
+}
+
+/** A lane's head. */
+export function lane(kind: "cpu" | "thread", id: number, pid: number, name: string, process: string, first: number, rows: number): Lane {
+	return { kind, id, pid, name, process, first, rows };
+}
+
+/** A document without parts. */
+export function empty(title: string): Document {
+	return { format: 1, plumb: "0.0.0", kind: "run", title, made: "", words: WORDS, loads: [], profiles: [], absent: [] };
+}
+
+/** A run without rows; its result has what the views read. */
+export function emptyRun(length: number): NonNullable<Document["run"]> {
+	return {
+		environment: {},
+		arguments: [],
+		quality: {
+			events: 0, state_events: 0, lost: 0, gaps: [], missed: 0, damage: [], cut_off: false, no_account: [], thinned: {}, rotating: [],
+		},
+		diagnosis: { verdict: ["A synthetic run."], kind: "", findings: [] },
+		result: {
+			begin: 1_000_000_000, end: 1_000_000_000 + length, events: 0, lost_events: 0, impossible: {}, processes: [], others: [], cpus: [],
+			devices: [], unexplained: [], path: { of: "command", time: 0, parts: [], last: [], steps: [] }, locks: [], patterns: [],
+			samples: { samples: 0, at: {}, functions: [], calls: {} }, synced_files: [], retransmits: 0,
+			herds: { wakeups: 0, futile: 0, largest: 0, time: 0 }, journal: { commits: 0, time: 0 }, longest: {}, counters: {}, hot: [],
+		},
+	} as unknown as NonNullable<Document["run"]>;
+}
+
+/** A run of `intervals` intervals over 2 CPUs and 48 threads, `requests` block requests and operations. */
+export function big(intervals: number, requests: number, seed = 1): Document {
+	const next = random(seed);
+	const length = 60e9;
+	const threads = 48;
+	const cpus = 2;
+	const each = Math.floor(intervals / (threads + cpus));
+	const n = each * (threads + cpus);
+	const c = {
+		gap: new Float64Array(n), length: new Float64Array(n), state: new Uint32Array(n), who: new Uint32Array(n),
+		wait: new Uint32Array(n), request: new Uint32Array(n), merged: new Uint32Array(n).fill(1),
+	};
+	const whos = ["", "sda", ...Array.from({ length: threads }, (_, i) => `worker-${i}`)];
+	const states = ["running", "block.device", "lock.user", "runnable", "journal", "timer", "pipe"].map(category);
+	const waitsFrom = ["block.device", "lock.user", "journal", "timer", "pipe"].map(category);
+	const lanes: Lane[] = [];
+	const waits = { stack: [] as number[], waker: [] as number[], waker_name: [] as number[] };
+	let i = 0;
+	for (let l = 0; l < threads + cpus; l++) {
+		const cpu = l < cpus;
+		const thread = l - cpus;
+		lanes.push(
+			cpu ? lane("cpu", l, 0, `CPU ${l}`, "", i, each) : lane("thread", 1000 + thread, 1000 + (thread >> 3) * 8, `worker-${thread}`, `service-${thread >> 3}`, i, each),
+		);
+		const mean = length / each;
+		let left = length;
+		for (let k = 0; k < each; k++, i++) {
+			const long = k + 1 === each ? left : Math.min(left, Math.max(1, Math.floor(-Math.log(next() + 1e-9) * mean * 0.98)));
+			left -= long;
+			c.length[i] = long;
+			if (cpu) {
+				c.state[i] = k & 1;
+				c.who[i] = k & 1 ? 2 + Math.floor(next() * threads) : 0;
+			} else {
+				const phase = Math.floor((k / each) * 5);
+				const state = k % 2 === 0 ? states[0]! : states[1 + Math.floor(next() * (2 + phase))]!;
+				c.state[i] = state;
+				if (waitsFrom.includes(state)) {
+					waits.stack.push(1);
+					waits.waker.push(1 + cpus + Math.floor(next() * threads));
+					waits.waker_name.push(0);
+					c.wait[i] = waits.stack.length;
+					if (state === states[1]) {
+						c.who[i] = 1;
+						c.request[i] = requests > 0 ? 1 + Math.floor(next() * requests) : 0;
+					}
+				}
+			}
+		}
+	}
+	const doc = empty(`${n} intervals`);
+	doc.run = emptyRun(length);
+	doc.run.quality.gaps = [[0, 1e9 + 20e9, 1e9 + 21e9, 400]];
+	doc.run.timeline = {
+		length, lanes, whos, stacks: [[], ["io_schedule", "folio_wait_bit", "filemap_read", "vfs_read", "ksys_read"]],
+		intervals: packTable(c), waits: packTable(waits), sampled: { seen: n, shown: n, how: "" },
+	};
+	if (requests > 0) addRequests(doc, requests, next);
+	return doc;
+}
+
+/** Requests of one disk, reads sequential and writes anywhere, with their heat maps. */
+export function addRequests(doc: Document, n: number, next: () => number): void {
+	const length = doc.run!.timeline?.length ?? 60e9;
+	const threads = doc.run!.timeline?.lanes.length ?? 1;
+	const queued = Array.from({ length: n }, () => Math.floor(next() * (length - 50e6))).sort((a, b) => a - b);
+	const log = (low: number, high: number): number => Math.floor(low * (high / low) ** next());
+	const c = {
+		queued: differences(queued),
+		q2g: queued.map(() => log(200, 20_000)), g2f: queued.map(() => 0), f2i: queued.map(() => log(100, 3_000)),
+		i2d: queued.map(() => log(500, 400_000)), d2c: queued.map(() => log(60_000, 12_000_000)),
+		device: queued.map(() => 0), write: queued.map(() => (next() < 0.4 ? 1 : 0)), flags: queued.map(() => 1 << 11),
+		bytes: queued.map(() => (next() < 0.02 ? 0 : 4096 * 2 ** Math.floor(next() * 8))),
+		sector: queued.map((_, i) => (i % 3 === 0 ? Math.floor(next() * 2e9) : 1e6 + i * 256)),
+		owner: queued.map(() => Math.floor(next() * (threads + 1))), owner_name: queued.map(() => 1), depth: queued.map(() => 1 + Math.floor(next() * 8)),
+	};
+	const step = length / 200;
+	const edges = Array.from({ length: 41 }, (_, i) => Math.round(10_000 * 10 ** (i / 10)));
+	const heat = [0, 1].map((write) => {
+		const cells = new Map<number, number>();
+		for (let i = 0; i < n; i++) {
+			if (c.write[i] !== write) continue;
+			const latency = c.q2g[i]! + c.f2i[i]! + c.i2d[i]! + c.d2c[i]!;
+			let row = 0;
+			while (row + 1 < 40 && latency >= edges[row + 1]!) row++;
+			const key = Math.floor(queued[i]! / step) * 64 + row;
+			cells.set(key, (cells.get(key) ?? 0) + 1);
+		}
+		return {
+			device: "sda", write: write === 1, step, edges,
+			cells: [...cells].map(([k, v]) => [Math.floor(k / 64), k % 64, v] as [number, number, number]),
+		};
+	});
+	doc.run!.requests = { devices: ["sda"], whos: ["", "worker-0"], table: packTable(c), sampled: { seen: n, shown: n, how: "" }, heat };
+}
