@@ -7,7 +7,7 @@ import { h, type Child } from "../parts/dom";
 import { signed, withUnit } from "../parts/figures";
 import { forest } from "../parts/forest";
 import { type Column, table } from "../parts/table";
-import { count, factor, percent } from "../parts/units";
+import { count, factor, percent, tick } from "../parts/units";
 import type { MakeSection } from "../section";
 import type { View } from "../view";
 import type { Comparison, Line, Side } from "./comparison-types";
@@ -78,7 +78,7 @@ export const account: MakeSection = (doc, view) => {
 					}));
 					return [
 						h("h3", {}, title),
-						figure(label, forest({ label, rows, zero: 0, log: false, words: (v) => signed(v, "s") }), lineTable(`${title} [medians].`, lines, view, undefined)),
+						figure(label, forest({ label, rows, zero: 0, log: false, words: (v) => (v > 0 ? `+${tick(v * 1e9)}` : tick(v * 1e9)) }), lineTable(`${title} [medians].`, lines, view, undefined)),
 					];
 				}),
 			),
