@@ -7,3 +7,4 @@
 
 pub mod document;
 pub mod stream;
+pub mod export;
