@@ -56,14 +56,14 @@ pub fn rwbs(opf: u32) -> String {
 }
 
 /// The bits of lttng-modules' `blk_rwbs_ctf_integer`, instrumentation/events/block.h.
-pub fn rwbs_bits(opf: u32, bytes: u32) -> u32 {
+pub fn rwbs_bits(opf: u32) -> u32 {
     let op = opf & req::OP_MASK;
     let mut out = match op {
         req::WRITE => 1,
         req::DISCARD => 1 << 1,
         req::SECURE_ERASE => 1 << 1 | 1 << 7,
         req::FLUSH => 1 << 8,
-        0 if bytes > 0 => 1 << 2,
+        0 => 1 << 2,
         _ => 0,
     };
     for (bit, flag) in
@@ -92,11 +92,10 @@ mod tests {
     fn operations_have_words_letters_and_bits() {
         let sync_write = req::WRITE | req::SYNC;
         assert_eq!((operation(sync_write, 4096), rwbs(sync_write)), ("write".into(), "WS".into()));
-        assert_eq!(rwbs_bits(sync_write, 4096), 1 | 1 << 5);
+        assert_eq!(rwbs_bits(sync_write), 1 | 1 << 5);
         let flush = req::WRITE | req::PREFLUSH | req::SYNC;
         assert_eq!((operation(flush, 0), rwbs(flush)), ("flush".into(), "FWS".into()));
-        assert_eq!(rwbs_bits(req::RAHEAD, 4096), 1 << 2 | 1 << 3);
-        assert_eq!(rwbs_bits(0, 0), 0, "without data it is no read");
+        assert_eq!(rwbs_bits(req::RAHEAD), 1 << 2 | 1 << 3);
         assert_eq!(rwbs(req::DISCARD), "D");
     }
 }

@@ -75,8 +75,9 @@ impl Samples {
             if self.modules.insert(function.module) {
                 let number = iid(function.module);
                 let module = stacks.module_at(function.module).cloned().unwrap_or_default();
-                // perf's own word for it, by which the page tells kernel frames.
-                let path = if function.module == 0 { "[kernel.kallsyms]".into() } else { module.path };
+                // Parts of a path are joined with a slash before each; the kernel becomes /kernel, as
+                // Perfetto's own profiler calls it.
+                let path = module.path.trim_start_matches('/').to_string();
                 new.mapping_paths.push(InternedString { iid: number, str: path.into_bytes() });
                 let build_id = unhex(&module.build_id);
                 let known = !build_id.is_empty();
