@@ -15,3 +15,4 @@ pub mod run;
 pub mod stream;
 pub mod upgrade;
 pub mod words;
+pub mod export;
