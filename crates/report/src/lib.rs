@@ -6,4 +6,7 @@
 //! document, and the page and every export take them from there.
 
 pub mod document;
+pub mod export;
+pub mod query;
 pub mod stream;
+pub mod table;
