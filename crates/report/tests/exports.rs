@@ -300,8 +300,7 @@ fn openmetrics_is_read_by_prometheus() {
     let mut metrics = OpenMetrics::default();
     let seen = fill(&recorded(TRACE), "a \"run\"\\with\nall", &mut metrics);
     let load: Value = serde_json::from_str(LOAD).expect("JSON");
-    let context = plumb_report::table::Context::new("r", 0, &plumb_trace::reader::State::default());
-    plumb_report::table::load_words(&load, &context, &mut metrics);
+    plumb_report::table::load("r", &load, 1, &mut metrics);
     std::fs::write(&path, metrics.text()).expect("room");
     let program = r"
 import sys, json
@@ -346,9 +345,8 @@ const LOAD: &str = r#"{"cells": [{"label": "write", "rounds": [[{"label": "fill"
 #[test]
 fn figures_of_a_load_become_rows() {
     let load: Value = serde_json::from_str(LOAD).expect("JSON");
-    let context = plumb_report::table::Context::new("r", 0, &plumb_trace::reader::State::default());
     let mut rows = Keep::default();
-    plumb_report::table::load_words(&load, &context, &mut rows);
+    plumb_report::table::load("r", &load, 2, &mut rows);
     assert_eq!(rows.sum("loads", "p99_ns", Some(("kind", "write"))), 700_000);
     assert_eq!(rows.sum("loads", "job", Some(("verdict", "valid"))), 1);
     assert_eq!(rows.sum("load_seconds", "operations", Some(("step", "fill"))), 40);
@@ -360,7 +358,7 @@ fn figures_of_a_load_become_rows() {
     {
         let mut rows = Keep::default();
         let other: Value = serde_json::from_str(other).expect("JSON");
-        plumb_report::table::load_words(&other, &context, &mut rows);
+        plumb_report::table::load("r", &other, 1, &mut rows);
     }
 }
 

@@ -3,11 +3,13 @@
 //! above [`MEMORY`] they lie in a temporary file that goes when the query does.
 
 mod error;
+mod examples;
 mod functions;
 mod runs;
 mod show;
 
 pub use error::Wrong;
+pub use examples::EXAMPLES;
 pub use functions::ABOUT as FUNCTIONS;
 pub use runs::{runs, RunDir};
 pub use show::Format;

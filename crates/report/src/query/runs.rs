@@ -16,13 +16,17 @@ pub struct RunDir {
     pub path: PathBuf,
     /// It has a trace.
     pub trace: bool,
-    /// It has a `load.json`.
-    pub load: bool,
+    /// What loads said: `load.json`, and of a plan's copies `load.2.json` ...
+    pub loads: Vec<PathBuf>,
 }
 
-fn is_run(path: &Path) -> (bool, bool) {
-    let trace = path.join("metadata").is_file() || path.join("trace").join("metadata").is_file();
-    (trace, path.join("load.json").is_file())
+fn has_trace(path: &Path) -> bool {
+    path.join("metadata").is_file() || path.join("trace").join("metadata").is_file()
+}
+
+fn loads(path: &Path) -> Vec<PathBuf> {
+    let others = (2..).map(|n| path.join(format!("load.{n}.json")));
+    std::iter::once(path.join("load.json")).chain(others).take_while(|p| p.is_file()).collect()
 }
 
 /// The runs in some directories: the directory itself, or those of a set or plan below it.
@@ -57,9 +61,9 @@ pub fn runs(named: &[PathBuf]) -> Result<Vec<RunDir>> {
 }
 
 fn look(path: &Path, name: &str, deep: usize, out: &mut Vec<RunDir>) -> Result<()> {
-    let (trace, load) = is_run(path);
-    if trace || load {
-        out.push(RunDir { name: name.into(), path: path.into(), trace, load });
+    let (trace, loads) = (has_trace(path), loads(path));
+    if trace || !loads.is_empty() {
+        out.push(RunDir { name: name.into(), path: path.into(), trace, loads });
         return Ok(());
     }
     if deep == 0 {
@@ -103,6 +107,18 @@ mod tests {
         assert_eq!(names(&[set.clone()]), Ok(vec![format!("{name}/2"), format!("{name}/10")]));
         let again = names(&[set.clone(), set.join("2/")]);
         assert!(again.is_err_and(|e| e.contains("same run")), "a run twice");
+    }
+
+    #[test]
+    fn a_plans_cells_have_their_loads() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let cell = dir.path().join("cells/001-a/1");
+        fs::create_dir_all(&cell).expect("made");
+        for name in ["load.json", "load.2.json", "load.4.json"] {
+            fs::write(cell.join(name), "{}").expect("written");
+        }
+        let found = runs(&[dir.path().into()]).expect("a run");
+        assert_eq!((found.len(), found[0].trace, found[0].loads.len()), (1, false, 2));
     }
 
     #[test]

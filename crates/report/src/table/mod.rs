@@ -20,7 +20,7 @@ pub use context::Context;
 pub use docs::markdown;
 pub use read::{read, Judge, Run, Seen};
 pub use streamed::Filler;
-pub use words::{absent, load_words};
+pub use words::{absent, load};
 
 /// A value of a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -186,6 +186,26 @@ pub trait Sink {
     fn wants(&self, table: &'static Table) -> bool;
     /// A row: as many cells as the table has columns.
     fn row(&mut self, table: &'static Table, cells: &[Cell<'_>]);
+}
+
+/// Several sinks that take the rows of one pass.
+pub struct Several<'a>(
+    /// They.
+    pub Vec<&'a mut dyn Sink>,
+);
+
+impl Sink for Several<'_> {
+    fn wants(&self, table: &'static Table) -> bool {
+        self.0.iter().any(|s| s.wants(table))
+    }
+
+    fn row(&mut self, table: &'static Table, cells: &[Cell<'_>]) {
+        for sink in &mut self.0 {
+            if sink.wants(table) {
+                sink.row(table, cells);
+            }
+        }
+    }
 }
 
 /// The column that every table begins with.

@@ -2,12 +2,13 @@
 //! Why a table has no rows: what was not recorded.
 
 use super::{Context, Part, Sink, Table};
+use plumb_trace::reader::State;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Why a trace with this environment can have no rows for a table, and what to record for it to
 /// have some; `None` where it can.
-pub fn absent(table: &Table, environment: &BTreeMap<String, String>, workload: bool) -> Option<String> {
+pub fn absent(table: &Table, environment: &BTreeMap<String, String>, workload: bool) -> Option<&'static str> {
     let events = environment.get("events").map_or("", String::as_str);
     let has = |event: &str| events.split(',').any(|e| e == event);
     let zero = |key: &str| environment.get(key).is_none_or(|v| v == "0");
@@ -37,10 +38,11 @@ pub fn absent(table: &Table, environment: &BTreeMap<String, String>, workload: b
         }
         _ => return None,
     };
-    Some(format!("{}: {why}", table.name))
+    Some(why)
 }
 
-/// Hands the figures of a `load.json` to a sink.
-pub fn load_words<S: Sink + ?Sized>(document: &Value, context: &Context, sink: &mut S) {
-    super::workloads::loads(document, context, sink);
+/// Hands the figures of a `load.json` to a sink; `copy`: which of those of the run, 1 and up.
+pub fn load<S: Sink + ?Sized>(run: &str, document: &Value, copy: u32, sink: &mut S) {
+    let context = Context::new(run, 0, &State::default());
+    super::workloads::loads(document, copy, &context, sink);
 }

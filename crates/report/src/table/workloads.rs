@@ -32,6 +32,7 @@ kind_account(r: (&ProcessRow, &OperationRow, &str, u64), c) {
 
 table!(LOADS, Loads, Load, "loads", "Figures of `plumb load`: of each kind of operation of each job of each step of each round",
 load(r: (Step<'_>, &Value), c) {
+    copy: Integer = r.0.copy, "Which of the loads that ran at once, 1 and up: load.json, load.2.json ...";
     cell: Text = r.0.cell, "What tells it from the other cells";
     round: Integer = r.0.round as u64, "Round, 1 and up";
     step: Text = r.0.step, "Step";
@@ -63,6 +64,7 @@ load(r: (Step<'_>, &Value), c) {
 
 table!(LOAD_SECONDS, LoadSeconds, Load, "load_seconds", "Figures of `plumb load`, second by second",
 second(r: (Step<'_>, &Value), c) {
+    copy: Integer = r.0.copy, "As in loads";
     cell: Text = r.0.cell, "As in loads";
     round: Integer = r.0.round as u64, "As in loads";
     step: Text = r.0.step, "As in loads";
@@ -77,6 +79,7 @@ second(r: (Step<'_>, &Value), c) {
 /// Where in load.json a row stands.
 #[derive(Clone, Copy)]
 pub(super) struct Step<'a> {
+    copy: u32,
     cell: Option<&'a str>,
     round: usize,
     step: Option<&'a str>,
@@ -112,12 +115,13 @@ pub(super) fn tell<S: Sink + ?Sized>(result: &RunResult, c: &Context, sink: &mut
 }
 
 /// Hands what a load.json says to a sink; what it does not have is none.
-pub(super) fn loads<S: Sink + ?Sized>(document: &Value, c: &Context, sink: &mut S) {
+pub(super) fn loads<S: Sink + ?Sized>(document: &Value, copy: u32, c: &Context, sink: &mut S) {
     for cell in list(document, "cells") {
         for (round, steps) in list(cell, "rounds").enumerate() {
             for step in steps.as_array().into_iter().flatten() {
                 for (job, figures) in list(step, "jobs").enumerate() {
                     let at = Step {
+                        copy,
                         cell: text(cell, "label"),
                         round: round + 1,
                         step: text(step, "label"),
