@@ -16,3 +16,7 @@ pub mod stream;
 pub mod upgrade;
 pub mod words;
 pub mod export;
+pub mod export;
+pub mod query;
+pub mod stream;
+pub mod table;

@@ -6,3 +6,8 @@ pub mod block;
 pub mod lttng;
 pub mod perfetto;
 pub mod tasks;
+//! A run in the formats of other tools.
+
+pub mod csv;
+pub mod openmetrics;
+pub mod parquet;

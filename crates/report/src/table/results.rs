@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The run itself, its diagnosis, its profile, and everybody else.
+
+use super::account::filled;
+use super::{table, Context, Sink};
+use crate::document::Quality;
+use plumb_diagnose::{Diagnosis, Evidence, Finding};
+use plumb_model::profile::{Entry, Origin, Profile};
+use plumb_model::{CpuRow, FunctionRow, HotRow, OtherRow, RunResult, UnexplainedRow};
+use std::collections::BTreeMap;
+
+table!(RUN_TABLE, Run, Trace, "run", "What holds for the whole run, a value a row",
+value(r: (&str, &str, &str), c) {
+    part: Text = r.0, "environment: machine, target and options; quality: how far the trace can be trusted; result: sums";
+    key: Text = r.1, "Name";
+    value: Text = r.2, "Value; CAST it where it is a number";
+});
+
+table!(VERDICT, Verdict, Account, "verdict", "What the run says, in sentences",
+sentence(r: (usize, &str, &str), c) {
+    place: Integer = r.0 as u64, "Order; 1 is the verdict";
+    kind: Text = filled(r.1), "Kind of limit, see docs/findings.md";
+    sentence: Text = r.2, "Sentence";
+});
+
+table!(FINDINGS, Findings, Account, "findings", "Reasons for the target's time, largest first",
+finding(f: &Finding, c) {
+    finding: Text = &f.id, "Name of the rule, see docs/findings.md";
+    title: Text = &f.title, "The rule in words";
+    share: Real = f.share, "Share of the target's time, 0 to 1";
+    time_ns: Integer = f.time, "Time";
+    bound: Real = f.bound, "Largest speed-up if it went away, a factor of at least 1";
+    words: Text = &f.words, "What was seen";
+    doubt: Text = filled(&f.doubt.join(" ")), "Why it may be wrong";
+    next: Text = &f.next, "What to do or look at next";
+});
+
+table!(EVIDENCE, Evidence, Account, "evidence", "What findings rest on",
+evidence(r: (&Finding, &Evidence), c) {
+    finding: Text = &r.0.id, "See findings";
+    words: Text = &r.1.words, "In words";
+    at_ns: Integer = r.1.at, "When; none for a sum";
+    time_ns: Integer = r.1.time, "How long";
+    tid: Integer = r.1.tid, "Thread";
+});
+
+table!(PROFILE, Profile, Profile, "profile",
+"The account once more, by call stack. By category, time_ns adds up to the account",
+entry(r: (&Profile, &Entry, &str), c) {
+    tid: Integer = r.0.threads.get(r.1.thread as usize).map(|t| t.tid).filter(|t| *t > 0), "Thread; none: several of one name";
+    pid: Integer = r.0.threads.get(r.1.thread as usize).map(|t| t.pid).filter(|p| *p > 0), "Its process; none: several";
+    thread: Text = r.0.threads.get(r.1.thread as usize).map(|t| t.comm.as_str()), "Its last name";
+    process: Text = r.0.threads.get(r.1.thread as usize).map(|t| t.process.as_str()), "Name of its process";
+    cpu: Integer = r.1.cpu, "CPU that it was sampled on; none: a wait, or not sampled";
+    category: Text = r.1.category.name(), "What the time went to, see categories";
+    who: Text = r.0.whos.get(r.1.who as usize).and_then(|w| filled(w)), "Thread's name or disk; none: nobody in particular";
+    function: Text = innermost(r.0, r.1).map(|f| r.0.functions[f].name.as_str()), "Innermost function; none: no stack was taken";
+    module: Text = innermost(r.0, r.1).and_then(|f| r.0.modules.get(r.0.functions[f].module as usize)).map(|m| m.path.as_str()), "File that it lies in; kernel";
+    origin: Text = innermost(r.0, r.1).map(|f| origin(r.0.functions[f].origin)), "user, jit (code that the process made itself), kernel";
+    time_ns: Integer = r.1.time, "Time";
+    samples: Integer = r.1.count, "Samples, or waits";
+    stack: Text = filled(r.2), "Functions, innermost first, separated by `;`";
+});
+
+table!(HOT, Hot, Profile, "hot", "A few functions of each category, most time first",
+hot(h: &HotRow, c) {
+    category: Text = &h.category, "Category of the account";
+    who: Text = filled(&h.who), "Thread's name or disk that was waited for; none: nobody in particular";
+    function: Text = &h.function, "On a CPU the innermost function; of a wait the code that waits";
+    module: Text = &h.module, "File that it lies in; kernel";
+    origin: Text = origin(h.origin), "user, jit, kernel";
+    under: Text = filled(&h.under.join(";")), "Callers from which most of the time comes, innermost first, separated by `;`";
+    call: Text = filled(&h.call), "System call in which most of it was spent";
+    samples: Integer = h.count, "Samples, or waits";
+    time_ns: Integer = h.time, "Time";
+    instruction: Text = h.instruction.as_deref(), "Instruction with most of it, where it was looked for";
+});
+
+table!(FUNCTIONS, Functions, Samples, "functions", "Functions of the kernel that samples met, most samples first",
+function(f: &FunctionRow, c) {
+    function: Text = &f.function, "Name";
+    at: Text = &f.at, "What it was called for";
+    samples: Integer = f.samples, "Samples in it";
+});
+
+table!(CPUS, Cpus, Trace, "cpus", "What each CPU did, in sums",
+cpu(p: &CpuRow, c) {
+    cpu: Integer = p.cpu, "Number";
+    busy_ns: Integer = p.busy, "Running threads";
+    idle_ns: Integer = p.idle, "Idle";
+    interrupts_ns: Integer = p.interrupts, "In interrupts, whatever it ran";
+    unseen_ns: Integer = p.unseen, "Before its first event";
+    lost_ns: Integer = p.lost, "Events are missing";
+    switches: Integer = p.switches, "Switches";
+});
+
+table!(OTHERS, Others, Trace, "others", "Threads outside the target, by name",
+other(o: &OtherRow, c) {
+    thread: Text = &o.comm, "Name";
+    threads: Integer = o.threads, "Threads";
+    recorder: Integer = o.recorder, "1: the recorder itself";
+    cpu_used_ns: Integer = o.cpu_used, "On a CPU";
+    cpu_wait_ns: Integer = o.cpu_wait, "Waiting for a CPU";
+    accesses: Integer = o.accesses, "Block requests with data";
+    bytes: Integer = o.bytes, "Their bytes";
+});
+
+table!(UNEXPLAINED, Unexplained, Account, "unexplained", "What the target's unexplained time consists of",
+unexplained(u: &UnexplainedRow, c) {
+    syscall: Text = (u.syscall != "-").then_some(&u.syscall), "System call; none: outside of any recorded one";
+    waits: Integer = u.waits, "Waits";
+    time_ns: Integer = u.time, "Their time";
+    stack: Text = filled(&u.stack.join(";")), "Kernel stack, innermost first, separated by `;`; none where the wait was below the threshold";
+});
+
+table!(COUNTERS, Counters, Trace, "counters", "How far the kernel's counters went from the begin to the end",
+counter(r: (&str, u64), c) {
+    counter: Text = r.0, "Name";
+    value: Integer = r.1, "Difference";
+});
+
+/// Place of the innermost frame's function.
+fn innermost(profile: &Profile, entry: &Entry) -> Option<usize> {
+    let frame = profile.stacks.get(entry.stack as usize)?.frames.first()?;
+    Some(frame.function as usize).filter(|f| *f < profile.functions.len())
+}
+
+fn origin(origin: Origin) -> &'static str {
+    match origin {
+        Origin::User => "user",
+        Origin::Jit => "jit",
+        Origin::Kernel => "kernel",
+    }
+}
+
+/// Sums of a run that no other table has.
+fn sums(result: &RunResult) -> BTreeMap<&'static str, u64> {
+    BTreeMap::from([
+        ("begin_ns", result.begin),
+        ("end_ns", result.end),
+        ("length_ns", result.end.saturating_sub(result.begin)),
+        ("path_ns", result.path.time),
+        ("samples", result.samples.samples),
+        ("retransmits", result.retransmits),
+        ("herd_wakeups", result.herds.wakeups),
+        ("herd_futile", result.herds.futile),
+        ("herd_largest", result.herds.largest.into()),
+        ("herd_ns", result.herds.time),
+        ("journal_commits", result.journal.commits),
+        ("journal_ns", result.journal.time),
+    ])
+}
+
+/// Hands what holds for the whole run to a sink.
+pub(super) fn run<S: Sink + ?Sized>(
+    (environment, quality, result): (&BTreeMap<String, String>, &Quality, &RunResult),
+    c: &Context,
+    sink: &mut S,
+) {
+    environment.iter().for_each(|(k, v)| value(sink, c, ("environment", k, v)));
+    let counts = [
+        ("events", quality.events),
+        ("state_events", quality.state_events),
+        ("lost", quality.lost),
+        ("gaps", quality.gaps.len() as u64),
+        ("operation_events", quality.operation_events),
+        ("operation_events_lost", quality.operation_events_lost),
+        ("missed", quality.missed),
+        ("cut_off", quality.cut_off.into()),
+    ];
+    counts.iter().for_each(|(k, v)| value(sink, c, ("quality", k, &v.to_string())));
+    quality.damage.iter().for_each(|d| value(sink, c, ("quality", "damage", d)));
+    quality.no_account.iter().for_each(|e| value(sink, c, ("quality", "no_account", e)));
+    for (set, n) in &quality.thinned {
+        value(sink, c, ("quality", &format!("thinned.{set}"), n));
+    }
+    sums(result).iter().for_each(|(k, v)| value(sink, c, ("result", k, &v.to_string())));
+    for (what, n) in &result.impossible {
+        value(sink, c, ("result", &format!("impossible: {what}"), &n.to_string()));
+    }
+}
+
+/// Hands diagnosis and everybody else to a sink.
+pub(super) fn tell<S: Sink + ?Sized>(result: &RunResult, diagnosis: &Diagnosis, c: &Context, sink: &mut S) {
+    for (i, words) in diagnosis.verdict.iter().enumerate() {
+        sentence(sink, c, (i + 1, if i == 0 { &diagnosis.kind } else { "" }, words));
+    }
+    for f in &diagnosis.findings {
+        finding(sink, c, f);
+        f.evidence.iter().for_each(|e| evidence(sink, c, (f, e)));
+    }
+    result.hot.iter().for_each(|h| hot(sink, c, h));
+    result.samples.functions.iter().for_each(|f| function(sink, c, f));
+    result.cpus.iter().for_each(|p| cpu(sink, c, p));
+    result.others.iter().for_each(|o| other(sink, c, o));
+    result.unexplained.iter().for_each(|u| unexplained(sink, c, u));
+    result.counters.iter().for_each(|(k, v)| counter(sink, c, (k, *v)));
+}
+
+/// Hands a profile to a sink.
+pub(super) fn profile<S: Sink + ?Sized>(profile: &Profile, c: &Context, sink: &mut S) {
+    if !sink.wants(&PROFILE) {
+        return;
+    }
+    let mut words: Vec<Option<String>> = vec![None; profile.stacks.len()];
+    for e in &profile.entries {
+        let at = e.stack as usize;
+        let text = words.get_mut(at).map(|w| w.get_or_insert_with(|| functions(profile, at)).as_str());
+        entry(sink, c, (profile, e, text.unwrap_or_default()));
+    }
+}
+
+fn functions(profile: &Profile, stack: usize) -> String {
+    let frames = profile.stacks[stack].frames.iter();
+    let names = frames.filter_map(|f| profile.functions.get(f.function as usize));
+    names.map(|f| f.name.replace(';', ":")).collect::<Vec<_>>().join(";")
+}
