@@ -2,8 +2,10 @@
 //! `plumb explain`: trace to account, tables and verdict. `plumb run` ends with it.
 
 use crate::cli::{ExplainArgs, Show};
+use crate::output::wrapped_to;
 use crate::profile::annotate;
 use crate::quality::Quality;
+use crate::screen::{Look, Screen, COLUMNS};
 use crate::{chain, setup, tables};
 use anyhow::{Context, Result};
 use plumb_diagnose::{diagnose, Diagnosis};
@@ -95,7 +97,7 @@ pub fn select(explained: &mut Explained, show: &Show) -> Result<()> {
 ///
 /// # Errors
 /// The writer's.
-pub fn print(explained: &Explained, show: &Show, out: &mut dyn Write) -> Result<()> {
+pub fn print(explained: &Explained, show: &Show, out: &mut Screen<'_>) -> Result<()> {
     if show.json {
         writeln!(out, "{}", serde_json::to_string_pretty(explained)?)?;
         return Ok(());
@@ -103,12 +105,17 @@ pub fn print(explained: &Explained, show: &Show, out: &mut dyn Write) -> Result<
     if show.chain {
         return chain::write(explained, out);
     }
-    for sentence in &explained.diagnosis.verdict {
-        writeln!(out, "{sentence}")?;
+    let account = explained.quality.no_account.is_empty();
+    for (i, sentence) in explained.diagnosis.verdict.iter().enumerate() {
+        let sentence = wrapped_to(sentence, 0, COLUMNS);
+        let line = if i == 0 { out.paint(&sentence, Look::Bold) } else { sentence };
+        writeln!(out, "{line}")?;
     }
     writeln!(out)?;
+    if account {
+        tables::bars(&explained.result, out)?;
+    }
     tables::findings(&explained.diagnosis, out)?;
-    let account = explained.quality.no_account.is_empty();
     if account {
         tables::processes(&explained.result, out)?;
         writeln!(out)?;
@@ -168,6 +175,7 @@ pub fn print(explained: &Explained, show: &Show, out: &mut dyn Write) -> Result<
 pub fn main(args: &ExplainArgs) -> Result<ExitCode> {
     let mut explained = explain(&args.dir)?;
     select(&mut explained, &args.show)?;
-    print(&explained, &args.show, &mut std::io::stdout().lock())?;
+    let mut out = std::io::stdout().lock();
+    print(&explained, &args.show, &mut Screen::stdout(&mut out, args.show.wide))?;
     Ok(explained.quality.exit_code())
 }

@@ -2,6 +2,7 @@
 //! What the program does: each command a module, starting the stages
 //! (record, model, verdict; load) and owning the run directory.
 
+mod alike;
 mod chain;
 mod check;
 mod child;
@@ -11,6 +12,7 @@ mod disk;
 mod events;
 mod explain;
 mod findings;
+mod help;
 mod load;
 mod output;
 mod plan;
@@ -19,6 +21,7 @@ mod quality;
 mod record;
 mod repeat;
 mod run;
+mod screen;
 mod setup;
 mod signals;
 mod sim;
@@ -34,6 +37,7 @@ use std::process::ExitCode;
 /// # Errors
 /// A sentence that names the object and the next step; exit code 2.
 pub fn dispatch(cli: Cli) -> Result<ExitCode> {
+    screen::choose(cli.color);
     match cli.command {
         Command::Record(args) => record::main(&args),
         Command::Run(args) => run::main(&args),
@@ -51,5 +55,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Command::Findings(args) => findings::main(&args),
         Command::Check(args) => check::main(&args),
         Command::Events(args) => events::main(&args),
+        Command::Help(args) => help::main(&args),
+        Command::Completions(args) => help::completions(&args),
     }
 }

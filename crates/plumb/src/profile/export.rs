@@ -7,7 +7,7 @@ mod flame;
 mod folded;
 pub mod json;
 mod labels;
-mod palette;
+pub mod palette;
 mod pprof;
 #[cfg(test)]
 mod sample;
