@@ -27,6 +27,7 @@ mod operations;
 mod parts;
 mod path;
 mod pattern;
+mod plumbing;
 mod process;
 pub mod profile;
 mod result;
@@ -39,6 +40,7 @@ pub use account::{Account, Category, CATEGORIES};
 pub use block::{Below, Stamp as Request};
 pub use machine::{Model, Setup};
 pub use parts::Who;
+pub use plumbing::is_scheduler;
 pub use result::{
     BlameRow, CpuRow, DeviceRow, FileRow, FunctionRow, HandoffRow, HerdResult, HotRow, JournalResult,
     LockRow, OperationRow, OtherRow, PathResult, PatternRow, ProcessRow, RunResult, SampleResult, SyscallRow,

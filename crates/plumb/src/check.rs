@@ -29,6 +29,10 @@ pub fn main(args: &CheckArgs) -> Result<ExitCode> {
             }
         }
     }
+    if args.json {
+        let missing = checks.iter().any(|c| c.status == Status::Missing);
+        return Ok(if missing { ExitCode::from(2) } else { ExitCode::SUCCESS });
+    }
     let missing = checks.iter().filter(|c| c.status == Status::Missing).count();
     if missing > 0 {
         writeln!(
@@ -38,8 +42,6 @@ pub fn main(args: &CheckArgs) -> Result<ExitCode> {
         )?;
         return Ok(ExitCode::from(2));
     }
-    if !args.json {
-        writeln!(out, "recording works here")?;
-    }
+    writeln!(out, "recording works here")?;
     Ok(ExitCode::SUCCESS)
 }

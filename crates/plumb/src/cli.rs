@@ -3,6 +3,7 @@
 //! does is [`plumb_load::job::Job`], whose fields are options too.
 
 mod disk;
+mod help;
 mod load;
 mod plan;
 mod profile;
@@ -10,13 +11,14 @@ mod report;
 mod sim;
 
 pub use disk::*;
+pub use help::*;
 pub use load::*;
 pub use plan::*;
 pub use profile::{By, Export, ProfileArgs};
 pub use report::ReportArgs;
 pub use sim::SimArgs;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use plumb_probe::Sampling;
 use plumb_trace::units;
 use std::ffi::OsString;
@@ -28,12 +30,28 @@ use std::path::PathBuf;
     name = "plumb",
     version,
     arg_required_else_help = true,
+    disable_help_subcommand = true,
     after_help = "Exit codes: 0 done, 1 a threshold was crossed (compare --fail-above) or data was lost (load), 2 error, 3 the measurement is not valid (events were lost; a load's figures mislead). The command's own exit code is in the result."
 )]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+    /// Colours in what people read: auto is on a terminal, unless NO_COLOR is set or TERM is dumb.
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
+    pub color: Color,
+}
+
+/// When colours are used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal.
+    #[default]
+    Auto,
+    /// Wherever it is written to.
+    Always,
+    /// Nowhere.
+    Never,
 }
 
 /// The commands.
@@ -80,9 +98,12 @@ pub enum Command {
     #[command(after_help = disk::HELP)]
     Disk(DiskArgs),
     /// Look whether this machine has what a recording needs; changes nothing.
-    #[command(after_help = "Exit codes: 0 recording works, 2 something that it needs is missing.")]
+    #[command(
+        after_help = "Exit codes: 0 recording works, 2 something that it needs is missing.\nExamples:\n  plumb check\n  plumb check --json | jq '.[] | select(.status != \"ok\")'"
+    )]
     Check(CheckArgs),
     /// List what can be found, and what to do next.
+    #[command(after_help = "Examples:\n  plumb findings\n  plumb findings --json | jq -r '.[].id'")]
     Findings(FindingsArgs),
     /// List the events that can be recorded, their fields and their cost.
     #[command(
@@ -92,6 +113,16 @@ pub enum Command {
     /// Make a report page: one HTML file that needs no other and no network.
     #[command(after_help = report::HELP)]
     Report(ReportArgs),
+    /// Explain a command or a topic, or list both; write manual pages.
+    #[command(
+        after_help = "Examples:\n  plumb help\n  plumb help account\n  plumb help load verify\n  plumb help --man ~/.local/share/man/man1"
+    )]
+    Help(HelpArgs),
+    /// Print a script that completes plumb's command line in a shell.
+    #[command(
+        after_help = "Examples:\n  plumb completions bash > ~/.local/share/bash-completion/completions/plumb\n  plumb completions zsh > ~/.zfunc/_plumb\n  plumb completions fish > ~/.config/fish/completions/plumb.fish"
+    )]
+    Completions(CompletionsArgs),
 }
 
 /// What to record, of whom, and where to.
@@ -195,6 +226,9 @@ pub struct Show {
     /// instruction and trace to the judgement.
     #[arg(long, conflicts_with_all = ["threads", "json"])]
     pub chain: bool,
+    /// On a terminal too: every column of the tables and all evidence, as a file or pipe gets them.
+    #[arg(long)]
+    pub wide: bool,
     /// Print the result as JSON on standard output; a command's own output then goes to standard error.
     #[arg(long)]
     pub json: bool,

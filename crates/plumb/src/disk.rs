@@ -39,8 +39,10 @@ pub fn main(command: DiskCommand) -> Result<ExitCode> {
         DiskCommand::Serve(args) => return serve(args),
         DiskCommand::List(args) if args.models => models(&args)?,
         DiskCommand::List(args) => list(&args)?,
-        DiskCommand::Show { model, set } => {
-            let text = toml::to_string(&Spec::load(&model, &set)?)?;
+        DiskCommand::Show { model, set, json } => {
+            let spec = Spec::load(&model, &set)?;
+            let text =
+                if json { serde_json::to_string_pretty(&spec)? + "\n" } else { toml::to_string(&spec)? };
             io::stdout().write_all(text.as_bytes())?;
         }
         DiskCommand::Stop(args) => return stop(&args),
@@ -58,7 +60,12 @@ pub fn main(command: DiskCommand) -> Result<ExitCode> {
                 )?;
             }
         }
-        DiskCommand::PowerOn { name, force } => disk::power_on(&name, force)?,
+        DiskCommand::PowerOn { name, force, json } => {
+            disk::power_on(&name, force)?;
+            if json {
+                writeln!(io::stdout(), "{}", json!({"name": name, "power": true}))?;
+            }
+        }
         DiskCommand::Server => return Ok(ExitCode::from(if disk::server_main()? { 0 } else { 2 })),
         DiskCommand::Holder => disk::holder_main()?,
     }
@@ -347,11 +354,17 @@ fn list(args: &DiskListArgs) -> Result<()> {
 fn stop(args: &DiskStopArgs) -> Result<ExitCode> {
     let names = if args.all { disk::list().into_iter().map(|d| d.name).collect() } else { args.name.clone() };
     let mut failed = false;
+    let mut rows = Vec::new();
     for name in &names {
-        if let Err(e) = disk::stop(name, args.force) {
+        let why = disk::stop(name, args.force).err().map(|e| format!("{e:#}"));
+        if let Some(why) = &why {
             failed = true;
-            eprintln!("plumb: {e:#}");
+            eprintln!("plumb: {why}");
         }
+        rows.push(json!({"name": name, "stopped": why.is_none(), "error": why}));
+    }
+    if args.json {
+        writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&rows)?)?;
     }
     Ok(if failed { ExitCode::from(2) } else { ExitCode::SUCCESS })
 }

@@ -2,8 +2,11 @@
 //! `plumb explain`: trace to account, tables and verdict. `plumb run` ends with it.
 
 use crate::cli::{ExplainArgs, Show};
+use crate::output::wrapped_to;
 use crate::profile::annotate;
 use crate::quality::{self, Quality};
+use crate::quality::Quality;
+use crate::screen::{Look, Screen, COLUMNS};
 use crate::{chain, setup, tables};
 use anyhow::{Context, Result};
 use plumb_diagnose::{diagnose, Diagnosis};
@@ -140,7 +143,7 @@ pub fn select(explained: &mut Explained, show: &Show) -> Result<()> {
 ///
 /// # Errors
 /// The writer's.
-pub fn print(explained: &Explained, show: &Show, out: &mut dyn Write) -> Result<()> {
+pub fn print(explained: &Explained, show: &Show, out: &mut Screen<'_>) -> Result<()> {
     if show.json {
         writeln!(out, "{}", serde_json::to_string_pretty(explained)?)?;
         return Ok(());
@@ -148,12 +151,17 @@ pub fn print(explained: &Explained, show: &Show, out: &mut dyn Write) -> Result<
     if show.chain {
         return chain::write(explained, out);
     }
-    for sentence in &explained.diagnosis.verdict {
-        writeln!(out, "{sentence}")?;
+    let account = explained.quality.no_account.is_empty();
+    for (i, sentence) in explained.diagnosis.verdict.iter().enumerate() {
+        let sentence = wrapped_to(sentence, 0, COLUMNS);
+        let line = if i == 0 { out.paint(&sentence, Look::Bold) } else { sentence };
+        writeln!(out, "{line}")?;
     }
     writeln!(out)?;
+    if account {
+        tables::bars(&explained.result, out)?;
+    }
     tables::findings(&explained.diagnosis, out)?;
-    let account = explained.quality.no_account.is_empty();
     if account {
         tables::processes(&explained.result, out)?;
         writeln!(out)?;
@@ -215,4 +223,7 @@ pub fn main(args: &ExplainArgs) -> Result<ExitCode> {
     select(&mut explained, &args.show)?;
     print(&explained, &args.show, &mut std::io::stdout().lock())?;
     Ok(quality::exit_code(&explained.quality))
+    let mut out = std::io::stdout().lock();
+    print(&explained, &args.show, &mut Screen::stdout(&mut out, args.show.wide))?;
+    Ok(explained.quality.exit_code())
 }

@@ -2,6 +2,7 @@
 //! What the program does: each command a module, starting the stages
 //! (record, model, verdict; load) and owning the run directory.
 
+mod alike;
 mod chain;
 mod check;
 mod child;
@@ -11,6 +12,7 @@ mod disk;
 mod events;
 mod explain;
 mod findings;
+mod help;
 mod load;
 mod output;
 mod plan;
@@ -20,6 +22,7 @@ mod record;
 mod repeat;
 mod report;
 mod run;
+mod screen;
 mod setup;
 mod signals;
 mod sim;
@@ -35,6 +38,7 @@ use std::process::ExitCode;
 /// # Errors
 /// A sentence that names the object and the next step; exit code 2.
 pub fn dispatch(cli: Cli) -> Result<ExitCode> {
+    screen::choose(cli.color);
     match cli.command {
         Command::Record(args) => record::main(&args),
         Command::Run(args) => run::main(&args),
@@ -53,5 +57,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Command::Check(args) => check::main(&args),
         Command::Events(args) => events::main(&args),
         Command::Report(args) => report::main(&args),
+        Command::Help(args) => help::main(&args),
+        Command::Completions(args) => help::completions(&args),
     }
 }

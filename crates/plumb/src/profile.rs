@@ -5,7 +5,7 @@ pub(crate) mod annotate;
 mod calls;
 mod coverage;
 mod diff;
-mod export;
+pub mod export;
 mod flat;
 mod ground;
 mod head;

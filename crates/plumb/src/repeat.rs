@@ -11,6 +11,7 @@ use crate::explain::{explain, print, select};
 use crate::output::Table;
 use crate::quality::NOT_VALID;
 use crate::run;
+use crate::screen::Screen;
 use crate::tables::sum;
 use anyhow::{bail, Context, Result};
 use plumb_load::environment::utc;
@@ -309,7 +310,7 @@ fn report(args: &RunArgs, dir: &Path, set: &SetFile) -> Result<ExitCode> {
             writeln!(out, "{sentence}")?;
         }
         writeln!(out, "\nRepetition {}, the median run:", middle.dir)?;
-        print(&explained, &args.show, &mut out)?;
+        print(&explained, &args.show, &mut Screen::stdout(&mut out, args.show.wide))?;
     }
     if !args.what.quiet {
         eprintln!(

@@ -4,6 +4,9 @@
 use crate::cli::{RunArgs, Show};
 use crate::explain::{print, select, Explained};
 use crate::{record, repeat, report};
+use crate::explain::{explain, print, select, Explained};
+use crate::screen::Screen;
+use crate::{record, repeat};
 use anyhow::{bail, Context, Result};
 use plumb_probe::Outcome;
 use serde::Serialize;
@@ -43,7 +46,9 @@ pub fn main(args: &RunArgs) -> Result<ExitCode> {
     }
     let (outcome, mut explained) = make(args, &dir, args.what.quiet)?;
     select(&mut explained, &args.show)?;
-    print(&explained, &args.show, &mut std::io::stdout().lock())?;
+    let mut out = std::io::stdout().lock();
+    print(&explained, &args.show, &mut Screen::stdout(&mut out, args.show.wide))?;
+    drop(out);
     if !args.what.quiet {
         eprintln!("run directory: {} (plumb explain {0} shows this again)", dir.display());
         if !args.no_report {
@@ -91,11 +96,11 @@ fn keep(dir: &Path, explained: &Explained) -> Result<()> {
     write_json(&dir.join("result.json"), explained)?;
     let path = dir.join("result.txt");
     let mut file = File::create(&path).with_context(|| path.display().to_string())?;
-    let show = |chain: bool| Show { comm: Vec::new(), threads: !chain, chain, json: false };
-    print(explained, &show(false), &mut file)?;
+    let show = |chain: bool| Show { comm: Vec::new(), threads: !chain, chain, wide: true, json: false };
+    print(explained, &show(false), &mut Screen::file(&mut file))?;
     let path = dir.join(CHAIN);
     let mut file = File::create(&path).with_context(|| path.display().to_string())?;
-    print(explained, &show(true), &mut file)
+    print(explained, &show(true), &mut Screen::file(&mut file))
 }
 
 /// Writes a value as indented JSON.

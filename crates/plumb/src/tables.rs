@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Results as tables on the terminal.
 
+mod bars;
+mod findings;
 mod hot;
 mod operations;
 
+pub use bars::bars;
+pub use findings::findings;
 pub use hot::hot;
 pub use operations::operations;
 
-use crate::output::Table;
+use crate::output::{middle_out, Table};
+use crate::screen::Screen;
 use anyhow::Result;
-use plumb_diagnose::Diagnosis;
-use plumb_model::{BlameRow, PathResult, ProcessRow, RunResult, Use, CATEGORIES};
+use plumb_model::{is_scheduler, BlameRow, PathResult, ProcessRow, RunResult, Use, CATEGORIES};
 use plumb_trace::units;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -56,13 +60,7 @@ pub fn sum<'a>(rows: impl Iterator<Item = &'a ProcessRow>) -> ProcessRow {
 /// Command line, its middle left out where it is long: the end tells processes apart.
 fn name(p: &ProcessRow) -> String {
     const MOST: usize = 28;
-    let words: Vec<char> = if p.cmdline.is_empty() { p.comm.chars() } else { p.cmdline.chars() }.collect();
-    if words.len() <= MOST {
-        return words.into_iter().collect();
-    }
-    let head = words[..MOST / 3].iter();
-    let tail = words[words.len() - (MOST - MOST / 3 - 1)..].iter();
-    head.chain(&['~']).chain(tail).collect()
+    middle_out(if p.cmdline.is_empty() { &p.comm } else { &p.cmdline }, MOST)
 }
 
 /// The rows of all processes that are shown, and their sum.
@@ -83,29 +81,6 @@ fn fill(
         table.row(Vec::new());
         table.row(row(&sum(result.processes.iter()), String::new(), all.into()));
     }
-}
-
-/// What was found, with its evidence.
-///
-/// # Errors
-/// The writer's.
-pub fn findings(diagnosis: &Diagnosis, out: &mut dyn Write) -> Result<()> {
-    if diagnosis.findings.is_empty() {
-        return Ok(());
-    }
-    writeln!(out, "Findings [share of the target's time; bound: largest speed-up if it went away]")?;
-    for f in &diagnosis.findings {
-        writeln!(out, "  {:>5.1} %  {:>6.2}x  {}: {}", f.share * 100.0, f.bound, f.id, f.words)?;
-        for e in &f.evidence {
-            writeln!(out, "                     - {}", e.words)?;
-        }
-        for doubt in &f.doubt {
-            writeln!(out, "                     ? {doubt}")?;
-        }
-        writeln!(out, "                     > {}", f.next)?;
-    }
-    writeln!(out)?;
-    Ok(())
 }
 
 /// Sum over the threads of the processes that are shown, as a path.
@@ -133,16 +108,16 @@ pub fn threads_path(result: &RunResult) -> PathResult {
 ///
 /// # Errors
 /// The writer's.
-pub fn path(result: &RunResult, out: &mut dyn Write) -> Result<()> {
+pub fn path(result: &RunResult, out: &mut Screen<'_>) -> Result<()> {
     let path = &result.path;
     if path.of != "command" || path.time == 0 {
         return Ok(());
     }
-    writeln!(
-        out,
-        "\nCritical path of the command [{}; waits for its own threads followed to what those did]",
+    writeln!(out)?;
+    out.heading(&format!(
+        "Critical path of the command [{}; waits for its own threads followed to what those did]",
         units::duration(path.time)
-    )?;
+    ))?;
     let mut table = Table::new(&["<what", "<who", "time", "share"]);
     let share = |ns: u64| ns as f64 * 100.0 / path.time as f64;
     let (shown, rest): (Vec<_>, Vec<_>) =
@@ -159,7 +134,7 @@ pub fn path(result: &RunResult, out: &mut dyn Write) -> Result<()> {
     if rest > 0 {
         table.row(vec!["smaller".into(), String::new(), seconds(rest), format!("{:.1} %", share(rest))]);
     }
-    table.write(out)?;
+    out.table(&table)?;
     Ok(())
 }
 
@@ -167,15 +142,17 @@ pub fn path(result: &RunResult, out: &mut dyn Write) -> Result<()> {
 ///
 /// # Errors
 /// The writer's.
-pub fn locks(result: &RunResult, out: &mut dyn Write) -> Result<()> {
+pub fn locks(result: &RunResult, out: &mut Screen<'_>) -> Result<()> {
     let all: u64 = result.processes.iter().map(|p| p.thread_time).sum();
     let worth: Vec<_> = result.locks.iter().filter(|l| l.time * 200 > all).take(5).collect();
     if worth.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\nLocks [s; waits that slept]")?;
+    writeln!(out)?;
+    out.heading("Locks [s; waits that slept]")?;
     let mut table =
-        Table::new(&["<lock", "<kind", "<in", "waits", "time", "longest", "at once", "<let go by most"]);
+        Table::new(&["<lock", "<kind", "<in", "waits", "time", "longest", "at once", "<let go by most"])
+            .least(&["kind", "at once"]);
     for l in &worth {
         table.row(vec![
             l.lock.clone(),
@@ -188,9 +165,10 @@ pub fn locks(result: &RunResult, out: &mut dyn Write) -> Result<()> {
             l.holders.iter().find(|h| !h.who.is_empty()).map(|h| h.who.clone()).unwrap_or_default(),
         ]);
     }
-    table.write(out)?;
+    out.table(&table)?;
     writeln!(out, "  The last times that {} changed hands:", worth[0].lock)?;
-    let mut table = Table::new(&["<at", "<let go", "<in", "<got by", "<for", "waited", "<still waiting"]);
+    let mut table = Table::new(&["<at", "<let go", "<in", "<got by", "<for", "waited", "<still waiting"])
+        .least(&["for", "in"]);
     for h in worth[0].chain.iter().rev().take(8).rev() {
         table.row(vec![
             units::duration(h.at),
@@ -202,12 +180,16 @@ pub fn locks(result: &RunResult, out: &mut dyn Write) -> Result<()> {
             h.behind.to_string(),
         ]);
     }
-    table.write(out)?;
+    out.table(&table)?;
     Ok(())
 }
 
 const USE: &[&str] =
     &["CPU used", "CPU wait", "disk used", "disk wait", "accesses", "KiB", "KiB/access", "ms/access"];
+
+/// In which order they are left out where there is no room.
+const USE_LEAST: &[&str] =
+    &["KiB/access", "KiB", "ms/access", "accesses", "disk wait", "CPU wait", "disk used"];
 
 fn use_cells(u: &Use) -> Vec<String> {
     let mean = |v: f64| if u.accesses == 0 { "-".into() } else { format!("{v:.3}") };
@@ -227,14 +209,14 @@ fn use_cells(u: &Use) -> Vec<String> {
 ///
 /// # Errors
 /// The writer's.
-pub fn processes(result: &RunResult, out: &mut dyn Write) -> Result<()> {
-    writeln!(out, "Processes [s; accesses: requests with data; ms: mean with the device]")?;
-    let mut table = Table::new(&[&["pid", "<process", "elapsed"], USE].concat());
+pub fn processes(result: &RunResult, out: &mut Screen<'_>) -> Result<()> {
+    out.heading("Processes [s; accesses: requests with data; ms: mean with the device]")?;
+    let mut table = Table::new(&[&["pid", "<process", "elapsed"], USE].concat()).least(USE_LEAST);
     let row = |p: &ProcessRow, pid: String, name: String| {
         [vec![pid, name, seconds(p.elapsed)], use_cells(&p.usage)].concat()
     };
     fill(&mut table, result, "all (elapsed: first to last)", &row);
-    table.write(out)?;
+    out.table(&table)?;
     Ok(())
 }
 
@@ -242,14 +224,16 @@ pub fn processes(result: &RunResult, out: &mut dyn Write) -> Result<()> {
 ///
 /// # Errors
 /// The writer's.
-pub fn threads(result: &RunResult, out: &mut dyn Write) -> Result<()> {
+pub fn threads(result: &RunResult, out: &mut Screen<'_>) -> Result<()> {
     let mut rows: Vec<_> =
         result.processes.iter().flat_map(|p| p.threads.iter().map(move |t| (p, t))).collect();
     rows.sort_by_key(|(p, t)| (std::cmp::Reverse(t.elapsed), p.pid, t.tid));
     let total = rows.len();
     rows.truncate(MOST);
-    writeln!(out, "\nThreads [s], {} of {}", rows.len(), units::count(total as u64))?;
-    let mut table = Table::new(&[&["tid", "pid", "<process", "elapsed"], USE, &["<account"]].concat());
+    writeln!(out)?;
+    out.heading(&format!("Threads [s], {} of {}", rows.len(), units::count(total as u64)))?;
+    let mut table =
+        Table::new(&[&["tid", "pid", "<process", "elapsed"], USE, &["<account"]].concat()).least(USE_LEAST);
     for (p, t) in rows {
         let mut parts: Vec<(&String, &u64)> = t.account.iter().collect();
         parts.sort_by_key(|(_, ns)| std::cmp::Reverse(**ns));
@@ -259,44 +243,57 @@ pub fn threads(result: &RunResult, out: &mut dyn Write) -> Result<()> {
         let head = vec![t.tid.to_string(), p.pid.to_string(), name(p), seconds(t.elapsed)];
         table.row([head, use_cells(&t.usage), vec![words.join(", ")]].concat());
     }
-    table.write(out)?;
+    out.table(&table)?;
     Ok(())
 }
 
-/// The account: parts that exclude each other and add up to the threads' time.
-///
-/// # Errors
-/// The writer's.
-pub fn accounts(result: &RunResult, out: &mut dyn Write) -> Result<()> {
+/// The account with these categories as columns, the others added up in the last.
+fn account(result: &RunResult, columns: &[&str]) -> Table {
     let all = sum(result.processes.iter());
-    let least = all.thread_time / 10_000;
-    let columns: Vec<&str> = CATEGORIES
-        .iter()
-        .map(|(_, name, _)| *name)
-        .filter(|n| *n == "unexplained" || all.part(n) > least)
-        .collect();
-    writeln!(out, "Account of the threads' time [s; the parts exclude each other and add up]")?;
-    let mut head = vec!["pid", "<process", "time"];
-    head.extend(&columns);
-    head.push("smaller");
-    let mut table = Table::new(&head);
+    let small = |p: &ProcessRow| -> u64 {
+        p.account.iter().filter(|(n, _)| !columns.contains(&n.as_str())).map(|(_, ns)| ns).sum()
+    };
+    let mut table = Table::new(&[&["pid", "<process", "time"], columns, &["smaller"]].concat());
     let row = |p: &ProcessRow, pid: String, name: String| {
         let mut cells = vec![pid, name, seconds(p.thread_time)];
         cells.extend(columns.iter().map(|c| seconds(p.part(c))));
-        let small: u64 =
-            p.account.iter().filter(|(n, _)| !columns.contains(&n.as_str())).map(|(_, ns)| ns).sum();
-        cells.push(seconds(small));
+        cells.push(seconds(small(p)));
         cells
     };
     fill(&mut table, result, "all", &row);
     let mut share = vec![String::new(), "share".into(), "100 %".into()];
     let percent = |ns: u64| format!("{:.2} %", ns as f64 * 100.0 / all.thread_time.max(1) as f64);
     share.extend(columns.iter().map(|c| percent(all.part(c))));
-    let small: u64 =
-        all.account.iter().filter(|(n, _)| !columns.contains(&n.as_str())).map(|(_, ns)| ns).sum();
-    share.push(percent(small));
+    share.push(percent(small(&all)));
     table.row(share);
-    table.write(out)?;
+    table
+}
+
+/// The account: parts that exclude each other and add up to the threads' time.
+///
+/// # Errors
+/// The writer's.
+pub fn accounts(result: &RunResult, out: &mut Screen<'_>) -> Result<()> {
+    let all = sum(result.processes.iter());
+    let least = all.thread_time / 10_000;
+    let mut columns: Vec<&str> = CATEGORIES
+        .iter()
+        .map(|(_, name, _)| *name)
+        .filter(|n| *n == "unexplained" || all.part(n) > least)
+        .collect();
+    out.heading("Account of the threads' time [s; the parts exclude each other and add up]")?;
+    let mut table = account(result, &columns);
+    let mut without = Vec::new();
+    while !out.fits(&table) {
+        let Some(least) = columns.iter().enumerate().min_by_key(|(_, c)| all.part(c)) else { break };
+        without.push(columns.remove(least.0));
+        table = account(result, &columns);
+    }
+    out.table(&table)?;
+    if !without.is_empty() {
+        without.reverse();
+        out.left_out(&format!("`smaller` has {}", without.join(", ")))?;
+    }
     Ok(())
 }
 
@@ -304,12 +301,13 @@ pub fn accounts(result: &RunResult, out: &mut dyn Write) -> Result<()> {
 ///
 /// # Errors
 /// The writer's.
-pub fn devices(result: &RunResult, out: &mut dyn Write) -> Result<()> {
+pub fn devices(result: &RunResult, out: &mut Screen<'_>) -> Result<()> {
     let used: Vec<_> = result.devices.iter().filter(|d| d.reads + d.writes + d.flushes > 0).collect();
     if used.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\nDevices [busy: share of the time with a request at the driver; means in ms]")?;
+    writeln!(out)?;
+    out.heading("Devices [busy: share of the time with a request at the driver; means in ms]")?;
     let mut table = Table::new(&[
         "<device",
         "reads",
@@ -325,7 +323,8 @@ pub fn devices(result: &RunResult, out: &mut dyn Write) -> Result<()> {
         "flush",
         "schedule",
         "device",
-    ]);
+    ])
+    .least(&["queue", "merges", "plug", "KiB/req", "flushes", "flush", "schedule", "MiB"]);
     let elapsed = (result.end - result.begin).max(1) as f64;
     for d in used {
         let n = d.reads + d.writes;
@@ -347,7 +346,7 @@ pub fn devices(result: &RunResult, out: &mut dyn Write) -> Result<()> {
             format!("{:.3}", d.d2c / 1e6),
         ]);
     }
-    table.write(out)?;
+    out.table(&table)?;
     Ok(())
 }
 
@@ -355,13 +354,14 @@ pub fn devices(result: &RunResult, out: &mut dyn Write) -> Result<()> {
 ///
 /// # Errors
 /// The writer's.
-pub fn unexplained(result: &RunResult, out: &mut dyn Write) -> Result<()> {
+pub fn unexplained(result: &RunResult, out: &mut Screen<'_>) -> Result<()> {
     let total: u64 = result.unexplained.iter().map(|u| u.time).sum();
     let all: u64 = result.processes.iter().map(|p| p.thread_time).sum();
     if total * 1000 < all || total == 0 {
         return Ok(());
     }
-    writeln!(out, "\nUnexplained time, by call and kernel stack")?;
+    writeln!(out)?;
+    out.heading("Unexplained time, by call and kernel stack")?;
     let mut seen = BTreeMap::new();
     for u in result.unexplained.iter().take(5) {
         let stack: Vec<&str> =
@@ -373,14 +373,4 @@ pub fn unexplained(result: &RunResult, out: &mut dyn Write) -> Result<()> {
         writeln!(out, "  {} in {} waits, {call}: {stack}", units::duration(time.0), units::count(waits))?;
     }
     Ok(())
-}
-
-/// Whether a frame of the kernel is the scheduler's, or the recorder's own on top of it.
-pub fn is_scheduler(frame: &str) -> bool {
-    matches!(
-        frame,
-        "__schedule" | "schedule" | "schedule_timeout" | "io_schedule" | "schedule_preempt_disabled"
-    ) || frame.starts_with("bpf_")
-        || frame.starts_with("__bpf_")
-        || frame.starts_with("__traceiter_")
 }

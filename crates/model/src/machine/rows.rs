@@ -8,6 +8,7 @@ use crate::locks::{kind, Locks};
 use crate::parts::{Names, Parts, Who};
 use crate::path::{Path, Step};
 use crate::pattern::{beyond, Patterns};
+use crate::plumbing::{is_runtime, lets_go};
 use crate::result::{
     BlameRow, FileRow, FunctionRow, HandoffRow, LockRow, PathResult, PatternRow, SampleResult, WaitRow,
 };
@@ -21,67 +22,6 @@ const MOST_PATTERNS: usize = 50;
 const MOST_FILES: usize = 20;
 /// Functions in a result.
 const MOST_FUNCTIONS: usize = 30;
-
-/// Functions of the kernel that only serve to wait and to wake.
-const PLUMBING: &[&str] = &[
-    "__schedule",
-    "schedule",
-    "preempt_schedule",
-    "__mutex",
-    "mutex_",
-    "rwsem_",
-    "down_",
-    "__down",
-    "up_",
-    "__up",
-    "rtlock",
-    "rt_mutex",
-    "rt_",
-    "__rt_",
-    "try_to_wake_up",
-    "wake_up",
-    "__wake_up",
-    "wake_q",
-    "futex_",
-    "do_futex",
-    "__x64_sys_futex",
-    "__se_sys_futex",
-    "__do_sys_futex",
-    "percpu_",
-    "__percpu",
-    "queued_",
-    "native_queued",
-    "_raw_",
-    "bpf_",
-    "__bpf",
-    "trace_",
-    "__traceiter",
-    "__probestub",
-    "rwbase",
-    "io_schedule",
-    "default_wake_function",
-    "autoremove_wake",
-    "ttwu",
-    "__cond_resched",
-];
-/// The same in user code.
-const USER_PLUMBING: &[&str] = &[
-    "__lll_",
-    "___pthread_mutex",
-    "__pthread_mutex",
-    "pthread_mutex",
-    "__pthread_cond",
-    "___pthread_cond",
-    "pthread_cond",
-    "__futex_abstimed",
-    "__GI_",
-    "syscall",
-    "std::sys",
-    "std::sync",
-    "<std::sync",
-    "core::ptr::drop_in_place",
-    "lll_",
-];
 
 /// Turns numbers into names.
 pub(super) struct Rows<'a> {
@@ -147,14 +87,11 @@ impl Rows<'_> {
             self.setup.state.stacks.iter().map(|s| (s.stack, s.text.as_str())).collect();
         let user: HashMap<u32, &str> = user_functions(&self.setup.state)
             .into_iter()
-            .filter_map(|(stack, names)| {
-                let own = |n: &&str| !USER_PLUMBING.iter().any(|p| n.starts_with(p));
-                Some((stack, names.into_iter().find(own)?))
-            })
+            .filter_map(|(stack, names)| Some((stack, names.into_iter().find(|n| !is_runtime(n))?)))
             .collect();
         let kernel = |stack: u32| {
             let text = texts.get(&stack).copied().unwrap_or("");
-            let name = text.split(';').find(|f| !PLUMBING.iter().any(|p| f.starts_with(p)));
+            let name = text.split(';').find(|f| !lets_go(f));
             name.unwrap_or("").to_string()
         };
         locks

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Functions that tell nothing of what a program is at: ways into the kernel, waiting
-//! itself, the C library's wrappers, the beginnings of threads, and the instrument.
+//! Functions that tell nothing of what a program is at: ways into the kernel, libraries, the
+//! instrument, and what [`crate::plumbing`] lists.
 
 use super::{Frame, Function, Origin, Profile};
+use crate::plumbing::{begins, is_runtime, waits};
 
 /// How a program's stack of the kernel begins, whatever it asked for.
 const ENTRIES: &[&str] = &[
@@ -18,85 +19,8 @@ const ENTRIES: &[&str] = &[
 const CALLS: &[&str] = &["__x64_sys_", "__arm64_sys_", "__ia32_sys_", "__se_sys_", "__do_sys_", "ksys_"];
 /// Other functions of the kernel that only lead to where something is done.
 const WAYS: &[&str] = &["asm_", "el0", "el1", "syscall_", "ret_from_fork", "exc_page_fault", "irqentry_"];
-/// Functions of the kernel that only wait, wake and lock.
-const WAITS: &[&str] = &[
-    "__schedule",
-    "schedule",
-    "io_schedule",
-    "preempt_schedule",
-    "__cond_resched",
-    "__mutex",
-    "mutex_",
-    "ww_mutex_",
-    "osq_lock",
-    "rwsem_",
-    "down_",
-    "__down",
-    "rt_mutex_",
-    "__rt_mutex",
-    "rwbase_",
-    "percpu_",
-    "__percpu",
-    "queued_",
-    "__pv_queued",
-    "native_queued",
-    "_raw_",
-    "bit_wait",
-    "out_of_line_wait",
-    "__wait_on_bit",
-    "wait_on_bit",
-    "wait_for_completion",
-    "__wait_for_common",
-    "finish_task_switch",
-];
 /// Modules whose functions stand between a program and what it asks for.
 const LIBRARIES: &[&str] = &["libc.so", "libc-2", "libpthread", "ld-linux", "ld-musl", "libc.musl", "[vdso]"];
-/// Functions of user code that do the same where they are linked into the program, and the
-/// beginnings of programs and threads.
-const USER: &[&str] = &[
-    "_start",
-    "__libc_start",
-    "start_thread",
-    "__clone",
-    "clone3",
-    "__lll_",
-    "lll_",
-    "___pthread",
-    "__pthread",
-    "pthread_",
-    "__futex_abstimed",
-    "__GI_",
-    "syscall",
-    "std::sys",
-    "<std::sys",
-    "std::sync",
-    "<std::sync",
-    "{closure",
-    "call_once",
-    "call_mut",
-    "do_call",
-    "catch_unwind",
-    "lang_start",
-    "__rust_",
-    "std::rt::",
-    "std::panic",
-    "std::thread::",
-    "<std::thread::",
-    "core::ops::function",
-    "<core::ops::function",
-    "<alloc::boxed::Box<",
-    "core::ptr::drop_in_place",
-    "parking_lot",
-    "execute_native_thread_function",
-    "std::mutex::",
-    "std::condition_variable::",
-    "std::__",
-    "runtime.",
-    "internal/runtime/",
-    "internal/poll.",
-    "syscall.",
-    "sync.(*",
-];
 /// What lies on top of a sample's stack where the kernel does not begin at the interrupted
 /// place: the clock's interrupt, perf and the program that takes the stack.
 const INSTRUMENT: &[&str] = &[
@@ -116,10 +40,6 @@ const INSTRUMENT: &[&str] = &[
     "default_do_nmi",
     "nmi_handle",
 ];
-
-fn begins(name: &str, with: &[&str]) -> bool {
-    with.iter().any(|w| name.starts_with(w))
-}
 
 /// How many of the innermost functions are surely the instrument's: a run that begins in
 /// BPF or perf themselves. A timer's interrupt alone is the kernel's work.
@@ -149,12 +69,12 @@ pub(super) fn tells(profile: &Profile, function: &Function) -> bool {
     }
     match function.origin {
         Origin::Kernel => {
-            !is_call_entry(&function.name) && !begins(&function.name, WAYS) && !begins(&function.name, WAITS)
+            !is_call_entry(&function.name) && !begins(&function.name, WAYS) && !waits(&function.name)
         }
         Origin::User | Origin::Jit => {
             let module = profile.modules.get(function.module as usize);
             let library = module.is_some_and(|m| begins(m.name(), LIBRARIES));
-            !library && !begins(&function.name, USER)
+            !library && !is_runtime(&function.name)
         }
     }
 }

@@ -3,6 +3,7 @@
 //! it is in, the stacks of its waits. Every view asks here.
 
 use super::sample::NONE;
+use crate::plumbing::is_lock;
 use crate::wait::call_name;
 use plumb_trace::event::text;
 use plumb_trace::reader::{Item, RawRecord, State, Told};
@@ -196,36 +197,10 @@ impl Names {
     }
 }
 
-/// Functions that every wait passes through, and the slow paths of locks: not where it came from.
-const PASSAGES: &[&str] = &[
-    "__schedule",
-    "schedule",
-    "io_schedule",
-    "preempt_schedule",
-    "bpf_",
-    "__bpf_",
-    "__traceiter_",
-    "__mutex_",
-    "mutex_",
-    "ww_mutex_",
-    "rwsem_",
-    "down_",
-    "__down",
-    "rt_mutex_",
-    "__rt_mutex",
-    "rwbase_",
-    "percpu_rwsem_",
-    "__percpu_",
-    "queued_",
-    "native_queued_",
-    "_raw_",
-];
-
 /// The first three functions that tell where a wait came from, innermost first.
 fn site(stack: &str) -> String {
     let frames: Vec<&str> = stack.split(';').collect();
-    let passage = |f: &&&str| PASSAGES.iter().any(|p| f.starts_with(p));
-    let skip = frames.iter().take_while(passage).count();
+    let skip = frames.iter().take_while(|f| is_lock(f)).count();
     let skip = if skip == frames.len() { 0 } else { skip };
     frames[skip..].iter().take(3).copied().collect::<Vec<_>>().join(" < ")
 }

@@ -38,14 +38,21 @@ pub enum DiskCommand {
     )]
     Serve(ServeArgs),
     /// List the disks that are served, or the models that there are
+    #[command(after_help = "Examples:\n  plumb disk list\n  plumb disk list --models")]
     List(DiskListArgs),
     /// Print a model as a file (TOML) that serve reads, to be edited
+    #[command(
+        after_help = "Examples:\n  plumb disk show gp3 > mine.toml\n  plumb disk show hdp72503 --set medium.write-cache=false --json"
+    )]
     Show {
         /// Model: a preset's name or a file
         model: String,
         /// Set a key of it (repeatable)
         #[arg(long, value_name = "KEY=VALUE")]
         set: Vec<String>,
+        /// Print it as JSON
+        #[arg(long)]
+        json: bool,
     },
     /// End disks; one that is in use only by --force
     #[command(after_help = "Examples:\n  plumb disk stop atlas10k4\n  plumb disk stop --all --force")]
@@ -68,12 +75,16 @@ pub enum DiskCommand {
         json: bool,
     },
     /// Switch a disk on again after a power cut
+    #[command(after_help = "Example:\n  plumb disk power-on old")]
     PowerOn {
         /// Which disk
         name: String,
         /// One in use too: what its users hold in the page cache is written as if there had been no cut
         #[arg(long)]
         force: bool,
+        /// Print the result as JSON
+        #[arg(long)]
+        json: bool,
     },
     /// The process that serves (what serve starts).
     #[command(hide = true)]
@@ -157,4 +168,7 @@ pub struct DiskStopArgs {
     /// One in use too: its I/O fails, it is unmounted lazily
     #[arg(long)]
     pub force: bool,
+    /// Print what became of each as JSON
+    #[arg(long)]
+    pub json: bool,
 }

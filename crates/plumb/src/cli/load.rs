@@ -148,14 +148,21 @@ pub enum LoadCommand {
     Preset(Box<PresetCommand>),
     /// Look whether what a run's log says was acknowledged is there, after a crash
     #[command(
-        after_help = "Exit codes: 0 all is there, 1 something is missing, torn or damaged, 2 error, 3 there was nothing to verify.\nThe job needs --stamp and --log. A later run over the same files makes an older log useless."
+        after_help = "Exit codes: 0 all is there, 1 something is missing, torn or damaged, 2 error, 3 there was nothing to verify.\nThe job needs --stamp and --log. A later run over the same files makes an older log useless.\n\nExamples:\n  plumb load verify run.log\n  plumb load verify run.log /mnt/after-the-crash\n  plumb load verify --stamps /mnt/data"
     )]
     Verify(VerifyArgs),
     /// Print the operations of a log
+    #[command(
+        after_help = "Examples:\n  plumb load log run.log\n  plumb load log run.log --csv --from 1000 --to 2000"
+    )]
     Log(LogArgs),
     /// List the interfaces of the kernel that --through knows, and which this kernel has
+    #[command(
+        after_help = "Examples:\n  plumb load engines\n  plumb load engines --json | jq -r '.[] | select(.available).engine'"
+    )]
     Engines(EnginesArgs),
     /// Name what killed runs left in a directory, and remove it with --yes
+    #[command(after_help = "Examples:\n  plumb load clean /mnt\n  plumb load clean /mnt --yes")]
     Clean(CleanArgs),
 }
 
@@ -270,6 +277,9 @@ pub struct CleanArgs {
     /// Remove it
     #[arg(long)]
     pub yes: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[cfg(test)]

@@ -34,16 +34,30 @@ pub struct PlanArgs {
 #[derive(Debug, Subcommand)]
 pub enum PlanCommand {
     /// Measure every combination of a plan's levels, or go on with a run that was begun
+    #[command(
+        after_help = "Examples:\n  plumb plan run quick -o q\n  plumb plan run q\n  plumb plan run my.toml --device disk=/dev/sdb --destroy /dev/sdb --only fs=ext4,xfs --repeat 3"
+    )]
     Run(PlanRunArgs),
     /// Say what a plan would do to this system, or how far a run is; changes nothing
+    #[command(
+        after_help = "Examples:\n  plumb plan show quick\n  plumb plan show my.toml --only fs=ext4\n  plumb plan show q"
+    )]
     Show(PlanShowArgs),
     /// List the plans that plumb brings along
+    #[command(after_help = "Examples:\n  plumb plan list\n  plumb plan list --json | jq -r '.[].name'")]
     List(PlanListArgs),
     /// Say again what came out of a run
+    #[command(
+        after_help = "Examples:\n  plumb plan report q\n  plumb plan report q --figure write.p99\n  plumb plan report q --csv > figures.csv"
+    )]
     Report(PlanReportArgs),
     /// Two runs of a plan, cell by cell
+    #[command(
+        after_help = "Examples:\n  plumb plan compare before after\n  plumb plan compare before after --figure write.p99 --json"
+    )]
     Compare(PlanCompareArgs),
     /// Put back what a killed run left changed on this system
+    #[command(after_help = "Example:\n  plumb plan restore q")]
     Restore(PlanRestoreArgs),
 }
 
@@ -53,7 +67,8 @@ pub struct PlanChanges {
     /// Use this block device or directory for the plan's device NAME (repeatable)
     #[arg(long, value_name = "NAME=PATH", help_heading = "Changes to the plan")]
     pub device: Vec<String>,
-    /// Only these levels of a factor (repeatable)
+    /// Only these levels of a factor (repeatable; a level with a comma in its name is written as it is
+    /// called, alone or among others)
     #[arg(long, value_name = "FACTOR=LEVEL[,LEVEL]", help_heading = "Changes to the plan")]
     pub only: Vec<String>,
     /// Repetitions of every cell
@@ -162,4 +177,7 @@ pub struct PlanCompareArgs {
 pub struct PlanRestoreArgs {
     /// Directory of the run
     pub dir: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }

@@ -147,7 +147,7 @@ fn find(path: &Path) -> Result<(Kind, Vec<PathBuf>, Vec<LeftOut>)> {
 
 fn member(dir: &Path, comm: &[String]) -> Result<Member> {
     let mut explained = explain(dir)?;
-    let show = Show { comm: comm.to_vec(), threads: false, chain: false, json: false };
+    let show = Show { comm: comm.to_vec(), threads: false, chain: false, wide: false, json: false };
     select(&mut explained, &show).with_context(|| dir.display().to_string())?;
     let state = Trace::open(dir).with_context(|| dir.display().to_string())?.state;
     let version = File::open(dir.join("run.json"))

@@ -5,6 +5,7 @@ use crate::cli::CleanArgs;
 use anyhow::{bail, Result};
 use plumb_load::guard::Claim;
 use plumb_trace::units;
+use serde_json::json;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -18,6 +19,18 @@ pub fn main(args: &CleanArgs) -> Result<ExitCode> {
     }
     let mut out = std::io::stdout().lock();
     let left = Claim::leftovers(&args.dir);
+    if args.json {
+        let mut rows = Vec::new();
+        for one in &left {
+            if args.yes {
+                one.remove()?;
+            }
+            rows.push(json!({"dir": one.dir, "files": one.files, "bytes": one.size, "made": one.made,
+                "removed": args.yes}));
+        }
+        writeln!(out, "{}", serde_json::to_string_pretty(&rows)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if left.is_empty() {
         writeln!(out, "{}: nothing was left behind.", args.dir.display())?;
     }

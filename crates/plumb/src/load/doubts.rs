@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What speaks against a result: failures, damage, and the verdicts of its steps.
 
+use crate::alike::{alike, ranged, together};
 use anyhow::Result;
 use plumb_load::result::{CellResult, JobResult, StepResult};
 use plumb_load::validity::{Reason, Severity, Verdict, Word, CHECKS};
@@ -46,8 +47,9 @@ pub fn told_besides(cells: &[&CellResult], out: &mut dyn Write) -> Result<()> {
 /// The writer's.
 pub fn remarks(step: &StepResult, begin: &str, out: &mut dyn Write) -> io::Result<()> {
     let count = units::count;
+    let mut lines: Vec<String> = Vec::new();
     for job in &step.jobs {
-        let mut lines: Vec<String> = job.failures.iter().map(|f| format!("FAILED: {f}")).collect();
+        lines.extend(job.failures.iter().map(|f| format!("FAILED: {f}")));
         let mut say = |when: bool, line: String| lines.extend(when.then_some(line));
         let short: u64 = job.operations.iter().map(|k| k.short).sum();
         say(short > 0, format!("{} operations moved fewer bytes than asked for", count(short)));
@@ -67,9 +69,11 @@ pub fn remarks(step: &StepResult, begin: &str, out: &mut dyn Write) -> io::Resul
             format!("{} operations are missing in the recording", count(job.events_lost)),
         );
         say(job.log_lost > 0, format!("{} operations are missing in the log", count(job.log_lost)));
-        for line in lines {
-            writeln!(out, "{begin}{line}")?;
-        }
+    }
+    // Threads, files and jobs that say the same are a line.
+    for (line, times) in together(&lines) {
+        let times = if times > 1 { format!(" ({times} times)") } else { String::new() };
+        writeln!(out, "{begin}{line}{times}")?;
     }
     Ok(())
 }
@@ -98,14 +102,17 @@ pub fn verdicts_together(verdicts: &[(String, &Verdict)], out: &mut dyn Write) -
             continue;
         }
         told.push(&reason.check);
-        let times = reasons.iter().filter(|(_, r)| r.check == reason.check).count();
+        let same = || reasons.iter().map(|(_, r)| r).filter(|r| r.check == reason.check);
+        let times = same().count();
+        let alike: Vec<&str> =
+            same().map(|r| r.sentence.as_str()).filter(|s| alike(s, &reason.sentence)).collect();
         let times = if all > 1 { format!(" ({place}; {times} of {all} times)") } else { String::new() };
         let weight = match reason.severity {
             Severity::Note => "note",
             Severity::Suspect => "suspect",
             Severity::Invalid => "invalid",
         };
-        writeln!(out, "    {weight}: {}{times}", reason.sentence)?;
+        writeln!(out, "    {weight}: {}{times}", ranged(&alike))?;
         writeln!(out, "      > {}", reason.next_step)?;
     }
     Ok(())

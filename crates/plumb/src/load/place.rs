@@ -265,6 +265,16 @@ fn fits(path: &Path, plan: &mut Plan, there: u64) -> Result<()> {
         if whole {
             job.size.0 = there;
         }
+        let asked = [("--size", Some(job.size)), ("--range", job.range)];
+        if let Some((option, size)) =
+            asked.iter().find_map(|(o, s)| Some((*o, (*s).filter(|s| s.0 > there)?)))
+        {
+            bail!(
+                "{}: has {}, less than {option} {size}; give a smaller {option}, or leave it out to use all of it",
+                path.display(),
+                plumb_trace::units::bytes(there)
+            );
+        }
         if job.offset.0 + job.block.0 > there {
             bail!(
                 "{}: has {}, fewer than one block of {} from --offset {}; choose a smaller --block or --offset",
@@ -385,6 +395,33 @@ mod tests {
         assert_eq!(pass(&Job { what: What::Read, ..job.clone() }), 0);
         let timed = Job { time: Some(plumb_load::job::Time(1)), ..job };
         assert_eq!(pass(&timed), 0, "until its time is over");
+    }
+
+    #[test]
+    fn a_load_that_is_larger_than_its_device_is_refused_with_both_sizes() {
+        let mib = |n: u64| Bytes(n << 20);
+        let refused = |job: Job, whole: bool| {
+            let mut plan = Plan {
+                preset: None,
+                cells: vec![Cell {
+                    label: "c".into(),
+                    steps: vec![Step { label: "s".into(), jobs: vec![job] }],
+                }],
+                rounds: 1,
+                whole_target: whole,
+                target: None,
+                warnings: Vec::new(),
+            };
+            fits(Path::new("/dev/x"), &mut plan, 64 << 20).err().map(|e| format!("{e:#}"))
+        };
+        let read = Job { what: What::Read, size: mib(1024), ..Job::default() };
+        let said = refused(read.clone(), false).expect("1 GiB on 64 MiB");
+        assert!(said.contains("/dev/x: has 64.0 MiB, less than --size 1G"), "{said}");
+        assert_eq!(refused(read.clone(), true), None, "no size was given");
+        let range = Job { range: Some(mib(100)), ..read.clone() };
+        let said = refused(range, true).expect("a range of 100 MiB");
+        assert!(said.contains("less than --range 100M"), "{said}");
+        assert_eq!(refused(Job { size: mib(64), range: Some(mib(64)), ..read }, false), None);
     }
 
     #[test]

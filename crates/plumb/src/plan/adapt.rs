@@ -61,6 +61,28 @@ fn device(plan: &mut PlanFile, given: &str) -> Result<()> {
     Ok(())
 }
 
+/// Levels in a list that is separated by commas, of which a level's name may have some itself: the longest
+/// name that stands there is meant. A word that is no name is given back as it is.
+fn parts<'a>(list: &'a str, known: &[String]) -> Vec<&'a str> {
+    let mut out = Vec::new();
+    let mut rest = list;
+    loop {
+        let here = |name: &&String| {
+            rest.strip_prefix(name.as_str())
+                .is_some_and(|behind| behind.is_empty() || behind.starts_with(','))
+        };
+        let name = known.iter().filter(here).map(String::len).max();
+        let length = name.unwrap_or_else(|| rest.find(',').unwrap_or(rest.len()));
+        out.push(&rest[..length]);
+        match rest[length..].strip_prefix(',') {
+            // A blank behind a comma is no part of a name, unless one begins so.
+            Some(behind) if known.iter().any(|name| behind.starts_with(name.as_str())) => rest = behind,
+            Some(behind) => rest = behind.trim_start(),
+            None => return out,
+        }
+    }
+}
+
 /// Leaves only the levels that were named; of a factor that is named twice, all that were.
 fn only(plan: &mut PlanFile, given: &[String]) -> Result<()> {
     let mut wanted: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -73,10 +95,7 @@ fn only(plan: &mut PlanFile, given: &[String]) -> Result<()> {
         one_of(name, &factors, "factor").with_context(place)?;
         let known: Vec<String> =
             plan.factor(name).iter().flat_map(|f| &f.levels).map(|l| l.name.clone()).collect();
-        // A level may have a comma in its name.
-        let parts =
-            if known.iter().any(|k| k == levels) { vec![levels] } else { levels.split(',').collect() };
-        for level in parts {
+        for level in parts(levels, &known) {
             one_of(level, &known, &format!("level of factor {name}")).with_context(place)?;
             wanted.entry(name.to_string()).or_default().insert(level.to_string());
         }
@@ -169,6 +188,28 @@ mod tests {
         assert_eq!((labels(&one), one.skips.len()), (vec!["xfs, big 2M".to_string()], 0));
         let two = with(|c| c.only = vec!["fs=ext4,none".into(), "size=1M".into()]).expect("two cells");
         assert_eq!((labels(&two).len(), two.skips.len()), (2, 0));
+    }
+
+    #[test]
+    fn levels_with_commas_stand_among_others() {
+        let known = ["a", "b", "a,b", "big, cold", "big"].map(String::from);
+        for (list, wanted) in [
+            ("a", &["a"][..]),
+            ("a,b", &["a,b"]),
+            ("b,a", &["b", "a"]),
+            ("a, big", &["a", "big"]),
+            ("big, cold,a", &["big, cold", "a"]),
+            ("a,big, cold", &["a", "big, cold"]),
+            ("big,a,b", &["big", "a,b"]),
+            ("big, warm", &["big", "warm"]),
+            ("x,,a", &["x", "", "a"]),
+        ] {
+            assert_eq!(parts(list, &known), wanted, "{list}");
+        }
+        let three = with(|c| c.only = vec!["fs=xfs, big,ext4".into()]).expect("two levels");
+        assert_eq!(labels(&three), ["ext4 1M", "xfs, big 1M", "xfs, big 2M"]);
+        let said = format!("{:#}", with(|c| c.only = vec!["fs=xfs, bug".into()]).expect_err("no level"));
+        assert!(said.contains("level of factor fs \"xfs\""), "{said}");
     }
 
     #[test]

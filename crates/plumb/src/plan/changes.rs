@@ -327,18 +327,23 @@ pub fn main(args: &PlanRestoreArgs) -> Result<ExitCode> {
     }
     let mut locks = super::lock::Locks::default();
     locks.run(dir)?;
-    let mut said = 0;
+    let mut said = Vec::new();
     let whole = restore(dir, &mut |line| {
-        said += 1;
-        println!("{line}");
+        said.push(line.to_string());
+        if !args.json {
+            println!("{line}");
+        }
     })?;
+    if args.json {
+        println!("{}", serde_json::json!({"whole": whole, "done": said}));
+    }
     if !whole {
         bail!(
             "not all could be put back, see above; mend it and call 'plumb plan restore {}' again",
             dir.display()
         );
     }
-    if said == 0 {
+    if said.is_empty() && !args.json {
         println!("nothing was left changed");
     }
     Ok(ExitCode::SUCCESS)

@@ -4,6 +4,7 @@
 use super::analysis::cells::NOT_VALID;
 use super::measure::Measured;
 use super::state::End;
+use crate::alike::together;
 use crate::child::Status;
 use crate::repeat::repetition;
 use plumb_trace::units::count;
@@ -47,7 +48,8 @@ pub fn of_load(
     }
 }
 
-/// What speaks against a load's result, each thing once.
+/// What speaks against a load's result, each thing once; what several steps, threads or files say with
+/// other numbers is one, with their range.
 pub fn doubts(all: &Value) -> Vec<String> {
     let mut told: Vec<String> = Vec::new();
     let mut say = |doubt: String| {
@@ -88,7 +90,7 @@ pub fn doubts(all: &Value) -> Vec<String> {
             }
         }
     }
-    told
+    together(&told).into_iter().map(|(sentence, _)| sentence).collect()
 }
 
 /// Judges a recording by its run directory, which knows the elapsed time of what was recorded.

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Functions as the views name them, and what a user may call them.
 
-use crate::tables::is_scheduler;
 use anyhow::{bail, Result};
 use plumb_model::profile::{Entry, Frame, Origin, Profile};
-use plumb_model::Category;
+use plumb_model::{is_scheduler, Category};
 use std::collections::{BTreeSet, HashMap};
 
 /// Names that are offered when none fits.
@@ -31,10 +30,10 @@ pub fn telling<'a>(profile: &'a Profile, entry: &Entry) -> &'a [Frame] {
         return frames;
     }
     let plumbing = |f: &Frame| {
-        profile.functions.get(f.function as usize).is_some_and(|function| {
-            function.origin == Origin::Kernel
-                && (is_scheduler(&function.name) || function.name.starts_with("schedule_"))
-        })
+        profile
+            .functions
+            .get(f.function as usize)
+            .is_some_and(|function| function.origin == Origin::Kernel && is_scheduler(&function.name))
     };
     let from = frames.iter().take_while(|f| plumbing(f)).count();
     // Where nothing else is on the stack, the scheduler is what there is to tell.

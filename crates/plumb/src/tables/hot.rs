@@ -2,6 +2,7 @@
 //! The functions that had most of the time.
 
 use crate::output::Table;
+use crate::screen::Screen;
 use anyhow::Result;
 use plumb_model::profile::short;
 use plumb_model::{HotRow, RunResult};
@@ -23,16 +24,18 @@ fn place(row: &HotRow) -> String {
 ///
 /// # Errors
 /// The writer's.
-pub fn hot(result: &RunResult, out: &mut dyn Write) -> Result<()> {
+pub fn hot(result: &RunResult, out: &mut Screen<'_>) -> Result<()> {
     let all: u64 = result.processes.iter().map(|p| p.thread_time).sum();
     let mut rows: Vec<&HotRow> = result.hot.iter().filter(|r| r.time > 0).collect();
     if rows.is_empty() {
         return Ok(());
     }
     rows.sort_by_key(|r| std::cmp::Reverse(r.time));
-    writeln!(out, "\nWhere the time went, by function [s; share of the threads' time; samples or waits]")?;
+    writeln!(out)?;
+    out.heading("Where the time went, by function [s; share of the threads' time; samples or waits]")?;
     let mut table =
-        Table::new(&["time", "share", "samples", "<what", "<who", "<function < callers", "<module"]);
+        Table::new(&["time", "share", "samples", "<what", "<who", "<function < callers", "<module"])
+            .least(&["samples", "module"]);
     for r in rows.into_iter().take(MOST) {
         table.row(vec![
             super::seconds(r.time),
@@ -44,7 +47,7 @@ pub fn hot(result: &RunResult, out: &mut dyn Write) -> Result<()> {
             r.module.rsplit('/').next().unwrap_or_default().to_string(),
         ]);
     }
-    table.write(out)?;
+    out.table(&table)?;
     Ok(())
 }
 
@@ -78,20 +81,21 @@ mod tests {
         };
         let text = |result: &RunResult| {
             let mut out = Vec::new();
-            hot(result, &mut out).expect("memory");
+            hot(result, &mut Screen::file(&mut out)).expect("memory");
             String::from_utf8(out).expect("text")
         };
         assert_eq!(
             text(&result),
             "
-Where the time went, by function [s; share of the threads' time; samples or waits]
+Where the time went, by function [s; share of the threads' time; samples or
+  waits]
    time  share samples what         who function < callers  module
   1.000 50.0 %       7 running          hash < parse < main app
   0.500 25.0 %       7 block.device sda read < parse < main app
 "
         );
         result.hot.extend((0..20).map(|i| row("running", "f", i)));
-        assert_eq!(text(&result).lines().count(), 3 + MOST);
+        assert_eq!(text(&result).lines().count(), 4 + MOST);
         result.hot.clear();
         assert_eq!(text(&result), "");
     }

@@ -3,6 +3,7 @@
 
 use super::{name, MOST};
 use crate::output::Table;
+use crate::screen::Screen;
 use anyhow::Result;
 use plumb_model::{OperationRow, RunResult, CATEGORIES};
 use plumb_trace::load::OperationKind;
@@ -39,7 +40,7 @@ fn sum<'a>(kind: &str, rows: impl Iterator<Item = &'a OperationRow>) -> Operatio
 ///
 /// # Errors
 /// The writer's.
-pub fn operations(result: &RunResult, out: &mut dyn Write) -> Result<()> {
+pub fn operations(result: &RunResult, out: &mut Screen<'_>) -> Result<()> {
     let mut rows: Vec<(String, String, &OperationRow)> = result
         .processes
         .iter()
@@ -57,7 +58,8 @@ pub fn operations(result: &RunResult, out: &mut dyn Write) -> Result<()> {
         .map(|(_, name, _)| *name)
         .filter(|n| *n == "unexplained" || whole.account.get(*n).is_some_and(|ns| ns * 200 > whole.accounted))
         .collect();
-    writeln!(out, "\nOperations of the workload [ms; the parts add up to the time]")?;
+    writeln!(out)?;
+    out.heading("Operations of the workload [ms; the parts add up to the time]")?;
     let mut head = vec!["pid", "<process", "<kind", "count", "errors", "MiB", "mean", "max"];
     let late = whole.late > 0;
     if late {
@@ -110,7 +112,7 @@ pub fn operations(result: &RunResult, out: &mut dyn Write) -> Result<()> {
             }
         }
     }
-    table.write(out)?;
+    out.table(&table)?;
     if late {
         writeln!(out, "  late: mean of how long after its intended time an operation began, ms")?;
     }

@@ -16,6 +16,7 @@ use super::standing::Standing;
 use super::state::{Cell, State};
 use super::store;
 use super::table::{Row, Table, Unit};
+use crate::alike::{alike, ranged};
 use crate::cli::PlanReportArgs;
 use anyhow::{bail, Context, Result};
 use plumb_load::environment::Environment;
@@ -164,23 +165,24 @@ fn recorded(table: &Table, cells: &[Cell]) -> Option<Doubt> {
         .then(|| Doubt { sentence: RECORDED.into(), of: of.collect() })
 }
 
-/// Each sentence once, those of invalid repetitions first, then the most frequent.
+/// Each sentence once, with the range of its numbers; those of invalid repetitions first, then the most
+/// frequent.
 fn doubts(table: &Table, cells: &[Cell]) -> Vec<Doubt> {
-    let alike = |a: &str, b: &str| {
-        let words =
-            |s: &str| s.chars().filter(|c| !c.is_ascii_digit() && *c != '.' && *c != ',').collect::<String>();
-        words(a) == words(b)
-    };
-    let mut all: Vec<Doubt> = recorded(table, cells).into_iter().collect();
+    let mut groups: Vec<(Vec<&str>, Vec<String>)> = Vec::new();
     for row in &table.rows {
         for sentence in &row.doubts {
             let of = format!("{} (repetition {})", row.label, row.repetition);
-            match all.iter_mut().find(|d| alike(&d.sentence, sentence)) {
-                Some(doubt) => doubt.of.push(of),
-                None => all.push(Doubt { sentence: sentence.clone(), of: vec![of] }),
+            match groups.iter_mut().find(|(said, _)| alike(said[0], sentence)) {
+                Some((said, all)) => {
+                    said.push(sentence);
+                    all.push(of);
+                }
+                None => groups.push((vec![sentence], vec![of])),
             }
         }
     }
+    let mut all: Vec<Doubt> = recorded(table, cells).into_iter().collect();
+    all.extend(groups.into_iter().map(|(said, of)| Doubt { sentence: ranged(&said), of }));
     all.sort_by_key(|d| (!d.sentence.starts_with(NOT_VALID), std::cmp::Reverse(d.of.len())));
     all
 }

@@ -237,7 +237,7 @@ fn sentences_that_differ_in_numbers_are_one_and_invalid_ones_come_first() {
     let got = doubts(&table, &[]);
     assert_eq!(got.iter().map(|d| d.of.len()).collect::<Vec<_>>(), [1, 4]);
     assert_eq!(got[0].sentence, "not valid: held back");
-    assert_eq!(got[1].sentence, "suspect: measured for 7.5 ms only");
+    assert_eq!(got[1].sentence, "suspect: measured for 7.5 to 10.5 ms only");
 }
 
 #[test]

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Sentences that say the same with other numbers, as one with their range.
+
+/// A number within a word: where it begins and ends.
+fn numbers(word: &str) -> Vec<(usize, usize)> {
+    let mut out = Vec::new();
+    let mut at = 0;
+    while let Some(begin) = word[at..].find(|c: char| c.is_ascii_digit()).map(|i| at + i) {
+        let rest = &word[begin..];
+        let length = rest.find(|c: char| !c.is_ascii_digit() && c != '.' && c != ',').unwrap_or(rest.len());
+        // A point or comma behind it is the sentence's.
+        let length = rest[..length].trim_end_matches(['.', ',']).len();
+        out.push((begin, begin + length));
+        at = begin + length;
+    }
+    out
+}
+
+/// What a sentence says apart from its numbers.
+fn shape(sentence: &str) -> String {
+    let mut out = String::new();
+    let mut at = 0;
+    for (begin, end) in numbers(sentence) {
+        out += &sentence[at..begin];
+        out.push('#');
+        at = end;
+    }
+    out + &sentence[at..]
+}
+
+/// A word's numbers, to compare it with others of its shape.
+fn size(word: &str) -> Vec<f64> {
+    let number = |(begin, end): (usize, usize)| word[begin..end].replace(',', "").parse().unwrap_or(0.0);
+    numbers(word).into_iter().map(number).collect()
+}
+
+/// Whether two sentences differ in numbers alone.
+pub fn alike(a: &str, b: &str) -> bool {
+    shape(a) == shape(b)
+}
+
+/// Sentences that are [`alike`] as one: a word that is not the same in all reaches from the least to the
+/// largest, as in `32.2 to 33.1 % of it`.
+pub fn ranged(sentences: &[&str]) -> String {
+    let rows: Vec<Vec<&str>> = sentences.iter().map(|s| s.split(' ').collect()).collect();
+    let Some(first) = rows.first() else { return String::new() };
+    let word = |at: usize| {
+        let mut words: Vec<&str> = rows.iter().filter_map(|row| row.get(at).copied()).collect();
+        words.sort_by(|a, b| size(a).partial_cmp(&size(b)).unwrap_or(std::cmp::Ordering::Equal));
+        match words[..] {
+            [least, .., most] if least != most => {
+                format!("{} to {most}", least.trim_end_matches([',', ';', ':', '.']))
+            }
+            _ => words.first().copied().unwrap_or_default().to_string(),
+        }
+    };
+    (0..first.len()).map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// Sentences, those that are [`alike`] as one, with how many each was; in the order of the first of each.
+pub fn together(sentences: &[String]) -> Vec<(String, usize)> {
+    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+    for sentence in sentences {
+        let shape = shape(sentence);
+        match groups.iter_mut().find(|(s, _)| *s == shape) {
+            Some((_, group)) => group.push(sentence),
+            None => groups.push((shape, vec![sentence])),
+        }
+    }
+    groups.into_iter().map(|(_, group)| (ranged(&group), group.len())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(sentences: &[&str]) -> Vec<(String, usize)> {
+        together(&sentences.iter().map(|s| s.to_string()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn what_differs_in_numbers_has_their_range() {
+        assert_eq!(
+            of(&[
+                "33.1 % of the latency is waiting",
+                "nothing else",
+                "4.5 % of the latency is waiting",
+                "32.2 % of the latency is waiting"
+            ]),
+            [("4.5 to 33.1 % of the latency is waiting".to_string(), 3), ("nothing else".to_string(), 1)]
+        );
+        assert_eq!(of(&["the same, 3 times", "the same, 3 times"]), [("the same, 3 times".to_string(), 2)]);
+        assert_eq!(
+            ranged(&["1,310 in all, 9 left.", "999 in all, 10 left."]),
+            "999 to 1,310 in all, 9 to 10 left."
+        );
+    }
+
+    #[test]
+    fn workers_and_files_are_a_range_too() {
+        let failure =
+            |w: u32| format!("worker {w}: {} failed, the first: write /x/f.{w}.0 at 0: no space", w + 1);
+        let all: Vec<String> = [2, 0, 1].map(failure).to_vec();
+        assert_eq!(
+            together(&all),
+            [(
+                "worker 0 to 2: 1 to 3 failed, the first: write /x/f.0.0 to /x/f.2.0 at 0: no space"
+                    .to_string(),
+                3
+            )]
+        );
+    }
+
+    #[test]
+    fn other_units_and_words_are_not_the_same() {
+        assert!(!alike("measured for 999 ms", "measured for 1 s"));
+        assert!(!alike("a", "a 1") && alike("a 1.", "a 22."));
+        assert_eq!(ranged(&[]), "");
+    }
+}

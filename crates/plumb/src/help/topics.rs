@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Manuals that the program has with it: the files of docs/.
+
+/// A topic of `plumb help`.
+pub struct Topic {
+    /// Its word.
+    pub name: &'static str,
+    /// What it is about.
+    pub about: &'static str,
+    /// The manual, in Markdown.
+    pub text: &'static str,
+}
+
+macro_rules! topics {
+    ($($name:literal, $about:literal, $file:literal;)*) => {
+        /// Every topic, in the order of the list.
+        pub const TOPICS: &[Topic] = &[$(Topic {
+            name: $name,
+            about: $about,
+            text: include_str!(concat!("../../../../docs/", $file)),
+        },)*];
+    };
+}
+
+topics! {
+    "account", "categories that a thread's time is split into, and what each means", "account.md";
+    "findings", "what can be found, and what to do next", "findings.md";
+    "events", "events that can be recorded, and their fields", "events.md";
+    "exit-codes", "what the exit code says", "exit-codes.md";
+    "recording", "what to record of whom, and what it costs", "recording.md";
+    "trace-format", "files of a trace, and how others read them", "trace-format.md";
+    "views-manual", "views of a trace: items, groups, statistics", "views.md";
+    "profiles", "wall-clock profiles: how they are made and read", "profile.md";
+    "profile-exports", "formats that a profile can be written in", "profile-exports.md";
+    "comparing", "comparing runs and sets of runs, and their error", "compare.md";
+    "loads", "the load engine: jobs, presets, checks of validity", "load.md";
+    "load-log", "the log of a load's operations", "load-log.md";
+    "plans", "files of evaluation plans, and what their report says", "plan.md";
+    "disks", "disks that are served, and their power cuts", "disk.md";
+    "disk-models", "models of disks, and where their figures come from", "disk-models.md";
+    "simulation", "loads in simulated time", "sim.md";
+}
