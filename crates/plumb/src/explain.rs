@@ -5,7 +5,6 @@ use crate::cli::{ExplainArgs, Show};
 use crate::output::wrapped_to;
 use crate::profile::annotate;
 use crate::quality::{self, Quality};
-use crate::quality::Quality;
 use crate::screen::{Look, Screen, COLUMNS};
 use crate::{chain, setup, tables};
 use anyhow::{Context, Result};
@@ -221,9 +220,7 @@ pub fn print(explained: &Explained, show: &Show, out: &mut Screen<'_>) -> Result
 pub fn main(args: &ExplainArgs) -> Result<ExitCode> {
     let mut explained = explain(&args.dir)?;
     select(&mut explained, &args.show)?;
-    print(&explained, &args.show, &mut std::io::stdout().lock())?;
-    Ok(quality::exit_code(&explained.quality))
     let mut out = std::io::stdout().lock();
     print(&explained, &args.show, &mut Screen::stdout(&mut out, args.show.wide))?;
-    Ok(explained.quality.exit_code())
+    Ok(quality::exit_code(&explained.quality))
 }

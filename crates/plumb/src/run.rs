@@ -3,10 +3,8 @@
 
 use crate::cli::{RunArgs, Show};
 use crate::explain::{print, select, Explained};
-use crate::{record, repeat, report};
-use crate::explain::{explain, print, select, Explained};
 use crate::screen::Screen;
-use crate::{record, repeat};
+use crate::{record, repeat, report};
 use anyhow::{bail, Context, Result};
 use plumb_probe::Outcome;
 use serde::Serialize;

@@ -7,16 +7,14 @@
 
 pub mod collect;
 pub mod document;
+pub mod export;
 pub mod pack;
 pub mod page;
 pub mod palette;
 mod quality;
+pub mod query;
 pub mod run;
 pub mod stream;
+pub mod table;
 pub mod upgrade;
 pub mod words;
-pub mod export;
-pub mod export;
-pub mod query;
-pub mod stream;
-pub mod table;

@@ -7,7 +7,6 @@ mod flame;
 mod folded;
 pub mod json;
 mod labels;
-pub mod palette;
 mod pprof;
 #[cfg(test)]
 mod sample;

@@ -56,7 +56,7 @@ pub fn comparison(args: &CompareArgs, found: &Comparison) -> Result<Document> {
     let title = format!("{} and {}", args.a.display(), args.b.display());
     let mut document = empty("comparison", &title, &utc());
     document.comparison = Some(serde_json::to_value(found)?);
-    let show = Show { comm: args.comm.clone(), threads: false, chain: false, json: false };
+    let show = Show { comm: args.comm.clone(), threads: false, chain: false, wide: false, json: false };
     let examples = found.examples();
     if found.a.members.len().max(found.b.members.len()) > 1 {
         eprintln!("profiles are of {} and {}", examples[0].display(), examples[1].display());

@@ -6,10 +6,10 @@
 
 use super::sum;
 use crate::output::{middle_out, wrapped_to};
-use crate::profile::export::palette::Kind;
 use crate::screen::{Look, Screen, COLUMNS};
 use anyhow::Result;
 use plumb_model::{Category, ProcessRow, RunResult, CATEGORIES};
+use plumb_report::palette::Kind;
 use plumb_trace::units;
 use std::io::Write;
 

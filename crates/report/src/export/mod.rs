@@ -3,11 +3,9 @@
 //! docs/exports.md tells what of a run each of them holds.
 
 pub mod block;
-pub mod lttng;
-pub mod perfetto;
-pub mod tasks;
-//! A run in the formats of other tools.
-
 pub mod csv;
+pub mod lttng;
 pub mod openmetrics;
 pub mod parquet;
+pub mod perfetto;
+pub mod tasks;

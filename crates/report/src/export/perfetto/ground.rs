@@ -67,11 +67,7 @@ fn processes<W: Write>(state: &State, begin: u64, out: &mut Packets<W>) {
         if task.tid == task.tgid {
             tree.processes.push(process(task));
         }
-        tree.threads.push(Thread {
-            tid: task.tid as i32,
-            name: task.comm.clone(),
-            tgid: task.tgid as i32,
-        });
+        tree.threads.push(Thread { tid: task.tid as i32, name: task.comm.clone(), tgid: task.tgid as i32 });
     }
     tell(tree, begin, out);
 }

@@ -2,8 +2,8 @@
 //! Packets as they go into the file: what is interned, which tracks there are.
 
 use super::proto::{
-    self, CounterDescriptor, Data, DebugAnnotation, InternedData, InternedString, Named, ThreadDescriptor, TracePacket,
-    TrackDescriptor, Value,
+    self, CounterDescriptor, Data, DebugAnnotation, InternedData, InternedString, Named, ThreadDescriptor,
+    TracePacket, TrackDescriptor, Value,
 };
 use prost::encoding::{encode_key, encode_varint, message, WireType};
 use std::collections::HashMap;
@@ -195,7 +195,10 @@ impl<W: Write> Packets<W> {
 
     /// A track at the top.
     pub fn top(&mut self, name: &str) -> u64 {
-        self.track(Key::Named(name.into()), |_| TrackDescriptor { name: Some(name.into()), ..Default::default() })
+        self.track(Key::Named(name.into()), |_| TrackDescriptor {
+            name: Some(name.into()),
+            ..Default::default()
+        })
     }
 
     /// The track of a thread, on which others lie.

@@ -239,8 +239,14 @@ impl<W: Write> Take for Rows<'_, W> {
         let device = out.top(&format!("Disk {disk}"));
         let track = out.below(device, &format!("{disk} requests"), lane);
         let name = block::operation(r.opf, r.len);
-        let event =
-            Event { track, kind: proto::SLICE_BEGIN, name: &name, category: "request", args, ..Event::default() };
+        let event = Event {
+            track,
+            kind: proto::SLICE_BEGIN,
+            name: &name,
+            category: "request",
+            args,
+            ..Event::default()
+        };
         out.event(from, event);
         for (n, (name, category)) in LAYERS.into_iter().enumerate() {
             if steps[n + 1] > steps[n] {

@@ -9,7 +9,7 @@ use plumb_trace::event::text;
 use plumb_trace::reader::{Gap, RawRecord};
 use plumb_trace::schema::{
     IrqHandlerEntry, IrqHandlerExit, LocalTimerEntry, LocalTimerExit, SchedExec, SchedExit, SchedFork,
-    SchedMigrate, SchedRename, SchedSwitch, SchedWaking, SchedWakeupNew, SoftirqEntry, SoftirqExit, SysEnter,
+    SchedMigrate, SchedRename, SchedSwitch, SchedWakeupNew, SchedWaking, SoftirqEntry, SoftirqExit, SysEnter,
     SysExit,
 };
 use plumb_trace::Record;
