@@ -116,9 +116,9 @@ function buildSoon(parts: Part[]): void {
 /** Marks in the contents which section the reader looks at. */
 function watch(parts: Part[], contents: HTMLAnchorElement[]): void {
 	const mark = () => {
-		// The last whose heading is above the middle of the upper half.
+		// The last whose heading is at the top, or above it.
 		let now = 0;
-		for (const [i, { place }] of parts.entries()) if (place.getBoundingClientRect().top < innerHeight / 4) now = i;
+		for (const [i, { place }] of parts.entries()) if (place.getBoundingClientRect().top < 60) now = i;
 		if (scrollY > 0 && innerHeight + scrollY >= document.documentElement.scrollHeight - 2) now = parts.length - 1;
 		for (const [i, a] of contents.entries()) {
 			if (i === now) a.setAttribute("aria-current", "true");
@@ -150,21 +150,31 @@ function follow(view: View, id: string) {
 	};
 }
 
-/** The document's sections; of parts that are absent, the sentence that tells why. */
+/**
+ * The document's sections. Where a part of a run is absent, the sentence that tells why stands in its
+ * place; of other reports, which have few parts, all such sentences stand at the end.
+ */
 export function sections(doc: Document, view: View, entries: Entry[]): Section[] {
 	const out: Section[] = [];
-	for (const { make, part, title } of entries) {
+	const missing: { title: string; why: string }[] = [];
+	for (const { make, part, title, kind } of entries) {
 		const section = make(doc, view);
 		if (section) {
-			out.push(section);
+			if (kind !== undefined && kind === doc.kind) out.unshift(section);
+			else out.push(section);
 			continue;
 		}
 		const absent = doc.absent.filter((a) => a.part === part);
 		if (part === undefined || absent.length === 0) continue;
+		if (doc.kind !== "run") missing.push(...absent.map((a) => ({ title, why: a.why })));
+		else out.push({ id: part, title, element: () => h("div", { class: "absent" }, absent.map((a) => h("p", {}, a.why))) });
+	}
+	if (missing.length > 0) {
 		out.push({
-			id: part,
-			title,
-			element: () => h("div", { class: "absent" }, absent.map((a) => h("p", {}, a.why))),
+			id: "absent",
+			title: "What is not in this report",
+			short: "Not in it",
+			element: () => h("dl", { class: "pairs" }, missing.map((m) => [h("dt", {}, m.title), h("dd", {}, m.why)])),
 		});
 	}
 	return out;

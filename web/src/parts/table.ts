@@ -25,6 +25,8 @@ export interface Column<Row> {
 	head?: boolean;
 	/** Left out, and said so, where it is 0 or not known in every row. */
 	spare?: boolean;
+	/** It shows as a picture what other columns say: there is nothing to sort by. */
+	picture?: boolean;
 }
 
 /** How a table begins. */
@@ -89,8 +91,14 @@ function compare(a: number | string, b: number | string): number {
 /** Makes it. */
 export function table<Row>(options: Options<Row>): HTMLElement {
 	const { rows, keep } = options;
-	const [columns, left] = split(options.columns, rows);
-	const caption = options.caption + (left.length > 0 ? ` Columns with nothing but 0: ${left.join(", ")}.` : "");
+	const { columns, zero, unknown } = split(options.columns, rows);
+	const caption = [
+		options.caption,
+		zero.length > 0 && `0 everywhere: ${zero.join(", ")}.`,
+		unknown.length > 0 && `Not known or none: ${unknown.join(", ")}.`,
+	]
+		.filter((t) => t !== false)
+		.join(" ");
 	const first = options.limit ?? 25;
 	const kept = keep?.view.params(keep.section) ?? {};
 	const state: State = { sort: kept.sort ?? options.sort ?? "", find: kept.find ?? "" };
@@ -101,6 +109,7 @@ export function table<Row>(options: Options<Row>): HTMLElement {
 	const told = h("span", { class: "dim", role: "status" });
 	const more = h("button", { class: "more", type: "button" });
 	const heads = columns.map((c, i) => {
+		if (c.picture) return h("th", { scope: "col" }, c.title === "" ? h("span", { class: "hidden-text" }, "As a bar") : c.title);
 		const button = h("button", { type: "button", title: c.about }, c.title);
 		button.addEventListener("click", () => {
 			const up = numeric[i] ? `-${c.key}` : c.key;
@@ -125,7 +134,7 @@ export function table<Row>(options: Options<Row>): HTMLElement {
 			if (sorted) heads[i]?.setAttribute("aria-sort", direction);
 			else heads[i]?.removeAttribute("aria-sort");
 			const mark = sorted ? (direction === "descending" ? " \u2193" : " \u2191") : "";
-			const button = heads[i]?.firstElementChild;
+			const button = heads[i]?.querySelector("button");
 			if (button) button.textContent = c.title + mark;
 		}
 		const shown = Math.min(limit, all.length);
@@ -190,9 +199,16 @@ export function table<Row>(options: Options<Row>): HTMLElement {
 }
 
 /** The columns that are shown, and the headings of those that have nothing to show. */
-export function split<Row>(columns: Column<Row>[], rows: Row[]): [Column<Row>[], string[]] {
+export function split<Row>(columns: Column<Row>[], rows: Row[]): { columns: Column<Row>[]; zero: string[]; unknown: string[] } {
 	const empty = (c: Column<Row>) => c.spare === true && rows.every((r) => !c.value(r));
-	return [columns.filter((c) => !empty(c)), columns.filter(empty).map((c) => (c.unit ? `${c.title} (${c.unit})` : c.title))];
+	const title = (c: Column<Row>) => (c.unit ? `${c.title} (${c.unit})` : c.title);
+	const left = columns.filter(empty);
+	const zero = left.filter((c) => rows.some((r) => c.value(r) === 0));
+	return {
+		columns: columns.filter((c) => !empty(c)),
+		zero: zero.map(title),
+		unknown: left.filter((c) => !zero.includes(c)).map(title),
+	};
 }
 
 function cell<Row>(column: Column<Row>, row: Row, numeric: boolean): HTMLElement {

@@ -11,9 +11,21 @@ export function duration(ns: number): string {
 	return `${sign}${(v / 1e9).toFixed(3)} s`;
 }
 
-/** Seconds with three digits behind the point, for columns of a table: `3.003`. */
-export function seconds(ns: number): string {
-	return (ns / 1e9).toFixed(3);
+/** A unit that a column of times has in its heading, and the figures in it. */
+export interface TimeUnit {
+	unit: string;
+	(ns: number): string;
+}
+
+/** The unit that suits a column whose largest time is `most` ns: figures have three digits behind the point. */
+export function timeUnit(most: number): TimeUnit {
+	const [unit, size] = most >= 1e8 ? ["s", 1e9] : most >= 1e5 ? ["ms", 1e6] : ["us", 1e3];
+	return Object.assign((ns: number) => (ns / size).toFixed(3), { unit });
+}
+
+/** A duration at a line of a chart, without digits that say nothing: `10 ms`, `0`. */
+export function tick(ns: number): string {
+	return ns === 0 ? "0" : duration(ns).replace(/\.?0+(?= )/, "");
 }
 
 /** A length in the binary unit that suits it: `64.0 KiB`. */
@@ -36,7 +48,7 @@ export function count(n: number): string {
 /** A share of 1 in percent: `12.3 %`; what is not zero is not shown as zero. */
 export function percent(share: number, digits = 1): string {
 	const least = 10 ** -digits / 2;
-	if (share !== 0 && Math.abs(share) * 100 < least) return `${share < 0 ? "-" : ""}< ${10 ** -digits} %`;
+	if (share !== 0 && Math.abs(share) * 100 < least) return share < 0 ? `> -${10 ** -digits} %` : `< ${10 ** -digits} %`;
 	return `${(share * 100).toFixed(digits)} %`;
 }
 

@@ -5,7 +5,7 @@ import { category, type Document, processName } from "../document";
 import { bar, meter, type Part, parts, swatch, total } from "../parts/bar";
 import { type Child, h } from "../parts/dom";
 import { table } from "../parts/table";
-import { count, duration, percent, seconds } from "../parts/units";
+import { count, duration, percent, timeUnit } from "../parts/units";
 import type { MakeSection } from "../section";
 import { byTime } from "./verdict";
 
@@ -25,6 +25,7 @@ export const section: MakeSection = (doc, view) => {
 			const all = total(run.result.processes.map((p) => p.account));
 			const whole = Object.values(all).reduce((a, b) => a + b, 0);
 			const list = parts(doc, all).sort((a, b) => b.time - a.time);
+			const unit = timeUnit(whole);
 			const drawn = rows.map((row) => ({ ...row, element: bar(doc, row.parts, row.whole, row.name) }));
 			const light = (name: string | undefined) => {
 				for (const { element } of drawn) {
@@ -61,14 +62,14 @@ export const section: MakeSection = (doc, view) => {
 						keep: { view, section: "account" },
 						columns: [
 							{ key: "part", title: "Part", value: (p) => p.category, show: (p) => [swatch(doc, p.category), " ", p.category], head: true },
-							{ key: "time", title: "Time", unit: "s", value: (p) => p.time, show: (p) => seconds(p.time) },
+							{ key: "time", title: "Time", unit: unit.unit, value: (p) => p.time, show: (p) => unit(p.time) },
 							{ key: "share", title: "Share", value: (p) => p.time / whole, show: (p) => percent(p.time / whole) },
-							{ key: "bar", title: "", value: () => "", show: (p) => meter(p.time / whole, category(doc, p.category).paint.color) },
+							{ key: "bar", title: "", picture: true, value: () => "", show: (p) => meter(p.time / whole, category(doc, p.category).paint.color) },
 							{ key: "about", title: "What it is", value: (p) => category(doc, p.category).about, words: true },
 						],
 						rows: list,
 						limit: 60,
-						foot: ["all", seconds(whole), percent(1), "", ""],
+						foot: ["all", unit(whole), percent(1), "", ""],
 					}),
 				),
 			);

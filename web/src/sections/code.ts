@@ -5,7 +5,7 @@ import { type FileRow, type HotRow, type ProcessRow, processName, type SyscallRo
 import { bar, parts, swatch } from "../parts/bar";
 import { type Child, h } from "../parts/dom";
 import { table } from "../parts/table";
-import { bytes, count, duration, percent, seconds } from "../parts/units";
+import { bytes, count, duration, percent, timeUnit } from "../parts/units";
 import type { MakeSection } from "../section";
 import { byTime } from "./verdict";
 
@@ -13,6 +13,7 @@ export const functions: MakeSection = (doc, view) => {
 	const run = doc.run;
 	const rows = run?.result.hot ?? [];
 	if (!run || rows.length === 0) return null;
+	const unit = timeUnit(Math.max(...rows.map((r) => r.time)));
 	const of: Record<string, number> = {};
 	for (const p of run.result.processes) {
 		for (const [name, time] of Object.entries(p.account)) of[name] = (of[name] ?? 0) + time;
@@ -34,7 +35,7 @@ export const functions: MakeSection = (doc, view) => {
 					{ key: "part", title: "Part", value: (r) => r.category, show: (r) => [swatch(doc, r.category), " ", r.category] },
 					{ key: "function", title: "Function, its callers, its hottest instruction", value: (r) => r.function, show: hot, words: true, head: true },
 					{ key: "module", title: "In", value: (r) => r.module.split("/").pop() ?? "", show: (r) => h("span", { title: r.module }, r.module.split("/").pop() || r.origin) },
-					{ key: "time", title: "Time", unit: "s", value: (r) => r.time, show: (r) => seconds(r.time) },
+					{ key: "time", title: "Time", unit: unit.unit, value: (r) => r.time, show: (r) => unit(r.time) },
 					{
 						key: "share",
 						title: "Share",
@@ -71,6 +72,7 @@ export const calls: MakeSection = (doc, view) => {
 		.flatMap((process) => process.syscalls.map((s) => ({ ...s, process })))
 		.sort((a, b) => b.total - a.total);
 	if (rows.length === 0) return null;
+	const unit = timeUnit(rows[0]?.total ?? 0);
 	return {
 		id: "calls",
 		title: "System calls",
@@ -87,10 +89,10 @@ export const calls: MakeSection = (doc, view) => {
 					{ key: "name", title: "Call", value: (c) => c.name, head: true },
 					{ key: "of", title: "Process", value: (c) => `${c.process.comm} (${c.process.pid})` },
 					{ key: "calls", title: "Calls", value: (c) => c.calls, show: (c) => count(c.calls) },
-					{ key: "total", title: "Time", unit: "s", value: (c) => c.total, show: (c) => seconds(c.total) },
+					{ key: "total", title: "Time", unit: unit.unit, value: (c) => c.total, show: (c) => unit(c.total) },
 					{ key: "mean", title: "Mean", value: (c) => (c.calls > 0 ? c.total / c.calls : null), show: (c) => (c.calls > 0 ? duration(c.total / c.calls) : null) },
 					{ key: "max", title: "Longest", value: (c) => c.max, show: (c) => duration(c.max) },
-					{ key: "bar", title: "Account", value: () => "", show: (c) => (c.total > 0 ? bar(doc, parts(doc, c.account), c.total, c.name, true) : null) },
+					{ key: "bar", title: "Account", picture: true, value: () => "", show: (c) => (c.total > 0 ? bar(doc, parts(doc, c.account), c.total, c.name, true) : null) },
 					{ key: "bytes", title: "Bytes", spare: true, value: (c) => c.bytes, show: (c) => bytes(c.bytes) },
 					{ key: "own", spare: true, title: "Requests", unit: "own", about: "Block requests that the thread itself asked for within the calls", value: (c) => c.own_requests, show: (c) => count(c.own_requests) },
 					{ key: "others", spare: true, title: "Requests", unit: "of others", about: "Block requests of other threads (journal, writeback) that the calls waited for", value: (c) => c.other_requests, show: (c) => count(c.other_requests) },
@@ -103,6 +105,7 @@ export const files: MakeSection = (doc, view) => {
 	const run = doc.run;
 	if (!run || run.result.synced_files.length === 0) return null;
 	const { journal } = run.result;
+	const unit = timeUnit(Math.max(...run.result.synced_files.map((f) => f.time)));
 	return {
 		id: "files",
 		title: "Synced files",
@@ -121,7 +124,7 @@ export const files: MakeSection = (doc, view) => {
 					columns: [
 						{ key: "path", title: "File", value: (f) => f.path, show: (f) => h("code", {}, f.path), words: true, head: true },
 						{ key: "calls", title: "Calls", value: (f) => f.calls, show: (f) => count(f.calls) },
-						{ key: "time", title: "Time", unit: "s", value: (f) => f.time, show: (f) => seconds(f.time) },
+						{ key: "time", title: "Time", unit: unit.unit, value: (f) => f.time, show: (f) => unit(f.time) },
 						{ key: "mean", title: "Mean", value: (f) => (f.calls > 0 ? f.time / f.calls : null), show: (f) => (f.calls > 0 ? duration(f.time / f.calls) : null) },
 					],
 				}),

@@ -7,7 +7,7 @@ import { h, type Child } from "../parts/dom";
 import { signed, withUnit } from "../parts/figures";
 import { forest } from "../parts/forest";
 import { type Column, table } from "../parts/table";
-import { count, factor, percent } from "../parts/units";
+import { count, factor, percent, tick } from "../parts/units";
 import type { MakeSection } from "../section";
 import type { View } from "../view";
 import type { Comparison, Line, Side } from "./comparison-types";
@@ -41,10 +41,13 @@ function side(name: string, s: Side): Child {
 	return [h("dt", {}, name), h("dd", {}, h("code", {}, s.path), runs, left, doubts === "" ? "" : `: ${doubts}`)];
 }
 
+/** The line that the parts of the account add up to. */
+const SUM = "threads-time";
+
 /** Lines of a chart: the largest differences of a group, without its sum. */
 export function largest(lines: Line[], group: string, most: number): Line[] {
 	return lines
-		.filter((l) => l.group === group && l.shown && l.difference !== 0 && !/time$/.test(l.key))
+		.filter((l) => l.group === group && l.shown && l.difference !== 0 && l.key !== SUM)
 		.sort((x, y) => Math.abs(y.difference) - Math.abs(x.difference))
 		.slice(0, most);
 }
@@ -78,7 +81,7 @@ export const account: MakeSection = (doc, view) => {
 					}));
 					return [
 						h("h3", {}, title),
-						figure(label, forest({ label, rows, zero: 0, log: false, words: (v) => signed(v, "s") }), lineTable(`${title} [medians].`, lines, view, undefined)),
+						figure(label, forest({ label, rows, zero: 0, log: false, words: (v) => (v > 0 ? `+${tick(v * 1e9)}` : tick(v * 1e9)) }), lineTable(`${title} [medians].`, lines, view, undefined)),
 					];
 				}),
 			),

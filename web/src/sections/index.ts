@@ -27,6 +27,8 @@ export interface Entry {
 	part?: string;
 	/** Its heading where it is absent. */
 	title: string;
+	/** The kind of document that it comes first in. */
+	kind?: string;
 }
 
 export const SECTIONS: Entry[] = [
@@ -49,7 +51,7 @@ export const SECTIONS: Entry[] = [
 	{ make: comparison.account, title: "Which parts of the time grew and shrank" },
 	{ make: comparison.lines, title: "Every figure" },
 	{ make: comparison.differs, title: "What was not the same besides" },
-	{ make: loads, part: "loads", title: "Workload" },
+	{ make: loads, part: "loads", title: "Workload", kind: "load" },
 	{ make: processes, title: "Processes" },
 	{ make: threads, title: "Threads" },
 	{ make: blame, title: "Who it waited for" },

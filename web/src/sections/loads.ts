@@ -5,7 +5,7 @@ import { h, type Child } from "../parts/dom";
 import { bottomAxis, drawing, figure, leftAxis, line, linear, logarithmic, mark, MOST_SERIES, seriesLegend } from "../parts/chart";
 import { meter } from "../parts/bar";
 import { table } from "../parts/table";
-import { bytes, count, duration, figure as number, percent, seconds } from "../parts/units";
+import { bytes, count, duration, figure as number, percent, tick } from "../parts/units";
 import type { MakeSection } from "../section";
 import type { View } from "../view";
 import type { Load, Step, Times } from "./load-types";
@@ -42,14 +42,16 @@ function load(load: Load, place: number, view: View): Child {
 	);
 }
 
-/** Verdict and reasons of each step; rounds with the same reasons are told once. */
+/** Verdict and reasons of the steps; a reason that several have is told once, with the first one's figures. */
 function verdicts(all: Step[]): Child {
 	const reasons = new Map<string, { severity: string; sentence: string; next: string; of: string[] }>();
 	for (const s of all) {
 		for (const r of s.verdict.reasons) {
-			const known = reasons.get(r.sentence);
+			// Rounds differ in figures only: the first one's stand for all.
+			const key = `${r.severity} ${r.check}`;
+			const known = reasons.get(key);
 			if (known) known.of.push(s.name);
-			else reasons.set(r.sentence, { severity: r.severity, sentence: r.sentence, next: r.next_step, of: [s.name] });
+			else reasons.set(key, { severity: r.severity, sentence: r.sentence, next: r.next_step, of: [s.name] });
 		}
 	}
 	const words = new Map<string, number>();
@@ -77,8 +79,8 @@ function verdicts(all: Step[]): Child {
 }
 
 function of(names: string[], all: number): string {
-	if (names.length === all) return "all";
-	return names.length <= 3 ? names.join(", ") : `${names.slice(0, 3).join(", ")} and ${names.length - 3} more`;
+	if (names.length === 1) return names[0] ?? "";
+	return `${names[0]}; ${names.length === all ? "and so all others" : `and ${names.length - 1} more of ${all}`}`;
 }
 
 /** Latency by quantile; the scale spreads what is slow. */
@@ -90,11 +92,13 @@ function distribution(all: Line[]): Child {
 	const draw = (width: number) => {
 		const [left, right, top, bottom] = [64, width - 12, 8, 220];
 		// A nine more is a step of the same width.
-		const x = linear(0, QUANTILES.length - 1, left, right, QUANTILES.length);
+		const known = QUANTILES.map((q, place) => ({ ...q, place })).filter((q) => shown.some((l) => points(l.times).some((p) => p.place === q.place)));
+		const step = (right - left) / Math.max(1, known.length - 1);
+		const x = (place: number) => left + known.findIndex((q) => q.place === place) * step;
 		const y = logarithmic(Math.max(1, low * 0.9), high * 1.1, bottom, top);
 		const marks = [
-			...QUANTILES.map(({ word }, i) => bottomAxis(Object.assign((v: number) => x(v), { ticks: [i], log: false }), top, bottom, () => word, width)).flat(),
-			...leftAxis(y, left, right, duration),
+			...known.flatMap((q) => bottomAxis(Object.assign(x, { ticks: [q.place], log: false }), top, bottom, () => q.word, width)),
+			...leftAxis(y, left, right, tick),
 			...shown.flatMap((l, i) => {
 				const at = points(l.times).map((p): [number, number] => [x(p.place), y(p.ns)]);
 				return [line(i, at), ...points(l.times).map((p) => mark(i, x(p.place), y(p.ns), `${l.name}, ${p.word}: ${duration(p.ns)}`))];
@@ -102,10 +106,9 @@ function distribution(all: Line[]): Child {
 		];
 		return { height: 240, marks };
 	};
-	const sentence = `Latency of the operations by quantile, both scales logarithmic. ${shown.map(caption).join(" ")}`;
-	const left = all.length - shown.length;
+	const sentence = `Latency of the operations by quantile, both scales logarithmic. ${shown.slice(0, 3).map(caption).join(" ")}${all.length > 3 ? " The others are in the table." : ""}`;
 	return figure(
-		sentence + (left > 0 ? ` ${left} more are in the table.` : ""),
+		sentence,
 		h("div", {}, drawing(sentence, draw, 720), seriesLegend(shown.map((l) => l.name))),
 	);
 }
@@ -139,8 +142,8 @@ function quantiles(all: Line[], view: View, place: number): Child {
 			time("p90", "p90", (t) => t.p90),
 			time("p95", "p95", (t) => t.p95),
 			time("p99", "p99", (t) => t.p99),
-			time("p99_9", "p99.9", (t) => t.p99_9),
-			time("p99_99", "p99.99", (t) => t.p99_99),
+			{ ...time("p99_9", "p99.9", (t) => t.p99_9), spare: true },
+			{ ...time("p99_99", "p99.99", (t) => t.p99_99), spare: true },
 			time("max", "Longest", (t) => t.max),
 		],
 	});
@@ -187,9 +190,9 @@ function whose(all: Step[]): Child {
 			...(rows.length > 1 ? [{ key: "step", title: "Step", value: (p: (typeof flat)[number]) => p.step }] : []),
 			{ key: "part", title: "Part", value: (p) => p.word, head: true },
 			{ key: "mean", title: "Of an operation", unit: "mean", value: (p) => p.ns / p.operations, show: (p) => duration(p.ns / p.operations) },
-			{ key: "sum", title: "Sum", unit: "s", value: (p) => p.ns, show: (p) => seconds(p.ns) },
+			{ key: "sum", title: "Sum", value: (p) => p.ns, show: (p) => duration(p.ns) },
 			{ key: "share", title: "Share", value: (p) => p.ns / p.whole, show: (p) => percent(p.ns / p.whole) },
-			{ key: "bar", title: "", value: () => "", show: (p) => meter(p.ns / p.whole) },
+			{ key: "bar", title: "", picture: true, value: () => "", show: (p) => meter(p.ns / p.whole) },
 		],
 	});
 }

@@ -5,7 +5,7 @@ import type { CpuRow, DeviceRow, OtherRow, PatternRow } from "../document";
 import { bar } from "../parts/bar";
 import { h } from "../parts/dom";
 import { type Column, table } from "../parts/table";
-import { bytes, count, duration, percent, seconds } from "../parts/units";
+import { bytes, count, duration, percent, timeUnit } from "../parts/units";
 import type { MakeSection } from "../section";
 
 export const devices: MakeSection = (doc, view) => {
@@ -101,6 +101,7 @@ function share(key: string, title: string, about: string, value: (p: PatternRow)
 export const machine: MakeSection = (doc, view) => {
 	const run = doc.run;
 	if (!run || (run.result.cpus.length === 0 && run.result.others.length === 0)) return null;
+	const unit = timeUnit(run.result.end - run.result.begin);
 	const whole = (run.result.end - run.result.begin) * Math.max(1, run.result.cpus.length);
 	const of = (c: CpuRow) => c.busy + c.idle + c.interrupts + c.unseen + c.lost;
 	return {
@@ -119,16 +120,17 @@ export const machine: MakeSection = (doc, view) => {
 						limit: 16,
 						columns: [
 							{ key: "cpu", title: "CPU", value: (c) => c.cpu, head: true },
-							{ key: "busy", title: "Busy", unit: "s", value: (c) => c.busy, show: (c) => seconds(c.busy) },
+							{ key: "busy", title: "Busy", unit: unit.unit, value: (c) => c.busy, show: (c) => unit(c.busy) },
 							{ key: "share", title: "Busy", unit: "share", value: (c) => c.busy / of(c), show: (c) => percent(c.busy / of(c)) },
-							{ key: "idle", title: "Idle", unit: "s", value: (c) => c.idle, show: (c) => seconds(c.idle) },
-							{ key: "interrupts", title: "Interrupts", unit: "s", value: (c) => c.interrupts, show: (c) => seconds(c.interrupts) },
-							{ key: "unseen", spare: true, title: "Not seen", unit: "s", about: "Before its first event", value: (c) => c.unseen, show: (c) => seconds(c.unseen) },
-							{ key: "lost", spare: true, title: "Lost", unit: "s", about: "Events are missing", value: (c) => c.lost, show: (c) => seconds(c.lost) },
+							{ key: "idle", title: "Idle", unit: unit.unit, value: (c) => c.idle, show: (c) => unit(c.idle) },
+							{ key: "interrupts", title: "Interrupts", unit: unit.unit, value: (c) => c.interrupts, show: (c) => unit(c.interrupts) },
+							{ key: "unseen", spare: true, title: "Not seen", unit: unit.unit, about: "Before its first event", value: (c) => c.unseen, show: (c) => unit(c.unseen) },
+							{ key: "lost", spare: true, title: "Lost", unit: unit.unit, about: "Events are missing", value: (c) => c.lost, show: (c) => unit(c.lost) },
 							{ key: "switches", title: "Switches", value: (c) => c.switches, show: (c) => count(c.switches) },
 							{
 								key: "bar",
 								title: "",
+								picture: true,
 								value: () => "",
 								show: (c) => bar(doc, [{ category: "running", time: c.busy }, { category: "interrupted", time: c.interrupts }, { category: "lost", time: c.lost + c.unseen }].filter((p) => p.time > 0), of(c) || 1, `CPU ${c.cpu}`, true),
 							},
@@ -146,9 +148,9 @@ export const machine: MakeSection = (doc, view) => {
 						columns: [
 							{ key: "name", title: "Name", value: (o) => o.comm, head: true },
 							{ key: "threads", title: "Threads", value: (o) => o.threads, show: (o) => count(o.threads) },
-							{ key: "cpu", title: "CPU used", unit: "s", value: (o) => o.cpu_used, show: (o) => seconds(o.cpu_used) },
+							{ key: "cpu", title: "CPU used", unit: unit.unit, value: (o) => o.cpu_used, show: (o) => unit(o.cpu_used) },
 							{ key: "share", title: "Share", value: (o) => o.cpu_used / whole, show: (o) => percent(o.cpu_used / whole) },
-							{ key: "wait", title: "CPU wait", unit: "s", value: (o) => o.cpu_wait, show: (o) => seconds(o.cpu_wait) },
+							{ key: "wait", title: "CPU wait", unit: unit.unit, value: (o) => o.cpu_wait, show: (o) => unit(o.cpu_wait) },
 							{ key: "accesses", spare: true, title: "Accesses", value: (o) => o.accesses, show: (o) => count(o.accesses) },
 							{ key: "bytes", spare: true, title: "Bytes", value: (o) => o.bytes, show: (o) => bytes(o.bytes) },
 							{ key: "recorder", title: "", value: (o) => (o.recorder ? "the recorder" : " ") },

@@ -7,7 +7,7 @@ import { withUnit } from "../parts/figures";
 import { type Dot, forest } from "../parts/forest";
 import { meter } from "../parts/bar";
 import { type Column, table } from "../parts/table";
-import { count, factor as times, percent } from "../parts/units";
+import { count, factor as times, percent, tick } from "../parts/units";
 import type { MakeSection, Section } from "../section";
 import type { View } from "../view";
 import { chart, choose } from "./plan-figures";
@@ -116,7 +116,7 @@ function byFactor(plan: Plan, f: Analysis): Child {
 		`${f.figure} by ${by}${log ? ", logarithmic scale" : ""}: from ${withUnit(least.value, f.unit)} (${name(least)}) to ` +
 		`${withUnit(most.value, f.unit)} (${name(most)}).${means ? " A mark is the mean over the levels of the other factors." : ""}`;
 	return [
-		figure(sentence, h("div", {}, c.series.length > 0 ? seriesLegend(c.series) : null, forest({ label: sentence, rows, log, words: (v) => withUnit(v, f.unit) }))),
+		figure(sentence, h("div", {}, c.series.length > 0 ? seriesLegend(c.series) : null, forest({ label: sentence, rows, log, words: (v) => (f.unit === "ns" ? tick(v) : withUnit(v, f.unit)) }))),
 	];
 }
 
@@ -251,7 +251,7 @@ function effects(e: Effects, f: Analysis): Child {
 				columns: [
 					{ key: "what", title: "What", value: (v) => v.what, head: true },
 					{ key: "share", title: "Share", value: (v) => v.share, show: (v) => percent(v.share) },
-					{ key: "bar", title: "", value: () => "", show: (v) => meter(v.share) },
+					{ key: "bar", title: "", picture: true, value: () => "", show: (v) => meter(v.share) },
 				],
 			}),
 		],

@@ -6,15 +6,15 @@ import { bar, parts, swatch } from "../parts/bar";
 import { type Child, h } from "../parts/dom";
 import { link } from "../parts/link";
 import { type Column, table } from "../parts/table";
-import { bytes, count, duration, percent, seconds } from "../parts/units";
+import { bytes, count, duration, percent, type TimeUnit, timeUnit } from "../parts/units";
 import type { MakeSection } from "../section";
 import type { View } from "../view";
 import { byTime } from "./verdict";
 
 /** Use of CPUs and disks, of a process or thread. */
-function use<Row extends ProcessRow | ThreadRow>(): Column<Row>[] {
+function use<Row extends ProcessRow | ThreadRow>(unit: TimeUnit): Column<Row>[] {
 	const time = (key: string, title: string, about: string, value: (r: Row) => number): Column<Row> => {
-		return { key, title, unit: "s", about, spare: true, value, show: (r) => seconds(value(r)) };
+		return { key, title, unit: unit.unit, about, spare: true, value, show: (r) => unit(value(r)) };
 	};
 	return [
 		time("elapsed", "Elapsed", "From begin to end", (r) => r.elapsed),
@@ -33,10 +33,10 @@ function use<Row extends ProcessRow | ThreadRow>(): Column<Row>[] {
 		},
 		{
 			key: "service",
-			title: "Access time",
+			title: "Access",
+			about: "Mean time of an access with the device",
 			spare: true,
-			unit: "mean",
-			about: "With the device",
+			unit: "mean time",
 			value: (r) => (r.accesses > 0 ? r.service / r.accesses : null),
 			show: (r) => (r.accesses > 0 ? duration(r.service / r.accesses) : null),
 		},
@@ -48,6 +48,7 @@ export const processes: MakeSection = (doc, view) => {
 	if (!run || run.result.processes.length === 0) return null;
 	const rows = byTime(doc);
 	const begin = run.result.begin;
+	const unit = timeUnit(run.result.end - begin);
 	return {
 		id: "processes",
 		title: "Processes",
@@ -66,8 +67,8 @@ export const processes: MakeSection = (doc, view) => {
 						{ key: "pid", title: "PID", value: (p) => p.pid },
 						{ key: "name", title: "Process", value: processName, words: true, head: true },
 						{ key: "threads", title: "Threads", value: (p) => p.threads.length, show: (p) => count(p.threads.length) },
-						{ key: "begin", title: "Begin", unit: "s", about: "After the run's begin", value: (p) => p.begin - begin, show: (p) => seconds(p.begin - begin) },
-						...use<ProcessRow>(),
+						{ key: "begin", title: "Begin", unit: unit.unit, about: "After the run's begin", value: (p) => p.begin - begin, show: (p) => unit(p.begin - begin) },
+						...use<ProcessRow>(unit),
 						{
 							key: "switches",
 							title: "Switches",
@@ -87,20 +88,21 @@ export const processes: MakeSection = (doc, view) => {
 function accounts(doc: Document, view: View, rows: ProcessRow[]): Child {
 	if (doc.run?.quality.no_account.length !== 0) return null;
 	const used = doc.words.categories.filter((c) => rows.some((p) => (p.account[c.name] ?? 0) >= p.thread_time / 1000));
+	const unit = timeUnit(Math.max(...rows.map((p) => p.thread_time)));
 	return [
 		h("h3", {}, "Account of each process"),
 		table<ProcessRow>({
-			caption: "Parts of the threads' time [s]; they exclude each other and add up. Parts below 0.1 % of every process are left out.",
+			caption: `Parts of the threads' time [${unit.unit}]; they exclude each other and add up. Parts below 0.1 % of every process are left out.`,
 			keep: { view, section: "accounts" },
 			rows,
 			limit: 10,
 			columns: [
 				{ key: "pid", title: "PID", value: (p) => p.pid },
 				{ key: "name", title: "Process", value: (p) => p.comm, head: true },
-				{ key: "time", title: "Time", value: (p) => p.thread_time, show: (p) => seconds(p.thread_time) },
+				{ key: "time", title: "Time", value: (p) => p.thread_time, show: (p) => unit(p.thread_time) },
 				...used.map((c): Column<ProcessRow> => {
 					const value = (p: ProcessRow) => p.account[c.name] ?? 0;
-					return { key: c.name, title: c.name, about: c.about, value, show: (p) => seconds(value(p)) };
+					return { key: c.name, title: c.name, about: c.about, value, show: (p) => unit(value(p)) };
 				}),
 			],
 		}),
@@ -128,13 +130,14 @@ export const threads: MakeSection = (doc, view) => {
 	if (rows.length === 0) return null;
 	const account = run.quality.no_account.length === 0;
 	const timeline = run.timeline !== undefined;
+	const unit = timeUnit(run.result.end - run.result.begin);
 	const most = (t: Thread) => parts(doc, t.account).reduce((a, b) => (b.time > a.time ? b : a), { category: "", time: 0 });
 	return {
 		id: "threads",
 		title: "Threads",
 		element: () =>
 			table<Thread>({
-				caption: `${count(rows.length)} threads of the target${timeline ? "; a thread's number leads to its line of time" : ""}.`,
+				caption: `${count(rows.length)} thread${rows.length === 1 ? "" : "s"} of the target${timeline ? "; a thread's number leads to its line of time" : ""}.`,
 				keep: { view, section: "threads" },
 				rows,
 				what: "threads",
@@ -161,13 +164,14 @@ export const threads: MakeSection = (doc, view) => {
 								{
 									key: "bar",
 									title: "Account",
+									picture: true,
 									value: () => "",
 									show: (t) => bar(doc, parts(doc, t.account), t.elapsed, t.name, true),
 								},
 							] satisfies Column<Thread>[])
 						: []),
-					{ key: "begin", title: "Begin", unit: "s", about: "After the run's begin", value: (t) => t.begin - run.result.begin, show: (t) => seconds(t.begin - run.result.begin) },
-					...use<Thread>(),
+					{ key: "begin", title: "Begin", unit: unit.unit, about: "After the run's begin", value: (t) => t.begin - run.result.begin, show: (t) => unit(t.begin - run.result.begin) },
+					...use<Thread>(unit),
 				],
 			}),
 	};

@@ -5,7 +5,7 @@ import type { Run } from "../document";
 import { type Child, h } from "../parts/dom";
 import { link } from "../parts/link";
 import { table } from "../parts/table";
-import { count, duration, percent, seconds } from "../parts/units";
+import { count, duration, percent } from "../parts/units";
 import type { MakeSection } from "../section";
 import { recorderShare } from "./verdict";
 
@@ -76,7 +76,7 @@ export function facts(run: Run): Pair[] {
 	const share = recorderShare(run);
 	if (share !== undefined) {
 		const used = recorders.reduce((sum, o) => sum + o.cpu_used, 0);
-		out.push(["The recorder", `${seconds(used)} s on a CPU, ${percent(share, 2)} of what all CPUs had; what its programs in the kernel took is in the target's own time`]);
+		out.push(["The recorder", `${duration(used)} on a CPU, ${percent(share, 2)} of what all CPUs had; what its programs in the kernel took is in the target's own time`]);
 	}
 	const whole = result.processes.reduce((sum, p) => sum + p.thread_time, 0);
 	const part = (name: string) => result.processes.reduce((sum, p) => sum + (p.account[name] ?? 0), 0);

@@ -6,7 +6,7 @@ import { meter, swatch } from "../parts/bar";
 import { h } from "../parts/dom";
 import { link } from "../parts/link";
 import { table } from "../parts/table";
-import { count, duration, percent, seconds } from "../parts/units";
+import { count, duration, percent, timeUnit } from "../parts/units";
 import type { MakeSection } from "../section";
 import { byTime } from "./verdict";
 
@@ -24,6 +24,7 @@ export const blame: MakeSection = (doc, view) => {
 	const longest: WaitRow[] = Object.values(run.result.longest).flat().sort((a, b) => b.time - a.time);
 	if (rows.length === 0 && longest.length === 0) return null;
 	const timeline = run.timeline !== undefined;
+	const unit = timeUnit(rows[0]?.time ?? 0);
 	return {
 		id: "blame",
 		title: "Who it waited for",
@@ -42,9 +43,9 @@ export const blame: MakeSection = (doc, view) => {
 					columns: [
 						{ key: "part", title: "Part", value: (b) => b.category, show: (b) => [swatch(doc, b.category), " ", b.category] },
 						{ key: "who", title: "Who", value: (b) => b.who, head: true },
-						{ key: "time", title: "Time", unit: "s", value: (b) => b.time, show: (b) => seconds(b.time) },
+						{ key: "time", title: "Time", unit: unit.unit, value: (b) => b.time, show: (b) => unit(b.time) },
 						{ key: "share", title: "Share", value: (b) => b.time / whole, show: (b) => percent(b.time / whole) },
-						{ key: "bar", title: "", value: () => "", show: (b) => meter(b.time / whole) },
+						{ key: "bar", title: "", picture: true, value: () => "", show: (b) => meter(b.time / whole) },
 						{ key: "of", title: "Of process", value: (b) => `${b.process.comm} (${b.process.pid})` },
 					],
 				}),
@@ -80,6 +81,7 @@ export const unexplained: MakeSection = (doc, view) => {
 	const run = doc.run;
 	if (!run || run.quality.no_account.length > 0) return null;
 	const rows = run.result.unexplained;
+	const unit = timeUnit(Math.max(0, ...rows.map((u) => u.time)));
 	const whole = run.result.processes.reduce((sum, p) => sum + p.thread_time, 0);
 	return {
 		id: "unexplained",
@@ -97,7 +99,7 @@ export const unexplained: MakeSection = (doc, view) => {
 				columns: [
 					{ key: "call", title: "System call", value: (u) => u.syscall, head: true },
 					{ key: "waits", title: "Waits", value: (u) => u.waits, show: (u) => count(u.waits) },
-					{ key: "time", title: "Time", unit: "s", value: (u) => u.time, show: (u) => seconds(u.time) },
+					{ key: "time", title: "Time", unit: unit.unit, value: (u) => u.time, show: (u) => unit(u.time) },
 					{ key: "share", title: "Share", value: (u) => u.time / whole, show: (u) => percent(u.time / whole, 2) },
 					{ key: "stack", title: "Kernel stack", value: (u) => u.stack.join(" < "), show: (u) => h("code", {}, u.stack.join(" < ")), words: true },
 				],
