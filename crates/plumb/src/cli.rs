@@ -6,12 +6,14 @@ mod disk;
 mod load;
 mod plan;
 mod profile;
+mod report;
 mod sim;
 
 pub use disk::*;
 pub use load::*;
 pub use plan::*;
 pub use profile::{By, Export, ProfileArgs};
+pub use report::ReportArgs;
 pub use sim::SimArgs;
 
 use clap::{Args, Parser, Subcommand};
@@ -44,7 +46,7 @@ pub enum Command {
     Record(RecordArgs),
     /// Record a workload and say where its time went, into a run directory.
     #[command(
-        after_help = "Examples:\n  plumb run -- dd if=big of=/dev/null bs=64k\n  plumb run -o before --comm postgres -- ./load.sh\n  plumb run --pid 4711 --for 10s\n  plumb run --repeat 10 -o before -- ./load.sh"
+        after_help = "Examples:\n  plumb run -- dd if=big of=/dev/null bs=64k\n  plumb run -o before --comm postgres -- ./load.sh\n  plumb run --pid 4711 --for 10s\n  plumb run --repeat 10 -o before -- ./load.sh\n  plumb run -o DIR -- ./load.sh && xdg-open DIR/report.html"
     )]
     Run(RunArgs),
     /// Say again where the time went, from a run directory or a trace.
@@ -54,7 +56,7 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Say whether B is faster than A and what changed, with its sign and, of sets, its error.
     #[command(
-        after_help = "Exit codes: 0 done, 1 B is above a --fail-above, 2 error, 3 events of A or B were lost or cannot be read.\nExamples:\n  plumb run --repeat 10 -o before -- ./load.sh\n  plumb run --repeat 10 -o after -- ./load.sh\n  plumb compare before after\n  plumb compare before after --fail-above 5% --fail-above cpu=10%"
+        after_help = "Exit codes: 0 done, 1 B is above a --fail-above, 2 error, 3 events of A or B were lost or cannot be read.\nExamples:\n  plumb run --repeat 10 -o before -- ./load.sh\n  plumb run --repeat 10 -o after -- ./load.sh\n  plumb compare before after\n  plumb compare before after --fail-above 5% --fail-above cpu=10%\n  plumb compare before after --report difference.html"
     )]
     Compare(CompareArgs),
     /// One view of a trace: waits, requests, locks or packets, each an item; statistics, distribution or log.
@@ -87,6 +89,9 @@ pub enum Command {
         after_help = "Examples:\n  plumb events\n  plumb events --set block\n  plumb events --measure"
     )]
     Events(EventsArgs),
+    /// Make a report page: one HTML file that needs no other and no network.
+    #[command(after_help = report::HELP)]
+    Report(ReportArgs),
 }
 
 /// What to record, of whom, and where to.
@@ -172,6 +177,9 @@ pub struct RunArgs {
     /// How to show it.
     #[command(flatten)]
     pub show: Show,
+    /// Write no report.json and report.html; 'plumb report DIR' makes them later.
+    #[arg(long)]
+    pub no_report: bool,
 }
 
 /// How results are shown.
@@ -219,6 +227,9 @@ pub struct CompareArgs {
     /// Print everything as JSON on standard output.
     #[arg(long)]
     pub json: bool,
+    /// Write a report page of the comparison too, with a profile of each side.
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
 }
 
 /// Which view of what, and how to show it.

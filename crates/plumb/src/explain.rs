@@ -3,13 +3,15 @@
 
 use crate::cli::{ExplainArgs, Show};
 use crate::profile::annotate;
-use crate::quality::Quality;
+use crate::quality::{self, Quality};
 use crate::{chain, setup, tables};
 use anyhow::{Context, Result};
 use plumb_diagnose::{diagnose, Diagnosis};
 use plumb_model::profile::{self, Collector, Profile};
-use plumb_model::{HotRow, Model, RunResult};
-use plumb_trace::reader::Trace;
+use plumb_model::{HotRow, Model, Observer, RunResult};
+use plumb_report::collect::{Collect, Collected};
+use plumb_report::stream::Stream;
+use plumb_trace::reader::{Summary, Trace};
 use plumb_trace::units;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -32,7 +34,7 @@ pub struct Explained {
     pub result: RunResult,
     /// What [`RunResult::hot`] is the first lines of.
     #[serde(skip)]
-    profile: Profile,
+    pub profile: Profile,
 }
 
 /// Reads a trace and lets the model work on it.
@@ -40,18 +42,61 @@ pub struct Explained {
 /// # Errors
 /// No trace, of another schema, or without events.
 pub fn explain(dir: &Path) -> Result<Explained> {
-    let trace =
-        Trace::open(dir).with_context(|| format!("{}: no run and no trace to explain", dir.display()))?;
-    let env = trace.metadata.env.clone();
-    let collector = Collector::new(0, u64::MAX).clock(&sample_clock(&env));
-    let mut model = Model::new(setup::of(&trace), collector);
+    explain_trace(&open(dir)?)
+}
+
+/// The same of a trace that is open.
+///
+/// # Errors
+/// As [`explain`].
+pub fn explain_trace(trace: &Trace) -> Result<Explained> {
+    let pass = pass(trace, ())?;
+    Ok(explained(trace, pass).0)
+}
+
+/// The same, with the rows that a report page shows.
+///
+/// # Errors
+/// As [`explain`].
+pub fn explain_with_rows(trace: &Trace) -> Result<(Explained, Collected)> {
+    let pass = pass(trace, Stream::new(setup::span(trace).0, Collect::default()))?;
+    let (explained, stream) = explained(trace, pass);
+    let rows = stream.finish().finish(&explained.result, &trace.state)?;
+    Ok((explained, rows))
+}
+
+/// Opens the trace of a run directory, or one that stands alone.
+///
+/// # Errors
+/// There is none, or it is of another schema.
+pub fn open(dir: &Path) -> Result<Trace> {
+    Trace::open(dir).with_context(|| format!("{}: no run and no trace to explain", dir.display()))
+}
+
+/// What the model makes of a trace, with what a further observer saw.
+struct Pass<O> {
+    result: RunResult,
+    collector: Collector,
+    observer: O,
+    summary: Summary,
+}
+
+fn pass<O: Observer>(trace: &Trace, observer: O) -> Result<Pass<O>> {
+    let collector = Collector::new(0, u64::MAX).clock(&sample_clock(&trace.metadata.env));
+    let mut model = Model::new(setup::of(trace), (collector, observer));
     let summary = trace.for_each(|item| model.feed(item))?;
-    let (mut result, collector) = model.finish();
+    let (result, (collector, observer)) = model.finish();
+    Ok(Pass { result, collector, observer, summary })
+}
+
+fn explained<O>(trace: &Trace, pass: Pass<O>) -> (Explained, O) {
+    let Pass { mut result, collector, observer, summary } = pass;
+    let environment = trace.metadata.env.clone();
     let profile = collector.profile(&trace.state);
-    result.hot = hot(&profile, &env);
-    let quality = Quality::of(&trace, &summary);
+    result.hot = hot(&profile, &environment);
+    let quality = Quality::of(trace, &summary);
     let diagnosis = diagnose(&result, &quality.trust());
-    Ok(Explained { environment: env, quality, diagnosis, result, profile })
+    (Explained { environment, quality, diagnosis, result, profile }, observer)
 }
 
 /// The functions with most time, with their instructions.
@@ -169,5 +214,5 @@ pub fn main(args: &ExplainArgs) -> Result<ExitCode> {
     let mut explained = explain(&args.dir)?;
     select(&mut explained, &args.show)?;
     print(&explained, &args.show, &mut std::io::stdout().lock())?;
-    Ok(explained.quality.exit_code())
+    Ok(quality::exit_code(&explained.quality))
 }

@@ -18,6 +18,7 @@ mod profile;
 mod quality;
 mod record;
 mod repeat;
+mod report;
 mod run;
 mod setup;
 mod signals;
@@ -51,5 +52,6 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Command::Findings(args) => findings::main(&args),
         Command::Check(args) => check::main(&args),
         Command::Events(args) => events::main(&args),
+        Command::Report(args) => report::main(&args),
     }
 }

@@ -15,6 +15,8 @@ mod symbols;
 mod testing;
 mod tree;
 
+pub use export::json::document;
+
 use crate::cli::{Export, ProfileArgs};
 use crate::quality::Quality;
 use crate::{explain, repeat, setup};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The exit code that follows from how far a trace can be trusted.
 
-use plumb_report::document::Quality;
+pub use plumb_report::document::Quality;
 use std::process::ExitCode;
 
 /// Exit code of a measurement that is not valid.

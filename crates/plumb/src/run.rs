@@ -2,8 +2,8 @@
 //! `plumb run`: record, model, verdict, kept together in a run directory.
 
 use crate::cli::{RunArgs, Show};
-use crate::explain::{explain, print, select, Explained};
-use crate::{record, repeat};
+use crate::explain::{print, select, Explained};
+use crate::{record, repeat, report};
 use anyhow::{bail, Context, Result};
 use plumb_probe::Outcome;
 use serde::Serialize;
@@ -46,6 +46,9 @@ pub fn main(args: &RunArgs) -> Result<ExitCode> {
     print(&explained, &args.show, &mut std::io::stdout().lock())?;
     if !args.what.quiet {
         eprintln!("run directory: {} (plumb explain {0} shows this again)", dir.display());
+        if !args.no_report {
+            eprintln!("report: {}", dir.join(report::PAGE).display());
+        }
     }
     Ok(record::exit_code(&outcome))
 }
@@ -65,16 +68,21 @@ pub fn make(args: &RunArgs, dir: &Path, quiet: bool) -> Result<(Outcome, Explain
             let _ = std::fs::remove_dir(dir);
         }
     })?;
-    let explained = explain(dir);
+    // A set has many runs, and its page is one run's.
+    let page = !args.no_report && args.repeat.is_none();
+    let seen = report::Seen::of(dir, page);
     let run = RunFile {
         plumb: env!("CARGO_PKG_VERSION"),
         arguments: std::env::args().collect(),
         recording: &outcome,
     };
     write_json(&dir.join("run.json"), &run)?;
-    let explained = explained?;
-    keep(dir, &explained)?;
-    Ok((outcome, explained))
+    let seen = seen?;
+    keep(dir, &seen.explained)?;
+    if page {
+        report::keep(dir, &report::document(dir, &seen))?;
+    }
+    Ok((outcome, seen.explained))
 }
 
 /// Writes the second half's files: tables as JSON, and the text.

@@ -6,7 +6,7 @@ mod json;
 mod text;
 
 use crate::cli::ViewArgs;
-use crate::quality::Quality;
+use crate::quality::{self, Quality};
 use crate::setup;
 use anyhow::{bail, Context, Result};
 use clap::builder::PossibleValue;
@@ -198,5 +198,5 @@ pub fn main(args: &ViewArgs) -> Result<ExitCode> {
     };
     let flushed = printed.and_then(|()| Ok(out.flush()?));
     ended(flushed)?;
-    Ok(quality.exit_code())
+    Ok(quality::exit_code(&quality))
 }

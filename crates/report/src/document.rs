@@ -51,7 +51,8 @@ pub struct Document {
 /// A part that is not there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Absent {
-    /// `account`, `timeline`, `profile`, `requests`, `locks`, `operations`, `loads`.
+    /// `account`, `timeline`, `profile`, `requests`, `locks`, `operations`, `loads`; `arguments` (how plumb
+    /// was called), `trace` (a part of it, or all).
     pub part: String,
     /// Why, and what to do for it to be there, in a sentence.
     pub why: String,

@@ -38,7 +38,7 @@ pub use process::{boot, Process};
 pub(crate) use root::unescape;
 pub use root::Root;
 pub use space::Space;
-pub use time::utc;
+pub use time::{utc, utc_of};
 
 use plumb_trace::units::bytes;
 use serde::{Deserialize, Serialize};

@@ -9,7 +9,7 @@ pub fn utc() -> String {
 }
 
 /// The same for seconds after 1970.
-fn utc_of(seconds: u64) -> String {
+pub fn utc_of(seconds: u64) -> String {
     let (days, second) = (seconds / 86_400, seconds % 86_400);
     // Days counted from 0000-03-01, so that a leap day is a year's last: Hinnant,
     // "chrono-compatible low-level date algorithms", civil_from_days.

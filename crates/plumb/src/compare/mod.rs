@@ -14,6 +14,7 @@ pub use words::PARTS;
 
 use crate::cli::CompareArgs;
 use crate::quality::NOT_VALID;
+use crate::report;
 use anyhow::{Context, Result};
 use environment::Differs;
 use gate::{Gate, Verdict};
@@ -21,6 +22,7 @@ use lines::Line;
 use load::{Kind, Side};
 use serde::Serialize;
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Exit code when a threshold was crossed.
@@ -50,6 +52,22 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// Reads both sides and compares them.
+    ///
+    /// # Errors
+    /// One of the two is no run, no trace and no set; a threshold that cannot be judged.
+    pub fn read(args: &CompareArgs) -> Result<Self> {
+        let gates: Vec<Gate> = args.fail_above.iter().map(|g| Gate::parse(g)).collect::<Result<_>>()?;
+        let (a, b) = (Side::load(&args.a, &args.comm)?, Side::load(&args.b, &args.comm)?);
+        Self::of(a, b, &gates)
+    }
+
+    /// A run that stands for each side where only one can be shown: its first.
+    pub fn examples(&self) -> [&Path; 2] {
+        // A side without a run is not read.
+        [&self.a, &self.b].map(|side| side.members.first().map_or(side.path.as_path(), |m| &m.dir))
+    }
+
     fn of(a: Side, b: Side, gates: &[Gate]) -> Result<Self> {
         let lines = lines::lines(&a, &b);
         let elapsed = words::elapsed(&lines).context("the runs have no elapsed time")?;
@@ -68,7 +86,7 @@ impl Comparison {
     }
 
     /// Documented in the help: what is not valid outranks what was crossed.
-    fn exit_code(&self) -> ExitCode {
+    pub fn exit_code(&self) -> ExitCode {
         let members = || self.a.members.iter().chain(&self.b.members);
         if members().any(|m| !m.not_valid.is_empty()) {
             ExitCode::from(NOT_VALID)
@@ -100,14 +118,16 @@ fn doubts(name: &str, side: &Side) -> Vec<String> {
 /// # Errors
 /// One of the two is no run, no trace and no set; a threshold that cannot be judged.
 pub fn main(args: &CompareArgs) -> Result<ExitCode> {
-    let gates: Vec<Gate> = args.fail_above.iter().map(|g| Gate::parse(g)).collect::<Result<_>>()?;
-    let (a, b) = (Side::load(&args.a, &args.comm)?, Side::load(&args.b, &args.comm)?);
-    let comparison = Comparison::of(a, b, &gates)?;
+    let comparison = Comparison::read(args)?;
     let mut out = std::io::stdout().lock();
     if args.json {
         writeln!(out, "{}", serde_json::to_string_pretty(&comparison)?)?;
     } else {
         show::print(&comparison, &mut out)?;
+    }
+    if let Some(page) = &args.report {
+        report::write_page(page, &report::comparison(args, &comparison)?)?;
+        eprintln!("report: {}", page.display());
     }
     Ok(comparison.exit_code())
 }

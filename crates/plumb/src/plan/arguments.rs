@@ -100,7 +100,7 @@ fn parse_load(settings: &Settings) -> Result<LoadArgs, String> {
 /// # Errors
 /// An unknown option, event or value, or an option that a plan gives itself.
 pub(super) fn check_record(options: &[String]) -> Result<()> {
-    let own = ["-o", "--output", "--repeat", "--json", "-q", "--quiet", "--"];
+    let own = ["-o", "--output", "--repeat", "--json", "-q", "--quiet", "--no-report", "--"];
     let given =
         |option: &&String| own.iter().any(|o| *o == option.as_str() || option.starts_with(&format!("{o}=")));
     if let Some(option) = options.iter().find(given) {

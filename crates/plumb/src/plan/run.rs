@@ -313,6 +313,10 @@ fn end(state: &State, dir: &Path, as_json: bool, progress: &Progress) -> Result<
     let measured = state.made.iter().filter(|m| m.end == End::Measured).count();
     if measured > 0 {
         report::print(&report::write(dir)?, as_json)?;
+        // Named apart: a plan's report.json is its own.
+        let page = dir.join(crate::report::PAGE);
+        crate::report::write_page(&page, &crate::report::plan(dir)?)?;
+        progress.say(&format!("report: {}", page.display()));
     }
     if let Some(why) = &state.ended_early {
         let (made, all) = (state.made.len(), state.schedule.len());

@@ -6,11 +6,11 @@
 mod tables;
 
 use super::labels::{CUT, NOT_SAMPLED};
-use plumb_report::palette::{Kind, PAINTS};
 use super::words;
 use anyhow::Result;
 use plumb_model::profile::{Entry, Profile, Root, Thread};
 use plumb_model::Category;
+use plumb_report::palette::{Kind, PAINTS};
 use serde_json::{json, Value};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::Write;

@@ -2,7 +2,6 @@
 //! Flame graphs: one profile's, coloured by what the time was.
 
 use super::labels::{plain, round, Label, Line, Paths};
-use plumb_report::palette::{Kind, PAINTS};
 use super::svg;
 use super::tree::{Left, Tree};
 use super::words;
@@ -10,6 +9,7 @@ use anyhow::{bail, Result};
 use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
 use inferno::flamegraph::{from_lines, Options, TextTruncateDirection};
 use plumb_model::profile::Profile;
+use plumb_report::palette::{Kind, PAINTS};
 use std::io::Write;
 
 /// Bytes that the frames may take.

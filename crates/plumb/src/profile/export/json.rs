@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The report page's form of a profile: tables, and the stacks as one tree.
 
-use plumb_report::palette::{Kind, PAINTS};
 use anyhow::Result;
 use plumb_model::profile::{Origin, Profile, Root};
 use plumb_model::CATEGORIES;
+use plumb_report::palette::{Kind, PAINTS};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::io::Write;

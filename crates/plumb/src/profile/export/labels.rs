@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Stacks as paths of names: what folded stacks and flame graphs are made of.
 
-use plumb_report::palette::Kind;
 use plumb_model::profile::{Entry, Origin, Profile, Root};
 use plumb_model::Category;
+use plumb_report::palette::Kind;
 use std::collections::HashMap;
 
 /// The frame of time on a CPU without a sample.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A thread's tables in the Firefox profiler's format: by columns, everything once.
 
-use plumb_report::palette::Kind;
 use super::super::pprof::source;
 use plumb_model::profile::{Frame, Profile};
+use plumb_report::palette::Kind;
 use serde_json::{json, Value};
 use std::collections::HashMap;
 
