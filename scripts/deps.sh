@@ -42,6 +42,14 @@ new_enough() { # VERSION, as 1.82.0 or 1.82.0+dfsg1-1
 	((major > ${RUST%%.*} || (major == ${RUST%%.*} && minor >= ${RUST#*.})))
 }
 
+# The report's page is built and tested with Node 18 or newer, from Debian or not.
+node_new_enough() {
+	local version
+	version=$(node --version 2>/dev/null) || return 1
+	version=${version#v}
+	[[ ${version%%.*} =~ ^[0-9]+$ ]] && ((${version%%.*} >= 18))
+}
+
 # Version of a rust tool that runs; nothing when it is only rustup's stand-in.
 rust_version() { "$1" --version 2>/dev/null | awk '{print $2; exit}' || true; }
 
@@ -90,6 +98,10 @@ need_test() {
 	want qemu-utils has qemu-io
 	want libnbd-bin has nbdinfo
 	want libnbd-bin has nbdcopy
+	# the report's page
+	want nodejs node_new_enough
+	want npm has npm
+	want chromium has chromium
 	[ -n "$(rust_version rustfmt)" ] || lack rustfmt
 	[ -n "$(rust_version cargo-clippy)" ] || lack clippy
 	# The virtual machines run x86-64 kernels.

@@ -1,19 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-import { defineConfig } from "vite";
+import { fileURLToPath } from "node:url";
 import { viteSingleFile } from "vite-plugin-singlefile";
+import { defineConfig } from "vitest/config";
 import { marked } from "./marker";
 
+const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+// What needs a browser is run by itself: e2e/run.mjs.
+const browser = process.env.PLUMB_E2E === "1";
+
 export default defineConfig({
-	root: "src",
+	root: here("src"),
 	// Everything stands in the one file, also what is small enough for Vite to leave out.
 	plugins: [viteSingleFile({ removeViteModuleLoader: true }), marked()],
 	build: {
-		outDir: "../dist",
+		outDir: here("dist"),
 		emptyOutDir: true,
 		target: "es2022",
-		// A file name with a hash would change nothing and says nothing here.
-		rollupOptions: { input: "src/page.html" },
+		rollupOptions: { input: here("src/page.html") },
 		modulePreload: false,
 	},
-	test: { root: ".", include: ["test/**/*.test.ts"], environment: "node" },
-} as Parameters<typeof defineConfig>[0]);
+	test: {
+		root: here("."),
+		include: browser ? ["{e2e,test}/**/*.e2e.ts"] : ["test/**/*.test.ts"],
+		environment: "node",
+		reporters: ["default", here("test/reporter.ts")],
+		// Two CPUs and a browser of several processes: one file after the other.
+		fileParallelism: !browser,
+		...(browser ? { testTimeout: 120_000, hookTimeout: 60_000 } : {}),
+	},
+});

@@ -4,6 +4,7 @@
 mod counts;
 mod gen;
 mod limit;
+mod page;
 mod report;
 mod schema;
 mod test;

@@ -5,6 +5,7 @@
 use crate::counts::{count, Counts, Failures};
 use crate::gen;
 use crate::limit::{self, End, Limit};
+use crate::page;
 use anyhow::{anyhow, bail, Context, Result};
 use std::ffi::OsStr;
 use std::os::unix::process::ExitStatusExt;
@@ -21,7 +22,7 @@ const TOTAL: Duration = minutes(75);
 /// Between the stop of a stage that takes too long and its end by force.
 const GRACE: Duration = Duration::from_secs(10);
 
-const fn minutes(n: u64) -> Duration {
+pub const fn minutes(n: u64) -> Duration {
     Duration::from_secs(n * 60)
 }
 
@@ -44,6 +45,7 @@ pub fn run(root: &Path) -> Result<()> {
     session.tests("tests of the program's parts", minutes(15), |s| {
         s.lines(s.cargo(["test", "--package", "plumb", "--lib", "--bins", "--locked", "--no-fail-fast"]))
     });
+    page::stage(&mut session);
     session.root_tests();
     session.faults();
     session.crash();
@@ -89,8 +91,9 @@ pub fn golden(root: &Path) -> Result<()> {
     Ok(())
 }
 
-struct Session<'a> {
-    root: &'a Path,
+pub struct Session<'a> {
+    /// The repository.
+    pub root: &'a Path,
     total: Counts,
     broken: Vec<&'static str>,
     /// When no stage may run any more.
@@ -122,7 +125,7 @@ impl<'a> Session<'a> {
     }
 
     /// A stage whose output tells what passed.
-    fn tests(
+    pub fn tests(
         &mut self,
         name: &'static str,
         limit: Duration,
@@ -291,7 +294,7 @@ impl<'a> Session<'a> {
         });
     }
 
-    fn target_dir(&self) -> PathBuf {
+    pub fn target_dir(&self) -> PathBuf {
         self.root.join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
     }
 
@@ -302,7 +305,7 @@ impl<'a> Session<'a> {
     }
 
     /// Runs a command, shows its output and counts what it tells.
-    fn lines(&self, command: Command) -> Result<(ExitStatus, Counts)> {
+    pub fn lines(&self, command: Command) -> Result<(ExitStatus, Counts)> {
         self.lines_naming(command, &mut Failures::default())
     }
 
@@ -340,7 +343,8 @@ fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)
 }
 
-fn skip(name: &str, reason: &str) -> Counts {
+/// A stage that cannot run, and why.
+pub fn skip(name: &str, reason: &str) -> Counts {
     println!("SKIP {name}: {reason}");
     Counts { skipped: 1, ..Counts::default() }
 }

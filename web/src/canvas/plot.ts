@@ -66,6 +66,15 @@ export function linearScale(low: number, high: number, text: (v: number) => stri
 	return { at: (v) => (v - low) / size, value: (at) => low + at * size, marks };
 }
 
+/** A scale of bytes above `low`, with marks at powers of two: `+64.0 MiB`. */
+export function byteScale(low: number, high: number, text: (v: number) => string): Scale {
+	const size = Math.max(high - low, 1);
+	const step = 2 ** Math.ceil(Math.log2(size / 5));
+	const marks = [];
+	for (let n = 0; n * step <= size; n++) marks.push({ at: (n * step) / size, text: n === 0 ? "+0" : `+${text(n * step)}` });
+	return { at: (v) => (v - low) / size, value: (at) => low + at * size, marks };
+}
+
 /** Where a plot's inside is, CSS pixels, and how to get there. */
 export interface Box {
 	left: number;
@@ -221,20 +230,26 @@ export class TimePlot {
 	}
 }
 
-/** Draws many dots: pixels of an image, since a call for each of 300,000 takes seconds. `word` is an ImageData word. */
-export function dots(s: Surface, box: Box, n: number, first: number, time: (i: number) => number, value: (i: number) => number, word: (i: number) => number, skip: (i: number) => boolean): void {
+/** Draws rows first..n as dots: pixels of an image, since a call for each of 300,000 takes seconds. `word` is an ImageData word. */
+export function dots(s: Surface, box: Box, first: number, n: number, time: (i: number) => number, value: (i: number) => number, word: (i: number) => number, skip: (i: number) => boolean): void {
 	const { ratio, context } = s;
 	const [w, h] = [Math.round(box.width * ratio), Math.round(box.height * ratio)];
 	const [x0, y0] = [Math.round(box.left * ratio), Math.round(box.top * ratio)];
-	// Beneath the dots lies what was drawn before.
-	const image = context.getImageData(x0, y0, w, h);
+	// A layer of its own, laid over what was drawn before: reading that back would be slow.
+	let layer = layers.get(s);
+	if (!layer) {
+		layer = document.createElement("canvas");
+		layers.set(s, layer);
+	}
+	layer.width = w;
+	layer.height = h;
+	const image = new ImageData(w, h);
 	const words = new Uint32Array(image.data.buffer);
 	const size = Math.max(2, Math.round((n - first > 20_000 ? 1.5 : 3) * ratio));
 	const scale = w / (box.span.to - box.span.from);
 	for (let i = first; i < n; i++) {
 		const at = time(i);
-		if (at >= box.span.to) break;
-		if (skip(i)) continue;
+		if (at >= box.span.to || skip(i)) continue;
 		const x = Math.round((at - box.span.from) * scale - size / 2);
 		const y = Math.round(h - box.scale.at(value(i)) * h - size / 2);
 		const c = word(i);
@@ -242,5 +257,8 @@ export function dots(s: Surface, box: Box, n: number, first: number, time: (i: n
 			for (let dx = Math.max(0, x); dx < Math.min(w, x + size); dx++) words[dy * w + dx] = c;
 		}
 	}
-	context.putImageData(image, x0, y0);
+	layer.getContext("2d")?.putImageData(image, 0, 0);
+	context.drawImage(layer, x0 / ratio, y0 / ratio, w / ratio, h / ratio);
 }
+
+const layers = new WeakMap<Surface, HTMLCanvasElement>();

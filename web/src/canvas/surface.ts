@@ -16,10 +16,10 @@ export interface Theme {
 	dark: boolean;
 }
 
-/** The computed colours around an element. */
-export function theme(element: Element): Theme {
+/** The page's colours as computed now. */
+export function theme(): Theme {
 	const probe = document.createElement("span");
-	element.append(probe);
+	document.body.append(probe);
 	const read = (name: string): string => {
 		probe.style.color = `var(${name})`;
 		return getComputedStyle(probe).color;
@@ -85,9 +85,9 @@ export class Surface {
 		onTheme(changed);
 	}
 
-	/** Colours of the page, read once a theme. */
+	/** Colours of the page, read once for each theme. */
 	get theme(): Theme {
-		this.colors ??= theme(this.canvas.parentElement ?? document.body);
+		this.colors ??= theme();
 		return this.colors;
 	}
 

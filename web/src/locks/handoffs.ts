@@ -45,15 +45,15 @@ export function diagram(chain: HandoffRow[]): Diagram {
 	const first = Math.max(0, chain.length - MOST);
 	const shown = chain.slice(first);
 	const count = new Map<number, { name: string; n: number; first: number }>();
-	const see = (tid: number, name: string, at: number): void => {
+	const see = (tid: number, name: string): void => {
 		const known = count.get(tid);
 		if (known) known.n++;
-		else count.set(tid, { name, n: 1, first: at });
+		else count.set(tid, { name, n: 1, first: count.size });
 	};
-	shown.forEach((c, i) => {
-		if (c.holder !== 0) see(c.holder, c.holder_comm, i);
-		see(c.next, c.next_comm, i);
-	});
+	for (const c of shown) {
+		if (c.holder !== 0) see(c.holder, c.holder_comm);
+		see(c.next, c.next_comm);
+	}
 	const threads = [...count]
 		.sort((a, b) => b[1].n - a[1].n || a[1].first - b[1].first)
 		.slice(0, MOST_ROWS)

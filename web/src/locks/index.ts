@@ -3,7 +3,7 @@
 
 import "../canvas/views.css";
 import type { Document, HandoffRow, LockRow } from "../document";
-import { bar, type Part, swatch } from "../parts/bar";
+import { bar, meter, type Part, swatch } from "../parts/bar";
 import { type Child, h, svg } from "../parts/dom";
 import { link } from "../parts/link";
 import { type Column, table } from "../parts/table";
@@ -58,9 +58,25 @@ function body(doc: Document, view: View, lock: LockRow): HTMLElement[] {
 	];
 	return [
 		h("dl", { class: "pairs" }, facts.map(([k, v]) => [h("dt", {}, k), h("dd", {}, v)])),
-		...shares(doc, "Who held it while others waited", lock.holders),
+		...holders(lock),
 		...shares(doc, "What the holders were at meanwhile", lock.doing),
 		...chainOf(doc, view, lock),
+	];
+}
+
+function holders(lock: LockRow): HTMLElement[] {
+	const title = "Who held it while others waited";
+	const whole = lock.holders.reduce((sum, r) => sum + r.time, 0);
+	if (whole <= 0) return [h("p", { class: "dim" }, `${title}: not known.`)];
+	const shown = lock.holders.slice(0, 8);
+	return [
+		h("h3", {}, title),
+		h(
+			"ul",
+			{ class: "kindkey" },
+			shown.map((r) => h("li", {}, meter(r.time / whole), ` ${r.who === "" ? "not known" : r.who} ${percent(r.time / whole)}, ${duration(r.time)}`)),
+			lock.holders.length > shown.length ? h("li", { class: "dim" }, `and ${lock.holders.length - shown.length} more`) : null,
+		),
 	];
 }
 

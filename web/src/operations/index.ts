@@ -2,6 +2,7 @@
 // Every operation that a workload told of itself: when, how long, of which kind.
 
 import "../canvas/views.css";
+import { later } from "../canvas/later";
 import { type Box, dots, logScale, TimeAxis, TimePlot } from "../canvas/plot";
 import { rgb, word } from "../canvas/surface";
 import type { Document, Lane } from "../document";
@@ -23,14 +24,8 @@ export const section: MakeSection = (doc, view) => {
 		about: `What workloads told of themselves. ${
 			sampled.how === "" ? `All ${count(sampled.shown)} operations.` : `${count(sampled.shown)} of ${count(sampled.seen)} operations: ${sampled.how}`
 		}`,
-		element: () => {
-			const place = h("div", { class: "view operations" }, h("p", { class: "dim", role: "status" }, "Reading the operations ..."));
-			decodeOperations(operations).then(
-				(table) => fill(place, ...new OperationsView(doc, view, table, sampled.how !== "").elements()),
-				(e: unknown) => fill(place, h("p", { class: "fault", role: "alert" }, `The operations cannot be read: ${e instanceof Error ? e.message : String(e)}`)),
-			);
-			return place;
-		},
+		element: () =>
+			later(view, "operations", "the operations", 500, decodeOperations(operations), (table) => new OperationsView(doc, view, table, sampled.how !== "").elements()),
 	};
 };
 
@@ -71,7 +66,7 @@ class OperationsView {
 			scale: () => scale,
 			draw: (s, box) => {
 				const words = table.kinds.map((_, k) => word(rgb(seriesColor(s.canvas, k))));
-				dots(s, box, table.rows, firstFrom(table, box.span.from), (i) => table.begin[i]!, (i) => table.length[i]!, (i) => words[table.kind[i]!] ?? 0xff888888, (i) => this.off.has(table.kind[i]!));
+				dots(s, box, firstFrom(table, box.span.from), firstFrom(table, box.span.to), (i) => table.begin[i]!, (i) => table.length[i]!, (i) => words[table.kind[i]!] ?? 0xff888888, (i) => this.off.has(table.kind[i]!));
 				if (this.chosen >= 0) {
 					s.context.strokeStyle = s.theme.ink;
 					s.context.lineWidth = 2;

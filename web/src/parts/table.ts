@@ -25,6 +25,8 @@ export interface Column<Row> {
 	head?: boolean;
 	/** Left out, and said so, where it is 0 or not known in every row. */
 	spare?: boolean;
+	/** It shows as a picture what other columns say: there is nothing to sort by. */
+	picture?: boolean;
 }
 
 /** How a table begins. */
@@ -107,6 +109,7 @@ export function table<Row>(options: Options<Row>): HTMLElement {
 	const told = h("span", { class: "dim", role: "status" });
 	const more = h("button", { class: "more", type: "button" });
 	const heads = columns.map((c, i) => {
+		if (c.picture) return h("th", { scope: "col" }, c.title === "" ? h("span", { class: "hidden-text" }, "As a bar") : c.title);
 		const button = h("button", { type: "button", title: c.about }, c.title);
 		button.addEventListener("click", () => {
 			const up = numeric[i] ? `-${c.key}` : c.key;
@@ -131,7 +134,7 @@ export function table<Row>(options: Options<Row>): HTMLElement {
 			if (sorted) heads[i]?.setAttribute("aria-sort", direction);
 			else heads[i]?.removeAttribute("aria-sort");
 			const mark = sorted ? (direction === "descending" ? " \u2193" : " \u2191") : "";
-			const button = heads[i]?.firstElementChild;
+			const button = heads[i]?.querySelector("button");
 			if (button) button.textContent = c.title + mark;
 		}
 		const shown = Math.min(limit, all.length);

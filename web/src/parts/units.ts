@@ -48,7 +48,7 @@ export function count(n: number): string {
 /** A share of 1 in percent: `12.3 %`; what is not zero is not shown as zero. */
 export function percent(share: number, digits = 1): string {
 	const least = 10 ** -digits / 2;
-	if (share !== 0 && Math.abs(share) * 100 < least) return `${share < 0 ? "-" : ""}< ${10 ** -digits} %`;
+	if (share !== 0 && Math.abs(share) * 100 < least) return share < 0 ? `> -${10 ** -digits} %` : `< ${10 ** -digits} %`;
 	return `${(share * 100).toFixed(digits)} %`;
 }
 

@@ -78,6 +78,6 @@ function steps(doc: Document, view: View, path: PathResult): Child {
 	];
 	return [
 		h("h3", {}, "Its longest waits, in the order of time"),
-		table({ caption: "Each leads to the timeline, where one is", columns, rows: path.steps, what: "steps", keep: { view, section: "path" } }),
+		table({ caption: "Each leads to the timeline, where one is", columns, rows: path.steps, what: "steps", limit: 12, keep: { view, section: "path" } }),
 	];
 }

@@ -2,8 +2,8 @@
 // Block requests: latency over time, depth, places on the disk, sizes, and each request's layers.
 
 import "../canvas/views.css";
+import { later } from "../canvas/later";
 import type { MakeSection } from "../section";
-import { fill, h } from "../parts/dom";
 import { count } from "../parts/units";
 import { loadRequests, loadTimeline } from "../timeline/load";
 import { RequestsView } from "./view";
@@ -15,18 +15,12 @@ export const section: MakeSection = (doc, view) => {
 	return {
 		id: "requests",
 		title: "Block requests",
-		about: `Latency is from queueing to completion (Q2C). Heat maps count every request. ${
+		about: `Latency is from queueing to completion (Q2C). Heat maps count every request with data, when it is complete. ${
 			sampled.how === "" ? `All ${count(sampled.shown)} requests are in the other charts.` : `The other charts show ${count(sampled.shown)} of ${count(sampled.seen)}: ${sampled.how}`
 		}`,
-		element: () => {
-			const place = h("div", { class: "view requests" }, h("p", { class: "dim", role: "status" }, "Reading the requests ..."));
-			Promise.all([loadRequests(doc), loadTimeline(doc)]).then(
-				([table, loaded]) => {
-					if (table) fill(place, ...new RequestsView(doc, view, table, loaded).elements());
-				},
-				(e: unknown) => fill(place, h("p", { class: "fault", role: "alert" }, `The requests cannot be read: ${e instanceof Error ? e.message : String(e)}`)),
-			);
-			return place;
-		},
+		element: () =>
+			later(view, "requests", "the block requests", 900, Promise.all([loadRequests(doc), loadTimeline(doc)]), ([table, loaded]) =>
+				table ? new RequestsView(doc, view, table, loaded).elements() : [],
+			),
 	};
 };

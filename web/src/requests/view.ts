@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // The charts of one disk, and the request that was chosen.
 
-import { type Box, dots, linearScale, logScale, TimeAxis, TimePlot } from "../canvas/plot";
+import { type Box, byteScale, dots, linearScale, logScale, TimeAxis, TimePlot } from "../canvas/plot";
 import { rgb, type Surface, word } from "../canvas/surface";
 import type { Document, Heat } from "../document";
 import { meter } from "../parts/bar";
@@ -29,6 +29,8 @@ export class RequestsView {
 	private readonly depths = new Map<number, Depth>();
 	private device = 0;
 	private chosen = -1;
+	/** Longest latency, ns: how long before a span a request may have been queued that is complete in it. */
+	private readonly longest: number;
 	private all: TimePlot[] = [];
 	private keeping: ReturnType<typeof setTimeout> | undefined;
 
@@ -54,6 +56,7 @@ export class RequestsView {
 				this.keep();
 			}, 150);
 		});
+		this.longest = table.latency.reduce((a, b) => Math.max(a, b), 0);
 		this.device = this.busiest();
 		this.apply(view.params("requests"), true);
 		view.on("requests", (params) => this.apply(params, false));
@@ -141,7 +144,7 @@ export class RequestsView {
 			heats.map((heat) => figure(heatTitle(heat), this.heatPlot(heat, times))),
 			heats.length === 0 ? h("p", { class: "dim" }, "No request with data completed on this disk.") : null,
 			figure("Requests with the driver: most (line) and mean (area)", this.depthPlot()),
-			figure("Seeks: sector over time, reads and writes (darker)", this.seekPlot()),
+			this.seeks(figure),
 		);
 		this.tell();
 	}
@@ -149,6 +152,8 @@ export class RequestsView {
 	private heatPlot(heat: Heat, scale: ReturnType<typeof logScale>): TimePlot {
 		const write = heat.write ? 1 : 0;
 		const { table } = this;
+		// The map counts a request when it is complete; so its dot stands there.
+		const complete = (i: number): number => table.queued[i]! + table.latency[i]!;
 		return new TimePlot(this.axis, {
 			height: 190,
 			label: `${heatTitle(heat)}; the slowest requests are in the table below`,
@@ -157,13 +162,13 @@ export class RequestsView {
 				drawHeat(s, box, heat);
 				if (this.inSpan() <= MOST_DOTS) {
 					const ink = word(rgb(s.theme.ink));
-					dots(s, box, table.rows, firstFrom(table, box.span.from), (i) => table.queued[i]!, (i) => table.latency[i]!, () => ink, (i) => table.device[i] !== this.device || table.write[i] !== write);
+					dots(s, box, firstFrom(table, box.span.from - this.longest), firstFrom(table, box.span.to), (i) => table.queued[i]! + table.latency[i]!, (i) => table.latency[i]!, () => ink, (i) => table.device[i] !== this.device || table.write[i] !== write);
 				}
-				this.mark(s, box, (row) => (table.write[row] === write ? table.latency[row]! : undefined));
+				this.mark(s, box, complete, (row) => (table.write[row] === write ? table.latency[row]! : undefined));
 			},
 			point: (box, x, y, e, ask) => {
 				const time = box.span.from + ((x - box.left) / box.width) * (box.span.to - box.span.from);
-				const row = this.nearest(box, x, y, (i) => (table.write[i] === write ? table.latency[i]! : undefined), ask ? 40 : 6);
+				const row = this.nearest(box, x, y, complete, (i) => (table.write[i] === write ? table.latency[i]! : undefined), ask ? 40 : 6);
 				if (ask) {
 					if (row >= 0) this.choose(row, true);
 					return;
@@ -172,7 +177,7 @@ export class RequestsView {
 				if (row >= 0 && this.inSpan() <= MOST_DOTS) show(e.clientX, e.clientY, `${duration(table.latency[row]!)}: ${requestWords(table, row)}`);
 				else if (cell) {
 					const [column, r, n] = cell;
-					show(e.clientX, e.clientY, `${count(n)} requests of ${duration(heat.edges[r]!)} to ${duration(heat.edges[r + 1]!)}, queued from ${duration(column * heat.step)} to ${duration((column + 1) * heat.step)}`);
+					show(e.clientX, e.clientY, `${count(n)} requests of ${duration(heat.edges[r]!)} to ${duration(heat.edges[r + 1]!)}, complete from ${duration(column * heat.step)} to ${duration((column + 1) * heat.step)}`);
 				} else hide();
 			},
 			leave: hide,
@@ -223,7 +228,7 @@ export class RequestsView {
 		});
 	}
 
-	private seekPlot(): TimePlot {
+	private seeks(figure: (title: string, plot: TimePlot) => HTMLElement): HTMLElement {
 		const { table } = this;
 		let [low, high] = [Infinity, 0];
 		for (let i = 0; i < table.rows; i++) {
@@ -232,51 +237,52 @@ export class RequestsView {
 			high = Math.max(high, table.sector[i]! + 1);
 		}
 		if (high === 0) [low, high] = [0, 1];
-		const scale = linearScale(low, high, (v) => bytes(v * 512));
-		const value = (i: number): number | undefined => (table.bytes[i] === 0 ? undefined : table.sector[i]!);
-		return new TimePlot(this.axis, {
+		const scale = byteScale(low * 512, high * 512, (v) => bytes(v).replace(/\.0+ /, " "));
+		const value = (i: number): number | undefined => (table.bytes[i] === 0 ? undefined : table.sector[i]! * 512);
+		const plot = new TimePlot(this.axis, {
 			height: 190,
 			label: `Places of requests on the disk over time, from ${bytes(low * 512)} to ${bytes(high * 512)} behind its begin`,
 			scale: () => scale,
 			draw: (s, box) => {
 				const colors = [word(rgb(s.theme.accent)), word(rgb(s.theme.ink))];
-				dots(s, box, table.rows, firstFrom(table, box.span.from), (i) => table.queued[i]!, (i) => table.sector[i]!, (i) => colors[table.write[i]! & 1]!, (i) => table.device[i] !== this.device || table.bytes[i] === 0);
-				this.mark(s, box, value);
+				dots(s, box, firstFrom(table, box.span.from), firstFrom(table, box.span.to), (i) => table.queued[i]!, (i) => table.sector[i]! * 512, (i) => colors[table.write[i]! & 1]!, (i) => table.device[i] !== this.device || table.bytes[i] === 0);
+				this.mark(s, box, (i) => table.queued[i]!, value);
 			},
 			point: (box, x, y, e, ask) => {
-				const row = this.nearest(box, x, y, value, ask ? 40 : 6);
+				const row = this.nearest(box, x, y, (i) => table.queued[i]!, value, ask ? 40 : 6);
 				if (row < 0) hide();
 				else if (ask) this.choose(row, true);
 				else show(e.clientX, e.clientY, `${duration(table.latency[row]!)}: ${requestWords(table, row)}`);
 			},
 			leave: hide,
 		});
+		return figure(`Place on the disk over time, above sector ${count(low)} (${bytes(low * 512)}); blue: reads, ink: writes`, plot);
 	}
 
 	/** The chosen request, as a ring. */
-	private mark(s: Surface, box: Box, value: (row: number) => number | undefined): void {
+	private mark(s: Surface, box: Box, at: (row: number) => number, value: (row: number) => number | undefined): void {
 		if (this.chosen < 0 || this.table.device[this.chosen] !== this.device) return;
 		const v = value(this.chosen);
 		if (v === undefined) return;
 		s.context.strokeStyle = s.theme.ink;
 		s.context.lineWidth = 2;
 		s.context.beginPath();
-		s.context.arc(box.x(this.table.queued[this.chosen]!), box.y(v), 6, 0, 7);
+		s.context.arc(box.x(at(this.chosen)), box.y(v), 6, 0, 7);
 		s.context.stroke();
 		s.context.lineWidth = 1;
 	}
 
 	/** The request whose dot is nearest to a point, within `reach` pixels; -1 if none is. */
-	private nearest(box: Box, x: number, y: number, value: (i: number) => number | undefined, reach: number): number {
+	private nearest(box: Box, x: number, y: number, at: (i: number) => number, value: (i: number) => number | undefined, reach: number): number {
 		const { table } = this;
 		const per = (box.span.to - box.span.from) / box.width;
 		const time = box.span.from + (x - box.left) * per;
 		let [best, least] = [-1, reach * reach];
-		for (let i = firstFrom(table, time - reach * per); i < table.rows && table.queued[i]! <= time + reach * per; i++) {
+		for (let i = firstFrom(table, time - reach * per - this.longest); i < table.rows && table.queued[i]! <= time + reach * per; i++) {
 			if (table.device[i] !== this.device) continue;
 			const v = value(i);
 			if (v === undefined) continue;
-			const far = (box.x(table.queued[i]!) - x) ** 2 + (box.y(v) - y) ** 2;
+			const far = (box.x(at(i)) - x) ** 2 + (box.y(v) - y) ** 2;
 			if (far < least) [best, least] = [i, far];
 		}
 		return best;
@@ -325,7 +331,7 @@ export class RequestsView {
 				"tbody",
 				{},
 				sizes.to.map((edge, i) =>
-					h("tr", {}, h("th", { scope: "row" }, name(edge)), h("td", { class: "number" }, count(sizes.reads[i]!)), h("td", {}, meter(sizes.reads[i]! / most)), h("td", { class: "number" }, count(sizes.writes[i]!)), h("td", {}, meter(sizes.writes[i]! / most))),
+					h("tr", {}, h("th", { scope: "row" }, name(edge)), h("td", { class: "number" }, count(sizes.reads[i]!)), h("td", {}, sizes.reads[i]! > 0 ? meter(sizes.reads[i]! / most) : null), h("td", { class: "number" }, count(sizes.writes[i]!)), h("td", {}, sizes.writes[i]! > 0 ? meter(sizes.writes[i]! / most) : null)),
 				),
 			),
 		);

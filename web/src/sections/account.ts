@@ -64,7 +64,7 @@ export const section: MakeSection = (doc, view) => {
 							{ key: "part", title: "Part", value: (p) => p.category, show: (p) => [swatch(doc, p.category), " ", p.category], head: true },
 							{ key: "time", title: "Time", unit: unit.unit, value: (p) => p.time, show: (p) => unit(p.time) },
 							{ key: "share", title: "Share", value: (p) => p.time / whole, show: (p) => percent(p.time / whole) },
-							{ key: "bar", title: "", value: () => "", show: (p) => meter(p.time / whole, category(doc, p.category).paint.color) },
+							{ key: "bar", title: "", picture: true, value: () => "", show: (p) => meter(p.time / whole, category(doc, p.category).paint.color) },
 							{ key: "about", title: "What it is", value: (p) => category(doc, p.category).about, words: true },
 						],
 						rows: list,

@@ -92,7 +92,7 @@ export const calls: MakeSection = (doc, view) => {
 					{ key: "total", title: "Time", unit: unit.unit, value: (c) => c.total, show: (c) => unit(c.total) },
 					{ key: "mean", title: "Mean", value: (c) => (c.calls > 0 ? c.total / c.calls : null), show: (c) => (c.calls > 0 ? duration(c.total / c.calls) : null) },
 					{ key: "max", title: "Longest", value: (c) => c.max, show: (c) => duration(c.max) },
-					{ key: "bar", title: "Account", value: () => "", show: (c) => (c.total > 0 ? bar(doc, parts(doc, c.account), c.total, c.name, true) : null) },
+					{ key: "bar", title: "Account", picture: true, value: () => "", show: (c) => (c.total > 0 ? bar(doc, parts(doc, c.account), c.total, c.name, true) : null) },
 					{ key: "bytes", title: "Bytes", spare: true, value: (c) => c.bytes, show: (c) => bytes(c.bytes) },
 					{ key: "own", spare: true, title: "Requests", unit: "own", about: "Block requests that the thread itself asked for within the calls", value: (c) => c.own_requests, show: (c) => count(c.own_requests) },
 					{ key: "others", spare: true, title: "Requests", unit: "of others", about: "Block requests of other threads (journal, writeback) that the calls waited for", value: (c) => c.other_requests, show: (c) => count(c.other_requests) },

@@ -41,10 +41,13 @@ function side(name: string, s: Side): Child {
 	return [h("dt", {}, name), h("dd", {}, h("code", {}, s.path), runs, left, doubts === "" ? "" : `: ${doubts}`)];
 }
 
+/** The line that the parts of the account add up to. */
+const SUM = "threads-time";
+
 /** Lines of a chart: the largest differences of a group, without its sum. */
 export function largest(lines: Line[], group: string, most: number): Line[] {
 	return lines
-		.filter((l) => l.group === group && l.shown && l.difference !== 0 && !/time$/.test(l.key))
+		.filter((l) => l.group === group && l.shown && l.difference !== 0 && l.key !== SUM)
 		.sort((x, y) => Math.abs(y.difference) - Math.abs(x.difference))
 		.slice(0, most);
 }

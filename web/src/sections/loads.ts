@@ -192,7 +192,7 @@ function whose(all: Step[]): Child {
 			{ key: "mean", title: "Of an operation", unit: "mean", value: (p) => p.ns / p.operations, show: (p) => duration(p.ns / p.operations) },
 			{ key: "sum", title: "Sum", value: (p) => p.ns, show: (p) => duration(p.ns) },
 			{ key: "share", title: "Share", value: (p) => p.ns / p.whole, show: (p) => percent(p.ns / p.whole) },
-			{ key: "bar", title: "", value: () => "", show: (p) => meter(p.ns / p.whole) },
+			{ key: "bar", title: "", picture: true, value: () => "", show: (p) => meter(p.ns / p.whole) },
 		],
 	});
 }

@@ -130,6 +130,7 @@ export const machine: MakeSection = (doc, view) => {
 							{
 								key: "bar",
 								title: "",
+								picture: true,
 								value: () => "",
 								show: (c) => bar(doc, [{ category: "running", time: c.busy }, { category: "interrupted", time: c.interrupts }, { category: "lost", time: c.lost + c.unseen }].filter((p) => p.time > 0), of(c) || 1, `CPU ${c.cpu}`, true),
 							},

@@ -251,7 +251,7 @@ function effects(e: Effects, f: Analysis): Child {
 				columns: [
 					{ key: "what", title: "What", value: (v) => v.what, head: true },
 					{ key: "share", title: "Share", value: (v) => v.share, show: (v) => percent(v.share) },
-					{ key: "bar", title: "", value: () => "", show: (v) => meter(v.share) },
+					{ key: "bar", title: "", picture: true, value: () => "", show: (v) => meter(v.share) },
 				],
 			}),
 		],

@@ -33,10 +33,10 @@ function use<Row extends ProcessRow | ThreadRow>(unit: TimeUnit): Column<Row>[] 
 		},
 		{
 			key: "service",
-			title: "Access time",
+			title: "Access",
+			about: "Mean time of an access with the device",
 			spare: true,
-			unit: "mean",
-			about: "With the device",
+			unit: "mean time",
 			value: (r) => (r.accesses > 0 ? r.service / r.accesses : null),
 			show: (r) => (r.accesses > 0 ? duration(r.service / r.accesses) : null),
 		},
@@ -137,7 +137,7 @@ export const threads: MakeSection = (doc, view) => {
 		title: "Threads",
 		element: () =>
 			table<Thread>({
-				caption: `${count(rows.length)} threads of the target${timeline ? "; a thread's number leads to its line of time" : ""}.`,
+				caption: `${count(rows.length)} thread${rows.length === 1 ? "" : "s"} of the target${timeline ? "; a thread's number leads to its line of time" : ""}.`,
 				keep: { view, section: "threads" },
 				rows,
 				what: "threads",
@@ -164,6 +164,7 @@ export const threads: MakeSection = (doc, view) => {
 								{
 									key: "bar",
 									title: "Account",
+									picture: true,
 									value: () => "",
 									show: (t) => bar(doc, parts(doc, t.account), t.elapsed, t.name, true),
 								},

@@ -45,7 +45,7 @@ export const blame: MakeSection = (doc, view) => {
 						{ key: "who", title: "Who", value: (b) => b.who, head: true },
 						{ key: "time", title: "Time", unit: unit.unit, value: (b) => b.time, show: (b) => unit(b.time) },
 						{ key: "share", title: "Share", value: (b) => b.time / whole, show: (b) => percent(b.time / whole) },
-						{ key: "bar", title: "", value: () => "", show: (b) => meter(b.time / whole) },
+						{ key: "bar", title: "", picture: true, value: () => "", show: (b) => meter(b.time / whole) },
 						{ key: "of", title: "Of process", value: (b) => `${b.process.comm} (${b.process.pid})` },
 					],
 				}),

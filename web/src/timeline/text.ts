@@ -120,9 +120,9 @@ export interface Waker {
 export function wakerOf(told: Told, row: number): Waker | undefined {
 	const wait = told.tracks.wait[row]!;
 	if (wait === 0) return undefined;
-	const lane = (told.waits.waker[wait - 1] ?? 0) - 1;
+	const lane = Math.min((told.waits.waker[wait - 1] ?? 0) - 1, told.tracks.lanes.length - 1);
 	const name = told.whos[told.waits.waker_name[wait - 1] ?? 0] ?? "";
-	return { lane, name: name || (lane >= 0 ? laneName(told, lane) : "") };
+	return { lane, name: lane >= 0 ? laneName(told, lane) : name };
 }
 
 /** Functions in the kernel on which a row's wait slept, innermost first; empty where none was taken. */

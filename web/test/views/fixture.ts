@@ -4,6 +4,7 @@
 
 import { deflateRawSync } from "node:zlib";
 import type { Document, Lane, Packed } from "../../src/document";
+import type { Profile } from "../../src/flame/profile";
 
 const CATEGORIES: [string, string, number][] = [
 	["running", "on a CPU", 1],
@@ -266,4 +267,136 @@ export function addRequests(doc: Document, n: number, next: () => number): void 
 		};
 	});
 	doc.run!.requests = { devices: ["sda"], whos: ["", "worker-0"], table: packTable(c), sampled: { seen: n, shown: n, how: "" }, heat };
+}
+
+/** Operations of three kinds, one in fifty a hundred times as long, some failed. */
+export function addOperations(doc: Document, n: number, next: () => number): void {
+	const length = doc.run!.timeline?.length ?? 60e9;
+	const lanes = doc.run!.timeline?.lanes.length ?? 0;
+	const begin = Array.from({ length: n }, () => Math.floor(next() * length * 0.99)).sort((a, b) => a - b);
+	doc.run!.operations = {
+		kinds: ["write", "read", "sync"],
+		table: packTable({
+			begin: differences(begin),
+			length: begin.map(() => Math.floor(20_000 * (next() < 0.02 ? 100 : 1) * (0.5 + next()))),
+			kind: begin.map(() => Math.floor(next() * 3)),
+			lane: begin.map(() => Math.floor(next() * (lanes + 1))),
+			bytes: begin.map(() => 4096),
+			failed: begin.map(() => (next() < 0.01 ? 5 : 0)),
+			late: begin.map(() => (next() < 0.1 ? Math.floor(next() * 500) : 0)),
+		}),
+		sampled: { seen: n, shown: n, how: "" },
+	};
+}
+
+/**
+ * A small run with one story: `app` calls fsync and waits for the journal, which writes to sda; then
+ * it waits for a lock that `other` holds. Numbers that tests look for: app is thread 812, the wait
+ * begins at 2 ms and lasts 5 ms, its request is the second, jbd2 has no lane.
+ */
+export function story(): Document {
+	const s = category;
+	const ms = 1e6;
+	const whos = ["", "app", "other", "jbd2/sda-8", "sda"];
+	const cpu: Row[] = [
+		{ length: 2 * ms, state: 1, who: 1 }, { length: 1 * ms, state: 1, who: 3 }, { length: 4 * ms, state: 0 },
+		{ length: 1.5 * ms, state: 1, who: 1 }, { length: 2 * ms, state: 1, who: 2 }, { length: 1.5 * ms, state: 1, who: 1 },
+	];
+	const app: Row[] = [
+		{ length: 2 * ms, state: s("running") },
+		{ length: 1 * ms, state: s("other.running"), who: 3, wait: 1 },
+		{ length: 0.5 * ms, state: s("journal"), who: 3, wait: 1 },
+		{ length: 3.4 * ms, state: s("block.device"), who: 4, wait: 1, request: 2 },
+		{ length: 0.1 * ms, state: s("block.wakeup"), who: 4, wait: 1, request: 2 },
+		{ length: 1.5 * ms, state: s("running") },
+		{ length: 2 * ms, state: s("lock.user"), who: 2, wait: 2 },
+		{ length: 1.5 * ms, state: s("running"), merged: 12 },
+	];
+	const other: Row[] = [{ gap: 1 * ms, length: 7.5 * ms, state: s("timer"), wait: 3 }, { length: 2 * ms, state: s("running") }];
+	const lanes = [
+		lane("cpu", 0, 0, "CPU 0", "", 0, cpu.length),
+		lane("thread", 812, 812, "app", "app", cpu.length, app.length),
+		lane("thread", 813, 812, "other", "app", cpu.length + app.length, other.length),
+	];
+	const doc = empty("dd if=a of=b </script><script>alert(1)</script>");
+	const length = 12 * ms;
+	doc.run = emptyRun(length);
+	doc.run.quality.gaps = [[0, 1e9 + 4 * ms, 1e9 + 5 * ms, 12]];
+	doc.run.quality.lost = 12;
+	doc.run.timeline = {
+		length, lanes, whos,
+		stacks: [[], ["jbd2_log_wait_commit", "ext4_sync_file", "do_fsync"], ["futex_wait"]],
+		intervals: packTable(columnsOf([cpu, app, other])),
+		waits: packTable({ stack: [1, 2, 0], waker: [0, 3, 0], waker_name: [3, 2, 0] }),
+		sampled: { seen: 16, shown: 16, how: "" },
+	};
+	const layers = { q2g: [1000, 2000], g2f: [0, 0], f2i: [500, 500], i2d: [0, 100_000], d2c: [200_000, 3_397_500] };
+	doc.run.requests = {
+		devices: ["sda"], whos: ["", "app", "jbd2/sda-8"],
+		table: packTable({
+			queued: differences([1 * ms, 3.4 * ms]), ...layers, device: [0, 0], write: [0, 1], flags: [0, (1 << 11) | (1 << 17)],
+			bytes: [4096, 65536], sector: [1000, 2048], owner: [2, 0], owner_name: [1, 2], depth: [1, 1],
+		}),
+		sampled: { seen: 2, shown: 2, how: "" },
+		heat: [{ device: "sda", write: true, step: ms, edges: [1e6, 2e6, 4e6], cells: [[6, 1, 1]] }, { device: "sda", write: false, step: ms, edges: [1e5, 3e5], cells: [[1, 0, 1]] }],
+	};
+	addOperations(doc, 40, random(3));
+	doc.run.result.path = {
+		of: "command", time: length,
+		parts: [{ category: "block.device", who: "sda", time: 3.4 * ms }, { category: "running", who: "app", time: 6.6 * ms }, { category: "lock.user", who: "other", time: 2 * ms }],
+		last: [],
+		steps: [{ at: 2 * ms, time: 5 * ms, tid: 0, comm: "app", category: "block.device", who: "sda" }],
+	};
+	doc.run.result.locks = [
+		{
+			lock: "0x7f00", pid: 812, kind: "user lock", site: "app::work", contentions: 2, waits: 1, readers: 0, time: 2 * ms, longest: 2 * ms, most_waiting: 1,
+			holders: [{ category: "lock.user", who: "other", time: 2 * ms }], doing: [{ category: "running", who: "other", time: 2 * ms }],
+			chain: [{ at: 10.5 * ms, holder: 813, holder_comm: "other", function: "app::unlock", next: 812, next_comm: "app", waited: 2 * ms, behind: 0, read: false }],
+		},
+	];
+	return doc;
+}
+
+/** A profile of random stacks, whose threads share names and whose functions have several lines. */
+export function someProfile(seed: number, entries: number): Profile {
+	const next = random(seed);
+	const pick = (n: number): number => Math.floor(next() * n);
+	const p: Profile = {
+		format: "plumb-profile", version: 1, time_ns: 0, samples: 10, clock: "cpu-clock 199 Hz", notes: [],
+		kinds: WORDS.kinds.map((k) => ({ name: k.word, color: k.color })), categories: WORDS.categories, whos: ["", "sda", "jbd2"],
+		threads: [0, 1, 2, 3, 4].map((i) => ({ tid: 10 + i, pid: i < 3 ? 10 : 13, comm: ["app", "app", "worker", "db", ""][i]!, process: i < 3 ? "app" : "db" })),
+		modules: [{ path: "kernel", lacking: "" }, { path: "/bin/app", lacking: "" }],
+		functions: {
+			name: Array.from({ length: 20 }, (_, i) => `f${i % 17}`), module: Array.from({ length: 20 }, (_, i) => (i < 10 ? 1 : 0)),
+			origin: Array.from({ length: 20 }, (_, i) => (i < 10 ? "user" : "kernel")), named: new Array<boolean>(20).fill(true),
+		},
+		lines: ["", "a.c:1", "a.c:2"],
+		frames: { function: [], line: [], inlined: [] }, nodes: { parent: [], frame: [] }, stacks: { node: [-1], cut: [false] },
+		entries: { thread: [], cpu: [], category: [], who: [], stack: [], time_ns: [], count: [] },
+	};
+	for (let f = 0; f < 40; f++) {
+		p.frames.function.push(f % 20);
+		p.frames.line.push(pick(3));
+		p.frames.inlined.push(f % 7 === 0);
+	}
+	for (let n = 0; n < 80; n++) {
+		p.nodes.parent.push(n === 0 || next() < 0.05 ? -1 : pick(n));
+		p.nodes.frame.push(pick(40));
+	}
+	for (let s = 0; s < 50; s++) {
+		p.stacks.node.push(pick(80));
+		p.stacks.cut.push(next() < 0.1);
+	}
+	for (let e = 0; e < entries; e++) {
+		const time = 1 + pick(1_000_000);
+		p.time_ns += time;
+		p.entries.thread.push(pick(5));
+		p.entries.cpu.push(-1);
+		p.entries.category.push(next() < 0.4 ? 0 : pick(WORDS.categories.length));
+		p.entries.who.push(pick(3));
+		p.entries.stack.push(pick(51));
+		p.entries.time_ns.push(time);
+		p.entries.count.push(1);
+	}
+	return p;
 }

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+// Reports of other kinds, with hostile names in them, and those that cannot be read.
+
+import { readFileSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Document, FORMAT } from "../src/document";
+import { golden, Harness } from "./harness";
+
+let harness: Harness;
+beforeAll(async () => {
+	harness = await Harness.start();
+});
+afterAll(async () => {
+	await harness?.stop();
+});
+
+const run = JSON.parse(golden("write-fsync")) as Document;
+const empty: Document = { ...run, title: "t", loads: [], profiles: [], absent: [] };
+delete empty.run;
+
+async function text(doc: unknown): Promise<{ text: string; faults: string[] }> {
+	const { page, faults } = await harness.open({ json: JSON.stringify(doc) });
+	const text = (await page.locator("#page").textContent()) ?? "";
+	await page.context().close();
+	return { text, faults };
+}
+
+function example(name: string): unknown {
+	return JSON.parse(readFileSync(new URL(`examples/${name}.json`, import.meta.url), "utf8"));
+}
+
+describe("hostile names", () => {
+	const hostile = `</script><script>document.title="hacked"</script><img src=x onerror="document.title='hacked'"><!--`;
+	/** Every string of a document that a stranger could choose. */
+	function poison(value: unknown, key = ""): unknown {
+		if (typeof value === "string") return /^(comm|cmdline|name|process|title|words|who|path|function|module|hostname|target|sentence|verdict)$/.test(key) ? `${value}${hostile}` : value;
+		if (Array.isArray(value)) return value.map((v) => poison(v, key));
+		if (typeof value !== "object" || value === null) return value;
+		return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, k === "categories" || k === "kinds" ? v : poison(v, k)]));
+	}
+	test("stay text", async () => {
+		const { page, faults } = await harness.open({ json: JSON.stringify(poison(run)) });
+		expect(await page.locator("#section-verdict .lead").textContent()).toContain(hostile);
+		expect(await page.locator("img, #page script").count()).toBe(0);
+		expect(await page.title()).not.toBe("hacked");
+		expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(1280);
+		expect(faults).toEqual([]);
+		await page.context().close();
+	});
+});
+
+describe("what is not there", () => {
+	test("is said in its place", async () => {
+		const doc = structuredClone(run);
+		if (doc.run) delete doc.run.timeline;
+		doc.absent = [{ part: "timeline", why: "No sched_switch was recorded: record set sched." }];
+		const seen = await text(doc);
+		expect(seen.text).toContain("No sched_switch was recorded");
+		expect(seen.faults).toEqual([]);
+	});
+	test("of a document without anything is no fault", async () => {
+		const seen = await text({ ...empty, absent: [{ part: "account", why: "There is no trace." }] });
+		expect(seen.text).toContain("There is no trace.");
+		expect(seen.faults).toEqual([]);
+	});
+	test("of a newer document is told with what to do", async () => {
+		const seen = await text({ ...empty, format: FORMAT + 1, plumb: "9.9" });
+		expect(seen.text).toContain(`This report has format ${FORMAT + 1}, made by plumb 9.9`);
+		expect(seen.faults).toEqual([]);
+	});
+	test("of a section that fails is told there, and the others stay", async () => {
+		const doc = structuredClone(run) as { run: { result: { devices: unknown } } };
+		doc.run.result.devices = [null];
+		const seen = await text(doc);
+		expect(seen.text).toContain("This part could not be drawn");
+		expect(seen.text).toContain(run.run?.diagnosis.verdict[0]);
+	});
+});
+
+describe("other kinds", () => {
+	test("a plan has its answer, factors, effects, verdicts and doubts", async () => {
+		const plan = example("plan") as { answer: string; doubts: { sentence: string }[] };
+		const { page, faults } = await harness.open({ json: JSON.stringify({ ...empty, kind: "plan", plan }) });
+		const seen = (await page.locator("#page").textContent()) ?? "";
+		expect(seen).toContain(plan.answer.slice(0, 60));
+		expect(seen).toContain(plan.doubts[0]?.sentence);
+		expect(await page.locator("#section-figures svg.chart path.error").count()).toBeGreaterThan(0);
+		await page.locator("#figure").selectOption({ index: 1 });
+		expect(await page.evaluate(() => location.hash)).toContain("figures?figure=");
+		expect(faults).toEqual([]);
+		await page.context().close();
+	});
+	test("a comparison has its headline, a bar for each part that differs, and what was not the same", async () => {
+		const comparison = example("comparison") as { headline: string; environment: { what: string }[] };
+		const { page, faults } = await harness.open({ json: JSON.stringify({ ...empty, kind: "comparison", comparison }) });
+		const seen = (await page.locator("#page").textContent()) ?? "";
+		expect(seen).toContain(comparison.headline);
+		expect(seen).toContain(comparison.environment[0]?.what);
+		expect(await page.locator("#section-signed-account svg.chart rect").count()).toBeGreaterThan(3);
+		expect(faults).toEqual([]);
+		await page.context().close();
+	});
+	test("a workload comes first in its report, with verdict and quantiles", async () => {
+		const load = example("load") as { target: string };
+		const { page, faults } = await harness.open({ json: JSON.stringify({ ...empty, kind: "load", loads: [load] }) });
+		expect(await page.locator("main > section").first().getAttribute("id")).toBe("section-loads");
+		const seen = (await page.locator("#section-loads").textContent()) ?? "";
+		expect(seen).toContain("p99");
+		expect(seen).toContain(load.target);
+		expect(await page.locator("#section-loads svg.chart").count()).toBeGreaterThan(0);
+		expect(faults).toEqual([]);
+		await page.context().close();
+	});
+});
