@@ -235,8 +235,15 @@ export function dots(s: Surface, box: Box, first: number, n: number, time: (i: n
 	const { ratio, context } = s;
 	const [w, h] = [Math.round(box.width * ratio), Math.round(box.height * ratio)];
 	const [x0, y0] = [Math.round(box.left * ratio), Math.round(box.top * ratio)];
-	// Beneath the dots lies what was drawn before.
-	const image = context.getImageData(x0, y0, w, h);
+	// A layer of its own, laid over what was drawn before: reading that back would be slow.
+	let layer = layers.get(s);
+	if (!layer) {
+		layer = document.createElement("canvas");
+		layers.set(s, layer);
+	}
+	layer.width = w;
+	layer.height = h;
+	const image = new ImageData(w, h);
 	const words = new Uint32Array(image.data.buffer);
 	const size = Math.max(2, Math.round((n - first > 20_000 ? 1.5 : 3) * ratio));
 	const scale = w / (box.span.to - box.span.from);
@@ -250,5 +257,8 @@ export function dots(s: Surface, box: Box, first: number, n: number, time: (i: n
 			for (let dx = Math.max(0, x); dx < Math.min(w, x + size); dx++) words[dy * w + dx] = c;
 		}
 	}
-	context.putImageData(image, x0, y0);
+	layer.getContext("2d")?.putImageData(image, 0, 0);
+	context.drawImage(layer, x0 / ratio, y0 / ratio, w / ratio, h / ratio);
 }
+
+const layers = new WeakMap<Surface, HTMLCanvasElement>();

@@ -6,43 +6,29 @@ import { gutter, type Scene } from "./draw";
 import { overview } from "./pyramid";
 import type { Span } from "./window";
 
-const drawn = new WeakMap<object, { width: number; share: Float64Array }>();
+/** The strip without the span, drawn once for each width and theme. */
+interface Strip {
+	canvas: HTMLCanvasElement;
+	width: number;
+	ratio: number;
+	colors: unknown;
+}
+
+const drawn = new WeakMap<object, Strip>();
 
 /** Draws all threads' time by colour, and the span. */
 export function drawOverview(s: Surface, scene: Scene, length: number): void {
 	const { context, theme } = s;
 	const left = gutter(s.width);
 	const width = Math.max(1, Math.floor(s.width - left));
-	const t = scene.told.tracks;
-	let kept = drawn.get(scene.pyramid);
-	if (kept?.width !== width) {
-		// Idle CPUs are the ground, and would cover what threads wait for.
-		const threads = t.lanes.some((l) => l.kind !== "cpu");
-		kept = { width, share: overview(t, scene.pyramid, length, width, (l) => !threads || t.lanes[l]!.kind !== "cpu") };
-		drawn.set(scene.pyramid, kept);
-	}
-	const K = scene.pyramid.colors;
-	const height = s.height - 2;
-	let most = 0;
-	for (let x = 0; x < width; x++) {
-		let sum = 0;
-		for (let c = 0; c < K; c++) sum += kept.share[x * K + c]!;
-		most = Math.max(most, sum);
+	let strip = drawn.get(scene.pyramid);
+	if (!strip || strip.width !== width || strip.ratio !== s.ratio || strip.colors !== scene.colors) {
+		strip = { canvas: makeStrip(scene, length, width, s.height, s.ratio), width, ratio: s.ratio, colors: scene.colors };
+		drawn.set(scene.pyramid, strip);
 	}
 	context.fillStyle = theme.paper;
 	context.fillRect(0, 0, s.width, s.height);
-	for (let c = 0; c < K; c++) {
-		context.fillStyle = scene.colors.text[c]!;
-		context.beginPath();
-		for (let x = 0; x < width; x++) {
-			const own = kept.share[x * K + c]!;
-			if (own <= 0) continue;
-			let below = 0;
-			for (let k = 0; k < c; k++) below += kept.share[x * K + k]!;
-			context.rect(left + x, s.height - ((below + own) / most) * height, 1, Math.max(0.5, (own / most) * height));
-		}
-		context.fill();
-	}
+	context.drawImage(strip.canvas, left, 0, width, s.height);
 	const scale = width / length;
 	const a = left + scene.span.from * scale;
 	const b = Math.max(a + 2, left + scene.span.to * scale);
@@ -104,4 +90,36 @@ export class Brush {
 		canvas.addEventListener("pointercancel", stop);
 		canvas.addEventListener("dblclick", () => set({ from: 0, to: length }));
 	}
+}
+
+/** A column of all threads' time by colour for each pixel; the height is that of the fullest. */
+function makeStrip(scene: Scene, length: number, width: number, height: number, ratio: number): HTMLCanvasElement {
+	const t = scene.told.tracks;
+	const K = scene.pyramid.colors;
+	// Idle CPUs are the ground, and would cover what threads wait for.
+	const threads = t.lanes.some((l) => l.kind !== "cpu");
+	const share = overview(t, scene.pyramid, length, width, (l) => !threads || t.lanes[l]!.kind !== "cpu");
+	let most = 1;
+	for (let x = 0; x < width; x++) {
+		let sum = 0;
+		for (let c = 0; c < K; c++) sum += share[x * K + c]!;
+		most = Math.max(most, sum);
+	}
+	const canvas = document.createElement("canvas");
+	const h = Math.round(height * ratio);
+	canvas.width = width;
+	canvas.height = h;
+	const image = new ImageData(width, h);
+	const words = new Uint32Array(image.data.buffer).fill(scene.colors.paper);
+	for (let x = 0; x < width; x++) {
+		let sum = 0;
+		let y = h;
+		for (let c = 0; c < K; c++) {
+			sum += share[x * K + c]!;
+			const to = h - Math.round((sum / most) * (h - 2));
+			while (y > to) words[--y * width + x] = scene.colors.words[c]!;
+		}
+	}
+	canvas.getContext("2d")?.putImageData(image, 0, 0);
+	return canvas;
 }

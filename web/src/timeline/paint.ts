@@ -20,6 +20,8 @@ export interface Image {
 export function paintLane(t: Tracks, px: Pixels, c: Colors, image: Image, top: number, height: number, step: number, line: Uint32Array): void {
 	const width = px.solid.length;
 	const K = px.share.length / Math.max(1, width);
+	const { solid, row: rows, share } = px;
+	const { data } = image;
 	for (let x = 0; x < width; ) {
 		const s = px.solid[x]!;
 		const row = px.row[x]!;
@@ -33,30 +35,32 @@ export function paintLane(t: Tracks, px: Pixels, c: Colors, image: Image, top: n
 	const last = Math.min(image.height, top + height);
 	for (let y = first; y < last; y++) image.data.set(line, y * image.width);
 	for (let x = 0; x < width; x++) {
-		if (px.solid[x] === MIXED) {
+		if (solid[x] === MIXED) {
 			let y = top + height;
 			let sum = 0;
 			let most = 0;
-			for (let k = 1; k < K; k++) if (px.share[x * K + k]! > px.share[x * K + most]!) most = k;
+			let longest = 0;
 			for (let k = 0; k < K; k++) {
-				const share = px.share[x * K + k]!;
-				if (share <= 0) continue;
-				sum += share;
+				const time = share[x * K + k]!;
+				if (time <= 0) continue;
+				if (time > longest) [most, longest] = [k, time];
+				sum += time;
 				const to = top + height - Math.round((sum / step) * height);
-				for (; y > to; ) {
+				const color = c.words[k]!;
+				while (y > to) {
 					y--;
-					if (y >= first && y < last) image.data[y * image.width + x] = c.words[k]!;
+					if (y >= first && y < last) data[y * image.width + x] = color;
 				}
 			}
 			// Of what is too short for any pixel the longest is shown: that something was there must be seen.
 			if (y === top + height) {
-				for (let f = Math.max(first, y - 2); f < last; f++) image.data[f * image.width + x] = c.words[most]!;
+				for (let f = Math.max(first, y - 2); f < last; f++) data[f * image.width + x] = c.words[most]!;
 			}
 			continue;
 		}
-		const row = px.row[x]!;
+		const row = rows[x]!;
 		if (row >= 0 && t.merged[row]! > 1 && x % 4 < 2) {
-			for (let y = Math.max(first, top + height - 2); y < last; y++) image.data[y * image.width + x] = c.paper;
+			for (let y = Math.max(first, top + height - 2); y < last; y++) data[y * image.width + x] = c.paper;
 		}
 	}
 }

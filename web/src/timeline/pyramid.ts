@@ -19,6 +19,8 @@ export interface Pyramid {
 	start: Uint32Array;
 	/** Time by colour from a lane's begin to each block's. */
 	sums: Float64Array;
+	/** Colour of each row. */
+	color: Uint8Array;
 }
 
 /** Sums over all lanes. `colorOf` maps paints to 0..colors. */
@@ -29,6 +31,8 @@ export function pyramid(t: Tracks, colorOf: Uint8Array, colors: number): Pyramid
 	}
 	const sums = new Float64Array(start[t.lanes.length]! * colors);
 	const sum = new Float64Array(colors);
+	const color = new Uint8Array(t.paint.length);
+	for (let i = 0; i < color.length; i++) color[i] = colorOf[t.paint[i]!]!;
 	for (let l = 0; l < t.lanes.length; l++) {
 		sum.fill(0);
 		let place = start[l]! * colors;
@@ -40,15 +44,17 @@ export function pyramid(t: Tracks, colorOf: Uint8Array, colors: number): Pyramid
 				left = BLOCK;
 			}
 			left--;
-			sum[colorOf[t.paint[i]!]!]! += t.to[i]! - t.from[i]!;
+			sum[color[i]!]! += t.to[i]! - t.from[i]!;
 		}
 		if (left === 0) sums.set(sum, place);
 	}
-	return { colors, colorOf, start, sums };
+	return { colors, colorOf, start, sums, color };
 }
 
 /** Time by colour of a lane from its begin to `time`, into `out` at `place`; `row` is `lastBegun` of it. */
 function upTo(t: Tracks, p: Pyramid, lane: number, row: number, time: number, out: Float64Array, place: number): void {
+	const { from, to } = t;
+	const { color } = p;
 	const a = t.first[lane]!;
 	if (row < a) {
 		out.fill(0, place, place + p.colors);
@@ -57,8 +63,8 @@ function upTo(t: Tracks, p: Pyramid, lane: number, row: number, time: number, ou
 	const block = Math.floor((row - a) / BLOCK);
 	const kept = (p.start[lane]! + block) * p.colors;
 	for (let c = 0; c < p.colors; c++) out[place + c] = p.sums[kept + c]!;
-	for (let i = a + block * BLOCK; i < row; i++) out[place + p.colorOf[t.paint[i]!]!]! += t.to[i]! - t.from[i]!;
-	out[place + p.colorOf[t.paint[row]!]!]! += Math.min(time, t.to[row]!) - t.from[row]!;
+	for (let i = a + block * BLOCK; i < row; i++) out[place + color[i]!]! += to[i]! - from[i]!;
+	out[place + color[row]!]! += Math.min(time, to[row]!) - from[row]!;
 }
 
 /** Time by colour of a lane within [from, to). */
@@ -80,6 +86,9 @@ export interface Pixels {
 	share: Float64Array;
 }
 
+/** Rows in a pixel up to which adding them up is faster than two sums from kept ones. */
+const FEW = 40;
+
 /** Several colours, or one and nothing. */
 export const MIXED = -1;
 /** Nothing was there. */
@@ -94,54 +103,53 @@ const edge = new Float64Array(512);
 
 /** What is to be seen of a lane from `from` on, `step` ns a pixel. */
 export function fill(t: Tracks, p: Pyramid, lane: number, from: number, step: number, out: Pixels): void {
-	const width = out.solid.length;
+	// Names of their own: this loop is what a frame costs.
+	const { solid, row: rows, share } = out;
+	const { from: begins, to: ends } = t;
+	const { color, colors: K } = p;
+	const width = solid.length;
+	const first = t.first[lane]!;
 	const end = t.first[lane + 1]!;
-	const K = p.colors;
 	let row = lastBegun(t, lane, from);
 	for (let x = 0; x < width; x++) {
 		const a = from + x * step;
 		const b = from + (x + 1) * step;
-		while (row + 1 < end && t.from[row + 1]! <= a) {
+		while (row + 1 < end && begins[row + 1]! <= a) {
 			// One by one while the next is near, then by halves: pixels far out skip thousands of rows.
 			row++;
-			if (row + 8 < end && t.from[row + 8]! <= a) row = lastBegun(t, lane, a);
+			if (row + 32 < end && begins[row + 32]! <= a) row = lastBegun(t, lane, a);
 		}
-		out.row[x] = -1;
-		const next = row + 1 < end ? t.from[row + 1]! : Infinity;
-		if (row >= t.first[lane]! && t.to[row]! >= b) {
-			out.solid[x] = p.colorOf[t.paint[row]!]!;
-			out.row[x] = row;
+		rows[x] = -1;
+		if (row >= first && ends[row]! >= b) {
+			solid[x] = color[row]!;
+			rows[x] = row;
 			continue;
 		}
-		const covered = row >= t.first[lane]! && t.to[row]! > a;
-		if (!covered && next >= b) {
-			out.solid[x] = EMPTY;
+		const covered = row >= first && ends[row]! > a;
+		if (!covered && (row + 1 >= end || begins[row + 1]! >= b)) {
+			solid[x] = EMPTY;
 			continue;
 		}
 		const place = x * K;
-		let time = 0;
-		if (row + 24 < end && t.from[row + 24]! < b) {
-			const last = lastBegun(t, lane, b);
-			upTo(t, p, lane, last, b, out.share, place);
+		if (row + FEW < end && begins[row + FEW]! < b) {
+			upTo(t, p, lane, lastBegun(t, lane, b), b, share, place);
 			upTo(t, p, lane, row, a, edge, 0);
-			for (let c = 0; c < K; c++) {
-				const d = Math.max(0, out.share[place + c]! - edge[c]!);
-				out.share[place + c] = d;
-				time += d;
-			}
+			for (let c = 0; c < K; c++) share[place + c] = Math.max(0, share[place + c]! - edge[c]!);
 		} else {
-			out.share.fill(0, place, place + K);
-			for (let i = covered ? row : row + 1; i < end && t.from[i]! < b; i++) {
-				const d = Math.min(b, t.to[i]!) - Math.max(a, t.from[i]!);
-				out.share[place + p.colorOf[t.paint[i]!]!]! += d;
-				time += d;
+			for (let c = 0; c < K; c++) share[place + c] = 0;
+			let i = row + 1;
+			// What began before ends inside, or it would be alone here.
+			if (covered) share[place + color[row]!]! += ends[row]! - a;
+			while (i < end && ends[i]! <= b) {
+				share[place + color[i]!]! += ends[i]! - begins[i]!;
+				i++;
 			}
+			if (i < end && begins[i]! < b) share[place + color[i]!]! += b - begins[i]!;
 		}
-		out.solid[x] = MIXED;
+		solid[x] = MIXED;
 		// A pixel that one colour has whole is drawn as that, without splitting its height.
-		for (let c = 0; c < K; c++) {
-			if (out.share[place + c]! >= step * 0.999 && time > 0) out.solid[x] = c;
-		}
+		const whole = step * 0.999;
+		for (let c = 0; c < K; c++) if (share[place + c]! >= whole) solid[x] = c;
 	}
 }
 

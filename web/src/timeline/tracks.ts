@@ -49,21 +49,23 @@ export function tracks(lanes: Lane[], columns: IntervalColumns, categories: numb
 	const state = new Uint8Array(rows);
 	const paint = new Uint8Array(rows);
 	const laneOf = new Map<number, number>();
+	const { gap, length, state: states } = columns;
 	let at = 0;
 	lanes.forEach((lane, l) => {
 		first[l] = at;
 		const end = Math.min(rows, at + lane.rows);
 		const cpu = lane.kind === "cpu";
-		const states = cpu ? CPU_STATES : categories;
+		const most = (cpu ? CPU_STATES : categories) - 1;
+		const base = cpu ? categories : 0;
 		let time = 0;
 		for (let i = at; i < end; i++) {
-			time += columns.gap[i]!;
+			time += gap[i]!;
 			from[i] = time;
-			time += columns.length[i]!;
+			time += length[i]!;
 			to[i] = time;
-			const s = Math.min(columns.state[i]!, states - 1);
+			const s = Math.min(states[i]!, most);
 			state[i] = s;
-			paint[i] = cpu ? categories + s : s;
+			paint[i] = base + s;
 		}
 		at = end;
 		if (!cpu) laneOf.set(lane.id, l);

@@ -43,6 +43,7 @@ export class TimelineView {
 	private lines: Line[] = [];
 	private span: Span;
 	private chosen = -1;
+	private seen = false;
 	private colors: { of: unknown; colors: Colors } | undefined;
 	private keeping: ReturnType<typeof setTimeout> | undefined;
 
@@ -106,13 +107,6 @@ export class TimelineView {
 		];
 	}
 
-	/** For measurements: shows a span and draws it at once. */
-	drawSpan(span: Span): void {
-		this.span = within(span, this.length);
-		this.surface.now();
-		this.brush.now();
-	}
-
 	private scene(s: Surface): Scene {
 		if (this.colors?.of !== s.theme) this.colors = { of: s.theme, colors: colors(this.doc.words, s.theme) };
 		return {
@@ -130,7 +124,12 @@ export class TimelineView {
 	}
 
 	private draw(s: Surface): void {
+		const begin = performance.now();
 		draw(s, this.scene(s), this.kept);
+		// For web/bench.ts: when the picture was there first, and what each one costs.
+		if (!this.seen) performance.mark("plumb-timeline");
+		else if (performance.getEntriesByType("measure").length < 1000) performance.measure("plumb-draw", { start: begin, end: performance.now() });
+		this.seen = true;
 		this.where.textContent = `${duration(this.span.from)} to ${duration(this.span.to)} (${duration(this.span.to - this.span.from)})`;
 	}
 

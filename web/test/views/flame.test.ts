@@ -1,53 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 import { describe, expect, test } from "vitest";
-import { type Profile, readProfile } from "../../src/flame/profile";
+import { readProfile } from "../../src/flame/profile";
 import { ALL, type Filter, grow, hottest, kinds, neighbour, pathOf, places, search, type Tree } from "../../src/flame/tree";
 import { frameAt, frameText, frameWords, pathText } from "../../src/flame/words";
-import { random, WORDS } from "./fixture";
-
-/** A profile of random stacks, whose threads share names and whose functions have several lines. */
-export function someProfile(seed: number, entries: number): Profile {
-	const next = random(seed);
-	const pick = (n: number): number => Math.floor(next() * n);
-	const p: Profile = {
-		format: "plumb-profile", version: 1, time_ns: 0, samples: 10, clock: "cpu-clock 199 Hz", notes: [],
-		kinds: WORDS.kinds.map((k) => ({ name: k.word, color: k.color })), categories: WORDS.categories, whos: ["", "sda", "jbd2"],
-		threads: [0, 1, 2, 3, 4].map((i) => ({ tid: 10 + i, pid: i < 3 ? 10 : 13, comm: ["app", "app", "worker", "db", ""][i]!, process: i < 3 ? "app" : "db" })),
-		modules: [{ path: "kernel", lacking: "" }, { path: "/bin/app", lacking: "" }],
-		functions: {
-			name: Array.from({ length: 20 }, (_, i) => `f${i % 17}`), module: Array.from({ length: 20 }, (_, i) => (i < 10 ? 1 : 0)),
-			origin: Array.from({ length: 20 }, (_, i) => (i < 10 ? "user" : "kernel")), named: new Array<boolean>(20).fill(true),
-		},
-		lines: ["", "a.c:1", "a.c:2"],
-		frames: { function: [], line: [], inlined: [] }, nodes: { parent: [], frame: [] }, stacks: { node: [-1], cut: [false] },
-		entries: { thread: [], cpu: [], category: [], who: [], stack: [], time_ns: [], count: [] },
-	};
-	for (let f = 0; f < 40; f++) {
-		p.frames.function.push(f % 20);
-		p.frames.line.push(pick(3));
-		p.frames.inlined.push(f % 7 === 0);
-	}
-	for (let n = 0; n < 80; n++) {
-		p.nodes.parent.push(n === 0 || next() < 0.05 ? -1 : pick(n));
-		p.nodes.frame.push(pick(40));
-	}
-	for (let s = 0; s < 50; s++) {
-		p.stacks.node.push(pick(80));
-		p.stacks.cut.push(next() < 0.1);
-	}
-	for (let e = 0; e < entries; e++) {
-		const time = 1 + pick(1_000_000);
-		p.time_ns += time;
-		p.entries.thread.push(pick(5));
-		p.entries.cpu.push(-1);
-		p.entries.category.push(next() < 0.4 ? 0 : pick(WORDS.categories.length));
-		p.entries.who.push(pick(3));
-		p.entries.stack.push(pick(51));
-		p.entries.time_ns.push(time);
-		p.entries.count.push(1);
-	}
-	return p;
-}
+import { someProfile } from "./fixture";
 
 const sum = (values: ArrayLike<number>): number => Array.from(values).reduce((a, b) => a + b, 0);
 
