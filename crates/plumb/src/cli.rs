@@ -6,12 +6,14 @@ mod disk;
 mod load;
 mod plan;
 mod profile;
+mod query;
 mod sim;
 
 pub use disk::*;
 pub use load::*;
 pub use plan::*;
 pub use profile::{By, Export, ProfileArgs};
+pub use query::QueryArgs;
 pub use sim::SimArgs;
 
 use clap::{Args, Parser, Subcommand};
@@ -87,6 +89,9 @@ pub enum Command {
         after_help = "Examples:\n  plumb events\n  plumb events --set block\n  plumb events --measure"
     )]
     Events(EventsArgs),
+    /// Ask runs in SQL: their account, intervals, waits, requests, samples, locks and more, as tables.
+    #[command(after_help = query::help())]
+    Query(QueryArgs),
 }
 
 /// What to record, of whom, and where to.

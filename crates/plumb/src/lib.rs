@@ -16,6 +16,7 @@ mod output;
 mod plan;
 mod profile;
 mod quality;
+mod query;
 mod record;
 mod repeat;
 mod run;
@@ -51,5 +52,6 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Command::Findings(args) => findings::main(&args),
         Command::Check(args) => check::main(&args),
         Command::Events(args) => events::main(&args),
+        Command::Query(args) => query::main(&args),
     }
 }
