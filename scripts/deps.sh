@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# Installs what is missing: scripts/deps.sh [build] [demo] [test] [bench]. Says what it
+# Installs what is missing: scripts/deps.sh [build] [demo] [test] [bench] [peers]. Says what it
 # installs; touches neither apt nor the network when nothing is missing.
+# peers: readers of other people's for what plumb exports, in target/peers (pip, 250 MB); without
+# them the tests that need them are skipped.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -130,6 +132,22 @@ need_bench() {
 	want bpftool has bpftool
 }
 
+# Modules that target/peers must have, by the names that pip knows.
+PEERS=(pyarrow duckdb prometheus_client)
+
+need_peers() {
+	want python3-venv python3 -c 'import ensurepip'
+}
+
+has_peers() { target/peers/bin/python -c 'import pyarrow.parquet, duckdb, prometheus_client' 2>/dev/null; }
+
+make_peers() {
+	has_peers && return
+	say "installing ${PEERS[*]} into target/peers (pip)"
+	python3 -m venv target/peers
+	target/peers/bin/python -m pip --quiet --disable-pip-version-check install "${PEERS[@]}"
+}
+
 candidate() { apt-cache policy "$1" 2>/dev/null | awk '$1 == "Candidate:" && $2 != "(none)" {print $2}'; }
 
 # Debian 12 has two Rusts: `rustc`, too old, and `rustc-web`, which follows the
@@ -163,12 +181,21 @@ rust_packages() {
 [ $# -gt 0 ] || set -- build demo test
 for group in "$@"; do
 	case $group in
-	build | demo | test | bench) "need_$group" ;;
-	*) die "no group '$group'; known: build demo test bench" ;;
+	build | demo | test | bench | peers) "need_$group" ;;
+	*) die "no group '$group'; known: build demo test bench peers" ;;
 	esac
 done
 
+# pip comes after what apt brings.
+finish() {
+	local group
+	for group in "$@"; do
+		if [ "$group" = peers ]; then make_peers; fi
+	done
+}
+
 if [ ${#missing[@]} -eq 0 ]; then
+	finish "$@"
 	say "nothing is missing for $*"
 	exit 0
 fi
@@ -208,4 +235,5 @@ for thing in "${missing[@]}"; do
 done
 say "installing ${packages[*]} (Debian packages)"
 apt install -y --no-install-recommends "${packages[@]}"
+finish "$@"
 say "done"

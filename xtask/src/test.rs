@@ -74,6 +74,7 @@ pub fn golden(root: &Path) -> Result<()> {
         ("plumb", ["--test", "docs"]),
         ("plumb", ["--lib", "plan::report"]),
         ("plumb-diagnose", ["--test", "docs"]),
+        ("plumb-report", ["--test", "docs"]),
     ];
     for (package, test) in all {
         let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
@@ -87,7 +88,7 @@ pub fn golden(root: &Path) -> Result<()> {
             bail!("{package}: the test '{}' failed; its words are above", test[1]);
         }
     }
-    println!("written: tests/golden, docs/load.md, docs/findings.md; 'git diff' shows what changed");
+    println!("written: tests/golden, docs/load.md, docs/findings.md, docs/tables.md; 'git diff' shows what changed");
     Ok(())
 }
 

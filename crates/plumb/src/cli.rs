@@ -8,6 +8,7 @@ mod load;
 mod plan;
 mod profile;
 mod report;
+mod query;
 mod sim;
 
 pub use disk::*;
@@ -16,6 +17,7 @@ pub use load::*;
 pub use plan::*;
 pub use profile::{By, Export, ProfileArgs};
 pub use report::ReportArgs;
+pub use query::QueryArgs;
 pub use sim::SimArgs;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -123,6 +125,9 @@ pub enum Command {
         after_help = "Examples:\n  plumb completions bash > ~/.local/share/bash-completion/completions/plumb\n  plumb completions zsh > ~/.zfunc/_plumb\n  plumb completions fish > ~/.config/fish/completions/plumb.fish"
     )]
     Completions(CompletionsArgs),
+    /// Ask runs in SQL: their account, intervals, waits, requests, samples, locks and more, as tables.
+    #[command(after_help = query::help())]
+    Query(QueryArgs),
 }
 
 /// What to record, of whom, and where to.

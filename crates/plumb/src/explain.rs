@@ -102,7 +102,7 @@ fn explained<O>(trace: &Trace, pass: Pass<O>) -> (Explained, O) {
 }
 
 /// The functions with most time, with their instructions.
-fn hot(profile: &Profile, env: &BTreeMap<String, String>) -> Vec<HotRow> {
+pub(crate) fn hot(profile: &Profile, env: &BTreeMap<String, String>) -> Vec<HotRow> {
     let mut rows = profile::hot(profile);
     let machine = env.get("machine").map_or(std::env::consts::ARCH, String::as_str);
     annotate::instructions(profile, machine, &mut rows);

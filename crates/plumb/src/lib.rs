@@ -18,6 +18,7 @@ mod output;
 mod plan;
 mod profile;
 mod quality;
+mod query;
 mod record;
 mod repeat;
 mod report;
@@ -59,5 +60,6 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Command::Report(args) => report::main(&args),
         Command::Help(args) => help::main(&args),
         Command::Completions(args) => help::completions(&args),
+        Command::Query(args) => query::main(&args),
     }
 }

@@ -2,9 +2,9 @@
 //! docs/tables.md has every table, column and function, and examples that run.
 //! `PLUMB_GOLDEN=1 cargo test -p plumb-report --test docs` writes those parts anew.
 
-mod common;
+mod filled;
 
-use common::{fill, recorded};
+use filled::{fill, recorded};
 use plumb_report::query::{Format, Query, EXAMPLES, FUNCTIONS, MEMORY};
 use plumb_report::table::markdown;
 use std::path::Path;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What is exported is read by other people's programs, and says there what it says here.
 
-mod common;
+mod filled;
 
-use common::{fill, python, recorded, run_python, Keep, Kept};
+use filled::{fill, python, recorded, run_python, Keep, Kept};
 use plumb_report::export::csv::Csv;
 use plumb_report::export::openmetrics::OpenMetrics;
 use plumb_report::export::parquet::Parquet;

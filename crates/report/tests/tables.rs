@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Every table of every recorded trace says what the model says.
 
-mod common;
+mod filled;
 
-use common::{fill, recorded, Keep, Kept, TRACES};
+use filled::{fill, recorded, Keep, Kept, TRACES};
 use plumb_report::table::{absent, find, TABLES};
 use std::collections::{BTreeMap, HashSet};
 

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `plumb query`: SQL over the tables of runs.
+
+pub(crate) mod fill;
+
+use crate::cli::QueryArgs;
+use crate::quality::NOT_VALID;
+use anyhow::{bail, Context, Result};
+use plumb_report::query::{runs, Format, Query, MEMORY};
+use plumb_report::table::{find, Table, TABLES};
+use plumb_trace::units;
+use std::io::{BufWriter, IsTerminal, Write};
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Below this share of likeness a name is not offered.
+const ALIKE: f64 = 0.8;
+
+fn tables(out: &mut dyn Write) -> Result<()> {
+    for table in TABLES {
+        writeln!(out, "{}: {}", table.name, table.about)?;
+        let columns: Vec<&str> = table.columns.iter().map(|c| c.name).collect();
+        writeln!(out, "    {}\n", crate::output::wrapped(&columns.join(", "), 4))?;
+    }
+    Ok(())
+}
+
+fn schema(name: &str, out: &mut dyn Write) -> Result<()> {
+    let Some(table) = find(name) else {
+        let near = TABLES
+            .iter()
+            .map(|t| t.name)
+            .max_by(|a, b| strsim::jaro_winkler(name, a).total_cmp(&strsim::jaro_winkler(name, b)));
+        let near = near.filter(|n| strsim::jaro_winkler(name, n) >= ALIKE);
+        let near = near.map_or(String::new(), |n| format!("there is {n}; "));
+        bail!("there is no table {name}; {near}plumb query --tables lists all");
+    };
+    Ok(out.write_all(table.sql().as_bytes())?)
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The statement cannot be run, or a run not be read.
+pub fn main(args: &QueryArgs) -> Result<ExitCode> {
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    if args.tables || args.schema.is_some() {
+        match &args.schema {
+            Some(name) => schema(name, &mut out)?,
+            None => tables(&mut out)?,
+        }
+        out.flush()?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let sql = args.sql.as_deref().unwrap_or_default();
+    // Before the runs are read: that may take minutes.
+    let query = Query::new(sql, MEMORY)?;
+    let runs = runs(&args.runs)?;
+    let used: Vec<&'static Table> = query.tables().collect();
+    let mut valid = true;
+    let mut loader = query.loader()?;
+    let terminal = std::io::stderr().is_terminal();
+    for (i, run) in runs.iter().enumerate() {
+        let begin = Instant::now();
+        if terminal {
+            eprint!("\rreading {} ({} of {}) ...", run.name, i + 1, runs.len());
+        }
+        let read = fill::fill(run, &used, &mut loader);
+        if terminal {
+            eprint!("\r\x1b[K");
+        }
+        let filled = read?;
+        valid &= filled.valid;
+        filled.words.iter().for_each(|w| eprintln!("plumb: {}: {w}", run.name));
+        if terminal && begin.elapsed().as_secs() >= 5 {
+            eprintln!("read {} in {}", run.name, units::duration(begin.elapsed().as_nanos() as u64));
+        }
+    }
+    loader.finish()?;
+    let format = match (args.csv, args.json) {
+        (true, _) => Format::Csv,
+        (_, true) => Format::Json,
+        _ => Format::Table,
+    };
+    query.run(format, &mut out)?;
+    out.flush().context("standard output")?;
+    Ok(if valid { ExitCode::SUCCESS } else { ExitCode::from(NOT_VALID) })
+}
