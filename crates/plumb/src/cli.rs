@@ -3,12 +3,14 @@
 //! does is [`plumb_load::job::Job`], whose fields are options too.
 
 mod disk;
+mod export;
 mod load;
 mod plan;
 mod profile;
 mod sim;
 
 pub use disk::*;
+pub use export::ExportArgs;
 pub use load::*;
 pub use plan::*;
 pub use profile::{By, Export, ProfileArgs};
@@ -87,6 +89,9 @@ pub enum Command {
         after_help = "Examples:\n  plumb events\n  plumb events --set block\n  plumb events --measure"
     )]
     Events(EventsArgs),
+    /// Write a run in other programs' formats: Perfetto, LTTng's CTF, pprof and more.
+    #[command(after_help = export::HELP)]
+    Export(Box<ExportArgs>),
 }
 
 /// What to record, of whom, and where to.

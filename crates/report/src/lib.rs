@@ -6,5 +6,5 @@
 //! document, and the page and every export take them from there.
 
 pub mod document;
-pub mod stream;
 pub mod export;
+pub mod stream;

@@ -66,9 +66,13 @@ pub fn rwbs_bits(opf: u32) -> u32 {
         0 => 1 << 2,
         _ => 0,
     };
-    for (bit, flag) in
-        [(req::RAHEAD, 1 << 3), (req::SYNC, 1 << 5), (req::META, 1 << 6), (req::PREFLUSH, 1 << 10), (req::FUA, 1 << 9)]
-    {
+    for (bit, flag) in [
+        (req::RAHEAD, 1 << 3),
+        (req::SYNC, 1 << 5),
+        (req::META, 1 << 6),
+        (req::PREFLUSH, 1 << 10),
+        (req::FUA, 1 << 9),
+    ] {
         if opf & bit != 0 {
             out |= flag;
         }

@@ -4,7 +4,7 @@
 use plumb_trace::event::text;
 use plumb_trace::reader::{RawRecord, State};
 use plumb_trace::schema::{
-    SchedExec, SchedFork, SchedRename, SchedSwitch, SchedWaking, SchedWakeupNew, StateTask,
+    SchedExec, SchedFork, SchedRename, SchedSwitch, SchedWakeupNew, SchedWaking, StateTask,
 };
 use plumb_trace::Record;
 use std::collections::{HashMap, VecDeque};

@@ -11,7 +11,7 @@ use plumb_trace::schema::{
     BlockBioBackmerge, BlockBioFrontmerge, BlockBioQueue, BlockBioRemap, BlockGetrq, BlockRqComplete,
     BlockRqInsert, BlockRqIssue, BlockRqMerge, BlockRqRequeue, BlockSplit, CallFunctionSingleEntry,
     CallFunctionSingleExit, IrqHandlerEntry, IrqHandlerExit, LocalTimerEntry, LocalTimerExit, SchedExec,
-    SchedExit, SchedFork, SchedMigrate, SchedSwitch, SchedWaking, SchedWakeupNew, SoftirqEntry, SoftirqExit,
+    SchedExit, SchedFork, SchedMigrate, SchedSwitch, SchedWakeupNew, SchedWaking, SoftirqEntry, SoftirqExit,
     SysEnter, SysExit,
 };
 use plumb_trace::Record;
@@ -316,7 +316,12 @@ impl Maker {
             }
             BlockRqComplete::ID => {
                 let e = BlockRqComplete::read(r.bytes);
-                self.fields.u32(e.dev).u64(e.sector).u32(e.len >> 9).s32(e.error as i32).u32(rwbs_bits(e.opf));
+                self.fields
+                    .u32(e.dev)
+                    .u64(e.sector)
+                    .u32(e.len >> 9)
+                    .s32(e.error as i32)
+                    .u32(rwbs_bits(e.opf));
                 if e.left == 0 {
                     self.blocks.done(e.rq, e.bio);
                 }

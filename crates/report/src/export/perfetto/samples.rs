@@ -2,7 +2,9 @@
 //! Samples, with stacks whose parts are written once.
 
 use super::packets::{Packets, Sequence};
-use super::proto::{self, Callstack, Data, Frame, InternedData, InternedString, Mapping, PerfSample, TracePacket};
+use super::proto::{
+    self, Callstack, Data, Frame, InternedData, InternedString, Mapping, PerfSample, TracePacket,
+};
 use crate::stream::SampleRow;
 use plumb_model::profile::Resolver;
 use std::collections::{HashMap, HashSet};
@@ -33,7 +35,13 @@ fn iid(place: u32) -> u64 {
 
 impl Samples {
     /// Writes a sample that was taken at `ts`, ns.
-    pub fn sample<W: Write>(&mut self, ts: u64, row: &SampleRow, stacks: &mut Resolver<'_>, out: &mut Packets<W>) {
+    pub fn sample<W: Write>(
+        &mut self,
+        ts: u64,
+        row: &SampleRow,
+        stacks: &mut Resolver<'_>,
+        out: &mut Packets<W>,
+    ) {
         let place = stacks.sample(row.kernel, row.user);
         let mut new = InternedData::default();
         let some = !stacks.stack_at(place).frames.is_empty();
