@@ -3,21 +3,23 @@
 //! does is [`plumb_load::job::Job`], whose fields are options too.
 
 mod disk;
+mod export;
 mod help;
 mod load;
 mod plan;
 mod profile;
-mod report;
 mod query;
+mod report;
 mod sim;
 
 pub use disk::*;
+pub use export::ExportArgs;
 pub use help::*;
 pub use load::*;
 pub use plan::*;
 pub use profile::{By, Export, ProfileArgs};
-pub use report::ReportArgs;
 pub use query::QueryArgs;
+pub use report::ReportArgs;
 pub use sim::SimArgs;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -128,6 +130,9 @@ pub enum Command {
     /// Ask runs in SQL: their account, intervals, waits, requests, samples, locks and more, as tables.
     #[command(after_help = query::help())]
     Query(QueryArgs),
+    /// Write a run in other programs' formats: Perfetto, LTTng's CTF, pprof and more.
+    #[command(after_help = export::HELP)]
+    Export(Box<ExportArgs>),
 }
 
 /// What to record, of whom, and where to.

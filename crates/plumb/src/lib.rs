@@ -11,6 +11,7 @@ mod compare;
 mod disk;
 mod events;
 mod explain;
+mod export;
 mod findings;
 mod help;
 mod load;
@@ -61,5 +62,6 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Command::Help(args) => help::main(&args),
         Command::Completions(args) => help::completions(&args),
         Command::Query(args) => query::main(&args),
+        Command::Export(args) => export::main(&args),
     }
 }

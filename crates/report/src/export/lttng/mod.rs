@@ -11,13 +11,14 @@ mod events;
 mod packets;
 
 use super::tasks::{ended, Tasks};
-use anyhow::{Context, Result};
+use anyhow::{bail, Context, Result};
 use events::{Fields, Maker};
 use packets::Streams;
 use plumb_trace::reader::{Item, State, Trace};
 use plumb_trace::schema::SchedSwitch;
 use plumb_trace::Record;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How much was written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -72,8 +73,8 @@ fn statedump(state: &State, cpu: u32, ts: u64, out: &mut Streams) -> u64 {
 /// Writes a trace into `dir`, a directory that exists and is empty.
 ///
 /// # Errors
-/// A stream of the trace cannot be opened; a file cannot be written, named.
-pub fn write(trace: &Trace, dir: &Path) -> Result<Written> {
+/// A stream of the trace cannot be opened; a file cannot be written, named; `stop` was set meanwhile.
+pub fn write(trace: &Trace, dir: &Path, stop: &AtomicBool) -> Result<Written> {
     let mut out = Streams::new(dir);
     let mut maker = Maker::new(Tasks::new(&trace.state));
     let mut written = Written::default();
@@ -82,7 +83,7 @@ pub fn write(trace: &Trace, dir: &Path) -> Result<Written> {
     let cpu = trace.cpus().first().copied().unwrap_or(0);
     written.statedump = statedump(&trace.state, cpu, first, &mut out);
     let summary = trace.for_each(|item| {
-        if out.failed() {
+        if out.failed() || stop.load(Ordering::Relaxed) {
             return;
         }
         match item {
@@ -100,6 +101,9 @@ pub fn write(trace: &Trace, dir: &Path) -> Result<Written> {
             Item::Told(_) | Item::Operation(_) => {}
         }
     })?;
+    if stop.load(Ordering::Relaxed) {
+        bail!("stopped before all of it was written");
+    }
     out.finish()?;
     written.lost = summary.lost();
     written.gaps = summary.gaps.len() as u64;

@@ -57,8 +57,8 @@ impl Depth {
             _ => return,
         };
         let disk = block::disk(state, dev);
-        let device = out.top(&format!("Disk {disk}"));
-        let track = out.counter(device, &format!("{disk} with the driver"), "requests");
+        let device = out.top(r.ts, &format!("Disk {disk}"));
+        let track = out.counter(r.ts, device, &format!("{disk} with the driver"), "requests");
         let value = self.depth.get(&dev).copied();
         out.event(r.ts, Event { track, kind: proto::COUNTER, value, ..Event::default() });
     }
@@ -86,8 +86,9 @@ pub fn kernel<W: Write>(state: &State, out: &mut Packets<W>) {
         }
     }
     for c in state.counters.iter().filter(|c| moved.contains(c.name.as_str())) {
-        let top = out.top("Kernel's counters");
-        let track = out.counter(top, &c.name, if c.name.starts_with("vmstat.nr_") { "pages" } else { "" });
+        let top = out.top(c.at, "Kernel's counters");
+        let track =
+            out.counter(c.at, top, &c.name, if c.name.starts_with("vmstat.nr_") { "pages" } else { "" });
         let value = Some(i64::try_from(c.value).unwrap_or(i64::MAX));
         out.event(c.at, Event { track, kind: proto::COUNTER, value, ..Event::default() });
     }

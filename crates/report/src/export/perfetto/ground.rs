@@ -6,7 +6,7 @@ use super::proto::{
     self, Clock, ClockSnapshot, Data, PerfSampleDefaults, Process, ProcessTree, SystemInfo, Thread, Timebase,
     TracePacket, TracePacketDefaults, Utsname,
 };
-use crate::export::tasks::Tasks;
+use crate::export::tasks::{Task, Tasks};
 use plumb_trace::reader::{State, Trace};
 use plumb_trace::schema::StateTask;
 use std::collections::BTreeMap;
@@ -82,10 +82,15 @@ fn tell<W: Write>(tree: ProcessTree, ts: u64, out: &mut Packets<W>) {
     });
 }
 
-/// A process has another command line since its exec.
-pub fn executed<W: Write>(task: &StateTask, ts: u64, out: &mut Packets<W>) {
-    let tree = ProcessTree { processes: vec![process(task)], threads: Vec::new() };
-    tell(tree, ts, out);
+/// A thread has another name, and its process another command line where its exec was told. Names
+/// that come with processes are held above those of ftrace's events, so they must follow.
+pub fn renamed<W: Write>(tid: u32, task: &Task, executed: Option<&StateTask>, ts: u64, out: &mut Packets<W>) {
+    if task.tgid == 0 {
+        return;
+    }
+    let thread = Thread { tid: tid as i32, name: task.comm.clone(), tgid: task.tgid as i32 };
+    let processes = executed.map(process).into_iter().collect();
+    tell(ProcessTree { processes, threads: vec![thread] }, ts, out);
 }
 
 fn defaults<W: Write>(sequence: Sequence, timebase: Option<Timebase>, out: &mut Packets<W>) {

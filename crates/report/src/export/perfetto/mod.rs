@@ -16,7 +16,7 @@ mod sched;
 
 use super::tasks::{ended, Tasks};
 use crate::stream::Stream;
-use anyhow::{Context, Result};
+use anyhow::{bail, Context, Result};
 use packets::Packets;
 use plumb_diagnose::Diagnosis;
 use plumb_model::{Model, RunResult, Setup};
@@ -28,6 +28,7 @@ use sched::Bundles;
 use std::cell::RefCell;
 use std::io::Write;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How much was written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -70,25 +71,27 @@ fn record<W: Write>(
     tasks.learn(r);
     bundles.record(r, tasks, before.as_deref(), out);
     depth.record(r, &trace.state, out);
-    if r.id == SchedExec::ID {
-        let pid = tasks.get(r.tid).tgid;
-        if let Some(task) = tasks.told_of_exec(pid) {
-            ground::executed(&task, r.ts, out);
-        }
+    if renames {
+        let tgid = tasks.get(r.tid).tgid;
+        let executed = (r.id == SchedExec::ID).then(|| tasks.told_of_exec(tgid)).flatten();
+        ground::renamed(r.tid, tasks.get(r.tid), executed.as_ref(), r.ts, out);
     }
     if r.id == SchedSwitch::ID && ended(SchedSwitch::read(r.bytes).prev_state) {
         tasks.forget(r.tid);
     }
 }
 
-/// Writes a trace, and the model's account of it, to `out`; `judge` says what was found.
+/// Writes a trace, and the model's account of it, to `out`; `judge` says what was found. Without
+/// `account` (events are lacking that it needs) there are no states of threads.
 ///
 /// # Errors
-/// A stream of the trace cannot be opened; the writer's.
+/// A stream of the trace cannot be opened; the writer's; `stop` was set meanwhile.
 pub fn write<W: Write>(
     trace: &Trace,
     setup: Setup,
+    account: bool,
     out: W,
+    stop: &AtomicBool,
     judge: impl FnOnce(&RunResult, &Summary) -> Diagnosis,
 ) -> Result<Written> {
     let (begin, end) = (setup.begin, setup.end);
@@ -97,14 +100,14 @@ pub fn write<W: Write>(
     ground::write(trace, &boot, begin, &mut packets);
     counters::kernel(&trace.state, &mut packets);
     let shared = Rc::new(RefCell::new(Shared { out: packets, tasks: Tasks::new(&trace.state) }));
-    let rows = Rows::new(shared.clone(), &trace.state, begin);
+    let rows = Rows::new(shared.clone(), &trace.state, begin, account);
     let mut model = Model::new(setup, Stream::new(begin, rows));
     let mut bundles = Bundles::new(boot);
     let mut depth = counters::Depth::default();
     let summary = trace.for_each(|item| {
         {
             let shared = &mut *shared.borrow_mut();
-            if shared.out.failed() {
+            if shared.out.failed() || stop.load(Ordering::Relaxed) {
                 return;
             }
             match &item {
@@ -119,6 +122,9 @@ pub fn write<W: Write>(
         }
         model.feed(item);
     })?;
+    if stop.load(Ordering::Relaxed) {
+        bail!("stopped before all of it was written");
+    }
     let (result, stream) = model.finish();
     let rows = stream.finish();
     let (counts, samples) = (rows.counts, (rows.samples.count, rows.samples.with_stack));

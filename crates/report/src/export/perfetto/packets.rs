@@ -179,8 +179,9 @@ impl<W: Write> Packets<W> {
         self.write_out();
     }
 
-    /// Number of a track; its descriptor is written the first time that it is asked for.
-    pub fn track(&mut self, key: Key, descriptor: impl FnOnce(&mut Self) -> TrackDescriptor) -> u64 {
+    /// Number of a track; its descriptor is written the first time that it is asked for, with the time
+    /// of what is on it: a thread's number means who has it then.
+    fn track(&mut self, ts: u64, key: Key, descriptor: impl FnOnce(&mut Self) -> TrackDescriptor) -> u64 {
         if let Some(uuid) = self.tracks.get(&key) {
             return *uuid;
         }
@@ -189,27 +190,30 @@ impl<W: Write> Packets<W> {
         let uuid = TRACKS + self.tracks.len() as u64;
         self.tracks.insert(key, uuid);
         let track = TrackDescriptor { uuid: Some(uuid), ..described };
-        self.packet(Sequence::Tracks, None, Data::TrackDescriptor(track));
+        self.packet(Sequence::Tracks, Some(ts), Data::TrackDescriptor(track));
         uuid
     }
 
     /// A track at the top.
-    pub fn top(&mut self, name: &str) -> u64 {
-        self.track(Key::Named(name.into()), |_| TrackDescriptor {
+    pub fn top(&mut self, ts: u64, name: &str) -> u64 {
+        self.track(ts, Key::Named(name.into()), |_| TrackDescriptor {
             name: Some(name.into()),
             ..Default::default()
         })
     }
 
     /// The track of a thread, on which others lie.
-    pub fn thread(&mut self, pid: u32, tid: u32) -> u64 {
+    pub fn thread(&mut self, ts: u64, pid: u32, tid: u32) -> u64 {
         let thread = ThreadDescriptor { pid: Some(pid as i32), tid: Some(tid.into()) };
-        self.track(Key::Thread(pid, tid), |_| TrackDescriptor { thread: Some(thread), ..Default::default() })
+        self.track(ts, Key::Thread(pid, tid), |_| TrackDescriptor {
+            thread: Some(thread),
+            ..Default::default()
+        })
     }
 
     /// A track below another.
-    pub fn below(&mut self, parent: u64, name: &str, lane: u32) -> u64 {
-        self.track(Key::Below(parent, name.into(), lane), |_| TrackDescriptor {
+    pub fn below(&mut self, ts: u64, parent: u64, name: &str, lane: u32) -> u64 {
+        self.track(ts, Key::Below(parent, name.into(), lane), |_| TrackDescriptor {
             parent_uuid: Some(parent),
             name: Some(name.into()),
             ..Default::default()
@@ -217,8 +221,8 @@ impl<W: Write> Packets<W> {
     }
 
     /// A counter's track below another.
-    pub fn counter(&mut self, parent: u64, name: &str, unit: &str) -> u64 {
-        self.track(Key::Below(parent, name.into(), 0), |_| TrackDescriptor {
+    pub fn counter(&mut self, ts: u64, parent: u64, name: &str, unit: &str) -> u64 {
+        self.track(ts, Key::Below(parent, name.into(), 0), |_| TrackDescriptor {
             parent_uuid: Some(parent),
             name: Some(name.into()),
             counter: Some(CounterDescriptor { unit_name: Some(unit.into()) }),

@@ -82,6 +82,8 @@ pub struct Rows<'a, W> {
     state: &'a State,
     /// The run's, ns CLOCK_MONOTONIC.
     begin: u64,
+    /// Whether states of threads can be told.
+    account: bool,
     stacks: Resolver<'a>,
     /// By number.
     names: Vec<String>,
@@ -100,11 +102,12 @@ pub struct Rows<'a, W> {
 
 impl<'a, W: Write> Rows<'a, W> {
     /// None taken yet.
-    pub fn new(shared: Rc<RefCell<Shared<W>>>, state: &'a State, begin: u64) -> Self {
+    pub fn new(shared: Rc<RefCell<Shared<W>>>, state: &'a State, begin: u64, account: bool) -> Self {
         Self {
             shared,
             state,
             begin,
+            account,
             stacks: Resolver::new(state),
             names: Vec::new(),
             waits: HashMap::new(),
@@ -141,14 +144,15 @@ impl<'a, W: Write> Rows<'a, W> {
         let told = shared.tasks.get(ended.waker);
         // Without its process there is no track that it could be on.
         let pid = self.pids.get(&ended.waker).copied().or(Some(told.tgid)).filter(|pid| *pid != 0)?;
-        let thread = shared.out.thread(pid, ended.waker);
-        let track = shared.out.below(thread, "plumb: wakeups", 0);
+        let at = self.begin + i.from;
+        let thread = shared.out.thread(at, pid, ended.waker);
+        let track = shared.out.below(at, thread, "plumb: wakeups", 0);
         let mut args = vec![("wakee", Arg::Uint(i.tid.into()))];
         if let Some(name) = self.names.get(i.name as usize) {
             args.push(("wakee_name", Arg::Word(name.clone())));
         }
         shared.out.event(
-            self.begin + i.from,
+            at,
             Event {
                 track,
                 kind: proto::INSTANT,
@@ -174,11 +178,17 @@ impl<W: Write> Take for Rows<'_, W> {
     }
 
     fn wait(&mut self, wait: &Wait) {
+        if !self.account {
+            return;
+        }
         self.waits.insert(wait.tid, *wait);
         self.counts.waits += 1;
     }
 
     fn interval(&mut self, i: &Interval) {
+        if !self.account {
+            return;
+        }
         self.pids.insert(i.tid, i.pid);
         let mut args = Vec::new();
         let mut ends = None;
@@ -206,11 +216,12 @@ impl<W: Write> Take for Rows<'_, W> {
             args.push(("request", Arg::Uint(i.request)));
         }
         let out = &mut self.shared.borrow_mut().out;
-        let thread = out.thread(i.pid, i.tid);
-        let track = out.below(thread, "plumb: state", 0);
+        let (from, to) = (self.begin + i.from, self.begin + i.to);
+        let thread = out.thread(from, i.pid, i.tid);
+        let track = out.below(from, thread, "plumb: state", 0);
         let name = i.category.name();
         let event = Event { track, name, category: "state", args, ends, ..Event::default() };
-        out.slice(self.begin + i.from, self.begin + i.to, event);
+        out.slice(from, to, event);
         self.counts.intervals += 1;
     }
 
@@ -236,8 +247,8 @@ impl<W: Write> Take for Rows<'_, W> {
             }
         }
         let out = &mut shared.out;
-        let device = out.top(&format!("Disk {disk}"));
-        let track = out.below(device, &format!("{disk} requests"), lane);
+        let device = out.top(from, &format!("Disk {disk}"));
+        let track = out.below(from, device, &format!("{disk} requests"), lane);
         let name = block::operation(r.opf, r.len);
         let event = Event {
             track,
@@ -267,14 +278,15 @@ impl<W: Write> Take for Rows<'_, W> {
     fn operation(&mut self, row: &OperationRow) {
         let lane = self.operations.entry((row.pid, row.tid)).or_default().place(row.from, row.to);
         let out = &mut self.shared.borrow_mut().out;
-        let thread = out.thread(row.pid, row.tid);
-        let track = out.below(thread, "plumb: operations", lane);
+        let (from, to) = (self.begin + row.from, self.begin + row.to);
+        let thread = out.thread(from, row.pid, row.tid);
+        let track = out.below(from, thread, "plumb: operations", lane);
         let mut args = vec![("result", Arg::Int(row.result))];
         if row.late != 0 {
             args.push(("late_us", Arg::Uint(row.late.into())));
         }
         let event = Event { track, name: row.kind.word(), category: "operation", args, ..Event::default() };
-        out.slice(self.begin + row.from, self.begin + row.to, event);
+        out.slice(from, to, event);
         self.counts.operations += 1;
     }
 }

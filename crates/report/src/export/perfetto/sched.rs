@@ -117,7 +117,10 @@ impl Bundles {
     }
 
     fn put<W: Write>(&mut self, r: &RawRecord<'_>, event: Ftrace, out: &mut Packets<W>) {
-        let timestamp = self.boottime(r.ts);
+        // A thread's first state begins with its birth; of what has the same time Perfetto takes
+        // tracks first, and would give the state to who had the number before.
+        let early = u64::from(matches!(event, Ftrace::TaskNewtask(_)));
+        let timestamp = self.boottime(r.ts) - early;
         let event = FtraceEvent { timestamp, pid: Some(r.tid), event: Some(event) };
         let bundle = self.cpu(r.cpu);
         message::encode(2, &event, &mut bundle.events);
