@@ -35,7 +35,7 @@ use std::path::PathBuf;
     version,
     arg_required_else_help = true,
     disable_help_subcommand = true,
-    after_help = "Exit codes: 0 done, 1 a threshold was crossed (compare --fail-above) or data was lost (load), 2 error, 3 the measurement is not valid (events were lost; a load's figures mislead). The command's own exit code is in the result."
+    after_help = "Exit codes: 0 done, 1 a threshold was crossed (compare --fail-above) or data was lost (load), 2 error, 3 the measurement is not valid (events were lost; a load's figures mislead). The command's own exit code is in the result.\n\nExamples:\n  plumb check\n  plumb run -- dd if=big of=/dev/null bs=64k\n  plumb help account"
 )]
 pub struct Cli {
     /// What to do.

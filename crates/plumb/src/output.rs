@@ -207,8 +207,7 @@ mod tests {
 
     #[test]
     fn text_is_cut_before_a_column_goes() {
-        let whole = "\
-  pid process                    elapsed mean
+        let whole = "  pid process                    elapsed mean
     1 a command with a long name   0.123  0.1
   -------------------------------------------
    22 all                          0.456  0.4

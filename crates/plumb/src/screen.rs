@@ -104,8 +104,16 @@ impl<'a> Screen<'a> {
     /// # Errors
     /// The writer's.
     pub fn table(&mut self, table: &Table) -> io::Result<()> {
+        self.table_less(table, &[])
+    }
+
+    /// The same, of a table that the caller has left something out of for want of room.
+    ///
+    /// # Errors
+    /// The writer's.
+    pub fn table_less(&mut self, table: &Table, less: &[&'static str]) -> io::Result<()> {
         let Some(width) = self.width else { return table.write(self.out) };
-        let without = table.write_within(width, self.out)?;
+        let without = [less, &table.write_within(width, self.out)?].concat();
         if !without.is_empty() {
             self.left_out(&format!("without {}", without.join(", ")))?;
         }
@@ -159,7 +167,7 @@ mod tests {
         let mut out = Vec::new();
         let mut screen = Screen::file(&mut out);
         assert_eq!(screen.paint("x", Look::Bold), "x");
-        let mut table = Table::new(&["<a", "<b"]).least(&["b"]);
+        let mut table = Table::new(&["<a", "b"]).least(&["b"]);
         table.row(vec!["x".repeat(70), "y".repeat(70)]);
         screen.table(&table).expect("memory");
         assert_eq!(String::from_utf8(out).expect("text").lines().last().map(str::len), Some(143));

@@ -3,12 +3,15 @@
 
 use super::markdown;
 use super::topics::{Topic, TOPICS};
-use crate::screen::Screen;
+use crate::screen::{Screen, COLUMNS};
 use anyhow::{Context, Result};
 use clap::Command;
 use clap_mangen::roff::{roman, Roff};
 use clap_mangen::Man;
 use std::path::Path;
+
+/// What a page's text is indented by.
+const MARGIN: usize = 7;
 
 /// Writes all pages into a directory, which is made; answers how many.
 ///
@@ -76,7 +79,7 @@ fn topic_page(topic: &Topic) -> Result<Vec<u8>> {
     roff.text([roman(format!("{name} - {}", topic.about))]);
     roff.to_writer(&mut page)?;
     let mut text = Vec::new();
-    markdown::write(topic.text, &mut Screen::file(&mut text))?;
+    markdown::write(topic.text, COLUMNS - MARGIN, &mut Screen::file(&mut text))?;
     verbatim("DESCRIPTION", &String::from_utf8_lossy(&text), &mut page)?;
     Ok(page)
 }

@@ -3,7 +3,7 @@
 //! indented code, comments. Anything else stays as it is.
 
 use crate::output::{wrapped_to, Table};
-use crate::screen::{Look, Screen, COLUMNS};
+use crate::screen::{Look, Screen};
 use std::io::{self, Write};
 
 /// A piece of a text.
@@ -112,7 +112,7 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
 
 /// A table in columns where it has room, else a row after the other: its first cell, then what the
 /// others say of it.
-fn table(rows: &[Vec<String>], out: &mut Screen<'_>) -> io::Result<()> {
+fn table(rows: &[Vec<String>], width: usize, out: &mut Screen<'_>) -> io::Result<()> {
     let Some((head, rows)) = rows.split_first() else { return Ok(()) };
     let left: Vec<String> = head.iter().map(|h| format!("<{h}")).collect();
     let mut table = Table::new(&left.iter().map(String::as_str).collect::<Vec<_>>());
@@ -121,26 +121,27 @@ fn table(rows: &[Vec<String>], out: &mut Screen<'_>) -> io::Result<()> {
         row.resize(head.len(), String::new());
         table.row(row);
     }
-    if table.whole(COLUMNS) {
+    if table.whole(width) {
         return table.write(out);
     }
     for row in rows {
         let Some((first, others)) = row.split_first() else { continue };
-        let name = out.paint(first, Look::Bold);
+        let name = out.paint(&wrapped_to(first, 2, width), Look::Bold);
         writeln!(out, "  {name}")?;
         for (title, cell) in head.iter().skip(1).zip(others).filter(|(_, c)| !c.is_empty() && *c != "-") {
-            let words = if head.len() == 2 { cell.clone() } else { format!("{title}: {cell}") };
-            writeln!(out, "      {}", wrapped_to(&words, 6, COLUMNS))?;
+            let words =
+                if head.len() == 2 || title == "meaning" { cell.clone() } else { format!("{title}: {cell}") };
+            writeln!(out, "      {}", wrapped_to(&words, 6, width))?;
         }
     }
     Ok(())
 }
 
-/// Writes a manual.
+/// Writes a manual in lines of at most `width` columns, code as long as it is.
 ///
 /// # Errors
 /// The writer's.
-pub fn write(text: &str, out: &mut Screen<'_>) -> io::Result<()> {
+pub fn write(text: &str, width: usize, out: &mut Screen<'_>) -> io::Result<()> {
     let blocks = blocks(text);
     for (i, block) in blocks.iter().enumerate() {
         let list = matches!(block, Block::Item(..)) && i > 0 && matches!(blocks[i - 1], Block::Item(..));
@@ -152,18 +153,18 @@ pub fn write(text: &str, out: &mut Screen<'_>) -> io::Result<()> {
                 let words = out.paint(&bare(words).to_uppercase(), Look::Bold);
                 writeln!(out, "{words}")?;
             }
-            Block::Paragraph(words) => writeln!(out, "{}", wrapped_to(&plain(words), 0, COLUMNS))?,
+            Block::Paragraph(words) => writeln!(out, "{}", wrapped_to(&plain(words), 0, width))?,
             Block::Item(indent, mark, words) => {
                 let at = indent + 2 + mark.len() + 1;
-                let words = wrapped_to(&plain(words), at, COLUMNS);
-                writeln!(out, "{:>width$} {words}", mark, width = at - 1)?;
+                let words = wrapped_to(&plain(words), at, width);
+                writeln!(out, "{mark:>0$} {words}", at - 1)?;
             }
             Block::Code(lines) => {
                 for line in lines {
                     writeln!(out, "{}", format!("    {line}").trim_end())?;
                 }
             }
-            Block::Table(rows) => table(rows, out)?,
+            Block::Table(rows) => table(rows, width, out)?,
         }
     }
     Ok(())
@@ -173,10 +174,11 @@ pub fn write(text: &str, out: &mut Screen<'_>) -> io::Result<()> {
 mod tests {
     use super::super::topics::TOPICS;
     use super::*;
+    use crate::screen::COLUMNS;
 
     fn text(markdown: &str) -> String {
         let mut out = Vec::new();
-        write(markdown, &mut Screen::file(&mut out)).expect("memory");
+        write(markdown, COLUMNS, &mut Screen::file(&mut out)).expect("memory");
         String::from_utf8(out).expect("text")
     }
 

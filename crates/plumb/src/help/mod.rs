@@ -51,7 +51,7 @@ pub fn main(args: &HelpArgs) -> Result<ExitCode> {
         if command.is_some() {
             writeln!(screen)?;
         }
-        markdown::write(text, &mut screen)?;
+        markdown::write(text, COLUMNS, &mut screen)?;
     }
     if command.is_none() && topic.is_none() {
         bail!(unknown(&root, &args.words));

@@ -15,8 +15,8 @@ const MOST: usize = 8;
 const CALLERS: usize = 2;
 
 /// The function, and what called it.
-fn place(row: &HotRow) -> String {
-    let callers = row.under.iter().take(CALLERS);
+fn place(row: &HotRow, callers: usize) -> String {
+    let callers = row.under.iter().take(callers);
     std::iter::once(&row.function).chain(callers).map(|name| short(name)).collect::<Vec<_>>().join(" < ")
 }
 
@@ -33,21 +33,30 @@ pub fn hot(result: &RunResult, out: &mut Screen<'_>) -> Result<()> {
     rows.sort_by_key(|r| std::cmp::Reverse(r.time));
     writeln!(out)?;
     out.heading("Where the time went, by function [s; share of the threads' time; samples or waits]")?;
-    let mut table =
-        Table::new(&["time", "share", "samples", "<what", "<who", "<function < callers", "<module"])
+    rows.truncate(MOST);
+    let table = |callers: usize| {
+        let function = if callers == 0 { "<function" } else { "<function < callers" };
+        let mut table = Table::new(&["time", "share", "samples", "<what", "<who", function, "<module"])
             .least(&["samples", "module"]);
-    for r in rows.into_iter().take(MOST) {
-        table.row(vec![
-            super::seconds(r.time),
-            format!("{:.1} %", r.time as f64 * 100.0 / all.max(1) as f64),
-            units::count(r.count),
-            r.category.clone(),
-            r.who.clone(),
-            place(r),
-            r.module.rsplit('/').next().unwrap_or_default().to_string(),
-        ]);
+        for r in &rows {
+            table.row(vec![
+                super::seconds(r.time),
+                format!("{:.1} %", r.time as f64 * 100.0 / all.max(1) as f64),
+                units::count(r.count),
+                r.category.clone(),
+                r.who.clone(),
+                place(r, callers),
+                r.module.rsplit('/').next().unwrap_or_default().to_string(),
+            ]);
+        }
+        table
+    };
+    let whole = table(CALLERS);
+    if out.fits(&whole) {
+        out.table(&whole)?;
+    } else {
+        out.table_less(&table(0), &["callers"])?;
     }
-    out.table(&table)?;
     Ok(())
 }
 

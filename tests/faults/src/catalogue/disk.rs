@@ -17,8 +17,16 @@ const fn serial(us: u64) -> Timing {
     Timing { serial_us: us, ..FAST }
 }
 
-const FAST: Timing =
-    Timing { each_us: 0, serial_us: 0, serial_ns_per_kib: 0, stall_every: 0, stall_us: 0, flush_us: 0 };
+const FAST: Timing = Timing {
+    each_us: 0,
+    serial_us: 0,
+    serial_ns_per_kib: 0,
+    stall_every: 0,
+    stall_us: 0,
+    flush_us: 0,
+    fails_after: 0,
+    fails_us: 0,
+};
 
 /// 100 MB/s and a flush of 0.5 ms: a plain disk.
 const PLAIN: Timing = Timing { serial_ns_per_kib: 10_000, flush_us: 500, ..FAST };
@@ -45,6 +53,14 @@ fn delayed_files(stage: &mut Stage, dose: Dose, on: bool) -> Result<()> {
 fn stalling(stage: &mut Stage, dose: Dose, on: bool) -> Result<()> {
     stage.slow_device(256)?;
     stage.slow(if on { Timing { stall_every: 25, stall_us: dose.fault, ..each(200) } } else { each(200) });
+    Ok(())
+}
+
+/// After seven tenths of the requests each takes `fault` us longer.
+fn slower(stage: &mut Stage, dose: Dose, on: bool) -> Result<()> {
+    stage.slow_device(256)?;
+    let fails = Timing { fails_after: dose.ops * 7 / 10, fails_us: dose.fault, ..each(100) };
+    stage.slow(if on { fails } else { each(100) });
     Ok(())
 }
 
@@ -185,6 +201,17 @@ pub const FAULTS: &[Fault] = &[
         load: disk::direct_reads,
         strong: dose(200, 800, 80_000, 1),
         weak: dose(200, 2_800, 30_000, 1),
+        compare: true,
+    },
+    Fault {
+        name: "device-slower",
+        words: "a device that takes ten times as long for the last three tenths of the requests",
+        expect: &["device.slower"],
+        base: &["cpu.user", "device.slow"],
+        setup: slower,
+        load: disk::direct_reads,
+        strong: dose(500, 300, 3_500, 1),
+        weak: dose(400, 2_000, 2_500, 1),
         compare: true,
     },
     Fault {

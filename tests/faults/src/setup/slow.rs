@@ -31,6 +31,10 @@ pub struct Timing {
     pub stall_us: u64,
     /// A flush, us.
     pub flush_us: u64,
+    /// After so many requests it has become slower; 0 for never.
+    pub fails_after: u64,
+    /// From then on each takes so much longer, us.
+    pub fails_us: u64,
 }
 
 /// What is in memory, after a while.
@@ -68,6 +72,9 @@ impl Slow {
         }
         if t.stall_every > 0 && number % t.stall_every == 0 {
             due += Duration::from_micros(t.stall_us);
+        }
+        if t.fails_after > 0 && number > t.fails_after {
+            due += Duration::from_micros(t.fails_us);
         }
         sleep_until(due);
     }
@@ -121,8 +128,9 @@ impl SlowFile {
         Ok(Self { path: path.to_owned(), workers: (0..WORKERS).map(work).collect(), slow })
     }
 
-    /// From now on requests take this long.
+    /// From now on requests take this long, and are counted anew.
     pub fn set(&self, timing: Timing) {
+        self.slow.requests.store(0, Relaxed);
         *self.slow.timing.lock().unwrap_or_else(PoisonError::into_inner) = timing;
     }
 }

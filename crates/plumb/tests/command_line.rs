@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The command line as a whole: help, examples, JSON, manual pages, completions. All of it is made from
+//! one definition, so a command that is added is looked at here without another line.
+
+mod common;
+
+use clap::{Command, CommandFactory};
+use common::{must, output, plumb, stderr};
+use plumb::cli::Cli;
+use std::path::Path;
+use std::process::Command as Process;
+
+/// Commands that print nothing as JSON, and why.
+const NO_JSON: &[(&str, &str)] =
+    &[("plumb help", "a manual is text"), ("plumb completions", "its output is a script for a shell")];
+
+/// Every command that people can call, with the words that call it.
+fn commands() -> Vec<(String, Command)> {
+    fn below(place: &str, command: &Command, out: &mut Vec<(String, Command)>) {
+        let place = format!("{place}{}", command.get_name());
+        out.push((place.clone(), command.clone()));
+        for c in command.get_subcommands().filter(|c| !c.is_hide_set()) {
+            below(&format!("{place} "), c, out);
+        }
+    }
+    let mut out = Vec::new();
+    below("", &Cli::command(), &mut out);
+    assert!(out.len() > 30, "{}", out.len());
+    out
+}
+
+/// Whether it only holds others: `plumb plan`.
+fn is_group(command: &Command) -> bool {
+    command.is_subcommand_required_set()
+}
+
+#[test]
+fn every_command_that_prints_can_print_json() {
+    let all = commands();
+    let lacking: Vec<&str> = all
+        .iter()
+        .filter(|(_, c)| !is_group(c) && !c.get_arguments().any(|a| a.get_long() == Some("json")))
+        .map(|(name, _)| name.as_str())
+        .collect();
+    let excepted: Vec<&str> = NO_JSON.iter().map(|(name, _)| *name).collect();
+    assert_eq!(lacking, excepted, "give it --json, or say why not in NO_JSON");
+}
+
+#[test]
+fn every_command_has_an_example_and_every_option_its_words() {
+    for (name, command) in commands() {
+        let more = command.get_after_long_help().or_else(|| command.get_after_help());
+        let more = more.map(ToString::to_string).unwrap_or_default();
+        let example = more.lines().skip_while(|l| !l.contains("Example")).any(|l| l.starts_with("  plumb "));
+        assert!(example, "{name}: no example in its help: {more}");
+        assert!(command.get_about().is_some(), "{name}: nothing says what it does");
+        for option in command.get_arguments().filter(|a| !a.is_hide_set()) {
+            let help = option.get_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.len() > 3, "{name}: {}: no help", option.get_id());
+        }
+    }
+}
+
+#[test]
+fn help_leads_from_a_word_to_its_manual() {
+    let list = must(plumb().arg("help"));
+    assert!(list.contains("\n  profile ") && list.contains("\n  account "), "{list}");
+    let verify = must(plumb().args(["help", "load", "verify"]));
+    assert!(verify.contains("Usage: plumb load verify") && verify.contains("--acknowledged"), "{verify}");
+    let account = must(plumb().args(["help", "account"]));
+    for (_, name, _) in plumb_model::CATEGORIES {
+        assert!(account.contains(name), "{name}: {account}");
+    }
+    let findings = must(plumb().args(["help", "findings"]));
+    for rule in plumb_diagnose::RULES {
+        assert!(findings.contains(rule.id), "{}: {findings}", rule.id);
+    }
+    assert!(findings.contains("Usage: plumb findings"), "a command of that name is explained too");
+    for (words, said) in [
+        (&["help", "acount"][..], "did you mean 'account'?"),
+        (&["help", "load", "verfy"], "did you mean 'verify'?"),
+    ] {
+        let out = output(plumb().args(words));
+        assert_eq!(out.status.code(), Some(2));
+        assert!(stderr(&out).contains(said), "{}", stderr(&out));
+    }
+}
+
+/// Whether a program is there.
+fn there(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|dir| dir.join(program).exists())
+}
+
+/// What a formatter of manual pages complains of.
+fn complaints(page: &Path) -> Option<String> {
+    let mut formatter = match () {
+        () if there("man") => {
+            let mut man = Process::new("man");
+            man.args(["--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z"]);
+            man
+        }
+        () if there("groff") => {
+            let mut groff = Process::new("groff");
+            groff.args(["-man", "-ww", "-z", "-Tutf8", "-k"]);
+            groff
+        }
+        () => return None,
+    };
+    let out = output(formatter.arg(page));
+    Some(format!("{}{}", stderr(&out), if out.status.success() { "" } else { "it failed" }))
+}
+
+#[test]
+fn manual_pages_are_there_for_all_and_without_warnings() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let pages = dir.path().join("pages");
+    must(plumb().args(["help", "--man"]).arg(&pages));
+    for (name, _) in commands() {
+        let page = pages.join(format!("{}.1", name.replace(' ', "-")));
+        let text = std::fs::read_to_string(&page).unwrap_or_else(|e| panic!("{}: {e}", page.display()));
+        assert!(text.contains("NOTES AND EXAMPLES") && text.contains(".SH SYNOPSIS"), "{}", page.display());
+    }
+    assert!(pages.join("plumb-account.7").exists() && !pages.join("plumb-disk-server.1").exists());
+    // The presets of load are alike: one of them stands for all.
+    for page in [
+        "plumb.1",
+        "plumb-run.1",
+        "plumb-load-syncwrite.1",
+        "plumb-plan-run.1",
+        "plumb-account.7",
+        "plumb-events.7",
+    ] {
+        match complaints(&pages.join(page)) {
+            Some(said) => assert_eq!(said, "", "{page}"),
+            None => {
+                println!("SKIP manual_pages_are_there_for_all_and_without_warnings: no man and no groff is installed");
+                return;
+            }
+        }
+    }
+}
+
+/// What bash offers for the last of these words.
+fn offered(script: &Path, words: &[&str]) -> Vec<String> {
+    let last = words.len() - 1;
+    let previous = words[last - 1];
+    let line = format!(
+        "source {}; COMP_WORDS=({}); COMP_CWORD={last}; _plumb plumb '{}' '{previous}'; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+        script.display(),
+        words.iter().map(|w| format!("'{w}'")).collect::<Vec<_>>().join(" "),
+        words[last]
+    );
+    must(Process::new("bash").args(["--norc", "-c", &line])).split_whitespace().map(String::from).collect()
+}
+
+#[test]
+fn shells_complete_commands_and_options() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let script = |shell: &str| {
+        let path = dir.path().join(shell);
+        std::fs::write(&path, must(plumb().args(["completions", shell]))).expect("a file");
+        path
+    };
+    let bash = script("bash");
+    must(Process::new("bash").arg("-n").arg(&bash));
+    assert_eq!(offered(&bash, &["plumb", "pro"]), ["profile"]);
+    assert_eq!(offered(&bash, &["plumb", "plan", "com"]), ["compare"]);
+    assert_eq!(offered(&bash, &["plumb", "profile", "--off"]), ["--off-cpu"]);
+    assert!(!offered(&bash, &["plumb", "disk", "s"]).contains(&"server".to_string()), "it is not for people");
+    let (zsh, fish) = (script("zsh"), script("fish"));
+    for (shell, path) in [("zsh", zsh), ("fish", fish)] {
+        assert!(std::fs::metadata(&path).expect("a script").len() > 10_000);
+        if there(shell) {
+            must(Process::new(shell).arg("-n").arg(&path));
+        } else {
+            println!("SKIP shells_complete_commands_and_options ({shell}): it is not installed");
+        }
+    }
+}
+
+#[test]
+fn colours_are_asked_for_or_not_there() {
+    let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/traces/write-fsync");
+    let explain = |words: &[&str]| must(plumb().arg("explain").arg(&trace).args(words).env("TERM", "xterm"));
+    let plain = explain(&[]);
+    assert!(!plain.contains('\x1b'), "a pipe has no colours");
+    assert_eq!(plain, explain(&["--wide"]), "a pipe gets everything");
+    let painted = explain(&["--color", "always"]);
+    assert!(painted.contains("\x1b[1m"), "{painted}");
+    let mut bare = String::new();
+    for (i, part) in painted.split('\x1b').enumerate() {
+        bare += if i == 0 { part } else { part.split_once('m').map_or("", |(_, text)| text) };
+    }
+    assert_eq!(bare, plain, "colours are all that differs");
+}
