@@ -72,6 +72,7 @@ echo "== at once"
 
 echo
 echo "== the difference"
-"$plumb" compare --comm dd "$dir/one-by-one" "$dir/at-once"
+"$plumb" compare --comm dd --report "$dir/report.html" "$dir/one-by-one" "$dir/at-once"
 echo
 echo "The runs lie in $dir/one-by-one and $dir/at-once; 'plumb explain DIR' shows each again."
+echo "Pages to open in a browser: report.html in each of them, and of the difference $dir/report.html"
