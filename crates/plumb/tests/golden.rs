@@ -14,8 +14,7 @@ fn tests() -> PathBuf {
 const DOCUMENTS: [&str; 4] = ["cold-read", "mutex", "pipe", "write-fsync"];
 
 fn plumb(words: &[&str], trace: &Path) -> Value {
-    let out =
-        Command::new(env!("CARGO_BIN_EXE_plumb")).args(words).arg(trace).output().expect("plumb runs");
+    let out = Command::new(env!("CARGO_BIN_EXE_plumb")).args(words).arg(trace).output().expect("plumb runs");
     serde_json::from_slice(&out.stdout)
         .unwrap_or_else(|e| panic!("{}: {e}: {}", trace.display(), String::from_utf8_lossy(&out.stderr)))
 }

@@ -59,7 +59,8 @@ fn a_run_directory_gets_its_page_and_document() {
     let page = std::fs::read_to_string(dir.join("report.html")).expect("the page");
     let text = std::fs::read_to_string(dir.join("report.json")).expect("the document");
     let begin = "<script type=\"application/json\" id=\"plumb-report\">";
-    let inside = page.split_once(begin).and_then(|(_, rest)| rest.split_once("</script>")).expect("a document").0;
+    let inside =
+        page.split_once(begin).and_then(|(_, rest)| rest.split_once("</script>")).expect("a document").0;
     let (inside, beside): (Value, Value) =
         (serde_json::from_str(inside).expect("JSON"), serde_json::from_str(&text).expect("JSON"));
     assert_eq!(inside, beside);
@@ -179,7 +180,10 @@ fn a_workloads_result_is_a_page() {
     )
     .expect("writable");
     let d = document(&file);
-    assert_eq!((&d["kind"], &d["title"], &d["made"]), (&"load".into(), &"plumb load .".into(), &"2026-01-31T12:00:00Z".into()));
+    assert_eq!(
+        (&d["kind"], &d["title"], &d["made"]),
+        (&"load".into(), &"plumb load .".into(), &"2026-01-31T12:00:00Z".into())
+    );
     assert_eq!(d["loads"].as_array().expect("loads").len(), 1);
     let out = plumb(&["report"], &[temp.path()], temp.path());
     assert!(out.status.success() && temp.path().join("report.html").exists());
