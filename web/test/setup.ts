@@ -11,7 +11,8 @@ try {
 		readonly readable: unknown;
 		readonly writable: unknown;
 		constructor() {
-			const pair = Duplex.toWeb(createInflateRaw());
+			const { toWeb } = Duplex as unknown as { toWeb(d: Duplex): { readable: unknown; writable: unknown } };
+			const pair = toWeb(createInflateRaw());
 			this.readable = pair.readable;
 			this.writable = pair.writable;
 		}
