@@ -57,7 +57,7 @@ export class Harness {
 		const faults: string[] = [];
 		page.on("pageerror", (e) => faults.push(`error: ${e.message}`));
 		page.on("console", (m) => {
-			if (m.type() === "error" || m.type() === "warning") faults.push(`console: ${m.text()}`);
+			if (m.type() === "error") faults.push(`console: ${m.text()}`);
 		});
 		page.on("request", (r) => {
 			if (!/^(file|data|blob):/.test(r.url())) faults.push(`request: ${r.url()}`);
@@ -77,7 +77,7 @@ export interface How {
 
 export interface Opened {
 	page: Page;
-	/** Errors and warnings of the console, errors of scripts, requests to any host. */
+	/** Errors of the console, of scripts, and requests to any host. */
 	faults: string[];
 }
 

@@ -36,7 +36,7 @@ describe("hostile names", () => {
 		if (typeof value === "string") return /^(comm|cmdline|name|process|title|words|who|path|function|module|hostname|target|sentence|verdict)$/.test(key) ? `${value}${hostile}` : value;
 		if (Array.isArray(value)) return value.map((v) => poison(v, key));
 		if (typeof value !== "object" || value === null) return value;
-		return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, k === "categories" || k === "kinds" ? v : poison(v, k)]));
+		return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, /^(categories|kinds|columns)$/.test(k) ? v : poison(v, k)]));
 	}
 	test("stay text", async () => {
 		const { page, faults } = await harness.open({ json: JSON.stringify(poison(run)) });
@@ -79,14 +79,15 @@ describe("what is not there", () => {
 
 describe("other kinds", () => {
 	test("a plan has its answer, factors, effects, verdicts and doubts", async () => {
-		const plan = example("plan") as { answer: string; doubts: { sentence: string }[] };
+		const plan = example("plan") as { answer: string; doubts: { sentence: string }[]; figures: { figure: string }[] };
+		plan.figures.push({ ...(plan.figures[0] as { figure: string }), figure: "another" });
 		const { page, faults } = await harness.open({ json: JSON.stringify({ ...empty, kind: "plan", plan }) });
 		const seen = (await page.locator("#page").textContent()) ?? "";
 		expect(seen).toContain(plan.answer.slice(0, 60));
 		expect(seen).toContain(plan.doubts[0]?.sentence);
 		expect(await page.locator("#section-figures svg.chart path.error").count()).toBeGreaterThan(0);
 		await page.locator("#figure").selectOption({ index: 1 });
-		expect(await page.evaluate(() => location.hash)).toContain("figures?figure=");
+		expect(await page.evaluate(() => location.hash)).toContain("figures?figure=another");
 		expect(faults).toEqual([]);
 		await page.context().close();
 	});

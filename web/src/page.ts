@@ -17,12 +17,12 @@ const KINDS: Record<string, string> = {
 };
 
 /** A title that is longer is a command with its options. */
-const TITLE = 80;
+const TITLE = 110;
 
 /** The whole of a long command is in the environment's table. */
 function shorten(title: string): string {
 	if (title === "") return "plumb";
-	return title.length > 3 * TITLE ? `${title.slice(0, 3 * TITLE - 1)}\u2026` : title;
+	return title.length > 2 * TITLE ? `${title.slice(0, 2 * TITLE - 1)}\u2026` : title;
 }
 
 /** What stands in the page. */

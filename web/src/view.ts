@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // Where the reader is, kept in the address behind '#', so that a link opens the same view and the
 // browser's back and forward buttons work: `#timeline?at=1500&tid=12;threads?find=io`. The first
-// part is the section that is looked at; the others are states that sections keep besides.
+// part is the section that is looked at (empty where the reader went to none); the others are states
+// that sections keep besides.
 
 /** What a section keeps in the address. */
 export type Params = Record<string, string>;
@@ -15,7 +16,9 @@ export interface Place {
 /** Reads what stands behind '#'. What cannot be read is left out. */
 export function parse(hash: string): Place[] {
 	const places: Place[] = [];
-	for (const part of hash.replace(/^#/, "").split(";")) {
+	const parts = hash.replace(/^#/, "").split(";");
+	if (parts[0] === "" && parts.length > 1) places.push({ section: "", params: {} });
+	for (const part of parts) {
 		const cut = part.indexOf("?");
 		const section = decode(cut < 0 ? part : part.slice(0, cut));
 		if (section === "" || places.some((p) => p.section === section)) continue;
@@ -82,7 +85,7 @@ export class View {
 
 	/** The section that is looked at; none before the reader went anywhere. */
 	get section(): string | undefined {
-		return this.places[0]?.section;
+		return this.places[0]?.section || undefined;
 	}
 
 	/** What a section keeps in the address; empty if nothing. */
@@ -93,7 +96,7 @@ export class View {
 	/** Goes to a section: a new step for the back button. Its parameters are replaced by these. */
 	go(section: string, params: Params = {}): void {
 		const place = { section, params };
-		this.places = [place, ...this.places.filter((p) => p.section !== section)];
+		this.places = [place, ...this.places.filter((p) => p.section !== section && Object.keys(p.params).length > 0)];
 		this.address.push(format(this.places));
 		this.tell(place);
 		this.arrive();
@@ -104,6 +107,7 @@ export class View {
 	 * Nobody is told: who calls it has drawn it already.
 	 */
 	keep(section: string, params: Record<string, string | undefined>): void {
+		if (this.places.length === 0) this.places.push({ section: "", params: {} });
 		const now = this.params(section);
 		for (const [key, value] of Object.entries(params)) {
 			if (value === undefined) delete now[key];
@@ -138,7 +142,7 @@ export class View {
 
 	private arrive(): void {
 		const first = this.places[0];
-		if (first) for (const then of this.everywhere) then(first);
+		if (first && first.section !== "") for (const then of this.everywhere) then(first);
 	}
 }
 

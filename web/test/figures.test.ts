@@ -57,6 +57,9 @@ describe("scales", () => {
 		expect(s.ticks).toEqual([1, 10, 100, 1000, 10000]);
 		expect(logarithmic(2, 9, 0, 100).ticks.every((t) => t >= 2 && t <= 9)).toBe(true);
 	});
+	test("of little more than one figure have lines inside", () => {
+		expect(logarithmic(0.76, 1.32, 0, 100).ticks).toEqual([0.8, 1, 1.2]);
+	});
 	test("steps are 1, 2 or 5", () => expect([0.3, 1, 11, 700].map(roundStep)).toEqual([0.5, 1, 20, 1000]));
 });
 

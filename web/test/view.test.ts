@@ -77,9 +77,12 @@ describe("the view", () => {
 		view.on("threads", () => told++);
 		view.keep("threads", { find: "x", sort: "-cpu" });
 		view.keep("threads", { find: undefined });
-		expect(address.hash).toBe("#threads?sort=-cpu");
+		expect(address.hash).toBe("#;threads?sort=-cpu");
+		expect(view.section).toBe(undefined);
+		expect(new View(new History(address.hash)).params("threads")).toEqual({ sort: "-cpu" });
 		expect(told).toBe(0);
 		view.go("timeline");
+		expect(address.hash).toBe("#timeline;threads?sort=-cpu");
 		view.keep("threads", { sort: undefined });
 		expect(address.hash).toBe("#timeline");
 	});

@@ -26,6 +26,12 @@ export function logarithmic(low: number, high: number, from: number, to: number,
 	const a = Math.log10(low);
 	const b = Math.max(Math.log10(high), a + 0.05);
 	const decades = b - a;
+	const scale = (v: number) => from + ((Math.log10(Math.max(v, 1e-300)) - a) / decades) * (to - from);
+	if (decades < 0.7) {
+		// Too few powers of ten and their multiples lie in it.
+		const ticks = linear(low, high, 0, 1, 5).ticks.filter((t) => t >= low && t <= high);
+		if (ticks.length >= 2) return Object.assign(scale, { ticks, log: true });
+	}
 	const steps = decades > most ? [1] : decades > 2.2 ? [1] : decades > 1 ? [1, 2, 5] : [1, 1.5, 2, 3, 4, 5, 7];
 	const every = Math.max(1, Math.ceil(decades / most));
 	const ticks: number[] = [];
@@ -37,7 +43,7 @@ export function logarithmic(low: number, high: number, from: number, to: number,
 		}
 	}
 	if (ticks.length < 2) ticks.splice(0, ticks.length, low, high);
-	return Object.assign((v: number) => from + ((Math.log10(Math.max(v, 1e-300)) - a) / (b - a)) * (to - from), { ticks, log: true });
+	return Object.assign(scale, { ticks, log: true });
 }
 
 /** 1, 2 or 5 times a power of ten, at least as large. */

@@ -4,6 +4,9 @@
 import { bottomAxis, drawing, interval, linear, logarithmic, mark, type Scale } from "./chart";
 import { svg } from "./dom";
 
+/** Width of a letter, px: a wide one. */
+const LETTER = 6.6;
+
 /** A mark of a row. */
 export interface Dot {
 	series: number;
@@ -44,8 +47,8 @@ export function forest(f: Forest): HTMLElement {
 	const [low, high] = range(values, f.log);
 	const longest = Math.max(0, ...f.rows.map((r) => r.name.length));
 	return drawing(f.label, (width) => {
-		const left = Math.min(longest * 6.4 + 10, width * 0.4);
-		const letters = Math.floor((left - 10) / 6.4);
+		const left = Math.min(longest * LETTER + 12, width * 0.4);
+		const letters = Math.floor((left - 10) / LETTER);
 		const several = Math.max(1, ...f.rows.map((r) => new Set(r.dots.map((d) => d.series)).size));
 		const height = several > 1 ? 11 + several * 9 : 18;
 		const bottom = 4 + f.rows.length * height;

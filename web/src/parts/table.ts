@@ -88,6 +88,8 @@ function compare(a: number | string, b: number | string): number {
 	return typeof a === "number" && typeof b === "number" ? a - b : NAMES.compare(String(a), String(b));
 }
 
+let captions = 0;
+
 /** Makes it. */
 export function table<Row>(options: Options<Row>): HTMLElement {
 	const { rows, keep } = options;
@@ -175,17 +177,19 @@ export function table<Row>(options: Options<Row>): HTMLElement {
 		draw();
 	});
 	draw();
+	const id = `caption-${++captions}`;
 	return h(
 		"div",
 		{},
 		search ? h("div", { class: "tools" }, search, told) : null,
+		// Not in the table, whose width would decide where its lines break.
+		h("p", { class: "caption", id }, caption),
 		h(
 			"div",
 			{ class: "scroll" },
 			h(
 				"table",
-				{},
-				h("caption", {}, caption),
+				{ "aria-labelledby": id },
 				h("thead", {}, h("tr", {}, heads)),
 				body,
 				options.foot

@@ -66,8 +66,9 @@ function finding(f: Finding, open: boolean, timeline: boolean, view: View): HTML
 			pair("Rule", h("code", {}, f.id)),
 		),
 	);
-	element.addEventListener("toggle", () => {
-		if (element.open) view.keep("findings", { open: f.id });
+	// Not at its toggle, which comes too when it is open from the first.
+	element.firstElementChild?.addEventListener("click", () => {
+		if (!element.open) view.keep("findings", { open: f.id });
 	});
 	return element;
 }

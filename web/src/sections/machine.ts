@@ -153,7 +153,7 @@ export const machine: MakeSection = (doc, view) => {
 							{ key: "wait", title: "CPU wait", unit: unit.unit, value: (o) => o.cpu_wait, show: (o) => unit(o.cpu_wait) },
 							{ key: "accesses", spare: true, title: "Accesses", value: (o) => o.accesses, show: (o) => count(o.accesses) },
 							{ key: "bytes", spare: true, title: "Bytes", value: (o) => o.bytes, show: (o) => bytes(o.bytes) },
-							{ key: "recorder", title: "", value: (o) => (o.recorder ? "the recorder" : " ") },
+							{ key: "recorder", title: "Note", spare: true, value: (o) => (o.recorder ? "the recorder" : "") },
 						],
 					}),
 				],
