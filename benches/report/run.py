@@ -36,7 +36,7 @@ def took(command):
 
 
 def record(options, scratch):
-    """A run of about so many events; a first small one says how many a block makes."""
+    """A run of about so many events."""
     def once(name, count):
         directory = scratch / name
         script = LOAD.format(pairs=options.pairs, count=count, file=scratch / "file")
@@ -44,11 +44,16 @@ def record(options, scratch):
             timeout=3600)
         return directory, json.loads((directory / "run.json").read_text())["recording"]
 
-    directory, small = once("small", 2000)
-    shutil.rmtree(directory)
-    count = max(2000, round(2000 * options.events / small["events"]))
-    directory, long = once("long", count)
-    return directory, long
+    count, made = 2000, None
+    # What a block makes depends on how the pipes meet, so the second guess is better than the first.
+    for name in ("first", "second", "third", "fourth"):
+        if made:
+            shutil.rmtree(made[0])
+            count = max(2000, round(count * options.events / made[1]["events"]))
+        made = once(name, count)
+        if made[1]["events"] > 0.9 * options.events:
+            break
+    return made
 
 
 def measure(options, undo):

@@ -10,15 +10,18 @@ fn tests() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests")
 }
 
+/// Traces whose report documents are kept: what the page is tried with.
+const DOCUMENTS: [&str; 4] = ["cold-read", "mutex", "pipe", "write-fsync"];
+
+fn plumb(words: &[&str], trace: &Path) -> Value {
+    let out = Command::new(env!("CARGO_BIN_EXE_plumb")).args(words).arg(trace).output().expect("plumb runs");
+    serde_json::from_slice(&out.stdout)
+        .unwrap_or_else(|e| panic!("{}: {e}: {}", trace.display(), String::from_utf8_lossy(&out.stderr)))
+}
+
 /// The result without what only tells where it was recorded.
 fn found(trace: &Path) -> Value {
-    let out = Command::new(env!("CARGO_BIN_EXE_plumb"))
-        .args(["explain", "--json"])
-        .arg(trace)
-        .output()
-        .expect("plumb runs");
-    let mut value: Value = serde_json::from_slice(&out.stdout)
-        .unwrap_or_else(|e| panic!("{}: {e}: {}", trace.display(), String::from_utf8_lossy(&out.stderr)));
+    let mut value = plumb(&["explain", "--json"], trace);
     value.as_object_mut().expect("an object").remove("environment");
     value
 }
@@ -84,6 +87,28 @@ fn the_recorded_traces_give_what_they_gave() {
             .unwrap_or_else(|e| panic!("{}: {e}; 'cargo xtask golden' writes it", golden.display()));
         let then: Value = serde_json::from_str(&text).expect("JSON");
         wrong.extend(difference(&name, &then, &now));
+    }
+    assert!(wrong.is_empty(), "{}\n'cargo xtask golden' if that is meant", wrong.join("\n"));
+}
+
+#[test]
+fn report_documents_are_as_they_were() {
+    let mut wrong = Vec::new();
+    for name in DOCUMENTS {
+        let golden = tests().join("golden/report").join(format!("{name}.json"));
+        let now = plumb(&["report", "--json"], &tests().join("traces").join(name));
+        for part in ["profile", "timeline", "diagnosis", "quality"] {
+            assert!(now["run"][part].is_object(), "{name}: {part}: {}", now["absent"]);
+        }
+        if std::env::var_os("PLUMB_GOLDEN").is_some() {
+            let text = serde_json::to_string_pretty(&now).expect("JSON") + "\n";
+            std::fs::write(&golden, text).expect("tests/golden is writable");
+            continue;
+        }
+        let text = std::fs::read_to_string(&golden)
+            .unwrap_or_else(|e| panic!("{}: {e}; 'cargo xtask golden' writes it", golden.display()));
+        let then: Value = serde_json::from_str(&text).expect("JSON");
+        wrong.extend(difference(name, &then, &now));
     }
     assert!(wrong.is_empty(), "{}\n'cargo xtask golden' if that is meant", wrong.join("\n"));
 }

@@ -299,3 +299,6 @@ impl<T: Take> Observer for Stream<T> {
         cpus.iter().for_each(|i| self.taker.cpu(i));
     }
 }
+
+#[cfg(test)]
+mod tests;

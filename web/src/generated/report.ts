@@ -38,7 +38,7 @@ export interface Document {
 
 /** A part that is not there. */
 export interface Absent {
-  /** `account`, `timeline`, `profile`, `requests`, `locks`, `operations`, `loads`. */
+  /** `account`, `timeline`, `profile`, `requests`, `locks`, `operations`, `loads`; `arguments` (how plumb was called), `trace` (a part of it, or all). */
   part: string;
   /** Why, and what to do for it to be there, in a sentence. */
   why: string;
