@@ -23,6 +23,7 @@ export default defineConfig({
 		root: here("."),
 		include: browser ? ["{e2e,test}/**/*.e2e.ts"] : ["test/**/*.test.ts"],
 		environment: "node",
+		setupFiles: [here("test/setup.ts")],
 		reporters: ["default", here("test/reporter.ts")],
 		// Two CPUs and a browser of several processes: one file after the other.
 		fileParallelism: !browser,

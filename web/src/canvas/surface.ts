@@ -16,15 +16,28 @@ export interface Theme {
 	dark: boolean;
 }
 
-/** The page's colours as computed now. */
+let known: Theme | undefined;
+
+/** The page's colours: the same object until the theme changes, so that what is made of them can be kept. */
 export function theme(): Theme {
+	if (!known) {
+		known = read();
+		if (!listening) onTheme(() => (known = undefined));
+		listening = true;
+	}
+	return known;
+}
+
+let listening = false;
+
+function read(): Theme {
 	const probe = document.createElement("span");
 	document.body.append(probe);
-	const read = (name: string): string => {
+	const color = (name: string): string => {
 		probe.style.color = `var(${name})`;
 		return getComputedStyle(probe).color;
 	};
-	const [paper, ink, faint, line, accent] = ["--ground", "--text", "--dim", "--line", "--link"].map(read);
+	const [paper, ink, faint, line, accent] = ["--ground", "--text", "--dim", "--line", "--link"].map(color);
 	probe.remove();
 	const [r, g, b] = rgb(paper!);
 	return { paper: paper!, ink: ink!, faint: faint!, line: line!, accent: accent!, dark: r + g + b < 384 };
@@ -60,7 +73,6 @@ export class Surface {
 	height: number;
 	/** Device pixels in one. */
 	ratio = 1;
-	private colors: Theme | undefined;
 	private asked = false;
 
 	/** `draw` is called before the next frame after `ask`, and when size or theme become others. */
@@ -78,17 +90,14 @@ export class Surface {
 		this.height = height;
 		this.canvas.style.height = `${height}px`;
 		new ResizeObserver(() => this.measure()).observe(this.canvas);
-		const changed = (): void => {
-			this.colors = undefined;
-			this.ask();
-		};
-		onTheme(changed);
+		// Before it asks for them: whoever listens first is told first.
+		theme();
+		onTheme(() => this.ask());
 	}
 
-	/** Colours of the page, read once for each theme. */
+	/** Colours of the page. */
 	get theme(): Theme {
-		this.colors ??= theme();
-		return this.colors;
+		return theme();
 	}
 
 	/** Another height, CSS pixels. */
