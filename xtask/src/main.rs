@@ -16,7 +16,8 @@ const USAGE: &str = "cargo xtask NAME
   gen            write the files that come from include/plumb/event.h and from the report document's types
   gen --check    compare them; fails on a difference
   golden         write anew what the golden tests compare: results of tests/traces, docs/findings.md
-  test           run every test; as root also those that record this machine";
+  test           run every test; as root also those that record this machine
+  page           of those, the tests of the report's page";
 
 fn root() -> PathBuf {
     // Asked for at run time: a path that is compiled in goes stale when the checkout moves.
@@ -32,6 +33,7 @@ fn main() -> Result<()> {
         ["gen", "--check"] => gen::run(&root(), true),
         ["golden"] => test::golden(&root()),
         ["test"] => test::run(&root()),
+        ["page"] => test::page(&root()),
         _ => bail!("{USAGE}"),
     }
 }

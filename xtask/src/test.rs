@@ -51,17 +51,17 @@ pub fn run(root: &Path) -> Result<()> {
     session.crash();
     session.vm_tests();
 
-    let Session { total, broken, .. } = session;
-    println!();
-    if !broken.is_empty() {
-        println!("failed: {}", broken.join(", "));
-    }
-    println!("{} passed, {} failed, {} skipped", total.passed, total.failed, total.ignored + total.skipped);
-    if total.failed > 0 {
-        // The counts are the last line; an error's text would follow them.
-        std::process::exit(1);
-    }
-    Ok(())
+    session.end()
+}
+
+/// Runs the stage of the report's page alone.
+///
+/// # Errors
+/// Something failed; what, was printed.
+pub fn page(root: &Path) -> Result<()> {
+    let mut session = Session::new(root, TOTAL, GRACE);
+    page::stage(&mut session);
+    session.end()
 }
 
 /// Writes anew what the golden tests compare.
@@ -115,6 +115,26 @@ impl<'a> Session<'a> {
             grace,
             stage: ("", total, now + total),
         }
+    }
+
+    /// Says what passed; ends the process where something failed.
+    fn end(self) -> Result<()> {
+        let Session { total, broken, .. } = self;
+        println!();
+        if !broken.is_empty() {
+            println!("failed: {}", broken.join(", "));
+        }
+        println!(
+            "{} passed, {} failed, {} skipped",
+            total.passed,
+            total.failed,
+            total.ignored + total.skipped
+        );
+        if total.failed > 0 {
+            // The counts are the last line; an error's text would follow them.
+            std::process::exit(1);
+        }
+        Ok(())
     }
 
     /// A command without tests of its own; it counts as one.
