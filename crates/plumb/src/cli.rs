@@ -3,6 +3,7 @@
 //! does is [`plumb_load::job::Job`], whose fields are options too.
 
 mod disk;
+mod export;
 mod load;
 mod plan;
 mod profile;
@@ -10,6 +11,7 @@ mod query;
 mod sim;
 
 pub use disk::*;
+pub use export::ExportArgs;
 pub use load::*;
 pub use plan::*;
 pub use profile::{By, Export, ProfileArgs};
@@ -89,6 +91,9 @@ pub enum Command {
         after_help = "Examples:\n  plumb events\n  plumb events --set block\n  plumb events --measure"
     )]
     Events(EventsArgs),
+    /// Write a run in other programs' formats: Perfetto, LTTng's CTF, pprof and more.
+    #[command(after_help = export::HELP)]
+    Export(Box<ExportArgs>),
     /// Ask runs in SQL: their account, intervals, waits, requests, samples, locks and more, as tables.
     #[command(after_help = query::help())]
     Query(QueryArgs),

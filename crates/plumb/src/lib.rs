@@ -10,6 +10,7 @@ mod compare;
 mod disk;
 mod events;
 mod explain;
+mod export;
 mod findings;
 mod load;
 mod output;
@@ -52,6 +53,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Command::Findings(args) => findings::main(&args),
         Command::Check(args) => check::main(&args),
         Command::Events(args) => events::main(&args),
+        Command::Export(args) => export::main(&args),
         Command::Query(args) => query::main(&args),
     }
 }

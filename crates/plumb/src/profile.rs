@@ -93,6 +93,32 @@ impl Side {
     }
 }
 
+/// A whole profile that is written for other programs.
+pub struct Exported(Side);
+
+impl Exported {
+    /// Reads a trace.
+    ///
+    /// # Errors
+    /// No trace, or one without samples and stacks.
+    pub fn read(dir: &Path) -> Result<Self> {
+        Side::read(dir, &ProfileArgs::of(dir)?).map(Self)
+    }
+
+    /// Whether no events were lost.
+    pub fn valid(&self) -> bool {
+        self.0.valid
+    }
+
+    /// Writes it in a format.
+    ///
+    /// # Errors
+    /// The writer's.
+    pub fn write(&self, kind: Export, out: &mut dyn Write) -> Result<()> {
+        export::write(kind, &self.0.profile, None, out)
+    }
+}
+
 /// A view as JSON: what it is of, and its contents.
 #[derive(Serialize)]
 struct Document<'a, T: Serialize> {

@@ -18,6 +18,7 @@ mod short;
 
 pub use collect::Collector;
 pub use hot::hot;
+pub use resolve::Resolver;
 pub use short::short;
 
 use crate::account::Category;

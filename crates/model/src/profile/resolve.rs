@@ -39,9 +39,10 @@ impl<T: Clone + Eq + Hash> Once<T> {
     }
 }
 
-/// Looks up what a trace tells of stacks, places and modules.
+/// Looks up what a trace tells of stacks, places and modules; each thing has its place among those
+/// that were looked up so far, and keeps it.
 #[derive(Debug)]
-pub(super) struct Resolver<'a> {
+pub struct Resolver<'a> {
     kernel: HashMap<u32, &'a StateStack>,
     user: HashMap<u32, &'a StateUserStack>,
     told: HashMap<u32, &'a StateModule>,
@@ -61,6 +62,7 @@ pub(super) struct Resolver<'a> {
 }
 
 impl<'a> Resolver<'a> {
+    /// Of one trace.
     pub fn new(state: &'a TraceState) -> Self {
         let lacking: HashMap<u32, &str> =
             state.named.iter().map(|n| (n.module, n.lacking.as_str())).collect();
@@ -102,6 +104,26 @@ impl<'a> Resolver<'a> {
     /// The stack of a wait; scheduler functions at its inner end are where it was.
     pub fn wait(&mut self, kernel: u32, user: u32) -> u32 {
         self.stack(kernel, user, false)
+    }
+
+    /// The stack at a place; empty where there is none.
+    pub fn stack_at(&self, place: u32) -> &Stack {
+        self.stacks.all.get(place as usize).unwrap_or(&self.stacks.all[0])
+    }
+
+    /// The function that a frame names.
+    pub fn function_at(&self, place: u32) -> Option<&Function> {
+        self.functions.all.get(place as usize)
+    }
+
+    /// The module that a function names.
+    pub fn module_at(&self, place: u32) -> Option<&Module> {
+        self.modules.get(place as usize)
+    }
+
+    /// The source line that a frame names; empty where it is not known.
+    pub fn line_at(&self, place: u32) -> &str {
+        self.lines.all.get(place as usize).map_or("", String::as_str)
     }
 
     fn stack(&mut self, kernel: u32, user: u32, sample: bool) -> u32 {
@@ -229,7 +251,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// Puts the tables into a profile.
-    pub fn give(self, profile: &mut Profile) {
+    pub(super) fn give(self, profile: &mut Profile) {
         for code in &self.state.code {
             let Some(module) = self.numbers.get(&code.module) else { continue };
             let mut bytes: Vec<u8> = code.words.iter().flat_map(|w| w.to_le_bytes()).collect();

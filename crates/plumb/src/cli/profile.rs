@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Options of `plumb profile`.
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Command, FromArgMatches, ValueEnum};
 use plumb_trace::units;
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
 /// Help's last part.
 pub const HELP: &str = "\
@@ -165,6 +166,18 @@ pub struct ProfileArgs {
     /// Print the view as JSON.
     #[arg(long, help_heading = "Result", conflicts_with_all = ["flame", "flame_before", "export"])]
     pub json: bool,
+}
+
+impl ProfileArgs {
+    /// Those of a whole directory, nothing filtered: what no option gives is as its help says.
+    ///
+    /// # Errors
+    /// Its path looks like an option.
+    pub fn of(dir: &Path) -> Result<Self, clap::Error> {
+        let words = [OsStr::new("profile"), OsStr::new("--"), dir.as_os_str()];
+        let matches = Self::augment_args(Command::new("profile")).try_get_matches_from(words)?;
+        Self::from_arg_matches(&matches)
+    }
 }
 
 /// `2%`, `2` or `0.5%` as a share, 0 to 1.

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `plumb export`: a run in other programs' formats.
+
+mod beside;
+mod tables;
+
+use crate::cli::{Export, ExportArgs};
+use crate::quality::Quality;
+use crate::{profile, repeat, setup, signals};
+use anyhow::{Context, Result};
+use beside::{Beside, Kind};
+use plumb_diagnose::diagnose;
+use plumb_report::export::{lacking, lttng, perfetto};
+use plumb_trace::reader::Trace;
+use plumb_trace::units;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+/// Bytes that are written at once.
+const BUFFER: usize = 1 << 20;
+
+/// Writes Perfetto's trace; whether the measurement is valid.
+fn perfetto(trace: &Trace, path: Beside, stop: &AtomicBool) -> Result<bool> {
+    let file = File::create(path.path()).with_context(|| path.cannot())?;
+    let mut valid = true;
+    let recorded = trace.metadata.env.get("events").map_or("", String::as_str);
+    let account = ["sched_switch", "sched_waking"].iter().all(|e| recorded.split(',').any(|r| r == *e));
+    let out = BufWriter::with_capacity(BUFFER, file);
+    let written = perfetto::write(trace, setup::of(trace), account, out, stop, |result, summary| {
+        let quality = Quality::of(trace, summary);
+        valid = quality.valid();
+        diagnose(result, &quality.trust())
+    })
+    .with_context(|| path.cannot())?;
+    if written.samples == 0 {
+        eprintln!(
+            "plumb: the trace has no samples of the target, so {} has none; record with --sample 199Hz",
+            path.name()
+        );
+    }
+    let words = [
+        (written.ftrace_events, "events of the kernel"),
+        (written.intervals, "states of threads"),
+        (written.wakeups, "wakeups"),
+        (written.requests, "block requests"),
+        (written.operations, "operations"),
+        (written.samples, "samples"),
+    ];
+    let words: Vec<String> = words
+        .iter()
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, what)| format!("{} {what}", units::count(*n)))
+        .collect();
+    path.done(&words.join(", "))?;
+    Ok(valid)
+}
+
+/// Writes a trace as LTTng would have; whether the measurement is valid.
+fn ctf_lttng(trace: &Trace, dir: Beside, stop: &AtomicBool) -> Result<bool> {
+    std::fs::create_dir(dir.path()).with_context(|| dir.cannot())?;
+    let written = lttng::write(trace, dir.path(), stop).with_context(|| dir.cannot())?;
+    if written.without_sector > 0 {
+        eprintln!(
+            "plumb: {} block events are of bios and requests that began before the trace; they are named plumb_... there",
+            units::count(written.without_sector)
+        );
+    }
+    let lost =
+        if written.lost > 0 { format!(", {} lost", units::count(written.lost)) } else { String::new() };
+    dir.done(&format!("{} events{lost}", units::count(written.events)))?;
+    Ok(written.gaps == 0)
+}
+
+/// Writes profiles; the trace is read once for all of them. Whether the measurement is valid.
+fn profiles(dir: &Path, files: Vec<(Export, Beside)>) -> Result<bool> {
+    let exported = profile::Exported::read(dir)?;
+    for (kind, path) in files {
+        let mut out = BufWriter::new(File::create(path.path()).with_context(|| path.cannot())?);
+        exported.write(kind, &mut out).with_context(|| path.cannot())?;
+        out.flush().with_context(|| path.cannot())?;
+        path.done("profile")?;
+    }
+    Ok(exported.valid())
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Something is there already; no trace; it cannot be read, or a file not be written.
+pub fn main(args: &ExportArgs) -> Result<ExitCode> {
+    let beside = |path: &Option<std::path::PathBuf>, kind| {
+        path.as_ref().map(|path| Beside::new(path, kind, args.force)).transpose()
+    };
+    // All of them before the first is made: a refusal must not come after minutes of work.
+    let to_perfetto = beside(&args.perfetto, Kind::File)?;
+    let to_lttng = beside(&args.ctf_lttng, Kind::Directory)?;
+    let mut to_profiles = Vec::new();
+    for (kind, path) in [
+        (Export::Folded, &args.folded),
+        (Export::Pprof, &args.pprof),
+        (Export::Firefox, &args.firefox),
+        (Export::Speedscope, &args.speedscope),
+    ] {
+        to_profiles.extend(beside(path, Kind::File)?.map(|beside| (kind, beside)));
+    }
+    let to_tables = tables::To {
+        csv: beside(&args.csv, Kind::Directory)?,
+        parquet: beside(&args.parquet, Kind::Directory)?,
+        openmetrics: beside(&args.openmetrics, Kind::File)?,
+    };
+    let dir = repeat::run_of(args.dir.clone())?;
+    let stop = signals::asked_on_signal();
+    let mut valid = true;
+    if to_perfetto.is_some() || to_lttng.is_some() {
+        let trace =
+            Trace::open(&dir).with_context(|| format!("{}: no run and no trace to export", dir.display()))?;
+        lacking(&trace).iter().for_each(|sentence| eprintln!("plumb: {sentence}"));
+        if let Some(path) = to_perfetto {
+            valid &= perfetto(&trace, path, stop)?;
+        }
+        if let Some(path) = to_lttng {
+            valid &= ctf_lttng(&trace, path, stop)?;
+        }
+    }
+    if !to_profiles.is_empty() {
+        valid &= profiles(&dir, to_profiles)?;
+    }
+    if to_tables.csv.is_some() || to_tables.parquet.is_some() || to_tables.openmetrics.is_some() {
+        valid &= tables::write(&dir, to_tables)?;
+    }
+    Ok(if valid { ExitCode::SUCCESS } else { ExitCode::from(crate::quality::NOT_VALID) })
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Recorded traces, and what the model says of them.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use plumb_model::{Model, RunResult, Setup};
+use plumb_report::stream::{Interval, RequestRow, SampleRow, Stream, Take, Wait};
+use plumb_trace::reader::Trace;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Traces that most tests look at: waits for disks, threads, locks, sockets; requests of two disks.
+pub const TRACES: &[&str] =
+    &["write-fsync", "direct-writes", "pipe", "mutex", "join", "tcp-peer", "cold-read"];
+
+/// A recorded trace.
+pub fn path(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/traces").join(name)
+}
+
+/// A recorded trace, opened.
+pub fn open(name: &str) -> Trace {
+    Trace::open(&path(name)).expect("a recorded trace")
+}
+
+/// The model's setup for a trace, as the program makes it.
+pub fn setup(trace: &Trace) -> Setup {
+    let env = &trace.metadata.env;
+    let begin = trace.state.clocks.first().map_or(0, |c| c.monotonic);
+    let (begin, end) = trace.state.end.as_ref().map_or((begin, u64::MAX), |e| (e.begin, e.end));
+    let pid = |key: &str| env.get(key).and_then(|p| p.parse().ok()).unwrap_or(0);
+    Setup {
+        begin,
+        end,
+        everyone: env.get("everyone").is_some_and(|v| v == "1"),
+        recorder: pid("recorder_pid"),
+        root: pid("command_pid"),
+        state: trace.state.clone(),
+    }
+}
+
+/// What the rows add up to.
+#[derive(Debug, Default)]
+pub struct Sums {
+    /// By thread and category: intervals and their length.
+    pub states: BTreeMap<(u32, &'static str), (u64, u64)>,
+    /// Waits.
+    pub waits: u64,
+    /// Requests and their time from queue to completion.
+    pub requests: (u64, u64),
+    /// Samples.
+    pub samples: u64,
+}
+
+impl Take for Sums {
+    fn interval(&mut self, i: &Interval) {
+        let sum = self.states.entry((i.tid, i.category.name())).or_default();
+        *sum = (sum.0 + 1, sum.1 + i.to - i.from);
+    }
+    fn wait(&mut self, _: &Wait) {
+        self.waits += 1;
+    }
+    fn request(&mut self, row: &RequestRow) {
+        self.requests = (self.requests.0 + 1, self.requests.1 + row.steps[5] - row.steps[0]);
+    }
+    fn sample(&mut self, _: &SampleRow) {
+        self.samples += 1;
+    }
+}
+
+/// What the model says of a trace.
+pub fn modelled(trace: &Trace) -> (RunResult, Sums) {
+    let setup = setup(trace);
+    let mut model = Model::new(setup, Stream::new(trace_begin(trace), Sums::default()));
+    trace.for_each(|item| model.feed(item)).expect("readable");
+    let (result, stream) = model.finish();
+    (result, stream.finish())
+}
+
+fn trace_begin(trace: &Trace) -> u64 {
+    setup(trace).begin
+}
