@@ -129,7 +129,7 @@ pub fn main(args: &ExportArgs) -> Result<ExitCode> {
         valid &= profiles(&dir, to_profiles)?;
     }
     if to_tables.csv.is_some() || to_tables.parquet.is_some() || to_tables.openmetrics.is_some() {
-        valid &= tables::write(&dir, to_tables)?;
+        valid &= tables::write(&dir, to_tables, stop)?;
     }
     Ok(if valid { ExitCode::SUCCESS } else { ExitCode::from(crate::quality::NOT_VALID) })
 }

@@ -14,6 +14,7 @@ use plumb_trace::units;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 /// Where to.
 pub struct To {
@@ -35,7 +36,7 @@ fn words(rows: &[u64]) -> String {
 }
 
 /// Writes them; whether the measurement is valid.
-pub fn write(dir: &Path, to: To) -> Result<bool> {
+pub fn write(dir: &Path, to: To, stop: &AtomicBool) -> Result<bool> {
     let found = runs(&[dir.to_path_buf()])?;
     let [run] = found.as_slice() else {
         bail!("{}: holds {} runs; name one of them", dir.display(), found.len());
@@ -58,7 +59,7 @@ pub fn write(dir: &Path, to: To) -> Result<bool> {
     sinks.extend(csv.as_mut().map(|s| s as &mut dyn Sink));
     sinks.extend(parquet.as_mut().map(|s| s as &mut dyn Sink));
     sinks.extend(metrics.as_mut().map(|s| s as &mut dyn Sink));
-    let filled = fill(run, &used, &mut Several(sinks))?;
+    let filled = fill(run, &used, &mut Several(sinks), stop)?;
     filled.words.iter().for_each(|w| eprintln!("plumb: {w}"));
 
     if let Some((csv, to)) = csv.zip(to_csv) {
