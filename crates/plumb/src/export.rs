@@ -2,6 +2,7 @@
 //! `plumb export`: a run in other programs' formats.
 
 mod beside;
+mod tables;
 
 use crate::cli::{Export, ExportArgs};
 use crate::quality::Quality;
@@ -105,6 +106,11 @@ pub fn main(args: &ExportArgs) -> Result<ExitCode> {
     ] {
         to_profiles.extend(beside(path, Kind::File)?.map(|beside| (kind, beside)));
     }
+    let to_tables = tables::To {
+        csv: beside(&args.csv, Kind::Directory)?,
+        parquet: beside(&args.parquet, Kind::Directory)?,
+        openmetrics: beside(&args.openmetrics, Kind::File)?,
+    };
     let dir = repeat::run_of(args.dir.clone())?;
     let stop = signals::asked_on_signal();
     let mut valid = true;
@@ -121,6 +127,9 @@ pub fn main(args: &ExportArgs) -> Result<ExitCode> {
     }
     if !to_profiles.is_empty() {
         valid &= profiles(&dir, to_profiles)?;
+    }
+    if to_tables.csv.is_some() || to_tables.parquet.is_some() || to_tables.openmetrics.is_some() {
+        valid &= tables::write(&dir, to_tables, stop)?;
     }
     Ok(if valid { ExitCode::SUCCESS } else { ExitCode::from(crate::quality::NOT_VALID) })
 }

@@ -11,6 +11,7 @@ use plumb_report::table::{find, Table, TABLES};
 use plumb_trace::units;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 /// Below this share of likeness a name is not offered.
@@ -65,7 +66,7 @@ pub fn main(args: &QueryArgs) -> Result<ExitCode> {
         if terminal {
             eprint!("\rreading {} ({} of {}) ...", run.name, i + 1, runs.len());
         }
-        let read = fill::fill(run, &used, &mut loader);
+        let read = fill::fill(run, &used, &mut loader, &AtomicBool::new(false));
         if terminal {
             eprint!("\r\x1b[K");
         }

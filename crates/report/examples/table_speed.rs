@@ -19,6 +19,7 @@ use plumb_report::table::{read, Cell, Context as Names, Filler, Run, Sink, Table
 use plumb_trace::reader::{State, Trace};
 use serde_json::json;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 /// Takes rows and drops them.
@@ -93,6 +94,7 @@ fn fill(dir: &Path, sink: &mut dyn Sink) -> Result<u64> {
             let trust = Trust { no_account: Vec::new(), doubts: Vec::new(), rotating: Vec::new() };
             (Quality { events: summary.records, ..Quality::default() }, diagnose(result, &trust))
         },
+        stop: &AtomicBool::new(false),
     };
     Ok(read(run, sink)?.quality.events)
 }

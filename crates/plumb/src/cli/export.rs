@@ -12,7 +12,8 @@ Exit codes: 0 done, 2 error, 3 events were lost.
 Examples:
   plumb export DIR --perfetto run.pftrace      # open it in ui.perfetto.dev, or query it with trace_processor
   plumb export DIR --ctf-lttng lttng           # a trace for Trace Compass and babeltrace2
-  plumb export DIR --pprof p.pb.gz --folded stacks.txt";
+  plumb export DIR --pprof p.pb.gz --folded stacks.txt
+  plumb export DIR --parquet tables            # then: duckdb -c \"from 'tables/account.parquet'\"";
 
 /// What to write of which run, and where.
 #[derive(Debug, Clone, Args)]
@@ -43,4 +44,14 @@ pub struct ExportArgs {
     /// Profile for speedscope: JSON.
     #[arg(long, value_name = "FILE", group = "format", help_heading = "Profiles")]
     pub speedscope: Option<PathBuf>,
+
+    /// Every table as DIR/NAME.csv (RFC 4180); docs/tables.md has the columns.
+    #[arg(long, value_name = "DIR", group = "format", help_heading = "Tables")]
+    pub csv: Option<PathBuf>,
+    /// Every table as DIR/NAME.parquet, for DuckDB, pyarrow, pandas, Polars.
+    #[arg(long, value_name = "DIR", group = "format", help_heading = "Tables")]
+    pub parquet: Option<PathBuf>,
+    /// Sums (account, critical path, devices, loads, findings) as Prometheus reads them.
+    #[arg(long, value_name = "FILE", group = "format", help_heading = "Tables")]
+    pub openmetrics: Option<PathBuf>,
 }

@@ -2,6 +2,7 @@
 //! A file or directory that is made beside its final name, and gets it when all of it is there.
 
 use anyhow::{bail, Context, Result};
+use plumb_report::table::find;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 pub enum Kind {
     /// A file.
     File,
-    /// A directory with an exported trace.
+    /// A directory with an exported trace, or with tables.
     Directory,
 }
 
@@ -30,15 +31,16 @@ fn remove(path: &Path, kind: Kind) {
     };
 }
 
-/// Whether a directory holds an exported trace and nothing else, so that it may be replaced.
+/// Whether a directory holds an exported trace or tables and nothing else, so that it may be replaced.
 fn is_export(dir: &Path) -> bool {
-    let Ok(mut entries) = std::fs::read_dir(dir) else { return false };
-    entries.all(|e| {
-        e.is_ok_and(|e| {
-            let name = e.file_name().to_string_lossy().into_owned();
-            name == "metadata" || name.starts_with("channel0_")
-        })
-    })
+    let Ok(entries) = std::fs::read_dir(dir) else { return false };
+    let names: Option<Vec<String>> = entries.map(|e| e.ok()?.file_name().into_string().ok()).collect();
+    let trace = |name: &String| name == "metadata" || name.starts_with("channel0_");
+    let table = |name: &String| {
+        let ends = name.strip_suffix(".csv").or_else(|| name.strip_suffix(".parquet"));
+        ends.is_some_and(|name| find(name).is_some())
+    };
+    names.is_some_and(|names| names.iter().all(trace) || names.iter().all(table))
 }
 
 impl Beside {
@@ -59,7 +61,7 @@ impl Beside {
             }
             if kind == Kind::Directory && !is_export(path) {
                 bail!(
-                    "{}: is no exported trace, so --force does not replace it; remove it yourself",
+                    "{}: holds more than an export, so --force does not replace it; remove it yourself",
                     path.display()
                 );
             }

@@ -14,6 +14,7 @@ use plumb_report::table::{absent, load, read, Part, Run, Sink, Table};
 use plumb_trace::reader::{Summary, Trace};
 use plumb_trace::units;
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 
 /// How it went.
 pub struct Filled {
@@ -41,11 +42,11 @@ fn document(q: &Quality) -> document::Quality {
     }
 }
 
-/// Hands the tables that are used, of one run, to a sink.
+/// Hands the tables that are used, of one run, to a sink; `stop` ends it when it becomes true.
 ///
 /// # Errors
 /// The trace or a `load.json` cannot be read.
-pub fn fill(run: &RunDir, used: &[&'static Table], sink: &mut dyn Sink) -> Result<Filled> {
+pub fn fill(run: &RunDir, used: &[&'static Table], sink: &mut dyn Sink, stop: &AtomicBool) -> Result<Filled> {
     let mut filled = Filled { valid: true, words: Vec::new() };
     // Tables by why they have no rows.
     let mut lacking: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -72,6 +73,7 @@ pub fn fill(run: &RunDir, used: &[&'static Table], sink: &mut dyn Sink) -> Resul
             setup: setup::of(&trace),
             clock: &sample_clock(env),
             judge: &judge,
+            stop,
         };
         let seen = read(own, sink).with_context(|| run.name.clone())?;
         let q = &seen.quality;

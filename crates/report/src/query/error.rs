@@ -41,6 +41,12 @@ impl Wrong {
         Self { what, place: None, next: Some("begin it with SELECT or WITH".into()) }
     }
 
+    /// It finds nothing.
+    pub(super) fn no_query() -> Self {
+        let next = Some("begin it with SELECT or WITH".into());
+        Self { what: "this is no query".into(), place: None, next }
+    }
+
     /// What SQLite says of a statement.
     pub(super) fn of(sql: &str, error: Error) -> Self {
         match error {

@@ -131,7 +131,7 @@ impl Query {
         }
         let (reads, columns) = prepared.map_err(|e| Wrong::of(sql, e))?;
         if !reads || columns == 0 {
-            return Err(Wrong::refused("do no select").into());
+            return Err(Wrong::no_query().into());
         }
         for columns in heard.uses.values_mut().filter(|c| c.is_empty()) {
             // count(*): rows, no column.

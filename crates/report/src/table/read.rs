@@ -4,13 +4,15 @@
 use super::{account, disks, locks, results, stacks, streamed, workloads, Context, Filler, Sink, Table};
 use crate::document::Quality;
 use crate::stream::Stream;
+use anyhow::{bail, Result};
 use plumb_diagnose::Diagnosis;
 use plumb_model::profile::{Collector, Profile};
 use plumb_model::{
     CpuState, Model, Naming, Observer, Operation, Request, RunResult, Setup, Spent, ThreadState,
 };
-use plumb_trace::reader::{Error, Summary, Trace};
+use plumb_trace::reader::{Summary, Trace};
 use plumb_trace::schema::StateCpuSample;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Says how far a trace can be trusted and what it shows. The profile is there where a table needs
 /// it; the result's hot functions are made from it here.
@@ -28,6 +30,8 @@ pub struct Run<'a> {
     pub clock: &'a str,
     /// See [`Judge`].
     pub judge: Judge<'a>,
+    /// Becomes true when somebody wants it to end.
+    pub stop: &'a AtomicBool,
 }
 
 /// What the pass found.
@@ -122,9 +126,9 @@ impl Observer for Both<'_, '_> {
 /// Reads a trace once and hands the tables that the sink wants to it.
 ///
 /// # Errors
-/// A stream of the trace cannot be opened.
-pub fn read<'s>(run: Run<'_>, sink: &mut (dyn Sink + 's)) -> Result<Seen, Error> {
-    let Run { name, trace, setup, clock, judge } = run;
+/// A stream of the trace cannot be opened, or it was stopped.
+pub fn read<'s>(run: Run<'_>, sink: &mut (dyn Sink + 's)) -> Result<Seen> {
+    let Run { name, trace, setup, clock, judge, stop } = run;
     let context = Context::new(name, setup.begin, &trace.state);
     let wants = |tables: &[&'static Table]| tables.iter().any(|t| sink.wants(t));
     let streams = [
@@ -149,7 +153,14 @@ pub fn read<'s>(run: Run<'_>, sink: &mut (dyn Sink + 's)) -> Result<Seen, Error>
         profile: profile.then(|| Collector::new(0, u64::MAX).clock(clock)),
     };
     let mut model = Model::new(setup, observer);
-    let summary = trace.for_each(|item| model.feed(item))?;
+    let summary = trace.for_each(|item| {
+        if !stop.load(Ordering::Relaxed) {
+            model.feed(item);
+        }
+    })?;
+    if stop.load(Ordering::Relaxed) {
+        bail!("stopped before all of it was read");
+    }
     let (mut result, Both { rows, profile }) = model.finish();
     let context = rows.map_or(context, |rows| rows.finish().context);
     let profile = profile.map(|p| p.profile(&trace.state));

@@ -10,6 +10,7 @@ use plumb_report::table::{read, Cell, Run, Seen, Sink, Table, TABLES};
 use plumb_trace::reader::{Summary, Trace};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::AtomicBool;
 
 /// The recorded traces.
 pub const TRACES: &[&str] = &[
@@ -74,8 +75,18 @@ fn judge(
 pub fn fill(dir: &Path, run: &str, sink: &mut dyn Sink) -> Seen {
     let trace = Trace::open(dir).expect("a trace");
     let setup = setup(&trace);
-    read(Run { name: run, trace: &trace, setup, clock: "cpu-clock 199 Hz", judge: &judge }, sink)
-        .expect("readable")
+    read(
+        Run {
+            name: run,
+            trace: &trace,
+            setup,
+            clock: "cpu-clock 199 Hz",
+            judge: &judge,
+            stop: &AtomicBool::new(false),
+        },
+        sink,
+    )
+    .expect("readable")
 }
 
 /// A cell that is kept.
