@@ -7,7 +7,7 @@ mod tables;
 use crate::cli::{Export, ExportArgs};
 use crate::quality::Quality;
 use crate::{profile, repeat, setup, signals};
-use anyhow::{Context, Result};
+use anyhow::{bail, Context, Result};
 use beside::{Beside, Kind};
 use plumb_diagnose::diagnose;
 use plumb_report::export::{lacking, lttng, perfetto};
@@ -15,7 +15,7 @@ use plumb_trace::reader::Trace;
 use plumb_trace::units;
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
@@ -91,8 +91,14 @@ fn profiles(dir: &Path, files: Vec<(Export, Beside)>) -> Result<bool> {
 /// # Errors
 /// Something is there already; no trace; it cannot be read, or a file not be written.
 pub fn main(args: &ExportArgs) -> Result<ExitCode> {
-    let beside = |path: &Option<std::path::PathBuf>, kind| {
-        path.as_ref().map(|path| Beside::new(path, kind, args.force)).transpose()
+    let mut names: Vec<PathBuf> = Vec::new();
+    let mut beside = |path: &Option<PathBuf>, kind| {
+        let Some(path) = path else { return Ok(None) };
+        if names.contains(path) {
+            bail!("{}: two exports cannot have one name; give each its own", path.display());
+        }
+        names.push(path.clone());
+        Beside::new(path, kind, args.force).map(Some)
     };
     // All of them before the first is made: a refusal must not come after minutes of work.
     let to_perfetto = beside(&args.perfetto, Kind::File)?;
@@ -112,8 +118,16 @@ pub fn main(args: &ExportArgs) -> Result<ExitCode> {
         openmetrics: beside(&args.openmetrics, Kind::File)?,
     };
     let dir = repeat::run_of(args.dir.clone())?;
-    let stop = signals::asked_on_signal();
     let mut valid = true;
+    if !to_profiles.is_empty() {
+        valid &= profiles(&dir, to_profiles)?;
+    }
+    let tables = to_tables.csv.is_some() || to_tables.parquet.is_some() || to_tables.openmetrics.is_some();
+    if !(tables || to_perfetto.is_some() || to_lttng.is_some()) {
+        return Ok(code(valid));
+    }
+    // Only what looks whether it is to stop may catch the signals.
+    let stop = signals::asked_on_signal();
     if to_perfetto.is_some() || to_lttng.is_some() {
         let trace =
             Trace::open(&dir).with_context(|| format!("{}: no run and no trace to export", dir.display()))?;
@@ -125,11 +139,16 @@ pub fn main(args: &ExportArgs) -> Result<ExitCode> {
             valid &= ctf_lttng(&trace, path, stop)?;
         }
     }
-    if !to_profiles.is_empty() {
-        valid &= profiles(&dir, to_profiles)?;
-    }
-    if to_tables.csv.is_some() || to_tables.parquet.is_some() || to_tables.openmetrics.is_some() {
+    if tables {
         valid &= tables::write(&dir, to_tables, stop)?;
     }
-    Ok(if valid { ExitCode::SUCCESS } else { ExitCode::from(crate::quality::NOT_VALID) })
+    Ok(code(valid))
+}
+
+fn code(valid: bool) -> ExitCode {
+    if valid {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(crate::quality::NOT_VALID)
+    }
 }

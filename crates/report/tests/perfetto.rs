@@ -61,7 +61,7 @@ fn check(name: &str) -> Option<()> {
          join thread using (utid) where iif(dur < 0, {end}, ts + dur) > {begin} and ts < {end} and tid > 0 group by 1"
     );
     let answers = query(
-        name,
+        "sql_over_the_export_gives_the_models_numbers",
         &file,
         &[
             &running,
@@ -137,7 +137,8 @@ fn check(name: &str) -> Option<()> {
 
 #[test]
 fn sql_over_the_export_gives_the_models_numbers() {
-    for name in common::TRACES {
+    // Each takes trace_processor some seconds to begin.
+    for name in &common::TRACES[..4] {
         if check(name).is_none() {
             return;
         }
@@ -160,7 +161,7 @@ fn samples_have_their_stacks() {
         "select count(*) from stack_profile_frame where name is null or name = ''",
         "select count(*) from perf_sample where cpu_mode = 'kernel'",
     ];
-    let Some(answers) = query(name, &file, &sql) else { return };
+    let Some(answers) = query("samples_have_their_stacks", &file, &sql) else { return };
     assert_eq!(number(&answers[0][0][0]), written.samples);
     assert_eq!(number(&answers[0][0][1]), written.samples_with_stack);
     assert_eq!(number(&answers[1][0][0]), 0, "every frame has a name");

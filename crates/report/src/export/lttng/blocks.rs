@@ -26,9 +26,9 @@ impl Place {
         self.len >> 9
     }
 
-    /// The first sector behind it.
+    /// The first sector behind it. A flush's own sector is -1.
     fn end(&self) -> u64 {
-        self.sector + u64::from(self.sectors())
+        self.sector.saturating_add(self.sectors().into())
     }
 }
 
@@ -73,7 +73,7 @@ impl Blocks {
             r.dev == bio.dev && if front { bio.end() == r.sector } else { r.end() == bio.sector }
         };
         if let Some(request) = self.requests.values_mut().find(grows) {
-            request.len += bio.len;
+            request.len = request.len.saturating_add(bio.len);
             if front {
                 request.sector = bio.sector;
             }
@@ -86,7 +86,7 @@ impl Blocks {
         let gone = self.requests.remove(&rq)?;
         let kept = self.requests.values_mut().find(|r| r.dev == gone.dev && r.end() == gone.sector)?;
         let before = *kept;
-        kept.len += gone.len;
+        kept.len = kept.len.saturating_add(gone.len);
         Some((before, gone))
     }
 

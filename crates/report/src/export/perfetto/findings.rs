@@ -36,7 +36,8 @@ pub fn write<W: Write>(diagnosis: &Diagnosis, begin: u64, end: u64, out: &mut Pa
             let mut args = vec![("evidence", Arg::Text(e.words.clone()))];
             args.extend(e.tid.map(|tid| ("tid", Arg::Uint(tid.into()))));
             let event = Event { track, name: "evidence", category: "finding", args, ..Event::default() };
-            out.slice(begin + at, begin + at + e.time.unwrap_or(0), event);
+            let from = begin.saturating_add(at);
+            out.slice(from, from.saturating_add(e.time.unwrap_or(0)), event);
         }
     }
 }

@@ -43,10 +43,14 @@ fn clocks<W: Write>(trace: &Trace, boot: &[(u64, u64)], begin: u64, out: &mut Pa
     let realtime = |monotonic: u64| {
         let read = trace.state.clocks.iter().rev().find(|c| c.monotonic <= monotonic);
         let offset = read.map_or(trace.metadata.clock_offset, |c| c.realtime.saturating_sub(c.monotonic));
-        monotonic + offset
+        monotonic.saturating_add(offset)
     };
     for (monotonic, offset) in boot {
-        out.packet(Sequence::System, None, snapshot(*monotonic, monotonic + offset, realtime(*monotonic)));
+        out.packet(
+            Sequence::System,
+            None,
+            snapshot(*monotonic, monotonic.saturating_add(*offset), realtime(*monotonic)),
+        );
     }
     if boot.is_empty() {
         // ftrace's events come in CLOCK_BOOTTIME; without a reading both clocks count as one.

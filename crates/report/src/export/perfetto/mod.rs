@@ -13,6 +13,8 @@ mod proto;
 mod rows;
 mod samples;
 mod sched;
+#[cfg(test)]
+mod tests;
 
 use super::tasks::{ended, Tasks};
 use crate::stream::Stream;

@@ -77,7 +77,7 @@ impl Bundles {
 
     fn boottime(&self, ts: u64) -> u64 {
         let at = self.boot.iter().rev().find(|(from, _)| *from <= ts).or(self.boot.first());
-        ts + at.map_or(0, |(_, offset)| *offset)
+        ts.saturating_add(at.map_or(0, |(_, offset)| *offset))
     }
 
     fn cpu(&mut self, cpu: u32) -> &mut Bundle {
@@ -120,7 +120,7 @@ impl Bundles {
         // A thread's first state begins with its birth; of what has the same time Perfetto takes
         // tracks first, and would give the state to who had the number before.
         let early = u64::from(matches!(event, Ftrace::TaskNewtask(_)));
-        let timestamp = self.boottime(r.ts) - early;
+        let timestamp = self.boottime(r.ts).saturating_sub(early);
         let event = FtraceEvent { timestamp, pid: Some(r.tid), event: Some(event) };
         let bundle = self.cpu(r.cpu);
         message::encode(2, &event, &mut bundle.events);
