@@ -217,7 +217,7 @@ mod tests {
         table().write(&mut all).expect("memory");
         assert_eq!(String::from_utf8(all).expect("text"), whole);
         let (text, without) = within(43);
-        assert_eq!(text.lines().nth(1), Some("    1 a comman~with a long name   0.123  0.1"));
+        assert_eq!(text.lines().nth(1), Some("    1 a comman~ith a long name   0.123  0.1"));
         assert!(without.is_empty() && table().fits(43) && !table().fits(42));
         let (text, without) = within(42);
         assert_eq!(without, ["mean"]);

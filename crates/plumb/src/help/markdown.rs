@@ -244,7 +244,8 @@ One two three, [5].
                 let word = line.split_whitespace().count() == 1;
                 let wide = line.chars().count() > COLUMNS && !code && !word;
                 let marks = line.contains("<!--") || line.contains("|--") || line.contains("](");
-                assert!(!wide && !(marks && !code), "{}: {line}", topic.name);
+                assert!(!wide, "{}: too wide: {line}", topic.name);
+                assert!(!marks || code, "{}: marks of Markdown: {line}", topic.name);
             }
         }
     }

@@ -119,6 +119,9 @@ fn is_no_command(target: &Path) -> Result<()> {
             "'{word}' is a command of plumb load: its options stand behind its name, as in 'plumb load {word} --help'; \
              for a target of that name write ./{word}"
         ),
+        Some("help") if !target.exists() => {
+            bail!("'help' is no target; 'plumb help load' explains the command, 'plumb help loads' is its manual")
+        }
         // What people call a file is no typing error of a preset.
         Some("file") => Ok(()),
         Some(word) if !word.contains('/') && !target.exists() => match nearest(word, &commands()) {

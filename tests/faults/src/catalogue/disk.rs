@@ -56,10 +56,10 @@ fn stalling(stage: &mut Stage, dose: Dose, on: bool) -> Result<()> {
     Ok(())
 }
 
-/// After seven tenths of the requests each takes `fault` us longer.
+/// After eight tenths of the requests each takes `fault` us longer.
 fn slower(stage: &mut Stage, dose: Dose, on: bool) -> Result<()> {
     stage.slow_device(256)?;
-    let fails = Timing { fails_after: dose.ops * 7 / 10, fails_us: dose.fault, ..each(100) };
+    let fails = Timing { fails_after: dose.ops * 8 / 10, fails_us: dose.fault, ..each(100) };
     stage.slow(if on { fails } else { each(100) });
     Ok(())
 }
@@ -205,13 +205,13 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "device-slower",
-        words: "a device that takes ten times as long for the last three tenths of the requests",
+        words: "a device that takes some milliseconds longer for each of the last fifth of the requests",
         expect: &["device.slower"],
         base: &["cpu.user", "device.slow"],
         setup: slower,
         load: disk::direct_reads,
-        strong: dose(500, 300, 3_500, 1),
-        weak: dose(400, 2_000, 2_500, 1),
+        strong: dose(500, 300, 12_000, 1),
+        weak: dose(500, 3_000, 8_000, 1),
         compare: true,
     },
     Fault {
