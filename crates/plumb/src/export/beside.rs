@@ -76,6 +76,7 @@ impl Beside {
     }
 
     /// Where it is made.
+    #[allow(clippy::misnamed_getters, reason = "what is written to; it gets its name when it is whole")]
     pub fn path(&self) -> &Path {
         &self.made
     }
