@@ -104,7 +104,7 @@ mod tests {
         }
         fs::create_dir_all(set.join("charts")).expect("made");
         let name = set.display().to_string();
-        assert_eq!(names(&[set.clone()]), Ok(vec![format!("{name}/2"), format!("{name}/10")]));
+        assert_eq!(names(std::slice::from_ref(&set)), Ok(vec![format!("{name}/2"), format!("{name}/10")]));
         let again = names(&[set.clone(), set.join("2/")]);
         assert!(again.is_err_and(|e| e.contains("same run")), "a run twice");
     }
