@@ -80,7 +80,7 @@ operation_row(r: &OperationRow, c) {
     kind: Text = r.kind.word(), "write, rewrite, read, reread, sync, create ...";
     from_ns: Integer = r.from, "Begin";
     to_ns: Integer = r.to, "End";
-    time_ns: Integer = r.to - r.from, "How long it took";
+    time_ns: Integer = r.to.saturating_sub(r.from), "How long it took";
     bytes: Integer = (r.result >= 0).then_some(r.result), "Bytes moved, none where it failed";
     error: Integer = (r.result < 0).then_some(r.result.saturating_neg()), "Error number, none where it succeeded";
     late_us: Integer = r.late, "How long after its intended time it began";
