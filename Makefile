@@ -20,7 +20,7 @@ help:
 	@echo 'make clean   remove target/'
 
 deps:
-	@scripts/deps.sh build demo test
+	@scripts/deps.sh build demo test peers
 
 build:
 	@scripts/deps.sh build
@@ -32,7 +32,7 @@ demo:
 	scripts/demo.sh
 
 test:
-	@scripts/deps.sh build demo test
+	@scripts/deps.sh build demo test peers
 	$(CARGO) xtask test
 
 faults:

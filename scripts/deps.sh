@@ -133,13 +133,13 @@ need_bench() {
 }
 
 # Modules that target/peers must have, by the names that pip knows.
-PEERS=(pyarrow duckdb prometheus_client)
+PEERS=(pyarrow duckdb prometheus_client viztracer)
 
 need_peers() {
 	want python3-venv python3 -c 'import ensurepip'
 }
 
-has_peers() { target/peers/bin/python -c 'import pyarrow.parquet, duckdb, prometheus_client' 2>/dev/null; }
+has_peers() { target/peers/bin/python -c 'import pyarrow.parquet, duckdb, prometheus_client, viztracer' 2>/dev/null; }
 
 make_peers() {
 	has_peers && return

