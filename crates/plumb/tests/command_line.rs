@@ -11,8 +11,11 @@ use std::path::Path;
 use std::process::Command as Process;
 
 /// Commands that print nothing as JSON, and why.
-const NO_JSON: &[(&str, &str)] =
-    &[("plumb help", "a manual is text"), ("plumb completions", "its output is a script for a shell")];
+const NO_JSON: &[(&str, &str)] = &[
+    ("plumb help", "a manual is text"),
+    ("plumb completions", "its output is a script for a shell"),
+    ("plumb export", "what it makes are files in formats of their own"),
+];
 
 /// Every command that people can call, with the words that call it.
 fn commands() -> Vec<(String, Command)> {

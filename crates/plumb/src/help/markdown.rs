@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Markdown as the manuals use it, as text for a terminal: headings, paragraphs, lists, tables,
-//! indented code, comments. Anything else stays as it is.
+//! code (indented or fenced), comments. Anything else stays as it is.
 
 use crate::output::{wrapped_to, Table};
 use crate::screen::{Look, Screen};
@@ -35,7 +35,8 @@ fn plain(text: &str) -> String {
     while let Some(open) = rest.find('[') {
         let behind = &rest[open + 1..];
         let link = behind.split_once("](").and_then(|(name, to)| Some((name, to.split_once(')')?.1)));
-        match link.filter(|(name, _)| !name.contains(['[', '`'])) {
+        // What has half of its code's marks before it stands in code.
+        match link.filter(|(name, _)| !name.contains('[') && name.matches('`').count() % 2 == 0) {
             Some((name, left)) => {
                 out += &rest[..open];
                 out += name;
@@ -67,7 +68,22 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
     let mut out: Vec<Block<'_>> = Vec::new();
     let mut comment = false;
     let mut fresh = true;
+    let mut fenced = false;
     for line in text.lines() {
+        if line.starts_with("```") {
+            fenced = !fenced;
+            if fenced {
+                out.push(Block::Code(Vec::new()));
+            }
+            fresh = true;
+            continue;
+        }
+        if fenced {
+            if let Some(Block::Code(lines)) = out.last_mut() {
+                lines.push(line);
+            }
+            continue;
+        }
         comment |= line.trim_start().starts_with("<!--");
         if comment {
             comment = !line.contains("-->");
