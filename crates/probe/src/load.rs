@@ -286,6 +286,11 @@ impl<'obj> Loaded<'obj> {
         1 << self.shift
     }
 
+    /// Bytes that the stacks' ring buffer holds.
+    pub fn stacks_room(&self) -> u32 {
+        stacks_bytes(self.cpus)
+    }
+
     /// Reader of the stacks; `f` sees each record.
     ///
     /// # Errors

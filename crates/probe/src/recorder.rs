@@ -446,9 +446,13 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
             if started.elapsed() < SETTLING {
                 self.counters.follow();
             }
-            self.drain.stacks(&take_stacks(), &mut self.loaded, writer)?;
+            let stacks = take_stacks();
+            self.drain.stacks(&stacks, &mut self.loaded, writer)?;
             fill = fill.max(round.fill);
-            poll = if round.fill > 1.0 / 16.0 { POLL_FAST } else { (poll * 5 / 4).min(POLL_SLOW) };
+            let copied =
+                stacks.iter().map(Vec::len).sum::<usize>() as f64 / f64::from(self.loaded.stacks_room());
+            poll =
+                if round.fill.max(copied) > 1.0 / 16.0 { POLL_FAST } else { (poll * 5 / 4).min(POLL_SLOW) };
             if let Some(took) = round.fired {
                 let trigger = self.drain.watch().map_or("", |w| w.trigger().text());
                 return Ok(format!("trigger '{trigger}' fired: it took {}", units::duration(took)));
