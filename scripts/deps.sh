@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # Installs what is missing: scripts/deps.sh [build] [demo] [test] [bench] [peers]. Says what it
 # installs; touches neither apt nor the network when nothing is missing.
-# peers: readers of other people's for what plumb exports, in target/peers (pip, 250 MB); without
+# peers: readers of other people's for what plumb exports, in target/peers (pip, 310 MB); without
 # them the tests that need them are skipped.
 set -euo pipefail
 
