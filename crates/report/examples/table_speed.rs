@@ -9,7 +9,7 @@
 use anyhow::{bail, Context, Result};
 use plumb_diagnose::{diagnose, Trust};
 use plumb_model::profile;
-use plumb_model::{Category, Setup, Who, CATEGORIES};
+use plumb_model::{Category, Who, CATEGORIES};
 use plumb_report::document::Quality;
 use plumb_report::export::csv::Csv;
 use plumb_report::export::parquet::Parquet;
@@ -72,18 +72,7 @@ fn made_up(n: u64, sink: &mut dyn Sink) {
 
 fn fill(dir: &Path, sink: &mut dyn Sink) -> Result<u64> {
     let trace = Trace::open(dir)?;
-    let env = &trace.metadata.env;
-    let begin = trace.state.clocks.first().map_or(0, |c| c.monotonic);
-    let (begin, end) = trace.state.end.as_ref().map_or((begin, u64::MAX), |e| (e.begin, e.end));
-    let pid = |key: &str| env.get(key).and_then(|p| p.parse().ok()).unwrap_or(0);
-    let setup = Setup {
-        begin,
-        end,
-        everyone: env.get("everyone").is_some_and(|v| v == "1"),
-        recorder: pid("recorder_pid"),
-        root: pid("command_pid"),
-        state: trace.state.clone(),
-    };
+    let setup = plumb_report::setup::of(&trace);
     let run = Run {
         name: "run",
         trace: &trace,

@@ -14,6 +14,7 @@ pub mod palette;
 mod quality;
 pub mod query;
 pub mod run;
+pub mod setup;
 pub mod stream;
 pub mod table;
 pub mod upgrade;

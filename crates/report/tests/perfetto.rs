@@ -63,9 +63,15 @@ fn check(name: &str) -> Option<()> {
     let out = std::fs::File::create(&file).expect("a file");
     let stop = AtomicBool::new(false);
     let judge = |result: &_, _: &_| plumb_diagnose::diagnose(result, &plumb_diagnose::Trust::default());
-    let written =
-        perfetto::write(&trace, common::setup(&trace), true, std::io::BufWriter::new(out), &stop, judge)
-            .expect("exported");
+    let written = perfetto::write(
+        &trace,
+        plumb_report::setup::of(&trace),
+        true,
+        std::io::BufWriter::new(out),
+        &stop,
+        judge,
+    )
+    .expect("exported");
     let (result, sums) = common::modelled(&trace);
     let (begin, end) = (result.begin, result.end);
     let running = format!(
@@ -165,8 +171,9 @@ fn samples_have_their_stacks() {
     let file = dir.path().join("out.pftrace");
     let out = std::fs::File::create(&file).expect("a file");
     let stop = AtomicBool::new(false);
-    let written = perfetto::write(&trace, common::setup(&trace), true, out, &stop, |_, _| Default::default())
-        .expect("exported");
+    let written =
+        perfetto::write(&trace, plumb_report::setup::of(&trace), true, out, &stop, |_, _| Default::default())
+            .expect("exported");
     assert!(written.samples > 0, "{written:?}");
     let sql = [
         "select count(*), count(callsite_id) from perf_sample",

@@ -2,7 +2,7 @@
 //! Recorded traces as rows: the timeline tiles every thread's life and is the account, to the
 //! nanosecond; what a wait is linked to was there when it waited.
 
-use plumb_model::{Model, RunResult, Setup, CATEGORIES};
+use plumb_model::{Model, RunResult, CATEGORIES};
 use plumb_report::collect::{Collect, Collected};
 use plumb_report::stream::Stream;
 use plumb_trace::reader::Trace;
@@ -23,18 +23,9 @@ fn traces() -> Vec<PathBuf> {
 
 fn read(dir: &Path) -> (RunResult, Collected) {
     let trace = Trace::open(dir).expect("a trace");
-    let env = &trace.metadata.env;
-    let pid = |key: &str| env.get(key).and_then(|p| p.parse().ok()).unwrap_or(0);
-    let end = trace.state.end.as_ref().expect("a whole trace");
-    let setup = Setup {
-        begin: end.begin,
-        end: end.end,
-        everyone: env.get("everyone").is_some_and(|v| v == "1"),
-        recorder: pid("recorder_pid"),
-        root: pid("command_pid"),
-        state: trace.state.clone(),
-    };
-    let mut model = Model::new(setup, Stream::new(end.begin, Collect::default()));
+    let setup = plumb_report::setup::of(&trace);
+    let begin = setup.begin;
+    let mut model = Model::new(setup, Stream::new(begin, Collect::default()));
     trace.for_each(|item| model.feed(item)).expect("readable");
     let (result, stream) = model.finish();
     let collected = stream.finish().finish(&result, &trace.state).expect("packed");

@@ -172,9 +172,9 @@ fn threads(c: &Collector, sampleless: &[bool]) -> (Vec<Thread>, Vec<u32>) {
 
 /// By name, the samples that stand for threads that the clock never met: of all others of
 /// that name.
-fn lent(c: &Collector, splits: &[Split]) -> HashMap<u32, BTreeMap<Place, u64>> {
+fn lent(c: &Collector, splits: &[Split], names: &HashSet<u32>) -> HashMap<u32, BTreeMap<Place, u64>> {
     let mut all: HashMap<u32, BTreeMap<Place, u64>> = HashMap::new();
-    for (t, split) in c.threads.iter().zip(splits) {
+    for (t, split) in c.threads.iter().zip(splits).filter(|(t, _)| names.contains(&t.name)) {
         let samples = all.entry(t.name).or_default();
         split.running.iter().for_each(|(place, n)| *samples.entry(*place).or_default() += n);
     }
@@ -190,7 +190,6 @@ pub(super) fn profile(c: &Collector, state: &TraceState) -> Profile {
     let (threads, places) = threads(c, &sampleless);
     let pools = pools(c, &splits);
     let pooled: HashSet<usize> = pools.iter().flatten().copied().collect();
-    let lent = lent(c, &splits);
     let mut b = Build { resolver: Resolver::new(state), table: Table::default() };
     // One that the clock never met ran what others of its name ran; all of a name together,
     // so that no part is too small to be spread.
@@ -210,6 +209,7 @@ pub(super) fn profile(c: &Collector, state: &TraceState) -> Profile {
         }
     }
     pools.iter().for_each(|members| b.pool(c, &splits, members, &places));
+    let lent = lent(c, &splits, &unmet.keys().map(|(_, name)| *name).collect());
     for ((thread, name), running) in unmet {
         let samples = lent.get(&name).into_iter().flatten().map(|(place, n)| (*place, *n)).collect();
         b.on_cpu(thread, Category::Running, running, &samples, &By::Lent);

@@ -2,7 +2,7 @@
 //! Recorded traces, and what the model says of them.
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use plumb_model::{Model, RunResult, Setup};
+use plumb_model::{Model, RunResult};
 use plumb_report::stream::{Interval, RequestRow, SampleRow, Stream, Take, Wait};
 use plumb_trace::reader::Trace;
 use std::collections::BTreeMap;
@@ -20,22 +20,6 @@ pub fn path(name: &str) -> PathBuf {
 /// A recorded trace, opened.
 pub fn open(name: &str) -> Trace {
     Trace::open(&path(name)).expect("a recorded trace")
-}
-
-/// The model's setup for a trace, as the program makes it.
-pub fn setup(trace: &Trace) -> Setup {
-    let env = &trace.metadata.env;
-    let begin = trace.state.clocks.first().map_or(0, |c| c.monotonic);
-    let (begin, end) = trace.state.end.as_ref().map_or((begin, u64::MAX), |e| (e.begin, e.end));
-    let pid = |key: &str| env.get(key).and_then(|p| p.parse().ok()).unwrap_or(0);
-    Setup {
-        begin,
-        end,
-        everyone: env.get("everyone").is_some_and(|v| v == "1"),
-        recorder: pid("recorder_pid"),
-        root: pid("command_pid"),
-        state: trace.state.clone(),
-    }
 }
 
 /// What the rows add up to.
@@ -69,7 +53,7 @@ impl Take for Sums {
 
 /// What the model says of a trace.
 pub fn modelled(trace: &Trace) -> (RunResult, Sums) {
-    let setup = setup(trace);
+    let setup = plumb_report::setup::of(trace);
     let mut model = Model::new(setup, Stream::new(trace_begin(trace), Sums::default()));
     trace.for_each(|item| model.feed(item)).expect("readable");
     let (result, stream) = model.finish();
@@ -77,5 +61,5 @@ pub fn modelled(trace: &Trace) -> (RunResult, Sums) {
 }
 
 fn trace_begin(trace: &Trace) -> u64 {
-    setup(trace).begin
+    plumb_report::setup::of(trace).begin
 }

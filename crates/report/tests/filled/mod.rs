@@ -4,7 +4,7 @@
 
 use plumb_diagnose::{diagnose, Trust};
 use plumb_model::profile::{self, Profile};
-use plumb_model::{RunResult, Setup};
+use plumb_model::RunResult;
 use plumb_report::document::Quality;
 use plumb_report::table::{read, Cell, Run, Seen, Sink, Table, TABLES};
 use plumb_trace::reader::{Summary, Trace};
@@ -38,21 +38,6 @@ pub fn recorded(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/traces").join(name)
 }
 
-fn setup(trace: &Trace) -> Setup {
-    let env = &trace.metadata.env;
-    let begin = trace.state.clocks.first().map_or(0, |c| c.monotonic);
-    let (begin, end) = trace.state.end.as_ref().map_or((begin, u64::MAX), |e| (e.begin, e.end));
-    let pid = |key: &str| env.get(key).and_then(|p| p.parse().ok()).unwrap_or(0);
-    Setup {
-        begin,
-        end,
-        everyone: env.get("everyone").is_some_and(|v| v == "1"),
-        recorder: pid("recorder_pid"),
-        root: pid("command_pid"),
-        state: trace.state.clone(),
-    }
-}
-
 fn judge(
     trace: &Trace,
     summary: &Summary,
@@ -74,7 +59,7 @@ fn judge(
 /// Fills a sink with the tables of a trace.
 pub fn fill(dir: &Path, run: &str, sink: &mut dyn Sink) -> Seen {
     let trace = Trace::open(dir).expect("a trace");
-    let setup = setup(&trace);
+    let setup = plumb_report::setup::of(&trace);
     read(
         Run {
             name: run,
