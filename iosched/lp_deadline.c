@@ -1,0 +1,504 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+/* See lp_deadline.h. */
+#include "lp_deadline.h"
+
+#define MS ((u64)1000000)
+#define US ((u64)1000)
+
+/* Aged requests are this part of low_expire apart, so that a backlog that gets old at once does not go at once:
+ * the k-th of them waits at most low_expire * (1 + k / AGED_SPREAD). */
+#define AGED_SPREAD 16
+/* The steering decides after so many requests beside low ones, or after so long. */
+#define WINDOW_REQUESTS 128
+#define WINDOW_TIME (1000 * MS)
+/* Fewer tell nothing about a hundredth. */
+#define WINDOW_ENOUGH 16
+/* One in so many may be late: p99. */
+#define LATE_ONE_IN 100
+#define LEAST_INTERVAL (50 * US)
+#define MOST_DEPTH 64
+
+/* A request's mark: where it is, its class, and whether a low one was with the device when it was sent. */
+#define MARK_QUEUED 1U
+#define MARK_HEAD 2U
+#define MARK_DEVICE 3U
+#define MARK_PLACE 3U
+#define MARK_LOW 4U
+#define MARK_BESIDE 8U
+
+#define KNOB(field, unit, least, most) \
+	{ \
+#field, __builtin_offsetof(struct lp_knobs, field), \
+			sizeof(((struct lp_knobs *)0)->field) == 8, unit, least, most \
+	}
+
+const struct lp_knob lp_knob_table[] = {
+	KNOB(read_expire, MS, 0, 3600000 * MS),
+	KNOB(write_expire, MS, 0, 3600000 * MS),
+	KNOB(writes_starved, 1, 0, 1000000),
+	KNOB(fifo_batch, 1, 1, 1000000),
+	KNOB(idle_dispatch_interval, US, 0, 60000 * MS),
+	KNOB(batch_mode_delay, US, 0, 3600000 * MS),
+	KNOB(low_expire, MS, 0, 3600000 * MS),
+	KNOB(low_depth, 1, 0, 65536),
+	KNOB(low_slots, 1, 1, 100),
+	KNOB(in_flight_aware, 1, 0, 1),
+	KNOB(safe_classes, 1, 0, 1),
+	KNOB(latency_target, US, 0, 60000 * MS),
+};
+const u32 lp_knob_count = sizeof(lp_knob_table) / sizeof(lp_knob_table[0]);
+
+void lp_defaults(struct lp_knobs *knobs, bool rotational)
+{
+	*knobs = (struct lp_knobs){
+		.read_expire = 500 * MS,
+		.write_expire = 5000 * MS,
+		.writes_starved = 2,
+		.fifo_batch = 16,
+		/* A disk that turns is away for a seek and a turn; flash answers at once. */
+		.idle_dispatch_interval = rotational ? 200 * MS : 1 * MS,
+		.batch_mode_delay = 5000 * MS,
+		.low_expire = 10000 * MS,
+		.low_depth = rotational ? 1 : 0,
+		.low_slots = 12,
+		.in_flight_aware = 1,
+		.safe_classes = 1,
+		.latency_target = 0,
+	};
+}
+
+static u64 least(u64 a, u64 b)
+{
+	return a < b ? a : b;
+}
+
+static u64 later(u64 time, u64 by)
+{
+	return time + by < time ? LP_NEVER : time + by;
+}
+
+static void steer_from_knobs(struct lp *lp)
+{
+	LP_WRITE_ONCE(lp->interval, lp->knobs.idle_dispatch_interval);
+	/* Steered, it is opened from the narrowest on. */
+	LP_WRITE_ONCE(lp->depth, lp->knobs.latency_target ? 1 : lp->knobs.low_depth);
+}
+
+void lp_init(struct lp *lp, const struct lp_knobs *knobs, u64 now)
+{
+	*lp = (struct lp){ .knobs = *knobs, .normal_left = now, .window_began = now, .low_due = LP_NEVER };
+	for (int dir = 0; dir < LP_DIRECTIONS; dir++) {
+		lp_sorted_init(&lp->sorted[dir]);
+		lp_fifo_init(&lp->fifo[dir]);
+	}
+	lp_sorted_init(&lp->low_sorted);
+	lp_fifo_init(&lp->low_fifo);
+	lp_fifo_init(&lp->head);
+	steer_from_knobs(lp);
+}
+
+void lp_set_knobs(struct lp *lp, const struct lp_knobs *knobs)
+{
+	lp->knobs = *knobs;
+	steer_from_knobs(lp);
+}
+
+void lp_set_open(struct lp *lp, bool open)
+{
+	LP_WRITE_ONCE(lp->open, open);
+}
+
+enum lp_class lp_classify(const struct lp_knobs *knobs, const struct lp_traits *traits)
+{
+	if (!(traits->idle_class || traits->low_cgroup) || traits->meta || traits->flush || traits->other)
+		return LP_NORMAL;
+	if (!traits->write || traits->direct || !LP_READ(knobs->safe_classes))
+		return LP_LOW;
+	/* Write-back that nobody waits for carries no task's priority, but its pages' cgroup. What an fsync or a
+	 * journal commit waits for is marked sync. */
+	return traits->low_cgroup && !traits->sync ? LP_LOW : LP_NORMAL;
+}
+
+bool lp_batch_mode(const struct lp *lp, u64 now)
+{
+	if (lp_counter_read(&lp->queued[LP_NORMAL]) || lp_counter_read(&lp->in_flight[LP_NORMAL]))
+		return false;
+	return now >= later(LP_READ(lp->normal_left), LP_READ(lp->knobs.batch_mode_delay));
+}
+
+u32 lp_low_slots(const struct lp *lp, u32 all, u64 now)
+{
+	u32 percent = LP_READ(lp->knobs.low_slots);
+	u32 slots;
+
+	/* What is granted in batch mode is still held when a normal request comes: never all. */
+	if (percent < 50 && lp_batch_mode(lp, now))
+		percent = 50;
+	slots = (u32)((u64)all * percent / 100);
+	return slots ? slots : 1;
+}
+
+/* When the oldest low request goes although it should not. */
+static u64 aged_at(const struct lp *lp)
+{
+	u64 expire = LP_READ(lp->knobs.low_expire);
+	u64 due = LP_READ(lp->low_due);
+	u64 next;
+
+	if (!expire || due == LP_NEVER)
+		return LP_NEVER;
+	if (!LP_READ(lp->low_ever))
+		return due;
+	next = later(LP_READ(lp->low_went), expire / AGED_SPREAD);
+	return due > next ? due : next;
+}
+
+/* When a low request may go; `now` or before: at once. */
+static u64 gate(const struct lp *lp, u64 now)
+{
+	u32 depth = LP_READ(lp->depth);
+	bool queued = lp_counter_read(&lp->queued[LP_NORMAL]);
+	bool in_flight = lp_counter_read(&lp->in_flight[LP_NORMAL]);
+	u64 opens = aged_at(lp);
+
+	if (LP_READ(lp->open))
+		return now;
+	if (!queued && !in_flight)
+		opens = least(opens, later(LP_READ(lp->normal_left), LP_READ(lp->knobs.batch_mode_delay)));
+	if (queued || (in_flight && LP_READ(lp->knobs.in_flight_aware)))
+		return opens;
+	if (depth && lp_counter_read(&lp->in_flight[LP_LOW]) >= depth)
+		return opens;
+	return least(opens,
+		     LP_READ(lp->low_ever) ? later(LP_READ(lp->low_went), LP_READ(lp->interval)) : now);
+}
+
+u64 lp_opens(const struct lp *lp, u64 now)
+{
+	if (lp_counter_read(&lp->head_queued) || lp_counter_read(&lp->queued[LP_NORMAL]))
+		return now;
+	if (!lp_counter_read(&lp->queued[LP_LOW]))
+		return LP_NEVER;
+	return gate(lp, now);
+}
+
+static void low_due_changes(struct lp *lp)
+{
+	struct lp_request *oldest = lp_fifo_first(&lp->low_fifo);
+
+	LP_WRITE_ONCE(lp->low_due, oldest ? lp_rq_due(oldest) : LP_NEVER);
+}
+
+static struct lp_sorted *sorted_of(struct lp *lp, enum lp_class cls, enum lp_direction dir)
+{
+	return cls == LP_LOW ? &lp->low_sorted : &lp->sorted[dir];
+}
+
+static struct lp_fifo *fifo_of(struct lp *lp, enum lp_class cls, enum lp_direction dir)
+{
+	return cls == LP_LOW ? &lp->low_fifo : &lp->fifo[dir];
+}
+
+static enum lp_class class_of(const struct lp_request *rq)
+{
+	return lp_rq_mark(rq) & MARK_LOW ? LP_LOW : LP_NORMAL;
+}
+
+void lp_insert(struct lp *lp, struct lp_request *rq, enum lp_class cls, bool at_head, u64 now)
+{
+	enum lp_direction dir = lp_rq_direction(rq);
+	u64 expire = dir == LP_READ_DIR ? lp->knobs.read_expire : lp->knobs.write_expire;
+
+	if (cls == LP_LOW)
+		expire = lp->knobs.low_expire;
+	lp_rq_set_stamp(rq, now);
+	lp_rq_set_due(rq, later(now, expire));
+	lp_rq_set_mark(rq, (at_head ? MARK_HEAD : MARK_QUEUED) | (cls == LP_LOW ? MARK_LOW : 0));
+	lp->counts[cls].inserted++;
+	/* Before anything is found in the queue: who reads without the lock must not see an idle device. */
+	lp_counter_inc(&lp->queued[cls]);
+	if (at_head) {
+		lp_fifo_add(&lp->head, rq);
+		lp_counter_inc(&lp->head_queued);
+	} else {
+		lp_sorted_add(sorted_of(lp, cls, dir), rq);
+		lp_fifo_add(fifo_of(lp, cls, dir), rq);
+	}
+	if (cls == LP_LOW)
+		low_due_changes(lp);
+}
+
+/* Out of the queue, wherever it is. */
+static void take(struct lp *lp, struct lp_request *rq)
+{
+	enum lp_class cls = class_of(rq);
+	enum lp_direction dir = lp_rq_direction(rq);
+
+	if ((lp_rq_mark(rq) & MARK_PLACE) == MARK_HEAD) {
+		lp_fifo_del(&lp->head, rq);
+		lp_counter_dec(&lp->head_queued);
+	} else {
+		lp_sorted_del(sorted_of(lp, cls, dir), rq);
+		lp_fifo_del(fifo_of(lp, cls, dir), rq);
+	}
+	if (cls == LP_LOW)
+		low_due_changes(lp);
+}
+
+void lp_absorbed(struct lp *lp, struct lp_request *rq, struct lp_request *gone)
+{
+	enum lp_class cls = class_of(gone);
+
+	if (lp_rq_due(gone) < lp_rq_due(rq) && (lp_rq_mark(rq) & MARK_PLACE) == MARK_QUEUED &&
+	    (lp_rq_mark(gone) & MARK_PLACE) == MARK_QUEUED) {
+		lp_fifo_before(fifo_of(lp, cls, lp_rq_direction(gone)), rq, gone);
+		lp_rq_set_due(rq, lp_rq_due(gone));
+	}
+	take(lp, gone);
+	lp_rq_set_mark(gone, 0);
+	lp->counts[cls].merged++;
+	lp_counter_dec(&lp->queued[cls]);
+}
+
+void lp_moves_del(struct lp *lp, struct lp_request *rq)
+{
+	if ((lp_rq_mark(rq) & MARK_PLACE) == MARK_QUEUED)
+		lp_sorted_del(sorted_of(lp, class_of(rq), lp_rq_direction(rq)), rq);
+}
+
+void lp_moves_add(struct lp *lp, struct lp_request *rq)
+{
+	if ((lp_rq_mark(rq) & MARK_PLACE) == MARK_QUEUED)
+		lp_sorted_add(sorted_of(lp, class_of(rq), lp_rq_direction(rq)), rq);
+}
+
+struct lp_request *lp_find_front(struct lp *lp, enum lp_class cls, enum lp_direction dir, u64 sector)
+{
+	struct lp_request *rq = lp_sorted_from(sorted_of(lp, cls, dir), sector);
+
+	/* Reads and writes of the low class stand in one order. */
+	while (rq && lp_rq_sector(rq) == sector && lp_rq_direction(rq) != dir)
+		rq = lp_sorted_next(rq);
+	return rq && lp_rq_sector(rq) == sector ? rq : 0;
+}
+
+/* From the place where the last one ended towards the end of the device. */
+static struct lp_request *next_in_order(struct lp *lp, enum lp_direction dir, const struct lp_may *may)
+{
+	struct lp_request *rq = lp_sorted_from(&lp->sorted[dir], lp->position[dir]);
+
+	while (rq && dir == LP_WRITE_DIR && may && !may->ask(rq, may->of))
+		rq = lp_sorted_next(rq);
+	return rq;
+}
+
+/* The oldest; where writes are held back, the first by place that may go. */
+static struct lp_request *oldest(struct lp *lp, enum lp_direction dir, const struct lp_may *may)
+{
+	struct lp_request *rq;
+
+	if (dir == LP_READ_DIR || !may)
+		return lp_fifo_first(&lp->fifo[dir]);
+	rq = lp_sorted_first(&lp->sorted[dir]);
+	while (rq && !may->ask(rq, may->of))
+		rq = lp_sorted_next(rq);
+	return rq;
+}
+
+static struct lp_request *begin_batch(struct lp *lp, enum lp_direction dir, u64 now, const struct lp_may *may)
+{
+	struct lp_request *first = lp_fifo_first(&lp->fifo[dir]);
+	struct lp_request *rq = next_in_order(lp, dir, may);
+
+	if (!rq || (first && lp_rq_due(first) <= now))
+		rq = oldest(lp, dir, may);
+	lp->batching = 0;
+	lp->direction = dir;
+	return rq;
+}
+
+/* Deadline's order: batches by place, reads first, writes not passed over for ever, nobody older than its deadline
+ * when a batch begins (block/mq-deadline.c tells it at length). */
+static struct lp_request *choose_normal(struct lp *lp, u64 now, const struct lp_may *may)
+{
+	struct lp_request *rq = 0;
+	bool reads = lp_fifo_first(&lp->fifo[LP_READ_DIR]);
+	bool writes = lp_fifo_first(&lp->fifo[LP_WRITE_DIR]);
+
+	if (lp->batching && lp->batching < lp->knobs.fifo_batch)
+		rq = next_in_order(lp, lp->direction, may);
+	if (!rq && reads && !(writes && lp->starved >= lp->knobs.writes_starved)) {
+		lp->starved += writes;
+		rq = begin_batch(lp, LP_READ_DIR, now, may);
+	}
+	if (!rq && writes) {
+		lp->starved = 0;
+		rq = begin_batch(lp, LP_WRITE_DIR, now, may);
+	}
+	/* Every write must wait for its zone. */
+	if (!rq && reads)
+		rq = begin_batch(lp, LP_READ_DIR, now, may);
+	if (rq) {
+		lp->batching++;
+		lp->position[lp->direction] = lp_rq_end(rq);
+	}
+	return rq;
+}
+
+static struct lp_request *choose_low(struct lp *lp, u64 now)
+{
+	struct lp_request *rq = lp_fifo_first(&lp->low_fifo);
+
+	if (!rq || gate(lp, now) > now)
+		return 0;
+	if (lp->knobs.low_expire && lp_rq_due(rq) <= now) {
+		lp->decisions.aged +=
+			lp_counter_read(&lp->queued[LP_NORMAL]) || lp_counter_read(&lp->in_flight[LP_NORMAL]);
+	} else {
+		rq = lp_sorted_from(&lp->low_sorted, lp->low_position);
+		if (!rq)
+			rq = lp_sorted_first(&lp->low_sorted);
+	}
+	if (!lp_batch_mode(lp, now)) {
+		lp->batch = false;
+	} else {
+		lp->decisions.batched++;
+		lp->decisions.batches += !lp->batch;
+		lp->batch = true;
+	}
+	lp->low_position = lp_rq_end(rq);
+	return rq;
+}
+
+static void narrow(struct lp *lp)
+{
+	u64 interval = least(lp->interval * 2, lp->knobs.idle_dispatch_interval);
+
+	if (interval != lp->interval || lp->depth > 1)
+		lp->decisions.narrowed++;
+	LP_WRITE_ONCE(lp->interval, interval);
+	LP_WRITE_ONCE(lp->depth, lp->depth > 1 ? lp->depth / 2 : 1);
+}
+
+static void widen(struct lp *lp)
+{
+	u64 shorter = lp->interval - lp->interval / 8;
+	u32 most = lp->knobs.low_depth ? lp->knobs.low_depth : MOST_DEPTH;
+
+	if (lp->interval > LEAST_INTERVAL || lp->depth < most)
+		lp->decisions.widened++;
+	if (lp->interval > LEAST_INTERVAL)
+		LP_WRITE_ONCE(lp->interval, shorter > LEAST_INTERVAL ? shorter : LEAST_INTERVAL);
+	if (lp->depth < most)
+		LP_WRITE_ONCE(lp->depth, lp->depth + 1);
+}
+
+/* Multiplicative decrease, slow increase, once a window. Low requests are to blame when more than one normal
+ * request in a hundred beside them is late, and twice as large a part as without them. */
+static void steer(struct lp *lp, u64 now)
+{
+	struct lp_window *w = &lp->window;
+	u64 beside, beside_late, alone, alone_late;
+
+	if (!lp->knobs.latency_target)
+		return;
+	beside = lp_counter_read(&w->requests[1]);
+	if (beside < WINDOW_REQUESTS && now - lp->window_began < WINDOW_TIME)
+		return;
+	beside_late = lp_counter_read(&w->late[1]);
+	alone = lp_counter_read(&w->requests[0]);
+	alone_late = lp_counter_read(&w->late[0]);
+	if (beside >= WINDOW_ENOUGH && beside_late * LATE_ONE_IN > beside &&
+	    (!alone || beside_late * alone > 2 * alone_late * beside))
+		narrow(lp);
+	else
+		widen(lp);
+	for (int i = 0; i < 2; i++) {
+		lp_counter_set(&w->requests[i], 0);
+		lp_counter_set(&w->late[i], 0);
+	}
+	lp->window_began = now;
+}
+
+static void goes(struct lp *lp, struct lp_request *rq, u64 now)
+{
+	enum lp_class cls = class_of(rq);
+	u64 waited = now - lp_rq_stamp(rq);
+	bool beside = lp_counter_read(&lp->in_flight[LP_LOW]);
+
+	take(lp, rq);
+	lp_rq_set_mark(rq, MARK_DEVICE | (cls == LP_LOW ? MARK_LOW : 0) | (beside ? MARK_BESIDE : 0));
+	lp_rq_set_stamp(rq, now);
+	lp->counts[cls].dispatched++;
+	lp->counts[cls].waited += waited;
+	if (waited > lp->counts[cls].waited_most)
+		lp->counts[cls].waited_most = waited;
+	/* In this order: at no moment is it in neither. */
+	lp_counter_inc(&lp->in_flight[cls]);
+	lp_counter_dec(&lp->queued[cls]);
+	if (cls == LP_LOW) {
+		LP_WRITE_ONCE(lp->low_went, now);
+		LP_WRITE_ONCE(lp->low_ever, true);
+	}
+}
+
+struct lp_request *lp_dispatch_if(struct lp *lp, u64 now, const struct lp_may *may)
+{
+	struct lp_request *rq = lp_fifo_first(&lp->head);
+	bool low = lp_fifo_first(&lp->low_fifo);
+
+	steer(lp, now);
+	if (!rq && low && aged_at(lp) <= now)
+		rq = choose_low(lp, now);
+	if (!rq)
+		rq = choose_normal(lp, now, may);
+	if (!rq && low) {
+		rq = choose_low(lp, now);
+		lp->decisions.held += !rq;
+	}
+	if (rq)
+		goes(lp, rq, now);
+	return rq;
+}
+
+struct lp_request *lp_dispatch(struct lp *lp, u64 now)
+{
+	return lp_dispatch_if(lp, now, 0);
+}
+
+static void leaves(struct lp *lp, enum lp_class cls, u64 now)
+{
+	/* First the time: with the counter at nought an old one would be batch mode. */
+	if (cls == LP_NORMAL)
+		LP_WRITE_ONCE(lp->normal_left, now);
+	lp_counter_dec(&lp->in_flight[cls]);
+}
+
+void lp_finished(struct lp *lp, struct lp_request *rq, u64 now)
+{
+	u32 mark = lp_rq_mark(rq);
+	u64 target = LP_READ(lp->knobs.latency_target);
+
+	lp_rq_set_mark(rq, 0);
+	if ((mark & MARK_PLACE) != MARK_DEVICE)
+		return;
+	if (target && !(mark & MARK_LOW)) {
+		int beside = (mark & MARK_BESIDE) || lp_counter_read(&lp->in_flight[LP_LOW]);
+
+		lp_counter_inc(&lp->window.requests[beside]);
+		if (now - lp_rq_stamp(rq) > target)
+			lp_counter_inc(&lp->window.late[beside]);
+	}
+	leaves(lp, mark & MARK_LOW ? LP_LOW : LP_NORMAL, now);
+}
+
+void lp_requeued(struct lp *lp, struct lp_request *rq, u64 now)
+{
+	u32 mark = lp_rq_mark(rq);
+
+	lp_rq_set_mark(rq, 0);
+	if ((mark & MARK_PLACE) != MARK_DEVICE)
+		return;
+	lp_counter_inc(&lp->requeued[mark & MARK_LOW ? LP_LOW : LP_NORMAL]);
+	leaves(lp, mark & MARK_LOW ? LP_LOW : LP_NORMAL, now);
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * lp-deadline: deadline order for normal requests, and a queue for low-priority ones that are let through a
+ * gate. The policy alone: which request goes to the device next, and if none, when to ask again. The kernel's
+ * module (kmod/) and the simulator (crates/sim) compile this same source, each with its own env.h.
+ *
+ * The gate's three rules are those of Takamura, Ugawa, Iwasaki, "Deadline I/O scheduler with low priority":
+ *   1. a low request goes only while no normal one is queued;
+ *   2. one per idle_dispatch_interval;
+ *   3. batch mode: once no normal request has been there for batch_mode_delay, rule 2 rests until the next one.
+ * What blk-mq and today's devices need besides are knobs of their own, see struct lp_knobs.
+ *
+ * env.h gives: u32, u64, bool; lp_counter with lp_counter_{read,set,inc,dec}() and LP_READ()/LP_WRITE_ONCE(), which
+ * may be used without the lock (inc and dec are full barriers); struct lp_sorted, struct lp_fifo and struct
+ * lp_request with the functions that are listed at the end of this file. Times are ns of a clock that does not go
+ * back; sectors have 512 bytes.
+ *
+ * Locking: the caller holds one lock over everything except the functions that say that they need none.
+ */
+#ifndef LP_DEADLINE_H
+#define LP_DEADLINE_H
+
+#include "env.h"
+
+#define LP_NEVER (~(u64)0)
+
+enum lp_class {
+	LP_NORMAL,
+	LP_LOW,
+	LP_CLASSES,
+};
+
+enum lp_direction {
+	LP_READ_DIR,
+	LP_WRITE_DIR,
+	LP_DIRECTIONS,
+};
+
+/* What a request's class follows from. */
+struct lp_traits {
+	/* I/O priority class idle: ionice -c3. */
+	bool idle_class;
+	/* Its cgroup was declared low. */
+	bool low_cgroup;
+	bool write;
+	/* A write that its task waits for without the page cache between: REQ_SYNC | REQ_IDLE. */
+	bool direct;
+	/* A write that somebody waits for: REQ_SYNC; an fsync's, a journal commit's. */
+	bool sync;
+	/* Metadata, journal, or marked urgent by the file system: others wait behind it. */
+	bool meta;
+	/* Flush or forced unit access. */
+	bool flush;
+	/* Neither read nor write: discard, zeroes, zone management. */
+	bool other;
+};
+
+/*
+ * How it may be tuned. Times in ns. Defaults by lp_defaults(), limits by lp_knob_limits[] in the .c file.
+ */
+struct lp_knobs {
+	/* As mq-deadline has them (Documentation/block/deadline-iosched.rst). */
+	u64 read_expire;
+	u64 write_expire;
+	u32 writes_starved;
+	u32 fifo_batch;
+	/* Rule 2: least time between two low requests. 0: no throttle. */
+	u64 idle_dispatch_interval;
+	/* Rule 3: how long no normal request must have been there. */
+	u64 batch_mode_delay;
+	/* Oldest age at which a low request goes although normal ones are there; 0: it may starve. */
+	u64 low_expire;
+	/* Low requests that the device may have at once outside batch mode; 0: any number. */
+	u32 low_depth;
+	/* Slots (scheduler tags) that low requests may take: in 1/100 of all. 100: no reserve for normal ones. */
+	u32 low_slots;
+	/* Low requests go only while the device has no normal one either. */
+	u32 in_flight_aware;
+	/* Only what nobody else can wait for is low: reads, and direct writes. Else every write of a low task is. */
+	u32 safe_classes;
+	/* Steers interval and depth so that normal requests' p99 stays below this with the device; 0: off. */
+	u64 latency_target;
+};
+
+/* What has happened since the start; only ever grows. One per class. */
+struct lp_counts {
+	u64 inserted;
+	u64 dispatched;
+	/* Left the queue by becoming part of another one. */
+	u64 merged;
+	/* Waited in the queue: sum and longest, ns. */
+	u64 waited;
+	u64 waited_most;
+};
+
+/* Decisions about low requests. */
+struct lp_decisions {
+	/* Let through by age although normal ones were there. */
+	u64 aged;
+	/* Let through in batch mode, and how often it began. */
+	u64 batched;
+	u64 batches;
+	/* Asked for a request while only low ones were there and the gate was shut. */
+	u64 held;
+	/* The steering made the gate narrower, or wider. */
+	u64 narrowed;
+	u64 widened;
+};
+
+/* One window of the steering: normal requests, with a low one at the device while they were there, or without. */
+struct lp_window {
+	lp_counter requests[2];
+	lp_counter late[2];
+};
+
+struct lp {
+	struct lp_knobs knobs;
+	/* Normal requests. */
+	struct lp_sorted sorted[LP_DIRECTIONS];
+	struct lp_fifo fifo[LP_DIRECTIONS];
+	/* Where the present batch goes on, first sector behind its last request. */
+	u64 position[LP_DIRECTIONS];
+	enum lp_direction direction;
+	u32 batching;
+	u32 starved;
+	/* Low requests, read and write together. */
+	struct lp_sorted low_sorted;
+	struct lp_fifo low_fifo;
+	u64 low_position;
+	/* What is to go before all others: requeued requests. */
+	struct lp_fifo head;
+	/* Read without the lock by lp_has_work() and lp_opens(). */
+	lp_counter queued[LP_CLASSES];
+	lp_counter head_queued;
+	lp_counter in_flight[LP_CLASSES];
+	/* When the last normal request left; the start, if there was none. */
+	u64 normal_left;
+	/* When the last low one was dispatched, and when the oldest that waits gets too old. */
+	u64 low_went;
+	bool low_ever;
+	u64 low_due;
+	/* Batch mode when a low request was dispatched last. */
+	bool batch;
+	/* Nothing is held back: the queue is being frozen, or torn down. */
+	bool open;
+	/* The interval and depth of the present; the knobs', unless steered. */
+	u64 interval;
+	u32 depth;
+	/* Since the last low request came to or left the device, in the steering's eyes. */
+	struct lp_window window;
+	u64 window_began;
+	struct lp_counts counts[LP_CLASSES];
+	/* Given back by the device to be tried again. */
+	lp_counter requeued[LP_CLASSES];
+	struct lp_decisions decisions;
+};
+
+/* Defaults for a disk that turns, or for one that does not. */
+void lp_defaults(struct lp_knobs *knobs, bool rotational);
+
+/* A knob: its name in sysfs, how it is shown, what it may be. */
+struct lp_knob {
+	const char *name;
+	/* Offset in struct lp_knobs; 8 bytes if it is a time, else 4. */
+	u32 offset;
+	bool time;
+	/* One unit of what is shown: 1000000 shows ms, 1000 us, 1 a number. */
+	u32 unit;
+	/* In ns or as a number. */
+	u64 least;
+	u64 most;
+};
+extern const struct lp_knob lp_knob_table[];
+extern const u32 lp_knob_count;
+
+/* Empty; knobs are copied. */
+void lp_init(struct lp *lp, const struct lp_knobs *knobs, u64 now);
+
+/* Takes knobs over while it runs. */
+void lp_set_knobs(struct lp *lp, const struct lp_knobs *knobs);
+
+/* Holds nothing back while `open`. */
+void lp_set_open(struct lp *lp, bool open);
+
+/* The class of a request. Needs no lock. */
+enum lp_class lp_classify(const struct lp_knobs *knobs, const struct lp_traits *traits);
+
+/* Slots of `all` that low requests may take now, at least 1. Needs no lock. */
+u32 lp_low_slots(const struct lp *lp, u32 all, u64 now);
+
+/* Queues a request; `at_head` before everything else. */
+void lp_insert(struct lp *lp, struct lp_request *rq, enum lp_class cls, bool at_head, u64 now);
+
+/* `rq` has absorbed `gone`, both queued in the same class and direction: it gets the earlier deadline, and `gone`
+ * is taken out. */
+void lp_absorbed(struct lp *lp, struct lp_request *rq, struct lp_request *gone);
+
+/* Its first sector has changed by a merge at the front; call with the place still the old one in `del`, and
+ * with the new one in `add`. */
+void lp_moves_del(struct lp *lp, struct lp_request *rq);
+void lp_moves_add(struct lp *lp, struct lp_request *rq);
+
+/* The queued request of a class and direction that begins at `sector`, or none: for merging at its front. */
+struct lp_request *lp_find_front(struct lp *lp, enum lp_class cls, enum lp_direction dir, u64 sector);
+
+/* The next request, which counts as being with the device from now on; or none. */
+struct lp_request *lp_dispatch(struct lp *lp, u64 now);
+
+/* Whether a normal write may go now. */
+struct lp_may {
+	bool (*ask)(struct lp_request *rq, void *of);
+	void *of;
+};
+
+/* As lp_dispatch(), but normal writes go only where `may` says so (write locks of zones). */
+struct lp_request *lp_dispatch_if(struct lp *lp, u64 now, const struct lp_may *may);
+
+/* A request has left: done, failed, or freed without having been dispatched. Needs no lock. */
+void lp_finished(struct lp *lp, struct lp_request *rq, u64 now);
+
+/* The device gave it back; it will be inserted again. Needs no lock. */
+void lp_requeued(struct lp *lp, struct lp_request *rq, u64 now);
+
+/* When a queued request may go at the earliest if nothing happens meanwhile: `now` or before: at once;
+ * LP_NEVER: not until something is inserted or finishes. Needs no lock; then it is a guess that is right again
+ * after the next change. */
+u64 lp_opens(const struct lp *lp, u64 now);
+
+/* Whether lp_dispatch() would give one now. Needs no lock. */
+static inline bool lp_has_work(const struct lp *lp, u64 now)
+{
+	return lp_opens(lp, now) <= now;
+}
+
+/* No normal request was there for so long that low ones go freely. Needs no lock. */
+bool lp_batch_mode(const struct lp *lp, u64 now);
+
+/*
+ * What env.h gives for requests (struct lp_request may be a macro for the kernel's struct request):
+ *
+ *   u64 lp_rq_sector(rq), lp_rq_end(rq)      first sector, first behind it
+ *   enum lp_direction lp_rq_direction(rq)    LP_READ_DIR for what brings data; 0 or 1
+ *   u64 lp_rq_due(rq), lp_rq_set_due(rq, ns)         when it gets too old, while it is queued
+ *   u64 lp_rq_stamp(rq), lp_rq_set_stamp(rq, ns)     when it was queued; once it is dispatched, when that was
+ *   u32 lp_rq_mark(rq), lp_rq_set_mark(rq, mark)     0 in a request that was never inserted
+ *
+ *   lp_sorted_init(s), lp_sorted_add(s, rq), lp_sorted_del(s, rq)
+ *   lp_sorted_first(s), lp_sorted_from(s, sector)    the first one that begins at `sector` or behind it
+ *   lp_sorted_next(rq)
+ *   lp_fifo_init(f), lp_fifo_add(f, rq), lp_fifo_del(f, rq), lp_fifo_first(f)
+ *   lp_fifo_before(f, rq, at)                        moves rq directly before `at`
+ */
+#endif
