@@ -18,6 +18,14 @@ impl Counts {
     pub fn one(passed: bool) -> Self {
         Self { passed: u64::from(passed), failed: u64::from(!passed), ..Self::default() }
     }
+
+    /// Adds those of another.
+    pub fn add(&mut self, more: Self) {
+        self.passed += more.passed;
+        self.failed += more.failed;
+        self.ignored += more.ignored;
+        self.skipped += more.skipped;
+    }
 }
 
 /// Adds what one line of output tells.

@@ -5,6 +5,7 @@ mod counts;
 mod gen;
 mod limit;
 mod page;
+mod programs;
 mod report;
 mod schema;
 mod test;

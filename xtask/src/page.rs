@@ -60,7 +60,7 @@ fn script(web: &Path, name: &str) -> Command {
 /// A command that counts as one test.
 fn step(s: &Session, command: Command, counts: &mut Counts) -> Result<ExitStatus> {
     let (status, _) = s.lines(command)?;
-    add(counts, Counts::one(status.success()));
+    counts.add(Counts::one(status.success()));
     Ok(status)
 }
 
@@ -70,7 +70,7 @@ fn tests(s: &Session, command: Command, counts: &mut Counts) -> Result<ExitStatu
     if !status.success() && told.failed == 0 {
         told.failed = 1;
     }
-    add(counts, told);
+    counts.add(told);
     Ok(status)
 }
 
@@ -81,7 +81,7 @@ fn build(s: &Session, web: &Path, counts: &mut Counts) -> Result<ExitStatus> {
     command.env("PLUMB_PAGE", &built);
     let (status, _) = s.lines(command)?;
     if !status.success() {
-        add(counts, Counts::one(false));
+        counts.add(Counts::one(false));
         return Ok(status);
     }
     let committed = s.root.join("crates/report/page.html");
@@ -89,19 +89,12 @@ fn build(s: &Session, web: &Path, counts: &mut Counts) -> Result<ExitStatus> {
     if !same {
         println!("{} is not what web/ makes: run 'npm run build' in web/ and commit it", committed.display());
     }
-    add(counts, Counts::one(same));
+    counts.add(Counts::one(same));
     Ok(if same { status } else { ExitStatus::from_raw(1 << 8) })
 }
 
 fn read(path: &PathBuf) -> Result<Vec<u8>> {
     std::fs::read(path).with_context(|| path.display().to_string())
-}
-
-fn add(counts: &mut Counts, more: Counts) {
-    counts.passed += more.passed;
-    counts.failed += more.failed;
-    counts.ignored += more.ignored;
-    counts.skipped += more.skipped;
 }
 
 /// What a command prints; None where there is no such command.

@@ -6,6 +6,7 @@ use crate::counts::{count, Counts, Failures};
 use crate::gen;
 use crate::limit::{self, End, Limit};
 use crate::page;
+use crate::programs::{self, Program};
 use anyhow::{anyhow, bail, Context, Result};
 use std::ffi::OsStr;
 use std::os::unix::process::ExitStatusExt;
@@ -14,6 +15,8 @@ use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 const CLANG_FORMAT: &str = "clang-format-14";
+/// Where C lies.
+const FORMATTED: [&str; 4] = ["bpf", "iosched", "iosched/user", "iosched/test"];
 /// Failed root tests up to this many are tried once more.
 const FEW: u64 = 5;
 
@@ -38,15 +41,16 @@ pub fn run(root: &Path) -> Result<()> {
     session.check("clippy", minutes(15), |s| {
         s.cargo(["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])
     });
+    let programs = session.programs();
     // The program's integration tests record this machine; all others need nothing.
     session.tests("tests", minutes(15), |s| {
-        s.lines(s.cargo(["test", "--workspace", "--exclude", "plumb", "--locked", "--no-fail-fast"]))
+        let plain = programs.iter().filter(|p| !p.records());
+        s.programs_in_turn(plain, &[], &mut Failures::default())
     });
-    session.tests("tests of the program's parts", minutes(15), |s| {
-        s.lines(s.cargo(["test", "--package", "plumb", "--lib", "--bins", "--locked", "--no-fail-fast"]))
-    });
+    session.policy();
     page::stage(&mut session);
-    session.root_tests();
+    session.root_tests(&programs);
+    session.release();
     session.faults();
     session.crash();
     session.vm_tests();
@@ -185,10 +189,7 @@ impl<'a> Session<'a> {
         if counts.failed > 0 {
             self.broken.push(name);
         }
-        self.total.passed += counts.passed;
-        self.total.failed += counts.failed;
-        self.total.ignored += counts.ignored;
-        self.total.skipped += counts.skipped;
+        self.total.add(counts);
     }
 
     fn clang_format(&mut self) {
@@ -198,10 +199,12 @@ impl<'a> Session<'a> {
             }
             // Not event.h: the generator reads it line by line, in its own form.
             let mut files = vec![s.root.join("include/plumb/probe.h")];
-            for entry in std::fs::read_dir(s.root.join("bpf"))? {
-                let path = entry?.path();
-                if path.extension().is_some_and(|e| e == "c" || e == "h") {
-                    files.push(path);
+            for dir in FORMATTED {
+                for entry in std::fs::read_dir(s.root.join(dir)).with_context(|| dir.to_string())? {
+                    let path = entry?.path();
+                    if path.extension().is_some_and(|e| e == "c" || e == "h") {
+                        files.push(path);
+                    }
                 }
             }
             files.sort();
@@ -212,33 +215,75 @@ impl<'a> Session<'a> {
         });
     }
 
-    fn root_tests(&mut self) {
-        self.tests("root tests", minutes(20), |s| {
-            let dir = s.root.join("crates/plumb/tests");
-            let any = std::fs::read_dir(&dir)
-                .is_ok_and(|d| d.flatten().any(|f| f.path().extension().is_some_and(|e| e == "rs")));
-            // cargo calls it an error when no target matches.
-            if !any {
-                bail!("{} holds no tests", dir.display());
+    /// Builds the test programs of the whole workspace; none where that failed.
+    fn programs(&mut self) -> Vec<Program> {
+        let mut found = Vec::new();
+        self.tests("test programs", minutes(25), |s| {
+            let mut broken = None;
+            let (status, _) = s.lines_to(s.cargo(programs::BUILD), |line| match programs::told(line) {
+                Ok(None) => println!("{line}"),
+                Ok(Some(program)) => found.extend(program),
+                Err(e) => broken = Some(e),
+            })?;
+            match broken {
+                Some(e) => Err(e),
+                None => Ok((status, Counts::one(status.success()))),
             }
-            let run = |names: &[String], failures: &mut Failures| {
-                let mut command =
-                    s.cargo(["test", "--package", "plumb", "--test", "*", "--locked", "--no-fail-fast"]);
-                // One after the other: they record the machine that they run on.
-                command.args(["--", "--test-threads=1", "--nocapture"]);
-                if !names.is_empty() {
-                    command.arg("--exact").args(names);
-                }
-                s.lines_naming(command, failures)
-            };
+        });
+        found
+    }
+
+    /// Calls test programs one after the other. Its status is the first that is not success.
+    fn programs_in_turn<'p>(
+        &self,
+        programs: impl Iterator<Item = &'p Program>,
+        args: &[&str],
+        failures: &mut Failures,
+    ) -> Result<(ExitStatus, Counts)> {
+        let (mut status, mut counts) = (ExitStatus::default(), Counts::default());
+        let mut any = false;
+        for program in programs {
+            any = true;
+            println!("\n-- {} {}", program.package, program.name);
+            let mut command = program.command();
+            command.args(args);
+            let (ended, mut told) = self.lines_to(command, |line| {
+                failures.take(line);
+                println!("{line}");
+            })?;
+            // One that was killed has no result line.
+            if !ended.success() && told.failed == 0 {
+                told.failed = 1;
+            }
+            counts.add(told);
+            if status.success() {
+                status = ended;
+            }
+        }
+        if !any {
+            bail!("there are no test programs: their build failed");
+        }
+        Ok((status, counts))
+    }
+
+    fn root_tests(&mut self, programs: &[Program]) {
+        self.tests("root tests", minutes(20), |s| {
+            let recording: Vec<&Program> = programs.iter().filter(|p| p.records()).collect();
+            // One after the other: they record the machine that they run on.
+            let alone = ["--test-threads=1", "--nocapture"];
             let mut failures = Failures::default();
-            let (mut status, mut counts) = run(&[], &mut failures)?;
+            let (mut status, mut counts) =
+                s.programs_in_turn(recording.iter().copied(), &alone, &mut failures)?;
             let again = failures.names.len() as u64;
             // A machine that others share takes the CPU away in the middle of a measurement. What fails for
             // another reason fails again.
             if (1..=FEW).contains(&again) && counts.failed == again {
                 println!("== tried again: {}", failures.names.join(", "));
-                let (second, counted) = run(&failures.names, &mut Failures::default())?;
+                let mut args = alone.to_vec();
+                args.push("--exact");
+                args.extend(failures.names.iter().map(String::as_str));
+                let (second, counted) =
+                    s.programs_in_turn(recording.iter().copied(), &args, &mut Failures::default())?;
                 if second.success() && counted.passed == again {
                     println!("== passed when tried again: {}", failures.names.join(", "));
                     status = second;
@@ -252,30 +297,40 @@ impl<'a> Session<'a> {
         });
     }
 
+    /// The policy of the low-priority scheduler, against what plain arrays say.
+    fn policy(&mut self) {
+        self.tests("lp-deadline's policy", minutes(10), |s| {
+            s.lines(Command::new(s.root.join("iosched/test/run.sh")))
+        });
+    }
+
+    /// What the stages behind it call: one build, as features differ between packages that are built alone.
+    fn release(&mut self) {
+        self.check("release", minutes(20), |s| {
+            s.cargo(["build", "--release", "--locked", "-p", "plumb", "-p", "plumb-faults"])
+        });
+    }
+
+    fn built(&self, name: &str) -> Result<PathBuf> {
+        let path = self.target_dir().join("release").join(name);
+        if !path.is_file() {
+            bail!("{} is missing: the stage 'release' makes it", path.display());
+        }
+        Ok(path)
+    }
+
     /// The strong faults and the clean runs; weak ones and bounds are `make faults`.
     fn faults(&mut self) {
         self.tests("injected faults", minutes(15), |s| {
             if !is_root() {
                 let counts = skip("injected faults", "needs root to record (run make test as root)");
-                return Ok((Command::new("true").status()?, counts));
-            }
-            let (status, _) = s.lines(s.cargo([
-                "build",
-                "--release",
-                "--package",
-                "plumb",
-                "--package",
-                "plumb-faults",
-                "--locked",
-            ]))?;
-            if !status.success() {
-                return Ok((status, Counts::one(false)));
+                return Ok((ExitStatus::default(), counts));
             }
             let out = s.target_dir().join("faults");
             if out.exists() {
                 std::fs::remove_dir_all(&out).with_context(|| out.display().to_string())?;
             }
-            let mut command = Command::new(s.target_dir().join("release/plumb-faults"));
+            let mut command = Command::new(s.built("plumb-faults")?);
             command.args(["suite", "--strong-only", "--no-bounds", "--retries", "2", "--out"]).arg(&out);
             let (status, _) = s.lines(command)?;
             Ok((status, Counts::one(status.success())))
@@ -289,28 +344,17 @@ impl<'a> Session<'a> {
                 let counts = skip("crash consistency", "needs root for its disk (run make test as root)");
                 return Ok((ExitStatus::default(), counts));
             }
-            let (status, counts) =
-                s.lines(s.cargo(["build", "--release", "-p", "plumb-faults", "-p", "plumb", "--locked"]))?;
-            if !status.success() {
-                return Ok((status, counts));
-            }
             let mut command = Command::new("timeout");
             command.args(["-k", "10", "600"]).arg(s.root.join("tests/faults/crash.sh"));
-            command.arg(s.target_dir().join("release/plumb-faults"));
-            command.arg(s.target_dir().join("release/plumb"));
+            command.arg(s.built("plumb-faults")?).arg(s.built("plumb")?);
             s.lines(command)
         });
     }
 
     fn vm_tests(&mut self) {
         self.tests("tests on other kernels, in virtual machines", minutes(15), |s| {
-            let (status, counts) =
-                s.lines(s.cargo(["build", "--release", "--package", "plumb", "--locked"]))?;
-            if !status.success() {
-                return Ok((status, counts));
-            }
             let mut command = Command::new(s.root.join("tests/vm/run.sh"));
-            command.arg(s.target_dir().join("release/plumb"));
+            command.arg(s.built("plumb")?);
             s.lines(command)
         });
     }
@@ -327,11 +371,11 @@ impl<'a> Session<'a> {
 
     /// Runs a command, shows its output and counts what it tells.
     pub fn lines(&self, command: Command) -> Result<(ExitStatus, Counts)> {
-        self.lines_naming(command, &mut Failures::default())
+        self.lines_to(command, |line| println!("{line}"))
     }
 
-    /// As [`Self::lines`]; names the tests that failed.
-    fn lines_naming(&self, mut command: Command, failures: &mut Failures) -> Result<(ExitStatus, Counts)> {
+    /// As [`Self::lines`], but who calls it shows the output.
+    fn lines_to(&self, mut command: Command, mut show: impl FnMut(&str)) -> Result<(ExitStatus, Counts)> {
         let shown: Vec<_> = std::iter::once(command.get_program())
             .chain(command.get_args())
             .map(OsStr::to_string_lossy)
@@ -341,10 +385,12 @@ impl<'a> Session<'a> {
         let (name, whole, end) = self.stage;
         let limit = Limit { time: end.saturating_duration_since(Instant::now()), grace: self.grace };
         let mut counts = Counts::default();
-        let ended = limit::run(command.current_dir(self.root), limit, |line| {
+        if command.get_current_dir().is_none() {
+            command.current_dir(self.root);
+        }
+        let ended = limit::run(&mut command, limit, |line| {
             count(line, &mut counts);
-            failures.take(line);
-            println!("{line}");
+            show(line);
         })?;
         let status = match ended {
             End::Exited(status) => status,
