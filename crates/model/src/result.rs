@@ -361,7 +361,7 @@ impl Use {
 /// One process of the target.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProcessRow {
-    /// Process id.
+    /// Process id; 0: the sum of those beyond 10,000, the ones with the least thread time.
     pub pid: u32,
     /// Name of its first thread.
     pub comm: String,
@@ -411,7 +411,7 @@ impl ProcessRow {
 /// One thread of the target.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThreadRow {
-    /// Thread id.
+    /// Thread id; 0: the sum of those of the process beyond 10,000.
     pub tid: u32,
     /// Begin.
     pub begin: u64,

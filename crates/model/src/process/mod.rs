@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Processes: what their threads' accounts and requests add up to.
 
+mod rest;
+
 use crate::account::{Account, Category};
 use crate::disk::Disk;
 use crate::files::{Files, Kind, Kinds};
@@ -9,10 +11,8 @@ use crate::parts::Parts;
 use crate::result::{OtherRow, ProcessRow, SyscallRow, ThreadRow, Use};
 use crate::thread::{Call, Thread};
 use crate::wait::call_name;
+use rest::{push_thread, Rows};
 use std::collections::{BTreeMap, HashMap};
-
-/// Rows of ended processes that are kept; later ones are added up by name.
-const MOST_ROWS: usize = 10_000;
 
 #[derive(Debug, Clone, Default)]
 struct CallSum {
@@ -62,7 +62,7 @@ struct Process {
 pub struct Processes {
     kinds: Kinds,
     open: HashMap<u32, Process>,
-    rows: Vec<(ProcessRow, Parts)>,
+    rows: Rows,
     others: BTreeMap<(String, bool), OtherRow>,
 }
 
@@ -175,14 +175,15 @@ impl Processes {
         }
         p.switches[0] += t.switches[0];
         p.switches[1] += t.switches[1];
-        if p.target && p.rows.len() < MOST_ROWS {
-            p.rows.push(ThreadRow {
+        if p.target {
+            let row = ThreadRow {
                 tid: t.tid,
                 begin: t.born,
                 elapsed: life,
                 usage: usage(&t.account, &t.disk.until(ts)),
                 account: t.account.parts(),
-            });
+            };
+            push_thread(&mut p.rows, row);
         }
         p.alive = p.alive.saturating_sub(1);
         if p.alive == 0 {
@@ -193,7 +194,7 @@ impl Processes {
 
     fn close(&mut self, tgid: u32, p: Process, ts: u64, recorder: u32) {
         let usage = usage(&p.account, &p.disk.until(ts));
-        if !p.target || self.rows.len() >= MOST_ROWS {
+        if !p.target {
             let key = (p.comm.clone(), tgid == recorder);
             let row = self.others.entry(key).or_insert_with(|| OtherRow {
                 comm: p.comm.clone(),
@@ -238,7 +239,7 @@ impl Processes {
             operations: p.operations.rows(),
             threads: p.rows,
         };
-        self.rows.push((row, p.blame));
+        self.rows.push(row, p.blame);
     }
 
     /// Closes what is open and hands out the rows.
@@ -247,11 +248,10 @@ impl Processes {
         for (tgid, p) in open.into_iter().filter(|(_, p)| p.disk.accesses() > 0) {
             self.close(tgid, p, ts, 0);
         }
-        self.rows.sort_by_key(|(r, _)| (r.begin, r.pid));
         let mut others: Vec<OtherRow> = self.others.into_values().collect();
         others.retain(|o| o.cpu_used + o.accesses > 0);
         others.sort_by(|a, b| b.cpu_used.cmp(&a.cpu_used).then_with(|| a.comm.cmp(&b.comm)));
-        (self.rows, others)
+        (self.rows.finish(), others)
     }
 }
 
