@@ -13,6 +13,10 @@ const STAMPS: usize = 1 << 16;
 const MOST_BIOS: usize = 1 << 16;
 
 /// include/linux/blk_types.h, the same from 6.1 to 6.18.
+/// enum req_op of include/linux/blk_types.h, and its flags.
+const REQ_DISCARD: u32 = 3;
+const REQ_SECURE_ERASE: u32 = 5;
+const REQ_WRITE_ZEROES: u32 = 9;
 const REQ_PREFLUSH: u32 = 1 << 18;
 
 /// What a device that lies on top of others did with a request.
@@ -63,6 +67,11 @@ impl Stamp {
     pub fn is_write(&self) -> bool {
         self.opf & 1 == 1
     }
+    /// Whether data goes to or from the device: not so in a flush, nor in a discard, which has a length
+    /// (include/linux/blk_types.h, enum req_op).
+    pub fn moves_data(&self) -> bool {
+        self.len > 0 && !matches!(self.opf & 0xff, REQ_DISCARD | REQ_SECURE_ERASE | REQ_WRITE_ZEROES)
+    }
     /// The steps' times in the order q, g, f, i, d, c; each at least the one
     /// before, where one is missing the next one's.
     pub fn steps(&self) -> [u64; 6] {
@@ -106,6 +115,8 @@ pub struct Device {
     pub bytes: [u64; 2],
     /// Requests without data: flushes and the like.
     pub flushes: u64,
+    /// Discards, secure erases, zeroes that the device writes by itself; and the bytes that they concern.
+    pub discards: [u64; 2],
     /// Bios that joined a request.
     pub merges: u64,
     /// Requests that came back from the driver.
@@ -170,9 +181,16 @@ pub struct Blocks {
     pub devices: HashMap<u32, Device>,
     /// Completions of requests of which nothing was seen before.
     pub unseen: u64,
+    /// When the run begins, ns: what completed before is told at this moment, and not counted.
+    begin: u64,
 }
 
 impl Blocks {
+    /// Of a run that begins at `begin`, ns.
+    pub fn new(begin: u64) -> Self {
+        Self { begin, ..Self::default() }
+    }
+
     /// The life of a completed request, while it is remembered.
     pub fn stamp(&self, number: u64) -> Option<&Stamp> {
         self.stamps.get(usize::try_from(number.checked_sub(self.first_stamp)?).ok()?)
@@ -376,11 +394,19 @@ impl Blocks {
         if issued {
             device.in_flight = device.in_flight.saturating_sub(1);
         }
-        if stamp.len == 0 {
+        if e.ts <= self.begin {
+            // Its process let go of it all the same.
+        } else if stamp.len == 0 {
             // A flush that was asked for ends with the kernel's own, which is the one that was issued.
             device.flushes += u64::from(issued);
         } else {
             self.unseen += u64::from(!issued);
+            if !stamp.moves_data() {
+                device.discards[0] += 1;
+                device.discards[1] += u64::from(stamp.len);
+            }
+        }
+        if e.ts > self.begin && stamp.moves_data() {
             let way = usize::from(stamp.is_write());
             device.requests[way] += 1;
             device.bytes[way] += u64::from(stamp.len);

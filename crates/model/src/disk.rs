@@ -63,6 +63,9 @@ impl Disk {
             return;
         }
         self.in_service = self.in_service.saturating_sub(1);
+        if !stamp.moves_data() {
+            return;
+        }
         let [q, .., d, c] = stamp.steps();
         self.sum.accesses += 1;
         self.sum.writes += u64::from(stamp.is_write());

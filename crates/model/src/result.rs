@@ -528,7 +528,13 @@ pub struct DeviceRow {
     pub read_bytes: u64,
     /// Bytes written.
     pub write_bytes: u64,
-    /// Requests without data.
+    /// Discards, secure erases and zeroes that the device writes by itself.
+    #[serde(default)]
+    pub discards: u64,
+    /// Bytes that those concern.
+    #[serde(default)]
+    pub discard_bytes: u64,
+    /// Flushes that the kernel sent.
     pub flushes: u64,
     /// Bios that joined a request.
     pub merges: u64,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `plumb export`: a run in other programs' formats.
 
-mod beside;
+pub mod beside;
 mod tables;
 
 use crate::cli::{Export, ExportArgs};

@@ -18,8 +18,9 @@ fn main() -> ExitCode {
 
 /// The reader of our output went away (`plumb events | head`): no error of ours.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .chain()
-        .filter_map(|e| e.downcast_ref::<std::io::Error>())
-        .any(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+    let broken = std::io::ErrorKind::BrokenPipe;
+    error.chain().any(|e| {
+        e.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == broken)
+            || e.downcast_ref::<serde_json::Error>().is_some_and(|e| e.io_error_kind() == Some(broken))
+    })
 }

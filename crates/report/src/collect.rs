@@ -452,7 +452,7 @@ impl Take for Collect {
         let request = &r.request;
         let write = request.is_write() || request.opf & 0xff == FLUSH;
         let [queued, .., done] = r.steps;
-        if request.len > 0 {
+        if request.moves_data() {
             self.heat.add(request.dev, write, done, done - queued);
         }
         let asked = Asked {

@@ -2,7 +2,7 @@
 //! A run as rows, while the model reads the trace: intervals of threads and CPUs, waits, block
 //! requests, samples, operations. Timeline, tables and exports are made of these and no others.
 //!
-//! Memory is bounded by the threads that live. Times are ns from the run's begin.
+//! Memory is bounded by the threads that there were: a few hundred bytes each. Times are ns from the run's begin.
 
 use plumb_model::{Category, CpuState, Naming, Observer, Request, Slept, Spent, ThreadState, Who};
 use plumb_trace::load::OperationKind;

@@ -52,7 +52,8 @@ fn requests_are_those_of_the_devices() {
     for name in TRACES {
         let mut rows = Keep::default();
         let seen = fill(&recorded(name), name, &mut rows);
-        let bytes: u64 = seen.result.devices.iter().map(|d| d.read_bytes + d.write_bytes).sum();
+        let bytes: u64 =
+            seen.result.devices.iter().map(|d| d.read_bytes + d.write_bytes + d.discard_bytes).sum();
         let own = rows.sum("requests", "bytes", None);
         // Devices count what was issued before the trace too.
         let whole = !seen.result.impossible.contains_key("request completes of which nothing was seen");

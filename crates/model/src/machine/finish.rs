@@ -127,6 +127,8 @@ fn device_rows(blocks: &Blocks, setup: &Setup, end: u64) -> Vec<DeviceRow> {
                 writes: d.requests[1],
                 read_bytes: d.bytes[0],
                 write_bytes: d.bytes[1],
+                discards: d.discards[0],
+                discard_bytes: d.discards[1],
                 flushes: d.flushes,
                 merges: d.merges,
                 requeues: d.requeues,

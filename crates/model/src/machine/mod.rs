@@ -127,7 +127,7 @@ impl<O: Observer> Model<O> {
             names: Names::default(),
             named: 0,
             processes: Processes::default(),
-            blocks: Blocks::default(),
+            blocks: Blocks::new(setup.begin),
             patterns: Patterns::default(),
             synced: Synced::default(),
             journals: Journals::default(),
@@ -477,11 +477,12 @@ impl<O: Observer> Model<O> {
                 let (before, plain) = self.cpu(cpu).completed(number);
                 self.tell_below(number, before, plain, tid);
                 if let Some(stamp) = self.blocks.stamp(number) {
-                    self.observer.request(number, stamp, issued);
+                    // What completed before the run begins is told at its begin.
+                    self.observer.request(number, stamp, issued && ts > self.setup.begin);
                 }
                 let Some(stamp) = self.blocks.stamp(number).copied().filter(|_| issued) else { return };
                 self.step_disk(stamp.owner, |d| d.completed(ts, &stamp));
-                if stamp.len > 0 {
+                if stamp.moves_data() {
                     let tgid = self.known(stamp.owner).map_or(stamp.owner, |at| self.threads[at].tgid);
                     let name = self.known(stamp.owner).map_or(0, |at| self.threads[at].name);
                     self.patterns.completed(tgid, name, &stamp);

@@ -96,6 +96,17 @@ impl Beside {
     /// # Errors
     /// It cannot be renamed.
     pub fn done(self, words: &str) -> Result<()> {
+        let path = self.path.display().to_string();
+        self.rename()?;
+        eprintln!("{path}: written ({words})");
+        Ok(())
+    }
+
+    /// As [`Beside::done`], without a word.
+    ///
+    /// # Errors
+    /// It cannot be renamed.
+    pub fn rename(self) -> Result<()> {
         if self.kind == Kind::Directory && self.path.exists() {
             // A directory replaces only an empty one.
             let mut old = self.made.clone().into_os_string();
@@ -107,7 +118,6 @@ impl Beside {
         } else {
             std::fs::rename(&self.made, &self.path).with_context(|| self.cannot())?;
         }
-        eprintln!("{}: written ({words})", self.path.display());
         Ok(())
     }
 }

@@ -83,6 +83,10 @@ pub fn fill(run: &RunDir, used: &[&'static Table], sink: &mut dyn Sink, stop: &A
             }
         }
         let lost = q.lost + q.operation_events_lost;
+        for (set, ratio) in &q.thinned {
+            let of = "counts, bytes and sums that come from them are of that part alone";
+            filled.words.push(format!("one event in {ratio} of {set} was recorded; {of}"));
+        }
         if lost > 0 {
             filled.words.push(format!("{} events were lost; sums are of what is left", units::count(lost)));
         }

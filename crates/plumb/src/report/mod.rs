@@ -11,6 +11,7 @@ pub use others::{comparison, plan};
 pub use run::{document, Seen};
 
 use crate::cli::{CompareArgs, ReportArgs};
+use crate::export::beside::{Beside, Kind};
 use crate::{compare, quality};
 use anyhow::{bail, Context, Result};
 use find::Subject;
@@ -49,10 +50,19 @@ fn json(document: &Document, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
+/// Writes a file under another name first: what is there stays until all of the new one is.
 fn write(path: &Path, content: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let name = || path.display().to_string();
-    let mut out = BufWriter::new(File::create(path).with_context(name)?);
-    content(&mut out).and_then(|()| Ok(out.flush()?)).with_context(name)
+    // A device or a pipe is written to; what a link points to is replaced, not the link.
+    let place = path.canonicalize().unwrap_or_else(|_| path.into());
+    if place.exists() && !place.is_file() {
+        let mut out = BufWriter::new(File::create(path).with_context(name)?);
+        return content(&mut out).and_then(|()| Ok(out.flush()?)).with_context(name);
+    }
+    let beside = Beside::new(&place, Kind::File, true)?;
+    let mut out = BufWriter::new(File::create(beside.path()).with_context(name)?);
+    content(&mut out).and_then(|()| Ok(out.flush()?)).with_context(name)?;
+    beside.rename()
 }
 
 /// Runs the command.

@@ -73,7 +73,8 @@ pub fn document(dir: &Path, seen: &Seen) -> Document {
     let traced = rows.as_ref().map(|rows| {
         let profile = &explained.profile;
         let shown = (profile.time() > 0).then(|| serde_json::to_value(profile::document(profile)));
-        Traced { profile: shown.and_then(Result::ok), rows: rows.clone() }
+        let shown = shown.and_then(|s| s.map_err(|e| eprintln!("plumb: the profile is left out: {e}")).ok());
+        Traced { profile: shown, rows: rows.clone() }
     });
     let found = Found {
         environment: explained.environment.clone(),
@@ -145,6 +146,13 @@ pub fn read(dir: &Path) -> Result<Document> {
         Ok(seen) => return Ok(document(dir, &seen)),
         Err(e) => e,
     };
+    // What was made while the trace was there tells more than the result alone.
+    let document = dir.join(DOCUMENT);
+    let kept = if document.exists() { Some(upgrade::read(&document)) } else { None };
+    if let Some(Ok(kept)) = kept {
+        eprintln!("plumb: {no_trace:#}; the page is made of {} as it was kept", document.display());
+        return Ok(kept);
+    }
     let path = dir.join("result.json");
     if let Ok(Some(kept)) = optional::<Value>(&path) {
         let found = result(kept).with_context(|| format!("{} is of another version", path.display()))?;
@@ -153,10 +161,7 @@ pub fn read(dir: &Path) -> Result<Document> {
         document.absent.insert(0, Absent { part: "trace".into(), why });
         return Ok(document);
     }
-    match dir.join(DOCUMENT) {
-        file if file.exists() => upgrade::read(&file),
-        _ => Err(no_trace),
-    }
+    kept.unwrap_or(Err(no_trace))
 }
 
 /// What `result.json` tells.

@@ -25,8 +25,8 @@ pub fn operation(opf: u32, bytes: u32) -> String {
         req::DISCARD => "discard".into(),
         req::SECURE_ERASE => "secure erase".into(),
         req::WRITE_ZEROES => "write zeroes".into(),
-        // A flush of the file system is a write without data until the block layer makes it one.
-        req::WRITE if bytes == 0 && opf & req::PREFLUSH != 0 => "flush".into(),
+        // Asks for a flush, for which the kernel sends one of its own (block/blk-flush.c) and clears PREFLUSH.
+        req::WRITE if bytes == 0 => "empty write".into(),
         req::WRITE => "write".into(),
         0 => "read".into(),
         other => format!("operation {other}"),
@@ -98,7 +98,7 @@ mod tests {
         assert_eq!((operation(sync_write, 4096), rwbs(sync_write)), ("write".into(), "WS".into()));
         assert_eq!(rwbs_bits(sync_write), 1 | 1 << 5);
         let flush = req::WRITE | req::PREFLUSH | req::SYNC;
-        assert_eq!((operation(flush, 0), rwbs(flush)), ("flush".into(), "FWS".into()));
+        assert_eq!((operation(flush, 0), rwbs(flush)), ("empty write".into(), "FWS".into()));
         assert_eq!(rwbs_bits(req::RAHEAD), 1 << 2 | 1 << 3);
         assert_eq!(rwbs(req::DISCARD), "D");
     }

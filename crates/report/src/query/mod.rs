@@ -133,6 +133,12 @@ impl Query {
         if !reads || columns == 0 {
             return Err(Wrong::no_query().into());
         }
+        if joins_by_name(sql) {
+            // What columns two tables have in common decides, and SQLite tells nothing of these.
+            for table in TABLES.iter().filter(|t| words(sql).any(|w| w.eq_ignore_ascii_case(t.name))) {
+                heard.uses.insert(table.place as usize, (0..table.columns.len()).collect());
+            }
+        }
         for columns in heard.uses.values_mut().filter(|c| c.is_empty()) {
             // count(*): rows, no column.
             columns.push(0);
@@ -170,6 +176,16 @@ impl Query {
         let mut statement = self.connection.prepare(&self.sql).map_err(|e| Wrong::of(&self.sql, e))?;
         show::write(&mut statement, &self.sql, format, out)
     }
+}
+
+/// Words of a statement; those in texts and comments among them.
+fn words(sql: &str) -> impl Iterator<Item = &str> {
+    sql.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|w| !w.is_empty())
+}
+
+/// Whether it may join tables by the names of their columns.
+fn joins_by_name(sql: &str) -> bool {
+    words(sql).any(|w| w.eq_ignore_ascii_case("natural") || w.eq_ignore_ascii_case("using"))
 }
 
 fn create(table: &Table, columns: &[usize]) -> String {

@@ -46,6 +46,23 @@ fn only_what_is_used_is_loaded() {
 }
 
 #[test]
+fn tables_that_are_joined_by_the_names_of_their_columns_are_loaded_whole() {
+    for sql in [
+        "select count(i.time_ns), count(t.thread) from intervals i natural join threads t",
+        "select count(*) from intervals join Threads using (run, tid)",
+    ] {
+        let all = uses(sql);
+        let columns = |name: &str| all.iter().find(|(table, _)| table == name).map_or(0, |(_, c)| c.len());
+        for name in ["intervals", "threads"] {
+            assert_eq!(columns(name), find(name).expect("a table").columns.len(), "{sql}: {all:?}");
+        }
+    }
+    // As SQLite tells it of tables that have all their columns: two accounts by all that they have in common.
+    assert_eq!(ask("select count(*) n from account a natural join account b", Format::Csv), "n\n3\n");
+    assert_eq!(ask("select count(*) n from account a join account b using (pid)", Format::Csv), "n\n5\n");
+}
+
+#[test]
 fn a_query_that_writes_is_refused() {
     assert_eq!(
         wrong("insert into account values (1)"),

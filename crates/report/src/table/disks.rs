@@ -11,7 +11,9 @@ device(d: &DeviceRow, c) {
     writes: Integer = d.writes, "Writes with data";
     read_bytes: Integer = d.read_bytes, "Bytes read";
     write_bytes: Integer = d.write_bytes, "Bytes written";
-    flushes: Integer = d.flushes, "Requests without data";
+    discards: Integer = d.discards, "Discards, secure erases and zeroes that the device writes by itself";
+    discard_bytes: Integer = d.discard_bytes, "Bytes that those concern";
+    flushes: Integer = d.flushes, "Flushes that the kernel sent";
     merges: Integer = d.merges, "Bios that joined a request";
     requeues: Integer = d.requeues, "Requests that came back from the driver";
     errors: Integer = d.errors, "Requests that failed";

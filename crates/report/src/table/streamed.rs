@@ -45,7 +45,7 @@ table!(REQUESTS, Requests, Block, "requests",
 request(r: &RequestRow, c) {
     request: Integer = r.number, "Number, in the order of completions; intervals name it";
     device: Text = c.disk(r.request.dev), "Disk";
-    operation: Text = operation(r.request.opf), "read, write, flush, discard ...";
+    operation: Text = operation(r.request.opf, r.request.len), "read, write, flush, discard ...; empty write: asks for a flush, and the kernel sends one of its own";
     flags: Integer = r.request.opf, "The kernel's operation and flags (REQ_)";
     bytes: Integer = r.request.len, "Bytes; 0 for a flush";
     sector: Integer = r.request.sector, "First sector of 512 bytes; none: it has no place";
@@ -108,9 +108,10 @@ fn on(state: CpuState) -> Option<u32> {
 }
 
 /// include/linux/blk_types.h: enum req_op, the lowest 8 bits.
-fn operation(opf: u32) -> &'static str {
+fn operation(opf: u32, bytes: u32) -> &'static str {
     match opf & 0xff {
         0 => "read",
+        1 if bytes == 0 => "empty write",
         1 => "write",
         2 => "flush",
         3 => "discard",

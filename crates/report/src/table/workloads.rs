@@ -73,7 +73,7 @@ second(r: (Step<'_>, &Value), c) {
     length_ns: Integer = whole(r.1, "length_ns"), "Its length";
     operations: Integer = whole(r.1, "operations"), "Operations that ended in it";
     bytes: Integer = whole(r.1, "bytes"), "Bytes moved in it";
-    longest_ns: Integer = whole(r.1, "longest_ns"), "Longest operation that ended in it";
+    longest_ns: Integer = whole(r.1, "longest_ns"), "Longest operation that ended in it; where operations are due at set times, counted from then";
 });
 
 /// Where in load.json a row stands.

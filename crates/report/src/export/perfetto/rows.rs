@@ -235,7 +235,7 @@ impl<W: Write> Take for Rows<'_, W> {
         let mut args = vec![
             ("number", Arg::Uint(row.number)),
             ("bytes", Arg::Uint(r.len.into())),
-            ("sector", Arg::Uint(r.sector)),
+            ("sector", Arg::Uint(if r.len > 0 { r.sector } else { 0 })),
             ("rwbs", Arg::Word(block::rwbs(r.opf))),
             ("depth", Arg::Uint(r.depth.into())),
         ];
