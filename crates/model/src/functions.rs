@@ -30,8 +30,8 @@ pub fn user_functions<'a>(state: &'a State, wanted: &HashSet<u32>) -> HashMap<u3
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
     use plumb_trace::schema::{StateFunction, StateStack, StateSymbol, StateUserStack};
+    use std::sync::Arc;
 
     #[test]
     fn both_kinds_of_traces_tell_functions() {

@@ -371,8 +371,7 @@ fn frames_say_where_they_are() {
     b.switch(2000, ME, 1, 0);
     let (_, p) = b.finish();
     let frames = |function: &str| {
-        let innermost =
-            |s: &u32| p.frames_of(*s).first().map(|f| &*p.functions[f.function as usize].name);
+        let innermost = |s: &u32| p.frames_of(*s).first().map(|f| &*p.functions[f.function as usize].name);
         let with = (0..p.stacks.len() as u32).find(|s| innermost(s) == Some(function));
         let with = with.unwrap_or_else(|| panic!("{function}"));
         let frames: Vec<Frame> = p.frames_of(with).iter().copied().collect();

@@ -158,7 +158,7 @@ pub struct Profile {
     pub functions: Vec<Function>,
     /// See [`Frame::line`]; 0 is empty.
     pub lines: Vec<String>,
-    /// See [`Stack::frames`]; each is there once.
+    /// See [`Stack::frames`]; of a trace each is there once.
     pub frames: Vec<Frame>,
     /// See [`Entry::stack`]; 0 is empty.
     pub stacks: Vec<Stack>,
@@ -184,6 +184,14 @@ impl Profile {
     pub fn frames_of(&self, stack: u32) -> Frames<'_> {
         let places = self.stacks.get(stack as usize).map_or(&[][..], |s| &s.frames);
         Frames::new(places, &self.frames)
+    }
+
+    /// Adds a stack that is of no trace, and tells its place.
+    pub fn push_stack(&mut self, frames: &[Frame], root: Root) -> u32 {
+        let first = self.frames.len() as u32;
+        self.frames.extend_from_slice(frames);
+        self.stacks.push(Stack { frames: (first..self.frames.len() as u32).collect(), root });
+        self.stacks.len() as u32 - 1
     }
 
     /// Sums by category, ns; what the account has.

@@ -379,7 +379,7 @@ impl State {
             StateUserStack::ID => {
                 let stack = StateUserStack::decode(input)?;
                 Arc::make_mut(&mut self.user_stacks).push(&stack);
-            },
+            }
             StateFunction::ID => self.functions.push(StateFunction::decode(input)?),
             StateSymbols::ID => self.named.push(StateSymbols::decode(input)?),
             StateCode::ID => self.code.push(StateCode::decode(input)?),
