@@ -400,6 +400,6 @@ mod tests {
         let mib = |cpus| stacks_bytes(cpus, 199) >> 20;
         assert_eq!([1, 4, 5, 8, 9, 32, 64, 512].map(mib), [8, 8, 16, 16, 32, 64, 128, 128]);
         let mib = |hz| stacks_bytes(2, hz) >> 20;
-        assert_eq!([0, 999, 4_000, 10_000, 20_000, u64::MAX].map(mib), [8, 8, 16, 64, 64, 128]);
+        assert_eq!([0, 999, 4_000, 10_000, 20_000, u64::MAX].map(mib), [8, 8, 16, 32, 64, 128]);
     }
 }
