@@ -2,13 +2,14 @@
 //! A profile over events made by hand, with entries that can be added up on paper; and over
 //! events at random, where it must add up to the account.
 
-use plumb_model::profile::{hot, Collector, Origin, Profile, Root, Stack};
+use plumb_model::profile::{hot, Collector, Frame, Origin, Profile, Root};
 use plumb_model::{Model, RunResult, Setup};
-use plumb_trace::reader::{Gap, Item, RawRecord, State, Told};
+use plumb_trace::reader::{Gap, Item, RawRecord, State, Told, UserStacks};
 use plumb_trace::schema::*;
 use plumb_trace::Record;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 const ME: u32 = 100;
 const OTHER: u32 = 200;
@@ -74,12 +75,12 @@ fn state() -> State {
             kernel(FUTEX, "__schedule;schedule;futex_do_wait;__x64_sys_futex;do_syscall_64"),
         ],
         modules: vec![module(1, 0, "/usr/bin/me"), module(2, 0, "/lib/libc.so.6"), module(3, 1, "")],
-        user_stacks: vec![
+        user_stacks: Arc::new(UserStacks::from_iter([
             user(HASH, 0, &[(1, 0x10), (1, 0x90)]),
             user(PARSE, 0, &[(2, 0x500), (1, 0x50), (1, 0x90)]),
             user(JITTED, 0, &[(3, 0x7000_0000), (1, 0x90)]),
             user(CUT, 1, &[(1, 0x333)]),
-        ],
+        ])),
         functions: vec![
             function(1, 0x10, 0, "mix\nhash", "h.c:3\nh.c:9"),
             function(1, 0x50, 0x40, "parse", "p.c:7"),
@@ -152,8 +153,7 @@ fn entries(p: &Profile) -> Vec<String> {
     p.entries
         .iter()
         .map(|e| {
-            let stack = &p.stacks[e.stack as usize];
-            let frames: Vec<String> = stack.frames.iter().map(name).collect();
+            let frames: Vec<String> = p.frames_of(e.stack).iter().map(name).collect();
             format!(
                 "{} {}{} [{}] {} x{}",
                 p.threads[e.thread as usize].tid,
@@ -371,26 +371,28 @@ fn frames_say_where_they_are() {
     b.switch(2000, ME, 1, 0);
     let (_, p) = b.finish();
     let frames = |function: &str| {
-        let innermost = |s: &&Stack| s.frames.first().map(|f| &*p.functions[f.function as usize].name);
-        let with = p.stacks.iter().find(|s| innermost(s) == Some(function));
-        with.unwrap_or_else(|| panic!("{function}")).clone()
+        let innermost = |s: &u32| p.frames_of(*s).first().map(|f| &*p.functions[f.function as usize].name);
+        let with = (0..p.stacks.len() as u32).find(|s| innermost(s) == Some(function));
+        let with = with.unwrap_or_else(|| panic!("{function}"));
+        let frames: Vec<Frame> = p.frames_of(with).iter().copied().collect();
+        (frames, p.stacks[with as usize].root)
     };
-    let hash = frames("mix");
-    let line = |i: usize| p.lines[hash.frames[i].line as usize].as_str();
+    let (hash, _) = frames("mix");
+    let line = |i: usize| p.lines[hash[i].line as usize].as_str();
     assert_eq!([line(0), line(1), line(2)], ["h.c:3", "h.c:9", ""]);
     // The instruction itself, and a place inside the call.
-    assert_eq!(hash.frames.iter().map(|f| f.address).collect::<Vec<_>>(), [0x10, 0x10, 0x8f]);
-    let f = |i: usize| &p.functions[hash.frames[i].function as usize];
+    assert_eq!(hash.iter().map(|f| f.address).collect::<Vec<_>>(), [0x10, 0x10, 0x8f]);
+    let f = |i: usize| &p.functions[hash[i].function as usize];
     assert_eq!((f(0).start, f(1).start, f(1).size), (0, 0, 64));
-    let write = frames("copy_page");
-    assert_eq!(write.frames[0].address, 0xf100, "a sample's own address");
-    assert_eq!(write.frames[1].address, 0xf10f);
-    assert_eq!(write.frames[5].address, 0x4ff, "in a system call it is a return address");
-    assert_eq!(write.root, Root::Whole);
-    let jit = &p.functions[frames("js_loop").frames[0].function as usize];
+    let (write, root) = frames("copy_page");
+    assert_eq!(write[0].address, 0xf100, "a sample's own address");
+    assert_eq!(write[1].address, 0xf10f);
+    assert_eq!(write[5].address, 0x4ff, "in a system call it is a return address");
+    assert_eq!(root, Root::Whole);
+    let jit = &p.functions[frames("js_loop").0[0].function as usize];
     assert_eq!((jit.origin, p.modules[jit.module as usize].path.as_str()), (Origin::Jit, "[jit]"));
-    let cut = frames("me+0x333");
-    assert_eq!((cut.root, p.functions[cut.frames[0].function as usize].named), (Root::Cut, false));
+    let (cut, root) = frames("me+0x333");
+    assert_eq!((root, p.functions[cut[0].function as usize].named), (Root::Cut, false));
     assert_eq!(p.modules[0].path, "kernel");
     let me = p.modules.iter().position(|m| m.name() == "me").expect("the program") as u32;
     assert_eq!(p.modules[me as usize].lacking, "stripped");
@@ -415,11 +417,12 @@ fn the_kernels_rows_give_a_function_its_place() {
     b.sample(1200, ME, WRITE, 0);
     b.switch(2000, ME, 1, 0);
     let (_, p) = b.finish();
-    let stack = p.stacks.iter().find(|s| !s.frames.is_empty()).expect("one");
-    let f = &p.functions[stack.frames[0].function as usize];
+    let stack = p.stacks.iter().position(|s| !s.frames.is_empty()).expect("one");
+    let frame = p.frames_of(stack as u32).first().expect("one");
+    let f = &p.functions[frame.function as usize];
     assert_eq!((f.name.as_str(), f.start, f.size), ("copy_page", 0xf100, 16));
-    assert_eq!(p.lines[stack.frames[0].line as usize], "copy.S:1");
-    assert_eq!(stack.root, Root::Cut, "user frames were not taken");
+    assert_eq!(p.lines[frame.line as usize], "copy.S:1");
+    assert_eq!(p.stacks[stack].root, Root::Cut, "user frames were not taken");
 }
 
 #[test]

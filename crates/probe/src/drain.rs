@@ -6,6 +6,7 @@ use crate::load::Loaded;
 use crate::numbers::Numbers;
 use crate::ring::{Piece, Tail};
 use crate::select::call_number;
+use crate::stack_ring::StackRing;
 use crate::stacks::{Kallsyms, Kind, RawStack};
 use crate::trigger::Watch;
 use crate::user::{self, End, Spaces, UserStack};
@@ -163,21 +164,25 @@ impl Drain {
         }
     }
 
-    /// Writes the records of the BPF ring buffer that came since the last call.
+    /// Writes the stacks that came since the last call, and tells how many bytes they took of the ring.
     ///
     /// # Errors
     /// The sink's.
     pub fn stacks<S: Sink>(
         &mut self,
-        records: &[Vec<u8>],
+        ring: &mut StackRing,
         loaded: &mut Loaded<'_>,
         writer: &mut TraceWriter<S>,
-    ) -> io::Result<()> {
+    ) -> io::Result<u64> {
         self.spaces.update();
-        for raw in records.iter().filter_map(|bytes| RawStack::parse(bytes)) {
-            self.stack(raw, loaded, writer)?;
-        }
-        Ok(())
+        ring.drain(|bytes| {
+            let Some(raw) = RawStack::parse(bytes) else { return Ok(()) };
+            // It may go through what was mapped since.
+            if raw.at > self.spaces.known_until() {
+                self.spaces.update();
+            }
+            self.stack(raw, loaded, writer)
+        })
     }
 
     fn stack<S: Sink>(
@@ -202,7 +207,7 @@ impl Drain {
             for module in self.spaces.modules.news() {
                 writer.state(now, &module)?;
             }
-            let (number, new) = self.numbers.user(walked);
+            let (number, new) = self.numbers.user(&walked);
             user = number;
             new.map_or(Ok(()), |event| writer.state(now, &event))?;
         }

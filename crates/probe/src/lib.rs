@@ -15,6 +15,7 @@ pub mod recorder;
 mod ring;
 mod sampling;
 pub mod select;
+mod stack_ring;
 mod stacks;
 mod target;
 mod trigger;

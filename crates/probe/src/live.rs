@@ -75,21 +75,24 @@ fn a_sample_has_the_memory_above_the_stack_pointer_up_to_its_end() {
     loaded.mark(&[tid]);
     loaded.attach().expect("attach");
     let records = RefCell::new(Vec::new());
-    let ring = loaded.stacks(|bytes| {
-        records.borrow_mut().push(bytes.to_vec());
-        0
-    });
-    let ring = ring.expect("stacks");
+    let mut ring = loaded.stacks().expect("stacks");
+    let mut take = || {
+        let taken = ring.drain(|bytes| {
+            records.borrow_mut().push(bytes.to_vec());
+            Ok(())
+        });
+        taken.expect("read");
+    };
     // The last sample of those that come with a class.
     let until = Instant::now() + Duration::from_secs(60);
-    let sampled = |loaded: &mut Loaded<'_>, class| {
+    let mut sampled = |loaded: &mut Loaded<'_>, class| {
         loaded.copy_more(tid, class);
-        let _ = ring.consume_raw();
+        take();
         records.borrow_mut().clear();
         let mut seen = 0;
         while seen < 3 && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(10));
-            let _ = ring.consume_raw();
+            take();
             seen = records.borrow().iter().filter(|b| b[20] == 3).count();
         }
         records.borrow().iter().rfind(|b| b[20] == 3).cloned().expect("a sample within a minute")

@@ -5,12 +5,13 @@ use crate::ring::{Ring, SLOT};
 use crate::sampling::{Clock, Clocks};
 use crate::select::{Selection, THINNABLE};
 use crate::skel::{types, OpenPlumbSkel, PlumbSkel, PlumbSkelBuilder};
-use crate::stacks::COPY_SLOTS;
+use crate::stack_ring::StackRing;
+use crate::stacks::{COPY_SLOTS, LARGEST};
 use anyhow::{bail, Context, Result};
 use libbpf_rs::btf::types::Typedef;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{Link, OpenObject, PrintLevel, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{Link, OpenObject, PrintLevel};
 use plumb_trace::event_by_name;
 use plumb_trace::schema::StateProbe;
 use std::mem::MaybeUninit;
@@ -23,6 +24,8 @@ const CHUNK: usize = 65536;
 const SAMPLER: &str = "cpu_sample";
 /// PLUMB_TASK_TARGET
 const TASK_TARGET: u8 = 1;
+/// The stacks' ring buffer is at most so large, bytes: it is the kernel's memory from the begin on.
+const MOST_STACKS: u64 = 128 << 20;
 
 const _: () = assert!(size_of::<types::plumb_cursor>() == 128);
 
@@ -117,6 +120,7 @@ pub struct Loaded<'obj> {
     cpus: u32,
     memory: *const u8,
     memory_len: usize,
+    stacks_bytes: u32,
     shift: u32,
     chunk_shift: u32,
 }
@@ -152,10 +156,13 @@ impl StacksLost {
     }
 }
 
-/// Bytes of the stacks' ring buffer: a power of two.
-fn stacks_bytes(cpus: u32) -> u32 {
-    let wanted = (8 << 20) + (u64::from(cpus).saturating_sub(4) * (2 << 20));
-    wanted.next_power_of_two().min(128 << 20) as u32
+/// Bytes of the stacks' ring buffer, a power of two. `hz`: samples of a CPU a second.
+fn stacks_bytes(cpus: u32, hz: u64) -> u32 {
+    let by_cpus = (8 << 20) + (u64::from(cpus).saturating_sub(4) * (2 << 20));
+    // 50 ms in which every CPU runs a program with deep stacks: so long the reader may have to wait for
+    // a CPU itself. At 20 kHz that is 33 MB a CPU.
+    let by_rate = u64::from(cpus).saturating_mul(hz / 20).saturating_mul(LARGEST as u64);
+    by_cpus.max(by_rate).min(MOST_STACKS).next_power_of_two() as u32
 }
 
 fn is_end(event: &str) -> bool {
@@ -212,7 +219,8 @@ impl<'obj> Loaded<'obj> {
         k.device[..knobs.devices.len()].copy_from_slice(&knobs.devices);
         let chunks = cpus << chunk_shift;
         open.maps.ring.set_max_entries(chunks).map_err(|e| named("ring", &e))?;
-        open.maps.stacks.set_max_entries(stacks_bytes(cpus)).map_err(|e| named("stacks", &e))?;
+        let stacks_bytes = stacks_bytes(cpus, knobs.clock.map_or(0, Clock::most_hz));
+        open.maps.stacks.set_max_entries(stacks_bytes).map_err(|e| named("stacks", &e))?;
         for mut prog in open.open_object_mut().progs_mut() {
             // A target's descendants are found by these two, whether they are recorded or not.
             let marks = !knobs.everyone && (prog.name() == "sched_fork" || prog.name() == "sched_exec");
@@ -224,7 +232,18 @@ impl<'obj> Loaded<'obj> {
         let memory_len = chunks as usize * CHUNK;
         let memory = map(skel.maps.ring.as_fd(), memory_len)?;
         let (links, clock) = (Vec::new(), knobs.clock);
-        Ok(Self { skel, links, clocks: None, clock, cpus, memory, memory_len, shift, chunk_shift })
+        Ok(Self {
+            skel,
+            links,
+            clocks: None,
+            clock,
+            cpus,
+            memory,
+            memory_len,
+            stacks_bytes,
+            shift,
+            chunk_shift,
+        })
     }
 
     /// Marks threads as the target's.
@@ -286,19 +305,14 @@ impl<'obj> Loaded<'obj> {
         1 << self.shift
     }
 
-    /// Bytes that the stacks' ring buffer holds.
-    pub fn stacks_room(&self) -> u32 {
-        stacks_bytes(self.cpus)
-    }
-
-    /// Reader of the stacks; `f` sees each record.
+    /// Reader of the stacks; there must be only one.
     ///
     /// # Errors
     /// The ring buffer cannot be mapped.
-    pub fn stacks<'a>(&self, f: impl FnMut(&[u8]) -> i32 + 'a) -> Result<RingBuffer<'a>> {
-        let mut builder = RingBufferBuilder::new();
-        builder.add(&self.skel.maps.stacks, f).map_err(|e| named("stacks", &e))?;
-        builder.build().map_err(|e| named("stacks", &e))
+    pub fn stacks(&self) -> Result<StackRing> {
+        let size = self.stacks_bytes as usize;
+        StackRing::open(self.skel.maps.stacks.as_fd(), size)
+            .with_context(|| format!("map {} MiB of stacks", size >> 20))
     }
 
     /// Stacks that were lost so far.
@@ -382,8 +396,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_stacks_buffer_grows_with_the_cpus() {
-        let mib = |cpus| stacks_bytes(cpus) >> 20;
+    fn the_stacks_buffer_grows_with_the_cpus_and_the_rate() {
+        let mib = |cpus| stacks_bytes(cpus, 199) >> 20;
         assert_eq!([1, 4, 5, 8, 9, 32, 64, 512].map(mib), [8, 8, 16, 16, 32, 64, 128, 128]);
+        let mib = |hz| stacks_bytes(2, hz) >> 20;
+        assert_eq!([0, 999, 4_000, 10_000, 20_000, u64::MAX].map(mib), [8, 8, 16, 32, 64, 128]);
     }
 }

@@ -27,19 +27,40 @@ struct Place {
 pub struct Numbers {
     // Hashed at every sample, where the default was an eighth of all that the recorder does.
     kernel: FxHashMap<Vec<u64>, u32>,
-    user: FxHashMap<UserStack, u32>,
+    /// By the numbers of its places and, behind them, its end: of a program with deep stacks nearly
+    /// every sample is a stack of its own, through the same places.
+    user: FxHashMap<Box<[u32]>, u32>,
     symbols: Kallsyms,
-    places: BTreeMap<(u32, u64), Place>,
+    /// Number of a place by module and offset, and what is known of it.
+    known: FxHashMap<(u32, u64), u32>,
+    places: Vec<Place>,
+    scratch: Vec<u32>,
 }
 
 impl Numbers {
     /// None yet; kernel frames are named by these symbols.
     pub fn new(symbols: Kallsyms) -> Self {
-        Self { kernel: FxHashMap::default(), user: FxHashMap::default(), symbols, places: BTreeMap::new() }
+        Self {
+            kernel: FxHashMap::default(),
+            user: FxHashMap::default(),
+            symbols,
+            known: FxHashMap::default(),
+            places: Vec::new(),
+            scratch: Vec::new(),
+        }
     }
 
     fn next(&self) -> u32 {
         (self.kernel.len() + self.user.len()) as u32 + 1
+    }
+
+    fn place(&mut self, at: (u32, u64)) -> u32 {
+        let next = self.places.len() as u32;
+        let number = *self.known.entry(at).or_insert(next);
+        if number == next {
+            self.places.push(Place::default());
+        }
+        number
     }
 
     /// The number of a kernel stack, and the event that tells it when it is new.
@@ -56,33 +77,43 @@ impl Numbers {
     }
 
     /// The same of a user stack.
-    pub fn user(&mut self, mut walked: UserStack) -> (u32, Option<StateUserStack>) {
-        if walked.frames.len() > MOST_FRAMES {
-            walked.frames.truncate(MOST_FRAMES);
-            walked.end = End::Copy;
-        }
-        if let Some(n) = self.user.get(&walked) {
-            return (*n, None);
-        }
-        let stack = self.next();
-        for (at, place) in walked.frames.iter().enumerate() {
-            self.places.entry(*place).or_default().innermost |= at == 0;
-        }
-        let event = StateUserStack {
-            stack,
-            cut: walked.end as u8,
-            modules: walked.frames.iter().map(|(module, _)| u64::from(*module)).collect(),
-            offsets: walked.frames.iter().map(|(_, offset)| *offset).collect(),
+    pub fn user(&mut self, walked: &UserStack) -> (u32, Option<StateUserStack>) {
+        let (frames, end) = match walked.frames.get(..MOST_FRAMES) {
+            Some(first) if walked.frames.len() > MOST_FRAMES => (first, End::Copy),
+            _ => (&walked.frames[..], walked.end),
         };
-        self.user.insert(walked, stack);
-        (stack, Some(event))
+        let mut key = std::mem::take(&mut self.scratch);
+        key.clear();
+        key.extend(frames.iter().map(|at| self.place(*at)));
+        key.push(end as u32);
+        let known = self.user.get(&key[..]).copied();
+        let told = known.map_or_else(
+            || {
+                let stack = self.next();
+                if let Some(place) = self.places.get_mut(key[0] as usize).filter(|_| !frames.is_empty()) {
+                    place.innermost = true;
+                }
+                let event = StateUserStack {
+                    stack,
+                    cut: end as u8,
+                    modules: frames.iter().map(|(module, _)| u64::from(*module)).collect(),
+                    offsets: frames.iter().map(|(_, offset)| *offset).collect(),
+                };
+                self.user.insert(key[..].into(), stack);
+                (stack, Some(event))
+            },
+            |number| (number, None),
+        );
+        self.scratch = key;
+        told
     }
 
     /// Counts a sample at its innermost frame.
     pub fn sampled(&mut self, kernel: &[u64], user: Option<&UserStack>) {
         let user = || user.and_then(|u| u.frames.first().copied());
-        if let Some(place) = kernel.first().map(|a| (KERNEL, *a)).or_else(user) {
-            let place = self.places.entry(place).or_default();
+        if let Some(at) = kernel.first().map(|a| (KERNEL, *a)).or_else(user) {
+            let number = self.place(at);
+            let place = &mut self.places[number as usize];
             place.samples += 1;
             place.innermost = true;
         }
@@ -92,7 +123,8 @@ impl Numbers {
     /// offset, how many samples were exactly there. At least 1 where the innermost frame of
     /// any stack is, which is no return address.
     pub fn places(&self) -> BTreeMap<(u32, u64), u64> {
-        self.places.iter().map(|(at, p)| (*at, p.samples.max(u64::from(p.innermost)))).collect()
+        let samples = |p: &Place| p.samples.max(u64::from(p.innermost));
+        self.known.iter().map(|(at, number)| (*at, samples(&self.places[*number as usize]))).collect()
     }
 
     /// The kernel's symbols.
@@ -116,23 +148,23 @@ mod tests {
         let (n, event) = numbers.kernel(vec![2, 5]);
         assert_eq!((n, event.expect("new").text.as_str()), (1, "f;g"));
         assert_eq!(numbers.kernel(vec![2, 5]), (1, None));
-        let (n, event) = numbers.user(user(&[(1, 2)]));
+        let (n, event) = numbers.user(&user(&[(1, 2)]));
         assert_eq!((n, event.expect("new").stack), (2, 2));
-        assert_eq!(numbers.user(user(&[(1, 2)])), (2, None));
+        assert_eq!(numbers.user(&user(&[(1, 2)])), (2, None));
         assert_eq!(numbers.kernel(vec![3]).0, 3);
         let cut = UserStack { end: End::Copy, ..user(&[(1, 2)]) };
-        assert_eq!(numbers.user(cut).1.expect("another end").cut, 1);
+        assert_eq!(numbers.user(&cut).1.expect("another end").cut, 1);
     }
 
     #[test]
     fn samples_are_counted_where_they_are() {
         let mut numbers = Numbers::new(Kallsyms::default());
         let stack = user(&[(1, 10), (1, 20)]);
-        numbers.user(stack.clone());
+        numbers.user(&stack);
         numbers.sampled(&[], Some(&stack));
         numbers.sampled(&[], Some(&stack));
         numbers.sampled(&[99, 98], Some(&stack));
-        numbers.user(user(&[(2, 5), (1, 20)]));
+        numbers.user(&user(&[(2, 5), (1, 20)]));
         let expected = [((0, 99), 1), ((1, 10), 2), ((1, 20), 0), ((2, 5), 1)];
         assert_eq!(numbers.places(), BTreeMap::from(expected));
     }
@@ -143,7 +175,7 @@ mod tests {
         use plumb_trace::event::StateEvent;
         let mut bytes = Vec::new();
         let deep: Vec<_> = (0..10_000).map(|at| (1, at)).collect();
-        let event = Numbers::new(Kallsyms::default()).user(user(&deep)).1.expect("new");
+        let event = Numbers::new(Kallsyms::default()).user(&user(&deep)).1.expect("new");
         event.encode(&mut bytes);
         assert!(bytes.len() + HEAD_BYTES + 10 <= MAX_PACKET_BYTES, "{}", bytes.len());
         assert_eq!(event.cut, 1);

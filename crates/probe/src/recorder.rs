@@ -7,6 +7,7 @@ use crate::host;
 use crate::load::{self, Knobs, Loaded};
 use crate::sampling::{Clock, Sampling};
 use crate::select::Selection;
+use crate::stack_ring::StackRing;
 use crate::target::{Command, Target};
 use crate::trigger::{Trigger, Watch};
 use anyhow::{Context, Result};
@@ -16,7 +17,6 @@ use plumb_trace::schema::StateEnd;
 use plumb_trace::units;
 use plumb_trace::writer::{DirectorySink, KeepSink, Sink, TraceWriter};
 use serde::Serialize;
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
 use std::mem::MaybeUninit;
@@ -315,18 +315,10 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
         if let Some(command) = self.command.as_deref_mut() {
             command.release()?;
         }
-        let pending = RefCell::new(Vec::new());
-        let stacks = self.loaded.stacks(|bytes| {
-            pending.borrow_mut().push(bytes.to_vec());
-            0
-        })?;
+        let mut stacks = self.loaded.stacks()?;
         let mut reason = String::from("the trace could not be written");
         if error.is_none() {
-            let mut take_stacks = || {
-                let _ = stacks.consume_raw();
-                std::mem::take(&mut *pending.borrow_mut())
-            };
-            match self.watch_target(&mut writer, &mut take_stacks, begin) {
+            match self.watch_target(&mut writer, &mut stacks, begin) {
                 Ok(why) => reason = why,
                 Err(e) => error = Some(e),
             }
@@ -334,16 +326,13 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
         let end = host::now();
         let counters = self.counters.read(end);
         self.loaded.detach();
-        // Negative where the ring buffer is damaged; what was read before is as good.
-        let _ = stacks.consume_raw();
-        drop(stacks);
         let probes = self.loaded.probes();
         let missed = probes.iter().map(|p| p.missed).sum();
         let exit_code = self.command.as_deref_mut().and_then(Command::ended);
         let stacks_lost = self.loaded.stacks_lost();
         let mut finish = || -> io::Result<()> {
             self.drain.round(&self.loaded, &mut writer)?;
-            self.drain.stacks(&pending.take(), &mut self.loaded, &mut writer)?;
+            self.drain.stacks(&mut stacks, &mut self.loaded, &mut writer)?;
             let now = host::now();
             writer.state(now, &host::clocks())?;
             for counter in &counters {
@@ -430,7 +419,7 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
     fn watch_target<S: Sink>(
         &mut self,
         writer: &mut TraceWriter<S>,
-        take_stacks: &mut dyn FnMut() -> Vec<Vec<u8>>,
+        stacks: &mut StackRing,
         begin: u64,
     ) -> io::Result<String> {
         let started = Instant::now();
@@ -446,11 +435,8 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
             if started.elapsed() < SETTLING {
                 self.counters.follow();
             }
-            let stacks = take_stacks();
-            self.drain.stacks(&stacks, &mut self.loaded, writer)?;
+            let copied = self.drain.stacks(stacks, &mut self.loaded, writer)? as f64 / stacks.size() as f64;
             fill = fill.max(round.fill);
-            let copied =
-                stacks.iter().map(Vec::len).sum::<usize>() as f64 / f64::from(self.loaded.stacks_room());
             poll =
                 if round.fill.max(copied) > 1.0 / 16.0 { POLL_FAST } else { (poll * 5 / 4).min(POLL_SLOW) };
             if let Some(took) = round.fired {

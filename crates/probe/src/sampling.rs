@@ -87,7 +87,19 @@ impl fmt::Display for Clock {
     }
 }
 
+/// Cycles of a CPU in a second at most, as far as buffers go.
+const FASTEST: u64 = 4_000_000_000;
+
 impl Clock {
+    /// Ticks of a CPU in a second, as far as it is known before.
+    pub fn most_hz(self) -> u64 {
+        match self.sampling {
+            Sampling::Off => 0,
+            Sampling::Rate(hz) => hz,
+            Sampling::Cycles(n) => FASTEST / n.max(1),
+        }
+    }
+
     /// The clock for `sampling`: CPU cycles where every CPU that is online can count and
     /// interrupt by them, otherwise the kernel's timer. `None` when none is wanted.
     ///

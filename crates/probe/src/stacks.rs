@@ -26,6 +26,8 @@ pub const COPY_SLOTS: usize = 65_536;
 const HEAD: usize = 64;
 /// Bytes before the copy.
 const FIXED: usize = HEAD + 8 * 64;
+/// Bytes that a record takes of the ring buffer at most.
+pub const LARGEST: usize = 8 + FIXED + COPIES[COPIES.len() - 1];
 
 type Struct = types::plumb_stack;
 const _: () = {

@@ -136,8 +136,12 @@ impl Encode for Vec<u64> {
 
 impl Decode for Vec<u64> {
     fn take(input: &mut &[u8]) -> Option<Self> {
-        let n = u16::take(input)?;
-        (0..n).map(|_| u64::take(input)).collect()
+        let n = usize::from(u16::take(input)?);
+        // Checked before memory is asked for, and asked for once: long recordings have millions of frames.
+        let (words, rest) = input.split_at_checked(n * 8)?;
+        *input = rest;
+        let word = |w: &[u8]| w.try_into().map_or(0, u64::from_le_bytes);
+        Some(words.chunks_exact(8).map(word).collect())
     }
 }
 

@@ -85,7 +85,11 @@ impl Rows<'_> {
     pub fn locks(&self, locks: &Locks) -> Vec<LockRow> {
         let texts: HashMap<u32, &str> =
             self.setup.state.stacks.iter().map(|s| (s.stack, s.text.as_str())).collect();
-        let user: HashMap<u32, &str> = user_functions(&self.setup.state)
+        let mut shown = locks.by_time();
+        shown.truncate(MOST_LOCKS);
+        let handoffs = shown.iter().flat_map(|(_, l)| &l.chain);
+        let wanted: HashSet<u32> = handoffs.map(|h| h.user_stack).filter(|stack| *stack != 0).collect();
+        let user: HashMap<u32, &str> = user_functions(&self.setup.state, &wanted)
             .into_iter()
             .filter_map(|(stack, names)| Some((stack, names.into_iter().find(|n| !is_runtime(n))?)))
             .collect();
@@ -94,10 +98,8 @@ impl Rows<'_> {
             let name = text.split(';').find(|f| !lets_go(f));
             name.unwrap_or("").to_string()
         };
-        locks
-            .by_time()
+        shown
             .into_iter()
-            .take(MOST_LOCKS)
             .map(|((pid, address), l)| {
                 let chain = l.chain.iter().map(|h| HandoffRow {
                     at: h.at.saturating_sub(self.setup.begin),

@@ -4,11 +4,12 @@
 use super::collect::{Collector, Place, Seen};
 use super::pool::{exchange, pools};
 use super::resolve::Resolver;
-use super::{Entry, Profile, Root, Stack, Thread};
+use super::{Entry, Frame, Profile, Root, Stack, Thread};
 use crate::account::Category;
 use crate::samples::{at, At};
 use plumb_trace::reader::State as TraceState;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// So many threads of one name that the clock never met are one.
 pub(super) const ALONE: usize = 16;
@@ -19,7 +20,7 @@ const LITTLE: f64 = 0.005;
 pub(super) type Samples = Vec<(Place, u64)>;
 
 /// What an entry is known by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     thread: u32,
     cpu: Option<u32>,
@@ -28,16 +29,37 @@ struct Key {
     stack: u32,
 }
 
+/// Shares as they come: nearly each is an entry of its own, so they are added up at the end, and no
+/// table of keys is kept.
 #[derive(Debug, Default)]
-struct Table(HashMap<Key, (u64, u64)>);
+struct Table(Vec<Entry>);
 
 impl Table {
     fn add(&mut self, key: Key, time: u64, count: u64) {
         // What got no time is no part of the account.
         if time > 0 {
-            let sum = self.0.entry(key).or_default();
-            *sum = (sum.0 + time, sum.1 + count);
+            let Key { thread, cpu, category, who, stack } = key;
+            self.0.push(Entry { thread, cpu, category, who, stack, time, count });
         }
+    }
+
+    /// The entries, largest time first.
+    fn entries(self) -> Vec<Entry> {
+        let key = |e: &Entry| {
+            let Entry { thread, cpu, category, who, stack, .. } = *e;
+            Key { thread, cpu, category, who, stack }
+        };
+        let mut entries = self.0;
+        entries.sort_unstable_by_key(key);
+        entries.dedup_by(|next, sum| {
+            let same = key(next) == key(sum);
+            if same {
+                (sum.time, sum.count) = (sum.time + next.time, sum.count + next.count);
+            }
+            same
+        });
+        entries.sort_unstable_by_key(|e| (std::cmp::Reverse(e.time), key(e)));
+        entries
     }
 }
 
@@ -69,17 +91,18 @@ pub(super) struct Split {
 impl Split {
     /// Time order tells nothing of which sample hit an interrupt: its stack does. Samples
     /// of a kind of which the account has no time count as running.
-    fn of(seen: &Seen, places: &HashMap<u32, At>) -> Self {
+    fn of(seen: &mut Seen, places: &FxHashMap<u32, At>) -> Self {
         let mut split = Self::default();
-        let mut all: Samples = seen.samples.iter().map(|(place, n)| (*place, *n)).collect();
+        // Taken out: by a fast clock they are much, and would be there twice.
+        let mut all: Samples = std::mem::take(&mut seen.samples).into_iter().collect();
         all.sort_unstable();
-        for (place, n) in &all {
+        for (place, n) in all {
             let kind = match places.get(&place.kernel) {
                 Some(At::Spin) if seen.on_cpu[1] > 0 => &mut split.spinning,
                 Some(At::Interrupt) if seen.on_cpu[2] > 0 => &mut split.interrupted,
                 _ => &mut split.running,
             };
-            kind.push((*place, *n));
+            kind.push((place, n));
         }
         split
     }
@@ -182,10 +205,11 @@ fn lent(c: &Collector, splits: &[Split], names: &HashSet<u32>) -> HashMap<u32, B
 }
 
 /// Makes the profile.
-pub(super) fn profile(c: &Collector, state: &TraceState) -> Profile {
-    let kinds: HashMap<u32, At> =
+pub(super) fn profile(mut c: Collector, state: &TraceState) -> Profile {
+    let kinds: FxHashMap<u32, At> =
         state.stacks.iter().filter(|s| s.user == 0).map(|s| (s.stack, at(&s.text))).collect();
-    let splits: Vec<Split> = c.threads.iter().map(|t| Split::of(t, &kinds)).collect();
+    let splits: Vec<Split> = c.threads.iter_mut().map(|t| Split::of(t, &kinds)).collect();
+    let c = &c;
     let sampleless: Vec<bool> = splits.iter().map(Split::is_empty).collect();
     let (threads, places) = threads(c, &sampleless);
     let pools = pools(c, &splits);
@@ -228,19 +252,13 @@ pub(super) fn profile(c: &Collector, state: &TraceState) -> Profile {
         let thread = places[w.thread as usize];
         b.table.add(Key { thread, cpu: None, category: w.category, who, stack }, *time, *count);
     }
-    let mut entries: Vec<(Key, (u64, u64))> = b.table.0.into_iter().collect();
-    entries.sort_unstable_by_key(|(key, (time, _))| (std::cmp::Reverse(*time), *key));
-    let entry = |(key, (time, count)): (Key, (u64, u64))| {
-        let Key { thread, cpu, category, who, stack } = key;
-        Entry { thread, cpu, category, who, stack, time, count }
-    };
     let (begin, end) = c.span.unwrap_or((0, 0));
     let mut profile = Profile {
         begin,
         end,
         threads,
         whos,
-        entries: entries.into_iter().map(entry).collect(),
+        entries: b.table.entries(),
         samples: c.samples,
         clock: c.clock.clone(),
         ..Profile::default()
@@ -267,13 +285,22 @@ fn notes(p: &Profile, state: &TraceState) -> Vec<String> {
     }
     let mut times = vec![0u64; p.stacks.len()];
     p.entries.iter().for_each(|e| times[e.stack as usize] += e.time);
-    let mut nameless = vec![0u64; p.modules.len()];
-    for (stack, time) in p.stacks.iter().zip(&times) {
-        let functions = stack.frames.iter().map(|f| &p.functions[f.function as usize]);
-        let modules: BTreeSet<u32> = functions.filter(|f| !f.named).map(|f| f.module).collect();
-        modules.into_iter().for_each(|m| nameless[m as usize] += time);
+    let module = |frame: &Frame| {
+        let function = &p.functions[frame.function as usize];
+        (!function.named).then_some(function.module as usize)
+    };
+    let modules: Vec<Option<usize>> = p.frames.iter().map(module).collect();
+    // Time, and the stack that was added last: a module's counts once a stack.
+    let mut nameless = vec![(0u64, usize::MAX); p.modules.len()];
+    for (at, (stack, time)) in p.stacks.iter().zip(&times).enumerate() {
+        for module in stack.frames.iter().filter_map(|f| modules[*f as usize]) {
+            let (sum, last) = &mut nameless[module];
+            if *last != at {
+                (*sum, *last) = (*sum + time, at);
+            }
+        }
     }
-    for (module, time) in p.modules.iter().zip(nameless) {
+    for (module, (time, _)) in p.modules.iter().zip(nameless) {
         let share = time as f64 / all;
         if share >= LITTLE {
             let why = if module.lacking.is_empty() { String::new() } else { format!(": {}", module.lacking) };

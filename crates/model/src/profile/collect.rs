@@ -7,6 +7,7 @@ use crate::parts::Who;
 use crate::{CpuState, Naming, Observer, Slept, Spent, ThreadState};
 use plumb_trace::reader::{State as TraceState, Told};
 use plumb_trace::schema::StateCpuSample;
+use rustc_hash::FxHashMap;
 use std::collections::HashMap;
 
 /// Threads that are kept apart; above, the half with least time is added up by name. Where
@@ -39,7 +40,7 @@ pub(super) struct Seen {
     pub on_cpu: [u64; 3],
     /// All time, ns.
     pub time: u64,
-    pub samples: HashMap<Place, u64>,
+    pub samples: FxHashMap<Place, u64>,
 }
 
 /// What waits are added up by.
@@ -111,7 +112,7 @@ impl Collector {
     /// The profile; names come from the trace's state.
     pub fn profile(mut self, state: &TraceState) -> Profile {
         self.give_up_stacks();
-        build::profile(&self, state)
+        build::profile(self, state)
     }
 
     /// The window's part of a piece, ns.

@@ -5,6 +5,7 @@ use super::plumbing::{call, tells};
 use super::{Entry, Function, Origin, Profile};
 use crate::account::{Category, CATEGORIES};
 use crate::result::HotRow;
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// Functions of each category.
@@ -17,8 +18,8 @@ const DEEP: usize = 8;
 struct Sum<'a> {
     time: u64,
     count: u64,
-    /// Callers that tell, innermost first, and their time.
-    chains: Vec<(Vec<&'a str>, u64)>,
+    /// Time by callers that tell, innermost first.
+    chains: FxHashMap<Vec<&'a str>, u64>,
     calls: BTreeMap<String, u64>,
 }
 
@@ -33,7 +34,7 @@ impl Sum<'_> {
                 *times.entry(name).or_default() += time;
             }
             let Some((most, _)) = times.into_iter().max_by_key(|(_, time)| *time) else { break };
-            self.chains.retain(|(chain, _)| chain.get(depth) == Some(&most));
+            self.chains.retain(|chain, _| chain.get(depth) == Some(&most));
             out.push(most.to_string());
         }
         out
@@ -42,15 +43,15 @@ impl Sum<'_> {
 
 /// The frame that a stack's time is told by: on a CPU the innermost one; of a wait the user
 /// code that waits; of a lock of the kernel the kernel's function that wants it.
-fn teller(profile: &Profile, category: Category, functions: &[&Function]) -> Option<usize> {
+fn teller(category: Category, functions: &[(&Function, bool)]) -> Option<usize> {
     let find = |kernel: bool| {
-        functions.iter().position(|f| (f.origin == Origin::Kernel) == kernel && tells(profile, f))
+        functions.iter().position(|(f, tells)| (f.origin == Origin::Kernel) == kernel && *tells)
     };
     match category {
         Category::Running | Category::Interrupted => (!functions.is_empty()).then_some(0),
         Category::KernelLock | Category::Spinning => find(true).or_else(|| find(false)),
         _ => find(false)
-            .or_else(|| functions.iter().position(|f| f.origin != Origin::Kernel))
+            .or_else(|| functions.iter().position(|(f, _)| f.origin != Origin::Kernel))
             .or_else(|| find(true)),
     }
 }
@@ -59,20 +60,23 @@ fn teller(profile: &Profile, category: Category, functions: &[&Function]) -> Opt
 pub fn hot(profile: &Profile) -> Vec<HotRow> {
     type Key<'a> = (Category, Origin, &'a str, &'a str, &'a str);
     let mut sums: BTreeMap<Key<'_>, Sum<'_>> = BTreeMap::new();
+    let telling: Vec<bool> = profile.functions.iter().map(|f| tells(profile, f)).collect();
     for Entry { category, who, stack, time, count, .. } in &profile.entries {
-        let Some(stack) = profile.stacks.get(*stack as usize) else { continue };
-        let functions: Vec<&Function> =
-            stack.frames.iter().filter_map(|f| profile.functions.get(f.function as usize)).collect();
-        let Some(at) = teller(profile, *category, &functions) else { continue };
-        let function = functions[at];
+        let frames = profile.frames_of(*stack);
+        let places = frames.iter().map(|f| f.function as usize);
+        let functions: Vec<(&Function, bool)> =
+            places.filter_map(|f| Some((profile.functions.get(f)?, telling[f]))).collect();
+        let Some(at) = teller(*category, &functions) else { continue };
+        let (function, _) = functions[at];
         let module = profile.modules.get(function.module as usize).map_or("", |m| m.name());
         let who = profile.whos.get(*who as usize).map_or("", String::as_str);
         let sum = sums.entry((*category, function.origin, who, module, &function.name)).or_default();
         sum.time += time;
         sum.count += count;
-        let callers = functions[at + 1..].iter().filter(|f| tells(profile, f));
-        sum.chains.push((callers.map(|f| f.name.as_str()).take(DEEP).collect(), *time));
-        *sum.calls.entry(call(profile, &stack.frames)).or_default() += time;
+        let callers = functions[at + 1..].iter().filter(|(_, tells)| *tells);
+        let chain = callers.map(|(f, _)| f.name.as_str()).take(DEEP).collect();
+        *sum.chains.entry(chain).or_default() += time;
+        *sum.calls.entry(call(profile, frames)).or_default() += time;
     }
     let mut rows: Vec<HotRow> = Vec::new();
     for (category, ..) in CATEGORIES {

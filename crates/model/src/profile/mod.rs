@@ -10,6 +10,7 @@
 
 mod build;
 mod collect;
+mod frames;
 mod hot;
 mod plumbing;
 mod pool;
@@ -17,6 +18,7 @@ mod resolve;
 mod short;
 
 pub use collect::Collector;
+pub use frames::Frames;
 pub use hot::hot;
 pub use resolve::Resolver;
 pub use short::short;
@@ -99,8 +101,8 @@ pub enum Root {
 /// A stack: kernel frames, then user frames.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Stack {
-    /// Innermost first; empty where no stack was taken.
-    pub frames: Vec<Frame>,
+    /// Places in [`Profile::frames`], innermost first; empty where no stack was taken.
+    pub frames: Box<[u32]>,
     /// Its outer end.
     pub root: Root,
 }
@@ -156,6 +158,8 @@ pub struct Profile {
     pub functions: Vec<Function>,
     /// See [`Frame::line`]; 0 is empty.
     pub lines: Vec<String>,
+    /// See [`Stack::frames`]; of a trace each is there once.
+    pub frames: Vec<Frame>,
     /// See [`Entry::stack`]; 0 is empty.
     pub stacks: Vec<Stack>,
     /// Largest time first.
@@ -174,6 +178,20 @@ impl Profile {
     /// Sum of the entries, ns.
     pub fn time(&self) -> u64 {
         self.entries.iter().map(|e| e.time).sum()
+    }
+
+    /// The frames of a stack; none where there is no such stack.
+    pub fn frames_of(&self, stack: u32) -> Frames<'_> {
+        let places = self.stacks.get(stack as usize).map_or(&[][..], |s| &s.frames);
+        Frames::new(places, &self.frames)
+    }
+
+    /// Adds a stack that is of no trace, and tells its place.
+    pub fn push_stack(&mut self, frames: &[Frame], root: Root) -> u32 {
+        let first = self.frames.len() as u32;
+        self.frames.extend_from_slice(frames);
+        self.stacks.push(Stack { frames: (first..self.frames.len() as u32).collect(), root });
+        self.stacks.len() as u32 - 1
     }
 
     /// Sums by category, ns; what the account has.

@@ -2,7 +2,7 @@
 //! Functions that tell nothing of what a program is at: ways into the kernel, libraries, the
 //! instrument, and what [`crate::plumbing`] lists.
 
-use super::{Frame, Function, Origin, Profile};
+use super::{Frames, Function, Origin, Profile};
 use crate::plumbing::{begins, is_runtime, waits};
 
 /// How a program's stack of the kernel begins, whatever it asked for.
@@ -80,7 +80,7 @@ pub(super) fn tells(profile: &Profile, function: &Function) -> bool {
 }
 
 /// The system call of a stack: `write(2)`; empty where the kernel's functions do not tell.
-pub(super) fn call(profile: &Profile, frames: &[Frame]) -> String {
+pub(super) fn call(profile: &Profile, frames: Frames<'_>) -> String {
     let functions = frames.iter().filter_map(|f| profile.functions.get(f.function as usize));
     let kernel: Vec<&Function> = functions.filter(|f| f.origin == Origin::Kernel).collect();
     let name = kernel.iter().rev().find_map(|f| CALLS.iter().find_map(|c| f.name.strip_prefix(c)));

@@ -3,7 +3,7 @@
 
 use super::symbols::{count, on_cpu, telling, user_site, Symbols};
 use super::tree::{Step, Tree};
-use plumb_model::profile::{Entry, Frame, Origin, Profile, Root};
+use plumb_model::profile::{Entry, Frame, Frames, Origin, Profile, Root};
 
 /// Branch of stacks whose outer end is not known.
 const CUT: &str = "[outer frames are missing]";
@@ -45,9 +45,9 @@ fn with<'a>(
     profile: &'a Profile,
     symbols: &'a Symbols,
     functions: &'a [u32],
-) -> impl Iterator<Item = (&'a Entry, &'a [Frame], usize)> {
+) -> impl Iterator<Item = (&'a Entry, Frames<'a>, usize)> {
     profile.entries.iter().filter_map(move |entry| {
-        let frames = profile.stacks.get(entry.stack as usize).map_or(&[][..], |s| &s.frames);
+        let frames = profile.frames_of(entry.stack);
         let at = frames.iter().rposition(|f| functions.contains(&symbols.id(f.function)))?;
         Some((entry, frames, at))
     })
@@ -59,7 +59,7 @@ pub fn callers(profile: &Profile, symbols: &Symbols, functions: &[u32]) -> Tree 
     let mut tree = Tree::default();
     for (entry, frames, at) in with(profile, symbols, functions) {
         let from = if functions.len() > 1 { at } else { at + 1 };
-        let outward = frames.iter().skip(from).map(|f| step(symbols, f));
+        let outward = frames.skip(from).iter().map(|f| step(symbols, f));
         let end = is_cut(profile, entry).then(|| Step::Named(CUT.into()));
         tree.add(outward.chain(end), entry.time, count(entry));
     }
@@ -75,7 +75,7 @@ pub fn callees(profile: &Profile, symbols: &Symbols, functions: &[u32]) -> Tree 
             [one] => Some(*one),
             _ => None,
         };
-        let inward = frames[inner.min(at)..=at].iter().rev().map(|f| step(symbols, f));
+        let inward = frames.take(at + 1).skip(inner.min(at)).iter().rev().map(|f| step(symbols, f));
         // The root itself, and its direct calls of itself, are the tree's root already.
         let inward = inward.skip_while(|s| matches!((s, root), (Step::Function(f), Some(r)) if *f == r));
         tree.add(inward.chain(state(profile, entry)), entry.time, count(entry));
@@ -240,9 +240,10 @@ all 1000
                 callees(&p, &symbols, &symbols.find(&p, "main").expect("main")),
             ] {
                 let root = tree.named("all", &symbols, &Ground::default());
-                let of_main = p.entries.iter().filter(|e| {
-                    p.stacks[e.stack as usize].frames.iter().any(|f| symbols.name(f.function) == "main")
-                });
+                let of_main = p
+                    .entries
+                    .iter()
+                    .filter(|e| p.frames_of(e.stack).iter().any(|f| symbols.name(f.function) == "main"));
                 let main: u64 = of_main.map(|e| e.time).sum();
                 assert!(root.time_ns == p.time() || root.time_ns == main);
             }

@@ -68,6 +68,30 @@ struct Sum {
     seen: usize,
 }
 
+/// Sums by key.
+#[derive(Default)]
+struct Sums {
+    all: Vec<(Key, Sum)>,
+    rows: HashMap<Key, usize>,
+}
+
+impl Sums {
+    /// The place of a key's sum.
+    fn row(&mut self, key: Key) -> usize {
+        let next = self.all.len();
+        let row = *self.rows.entry(key).or_insert_with_key(|key| {
+            self.all.push((key.clone(), Sum::default()));
+            next
+        });
+        row
+    }
+
+    fn of(&mut self, key: Key) -> &mut Sum {
+        let row = self.row(key);
+        &mut self.all[row].1
+    }
+}
+
 /// Whether a row's time can lie in what it called.
 pub fn has_total(by: By) -> bool {
     matches!(by, By::Function | By::Module | By::Line)
@@ -129,9 +153,11 @@ fn words(profile: &Profile, symbols: &Symbols, key: Key) -> (String, String) {
 
 /// All rows, most self time first.
 pub fn rows(profile: &Profile, symbols: &Symbols, by: By) -> Vec<Row> {
-    let mut sums: HashMap<Key, Sum> = HashMap::new();
+    let mut sums = Sums::default();
+    // Rows of frames: each is looked for once, however many stacks have it.
+    let mut known = vec![usize::MAX; profile.frames.len()];
     for (at, entry) in profile.entries.iter().enumerate() {
-        let own = sums.entry(own_key(profile, symbols, by, entry)).or_default();
+        let own = sums.of(own_key(profile, symbols, by, entry));
         own.own += entry.time;
         own.count += count(entry);
         *own.categories.entry(entry.category.name()).or_default() += entry.time;
@@ -140,8 +166,15 @@ pub fn rows(profile: &Profile, symbols: &Symbols, by: By) -> Vec<Row> {
             own.total += entry.time;
             continue;
         }
-        for frame in frames {
-            let sum = sums.entry(frame_key(symbols, by, frame)).or_default();
+        for (frame, place) in frames.iter().zip(frames.places()) {
+            let mut row = known.get(*place as usize).copied().unwrap_or(usize::MAX);
+            if row == usize::MAX {
+                row = sums.row(frame_key(symbols, by, frame));
+                if let Some(known) = known.get_mut(*place as usize) {
+                    *known = row;
+                }
+            }
+            let sum = &mut sums.all[row].1;
             if sum.seen != at + 1 {
                 sum.seen = at + 1;
                 sum.total += entry.time;
@@ -150,6 +183,7 @@ pub fn rows(profile: &Profile, symbols: &Symbols, by: By) -> Vec<Row> {
     }
     let whole = profile.time();
     let mut rows: Vec<Row> = sums
+        .all
         .into_iter()
         .map(|(key, sum)| {
             let (name, module) = words(profile, symbols, key);

@@ -6,6 +6,7 @@ use super::symbols::{on_cpu, telling, Symbols};
 use crate::compare::PARTS;
 use anyhow::Result;
 use plumb_model::profile::{Entry, Profile};
+use plumb_model::Category;
 use plumb_trace::units;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,16 +73,28 @@ fn sorted<K: Ord>(sums: BTreeMap<K, u64>) -> Vec<(K, u64)> {
 
 /// What is to be said within a part: functions of time on a CPU, causes of a wait.
 fn within(profile: &Profile, symbols: &Symbols, entries: &[&Entry], time: u64) -> String {
-    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
     let running = entries.iter().all(|e| on_cpu(e.category));
+    // By number first: there are as many entries as samples, and few functions.
+    let mut times: BTreeMap<u32, u64> = BTreeMap::new();
     for entry in entries {
-        let name = if running {
-            telling(profile, entry).first().map(|f| symbols.label(f.function))
+        let number = if running {
+            telling(profile, entry).first().map(|f| symbols.id(f.function))
         } else {
-            profile.whos.get(entry.who as usize).filter(|w| !w.is_empty()).cloned()
+            Some(entry.who)
+        };
+        if let Some(number) = number {
+            *times.entry(number).or_default() += entry.time;
+        }
+    }
+    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+    for (number, time) in times {
+        let name = if running {
+            Some(symbols.label(number))
+        } else {
+            profile.whos.get(number as usize).filter(|w| !w.is_empty()).cloned()
         };
         if let Some(name) = name {
-            *sums.entry(name).or_default() += entry.time;
+            *sums.entry(name).or_default() += time;
         }
     }
     let told: Vec<String> = sorted(sums)
@@ -103,9 +116,13 @@ fn within(profile: &Profile, symbols: &Symbols, entries: &[&Entry], time: u64) -
 /// `Running on a CPU 62.0 % (0.800 s), of it 48 % in copy; waiting for the device 30.0 % (0.390 s).`
 pub fn sentence(profile: &Profile, symbols: &Symbols) -> String {
     let whole = profile.time();
-    let mut parts: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
+    let mut categories: BTreeMap<Category, Vec<&Entry>> = BTreeMap::new();
     for entry in &profile.entries {
-        parts.entry(part(entry.category.name())).or_default().push(entry);
+        categories.entry(entry.category).or_default().push(entry);
+    }
+    let mut parts: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
+    for (category, entries) in categories {
+        parts.entry(part(category.name())).or_default().extend(entries);
     }
     let sums = parts.iter().map(|(k, v)| (*k, v.iter().map(|e| e.time).sum())).collect();
     let told: Vec<String> = sorted(sums)

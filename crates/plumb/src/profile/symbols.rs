@@ -2,7 +2,7 @@
 //! Functions as the views name them, and what a user may call them.
 
 use anyhow::{bail, Result};
-use plumb_model::profile::{Entry, Frame, Origin, Profile};
+use plumb_model::profile::{Entry, Frame, Frames, Origin, Profile};
 use plumb_model::{is_scheduler, Category};
 use std::collections::{BTreeSet, HashMap};
 
@@ -24,8 +24,8 @@ pub fn count(entry: &Entry) -> u64 {
 }
 
 /// The frames from the one that tells where an entry's time went outward: of a wait without the scheduler's.
-pub fn telling<'a>(profile: &'a Profile, entry: &Entry) -> &'a [Frame] {
-    let frames = profile.stacks.get(entry.stack as usize).map_or(&[][..], |s| &s.frames);
+pub fn telling<'a>(profile: &'a Profile, entry: &Entry) -> Frames<'a> {
+    let frames = profile.frames_of(entry.stack);
     if on_cpu(entry.category) {
         return frames;
     }
@@ -37,7 +37,12 @@ pub fn telling<'a>(profile: &'a Profile, entry: &Entry) -> &'a [Frame] {
     };
     let from = frames.iter().take_while(|f| plumbing(f)).count();
     // Where nothing else is on the stack, the scheduler is what there is to tell.
-    frames.get(from..).filter(|rest| !rest.is_empty()).unwrap_or(frames)
+    let rest = frames.skip(from);
+    if rest.is_empty() {
+        frames
+    } else {
+        rest
+    }
 }
 
 /// What a profile's functions are called. Functions of one name in one module are one, and so
@@ -101,12 +106,14 @@ impl Symbols {
     /// # Errors
     /// There are none; names the nearest.
     pub fn find(&self, profile: &Profile, wanted: &str) -> Result<Vec<u32>> {
-        let used: BTreeSet<u32> = profile
-            .entries
-            .iter()
-            .filter_map(|e| profile.stacks.get(e.stack as usize))
-            .flat_map(|s| s.frames.iter().map(|f| self.id(f.function)))
-            .collect();
+        let mut met = vec![false; profile.frames.len()];
+        for place in profile.entries.iter().flat_map(|e| profile.frames_of(e.stack).places()) {
+            if let Some(met) = met.get_mut(*place as usize) {
+                *met = true;
+            }
+        }
+        let frames = profile.frames.iter().zip(&met).filter(|(_, met)| **met);
+        let used: BTreeSet<u32> = frames.map(|(f, _)| self.id(f.function)).collect();
         let (module, name) = match wanted.split_once('!') {
             Some((module, name)) => (Some(module), name),
             None => (None, wanted),
@@ -151,7 +158,8 @@ impl Symbols {
 /// Folds inlined functions into those that they were put into.
 pub fn without_inlined(mut profile: Profile) -> Profile {
     for stack in &mut profile.stacks {
-        stack.frames.retain(|f| !f.inlined);
+        let own = |f: &u32| !profile.frames.get(*f as usize).is_some_and(|f| f.inlined);
+        stack.frames = stack.frames.iter().copied().filter(own).collect();
     }
     profile
 }
@@ -159,7 +167,7 @@ pub fn without_inlined(mut profile: Profile) -> Profile {
 /// The innermost function of the program's own on an entry's stack: below it are only the
 /// kernel and the C library, which tell little of why a thread waits.
 pub fn user_site(profile: &Profile, symbols: &Symbols, entry: &Entry) -> Option<u32> {
-    let stack = profile.stacks.get(entry.stack as usize)?;
+    let frames = profile.frames_of(entry.stack);
     let library = |f: &u32| {
         let module = symbols.module(*f);
         ["libc.", "libc-", "libpthread", "ld-linux", "ld-musl", "ld-2", "[vdso]", "linux-vdso"]
@@ -167,7 +175,7 @@ pub fn user_site(profile: &Profile, symbols: &Symbols, entry: &Entry) -> Option<
             .any(|l| module.starts_with(l))
     };
     let user = || {
-        stack.frames.iter().map(|f| symbols.id(f.function)).filter(|f| {
+        frames.iter().map(|f| symbols.id(f.function)).filter(|f| {
             profile.functions.get(*f as usize).is_some_and(|function| function.origin != Origin::Kernel)
         })
     };
@@ -211,7 +219,11 @@ mod tests {
     fn the_scheduler_tells_nothing_unless_it_is_all() {
         let p = profile("app;f_[k];io_schedule_[k];schedule_[k] timer 1\napp;schedule_[k] timer 2\napp;f_[k];schedule_[k] running 3");
         let symbols = Symbols::of(&p);
-        let sites: Vec<&str> = p.entries.iter().map(|e| symbols.name(telling(&p, e)[0].function)).collect();
+        let sites: Vec<&str> = p
+            .entries
+            .iter()
+            .map(|e| symbols.name(telling(&p, e).first().expect("a frame").function))
+            .collect();
         assert_eq!(sites, ["schedule", "schedule", "f"]);
     }
 

@@ -69,8 +69,10 @@ pub fn profile(text: &str) -> Profile {
                 frames.insert(0, frame);
             }
         }
+        let empty = frames.is_empty();
+        let frames = frames.into_iter().map(|f| place(&mut p.frames, f)).collect();
         let on_cpu = matches!(category, Category::Running | Category::Spinning | Category::Interrupted);
-        let sampled = on_cpu && !frames.is_empty();
+        let sampled = on_cpu && !empty;
         let entry = Entry {
             thread,
             cpu: sampled.then_some(0),

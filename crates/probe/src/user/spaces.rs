@@ -23,6 +23,8 @@ const ASK_AGAIN: Duration = Duration::from_secs(1);
 const MOST_PROGRAMS: usize = 4;
 /// Mappings of one space; more are what was unmapped since, which the kernel does not tell.
 const MOST_MAPS: usize = 8192;
+/// Frames that most stacks have at most.
+const FRAMES: usize = 64;
 /// Frames of one stack.
 const MOST_FRAMES: usize = 256;
 
@@ -63,6 +65,8 @@ pub struct Spaces {
     lost: u64,
     /// Records that were read but are not due yet.
     waiting: Vec<Record>,
+    /// What the kernel told up to here was taken in, ns.
+    due: u64,
     swept: u64,
 }
 
@@ -103,11 +107,17 @@ impl Spaces {
         out
     }
 
+    /// Up to when [`Spaces::update`] took in what the kernel told, ns.
+    pub fn known_until(&self) -> u64 {
+        self.due
+    }
+
     /// Takes in what the kernel told since the last call. Must be called before stacks
     /// that are younger than it are walked.
     pub fn update(&mut self) {
         // CPUs are read one after the other: what comes while they are would be out of order.
         let due = now();
+        self.due = due;
         let mut records = std::mem::take(&mut self.waiting);
         if let Some(rings) = &self.rings {
             rings.drain(|bytes| records.extend(Record::parse(bytes)));
@@ -218,7 +228,7 @@ impl Spaces {
         self.complete(pid, space);
         let mut maps = self.maps(pid, space);
         self.walker.begin(registers);
-        let mut frames: Vec<(u32, u64)> = Vec::new();
+        let mut frames: Vec<(u32, u64)> = Vec::with_capacity(FRAMES);
         let mut place = At::Instruction(registers.ip);
         loop {
             if maps.find(place.inside()).is_none() && self.ask_for(pid, space, place.inside()) {

@@ -121,7 +121,7 @@ counter(r: (&str, u64), c) {
 
 /// Place of the innermost frame's function.
 fn innermost(profile: &Profile, entry: &Entry) -> Option<usize> {
-    let frame = profile.stacks.get(entry.stack as usize)?.frames.first()?;
+    let frame = profile.frames_of(entry.stack).first()?;
     Some(frame.function as usize).filter(|f| *f < profile.functions.len())
 }
 
@@ -205,13 +205,12 @@ pub(super) fn profile<S: Sink + ?Sized>(profile: &Profile, c: &Context, sink: &m
     let mut words: Vec<Option<String>> = vec![None; profile.stacks.len()];
     for e in &profile.entries {
         let at = e.stack as usize;
-        let text = words.get_mut(at).map(|w| w.get_or_insert_with(|| functions(profile, at)).as_str());
+        let text = words.get_mut(at).map(|w| w.get_or_insert_with(|| functions(profile, e.stack)).as_str());
         entry(sink, c, (profile, e, text.unwrap_or_default()));
     }
 }
 
-fn functions(profile: &Profile, stack: usize) -> String {
-    let frames = profile.stacks[stack].frames.iter();
-    let names = frames.filter_map(|f| profile.functions.get(f.function as usize));
+fn functions(profile: &Profile, stack: u32) -> String {
+    let names = profile.frames_of(stack).iter().filter_map(|f| profile.functions.get(f.function as usize));
     names.map(|f| f.name.replace(';', ":")).collect::<Vec<_>>().join(";")
 }

@@ -2,8 +2,7 @@
 //! Call stacks by number, in words.
 
 use super::{table, Context, Sink};
-use plumb_trace::reader::State;
-use plumb_trace::schema::StateUserStack;
+use plumb_trace::reader::{State, UserStack, UserStacks};
 use std::collections::HashMap;
 
 table!(STACKS, Stacks, Trace, "stacks", "Call stacks that waits and samples name",
@@ -22,14 +21,14 @@ struct Places<'a> {
 }
 
 impl Places<'_> {
-    fn words(&self, stack: &StateUserStack) -> String {
+    fn words(&self, stack: UserStack<'_>, stacks: &UserStacks) -> String {
         let mut out = String::new();
-        for (module, offset) in stack.modules.iter().zip(&stack.offsets) {
+        for (module, offset) in stack.frames.iter().filter_map(|f| stacks.place(*f)) {
             if !out.is_empty() {
                 out.push(';');
             }
-            let number = u32::try_from(*module).unwrap_or(u32::MAX);
-            match self.names.get(&(number, *offset)).filter(|name| !name.is_empty()) {
+            let number = u32::try_from(module).unwrap_or(u32::MAX);
+            match self.names.get(&(number, offset)).filter(|name| !name.is_empty()) {
                 // A C++ operator or a path may hold one.
                 Some(name) => out.extend(name.chars().map(|c| if c == ';' { ':' } else { c })),
                 None => {
@@ -61,7 +60,8 @@ pub(super) fn tell<S: Sink + ?Sized>(state: &State, c: &Context, sink: &mut S) {
             .filter(|(_, name)| !name.is_empty())
             .collect(),
     };
-    for s in &state.user_stacks {
-        stack(sink, c, (s.stack, "user", s.modules.len() as u64, s.cut != 0, &places.words(s)));
+    for s in state.user_stacks.iter() {
+        let words = places.words(s, &state.user_stacks);
+        stack(sink, c, (s.stack, "user", s.frames.len() as u64, s.cut != 0, &words));
     }
 }

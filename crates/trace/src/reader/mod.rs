@@ -4,6 +4,7 @@
 //! not grow with the trace.
 
 mod cursor;
+mod stacks;
 
 use crate::ctf::{Metadata, HEAD_BYTES};
 use crate::event::{Decode, StateEvent};
@@ -16,6 +17,9 @@ use crate::writer::Stream;
 use cursor::{Cursor, Packets, WaitCursor};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub use stacks::{UserStack, UserStacks};
 
 /// How far, in trace time, waits' stacks are read ahead of the records: the
 /// recorder writes them when it gets round to it, not when they happen.
@@ -154,8 +158,8 @@ pub struct State {
     pub symbols: Vec<StateSymbol>,
     /// Files and other sources of user code.
     pub modules: Vec<StateModule>,
-    /// Call stacks of user code.
-    pub user_stacks: Vec<StateUserStack>,
+    /// Call stacks of user code. Shared, as they are most of what a long recording tells.
+    pub user_stacks: Arc<UserStacks>,
     /// Functions at the places that stacks name.
     pub functions: Vec<StateFunction>,
     /// What was found of each module's symbols.
@@ -372,7 +376,10 @@ impl State {
             StateFile::ID => self.files.push(StateFile::decode(input)?),
             StateSymbol::ID => self.symbols.push(StateSymbol::decode(input)?),
             StateModule::ID => self.modules.push(StateModule::decode(input)?),
-            StateUserStack::ID => self.user_stacks.push(StateUserStack::decode(input)?),
+            StateUserStack::ID => {
+                let stack = StateUserStack::decode(input)?;
+                Arc::make_mut(&mut self.user_stacks).push(&stack);
+            }
             StateFunction::ID => self.functions.push(StateFunction::decode(input)?),
             StateSymbols::ID => self.named.push(StateSymbols::decode(input)?),
             StateCode::ID => self.code.push(StateCode::decode(input)?),

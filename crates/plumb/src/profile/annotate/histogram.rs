@@ -2,7 +2,7 @@
 //! Where in a function the samples lie, address by address.
 
 use anyhow::{bail, Result};
-use plumb_model::profile::{Frame, Function, Profile, Stack};
+use plumb_model::profile::{Entry, Frame, Frames, Function, Profile};
 use plumb_model::Category;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -64,9 +64,9 @@ pub fn whole(profile: &Profile) -> Weight {
 }
 
 /// The place of the frame whose function has the innermost instruction in its own code.
-fn physical(stack: &Stack) -> Option<usize> {
-    let own = stack.frames.iter().position(|f| !f.inlined);
-    own.or_else(|| stack.frames.len().checked_sub(1))
+fn physical(frames: Frames<'_>) -> Option<usize> {
+    let own = frames.iter().position(|f| !f.inlined);
+    own.or_else(|| frames.len().checked_sub(1))
 }
 
 /// One function may have several rows, of one start.
@@ -78,9 +78,9 @@ fn key(profile: &Profile, function: usize) -> (u32, u64, usize) {
 }
 
 /// The innermost instruction's frames: what was inlined there, and the function last.
-fn innermost(stack: &Stack) -> Option<(&[Frame], &Frame)> {
-    let own = physical(stack)?;
-    let frames = stack.frames.get(..=own)?;
+fn innermost<'a>(profile: &'a Profile, entry: &Entry) -> Option<(Frames<'a>, &'a Frame)> {
+    let frames = profile.frames_of(entry.stack);
+    let frames = frames.take(physical(frames)? + 1);
     Some((frames, frames.last()?))
 }
 
@@ -90,9 +90,7 @@ fn gather(profile: &Profile, wanted: &BTreeSet<usize>) -> Vec<(Histogram, Weight
     let mut at = HashMap::new();
     let mut found: Vec<(Histogram, Weight)> = Vec::new();
     for entry in profile.entries.iter().filter(|e| on_cpu(e.category)) {
-        let Some((frames, own)) = profile.stacks.get(entry.stack as usize).and_then(innermost) else {
-            continue;
-        };
+        let Some((frames, own)) = innermost(profile, entry) else { continue };
         if !frames.iter().any(|f| wanted.contains(&(f.function as usize))) {
             continue;
         }
@@ -105,18 +103,17 @@ fn gather(profile: &Profile, wanted: &BTreeSet<usize>) -> Vec<(Histogram, Weight
     }
     // Once more for the whole of each: only a part of it may be of the inlined function.
     for entry in profile.entries.iter().filter(|e| on_cpu(e.category)) {
-        let Some((frames, own)) = profile.stacks.get(entry.stack as usize).and_then(innermost) else {
-            continue;
-        };
+        let Some((frames, own)) = innermost(profile, entry) else { continue };
         let Some(i) = at.get(&key(profile, own.function as usize)) else { continue };
         let histogram = &mut found[*i].0;
         let weight = Weight { time: entry.time, samples: entry.count };
         histogram.all.add(weight);
-        histogram.at.entry(frames[0].address).or_default().add(weight);
+        let address = frames.first().map_or(own.address, |f| f.address);
+        histogram.at.entry(address).or_default().add(weight);
     }
-    for stack in &profile.stacks {
+    for stack in 0..profile.stacks.len() as u32 {
         let mut inner: Option<&Frame> = None;
-        for frame in &stack.frames {
+        for frame in profile.frames_of(stack).iter() {
             let first = *inner.get_or_insert(frame);
             if frame.inlined {
                 continue;
@@ -202,7 +199,7 @@ pub fn find(profile: &Profile, name: &str) -> Result<Found> {
 fn most(profile: &Profile) -> String {
     let mut by: HashMap<usize, u64> = HashMap::new();
     for e in profile.entries.iter().filter(|e| on_cpu(e.category)) {
-        if let Some((_, own)) = profile.stacks.get(e.stack as usize).and_then(innermost) {
+        if let Some((_, own)) = innermost(profile, e) {
             *by.entry(own.function as usize).or_default() += e.count;
         }
     }

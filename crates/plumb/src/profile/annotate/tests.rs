@@ -5,7 +5,7 @@ mod culprits;
 mod independent;
 mod listing;
 
-use plumb_model::profile::{Entry, Frame, Function, Module, Origin, Profile, Stack, Thread};
+use plumb_model::profile::{Entry, Frame, Function, Module, Origin, Profile, Root, Stack, Thread};
 use plumb_model::Category;
 use std::process::Command;
 
@@ -60,13 +60,13 @@ fn frame(function: u32, address: u64) -> Frame {
 
 /// More samples of a stack, 1 ms each.
 fn sample(p: &mut Profile, frames: &[Frame], n: u64) {
-    p.stacks.push(Stack { frames: frames.to_vec(), ..Stack::default() });
+    let stack = p.push_stack(frames, Root::Whole);
     p.entries.push(Entry {
         thread: 0,
         cpu: Some(0),
         category: Category::Running,
         who: 0,
-        stack: p.stacks.len() as u32 - 1,
+        stack,
         time: n * 1_000_000,
         count: n,
     });

@@ -91,8 +91,7 @@ fn thread(profile: &Profile, of: &Thread, tid: &str, entries: &[&Entry]) -> Valu
             let frame = maker.note(CUT, Kind::Unknown);
             at = Some(maker.stack(at, frame));
         }
-        let inner = stack.map_or(&[][..], |s| &s.frames);
-        for frame in inner.iter().rev() {
+        for frame in profile.frames_of(entry.stack).iter().rev() {
             let key = (frame.function, frame.line, frame.inlined);
             let place = match functions.get(&key) {
                 Some(place) => *place,

@@ -2,7 +2,7 @@
 //! The report page's form of a profile: tables, and the stacks as one tree.
 
 use anyhow::Result;
-use plumb_model::profile::{Origin, Profile, Root};
+use plumb_model::profile::{Frames as Of, Origin, Profile, Root};
 use plumb_model::CATEGORIES;
 use plumb_report::palette::{Kind, PAINTS};
 use serde::Serialize;
@@ -112,7 +112,7 @@ fn tree(profile: &Profile) -> (Frames, Nodes, Stacks) {
     let mut node_of: HashMap<(i64, u32), i64> = HashMap::new();
     for stack in &profile.stacks {
         let mut at = -1;
-        for f in stack.frames.iter().rev() {
+        for f in Of::new(&stack.frames, &profile.frames).iter().rev() {
             let frame = *frame_of.entry((f.function, f.line, f.inlined)).or_insert_with(|| {
                 frames.function.push(f.function);
                 frames.line.push(f.line);
@@ -237,7 +237,7 @@ mod tests {
         let profile = sample::random(9, 400);
         let v = value(&profile);
         let number = |v: &Value| v.as_i64().expect("number");
-        for (i, stack) in profile.stacks.iter().enumerate() {
+        for i in 0..profile.stacks.len() {
             let (mut at, mut functions) = (number(&v["stacks"]["node"][i]), Vec::new());
             while at >= 0 {
                 let frame = number(&v["nodes"]["frame"][at as usize]) as usize;
@@ -246,7 +246,7 @@ mod tests {
                 assert!(parent < at);
                 at = parent;
             }
-            assert_eq!(functions, stack.frames.iter().map(|f| f.function).collect::<Vec<_>>());
+            assert_eq!(functions, profile.frames_of(i as u32).iter().map(|f| f.function).collect::<Vec<_>>());
         }
         let sum: u64 =
             v["entries"]["time_ns"].as_array().expect("times").iter().filter_map(Value::as_u64).sum();

@@ -114,7 +114,7 @@ impl Paths {
             if stack.root == Root::Cut {
                 path.push(self.label(CUT, Kind::Unknown, ""));
             }
-            for frame in stack.frames.iter().rev() {
+            for frame in profile.frames_of(entry.stack).iter().rev() {
                 let Some(function) = profile.functions.get(frame.function as usize) else { continue };
                 let key = (frame.function, frame.inlined);
                 let label = known.get(&key).copied().unwrap_or_else(|| {

@@ -6,7 +6,7 @@ mod proto;
 use super::words;
 use anyhow::{Context, Result};
 use flate2::{Compression, GzBuilder};
-use plumb_model::profile::{Frame, Origin, Profile};
+use plumb_model::profile::{Frame, Frames, Origin, Profile};
 use plumb_model::Category;
 use prost::Message;
 use std::collections::{BTreeMap, HashMap};
@@ -67,8 +67,7 @@ impl<'a> Maker<'a> {
         let profile = self.profile;
         let mut times: BTreeMap<u32, u64> = BTreeMap::new();
         for entry in &profile.entries {
-            let frames = profile.stacks.get(entry.stack as usize).map_or(&[][..], |s| &s.frames);
-            for frame in frames {
+            for frame in profile.frames_of(entry.stack).iter() {
                 if let Some(function) = profile.functions.get(frame.function as usize) {
                     let own = if function.origin == Origin::User { entry.time } else { 0 };
                     *times.entry(function.module).or_default() += own;
@@ -132,7 +131,7 @@ impl<'a> Maker<'a> {
     }
 
     /// Innermost first; inlined functions are lines of the location that they were put into.
-    fn frames(&mut self, frames: &[Frame]) -> Vec<u64> {
+    fn frames(&mut self, frames: Frames<'_>) -> Vec<u64> {
         let mut out = Vec::new();
         let mut lines = Vec::new();
         for (i, frame) in frames.iter().enumerate() {
@@ -167,7 +166,7 @@ impl<'a> Maker<'a> {
             sum[1] = sum[1].saturating_add(i64::try_from(e.time).unwrap_or(i64::MAX));
         }
         for ((thread, category, who, stack), value) in sums {
-            let frames = profile.stacks.get(stack as usize).map_or(&[][..], |s| &s.frames);
+            let frames = profile.frames_of(stack);
             let cause = profile.whos.get(who as usize).map_or("", String::as_str);
             let mut location_id = Vec::new();
             if category != Category::Running {

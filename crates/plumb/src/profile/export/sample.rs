@@ -23,7 +23,7 @@ fn entry(thread: u32, category: Category, who: u32, stack: u32, time: u64, count
 
 /// Two threads, each kind of code, a device, a sleep, a cut stack and time without a sample: 98 us.
 pub fn small() -> Profile {
-    Profile {
+    let mut p = Profile {
         begin: 1_000,
         end: 61_000,
         threads: vec![thread(10, "app"), thread(11, "worker")],
@@ -42,19 +42,7 @@ pub fn small() -> Profile {
             function("hot", 3, Origin::Jit),
         ],
         lines: vec![String::new(), "app.c:7".into(), "fast.h:12".into()],
-        stacks: vec![
-            Stack::default(),
-            Stack { frames: vec![frame(1, 0x1010, 2, true), frame(0, 0x1010, 1, false)], root: Root::Whole },
-            Stack {
-                frames: vec![
-                    frame(3, 0xffff_8000, 0, false),
-                    frame(2, 0x900, 0, false),
-                    frame(0, 0x1020, 1, false),
-                ],
-                root: Root::Whole,
-            },
-            Stack { frames: vec![frame(4, 0x7000, 0, false)], root: Root::Cut },
-        ],
+        stacks: vec![Stack::default()],
         entries: vec![
             entry(0, Category::BlockIssued, 1, 2, 50_000, 3),
             entry(0, Category::Running, 0, 1, 30_000, 6),
@@ -66,7 +54,12 @@ pub fn small() -> Profile {
         clock: "cpu-clock 199 Hz".into(),
         notes: vec!["1 stack is cut".into()],
         ..Profile::default()
-    }
+    };
+    p.push_stack(&[frame(1, 0x1010, 2, true), frame(0, 0x1010, 1, false)], Root::Whole);
+    let read = [frame(3, 0xffff_8000, 0, false), frame(2, 0x900, 0, false), frame(0, 0x1020, 1, false)];
+    p.push_stack(&read, Root::Whole);
+    p.push_stack(&[frame(4, 0x7000, 0, false)], Root::Cut);
+    p
 }
 
 /// A profile of `stacks` different stacks, the same for the same seed.
@@ -99,7 +92,7 @@ pub fn random(seed: u64, stacks: u32) -> Profile {
         }
         // The outermost function has no caller to be inlined into.
         frames.iter_mut().rev().take(1).for_each(|f| f.inlined = false);
-        p.stacks.push(Stack { frames, root: Root::Whole });
+        p.push_stack(&frames, Root::Whole);
         let category = [Category::Running, Category::BlockIssued, Category::Timer][next(3) as usize];
         let who = u32::from(category == Category::BlockIssued);
         let time = 1_000_000_000 / (u64::from(i) + 3) + next(5_000);

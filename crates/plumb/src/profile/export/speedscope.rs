@@ -110,7 +110,7 @@ fn file(profile: &Profile) -> File {
         if stack.is_some_and(|s| s.root == Root::Cut) {
             sample.push(frames.add(CUT, None));
         }
-        let inner = stack.map_or(&[][..], |s| &s.frames);
+        let inner = profile.frames_of(entry.stack);
         for frame in inner.iter().rev() {
             let (Some(function), Some(known)) =
                 (profile.functions.get(frame.function as usize), functions.get_mut(frame.function as usize))

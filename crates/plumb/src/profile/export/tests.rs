@@ -76,15 +76,11 @@ fn a_blank_in_a_name_does_not_split_its_caller() {
         size: 0,
     };
     profile.functions = ["f", "f b", "g"].into_iter().map(function).collect();
-    let stack = |path: &[u32]| Stack {
-        frames: path
-            .iter()
-            .rev()
-            .map(|f| Frame { function: *f, address: 0, line: 0, inlined: false })
-            .collect(),
-        root: Root::Whole,
-    };
-    profile.stacks = vec![Stack::default(), stack(&[0]), stack(&[1, 2]), stack(&[0, 2])];
+    profile.stacks = vec![Stack::default()];
+    for path in [&[0][..], &[2, 1], &[2, 0]] {
+        let frame = |f: &u32| Frame { function: *f, address: 0, line: 0, inlined: false };
+        profile.push_stack(&path.iter().map(frame).collect::<Vec<_>>(), Root::Whole);
+    }
     profile.entries.truncate(3);
     for (i, entry) in profile.entries.iter_mut().enumerate() {
         (entry.thread, entry.category, entry.stack) = (0, plumb_model::Category::Running, i as u32 + 1);

@@ -131,7 +131,7 @@ impl<'a, W: Write> Rows<'a, W> {
     /// The innermost functions of a wait's kernel stack; none where it was not taken.
     fn stack(&mut self, number: u32) -> Option<String> {
         let place = self.stacks.wait(number, 0);
-        let frames = &self.stacks.stack_at(place).frames;
+        let frames = self.stacks.frames_at(place);
         let name = |place: u32| self.stacks.function_at(place).map_or("", |f| f.name.as_str());
         let names: Vec<&str> = frames.iter().take(FUNCTIONS).map(|f| name(f.function)).collect();
         (!names.is_empty()).then(|| names.join(" < "))

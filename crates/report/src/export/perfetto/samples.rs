@@ -44,7 +44,7 @@ impl Samples {
     ) {
         let place = stacks.sample(row.kernel, row.user);
         let mut new = InternedData::default();
-        let some = !stacks.stack_at(place).frames.is_empty();
+        let some = !stacks.frames_at(place).is_empty();
         if some && self.stacks.insert(place) {
             self.intern(place, stacks, &mut new);
         }
@@ -69,7 +69,7 @@ impl Samples {
 
     fn intern(&mut self, place: u32, stacks: &Resolver<'_>, new: &mut InternedData) {
         let mut frame_ids = Vec::new();
-        for frame in stacks.stack_at(place).frames.iter().rev() {
+        for frame in stacks.frames_at(place).iter().rev() {
             let key = (frame.function, frame.address, frame.line);
             if let Some(known) = self.frames.get(&key) {
                 frame_ids.push(*known);

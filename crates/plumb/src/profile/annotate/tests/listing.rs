@@ -32,7 +32,8 @@ fn a_function_is_shown_with_shares_targets_and_lines() {
     let mut p = profile(CODE, &[(3, 1), (8, 30)]);
     p.functions.push(function("g", 1, 0x2000, 16));
     p.lines = vec![String::new(), "/build/a.c:2".into(), "/build/a.c:3".into(), "/build/b.c:9".into()];
-    p.stacks[2].frames[0].line = 1;
+    let inner = p.stacks[2].frames[0] as usize;
+    p.frames[inner].line = 1;
     // A caller's line is known too: the place inside its call.
     sample(&mut p, &[frame(1, 0x2000), Frame { line: 2, ..frame(0, START + 15) }], 9);
     let options = Options { source: Some(dir.path().into()), ..options() };

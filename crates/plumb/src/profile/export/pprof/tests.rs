@@ -91,7 +91,7 @@ fn go_reads_it() {
     let profile = sample::random(11, 1_000);
     let mut own: BTreeMap<String, u64> = BTreeMap::new();
     for e in &profile.entries {
-        let inner = profile.stacks[e.stack as usize].frames.first();
+        let inner = profile.frames_of(e.stack).first();
         let name =
             profile.state(e).or_else(|| inner.map(|f| profile.functions[f.function as usize].name.clone()));
         *own.entry(name.unwrap_or_else(|| "[not sampled]".into())).or_default() += e.time;
