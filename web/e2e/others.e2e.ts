@@ -49,6 +49,33 @@ describe("hostile names", () => {
 	});
 });
 
+describe("many processes", () => {
+	const many = structuredClone(run);
+	const one = many.run?.result.processes[0];
+	if (many.run && one) {
+		many.run.result.processes = Array.from({ length: 30 }, (_, i) => {
+			return { ...one, pid: 7000 + i, cmdline: `dd bs=64k status=none of=/dev/null if=file${i}`, thread_time: one.thread_time - i };
+		});
+	}
+	test("leave the first finding in the first screen, and more of them can be seen", async () => {
+		const { page, faults } = await harness.open({ json: JSON.stringify(many) });
+		const box = await page.locator("#section-findings .finding").first().boundingBox();
+		expect((box?.y ?? 1e9) + (box?.height ?? 0)).toBeLessThan(800);
+		const names = page.locator("#section-account .bars > .name");
+		const before = await names.count();
+		expect(await names.nth(1).textContent()).toBe("dd bs=64k\u2026/dev/null if=file0 7000");
+		await names.last().click();
+		expect(await names.count()).toBe(before + 20);
+		expect(await page.evaluate(() => document.activeElement?.textContent)).toContain("if=file4");
+		await names.last().click();
+		expect(await names.count()).toBe(31);
+		await names.nth(30).locator("a").click();
+		expect(await page.locator("#section-threads input[type=search]").inputValue()).toBe("7029");
+		expect(faults).toEqual([]);
+		await page.context().close();
+	});
+});
+
 describe("what is not there", () => {
 	test("is said in its place", async () => {
 		const doc = structuredClone(run);

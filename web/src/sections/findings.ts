@@ -62,8 +62,7 @@ function finding(f: Finding, open: boolean, timeline: boolean, view: View): HTML
 			pair("Time", `${duration(f.time)}; without it, at most ${factor(f.bound)} as fast, if all else stayed`),
 			f.evidence.length > 0 && pair("Evidence", list(f.evidence.map((e) => evidence(e, timeline, view)))),
 			f.doubt.length > 0 && pair("Doubt", list(f.doubt)),
-			pair("Next", f.next),
-			pair("Rule", h("code", {}, f.id)),
+			pair("Next", [f.next, h("span", { class: "dim" }, " Rule: ", h("code", {}, f.id))]),
 		),
 	);
 	// Not at its toggle, which comes too when it is open from the first.
