@@ -56,7 +56,9 @@ export class RequestsView {
 				this.keep();
 			}, 150);
 		});
-		this.longest = table.latency.reduce((a, b) => Math.max(a, b), 0);
+		let longest = 0;
+		for (let i = 0; i < table.rows; i++) longest = Math.max(longest, table.latency[i]!);
+		this.longest = longest;
 		this.device = this.busiest();
 		this.apply(view.params("requests"), true);
 		view.on("requests", (params) => this.apply(params, false));

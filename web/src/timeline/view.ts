@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // The timeline on the page: picture, overview, keys, search, the interval that was chosen.
 
+import { inTurn } from "../canvas/later";
 import { Surface } from "../canvas/surface";
 import type { Document } from "../document";
 import { type Child, fill as put, h } from "../parts/dom";
@@ -75,6 +76,11 @@ export class TimelineView {
 		this.lay();
 		this.apply(view.params("timeline"));
 		view.on("timeline", (params) => this.apply(params));
+		// The picture is there without them.
+		inTurn(view, "timeline", async () => {
+			await loaded.requests().catch(() => undefined); // their own section tells why
+			if (!this.detail.hidden) this.tellChosen();
+		});
 	}
 
 	/** What stands in the section. */
@@ -205,8 +211,12 @@ export class TimelineView {
 		this.spoken.textContent = sentence(this.told, row);
 		if (open || !this.detail.hidden) {
 			this.detail.hidden = false;
-			put(this.detail, panel(this.told, this.scene(this.surface).colors, this.view, row));
+			this.tellChosen();
 		}
+	}
+
+	private tellChosen(): void {
+		put(this.detail, panel(this.told, this.scene(this.surface).colors, this.view, this.chosen));
 	}
 
 	/** Opens and scrolls to a lane, taking filters away that hide it. */
@@ -416,12 +426,11 @@ export class TimelineView {
 	}
 
 	private legend(): HTMLElement {
-		const sums = new Float64Array(this.pyramid.colors);
-		const t = this.told.tracks;
-		for (let i = 0; i < t.first[t.lanes.length]!; i++) {
-			const color = this.pyramid.colorOf[t.paint[i]!]!;
-			if (t.paint[i]! < t.categories) sums[color]! += t.to[i]! - t.from[i]!;
-		}
+		const { colors, totals } = this.pyramid;
+		const sums = new Float64Array(colors);
+		this.told.tracks.lanes.forEach((lane, l) => {
+			if (lane.kind !== "cpu") for (let c = 0; c < colors; c++) sums[c]! += totals[l * colors + c]!;
+		});
 		const whole = sums.reduce((a, b) => a + b, 0);
 		const list = this.doc.words.kinds
 			.map((kind, i) => ({ kind, time: sums[i] ?? 0 }))

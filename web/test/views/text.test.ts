@@ -11,6 +11,7 @@ import type { HandoffRow } from "../../src/document";
 
 const doc = story();
 const loaded = await loadTimeline(doc);
+await loaded?.requests();
 const told = loaded!.told as Told;
 const app = told.tracks.laneOf.get(812)!;
 const at = (ms: number): number => rowAt(told.tracks, app, ms * 1e6);
