@@ -190,6 +190,30 @@ describe.skipIf(doc.run === undefined)("a report of a run", () => {
 		});
 	});
 
+	test("prints light, also what is drawn and the page is dark", async () => {
+		await opened({ dark: true }, async ({ page }) => {
+			const drawn = "main canvas";
+			await page.waitForSelector(drawn);
+			await page.waitForTimeout(500);
+			// Mean of red, green and blue in a corner of the first picture, at once after the event.
+			const ground = (event: string) =>
+				page.evaluate(
+					({ event, drawn }) => {
+						if (event !== "") dispatchEvent(new Event(event));
+						const canvas = document.querySelector<HTMLCanvasElement>(drawn)!;
+						const [r = 0, g = 0, b = 0] = canvas.getContext("2d")!.getImageData(1, canvas.height - 2, 1, 1).data;
+						return (r + g + b) / 3;
+					},
+					{ event, drawn },
+				);
+			expect(await ground("")).toBeLessThan(80);
+			expect(await ground("beforeprint")).toBeGreaterThan(200);
+			await page.evaluate(() => dispatchEvent(new Event("afterprint")));
+			await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+			expect(await ground("")).toBeLessThan(80);
+		});
+	});
+
 	for (const dark of [false, true]) {
 		test(`has no serious barrier, ${dark ? "dark" : "light"}`, async () => {
 			await opened({ dark }, async ({ page }) => {
