@@ -24,6 +24,8 @@ export interface Document {
   words: Words;
   /** A recorded run. */
   run?: Run;
+  /** The repetitions that the run is one of. */
+  set?: Set;
   /** Results of workloads that ran, as docs/load.md describes them. */
   loads: unknown[];
   /** A plan's report, as docs/plan.md describes it. */
@@ -32,8 +34,53 @@ export interface Document {
   comparison?: unknown;
   /** Profiles of a comparison's sides, before and after, as docs/profile-exports.md describes them. */
   profiles: unknown[];
+  /** Other pages that this one leads to. */
+  pages?: Page[];
   /** Parts that are not there, and why. */
   absent: Absent[];
+}
+
+/** Another page. */
+export interface Page {
+  /** What it is of: of a comparison `A` or `B`. */
+  of: string;
+  /** Its file, from this page's directory. */
+  href: string;
+}
+
+/** Repetitions of the same (`plumb run --repeat`), and how far they agree. */
+export interface Set {
+  /** Directory of the repetition that is reported of: of the whole ones that of median elapsed time. */
+  median_run: string;
+  /** Repetitions that were asked for. */
+  asked: number;
+  /** Why it ended before all were made; empty where it did not. */
+  ended_early: string;
+  /** Elapsed times of the whole ones, ns. */
+  elapsed: Spread;
+  /** In the order in which they were made. */
+  repetitions: Repeated[];
+}
+
+/** How far figures lie apart. */
+export interface Spread {
+  median: number;
+  least: number;
+  most: number;
+  low?: number;
+  high?: number;
+}
+
+/** A repetition. */
+export interface Repeated {
+  dir: string;
+  complete: boolean;
+  elapsed: number;
+  exit_code?: number;
+  lost: number;
+  verdict: string;
+  account: Record<string, number>;
+  page: boolean;
 }
 
 /** A part that is not there. */

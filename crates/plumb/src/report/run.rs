@@ -145,9 +145,7 @@ pub fn read(dir: &Path) -> Result<Document> {
         Ok(seen) => return Ok(document(dir, &seen)),
         Err(e) => e,
     };
-    let path = dir.join("result.json");
-    if let Ok(Some(kept)) = optional::<Value>(&path) {
-        let found = result(kept).with_context(|| format!("{} is of another version", path.display()))?;
+    if let Some(found) = kept(dir)? {
         let why = format!("The trace cannot be read: {no_trace:#}.");
         let mut document = assemble(dir, found, "", &why);
         document.absent.insert(0, Absent { part: "trace".into(), why });
@@ -157,6 +155,16 @@ pub fn read(dir: &Path) -> Result<Document> {
         file if file.exists() => upgrade::read(&file),
         _ => Err(no_trace),
     }
+}
+
+/// What `result.json` in a run directory tells; none where there is none that can be read.
+///
+/// # Errors
+/// It is of another version.
+pub fn kept(dir: &Path) -> Result<Option<Found>> {
+    let path = dir.join("result.json");
+    let Ok(Some(kept)) = optional::<Value>(&path) else { return Ok(None) };
+    result(kept).map(Some).with_context(|| format!("{} is of another version", path.display()))
 }
 
 /// What `result.json` tells.
