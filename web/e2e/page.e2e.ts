@@ -103,6 +103,22 @@ describe.skipIf(doc.run === undefined)("a report of a run", () => {
 		});
 	});
 
+	test("a finding that names a disk leads to its requests", async () => {
+		await opened({}, async ({ page }) => {
+			const disks = doc.run?.requests?.devices ?? [];
+			const named = doc.run?.diagnosis.findings.some((f) => disks.some((d) => f.words.split(/[^\w-]+/).includes(d)));
+			const leads = page.locator(".finding a", { hasText: "layer by layer" });
+			expect((await leads.count()) > 0).toBe(named === true);
+			if (named !== true) return;
+			await page.evaluate(() => {
+				for (const d of document.querySelectorAll<HTMLDetailsElement>(".finding")) d.open = true;
+			});
+			await leads.first().click();
+			expect(disks).toContain(await page.locator("#section-requests select").evaluate((s) => (s as HTMLSelectElement).selectedOptions[0]?.textContent));
+			expect(await page.locator("#section-requests table").first().textContent()).toContain("D2C");
+		});
+	});
+
 	test("the account's parts add up to 100 %", async () => {
 		await opened({}, async ({ page }) => {
 			const widths = await page.locator("#section-account .bar").evaluateAll((bars) =>

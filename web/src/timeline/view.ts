@@ -3,10 +3,10 @@
 
 import { inTurn } from "../canvas/later";
 import { Surface } from "../canvas/surface";
-import type { Document } from "../document";
+import { type Document, processName } from "../document";
 import { type Child, fill as put, h } from "../parts/dom";
 import { hide, show } from "../parts/tooltip";
-import { count, duration, percent } from "../parts/units";
+import { count, duration, middle, percent } from "../parts/units";
 import type { Params, View } from "../view";
 import { type Colors, colorCount, colorOfPaint, colors } from "./colors";
 import { draw, type Gap, gutter, type Kept, SCALE, type Scene } from "./draw";
@@ -19,6 +19,9 @@ import { pyramid, type Pyramid } from "./pyramid";
 import { sentence, type Told } from "./text";
 import { laneOfRow, longestIn, nearestRow, rowAt, waitRows } from "./tracks";
 import { pan, show as showSpan, type Span, within, zoom } from "./window";
+
+/** Letters of a process's command. */
+const COMMAND = 90;
 
 /** Height of the picture, CSS pixels; less where there are fewer lanes. */
 const MOST_HEIGHT = 460;
@@ -59,6 +62,11 @@ export class TimelineView {
 		this.pyramid = pyramid(this.told.tracks, colorOfPaint(doc.words), colorCount(doc.words));
 		this.all = groups(this.told.tracks);
 		this.byKey = new Map(this.all.map((g) => [g.key, g]));
+		// By its command: nine processes of one program are told apart by what they were called with.
+		for (const p of doc.run?.result.processes ?? []) {
+			const group = this.byKey.get(`p${p.pid}`);
+			if (group) group.name = `${middle(processName(p), COMMAND)} (${p.pid})`;
+		}
 		const begin = doc.run?.result.begin ?? 0;
 		this.gaps = (doc.run?.quality.gaps ?? []).map(([cpu, from, to]) => ({ cpu, from: from - begin, to: to - begin }));
 		this.surface = new Surface(
