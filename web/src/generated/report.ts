@@ -64,22 +64,35 @@ export interface Set {
 
 /** How far figures lie apart. */
 export interface Spread {
+  /** Median. */
   median: number;
+  /** Least. */
   least: number;
+  /** Largest. */
   most: number;
+  /** Lower end of the median's 95 % interval; absent where there are too few for one. */
   low?: number;
+  /** Upper end. */
   high?: number;
 }
 
 /** A repetition. */
 export interface Repeated {
+  /** Run directory, in the set's. */
   dir: string;
+  /** Whole: neither interrupted nor ended by an error of the recording. Others are left out of the spread. */
   complete: boolean;
+  /** Elapsed time of the target, ns. */
   elapsed: number;
+  /** The command's exit code; 128 + n for signal n; absent when it still ran, or is no command. */
   exit_code?: number;
+  /** Events that were lost. */
   lost: number;
+  /** First sentence of its verdict; empty where nothing is kept of it. */
   verdict: string;
+  /** Time of all its threads by category, ns; empty where nothing is kept of it. */
   account: Record<string, number>;
+  /** Its own page lies in its directory. */
   page: boolean;
 }
 

@@ -28,7 +28,8 @@ pub fn document(dir: &Path, set: &SetFile, middle: &Repetition, seen: &Seen) -> 
 
 fn of(dir: &Path, set: &SetFile, middle: &Repetition, mut document: Document) -> Document {
     let elapsed = spread(set);
-    document.title = format!("{} (median of {} runs)", document.title, units::count(whole(set).count() as u64));
+    document.title =
+        format!("{} (median of {} runs)", document.title, units::count(whole(set).count() as u64));
     document.set = Some(Set {
         median_run: middle.dir.clone(),
         asked: set.asked,
