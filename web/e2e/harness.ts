@@ -7,7 +7,8 @@ import { join } from "node:path";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { pack } from "../pack.mjs";
 
-const FLAGS = [
+/** What keeps the browser to itself. */
+export const FLAGS = [
 	"--no-sandbox",
 	"--disable-gpu",
 	"--disable-quic",

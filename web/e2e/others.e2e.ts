@@ -49,6 +49,33 @@ describe("hostile names", () => {
 	});
 });
 
+describe("many processes", () => {
+	const many = structuredClone(run);
+	const one = many.run?.result.processes[0];
+	if (many.run && one) {
+		many.run.result.processes = Array.from({ length: 30 }, (_, i) => {
+			return { ...one, pid: 7000 + i, cmdline: `dd bs=64k status=none of=/dev/null if=file${i}`, thread_time: one.thread_time - i };
+		});
+	}
+	test("leave the first finding in the first screen, and more of them can be seen", async () => {
+		const { page, faults } = await harness.open({ json: JSON.stringify(many) });
+		const box = await page.locator("#section-findings .finding").first().boundingBox();
+		expect((box?.y ?? 1e9) + (box?.height ?? 0)).toBeLessThan(800);
+		const names = page.locator("#section-account .bars > .name");
+		const before = await names.count();
+		expect(await names.nth(1).textContent()).toBe("dd bs=64k\u2026/dev/null if=file0 7000");
+		await names.last().click();
+		expect(await names.count()).toBe(before + 20);
+		expect(await page.evaluate(() => document.activeElement?.textContent)).toContain("if=file4");
+		await names.last().click();
+		expect(await names.count()).toBe(31);
+		await names.nth(30).locator("a").click();
+		expect(await page.locator("#section-threads input[type=search]").inputValue()).toBe("7029");
+		expect(faults).toEqual([]);
+		await page.context().close();
+	});
+});
+
 describe("what is not there", () => {
 	test("is said in its place", async () => {
 		const doc = structuredClone(run);
@@ -78,6 +105,29 @@ describe("what is not there", () => {
 });
 
 describe("other kinds", () => {
+	test("a set tells how far its runs agree, with the account of each and the way to its page", async () => {
+		const account = run.run?.result.processes[0]?.account ?? {};
+		const one = (dir: string, elapsed: number, more: object = {}) => ({ dir, complete: true, elapsed, exit_code: 0, lost: 0, verdict: `Verdict ${dir}.`, account, page: false, ...more });
+		const set = {
+			median_run: "2",
+			asked: 5,
+			ended_early: "stopped by the user in repetition 4",
+			elapsed: { median: 20e6, least: 10e6, most: 30e6 },
+			repetitions: [one("1", 30e6, { page: true }), one("2", 20e6), one("3", 10e6), one("4", 1e6, { complete: false })],
+		};
+		const { page, faults } = await harness.open({ json: JSON.stringify({ ...run, set }) });
+		expect(await page.locator("#section-verdict").textContent()).toContain("This is run 2, the median one. Elapsed: median 20.00 ms of 3, from 10.00 ms to 30.00 ms (100.0 % of the median apart)");
+		await page.locator("#section-verdict a", { hasText: "Every run" }).click();
+		const rows = page.locator("#section-set tbody tr");
+		expect(await rows.count()).toBe(4);
+		expect(await rows.nth(0).locator("a").getAttribute("href")).toBe("1/report.html");
+		expect(await rows.nth(1).textContent()).toContain("this report");
+		expect(await rows.nth(3).textContent()).toContain("left out");
+		expect(await rows.nth(2).locator(".bar .part").count()).toBeGreaterThan(1);
+		expect(await page.locator("#section-set").textContent()).toContain("4 of 5 were made: stopped by the user");
+		expect(faults).toEqual([]);
+		await page.context().close();
+	});
 	test("a plan has its answer, factors, effects, verdicts and doubts", async () => {
 		const plan = example("plan") as { answer: string; doubts: { sentence: string }[]; figures: { figure: string }[] };
 		plan.figures.push({ ...(plan.figures[0] as { figure: string }), figure: "another" });
@@ -93,7 +143,9 @@ describe("other kinds", () => {
 	});
 	test("a comparison has its headline, a bar for each part that differs, and what was not the same", async () => {
 		const comparison = example("comparison") as { headline: string; environment: { what: string }[] };
-		const { page, faults } = await harness.open({ json: JSON.stringify({ ...empty, kind: "comparison", comparison }) });
+		const pages = [{ of: "A", href: "a/report.html" }, { of: "B", href: "javascript:alert(1)" }];
+		const { page, faults } = await harness.open({ json: JSON.stringify({ ...empty, kind: "comparison", comparison, pages }) });
+		expect(await page.locator("#section-difference dd a").evaluateAll((all) => all.map((a) => a.getAttribute("href")))).toEqual(["a/report.html"]);
 		const seen = (await page.locator("#page").textContent()) ?? "";
 		expect(seen).toContain(comparison.headline);
 		expect(seen).toContain(comparison.environment[0]?.what);

@@ -103,6 +103,22 @@ describe.skipIf(doc.run === undefined)("a report of a run", () => {
 		});
 	});
 
+	test("a finding that names a disk leads to its requests", async () => {
+		await opened({}, async ({ page }) => {
+			const disks = doc.run?.requests?.devices ?? [];
+			const named = doc.run?.diagnosis.findings.some((f) => disks.some((d) => f.words.split(/[^\w-]+/).includes(d)));
+			const leads = page.locator(".finding a", { hasText: "layer by layer" });
+			expect((await leads.count()) > 0).toBe(named === true);
+			if (named !== true) return;
+			await page.evaluate(() => {
+				for (const d of document.querySelectorAll<HTMLDetailsElement>(".finding")) d.open = true;
+			});
+			await leads.first().click();
+			expect(disks).toContain(await page.locator("#section-requests select").evaluate((s) => (s as HTMLSelectElement).selectedOptions[0]?.textContent));
+			expect(await page.locator("#section-requests table").first().textContent()).toContain("D2C");
+		});
+	});
+
 	test("the account's parts add up to 100 %", async () => {
 		await opened({}, async ({ page }) => {
 			const widths = await page.locator("#section-account .bar").evaluateAll((bars) =>
@@ -187,6 +203,30 @@ describe.skipIf(doc.run === undefined)("a report of a run", () => {
 			const pages = pdf.toString("latin1").match(/\/Type\s*\/Page\b/g)?.length ?? 0;
 			expect(pages).toBeGreaterThan(0);
 			expect(pages).toBeLessThan(40);
+		});
+	});
+
+	test("prints light, also what is drawn and the page is dark", async () => {
+		await opened({ dark: true }, async ({ page }) => {
+			const drawn = "main canvas";
+			await page.waitForSelector(drawn);
+			await page.waitForTimeout(500);
+			// Mean of red, green and blue in a corner of the first picture, at once after the event.
+			const ground = (event: string) =>
+				page.evaluate(
+					({ event, drawn }) => {
+						if (event !== "") dispatchEvent(new Event(event));
+						const canvas = document.querySelector<HTMLCanvasElement>(drawn)!;
+						const [r = 0, g = 0, b = 0] = canvas.getContext("2d")!.getImageData(1, canvas.height - 2, 1, 1).data;
+						return (r + g + b) / 3;
+					},
+					{ event, drawn },
+				);
+			expect(await ground("")).toBeLessThan(80);
+			expect(await ground("beforeprint")).toBeGreaterThan(200);
+			await page.evaluate(() => dispatchEvent(new Event("afterprint")));
+			await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+			expect(await ground("")).toBeLessThan(80);
 		});
 	});
 

@@ -7,22 +7,25 @@ import type { Packed } from "./document";
 export async function wide(table: Packed, name: string): Promise<Float64Array> {
 	const bytes = await inflate(column(table, name), name);
 	const out = new Float64Array(table.rows);
+	if (plain(bytes, out.length)) {
+		out.set(bytes);
+		return out;
+	}
+	whole(bytes, name, out.length);
 	let at = 0;
 	for (let row = 0; row < out.length; row++) {
-		let byte = bytes[at++];
-		if (byte === undefined) throw short(name, row, out.length);
-		if (byte < 0x80) {
-			out[row] = byte;
-			continue;
-		}
+		if (at >= bytes.length) throw short(name, row, out.length);
+		let byte = bytes[at++]!;
 		let value = byte & 0x7f;
-		let scale = 128;
-		do {
-			byte = bytes[at++];
-			if (byte === undefined) throw short(name, row, out.length);
+		// Four bytes are an integer of the machine, which most values are; more are not.
+		for (let shift = 7; byte >= 0x80 && shift < 28; shift += 7) {
+			byte = bytes[at++]!;
+			value |= (byte & 0x7f) << shift;
+		}
+		for (let scale = 2 ** 28; byte >= 0x80; scale *= 128) {
+			byte = bytes[at++]!;
 			value += (byte & 0x7f) * scale;
-			scale *= 128;
-		} while (byte >= 0x80);
+		}
 		out[row] = value;
 	}
 	if (at !== bytes.length) throw new Error(`column ${name}: ${bytes.length - at} bytes behind its last row`);
@@ -33,14 +36,18 @@ export async function wide(table: Packed, name: string): Promise<Float64Array> {
 export async function narrow(table: Packed, name: string): Promise<Uint32Array> {
 	const bytes = await inflate(column(table, name), name);
 	const out = new Uint32Array(table.rows);
+	if (plain(bytes, out.length)) {
+		out.set(bytes);
+		return out;
+	}
+	whole(bytes, name, out.length);
 	let at = 0;
 	for (let row = 0; row < out.length; row++) {
-		let byte = bytes[at++];
-		if (byte === undefined) throw short(name, row, out.length);
+		if (at >= bytes.length) throw short(name, row, out.length);
+		let byte = bytes[at++]!;
 		let value = byte & 0x7f;
 		for (let shift = 7; byte >= 0x80; shift += 7) {
-			byte = bytes[at++];
-			if (byte === undefined) throw short(name, row, out.length);
+			byte = bytes[at++]!;
 			if (shift > 28 || (shift === 28 && byte > 0x0f)) throw new Error(`column ${name}, row ${row}: above 32 bits`);
 			value |= (byte & 0x7f) << shift;
 		}
@@ -48,6 +55,22 @@ export async function narrow(table: Packed, name: string): Promise<Uint32Array> 
 	}
 	if (at !== bytes.length) throw new Error(`column ${name}: ${bytes.length - at} bytes behind its last row`);
 	return out;
+}
+
+/** Whether each row is one byte, as in most columns of states and counts. */
+function plain(bytes: Uint8Array, rows: number): boolean {
+	if (bytes.length !== rows) return false;
+	let all = 0;
+	for (let i = 0; i < rows; i++) all |= bytes[i]!;
+	return all < 0x80;
+}
+
+/** Fails where the last number is cut off: then none before it reaches beyond the end. */
+function whole(bytes: Uint8Array, name: string, rows: number): void {
+	if ((bytes[bytes.length - 1] ?? 0) < 0x80) return;
+	let row = 0;
+	for (const byte of bytes) if (byte < 0x80) row++;
+	throw short(name, row, rows);
 }
 
 /** Makes values of differences, in place: each is how much it is above the one before. */
@@ -73,8 +96,27 @@ function short(name: string, row: number, rows: number): Error {
 async function inflate(text: string, name: string): Promise<Uint8Array> {
 	if (text === "") return new Uint8Array(0);
 	try {
-		const stream = new Blob([fromBase64(text)]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-		return new Uint8Array(await new Response(stream).arrayBuffer());
+		const stream = new DecompressionStream("deflate-raw");
+		// By its own writer: a Blob's bytes go through another process and back.
+		const writer = stream.writable.getWriter();
+		const written = Promise.all([writer.write(fromBase64(text)), writer.close()]);
+		// What fails here fails the reader too, which may be told first.
+		written.catch(() => undefined);
+		const chunks: Uint8Array[] = [];
+		let length = 0;
+		const reader = stream.readable.getReader();
+		for (let part = await reader.read(); !part.done; part = await reader.read()) {
+			chunks.push(part.value);
+			length += part.value.length;
+		}
+		await written;
+		const bytes = new Uint8Array(length);
+		let at = 0;
+		for (const chunk of chunks) {
+			bytes.set(chunk, at);
+			at += chunk.length;
+		}
+		return bytes;
 	} catch (cause) {
 		throw new Error(`column ${name} cannot be decompressed`, { cause });
 	}

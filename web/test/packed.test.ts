@@ -41,6 +41,9 @@ describe("packed columns", () => {
 		await expect(narrow({ ...table, rows: 4 }, "x")).rejects.toThrow("column x ends in row 3 of 4");
 		await expect(wide({ ...table, rows: 2 }, "x")).rejects.toThrow("column x: 2 bytes behind its last row");
 		await expect(narrow({ ...table, rows: 2 }, "x")).rejects.toThrow("behind its last row");
+		const torn = { rows: 3, columns: { x: deflateRawSync(Uint8Array.of(1, 2, 0x80)).toString("base64") } };
+		await expect(wide(torn, "x")).rejects.toThrow("column x ends in row 2 of 3");
+		await expect(narrow(torn, "x")).rejects.toThrow("column x ends in row 2 of 3");
 		await expect(wide(table, "y")).rejects.toThrow("no column y");
 		await expect(wide({ rows: 1, columns: { x: "////" } }, "x")).rejects.toThrow("column x cannot be decompressed");
 		await expect(wide({ rows: 1, columns: { x: "<b>?" } }, "x")).rejects.toThrow("column x cannot be decompressed");

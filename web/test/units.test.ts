@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 import { describe, expect, test } from "vitest";
 import { signed, withUnit } from "../src/parts/figures";
-import { bytes, count, duration, factor, figure, percent, tick, timeUnit } from "../src/parts/units";
+import { bytes, count, duration, factor, figure, middle, percent, tick, timeUnit } from "../src/parts/units";
 
 describe("figures carry units", () => {
 	// The same cases as in crates/trace/src/units.rs.
@@ -59,4 +59,10 @@ describe("figures carry units", () => {
 		expect(tick(100_000)).toBe("100 us");
 		expect(tick(1_250_000_000)).toBe("1.25 s");
 	});
+});
+
+test("a long command keeps its begin and its end", () => {
+	expect(middle("dd if=file1", 11)).toBe("dd if=file1");
+	expect(middle("dd bs=64k status=none of=/dev/null if=file1", 28)).toBe("dd bs=64k\u2026/dev/null if=file1");
+	expect(middle("dd bs=64k status=none of=/dev/null if=file1", 28)).toHaveLength(28);
 });

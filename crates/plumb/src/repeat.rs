@@ -7,12 +7,12 @@
 use crate::child::{self, Child};
 use crate::cli::RunArgs;
 use crate::compare::stats;
-use crate::explain::{explain, print, select};
+use crate::explain::{print, select};
 use crate::output::Table;
 use crate::quality::NOT_VALID;
-use crate::run;
 use crate::screen::Screen;
 use crate::tables::sum;
+use crate::{report, run};
 use anyhow::{bail, Context, Result};
 use plumb_load::environment::utc;
 use plumb_model::RunResult;
@@ -199,7 +199,7 @@ pub fn main(args: &RunArgs, count: u32) -> Result<ExitCode> {
             break;
         }
     }
-    report(args, &dir, &set)
+    tell_all(args, &dir, &set)
 }
 
 fn tell(r: &Repetition, i: u32, count: u32) {
@@ -223,6 +223,27 @@ pub fn median_run(set: &SetFile) -> Option<&Repetition> {
     whole.get(whole.len().saturating_sub(1) / 2).copied()
 }
 
+/// `set.json` of a set's directory.
+///
+/// # Errors
+/// It cannot be read.
+pub fn read_set(dir: &Path) -> Result<SetFile> {
+    read(&dir.join("set.json"))
+}
+
+/// The median run of a set in `dir`.
+///
+/// # Errors
+/// None of its repetitions is whole.
+pub fn median_of<'a>(dir: &Path, set: &'a SetFile) -> Result<&'a Repetition> {
+    median_run(set).with_context(|| {
+        format!(
+            "{}: no repetition of this set is whole; explain one by its number, as in {0}/1",
+            dir.display()
+        )
+    })
+}
+
 /// The directory to explain: of a set its median run, which is said on standard error.
 ///
 /// # Errors
@@ -233,12 +254,7 @@ pub fn run_of(dir: PathBuf) -> Result<PathBuf> {
         return Ok(dir);
     }
     let set: SetFile = read(&file)?;
-    let middle = median_run(&set).with_context(|| {
-        format!(
-            "{}: no repetition of this set is whole; explain one by its number, as in {0}/1",
-            dir.display()
-        )
-    })?;
+    let middle = median_of(&dir, &set)?;
     eprintln!(
         "{0} is a set of {1} runs; this is {0}/{2}, the median run (plumb explain {0}/N shows another)",
         dir.display(),
@@ -248,8 +264,8 @@ pub fn run_of(dir: PathBuf) -> Result<PathBuf> {
     Ok(dir.join(&middle.dir))
 }
 
-/// Table of the repetitions, then the account of the median run.
-fn report(args: &RunArgs, dir: &Path, set: &SetFile) -> Result<ExitCode> {
+/// The set's page; table of the repetitions, then the account of the median run.
+fn tell_all(args: &RunArgs, dir: &Path, set: &SetFile) -> Result<ExitCode> {
     let middle = median_run(set).with_context(|| {
         format!(
             "no repetition was whole, so there is nothing to tell; what there is lies in {}",
@@ -260,7 +276,11 @@ fn report(args: &RunArgs, dir: &Path, set: &SetFile) -> Result<ExitCode> {
     let (median, interval) = (stats::median(&whole), stats::median_interval(&whole));
     let (least, most) =
         (whole.iter().copied().fold(f64::MAX, f64::min), whole.iter().copied().fold(0.0, f64::max));
-    let mut explained = explain(&dir.join(&middle.dir))?;
+    let seen = report::Seen::of(&dir.join(&middle.dir), !args.no_report)?;
+    if !args.no_report {
+        report::keep(dir, &report::set(dir, set, middle, &seen))?;
+    }
+    let mut explained = seen.explained;
     select(&mut explained, &args.show)?;
     let mut out = std::io::stdout().lock();
     if args.show.json {
@@ -318,6 +338,9 @@ fn report(args: &RunArgs, dir: &Path, set: &SetFile) -> Result<ExitCode> {
             dir.display(),
             middle.dir
         );
+        if !args.no_report {
+            eprintln!("report: {}", dir.join(report::PAGE).display());
+        }
     }
     Ok(exit_code(set))
 }

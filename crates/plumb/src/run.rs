@@ -71,7 +71,7 @@ pub fn make(args: &RunArgs, dir: &Path, quiet: bool) -> Result<(Outcome, Explain
             let _ = std::fs::remove_dir(dir);
         }
     })?;
-    // A set has many runs, and its page is one run's.
+    // A set has one page, when all of its runs are made.
     let page = !args.no_report && args.repeat.is_none();
     let seen = report::Seen::of(dir, page);
     let run = RunFile {

@@ -31,6 +31,9 @@ pub struct Document {
     /// A recorded run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Run>,
+    /// The repetitions that the run is one of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set: Option<Set>,
     /// Results of workloads that ran, as docs/load.md describes them.
     #[serde(default)]
     pub loads: Vec<Value>,
@@ -43,9 +46,75 @@ pub struct Document {
     /// Profiles of a comparison's sides, before and after, as docs/profile-exports.md describes them.
     #[serde(default)]
     pub profiles: Vec<Value>,
+    /// Other pages that this one leads to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pages: Vec<Page>,
     /// Parts that are not there, and why.
     #[serde(default)]
     pub absent: Vec<Absent>,
+}
+
+/// Another page.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Page {
+    /// What it is of: of a comparison `A` or `B`.
+    pub of: String,
+    /// Its file, from this page's directory.
+    pub href: String,
+}
+
+/// Repetitions of the same (`plumb run --repeat`), and how far they agree.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Set {
+    /// Directory of the repetition that is reported of: of the whole ones that of median elapsed time.
+    pub median_run: String,
+    /// Repetitions that were asked for.
+    pub asked: u32,
+    /// Why it ended before all were made; empty where it did not.
+    pub ended_early: String,
+    /// Elapsed times of the whole ones, ns.
+    pub elapsed: Spread,
+    /// In the order in which they were made.
+    pub repetitions: Vec<Repeated>,
+}
+
+/// How far figures lie apart.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// Median.
+    pub median: f64,
+    /// Least.
+    pub least: f64,
+    /// Largest.
+    pub most: f64,
+    /// Lower end of the median's 95 % interval; absent where there are too few for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low: Option<f64>,
+    /// Upper end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
+}
+
+/// A repetition.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Repeated {
+    /// Run directory, in the set's.
+    pub dir: String,
+    /// Whole: neither interrupted nor ended by an error of the recording. Others are left out of the spread.
+    pub complete: bool,
+    /// Elapsed time of the target, ns.
+    pub elapsed: u64,
+    /// The command's exit code; 128 + n for signal n; absent when it still ran, or is no command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// Events that were lost.
+    pub lost: u64,
+    /// First sentence of its verdict; empty where nothing is kept of it.
+    pub verdict: String,
+    /// Time of all its threads by category, ns; empty where nothing is kept of it.
+    pub account: BTreeMap<String, u64>,
+    /// Its own page lies in its directory.
+    pub page: bool,
 }
 
 /// A part that is not there.

@@ -92,7 +92,7 @@ export class Surface {
 		new ResizeObserver(() => this.measure()).observe(this.canvas);
 		// Before it asks for them: whoever listens first is told first.
 		theme();
-		onTheme(() => this.ask());
+		onTheme((now) => (now ? this.now() : this.ask()));
 	}
 
 	/** Colours of the page. */

@@ -24,6 +24,8 @@ export interface Document {
   words: Words;
   /** A recorded run. */
   run?: Run;
+  /** The repetitions that the run is one of. */
+  set?: Set;
   /** Results of workloads that ran, as docs/load.md describes them. */
   loads: unknown[];
   /** A plan's report, as docs/plan.md describes it. */
@@ -32,8 +34,66 @@ export interface Document {
   comparison?: unknown;
   /** Profiles of a comparison's sides, before and after, as docs/profile-exports.md describes them. */
   profiles: unknown[];
+  /** Other pages that this one leads to. */
+  pages?: Page[];
   /** Parts that are not there, and why. */
   absent: Absent[];
+}
+
+/** Another page. */
+export interface Page {
+  /** What it is of: of a comparison `A` or `B`. */
+  of: string;
+  /** Its file, from this page's directory. */
+  href: string;
+}
+
+/** Repetitions of the same (`plumb run --repeat`), and how far they agree. */
+export interface Set {
+  /** Directory of the repetition that is reported of: of the whole ones that of median elapsed time. */
+  median_run: string;
+  /** Repetitions that were asked for. */
+  asked: number;
+  /** Why it ended before all were made; empty where it did not. */
+  ended_early: string;
+  /** Elapsed times of the whole ones, ns. */
+  elapsed: Spread;
+  /** In the order in which they were made. */
+  repetitions: Repeated[];
+}
+
+/** How far figures lie apart. */
+export interface Spread {
+  /** Median. */
+  median: number;
+  /** Least. */
+  least: number;
+  /** Largest. */
+  most: number;
+  /** Lower end of the median's 95 % interval; absent where there are too few for one. */
+  low?: number;
+  /** Upper end. */
+  high?: number;
+}
+
+/** A repetition. */
+export interface Repeated {
+  /** Run directory, in the set's. */
+  dir: string;
+  /** Whole: neither interrupted nor ended by an error of the recording. Others are left out of the spread. */
+  complete: boolean;
+  /** Elapsed time of the target, ns. */
+  elapsed: number;
+  /** The command's exit code; 128 + n for signal n; absent when it still ran, or is no command. */
+  exit_code?: number;
+  /** Events that were lost. */
+  lost: number;
+  /** First sentence of its verdict; empty where nothing is kept of it. */
+  verdict: string;
+  /** Time of all its threads by category, ns; empty where nothing is kept of it. */
+  account: Record<string, number>;
+  /** Its own page lies in its directory. */
+  page: boolean;
 }
 
 /** A part that is not there. */

@@ -25,7 +25,7 @@ export const section: MakeSection = (doc, view) => {
 			sampled.how === "" ? `All ${count(sampled.shown)} operations.` : `${count(sampled.shown)} of ${count(sampled.seen)} operations: ${sampled.how}`
 		}`,
 		element: () =>
-			later(view, "operations", "the operations", 500, decodeOperations(operations), (table) => new OperationsView(doc, view, table, sampled.how !== "").elements()),
+			later(view, "operations", "the operations", 500, () => decodeOperations(operations), (table) => new OperationsView(doc, view, table, sampled.how !== "").elements()),
 	};
 };
 

@@ -6,10 +6,13 @@ import { h } from "./dom";
 const WORDS = { system: "as the system", light: "light", dark: "dark" };
 type Choice = keyof typeof WORDS;
 
-const listeners: (() => void)[] = [];
+const listeners: ((now: boolean) => void)[] = [];
 
-/** Calls back when the page became light or dark: what is drawn with colours of the theme is drawn anew. */
-export function onTheme(then: () => void): void {
+/**
+ * Calls back when the page became light or dark: what is drawn with colours of the theme is drawn anew;
+ * `now` if there is no frame to wait for, as before the page is printed.
+ */
+export function onTheme(then: (now: boolean) => void): void {
 	listeners.push(then);
 }
 
@@ -17,13 +20,17 @@ export function onTheme(then: () => void): void {
 export function themeSwitch(): HTMLElement {
 	const dark = matchMedia("(prefers-color-scheme: dark)");
 	let choice: Choice = remembered();
-	const set = () => {
-		const theme = choice === "system" ? (dark.matches ? "dark" : "light") : choice;
+	const show = (theme: string, now: boolean) => {
+		if (document.documentElement.dataset.theme === theme) return;
 		document.documentElement.dataset.theme = theme;
-		for (const then of listeners) then();
+		for (const then of listeners) then(now);
 	};
+	const set = () => show(choice === "system" ? (dark.matches ? "dark" : "light") : choice, false);
 	dark.addEventListener("change", set);
 	set();
+	// Paper is light; style sheets know that, pictures that are drawn do not.
+	addEventListener("beforeprint", () => show("light", true));
+	addEventListener("afterprint", set);
 	const select = h(
 		"select",
 		{ id: "theme" },

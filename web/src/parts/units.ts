@@ -67,6 +67,13 @@ export function figure(v: number): string {
 	return trim(Number(v.toPrecision(4)));
 }
 
+/** A text's begin and end, where it has more letters than `most`: in what commands differ stands at their end. */
+export function middle(text: string, most: number): string {
+	if (text.length <= most) return text;
+	const head = Math.floor((most - 1) / 3);
+	return `${text.slice(0, head)}\u2026${text.slice(text.length - (most - 1 - head))}`;
+}
+
 /** Without digits that say nothing: at most three behind the point. */
 function trim(v: number): string {
 	return Number.isInteger(v) ? String(v) : String(Number(v.toPrecision(Math.max(4, Math.ceil(Math.log10(v)) + 1))));

@@ -19,7 +19,11 @@ export const section: MakeSection = (doc, view) => {
 			sampled.how === "" ? `All ${count(sampled.shown)} requests are in the other charts.` : `The other charts show ${count(sampled.shown)} of ${count(sampled.seen)}: ${sampled.how}`
 		}`,
 		element: () =>
-			later(view, "requests", "the block requests", 900, Promise.all([loadRequests(doc), loadTimeline(doc)]), ([table, loaded]) =>
+			later(view, "requests", "the block requests", 900, async () => {
+				const loaded = await loadTimeline(doc);
+				await loaded?.requests();
+				return { table: await loadRequests(doc), loaded };
+			}, ({ table, loaded }) =>
 				table ? new RequestsView(doc, view, table, loaded).elements() : [],
 			),
 	};

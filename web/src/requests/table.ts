@@ -136,15 +136,17 @@ export interface Depth {
 
 /** Queue depth of a disk, from the requests of the table. */
 export function depthOf(t: RequestTable, device: number): Depth {
-	const begins: number[] = [];
-	const ends: number[] = [];
-	for (let i = 0; i < t.rows; i++) {
+	let count = 0;
+	for (let i = 0; i < t.rows; i++) if (t.device[i] === device) count++;
+	const b = new Float64Array(count);
+	const e = new Float64Array(count);
+	for (let i = 0, to = 0; i < t.rows; i++) {
 		if (t.device[i] !== device) continue;
-		begins.push(issued(t, i));
-		ends.push(t.queued[i]! + t.latency[i]!);
+		b[to] = issued(t, i);
+		e[to++] = t.queued[i]! + t.latency[i]!;
 	}
-	const b = Float64Array.from(begins).sort();
-	const e = Float64Array.from(ends).sort();
+	b.sort();
+	e.sort();
 	const at = new Float64Array(b.length * 2);
 	const depth = new Uint32Array(b.length * 2);
 	let [i, j, n, now, most] = [0, 0, 0, 0, 0];
@@ -198,20 +200,16 @@ export interface Sizes {
 
 /** Sizes of a disk's requests that were queued within [from, to). */
 export function sizesOf(t: RequestTable, device: number, from: number, to: number): Sizes {
-	const bins = new Map<number, [number, number]>();
+	// By the power of two that is above; in front the flushes.
+	const [reads, writes] = [new Uint32Array(55), new Uint32Array(55)];
 	for (let i = firstFrom(t, from); i < t.rows && t.queued[i]! < to; i++) {
 		if (t.device[i] !== device) continue;
 		const n = t.bytes[i]!;
-		const key = n === 0 ? 0 : 2 ** (Math.floor(Math.log2(n)) + 1);
-		let bin = bins.get(key);
-		if (!bin) {
-			bin = [0, 0];
-			bins.set(key, bin);
-		}
-		bin[t.write[i]! & 1]!++;
+		const bin = n === 0 ? 0 : n < 2 ** 31 ? 33 - Math.clz32(n) : Math.floor(Math.log2(n)) + 2;
+		(t.write[i]! & 1 ? writes : reads)[bin]!++;
 	}
-	const keys = [...bins.keys()].sort((a, b) => a - b);
-	return { to: keys, reads: keys.map((k) => bins.get(k)![0]), writes: keys.map((k) => bins.get(k)![1]) };
+	const used = [...reads.keys()].filter((k) => reads[k]! + writes[k]! > 0);
+	return { to: used.map((k) => (k === 0 ? 0 : 2 ** (k - 1))), reads: used.map((k) => reads[k]!), writes: used.map((k) => writes[k]!) };
 }
 
 /** Mean layers of a disk's requests in one direction within [from, to), ns, and how many there were. */
@@ -229,6 +227,15 @@ export function meanLayers(t: RequestTable, device: number, write: number, from:
 /** The `most` slowest requests of a disk within [from, to), slowest first. */
 export function slowest(t: RequestTable, device: number, from: number, to: number, most: number): number[] {
 	const rows: number[] = [];
-	for (let i = firstFrom(t, from); i < t.rows && t.queued[i]! < to; i++) if (t.device[i] === device) rows.push(i);
-	return rows.sort((a, b) => t.latency[b]! - t.latency[a]! || a - b).slice(0, most);
+	let least = -1;
+	for (let i = firstFrom(t, from); i < t.rows && t.queued[i]! < to; i++) {
+		const long = t.latency[i]!;
+		if (long <= least || t.device[i] !== device) continue;
+		let at = rows.length;
+		while (at > 0 && t.latency[rows[at - 1]!]! < long) at--;
+		rows.splice(at, 0, i);
+		if (rows.length > most) rows.pop();
+		if (rows.length === most) least = t.latency[rows[most - 1]!]!;
+	}
+	return rows;
 }

@@ -22,6 +22,7 @@ const MOST_DOTS = 5_000;
 export class RequestsView {
 	private readonly axis: TimeAxis;
 	private readonly plots = h("div", { class: "plots" });
+	private readonly layered = h("div", { class: "scroll" });
 	private readonly numbers = h("div", {});
 	private readonly detail = h("div", { class: "chosen", hidden: true });
 	private readonly where = h("span", { class: "dim" });
@@ -56,7 +57,9 @@ export class RequestsView {
 				this.keep();
 			}, 150);
 		});
-		this.longest = table.latency.reduce((a, b) => Math.max(a, b), 0);
+		let longest = 0;
+		for (let i = 0; i < table.rows; i++) longest = Math.max(longest, table.latency[i]!);
+		this.longest = longest;
 		this.device = this.busiest();
 		this.apply(view.params("requests"), true);
 		view.on("requests", (params) => this.apply(params, false));
@@ -73,16 +76,18 @@ export class RequestsView {
 				this.where,
 			),
 			h("p", { class: "dim" }, `Drag over a chart: zoom all to that time. Double click: whole run. Up to ${count(MOST_DOTS)} requests in a span are dots; a click chooses the nearest.`),
+			this.layered,
 			this.plots,
 			this.detail,
 			this.numbers,
 		];
 	}
 
+	/** The disk whose requests took most time together: below a loop device many short ones are its own. */
 	private busiest(): number {
-		const n = new Array<number>(this.table.devices.length).fill(0);
-		for (let i = 0; i < this.table.rows; i++) n[this.table.device[i]!]! += 1;
-		return n.reduce((best, v, i) => (v > n[best]! ? i : best), 0);
+		const time = new Array<number>(this.table.devices.length).fill(0);
+		for (let i = 0; i < this.table.rows; i++) time[this.table.device[i]!]! += this.table.latency[i]!;
+		return time.reduce((best, v, i) => (v > time[best]! ? i : best), 0);
 	}
 
 	private apply(params: Params, first: boolean): void {
@@ -296,7 +301,8 @@ export class RequestsView {
 	private tell(): void {
 		const { from, to } = this.axis.span;
 		this.where.textContent = `${duration(from)} to ${duration(to)} (${duration(to - from)}), ${count(this.inSpan())} requests of all disks shown`;
-		fill(this.numbers, h("div", { class: "plots" }, h("div", {}, this.layers(from, to)), h("div", {}, this.sizes(from, to))), this.slow(from, to));
+		fill(this.layered, this.layers(from, to));
+		fill(this.numbers, h("div", {}, this.sizes(from, to)), this.slow(from, to));
 	}
 
 	private layers(from: number, to: number): Child {
@@ -311,10 +317,18 @@ export class RequestsView {
 				{},
 				[0, 1, 2, 3, 4].map((l) => {
 					const { name, about } = layerWords(this.doc, l);
-					return h("tr", {}, h("th", { scope: "row" }, name), sides.map((side) => h("td", { class: "number" }, side.count === 0 ? "-" : duration(side.layers[l]!))), h("td", { class: "words" }, about));
+					return h("tr", {}, h("th", { scope: "row" }, name), sides.map((side) => h("td", { class: "number" }, this.layer(side, l))), h("td", { class: "words" }, about));
 				}),
 			),
 		);
+	}
+
+	/** A layer's mean time and its share of the whole latency, the largest in bold. */
+	private layer(side: { count: number; layers: number[] }, l: number): Child {
+		if (side.count === 0) return "-";
+		const whole = side.layers.reduce((a, b) => a + b, 0);
+		const most = side.layers[l] === Math.max(...side.layers);
+		return [duration(side.layers[l]!), " ", h(most ? "b" : "span", {}, percent(whole > 0 ? side.layers[l]! / whole : 0, 0))];
 	}
 
 	private sizes(from: number, to: number): Child {

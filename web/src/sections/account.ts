@@ -3,19 +3,27 @@
 
 import { category, type Document, processName } from "../document";
 import { bar, meter, type Part, parts, swatch, total } from "../parts/bar";
-import { type Child, h } from "../parts/dom";
+import { type Child, fill, h } from "../parts/dom";
+import { link } from "../parts/link";
 import { table } from "../parts/table";
-import { count, duration, percent, timeUnit } from "../parts/units";
+import { count, duration, middle, percent, timeUnit } from "../parts/units";
 import type { MakeSection } from "../section";
+import type { View } from "../view";
 import { byTime } from "./verdict";
 
-/** Processes with a bar of their own. */
-const BARS = 6;
+/** Processes with a bar of their own at first: with more the first finding would not be in the first screen. */
+const BARS = 4;
+
+/** Bars that come with each "more". */
+const MORE = 20;
+
+/** Letters of a process's name beside its bar. */
+const NAME = 28;
 
 export const section: MakeSection = (doc, view) => {
 	const run = doc.run;
 	if (!run || run.quality.no_account.length > 0) return null;
-	const rows = bars(doc);
+	const rows = bars(doc, BARS);
 	if (rows.length === 0) return null;
 	return {
 		id: "account",
@@ -26,9 +34,24 @@ export const section: MakeSection = (doc, view) => {
 			const whole = Object.values(all).reduce((a, b) => a + b, 0);
 			const list = parts(doc, all).sort((a, b) => b.time - a.time);
 			const unit = timeUnit(whole);
-			const drawn = rows.map((row) => ({ ...row, element: bar(doc, row.parts, row.whole, row.name) }));
+			const place = h("div", { class: "bars" });
+			let drawn: HTMLElement[] = [];
+			const draw = () => {
+				const own = Math.max(BARS, Number(view.params("account").bars) || 0);
+				const shown = bars(doc, own);
+				drawn = shown.map((row) => bar(doc, row.parts, row.whole, row.name));
+				fill(place, shown.map((row, i) => [name(row, view), drawn[i], h("div", { class: "value" }, duration(row.whole))]));
+				place.querySelector("button")?.addEventListener("click", () => {
+					view.keep("account", { bars: String(own + MORE) });
+					draw();
+					// The button is another element now, or gone: the keys go on with the first that came.
+					place.querySelectorAll<HTMLElement>(".name a")[own]?.focus();
+				});
+			};
+			draw();
+			view.on("account", draw);
 			const light = (name: string | undefined) => {
-				for (const { element } of drawn) {
+				for (const element of drawn) {
 					for (const part of element.children) {
 						part.classList.toggle("off", name !== undefined && (part as HTMLElement).dataset.category !== name);
 					}
@@ -40,19 +63,11 @@ export const section: MakeSection = (doc, view) => {
 				h(
 					"figcaption",
 					{},
-					"Each bar is 100 % of a process's time, the sum over its threads; its parts exclude each other. ",
+					"A bar is 100 % of a process's time, over all its threads. ",
 					run.result.path.time > 0 ? PATH[run.result.path.of] ?? "" : "",
 				),
-				h(
-					"div",
-					{ class: "bars" },
-					drawn.map((row) => [
-						h("div", { class: "name", title: row.name }, row.name),
-						row.element,
-						h("div", { class: "value" }, duration(row.whole)),
-					]),
-				),
-				legend(doc, list, whole, light),
+				place,
+				legend(doc, list, rows, light),
 				h(
 					"details",
 					{ class: "alternative" },
@@ -78,19 +93,37 @@ export const section: MakeSection = (doc, view) => {
 };
 
 const PATH: Record<string, string> = {
-	command: "The critical path is the command's elapsed time, with waits for its own threads followed to what those did.",
-	threads: "The critical path is the time of all threads, with waits for each other followed to what those did.",
+	command: "Critical path: the elapsed time, waits for its own threads followed to what those did.",
+	threads: "Critical path: the time of all threads, waits for each other followed to what those did.",
 };
 
 /** A bar and its name. */
 export interface Bar {
 	name: string;
+	/** Of a process its number; of the others together how many they are. */
+	pid?: number;
+	others?: number;
 	parts: Part[];
 	whole: number;
 }
 
-/** The critical path, the processes with most time, and the others together. */
-export function bars(doc: Document): Bar[] {
+/** What stands beside a bar: a process leads to its threads, the others together are a button that shows them. */
+function name(row: Bar, view: View): HTMLElement {
+	if (row.others !== undefined) {
+		return h("button", { class: "plain name", type: "button", title: "A bar for each of the next ones" }, `${row.name} ...`);
+	}
+	if (row.pid === undefined) return h("div", { class: "name" }, row.name);
+	const pid = String(row.pid);
+	return h(
+		"div",
+		{ class: "name", title: `${row.name}: to its threads` },
+		link(view, "threads", { find: pid }, middle(row.name, NAME)),
+		h("span", { class: "dim" }, ` ${pid}`),
+	);
+}
+
+/** The critical path, the `most` processes with most time, and the others together. */
+export function bars(doc: Document, most: number): Bar[] {
 	const run = doc.run;
 	if (!run) return [];
 	const out: Bar[] = [];
@@ -101,14 +134,15 @@ export function bars(doc: Document): Bar[] {
 		out.push({ name: "Critical path", parts: parts(doc, account), whole: path.time });
 	}
 	const processes = byTime(doc);
-	const own = processes.length > BARS + 1 ? BARS : processes.length;
+	const own = processes.length > most + 1 ? most : processes.length;
 	for (const p of processes.slice(0, own)) {
-		out.push({ name: `${processName(p)} (${p.pid})`, parts: parts(doc, p.account), whole: p.thread_time });
+		out.push({ name: processName(p), pid: p.pid, parts: parts(doc, p.account), whole: p.thread_time });
 	}
 	const rest = processes.slice(own);
 	if (rest.length > 0) {
 		out.push({
-			name: `${count(rest.length)} other processes`,
+			name: `${count(rest.length)} more processes`,
+			others: rest.length,
 			parts: parts(doc, total(rest.map((p) => p.account))),
 			whole: rest.reduce((sum, p) => sum + p.thread_time, 0),
 		});
@@ -117,8 +151,9 @@ export function bars(doc: Document): Bar[] {
 }
 
 /** What the colours are, with shares of all processes; a part that is pointed at stands out in the bars. */
-function legend(doc: Document, list: Part[], whole: number, light: (name: string | undefined) => void): Child {
-	const shown = list.filter((p) => p.time / whole >= 0.001);
+function legend(doc: Document, list: Part[], rows: Bar[], light: (name: string | undefined) => void): Child {
+	const whole = list.reduce((sum, p) => sum + p.time, 0);
+	const shown = list.filter((p) => p.time / whole >= 0.005 || seen(rows, p.category));
 	return h(
 		"ul",
 		{ class: "legend", "aria-label": "Parts of all processes together" },
@@ -132,6 +167,11 @@ function legend(doc: Document, list: Part[], whole: number, light: (name: string
 				h("span", { class: "dim" }, percent(p.time / whole)),
 			);
 		}),
-		shown.length < list.length ? h("li", { class: "dim" }, `${list.length - shown.length} below 0.1 %`) : null,
+		shown.length < list.length ? h("li", { class: "dim" }, `${list.length - shown.length} below 0.5 %`) : null,
 	);
+}
+
+/** Whether a part is wide enough in any of the bars to be asked for. */
+function seen(rows: Bar[], name: string): boolean {
+	return rows.some((row) => row.parts.some((p) => p.category === name && p.time / row.whole >= 0.05));
 }

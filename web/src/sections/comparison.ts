@@ -28,17 +28,20 @@ export const headline: MakeSection = (doc) => {
 				h("p", { class: "lead" }, c.headline),
 				c.sentences.map((s) => h("p", {}, s)),
 				c.gates.map((g) => h("p", { class: g.crossed ? "bad" : false }, g.words)),
-				h("dl", { class: "pairs" }, side("A", c.a), side("B", c.b)),
+				h("dl", { class: "pairs" }, side(doc, "A", c.a), side(doc, "B", c.b)),
 				c.doubts.map((d) => h("p", { class: "bad" }, `Doubt: ${d}`)),
 			),
 	};
 };
 
-function side(name: string, s: Side): Child {
+function side(doc: Document, name: string, s: Side): Child {
 	const runs = s.kind === "set" ? ` (${count(s.members.length)} runs)` : "";
 	const left = s.left_out.map((l) => `; ${l.dir} left out: ${l.why}`).join("");
 	const doubts = [...new Set(s.members.flatMap((m) => [...m.not_valid, ...m.doubts]))].join("; ");
-	return [h("dt", {}, name), h("dd", {}, h("code", {}, s.path), runs, left, doubts === "" ? "" : `: ${doubts}`)];
+	const page = doc.pages?.find((p) => p.of === name);
+	// What it is joined to is the file's own directory: no other host.
+	const own = page === undefined || /^[a-z]+:|^\//i.test(page.href) ? null : [" ", h("a", { href: page.href }, "its own page")];
+	return [h("dt", {}, name), h("dd", {}, h("code", {}, s.path), runs, own, left, doubts === "" ? "" : `: ${doubts}`)];
 }
 
 /** The line that the parts of the account add up to. */

@@ -18,8 +18,8 @@ export const section: MakeSection = (doc, view) => {
 		element: () => {
 			if (findings.length === 0) return h("p", {}, "No rule found 5 % of the target's time or more.");
 			const open = view.params("findings").open;
-			const timeline = doc.run?.timeline !== undefined;
-			const all = findings.map((f, i) => finding(f, open === undefined ? i === 0 : open === f.id, timeline, view));
+			const has: Has = { timeline: doc.run?.timeline !== undefined, disks: doc.run?.requests?.devices ?? [] };
+			const all = findings.map((f, i) => finding(f, open === undefined ? i === 0 : open === f.id, has, view));
 			view.on("findings", ({ open }) => {
 				for (const [i, f] of findings.entries()) {
 					const element = all[i];
@@ -44,7 +44,20 @@ export const section: MakeSection = (doc, view) => {
 	};
 };
 
-function finding(f: Finding, open: boolean, timeline: boolean, view: View): HTMLDetailsElement {
+/** What evidence can lead to. */
+interface Has {
+	timeline: boolean;
+	/** Disks whose requests are in the document. */
+	disks: string[];
+}
+
+/** The disk that a text names. */
+export function diskIn(text: string, disks: string[]): string | undefined {
+	const words = new Set(text.split(/[^\w-]+/));
+	return disks.find((d) => words.has(d));
+}
+
+function finding(f: Finding, open: boolean, has: Has, view: View): HTMLDetailsElement {
 	const element = h(
 		"details",
 		{ class: "finding", open, "data-id": f.id },
@@ -60,10 +73,9 @@ function finding(f: Finding, open: boolean, timeline: boolean, view: View): HTML
 			"dl",
 			{ class: "detail" },
 			pair("Time", `${duration(f.time)}; without it, at most ${factor(f.bound)} as fast, if all else stayed`),
-			f.evidence.length > 0 && pair("Evidence", list(f.evidence.map((e) => evidence(e, timeline, view)))),
+			(f.evidence.length > 0 || diskIn(f.words, has.disks)) && pair("Evidence", list([...f.evidence.map((e) => evidence(e, has.timeline, view)), ...requests(f, has, view)])),
 			f.doubt.length > 0 && pair("Doubt", list(f.doubt)),
-			pair("Next", f.next),
-			pair("Rule", h("code", {}, f.id)),
+			pair("Next", [f.next, h("span", { class: "dim" }, " Rule: ", h("code", {}, f.id))]),
 		),
 	);
 	// Not at its toggle, which comes too when it is open from the first.
@@ -78,6 +90,12 @@ function evidence(e: Evidence, timeline: boolean, view: View): Child {
 	const params: Record<string, string> = { at: String(e.at) };
 	if (e.tid) params.tid = String(e.tid);
 	return link(view, "timeline", params, e.words);
+}
+
+/** The disk's requests, layer by layer. */
+function requests(f: Finding, has: Has, view: View): Child[] {
+	const disk = diskIn(f.words, has.disks);
+	return disk === undefined ? [] : [link(view, "requests", { disk }, `Block requests of ${disk}, layer by layer`)];
 }
 
 function pair(name: string, what: Child): Child {

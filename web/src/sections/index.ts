@@ -17,6 +17,7 @@ import { devices, machine } from "./machine";
 import * as plan from "./plan";
 import { processes, threads } from "./processes";
 import { environment, quality } from "./quality";
+import { section as set } from "./set";
 import { section as verdict } from "./verdict";
 import { blame, unexplained } from "./waits";
 
@@ -34,9 +35,11 @@ export interface Entry {
 export const SECTIONS: Entry[] = [
 	{ make: plan.answer, title: "What came out" },
 	{ make: comparison.headline, title: "What changed from A to B" },
+	{ make: comparison.account, title: "Which parts of the time grew and shrank" },
 	{ make: verdict, title: "What limits it" },
 	{ make: account, part: "account", title: "Where its time went" },
 	{ make: findings, title: "Findings" },
+	{ make: set, title: "How far the runs agree" },
 	// Views of time: web/src/{timeline,requests,flame,locks,path,operations}.
 	{ make: path, title: "Critical path" },
 	{ make: timeline, part: "timeline", title: "Timeline" },
@@ -48,7 +51,6 @@ export const SECTIONS: Entry[] = [
 	{ make: plan.limits, title: "What limits, as recorded" },
 	{ make: plan.doubts, title: "Doubts" },
 	{ make: plan.repetitions, title: "Every repetition" },
-	{ make: comparison.account, title: "Which parts of the time grew and shrank" },
 	{ make: comparison.lines, title: "Every figure" },
 	{ make: comparison.differs, title: "What was not the same besides" },
 	{ make: loads, part: "loads", title: "Workload", kind: "load" },

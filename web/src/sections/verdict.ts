@@ -6,6 +6,7 @@ import { type Child, h } from "../parts/dom";
 import { link } from "../parts/link";
 import { count, duration, percent } from "../parts/units";
 import type { MakeSection } from "../section";
+import { which } from "./set";
 
 export const section: MakeSection = (doc, view) => {
 	const run = doc.run;
@@ -21,6 +22,7 @@ export const section: MakeSection = (doc, view) => {
 				{ class: "words" },
 				h("p", { class: "lead" }, lead),
 				rest.map((sentence) => h("p", {}, sentence)),
+				which(doc, view),
 				h(
 					"p",
 					{ class: "facts-line" },

@@ -19,6 +19,6 @@ export const section: MakeSection = (doc, view) => {
 			sampled.how === "" ? `All ${count(sampled.shown)} intervals.` : `${count(sampled.shown)} of ${count(sampled.seen)} intervals: ${sampled.how}`
 		}`,
 		element: () =>
-			later(view, "timeline", "the timeline", 620, loadTimeline(doc), (loaded) => (loaded ? new TimelineView(doc, view, loaded).elements() : [])),
+			later(view, "timeline", "the timeline", 620, () => loadTimeline(doc), (loaded) => (loaded ? new TimelineView(doc, view, loaded).elements() : [])),
 	};
 };

@@ -14,6 +14,8 @@ export interface Loaded {
 	sums: LaneSums[];
 	/** Length of the run, ns. */
 	length: number;
+	/** Reads the block requests too, which sentences of `told` name from then on. */
+	requests: () => Promise<void>;
 }
 
 const timelines = new WeakMap<Run, Promise<Loaded | undefined>>();
@@ -47,7 +49,7 @@ async function load(doc: Document, run: Run): Promise<Loaded | undefined> {
 	const timeline = run.timeline;
 	if (!timeline) return undefined;
 	const { intervals, waits } = timeline;
-	const [gap, length, state, who, wait, request, merged, stack, waker, waker_name, table] = await Promise.all([
+	const [gap, length, state, who, wait, request, merged, stack, waker, waker_name] = await Promise.all([
 		wide(intervals, "gap"),
 		wide(intervals, "length"),
 		narrow(intervals, "state"),
@@ -58,7 +60,6 @@ async function load(doc: Document, run: Run): Promise<Loaded | undefined> {
 		narrow(waits, "stack"),
 		narrow(waits, "waker"),
 		narrow(waits, "waker_name"),
-		loadRequests(doc),
 	]);
 	const columns = { gap, length, state, who, wait, request, merged };
 	const t = tracks(timeline.lanes, columns, doc.words.categories.length);
@@ -68,7 +69,9 @@ async function load(doc: Document, run: Run): Promise<Loaded | undefined> {
 		whos: timeline.whos,
 		stacks: timeline.stacks,
 		words: doc.words,
-		requests: table,
 	};
-	return { told, sums: laneSums(t), length: Math.max(1, timeline.length) };
+	const named = async (): Promise<void> => {
+		told.requests = await loadRequests(doc);
+	};
+	return { told, sums: laneSums(t), length: Math.max(1, timeline.length), requests: named };
 }

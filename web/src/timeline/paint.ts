@@ -33,34 +33,38 @@ export function paintLane(t: Tracks, px: Pixels, c: Colors, image: Image, top: n
 	}
 	const first = Math.max(0, top);
 	const last = Math.min(image.height, top + height);
-	for (let y = first; y < last; y++) image.data.set(line, y * image.width);
+	const stride = image.width;
+	for (let y = first; y < last; y++) data.set(line, y * stride);
+	const bottom = top + height;
+	const scale = height / step;
 	for (let x = 0; x < width; x++) {
 		if (solid[x] === MIXED) {
-			let y = top + height;
+			const place = x * K;
+			let y = bottom;
 			let sum = 0;
-			let most = 0;
-			let longest = 0;
-			for (let k = 0; k < K; k++) {
-				const time = share[x * K + k]!;
+			for (let k = 0; k < K && y > top; k++) {
+				const time = share[place + k]!;
 				if (time <= 0) continue;
-				if (time > longest) [most, longest] = [k, time];
 				sum += time;
-				const to = top + height - Math.round((sum / step) * height);
+				const to = bottom - ((sum * scale + 0.5) | 0);
+				if (to === y) continue;
 				const color = c.words[k]!;
-				while (y > to) {
-					y--;
-					if (y >= first && y < last) data[y * image.width + x] = color;
-				}
+				// Cut here and not at each pixel: this is what a frame costs.
+				const end = Math.max(first, to);
+				for (let at = (Math.min(y, last) - 1) * stride + x; at >= end * stride; at -= stride) data[at] = color;
+				y = to;
 			}
 			// Of what is too short for any pixel the longest is shown: that something was there must be seen.
-			if (y === top + height) {
-				for (let f = Math.max(first, y - 2); f < last; f++) data[f * image.width + x] = c.words[most]!;
+			if (y === bottom) {
+				let most = 0;
+				for (let k = 1; k < K; k++) if (share[place + k]! > share[place + most]!) most = k;
+				for (let f = Math.max(first, y - 2); f < last; f++) data[f * stride + x] = c.words[most]!;
 			}
 			continue;
 		}
 		const row = rows[x]!;
-		if (row >= 0 && t.merged[row]! > 1 && x % 4 < 2) {
-			for (let y = Math.max(first, top + height - 2); y < last; y++) data[y * image.width + x] = c.paper;
+		if (row >= 0 && x % 4 < 2 && t.merged[row]! > 1) {
+			for (let y = Math.max(first, bottom - 2); y < last; y++) data[y * stride + x] = c.paper;
 		}
 	}
 }

@@ -6,7 +6,7 @@ import { link } from "../parts/link";
 import { count, duration } from "../parts/units";
 import type { View } from "../view";
 import type { Colors } from "./colors";
-import { chain, cpuWords, laneName, onCpu, pieces, stackOf, stateOf, type Told, wakerOf } from "./text";
+import { chain, cpuWords, laneName, onCpu, pieces, stackOf, stateOf, threadsOn, type Told, wakerOf } from "./text";
 import { laneOfRow, waitRows } from "./tracks";
 
 /** Parameters of the timeline that choose a moment of a lane. */
@@ -35,7 +35,7 @@ export function panel(told: Told, colors: Colors, view: View, row: number): HTML
 		...(cpu || !t.lanes[lane]!.process ? [] : [["Process", `${t.lanes[lane]!.process} (${t.lanes[lane]!.pid})`] as [string, Child]]),
 		["State", [swatch(colors, t.paint[row]!), " ", h("b", {}, who && !cpu ? `${name} ${who}` : name), about === name ? "" : ` - ${about}`]],
 	];
-	if (cpu && who !== "") facts.push(["Thread", runsHere(told, view, who, (t.from[row]! + t.to[row]!) / 2)]);
+	if (cpu && who !== "") facts.push(["Thread", runsHere(told, view, row)]);
 	facts.push(["Begin", exact(t.from[row]!)], ["Length", exact(t.to[row]! - t.from[row]!)]);
 	if (!cpu && onCpu(told, row)) facts.push(["CPU", cpuWords(told, row) || "not known: no lane of a CPU shows it"]);
 	if (t.merged[row]! > 1) {
@@ -63,9 +63,12 @@ function requestLink(view: View, request: number, words: string): HTMLElement {
 	return link(view, "requests", { request: String(request + 1) }, words);
 }
 
-/** Threads of this name, as links to where they are at this moment: a CPU's lane has names, not numbers. */
-function runsHere(told: Told, view: View, who: string, at: number): Child {
-	const lanes = [...told.tracks.laneOf.values()].filter((l) => told.tracks.lanes[l]!.name === who);
+/** The thread that a CPU's row ran, as a link to where it is at this moment: a CPU's lane has names, not numbers. */
+function runsHere(told: Told, view: View, row: number): Child {
+	const t = told.tracks;
+	const who = told.whos[t.who[row]!] ?? "";
+	const at = (t.from[row]! + t.to[row]!) / 2;
+	const lanes = threadsOn(told, row);
 	if (lanes.length === 0) return `${who} (not of the target)`;
 	if (lanes.length > 4) return `${who}: one of ${lanes.length} threads of this name`;
 	return lanes.map((l, i) => [i > 0 ? " or " : "", link(view, "timeline", moment(told, l, at), laneName(told, l))]);

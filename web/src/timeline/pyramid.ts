@@ -21,6 +21,8 @@ export interface Pyramid {
 	sums: Float64Array;
 	/** Colour of each row. */
 	color: Uint8Array;
+	/** Time by colour of each whole lane. */
+	totals: Float64Array;
 }
 
 /** Sums over all lanes. `colorOf` maps paints to 0..colors. */
@@ -31,6 +33,7 @@ export function pyramid(t: Tracks, colorOf: Uint8Array, colors: number): Pyramid
 	}
 	const sums = new Float64Array(start[t.lanes.length]! * colors);
 	const sum = new Float64Array(colors);
+	const totals = new Float64Array(t.lanes.length * colors);
 	const color = new Uint8Array(t.paint.length);
 	for (let i = 0; i < color.length; i++) color[i] = colorOf[t.paint[i]!]!;
 	for (let l = 0; l < t.lanes.length; l++) {
@@ -47,8 +50,9 @@ export function pyramid(t: Tracks, colorOf: Uint8Array, colors: number): Pyramid
 			sum[color[i]!]! += t.to[i]! - t.from[i]!;
 		}
 		if (left === 0) sums.set(sum, place);
+		totals.set(sum, l * colors);
 	}
-	return { colors, colorOf, start, sums, color };
+	return { colors, colorOf, start, sums, color, totals };
 }
 
 /** Time by colour of a lane from its begin to `time`, into `out` at `place`; `row` is `lastBegun` of it. */

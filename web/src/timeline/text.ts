@@ -4,7 +4,7 @@
 import type { Words } from "../document";
 import { bytes, count, duration } from "../parts/units";
 import { requestAt, type RequestTable } from "../requests/table";
-import { cpusAt, laneOfRow, type Tracks, waitRows } from "./tracks";
+import { cpusAt, laneOfRow, rowAt, type Tracks, waitRows } from "./tracks";
 
 /** The columns of `waits`. */
 export interface WaitColumns {
@@ -145,6 +145,53 @@ export function onCpu(told: Told, row: number): boolean {
 	return ["running", "lock.spin", "interrupted"].includes(stateOf(told, row).name);
 }
 
+/**
+ * Lanes of the threads that a CPU's busy row may be: those of its name that were on a CPU then. Of several the one
+ * whose time on the CPU is most like the row's; more where that does not tell either.
+ */
+export function threadsOn(told: Told, row: number): number[] {
+	const t = told.tracks;
+	const name = told.whos[t.who[row]!] ?? "";
+	const [from, to] = [t.from[row]!, t.to[row]!];
+	let best: number[] = [];
+	let most = 0;
+	for (const lane of lanesNamed(t).get(name) ?? []) {
+		const at = rowAt(t, lane, (from + to) / 2);
+		if (at < 0 || !onCpu(told, at)) continue;
+		let [a, b] = [at, at];
+		while (a > t.first[lane]! && t.to[a - 1]! === t.from[a]! && onCpu(told, a - 1)) a--;
+		while (b + 1 < t.first[lane + 1]! && t.from[b + 1]! === t.to[b]! && onCpu(told, b + 1)) b++;
+		const alike = (Math.min(to, t.to[b]!) - Math.max(from, t.from[a]!)) / (Math.max(to, t.to[b]!) - Math.min(from, t.from[a]!));
+		if (alike > most) [best, most] = [[], alike];
+		if (alike === most) best.push(lane);
+	}
+	return best;
+}
+
+const named = new WeakMap<Tracks, Map<string, number[]>>();
+
+/** Lanes of threads by name. */
+function lanesNamed(t: Tracks): Map<string, number[]> {
+	let by = named.get(t);
+	if (!by) {
+		by = new Map();
+		for (const lane of t.laneOf.values()) {
+			const { name } = t.lanes[lane]!;
+			const same = by.get(name);
+			if (same) same.push(lane);
+			else by.set(name, [lane]);
+		}
+		named.set(t, by);
+	}
+	return by;
+}
+
+/** `dd (4711)`; of several threads that it may be, all; of none that has a lane, the name. */
+function busyWith(told: Told, row: number): string {
+	const lanes = threadsOn(told, row);
+	return lanes.length === 0 || lanes.length > 3 ? (told.whos[told.tracks.who[row]!] ?? "") : lanes.map((l) => laneName(told, l)).join(" or ");
+}
+
 /** The sentence of a row, for a screen reader and the tooltip's head. */
 export function sentence(told: Told, row: number): string {
 	const t = told.tracks;
@@ -155,7 +202,7 @@ export function sentence(told: Told, row: number): string {
 	const when = `at ${duration(t.from[row]!)}`;
 	const merged = t.merged[row]! > 1 ? ` Stands for ${count(t.merged[row]!)} short intervals, most of their time was this.` : "";
 	if (t.lanes[lane]!.kind === "cpu") {
-		return `${t.lanes[lane]!.name}: ${about}${name === "busy" && who ? ` with ${who}` : ""} for ${long} ${when}.${merged}`;
+		return `${t.lanes[lane]!.name}: ${about}${name === "busy" && who ? ` with ${busyWith(told, row)}` : ""} for ${long} ${when}.${merged}`;
 	}
 	const request = told.requests && t.request[row]! > 0 ? `, ${requestWords(told.requests, t.request[row]! - 1)}` : "";
 	return `${laneName(told, lane)}: ${name}${who ? ` ${who}` : ""} (${about}${request}) for ${long} ${when}.${merged}`;

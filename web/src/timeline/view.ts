@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // The timeline on the page: picture, overview, keys, search, the interval that was chosen.
 
+import { inTurn } from "../canvas/later";
 import { Surface } from "../canvas/surface";
-import type { Document } from "../document";
+import { type Document, processName } from "../document";
 import { type Child, fill as put, h } from "../parts/dom";
 import { hide, show } from "../parts/tooltip";
-import { count, duration, percent } from "../parts/units";
+import { count, duration, middle, percent } from "../parts/units";
 import type { Params, View } from "../view";
 import { type Colors, colorCount, colorOfPaint, colors } from "./colors";
 import { draw, type Gap, gutter, type Kept, SCALE, type Scene } from "./draw";
@@ -18,6 +19,9 @@ import { pyramid, type Pyramid } from "./pyramid";
 import { sentence, type Told } from "./text";
 import { laneOfRow, longestIn, nearestRow, rowAt, waitRows } from "./tracks";
 import { pan, show as showSpan, type Span, within, zoom } from "./window";
+
+/** Letters of a process's command. */
+const COMMAND = 90;
 
 /** Height of the picture, CSS pixels; less where there are fewer lanes. */
 const MOST_HEIGHT = 460;
@@ -58,6 +62,11 @@ export class TimelineView {
 		this.pyramid = pyramid(this.told.tracks, colorOfPaint(doc.words), colorCount(doc.words));
 		this.all = groups(this.told.tracks);
 		this.byKey = new Map(this.all.map((g) => [g.key, g]));
+		// By its command: nine processes of one program are told apart by what they were called with.
+		for (const p of doc.run?.result.processes ?? []) {
+			const group = this.byKey.get(`p${p.pid}`);
+			if (group) group.name = `${middle(processName(p), COMMAND)} (${p.pid})`;
+		}
 		const begin = doc.run?.result.begin ?? 0;
 		this.gaps = (doc.run?.quality.gaps ?? []).map(([cpu, from, to]) => ({ cpu, from: from - begin, to: to - begin }));
 		this.surface = new Surface(
@@ -75,6 +84,11 @@ export class TimelineView {
 		this.lay();
 		this.apply(view.params("timeline"));
 		view.on("timeline", (params) => this.apply(params));
+		// The picture is there without them.
+		inTurn(view, "timeline", async () => {
+			await loaded.requests().catch(() => undefined); // their own section tells why
+			if (!this.detail.hidden) this.tellChosen();
+		});
 	}
 
 	/** What stands in the section. */
@@ -205,8 +219,12 @@ export class TimelineView {
 		this.spoken.textContent = sentence(this.told, row);
 		if (open || !this.detail.hidden) {
 			this.detail.hidden = false;
-			put(this.detail, panel(this.told, this.scene(this.surface).colors, this.view, row));
+			this.tellChosen();
 		}
+	}
+
+	private tellChosen(): void {
+		put(this.detail, panel(this.told, this.scene(this.surface).colors, this.view, this.chosen));
 	}
 
 	/** Opens and scrolls to a lane, taking filters away that hide it. */
@@ -416,12 +434,11 @@ export class TimelineView {
 	}
 
 	private legend(): HTMLElement {
-		const sums = new Float64Array(this.pyramid.colors);
-		const t = this.told.tracks;
-		for (let i = 0; i < t.first[t.lanes.length]!; i++) {
-			const color = this.pyramid.colorOf[t.paint[i]!]!;
-			if (t.paint[i]! < t.categories) sums[color]! += t.to[i]! - t.from[i]!;
-		}
+		const { colors, totals } = this.pyramid;
+		const sums = new Float64Array(colors);
+		this.told.tracks.lanes.forEach((lane, l) => {
+			if (lane.kind !== "cpu") for (let c = 0; c < colors; c++) sums[c]! += totals[l * colors + c]!;
+		});
 		const whole = sums.reduce((a, b) => a + b, 0);
 		const list = this.doc.words.kinds
 			.map((kind, i) => ({ kind, time: sums[i] ?? 0 }))

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { diagram } from "../../src/locks/handoffs";
 import { decodeOperations, figures, firstFrom, longest, percentile } from "../../src/operations/table";
 import { ofWords, placeOf } from "../../src/path";
-import { chain, cpuWords, pieces, sentence, stackOf, stateOf, type Told, wakerOf } from "../../src/timeline/text";
+import { chain, cpuWords, pieces, sentence, stackOf, stateOf, threadsOn, type Told, wakerOf } from "../../src/timeline/text";
 import { loadTimeline } from "../../src/timeline/load";
 import { rowAt, rowsOfRequest, waitRows } from "../../src/timeline/tracks";
 import { addOperations, big, lane, random, story } from "./fixture";
@@ -11,6 +11,7 @@ import type { HandoffRow } from "../../src/document";
 
 const doc = story();
 const loaded = await loadTimeline(doc);
+await loaded?.requests();
 const told = loaded!.told as Told;
 const app = told.tracks.laneOf.get(812)!;
 const at = (ms: number): number => rowAt(told.tracks, app, ms * 1e6);
@@ -33,6 +34,28 @@ describe("an interval in words", () => {
 		expect(wakerOf(told, at(1))).toBeUndefined();
 		expect(stackOf(told, at(5))[0]).toBe("jbd2_log_wait_commit");
 		expect(stackOf(told, at(1))).toEqual([]);
+	});
+
+	test("a CPU's row names the thread of its name that ran", () => {
+		const cpuRow = (ms: number): number => rowAt(told.tracks, 0, ms * 1e6);
+		expect(threadsOn(told, cpuRow(1))).toEqual([app]);
+		expect(sentence(told, cpuRow(1))).toContain("CPU 0: busy with app (812) for 2.00 ms");
+		// jbd2 has no lane.
+		expect(threadsOn(told, cpuRow(2.5))).toEqual([]);
+		expect(sentence(told, cpuRow(2.5))).toContain("busy with jbd2/sda-8 for");
+	});
+
+	test("of threads of one name the one that ran as long", async () => {
+		const twins = story();
+		const lanes = twins.run!.timeline!.lanes;
+		lanes[2]!.name = "app";
+		const both = (await loadTimeline(twins))!.told as Told;
+		// The other, too, is called app now, and was on a CPU all the time.
+		const { tracks: t } = both;
+		for (let i = t.first[2]!; i < t.first[3]!; i++) t.state[i] = t.paint[i] = 0;
+		expect(stateOf(both, rowAt(t, 2, 1.5e6)).name).toBe("running");
+		expect(threadsOn(both, rowAt(t, 0, 1.2e6))).toEqual([1]);
+		expect(threadsOn(both, rowAt(t, 0, 11e6))).toEqual([1]);
 	});
 
 	test("sentences", () => {

@@ -126,7 +126,9 @@ pub fn main(args: &CompareArgs) -> Result<ExitCode> {
         show::print(&comparison, &mut out)?;
     }
     if let Some(page) = &args.report {
-        report::write_page(page, &report::comparison(args, &comparison)?)?;
+        let mut document = report::comparison(args, &comparison)?;
+        report::link_sides(&mut document, &comparison, page);
+        report::write_page(page, &document)?;
         eprintln!("report: {}", page.display());
     }
     Ok(comparison.exit_code())

@@ -3,7 +3,6 @@
 
 use super::DOCUMENT;
 use crate::plan::store::STATE;
-use crate::repeat;
 use anyhow::{bail, Context, Result};
 use serde::de::IgnoredAny;
 use serde::Deserialize;
@@ -19,6 +18,8 @@ pub const LOAD: &str = "load.json";
 pub enum Subject {
     /// A run directory, or a trace alone.
     Run(PathBuf),
+    /// A set of runs.
+    Set(PathBuf),
     /// A plan's directory.
     Plan(PathBuf),
     /// A workload's result, and the directory that it is the only thing in.
@@ -48,7 +49,7 @@ pub fn subject(path: &Path) -> Result<Subject> {
         return Ok(Subject::Plan(path.into()));
     }
     if has("set.json") {
-        return Ok(Subject::Run(repeat::run_of(path.into())?));
+        return Ok(Subject::Set(path.into()));
     }
     if is_run(path) {
         return Ok(Subject::Run(path.into()));
@@ -114,6 +115,8 @@ mod tests {
         put("run/run.json", "{}");
         put("trace/metadata", "");
         put("no-trace/result.json", "{}");
+        put("set/set.json", "{}");
+        put("set/1/run.json", "{}");
         put("plan/plan.json", "{}");
         put("plan/report.json", "{\"table\": {}, \"format\": 1}");
         put("load/load.json", "{\"cells\": [], \"clock\": {}}");
@@ -127,6 +130,7 @@ mod tests {
             assert_eq!(is(run), Ok(Subject::Run(at(run))));
         }
         assert_eq!(is("several"), Ok(Subject::Run(at("several/2"))));
+        assert_eq!(is("set"), Ok(Subject::Set(at("set"))));
         assert_eq!(is("plan"), Ok(Subject::Plan(at("plan"))));
         let file = at("load/load.json");
         assert_eq!(is("load"), Ok(Subject::Load { file: file.clone(), dir: Some(at("load")) }));

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `plumb report`: the report document of what a directory holds, and its page.
 //!
-//! [`find`] says what a path is, [`run`] and [`others`] make the document, plumb-report packs the page.
+//! [`find`] says what a path is, [`run`], [`set`] and [`others`] make the document, plumb-report packs the page.
 
 mod find;
 mod others;
 mod run;
+mod set;
 
-pub use others::{comparison, plan};
+pub use others::{comparison, link_sides, plan};
 pub use run::{document, Seen};
+pub use set::document as set;
 
 use crate::cli::{CompareArgs, ReportArgs};
 use crate::export::beside::{Beside, Kind};
@@ -82,7 +84,9 @@ pub fn main(args: &ReportArgs) -> Result<ExitCode> {
             };
             let found = compare::Comparison::read(&words)?;
             let code = found.exit_code();
-            (comparison(&words, &found)?, PAGE.into(), code)
+            let mut document = comparison(&words, &found)?;
+            link_sides(&mut document, &found, args.output.as_deref().unwrap_or(Path::new(PAGE)));
+            (document, PAGE.into(), code)
         }
         [path] => one(path)?,
         _ => bail!("give one path, or two to compare; plumb report --help shows examples"),
@@ -121,6 +125,11 @@ fn one(path: &Path) -> Result<(Document, PathBuf, ExitCode)> {
             // What lies in a trace's directory is read as a part of the trace.
             let page = if dir.join("metadata").exists() { here } else { dir.join(PAGE) };
             (document, page, code)
+        }
+        Subject::Set(dir) => {
+            let document = set::read(&dir)?;
+            let code = document.run.as_ref().map_or(done, |r| quality::exit_code(&r.quality));
+            (document, dir.join(PAGE), code)
         }
         Subject::Plan(dir) => (plan(&dir)?, dir.join(PAGE), done),
         Subject::Load { file, dir } => (others::load(&file)?, dir.map_or(here, |d| d.join(PAGE)), done),

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Plans, workloads and comparisons as documents.
 
+use super::PAGE;
 use crate::cli::{CompareArgs, Show};
 use crate::compare::Comparison;
 use crate::explain::{explain, select};
 use crate::{plan as plans, profile};
 use anyhow::{Context, Result};
 use plumb_load::environment::utc;
-use plumb_report::document::{Absent, Document};
+use plumb_report::document::{Absent, Document, Page};
 use plumb_report::run::empty;
 use serde_json::Value;
 use std::fs::File;
@@ -76,4 +77,54 @@ pub fn comparison(args: &CompareArgs, found: &Comparison) -> Result<Document> {
         document.profiles.clear();
     }
     Ok(document)
+}
+
+/// Adds where the pages of a comparison's sides lie, for a page that is written to `file`: of a set its own page.
+pub fn link_sides(document: &mut Document, found: &Comparison, file: &Path) {
+    for (of, side, example) in [("A", &found.a, found.examples()[0]), ("B", &found.b, found.examples()[1])] {
+        let pages = [side.path.join(PAGE), example.join(PAGE)];
+        if let Some(href) = pages.iter().find_map(|page| href(file, page)) {
+            document.pages.push(Page { of: of.into(), href });
+        }
+    }
+}
+
+/// The way from a page to another that is there, as an address: no path of the machine stands in it.
+fn href(from: &Path, to: &Path) -> Option<String> {
+    let to = to.canonicalize().ok()?;
+    let dir = from.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let from = dir.canonicalize().ok()?;
+    let same = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
+    let up = from.components().skip(same).map(|_| "..".to_string());
+    let down = to.components().skip(same).map(|c| escaped(&c.as_os_str().to_string_lossy()));
+    Some(up.chain(down).collect::<Vec<_>>().join("/"))
+}
+
+/// A name in an address: RFC 3986's unreserved characters as they are.
+fn escaped(name: &str) -> String {
+    let byte = |b: u8| match b {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(b).to_string(),
+        _ => format!("%{b:02X}"),
+    };
+    name.bytes().map(byte).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_found_from_another() {
+        let temp = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| temp.path().join(name);
+        for dir in ["a b/1", "c"] {
+            std::fs::create_dir_all(at(dir)).expect("writable");
+        }
+        std::fs::write(at("a b/1/report.html"), "").expect("writable");
+        let to = at("a b/1/report.html");
+        assert_eq!(href(&at("c/x.html"), &to).as_deref(), Some("../a%20b/1/report.html"));
+        assert_eq!(href(&at("x.html"), &to).as_deref(), Some("a%20b/1/report.html"));
+        assert_eq!(href(&at("a b/1/x.html"), &to).as_deref(), Some("report.html"));
+        assert_eq!(href(&at("x.html"), &at("c/report.html")), None, "it is not there");
+    }
 }

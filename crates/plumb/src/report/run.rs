@@ -148,20 +148,28 @@ pub fn read(dir: &Path) -> Result<Document> {
     };
     // What was made while the trace was there tells more than the result alone.
     let document = dir.join(DOCUMENT);
-    let kept = if document.exists() { Some(upgrade::read(&document)) } else { None };
-    if let Some(Ok(kept)) = kept {
+    let made = if document.exists() { Some(upgrade::read(&document)) } else { None };
+    if let Some(Ok(made)) = made {
         eprintln!("plumb: {no_trace:#}; the page is made of {} as it was kept", document.display());
-        return Ok(kept);
+        return Ok(made);
     }
-    let path = dir.join("result.json");
-    if let Ok(Some(kept)) = optional::<Value>(&path) {
-        let found = result(kept).with_context(|| format!("{} is of another version", path.display()))?;
+    if let Some(found) = kept(dir)? {
         let why = format!("The trace cannot be read: {no_trace:#}.");
         let mut document = assemble(dir, found, "", &why);
         document.absent.insert(0, Absent { part: "trace".into(), why });
         return Ok(document);
     }
-    kept.unwrap_or(Err(no_trace))
+    made.unwrap_or(Err(no_trace))
+}
+
+/// What `result.json` in a run directory tells; none where there is none that can be read.
+///
+/// # Errors
+/// It is of another version.
+pub fn kept(dir: &Path) -> Result<Option<Found>> {
+    let path = dir.join("result.json");
+    let Ok(Some(kept)) = optional::<Value>(&path) else { return Ok(None) };
+    result(kept).map(Some).with_context(|| format!("{} is of another version", path.display()))
 }
 
 /// What `result.json` tells.

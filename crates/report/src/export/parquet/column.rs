@@ -13,7 +13,7 @@ const DICTIONARY: usize = 1 << 20;
 /// A text that is longer is not in the statistics.
 const LONGEST: usize = 64;
 /// Places in which texts were found lately, a power of two.
-const LATELY: usize = 64;
+const LATELY: usize = 256;
 
 const INT64: i32 = 2;
 const DOUBLE: i32 = 5;
@@ -50,7 +50,9 @@ impl Texts {
             self.lately.resize(LATELY, (0, 0));
         }
         let address = text.as_ptr() as usize;
-        let at = (address >> 3 ^ address >> 9 ^ text.len()) % LATELY;
+        // Texts of one allocation lie close together: Fibonacci hashing takes them apart.
+        let at = (address as u64 ^ (text.len() as u64) << 48).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
+        let at = at as usize % LATELY;
         let (then, place) = self.lately[at];
         if then == address && self.all.get(place as usize).is_some_and(|t| **t == *text) {
             return place;
@@ -100,7 +102,10 @@ pub struct Chunk {
 #[derive(Debug)]
 pub struct Column {
     kind: Kind,
-    /// 1 where there is a value.
+    /// Rows, none among them.
+    rows: usize,
+    /// 1 where there is a value, up to the last row without one; empty where every row has one, as in
+    /// most columns.
     there: Vec<u32>,
     integers: Vec<i64>,
     reals: Vec<f64>,
@@ -113,6 +118,7 @@ impl Column {
     pub fn new(kind: Kind) -> Self {
         Self {
             kind,
+            rows: 0,
             there: Vec::new(),
             integers: Vec::new(),
             reals: Vec::new(),
@@ -122,24 +128,21 @@ impl Column {
     }
 
     /// Adds a value; one of another kind is none.
+    #[inline]
     pub fn push(&mut self, cell: Cell<'_>) {
-        let there = match (self.kind, cell) {
-            (Kind::Integer, Cell::Integer(v)) => {
-                self.integers.push(v);
-                1
-            }
-            (Kind::Real, Cell::Real(v)) => {
-                self.reals.push(v);
-                1
-            }
+        match (self.kind, cell) {
+            (Kind::Integer, Cell::Integer(v)) => self.integers.push(v),
+            (Kind::Real, Cell::Real(v)) => self.reals.push(v),
             (Kind::Text, Cell::Text(v)) => {
                 let place = self.texts.place(v);
                 self.codes.push(place);
-                1
             }
-            _ => 0,
-        };
-        self.there.push(there);
+            _ => {
+                self.there.resize(self.rows, 1);
+                self.there.push(0);
+            }
+        }
+        self.rows += 1;
     }
 
     /// Bytes of texts that it keeps.
@@ -150,9 +153,11 @@ impl Column {
     /// Appends its pages to `out`, whose first byte lies at `at` in the file, and begins anew.
     pub fn write(&mut self, at: u64, out: &mut Vec<u8>) -> Chunk {
         let first = out.len();
+        let nulls = self.there.iter().filter(|t| **t == 0).count();
+        self.there.resize(self.rows, 1);
         let mut chunk = Chunk {
-            values: self.there.len() as i64,
-            nulls: self.there.iter().filter(|t| **t == 0).count() as i64,
+            values: self.rows as i64,
+            nulls: nulls as i64,
             range: self.range(),
             encodings: vec![RLE],
             ..Chunk::default()
@@ -180,7 +185,8 @@ impl Column {
         for there in self.there.chunks(PAGE) {
             body.clear();
             levels(there, &mut body);
-            let values = value..value + there.iter().filter(|t| **t == 1).count();
+            let none = if nulls == 0 { 0 } else { there.iter().filter(|t| **t == 0).count() };
+            let values = value..value + there.len() - none;
             value = values.end;
             match encoding {
                 DELTA_BINARY_PACKED => deltas(&self.integers[values], &mut body),
@@ -196,6 +202,7 @@ impl Column {
             data_page(there.len() as i32, encoding, &body, out);
         }
         chunk.bytes = (out.len() - first) as i64;
+        self.rows = 0;
         self.there.clear();
         self.integers.clear();
         self.reals.clear();
