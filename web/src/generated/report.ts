@@ -640,7 +640,7 @@ export interface Use {
 
 /** One process of the target. */
 export interface ProcessRow extends Use {
-  /** Process id. */
+  /** Process id; 0: the sum of those beyond 10,000, the ones with the least thread time. */
   pid: number;
   /** Name of its first thread. */
   comm: string;
@@ -678,7 +678,7 @@ export interface ProcessRow extends Use {
 
 /** One thread of the target. */
 export interface ThreadRow extends Use {
-  /** Thread id. */
+  /** Thread id; 0: the sum of those of the process beyond 10,000. */
   tid: number;
   /** Begin. */
   begin: number;
@@ -786,7 +786,11 @@ export interface DeviceRow {
   read_bytes: number;
   /** Bytes written. */
   write_bytes: number;
-  /** Requests without data. */
+  /** Discards, secure erases and zeroes that the device writes by itself. */
+  discards: number;
+  /** Bytes that those concern. */
+  discard_bytes: number;
+  /** Flushes that the kernel sent. */
   flushes: number;
   /** Bios that joined a request. */
   merges: number;
