@@ -15,7 +15,7 @@ apt_of() {
 	apt+=(-o "Dir::State=$state/state" -o "Dir::State::status=$state/status" -o "Dir::Cache=$state/cache"
 		-o "Dir::Etc=$state" -o Dir::Etc::trustedparts=/etc/apt/trusted.gpg.d -o Acquire::Languages=none)
 	[ ! -e "$state/read" ] || return 0
-	uris=$(mirror)
+	uris=$(archive 1)
 	if [ -z "$uris" ]; then
 		reason="the machine's apt sources name no Debian archive to look for $release in"
 		return 1
@@ -23,7 +23,8 @@ apt_of() {
 	mkdir -p "$state/state/lists/partial" "$state/cache/archives/partial" "$state/preferences.d"
 	: >"$state/status"
 	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $uris $release main
-deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $uris $release-backports main" >"$state/sources.list"
+deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $uris $release-backports main
+deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $uris $(archive 2) main" >"$state/sources.list"
 	if ! apt-get -q "${apt[@]}" update >"$state/log" 2>&1; then
 		reason="apt cannot read the lists of $release: $(grep -m1 '^[EW]:' "$state/log")"
 		return 1
@@ -31,10 +32,10 @@ deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $uris $release-ba
 	touch "$state/read"
 }
 
-# Where the machine's own release of Debian comes from.
-mirror() {
+# archive 1|2: where the machine's own release of Debian comes from; its name.
+archive() {
 	apt-get indextargets --format '$(REPO_URI) $(ORIGIN) $(CODENAME)' 'Created-By: Packages' 2>/dev/null |
-		awk '$2 == "Debian" && $3 !~ /-/ { print $1; exit }'
+		awk -v field="$1" '$2 == "Debian" && $3 !~ /-/ && !seen++ { print field == 1 ? $1 : $3 }'
 }
 
 # packages_of IMAGE: what has to be unpacked for it.
@@ -86,4 +87,27 @@ fetch_kernel() {
 	rm -rf "$dir.new"/*.deb "$dir.new/root/boot" "$dir.new/root/usr/lib/modules" "$dir"
 	echo "$pattern $KERNEL_MODULES" >"$dir.new/stamp"
 	mv "$dir.new" "$dir"
+}
+
+# fetch_fio: $cache/fio, which needs no libraries: what a guest of any release can run. Of Debian's source package.
+fetch_fio() {
+	local work=$cache/fio.new
+	[ ! -x "$cache/fio" ] || return 0
+	apt_of trixie || return 1
+	rm -rf "$work"
+	mkdir -p "$work"
+	echo "vm: building fio (Debian source package) in $work" >&2
+	if ! (
+		cd "$work" &&
+			apt-get -q "${apt[@]}" source --download-only fio &&
+			dpkg-source -x ./*.dsc source && cd source &&
+			./configure --build-static --disable-native --disable-numa --disable-rdma --disable-rados \
+				--disable-rbd --disable-http --disable-gfapi --disable-xnvme --disable-libblkio &&
+			make -j2 fio && strip fio
+	) >"$cache/fio.log" 2>&1; then
+		reason="fio's source package: $(grep -m1 -E '^E:|[Ee]rror' "$cache/fio.log" || tail -n 1 "$cache/fio.log")"
+		return 1
+	fi
+	cp "$work/source/fio" "$cache/fio"
+	rm -rf "$work"
 }
