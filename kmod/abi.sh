@@ -100,8 +100,11 @@ feature LP_HRTIMER_SETUP exported hrtimer_setup
 # Since sbitmap_get_shallow() is not public any more, a shallow depth counts in the whole map, not in a word of it.
 feature LP_SHALLOW_IN_WORDS grep -q 'sbitmap_get_shallow(struct' "$source/include/linux/sbitmap.h"
 echo
-# shellcheck disable=SC2086 # lists
-awk -v functions="$(echo $FUNCTIONS)" -v structs="$wanted $WITNESSES" '
+functions=
+for name in $FUNCTIONS; do
+	if exported "$name"; then functions="$functions $name"; fi
+done
+awk -v functions="$functions" -v structs="$wanted $WITNESSES" '
 	BEGIN {
 		n = split(functions, list, " ")
 		for (i = 1; i <= n; i++) is_function[list[i]] = 1

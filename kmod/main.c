@@ -102,7 +102,7 @@ static bool bio_low_cgroup(struct lp_queue *lq, struct bio *bio)
 
 static enum lp_class class_of_bio(struct lp_queue *lq, struct bio *bio)
 {
-	return class_of(lq, bio->bi_opf, bio_prio(bio), bio_low_cgroup(lq, bio));
+	return class_of(lq, bio->bi_opf, bio->bi_ioprio, bio_low_cgroup(lq, bio));
 }
 
 static enum lp_class class_of_request(struct lp_queue *lq, struct request *rq)
@@ -375,6 +375,15 @@ static void lp_requeue_request(struct request *rq)
 	lp_requeued(&queue_of(rq->q)->lp, rq, ktime_get_ns());
 }
 
+static bool rotates(struct request_queue *q)
+{
+#ifdef blk_queue_nonrot
+	return !blk_queue_nonrot(q);
+#else
+	return blk_queue_rot(q);
+#endif
+}
+
 static struct lp_queue *make(struct request_queue *q)
 {
 	struct lp_queue *lq = kzalloc_node(sizeof(*lq), GFP_KERNEL, q->node);
@@ -393,7 +402,7 @@ static struct lp_queue *make(struct request_queue *q)
 	hrtimer_init(&lq->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
 	lq->timer.function = timer_fired;
 #endif
-	lp_defaults(&knobs, !blk_queue_nonrot(q));
+	lp_defaults(&knobs, rotates(q));
 	lp_init(&lq->lp, &knobs, ktime_get_ns());
 	/* One queue for all hardware queues: one of them asks at a time. */
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);

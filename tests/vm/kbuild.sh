@@ -102,7 +102,7 @@ fetch_fio() {
 			apt-get -q "${apt[@]}" source --download-only fio &&
 			dpkg-source -x ./*.dsc source && cd source &&
 			./configure --build-static --disable-native --disable-numa --disable-rdma --disable-rados \
-				--disable-rbd --disable-http --disable-gfapi --disable-xnvme --disable-libblkio &&
+				--disable-rbd --disable-http --disable-gfapi --disable-xnvme &&
 			make -j2 fio && strip fio
 	) >"$cache/fio.log" 2>&1; then
 		reason="fio's source package: $(grep -m1 -E '^E:|[Ee]rror' "$cache/fio.log" || tail -n 1 "$cache/fio.log")"

@@ -204,6 +204,7 @@ static struct gendisk *allocate(void)
 	blk_queue_max_hw_sectors(made->queue, max_kb * 2);
 	blk_queue_max_segments(made->queue, 256);
 	blk_queue_max_discard_sectors(made->queue, UINT_MAX);
+	made->queue->limits.discard_granularity = SECTOR_SIZE;
 	blk_queue_write_cache(made->queue, true, true);
 	if (!rotates())
 		blk_queue_flag_set(QUEUE_FLAG_NONROT, made->queue);
