@@ -13,7 +13,7 @@ root=$(realpath ../..)
 export PATH="$PATH:/usr/sbin:/sbin"
 cache=${CARGO_TARGET_DIR:-$root/target}/vm/module
 
-TIMEOUT=400
+TIMEOUT=900
 
 passed=0 failed=0
 ok() {

@@ -22,7 +22,7 @@ compile() {
 		reason="the module does not build for $1: $(grep -m1 -E 'error|abi:' "$build/log" || tail -n 1 "$build/log")"
 		return 2
 	}
-	if grep -E 'warning:' "$build/log" >&2; then
+	if grep -E ':[0-9]+:.*warning:' "$build/log" >&2; then
 		reason="the module builds for $1 with warnings"
 		return 2
 	fi
@@ -51,7 +51,8 @@ compiler() {
 	mv "$to.new" "$to"
 }
 
-# In the other release's tree, under the same names as outside. Nothing is mounted.
+# In the other release's tree, under the same names as outside. objtool wants /proc, which is mounted for it alone
+# and goes with it.
 in_other() { # RELEASE DIR BUILD KDIR SOURCES TYPES
 	local to=$cache/$1
 	"$3/kmod/abi.sh" "$6" "$4" "$5" >"$3/kmod/lp_abi.h"
@@ -59,8 +60,10 @@ in_other() { # RELEASE DIR BUILD KDIR SOURCES TYPES
 	rm -rf "${to:?}$3" "${to:?}$2/root"
 	cp -a "$2/root" "$to$2/root"
 	cp -a "$3" "$to$3"
-	chroot "$to" make -C "$4" "M=$3/kmod" LP_DEBUG=y CONFIG_DEBUG_INFO_BTF_MODULES= modules &&
-		chroot "$to" make -C "$4" "M=$3/device" CONFIG_DEBUG_INFO_BTF_MODULES= modules &&
+	# shellcheck disable=SC2016 # its own arguments
+	unshare --mount sh -ec 'mount -t proc proc "$1/proc"
+		chroot "$1" make -C "$2" "M=$3/kmod" LP_DEBUG=y CONFIG_DEBUG_INFO_BTF_MODULES= modules
+		chroot "$1" make -C "$2" "M=$3/device" CONFIG_DEBUG_INFO_BTF_MODULES= modules' sh "$to" "$4" "$3" &&
 		cp "$to$3/kmod/lp-deadline.ko" "$3/kmod/" && cp "$to$3/device/modeldisk.ko" "$3/device/"
 	local rc=$?
 	rm -rf "${to:?}$3" "${to:?}$2/root"
