@@ -21,9 +21,9 @@ static ssize_t show_knob(struct elevator_queue *eq, const char *name, char *page
 	if (!knob)
 		return -ENOENT;
 	at = (const char *)&lq->lp.knobs + knob->offset;
-	return sysfs_emit(page, "%llu\n",
-			  div_u64(knob->time ? READ_ONCE(*(const u64 *)at) : READ_ONCE(*(const u32 *)at),
-				  knob->unit));
+	return sysfs_emit(
+		page, "%llu\n",
+		div_u64(knob->time ? READ_ONCE(*(const u64 *)at) : READ_ONCE(*(const u32 *)at), knob->unit));
 }
 
 static ssize_t store_knob(struct elevator_queue *eq, const char *name, const char *page, size_t count)
@@ -64,12 +64,13 @@ static ssize_t show_class(struct elevator_queue *eq, enum lp_class cls, char *pa
 	spin_lock(&lq->lock);
 	counts = lq->lp.counts[cls];
 	spin_unlock(&lq->lock);
-	return sysfs_emit(page,
-			  "inserted %llu\ndispatched %llu\nmerged %llu\nrequeued %u\nqueued %u\nin_flight %u\n"
-			  "waited_ns %llu\nwaited_most_ns %llu\n",
-			  counts.inserted, counts.dispatched, counts.merged,
-			  lp_counter_read(&lq->lp.requeued[cls]), lp_counter_read(&lq->lp.queued[cls]),
-			  lp_counter_read(&lq->lp.in_flight[cls]), counts.waited, counts.waited_most);
+	return sysfs_emit(
+		page,
+		"inserted %llu\ndispatched %llu\nmerged %llu\nrequeued %u\nqueued %u\nin_flight %u\n"
+		"waited_ns %llu\nwaited_most_ns %llu\n",
+		counts.inserted, counts.dispatched, counts.merged, lp_counter_read(&lq->lp.requeued[cls]),
+		lp_counter_read(&lq->lp.queued[cls]), lp_counter_read(&lq->lp.in_flight[cls]), counts.waited,
+		counts.waited_most);
 }
 
 static ssize_t show_normal_stat(struct elevator_queue *eq, char *page)
@@ -120,8 +121,14 @@ static ssize_t store_low_cgroups(struct elevator_queue *eq, const char *page, si
 	{ \
 		return store_knob(eq, #name, page, count); \
 	}
-#define FILE(file) { { .name = #file, .mode = 0644 }, show_##file, store_##file }
-#define COUNTER(file) { { .name = #file, .mode = 0444 }, show_##file, NULL }
+#define FILE(file) \
+	{ \
+		{ .name = #file, .mode = 0644 }, show_##file, store_##file \
+	}
+#define COUNTER(file) \
+	{ \
+		{ .name = #file, .mode = 0444 }, show_##file, NULL \
+	}
 
 KNOB(read_expire)
 KNOB(write_expire)

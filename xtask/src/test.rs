@@ -50,6 +50,7 @@ pub fn run(root: &Path) -> Result<()> {
     session.faults();
     session.crash();
     session.vm_tests();
+    session.module_tests();
 
     session.end()
 }
@@ -198,10 +199,14 @@ impl<'a> Session<'a> {
             }
             // Not event.h: the generator reads it line by line, in its own form.
             let mut files = vec![s.root.join("include/plumb/probe.h")];
-            for entry in std::fs::read_dir(s.root.join("bpf"))? {
-                let path = entry?.path();
-                if path.extension().is_some_and(|e| e == "c" || e == "h") {
-                    files.push(path);
+            for room in ["bpf", "kmod", "tests/vm/device"] {
+                for entry in std::fs::read_dir(s.root.join(room))? {
+                    let path = entry?.path();
+                    // lp_abi.h is made for one kernel at a time.
+                    let ours = !path.ends_with("lp_abi.h") && !path.to_string_lossy().ends_with(".mod.c");
+                    if ours && path.extension().is_some_and(|e| e == "c" || e == "h") {
+                        files.push(path);
+                    }
                 }
             }
             files.sort();
@@ -312,6 +317,12 @@ impl<'a> Session<'a> {
             let mut command = Command::new(s.root.join("tests/vm/run.sh"));
             command.arg(s.target_dir().join("release/plumb"));
             s.lines(command)
+        });
+    }
+
+    fn module_tests(&mut self) {
+        self.tests("the I/O scheduler's module, in virtual machines", minutes(45), |s| {
+            s.lines(Command::new(s.root.join("tests/vm/iosched.sh")))
         });
     }
 

@@ -88,7 +88,8 @@ static u64 service_time(struct request *rq, u64 now)
 		return time;
 	time += (u64)(blk_rq_bytes(rq) >> 10) * ns_per_kb;
 	if (blk_rq_pos(rq) != disk.head && (seek_ns || seek_span_ns || rotation_ns)) {
-		distance = blk_rq_pos(rq) > disk.head ? blk_rq_pos(rq) - disk.head : disk.head - blk_rq_pos(rq);
+		distance =
+			blk_rq_pos(rq) > disk.head ? blk_rq_pos(rq) - disk.head : disk.head - blk_rq_pos(rq);
 		/* The root of a 2^20-th: a 1024-th. */
 		time += seek_ns +
 			((u64)seek_span_ns * int_sqrt64(div64_u64((u64)distance << 20, disk.sectors)) >> 10);
