@@ -53,19 +53,27 @@ static void arm(struct lp_queue *lq, u64 due)
 	raw_spin_unlock_irqrestore(&lq->timer_lock, flags);
 }
 
-void lp_wake(struct lp_queue *lq)
+/* Whether a low request may go now; if not, the timer is set for when it may. */
+static bool open_or_armed(struct lp_queue *lq)
 {
 	u64 now, opens;
 
 	if (!lp_counter_read(&lq->lp.queued[LP_LOW]))
-		return;
+		return false;
 	see_freeze(lq);
 	now = ktime_get_ns();
 	opens = lp_opens(&lq->lp, now);
 	if (opens <= now)
-		run(lq);
-	else if (opens != LP_NEVER)
+		return true;
+	if (opens != LP_NEVER)
 		arm(lq, opens);
+	return false;
+}
+
+void lp_wake(struct lp_queue *lq)
+{
+	if (open_or_armed(lq))
+		run(lq);
 }
 
 static enum hrtimer_restart timer_fired(struct hrtimer *timer)
@@ -233,7 +241,8 @@ static void lp_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *lis
 		list_del_init(&rq->queuelist);
 		blk_mq_free_request(rq);
 	}
-	lp_wake(lq);
+	/* Who inserts runs the queue. */
+	open_or_armed(lq);
 }
 
 #ifdef LP_ZONE_LOCKS

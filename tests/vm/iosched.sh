@@ -85,7 +85,7 @@ if [ "$(uname -m)" != x86_64 ]; then
 fi
 for command in qemu-system-x86_64 busybox cpio depmod xz zstd bpftool gcc-12 debootstrap dpkg-source; do
 	if ! command -v "$command" >/dev/null; then
-		skip "needs $command (scripts/deps.sh vm)"
+		skip "needs $command (make deps)"
 		finish
 		exit
 	fi
