@@ -97,8 +97,6 @@ feature LP_INSERT_TAKES_FLAGS operation insert_requests '.*, blk_insert_t'
 feature LP_ELEVATOR_FEATURES member elevator_type elevator_features
 feature LP_ZONE_LOCKS exported __blk_req_zone_write_lock
 feature LP_HRTIMER_SETUP exported hrtimer_setup
-# Since sbitmap_get_shallow() is not public any more, a shallow depth counts in the whole map, not in a word of it.
-feature LP_SHALLOW_IN_WORDS grep -q 'sbitmap_get_shallow(struct' "$source/include/linux/sbitmap.h"
 echo
 functions=
 for name in $FUNCTIONS; do

@@ -317,6 +317,27 @@ static bool lp_has_work_op(struct blk_mq_hw_ctx *hctx)
 	return lp_has_work(&lq->lp, ktime_get_ns());
 }
 
+/* Whether a shallow depth counts in each word of a bitmap, or in the whole. Kernels of one stable series differ, and
+ * nothing but their behaviour tells: so that is tried. */
+static bool shallow_in_words __ro_after_init;
+
+static int __init probe_shallow(void)
+{
+	/* Four words of 16 bits. */
+	struct sbitmap_queue bits;
+	unsigned int got = 0;
+	int wrong = sbitmap_queue_init_node(&bits, 64, 4, false, GFP_KERNEL, NUMA_NO_NODE);
+
+	if (wrong)
+		return wrong;
+	sbitmap_queue_min_shallow_depth(&bits, 1);
+	while (got < 64 && sbitmap_queue_get_shallow(&bits, 1) >= 0)
+		got++;
+	sbitmap_queue_free(&bits);
+	shallow_in_words = got > 1;
+	return 0;
+}
+
 static void lp_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct lp_queue *lq = queue_of(data->q);
@@ -327,9 +348,8 @@ static void lp_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	if (class_of(lq, opf, get_current_ioprio(), lp_cgroups_low_task(lq)) != LP_LOW)
 		return;
 	slots = lp_low_slots(&lq->lp, all, ktime_get_ns());
-#ifdef LP_SHALLOW_IN_WORDS
-	slots = DIV_ROUND_CLOSEST(slots * min(1U << READ_ONCE(lq->word_shift), all), all);
-#endif
+	if (shallow_in_words)
+		slots = DIV_ROUND_CLOSEST(slots * min(1U << READ_ONCE(lq->word_shift), all), all);
 	data->shallow_depth = slots ? slots : 1;
 }
 
@@ -494,13 +514,13 @@ MODULE_ALIAS("lp-deadline-iosched");
 
 static int __init lp_module_init(void)
 {
-#ifdef LP_DEBUG
-	int wrong = lp_selftest();
+	int wrong = probe_shallow();
 
-	if (wrong)
-		return wrong;
+#ifdef LP_DEBUG
+	if (!wrong)
+		wrong = lp_selftest();
 #endif
-	return elv_register(&lp_type);
+	return wrong ? wrong : elv_register(&lp_type);
 }
 
 static void __exit lp_module_exit(void)
