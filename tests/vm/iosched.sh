@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # tests/vm/iosched.sh [KERNEL...]: builds the I/O scheduler's module for each kernel of module-kernels and tries it in
 # guests: with two processors in real time for races (iosched-races), and with a virtual clock for what it lets
-# through and when (iosched-gate). KEEP=DIR keeps what the guests left.
+# through and when (iosched-gate). KEEP=DIR keeps what the guests left;
+# ONLY=races or ONLY=gate runs one of them.
 #
 # Kernels, compilers and fio are kept in target/vm/module; remove that directory to fetch newer ones.
 set -euo pipefail
@@ -125,7 +126,7 @@ while read -r kernel from pattern; do
 	esac
 	[ ${#others[@]} -eq 0 ] || [ "$from" != here ] || wrong_abi "${others[0]}"
 	others+=("$kernel")
-	try iosched-races smp
-	try iosched-gate virtual
+	[ "${ONLY:-races}" != races ] || try iosched-races smp
+	[ "${ONLY:-gate}" != gate ] || try iosched-gate virtual
 done <"$here/module-kernels"
 finish
