@@ -12,9 +12,9 @@ BEGIN { FS = "\t" }
 		rows[key, row] = 1
 		order[key, ++count[key]] = row
 	}
-	if (!((key, $5) in thinks)) {
+	if ($6 != "low" && !((key, $5) in thinks)) {
 		thinks[key, $5] = 1
-		if ($6 != "low") think[key, ++thinkers[key]] = $5
+		think[key, ++thinkers[key]] = $5
 	}
 	iops[key, row, $5, $6] = $7
 	p50[key, row, $5, $6] = $8
@@ -30,7 +30,6 @@ END {
 		printf "\n### %s, %s model\n", part[1], part[2]
 		for (t = 1; t <= thinkers[key]; t++) {
 			w = think[key, t]
-			if (done[key, w]++) continue
 			printf "\nThink time %s ms:\n\n", w
 			print "| scheduler | low class | normal alone, iops | beside, iops | change | p50 ms | p99 ms | most ms | low alone, MB/s | beside, MB/s |"
 			print "|---|---|---|---|---|---|---|---|---|---|"
