@@ -113,6 +113,13 @@ need_test() {
 	want cpio has cpio
 	want kmod has depmod
 	want xz-utils has xz
+	# modules for those kernels: their compilers, and fio without libraries, from its source package
+	want gcc-12 has gcc-12
+	want zstd has zstd
+	want debootstrap has debootstrap
+	want dpkg-dev has dpkg-source
+	want make has make
+	want zlib1g-dev has_file '/usr/lib*/*/libz.a'
 }
 
 need_bench() {

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 const CLANG_FORMAT: &str = "clang-format-14";
 /// Where C lies.
-const FORMATTED: [&str; 4] = ["bpf", "iosched", "iosched/user", "iosched/test"];
+const FORMATTED: [&str; 6] = ["bpf", "iosched", "iosched/user", "iosched/test", "kmod", "tests/vm/device"];
 /// Failed root tests up to this many are tried once more.
 const FEW: u64 = 5;
 
@@ -54,6 +54,7 @@ pub fn run(root: &Path) -> Result<()> {
     session.faults();
     session.crash();
     session.vm_tests();
+    session.module_tests();
 
     session.end()
 }
@@ -202,7 +203,9 @@ impl<'a> Session<'a> {
             for dir in FORMATTED {
                 for entry in std::fs::read_dir(s.root.join(dir)).with_context(|| dir.to_string())? {
                     let path = entry?.path();
-                    if path.extension().is_some_and(|e| e == "c" || e == "h") {
+                    // Made for one kernel at a time.
+                    let made = path.ends_with("lp_abi.h") || path.to_string_lossy().ends_with(".mod.c");
+                    if !made && path.extension().is_some_and(|e| e == "c" || e == "h") {
                         files.push(path);
                     }
                 }
@@ -356,6 +359,12 @@ impl<'a> Session<'a> {
             let mut command = Command::new(s.root.join("tests/vm/run.sh"));
             command.arg(s.built("plumb")?);
             s.lines(command)
+        });
+    }
+
+    fn module_tests(&mut self) {
+        self.tests("the I/O scheduler's module, in virtual machines", minutes(45), |s| {
+            s.lines(Command::new(s.root.join("tests/vm/iosched.sh")))
         });
     }
 

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+# benches/iosched/table.sh OUT [KERNEL...]: I/O schedulers beside each other, in guests with a virtual clock: figures do
+# not depend on this machine's load or speed. One guest after the other; a table takes minutes to an hour.
+# MODELS="hdd ssd", SCHEDULERS="none:none mq-deadline:idle ...", THINK_MS="0 1 10", SECONDS_EACH=6 narrow it.
+set -euo pipefail
+
+if [ $# -lt 1 ]; then
+	echo "table: give the directory for the results: benches/iosched/table.sh OUT [KERNEL...]" >&2
+	exit 2
+fi
+mkdir -p "$1"
+out=$(realpath "$1")
+shift
+cd "$(dirname "${BASH_SOURCE[0]}")"
+here=$PWD
+root=$(realpath ../..)
+export PATH="$PATH:/usr/sbin:/sbin"
+cache=${CARGO_TARGET_DIR:-$root/target}/vm/module
+TIMEOUT=3000
+reason=
+. "$root/tests/vm/guest.sh"
+. "$root/tests/vm/kbuild.sh"
+. "$root/tests/vm/module-guest.sh"
+
+die() {
+	echo "table: $*" >&2
+	exit 1
+}
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$cache"
+fetch_fio || die "$reason"
+[ $# -gt 0 ] || set -- 6.1
+while read -r kernel from pattern; do
+	case $kernel in '' | '#'*) continue ;; esac
+	[[ " $* " == *" $kernel "* ]] || continue
+	fetch_kernel "$kernel" "$from" "$pattern" || die "$reason"
+	compile "$kernel" "$from" || die "$reason"
+	for model in ${MODELS-hdd ssd}; do
+		case $model in
+		hdd) low_kb=512 ;;
+		*) low_kb=128 ;;
+		esac
+		cat >"$work/cells.conf" <<-END
+			MODEL=$model
+			LOW_KB=$low_kb
+			SECONDS_EACH=${SECONDS_EACH:-6}
+			THINK_MS="${THINK_MS:-0 1 10}"
+			SCHEDULERS="${SCHEDULERS:-none:none mq-deadline:none mq-deadline:idle bfq:idle kyber:idle lp-deadline:idle}"
+		END
+		echo "table: $kernel $model, $(date +%T)" >&2
+		guest "$kernel" "$here/cells" "$work/$kernel-$model" virtual "$work/cells.conf" ||
+			die "the guest of $kernel, $model did not end: $(tail -n 2 "$work/$kernel-$model/console")"
+		sed "s/^/$(cat "$cache/$kernel/release")\t/" "$work/$kernel-$model/cells.tsv" >>"$out/cells.tsv"
+		mkdir -p "$out/raw/$kernel-$model"
+		cp -r "$work/$kernel-$model/raw/." "$out/raw/$kernel-$model/"
+	done
+	if [ -z "${NO_INSTRUCTIONS:-}" ]; then
+		echo "table: $kernel instructions, $(date +%T)" >&2
+		guest "$kernel" "$here/instructions" "$work/$kernel-instructions" virtual ||
+			die "the guest of $kernel, instructions, did not end"
+		sed "s/^/$(cat "$cache/$kernel/release")\t/" "$work/$kernel-instructions/instructions.tsv" >>"$out/instructions.tsv"
+	fi
+done <"$root/tests/vm/module-kernels"

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* One queue's scheduler, for the parts of the module. */
+#ifndef LP_H
+#define LP_H
+
+#include <linux/hrtimer.h>
+#include <linux/spinlock.h>
+
+#include "lp_abi.h"
+#include "lp_deadline.h"
+
+#ifndef CONFIG_64BIT
+#error "lp-deadline keeps times in a request's pointers: 64-bit kernels only"
+#endif
+
+struct lp_cgroups;
+
+struct lp_queue {
+	struct lp lp;
+	struct request_queue *q;
+	/*
+	 * Over lp. Never taken in an interrupt: insert, merge and dispatch run in processes; has_work, completion and
+	 * the timer do not need it.
+	 */
+	spinlock_t lock;
+	/* Runs the queue when a low request may go; armed for `due`, under its own lock, since anybody arms it. */
+	struct hrtimer timer;
+	raw_spinlock_t timer_lock;
+	u64 due;
+	/* log2 of the slots in one word of the scheduler's tags. */
+	u32 word_shift;
+	/* Cgroups that were declared low; NULL: none. */
+	struct lp_cgroups __rcu *cgroups;
+};
+
+/* Sees to it that the queue is run when its next request may go. In any context, with or without the lock. */
+void lp_wake(struct lp_queue *lq);
+
+/* attributes.c */
+extern struct elv_fs_entry lp_attributes[];
+
+/* cgroups.c: whether any is declared low; whether this one is, or one that it is in. */
+bool lp_cgroups_any(struct lp_queue *lq);
+bool lp_cgroups_low(struct lp_queue *lq, struct cgroup_subsys_state *css);
+bool lp_cgroups_low_task(struct lp_queue *lq);
+ssize_t lp_cgroups_show(struct lp_queue *lq, char *page);
+ssize_t lp_cgroups_store(struct lp_queue *lq, const char *page, size_t count);
+void lp_cgroups_free(struct lp_queue *lq);
+
+/* selftest.c, in debug builds: 0, or a negative error after it has told what is wrong. */
+int lp_selftest(void);
+
+#endif

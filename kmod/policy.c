@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The build system wants its sources in one directory. */
+#include "../iosched/lp_deadline.c"

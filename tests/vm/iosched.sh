@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+# tests/vm/iosched.sh [KERNEL...]: builds the I/O scheduler's module for each kernel of module-kernels and tries it in
+# guests: with two processors in real time for races (iosched-races), and with a virtual clock for what it lets
+# through and when (iosched-gate). KEEP=DIR keeps what the guests left;
+# ONLY=races or ONLY=gate runs one of them.
+#
+# Kernels, compilers and fio are kept in target/vm/module; remove that directory to fetch newer ones.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")"
+here=$PWD
+root=$(realpath ../..)
+export PATH="$PATH:/usr/sbin:/sbin"
+cache=${CARGO_TARGET_DIR:-$root/target}/vm/module
+
+TIMEOUT=900
+
+passed=0 failed=0
+ok() {
+	echo "ok   $name: $*"
+	passed=$((passed + 1))
+}
+bad() {
+	echo "FAIL $name: $*"
+	failed=$((failed + 1))
+}
+skip() {
+	echo "SKIP $name: $*"
+}
+finish() {
+	local verdict=ok
+	[ "$failed" -eq 0 ] || verdict=FAILED
+	echo "test result: $verdict. $passed passed; $failed failed"
+	[ "$failed" -eq 0 ]
+}
+
+. ./guest.sh
+. ./kbuild.sh
+. ./module-guest.sh
+
+complaints() { grep -aE 'WARNING:|BUG:|Oops|Call Trace|soft lockup|blocked for more than|self-test, line' "$@"; }
+
+try() { # SCRIPT MODE
+	local out=$work/$1-$2 word rest started=$SECONDS
+	mkdir -p "$out"
+	if ! guest "$kernel" "$here/$1" "$out" "$2"; then
+		bad "$1 ($2): the guest did not end within $TIMEOUT s; QEMU and its console say:"
+		tail -n 5 "$out/qemu"
+		tail -n 60 "$out/console"
+		return
+	fi
+	grep -ao 'plumb-vm: SKIP.*' "$out/console" || true
+	while read -r word rest; do
+		if [ "$word" = ok ]; then ok "$1 ($2): $rest"; else bad "$1 ($2): $rest"; fi
+	done <"$out/answers"
+	if complaints "$out/console" "$out/dmesg"; then
+		bad "$1 ($2): the kernel complained; the end of its log:"
+		tail -n 60 "$out/dmesg"
+	else
+		ok "$1 ($2): no complaint in the kernel's log ($((SECONDS - started)) s in all)"
+	fi
+}
+
+# Headers of one kernel with the type information of another must not build.
+wrong_abi() {
+	local other=$1 dir=$cache/$kernel kdir
+	kdir=$dir/root/usr/src/linux-headers-$(cat "$dir/release")
+	rm -rf "$work/wrong"
+	mkdir "$work/wrong"
+	cp -r "$root/kmod" "$root/iosched" "$work/wrong/"
+	if make -C "$work/wrong/kmod" KDIR="$kdir" BTF="$cache/$other/vmlinuz" >"$work/wrong/log" 2>&1; then
+		bad "was built with headers of $kernel and type information of $other"
+	elif grep -q 'headers of another kernel' "$work/wrong/log"; then
+		ok "headers of $kernel with type information of $other do not build"
+	else
+		bad "headers of $kernel with type information of $other fail for another reason: $(grep -m1 error "$work/wrong/log")"
+	fi
+}
+
+name=iosched
+if [ "$(uname -m)" != x86_64 ]; then
+	skip "the kernels of the list are for x86-64"
+	finish
+	exit
+fi
+for command in qemu-system-x86_64 busybox cpio depmod xz zstd bpftool gcc-12 debootstrap dpkg-source; do
+	if ! command -v "$command" >/dev/null; then
+		skip "needs $command (make deps)"
+		finish
+		exit
+	fi
+done
+mkdir -p "$cache"
+reason=
+if ! fetch_fio; then
+	skip "$reason"
+	finish
+	exit
+fi
+all=$(mktemp -d)
+trap 'if [ -n "${KEEP:-}" ]; then mkdir -p "$KEEP" && cp -r "$all/." "$KEEP/"; fi; rm -rf "$all"' EXIT
+others=()
+while read -r kernel from pattern; do
+	case $kernel in '' | '#'*) continue ;; esac
+	[ $# -eq 0 ] || [[ " $* " == *" $kernel "* ]] || continue
+	name=iosched-$kernel
+	work=$all/$kernel
+	mkdir "$work"
+	if ! fetch_kernel "$kernel" "$from" "$pattern"; then
+		skip "$reason"
+		continue
+	fi
+	rc=0
+	compile "$kernel" "$from" || rc=$?
+	case $rc in
+	0) ok "builds for $(cat "$cache/$kernel/release")" ;;
+	1)
+		skip "$reason"
+		continue
+		;;
+	*)
+		bad "$reason"
+		continue
+		;;
+	esac
+	[ ${#others[@]} -eq 0 ] || [ "$from" != here ] || wrong_abi "${others[0]}"
+	others+=("$kernel")
+	[ "${ONLY:-races}" != races ] || try iosched-races smp
+	[ "${ONLY:-gate}" != gate ] || try iosched-gate virtual
+done <"$here/module-kernels"
+finish

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+# shellcheck shell=bash
+# Builds the module for a kernel of kbuild.sh and runs scripts in a guest of it. Sourced after kbuild.sh.
+
+# compile NAME RELEASE: $cache/NAME/build/ with kmod/lp-deadline.ko and device/modeldisk.ko.
+compile() {
+	local dir=$cache/$1 from=$2 kdir build sources
+	kdir=$dir/root/usr/src/linux-headers-$(cat "$dir/release")
+	build=$dir/build
+	rm -rf "$build"
+	mkdir -p "$build"
+	cp -r "$root/kmod" "$root/iosched" "$root/tests/vm/device" "$build/"
+	sources=$(sed -n 's|^include \(.*\)/Makefile$|\1|p' "$kdir/Makefile")
+	local types=$kdir/vmlinux
+	[ -e "$types" ] || types=$dir/vmlinuz
+	if [ "$from" = here ]; then
+		compile_in "" "$build" "$kdir" "$types" >"$build/log" 2>&1
+	else
+		compiler "$from" || return 1
+		in_other "$from" "$dir" "$build" "$kdir" "$sources" "$types" >"$build/log" 2>&1
+	fi || {
+		reason="the module does not build for $1: $(grep -m1 -E 'error|abi:' "$build/log" || tail -n 1 "$build/log")"
+		return 2
+	}
+	if grep -E ':[0-9]+:.*warning:' "$build/log" >&2; then
+		reason="the module builds for $1 with warnings"
+		return 2
+	fi
+}
+
+compile_in() { # ROOT BUILD KDIR TYPES
+	make -C "$2/kmod" KDIR="$3" BTF="$4" DEBUG=1 &&
+		make -C "$3" M="$2/device" CONFIG_DEBUG_INFO_BTF_MODULES= modules
+}
+
+# compiler RELEASE: $cache/RELEASE, a small Debian of that release with its own compiler.
+compiler() {
+	local to=$cache/$1
+	[ ! -e "$to/usr/bin/make" ] || return 0
+	if [ "$(id -u)" -ne 0 ]; then
+		reason="kernels of $1 need its compiler in a tree of their own, which takes root to make"
+		return 1
+	fi
+	echo "vm: unpacking the compiler of $1 (Debian packages) into $to" >&2
+	rm -rf "$to.new"
+	if ! debootstrap --variant=minbase --include=gcc-14,make,libelf1t64,kmod "$1" "$to.new" "$(archive 1)" \
+		>"$cache/$1.log" 2>&1; then
+		reason="debootstrap $1: $(tail -n 1 "$cache/$1.log")"
+		return 1
+	fi
+	mv "$to.new" "$to"
+}
+
+# In the other release's tree, under the same names as outside. objtool wants /proc, which is mounted for it alone
+# and goes with it.
+in_other() { # RELEASE DIR BUILD KDIR SOURCES TYPES
+	local to=$cache/$1
+	"$3/kmod/abi.sh" "$6" "$4" "$5" >"$3/kmod/lp_abi.h"
+	mkdir -p "$to$2"
+	rm -rf "${to:?}$3" "${to:?}$2/root"
+	cp -a "$2/root" "$to$2/root"
+	cp -a "$3" "$to$3"
+	# shellcheck disable=SC2016 # its own arguments
+	unshare --mount sh -ec 'mount -t proc proc "$1/proc"
+		chroot "$1" make -C "$2" "M=$3/kmod" LP_DEBUG=y CONFIG_DEBUG_INFO_BTF_MODULES= modules
+		chroot "$1" make -C "$2" "M=$3/device" CONFIG_DEBUG_INFO_BTF_MODULES= modules' sh "$to" "$4" "$3" &&
+		cp "$to$3/kmod/lp-deadline.ko" "$3/kmod/" && cp "$to$3/device/modeldisk.ko" "$3/device/"
+	local rc=$?
+	rm -rf "${to:?}$3" "${to:?}$2/root"
+	return $rc
+}
+
+# guest NAME SCRIPT OUT smp|single|virtual [FILE...]: boots kernel NAME, runs SCRIPT as root with FILEs in /, and
+# leaves what it put into /out in OUT, with the console in OUT/console. virtual: one processor, whose clock counts its
+# instructions (1 ns each) and jumps over idle time, so that the host's load and speed are in no figure.
+guest() {
+	local dir=$cache/$1 script=$2 out=$3 mode=$4 work tree accel
+	shift 4
+	work=$(mktemp -d)
+	tree=$work/tree
+	mkdir -p "$tree/bin" "$tree/modules" "$out"
+	cp "$root/tests/vm/module-init" "$tree/init"
+	cp "$script" "$tree/script"
+	cp "$cache/fio" "$tree/bin/"
+	with_libraries "$(command -v busybox)" "$tree" busybox
+	cp "$dir"/modules/*.ko "$tree/modules/"
+	mkdir "$tree/try"
+	cp "$dir"/build/*/*.ko "$tree/try/"
+	# Those that are tried, not needed.
+	mv "$tree"/modules/*-{null_blk,bfq,kyber-iosched,configfs}.ko "$tree/try/" 2>/dev/null || true
+	[ $# -eq 0 ] || cp "$@" "$tree/"
+	(cd "$tree" && find . | cpio -o -H newc --quiet | gzip -1) >"$work/initramfs.gz"
+	truncate -s 64M "$work/vda"
+	case $mode in
+	smp) accel=(-accel tcg,thread=multi -smp 2) ;;
+	single) accel=(-accel tcg,thread=single -smp 2) ;;
+	virtual) accel=(-accel tcg,thread=single -smp 1 -icount shift=0,sleep=off,align=off -rtc clock=vm,base=2026-01-01) ;;
+	esac
+	timeout "$TIMEOUT" qemu-system-x86_64 "${accel[@]}" -cpu Nehalem -m 1024 -nodefaults -display none -no-reboot \
+		-kernel "$dir/vmlinuz" -initrd "$work/initramfs.gz" \
+		-append 'console=ttyS0 quiet panic=-1 tsc=reliable oops=panic' \
+		-drive "file=$work/vda,format=raw,if=virtio" -serial "file:$out/console" \
+		</dev/null >"$out/qemu" 2>&1 || true
+	local rc=0
+	if grep -q 'plumb-vm: results are out' "$out/console"; then
+		tar -xf "$work/vda" -C "$out" || rc=1
+	else
+		rc=1
+	fi
+	rm -rf "$work"
+	return $rc
+}
