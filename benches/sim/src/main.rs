@@ -44,9 +44,9 @@ fn once(model: &str, scheduler: &str, depth: u32, requests: u64) -> Result<f64> 
     };
     let tasks = Task::of(&[(job, Class::BestEffort)], SIZE, device.volatile_cache(), 0)?;
     let mut figures = Figures::new(&tasks);
-    let kind = Kind::named(scheduler)?;
+    let kind = Kind::named(scheduler, false)?;
     let settings = Settings { nr_requests: kind.nr_requests(32), max_bytes: MAX_BYTES, depth: 32 };
-    let mut simulation = Simulation::new(device, kind.build(), settings, tasks, vec![false], 0);
+    let mut simulation = Simulation::new(device, kind.build(0), settings, tasks, vec![false], 0);
     let started = Instant::now();
     simulation.run(&mut figures)?;
     let seconds = started.elapsed().as_secs_f64();
