@@ -111,8 +111,8 @@ void sim_lp_free(struct sim_lp *p)
 	free(p);
 }
 
-bool sim_lp_is_low(const struct sim_lp *p, bool idle, bool write, bool direct, bool sync, bool meta, bool flush,
-		   bool other)
+bool sim_lp_is_low(const struct sim_lp *p, bool idle, bool write, bool direct, bool sync, bool meta,
+		   bool flush, bool other)
 {
 	struct lp_traits traits = {
 		.idle_class = idle,
@@ -150,8 +150,8 @@ void sim_lp_extent(struct sim_lp *p, u32 number, u64 sector, u64 end)
 
 u32 sim_lp_find_front(struct sim_lp *p, bool low, bool write, u64 sector)
 {
-	struct lp_request *rq = lp_find_front(&p->lp, low ? LP_LOW : LP_NORMAL,
-					      write ? LP_WRITE_DIR : LP_READ_DIR, sector);
+	struct lp_request *rq =
+		lp_find_front(&p->lp, low ? LP_LOW : LP_NORMAL, write ? LP_WRITE_DIR : LP_READ_DIR, sector);
 
 	return rq ? (u32)rq->id : NONE;
 }
