@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How many requests a second the queue simulator simulates.
 //!
-//! `plumb-bench-sim RESULTS REQUESTS ROUNDS` simulates so many random reads of 4 KiB behind each scheduler
+//! `plumb-bench-sim RESULTS REQUESTS ROUNDS [MODEL...]` simulates so many random reads of 4 KiB behind each scheduler
 //! on each model, at depth 1 and 32, in interleaved rounds, and writes what it took to RESULTS.
 
 use anyhow::{bail, Context, Result};
@@ -44,9 +44,9 @@ fn once(model: &str, scheduler: &str, depth: u32, requests: u64) -> Result<f64> 
     };
     let tasks = Task::of(&[(job, Class::BestEffort)], SIZE, device.volatile_cache(), 0)?;
     let mut figures = Figures::new(&tasks);
-    let kind = Kind::named(scheduler)?;
+    let kind = Kind::named(scheduler, false)?;
     let settings = Settings { nr_requests: kind.nr_requests(32), max_bytes: MAX_BYTES, depth: 32 };
-    let mut simulation = Simulation::new(device, kind.build(), settings, tasks, vec![false], 0);
+    let mut simulation = Simulation::new(device, kind.build(0), settings, tasks, vec![false], 0);
     let started = Instant::now();
     simulation.run(&mut figures)?;
     let seconds = started.elapsed().as_secs_f64();
@@ -63,13 +63,14 @@ fn read(path: &str) -> String {
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let [results, requests, rounds] = args.as_slice() else {
-        bail!("usage: plumb-bench-sim RESULTS REQUESTS ROUNDS");
+    let [results, requests, rounds, only @ ..] = args.as_slice() else {
+        bail!("usage: plumb-bench-sim RESULTS REQUESTS ROUNDS [MODEL...]");
     };
     let requests: u64 = requests.parse().context("REQUESTS is a number")?;
     let rounds: usize = rounds.parse().context("ROUNDS is a number")?;
     let models: Vec<String> =
         [FIXED.to_string()].into_iter().chain(Spec::presets().into_iter().map(|s| s.name)).collect();
+    let models: Vec<String> = if only.is_empty() { models } else { only.to_vec() };
     let mut cells = Vec::new();
     for model in &models {
         for scheduler in NAMES {

@@ -11,6 +11,7 @@ mod profile;
 mod query;
 mod report;
 mod sim;
+mod tune;
 
 pub use disk::*;
 pub use export::ExportArgs;
@@ -21,6 +22,7 @@ pub use profile::{By, Export, ProfileArgs};
 pub use query::QueryArgs;
 pub use report::ReportArgs;
 pub use sim::SimArgs;
+pub use tune::{TuneArgs, TuneIosched, TuneWhat};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use plumb_probe::Sampling;
@@ -133,6 +135,9 @@ pub enum Command {
     /// Write a run in other programs' formats: Perfetto, LTTng's CTF, pprof and more.
     #[command(after_help = export::HELP)]
     Export(Box<ExportArgs>),
+    /// Find settings that keep a target, by simulation; nothing of this machine is used.
+    #[command(after_help = tune::HELP)]
+    Tune(Box<TuneArgs>),
 }
 
 /// What to record, of whom, and where to.

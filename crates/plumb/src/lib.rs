@@ -63,5 +63,6 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Command::Completions(args) => help::completions(&args),
         Command::Query(args) => query::main(&args),
         Command::Export(args) => export::main(&args),
+        Command::Tune(args) => sim::tune::main(&args),
     }
 }

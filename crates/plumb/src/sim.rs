@@ -2,23 +2,32 @@
 //! `plumb sim`: a load on a model of a device, in simulated time.
 //!
 //! Data flows: options -> `plan` (model, scheduler, steps) -> plumb_sim::queue, a step after the other on one
-//! device -> `show` or JSON, with `notes`, and a trace.
+//! device -> `show` or JSON, with `notes`, and a trace. `from` makes tasks of a recorded trace; `sweep` and `tune`
+//! simulate the same (`measure`) for several settings of the scheduler; `chart` draws.
 
+mod chart;
+mod from;
+mod measure;
 mod notes;
 mod plan;
 mod show;
+mod sweep;
+pub mod tune;
 
 use crate::cli::SimArgs;
 use anyhow::{bail, Context, Result};
+use measure::Watch;
 use plan::Plan;
 use plumb_load::job::Job;
 use plumb_sim::device::{Device, Ns};
+use plumb_sim::queue::classes::{ClassReport, Classes};
 use plumb_sim::queue::figures::{Figures, Report};
 use plumb_sim::queue::task::Task;
 use plumb_sim::queue::trace::{About, Tracer};
 use plumb_sim::queue::Simulation;
 use plumb_sim::spec::Medium;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -37,9 +46,26 @@ struct StepOutcome {
     trace_events: Option<u64>,
     /// What of the options made no difference.
     notes: Vec<String>,
+    /// What each class got in the time that all have in common.
+    classes: Vec<ClassReport>,
+    /// That time, ns.
+    common_ns: Ns,
+    /// The same as it was recorded, of what was done again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    recorded: Vec<ClassReport>,
+    /// That one's common time, ns.
+    #[serde(skip_serializing_if = "is_zero")]
+    recorded_common_ns: Ns,
+    /// What the scheduler counts of its decisions.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    decisions: BTreeMap<&'static str, u64>,
     /// The figures.
     #[serde(flatten)]
     report: Report,
+}
+
+fn is_zero(ns: &Ns) -> bool {
+    *ns == 0
 }
 
 /// Everything.
@@ -55,6 +81,9 @@ struct Outcome {
     depth_of_device: usize,
     nr_requests: usize,
     max_request: u32,
+    /// The recording that was done again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<from::Replay>,
     steps: Vec<StepOutcome>,
 }
 
@@ -63,7 +92,11 @@ struct Outcome {
 /// # Errors
 /// A sentence that names model, option or path, and the next step.
 pub fn main(args: &SimArgs) -> Result<ExitCode> {
-    let plan = Plan::of(args)?;
+    let mut plan = Plan::of(args)?;
+    if let Some(knob) = &args.sweep {
+        sweep::main(args, &plan, knob)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if let (Some(dir), true) = (&args.output, plan.steps.len() > 1) {
         bail!(
             "{}: a trace holds one step, and the job file has {}; leave out -o",
@@ -84,6 +117,7 @@ pub fn main(args: &SimArgs) -> Result<ExitCode> {
         depth_of_device: plan.settings.depth,
         nr_requests: plan.settings.nr_requests,
         max_request: plan.settings.max_bytes,
+        from: None,
         steps: Vec::new(),
     };
     let mut now = 0;
@@ -92,6 +126,7 @@ pub fn main(args: &SimArgs) -> Result<ExitCode> {
         outcome.steps.push(done);
         (device, now) = (back, end);
     }
+    outcome.from = plan.replay.take();
     let mut out = std::io::stdout().lock();
     if args.json {
         serde_json::to_writer_pretty(&mut out, &outcome)?;
@@ -100,6 +135,9 @@ pub fn main(args: &SimArgs) -> Result<ExitCode> {
         show::write(&outcome, &mut out)?;
         if let Some(dir) = &args.output {
             writeln!(out, "trace: {} (plumb explain {0} says where the time went)", dir.display())?;
+        }
+        if let Some(dir) = &args.charts {
+            writeln!(out, "charts: {0}/timeline.svg, {0}/timeline.csv", dir.display())?;
         }
     }
     out.flush()?;
@@ -116,19 +154,23 @@ fn run_step(
 ) -> Result<(StepOutcome, Ns, Box<dyn Device>)> {
     let (label, jobs) = &plan.steps[number];
     let named = || label.clone();
-    let tasks = Task::of(jobs, plan.size, device.volatile_cache(), now).with_context(named)?;
+    let tasks = match &plan.replay {
+        Some(replay) => replay.tasks(now),
+        None => Task::of(jobs, plan.size, device.volatile_cache(), now).with_context(named)?,
+    };
     let jobs: Vec<Job> = jobs.iter().map(|(job, _)| job.clone()).collect();
-    let stonewalls = jobs.iter().map(|j| j.stonewall).collect();
+    let stonewalls: Vec<bool> = jobs.iter().map(|j| j.stonewall).collect();
     let mut figures = Figures::new(&tasks);
     let mut tracer = match &args.output {
         Some(dir) => Some(tracer(dir, plan, args, &jobs, &tasks)?),
         None => None,
     };
-    let scheduler = plan.scheduler.build();
+    let mut watch = Watch::of(&tasks, plan.replay.is_some(), now);
+    let scheduler = plan.scheduler.build(now);
     let mut simulation = Simulation::new(device, scheduler, plan.settings, tasks, stonewalls, now);
     let end = match &mut tracer {
-        Some(tracer) => simulation.run(&mut (&mut figures, tracer)),
-        None => simulation.run(&mut figures),
+        Some(tracer) => simulation.run(&mut (&mut (&mut figures, &mut watch), tracer)),
+        None => simulation.run(&mut (&mut figures, &mut watch)),
     }
     .with_context(named)?;
     figures.finish(end);
@@ -139,7 +181,25 @@ fn run_step(
     let never_begun = simulation.tasks().iter().map(|t| t.never_begun).sum();
     let report = figures.report();
     let notes = notes::of(plan, number, &report.device);
-    let done = StepOutcome { label: label.clone(), jobs, never_begun, trace_events, notes, report };
+    let classes = watch.classes();
+    if let Some(dir) = &args.charts {
+        let title = format!("{} behind {}", plan.spec.name, plan.scheduler.name());
+        chart::timeline(dir, &title, measure::STEP, classes.timeline())?;
+    }
+    let recorded = plan.replay.as_ref().map(|r| r.classes(measure::STEP));
+    let done = StepOutcome {
+        label: label.clone(),
+        jobs,
+        never_begun,
+        trace_events,
+        notes,
+        classes: classes.report(),
+        common_ns: classes.elapsed(),
+        recorded: recorded.as_ref().map(Classes::report).unwrap_or_default(),
+        recorded_common_ns: recorded.as_ref().map_or(0, Classes::elapsed),
+        decisions: simulation.scheduler().decisions().into_iter().collect(),
+        report,
+    };
     Ok((done, end, simulation.into_device()))
 }
 

@@ -168,3 +168,159 @@ fn what_cannot_be_is_refused_with_the_next_step() {
         assert!(out.status.code() == Some(2) && said.contains(words), "{args}: {} {said}", out.status);
     }
 }
+
+/// One who reads and thinks, one who writes and syncs, and 32 reads of 128 KiB at once.
+const PAIR: &str = "size = \"8G\"\ntime = \"3s\"\n[[step]]\nname = \"pair\"\nwhat = \"read\"\norder = \"random\"\nthink = \"1ms\"\n\
+    [[step.also]]\nwhat = \"read\"\nblock = \"128K\"\ndepth = 32\nthrough = \"io-uring\"\n";
+const SYNCED: &str =
+    "[[step.also]]\nwhat = \"write\"\nsync = \"fdatasync\"\norder = \"random\"\nthink = \"2ms\"\n";
+
+fn in_file(dir: &TempDir, text: &str) -> String {
+    let file = dir.path().join("jobs.toml");
+    std::fs::write(&file, text).expect("writable");
+    file.display().to_string()
+}
+
+fn class<'a>(of: &'a Value, name: &str) -> &'a Value {
+    let all = of.as_array().expect("classes");
+    all.iter().find(|c| c["class"] == name).unwrap_or_else(|| panic!("no class {name} in {of}"))
+}
+
+#[test]
+fn a_trace_done_again_behind_the_same_scheduler_comes_to_the_same() {
+    let dir = dir();
+    let jobs = in_file(&dir, &format!("{PAIR}{SYNCED}"));
+    for (n, scheduler) in ["noop", "mq-deadline", "lp-deadline"].into_iter().enumerate() {
+        let trace = dir.path().join(n.to_string());
+        let queue = format!("--depth-of-device 64 --nr-requests 64 --scheduler {scheduler}");
+        sim(&format!("nvme --job {jobs} --idle=2 {queue}"), &trace);
+        let words = format!("nvme {queue} --json --from");
+        let told = json(&must(plumb().arg("sim").args(words.split_whitespace()).arg(&trace)));
+        assert_eq!((&told["from"]["threads"], &told["from"]["disk"]), (&json("3"), &json("\"sim0\"")));
+        assert_eq!(told["from"]["scheduler"], scheduler);
+        let step = &told["steps"][0];
+        for name in ["normal", "idle"] {
+            let (was, is) = (class(&step["recorded"], name), class(&step["classes"], name));
+            for figure in ["rate", "bandwidth", "q2c.mean_ns", "q2c.p99"] {
+                let of = |c: &Value| number(figure.split('.').fold(c, |c, key| &c[key]));
+                let (was, is) = (of(was), of(is));
+                assert!((is / was - 1.0).abs() < 0.02, "{scheduler}, {name}: {figure} {is}, recorded {was}");
+            }
+        }
+    }
+    // Another scheduler makes another thing of it.
+    let args = ["sim", "nvme", "--depth-of-device", "64", "--scheduler", "lp-deadline", "--json", "--from"];
+    let told = json(&must(plumb().args(args).arg(dir.path().join("0"))));
+    let step = &told["steps"][0];
+    let rate = |of: &str| number(&class(&step[of], "normal")["rate"]);
+    assert!(rate("classes") > 1.3 * rate("recorded"), "{} of {}", rate("classes"), rate("recorded"));
+}
+
+#[test]
+fn a_sweep_shows_what_a_knob_does_as_table_csv_and_charts() {
+    let dir = dir();
+    let (jobs, charts) = (in_file(&dir, PAIR), dir.path().join("charts"));
+    let sweep = |more: &[&str]| {
+        let mut command = plumb();
+        command.args([
+            "sim",
+            "nvme",
+            "--depth-of-device",
+            "256",
+            "--scheduler",
+            "lp-deadline",
+            "--idle=2",
+            "--job",
+        ]);
+        must(command.arg(&jobs).args(["--sweep", "idle_dispatch_interval=500,5000,50000"]).args(more))
+    };
+    let told = json(&sweep(&["--json", "--charts", &charts.display().to_string()]));
+    let idle: Vec<f64> =
+        told["rows"].as_array().expect("rows").iter().map(|r| number(&r["idle"]["bandwidth"])).collect();
+    assert!(idle.len() == 3 && idle[0] > 5.0 * idle[1] && idle[1] > 5.0 * idle[2], "{idle:?}");
+    let alone = number(&told["alone"]["normal"]["rate"]);
+    assert!(told["alone"]["idle"].is_null() && number(&told["rows"][2]["normal"]["rate"]) > 0.98 * alone);
+    let csv = std::fs::read_to_string(charts.join("sweep.csv")).expect("a file");
+    assert!(csv.starts_with("idle_dispatch_interval,normal_per_s") && csv.lines().count() == 5, "{csv}");
+    let columns: Vec<usize> = csv.lines().map(|l| l.split(',').count()).collect();
+    assert_eq!(columns, [10; 5]);
+    for name in ["sweep-idle.svg", "sweep-normal.svg"] {
+        let svg = std::fs::read_to_string(charts.join(name)).expect("a file");
+        assert!(svg.starts_with("<svg") && svg.contains("polyline"), "{svg}");
+    }
+    assert!(sweep(&[]).contains("alone") && sweep(&[]).contains("50000"));
+}
+
+#[test]
+fn a_timeline_shows_when_batch_mode_begins() {
+    let dir = dir();
+    let text = "size = \"8G\"\n[[step]]\nname = \"two\"\nwhat = \"read\"\ntime = \"2s\"\norder = \"random\"\nthink = \"1ms\"\n\
+        [[step.also]]\nwhat = \"read\"\nblock = \"128K\"\ndepth = 8\nthrough = \"io-uring\"\ntime = \"6s\"\n";
+    let (jobs, charts) = (in_file(&dir, text), dir.path().join("charts"));
+    let words = format!(
+        "sim nvme --depth-of-device 64 --scheduler lp-deadline --idle=2 --scheduler-set batch_mode_delay=2000000 \
+         --scheduler-set idle_dispatch_interval=10000 --job {jobs} --json --charts {}",
+        charts.display()
+    );
+    let told = json(&must(plumb().args(words.split_whitespace())));
+    assert_eq!(told["steps"][0]["decisions"]["batches"], 1);
+    let csv = std::fs::read_to_string(charts.join("timeline.csv")).expect("a file");
+    let idle = |from: f64, to: f64| {
+        let rows = csv
+            .lines()
+            .skip(1)
+            .map(|l| l.split(',').map(|v| v.parse::<f64>().expect("a number")).collect::<Vec<_>>());
+        let own: Vec<f64> = rows.filter(|r| (from..to).contains(&r[0])).map(|r| r[2]).collect();
+        own.iter().sum::<f64>() / own.len() as f64
+    };
+    // An interval of 10 ms is 100 times 128 KiB; then as much as eight at once can have.
+    assert!((12.0..13.0).contains(&idle(2.0, 3.9)) && idle(4.1, 5.9) > 20.0 * idle(2.0, 3.9), "{csv}");
+    assert!(charts.join("timeline.svg").exists());
+}
+
+#[test]
+fn tuning_finds_what_keeps_the_target_and_tells_when_nothing_does() {
+    let tune = |target: &str| {
+        let words =
+            format!("tune iosched nvme --depth-of-device 256 --disk-size 8G --target {target} --json");
+        let out = output(plumb().args(words.split_whitespace()));
+        (out.status.code(), json(&String::from_utf8_lossy(&out.stdout)))
+    };
+    let (code, told) = tune("20ms");
+    let best = &told["best"];
+    assert!(code == Some(0) && number(&best["normal_p99_ns"]) <= 2e7, "{best}");
+    let most = told["tried"].as_array().expect("tried").iter().filter(|c| c["keeps"] == true);
+    let most = most.map(|c| number(&c["idle_bytes_per_s"])).fold(0.0, f64::max);
+    assert_eq!(number(&best["idle_bytes_per_s"]), most);
+    let commands = told["commands"].to_string();
+    assert!(
+        commands.contains("/queue/iosched/idle_dispatch_interval") && commands.contains("echo lp-deadline")
+    );
+    let (code, told) = tune("1us");
+    assert!(code == Some(1) && told["best"].is_null() && told["commands"] == json("[]"));
+}
+
+#[test]
+fn what_a_trace_or_a_sweep_cannot_be_is_told() {
+    let dir = dir();
+    let trace = dir.path().join("t");
+    sim("nvme --what read --size 8G --order random --operations 100", &trace);
+    let trace = trace.display().to_string();
+    for (args, words) in [
+        (format!("sim nvme --from {trace} --depth 4"), "leave out the job's options"),
+        (format!("sim nvme --from {trace} --disk-size 4K"), "choose a larger model or --disk-size"),
+        (format!("sim nvme --from {trace} --from-disk sda"), "requests went to sim0"),
+        (format!("sim nvme --from {trace} -o {trace}"), "leave it out"),
+        ("sim nvme --from /nonesuch".into(), "no run and no trace"),
+        ("sim nvme --sweep fifo_batch=1".into(), "noop has no knob"),
+        ("sim nvme --scheduler lp-deadline --sweep low_slots=0".into(), "from 1 to 100"),
+        ("sim nvme --scheduler lp-deadline --sweep low_slots".into(), "KNOB=a,b,c"),
+        ("sim nvme --scheduler lp-deadline --scheduler-set low=1".into(), "idle_dispatch_interval"),
+        (format!("tune iosched nvme --from {trace} --target 1ms"), "--idle=N names the idle jobs"),
+        ("tune iosched nvme --what read --target 1ms".into(), "one job has one class"),
+    ] {
+        let out = output(plumb().args(args.split_whitespace()));
+        let said = stderr(&out);
+        assert!(out.status.code() == Some(2) && said.contains(words), "{args}: {} {said}", out.status);
+    }
+}

@@ -76,6 +76,11 @@ impl Spec {
         presets::load(name, set)
     }
 
+    /// Whether it turns: its seeks and revolutions, not its way, take the time.
+    pub fn rotational(&self) -> bool {
+        matches!(self.medium, Medium::Hdd(_))
+    }
+
     /// The device, `size` bytes long, with everything random from `seed`.
     ///
     /// # Errors

@@ -23,6 +23,11 @@ impl Given {
         self.0.contains_key(key)
     }
 
+    /// Keys of the options that were given.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
     /// `job` with what was given.
     pub fn over(&self, job: &Job) -> Job {
         let Ok(Value::Object(mut all)) = serde_json::to_value(job) else { return job.clone() };

@@ -17,7 +17,7 @@ mod names;
 mod netroute;
 mod netsend;
 mod offcpu;
-mod requests;
+pub mod requests;
 mod runqueue;
 mod sample;
 mod spinlock;

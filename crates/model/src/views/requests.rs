@@ -57,6 +57,8 @@ pub struct Request {
     pub d: u64,
     /// Complete, ns, or 0.
     pub c: u64,
+    /// I/O priority, class << 13 | level, as it was issued or inserted with.
+    pub ioprio: u32,
     /// Its bios in the order of sectors; none for a flush of the kernel's own.
     pub bios: Vec<Bio>,
     first_bio: u64,
@@ -237,6 +239,7 @@ impl Requests {
             sector: e.sector,
             len: e.len,
             i: ts,
+            ioprio: e.ioprio,
             first_bio: e.bio,
             ..Default::default()
         };
@@ -263,6 +266,7 @@ impl Requests {
         let again = request.d != 0;
         // Merges moved its beginning and its end since it was inserted.
         (request.d, request.sector, request.len, request.first_bio) = (ts, e.sector, e.len, e.bio);
+        request.ioprio = e.ioprio;
         request.with_driver = true;
         if !again {
             request.bios = self.take_bios(e.bio, e.dev, e.opf & 1 == 1, e.sector, e.len);

@@ -19,7 +19,9 @@ Examples:
   plumb sim atlas10k4 --what read --order random --depth 64 --depth-of-device 1 --scheduler deadline
   plumb sim nvme --what read --order random --think 1ms --time 10s -o t; plumb explain t; plumb view btt t
   plumb sim gp3 --set medium.iops=6000 --block 16K --time 5s --json
-  plumb sim atlas10k4 --job two.toml --idle=2 --scheduler mq-deadline --scheduler-set prio_aging_expire=2000";
+  plumb sim atlas10k4 --job two.toml --idle=2 --scheduler mq-deadline --scheduler-set prio_aging_expire=2000
+  plumb sim nvme --job two.toml --idle=2 --scheduler lp-deadline --sweep idle_dispatch_interval=100,1000,10000
+  plumb sim nvme --from DIR --scheduler lp-deadline";
 
 /// What to simulate.
 #[derive(Debug, Args)]
@@ -37,11 +39,11 @@ pub struct SimArgs {
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Model")]
     pub sim_seed: u64,
 
-    /// I/O scheduler: noop, deadline (2.6 to 4.x), mq-deadline (with classes), fair (as CFQ)
+    /// I/O scheduler: noop, deadline (2.6 to 4.x), mq-deadline (with classes), fair (as CFQ), lp-deadline
     #[arg(long, value_name = "NAME", default_value = "noop",
         value_parser = plumb_sim::queue::scheduler::NAMES, help_heading = "Queue")]
     pub scheduler: String,
-    /// Set a knob of the scheduler, in the kernel's name and unit (times in ms) (repeatable)
+    /// Set a knob of the scheduler, in the kernel's name and unit (repeatable)
     #[arg(long, value_name = "KEY=VALUE", help_heading = "Queue")]
     pub scheduler_set: Vec<String>,
     /// Requests that the device has at once: its tags
@@ -59,6 +61,12 @@ pub struct SimArgs {
         help_heading = "Queue")]
     pub idle: Vec<usize>,
 
+    /// Do again what the requests of a recorded trace were, each after what it waited for; in place of a job
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["job_file", "idle"], help_heading = "Job")]
+    pub from: Option<PathBuf>,
+    /// The disk of that trace, where requests went to several
+    #[arg(long, value_name = "NAME", requires = "from", help_heading = "Job")]
+    pub from_disk: Option<String>,
     /// The job.
     #[command(flatten)]
     pub job: JobOptions,
@@ -69,6 +77,12 @@ pub struct SimArgs {
     /// Write what happens into a trace, which plumb explain and plumb view read
     #[arg(short, long, value_name = "DIR", help_heading = "Result")]
     pub output: Option<PathBuf>,
+    /// Simulate for each value of a knob of the scheduler, and print what each class got
+    #[arg(long, value_name = "KNOB=A,B,C", conflicts_with = "output", help_heading = "Result")]
+    pub sweep: Option<String>,
+    /// Write what each class got as CSV and SVG: over time, or with --sweep over the knob's values
+    #[arg(long, value_name = "DIR", help_heading = "Result")]
+    pub charts: Option<PathBuf>,
     /// Print the result as JSON on standard output
     #[arg(long, help_heading = "Result")]
     pub json: bool,

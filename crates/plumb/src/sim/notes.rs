@@ -5,18 +5,17 @@ use super::plan::Plan;
 use plumb_load::job::Job;
 use plumb_sim::queue::figures::DeviceReport;
 use plumb_sim::queue::scheduler::Kind;
-use plumb_sim::queue::Class;
 use plumb_trace::units;
 
 /// Notes of a step that was simulated.
 pub fn of(plan: &Plan, step: usize, device: &DeviceReport) -> Vec<String> {
     let jobs = &plan.steps[step].1;
-    let idle = jobs.iter().any(|(_, class)| *class == Class::Idle);
+    let idle = plan.has(true);
     let jobs: Vec<&Job> = jobs.iter().map(|(job, _)| job).collect();
     let notes = [
         (idle && !plan.scheduler.has_classes()).then(|| {
             format!(
-                "--idle: {} knows no classes, it makes no difference here; mq-deadline and fair do",
+                "the idle class: {} knows no classes, it makes no difference here; mq-deadline, fair and lp-deadline do",
                 plan.scheduler.name()
             )
         }),
@@ -86,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_scheduler_in_which_nothing_waits_is_told() {
-        let deadline = Kind::named("deadline").expect("a scheduler");
+        let deadline = Kind::named("deadline", true).expect("a scheduler");
         assert!(held_nothing(&deadline, &device()).is_some_and(|s| s.contains("held no request")));
         assert_eq!(held_nothing(&deadline, &DeviceReport { in_scheduler: 0.1, ..device() }), None);
         assert_eq!(held_nothing(&Kind::Noop, &device()), None);

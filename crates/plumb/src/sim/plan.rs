@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What is simulated: model, scheduler, and the steps of the job.
 
+use super::from::{self, Replay};
 use crate::cli::SimArgs;
 use anyhow::{bail, Context, Result};
 use plumb_load::job::{Given, Job, JobFile, Step, Through, Time};
@@ -21,7 +22,9 @@ pub struct Plan {
     pub scheduler: Kind,
     /// Its queue.
     pub settings: Settings,
-    /// Steps: name, jobs with their class.
+    /// What was recorded, in place of a job.
+    pub replay: Option<Replay>,
+    /// Steps: name, jobs with their class; of what was recorded, one without jobs.
     pub steps: Vec<(String, Vec<(Job, Class)>)>,
 }
 
@@ -36,7 +39,7 @@ impl Plan {
         if size < 4096 || size % 4096 != 0 {
             bail!("--disk-size {size}: a disk is a multiple of 4096 bytes long");
         }
-        let mut scheduler = Kind::named(&args.scheduler)?;
+        let mut scheduler = Kind::named(&args.scheduler, spec.rotational())?;
         for knob in &args.scheduler_set {
             scheduler.set(knob).context("--scheduler-set")?;
         }
@@ -46,6 +49,7 @@ impl Plan {
         }
         let depth = args.depth_of_device as usize;
         let nr_requests = args.nr_requests.map_or_else(|| scheduler.nr_requests(depth), |n| n as usize);
+        let replay = replay(args, size)?;
         let steps = steps(args)?;
         let most_jobs = steps.iter().map(|s| s.jobs.len()).max().unwrap_or(0);
         if let Some(n) = args.idle.iter().find(|n| **n > most_jobs) {
@@ -66,11 +70,47 @@ impl Plan {
         };
         let steps = steps.into_iter().map(of_step).collect();
         let settings = Settings { nr_requests, max_bytes: most as u32, depth };
-        Ok(Plan { spec, size, scheduler, settings, steps })
+        let plan = Plan { spec, size, scheduler, settings, replay, steps };
+        if (args.sweep.is_some() || args.charts.is_some()) && plan.steps.len() > 1 {
+            bail!("--sweep and --charts are of one step, and the job file has {}", plan.steps.len());
+        }
+        Ok(plan)
+    }
+
+    /// Whether anybody of the idle class, or anybody else, takes part.
+    pub fn has(&self, idle: bool) -> bool {
+        match &self.replay {
+            Some(replay) => replay.has(idle),
+            None => self.steps.iter().flat_map(|s| &s.1).any(|(_, class)| (*class == Class::Idle) == idle),
+        }
     }
 }
 
+/// What --from names.
+fn replay(args: &SimArgs, size: u64) -> Result<Option<Replay>> {
+    let Some(dir) = &args.from else { return Ok(None) };
+    if let Some(key) = args.job.given.keys().next() {
+        bail!("--{key}: with --from the requests are those of the trace; leave out the job's options");
+    }
+    if args.output.is_some() {
+        bail!("-o: the threads of --from make no system calls that a trace could hold; leave it out");
+    }
+    let replay = from::read(dir, args.from_disk.as_deref())?;
+    if replay.end() > size {
+        bail!(
+            "--from {}: requests of {} reach to byte {}, and the simulated disk has {size}; choose a larger model or --disk-size",
+            dir.display(),
+            replay.disk,
+            replay.end()
+        );
+    }
+    Ok(Some(replay))
+}
+
 fn steps(args: &SimArgs) -> Result<Vec<Step>> {
+    if args.from.is_some() {
+        return Ok(vec![Step { label: "recorded".into(), jobs: Vec::new() }]);
+    }
     let Some(path) = &args.job_file else {
         let job = args.job.job.clone();
         return Ok(vec![Step { label: job.what.to_string(), jobs: vec![job] }]);

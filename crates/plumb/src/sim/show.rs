@@ -4,6 +4,7 @@
 use super::{Outcome, StepOutcome};
 use crate::output::Table;
 use plumb_load::histogram::Summary;
+use plumb_sim::queue::classes::ClassReport;
 use plumb_sim::queue::figures::JobReport;
 use plumb_trace::units;
 use std::io::{self, Write};
@@ -22,6 +23,26 @@ pub fn write(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
         outcome.nr_requests,
         outcome.depth_of_device
     )?;
+    if let Some(from) = &outcome.from {
+        writeln!(
+            out,
+            "from {}: {} operations of {} threads on {}{}",
+            from.dir,
+            units::count(from.operations as u64),
+            from.threads,
+            from.disk,
+            if from.scheduler.is_empty() { String::new() } else { format!(", scheduler {}", from.scheduler) }
+        )?;
+        for (count, what) in [
+            (from.left_out, "pieces asked for what is not simulated (zones, zeroes) and are left out"),
+            (from.unknown, "requests had nobody who queued them in the trace and are left out"),
+            (from.lost, "events were lost: some requests are missing"),
+        ] {
+            if count > 0 {
+                writeln!(out, "  note: {} {what}", units::count(count))?;
+            }
+        }
+    }
     for step in &outcome.steps {
         if outcome.steps.len() > 1 {
             writeln!(out, "\n{}:", step.label)?;
@@ -47,11 +68,82 @@ fn step(step: &StepOutcome, out: &mut dyn Write) -> io::Result<()> {
     if step.never_begun > 0 {
         writeln!(out, "  {} operations were due and never begun", units::count(step.never_begun))?;
     }
+    if !step.recorded.is_empty() || step.classes.len() > 1 {
+        classes(step, out)?;
+    }
     device(step, out)?;
+    decisions(step, out)?;
     for note in &step.notes {
         writeln!(out, "  note: {note}")?;
     }
     Ok(())
+}
+
+/// What each class got, beside what it got when it was recorded.
+fn classes(step: &StepOutcome, out: &mut dyn Write) -> io::Result<()> {
+    let mut table = Table::new(&[
+        "<class",
+        "<",
+        "count",
+        "rate/s",
+        "MiB/s",
+        "<queue + device",
+        "mean",
+        "p50",
+        "p90",
+        "p99",
+        "p99.9",
+        "max",
+    ]);
+    let mut row = |what: &str, c: &ClassReport| {
+        let rate =
+            if c.rate < 100.0 { format!("{:.1}", c.rate) } else { units::count(c.rate.round() as u64) };
+        let mib = format!("{:.2}", c.bandwidth / 1_048_576.0);
+        table.row(
+            [vec![c.class.into(), what.into(), units::count(c.count), rate, mib], times("", &c.q2c)].concat(),
+        );
+    };
+    for c in &step.classes {
+        if let Some(recorded) = step.recorded.iter().find(|r| r.class == c.class) {
+            row("recorded", recorded);
+        }
+        row(if step.recorded.is_empty() { "" } else { "simulated" }, c);
+    }
+    table.write(out)?;
+    let common = units::duration(step.common_ns);
+    match step.recorded_common_ns {
+        0 => writeln!(out, "  over the {common} that all jobs have in common"),
+        ns => writeln!(
+            out,
+            "  until the first class had its last request: {} recorded, {common} simulated",
+            units::duration(ns)
+        ),
+    }
+}
+
+/// What the scheduler decided: what its gate did, or the depths that it came to.
+fn decisions(step: &StepOutcome, out: &mut dyn Write) -> io::Result<()> {
+    let of = |name: &str| step.decisions.get(name).copied().unwrap_or(0);
+    if !step.decisions.contains_key("held") {
+        let told: Vec<String> =
+            step.decisions.iter().map(|(name, n)| format!("{} {n}", name.replace('_', " "))).collect();
+        return if told.is_empty() { Ok(()) } else { writeln!(out, "at the end: {}", told.join(", ")) };
+    }
+    writeln!(
+        out,
+        "gate: shut when asked {} times; batch mode began {} times, {} requests in it; {} went by age; narrowed {}, widened {}; at the end {} apart, {} at once",
+        units::count(of("held")),
+        units::count(of("batches")),
+        units::count(of("batched")),
+        units::count(of("aged")),
+        units::count(of("narrowed")),
+        units::count(of("widened")),
+        units::duration(of("interval_ns")),
+        match of("depth") {
+            0 => "any number".into(),
+            n => units::count(n),
+        }
+    )
 }
 
 fn times(name: &str, s: &Summary) -> Vec<String> {

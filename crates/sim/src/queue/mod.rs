@@ -8,6 +8,7 @@
 //!
 //! Tasks take no CPU time: what a simulation tells is the queue's and the device's doing.
 
+pub mod classes;
 pub mod figures;
 pub mod observer;
 pub mod requests;
@@ -17,7 +18,7 @@ pub mod task;
 pub mod trace;
 
 pub use observer::{Observer, Sleep, Woken};
-pub use requests::Class;
+pub use requests::{Class, Hints};
 pub use simulation::{Settings, Simulation, SimulationError};
 
 #[cfg(test)]

@@ -42,6 +42,22 @@ impl Class {
     }
 }
 
+/// What a task knows of its request besides, as flags of a bio (include/linux/blk_types.h).
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Hints {
+    /// Past the page cache, and its task waits for it: REQ_SYNC | REQ_IDLE of a write.
+    pub direct: bool,
+    /// Somebody waits for it: REQ_SYNC.
+    pub sync: bool,
+    /// Metadata, journal, urgent: REQ_META, REQ_PRIO.
+    pub meta: bool,
+}
+
+impl Hints {
+    /// What a task does that reads and writes a device without the page cache.
+    pub const DIRECT: Hints = Hints { direct: true, sync: true, meta: false };
+}
+
 /// A piece of a task's operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bio {
@@ -59,6 +75,8 @@ pub struct Bio {
     pub fua: bool,
     /// Class of the task.
     pub class: Class,
+    /// What else it says.
+    pub hints: Hints,
     /// When it was queued.
     pub queued_at: Ns,
     /// The next bio of its request, [`NONE`] behind the last.
@@ -87,6 +105,8 @@ pub struct Request {
     pub fua: bool,
     /// Class of its bios.
     pub class: Class,
+    /// What its first bio says besides.
+    pub hints: Hints,
     /// Tells it from an earlier one in the same place.
     pub serial: u64,
     /// The scheduler has it.
@@ -188,6 +208,7 @@ impl Requests {
             length: bio.length,
             fua: bio.fua,
             class: bio.class,
+            hints: bio.hints,
             serial: self.serial,
             waiting: false,
             first: number,

@@ -7,8 +7,8 @@
 mod submit;
 
 use super::observer::{Observer, Sleep, Woken};
-use super::requests::{Bio, Requests, NONE};
-use super::scheduler::Scheduler;
+use super::requests::{Bio, Class, Requests, NONE};
+use super::scheduler::{Scheduler, Taken};
 use super::task::{Next, Task};
 use crate::device::{Completion, Device, Ns, Outcome, Request as DeviceRequest};
 use std::cmp::Reverse;
@@ -59,10 +59,11 @@ pub struct Simulation {
     runnable: Vec<u32>,
     ended: Vec<Completion>,
     /// Slots taken.
-    taken: usize,
+    taken: Taken,
     in_flight: usize,
-    /// Bios without a request slot, by direction, with the order in which they came.
-    waiting: [VecDeque<(u64, u32)>; 2],
+    /// Bios without a request slot, with the order in which they came; by direction, those of the idle class
+    /// apart, so that one which may have no slot holds up nobody who may.
+    waiting: [VecDeque<(u64, u32)>; 4],
     waited: u64,
     /// One flush is under way at most; who asks meanwhile shares the next one: block/blk-flush.c.
     flush: Option<u32>,
@@ -97,7 +98,7 @@ impl Simulation {
             alarms_set: 0,
             runnable: Vec::with_capacity(64),
             ended: Vec::with_capacity(64),
-            taken: 0,
+            taken: Taken::default(),
             in_flight: 0,
             waiting: Default::default(),
             waited: 0,
@@ -110,6 +111,11 @@ impl Simulation {
     /// The tasks.
     pub fn tasks(&self) -> &[Task] {
         &self.tasks
+    }
+
+    /// The scheduler.
+    pub fn scheduler(&self) -> &dyn Scheduler {
+        &*self.scheduler
     }
 
     /// Gives the device back, to go on with another step.
@@ -128,14 +134,15 @@ impl Simulation {
         }
         loop {
             self.moment(observer)?;
-            let timer = self.scheduler.next_timer().filter(|t| *t > self.now && self.has_tags());
+            let timer = self.scheduler.next_timer(self.now).filter(|t| *t > self.now && self.has_tags());
             let alarm = self.next_alarm();
             match [self.device.next_event(), timer, alarm].into_iter().flatten().min() {
                 Some(next) => self.now = self.now.max(next),
                 None => break,
             }
         }
-        let left = self.taken + self.waiting.iter().map(VecDeque::len).sum::<usize>() + self.to_flush.len();
+        let left =
+            self.taken.all + self.waiting.iter().map(VecDeque::len).sum::<usize>() + self.to_flush.len();
         if left > 0 || self.in_flight > 0 || !self.tasks.iter().all(Task::is_over) {
             return Err(SimulationError::Stuck(self.now, left));
         }
@@ -239,7 +246,8 @@ impl Simulation {
                 at = bio.next;
             }
             self.requests.drop_request(number);
-            self.taken -= 1;
+            self.taken.all -= 1;
+            self.taken.idle -= usize::from(request.class == Class::Idle);
             self.grant(o);
         }
         self.ended = ended;
@@ -273,7 +281,7 @@ impl Simulation {
 
     fn operation_ends<O: Observer>(&mut self, task: u32, slot: u32, o: &mut O) {
         let t = &mut self.tasks[task as usize];
-        let mut user = t.ends(slot);
+        let mut user = t.ends(slot, self.now);
         o.operation_ends(self.now, task, &*t.op(slot));
         while let Some(slot) = user.or_else(|| self.tasks[task as usize].released()) {
             user = None;

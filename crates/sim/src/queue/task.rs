@@ -6,10 +6,12 @@
 //! (closed loop), or the next request is due when the schedule says so (open loop).
 
 mod refuse;
+mod script;
 
 pub use refuse::refuse;
+pub use script::{scripts, After, Recorded, Script};
 
-use super::requests::Class;
+use super::requests::{Class, Hints};
 use crate::device::{Ns, Operation};
 use plumb_load::job::{Job, JobError, SyncMethod, Timed, What};
 use plumb_load::order::Places;
@@ -40,6 +42,12 @@ pub struct Op {
     pub(super) pieces: u32,
     /// errno of the first piece that failed, else 0.
     pub error: i32,
+    /// Its bios are durable when they complete.
+    pub fua: bool,
+    /// I/O priority class.
+    pub class: Class,
+    /// What its bios say besides.
+    pub hints: Hints,
     /// A write whose time goes on until the flush behind it has ended.
     pub sync_behind: bool,
 }
@@ -55,6 +63,9 @@ const NOTHING: Op = Op {
     sent: 0,
     pieces: 0,
     error: 0,
+    fua: false,
+    class: Class::BestEffort,
+    hints: Hints::DIRECT,
     sync_behind: false,
 };
 
@@ -86,6 +97,8 @@ pub struct Task {
     pub counts_from: Ns,
     /// A write's time has the flush behind it in it.
     sync_in: bool,
+    /// What was recorded; nothing of a job counts then.
+    script: Option<Box<Script>>,
     places: Places,
     kind: OperationKind,
     operation: Operation,
@@ -165,6 +178,7 @@ impl Task {
             class,
             queues,
             counts_from: start.saturating_add(job.ramp.0),
+            script: None,
             sync_in: job.time_sync == Timed::In && !queues,
             operations: asked.unwrap_or(if length.is_some() { u64::MAX } else { places.pass() }),
             places,
@@ -203,6 +217,20 @@ impl Task {
         }
     }
 
+    /// A task that does what was recorded, as `worker` of `job`.
+    pub fn replay(script: Script, job: usize, worker: u32, start: Ns) -> Task {
+        let plain = Job { depth: 1, ..Job::default() };
+        let class = script.class();
+        let task = Task::new(job, &plain, class, worker, false, start);
+        // What a job's task has one for: a queue, so that several may be under way.
+        Task { script: Some(Box::new(script)), queues: true, every: u64::MAX, operations: 0, ..task }
+    }
+
+    /// When it stops asking, ns; [`Ns::MAX`] where no time ends it.
+    pub fn deadline(&self) -> Ns {
+        self.deadline
+    }
+
     /// The slot of a flush behind writes.
     fn sync_slot(&self) -> u32 {
         self.ops.len() as u32 - 1
@@ -211,11 +239,6 @@ impl Task {
     /// The operation in a slot.
     pub(super) fn op(&mut self, slot: u32) -> &mut Op {
         &mut self.ops[slot as usize]
-    }
-
-    /// Whether the bios of an operation are durable when they complete.
-    pub(super) fn is_fua(&self, op: &Op) -> bool {
-        self.fua && op.operation == Operation::Write
     }
 
     /// Whether something of its own is under way.
@@ -239,13 +262,20 @@ impl Task {
 
     /// What it does at `now`; what it begins is in its slot.
     pub(super) fn next(&mut self, now: Ns) -> Next {
+        if let Some(script) = &mut self.script {
+            let next = script.next(now, self.start, &mut self.ops);
+            self.under_way += u32::from(matches!(next, Next::Begin(_)));
+            self.ended |= next == Next::Ended;
+            return next;
+        }
         if self.since >= self.every {
             // A flush covers what has ended, so the queue runs empty first.
             if self.under_way > 0 {
                 return Next::Waits;
             }
             let slot = self.sync_slot();
-            let sync = Op { kind: OperationKind::Sync, operation: Operation::Flush, ..NOTHING };
+            let class = self.class;
+            let sync = Op { kind: OperationKind::Sync, operation: Operation::Flush, class, ..NOTHING };
             self.ops[slot as usize] = Op { due: now, begin: now, slot, ..sync };
             self.under_way += 1;
             return Next::Begin(slot);
@@ -300,6 +330,8 @@ impl Task {
             due,
             begin: now,
             slot,
+            fua: self.fua && operation == Operation::Write,
+            class: self.class,
             ..NOTHING
         };
         self.made += 1;
@@ -309,8 +341,12 @@ impl Task {
 
     /// An operation ended. Returns the user that now thinks, if there is one; behind a flush, those that
     /// waited for it are told one by one by [`Task::released`].
-    pub(super) fn ends(&mut self, slot: u32) -> Option<u32> {
+    pub(super) fn ends(&mut self, slot: u32, now: Ns) -> Option<u32> {
         self.under_way -= 1;
+        if let Some(script) = &mut self.script {
+            script.ends(slot, now);
+            return None;
+        }
         if slot == self.sync_slot() {
             self.since = 0;
             return None;

@@ -4,6 +4,7 @@
 mod laws;
 mod ledger;
 mod load;
+mod low;
 mod schedulers;
 mod theory;
 mod traces;
@@ -55,7 +56,7 @@ fn watched<O: Observer>(
     let tasks = Task::of(jobs, device.size(), device.volatile_cache(), 0).expect("jobs that a device can do");
     let stonewalls = jobs.iter().map(|(job, _)| job.stonewall).collect();
     let mut figures = Figures::new(&tasks);
-    let mut simulation = Simulation::new(device, kind.build(), settings, tasks, stonewalls, 0);
+    let mut simulation = Simulation::new(device, kind.build(0), settings, tasks, stonewalls, 0);
     let end = simulation.run(&mut (&mut figures, observer))?;
     figures.finish(end);
     Ok((figures, end))
@@ -67,7 +68,7 @@ fn run(device: Box<dyn Device>, kind: Kind, settings: Settings, jobs: &[Job]) ->
 }
 
 fn named(name: &str, knobs: &[&str]) -> Kind {
-    let mut kind = Kind::named(name).expect("a scheduler");
+    let mut kind = Kind::named(name, false).expect("a scheduler");
     knobs.iter().for_each(|knob| kind.set(knob).expect("a knob"));
     kind
 }

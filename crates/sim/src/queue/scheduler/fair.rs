@@ -274,7 +274,7 @@ impl Scheduler for Fair {
         }
     }
 
-    fn next_timer(&self) -> Option<Ns> {
+    fn next_timer(&self, _: Ns) -> Option<Ns> {
         if self.waiting == 0 {
             return None;
         }

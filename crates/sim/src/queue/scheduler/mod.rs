@@ -6,17 +6,20 @@
 //! then it is asked again when something completes or is inserted, or at [`Scheduler::next_timer`].
 
 mod deadline;
+mod ends;
 mod fair;
+mod lp_deadline;
 mod mq_deadline;
 mod noop;
 mod sorted;
 
 pub use deadline::{Deadline, DeadlineKnobs};
 pub use fair::{Fair, FairKnobs};
+pub use lp_deadline::{LpDeadline, LpKnobs};
 pub use mq_deadline::{MqDeadline, MqDeadlineKnobs};
 pub use noop::Noop;
 
-use crate::device::{Ns, Operation};
+use crate::device::Ns;
 use crate::queue::requests::{Bio, Merge, Requests};
 use crate::spec::SpecError;
 
@@ -40,18 +43,32 @@ pub trait Scheduler: Send {
     /// A request that it gave has completed.
     fn completed(&mut self, _now: Ns, _request: u32, _requests: &Requests) {}
 
-    /// When to ask again though nothing has happened; behind the time of the last call.
-    fn next_timer(&self) -> Option<Ns> {
+    /// When to ask again though nothing has happened; asked right behind [`Scheduler::dispatch`].
+    fn next_timer(&self, _now: Ns) -> Option<Ns> {
         None
     }
 
     /// Requests that wait.
     fn queued(&self) -> usize;
 
-    /// How many of the queue's request slots this operation may find taken and still get one.
-    fn slots(&self, _operation: Operation, nr_requests: usize) -> usize {
-        nr_requests
+    /// Whether a bio may take one more of the queue's request slots.
+    fn may_take(&self, _now: Ns, _bio: &Bio, taken: Taken, nr_requests: usize) -> bool {
+        taken.all < nr_requests
     }
+
+    /// What it has decided so far, by name; of those that count it.
+    fn decisions(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+}
+
+/// Request slots that are taken.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Taken {
+    /// By anybody.
+    pub all: usize,
+    /// Of those, by tasks of the idle class.
+    pub idle: usize,
 }
 
 /// A knob by its kernel name, in its kernel unit.
@@ -97,7 +114,7 @@ impl Knob<'_> {
 }
 
 /// Which scheduler, and how its knobs are set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     /// First come, first served.
     Noop,
@@ -107,22 +124,25 @@ pub enum Kind {
     MqDeadline(MqDeadlineKnobs),
     /// Time slices for each task, as CFQ has them.
     Fair(FairKnobs),
+    /// Deadline with a gate for the idle class.
+    LpDeadline(LpKnobs),
 }
 
 /// Names of the schedulers.
-pub const NAMES: [&str; 4] = ["noop", "deadline", "mq-deadline", "fair"];
+pub const NAMES: [&str; 5] = ["noop", "deadline", "mq-deadline", "fair", "lp-deadline"];
 
 impl Kind {
-    /// The scheduler of that name, with the kernel's defaults.
+    /// The scheduler of that name, with the kernel's defaults for a disk that turns, or one that does not.
     ///
     /// # Errors
     /// There is none; all names are told.
-    pub fn named(name: &str) -> Result<Kind, SpecError> {
+    pub fn named(name: &str, rotational: bool) -> Result<Kind, SpecError> {
         Ok(match name {
             "noop" => Kind::Noop,
             "deadline" => Kind::Deadline(DeadlineKnobs::default()),
             "mq-deadline" => Kind::MqDeadline(MqDeadlineKnobs::default()),
             "fair" => Kind::Fair(FairKnobs::default()),
+            "lp-deadline" => Kind::LpDeadline(LpKnobs::new(rotational)),
             _ => {
                 return Err(SpecError(format!(
                     "no scheduler is called '{name}'; there are {}",
@@ -139,17 +159,19 @@ impl Kind {
             Kind::Deadline(_) => NAMES[1],
             Kind::MqDeadline(_) => NAMES[2],
             Kind::Fair(_) => NAMES[3],
+            Kind::LpDeadline(_) => NAMES[4],
         }
     }
 
     /// Whether it tells the classes of tasks apart.
     pub fn has_classes(&self) -> bool {
-        matches!(self, Kind::MqDeadline(_) | Kind::Fair(_))
+        matches!(self, Kind::MqDeadline(_) | Kind::Fair(_) | Kind::LpDeadline(_))
     }
 
     fn knobs(&mut self) -> Vec<Knob<'_>> {
         match self {
-            Kind::Noop => Vec::new(),
+            // lp-deadline's are the policy's own, see LpKnobs.
+            Kind::Noop | Kind::LpDeadline(_) => Vec::new(),
             Kind::Deadline(knobs) => knobs.knobs().into(),
             Kind::MqDeadline(knobs) => knobs.knobs().into(),
             Kind::Fair(knobs) => knobs.knobs().into(),
@@ -158,11 +180,14 @@ impl Kind {
 
     /// Every knob as `name=value`, in the units of the kernel.
     pub fn shown(&self) -> Vec<String> {
-        let mut own = *self;
+        if let Kind::LpDeadline(knobs) = self {
+            return knobs.shown();
+        }
+        let mut own = self.clone();
         own.knobs().iter().map(Knob::shown).collect()
     }
 
-    /// Sets a knob: `name=value`, times in ms as in /sys/block/DISK/queue/iosched.
+    /// Sets a knob: `name=value`, in the unit of /sys/block/DISK/queue/iosched.
     ///
     /// # Errors
     /// No such knob (all are told), or a value that it cannot have.
@@ -171,6 +196,9 @@ impl Kind {
         let Some((name, value)) = text.split_once('=') else {
             return Err(SpecError(format!("'{text}' sets no knob; example: fifo_batch=1")));
         };
+        if let Kind::LpDeadline(knobs) = self {
+            return knobs.set(name.trim(), value.trim());
+        }
         let mut knobs = self.knobs();
         let all = knobs.iter().map(Knob::name).collect::<Vec<_>>().join(", ");
         let Some(knob) = knobs.iter_mut().find(|k| k.name() == name.trim()) else {
@@ -191,18 +219,19 @@ impl Kind {
     /// blk_mq_init_sched()).
     pub fn nr_requests(&self, depth: usize) -> usize {
         match self {
-            Kind::MqDeadline(_) => 2 * depth.min(128),
+            Kind::MqDeadline(_) | Kind::LpDeadline(_) => 2 * depth.min(128),
             _ => 256,
         }
     }
 
-    /// The scheduler, empty.
-    pub fn build(&self) -> Box<dyn Scheduler> {
+    /// The scheduler, empty, at `now`.
+    pub fn build(&self, now: Ns) -> Box<dyn Scheduler> {
         match self {
             Kind::Noop => Box::new(Noop::default()),
             Kind::Deadline(knobs) => Box::new(Deadline::new(*knobs)),
             Kind::MqDeadline(knobs) => Box::new(MqDeadline::new(*knobs)),
             Kind::Fair(knobs) => Box::new(Fair::new(*knobs)),
+            Kind::LpDeadline(knobs) => Box::new(LpDeadline::new(knobs, now)),
         }
     }
 }
@@ -213,9 +242,9 @@ mod tests {
 
     #[test]
     fn knobs_have_the_units_of_the_kernel() {
-        let mut kind = Kind::named("mq-deadline").expect("is one");
+        let mut kind = Kind::named("mq-deadline", false).expect("is one");
         kind.set("read_expire=20").expect("a knob");
-        assert!(matches!(kind, Kind::MqDeadline(k) if k.read_expire == 20_000_000));
+        assert!(matches!(&kind, Kind::MqDeadline(k) if k.read_expire == 20_000_000));
         assert!(kind.shown().contains(&"read_expire=20".to_string()), "{:?}", kind.shown());
         for (text, word) in [
             ("read_expire", "fifo_batch=1"),
@@ -227,6 +256,6 @@ mod tests {
             assert!(said.contains(word), "{said}");
         }
         assert!(Kind::Noop.set("a=1").is_err_and(|e| e.0.contains("it has none")));
-        assert!(Kind::named("cfq").is_err_and(|e| e.0.contains("fair")));
+        assert!(Kind::named("cfq", false).is_err_and(|e| e.0.contains("fair")));
     }
 }

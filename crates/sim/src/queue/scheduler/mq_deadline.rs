@@ -6,7 +6,7 @@
 //! `prio_aging_expire`.
 
 use super::sorted::{choose, Sorted, READ};
-use super::{Knob, Scheduler};
+use super::{Knob, Scheduler, Taken};
 use crate::device::{Ns, Operation};
 use crate::queue::requests::{direction, Bio, Class, Merge, Requests};
 
@@ -180,11 +180,12 @@ impl Scheduler for MqDeadline {
         self.classes.iter().flat_map(|c| &c.waiting).map(Sorted::len).sum()
     }
 
-    fn slots(&self, operation: Operation, nr_requests: usize) -> usize {
-        match (operation, self.knobs.async_depth) {
-            (Operation::Read, _) => nr_requests,
-            (_, 0) => (3 * nr_requests / 4).max(1),
-            (_, depth) => (depth as usize).clamp(1, nr_requests),
-        }
+    fn may_take(&self, _: Ns, bio: &Bio, taken: Taken, nr_requests: usize) -> bool {
+        taken.all
+            < match (bio.operation, self.knobs.async_depth) {
+                (Operation::Read, _) => nr_requests,
+                (_, 0) => (3 * nr_requests / 4).max(1),
+                (_, depth) => (depth as usize).clamp(1, nr_requests),
+            }
     }
 }

@@ -4,13 +4,17 @@
 use super::Simulation;
 use crate::device::Operation;
 use crate::queue::observer::{Observer, Woken};
-use crate::queue::requests::{direction, Bio, NONE};
+use crate::queue::requests::{direction, Bio, Class, NONE};
+
+/// The line in which a bio waits for a request slot.
+fn line(bio: &Bio) -> usize {
+    direction(bio.operation) + 2 * usize::from(bio.class == Class::Idle)
+}
 
 impl Simulation {
     /// Queues what is left of an operation; false when it must wait for a request slot.
     pub(super) fn send<O: Observer>(&mut self, task: u32, slot: u32, o: &mut O) -> bool {
         let t = &mut self.tasks[task as usize];
-        let class = t.class;
         let op = *t.op(slot);
         let mut bio = Bio {
             task,
@@ -18,8 +22,9 @@ impl Simulation {
             operation: op.operation,
             offset: op.offset,
             length: 0,
-            fua: t.is_fua(&op),
-            class,
+            fua: op.fua,
+            class: op.class,
+            hints: op.hints,
             queued_at: self.now,
             next: NONE,
         };
@@ -45,6 +50,15 @@ impl Simulation {
         true
     }
 
+    fn may_take(&self, bio: &Bio) -> bool {
+        self.scheduler.may_take(self.now, bio, self.taken, self.settings.nr_requests)
+    }
+
+    fn take(&mut self, bio: &Bio) {
+        self.taken.all += 1;
+        self.taken.idle += usize::from(bio.class == Class::Idle);
+    }
+
     /// Queues a bio; false when it must wait for a request slot.
     fn queue<O: Observer>(&mut self, bio: Bio, o: &mut O) -> bool {
         let number = self.requests.add_bio(bio);
@@ -59,15 +73,14 @@ impl Simulation {
             self.scheduler.merged(merge, bio.length, &self.requests);
             return true;
         }
-        let way = direction(bio.operation);
-        let slots = self.scheduler.slots(bio.operation, self.settings.nr_requests);
-        if self.taken >= slots || !self.waiting[way].is_empty() {
+        let way = line(&bio);
+        if !self.waiting[way].is_empty() || !self.may_take(&bio) {
             self.waited += 1;
             self.waiting[way].push_back((self.waited, number));
             self.tasks[bio.task as usize].blocked = true;
             return false;
         }
-        self.taken += 1;
+        self.take(&bio);
         self.insert(number, o);
         true
     }
@@ -102,14 +115,13 @@ impl Simulation {
         loop {
             let may = |way: usize| {
                 let (order, number) = *self.waiting[way].front()?;
-                let slots =
-                    self.scheduler.slots(self.requests.bio(number).operation, self.settings.nr_requests);
-                (self.taken < slots).then_some((order, way))
+                self.may_take(self.requests.bio(number)).then_some((order, way))
             };
-            let Some((_, way)) = [may(0), may(1)].into_iter().flatten().min() else { return };
+            let Some((_, way)) = (0..self.waiting.len()).filter_map(may).min() else { return };
             let Some((_, number)) = self.waiting[way].pop_front() else { return };
-            self.taken += 1;
-            let task = self.requests.bio(number).task;
+            let bio = *self.requests.bio(number);
+            self.take(&bio);
+            let task = bio.task;
             let t = &mut self.tasks[task as usize];
             t.granted = Some(number);
             t.blocked = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Conservation: Little's law, utilisation, nothing lost.
 
+use super::super::scheduler::NAMES;
 use super::super::simulation::SimulationError;
 use super::ledger::Ledger;
 use super::*;
@@ -12,7 +13,7 @@ fn littles_law_and_the_utilisation_law_hold_in_every_part() {
     let device = || Box::new(Server::new(SIZE, 4, Service::Exponential(MS), 3));
     let open = Job { rate: Some(Rate(900.0)), arrivals: Arrivals::Poisson, ..deep(reads(), 1024) };
     let closed = Job { think: Time(2 * MS), threads: 3, ..reads() };
-    for kind in ["noop", "deadline", "mq-deadline", "fair"] {
+    for kind in NAMES {
         let jobs = [for_time(open.clone(), 20_000 * MS), for_time(closed.clone(), 20_000 * MS)];
         let figures = run(device(), named(kind, &[]), settings(6), &jobs);
         let seconds = figures.elapsed() as f64 / 1e9;
@@ -151,7 +152,7 @@ proptest! {
     #[test]
     fn nothing_is_lost_and_limits_hold(
         jobs in jobs(),
-        kind in prop_oneof![Just("noop"), Just("deadline"), Just("mq-deadline"), Just("fair")],
+        kind in prop::sample::select(NAMES.to_vec()),
         (nr_requests, depth, servers, max) in (1usize..20, 1usize..12, 1usize..6, 1u32..65),
         cache in any::<bool>(),
     ) {

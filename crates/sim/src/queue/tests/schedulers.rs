@@ -2,6 +2,7 @@
 //! What each scheduler promises.
 
 use super::super::requests::Request;
+use super::super::scheduler::NAMES;
 use super::ledger::Ledger;
 use super::*;
 use crate::device::Completion;
@@ -62,7 +63,7 @@ fn noop_keeps_the_order() {
 
 #[test]
 fn a_sequential_stream_is_merged_up_to_the_longest_request() {
-    for kind in ["noop", "deadline", "mq-deadline", "fair"] {
+    for kind in NAMES {
         let settings = Settings { max_bytes: 64 << 10, ..settings(1) };
         let job = Job { what: What::Write, order: Order::Sequential, ..deep(reads(), 64) };
         let jobs = [(Job { operations: Some(6400), ..job }, Class::BestEffort)];
@@ -82,7 +83,7 @@ fn a_sequential_stream_is_merged_up_to_the_longest_request() {
 fn deadline_merges_at_the_front_unless_told_not_to() {
     let job = Job { order: Order::Backwards, operations: Some(640), ..deep(reads(), 32) };
     let merges = |kind| run(fixed(1, MS), kind, settings(1), std::slice::from_ref(&job)).device.merges;
-    assert!(merges(named("deadline", &[])) > 500);
+    assert!(merges(named("deadline", &[])) > 500 && merges(named("lp-deadline", &[])) > 500);
     assert_eq!(merges(named("deadline", &["front_merges=0"])), 0);
     assert_eq!(merges(Kind::Noop), 0);
 }
@@ -97,7 +98,7 @@ fn deadline_sorts_within_a_batch() {
         watched(fixed(1, MS), named(kind, &[]), settings, &jobs, &mut ledger).expect("an end");
         ledger.issued.windows(2).filter(|w| w[1].0 < w[0].0).count()
     };
-    assert!(downwards("deadline") <= 8 && downwards("mq-deadline") <= 8);
+    assert!(["deadline", "mq-deadline", "lp-deadline"].map(downwards).into_iter().all(|n| n <= 8));
     assert!(downwards("noop") > 60);
 }
 
@@ -111,7 +112,7 @@ fn stream_and_other() -> [(Job, Class); 2] {
 #[test]
 fn deadline_lets_no_read_wait_longer_than_its_time_and_a_batch() {
     let settings = Settings { max_bytes: 4096, ..settings(1) };
-    for kind in ["deadline", "mq-deadline"] {
+    for kind in ["deadline", "mq-deadline", "lp-deadline"] {
         let knobs = ["read_expire=200", "fifo_batch=16"];
         let (_, seen) = waits(fixed(1, MS), named(kind, &knobs), settings, &stream_and_other());
         // The batch that runs when it expires, and the request with the device.
@@ -123,7 +124,7 @@ fn deadline_lets_no_read_wait_longer_than_its_time_and_a_batch() {
 #[test]
 fn deadline_lets_writes_starve_so_many_batches_and_no_more() {
     let job = |what| for_time(Job { what, ..deep(reads(), 64) }, 10_000 * MS);
-    for kind in ["deadline", "mq-deadline"] {
+    for kind in ["deadline", "mq-deadline", "lp-deadline"] {
         let figures = run(fixed(1, MS), named(kind, &[]), settings(1), &[job(What::Read), job(What::Write)]);
         let share = figures.device.requests[0] as f64 / figures.device.requests[1] as f64;
         assert!((1.8..2.2).contains(&share), "{kind}: {share} reads a write");

@@ -22,7 +22,7 @@ fn trace(dir: &Path, seed: u64) -> Figures {
     let mut tracer = Tracer::create(dir, &about, &jobs, &tasks).expect("a new directory");
     let mut figures = Figures::new(&tasks);
     let settings = Settings { nr_requests: 6, ..settings(4) };
-    let kind = named("deadline", &[]).build();
+    let kind = named("deadline", &[]).build(0);
     let mut simulation = Simulation::new(Box::new(cached), kind, settings, tasks, vec![false; 2], 0);
     let end = simulation.run(&mut (&mut figures, &mut tracer)).expect("an end");
     tracer.finish(end).expect("room on the disk");

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Charts of a simulation, on the sheets that plans draw on, and the same figures as CSV.
+
+use crate::plan::report::charts::axis::Axis;
+use crate::plan::report::charts::canvas::{colour, sheet, Sheet};
+use anyhow::{bail, Context, Result};
+use plumb_sim::device::Ns;
+use plumb_sim::queue::classes::NAMES;
+use std::path::{Path, PathBuf};
+
+const HEIGHT: i32 = 320;
+
+/// A chart: lines over one axis.
+pub struct Lines<'a> {
+    /// What stands above it.
+    pub title: String,
+    /// What goes along, with its unit.
+    pub along: String,
+    /// What goes up, with its unit.
+    pub up: String,
+    /// The marks of the axis along; none: round numbers.
+    pub marks: Option<&'a [(f64, String)]>,
+    /// Logarithmic along.
+    pub log: bool,
+    /// Lines: name, points.
+    pub lines: Vec<(String, Vec<(f64, f64)>)>,
+}
+
+impl Lines<'_> {
+    /// The file.
+    ///
+    /// # Errors
+    /// The drawing's.
+    pub fn svg(&self) -> Result<String> {
+        let points = || self.lines.iter().flat_map(|(_, points)| points);
+        let up = Axis::linear(self.up.clone(), points().map(|p| p.1));
+        let along = match self.marks {
+            Some(marks) => Axis::named(self.along.clone(), marks, self.log),
+            None => Axis::linear(self.along.clone(), points().map(|p| p.0)),
+        };
+        let names = self.lines.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        let ends = |points: &[(f64, f64)]| match (points.first(), points.last()) {
+            (Some(a), Some(b)) => format!("from {:.1} at {} to {:.1} at {}", a.1, a.0, b.1, b.0),
+            _ => "nothing".into(),
+        };
+        let described = self.lines.iter().map(|(name, points)| format!("{name}: {}", ends(points)));
+        let page = Sheet {
+            title: self.title.clone(),
+            description: described.collect::<Vec<_>>().join("; "),
+            height: HEIGHT,
+            left_letters: up.ticks.iter().map(|t| t.1.chars().count()).max().unwrap_or(0),
+            legend: if names.len() > 1 { names } else { Vec::new() },
+        };
+        sheet(&page, |canvas| {
+            canvas.vertical(&up)?;
+            canvas.horizontal(&along, false)?;
+            for (number, (_, points)) in self.lines.iter().enumerate() {
+                let place = |(x, y): &(f64, f64)| Some((canvas.x(along.place(*x)?), canvas.y(up.place(*y)?)));
+                let path: Vec<_> = points.iter().filter_map(place).collect();
+                if path.len() > 1 {
+                    canvas.line(&path, colour(number), 2)?;
+                }
+                if self.marks.is_some() {
+                    path.iter().try_for_each(|at| canvas.dot(*at, number))?;
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Throughput of each class over time, as timeline.csv and timeline.svg in `dir`.
+///
+/// # Errors
+/// The directory's.
+pub fn timeline(dir: &Path, title: &str, step: Ns, steps: &[[u64; 2]]) -> Result<()> {
+    let seconds = step as f64 / 1e9;
+    let mib = |bytes: u64| bytes as f64 / 1_048_576.0 / seconds;
+    let at = |number: usize| number as f64 * seconds;
+    let mut csv = format!("seconds,{}_mib_per_s,{}_mib_per_s\n", NAMES[0], NAMES[1]);
+    for (number, [normal, idle]) in steps.iter().enumerate() {
+        csv += &format!("{:.3},{:.4},{:.4}\n", at(number), mib(*normal), mib(*idle));
+    }
+    let line = |class: usize| {
+        let points = steps.iter().enumerate().map(|(n, bytes)| (at(n), mib(bytes[class]))).collect();
+        (NAMES[class].to_string(), points)
+    };
+    let chart = Lines {
+        title: title.into(),
+        along: "time, s".into(),
+        up: format!("throughput per {} ms, MiB/s", step / 1_000_000),
+        marks: None,
+        log: false,
+        lines: vec![line(0), line(1)],
+    };
+    put(dir, "timeline.csv", &csv)?;
+    put(dir, "timeline.svg", &chart.svg()?)?;
+    Ok(())
+}
+
+/// Writes a file that is not there yet.
+///
+/// # Errors
+/// It is there, or the directory cannot be written; named.
+pub fn put(dir: &Path, name: &str, text: &str) -> Result<PathBuf> {
+    std::fs::create_dir_all(dir).with_context(|| format!("--charts {}", dir.display()))?;
+    let path = dir.join(name);
+    if path.exists() {
+        bail!("{}: is there already; choose another directory with --charts", path.display());
+    }
+    std::fs::write(&path, text).with_context(|| path.display().to_string())?;
+    Ok(path)
+}

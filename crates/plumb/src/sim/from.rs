@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A recorded trace's requests, as tasks of a simulation.
+//!
+//! Data flows: trace -> the model's requests (Q, I, D, C with their bios) -> what each thread queued and when
+//! that ended -> plumb_sim's scripts.
+
+use anyhow::{bail, Context, Result};
+use plumb_model::views::requests::{Bio, Request, Requests, Step};
+use plumb_sim::device::{Ns, Operation};
+use plumb_sim::queue::classes::{Classes, Pieces};
+use plumb_sim::queue::task::{scripts, Recorded, Task};
+use plumb_sim::queue::{Class, Hints};
+use plumb_trace::reader::Trace;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// include/linux/blk_types.h, the same from 6.1 to 6.18.
+const OP_MASK: u32 = 0xff;
+const REQ_SYNC: u32 = 1 << 11;
+const REQ_META: u32 = 1 << 12;
+const REQ_PRIO: u32 = 1 << 13;
+const REQ_IDLE: u32 = 1 << 15;
+const REQ_FUA: u32 = 1 << 17;
+const REQ_PREFLUSH: u32 = 1 << 18;
+
+/// What was recorded.
+#[derive(Debug, Serialize)]
+pub struct Replay {
+    /// The trace.
+    pub dir: String,
+    /// Its disk.
+    pub disk: String,
+    /// The scheduler that it had; empty where the trace does not tell.
+    pub scheduler: String,
+    /// Operations that are done again.
+    pub operations: usize,
+    /// Threads whose they are.
+    pub threads: usize,
+    /// Pieces that a simulation cannot do: zone commands, zeroes, what passes a driver by.
+    pub left_out: u64,
+    /// Requests that completed without anything known of who queued them, or when.
+    pub unknown: u64,
+    /// Events of the kernel that were lost.
+    pub lost: u64,
+    #[serde(skip)]
+    recorded: Vec<Recorded>,
+}
+
+/// Reads a trace; `disk` chooses one where requests went to several.
+///
+/// # Errors
+/// No trace, no requests in it, several disks, or a disk that had none; named.
+pub fn read(dir: &Path, disk: Option<&str>) -> Result<Replay> {
+    let trace = Trace::open(dir).with_context(|| format!("--from {}: no run and no trace", dir.display()))?;
+    let recorded = trace.metadata.env.get("events").map_or("", String::as_str);
+    let needs = ["block_bio_queue", "block_rq_issue", "block_rq_complete"];
+    if let Some(lacks) = needs.iter().find(|n| !recorded.split(',').any(|r| r == **n)) {
+        bail!("--from {}: the trace lacks {lacks}: record with -e block", dir.display());
+    }
+    let mut all = Found::default();
+    let mut requests = Requests::default();
+    let summary = trace.for_each(|item| {
+        requests.feed(&item, &mut |step| {
+            if let Step::Completed(request) = step {
+                all.take(request);
+            }
+        });
+    })?;
+    let name = |dev: u32| {
+        let known = trace.state.disks.iter().find(|d| d.dev == dev);
+        known.map_or_else(|| format!("{}:{}", dev >> 20, dev & 0xf_ffff), |d| d.name.clone())
+    };
+    let Some(dev) = choose(&all, disk.map(|d| d.trim_start_matches("/dev/")), &name)
+        .with_context(|| format!("--from {}", dir.display()))?
+    else {
+        bail!("--from {}: no request of any disk was recorded from its beginning to its end", dir.display());
+    };
+    let begin = summary.begin;
+    let mut own = all.of.remove(&dev).unwrap_or_default();
+    for r in &mut own {
+        (r.queued, r.ended) = (r.queued.saturating_sub(begin), r.ended.saturating_sub(begin));
+    }
+    let scheduler = trace.state.disks.iter().find(|d| d.dev == dev).map(|d| d.scheduler.clone());
+    let threads = scripts(own.clone()).len();
+    Ok(Replay {
+        dir: dir.display().to_string(),
+        disk: name(dev),
+        scheduler: scheduler.unwrap_or_default(),
+        operations: own.len(),
+        threads,
+        left_out: all.left_out,
+        unknown: all.unknown,
+        lost: summary.lost(),
+        recorded: own,
+    })
+}
+
+fn choose(all: &Found, wanted: Option<&str>, name: &dyn Fn(u32) -> String) -> Result<Option<u32>> {
+    let names = || all.of.keys().map(|dev| name(*dev)).collect::<Vec<_>>().join(", ");
+    match wanted {
+        Some(wanted) => match all.of.keys().find(|dev| name(**dev) == wanted) {
+            Some(dev) => Ok(Some(*dev)),
+            None if all.of.is_empty() => Ok(None),
+            None => bail!("no request went to {wanted}; requests went to {}", names()),
+        },
+        None if all.of.len() > 1 => {
+            bail!("requests went to several disks; choose one with --from-disk: {}", names())
+        }
+        None => Ok(all.of.keys().next().copied()),
+    }
+}
+
+/// What a pass over the trace found, by disk.
+#[derive(Default)]
+struct Found {
+    of: BTreeMap<u32, Vec<Recorded>>,
+    left_out: u64,
+    unknown: u64,
+}
+
+impl Found {
+    fn take(&mut self, request: &Request) {
+        // A flush of the kernel's own has no bios: those that asked for it are told on their own.
+        if request.bios.is_empty() {
+            self.unknown += u64::from(request.len > 0);
+            return;
+        }
+        for bio in &request.bios {
+            match recorded(request, bio) {
+                Some(r) => self.of.entry(request.dev).or_default().push(r),
+                None => self.left_out += 1,
+            }
+        }
+    }
+}
+
+fn recorded(request: &Request, bio: &Bio) -> Option<Recorded> {
+    let flush_before = bio.opf & REQ_PREFLUSH != 0;
+    let operation = match bio.opf & OP_MASK {
+        0 => Operation::Read,
+        1 if bio.len == 0 && flush_before => Operation::Flush,
+        1 => Operation::Write,
+        2 => Operation::Flush,
+        3 => Operation::Discard,
+        _ => return None,
+    };
+    let class = match request.ioprio >> 13 {
+        1 => Class::RealTime,
+        3 => Class::Idle,
+        _ => Class::BestEffort,
+    };
+    let has = |flags: u32| bio.opf & flags == flags;
+    Some(Recorded {
+        owner: bio.owner,
+        operation,
+        offset: if operation == Operation::Flush { 0 } else { bio.sector << 9 },
+        length: if operation == Operation::Flush { 0 } else { bio.len },
+        fua: has(REQ_FUA),
+        flush_before: flush_before && operation == Operation::Write,
+        class,
+        hints: Hints {
+            direct: operation == Operation::Read || has(REQ_SYNC | REQ_IDLE),
+            sync: operation == Operation::Read || has(REQ_SYNC),
+            meta: bio.opf & (REQ_META | REQ_PRIO) != 0,
+        },
+        queued: bio.q,
+        ended: request.c,
+    })
+}
+
+impl Replay {
+    /// The tasks, all of one job.
+    pub fn tasks(&self, start: Ns) -> Vec<Task> {
+        let scripts = scripts(self.recorded.clone());
+        scripts.into_iter().zip(0..).map(|(script, n)| Task::replay(script, 0, n, start)).collect()
+    }
+
+    /// Behind the last byte that was asked for.
+    pub fn end(&self) -> u64 {
+        self.recorded.iter().map(|r| r.offset.saturating_add(u64::from(r.length))).max().unwrap_or(0)
+    }
+
+    /// What each class got when it was recorded.
+    pub fn classes(&self, step: Ns) -> Classes {
+        let with_data = self.recorded.iter().filter(|r| r.operation != Operation::Flush);
+        let pieces = with_data.map(|r| (r.class, r.queued, r.ended, u64::from(r.length)));
+        Pieces(pieces.collect()).classes(0, step)
+    }
+
+    /// Only what is not of the idle class.
+    pub fn without_idle(&self) -> Vec<Task> {
+        let normal: Vec<_> = self.recorded.iter().filter(|r| r.class != Class::Idle).copied().collect();
+        scripts(normal).into_iter().zip(0..).map(|(script, n)| Task::replay(script, 0, n, 0)).collect()
+    }
+
+    /// Whether anything of this class was recorded.
+    pub fn has(&self, idle: bool) -> bool {
+        self.recorded.iter().any(|r| (r.class == Class::Idle) == idle)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(opf: u32, ioprio: u32, len: u32) -> Request {
+        let bio = Bio { opf, len, sector: 8, owner: 5, q: 10, ..Bio::default() };
+        Request { ioprio, c: 30, bios: vec![bio], len, ..Request::default() }
+    }
+
+    #[test]
+    fn flags_and_classes_are_those_of_the_kernel() {
+        let of = |opf, ioprio, len| {
+            let request = request(opf, ioprio, len);
+            recorded(&request, &request.bios[0])
+        };
+        let direct = of(1 | REQ_SYNC | REQ_IDLE, 3 << 13, 4096).expect("a write");
+        assert_eq!((direct.class, direct.hints.direct, direct.offset), (Class::Idle, true, 4096));
+        assert_eq!((direct.queued, direct.ended, direct.owner), (10, 30, 5));
+        let back = of(1, 2 << 13 | 4, 4096).expect("a write");
+        assert_eq!((back.class, back.hints.sync, back.hints.direct), (Class::BestEffort, false, false));
+        let journal = of(1 | REQ_SYNC | REQ_META | REQ_FUA | REQ_PREFLUSH, 0, 4096).expect("a write");
+        assert!(journal.fua && journal.flush_before && journal.hints.meta);
+        let flush = of(1 | REQ_SYNC | REQ_PREFLUSH, 0, 0).expect("a flush");
+        assert_eq!((flush.operation, flush.flush_before, flush.length), (Operation::Flush, false, 0));
+        assert_eq!(of(9, 0, 4096), None);
+        assert!(of(0, 1 << 13, 512).is_some_and(|r| r.class == Class::RealTime && !r.hints.meta));
+    }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! lp-deadline: deadline order, and a gate for what the idle class asks for. The policy is the kernel module's
+//! own source (iosched/), compiled into the simulator; here it gets its requests.
+//!
+//! Merging behind a request is the block layer's in the kernel (elv_rqhash_find()), so it is done here.
+
+mod knobs;
+mod policy;
+
+pub use knobs::LpKnobs;
+
+use super::ends::Ends;
+use super::{Scheduler, Taken};
+use crate::device::{Ns, Operation};
+use crate::queue::requests::{Bio, Class, Hints, Merge, Request, Requests};
+use policy::{Policy, Traits, DECISIONS};
+
+/// Unit of the block layer's places.
+const SECTOR: u64 = 512;
+
+/// The scheduler.
+#[derive(Debug)]
+pub struct LpDeadline {
+    policy: Policy,
+    /// Where requests end, by class (low or not) and direction.
+    ends: [[Ends; 2]; 2],
+    queued: usize,
+}
+
+impl LpDeadline {
+    /// With these knobs, at `now`: batch mode counts its delay from here.
+    pub fn new(knobs: &LpKnobs, now: Ns) -> Self {
+        Self { policy: Policy::new(knobs.values(), now), ends: Default::default(), queued: 0 }
+    }
+
+    fn is_low(&self, class: Class, operation: Operation, fua: bool, hints: Hints) -> bool {
+        let write = operation != Operation::Read;
+        self.policy.is_low(Traits {
+            idle: class == Class::Idle,
+            write,
+            direct: hints.direct && write,
+            sync: hints.sync,
+            meta: hints.meta,
+            flush: fua || operation == Operation::Flush,
+            other: operation == Operation::Discard,
+        })
+    }
+
+    fn request_is_low(&self, r: &Request) -> bool {
+        self.is_low(r.class, r.operation, r.fua, r.hints)
+    }
+}
+
+fn extent(r: &Request) -> [u64; 2] {
+    [r.offset / SECTOR, r.end() / SECTOR]
+}
+
+impl Scheduler for LpDeadline {
+    fn name(&self) -> &'static str {
+        "lp-deadline"
+    }
+
+    fn find_merge(&self, bio: &Bio, requests: &Requests) -> Option<Merge> {
+        let low = self.is_low(bio.class, bio.operation, bio.fua, bio.hints);
+        let write = bio.operation != Operation::Read;
+        let back = self.ends[usize::from(low)][usize::from(write)].at(bio.offset);
+        if let Some(request) = back.filter(|r| requests.may_merge(bio, *r)) {
+            return Some(Merge { request, front: false });
+        }
+        let front = self.policy.find_front(low, write, bio.end() / SECTOR);
+        front.filter(|r| requests.may_merge(bio, *r)).map(|request| Merge { request, front: true })
+    }
+
+    fn merged(&mut self, merge: Merge, length: u32, requests: &Requests) {
+        let r = requests.get(merge.request);
+        if !merge.front {
+            let ends = &mut self.ends[usize::from(self.request_is_low(r))][r.direction()];
+            ends.forget(r.end() - u64::from(length), merge.request);
+            ends.put(r.end(), merge.request);
+        }
+        self.policy.extent(merge.request, extent(r));
+    }
+
+    fn insert(&mut self, now: Ns, request: u32, requests: &Requests) {
+        let r = requests.get(request);
+        let low = self.request_is_low(r);
+        self.ends[usize::from(low)][r.direction()].put(r.end(), request);
+        self.policy.insert(request, extent(r), r.direction() == 1, low, now);
+        self.queued += 1;
+    }
+
+    fn dispatch(&mut self, now: Ns, requests: &Requests) -> Option<u32> {
+        if self.queued == 0 {
+            return None;
+        }
+        let request = self.policy.dispatch(now)?;
+        let r = requests.get(request);
+        self.ends[usize::from(self.request_is_low(r))][r.direction()].forget(r.end(), request);
+        self.queued -= 1;
+        Some(request)
+    }
+
+    fn completed(&mut self, now: Ns, request: u32, _: &Requests) {
+        self.policy.finished(request, now);
+    }
+
+    fn next_timer(&self, now: Ns) -> Option<Ns> {
+        self.policy.opens(now)
+    }
+
+    fn queued(&self) -> usize {
+        self.queued
+    }
+
+    /// The kernel knows the task when it hands out a slot, not what the slot will be used for: the limit is for
+    /// tasks of the idle class. It lies on their own slots; where many normal requests are under way, the
+    /// kernel's limit (the first slots of each word) is narrower.
+    fn may_take(&self, now: Ns, bio: &Bio, taken: Taken, nr_requests: usize) -> bool {
+        let low = bio.class == Class::Idle;
+        taken.all < nr_requests && (!low || taken.idle < self.policy.low_slots(nr_requests, now))
+    }
+
+    fn decisions(&self) -> Vec<(&'static str, u64)> {
+        DECISIONS.into_iter().zip(self.policy.decisions()).collect()
+    }
+}
