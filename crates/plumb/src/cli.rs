@@ -4,7 +4,9 @@
 
 mod disk;
 mod export;
+mod govern;
 mod help;
+mod iosched;
 mod load;
 mod plan;
 mod profile;
@@ -14,7 +16,9 @@ mod sim;
 
 pub use disk::*;
 pub use export::ExportArgs;
+pub use govern::GovernArgs;
 pub use help::*;
+pub use iosched::*;
 pub use load::*;
 pub use plan::*;
 pub use profile::{By, Export, ProfileArgs};
@@ -133,6 +137,12 @@ pub enum Command {
     /// Write a run in other programs' formats: Perfetto, LTTng's CTF, pprof and more.
     #[command(after_help = export::HELP)]
     Export(Box<ExportArgs>),
+    /// Limit maintenance's I/O (backup, scrub) while normal I/O is there, and let it run free when none is.
+    #[command(after_help = govern::HELP)]
+    Govern(GovernArgs),
+    /// Show and set the I/O scheduler lp-deadline, which holds low-priority requests back; install it for good.
+    #[command(after_help = iosched::HELP)]
+    Iosched(IoschedArgs),
 }
 
 /// What to record, of whom, and where to.
