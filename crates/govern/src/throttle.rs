@@ -221,20 +221,21 @@ impl Limit {
         Ok(Limit { path: path.into(), device, before })
     }
 
+    /// What the file says of the disk where that is not what it said before; None too where it is gone.
+    pub fn changed(&self) -> Option<String> {
+        let text = std::fs::read_to_string(&self.path).ok()?;
+        let unset = [none(Kind::Both), none(Kind::Bytes)].into_iter().find(|none| *none == self.before);
+        let now = line(&text, self.device).or(unset.map(str::to_string)).unwrap_or_default();
+        (now != self.before).then_some(now)
+    }
+
     /// Makes it what it was. False: it is so already, or it is gone with its group or its disk.
     ///
     /// # Errors
     /// The file does not take it.
     pub fn put_back(&self) -> io::Result<bool> {
-        let text = match std::fs::read_to_string(&self.path) {
-            Err(e) if is_gone(&e) => return Ok(false),
-            text => text?,
-        };
-        let unset = [none(Kind::Both), none(Kind::Bytes)].contains(&self.before.as_str());
-        match line(&text, self.device) {
-            None if unset => return Ok(false),
-            Some(now) if now == self.before => return Ok(false),
-            _ => {}
+        if self.changed().is_none() {
+            return Ok(false);
         }
         match std::fs::write(&self.path, format!("{} {}\n", self.device, self.before)) {
             Err(e) if is_gone(&e) => Ok(false),

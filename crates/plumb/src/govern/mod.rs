@@ -107,7 +107,11 @@ impl Whole {
         found.sort_by_key(|d| d.number);
         found.dedup();
         if found.len() > DEVICES {
-            bail!("{} disks: at most {DEVICES} can be governed at once; name some: --protect {}", found.len(), found[0].name);
+            bail!(
+                "{} disks: at most {DEVICES} can be governed at once; name some: --protect {}",
+                found.len(),
+                found[0].name
+            );
         }
         let settings = |d: &Disk| Settings {
             limit: args.limit.unwrap_or(Rate::of_disk(d.rotational)),
@@ -170,7 +174,9 @@ fn turn(
         }
     };
     if let (Err(why), false) = (&watched, args.quiet) {
-        eprintln!("plumb: requests are not seen ({why}); normal I/O is noticed by sums of bytes, some 10 ms late");
+        eprintln!(
+            "plumb: requests are not seen ({why}); normal I/O is noticed by sums of bytes, some 10 ms late"
+        );
     }
     for line in &whole.not_covered {
         if !args.quiet {
@@ -180,7 +186,10 @@ fn turn(
     let mut governor = Governor::begin(source, &whole.disks, &whole.low, now(), &mut session.journal)?;
     for (disk, settings) in &whole.disks {
         let turns = if disk.rotational { "turns" } else { "does not turn" };
-        say(format!("{} ({turns}): low I/O is limited to {}, of reads and of writes each", disk.name, settings.limit));
+        say(format!(
+            "{} ({turns}): low I/O is limited to {}, of reads and of writes each",
+            disk.name, settings.limit
+        ));
     }
     if let Some(command) = &mut command {
         command.release()?;
@@ -193,7 +202,9 @@ fn turn(
         let over = match &mut command {
             Some(command) => command.ended().is_some(),
             None => {
-                child::stopped() || governor.is_over() || !whole.low.iter().any(|g| g.dir.join("cgroup.procs").exists())
+                child::stopped()
+                    || governor.is_over()
+                    || !whole.low.iter().any(|g| g.dir.join("cgroup.procs").exists())
             }
         };
         let late = args.duration.is_some_and(|d| begun.elapsed().as_nanos() >= u128::from(d));

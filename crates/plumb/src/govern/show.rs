@@ -105,7 +105,11 @@ fn one(out: &mut dyn Write, disk: &Outcome) -> io::Result<()> {
     }
     if disk.limited.writeback.bytes + disk.free.writeback.bytes > 0 {
         let bytes = disk.limited.writeback.bytes + disk.free.writeback.bytes;
-        writeln!(out, "  besides, the kernel wrote {} back for somebody (cgroup v1 does not tell whom)", units::bytes(bytes))?;
+        writeln!(
+            out,
+            "  besides, the kernel wrote {} back for somebody (cgroup v1 does not tell whom)",
+            units::bytes(bytes)
+        )?;
     }
     if disk.gone {
         writeln!(out, "  the disk went away meanwhile")?;

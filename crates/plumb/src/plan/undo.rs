@@ -117,7 +117,10 @@ fn cgroup(path: &Path) -> Undone {
             Ok(()) if moved.is_empty() => return Undone::Did(format!("{shown}: removed")),
             Ok(()) => {
                 let moved: Vec<_> = moved.iter().map(i32::to_string).collect();
-                return Undone::Did(format!("{shown}: removed; what ran in it runs on ({})", moved.join(", ")));
+                return Undone::Did(format!(
+                    "{shown}: removed; what ran in it runs on ({})",
+                    moved.join(", ")
+                ));
             }
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Undone::Nothing,
             Err(e) if begun.elapsed() > PATIENCE => return Undone::Failed(format!("{shown}: {e}")),
