@@ -66,6 +66,6 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Command::Query(args) => query::main(&args),
         Command::Export(args) => export::main(&args),
         Command::Govern(args) => govern::main(&args),
-        Command::Iosched(args) => iosched::main(&args.command),
+        Command::Iosched(args) => iosched::main(&args),
     }
 }

@@ -128,11 +128,10 @@ fn govern(args: &GovernArgs, whole: &mut Whole, session: &mut Session) -> Result
     let mut command = None;
     if !args.command.is_empty() {
         let group = session.make_group(&whole.controller)?;
-        let mut forked = Command::fork(&args.command, args.json, None)?;
+        let forked = Command::fork(&args.command, args.json, None)?;
         let procs = group.dir.join("cgroup.procs");
         std::fs::write(&procs, forked.pid.to_string()).with_context(|| procs.display().to_string())?;
         whole.low.push(group);
-        forked.signal(0);
         command = Some(forked);
     }
     let mut not_covered: Vec<String> = whole.low.iter().filter_map(Group::not_covered).collect();

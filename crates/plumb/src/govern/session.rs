@@ -33,6 +33,12 @@ fn base() -> PathBuf {
     run.join("govern")
 }
 
+/// Whether a process of that number runs this program.
+fn is_plumb(pid: &str) -> bool {
+    let exe = |pid: &str| std::fs::read_link(format!("/proc/{pid}/exe")).ok();
+    exe(pid).is_some_and(|theirs| exe("self") == Some(theirs))
+}
+
 /// Puts back what killed ones left where nobody does; says each thing.
 ///
 /// # Errors
@@ -41,8 +47,8 @@ pub fn restore_left() -> Result<Vec<String>> {
     let mut said = Vec::new();
     for entry in std::fs::read_dir(base()).into_iter().flatten().flatten() {
         let dir = entry.path();
-        // One that works holds its lock, and so does a guardian.
-        if holder_of_directory(&dir).is_some() {
+        // One that works holds its lock, and so does a guardian; one that begins is about to take it.
+        if holder_of_directory(&dir).is_some() || is_plumb(&entry.file_name().to_string_lossy()) {
             continue;
         }
         let mut locks = Locks::default();
@@ -134,9 +140,10 @@ impl Session {
         let mut stands = Vec::new();
         for undone in self.journal.undo_since(0) {
             match undone {
+                Undone::Forced(what) => eprintln!("plumb: {what}"),
                 Undone::LeftAlone(what) => eprintln!("plumb: left alone: {what}"),
                 Undone::Failed(what) => stands.push(what),
-                Undone::Nothing | Undone::Did(_) | Undone::Forced(_) => {}
+                Undone::Nothing | Undone::Did(_) => {}
             }
         }
         self.guardian.goodbye();

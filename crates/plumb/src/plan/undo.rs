@@ -117,8 +117,8 @@ fn cgroup(path: &Path) -> Undone {
             Ok(()) if moved.is_empty() => return Undone::Did(format!("{shown}: removed")),
             Ok(()) => {
                 let moved: Vec<_> = moved.iter().map(i32::to_string).collect();
-                return Undone::Did(format!(
-                    "{shown}: removed; what ran in it runs on ({})",
+                return Undone::Forced(format!(
+                    "{shown}: removed; what ran in it runs on in its parent (process {})",
                     moved.join(", ")
                 ));
             }
