@@ -20,7 +20,7 @@ export PATH="$PATH:/usr/sbin:/sbin"
 cache=${CARGO_TARGET_DIR:-$root/target}/vm
 
 WRITES=23
-TIMEOUT=120
+TIMEOUT=240
 
 passed=0 failed=0
 ok() {
