@@ -282,7 +282,9 @@ fn killed_at_any_moment_it_leaves_no_limit_and_no_group() {
         let low = place.low();
         let pid = place.room.path().join(format!("pid{round}"));
         let script = format!("echo $$ > {}; exec sleep 1000", pid.display());
-        let governor = place.govern(&["--delay", "30ms", &low[0], &low[1], "--", "sh", "-c", &script]);
+        // Every other one is free soon, and may be killed while it switches.
+        let delay = if round % 2 == 1 { "60s" } else { "30ms" };
+        let governor = place.govern(&["--delay", delay, &low[0], &low[1], "--", "sh", "-c", &script]);
         let name = format!("plumb-govern-{}", governor.0.id());
         if round % 2 == 1 {
             until("limited", || !place.limits().is_empty());
