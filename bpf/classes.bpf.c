@@ -40,12 +40,12 @@ struct class_knobs {
 };
 
 struct class_counts {
-	u64 queued; /* bios that came */
-	u64 last;   /* when a bio came, or a request was sent or done, ns */
-	u64 sent;   /* requests sent to the device */
-	u64 done;   /* requests of these that are done */
-	u64 bytes;  /* of these */
-	u64 took;   /* sum of their times with the device, ns */
+	u64 queued;      /* bios that came */
+	u64 last;        /* when a bio came, or a request was sent or done, ns */
+	u64 sent;        /* requests sent to the device */
+	u64 done;        /* requests of these that are done */
+	u64 bytes;       /* of these */
+	u64 took;        /* sum of their times with the device, ns */
 	u64 requests[2]; /* of these without a low one beside them, and with one */
 	u64 late[2];     /* of these above the target */
 	u64 buckets[BUCKETS];
