@@ -55,4 +55,14 @@ static __always_inline void get_user_regs(struct plumb_stack *s, struct pt_regs 
 #endif
 }
 
+/* The cgroup that a bio is charged to; NULL where the kernel has no block cgroups. */
+static __always_inline struct cgroup_subsys_state *get_bio_css(struct bio *bio)
+{
+	if (!bpf_core_field_exists(bio->bi_blkg))
+		return NULL;
+	struct blkcg_gq *blkg = bio->bi_blkg;
+	struct blkcg *blkcg = blkg ? blkg->blkcg : NULL;
+	return blkcg ? &blkcg->css : NULL;
+}
+
 #endif /* PLUMB_CORE_FIXES_BPF_H */

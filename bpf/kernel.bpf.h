@@ -98,12 +98,34 @@ struct bvec_iter {
 	unsigned int bi_size;
 };
 
+struct kernfs_node {
+	u64 id;
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+};
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	struct cgroup_subsys_state *parent;
+};
+
+struct blkcg {
+	struct cgroup_subsys_state css;
+};
+
+struct blkcg_gq {
+	struct blkcg *blkcg;
+};
+
 struct bio {
 	struct block_device *bi_bdev;
 	u32 bi_opf;
 	unsigned short bi_ioprio;
 	struct bvec_iter bi_iter;
 	void *bi_private;
+	struct blkcg_gq *bi_blkg;
 };
 
 struct request_queue {
@@ -171,6 +193,11 @@ struct sk_buff {
 };
 
 #pragma clang attribute pop
+
+/* include/linux/blk_types.h; the number is the running kernel's */
+enum req_flag_bits {
+	__REQ_SYNC = 11,
+};
 
 struct bdi_writeback;
 struct dirty_throttle_control;

@@ -4,8 +4,8 @@
 use anyhow::{Context, Result};
 use std::path::PathBuf;
 
-/// Loaded for a recording, and for reading the kernel's code when it is over.
-const OBJECTS: [&str; 2] = ["plumb", "peek"];
+/// Loaded for a recording, for reading the kernel's code when it is over, and to tell classes of I/O apart.
+const OBJECTS: [&str; 3] = ["plumb", "peek", "classes"];
 
 fn main() -> Result<()> {
     let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?).join("../..");

@@ -20,7 +20,7 @@ export PATH="$PATH:/usr/sbin:/sbin"
 cache=${CARGO_TARGET_DIR:-$root/target}/vm
 
 WRITES=23
-TIMEOUT=120
+TIMEOUT=240
 
 passed=0 failed=0
 ok() {
@@ -46,7 +46,7 @@ finish() {
 initramfs() { # MODULES FILE
 	local tree=$work/initramfs
 	mkdir -p "$tree/bin" "$tree/modules"
-	cp "$here/init" "$tree/init"
+	cp "$here/init" "$here/govern" "$tree/"
 	with_libraries "$(command -v busybox)" "$tree" busybox
 	with_libraries "$plumb" "$tree" plumb
 	cp "$1"/*.ko "$tree/modules/"
@@ -105,6 +105,17 @@ judge() { # STEP: reads what the guest left of `plumb record`
 	fi
 }
 
+judge_govern() { # reads what the guest left of `plumb govern`
+	if [ "$(cat "$out/govern.rc")" -ne 0 ]; then
+		bad "plumb govern under cgroup v2: it said:"
+		cat "$out/govern.err"
+	elif ! grep -q '"watch": "requests"' "$out/govern.out"; then
+		bad "plumb govern did without BPF: $(grep watch_why "$out/govern.out")"
+	else
+		ok "cgroup v2: low I/O was limited beside normal I/O, free without, and as before after kill -9 ($(number switches "$out/govern.out") switches)"
+	fi
+}
+
 emulate() { # multi|single
 	truncate -s 0 "$work/vda" "$work/vdb"
 	truncate -s 16M "$work/vda"
@@ -147,6 +158,7 @@ boot() { # DIR
 	fi
 	judge default
 	judge all
+	judge_govern
 	lacking=$(tr -d ' \n' <"$out/all.out" | sed -n 's/.*"lacking":\(\[[^]]*\]\).*/\1/p')
 	if [ "$lacking" = '[]' ]; then
 		ok "every BPF program loads and attaches"

@@ -4,7 +4,9 @@
 
 mod disk;
 mod export;
+mod govern;
 mod help;
+mod iosched;
 mod load;
 mod plan;
 mod profile;
@@ -15,7 +17,9 @@ mod tune;
 
 pub use disk::*;
 pub use export::ExportArgs;
+pub use govern::GovernArgs;
 pub use help::*;
+pub use iosched::*;
 pub use load::*;
 pub use plan::*;
 pub use profile::{By, Export, ProfileArgs};
@@ -138,6 +142,12 @@ pub enum Command {
     /// Find settings that keep a target, by simulation; nothing of this machine is used.
     #[command(after_help = tune::HELP)]
     Tune(Box<TuneArgs>),
+    /// Limit maintenance's I/O (backup, scrub) while normal I/O is there, and let it run free when none is.
+    #[command(after_help = govern::HELP)]
+    Govern(GovernArgs),
+    /// Show and set the I/O scheduler lp-deadline, which holds low-priority requests back; install it for good.
+    #[command(after_help = iosched::HELP)]
+    Iosched(IoschedArgs),
 }
 
 /// What to record, of whom, and where to.

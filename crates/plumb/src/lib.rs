@@ -13,7 +13,9 @@ mod events;
 mod explain;
 mod export;
 mod findings;
+mod govern;
 mod help;
+mod iosched;
 mod load;
 mod output;
 mod plan;
@@ -64,5 +66,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Command::Query(args) => query::main(&args),
         Command::Export(args) => export::main(&args),
         Command::Tune(args) => sim::tune::main(&args),
+        Command::Govern(args) => govern::main(&args),
+        Command::Iosched(args) => iosched::main(&args),
     }
 }

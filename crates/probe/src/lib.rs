@@ -3,6 +3,7 @@
 //! drains their buffers into a trace. Knows nothing of what events mean.
 
 pub mod check;
+pub mod classes;
 mod costs;
 mod counters;
 mod drain;
@@ -25,7 +26,7 @@ pub use costs::measure_costs;
 pub use recorder::{record, Keep, Options, Outcome, Progress, Stop};
 pub use sampling::Sampling;
 pub use select::Selection;
-pub use target::Target;
+pub use target::{Command, Target};
 pub use trigger::Trigger;
 
 #[allow(missing_docs, clippy::all, clippy::undocumented_unsafe_blocks)]

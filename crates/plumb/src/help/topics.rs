@@ -42,4 +42,5 @@ topics! {
     "report", "the report page and its document", "report.md";
     "tables", "tables that queries and exports read", "tables.md";
     "exports", "runs in other programs' formats", "exports.md";
+    "low-priority", "holding maintenance's I/O back: plumb govern, plumb iosched", "govern.md";
 }

@@ -10,6 +10,7 @@ use super::undo::{undo, Undone};
 use crate::child::start_of;
 use crate::cli::PlanRestoreArgs;
 use anyhow::{bail, Context, Result};
+use plumb_govern::throttle::Limit;
 use plumb_load::environment::{self, utc, Root};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -79,6 +80,13 @@ pub enum Change {
         /// What its attributes held.
         values: BTreeMap<String, String>,
     },
+    /// A cgroup is made; undone by moving what is in it to its parent and removing it.
+    Cgroup {
+        /// Its directory.
+        path: PathBuf,
+    },
+    /// A cgroup's limit of a disk is changed, now or later and maybe often.
+    Limit(Limit),
     /// A process group works; undone by killing it.
     Processes {
         /// Its leader.

@@ -18,10 +18,23 @@ const BEGINS: i32 = 1;
 const ENDED: i32 = 2;
 const GOODBYE: i32 = 3;
 
+/// Whose changes are put back, in words.
+#[derive(Debug, Clone, Copy)]
+pub struct Whose {
+    /// Who is gone.
+    pub who: &'static str,
+    /// The command that puts back what cannot be now; the directory follows.
+    pub restore: &'static str,
+}
+
+/// A plan's.
+pub const PLAN: Whose = Whose { who: "the plan's process", restore: "plumb plan restore" };
+
 /// The guardian of a run.
 #[derive(Debug)]
 pub struct Guardian {
     dir: PathBuf,
+    whose: Whose,
     end: Option<(Child, File)>,
 }
 
@@ -30,17 +43,17 @@ impl Guardian {
     ///
     /// # Errors
     /// No process can be made.
-    pub fn start(dir: &Path) -> Result<Guardian> {
+    pub fn start(dir: &Path, whose: Whose) -> Result<Guardian> {
         let (read, write) = pipe(0)?;
         let (read, write) = (File::from(read), File::from(write));
         let child = Child::fork(|| {
             // SAFETY: the descriptor is ours; in this process nobody else knows it.
             unsafe { libc::close(write.as_raw_fd()) };
-            watch(read, dir);
+            watch(read, dir, whose);
             0
         })?;
         ours_alone(write.as_raw_fd());
-        Ok(Guardian { dir: dir.into(), end: Some((child, write)) })
+        Ok(Guardian { dir: dir.into(), whose, end: Some((child, write)) })
     }
 
     /// The process, for whoever is to end with it.
@@ -60,7 +73,7 @@ impl Guardian {
         if dead {
             self.end = None;
             ours_alone(-1);
-            *self = Guardian::start(&self.dir)?;
+            *self = Guardian::start(&self.dir, self.whose)?;
         }
         Ok(dead)
     }
@@ -100,7 +113,7 @@ impl Drop for Guardian {
     }
 }
 
-fn watch(mut pipe: File, dir: &Path) {
+fn watch(mut pipe: File, dir: &Path, whose: Whose) {
     // SAFETY: calls on this process alone. Signals of the terminal and of `kill` are the run's business.
     unsafe {
         libc::setsid();
@@ -132,11 +145,11 @@ fn watch(mut pipe: File, dir: &Path) {
         undo::kill(group, start);
     }
     let say = |line: &str| {
-        let _ = writeln!(std::io::stderr(), "plumb: the plan's process is gone; {line}");
+        let _ = writeln!(std::io::stderr(), "plumb: {} is gone; {line}", whose.who);
     };
     match restore(dir, &mut |line| say(line)) {
         Ok(true) => {}
-        Ok(false) => say(&format!("call 'plumb plan restore {}' when that is mended", dir.display())),
+        Ok(false) => say(&format!("call '{} {}' when that is mended", whose.restore, dir.display())),
         Err(error) => say(&format!("{error:#}")),
     }
 }

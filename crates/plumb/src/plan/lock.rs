@@ -39,6 +39,14 @@ impl Locks {
         self.take(dir, &dir.display().to_string(), OF_OTHERS)
     }
 
+    /// Locks a cgroup whose limits are to be changed.
+    ///
+    /// # Errors
+    /// Another process does that already; named.
+    pub fn group(&mut self, dir: &Path) -> Result<()> {
+        self.take(dir, &format!("cgroup {}", dir.display()), "governs it already; end that one first")
+    }
+
     /// Locks a run's own directory.
     ///
     /// # Errors

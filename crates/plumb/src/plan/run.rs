@@ -8,7 +8,7 @@
 //! things back, and the next run goes on where `plan.json` says.
 
 use super::changes::{self, Journal, JOURNAL};
-use super::guardian::Guardian;
+use super::guardian::{self, Guardian};
 use super::hands::{Hands, StoppedByUser};
 use super::lock::Locks;
 use super::measure::{measure, prepare, Measured};
@@ -51,7 +51,7 @@ pub fn main(args: &PlanRunArgs) -> Result<ExitCode> {
     let mut journal = Journal::open(&dir)?;
     journal.begin()?;
     let limit = Duration::from_nanos(state.plan.limit.0);
-    let guardian = Guardian::start(&dir)?;
+    let guardian = Guardian::start(&dir, guardian::PLAN)?;
     let mut hands = Hands { journal, guardian, dir: dir.clone(), destroy: args.destroy.clone(), limit };
     store::reserve(&dir);
     let ran = repetitions(&mut state, &mut hands, &progress);

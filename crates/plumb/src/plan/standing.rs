@@ -61,6 +61,10 @@ fn stands(open: &Open) -> Option<String> {
                 values.iter().filter_map(|(name, old)| differs(&dir.join(name), old)).collect();
             (!all.is_empty()).then(|| all.join("; "))
         }
+        Change::Cgroup { path } => path.is_dir().then(|| format!("cgroup {} was made", path.display())),
+        Change::Limit(limit) => limit
+            .changed()
+            .map(|now| format!("{}: {} {now}, was {}", limit.path.display(), limit.device, limit.before)),
         Change::Processes { group, start } => {
             undo::runs(*group, *start).then(|| format!("process group {group} runs"))
         }

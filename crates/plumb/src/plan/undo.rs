@@ -51,6 +51,14 @@ pub fn undo(open: &Open) -> Undone {
             instead.as_ref().map(|(p, v)| (p.as_path(), v.as_str())),
         ),
         Change::Queue { dir, values } => queue(dir, values),
+        Change::Cgroup { path } => cgroup(path),
+        Change::Limit(limit) => match limit.put_back() {
+            Ok(false) => Undone::Nothing,
+            Ok(true) => {
+                Undone::Did(format!("{}: {} {} again", limit.path.display(), limit.device, limit.before))
+            }
+            Err(e) => Undone::Failed(format!("{}: {e}", limit.path.display())),
+        },
         Change::Processes { group, start } => kill(*group, *start),
     }
 }
@@ -96,6 +104,37 @@ fn remove(path: &Path) -> Undone {
             Undone::LeftAlone(format!("{} is not empty", path.display()))
         }
         Err(e) => Undone::Failed(format!("{}: {e}", path.display())),
+    }
+}
+
+/// Removes a cgroup; what runs in it runs on in its parent.
+fn cgroup(path: &Path) -> Undone {
+    let shown = path.display();
+    let begun = Instant::now();
+    let mut moved = std::collections::BTreeSet::new();
+    loop {
+        match std::fs::remove_dir(path) {
+            Ok(()) if moved.is_empty() => return Undone::Did(format!("{shown}: removed")),
+            Ok(()) => {
+                let moved: Vec<_> = moved.iter().map(i32::to_string).collect();
+                return Undone::Forced(format!(
+                    "{shown}: removed; what ran in it runs on in its parent (process {})",
+                    moved.join(", ")
+                ));
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Undone::Nothing,
+            Err(e) if begun.elapsed() > PATIENCE => return Undone::Failed(format!("{shown}: {e}")),
+            // A process that dies is in it a little longer.
+            Err(_) => {}
+        }
+        let inside = std::fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
+        let parent = path.parent().unwrap_or(path).join("cgroup.procs");
+        for pid in inside.lines().filter_map(|l| l.parse::<i32>().ok()) {
+            if std::fs::write(&parent, pid.to_string()).is_ok() {
+                moved.insert(pid);
+            }
+        }
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

@@ -205,8 +205,12 @@ mod tests {
     use super::*;
 
     fn request(opf: u32, ioprio: u32, len: u32) -> Request {
-        let bio = Bio { opf, len, sector: 8, owner: 5, q: 10, ..Bio::default() };
-        Request { ioprio, c: 30, bios: vec![bio], len, ..Request::default() }
+        let mut bio = Bio::default();
+        (bio.opf, bio.len, bio.sector, bio.owner, bio.q) = (opf, len, 8, 5, 10);
+        let mut request = Request::default();
+        (request.ioprio, request.c, request.len) = (ioprio, 30, len);
+        request.bios = vec![bio];
+        request
     }
 
     #[test]

@@ -1,0 +1,4 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+# What plumb govern keeps of normal I/O and leaves to low I/O; --help lists the options.
+exec python3 -B "$(dirname "$0")/govern.py" "$@"

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Selecting the scheduler and setting its knobs, and putting back what was before. What was before stands in a
+//! file until then, which is gone with the machine's next start, as the scheduler is.
+
+use super::knobs::Knob;
+use super::{schedulers, SCHEDULER};
+use anyhow::{bail, Context, Result};
+use plumb_load::environment::{Block, Root};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Attributes of a queue that the kernel sets anew when its scheduler changes.
+const OF_QUEUE: [&str; 2] = ["nr_requests", "async_depth"];
+
+/// What a disk had before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Before {
+    /// The scheduler.
+    pub scheduler: String,
+    /// Its attributes, and the queue's.
+    pub values: BTreeMap<String, String>,
+}
+
+impl Before {
+    fn of(disk: &Block, scheduler: &str, root: &Root) -> Before {
+        let queue = disk.dir.join("queue");
+        let own = root.names(queue.join("iosched")).into_iter().map(|name| format!("iosched/{name}"));
+        let writable = |name: &String| {
+            std::fs::metadata(root.path(queue.join(name))).is_ok_and(|m| m.permissions().mode() & 0o200 != 0)
+        };
+        let all = OF_QUEUE.iter().map(|n| n.to_string()).chain(own).filter(writable);
+        let values = all.filter_map(|name| Some((name.clone(), root.text(queue.join(&name))?))).collect();
+        Before { scheduler: scheduler.into(), values }
+    }
+}
+
+fn state(disk: &Block, root: &Root) -> PathBuf {
+    root.path(format!("/run/plumb/iosched/{}.json", disk.name))
+}
+
+/// What a disk had before it was set; None: it was not.
+///
+/// # Errors
+/// The file makes no sense; named.
+pub fn before(disk: &Block, root: &Root) -> Result<Option<Before>> {
+    let path = state(disk, root);
+    let text = match std::fs::read(&path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+        text => text.with_context(|| path.display().to_string())?,
+    };
+    let said =
+        || format!("{}: cannot be understood; remove it, and set the scheduler by hand", path.display());
+    serde_json::from_slice(&text).map(Some).with_context(said)
+}
+
+fn write(disk: &Block, name: &str, value: &str, root: &Root) -> Result<()> {
+    let path = root.path(disk.dir.join("queue").join(name));
+    std::fs::write(&path, value).map_err(|e| {
+        let next = match e.kind() {
+            ErrorKind::PermissionDenied => "run as root",
+            ErrorKind::NotFound => "this kernel or module has no such attribute",
+            _ => "see the kernel's log (dmesg)",
+        };
+        anyhow::Error::new(e).context(format!("{}: does not take {value}; {next}", path.display()))
+    })
+}
+
+/// Loads the module where it lacks.
+fn load(disk: &Block, root: &Root) -> Result<bool> {
+    let there = || schedulers(disk, root).is_some_and(|(all, _)| all.iter().any(|s| s == SCHEDULER));
+    if there() {
+        return Ok(false);
+    }
+    let how =
+        "build and install it first (docs/govern.md: The module), or use plumb govern, which needs none";
+    if !root.is_real() {
+        bail!("module {SCHEDULER} is not loaded; {how}");
+    }
+    let out = Command::new("modprobe").arg(SCHEDULER).output().context("modprobe (install kmod)")?;
+    if !out.status.success() {
+        let said = String::from_utf8_lossy(&out.stderr).trim().replace('\n', "; ");
+        bail!("modprobe {SCHEDULER} failed: {said}; {how}");
+    }
+    if !there() {
+        bail!("{}: module {SCHEDULER} is loaded, and the disk does not offer it; 'plumb iosched status {0}' tells why", disk.name);
+    }
+    Ok(true)
+}
+
+/// Selects the scheduler on a disk and sets knobs; says what was done.
+///
+/// # Errors
+/// The disk has no choice, the module cannot be loaded, or a file does not take a value; named with the next step.
+pub fn set(disk: &Block, knobs: &[(&Knob, u64)], root: &Root) -> Result<Vec<String>> {
+    let name = &disk.name;
+    let Some((_, had)) = schedulers(disk, root) else {
+        bail!("{name}: has no queue of requests, so no scheduler; 'plumb iosched status {name}' tells what is below it");
+    };
+    let mut did = Vec::new();
+    if load(disk, root)? {
+        did.push(format!("module {SCHEDULER} loaded"));
+    }
+    if before(disk, root)?.is_none() {
+        let path = state(disk, root);
+        let dir = path.parent().unwrap_or(&path);
+        std::fs::create_dir_all(dir).with_context(|| format!("{}: run as root", dir.display()))?;
+        let text = serde_json::to_vec_pretty(&Before::of(disk, &had, root)).context("state")?;
+        std::fs::write(&path, text).with_context(|| path.display().to_string())?;
+    }
+    if had != SCHEDULER {
+        write(disk, "scheduler", SCHEDULER, root)?;
+        did.push(format!("{name}: scheduler {SCHEDULER}, was {had}"));
+    }
+    for (knob, value) in knobs {
+        write(disk, &format!("iosched/{}", knob.name), &value.to_string(), root)?;
+        did.push(format!("{name}: {} is {value} {}", knob.name, knob.unit).trim_end().to_string());
+    }
+    Ok(did)
+}
+
+/// Puts back what a disk had before; says what was done.
+///
+/// # Errors
+/// It was not set by plumb, or a file does not take a value; named.
+pub fn remove(disk: &Block, root: &Root) -> Result<Vec<String>> {
+    let name = &disk.name;
+    let Some(before) = before(disk, root)? else {
+        bail!("{name}: plumb has not set its scheduler since the machine was started; to change it: echo none > {}", disk.dir.join("queue/scheduler").display());
+    };
+    let mut did = Vec::new();
+    let now = schedulers(disk, root).map(|(_, now)| now).unwrap_or_default();
+    let forget = |did: Vec<String>| {
+        std::fs::remove_file(state(disk, root)).with_context(|| state(disk, root).display().to_string())?;
+        Ok(did)
+    };
+    if now != SCHEDULER {
+        did.push(format!("{name}: left alone: its scheduler is {now}, so somebody changed it since"));
+        return forget(did);
+    }
+    if before.scheduler != SCHEDULER {
+        write(disk, "scheduler", &before.scheduler, root)?;
+        did.push(format!("{name}: scheduler {} again", before.scheduler));
+    }
+    for (attribute, value) in &before.values {
+        let path = disk.dir.join("queue").join(attribute);
+        if root.text(&path).is_some_and(|now| now != *value) {
+            write(disk, attribute, value, root)?;
+            did.push(format!("{name}: {attribute} {value} again"));
+        }
+    }
+    forget(did)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::super::knobs;
+    use super::*;
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
+
+    /// A machine with sda (turns), nvme0n1 (two queues) and dm-0 on sda.
+    pub(crate) struct Tree(tempfile::TempDir);
+
+    impl Tree {
+        pub(crate) fn new() -> Tree {
+            let tree = Tree(tempfile::TempDir::new().expect("a directory"));
+            for (name, number, scheduler) in [
+                ("sda", "8:0", "none [mq-deadline] bfq"),
+                ("nvme0n1", "259:0", "[none] mq-deadline"),
+                ("dm-0", "253:0", "none"),
+            ] {
+                let at = |file: &str| format!("sys/devices/{name}/{file}");
+                tree.put(&at("dev"), number);
+                tree.put(&at("size"), "1000");
+                tree.put(&at("queue/rotational"), if name == "sda" { "1" } else { "0" });
+                tree.put(&at("queue/scheduler"), scheduler);
+                tree.put(&format!("dev/{name}"), "");
+                for (dir, link, up) in [
+                    ("sys/block", name, ".."),
+                    ("sys/class/block", name, "../.."),
+                    ("sys/dev/block", number, "../.."),
+                ] {
+                    std::fs::create_dir_all(tree.0.path().join(dir)).expect("made");
+                    symlink(format!("{up}/devices/{name}"), tree.0.path().join(dir).join(link))
+                        .expect("linked");
+                }
+            }
+            tree.put("sys/devices/sda/mq/0/cpu_list", "0");
+            tree.put("sys/devices/sda/queue/nr_requests", "256");
+            tree.put("sys/devices/sda/queue/iosched/fifo_batch", "8");
+            tree.put("sys/devices/nvme0n1/mq/0/cpu_list", "0");
+            tree.put("sys/devices/nvme0n1/mq/1/cpu_list", "1");
+            std::fs::create_dir_all(tree.0.path().join("sys/devices/dm-0/slaves")).expect("made");
+            symlink("../../sda", tree.0.path().join("sys/devices/dm-0/slaves/sda")).expect("linked");
+            tree
+        }
+
+        pub(crate) fn put(&self, path: &str, text: &str) {
+            let path = self.0.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("below")).expect("made");
+            std::fs::write(path, text).expect("written");
+        }
+
+        pub(crate) fn text(&self, path: &str) -> String {
+            std::fs::read_to_string(self.0.path().join(path)).expect(path)
+        }
+
+        pub(crate) fn path(&self) -> &Path {
+            self.0.path()
+        }
+
+        pub(crate) fn root(&self) -> Root {
+            Root::at(self.0.path())
+        }
+
+        /// As if the module were loaded and selected.
+        pub(crate) fn lp_deadline(&self, name: &str) {
+            let at = |file: &str| format!("sys/devices/{name}/queue/{file}");
+            self.put(&at("scheduler"), "none mq-deadline [lp-deadline]");
+            for (file, text) in [
+                ("low_depth", "1"),
+                ("low_slots", "12"),
+                ("low_cgroups", "/backup.slice\n"),
+                ("normal_stat", "inserted 9\nqueued 0\nin_flight 0\n"),
+                ("low_stat", "dispatched 7\n"),
+                ("decisions", "batched 3\nheld 4\n"),
+            ] {
+                self.put(&at(&format!("iosched/{file}")), text);
+            }
+        }
+    }
+
+    #[test]
+    fn it_is_set_and_put_back() {
+        let tree = Tree::new();
+        let root = tree.root();
+        let sda = super::super::disk("/dev/sda", &root).expect("there");
+        let said = set(&sda, &[], &root).expect_err("no module").to_string();
+        assert!(said.contains("not loaded") && said.contains("plumb govern"), "{said}");
+        tree.put("sys/devices/sda/queue/scheduler", "none [mq-deadline] lp-deadline");
+        tree.put("sys/devices/sda/queue/iosched/low_depth", "1");
+        let knob = knobs::parse("low_depth=4").expect("a knob");
+        let did = set(&sda, &[knob], &root).expect("set");
+        assert_eq!(did, ["sda: scheduler lp-deadline, was mq-deadline", "sda: low_depth is 4"]);
+        assert_eq!(tree.text("sys/devices/sda/queue/iosched/low_depth"), "4");
+        let had = before(&sda, &root).expect("readable").expect("remembered");
+        assert_eq!((had.scheduler.as_str(), had.values["nr_requests"].as_str()), ("mq-deadline", "256"));
+        // Set again: what was before the first time is what counts.
+        set(&sda, &[], &root).expect("set");
+        assert_eq!(before(&sda, &root).expect("readable"), Some(had));
+        tree.put("sys/devices/sda/queue/nr_requests", "64");
+        let did = remove(&sda, &root).expect("removed");
+        assert!(
+            did.contains(&"sda: scheduler mq-deadline again".into())
+                && did.contains(&"sda: nr_requests 256 again".into()),
+            "{did:?}"
+        );
+        assert_eq!(tree.text("sys/devices/sda/queue/scheduler"), "mq-deadline");
+        let said = remove(&sda, &root).expect_err("twice").to_string();
+        assert!(said.contains("has not set its scheduler"), "{said}");
+    }
+
+    #[test]
+    fn what_somebody_else_selected_is_left_alone() {
+        let tree = Tree::new();
+        let root = tree.root();
+        tree.put("sys/devices/sda/queue/scheduler", "none [mq-deadline] lp-deadline");
+        let sda = super::super::disk("sda", &root).expect("there");
+        set(&sda, &[], &root).expect("set");
+        tree.put("sys/devices/sda/queue/scheduler", "none mq-deadline [bfq]");
+        let did = remove(&sda, &root).expect("removed");
+        assert!(did[0].contains("left alone"), "{did:?}");
+        assert_eq!(tree.text("sys/devices/sda/queue/scheduler"), "none mq-deadline [bfq]");
+        assert_eq!(before(&sda, &root).expect("readable"), None);
+    }
+}

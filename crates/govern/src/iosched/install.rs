@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The scheduler at every start: a rule of udev, and on request the module among those that are loaded early. Only
+//! what was written here, and is as it was written, is deleted.
+
+use super::knobs::Knob;
+use super::SCHEDULER;
+use anyhow::{bail, Context, Result};
+use plumb_load::environment::{Block, Root};
+use std::io::ErrorKind;
+
+/// Behind 60-persistent-storage.rules, which finds the serial numbers.
+pub const RULES: &str = "/etc/udev/rules.d/60-plumb-iosched.rules";
+/// The module among those that systemd loads early.
+pub const MODULES: &str = "/etc/modules-load.d/plumb-iosched.conf";
+
+const MARK: &str =
+    "# Written by 'plumb iosched install', deleted by 'plumb iosched remove --persistent'; check ";
+
+/// A text under a first line that tells whether it was changed.
+fn sealed(text: &str) -> String {
+    format!("{MARK}{:08x}\n{text}", crc32fast::hash(text.as_bytes()))
+}
+
+fn is_ours(text: &str) -> bool {
+    let Some((first, rest)) = text.split_once('\n') else { return false };
+    first.strip_prefix(MARK) == Some(format!("{:08x}", crc32fast::hash(rest.as_bytes())).as_str())
+}
+
+fn read(path: &str, root: &Root) -> Result<Option<String>> {
+    match std::fs::read_to_string(root.path(path)) {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+        text => text.map(Some).with_context(|| path.to_string()),
+    }
+}
+
+fn write(path: &str, text: &str, root: &Root) -> Result<()> {
+    if read(path, root)?.is_some_and(|there| !is_ours(&there)) {
+        bail!(
+            "{path}: is there, and was written or changed by somebody else; move it away, then install again"
+        );
+    }
+    let real = root.path(path);
+    if let Some(dir) = real.parent() {
+        std::fs::create_dir_all(dir).with_context(|| format!("{}: run as root", dir.display()))?;
+    }
+    std::fs::write(&real, sealed(text)).with_context(|| format!("{path}: run as root"))
+}
+
+/// A disk in a rule: by its serial number, where udev has found one, since names are given anew at each start.
+fn matching(disk: &Block, root: &Root) -> String {
+    let udev = root.text(format!("/run/udev/data/b{}", disk.number)).unwrap_or_default();
+    let serial = udev.lines().find_map(|l| l.strip_prefix("E:ID_SERIAL="));
+    match serial.filter(|s| !s.is_empty() && !s.contains(['"', '*', '?', '[', '|'])) {
+        Some(serial) => format!("ENV{{ID_SERIAL}}==\"{serial}\""),
+        None => format!("KERNEL==\"{}\"", disk.name),
+    }
+}
+
+fn rules(disks: &[Block], knobs: &[(&Knob, u64)], root: &Root) -> String {
+    let mut text = String::new();
+    for disk in disks {
+        let on = format!(
+            "ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{{DEVTYPE}}==\"disk\", {}, ATTR{{queue/scheduler}}=\"{SCHEDULER}\"",
+            matching(disk, root)
+        );
+        text += &on;
+        for (knob, value) in knobs {
+            text += &format!(", ATTR{{queue/iosched/{}}}=\"{value}\"", knob.name);
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// Writes the rule for some disks, which replaces an earlier one; says what was done.
+///
+/// # Errors
+/// A file of that name is somebody else's, or cannot be written; named.
+pub fn install(disks: &[Block], knobs: &[(&Knob, u64)], early: bool, root: &Root) -> Result<Vec<String>> {
+    write(RULES, &rules(disks, knobs, root), root)?;
+    let names: Vec<&str> = disks.iter().map(|d| d.name.as_str()).collect();
+    let mut did = vec![format!(
+        "{RULES}: {} get {SCHEDULER} from the next start on; at once: udevadm control --reload && udevadm trigger --action=change --subsystem-match=block",
+        names.join(", ")
+    )];
+    if early {
+        write(MODULES, &format!("{SCHEDULER}\n"), root)?;
+        did.push(format!("{MODULES}: the module is loaded early at the next start"));
+    }
+    Ok(did)
+}
+
+/// Deletes the files that [`install`] wrote; says what was done.
+///
+/// # Errors
+/// One was changed since, or cannot be deleted; named.
+pub fn uninstall(root: &Root) -> Result<Vec<String>> {
+    let mut did = Vec::new();
+    let mut stays = Vec::new();
+    for path in [RULES, MODULES] {
+        match read(path, root)? {
+            None => {}
+            Some(text) if is_ours(&text) => {
+                std::fs::remove_file(root.path(path)).with_context(|| format!("{path}: run as root"))?;
+                did.push(format!("{path}: deleted"));
+            }
+            Some(_) => stays.push(path),
+        }
+    }
+    if !stays.is_empty() {
+        bail!("{}: was written or changed by somebody else, and stays; delete it by hand", stays.join(", "));
+    }
+    if did.is_empty() {
+        did.push("nothing was installed".into());
+    }
+    Ok(did)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::change::tests::Tree;
+    use super::super::{disk, knobs};
+    use super::*;
+
+    #[test]
+    fn a_rule_is_written_and_only_that_is_deleted() {
+        let tree = Tree::new();
+        let root = tree.root();
+        tree.put("run/udev/data/b8:0", "S:disk/by-id/x\nE:ID_SERIAL=ACME_1234\nE:ID_TYPE=disk\n");
+        let both = [disk("sda", &root).expect("there"), disk("nvme0n1", &root).expect("there")];
+        let did =
+            install(&both, &[knobs::parse("low_depth=4").expect("a knob")], false, &root).expect("written");
+        assert!(did.len() == 1 && did[0].contains("udevadm"), "{did:?}");
+        let text = tree.text(&RULES[1..]);
+        assert!(text.contains("ENV{ID_SERIAL}==\"ACME_1234\", ATTR{queue/scheduler}=\"lp-deadline\", ATTR{queue/iosched/low_depth}=\"4\"\n"), "{text}");
+        assert!(text.contains("KERNEL==\"nvme0n1\""), "{text}");
+        assert!(!tree.path().join(&MODULES[1..]).exists(), "only on request");
+        install(&both[..1], &[], true, &root).expect("replaced");
+        assert!(!tree.text(&RULES[1..]).contains("nvme0n1"));
+        assert_eq!(uninstall(&root).expect("deleted").len(), 2);
+        assert_eq!(uninstall(&root).expect("again"), ["nothing was installed"]);
+    }
+
+    #[test]
+    fn what_somebody_else_wrote_or_changed_stays() {
+        let tree = Tree::new();
+        let root = tree.root();
+        let sda = [disk("sda", &root).expect("there")];
+        install(&sda, &[], false, &root).expect("written");
+        let changed = tree.text(&RULES[1..]) + "# mine\n";
+        tree.put(&RULES[1..], &changed);
+        assert!(uninstall(&root).expect_err("changed").to_string().contains("somebody else"));
+        assert!(install(&sda, &[], false, &root).expect_err("changed").to_string().contains("move it away"));
+        assert_eq!(tree.text(&RULES[1..]), changed);
+    }
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The I/O scheduler lp-deadline (kmod/) on this machine: what is there, and setting it. Everything is read from and
+//! written to below a root, which tests make up.
+
+pub mod change;
+pub mod install;
+pub mod knobs;
+pub mod status;
+
+/// The scheduler's name in /sys/block/DEVICE/queue/scheduler.
+pub const SCHEDULER: &str = "lp-deadline";
+/// Its module as /sys/module names it.
+const MODULE: &str = "lp_deadline";
+
+use anyhow::{Context, Result};
+use plumb_load::environment::{Block, Root};
+use std::path::Path;
+
+/// The disk of a device that is given by its node or by the kernel's name.
+///
+/// # Errors
+/// There is none; named.
+pub fn disk(device: &str, root: &Root) -> Result<Block> {
+    let node = match device.starts_with('/') {
+        true => Path::new(device).to_path_buf(),
+        false => Path::new("/dev").join(device),
+    };
+    let block = root.device(&node).and_then(|number| Block::of(number, root)).with_context(|| {
+        format!("{device}: no such block device; 'plumb iosched status' lists those that there are")
+    })?;
+    Ok(block.disk(root).unwrap_or(block))
+}
+
+/// The schedulers that a disk may have, and the one that it has: `none [kyber] bfq`. None: it has no choice.
+pub fn schedulers(disk: &Block, root: &Root) -> Option<(Vec<String>, String)> {
+    let text = root.text(disk.dir.join("queue/scheduler"))?;
+    let bare = |w: &str| w.trim_matches(['[', ']']).to_string();
+    let chosen = text.split_whitespace().find(|w| w.starts_with('[')).or(text.split_whitespace().next())?;
+    Some((text.split_whitespace().map(bare).collect(), bare(chosen)))
+}

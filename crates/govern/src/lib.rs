@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Low-priority I/O on kernels as they are: maintenance in a cgroup is limited by the kernel's own throttling
+//! while normal I/O is there, and free when none has been there for a while.
+//!
+//! Data flows one way: [`watch`] (who used the disk, and when) -> [`policy`] (limited or free, pure) ->
+//! [`throttle`] (files of cgroups), all of it turned by [`governor`]; [`account`] adds up what came of it.
+//!
+//! Apart from that: [`iosched`], settings of the I/O scheduler lp-deadline (kmod/).
+//!
+//! What is changed is told to a [`throttle::Ledger`] before it is changed.
+
+pub mod account;
+pub mod disks;
+pub mod governor;
+pub mod iosched;
+pub mod policy;
+pub mod rate;
+pub mod throttle;
+pub mod watch;

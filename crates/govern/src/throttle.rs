@@ -1,0 +1,498 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The kernel's throttling of cgroups, of both versions: `blkio.throttle.*_device` of v1, `io.max` of v2
+//! (Documentation/admin-guide/cgroup-v1/blkio-controller.rst and cgroup-v2.rst).
+//!
+//! Traps: v1 has its limits for the one group alone, not for those below it, so each of them is limited. 0 is no
+//! limit in v1, `max` in v2. Both count in slices of 100 ms, so that a limit of 5 requests a second lets one pass every
+//! 200 ms and one of 1 MB/s pieces of 100 KB.
+
+use crate::rate::Rate;
+use anyhow::{bail, Context, Result};
+use plumb_load::environment::{mounts, DeviceNumber, Root};
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Which hierarchy a cgroup is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Version {
+    /// The controller blkio has one of its own.
+    V1,
+    /// The one of all controllers.
+    V2,
+}
+
+/// What a file of limits counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Bytes,
+    Requests,
+    Both,
+}
+
+const V1_FILES: [(&str, Kind); 4] = [
+    ("blkio.throttle.read_bps_device", Kind::Bytes),
+    ("blkio.throttle.write_bps_device", Kind::Bytes),
+    ("blkio.throttle.read_iops_device", Kind::Requests),
+    ("blkio.throttle.write_iops_device", Kind::Requests),
+];
+const V2_FILES: [(&str, Kind); 1] = [("io.max", Kind::Both)];
+
+/// The hierarchy that limits I/O on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Controller {
+    /// Which.
+    pub version: Version,
+    /// Where it is mounted.
+    pub mount: PathBuf,
+}
+
+impl Controller {
+    /// Finds it: the controller is in one of both at a time.
+    ///
+    /// # Errors
+    /// It is in none.
+    pub fn find(root: &Root) -> Result<Controller> {
+        let all = mounts(root);
+        let v1 = all.iter().find(|m| m.kind == "cgroup" && m.options.split(',').any(|o| o == "blkio"));
+        let v2 = all.iter().find(|m| {
+            let controllers = root.text(m.point.join("cgroup.controllers")).unwrap_or_default();
+            m.kind == "cgroup2" && controllers.split_whitespace().any(|c| c == "io")
+        });
+        let found = v1.map(|m| (Version::V1, m)).or(v2.map(|m| (Version::V2, m)));
+        let (version, mount) = found.context(
+            "no cgroup hierarchy with the controller of block I/O is mounted ('io' of v2, 'blkio' of v1), so nothing \
+             can be limited; mount one: mount -t cgroup2 none /sys/fs/cgroup, or mount -t cgroup -o blkio none DIR",
+        )?;
+        let point = mount.point.clone();
+        if version == Version::V1 && root.text(point.join(V1_FILES[0].0)).is_none() {
+            bail!("{}: the kernel has no {} (built without CONFIG_BLK_DEV_THROTTLING), so nothing can be limited", point.display(), V1_FILES[0].0);
+        }
+        Ok(Controller { version, mount: point })
+    }
+
+    /// A group by its directory, or by its path below the mount.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be limited; named with the next step.
+    pub fn group(&self, name: &str) -> Result<Group> {
+        let at = Path::new(name);
+        let dir = match at.starts_with(&self.mount) {
+            true => at.to_path_buf(),
+            false => self.mount.join(name.trim_start_matches('/')),
+        };
+        let group = Group { version: self.version, dir };
+        let shown = group.dir.display();
+        if !group.dir.join("cgroup.procs").exists() {
+            bail!(
+                "cgroup {name}: {shown} is none; give its path below {}, or leave --low out and give a command",
+                self.mount.display()
+            );
+        }
+        if group.dir == self.mount {
+            bail!("cgroup {name}: the group of everything cannot be limited; make one for the maintenance alone");
+        }
+        Ok(group)
+    }
+}
+
+/// A cgroup.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// Which hierarchy it is in.
+    pub version: Version,
+    /// Its directory.
+    pub dir: PathBuf,
+}
+
+impl Group {
+    /// Whether it can be limited.
+    ///
+    /// # Errors
+    /// It cannot; named with the next step.
+    pub fn can_be_limited(&self) -> Result<()> {
+        let (file, _) = self.files()[0];
+        if self.dir.join(file).exists() {
+            return Ok(());
+        }
+        let parent = self.dir.parent().unwrap_or(&self.dir);
+        bail!(
+            "cgroup {}: has no {file}; give its parent the controller: echo +io > {}",
+            self.dir.display(),
+            parent.join("cgroup.subtree_control").display()
+        )
+    }
+
+    /// The number that the kernel knows it by.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn id(&self) -> Result<u64> {
+        Ok(std::fs::metadata(&self.dir).with_context(|| format!("cgroup {}", self.dir.display()))?.ino())
+    }
+
+    /// What of it is not limited although it may be low I/O; None: all is.
+    pub fn not_covered(&self) -> Option<String> {
+        match self.version {
+            Version::V1 => Some(
+                "buffered writes: under cgroup v1 the kernel writes dirty pages back for everybody, unlimited; reads and \
+                 direct writes are limited"
+                    .into(),
+            ),
+            Version::V2 if !self.dir.join("memory.current").exists() => Some(format!(
+                "buffered writes: {} has no memory controller, so the kernel does not know whose dirty pages it writes \
+                 back; reads and direct writes are limited",
+                self.dir.display()
+            )),
+            Version::V2 => None,
+        }
+    }
+
+    /// Bytes that it has transferred to and from a disk, with all below it; None where the kernel does not tell.
+    pub fn bytes(&self, device: DeviceNumber) -> Option<u64> {
+        let name = match self.version {
+            Version::V1 => "blkio.throttle.io_service_bytes_recursive",
+            Version::V2 => "io.stat",
+        };
+        let text = std::fs::read_to_string(self.dir.join(name)).ok()?;
+        Some(transferred(&text, device))
+    }
+
+    fn files(&self) -> &'static [(&'static str, Kind)] {
+        match self.version {
+            Version::V1 => &V1_FILES,
+            Version::V2 => &V2_FILES,
+        }
+    }
+
+    /// It and, where limits do not reach down, all below it.
+    fn all(&self) -> Vec<PathBuf> {
+        let mut found = vec![self.dir.clone()];
+        let mut at = 0;
+        while self.version == Version::V1 && at < found.len() {
+            let entries = std::fs::read_dir(&found[at]).into_iter().flatten().flatten();
+            let dirs: Vec<_> =
+                entries.filter(|e| e.file_type().is_ok_and(|t| t.is_dir())).map(|e| e.path()).collect();
+            found.extend(dirs);
+            at += 1;
+        }
+        found
+    }
+}
+
+/// Sum of what lines of a device say: `8:0 Read 512`, or `8:0 rbytes=512 wbytes=0 rios=1 ...`.
+fn transferred(text: &str, device: DeviceNumber) -> u64 {
+    let device = device.to_string();
+    let mut sum = 0;
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        if words.next() != Some(device.as_str()) {
+            continue;
+        }
+        let words: Vec<&str> = words.collect();
+        match words[..] {
+            ["Read" | "Write", number] => sum += number.parse().unwrap_or(0),
+            _ => {
+                let numbers =
+                    words.iter().filter_map(|w| w.strip_prefix("rbytes=").or(w.strip_prefix("wbytes=")));
+                sum += numbers.filter_map(|n| n.parse::<u64>().ok()).sum::<u64>();
+            }
+        }
+    }
+    sum
+}
+
+/// A limit of a disk in a file, and what it was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limit {
+    /// The file.
+    pub path: PathBuf,
+    /// The disk.
+    pub device: DeviceNumber,
+    /// What the file said of it, to be written again.
+    pub before: String,
+}
+
+impl Limit {
+    fn read(path: &Path, device: DeviceNumber, kind: Kind) -> io::Result<Limit> {
+        let before = line(&std::fs::read_to_string(path)?, device).unwrap_or_else(|| none(kind).into());
+        Ok(Limit { path: path.into(), device, before })
+    }
+
+    /// What the file says of the disk where that is not what it said before; None too where it is gone.
+    pub fn changed(&self) -> Option<String> {
+        let text = std::fs::read_to_string(&self.path).ok()?;
+        let unset = [none(Kind::Both), none(Kind::Bytes)].into_iter().find(|none| *none == self.before);
+        let now = line(&text, self.device).or(unset.map(str::to_string)).unwrap_or_default();
+        (now != self.before).then_some(now)
+    }
+
+    /// Makes it what it was. False: it is so already, or it is gone with its group or its disk.
+    ///
+    /// # Errors
+    /// The file does not take it.
+    pub fn put_back(&self) -> io::Result<bool> {
+        if self.changed().is_none() {
+            return Ok(false);
+        }
+        match std::fs::write(&self.path, format!("{} {}\n", self.device, self.before)) {
+            Err(e) if is_gone(&e) => Ok(false),
+            done => done.map(|()| true),
+        }
+    }
+}
+
+fn is_gone(e: &io::Error) -> bool {
+    matches!(e.raw_os_error(), Some(libc::ENOENT | libc::ENODEV | libc::ENXIO))
+}
+
+fn none(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Both => "rbps=max wbps=max riops=max wiops=max",
+        _ => "0",
+    }
+}
+
+/// What a file says of a device.
+fn line(text: &str, device: DeviceNumber) -> Option<String> {
+    let device = device.to_string();
+    text.lines().find_map(|line| {
+        let (name, rest) = line.split_once(' ')?;
+        (name == device).then(|| rest.trim().to_string())
+    })
+}
+
+/// What is written to limit: never more than what was allowed before.
+fn narrowed(kind: Kind, before: &str, rate: Rate) -> String {
+    let least = |before: Option<u64>, ours: Option<u64>| match (before, ours) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    };
+    match kind {
+        Kind::Both => {
+            let was = |key: &str| {
+                let word = before.split_whitespace().find_map(|w| w.strip_prefix(key)?.strip_prefix('='));
+                word.and_then(|n| n.parse().ok())
+            };
+            let word = |key: &str, ours| match least(was(key), ours) {
+                Some(n) => format!("{key}={n}"),
+                None => format!("{key}=max"),
+            };
+            [
+                word("rbps", rate.bytes),
+                word("wbps", rate.bytes),
+                word("riops", rate.requests),
+                word("wiops", rate.requests),
+            ]
+            .join(" ")
+        }
+        Kind::Bytes | Kind::Requests => {
+            let was = before.parse().ok().filter(|n| *n > 0);
+            let ours = if kind == Kind::Bytes { rate.bytes } else { rate.requests };
+            least(was, ours).unwrap_or(0).to_string()
+        }
+    }
+}
+
+/// Is told of each file before it is written for the first time.
+pub trait Ledger {
+    /// A limit is about to be changed.
+    ///
+    /// # Errors
+    /// It cannot be written down: then nothing is changed.
+    fn will(&mut self, limit: &Limit) -> Result<()>;
+}
+
+/// The limits of one disk in some groups.
+#[derive(Debug)]
+pub struct Limiter {
+    groups: Vec<Group>,
+    device: DeviceNumber,
+    limits: Vec<(Limit, Kind)>,
+    /// What holds now; None: what was before.
+    rate: Option<Rate>,
+    /// The disk is no more.
+    gone: bool,
+}
+
+impl Limiter {
+    /// Nothing is limited yet.
+    pub fn new(groups: Vec<Group>, device: DeviceNumber) -> Limiter {
+        Limiter { groups, device, limits: Vec::new(), rate: None, gone: false }
+    }
+
+    /// The disk is no more: nothing is written any longer.
+    pub fn is_gone(&self) -> bool {
+        self.gone
+    }
+
+    /// Limits to a rate, or puts back what was before.
+    ///
+    /// # Errors
+    /// A file does not take it; named.
+    pub fn apply(&mut self, rate: Option<Rate>, ledger: &mut dyn Ledger) -> Result<()> {
+        self.rate = rate;
+        let mut at = 0;
+        while at < self.limits.len() && !self.gone {
+            at += usize::from(self.write(at)?);
+        }
+        if rate.is_some() {
+            self.follow(ledger)?;
+        }
+        Ok(())
+    }
+
+    /// Limits groups that were made below the limited ones since.
+    ///
+    /// # Errors
+    /// As [`Limiter::apply`].
+    pub fn follow(&mut self, ledger: &mut dyn Ledger) -> Result<()> {
+        if self.rate.is_none() || self.gone {
+            return Ok(());
+        }
+        let files = |g: &Group| {
+            let files = g.files();
+            g.all()
+                .into_iter()
+                .flat_map(move |dir| files.iter().map(move |(name, kind)| (dir.join(name), *kind)))
+        };
+        let all: Vec<(PathBuf, Kind)> = self.groups.iter().flat_map(files).collect();
+        for (path, kind) in all {
+            if self.gone || self.limits.iter().any(|(l, _)| l.path == path) {
+                continue;
+            }
+            match Limit::read(&path, self.device, kind) {
+                // A group that went away meanwhile.
+                Err(e) if is_gone(&e) => {}
+                read => {
+                    let limit = read.with_context(|| path.display().to_string())?;
+                    ledger.will(&limit)?;
+                    self.limits.push((limit, kind));
+                    self.write(self.limits.len() - 1)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes one; false: it was taken out, since its group is gone.
+    fn write(&mut self, at: usize) -> Result<bool> {
+        let (limit, kind) = &self.limits[at];
+        let text = match self.rate {
+            Some(rate) => narrowed(*kind, &limit.before, rate),
+            None => limit.before.clone(),
+        };
+        let text = format!("{} {text}", limit.device);
+        match std::fs::write(&limit.path, format!("{text}\n")) {
+            Err(e) if e.raw_os_error() == Some(libc::ENOENT) => {
+                self.limits.swap_remove(at);
+                return Ok(false);
+            }
+            Err(e) if is_gone(&e) => self.gone = true,
+            done => done
+                .with_context(|| format!("{}: does not take '{text}'; run as root", limit.path.display()))?,
+        }
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Told(Vec<Limit>);
+
+    impl Ledger for Told {
+        fn will(&mut self, limit: &Limit) -> Result<()> {
+            let now = std::fs::read_to_string(&limit.path)?;
+            assert_eq!(
+                line(&now, limit.device).unwrap_or_else(|| "0".into()),
+                limit.before,
+                "told before it is written"
+            );
+            self.0.push(limit.clone());
+            Ok(())
+        }
+    }
+
+    const DISK: DeviceNumber = DeviceNumber { major: 8, minor: 0 };
+
+    fn v1(dir: &Path) {
+        std::fs::create_dir_all(dir).expect("made");
+        for (name, _) in V1_FILES {
+            std::fs::write(dir.join(name), "").expect("written");
+        }
+    }
+
+    #[test]
+    fn all_groups_below_are_limited_under_v1_and_have_what_they_had_afterwards() {
+        let top = tempfile::TempDir::new().expect("a directory");
+        let (a, b, c) = (top.path().join("a"), top.path().join("a/b"), top.path().join("a/b/c"));
+        v1(&a);
+        v1(&b);
+        std::fs::write(b.join(V1_FILES[0].0), "8:0 1000\n").expect("written");
+        let mut told = Told(Vec::new());
+        let mut limiter = Limiter::new(vec![Group { version: Version::V1, dir: a.clone() }], DISK);
+        let rate = Rate { bytes: Some(2000), requests: Some(5) };
+        limiter.apply(Some(rate), &mut told).expect("applied");
+        assert_eq!(told.0.len(), 8);
+        let read =
+            |dir: &Path, file: usize| std::fs::read_to_string(dir.join(V1_FILES[file].0)).expect("read");
+        assert_eq!([read(&a, 0), read(&a, 3)], ["8:0 2000\n", "8:0 5\n"]);
+        assert_eq!(read(&b, 0), "8:0 1000\n", "narrower already");
+        v1(&c);
+        limiter.follow(&mut told).expect("followed");
+        assert_eq!(read(&c, 1), "8:0 2000\n");
+        limiter.apply(None, &mut told).expect("freed");
+        assert_eq!([read(&a, 0), read(&b, 0), read(&b, 1)], ["8:0 0\n", "8:0 1000\n", "8:0 0\n"]);
+        std::fs::remove_dir_all(&c).expect("removed");
+        limiter.apply(Some(rate), &mut told).expect("the one that is gone is passed over");
+        assert_eq!(read(&a, 0), "8:0 2000\n");
+        for limit in &told.0 {
+            limit.put_back().expect("put back");
+        }
+        assert_eq!([read(&a, 0), read(&b, 0)], ["8:0 0\n", "8:0 1000\n"]);
+    }
+
+    #[test]
+    fn a_line_of_io_max_is_narrowed_key_by_key() {
+        let rate = Rate { bytes: Some(2000), requests: Some(5) };
+        assert_eq!(narrowed(Kind::Both, none(Kind::Both), rate), "rbps=2000 wbps=2000 riops=5 wiops=5");
+        let before = "rbps=1000 wbps=max riops=max wiops=9";
+        assert_eq!(narrowed(Kind::Both, before, rate), "rbps=1000 wbps=2000 riops=5 wiops=5");
+        let bytes = Rate { bytes: Some(2000), requests: None };
+        assert_eq!(narrowed(Kind::Both, before, bytes), "rbps=1000 wbps=2000 riops=max wiops=9");
+        assert_eq!(narrowed(Kind::Requests, "0", bytes), "0");
+        assert_eq!(
+            line("8:16 rbps=1\n8:1 x\n8:0 rbps=2 wbps=max\n", DISK).as_deref(),
+            Some("rbps=2 wbps=max")
+        );
+        assert_eq!(line("8:16 5\n", DISK), None);
+    }
+
+    #[test]
+    fn bytes_of_both_versions_are_read() {
+        let v1 = "8:16 Read 7\n8:0 Read 512\n8:0 Write 1024\n8:0 Sync 1536\n8:0 Total 1536\nTotal 1536\n";
+        assert_eq!(transferred(v1, DISK), 1536);
+        assert_eq!(transferred("8:0 rbytes=512 wbytes=1024 rios=1 wios=2 dbytes=4096 dios=1\n", DISK), 1536);
+        assert_eq!(transferred("", DISK), 0);
+    }
+
+    #[test]
+    fn what_cannot_be_limited_is_named_with_the_next_step() {
+        let top = tempfile::TempDir::new().expect("a directory");
+        let controller = Controller { version: Version::V2, mount: top.path().into() };
+        let said = controller.group("backup").expect_err("none").to_string();
+        assert!(said.contains("backup") && said.contains("--low"), "{said}");
+        std::fs::create_dir(top.path().join("backup")).expect("made");
+        std::fs::write(top.path().join("backup/cgroup.procs"), "").expect("written");
+        let group = controller.group("/backup").expect("there");
+        let said = group.can_be_limited().expect_err("no io.max").to_string();
+        assert!(said.contains("+io") && said.contains("cgroup.subtree_control"), "{said}");
+        assert!(group.not_covered().is_some_and(|n| n.contains("memory controller")));
+        std::fs::write(top.path().join("cgroup.procs"), "").expect("written");
+        assert!(controller.group("/").is_err());
+    }
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What is said at the end.
+
+use super::{version, Came, Whole};
+use crate::cli::GovernArgs;
+use crate::output::Table;
+use anyhow::Result;
+use plumb_govern::account::{Done, Part};
+use plumb_govern::governor::Outcome;
+use plumb_trace::units;
+use serde_json::json;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// What `--restore` found.
+pub fn restored(left: &[String], as_json: bool) -> Result<ExitCode> {
+    let mut out = io::stdout().lock();
+    if as_json {
+        writeln!(out, "{}", json!({"done": left}))?;
+    } else if left.is_empty() {
+        writeln!(out, "nothing was left changed")?;
+    }
+    for line in left.iter().filter(|_| !as_json) {
+        writeln!(out, "{line}")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Processor time of this process so far, s.
+fn cpu_seconds() -> f64 {
+    // SAFETY: plain data, and a valid pointer to it.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
+        usage
+    };
+    let seconds = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 / 1e6;
+    seconds(usage.ru_utime) + seconds(usage.ru_stime)
+}
+
+/// The result.
+pub fn result(args: &GovernArgs, whole: &Whole, came: &Came) -> Result<()> {
+    let mut out = io::stdout().lock();
+    let dirs = |groups: &[plumb_govern::throttle::Group]| -> Vec<String> {
+        groups.iter().map(|g| g.dir.display().to_string()).collect()
+    };
+    if args.json {
+        let value = json!({
+            "plumb": env!("CARGO_PKG_VERSION"),
+            "cgroup": version(whole.controller.version),
+            "low": dirs(&whole.low),
+            "protected_cgroups": dirs(&whole.normal),
+            "delay_ns": args.delay,
+            "target_ns": args.target,
+            "elapsed_ns": came.elapsed.as_nanos() as u64,
+            "cpu_s": cpu_seconds(),
+            "watch": if came.watched.is_ok() { "requests" } else { "sums" },
+            "watch_why": came.watched.as_ref().err(),
+            "not_covered": whole.not_covered,
+            "exit_code": came.exit_code,
+            "disks": came.disks,
+        });
+        writeln!(out, "{value:#}")?;
+        return Ok(out.flush()?);
+    }
+    for disk in &came.disks {
+        one(&mut out, disk)?;
+    }
+    if let Some(code) = came.exit_code.filter(|code| *code != 0) {
+        writeln!(out, "the command ended with exit code {code}")?;
+    }
+    Ok(out.flush()?)
+}
+
+fn one(out: &mut dyn Write, disk: &Outcome) -> io::Result<()> {
+    let all = (disk.limited.ns + disk.free.ns).max(1);
+    let part = |ns: u64| format!("{:.1} s ({:.0} %)", ns as f64 / 1e9, ns as f64 * 100.0 / all as f64);
+    writeln!(
+        out,
+        "{}: low I/O was limited for {} and free for {}; {} switches; limit in the end: {}",
+        disk.disk.name,
+        part(disk.limited.ns),
+        part(disk.free.ns),
+        disk.switches,
+        disk.limit
+    )?;
+    let mut table = Table::new(&["<low I/O", "<I/O", "requests/s", "MB/s", "p50 ms", "p99 ms"]);
+    for (name, part) in [("limited", &disk.limited), ("free", &disk.free)] {
+        for (class, done) in classes(part) {
+            let ms = |ns: Option<u64>| ns.map_or("-".into(), |ns| format!("{:.2}", ns as f64 / 1e6));
+            table.row(vec![
+                name.into(),
+                class.into(),
+                done.requests_per_s.map_or("-".into(), |n| format!("{n:.1}")),
+                format!("{:.2}", done.bytes_per_s / 1e6),
+                ms(done.p50_ns),
+                ms(done.p99_ns),
+            ]);
+        }
+    }
+    table.write(out)?;
+    let requests = disk.limited.normal.requests.is_some();
+    if requests {
+        writeln!(out, "  times with the device, right to 12 %")?;
+    }
+    if disk.limited.writeback.bytes + disk.free.writeback.bytes > 0 {
+        let bytes = disk.limited.writeback.bytes + disk.free.writeback.bytes;
+        writeln!(
+            out,
+            "  besides, the kernel wrote {} back for somebody (cgroup v1 does not tell whom)",
+            units::bytes(bytes)
+        )?;
+    }
+    if disk.gone {
+        writeln!(out, "  the disk went away meanwhile")?;
+    }
+    Ok(())
+}
+
+fn classes(part: &Part) -> Vec<(&'static str, &Done)> {
+    if part.ns == 0 {
+        return Vec::new();
+    }
+    vec![("normal", &part.normal), ("low", &part.low)]
+}
