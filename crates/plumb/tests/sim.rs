@@ -208,9 +208,11 @@ fn a_trace_done_again_behind_the_same_scheduler_comes_to_the_same() {
             }
         }
     }
-    // Another scheduler makes another thing of it.
-    let args = ["sim", "nvme", "--depth-of-device", "64", "--scheduler", "lp-deadline", "--json", "--from"];
-    let told = json(&must(plumb().args(args).arg(dir.path().join("0"))));
+    // Another scheduler makes another thing of it, where the disk is too slow for both.
+    let trace = dir.path().join("slow");
+    sim(&format!("atlas10k4 --job {jobs} --idle=2 --depth-of-device 32 --scheduler noop"), &trace);
+    let words = "sim atlas10k4 --depth-of-device 32 --scheduler lp-deadline --json --from";
+    let told = json(&must(plumb().args(words.split_whitespace()).arg(trace)));
     let step = &told["steps"][0];
     let rate = |of: &str| number(&class(&step[of], "normal")["rate"]);
     assert!(rate("classes") > 1.3 * rate("recorded"), "{} of {}", rate("classes"), rate("recorded"));
@@ -258,7 +260,8 @@ fn a_timeline_shows_when_batch_mode_begins() {
         [[step.also]]\nwhat = \"read\"\nblock = \"128K\"\ndepth = 8\nthrough = \"io-uring\"\ntime = \"6s\"\n";
     let (jobs, charts) = (in_file(&dir, text), dir.path().join("charts"));
     let words = format!(
-        "sim nvme --depth-of-device 64 --scheduler lp-deadline --idle=2 --scheduler-set batch_mode_delay=2000000 \
+        "sim nvme --depth-of-device 64 --max-request 128K --scheduler lp-deadline --idle=2 \
+         --scheduler-set batch_mode_delay=2000000 \
          --scheduler-set idle_dispatch_interval=10000 --job {jobs} --json --charts {}",
         charts.display()
     );
