@@ -21,7 +21,7 @@ const FORMATTED: [&str; 6] = ["bpf", "iosched", "iosched/user", "iosched/test", 
 const FEW: u64 = 5;
 
 /// What all stages together may take; those that it leaves no time for count as failed.
-const TOTAL: Duration = minutes(75);
+const TOTAL: Duration = minutes(80);
 /// Between the stop of a stage that takes too long and its end by force.
 const GRACE: Duration = Duration::from_secs(10);
 
