@@ -16,9 +16,10 @@ typedef struct {
 	atomic_t n;
 } lp_counter;
 
+/* What was written before a counter changed is seen after it was read: normal_left, for one. */
 static inline u32 lp_counter_read(const lp_counter *c)
 {
-	return atomic_read(&c->n);
+	return atomic_read_acquire(&c->n);
 }
 
 static inline void lp_counter_set(lp_counter *c, u32 n)

@@ -22,25 +22,7 @@ cache=${CARGO_TARGET_DIR:-$root/target}/vm
 WRITES=23
 TIMEOUT=240
 
-passed=0 failed=0
-ok() {
-	echo "ok   $name: $*"
-	passed=$((passed + 1))
-}
-bad() {
-	echo "FAIL $name: $*"
-	failed=$((failed + 1))
-}
-skip() {
-	echo "SKIP $name: $*"
-}
-finish() {
-	local verdict=ok
-	[ "$failed" -eq 0 ] || verdict=FAILED
-	echo "test result: $verdict. $passed passed; $failed failed"
-	[ "$failed" -eq 0 ]
-}
-
+. ./counts.sh
 . ./guest.sh
 
 initramfs() { # MODULES FILE
