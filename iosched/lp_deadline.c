@@ -8,6 +8,9 @@
 /* Aged requests are this part of low_expire apart, so that a backlog that gets old at once does not go at once:
  * the k-th of them waits at most low_expire * (1 + k / AGED_SPREAD). */
 #define AGED_SPREAD 16
+/* Slots for low requests in batch mode, in 1/100: more than half of the usual two for each of the device's own, or none
+ * would wait here to be put in order. */
+#define BATCH_SLOTS 75
 /* The steering decides after so many requests beside low ones, or after so long. */
 #define WINDOW_REQUESTS 128
 #define WINDOW_TIME (1000 * MS)
@@ -41,6 +44,7 @@ const struct lp_knob lp_knob_table[] = {
 	KNOB(batch_mode_delay, US, 0, 3600000 * MS),
 	KNOB(low_expire, MS, 0, 3600000 * MS),
 	KNOB(low_depth, 1, 0, 65536),
+	KNOB(low_batch, 1, 1, 65536),
 	KNOB(low_slots, 1, 1, 100),
 	KNOB(in_flight_aware, 1, 0, 1),
 	KNOB(safe_classes, 1, 0, 1),
@@ -55,12 +59,14 @@ void lp_defaults(struct lp_knobs *knobs, bool rotational)
 		.write_expire = 5000 * MS,
 		.writes_starved = 2,
 		.fifo_batch = 16,
-		/* A disk that turns is away for a seek and a turn; flash answers at once. */
-		.idle_dispatch_interval = rotational ? 200 * MS : 1 * MS,
+		/* A visit to the low requests' place costs a disk that turns two ways and a turn, 20 to 30 ms: seldom,
+		 * then for more than one. The paper has 200 ms, one each. Flash answers at once. */
+		.idle_dispatch_interval = rotational ? 1000 * MS : 1 * MS,
 		.batch_mode_delay = 5000 * MS,
 		.low_expire = 10000 * MS,
 		.low_depth = rotational ? 1 : 0,
-		.low_slots = 12,
+		.low_batch = rotational ? 16 : 1,
+		.low_slots = 25,
 		.in_flight_aware = 1,
 		.safe_classes = 1,
 		.latency_target = 0,
@@ -82,6 +88,7 @@ static void steer_from_knobs(struct lp *lp)
 	LP_WRITE_ONCE(lp->interval, lp->knobs.idle_dispatch_interval);
 	/* Steered, it is opened from the narrowest on. */
 	LP_WRITE_ONCE(lp->depth, lp->knobs.latency_target ? 1 : lp->knobs.low_depth);
+	lp->together = lp->knobs.latency_target ? 1 : lp->knobs.low_batch;
 }
 
 void lp_init(struct lp *lp, const struct lp_knobs *knobs, u64 now)
@@ -132,8 +139,8 @@ u32 lp_low_slots(const struct lp *lp, u32 all, u64 now)
 	u32 slots;
 
 	/* What is granted in batch mode is still held when a normal request comes: never all. */
-	if (percent < 50 && lp_batch_mode(lp, now))
-		percent = 50;
+	if (percent < BATCH_SLOTS && lp_batch_mode(lp, now))
+		percent = BATCH_SLOTS;
 	slots = (u32)((u64)all * percent / 100);
 	return slots ? slots : 1;
 }
@@ -161,7 +168,7 @@ static u64 gate(const struct lp *lp, u64 now)
 	bool in_flight = lp_counter_read(&lp->in_flight[LP_NORMAL]);
 	u64 opens = aged_at(lp);
 
-	if (LP_READ(lp->open))
+	if (LP_READ(lp->open) || LP_READ(lp->visit))
 		return now;
 	if (!queued && !in_flight)
 		opens = least(opens, later(LP_READ(lp->normal_left), LP_READ(lp->knobs.batch_mode_delay)));
@@ -345,10 +352,20 @@ static struct lp_request *choose_normal(struct lp *lp, u64 now, const struct lp_
 	return rq;
 }
 
-static struct lp_request *choose_low(struct lp *lp, u64 now)
+/* The low request that begins at `sector`, or none. */
+static struct lp_request *follower(struct lp *lp, u64 sector)
+{
+	struct lp_request *rq = lp_sorted_from(&lp->low_sorted, sector);
+
+	return rq && lp_rq_sector(rq) == sector ? rq : 0;
+}
+
+/* By age, or the next by place, if the gate lets one through. */
+static struct lp_request *begin_visit(struct lp *lp, u64 now)
 {
 	struct lp_request *rq = lp_fifo_first(&lp->low_fifo);
 
+	LP_WRITE_ONCE(lp->visit, 0);
 	if (!rq || gate(lp, now) > now)
 		return 0;
 	if (lp->knobs.low_expire && lp_rq_due(rq) <= now) {
@@ -359,6 +376,24 @@ static struct lp_request *choose_low(struct lp *lp, u64 now)
 		if (!rq)
 			rq = lp_sorted_first(&lp->low_sorted);
 	}
+	return rq;
+}
+
+static struct lp_request *choose_low(struct lp *lp, u64 now)
+{
+	struct lp_request *rq = lp->visit ? follower(lp, lp->low_position) : 0;
+	u32 more;
+
+	if (rq) {
+		more = lp->visit - 1;
+		lp->decisions.followed++;
+	} else {
+		rq = begin_visit(lp, now);
+		if (!rq)
+			return 0;
+		more = lp->together - 1;
+	}
+	LP_WRITE_ONCE(lp->visit, more && follower(lp, lp_rq_end(rq)) ? more : 0);
 	if (!lp_batch_mode(lp, now)) {
 		lp->batch = false;
 	} else {
@@ -374,10 +409,11 @@ static void narrow(struct lp *lp)
 {
 	u64 interval = least(lp->interval * 2, lp->knobs.idle_dispatch_interval);
 
-	if (interval != lp->interval || lp->depth > 1)
+	if (interval != lp->interval || lp->depth > 1 || lp->together > 1)
 		lp->decisions.narrowed++;
 	LP_WRITE_ONCE(lp->interval, interval);
 	LP_WRITE_ONCE(lp->depth, lp->depth > 1 ? lp->depth / 2 : 1);
+	lp->together = lp->together > 1 ? lp->together / 2 : 1;
 }
 
 static void widen(struct lp *lp)
@@ -385,12 +421,13 @@ static void widen(struct lp *lp)
 	u64 shorter = lp->interval - lp->interval / 8;
 	u32 most = lp->knobs.low_depth ? lp->knobs.low_depth : MOST_DEPTH;
 
-	if (lp->interval > LEAST_INTERVAL || lp->depth < most)
+	if (lp->interval > LEAST_INTERVAL || lp->depth < most || lp->together < lp->knobs.low_batch)
 		lp->decisions.widened++;
 	if (lp->interval > LEAST_INTERVAL)
 		LP_WRITE_ONCE(lp->interval, shorter > LEAST_INTERVAL ? shorter : LEAST_INTERVAL);
 	if (lp->depth < most)
 		LP_WRITE_ONCE(lp->depth, lp->depth + 1);
+	lp->together += lp->together < lp->knobs.low_batch;
 }
 
 /* Multiplicative decrease, slow increase, once a window. Low requests are to blame when more than one normal
@@ -439,6 +476,9 @@ static void goes(struct lp *lp, struct lp_request *rq, u64 now)
 	if (cls == LP_LOW) {
 		LP_WRITE_ONCE(lp->low_went, now);
 		LP_WRITE_ONCE(lp->low_ever, true);
+	} else {
+		/* The way back is to be paid for now. */
+		LP_WRITE_ONCE(lp->visit, 0);
 	}
 }
 

@@ -72,13 +72,16 @@ struct lp_knobs {
 	u64 low_expire;
 	/* Low requests that the device may have at once outside batch mode; 0: any number. */
 	u32 low_depth;
+	/* Low requests that go together, if each begins where the one before it ends: a disk that turns pays for the way
+	 * there once. 1: each by itself, as in the paper. */
+	u32 low_batch;
 	/* Slots (scheduler tags) that low requests may take: in 1/100 of all. 100: no reserve for normal ones. */
 	u32 low_slots;
 	/* Low requests go only while the device has no normal one either. */
 	u32 in_flight_aware;
 	/* Only what nobody else can wait for is low: reads, and direct writes. Else every write of a low task is. */
 	u32 safe_classes;
-	/* Steers interval and depth so that normal requests' p99 stays below this with the device; 0: off. */
+	/* Steers interval, depth and batch so that normal requests' p99 stays below this with the device; 0: off. */
 	u64 latency_target;
 };
 
@@ -97,6 +100,8 @@ struct lp_counts {
 struct lp_decisions {
 	/* Let through by age although normal ones were there. */
 	u64 aged;
+	/* Let through because they followed the one before. */
+	u64 followed;
 	/* Let through in batch mode, and how often it began. */
 	u64 batched;
 	u64 batches;
@@ -141,11 +146,14 @@ struct lp {
 	u64 low_due;
 	/* Batch mode when a low request was dispatched last. */
 	bool batch;
+	/* Low requests that may follow the last one at once. */
+	u32 visit;
 	/* Nothing is held back: the queue is being frozen, or torn down. */
 	bool open;
-	/* The interval and depth of the present; the knobs', unless steered. */
+	/* The interval, depth and batch of the present; the knobs', unless steered. */
 	u64 interval;
 	u32 depth;
+	u32 together;
 	/* Since the last low request came to or left the device, in the steering's eyes. */
 	struct lp_window window;
 	u64 window_began;

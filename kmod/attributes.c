@@ -96,9 +96,11 @@ static ssize_t show_decisions(struct elevator_queue *eq, char *page)
 	depth = lq->lp.depth;
 	spin_unlock(&lq->lock);
 	return sysfs_emit(page,
-			  "aged %llu\nbatched %llu\nbatches %llu\nheld %llu\nnarrowed %llu\nwidened %llu\n"
+			  "aged %llu\nfollowed %llu\nbatched %llu\nbatches %llu\nheld %llu\nnarrowed "
+			  "%llu\nwidened %llu\n"
 			  "interval_ns %llu\ndepth %u\n",
-			  d.aged, d.batched, d.batches, d.held, d.narrowed, d.widened, interval, depth);
+			  d.aged, d.followed, d.batched, d.batches, d.held, d.narrowed, d.widened, interval,
+			  depth);
 }
 
 static ssize_t show_low_cgroups(struct elevator_queue *eq, char *page)
@@ -138,6 +140,7 @@ KNOB(idle_dispatch_interval)
 KNOB(batch_mode_delay)
 KNOB(low_expire)
 KNOB(low_depth)
+KNOB(low_batch)
 KNOB(low_slots)
 KNOB(in_flight_aware)
 KNOB(safe_classes)
@@ -152,6 +155,7 @@ struct elv_fs_entry lp_attributes[] = {
 	FILE(batch_mode_delay),
 	FILE(low_expire),
 	FILE(low_depth),
+	FILE(low_batch),
 	FILE(low_slots),
 	FILE(in_flight_aware),
 	FILE(safe_classes),

@@ -5,6 +5,7 @@
 
 #include <linux/hrtimer.h>
 #include <linux/spinlock.h>
+#include <linux/wait.h>
 
 #include "lp_abi.h"
 #include "lp_deadline.h"
@@ -29,12 +30,24 @@ struct lp_queue {
 	u64 due;
 	/* log2 of the slots in one word of the scheduler's tags. */
 	u32 word_shift;
+	/* Tasks that wait until a low request is done, as low ones hold all slots that they may. */
+	wait_queue_head_t low_wait;
 	/* Cgroups that were declared low; NULL: none. */
 	struct lp_cgroups __rcu *cgroups;
 };
 
 /* Sees to it that the queue is run when its next request may go. In any context, with or without the lock. */
 void lp_wake(struct lp_queue *lq);
+
+enum lp_class lp_class_of(struct lp_queue *lq, blk_opf_t opf, unsigned short ioprio, bool low_cgroup);
+
+/* slots.c: the scheduler's tags, of which low requests get a part. Probe: once, before any queue; 0 or an error. */
+int lp_slots_probe(void);
+void lp_slots_init(struct lp_queue *lq);
+void lp_tags_changed(struct blk_mq_hw_ctx *hctx);
+void lp_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
+/* A low request may have left. In any context. */
+void lp_slots_freed(struct lp_queue *lq);
 
 /* attributes.c */
 extern struct elv_fs_entry lp_attributes[];

@@ -82,7 +82,7 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-static enum lp_class class_of(struct lp_queue *lq, blk_opf_t opf, unsigned short ioprio, bool low_cgroup)
+enum lp_class lp_class_of(struct lp_queue *lq, blk_opf_t opf, unsigned short ioprio, bool low_cgroup)
 {
 	struct lp_traits traits = {
 		.idle_class = IOPRIO_PRIO_CLASS(ioprio) == IOPRIO_CLASS_IDLE,
@@ -110,12 +110,12 @@ static bool bio_low_cgroup(struct lp_queue *lq, struct bio *bio)
 
 static enum lp_class class_of_bio(struct lp_queue *lq, struct bio *bio)
 {
-	return class_of(lq, bio->bi_opf, bio->bi_ioprio, bio_low_cgroup(lq, bio));
+	return lp_class_of(lq, bio->bi_opf, bio->bi_ioprio, bio_low_cgroup(lq, bio));
 }
 
 static enum lp_class class_of_request(struct lp_queue *lq, struct request *rq)
 {
-	return class_of(lq, rq->cmd_flags, req_get_ioprio(rq), bio_low_cgroup(lq, rq->bio));
+	return lp_class_of(lq, rq->cmd_flags, req_get_ioprio(rq), bio_low_cgroup(lq, rq->bio));
 }
 
 static bool may_merge(struct request *rq)
@@ -317,55 +317,9 @@ static bool lp_has_work_op(struct blk_mq_hw_ctx *hctx)
 	return lp_has_work(&lq->lp, ktime_get_ns());
 }
 
-/* Whether a shallow depth counts in each word of a bitmap, or in the whole. Kernels of one stable series differ, and
- * nothing but their behaviour tells: so that is tried. */
-static bool shallow_in_words __ro_after_init;
-
-static int __init probe_shallow(void)
-{
-	/* Four words of 16 bits. */
-	struct sbitmap_queue bits;
-	unsigned int got = 0;
-	int wrong = sbitmap_queue_init_node(&bits, 64, 4, false, GFP_KERNEL, NUMA_NO_NODE);
-
-	if (wrong)
-		return wrong;
-	sbitmap_queue_min_shallow_depth(&bits, 1);
-	while (got < 64 && sbitmap_queue_get_shallow(&bits, 1) >= 0)
-		got++;
-	sbitmap_queue_free(&bits);
-	shallow_in_words = got > 1;
-	return 0;
-}
-
-static void lp_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
-{
-	struct lp_queue *lq = queue_of(data->q);
-	u32 all = data->q->nr_requests;
-	u32 slots;
-
-	/* There is no bio yet: the task speaks for it. */
-	if (class_of(lq, opf, get_current_ioprio(), lp_cgroups_low_task(lq)) != LP_LOW)
-		return;
-	slots = lp_low_slots(&lq->lp, all, ktime_get_ns());
-	if (shallow_in_words)
-		slots = DIV_ROUND_CLOSEST(slots * min(1U << READ_ONCE(lq->word_shift), all), all);
-	data->shallow_depth = slots ? slots : 1;
-}
-
-static void tags_changed(struct request_queue *q, struct blk_mq_hw_ctx *hctx)
-{
-	struct lp_queue *lq = queue_of(q);
-	struct sbitmap_queue *tags = &hctx->sched_tags->bitmap_tags;
-
-	WRITE_ONCE(lq->word_shift, tags->sb.shift);
-	/* Wake-ups are batched; a batch must not be larger than what somebody may wait for. */
-	sbitmap_queue_min_shallow_depth(tags, 1);
-}
-
 static int lp_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
 {
-	tags_changed(hctx->queue, hctx);
+	lp_tags_changed(hctx);
 	return 0;
 }
 
@@ -376,12 +330,12 @@ static void lp_depth_updated(struct request_queue *q)
 	unsigned long i;
 
 	queue_for_each_hw_ctx(q, hctx, i)
-		tags_changed(q, hctx);
+		lp_tags_changed(hctx);
 }
 #else
 static void lp_depth_updated(struct blk_mq_hw_ctx *hctx)
 {
-	tags_changed(hctx->queue, hctx);
+	lp_tags_changed(hctx);
 }
 #endif
 
@@ -395,6 +349,7 @@ static void lp_finish_request(struct request *rq)
 	struct lp_queue *lq = queue_of(rq->q);
 
 	lp_finished(&lq->lp, rq, ktime_get_ns());
+	lp_slots_freed(lq);
 	free_zone(lq, rq);
 	lp_wake(lq);
 }
@@ -423,8 +378,7 @@ static struct lp_queue *make(struct request_queue *q)
 	lq->q = q;
 	spin_lock_init(&lq->lock);
 	raw_spin_lock_init(&lq->timer_lock);
-	/* Whole-word default until the tags are known. */
-	lq->word_shift = 6;
+	lp_slots_init(lq);
 #ifdef LP_HRTIMER_SETUP
 	hrtimer_setup(&lq->timer, timer_fired, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
 #else
@@ -514,7 +468,7 @@ MODULE_ALIAS("lp-deadline-iosched");
 
 static int __init lp_module_init(void)
 {
-	int wrong = probe_shallow();
+	int wrong = lp_slots_probe();
 
 #ifdef LP_DEBUG
 	if (!wrong)

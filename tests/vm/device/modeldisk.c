@@ -9,7 +9,8 @@
  *     the same + seek_ns + seek_span_ns * sqrt(distance / size) + turn    if not
  *
  * where the turn is what is missing until its place on the track comes by (a track has 1/8192 of the disk, at least
- * 64 sectors; rotation_ns 0: none). No cache: what it says is done has been done.
+ * 64 sectors; rotation_ns 0: none). No cache: what it says is done has been done. With data=0 nothing is stored and a
+ * read brings nothing: where times are compared, the copy, which a real disk does by itself, would be the processor's.
  */
 #include <linux/blk-mq.h>
 #include <linux/highmem.h>
@@ -29,6 +30,7 @@ static unsigned int ns_per_kb = 6667;
 static unsigned int seek_ns;
 static unsigned int seek_span_ns;
 static unsigned int rotation_ns;
+static bool data = true;
 module_param(size_mb, uint, 0444);
 module_param(channels, uint, 0444);
 module_param(depth, uint, 0444);
@@ -39,6 +41,7 @@ module_param(ns_per_kb, uint, 0444);
 module_param(seek_ns, uint, 0444);
 module_param(seek_span_ns, uint, 0444);
 module_param(rotation_ns, uint, 0444);
+module_param(data, bool, 0444);
 
 #define MOST_CHANNELS 64
 #define TRACKS 8192
@@ -149,7 +152,8 @@ static blk_status_t queue(struct blk_mq_hw_ctx *hctx, const struct blk_mq_queue_
 	if (moves_data(rq)) {
 		if (blk_rq_pos(rq) + blk_rq_sectors(rq) > disk.sectors)
 			return BLK_STS_IOERR;
-		copy(rq);
+		if (data)
+			copy(rq);
 	}
 	spin_lock_irqsave(&disk.lock, flags);
 	list_add_tail(&rq->queuelist, &disk.waiting);
@@ -231,9 +235,11 @@ static int __init modeldisk_init(void)
 		disk.channel[i].timer.function = served;
 #endif
 	}
-	disk.data = vzalloc((size_t)size_mb << 20);
-	if (!disk.data)
-		return -ENOMEM;
+	if (data) {
+		disk.data = vzalloc((size_t)size_mb << 20);
+		if (!disk.data)
+			return -ENOMEM;
+	}
 	disk.major = register_blkdev(0, "modeldisk");
 	if (disk.major < 0) {
 		wrong = disk.major;

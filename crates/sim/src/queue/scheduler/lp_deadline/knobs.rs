@@ -87,6 +87,6 @@ mod tests {
             let said = knobs.set(name, value).expect_err(name).0;
             assert!(said.contains(word), "{said}");
         }
-        assert_eq!(knobs.get("low_slots"), Some(12));
+        assert_eq!(knobs.get("low_slots"), Some(25));
     }
 }

@@ -18,8 +18,8 @@ const NEVER: Ns = Ns::MAX;
 
 /// What [`Policy::decisions`] gives, in this order: what has happened since the start, and, last, the
 /// interval (ns) and depth in force.
-pub const DECISIONS: [&str; 8] =
-    ["aged", "batched", "batches", "held", "narrowed", "widened", "interval_ns", "depth"];
+pub const DECISIONS: [&str; 9] =
+    ["aged", "followed", "batched", "batches", "held", "narrowed", "widened", "interval_ns", "depth"];
 
 extern "C" {
     fn sim_lp_knob_count() -> u32;
@@ -45,7 +45,7 @@ extern "C" {
     fn sim_lp_finished(p: *mut Opaque, number: u32, now: Ns);
     fn sim_lp_opens(p: *const Opaque, now: Ns) -> Ns;
     fn sim_lp_low_slots(p: *const Opaque, all: u32, now: Ns) -> u32;
-    fn sim_lp_decisions(p: *const Opaque, out: *mut [u64; 8]);
+    fn sim_lp_decisions(p: *const Opaque, out: *mut [u64; 9]);
 }
 
 /// A row of the policy's table of knobs.
@@ -175,7 +175,7 @@ impl Policy {
     }
 
     /// What it has decided, by the names of [`DECISIONS`].
-    pub fn decisions(&self) -> [u64; 8] {
+    pub fn decisions(&self) -> [u64; 9] {
         let mut out = [0; 8];
         // SAFETY: as in is_low(); `out` holds what is written.
         unsafe { sim_lp_decisions(self.0.as_ptr(), &mut out) };

@@ -179,16 +179,17 @@ u32 sim_lp_low_slots(const struct sim_lp *p, u32 all, u64 now)
 }
 
 /* In the order of DECISIONS in policy.rs. */
-void sim_lp_decisions(const struct sim_lp *p, u64 out[8])
+void sim_lp_decisions(const struct sim_lp *p, u64 out[9])
 {
 	const struct lp_decisions *d = &p->lp.decisions;
 
 	out[0] = d->aged;
-	out[1] = d->batched;
-	out[2] = d->batches;
-	out[3] = d->held;
-	out[4] = d->narrowed;
-	out[5] = d->widened;
-	out[6] = p->lp.interval;
-	out[7] = p->lp.depth;
+	out[1] = d->followed;
+	out[2] = d->batched;
+	out[3] = d->batches;
+	out[4] = d->held;
+	out[5] = d->narrowed;
+	out[6] = d->widened;
+	out[7] = p->lp.interval;
+	out[8] = p->lp.depth;
 }
