@@ -203,7 +203,7 @@ static void lp_requests_merged(struct request_queue *q, struct request *rq, stru
 	forget_for_merging(q, gone);
 }
 
-static void insert(struct lp_queue *lq, struct request *rq, bool at_head, struct list_head *gone)
+static void insert(struct lp_queue *lq, struct request *rq, bool at_head, u64 now, struct list_head *gone)
 {
 	struct request_queue *q = lq->q;
 
@@ -214,7 +214,7 @@ static void insert(struct lp_queue *lq, struct request *rq, bool at_head, struct
 	if (class_is_priority(lq, rq) && blk_mq_sched_try_insert_merge(q, rq, gone))
 		return;
 	trace_block_rq_insert(rq);
-	lp_insert(&lq->lp, rq, class_of_request(lq, rq), at_head, ktime_get_ns());
+	lp_insert(&lq->lp, rq, class_of_request(lq, rq), at_head, now);
 	if (!at_head && may_merge(rq)) {
 		elv_rqhash_add(q, rq);
 		if (!q->last_merge)
@@ -225,6 +225,7 @@ static void insert(struct lp_queue *lq, struct request *rq, bool at_head, struct
 static void lp_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list, lp_insert_t flags)
 {
 	struct lp_queue *lq = queue_of(hctx->queue);
+	u64 now = ktime_get_ns();
 	LIST_HEAD(gone);
 
 	spin_lock(&lq->lock);
@@ -232,7 +233,7 @@ static void lp_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *lis
 		struct request *rq = list_first_entry(list, struct request, queuelist);
 
 		list_del_init(&rq->queuelist);
-		insert(lq, rq, (__force unsigned int)flags & LP_AT_HEAD, &gone);
+		insert(lq, rq, (__force unsigned int)flags & LP_AT_HEAD, now, &gone);
 	}
 	spin_unlock(&lq->lock);
 	while (!list_empty(&gone)) {
@@ -290,6 +291,9 @@ static struct request *lp_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	struct lp_queue *lq = queue_of(hctx->queue);
 	struct request *rq;
 
+	/* Each round of dispatching ends with a call that finds nothing. */
+	if (!lp_counter_read(&lq->lp.queued[LP_NORMAL]) && !lp_counter_read(&lq->lp.queued[LP_LOW]))
+		return NULL;
 	see_freeze(lq);
 	spin_lock(&lq->lock);
 	rq = choose(lq, ktime_get_ns());

@@ -2,8 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # benches/iosched/table.sh OUT [KERNEL...]: I/O schedulers beside each other, in guests with a virtual clock: figures do
 # not depend on this machine's load or speed. One guest after the other; a table takes minutes to an hour.
-# MODELS="hdd ssd", SCHEDULERS="none:none mq-deadline:idle ...", THINK_MS="0 1 10", SECONDS_EACH=6 narrow it.
+# MODELS="hdd ssd", SCHEDULERS="none:none mq-deadline:idle ...", LOADS="think0:read,0,1:read,32 ..." (see cells),
+# SECONDS_EACH=6 narrow it.
 set -euo pipefail
+
+loads="think0:read,0,1:read,32 think1:read,1,1:read,32 think10:read,10,1:read,32 depth32:read,0,32:read,32
+	sync:sync,1,1:read,32 lowsync:read,1,1:sync,1 bothsync:sync,1,1:sync,1"
 
 if [ $# -lt 1 ]; then
 	echo "table: give the directory for the results: benches/iosched/table.sh OUT [KERNEL...]" >&2
@@ -40,15 +44,14 @@ while read -r kernel from pattern; do
 	compile "$kernel" "$from" || die "$reason"
 	for model in ${MODELS-hdd ssd}; do
 		case $model in
-		hdd) low_kb=512 ;;
-		*) low_kb=128 ;;
+		hdd) seconds=5 ;;
+		*) seconds=1 ;;
 		esac
 		cat >"$work/cells.conf" <<-END
 			MODEL=$model
-			LOW_KB=$low_kb
-			SECONDS_EACH=${SECONDS_EACH:-6}
-			THINK_MS="${THINK_MS:-0 1 10}"
-			SCHEDULERS="${SCHEDULERS:-none:none mq-deadline:none mq-deadline:idle bfq:idle kyber:idle lp-deadline:idle}"
+			SECONDS_EACH=${SECONDS_EACH:-$seconds}
+			SCHEDULERS="${SCHEDULERS:-none:none mq-deadline:none mq-deadline:idle bfq:idle kyber:idle none:io.max none:io.cost lp-deadline:idle}"
+			LOADS="$(echo ${LOADS:-$loads})"
 		END
 		echo "table: $kernel $model, $(date +%T)" >&2
 		guest "$kernel" "$here/cells" "$work/$kernel-$model" virtual "$work/cells.conf" ||

@@ -176,7 +176,7 @@ impl Policy {
 
     /// What it has decided, by the names of [`DECISIONS`].
     pub fn decisions(&self) -> [u64; 9] {
-        let mut out = [0; 8];
+        let mut out = [0; 9];
         // SAFETY: as in is_low(); `out` holds what is written.
         unsafe { sim_lp_decisions(self.0.as_ptr(), &mut out) };
         out
