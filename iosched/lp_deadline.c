@@ -8,6 +8,8 @@
 /* Aged requests are this part of low_expire apart, so that a backlog that gets old at once does not go at once:
  * the k-th of them waits at most low_expire * (1 + k / AGED_SPREAD). */
 #define AGED_SPREAD 16
+/* The interval of awaited requests is this part of the low ones'. */
+#define AWAITED_PART 8
 /* Slots for low requests in batch mode, in 1/100: more than half of the usual two for each of the device's own, or none
  * would wait here to be put in order. */
 #define BATCH_SLOTS 75
@@ -26,8 +28,9 @@
 #define MARK_HEAD 2U
 #define MARK_DEVICE 3U
 #define MARK_PLACE 3U
-#define MARK_LOW 4U
-#define MARK_BESIDE 8U
+#define MARK_CLASS_SHIFT 2
+#define MARK_CLASS (3U << MARK_CLASS_SHIFT)
+#define MARK_BESIDE 16U
 
 #define KNOB(field, unit, least, most) \
 	{ \
@@ -42,6 +45,7 @@ const struct lp_knob lp_knob_table[] = {
 	KNOB(fifo_batch, 1, 1, 1000000),
 	KNOB(idle_dispatch_interval, US, 0, 60000 * MS),
 	KNOB(batch_mode_delay, US, 0, 3600000 * MS),
+	KNOB(awaited_delay, US, 0, 3600000 * MS),
 	KNOB(low_expire, MS, 0, 3600000 * MS),
 	KNOB(low_depth, 1, 0, 65536),
 	KNOB(low_batch, 1, 1, 65536),
@@ -63,6 +67,7 @@ void lp_defaults(struct lp_knobs *knobs, bool rotational)
 		 * then for more than one. The paper has 200 ms, one each. Flash answers at once. */
 		.idle_dispatch_interval = rotational ? 1000 * MS : 1 * MS,
 		.batch_mode_delay = 5000 * MS,
+		.awaited_delay = rotational ? 5 * MS : 100 * US,
 		.low_expire = 10000 * MS,
 		.low_depth = rotational ? 1 : 0,
 		.low_batch = rotational ? 16 : 1,
@@ -93,13 +98,16 @@ static void steer_from_knobs(struct lp *lp)
 
 void lp_init(struct lp *lp, const struct lp_knobs *knobs, u64 now)
 {
-	*lp = (struct lp){ .knobs = *knobs, .normal_left = now, .window_began = now, .low_due = LP_NEVER };
+	*lp = (struct lp){ .knobs = *knobs, .normal_left = now, .window_began = now };
 	for (int dir = 0; dir < LP_DIRECTIONS; dir++) {
 		lp_sorted_init(&lp->sorted[dir]);
 		lp_fifo_init(&lp->fifo[dir]);
 	}
-	lp_sorted_init(&lp->low_sorted);
-	lp_fifo_init(&lp->low_fifo);
+	for (int cls = 0; cls < LP_CLASSES; cls++) {
+		lp_sorted_init(&lp->line[cls].sorted);
+		lp_fifo_init(&lp->line[cls].fifo);
+		lp->line[cls].due = LP_NEVER;
+	}
 	lp_fifo_init(&lp->head);
 	steer_from_knobs(lp);
 }
@@ -121,9 +129,9 @@ enum lp_class lp_classify(const struct lp_knobs *knobs, const struct lp_traits *
 		return LP_NORMAL;
 	if (!traits->write || traits->direct || !LP_READ(knobs->safe_classes))
 		return LP_LOW;
-	/* Write-back that nobody waits for carries no task's priority, but its pages' cgroup. What an fsync or a
-	 * journal commit waits for is marked sync. */
-	return traits->low_cgroup && !traits->sync ? LP_LOW : LP_NORMAL;
+	/* Write-back that nobody waits for carries no task's priority, but its pages' cgroup. What an fsync waits for
+	 * is marked sync; a journal's commit may wait for it as well. */
+	return traits->low_cgroup && !traits->sync ? LP_LOW : LP_AWAITED;
 }
 
 bool lp_batch_mode(const struct lp *lp, u64 now)
@@ -145,28 +153,34 @@ u32 lp_low_slots(const struct lp *lp, u32 all, u64 now)
 	return slots ? slots : 1;
 }
 
-/* When the oldest low request goes although it should not. */
-static u64 aged_at(const struct lp *lp)
+/* When the oldest of a line goes although it should not. */
+static u64 aged_at(const struct lp *lp, enum lp_class cls)
 {
+	const struct lp_line *line = &lp->line[cls];
 	u64 expire = LP_READ(lp->knobs.low_expire);
-	u64 due = LP_READ(lp->low_due);
+	u64 due = LP_READ(line->due);
 	u64 next;
 
 	if (!expire || due == LP_NEVER)
 		return LP_NEVER;
-	if (!LP_READ(lp->low_ever))
+	if (!LP_READ(line->ever))
 		return due;
-	next = later(LP_READ(lp->low_went), expire / AGED_SPREAD);
+	next = later(LP_READ(line->went), expire / AGED_SPREAD);
 	return due > next ? due : next;
 }
 
-/* When a low request may go; `now` or before: at once. */
-static u64 gate(const struct lp *lp, u64 now)
+static u32 low_in_flight(const struct lp *lp)
+{
+	return lp_counter_read(&lp->in_flight[LP_LOW]) + lp_counter_read(&lp->in_flight[LP_AWAITED]);
+}
+
+/* When a low or awaited request may go; `now` or before: at once. */
+static u64 gate(const struct lp *lp, enum lp_class cls, u64 now)
 {
 	u32 depth = LP_READ(lp->depth);
 	bool queued = lp_counter_read(&lp->queued[LP_NORMAL]);
 	bool in_flight = lp_counter_read(&lp->in_flight[LP_NORMAL]);
-	u64 opens = aged_at(lp);
+	u64 opens = aged_at(lp, cls);
 
 	if (LP_READ(lp->open) || LP_READ(lp->visit))
 		return now;
@@ -174,41 +188,55 @@ static u64 gate(const struct lp *lp, u64 now)
 		opens = least(opens, later(LP_READ(lp->normal_left), LP_READ(lp->knobs.batch_mode_delay)));
 	if (queued || (in_flight && LP_READ(lp->knobs.in_flight_aware)))
 		return opens;
-	if (depth && lp_counter_read(&lp->in_flight[LP_LOW]) >= depth)
+	if (depth && low_in_flight(lp) >= depth)
 		return opens;
-	return least(opens,
-		     LP_READ(lp->low_ever) ? later(LP_READ(lp->low_went), LP_READ(lp->interval)) : now);
+	if (!LP_READ(lp->line[cls].ever))
+		return now;
+	/* Whoever waits for an awaited one sends nothing meanwhile. */
+	if (cls == LP_AWAITED)
+		opens = least(opens, later(LP_READ(lp->normal_left), LP_READ(lp->knobs.awaited_delay)));
+	return least(opens, later(LP_READ(lp->line[cls].went),
+				  LP_READ(lp->interval) / (cls == LP_AWAITED ? AWAITED_PART : 1)));
 }
 
 u64 lp_opens(const struct lp *lp, u64 now)
 {
+	u64 opens = LP_NEVER;
+
 	if (lp_counter_read(&lp->head_queued) || lp_counter_read(&lp->queued[LP_NORMAL]))
 		return now;
-	if (!lp_counter_read(&lp->queued[LP_LOW]))
-		return LP_NEVER;
-	return gate(lp, now);
+	if (lp_counter_read(&lp->queued[LP_AWAITED]))
+		opens = gate(lp, LP_AWAITED, now);
+	if (lp_counter_read(&lp->queued[LP_LOW]))
+		opens = least(opens, gate(lp, LP_LOW, now));
+	return opens;
 }
 
-static void low_due_changes(struct lp *lp)
+static void due_changes(struct lp_line *line)
 {
-	struct lp_request *oldest = lp_fifo_first(&lp->low_fifo);
+	struct lp_request *oldest = lp_fifo_first(&line->fifo);
 
-	LP_WRITE_ONCE(lp->low_due, oldest ? lp_rq_due(oldest) : LP_NEVER);
+	LP_WRITE_ONCE(line->due, oldest ? lp_rq_due(oldest) : LP_NEVER);
 }
 
 static struct lp_sorted *sorted_of(struct lp *lp, enum lp_class cls, enum lp_direction dir)
 {
-	return cls == LP_LOW ? &lp->low_sorted : &lp->sorted[dir];
+	return cls == LP_NORMAL ? &lp->sorted[dir] : &lp->line[cls].sorted;
 }
 
 static struct lp_fifo *fifo_of(struct lp *lp, enum lp_class cls, enum lp_direction dir)
 {
-	return cls == LP_LOW ? &lp->low_fifo : &lp->fifo[dir];
+	return cls == LP_NORMAL ? &lp->fifo[dir] : &lp->line[cls].fifo;
+}
+
+static enum lp_class class_in(u32 mark)
+{
+	return (enum lp_class)((mark & MARK_CLASS) >> MARK_CLASS_SHIFT);
 }
 
 static enum lp_class class_of(const struct lp_request *rq)
 {
-	return lp_rq_mark(rq) & MARK_LOW ? LP_LOW : LP_NORMAL;
+	return class_in(lp_rq_mark(rq));
 }
 
 void lp_insert(struct lp *lp, struct lp_request *rq, enum lp_class cls, bool at_head, u64 now)
@@ -216,11 +244,11 @@ void lp_insert(struct lp *lp, struct lp_request *rq, enum lp_class cls, bool at_
 	enum lp_direction dir = lp_rq_direction(rq);
 	u64 expire = dir == LP_READ_DIR ? lp->knobs.read_expire : lp->knobs.write_expire;
 
-	if (cls == LP_LOW)
+	if (cls != LP_NORMAL)
 		expire = lp->knobs.low_expire;
 	lp_rq_set_stamp(rq, now);
 	lp_rq_set_due(rq, later(now, expire));
-	lp_rq_set_mark(rq, (at_head ? MARK_HEAD : MARK_QUEUED) | (cls == LP_LOW ? MARK_LOW : 0));
+	lp_rq_set_mark(rq, (at_head ? MARK_HEAD : MARK_QUEUED) | (u32)cls << MARK_CLASS_SHIFT);
 	lp->counts[cls].inserted++;
 	/* Before anything is found in the queue: who reads without the lock must not see an idle device. */
 	lp_counter_inc(&lp->queued[cls]);
@@ -231,8 +259,8 @@ void lp_insert(struct lp *lp, struct lp_request *rq, enum lp_class cls, bool at_
 		lp_sorted_add(sorted_of(lp, cls, dir), rq);
 		lp_fifo_add(fifo_of(lp, cls, dir), rq);
 	}
-	if (cls == LP_LOW)
-		low_due_changes(lp);
+	if (cls != LP_NORMAL)
+		due_changes(&lp->line[cls]);
 }
 
 /* Out of the queue, wherever it is. */
@@ -248,8 +276,8 @@ static void take(struct lp *lp, struct lp_request *rq)
 		lp_sorted_del(sorted_of(lp, cls, dir), rq);
 		lp_fifo_del(fifo_of(lp, cls, dir), rq);
 	}
-	if (cls == LP_LOW)
-		low_due_changes(lp);
+	if (cls != LP_NORMAL)
+		due_changes(&lp->line[cls]);
 }
 
 void lp_absorbed(struct lp *lp, struct lp_request *rq, struct lp_request *gone)
@@ -283,7 +311,7 @@ struct lp_request *lp_find_front(struct lp *lp, enum lp_class cls, enum lp_direc
 {
 	struct lp_request *rq = lp_sorted_from(sorted_of(lp, cls, dir), sector);
 
-	/* Reads and writes of the low class stand in one order. */
+	/* Reads and writes of low work stand in one order. */
 	while (rq && lp_rq_sector(rq) == sector && lp_rq_direction(rq) != dir)
 		rq = lp_sorted_next(rq);
 	return rq && lp_rq_sector(rq) == sector ? rq : 0;
@@ -352,48 +380,53 @@ static struct lp_request *choose_normal(struct lp *lp, u64 now, const struct lp_
 	return rq;
 }
 
-/* The low request that begins at `sector`, or none. */
-static struct lp_request *follower(struct lp *lp, u64 sector)
+/* The request of a line that begins where its last one ended, or none. */
+static struct lp_request *follower(struct lp_line *line)
 {
-	struct lp_request *rq = lp_sorted_from(&lp->low_sorted, sector);
+	struct lp_request *rq = lp_sorted_from(&line->sorted, line->position);
 
-	return rq && lp_rq_sector(rq) == sector ? rq : 0;
+	return rq && lp_rq_sector(rq) == line->position ? rq : 0;
 }
 
-/* By age, or the next by place, if the gate lets one through. */
-static struct lp_request *begin_visit(struct lp *lp, u64 now)
+/* By age, or the next by place, if the gate lets one of this line through. */
+static struct lp_request *first_of(struct lp *lp, enum lp_class cls, u64 now)
 {
-	struct lp_request *rq = lp_fifo_first(&lp->low_fifo);
+	struct lp_line *line = &lp->line[cls];
+	struct lp_request *rq = lp_fifo_first(&line->fifo);
 
-	LP_WRITE_ONCE(lp->visit, 0);
-	if (!rq || gate(lp, now) > now)
+	if (!rq || gate(lp, cls, now) > now)
 		return 0;
 	if (lp->knobs.low_expire && lp_rq_due(rq) <= now) {
 		lp->decisions.aged +=
 			lp_counter_read(&lp->queued[LP_NORMAL]) || lp_counter_read(&lp->in_flight[LP_NORMAL]);
 	} else {
-		rq = lp_sorted_from(&lp->low_sorted, lp->low_position);
+		rq = lp_sorted_from(&line->sorted, line->position);
 		if (!rq)
-			rq = lp_sorted_first(&lp->low_sorted);
+			rq = lp_sorted_first(&line->sorted);
 	}
 	return rq;
 }
 
 static struct lp_request *choose_low(struct lp *lp, u64 now)
 {
-	struct lp_request *rq = lp->visit ? follower(lp, lp->low_position) : 0;
-	u32 more;
+	struct lp_request *rq = lp->visit ? follower(&lp->line[lp->visits]) : 0;
+	enum lp_class cls = lp->visits;
+	u32 more = lp->together;
 
 	if (rq) {
-		more = lp->visit - 1;
+		more = lp->visit;
 		lp->decisions.followed++;
 	} else {
-		rq = begin_visit(lp, now);
-		if (!rq)
-			return 0;
-		more = lp->together - 1;
+		LP_WRITE_ONCE(lp->visit, 0);
+		cls = LP_AWAITED;
+		rq = first_of(lp, cls, now);
+		if (!rq) {
+			cls = LP_LOW;
+			rq = first_of(lp, cls, now);
+		}
 	}
-	LP_WRITE_ONCE(lp->visit, more && follower(lp, lp_rq_end(rq)) ? more : 0);
+	if (!rq)
+		return 0;
 	if (!lp_batch_mode(lp, now)) {
 		lp->batch = false;
 	} else {
@@ -401,7 +434,9 @@ static struct lp_request *choose_low(struct lp *lp, u64 now)
 		lp->decisions.batches += !lp->batch;
 		lp->batch = true;
 	}
-	lp->low_position = lp_rq_end(rq);
+	lp->line[cls].position = lp_rq_end(rq);
+	lp->visits = cls;
+	LP_WRITE_ONCE(lp->visit, follower(&lp->line[cls]) ? more - 1 : 0);
 	return rq;
 }
 
@@ -461,10 +496,10 @@ static void goes(struct lp *lp, struct lp_request *rq, u64 now)
 {
 	enum lp_class cls = class_of(rq);
 	u64 waited = now - lp_rq_stamp(rq);
-	bool beside = lp_counter_read(&lp->in_flight[LP_LOW]);
+	bool beside = low_in_flight(lp);
 
 	take(lp, rq);
-	lp_rq_set_mark(rq, MARK_DEVICE | (cls == LP_LOW ? MARK_LOW : 0) | (beside ? MARK_BESIDE : 0));
+	lp_rq_set_mark(rq, MARK_DEVICE | (u32)cls << MARK_CLASS_SHIFT | (beside ? MARK_BESIDE : 0));
 	lp_rq_set_stamp(rq, now);
 	lp->counts[cls].dispatched++;
 	lp->counts[cls].waited += waited;
@@ -473,22 +508,22 @@ static void goes(struct lp *lp, struct lp_request *rq, u64 now)
 	/* In this order: at no moment is it in neither. */
 	lp_counter_inc(&lp->in_flight[cls]);
 	lp_counter_dec(&lp->queued[cls]);
-	if (cls == LP_LOW) {
-		LP_WRITE_ONCE(lp->low_went, now);
-		LP_WRITE_ONCE(lp->low_ever, true);
-	} else {
+	if (cls == LP_NORMAL) {
 		/* The way back is to be paid for now. */
 		LP_WRITE_ONCE(lp->visit, 0);
+	} else {
+		LP_WRITE_ONCE(lp->line[cls].went, now);
+		LP_WRITE_ONCE(lp->line[cls].ever, true);
 	}
 }
 
 struct lp_request *lp_dispatch_if(struct lp *lp, u64 now, const struct lp_may *may)
 {
 	struct lp_request *rq = lp_fifo_first(&lp->head);
-	bool low = lp_fifo_first(&lp->low_fifo);
+	bool low = lp_fifo_first(&lp->line[LP_LOW].fifo) || lp_fifo_first(&lp->line[LP_AWAITED].fifo);
 
 	steer(lp, now);
-	if (!rq && low && aged_at(lp) <= now)
+	if (!rq && low && least(aged_at(lp, LP_AWAITED), aged_at(lp, LP_LOW)) <= now)
 		rq = choose_low(lp, now);
 	if (!rq)
 		rq = choose_normal(lp, now, may);
@@ -522,14 +557,14 @@ void lp_finished(struct lp *lp, struct lp_request *rq, u64 now)
 	lp_rq_set_mark(rq, 0);
 	if ((mark & MARK_PLACE) != MARK_DEVICE)
 		return;
-	if (target && !(mark & MARK_LOW)) {
-		int beside = (mark & MARK_BESIDE) || lp_counter_read(&lp->in_flight[LP_LOW]);
+	if (target && !(mark & MARK_CLASS)) {
+		int beside = (mark & MARK_BESIDE) || low_in_flight(lp);
 
 		lp_counter_inc(&lp->window.requests[beside]);
 		if (now - lp_rq_stamp(rq) > target)
 			lp_counter_inc(&lp->window.late[beside]);
 	}
-	leaves(lp, mark & MARK_LOW ? LP_LOW : LP_NORMAL, now);
+	leaves(lp, class_in(mark), now);
 }
 
 void lp_requeued(struct lp *lp, struct lp_request *rq, u64 now)
@@ -539,6 +574,6 @@ void lp_requeued(struct lp *lp, struct lp_request *rq, u64 now)
 	lp_rq_set_mark(rq, 0);
 	if ((mark & MARK_PLACE) != MARK_DEVICE)
 		return;
-	lp_counter_inc(&lp->requeued[mark & MARK_LOW ? LP_LOW : LP_NORMAL]);
-	leaves(lp, mark & MARK_LOW ? LP_LOW : LP_NORMAL, now);
+	lp_counter_inc(&lp->requeued[class_in(mark)]);
+	leaves(lp, class_in(mark), now);
 }

@@ -26,7 +26,10 @@
 
 enum lp_class {
 	LP_NORMAL,
+	/* Low: behind the gate. */
 	LP_LOW,
+	/* Of low work, but somebody else may wait for it: behind a gate that opens soon. */
+	LP_AWAITED,
 	LP_CLASSES,
 };
 
@@ -68,18 +71,22 @@ struct lp_knobs {
 	u64 idle_dispatch_interval;
 	/* Rule 3: how long no normal request must have been there. */
 	u64 batch_mode_delay;
+	/* How long no normal request must have been there before awaited ones go freely; until then their interval is an
+	 * eighth of the low ones'. */
+	u64 awaited_delay;
 	/* Oldest age at which a low request goes although normal ones are there; 0: it may starve. */
 	u64 low_expire;
-	/* Low requests that the device may have at once outside batch mode; 0: any number. */
+	/* Low and awaited requests that the device may have at once outside batch mode; 0: any number. */
 	u32 low_depth;
-	/* Low requests that go together, if each begins where the one before it ends: a disk that turns pays for the way
+	/* Low or awaited requests that go together, if each begins where the one before it ends: a disk that turns pays for the way
 	 * there once. 1: each by itself, as in the paper. */
 	u32 low_batch;
 	/* Slots (scheduler tags) that low requests may take: in 1/100 of all. 100: no reserve for normal ones. */
 	u32 low_slots;
 	/* Low requests go only while the device has no normal one either. */
 	u32 in_flight_aware;
-	/* Only what nobody else can wait for is low: reads, and direct writes. Else every write of a low task is. */
+	/* Only what nobody else can wait for is low: reads, and direct writes; other writes of low tasks are awaited. Else they
+	 * are low, too. */
 	u32 safe_classes;
 	/* Steers interval, depth and batch so that normal requests' p99 stays below this with the device; 0: off. */
 	u64 latency_target;
@@ -118,6 +125,18 @@ struct lp_window {
 	lp_counter late[2];
 };
 
+/* Requests of low work that wait, reads and writes together. */
+struct lp_line {
+	struct lp_sorted sorted;
+	struct lp_fifo fifo;
+	/* First sector behind the last one that went. */
+	u64 position;
+	/* When the last one went, and when the oldest that waits gets too old. */
+	u64 went;
+	bool ever;
+	u64 due;
+};
+
 struct lp {
 	struct lp_knobs knobs;
 	/* Normal requests. */
@@ -128,10 +147,8 @@ struct lp {
 	enum lp_direction direction;
 	u32 batching;
 	u32 starved;
-	/* Low requests, read and write together. */
-	struct lp_sorted low_sorted;
-	struct lp_fifo low_fifo;
-	u64 low_position;
+	/* LP_NORMAL's is not used. */
+	struct lp_line line[LP_CLASSES];
 	/* What is to go before all others: requeued requests. */
 	struct lp_fifo head;
 	/* Read without the lock by lp_has_work() and lp_opens(). */
@@ -140,14 +157,11 @@ struct lp {
 	lp_counter in_flight[LP_CLASSES];
 	/* When the last normal request left; the start, if there was none. */
 	u64 normal_left;
-	/* When the last low one was dispatched, and when the oldest that waits gets too old. */
-	u64 low_went;
-	bool low_ever;
-	u64 low_due;
 	/* Batch mode when a low request was dispatched last. */
 	bool batch;
-	/* Low requests that may follow the last one at once. */
+	/* Requests that may follow the last one at once, in which line. */
 	u32 visit;
+	enum lp_class visits;
 	/* Nothing is held back: the queue is being frozen, or torn down. */
 	bool open;
 	/* The interval, depth and batch of the present; the knobs', unless steered. */

@@ -83,6 +83,11 @@ static ssize_t show_low_stat(struct elevator_queue *eq, char *page)
 	return show_class(eq, LP_LOW, page);
 }
 
+static ssize_t show_awaited_stat(struct elevator_queue *eq, char *page)
+{
+	return show_class(eq, LP_AWAITED, page);
+}
+
 static ssize_t show_decisions(struct elevator_queue *eq, char *page)
 {
 	struct lp_queue *lq = eq->elevator_data;
@@ -138,6 +143,7 @@ KNOB(writes_starved)
 KNOB(fifo_batch)
 KNOB(idle_dispatch_interval)
 KNOB(batch_mode_delay)
+KNOB(awaited_delay)
 KNOB(low_expire)
 KNOB(low_depth)
 KNOB(low_batch)
@@ -153,6 +159,7 @@ struct elv_fs_entry lp_attributes[] = {
 	FILE(fifo_batch),
 	FILE(idle_dispatch_interval),
 	FILE(batch_mode_delay),
+	FILE(awaited_delay),
 	FILE(low_expire),
 	FILE(low_depth),
 	FILE(low_batch),
@@ -163,6 +170,7 @@ struct elv_fs_entry lp_attributes[] = {
 	FILE(low_cgroups),
 	COUNTER(normal_stat),
 	COUNTER(low_stat),
+	COUNTER(awaited_stat),
 	COUNTER(decisions),
 	{},
 };

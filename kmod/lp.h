@@ -36,6 +36,12 @@ struct lp_queue {
 	struct lp_cgroups __rcu *cgroups;
 };
 
+/* Requests of low work, awaited or not. */
+static inline u32 lp_low_queued(struct lp_queue *lq)
+{
+	return lp_counter_read(&lq->lp.queued[LP_LOW]) + lp_counter_read(&lq->lp.queued[LP_AWAITED]);
+}
+
 /* Sees to it that the queue is run when its next request may go. In any context, with or without the lock. */
 void lp_wake(struct lp_queue *lq);
 

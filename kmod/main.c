@@ -58,7 +58,7 @@ static bool open_or_armed(struct lp_queue *lq)
 {
 	u64 now, opens;
 
-	if (!lp_counter_read(&lq->lp.queued[LP_LOW]))
+	if (!lp_low_queued(lq))
 		return false;
 	see_freeze(lq);
 	now = ktime_get_ns();
@@ -292,7 +292,7 @@ static struct request *lp_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	struct request *rq;
 
 	/* Each round of dispatching ends with a call that finds nothing. */
-	if (!lp_counter_read(&lq->lp.queued[LP_NORMAL]) && !lp_counter_read(&lq->lp.queued[LP_LOW]))
+	if (!lp_counter_read(&lq->lp.queued[LP_NORMAL]) && !lp_low_queued(lq))
 		return NULL;
 	see_freeze(lq);
 	spin_lock(&lq->lock);
@@ -315,7 +315,7 @@ static bool lp_has_work_op(struct blk_mq_hw_ctx *hctx)
 
 	if (lp_counter_read(&lq->lp.queued[LP_NORMAL]) || lp_counter_read(&lq->lp.head_queued))
 		return true;
-	if (!lp_counter_read(&lq->lp.queued[LP_LOW]))
+	if (!lp_low_queued(lq))
 		return false;
 	see_freeze(lq);
 	return lp_has_work(&lq->lp, ktime_get_ns());

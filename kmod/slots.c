@@ -41,7 +41,8 @@ static u32 slots_of_low(struct lp_queue *lq)
 
 static u32 low_requests(struct lp_queue *lq)
 {
-	return lp_counter_read(&lq->lp.queued[LP_LOW]) + lp_counter_read(&lq->lp.in_flight[LP_LOW]);
+	return lp_low_queued(lq) + lp_counter_read(&lq->lp.in_flight[LP_LOW]) +
+	       lp_counter_read(&lq->lp.in_flight[LP_AWAITED]);
 }
 
 static bool room(struct lp_queue *lq)
@@ -89,7 +90,7 @@ void lp_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	u32 slots;
 
 	/* There is no bio yet: the task speaks for it. */
-	if (lp_class_of(lq, opf, get_current_ioprio(), lp_cgroups_low_task(lq)) != LP_LOW)
+	if (lp_class_of(lq, opf, get_current_ioprio(), lp_cgroups_low_task(lq)) == LP_NORMAL)
 		return;
 	if (!(data->flags & BLK_MQ_REQ_NOWAIT) && !room(lq))
 		wait_for_room(lq);

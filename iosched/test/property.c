@@ -28,16 +28,17 @@ struct known {
 struct oracle {
 	struct known all[MOST];
 	struct lp_knobs knobs;
-	u64 now, order, left, low_went, position[2], low_position;
-	bool low_ever, open;
+	u64 now, order, left, went[LP_CLASSES], position[2], line_position[LP_CLASSES];
+	bool ever[LP_CLASSES], open;
 	u32 visit;
+	enum lp_class visits;
 	enum lp_direction direction;
 	u32 batching, starved;
 };
 
 static struct lp lp;
 static struct oracle o;
-static u64 step, seed, state, taken, merged, held, aged, followed;
+static u64 step, seed, state, taken, merged, held, aged, followed, awaited;
 
 static u64 any(u64 below)
 {
@@ -115,47 +116,67 @@ static bool batch_mode(u64 now)
 	return !waiting(LP_NORMAL) && !count(DEVICE, LP_NORMAL) && now >= o.left + o.knobs.batch_mode_delay;
 }
 
-static bool is_aged(u64 now)
+static bool is_aged(enum lp_class cls, u64 now)
 {
-	struct known *oldest = first(QUEUED, LP_LOW, -1);
+	struct known *oldest = first(QUEUED, cls, -1);
 
 	return oldest && o.knobs.low_expire && oldest->due <= now &&
-	       (!o.low_ever || o.low_went + o.knobs.low_expire / 16 <= now);
+	       (!o.ever[cls] || o.went[cls] + o.knobs.low_expire / 16 <= now);
 }
 
-static struct known *low_at(u64 sector)
+static struct known *follows(enum lp_class cls)
 {
-	struct known *k = by_place(LP_LOW, -1, sector);
+	struct known *k = by_place(cls, -1, o.line_position[cls]);
 
-	return k && k->rq.sector == sector ? k : NULL;
+	return k && k->rq.sector == o.line_position[cls] ? k : NULL;
+}
+
+static bool gate_of_is_open(enum lp_class cls, u64 now)
+{
+	if (!waiting(cls))
+		return false;
+	if (o.visit && o.visits == cls && follows(cls))
+		return true;
+	if (o.open || batch_mode(now) || is_aged(cls, now))
+		return true;
+	if (waiting(LP_NORMAL) || (o.knobs.in_flight_aware && count(DEVICE, LP_NORMAL)))
+		return false;
+	if (o.knobs.low_depth && count(DEVICE, LP_LOW) + count(DEVICE, LP_AWAITED) >= o.knobs.low_depth)
+		return false;
+	if (!o.ever[cls])
+		return true;
+	if (cls == LP_LOW)
+		return o.went[cls] + o.knobs.idle_dispatch_interval <= now;
+	return o.went[cls] + o.knobs.idle_dispatch_interval / 8 <= now ||
+	       o.left + o.knobs.awaited_delay <= now;
 }
 
 static bool gate_is_open(u64 now)
 {
-	if (o.visit && low_at(o.low_position))
-		return true;
-	if (o.open || batch_mode(now) || is_aged(now))
-		return true;
-	if (waiting(LP_NORMAL) || (o.knobs.in_flight_aware && count(DEVICE, LP_NORMAL)))
-		return false;
-	if (o.knobs.low_depth && count(DEVICE, LP_LOW) >= o.knobs.low_depth)
-		return false;
-	return !o.low_ever || o.low_went + o.knobs.idle_dispatch_interval <= now;
+	return gate_of_is_open(LP_AWAITED, now) || gate_of_is_open(LP_LOW, now);
+}
+
+static struct known *low_of(enum lp_class cls, u64 now)
+{
+	struct known *oldest = first(QUEUED, cls, -1);
+	struct known *k;
+
+	if (!oldest || !gate_of_is_open(cls, now))
+		return NULL;
+	if (o.knobs.low_expire && oldest->due <= now)
+		return oldest;
+	k = by_place(cls, -1, o.line_position[cls]);
+	return k ? k : by_place(cls, -1, 0);
 }
 
 static struct known *low(u64 now)
 {
-	struct known *oldest = first(QUEUED, LP_LOW, -1);
 	struct known *k;
 
-	if (!oldest || !gate_is_open(now))
-		return NULL;
-	if (o.visit && low_at(o.low_position))
-		return low_at(o.low_position);
-	if (o.knobs.low_expire && oldest->due <= now)
-		return oldest;
-	k = by_place(LP_LOW, -1, o.low_position);
-	return k ? k : by_place(LP_LOW, -1, 0);
+	if (o.visit && follows(o.visits))
+		return follows(o.visits);
+	k = low_of(LP_AWAITED, now);
+	return k ? k : low_of(LP_LOW, now);
 }
 
 static struct known *normal(u64 now)
@@ -190,7 +211,7 @@ static struct known *expected(u64 now)
 {
 	struct known *k = at_head();
 
-	if (!k && is_aged(now))
+	if (!k && (is_aged(LP_LOW, now) || is_aged(LP_AWAITED, now)))
 		k = low(now);
 	if (!k)
 		k = normal(now);
@@ -216,14 +237,14 @@ static void insert(void)
 				sector = LP_NEVER;
 	} while (sector == LP_NEVER);
 	memset(&k->rq, 0, sizeof(k->rq));
-	k->cls = any(3) ? LP_NORMAL : LP_LOW;
+	k->cls = any(3) ? LP_NORMAL : any(3) ? LP_LOW : LP_AWAITED;
 	k->dir = any(2) ? LP_WRITE_DIR : LP_READ_DIR;
 	k->rq.write = k->dir == LP_WRITE_DIR;
 	k->rq.sector = sector;
 	k->rq.end = sector + 8;
 	k->inserted = o.now;
 	k->order = o.order++;
-	k->due = o.now + (k->cls == LP_LOW        ? o.knobs.low_expire
+	k->due = o.now + (k->cls != LP_NORMAL     ? o.knobs.low_expire
 			  : k->dir == LP_READ_DIR ? o.knobs.read_expire
 						  : o.knobs.write_expire);
 	k->place = head ? HEAD : QUEUED;
@@ -235,7 +256,7 @@ static void dispatch(void)
 	struct known *expect = expected(o.now);
 	bool work = lp_has_work(&lp, o.now);
 	/* What was to follow may have gone into another one by a merge; who looks without the lock does not see it. */
-	bool gone = lp.visit && !low_at(o.low_position);
+	bool gone = lp.visit && !follows(o.visits);
 	struct lp_request *rq = lp_dispatch(&lp, o.now);
 	u64 opens = lp_opens(&lp, o.now);
 	struct known *k = (struct known *)rq;
@@ -245,7 +266,7 @@ static void dispatch(void)
 	if (!k) {
 		o.visit = 0;
 		held += waiting(LP_LOW) > 0;
-		if (!waiting(LP_LOW)) {
+		if (!waiting(LP_LOW) && !waiting(LP_AWAITED)) {
 			check(opens == LP_NEVER, "an empty queue opens never");
 		} else if (opens != LP_NEVER) {
 			check(!gate_is_open(opens - 1) && gate_is_open(opens),
@@ -256,25 +277,27 @@ static void dispatch(void)
 		}
 		return;
 	}
-	if (k->cls == LP_LOW && k->place == QUEUED && (waiting(LP_NORMAL) || count(DEVICE, LP_NORMAL)))
-		aged += is_aged(o.now);
+	if (k->cls != LP_NORMAL && k->place == QUEUED && (waiting(LP_NORMAL) || count(DEVICE, LP_NORMAL)))
+		aged += is_aged(k->cls, o.now);
+	awaited += k->cls == LP_AWAITED;
 	if (k->place == QUEUED && k->cls == LP_NORMAL)
 		o.position[k->dir] = k->rq.end;
 	if (k->cls == LP_NORMAL) {
 		o.visit = 0;
 	} else if (k->place == QUEUED) {
-		bool follows = o.visit && k->rq.sector == o.low_position;
+		bool in_visit = o.visit && k == follows(o.visits);
 
-		followed += follows;
-		o.low_position = k->rq.end;
+		followed += in_visit;
+		o.visit = (in_visit ? o.visit : o.knobs.low_batch) - 1;
+		o.visits = k->cls;
+		o.line_position[k->cls] = k->rq.end;
 		k->place = DEVICE;
-		o.visit = (follows ? o.visit : o.knobs.low_batch) - 1;
-		if (!low_at(o.low_position))
+		if (!follows(k->cls))
 			o.visit = 0;
 	}
-	if (k->cls == LP_LOW) {
-		o.low_went = o.now;
-		o.low_ever = true;
+	if (k->cls != LP_NORMAL) {
+		o.went[k->cls] = o.now;
+		o.ever[k->cls] = true;
 	}
 	k->place = DEVICE;
 	taken++;
@@ -348,6 +371,7 @@ static void knobs(void)
 	lp_defaults(&k, any(2));
 	k.idle_dispatch_interval = any(3) * 5 * MS;
 	k.batch_mode_delay = any(3) * 30 * MS;
+	k.awaited_delay = any(3) * MS / 2;
 	/* As it stands in those that wait: their deadlines are given at insertion. */
 	k.low_expire = o.knobs.low_expire;
 	k.low_depth = (u32)any(4);
@@ -472,13 +496,14 @@ static void classes(void)
 		{ { .idle_class = true, .meta = true }, 1, LP_NORMAL },
 		{ { .idle_class = true, .flush = true }, 0, LP_NORMAL },
 		{ { .idle_class = true, .other = true }, 0, LP_NORMAL },
-		{ { .idle_class = true, .write = true }, 1, LP_NORMAL },
+		{ { .idle_class = true, .write = true }, 1, LP_AWAITED },
 		{ { .idle_class = true, .write = true }, 0, LP_LOW },
 		{ { .idle_class = true, .write = true, .sync = true, .direct = true }, 1, LP_LOW },
-		{ { .idle_class = true, .write = true, .sync = true }, 1, LP_NORMAL },
+		{ { .idle_class = true, .write = true, .sync = true }, 1, LP_AWAITED },
+		{ { .idle_class = true, .write = true, .sync = true, .meta = true }, 0, LP_NORMAL },
 		{ { .low_cgroup = true }, 1, LP_LOW },
 		{ { .low_cgroup = true, .write = true }, 1, LP_LOW },
-		{ { .low_cgroup = true, .write = true, .sync = true }, 1, LP_NORMAL },
+		{ { .low_cgroup = true, .write = true, .sync = true }, 1, LP_AWAITED },
 		{ { .write = true }, 1, LP_NORMAL },
 		{ { .direct = true }, 0, LP_NORMAL },
 	};
@@ -562,10 +587,10 @@ int main(int argc, char **argv)
 				begin();
 		}
 	}
-	check(taken && merged && held && aged && followed, "every case came up");
+	check(taken && merged && held && aged && followed && awaited, "every case came up");
 	printf("property: %" PRIu64 " steps, %" PRIu64 " dispatched, %" PRIu64 " merged, %" PRIu64
-	       " held, %" PRIu64 " aged, %" PRIu64 " followed\n",
-	       steps, taken, merged, held, aged, followed);
+	       " held, %" PRIu64 " aged, %" PRIu64 " followed, %" PRIu64 " awaited\n",
+	       steps, taken, merged, held, aged, followed, awaited);
 	printf("test result: ok. 5 passed; 0 failed\n");
 	return 0;
 }

@@ -23,7 +23,7 @@ const fn knob(name: &'static str, unit: &'static str, least: u64, most: u64, abo
 }
 
 /// All of them, in the order of the scheduler's table.
-pub const KNOBS: [Knob; 13] = [
+pub const KNOBS: [Knob; 14] = [
     knob("read_expire", "ms", 0, 3_600_000, "age at which a normal read goes before others"),
     knob("write_expire", "ms", 0, 3_600_000, "age at which a normal write goes before others"),
     knob("writes_starved", "", 0, 1_000_000, "batches of reads that may pass waiting writes"),
@@ -36,12 +36,19 @@ pub const KNOBS: [Knob; 13] = [
         3_600_000_000,
         "how long no normal request must have been there before low ones go freely",
     ),
+    knob(
+        "awaited_delay",
+        "us",
+        0,
+        3_600_000_000,
+        "how long no normal request must have been there before low writes that others may wait for go freely",
+    ),
     knob("low_expire", "ms", 0, 3_600_000, "age at which a low request goes beside normal ones; 0: never"),
     knob("low_depth", "", 0, 65_536, "low requests that the device may have at once; 0: any number"),
     knob("low_batch", "", 1, 65_536, "low requests that go together if each begins where the one before it ends"),
     knob("low_slots", "%", 1, 100, "part of the queue's slots that low requests may take"),
     knob("in_flight_aware", "", 0, 1, "1: low requests wait until the device has no normal one either"),
-    knob("safe_classes", "", 0, 1, "1: only reads and direct writes are low"),
+    knob("safe_classes", "", 0, 1, "1: only reads and direct writes are low, other writes of low tasks are awaited; 0: they are low"),
     knob(
         "latency_target",
         "us",

@@ -270,8 +270,9 @@ fn what_others_may_wait_for_is_not_low() {
         (Operation::Read, Hints::DIRECT, false, false),
         (Operation::Write, Hints::DIRECT, false, false),
         (Operation::Write, Hints::DIRECT, true, true),
-        (Operation::Write, Hints { sync: true, ..buffered }, false, true),
-        (Operation::Write, buffered, false, true),
+        // Awaited: held back by a normal request, too, but by hardly more.
+        (Operation::Write, Hints { sync: true, ..buffered }, false, false),
+        (Operation::Write, buffered, false, false),
         (Operation::Read, Hints { meta: true, ..Hints::DIRECT }, false, true),
         (Operation::Discard, Hints::DIRECT, false, true),
     ] {

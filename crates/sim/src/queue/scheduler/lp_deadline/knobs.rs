@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn knobs_are_set_in_the_unit_of_sysfs_and_within_their_limits() {
         let mut knobs = LpKnobs::new(true);
-        assert_eq!(knobs.get("idle_dispatch_interval"), Some(200_000_000));
+        assert_eq!(knobs.get("idle_dispatch_interval"), Some(1_000_000_000));
         assert_eq!(LpKnobs::new(false).get("idle_dispatch_interval"), Some(1_000_000));
         for (name, value, ns) in [
             ("idle_dispatch_interval", "3000", 3_000_000),

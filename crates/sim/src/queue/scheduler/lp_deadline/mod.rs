@@ -13,7 +13,7 @@ use super::ends::Ends;
 use super::{Scheduler, Taken};
 use crate::device::{Ns, Operation};
 use crate::queue::requests::{Bio, Class, Hints, Merge, Request, Requests};
-use policy::{Policy, Traits, DECISIONS};
+use policy::{Policy, Traits, CLASSES, DECISIONS};
 
 /// Unit of the block layer's places.
 const SECTOR: u64 = 512;
@@ -22,8 +22,8 @@ const SECTOR: u64 = 512;
 #[derive(Debug)]
 pub struct LpDeadline {
     policy: Policy,
-    /// Where requests end, by class (low or not) and direction.
-    ends: [[Ends; 2]; 2],
+    /// Where requests end, by class and direction.
+    ends: [[Ends; 2]; CLASSES],
     queued: usize,
 }
 
@@ -33,9 +33,9 @@ impl LpDeadline {
         Self { policy: Policy::new(knobs.values(), now), ends: Default::default(), queued: 0 }
     }
 
-    fn is_low(&self, class: Class, operation: Operation, fua: bool, hints: Hints) -> bool {
+    fn class(&self, class: Class, operation: Operation, fua: bool, hints: Hints) -> u32 {
         let write = operation != Operation::Read;
-        self.policy.is_low(Traits {
+        self.policy.class(Traits {
             idle: class == Class::Idle,
             write,
             direct: hints.direct && write,
@@ -46,8 +46,8 @@ impl LpDeadline {
         })
     }
 
-    fn request_is_low(&self, r: &Request) -> bool {
-        self.is_low(r.class, r.operation, r.fua, r.hints)
+    fn request_class(&self, r: &Request) -> u32 {
+        self.class(r.class, r.operation, r.fua, r.hints)
     }
 }
 
@@ -61,20 +61,20 @@ impl Scheduler for LpDeadline {
     }
 
     fn find_merge(&self, bio: &Bio, requests: &Requests) -> Option<Merge> {
-        let low = self.is_low(bio.class, bio.operation, bio.fua, bio.hints);
+        let class = self.class(bio.class, bio.operation, bio.fua, bio.hints);
         let write = bio.operation != Operation::Read;
-        let back = self.ends[usize::from(low)][usize::from(write)].at(bio.offset);
+        let back = self.ends[class as usize][usize::from(write)].at(bio.offset);
         if let Some(request) = back.filter(|r| requests.may_merge(bio, *r)) {
             return Some(Merge { request, front: false });
         }
-        let front = self.policy.find_front(low, write, bio.end() / SECTOR);
+        let front = self.policy.find_front(class, write, bio.end() / SECTOR);
         front.filter(|r| requests.may_merge(bio, *r)).map(|request| Merge { request, front: true })
     }
 
     fn merged(&mut self, merge: Merge, length: u32, requests: &Requests) {
         let r = requests.get(merge.request);
         if !merge.front {
-            let ends = &mut self.ends[usize::from(self.request_is_low(r))][r.direction()];
+            let ends = &mut self.ends[self.request_class(r) as usize][r.direction()];
             ends.forget(r.end() - u64::from(length), merge.request);
             ends.put(r.end(), merge.request);
         }
@@ -83,9 +83,9 @@ impl Scheduler for LpDeadline {
 
     fn insert(&mut self, now: Ns, request: u32, requests: &Requests) {
         let r = requests.get(request);
-        let low = self.request_is_low(r);
-        self.ends[usize::from(low)][r.direction()].put(r.end(), request);
-        self.policy.insert(request, extent(r), r.direction() == 1, low, now);
+        let class = self.request_class(r);
+        self.ends[class as usize][r.direction()].put(r.end(), request);
+        self.policy.insert(request, extent(r), r.direction() == 1, class, now);
         self.queued += 1;
     }
 
@@ -95,7 +95,7 @@ impl Scheduler for LpDeadline {
         }
         let request = self.policy.dispatch(now)?;
         let r = requests.get(request);
-        self.ends[usize::from(self.request_is_low(r))][r.direction()].forget(r.end(), request);
+        self.ends[self.request_class(r) as usize][r.direction()].forget(r.end(), request);
         self.queued -= 1;
         Some(request)
     }

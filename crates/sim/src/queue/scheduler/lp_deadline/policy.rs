@@ -16,6 +16,9 @@ const NONE: u32 = u32::MAX;
 /// No time.
 const NEVER: Ns = Ns::MAX;
 
+/// Classes of requests: normal, low, awaited (enum lp_class).
+pub const CLASSES: usize = 3;
+
 /// What [`Policy::decisions`] gives, in this order: what has happened since the start, and, last, the
 /// interval (ns) and depth in force.
 pub const DECISIONS: [&str; 9] =
@@ -28,7 +31,7 @@ extern "C" {
     fn sim_lp_defaults(values: *mut u64, rotational: bool);
     fn sim_lp_new(values: *const u64, now: Ns) -> *mut Opaque;
     fn sim_lp_free(p: *mut Opaque);
-    fn sim_lp_is_low(
+    fn sim_lp_class(
         p: *const Opaque,
         idle: bool,
         write: bool,
@@ -37,10 +40,10 @@ extern "C" {
         meta: bool,
         flush: bool,
         other: bool,
-    ) -> bool;
-    fn sim_lp_insert(p: *mut Opaque, number: u32, sector: u64, end: u64, write: bool, low: bool, now: Ns);
+    ) -> u32;
+    fn sim_lp_insert(p: *mut Opaque, number: u32, sector: u64, end: u64, write: bool, class: u32, now: Ns);
     fn sim_lp_extent(p: *mut Opaque, number: u32, sector: u64, end: u64);
-    fn sim_lp_find_front(p: *mut Opaque, low: bool, write: bool, sector: u64) -> u32;
+    fn sim_lp_find_front(p: *mut Opaque, class: u32, write: bool, sector: u64) -> u32;
     fn sim_lp_dispatch(p: *mut Opaque, now: Ns) -> u32;
     fn sim_lp_finished(p: *mut Opaque, number: u32, now: Ns);
     fn sim_lp_opens(p: *const Opaque, now: Ns) -> Ns;
@@ -122,47 +125,47 @@ impl Policy {
         Policy(unsafe { NonNull::new_unchecked(sim_lp_new(all.as_ptr(), now)) })
     }
 
-    /// Whether such a request is a low one.
-    pub fn is_low(&self, t: Traits) -> bool {
+    /// The class of such a request, below [`CLASSES`].
+    pub fn class(&self, t: Traits) -> u32 {
         // SAFETY: the pointer is the policy's as long as `self` lives; so in all functions below.
-        unsafe { sim_lp_is_low(self.0.as_ptr(), t.idle, t.write, t.direct, t.sync, t.meta, t.flush, t.other) }
+        unsafe { sim_lp_class(self.0.as_ptr(), t.idle, t.write, t.direct, t.sync, t.meta, t.flush, t.other) }
     }
 
     /// Queues the request of this number, which is not queued.
-    pub fn insert(&mut self, number: u32, [sector, end]: [u64; 2], write: bool, low: bool, now: Ns) {
-        // SAFETY: as in is_low(); the simulator inserts a number again only when its request has gone.
-        unsafe { sim_lp_insert(self.0.as_ptr(), number, sector, end, write, low, now) };
+    pub fn insert(&mut self, number: u32, [sector, end]: [u64; 2], write: bool, class: u32, now: Ns) {
+        // SAFETY: as in class(); the simulator inserts a number again only when its request has gone.
+        unsafe { sim_lp_insert(self.0.as_ptr(), number, sector, end, write, class, now) };
     }
 
     /// Says where a queued request begins and ends now.
     pub fn extent(&mut self, number: u32, [sector, end]: [u64; 2]) {
-        // SAFETY: as in is_low().
+        // SAFETY: as in class().
         unsafe { sim_lp_extent(self.0.as_ptr(), number, sector, end) };
     }
 
     /// The queued request that begins at `sector`.
-    pub fn find_front(&self, low: bool, write: bool, sector: u64) -> Option<u32> {
-        // SAFETY: as in is_low(); it changes nothing.
-        let number = unsafe { sim_lp_find_front(self.0.as_ptr(), low, write, sector) };
+    pub fn find_front(&self, class: u32, write: bool, sector: u64) -> Option<u32> {
+        // SAFETY: as in class(); it changes nothing.
+        let number = unsafe { sim_lp_find_front(self.0.as_ptr(), class, write, sector) };
         (number != NONE).then_some(number)
     }
 
     /// The next request.
     pub fn dispatch(&mut self, now: Ns) -> Option<u32> {
-        // SAFETY: as in is_low().
+        // SAFETY: as in class().
         let number = unsafe { sim_lp_dispatch(self.0.as_ptr(), now) };
         (number != NONE).then_some(number)
     }
 
     /// A request that was dispatched has left the device.
     pub fn finished(&mut self, number: u32, now: Ns) {
-        // SAFETY: as in is_low().
+        // SAFETY: as in class().
         unsafe { sim_lp_finished(self.0.as_ptr(), number, now) };
     }
 
     /// When a queued request may go; none: not before something is inserted or ends.
     pub fn opens(&self, now: Ns) -> Option<Ns> {
-        // SAFETY: as in is_low().
+        // SAFETY: as in class().
         let at = unsafe { sim_lp_opens(self.0.as_ptr(), now) };
         (at != NEVER).then_some(at)
     }
@@ -170,14 +173,14 @@ impl Policy {
     /// Slots of `all` that low requests may have.
     pub fn low_slots(&self, all: usize, now: Ns) -> usize {
         let all = u32::try_from(all).unwrap_or(u32::MAX);
-        // SAFETY: as in is_low().
+        // SAFETY: as in class().
         unsafe { sim_lp_low_slots(self.0.as_ptr(), all, now) as usize }
     }
 
     /// What it has decided, by the names of [`DECISIONS`].
     pub fn decisions(&self) -> [u64; 9] {
         let mut out = [0; 9];
-        // SAFETY: as in is_low(); `out` holds what is written.
+        // SAFETY: as in class(); `out` holds what is written.
         unsafe { sim_lp_decisions(self.0.as_ptr(), &mut out) };
         out
     }

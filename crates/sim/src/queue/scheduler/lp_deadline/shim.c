@@ -111,8 +111,8 @@ void sim_lp_free(struct sim_lp *p)
 	free(p);
 }
 
-bool sim_lp_is_low(const struct sim_lp *p, bool idle, bool write, bool direct, bool sync, bool meta,
-		   bool flush, bool other)
+u32 sim_lp_class(const struct sim_lp *p, bool idle, bool write, bool direct, bool sync, bool meta, bool flush,
+		 bool other)
 {
 	struct lp_traits traits = {
 		.idle_class = idle,
@@ -124,15 +124,15 @@ bool sim_lp_is_low(const struct sim_lp *p, bool idle, bool write, bool direct, b
 		.other = other,
 	};
 
-	return lp_classify(&p->lp.knobs, &traits) == LP_LOW;
+	return lp_classify(&p->lp.knobs, &traits);
 }
 
-void sim_lp_insert(struct sim_lp *p, u32 number, u64 sector, u64 end, bool write, bool low, u64 now)
+void sim_lp_insert(struct sim_lp *p, u32 number, u64 sector, u64 end, bool write, u32 cls, u64 now)
 {
 	struct lp_request *rq = request(p, number);
 
 	*rq = (struct lp_request){ .sector = sector, .end = end, .write = write, .id = number };
-	lp_insert(&p->lp, rq, low ? LP_LOW : LP_NORMAL, false, now);
+	lp_insert(&p->lp, rq, (enum lp_class)cls, false, now);
 }
 
 /* A merge has changed where a queued request begins or ends. */
@@ -148,10 +148,10 @@ void sim_lp_extent(struct sim_lp *p, u32 number, u64 sector, u64 end)
 	lp_moves_add(&p->lp, rq);
 }
 
-u32 sim_lp_find_front(struct sim_lp *p, bool low, bool write, u64 sector)
+u32 sim_lp_find_front(struct sim_lp *p, u32 cls, bool write, u64 sector)
 {
 	struct lp_request *rq =
-		lp_find_front(&p->lp, low ? LP_LOW : LP_NORMAL, write ? LP_WRITE_DIR : LP_READ_DIR, sector);
+		lp_find_front(&p->lp, (enum lp_class)cls, write ? LP_WRITE_DIR : LP_READ_DIR, sector);
 
 	return rq ? (u32)rq->id : NONE;
 }
