@@ -215,9 +215,12 @@ fn limited_and_free(place: &Place, more: &[&str]) -> Value {
     assert_eq!(place.limits(), before, "low I/O does not count as normal");
     place.read();
     until("limited by one normal read", limited);
+    let mut last = Instant::now();
     for _ in 0..8 {
         place.read();
-        assert!(limited(), "normal I/O goes on");
+        // On a machine that is busy elsewhere the pause may have been as long as the delay.
+        assert!(limited() || last.elapsed() > Duration::from_millis(400), "normal I/O goes on");
+        last = Instant::now();
         std::thread::sleep(Duration::from_millis(100));
     }
     until("free again", || place.limits() == before);

@@ -17,4 +17,4 @@ pub use claim::{made_by_us, sign, Claim, Leftover, CLAIM_PREFIX, SIGN_FILE};
 pub use device::{device, swaps, DeviceClaim};
 pub use file::{existing_file, file, files};
 pub use refusal::{Found, Refusal};
-pub use signatures::{recognise, Signature, Where, SIGNATURES};
+pub use signatures::{recognise, Signature, Where, SIGNATURES, UNKNOWN};

@@ -131,6 +131,9 @@ pub const SIGNATURES: &[Signature] = &[
     sig("an MBR partition table or boot sector", At(&[0x1fe]), b"\x55\xaa"),
 ];
 
+/// How data that no signature names is told.
+pub const UNKNOWN: &str = "data of no known format";
+
 /// How much of the beginning is looked at for data of an unknown format, bytes.
 const HEAD: u64 = 256 << 10;
 /// How much of the end.
@@ -168,7 +171,7 @@ pub fn recognise(file: &File, size: u64) -> io::Result<Vec<String>> {
             let mut bytes = vec![0; length as usize];
             file.read_exact_at(&mut bytes, from)?;
             if bytes.iter().any(|b| *b != bytes[0]) {
-                found.push(format!("data of no known format (within {length} bytes from byte {from})"));
+                found.push(format!("{UNKNOWN} (within {length} bytes from byte {from})"));
                 break;
             }
         }
@@ -224,7 +227,7 @@ mod tests {
             let noise = blank();
             noise.write_all_at(b"x", offset).unwrap();
             let found = recognise(&noise, SIZE).unwrap();
-            assert!(found[0].starts_with("data of no known format"), "{found:?}");
+            assert!(found[0].starts_with(UNKNOWN), "{found:?}");
         }
     }
 

@@ -45,7 +45,8 @@ pub enum Change {
         /// Which.
         path: PathBuf,
     },
-    /// A file system is made. This is not undone: it is told to whoever reads the journal.
+    /// A file system is made. This is not undone: it is told to whoever reads the journal. Only one that was not
+    /// finished is cleared from a device of this machine, or no guard would let the next run near it.
     Formatted {
         /// On which device.
         device: PathBuf,

@@ -8,7 +8,7 @@
 
 use anyhow::{bail, Context, Result};
 use plumb_load::environment::Root;
-use plumb_load::guard::{device, DeviceClaim, Found, Refusal};
+use plumb_load::guard::{device, DeviceClaim, Found, Refusal, UNKNOWN};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -53,6 +53,24 @@ fn ours(path: &Path, content: &[String]) -> bool {
     let read = File::open(path).and_then(|file| file.read_exact_at(&mut label, *at));
     let end = label.iter().position(|b| *b == 0).unwrap_or(*length);
     read.is_ok() && label[..end] == *LABEL.as_bytes()
+}
+
+/// The kind of a device that is cleared for the file system that comes next.
+pub const CLEARED: &str = "none";
+
+/// Clears a device on which a plan began to make a file system, if what stands there is no finished one and nothing else
+/// that is known; says whether it did. A device that is in use or gone is left alone.
+///
+/// # Errors
+/// The device's.
+pub fn clear_unfinished(path: &Path) -> Result<bool> {
+    let Ok(claim) = device(path, &[path.to_path_buf()], &Root::real()) else { return Ok(false) };
+    let unknown = |c: &String| c.starts_with(UNKNOWN);
+    if claim.content.is_empty() || !claim.content.iter().all(unknown) {
+        return Ok(false);
+    }
+    clear(&claim)?;
+    Ok(true)
 }
 
 /// Overwrites with zeros wherever a format keeps its magic numbers.

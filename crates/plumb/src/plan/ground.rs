@@ -81,7 +81,9 @@ pub fn make(plan: &PlanFile, settings: &Settings, hands: &mut Hands, output: &Pa
         if spec.path.is_some() {
             let claim = format::claim(&node, &hands.destroy)?;
             if settings.file_system.is_some() {
-                hands.journal.will(Change::Formatted { device: node.clone(), kind: "none".into() })?;
+                hands
+                    .journal
+                    .will(Change::Formatted { device: node.clone(), kind: format::CLEARED.into() })?;
                 format::clear(&claim)?;
             }
             place.raw = settings.file_system.is_none();

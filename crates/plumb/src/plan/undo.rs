@@ -2,6 +2,7 @@
 //! Undoing one change, whoever asks for it and however far it came.
 
 use super::changes::{Change, Open};
+use super::format;
 use crate::child::{start_of, wait_all, Child, Status, Waited};
 use plumb_load::environment::{mounts, Process, Root};
 use plumb_sim::serve::disk;
@@ -40,6 +41,16 @@ pub fn undo(open: &Open) -> Undone {
         return Undone::Nothing;
     }
     match &open.change {
+        Change::Formatted { device, kind } if kind == format::CLEARED => {
+            match format::clear_unfinished(device) {
+                Ok(false) => Undone::Nothing,
+                Ok(true) => Undone::Did(format!(
+                    "{}: cleared of a file system that was not finished",
+                    device.display()
+                )),
+                Err(e) => Undone::Failed(format!("{e:#}")),
+            }
+        }
         Change::Began { .. } | Change::Formatted { .. } | Change::Write { old: None, .. } => Undone::Nothing,
         Change::Disk { name } => stop(name),
         Change::Directory { path } => remove(path),

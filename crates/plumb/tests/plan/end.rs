@@ -6,6 +6,7 @@ use crate::common::room::{text, until, Room};
 use crate::{
     alone, busy, code, made, nothing_left, plan, plan_run, read, settings, start, state, Restore, TOOLS,
 };
+use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 #[test]
@@ -55,6 +56,37 @@ fn a_killed_plan_goes_on_and_every_repetition_is_made_once() {
     }
     assert_eq!(settings(&device), before);
     nothing_left(&room, &dir);
+}
+
+/// What a plan that is killed while mkfs writes leaves on a device of this machine.
+#[test]
+fn a_file_system_that_was_not_finished_is_cleared_and_nothing_else() {
+    if !can("a_file_system_that_was_not_finished_is_cleared_and_nothing_else", &TOOLS) {
+        return;
+    }
+    let room = Room::new();
+    let device = room.disk("image", 64);
+    let dir = room.path().join("out");
+    std::fs::create_dir(&dir).expect("a directory");
+    let boot = read("/proc/sys/kernel/random/boot_id");
+    let journal = format!(
+        "{{\"number\":1,\"change\":\"began\",\"boot\":\"{}\",\"pid\":1,\"utc\":\"\"}}\n\
+         {{\"number\":2,\"change\":\"formatted\",\"device\":\"{device}\",\"kind\":\"none\"}}\n",
+        boot.trim()
+    );
+    let node = std::fs::OpenOptions::new().read(true).write(true).open(&device).expect("the device");
+    let beginning = |bytes: &mut [u8]| node.read_exact_at(bytes, 0).expect("read");
+    for (at, what, cleared) in [(5_000, &b"half a table of inodes"[..], true), (0, b"LUKS\xba\xbe", false)] {
+        std::fs::write(dir.join("changes.jsonl"), &journal).expect("a journal");
+        node.write_all_at(what, at).expect("written");
+        node.sync_all().expect("written");
+        let out = plan_run(&room, &["restore", "out"]);
+        assert_eq!(code(&out), 0, "{}", text(&out.stderr));
+        let mut bytes = [0; 8192];
+        beginning(&mut bytes);
+        assert_eq!(bytes.iter().all(|b| *b == 0), cleared, "{}", text(&out.stdout));
+        assert_eq!(text(&out.stdout).contains("not finished"), cleared, "{}", text(&out.stdout));
+    }
 }
 
 #[test]

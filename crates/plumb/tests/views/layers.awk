@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # Requests with data by operation: count, sums of D2C and of Q2C in ns; and
-# the layers of all bios, count and sum. All from the trace's text.
+# the layers of all bios, count and sum; requests that did not end before the recording did. All from the trace's text.
 function operation(opf) {
     sub(/.*x/, "", opf)
     return substr("00" opf, length(opf) + 1, 2)
@@ -32,5 +32,7 @@ function add(kind, value) {
 }
 END {
     for (op in n) printf "%s %.0f %.0f %.0f\n", op, n[op], d2c[op], q2c[op]
+    for (rq in issued) open++
+    printf "open %.0f\n", open
     for (kind in steps) printf "step %.0f %.0f %s\n", steps[kind], sums[kind], kind
 }
