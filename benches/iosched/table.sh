@@ -50,7 +50,7 @@ while read -r kernel from pattern; do
 		cat >"$work/cells.conf" <<-END
 			MODEL=$model
 			SECONDS_EACH=${SECONDS_EACH:-$seconds}
-			SCHEDULERS="${SCHEDULERS:-none:none mq-deadline:none mq-deadline:idle bfq:idle kyber:idle none:io.max none:io.cost lp-deadline:idle}"
+			SCHEDULERS="${SCHEDULERS:-none:none mq-deadline:none mq-deadline:idle bfq:idle kyber:idle none:io.max none:io.cost lp-deadline:paper lp-deadline:idle lp-deadline:strict}"
 			LOADS="$(echo ${LOADS:-$loads})"
 		END
 		echo "table: $kernel $model, $(date +%T)" >&2
