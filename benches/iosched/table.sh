@@ -3,7 +3,7 @@
 # benches/iosched/table.sh OUT [KERNEL...]: I/O schedulers beside each other, in guests with a virtual clock: figures do
 # not depend on this machine's load or speed. One guest after the other; a table takes minutes to an hour.
 # MODELS="hdd ssd", SCHEDULERS="none:none mq-deadline:idle ...", LOADS="think0:read,0,1:read,32 ..." (see cells),
-# SECONDS_EACH=6 narrow it.
+# MS_EACH=6000 narrow it.
 set -euo pipefail
 
 loads="think0:read,0,1:read,32 think1:read,1,1:read,32 think10:read,10,1:read,32 depth32:read,0,32:read,32
@@ -44,12 +44,12 @@ while read -r kernel from pattern; do
 	compile "$kernel" "$from" || die "$reason"
 	for model in ${MODELS-hdd ssd}; do
 		case $model in
-		hdd) seconds=5 ;;
-		*) seconds=1 ;;
+		hdd) ms=5000 ;;
+		*) ms=400 ;;
 		esac
 		cat >"$work/cells.conf" <<-END
 			MODEL=$model
-			SECONDS_EACH=${SECONDS_EACH:-$seconds}
+			MS_EACH=${MS_EACH:-$ms}
 			SCHEDULERS="${SCHEDULERS:-none:none mq-deadline:none mq-deadline:idle bfq:idle kyber:idle none:io.max none:io.cost lp-deadline:paper lp-deadline:idle lp-deadline:strict}"
 			LOADS="$(echo ${LOADS:-$loads})"
 		END
