@@ -27,12 +27,12 @@ struct Disk {
 }
 
 impl Disk {
-    /// A column as wide as two: what was with the driver in the middle was so in it.
+    /// Columns as wide as two. What the second of a pair began with, the first had.
     fn widen(&mut self) {
         self.step *= 2;
         let pairs = self.columns.chunks(2).map(|pair| {
             let [a, b] = [pair[0], pair.get(1).copied().unwrap_or_default()];
-            Column { before: a.before, most: a.most.max(b.most).max(b.before), time: a.time + b.time }
+            Column { before: a.before, most: a.most.max(b.most), time: a.time + b.time }
         });
         self.columns = pairs.collect();
     }
