@@ -32,6 +32,11 @@ export async function wide(table: Packed, name: string): Promise<Float64Array> {
 	return out;
 }
 
+/** As `narrow`; undefined where the table has no such column, as documents of earlier versions. */
+export async function maybe(table: Packed, name: string): Promise<Uint32Array | undefined> {
+	return name in table.columns ? narrow(table, name) : undefined;
+}
+
 /** A column of numbers below 2^32: places in lists, counts. */
 export async function narrow(table: Packed, name: string): Promise<Uint32Array> {
 	const bytes = await inflate(column(table, name), name);

@@ -12,6 +12,7 @@ use plumb_diagnose::{diagnose, Diagnosis};
 use plumb_model::profile::{self, Collector, Profile};
 use plumb_model::{HotRow, Model, Observer, RunResult};
 use plumb_report::collect::{Collect, Collected};
+use plumb_report::plain;
 use plumb_report::stream::Stream;
 use plumb_trace::reader::{Summary, Trace};
 use plumb_trace::units;
@@ -147,6 +148,14 @@ pub fn print(explained: &Explained, show: &Show, out: &mut Screen<'_>) -> Result
         writeln!(out, "{}", serde_json::to_string_pretty(explained)?)?;
         return Ok(());
     }
+    // Names are the programs' own: what acts on a terminal is escaped, here for all tables and sentences.
+    let explained = &Explained {
+        environment: plain::all(&explained.environment)?,
+        quality: plain::all(&explained.quality)?,
+        diagnosis: plain::all(&explained.diagnosis)?,
+        result: plain::all(&explained.result)?,
+        profile: Profile::default(),
+    };
     if show.chain {
         return chain::write(explained, out);
     }

@@ -27,6 +27,7 @@ use ground::Ground;
 use head::{Head, Origin};
 use plumb_model::profile::{Collector, Profile};
 use plumb_model::Model;
+use plumb_report::plain::Plain;
 use plumb_trace::reader::Trace;
 use plumb_trace::units;
 use serde::Serialize;
@@ -330,8 +331,15 @@ pub fn main(args: &ProfileArgs) -> Result<ExitCode> {
         (Some((kind, path)), Some(second)) => {
             write(kind, path, &second.profile, Some(&first.profile), &mut out)?;
         }
-        (None, None) => view(first, args, &ground, &mut out)?,
-        (None, Some(second)) => difference(first, second, args, &ground, &mut out)?,
+        (None, second) => {
+            // JSON has its own escapes; in text no name may act on a terminal.
+            let mut text = Plain(&mut out);
+            let out: &mut dyn Write = if args.json { &mut text.0 } else { &mut text };
+            match second {
+                None => view(first, args, &ground, out)?,
+                Some(second) => difference(first, second, args, &ground, out)?,
+            }
+        }
     }
     out.flush()?;
     Ok(if valid { ExitCode::SUCCESS } else { ExitCode::from(crate::quality::NOT_VALID) })

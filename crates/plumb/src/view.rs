@@ -11,6 +11,7 @@ use crate::setup;
 use anyhow::{bail, Context, Result};
 use clap::builder::PossibleValue;
 use plumb_model::views::{Filter, Grouping, Groups, Key, Names, Spec, Viewer, KEYS, VIEWS};
+use plumb_report::plain::{self, Plain};
 use plumb_trace::event_by_name;
 use plumb_trace::reader::Trace;
 use std::io::{BufWriter, Write};
@@ -147,7 +148,9 @@ pub fn main(args: &ViewArgs) -> Result<ExitCode> {
     let filter = filter(args, spec, &trace, span)?;
     let (from, to) = (filter.from, filter.to);
     let mut viewer = Viewer::new(spec, &trace.state, filter);
-    let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut shown = Plain(BufWriter::new(std::io::stdout().lock()));
+    // JSON has its own escapes; in text no name may act on a terminal.
+    let mut out: &mut dyn Write = if args.json { &mut shown.0 } else { &mut shown };
 
     let wanted = match by {
         Some(by) => spec.tables_by(by),
@@ -175,7 +178,11 @@ pub fn main(args: &ViewArgs) -> Result<ExitCode> {
     if items == 0 && !args.comm.is_empty() {
         let all = viewer.names.all_comms();
         if !args.comm.iter().any(|c| all.contains(c)) {
-            bail!("no thread is called {}; there are: {}", args.comm.join(" or "), all.join(", "));
+            bail!(
+                "no thread is called {}; there are: {}",
+                args.comm.join(" or "),
+                plain::name(&all.join(", "))
+            );
         }
     }
     let quality = Quality::of(&trace, &summary);

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Timeline, requests and operations of the document, made of a run's rows as they pass by.
 
+mod depth;
 mod heat;
 mod keep;
 mod lanes;
+mod requests;
 
 use crate::document::{Lane as LaneRow, Operations, Requests, Sampled, Timeline};
 use crate::pack::Table;
 use crate::stream::{CpuInterval, Interval, OperationRow, RequestRow, Take, Wait};
 use anyhow::Result;
+use depth::Depths;
 use heat::Maps;
 use keep::Keep;
 use lanes::{Cell, Key, Lane, Lanes, Limits, Part, Sleep, Whose};
@@ -16,6 +19,7 @@ use plumb_model::{CpuState, RunResult, Who};
 use plumb_trace::load::OperationKind;
 use plumb_trace::reader::State;
 use plumb_trace::units;
+use requests::{requests, Asked};
 use std::collections::{HashMap, VecDeque};
 
 /// Intervals, threads, requests and operations in a document. A page with them has some 10 MB and
@@ -33,21 +37,6 @@ struct Most {
     operations: usize,
 }
 
-/// What of a request stands in the table.
-#[derive(Debug, Clone, Copy)]
-struct Asked {
-    number: u64,
-    steps: [u64; 6],
-    dev: u32,
-    write: bool,
-    opf: u32,
-    len: u32,
-    sector: u64,
-    owner: u32,
-    owner_name: u32,
-    depth: u32,
-}
-
 /// Takes the rows.
 #[derive(Debug)]
 pub struct Collect {
@@ -60,6 +49,7 @@ pub struct Collect {
     waits: HashMap<u32, VecDeque<Wait>>,
     requests: Keep<Asked>,
     heat: Maps,
+    depths: Depths,
     operations: Keep<OperationRow>,
 }
 
@@ -89,6 +79,7 @@ impl Collect {
             waits: HashMap::new(),
             requests: Keep::new(most.requests),
             heat: Maps::default(),
+            depths: Depths::default(),
             operations: Keep::new(most.operations),
         }
     }
@@ -129,8 +120,9 @@ impl Collect {
         };
         let names = &self.names;
         let name = |place: u32| (place as usize).checked_sub(1).and_then(|n| names.get(n));
-        let heat = self.heat.finish(disk);
-        let (requests, rows) = requests(self.requests, heat, &lane_of, &disk, &name)?;
+        let (mut requests, rows) = requests(self.requests, &lane_of, &disk, &name)?;
+        requests.heat = self.heat.finish(disk);
+        requests.depth = self.depths.finish(disk);
         let operations = operations(self.operations, &lane_of)?;
 
         let mut whos = Texts::default();
@@ -311,75 +303,12 @@ impl<'a> Stacks<'a> {
     }
 }
 
-/// The requests, and their rows by number and one.
-fn requests<'n>(
-    kept: Keep<Asked>,
-    heat: Vec<crate::document::Heat>,
-    lane_of: &LaneIndex,
-    disk: &impl Fn(u32) -> String,
-    name: &impl Fn(u32) -> Option<&'n String>,
-) -> Result<(Requests, HashMap<u64, u64>)> {
-    let (mut rows, sampled) = kept.finish("requests");
-    rows.sort_unstable_by_key(|r| (r.steps[0], r.number));
-    let (mut devices, mut whos) = (Vec::new(), Texts::default());
-    let mut table = Table::new(&[
-        "queued",
-        "q2g",
-        "g2f",
-        "f2i",
-        "i2d",
-        "d2c",
-        "device",
-        "write",
-        "flags",
-        "bytes",
-        "sector",
-        "owner",
-        "owner_name",
-        "depth",
-    ]);
-    let (mut at, mut numbers) = (0, HashMap::with_capacity(rows.len()));
-    for r in &rows {
-        let [q, _, _, _, _, c] = r.steps;
-        let layer = |n: usize| r.steps[n + 1] - r.steps[n];
-        let device = devices.iter().position(|d| *d == r.dev).unwrap_or_else(|| {
-            devices.push(r.dev);
-            devices.len() - 1
-        });
-        let owner_name = match (r.owner, name(r.owner_name)) {
-            (0, _) => 0,
-            (_, Some(name)) => whos.place(name),
-            (tid, None) => whos.place(&unnamed(tid)),
-        };
-        table.push(&[
-            q - at,
-            layer(0),
-            layer(1),
-            layer(2),
-            layer(3),
-            layer(4),
-            device as u64,
-            r.write.into(),
-            r.opf.into(),
-            r.len.into(),
-            r.sector,
-            lane_of.at(r.owner, (q, c)),
-            owner_name,
-            r.depth.into(),
-        ]);
-        at = q;
-        numbers.insert(r.number, table.rows());
-    }
-    let devices = devices.into_iter().map(disk).collect();
-    Ok((Requests { devices, whos: whos.all, table: table.pack()?, sampled, heat }, numbers))
-}
-
 fn operations(kept: Keep<OperationRow>, lane_of: &LaneIndex) -> Result<Operations> {
     let (mut rows, sampled) = kept.finish("operations");
-    rows.sort_by_key(|o| o.from);
-    let mut table = Table::new(&["begin", "length", "kind", "lane", "bytes", "failed", "late"]);
+    rows.sort_by_key(|(o, _)| o.from);
+    let mut table = Table::new(&["begin", "length", "kind", "lane", "bytes", "failed", "late", "slow"]);
     let (mut kinds, mut at) = (Vec::<OperationKind>::new(), 0);
-    for o in &rows {
+    for (o, slow) in &rows {
         let kind = kinds.iter().position(|k| *k == o.kind).unwrap_or_else(|| {
             kinds.push(o.kind);
             kinds.len() - 1
@@ -393,6 +322,7 @@ fn operations(kept: Keep<OperationRow>, lane_of: &LaneIndex) -> Result<Operation
             bytes,
             failed,
             o.late.into(),
+            (*slow).into(),
         ]);
         at = o.from;
     }
@@ -451,7 +381,8 @@ impl Take for Collect {
     fn request(&mut self, r: &RequestRow) {
         let request = &r.request;
         let write = request.is_write() || request.opf & 0xff == FLUSH;
-        let [queued, .., done] = r.steps;
+        let [queued, .., issued, done] = r.steps;
+        self.depths.add(request.dev, (issued, done), request.depth);
         if request.moves_data() {
             self.heat.add(request.dev, write, done, done - queued);
         }
@@ -461,6 +392,7 @@ impl Take for Collect {
             dev: request.dev,
             write,
             opf: request.opf,
+            data: request.moves_data(),
             len: request.len,
             sector: request.sector,
             owner: request.owner,

@@ -309,13 +309,19 @@ pub struct Lane {
 /// `table`, in the order in which they were queued. Columns: `queued` (ns, the first from the run's
 /// begin, others a difference), `q2g`, `g2f`, `f2i`, `i2d`, `d2c` (ns), `device` (place in
 /// [`Requests::devices`]), `write` (0, 1), `flags` (the kernel's REQ_OP_ in the low eight bits, its REQ_
-/// flags above), `bytes` (0 a flush),
-/// `sector`, `owner` (place in [`Timeline::lanes`] and one, 0 no lane), `owner_name` (place in whos),
-/// `depth` (requests with the driver when it was issued).
+/// flags above), `bytes` (0: it has no data), `sector` (0 where there is no data),
+/// `owner` (place in [`Timeline::lanes`] and one, 0 no lane), `owner_name` (place in whos),
+/// `depth` (requests with the driver when it was issued; 0 not known), `operation` (place in
+/// [`Requests::operations`]), `slow` (1: it is one of the slowest, and only for that in the table; those with
+/// 0 are every k-th, so that means and shares of them are fair for all). Documents of earlier versions lack
+/// the last two.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Requests {
     /// Names of the disks.
     pub devices: Vec<String>,
+    /// What requests do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operations: Vec<RequestKind>,
     /// Names of owners; 0 is empty.
     pub whos: Vec<String>,
     /// See above.
@@ -324,6 +330,34 @@ pub struct Requests {
     pub sampled: Sampled,
     /// All requests with data by time of completion and latency, a map a disk and direction.
     pub heat: Vec<Heat>,
+    /// All requests that the driver had, by disk.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depth: Vec<Depth>,
+}
+
+/// What a request does.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestKind {
+    /// read, write, flush, discard ...; empty write: asks for a flush, and the kernel sends one of its own.
+    pub word: String,
+    /// It counts with the writes, as a flush and a discard do.
+    pub write: bool,
+    /// Data goes to or from the device. A discard has a length, and no data.
+    pub data: bool,
+}
+
+/// How many requests the driver had at once, in columns of time; the first begins with the run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Depth {
+    /// Disk.
+    pub device: String,
+    /// Width of a column, ns. There are as many as reach to the last completion.
+    pub step: u64,
+    /// Most at once in each column.
+    pub most: Vec<u32>,
+    /// Sum of the times that those that completed were with the driver in each column, ns; divided by
+    /// the width it is their mean number.
+    pub time: Vec<u64>,
 }
 
 /// How many requests took how long when.
@@ -345,7 +379,7 @@ pub struct Heat {
 ///
 /// `table`, in the order of their begins. Columns: `begin` (ns, as `queued` above), `length` (ns),
 /// `kind` (place in [`Operations::kinds`]), `lane` (as `owner`), `bytes`, `failed` (error number, 0 none),
-/// `late` (us after its intended time).
+/// `late` (us after its intended time), `slow` (as a request's).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Operations {
     /// Kinds of operations.

@@ -11,6 +11,7 @@ pub mod export;
 pub mod pack;
 pub mod page;
 pub mod palette;
+pub mod plain;
 mod quality;
 pub mod query;
 pub mod run;

@@ -255,11 +255,13 @@ export interface Lane {
 /**
  * Block requests.
  *
- * `table`, in the order in which they were queued. Columns: `queued` (ns, the first from the run's begin, others a difference), `q2g`, `g2f`, `f2i`, `i2d`, `d2c` (ns), `device` (place in `Requests::devices`), `write` (0, 1), `flags` (the kernel's REQ_OP_ in the low eight bits, its REQ_ flags above), `bytes` (0 a flush), `sector`, `owner` (place in `Timeline::lanes` and one, 0 no lane), `owner_name` (place in whos), `depth` (requests with the driver when it was issued).
+ * `table`, in the order in which they were queued. Columns: `queued` (ns, the first from the run's begin, others a difference), `q2g`, `g2f`, `f2i`, `i2d`, `d2c` (ns), `device` (place in `Requests::devices`), `write` (0, 1), `flags` (the kernel's REQ_OP_ in the low eight bits, its REQ_ flags above), `bytes` (0: it has no data), `sector` (0 where there is no data), `owner` (place in `Timeline::lanes` and one, 0 no lane), `owner_name` (place in whos), `depth` (requests with the driver when it was issued; 0 not known), `operation` (place in `Requests::operations`), `slow` (1: it is one of the slowest, and only for that in the table; those with 0 are every k-th, so that means and shares of them are fair for all). Documents of earlier versions lack the last two.
  */
 export interface Requests {
   /** Names of the disks. */
   devices: string[];
+  /** What requests do. */
+  operations?: RequestKind[];
   /** Names of owners; 0 is empty. */
   whos: string[];
   /** See above. */
@@ -268,6 +270,30 @@ export interface Requests {
   sampled: Sampled;
   /** All requests with data by time of completion and latency, a map a disk and direction. */
   heat: Heat[];
+  /** All requests that the driver had, by disk. */
+  depth?: Depth[];
+}
+
+/** What a request does. */
+export interface RequestKind {
+  /** read, write, flush, discard ...; empty write: asks for a flush, and the kernel sends one of its own. */
+  word: string;
+  /** It counts with the writes, as a flush and a discard do. */
+  write: boolean;
+  /** Data goes to or from the device. A discard has a length, and no data. */
+  data: boolean;
+}
+
+/** How many requests the driver had at once, in columns of time; the first begins with the run. */
+export interface Depth {
+  /** Disk. */
+  device: string;
+  /** Width of a column, ns. There are as many as reach to the last completion. */
+  step: number;
+  /** Most at once in each column. */
+  most: number[];
+  /** Sum of the times that those that completed were with the driver in each column, ns; divided by the width it is their mean number. */
+  time: number[];
 }
 
 /** How many requests took how long when. */
@@ -287,7 +313,7 @@ export interface Heat {
 /**
  * Operations of workloads.
  *
- * `table`, in the order of their begins. Columns: `begin` (ns, as `queued` above), `length` (ns), `kind` (place in `Operations::kinds`), `lane` (as `owner`), `bytes`, `failed` (error number, 0 none), `late` (us after its intended time).
+ * `table`, in the order of their begins. Columns: `begin` (ns, as `queued` above), `length` (ns), `kind` (place in `Operations::kinds`), `lane` (as `owner`), `bytes`, `failed` (error number, 0 none), `late` (us after its intended time), `slow` (as a request's).
  */
 export interface Operations {
   /** Kinds of operations. */

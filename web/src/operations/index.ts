@@ -10,6 +10,7 @@ import { type Child, fill, h } from "../parts/dom";
 import { link } from "../parts/link";
 import { hide, show } from "../parts/tooltip";
 import { bytes, count, duration } from "../parts/units";
+import { ofWhich } from "../requests/table";
 import type { MakeSection } from "../section";
 import type { Params, View } from "../view";
 import { decodeOperations, figures, firstFrom, longest, type OperationTable, PERCENTILES } from "./table";
@@ -25,7 +26,7 @@ export const section: MakeSection = (doc, view) => {
 			sampled.how === "" ? `All ${count(sampled.shown)} operations.` : `${count(sampled.shown)} of ${count(sampled.seen)} operations: ${sampled.how}`
 		}`,
 		element: () =>
-			later(view, "operations", "the operations", 500, () => decodeOperations(operations), (table) => new OperationsView(doc, view, table, sampled.how !== "").elements()),
+			later(view, "operations", "the operations", 500, () => decodeOperations(operations), (table) => new OperationsView(doc, view, table).elements()),
 	};
 };
 
@@ -48,7 +49,6 @@ class OperationsView {
 		doc: Document,
 		private readonly view: View,
 		private readonly table: OperationTable,
-		private readonly sampled: boolean,
 	) {
 		this.lanes = doc.run?.timeline?.lanes ?? [];
 		let end = 1;
@@ -192,7 +192,7 @@ class OperationsView {
 		const { from, to } = this.axis.span;
 		this.where.textContent = `${duration(from)} to ${duration(to)} (${duration(to - from)})`;
 		const rows = figures(this.table, from, to);
-		const heads = ["kind", "shown", "failed", "data", ...PERCENTILES.map((p) => `p${+(p * 100).toFixed(1)}`), "longest", "latest begin"];
+		const heads = ["kind", this.table.sampled.how === "" ? "operations" : "sampled", "failed", "data", ...PERCENTILES.map((p) => `p${+(p * 100).toFixed(1)}`), "longest", "latest begin"];
 		fill(
 			this.numbers,
 			h(
@@ -201,7 +201,7 @@ class OperationsView {
 				h(
 					"table",
 					{},
-					h("caption", {}, `Lengths of operations that began in this span${this.sampled ? "; not all are shown, and the slowest always: percentiles of all are lower" : ""}`),
+					h("caption", {}, `Lengths of operations that began in this span${ofWhich(this.table, "operations")}${this.table.sampled.how === "" ? "" : "; the longest is that of those shown"}`),
 					h("thead", {}, h("tr", {}, heads.map((c, i) => h("th", { scope: "col", class: i > 0 ? "number" : undefined }, c)))),
 					h(
 						"tbody",
@@ -211,7 +211,7 @@ class OperationsView {
 								"tr",
 								{},
 								h("th", { scope: "row" }, this.table.kinds[r.kind]!),
-								[count(r.count), count(r.failed), bytes(r.bytes), ...r.at.map(duration), duration(r.longest), r.late === 0 ? "-" : `+${duration(r.late * 1000)}`].map((v) => h("td", { class: "number" }, v)),
+								[count(r.count), count(r.failed), bytes(r.bytes), ...PERCENTILES.map((_, p) => (r.at[p] === undefined ? "-" : duration(r.at[p]))), duration(r.longest), r.late === 0 ? "-" : `+${duration(r.late * 1000)}`].map((v) => h("td", { class: "number" }, v)),
 							),
 						),
 					),

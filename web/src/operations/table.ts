@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // Operations of workloads as columns, and their percentiles.
 
-import type { Operations } from "../document";
-import { narrow, sums, wide } from "../packed";
+import type { Operations, Sampled } from "../document";
+import { maybe, narrow, sums, wide } from "../packed";
 
 /** Decoded operations, in the order of their begins. */
 export interface OperationTable {
@@ -19,6 +19,9 @@ export interface OperationTable {
 	failed: Uint32Array;
 	/** us after its intended time. */
 	late: Float64Array;
+	/** 1: in the table for its length alone. Absent where the document does not tell. */
+	slow: Uint32Array | undefined;
+	sampled: Sampled;
 }
 
 /** Decodes the table. */
@@ -26,7 +29,8 @@ export async function decodeOperations(o: Operations): Promise<OperationTable> {
 	const t = o.table;
 	const [begin, length, bytes, late] = await Promise.all(["begin", "length", "bytes", "late"].map((name) => wide(t, name)));
 	const [kind, lane, failed] = await Promise.all(["kind", "lane", "failed"].map((name) => narrow(t, name)));
-	return { rows: t.rows, kinds: o.kinds, begin: sums(begin!), length: length!, kind: kind!, lane: lane!, bytes: bytes!, failed: failed!, late: late! };
+	const slow = await maybe(t, "slow");
+	return { slow, sampled: o.sampled, rows: t.rows, kinds: o.kinds, begin: sums(begin!), length: length!, kind: kind!, lane: lane!, bytes: bytes!, failed: failed!, late: late! };
 }
 
 /** Figures of one kind. */
@@ -35,7 +39,7 @@ export interface KindFigures {
 	count: number;
 	failed: number;
 	bytes: number;
-	/** Lengths, ns: of PERCENTILES, then the longest. */
+	/** Lengths, ns, of PERCENTILES; empty where only some that are shown for their length are in the span. */
 	at: number[];
 	longest: number;
 	/** Most, us. */
@@ -62,25 +66,29 @@ export function percentile(sorted: Float64Array, share: number): number {
 	return sorted[Math.max(0, Math.min(sorted.length - 1, Math.ceil(sorted.length * share - 1e-9) - 1))] ?? 0;
 }
 
-/** Figures of each kind of the operations that began within [from, to). */
+/** Figures of each kind of the operations that began within [from, to): the longest and latest of all rows, others of those that stand for all. */
 export function figures(t: OperationTable, from: number, to: number): KindFigures[] {
 	const [a, b] = [firstFrom(t, from), firstFrom(t, to)];
 	const out: KindFigures[] = [];
 	t.kinds.forEach((_, kind) => {
-		let [count, failed, bytes, late] = [0, 0, 0, 0];
+		let [count, failed, bytes, late, longest, rows] = [0, 0, 0, 0, 0, 0];
+		const fair = (i: number): boolean => t.slow === undefined || t.slow[i] === 0;
 		for (let i = a; i < b; i++) {
 			if (t.kind[i] !== kind) continue;
+			late = Math.max(late, t.late[i]!);
+			longest = Math.max(longest, t.length[i]!);
+			rows++;
+			if (!fair(i)) continue;
 			count++;
 			if (t.failed[i]! !== 0) failed++;
 			bytes += t.bytes[i]!;
-			late = Math.max(late, t.late[i]!);
 		}
-		if (count === 0) return;
+		if (rows === 0) return;
 		const lengths = new Float64Array(count);
 		let n = 0;
-		for (let i = a; i < b; i++) if (t.kind[i] === kind) lengths[n++] = t.length[i]!;
+		for (let i = a; i < b; i++) if (t.kind[i] === kind && fair(i)) lengths[n++] = t.length[i]!;
 		lengths.sort();
-		out.push({ kind, count, failed, bytes, late, at: PERCENTILES.map((p) => percentile(lengths, p)), longest: lengths[count - 1]! });
+		out.push({ kind, count, failed, bytes, late, at: count > 0 ? PERCENTILES.map((p) => percentile(lengths, p)) : [], longest });
 	});
 	return out;
 }

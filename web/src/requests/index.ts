@@ -16,7 +16,7 @@ export const section: MakeSection = (doc, view) => {
 		id: "requests",
 		title: "Block requests",
 		about: `Latency is from queueing to completion (Q2C). Heat maps count every request with data, when it is complete. ${
-			sampled.how === "" ? `All ${count(sampled.shown)} requests are in the other charts.` : `The other charts show ${count(sampled.shown)} of ${count(sampled.seen)}: ${sampled.how}`
+			sampled.how === "" ? `All ${count(sampled.shown)} requests are in the other charts.` : `${run.requests.depth?.length ? "Depth, too, is of all requests. " : ""}The other charts show ${count(sampled.shown)} of ${count(sampled.seen)}: ${sampled.how}.`
 		}`,
 		element: () =>
 			later(view, "requests", "the block requests", 900, async () => {

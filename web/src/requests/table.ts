@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Block requests as columns, and what is computed of them: depth, sizes, layers.
+// Block requests as columns, and what is computed of them: sizes, layers, the slowest.
 
-import { narrow, sums, wide } from "../packed";
-import type { Requests } from "../document";
+import { maybe, narrow, sums, wide } from "../packed";
+import type { RequestKind, Requests, Sampled } from "../document";
 
 /** Times between the steps of a request, in the order that it passes them. */
 export const LAYERS = ["q2g", "g2f", "f2i", "i2d", "d2c"] as const;
@@ -27,7 +27,20 @@ export interface RequestTable {
 	ownerName: Uint32Array;
 	/** With the driver when it was issued. */
 	depth: Uint32Array;
+	/** Place in `kinds`. */
+	operation: Uint32Array;
+	kinds: RequestKind[];
+	/** 1: in the table for its slowness alone. Absent where the document does not tell. */
+	slow: Uint32Array | undefined;
+	sampled: Sampled;
 }
+
+/** What rows of a document that has no words of its own do; it does not tell what those without data are. */
+const KINDS: RequestKind[] = [
+	{ word: "read", write: false, data: true },
+	{ word: "write", write: true, data: true },
+	{ word: "request without data", write: true, data: false },
+];
 
 /** Decodes the table. */
 export async function decodeRequests(r: Requests): Promise<RequestTable> {
@@ -38,7 +51,14 @@ export async function decodeRequests(r: Requests): Promise<RequestTable> {
 	const [device, write, flags, owner, ownerName, depth] = await Promise.all(
 		["device", "write", "flags", "owner", "owner_name", "depth"].map((name) => narrow(t, name)),
 	);
+	const [told, slow] = await Promise.all([maybe(t, "operation"), maybe(t, "slow")]);
+	const kinds = told ? (r.operations ?? []) : KINDS;
+	const operation = told ?? write!.map((w, i) => (bytes![i] === 0 ? 2 : w));
 	return makeTable(r.devices, r.whos, sums(queued!), [q2g!, g2f!, f2i!, i2d!, d2c!], {
+		operation,
+		kinds,
+		slow,
+		sampled: r.sampled,
 		device: device!,
 		write: write!,
 		flags: flags!,
@@ -56,7 +76,7 @@ export function makeTable(
 	whos: string[],
 	queued: Float64Array,
 	layers: RequestTable["layers"],
-	rest: Pick<RequestTable, "device" | "write" | "flags" | "bytes" | "sector" | "owner" | "ownerName" | "depth">,
+	rest: Omit<RequestTable, "rows" | "devices" | "whos" | "queued" | "layers" | "latency">,
 ): RequestTable {
 	const latency = new Float64Array(queued.length);
 	for (const layer of layers) for (let i = 0; i < latency.length; i++) latency[i]! += layer[i]!;
@@ -70,8 +90,10 @@ export interface Request {
 	layers: number[];
 	latency: number;
 	device: string;
-	write: boolean;
+	/** What it does, in a word or two. */
+	kind: string;
 	flags: number;
+	/** 0: it has no data, and no sector. */
 	bytes: number;
 	sector: number;
 	/** Lane, or -1. */
@@ -87,7 +109,7 @@ export function requestAt(t: RequestTable, row: number): Request {
 		layers: t.layers.map((l) => l[row]!),
 		latency: t.latency[row]!,
 		device: t.devices[t.device[row]!] ?? "",
-		write: t.write[row] === 1,
+		kind: t.kinds[t.operation[row]!]?.word ?? "request",
 		flags: t.flags[row]!,
 		bytes: t.bytes[row]!,
 		sector: t.sector[row]!,
@@ -127,101 +149,73 @@ export function firstFrom(t: RequestTable, time: number): number {
 	return low;
 }
 
-/** Requests with the driver over time: steps, each from `at` on. */
-export interface Depth {
-	at: Float64Array;
-	depth: Uint32Array;
-	most: number;
+/** Whether data of a request goes to or from the disk: not so of a flush or a discard. */
+export function hasData(t: RequestTable, row: number): boolean {
+	return t.kinds[t.operation[row]!]?.data ?? t.bytes[row]! > 0;
 }
 
-/** Queue depth of a disk, from the requests of the table. */
-export function depthOf(t: RequestTable, device: number): Depth {
-	let count = 0;
-	for (let i = 0; i < t.rows; i++) if (t.device[i] === device) count++;
-	const b = new Float64Array(count);
-	const e = new Float64Array(count);
-	for (let i = 0, to = 0; i < t.rows; i++) {
-		if (t.device[i] !== device) continue;
-		b[to] = issued(t, i);
-		e[to++] = t.queued[i]! + t.latency[i]!;
-	}
-	b.sort();
-	e.sort();
-	const at = new Float64Array(b.length * 2);
-	const depth = new Uint32Array(b.length * 2);
-	let [i, j, n, now, most] = [0, 0, 0, 0, 0];
-	while (j < e.length) {
-		const time = i < b.length ? Math.min(b[i]!, e[j]!) : e[j]!;
-		while (i < b.length && b[i] === time) [i, now] = [i + 1, now + 1];
-		while (j < e.length && e[j] === time) [j, now] = [j + 1, now - 1];
-		at[n] = time;
-		depth[n++] = now;
-		most = Math.max(most, now);
-	}
-	return { at: at.subarray(0, n), depth: depth.subarray(0, n), most };
+/** Whether a request stands for others too: not so where it is shown for its slowness alone. */
+export function isFair(t: RequestTable, row: number): boolean {
+	return t.slow === undefined || t.slow[row] === 0;
 }
 
-/** Most and mean depth in each of `width` parts of [from, to). */
-export function depthPixels(d: Depth, from: number, to: number, width: number): { most: Float64Array; mean: Float64Array } {
-	const most = new Float64Array(width);
-	const mean = new Float64Array(width);
-	const step = (to - from) / width;
-	const each = (a: number, b: number, n: number): void => {
-		if (n === 0 || b <= from || a >= to) return;
-		const x0 = Math.max(0, Math.floor((a - from) / step));
-		const x1 = Math.min(width - 1, Math.floor((b - from) / step));
-		for (let x = x0; x <= x1; x++) {
-			const inside = Math.min(b, from + (x + 1) * step) - Math.max(a, from + x * step);
-			if (inside < 0) continue;
-			mean[x]! += (inside * n) / step;
-			most[x] = Math.max(most[x]!, n);
-		}
-	};
-	let low = 0;
-	let high = d.at.length;
-	while (low < high) {
-		const middle = (low + high) >>> 1;
-		if (d.at[middle]! <= from) low = middle + 1;
-		else high = middle;
-	}
-	for (let i = Math.max(0, low - 1); i < d.at.length && d.at[i]! < to; i++) {
-		each(d.at[i]!, d.at[i + 1] ?? to, d.depth[i]!);
-	}
-	return { most, mean };
+/** What means and counts of the table are of, as the end of a sentence; empty where they are of all requests. */
+export function ofWhich(t: { sampled: Sampled; slow: Uint32Array | undefined }, what: string): string {
+	if (t.sampled.how === "") return "";
+	if (!t.slow) return `, of the ${what} shown: the slowest are always among them, so that times of all are shorter`;
+	const fair = t.slow.reduce((n, slow) => n + 1 - slow, 0);
+	return `, estimated of one in ${Math.round(t.sampled.seen / Math.max(1, fair))} ${what}`;
 }
 
-/** How many requests had a size: powers of two, bytes; 0 are flushes. */
+/** How many requests had a size, in powers of two. */
 export interface Sizes {
-	/** Below this many bytes, and at least half of it; 0: flushes. */
+	/** Below this many bytes, and at least half of it. */
 	to: number[];
 	reads: number[];
 	writes: number[];
+	/** Those without data, by what they do. */
+	without: { word: string; count: number }[];
 }
 
-/** Sizes of a disk's requests that were queued within [from, to). */
+/** Sizes of a disk's requests that were queued within [from, to), the fair ones. */
 export function sizesOf(t: RequestTable, device: number, from: number, to: number): Sizes {
-	// By the power of two that is above; in front the flushes.
+	// By the power of two that is above.
 	const [reads, writes] = [new Uint32Array(55), new Uint32Array(55)];
+	const others = new Map<string, number>();
 	for (let i = firstFrom(t, from); i < t.rows && t.queued[i]! < to; i++) {
-		if (t.device[i] !== device) continue;
+		if (t.device[i] !== device || !isFair(t, i)) continue;
+		if (!hasData(t, i)) {
+			const word = t.kinds[t.operation[i]!]?.word ?? "request";
+			others.set(word, (others.get(word) ?? 0) + 1);
+			continue;
+		}
 		const n = t.bytes[i]!;
-		const bin = n === 0 ? 0 : n < 2 ** 31 ? 33 - Math.clz32(n) : Math.floor(Math.log2(n)) + 2;
+		const bin = n < 2 ** 31 ? 33 - Math.clz32(n) : Math.floor(Math.log2(n)) + 2;
 		(t.write[i]! & 1 ? writes : reads)[bin]!++;
 	}
 	const used = [...reads.keys()].filter((k) => reads[k]! + writes[k]! > 0);
-	return { to: used.map((k) => (k === 0 ? 0 : 2 ** (k - 1))), reads: used.map((k) => reads[k]!), writes: used.map((k) => writes[k]!) };
+	const without = [...others].map(([word, count]) => ({ word, count }));
+	return { to: used.map((k) => 2 ** (k - 1)), reads: used.map((k) => reads[k]!), writes: used.map((k) => writes[k]!), without };
 }
 
-/** Mean layers of a disk's requests in one direction within [from, to), ns, and how many there were. */
+/** Mean layers of a disk's requests with data in one direction within [from, to), ns, of the fair ones, and how many there were. */
 export function meanLayers(t: RequestTable, device: number, write: number, from: number, to: number): { count: number; layers: number[] } {
 	const layers = [0, 0, 0, 0, 0];
 	let count = 0;
 	for (let i = firstFrom(t, from); i < t.rows && t.queued[i]! < to; i++) {
-		if (t.device[i] !== device || t.write[i] !== write) continue;
+		if (t.device[i] !== device || t.write[i] !== write || !isFair(t, i) || !hasData(t, i)) continue;
 		count++;
 		for (let l = 0; l < 5; l++) layers[l]! += t.layers[l]![i]!;
 	}
 	return { count, layers: layers.map((sum) => (count > 0 ? sum / count : 0)) };
+}
+
+/** Latency above which every request of the run is in the table, ns; -1 where all are. */
+export function allAbove(t: RequestTable): number {
+	if (t.sampled.how === "") return -1;
+	let least = Infinity;
+	for (let i = 0; i < t.rows; i++) if (t.slow?.[i] === 1) least = Math.min(least, t.latency[i]!);
+	return least;
 }
 
 /** The `most` slowest requests of a disk within [from, to), slowest first. */

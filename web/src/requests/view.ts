@@ -12,7 +12,8 @@ import { bytes, count, duration, percent } from "../parts/units";
 import type { Loaded } from "../timeline/load";
 import type { Params, View } from "../view";
 import { cellAt, drawHeat, heatCount, heatRange } from "./heat";
-import { type Depth, depthOf, depthPixels, firstFrom, meanLayers, type RequestTable, sizesOf, slowest } from "./table";
+import { depthChart, type DepthChart } from "./depth";
+import { allAbove, firstFrom, hasData, isFair, meanLayers, ofWhich, type RequestTable, sizesOf, slowest } from "./table";
 import { requestWords } from "../timeline/text";
 import { layerWords, requestPanel } from "./waterfall";
 
@@ -27,7 +28,7 @@ export class RequestsView {
 	private readonly detail = h("div", { class: "chosen", hidden: true });
 	private readonly where = h("span", { class: "dim" });
 	private readonly disk: HTMLSelectElement;
-	private readonly depths = new Map<number, Depth>();
+	private readonly depths = new Map<number, DepthChart>();
 	private device = 0;
 	private chosen = -1;
 	/** Longest latency, ns: how long before a span a request may have been queued that is complete in it. */
@@ -86,7 +87,7 @@ export class RequestsView {
 	/** The disk whose requests took most time together: below a loop device many short ones are its own. */
 	private busiest(): number {
 		const time = new Array<number>(this.table.devices.length).fill(0);
-		for (let i = 0; i < this.table.rows; i++) time[this.table.device[i]!]! += this.table.latency[i]!;
+		for (let i = 0; i < this.table.rows; i++) if (isFair(this.table, i)) time[this.table.device[i]!]! += this.table.latency[i]!;
 		return time.reduce((best, v, i) => (v > time[best]! ? i : best), 0);
 	}
 
@@ -148,7 +149,7 @@ export class RequestsView {
 			this.plots,
 			heats.map((heat) => figure(heatTitle(heat), this.heatPlot(heat, times))),
 			heats.length === 0 ? h("p", { class: "dim" }, "No request with data completed on this disk.") : null,
-			figure("Requests with the driver: most (line) and mean (area)", this.depthPlot()),
+			this.depthPlot(figure),
 			this.seeks(figure),
 		);
 		this.tell();
@@ -157,6 +158,7 @@ export class RequestsView {
 	private heatPlot(heat: Heat, scale: ReturnType<typeof logScale>): TimePlot {
 		const write = heat.write ? 1 : 0;
 		const { table } = this;
+		const latency = (i: number): number | undefined => (table.write[i] === write && hasData(table, i) ? table.latency[i]! : undefined);
 		// The map counts a request when it is complete; so its dot stands there.
 		const complete = (i: number): number => table.queued[i]! + table.latency[i]!;
 		return new TimePlot(this.axis, {
@@ -167,13 +169,13 @@ export class RequestsView {
 				drawHeat(s, box, heat);
 				if (this.inSpan() <= MOST_DOTS) {
 					const ink = word(rgb(s.theme.ink));
-					dots(s, box, firstFrom(table, box.span.from - this.longest), firstFrom(table, box.span.to), (i) => table.queued[i]! + table.latency[i]!, (i) => table.latency[i]!, () => ink, (i) => table.device[i] !== this.device || table.write[i] !== write);
+					dots(s, box, firstFrom(table, box.span.from - this.longest), firstFrom(table, box.span.to), (i) => table.queued[i]! + table.latency[i]!, (i) => table.latency[i]!, () => ink, (i) => table.device[i] !== this.device || latency(i) === undefined);
 				}
-				this.mark(s, box, complete, (row) => (table.write[row] === write ? table.latency[row]! : undefined));
+				this.mark(s, box, complete, latency);
 			},
 			point: (box, x, y, e, ask) => {
 				const time = box.span.from + ((x - box.left) / box.width) * (box.span.to - box.span.from);
-				const row = this.nearest(box, x, y, complete, (i) => (table.write[i] === write ? table.latency[i]! : undefined), ask ? 40 : 6);
+				const row = this.nearest(box, x, y, complete, latency, ask ? 40 : 6);
 				if (ask) {
 					if (row >= 0) this.choose(row, true);
 					return;
@@ -189,20 +191,20 @@ export class RequestsView {
 		});
 	}
 
-	private depthPlot(): TimePlot {
+	private depthPlot(figure: (title: string, plot: TimePlot) => HTMLElement): HTMLElement {
 		let depth = this.depths.get(this.device);
 		if (!depth) {
-			depth = depthOf(this.table, this.device);
+			depth = depthChart(this.table, this.doc.run?.requests, this.device, this.axis.length, duration);
 			this.depths.set(this.device, depth);
 		}
 		const d = depth;
-		return new TimePlot(this.axis, {
+		const plot = new TimePlot(this.axis, {
 			height: 120,
-			label: `Requests with the driver over time, ${d.most} at most`,
+			label: `${d.title}; ${count(d.most)} at most`,
 			scale: () => linearScale(0, Math.max(1, d.most), (v) => count(v), true),
 			draw: (s, box) => {
 				const width = Math.max(1, Math.round(box.width));
-				const { most, mean } = depthPixels(d, box.span.from, box.span.to, width);
+				const { most, mean } = d.pixels(box.span.from, box.span.to, width);
 				const { context, theme } = s;
 				context.fillStyle = theme.accent;
 				context.globalAlpha = 0.4;
@@ -224,22 +226,25 @@ export class RequestsView {
 			point: (box, x, _y, e, ask) => {
 				if (ask) return;
 				const width = Math.max(1, Math.round(box.width));
-				const { most, mean } = depthPixels(d, box.span.from, box.span.to, width);
+				const { most, mean } = d.pixels(box.span.from, box.span.to, width);
 				const at = Math.round(x - box.left);
 				if (at < 0 || at >= width) hide();
 				else show(e.clientX, e.clientY, `${most[at]} with the driver at most, ${mean[at]!.toFixed(1)} on average`);
 			},
 			leave: hide,
 		});
+		return figure(d.title, plot);
 	}
 
 	private seeks(figure: (title: string, plot: TimePlot) => HTMLElement): HTMLElement {
 		const { table } = this;
 		let [low, high] = [Infinity, 0];
+		const ink = new Set<string>();
 		for (let i = 0; i < table.rows; i++) {
 			if (table.device[i] !== this.device || table.bytes[i] === 0) continue;
 			low = Math.min(low, table.sector[i]!);
 			high = Math.max(high, table.sector[i]! + 1);
+			if (table.write[i] === 1) ink.add(table.kinds[table.operation[i]!]?.word ?? "write");
 		}
 		if (high === 0) [low, high] = [0, 1];
 		const scale = byteScale(low * 512, high * 512, (v) => bytes(v).replace(/\.0+ /, " "));
@@ -261,7 +266,13 @@ export class RequestsView {
 			},
 			leave: hide,
 		});
-		return figure(`Place on the disk over time, above sector ${count(low)} (${bytes(low * 512)}); blue: reads, ink: writes`, plot);
+		return figure(`Place on the disk over time, above sector ${count(low)} (${bytes(low * 512)}); blue: read${ink.size > 0 ? `, ink: ${[...ink].join(", ")}` : ""}${this.shown()}`, plot);
+	}
+
+	/** Behind what is of the rows alone. */
+	private shown(): string {
+		const { sampled } = this.table;
+		return sampled.how === "" ? "" : `; the ${count(sampled.shown)} of ${count(sampled.seen)} requests that are shown`;
 	}
 
 	/** The chosen request, as a ring. */
@@ -310,7 +321,7 @@ export class RequestsView {
 		return h(
 			"table",
 			{},
-			h("caption", {}, "Mean time in each layer, of the requests shown in this span"),
+			h("caption", {}, `Mean time in each layer of requests with data that were queued in this span${ofWhich(this.table, "requests")}`),
 			h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "layer"), sides.map((side, i) => h("th", { scope: "col", class: "number" }, `${count(side.count)} ${i === 1 ? "writes" : "reads"}`)), h("th", { scope: "col" }, "what happens"))),
 			h(
 				"tbody",
@@ -334,19 +345,19 @@ export class RequestsView {
 	private sizes(from: number, to: number): Child {
 		const sizes = sizesOf(this.table, this.device, from, to);
 		const whole = [...sizes.reads, ...sizes.writes].reduce((a, b) => a + b, 0);
-		const most = Math.max(1, ...sizes.reads, ...sizes.writes);
-		const name = (edge: number): string => (edge === 0 ? "flush" : `${bytes(edge / 2)} to ${bytes(edge)}`);
+		const most = Math.max(1, ...sizes.reads, ...sizes.writes, ...sizes.without.map((w) => w.count));
+		const name = (edge: number): string => `${bytes(edge / 2)} to ${bytes(edge)}`;
+		const cells = (n: number): Child => [h("td", { class: "number" }, count(n)), h("td", {}, n > 0 ? meter(n / most) : null)];
 		return h(
 			"table",
 			{},
-			h("caption", {}, `Sizes: ${count(whole)} requests; the upper bound is not in the row`),
+			h("caption", {}, `Sizes of ${count(whole)} requests with data that were queued in this span${ofWhich(this.table, "requests")}; the upper bound is not in the row`),
 			h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "size"), h("th", { scope: "col", class: "number" }, "reads"), h("th", { scope: "col" }, ""), h("th", { scope: "col", class: "number" }, "writes"), h("th", { scope: "col" }, ""))),
 			h(
 				"tbody",
 				{},
-				sizes.to.map((edge, i) =>
-					h("tr", {}, h("th", { scope: "row" }, name(edge)), h("td", { class: "number" }, count(sizes.reads[i]!)), h("td", {}, sizes.reads[i]! > 0 ? meter(sizes.reads[i]! / most) : null), h("td", { class: "number" }, count(sizes.writes[i]!)), h("td", {}, sizes.writes[i]! > 0 ? meter(sizes.writes[i]! / most) : null)),
-				),
+				sizes.to.map((edge, i) => h("tr", {}, h("th", { scope: "row" }, name(edge)), cells(sizes.reads[i]!), cells(sizes.writes[i]!))),
+				sizes.without.map(({ word, count: n }) => h("tr", {}, h("th", { scope: "row" }, `${word}, no data`), h("td", { colspan: 2 }), cells(n))),
 			),
 		);
 	}
@@ -354,13 +365,14 @@ export class RequestsView {
 	private slow(from: number, to: number): Child {
 		const rows = slowest(this.table, this.device, from, to, 10);
 		if (rows.length === 0) return null;
+		const all = this.table.latency[rows[rows.length - 1]!]! > allAbove(this.table);
 		return h(
 			"div",
 			{ class: "scroll", tabindex: 0, role: "region", "aria-label": "Slowest requests" },
 			h(
 				"table",
 				{},
-				h("caption", {}, "The slowest requests of this disk in this span"),
+				h("caption", {}, `The slowest requests of this disk in this span${all ? "" : this.shown()}`),
 				h("thead", {}, h("tr", {}, ["latency", "queued", "request", "mostly"].map((c, i) => h("th", { scope: "col", class: i < 2 ? "number" : undefined }, c)))),
 				h(
 					"tbody",

@@ -10,7 +10,7 @@ import { exact, moment } from "../timeline/panel";
 import { laneName, stateOf } from "../timeline/text";
 import { laneOfRow, rowsOfRequest } from "../timeline/tracks";
 import type { View } from "../view";
-import { flagWords, LAYERS, requestAt, type RequestTable } from "./table";
+import { flagWords, LAYERS, type Request, requestAt, type RequestTable } from "./table";
 
 /** Words of a layer; where the document has none, its letters alone. */
 export function layerWords(doc: Document, layer: number): { name: string; about: string } {
@@ -19,30 +19,33 @@ export function layerWords(doc: Document, layer: number): { name: string; about:
 	return { name: words?.name ?? key, about: words?.about ?? "" };
 }
 
+/** What is told of a request besides its owner. */
+export function requestFacts(r: Request): [string, string][] {
+	const flags = flagWords(r.flags);
+	return [
+		["Queued", exact(r.queued)],
+		["Latency", exact(r.latency)],
+		["Size", r.bytes === 0 ? "no data" : bytes(r.bytes)],
+		...(r.bytes === 0 ? [] : [["Sector", count(r.sector)] as [string, string]]),
+		["Queue", r.depth === 0 ? "not known" : `${count(r.depth)} with the driver when it was issued, itself among them`],
+		["Flags", `0x${r.flags.toString(16)}${flags.length > 0 ? `: ${flags.join("; ")}` : ""}`],
+	];
+}
+
 /** The panel of a request. */
 export function requestPanel(doc: Document, view: View, table: RequestTable, loaded: Loaded | undefined, row: number): HTMLElement {
 	const r = requestAt(table, row);
-	const kind = r.bytes === 0 ? "flush" : r.write ? "write" : "read";
 	const owner: Child =
 		r.owner >= 0 && loaded && r.owner < loaded.told.tracks.lanes.length
 			? link(view, "timeline", moment(loaded.told, r.owner, r.queued), laneName(loaded.told, r.owner))
 			: r.ownerName === ""
 				? "not known"
 				: `${r.ownerName} (no lane: not of the target)`;
-	const flags = flagWords(r.flags);
-	const facts: [string, Child][] = [
-		["Owner", owner],
-		["Queued", exact(r.queued)],
-		["Latency", exact(r.latency)],
-		["Size", r.bytes === 0 ? "no data" : bytes(r.bytes)],
-		["Sector", r.bytes === 0 && r.sector === 0 ? "none" : count(r.sector)],
-		["Queue", r.depth === 0 ? "not known" : `${count(r.depth)} with the driver when it was issued, itself among them`],
-		["Flags", `0x${r.flags.toString(16)}${flags.length > 0 ? `: ${flags.join("; ")}` : ""}`],
-	];
+	const facts: [string, Child][] = [["Owner", owner], ...requestFacts(r)];
 	return h(
 		"div",
 		{},
-		h("h3", {}, `Request ${count(row + 1)}: ${kind} on ${r.device || "a disk"}, ${duration(r.latency)}`),
+		h("h3", {}, `Request ${count(row + 1)}: ${r.kind} on ${r.device || "a disk"}, ${duration(r.latency)}`),
 		waterfall(doc, r.layers, r.latency),
 		h("dl", { class: "pairs" }, facts.map(([k, v]) => [h("dt", {}, k), h("dd", {}, v)])),
 		waiters(view, loaded, row),

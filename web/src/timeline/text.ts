@@ -83,14 +83,14 @@ export function pieces(told: Told, row: number): Piece[] {
 /** `write of 64.0 KiB at sector 2,048 by jbd2/sda-8`. */
 export function requestWords(table: RequestTable, row: number): string {
 	const r = requestAt(table, row);
-	const what = r.bytes === 0 ? "flush" : `${r.write ? "write" : "read"} of ${bytes(r.bytes)} at sector ${count(r.sector)}`;
+	const what = r.bytes === 0 ? r.kind : `${r.kind} of ${bytes(r.bytes)} at sector ${count(r.sector)}`;
 	return r.ownerName === "" ? what : `${what} by ${r.ownerName}`;
 }
 
 /** The words of a category that stand in a chain: without the part in front that its name tells. */
 function chainWords(p: Piece): string {
 	const about = p.about.startsWith("block request: ") ? "" : p.about;
-	if (p.state === "block.device") return `${p.who || "a device"} busy with ${p.requestWords ? `a ${p.requestWords}` : "a request"}`;
+	if (p.state === "block.device") return `${p.who || "a device"} busy with ${p.requestWords ? `${/^[aeiou]/.test(p.requestWords) ? "an" : "a"} ${p.requestWords}` : "a request"}`;
 	if (p.state.startsWith("block.")) return `${p.about.replace("block request: ", "a block request ")}${p.who ? ` (${p.who})` : ""}`;
 	if (p.state.startsWith("other.") && p.who) return about.replace("another thread", p.who);
 	return about + (p.who ? ` (${p.who})` : "");

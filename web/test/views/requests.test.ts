@@ -2,8 +2,12 @@
 import { describe, expect, test } from "vitest";
 import { byteScale, linearScale, logScale } from "../../src/canvas/plot";
 import { cellAt, heatCount, heatRange, heatShare } from "../../src/requests/heat";
-import { decodeRequests, depthOf, depthPixels, firstFrom, flagWords, issued, meanLayers, requestAt, type RequestTable, sizesOf, slowest } from "../../src/requests/table";
-import { addRequests, big, empty, emptyRun, packTable, random } from "./fixture";
+import { columnPixels, depthChart, depthOf, depthPixels } from "../../src/requests/depth";
+import { allAbove, decodeRequests, firstFrom, flagWords, hasData, issued, meanLayers, ofWhich, requestAt, type RequestTable, sizesOf, slowest } from "../../src/requests/table";
+import { requestFacts } from "../../src/requests/waterfall";
+import type { RequestKind, Requests } from "../../src/document";
+import { requestWords } from "../../src/timeline/text";
+import { addRequests, big, differences, empty, emptyRun, packTable, random } from "./fixture";
 
 async function some(n: number, seed: number): Promise<RequestTable> {
 	const doc = empty("requests");
@@ -54,12 +58,13 @@ describe("requests", () => {
 		const inside = Array.from({ length: t.rows }, (_, i) => i).filter((i) => t.queued[i]! >= from && t.queued[i]! < to);
 		expect(firstFrom(t, to) - firstFrom(t, from)).toBe(inside.length);
 		const sizes = sizesOf(t, 0, from, to);
-		expect([...sizes.reads, ...sizes.writes].reduce((a, b) => a + b, 0)).toBe(inside.length);
+		expect([...sizes.reads, ...sizes.writes].reduce((a, b) => a + b, 0)).toBe(inside.filter((i) => t.bytes[i]! > 0).length);
+		expect(sizes.without).toEqual([{ word: "request without data", count: inside.filter((i) => t.bytes[i] === 0).length }]);
 		sizes.to.forEach((edge, k) => {
-			const n = inside.filter((i) => (edge === 0 ? t.bytes[i] === 0 : t.bytes[i]! >= edge / 2 && t.bytes[i]! < edge && t.bytes[i]! > 0)).length;
+			const n = inside.filter((i) => t.bytes[i]! >= edge / 2 && t.bytes[i]! < edge && t.bytes[i]! > 0).length;
 			expect(sizes.reads[k]! + sizes.writes[k]!).toBe(n);
 		});
-		const writes = inside.filter((i) => t.write[i] === 1);
+		const writes = inside.filter((i) => t.write[i] === 1 && t.bytes[i]! > 0);
 		const mean = meanLayers(t, 0, 1, from, to);
 		expect(mean.count).toBe(writes.length);
 		expect(mean.layers[4]).toBeCloseTo(writes.reduce((s, i) => s + t.layers[4][i]!, 0) / writes.length, 3);
@@ -70,6 +75,82 @@ describe("requests", () => {
 	test("flags that mean something are told", () => {
 		expect(flagWords(0)).toEqual([]);
 		expect(flagWords((1 << 11) | (1 << 17) | 1).join()).toMatch(/sync.*FUA/);
+	});
+});
+
+/** Reads of 100 ns one after the other at 10 ns each, every 50th of 1 us; one in ten and the slow ones are shown. */
+function thinned(): Requests {
+	const every = Array.from({ length: 1000 }, (_, i) => i);
+	const took = (i: number): number => (i % 50 === 7 ? 1000 : 100);
+	const shown = every.filter((i) => i % 10 === 0 || took(i) === 1000);
+	const none = shown.map(() => 0);
+	return {
+		devices: ["sda"], whos: [""], operations: [{ word: "read", write: false, data: true }],
+		table: packTable({
+			queued: differences(shown.map((i) => i * 10)), q2g: none, g2f: none, f2i: none, i2d: none, d2c: shown.map(took), device: none, write: none,
+			flags: none, bytes: shown.map(() => 4096), sector: shown, owner: none, owner_name: none, depth: none, operation: none, slow: shown.map((i) => (i % 10 === 0 ? 0 : 1)),
+		}),
+		sampled: { seen: 1000, shown: shown.length, how: "one in 10 of 1,000 requests, and the 20 slowest" },
+		heat: [],
+		depth: [{ device: "sda", step: 2000, most: [20, 25, 30, 25, 22, 1], time: [40_000, 41_000, 42_000, 43_000, 44_000, 900] }],
+	};
+}
+
+describe("requests of which not all are shown", () => {
+	test("means and sizes are of those that stand for all", async () => {
+		const t = await decodeRequests(thinned());
+		expect(t.rows).toBe(120);
+		expect(meanLayers(t, 0, 0, 0, 1e9)).toEqual({ count: 100, layers: [0, 0, 0, 0, 100] });
+		expect(sizesOf(t, 0, 0, 1e9)).toEqual({ to: [8192], reads: [100], writes: [0], without: [] });
+		expect(ofWhich(t, "requests")).toBe(", estimated of one in 10 requests");
+		expect(allAbove(t)).toBe(1000);
+		expect(slowest(t, 0, 0, 1e9, 20).every((i) => t.latency[i] === 1000)).toBe(true);
+		const whole = thinned();
+		whole.sampled.how = "";
+		const all = await decodeRequests(whole);
+		expect([ofWhich(all, "requests"), allAbove(all)]).toEqual(["", -1]);
+	});
+
+	test("an earlier document does not tell which: so it is said that times are those of slow ones", async () => {
+		const r = thinned();
+		delete r.table.columns.slow;
+		delete r.table.columns.operation;
+		delete r.depth;
+		const t = await decodeRequests(r);
+		expect(meanLayers(t, 0, 0, 0, 1e9).layers[4]).toBe(250);
+		expect(ofWhich(t, "requests")).toMatch(/of the requests shown: the slowest are always among them/);
+		expect(allAbove(t)).toBe(Infinity);
+		expect(depthChart(t, r, 0, 11_000, String).title).toMatch(/of the requests shown alone: with all of them it is higher/);
+	});
+
+	test("depth is that of all requests", async () => {
+		const r = thinned();
+		const t = await decodeRequests(r);
+		const chart = depthChart(t, r, 0, 11_000, (ns) => `${ns} ns`);
+		expect(chart.title).toMatch(/of all requests, in steps of 2000 ns/);
+		expect([chart.most, depthOf(t, 0).most]).toEqual([30, 3]);
+		expect([...chart.pixels(0, 11_000, 11).mean]).toEqual([20, 20, 20.5, 20.5, 21, 21, 21.5, 21.5, 22, 22, 0.9]);
+		// Pixels that cover several columns, and part of one.
+		expect(columnPixels(r.depth![0]!, 11_000, 1000, 5000, 2)).toEqual({ most: new Float64Array([25, 30]), mean: new Float64Array([20.25, 20.75]) });
+		r.sampled.how = "";
+		expect(depthChart(await decodeRequests(r), r, 0, 11_000, String)).toMatchObject({ title: "Requests with the driver: most (line) and mean (area)", most: 3 });
+	});
+
+	test("what a request does is told in the document's words", async () => {
+		const r = thinned();
+		r.operations = [["read", false, true], ["flush", true, false], ["empty write", true, false], ["discard", true, false]].map(([word, write, data]) => ({ word, write, data }) as RequestKind);
+		const rows = r.table.rows;
+		const of = (values: number[]): Float64Array => Float64Array.from({ length: rows }, (_, i) => values[i] ?? 0);
+		const c = packTable({ operation: of([1, 2, 3]), write: of([1, 1, 1]), bytes: of([0, 0, 8192, 512]), sector: of([0, 0, 16, 24]), slow: of([]) });
+		r.table.columns = { ...r.table.columns, ...c.columns };
+		const t = await decodeRequests(r);
+		expect([0, 1, 2, 3].map((i) => requestWords(t, i))).toEqual(["flush", "empty write", "discard of 8.0 KiB at sector 16", "read of 512 B at sector 24"]);
+		expect([0, 1, 2, 3].map((i) => hasData(t, i))).toEqual([false, false, false, true]);
+		expect(sizesOf(t, 0, 0, 1e9).without.map((w) => w.word)).toEqual(["flush", "empty write", "discard"]);
+		expect(meanLayers(t, 0, 1, 0, 1e9).count).toBe(0);
+		const facts = (row: number): Record<string, string> => Object.fromEntries(requestFacts(requestAt(t, row)));
+		expect(facts(0)).not.toHaveProperty("Sector");
+		expect(facts(3)).toMatchObject({ Sector: "24", Size: "512 B" });
 	});
 });
 

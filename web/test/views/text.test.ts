@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { diagram } from "../../src/locks/handoffs";
 import { decodeOperations, figures, firstFrom, longest, percentile } from "../../src/operations/table";
 import { ofWords, placeOf } from "../../src/path";
+import { ofWhich } from "../../src/requests/table";
 import { chain, cpuWords, pieces, sentence, stackOf, stateOf, threadsOn, type Told, wakerOf } from "../../src/timeline/text";
 import { loadTimeline } from "../../src/timeline/load";
 import { rowAt, rowsOfRequest, waitRows } from "../../src/timeline/tracks";
@@ -136,5 +137,21 @@ describe("operations", async () => {
 			expect(own.filter((i) => t.length[i]! < f.at[2]!).length / own.length).toBeLessThan(0.99);
 		}
 		expect(longest(t, from, to, 4)).toEqual([...rows].sort((a, b) => t.length[b]! - t.length[a]! || a - b).slice(0, 4));
+	});
+
+	test("of a sample, those that stand for all make counts and percentiles; the longest is of all rows", () => {
+		const ends = Float64Array.from({ length: t.rows }, (_, i) => t.length[i]!).sort();
+		const border = ends[Math.floor(t.rows * 0.9)]!;
+		const slow = Uint32Array.from({ length: t.rows }, (_, i) => (t.length[i]! > border ? 1 : 0));
+		const fair = Array.from({ length: t.rows }, (_, i) => i).filter((i) => slow[i] === 0);
+		const sampled = { seen: fair.length * 8, shown: t.rows, how: "some" };
+		const found = figures({ ...t, slow, sampled }, 0, Infinity);
+		expect(found.reduce((n, f) => n + f.count, 0)).toBe(fair.length);
+		expect(found.reduce((n, f) => n + f.bytes, 0)).toBe(fair.length * 4096);
+		for (const f of found) expect(f.at[3]!).toBeLessThanOrEqual(border);
+		expect(Math.max(...found.map((f) => f.longest))).toBe(ends[ends.length - 1]);
+		const none = figures({ ...t, slow: slow.map(() => 1), sampled }, 0, Infinity);
+		expect(none.map((f) => [f.count, f.at.length])).toEqual([[0, 0], [0, 0], [0, 0]]);
+		expect(ofWhich({ slow, sampled }, "operations")).toBe(", estimated of one in 8 operations");
 	});
 });

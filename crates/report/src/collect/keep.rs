@@ -81,8 +81,9 @@ impl<T: Clone> Keep<T> {
         }
     }
 
-    /// Those that stayed, in the order of coming, and how they were chosen; `what` they are in the plural.
-    pub fn finish(self, what: &str) -> (Vec<T>, Sampled) {
+    /// Those that stayed, in the order of coming, each with whether it did so for its slowness alone, and how
+    /// they were chosen; `what` they are in the plural. The others are every k-th, so fair for all.
+    pub fn finish(self, what: &str) -> (Vec<(T, bool)>, Sampled) {
         let slowest = self.slow.len() as u64;
         let mut rows = self.regular;
         let mut how = String::new();
@@ -98,7 +99,8 @@ impl<T: Clone> Keep<T> {
             );
         }
         let sampled = Sampled { seen: self.seen, shown: rows.len() as u64, how };
-        (rows.into_iter().map(|(_, row)| row).collect(), sampled)
+        let every = self.every;
+        (rows.into_iter().map(|(number, row)| (row, number % every != 0)).collect(), sampled)
     }
 }
 
@@ -111,7 +113,7 @@ mod tests {
         let mut keep = Keep::new(160);
         (0..160u64).for_each(|n| keep.add(n % 7, n));
         let (rows, sampled) = keep.finish("requests");
-        assert_eq!(rows, (0..160).collect::<Vec<_>>());
+        assert_eq!(rows, (0..160).map(|n| (n, false)).collect::<Vec<_>>());
         assert_eq!(sampled, Sampled { seen: 160, shown: 160, how: String::new() });
     }
 
@@ -124,10 +126,10 @@ mod tests {
         let (rows, sampled) = keep.finish("requests");
         assert!(rows.len() <= 160 && rows.is_sorted(), "{}", rows.len());
         for slow in (0..10_000).filter(|n| n % 1001 == 1) {
-            assert!(rows.contains(&slow), "{slow}");
+            assert!(rows.contains(&(slow, slow % 128 != 0)), "{slow}");
         }
         for regular in (0..10_000).step_by(128) {
-            assert!(rows.contains(&regular), "{regular}");
+            assert!(rows.contains(&(regular, false)), "{regular}");
         }
         assert_eq!((sampled.seen, sampled.shown), (10_000, rows.len() as u64));
         assert_eq!(sampled.how, "one in 128 of 10,000 requests, and the 10 slowest");

@@ -233,19 +233,29 @@ fn requests_stand_in_the_order_in_which_they_were_queued() {
     c.known_as(7, 1);
     c.request(&request(1, 100, 200, 1, 4096));
     c.request(&request(2, 50, 300, 0, 512));
-    c.request(&request(4, 120, 400, FLUSH, 0));
+    let mut flush = request(4, 120, 400, FLUSH, 0);
+    flush.request.sector = u64::MAX;
+    c.request(&flush);
+    c.request(&request(5, 130, 400, 1, 0));
+    c.request(&request(6, 140, 400, 3, 8192));
     c.interval(&Interval { request: 1, ..interval(7, 110, 200, Category::BlockIssued) });
     c.interval(&Interval { request: 3, ..interval(7, 200, 210, Category::BlockIssued) });
     let found = c.finish(&RunResult::default(), &State::default()).expect("packed");
     let r = &found.requests;
     let column = |name: &str| r.table.column(name).expect(name);
-    assert_eq!(column("queued"), [50, 50, 20]);
-    assert_eq!(column("q2g"), [1, 1, 1]);
-    assert_eq!(column("i2d"), [4, 4, 4]);
-    assert_eq!(column("d2c"), [240, 90, 270]);
-    assert_eq!(column("write"), [0, 1, 1], "a flush counts with the writes");
-    assert_eq!(column("owner"), [1, 1, 1]);
-    assert_eq!((column("owner_name"), r.whos[1].as_str()), (vec![1, 1, 1], "dd"));
+    assert_eq!(column("queued"), [50, 50, 20, 10, 10]);
+    assert_eq!(column("q2g"), [1; 5]);
+    assert_eq!(column("i2d"), [4; 5]);
+    assert_eq!(column("d2c"), [240, 90, 270, 260, 250]);
+    assert_eq!(column("write"), [0, 1, 1, 1, 1], "a flush counts with the writes");
+    assert_eq!(column("sector"), [4, 4, 0, 0, 4], "a place of what has data or a length");
+    assert_eq!(column("slow"), [0; 5]);
+    let kinds = column("operation").into_iter().map(|k| &r.operations[k as usize]);
+    let kinds: Vec<_> = kinds.map(|k| (k.word.as_str(), k.write, k.data)).collect();
+    let told = [("read", false, true), ("write", true, true), ("flush", true, false)];
+    assert_eq!(kinds, [&told[..], &[("empty write", true, false), ("discard", true, false)]].concat());
+    assert_eq!(column("owner"), [1; 5]);
+    assert_eq!((column("owner_name"), r.whos[1].as_str()), (vec![1; 5], "dd"));
     assert_eq!(r.devices, ["8:0"]);
     let of_heat: u64 = r.heat.iter().flat_map(|h| &h.cells).map(|c| c.2).sum();
     assert_eq!(of_heat, 2, "those with data");
@@ -274,6 +284,7 @@ fn operations_have_their_outcome() {
     assert_eq!((column("begin"), column("kind")), (vec![10, 10], vec![0, 1]));
     assert_eq!((column("bytes"), column("failed")), (vec![0, 4096], vec![5, 0]));
     assert_eq!((column("length"), column("late"), column("lane")), (vec![5, 5], vec![3, 3], vec![1, 1]));
+    assert_eq!(column("slow"), [0, 0]);
 }
 
 #[test]
@@ -283,7 +294,9 @@ fn many_requests_are_sampled_and_links_still_hold() {
     let mut at = 0;
     for n in 1..=5000u64 {
         let took = if n % 997 == 0 { 1_000_000 } else { 100 + n % 50 };
-        let request = plumb_model::Request { dev: 1, owner: 7, len: 4096, sector: n, ..Default::default() };
+        let (sector, depth) = (n, 1 + (n == 2500) as u32);
+        let request =
+            plumb_model::Request { dev: 1, owner: 7, len: 4096, sector, depth, ..Default::default() };
         c.request(&RequestRow { number: n, request, steps: [at, at, at, at, at, at + took] });
         c.interval(&Interval { request: n, ..interval(7, at, at + took, Category::BlockIssued) });
         at += took;
@@ -293,7 +306,19 @@ fn many_requests_are_sampled_and_links_still_hold() {
     assert!(r.table.rows <= 320 && r.sampled.seen == 5000, "{:?}", r.sampled);
     assert!(r.sampled.how.starts_with("one in 32 of 5,000 requests, and the 20 slowest"), "{:?}", r.sampled);
     assert_eq!(r.heat.iter().flat_map(|h| &h.cells).map(|c| c.2).sum::<u64>(), 5000, "heat has all");
+    let depth = &r.depth[0];
+    assert_eq!(depth.time.iter().sum::<u64>(), at, "one after the other, with the driver all the time");
+    assert_eq!(
+        depth.most.iter().filter(|n| **n == 2).count(),
+        1,
+        "depth has all, also what is not in the table"
+    );
     let sectors = r.table.column("sector").expect("sector");
+    assert!(!sectors.contains(&2500));
+    let slow = r.table.column("slow").expect("slow");
+    for (sector, slow) in sectors.iter().zip(slow) {
+        assert_eq!(slow == 1, (sector - 1) % 32 != 0, "{sector}");
+    }
     for slow in [997, 1994, 2991, 3988, 4985] {
         assert!(sectors.contains(&slow), "{slow}");
     }

@@ -3,6 +3,7 @@
 
 use super::Wrong;
 use crate::export::csv;
+use crate::plain;
 use crate::table::Cell;
 use anyhow::Result;
 use rusqlite::types::ValueRef;
@@ -139,9 +140,7 @@ fn words(value: &ValueRef<'_>) -> (String, bool) {
         ValueRef::Real(v) => (rounded(*v), true),
         ValueRef::Text(_) | ValueRef::Blob(_) => {
             let text = owned(value).unwrap_or_default();
-            // A line end would break the table, an escape the terminal.
-            let clean = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-            (text.chars().map(clean).collect(), false)
+            (plain::name(&text).into_owned(), false)
         }
     }
 }

@@ -235,10 +235,13 @@ impl<W: Write> Take for Rows<'_, W> {
         let mut args = vec![
             ("number", Arg::Uint(row.number)),
             ("bytes", Arg::Uint(r.len.into())),
-            ("sector", Arg::Uint(if r.len > 0 { r.sector } else { 0 })),
             ("rwbs", Arg::Word(block::rwbs(r.opf))),
             ("depth", Arg::Uint(r.depth.into())),
         ];
+        // A flush has no place, nor has an empty write; sector 0 is one.
+        if r.len > 0 {
+            args.push(("sector", Arg::Uint(r.sector)));
+        }
         if r.owner != 0 {
             args.push(("owner", Arg::Uint(r.owner.into())));
             let name = &shared.tasks.get(r.owner).comm;

@@ -129,6 +129,24 @@ fn what_is_named_was_told_before() {
 }
 
 #[test]
+fn what_has_no_data_has_no_sector() {
+    let mut names: HashMap<u64, String> = HashMap::new();
+    let mut seen = [0, 0];
+    for packet in recorded("write-fsync").packets {
+        let new = packet.interned_data.unwrap_or_default();
+        names.extend(new.debug_annotation_names.iter().map(|n| (n.iid, n.name.clone())));
+        let Some(Data::TrackEvent(event)) = packet.data else { continue };
+        let value = |name: &str| event.debug_annotations.iter().find(|a| names[&a.name_iid] == name);
+        if value("rwbs").is_some() {
+            let empty = matches!(value("bytes").and_then(|a| a.value.clone()), Some(Value::Uint(0)));
+            assert_eq!(value("sector").is_none(), empty, "{event:?}");
+            seen[usize::from(empty)] += 1;
+        }
+    }
+    assert!(seen[0] > 0 && seen[1] > 0, "requests with data and without: {seen:?}");
+}
+
+#[test]
 fn bundles_hold_the_events_of_a_cpu_in_order() {
     let read = recorded("write-fsync");
     let mut last: BTreeMap<u32, u64> = BTreeMap::new();
