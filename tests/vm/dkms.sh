@@ -142,6 +142,8 @@ steps() {
 	while read -r word rest; do
 		if [ "$word" = ok ]; then ok "$rest"; else bad "$rest"; fi
 	done <"$out/answers"
+	mount -t proc proc "$tree/proc"
+	in_tree "$tree" dpkg --purge lp-deadline-dkms >"$out/purge" 2>&1 || bad "dpkg --purge: $(tail -n 1 "$out/purge")"
 	# The signing key is the machine's, and other packages' too.
 	inventory >"$out/after"
 	if diff "$out/before" <(grep -v '^\./var/lib/dkms/mok\.' "$out/after") >"$out/left"; then
