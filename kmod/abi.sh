@@ -15,7 +15,7 @@ die() {
 }
 [ $# -eq 3 ] || die "usage: abi.sh TYPES KDIR SOURCE"
 types=$1 kdir=$2 source=$3
-[ -r "$types" ] || die "$types: no such file; give the kernel's vmlinux or vmlinuz as BTF=FILE"
+[ -r "$types" ] || die "$types: no such file; install the kernel's image beside its headers, or give its vmlinux or vmlinuz as BTF=FILE"
 [ -r "$kdir/Module.symvers" ] || die "$kdir/Module.symvers: no such file; is KDIR a kernel's build directory?"
 command -v bpftool >/dev/null || die "bpftool is missing (Debian: apt-get install bpftool)"
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # tests/vm/iosched.sh [KERNEL...]: builds the I/O scheduler's module for each kernel of module-kernels and tries it in
 # guests: with two processors in real time for races (iosched-races), and with a virtual clock for what it lets
-# through and when (iosched-gate). KEEP=DIR keeps what the guests left;
-# ONLY=races or ONLY=gate runs one of them.
+# through and when (iosched-gate) and for who waits for whom in a file system (iosched-inversion). KEEP=DIR keeps what
+# the guests left; ONLY=races, gate or inversion runs one of them.
 #
 # Kernels, compilers and fio are kept in target/vm/module; remove that directory to fetch newer ones.
 set -euo pipefail
@@ -23,10 +23,10 @@ TIMEOUT=900
 
 complaints() { grep -aE 'WARNING:|BUG:|Oops|Call Trace|soft lockup|blocked for more than|self-test, line' "$@"; }
 
-try() { # SCRIPT MODE
+try() { # SCRIPT MODE [FILE...]
 	local out=$work/$1-$2 word rest started=$SECONDS
 	mkdir -p "$out"
-	if ! guest "$kernel" "$here/$1" "$out" "$2"; then
+	if ! guest "$kernel" "$here/$1" "$out" "$2" "${@:3}"; then
 		bad "$1 ($2): the guest did not end within $TIMEOUT s; QEMU and its console say:"
 		tail -n 5 "$out/qemu"
 		tail -n 60 "$out/console"
@@ -66,7 +66,7 @@ if [ "$(uname -m)" != x86_64 ]; then
 	finish
 	exit
 fi
-for command in qemu-system-x86_64 busybox cpio depmod xz zstd bpftool gcc-12 debootstrap dpkg-source; do
+for command in qemu-system-x86_64 busybox cpio depmod xz zstd bpftool gcc-12 debootstrap dpkg-source mke2fs; do
 	if ! command -v "$command" >/dev/null; then
 		skip "needs $command (make deps)"
 		finish
@@ -82,6 +82,8 @@ if ! fetch_fio; then
 fi
 all=$(mktemp -d)
 trap 'if [ -n "${KEEP:-}" ]; then mkdir -p "$KEEP" && cp -r "$all/." "$KEEP/"; fi; rm -rf "$all"' EXIT
+truncate -s 64M "$all/ext4.img"
+mke2fs -q -F -t ext4 -J size=4 -E lazy_itable_init=0,lazy_journal_init=0 "$all/ext4.img"
 others=()
 while read -r kernel from pattern; do
 	case $kernel in '' | '#'*) continue ;; esac
@@ -110,5 +112,6 @@ while read -r kernel from pattern; do
 	others+=("$kernel")
 	[ "${ONLY:-races}" != races ] || try iosched-races smp
 	[ "${ONLY:-gate}" != gate ] || try iosched-gate virtual
+	[ "${ONLY:-inversion}" != inversion ] || try iosched-inversion virtual "$all/ext4.img"
 done <"$here/module-kernels"
 finish

@@ -75,8 +75,7 @@ fn load(disk: &Block, root: &Root) -> Result<bool> {
     if there() {
         return Ok(false);
     }
-    let how =
-        "build and install it first (docs/govern.md: The module), or use plumb govern, which needs none";
+    let how = "build and install it first (docs/iosched.md: Install), or use plumb govern, which needs none";
     if !root.is_real() {
         bail!("module {SCHEDULER} is not loaded; {how}");
     }

@@ -43,4 +43,5 @@ topics! {
     "tables", "tables that queries and exports read", "tables.md";
     "exports", "runs in other programs' formats", "exports.md";
     "low-priority", "holding maintenance's I/O back: plumb govern, plumb iosched", "govern.md";
+    "lp-deadline", "the I/O scheduler: installing it, marking what is low, its knobs", "iosched.md";
 }

@@ -24,7 +24,7 @@ pub fn status(status: &Status, json: bool) -> Result<()> {
         (true, _) => "loaded".to_string(),
         (false, Some(file)) => format!("installed ({file}), not loaded; set loads it"),
         (false, None) => {
-            "not installed for this kernel (docs/govern.md tells how); plumb govern needs none".to_string()
+            "not installed for this kernel (docs/iosched.md tells how); plumb govern needs none".to_string()
         }
     };
     writeln!(out, "module {SCHEDULER}: {module}")?;
