@@ -19,6 +19,11 @@
 #include <linux/version.h>
 #include <linux/vmalloc.h>
 
+/* otherdisk.c makes a second module of this file: a disk of the same kind for what must not meet the first one's load. */
+#ifndef DISK_NAME
+#define DISK_NAME "modeldisk"
+#endif
+
 static unsigned int size_mb = 256;
 static unsigned int channels = 1;
 static unsigned int depth = 32;
@@ -234,7 +239,7 @@ static int __init modeldisk_init(void)
 	disk.data = vzalloc((size_t)size_mb << 20);
 	if (!disk.data)
 		return -ENOMEM;
-	disk.major = register_blkdev(0, "modeldisk");
+	disk.major = register_blkdev(0, DISK_NAME);
 	if (disk.major < 0) {
 		wrong = disk.major;
 		goto no_major;
@@ -257,7 +262,7 @@ static int __init modeldisk_init(void)
 	disk.disk->major = disk.major;
 	disk.disk->minors = 1;
 	disk.disk->fops = &block_operations;
-	strscpy(disk.disk->disk_name, "modeldisk", sizeof(disk.disk->disk_name));
+	strscpy(disk.disk->disk_name, DISK_NAME, sizeof(disk.disk->disk_name));
 	set_capacity(disk.disk, disk.sectors);
 	wrong = add_disk(disk.disk);
 	if (!wrong)
@@ -266,7 +271,7 @@ static int __init modeldisk_init(void)
 no_disk:
 	blk_mq_free_tag_set(&disk.tags);
 no_tags:
-	unregister_blkdev(disk.major, "modeldisk");
+	unregister_blkdev(disk.major, DISK_NAME);
 no_major:
 	vfree(disk.data);
 	return wrong;
@@ -279,7 +284,7 @@ static void __exit modeldisk_exit(void)
 	for (unsigned int i = 0; i < channels; i++)
 		hrtimer_cancel(&disk.channel[i].timer);
 	blk_mq_free_tag_set(&disk.tags);
-	unregister_blkdev(disk.major, "modeldisk");
+	unregister_blkdev(disk.major, DISK_NAME);
 	vfree(disk.data);
 }
 

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+# benches/iosched/database.sh OUT [KERNEL...]: does a database keep its speed while a low-priority reader reads the whole
+# disk? MariaDB and PostgreSQL in guests with a virtual clock (as table.sh), on models of disks, under each scheduler.
+# Takes root (debootstrap), 3 GB of memory and, for all cells of a kernel, about an hour. OUT/cells.tsv is added to.
+# MODELS="hdd ssd", WORKLOADS="points:1 points:8 select:4 tpcb:4" (kind:clients), SCHEDULERS="none:none ..."
+# (scheduler:class of the reader), SECONDS_HDD=20, SECONDS_SSD=5, LOW_DEPTH=32 narrow it; KNOBS="idle_dispatch_interval=50000"
+# sets lp-deadline's; RESUME=1 leaves out the guests that OUT has.
+set -euo pipefail
+
+if [ $# -lt 1 ]; then
+	echo "database: give the directory for the results: benches/iosched/database.sh OUT [KERNEL...]" >&2
+	exit 2
+fi
+mkdir -p "$1"
+out=$(realpath "$1")
+shift
+cd "$(dirname "${BASH_SOURCE[0]}")"
+here=$PWD
+root=$(realpath ../..)
+export PATH="$PATH:/usr/sbin:/sbin"
+cache=${CARGO_TARGET_DIR:-$root/target}/vm/module
+images=${CARGO_TARGET_DIR:-$root/target}/vm/database
+TIMEOUT=${TIMEOUT:-5400}
+GUEST_MB=2816
+reason=
+. "$root/tests/vm/guest.sh"
+. "$root/tests/vm/kbuild.sh"
+. "$root/tests/vm/module-guest.sh"
+. "$here/database-images.sh"
+
+die() {
+	echo "database: $*" >&2
+	exit 1
+}
+
+# of SERVER: those of the workloads that it runs.
+of() {
+	local workload
+	for workload in ${WORKLOADS-points:1 points:8 select:4 tpcb:4}; do
+		case $1:$workload in
+		mariadb:points:*) echo -n "$workload " ;;
+		postgresql:select:* | postgresql:tpcb:*) echo -n "$workload " ;;
+		esac
+	done
+}
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$cache" "$images"
+fetch_fio || die "$reason"
+programs || die "$reason"
+[ $# -gt 0 ] || set -- 6.1
+while read -r kernel from pattern; do
+	case $kernel in '' | '#'*) continue ;; esac
+	[[ " $* " == *" $kernel "* ]] || continue
+	fetch_kernel "$kernel" "$from" "$pattern" || die "$reason"
+	compile "$kernel" "$from" || die "$reason"
+	for server in mariadb postgresql; do
+		workloads=$(of $server)
+		[ -n "$workloads" ] || continue
+		tables $server || die "$reason"
+		for model in ${MODELS-hdd ssd}; do
+			name=$kernel-$model-$server
+			if [ -n "${RESUME:-}" ] && [ -e "$out/raw/$name/done" ]; then
+				echo "database: $name is in $out, left out" >&2
+				continue
+			fi
+			case $model in
+			hdd) low_kb=512 seconds=${SECONDS_HDD:-20} ;;
+			*) low_kb=128 seconds=${SECONDS_SSD:-5} ;;
+			esac
+			cat >"$work/cells.conf" <<-END
+				MODEL=$model
+				WORKLOADS="$workloads"
+				SCHEDULERS="${SCHEDULERS:-none:none mq-deadline:none mq-deadline:idle bfq:idle lp-deadline:idle}"
+				KNOBS="${KNOBS:-}"
+				SECONDS_EACH=$seconds
+				LOW_KB=$low_kb
+				LOW_DEPTH=${LOW_DEPTH:-32}
+				DISK_MB=$DISK_MB
+				ROWS=$ROWS
+			END
+			echo "database: $name, $(date +%T)" >&2
+			GUEST_OPTIONS=(-drive "file=$images/programs.img,format=raw,if=virtio,readonly=on"
+				-drive "file=$images/$server.img,format=raw,if=virtio,readonly=on")
+			guest "$kernel" "$here/database-cells" "$work/$name" virtual "$work/cells.conf" ||
+				die "the guest $name did not end: $(cat "$work/$name/qemu") $(tail -n 2 "$work/$name/console")"
+			mkdir -p "$out/raw/$name"
+			cp -r "$work/$name/raw/." "$out/raw/$name/"
+			cp "$work/$name/console" "$out/raw/$name/"
+			[ -s "$work/$name/cells.tsv" ] || die "the guest $name measured nothing: see $out/raw/$name/console"
+			sed "s/^/$(cat "$cache/$kernel/release")\t/" "$work/$name/cells.tsv" >>"$out/cells.tsv"
+			touch "$out/raw/$name/done"
+		done
+	done
+done <"$root/tests/vm/module-kernels"
