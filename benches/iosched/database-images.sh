@@ -3,6 +3,7 @@
 # What a guest with a database is given: programs and tables, as images of disks in $images. Sourced after kbuild.sh;
 # functions leave a word in $reason when they fail.
 
+# Of each image; QEMU wants a multiple of 128.
 DISK_MB=768
 # Tables of 380 and 450 MB.
 ROWS=1600000
@@ -28,7 +29,7 @@ programs() {
 		rm -rf "$tree.new"/var/cache/apt/archives/*.deb "$tree.new"/var/lib/apt/lists/*
 		mv "$tree.new" "$tree"
 	fi
-	image "$tree" "$images/programs.img" $(($(du -sm "$tree" | cut -f1) * 5 / 4 + 32)) '^has_journal'
+	image "$tree" "$images/programs.img" $DISK_MB '^has_journal'
 }
 
 # tables SERVER: $images/SERVER.img, an ext4 with the server's directory, loaded.

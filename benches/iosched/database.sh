@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # benches/iosched/database.sh OUT [KERNEL...]: does a database keep its speed while a low-priority reader reads the whole
 # disk? MariaDB and PostgreSQL in guests with a virtual clock (as table.sh), on models of disks, under each scheduler.
-# Takes root (debootstrap), 3 GB of memory and, for all cells of a kernel, about an hour. OUT/cells.tsv is added to.
+# Takes root (debootstrap), 2.5 GB of memory and, for all cells of a kernel, about an hour. OUT/cells.tsv is added to.
 # MODELS="hdd ssd", WORKLOADS="points:1 points:8 select:4 tpcb:4" (kind:clients), SCHEDULERS="none:none ..."
 # (scheduler:class of the reader), SECONDS_HDD=20, SECONDS_SSD=5, LOW_DEPTH=32 narrow it; KNOBS="idle_dispatch_interval=50000"
 # sets lp-deadline's; RESUME=1 leaves out the guests that OUT has.
@@ -22,7 +22,10 @@ export PATH="$PATH:/usr/sbin:/sbin"
 cache=${CARGO_TARGET_DIR:-$root/target}/vm/module
 images=${CARGO_TARGET_DIR:-$root/target}/vm/database
 TIMEOUT=${TIMEOUT:-5400}
-GUEST_MB=2816
+GUEST_MB=1536,slots=2,maxmem=8G
+# Where QEMU may put memory that is added, with less than 3 GB of other.
+TABLES_AT=0x100000000
+PROGRAMS_AT=0x140000000
 reason=
 . "$root/tests/vm/guest.sh"
 . "$root/tests/vm/kbuild.sh"
@@ -79,11 +82,16 @@ while read -r kernel from pattern; do
 				LOW_KB=$low_kb
 				LOW_DEPTH=${LOW_DEPTH:-32}
 				DISK_MB=$DISK_MB
+				TABLES_AT=$TABLES_AT
+				PROGRAMS_AT=$PROGRAMS_AT
 				ROWS=$ROWS
 			END
 			echo "database: $name, $(date +%T)" >&2
-			GUEST_OPTIONS=(-drive "file=$images/programs.img,format=raw,if=virtio,readonly=on"
-				-drive "file=$images/$server.img,format=raw,if=virtio,readonly=on")
+			# Tables and programs are memory of the guest (private mappings): it never waits for them in the host's time.
+			GUEST_OPTIONS=(-machine "pc,nvdimm=on"
+				-object "memory-backend-file,id=tables,share=off,mem-path=$images/$server.img,size=${DISK_MB}M"
+				-object "memory-backend-file,id=programs,share=off,mem-path=$images/programs.img,size=${DISK_MB}M"
+				-device "nvdimm,memdev=tables,addr=$TABLES_AT" -device "nvdimm,memdev=programs,addr=$PROGRAMS_AT")
 			guest "$kernel" "$here/database-cells" "$work/$name" virtual "$work/cells.conf" ||
 				die "the guest $name did not end: $(cat "$work/$name/qemu") $(tail -n 2 "$work/$name/console")"
 			mkdir -p "$out/raw/$name"

@@ -14,6 +14,7 @@
 #include <linux/blk-mq.h>
 #include <linux/highmem.h>
 #include <linux/hrtimer.h>
+#include <linux/io.h>
 #include <linux/math64.h>
 #include <linux/module.h>
 #include <linux/version.h>
@@ -34,6 +35,8 @@ static unsigned int ns_per_kb = 6667;
 static unsigned int seek_ns;
 static unsigned int seek_span_ns;
 static unsigned int rotation_ns;
+/* A physical address where the data already are (memory that the emulator adds from a file); 0: zeroes. */
+static unsigned long data_at;
 module_param(size_mb, uint, 0444);
 module_param(channels, uint, 0444);
 module_param(depth, uint, 0444);
@@ -44,6 +47,7 @@ module_param(ns_per_kb, uint, 0444);
 module_param(seek_ns, uint, 0444);
 module_param(seek_span_ns, uint, 0444);
 module_param(rotation_ns, uint, 0444);
+module_param(data_at, ulong, 0444);
 
 #define MOST_CHANNELS 64
 #define TRACKS 8192
@@ -218,6 +222,14 @@ static struct gendisk *allocate(void)
 }
 #endif
 
+static void free_data(void)
+{
+	if (data_at)
+		memunmap(disk.data);
+	else
+		vfree(disk.data);
+}
+
 static int __init modeldisk_init(void)
 {
 	int wrong;
@@ -236,7 +248,8 @@ static int __init modeldisk_init(void)
 		disk.channel[i].timer.function = served;
 #endif
 	}
-	disk.data = vzalloc((size_t)size_mb << 20);
+	disk.data = data_at ? memremap(data_at, (size_t)size_mb << 20, MEMREMAP_WB) :
+			      vzalloc((size_t)size_mb << 20);
 	if (!disk.data)
 		return -ENOMEM;
 	disk.major = register_blkdev(0, DISK_NAME);
@@ -273,7 +286,7 @@ no_disk:
 no_tags:
 	unregister_blkdev(disk.major, DISK_NAME);
 no_major:
-	vfree(disk.data);
+	free_data();
 	return wrong;
 }
 
@@ -285,7 +298,7 @@ static void __exit modeldisk_exit(void)
 		hrtimer_cancel(&disk.channel[i].timer);
 	blk_mq_free_tag_set(&disk.tags);
 	unregister_blkdev(disk.major, DISK_NAME);
-	vfree(disk.data);
+	free_data();
 }
 
 module_init(modeldisk_init);
