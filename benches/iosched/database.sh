@@ -4,8 +4,8 @@
 # disk? MariaDB and PostgreSQL in guests with a virtual clock (as table.sh), on models of disks, under each scheduler.
 # Takes root (debootstrap), 2.5 GB of memory and, for all cells of a kernel, about an hour. OUT/cells.tsv is added to.
 # MODELS="hdd ssd", WORKLOADS="points:1 points:8 select:4 tpcb:4" (kind:clients), SCHEDULERS="none:none ..."
-# (scheduler:class of the reader), SECONDS_HDD=20, SECONDS_SSD=5, LOW_DEPTH=32 narrow it; KNOBS="idle_dispatch_interval=50000"
-# sets lp-deadline's; RESUME=1 leaves out the guests that OUT has.
+# (scheduler:class of the reader), CELLS="alone mixed control", SECONDS_HDD=20, SECONDS_SSD=5, LOW_DEPTH=32 narrow it;
+# KNOBS="idle_dispatch_interval=50000" sets lp-deadline's; RESUME=1 leaves out the guests (kernel, workload, model) that OUT has.
 set -euo pipefail
 
 if [ $# -lt 1 ]; then
@@ -37,17 +37,6 @@ die() {
 	exit 1
 }
 
-# of SERVER: those of the workloads that it runs.
-of() {
-	local workload
-	for workload in ${WORKLOADS-points:1 points:8 select:4 tpcb:4}; do
-		case $1:$workload in
-		mariadb:points:*) echo -n "$workload " ;;
-		postgresql:select:* | postgresql:tpcb:*) echo -n "$workload " ;;
-		esac
-	done
-}
-
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$cache" "$images"
@@ -59,12 +48,15 @@ while read -r kernel from pattern; do
 	[[ " $* " == *" $kernel "* ]] || continue
 	fetch_kernel "$kernel" "$from" "$pattern" || die "$reason"
 	compile "$kernel" "$from" || die "$reason"
-	for server in mariadb postgresql; do
-		workloads=$(of $server)
-		[ -n "$workloads" ] || continue
+	for workload in ${WORKLOADS-points:1 points:8 select:4 tpcb:4}; do
+		case $workload in
+		points:*) server=mariadb ;;
+		select:* | tpcb:*) server=postgresql ;;
+		*) die "no workload $workload: there are points:N, select:N and tpcb:N, for N clients" ;;
+		esac
 		tables $server || die "$reason"
 		for model in ${MODELS-hdd ssd}; do
-			name=$kernel-$model-$server
+			name=$kernel-$model-${workload/:/-}
 			if [ -n "${RESUME:-}" ] && [ -e "$out/raw/$name/done" ]; then
 				echo "database: $name is in $out, left out" >&2
 				continue
@@ -75,7 +67,8 @@ while read -r kernel from pattern; do
 			esac
 			cat >"$work/cells.conf" <<-END
 				MODEL=$model
-				WORKLOADS="$workloads"
+				WORKLOAD=$workload
+				CELLS="${CELLS:-alone mixed control}"
 				SCHEDULERS="${SCHEDULERS:-none:none mq-deadline:none mq-deadline:idle bfq:idle lp-deadline:idle}"
 				KNOBS="${KNOBS:-}"
 				SECONDS_EACH=$seconds
