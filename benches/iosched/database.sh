@@ -4,8 +4,9 @@
 # disk? MariaDB and PostgreSQL in guests with a virtual clock (as table.sh), on models of disks, under each scheduler.
 # Takes root (debootstrap), 2.5 GB of memory and, for all cells of a kernel, about an hour. OUT/cells.tsv is added to.
 # MODELS="hdd ssd", WORKLOADS="points:1 points:8 select:4 tpcb:4" (kind:clients), SCHEDULERS="none:none ..."
-# (scheduler:class of the reader), CELLS="alone mixed control", SECONDS_HDD=20, SECONDS_SSD=5, LOW_DEPTH=32 narrow it;
-# KNOBS="idle_dispatch_interval=50000" sets lp-deadline's; RESUME=1 leaves out the guests (kernel, workload, model) that OUT has.
+# (scheduler:class of the reader), CELLS="alone mixed control" (hdd: no control, the
+# processor is idle there), SECONDS_HDD=20, SECONDS_SSD=5, LOW_DEPTH=32 narrow it; KNOBS="idle_dispatch_interval=50000 ..."
+# sets lp-deadline's; RESUME=1 leaves out the guests (kernel, workload, model) that OUT has.
 set -euo pipefail
 
 if [ $# -lt 1 ]; then
@@ -62,13 +63,13 @@ while read -r kernel from pattern; do
 				continue
 			fi
 			case $model in
-			hdd) low_kb=512 seconds=${SECONDS_HDD:-20} ;;
-			*) low_kb=128 seconds=${SECONDS_SSD:-5} ;;
+			hdd) low_kb=512 seconds=${SECONDS_HDD:-20} cells="alone mixed" ;;
+			*) low_kb=128 seconds=${SECONDS_SSD:-5} cells="alone mixed control" ;;
 			esac
 			cat >"$work/cells.conf" <<-END
 				MODEL=$model
 				WORKLOAD=$workload
-				CELLS="${CELLS:-alone mixed control}"
+				CELLS="${CELLS:-$cells}"
 				SCHEDULERS="${SCHEDULERS:-none:none mq-deadline:none mq-deadline:idle bfq:idle lp-deadline:idle}"
 				KNOBS="${KNOBS:-}"
 				SECONDS_EACH=$seconds
