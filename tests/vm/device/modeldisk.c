@@ -248,8 +248,8 @@ static int __init modeldisk_init(void)
 		disk.channel[i].timer.function = served;
 #endif
 	}
-	disk.data = data_at ? memremap(data_at, (size_t)size_mb << 20, MEMREMAP_WB) :
-			      vzalloc((size_t)size_mb << 20);
+	disk.data = data_at ? memremap(data_at, (size_t)size_mb << 20, MEMREMAP_WB)
+			    : vzalloc((size_t)size_mb << 20);
 	if (!disk.data)
 		return -ENOMEM;
 	disk.major = register_blkdev(0, DISK_NAME);
