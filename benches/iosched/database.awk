@@ -25,6 +25,7 @@ BEGIN { FS = "\t" }
 	busy[table, row, $7] = $12
 }
 function ms(us) { return us == "" ? "-" : sprintf("%.1f", us / 1000) }
+function number(x) { return x == "" ? "-" : sprintf("%.1f", x) }
 function change(from, to) { return from == "" || to == "" || !from ? "-" : sprintf("%+.1f %%", (to - from) * 100 / from) }
 END {
 	for (t = 1; t <= n; t++) {
@@ -39,10 +40,10 @@ END {
 			a = tps[table, of[1], "alone"]
 			c = tps[table, row, "control"]
 			m = tps[table, row, "mixed"]
-			printf "| %s | %s | %.1f | %.1f | %.1f | %s | %s | %s, %s, %s | %s, %s, %s | %.1f (%.1f) | %s |\n", of[1], of[2], a, c, m, \
+			printf "| %s | %s | %s | %s | %s | %s | %s | %s, %s, %s | %s, %s, %s | %s (%s) | %s |\n", of[1], of[2], number(a), number(c), number(m), \
 				change(a, m), change(c, m), ms(p50[table, of[1], "alone"]), ms(p50[table, row, "control"]), \
 				ms(p50[table, row, "mixed"]), ms(p99[table, of[1], "alone"]), ms(p99[table, row, "control"]), \
-				ms(p99[table, row, "mixed"]), low[table, row, "mixed"], low[table, row, "control"], busy[table, row, "mixed"]
+				ms(p99[table, row, "mixed"]), number(low[table, row, "mixed"]), number(low[table, row, "control"]), busy[table, row, "mixed"]
 		}
 	}
 }
