@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # Builds the module for a kernel of kbuild.sh and runs scripts in a guest of it. Sourced after kbuild.sh.
 
-# compile NAME RELEASE: $cache/NAME/build/ with kmod/lp-deadline.ko and device/modeldisk.ko.
+# compile NAME RELEASE: $cache/NAME/build/ with kmod/lp-deadline.ko, device/modeldisk.ko and otherdisk.ko.
 compile() {
 	local dir=$cache/$1 from=$2 kdir build sources
 	kdir=$dir/root/usr/src/linux-headers-$(cat "$dir/release")
@@ -64,7 +64,7 @@ in_other() { # RELEASE DIR BUILD KDIR SOURCES TYPES
 	unshare --mount sh -ec 'mount -t proc proc "$1/proc"
 		chroot "$1" make -C "$2" "M=$3/kmod" LP_DEBUG=y CONFIG_DEBUG_INFO_BTF_MODULES= modules
 		chroot "$1" make -C "$2" "M=$3/device" CONFIG_DEBUG_INFO_BTF_MODULES= modules' sh "$to" "$4" "$3" &&
-		cp "$to$3/kmod/lp-deadline.ko" "$3/kmod/" && cp "$to$3/device/modeldisk.ko" "$3/device/"
+		cp "$to$3/kmod/lp-deadline.ko" "$3/kmod/" && cp "$to$3"/device/*.ko "$3/device/"
 	local rc=$?
 	rm -rf "${to:?}$3" "${to:?}$2/root"
 	return $rc
@@ -72,7 +72,8 @@ in_other() { # RELEASE DIR BUILD KDIR SOURCES TYPES
 
 # guest NAME SCRIPT OUT smp|single|virtual [FILE...]: boots kernel NAME, runs SCRIPT as root with FILEs in /, and
 # leaves what it put into /out in OUT, with the console in OUT/console. virtual: one processor, whose clock counts its
-# instructions (1 ns each) and jumps over idle time, so that the host's load and speed are in no figure.
+# instructions (1 ns each) and jumps over idle time, so that the host's load and speed are in no figure. GUEST_MB is its
+# memory, the array GUEST_OPTIONS what else QEMU is told (drives).
 guest() {
 	local dir=$cache/$1 script=$2 out=$3 mode=$4 work tree accel
 	shift 4
@@ -96,11 +97,11 @@ guest() {
 	single) accel=(-accel tcg,thread=single -smp 2) ;;
 	virtual) accel=(-accel tcg,thread=single -smp 1 -icount shift=0,sleep=off,align=off -rtc clock=vm,base=2026-01-01) ;;
 	esac
-	timeout "$TIMEOUT" qemu-system-x86_64 "${accel[@]}" -cpu Nehalem -m 1024 -nodefaults -display none -no-reboot \
+	timeout "$TIMEOUT" qemu-system-x86_64 "${accel[@]}" -cpu Nehalem -m "${GUEST_MB:-1024}" -nodefaults -display none -no-reboot \
 		-kernel "$dir/vmlinuz" -initrd "$work/initramfs.gz" \
 		-append 'console=ttyS0 quiet panic=-1 tsc=reliable oops=panic' \
 		-drive "file=$work/vda,format=raw,if=virtio" -serial "file:$out/console" \
-		</dev/null >"$out/qemu" 2>&1 || true
+		${GUEST_OPTIONS[@]+"${GUEST_OPTIONS[@]}"} </dev/null >"$out/qemu" 2>&1 || true
 	local rc=0
 	if grep -q 'plumb-vm: results are out' "$out/console"; then
 		tar -xf "$work/vda" -C "$out" || rc=1

@@ -15,10 +15,16 @@
 #include <linux/blk-mq.h>
 #include <linux/highmem.h>
 #include <linux/hrtimer.h>
+#include <linux/io.h>
 #include <linux/math64.h>
 #include <linux/module.h>
 #include <linux/version.h>
 #include <linux/vmalloc.h>
+
+/* otherdisk.c makes a second module of this file: a disk of the same kind for what must not meet the first one's load. */
+#ifndef DISK_NAME
+#define DISK_NAME "modeldisk"
+#endif
 
 static unsigned int size_mb = 256;
 static unsigned int channels = 1;
@@ -31,6 +37,8 @@ static unsigned int seek_ns;
 static unsigned int seek_span_ns;
 static unsigned int rotation_ns;
 static bool data = true;
+/* A physical address where the data already are (memory that the emulator adds from a file); 0: zeroes. */
+static unsigned long data_at;
 module_param(size_mb, uint, 0444);
 module_param(channels, uint, 0444);
 module_param(depth, uint, 0444);
@@ -42,6 +50,7 @@ module_param(seek_ns, uint, 0444);
 module_param(seek_span_ns, uint, 0444);
 module_param(rotation_ns, uint, 0444);
 module_param(data, bool, 0444);
+module_param(data_at, ulong, 0444);
 
 #define MOST_CHANNELS 64
 #define TRACKS 8192
@@ -217,6 +226,14 @@ static struct gendisk *allocate(void)
 }
 #endif
 
+static void free_data(void)
+{
+	if (data_at)
+		memunmap(disk.data);
+	else
+		vfree(disk.data);
+}
+
 static int __init modeldisk_init(void)
 {
 	int wrong;
@@ -236,11 +253,12 @@ static int __init modeldisk_init(void)
 #endif
 	}
 	if (data) {
-		disk.data = vzalloc((size_t)size_mb << 20);
+		disk.data = data_at ? memremap(data_at, (size_t)size_mb << 20, MEMREMAP_WB)
+				    : vzalloc((size_t)size_mb << 20);
 		if (!disk.data)
 			return -ENOMEM;
 	}
-	disk.major = register_blkdev(0, "modeldisk");
+	disk.major = register_blkdev(0, DISK_NAME);
 	if (disk.major < 0) {
 		wrong = disk.major;
 		goto no_major;
@@ -263,7 +281,7 @@ static int __init modeldisk_init(void)
 	disk.disk->major = disk.major;
 	disk.disk->minors = 1;
 	disk.disk->fops = &block_operations;
-	strscpy(disk.disk->disk_name, "modeldisk", sizeof(disk.disk->disk_name));
+	strscpy(disk.disk->disk_name, DISK_NAME, sizeof(disk.disk->disk_name));
 	set_capacity(disk.disk, disk.sectors);
 	wrong = add_disk(disk.disk);
 	if (!wrong)
@@ -272,9 +290,9 @@ static int __init modeldisk_init(void)
 no_disk:
 	blk_mq_free_tag_set(&disk.tags);
 no_tags:
-	unregister_blkdev(disk.major, "modeldisk");
+	unregister_blkdev(disk.major, DISK_NAME);
 no_major:
-	vfree(disk.data);
+	free_data();
 	return wrong;
 }
 
@@ -285,8 +303,8 @@ static void __exit modeldisk_exit(void)
 	for (unsigned int i = 0; i < channels; i++)
 		hrtimer_cancel(&disk.channel[i].timer);
 	blk_mq_free_tag_set(&disk.tags);
-	unregister_blkdev(disk.major, "modeldisk");
-	vfree(disk.data);
+	unregister_blkdev(disk.major, DISK_NAME);
+	free_data();
 }
 
 module_init(modeldisk_init);
