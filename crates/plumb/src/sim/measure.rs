@@ -91,7 +91,8 @@ pub fn measure(plan: &Plan, scheduler: &Kind, idle: bool, sim_seed: u64) -> Resu
         }
     };
     let mut watch = Watch::of(&tasks, plan.replay.is_some(), 0);
-    let mut simulation = Simulation::new(device, scheduler.build(0), plan.settings, tasks, stonewalls, 0);
+    let mut simulation =
+        Simulation::new(device, scheduler.build(0), plan.settings, tasks, stonewalls, 0).with_cost(plan.cost);
     simulation.run(&mut watch)?;
     Ok(Measured { classes: watch.classes().report() })
 }

@@ -207,3 +207,21 @@ fn fair_serves_the_idle_class_alone_and_one_by_one() {
     let count = figures.jobs[1].q2c.count();
     assert!((4_700..4_900).contains(&count), "{count}");
 }
+
+#[test]
+fn kyber_narrows_the_kind_that_keeps_its_target_where_another_does_not() {
+    let writes = for_time(Job { what: What::Write, ..deep(reads(), 128) }, 10_000 * MS);
+    let jobs = [for_time(deep(reads(), 2), 10_000 * MS), writes].map(|job| (job, Class::BestEffort));
+    let settings = Settings { nr_requests: 256, ..settings(128) };
+    let of = |kind| {
+        let (figures, seen) = waits(fixed(4, MS), kind, settings, &jobs);
+        let report = figures.report();
+        (report.jobs[0].d2c.p99.expect("many"), seen.longest[1])
+    };
+    // 128 writes before four servers: 32 ms with the device. So many would keep a target of a second, and
+    // reads miss theirs: writes get fewer tokens, and wait in the scheduler instead.
+    let (reads, writes) = of(named("kyber", &["write_lat_nsec=1000000000"]));
+    assert!(reads < 12 * MS && writes > 15 * MS, "reads {reads} ns, writes waited {writes} ns");
+    let (reads, writes) = of(named("kyber", &["read_lat_nsec=1000000000", "write_lat_nsec=1000000000"]));
+    assert!(reads > 25 * MS && writes < 15 * MS, "reads {reads} ns, writes waited {writes} ns");
+}
