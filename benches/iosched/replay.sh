@@ -74,7 +74,7 @@ for model in ${MODELS:-hdd ssd}; do
 		run=$scheduler
 		[ "$scheduler" != mq-deadline ] || run=recorded
 		jq -r '.steps[0].classes | (map(select(.class == "normal"))[0]) as $n | (map(select(.class == "idle"))[0]) as $i
-			| [$n.rate, $n.q2c.p50_ns / 1000, $n.q2c.p99_ns / 1000, $i.bandwidth / 1e6] | @tsv' "$out/$model-$scheduler.json" |
+			| [$n.rate, $n.q2c.p50 / 1000, $n.q2c.p99 / 1000, $i.bandwidth / 1e6] | @tsv' "$out/$model-$scheduler.json" |
 			awk -v OFS='\t' -v model="$model" -v scheduler="$scheduler" -v run="$run" '
 				FILENAME == "-" { split($0, sim, "\t"); next }
 				$1 == run {

@@ -37,8 +37,15 @@ struct Sweep {
 }
 
 /// What is compared with --beside.
-const COMPARED: [&str; 5] =
-    ["normal_per_s", "normal_p50_ns", "normal_p99_ns", "normal_mib_per_s", "idle_mib_per_s"];
+const COMPARED: [&str; 7] = [
+    "normal_per_s",
+    "normal_mib_per_s",
+    "normal_p50_ns",
+    "normal_p99_ns",
+    "normal_service_p50_ns",
+    "normal_service_p99_ns",
+    "idle_mib_per_s",
+];
 
 /// Values of a sweep.
 ///
@@ -149,7 +156,7 @@ fn ratios(pairs: &[Pair], out: &mut dyn Write) -> Result<()> {
 }
 
 fn charts(sweep: &Sweep, dir: &Path, beside: Option<&Beside>) -> Result<Vec<Pair>> {
-    let mut csv = format!("{},normal_per_s,normal_mib_per_s,normal_p50_ns,normal_p99_ns,normal_max_ns,idle_per_s,idle_mib_per_s,idle_p99_ns,idle_max_ns\n", sweep.knob);
+    let mut csv = format!("{},normal_per_s,normal_mib_per_s,normal_p50_ns,normal_p99_ns,normal_max_ns,idle_per_s,idle_mib_per_s,idle_p99_ns,idle_max_ns,normal_service_p50_ns,normal_service_p99_ns\n", sweep.knob);
     for row in std::iter::once(&sweep.alone).chain(&sweep.rows) {
         let ns = |v: Option<u64>| v.map_or_else(String::new, |v| v.to_string());
         let cells = |c: Option<&ClassReport>, p50: bool| match c {
@@ -161,10 +168,12 @@ fn charts(sweep: &Sweep, dir: &Path, beside: Option<&Beside>) -> Result<Vec<Pair
             }
         };
         csv += &format!(
-            "{},{},{}\n",
+            "{},{},{},{},{}\n",
             row.value,
             cells(row.normal.as_ref(), true),
-            cells(row.idle.as_ref(), false)
+            cells(row.idle.as_ref(), false),
+            ns(row.normal.as_ref().and_then(|c| c.service.p50)),
+            ns(row.normal.as_ref().and_then(|c| c.service.p99)),
         );
     }
     let number = |row: &Row| row.value.parse::<f64>().ok();
@@ -191,8 +200,10 @@ fn charts(sweep: &Sweep, dir: &Path, beside: Option<&Beside>) -> Result<Vec<Pair
     let idle = lines("Idle class", "throughput, MiB/s", ("idle_mib_per_s", 1.0), |r| {
         Some(r.idle.as_ref()?.bandwidth / 1_048_576.0)
     });
-    let normal = lines("Normal class", "99th percentile, ms", ("normal_p99_ns", 1e6), |r| {
-        Some(r.normal.as_ref()?.q2c.p99? as f64 / 1e6)
+    let normal = lines("Normal class", "99th percentile, ms", ("normal_service_p99_ns", 1e6), |r| {
+        let normal = r.normal.as_ref()?;
+        // Of a recording no operations are known, but their pieces.
+        Some(normal.service.p99.or(normal.q2c.p99)? as f64 / 1e6)
     });
     chart::put(dir, "sweep.csv", &csv)?;
     chart::put(dir, "sweep-idle.svg", &idle.svg()?)?;
