@@ -248,6 +248,7 @@ fn kind(spec: &Spec) -> &'static str {
         Medium::Hdd(_) => "hard disk",
         Medium::Ssd(_) => "flash",
         Medium::Volume(_) => "cloud volume",
+        Medium::Channels(_) => "few figures",
         Medium::Instant => "no time",
     }
 }

@@ -3,8 +3,9 @@
 //!
 //! Data flows: options -> `plan` (model, scheduler, steps) -> plumb_sim::queue, a step after the other on one
 //! device -> `show` or JSON, with `notes`, and a trace. `from` makes tasks of a recorded trace; `sweep` and `tune`
-//! simulate the same (`measure`) for several settings of the scheduler; `chart` draws.
+//! simulate the same (`measure`) for several settings of the scheduler; `chart` draws, `beside` what was measured too.
 
+mod beside;
 mod chart;
 mod from;
 mod measure;
@@ -25,7 +26,6 @@ use plumb_sim::queue::figures::{Figures, Report};
 use plumb_sim::queue::task::Task;
 use plumb_sim::queue::trace::{About, Tracer};
 use plumb_sim::queue::Simulation;
-use plumb_sim::spec::Medium;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -81,6 +81,8 @@ struct Outcome {
     depth_of_device: usize,
     nr_requests: usize,
     max_request: u32,
+    /// CPU time of an operation, and of each KiB of it, ns.
+    cpu_ns: [Ns; 2],
     /// The recording that was done again.
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<from::Replay>,
@@ -117,6 +119,7 @@ pub fn main(args: &SimArgs) -> Result<ExitCode> {
         depth_of_device: plan.settings.depth,
         nr_requests: plan.settings.nr_requests,
         max_request: plan.settings.max_bytes,
+        cpu_ns: [plan.cost.operation, plan.cost.per_kib],
         from: None,
         steps: Vec::new(),
     };
@@ -167,7 +170,8 @@ fn run_step(
     };
     let mut watch = Watch::of(&tasks, plan.replay.is_some(), now);
     let scheduler = plan.scheduler.build(now);
-    let mut simulation = Simulation::new(device, scheduler, plan.settings, tasks, stonewalls, now);
+    let mut simulation =
+        Simulation::new(device, scheduler, plan.settings, tasks, stonewalls, now).with_cost(plan.cost);
     let end = match &mut tracer {
         Some(tracer) => simulation.run(&mut (&mut (&mut figures, &mut watch), tracer)),
         None => simulation.run(&mut (&mut figures, &mut watch)),
@@ -184,7 +188,8 @@ fn run_step(
     let classes = watch.classes();
     if let Some(dir) = &args.charts {
         let title = format!("{} behind {}", plan.spec.name, plan.scheduler.name());
-        chart::timeline(dir, &title, measure::STEP, classes.timeline())?;
+        let beside = args.beside.as_deref().map(beside::Beside::read).transpose()?;
+        chart::timeline(dir, &title, measure::STEP, classes.timeline(), beside.as_ref())?;
     }
     let recorded = plan.replay.as_ref().map(|r| r.classes(measure::STEP));
     let done = StepOutcome {
@@ -216,7 +221,7 @@ fn tracer(dir: &Path, plan: &Plan, args: &SimArgs, jobs: &[Job], tasks: &[Task])
     ];
     let about = About {
         model: plan.spec.name.clone(),
-        rotational: matches!(plan.spec.medium, Medium::Hdd(_)),
+        rotational: plan.spec.rotational(),
         scheduler: plan.scheduler.name().into(),
         nr_requests: plan.settings.nr_requests as u32,
         environment: facts.into_iter().map(|(key, value)| (key.to_string(), value)).collect(),

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A model as a file says it (TOML), and the presets in `presets/`.
 
+use crate::device::channels::Channels;
 use crate::device::faulty::Fault;
 use crate::device::hdd::Hdd;
 use crate::device::network::Network;
 use crate::device::ssd::Ssd;
 use crate::device::volume::Volume;
-use crate::device::{faulty, hdd, instant, network, ssd, volume, Device};
+use crate::device::{channels, faulty, hdd, instant, network, ssd, volume, Device};
 use plumb_load::job::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +45,8 @@ pub enum Medium {
     Ssd(Box<Ssd>),
     /// A cloud's volume, known by its limits.
     Volume(Box<Volume>),
+    /// Channels before one line, an arm that needs few figures.
+    Channels(Channels),
     /// Takes no time at all: what the way to a device costs.
     Instant,
 }
@@ -78,7 +81,11 @@ impl Spec {
 
     /// Whether it turns: its seeks and revolutions, not its way, take the time.
     pub fn rotational(&self) -> bool {
-        matches!(self.medium, Medium::Hdd(_))
+        match &self.medium {
+            Medium::Hdd(_) => true,
+            Medium::Channels(channels) => channels.rotational(),
+            Medium::Ssd(_) | Medium::Volume(_) | Medium::Instant => false,
+        }
     }
 
     /// The device, `size` bytes long, with everything random from `seed`.
@@ -90,6 +97,7 @@ impl Spec {
             Medium::Hdd(hdd) => hdd::build(hdd, size, seed)?,
             Medium::Ssd(ssd) => ssd::build(ssd, size, seed)?,
             Medium::Volume(volume) => volume::build(volume, size, seed)?,
+            Medium::Channels(channels) => channels::build(channels, size)?,
             Medium::Instant => Box::new(instant::Instant::new(size)),
         };
         if let Some(network) = &self.network {

@@ -3,14 +3,14 @@
 
 use super::JobOptions;
 use clap::Args;
-use plumb_load::job::Bytes;
+use plumb_load::job::{Bytes, Time};
 use std::path::PathBuf;
 
 /// Help's last part.
 pub const HELP: &str = "\
 The job's options are those of plumb load; what a bare device cannot do (names, mappings, the page cache) is \
 refused. --depth alone is a depth of io_uring. The job has the whole disk unless --size, --offset or --range say \
-otherwise, and ends after 10 s of simulated time unless --operations, --bytes or --time do. Tasks take no CPU time.
+otherwise, and ends after 10 s of simulated time unless --operations, --bytes or --time do. Tasks take no CPU time but --cpu-per-operation and --cpu-per-kib.
 
 Exit codes: 0 done, 2 error.
 
@@ -39,7 +39,7 @@ pub struct SimArgs {
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Model")]
     pub sim_seed: u64,
 
-    /// I/O scheduler: noop, deadline (2.6 to 4.x), mq-deadline (with classes), fair (as CFQ), lp-deadline
+    /// I/O scheduler: noop, deadline (2.6 to 4.x), mq-deadline (with classes), fair (as CFQ), lp-deadline, kyber, bfq
     #[arg(long, value_name = "NAME", default_value = "noop",
         value_parser = plumb_sim::queue::scheduler::NAMES, help_heading = "Queue")]
     pub scheduler: String,
@@ -56,6 +56,15 @@ pub struct SimArgs {
     /// Longest request
     #[arg(long, value_name = "SIZE", default_value = "1280K", help_heading = "Queue")]
     pub max_request: Bytes,
+    /// What an operation takes of a CPU before it is queued
+    #[arg(long, value_name = "TIME", default_value = "0", help_heading = "CPU")]
+    pub cpu_per_operation: Time,
+    /// The same for each KiB of it
+    #[arg(long, value_name = "TIME", default_value = "0", help_heading = "CPU")]
+    pub cpu_per_kib: Time,
+    /// CPUs that all tasks share for it [default: each task has its own]
+    #[arg(long, value_name = "N", help_heading = "CPU", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub cpus: Option<u32>,
     /// I/O priority class idle: of all jobs, or with =N of the N-th job of a step (repeatable)
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "0",
         help_heading = "Queue")]
@@ -83,6 +92,10 @@ pub struct SimArgs {
     /// Write what each class got as CSV and SVG: over time, or with --sweep over the knob's values
     #[arg(long, value_name = "DIR", help_heading = "Result")]
     pub charts: Option<PathBuf>,
+    /// Draw figures of this file, which has the columns of the simulation's own CSV, into the charts too, and divide
+    /// the simulated ones by them
+    #[arg(long, value_name = "FILE", requires = "charts", help_heading = "Result")]
+    pub beside: Option<PathBuf>,
     /// Print the result as JSON on standard output
     #[arg(long, help_heading = "Result")]
     pub json: bool,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Charts of a simulation, on the sheets that plans draw on, and the same figures as CSV.
 
+use super::beside::Beside;
 use crate::plan::report::charts::axis::Axis;
 use crate::plan::report::charts::canvas::{colour, sheet, Sheet};
 use anyhow::{bail, Context, Result};
@@ -69,11 +70,17 @@ impl Lines<'_> {
     }
 }
 
-/// Throughput of each class over time, as timeline.csv and timeline.svg in `dir`.
+/// Throughput of each class over time, as timeline.csv and timeline.svg in `dir`, with what was measured.
 ///
 /// # Errors
 /// The directory's.
-pub fn timeline(dir: &Path, title: &str, step: Ns, steps: &[[u64; 2]]) -> Result<()> {
+pub fn timeline(
+    dir: &Path,
+    title: &str,
+    step: Ns,
+    steps: &[[u64; 2]],
+    beside: Option<&Beside>,
+) -> Result<()> {
     let seconds = step as f64 / 1e9;
     let mib = |bytes: u64| bytes as f64 / 1_048_576.0 / seconds;
     let at = |number: usize| number as f64 * seconds;
@@ -85,13 +92,17 @@ pub fn timeline(dir: &Path, title: &str, step: Ns, steps: &[[u64; 2]]) -> Result
         let points = steps.iter().enumerate().map(|(n, bytes)| (at(n), mib(bytes[class]))).collect();
         (NAMES[class].to_string(), points)
     };
+    let measured = |class: usize| {
+        let points = beside?.points(&format!("{}_mib_per_s", NAMES[class]));
+        Some((format!("{}, measured", NAMES[class]), points))
+    };
     let chart = Lines {
         title: title.into(),
         along: "time, s".into(),
         up: format!("throughput per {} ms, MiB/s", step / 1_000_000),
         marks: None,
         log: false,
-        lines: vec![line(0), line(1)],
+        lines: [0, 1].into_iter().map(line).chain([0, 1].into_iter().filter_map(measured)).collect(),
     };
     put(dir, "timeline.csv", &csv)?;
     put(dir, "timeline.svg", &chart.svg()?)?;

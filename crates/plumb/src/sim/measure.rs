@@ -8,7 +8,7 @@ use plumb_sim::queue::classes::{ClassReport, Classes, Pieces};
 use plumb_sim::queue::observer::Observer;
 use plumb_sim::queue::requests::{Bio, Request};
 use plumb_sim::queue::scheduler::Kind;
-use plumb_sim::queue::task::Task;
+use plumb_sim::queue::task::{Op, Task};
 use plumb_sim::queue::{Class, Simulation};
 
 /// A step of a timeline, ns: the paper's figure has 100 ms.
@@ -41,6 +41,12 @@ impl Watch {
 }
 
 impl Observer for Watch {
+    fn operation_ends(&mut self, now: Ns, task: u32, op: &Op) {
+        if let Watch::Jobs(classes) = self {
+            classes.operation_ends(now, task, op);
+        }
+    }
+
     fn piece_ends(&mut self, now: Ns, number: u32, bio: &Bio, request: &Request) {
         match self {
             Watch::Jobs(classes) => classes.piece_ends(now, number, bio, request),
@@ -91,7 +97,8 @@ pub fn measure(plan: &Plan, scheduler: &Kind, idle: bool, sim_seed: u64) -> Resu
         }
     };
     let mut watch = Watch::of(&tasks, plan.replay.is_some(), 0);
-    let mut simulation = Simulation::new(device, scheduler.build(0), plan.settings, tasks, stonewalls, 0);
+    let mut simulation =
+        Simulation::new(device, scheduler.build(0), plan.settings, tasks, stonewalls, 0).with_cost(plan.cost);
     simulation.run(&mut watch)?;
     Ok(Measured { classes: watch.classes().report() })
 }

@@ -15,7 +15,7 @@ pub fn of(plan: &Plan, step: usize, device: &DeviceReport) -> Vec<String> {
     let notes = [
         (idle && !plan.scheduler.has_classes()).then(|| {
             format!(
-                "the idle class: {} knows no classes, it makes no difference here; mq-deadline, fair and lp-deadline do",
+                "the idle class: {} knows no classes, it makes no difference here; mq-deadline, fair, bfq and lp-deadline do",
                 plan.scheduler.name()
             )
         }),

@@ -6,7 +6,7 @@ use crate::cli::SimArgs;
 use anyhow::{bail, Context, Result};
 use plumb_load::job::{Given, Job, JobFile, Step, Through, Time};
 use plumb_sim::queue::scheduler::Kind;
-use plumb_sim::queue::{Class, Settings};
+use plumb_sim::queue::{Class, Cost, Settings};
 use plumb_sim::spec::Spec;
 
 /// Simulated time of a job that nothing else ends, ns.
@@ -22,6 +22,8 @@ pub struct Plan {
     pub scheduler: Kind,
     /// Its queue.
     pub settings: Settings,
+    /// What operations take of a CPU.
+    pub cost: Cost,
     /// What was recorded, in place of a job.
     pub replay: Option<Replay>,
     /// Steps: name, jobs with their class; of what was recorded, one without jobs.
@@ -70,7 +72,15 @@ impl Plan {
         };
         let steps = steps.into_iter().map(of_step).collect();
         let settings = Settings { nr_requests, max_bytes: most as u32, depth };
-        let plan = Plan { spec, size, scheduler, settings, replay, steps };
+        let cost = Cost {
+            operation: args.cpu_per_operation.0,
+            per_kib: args.cpu_per_kib.0,
+            cpus: args.cpus.map_or(0, |n| n as usize),
+        };
+        if cost.operation + cost.per_kib > 0 && args.output.is_some() {
+            bail!("-o: a trace has no CPU time of tasks; leave out --cpu-per-operation and --cpu-per-kib");
+        }
+        let plan = Plan { spec, size, scheduler, settings, cost, replay, steps };
         if (args.sweep.is_some() || args.charts.is_some()) && plan.steps.len() > 1 {
             bail!("--sweep and --charts are of one step, and the job file has {}", plan.steps.len());
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `plumb sim --sweep KNOB=a,b,c`: the same simulation for each value of a knob of the scheduler.
 
+use super::beside::{Beside, Pair};
 use super::chart::{self, Lines};
 use super::measure::{measure, Measured};
 use super::plan::Plan;
@@ -30,7 +31,21 @@ struct Sweep {
     /// Normal requests without the idle class, at the first value.
     alone: Row,
     rows: Vec<Row>,
+    /// Simulated by measured, of what --beside names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    ratios: Vec<(String, String, f64)>,
 }
+
+/// What is compared with --beside.
+const COMPARED: [&str; 7] = [
+    "normal_per_s",
+    "normal_mib_per_s",
+    "normal_p50_ns",
+    "normal_p99_ns",
+    "normal_service_p50_ns",
+    "normal_service_p99_ns",
+    "idle_mib_per_s",
+];
 
 /// Values of a sweep.
 ///
@@ -74,9 +89,12 @@ pub fn main(args: &SimArgs, plan: &Plan, text: &str) -> Result<()> {
         .map(|(value, kind)| Ok(row(value, measure(plan, kind, true, args.sim_seed)?)))
         .collect::<Result<Vec<_>>>()?;
     let scheduler = plan.scheduler.name().to_string();
-    let sweep = Sweep { model: plan.spec.name.clone(), scheduler, knob, alone, rows };
+    let mut sweep = Sweep { model: plan.spec.name.clone(), scheduler, knob, alone, rows, ratios: Vec::new() };
+    let beside = args.beside.as_deref().map(Beside::read).transpose()?;
+    let mut pairs = Vec::new();
     if let Some(dir) = &args.charts {
-        charts(&sweep, dir)?;
+        pairs = charts(&sweep, dir, beside.as_ref())?;
+        sweep.ratios = pairs.iter().map(|p| (p.row.clone(), p.figure.clone(), p.ratio())).collect();
     }
     let mut out = std::io::stdout().lock();
     if args.json {
@@ -110,6 +128,7 @@ pub fn main(args: &SimArgs, plan: &Plan, text: &str) -> Result<()> {
             table.row([head, cells(row.normal.as_ref(), false), cells(row.idle.as_ref(), true)].concat());
         }
         table.write(&mut out)?;
+        ratios(&pairs, &mut out)?;
         if let Some(dir) = &args.charts {
             writeln!(out, "charts: {0}/sweep-idle.svg, {0}/sweep-normal.svg, {0}/sweep.csv", dir.display())?;
         }
@@ -117,8 +136,27 @@ pub fn main(args: &SimArgs, plan: &Plan, text: &str) -> Result<()> {
     Ok(out.flush()?)
 }
 
-fn charts(sweep: &Sweep, dir: &Path) -> Result<()> {
-    let mut csv = format!("{},normal_per_s,normal_mib_per_s,normal_p50_ns,normal_p99_ns,normal_max_ns,idle_per_s,idle_mib_per_s,idle_p99_ns,idle_max_ns\n", sweep.knob);
+/// Simulated by measured.
+fn ratios(pairs: &[Pair], out: &mut dyn Write) -> Result<()> {
+    if pairs.is_empty() {
+        return Ok(());
+    }
+    let mut table = Table::new(&["<value", "<figure", "simulated", "measured", "ratio"]);
+    for p in pairs {
+        let figure = |v: f64| format!("{v:.2}");
+        table.row(vec![
+            p.row.clone(),
+            p.figure.clone(),
+            figure(p.simulated),
+            figure(p.measured),
+            format!("{:.3}", p.ratio()),
+        ]);
+    }
+    Ok(table.write(out)?)
+}
+
+fn charts(sweep: &Sweep, dir: &Path, beside: Option<&Beside>) -> Result<Vec<Pair>> {
+    let mut csv = format!("{},normal_per_s,normal_mib_per_s,normal_p50_ns,normal_p99_ns,normal_max_ns,idle_per_s,idle_mib_per_s,idle_p99_ns,idle_max_ns,normal_service_p50_ns,normal_service_p99_ns\n", sweep.knob);
     for row in std::iter::once(&sweep.alone).chain(&sweep.rows) {
         let ns = |v: Option<u64>| v.map_or_else(String::new, |v| v.to_string());
         let cells = |c: Option<&ClassReport>, p50: bool| match c {
@@ -130,34 +168,50 @@ fn charts(sweep: &Sweep, dir: &Path) -> Result<()> {
             }
         };
         csv += &format!(
-            "{},{},{}\n",
+            "{},{},{},{},{}\n",
             row.value,
             cells(row.normal.as_ref(), true),
-            cells(row.idle.as_ref(), false)
+            cells(row.idle.as_ref(), false),
+            ns(row.normal.as_ref().and_then(|c| c.service.p50)),
+            ns(row.normal.as_ref().and_then(|c| c.service.p99)),
         );
     }
     let number = |row: &Row| row.value.parse::<f64>().ok();
     let marks: Vec<(f64, String)> =
         sweep.rows.iter().filter_map(|r| Some((number(r)?, r.value.clone()))).collect();
     let (low, high) = marks.iter().fold((f64::INFINITY, 0.0f64), |(l, h), m| (l.min(m.0), h.max(m.0)));
-    let lines = |title: &str, up: &str, of: fn(&Row) -> Option<f64>| Lines {
+    let measured = |column: &str, unit: f64| {
+        let points = beside?.points(column).into_iter().map(|(x, y)| (x, y / unit)).collect();
+        Some(("measured".to_string(), points))
+    };
+    let lines = |title: &str, up: &str, (column, unit): (&str, f64), of: fn(&Row) -> Option<f64>| Lines {
         title: format!("{title}: {} behind {}", sweep.model, sweep.scheduler),
         along: sweep.knob.clone(),
         up: up.into(),
         marks: Some(&marks),
         log: low > 0.0 && high / low >= 16.0,
-        lines: vec![(
-            sweep.scheduler.clone(),
+        lines: std::iter::once((
+            if beside.is_some() { "simulated".to_string() } else { sweep.scheduler.clone() },
             sweep.rows.iter().filter_map(|r| Some((number(r)?, of(r)?))).collect(),
-        )],
+        ))
+        .chain(measured(column, unit))
+        .collect(),
     };
-    let idle = lines("Idle class", "throughput, MiB/s", |r| Some(r.idle.as_ref()?.bandwidth / 1_048_576.0));
-    let normal =
-        lines("Normal class", "99th percentile, ms", |r| Some(r.normal.as_ref()?.q2c.p99? as f64 / 1e6));
+    let idle = lines("Idle class", "throughput, MiB/s", ("idle_mib_per_s", 1.0), |r| {
+        Some(r.idle.as_ref()?.bandwidth / 1_048_576.0)
+    });
+    let normal = lines("Normal class", "99th percentile, ms", ("normal_service_p99_ns", 1e6), |r| {
+        let normal = r.normal.as_ref()?;
+        // Of a recording no operations are known, but their pieces.
+        Some(normal.service.p99.or(normal.q2c.p99)? as f64 / 1e6)
+    });
     chart::put(dir, "sweep.csv", &csv)?;
     chart::put(dir, "sweep-idle.svg", &idle.svg()?)?;
     chart::put(dir, "sweep-normal.svg", &normal.svg()?)?;
-    Ok(())
+    match beside {
+        Some(beside) => Ok(beside.pairs(&Beside::parse(&csv)?, &COMPARED)),
+        None => Ok(Vec::new()),
+    }
 }
 
 #[cfg(test)]

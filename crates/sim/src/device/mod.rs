@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Device models. A [`Device`] is told of requests and of time, and tells what ended when.
 //!
-//! One file a kind of medium ([`hdd`], [`ssd`], [`volume`], [`instant`]); [`network`] and
+//! One file a kind of medium ([`hdd`], [`ssd`], [`volume`], [`channels`], [`instant`]); [`network`] and
 //! [`faulty`] stand before another device and change what it does. [`server`] is none, but what
 //! queueing theory knows.
 
 mod agenda;
 mod chance;
+pub mod channels;
 mod check;
 pub mod faulty;
 pub mod hdd;

@@ -6,7 +6,7 @@
 
 use super::observer::Observer;
 use super::requests::{Bio, Class, Request};
-use super::task::Task;
+use super::task::{Op, Task};
 use crate::device::{Ns, Operation};
 use plumb_load::histogram::{Histogram, Summary};
 use serde::Serialize;
@@ -25,6 +25,9 @@ pub struct ClassFigures {
     pub bytes: u64,
     /// From queued to completed, ns.
     pub q2c: Box<Histogram>,
+    /// Operations with data that began in the common time, from their begin to their end, ns: with what a CPU worked
+    /// on them.
+    pub service: Box<Histogram>,
 }
 
 /// The figures of both.
@@ -42,7 +45,13 @@ pub struct Classes {
 impl Classes {
     /// Of pieces from `from` to `to`, with a timeline in steps of `step` ns.
     pub fn new(from: Ns, to: Ns, step: Ns) -> Self {
-        let none = || ClassFigures { count: 0, in_time: 0, bytes: 0, q2c: Histogram::boxed() };
+        let none = || ClassFigures {
+            count: 0,
+            in_time: 0,
+            bytes: 0,
+            q2c: Histogram::boxed(),
+            service: Histogram::boxed(),
+        };
         Self { of: [none(), none()], from, to, step: step.max(1), steps: Vec::new(), last: from }
     }
 
@@ -78,6 +87,13 @@ impl Classes {
         }
     }
 
+    /// An operation that began and ended at these times.
+    pub fn add_operation(&mut self, class: Class, begin: Ns, end: Ns) {
+        if (self.from..self.to).contains(&begin) {
+            self.of[usize::from(class == Class::Idle)].service.record(end.saturating_sub(begin));
+        }
+    }
+
     /// The common time, ns; at least 1.
     pub fn elapsed(&self) -> Ns {
         self.to.min(self.last).saturating_sub(self.from).max(1)
@@ -97,12 +113,19 @@ impl Classes {
             rate: of.in_time as f64 / seconds,
             bandwidth: of.bytes as f64 / seconds,
             q2c: of.q2c.summary(),
+            service: of.service.summary(),
         };
         NAMES.into_iter().zip(&self.of).filter(|(_, of)| of.count > 0).map(report).collect()
     }
 }
 
 impl Observer for Classes {
+    fn operation_ends(&mut self, now: Ns, _: u32, op: &Op) {
+        if op.operation != Operation::Flush {
+            self.add_operation(op.class, op.begin, now);
+        }
+    }
+
     fn piece_ends(&mut self, now: Ns, _: u32, bio: &Bio, _: &Request) {
         if bio.operation != Operation::Flush {
             self.add(bio.class, bio.queued_at, now, u64::from(bio.length));
@@ -123,6 +146,8 @@ pub struct ClassReport {
     pub bandwidth: f64,
     /// From queued to completed, ns.
     pub q2c: Summary,
+    /// Operations of jobs from begin to end, ns; of a recording there are none.
+    pub service: Summary,
 }
 
 /// A piece with data: class, when it was queued and completed, bytes.

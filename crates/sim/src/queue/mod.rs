@@ -6,7 +6,7 @@
 //! happens goes to an [`Observer`]: figures ([`figures`]), or an ordinary trace
 //! ([`trace`]), which explains like a recorded one.
 //!
-//! Tasks take no CPU time: what a simulation tells is the queue's and the device's doing.
+//! Tasks take no CPU time unless a [`Cost`] is told: what a simulation tells is the queue's and the device's doing.
 
 pub mod classes;
 pub mod figures;
@@ -19,7 +19,7 @@ pub mod trace;
 
 pub use observer::{Observer, Sleep, Woken};
 pub use requests::{Class, Hints};
-pub use simulation::{Settings, Simulation, SimulationError};
+pub use simulation::{Cost, Settings, Simulation, SimulationError};
 
 #[cfg(test)]
 mod tests;

@@ -28,6 +28,23 @@ pub struct Settings {
     pub depth: usize,
 }
 
+/// What an operation takes of a CPU, all of it before it is queued: system call, block layer, scheduler, interrupt.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Cost {
+    /// For each operation, ns.
+    pub operation: Ns,
+    /// For each KiB of it, ns.
+    pub per_kib: Ns,
+    /// CPUs that all tasks share; 0: each task has its own.
+    pub cpus: usize,
+}
+
+impl Cost {
+    fn of(&self, length: u64) -> Ns {
+        self.operation.saturating_add((u128::from(self.per_kib) * u128::from(length) / 1024) as Ns)
+    }
+}
+
 /// Longest request that Linux makes of what a device takes: BLK_DEF_MAX_SECTORS_CAP, 1280 KiB.
 pub const MAX_BYTES: u32 = 1280 << 10;
 
@@ -50,6 +67,9 @@ pub struct Simulation {
     device: Box<dyn Device>,
     scheduler: Box<dyn Scheduler>,
     settings: Settings,
+    cost: Cost,
+    /// Until when each CPU works.
+    cpus: Vec<Ns>,
     tasks: Vec<Task>,
     stonewalls: Vec<bool>,
     requests: Requests,
@@ -93,6 +113,8 @@ impl Simulation {
             stonewalls,
             requests: Requests::new(settings.max_bytes),
             settings,
+            cost: Cost::default(),
+            cpus: Vec::new(),
             now: start,
             alarms: BinaryHeap::with_capacity(256),
             alarms_set: 0,
@@ -106,6 +128,11 @@ impl Simulation {
             flushing: Vec::new(),
             to_flush: Vec::new(),
         }
+    }
+
+    /// The same with operations that take time of a CPU.
+    pub fn with_cost(self, cost: Cost) -> Self {
+        Self { cost, cpus: vec![self.now; cost.cpus], ..self }
     }
 
     /// The tasks.
@@ -303,6 +330,9 @@ impl Simulation {
         }
         let why = loop {
             if let Some(slot) = self.tasks[at].sending {
+                if self.tasks[at].busy_until > self.now {
+                    break Sleep::Time;
+                }
                 if !self.send(task, slot, o) {
                     break Sleep::Slot;
                 }
@@ -313,6 +343,7 @@ impl Simulation {
                     let op = *self.tasks[at].op(slot);
                     o.operation_begins(self.now, task, &op);
                     self.tasks[at].sending = Some(slot);
+                    self.work(task, op.length);
                 }
                 Next::At(due) => {
                     if self.tasks[at].alarm.is_none_or(|set| due < set) {
@@ -335,6 +366,23 @@ impl Simulation {
         };
         self.tasks[at].asleep = true;
         o.sleeps(self.now, task, why);
+    }
+
+    /// Lets a CPU work on an operation that has begun.
+    fn work(&mut self, task: u32, length: u64) {
+        let cost = self.cost.of(length);
+        if cost == 0 {
+            return;
+        }
+        let until = match self.cpus.iter_mut().min() {
+            Some(free) => {
+                *free = self.now.max(*free) + cost;
+                *free
+            }
+            None => self.now + cost,
+        };
+        self.tasks[task as usize].busy_until = until;
+        self.set_alarm(until, task, NONE);
     }
 
     /// Fills the device's queue.

@@ -126,6 +126,8 @@ pub struct Task {
     pub(super) stopped: bool,
     /// A begun operation that is not queued whole.
     pub(super) sending: Option<u32>,
+    /// Until when a CPU works on what is begun, before it is queued.
+    pub(super) busy_until: Ns,
     /// The bio that waits for a request slot.
     pub(super) blocked: bool,
     /// The bio that got one.
@@ -208,6 +210,7 @@ impl Task {
             ended: false,
             stopped: false,
             sending: None,
+            busy_until: 0,
             blocked: false,
             granted: None,
             runnable: false,

@@ -157,7 +157,7 @@ fn the_manual_has_every_key() {
     };
     has(section("## The model"), "the model", &keys::<Spec>(""));
     has(section("## [network]"), "network", &keys::<Network>(""));
-    for kind in ["hdd", "ssd", "volume"] {
+    for kind in ["hdd", "ssd", "volume", "channels"] {
         let text = format!("kind = \"{kind}\"");
         has(section(&format!("## [medium] {text}")), kind, &keys::<Medium>(&text));
     }

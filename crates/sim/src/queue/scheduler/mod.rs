@@ -5,16 +5,20 @@
 //! the device's queue has room. It may give none although some wait (idling, a class that must not run);
 //! then it is asked again when something completes or is inserted, or at [`Scheduler::next_timer`].
 
+mod bfq;
 mod deadline;
 mod ends;
 mod fair;
+mod kyber;
 mod lp_deadline;
 mod mq_deadline;
 mod noop;
 mod sorted;
 
+pub use bfq::{Bfq, BfqKnobs};
 pub use deadline::{Deadline, DeadlineKnobs};
 pub use fair::{Fair, FairKnobs};
+pub use kyber::{Kyber, KyberKnobs};
 pub use lp_deadline::{LpDeadline, LpKnobs};
 pub use mq_deadline::{MqDeadline, MqDeadlineKnobs};
 pub use noop::Noop;
@@ -76,6 +80,8 @@ pub struct Taken {
 pub enum Knob<'a> {
     /// A time that the kernel shows in ms.
     Milliseconds(&'static str, &'a mut Ns),
+    /// A time that the kernel shows in ns.
+    Nanoseconds(&'static str, &'a mut Ns),
     /// A number.
     Count(&'static str, &'a mut u32),
     /// 0 or 1.
@@ -85,13 +91,17 @@ pub enum Knob<'a> {
 impl Knob<'_> {
     fn name(&self) -> &'static str {
         match self {
-            Knob::Milliseconds(name, _) | Knob::Count(name, _) | Knob::Switch(name, _) => name,
+            Knob::Milliseconds(name, _)
+            | Knob::Nanoseconds(name, _)
+            | Knob::Count(name, _)
+            | Knob::Switch(name, _) => name,
         }
     }
 
     fn set(&mut self, value: &str) -> Option<()> {
         match self {
             Knob::Milliseconds(_, ns) => **ns = value.parse::<u64>().ok()?.checked_mul(1_000_000)?,
+            Knob::Nanoseconds(_, ns) => **ns = value.parse().ok()?,
             Knob::Count(_, n) => **n = value.parse().ok()?,
             Knob::Switch(_, on) => {
                 **on = match value {
@@ -107,6 +117,7 @@ impl Knob<'_> {
     fn shown(&self) -> String {
         match self {
             Knob::Milliseconds(name, ns) => format!("{name}={}", **ns / 1_000_000),
+            Knob::Nanoseconds(name, ns) => format!("{name}={ns}"),
             Knob::Count(name, n) => format!("{name}={n}"),
             Knob::Switch(name, on) => format!("{name}={}", u8::from(**on)),
         }
@@ -126,10 +137,14 @@ pub enum Kind {
     Fair(FairKnobs),
     /// Deadline with a gate for the idle class.
     LpDeadline(LpKnobs),
+    /// Depths of reads, writes and discards that follow their latencies.
+    Kyber(KyberKnobs),
+    /// Budgets of sectors for each task.
+    Bfq(BfqKnobs),
 }
 
 /// Names of the schedulers.
-pub const NAMES: [&str; 5] = ["noop", "deadline", "mq-deadline", "fair", "lp-deadline"];
+pub const NAMES: [&str; 7] = ["noop", "deadline", "mq-deadline", "fair", "lp-deadline", "kyber", "bfq"];
 
 impl Kind {
     /// The scheduler of that name, with the kernel's defaults for a disk that turns, or one that does not.
@@ -143,6 +158,8 @@ impl Kind {
             "mq-deadline" => Kind::MqDeadline(MqDeadlineKnobs::default()),
             "fair" => Kind::Fair(FairKnobs::default()),
             "lp-deadline" => Kind::LpDeadline(LpKnobs::new(rotational)),
+            "kyber" => Kind::Kyber(KyberKnobs::default()),
+            "bfq" => Kind::Bfq(BfqKnobs::default()),
             _ => {
                 return Err(SpecError(format!(
                     "no scheduler is called '{name}'; there are {}",
@@ -160,12 +177,14 @@ impl Kind {
             Kind::MqDeadline(_) => NAMES[2],
             Kind::Fair(_) => NAMES[3],
             Kind::LpDeadline(_) => NAMES[4],
+            Kind::Kyber(_) => NAMES[5],
+            Kind::Bfq(_) => NAMES[6],
         }
     }
 
     /// Whether it tells the classes of tasks apart.
     pub fn has_classes(&self) -> bool {
-        matches!(self, Kind::MqDeadline(_) | Kind::Fair(_) | Kind::LpDeadline(_))
+        matches!(self, Kind::MqDeadline(_) | Kind::Fair(_) | Kind::LpDeadline(_) | Kind::Bfq(_))
     }
 
     fn knobs(&mut self) -> Vec<Knob<'_>> {
@@ -175,6 +194,8 @@ impl Kind {
             Kind::Deadline(knobs) => knobs.knobs().into(),
             Kind::MqDeadline(knobs) => knobs.knobs().into(),
             Kind::Fair(knobs) => knobs.knobs().into(),
+            Kind::Kyber(knobs) => knobs.knobs().into(),
+            Kind::Bfq(knobs) => knobs.knobs().into(),
         }
     }
 
@@ -207,6 +228,7 @@ impl Kind {
         };
         let unit = match knob {
             Knob::Milliseconds(..) => "whole milliseconds",
+            Knob::Nanoseconds(..) => "whole nanoseconds",
             Knob::Count(..) => "a whole number",
             Knob::Switch(..) => "0 or 1",
         };
@@ -219,7 +241,7 @@ impl Kind {
     /// blk_mq_init_sched()).
     pub fn nr_requests(&self, depth: usize) -> usize {
         match self {
-            Kind::MqDeadline(_) | Kind::LpDeadline(_) => 2 * depth.min(128),
+            Kind::MqDeadline(_) | Kind::LpDeadline(_) | Kind::Kyber(_) | Kind::Bfq(_) => 2 * depth.min(128),
             _ => 256,
         }
     }
@@ -231,6 +253,8 @@ impl Kind {
             Kind::Deadline(knobs) => Box::new(Deadline::new(*knobs)),
             Kind::MqDeadline(knobs) => Box::new(MqDeadline::new(*knobs)),
             Kind::Fair(knobs) => Box::new(Fair::new(*knobs)),
+            Kind::Kyber(knobs) => Box::new(Kyber::new(*knobs)),
+            Kind::Bfq(knobs) => Box::new(Bfq::new(*knobs)),
             Kind::LpDeadline(knobs) => Box::new(LpDeadline::new(knobs, now)),
         }
     }

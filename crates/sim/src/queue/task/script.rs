@@ -3,8 +3,9 @@
 //!
 //! A recording tells when a thread queued something, and when its earlier ones ended. Where nothing of its own
 //! was under way, the next one waited for the last that ended, and the time between was the thread's own: its
-//! think time. Where others were under way it took the place of one that had ended since it last queued, or
-//! belongs to what was queued just before it. Write-back, which nobody waits for, comes when it came.
+//! think time. Where others were under way it took the place of one that had ended since it last queued: not of
+//! that one alone, since another scheduler ends them in another order, but of any that leaves so many under way.
+//! Else it belongs to what was queued just before it. Write-back, which nobody waits for, comes when it came.
 
 use super::{Next, Op, NOTHING};
 use crate::device::{Ns, Operation};
@@ -43,8 +44,10 @@ pub enum After {
     Start(Ns),
     /// So long after the one before it was queued, ns.
     Queued(Ns),
-    /// So long after the one of this number ended, ns.
-    Ended(u32, Ns),
+    /// So long after no more than so many of the thread's own were left under way, ns.
+    Left(u32, Ns),
+    /// When the one of this number has ended.
+    Ended(u32),
 }
 
 /// An operation.
@@ -57,6 +60,8 @@ struct Step {
     class: Class,
     hints: Hints,
     after: After,
+    /// Its thread waits for it: it counts as under way.
+    awaited: bool,
 }
 
 /// What a task does.
@@ -65,16 +70,16 @@ pub struct Script {
     /// The thread whose it was.
     pub owner: u32,
     steps: Vec<Step>,
-    ended: Vec<Ns>,
+    ended: Vec<bool>,
     begun: usize,
+    under_way: u32,
+    /// When no more than so many were left under way.
+    left: Vec<Ns>,
     last: Ns,
     free: Vec<u32>,
     /// Which step is in a slot.
     in_slot: Vec<u32>,
 }
-
-/// Under way, or not begun.
-const OPEN: Ns = Ns::MAX;
 
 /// What each thread does, from what was recorded, in the order of the threads' first operations.
 pub fn scripts(mut recorded: Vec<Recorded>) -> Vec<Script> {
@@ -95,21 +100,21 @@ impl Script {
     /// From what a thread queued, in that order.
     fn of(owner: u32, recorded: &[Recorded]) -> Script {
         let mut steps: Vec<Step> = Vec::with_capacity(recorded.len());
-        // Steps under way: when they end, and their number.
-        let mut open: Vec<(Ns, u32)> = Vec::new();
+        // When those under way end.
+        let mut open: Vec<Ns> = Vec::new();
+        let mut last_ended: Option<Ns> = None;
         let mut before: Option<Ns> = None;
-        let mut last_ended: Option<(Ns, u32)> = None;
         for r in recorded {
-            let fell = open.iter().filter(|(end, _)| *end <= r.queued).max().copied();
-            // Nobody asked again since that ended.
-            let since = fell.filter(|(end, _)| before.is_none_or(|b| *end >= b));
-            open.retain(|(end, _)| *end > r.queued);
+            let fell = open.iter().filter(|end| **end <= r.queued).max().copied();
+            open.retain(|end| *end > r.queued);
             last_ended = last_ended.max(fell);
-            let alone = if open.is_empty() { last_ended } else { None };
-            let background = r.operation == Operation::Write && !r.hints.sync && !r.fua && !r.flush_before;
-            let after = match (alone.filter(|(end, _)| before.is_none_or(|b| *end >= b)).or(since), before) {
-                _ if background => After::Start(r.queued),
-                (Some((end, number)), _) => After::Ended(number, r.queued - end),
+            // Where nobody is under way, for whatever ended last; in any case since it last queued.
+            let ended = if open.is_empty() { last_ended } else { fell };
+            let ended = ended.filter(|end| before.is_none_or(|before| *end >= before));
+            let awaited = r.operation != Operation::Write || r.hints.sync || r.fua || r.flush_before;
+            let after = match (ended, before) {
+                _ if !awaited => After::Start(r.queued),
+                (Some(end), _) => After::Left(open.len() as u32, r.queued - end),
                 (None, Some(before)) => After::Queued(r.queued - before),
                 (None, None) => After::Start(r.queued),
             };
@@ -123,18 +128,29 @@ impl Script {
                 class,
                 hints,
                 after,
+                awaited,
             };
             if r.flush_before && r.operation != Operation::Flush {
                 steps.push(Step { operation: Operation::Flush, offset: 0, length: 0, fua: false, ..step });
-                step.after = After::Ended(steps.len() as u32 - 1, 0);
+                step.after = After::Ended(steps.len() as u32 - 1);
             }
-            if !background {
-                open.push((r.ended, steps.len() as u32));
+            if awaited {
+                open.push(r.ended);
             }
             steps.push(step);
         }
-        let ended = vec![OPEN; steps.len()];
-        Script { owner, steps, ended, begun: 0, last: 0, free: Vec::new(), in_slot: Vec::new() }
+        let ended = vec![false; steps.len()];
+        Script {
+            owner,
+            steps,
+            ended,
+            begun: 0,
+            under_way: 0,
+            left: Vec::new(),
+            last: 0,
+            free: Vec::new(),
+            in_slot: Vec::new(),
+        }
     }
 
     /// How many operations it has.
@@ -173,10 +189,14 @@ impl Script {
         let due = match step.after {
             After::Start(at) => start.saturating_add(at),
             After::Queued(by) => self.last.saturating_add(by),
-            After::Ended(number, by) => match self.ended[number as usize] {
-                OPEN => return Next::Waits,
-                at => at.saturating_add(by),
+            After::Left(most, _) if self.under_way > most => return Next::Waits,
+            // Where there were never more the one before it is all that is known.
+            After::Left(most, by) => match self.left.get(most as usize) {
+                Some(left) => left.saturating_add(by).max(self.last),
+                None => self.last.saturating_add(by),
             },
+            After::Ended(number) if !self.ended[number as usize] => return Next::Waits,
+            After::Ended(_) => now,
         };
         if due > now {
             return Next::At(due);
@@ -208,13 +228,23 @@ impl Script {
         };
         self.in_slot[slot as usize] = self.begun as u32;
         self.begun += 1;
+        self.under_way += u32::from(step.awaited);
         self.last = now;
         Next::Begin(slot)
     }
 
     /// What is in a slot has ended.
     pub(super) fn ends(&mut self, slot: u32, now: Ns) {
-        self.ended[self.in_slot[slot as usize] as usize] = now;
+        let number = self.in_slot[slot as usize] as usize;
+        self.ended[number] = true;
+        if self.steps[number].awaited {
+            self.under_way -= 1;
+            let left = self.under_way as usize;
+            if left >= self.left.len() {
+                self.left.resize(left + 1, now);
+            }
+            self.left[left] = now;
+        }
         self.free.push(slot);
     }
 }
@@ -247,7 +277,7 @@ mod tests {
     #[test]
     fn one_at_a_time_thinks_between() {
         let told = afters(&[read(5, 10), read(13, 20), read(20, 25)]);
-        assert_eq!(told, [After::Start(5), After::Ended(0, 3), After::Ended(1, 0)]);
+        assert_eq!(told, [After::Start(5), After::Left(0, 3), After::Left(0, 0)]);
     }
 
     #[test]
@@ -255,14 +285,14 @@ mod tests {
         // Three pieces of one operation, the second ends last.
         let told = afters(&[read(0, 10), read(0, 30), read(1, 20), read(37, 40), read(37, 41)]);
         let expected =
-            [After::Start(0), After::Queued(0), After::Queued(1), After::Ended(1, 7), After::Queued(0)];
+            [After::Start(0), After::Queued(0), After::Queued(1), After::Left(0, 7), After::Queued(0)];
         assert_eq!(told, expected);
     }
 
     #[test]
     fn a_deep_queue_asks_again_for_each_that_ends() {
         let told = afters(&[read(0, 10), read(0, 20), read(11, 30), read(22, 40)]);
-        let expected = [After::Start(0), After::Queued(0), After::Ended(0, 1), After::Ended(1, 2)];
+        let expected = [After::Start(0), After::Queued(0), After::Left(1, 1), After::Left(1, 2)];
         assert_eq!(told, expected);
     }
 
@@ -282,7 +312,7 @@ mod tests {
             fua: true,
             ..write(4, 8, Hints { sync: true, ..Hints::default() })
         };
-        assert_eq!(afters(&[flush, read(9, 10)]), [After::Start(4), After::Ended(0, 0), After::Ended(1, 1)]);
+        assert_eq!(afters(&[flush, read(9, 10)]), [After::Start(4), After::Ended(0), After::Left(0, 1)]);
     }
 
     #[test]
@@ -291,6 +321,6 @@ mod tests {
         let scripts = scripts(vec![other, read(0, 10), read(12, 14)]);
         let told: Vec<_> = scripts.iter().map(|s| (s.owner, s.len(), s.class())).collect();
         assert_eq!(told, [(7, 2, Class::BestEffort), (9, 1, Class::Idle)]);
-        assert_eq!(scripts[0].afters().last(), Some(After::Ended(0, 2)));
+        assert_eq!(scripts[0].afters().last(), Some(After::Left(0, 2)));
     }
 }

@@ -89,6 +89,7 @@ fn on_flash_the_gate_keeps_the_thinkers_rate() {
     for (name, knobs, rate, least, most) in [
         ("noop", &[][..], 117.0, 450.0, 520.0),
         ("mq-deadline", &[], 116.0, 450.0, 520.0),
+        ("kyber", &["read_lat_nsec=1000000000"], 117.0, 450.0, 520.0),
         ("lp-deadline", &PAPER, 864.0, 0.6, 0.75),
         ("lp-deadline", &["idle_dispatch_interval=1000"], 864.0, 110.0, 130.0),
     ] {
@@ -290,44 +291,47 @@ fn what_others_may_wait_for_is_not_low() {
     assert!(asks(Class::BestEffort, 15) && asks(Class::Idle, 7) && !asks(Class::Idle, 8));
 }
 
-/// Does again what was recorded of `jobs`, behind the same scheduler; compares rates and times by class.
+/// Keeps what a recording would.
+#[derive(Default)]
+struct Recorder {
+    open: HashMap<u32, Bio>,
+    done: Vec<Recorded>,
+}
+
+impl Recorder {
+    fn ends(&mut self, now: Ns, number: u32) {
+        let b = self.open.remove(&number).expect("it was queued");
+        self.done.push(Recorded {
+            owner: b.task,
+            operation: b.operation,
+            offset: b.offset,
+            length: b.length,
+            fua: b.fua,
+            flush_before: false,
+            class: b.class,
+            hints: b.hints,
+            queued: b.queued_at,
+            ended: now,
+        });
+    }
+}
+
+impl Observer for Recorder {
+    fn queued(&mut self, _: Ns, number: u32, bio: &Bio) {
+        self.open.insert(number, *bio);
+    }
+    fn piece_ends(&mut self, now: Ns, number: u32, _: &Bio, _: &Request) {
+        self.ends(now, number);
+    }
+    fn flushed(&mut self, now: Ns, number: u32, _: &Bio) {
+        self.ends(now, number);
+    }
+}
+
+/// Jobs are recorded behind one scheduler and done again behind another; that comes to what the jobs come to
+/// behind the other themselves. With the same one that is the run itself.
 #[test]
-fn a_run_that_is_done_again_from_its_own_recording_comes_to_the_same() {
-    /// Keeps what a recording would.
-    #[derive(Default)]
-    struct Recorder {
-        open: HashMap<u32, Bio>,
-        done: Vec<Recorded>,
-    }
-    impl Observer for Recorder {
-        fn queued(&mut self, _: Ns, number: u32, bio: &Bio) {
-            self.open.insert(number, *bio);
-        }
-        fn piece_ends(&mut self, now: Ns, number: u32, _: &Bio, _: &Request) {
-            self.ends(now, number);
-        }
-        fn flushed(&mut self, now: Ns, number: u32, _: &Bio) {
-            self.ends(now, number);
-        }
-    }
-    impl Recorder {
-        fn ends(&mut self, now: Ns, number: u32) {
-            let b = self.open.remove(&number).expect("it was queued");
-            self.done.push(Recorded {
-                owner: b.task,
-                operation: b.operation,
-                offset: b.offset,
-                length: b.length,
-                fua: b.fua,
-                flush_before: false,
-                class: b.class,
-                hints: b.hints,
-                queued: b.queued_at,
-                ended: now,
-            });
-        }
-    }
-    let settings = Settings { nr_requests: 64, max_bytes: 64 << 10, depth: 32 };
+fn a_recording_that_is_done_again_comes_to_what_its_jobs_come_to() {
     let synced = Job {
         what: What::Write,
         sync: plumb_load::job::SyncMethod::Fdatasync,
@@ -336,50 +340,58 @@ fn a_run_that_is_done_again_from_its_own_recording_comes_to_the_same() {
         ..reads()
     };
     let split = Job { block: Bytes(256 << 10), think: Time(3 * MS), seed: 6, ..reads() };
-    let jobs = |settings_of: &str| {
-        let [thinker, bulk] = thinker_and_bulk(Class::Idle);
-        match settings_of {
-            "two" => vec![thinker, bulk],
-            _ => vec![
-                thinker,
-                bulk,
-                (for_time(synced.clone(), 10_000 * MS), Class::BestEffort),
-                (for_time(split.clone(), 10_000 * MS), Class::BestEffort),
-            ],
-        }
-    };
-    for (name, which) in
-        [("lp-deadline", "two"), ("mq-deadline", "two"), ("noop", "all"), ("lp-deadline", "all")]
-    {
-        let device = || {
-            let plain = Server::new(SIZE, 8, Service::Linear(80_000, 16_000), 1);
-            Box::new(if which == "all" { plain.with_cache() } else { plain })
-        };
-        let (to, step) = (9_000 * MS, 100 * MS);
+    let scattered = Job { block: Bytes(16 << 10), seed: 7, ..deep(reads(), 32) };
+    let [thinker, bulk] = thinker_and_bulk(Class::Idle);
+    let time = |job: &Job| (for_time(job.clone(), 10_000 * MS), Class::BestEffort);
+    let two = vec![thinker.clone(), bulk.clone()];
+    let all = vec![thinker.clone(), bulk, time(&synced), time(&split)];
+    // Sorted, they end in another order than they were recorded in.
+    let sorted = vec![thinker, (time(&scattered).0, Class::Idle)];
+    for (was, is, jobs, depth, to) in [
+        ("lp-deadline", "lp-deadline", &two, 32, 9_000),
+        ("mq-deadline", "mq-deadline", &two, 32, 9_000),
+        ("noop", "noop", &all, 32, 9_000),
+        ("lp-deadline", "lp-deadline", &all, 32, 9_000),
+        ("noop", "lp-deadline", &two, 32, 1_000),
+        ("noop", "mq-deadline", &sorted, 8, 1_000),
+        ("noop", "lp-deadline", &sorted, 8, 1_000),
+    ] {
+        let settings = Settings { nr_requests: 64, max_bytes: 64 << 10, depth };
+        let device = || Box::new(Server::new(SIZE, 8, Service::Linear(80_000, 16_000), 1).with_cache());
+        let classes = || Classes::new(0, to * MS, 100 * MS);
         let mut recorder = Recorder::default();
-        let mut first = Classes::new(0, to, step);
-        watched(device(), named(name, &[]), settings, &jobs(which), &mut (&mut recorder, &mut first))
-            .expect("an end");
+        watched(device(), named(was, &[]), settings, jobs, &mut recorder).expect("an end");
+        let mut direct = classes();
+        watched(device(), named(is, &[]), settings, jobs, &mut direct).expect("an end");
         let scripts = scripts(recorder.done);
-        assert_eq!(scripts.len(), jobs(which).len());
+        assert_eq!(scripts.len(), jobs.len());
         let tasks = scripts.into_iter().zip(0..).map(|(s, n)| Task::replay(s, 0, n, 0)).collect();
-        let mut again = Classes::new(0, to, step);
+        let mut again = classes();
         let mut ledger = Ledger::new(settings);
-        let scheduler = named(name, &[]).build(0);
+        let scheduler = named(is, &[]).build(0);
         let mut simulation = Simulation::new(device(), scheduler, settings, tasks, vec![false], 0);
         simulation.run(&mut (&mut ledger, &mut again)).expect("an end");
         ledger.close();
-        let (first, again) = (first.report(), again.report());
-        assert_eq!((first.len(), again.len()), (2, 2));
-        for (f, a) in first.iter().zip(&again) {
-            let ns = |v: Option<u64>| v.expect("enough of them") as f64;
-            for (what, f, a) in [
-                ("rate", f.rate, a.rate),
-                ("bandwidth", f.bandwidth, a.bandwidth),
-                ("p99", ns(f.q2c.p99), ns(a.q2c.p99)),
-                ("mean", f.q2c.mean_ns, a.q2c.mean_ns),
+        let (direct, again) = (direct.report(), again.report());
+        assert_eq!((direct.len(), again.len()), (2, 2));
+        for (d, a) in direct.iter().zip(&again) {
+            let ns = |v: Option<u64>| v.map_or(0.0, |v| v as f64);
+            let p99 = if was == is { ("p99", ns(d.q2c.p99), ns(a.q2c.p99)) } else { ("", 1.0, 1.0) };
+            for (what, d, a) in [
+                ("rate", d.rate, a.rate),
+                ("bandwidth", d.bandwidth, a.bandwidth),
+                p99,
+                ("mean", d.q2c.mean_ns, a.q2c.mean_ns),
             ] {
-                assert!((a / f - 1.0).abs() < 0.02, "{name}, {which}: {what} {a} of {f}");
+                // A mean of few long waits behind what the idle class has in the device.
+                let most = if was == is {
+                    0.02
+                } else if what == "mean" {
+                    0.1
+                } else {
+                    0.05
+                };
+                assert!((a / d - 1.0).abs() < most, "{was} again behind {is}: {what} {a}, itself {d}");
             }
         }
     }

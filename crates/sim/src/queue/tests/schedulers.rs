@@ -207,3 +207,92 @@ fn fair_serves_the_idle_class_alone_and_one_by_one() {
     let count = figures.jobs[1].q2c.count();
     assert!((4_700..4_900).contains(&count), "{count}");
 }
+
+#[test]
+fn kyber_narrows_the_kind_that_keeps_its_target_where_another_does_not() {
+    let writes = for_time(Job { what: What::Write, ..deep(reads(), 128) }, 10_000 * MS);
+    let jobs = [for_time(deep(reads(), 2), 10_000 * MS), writes].map(|job| (job, Class::BestEffort));
+    let settings = Settings { nr_requests: 256, ..settings(128) };
+    let of = |kind| {
+        let (figures, seen) = waits(fixed(4, MS), kind, settings, &jobs);
+        let report = figures.report();
+        (report.jobs[0].d2c.p99.expect("many"), seen.longest[1])
+    };
+    // 128 writes before four servers: 32 ms with the device. So many would keep a target of a second, and
+    // reads miss theirs: writes get fewer tokens, and wait in the scheduler instead.
+    let (reads, writes) = of(named("kyber", &["write_lat_nsec=1000000000"]));
+    assert!(reads < 12 * MS && writes > 15 * MS, "reads {reads} ns, writes waited {writes} ns");
+    let (reads, writes) = of(named("kyber", &["read_lat_nsec=1000000000", "write_lat_nsec=1000000000"]));
+    assert!(reads > 25 * MS && writes < 15 * MS, "reads {reads} ns, writes waited {writes} ns");
+}
+
+#[test]
+fn bfq_shares_sectors_not_requests() {
+    let job = |block: u64, depth| for_time(Job { block: Bytes(block), ..deep(reads(), depth) }, 60_000 * MS);
+    let rates = |kind, blocks: [u64; 2]| {
+        let figures = run(fixed(1, MS), kind, settings(4), &[job(blocks[0], 4), job(blocks[1], 4)]);
+        rate(&figures, 0) / rate(&figures, 1)
+    };
+    let small = || named("bfq", &["max_budget=64"]);
+    let equal = rates(small(), [4096, 4096]);
+    assert!((equal - 1.0).abs() < 0.05, "{equal}");
+    // Four times as long requests: a quarter of them.
+    let longer = rates(small(), [4096, 16_384]);
+    assert!((longer - 4.0).abs() < 0.3, "{longer}");
+    assert!((rates(Kind::Noop, [4096, 16_384]) - 1.0).abs() < 0.05);
+}
+
+#[test]
+fn bfq_keeps_the_disk_for_who_comes_back_soon_and_not_for_who_thinks_long() {
+    let beside = |think, kind| {
+        let thinker = for_time(Job { think: Time(think), ..reads() }, 20_000 * MS);
+        let bulk = for_time(deep(reads(), 32), 20_000 * MS);
+        let figures = run(fixed(1, MS), kind, settings(1), &[thinker, bulk]);
+        (rate(&figures, 0), rate(&figures, 1))
+    };
+    // 3 ms for each of its requests, all its own while its budget lasts: half of the sectors at most.
+    let (soon, _) = beside(2 * MS, named("bfq", &["max_budget=1024"]));
+    let (hasty, _) = beside(2 * MS, named("bfq", &["max_budget=1024", "slice_idle=0"]));
+    assert!(soon > 2.0 * hasty, "{soon} with idling, {hasty} without");
+    // Nobody waits 20 ms for one request: the other one has nearly all of the disk.
+    let (_, bulk) = beside(20 * MS, named("bfq", &[]));
+    assert!(bulk > 900.0, "{bulk}");
+}
+
+#[test]
+fn bfq_serves_the_idle_class_when_no_other_has_been_there() {
+    let normal = for_time(Job { think: Time(20 * MS), ..reads() }, 5_000 * MS);
+    let jobs = [(normal, Class::BestEffort), (for_time(deep(reads(), 8), 10_000 * MS), Class::Idle)];
+    let (figures, seen) = waits(fixed(4, MS), named("bfq", &[]), settings(8), &jobs);
+    assert_eq!(seen.early, 0);
+    // Pauses of 20 ms are not enough; the second half is its own, less the 200 ms.
+    let count = figures.jobs[1].q2c.count();
+    assert!((19_000..19_300).contains(&count), "{count}");
+}
+
+/// What an operation takes of a CPU.
+#[test]
+fn work_of_a_cpu_comes_before_the_queue_and_is_shared() {
+    use crate::queue::simulation::Cost;
+    let jobs: Vec<_> =
+        (0..2).map(|seed| (for_time(Job { seed, ..reads() }, 1_000 * MS), Class::BestEffort)).collect();
+    let of = |cost, count: usize| {
+        let tasks = Task::of(&jobs[..count], SIZE, false, 0).expect("jobs");
+        let mut figures = Figures::new(&tasks);
+        let walls = vec![false; count];
+        let mut simulation =
+            Simulation::new(fixed(2, MS), Kind::Noop.build(0), settings(2), tasks, walls, 0).with_cost(cost);
+        let end = simulation.run(&mut figures).expect("an end");
+        figures.finish(end);
+        let job = &figures.report().jobs[0];
+        (rate(&figures, 0), job.kinds[0].service.p50, job.q2c.p50)
+    };
+    let cost = Cost { operation: MS - 4_000, per_kib: 1_000, cpus: 1 };
+    // 1 ms of CPU, 1 ms of the disk: 500 a second, of which the queue sees half of the time.
+    let (alone, service, q2c) = of(cost, 1);
+    assert!((alone - 500.0).abs() < 2.0, "{alone}");
+    assert!(service >= Some(2 * MS * 19 / 20) && q2c <= Some(MS), "{service:?} {q2c:?}");
+    assert!((of(Cost { operation: 3 * MS, per_kib: 0, cpus: 1 }, 2).0 - 1000.0 / 6.0).abs() < 2.0);
+    assert!((of(Cost { operation: 3 * MS, per_kib: 0, cpus: 0 }, 2).0 - 250.0).abs() < 2.0);
+    assert!((of(Cost::default(), 2).0 - 1000.0).abs() < 2.0);
+}

@@ -17,7 +17,6 @@ use super::calibrate::{self, Measured};
 use super::control::{self, Answer, Order};
 use super::holder::{Holder, Leash};
 use super::{process, users, Launch, Told};
-use crate::spec::Medium;
 use anyhow::{bail, Context, Result};
 use plumb_load::environment::{available_memory, Root};
 use std::io::Write;
@@ -104,8 +103,8 @@ fn media(options: &ServeOptions) -> Result<Media> {
 
 /// Of the queue of the loop device: as that of the disk would be. One without a volatile cache gets
 /// no flushes, and no request is larger than what goes to the model in one piece.
-fn queue(medium: &Medium, volatile: bool) -> Vec<(&'static str, &'static str)> {
-    let rotational = if matches!(medium, Medium::Hdd(_)) { "1" } else { "0" };
+fn queue(rotational: bool, volatile: bool) -> Vec<(&'static str, &'static str)> {
+    let rotational = if rotational { "1" } else { "0" };
     let mut queue = vec![("rotational", rotational), ("max_sectors_kb", "1024")];
     // Either way: whoever had the device before may have left it as it is not.
     queue.push(("write_cache", if volatile { "write back" } else { "write through" }));
@@ -192,7 +191,7 @@ impl Server {
             let export = nbd::Export {
                 name: server.entry.disk.name.clone(),
                 about: options.spec.about.clone(),
-                rotational: matches!(options.spec.medium, Medium::Hdd(_)),
+                rotational: options.spec.rotational(),
             };
             let nbd = nbd::serve_as(address, Arc::clone(&server.realtime), export)?;
             server.entry.disk.nbd = Some(nbd.address().to_owned());
@@ -226,7 +225,7 @@ impl Server {
         }
         let mut holder = Holder::start()?;
         let file = PathBuf::from(format!("/proc/{}/fd/{}/{name}", std::process::id(), mount.as_raw_fd()));
-        let (path, changed) = holder.attach(&file, &queue(&options.spec.medium, volatile))?;
+        let (path, changed) = holder.attach(&file, &queue(options.spec.rotational(), volatile))?;
         self.entry.holder = Some(holder.pid());
         self.entry.changed.clone_from(&changed);
         self.entry.disk.device = Some(path.clone());

@@ -190,6 +190,7 @@ pub(super) fn turn(plan: &PlanFile, settings: &Settings) -> Option<f64> {
     let spec = Spec::load(device.model.as_deref()?, &device.set).ok()?;
     match spec.medium {
         Medium::Hdd(hdd) => Some(60e9 / f64::from(hdd.rpm)),
+        Medium::Channels(channels) if channels.rotation.0 > 0 => Some(channels.rotation.0 as f64),
         _ => None,
     }
 }
