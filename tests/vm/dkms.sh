@@ -14,7 +14,7 @@ root=$(realpath ../..)
 export PATH="$PATH:/usr/sbin:/sbin"
 cache=${CARGO_TARGET_DIR:-$root/target}/vm/dkms
 name=dkms
-TIMEOUT=400
+TIMEOUT=900
 
 . ./counts.sh
 . ./guest.sh
