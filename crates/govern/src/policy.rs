@@ -158,6 +158,9 @@ impl Policy {
                 bytes: at_least(half.bytes, limit.bytes),
                 requests: at_least(half.requests, limit.requests),
             }
+        } else if beside_late > 0 && beside < WINDOW_ENOUGH {
+            // Too few to tell whose fault it is; no reason to give more either.
+            self.rate
         } else if beside > 0 {
             self.rate.map(|n| n.saturating_add((n / 8).max(1))).least(limit.map(|n| n.saturating_mul(WIDEST)))
         } else {
@@ -271,7 +274,9 @@ mod tests {
         window(&mut p, &mut now, &mut seen, 200, 0);
         let before = p.rate().bytes;
         window(&mut p, &mut now, &mut seen, 15, 15);
-        assert!(p.rate().bytes > before, "15 tell nothing");
+        assert_eq!(p.rate().bytes, before, "15 tell nothing, but late ones are no reason for more");
+        window(&mut p, &mut now, &mut seen, 15, 0);
+        assert!(p.rate().bytes > before, "15 in time");
         let before = p.rate().bytes;
         seen.requests[0] += 100;
         seen.late[0] += 30;

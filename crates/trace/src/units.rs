@@ -41,7 +41,7 @@ pub fn count(n: u64) -> String {
 /// # Errors
 /// A sentence that names the text and shows an example.
 pub fn parse_duration(text: &str) -> Result<u64, String> {
-    let bad = || format!("'{text}' is not a duration; examples: 250ms, 10s, 50us");
+    let bad = || format!("'{text}' is not a duration; examples: 250ms, 10s, 50us, 1h");
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(bad)?;
     let (number, unit) = text.split_at(split);
     let value: f64 = number.parse().map_err(|_| bad())?;
@@ -51,6 +51,7 @@ pub fn parse_duration(text: &str) -> Result<u64, String> {
         "ms" => 1e6,
         "s" => 1e9,
         "m" | "min" => 60e9,
+        "h" => 3600e9,
         _ => return Err(bad()),
     };
     Ok((value * scale) as u64)

@@ -67,10 +67,12 @@ pub fn main(args: &GovernArgs) -> Result<ExitCode> {
     let mut whole = Whole::of(args)?;
     child::stop_on_signal()?;
     let mut session = Session::begin(&whole.low)?;
-    let came = govern(args, &mut whole, &mut session);
-    let closed = session.close();
-    let came = came?;
-    closed?;
+    let watched = whole.normal.iter().try_for_each(Group::can_be_limited);
+    let came = watched.and_then(|()| govern(args, &mut whole, &mut session));
+    let came = match (came, session.close()) {
+        (Err(why), Err(left)) => return Err(why.context(format!("and not all is put back: {left:#}"))),
+        (came, closed) => closed.and(came)?,
+    };
     let failed = came.exit_code.is_some_and(|code| code != 0);
     show::result(args, &whole, &came)?;
     Ok(ExitCode::from(u8::from(failed)))
@@ -81,6 +83,9 @@ impl Whole {
         let root = Root::real();
         if args.low.is_empty() && args.command.is_empty() {
             bail!("nothing is low: name a cgroup (--low backup.slice), or a command after --: plumb govern -- restic backup /home");
+        }
+        if args.target == Some(0) || args.delay == 0 {
+            bail!("--target and --delay must be more than 0: with 0 nothing is ever late, or low I/O is never limited");
         }
         let controller = Controller::find(&root)?;
         let low = args.low.iter().map(|name| controller.group(name)).collect::<Result<Vec<_>>>()?;

@@ -2,7 +2,7 @@
 //! The hands of a governor: a directory with the journal of what it changes, and a guardian that puts it back if
 //! this process is killed. Of both killed, the next one puts it back.
 
-use crate::plan::changes::{restore, Change, Journal};
+use crate::plan::changes::{restore, Change, Journal, JOURNAL};
 use crate::plan::guardian::{Guardian, Whose};
 use crate::plan::lock::{holder_of_directory, Locks};
 use crate::plan::undo::Undone;
@@ -48,11 +48,16 @@ pub fn restore_left() -> Result<Vec<String>> {
     for entry in std::fs::read_dir(base()).into_iter().flatten().flatten() {
         let dir = entry.path();
         // One that works holds its lock, and so does a guardian; one that begins is about to take it.
-        if holder_of_directory(&dir).is_some() || is_plumb(&entry.file_name().to_string_lossy()) {
+        let begins = !dir.join(JOURNAL).exists() && is_plumb(&entry.file_name().to_string_lossy());
+        if holder_of_directory(&dir).is_some() || begins {
             continue;
         }
         let mut locks = Locks::default();
-        locks.directory(&dir)?;
+        match locks.directory(&dir) {
+            // It has ended properly just now.
+            Err(_) if !dir.exists() => continue,
+            locked => locked?,
+        };
         if !restore(&dir, &mut |line| said.push(line.to_string()))? {
             bail!(
                 "{}: what an earlier plumb govern changed cannot all be put back: {}; mend it, then 'plumb govern --restore'",
