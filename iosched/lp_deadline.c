@@ -67,7 +67,7 @@ void lp_defaults(struct lp_knobs *knobs, bool rotational)
 		 * then for more than one. The paper has 200 ms, one each. Flash answers at once. */
 		.idle_dispatch_interval = rotational ? 1000 * MS : 1 * MS,
 		.batch_mode_delay = 5000 * MS,
-		.awaited_delay = rotational ? 5 * MS : 100 * US,
+		.awaited_delay = rotational ? 3 * MS : 100 * US,
 		.low_expire = 10000 * MS,
 		.low_depth = rotational ? 1 : 0,
 		.low_batch = rotational ? 16 : 1,

@@ -12,9 +12,9 @@ BEGIN { FS = "\t" }
 		rows[key, row] = 1
 		order[key, ++count[key]] = row
 	}
-	if ($6 != "low" && !((key, $5) in thinks)) {
-		thinks[key, $5] = 1
-		think[key, ++thinkers[key]] = $5
+	if (!((key, $5) in loads)) {
+		loads[key, $5] = 1
+		load[key, ++count_of_loads[key]] = $5
 	}
 	iops[key, row, $5, $6] = $7
 	p50[key, row, $5, $6] = $8
@@ -28,10 +28,10 @@ END {
 		key = keys[k]
 		split(key, part, SUBSEP)
 		printf "\n### %s, %s model\n", part[1], part[2]
-		for (t = 1; t <= thinkers[key]; t++) {
-			w = think[key, t]
-			printf "\nThink time %s ms:\n\n", w
-			print "| scheduler | low class | normal alone, iops | beside, iops | change | p50 ms | p99 ms | most ms | low alone, MB/s | beside, MB/s |"
+		for (t = 1; t <= count_of_loads[key]; t++) {
+			w = load[key, t]
+			printf "\n%s:\n\n", w
+			print "| scheduler | low by | normal alone, iops | beside, iops | change | p50 ms | p99 ms | most ms | low alone, MB/s | beside, MB/s |"
 			print "|---|---|---|---|---|---|---|---|---|---|"
 			for (r = 1; r <= count[key]; r++) {
 				row = order[key, r]
@@ -41,7 +41,7 @@ END {
 				printf "| %s | %s | %s | %s | %+.0f %% | %s to %s | %s to %s | %s to %s | %s | %s |\n", of[1], of[2], a, b, \
 					a ? (b - a) * 100 / a : 0, ms(p50[key, row, w, "normal"]), ms(p50[key, row, w, "both"]), \
 					ms(p99[key, row, w, "normal"]), ms(p99[key, row, w, "both"]), ms(most[key, row, w, "normal"]), \
-					ms(most[key, row, w, "both"]), low[key, row, 0, "low"], low[key, row, w, "both"]
+					ms(most[key, row, w, "both"]), low[key, row, w, "low"], low[key, row, w, "both"]
 			}
 		}
 	}
