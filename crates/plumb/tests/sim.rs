@@ -245,7 +245,7 @@ fn a_sweep_shows_what_a_knob_does_as_table_csv_and_charts() {
     let csv = std::fs::read_to_string(charts.join("sweep.csv")).expect("a file");
     assert!(csv.starts_with("idle_dispatch_interval,normal_per_s") && csv.lines().count() == 5, "{csv}");
     let columns: Vec<usize> = csv.lines().map(|l| l.split(',').count()).collect();
-    assert_eq!(columns, [10; 5]);
+    assert_eq!(columns, [12; 5]);
     for name in ["sweep-idle.svg", "sweep-normal.svg"] {
         let svg = std::fs::read_to_string(charts.join(name)).expect("a file");
         assert!(svg.starts_with("<svg") && svg.contains("polyline"), "{svg}");

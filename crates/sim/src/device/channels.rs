@@ -129,7 +129,7 @@ impl Model {
         if place != self.head && spec.rotational() {
             // The root of a 2^20-th: a 1024-th.
             let way = ((place.abs_diff(self.head) << 20) / self.sectors).isqrt();
-            parts.seek = spec.seek.0 + (u128::from(spec.seek_span.0) * u128::from(way) >> 10) as Ns;
+            parts.seek = spec.seek.0 + ((u128::from(spec.seek_span.0) * u128::from(way)) >> 10) as Ns;
             parts.rotation = self.turn(place, now + parts.total());
         }
         self.head = place + u64::from(request.length) / SECTOR;
