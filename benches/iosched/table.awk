@@ -38,8 +38,8 @@ END {
 				split(row, of, SUBSEP)
 				a = iops[key, row, w, "normal"]
 				b = iops[key, row, w, "both"]
-				printf "| %s | %s | %s | %s | %+.0f %% | %s to %s | %s to %s | %s to %s | %s | %s |\n", of[1], of[2], a, b, \
-					a ? (b - a) * 100 / a : 0, ms(p50[key, row, w, "normal"]), ms(p50[key, row, w, "both"]), \
+				printf "| %s | %s | %s | %s | %s | %s to %s | %s to %s | %s to %s | %s | %s |\n", of[1], of[2], a, b, \
+					a && b != "" ? sprintf("%+.0f %%", (b - a) * 100 / a) : "-", ms(p50[key, row, w, "normal"]), ms(p50[key, row, w, "both"]), \
 					ms(p99[key, row, w, "normal"]), ms(p99[key, row, w, "both"]), ms(most[key, row, w, "normal"]), \
 					ms(most[key, row, w, "both"]), low[key, row, w, "low"], low[key, row, w, "both"]
 			}
