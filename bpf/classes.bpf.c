@@ -34,9 +34,8 @@
 struct class_knobs {
 	u32 devices;
 	u32 device[DEVICES];
-	u32 others;          /* class of what is in no group of `classes` */
-	u32 writeback_apart; /* writes of the root group that nobody waits for are WRITEBACK */
-	u64 target;          /* ns with the device above which a normal request is late; 0: never */
+	u32 others; /* class of what is in no group of `classes` */
+	u64 target; /* ns with the device above which a normal request is late; 0: never */
 };
 
 struct class_counts {
@@ -107,8 +106,10 @@ static __always_inline u32 class_of(struct bio *bio)
 
 	if ((opf & OP_MASK) >= OP_DRIVER)
 		return CLASSES;
-	if (css && class_knobs.writeback_apart && (opf & OP_MASK) == OP_WRITE && !css->parent &&
-	    !(opf & (1U << bpf_core_enum_value(enum req_flag_bits, __REQ_SYNC))))
+	/* The kernel's threads write back and commit for everybody, low ones too. */
+	if (css && !css->parent && (opf & OP_MASK) == OP_WRITE &&
+	    (!(opf & (1U << bpf_core_enum_value(enum req_flag_bits, __REQ_SYNC))) ||
+	     (opf & (1U << bpf_core_enum_value(enum req_flag_bits, __REQ_META)))))
 		return WRITEBACK;
 	for (int i = 0; i < LEVELS && css; i++) {
 		u64 id = css->cgroup->kn->id;

@@ -197,6 +197,7 @@ struct sk_buff {
 /* include/linux/blk_types.h; the number is the running kernel's */
 enum req_flag_bits {
 	__REQ_SYNC = 11,
+	__REQ_META = 12,
 };
 
 struct bdi_writeback;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 /* See lp_deadline.h. */
-#include "lp_deadline.h"
+#include "lp_steering.h"
 
 #define MS ((u64)1000000)
 #define US ((u64)1000)
@@ -13,15 +13,9 @@
 /* Slots for low requests in batch mode, in 1/100: more than half of the usual two for each of the device's own, or none
  * would wait here to be put in order. */
 #define BATCH_SLOTS 75
-/* The steering decides after so many requests beside low ones, or after so long. */
-#define WINDOW_REQUESTS 128
-#define WINDOW_TIME (1000 * MS)
-/* Fewer tell nothing about a hundredth. */
-#define WINDOW_ENOUGH 16
-/* One in so many may be late: p99. */
-#define LATE_ONE_IN 100
-#define LEAST_INTERVAL (50 * US)
-#define MOST_DEPTH 64
+/* Slots for awaited ones: there are some when low ones still hold what batch mode gave them, and some are left for normal
+ * ones. */
+#define AWAITED_SLOTS 88
 
 /* A request's mark: where it is, its class, and whether a low one was with the device when it was sent. */
 #define MARK_QUEUED 1U
@@ -46,6 +40,7 @@ const struct lp_knob lp_knob_table[] = {
 	KNOB(idle_dispatch_interval, US, 0, 60000 * MS),
 	KNOB(batch_mode_delay, US, 0, 3600000 * MS),
 	KNOB(awaited_delay, US, 0, 3600000 * MS),
+	KNOB(awaited_expire, MS, 0, 3600000 * MS),
 	KNOB(low_expire, MS, 0, 3600000 * MS),
 	KNOB(low_depth, 1, 0, 65536),
 	KNOB(low_batch, 1, 1, 65536),
@@ -68,6 +63,8 @@ void lp_defaults(struct lp_knobs *knobs, bool rotational)
 		.idle_dispatch_interval = rotational ? 1000 * MS : 1 * MS,
 		.batch_mode_delay = 5000 * MS,
 		.awaited_delay = rotational ? 3 * MS : 100 * US,
+		/* What a commit of a journal may take that a low task's write belongs to. */
+		.awaited_expire = rotational ? 300 * MS : 100 * MS,
 		.low_expire = 10000 * MS,
 		.low_depth = rotational ? 1 : 0,
 		.low_batch = rotational ? 16 : 1,
@@ -88,14 +85,6 @@ static u64 later(u64 time, u64 by)
 	return time + by < time ? LP_NEVER : time + by;
 }
 
-static void steer_from_knobs(struct lp *lp)
-{
-	LP_WRITE_ONCE(lp->interval, lp->knobs.idle_dispatch_interval);
-	/* Steered, it is opened from the narrowest on. */
-	LP_WRITE_ONCE(lp->depth, lp->knobs.latency_target ? 1 : lp->knobs.low_depth);
-	lp->together = lp->knobs.latency_target ? 1 : lp->knobs.low_batch;
-}
-
 void lp_init(struct lp *lp, const struct lp_knobs *knobs, u64 now)
 {
 	*lp = (struct lp){ .knobs = *knobs, .normal_left = now, .window_began = now };
@@ -106,16 +95,17 @@ void lp_init(struct lp *lp, const struct lp_knobs *knobs, u64 now)
 	for (int cls = 0; cls < LP_CLASSES; cls++) {
 		lp_sorted_init(&lp->line[cls].sorted);
 		lp_fifo_init(&lp->line[cls].fifo);
-		lp->line[cls].due = LP_NEVER;
+		lp->line[cls].oldest = LP_NEVER;
 	}
 	lp_fifo_init(&lp->head);
-	steer_from_knobs(lp);
+	lp_steer_from_knobs(lp);
 }
 
 void lp_set_knobs(struct lp *lp, const struct lp_knobs *knobs)
 {
 	lp->knobs = *knobs;
-	steer_from_knobs(lp);
+	LP_WRITE_ONCE(lp->visit, 0);
+	lp_steer_from_knobs(lp);
 }
 
 void lp_set_open(struct lp *lp, bool open)
@@ -141,11 +131,13 @@ bool lp_batch_mode(const struct lp *lp, u64 now)
 	return now >= later(LP_READ(lp->normal_left), LP_READ(lp->knobs.batch_mode_delay));
 }
 
-u32 lp_low_slots(const struct lp *lp, u32 all, u64 now)
+u32 lp_low_slots(const struct lp *lp, enum lp_class cls, u32 all, u64 now)
 {
 	u32 percent = LP_READ(lp->knobs.low_slots);
 	u32 slots;
 
+	if (cls == LP_AWAITED && percent < AWAITED_SLOTS)
+		percent = AWAITED_SLOTS;
 	/* What is granted in batch mode is still held when a normal request comes: never all. */
 	if (percent < BATCH_SLOTS && lp_batch_mode(lp, now))
 		percent = BATCH_SLOTS;
@@ -157,38 +149,45 @@ u32 lp_low_slots(const struct lp *lp, u32 all, u64 now)
 static u64 aged_at(const struct lp *lp, enum lp_class cls)
 {
 	const struct lp_line *line = &lp->line[cls];
-	u64 expire = LP_READ(lp->knobs.low_expire);
-	u64 due = LP_READ(line->due);
-	u64 next;
+	u64 expire = cls == LP_AWAITED ? LP_READ(lp->knobs.awaited_expire) : 0;
+	u64 oldest = LP_READ(line->oldest);
+	u64 due, apart, next;
 
-	if (!expire || due == LP_NEVER)
+	if (!expire)
+		expire = LP_READ(lp->knobs.low_expire);
+	if (!expire || oldest == LP_NEVER)
 		return LP_NEVER;
+	due = later(oldest, expire);
 	if (!LP_READ(line->ever))
 		return due;
-	next = later(LP_READ(line->went), expire / AGED_SPREAD);
+	apart = cls == LP_AWAITED ? least(LP_READ(lp->interval) / AWAITED_PART, expire)
+				  : expire / AGED_SPREAD;
+	next = later(LP_READ(line->went), apart);
 	return due > next ? due : next;
 }
 
-static u32 low_in_flight(const struct lp *lp)
+/* A normal request is there that rule 1 or in_flight_aware lets low ones wait for. */
+static bool normal_is_there(const struct lp *lp)
 {
-	return lp_counter_read(&lp->in_flight[LP_LOW]) + lp_counter_read(&lp->in_flight[LP_AWAITED]);
+	return lp_counter_read(&lp->queued[LP_NORMAL]) ||
+	       (LP_READ(lp->knobs.in_flight_aware) && lp_counter_read(&lp->in_flight[LP_NORMAL]));
 }
 
 /* When a low or awaited request may go; `now` or before: at once. */
 static u64 gate(const struct lp *lp, enum lp_class cls, u64 now)
 {
 	u32 depth = LP_READ(lp->depth);
-	bool queued = lp_counter_read(&lp->queued[LP_NORMAL]);
-	bool in_flight = lp_counter_read(&lp->in_flight[LP_NORMAL]);
 	u64 opens = aged_at(lp, cls);
 
-	if (LP_READ(lp->open) || LP_READ(lp->visit))
+	if (LP_READ(lp->open))
 		return now;
-	if (!queued && !in_flight)
-		opens = least(opens, later(LP_READ(lp->normal_left), LP_READ(lp->knobs.batch_mode_delay)));
-	if (queued || (in_flight && LP_READ(lp->knobs.in_flight_aware)))
+	if (normal_is_there(lp))
 		return opens;
-	if (depth && low_in_flight(lp) >= depth)
+	if (LP_READ(lp->visit))
+		return now;
+	if (!lp_counter_read(&lp->in_flight[LP_NORMAL]))
+		opens = least(opens, later(LP_READ(lp->normal_left), LP_READ(lp->knobs.batch_mode_delay)));
+	if (depth && lp_low_in_flight(lp) >= depth)
 		return opens;
 	if (!LP_READ(lp->line[cls].ever))
 		return now;
@@ -203,7 +202,8 @@ u64 lp_opens(const struct lp *lp, u64 now)
 {
 	u64 opens = LP_NEVER;
 
-	if (lp_counter_read(&lp->head_queued) || lp_counter_read(&lp->queued[LP_NORMAL]))
+	if (lp_counter_read(&lp->head_queued) ||
+	    (lp_counter_read(&lp->queued[LP_NORMAL]) && !LP_READ(lp->stuck)))
 		return now;
 	if (lp_counter_read(&lp->queued[LP_AWAITED]))
 		opens = gate(lp, LP_AWAITED, now);
@@ -212,11 +212,11 @@ u64 lp_opens(const struct lp *lp, u64 now)
 	return opens;
 }
 
-static void due_changes(struct lp_line *line)
+static void oldest_changes(struct lp_line *line)
 {
 	struct lp_request *oldest = lp_fifo_first(&line->fifo);
 
-	LP_WRITE_ONCE(line->due, oldest ? lp_rq_due(oldest) : LP_NEVER);
+	LP_WRITE_ONCE(line->oldest, oldest ? lp_rq_due(oldest) : LP_NEVER);
 }
 
 static struct lp_sorted *sorted_of(struct lp *lp, enum lp_class cls, enum lp_direction dir)
@@ -244,10 +244,9 @@ void lp_insert(struct lp *lp, struct lp_request *rq, enum lp_class cls, bool at_
 	enum lp_direction dir = lp_rq_direction(rq);
 	u64 expire = dir == LP_READ_DIR ? lp->knobs.read_expire : lp->knobs.write_expire;
 
-	if (cls != LP_NORMAL)
-		expire = lp->knobs.low_expire;
 	lp_rq_set_stamp(rq, now);
-	lp_rq_set_due(rq, later(now, expire));
+	/* How old a low one may get is asked when it is looked at: a new knob holds for those that wait, too. */
+	lp_rq_set_due(rq, cls == LP_NORMAL ? later(now, expire) : now);
 	lp_rq_set_mark(rq, (at_head ? MARK_HEAD : MARK_QUEUED) | (u32)cls << MARK_CLASS_SHIFT);
 	lp->counts[cls].inserted++;
 	/* Before anything is found in the queue: who reads without the lock must not see an idle device. */
@@ -260,7 +259,9 @@ void lp_insert(struct lp *lp, struct lp_request *rq, enum lp_class cls, bool at_
 		lp_fifo_add(fifo_of(lp, cls, dir), rq);
 	}
 	if (cls != LP_NORMAL)
-		due_changes(&lp->line[cls]);
+		oldest_changes(&lp->line[cls]);
+	else if (lp->stuck)
+		LP_WRITE_ONCE(lp->stuck, false);
 }
 
 /* Out of the queue, wherever it is. */
@@ -277,7 +278,14 @@ static void take(struct lp *lp, struct lp_request *rq)
 		lp_fifo_del(fifo_of(lp, cls, dir), rq);
 	}
 	if (cls != LP_NORMAL)
-		due_changes(&lp->line[cls]);
+		oldest_changes(&lp->line[cls]);
+}
+
+enum lp_class lp_queued_class(const struct lp_request *rq)
+{
+	u32 place = lp_rq_mark(rq) & MARK_PLACE;
+
+	return place == MARK_QUEUED || place == MARK_HEAD ? class_of(rq) : LP_CLASSES;
 }
 
 void lp_absorbed(struct lp *lp, struct lp_request *rq, struct lp_request *gone)
@@ -388,45 +396,29 @@ static struct lp_request *follower(struct lp_line *line)
 	return rq && lp_rq_sector(rq) == line->position ? rq : 0;
 }
 
-/* By age, or the next by place, if the gate lets one of this line through. */
-static struct lp_request *first_of(struct lp *lp, enum lp_class cls, u64 now)
+/* The oldest of a line, if it goes by its age. */
+static struct lp_request *aged_of(struct lp *lp, enum lp_class cls, u64 now)
 {
-	struct lp_line *line = &lp->line[cls];
-	struct lp_request *rq = lp_fifo_first(&line->fifo);
-
-	if (!rq || gate(lp, cls, now) > now)
-		return 0;
-	if (lp->knobs.low_expire && lp_rq_due(rq) <= now) {
-		lp->decisions.aged +=
-			lp_counter_read(&lp->queued[LP_NORMAL]) || lp_counter_read(&lp->in_flight[LP_NORMAL]);
-	} else {
-		rq = lp_sorted_from(&line->sorted, line->position);
-		if (!rq)
-			rq = lp_sorted_first(&line->sorted);
-	}
-	return rq;
+	return aged_at(lp, cls) <= now ? lp_fifo_first(&lp->line[cls].fifo) : 0;
 }
 
-static struct lp_request *choose_low(struct lp *lp, u64 now)
+/* The next by place, if the gate lets one of this line through. */
+static struct lp_request *next_of(struct lp *lp, enum lp_class cls, u64 now)
 {
-	struct lp_request *rq = lp->visit ? follower(&lp->line[lp->visits]) : 0;
-	enum lp_class cls = lp->visits;
-	u32 more = lp->together;
+	struct lp_line *line = &lp->line[cls];
+	struct lp_request *rq;
 
-	if (rq) {
-		more = lp->visit;
-		lp->decisions.followed++;
-	} else {
-		LP_WRITE_ONCE(lp->visit, 0);
-		cls = LP_AWAITED;
-		rq = first_of(lp, cls, now);
-		if (!rq) {
-			cls = LP_LOW;
-			rq = first_of(lp, cls, now);
-		}
-	}
-	if (!rq)
+	if (!lp_fifo_first(&line->fifo) || gate(lp, cls, now) > now)
 		return 0;
+	rq = lp_sorted_from(&line->sorted, line->position);
+	return rq ? rq : lp_sorted_first(&line->sorted);
+}
+
+/* A low or awaited one goes; `more` may follow it at once. */
+static struct lp_request *low_goes(struct lp *lp, struct lp_request *rq, u32 more, u64 now)
+{
+	enum lp_class cls = class_of(rq);
+
 	if (!lp_batch_mode(lp, now)) {
 		lp->batch = false;
 	} else {
@@ -436,67 +428,44 @@ static struct lp_request *choose_low(struct lp *lp, u64 now)
 	}
 	lp->line[cls].position = lp_rq_end(rq);
 	lp->visits = cls;
-	LP_WRITE_ONCE(lp->visit, follower(&lp->line[cls]) ? more - 1 : 0);
+	LP_WRITE_ONCE(lp->visit, more);
 	return rq;
 }
 
-static void narrow(struct lp *lp)
+/* Low ones first, which awaited ones would pass for ever. */
+static struct lp_request *choose_aged(struct lp *lp, u64 now)
 {
-	u64 interval = least(lp->interval * 2, lp->knobs.idle_dispatch_interval);
+	struct lp_request *rq = aged_of(lp, LP_LOW, now);
 
-	if (interval != lp->interval || lp->depth > 1 || lp->together > 1)
-		lp->decisions.narrowed++;
-	LP_WRITE_ONCE(lp->interval, interval);
-	LP_WRITE_ONCE(lp->depth, lp->depth > 1 ? lp->depth / 2 : 1);
-	lp->together = lp->together > 1 ? lp->together / 2 : 1;
+	if (!rq)
+		rq = aged_of(lp, LP_AWAITED, now);
+	if (!rq)
+		return 0;
+	lp->decisions.aged +=
+		lp_counter_read(&lp->queued[LP_NORMAL]) || lp_counter_read(&lp->in_flight[LP_NORMAL]);
+	return low_goes(lp, rq, lp->together - 1, now);
 }
 
-static void widen(struct lp *lp)
+static struct lp_request *choose_low(struct lp *lp, u64 now)
 {
-	u64 shorter = lp->interval - lp->interval / 8;
-	u32 most = lp->knobs.low_depth ? lp->knobs.low_depth : MOST_DEPTH;
+	struct lp_request *rq = lp->visit && !normal_is_there(lp) ? follower(&lp->line[lp->visits]) : 0;
 
-	if (lp->interval > LEAST_INTERVAL || lp->depth < most || lp->together < lp->knobs.low_batch)
-		lp->decisions.widened++;
-	if (lp->interval > LEAST_INTERVAL)
-		LP_WRITE_ONCE(lp->interval, shorter > LEAST_INTERVAL ? shorter : LEAST_INTERVAL);
-	if (lp->depth < most)
-		LP_WRITE_ONCE(lp->depth, lp->depth + 1);
-	lp->together += lp->together < lp->knobs.low_batch;
-}
-
-/* Multiplicative decrease, slow increase, once a window. Low requests are to blame when more than one normal
- * request in a hundred beside them is late, and twice as large a part as without them. */
-static void steer(struct lp *lp, u64 now)
-{
-	struct lp_window *w = &lp->window;
-	u64 beside, beside_late, alone, alone_late;
-
-	if (!lp->knobs.latency_target)
-		return;
-	beside = lp_counter_read(&w->requests[1]);
-	if (beside < WINDOW_REQUESTS && now - lp->window_began < WINDOW_TIME)
-		return;
-	beside_late = lp_counter_read(&w->late[1]);
-	alone = lp_counter_read(&w->requests[0]);
-	alone_late = lp_counter_read(&w->late[0]);
-	if (beside >= WINDOW_ENOUGH && beside_late * LATE_ONE_IN > beside &&
-	    (!alone || beside_late * alone > 2 * alone_late * beside))
-		narrow(lp);
-	else
-		widen(lp);
-	for (int i = 0; i < 2; i++) {
-		lp_counter_set(&w->requests[i], 0);
-		lp_counter_set(&w->late[i], 0);
+	if (rq) {
+		lp->decisions.followed++;
+		return low_goes(lp, rq, lp->visit - 1, now);
 	}
-	lp->window_began = now;
+	LP_WRITE_ONCE(lp->visit, 0);
+	rq = next_of(lp, LP_AWAITED, now);
+	if (!rq)
+		rq = next_of(lp, LP_LOW, now);
+	return rq ? low_goes(lp, rq, lp->together - 1, now) : 0;
 }
 
 static void goes(struct lp *lp, struct lp_request *rq, u64 now)
 {
 	enum lp_class cls = class_of(rq);
 	u64 waited = now - lp_rq_stamp(rq);
-	bool beside = low_in_flight(lp);
+	bool beside = lp_low_in_flight(lp);
 
 	take(lp, rq);
 	lp_rq_set_mark(rq, MARK_DEVICE | (u32)cls << MARK_CLASS_SHIFT | (beside ? MARK_BESIDE : 0));
@@ -514,6 +483,9 @@ static void goes(struct lp *lp, struct lp_request *rq, u64 now)
 	} else {
 		LP_WRITE_ONCE(lp->line[cls].went, now);
 		LP_WRITE_ONCE(lp->line[cls].ever, true);
+		/* A visit ends where nothing follows: who asks without the lock takes it for a reason to ask. */
+		if (lp->visit && !follower(&lp->line[lp->visits]))
+			LP_WRITE_ONCE(lp->visit, 0);
 	}
 }
 
@@ -522,11 +494,15 @@ struct lp_request *lp_dispatch_if(struct lp *lp, u64 now, const struct lp_may *m
 	struct lp_request *rq = lp_fifo_first(&lp->head);
 	bool low = lp_fifo_first(&lp->line[LP_LOW].fifo) || lp_fifo_first(&lp->line[LP_AWAITED].fifo);
 
-	steer(lp, now);
-	if (!rq && low && least(aged_at(lp, LP_AWAITED), aged_at(lp, LP_LOW)) <= now)
-		rq = choose_low(lp, now);
-	if (!rq)
+	if (lp->knobs.latency_target)
+		lp_steer(lp, now);
+	if (!rq && low)
+		rq = choose_aged(lp, now);
+	if (!rq) {
 		rq = choose_normal(lp, now, may);
+		if (may)
+			LP_WRITE_ONCE(lp->stuck, !rq && lp_counter_read(&lp->queued[LP_NORMAL]));
+	}
 	if (!rq && low) {
 		rq = choose_low(lp, now);
 		lp->decisions.held += !rq;
@@ -552,28 +528,24 @@ static void leaves(struct lp *lp, enum lp_class cls, u64 now)
 void lp_finished(struct lp *lp, struct lp_request *rq, u64 now)
 {
 	u32 mark = lp_rq_mark(rq);
-	u64 target = LP_READ(lp->knobs.latency_target);
 
 	lp_rq_set_mark(rq, 0);
 	if ((mark & MARK_PLACE) != MARK_DEVICE)
 		return;
-	if (target && !(mark & MARK_CLASS)) {
-		int beside = (mark & MARK_BESIDE) || low_in_flight(lp);
-
-		lp_counter_inc(&lp->window.requests[beside]);
-		if (now - lp_rq_stamp(rq) > target)
-			lp_counter_inc(&lp->window.late[beside]);
-	}
+	if (LP_READ(lp->knobs.latency_target) && !(mark & MARK_CLASS))
+		lp_steer_saw(lp, (mark & MARK_BESIDE) || lp_low_in_flight(lp), now - lp_rq_stamp(rq));
 	leaves(lp, class_in(mark), now);
 }
 
-void lp_requeued(struct lp *lp, struct lp_request *rq, u64 now)
+void lp_requeued(struct lp *lp, struct lp_request *rq, bool inserted_again, u64 now)
 {
 	u32 mark = lp_rq_mark(rq);
 
-	lp_rq_set_mark(rq, 0);
-	if ((mark & MARK_PLACE) != MARK_DEVICE)
+	if ((mark & MARK_PLACE) == MARK_DEVICE)
+		lp_counter_inc(&lp->requeued[class_in(mark)]);
+	if (!inserted_again)
 		return;
-	lp_counter_inc(&lp->requeued[class_in(mark)]);
-	leaves(lp, class_in(mark), now);
+	lp_rq_set_mark(rq, 0);
+	if ((mark & MARK_PLACE) == MARK_DEVICE)
+		leaves(lp, class_in(mark), now);
 }

@@ -74,9 +74,12 @@ struct lp_knobs {
 	/* How long no normal request must have been there before awaited ones go freely; until then their interval is an
 	 * eighth of the low ones'. */
 	u64 awaited_delay;
+	/* Age at which an awaited one goes although normal ones are there; 0: low_expire. */
+	u64 awaited_expire;
 	/* Oldest age at which a low request goes although normal ones are there; 0: it may starve. */
 	u64 low_expire;
-	/* Low and awaited requests that the device may have at once outside batch mode; 0: any number. */
+	/* Outside batch mode, none goes that does not follow the one before while the device has so many low and awaited
+	 * ones; 0: any number. */
 	u32 low_depth;
 	/* Low or awaited requests that go together, if each begins where the one before it ends: a disk that turns pays for the way
 	 * there once. 1: each by itself, as in the paper. */
@@ -131,10 +134,10 @@ struct lp_line {
 	struct lp_fifo fifo;
 	/* First sector behind the last one that went. */
 	u64 position;
-	/* When the last one went, and when the oldest that waits gets too old. */
+	/* When the last one went, and when the oldest that waits came; LP_NEVER: none waits. */
 	u64 went;
 	bool ever;
-	u64 due;
+	u64 oldest;
 };
 
 struct lp {
@@ -157,6 +160,8 @@ struct lp {
 	lp_counter in_flight[LP_CLASSES];
 	/* When the last normal request left; the start, if there was none. */
 	u64 normal_left;
+	/* Normal requests are queued, but all are writes that wait for their zones. */
+	bool stuck;
 	/* Batch mode when a low request was dispatched last. */
 	bool batch;
 	/* Requests that may follow the last one at once, in which line. */
@@ -207,8 +212,8 @@ void lp_set_open(struct lp *lp, bool open);
 /* The class of a request. Needs no lock. */
 enum lp_class lp_classify(const struct lp_knobs *knobs, const struct lp_traits *traits);
 
-/* Slots of `all` that low requests may take now, at least 1. Needs no lock. */
-u32 lp_low_slots(const struct lp *lp, u32 all, u64 now);
+/* Slots of `all` that low requests may take now, at least 1; that awaited ones may take, more. Needs no lock. */
+u32 lp_low_slots(const struct lp *lp, enum lp_class cls, u32 all, u64 now);
 
 /* Queues a request; `at_head` before everything else. */
 void lp_insert(struct lp *lp, struct lp_request *rq, enum lp_class cls, bool at_head, u64 now);
@@ -221,6 +226,9 @@ void lp_absorbed(struct lp *lp, struct lp_request *rq, struct lp_request *gone);
  * with the new one in `add`. */
 void lp_moves_del(struct lp *lp, struct lp_request *rq);
 void lp_moves_add(struct lp *lp, struct lp_request *rq);
+
+/* The class that a request was queued in, LP_CLASSES if it is not. */
+enum lp_class lp_queued_class(const struct lp_request *rq);
 
 /* The queued request of a class and direction that begins at `sector`, or none: for merging at its front. */
 struct lp_request *lp_find_front(struct lp *lp, enum lp_class cls, enum lp_direction dir, u64 sector);
@@ -240,12 +248,12 @@ struct lp_request *lp_dispatch_if(struct lp *lp, u64 now, const struct lp_may *m
 /* A request has left: done, failed, or freed without having been dispatched. Needs no lock. */
 void lp_finished(struct lp *lp, struct lp_request *rq, u64 now);
 
-/* The device gave it back; it will be inserted again. Needs no lock. */
-void lp_requeued(struct lp *lp, struct lp_request *rq, u64 now);
+/* The device gave it back. It will be inserted again; or not, if it stays with the device's driver. Needs no lock. */
+void lp_requeued(struct lp *lp, struct lp_request *rq, bool inserted_again, u64 now);
 
 /* When a queued request may go at the earliest if nothing happens meanwhile: `now` or before: at once;
- * LP_NEVER: not until something is inserted or finishes. Needs no lock; then it is a guess that is right again
- * after the next change. */
+ * LP_NEVER: not until something is inserted or finishes, or a zone gets free. Needs no lock; then it is a guess that is
+ * right again after the next change. */
 u64 lp_opens(const struct lp *lp, u64 now);
 
 /* Whether lp_dispatch() would give one now. Needs no lock. */
@@ -262,7 +270,7 @@ bool lp_batch_mode(const struct lp *lp, u64 now);
  *
  *   u64 lp_rq_sector(rq), lp_rq_end(rq)      first sector, first behind it
  *   enum lp_direction lp_rq_direction(rq)    LP_READ_DIR for what brings data; 0 or 1
- *   u64 lp_rq_due(rq), lp_rq_set_due(rq, ns)         when it gets too old, while it is queued
+ *   u64 lp_rq_due(rq), lp_rq_set_due(rq, ns)         while it is queued: when a normal one gets too old, or a low one came
  *   u64 lp_rq_stamp(rq), lp_rq_set_stamp(rq, ns)     when it was queued; once it is dispatched, when that was
  *   u32 lp_rq_mark(rq), lp_rq_set_mark(rq, mark)     0 in a request that was never inserted
  *

@@ -25,7 +25,8 @@ trap 'rm -rf "$work"' EXIT
 # Private types, and functions that are exported without a public header.
 STRUCTS="elv_fs_entry elevator_mq_ops elevator_type elevator_queue blk_mq_alloc_data blk_mq_tags"
 FUNCTIONS="elv_register elv_unregister elevator_alloc elv_bio_merge_ok elv_rqhash_add elv_rqhash_del
-	elv_rb_former_request elv_rb_latter_request blk_mq_sched_try_merge blk_mq_sched_try_insert_merge"
+	elv_rb_former_request elv_rb_latter_request blk_mq_sched_try_merge blk_mq_sched_try_insert_merge
+	wbt_disable_default wbt_enable_default"
 # Public ones, whose layout says whether the headers are this kernel's.
 WITNESSES="request bio request_queue blk_mq_hw_ctx"
 
@@ -97,6 +98,7 @@ feature LP_INSERT_TAKES_FLAGS operation insert_requests '.*, blk_insert_t'
 feature LP_ELEVATOR_FEATURES member elevator_type elevator_features
 feature LP_ZONE_LOCKS exported __blk_req_zone_write_lock
 feature LP_HRTIMER_SETUP exported hrtimer_setup
+feature LP_WBT exported wbt_disable_default
 echo
 functions=
 for name in $FUNCTIONS; do

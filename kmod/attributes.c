@@ -51,8 +51,9 @@ static ssize_t store_knob(struct elevator_queue *eq, const char *name, const cha
 		*(u32 *)at = value;
 	lp_set_knobs(&lq->lp, &knobs);
 	spin_unlock(&lq->lock);
-	/* What is held may go earlier now. */
+	/* What is held may go earlier now, and who waits may come. */
 	lp_wake(lq);
+	lp_slots_changed(lq);
 	return count;
 }
 
@@ -115,7 +116,11 @@ static ssize_t show_low_cgroups(struct elevator_queue *eq, char *page)
 
 static ssize_t store_low_cgroups(struct elevator_queue *eq, const char *page, size_t count)
 {
-	return lp_cgroups_store(eq->elevator_data, page, count);
+	ssize_t done = lp_cgroups_store(eq->elevator_data, page, count);
+
+	/* Who waits for a low one's slot may be low no more. */
+	lp_slots_changed(eq->elevator_data);
+	return done;
 }
 
 /* Neither call-back is told which file it is for. */
@@ -144,6 +149,7 @@ KNOB(fifo_batch)
 KNOB(idle_dispatch_interval)
 KNOB(batch_mode_delay)
 KNOB(awaited_delay)
+KNOB(awaited_expire)
 KNOB(low_expire)
 KNOB(low_depth)
 KNOB(low_batch)
@@ -160,6 +166,7 @@ struct elv_fs_entry lp_attributes[] = {
 	FILE(idle_dispatch_interval),
 	FILE(batch_mode_delay),
 	FILE(awaited_delay),
+	FILE(awaited_expire),
 	FILE(low_expire),
 	FILE(low_depth),
 	FILE(low_batch),

@@ -24,5 +24,5 @@ to=$to/lp-deadline-$version
 mkdir -p "$to/kmod" "$to/iosched"
 sed "s/#MODULE_VERSION#/$version/" dkms.conf >"$to/dkms.conf"
 cp Kbuild Makefile abi.sh ./*.c env.h lp.h "$to/kmod/"
-cp ../iosched/lp_deadline.[ch] "$to/iosched/"
+cp ../iosched/lp_*.[ch] "$to/iosched/"
 echo "$version"

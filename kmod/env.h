@@ -87,9 +87,27 @@ static inline u32 lp_rq_mark(const struct request *rq)
 	return (u32)(uintptr_t)rq->elv.priv[1];
 }
 
+/* The upper half is the module's own: whether it holds one of the low requests' slots. */
+#define LP_RQ_LOW_SLOT ((uintptr_t)1 << 32)
+
 static inline void lp_rq_set_mark(struct request *rq, u32 mark)
 {
-	rq->elv.priv[1] = (void *)(uintptr_t)mark;
+	rq->elv.priv[1] = (void *)(((uintptr_t)rq->elv.priv[1] & LP_RQ_LOW_SLOT) | mark);
+}
+
+static inline void lp_rq_init(struct request *rq)
+{
+	rq->elv.priv[1] = NULL;
+}
+
+static inline void lp_rq_set_low_slot(struct request *rq)
+{
+	rq->elv.priv[1] = (void *)((uintptr_t)rq->elv.priv[1] | LP_RQ_LOW_SLOT);
+}
+
+static inline bool lp_rq_low_slot(const struct request *rq)
+{
+	return (uintptr_t)rq->elv.priv[1] & LP_RQ_LOW_SLOT;
 }
 
 static inline void lp_sorted_init(struct lp_sorted *s)

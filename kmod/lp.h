@@ -30,7 +30,8 @@ struct lp_queue {
 	u64 due;
 	/* log2 of the slots in one word of the scheduler's tags. */
 	u32 word_shift;
-	/* Tasks that wait until a low request is done, as low ones hold all slots that they may. */
+	/* Slots that were given for low requests, which may not have come yet; and tasks that wait for one. */
+	lp_counter low_taken;
 	wait_queue_head_t low_wait;
 	/* Cgroups that were declared low; NULL: none. */
 	struct lp_cgroups __rcu *cgroups;
@@ -52,8 +53,11 @@ int lp_slots_probe(void);
 void lp_slots_init(struct lp_queue *lq);
 void lp_tags_changed(struct blk_mq_hw_ctx *hctx);
 void lp_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
-/* A low request may have left. In any context. */
-void lp_slots_freed(struct lp_queue *lq);
+/* A request comes to be, in its task; it is no more, in any context. */
+void lp_slot_taken(struct lp_queue *lq, struct request *rq);
+void lp_slot_freed(struct lp_queue *lq, struct request *rq);
+/* There may be more slots for low requests than before. */
+void lp_slots_changed(struct lp_queue *lq);
 
 /* attributes.c */
 extern struct elv_fs_entry lp_attributes[];

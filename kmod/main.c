@@ -84,7 +84,11 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 
 enum lp_class lp_class_of(struct lp_queue *lq, blk_opf_t opf, unsigned short ioprio, bool low_cgroup)
 {
-	struct lp_traits traits = {
+	struct lp_traits traits;
+
+	if (IOPRIO_PRIO_CLASS(ioprio) != IOPRIO_CLASS_IDLE && !low_cgroup)
+		return LP_NORMAL;
+	traits = (struct lp_traits){
 		.idle_class = IOPRIO_PRIO_CLASS(ioprio) == IOPRIO_CLASS_IDLE,
 		.low_cgroup = low_cgroup,
 		.write = (opf & REQ_OP_MASK) == REQ_OP_WRITE,
@@ -147,8 +151,12 @@ static bool class_is_priority(struct lp_queue *lq, struct request *rq)
 static bool lp_allow_merge(struct request_queue *q, struct request *rq, struct bio *bio)
 {
 	struct lp_queue *lq = queue_of(q);
+	enum lp_class cls = lp_queued_class(rq);
 
-	return class_of_request(lq, rq) == class_of_bio(lq, bio);
+	/* The class that it waits in, whatever is low today. */
+	if (cls == LP_CLASSES)
+		cls = class_of_request(lq, rq);
+	return cls == class_of_bio(lq, bio);
 }
 
 static bool lp_bio_merge(struct request_queue *q, struct bio *bio, unsigned int segments)
@@ -203,7 +211,7 @@ static void lp_requests_merged(struct request_queue *q, struct request *rq, stru
 	forget_for_merging(q, gone);
 }
 
-static void insert(struct lp_queue *lq, struct request *rq, bool at_head, u64 now, struct list_head *gone)
+static void insert(struct lp_queue *lq, struct request *rq, bool at_head, struct list_head *gone)
 {
 	struct request_queue *q = lq->q;
 
@@ -214,7 +222,9 @@ static void insert(struct lp_queue *lq, struct request *rq, bool at_head, u64 no
 	if (class_is_priority(lq, rq) && blk_mq_sched_try_insert_merge(q, rq, gone))
 		return;
 	trace_block_rq_insert(rq);
-	lp_insert(&lq->lp, rq, class_of_request(lq, rq), at_head, now);
+	/* What comes back came long ago; else it has looked at the clock when it came to be. */
+	lp_insert(&lq->lp, rq, class_of_request(lq, rq), at_head,
+		  at_head || !rq->start_time_ns ? ktime_get_ns() : rq->start_time_ns);
 	if (!at_head && may_merge(rq)) {
 		elv_rqhash_add(q, rq);
 		if (!q->last_merge)
@@ -225,7 +235,6 @@ static void insert(struct lp_queue *lq, struct request *rq, bool at_head, u64 no
 static void lp_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list, lp_insert_t flags)
 {
 	struct lp_queue *lq = queue_of(hctx->queue);
-	u64 now = ktime_get_ns();
 	LIST_HEAD(gone);
 
 	spin_lock(&lq->lock);
@@ -233,7 +242,7 @@ static void lp_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *lis
 		struct request *rq = list_first_entry(list, struct request, queuelist);
 
 		list_del_init(&rq->queuelist);
-		insert(lq, rq, (__force unsigned int)flags & LP_AT_HEAD, now, &gone);
+		insert(lq, rq, (__force unsigned int)flags & LP_AT_HEAD, &gone);
 	}
 	spin_unlock(&lq->lock);
 	while (!list_empty(&gone)) {
@@ -345,23 +354,44 @@ static void lp_depth_updated(struct blk_mq_hw_ctx *hctx)
 
 static void lp_prepare_request(struct request *rq)
 {
-	lp_rq_set_mark(rq, 0);
+	lp_rq_init(rq);
+	lp_slot_taken(queue_of(rq->q), rq);
+}
+
+static void lp_completed_request(struct request *rq, u64 now)
+{
+	lp_finished(&queue_of(rq->q)->lp, rq, now);
 }
 
 static void lp_finish_request(struct request *rq)
 {
 	struct lp_queue *lq = queue_of(rq->q);
 
-	lp_finished(&lq->lp, rq, ktime_get_ns());
-	lp_slots_freed(lq);
+	/* Ended without having been completed. */
+	if (unlikely(lp_rq_mark(rq)))
+		lp_finished(&lq->lp, rq, ktime_get_ns());
+	lp_slot_freed(lq, rq);
 	free_zone(lq, rq);
 	lp_wake(lq);
 }
 
 static void lp_requeue_request(struct request *rq)
 {
-	lp_requeued(&queue_of(rq->q)->lp, rq, ktime_get_ns());
+	/* A prepared one does not come back: its driver keeps it, and tries again. */
+	lp_requeued(&queue_of(rq->q)->lp, rq, !(rq->rq_flags & RQF_DONTPREP), ktime_get_ns());
 }
+
+/* Write-back's own limit counts what is on its way, and what waits at the gate with it: a few low writes there would
+ * stop everybody's. As bfq does, it is off meanwhile, unless it was set by hand. */
+#ifdef LP_WBT
+#define wbt_default(change, q) \
+	((q)->disk ? _Generic(&(change), void (*)(struct gendisk *) \
+			      : (change)((void *)(q)->disk), void (*)(struct request_queue *) \
+			      : (change)((void *)(q))) \
+		   : (void)0)
+#else
+#define wbt_default(change, q) ((void)(q))
+#endif
 
 static bool rotates(struct request_queue *q)
 {
@@ -391,6 +421,7 @@ static struct lp_queue *make(struct request_queue *q)
 #endif
 	lp_defaults(&knobs, rotates(q));
 	lp_init(&lq->lp, &knobs, ktime_get_ns());
+	wbt_default(wbt_disable_default, q);
 	/* One queue for all hardware queues: one of them asks at a time. */
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
 	return lq;
@@ -435,6 +466,10 @@ static void lp_exit_sched(struct elevator_queue *eq)
 		WARN_ONCE(lp_counter_read(&lq->lp.queued[cls]) || lp_counter_read(&lq->lp.in_flight[cls]),
 			  "lp-deadline: class %d has %u requests queued and %u at the device", cls,
 			  lp_counter_read(&lq->lp.queued[cls]), lp_counter_read(&lq->lp.in_flight[cls]));
+	WARN_ONCE(lp_counter_read(&lq->low_taken),
+		  "lp-deadline: %u slots of low requests were never given back",
+		  lp_counter_read(&lq->low_taken));
+	wbt_default(wbt_enable_default, lq->q);
 	lp_cgroups_free(lq);
 	kfree(lq);
 }
@@ -452,6 +487,7 @@ static struct elevator_type lp_type = {
 		.requests_merged = lp_requests_merged,
 		.limit_depth = lp_limit_depth,
 		.prepare_request = lp_prepare_request,
+		.completed_request = lp_completed_request,
 		.finish_request = lp_finish_request,
 		.insert_requests = lp_insert_requests,
 		.dispatch_request = lp_dispatch_request,

@@ -84,7 +84,7 @@ static int merging(struct lp *lp, struct request *rq)
 	lp_set_open(lp, true);
 	EXPECT(lp_dispatch(lp, 2) == &rq[1]);
 	EXPECT(lp_dispatch(lp, 2) == &rq[0]);
-	lp_requeued(lp, &rq[1], 3);
+	lp_requeued(lp, &rq[1], true, 3);
 	lp_finished(lp, &rq[0], 3);
 	for (int cls = 0; cls < LP_CLASSES; cls++)
 		EXPECT(!lp_counter_read(&lp->queued[cls]) && !lp_counter_read(&lp->in_flight[cls]));

@@ -34,35 +34,44 @@ void lp_slots_init(struct lp_queue *lq)
 	init_waitqueue_head(&lq->low_wait);
 }
 
-static u32 slots_of_low(struct lp_queue *lq)
+static u32 slots_of(struct lp_queue *lq, enum lp_class cls)
 {
-	return lp_low_slots(&lq->lp, lq->q->nr_requests, ktime_get_ns());
+	return lp_low_slots(&lq->lp, cls, lq->q->nr_requests, ktime_get_ns());
 }
 
-static u32 low_requests(struct lp_queue *lq)
+/* There is no bio yet: the task speaks for it. A priority that is given with a single request (io_uring, libaio) or by
+ * a cgroup (io.prio.class) is not seen here. */
+static enum lp_class class_of_task(struct lp_queue *lq, blk_opf_t opf)
 {
-	return lp_low_queued(lq) + lp_counter_read(&lq->lp.in_flight[LP_LOW]) +
-	       lp_counter_read(&lq->lp.in_flight[LP_AWAITED]);
+	return lp_class_of(lq, opf, get_current_ioprio(), lp_cgroups_low_task(lq));
+}
+
+static bool frozen(struct lp_queue *lq)
+{
+	return READ_ONCE(lq->q->mq_freeze_depth);
 }
 
 static bool room(struct lp_queue *lq)
 {
-	return low_requests(lq) < slots_of_low(lq) || READ_ONCE(lq->q->mq_freeze_depth);
+	return lp_counter_read(&lq->low_taken) < slots_of(lq, LP_LOW);
 }
 
 /*
  * A task that waits for a tag is woken by each tag that is freed, a normal request's too, and sleeps again: a switch
- * there and back for each normal request. So low tasks wait here, where only low requests wake them. As long as
- * somebody waits, there is one: it was counted when the wait began, and each that leaves wakes as many as there is
- * room for. The queue's use is counted, as when a tag is waited for, so it is not torn down meanwhile.
+ * there and back for each normal request. So low tasks wait here, where only low requests wake them, one behind the
+ * other. As long as somebody waits, a low slot is taken: the first one saw that it was, and whoever frees one wakes as
+ * many as there is room for. The queue's use is counted, as when a tag is waited for, so it is not torn down meanwhile.
  */
-static void wait_for_room(struct lp_queue *lq)
+static void wait_for_room(struct lp_queue *lq, blk_opf_t opf)
 {
 	DEFINE_WAIT(wait);
 
-	for (;;) {
+	for (bool woken = false;; woken = true) {
+		bool first;
+
 		prepare_to_wait_exclusive(&lq->low_wait, &wait, TASK_UNINTERRUPTIBLE);
-		if (room(lq))
+		first = READ_ONCE(lq->low_wait.head.next) == &wait.entry;
+		if ((room(lq) && (woken || first)) || frozen(lq) || class_of_task(lq, opf) != LP_LOW)
 			break;
 		/* What this task has plugged goes out before it sleeps. */
 		io_schedule();
@@ -70,35 +79,56 @@ static void wait_for_room(struct lp_queue *lq)
 	finish_wait(&lq->low_wait, &wait);
 }
 
-void lp_slots_freed(struct lp_queue *lq)
+void lp_slots_changed(struct lp_queue *lq)
 {
-	u32 slots, low;
+	u32 slots, taken;
 
-	/* The counters' full barrier stands before this look, and the waiter's before its look at them. */
+	/* The counter's full barrier, or the caller's lock, stands before this look, and the waiter's before its own. */
 	if (!waitqueue_active(&lq->low_wait))
 		return;
-	slots = READ_ONCE(lq->q->mq_freeze_depth) ? U32_MAX : slots_of_low(lq);
-	low = low_requests(lq);
-	if (low < slots)
-		wake_up_nr(&lq->low_wait, min_t(u32, slots - low, INT_MAX));
+	slots = frozen(lq) ? U32_MAX : slots_of(lq, LP_LOW);
+	taken = lp_counter_read(&lq->low_taken);
+	if (taken < slots)
+		wake_up_nr(&lq->low_wait, min_t(u32, slots - taken, INT_MAX));
 }
 
 void lp_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct lp_queue *lq = data->q->elevator->elevator_data;
 	u32 all = data->q->nr_requests;
+	enum lp_class cls = class_of_task(lq, opf);
 	u32 slots;
 
-	/* There is no bio yet: the task speaks for it. */
-	if (lp_class_of(lq, opf, get_current_ioprio(), lp_cgroups_low_task(lq)) == LP_NORMAL)
+	if (cls == LP_NORMAL)
 		return;
-	if (!(data->flags & BLK_MQ_REQ_NOWAIT) && !room(lq))
-		wait_for_room(lq);
+	if (cls == LP_LOW && !(data->flags & BLK_MQ_REQ_NOWAIT) &&
+	    (!room(lq) || waitqueue_active(&lq->low_wait))) {
+		wait_for_room(lq, opf);
+		cls = class_of_task(lq, opf);
+		if (cls == LP_NORMAL)
+			return;
+	}
 	/* Tasks that saw room at once may be more than there is room for. */
-	slots = slots_of_low(lq);
+	slots = slots_of(lq, cls);
 	if (shallow_in_words)
 		slots = DIV_ROUND_CLOSEST(slots * min(1U << READ_ONCE(lq->word_shift), all), all);
 	data->shallow_depth = slots ? slots : 1;
+}
+
+void lp_slot_taken(struct lp_queue *lq, struct request *rq)
+{
+	if (class_of_task(lq, rq->cmd_flags) != LP_LOW)
+		return;
+	lp_rq_set_low_slot(rq);
+	lp_counter_inc(&lq->low_taken);
+}
+
+void lp_slot_freed(struct lp_queue *lq, struct request *rq)
+{
+	if (!lp_rq_low_slot(rq))
+		return;
+	lp_counter_dec(&lq->low_taken);
+	lp_slots_changed(lq);
 }
 
 void lp_tags_changed(struct blk_mq_hw_ctx *hctx)

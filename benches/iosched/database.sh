@@ -9,46 +9,22 @@
 # sets lp-deadline's; RESUME=1 leaves out the guests (kernel, workload, model) that OUT has.
 set -euo pipefail
 
-if [ $# -lt 1 ]; then
-	echo "database: give the directory for the results: benches/iosched/database.sh OUT [KERNEL...]" >&2
-	exit 2
-fi
-mkdir -p "$1"
-out=$(realpath "$1")
-shift
-cd "$(dirname "${BASH_SOURCE[0]}")"
-here=$PWD
-root=$(realpath ../..)
-export PATH="$PATH:/usr/sbin:/sbin"
-cache=${CARGO_TARGET_DIR:-$root/target}/vm/module
-images=${CARGO_TARGET_DIR:-$root/target}/vm/database
+. "$(dirname "${BASH_SOURCE[0]}")/guests.sh"
 TIMEOUT=${TIMEOUT:-5400}
+begin database "$@"
+shift
+images=${CARGO_TARGET_DIR:-$root/target}/vm/database
 GUEST_MB=1536,slots=2,maxmem=8G
 # Where QEMU may put memory that is added, with less than 3 GB of other.
 TABLES_AT=0x100000000
 PROGRAMS_AT=0x140000000
-reason=
-. "$root/tests/vm/guest.sh"
-. "$root/tests/vm/kbuild.sh"
-. "$root/tests/vm/module-guest.sh"
 . "$here/database-images.sh"
 
-die() {
-	echo "database: $*" >&2
-	exit 1
-}
-
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-mkdir -p "$cache" "$images"
-fetch_fio || die "$reason"
+mkdir -p "$images"
 programs || die "$reason"
 [ $# -gt 0 ] || set -- 6.1
-while read -r kernel from pattern; do
-	case $kernel in '' | '#'*) continue ;; esac
-	[[ " $* " == *" $kernel "* ]] || continue
-	fetch_kernel "$kernel" "$from" "$pattern" || die "$reason"
-	compile "$kernel" "$from" || die "$reason"
+for kernel in "$@"; do
+	ready "$kernel"
 	for workload in ${WORKLOADS-points:1 points:8 select:4 tpcb:4}; do
 		case $workload in
 		points:*) server=mariadb ;;
@@ -96,4 +72,4 @@ while read -r kernel from pattern; do
 			touch "$out/raw/$name/done"
 		done
 	done
-done <"$root/tests/vm/module-kernels"
+done

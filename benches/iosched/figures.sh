@@ -7,65 +7,31 @@
 # guests left there in an earlier OUT instead of starting them; PLUMB=target/debug/plumb is the program.
 set -euo pipefail
 
-if [ $# -ne 1 ]; then
-	echo "figures: give the directory for the results: benches/iosched/figures.sh OUT" >&2
-	exit 2
-fi
-mkdir -p "$1"
-out=$(realpath "$1")
-[ -z "${GUESTS:-}" ] || GUESTS=$(realpath "$GUESTS")
-cd "$(dirname "${BASH_SOURCE[0]}")"
-here=$PWD
-root=$(realpath ../..)
-export PATH="$PATH:/usr/sbin:/sbin"
-cache=${CARGO_TARGET_DIR:-$root/target}/vm/module
+. "$(dirname "${BASH_SOURCE[0]}")/guests.sh"
+begin figures "$@"
 plumb=$(realpath "${PLUMB:-$root/target/debug/plumb}") || true
-TIMEOUT=3000
-reason=
 kernel=6.1
 models=${MODELS:-hdd ssd}
 normals=${NORMALS:-random-0 random-10 sequential}
 intervals=${INTERVALS_MS:-10 20 50 100 200 500 1000}
 seconds=${SECONDS_EACH:-10}
-. "$root/tests/vm/guest.sh"
-. "$root/tests/vm/kbuild.sh"
-. "$root/tests/vm/module-guest.sh"
-
-die() {
-	echo "figures: $*" >&2
-	exit 1
-}
-
-# modeldisk.c's parameters, and what of them the queue needs to be told; the models' files say the same in words.
-disk_of() {
-	case $1 in
-	hdd) disk="channels=1 depth=32 fixed_ns=100000 ns_per_kb=6667 seek_ns=1000000 seek_span_ns=14000000 rotation_ns=8333333" ;;
-	ssd) disk="channels=8 depth=256 fixed_ns=80000 ns_per_kb=16000" ;;
-	*) die "no model is called $1; there are hdd and ssd" ;;
-	esac
-	depth=$(sed 's/.* depth=\([0-9]*\).*/\1/' <<<"$disk")
-	case $1 in hdd) timeline_mb=800 ;; *) timeline_mb=400 ;; esac
-}
+timeline_mb_of() { case $1 in hdd) echo 800 ;; *) echo 400 ;; esac; }
 
 in_guest() { # MODEL
-	local from pattern
-	read -r _ from pattern < <(grep "^$kernel " "$root/tests/vm/module-kernels")
-	fetch_fio && fetch_kernel "$kernel" "$from" "$pattern" && compile "$kernel" "$from" || die "$reason"
+	ready "$kernel"
 	cat >"$work/figures.conf" <<-END
 		MODEL=$1
 		DISK="$disk"
 		INTERVALS_MS="$intervals"
 		NORMALS="$normals"
 		SECONDS_EACH=$seconds
-		TIMELINE_MB=$timeline_mb
+		TIMELINE_MB=$(timeline_mb_of "$1")
 	END
 	echo "figures: guest, $1, $(date +%T)" >&2
 	guest "$kernel" "$here/figures-guest" "$out/guest/$1" virtual "$work/figures.conf" ||
 		die "the guest of $1 did not end: $(tail -n 2 "$out/guest/$1/console")"
 }
 
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 if [ -n "${GUESTS:-}" ]; then
 	[ "$GUESTS" = "$out/guest" ] || cp -r "$GUESTS" "$out/guest"
 else
@@ -103,7 +69,7 @@ for model in $models; do
 		--cpu-per-operation "$(cost_of operation "$guest/cost.tsv")" --cpu-per-kib "$(cost_of per-kib "$guest/cost.tsv")")
 	rm -rf "$out/$model"-*
 	job_of sequential >"$work/job.toml"
-	"${sim[@]}" --job "$work/job.toml" --bytes "${timeline_mb}M" --scheduler-set idle_dispatch_interval=200000 \
+	"${sim[@]}" --job "$work/job.toml" --bytes "$(timeline_mb_of "$model")M" --scheduler-set idle_dispatch_interval=200000 \
 		--charts "$out/$model-timeline" --beside "$guest/timeline.csv" >"$out/$model-timeline.txt"
 	for normal in $normals; do
 		job_of "$normal" >"$work/job.toml"

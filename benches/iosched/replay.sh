@@ -6,55 +6,24 @@
 # RECORDER=target/debug/plumb records, PLUMB=target/debug/plumb simulates.
 set -euo pipefail
 
-if [ $# -ne 1 ]; then
-	echo "replay: give the directory for the results: benches/iosched/replay.sh OUT" >&2
-	exit 2
-fi
-mkdir -p "$1"
-out=$(realpath "$1")
-[ -z "${GUESTS:-}" ] || GUESTS=$(realpath "$GUESTS")
-cd "$(dirname "${BASH_SOURCE[0]}")"
-here=$PWD
-root=$(realpath ../..)
-export PATH="$PATH:/usr/sbin:/sbin"
-cache=${CARGO_TARGET_DIR:-$root/target}/vm/module
+. "$(dirname "${BASH_SOURCE[0]}")/guests.sh"
+begin replay "$@"
 plumb=${PLUMB:-$root/target/debug/plumb}
-TIMEOUT=3000
-reason=
 kernel=6.1
-. "$root/tests/vm/guest.sh"
-. "$root/tests/vm/kbuild.sh"
-. "$root/tests/vm/module-guest.sh"
-
-die() {
-	echo "replay: $*" >&2
-	exit 1
-}
-
-disk_of() {
-	case $1 in
-	hdd) disk="channels=1 depth=32 fixed_ns=100000 ns_per_kb=6667 seek_ns=1000000 seek_span_ns=14000000 rotation_ns=8333333" think=10 ;;
-	ssd) disk="channels=8 depth=256 fixed_ns=80000 ns_per_kb=16000" think=1 ;;
-	*) die "no model is called $1; there are hdd and ssd" ;;
-	esac
-	depth=$(sed 's/.* depth=\([0-9]*\).*/\1/' <<<"$disk")
-}
+think_of() { case $1 in hdd) echo 10 ;; *) echo 1 ;; esac; }
 
 in_guest() { # MODEL
-	local from pattern library files=("$work/replay.conf" "$work/plumb")
-	read -r _ from pattern < <(grep "^$kernel " "$root/tests/vm/module-kernels")
-	fetch_fio && fetch_kernel "$kernel" "$from" "$pattern" && compile "$kernel" "$from" || die "$reason"
+	local library files=("$work/replay.conf" "$work/plumb")
+	ready "$kernel"
 	strip -o "$work/plumb" "${RECORDER:-$plumb}"
 	while read -r library; do files+=("$(realpath "$library")" "$library"); done < \
 		<(ldd "$work/plumb" | sed -n 's|.* => \(/[^ ]*\).*|\1|p')
-	printf 'DISK="%s"\nTHINK_MS=%s\nSECONDS_EACH=%s\n' "$disk" "$think" "${SECONDS_EACH:-10}" >"$work/replay.conf"
+	printf 'DISK="%s"\nTHINK_MS=%s\nSECONDS_EACH=%s\n' "$disk" "$(think_of "$1")" "${SECONDS_EACH:-10}" >"$work/replay.conf"
 	echo "replay: guest, $1, $(date +%T)" >&2
 	guest "$kernel" "$here/replay-guest" "$out/guest/$1" virtual "${files[@]}" ||
 		die "the guest of $1 did not end: $(tail -n 2 "$out/guest/$1/console")"
 }
 
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 if [ -n "${GUESTS:-}" ]; then
 	[ "$GUESTS" = "$out/guest" ] || cp -r "$GUESTS" "$out/guest"
 else

@@ -9,39 +9,12 @@ set -euo pipefail
 loads="think0:read,0,1:read,32 think1:read,1,1:read,32 think10:read,10,1:read,32 depth32:read,0,32:read,32
 	sync:sync,1,1:read,32 lowsync:read,1,1:sync,1 bothsync:sync,1,1:sync,1"
 
-if [ $# -lt 1 ]; then
-	echo "table: give the directory for the results: benches/iosched/table.sh OUT [KERNEL...]" >&2
-	exit 2
-fi
-mkdir -p "$1"
-out=$(realpath "$1")
+. "$(dirname "${BASH_SOURCE[0]}")/guests.sh"
+begin table "$@"
 shift
-cd "$(dirname "${BASH_SOURCE[0]}")"
-here=$PWD
-root=$(realpath ../..)
-export PATH="$PATH:/usr/sbin:/sbin"
-cache=${CARGO_TARGET_DIR:-$root/target}/vm/module
-TIMEOUT=3000
-reason=
-. "$root/tests/vm/guest.sh"
-. "$root/tests/vm/kbuild.sh"
-. "$root/tests/vm/module-guest.sh"
-
-die() {
-	echo "table: $*" >&2
-	exit 1
-}
-
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-mkdir -p "$cache"
-fetch_fio || die "$reason"
 [ $# -gt 0 ] || set -- 6.1
-while read -r kernel from pattern; do
-	case $kernel in '' | '#'*) continue ;; esac
-	[[ " $* " == *" $kernel "* ]] || continue
-	fetch_kernel "$kernel" "$from" "$pattern" || die "$reason"
-	compile "$kernel" "$from" || die "$reason"
+for kernel in "$@"; do
+	ready "$kernel"
 	for model in ${MODELS-hdd ssd}; do
 		case $model in
 		hdd) ms=5000 ;;
@@ -66,4 +39,4 @@ while read -r kernel from pattern; do
 			die "the guest of $kernel, instructions, did not end"
 		sed "s/^/$(cat "$cache/$kernel/release")\t/" "$work/$kernel-instructions/instructions.tsv" >>"$out/instructions.tsv"
 	fi
-done <"$root/tests/vm/module-kernels"
+done

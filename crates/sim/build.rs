@@ -6,8 +6,13 @@ use std::path::Path;
 fn main() {
     let policy = Path::new("../../iosched");
     let shim = Path::new("src/queue/scheduler/lp_deadline/shim.c");
-    let sources = [policy.join("lp_deadline.c"), policy.join("user/sorted.c"), shim.to_path_buf()];
-    let headers = [policy.join("lp_deadline.h"), policy.join("user/env.h")];
+    let sources = [
+        policy.join("lp_deadline.c"),
+        policy.join("lp_steering.c"),
+        policy.join("user/sorted.c"),
+        shim.to_path_buf(),
+    ];
+    let headers = [policy.join("lp_deadline.h"), policy.join("lp_steering.h"), policy.join("user/env.h")];
     for file in sources.iter().chain(&headers) {
         println!("cargo:rerun-if-changed={}", file.display());
     }

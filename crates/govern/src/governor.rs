@@ -69,6 +69,7 @@ struct One {
 pub struct Governor<S> {
     source: S,
     disks: Vec<One>,
+    followed: u64,
 }
 
 fn seen(look: &Look) -> Seen {
@@ -108,7 +109,7 @@ impl<S: Source> Governor<S> {
                 told_gone: false,
             });
         }
-        Ok(Governor { source, disks: all })
+        Ok(Governor { source, disks: all, followed: now })
     }
 
     /// Looks once and does what is due. `now` is CLOCK_MONOTONIC, ns.
@@ -117,6 +118,10 @@ impl<S: Source> Governor<S> {
     /// A limit cannot be changed; named.
     pub fn turn(&mut self, now: u64, ledger: &mut dyn Ledger) -> Result<Vec<(Disk, Event)>> {
         let mut events = Vec::new();
+        if now.saturating_sub(self.followed) >= FOLLOW {
+            self.followed = now;
+            self.source.follow()?;
+        }
         for (i, one) in self.disks.iter_mut().enumerate() {
             if one.limiter.is_gone() {
                 if !std::mem::replace(&mut one.told_gone, true) {
@@ -230,6 +235,9 @@ mod tests {
         }
         fn sees_requests(&self) -> bool {
             true
+        }
+        fn follow(&mut self) -> Result<()> {
+            Ok(())
         }
     }
 

@@ -3,7 +3,7 @@
 //!
 //! The rules are the third and, by a rate, the second of Takamura, Ugawa, Iwasaki ("Deadline I/O scheduler with
 //! low priority"): beside normal I/O low I/O is limited; it is free once no normal I/O has been there for a
-//! while. The steering is that of the scheduler lp-deadline (iosched/lp_deadline.c, `steer`).
+//! while. The steering is that of the scheduler lp-deadline (iosched/lp_steering.c).
 
 use crate::rate::Rate;
 use serde::Serialize;
@@ -13,6 +13,8 @@ const HANGS: u64 = 60_000_000_000;
 /// The steering decides after so many requests beside low ones, or after so long (ns).
 const WINDOW_REQUESTS: u64 = 128;
 const WINDOW_TIME: u64 = 1_000_000_000;
+/// It narrows no sooner than the kernel's throttling (slices of 100 ms) has answered to what was set before, ns.
+const ANSWERS: u64 = 200_000_000;
 /// Fewer tell nothing about a hundredth.
 const WINDOW_ENOUGH: u64 = 16;
 /// One in so many may be late: p99.
@@ -142,15 +144,20 @@ impl Policy {
     fn steer(&mut self, now: u64, seen: &Seen) -> Option<Decision> {
         let of = |new: [u64; 2], old: [u64; 2]| [0, 1].map(|i| new[i].saturating_sub(old[i]));
         let [alone, beside] = of(seen.requests, self.window.requests);
-        let over = now - self.window_began.min(now) >= WINDOW_TIME;
-        if !self.settings.steered || (beside < WINDOW_REQUESTS && !over) {
+        let waited = now - self.window_began.min(now);
+        let over = waited >= WINDOW_TIME;
+        if !self.settings.steered || !(over || (beside >= WINDOW_REQUESTS && waited >= ANSWERS)) {
             return None;
         }
         let [alone_late, beside_late] = of(seen.late, self.window.late);
-        (self.window, self.window_began) = (*seen, now);
         let to_blame = beside >= WINDOW_ENOUGH
             && beside_late * LATE_ONE_IN > beside
             && (alone == 0 || beside_late * alone > 2 * alone_late * beside);
+        // To narrow is urgent; to widen is not.
+        if !over && !to_blame {
+            return None;
+        }
+        (self.window, self.window_began) = (*seen, now);
         let limit = self.settings.limit;
         let rate = if to_blame {
             let half = self.rate.map(|n| n / 2);
@@ -287,6 +294,24 @@ mod tests {
         seen.late[0] += 1;
         window(&mut p, &mut now, &mut seen, 200, 100);
         assert!(p.rate().bytes < before);
+    }
+
+    #[test]
+    fn many_requests_narrow_it_as_soon_as_the_throttling_answers_and_widen_it_no_sooner_than_few() {
+        let mut p = Policy::new(settings(true), 0);
+        let (mut now, mut seen) = (0, Seen::default());
+        let mut turn = |p: &mut Policy, late: u64| {
+            now += 20 * MS;
+            seen.normal_last = now;
+            seen.requests[1] += 1000;
+            seen.late[1] += late;
+            p.step(now, &seen).is_some()
+        };
+        let changes = (0..500).filter(|_| turn(&mut p, 0)).count();
+        assert_eq!(changes, 10, "ten seconds");
+        let before = p.rate().bytes.expect("a number");
+        let changes = (0..10).filter(|_| turn(&mut p, 1000)).count();
+        assert_eq!((changes, p.rate().bytes), (1, Some(before / 2)), "0.2 s");
     }
 
     #[test]

@@ -217,8 +217,7 @@ pub struct Limit {
 
 impl Limit {
     fn read(path: &Path, device: DeviceNumber, kind: Kind) -> io::Result<Limit> {
-        let before = line(&std::fs::read_to_string(path)?, device).unwrap_or_else(|| none(kind).into());
-        Ok(Limit { path: path.into(), device, before })
+        Ok(Limit { path: path.into(), device, before: held(path, device, kind)? })
     }
 
     /// What the file says of the disk where that is not what it said before; None too where it is gone.
@@ -264,6 +263,11 @@ fn line(text: &str, device: DeviceNumber) -> Option<String> {
     })
 }
 
+/// What a file says of a device; nothing set is said, too.
+fn held(path: &Path, device: DeviceNumber, kind: Kind) -> io::Result<String> {
+    Ok(line(&std::fs::read_to_string(path)?, device).unwrap_or_else(|| none(kind).into()))
+}
+
 /// What is written to limit: never more than what was allowed before.
 fn narrowed(kind: Kind, before: &str, rate: Rate) -> String {
     let least = |before: Option<u64>, ours: Option<u64>| match (before, ours) {
@@ -305,12 +309,23 @@ pub trait Ledger {
     fn will(&mut self, limit: &Limit) -> Result<()>;
 }
 
+/// A limit that was set.
+#[derive(Debug)]
+struct Set {
+    limit: Limit,
+    kind: Kind,
+    /// Its group's inode: one that is removed and made again has another.
+    group: u64,
+    /// What the file said when it had been written.
+    wrote: Option<String>,
+}
+
 /// The limits of one disk in some groups.
 #[derive(Debug)]
 pub struct Limiter {
     groups: Vec<Group>,
     device: DeviceNumber,
-    limits: Vec<(Limit, Kind)>,
+    sets: Vec<Set>,
     /// What holds now; None: what was before.
     rate: Option<Rate>,
     /// The disk is no more.
@@ -320,7 +335,7 @@ pub struct Limiter {
 impl Limiter {
     /// Nothing is limited yet.
     pub fn new(groups: Vec<Group>, device: DeviceNumber) -> Limiter {
-        Limiter { groups, device, limits: Vec::new(), rate: None, gone: false }
+        Limiter { groups, device, sets: Vec::new(), rate: None, gone: false }
     }
 
     /// The disk is no more: nothing is written any longer.
@@ -328,15 +343,16 @@ impl Limiter {
         self.gone
     }
 
-    /// Limits to a rate, or puts back what was before.
+    /// Limits to a rate, or puts back what was before. What somebody else has set meanwhile is what is narrowed and put
+    /// back from then on.
     ///
     /// # Errors
     /// A file does not take it; named.
     pub fn apply(&mut self, rate: Option<Rate>, ledger: &mut dyn Ledger) -> Result<()> {
         self.rate = rate;
         let mut at = 0;
-        while at < self.limits.len() && !self.gone {
-            at += usize::from(self.write(at)?);
+        while at < self.sets.len() && !self.gone {
+            at += usize::from(self.write(at, ledger)?);
         }
         if rate.is_some() {
             self.follow(ledger)?;
@@ -344,7 +360,7 @@ impl Limiter {
         Ok(())
     }
 
-    /// Limits groups that were made below the limited ones since.
+    /// Limits groups that were made since: below the limited ones, or in the place of one of them.
     ///
     /// # Errors
     /// As [`Limiter::apply`].
@@ -360,7 +376,9 @@ impl Limiter {
         };
         let all: Vec<(PathBuf, Kind)> = self.groups.iter().flat_map(files).collect();
         for (path, kind) in all {
-            if self.gone || self.limits.iter().any(|(l, _)| l.path == path) {
+            let Some(group) = group_of(&path) else { continue };
+            let known = self.sets.iter().position(|s| s.limit.path == path);
+            if self.gone || known.is_some_and(|at| self.sets[at].group == group) {
                 continue;
             }
             match Limit::read(&path, self.device, kind) {
@@ -369,8 +387,11 @@ impl Limiter {
                 read => {
                     let limit = read.with_context(|| path.display().to_string())?;
                     ledger.will(&limit)?;
-                    self.limits.push((limit, kind));
-                    self.write(self.limits.len() - 1)?;
+                    if let Some(at) = known {
+                        self.sets.swap_remove(at);
+                    }
+                    self.sets.push(Set { limit, kind, group, wrote: None });
+                    self.write(self.sets.len() - 1, ledger)?;
                 }
             }
         }
@@ -378,24 +399,42 @@ impl Limiter {
     }
 
     /// Writes one; false: it was taken out, since its group is gone.
-    fn write(&mut self, at: usize) -> Result<bool> {
-        let (limit, kind) = &self.limits[at];
-        let text = match self.rate {
-            Some(rate) => narrowed(*kind, &limit.before, rate),
-            None => limit.before.clone(),
-        };
-        let text = format!("{} {text}", limit.device);
-        match std::fs::write(&limit.path, format!("{text}\n")) {
-            Err(e) if e.raw_os_error() == Some(libc::ENOENT) => {
-                self.limits.swap_remove(at);
+    fn write(&mut self, at: usize, ledger: &mut dyn Ledger) -> Result<bool> {
+        let set = &mut self.sets[at];
+        let path = set.limit.path.clone();
+        let written = held(&path, self.device, set.kind).and_then(|now| {
+            if set.wrote.as_ref().is_some_and(|wrote| *wrote != now) {
+                set.limit.before = now;
+                if let Err(error) = ledger.will(&set.limit) {
+                    return Ok(Err(error));
+                }
+            }
+            let text = match self.rate {
+                Some(rate) => narrowed(set.kind, &set.limit.before, rate),
+                None => set.limit.before.clone(),
+            };
+            std::fs::write(&path, format!("{} {text}\n", self.device))?;
+            Ok(Ok(()))
+        });
+        match written {
+            // The file of a dying group answers as a disk that is gone.
+            Err(e) if is_gone(&e) && group_of(&path).is_none() => {
+                self.sets.swap_remove(at);
                 return Ok(false);
             }
             Err(e) if is_gone(&e) => self.gone = true,
-            done => done
-                .with_context(|| format!("{}: does not take '{text}'; run as root", limit.path.display()))?,
+            done => {
+                done.with_context(|| format!("{}: does not take a limit; run as root", path.display()))??;
+                self.sets[at].wrote = held(&path, self.device, self.sets[at].kind).ok();
+            }
         }
         Ok(true)
     }
+}
+
+/// The inode of the group that a file is of; None: it is gone.
+fn group_of(file: &Path) -> Option<u64> {
+    Some(std::fs::metadata(file.parent()?).ok()?.ino())
 }
 
 #[cfg(test)]
@@ -413,6 +452,15 @@ mod tests {
                 "told before it is written"
             );
             self.0.push(limit.clone());
+            Ok(())
+        }
+    }
+
+    struct Before(Vec<String>);
+
+    impl Ledger for Before {
+        fn will(&mut self, limit: &Limit) -> Result<()> {
+            self.0.push(limit.before.clone());
             Ok(())
         }
     }
@@ -454,6 +502,52 @@ mod tests {
             limit.put_back().expect("put back");
         }
         assert_eq!([read(&a, 0), read(&b, 0)], ["8:0 0\n", "8:0 1000\n"]);
+    }
+
+    #[test]
+    fn what_others_set_meanwhile_is_narrowed_and_stays() {
+        let top = tempfile::TempDir::new().expect("a directory");
+        let file = top.path().join("io.max");
+        let put = |text: &str| std::fs::write(&file, text).expect("written");
+        let read = || std::fs::read_to_string(&file).expect("read");
+        let rate = |bytes| Some(Rate { bytes: Some(bytes), requests: None });
+        put("");
+        let mut told = Before(Vec::new());
+        let mut limiter = Limiter::new(vec![Group { version: Version::V2, dir: top.path().into() }], DISK);
+        limiter.apply(rate(2000), &mut told).expect("applied");
+        assert_eq!(read(), "8:0 rbps=2000 wbps=2000 riops=max wiops=max\n");
+        let theirs = "8:0 rbps=max wbps=1000 riops=7 wiops=max\n";
+        put(theirs);
+        limiter.apply(rate(1500), &mut told).expect("steered");
+        assert_eq!(read(), "8:0 rbps=1500 wbps=1000 riops=7 wiops=max\n");
+        limiter.apply(None, &mut told).expect("freed");
+        assert_eq!(read(), theirs);
+        assert_eq!(told.0, [none(Kind::Both), "rbps=max wbps=1000 riops=7 wiops=max"]);
+    }
+
+    #[test]
+    fn a_group_that_is_made_again_is_limited_again_and_one_that_is_gone_is_no_disk() {
+        let top = tempfile::TempDir::new().expect("a directory");
+        let [a, kept] = ["a", "kept"].map(|n| top.path().join(n));
+        v1(&a);
+        let group = || Group { version: Version::V1, dir: a.clone() };
+        let mut told = Told(Vec::new());
+        let mut limiter = Limiter::new(vec![group()], DISK);
+        let rate = Rate { bytes: Some(2000), requests: None };
+        limiter.apply(Some(rate), &mut told).expect("applied");
+        // Kept, so that its inode is not given again.
+        std::fs::rename(&a, &kept).expect("moved");
+        limiter.apply(Some(rate), &mut told).expect("passed over");
+        assert!(!limiter.is_gone());
+        v1(&a);
+        limiter.follow(&mut told).expect("followed");
+        let read = || std::fs::read_to_string(a.join(V1_FILES[0].0)).expect("read");
+        assert_eq!(read(), "8:0 2000\n");
+        std::fs::remove_dir_all(&kept).expect("removed");
+        std::fs::rename(&a, &kept).expect("moved");
+        v1(&a);
+        limiter.follow(&mut told).expect("followed");
+        assert_eq!(read(), "8:0 2000\n", "nobody looked while it was gone");
     }
 
     #[test]

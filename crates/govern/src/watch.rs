@@ -16,7 +16,7 @@ pub struct Look {
     pub normal: Counts,
     /// Maintenance.
     pub low: Counts,
-    /// Write-back that nobody waits for; neither.
+    /// What the kernel's threads write for everybody; neither.
     pub writeback: Counts,
 }
 
@@ -40,11 +40,18 @@ pub trait Source {
 
     /// It sees each request, with its time, and not only sums of bytes.
     fn sees_requests(&self) -> bool;
+
+    /// Groups may have been removed and made again: those have another number.
+    ///
+    /// # Errors
+    /// There are too many.
+    fn follow(&mut self) -> Result<()>;
 }
 
 /// Block events.
 pub struct Events<'obj> {
     classes: Classes<'obj>,
+    groups: Vec<(Group, u64, Class)>,
 }
 
 impl<'obj> Events<'obj> {
@@ -56,18 +63,19 @@ impl<'obj> Events<'obj> {
         let knobs = Knobs {
             devices: whom.disks.iter().map(Disk::kernel_number).collect(),
             others_normal: whom.normal.is_empty(),
-            // Under v2 write-back is charged to the group whose pages it writes.
-            writeback_apart: whom.low.iter().any(|g| g.version == crate::throttle::Version::V1),
             target: whom.target,
         };
         let mut classes = Classes::load(object, &knobs)?;
-        for (groups, class) in [(whom.low, Class::Low), (whom.normal, Class::Normal)] {
-            for group in groups {
-                classes.set(group.id()?, class)?;
+        let mut groups = Vec::new();
+        for (of, class) in [(whom.low, Class::Low), (whom.normal, Class::Normal)] {
+            for group in of {
+                let id = group.id()?;
+                classes.set(id, class)?;
+                groups.push((group.clone(), id, class));
             }
         }
         classes.attach()?;
-        Ok(Events { classes })
+        Ok(Events { classes, groups })
     }
 }
 
@@ -79,6 +87,19 @@ impl Source for Events<'_> {
 
     fn sees_requests(&self) -> bool {
         true
+    }
+
+    fn follow(&mut self) -> Result<()> {
+        for (group, known, class) in &mut self.groups {
+            match group.id() {
+                Ok(id) if id != *known => {
+                    self.classes.set(id, *class)?;
+                    *known = id;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 }
 
@@ -138,6 +159,11 @@ impl Source for Sums {
 
     fn sees_requests(&self) -> bool {
         false
+    }
+
+    /// Files are found by their names each time.
+    fn follow(&mut self) -> Result<()> {
+        Ok(())
     }
 }
 

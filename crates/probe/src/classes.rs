@@ -29,7 +29,8 @@ pub enum Class {
     Normal = 0,
     /// Maintenance.
     Low = 1,
-    /// Writes of the root group that nobody waits for: on cgroup v1 the write-back of everybody's dirty pages.
+    /// Writes of the root group that nobody waits for, or of a file system's metadata: what the kernel's threads write back
+    /// and commit for everybody. On cgroup v1 that is all write-back.
     Writeback = 2,
 }
 
@@ -40,8 +41,6 @@ pub struct Knobs {
     pub devices: Vec<u32>,
     /// What is in no group that has a class is normal; else it is not counted.
     pub others_normal: bool,
-    /// Writes of the root group that nobody waits for are [`Class::Writeback`].
-    pub writeback_apart: bool,
     /// Longest time with the device, ns, above which a request is late; 0: none is.
     pub target: u64,
 }
@@ -122,7 +121,6 @@ impl<'obj> Classes<'obj> {
         k.devices = knobs.devices.len() as u32;
         k.device[..knobs.devices.len()].copy_from_slice(&knobs.devices);
         k.others = if knobs.others_normal { Class::Normal as u32 } else { NONE };
-        k.writeback_apart = u32::from(knobs.writeback_apart);
         k.target = knobs.target;
         let skel = open.load().map_err(refused)?;
         Ok(Self { skel, links: Vec::new(), devices: knobs.devices.len() })

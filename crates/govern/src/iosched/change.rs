@@ -90,10 +90,48 @@ fn load(disk: &Block, root: &Root) -> Result<bool> {
     Ok(true)
 }
 
+/// Makes it what it was, as far as it differs; says what was done.
+fn put_back(disk: &Block, before: &Before, root: &Root) -> Result<Vec<String>> {
+    let name = &disk.name;
+    let mut did = Vec::new();
+    if schedulers(disk, root).is_none_or(|(_, now)| now != before.scheduler) {
+        write(disk, "scheduler", &before.scheduler, root)?;
+        did.push(format!("{name}: scheduler {} again", before.scheduler));
+    }
+    // A change of nr_requests sets what depends on it.
+    let mut values: Vec<_> = before.values.iter().collect();
+    values.sort_by_key(|(attribute, _)| *attribute != OF_QUEUE[0]);
+    for (attribute, value) in values {
+        let path = disk.dir.join("queue").join(attribute);
+        if root.text(&path).is_some_and(|now| now != *value) {
+            write(disk, attribute, value, root)?;
+            did.push(format!("{name}: {attribute} {value} again"));
+        }
+    }
+    Ok(did)
+}
+
+/// In one go: half of it would stand in the way of everything later.
+fn remember(disk: &Block, before: &Before, root: &Root) -> Result<()> {
+    let path = state(disk, root);
+    let dir = path.parent().unwrap_or(&path);
+    std::fs::create_dir_all(dir).with_context(|| format!("{}: run as root", dir.display()))?;
+    let text = serde_json::to_vec_pretty(before).context("state")?;
+    let new = path.with_extension("new");
+    std::fs::write(&new, text).with_context(|| new.display().to_string())?;
+    std::fs::rename(&new, &path).with_context(|| path.display().to_string())
+}
+
+fn forget(disk: &Block, root: &Root) -> Result<()> {
+    let path = state(disk, root);
+    std::fs::remove_file(&path).with_context(|| path.display().to_string())
+}
+
 /// Selects the scheduler on a disk and sets knobs; says what was done.
 ///
 /// # Errors
-/// The disk has no choice, the module cannot be loaded, or a file does not take a value; named with the next step.
+/// The disk has no choice, the module cannot be loaded, or a file does not take a value; named with the next step. Then the
+/// disk is as it was.
 pub fn set(disk: &Block, knobs: &[(&Knob, u64)], root: &Root) -> Result<Vec<String>> {
     let name = &disk.name;
     let Some((_, had)) = schedulers(disk, root) else {
@@ -103,13 +141,33 @@ pub fn set(disk: &Block, knobs: &[(&Knob, u64)], root: &Root) -> Result<Vec<Stri
     if load(disk, root)? {
         did.push(format!("module {SCHEDULER} loaded"));
     }
-    if before(disk, root)?.is_none() {
-        let path = state(disk, root);
-        let dir = path.parent().unwrap_or(&path);
-        std::fs::create_dir_all(dir).with_context(|| format!("{}: run as root", dir.display()))?;
-        let text = serde_json::to_vec_pretty(&Before::of(disk, &had, root)).context("state")?;
-        std::fs::write(&path, text).with_context(|| path.display().to_string())?;
+    let now = Before::of(disk, &had, root);
+    // What stands there of another time, before somebody selected another scheduler, counts no more.
+    let first = had != SCHEDULER || before(disk, root)?.is_none();
+    if first {
+        remember(disk, &now, root)?;
     }
+    match select(disk, &had, knobs, root) {
+        Ok(all) => {
+            did.extend(all);
+            Ok(did)
+        }
+        Err(error) => {
+            let mut back = put_back(disk, &now, root).map(drop);
+            if first {
+                back = back.and(forget(disk, root));
+            }
+            match back {
+                Ok(()) => Err(error.context(format!("{name}: nothing is changed"))),
+                Err(left) => Err(error.context(format!("{name}: and not all is as it was: {left:#}"))),
+            }
+        }
+    }
+}
+
+fn select(disk: &Block, had: &str, knobs: &[(&Knob, u64)], root: &Root) -> Result<Vec<String>> {
+    let name = &disk.name;
+    let mut did = Vec::new();
     if had != SCHEDULER {
         write(disk, "scheduler", SCHEDULER, root)?;
         did.push(format!("{name}: scheduler {SCHEDULER}, was {had}"));
@@ -130,28 +188,14 @@ pub fn remove(disk: &Block, root: &Root) -> Result<Vec<String>> {
     let Some(before) = before(disk, root)? else {
         bail!("{name}: plumb has not set its scheduler since the machine was started; to change it: echo none > {}", disk.dir.join("queue/scheduler").display());
     };
-    let mut did = Vec::new();
     let now = schedulers(disk, root).map(|(_, now)| now).unwrap_or_default();
-    let forget = |did: Vec<String>| {
-        std::fs::remove_file(state(disk, root)).with_context(|| state(disk, root).display().to_string())?;
-        Ok(did)
+    let did = if now == SCHEDULER {
+        put_back(disk, &before, root)?
+    } else {
+        vec![format!("{name}: left alone: its scheduler is {now}, so somebody changed it since")]
     };
-    if now != SCHEDULER {
-        did.push(format!("{name}: left alone: its scheduler is {now}, so somebody changed it since"));
-        return forget(did);
-    }
-    if before.scheduler != SCHEDULER {
-        write(disk, "scheduler", &before.scheduler, root)?;
-        did.push(format!("{name}: scheduler {} again", before.scheduler));
-    }
-    for (attribute, value) in &before.values {
-        let path = disk.dir.join("queue").join(attribute);
-        if root.text(&path).is_some_and(|now| now != *value) {
-            write(disk, attribute, value, root)?;
-            did.push(format!("{name}: {attribute} {value} again"));
-        }
-    }
-    forget(did)
+    forget(disk, root)?;
+    Ok(did)
 }
 
 #[cfg(test)]
@@ -261,6 +305,28 @@ pub(crate) mod tests {
         assert_eq!(tree.text("sys/devices/sda/queue/scheduler"), "mq-deadline");
         let said = remove(&sda, &root).expect_err("twice").to_string();
         assert!(said.contains("has not set its scheduler"), "{said}");
+    }
+
+    #[test]
+    fn what_cannot_be_set_changes_nothing_and_what_was_remembered_long_ago_does_not_count() {
+        let tree = Tree::new();
+        let root = tree.root();
+        tree.put("sys/devices/sda/queue/scheduler", "none [mq-deadline] lp-deadline");
+        tree.put("sys/devices/sda/queue/iosched/low_slots", "25");
+        // A file that takes nothing.
+        tree.put("sys/devices/sda/queue/iosched/low_depth/x", "");
+        let sda = super::super::disk("sda", &root).expect("there");
+        let knobs = ["low_slots=50", "low_depth=4"].map(|k| knobs::parse(k).expect("a knob"));
+        let said = format!("{:#}", set(&sda, &knobs, &root).expect_err("refused"));
+        assert!(said.contains("nothing is changed") && said.contains("low_depth"), "{said}");
+        assert_eq!(tree.text("sys/devices/sda/queue/scheduler"), "mq-deadline");
+        assert_eq!(tree.text("sys/devices/sda/queue/iosched/low_slots"), "25");
+        assert_eq!(before(&sda, &root).expect("readable"), None);
+        tree.put("sys/devices/sda/queue/scheduler", "none [mq-deadline] lp-deadline");
+        set(&sda, &knobs[..1], &root).expect("set");
+        tree.put("sys/devices/sda/queue/scheduler", "none mq-deadline [bfq] lp-deadline");
+        set(&sda, &[], &root).expect("set");
+        assert_eq!(before(&sda, &root).expect("readable").expect("remembered").scheduler, "bfq");
     }
 
     #[test]

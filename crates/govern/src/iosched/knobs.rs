@@ -23,7 +23,7 @@ const fn knob(name: &'static str, unit: &'static str, least: u64, most: u64, abo
 }
 
 /// All of them, in the order of the scheduler's table.
-pub const KNOBS: [Knob; 14] = [
+pub const KNOBS: [Knob; 15] = [
     knob("read_expire", "ms", 0, 3_600_000, "age at which a normal read goes before others"),
     knob("write_expire", "ms", 0, 3_600_000, "age at which a normal write goes before others"),
     knob("writes_starved", "", 0, 1_000_000, "batches of reads that may pass waiting writes"),
@@ -42,6 +42,13 @@ pub const KNOBS: [Knob; 14] = [
         0,
         3_600_000_000,
         "how long no normal request must have been there before low writes that others may wait for go freely",
+    ),
+    knob(
+        "awaited_expire",
+        "ms",
+        0,
+        3_600_000,
+        "age at which a low write that others may wait for goes beside normal requests; 0: low_expire",
     ),
     knob("low_expire", "ms", 0, 3_600_000, "age at which a low request goes beside normal ones; 0: never"),
     knob("low_depth", "", 0, 65_536, "low requests that the device may have at once; 0: any number"),

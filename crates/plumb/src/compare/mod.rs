@@ -20,6 +20,7 @@ use environment::Differs;
 use gate::{Gate, Verdict};
 use lines::Line;
 use load::{Kind, Side};
+use plumb_report::plain::Plain;
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
@@ -123,7 +124,7 @@ pub fn main(args: &CompareArgs) -> Result<ExitCode> {
     if args.json {
         writeln!(out, "{}", serde_json::to_string_pretty(&comparison)?)?;
     } else {
-        show::print(&comparison, &mut out)?;
+        show::print(&comparison, &mut Plain(&mut out))?;
     }
     if let Some(page) = &args.report {
         let mut document = report::comparison(args, &comparison)?;

@@ -88,7 +88,10 @@ impl Whole {
             bail!("--target and --delay must be more than 0: with 0 nothing is ever late, or low I/O is never limited");
         }
         let controller = Controller::find(&root)?;
-        let low = args.low.iter().map(|name| controller.group(name)).collect::<Result<Vec<_>>>()?;
+        let mut low = args.low.iter().map(|name| controller.group(name)).collect::<Result<Vec<_>>>()?;
+        low.sort_by(|a, b| a.dir.cmp(&b.dir));
+        // One below another, or named twice, is low with it.
+        low.dedup_by(|later, kept| later.dir.starts_with(&kept.dir));
         low.iter().try_for_each(Group::can_be_limited)?;
         let (mut normal, mut found) = (Vec::new(), Vec::new());
         for name in &args.protect {
@@ -103,8 +106,14 @@ impl Whole {
                 })?),
             }
         }
-        if let Some(both) = normal.iter().find(|g| low.contains(g)) {
-            bail!("cgroup {}: cannot be both protected and low", both.dir.display());
+        for group in &normal {
+            if let Some(limited) = low.iter().find(|l| group.dir.starts_with(&l.dir)) {
+                bail!(
+                    "cgroup {}: cannot be protected, since it would be limited with {}, which is low",
+                    group.dir.display(),
+                    limited.dir.display()
+                );
+            }
         }
         if found.is_empty() {
             found = disks::all(&root)?;

@@ -2,7 +2,7 @@
 //! The hands of a governor: a directory with the journal of what it changes, and a guardian that puts it back if
 //! this process is killed. Of both killed, the next one puts it back.
 
-use crate::plan::changes::{restore, Change, Journal, JOURNAL};
+use crate::plan::changes::{restore, Change, Held, Journal, JOURNAL};
 use crate::plan::guardian::{Guardian, Whose};
 use crate::plan::lock::{holder_of_directory, Locks};
 use crate::plan::undo::Undone;
@@ -23,7 +23,7 @@ pub struct Session {
 
 impl Ledger for Journal {
     fn will(&mut self, limit: &Limit) -> Result<()> {
-        Journal::will(self, Change::Limit(limit.clone())).map(drop)
+        self.will_limit(limit)
     }
 }
 
@@ -58,7 +58,7 @@ pub fn restore_left() -> Result<Vec<String>> {
             Err(_) if !dir.exists() => continue,
             locked => locked?,
         };
-        if !restore(&dir, &mut |line| said.push(line.to_string()))? {
+        if !restore(&dir, Held::NotSince, &mut |line| said.push(line.to_string()))? {
             bail!(
                 "{}: what an earlier plumb govern changed cannot all be put back: {}; mend it, then 'plumb govern --restore'",
                 dir.display(),
@@ -115,19 +115,14 @@ impl Session {
         let path = mount.join("cgroup.subtree_control");
         let read = || std::fs::read_to_string(&path).with_context(|| path.display().to_string());
         for (name, needed) in [("io", true), ("memory", false)] {
-            let old = read()?.split_whitespace().collect::<Vec<_>>().join(" ");
-            if old.split(' ').any(|c| c == name) {
+            if read()?.split_whitespace().any(|c| c == name) {
                 continue;
             }
-            let (new, back) = (format!("+{name}"), format!("-{name}"));
-            let instead = Some((path.clone(), back));
-            let change = Change::Write { path: path.clone(), old: Some(old), new: new.clone(), instead };
+            let new = format!("+{name}");
+            let change = Change::Controller { path: path.clone(), name: name.into() };
             let number = Journal::will(&mut self.journal, change)?;
             match std::fs::write(&path, &new) {
-                Ok(()) => {
-                    let took = read()?.split_whitespace().collect::<Vec<_>>().join(" ");
-                    self.journal.took(number, &took)?;
-                }
+                Ok(()) => {}
                 Err(e) if needed => {
                     return Err(e).with_context(|| format!("{}: does not take {new}", path.display()))
                 }

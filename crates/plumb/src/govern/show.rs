@@ -7,6 +7,7 @@ use crate::output::Table;
 use anyhow::Result;
 use plumb_govern::account::{Done, Part};
 use plumb_govern::governor::Outcome;
+use plumb_report::plain;
 use plumb_trace::units;
 use serde_json::json;
 use std::io::{self, Write};
@@ -21,7 +22,7 @@ pub fn restored(left: &[String], as_json: bool) -> Result<ExitCode> {
         writeln!(out, "nothing was left changed")?;
     }
     for line in left.iter().filter(|_| !as_json) {
-        writeln!(out, "{line}")?;
+        writeln!(out, "{}", plain::name(line))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -107,7 +108,7 @@ fn one(out: &mut dyn Write, disk: &Outcome) -> io::Result<()> {
         let bytes = disk.limited.writeback.bytes + disk.free.writeback.bytes;
         writeln!(
             out,
-            "  besides, the kernel wrote {} back for somebody (cgroup v1 does not tell whom)",
+            "  besides, the kernel's threads wrote {} for somebody (write-back, journals)",
             units::bytes(bytes)
         )?;
     }

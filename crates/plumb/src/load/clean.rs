@@ -4,6 +4,7 @@
 use crate::cli::CleanArgs;
 use anyhow::{bail, Result};
 use plumb_load::guard::Claim;
+use plumb_report::plain::Plain;
 use plumb_trace::units;
 use serde_json::json;
 use std::io::Write;
@@ -31,6 +32,7 @@ pub fn main(args: &CleanArgs) -> Result<ExitCode> {
         writeln!(out, "{}", serde_json::to_string_pretty(&rows)?)?;
         return Ok(ExitCode::SUCCESS);
     }
+    let mut out = Plain(out);
     if left.is_empty() {
         writeln!(out, "{}: nothing was left behind.", args.dir.display())?;
     }

@@ -34,6 +34,7 @@ use anyhow::{bail, Result};
 use classic::Classic;
 use plan::Plan;
 use plumb_load::nearest::nearest;
+use plumb_report::plain::Plain;
 use session::Session;
 use std::io::Write;
 use std::path::Path;
@@ -85,7 +86,7 @@ fn run(mut plan: Plan, options: &crate::cli::LoadOptions) -> Result<ExitCode> {
     }
     let stop = asked_on_signal();
     let ready = Session::prepare(&mut plan, &target, session, stop)?;
-    ready.announce(&mut std::io::stdout().lock())?;
+    ready.announce(&mut Plain(std::io::stdout().lock()))?;
     let Some(outcome) = ready.run()? else {
         eprintln!("plumb: stopped before anything was measured");
         return Ok(ExitCode::from(NOT_VALID));
@@ -98,7 +99,7 @@ fn run(mut plan: Plan, options: &crate::cli::LoadOptions) -> Result<ExitCode> {
     } else if session.csv {
         csv::write(&outcome, &mut out)?;
     } else {
-        show::write(&outcome, classic.as_ref(), &plan.warnings, &mut out)?;
+        show::write(&outcome, classic.as_ref(), &plan.warnings, &mut Plain(&mut out))?;
     }
     out.flush()?;
     if let Some(error) = outcome.error {

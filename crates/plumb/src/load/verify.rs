@@ -6,6 +6,7 @@ use crate::quality::NOT_VALID;
 use anyhow::Result;
 use plumb_load::log::LogReader;
 use plumb_load::verify::{verify_promise, verify_stamps, Promise, Verification, VerifyError, LISTED};
+use plumb_report::plain::Plain;
 use plumb_trace::units;
 use std::io::Write;
 use std::process::ExitCode;
@@ -30,7 +31,7 @@ pub fn main(args: &VerifyArgs) -> Result<ExitCode> {
     if args.json {
         writeln!(out, "{}", serde_json::to_string_pretty(&seen)?)?;
     } else {
-        show(&seen, &mut out)?;
+        show(&seen, &mut Plain(&mut out))?;
     }
     Ok(match () {
         () if seen.sound() => ExitCode::SUCCESS,

@@ -86,6 +86,13 @@ pub enum Change {
         /// Its directory.
         path: PathBuf,
     },
+    /// A cgroup v2 gives a controller to those below it.
+    Controller {
+        /// The file `cgroup.subtree_control` of the group.
+        path: PathBuf,
+        /// `io`.
+        name: String,
+    },
     /// A cgroup's limit of a disk is changed, now or later and maybe often.
     Limit(Limit),
     /// A process group works; undone by killing it.
@@ -133,6 +140,16 @@ pub struct Journal {
     file: File,
     open: Vec<Open>,
     next: u32,
+    held: Held,
+}
+
+/// Whether the locks of the run that made the changes were held all the time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Held {
+    /// By it, and by its guardian after it.
+    Ever,
+    /// Both are gone: its devices may be somebody else's since.
+    NotSince,
 }
 
 impl Journal {
@@ -160,7 +177,7 @@ impl Journal {
         file.seek(SeekFrom::Start(whole as u64)).with_context(name)?;
         let text = String::from_utf8_lossy(&bytes[..whole]).into_owned();
         let (open, next) = replay(&text, &boot()).with_context(name)?;
-        Ok(Journal { file, open, next })
+        Ok(Journal { file, open, next, held: Held::Ever })
     }
 
     /// A run begins.
@@ -185,6 +202,17 @@ impl Journal {
         self.next += 1;
         self.open.push(Open { number, change, took: None, before_boot: false });
         Ok(number)
+    }
+
+    /// Says that a cgroup's limit will be changed; what was said of it before counts no more.
+    ///
+    /// # Errors
+    /// As [`Journal::will`].
+    pub fn will_limit(&mut self, limit: &Limit) -> Result<()> {
+        let same = |o: &&Open| matches!(&o.change, Change::Limit(l) if l.path == limit.path && l.device == limit.device);
+        let older: Vec<u32> = self.open.iter().filter(same).map(|o| o.number).collect();
+        self.will(Change::Limit(limit.clone()))?;
+        older.into_iter().try_for_each(|number| self.done(number))
     }
 
     /// Says what a file read after it was written.
@@ -223,7 +251,7 @@ impl Journal {
         let mut told = Vec::new();
         let open: Vec<Open> = self.open.iter().filter(|o| o.number >= mark).cloned().collect();
         for one in open.iter().rev() {
-            let undone = undo(one);
+            let undone = undo(one, self.held);
             // What cannot be marked is undone again, which does no harm.
             if !matches!(undone, Undone::Failed(_)) && self.done(one.number).is_err() {
                 self.open.retain(|o| o.number != one.number);
@@ -305,11 +333,12 @@ pub fn processes(group: i32) -> Change {
 ///
 /// # Errors
 /// The journal cannot be read.
-pub fn restore(dir: &Path, say: &mut dyn FnMut(&str)) -> Result<bool> {
+pub fn restore(dir: &Path, held: Held, say: &mut dyn FnMut(&str)) -> Result<bool> {
     if !dir.join(JOURNAL).exists() {
         return Ok(true);
     }
     let mut journal = Journal::open(dir)?;
+    journal.held = held;
     let mut whole = true;
     for undone in journal.undo_since(0) {
         match undone {
@@ -337,7 +366,7 @@ pub fn main(args: &PlanRestoreArgs) -> Result<ExitCode> {
     let mut locks = super::lock::Locks::default();
     locks.run(dir)?;
     let mut said = Vec::new();
-    let whole = restore(dir, &mut |line| {
+    let whole = restore(dir, Held::NotSince, &mut |line| {
         said.push(line.to_string());
         if !args.json {
             println!("{line}");

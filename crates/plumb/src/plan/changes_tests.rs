@@ -5,6 +5,41 @@ fn directory(name: &str) -> Change {
     Change::Directory { path: name.into() }
 }
 
+#[test]
+fn the_last_that_was_said_of_a_limit_is_what_is_put_back() {
+    let dir = tempfile::TempDir::new().expect("a directory");
+    let file = dir.path().join("io.max");
+    let put = |text: &str| std::fs::write(&file, text).expect("written");
+    let device = plumb_load::environment::DeviceNumber { major: 8, minor: 0 };
+    let limit = |before: &str| Limit { path: file.clone(), device, before: before.into() };
+    let mut journal = Journal::open(dir.path()).expect("opened");
+    journal.will_limit(&limit("rbps=max wbps=max riops=max wiops=max")).expect("said");
+    journal.will_limit(&limit("rbps=7 wbps=max riops=max wiops=max")).expect("said");
+    put("8:0 rbps=1 wbps=1 riops=max wiops=max\n");
+    assert!(restore(dir.path(), Held::NotSince, &mut |_| {}).expect("restored"));
+    assert_eq!(std::fs::read_to_string(&file).expect("read"), "8:0 rbps=7 wbps=max riops=max wiops=max\n");
+}
+
+#[test]
+fn a_controller_is_taken_back_unless_somebody_needs_it() {
+    let dir = tempfile::TempDir::new().expect("a directory");
+    let path = dir.path().join("cgroup.subtree_control");
+    let controller = || Change::Controller { path: path.clone(), name: "io".into() };
+    let below = dir.path().join("a");
+    std::fs::create_dir(&below).expect("made");
+    for (limit, kept) in [("8:0 rbps=1 wbps=max riops=max wiops=max\n", true), ("", false)] {
+        std::fs::write(&path, "cpu io memory\n").expect("written");
+        std::fs::write(below.join("io.max"), limit).expect("written");
+        let mut journal = Journal::open(dir.path()).expect("opened");
+        journal.will(controller()).expect("said");
+        let told = journal.undo_since(0);
+        assert_eq!(matches!(told[..], [Undone::LeftAlone(_)]), kept, "{told:?}");
+        // A plain file takes what is written as it is.
+        let now = std::fs::read_to_string(&path).expect("read");
+        assert_eq!(now, if kept { "cpu io memory\n" } else { "-io" });
+    }
+}
+
 fn write(path: &Path, old: &str, new: &str) -> Change {
     Change::Write { path: path.into(), old: Some(old.into()), new: new.into(), instead: None }
 }
@@ -62,11 +97,11 @@ fn changes_are_undone_the_last_first_and_once() {
     // Undone in the other order, the first would find a value that is not its own.
     let mut said = Vec::new();
     drop(journal);
-    assert!(restore(dir.path(), &mut |line| said.push(line.to_string())).expect("restored"));
+    assert!(restore(dir.path(), Held::NotSince, &mut |line| said.push(line.to_string())).expect("restored"));
     assert_eq!(std::fs::read_to_string(&file).expect("the value"), "1", "{said:?}");
     assert_eq!(said.len(), 2, "{said:?}");
     std::fs::write(&file, "9").expect("somebody else's");
-    assert!(restore(dir.path(), &mut |line| panic!("{line}")).expect("again"));
+    assert!(restore(dir.path(), Held::NotSince, &mut |line| panic!("{line}")).expect("again"));
     assert_eq!(std::fs::read_to_string(&file).expect("the value"), "9");
 }
 
@@ -107,7 +142,7 @@ fn after_a_boot_only_directories_are_left_to_remove() {
     journal.will(directory(&made.display().to_string())).expect("written");
     journal.will(write(&file, "1", "2")).expect("written");
     drop(journal);
-    assert!(restore(dir.path(), &mut |_| {}).expect("restored"));
+    assert!(restore(dir.path(), Held::NotSince, &mut |_| {}).expect("restored"));
     assert_eq!(std::fs::read_to_string(&file).expect("the value"), "2");
     assert!(!made.exists());
 }

@@ -16,6 +16,7 @@ use crate::cli::PlanCompareArgs;
 use crate::compare::stats::{self, Difference, Interval};
 use anyhow::{bail, Result};
 use differs::Differs;
+use plumb_report::plain::Plain;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -341,7 +342,7 @@ pub fn main(args: &PlanCompareArgs) -> Result<ExitCode> {
     if args.json {
         writeln!(out, "{}", serde_json::to_string_pretty(&comparison)?)?;
     } else {
-        show::write(&comparison, &mut out)?;
+        show::write(&comparison, &mut Plain(&mut out))?;
     }
     Ok(ExitCode::SUCCESS)
 }

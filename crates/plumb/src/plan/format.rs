@@ -64,13 +64,21 @@ pub const CLEARED: &str = "none";
 /// # Errors
 /// The device's.
 pub fn clear_unfinished(path: &Path) -> Result<bool> {
-    let Ok(claim) = device(path, &[path.to_path_buf()], &Root::real()) else { return Ok(false) };
-    let unknown = |c: &String| c.starts_with(UNKNOWN);
-    if claim.content.is_empty() || !claim.content.iter().all(unknown) {
-        return Ok(false);
+    match unfinished(path) {
+        None => Ok(false),
+        Some(claim) => clear(&claim).map(|()| true),
     }
-    clear(&claim)?;
-    Ok(true)
+}
+
+/// Whether [`clear_unfinished`] would clear it.
+pub fn is_unfinished(path: &Path) -> bool {
+    unfinished(path).is_some()
+}
+
+fn unfinished(path: &Path) -> Option<DeviceClaim> {
+    let claim = device(path, &[path.to_path_buf()], &Root::real()).ok()?;
+    let unknown = |c: &String| c.starts_with(UNKNOWN);
+    (!claim.content.is_empty() && claim.content.iter().all(unknown)).then_some(claim)
 }
 
 /// Overwrites with zeros wherever a format keeps its magic numbers.

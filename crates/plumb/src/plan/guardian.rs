@@ -5,7 +5,7 @@
 //! good-bye, the run is dead: it kills those groups and undoes what stands open in the journal.
 //! It shares the run's locks, so that nobody else begins before it has ended.
 
-use super::changes::restore;
+use super::changes::{restore, Held};
 use super::undo;
 use crate::child::{ours_alone, pipe, start_of, Child};
 use anyhow::Result;
@@ -147,7 +147,7 @@ fn watch(mut pipe: File, dir: &Path, whose: Whose) {
     let say = |line: &str| {
         let _ = writeln!(std::io::stderr(), "plumb: {} is gone; {line}", whose.who);
     };
-    match restore(dir, &mut |line| say(line)) {
+    match restore(dir, Held::Ever, &mut |line| say(line)) {
         Ok(true) => {}
         Ok(false) => say(&format!("call '{} {}' when that is mended", whose.restore, dir.display())),
         Err(error) => say(&format!("{error:#}")),

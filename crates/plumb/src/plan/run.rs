@@ -72,7 +72,9 @@ fn ready(
     progress: &Progress,
     locks: &mut Locks,
 ) -> Result<State> {
-    let whole = changes::restore(dir, &mut |line| progress.must(&format!("left by an earlier run: {line}")))?;
+    let whole = changes::restore(dir, changes::Held::NotSince, &mut |line| {
+        progress.must(&format!("left by an earlier run: {line}"));
+    })?;
     if !whole {
         bail!(
             "what an earlier run changed could not all be put back, see above; mend it, then call this again"

@@ -62,6 +62,9 @@ fn stands(open: &Open) -> Option<String> {
             (!all.is_empty()).then(|| all.join("; "))
         }
         Change::Cgroup { path } => path.is_dir().then(|| format!("cgroup {} was made", path.display())),
+        Change::Controller { path, name } => {
+            undo::gives(path, name).then(|| format!("{}: {name} was added", path.display()))
+        }
         Change::Limit(limit) => limit
             .changed()
             .map(|now| format!("{}: {} {now}, was {}", limit.path.display(), limit.device, limit.before)),
@@ -131,7 +134,7 @@ mod tests {
         let advice = Standing::of(dir.path()).expect("readable").expect("changed").advice();
         assert!(advice.contains(&format!("process {} runs", std::process::id())), "{advice}");
         drop(locks);
-        changes::restore(dir.path(), &mut |_| {}).expect("restored");
+        changes::restore(dir.path(), changes::Held::NotSince, &mut |_| {}).expect("restored");
         let standing = Standing::of(dir.path()).expect("readable");
         assert!(standing.is_none(), "{standing:?}");
     }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Undoing one change, whoever asks for it and however far it came.
 
-use super::changes::{Change, Open};
+use super::changes::{Change, Held, Open};
 use super::format;
 use crate::child::{start_of, wait_all, Child, Status, Waited};
+use plumb_govern::delegation::who_needs;
 use plumb_load::environment::{mounts, Process, Root};
 use plumb_sim::serve::disk;
 use std::collections::BTreeMap;
@@ -36,11 +37,22 @@ pub enum Undone {
 }
 
 /// Undoes a change.
-pub fn undo(open: &Open) -> Undone {
+pub fn undo(open: &Open, held: Held) -> Undone {
     if open.before_boot && !matches!(open.change, Change::Directory { .. }) {
         return Undone::Nothing;
     }
     match &open.change {
+        // Whatever is there since then, it is not sure that it is the plan's.
+        Change::Formatted { device, kind } if kind == format::CLEARED && held == Held::NotSince => {
+            match format::is_unfinished(device) {
+                false => Undone::Nothing,
+                true => Undone::LeftAlone(format!(
+                    "{}: holds data of no known format, maybe of a file system that was not finished; if nobody needs it, \
+                     name the device with --destroy in the next run",
+                    device.display()
+                )),
+            }
+        }
         Change::Formatted { device, kind } if kind == format::CLEARED => {
             match format::clear_unfinished(device) {
                 Ok(false) => Undone::Nothing,
@@ -63,6 +75,7 @@ pub fn undo(open: &Open) -> Undone {
         ),
         Change::Queue { dir, values } => queue(dir, values),
         Change::Cgroup { path } => cgroup(path),
+        Change::Controller { path, name } => controller(path, name),
         Change::Limit(limit) => match limit.put_back() {
             Ok(false) => Undone::Nothing,
             Ok(true) => {
@@ -146,6 +159,26 @@ fn cgroup(path: &Path) -> Undone {
             }
         }
         std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Whether a cgroup gives a controller to those below it, by its `cgroup.subtree_control`.
+pub fn gives(path: &Path, name: &str) -> bool {
+    value(path).is_ok_and(|now| now.split(' ').any(|c| c == name))
+}
+
+/// Takes a controller from the groups below one, if none of them needs it.
+fn controller(path: &Path, name: &str) -> Undone {
+    let shown = path.display();
+    if !gives(path, name) {
+        return Undone::Nothing;
+    }
+    if let Some(who) = who_needs(name, path.parent().unwrap_or(path)) {
+        return Undone::LeftAlone(format!("{shown}: {name} stays, since {who}"));
+    }
+    match std::fs::write(path, format!("-{name}")) {
+        Ok(()) => Undone::Did(format!("{shown}: without {name} again")),
+        Err(e) => Undone::Failed(format!("{shown}: does not take -{name}: {e}")),
     }
 }
 

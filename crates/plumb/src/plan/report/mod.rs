@@ -20,6 +20,7 @@ use crate::alike::{alike, ranged};
 use crate::cli::PlanReportArgs;
 use anyhow::{bail, Context, Result};
 use plumb_load::environment::Environment;
+use plumb_report::plain::Plain;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -237,7 +238,7 @@ pub fn print(report: &Report, as_json: bool) -> Result<()> {
     if as_json {
         out.write_all(&json(report)?)?;
     } else {
-        text::write(report, &mut out)?;
+        text::write(report, &mut Plain(&mut out))?;
     }
     Ok(())
 }

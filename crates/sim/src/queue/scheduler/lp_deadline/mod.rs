@@ -116,8 +116,11 @@ impl Scheduler for LpDeadline {
     /// tasks of the idle class. It lies on their own slots; where many normal requests are under way, the
     /// kernel's limit (the first slots of each word) is narrower.
     fn may_take(&self, now: Ns, bio: &Bio, taken: Taken, nr_requests: usize) -> bool {
-        let low = bio.class == Class::Idle;
-        taken.all < nr_requests && (!low || taken.idle < self.policy.low_slots(nr_requests, now))
+        if bio.class != Class::Idle {
+            return taken.all < nr_requests;
+        }
+        let class = self.class(bio.class, bio.operation, bio.fua, bio.hints);
+        taken.all < nr_requests && taken.idle < self.policy.low_slots(class, nr_requests, now)
     }
 
     fn decisions(&self) -> Vec<(&'static str, u64)> {

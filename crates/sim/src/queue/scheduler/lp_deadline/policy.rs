@@ -47,7 +47,7 @@ extern "C" {
     fn sim_lp_dispatch(p: *mut Opaque, now: Ns) -> u32;
     fn sim_lp_finished(p: *mut Opaque, number: u32, now: Ns);
     fn sim_lp_opens(p: *const Opaque, now: Ns) -> Ns;
-    fn sim_lp_low_slots(p: *const Opaque, all: u32, now: Ns) -> u32;
+    fn sim_lp_low_slots(p: *const Opaque, class: u32, all: u32, now: Ns) -> u32;
     fn sim_lp_decisions(p: *const Opaque, out: *mut [u64; 9]);
 }
 
@@ -170,11 +170,11 @@ impl Policy {
         (at != NEVER).then_some(at)
     }
 
-    /// Slots of `all` that low requests may have.
-    pub fn low_slots(&self, all: usize, now: Ns) -> usize {
+    /// Slots of `all` that requests of a class that is not normal may have.
+    pub fn low_slots(&self, class: u32, all: usize, now: Ns) -> usize {
         let all = u32::try_from(all).unwrap_or(u32::MAX);
         // SAFETY: as in class().
-        unsafe { sim_lp_low_slots(self.0.as_ptr(), all, now) as usize }
+        unsafe { sim_lp_low_slots(self.0.as_ptr(), class, all, now) as usize }
     }
 
     /// What it has decided, by the names of [`DECISIONS`].

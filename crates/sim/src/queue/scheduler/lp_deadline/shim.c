@@ -173,9 +173,9 @@ u64 sim_lp_opens(const struct sim_lp *p, u64 now)
 	return lp_opens(&p->lp, now);
 }
 
-u32 sim_lp_low_slots(const struct sim_lp *p, u32 all, u64 now)
+u32 sim_lp_low_slots(const struct sim_lp *p, u32 cls, u32 all, u64 now)
 {
-	return lp_low_slots(&p->lp, all, now);
+	return lp_low_slots(&p->lp, (enum lp_class)cls, all, now);
 }
 
 /* In the order of DECISIONS in policy.rs. */
