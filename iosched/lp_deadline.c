@@ -464,7 +464,9 @@ static struct lp_request *choose_low(struct lp *lp, u64 now)
 static void goes(struct lp *lp, struct lp_request *rq, u64 now)
 {
 	enum lp_class cls = class_of(rq);
-	u64 waited = now - lp_rq_stamp(rq);
+	u64 came = lp_rq_stamp(rq);
+	/* Who calls may have looked at the clock a little earlier. */
+	u64 waited = now > came ? now - came : 0;
 	bool beside = lp_low_in_flight(lp);
 
 	take(lp, rq);

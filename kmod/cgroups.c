@@ -15,11 +15,6 @@ struct lp_cgroups {
 	struct cgroup *of[MOST];
 };
 
-bool lp_cgroups_any(struct lp_queue *lq)
-{
-	return rcu_access_pointer(lq->cgroups);
-}
-
 bool lp_cgroups_low(struct lp_queue *lq, struct cgroup_subsys_state *css)
 {
 	struct lp_cgroups *low;

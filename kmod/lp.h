@@ -4,6 +4,7 @@
 #define LP_H
 
 #include <linux/hrtimer.h>
+#include <linux/ioprio.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 
@@ -33,6 +34,8 @@ struct lp_queue {
 	/* Slots that were given for low requests, which may not have come yet; and tasks that wait for one. */
 	lp_counter low_taken;
 	wait_queue_head_t low_wait;
+	/* When a request came or was done last; ns. */
+	u64 event;
 	/* Cgroups that were declared low; NULL: none. */
 	struct lp_cgroups __rcu *cgroups;
 };
@@ -62,8 +65,19 @@ void lp_slots_changed(struct lp_queue *lq);
 /* attributes.c */
 extern struct elv_fs_entry lp_attributes[];
 
-/* cgroups.c: whether any is declared low; whether this one is, or one that it is in. */
-bool lp_cgroups_any(struct lp_queue *lq);
+/* Whether any cgroup is declared low. */
+static inline bool lp_cgroups_any(struct lp_queue *lq)
+{
+	return rcu_access_pointer(lq->cgroups);
+}
+
+/* Whatever else it is: without low cgroups a request is low by its priority alone. */
+static inline bool lp_surely_normal(struct lp_queue *lq, unsigned short ioprio)
+{
+	return IOPRIO_PRIO_CLASS(ioprio) != IOPRIO_CLASS_IDLE && !lp_cgroups_any(lq);
+}
+
+/* cgroups.c: whether this one is low, or one that it is in. */
 bool lp_cgroups_low(struct lp_queue *lq, struct cgroup_subsys_state *css);
 bool lp_cgroups_low_task(struct lp_queue *lq);
 ssize_t lp_cgroups_show(struct lp_queue *lq, char *page);

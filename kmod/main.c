@@ -54,12 +54,10 @@ static void arm(struct lp_queue *lq, u64 due)
 }
 
 /* Whether a low request may go now; if not, the timer is set for when it may. */
-static bool open_or_armed(struct lp_queue *lq)
+static noinline bool low_open_or_armed(struct lp_queue *lq)
 {
 	u64 now, opens;
 
-	if (!lp_low_queued(lq))
-		return false;
 	see_freeze(lq);
 	now = ktime_get_ns();
 	opens = lp_opens(&lq->lp, now);
@@ -68,6 +66,11 @@ static bool open_or_armed(struct lp_queue *lq)
 	if (opens != LP_NEVER)
 		arm(lq, opens);
 	return false;
+}
+
+static inline bool open_or_armed(struct lp_queue *lq)
+{
+	return lp_low_queued(lq) && low_open_or_armed(lq);
 }
 
 void lp_wake(struct lp_queue *lq)
@@ -141,13 +144,6 @@ static void forget_for_merging(struct request_queue *q, struct request *rq)
 		q->last_merge = NULL;
 }
 
-/* Requests with the same priority are merged without asking whether their classes agree. Where the class depends on
- * more than that, two requests stay two; bios are asked about one by one in lp_allow_merge(). */
-static bool class_is_priority(struct lp_queue *lq, struct request *rq)
-{
-	return IOPRIO_PRIO_CLASS(req_get_ioprio(rq)) != IOPRIO_CLASS_IDLE && !lp_cgroups_any(lq);
-}
-
 static bool lp_allow_merge(struct request_queue *q, struct request *rq, struct bio *bio)
 {
 	struct lp_queue *lq = queue_of(q);
@@ -214,17 +210,22 @@ static void lp_requests_merged(struct request_queue *q, struct request *rq, stru
 static void insert(struct lp_queue *lq, struct request *rq, bool at_head, struct list_head *gone)
 {
 	struct request_queue *q = lq->q;
+	bool surely_normal = lp_surely_normal(lq, req_get_ioprio(rq));
+	u64 now;
 
 #ifdef LP_ZONE_LOCKS
 	/* A requeued write may still hold its zone. */
 	blk_req_zone_write_unlock(rq);
 #endif
-	if (class_is_priority(lq, rq) && blk_mq_sched_try_insert_merge(q, rq, gone))
+	/* Requests with the same priority are merged without asking whether their classes agree. Where the class depends
+	 * on more than that, two requests stay two; bios are asked about one by one in lp_allow_merge(). */
+	if (surely_normal && blk_mq_sched_try_insert_merge(q, rq, gone))
 		return;
 	trace_block_rq_insert(rq);
 	/* What comes back came long ago; else it has looked at the clock when it came to be. */
-	lp_insert(&lq->lp, rq, class_of_request(lq, rq), at_head,
-		  at_head || !rq->start_time_ns ? ktime_get_ns() : rq->start_time_ns);
+	now = at_head || !rq->start_time_ns ? ktime_get_ns() : rq->start_time_ns;
+	WRITE_ONCE(lq->event, now);
+	lp_insert(&lq->lp, rq, surely_normal ? LP_NORMAL : class_of_request(lq, rq), at_head, now);
 	if (!at_head && may_merge(rq)) {
 		elv_rqhash_add(q, rq);
 		if (!q->last_merge)
@@ -295,6 +296,14 @@ static void free_zone(struct lp_queue *lq, struct request *rq)
 }
 #endif
 
+/* A look at the clock costs as much as the rest of a decision. Who waits for no gate is sent when a request came or was
+ * done: that was just now. */
+static u64 time_of_dispatch(struct lp_queue *lq)
+{
+	return lp_low_queued(lq) || READ_ONCE(lq->lp.knobs.latency_target) ? ktime_get_ns()
+									   : READ_ONCE(lq->event);
+}
+
 static struct request *lp_dispatch_request(struct blk_mq_hw_ctx *hctx)
 {
 	struct lp_queue *lq = queue_of(hctx->queue);
@@ -305,7 +314,7 @@ static struct request *lp_dispatch_request(struct blk_mq_hw_ctx *hctx)
 		return NULL;
 	see_freeze(lq);
 	spin_lock(&lq->lock);
-	rq = choose(lq, ktime_get_ns());
+	rq = choose(lq, time_of_dispatch(lq));
 	if (rq) {
 		forget_for_merging(hctx->queue, rq);
 		/* No more bios into it. */
@@ -360,7 +369,10 @@ static void lp_prepare_request(struct request *rq)
 
 static void lp_completed_request(struct request *rq, u64 now)
 {
-	lp_finished(&queue_of(rq->q)->lp, rq, now);
+	struct lp_queue *lq = queue_of(rq->q);
+
+	WRITE_ONCE(lq->event, now);
+	lp_finished(&lq->lp, rq, now);
 }
 
 static void lp_finish_request(struct request *rq)
@@ -420,7 +432,8 @@ static struct lp_queue *make(struct request_queue *q)
 	lq->timer.function = timer_fired;
 #endif
 	lp_defaults(&knobs, rotates(q));
-	lp_init(&lq->lp, &knobs, ktime_get_ns());
+	lq->event = ktime_get_ns();
+	lp_init(&lq->lp, &knobs, lq->event);
 	wbt_default(wbt_disable_default, q);
 	/* One queue for all hardware queues: one of them asks at a time. */
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);

@@ -41,9 +41,13 @@ static u32 slots_of(struct lp_queue *lq, enum lp_class cls)
 
 /* There is no bio yet: the task speaks for it. A priority that is given with a single request (io_uring, libaio) or by
  * a cgroup (io.prio.class) is not seen here. */
-static enum lp_class class_of_task(struct lp_queue *lq, blk_opf_t opf)
+static inline enum lp_class class_of_task(struct lp_queue *lq, blk_opf_t opf)
 {
-	return lp_class_of(lq, opf, get_current_ioprio(), lp_cgroups_low_task(lq));
+	unsigned short ioprio = get_current_ioprio();
+
+	if (lp_surely_normal(lq, ioprio))
+		return LP_NORMAL;
+	return lp_class_of(lq, opf, ioprio, lp_cgroups_low_task(lq));
 }
 
 static bool frozen(struct lp_queue *lq)

@@ -365,7 +365,7 @@ fn what_cannot_be_governed_is_refused_with_the_next_step() {
         (&["--low", "/"], "the group of everything"),
         (&["--low", &group, "--protect", "/dev/no-such-disk"], "lsblk"),
         (&["--low", &group, "--protect", "no-such-thing"], "neither a disk nor a cgroup"),
-        (&["--low", &group, "--protect", &group], "both protected and low"),
+        (&["--low", &group, "--protect", &group], "cannot be protected"),
         (&["--low", &group, "--limit", "0"], "2M,50iops"),
         (&["--low", &group, "--target", "10ms", "--sums"], "--sums"),
     ] {

@@ -46,7 +46,7 @@ pub enum Change {
         path: PathBuf,
     },
     /// A file system is made. This is not undone: it is told to whoever reads the journal. Only one that was not
-    /// finished is cleared from a device of this machine, or no guard would let the next run near it.
+    /// finished is cleared from a device of this machine by the guardian, or no guard would let the next run near it.
     Formatted {
         /// On which device.
         device: PathBuf,

@@ -2,11 +2,12 @@
 //! Ends from outside: killed, interrupted, meddled with.
 
 use crate::common::can;
-use crate::common::room::{text, until, Room};
+use crate::common::plumb;
+use crate::common::room::{text, until, Room, Running};
 use crate::{
     alone, busy, code, made, nothing_left, plan, plan_run, read, settings, start, state, Restore, TOOLS,
 };
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::time::Duration;
 
 #[test]
@@ -58,10 +59,55 @@ fn a_killed_plan_goes_on_and_every_repetition_is_made_once() {
     nothing_left(&room, &dir);
 }
 
-/// What a plan that is killed while mkfs writes leaves on a device of this machine.
+/// Data of no known format, where mkfs would write its tables.
+const HALF: &[u8] = b"half a table of inodes";
+
+fn beginning(device: &str) -> [u8; 8192] {
+    let mut bytes = [0; 8192];
+    let node = std::fs::File::open(device).expect("the device");
+    node.read_exact_at(&mut bytes, 0).expect("read");
+    bytes
+}
+
 #[test]
-fn a_file_system_that_was_not_finished_is_cleared_and_nothing_else() {
-    if !can("a_file_system_that_was_not_finished_is_cleared_and_nothing_else", &TOOLS) {
+fn a_file_system_that_was_not_finished_is_cleared_when_its_plan_is_killed() {
+    if !can("a_file_system_that_was_not_finished_is_cleared_when_its_plan_is_killed", &TOOLS) {
+        return;
+    }
+    let _alone = alone();
+    let room = Room::new();
+    let device = room.disk("image", 64);
+    let _restore = Restore(&room.path().join("out"));
+    let (bin, wrote) = (room.path().join("bin"), room.path().join("wrote"));
+    std::fs::create_dir(&bin).expect("a directory");
+    let mkfs = bin.join("mkfs.ext4");
+    let script = format!(
+        "#!/bin/sh\nfor last; do :; done\nprintf '{}' | dd of=$last bs=1 seek=5000 conv=notrunc,fsync\n\
+         touch {}\nexec sleep 60\n",
+        text(HALF),
+        wrote.display()
+    );
+    std::fs::write(&mkfs, script).expect("written");
+    std::fs::set_permissions(&mkfs, std::fs::Permissions::from_mode(0o755)).expect("changed");
+    let plan = plan(&room, "half", &busy(&device, "true", 1));
+    let mut command = plumb();
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("{}:{path}", bin.display()));
+    command.args(["plan", "run", &plan.display().to_string(), "-o", "out"]).current_dir(room.path());
+    let going = Running::of(command);
+    until("mkfs writes", || wrote.exists());
+    assert_eq!(&beginning(&device)[5000..5000 + HALF.len()], HALF);
+    // SAFETY: our own child, not waited for yet.
+    unsafe { libc::kill(going.pid(), libc::SIGKILL) };
+    let said = text(&going.end().stderr);
+    assert!(said.contains("cleared of a file system that was not finished"), "{said}");
+    assert!(beginning(&device).iter().all(|b| *b == 0));
+}
+
+/// Nobody kept the lock: it may be somebody's own.
+#[test]
+fn a_late_restore_clears_nothing() {
+    if !can("a_late_restore_clears_nothing", &TOOLS) {
         return;
     }
     let room = Room::new();
@@ -76,17 +122,17 @@ fn a_file_system_that_was_not_finished_is_cleared_and_nothing_else() {
     );
     // Closed again each time: what somebody has open is left alone.
     let node = || std::fs::OpenOptions::new().read(true).write(true).open(&device).expect("the device");
-    for (at, what, cleared) in [(5_000, &b"half a table of inodes"[..], true), (0, b"LUKS\xba\xbe", false)] {
+    for (at, what, unknown) in [(5_000, HALF, true), (0, &b"LUKS\xba\xbe"[..], false)] {
         std::fs::write(dir.join("changes.jsonl"), &journal).expect("a journal");
         let file = node();
         file.write_all_at(what, at).and_then(|()| file.sync_all()).expect("written");
         drop(file);
+        let before = beginning(&device);
         let out = plan_run(&room, &["restore", "out"]);
         assert_eq!(code(&out), 0, "{}", text(&out.stderr));
-        let mut bytes = [0; 8192];
-        node().read_exact_at(&mut bytes, 0).expect("read");
-        assert_eq!(bytes.iter().all(|b| *b == 0), cleared, "{}", text(&out.stdout));
-        assert_eq!(text(&out.stdout).contains("not finished"), cleared, "{}", text(&out.stdout));
+        assert!(beginning(&device) == before);
+        let said = text(&out.stdout);
+        assert_eq!(said.contains("no known format") && said.contains("--destroy"), unknown, "{said}");
     }
 }
 
