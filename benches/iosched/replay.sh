@@ -16,8 +16,9 @@ in_guest() { # MODEL
 	local library files=("$work/replay.conf" "$work/plumb")
 	ready "$kernel"
 	strip -o "$work/plumb" "${RECORDER:-$plumb}"
-	while read -r library; do files+=("$(realpath "$library")" "$library"); done < \
-		<(ldd "$work/plumb" | sed -n 's|.* => \(/[^ ]*\).*|\1|p')
+	# The loader is among them.
+	while read -r library; do files+=("$library"); done < \
+		<(ldd "$work/plumb" | sed -n 's|^[^/]*\(/[^ ]*\).*|\1|p')
 	printf 'DISK="%s"\nTHINK_MS=%s\nSECONDS_EACH=%s\n' "$disk" "$(think_of "$1")" "${SECONDS_EACH:-10}" >"$work/replay.conf"
 	echo "replay: guest, $1, $(date +%T)" >&2
 	guest "$kernel" "$here/replay-guest" "$out/guest/$1" virtual "${files[@]}" ||

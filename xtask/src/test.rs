@@ -55,6 +55,7 @@ pub fn run(root: &Path) -> Result<()> {
     session.crash();
     session.vm_tests();
     session.module_tests();
+    session.package_tests();
 
     session.end()
 }
@@ -362,6 +363,12 @@ impl<'a> Session<'a> {
     fn module_tests(&mut self) {
         self.tests("the I/O scheduler's module, in virtual machines", minutes(45), |s| {
             s.lines(Command::new(s.root.join("tests/vm/iosched.sh")))
+        });
+    }
+
+    fn package_tests(&mut self) {
+        self.tests("the module's package, in a Debian of its own", minutes(20), |s| {
+            s.lines(Command::new(s.root.join("tests/vm/dkms.sh")))
         });
     }
 
