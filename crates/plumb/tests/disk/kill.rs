@@ -159,7 +159,8 @@ fn both_killed_at_once_leave_nothing_but_the_kernels_errors() {
         if let Some(point) = point {
             fails_and_is_unmounted(&house, &point);
         }
-        assert!(house.list().is_empty());
+        // A process whose last thread still waits for the disk has no name any more, but has its locks.
+        assert!(super::house::within(SOON, || house.list().is_empty()));
         house.empty(&["both"], SOON);
         assert_eq!(queue(&device, "write_cache"), "write back", "what was changed is changed back");
     }
