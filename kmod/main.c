@@ -296,7 +296,7 @@ static void free_zone(struct lp_queue *lq, struct request *rq)
 }
 #endif
 
-/* A look at the clock costs as much as the rest of a decision. Who waits for no gate is sent when a request came or was
+/* A look at the clock is a good part of what a decision costs. Who waits for no gate is sent when a request came or was
  * done: that was just now. */
 static u64 time_of_dispatch(struct lp_queue *lq)
 {

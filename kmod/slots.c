@@ -109,6 +109,9 @@ void lp_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	    (!room(lq) || waitqueue_active(&lq->low_wait))) {
 		wait_for_room(lq, opf);
 		cls = class_of_task(lq, opf);
+		/* It was made another's meanwhile, and takes no low slot: the one behind it has its place. */
+		if (cls != LP_LOW)
+			lp_slots_changed(lq);
 		if (cls == LP_NORMAL)
 			return;
 	}
