@@ -93,6 +93,7 @@ impl Source for Events<'_> {
         for (group, known, class) in &mut self.groups {
             match group.id() {
                 Ok(id) if id != *known => {
+                    self.classes.forget(*known);
                     self.classes.set(id, *class)?;
                     *known = id;
                 }

@@ -139,6 +139,12 @@ impl<'obj> Classes<'obj> {
             .context("more than 256 cgroups with a class")
     }
 
+    /// A cgroup that is gone has no class any more: its place is another's.
+    pub fn forget(&mut self, cgroup: u64) {
+        // It may never have had one.
+        let _ = self.skel.maps.classes.delete(&cgroup.to_ne_bytes());
+    }
+
     /// Begins to count. What the devices have already is not seen.
     ///
     /// # Errors
