@@ -160,6 +160,15 @@ impl Group {
         Some(transferred(&text, device))
     }
 
+    /// The topmost one above it that counts as it does: under v1 the root; None under v2, whose root has the disks' sums.
+    pub fn top(&self) -> Option<Group> {
+        let counts = |dir: &&Path| dir.join("blkio.throttle.io_service_bytes_recursive").exists();
+        let above = self.dir.ancestors().skip(1).take_while(counts).last();
+        above
+            .filter(|_| self.version == Version::V1)
+            .map(|dir| Group { version: self.version, dir: dir.into() })
+    }
+
     fn files(&self) -> &'static [(&'static str, Kind)] {
         match self.version {
             Version::V1 => &V1_FILES,

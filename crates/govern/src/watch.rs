@@ -111,6 +111,8 @@ pub struct Sums {
     disks: Vec<(Disk, SumsOf)>,
     low: Vec<Group>,
     normal: Vec<Group>,
+    /// The group of everybody, where it counts as the low ones do: when requests come.
+    everybody: Option<Group>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -133,6 +135,7 @@ impl Sums {
             disks: whom.disks.iter().map(|d| (d.clone(), SumsOf::default())).collect(),
             low: whom.low.to_vec(),
             normal: whom.normal.to_vec(),
+            everybody: whom.low.first().and_then(Group::top),
         })
     }
 }
@@ -141,9 +144,12 @@ impl Source for Sums {
     fn look(&mut self, disk: usize, now: u64) -> Look {
         let Some((disk, of)) = self.disks.get_mut(disk) else { return Look::default() };
         let sum = |groups: &[Group]| -> u64 { groups.iter().filter_map(|g| g.bytes(disk.number)).sum() };
-        // Low ones are counted when they come and the disk when it is done: what low ones have under way is missing
-        // from the difference, so that only a new highest one tells of normal ones.
-        let all = total(&self.root, disk).unwrap_or(0);
+        // Of the disk's own sum, which counts what is done, what low ones have under way is missing: only a new
+        // highest difference tells of normal ones then.
+        let all = match &self.everybody {
+            Some(group) => group.bytes(disk.number).unwrap_or(0),
+            None => total(&self.root, disk).unwrap_or(0),
+        };
         let low = sum(&self.low);
         let normal = if self.normal.is_empty() { all.saturating_sub(low) } else { sum(&self.normal) };
         let [normal_began, low_began] = *of.began.get_or_insert([normal, low]);
