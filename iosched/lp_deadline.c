@@ -16,6 +16,8 @@
 /* Slots for awaited ones: there are some when low ones still hold what batch mode gave them, and some are left for normal
  * ones. */
 #define AWAITED_SLOTS 88
+/* So long a batch waits for its next request, which its task sends when it has the one before. */
+#define FOLLOWS_WITHIN (2 * MS)
 
 /* A request's mark: where it is, its class, and whether a low one was with the device when it was sent. */
 #define MARK_QUEUED 1U
@@ -25,55 +27,6 @@
 #define MARK_CLASS_SHIFT 2
 #define MARK_CLASS (3U << MARK_CLASS_SHIFT)
 #define MARK_BESIDE 16U
-
-#define KNOB(field, unit, least, most) \
-	{ \
-#field, __builtin_offsetof(struct lp_knobs, field), \
-			sizeof(((struct lp_knobs *)0)->field) == 8, unit, least, most \
-	}
-
-const struct lp_knob lp_knob_table[] = {
-	KNOB(read_expire, MS, 0, 3600000 * MS),
-	KNOB(write_expire, MS, 0, 3600000 * MS),
-	KNOB(writes_starved, 1, 0, 1000000),
-	KNOB(fifo_batch, 1, 1, 1000000),
-	KNOB(idle_dispatch_interval, US, 0, 60000 * MS),
-	KNOB(batch_mode_delay, US, 0, 3600000 * MS),
-	KNOB(awaited_delay, US, 0, 3600000 * MS),
-	KNOB(awaited_expire, MS, 0, 3600000 * MS),
-	KNOB(low_expire, MS, 0, 3600000 * MS),
-	KNOB(low_depth, 1, 0, 65536),
-	KNOB(low_batch, 1, 1, 65536),
-	KNOB(low_slots, 1, 1, 100),
-	KNOB(in_flight_aware, 1, 0, 1),
-	KNOB(safe_classes, 1, 0, 1),
-	KNOB(latency_target, US, 0, 60000 * MS),
-};
-const u32 lp_knob_count = sizeof(lp_knob_table) / sizeof(lp_knob_table[0]);
-
-void lp_defaults(struct lp_knobs *knobs, bool rotational)
-{
-	*knobs = (struct lp_knobs){
-		.read_expire = 500 * MS,
-		.write_expire = 5000 * MS,
-		.writes_starved = 2,
-		.fifo_batch = 16,
-		/* A visit to the low requests' place costs a disk that turns two ways and a turn, 20 to 30 ms: seldom,
-		 * then for more than one. The paper has 200 ms, one each. Flash answers at once. */
-		.idle_dispatch_interval = rotational ? 1000 * MS : 1 * MS,
-		.batch_mode_delay = 5000 * MS,
-		.awaited_delay = rotational ? 3 * MS : 100 * US,
-		/* What a commit of a journal may take that a low task's write belongs to. */
-		.awaited_expire = rotational ? 300 * MS : 100 * MS,
-		.low_expire = 10000 * MS,
-		.low_depth = rotational ? 1 : 0,
-		.low_batch = rotational ? 16 : 1,
-		.low_slots = 25,
-		.in_flight_aware = 1,
-		.safe_classes = 1,
-		.latency_target = 0,
-	};
-}
 
 static u64 least(u64 a, u64 b)
 {
@@ -101,10 +54,21 @@ void lp_init(struct lp *lp, const struct lp_knobs *knobs, u64 now)
 	lp_steer_from_knobs(lp);
 }
 
+/* The way back is to be paid for. */
+static void end_visit(struct lp *lp)
+{
+	lp->visit = 0;
+	LP_WRITE_ONCE(lp->follows, false);
+	if (lp->visit_until) {
+		LP_WRITE_ONCE(lp->visit_until, 0);
+		lp_counter_dec(&lp->gated);
+	}
+}
+
 void lp_set_knobs(struct lp *lp, const struct lp_knobs *knobs)
 {
 	lp->knobs = *knobs;
-	LP_WRITE_ONCE(lp->visit, 0);
+	end_visit(lp);
 	lp_steer_from_knobs(lp);
 }
 
@@ -173,6 +137,18 @@ static bool normal_is_there(const struct lp *lp)
 	       (LP_READ(lp->knobs.in_flight_aware) && lp_counter_read(&lp->in_flight[LP_NORMAL]));
 }
 
+/* Until when normal requests wait for the batch of low ones that is under way; `now` or before: they do not. */
+static u64 held_until(const struct lp *lp)
+{
+	u64 until = LP_READ(lp->visit_until);
+
+	if (!until || LP_READ(lp->open))
+		return 0;
+	if (LP_READ(lp->follows) || lp_low_in_flight(lp))
+		return until;
+	return least(until, later(LP_READ(lp->low_left), FOLLOWS_WITHIN));
+}
+
 /* When a low or awaited request may go; `now` or before: at once. */
 static u64 gate(const struct lp *lp, enum lp_class cls, u64 now)
 {
@@ -181,10 +157,10 @@ static u64 gate(const struct lp *lp, enum lp_class cls, u64 now)
 
 	if (LP_READ(lp->open))
 		return now;
+	if (LP_READ(lp->follows) && (!normal_is_there(lp) || LP_READ(lp->visit_until) > now))
+		return now;
 	if (normal_is_there(lp))
 		return opens;
-	if (LP_READ(lp->visit))
-		return now;
 	if (!lp_counter_read(&lp->in_flight[LP_NORMAL]))
 		opens = least(opens, later(LP_READ(lp->normal_left), LP_READ(lp->knobs.batch_mode_delay)));
 	if (depth && lp_low_in_flight(lp) >= depth)
@@ -202,14 +178,36 @@ u64 lp_opens(const struct lp *lp, u64 now)
 {
 	u64 opens = LP_NEVER;
 
-	if (lp_counter_read(&lp->head_queued) ||
-	    (lp_counter_read(&lp->queued[LP_NORMAL]) && !LP_READ(lp->stuck)))
+	if (lp_counter_read(&lp->head_queued))
 		return now;
+	if (lp_counter_read(&lp->queued[LP_NORMAL]) && !LP_READ(lp->stuck)) {
+		opens = held_until(lp);
+		if (opens <= now)
+			return now;
+	}
 	if (lp_counter_read(&lp->queued[LP_AWAITED]))
-		opens = gate(lp, LP_AWAITED, now);
+		opens = least(opens, gate(lp, LP_AWAITED, now));
 	if (lp_counter_read(&lp->queued[LP_LOW]))
 		opens = least(opens, gate(lp, LP_LOW, now));
 	return opens;
+}
+
+/* The request that begins where the last one of the present visit ended; or none. */
+static struct lp_request *follower(struct lp *lp)
+{
+	struct lp_line *line = &lp->line[lp->visits];
+	struct lp_request *rq = lp->visit ? lp_sorted_from(&line->sorted, line->position) : 0;
+
+	return rq && lp_rq_sector(rq) == line->position ? rq : 0;
+}
+
+/* A visit goes on when what follows comes late, as a reader's next one does: the disk is still there. */
+static void look_for_follower(struct lp *lp)
+{
+	bool follows = follower(lp);
+
+	if (follows != lp->follows)
+		LP_WRITE_ONCE(lp->follows, follows);
 }
 
 static void oldest_changes(struct lp_line *line)
@@ -251,6 +249,8 @@ void lp_insert(struct lp *lp, struct lp_request *rq, enum lp_class cls, bool at_
 	lp->counts[cls].inserted++;
 	/* Before anything is found in the queue: who reads without the lock must not see an idle device. */
 	lp_counter_inc(&lp->queued[cls]);
+	if (cls != LP_NORMAL)
+		lp_counter_inc(&lp->gated);
 	if (at_head) {
 		lp_fifo_add(&lp->head, rq);
 		lp_counter_inc(&lp->head_queued);
@@ -258,10 +258,12 @@ void lp_insert(struct lp *lp, struct lp_request *rq, enum lp_class cls, bool at_
 		lp_sorted_add(sorted_of(lp, cls, dir), rq);
 		lp_fifo_add(fifo_of(lp, cls, dir), rq);
 	}
-	if (cls != LP_NORMAL)
+	if (cls != LP_NORMAL) {
 		oldest_changes(&lp->line[cls]);
-	else if (lp->stuck)
+		look_for_follower(lp);
+	} else if (lp->stuck) {
 		LP_WRITE_ONCE(lp->stuck, false);
+	}
 }
 
 /* Out of the queue, wherever it is. */
@@ -279,6 +281,13 @@ static void take(struct lp *lp, struct lp_request *rq)
 	}
 	if (cls != LP_NORMAL)
 		oldest_changes(&lp->line[cls]);
+}
+
+static void leaves_queue(struct lp *lp, enum lp_class cls)
+{
+	lp_counter_dec(&lp->queued[cls]);
+	if (cls != LP_NORMAL)
+		lp_counter_dec(&lp->gated);
 }
 
 enum lp_class lp_queued_class(const struct lp_request *rq)
@@ -300,7 +309,8 @@ void lp_absorbed(struct lp *lp, struct lp_request *rq, struct lp_request *gone)
 	take(lp, gone);
 	lp_rq_set_mark(gone, 0);
 	lp->counts[cls].merged++;
-	lp_counter_dec(&lp->queued[cls]);
+	leaves_queue(lp, cls);
+	look_for_follower(lp);
 }
 
 void lp_moves_del(struct lp *lp, struct lp_request *rq)
@@ -311,8 +321,10 @@ void lp_moves_del(struct lp *lp, struct lp_request *rq)
 
 void lp_moves_add(struct lp *lp, struct lp_request *rq)
 {
-	if ((lp_rq_mark(rq) & MARK_PLACE) == MARK_QUEUED)
-		lp_sorted_add(sorted_of(lp, class_of(rq), lp_rq_direction(rq)), rq);
+	if ((lp_rq_mark(rq) & MARK_PLACE) != MARK_QUEUED)
+		return;
+	lp_sorted_add(sorted_of(lp, class_of(rq), lp_rq_direction(rq)), rq);
+	look_for_follower(lp);
 }
 
 struct lp_request *lp_find_front(struct lp *lp, enum lp_class cls, enum lp_direction dir, u64 sector)
@@ -388,14 +400,6 @@ static struct lp_request *choose_normal(struct lp *lp, u64 now, const struct lp_
 	return rq;
 }
 
-/* The request of a line that begins where its last one ended, or none. */
-static struct lp_request *follower(struct lp_line *line)
-{
-	struct lp_request *rq = lp_sorted_from(&line->sorted, line->position);
-
-	return rq && lp_rq_sector(rq) == line->position ? rq : 0;
-}
-
 /* The oldest of a line, if it goes by its age. */
 static struct lp_request *aged_of(struct lp *lp, enum lp_class cls, u64 now)
 {
@@ -414,10 +418,11 @@ static struct lp_request *next_of(struct lp *lp, enum lp_class cls, u64 now)
 	return rq ? rq : lp_sorted_first(&line->sorted);
 }
 
-/* A low or awaited one goes; `more` may follow it at once. */
-static struct lp_request *low_goes(struct lp *lp, struct lp_request *rq, u32 more, u64 now)
+/* A low or awaited one goes, of a visit of so many sectors. */
+static struct lp_request *low_goes(struct lp *lp, struct lp_request *rq, u32 visit, u64 now)
 {
 	enum lp_class cls = class_of(rq);
+	u64 sectors = lp_rq_end(rq) - lp_rq_sector(rq);
 
 	if (!lp_batch_mode(lp, now)) {
 		lp->batch = false;
@@ -428,8 +433,35 @@ static struct lp_request *low_goes(struct lp *lp, struct lp_request *rq, u32 mor
 	}
 	lp->line[cls].position = lp_rq_end(rq);
 	lp->visits = cls;
-	LP_WRITE_ONCE(lp->visit, more);
+	if (visit > sectors)
+		lp->visit = visit - (u32)sectors;
+	else
+		end_visit(lp);
 	return rq;
+}
+
+/* The first one of a visit, for which normal ones wait at most so long. */
+static struct lp_request *visit_begins(struct lp *lp, struct lp_request *rq, u64 time, u64 now)
+{
+	end_visit(lp);
+	if (time) {
+		lp_counter_inc(&lp->gated);
+		LP_WRITE_ONCE(lp->visit_until, later(now, time));
+	}
+	return low_goes(lp, rq, lp->together, now);
+}
+
+/* The next one of a visit; before normal ones, while it has its time. */
+static struct lp_request *choose_follower(struct lp *lp, u64 now)
+{
+	bool normal = normal_is_there(lp);
+	struct lp_request *rq = normal && lp->visit_until <= now ? 0 : follower(lp);
+
+	if (!rq)
+		return 0;
+	lp->decisions.followed++;
+	lp->decisions.preceded += normal;
+	return low_goes(lp, rq, lp->visit, now);
 }
 
 /* Low ones first, which awaited ones would pass for ever. */
@@ -443,22 +475,23 @@ static struct lp_request *choose_aged(struct lp *lp, u64 now)
 		return 0;
 	lp->decisions.aged +=
 		lp_counter_read(&lp->queued[LP_NORMAL]) || lp_counter_read(&lp->in_flight[LP_NORMAL]);
-	return low_goes(lp, rq, lp->together - 1, now);
+	return visit_begins(lp, rq, 0, now);
 }
 
 static struct lp_request *choose_low(struct lp *lp, u64 now)
 {
-	struct lp_request *rq = lp->visit && !normal_is_there(lp) ? follower(&lp->line[lp->visits]) : 0;
+	struct lp_request *rq = next_of(lp, LP_AWAITED, now);
+	u64 time = 0;
 
-	if (rq) {
-		lp->decisions.followed++;
-		return low_goes(lp, rq, lp->visit - 1, now);
-	}
-	LP_WRITE_ONCE(lp->visit, 0);
-	rq = next_of(lp, LP_AWAITED, now);
+	if (rq)
+		return visit_begins(lp, rq, 0, now);
+	rq = next_of(lp, LP_LOW, now);
 	if (!rq)
-		rq = next_of(lp, LP_LOW, now);
-	return rq ? low_goes(lp, rq, lp->together - 1, now) : 0;
+		return 0;
+	/* The steering sees what normal ones wait with the device, not before it. */
+	if (!lp_batch_mode(lp, now) && !lp->knobs.latency_target)
+		time = lp->knobs.low_batch_time;
+	return visit_begins(lp, rq, time, now);
 }
 
 static void goes(struct lp *lp, struct lp_request *rq, u64 now)
@@ -478,36 +511,38 @@ static void goes(struct lp *lp, struct lp_request *rq, u64 now)
 		lp->counts[cls].waited_most = waited;
 	/* In this order: at no moment is it in neither. */
 	lp_counter_inc(&lp->in_flight[cls]);
-	lp_counter_dec(&lp->queued[cls]);
+	leaves_queue(lp, cls);
 	if (cls == LP_NORMAL) {
-		/* The way back is to be paid for now. */
-		LP_WRITE_ONCE(lp->visit, 0);
+		if (lp->visit)
+			end_visit(lp);
 	} else {
 		LP_WRITE_ONCE(lp->line[cls].went, now);
 		LP_WRITE_ONCE(lp->line[cls].ever, true);
-		/* A visit ends where nothing follows: who asks without the lock takes it for a reason to ask. */
-		if (lp->visit && !follower(&lp->line[lp->visits]))
-			LP_WRITE_ONCE(lp->visit, 0);
+		look_for_follower(lp);
 	}
 }
 
 struct lp_request *lp_dispatch_if(struct lp *lp, u64 now, const struct lp_may *may)
 {
 	struct lp_request *rq = lp_fifo_first(&lp->head);
-	bool low = lp_fifo_first(&lp->line[LP_LOW].fifo) || lp_fifo_first(&lp->line[LP_AWAITED].fifo);
+	bool gated = lp_counter_read(&lp->gated);
 
 	if (lp->knobs.latency_target)
 		lp_steer(lp, now);
-	if (!rq && low)
+	if (!rq && gated) {
 		rq = choose_aged(lp, now);
-	if (!rq) {
+		if (!rq && lp->visit)
+			rq = choose_follower(lp, now);
+	}
+	if (!rq && !(gated && held_until(lp) > now)) {
 		rq = choose_normal(lp, now, may);
 		if (may)
 			LP_WRITE_ONCE(lp->stuck, !rq && lp_counter_read(&lp->queued[LP_NORMAL]));
 	}
-	if (!rq && low) {
+	if (!rq && gated) {
 		rq = choose_low(lp, now);
-		lp->decisions.held += !rq;
+		lp->decisions.held += !rq && (lp_counter_read(&lp->queued[LP_LOW]) ||
+					      lp_counter_read(&lp->queued[LP_AWAITED]));
 	}
 	if (rq)
 		goes(lp, rq, now);
@@ -524,6 +559,8 @@ static void leaves(struct lp *lp, enum lp_class cls, u64 now)
 	/* First the time: with the counter at nought an old one would be batch mode. */
 	if (cls == LP_NORMAL)
 		LP_WRITE_ONCE(lp->normal_left, now);
+	else
+		LP_WRITE_ONCE(lp->low_left, now);
 	lp_counter_dec(&lp->in_flight[cls]);
 }
 

@@ -59,7 +59,7 @@ struct lp_traits {
 };
 
 /*
- * How it may be tuned. Times in ns. Defaults by lp_defaults(), limits by lp_knob_limits[] in the .c file.
+ * How it may be tuned. Times in ns. Defaults and limits: lp_knobs.c.
  */
 struct lp_knobs {
 	/* As mq-deadline has them (Documentation/block/deadline-iosched.rst). */
@@ -81,9 +81,13 @@ struct lp_knobs {
 	/* Outside batch mode, none goes that does not follow the one before while the device has so many low and awaited
 	 * ones; 0: any number. */
 	u32 low_depth;
-	/* Low or awaited requests that go together, if each begins where the one before it ends: a disk that turns pays for the way
-	 * there once. 1: each by itself, as in the paper. */
-	u32 low_batch;
+	/* KiB of low or awaited requests that go together, if each begins where the one before it ends: a disk that turns pays for
+	 * the way there once. As much as that, not so many: what it costs normal ones is its transfer. 0: each by itself,
+	 * as in the paper. */
+	u32 low_batch_kb;
+	/* How long normal requests wait at most for what is left of such a batch; 0: the first one that comes ends it. Not for one
+	 * that began by age, of awaited requests, or with a latency_target. */
+	u64 low_batch_time;
 	/* Slots (scheduler tags) that low requests may take: in 1/100 of all. 100: no reserve for normal ones. */
 	u32 low_slots;
 	/* Low requests go only while the device has no normal one either. */
@@ -110,8 +114,9 @@ struct lp_counts {
 struct lp_decisions {
 	/* Let through by age although normal ones were there. */
 	u64 aged;
-	/* Let through because they followed the one before. */
+	/* Let through because they followed the one before; of those, while normal ones waited. */
 	u64 followed;
+	u64 preceded;
 	/* Let through in batch mode, and how often it began. */
 	u64 batched;
 	u64 batches;
@@ -157,19 +162,26 @@ struct lp {
 	/* Read without the lock by lp_has_work() and lp_opens(). */
 	lp_counter queued[LP_CLASSES];
 	lp_counter head_queued;
+	/* Low and awaited ones that are queued, and one more while normal ones may wait for a batch. 0: what may go does not depend on
+	 * the time, which is all that a disk without low work pays for this. */
+	lp_counter gated;
 	lp_counter in_flight[LP_CLASSES];
-	/* When the last normal request left; the start, if there was none. */
+	/* When the last normal request left; the start, if there was none. When the last low or awaited one did. */
 	u64 normal_left;
+	u64 low_left;
 	/* Normal requests are queued, but all are writes that wait for their zones. */
 	bool stuck;
 	/* Batch mode when a low request was dispatched last. */
 	bool batch;
-	/* Requests that may follow the last one at once, in which line. */
+	/* Sectors that may follow the last one, in which line, until a normal one goes; and whether one waits that does. */
 	u32 visit;
 	enum lp_class visits;
+	bool follows;
+	/* Until when normal ones wait for it; 0: they do not. */
+	u64 visit_until;
 	/* Nothing is held back: the queue is being frozen, or torn down. */
 	bool open;
-	/* The interval, depth and batch of the present; the knobs', unless steered. */
+	/* The interval, depth and batch, in sectors, of the present; the knobs', unless steered. */
 	u64 interval;
 	u32 depth;
 	u32 together;

@@ -14,12 +14,19 @@
 #define LATE_ONE_IN 100
 #define LEAST_INTERVAL (50 * US)
 #define MOST_DEPTH 64
+/* From nought to low_batch_kb in so many steps. */
+#define BATCH_STEPS 16
+
+static u32 most_together(const struct lp *lp)
+{
+	return lp->knobs.low_batch_kb * 2;
+}
 
 void lp_steer_from_knobs(struct lp *lp)
 {
 	LP_WRITE_ONCE(lp->interval, lp->knobs.idle_dispatch_interval);
 	LP_WRITE_ONCE(lp->depth, lp->knobs.latency_target ? 1 : lp->knobs.low_depth);
-	lp->together = lp->knobs.latency_target ? 1 : lp->knobs.low_batch;
+	lp->together = lp->knobs.latency_target ? 0 : most_together(lp);
 }
 
 static void narrow(struct lp *lp)
@@ -27,25 +34,27 @@ static void narrow(struct lp *lp)
 	u64 most = lp->knobs.idle_dispatch_interval;
 	u64 interval = lp->interval < most / 2 ? lp->interval * 2 : most;
 
-	if (interval != lp->interval || lp->depth > 1 || lp->together > 1)
+	if (interval != lp->interval || lp->depth > 1 || lp->together)
 		lp->decisions.narrowed++;
 	LP_WRITE_ONCE(lp->interval, interval);
 	LP_WRITE_ONCE(lp->depth, lp->depth > 1 ? lp->depth / 2 : 1);
-	lp->together = lp->together > 1 ? lp->together / 2 : 1;
+	lp->together /= 2;
 }
 
 static void widen(struct lp *lp)
 {
 	u64 shorter = lp->interval - lp->interval / 8;
 	u32 most = lp->knobs.low_depth ? lp->knobs.low_depth : MOST_DEPTH;
+	u32 longest = most_together(lp);
+	u32 longer = lp->together + (longest + BATCH_STEPS - 1) / BATCH_STEPS;
 
-	if (lp->interval > LEAST_INTERVAL || lp->depth < most || lp->together < lp->knobs.low_batch)
+	if (lp->interval > LEAST_INTERVAL || lp->depth < most || lp->together < longest)
 		lp->decisions.widened++;
 	if (lp->interval > LEAST_INTERVAL)
 		LP_WRITE_ONCE(lp->interval, shorter > LEAST_INTERVAL ? shorter : LEAST_INTERVAL);
 	if (lp->depth < most)
 		LP_WRITE_ONCE(lp->depth, lp->depth + 1);
-	lp->together += lp->together < lp->knobs.low_batch;
+	lp->together = longer < longest ? longer : longest;
 }
 
 /* Multiplicative decrease, slow increase. Low requests are to blame when more than one normal request in a hundred

@@ -101,12 +101,13 @@ static ssize_t show_decisions(struct elevator_queue *eq, char *page)
 	interval = lq->lp.interval;
 	depth = lq->lp.depth;
 	spin_unlock(&lq->lock);
-	return sysfs_emit(page,
-			  "aged %llu\nfollowed %llu\nbatched %llu\nbatches %llu\nheld %llu\nnarrowed "
-			  "%llu\nwidened %llu\n"
-			  "interval_ns %llu\ndepth %u\n",
-			  d.aged, d.followed, d.batched, d.batches, d.held, d.narrowed, d.widened, interval,
-			  depth);
+	return sysfs_emit(
+		page,
+		"aged %llu\nfollowed %llu\npreceded %llu\nbatched %llu\nbatches %llu\nheld %llu\nnarrowed "
+		"%llu\nwidened %llu\n"
+		"interval_ns %llu\ndepth %u\n",
+		d.aged, d.followed, d.preceded, d.batched, d.batches, d.held, d.narrowed, d.widened, interval,
+		depth);
 }
 
 static ssize_t show_low_cgroups(struct elevator_queue *eq, char *page)
@@ -152,13 +153,15 @@ KNOB(awaited_delay)
 KNOB(awaited_expire)
 KNOB(low_expire)
 KNOB(low_depth)
-KNOB(low_batch)
+KNOB(low_batch_kb)
+KNOB(low_batch_time)
 KNOB(low_slots)
 KNOB(in_flight_aware)
 KNOB(safe_classes)
 KNOB(latency_target)
 
 struct elv_fs_entry lp_attributes[] = {
+	/* Knobs, as lp_knob_table[] has them. */
 	FILE(read_expire),
 	FILE(write_expire),
 	FILE(writes_starved),
@@ -169,11 +172,13 @@ struct elv_fs_entry lp_attributes[] = {
 	FILE(awaited_expire),
 	FILE(low_expire),
 	FILE(low_depth),
-	FILE(low_batch),
+	FILE(low_batch_kb),
+	FILE(low_batch_time),
 	FILE(low_slots),
 	FILE(in_flight_aware),
 	FILE(safe_classes),
 	FILE(latency_target),
+	/* Whom and what else. */
 	FILE(low_cgroups),
 	COUNTER(normal_stat),
 	COUNTER(low_stat),

@@ -40,10 +40,10 @@ struct lp_queue {
 	struct lp_cgroups __rcu *cgroups;
 };
 
-/* Requests of low work, awaited or not. */
-static inline u32 lp_low_queued(struct lp_queue *lq)
+/* What may go depends on the time. */
+static inline bool lp_gated(struct lp_queue *lq)
 {
-	return lp_counter_read(&lq->lp.queued[LP_LOW]) + lp_counter_read(&lq->lp.queued[LP_AWAITED]);
+	return lp_counter_read(&lq->lp.gated);
 }
 
 /* Sees to it that the queue is run when its next request may go. In any context, with or without the lock. */

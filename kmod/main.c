@@ -70,7 +70,7 @@ static noinline bool low_open_or_armed(struct lp_queue *lq)
 
 static inline bool open_or_armed(struct lp_queue *lq)
 {
-	return lp_low_queued(lq) && low_open_or_armed(lq);
+	return lp_gated(lq) && low_open_or_armed(lq);
 }
 
 void lp_wake(struct lp_queue *lq)
@@ -300,8 +300,7 @@ static void free_zone(struct lp_queue *lq, struct request *rq)
  * done: that was just now. */
 static u64 time_of_dispatch(struct lp_queue *lq)
 {
-	return lp_low_queued(lq) || READ_ONCE(lq->lp.knobs.latency_target) ? ktime_get_ns()
-									   : READ_ONCE(lq->event);
+	return lp_gated(lq) || READ_ONCE(lq->lp.knobs.latency_target) ? ktime_get_ns() : READ_ONCE(lq->event);
 }
 
 static struct request *lp_dispatch_request(struct blk_mq_hw_ctx *hctx)
@@ -310,7 +309,7 @@ static struct request *lp_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	struct request *rq;
 
 	/* Each round of dispatching ends with a call that finds nothing. */
-	if (!lp_counter_read(&lq->lp.queued[LP_NORMAL]) && !lp_low_queued(lq))
+	if (!lp_counter_read(&lq->lp.queued[LP_NORMAL]) && !lp_gated(lq))
 		return NULL;
 	see_freeze(lq);
 	spin_lock(&lq->lock);
@@ -331,10 +330,8 @@ static bool lp_has_work_op(struct blk_mq_hw_ctx *hctx)
 {
 	struct lp_queue *lq = queue_of(hctx->queue);
 
-	if (lp_counter_read(&lq->lp.queued[LP_NORMAL]) || lp_counter_read(&lq->lp.head_queued))
-		return true;
-	if (!lp_low_queued(lq))
-		return false;
+	if (!lp_gated(lq))
+		return lp_counter_read(&lq->lp.queued[LP_NORMAL]) || lp_counter_read(&lq->lp.head_queued);
 	see_freeze(lq);
 	return lp_has_work(&lq->lp, ktime_get_ns());
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The build system wants its sources in one directory. */
 #include "../iosched/lp_deadline.c"
+#include "../iosched/lp_knobs.c"
 #include "../iosched/lp_steering.c"

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # benches/iosched/figures.sh OUT: figures 15 (throughput of both classes over time) and 16 (by the idle dispatch
-# interval) of the paper on lp-deadline, once in guests with a virtual clock and once in the simulator, on the same
-# model of a disk, drawn in one chart each, with the ratio of simulator to guest for every figure.
-# MODELS="hdd ssd", NORMALS="random-0 random-10 sequential", INTERVALS_MS, SECONDS_EACH=10 narrow it; GUESTS=DIR takes what
-# guests left there in an earlier OUT instead of starting them; PLUMB=target/debug/plumb is the program.
+# interval) of the paper on lp-deadline, and the like by the length of a batch, once in guests with a virtual clock and once
+# in the simulator, on the same model of a disk, drawn in one chart each, with the ratio of simulator to guest for every figure.
+# MODELS="hdd ssd", NORMALS="random-0 random-10 sequential", INTERVALS_US, BATCHES_KB (of a disk that turns), SECONDS_EACH=10,
+# SECONDS_BATCH=30 narrow it; GUESTS=DIR takes what guests left there in an earlier OUT instead of starting them;
+# PLUMB=target/debug/plumb is the program.
 set -euo pipefail
 
 . "$(dirname "${BASH_SOURCE[0]}")/guests.sh"
@@ -13,8 +14,10 @@ plumb=$(realpath "${PLUMB:-$root/target/debug/plumb}") || true
 kernel=6.1
 models=${MODELS:-hdd ssd}
 normals=${NORMALS:-random-0 random-10 sequential}
-intervals=${INTERVALS_MS:-10 20 50 100 200 500 1000}
+intervals=${INTERVALS_US:-10000 20000 50000 100000 200000 500000 1000000}
 seconds=${SECONDS_EACH:-10}
+batch_seconds=${SECONDS_BATCH:-30}
+batches_of() { case $1 in hdd) echo "${BATCHES_KB:-0 512 2048 5120}" ;; esac; }
 timeline_mb_of() { case $1 in hdd) echo 800 ;; *) echo 400 ;; esac; }
 
 in_guest() { # MODEL
@@ -22,7 +25,9 @@ in_guest() { # MODEL
 	cat >"$work/figures.conf" <<-END
 		MODEL=$1
 		DISK="$disk"
-		INTERVALS_MS="$intervals"
+		INTERVALS_US="$intervals"
+		BATCHES_KB="$(batches_of "$1")"
+		SECONDS_BATCH=$batch_seconds
 		NORMALS="$normals"
 		SECONDS_EACH=$seconds
 		TIMELINE_MB=$(timeline_mb_of "$1")
@@ -61,6 +66,17 @@ job_of() { # NORMAL: a job file with both; their end is an option
 	printf '[[step.also]]\nsize = "256M"\nblock = "128K"\n'
 }
 
+sweep() { # KNOB VALUES SECONDS NAME BESIDE [OPTION...]
+	local knob=$1 values=${2// /,} seconds=$3 name=$4 beside=$5
+	shift 5
+	"${sim[@]}" --job "$work/job.toml" --time "${seconds}s" --sweep "$knob=$values" "$@" \
+		--charts "$out/$name" --beside "$beside" >"$out/$name.txt"
+	# Behind the empty line: the ratios.
+	awk -v OFS='\t' -v model="$model" -v normal="$normal" -v knob="$knob" \
+		'$1 == "value" && $2 == "figure" { on = 1; next } on && NF == 5 { print model, normal, knob, $1, $2, $3, $4, $5 }' \
+		"$out/$name.txt" >>"$out/figures.tsv.new"
+}
+
 for model in $models; do
 	disk_of "$model"
 	guest=$out/guest/$model
@@ -70,20 +86,17 @@ for model in $models; do
 	rm -rf "$out/$model"-*
 	job_of sequential >"$work/job.toml"
 	"${sim[@]}" --job "$work/job.toml" --bytes "$(timeline_mb_of "$model")M" --scheduler-set idle_dispatch_interval=200000 \
-		--charts "$out/$model-timeline" --beside "$guest/timeline.csv" >"$out/$model-timeline.txt"
+		--scheduler-set low_batch_kb=0 --charts "$out/$model-timeline" --beside "$guest/timeline.csv" >"$out/$model-timeline.txt"
 	for normal in $normals; do
 		job_of "$normal" >"$work/job.toml"
-		"${sim[@]}" --job "$work/job.toml" --time "${seconds}s" \
-			--sweep "idle_dispatch_interval=$(sed 's/\([0-9][0-9]*\) */\1000,/g; s/,$//' <<<"$intervals")" \
-			--charts "$out/$model-$normal" --beside "$guest/sweep-$normal.csv" >"$out/$model-$normal.txt"
-		# Behind the empty line: the ratios.
-		awk -v OFS='\t' -v model="$model" -v normal="$normal" \
-			'$1 == "value" && $2 == "figure" { on = 1; next } on && NF == 5 { print model, normal, $1, $2, $3, $4, $5 }' \
-			"$out/$model-$normal.txt" >>"$out/figures.tsv.new"
+		sweep idle_dispatch_interval "$intervals" "$seconds" "$model-$normal" "$guest/sweep-$normal.csv" \
+			--scheduler-set low_batch_kb=0
+		[ -z "$(batches_of "$model")" ] || sweep low_batch_kb "$(batches_of "$model")" "$batch_seconds" \
+			"$model-$normal-batch" "$guest/batch-$normal.csv"
 	done
 done
 {
-	printf 'model\tnormal\tinterval_us\tfigure\tsimulated\tmeasured\tratio\n'
+	printf 'model\tnormal\tknob\tvalue\tfigure\tsimulated\tmeasured\tratio\n'
 	cat "$out/figures.tsv.new"
 } >"$out/figures.tsv"
 rm "$out/figures.tsv.new"

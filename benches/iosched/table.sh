@@ -17,7 +17,7 @@ for kernel in "$@"; do
 	ready "$kernel"
 	for model in ${MODELS-hdd ssd}; do
 		case $model in
-		hdd) ms=5000 ;;
+		hdd) ms=10000 ;;
 		*) ms=400 ;;
 		esac
 		cat >"$work/cells.conf" <<-END

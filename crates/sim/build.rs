@@ -8,6 +8,7 @@ fn main() {
     let shim = Path::new("src/queue/scheduler/lp_deadline/shim.c");
     let sources = [
         policy.join("lp_deadline.c"),
+        policy.join("lp_knobs.c"),
         policy.join("lp_steering.c"),
         policy.join("user/sorted.c"),
         shim.to_path_buf(),

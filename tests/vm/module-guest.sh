@@ -13,7 +13,7 @@ compile() {
 	sources=$(sed -n 's|^include \(.*\)/Makefile$|\1|p' "$kdir/Makefile")
 	local types=$kdir/vmlinux
 	[ -e "$types" ] || types=$dir/vmlinuz
-	if [ "$from" = here ]; then
+	if [ "$from" = here ] || [ "$from" = source ]; then
 		compile_in "" "$build" "$kdir" "$types" >"$build/log" 2>&1
 	else
 		compiler "$from" || return 1

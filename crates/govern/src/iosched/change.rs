@@ -131,7 +131,7 @@ fn forget(disk: &Block, root: &Root) -> Result<()> {
 ///
 /// # Errors
 /// The disk has no choice, the module cannot be loaded, or a file does not take a value; named with the next step. Then the
-/// disk is as it was.
+/// disk is as it was; a module that was loaded for it stays, and is told.
 pub fn set(disk: &Block, knobs: &[(&Knob, u64)], root: &Root) -> Result<Vec<String>> {
     let name = &disk.name;
     let Some((_, had)) = schedulers(disk, root) else {
@@ -158,7 +158,8 @@ pub fn set(disk: &Block, knobs: &[(&Knob, u64)], root: &Root) -> Result<Vec<Stri
                 back = back.and(forget(disk, root));
             }
             match back {
-                Ok(()) => Err(error.context(format!("{name}: nothing is changed"))),
+                Ok(()) if did.is_empty() => Err(error.context(format!("{name}: nothing is changed"))),
+                Ok(()) => Err(error.context(format!("{name}: nothing is changed, but {}", did.join(", ")))),
                 Err(left) => Err(error.context(format!("{name}: and not all is as it was: {left:#}"))),
             }
         }

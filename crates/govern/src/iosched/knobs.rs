@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The scheduler's knobs, as its files in sysfs show them. The table is that of iosched/lp_deadline.c; a test compares.
+//! The scheduler's knobs, as its files in sysfs show them. The table is that of iosched/lp_knobs.c; a test compares.
 
 use anyhow::{bail, Result};
 
@@ -23,7 +23,7 @@ const fn knob(name: &'static str, unit: &'static str, least: u64, most: u64, abo
 }
 
 /// All of them, in the order of the scheduler's table.
-pub const KNOBS: [Knob; 15] = [
+pub const KNOBS: [Knob; 16] = [
     knob("read_expire", "ms", 0, 3_600_000, "age at which a normal read goes before others"),
     knob("write_expire", "ms", 0, 3_600_000, "age at which a normal write goes before others"),
     knob("writes_starved", "", 0, 1_000_000, "batches of reads that may pass waiting writes"),
@@ -52,7 +52,20 @@ pub const KNOBS: [Knob; 15] = [
     ),
     knob("low_expire", "ms", 0, 3_600_000, "age at which a low request goes beside normal ones; 0: never"),
     knob("low_depth", "", 0, 65_536, "low requests that the device may have at once; 0: any number"),
-    knob("low_batch", "", 1, 65_536, "low requests that go together if each begins where the one before it ends"),
+    knob(
+        "low_batch_kb",
+        "KiB",
+        0,
+        1_048_576,
+        "low requests that go together if each begins where the one before it ends; 0: one at a time",
+    ),
+    knob(
+        "low_batch_time",
+        "us",
+        0,
+        10_000_000,
+        "how long normal requests wait at most for such a batch that has begun; 0: the next one ends it",
+    ),
     knob("low_slots", "%", 1, 100, "part of the queue's slots that low requests may take"),
     knob("in_flight_aware", "", 0, 1, "1: low requests wait until the device has no normal one either"),
     knob("safe_classes", "", 0, 1, "1: only reads and direct writes are low, other writes of low tasks are awaited; 0: they are low"),
@@ -114,7 +127,7 @@ mod tests {
 
     #[test]
     fn the_table_is_the_schedulers() {
-        let source = include_str!("../../../../iosched/lp_deadline.c");
+        let source = include_str!("../../../../iosched/lp_knobs.c");
         let lines = source.lines().filter_map(|l| l.trim().strip_prefix("KNOB(")?.strip_suffix("),"));
         let theirs: Vec<(String, &str, u64, u64)> = lines
             .map(|line| {
@@ -130,7 +143,14 @@ mod tests {
             .collect();
         let ours: Vec<(String, &str, u64, u64)> = KNOBS
             .iter()
-            .map(|k| (k.name.to_string(), if k.unit == "%" { "" } else { k.unit }, k.least, k.most))
+            .map(|k| {
+                (
+                    k.name.to_string(),
+                    if ["%", "KiB"].contains(&k.unit) { "" } else { k.unit },
+                    k.least,
+                    k.most,
+                )
+            })
             .collect();
         assert_eq!(ours, theirs);
     }

@@ -34,7 +34,9 @@ fn a_disk_is_served_listed_and_stopped() {
         ("1".into(), "write through".into())
     );
     let table = house.must(&["list"]);
-    assert!(table.contains("one") && table.contains(&path) && table.lines().count() == 2, "{table}");
+    // Behind them the one that another test has killed and not yet unmounted.
+    let disks = table.lines().filter(|l| !l.starts_with("holder: dead, still mounted on "));
+    assert!(table.contains("one") && table.contains(&path) && disks.count() == 2, "{table}");
     house.must(&["stop", "one"]);
     assert_eq!(house.left(&["one"]), [""; 0]);
     assert_ne!(queue(&path, "max_sectors_kb"), "1024");

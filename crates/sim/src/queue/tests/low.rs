@@ -224,7 +224,7 @@ fn low_tasks_without_a_slot_hold_up_nobody() {
     let jobs = [(for_time(bulk, 3_000 * MS), Class::Idle), (for_time(normal, 3_000 * MS), Class::BestEffort)];
     let of = |knob: &str| {
         let mut ledger = Ledger::new(settings);
-        let kind = named("lp-deadline", &[knob]);
+        let kind = named("lp-deadline", &["idle_dispatch_interval=1000", knob]);
         watched(fixed(4, MS), kind.clone(), settings, &jobs, &mut ledger).expect("an end");
         ledger.close();
         let (figures, seen) = seen(fixed(4, MS), kind, settings, &jobs);

@@ -67,8 +67,8 @@ mod tests {
     #[test]
     fn knobs_are_set_in_the_unit_of_sysfs_and_within_their_limits() {
         let mut knobs = LpKnobs::new(true);
-        assert_eq!(knobs.get("idle_dispatch_interval"), Some(1_000_000_000));
-        assert_eq!(LpKnobs::new(false).get("idle_dispatch_interval"), Some(1_000_000));
+        assert_eq!(knobs.get("idle_dispatch_interval"), Some(1_500_000_000));
+        assert_eq!(LpKnobs::new(false).get("idle_dispatch_interval"), Some(500_000));
         for (name, value, ns) in [
             ("idle_dispatch_interval", "3000", 3_000_000),
             ("read_expire", "20", 20_000_000),
@@ -87,6 +87,6 @@ mod tests {
             let said = knobs.set(name, value).expect_err(name).0;
             assert!(said.contains(word), "{said}");
         }
-        assert_eq!(knobs.get("low_slots"), Some(25));
+        assert_eq!(knobs.get("low_slots"), Some(50));
     }
 }

@@ -21,8 +21,18 @@ pub const CLASSES: usize = 3;
 
 /// What [`Policy::decisions`] gives, in this order: what has happened since the start, and, last, the
 /// interval (ns) and depth in force.
-pub const DECISIONS: [&str; 9] =
-    ["aged", "followed", "batched", "batches", "held", "narrowed", "widened", "interval_ns", "depth"];
+pub const DECISIONS: [&str; 10] = [
+    "aged",
+    "followed",
+    "preceded",
+    "batched",
+    "batches",
+    "held",
+    "narrowed",
+    "widened",
+    "interval_ns",
+    "depth",
+];
 
 extern "C" {
     fn sim_lp_knob_count() -> u32;
@@ -48,7 +58,7 @@ extern "C" {
     fn sim_lp_finished(p: *mut Opaque, number: u32, now: Ns);
     fn sim_lp_opens(p: *const Opaque, now: Ns) -> Ns;
     fn sim_lp_low_slots(p: *const Opaque, class: u32, all: u32, now: Ns) -> u32;
-    fn sim_lp_decisions(p: *const Opaque, out: *mut [u64; 9]);
+    fn sim_lp_decisions(p: *const Opaque, out: *mut [u64; 10]);
 }
 
 /// A row of the policy's table of knobs.
@@ -178,8 +188,8 @@ impl Policy {
     }
 
     /// What it has decided, by the names of [`DECISIONS`].
-    pub fn decisions(&self) -> [u64; 9] {
-        let mut out = [0; 9];
+    pub fn decisions(&self) -> [u64; 10] {
+        let mut out = [0; 10];
         // SAFETY: as in class(); `out` holds what is written.
         unsafe { sim_lp_decisions(self.0.as_ptr(), &mut out) };
         out

@@ -179,17 +179,18 @@ u32 sim_lp_low_slots(const struct sim_lp *p, u32 cls, u32 all, u64 now)
 }
 
 /* In the order of DECISIONS in policy.rs. */
-void sim_lp_decisions(const struct sim_lp *p, u64 out[9])
+void sim_lp_decisions(const struct sim_lp *p, u64 out[10])
 {
 	const struct lp_decisions *d = &p->lp.decisions;
 
 	out[0] = d->aged;
 	out[1] = d->followed;
-	out[2] = d->batched;
-	out[3] = d->batches;
-	out[4] = d->held;
-	out[5] = d->narrowed;
-	out[6] = d->widened;
-	out[7] = p->lp.interval;
-	out[8] = p->lp.depth;
+	out[2] = d->preceded;
+	out[3] = d->batched;
+	out[4] = d->batches;
+	out[5] = d->held;
+	out[6] = d->narrowed;
+	out[7] = d->widened;
+	out[8] = p->lp.interval;
+	out[9] = p->lp.depth;
 }
