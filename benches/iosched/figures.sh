@@ -3,8 +3,8 @@
 # benches/iosched/figures.sh OUT: figures 15 (throughput of both classes over time) and 16 (by the idle dispatch
 # interval) of the paper on lp-deadline, and the like by the length of a batch, once in guests with a virtual clock and once
 # in the simulator, on the same model of a disk, drawn in one chart each, with the ratio of simulator to guest for every figure.
-# MODELS="hdd ssd", NORMALS="random-0 random-10 sequential", INTERVALS_US, BATCHES_KB (of a disk that turns), SECONDS_EACH=10,
-# SECONDS_BATCH=30 narrow it; GUESTS=DIR takes what guests left there in an earlier OUT instead of starting them;
+# MODELS="hdd ssd", NORMALS="random-0 random-10 sequential", INTERVALS_US, BATCHES_KB (of a disk that turns), SECONDS_EACH=30,
+# SECONDS_BATCH=120 narrow it; GUESTS=DIR takes what guests left there in an earlier OUT instead of starting them;
 # PLUMB=target/debug/plumb is the program.
 set -euo pipefail
 
@@ -15,12 +15,14 @@ kernel=6.1
 models=${MODELS:-hdd ssd}
 normals=${NORMALS:-random-0 random-10 sequential}
 intervals=${INTERVALS_US:-10000 20000 50000 100000 200000 500000 1000000}
-seconds=${SECONDS_EACH:-10}
-batch_seconds=${SECONDS_BATCH:-30}
+seconds=${SECONDS_EACH:-30}
+batch_seconds=${SECONDS_BATCH:-120}
 batches_of() { case $1 in hdd) echo "${BATCHES_KB:-0 512 2048 5120}" ;; esac; }
 timeline_mb_of() { case $1 in hdd) echo 800 ;; *) echo 400 ;; esac; }
 
 in_guest() { # MODEL
+	local files=("$work/figures.conf")
+	bring "$(command -v chrt)"
 	ready "$kernel"
 	cat >"$work/figures.conf" <<-END
 		MODEL=$1
@@ -33,7 +35,7 @@ in_guest() { # MODEL
 		TIMELINE_MB=$(timeline_mb_of "$1")
 	END
 	echo "figures: guest, $1, $(date +%T)" >&2
-	guest "$kernel" "$here/figures-guest" "$out/guest/$1" virtual "$work/figures.conf" ||
+	guest "$kernel" "$here/figures-guest" "$out/guest/$1" virtual "${files[@]}" ||
 		die "the guest of $1 did not end: $(tail -n 2 "$out/guest/$1/console")"
 }
 

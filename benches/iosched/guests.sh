@@ -39,6 +39,13 @@ ready() {
 	fetch_fio && fetch_kernel "$1" "$from" "$pattern" && compile "$1" "$from" || die "$reason"
 }
 
+# bring PROGRAM: adds it to the array files, with its libraries and the loader: what a guest gets in /.
+bring() {
+	local library
+	files+=("$1")
+	while read -r library; do files+=("$library"); done < <(ldd "$1" | sed -n 's|^[^/]*\(/[^ ]*\).*|\1|p')
+}
+
 # disk_of MODEL: sets disk, modeldisk.c's parameters, and depth, what of them a queue must be told. The models' files
 # MODEL.toml say the same in words.
 disk_of() {

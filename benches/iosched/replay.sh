@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # benches/iosched/replay.sh OUT: a mixed load is recorded in a guest behind mq-deadline, and the recording is done again
 # in the simulator behind mq-deadline and behind lp-deadline: against what the guest itself showed behind both.
-# MODELS="hdd ssd", SECONDS_EACH=10 narrow it; GUESTS=DIR takes what guests left there in an earlier OUT;
+# MODELS="hdd ssd", THINK_MS=10, SECONDS_EACH=10 narrow it; GUESTS=DIR takes what guests left there in an earlier OUT;
 # RECORDER=target/debug/plumb records, PLUMB=target/debug/plumb simulates.
 set -euo pipefail
 
@@ -10,16 +10,13 @@ set -euo pipefail
 begin replay "$@"
 plumb=${PLUMB:-$root/target/debug/plumb}
 kernel=6.1
-think_of() { case $1 in hdd) echo 10 ;; *) echo 1 ;; esac; }
 
 in_guest() { # MODEL
-	local library files=("$work/replay.conf" "$work/plumb")
+	local files=("$work/replay.conf")
 	ready "$kernel"
 	strip -o "$work/plumb" "${RECORDER:-$plumb}"
-	# The loader is among them.
-	while read -r library; do files+=("$library"); done < \
-		<(ldd "$work/plumb" | sed -n 's|^[^/]*\(/[^ ]*\).*|\1|p')
-	printf 'DISK="%s"\nTHINK_MS=%s\nSECONDS_EACH=%s\n' "$disk" "$(think_of "$1")" "${SECONDS_EACH:-10}" >"$work/replay.conf"
+	bring "$work/plumb"
+	printf 'DISK="%s"\nTHINK_MS=%s\nSECONDS_EACH=%s\n' "$disk" "${THINK_MS:-10}" "${SECONDS_EACH:-10}" >"$work/replay.conf"
 	echo "replay: guest, $1, $(date +%T)" >&2
 	guest "$kernel" "$here/replay-guest" "$out/guest/$1" virtual "${files[@]}" ||
 		die "the guest of $1 did not end: $(tail -n 2 "$out/guest/$1/console")"

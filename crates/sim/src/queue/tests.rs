@@ -12,7 +12,7 @@ mod traces;
 use super::figures::Figures;
 use super::observer::Observer;
 use super::scheduler::Kind;
-use super::simulation::{Settings, Simulation, SimulationError};
+use super::simulation::{Cost, Settings, Simulation, SimulationError};
 use super::task::Task;
 use super::Class;
 use crate::device::server::{Server, Service};
@@ -53,10 +53,23 @@ fn watched<O: Observer>(
     jobs: &[(Job, Class)],
     observer: &mut O,
 ) -> Result<(Figures, Ns), SimulationError> {
+    costly(device, kind, settings, jobs, Cost::default(), observer)
+}
+
+/// The same where operations take CPU time.
+fn costly<O: Observer>(
+    device: Box<dyn Device>,
+    kind: Kind,
+    settings: Settings,
+    jobs: &[(Job, Class)],
+    cost: Cost,
+    observer: &mut O,
+) -> Result<(Figures, Ns), SimulationError> {
     let tasks = Task::of(jobs, device.size(), device.volatile_cache(), 0).expect("jobs that a device can do");
     let stonewalls = jobs.iter().map(|(job, _)| job.stonewall).collect();
     let mut figures = Figures::new(&tasks);
-    let mut simulation = Simulation::new(device, kind.build(0), settings, tasks, stonewalls, 0);
+    let mut simulation =
+        Simulation::new(device, kind.build(0), settings, tasks, stonewalls, 0).with_cost(cost);
     let end = simulation.run(&mut (&mut figures, observer))?;
     figures.finish(end);
     Ok((figures, end))

@@ -4,11 +4,20 @@
 //! Within a class it is the deadline scheduler. A lower class gets its turn when nothing of a higher one
 //! is queued or in flight (dd_queued() = inserted - completed), or when its request is older than
 //! `prio_aging_expire`.
+//!
+//! Nobody tells it that the last higher one is done: what it held back then is asked for again when something
+//! is inserted or freed a full device, or by blk_mq_do_dispatch_sched()'s timer, which each vain look sets anew
+//! (block/blk-mq-sched.c, BLK_MQ_BUDGET_DELAY).
 
 use super::sorted::{choose, Sorted, READ};
 use super::{Knob, Scheduler, Taken};
 use crate::device::{Ns, Operation};
 use crate::queue::requests::{direction, Bio, Class, Merge, Requests};
+
+/// A tick of the kernel's timers, ns: CONFIG_HZ=250, as Debian has it.
+const TICK: Ns = 4_000_000;
+/// Ticks until the timer comes: its 3 ms are one, and no timer comes early.
+const TICKS: Ns = 2;
 
 /// Its knobs, as /sys/block/DISK/queue/iosched has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,12 +92,16 @@ pub struct MqDeadline {
     last_way: usize,
     batching: u32,
     starved: u32,
+    /// Whether it is asked: from an insertion, or the timer, until it gives none.
+    asked: bool,
+    timer: Ns,
 }
 
 impl MqDeadline {
     /// With these knobs.
     pub fn new(knobs: MqDeadlineKnobs) -> Self {
-        Self { knobs, classes: Default::default(), last_way: READ, batching: 0, starved: 0 }
+        let classes = Default::default();
+        Self { knobs, classes, last_way: READ, batching: 0, starved: 0, asked: false, timer: 0 }
     }
 
     fn expire(&self, way: usize) -> Ns {
@@ -122,6 +135,23 @@ impl MqDeadline {
         Some(request)
     }
 
+    /// The next request that may go.
+    fn next(&mut self, now: Ns, requests: &Requests) -> Option<u32> {
+        if let Some(request) = self.aged(now, requests) {
+            return Some(request);
+        }
+        for class in 0..Class::ALL.len() {
+            let request = self.of_class(class, now, now, requests);
+            if request.is_some() {
+                return request;
+            }
+            if self.classes[class].queued_or_in_flight() {
+                return None;
+            }
+        }
+        None
+    }
+
     /// A request of a lower class that waited too long.
     fn aged(&mut self, now: Ns, requests: &Requests) -> Option<u32> {
         let waits = |c: &PerClass| c.waiting.iter().any(|w| !w.is_empty());
@@ -153,23 +183,24 @@ impl Scheduler for MqDeadline {
         let r = requests.get(request);
         let c = &mut self.classes[r.class.index()];
         c.inserted += 1;
+        self.asked = true;
         c.waiting[r.direction()].insert(request, requests);
     }
 
     fn dispatch(&mut self, now: Ns, requests: &Requests) -> Option<u32> {
-        if let Some(request) = self.aged(now, requests) {
-            return Some(request);
+        if !self.asked && now < self.timer {
+            return None;
         }
-        for class in 0..Class::ALL.len() {
-            let request = self.of_class(class, now, now, requests);
-            if request.is_some() {
-                return request;
-            }
-            if self.classes[class].queued_or_in_flight() {
-                return None;
-            }
+        let request = self.next(now, requests);
+        self.asked = request.is_some();
+        if !self.asked {
+            self.timer = (now / TICK + TICKS) * TICK;
         }
-        None
+        request
+    }
+
+    fn next_timer(&self, _: Ns) -> Option<Ns> {
+        (!self.asked && self.queued() > 0).then_some(self.timer)
     }
 
     fn completed(&mut self, _: Ns, request: u32, requests: &Requests) {

@@ -80,20 +80,26 @@ fn thinker_and_bulk(class: Class) -> [(Job, Class); 2] {
 #[test]
 fn on_flash_the_gate_keeps_the_thinkers_rate() {
     let settings = Settings { nr_requests: 256, max_bytes: 128 << 10, depth: 256 };
-    let of = |kind| {
-        let (figures, _) = seen(flash(), kind, settings, &thinker_and_bulk(Class::Idle));
+    // What a request costs in the emulator. mq-deadline does not ask again when a normal one ends: there the
+    // low ones that are queued late, as one processor has no time for them, bring those that wait.
+    let emulator = Cost { operation: 16_000, per_kib: 80, cpus: 1 };
+    let of = |kind, cost| {
+        let jobs = thinker_and_bulk(Class::Idle);
+        let (figures, _) = costly(flash(), kind, settings, &jobs, cost, &mut ()).expect("an end");
         (told(&figures, 0).0, told(&figures, 1).1)
     };
-    // A kernel in an emulator with this device had 114, 115, 859 and 856 with 125 MB/s; alone 863. Here think
-    // time and interval are equal to the ns, so that one low request goes in each round: 864 x 128 KiB.
-    for (name, knobs, rate, least, most) in [
-        ("noop", &[][..], 117.0, 450.0, 520.0),
-        ("mq-deadline", &[], 116.0, 450.0, 520.0),
-        ("kyber", &["read_lat_nsec=1000000000"], 117.0, 450.0, 520.0),
-        ("lp-deadline", &PAPER, 864.0, 0.6, 0.75),
-        ("lp-deadline", &["idle_dispatch_interval=1000"], 864.0, 110.0, 130.0),
+    // A kernel in an emulator with this device had 114, 115, 859 and 856 with 125 MB/s; alone 863. Without the
+    // processor's time think time and interval are equal to the ns, so that one low request goes in each round:
+    // 864 x 128 KiB; and who begins beside a normal one behind mq-deadline comes as late as the next.
+    for (name, knobs, cost, rate, least, most) in [
+        ("noop", &[][..], Cost::default(), 117.0, 450.0, 520.0),
+        ("mq-deadline", &[], emulator, 115.0, 450.0, 520.0),
+        ("mq-deadline", &[], Cost::default(), 864.0, 0.0, 0.5),
+        ("kyber", &["read_lat_nsec=1000000000"], Cost::default(), 117.0, 450.0, 520.0),
+        ("lp-deadline", &PAPER, Cost::default(), 864.0, 0.6, 0.75),
+        ("lp-deadline", &["idle_dispatch_interval=1000"], Cost::default(), 864.0, 110.0, 130.0),
     ] {
-        let (normal, low) = of(named(name, knobs));
+        let (normal, low) = of(named(name, knobs), cost);
         assert!((normal / rate - 1.0).abs() < 0.03, "{name} {knobs:?}: {normal} reads a second");
         assert!((least..most).contains(&low), "{name} {knobs:?}: {low} MB/s");
     }
@@ -353,22 +359,24 @@ fn a_recording_that_is_done_again_comes_to_what_its_jobs_come_to() {
         ("noop", "noop", &all, 32, 9_000),
         ("lp-deadline", "lp-deadline", &all, 32, 9_000),
         ("noop", "lp-deadline", &two, 32, 1_000),
-        ("noop", "mq-deadline", &sorted, 8, 1_000),
+        ("noop", "deadline", &sorted, 8, 1_000),
         ("noop", "lp-deadline", &sorted, 8, 1_000),
     ] {
         let settings = Settings { nr_requests: 64, max_bytes: 64 << 10, depth };
         let device = || Box::new(Server::new(SIZE, 8, Service::Linear(80_000, 16_000), 1).with_cache());
         let classes = || Classes::new(0, to * MS, 100 * MS);
+        let named =
+            |name: &str| named(name, if name == "mq-deadline" { &["prio_aging_expire=100"] } else { &[] });
         let mut recorder = Recorder::default();
-        watched(device(), named(was, &[]), settings, jobs, &mut recorder).expect("an end");
+        watched(device(), named(was), settings, jobs, &mut recorder).expect("an end");
         let mut direct = classes();
-        watched(device(), named(is, &[]), settings, jobs, &mut direct).expect("an end");
+        watched(device(), named(is), settings, jobs, &mut direct).expect("an end");
         let scripts = scripts(recorder.done);
         assert_eq!(scripts.len(), jobs.len());
         let tasks = scripts.into_iter().zip(0..).map(|(s, n)| Task::replay(s, 0, n, 0)).collect();
         let mut again = classes();
         let mut ledger = Ledger::new(settings);
-        let scheduler = named(is, &[]).build(0);
+        let scheduler = named(is).build(0);
         let mut simulation = Simulation::new(device(), scheduler, settings, tasks, vec![false], 0);
         simulation.run(&mut (&mut ledger, &mut again)).expect("an end");
         ledger.close();

@@ -133,7 +133,7 @@ fn deadline_lets_writes_starve_so_many_batches_and_no_more() {
 
 #[test]
 fn mq_deadline_serves_the_idle_class_only_when_nobody_else_is_there() {
-    let normal = for_time(Job { think: Time(3 * MS), threads: 2, ..reads() }, 5_000 * MS);
+    let normal = for_time(Job { think: Time(30 * MS), threads: 2, ..reads() }, 5_000 * MS);
     let bulk = for_time(deep(reads(), 32), 5_000 * MS);
     let jobs = |class| [(normal.clone(), Class::BestEffort), (bulk.clone(), class)];
     let kind = named("mq-deadline", &[]);
@@ -143,6 +143,32 @@ fn mq_deadline_serves_the_idle_class_only_when_nobody_else_is_there() {
     // noop knows no classes: the test can fail.
     let (_, seen) = waits(fixed(4, MS), Kind::Noop, settings(8), &jobs(Class::Idle));
     assert!(seen.early > 1000);
+}
+
+/// What mq-deadline held back goes at a tick of the kernel's, not when the last normal one is done.
+#[test]
+fn mq_deadline_asks_again_by_a_timer() {
+    #[derive(Default)]
+    struct Held(Vec<Ns>);
+    impl Observer for Held {
+        fn issued(&mut self, now: Ns, _: u32, request: &Request) {
+            if request.class == Class::Idle && request.inserted_at < now {
+                self.0.push(now);
+            }
+        }
+    }
+    let normal = for_time(Job { think: Time(21 * MS), ..reads() }, 2_000 * MS);
+    let jobs = [(normal, Class::BestEffort), (for_time(reads(), 2_000 * MS), Class::Idle)];
+    let held = |kind| {
+        let mut held = Held::default();
+        watched(fixed(4, MS), kind, settings(8), &jobs, &mut held).expect("an end");
+        held.0
+    };
+    let seen = held(named("mq-deadline", &[]));
+    assert!(seen.len() > 50 && seen.iter().all(|at| at % (4 * MS) == 0), "{seen:?}");
+    // lp-deadline is told when it is done.
+    let seen = held(named("lp-deadline", &[]));
+    assert!(seen.iter().any(|at| at % (4 * MS) != 0), "{seen:?}");
 }
 
 #[test]
@@ -273,17 +299,11 @@ fn bfq_serves_the_idle_class_when_no_other_has_been_there() {
 /// What an operation takes of a CPU.
 #[test]
 fn work_of_a_cpu_comes_before_the_queue_and_is_shared() {
-    use crate::queue::simulation::Cost;
     let jobs: Vec<_> =
         (0..2).map(|seed| (for_time(Job { seed, ..reads() }, 1_000 * MS), Class::BestEffort)).collect();
     let of = |cost, count: usize| {
-        let tasks = Task::of(&jobs[..count], SIZE, false, 0).expect("jobs");
-        let mut figures = Figures::new(&tasks);
-        let walls = vec![false; count];
-        let mut simulation =
-            Simulation::new(fixed(2, MS), Kind::Noop.build(0), settings(2), tasks, walls, 0).with_cost(cost);
-        let end = simulation.run(&mut figures).expect("an end");
-        figures.finish(end);
+        let (device, kind) = (fixed(2, MS), Kind::Noop);
+        let (figures, _) = costly(device, kind, settings(2), &jobs[..count], cost, &mut ()).expect("an end");
         let job = &figures.report().jobs[0];
         (rate(&figures, 0), job.kinds[0].service.p50, job.q2c.p50)
     };
