@@ -372,27 +372,48 @@ static struct lp_request *begin_batch(struct lp *lp, enum lp_direction dir, u64 
 	return rq;
 }
 
+/* The only one that waits goes whatever the order; it goes on with the batch, or begins one. */
+static struct lp_request *only_normal(struct lp *lp, struct lp_request *rq)
+{
+	enum lp_direction dir = lp_rq_direction(rq);
+
+	if (!lp->batching || lp->batching >= lp->knobs.fifo_batch || dir != lp->direction ||
+	    lp_rq_sector(rq) < lp->position[dir]) {
+		lp->batching = 0;
+		lp->direction = dir;
+		if (dir == LP_WRITE_DIR)
+			lp->starved = 0;
+	}
+	return rq;
+}
+
 /* Deadline's order: batches by place, reads first, writes not passed over for ever, nobody older than its deadline
  * when a batch begins (block/mq-deadline.c tells it at length). */
 static struct lp_request *choose_normal(struct lp *lp, u64 now, const struct lp_may *may)
 {
 	struct lp_request *rq = 0;
-	bool reads = lp_fifo_first(&lp->fifo[LP_READ_DIR]);
-	bool writes = lp_fifo_first(&lp->fifo[LP_WRITE_DIR]);
+	struct lp_request *read = lp_fifo_first(&lp->fifo[LP_READ_DIR]);
+	struct lp_request *write = lp_fifo_first(&lp->fifo[LP_WRITE_DIR]);
 
-	if (lp->batching && lp->batching < lp->knobs.fifo_batch)
-		rq = next_in_order(lp, lp->direction, may);
-	if (!rq && reads && !(writes && lp->starved >= lp->knobs.writes_starved)) {
-		lp->starved += writes;
-		rq = begin_batch(lp, LP_READ_DIR, now, may);
+	if (!read && !write)
+		return 0;
+	if (!may && lp_counter_read(&lp->queued[LP_NORMAL]) == 1) {
+		rq = only_normal(lp, read ? read : write);
+	} else {
+		if (lp->batching && lp->batching < lp->knobs.fifo_batch)
+			rq = next_in_order(lp, lp->direction, may);
+		if (!rq && read && !(write && lp->starved >= lp->knobs.writes_starved)) {
+			lp->starved += !!write;
+			rq = begin_batch(lp, LP_READ_DIR, now, may);
+		}
+		if (!rq && write) {
+			lp->starved = 0;
+			rq = begin_batch(lp, LP_WRITE_DIR, now, may);
+		}
+		/* Every write must wait for its zone. */
+		if (!rq && read)
+			rq = begin_batch(lp, LP_READ_DIR, now, may);
 	}
-	if (!rq && writes) {
-		lp->starved = 0;
-		rq = begin_batch(lp, LP_WRITE_DIR, now, may);
-	}
-	/* Every write must wait for its zone. */
-	if (!rq && reads)
-		rq = begin_batch(lp, LP_READ_DIR, now, may);
 	if (rq) {
 		lp->batching++;
 		lp->position[lp->direction] = lp_rq_end(rq);

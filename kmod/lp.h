@@ -58,7 +58,12 @@ void lp_tags_changed(struct blk_mq_hw_ctx *hctx);
 void lp_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
 /* A request comes to be, in its task; it is no more, in any context. */
 void lp_slot_taken(struct lp_queue *lq, struct request *rq);
-void lp_slot_freed(struct lp_queue *lq, struct request *rq);
+void lp_low_slot_freed(struct lp_queue *lq);
+static inline void lp_slot_freed(struct lp_queue *lq, struct request *rq)
+{
+	if (lp_rq_low_slot(rq))
+		lp_low_slot_freed(lq);
+}
 /* There may be more slots for low requests than before. */
 void lp_slots_changed(struct lp_queue *lq);
 

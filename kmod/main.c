@@ -117,6 +117,8 @@ static bool bio_low_cgroup(struct lp_queue *lq, struct bio *bio)
 
 static enum lp_class class_of_bio(struct lp_queue *lq, struct bio *bio)
 {
+	if (lp_surely_normal(lq, bio->bi_ioprio))
+		return LP_NORMAL;
 	return lp_class_of(lq, bio->bi_opf, bio->bi_ioprio, bio_low_cgroup(lq, bio));
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Slots: the scheduler's tags, without which no request comes to be. Low ones may hold a part of them, so that normal
  * ones never wait for a tag that the gate keeps. */
+#include <linux/iocontext.h>
 #include <linux/ioprio.h>
 #include <linux/sched.h>
 
@@ -37,6 +38,17 @@ void lp_slots_init(struct lp_queue *lq)
 static u32 slots_of(struct lp_queue *lq, enum lp_class cls)
 {
 	return lp_low_slots(&lq->lp, cls, lq->q->nr_requests, ktime_get_ns());
+}
+
+/* As far as the class goes, what get_current_ioprio() tells of a task, without its arithmetic of levels: this is asked twice
+ * for each request. */
+static inline bool task_surely_normal(struct lp_queue *lq)
+{
+	const struct io_context *ioc = current->io_context;
+	int own = ioc ? IOPRIO_PRIO_CLASS(ioc->ioprio) : IOPRIO_CLASS_NONE;
+
+	return !lp_cgroups_any(lq) && own != IOPRIO_CLASS_IDLE &&
+	       (own != IOPRIO_CLASS_NONE || current->policy != SCHED_IDLE);
 }
 
 /* There is no bio yet: the task speaks for it. A priority that is given with a single request (io_uring, libaio) or by
@@ -96,9 +108,9 @@ void lp_slots_changed(struct lp_queue *lq)
 		wake_up_nr(&lq->low_wait, min_t(u32, slots - taken, INT_MAX));
 }
 
-void lp_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
+/* Apart, so that who is normal does not pay for its frame. */
+static noinline void limit_depth(struct lp_queue *lq, blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
-	struct lp_queue *lq = data->q->elevator->elevator_data;
 	u32 all = data->q->nr_requests;
 	enum lp_class cls = class_of_task(lq, opf);
 	u32 slots;
@@ -122,7 +134,15 @@ void lp_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	data->shallow_depth = slots ? slots : 1;
 }
 
-void lp_slot_taken(struct lp_queue *lq, struct request *rq)
+void lp_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
+{
+	struct lp_queue *lq = data->q->elevator->elevator_data;
+
+	if (!task_surely_normal(lq))
+		limit_depth(lq, opf, data);
+}
+
+static noinline void slot_taken(struct lp_queue *lq, struct request *rq)
 {
 	if (class_of_task(lq, rq->cmd_flags) != LP_LOW)
 		return;
@@ -130,10 +150,14 @@ void lp_slot_taken(struct lp_queue *lq, struct request *rq)
 	lp_counter_inc(&lq->low_taken);
 }
 
-void lp_slot_freed(struct lp_queue *lq, struct request *rq)
+void lp_slot_taken(struct lp_queue *lq, struct request *rq)
 {
-	if (!lp_rq_low_slot(rq))
-		return;
+	if (!task_surely_normal(lq))
+		slot_taken(lq, rq);
+}
+
+void lp_low_slot_freed(struct lp_queue *lq)
+{
 	lp_counter_dec(&lq->low_taken);
 	lp_slots_changed(lq);
 }
