@@ -46,7 +46,8 @@ void lp_defaults(struct lp_knobs *knobs, bool rotational)
 		/* What a commit of a journal may take that a low task's write belongs to. */
 		.awaited_expire = rotational ? 300 * MS : 100 * MS,
 		.low_expire = 10000 * MS,
-		.low_depth = rotational ? 1 : 0,
+		/* Flash has places for several at once; who writes and syncs would fill them all while a normal one thinks. */
+		.low_depth = rotational ? 1 : 6,
 		.low_batch_kb = rotational ? 5120 : 0,
 		/* The way there, a turn, and that much at the rate of today's slow disks. */
 		.low_batch_time = rotational ? 60 * MS : 0,

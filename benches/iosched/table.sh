@@ -18,6 +18,7 @@ for kernel in "$@"; do
 	for model in ${MODELS-hdd ssd}; do
 		case $model in
 		hdd) ms=10000 ;;
+		ssd4) ms=1600 ;;
 		*) ms=400 ;;
 		esac
 		cat >"$work/cells.conf" <<-END
