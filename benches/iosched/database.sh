@@ -3,7 +3,7 @@
 # benches/iosched/database.sh OUT [KERNEL...]: does a database keep its speed while a low-priority reader reads the whole
 # disk? MariaDB and PostgreSQL in guests with a virtual clock (as table.sh), on models of disks, under each scheduler.
 # Takes root (debootstrap), 2.5 GB of memory and, for all cells of a kernel, about an hour. OUT/cells.tsv is added to.
-# MODELS="hdd ssd", WORKLOADS="points:1 points:8 select:4 tpcb:4" (kind:clients), SCHEDULERS="none:none ..."
+# MODELS="hdd ssd" (or ssd4, see cells), WORKLOADS="points:1 points:8 select:4 tpcb:4" (kind:clients), SCHEDULERS="none:none ..."
 # (scheduler:class of the reader), CELLS="alone mixed control" (hdd: no control, the
 # processor is idle there), SECONDS_HDD=20, SECONDS_SSD=5, LOW_DEPTH=32 narrow it; KNOBS="idle_dispatch_interval=50000 ..."
 # sets lp-deadline's; RESUME=1 leaves out the guests (kernel, workload, model) that OUT has.
@@ -38,8 +38,13 @@ for kernel in "$@"; do
 				echo "database: $name is in $out, left out" >&2
 				continue
 			fi
+			knobs=${KNOBS:-}
 			case $model in
 			hdd) low_kb=512 seconds=${SECONDS_HDD:-20} cells="alone mixed" ;;
+			ssd4)
+				low_kb=128 seconds=$((4 * ${SECONDS_SSD:-5})) cells="alone mixed control"
+				knobs="idle_dispatch_interval=2000 $knobs"
+				;;
 			*) low_kb=128 seconds=${SECONDS_SSD:-5} cells="alone mixed control" ;;
 			esac
 			cat >"$work/cells.conf" <<-END
@@ -47,7 +52,7 @@ for kernel in "$@"; do
 				WORKLOAD=$workload
 				CELLS="${CELLS:-$cells}"
 				SCHEDULERS="${SCHEDULERS:-none:none mq-deadline:none mq-deadline:idle bfq:idle lp-deadline:idle}"
-				KNOBS="${KNOBS:-}"
+				KNOBS="$knobs"
 				SECONDS_EACH=$seconds
 				LOW_KB=$low_kb
 				LOW_DEPTH=${LOW_DEPTH:-32}

@@ -190,9 +190,17 @@ fn class<'a>(of: &'a Value, name: &str) -> &'a Value {
 fn a_trace_done_again_behind_the_same_scheduler_comes_to_the_same() {
     let dir = dir();
     let jobs = in_file(&dir, &format!("{PAIR}{SYNCED}"));
-    for (n, scheduler) in ["noop", "mq-deadline", "lp-deadline"].into_iter().enumerate() {
+    for (n, (scheduler, knob)) in [
+        ("noop", ""),
+        // Without its age the idle job would have nothing: see docs/sim.md.
+        ("mq-deadline", "--scheduler-set prio_aging_expire=100"),
+        ("lp-deadline", ""),
+    ]
+    .into_iter()
+    .enumerate()
+    {
         let trace = dir.path().join(n.to_string());
-        let queue = format!("--depth-of-device 64 --nr-requests 64 --scheduler {scheduler}");
+        let queue = format!("--depth-of-device 64 --nr-requests 64 --scheduler {scheduler} {knob}");
         sim(&format!("nvme --job {jobs} --idle=2 {queue}"), &trace);
         let words = format!("nvme {queue} --json --from");
         let told = json(&must(plumb().arg("sim").args(words.split_whitespace()).arg(&trace)));
