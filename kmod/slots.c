@@ -128,14 +128,13 @@ static noinline void limit_depth(struct lp_queue *lq, blk_opf_t opf, struct blk_
 			return;
 	}
 	/*
-	 * A shallow depth is so many of the first tags, not so many tags: with normal requests on these, a low task that
-	 * has room would wait for a tag, and be woken by each one that is freed. So the count holds low ones back, and
-	 * the depth is for tasks that saw room at once, more than there is room for.
+	 * A shallow depth is so many of the first tags, not so many tags: where few are for low requests and normal ones
+	 * hold these, a low task that has room would wait for a tag, and be woken by each one that is freed. So the count
+	 * holds low ones back. The depth is for tasks that saw room at once, more than there is room for.
 	 */
+	slots = slots_of(lq, cls);
 	if (cls == LP_LOW)
-		slots = room(lq) ? all - all / 4 : 1;
-	else
-		slots = slots_of(lq, cls);
+		slots = room(lq) ? max(slots, all - max(slots, all / 4)) : 1;
 	if (shallow_in_words)
 		slots = DIV_ROUND_CLOSEST(slots * min(1U << READ_ONCE(lq->word_shift), all), all);
 	data->shallow_depth = slots ? slots : 1;
