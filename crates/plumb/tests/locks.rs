@@ -71,7 +71,7 @@ fn the_chain_of_an_inodes_lock_is_the_order_of_the_lines_in_the_file() {
     }
     // How often appenders meet for long is the scheduler's choice: as many runs as it takes.
     let mut long = Vec::new();
-    for _ in 0..16 {
+    for _ in 0..8 {
         long.extend(chain_of_appenders());
         if long.len() >= 5 {
             let named = long.iter().filter(|h| h["function"] == "ext4_buffered_write_iter").count();
@@ -83,7 +83,7 @@ fn the_chain_of_an_inodes_lock_is_the_order_of_the_lines_in_the_file() {
 }
 
 /// Four appenders to one file, checked; the changes of hands that were waited for over 15 us: stacks
-/// are taken of waits above the threshold, and a lock that nobody waited for so long has no place.
+/// are taken of waits above the threshold.
 fn chain_of_appenders() -> Vec<Value> {
     let mut disk = Loop::new(64);
     let file = disk.ext4().join("file");
@@ -106,12 +106,13 @@ fn chain_of_appenders() -> Vec<Value> {
     assert_eq!(order.len(), 400);
     let result = explain(&run);
     let locks = result["locks"].as_array().expect("locks");
-    let Some(lock) = locks.iter().find(|l| l["site"] == "ext4_buffered_write_iter") else {
-        println!("no wait of this run had a stack: {} locks", locks.len());
-        return Vec::new();
-    };
+    let lock = locks
+        .iter()
+        .find(|l| l["site"] == "ext4_buffered_write_iter")
+        .unwrap_or_else(|| panic!("{locks:#?}"));
     assert_eq!((lock["kind"].as_str(), lock["pid"].as_u64()), (Some("rwsem"), Some(0)));
     let chain = lock["chain"].as_array().expect("a chain");
+    assert!(chain.len() >= 15, "{}", chain.len());
     let holders: Vec<u32> = chain.iter().map(|h| number(&h["holder"])).collect();
     assert!(is_in_order(&holders, &order), "{holders:?} within {order:?}");
     chain.iter().filter(|h| h["waited"].as_u64() > Some(15_000)).cloned().collect()
