@@ -97,6 +97,7 @@ fn place(stage: &Stage, command: &mut Vec<OsString>) {
     let mut add = |option: &str, value: OsString| command.extend([option.into(), value]);
     add("--dir", place.dir.clone().into());
     add("--rate", place.rate.to_string().into());
+    add("--unit-ns", place.unit_ns.to_string().into());
     if let Some(device) = &place.device {
         add("--device", device.clone().into());
     }

@@ -20,19 +20,29 @@ fn arithmetic(rounds: u64) {
     }
 }
 
-/// How many rounds of [`spin`]'s arithmetic this CPU makes in a microsecond. The best of several
-/// tries: whoever takes the CPU away meanwhile only makes a try slower.
+/// The shortest of several tries of the same: whoever takes the CPU away meanwhile only makes a
+/// try slower.
+///
+/// # Errors
+/// That of a try.
+pub fn shortest(mut once: impl FnMut() -> Result<()>) -> Result<Duration> {
+    let mut best = Duration::MAX;
+    for _ in 0..7 {
+        let start = Instant::now();
+        once()?;
+        best = best.min(start.elapsed());
+    }
+    Ok(best)
+}
+
+/// How many rounds of [`spin`]'s arithmetic this CPU makes in a microsecond.
 pub fn calibrate() -> u64 {
     const ROUNDS: u64 = 2_000_000;
-    let best = (0..7)
-        .map(|_| {
-            let start = Instant::now();
-            arithmetic(ROUNDS);
-            start.elapsed()
-        })
-        .min()
-        .unwrap_or(Duration::from_millis(1));
-    (ROUNDS as f64 / best.as_secs_f64() / 1e6).round().max(1.0) as u64
+    let best = shortest(|| {
+        arithmetic(ROUNDS);
+        Ok(())
+    });
+    (ROUNDS as f64 / best.map_or(1e-3, |b| b.as_secs_f64()) / 1e6).round().max(1.0) as u64
 }
 
 /// Works on the CPU for `us` microseconds' worth of rounds: a fixed amount of work, not of time,

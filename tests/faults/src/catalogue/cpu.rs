@@ -11,8 +11,29 @@ fn nothing(_: &mut Stage, _: Dose, _: bool) -> Result<()> {
     Ok(())
 }
 
+/// Calibrates with so many units of the kernel's work.
+fn units(stage: &mut Stage, mut unit: impl FnMut() -> Result<()>) -> Result<()> {
+    const UNITS: u64 = 1_000;
+    stage.calibrate(UNITS, || (0..UNITS).try_for_each(|_| unit()))
+}
+
+fn zeroes(stage: &mut Stage, _: Dose, _: bool) -> Result<()> {
+    units(stage, cpu::zeroes()?)
+}
+
+fn numbers(stage: &mut Stage, _: Dose, _: bool) -> Result<()> {
+    units(stage, cpu::numbers())
+}
+
 fn cached_file(stage: &mut Stage, _: Dose, _: bool) -> Result<()> {
-    stage.data(1)
+    stage.data(1)?;
+    let blocks = cpu::blocks(&stage.place.dir.join("data"))?;
+    units(stage, blocks)
+}
+
+/// As many pages at a time as the load takes, or nearly: their memory is as cold for the CPU.
+fn pages(stage: &mut Stage, dose: Dose, _: bool) -> Result<()> {
+    stage.calibrate(dose.fault, || memory::pages(dose.fault as usize))
 }
 
 /// `width` hogs of nice value `fault` on the victim's CPU. The victim is alone there otherwise.
@@ -106,10 +127,10 @@ pub const FAULTS: &[Fault] = &[
         words: "reads zeroes from /dev/zero that nobody needs",
         expect: &["cpu.kernel"],
         base: WORKS,
-        setup: nothing,
+        setup: zeroes,
         load: cpu::read_zero,
-        strong: dose(200, 1_000, 65_536, 1),
-        weak: dose(200, 3_000, 36_864, 1),
+        strong: dose(200, 1_000, 3_000, 1),
+        weak: dose(200, 3_000, 1_000, 1),
         compare: true,
     },
     Fault {
@@ -117,10 +138,10 @@ pub const FAULTS: &[Fault] = &[
         words: "asks the kernel for random numbers, 4 KiB a call",
         expect: &["cpu.kernel"],
         base: WORKS,
-        setup: nothing,
+        setup: numbers,
         load: cpu::random_numbers,
-        strong: dose(200, 1_000, 1_024, 1),
-        weak: dose(200, 3_000, 300, 1),
+        strong: dose(200, 1_000, 3_000, 1),
+        weak: dose(200, 3_000, 1_000, 1),
         compare: true,
     },
     Fault {
@@ -130,8 +151,8 @@ pub const FAULTS: &[Fault] = &[
         base: WORKS,
         setup: cached_file,
         load: cpu::cached_reads,
-        strong: dose(200, 1_000, 1_800, 1),
-        weak: dose(200, 3_000, 700, 1),
+        strong: dose(200, 1_000, 3_000, 1),
+        weak: dose(200, 3_000, 1_000, 1),
         compare: true,
     },
     Fault {
@@ -229,10 +250,10 @@ pub const FAULTS: &[Fault] = &[
         words: "each operation maps, touches and unmaps its buffer anew",
         expect: &["memory.faults"],
         base: WORKS,
-        setup: nothing,
+        setup: pages,
         load: memory::new_mappings,
-        strong: dose(200, 1_000, 1_000, 1),
-        weak: dose(200, 3_000, 330, 1),
+        strong: dose(200, 1_000, 3_000, 1),
+        weak: dose(200, 3_000, 1_000, 1),
         compare: true,
     },
     Fault {
@@ -240,10 +261,10 @@ pub const FAULTS: &[Fault] = &[
         words: "each operation gives its buffer back to the kernel (MADV_DONTNEED)",
         expect: &["memory.faults"],
         base: WORKS,
-        setup: nothing,
+        setup: pages,
         load: memory::given_back,
-        strong: dose(200, 1_000, 1_000, 1),
-        weak: dose(200, 3_000, 330, 1),
+        strong: dose(200, 1_000, 3_000, 1),
+        weak: dose(200, 3_000, 1_000, 1),
         compare: true,
     },
 ];

@@ -36,9 +36,10 @@ pub fn walk(ctx: &Ctx) -> Result<()> {
     Ok(())
 }
 
-/// Uses `fault` pages of a buffer in each operation: a new mapping with the fault, else the same.
+/// Uses a buffer in each operation whose pages take `fault` us to come: a new mapping with the
+/// fault, else the same.
 pub fn new_mappings(ctx: &Ctx) -> Result<()> {
-    let len = (ctx.dose.fault as usize) << 12;
+    let len = (ctx.units() as usize) << 12;
     let kept = Map::anonymous(len)?;
     for _ in 0..ctx.dose.ops {
         ctx.work();
@@ -51,9 +52,10 @@ pub fn new_mappings(ctx: &Ctx) -> Result<()> {
     Ok(())
 }
 
-/// Uses `fault` pages of a buffer in each operation and, with the fault, gives them back.
+/// Uses a buffer in each operation whose pages take `fault` us to come and, with the fault, gives
+/// them back.
 pub fn given_back(ctx: &Ctx) -> Result<()> {
-    let len = (ctx.dose.fault as usize) << 12;
+    let len = (ctx.units() as usize) << 12;
     let map = Map::anonymous(len)?;
     for _ in 0..ctx.dose.ops {
         ctx.work();
@@ -62,6 +64,12 @@ pub fn given_back(ctx: &Ctx) -> Result<()> {
             map.advise(libc::MADV_DONTNEED);
         }
     }
+    Ok(())
+}
+
+/// The unit of [`new_mappings`] and [`given_back`], so many times: a page that comes and goes.
+pub fn pages(pages: usize) -> Result<()> {
+    touch_all(&Map::anonymous(pages << 12)?, pages << 12);
     Ok(())
 }
 

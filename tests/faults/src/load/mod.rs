@@ -48,6 +48,9 @@ pub struct Place {
     /// Rounds of arithmetic in a microsecond of useful work.
     #[arg(long, default_value_t = 300)]
     pub rate: u64,
+    /// What one unit of a fault in microseconds takes on an undisturbed CPU, ns.
+    #[arg(long, default_value_t = 1_000)]
+    pub unit_ns: u64,
 }
 
 /// Everything that a load knows.
@@ -69,6 +72,11 @@ impl Ctx {
     /// Work of so many microseconds.
     pub fn spin(&self, us: u64) {
         sys::spin(self.place.rate, us);
+    }
+    /// How many units of the kernel's work a fault of `fault` microseconds is. Like the useful work
+    /// it is an amount, not a time, and calibrated, so that its share is the same on any machine.
+    pub fn units(&self) -> u64 {
+        (self.dose.fault * 1_000).div_ceil(self.place.unit_ns.max(1))
     }
     /// A file of the set-up's directory.
     pub fn file(&self, name: &str) -> PathBuf {

@@ -71,6 +71,15 @@ impl Stage {
         }
     }
 
+    /// Finds out what one of `units` takes here that `all` does together.
+    ///
+    /// # Errors
+    /// That of `all`.
+    pub fn calibrate(&mut self, units: u64, all: impl FnMut() -> Result<()>) -> Result<()> {
+        self.place.unit_ns = (sys::shortest(all)?.as_nanos() as u64 / units).max(1);
+        Ok(())
+    }
+
     /// Writes the file `data` of so many MiB, which nobody has in the cache afterwards.
     pub fn cold_data(&self, mib: usize) -> Result<()> {
         self.data(mib)?;
