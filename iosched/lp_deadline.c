@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 /* See lp_deadline.h. */
+#include "lp_normal.h"
+#include "lp_quiet.h"
 #include "lp_steering.h"
 
 #define MS ((u64)1000000)
@@ -10,6 +12,9 @@
 #define AGED_SPREAD 16
 /* The interval of awaited requests is this part of the low ones'. */
 #define AWAITED_PART 8
+/* Where batches are held, they rest for so many times as long as the last one took: with the way back, which nobody sees,
+ * that is a twentieth of the disk's time. */
+#define AWAITED_REST 32
 /* Slots for low requests in batch mode, in 1/100: more than half of the usual two for each of the device's own, or none
  * would wait here to be put in order. */
 #define BATCH_SLOTS 75
@@ -33,6 +38,11 @@ static u64 least(u64 a, u64 b)
 	return a < b ? a : b;
 }
 
+static u64 most(u64 a, u64 b)
+{
+	return a > b ? a : b;
+}
+
 static u64 later(u64 time, u64 by)
 {
 	return time + by < time ? LP_NEVER : time + by;
@@ -51,6 +61,7 @@ void lp_init(struct lp *lp, const struct lp_knobs *knobs, u64 now)
 		lp->line[cls].oldest = LP_NEVER;
 	}
 	lp_fifo_init(&lp->head);
+	lp_quiet_from_knobs(lp, now);
 	lp_steer_from_knobs(lp);
 }
 
@@ -69,6 +80,7 @@ void lp_set_knobs(struct lp *lp, const struct lp_knobs *knobs)
 {
 	lp->knobs = *knobs;
 	end_visit(lp);
+	lp_quiet_from_knobs(lp, lp->quiet.looked);
 	lp_steer_from_knobs(lp);
 }
 
@@ -109,6 +121,28 @@ u32 lp_low_slots(const struct lp *lp, enum lp_class cls, u32 all, u64 now)
 	return slots ? slots : 1;
 }
 
+/* Normal requests wait for the rest of a batch of low ones. The steering sees what they wait with the device, not before
+ * it. */
+static bool holds_batches(const struct lp *lp)
+{
+	return LP_READ(lp->knobs.low_batch_kb) && LP_READ(lp->knobs.low_batch_time) &&
+	       !LP_READ(lp->knobs.latency_target);
+}
+
+/* So long after awaited requests no others go, where the way to their place is what costs. */
+static u64 awaited_rest(const struct lp *lp)
+{
+	const struct lp_line *line = &lp->line[LP_AWAITED];
+	u64 interval = LP_READ(lp->interval);
+	u64 began = LP_READ(line->began), left = LP_READ(line->left);
+
+	if (!holds_batches(lp))
+		return 0;
+	if (lp_counter_read(&lp->in_flight[LP_AWAITED]) || left < began)
+		return interval;
+	return least(interval, (left - began) * AWAITED_REST);
+}
+
 /* When the oldest of a line goes although it should not. */
 static u64 aged_at(const struct lp *lp, enum lp_class cls)
 {
@@ -124,8 +158,9 @@ static u64 aged_at(const struct lp *lp, enum lp_class cls)
 	due = later(oldest, expire);
 	if (!LP_READ(line->ever))
 		return due;
-	apart = cls == LP_AWAITED ? least(LP_READ(lp->interval) / AWAITED_PART, expire)
-				  : expire / AGED_SPREAD;
+	apart = cls == LP_AWAITED
+			? most(least(LP_READ(lp->interval) / AWAITED_PART, expire), awaited_rest(lp))
+			: expire / AGED_SPREAD;
 	next = later(LP_READ(line->went), apart);
 	return due > next ? due : next;
 }
@@ -149,6 +184,19 @@ static u64 held_until(const struct lp *lp)
 	return least(until, later(LP_READ(lp->low_left), FOLLOWS_WITHIN));
 }
 
+/* When it is a line's turn while no normal request is there. */
+static u64 turn(const struct lp *lp, enum lp_class cls)
+{
+	const struct lp_line *line = &lp->line[cls];
+	u64 interval = LP_READ(lp->interval);
+
+	if (!LP_READ(line->ever))
+		return 0;
+	if (cls == LP_AWAITED)
+		interval = most(interval / AWAITED_PART, awaited_rest(lp));
+	return later(LP_READ(line->went), interval);
+}
+
 /* When a low or awaited request may go; `now` or before: at once. */
 static u64 gate(const struct lp *lp, enum lp_class cls, u64 now)
 {
@@ -165,13 +213,10 @@ static u64 gate(const struct lp *lp, enum lp_class cls, u64 now)
 		opens = least(opens, later(LP_READ(lp->normal_left), LP_READ(lp->knobs.batch_mode_delay)));
 	if (depth && lp_low_in_flight(lp) >= depth)
 		return opens;
-	if (!LP_READ(lp->line[cls].ever))
-		return now;
 	/* Whoever waits for an awaited one sends nothing meanwhile. */
 	if (cls == LP_AWAITED)
-		opens = least(opens, later(LP_READ(lp->normal_left), LP_READ(lp->knobs.awaited_delay)));
-	return least(opens, later(LP_READ(lp->line[cls].went),
-				  LP_READ(lp->interval) / (cls == LP_AWAITED ? AWAITED_PART : 1)));
+		opens = least(opens, later(LP_READ(lp->normal_left), LP_READ(lp->quiet.delay)));
+	return least(opens, turn(lp, cls));
 }
 
 u64 lp_opens(const struct lp *lp, u64 now)
@@ -192,13 +237,16 @@ u64 lp_opens(const struct lp *lp, u64 now)
 	return opens;
 }
 
-/* The request that begins where the last one of the present visit ended; or none. */
+/* What belongs to the present visit: the request that begins where its last one ended; else, of awaited ones that normal
+ * ones are held for, the oldest; or none. */
 static struct lp_request *follower(struct lp *lp)
 {
 	struct lp_line *line = &lp->line[lp->visits];
 	struct lp_request *rq = lp->visit ? lp_sorted_from(&line->sorted, line->position) : 0;
 
-	return rq && lp_rq_sector(rq) == line->position ? rq : 0;
+	if (rq && lp_rq_sector(rq) == line->position)
+		return rq;
+	return lp->visit && lp->visit_until && lp->visits == LP_AWAITED ? lp_fifo_first(&line->fifo) : 0;
 }
 
 /* A visit goes on when what follows comes late, as a reader's next one does: the disk is still there. */
@@ -261,8 +309,10 @@ void lp_insert(struct lp *lp, struct lp_request *rq, enum lp_class cls, bool at_
 	if (cls != LP_NORMAL) {
 		oldest_changes(&lp->line[cls]);
 		look_for_follower(lp);
-	} else if (lp->stuck) {
-		LP_WRITE_ONCE(lp->stuck, false);
+	} else {
+		if (lp->stuck)
+			LP_WRITE_ONCE(lp->stuck, false);
+		lp_quiet_ends(lp);
 	}
 }
 
@@ -337,90 +387,6 @@ struct lp_request *lp_find_front(struct lp *lp, enum lp_class cls, enum lp_direc
 	return rq && lp_rq_sector(rq) == sector ? rq : 0;
 }
 
-/* From the place where the last one ended towards the end of the device. */
-static struct lp_request *next_in_order(struct lp *lp, enum lp_direction dir, const struct lp_may *may)
-{
-	struct lp_request *rq = lp_sorted_from(&lp->sorted[dir], lp->position[dir]);
-
-	while (rq && dir == LP_WRITE_DIR && may && !may->ask(rq, may->of))
-		rq = lp_sorted_next(rq);
-	return rq;
-}
-
-/* The oldest; where writes are held back, the first by place that may go. */
-static struct lp_request *oldest(struct lp *lp, enum lp_direction dir, const struct lp_may *may)
-{
-	struct lp_request *rq;
-
-	if (dir == LP_READ_DIR || !may)
-		return lp_fifo_first(&lp->fifo[dir]);
-	rq = lp_sorted_first(&lp->sorted[dir]);
-	while (rq && !may->ask(rq, may->of))
-		rq = lp_sorted_next(rq);
-	return rq;
-}
-
-static struct lp_request *begin_batch(struct lp *lp, enum lp_direction dir, u64 now, const struct lp_may *may)
-{
-	struct lp_request *first = lp_fifo_first(&lp->fifo[dir]);
-	struct lp_request *rq = next_in_order(lp, dir, may);
-
-	if (!rq || (first && lp_rq_due(first) <= now))
-		rq = oldest(lp, dir, may);
-	lp->batching = 0;
-	lp->direction = dir;
-	return rq;
-}
-
-/* The only one that waits goes whatever the order; it goes on with the batch, or begins one. */
-static struct lp_request *only_normal(struct lp *lp, struct lp_request *rq)
-{
-	enum lp_direction dir = lp_rq_direction(rq);
-
-	if (!lp->batching || lp->batching >= lp->knobs.fifo_batch || dir != lp->direction ||
-	    lp_rq_sector(rq) < lp->position[dir]) {
-		lp->batching = 0;
-		lp->direction = dir;
-		if (dir == LP_WRITE_DIR)
-			lp->starved = 0;
-	}
-	return rq;
-}
-
-/* Deadline's order: batches by place, reads first, writes not passed over for ever, nobody older than its deadline
- * when a batch begins (block/mq-deadline.c tells it at length). */
-static struct lp_request *choose_normal(struct lp *lp, u64 now, const struct lp_may *may)
-{
-	struct lp_request *rq = 0;
-	struct lp_request *read = lp_fifo_first(&lp->fifo[LP_READ_DIR]);
-	struct lp_request *write = lp_fifo_first(&lp->fifo[LP_WRITE_DIR]);
-
-	if (!read && !write)
-		return 0;
-	if (!may && lp_counter_read(&lp->queued[LP_NORMAL]) == 1) {
-		rq = only_normal(lp, read ? read : write);
-	} else {
-		if (lp->batching && lp->batching < lp->knobs.fifo_batch)
-			rq = next_in_order(lp, lp->direction, may);
-		if (!rq && read && !(write && lp->starved >= lp->knobs.writes_starved)) {
-			lp->starved += !!write;
-			rq = begin_batch(lp, LP_READ_DIR, now, may);
-		}
-		if (!rq && write) {
-			lp->starved = 0;
-			rq = begin_batch(lp, LP_WRITE_DIR, now, may);
-		}
-		/* Every write must wait for its zone. */
-		if (!rq && read)
-			rq = begin_batch(lp, LP_READ_DIR, now, may);
-	}
-	if (rq) {
-		lp->batching++;
-		lp->position[lp->direction] = lp_rq_end(rq);
-	}
-	return rq;
-}
-
 /* The oldest of a line, if it goes by its age. */
 static struct lp_request *aged_of(struct lp *lp, enum lp_class cls, u64 now)
 {
@@ -440,7 +406,7 @@ static struct lp_request *next_of(struct lp *lp, enum lp_class cls, u64 now)
 }
 
 /* A low or awaited one goes, of a visit of so many sectors. */
-static struct lp_request *low_goes(struct lp *lp, struct lp_request *rq, u32 visit, u64 now)
+static void low_goes(struct lp *lp, struct lp_request *rq, u32 visit, u64 now)
 {
 	enum lp_class cls = class_of(rq);
 	u64 sectors = lp_rq_end(rq) - lp_rq_sector(rq);
@@ -458,18 +424,20 @@ static struct lp_request *low_goes(struct lp *lp, struct lp_request *rq, u32 vis
 		lp->visit = visit - (u32)sectors;
 	else
 		end_visit(lp);
-	return rq;
 }
 
-/* The first one of a visit, for which normal ones wait at most so long. */
-static struct lp_request *visit_begins(struct lp *lp, struct lp_request *rq, u64 time, u64 now)
+/* The first one of a visit, for which normal ones may be held. */
+static void visit_begins(struct lp *lp, struct lp_request *rq, bool holds, u64 now)
 {
 	end_visit(lp);
-	if (time) {
+	if (class_of(rq) == LP_AWAITED)
+		lp_quiet_learn(lp, now);
+	LP_WRITE_ONCE(lp->line[class_of(rq)].began, now);
+	if (holds && holds_batches(lp) && !lp_batch_mode(lp, now)) {
 		lp_counter_inc(&lp->gated);
-		LP_WRITE_ONCE(lp->visit_until, later(now, time));
+		LP_WRITE_ONCE(lp->visit_until, later(now, lp->knobs.low_batch_time));
 	}
-	return low_goes(lp, rq, lp->together, now);
+	low_goes(lp, rq, lp->together, now);
 }
 
 /* The next one of a visit; before normal ones, while it has its time. */
@@ -482,7 +450,8 @@ static struct lp_request *choose_follower(struct lp *lp, u64 now)
 		return 0;
 	lp->decisions.followed++;
 	lp->decisions.preceded += normal;
-	return low_goes(lp, rq, lp->visit, now);
+	low_goes(lp, rq, lp->visit, now);
+	return rq;
 }
 
 /* Low ones first, which awaited ones would pass for ever. */
@@ -496,23 +465,23 @@ static struct lp_request *choose_aged(struct lp *lp, u64 now)
 		return 0;
 	lp->decisions.aged +=
 		lp_counter_read(&lp->queued[LP_NORMAL]) || lp_counter_read(&lp->in_flight[LP_NORMAL]);
-	return visit_begins(lp, rq, 0, now);
+	visit_begins(lp, rq, class_of(rq) == LP_AWAITED, now);
+	return rq;
 }
 
 static struct lp_request *choose_low(struct lp *lp, u64 now)
 {
 	struct lp_request *rq = next_of(lp, LP_AWAITED, now);
-	u64 time = 0;
+	bool its_turn = !rq || turn(lp, LP_AWAITED) <= now;
 
-	if (rq)
-		return visit_begins(lp, rq, 0, now);
-	rq = next_of(lp, LP_LOW, now);
+	if (!rq)
+		rq = next_of(lp, LP_LOW, now);
 	if (!rq)
 		return 0;
-	/* The steering sees what normal ones wait with the device, not before it. */
-	if (!lp_batch_mode(lp, now) && !lp->knobs.latency_target)
-		time = lp->knobs.low_batch_time;
-	return visit_begins(lp, rq, time, now);
+	visit_begins(lp, rq, its_turn, now);
+	if (!its_turn && holds_batches(lp) && !lp_batch_mode(lp, now))
+		lp_quiet_believed(lp);
+	return rq;
 }
 
 static void goes(struct lp *lp, struct lp_request *rq, u64 now)
@@ -551,12 +520,15 @@ struct lp_request *lp_dispatch_if(struct lp *lp, u64 now, const struct lp_may *m
 	if (lp->knobs.latency_target)
 		lp_steer(lp, now);
 	if (!rq && gated) {
-		rq = choose_aged(lp, now);
-		if (!rq && lp->visit)
-			rq = choose_follower(lp, now);
+		/* Awaited ones that are left of a visit wait an interval for the next. */
+		bool together = lp->visits == LP_AWAITED && lp->visit_until > now;
+
+		rq = together ? choose_follower(lp, now) : choose_aged(lp, now);
+		if (!rq)
+			rq = together ? choose_aged(lp, now) : choose_follower(lp, now);
 	}
 	if (!rq && !(gated && held_until(lp) > now)) {
-		rq = choose_normal(lp, now, may);
+		rq = lp_normal_next(lp, now, may);
 		if (may)
 			LP_WRITE_ONCE(lp->stuck, !rq && lp_counter_read(&lp->queued[LP_NORMAL]));
 	}
@@ -577,11 +549,17 @@ struct lp_request *lp_dispatch(struct lp *lp, u64 now)
 
 static void leaves(struct lp *lp, enum lp_class cls, u64 now)
 {
+	struct lp_line *line = &lp->line[cls];
+
 	/* First the time: with the counter at nought an old one would be batch mode. */
-	if (cls == LP_NORMAL)
+	if (cls == LP_NORMAL) {
 		LP_WRITE_ONCE(lp->normal_left, now);
-	else
+	} else {
 		LP_WRITE_ONCE(lp->low_left, now);
+		if (line->left <= line->began)
+			LP_WRITE_ONCE(line->first_took, now - line->began);
+		LP_WRITE_ONCE(line->left, now);
+	}
 	lp_counter_dec(&lp->in_flight[cls]);
 }
 

@@ -71,10 +71,11 @@ struct lp_knobs {
 	u64 idle_dispatch_interval;
 	/* Rule 3: how long no normal request must have been there. */
 	u64 batch_mode_delay;
-	/* How long no normal request must have been there before awaited ones go freely; until then their interval is an
-	 * eighth of the low ones'. */
+	/* How long no normal request must have been there before awaited ones go freely (lp_quiet.h); until then their interval
+	 * is an eighth of the low ones'. Where batches are held (low_batch_time), all that wait go in one, and rest for a
+	 * multiple of the time that it took: no more than an interval. */
 	u64 awaited_delay;
-	/* Age at which an awaited one goes although normal ones are there; 0: low_expire. */
+	/* Age at which an awaited one goes although normal ones are there, once that rest is over; 0: low_expire. */
 	u64 awaited_expire;
 	/* Oldest age at which a low request goes although normal ones are there; 0: it may starve. */
 	u64 low_expire;
@@ -139,10 +140,29 @@ struct lp_line {
 	struct lp_fifo fifo;
 	/* First sector behind the last one that went. */
 	u64 position;
-	/* When the last one went, and when the oldest that waits came; LP_NEVER: none waits. */
+	/* When the last visit began, when the last one of it went, and when the last one left the device. */
+	u64 began;
 	u64 went;
+	u64 left;
+	/* What the first one of it took, with the way there. */
+	u64 first_took;
 	bool ever;
+	/* When the oldest that waits came; LP_NEVER: none waits. */
 	u64 oldest;
+};
+
+/* How long no normal request must have been there for awaited ones to go before their turn (lp_quiet.h). */
+struct lp_quiet {
+	/* awaited_delay, or longer. */
+	u64 delay;
+	/* The last visit of awaited ones was before its turn, and what its first request took. */
+	bool before_turn;
+	u64 took;
+	/* No normal request has come since; how often they came too soon, one after the other. */
+	bool believed;
+	u32 too_soon;
+	/* When it was made longer or shorter last. */
+	u64 looked;
 };
 
 struct lp {
@@ -179,6 +199,7 @@ struct lp {
 	bool follows;
 	/* Until when normal ones wait for it; 0: they do not. */
 	u64 visit_until;
+	struct lp_quiet quiet;
 	/* Nothing is held back: the queue is being frozen, or torn down. */
 	bool open;
 	/* The interval, depth and batch, in sectors, of the present; the knobs', unless steered. */

@@ -2,4 +2,6 @@
 /* The build system wants its sources in one directory. */
 #include "../iosched/lp_deadline.c"
 #include "../iosched/lp_knobs.c"
+#include "../iosched/lp_normal.c"
+#include "../iosched/lp_quiet.c"
 #include "../iosched/lp_steering.c"

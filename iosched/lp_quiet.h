@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * How long no normal request must have been there to believe that somebody waits for an awaited one, which then goes
+ * before its turn. Who waited for it comes when it is done; who comes before only took their time, and will again: then it
+ * is longer, up to what such a visit costs. To wait costs who is waited for, too. For lp_deadline.c alone.
+ */
+#ifndef LP_QUIET_H
+#define LP_QUIET_H
+
+#include "lp_deadline.h"
+
+/* As the knob awaited_delay has it. */
+void lp_quiet_from_knobs(struct lp *lp, u64 now);
+
+/* A visit of awaited requests begins. */
+void lp_quiet_learn(struct lp *lp, u64 now);
+
+/* It begins before its turn. */
+void lp_quiet_believed(struct lp *lp);
+
+/* A normal request comes. */
+void lp_quiet_ends(struct lp *lp);
+
+#endif

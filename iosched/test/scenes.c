@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+/* Scenes that random steps would hardly ever come to: loads that last, knobs that change, what a request's class is. */
+#include "../lp_steering.h"
+#include "check.h"
+
+#include <string.h>
+
+static struct lp lp;
+
+#define BULK 8
+
+/* A device that takes one request after the other, 5 ms each, for 100 s; each that is done comes again elsewhere. */
+static void starves_none(u32 normal_count, u32 awaited_count)
+{
+	static struct lp_request all[4 + 2 * BULK];
+	static const u32 from[LP_CLASSES] = { 0, 4, 4 + BULK };
+	u64 came[4 + 2 * BULK] = { 0 }, worst[LP_CLASSES] = { 0 }, now = 0;
+	u32 counts[LP_CLASSES] = { normal_count, BULK, awaited_count };
+	struct lp_knobs k;
+	u64 idle = 0;
+
+	lp_defaults(&k, true);
+	lp_init(&lp, &k, 0);
+	memset(all, 0, sizeof(all));
+	for (int cls = 0; cls < LP_CLASSES; cls++)
+		for (u32 i = from[cls]; i < from[cls] + counts[cls]; i++) {
+			all[i].sector = 1000000 + (u64)i * 1024;
+			all[i].end = all[i].sector + 8;
+			lp_insert(&lp, &all[i], (enum lp_class)cls, false, 0);
+		}
+	while (now < 100000 * MS) {
+		struct lp_request *rq = lp_dispatch(&lp, now);
+		u32 i = rq ? (u32)(rq - all) : 0;
+		enum lp_class cls = i < 4 ? LP_NORMAL : i < 4 + BULK ? LP_LOW : LP_AWAITED;
+
+		if (!rq) {
+			now = lp_opens(&lp, idle = now);
+			check(now > idle && now != LP_NEVER, "a queue that gave none says when it will");
+			continue;
+		}
+		now += 5 * MS;
+		lp_finished(&lp, rq, now);
+		if (now - came[i] > worst[cls])
+			worst[cls] = now - came[i];
+		came[i] = now;
+		rq->sector = any(1 << 20) * 8;
+		rq->end = rq->sector + 8;
+		lp_insert(&lp, rq, cls, false, now);
+	}
+	check(worst[LP_LOW] && worst[LP_LOW] <= k.low_expire + BULK * k.low_expire / 16 + 20 * MS,
+	      "a low request waits low_expire, and a sixteenth of it for each one before it");
+	check(worst[LP_AWAITED] <= k.awaited_expire + BULK * k.idle_dispatch_interval / 8 + 20 * MS,
+	      "an awaited request waits awaited_expire, and an eighth of the interval for each one before "
+	      "it");
+	check(!awaited_count == !worst[LP_AWAITED] && !normal_count == !worst[LP_NORMAL], "all classes go");
+}
+
+/* low_expire holds from now on for those that wait, by the time that they have waited. */
+static void ages_by_the_knob(void)
+{
+	static struct lp_request low_rq, normal_rq;
+	struct lp_knobs k;
+
+	lp_defaults(&k, true);
+	k.low_expire = 0;
+	lp_init(&lp, &k, 0);
+	memset(&low_rq, 0, sizeof(low_rq));
+	memset(&normal_rq, 0, sizeof(normal_rq));
+	lp_insert(&lp, &normal_rq, LP_NORMAL, false, 0);
+	lp_insert(&lp, &low_rq, LP_LOW, false, 0);
+	check(lp_dispatch(&lp, 0) == &normal_rq, "a normal one goes first");
+	check(lp_opens(&lp, 50 * MS) == LP_NEVER, "without low_expire a low one may wait for ever");
+	k.low_expire = 100 * MS;
+	lp_set_knobs(&lp, &k);
+	check(!lp_dispatch(&lp, 99 * MS) && lp_opens(&lp, 99 * MS) == 100 * MS,
+	      "a low one is not old because there was no low_expire");
+	check(lp_dispatch(&lp, 100 * MS) == &low_rq, "a low one that is older than low_expire goes");
+}
+
+/* Low requests make normal ones late: the gate gets narrower; they do not: wider; all are late: they are not to blame. */
+static void steering(void)
+{
+	static struct lp_request normal_rq, low_rq;
+	struct lp_knobs k;
+
+	for (int late = 0; late < 3; late++) {
+		u64 now = 0;
+		u64 begin;
+
+		lp_defaults(&k, false);
+		k.latency_target = MS;
+		k.idle_dispatch_interval = 8 * MS;
+		k.low_batch_kb = 10;
+		lp_init(&lp, &k, now);
+		LP_WRITE_ONCE(lp.interval, 2 * MS);
+		lp.together = 10;
+		begin = lp.interval;
+		memset(&normal_rq, 0, sizeof(normal_rq));
+		memset(&low_rq, 0, sizeof(low_rq));
+		for (int i = 0; i < 400; i++) {
+			bool with = i % 2;
+			bool slow = late == 2 || (late == 1 && with);
+
+			if (with) {
+				lp_insert(&lp, &low_rq, LP_LOW, false, now);
+				now += 10 * MS;
+				check(lp_dispatch(&lp, now) == &low_rq,
+				      "a low request goes through an open gate");
+			}
+			lp_insert(&lp, &normal_rq, LP_NORMAL, false, now);
+			check(lp_dispatch(&lp, now) == &normal_rq, "a normal request goes at once");
+			now += slow ? 2 * MS : MS / 2;
+			lp_finished(&lp, &normal_rq, now);
+			if (with)
+				lp_finished(&lp, &low_rq, now);
+		}
+		if (late == 1)
+			check(lp.interval > begin && lp.together < 10,
+			      "the gate gets narrower while low requests make normal ones late");
+		else
+			check(lp.interval < begin && lp.together > 10 && lp.together <= 20,
+			      "the gate gets wider while low requests are not to blame");
+	}
+}
+
+/* Now and then a normal request beside a low one, and late: too few to narrow the gate, no reason to widen it. */
+static void sparse_steering(void)
+{
+	static struct lp_request normal_rq, low_rq;
+	struct lp_knobs k;
+	u64 now = 0;
+
+	lp_defaults(&k, false);
+	k.latency_target = MS;
+	k.idle_dispatch_interval = 8 * MS;
+	lp_init(&lp, &k, now);
+	memset(&normal_rq, 0, sizeof(normal_rq));
+	memset(&low_rq, 0, sizeof(low_rq));
+	for (int i = 0; i < 64; i++) {
+		now += 400 * MS;
+		lp_insert(&lp, &low_rq, LP_LOW, false, now);
+		check(lp_dispatch(&lp, now) == &low_rq, "a low request goes through an open gate");
+		lp_insert(&lp, &normal_rq, LP_NORMAL, false, now);
+		check(lp_dispatch(&lp, now) == &normal_rq, "a normal request goes at once");
+		lp_finished(&lp, &normal_rq, now + 2 * MS);
+		lp_finished(&lp, &low_rq, now + 2 * MS);
+		check(lp.interval == 8 * MS && lp.depth <= 1,
+		      "the gate stays narrow while the few beside it are late");
+	}
+}
+
+static void classes(void)
+{
+	static const struct {
+		struct lp_traits traits;
+		u32 safe;
+		enum lp_class cls;
+	} cases[] = {
+		{ { .idle_class = true }, 1, LP_LOW },
+		{ { .idle_class = true, .meta = true }, 1, LP_NORMAL },
+		{ { .idle_class = true, .flush = true }, 0, LP_NORMAL },
+		{ { .idle_class = true, .other = true }, 0, LP_NORMAL },
+		{ { .idle_class = true, .write = true }, 1, LP_AWAITED },
+		{ { .idle_class = true, .write = true }, 0, LP_LOW },
+		{ { .idle_class = true, .write = true, .sync = true, .direct = true }, 1, LP_LOW },
+		{ { .idle_class = true, .write = true, .sync = true }, 1, LP_AWAITED },
+		{ { .idle_class = true, .write = true, .sync = true, .meta = true }, 0, LP_NORMAL },
+		{ { .low_cgroup = true }, 1, LP_LOW },
+		{ { .low_cgroup = true, .write = true }, 1, LP_LOW },
+		{ { .low_cgroup = true, .write = true, .sync = true }, 1, LP_AWAITED },
+		{ { .write = true }, 1, LP_NORMAL },
+		{ { .direct = true }, 0, LP_NORMAL },
+	};
+	struct lp_knobs k;
+
+	lp_defaults(&k, true);
+	for (u32 i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		k.safe_classes = cases[i].safe;
+		step = i;
+		check(lp_classify(&k, &cases[i].traits) == cases[i].cls,
+		      "a request has the class of its traits");
+	}
+}
+
+static bool never(struct lp_request *rq, void *of)
+{
+	(void)rq;
+	++*(u32 *)of;
+	return false;
+}
+
+static void held_writes(void)
+{
+	static struct lp_request rq, read, low_rq, low_write;
+	u32 asked = 0;
+	struct lp_may may = { never, &asked };
+	struct lp_knobs k;
+
+	lp_defaults(&k, false);
+	lp_init(&lp, &k, 0);
+	rq.write = low_write.write = 1;
+	low_rq.sector = low_write.sector = 800;
+	lp_insert(&lp, &low_write, LP_LOW, false, 0);
+	lp_insert(&lp, &low_rq, LP_LOW, false, 0);
+	check(lp_find_front(&lp, LP_LOW, LP_READ_DIR, 800) == &low_rq &&
+		      lp_find_front(&lp, LP_LOW, LP_WRITE_DIR, 800) == &low_write,
+	      "a low read is not taken for a write of the same place");
+	lp_insert(&lp, &rq, LP_NORMAL, false, 0);
+	check(!lp_dispatch_if(&lp, 0, &may) && asked,
+	      "a low request does not pass a write that waits for its zone");
+	check(lp_opens(&lp, 0) == k.low_expire, "who waits for a zone asks for no other try at once");
+	lp_insert(&lp, &read, LP_NORMAL, false, 0);
+	check(lp_opens(&lp, 0) == 0 && lp_dispatch_if(&lp, 0, &may) == &read,
+	      "a read passes writes that wait for zones");
+	check(lp_dispatch(&lp, 0) == &rq, "a write whose zone is free goes");
+}
+
+/* One low task that writes and syncs: the next request comes when one is done. A way of 12 ms to the other class's place. */
+struct two {
+	struct lp_request normal, awaited;
+	u64 now, at_normal, at_awaited;
+	/* Time with the device, visits of awaited ones, normal ones that came while one was there. */
+	u64 spent, visits, met;
+	bool there;
+};
+
+static void way(struct two *t, bool awaited)
+{
+	t->now += t->there == awaited ? MS : 12 * MS;
+	t->there = awaited;
+}
+
+/* A normal request each `think` ms after the one before is done, one that waits for no one; or, with 0, only when an
+ * awaited one is done. */
+static void syncs_beside(struct two *t, u64 think, u64 until)
+{
+	struct lp_knobs k;
+	u64 comes = 0;
+	bool queued = false, done = false;
+
+	lp_defaults(&k, true);
+	lp_init(&lp, &k, 0);
+	memset(t, 0, sizeof(*t));
+	t->awaited.write = 1;
+	t->awaited.end = 8;
+	lp_insert(&lp, &t->awaited, LP_AWAITED, false, 0);
+	while (t->now < until) {
+		struct lp_request *rq;
+		u64 opens;
+
+		if (!queued && (think ? t->now >= comes : done)) {
+			t->normal.sector = 1000000 + any(1 << 16) * 64;
+			t->normal.end = t->normal.sector + 8;
+			lp_insert(&lp, &t->normal, LP_NORMAL, false, t->now);
+			queued = true;
+			done = false;
+		}
+		rq = lp_dispatch(&lp, t->now);
+		opens = lp_opens(&lp, t->now);
+		if (!rq) {
+			check(opens > t->now && opens != LP_NEVER, "who waits is told until when");
+			t->now = think && !queued && comes < opens ? comes : opens;
+		} else if (rq == &t->normal) {
+			way(t, false);
+			lp_finished(&lp, rq, t->now);
+			comes = t->now + think;
+			queued = false;
+		} else {
+			u64 began = t->now;
+
+			t->visits += !t->there;
+			way(t, true);
+			if (think && !queued && comes > began && comes < t->now) {
+				t->met++;
+				t->normal.sector = 1000000;
+				t->normal.end = 1000008;
+				lp_insert(&lp, &t->normal, LP_NORMAL, false, comes);
+				queued = true;
+			}
+			lp_finished(&lp, rq, t->now);
+			t->spent += t->now - began;
+			rq->sector = rq->end;
+			rq->end += 8;
+			lp_insert(&lp, rq, LP_AWAITED, false, t->now);
+			done = true;
+		}
+	}
+}
+
+static void awaited_have_their_part(void)
+{
+	static struct two t;
+
+	syncs_beside(&t, MS, 100000 * MS);
+	check(t.spent <= t.now / 20,
+	      "awaited requests beside normal ones have a twentieth of the device's time");
+	check(t.visits >= 50, "and no less than a visit each interval");
+}
+
+static void quiet_is_learnt(void)
+{
+	static struct two t;
+
+	syncs_beside(&t, 10 * MS, 100000 * MS);
+	check(t.met <= 120, "who only takes 10 ms seldom meets an awaited request that went too soon");
+	syncs_beside(&t, 0, 100000 * MS);
+	check(t.visits >= 100000 / (24 + 3 + 2), "who waits for one does so no longer than awaited_delay");
+}
+
+u32 scenes(void)
+{
+	classes();
+	starves_none(4, 0);
+	starves_none(4, BULK);
+	starves_none(0, BULK);
+	ages_by_the_knob();
+	steering();
+	sparse_steering();
+	held_writes();
+	awaited_have_their_part();
+	quiet_is_learnt();
+	return 10;
+}
