@@ -295,6 +295,15 @@ static inline bool lp_has_work(const struct lp *lp, u64 now)
 	return lp_opens(lp, now) <= now;
 }
 
+/* A normal request that leaves the device opens nothing earlier than lp_opens() said before: others are still there, which is
+ * all that the gate asks. Needs no lock. */
+static inline bool lp_more_normal(const struct lp *lp)
+{
+	return lp_counter_read(&lp->in_flight[LP_NORMAL]) && LP_READ(lp->knobs.in_flight_aware) &&
+	       !lp_counter_read(&lp->in_flight[LP_AWAITED]) && !LP_READ(lp->visit_until) &&
+	       !LP_READ(lp->open);
+}
+
 /* No normal request was there for so long that low ones go freely. Needs no lock. */
 bool lp_batch_mode(const struct lp *lp, u64 now);
 

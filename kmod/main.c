@@ -388,6 +388,9 @@ static void lp_finish_request(struct request *rq)
 		lp_finished(&lq->lp, rq, ktime_get_ns());
 	lp_slot_freed(lq, rq);
 	free_zone(lq, rq);
+	/* A disk that is never idle need not ask the clock and the gate for each of its requests. */
+	if (!lp_gated(lq) || (lp_more_normal(&lq->lp) && hrtimer_is_queued(&lq->timer)))
+		return;
 	lp_wake(lq);
 }
 

@@ -54,7 +54,7 @@ static struct lp lp;
 static struct oracle o;
 u64 step;
 static u64 seed, state, taken, merged, held, aged, followed, preceded, awaited, guessed_right, guessed_wrong,
-	longer_quiet;
+	longer_quiet, left_more;
 
 u64 any(u64 below)
 {
@@ -510,9 +510,15 @@ static void leave(bool requeue)
 		if (k->place != DEVICE || which--)
 			continue;
 		if (!requeue) {
+			u64 before = lp_opens(&lp, o.now), after;
+
 			left(k);
 			lp_finished(&lp, &k->rq, o.now);
 			k->place = FREE;
+			after = lp_opens(&lp, o.now);
+			check(k->cls != LP_NORMAL || !lp_more_normal(&lp) || after == before,
+			      "a normal request that leaves others behind opens nothing");
+			left_more += k->cls == LP_NORMAL && lp_more_normal(&lp) && waiting(LP_LOW);
 			return;
 		}
 		if (any(2)) {
@@ -646,7 +652,7 @@ int main(int argc, char **argv)
 		}
 	}
 	check(taken && merged && held && aged && followed && preceded && awaited && guessed_right &&
-		      guessed_wrong && longer_quiet,
+		      guessed_wrong && longer_quiet && left_more,
 	      "every case came up");
 	printf("property: %" PRIu64 " steps, %" PRIu64 " dispatched, %" PRIu64 " merged, %" PRIu64
 	       " held, %" PRIu64 " aged, %" PRIu64 " followed, %" PRIu64 " preceded, %" PRIu64
