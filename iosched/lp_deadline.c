@@ -1,28 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 /* See lp_deadline.h. */
+#include "lp_gate.h"
 #include "lp_normal.h"
 #include "lp_quiet.h"
 #include "lp_steering.h"
-
-#define MS ((u64)1000000)
-#define US ((u64)1000)
-
-/* Aged requests are this part of low_expire apart, so that a backlog that gets old at once does not go at once:
- * the k-th of them waits at most low_expire * (1 + k / AGED_SPREAD). */
-#define AGED_SPREAD 16
-/* The interval of awaited requests is this part of the low ones'. */
-#define AWAITED_PART 8
-/* Where batches are held, they rest for so many times as long as the last one took: with the way back, which nobody sees,
- * that is a twentieth of the disk's time. */
-#define AWAITED_REST 32
-/* Slots for low requests in batch mode, in 1/100: more than half of the usual two for each of the device's own, or none
- * would wait here to be put in order. */
-#define BATCH_SLOTS 75
-/* Slots for awaited ones: there are some when low ones still hold what batch mode gave them, and some are left for normal
- * ones. */
-#define AWAITED_SLOTS 88
-/* So long a batch waits for its next request, which its task sends when it has the one before. */
-#define FOLLOWS_WITHIN (2 * MS)
 
 /* A request's mark: where it is, its class, and whether a low one was with the device when it was sent. */
 #define MARK_QUEUED 1U
@@ -32,21 +13,6 @@
 #define MARK_CLASS_SHIFT 2
 #define MARK_CLASS (3U << MARK_CLASS_SHIFT)
 #define MARK_BESIDE 16U
-
-static u64 least(u64 a, u64 b)
-{
-	return a < b ? a : b;
-}
-
-static u64 most(u64 a, u64 b)
-{
-	return a > b ? a : b;
-}
-
-static u64 later(u64 time, u64 by)
-{
-	return time + by < time ? LP_NEVER : time + by;
-}
 
 void lp_init(struct lp *lp, const struct lp_knobs *knobs, u64 now)
 {
@@ -98,143 +64,6 @@ enum lp_class lp_classify(const struct lp_knobs *knobs, const struct lp_traits *
 	/* Write-back that nobody waits for carries no task's priority, but its pages' cgroup. What an fsync waits for
 	 * is marked sync; a journal's commit may wait for it as well. */
 	return traits->low_cgroup && !traits->sync ? LP_LOW : LP_AWAITED;
-}
-
-bool lp_batch_mode(const struct lp *lp, u64 now)
-{
-	if (lp_counter_read(&lp->queued[LP_NORMAL]) || lp_counter_read(&lp->in_flight[LP_NORMAL]))
-		return false;
-	return now >= later(LP_READ(lp->normal_left), LP_READ(lp->knobs.batch_mode_delay));
-}
-
-u32 lp_low_slots(const struct lp *lp, enum lp_class cls, u32 all, u64 now)
-{
-	u32 percent = LP_READ(lp->knobs.low_slots);
-	u32 slots;
-
-	if (cls == LP_AWAITED && percent < AWAITED_SLOTS)
-		percent = AWAITED_SLOTS;
-	/* What is granted in batch mode is still held when a normal request comes: never all. */
-	if (percent < BATCH_SLOTS && lp_batch_mode(lp, now))
-		percent = BATCH_SLOTS;
-	slots = (u32)((u64)all * percent / 100);
-	return slots ? slots : 1;
-}
-
-/* Normal requests wait for the rest of a batch of low ones. The steering sees what they wait with the device, not before
- * it. */
-static bool holds_batches(const struct lp *lp)
-{
-	return LP_READ(lp->knobs.low_batch_kb) && LP_READ(lp->knobs.low_batch_time) &&
-	       !LP_READ(lp->knobs.latency_target);
-}
-
-/* So long after awaited requests no others go, where the way to their place is what costs. */
-static u64 awaited_rest(const struct lp *lp)
-{
-	const struct lp_line *line = &lp->line[LP_AWAITED];
-	u64 interval = LP_READ(lp->interval);
-	u64 began = LP_READ(line->began), left = LP_READ(line->left);
-
-	if (!holds_batches(lp))
-		return 0;
-	if (lp_counter_read(&lp->in_flight[LP_AWAITED]) || left < began)
-		return interval;
-	return least(interval, (left - began) * AWAITED_REST);
-}
-
-/* When the oldest of a line goes although it should not. */
-static u64 aged_at(const struct lp *lp, enum lp_class cls)
-{
-	const struct lp_line *line = &lp->line[cls];
-	u64 expire = cls == LP_AWAITED ? LP_READ(lp->knobs.awaited_expire) : 0;
-	u64 oldest = LP_READ(line->oldest);
-	u64 due, apart, next;
-
-	if (!expire)
-		expire = LP_READ(lp->knobs.low_expire);
-	if (!expire || oldest == LP_NEVER)
-		return LP_NEVER;
-	due = later(oldest, expire);
-	if (!LP_READ(line->ever))
-		return due;
-	apart = cls == LP_AWAITED
-			? most(least(LP_READ(lp->interval) / AWAITED_PART, expire), awaited_rest(lp))
-			: expire / AGED_SPREAD;
-	next = later(LP_READ(line->went), apart);
-	return due > next ? due : next;
-}
-
-/* A normal request is there that rule 1 or in_flight_aware lets low ones wait for. */
-static bool normal_is_there(const struct lp *lp)
-{
-	return lp_counter_read(&lp->queued[LP_NORMAL]) ||
-	       (LP_READ(lp->knobs.in_flight_aware) && lp_counter_read(&lp->in_flight[LP_NORMAL]));
-}
-
-/* Until when normal requests wait for the batch of low ones that is under way; `now` or before: they do not. */
-static u64 held_until(const struct lp *lp)
-{
-	u64 until = LP_READ(lp->visit_until);
-
-	if (!until || LP_READ(lp->open))
-		return 0;
-	if (LP_READ(lp->follows) || lp_low_in_flight(lp))
-		return until;
-	return least(until, later(LP_READ(lp->low_left), FOLLOWS_WITHIN));
-}
-
-/* When it is a line's turn while no normal request is there. */
-static u64 turn(const struct lp *lp, enum lp_class cls)
-{
-	const struct lp_line *line = &lp->line[cls];
-	u64 interval = LP_READ(lp->interval);
-
-	if (!LP_READ(line->ever))
-		return 0;
-	if (cls == LP_AWAITED)
-		interval = most(interval / AWAITED_PART, awaited_rest(lp));
-	return later(LP_READ(line->went), interval);
-}
-
-/* When a low or awaited request may go; `now` or before: at once. */
-static u64 gate(const struct lp *lp, enum lp_class cls, u64 now)
-{
-	u32 depth = LP_READ(lp->depth);
-	u64 opens = aged_at(lp, cls);
-
-	if (LP_READ(lp->open))
-		return now;
-	if (LP_READ(lp->follows) && (!normal_is_there(lp) || LP_READ(lp->visit_until) > now))
-		return now;
-	if (normal_is_there(lp))
-		return opens;
-	if (!lp_counter_read(&lp->in_flight[LP_NORMAL]))
-		opens = least(opens, later(LP_READ(lp->normal_left), LP_READ(lp->knobs.batch_mode_delay)));
-	if (depth && lp_low_in_flight(lp) >= depth)
-		return opens;
-	/* Whoever waits for an awaited one sends nothing meanwhile. */
-	if (cls == LP_AWAITED)
-		opens = least(opens, later(LP_READ(lp->normal_left), LP_READ(lp->quiet.delay)));
-	return least(opens, turn(lp, cls));
-}
-
-u64 lp_opens(const struct lp *lp, u64 now)
-{
-	u64 opens = LP_NEVER;
-
-	if (lp_counter_read(&lp->head_queued))
-		return now;
-	if (lp_counter_read(&lp->queued[LP_NORMAL]) && !LP_READ(lp->stuck)) {
-		opens = held_until(lp);
-		if (opens <= now)
-			return now;
-	}
-	if (lp_counter_read(&lp->queued[LP_AWAITED]))
-		opens = least(opens, gate(lp, LP_AWAITED, now));
-	if (lp_counter_read(&lp->queued[LP_LOW]))
-		opens = least(opens, gate(lp, LP_LOW, now));
-	return opens;
 }
 
 /* What belongs to the present visit: the request that begins where its last one ended; else, of awaited ones that normal
@@ -292,7 +121,7 @@ void lp_insert(struct lp *lp, struct lp_request *rq, enum lp_class cls, bool at_
 
 	lp_rq_set_stamp(rq, now);
 	/* How old a low one may get is asked when it is looked at: a new knob holds for those that wait, too. */
-	lp_rq_set_due(rq, cls == LP_NORMAL ? later(now, expire) : now);
+	lp_rq_set_due(rq, cls == LP_NORMAL ? lp_later(now, expire) : now);
 	lp_rq_set_mark(rq, (at_head ? MARK_HEAD : MARK_QUEUED) | (u32)cls << MARK_CLASS_SHIFT);
 	lp->counts[cls].inserted++;
 	/* Before anything is found in the queue: who reads without the lock must not see an idle device. */
@@ -390,7 +219,7 @@ struct lp_request *lp_find_front(struct lp *lp, enum lp_class cls, enum lp_direc
 /* The oldest of a line, if it goes by its age. */
 static struct lp_request *aged_of(struct lp *lp, enum lp_class cls, u64 now)
 {
-	return aged_at(lp, cls) <= now ? lp_fifo_first(&lp->line[cls].fifo) : 0;
+	return lp_aged_at(lp, cls) <= now ? lp_fifo_first(&lp->line[cls].fifo) : 0;
 }
 
 /* The next by place, if the gate lets one of this line through. */
@@ -399,7 +228,7 @@ static struct lp_request *next_of(struct lp *lp, enum lp_class cls, u64 now)
 	struct lp_line *line = &lp->line[cls];
 	struct lp_request *rq;
 
-	if (!lp_fifo_first(&line->fifo) || gate(lp, cls, now) > now)
+	if (!lp_fifo_first(&line->fifo) || lp_gate(lp, cls, now) > now)
 		return 0;
 	rq = lp_sorted_from(&line->sorted, line->position);
 	return rq ? rq : lp_sorted_first(&line->sorted);
@@ -433,9 +262,9 @@ static void visit_begins(struct lp *lp, struct lp_request *rq, bool holds, u64 n
 	if (class_of(rq) == LP_AWAITED)
 		lp_quiet_learn(lp, now);
 	LP_WRITE_ONCE(lp->line[class_of(rq)].began, now);
-	if (holds && holds_batches(lp) && !lp_batch_mode(lp, now)) {
+	if (holds && lp_holds_batches(lp) && !lp_batch_mode(lp, now)) {
 		lp_counter_inc(&lp->gated);
-		LP_WRITE_ONCE(lp->visit_until, later(now, lp->knobs.low_batch_time));
+		LP_WRITE_ONCE(lp->visit_until, lp_later(now, lp->knobs.low_batch_time));
 	}
 	low_goes(lp, rq, lp->together, now);
 }
@@ -443,7 +272,7 @@ static void visit_begins(struct lp *lp, struct lp_request *rq, bool holds, u64 n
 /* The next one of a visit; before normal ones, while it has its time. */
 static struct lp_request *choose_follower(struct lp *lp, u64 now)
 {
-	bool normal = normal_is_there(lp);
+	bool normal = lp_normal_is_there(lp);
 	struct lp_request *rq = normal && lp->visit_until <= now ? 0 : follower(lp);
 
 	if (!rq)
@@ -472,14 +301,14 @@ static struct lp_request *choose_aged(struct lp *lp, u64 now)
 static struct lp_request *choose_low(struct lp *lp, u64 now)
 {
 	struct lp_request *rq = next_of(lp, LP_AWAITED, now);
-	bool its_turn = !rq || turn(lp, LP_AWAITED) <= now;
+	bool its_turn = !rq || lp_turn(lp, LP_AWAITED) <= now;
 
 	if (!rq)
 		rq = next_of(lp, LP_LOW, now);
 	if (!rq)
 		return 0;
 	visit_begins(lp, rq, its_turn, now);
-	if (!its_turn && holds_batches(lp) && !lp_batch_mode(lp, now))
+	if (!its_turn && lp_holds_batches(lp) && !lp_batch_mode(lp, now))
 		lp_quiet_believed(lp);
 	return rq;
 }
@@ -527,7 +356,7 @@ struct lp_request *lp_dispatch_if(struct lp *lp, u64 now, const struct lp_may *m
 		if (!rq)
 			rq = together ? choose_aged(lp, now) : choose_follower(lp, now);
 	}
-	if (!rq && !(gated && held_until(lp) > now)) {
+	if (!rq && !(gated && lp_held_until(lp) > now)) {
 		rq = lp_normal_next(lp, now, may);
 		if (may)
 			LP_WRITE_ONCE(lp->stuck, !rq && lp_counter_read(&lp->queued[LP_NORMAL]));
