@@ -141,7 +141,8 @@ void lp_insert(struct lp *lp, struct lp_request *rq, enum lp_class cls, bool at_
 	} else {
 		if (lp->stuck)
 			LP_WRITE_ONCE(lp->stuck, false);
-		lp_quiet_ends(lp);
+		if (lp->quiet.believed)
+			lp_quiet_ends(lp);
 	}
 }
 

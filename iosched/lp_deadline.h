@@ -295,8 +295,8 @@ static inline bool lp_has_work(const struct lp *lp, u64 now)
 	return lp_opens(lp, now) <= now;
 }
 
-/* A normal request that leaves the device opens nothing earlier than lp_opens() said before: others are still there, which is
- * all that the gate asks. Needs no lock. */
+/* Normal requests are with the device. Those that come, go and leave it open nothing earlier than lp_opens() said before,
+ * as long as others are there, which is all that the gate asks. Needs no lock. */
 static inline bool lp_more_normal(const struct lp *lp)
 {
 	return lp_counter_read(&lp->in_flight[LP_NORMAL]) && LP_READ(lp->knobs.in_flight_aware) &&

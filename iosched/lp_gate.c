@@ -65,7 +65,6 @@ static u64 awaited_rest(const struct lp *lp)
 	return lp_least(interval, (left - began) * AWAITED_REST);
 }
 
-/* When the oldest of a line goes although it should not. */
 u64 lp_aged_at(const struct lp *lp, enum lp_class cls)
 {
 	const struct lp_line *line = &lp->line[cls];
@@ -106,7 +105,6 @@ u64 lp_held_until(const struct lp *lp)
 	return lp_least(until, lp_later(LP_READ(lp->low_left), FOLLOWS_WITHIN));
 }
 
-/* When it is a line's turn while no normal request is there. */
 u64 lp_turn(const struct lp *lp, enum lp_class cls)
 {
 	const struct lp_line *line = &lp->line[cls];
@@ -119,7 +117,6 @@ u64 lp_turn(const struct lp *lp, enum lp_class cls)
 	return lp_later(LP_READ(line->went), interval);
 }
 
-/* When a low or awaited request may go; `now` or before: at once. */
 u64 lp_gate(const struct lp *lp, enum lp_class cls, u64 now)
 {
 	u32 depth = LP_READ(lp->depth);

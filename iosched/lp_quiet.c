@@ -22,16 +22,13 @@ void lp_quiet_from_knobs(struct lp *lp, u64 now)
 void lp_quiet_learn(struct lp *lp, u64 now)
 {
 	struct lp_quiet *q = &lp->quiet;
-	u64 longer = q->delay * 2;
 
 	if (q->before_turn)
 		q->took = LP_READ(lp->line[LP_AWAITED].first_took);
 	q->before_turn = q->believed = false;
 	if (q->too_soon >= TOO_SOON) {
-		if (longer > q->took)
-			longer = q->took;
-		if (longer > q->delay)
-			LP_WRITE_ONCE(q->delay, longer);
+		if (q->took > q->delay)
+			LP_WRITE_ONCE(q->delay, q->took);
 	} else if (now - q->looked >= lp->interval * KEPT) {
 		halve(lp);
 	} else {
@@ -50,8 +47,6 @@ void lp_quiet_ends(struct lp *lp)
 {
 	struct lp_quiet *q = &lp->quiet;
 
-	if (!q->believed)
-		return;
 	q->believed = false;
 	if (lp_counter_read(&lp->in_flight[LP_AWAITED])) {
 		q->too_soon++;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * How long no normal request must have been there to believe that somebody waits for an awaited one, which then goes
- * before its turn. Who waited for it comes when it is done; who comes before only took their time, and will again: then it
- * is longer, up to what such a visit costs. To wait costs who is waited for, too. For lp_deadline.c alone.
+ * before its turn. Who waited for it comes when it is done; who comes before only took their time, and will again: then
+ * it is as long as such a request takes. Waiting costs who is waited for, too: no more than what the others would lose.
+ * For lp_deadline.c alone.
  */
 #ifndef LP_QUIET_H
 #define LP_QUIET_H
@@ -18,7 +19,7 @@ void lp_quiet_learn(struct lp *lp, u64 now);
 /* It begins before its turn. */
 void lp_quiet_believed(struct lp *lp);
 
-/* A normal request comes. */
+/* A normal request comes, the first one since then. */
 void lp_quiet_ends(struct lp *lp);
 
 #endif

@@ -50,6 +50,7 @@ static ssize_t store_knob(struct elevator_queue *eq, const char *name, const cha
 	else
 		*(u32 *)at = value;
 	lp_set_knobs(&lq->lp, &knobs);
+	WRITE_ONCE(lq->shut, false);
 	spin_unlock(&lq->lock);
 	/* What is held may go earlier now, and who waits may come. */
 	lp_wake(lq);

@@ -29,6 +29,8 @@ struct lp_queue {
 	struct hrtimer timer;
 	raw_spinlock_t timer_lock;
 	u64 due;
+	/* The gate was found shut since the last low request was inserted, or a knob changed. */
+	bool shut;
 	/* log2 of the slots in one word of the scheduler's tags. */
 	u32 word_shift;
 	/* Slots that were given for low requests, which may not have come yet; and tasks that wait for one. */

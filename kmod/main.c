@@ -58,19 +58,30 @@ static noinline bool low_open_or_armed(struct lp_queue *lq)
 {
 	u64 now, opens;
 
+	/* Before the look: who inserts a low one meanwhile takes it back. */
+	smp_store_mb(lq->shut, true);
 	see_freeze(lq);
 	now = ktime_get_ns();
 	opens = lp_opens(&lq->lp, now);
-	if (opens <= now)
+	if (opens <= now) {
+		WRITE_ONCE(lq->shut, false);
 		return true;
+	}
 	if (opens != LP_NEVER)
 		arm(lq, opens);
 	return false;
 }
 
+/* A disk that is never idle need not look at the clock and the gate for each of its requests: the gate was found shut,
+ * no low one came since, normal ones are with the disk, and the timer is set. */
+static inline bool stays_shut(struct lp_queue *lq)
+{
+	return READ_ONCE(lq->shut) && lp_more_normal(&lq->lp) && hrtimer_is_queued(&lq->timer);
+}
+
 static inline bool open_or_armed(struct lp_queue *lq)
 {
-	return lp_gated(lq) && low_open_or_armed(lq);
+	return lp_gated(lq) && !stays_shut(lq) && low_open_or_armed(lq);
 }
 
 void lp_wake(struct lp_queue *lq)
@@ -228,6 +239,8 @@ static void insert(struct lp_queue *lq, struct request *rq, bool at_head, struct
 	now = at_head || !rq->start_time_ns ? ktime_get_ns() : rq->start_time_ns;
 	WRITE_ONCE(lq->event, now);
 	lp_insert(&lq->lp, rq, surely_normal ? LP_NORMAL : class_of_request(lq, rq), at_head, now);
+	if (!surely_normal)
+		WRITE_ONCE(lq->shut, false);
 	if (!at_head && may_merge(rq)) {
 		elv_rqhash_add(q, rq);
 		if (!q->last_merge)
@@ -311,7 +324,7 @@ static struct request *lp_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	struct request *rq;
 
 	/* Each round of dispatching ends with a call that finds nothing. */
-	if (!lp_counter_read(&lq->lp.queued[LP_NORMAL]) && !lp_gated(lq))
+	if (!lp_counter_read(&lq->lp.queued[LP_NORMAL]) && (!lp_gated(lq) || stays_shut(lq)))
 		return NULL;
 	see_freeze(lq);
 	spin_lock(&lq->lock);
@@ -332,7 +345,7 @@ static bool lp_has_work_op(struct blk_mq_hw_ctx *hctx)
 {
 	struct lp_queue *lq = queue_of(hctx->queue);
 
-	if (!lp_gated(lq))
+	if (!lp_gated(lq) || (stays_shut(lq) && !READ_ONCE(lq->lp.stuck)))
 		return lp_counter_read(&lq->lp.queued[LP_NORMAL]) || lp_counter_read(&lq->lp.head_queued);
 	see_freeze(lq);
 	return lp_has_work(&lq->lp, ktime_get_ns());
@@ -388,9 +401,6 @@ static void lp_finish_request(struct request *rq)
 		lp_finished(&lq->lp, rq, ktime_get_ns());
 	lp_slot_freed(lq, rq);
 	free_zone(lq, rq);
-	/* A disk that is never idle need not ask the clock and the gate for each of its requests. */
-	if (!lp_gated(lq) || (lp_more_normal(&lq->lp) && hrtimer_is_queued(&lq->timer)))
-		return;
 	lp_wake(lq);
 }
 

@@ -3,6 +3,7 @@
  * property [STEPS [SEED]]: random steps against the policy, each answer compared with what plain arrays say.
  * What must hold is told by the words of each check(). Built with sanitizers by iosched/test/run.sh.
  */
+#include "../lp_gate.h"
 #include "../lp_steering.h"
 #include "check.h"
 
@@ -339,14 +340,11 @@ static void normal_comes(void)
 
 static void learn_quiet(void)
 {
-	u64 longer;
-
 	if (o.before_turn)
 		o.took = o.first_took;
 	o.before_turn = o.believed = false;
-	longer = o.quiet * 2 < o.took ? o.quiet * 2 : o.took;
 	if (o.too_soon >= 2)
-		o.quiet = most_of(o.quiet, longer);
+		o.quiet = most_of(o.quiet, o.took);
 	else if (o.now - o.looked >= 8 * interval())
 		halve_quiet();
 	else
@@ -356,8 +354,19 @@ static void learn_quiet(void)
 	o.looked = o.now;
 }
 
+/* When the gate opens for low or awaited ones, as long as nothing but normal ones changes. */
+static u64 gates(void)
+{
+	u64 low = waiting(LP_LOW) ? lp_gate(&lp, LP_LOW, o.now) : LP_NEVER;
+	u64 other = waiting(LP_AWAITED) ? lp_gate(&lp, LP_AWAITED, o.now) : LP_NEVER;
+
+	return low < other ? low : other;
+}
+
 static void insert(void)
 {
+	u64 before = gates();
+	bool more = lp_more_normal(&lp);
 	struct known *k = NULL;
 	bool head = !any(40);
 	u64 sector;
@@ -392,6 +401,8 @@ static void insert(void)
 	if (k->cls == LP_NORMAL)
 		normal_comes();
 	lp_insert(&lp, &k->rq, k->cls, head, o.now);
+	check(k->cls != LP_NORMAL || !more || gates() == before,
+	      "a normal request that comes to others opens nothing");
 }
 
 /* What holds in whatever order the gate's rules are looked at. */
@@ -510,13 +521,12 @@ static void leave(bool requeue)
 		if (k->place != DEVICE || which--)
 			continue;
 		if (!requeue) {
-			u64 before = lp_opens(&lp, o.now), after;
+			u64 before = gates();
 
 			left(k);
 			lp_finished(&lp, &k->rq, o.now);
 			k->place = FREE;
-			after = lp_opens(&lp, o.now);
-			check(k->cls != LP_NORMAL || !lp_more_normal(&lp) || after == before,
+			check(k->cls != LP_NORMAL || !lp_more_normal(&lp) || gates() == before,
 			      "a normal request that leaves others behind opens nothing");
 			left_more += k->cls == LP_NORMAL && lp_more_normal(&lp) && waiting(LP_LOW);
 			return;
