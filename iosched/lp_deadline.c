@@ -379,12 +379,12 @@ struct lp_request *lp_dispatch(struct lp *lp, u64 now)
 
 static void leaves(struct lp *lp, enum lp_class cls, u64 now)
 {
-	struct lp_line *line = &lp->line[cls];
-
 	/* First the time: with the counter at nought an old one would be batch mode. */
 	if (cls == LP_NORMAL) {
 		LP_WRITE_ONCE(lp->normal_left, now);
 	} else {
+		struct lp_line *line = &lp->line[cls];
+
 		LP_WRITE_ONCE(lp->low_left, now);
 		if (line->left <= line->began)
 			LP_WRITE_ONCE(line->first_took, now - line->began);

@@ -10,7 +10,7 @@
  *   3. batch mode: once no normal request has been there for batch_mode_delay, rule 2 rests until the next one.
  * What blk-mq and today's devices need besides are knobs of their own, see struct lp_knobs.
  *
- * env.h gives: u32, u64, bool; lp_counter with lp_counter_{read,set,inc,dec}() and LP_READ()/LP_WRITE_ONCE(), which
+ * env.h gives: u32, u64, bool; LP_LOCAL; lp_counter with lp_counter_{read,set,inc,dec}() and LP_READ()/LP_WRITE_ONCE(), which
  * may be used without the lock (read is an acquire, inc and dec are full barriers); struct lp_sorted, struct lp_fifo and struct
  * lp_request with the functions that are listed at the end of this file. Times are ns of a clock that does not go
  * back; sectors have 512 bytes.

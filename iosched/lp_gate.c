@@ -45,7 +45,7 @@ u32 lp_low_slots(const struct lp *lp, enum lp_class cls, u32 all, u64 now)
 
 /* Normal requests wait for the rest of a batch of low ones. The steering sees what they wait with the device, not before
  * it. */
-bool lp_holds_batches(const struct lp *lp)
+LP_LOCAL bool lp_holds_batches(const struct lp *lp)
 {
 	return LP_READ(lp->knobs.low_batch_kb) && LP_READ(lp->knobs.low_batch_time) &&
 	       !LP_READ(lp->knobs.latency_target);
@@ -65,7 +65,7 @@ static u64 awaited_rest(const struct lp *lp)
 	return lp_least(interval, (left - began) * AWAITED_REST);
 }
 
-u64 lp_aged_at(const struct lp *lp, enum lp_class cls)
+LP_LOCAL u64 lp_aged_at(const struct lp *lp, enum lp_class cls)
 {
 	const struct lp_line *line = &lp->line[cls];
 	u64 expire = cls == LP_AWAITED ? LP_READ(lp->knobs.awaited_expire) : 0;
@@ -87,14 +87,14 @@ u64 lp_aged_at(const struct lp *lp, enum lp_class cls)
 }
 
 /* A normal request is there that rule 1 or in_flight_aware lets low ones wait for. */
-bool lp_normal_is_there(const struct lp *lp)
+LP_LOCAL bool lp_normal_is_there(const struct lp *lp)
 {
 	return lp_counter_read(&lp->queued[LP_NORMAL]) ||
 	       (LP_READ(lp->knobs.in_flight_aware) && lp_counter_read(&lp->in_flight[LP_NORMAL]));
 }
 
 /* Until when normal requests wait for the batch of low ones that is under way; `now` or before: they do not. */
-u64 lp_held_until(const struct lp *lp)
+LP_LOCAL u64 lp_held_until(const struct lp *lp)
 {
 	u64 until = LP_READ(lp->visit_until);
 
@@ -105,7 +105,7 @@ u64 lp_held_until(const struct lp *lp)
 	return lp_least(until, lp_later(LP_READ(lp->low_left), FOLLOWS_WITHIN));
 }
 
-u64 lp_turn(const struct lp *lp, enum lp_class cls)
+LP_LOCAL u64 lp_turn(const struct lp *lp, enum lp_class cls)
 {
 	const struct lp_line *line = &lp->line[cls];
 	u64 interval = LP_READ(lp->interval);
@@ -117,7 +117,7 @@ u64 lp_turn(const struct lp *lp, enum lp_class cls)
 	return lp_later(LP_READ(line->went), interval);
 }
 
-u64 lp_gate(const struct lp *lp, enum lp_class cls, u64 now)
+LP_LOCAL u64 lp_gate(const struct lp *lp, enum lp_class cls, u64 now)
 {
 	u32 depth = LP_READ(lp->depth);
 	u64 opens = lp_aged_at(lp, cls);

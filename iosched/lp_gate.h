@@ -21,21 +21,21 @@ static inline u64 lp_later(u64 time, u64 by)
 }
 
 /* Normal requests wait for the rest of a batch of low ones. */
-bool lp_holds_batches(const struct lp *lp);
+LP_LOCAL bool lp_holds_batches(const struct lp *lp);
 
 /* A normal request is there that low ones wait for. */
-bool lp_normal_is_there(const struct lp *lp);
+LP_LOCAL bool lp_normal_is_there(const struct lp *lp);
 
 /* These are times; `now` or before: at once. When the oldest of a line goes although it should not. */
-u64 lp_aged_at(const struct lp *lp, enum lp_class cls);
+LP_LOCAL u64 lp_aged_at(const struct lp *lp, enum lp_class cls);
 
 /* When it is a line's turn while no normal request is there. */
-u64 lp_turn(const struct lp *lp, enum lp_class cls);
+LP_LOCAL u64 lp_turn(const struct lp *lp, enum lp_class cls);
 
 /* When a low or awaited request may go. */
-u64 lp_gate(const struct lp *lp, enum lp_class cls, u64 now);
+LP_LOCAL u64 lp_gate(const struct lp *lp, enum lp_class cls, u64 now);
 
 /* Until when normal requests wait for the batch of low ones that is under way. */
-u64 lp_held_until(const struct lp *lp);
+LP_LOCAL u64 lp_held_until(const struct lp *lp);
 
 #endif

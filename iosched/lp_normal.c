@@ -52,7 +52,7 @@ static struct lp_request *only_normal(struct lp *lp, struct lp_request *rq)
 	return rq;
 }
 
-struct lp_request *lp_normal_next(struct lp *lp, u64 now, const struct lp_may *may)
+LP_LOCAL struct lp_request *lp_normal_next(struct lp *lp, u64 now, const struct lp_may *may)
 {
 	struct lp_request *rq = 0;
 	struct lp_request *read = lp_fifo_first(&lp->fifo[LP_READ_DIR]);

@@ -9,6 +9,6 @@
 #include "lp_deadline.h"
 
 /* It stays in the queue, whose batch goes on with it; 0: none is there, or `may` holds back all that are. */
-struct lp_request *lp_normal_next(struct lp *lp, u64 now, const struct lp_may *may);
+LP_LOCAL struct lp_request *lp_normal_next(struct lp *lp, u64 now, const struct lp_may *may);
 
 #endif

@@ -14,12 +14,12 @@ static void halve(struct lp *lp)
 	LP_WRITE_ONCE(lp->quiet.delay, half > shortest ? half : shortest);
 }
 
-void lp_quiet_from_knobs(struct lp *lp, u64 now)
+LP_LOCAL void lp_quiet_from_knobs(struct lp *lp, u64 now)
 {
 	lp->quiet = (struct lp_quiet){ .delay = lp->knobs.awaited_delay, .looked = now };
 }
 
-void lp_quiet_learn(struct lp *lp, u64 now)
+LP_LOCAL void lp_quiet_learn(struct lp *lp, u64 now)
 {
 	struct lp_quiet *q = &lp->quiet;
 
@@ -38,12 +38,12 @@ void lp_quiet_learn(struct lp *lp, u64 now)
 	q->looked = now;
 }
 
-void lp_quiet_believed(struct lp *lp)
+LP_LOCAL void lp_quiet_believed(struct lp *lp)
 {
 	lp->quiet.before_turn = lp->quiet.believed = true;
 }
 
-void lp_quiet_ends(struct lp *lp)
+LP_LOCAL void lp_quiet_ends(struct lp *lp)
 {
 	struct lp_quiet *q = &lp->quiet;
 

@@ -11,15 +11,15 @@
 #include "lp_deadline.h"
 
 /* As the knob awaited_delay has it. */
-void lp_quiet_from_knobs(struct lp *lp, u64 now);
+LP_LOCAL void lp_quiet_from_knobs(struct lp *lp, u64 now);
 
 /* A visit of awaited requests begins. */
-void lp_quiet_learn(struct lp *lp, u64 now);
+LP_LOCAL void lp_quiet_learn(struct lp *lp, u64 now);
 
 /* It begins before its turn. */
-void lp_quiet_believed(struct lp *lp);
+LP_LOCAL void lp_quiet_believed(struct lp *lp);
 
 /* A normal request comes, the first one since then. */
-void lp_quiet_ends(struct lp *lp);
+LP_LOCAL void lp_quiet_ends(struct lp *lp);
 
 #endif

@@ -22,7 +22,7 @@ static u32 most_together(const struct lp *lp)
 	return lp->knobs.low_batch_kb * 2;
 }
 
-void lp_steer_from_knobs(struct lp *lp)
+LP_LOCAL void lp_steer_from_knobs(struct lp *lp)
 {
 	LP_WRITE_ONCE(lp->interval, lp->knobs.idle_dispatch_interval);
 	LP_WRITE_ONCE(lp->depth, lp->knobs.latency_target ? 1 : lp->knobs.low_depth);
@@ -59,7 +59,7 @@ static void widen(struct lp *lp)
 
 /* Multiplicative decrease, slow increase. Low requests are to blame when more than one normal request in a hundred
  * beside them is late, and twice as large a part as without them. */
-void lp_steer(struct lp *lp, u64 now)
+LP_LOCAL void lp_steer(struct lp *lp, u64 now)
 {
 	struct lp_window *w = &lp->window;
 	u32 beside = lp_counter_read(&w->requests[1]);
@@ -84,7 +84,7 @@ void lp_steer(struct lp *lp, u64 now)
 	lp->window_began = now;
 }
 
-void lp_steer_saw(struct lp *lp, bool beside, u64 took)
+LP_LOCAL void lp_steer_saw(struct lp *lp, bool beside, u64 took)
 {
 	lp_counter_inc(&lp->window.requests[beside]);
 	if (took > LP_READ(lp->knobs.latency_target))

@@ -6,13 +6,13 @@
 #include "lp_deadline.h"
 
 /* As the knobs have them; with a target, from the narrowest on. */
-void lp_steer_from_knobs(struct lp *lp);
+LP_LOCAL void lp_steer_from_knobs(struct lp *lp);
 
 /* Decides once a window. */
-void lp_steer(struct lp *lp, u64 now);
+LP_LOCAL void lp_steer(struct lp *lp, u64 now);
 
 /* A normal request was `took` ns with the device, `beside` a low one or not. Needs no lock. */
-void lp_steer_saw(struct lp *lp, bool beside, u64 took);
+LP_LOCAL void lp_steer_saw(struct lp *lp, bool beside, u64 took);
 
 /* Low and awaited ones with the device. */
 static inline u32 lp_low_in_flight(const struct lp *lp)

@@ -12,6 +12,9 @@
 #define LP_READ(x) READ_ONCE(x)
 #define LP_WRITE_ONCE(x, value) WRITE_ONCE(x, value)
 
+/* What one file of the policy gives to another: they are compiled as one (policy.c). */
+#define LP_LOCAL static
+
 typedef struct {
 	atomic_t n;
 } lp_counter;

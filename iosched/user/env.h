@@ -12,6 +12,9 @@ typedef uint64_t u64;
 #define LP_READ(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
 #define LP_WRITE_ONCE(x, value) __atomic_store_n(&(x), value, __ATOMIC_RELAXED)
 
+/* What one file of the policy gives to another. */
+#define LP_LOCAL
+
 typedef struct {
 	u32 n;
 } lp_counter;
