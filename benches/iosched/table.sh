@@ -7,7 +7,8 @@
 set -euo pipefail
 
 loads="think0:read,0,1:read,32 think1:read,1,1:read,32 think10:read,10,1:read,32 depth32:read,0,32:read,32
-	sync:sync,1,1:read,32 lowsync:read,1,1:sync,1 bothsync:sync,1,1:sync,1"
+	sync:sync,1,1:read,32 lowsync:read,1,1:sync,1 lowsync10:read,10,1:sync,1 bothsync:sync,1,1:sync,1
+	bothsync10:sync,10,1:sync,1"
 
 . "$(dirname "${BASH_SOURCE[0]}")/guests.sh"
 begin table "$@"
