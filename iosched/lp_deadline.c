@@ -259,13 +259,15 @@ static void low_goes(struct lp *lp, struct lp_request *rq, u32 visit, u64 now)
 /* The first one of a visit, for which normal ones may be held. */
 static void visit_begins(struct lp *lp, struct lp_request *rq, bool holds, u64 now)
 {
+	u64 held = holds && !lp_batch_mode(lp, now) ? lp_held_for(lp, class_of(rq)) : 0;
+
 	end_visit(lp);
 	if (class_of(rq) == LP_AWAITED)
 		lp_quiet_learn(lp, now);
 	LP_WRITE_ONCE(lp->line[class_of(rq)].began, now);
-	if (holds && lp_holds_batches(lp) && !lp_batch_mode(lp, now)) {
+	if (held) {
 		lp_counter_inc(&lp->gated);
-		LP_WRITE_ONCE(lp->visit_until, lp_later(now, lp->knobs.low_batch_time));
+		LP_WRITE_ONCE(lp->visit_until, lp_later(now, held));
 	}
 	low_goes(lp, rq, lp->together, now);
 }

@@ -72,8 +72,8 @@ struct lp_knobs {
 	/* Rule 3: how long no normal request must have been there. */
 	u64 batch_mode_delay;
 	/* How long no normal request must have been there before awaited ones go freely (lp_quiet.h); until then their interval
-	 * is an eighth of the low ones'. Where batches are held (low_batch_time), all that wait go in one, and rest for a
-	 * multiple of the time that it took: no more than an interval. */
+	 * is an eighth of the low ones'. Where batches are held (low_batch_time), all that wait go in one, of a 32nd of an
+	 * interval at most, and rest for 32 times the time that it took: no more than an interval. */
 	u64 awaited_delay;
 	/* Age at which an awaited one goes although normal ones are there, once that rest is over; 0: low_expire. */
 	u64 awaited_expire;

@@ -11,7 +11,7 @@
 /* The interval of awaited requests is this part of the low ones'. */
 #define AWAITED_PART 8
 /* Where batches are held, they rest for so many times as long as the last one took: with the way back, which nobody sees,
- * that is a twentieth of the disk's time. */
+ * that is a twentieth of the disk's time. None takes longer than that part of an interval, which is their longest rest. */
 #define AWAITED_REST 32
 /* Slots for low requests in batch mode, in 1/100: more than half of the usual two for each of the device's own, or none
  * would wait here to be put in order. */
@@ -49,6 +49,15 @@ LP_LOCAL bool lp_holds_batches(const struct lp *lp)
 {
 	return LP_READ(lp->knobs.low_batch_kb) && LP_READ(lp->knobs.low_batch_time) &&
 	       !LP_READ(lp->knobs.latency_target);
+}
+
+LP_LOCAL u64 lp_held_for(const struct lp *lp, enum lp_class cls)
+{
+	u64 most = LP_READ(lp->knobs.low_batch_time);
+
+	if (!lp_holds_batches(lp))
+		return 0;
+	return cls == LP_AWAITED ? lp_least(most, LP_READ(lp->interval) / AWAITED_REST) : most;
 }
 
 /* So long after awaited requests no others go, where the way to their place is what costs. */

@@ -23,6 +23,9 @@ static inline u64 lp_later(u64 time, u64 by)
 /* Normal requests wait for the rest of a batch of low ones. */
 LP_LOCAL bool lp_holds_batches(const struct lp *lp);
 
+/* How long they do at most, for one of this class, in ns. */
+LP_LOCAL u64 lp_held_for(const struct lp *lp, enum lp_class cls);
+
 /* A normal request is there that low ones wait for. */
 LP_LOCAL bool lp_normal_is_there(const struct lp *lp);
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # benches/iosched/table.sh OUT [KERNEL...]: I/O schedulers beside each other, in guests with a virtual clock: figures do
 # not depend on this machine's load or speed. One guest after the other; a table takes minutes to an hour.
-# MODELS="hdd ssd", SCHEDULERS="none:none mq-deadline:idle ...", LOADS="think0:read,0,1:read,32 ..." (see cells),
+# MODELS="hdd ssd ssd4", SCHEDULERS="none:none mq-deadline:idle ...", LOADS="think0:read,0,1:read,32 ..." (see cells),
 # MS_EACH=6000 narrow it.
 set -euo pipefail
 
@@ -13,10 +13,12 @@ loads="think0:read,0,1:read,32 think1:read,1,1:read,32 think10:read,10,1:read,32
 . "$(dirname "${BASH_SOURCE[0]}")/guests.sh"
 begin table "$@"
 shift
+files=()
+bring "$(command -v addpart)"
 [ $# -gt 0 ] || set -- 6.1
 for kernel in "$@"; do
 	ready "$kernel"
-	for model in ${MODELS-hdd ssd}; do
+	for model in ${MODELS-hdd ssd ssd4}; do
 		case $model in
 		hdd) ms=10000 ;;
 		ssd4) ms=1600 ;;
@@ -29,7 +31,7 @@ for kernel in "$@"; do
 			LOADS="$(echo ${LOADS:-$loads})"
 		END
 		echo "table: $kernel $model, $(date +%T)" >&2
-		guest "$kernel" "$here/cells" "$work/$kernel-$model" virtual "$work/cells.conf" ||
+		guest "$kernel" "$here/cells" "$work/$kernel-$model" virtual "$work/cells.conf" "${files[@]}" ||
 			die "the guest of $kernel, $model did not end: $(tail -n 2 "$work/$kernel-$model/console")"
 		sed "s/^/$(cat "$cache/$kernel/release")\t/" "$work/$kernel-$model/cells.tsv" >>"$out/cells.tsv"
 		mkdir -p "$out/raw/$kernel-$model"

@@ -421,8 +421,11 @@ static void visit_begins(const struct known *k)
 {
 	bool by_turn = k->cls == LP_LOW || its_turn(o.now);
 	bool is_held = o.reason == THROUGH_GATE ? by_turn : k->cls == LP_AWAITED;
+	u64 most = o.knobs.low_batch_time;
 
-	o.until = is_held && holds() && !batch_mode(o.now) ? o.now + o.knobs.low_batch_time : 0;
+	if (k->cls == LP_AWAITED && interval() / 32 < most)
+		most = interval() / 32;
+	o.until = is_held && holds() && most && !batch_mode(o.now) ? o.now + most : 0;
 	if (k->cls != LP_AWAITED)
 		return;
 	learn_quiet();
