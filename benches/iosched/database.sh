@@ -3,7 +3,7 @@
 # benches/iosched/database.sh OUT [KERNEL...]: does a database keep its speed while a low-priority reader reads the whole
 # disk? MariaDB and PostgreSQL in guests with a virtual clock (as table.sh), on models of disks, under each scheduler.
 # Takes root (debootstrap), 2.5 GB of memory and, for all cells of a kernel, about an hour. OUT/cells.tsv is added to.
-# MODELS="hdd ssd" (or ssd4, see cells), WORKLOADS="points:1 points:8 select:4 tpcb:4" (kind:clients), SCHEDULERS="none:none ..."
+# MODELS="hdd ssd" (or ssd4, see guests.sh), WORKLOADS="points:1 points:8 select:4 tpcb:4" (kind:clients), SCHEDULERS="none:none ..."
 # (scheduler:class of the reader), CELLS="alone mixed control" (hdd: no control, the
 # processor is idle there), SECONDS_HDD=20, SECONDS_SSD=5, LOW_DEPTH=32 narrow it; KNOBS="idle_dispatch_interval=50000 ..."
 # sets lp-deadline's; RESUME=1 leaves out the guests (kernel, workload, model) that OUT has.
@@ -39,6 +39,7 @@ for kernel in "$@"; do
 				continue
 			fi
 			knobs=${KNOBS:-}
+			disk_of "$model"
 			case $model in
 			hdd) low_kb=512 seconds=${SECONDS_HDD:-20} cells="alone mixed" ;;
 			ssd4)
@@ -49,6 +50,7 @@ for kernel in "$@"; do
 			esac
 			cat >"$work/cells.conf" <<-END
 				MODEL=$model
+				DISK="$disk"
 				WORKLOAD=$workload
 				CELLS="${CELLS:-$cells}"
 				SCHEDULERS="${SCHEDULERS:-none:none mq-deadline:none mq-deadline:idle bfq:idle lp-deadline:idle}"

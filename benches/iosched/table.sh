@@ -19,6 +19,7 @@ bring "$(command -v addpart)"
 for kernel in "$@"; do
 	ready "$kernel"
 	for model in ${MODELS-hdd ssd ssd4}; do
+		disk_of "$model"
 		case $model in
 		hdd) ms=10000 ;;
 		ssd4) ms=1600 ;;
@@ -26,6 +27,7 @@ for kernel in "$@"; do
 		esac
 		cat >"$work/cells.conf" <<-END
 			MODEL=$model
+			DISK="$disk"
 			MS_EACH=${MS_EACH:-$ms}
 			SCHEDULERS="${SCHEDULERS:-none:none mq-deadline:none mq-deadline:idle bfq:idle kyber:idle none:io.max none:io.cost lp-deadline:paper lp-deadline:idle lp-deadline:strict}"
 			LOADS="$(echo ${LOADS:-$loads})"
