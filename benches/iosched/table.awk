@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# cells.tsv of table.sh as Markdown: awk -f table.awk cells.tsv
+# cells.tsv of table.sh as Markdown: awk -f table.awk cells.tsv. First what normal work keeps of its operations, the low
+# job's MB/s, and their part of what the disk has left, from least to most of the kernels; then each cell.
 BEGIN { FS = "\t" }
 {
 	key = $1 SUBSEP $2
@@ -21,9 +22,62 @@ BEGIN { FS = "\t" }
 	p99[key, row, $5, $6] = $9
 	most[key, row, $5, $6] = $10
 	low[key, row, $5, $6] = $11
+	if ($2 SUBSEP $5 in models)
+		next
+	models[$2, $5] = 1
+	lines[++n_lines] = $2 SUBSEP $5
+}
+# What the low job would have of the disk, where nobody schedules, in the time that normal requests leave: of the HDD, where a lone
+# request uses all of it, what is lost of normal's rate alone; of an SSD, the 8 channels' time without their requests.
+function left(model, key, row, w,	used) {
+	if (model == "hdd")
+		used = iops[key, row, w, "both"] / iops[key, row, w, "normal"]
+	else
+		used = iops[key, row, w, "both"] * (model == "ssd4" ? 576e-6 : 144e-6) / 8
+	return used < 0.995 ? low[key, "none" SUBSEP "none", w, "low"] * (1 - used) : 0
+}
+function to(least, most, form) {
+	least = sprintf(form, least)
+	most = sprintf(form, most)
+	return least == most ? least : least ".." most
+}
+function extend(what, value) {
+	if (!(("least", what) in range) || value < range["least", what])
+		range["least", what] = value
+	if (!(("most", what) in range) || value > range["most", what])
+		range["most", what] = value
+}
+function digest(row, model, w,	k, key, part, times, l, text) {
+	delete range
+	times = model == "ssd4" ? 4 : 1
+	for (k = 1; k <= n; k++) {
+		key = keys[k]
+		split(key, part, SUBSEP)
+		if (part[2] != model || !((key, row, w, "both") in iops))
+			continue
+		extend("kept", iops[key, row, w, "both"] * 100 / iops[key, row, w, "normal"])
+		extend("low", low[key, row, w, "both"] * times)
+		l = left(model, key, row, w)
+		if (l)
+			extend("part", low[key, row, w, "both"] * 100 / l)
+	}
+	if (!(("least", "kept") in range))
+		return "-"
+	text = to(range["least", "kept"], range["most", "kept"], "%.1f") " %, " to(range["least", "low"], range["most", "low"], "%.1f")
+	if (row ~ /^lp-deadline/ && ("least", "part") in range)
+		text = text " (" to(range["least", "part"], range["most", "part"], "%.0f") " %)"
+	return text
 }
 function ms(us) { return us == "" ? "-" : sprintf("%.2f", us / 1000) }
 END {
+	print "| disk, load | mq-deadline idle | BFQ idle | lp-deadline, the paper's constants | lp-deadline | strict |"
+	print "|---|---|---|---|---|---|"
+	for (t = 1; t <= n_lines; t++) {
+		split(lines[t], part, SUBSEP)
+		printf "| %s %s | %s | %s | %s | %s | %s |\n", part[1], part[2], digest("mq-deadline" SUBSEP "idle", part[1], part[2]), \
+			digest("bfq" SUBSEP "idle", part[1], part[2]), digest("lp-deadline" SUBSEP "paper", part[1], part[2]), \
+			digest("lp-deadline" SUBSEP "idle", part[1], part[2]), digest("lp-deadline" SUBSEP "strict", part[1], part[2])
+	}
 	for (k = 1; k <= n; k++) {
 		key = keys[k]
 		split(key, part, SUBSEP)
@@ -39,7 +93,7 @@ END {
 				a = iops[key, row, w, "normal"]
 				b = iops[key, row, w, "both"]
 				printf "| %s | %s | %s | %s | %s | %s to %s | %s to %s | %s to %s | %s | %s |\n", of[1], of[2], a, b, \
-					a && b != "" ? sprintf("%+.0f %%", (b - a) * 100 / a) : "-", ms(p50[key, row, w, "normal"]), ms(p50[key, row, w, "both"]), \
+					a && b != "" ? sprintf("%+.1f %%", (b - a) * 100 / a) : "-", ms(p50[key, row, w, "normal"]), ms(p50[key, row, w, "both"]), \
 					ms(p99[key, row, w, "normal"]), ms(p99[key, row, w, "both"]), ms(most[key, row, w, "normal"]), \
 					ms(most[key, row, w, "both"]), low[key, row, w, "low"], low[key, row, w, "both"]
 			}
