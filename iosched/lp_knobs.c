@@ -40,7 +40,7 @@ void lp_defaults(struct lp_knobs *knobs, bool rotational)
 		.fifo_batch = 16,
 		/* A visit to the low requests' place costs a disk that turns two ways and a turn, 20 to 30 ms: seldom,
 		 * then for longer than that. The paper has 200 ms, one each. Flash answers at once. */
-		.idle_dispatch_interval = rotational ? 1500 * MS : 500 * US,
+		.idle_dispatch_interval = rotational ? 1500 * MS : 400 * US,
 		.batch_mode_delay = 5000 * MS,
 		.awaited_delay = rotational ? 3 * MS : 100 * US,
 		/* What a commit of a journal may take that a low task's write belongs to. */

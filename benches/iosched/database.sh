@@ -44,7 +44,7 @@ for kernel in "$@"; do
 			hdd) low_kb=512 seconds=${SECONDS_HDD:-20} cells="alone mixed" ;;
 			ssd4)
 				low_kb=128 seconds=$((4 * ${SECONDS_SSD:-5})) cells="alone mixed control"
-				knobs="idle_dispatch_interval=2000 $knobs"
+				knobs="idle_dispatch_interval=1600 $knobs"
 				;;
 			*) low_kb=128 seconds=${SECONDS_SSD:-5} cells="alone mixed control" ;;
 			esac

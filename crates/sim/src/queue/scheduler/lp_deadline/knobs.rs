@@ -68,7 +68,7 @@ mod tests {
     fn knobs_are_set_in_the_unit_of_sysfs_and_within_their_limits() {
         let mut knobs = LpKnobs::new(true);
         assert_eq!(knobs.get("idle_dispatch_interval"), Some(1_500_000_000));
-        assert_eq!(LpKnobs::new(false).get("idle_dispatch_interval"), Some(500_000));
+        assert_eq!(LpKnobs::new(false).get("idle_dispatch_interval"), Some(400_000));
         for (name, value, ns) in [
             ("idle_dispatch_interval", "3000", 3_000_000),
             ("read_expire", "20", 20_000_000),
