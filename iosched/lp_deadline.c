@@ -13,6 +13,8 @@
 #define MARK_CLASS_SHIFT 2
 #define MARK_CLASS (3U << MARK_CLASS_SHIFT)
 #define MARK_BESIDE 16U
+/* Sectors for which an interval is, in lp_turn(). */
+#define PART 256
 
 void lp_init(struct lp *lp, const struct lp_knobs *knobs, u64 now)
 {
@@ -339,6 +341,7 @@ static void goes(struct lp *lp, struct lp_request *rq, u64 now)
 			end_visit(lp);
 	} else {
 		LP_WRITE_ONCE(lp->line[cls].went, now);
+		LP_WRITE_ONCE(lp->line[cls].parts, (lp_rq_end(rq) - lp_rq_sector(rq) + PART - 1) / PART);
 		LP_WRITE_ONCE(lp->line[cls].ever, true);
 		look_for_follower(lp);
 	}

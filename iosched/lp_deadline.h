@@ -67,7 +67,8 @@ struct lp_knobs {
 	u64 write_expire;
 	u32 writes_starved;
 	u32 fifo_batch;
-	/* Rule 2: least time between two low requests. 0: no throttle. */
+	/* Rule 2: least time between two low requests. 0: no throttle. Where low_batch_kb is 0 it is for 128 KiB, as the paper's
+	 * requests are: after one of 1280 KiB, which merging makes, ten times as long. */
 	u64 idle_dispatch_interval;
 	/* Rule 3: how long no normal request must have been there. */
 	u64 batch_mode_delay;
@@ -144,6 +145,8 @@ struct lp_line {
 	u64 began;
 	u64 went;
 	u64 left;
+	/* Of that one, the intervals that it counts for. */
+	u64 parts;
 	/* What the first one of it took, with the way there. */
 	u64 first_took;
 	bool ever;

@@ -121,6 +121,8 @@ LP_LOCAL u64 lp_turn(const struct lp *lp, enum lp_class cls)
 
 	if (!LP_READ(line->ever))
 		return 0;
+	if (!LP_READ(lp->knobs.low_batch_kb))
+		interval *= lp_most(LP_READ(line->parts), 1);
 	if (cls == LP_AWAITED)
 		interval = lp_most(interval / AWAITED_PART, awaited_rest(lp));
 	return lp_later(LP_READ(line->went), interval);

@@ -5,14 +5,19 @@
 #define MS ((u64)1000000)
 #define US ((u64)1000)
 
-/* It decides after so many requests beside low ones, or after so long. */
-#define WINDOW_REQUESTS 128
+/* It decides after so many normal requests, or after so long. */
+#define WINDOW_REQUESTS 1024
 #define WINDOW_TIME (1000 * MS)
-/* Fewer tell nothing about a hundredth. */
-#define WINDOW_ENOUGH 16
-/* One in so many may be late: p99. */
+/* One in so many may be late: p99. Fewer tell nothing about it. */
 #define LATE_ONE_IN 100
+/* So many late ones beside low ones are no chance, however short the window. */
+#define LATE_ENOUGH 16
 #define LEAST_INTERVAL (50 * US)
+/* Where normal requests are fast, one low request each interval of the knob may be what makes them late. */
+#define MOST_INTERVAL (1000 * MS)
+/* How much narrower at once. */
+#define NARROW_LEAST 2
+#define NARROW_MOST 16
 #define MOST_DEPTH 64
 /* From nought to low_batch_kb in so many steps. */
 #define BATCH_STEPS 16
@@ -29,11 +34,19 @@ LP_LOCAL void lp_steer_from_knobs(struct lp *lp)
 	lp->together = lp->knobs.latency_target ? 0 : most_together(lp);
 }
 
-static void narrow(struct lp *lp)
+/* As many low requests make as many normal ones late: by so much as these are too many. */
+static void narrow(struct lp *lp, u32 late, u32 all)
 {
-	u64 most = lp->knobs.idle_dispatch_interval;
-	u64 interval = lp->interval < most / 2 ? lp->interval * 2 : most;
+	u64 longest = lp->knobs.idle_dispatch_interval;
+	u64 by = (u64)late * LATE_ONE_IN / (all ? all : 1);
+	u64 interval;
 
+	if (longest < MOST_INTERVAL)
+		longest = MOST_INTERVAL;
+	by = by < NARROW_LEAST ? NARROW_LEAST : by > NARROW_MOST ? NARROW_MOST : by;
+	interval = (lp->interval ? lp->interval : LEAST_INTERVAL) * by;
+	if (interval > longest)
+		interval = longest;
 	if (interval != lp->interval || lp->depth > 1 || lp->together)
 		lp->decisions.narrowed++;
 	LP_WRITE_ONCE(lp->interval, interval);
@@ -57,24 +70,25 @@ static void widen(struct lp *lp)
 	lp->together = longer < longest ? longer : longest;
 }
 
-/* Multiplicative decrease, slow increase. Low requests are to blame when more than one normal request in a hundred
- * beside them is late, and twice as large a part as without them. */
+/* Multiplicative decrease, slow increase. Low requests are to blame when more than one normal request in a hundred is late,
+ * and of those beside low ones twice as large a part as of the others. */
 LP_LOCAL void lp_steer(struct lp *lp, u64 now)
 {
 	struct lp_window *w = &lp->window;
-	u32 beside = lp_counter_read(&w->requests[1]);
-	u64 beside_late, alone, alone_late;
+	u32 alone = lp_counter_read(&w->requests[0]), beside = lp_counter_read(&w->requests[1]);
+	u32 alone_late = lp_counter_read(&w->late[0]), beside_late = lp_counter_read(&w->late[1]);
+	u32 all = alone + beside, late = alone_late + beside_late;
+	bool blame = beside_late && (u64)late * LATE_ONE_IN > all &&
+		     (!alone || (u64)beside_late * alone > 2 * (u64)alone_late * beside);
+	bool sure = blame && beside_late >= LATE_ENOUGH;
 
-	if (beside < WINDOW_REQUESTS && now - lp->window_began < WINDOW_TIME)
+	if (!sure && all < WINDOW_REQUESTS && now - lp->window_began < WINDOW_TIME)
 		return;
-	beside_late = lp_counter_read(&w->late[1]);
 	/* Too few, and some late: no reason to widen. They are counted on until they are enough. */
-	if (beside < WINDOW_ENOUGH && beside_late)
+	if (!sure && all < LATE_ONE_IN && beside_late)
 		return;
-	alone = lp_counter_read(&w->requests[0]);
-	alone_late = lp_counter_read(&w->late[0]);
-	if (beside_late * LATE_ONE_IN > beside && (!alone || beside_late * alone > 2 * alone_late * beside))
-		narrow(lp);
+	if (blame)
+		narrow(lp, late, all);
 	else
 		widen(lp);
 	for (int i = 0; i < 2; i++) {

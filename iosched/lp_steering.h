@@ -5,7 +5,7 @@
 
 #include "lp_deadline.h"
 
-/* As the knobs have them; with a target, from the narrowest on. */
+/* As the knobs have them; with a target, one at a time to begin with. */
 LP_LOCAL void lp_steer_from_knobs(struct lp *lp);
 
 /* Decides once a window. */

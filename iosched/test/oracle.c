@@ -138,9 +138,16 @@ struct known *follows(enum lp_class cls)
 	return cls == LP_AWAITED && o.until ? first(QUEUED, cls, -1) : NULL;
 }
 
+/* Of 128 KiB each, where none are batched. */
+static u64 interval_after(enum lp_class cls)
+{
+	return interval() * (o.knobs.low_batch_kb || !o.parts[cls] ? 1 : o.parts[cls]);
+}
+
 bool its_turn(u64 now)
 {
-	return !o.ever[LP_AWAITED] || o.went[LP_AWAITED] + most_of(interval() / 8, awaited_rest()) <= now;
+	return !o.ever[LP_AWAITED] ||
+	       o.went[LP_AWAITED] + most_of(interval_after(LP_AWAITED) / 8, awaited_rest()) <= now;
 }
 
 static bool gate_of_is_open(enum lp_class cls, u64 now)
@@ -160,7 +167,7 @@ static bool gate_of_is_open(enum lp_class cls, u64 now)
 	if (!o.ever[cls])
 		return true;
 	if (cls == LP_LOW)
-		return o.went[cls] + interval() <= now;
+		return o.went[cls] + interval_after(cls) <= now;
 	return its_turn(now) || o.left + o.quiet <= now;
 }
 

@@ -25,7 +25,7 @@ struct known {
 struct oracle {
 	struct known all[MOST];
 	struct lp_knobs knobs;
-	u64 now, order, left, went[LP_CLASSES], position[2], line_position[LP_CLASSES];
+	u64 now, order, left, went[LP_CLASSES], parts[LP_CLASSES], position[2], line_position[LP_CLASSES];
 	bool ever[LP_CLASSES], open;
 	u32 visit;
 	enum lp_class visits;

@@ -71,7 +71,7 @@ static void insert(void)
 	k->dir = any(2) ? LP_WRITE_DIR : LP_READ_DIR;
 	k->rq.write = k->dir == LP_WRITE_DIR;
 	k->rq.sector = sector;
-	k->rq.end = sector + 8;
+	k->rq.end = sector + (any(8) ? 8 : 8 + 8 * any(200));
 	k->inserted = o.now;
 	k->order = o.order++;
 	/* Of low ones: when they came. */
@@ -172,6 +172,7 @@ static void dispatch(void)
 	}
 	if (k->cls != LP_NORMAL) {
 		o.went[k->cls] = o.now;
+		o.parts[k->cls] = (k->rq.end - k->rq.sector + 255) / 256;
 		o.ever[k->cls] = true;
 	}
 	k->place = DEVICE;

@@ -77,6 +77,18 @@ static void ages_by_the_knob(void)
 	check(lp_dispatch(&lp, 100 * MS) == &low_rq, "a low one that is older than low_expire goes");
 }
 
+/* What goes next, at the time at which the gate says that it opens: the steering may just have made it narrower. */
+static struct lp_request *next(u64 *now)
+{
+	struct lp_request *rq;
+
+	while (!(rq = lp_dispatch(&lp, *now))) {
+		*now = lp_opens(&lp, *now);
+		check(*now != LP_NEVER, "a gate with something before it opens some time");
+	}
+	return rq;
+}
+
 /* Low requests make normal ones late: the gate gets narrower; they do not: wider; all are late: they are not to blame. */
 static void steering(void)
 {
@@ -104,8 +116,7 @@ static void steering(void)
 			if (with) {
 				lp_insert(&lp, &low_rq, LP_LOW, false, now);
 				now += 10 * MS;
-				check(lp_dispatch(&lp, now) == &low_rq,
-				      "a low request goes through an open gate");
+				check(next(&now) == &low_rq, "a low request goes through an open gate");
 			}
 			lp_insert(&lp, &normal_rq, LP_NORMAL, false, now);
 			check(lp_dispatch(&lp, now) == &normal_rq, "a normal request goes at once");
@@ -139,14 +150,15 @@ static void sparse_steering(void)
 	for (int i = 0; i < 64; i++) {
 		now += 400 * MS;
 		lp_insert(&lp, &low_rq, LP_LOW, false, now);
-		check(lp_dispatch(&lp, now) == &low_rq, "a low request goes through an open gate");
+		check(next(&now) == &low_rq, "a low request goes through an open gate");
 		lp_insert(&lp, &normal_rq, LP_NORMAL, false, now);
 		check(lp_dispatch(&lp, now) == &normal_rq, "a normal request goes at once");
 		lp_finished(&lp, &normal_rq, now + 2 * MS);
 		lp_finished(&lp, &low_rq, now + 2 * MS);
-		check(lp.interval == 8 * MS && lp.depth <= 1,
+		check(lp.interval >= 8 * MS && lp.depth <= 1,
 		      "the gate stays narrow while the few beside it are late");
 	}
+	check(lp.interval > 8 * MS, "and gets narrower than the knob says, which is what makes them late");
 }
 
 static void classes(void)
