@@ -3,7 +3,7 @@
 
 use super::plan::Plan;
 use anyhow::{Context, Result};
-use plumb_sim::device::Ns;
+use plumb_sim::device::{Device, Ns};
 use plumb_sim::queue::classes::{ClassReport, Classes, Pieces};
 use plumb_sim::queue::observer::Observer;
 use plumb_sim::queue::requests::{Bio, Request};
@@ -85,20 +85,41 @@ impl Measured {
 /// # Errors
 /// The model's and the simulation's.
 pub fn measure(plan: &Plan, scheduler: &Kind, idle: bool, sim_seed: u64) -> Result<Measured> {
-    let device = plan.spec.build(plan.size, sim_seed).with_context(|| format!("model {}", plan.spec.name))?;
-    let (tasks, stonewalls) = match (&plan.replay, idle) {
-        (Some(replay), true) => (replay.tasks(0), vec![false]),
-        (Some(replay), false) => (replay.without_idle(), vec![false]),
-        (None, _) => {
-            let jobs = plan.steps.iter().flat_map(|(_, jobs)| jobs);
-            let jobs: Vec<_> = jobs.filter(|(_, class)| idle || *class != Class::Idle).cloned().collect();
-            let walls = jobs.iter().map(|(job, _)| job.stonewall).collect();
-            (Task::of(&jobs, plan.size, device.volatile_cache(), 0)?, walls)
-        }
-    };
+    if let Some(replay) = &plan.replay {
+        let tasks = if idle { replay.tasks(0) } else { replay.without_idle() };
+        return simulate(plan, scheduler, tasks, vec![false], sim_seed);
+    }
+    measure_jobs(plan, scheduler, |class| idle || class != Class::Idle, sim_seed)
+}
+
+/// The same with the idle class alone: what it can have of the device. None where nothing tells, of a recording: its idle
+/// tasks went as fast as the normal ones let them.
+///
+/// # Errors
+/// As `measure`.
+pub fn measure_idle_alone(plan: &Plan, scheduler: &Kind, sim_seed: u64) -> Result<Option<Measured>> {
+    match plan.replay {
+        Some(_) => Ok(None),
+        None => measure_jobs(plan, scheduler, |class| class == Class::Idle, sim_seed).map(Some),
+    }
+}
+
+fn measure_jobs(plan: &Plan, scheduler: &Kind, part: impl Fn(Class) -> bool, seed: u64) -> Result<Measured> {
+    let jobs = plan.steps.iter().flat_map(|(_, jobs)| jobs);
+    let jobs: Vec<_> = jobs.filter(|(_, class)| part(*class)).cloned().collect();
+    let walls = jobs.iter().map(|(job, _)| job.stonewall).collect();
+    let cache = device(plan, seed)?.volatile_cache();
+    simulate(plan, scheduler, Task::of(&jobs, plan.size, cache, 0)?, walls, seed)
+}
+
+fn device(plan: &Plan, seed: u64) -> Result<Box<dyn Device>> {
+    plan.spec.build(plan.size, seed).with_context(|| format!("model {}", plan.spec.name))
+}
+
+fn simulate(plan: &Plan, kind: &Kind, tasks: Vec<Task>, walls: Vec<bool>, seed: u64) -> Result<Measured> {
     let mut watch = Watch::of(&tasks, plan.replay.is_some(), 0);
-    let mut simulation =
-        Simulation::new(device, scheduler.build(0), plan.settings, tasks, stonewalls, 0).with_cost(plan.cost);
+    let mut simulation = Simulation::new(device(plan, seed)?, kind.build(0), plan.settings, tasks, walls, 0)
+        .with_cost(plan.cost);
     simulation.run(&mut watch)?;
     Ok(Measured { classes: watch.classes().report() })
 }

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `plumb tune iosched`: lp-deadline's interval and depth for a target, by simulation.
 //!
-//! Every interval is tried with every depth, and the policy's own steering (latency_target) once; of those that
-//! keep the target the one wins that gives the idle class most.
+//! The defaults are tried, every interval with every depth, and the policy's own steering (latency_target); of those
+//! that keep the target the one wins that gives the idle class most.
 
-use super::measure::{measure, Measured};
+use super::measure::{measure, measure_idle_alone, Measured};
 use super::plan::Plan;
 use crate::cli::{SimArgs, TuneArgs, TuneWhat};
 use crate::output::Table;
 use anyhow::{bail, Context, Result};
 use plumb_load::job::{Bytes, Job, Order, Through, Time, What};
-use plumb_sim::queue::scheduler::Kind;
 use plumb_sim::queue::Class;
 use plumb_trace::units;
 use serde::Serialize;
@@ -18,15 +17,19 @@ use std::io::Write;
 use std::process::ExitCode;
 
 /// Intervals that are tried, us.
-const INTERVALS: [u64; 12] =
-    [100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000];
+const INTERVALS: [u64; 14] = [
+    100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_500_000,
+    5_000_000,
+];
 /// Depths that are tried; 0 is any number.
 const DEPTHS: [u64; 5] = [1, 2, 4, 8, 0];
+/// Knobs that are found, so that nobody sets them.
+const SOUGHT: [&str; 3] = ["idle_dispatch_interval", "low_depth", "latency_target"];
 
 /// Settings, and what they do.
 #[derive(Debug, Clone, Serialize)]
 struct Candidate {
-    /// Knobs as sysfs has them.
+    /// Knobs as sysfs has them; none: the defaults.
     knobs: Vec<String>,
     normal_p99_ns: Option<u64>,
     normal_per_s: f64,
@@ -43,6 +46,8 @@ struct Tuned {
     /// Normal requests without the idle class.
     alone_p99_ns: Option<u64>,
     alone_per_s: f64,
+    /// The idle class without normal requests; of a recording nothing tells.
+    idle_alone_bytes_per_s: Option<f64>,
     best: Option<Candidate>,
     /// The policy steers itself to the target.
     steered: Candidate,
@@ -60,15 +65,27 @@ pub fn main(args: &TuneArgs) -> Result<ExitCode> {
     if args.output.is_some() || args.sweep.is_some() || args.charts.is_some() {
         bail!("-o, --sweep and --charts are of plumb sim; leave them out");
     }
-    let mut plan = Plan::of(args)?;
+    let target = tune.target.0;
+    if target < 1000 {
+        bail!("--target {}: 1us or more, as in --target 2ms", tune.target);
+    }
+    // noop is what the option has when it is not given.
+    if !["noop", "lp-deadline"].contains(&args.scheduler.as_str()) {
+        bail!("--scheduler {}: only lp-deadline has these knobs; leave it out", args.scheduler);
+    }
+    for knob in args.scheduler_set.iter().filter_map(|k| k.split('=').next()) {
+        if SOUGHT.contains(&knob) {
+            bail!("--scheduler-set {knob}: is what tune looks for; leave it out");
+        }
+    }
+    let mut plan = Plan::behind("lp-deadline", args)?;
     let load = fit(&mut plan, args)?;
     for (idle, class) in [(false, "normal"), (true, "idle")] {
         if !plan.has(idle) {
             bail!("nobody of the {class} class takes part, so there is nothing to weigh; --idle=N names the idle jobs, ionice -c3 those of a recording");
         }
     }
-    let target = tune.target.0;
-    let base = base(&plan, args)?;
+    let base = plan.scheduler.clone();
     let seed = args.sim_seed;
     let try_one = |knobs: Vec<String>| -> Result<Candidate> {
         let mut kind = base.clone();
@@ -78,7 +95,8 @@ pub fn main(args: &TuneArgs) -> Result<ExitCode> {
         Ok(candidate(knobs, &measure(&plan, &kind, true, seed)?, target))
     };
     let alone = measure(&plan, &base, false, seed)?;
-    let mut tried = Vec::new();
+    let idle_alone = measure_idle_alone(&plan, &base, seed)?;
+    let mut tried = vec![try_one(Vec::new())?];
     for depth in DEPTHS {
         for interval in INTERVALS {
             let knobs = vec![
@@ -90,30 +108,27 @@ pub fn main(args: &TuneArgs) -> Result<ExitCode> {
         }
         eprintln!("low_depth {depth}: {} intervals simulated", INTERVALS.len());
     }
-    // The steering opens from the knob's interval downwards: the widest one that was tried is where it begins.
-    let steered = try_one(vec![
-        format!("idle_dispatch_interval={}", INTERVALS[INTERVALS.len() - 1]),
-        "low_depth=0".into(),
-        format!("latency_target={}", (target / 1000).max(1)),
-    ])?;
-    let best = best(&tried);
+    let steered = try_one(vec![format!("latency_target={}", target / 1000)])?;
+    let best = best(tried.iter().chain([&steered]));
     let disk = plan.replay.as_ref().map_or("DISK", |r| r.disk.as_str());
-    let chosen = best.clone().map(|b| b.knobs).unwrap_or_default();
     let write = |knob: &String| {
         let (name, value) = knob.split_once('=')?;
         Some(format!("echo {value} > /sys/block/{disk}/queue/iosched/{name}"))
     };
     let select = format!("echo lp-deadline > /sys/block/{disk}/queue/scheduler");
-    let commands = match chosen.is_empty() {
-        true => Vec::new(),
-        false => std::iter::once(select).chain(chosen.iter().filter_map(write)).collect(),
-    };
+    // What the user set is a part of what was predicted.
+    let commands = best.iter().flat_map(|best| {
+        let knobs = args.scheduler_set.iter().chain(&best.knobs);
+        std::iter::once(select.clone()).chain(knobs.filter_map(write))
+    });
+    let commands: Vec<String> = commands.collect();
     let tuned = Tuned {
         model: plan.spec.name.clone(),
         target_ns: target,
         load,
         alone_p99_ns: alone.normal_p99(),
         alone_per_s: alone.class(false).map_or(0.0, |c| c.rate),
+        idle_alone_bytes_per_s: idle_alone.map(|m| m.idle_bandwidth()),
         best,
         steered,
         tried,
@@ -130,22 +145,8 @@ pub fn main(args: &TuneArgs) -> Result<ExitCode> {
     Ok(if tuned.best.is_some() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-/// lp-deadline, with what the user set of it.
-fn base(plan: &Plan, args: &SimArgs) -> Result<Kind> {
-    let mut kind = Kind::named("lp-deadline", plan.spec.rotational())?;
-    for knob in &args.scheduler_set {
-        kind.set(knob).context("--scheduler-set")?;
-    }
-    Ok(kind)
-}
-
-/// Puts the pair in where there is no load of the user's; says what is simulated. The queue has as many slots as
-/// lp-deadline would have.
+/// Puts the pair in where there is no load of the user's; says what is simulated.
 fn fit(plan: &mut Plan, args: &SimArgs) -> Result<String> {
-    if args.nr_requests.is_none() {
-        plan.settings.nr_requests =
-            Kind::named("lp-deadline", plan.spec.rotational())?.nr_requests(plan.settings.depth);
-    }
     if let Some(replay) = &plan.replay {
         return Ok(format!(
             "{} operations of {} threads, recorded on {}",
@@ -192,11 +193,13 @@ fn candidate(knobs: Vec<String>, measured: &Measured, target: u64) -> Candidate 
     }
 }
 
-/// Of those that keep the target, the one that gives most; of equals, the one that disturbs less.
-fn best(tried: &[Candidate]) -> Option<Candidate> {
-    let keeps = tried.iter().filter(|c| c.keeps);
+/// Of those that keep the target, the one that gives most; of equals, the one that disturbs less, and the one that changes
+/// least.
+fn best<'a>(tried: impl IntoIterator<Item = &'a Candidate>) -> Option<Candidate> {
+    let keeps = tried.into_iter().filter(|c| c.keeps);
     let order = |a: &&Candidate, b: &&Candidate| {
-        a.idle_bytes_per_s.total_cmp(&b.idle_bytes_per_s).then(b.normal_p99_ns.cmp(&a.normal_p99_ns))
+        let most = a.idle_bytes_per_s.total_cmp(&b.idle_bytes_per_s);
+        most.then(b.normal_p99_ns.cmp(&a.normal_p99_ns)).then(b.knobs.len().cmp(&a.knobs.len()))
     };
     keeps.max_by(order).cloned()
 }
@@ -205,30 +208,35 @@ fn show(tuned: &Tuned, out: &mut dyn Write) -> Result<()> {
     let ns = |v: Option<u64>| v.map_or_else(|| "-".into(), units::duration);
     let target = units::duration(tuned.target_ns);
     writeln!(out, "{}; {}", tuned.model, tuned.load)?;
+    let mib = |bytes: f64| format!("{:.2}", bytes / 1_048_576.0);
+    let idle = tuned.idle_alone_bytes_per_s.map(|b| format!("; the idle class alone, {} MiB/s", mib(b)));
     writeln!(
         out,
-        "target: 99 % of normal requests within {target}; alone they have {} at {:.0} a second",
+        "target: 99 % of normal requests within {target}; alone they have {} at {:.0} a second{}",
         ns(tuned.alone_p99_ns),
-        tuned.alone_per_s
+        tuned.alone_per_s,
+        idle.unwrap_or_default()
     )?;
     let mut table = Table::new(&["<settings", "normal p99", "normal/s", "idle MiB/s", "<target"]);
     let row = |name: &str, c: &Candidate| {
         let kept = if c.keeps { "kept" } else { "passed" };
-        let mib = format!("{:.2}", c.idle_bytes_per_s / 1_048_576.0);
         vec![
             format!("{name}{}", c.knobs.join(" ")),
             ns(c.normal_p99_ns),
             format!("{:.1}", c.normal_per_s),
-            mib,
+            mib(c.idle_bytes_per_s),
             kept.into(),
         ]
     };
+    if let Some(c) = tuned.tried.iter().find(|c| c.knobs.is_empty()) {
+        table.row(row("as it is", c));
+    }
     // Of each depth the best: all are in the JSON.
     for depth in DEPTHS {
         let knob = format!("low_depth={depth}");
-        let own: Vec<Candidate> = tuned.tried.iter().filter(|c| c.knobs.contains(&knob)).cloned().collect();
-        let least = || own.iter().min_by_key(|c| c.normal_p99_ns).cloned();
-        if let Some(c) = best(&own).or_else(least) {
+        let own = || tuned.tried.iter().filter(|c| c.knobs.contains(&knob));
+        let least = || own().min_by_key(|c| c.normal_p99_ns).cloned();
+        if let Some(c) = best(own()).or_else(least) {
             table.row(row("", &c));
         }
     }
@@ -238,11 +246,21 @@ fn show(tuned: &Tuned, out: &mut dyn Write) -> Result<()> {
         Some(best) => {
             writeln!(
                 out,
-                "predicted: normal {} at p99 ({:+.1} % requests a second), idle {:.2} MiB/s",
+                "predicted: normal {} at p99 ({:+.1} % requests a second), idle {} MiB/s{}",
                 ns(best.normal_p99_ns),
                 100.0 * (best.normal_per_s / tuned.alone_per_s.max(1e-9) - 1.0),
-                best.idle_bytes_per_s / 1_048_576.0
+                mib(best.idle_bytes_per_s),
+                tuned.idle_alone_bytes_per_s.filter(|b| *b > 0.0).map_or_else(String::new, |b| format!(
+                    " ({:.1} % of what it has alone)",
+                    100.0 * best.idle_bytes_per_s / b
+                ))
             )?;
+            if best.idle_bytes_per_s == 0.0 {
+                writeln!(
+                    out,
+                    "the idle class gets nothing with any of them: normal requests leave it no moment, or the two are never there at once"
+                )?;
+            }
             for command in &tuned.commands {
                 writeln!(out, "  {command}")?;
             }
