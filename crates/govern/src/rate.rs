@@ -48,11 +48,23 @@ impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.bytes, self.requests) {
             (None, None) => write!(f, "no limit"),
-            (Some(b), None) => write!(f, "{} a second", units::bytes(b)),
+            (Some(b), None) => write!(f, "{}/s", megabytes(b)),
             (None, Some(r)) => write!(f, "{r} requests a second"),
-            (Some(b), Some(r)) => write!(f, "{} and {r} requests a second", units::bytes(b)),
+            (Some(b), Some(r)) => write!(f, "{}/s and {r} requests a second", megabytes(b)),
         }
     }
+}
+
+/// Bytes in the unit of disks' data sheets, in which the defaults are told: `2 MB`, `2.1 MB`, `0.5 MB`.
+pub fn megabytes(bytes: u64) -> String {
+    let mb = bytes as f64 / 1e6;
+    // Two digits that count, and of large ones no fraction.
+    let digits = if bytes % 1_000_000 == 0 || mb >= 100.0 {
+        0
+    } else {
+        (1.0 - mb.log10().floor()).clamp(1.0, 6.0) as usize
+    };
+    format!("{mb:.digits$} MB")
 }
 
 impl FromStr for Rate {
@@ -98,6 +110,14 @@ mod tests {
             let said = rate(bad).expect_err(bad);
             assert!(said.contains("2M,50iops"), "{said}");
         }
+    }
+
+    #[test]
+    fn a_rate_is_told_in_the_unit_of_the_table() {
+        assert_eq!(Rate::of_disk(true).to_string(), "2 MB/s and 5 requests a second");
+        assert_eq!(Rate::of_disk(false).to_string(), "20 MB/s and 1000 requests a second");
+        let told: Vec<String> = [2 << 20, 50 << 20, 500_000, 1500, 1, 1 << 30].map(megabytes).into();
+        assert_eq!(told, ["2.1 MB", "52.4 MB", "0.50 MB", "0.0015 MB", "0.000001 MB", "1074 MB"]);
     }
 
     #[test]

@@ -73,19 +73,24 @@ impl Controller {
         Ok(Controller { version, mount: point })
     }
 
-    /// A group by its directory, or by its path below the mount.
-    ///
-    /// # Errors
-    /// There is none, or it cannot be limited; named with the next step.
-    pub fn group(&self, name: &str) -> Result<Group> {
+    /// A group by its directory, or by its path below the mount, whether it is there or not.
+    pub fn named(&self, name: &str) -> Group {
         let at = Path::new(name);
         let dir = match at.starts_with(&self.mount) {
             true => at.to_path_buf(),
             false => self.mount.join(name.trim_start_matches('/')),
         };
-        let group = Group { version: self.version, dir };
+        Group { version: self.version, dir }
+    }
+
+    /// One that is low.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be limited; named with the next step.
+    pub fn group(&self, name: &str) -> Result<Group> {
+        let group = self.named(name);
         let shown = group.dir.display();
-        if !group.dir.join("cgroup.procs").exists() {
+        if !group.is_there() {
             bail!(
                 "cgroup {name}: {shown} is none; give its path below {}, or leave --low out and give a command",
                 self.mount.display()
@@ -108,6 +113,11 @@ pub struct Group {
 }
 
 impl Group {
+    /// Whether there is such a group, now.
+    pub fn is_there(&self) -> bool {
+        self.dir.join("cgroup.procs").exists()
+    }
+
     /// Whether it can be limited.
     ///
     /// # Errors

@@ -356,6 +356,39 @@ fn a_command_runs_in_a_group_of_its_own_and_its_failure_is_told() {
 }
 
 #[test]
+fn groups_that_are_removed_are_told_and_the_last_one_ends_it() {
+    let Some(place) = Place::new("groups_that_are_removed_are_told_and_the_last_one_ends_it") else { return };
+    let other = place.group.with_extension("other");
+    std::fs::create_dir(&other).expect("a cgroup");
+    let (low, second) = (place.low(), other.display().to_string());
+    let governor = place.govern(&["--delay", "60s", "--for", "60s", &low[0], &low[1], "--low", &second]);
+    until("limited", || !place.limits().is_empty() && !place.limits_of(&other).is_empty());
+    std::fs::remove_dir(&other).expect("empty");
+    std::thread::sleep(Duration::from_millis(300));
+    std::fs::remove_dir(&place.group).expect("empty");
+    let (code, out, err) = governor.end();
+    assert_eq!(code, Some(0), "{err}");
+    for words in [
+        format!("low cgroup {second} was removed"),
+        format!("low cgroup {} was removed", low[1]),
+        "no low cgroup is left".into(),
+        " MB/s and ".into(),
+    ] {
+        assert!(err.contains(&words), "lacks {words}: {err}");
+    }
+    assert_eq!(json(&out)["ended_by"], "no low cgroup");
+}
+
+#[test]
+fn the_end_of_the_time_ends_the_command_and_says_so() {
+    let Some(place) = Place::new("the_end_of_the_time_ends_the_command_and_says_so") else { return };
+    let (code, out, err) = place.govern(&["--for", "300ms", "--", "sleep", "1000"]).end();
+    assert_eq!(code, Some(1), "{err}");
+    assert!(err.contains("--for is over: the command is asked to end"), "{err}");
+    assert_eq!(json(&out)["ended_by"], "command");
+}
+
+#[test]
 fn what_cannot_be_governed_is_refused_with_the_next_step() {
     let Some(place) = Place::new("what_cannot_be_governed_is_refused_with_the_next_step") else { return };
     let group = place.group.display().to_string();
@@ -365,6 +398,10 @@ fn what_cannot_be_governed_is_refused_with_the_next_step() {
         (&["--low", "/"], "the group of everything"),
         (&["--low", &group, "--protect", "/dev/no-such-disk"], "lsblk"),
         (&["--low", &group, "--protect", "no-such-thing"], "neither a disk nor a cgroup"),
+        (
+            &["--protect", "no-such-thing", "--", "true"],
+            "neither a disk nor a cgroup; 'lsblk' lists the disks",
+        ),
         (&["--low", &group, "--protect", &group], "cannot be protected"),
         (&["--low", &group, "--limit", "0"], "2M,50iops"),
         (&["--low", &group, "--target", "10ms", "--sums"], "--sums"),

@@ -160,6 +160,9 @@ fn what_cannot_be_is_refused_with_the_next_step() {
         ("nvme --disk-size 1000", "4096"),
         ("nvme --size 4G --disk-size 1G", "--disk-size"),
         ("nvme --idle=3", "at most 1 job"),
+        ("nvme --idle=0", "jobs count from 1"),
+        ("nvme --idle=x", "no job's number"),
+        ("nvme --disk-size 1G --offset 1G", "--offset 1G: no --block 4K"),
         ("instant --what read --time 1s", "--think or --rate"),
         ("nvme --rate 10 --think 1ms", "--think"),
     ] {
@@ -167,6 +170,103 @@ fn what_cannot_be_is_refused_with_the_next_step() {
         let said = stderr(&out);
         assert!(out.status.code() == Some(2) && said.contains(words), "{args}: {} {said}", out.status);
     }
+}
+
+#[test]
+fn a_job_of_a_file_has_the_whole_disk_as_one_of_the_command_line_has() {
+    let dir = dir();
+    let text = "[[step]]\nwhat = \"read\"\norder = \"random\"\nthink = \"1ms\"\n\
+        [[step.also]]\nwhat = \"read\"\nblock = \"128K\"\noffset = \"10G\"\noperations = 10\n\
+        [[step.also]]\nwhat = \"read\"\nsize = \"1M\"\n[[step.also]]\nwhat = \"read\"\nrange = \"1M\"\n";
+    let jobs = in_file(&dir, text);
+    // As people read it: in the JSON a job's options are covered by its figures, which have the same key.
+    let told = must(plumb().args(["sim", "nvme", "--disk-size", "64G", "--job", &jobs]));
+    for words in [
+        "job 1: --order random --size 64G --think 1ms --time 10s --what read;",
+        "job 2: --block 128K --offset 10G --operations 10 --size 64G --what read;",
+        // What says how far it goes ends when it has been there.
+        "job 3: --size 1M --what read;",
+        "job 4: --range 1M --size 64G --what read;",
+    ] {
+        assert!(told.contains(words), "lacks {words}: {told}");
+    }
+    for (more, words) in [
+        ("--disk-size 8G", "jobs.toml: step 1, job 2: --offset 10G: no --block 128K"),
+        ("--disk-size 64G --size 1G", "jobs.toml: step 1, job 2: --size 1G: no --block 128K"),
+        ("--disk-size 512K", "jobs.toml: step 1, job 2: --offset 10G"),
+        ("--disk-size 64G --cache drop", "jobs.toml: step 1, job 1: --cache drop"),
+    ] {
+        let out = output(plumb().args(["sim", "nvme", "--job", &jobs]).args(more.split_whitespace()));
+        let said = stderr(&out);
+        assert!(out.status.code() == Some(2) && said.contains(words), "{more}: {} {said}", out.status);
+    }
+}
+
+#[test]
+fn the_job_file_of_the_document_is_one() {
+    let dir = dir();
+    let text = include_str!("../../../docs/sim.md");
+    let begin = text.find("    [[step]]").expect("docs/sim.md shows two.toml");
+    let lines = text[begin..].lines().take_while(|l| l.is_empty() || l.starts_with("    "));
+    let jobs = in_file(&dir, &lines.map(|l| format!("{}\n", l.trim())).collect::<String>());
+    let words = format!("sim nvme --idle=2 --scheduler lp-deadline --time 100ms --json --job {jobs}");
+    let told = json(&must(plumb().args(words.split_whitespace())));
+    assert_eq!(
+        told["steps"][0]["classes"].as_array().map(Vec::len),
+        Some(2),
+        "a reader and an idle job: {told}"
+    );
+}
+
+#[test]
+fn figures_of_something_else_are_not_drawn_beside() {
+    let dir = dir();
+    let jobs = in_file(&dir, PAIR);
+    let file = dir.path().join("measured.csv");
+    let charts = dir.path().join("charts");
+    for (text, sweep, words) in [
+        (
+            "idle_dispatch_interval,idle_mib_per_s\n1,5\n",
+            &["--sweep", "low_depth=1,5"][..],
+            "first column is idle_dispatch_interval, and --sweep goes by low_depth",
+        ),
+        ("low_depth,speed\n1,5\n", &["--sweep", "low_depth=1,5"], "none of its columns (speed)"),
+        ("idle_dispatch_interval,idle_mib_per_s\n1,5\n", &[], "goes by seconds"),
+        ("seconds,speed\n1,5\n", &[], "normal_mib_per_s, idle_mib_per_s"),
+    ] {
+        std::fs::write(&file, text).expect("writable");
+        let mut command = plumb();
+        command.args([
+            "sim",
+            "nvme",
+            "--time",
+            "100ms",
+            "--scheduler",
+            "lp-deadline",
+            "--idle=2",
+            "--job",
+            &jobs,
+        ]);
+        let out = output(command.args(sweep).arg("--charts").arg(&charts).arg("--beside").arg(&file));
+        let said = stderr(&out);
+        assert!(out.status.code() == Some(2) && said.contains(words), "{words}: {} {said}", out.status);
+        assert!(said.contains("measured.csv") && !charts.exists(), "{said}");
+    }
+}
+
+#[test]
+fn operations_and_requests_are_not_shown_as_the_same() {
+    let dir = dir();
+    let trace = dir.path().join("t");
+    sim("nvme --what read --block 128K --operations 100", &trace);
+    let again = |more: &[&str]| must(plumb().args(["sim", "nvme", "--from"]).arg(&trace).args(more));
+    let short = again(&["--max-request", "32K", "--nr-requests", "1"]);
+    assert!(short.contains("recorded, operations") && short.contains("simulated, requests"), "{short}");
+    assert!(short.contains("compare MiB/s") && short.contains("with 1 request slot, "), "{short}");
+    let told = json(&again(&["--max-request", "32K", "--json"]));
+    assert_eq!(told["from"]["split"], 100);
+    let whole = again(&["--max-request", "128K"]);
+    assert!(whole.contains("recorded") && !whole.contains("operations longer"), "{whole}");
 }
 
 /// One who reads and thinks, one who writes and syncs, and 32 reads of 128 KiB at once.

@@ -30,6 +30,7 @@ pub struct GovernArgs {
     #[arg(long, value_name = "DEVICE|CGROUP")]
     pub protect: Vec<String>,
     /// What low I/O may do beside normal I/O, of reads and of writes each: 2M, 50iops or 2M,50iops
+    /// (K, M and G are powers of 1024; what is printed is in MB, a million bytes)
     /// [default: 2 MB/s and 5 requests a second on a disk that turns, else 20 MB/s and 1000]
     #[arg(long, value_name = "RATE")]
     pub limit: Option<Rate>,
@@ -39,7 +40,7 @@ pub struct GovernArgs {
     /// Widen the limit as long as 99 of 100 normal requests take no longer with the device
     #[arg(long, value_name = "LATENCY", value_parser = units::parse_duration, conflicts_with = "sums")]
     pub target: Option<u64>,
-    /// End after this long
+    /// End after this long, as with Ctrl-C; COMMAND is then ended too (SIGTERM, after 10 s SIGKILL)
     #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration)]
     pub duration: Option<u64>,
     /// Do without BPF: watch sums of bytes, not requests
@@ -48,13 +49,13 @@ pub struct GovernArgs {
     /// Only take away what killed ones have left, and end
     #[arg(long, conflicts_with_all = ["low", "protect", "limit", "target", "duration", "sums", "command"])]
     pub restore: bool,
-    /// No progress on standard error
+    /// No progress on standard error, only an end that nobody asked for
     #[arg(short, long)]
     pub quiet: bool,
     /// Print the result as JSON on standard output; a command's own output then goes to standard error
     #[arg(long)]
     pub json: bool,
-    /// Command to run as low I/O, in a cgroup of its own, after `--`
+    /// Command to run as low I/O, in a cgroup of its own, after `--`; --for and Ctrl-C end it
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }

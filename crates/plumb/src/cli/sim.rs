@@ -10,9 +10,20 @@ use std::path::PathBuf;
 pub const HELP: &str = "\
 The job's options are those of plumb load; what a bare device cannot do (names, mappings, the page cache) is \
 refused. --depth alone is a depth of io_uring. The job has the whole disk unless --size, --offset or --range say \
-otherwise, and ends after 10 s of simulated time unless --operations, --bytes or --time do. Tasks take no CPU time but --cpu-per-operation and --cpu-per-kib.
+otherwise, and ends after 10 s of simulated time unless --operations, --bytes or --time do; so does each job of a file. \
+Tasks take no CPU time but --cpu-per-operation and --cpu-per-kib.
 
 Exit codes: 0 done, 2 error.
+
+two.toml, a reader and beside it a job with much to do (more in plumb help loads, Job files):
+  [[step]]
+  what = \"read\"
+  order = \"random\"
+  think = \"1ms\"
+  [[step.also]]
+  what = \"read\"
+  block = \"128K\"
+  depth = 32
 
 Examples:
   plumb sim atlas10k4 --what read --order random --depth 8 --time 60s
@@ -22,6 +33,19 @@ Examples:
   plumb sim atlas10k4 --job two.toml --idle=2 --scheduler mq-deadline --scheduler-set prio_aging_expire=2000
   plumb sim nvme --job two.toml --idle=2 --scheduler lp-deadline --sweep idle_dispatch_interval=100,1000,10000
   plumb sim nvme --from DIR --scheduler lp-deadline";
+
+/// The number of a job; 0 for all of them, which nobody can ask for by that number.
+fn idle(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        _ if text == "all" => Ok(0),
+        Ok(0) => Err("jobs count from 1; --idle alone means all of them".into()),
+        Ok(number) => Ok(number),
+        Err(_) => {
+            Err("is no job's number; --idle=2 means the second job of a step, --idle alone all of them"
+                .into())
+        }
+    }
+}
 
 /// What to simulate.
 #[derive(Debug, Args)]
@@ -65,9 +89,9 @@ pub struct SimArgs {
     /// CPUs that all tasks share for it [default: each task has its own]
     #[arg(long, value_name = "N", help_heading = "CPU", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub cpus: Option<u32>,
-    /// I/O priority class idle: of all jobs, or with =N of the N-th job of a step (repeatable)
-    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "0",
-        help_heading = "Queue")]
+    /// I/O priority class idle: of all jobs, or with =N of the N-th job of a step, from 1 on (repeatable)
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "all",
+        value_parser = idle, help_heading = "Queue")]
     pub idle: Vec<usize>,
 
     /// Do again what the requests of a recorded trace were, each after what it waited for; in place of a job

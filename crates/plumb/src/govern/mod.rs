@@ -1,48 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `plumb govern`: maintenance's I/O is limited while normal I/O is there.
 //!
-//! What is done is [`plumb_govern`]'s. Here are the words, the command, and the hands that put everything back:
-//! [`session`], with the journal and the guardian that plans have.
+//! What is done is [`plumb_govern`]'s. Here are the words, the command, what was asked for ([`whole`]), and the hands that
+//! put everything back: [`session`], with the journal and the guardian that plans have. [`end`]: low cgroups that go
+//! away meanwhile, and why it ended.
 
+mod end;
 mod session;
 mod show;
+mod whole;
 
 use crate::child;
 use crate::cli::GovernArgs;
 use anyhow::{bail, Context, Result};
-use plumb_govern::disks::{self, Disk};
+use end::{End, Present};
+use plumb_govern::disks::Disk;
 use plumb_govern::governor::{now, Event, Governor, Outcome};
-use plumb_govern::policy::Settings;
-use plumb_govern::rate::Rate;
-use plumb_govern::throttle::{Controller, Group, Version};
+use plumb_govern::throttle::{Group, Version};
 use plumb_govern::watch::{Events, Source, Sums, Whom};
 use plumb_load::environment::Root;
-use plumb_probe::classes::DEVICES;
 use plumb_probe::Command;
 use plumb_trace::units;
 use session::Session;
 use std::mem::MaybeUninit;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use whole::Whole;
 
 /// How long a command that was asked to end may take to do so.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// What is governed.
-struct Whole {
-    controller: Controller,
-    low: Vec<Group>,
-    normal: Vec<Group>,
-    disks: Vec<(Disk, Settings)>,
-    /// Sentences about what is not limited.
-    not_covered: Vec<String>,
-}
 
 /// What came of it.
 struct Came {
     disks: Vec<Outcome>,
     /// Requests were seen, or why they were not.
     watched: Result<(), String>,
+    /// Why it ended.
+    end: End,
     /// The command's exit code.
     exit_code: Option<i32>,
     elapsed: Duration,
@@ -76,65 +70,6 @@ pub fn main(args: &GovernArgs) -> Result<ExitCode> {
     let failed = came.exit_code.is_some_and(|code| code != 0);
     show::result(args, &whole, &came)?;
     Ok(ExitCode::from(u8::from(failed)))
-}
-
-impl Whole {
-    fn of(args: &GovernArgs) -> Result<Whole> {
-        let root = Root::real();
-        if args.low.is_empty() && args.command.is_empty() {
-            bail!("nothing is low: name a cgroup (--low backup.slice), or a command after --: plumb govern -- restic backup /home");
-        }
-        if args.target == Some(0) || args.delay == 0 {
-            bail!("--target and --delay must be more than 0: with 0 nothing is ever late, or low I/O is never limited");
-        }
-        let controller = Controller::find(&root)?;
-        let mut low = args.low.iter().map(|name| controller.group(name)).collect::<Result<Vec<_>>>()?;
-        low.sort_by(|a, b| a.dir.cmp(&b.dir));
-        // One below another, or named twice, is low with it.
-        low.dedup_by(|later, kept| later.dir.starts_with(&kept.dir));
-        low.iter().try_for_each(Group::can_be_limited)?;
-        let (mut normal, mut found) = (Vec::new(), Vec::new());
-        for name in &args.protect {
-            match disks::below(name, &root) {
-                Ok(disks) => found.extend(disks),
-                Err(no_disk) => normal.push(controller.group(name).map_err(|no_group| {
-                    if name.starts_with("/dev/") {
-                        no_disk
-                    } else {
-                        no_group.context(format!("--protect {name}: neither a disk nor a cgroup"))
-                    }
-                })?),
-            }
-        }
-        for group in &normal {
-            if let Some(limited) = low.iter().find(|l| group.dir.starts_with(&l.dir)) {
-                bail!(
-                    "cgroup {}: cannot be protected, since it would be limited with {}, which is low",
-                    group.dir.display(),
-                    limited.dir.display()
-                );
-            }
-        }
-        if found.is_empty() {
-            found = disks::all(&root)?;
-        }
-        found.sort_by_key(|d| d.number);
-        found.dedup();
-        if found.len() > DEVICES {
-            bail!(
-                "{} disks: at most {DEVICES} can be governed at once; name some: --protect {}",
-                found.len(),
-                found[0].name
-            );
-        }
-        let settings = |d: &Disk| Settings {
-            limit: args.limit.unwrap_or(Rate::of_disk(d.rotational)),
-            delay: args.delay,
-            steered: args.target.is_some(),
-        };
-        let disks = found.into_iter().map(|d| (settings(&d), d)).map(|(s, d)| (d, s)).collect();
-        Ok(Whole { controller, low, normal, disks, not_covered: Vec::new() })
-    }
 }
 
 /// Everything between the first change and the last.
@@ -208,26 +143,31 @@ fn turn(
         command.release()?;
     }
     let mut asked: Option<Instant> = None;
-    loop {
+    let mut present = Present::of(&whole.low);
+    let end = loop {
         for (disk, event) in governor.turn(now(), &mut session.journal)? {
             say(format!("{}: {}", disk.name, words(event, args.delay)));
         }
-        let over = match &mut command {
-            Some(command) => command.ended().is_some(),
-            None => {
-                child::stopped()
-                    || governor.is_over()
-                    || !whole.low.iter().any(|g| g.dir.join("cgroup.procs").exists())
-            }
-        };
+        present.look().into_iter().for_each(&say);
         let late = args.duration.is_some_and(|d| begun.elapsed().as_nanos() >= u128::from(d));
-        if over || (late && command.is_none()) {
-            break;
+        let over = match &mut command {
+            Some(command) => command.ended().map(|_| End::Command),
+            None if child::stopped() => Some(End::Signal),
+            None if governor.is_over() => Some(End::NoDisk),
+            None if present.nobody() => Some(End::NoGroup),
+            None => late.then_some(End::Time),
+        };
+        if let Some(end) = over {
+            break end;
         }
         if let (Some(command), true) = (&mut command, child::stopped() || late) {
             match asked {
                 None => {
                     asked = Some(Instant::now());
+                    say(format!(
+                        "{}: the command is asked to end",
+                        if late { "--for is over" } else { "stopped" }
+                    ));
                     command.signal(libc::SIGTERM);
                 }
                 Some(at) if at.elapsed() > PATIENCE => command.signal(libc::SIGKILL),
@@ -237,10 +177,14 @@ fn turn(
         let nap = governor.nap(now());
         let left = args.duration.map(|d| Duration::from_nanos(d).saturating_sub(begun.elapsed()));
         std::thread::sleep(left.map_or(nap, |left| nap.min(left.max(Duration::from_millis(1)))));
+    };
+    // Nobody asked for this end, so that it is told whatever else is not.
+    if let Some(why) = end.unasked() {
+        eprintln!("plumb: ended after {:.1} s: {why}", begun.elapsed().as_secs_f64());
     }
     let exit_code = command.as_mut().and_then(Command::ended);
     let disks = governor.end(now(), &mut session.journal)?;
-    Ok(Came { disks, watched, exit_code, elapsed: begun.elapsed() })
+    Ok(Came { disks, watched, end, exit_code, elapsed: begun.elapsed() })
 }
 
 fn words(event: Event, delay: u64) -> String {

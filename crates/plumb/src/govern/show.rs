@@ -7,8 +7,8 @@ use crate::output::Table;
 use anyhow::Result;
 use plumb_govern::account::{Done, Part};
 use plumb_govern::governor::Outcome;
+use plumb_govern::rate::megabytes;
 use plumb_report::plain;
-use plumb_trace::units;
 use serde_json::json;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -58,6 +58,7 @@ pub fn result(args: &GovernArgs, whole: &Whole, came: &Came) -> Result<()> {
             "watch": if came.watched.is_ok() { "requests" } else { "sums" },
             "watch_why": came.watched.as_ref().err(),
             "not_covered": whole.not_covered,
+            "ended_by": came.end.word(),
             "exit_code": came.exit_code,
             "disks": came.disks,
         });
@@ -109,7 +110,7 @@ fn one(out: &mut dyn Write, disk: &Outcome) -> io::Result<()> {
         writeln!(
             out,
             "  besides, the kernel's threads wrote {} for somebody (write-back, journals)",
-            units::bytes(bytes)
+            megabytes(bytes)
         )?;
     }
     if disk.gone {

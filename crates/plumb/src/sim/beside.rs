@@ -2,6 +2,8 @@
 //! `--beside FILE`: figures that were measured, in the columns of a simulation's own CSV, drawn beside the simulated
 //! ones and divided into them.
 
+use super::sweep;
+use crate::cli::SimArgs;
 use anyhow::{bail, Context, Result};
 use std::path::Path;
 
@@ -33,7 +35,42 @@ impl Pair {
     }
 }
 
+/// Looks, before anything is simulated, whether --beside names figures of what is simulated.
+///
+/// # Errors
+/// It cannot be read, goes by something else, or has no figure that a simulation has too; named.
+pub fn check(args: &SimArgs) -> Result<()> {
+    let Some(path) = &args.beside else { return Ok(()) };
+    let beside = Beside::read(path)?;
+    let fits = match &args.sweep {
+        Some(text) => beside.fits(&sweep::parsed(text)?.0, "--sweep goes by", &sweep::COMPARED),
+        None => {
+            let figures = plumb_sim::queue::classes::NAMES.map(|class| format!("{class}_mib_per_s"));
+            beside.fits("seconds", "a chart without --sweep goes by", &figures.each_ref().map(String::as_str))
+        }
+    };
+    fits.with_context(|| format!("--beside {}", path.display()))
+}
+
 impl Beside {
+    /// Whether its rows go by `first`, and it has one of these figures.
+    fn fits(&self, first: &str, by: &str, figures: &[&str]) -> Result<()> {
+        if self.columns[0] != first {
+            bail!(
+                "its first column is {}, and {by} {first}; give a file that goes by {first}",
+                self.columns[0]
+            );
+        }
+        if !self.columns.iter().skip(1).any(|c| figures.contains(&c.as_str())) {
+            bail!(
+                "none of its columns ({}) is one that is compared: {}",
+                self.columns[1..].join(", "),
+                figures.join(", ")
+            );
+        }
+        Ok(())
+    }
+
     /// Reads a file.
     ///
     /// # Errors
@@ -117,6 +154,19 @@ mod tests {
         let told: Vec<_> = pairs.iter().map(|p| (p.row.as_str(), p.figure.as_str(), p.ratio())).collect();
         assert_eq!(told, [("alone", "rate", 1.1), ("10", "rate", 0.8), ("10", "p99", 1.0)]);
         assert_eq!(measured.points("rate"), [(10.0, 50.0), (20.0, 0.0)]);
+    }
+
+    #[test]
+    fn a_table_by_something_else_or_of_other_figures_is_refused() {
+        let fits = |text: &str| {
+            let beside = Beside::parse(text).expect("a table");
+            beside.fits("knob", "--sweep goes by", &["rate", "p99"]).map_err(|e| e.to_string())
+        };
+        assert_eq!(fits("knob,more,p99\n1,2,3\n"), Ok(()));
+        let said = fits("interval,p99\n1,2\n").expect_err("another knob");
+        assert!(said.contains("first column is interval") && said.contains("goes by knob"), "{said}");
+        let said = fits("knob,more\n1,2\n").expect_err("another figure");
+        assert!(said.contains("(more)") && said.contains("rate, p99"), "{said}");
     }
 
     #[test]

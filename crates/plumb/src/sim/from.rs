@@ -35,6 +35,9 @@ pub struct Replay {
     pub scheduler: String,
     /// Operations that are done again.
     pub operations: usize,
+    /// Those of them that --max-request makes several requests of: each is counted once as recorded, and request by
+    /// request as simulated.
+    pub split: usize,
     /// Threads whose they are.
     pub threads: usize,
     /// Pieces that a simulation cannot do: zone commands, zeroes, what passes a driver by.
@@ -47,11 +50,11 @@ pub struct Replay {
     recorded: Vec<Recorded>,
 }
 
-/// Reads a trace; `disk` chooses one where requests went to several.
+/// Reads a trace; `disk` chooses one where requests went to several; `max_request` is the longest that is simulated.
 ///
 /// # Errors
 /// No trace, no requests in it, several disks, or a disk that had none; named.
-pub fn read(dir: &Path, disk: Option<&str>) -> Result<Replay> {
+pub fn read(dir: &Path, disk: Option<&str>, max_request: u64) -> Result<Replay> {
     let trace = Trace::open(dir).with_context(|| format!("--from {}: no run and no trace", dir.display()))?;
     let recorded = trace.metadata.env.get("events").map_or("", String::as_str);
     let needs = ["block_bio_queue", "block_rq_issue", "block_rq_complete"];
@@ -88,6 +91,7 @@ pub fn read(dir: &Path, disk: Option<&str>) -> Result<Replay> {
         disk: name(dev),
         scheduler: scheduler.unwrap_or_default(),
         operations: own.len(),
+        split: own.iter().filter(|r| u64::from(r.length) > max_request).count(),
         threads,
         left_out: all.left_out,
         unknown: all.unknown,

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What is simulated: model, scheduler, and the steps of the job.
 
+use super::beside;
 use super::from::{self, Replay};
 use crate::cli::SimArgs;
 use anyhow::{bail, Context, Result};
-use plumb_load::job::{Given, Job, JobFile, Step, Through, Time};
+use plumb_load::job::{Given, Job, JobFile, Through, Time};
 use plumb_sim::queue::scheduler::Kind;
+use plumb_sim::queue::task::refuse;
 use plumb_sim::queue::{Class, Cost, Settings};
 use plumb_sim::spec::Spec;
 
@@ -36,12 +38,20 @@ impl Plan {
     /// # Errors
     /// An unknown model, knob or key, or a value that cannot be; named.
     pub fn of(args: &SimArgs) -> Result<Plan> {
+        Plan::behind(&args.scheduler, args)
+    }
+
+    /// The same behind the scheduler of this name, whatever the command line says.
+    ///
+    /// # Errors
+    /// As `of`.
+    pub fn behind(name: &str, args: &SimArgs) -> Result<Plan> {
         let spec = Spec::load(&args.model, &args.set)?;
         let size = args.disk_size.unwrap_or(spec.size).0;
         if size < 4096 || size % 4096 != 0 {
             bail!("--disk-size {size}: a disk is a multiple of 4096 bytes long");
         }
-        let mut scheduler = Kind::named(&args.scheduler, spec.rotational())?;
+        let mut scheduler = Kind::named(name, spec.rotational())?;
         for knob in &args.scheduler_set {
             scheduler.set(knob).context("--scheduler-set")?;
         }
@@ -53,7 +63,7 @@ impl Plan {
         let nr_requests = args.nr_requests.map_or_else(|| scheduler.nr_requests(depth), |n| n as usize);
         let replay = replay(args, size)?;
         let steps = steps(args)?;
-        let most_jobs = steps.iter().map(|s| s.jobs.len()).max().unwrap_or(0);
+        let most_jobs = steps.iter().map(|(_, jobs)| jobs.len()).max().unwrap_or(0);
         if let Some(n) = args.idle.iter().find(|n| **n > most_jobs) {
             bail!(
                 "--idle={n}: a step has at most {most_jobs} {}",
@@ -65,12 +75,24 @@ impl Plan {
             true => Class::Idle,
             false => Class::BestEffort,
         };
-        let whole = args.job_file.is_none() && !given.has("size");
-        let of_step = |step: Step| {
-            let jobs = step.jobs.into_iter().enumerate();
-            (step.label, jobs.map(|(n, job)| (fitted(job, given, whole.then_some(size)), class(n))).collect())
-        };
-        let steps = steps.into_iter().map(of_step).collect();
+        let mut with_classes = Vec::new();
+        for (label, asked) in steps {
+            let several = asked.len() > 1;
+            let mut jobs = Vec::new();
+            for (n, asked) in asked.into_iter().enumerate() {
+                let job = fitted(asked, given, size);
+                if let Err(why) = possible(&job, size) {
+                    let which = if several { format!(", job {}", n + 1) } else { String::new() };
+                    return Err(match &args.job_file {
+                        Some(file) => why.context(format!("{}: {label}{which}", file.display())),
+                        None => why,
+                    });
+                }
+                jobs.push((job, class(n)));
+            }
+            with_classes.push((label, jobs));
+        }
+        let steps = with_classes;
         let settings = Settings { nr_requests, max_bytes: most as u32, depth };
         let cost = Cost {
             operation: args.cpu_per_operation.0,
@@ -84,6 +106,7 @@ impl Plan {
         if (args.sweep.is_some() || args.charts.is_some()) && plan.steps.len() > 1 {
             bail!("--sweep and --charts are of one step, and the job file has {}", plan.steps.len());
         }
+        beside::check(args)?;
         Ok(plan)
     }
 
@@ -105,7 +128,7 @@ fn replay(args: &SimArgs, size: u64) -> Result<Option<Replay>> {
     if args.output.is_some() {
         bail!("-o: the threads of --from make no system calls that a trace could hold; leave it out");
     }
-    let replay = from::read(dir, args.from_disk.as_deref())?;
+    let replay = from::read(dir, args.from_disk.as_deref(), args.max_request.0)?;
     if replay.end() > size {
         bail!(
             "--from {}: requests of {} reach to byte {}, and the simulated disk has {size}; choose a larger model or --disk-size",
@@ -117,34 +140,117 @@ fn replay(args: &SimArgs, size: u64) -> Result<Option<Replay>> {
     Ok(Some(replay))
 }
 
-fn steps(args: &SimArgs) -> Result<Vec<Step>> {
+/// A job as it was asked for.
+struct Asked {
+    job: Job,
+    /// Nobody said how large its place is: its size is no more than a default.
+    whole: bool,
+}
+
+fn steps(args: &SimArgs) -> Result<Vec<(String, Vec<Asked>)>> {
     if args.from.is_some() {
-        return Ok(vec![Step { label: "recorded".into(), jobs: Vec::new() }]);
+        return Ok(vec![("recorded".into(), Vec::new())]);
     }
+    let given = &args.job.given;
     let Some(path) = &args.job_file else {
         let job = args.job.job.clone();
-        return Ok(vec![Step { label: job.what.to_string(), jobs: vec![job] }]);
+        return Ok(vec![(job.what.to_string(), vec![Asked { job, whole: !given.has("size") }])]);
     };
     let text = std::fs::read_to_string(path).with_context(|| format!("job file {}", path.display()))?;
-    let mut steps = JobFile::parse(&text).with_context(|| path.display().to_string())?.cell.steps;
-    for job in steps.iter_mut().flat_map(|s| &mut s.jobs) {
-        *job = args.job.given.over(job);
-    }
-    Ok(steps)
+    let steps = JobFile::parse(&text).with_context(|| path.display().to_string())?.cell.steps;
+    let sized = sized(&text).with_context(|| path.display().to_string())?;
+    let asked =
+        |(job, sized): (Job, bool)| Asked { job: given.over(&job), whole: !sized && !given.has("size") };
+    let pairs = steps.into_iter().zip(sized);
+    Ok(pairs
+        .map(|(step, sized)| (step.label, step.jobs.into_iter().zip(sized).map(asked).collect()))
+        .collect())
+}
+
+/// Whether each job of each step of a job file says its size: once read, one that does not has the default.
+fn sized(text: &str) -> Result<Vec<Vec<bool>>> {
+    let top: toml::Table = toml::from_str(text)?;
+    let says = |table: &toml::Table| table.contains_key("size");
+    let own = |value: &toml::Value| says(&top) || value.as_table().is_some_and(says);
+    let Some(steps) = top.get("step").and_then(toml::Value::as_array) else {
+        return Ok(vec![vec![says(&top)]]);
+    };
+    let also =
+        |step: &toml::Value| step.get("also").and_then(toml::Value::as_array).cloned().unwrap_or_default();
+    let jobs = |step: &toml::Value| std::iter::once(own(step)).chain(also(step).iter().map(own)).collect();
+    Ok(steps.iter().map(jobs).collect())
 }
 
 /// A job with what a simulation takes for granted: the whole disk, a queue where there is a depth, an end.
-fn fitted(mut job: Job, given: &Given, whole: Option<u64>) -> Job {
-    let plain = Job::default();
-    if let Some(size) = whole {
+fn fitted(asked: Asked, given: &Given, size: u64) -> Job {
+    let (plain, mut job) = (Job::default(), asked.job);
+    if asked.whole {
         job.size.0 = size;
     }
     if job.depth > 1 && job.through == plain.through && !given.has("through") {
         job.through = Through::IoUring;
     }
     let ends = job.operations.is_some() || job.bytes.is_some() || job.time.is_some();
-    if !ends && whole.is_some() && job.range.is_none() {
+    if !ends && asked.whole && job.range.is_none() {
         job.time = Some(Time(END));
     }
     job
+}
+
+/// Looks whether the disk can do it.
+fn possible(job: &Job, size: u64) -> Result<()> {
+    // Of a range of 0 bytes nobody knows which key made it.
+    if !job.what.names() && job.span() < job.block.0 && job.size.0 <= size {
+        match job.range.filter(|r| r.0 < job.block.0) {
+            Some(range) => bail!("--range {range}: shorter than one --block {}", job.block),
+            None if job.size.0 == size => bail!(
+                "--offset {}: no --block {} lies behind it, since the simulated disk has {size} bytes; give a smaller --offset or a larger --disk-size",
+                job.offset,
+                job.block
+            ),
+            None => bail!(
+                "--size {}: no --block {} lies in it from --offset {} on; --size counts from the disk's beginning: give a larger one, or leave it out",
+                job.size,
+                job.block,
+                job.offset
+            ),
+        }
+    }
+    Ok(refuse(job, size)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plumb_load::job::Bytes;
+
+    #[test]
+    fn a_job_file_tells_which_jobs_say_their_size() {
+        let of = |text: &str| sized(text).expect(text);
+        assert_eq!(of("what = \"read\"\n"), [[false]]);
+        assert_eq!(of("size = \"1G\"\n[[step]]\n[[step.also]]\n"), [[true, true]]);
+        let three = "[[step]]\n[[step]]\nblock = 4096\n[[step.also]]\nsize = 8192\n";
+        assert_eq!(of(three), [vec![false], vec![false, true]]);
+    }
+
+    #[test]
+    fn a_job_that_has_no_room_names_the_key() {
+        let disk = 1 << 30;
+        let job = |size: u64, offset: u64, range| Job {
+            size: Bytes(size),
+            offset: Bytes(offset),
+            range,
+            ..Job::default()
+        };
+        assert!(possible(&job(disk, 0, None), disk).is_ok());
+        for (job, words) in [
+            (job(disk, disk, None), "--offset 1G: no --block 4K lies behind it"),
+            (job(1 << 20, 2 << 20, None), "--size 1M: no --block 4K lies in it from --offset 2M on"),
+            (job(disk, 0, Some(Bytes(512))), "--range 512: shorter"),
+            (job(2 * disk, 0, None), "--disk-size"),
+        ] {
+            let said = possible(&job, disk).expect_err(words).to_string();
+            assert!(said.contains(words), "{said}: lacks {words}");
+        }
+    }
 }

@@ -16,11 +16,12 @@ use std::io::{self, Write};
 pub fn write(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
-        "{} of {}, scheduler {} with {} request slots, {} in the device at once",
+        "{} of {}, scheduler {} with {} request {}, {} in the device at once",
         outcome.model,
         units::bytes(outcome.disk_size),
         outcome.scheduler,
         outcome.nr_requests,
+        if outcome.nr_requests == 1 { "slot" } else { "slots" },
         outcome.depth_of_device
     )?;
     if let Some(from) = &outcome.from {
@@ -47,12 +48,14 @@ pub fn write(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
         if outcome.steps.len() > 1 {
             writeln!(out, "\n{}:", step.label)?;
         }
-        self::step(step, out)?;
+        let split = outcome.from.as_ref().map_or(0, |from| from.split);
+        self::step(step, (split > 0).then_some(outcome.max_request), out)?;
     }
     Ok(())
 }
 
-fn step(step: &StepOutcome, out: &mut dyn Write) -> io::Result<()> {
+/// `split`: the longest request, where recorded operations are longer.
+fn step(step: &StepOutcome, split: Option<u32>, out: &mut dyn Write) -> io::Result<()> {
     for (number, (job, report)) in step.jobs.iter().zip(&step.report.jobs).enumerate() {
         let which = if step.jobs.len() > 1 { format!("job {}: ", number + 1) } else { String::new() };
         let workers = job.workers();
@@ -69,7 +72,7 @@ fn step(step: &StepOutcome, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "  {} operations were due and never begun", units::count(step.never_begun))?;
     }
     if !step.recorded.is_empty() || step.classes.len() > 1 {
-        classes(step, out)?;
+        classes(step, split, out)?;
     }
     device(step, out)?;
     decisions(step, out)?;
@@ -80,7 +83,11 @@ fn step(step: &StepOutcome, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// What each class got, beside what it got when it was recorded.
-fn classes(step: &StepOutcome, out: &mut dyn Write) -> io::Result<()> {
+fn classes(step: &StepOutcome, split: Option<u32>, out: &mut dyn Write) -> io::Result<()> {
+    let (was, is) = match split {
+        Some(_) => ("recorded, operations", "simulated, requests"),
+        None => ("recorded", "simulated"),
+    };
     let mut table = Table::new(&[
         "<class",
         "<",
@@ -105,11 +112,18 @@ fn classes(step: &StepOutcome, out: &mut dyn Write) -> io::Result<()> {
     };
     for c in &step.classes {
         if let Some(recorded) = step.recorded.iter().find(|r| r.class == c.class) {
-            row("recorded", recorded);
+            row(was, recorded);
         }
-        row(if step.recorded.is_empty() { "" } else { "simulated" }, c);
+        row(if step.recorded.is_empty() { "" } else { is }, c);
     }
     table.write(out)?;
+    if let Some(longest) = split {
+        writeln!(
+            out,
+            "  note: operations longer than --max-request are simulated as several requests of {} at most: compare MiB/s, but no count, rate or time",
+            units::bytes(longest.into())
+        )?;
+    }
     let common = units::duration(step.common_ns);
     match step.recorded_common_ns {
         0 => writeln!(out, "  over the {common} that all jobs have in common"),

@@ -37,7 +37,7 @@ struct Sweep {
 }
 
 /// What is compared with --beside.
-const COMPARED: [&str; 7] = [
+pub const COMPARED: [&str; 7] = [
     "normal_per_s",
     "normal_mib_per_s",
     "normal_p50_ns",
@@ -51,7 +51,7 @@ const COMPARED: [&str; 7] = [
 ///
 /// # Errors
 /// No knob, or no values.
-fn parsed(text: &str) -> Result<(String, Vec<String>)> {
+pub fn parsed(text: &str) -> Result<(String, Vec<String>)> {
     let Some((knob, values)) = text.split_once('=') else {
         bail!("--sweep {text}: is not KNOB=a,b,c, as in idle_dispatch_interval=1000,10000");
     };
