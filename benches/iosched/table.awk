@@ -22,19 +22,22 @@ BEGIN { FS = "\t" }
 	p99[key, row, $5, $6] = $9
 	most[key, row, $5, $6] = $10
 	low[key, row, $5, $6] = $11
-	if ($2 SUBSEP $5 in models)
-		next
-	models[$2, $5] = 1
-	lines[++n_lines] = $2 SUBSEP $5
+	if ($6 == "low" && $11 > most_low[key, $5])
+		most_low[key, $5] = $11
+	if (!(($2, $5) in models)) {
+		models[$2, $5] = 1
+		lines[++n_lines] = $2 SUBSEP $5
+	}
 }
-# What the low job would have of the disk, where nobody schedules, in the time that normal requests leave: of the HDD, where a lone
-# request uses all of it, what is lost of normal's rate alone; of an SSD, the 8 channels' time without their requests.
+# What the low job would have of the disk in the time that normal requests leave: its own rate alone, behind the scheduler that
+# gives it most, and of the HDD, where a lone request uses all of it, the part of normal's rate alone that is lost; of an SSD, the
+# 8 channels' time without normal requests.
 function left(model, key, row, w,	used) {
 	if (model == "hdd")
 		used = iops[key, row, w, "both"] / iops[key, row, w, "normal"]
 	else
 		used = iops[key, row, w, "both"] * (model == "ssd4" ? 576e-6 : 144e-6) / 8
-	return used < 0.995 ? low[key, "none" SUBSEP "none", w, "low"] * (1 - used) : 0
+	return used < 0.995 ? most_low[key, w] * (1 - used) : 0
 }
 function to(least, most, form) {
 	least = sprintf(form, least)
