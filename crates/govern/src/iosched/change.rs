@@ -3,6 +3,7 @@
 //! file until then, which is gone with the machine's next start, as the scheduler is.
 
 use super::knobs::Knob;
+use super::status::loads_modules;
 use super::{schedulers, SCHEDULER};
 use anyhow::{bail, Context, Result};
 use plumb_load::environment::{Block, Root};
@@ -69,11 +70,26 @@ fn write(disk: &Block, name: &str, value: &str, root: &Root) -> Result<()> {
     })
 }
 
+/// Before anything is tried that would fail with other words.
+fn needs_root(disk: &Block, root: &Root) -> Result<()> {
+    // SAFETY: a call without pointers that cannot fail.
+    if root.is_real() && unsafe { libc::geteuid() } != 0 {
+        bail!("{}: changing its scheduler needs root; run as root", disk.name);
+    }
+    Ok(())
+}
+
 /// Loads the module where it lacks.
 fn load(disk: &Block, root: &Root) -> Result<bool> {
     let there = || schedulers(disk, root).is_some_and(|(all, _)| all.iter().any(|s| s == SCHEDULER));
     if there() {
         return Ok(false);
+    }
+    if !loads_modules(root) {
+        bail!(
+            "{}: this kernel is built without modules, so that it cannot have {SCHEDULER}; use plumb govern, which needs none",
+            disk.name
+        );
     }
     let how = "build and install it first (docs/iosched.md: Install), or use plumb govern, which needs none";
     if !root.is_real() {
@@ -135,8 +151,9 @@ fn forget(disk: &Block, root: &Root) -> Result<()> {
 pub fn set(disk: &Block, knobs: &[(&Knob, u64)], root: &Root) -> Result<Vec<String>> {
     let name = &disk.name;
     let Some((_, had)) = schedulers(disk, root) else {
-        bail!("{name}: has no queue of requests, so no scheduler; 'plumb iosched status {name}' tells what is below it");
+        bail!("{name}: has no queue of requests, so no scheduler; name the disk below it, if there is one (lsblk -s /dev/{name})");
     };
+    needs_root(disk, root)?;
     let mut did = Vec::new();
     if load(disk, root)? {
         did.push(format!("module {SCHEDULER} loaded"));
@@ -186,6 +203,7 @@ fn select(disk: &Block, had: &str, knobs: &[(&Knob, u64)], root: &Root) -> Resul
 /// It was not set by plumb, or a file does not take a value; named.
 pub fn remove(disk: &Block, root: &Root) -> Result<Vec<String>> {
     let name = &disk.name;
+    needs_root(disk, root)?;
     let Some(before) = before(disk, root)? else {
         bail!("{name}: plumb has not set its scheduler since the machine was started; to change it: echo none > {}", disk.dir.join("queue/scheduler").display());
     };

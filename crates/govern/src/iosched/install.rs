@@ -3,6 +3,7 @@
 //! what was written here, and is as it was written, is deleted.
 
 use super::knobs::Knob;
+use super::status::module;
 use super::SCHEDULER;
 use anyhow::{bail, Context, Result};
 use plumb_load::environment::{Block, Root};
@@ -33,12 +34,17 @@ fn read(path: &str, root: &Root) -> Result<Option<String>> {
     }
 }
 
-fn write(path: &str, text: &str, root: &Root) -> Result<()> {
+/// Refuses a file of somebody else's.
+fn free(path: &str, root: &Root) -> Result<()> {
     if read(path, root)?.is_some_and(|there| !is_ours(&there)) {
         bail!(
             "{path}: is there, and was written or changed by somebody else; move it away, then install again"
         );
     }
+    Ok(())
+}
+
+fn write(path: &str, text: &str, root: &Root) -> Result<()> {
     let real = root.path(path);
     if let Some(dir) = real.parent() {
         std::fs::create_dir_all(dir).with_context(|| format!("{}: run as root", dir.display()))?;
@@ -72,17 +78,45 @@ fn rules(disks: &[Block], knobs: &[(&Knob, u64)], root: &Root) -> String {
     text
 }
 
-/// Writes the rule for some disks, which replaces an earlier one; says what was done.
+/// The disk that a line of [`rules`] is for, as it says it.
+fn whose(line: &str) -> Option<&str> {
+    line.split(", ").find(|w| w.starts_with("KERNEL==") || w.starts_with("ENV{ID_SERIAL}=="))
+}
+
+/// Writes the rule for some disks, which replaces an earlier one; says what was done, which disks have no rule any more, and
+/// whether there is a module for it.
 ///
 /// # Errors
 /// A file of that name is somebody else's, or cannot be written; named.
 pub fn install(disks: &[Block], knobs: &[(&Knob, u64)], early: bool, root: &Root) -> Result<Vec<String>> {
-    write(RULES, &rules(disks, knobs, root), root)?;
+    let before = read(RULES, root)?.unwrap_or_default();
+    let rules = rules(disks, knobs, root);
+    free(RULES, root)?;
+    if early {
+        free(MODULES, root)?;
+    }
+    write(RULES, &rules, root)?;
     let names: Vec<&str> = disks.iter().map(|d| d.name.as_str()).collect();
     let mut did = vec![format!(
-        "{RULES}: {} get {SCHEDULER} from the next start on; at once: udevadm control --reload && udevadm trigger --action=change --subsystem-match=block",
-        names.join(", ")
+        "{RULES}: {} {} {SCHEDULER} from the next start on; at once: udevadm control --reload && udevadm trigger --action=change --subsystem-match=block",
+        names.join(", "),
+        if names.len() == 1 { "gets" } else { "get" }
     )];
+    let kept: Vec<&str> = rules.lines().filter_map(whose).collect();
+    for gone in before.lines().filter_map(whose).filter(|w| !kept.contains(w)) {
+        did.push(format!("{RULES}: no rule for {gone} any more; name every disk that is to have one"));
+    }
+    let module = module(root);
+    if module.barred {
+        did.push(
+            "this kernel is built without modules: under it the rule does nothing; plumb govern needs none"
+                .into(),
+        );
+    } else if !module.loaded && module.file.is_none() {
+        did.push(format!(
+            "module {SCHEDULER} is not installed for this kernel: until it is (docs/iosched.md: Install) the rule does nothing"
+        ));
+    }
     if early {
         write(MODULES, &format!("{SCHEDULER}\n"), root)?;
         did.push(format!("{MODULES}: the module is loaded early at the next start"));
@@ -96,19 +130,23 @@ pub fn install(disks: &[Block], knobs: &[(&Knob, u64)], early: bool, root: &Root
 /// One was changed since, or cannot be deleted; named.
 pub fn uninstall(root: &Root) -> Result<Vec<String>> {
     let mut did = Vec::new();
-    let mut stays = Vec::new();
+    let (mut ours, mut stays) = (Vec::new(), Vec::new());
     for path in [RULES, MODULES] {
         match read(path, root)? {
             None => {}
-            Some(text) if is_ours(&text) => {
-                std::fs::remove_file(root.path(path)).with_context(|| format!("{path}: run as root"))?;
-                did.push(format!("{path}: deleted"));
-            }
+            Some(text) if is_ours(&text) => ours.push(path),
             Some(_) => stays.push(path),
         }
     }
     if !stays.is_empty() {
-        bail!("{}: was written or changed by somebody else, and stays; delete it by hand", stays.join(", "));
+        bail!(
+            "{}: was written or changed by somebody else; nothing is deleted; delete it by hand, then remove again",
+            stays.join(", ")
+        );
+    }
+    for path in ours {
+        std::fs::remove_file(root.path(path)).with_context(|| format!("{path}: run as root"))?;
+        did.push(format!("{path}: deleted"));
     }
     if did.is_empty() {
         did.push("nothing was installed".into());
@@ -130,12 +168,13 @@ mod tests {
         let both = [disk("sda", &root).expect("there"), disk("nvme0n1", &root).expect("there")];
         let did =
             install(&both, &[knobs::parse("low_depth=4").expect("a knob")], false, &root).expect("written");
-        assert!(did.len() == 1 && did[0].contains("udevadm"), "{did:?}");
+        assert!(did.len() == 2 && did[0].contains("udevadm") && did[1].contains("not installed"), "{did:?}");
         let text = tree.text(&RULES[1..]);
         assert!(text.contains("ENV{ID_SERIAL}==\"ACME_1234\", ATTR{queue/scheduler}=\"lp-deadline\", ATTR{queue/iosched/low_depth}=\"4\"\n"), "{text}");
         assert!(text.contains("KERNEL==\"nvme0n1\""), "{text}");
         assert!(!tree.path().join(&MODULES[1..]).exists(), "only on request");
-        install(&both[..1], &[], true, &root).expect("replaced");
+        let did = install(&both[..1], &[], true, &root).expect("replaced");
+        assert!(did.iter().any(|l| l.contains("no rule for KERNEL==\"nvme0n1\" any more")), "{did:?}");
         assert!(!tree.text(&RULES[1..]).contains("nvme0n1"));
         assert_eq!(uninstall(&root).expect("deleted").len(), 2);
         assert_eq!(uninstall(&root).expect("again"), ["nothing was installed"]);
@@ -146,11 +185,12 @@ mod tests {
         let tree = Tree::new();
         let root = tree.root();
         let sda = [disk("sda", &root).expect("there")];
-        install(&sda, &[], false, &root).expect("written");
+        install(&sda, &[], true, &root).expect("written");
         let changed = tree.text(&RULES[1..]) + "# mine\n";
         tree.put(&RULES[1..], &changed);
         assert!(uninstall(&root).expect_err("changed").to_string().contains("somebody else"));
         assert!(install(&sda, &[], false, &root).expect_err("changed").to_string().contains("move it away"));
         assert_eq!(tree.text(&RULES[1..]), changed);
+        assert!(tree.path().join(&MODULES[1..]).exists(), "both or none");
     }
 }

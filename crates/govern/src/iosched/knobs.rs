@@ -95,6 +95,11 @@ pub fn parse(word: &str) -> Result<(&'static Knob, u64)> {
     let Some((name, value)) = word.split_once('=') else {
         bail!("'{word}' is no KNOB=VALUE; the knobs are\n{}", table());
     };
+    if name == "low_cgroups" {
+        bail!(
+            "'low_cgroups' is a list of cgroups, not a number; write it by hand: echo PATHS > /sys/block/DISK/queue/iosched/low_cgroups"
+        );
+    }
     let Some(knob) = KNOBS.iter().find(|k| k.name == name) else {
         bail!("'{name}' is no knob of {}; they are\n{}", super::SCHEDULER, table());
     };

@@ -74,6 +74,8 @@ pub struct Low {
 /// The module.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Module {
+    /// The kernel is built without modules.
+    pub barred: bool,
     /// It is loaded.
     pub loaded: bool,
     /// Its file for the running kernel, as modules.dep names it.
@@ -194,23 +196,32 @@ fn disk(block: &Block, before: Option<&Counters>, root: &Root) -> Disk {
     }
 }
 
-fn module(root: &Root) -> Module {
+pub(super) fn module(root: &Root) -> Module {
     let release = root.text("/proc/sys/kernel/osrelease").unwrap_or_default();
     let dep = root.text(PathBuf::from("/lib/modules").join(release).join("modules.dep")).unwrap_or_default();
     let files = dep.lines().filter_map(|l| l.split_once(':').map(|(file, _)| file));
     let is_it = |file: &&str| file.rsplit('/').next().is_some_and(|n| n.starts_with("lp-deadline.ko"));
     Module {
+        barred: !loads_modules(root),
         loaded: root.path("/sys/module").join(MODULE).exists(),
         file: files.into_iter().find(is_it).map(str::to_string),
     }
 }
 
-/// What keeps a module out that nobody signed.
+/// Whether the kernel loads modules at all (CONFIG_MODULES); a made-up tree's does.
+pub(super) fn loads_modules(root: &Root) -> bool {
+    !root.is_real() || root.path("/proc/modules").exists()
+}
+
+/// What keeps a module out.
 fn hindrances(root: &Root) -> Vec<String> {
     const SIGN: &str = "sign it with a key that the machine knows: DKMS does with its own, which \
                         'mokutil --import /var/lib/dkms/mok.pub' makes known at the next start; or use plumb govern, \
                         which needs no module";
     let mut all = Vec::new();
+    if !loads_modules(root) {
+        all.push("this kernel is built without modules, so that none can be installed; use plumb govern, which needs none".into());
+    }
     // The variable's attributes take four bytes, its value the fifth.
     let secure = root.path("/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c");
     if std::fs::read(secure).is_ok_and(|bytes| bytes.get(4) == Some(&1)) {

@@ -58,7 +58,7 @@ pub enum IoschedCommand {
     },
     /// Select lp-deadline at every start: writes a rule of udev
     #[command(
-        after_help = "Writes /etc/udev/rules.d/60-plumb-iosched.rules; disks are named by their serial number where udev knows it.\nExamples:\n  plumb iosched install --persistent sda sdb\n  plumb iosched install --persistent sda low_depth=1 --load-early"
+        after_help = "Writes /etc/udev/rules.d/60-plumb-iosched.rules; disks are named by their serial number where udev knows it. What an earlier install wrote is replaced: name every disk that is to have a rule.\nExamples:\n  plumb iosched install --persistent sda sdb\n  plumb iosched install --persistent sda low_depth=1 --load-early"
     )]
     Install {
         /// Disks, and knobs that all of them get

@@ -5,11 +5,21 @@ mod show;
 
 use crate::cli::{IoschedArgs, IoschedCommand};
 use anyhow::{bail, Result};
-use plumb_govern::iosched::{change, disk, install, knobs, status::Status};
+use plumb_govern::iosched::{self, change, install, knobs, status::Status};
 use plumb_load::environment::{Block, Root};
 use serde_json::json;
 use std::io::{self, Write};
 use std::process::ExitCode;
+
+/// The disk that is named; of a partition the whole one, which is told.
+fn disk(device: &str, root: &Root) -> Result<Block> {
+    let disk = iosched::disk(device, root)?;
+    let name = device.rsplit('/').next().unwrap_or(device);
+    if root.path(format!("/sys/class/block/{name}/partition")).exists() {
+        eprintln!("{name} is a partition of {}, whose queue it is", disk.name);
+    }
+    Ok(disk)
+}
 
 /// Does it.
 ///

@@ -23,6 +23,7 @@ pub fn status(status: &Status, json: bool) -> Result<()> {
     let module = match (&status.module.loaded, &status.module.file) {
         (true, _) => "loaded".to_string(),
         (false, Some(file)) => format!("installed ({file}), not loaded; set loads it"),
+        (false, None) if status.module.barred => "not installed for this kernel".to_string(),
         (false, None) => {
             "not installed for this kernel (docs/iosched.md tells how); plumb govern needs none".to_string()
         }

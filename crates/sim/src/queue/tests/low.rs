@@ -297,6 +297,37 @@ fn what_others_may_wait_for_is_not_low() {
     assert!(asks(Class::BestEffort, 15) && asks(Class::Idle, 7) && !asks(Class::Idle, 8));
 }
 
+/// What merging makes longer comes less often: the low job has no more of the disk for it.
+#[test]
+fn on_flash_an_interval_is_for_128_kib_of_low_requests() {
+    let run = |max_bytes: u32| {
+        let settings = Settings { nr_requests: 256, max_bytes, depth: 256 };
+        let (figures, _) = seen(flash(), named("lp-deadline", &[]), settings, &thinker_and_bulk(Class::Idle));
+        (told(&figures, 0).0, told(&figures, 1).1)
+    };
+    let ((short_rate, short_low), (rate, low)) = (run(128 << 10), run(1280 << 10));
+    assert!(low < 1.1 * short_low && low > 0.5 * short_low, "{low} MB/s, of short ones {short_low}");
+    assert!(rate > 0.97 * short_rate, "{rate} reads a second, beside short ones {short_rate}");
+}
+
+/// One low request each interval of the knob is too many for it; the steering goes beyond.
+#[test]
+fn a_latency_target_is_kept_that_the_knobs_interval_passes() {
+    let settings = Settings { nr_requests: 64, max_bytes: 128 << 10, depth: 32 };
+    let jobs = thinker_and_bulk(Class::Idle).map(|(job, class)| (for_time(job, 60_000 * MS), class));
+    let p99 = |knobs: &[&str]| {
+        let mut classes = Classes::new(0, 60_000 * MS, 100 * MS);
+        let device = Box::new(Server::new(SIZE, 1, Service::Linear(80_000, 16_000), 1));
+        watched(device, named("lp-deadline", knobs), settings, &jobs, &mut classes).expect("an end");
+        let report = classes.report();
+        (report[0].q2c.p99.expect("many"), report[1].bandwidth)
+    };
+    let ((without, _), (with, low)) = (p99(&[]), p99(&["latency_target=1000"]));
+    assert!(without > 2 * MS && with <= MS, "p99 {without} ns, with a target of 1 ms {with} ns");
+    // A hundredth of 860 reads a second: some eight low requests, 1.1 MB/s.
+    assert!(low > 0.6e6, "the low job has {low} bytes a second");
+}
+
 /// Keeps what a recording would.
 #[derive(Default)]
 struct Recorder {
