@@ -3,7 +3,7 @@
 //! file until then, which is gone with the machine's next start, as the scheduler is.
 
 use super::knobs::Knob;
-use super::status::loads_modules;
+use super::status::{loads_modules, NO_MODULES};
 use super::{schedulers, SCHEDULER};
 use anyhow::{bail, Context, Result};
 use plumb_load::environment::{Block, Root};
@@ -86,10 +86,7 @@ fn load(disk: &Block, root: &Root) -> Result<bool> {
         return Ok(false);
     }
     if !loads_modules(root) {
-        bail!(
-            "{}: this kernel is built without modules, so that it cannot have {SCHEDULER}; use plumb govern, which needs none",
-            disk.name
-        );
+        bail!("{}: {NO_MODULES}", disk.name);
     }
     let how = "build and install it first (docs/iosched.md: Install), or use plumb govern, which needs none";
     if !root.is_real() {

@@ -3,7 +3,7 @@
 //! what was written here, and is as it was written, is deleted.
 
 use super::knobs::Knob;
-use super::status::module;
+use super::status::{module, NO_MODULES};
 use super::SCHEDULER;
 use anyhow::{bail, Context, Result};
 use plumb_load::environment::{Block, Root};
@@ -108,10 +108,7 @@ pub fn install(disks: &[Block], knobs: &[(&Knob, u64)], early: bool, root: &Root
     }
     let module = module(root);
     if module.barred {
-        did.push(
-            "this kernel is built without modules: under it the rule does nothing; plumb govern needs none"
-                .into(),
-        );
+        did.push(format!("the rule does nothing: {NO_MODULES}"));
     } else if !module.loaded && module.file.is_none() {
         did.push(format!(
             "module {SCHEDULER} is not installed for this kernel: until it is (docs/iosched.md: Install) the rule does nothing"

@@ -16,18 +16,26 @@ use anyhow::{Context, Result};
 use plumb_load::environment::{Block, Root};
 use std::path::Path;
 
-/// The disk of a device that is given by its node or by the kernel's name.
+/// A device that is given by its node or by the kernel's name.
 ///
 /// # Errors
 /// There is none; named.
-pub fn disk(device: &str, root: &Root) -> Result<Block> {
+pub fn device(device: &str, root: &Root) -> Result<Block> {
     let node = match device.starts_with('/') {
         true => Path::new(device).to_path_buf(),
         false => Path::new("/dev").join(device),
     };
-    let block = root.device(&node).and_then(|number| Block::of(number, root)).with_context(|| {
+    root.device(&node).and_then(|number| Block::of(number, root)).with_context(|| {
         format!("{device}: no such block device; 'plumb iosched status' lists those that there are")
-    })?;
+    })
+}
+
+/// The disk of such a device: of a partition the whole one.
+///
+/// # Errors
+/// As `device`.
+pub fn disk(name: &str, root: &Root) -> Result<Block> {
+    let block = device(name, root)?;
     Ok(block.disk(root).unwrap_or(block))
 }
 

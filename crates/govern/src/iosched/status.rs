@@ -208,6 +208,10 @@ pub(super) fn module(root: &Root) -> Module {
     }
 }
 
+/// Said where the kernel does not.
+pub(super) const NO_MODULES: &str =
+    "this kernel is built without modules, so that none can be installed; use plumb govern, which needs none";
+
 /// Whether the kernel loads modules at all (CONFIG_MODULES); a made-up tree's does.
 pub(super) fn loads_modules(root: &Root) -> bool {
     !root.is_real() || root.path("/proc/modules").exists()
@@ -220,7 +224,7 @@ fn hindrances(root: &Root) -> Vec<String> {
                         which needs no module";
     let mut all = Vec::new();
     if !loads_modules(root) {
-        all.push("this kernel is built without modules, so that none can be installed; use plumb govern, which needs none".into());
+        all.push(NO_MODULES.into());
     }
     // The variable's attributes take four bytes, its value the fifth.
     let secure = root.path("/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c");

@@ -13,11 +13,9 @@ use std::process::ExitCode;
 
 /// The disk that is named; of a partition the whole one, which is told.
 fn disk(device: &str, root: &Root) -> Result<Block> {
-    let disk = iosched::disk(device, root)?;
-    let name = device.rsplit('/').next().unwrap_or(device);
-    if root.path(format!("/sys/class/block/{name}/partition")).exists() {
-        eprintln!("{name} is a partition of {}, whose queue it is", disk.name);
-    }
+    let block = iosched::device(device, root)?;
+    let Some(disk) = block.disk(root) else { return Ok(block) };
+    eprintln!("{} is a partition of {}, whose queue it is", block.name, disk.name);
     Ok(disk)
 }
 

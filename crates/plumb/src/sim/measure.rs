@@ -87,7 +87,7 @@ impl Measured {
 pub fn measure(plan: &Plan, scheduler: &Kind, idle: bool, sim_seed: u64) -> Result<Measured> {
     if let Some(replay) = &plan.replay {
         let tasks = if idle { replay.tasks(0) } else { replay.without_idle() };
-        return simulate(plan, scheduler, tasks, vec![false], sim_seed);
+        return simulate(plan, scheduler, device(plan, sim_seed)?, tasks, vec![false]);
     }
     measure_jobs(plan, scheduler, |class| idle || class != Class::Idle, sim_seed)
 }
@@ -108,18 +108,25 @@ fn measure_jobs(plan: &Plan, scheduler: &Kind, part: impl Fn(Class) -> bool, see
     let jobs = plan.steps.iter().flat_map(|(_, jobs)| jobs);
     let jobs: Vec<_> = jobs.filter(|(_, class)| part(*class)).cloned().collect();
     let walls = jobs.iter().map(|(job, _)| job.stonewall).collect();
-    let cache = device(plan, seed)?.volatile_cache();
-    simulate(plan, scheduler, Task::of(&jobs, plan.size, cache, 0)?, walls, seed)
+    let device = device(plan, seed)?;
+    let tasks = Task::of(&jobs, plan.size, device.volatile_cache(), 0)?;
+    simulate(plan, scheduler, device, tasks, walls)
 }
 
 fn device(plan: &Plan, seed: u64) -> Result<Box<dyn Device>> {
     plan.spec.build(plan.size, seed).with_context(|| format!("model {}", plan.spec.name))
 }
 
-fn simulate(plan: &Plan, kind: &Kind, tasks: Vec<Task>, walls: Vec<bool>, seed: u64) -> Result<Measured> {
+fn simulate(
+    plan: &Plan,
+    kind: &Kind,
+    device: Box<dyn Device>,
+    tasks: Vec<Task>,
+    walls: Vec<bool>,
+) -> Result<Measured> {
     let mut watch = Watch::of(&tasks, plan.replay.is_some(), 0);
-    let mut simulation = Simulation::new(device(plan, seed)?, kind.build(0), plan.settings, tasks, walls, 0)
-        .with_cost(plan.cost);
+    let mut simulation =
+        Simulation::new(device, kind.build(0), plan.settings, tasks, walls, 0).with_cost(plan.cost);
     simulation.run(&mut watch)?;
     Ok(Measured { classes: watch.classes().report() })
 }
