@@ -297,17 +297,19 @@ fn what_others_may_wait_for_is_not_low() {
     assert!(asks(Class::BestEffort, 15) && asks(Class::Idle, 7) && !asks(Class::Idle, 8));
 }
 
-/// What merging makes longer comes less often: the low job has no more of the disk for it.
+/// What merging makes longer comes less often: the low job has no more of the disk for it. On a device whose time a request is
+/// hardly its length, as ten in one would have ten times as much.
 #[test]
 fn on_flash_an_interval_is_for_128_kib_of_low_requests() {
     let run = |max_bytes: u32| {
         let settings = Settings { nr_requests: 256, max_bytes, depth: 256 };
-        let (figures, _) = seen(flash(), named("lp-deadline", &[]), settings, &thinker_and_bulk(Class::Idle));
+        let device = Box::new(Server::new(SIZE, 1, Service::Linear(80_000, 300), 1));
+        let (figures, _) = seen(device, named("lp-deadline", &[]), settings, &thinker_and_bulk(Class::Idle));
         (told(&figures, 0).0, told(&figures, 1).1)
     };
     let ((short_rate, short_low), (rate, low)) = (run(128 << 10), run(1280 << 10));
     assert!(low < 1.1 * short_low && low > 0.5 * short_low, "{low} MB/s, of short ones {short_low}");
-    assert!(rate > 0.97 * short_rate, "{rate} reads a second, beside short ones {short_rate}");
+    assert!(rate > 0.94 * short_rate, "{rate} reads a second, beside short ones {short_rate}");
 }
 
 /// One low request each interval of the knob is too many for it; the steering goes beyond.
