@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # cells.tsv of table.sh as Markdown: awk -f table.awk cells.tsv. First what normal work keeps of its operations, the low
-# job's MB/s, and their part of what the disk has left, from least to most of the kernels; then each cell.
+# job's MB/s, and their part of what the disk has left, from least to most of the kernels; then, where there is a control, what
+# normal work keeps there, and of what it has there; then each cell.
 BEGIN { FS = "\t" }
 {
 	key = $1 SUBSEP $2
@@ -71,6 +72,26 @@ function digest(row, model, w,	k, key, part, times, l, text) {
 		text = text " (" to(range["least", "part"], range["most", "part"], "%.0f") " %)"
 	return text
 }
+# Of row, the rate beside the low one and that of the control, as parts of the normal job's alone, and the first of the second.
+function control(row, model, w,	k, key, part, alone, both, other) {
+	delete range
+	for (k = 1; k <= n; k++) {
+		key = keys[k]
+		split(key, part, SUBSEP)
+		if (part[2] != model || !((key, row, w, "control") in iops))
+			continue
+		alone = iops[key, row, w, "normal"]
+		both = iops[key, row, w, "both"]
+		other = iops[key, row, w, "control"]
+		extend("kept", both * 100 / alone)
+		extend("control", other * 100 / alone)
+		extend("of", both * 100 / other)
+	}
+	if (!(("least", "kept") in range))
+		return ""
+	return to(range["least", "kept"], range["most", "kept"], "%.1f") " % | " to(range["least", "control"], range["most", "control"], "%.1f") \
+		" % | " to(range["least", "of"], range["most", "of"], "%.1f") " %"
+}
 function ms(us) { return us == "" ? "-" : sprintf("%.2f", us / 1000) }
 END {
 	print "| disk, load | mq-deadline idle | BFQ idle | lp-deadline, the paper's constants | lp-deadline | strict |"
@@ -80,6 +101,18 @@ END {
 		printf "| %s %s | %s | %s | %s | %s | %s |\n", part[1], part[2], digest("mq-deadline" SUBSEP "idle", part[1], part[2]), \
 			digest("bfq" SUBSEP "idle", part[1], part[2]), digest("lp-deadline" SUBSEP "paper", part[1], part[2]), \
 			digest("lp-deadline" SUBSEP "idle", part[1], part[2]), digest("lp-deadline" SUBSEP "strict", part[1], part[2])
+	}
+	for (t = 1; t <= n_lines; t++) {
+		split(lines[t], part, SUBSEP)
+		a = control("mq-deadline" SUBSEP "idle", part[1], part[2])
+		b = control("lp-deadline" SUBSEP "idle", part[1], part[2])
+		if (a b == "")
+			continue
+		if (!controls++) {
+			print "\n| disk, load | mq-deadline idle: beside | control | beside, of control | lp-deadline: beside | control | beside, of control |"
+			print "|---|---|---|---|---|---|---|"
+		}
+		printf "| %s %s | %s | %s |\n", part[1], part[2], a == "" ? "- | - | -" : a, b == "" ? "- | - | -" : b
 	}
 	for (k = 1; k <= n; k++) {
 		key = keys[k]

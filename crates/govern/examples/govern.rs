@@ -3,11 +3,12 @@
 //! limits back when it is killed.
 
 use anyhow::{Context, Result};
+use plumb_govern::cgroup::Controller;
 use plumb_govern::disks;
 use plumb_govern::governor::{now, Governor};
 use plumb_govern::policy::Settings;
 use plumb_govern::rate::Rate;
-use plumb_govern::throttle::{Controller, Ledger, Limit};
+use plumb_govern::throttle::{Ledger, Limit};
 use plumb_govern::watch::{Events, Whom};
 use plumb_load::environment::Root;
 use std::mem::MaybeUninit;

@@ -2,10 +2,11 @@
 //! Turns watch, policy and throttle, for every disk apart.
 
 use crate::account::{Account, Part};
+use crate::cgroup::Group;
 use crate::disks::Disk;
 use crate::policy::{Decision, Policy, Seen, Settings, State};
 use crate::rate::Rate;
-use crate::throttle::{Group, Ledger, Limiter};
+use crate::throttle::{Ledger, Limiter};
 use crate::watch::{Look, Source};
 use anyhow::Result;
 use serde::Serialize;
@@ -214,7 +215,8 @@ pub fn now() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::throttle::{Limit, Version};
+    use crate::cgroup::Version;
+    use crate::throttle::Limit;
     use plumb_load::environment::DeviceNumber;
     use std::cell::RefCell;
     use std::rc::Rc;

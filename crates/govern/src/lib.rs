@@ -3,7 +3,7 @@
 //! while normal I/O is there, and free when none has been there for a while.
 //!
 //! Data flows one way: [`watch`] (who used the disk, and when) -> [`policy`] (limited or free, pure) ->
-//! [`throttle`] (files of cgroups), all of it turned by [`governor`]; [`account`] adds up what came of it.
+//! [`throttle`] (limits in the files of a [`cgroup`]), all of it turned by [`governor`]; [`account`] adds up what came of it.
 //!
 //! Apart from that: [`iosched`], settings of the I/O scheduler lp-deadline (kmod/).
 //!
@@ -12,6 +12,7 @@
 //! What is changed is told to a [`throttle::Ledger`] before it is changed.
 
 pub mod account;
+pub mod cgroup;
 pub mod delegation;
 pub mod disks;
 pub mod governor;

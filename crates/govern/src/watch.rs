@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Who used a disk, and when: by block events, or where there is no BPF by what the kernel counts anyway.
 
+use crate::cgroup::Group;
 use crate::disks::Disk;
-use crate::throttle::Group;
 use anyhow::{Context, Result};
 use libbpf_rs::OpenObject;
 use plumb_load::environment::Root;
@@ -184,7 +184,7 @@ fn total(root: &Root, disk: &Disk) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::throttle::Version;
+    use crate::cgroup::Version;
     use plumb_load::environment::DeviceNumber;
 
     #[test]

@@ -6,7 +6,7 @@ mod common;
 
 use common::room::Room;
 use common::{can, output, plumb, stderr};
-use plumb_govern::throttle::{Controller, Version};
+use plumb_govern::cgroup::{Controller, Version};
 use plumb_load::environment::Root;
 use serde_json::Value;
 use std::os::unix::fs::MetadataExt;

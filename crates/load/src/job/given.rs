@@ -4,6 +4,7 @@
 use super::{Cell, Job, JobError, Step};
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 
 /// The options that were given, by key; every other one keeps its value.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -49,9 +50,16 @@ impl Given {
 pub struct JobFile {
     /// What it says, as one cell.
     pub cell: Cell,
+    /// The keys that it says of each job of each step; every other one has its default.
+    said: Vec<Vec<BTreeSet<String>>>,
 }
 
 impl JobFile {
+    /// Whether the file itself says this key of a job of a step.
+    pub fn says(&self, step: usize, job: usize, key: &str) -> bool {
+        self.said.get(step).and_then(|jobs| jobs.get(job)).is_some_and(|keys| keys.contains(key))
+    }
+
     /// Reads a job file's text (TOML).
     ///
     /// # Errors
@@ -65,15 +73,21 @@ impl JobFile {
         };
         let steps = top.remove("step");
         let base = top;
-        let one = |keys: toml::Table| -> Result<Job, JobError> {
+        let one = |keys: toml::Table| -> Result<(Job, BTreeSet<String>), JobError> {
             let mut all = base.clone();
             all.extend(keys);
+            let said = all.keys().cloned().collect();
             // The whole text of it, since the message alone does not name the key.
-            let said = |e: toml::de::Error| JobError(e.to_string().trim().replace('\n', " "));
-            Job::deserialize(toml::Value::Table(all)).map_err(said)
+            let wrong = |e: toml::de::Error| JobError(e.to_string().trim().replace('\n', " "));
+            Ok((Job::deserialize(toml::Value::Table(all)).map_err(wrong)?, said))
         };
+        let mut steps_said = Vec::new();
         let steps = match steps {
-            None => vec![Step { label: label.clone(), jobs: vec![one(toml::Table::new())?] }],
+            None => {
+                let (job, said) = one(toml::Table::new())?;
+                steps_said.push(vec![said]);
+                vec![Step { label: label.clone(), jobs: vec![job] }]
+            }
             Some(toml::Value::Array(list)) => {
                 let mut steps = Vec::new();
                 for (i, step) in list.into_iter().enumerate() {
@@ -95,13 +109,15 @@ impl JobFile {
                             jobs.push(one(keys).map_err(named)?);
                         }
                     }
+                    let (jobs, said) = jobs.into_iter().unzip();
                     steps.push(Step { label, jobs });
+                    steps_said.push(said);
                 }
                 steps
             }
             Some(_) => return Err(JobError("step: must be a list of tables ([[step]])".into())),
         };
-        Ok(JobFile { cell: Cell { label, steps } })
+        Ok(JobFile { cell: Cell { label, steps }, said: steps_said })
     }
 }
 
@@ -134,6 +150,22 @@ mod tests {
         assert_eq!(file.cell.steps[1].label, "both");
         assert_eq!(file.cell.steps[1].jobs.len(), 2);
         assert_eq!(file.cell.steps[1].jobs[1].rate.map(|r| r.0), Some(100.0));
+    }
+
+    #[test]
+    fn a_job_file_tells_which_keys_it_says_of_which_job() {
+        let of = |text: &str| {
+            let file = JobFile::parse(text).expect(text);
+            let jobs = |(i, step): (usize, &Step)| -> Vec<bool> {
+                (0..step.jobs.len()).map(|j| file.says(i, j, "size")).collect()
+            };
+            file.cell.steps.iter().enumerate().map(jobs).collect::<Vec<_>>()
+        };
+        assert_eq!(of("what = \"read\"\n"), [[false]]);
+        assert_eq!(of("size = \"1G\"\n[[step]]\n[[step.also]]\n"), [[true, true]]);
+        let three = "[[step]]\n[[step]]\nblock = 4096\n[[step.also]]\nsize = 8192\n";
+        assert_eq!(of(three), [vec![false], vec![false, true]]);
+        assert!(!JobFile::parse(three).expect("good").says(7, 0, "size"), "there is no such step");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Low cgroups that go away meanwhile, and why it ended.
 
-use plumb_govern::throttle::Group;
+use plumb_govern::cgroup::Group;
 
 /// Why it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl Present<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plumb_govern::throttle::Version;
+    use plumb_govern::cgroup::Version;
 
     #[test]
     fn groups_that_go_and_come_are_told_once() {

@@ -7,7 +7,8 @@ use crate::plan::guardian::{Guardian, Whose};
 use crate::plan::lock::{holder_of_directory, Locks};
 use crate::plan::undo::Undone;
 use anyhow::{bail, Context, Result};
-use plumb_govern::throttle::{Controller, Group, Ledger, Limit, Version};
+use plumb_govern::cgroup::{Controller, Group, Version};
+use plumb_govern::throttle::{Ledger, Limit};
 use std::path::{Path, PathBuf};
 
 const GOVERNOR: Whose = Whose { who: "plumb govern", restore: "plumb plan restore" };

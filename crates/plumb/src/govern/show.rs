@@ -42,7 +42,7 @@ fn cpu_seconds() -> f64 {
 /// The result.
 pub fn result(args: &GovernArgs, whole: &Whole, came: &Came) -> Result<()> {
     let mut out = io::stdout().lock();
-    let dirs = |groups: &[plumb_govern::throttle::Group]| -> Vec<String> {
+    let dirs = |groups: &[plumb_govern::cgroup::Group]| -> Vec<String> {
         groups.iter().map(|g| g.dir.display().to_string()).collect()
     };
     if args.json {

@@ -3,10 +3,10 @@
 
 use crate::cli::GovernArgs;
 use anyhow::{bail, Result};
+use plumb_govern::cgroup::{Controller, Group};
 use plumb_govern::disks::{self, Disk};
 use plumb_govern::policy::Settings;
 use plumb_govern::rate::Rate;
-use plumb_govern::throttle::{Controller, Group};
 use plumb_load::environment::Root;
 use plumb_probe::classes::DEVICES;
 
@@ -96,7 +96,7 @@ fn protected(name: &str, controller: &Controller) -> Result<Group> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plumb_govern::throttle::Version;
+    use plumb_govern::cgroup::Version;
 
     #[test]
     fn what_cannot_be_protected_is_told_in_words_of_protect() {

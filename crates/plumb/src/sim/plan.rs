@@ -157,28 +157,14 @@ fn steps(args: &SimArgs) -> Result<Vec<(String, Vec<Asked>)>> {
         return Ok(vec![(job.what.to_string(), vec![Asked { job, whole: !given.has("size") }])]);
     };
     let text = std::fs::read_to_string(path).with_context(|| format!("job file {}", path.display()))?;
-    let steps = JobFile::parse(&text).with_context(|| path.display().to_string())?.cell.steps;
-    let sized = sized(&text).with_context(|| path.display().to_string())?;
-    let asked =
-        |(job, sized): (Job, bool)| Asked { job: given.over(&job), whole: !sized && !given.has("size") };
-    let pairs = steps.into_iter().zip(sized);
-    Ok(pairs
-        .map(|(step, sized)| (step.label, step.jobs.into_iter().zip(sized).map(asked).collect()))
-        .collect())
-}
-
-/// Whether each job of each step of a job file says its size: once read, one that does not has the default.
-fn sized(text: &str) -> Result<Vec<Vec<bool>>> {
-    let top: toml::Table = toml::from_str(text)?;
-    let says = |table: &toml::Table| table.contains_key("size");
-    let own = |value: &toml::Value| says(&top) || value.as_table().is_some_and(says);
-    let Some(steps) = top.get("step").and_then(toml::Value::as_array) else {
-        return Ok(vec![vec![says(&top)]]);
-    };
-    let also =
-        |step: &toml::Value| step.get("also").and_then(toml::Value::as_array).cloned().unwrap_or_default();
-    let jobs = |step: &toml::Value| std::iter::once(own(step)).chain(also(step).iter().map(own)).collect();
-    Ok(steps.iter().map(jobs).collect())
+    let file = JobFile::parse(&text).with_context(|| path.display().to_string())?;
+    let whole = |step, job| !file.says(step, job, "size") && !given.has("size");
+    let steps = file.cell.steps.iter().enumerate().map(|(at, step)| {
+        let jobs = step.jobs.iter().enumerate();
+        let asked = jobs.map(|(n, job)| Asked { job: given.over(job), whole: whole(at, n) }).collect();
+        (step.label.clone(), asked)
+    });
+    Ok(steps.collect())
 }
 
 /// A job with what a simulation takes for granted: the whole disk, a queue where there is a depth, an end.
@@ -223,15 +209,6 @@ fn possible(job: &Job, size: u64) -> Result<()> {
 mod tests {
     use super::*;
     use plumb_load::job::Bytes;
-
-    #[test]
-    fn a_job_file_tells_which_jobs_say_their_size() {
-        let of = |text: &str| sized(text).expect(text);
-        assert_eq!(of("what = \"read\"\n"), [[false]]);
-        assert_eq!(of("size = \"1G\"\n[[step]]\n[[step.also]]\n"), [[true, true]]);
-        let three = "[[step]]\n[[step]]\nblock = 4096\n[[step.also]]\nsize = 8192\n";
-        assert_eq!(of(three), [vec![false], vec![false, true]]);
-    }
 
     #[test]
     fn a_job_that_has_no_room_names_the_key() {
