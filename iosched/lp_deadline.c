@@ -13,7 +13,7 @@
 #define MARK_CLASS_SHIFT 2
 #define MARK_CLASS (3U << MARK_CLASS_SHIFT)
 #define MARK_BESIDE 16U
-/* Sectors for which an interval is, in lp_turn(). */
+/* Sectors for which an interval is, in lp_turn() and lp_may_grow(). */
 #define PART 256
 
 void lp_init(struct lp *lp, const struct lp_knobs *knobs, u64 now)
@@ -217,6 +217,12 @@ struct lp_request *lp_find_front(struct lp *lp, enum lp_class cls, enum lp_direc
 	while (rq && lp_rq_sector(rq) == sector && lp_rq_direction(rq) != dir)
 		rq = lp_sorted_next(rq);
 	return rq && lp_rq_sector(rq) == sector ? rq : 0;
+}
+
+bool lp_may_grow(const struct lp *lp, enum lp_class cls, u64 sectors)
+{
+	return cls == LP_NORMAL || sectors <= PART || LP_READ(lp->knobs.low_batch_kb) ||
+	       !LP_READ(lp->knobs.idle_dispatch_interval);
 }
 
 /* The oldest of a line, if it goes by its age. */

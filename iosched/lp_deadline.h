@@ -68,7 +68,7 @@ struct lp_knobs {
 	u32 writes_starved;
 	u32 fifo_batch;
 	/* Rule 2: least time between two low requests. 0: no throttle. Where low_batch_kb is 0 it is for 128 KiB, as the paper's
-	 * requests are: after one of 1280 KiB, which merging makes, ten times as long. */
+	 * requests are: after one of 1280 KiB ten times as long, and merging makes none that long (lp_may_grow()). */
 	u64 idle_dispatch_interval;
 	/* Rule 3: how long no normal request must have been there. */
 	u64 batch_mode_delay;
@@ -268,6 +268,10 @@ enum lp_class lp_queued_class(const struct lp_request *rq);
 
 /* The queued request of a class and direction that begins at `sector`, or none: for merging at its front. */
 struct lp_request *lp_find_front(struct lp *lp, enum lp_class cls, enum lp_direction dir, u64 sector);
+
+/* Whether a request may become so many sectors long by a merge. A normal request that comes meanwhile waits for all of a low
+ * one: where an interval is for 128 KiB, it is no longer than that. Needs no lock. */
+bool lp_may_grow(const struct lp *lp, enum lp_class cls, u64 sectors);
 
 /* The next request, which counts as being with the device from now on; or none. */
 struct lp_request *lp_dispatch(struct lp *lp, u64 now);

@@ -165,7 +165,8 @@ static bool lp_allow_merge(struct request_queue *q, struct request *rq, struct b
 	/* The class that it waits in, whatever is low today. */
 	if (cls == LP_CLASSES)
 		cls = class_of_request(lq, rq);
-	return cls == class_of_bio(lq, bio);
+	return cls == class_of_bio(lq, bio) &&
+	       lp_may_grow(&lq->lp, cls, (u64)blk_rq_sectors(rq) + bio_sectors(bio));
 }
 
 static bool lp_bio_merge(struct request_queue *q, struct bio *bio, unsigned int segments)

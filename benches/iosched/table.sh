@@ -3,7 +3,7 @@
 # benches/iosched/table.sh OUT [KERNEL...]: I/O schedulers beside each other, in guests with a virtual clock: figures do
 # not depend on this machine's load or speed. One guest after the other; a table takes minutes to an hour.
 # MODELS="hdd ssd ssd4", SCHEDULERS="none:none mq-deadline:idle ...", LOADS="think0:read,0,1:read,32 ..." (see cells),
-# MS_EACH=6000 narrow it.
+# MS_EACH=6000 narrow it; MAX_KB=1280 is the disk's longest request instead of 128 KiB.
 set -euo pipefail
 
 loads="think0:read,0,1:read,32 think1:read,1,1:read,32 think10:read,10,1:read,32 depth32:read,0,32:read,32
@@ -28,6 +28,7 @@ for kernel in "$@"; do
 		cat >"$work/cells.conf" <<-END
 			MODEL=$model
 			DISK="$disk"
+			MAX_KB=${MAX_KB:-128}
 			MS_EACH=${MS_EACH:-$ms}
 			SCHEDULERS="${SCHEDULERS:-none:none mq-deadline:none mq-deadline:idle bfq:idle kyber:idle none:io.max none:io.cost lp-deadline:paper lp-deadline:idle lp-deadline:strict}"
 			LOADS="$(echo ${LOADS:-$loads})"

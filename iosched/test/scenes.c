@@ -79,6 +79,25 @@ static void ages_by_the_knob(void)
 	check(lp_dispatch(&lp, 100 * MS) == &low_rq, "a low one that is older than low_expire goes");
 }
 
+/* How long merging may make a request: where an interval is for 128 KiB, a low one has no more. */
+static void grows(void)
+{
+	struct lp_knobs k;
+
+	lp_defaults(&k, false);
+	lp_init(&lp, &k, 0);
+	for (int cls = LP_LOW; cls < LP_CLASSES; cls++)
+		check(lp_may_grow(&lp, (enum lp_class)cls, 256) && !lp_may_grow(&lp, (enum lp_class)cls, 257),
+		      "of low work, merging makes nothing longer than 128 KiB on flash");
+	check(lp_may_grow(&lp, LP_NORMAL, 2560), "a normal one may become as long as it likes");
+	k.idle_dispatch_interval = 0;
+	lp_set_knobs(&lp, &k);
+	check(lp_may_grow(&lp, LP_LOW, 2560), "without an interval it is for nothing");
+	lp_defaults(&k, true);
+	lp_set_knobs(&lp, &k);
+	check(lp_may_grow(&lp, LP_LOW, 2560), "a disk that turns pays for the way, not for the length");
+}
+
 /* What goes next, at the time at which the gate says that it opens: the steering may just have made it narrower. */
 static struct lp_request *next(u64 *now)
 {
@@ -337,6 +356,7 @@ u32 scenes(void)
 	starves_none(4, BULK);
 	starves_none(0, BULK);
 	ages_by_the_knob();
+	grows();
 	steering();
 	sparse_steering();
 	held_writes();

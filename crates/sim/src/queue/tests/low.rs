@@ -18,6 +18,8 @@ struct Seen {
     low: Vec<Ns>,
     normal_left: Ns,
     longest_low: Ns,
+    /// Bytes of the largest low request.
+    largest_low: u32,
     queued: HashMap<u32, Ns>,
     /// Longest wait of a normal bio for a request slot.
     slotless: Ns,
@@ -37,6 +39,7 @@ impl Observer for Seen {
         if request.class == Class::Idle {
             self.low.push(now);
             self.longest_low = self.longest_low.max(now - request.inserted_at);
+            self.largest_low = self.largest_low.max(request.length);
         }
     }
     fn completed(&mut self, now: Ns, _: u32, request: &Request, _: &Completion) {
@@ -70,7 +73,11 @@ const PAPER: [&str; 3] = ["in_flight_aware=0", "low_depth=0", "idle_dispatch_int
 
 /// One who reads and thinks, and 32 copies of 128 KiB at once.
 fn thinker_and_bulk(class: Class) -> [(Job, Class); 2] {
-    let bulk = Job { order: Order::Sequential, block: Bytes(128 << 10), ..deep(reads(), 32) };
+    thinker_and_blocks(class, 128 << 10)
+}
+
+fn thinker_and_blocks(class: Class, block: u64) -> [(Job, Class); 2] {
+    let bulk = Job { order: Order::Sequential, block: Bytes(block), ..deep(reads(), 32) };
     [
         (for_time(Job { think: Time(MS), ..reads() }, 10_000 * MS), Class::BestEffort),
         (for_time(bulk, 10_000 * MS), class),
@@ -297,19 +304,41 @@ fn what_others_may_wait_for_is_not_low() {
     assert!(asks(Class::BestEffort, 15) && asks(Class::Idle, 7) && !asks(Class::Idle, 8));
 }
 
-/// What merging makes longer comes less often: the low job has no more of the disk for it. On a device whose time a request is
+/// Longer ones come less often: the low job has no more of the disk for it. On a device whose time a request is
 /// hardly its length, as ten in one would have ten times as much.
 #[test]
 fn on_flash_an_interval_is_for_128_kib_of_low_requests() {
-    let run = |max_bytes: u32| {
-        let settings = Settings { nr_requests: 256, max_bytes, depth: 256 };
+    let run = |block: u32| {
+        let settings = Settings { nr_requests: 256, max_bytes: block, depth: 256 };
         let device = Box::new(Server::new(SIZE, 1, Service::Linear(80_000, 300), 1));
-        let (figures, _) = seen(device, named("lp-deadline", &[]), settings, &thinker_and_bulk(Class::Idle));
+        let jobs = thinker_and_blocks(Class::Idle, block.into());
+        let (figures, seen) = seen(device, named("lp-deadline", &[]), settings, &jobs);
+        assert_eq!(seen.largest_low, block);
         (told(&figures, 0).0, told(&figures, 1).1)
     };
     let ((short_rate, short_low), (rate, low)) = (run(128 << 10), run(1280 << 10));
     assert!(low < 1.1 * short_low && low > 0.5 * short_low, "{low} MB/s, of short ones {short_low}");
     assert!(rate > 0.94 * short_rate, "{rate} reads a second, beside short ones {short_rate}");
+}
+
+/// What comes in 128 KiB stays so, where a normal request would have to wait for all that merging made of it.
+#[test]
+fn on_flash_merging_makes_no_low_request_longer_than_128_kib() {
+    let run = |block: u64, knobs: &[&str]| {
+        let settings = Settings { nr_requests: 64, max_bytes: 1280 << 10, depth: 32 };
+        let jobs = thinker_and_blocks(Class::Idle, block);
+        let (figures, seen) = seen(flash(), named("lp-deadline", knobs), settings, &jobs);
+        (seen.largest_low, told(&figures, 1).1)
+    };
+    let ((large, bulk), (small, little)) = (run(128 << 10, &[]), run(16 << 10, &[]));
+    assert_eq!((large, small), (128 << 10, 128 << 10), "16 KiB are merged until they are so many");
+    // 32 of them at once are four requests; without merging they would be an eighth.
+    assert!(little > 0.7 * bulk, "{little} MB/s in small pieces, {bulk} in large ones");
+    assert_eq!(
+        run(128 << 10, &["low_batch_kb=5120"]).0,
+        1280 << 10,
+        "a batch pays for the way, not for the length"
+    );
 }
 
 /// One low request each interval of the knob is too many for it; the steering goes beyond.

@@ -63,12 +63,16 @@ impl Scheduler for LpDeadline {
     fn find_merge(&self, bio: &Bio, requests: &Requests) -> Option<Merge> {
         let class = self.class(bio.class, bio.operation, bio.fua, bio.hints);
         let write = bio.operation != Operation::Read;
+        let may = |request: &u32| {
+            let grown = u64::from(requests.get(*request).length) + u64::from(bio.length);
+            requests.may_merge(bio, *request) && self.policy.may_grow(class, grown / SECTOR)
+        };
         let back = self.ends[class as usize][usize::from(write)].at(bio.offset);
-        if let Some(request) = back.filter(|r| requests.may_merge(bio, *r)) {
+        if let Some(request) = back.filter(may) {
             return Some(Merge { request, front: false });
         }
         let front = self.policy.find_front(class, write, bio.end() / SECTOR);
-        front.filter(|r| requests.may_merge(bio, *r)).map(|request| Merge { request, front: true })
+        front.filter(may).map(|request| Merge { request, front: true })
     }
 
     fn merged(&mut self, merge: Merge, length: u32, requests: &Requests) {

@@ -54,6 +54,7 @@ extern "C" {
     fn sim_lp_insert(p: *mut Opaque, number: u32, sector: u64, end: u64, write: bool, class: u32, now: Ns);
     fn sim_lp_extent(p: *mut Opaque, number: u32, sector: u64, end: u64);
     fn sim_lp_find_front(p: *mut Opaque, class: u32, write: bool, sector: u64) -> u32;
+    fn sim_lp_may_grow(p: *const Opaque, class: u32, sectors: u64) -> bool;
     fn sim_lp_dispatch(p: *mut Opaque, now: Ns) -> u32;
     fn sim_lp_finished(p: *mut Opaque, number: u32, now: Ns);
     fn sim_lp_opens(p: *const Opaque, now: Ns) -> Ns;
@@ -158,6 +159,12 @@ impl Policy {
         // SAFETY: as in class(); it changes nothing.
         let number = unsafe { sim_lp_find_front(self.0.as_ptr(), class, write, sector) };
         (number != NONE).then_some(number)
+    }
+
+    /// Whether a request may become so many sectors long by a merge.
+    pub fn may_grow(&self, class: u32, sectors: u64) -> bool {
+        // SAFETY: as in class().
+        unsafe { sim_lp_may_grow(self.0.as_ptr(), class, sectors) }
     }
 
     /// The next request.

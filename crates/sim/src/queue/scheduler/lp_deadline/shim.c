@@ -156,6 +156,11 @@ u32 sim_lp_find_front(struct sim_lp *p, u32 cls, bool write, u64 sector)
 	return rq ? (u32)rq->id : NONE;
 }
 
+bool sim_lp_may_grow(const struct sim_lp *p, u32 cls, u64 sectors)
+{
+	return lp_may_grow(&p->lp, (enum lp_class)cls, sectors);
+}
+
 u32 sim_lp_dispatch(struct sim_lp *p, u64 now)
 {
 	struct lp_request *rq = lp_dispatch(&p->lp, now);
