@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 /* See lp_deadline.h. */
 #include "lp_gate.h"
+#include "lp_loss.h"
 #include "lp_normal.h"
 #include "lp_quiet.h"
 #include "lp_steering.h"
@@ -13,6 +14,8 @@
 #define MARK_CLASS_SHIFT 2
 #define MARK_CLASS (3U << MARK_CLASS_SHIFT)
 #define MARK_BESIDE 16U
+/* A normal one that was sent while low ones were queued or with the device: what it takes is looked at (lp_loss.h). */
+#define MARK_COUNTS 32U
 /* Sectors for which an interval is, in lp_turn() and lp_may_grow(). */
 #define PART 256
 
@@ -31,6 +34,7 @@ void lp_init(struct lp *lp, const struct lp_knobs *knobs, u64 now)
 	lp_fifo_init(&lp->head);
 	lp_quiet_from_knobs(lp, now);
 	lp_steer_from_knobs(lp);
+	lp_loss_from_knobs(lp);
 }
 
 /* The way back is to be paid for. */
@@ -50,6 +54,7 @@ void lp_set_knobs(struct lp *lp, const struct lp_knobs *knobs)
 	end_visit(lp);
 	lp_quiet_from_knobs(lp, lp->quiet.looked);
 	lp_steer_from_knobs(lp);
+	lp_loss_from_knobs(lp);
 }
 
 void lp_set_open(struct lp *lp, bool open)
@@ -324,16 +329,27 @@ static struct lp_request *choose_low(struct lp *lp, u64 now)
 	return rq;
 }
 
-static void goes(struct lp *lp, struct lp_request *rq, u64 now)
+/* What is to be remembered of a request that goes. */
+static u32 mark_of(const struct lp *lp, enum lp_class cls, bool gated)
+{
+	u32 mark = MARK_DEVICE | (u32)cls << MARK_CLASS_SHIFT;
+
+	if (lp_low_in_flight(lp))
+		mark |= MARK_BESIDE;
+	if ((gated || mark & MARK_BESIDE) && cls == LP_NORMAL && lp_loss_counts(lp))
+		mark |= MARK_COUNTS;
+	return mark;
+}
+
+static void goes(struct lp *lp, struct lp_request *rq, bool gated, u64 now)
 {
 	enum lp_class cls = class_of(rq);
 	u64 came = lp_rq_stamp(rq);
 	/* Who calls may have looked at the clock a little earlier. */
 	u64 waited = now > came ? now - came : 0;
-	bool beside = lp_low_in_flight(lp);
 
 	take(lp, rq);
-	lp_rq_set_mark(rq, MARK_DEVICE | (u32)cls << MARK_CLASS_SHIFT | (beside ? MARK_BESIDE : 0));
+	lp_rq_set_mark(rq, mark_of(lp, cls, gated));
 	lp_rq_set_stamp(rq, now);
 	lp->counts[cls].dispatched++;
 	lp->counts[cls].waited += waited;
@@ -360,6 +376,8 @@ struct lp_request *lp_dispatch_if(struct lp *lp, u64 now, const struct lp_may *m
 
 	if (lp->knobs.latency_target)
 		lp_steer(lp, now);
+	else if (gated && lp->knobs.normal_loss)
+		lp_loss_steer(lp, now);
 	if (!rq && gated) {
 		/* Awaited ones that are left of a visit wait an interval for the next. */
 		bool together = lp->visits == LP_AWAITED && lp->visit_until > now;
@@ -379,7 +397,7 @@ struct lp_request *lp_dispatch_if(struct lp *lp, u64 now, const struct lp_may *m
 					      lp_counter_read(&lp->queued[LP_AWAITED]));
 	}
 	if (rq)
-		goes(lp, rq, now);
+		goes(lp, rq, gated, now);
 	return rq;
 }
 
@@ -413,6 +431,8 @@ void lp_finished(struct lp *lp, struct lp_request *rq, u64 now)
 		return;
 	if (LP_READ(lp->knobs.latency_target) && !(mark & MARK_CLASS))
 		lp_steer_saw(lp, (mark & MARK_BESIDE) || lp_low_in_flight(lp), now - lp_rq_stamp(rq));
+	if ((mark & MARK_COUNTS) && now > lp_rq_stamp(rq))
+		lp_loss_saw(lp, mark & MARK_BESIDE, now - lp_rq_stamp(rq));
 	leaves(lp, class_in(mark), now);
 }
 

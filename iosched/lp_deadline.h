@@ -10,7 +10,7 @@
  *   3. batch mode: once no normal request has been there for batch_mode_delay, rule 2 rests until the next one.
  * What blk-mq and today's devices need besides are knobs of their own, see struct lp_knobs.
  *
- * env.h gives: u32, u64, bool; LP_LOCAL; lp_counter with lp_counter_{read,set,inc,dec}() and LP_READ()/LP_WRITE_ONCE(), which
+ * env.h gives: u32, u64, bool; LP_LOCAL; lp_counter with lp_counter_{read,set,add,inc,dec}() and LP_READ()/LP_WRITE_ONCE(), which
  * may be used without the lock (read is an acquire, inc and dec are full barriers); struct lp_sorted, struct lp_fifo and struct
  * lp_request with the functions that are listed at the end of this file. Times are ns of a clock that does not go
  * back; sectors have 512 bytes.
@@ -73,7 +73,8 @@ struct lp_knobs {
 	/* Rule 3: how long no normal request must have been there. */
 	u64 batch_mode_delay;
 	/* How long no normal request must have been there before awaited ones go freely (lp_quiet.h); until then their interval
-	 * is an eighth of the low ones'. Where batches are held (low_batch_time), all that wait go in one, of a 32nd of an
+	 * is an eighth of the low ones'; where that is longer than the knob's for normal_loss, theirs is by as much, and this
+	 * delay is as many times as long. Where batches are held (low_batch_time), all that wait go in one, of a 32nd of an
 	 * interval at most, and rest for 32 times the time that it took: no more than an interval. */
 	u64 awaited_delay;
 	/* Age at which an awaited one goes although normal ones are there, once that rest is over; 0: low_expire. */
@@ -99,6 +100,9 @@ struct lp_knobs {
 	u32 safe_classes;
 	/* Steers interval, depth and batch so that normal requests' p99 stays below this with the device; 0: off. */
 	u64 latency_target;
+	/* What normal work may lose of its time by waiting for low requests, in 1/100: the interval becomes up to 64 times as long
+	 * as the knob's so that it is no more (lp_loss.h). Not with latency_target; 0: off. */
+	u32 normal_loss;
 };
 
 /* What has happened since the start; only ever grows. One per class. */
@@ -168,6 +172,24 @@ struct lp_quiet {
 	u64 looked;
 };
 
+/* What low requests cost normal ones (lp_loss.h). */
+struct lp_loss {
+	/* Of this window, without and beside a low one: how many, and what they took, in 128 ns. */
+	lp_counter requests[2];
+	lp_counter took[2];
+	u64 began;
+	/* After so many requests it looks whether the loss is large. */
+	u32 look_at;
+	/* Low ones pause, so that some are without them. */
+	bool paused;
+	u64 pause_until;
+	/* What one takes without a low one, in 128 ns, over several windows; 0: not known yet. Windows that it has been kept for. */
+	u64 alone;
+	u32 kept;
+	/* The loss, in 1/1000. */
+	long long mean;
+};
+
 struct lp {
 	struct lp_knobs knobs;
 	/* Normal requests. */
@@ -212,6 +234,7 @@ struct lp {
 	/* Since the last low request came to or left the device, in the steering's eyes. */
 	struct lp_window window;
 	u64 window_began;
+	struct lp_loss loss;
 	struct lp_counts counts[LP_CLASSES];
 	/* Given back by the device to be tried again. */
 	lp_counter requeued[LP_CLASSES];
@@ -309,6 +332,12 @@ static inline bool lp_more_normal(const struct lp *lp)
 	return lp_counter_read(&lp->in_flight[LP_NORMAL]) && LP_READ(lp->knobs.in_flight_aware) &&
 	       !lp_counter_read(&lp->in_flight[LP_AWAITED]) && !LP_READ(lp->visit_until) &&
 	       !LP_READ(lp->open);
+}
+
+/* Low and awaited ones with the device. Needs no lock. */
+static inline u32 lp_low_in_flight(const struct lp *lp)
+{
+	return lp_counter_read(&lp->in_flight[LP_LOW]) + lp_counter_read(&lp->in_flight[LP_AWAITED]);
 }
 
 /* No normal request was there for so long that low ones go freely. Needs no lock. */

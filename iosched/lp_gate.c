@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 /* See lp_gate.h. */
 #include "lp_gate.h"
+#include "lp_loss.h"
 #include "lp_steering.h"
 
 #define MS ((u64)1000000)
@@ -60,6 +61,14 @@ LP_LOCAL u64 lp_held_for(const struct lp *lp, enum lp_class cls)
 	return cls == LP_AWAITED ? lp_least(most, LP_READ(lp->interval) / AWAITED_REST) : most;
 }
 
+/* Least time between two awaited ones. What made the low ones' longer is not divided. */
+static u64 awaited_interval(const struct lp *lp)
+{
+	u64 over = lp_loss_over(lp);
+
+	return (LP_READ(lp->interval) - over) / AWAITED_PART + over;
+}
+
 /* So long after awaited requests no others go, where the way to their place is what costs. */
 static u64 awaited_rest(const struct lp *lp)
 {
@@ -88,9 +97,8 @@ LP_LOCAL u64 lp_aged_at(const struct lp *lp, enum lp_class cls)
 	due = lp_later(oldest, expire);
 	if (!LP_READ(line->ever))
 		return due;
-	apart = cls == LP_AWAITED
-			? lp_most(lp_least(LP_READ(lp->interval) / AWAITED_PART, expire), awaited_rest(lp))
-			: expire / AGED_SPREAD;
+	apart = cls == LP_AWAITED ? lp_most(lp_least(awaited_interval(lp), expire), awaited_rest(lp))
+				  : expire / AGED_SPREAD;
 	next = lp_later(LP_READ(line->went), apart);
 	return due > next ? due : next;
 }
@@ -121,11 +129,24 @@ LP_LOCAL u64 lp_turn(const struct lp *lp, enum lp_class cls)
 
 	if (!LP_READ(line->ever))
 		return 0;
+	if (cls == LP_AWAITED)
+		interval = awaited_interval(lp);
 	if (!LP_READ(lp->knobs.low_batch_kb))
 		interval *= lp_most(LP_READ(line->parts), 1);
 	if (cls == LP_AWAITED)
-		interval = lp_most(interval / AWAITED_PART, awaited_rest(lp));
-	return lp_later(LP_READ(line->went), interval);
+		interval = lp_most(interval, awaited_rest(lp));
+	return lp_most(lp_later(LP_READ(line->went), interval), LP_READ(lp->loss.pause_until));
+}
+
+/* When no normal request has been there for so long that nobody sends one who does not wait for an awaited one. Where low
+ * requests are in the way, that is as many times as long as the interval is longer than the knob's. */
+static u64 quiet(const struct lp *lp)
+{
+	u64 delay = LP_READ(lp->quiet.delay), over = lp_loss_over(lp);
+
+	if (over)
+		delay += delay * (over / lp_most(LP_READ(lp->knobs.idle_dispatch_interval), 1));
+	return lp_most(lp_later(LP_READ(lp->normal_left), delay), LP_READ(lp->loss.pause_until));
 }
 
 LP_LOCAL u64 lp_gate(const struct lp *lp, enum lp_class cls, u64 now)
@@ -146,7 +167,7 @@ LP_LOCAL u64 lp_gate(const struct lp *lp, enum lp_class cls, u64 now)
 		return opens;
 	/* Whoever waits for an awaited one sends nothing meanwhile. */
 	if (cls == LP_AWAITED)
-		opens = lp_least(opens, lp_later(LP_READ(lp->normal_left), LP_READ(lp->quiet.delay)));
+		opens = lp_least(opens, quiet(lp));
 	return lp_least(opens, lp_turn(lp, cls));
 }
 

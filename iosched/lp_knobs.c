@@ -28,6 +28,7 @@ const struct lp_knob lp_knob_table[] = {
 	KNOB(in_flight_aware, 1, 0, 1),
 	KNOB(safe_classes, 1, 0, 1),
 	KNOB(latency_target, US, 0, 60000 * MS),
+	KNOB(normal_loss, 1, 0, 100),
 };
 const u32 lp_knob_count = sizeof(lp_knob_table) / sizeof(lp_knob_table[0]);
 
@@ -56,5 +57,7 @@ void lp_defaults(struct lp_knobs *knobs, bool rotational)
 		.in_flight_aware = 1,
 		.safe_classes = 1,
 		.latency_target = 0,
+		/* A disk that turns has its intervals and batches instead. */
+		.normal_loss = rotational ? 0 : 2,
 	};
 }

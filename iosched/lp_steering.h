@@ -14,10 +14,4 @@ LP_LOCAL void lp_steer(struct lp *lp, u64 now);
 /* A normal request was `took` ns with the device, `beside` a low one or not. Needs no lock. */
 LP_LOCAL void lp_steer_saw(struct lp *lp, bool beside, u64 took);
 
-/* Low and awaited ones with the device. */
-static inline u32 lp_low_in_flight(const struct lp *lp)
-{
-	return lp_counter_read(&lp->in_flight[LP_LOW]) + lp_counter_read(&lp->in_flight[LP_AWAITED]);
-}
-
 #endif

@@ -160,6 +160,7 @@ KNOB(low_slots)
 KNOB(in_flight_aware)
 KNOB(safe_classes)
 KNOB(latency_target)
+KNOB(normal_loss)
 
 struct elv_fs_entry lp_attributes[] = {
 	/* Knobs, as lp_knob_table[] has them. */
@@ -179,6 +180,7 @@ struct elv_fs_entry lp_attributes[] = {
 	FILE(in_flight_aware),
 	FILE(safe_classes),
 	FILE(latency_target),
+	FILE(normal_loss),
 	/* Whom and what else. */
 	FILE(low_cgroups),
 	COUNTER(normal_stat),

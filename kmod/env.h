@@ -30,6 +30,11 @@ static inline void lp_counter_set(lp_counter *c, u32 n)
 	atomic_set(&c->n, n);
 }
 
+static inline void lp_counter_add(lp_counter *c, u32 n)
+{
+	atomic_add(n, &c->n);
+}
+
 /* Those that return a value are ordered against everything, plain ones against nothing. */
 static inline void lp_counter_inc(lp_counter *c)
 {

@@ -88,11 +88,11 @@ for model in $models; do
 	rm -rf "$out/$model"-*
 	job_of sequential >"$work/job.toml"
 	"${sim[@]}" --job "$work/job.toml" --bytes "$(timeline_mb_of "$model")M" --scheduler-set idle_dispatch_interval=200000 \
-		--scheduler-set low_batch_kb=0 --charts "$out/$model-timeline" --beside "$guest/timeline.csv" >"$out/$model-timeline.txt"
+		--scheduler-set low_batch_kb=0 --scheduler-set normal_loss=0 --charts "$out/$model-timeline" --beside "$guest/timeline.csv" >"$out/$model-timeline.txt"
 	for normal in $normals; do
 		job_of "$normal" >"$work/job.toml"
 		sweep idle_dispatch_interval "$intervals" "$seconds" "$model-$normal" "$guest/sweep-$normal.csv" \
-			--scheduler-set low_batch_kb=0
+			--scheduler-set low_batch_kb=0 --scheduler-set normal_loss=0
 		[ -z "$(batches_of "$model")" ] || sweep low_batch_kb "$(batches_of "$model")" "$batch_seconds" \
 			"$model-$normal-batch" "$guest/batch-$normal.csv"
 	done

@@ -32,10 +32,12 @@ BEGIN { FS = "\t" }
 }
 # What the low job would have of the disk in the time that normal requests leave: its own rate alone, behind the scheduler that
 # gives it most, and of the HDD, where a lone request uses all of it, the part of normal's rate alone that is lost; of an SSD, the
-# 8 channels' time without normal requests.
+# time of its 8 channels, or of sata's one, without normal requests.
 function left(model, key, row, w,	used) {
 	if (model == "hdd")
 		used = iops[key, row, w, "both"] / iops[key, row, w, "normal"]
+	else if (model == "sata")
+		used = iops[key, row, w, "both"] * 90.8e-6
 	else
 		used = iops[key, row, w, "both"] * (model == "ssd4" ? 576e-6 : 144e-6) / 8
 	return used < 0.995 ? most_low[key, w] * (1 - used) : 0

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # benches/iosched/table.sh OUT [KERNEL...]: I/O schedulers beside each other, in guests with a virtual clock: figures do
 # not depend on this machine's load or speed. One guest after the other; a table takes minutes to an hour.
-# MODELS="hdd ssd ssd4", SCHEDULERS="none:none mq-deadline:idle ...", LOADS="think0:read,0,1:read,32 ..." (see cells),
+# MODELS="hdd ssd ssd4" (or sata), SCHEDULERS="none:none mq-deadline:idle ...", LOADS="think0:read,0,1:read,32 ..." (see cells),
 # MS_EACH=6000 narrow it; MAX_KB=1280 is the disk's longest request instead of 128 KiB.
 set -euo pipefail
 
@@ -23,6 +23,8 @@ for kernel in "$@"; do
 		case $model in
 		hdd) ms=10000 ;;
 		ssd4) ms=1600 ;;
+		# As long as it takes to learn the interval.
+		sata) ms=10000 ;;
 		*) ms=400 ;;
 		esac
 		cat >"$work/cells.conf" <<-END

@@ -67,7 +67,7 @@ bool batch_mode(u64 now)
 
 u64 interval(void)
 {
-	return o.knobs.latency_target ? lp.interval : o.knobs.idle_dispatch_interval;
+	return o.knobs.latency_target || o.knobs.normal_loss ? lp.interval : o.knobs.idle_dispatch_interval;
 }
 
 u32 depth(void)
@@ -105,6 +105,19 @@ static u64 awaited_rest(void)
 												  : rest;
 }
 
+/* What normal_loss has made of it. */
+static u64 over(void)
+{
+	u64 knob = o.knobs.idle_dispatch_interval;
+
+	return o.knobs.normal_loss && !o.knobs.latency_target && interval() > knob ? interval() - knob : 0;
+}
+
+static u64 awaited_interval(void)
+{
+	return over() + (interval() - over()) / 8;
+}
+
 bool is_aged(enum lp_class cls, u64 now)
 {
 	struct known *oldest = first(QUEUED, cls, -1);
@@ -112,7 +125,7 @@ bool is_aged(enum lp_class cls, u64 now)
 	u64 apart = expire / 16;
 
 	if (cls == LP_AWAITED)
-		apart = most_of(interval() / 8 < expire ? interval() / 8 : expire, awaited_rest());
+		apart = most_of(awaited_interval() < expire ? awaited_interval() : expire, awaited_rest());
 	return oldest && expire && oldest->due + expire <= now &&
 	       (!o.ever[cls] || o.went[cls] + apart <= now);
 }
@@ -141,13 +154,16 @@ struct known *follows(enum lp_class cls)
 /* Of 128 KiB each, where none are batched. */
 static u64 interval_after(enum lp_class cls)
 {
-	return interval() * (o.knobs.low_batch_kb || !o.parts[cls] ? 1 : o.parts[cls]);
+	u64 one = cls == LP_AWAITED ? awaited_interval() : interval();
+
+	return one * (o.knobs.low_batch_kb || !o.parts[cls] ? 1 : o.parts[cls]);
 }
 
 bool its_turn(u64 now)
 {
 	return !o.ever[LP_AWAITED] ||
-	       o.went[LP_AWAITED] + most_of(interval_after(LP_AWAITED) / 8, awaited_rest()) <= now;
+	       most_of(o.went[LP_AWAITED] + most_of(interval_after(LP_AWAITED), awaited_rest()),
+		       lp.loss.pause_until) <= now;
 }
 
 static bool gate_of_is_open(enum lp_class cls, u64 now)
@@ -167,8 +183,10 @@ static bool gate_of_is_open(enum lp_class cls, u64 now)
 	if (!o.ever[cls])
 		return true;
 	if (cls == LP_LOW)
-		return o.went[cls] + interval_after(cls) <= now;
-	return its_turn(now) || o.left + o.quiet <= now;
+		return most_of(o.went[cls] + interval_after(cls), lp.loss.pause_until) <= now;
+	return its_turn(now) ||
+	       most_of(o.left + o.quiet * (1 + (over() ? over() / o.knobs.idle_dispatch_interval : 0)),
+		       lp.loss.pause_until) <= now;
 }
 
 static bool normal_waits(u64 now)

@@ -4,6 +4,7 @@
  * What must hold is told by the words of each check(). Built with sanitizers by iosched/test/run.sh.
  */
 #include "../lp_gate.h"
+#include "../lp_loss.h"
 #include "../lp_steering.h"
 #include "check.h"
 #include "oracle.h"
@@ -125,6 +126,8 @@ static void dispatch(void)
 
 	if (o.knobs.latency_target)
 		lp_steer(&lp, o.now);
+	else if (o.knobs.normal_loss && (waiting(LP_LOW) || waiting(LP_AWAITED) || (o.visit && o.until)))
+		lp_loss_steer(&lp, o.now);
 	expect = expected(o.now);
 	work = lp_has_work(&lp, o.now);
 	check(lp_counter_read(&lp.gated) == waiting(LP_LOW) + waiting(LP_AWAITED) + (o.visit && o.until),
@@ -277,6 +280,7 @@ static void knobs(void)
 	k.low_expire = any(4) ? 40 * MS * any(8) : 0;
 	k.awaited_expire = any(3) * 20 * MS;
 	k.latency_target = any(4) ? 0 : MS;
+	k.normal_loss = (u32)any(3);
 	k.low_depth = (u32)any(4);
 	k.low_batch_kb = (u32)any(4) * 8;
 	k.low_batch_time = any(3) * 3 * MS;

@@ -349,6 +349,88 @@ static void quiet_is_learnt(void)
 	check(t.visits >= 100000 / (24 + 3 + 2), "who waits for one does so no longer than awaited_delay");
 }
 
+/* A normal request of 100 us each time after `think`, on the average, low ones of 300 us that never end, for 60 s; the device
+ * serves one after the other, or all at once. Normal ones that were done in the last 30 s, and low ones. */
+struct both {
+	u64 normal, low;
+};
+
+static struct both shares_for_a_minute(u64 think, bool one_at_a_time, u32 normal_loss)
+{
+	static struct lp_request normal_rq, low_rq[BULK];
+	u64 ends[BULK] = { 0 }, normal_ends = LP_NEVER, comes = 0, now = 0, free_at = 0, place = 0;
+	struct both done = { 0 };
+	struct lp_knobs k;
+
+	lp_defaults(&k, false);
+	k.normal_loss = normal_loss;
+	lp_init(&lp, &k, 0);
+	memset(&normal_rq, 0, sizeof(normal_rq));
+	memset(low_rq, 0, sizeof(low_rq));
+	for (int i = 0; i < BULK; i++) {
+		ends[i] = LP_NEVER;
+		low_rq[i].end = low_rq[i].sector + 256;
+		lp_insert(&lp, &low_rq[i], LP_LOW, false, 0);
+	}
+	while (now < 60000 * MS) {
+		struct lp_request *rq;
+		u64 next, took;
+
+		if (comes <= now) {
+			comes = LP_NEVER;
+			normal_rq.sector = 1000000;
+			normal_rq.end = 1000008;
+			lp_insert(&lp, &normal_rq, LP_NORMAL, false, now);
+		}
+		while ((rq = lp_dispatch(&lp, now))) {
+			took = rq == &normal_rq ? MS / 10 : 3 * MS / 10;
+			free_at = (one_at_a_time && free_at > now ? free_at : now) + took;
+			*(rq == &normal_rq ? &normal_ends : &ends[rq - low_rq]) = free_at;
+		}
+		next = lp_opens(&lp, now);
+		check(next > now, "a queue that gave none says when it will");
+		next = comes < next ? comes : next;
+		next = normal_ends < next ? normal_ends : next;
+		for (int i = 0; i < BULK; i++)
+			next = ends[i] < next ? ends[i] : next;
+		now = next;
+		if (normal_ends <= now) {
+			lp_finished(&lp, &normal_rq, now);
+			normal_ends = LP_NEVER;
+			comes = now + think / 2 + any(think);
+			done.normal += now > 30000 * MS;
+		}
+		for (int i = 0; i < BULK; i++) {
+			if (ends[i] > now)
+				continue;
+			lp_finished(&lp, &low_rq[i], now);
+			ends[i] = LP_NEVER;
+			low_rq[i].sector = place += 256;
+			low_rq[i].end = place + 256;
+			lp_insert(&lp, &low_rq[i], LP_LOW, false, now);
+			done.low += now > 30000 * MS;
+		}
+	}
+	return done;
+}
+
+/* Normal work loses normal_loss by low requests that it has to wait for, and those that it has not to wait for go as often
+ * as the knob lets them. Of 30 s: a normal request each 1.1 ms, a low one each 0.4 ms at most. */
+static void losses(void)
+{
+	u64 alone = 30000 * 10 / 11, all = 30000 * 10 / 4;
+	struct both off = shares_for_a_minute(MS, true, 0), on = shares_for_a_minute(MS, true, 2);
+	struct both wide = shares_for_a_minute(MS, false, 2), seldom = shares_for_a_minute(10 * MS, true, 2);
+
+	check(off.normal < alone * 93 / 100,
+	      "where low ones are in the way, they cost normal work a good part");
+	check(on.normal > alone * 965 / 1000, "normal work loses no more than a little over normal_loss");
+	check(on.low > all / 16, "for that, low ones need not go as seldom as they may be made to");
+	check(wide.normal > alone * 99 / 100 && wide.low > all * 90 / 100,
+	      "low ones that are in nobody's way go at each interval");
+	check(seldom.low > all * 80 / 100, "who thinks for long loses little, however often low ones go");
+}
+
 u32 scenes(void)
 {
 	classes();
@@ -362,5 +444,6 @@ u32 scenes(void)
 	held_writes();
 	awaited_have_their_part();
 	quiet_is_learnt();
-	return 10;
+	losses();
+	return 12;
 }

@@ -30,6 +30,11 @@ static inline void lp_counter_set(lp_counter *c, u32 n)
 	__atomic_store_n(&c->n, n, __ATOMIC_RELAXED);
 }
 
+static inline void lp_counter_add(lp_counter *c, u32 n)
+{
+	lp_counter_set(c, lp_counter_read(c) + n);
+}
+
 static inline void lp_counter_inc(lp_counter *c)
 {
 	lp_counter_set(c, lp_counter_read(c) + 1);

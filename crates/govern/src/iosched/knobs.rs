@@ -23,7 +23,7 @@ const fn knob(name: &'static str, unit: &'static str, least: u64, most: u64, abo
 }
 
 /// All of them, in the order of the scheduler's table.
-pub const KNOBS: [Knob; 16] = [
+pub const KNOBS: [Knob; 17] = [
     knob("read_expire", "ms", 0, 3_600_000, "age at which a normal read goes before others"),
     knob("write_expire", "ms", 0, 3_600_000, "age at which a normal write goes before others"),
     knob("writes_starved", "", 0, 1_000_000, "batches of reads that may pass waiting writes"),
@@ -75,6 +75,13 @@ pub const KNOBS: [Knob; 16] = [
         0,
         60_000_000,
         "p99 of normal requests that interval and depth are steered by; 0: off",
+    ),
+    knob(
+        "normal_loss",
+        "%",
+        0,
+        100,
+        "of its time that normal work may wait for low requests: the interval gets longer for it; 0: off",
     ),
 ];
 

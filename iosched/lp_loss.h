@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * What low requests cost normal ones, and the interval that keeps it below normal_loss. For lp_deadline.c alone.
+ *
+ * Where a device serves one request after the other, a normal one that comes while it has a low one waits for that; where
+ * it has room for several, it does not. No interval is right for both, so it is measured: normal requests that were sent
+ * beside a low one against those that were not. What the first ones took longer, all of them together, is what normal work
+ * has lost of its time.
+ */
+#ifndef LP_LOSS_H
+#define LP_LOSS_H
+
+#include "lp_deadline.h"
+
+/* From nothing; the interval is the knob's. */
+LP_LOCAL void lp_loss_from_knobs(struct lp *lp);
+
+/* Decides once a window. With the lock, while low requests are queued. */
+LP_LOCAL void lp_loss_steer(struct lp *lp, u64 now);
+
+/* A normal request, sent while low ones were queued, was `took` ns with the device, `beside` a low one or not. Needs no
+ * lock. */
+LP_LOCAL void lp_loss_saw(struct lp *lp, bool beside, u64 took);
+
+/* By how much the interval is longer than the knob's; awaited requests are held back for it, too. */
+static inline u64 lp_loss_over(const struct lp *lp)
+{
+	u64 knob = LP_READ(lp->knobs.idle_dispatch_interval), interval = LP_READ(lp->interval);
+
+	return LP_READ(lp->knobs.normal_loss) && !LP_READ(lp->knobs.latency_target) && interval > knob
+		       ? interval - knob
+		       : 0;
+}
+
+/* It is measured, and steers. */
+static inline bool lp_loss_counts(const struct lp *lp)
+{
+	return LP_READ(lp->knobs.normal_loss) && !LP_READ(lp->knobs.latency_target);
+}
+
+#endif
