@@ -6,7 +6,16 @@ use std::path::Path;
 fn main() {
     let policy = Path::new("../../iosched");
     let shim = Path::new("src/queue/scheduler/lp_deadline/shim.c");
-    let parts = ["lp_deadline", "lp_gate", "lp_knobs", "lp_loss", "lp_normal", "lp_quiet", "lp_steering", "user/sorted"];
+    let parts = [
+        "lp_deadline",
+        "lp_gate",
+        "lp_knobs",
+        "lp_loss",
+        "lp_normal",
+        "lp_quiet",
+        "lp_steering",
+        "user/sorted",
+    ];
     let sources: Vec<_> = parts.iter().map(|part| policy.join(part).with_extension("c")).collect();
     let sources = [&sources[..], &[shim.to_path_buf()]].concat();
     let headers = ["lp_deadline", "lp_gate", "lp_loss", "lp_normal", "lp_quiet", "lp_steering", "user/env"];

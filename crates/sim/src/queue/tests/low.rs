@@ -341,6 +341,25 @@ fn on_flash_merging_makes_no_low_request_longer_than_128_kib() {
     );
 }
 
+/// A disk that serves one after the other: what low requests cost is learnt, and the interval made longer for it. With
+/// latency_target that is off.
+#[test]
+fn low_requests_that_are_in_the_way_go_as_seldom_as_normal_loss_says() {
+    let settings = Settings { nr_requests: 64, max_bytes: 128 << 10, depth: 32 };
+    let run = |knobs: &[&str], jobs: &[(Job, Class)]| {
+        let device = Box::new(Server::new(SIZE, 1, Service::Linear(80_000, 2_700), 1));
+        let (figures, seen) = seen(device, named("lp-deadline", knobs), settings, jobs);
+        (told(&figures, 0).0, seen.low.len())
+    };
+    let jobs = thinker_and_bulk(Class::Idle);
+    let (alone, _) = run(&[], &jobs[..1]);
+    let ((off, _), (on, low), (less, fewer)) =
+        (run(&["normal_loss=0"], &jobs), run(&[], &jobs), run(&["normal_loss=1"], &jobs));
+    assert!(off < 0.9 * alone, "{off} reads a second of {alone}: low requests are in nobody's way");
+    assert!(on > 0.97 * alone && less > 0.985 * alone, "{on} and {less} reads a second of {alone}");
+    assert!(fewer > 100 && low > fewer, "{fewer} low requests for 1 %, {low} for 2 %");
+}
+
 /// One low request each interval of the knob is too many for it; the steering goes beyond.
 #[test]
 fn a_latency_target_is_kept_that_the_knobs_interval_passes() {
