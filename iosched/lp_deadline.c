@@ -330,15 +330,17 @@ static struct lp_request *choose_low(struct lp *lp, u64 now)
 }
 
 /* What is to be remembered of a request that goes. */
-static u32 mark_of(const struct lp *lp, enum lp_class cls, bool gated)
+static u32 mark_of(struct lp *lp, enum lp_class cls, bool gated)
 {
 	u32 mark = MARK_DEVICE | (u32)cls << MARK_CLASS_SHIFT;
 
 	if (lp_low_in_flight(lp))
 		mark |= MARK_BESIDE;
-	if ((gated || mark & MARK_BESIDE) && cls == LP_NORMAL && lp_loss_counts(lp))
-		mark |= MARK_COUNTS;
-	return mark;
+	if (!(gated || mark & MARK_BESIDE) || cls != LP_NORMAL || !lp_loss_counts(lp))
+		return mark;
+	lp->loss.sent++;
+	lp->loss.together += lp_counter_read(&lp->in_flight[LP_NORMAL]) + 1;
+	return mark | MARK_COUNTS;
 }
 
 static void goes(struct lp *lp, struct lp_request *rq, bool gated, u64 now)

@@ -178,6 +178,9 @@ struct lp_loss {
 	lp_counter requests[2];
 	lp_counter took[2];
 	u64 began;
+	/* How many were sent, and with how many at the device, that one included, all together. */
+	u64 sent;
+	u64 together;
 	/* After so many requests it looks whether the loss is large. */
 	u32 look_at;
 	/* Low ones pause, so that some are without them. */
@@ -186,8 +189,9 @@ struct lp_loss {
 	/* What one takes without a low one, in 128 ns, over several windows; 0: not known yet. Windows that it has been kept for. */
 	u64 alone;
 	u32 kept;
-	/* The loss, in 1/1000. */
+	/* The loss, in 1/1000; and whether a whole window has told of it. */
 	long long mean;
+	bool settled;
 };
 
 struct lp {

@@ -10,7 +10,7 @@
 #define LOSS_TIME (1000 * MS)
 #define LOSS_OLD (4000 * MS)
 #define LOSS_ENOUGH 32
-/* Before, it looks after so many whether it is so many times the knob. */
+/* Before the first whole window it looks after so many whether it is so many times the knob. */
 #define LOSS_LOOK 64
 #define LOSS_SURE 4
 /* So many without a low one tell what it takes. If there were not so many for KEPT windows, low ones pause for about twice
@@ -37,6 +37,7 @@ static void next_loss_window(struct lp_loss *l, u64 now)
 		lp_counter_set(&l->took[i], 0);
 	}
 	l->began = now;
+	l->sent = l->together = 0;
 	l->paused = false;
 	l->look_at = LOSS_LOOK;
 }
@@ -64,11 +65,13 @@ static void shorten(struct lp *lp)
 	LP_WRITE_ONCE(lp->interval, interval);
 }
 
-/* The window's loss, in 1/1000; less than nothing by chance. */
+/* The window's loss, in 1/1000; less than nothing by chance. Requests that are there together wait together, and who sent
+ * them loses that time once. */
 static long long loss_of(const struct lp_loss *l, u64 beside, u64 took_alone, u64 took_beside, u64 age)
 {
-	u64 time = lp_most(age >> UNIT_BITS, took_alone + took_beside);
+	u64 time = (age >> UNIT_BITS) * l->together / lp_most(l->sent, 1);
 
+	time = lp_most(time, took_alone + took_beside);
 	return ((long long)took_beside - (long long)(beside * l->alone)) * 1000 / (long long)lp_most(time, 1);
 }
 
@@ -82,7 +85,7 @@ LP_LOCAL void lp_loss_steer(struct lp *lp, u64 now)
 	/* In 1/1000. */
 	long long target = (long long)lp->knobs.normal_loss * 10, loss;
 
-	if (!whole && all < l->look_at)
+	if (!whole && (l->settled || all < l->look_at))
 		return;
 	l->look_at = all + LOSS_LOOK;
 	if (whole && (all < LOSS_ENOUGH || age > LOSS_OLD || !lp->interval)) {
@@ -107,7 +110,8 @@ LP_LOCAL void lp_loss_steer(struct lp *lp, u64 now)
 	if (!whole && loss < target * LOSS_SURE)
 		return;
 	/* Chance makes single windows differ, in both directions. */
-	l->mean = whole ? l->mean + (loss - l->mean) / 2 : loss;
+	l->mean = l->settled ? l->mean + (loss - l->mean) / 2 : loss;
+	l->settled = whole && l->alone;
 	if (l->mean > target)
 		lengthen(lp, target);
 	else if (l->alone && l->mean < target / 2)

@@ -312,7 +312,7 @@ fn on_flash_an_interval_is_for_128_kib_of_low_requests() {
         let settings = Settings { nr_requests: 256, max_bytes: block, depth: 256 };
         let device = Box::new(Server::new(SIZE, 1, Service::Linear(80_000, 300), 1));
         let jobs = thinker_and_blocks(Class::Idle, block.into());
-        let (figures, seen) = seen(device, named("lp-deadline", &[]), settings, &jobs);
+        let (figures, seen) = seen(device, named("lp-deadline", &["normal_loss=0"]), settings, &jobs);
         assert_eq!(seen.largest_low, block);
         (told(&figures, 0).0, told(&figures, 1).1)
     };
@@ -351,7 +351,7 @@ fn low_requests_that_are_in_the_way_go_as_seldom_as_normal_loss_says() {
         let (figures, seen) = seen(device, named("lp-deadline", knobs), settings, jobs);
         (told(&figures, 0).0, seen.low.len())
     };
-    let jobs = thinker_and_bulk(Class::Idle);
+    let jobs = thinker_and_bulk(Class::Idle).map(|(job, class)| (for_time(job, 60_000 * MS), class));
     let (alone, _) = run(&[], &jobs[..1]);
     let ((off, _), (on, low), (less, fewer)) =
         (run(&["normal_loss=0"], &jobs), run(&[], &jobs), run(&["normal_loss=1"], &jobs));
