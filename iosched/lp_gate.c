@@ -64,9 +64,9 @@ LP_LOCAL u64 lp_held_for(const struct lp *lp, enum lp_class cls)
 /* Least time between two awaited ones. What made the low ones' longer is not divided. */
 static u64 awaited_interval(const struct lp *lp)
 {
-	u64 over = lp_loss_over(lp);
+	u64 interval = LP_READ(lp->interval), over = lp_loss_over(lp, interval);
 
-	return (LP_READ(lp->interval) - over) / AWAITED_PART + over;
+	return (interval - over) / AWAITED_PART + over;
 }
 
 /* So long after awaited requests no others go, where the way to their place is what costs. */
@@ -142,7 +142,7 @@ LP_LOCAL u64 lp_turn(const struct lp *lp, enum lp_class cls)
  * requests are in the way, that is as many times as long as the interval is longer than the knob's. */
 static u64 quiet(const struct lp *lp)
 {
-	u64 delay = LP_READ(lp->quiet.delay), over = lp_loss_over(lp);
+	u64 delay = LP_READ(lp->quiet.delay), over = lp_loss_over(lp, LP_READ(lp->interval));
 
 	if (over)
 		delay += delay * (over / lp_most(LP_READ(lp->knobs.idle_dispatch_interval), 1));

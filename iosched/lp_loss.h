@@ -22,20 +22,18 @@ LP_LOCAL void lp_loss_steer(struct lp *lp, u64 now);
  * lock. */
 LP_LOCAL void lp_loss_saw(struct lp *lp, bool beside, u64 took);
 
-/* By how much the interval is longer than the knob's; awaited requests are held back for it, too. */
-static inline u64 lp_loss_over(const struct lp *lp)
-{
-	u64 knob = LP_READ(lp->knobs.idle_dispatch_interval), interval = LP_READ(lp->interval);
-
-	return LP_READ(lp->knobs.normal_loss) && !LP_READ(lp->knobs.latency_target) && interval > knob
-		       ? interval - knob
-		       : 0;
-}
-
 /* It is measured, and steers. */
 static inline bool lp_loss_counts(const struct lp *lp)
 {
 	return LP_READ(lp->knobs.normal_loss) && !LP_READ(lp->knobs.latency_target);
+}
+
+/* By how much an interval in force is longer than the knob's; awaited requests are held back for it, too. */
+static inline u64 lp_loss_over(const struct lp *lp, u64 interval)
+{
+	u64 knob = LP_READ(lp->knobs.idle_dispatch_interval);
+
+	return lp_loss_counts(lp) && interval > knob ? interval - knob : 0;
 }
 
 #endif
