@@ -2,7 +2,6 @@
 /* See lp_gate.h. */
 #include "lp_gate.h"
 #include "lp_loss.h"
-#include "lp_steering.h"
 
 #define MS ((u64)1000000)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* When low and awaited requests may go: what the rules say of the queue as it is. For lp_deadline.c alone. */
+/* When low and awaited requests may go: what the rules say of the queue as it is. For the policy alone. */
 #ifndef LP_GATE_H
 #define LP_GATE_H
 

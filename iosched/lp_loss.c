@@ -13,7 +13,7 @@
 /* Before the first whole window it looks after so many whether it is so many times the knob. */
 #define LOSS_LOOK 64
 #define LOSS_SURE 4
-/* So many without a low one tell what it takes. If there were not so many for KEPT windows, low ones pause for about twice
+/* So many without a low one tell what it takes. If there were not so many for LOSS_KEPT windows, low ones pause for about twice
  * as many. */
 #define LOSS_ALONE 16
 #define LOSS_KEPT 16

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * What low requests cost normal ones, and the interval that keeps it below normal_loss. For lp_deadline.c alone.
+ * What low requests cost normal ones, and the interval that keeps it below normal_loss. For the policy alone.
  *
  * Where a device serves one request after the other, a normal one that comes while it has a low one waits for that; where
  * it has room for several, it does not. No interval is right for both, so it is measured: normal requests that were sent
@@ -18,8 +18,8 @@ LP_LOCAL void lp_loss_from_knobs(struct lp *lp);
 /* Decides once a window. With the lock, while low requests are queued. */
 LP_LOCAL void lp_loss_steer(struct lp *lp, u64 now);
 
-/* A normal request, sent while low ones were queued, was `took` ns with the device, `beside` a low one or not. Needs no
- * lock. */
+/* A normal request, sent while low ones were queued or with the device, was `took` ns with it, `beside` a low one or not.
+ * Needs no lock. */
 LP_LOCAL void lp_loss_saw(struct lp *lp, bool beside, u64 took);
 
 /* It is measured, and steers. */

@@ -11,7 +11,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$results"
 "${CC:-gcc}" -std=gnu11 -Wall -Wextra -Werror -O2 -Iiosched/user -Iiosched \
-	iosched/lp_deadline.c iosched/lp_gate.c iosched/lp_knobs.c iosched/lp_loss.c iosched/lp_normal.c iosched/lp_quiet.c iosched/lp_steering.c iosched/user/sorted.c benches/iosched/decision.c -o "$work/decision"
+	iosched/lp_*.c iosched/user/sorted.c benches/iosched/decision.c -o "$work/decision"
 cargo build --release --locked --package plumb-bench-sim
 {
 	echo "$("${CC:-gcc}" --version | head -1), -O2"

@@ -9,6 +9,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "${CC:-gcc}" -std=gnu11 -Wall -Wextra -Werror -O2 -g -fsanitize=address,undefined -fno-sanitize-recover=all \
-	-Iuser -I. lp_deadline.c lp_gate.c lp_knobs.c lp_loss.c lp_normal.c lp_quiet.c lp_steering.c user/sorted.c test/property.c test/oracle.c test/scenes.c -o "$work/property"
+	-Iuser -I. lp_*.c user/sorted.c test/property.c test/oracle.c test/scenes.c -o "$work/property"
 echo "property: $steps steps, seed $seed"
 "$work/property" "$steps" "$seed"
