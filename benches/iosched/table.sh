@@ -3,7 +3,8 @@
 # benches/iosched/table.sh OUT [KERNEL...]: I/O schedulers beside each other, in guests with a virtual clock: figures do
 # not depend on this machine's load or speed. One guest after the other; a table takes minutes to an hour.
 # MODELS="hdd ssd ssd4" (or sata), SCHEDULERS="none:none mq-deadline:idle ...", LOADS="think0:read,0,1:read,32 ..." (see cells),
-# MS_EACH=6000 narrow it; MAX_KB=1280 is the disk's longest request instead of 128 KiB.
+# MS_EACH=6000 narrow it; MAX_KB=1280 is the disk's longest request instead of 128 KiB; PREEMPT=full has the kernel give up the processor
+# to whoever wakes at once, instead of as it was built.
 set -euo pipefail
 
 loads="think0:read,0,1:read,32 think1:read,1,1:read,32 think10:read,10,1:read,32 depth32:read,0,32:read,32
@@ -31,6 +32,7 @@ for kernel in "$@"; do
 			MODEL=$model
 			DISK="$disk"
 			MAX_KB=${MAX_KB:-128}
+			PREEMPT=${PREEMPT:-}
 			MS_EACH=${MS_EACH:-$ms}
 			SCHEDULERS="${SCHEDULERS:-none:none mq-deadline:none mq-deadline:idle bfq:idle kyber:idle none:io.max none:io.cost lp-deadline:paper lp-deadline:idle lp-deadline:strict}"
 			LOADS="$(echo ${LOADS:-$loads})"
