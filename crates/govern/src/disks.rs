@@ -27,25 +27,39 @@ impl Disk {
         Disk { name: block.name.clone(), number: block.number, rotational }
     }
 
+    /// It holds nothing any more: a medium was taken out, a loop device lost its file. Its number stays.
+    pub fn is_empty(&self, root: &Root) -> bool {
+        let size = Path::new("/sys/dev/block").join(self.number.to_string()).join("size");
+        root.number::<u64>(size) == Some(0)
+    }
+
     /// The number as the kernel has it inside.
     pub fn kernel_number(&self) -> u32 {
         self.number.major << 20 | self.number.minor
     }
 }
 
-/// The disks below a device: its node (`/dev/sda1`), or the kernel's name for it.
+/// A device that is given by its node (`/dev/sda1`) or by the kernel's name for it. `lists`: what command lists devices.
 ///
 /// # Errors
-/// There is no such device; named.
-pub fn below(device: &str, root: &Root) -> Result<Vec<Disk>> {
+/// There is none, or it is something else; named.
+pub fn named(device: &str, root: &Root, lists: &str) -> Result<Block> {
     let node = match device.starts_with('/') {
         true => Path::new(device).to_path_buf(),
         false => Path::new("/dev").join(device),
     };
-    let block = root
-        .device(&node)
-        .and_then(|number| Block::of(number, root))
-        .with_context(|| format!("{device}: no such block device; 'lsblk' lists those that there are"))?;
+    root.device(&node).and_then(|number| Block::of(number, root)).with_context(|| {
+        let not = if root.path(&node).exists() { "is not a block device" } else { "no such block device" };
+        format!("{device}: {not}; '{lists}' lists those that there are")
+    })
+}
+
+/// The disks below a device, which is given as in [`named`].
+///
+/// # Errors
+/// As [`named`].
+pub fn below(device: &str, root: &Root) -> Result<Vec<Disk>> {
+    let block = named(device, root, "lsblk")?;
     let mut found = Vec::new();
     descend(block, root, 0, &mut found);
     Ok(found.iter().map(|b| Disk::of(b, root)).collect())

@@ -9,6 +9,7 @@ use crate::rate::Rate;
 use crate::throttle::{Ledger, Limiter};
 use crate::watch::{Look, Source};
 use anyhow::Result;
+use plumb_load::environment::Root;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -71,6 +72,7 @@ pub struct Governor<S> {
     source: S,
     disks: Vec<One>,
     followed: u64,
+    root: Root,
 }
 
 fn seen(look: &Look) -> Seen {
@@ -110,7 +112,7 @@ impl<S: Source> Governor<S> {
                 told_gone: false,
             });
         }
-        Ok(Governor { source, disks: all, followed: now })
+        Ok(Governor { source, disks: all, followed: now, root: Root::real() })
     }
 
     /// Looks once and does what is due. `now` is CLOCK_MONOTONIC, ns.
@@ -119,11 +121,16 @@ impl<S: Source> Governor<S> {
     /// A limit cannot be changed; named.
     pub fn turn(&mut self, now: u64, ledger: &mut dyn Ledger) -> Result<Vec<(Disk, Event)>> {
         let mut events = Vec::new();
-        if now.saturating_sub(self.followed) >= FOLLOW {
+        let follows = now.saturating_sub(self.followed) >= FOLLOW;
+        if follows {
             self.followed = now;
             self.source.follow()?;
         }
         for (i, one) in self.disks.iter_mut().enumerate() {
+            // A loop device without its file takes limits as before.
+            if follows && !one.limiter.is_gone() && one.disk.is_empty(&self.root) {
+                one.limiter.leave(ledger)?;
+            }
             if one.limiter.is_gone() {
                 if !std::mem::replace(&mut one.told_gone, true) {
                     events.push((one.disk.clone(), Event::Gone));

@@ -154,6 +154,16 @@ impl Limiter {
         self.gone
     }
 
+    /// Puts back what was before, and writes nothing any longer.
+    ///
+    /// # Errors
+    /// As [`Limiter::apply`].
+    pub fn leave(&mut self, ledger: &mut dyn Ledger) -> Result<()> {
+        self.apply(None, ledger)?;
+        self.gone = true;
+        Ok(())
+    }
+
     /// Limits to a rate, or puts back what was before. What somebody else has set meanwhile is what is narrowed and put
     /// back from then on.
     ///

@@ -25,7 +25,7 @@ pub use plan::*;
 pub use profile::{By, Export, ProfileArgs};
 pub use query::QueryArgs;
 pub use report::ReportArgs;
-pub use sim::SimArgs;
+pub use sim::{SimArgs, Simulated};
 pub use tune::{TuneArgs, TuneIosched, TuneWhat};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};

@@ -94,26 +94,20 @@ struct Outcome {
 /// # Errors
 /// A sentence that names model, option or path, and the next step.
 pub fn main(args: &SimArgs) -> Result<ExitCode> {
-    let mut plan = Plan::of(args)?;
+    let mut plan = Plan::of(&args.of)?;
+    can_be_written(args, &plan)?;
     if let Some(knob) = &args.sweep {
         sweep::main(args, &plan, knob)?;
         return Ok(ExitCode::SUCCESS);
     }
-    if let (Some(dir), true) = (&args.output, plan.steps.len() > 1) {
-        bail!(
-            "{}: a trace holds one step, and the job file has {}; leave out -o",
-            dir.display(),
-            plan.steps.len()
-        );
-    }
-    let model = || format!("model {}", args.model);
-    let mut device = plan.spec.build(plan.size, args.sim_seed).with_context(model)?;
+    let model = || format!("model {}", args.of.model);
+    let mut device = plan.spec.build(plan.size, args.of.sim_seed).with_context(model)?;
     let mut outcome = Outcome {
         plumb: env!("CARGO_PKG_VERSION"),
         arguments: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
         model: plan.spec.name.clone(),
         disk_size: plan.size,
-        sim_seed: args.sim_seed,
+        sim_seed: args.of.sim_seed,
         scheduler: plan.scheduler.name().into(),
         knobs: plan.scheduler.shown(),
         depth_of_device: plan.settings.depth,
@@ -145,6 +139,29 @@ pub fn main(args: &SimArgs) -> Result<ExitCode> {
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Looks, before anything is simulated, whether the trace and the charts that are asked for can be.
+fn can_be_written(args: &SimArgs, plan: &Plan) -> Result<()> {
+    let steps = plan.steps.len();
+    if let Some(dir) = &args.output {
+        if plan.replay.is_some() {
+            bail!("-o: the threads of --from make no system calls that a trace could hold; leave it out");
+        }
+        if plan.cost.operation + plan.cost.per_kib > 0 {
+            bail!("-o: a trace has no CPU time of tasks; leave out --cpu-per-operation and --cpu-per-kib");
+        }
+        if steps > 1 {
+            bail!("{}: a trace holds one step, and the job file has {steps}; leave out -o", dir.display());
+        }
+    }
+    if (args.sweep.is_some() || args.charts.is_some()) && steps > 1 {
+        bail!("--sweep and --charts are of one step, and the job file has {steps}");
+    }
+    if let Some(dir) = &args.charts {
+        chart::room(dir, if args.sweep.is_some() { &chart::SWEEP } else { &chart::TIMELINE })?;
+    }
+    beside::check(args)
 }
 
 /// One step from `now` on; returns when it ended, and the device.
@@ -210,7 +227,7 @@ fn run_step(
 
 fn tracer(dir: &Path, plan: &Plan, args: &SimArgs, jobs: &[Job], tasks: &[Task]) -> Result<Tracer> {
     let facts = [
-        ("sim_seed", args.sim_seed.to_string()),
+        ("sim_seed", args.of.sim_seed.to_string()),
         ("seed", jobs.iter().map(|j| j.seed.to_string()).collect::<Vec<_>>().join(",")),
         ("disk_size", plan.size.to_string()),
         ("depth_of_device", plan.settings.depth.to_string()),

@@ -380,6 +380,29 @@ fn groups_that_are_removed_are_told_and_the_last_one_ends_it() {
 }
 
 #[test]
+fn a_disk_that_loses_what_it_holds_ends_it_and_keeps_no_limit() {
+    let Some(place) = Place::new("a_disk_that_loses_what_it_holds_ends_it_and_keeps_no_limit") else {
+        return;
+    };
+    let low = place.low();
+    let governor = place.govern(&["--delay", "60s", "--for", "60s", &low[0], &low[1]]);
+    until("limited", || !place.limits().is_empty());
+    // As a device without its file, but so that nobody else gets it meanwhile.
+    std::fs::File::options()
+        .write(true)
+        .open(place.room.path().join("disk"))
+        .expect("the image")
+        .set_len(0)
+        .expect("cut");
+    let shrunk = output(Command::new("losetup").args(["--set-capacity", &place.device]));
+    assert!(shrunk.status.success(), "{}", stderr(&shrunk));
+    let (code, out, err) = governor.end();
+    assert_eq!(code, Some(0), "{err}");
+    assert!(err.contains("no disk is left") && err.contains("the disk is gone"), "{err}");
+    assert_eq!((json(&out)["ended_by"].as_str(), place.limits()), (Some("no disk"), vec![]));
+}
+
+#[test]
 fn the_end_of_the_time_ends_the_command_and_says_so() {
     let Some(place) = Place::new("the_end_of_the_time_ends_the_command_and_says_so") else { return };
     let (code, out, err) = place.govern(&["--for", "300ms", "--", "sleep", "1000"]).end();

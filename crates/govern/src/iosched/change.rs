@@ -202,7 +202,7 @@ pub fn remove(disk: &Block, root: &Root) -> Result<Vec<String>> {
     let name = &disk.name;
     needs_root(disk, root)?;
     let Some(before) = before(disk, root)? else {
-        bail!("{name}: plumb has not set its scheduler since the machine was started; to change it: echo none > {}", disk.dir.join("queue/scheduler").display());
+        bail!("{name}: plumb has not set its scheduler since the machine was started; it is left alone (to change it: write one of its names to {})", disk.dir.join("queue/scheduler").display());
     };
     let now = schedulers(disk, root).map(|(_, now)| now).unwrap_or_default();
     let did = if now == SCHEDULER {

@@ -12,22 +12,16 @@ pub const SCHEDULER: &str = "lp-deadline";
 /// Its module as /sys/module names it.
 const MODULE: &str = "lp_deadline";
 
-use anyhow::{Context, Result};
+use crate::disks::named;
+use anyhow::Result;
 use plumb_load::environment::{Block, Root};
-use std::path::Path;
 
 /// A device that is given by its node or by the kernel's name.
 ///
 /// # Errors
 /// There is none; named.
 pub fn device(device: &str, root: &Root) -> Result<Block> {
-    let node = match device.starts_with('/') {
-        true => Path::new(device).to_path_buf(),
-        false => Path::new("/dev").join(device),
-    };
-    root.device(&node).and_then(|number| Block::of(number, root)).with_context(|| {
-        format!("{device}: no such block device; 'plumb iosched status' lists those that there are")
-    })
+    named(device, root, "plumb iosched status")
 }
 
 /// The disk of such a device: of a partition the whole one.

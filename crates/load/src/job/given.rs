@@ -72,6 +72,9 @@ impl JobFile {
             Some(_) => return Err(JobError("name: must be text".into())),
         };
         let steps = top.remove("step");
+        if top.is_empty() && steps.is_none() {
+            return Err(JobError("names no job: it has no key and no [[step]]".into()));
+        }
         let base = top;
         let one = |keys: toml::Table| -> Result<(Job, BTreeSet<String>), JobError> {
             let mut all = base.clone();
@@ -102,7 +105,8 @@ impl JobFile {
                     let named = |e: JobError| JobError(format!("{label}: {e}"));
                     let mut jobs = vec![one(keys).map_err(named)?];
                     if let Some(toml::Value::Array(more)) = also {
-                        for job in more {
+                        for (j, job) in more.into_iter().enumerate() {
+                            let named = |e: JobError| named(JobError(format!("job {}: {e}", j + 2)));
                             let toml::Value::Table(keys) = job else {
                                 return Err(named(JobError("also: must be tables ([[step.also]])".into())));
                             };
@@ -174,6 +178,12 @@ mod tests {
         assert!(said.contains("blokc"), "{said}");
         let said = JobFile::parse("[[step]]\nwhat = \"wirte\"\n").expect_err("unknown").0;
         assert!(said.contains("wirte") && said.contains("step 1"), "{said}");
+        let said =
+            JobFile::parse("[[step]]\n[[step.also]]\n[[step.also]]\nfoo = 1\n").expect_err("unknown").0;
+        assert!(said.starts_with("step 1: job 3: ") && said.contains("foo"), "{said}");
+        let said = JobFile::parse("block = true\n").expect_err("no length").0;
+        assert!(said.contains("block") && said.contains("4K"), "{said}");
+        assert!(JobFile::parse("# nothing\n").is_err_and(|e| e.0.contains("names no job")));
         let said = JobFile::parse("threads = \"many\"\n").expect_err("no number").0;
         assert!(said.contains("many") && said.contains("threads"), "{said}");
     }

@@ -19,7 +19,7 @@ macro_rules! in_words {
         impl<'de> Deserialize<'de> for $type {
             fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
                 #[derive(Deserialize)]
-                #[serde(untagged)]
+                #[serde(untagged, expecting = "must be a number, or text like \"4K\" or \"10ms\"")]
                 enum Given {
                     Whole(u64),
                     Real(f64),

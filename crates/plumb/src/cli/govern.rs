@@ -12,7 +12,7 @@ Needs root, and no kernel module: the limits are the kernel's own (io.max of cgr
 are taken away when plumb ends, however it ends; --restore takes away what a killed one left where its guardian was \
 killed too. docs/govern.md tells what is not covered.
 
-Exit codes: 0 done, 1 COMMAND failed, 2 error.
+Exit codes: 0 done, 1 COMMAND failed or was ended by --for or Ctrl-C, 2 error.
 
 Examples:
   plumb govern --protect /dev/sda -- restic backup /home
@@ -26,7 +26,7 @@ pub struct GovernArgs {
     /// Cgroup whose I/O is low, with all below it: its directory, or its path below the hierarchy (repeatable)
     #[arg(long, value_name = "CGROUP")]
     pub low: Vec<String>,
-    /// Disk whose normal I/O is protected, or cgroup whose I/O alone is normal (repeatable) [default: every disk]
+    /// Disk whose normal I/O is protected, or cgroup whose I/O alone is normal (repeatable) [default: every disk but loop devices]
     #[arg(long, value_name = "DEVICE|CGROUP")]
     pub protect: Vec<String>,
     /// What low I/O may do beside normal I/O, of reads and of writes each: 2M, 50iops or 2M,50iops

@@ -49,7 +49,7 @@ fn idle(text: &str) -> Result<usize, String> {
 
 /// What to simulate.
 #[derive(Debug, Args)]
-pub struct SimArgs {
+pub struct Simulated {
     /// Model: a preset's name, or a model's file (with a / or .toml)
     #[arg(value_name = "MODEL")]
     pub model: String,
@@ -106,6 +106,14 @@ pub struct SimArgs {
     /// Read the job from a file (TOML; its keys are the options' names); options given go over it
     #[arg(long = "job", value_name = "FILE", help_heading = "Job")]
     pub job_file: Option<PathBuf>,
+}
+
+/// What to simulate, and what to make of it.
+#[derive(Debug, Args)]
+pub struct SimArgs {
+    /// Model, queue and job.
+    #[command(flatten)]
+    pub of: Simulated,
 
     /// Write what happens into a trace, which plumb explain and plumb view read
     #[arg(short, long, value_name = "DIR", help_heading = "Result")]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Options of `plumb tune`.
 
-use super::SimArgs;
+use super::Simulated;
 use clap::{Args, Subcommand};
 use plumb_load::job::Time;
 
@@ -39,5 +39,8 @@ pub struct TuneIosched {
     pub target: Time,
     /// Model, queue and job; without a job: a reader of 4K that thinks 1 ms, beside 32 idle reads of 128K
     #[command(flatten)]
-    pub sim: SimArgs,
+    pub of: Simulated,
+    /// Print the result as JSON on standard output
+    #[arg(long, help_heading = "Result")]
+    pub json: bool,
 }

@@ -7,7 +7,7 @@ use crate::plan::report::charts::canvas::{colour, sheet, Sheet};
 use anyhow::{bail, Context, Result};
 use plumb_sim::device::Ns;
 use plumb_sim::queue::classes::NAMES;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const HEIGHT: i32 = 320;
 
@@ -104,21 +104,32 @@ pub fn timeline(
         log: false,
         lines: [0, 1].into_iter().map(line).chain([0, 1].into_iter().filter_map(measured)).collect(),
     };
-    put(dir, "timeline.csv", &csv)?;
-    put(dir, "timeline.svg", &chart.svg()?)?;
+    let files = [csv, chart.svg()?];
+    TIMELINE.iter().zip(&files).try_for_each(|(name, text)| put(dir, name, text))
+}
+
+/// The files of a simulation, and of a sweep.
+pub const TIMELINE: [&str; 2] = ["timeline.csv", "timeline.svg"];
+/// See [`TIMELINE`].
+pub const SWEEP: [&str; 3] = ["sweep.csv", "sweep-idle.svg", "sweep-normal.svg"];
+
+/// Whether files of these names can be put there.
+///
+/// # Errors
+/// One is there, or the directory cannot be made; named.
+pub fn room(dir: &Path, names: &[&str]) -> Result<()> {
+    std::fs::create_dir_all(dir).with_context(|| format!("--charts {}", dir.display()))?;
+    if let Some(there) = names.iter().map(|name| dir.join(name)).find(|path| path.exists()) {
+        bail!("{}: is there already; choose another directory with --charts", there.display());
+    }
     Ok(())
 }
 
-/// Writes a file that is not there yet.
+/// Writes a file for which there is [`room`].
 ///
 /// # Errors
-/// It is there, or the directory cannot be written; named.
-pub fn put(dir: &Path, name: &str, text: &str) -> Result<PathBuf> {
-    std::fs::create_dir_all(dir).with_context(|| format!("--charts {}", dir.display()))?;
+/// The directory cannot be written; named.
+pub fn put(dir: &Path, name: &str, text: &str) -> Result<()> {
     let path = dir.join(name);
-    if path.exists() {
-        bail!("{}: is there already; choose another directory with --charts", path.display());
-    }
-    std::fs::write(&path, text).with_context(|| path.display().to_string())?;
-    Ok(path)
+    std::fs::write(&path, text).with_context(|| path.display().to_string())
 }

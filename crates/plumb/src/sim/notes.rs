@@ -9,20 +9,39 @@ use plumb_trace::units;
 
 /// Notes of a step that was simulated.
 pub fn of(plan: &Plan, step: usize, device: &DeviceReport) -> Vec<String> {
-    let jobs = &plan.steps[step].1;
-    let idle = plan.has(true);
-    let jobs: Vec<&Job> = jobs.iter().map(|(job, _)| job).collect();
-    let notes = [
-        (idle && !plan.scheduler.has_classes()).then(|| {
-            format!(
-                "the idle class: {} knows no classes, it makes no difference here; mq-deadline, fair, bfq and lp-deadline do",
-                plan.scheduler.name()
-            )
-        }),
-        held_nothing(&plan.scheduler, device),
-        never_so_deep(&jobs, plan.settings.nr_requests, device),
-    ];
-    notes.into_iter().flatten().collect()
+    let jobs: Vec<&Job> = plan.steps[step].1.iter().map(|(job, _)| job).collect();
+    let mut notes = of_classes(plan);
+    notes.extend(held_nothing(&plan.scheduler, device));
+    notes.extend(never_so_deep(&jobs, &slots(plan), device));
+    notes
+}
+
+/// Notes that hold for every simulation of a plan.
+pub fn of_classes(plan: &Plan) -> Vec<String> {
+    let scheduler = plan.scheduler.name();
+    if plan.has(true) && !plan.scheduler.has_classes() {
+        return vec![format!(
+            "the idle class: {scheduler} knows no classes, it makes no difference here; mq-deadline, fair, bfq and lp-deadline do"
+        )];
+    }
+    if scheduler == "lp-deadline" && !plan.has(true) {
+        return vec![format!(
+            "nobody of the idle class takes part (--idle), so {scheduler}'s gate makes no difference here"
+        )];
+    }
+    Vec::new()
+}
+
+/// The request slots in words, and what of them the idle class may have.
+fn slots(plan: &Plan) -> String {
+    let all = format!("{} request slots (--nr-requests)", plan.settings.nr_requests);
+    let knobs = plan.scheduler.shown();
+    match knobs.iter().find_map(|knob| knob.strip_prefix("low_slots=")) {
+        Some(percent) if plan.has(true) => {
+            format!("{all}, of which the idle class has {percent} % (low_slots)")
+        }
+        _ => all,
+    }
 }
 
 /// All requests went through the scheduler at the moment at which they came.
@@ -35,13 +54,13 @@ fn held_nothing(scheduler: &Kind, device: &DeviceReport) -> Option<String> {
 }
 
 /// Fewer were under way at every moment than the jobs have users.
-fn never_so_deep(jobs: &[&Job], nr_requests: usize, device: &DeviceReport) -> Option<String> {
+fn never_so_deep(jobs: &[&Job], slots: &str, device: &DeviceReport) -> Option<String> {
     let asked: u64 = jobs.iter().map(|j| u64::from(j.workers()) * u64::from(j.depth.max(1))).sum();
     if jobs.iter().all(|j| j.depth <= 1) || device.most_in_system >= asked {
         return None;
     }
     let why = if device.without_slot > 0.0 {
-        format!(": {nr_requests} request slots (--nr-requests)")
+        format!(": {slots}")
     } else if jobs.iter().any(|j| j.rate.is_some()) {
         ": the rate asks for no more".into()
     } else if jobs.iter().any(|j| j.think.0 > 0) {
@@ -71,16 +90,16 @@ mod tests {
     fn a_depth_that_is_never_reached_is_told_with_its_reason() {
         let deep = Job { depth: 64, ..Job::default() };
         let slots = DeviceReport { without_slot: 0.7, ..device() };
-        let said = never_so_deep(&[&deep], 2, &slots).expect("a note");
+        let said = never_so_deep(&[&deep], "2 request slots (--nr-requests)", &slots).expect("a note");
         assert_eq!(
             said,
             "depth: 64 asked for, 2.7 in flight on average, 3 at most: 2 request slots (--nr-requests)"
         );
         let open = Job { rate: Some(Rate(80.0)), ..deep.clone() };
-        let said = never_so_deep(&[&open], 64, &device()).expect("a note");
+        let said = never_so_deep(&[&open], "64", &device()).expect("a note");
         assert!(said.ends_with("the rate asks for no more"), "{said}");
-        assert_eq!(never_so_deep(&[&deep], 64, &DeviceReport { most_in_system: 64, ..device() }), None);
-        assert_eq!(never_so_deep(&[&Job { threads: 8, ..Job::default() }], 64, &device()), None);
+        assert_eq!(never_so_deep(&[&deep], "64", &DeviceReport { most_in_system: 64, ..device() }), None);
+        assert_eq!(never_so_deep(&[&Job { threads: 8, ..Job::default() }], "64", &device()), None);
     }
 
     #[test]

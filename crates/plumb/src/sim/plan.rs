@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What is simulated: model, scheduler, and the steps of the job.
 
-use super::beside;
 use super::from::{self, Replay};
-use crate::cli::SimArgs;
+use crate::cli::Simulated;
 use anyhow::{bail, Context, Result};
 use plumb_load::job::{Given, Job, JobFile, Through, Time};
 use plumb_sim::queue::scheduler::Kind;
@@ -37,7 +36,7 @@ impl Plan {
     ///
     /// # Errors
     /// An unknown model, knob or key, or a value that cannot be; named.
-    pub fn of(args: &SimArgs) -> Result<Plan> {
+    pub fn of(args: &Simulated) -> Result<Plan> {
         Plan::behind(&args.scheduler, args)
     }
 
@@ -45,7 +44,7 @@ impl Plan {
     ///
     /// # Errors
     /// As `of`.
-    pub fn behind(name: &str, args: &SimArgs) -> Result<Plan> {
+    pub fn behind(name: &str, args: &Simulated) -> Result<Plan> {
         let spec = Spec::load(&args.model, &args.set)?;
         let size = args.disk_size.unwrap_or(spec.size).0;
         if size < 4096 || size % 4096 != 0 {
@@ -99,15 +98,7 @@ impl Plan {
             per_kib: args.cpu_per_kib.0,
             cpus: args.cpus.map_or(0, |n| n as usize),
         };
-        if cost.operation + cost.per_kib > 0 && args.output.is_some() {
-            bail!("-o: a trace has no CPU time of tasks; leave out --cpu-per-operation and --cpu-per-kib");
-        }
-        let plan = Plan { spec, size, scheduler, settings, cost, replay, steps };
-        if (args.sweep.is_some() || args.charts.is_some()) && plan.steps.len() > 1 {
-            bail!("--sweep and --charts are of one step, and the job file has {}", plan.steps.len());
-        }
-        beside::check(args)?;
-        Ok(plan)
+        Ok(Plan { spec, size, scheduler, settings, cost, replay, steps })
     }
 
     /// Whether anybody of the idle class, or anybody else, takes part.
@@ -120,13 +111,10 @@ impl Plan {
 }
 
 /// What --from names.
-fn replay(args: &SimArgs, size: u64) -> Result<Option<Replay>> {
+fn replay(args: &Simulated, size: u64) -> Result<Option<Replay>> {
     let Some(dir) = &args.from else { return Ok(None) };
     if let Some(key) = args.job.given.keys().next() {
         bail!("--{key}: with --from the requests are those of the trace; leave out the job's options");
-    }
-    if args.output.is_some() {
-        bail!("-o: the threads of --from make no system calls that a trace could hold; leave it out");
     }
     let replay = from::read(dir, args.from_disk.as_deref(), args.max_request.0)?;
     if replay.end() > size {
@@ -147,7 +135,7 @@ struct Asked {
     whole: bool,
 }
 
-fn steps(args: &SimArgs) -> Result<Vec<(String, Vec<Asked>)>> {
+fn steps(args: &Simulated) -> Result<Vec<(String, Vec<Asked>)>> {
     if args.from.is_some() {
         return Ok(vec![("recorded".into(), Vec::new())]);
     }

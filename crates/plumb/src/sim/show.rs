@@ -126,10 +126,10 @@ fn classes(step: &StepOutcome, split: Option<u32>, out: &mut dyn Write) -> io::R
     }
     let common = units::duration(step.common_ns);
     match step.recorded_common_ns {
-        0 => writeln!(out, "  over the {common} that all jobs have in common"),
+        0 => writeln!(out, "  rates over the {common} that all jobs have in common; times of what was queued in it, whenever it was done"),
         ns => writeln!(
             out,
-            "  until the first class had its last request: {} recorded, {common} simulated",
+            "  rates until the first class had its last request: {} recorded, {common} simulated",
             units::duration(ns)
         ),
     }

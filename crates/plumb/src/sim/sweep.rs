@@ -4,6 +4,7 @@
 use super::beside::{Beside, Pair};
 use super::chart::{self, Lines};
 use super::measure::{measure, Measured};
+use super::notes;
 use super::plan::Plan;
 use crate::cli::SimArgs;
 use crate::output::Table;
@@ -31,6 +32,8 @@ struct Sweep {
     /// Normal requests without the idle class, at the first value.
     alone: Row,
     rows: Vec<Row>,
+    /// What of the options makes no difference.
+    notes: Vec<String>,
     /// Simulated by measured, of what --beside names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     ratios: Vec<(String, String, f64)>,
@@ -82,14 +85,16 @@ pub fn main(args: &SimArgs, plan: &Plan, text: &str) -> Result<()> {
         normal: m.class(false).cloned(),
         idle: m.class(true).cloned(),
     };
-    let alone = row("alone", measure(plan, &kinds[0], false, args.sim_seed)?);
+    let alone = row("alone", measure(plan, &kinds[0], false, args.of.sim_seed)?);
     let rows = values
         .iter()
         .zip(&kinds)
-        .map(|(value, kind)| Ok(row(value, measure(plan, kind, true, args.sim_seed)?)))
+        .map(|(value, kind)| Ok(row(value, measure(plan, kind, true, args.of.sim_seed)?)))
         .collect::<Result<Vec<_>>>()?;
     let scheduler = plan.scheduler.name().to_string();
-    let mut sweep = Sweep { model: plan.spec.name.clone(), scheduler, knob, alone, rows, ratios: Vec::new() };
+    let notes = notes::of_classes(plan);
+    let mut sweep =
+        Sweep { model: plan.spec.name.clone(), scheduler, knob, alone, rows, notes, ratios: Vec::new() };
     let beside = args.beside.as_deref().map(Beside::read).transpose()?;
     let mut pairs = Vec::new();
     if let Some(dir) = &args.charts {
@@ -128,6 +133,9 @@ pub fn main(args: &SimArgs, plan: &Plan, text: &str) -> Result<()> {
             table.row([head, cells(row.normal.as_ref(), false), cells(row.idle.as_ref(), true)].concat());
         }
         table.write(&mut out)?;
+        for note in &sweep.notes {
+            writeln!(out, "  note: {note}")?;
+        }
         ratios(&pairs, &mut out)?;
         if let Some(dir) = &args.charts {
             writeln!(out, "charts: {0}/sweep-idle.svg, {0}/sweep-normal.svg, {0}/sweep.csv", dir.display())?;
@@ -205,9 +213,8 @@ fn charts(sweep: &Sweep, dir: &Path, beside: Option<&Beside>) -> Result<Vec<Pair
         // Of a recording no operations are known, but their pieces.
         Some(normal.service.p99.or(normal.q2c.p99)? as f64 / 1e6)
     });
-    chart::put(dir, "sweep.csv", &csv)?;
-    chart::put(dir, "sweep-idle.svg", &idle.svg()?)?;
-    chart::put(dir, "sweep-normal.svg", &normal.svg()?)?;
+    let files = [csv.clone(), idle.svg()?, normal.svg()?];
+    chart::SWEEP.iter().zip(&files).try_for_each(|(name, text)| chart::put(dir, name, text))?;
     match beside {
         Some(beside) => Ok(beside.pairs(&Beside::parse(&csv)?, &COMPARED)),
         None => Ok(Vec::new()),

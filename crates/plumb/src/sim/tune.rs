@@ -6,7 +6,7 @@
 
 use super::measure::{measure, measure_idle_alone, Measured};
 use super::plan::Plan;
-use crate::cli::{SimArgs, TuneArgs, TuneWhat};
+use crate::cli::{Simulated, TuneArgs, TuneWhat};
 use crate::output::Table;
 use anyhow::{bail, Context, Result};
 use plumb_load::job::{Bytes, Job, Order, Through, Time, What};
@@ -14,6 +14,7 @@ use plumb_sim::queue::Class;
 use plumb_trace::units;
 use serde::Serialize;
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Intervals that are tried, us.
@@ -61,10 +62,7 @@ struct Tuned {
 /// As `plumb sim`; nobody of one of the classes takes part.
 pub fn main(args: &TuneArgs) -> Result<ExitCode> {
     let TuneWhat::Iosched(tune) = &args.what;
-    let args = &tune.sim;
-    if args.output.is_some() || args.sweep.is_some() || args.charts.is_some() {
-        bail!("-o, --sweep and --charts are of plumb sim; leave them out");
-    }
+    let args = &tune.of;
     let target = tune.target.0;
     if target < 1000 {
         bail!("--target {}: 1us or more, as in --target 2ms", tune.target);
@@ -110,7 +108,9 @@ pub fn main(args: &TuneArgs) -> Result<ExitCode> {
     }
     let steered = try_one(vec![format!("latency_target={}", target / 1000)])?;
     let best = best(tried.iter().chain([&steered]));
-    let disk = plan.replay.as_ref().map_or("DISK", |r| r.disk.as_str());
+    // One of another machine, or of a simulation, is not to be set here.
+    let is_here = |disk: &&str| Path::new("/sys/block").join(disk).exists();
+    let disk = plan.replay.as_ref().map(|r| r.disk.as_str()).filter(is_here).unwrap_or("DISK");
     let write = |knob: &String| {
         let (name, value) = knob.split_once('=')?;
         Some(format!("echo {value} > /sys/block/{disk}/queue/iosched/{name}"))
@@ -135,7 +135,7 @@ pub fn main(args: &TuneArgs) -> Result<ExitCode> {
         commands,
     };
     let mut out = std::io::stdout().lock();
-    if args.json {
+    if tune.json {
         serde_json::to_writer_pretty(&mut out, &tuned)?;
         writeln!(out)?;
     } else {
@@ -146,7 +146,7 @@ pub fn main(args: &TuneArgs) -> Result<ExitCode> {
 }
 
 /// Puts the pair in where there is no load of the user's; says what is simulated.
-fn fit(plan: &mut Plan, args: &SimArgs) -> Result<String> {
+fn fit(plan: &mut Plan, args: &Simulated) -> Result<String> {
     if let Some(replay) = &plan.replay {
         return Ok(format!(
             "{} operations of {} threads, recorded on {}",
@@ -193,15 +193,16 @@ fn candidate(knobs: Vec<String>, measured: &Measured, target: u64) -> Candidate 
     }
 }
 
-/// Of those that keep the target, the one that gives most; of equals, the one that disturbs less, and the one that changes
-/// least.
+/// Of those that keep the target, the one that gives most; of equals, the one that disturbs less, the one that changes
+/// least, and the first: depths are tried from the least on.
 fn best<'a>(tried: impl IntoIterator<Item = &'a Candidate>) -> Option<Candidate> {
     let keeps = tried.into_iter().filter(|c| c.keeps);
     let order = |a: &&Candidate, b: &&Candidate| {
         let most = a.idle_bytes_per_s.total_cmp(&b.idle_bytes_per_s);
-        most.then(b.normal_p99_ns.cmp(&a.normal_p99_ns)).then(b.knobs.len().cmp(&a.knobs.len()))
+        most.then(b.normal_p99_ns.cmp(&a.normal_p99_ns)).then(b.knobs.len().cmp(&a.knobs.len())).reverse()
     };
-    keeps.max_by(order).cloned()
+    // Of equals min_by() has the first, max_by() the last.
+    keeps.min_by(order).cloned()
 }
 
 fn show(tuned: &Tuned, out: &mut dyn Write) -> Result<()> {
@@ -219,7 +220,7 @@ fn show(tuned: &Tuned, out: &mut dyn Write) -> Result<()> {
     )?;
     let mut table = Table::new(&["<settings", "normal p99", "normal/s", "idle MiB/s", "<target"]);
     let row = |name: &str, c: &Candidate| {
-        let kept = if c.keeps { "kept" } else { "passed" };
+        let kept = if c.keeps { "kept" } else { "missed" };
         vec![
             format!("{name}{}", c.knobs.join(" ")),
             ns(c.normal_p99_ns),
@@ -291,5 +292,8 @@ mod tests {
         let p99 = |all: &[Candidate]| best(all).and_then(|c| c.normal_p99_ns);
         assert_eq!(p99(&[one(5, 1.0), one(9, 3.0), one(8, 3.0), one(11, 9.0)]), Some(8));
         assert_eq!(p99(&[one(11, 9.0)]), None);
+        let [first, mut second] = [one(5, 1.0), one(5, 1.0)];
+        second.knobs = vec!["low_depth=0".into()];
+        assert_eq!(best(&[first.clone(), second]).map(|c| c.knobs), Some(first.knobs));
     }
 }
