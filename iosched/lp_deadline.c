@@ -236,16 +236,24 @@ static struct lp_request *aged_of(struct lp *lp, enum lp_class cls, u64 now)
 	return lp_aged_at(lp, cls) <= now ? lp_fifo_first(&lp->line[cls].fifo) : 0;
 }
 
-/* The next by place, if the gate lets one of this line through. */
+/* The next of a line, if the gate lets one through: by place, or the oldest, where no way is saved, or where it came so much
+ * earlier as a normal one may wait. Else a low task that reads on would keep all others from ever going. */
 static struct lp_request *next_of(struct lp *lp, enum lp_class cls, u64 now)
 {
 	struct lp_line *line = &lp->line[cls];
-	struct lp_request *rq;
+	struct lp_request *oldest = lp_fifo_first(&line->fifo);
+	struct lp_request *next;
+	u64 expire;
 
-	if (!lp_fifo_first(&line->fifo) || lp_gate(lp, cls, now) > now)
+	if (!oldest || lp_gate(lp, cls, now) > now)
 		return 0;
-	rq = lp_sorted_from(&line->sorted, line->position);
-	return rq ? rq : lp_sorted_first(&line->sorted);
+	if (!lp->knobs.low_batch_kb)
+		return oldest;
+	next = lp_sorted_from(&line->sorted, line->position);
+	if (!next)
+		next = lp_sorted_first(&line->sorted);
+	expire = lp_rq_direction(oldest) == LP_READ_DIR ? lp->knobs.read_expire : lp->knobs.write_expire;
+	return lp_later(lp_rq_due(oldest), expire) <= lp_rq_due(next) ? oldest : next;
 }
 
 /* A low or awaited one goes, of a visit of so many sectors. */

@@ -205,11 +205,15 @@ static struct known *low_of(enum lp_class cls, u64 now)
 {
 	struct known *oldest = first(QUEUED, cls, -1);
 	struct known *k;
+	u64 expire;
 
 	if (!oldest || !gate_of_is_open(cls, now))
 		return NULL;
 	k = by_place(cls, -1, o.line_position[cls]);
-	return k ? k : by_place(cls, -1, 0);
+	if (!k)
+		k = by_place(cls, -1, 0);
+	expire = oldest->dir == LP_READ_DIR ? o.knobs.read_expire : o.knobs.write_expire;
+	return !o.knobs.low_batch_kb || k->due >= oldest->due + expire ? oldest : k;
 }
 
 static struct known *low(u64 now)

@@ -57,6 +57,78 @@ static void starves_none(u32 normal_count, u32 awaited_count)
 	check(!awaited_count == !worst[LP_AWAITED] && !normal_count == !worst[LP_NORMAL], "all classes go");
 }
 
+/* The longest wait of a low request beside a low task that reads on behind it, 128 KiB in 1 ms each, for a minute: on a disk
+ * that turns or on flash, and with or without a normal request each 100 ms. */
+static u64 waits_beside_a_reader(bool rotational, bool normal)
+{
+	static struct lp_request reads[BULK], other, normal_rq;
+	u64 now = 0, came = 0, worst = 0, comes = normal ? 0 : LP_NEVER, place = 1000000;
+	struct lp_knobs k;
+
+	lp_defaults(&k, rotational);
+	lp_init(&lp, &k, 0);
+	memset(&other, 0, sizeof(other));
+	memset(&normal_rq, 0, sizeof(normal_rq));
+	other.end = 8;
+	lp_insert(&lp, &other, LP_LOW, false, 0);
+	for (int i = 0; i < BULK; i++) {
+		memset(&reads[i], 0, sizeof(reads[i]));
+		reads[i].sector = place += 256;
+		reads[i].end = place + 256;
+		lp_insert(&lp, &reads[i], LP_LOW, false, 0);
+	}
+	while (now < 60000 * MS) {
+		struct lp_request *rq;
+		u64 opens;
+
+		if (comes <= now) {
+			lp_insert(&lp, &normal_rq, LP_NORMAL, false, now);
+			comes = LP_NEVER;
+		}
+		rq = lp_dispatch(&lp, now);
+		if (!rq) {
+			opens = lp_opens(&lp, now);
+			now = opens < comes ? opens : comes;
+			continue;
+		}
+		now += MS;
+		lp_finished(&lp, rq, now);
+		if (rq == &normal_rq) {
+			comes = now + 100 * MS;
+			continue;
+		}
+		if (rq == &other) {
+			worst = now - came > worst ? now - came : worst;
+			came = now;
+		} else {
+			rq->sector = place += 256;
+			rq->end = place + 256;
+		}
+		lp_insert(&lp, rq, LP_LOW, false, now);
+	}
+	return now - came > worst ? now - came : worst;
+}
+
+static void low_tasks_starve_none(void)
+{
+	struct lp_knobs k;
+	u64 visit;
+
+	lp_defaults(&k, true);
+	/* That a reader of 128 KiB goes on for, with one more. */
+	visit = (k.low_batch_kb / 128 + 1) * MS;
+	check(waits_beside_a_reader(true, false) <= k.batch_mode_delay + k.read_expire + visit,
+	      "without normal ones a low request waits for another low task no longer than for batch mode, "
+	      "read_expire and a visit");
+	check(waits_beside_a_reader(true, true) <= 2 * k.idle_dispatch_interval + k.read_expire + visit,
+	      "beside normal ones it waits for no more than two visits");
+	lp_defaults(&k, false);
+	check(waits_beside_a_reader(false, false) <= (BULK + 1) * MS,
+	      "on flash low requests go in the order of their coming");
+	check(waits_beside_a_reader(false, true) <= (BULK + 1) * 64 * k.idle_dispatch_interval,
+	      "on flash they do so beside normal ones, too");
+}
+
 /* low_expire holds from now on for those that wait, by the time that they have waited. */
 static void ages_by_the_knob(void)
 {
@@ -437,6 +509,7 @@ u32 scenes(void)
 	starves_none(4, 0);
 	starves_none(4, BULK);
 	starves_none(0, BULK);
+	low_tasks_starve_none();
 	ages_by_the_knob();
 	grows();
 	steering();
@@ -445,5 +518,5 @@ u32 scenes(void)
 	awaited_have_their_part();
 	quiet_is_learnt();
 	losses();
-	return 12;
+	return 13;
 }

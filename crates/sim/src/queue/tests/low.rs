@@ -251,6 +251,26 @@ fn low_tasks_without_a_slot_hold_up_nobody() {
 }
 
 #[test]
+fn a_low_task_that_reads_on_does_not_keep_another_one_from_the_disk() {
+    let settings = Settings { nr_requests: 64, max_bytes: 128 << 10, depth: 32 };
+    let bulk = Job { order: Order::Sequential, block: Bytes(128 << 10), ..deep(reads(), 32) };
+    let both = [(for_time(reads(), 20_000 * MS), Class::Idle), (for_time(bulk, 20_000 * MS), Class::Idle)];
+    let rates = |name: &str, rotational: bool| {
+        let kind = Kind::named(name, rotational).expect("a scheduler");
+        let device = if rotational { arm() } else { flash() };
+        let (figures, _) = seen(device, kind, settings, &both);
+        [told(&figures, 0).0, told(&figures, 1).1]
+    };
+    for rotational in [false, true] {
+        let (peer, ours) = (rates("mq-deadline", rotational), rates("lp-deadline", rotational));
+        // 5 s of the 20 are before batch mode.
+        for (peer, ours) in peer.iter().zip(ours) {
+            assert!(ours > 0.6 * peer, "turns: {rotational}; {ours} a second, and {peer} behind mq-deadline");
+        }
+    }
+}
+
+#[test]
 fn what_others_may_wait_for_is_not_low() {
     let scheduler = |knobs: &[&str]| named("lp-deadline", knobs).build(0);
     let bio = |operation, hints, fua| Bio {
