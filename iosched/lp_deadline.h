@@ -62,7 +62,8 @@ struct lp_traits {
  * How it may be tuned. Times in ns. Defaults and limits: lp_knobs.c.
  */
 struct lp_knobs {
-	/* As mq-deadline has them (Documentation/block/deadline-iosched.rst). */
+	/* As mq-deadline has them (Documentation/block/deadline-iosched.rst). Where there are batches of low ones, the oldest that
+	 * waits begins one if it came a read_expire or write_expire before the next one by place. */
 	u64 read_expire;
 	u64 write_expire;
 	u32 writes_starved;

@@ -2,6 +2,7 @@
 //! The scheduler's knobs, as its files in sysfs show them. The table is that of iosched/lp_knobs.c; a test compares.
 
 use anyhow::{bail, Result};
+use plumb_load::nearest::nearest;
 
 /// A knob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,8 +25,8 @@ const fn knob(name: &'static str, unit: &'static str, least: u64, most: u64, abo
 
 /// All of them, in the order of the scheduler's table.
 pub const KNOBS: [Knob; 17] = [
-    knob("read_expire", "ms", 0, 3_600_000, "age at which a normal read goes before others"),
-    knob("write_expire", "ms", 0, 3_600_000, "age at which a normal write goes before others"),
+    knob("read_expire", "ms", 0, 3_600_000, "age at which a normal read goes before others, and by how much older a low one does on a disk that turns"),
+    knob("write_expire", "ms", 0, 3_600_000, "the same of writes"),
     knob("writes_starved", "", 0, 1_000_000, "batches of reads that may pass waiting writes"),
     knob("fifo_batch", "", 1, 1_000_000, "requests of a batch"),
     knob("idle_dispatch_interval", "us", 0, 60_000_000, "least time between two low requests; 0: no matter"),
@@ -97,7 +98,7 @@ pub fn table() -> String {
 /// Reads `low_depth=4`.
 ///
 /// # Errors
-/// There is no such knob, or it does not take that; all are named with unit and range.
+/// There is no such knob, or it does not take that; named with what it may be.
 pub fn parse(word: &str) -> Result<(&'static Knob, u64)> {
     let Some((name, value)) = word.split_once('=') else {
         bail!("'{word}' is no KNOB=VALUE; the knobs are\n{}", table());
@@ -108,16 +109,19 @@ pub fn parse(word: &str) -> Result<(&'static Knob, u64)> {
         );
     }
     let Some(knob) = KNOBS.iter().find(|k| k.name == name) else {
+        if let Some(near) = nearest(name, &KNOBS.map(|k| k.name)) {
+            bail!("'{name}' is no knob of {}; did you mean {near}?", super::SCHEDULER);
+        }
         bail!("'{name}' is no knob of {}; they are\n{}", super::SCHEDULER, table());
     };
     match value.parse() {
         Ok(value) if (knob.least..=knob.most).contains(&value) => Ok((knob, value)),
         _ => bail!(
-            "{name}: '{value}' is no number from {} to {}{}; the knobs are\n{}",
+            "{name}: '{value}' is no number from {} to {}{}: {}",
             knob.least,
             knob.most,
             if knob.unit.is_empty() { String::new() } else { format!(" ({})", knob.unit) },
-            table()
+            knob.about
         ),
     }
 }
@@ -168,17 +172,23 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_knob_is_answered_with_all_of_them() {
+    fn a_bad_knob_is_answered_with_what_it_may_be() {
         let (knob, value) = parse("low_depth=4").expect("one");
         assert_eq!((knob.name, value), ("low_depth", 4));
-        for bad in ["low_depth", "lowdepth=4", "low_depth=-1", "low_slots=0", "low_slots=101", "fifo_batch=x"]
-        {
-            let said = parse(bad).expect_err(bad).to_string();
-            assert!(
-                KNOBS.iter().all(|k| said.contains(k.name))
-                    && said.contains("batch_mode_delay=0..3600000000 us"),
-                "{said}"
-            );
+        let said = |bad: &str| parse(bad).expect_err(bad).to_string();
+        for bad in ["low_depth", "depth_of_all=4"] {
+            let said = said(bad);
+            assert!(KNOBS.iter().all(|k| said.contains(k.name)), "{said}");
+            assert!(said.contains("batch_mode_delay=0..3600000000 us"), "{said}");
+        }
+        assert!(said("lowdepth=4").ends_with("did you mean low_depth?"), "{}", said("lowdepth=4"));
+        for (bad, range) in [
+            ("low_depth=-1", "0 to 65536: low requests that"),
+            ("low_slots=0", "1 to 100 (%): part of"),
+            ("low_slots=101", "1 to 100 (%)"),
+            ("fifo_batch=x", "1 to 1000000: requests of a batch"),
+        ] {
+            assert!(said(bad).contains(range), "{}", said(bad));
         }
     }
 }

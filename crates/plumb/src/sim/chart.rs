@@ -116,9 +116,8 @@ pub const SWEEP: [&str; 3] = ["sweep.csv", "sweep-idle.svg", "sweep-normal.svg"]
 /// Whether files of these names can be put there.
 ///
 /// # Errors
-/// One is there, or the directory cannot be made; named.
+/// One is there; named.
 pub fn room(dir: &Path, names: &[&str]) -> Result<()> {
-    std::fs::create_dir_all(dir).with_context(|| format!("--charts {}", dir.display()))?;
     if let Some(there) = names.iter().map(|name| dir.join(name)).find(|path| path.exists()) {
         bail!("{}: is there already; choose another directory with --charts", there.display());
     }
@@ -128,8 +127,9 @@ pub fn room(dir: &Path, names: &[&str]) -> Result<()> {
 /// Writes a file for which there is [`room`].
 ///
 /// # Errors
-/// The directory cannot be written; named.
+/// The directory cannot be made or written; named.
 pub fn put(dir: &Path, name: &str, text: &str) -> Result<()> {
+    std::fs::create_dir_all(dir).with_context(|| format!("--charts {}", dir.display()))?;
     let path = dir.join(name);
     std::fs::write(&path, text).with_context(|| path.display().to_string())
 }
