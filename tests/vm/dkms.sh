@@ -134,7 +134,7 @@ steps() {
 	fi
 	umount "$tree/proc" "$tree/dev"
 	if ! boot; then
-		bad "the guest did not end within $TIMEOUT s; QEMU and its console say:"
+		bad "the guest left no results within $TIMEOUT s; QEMU and its console say:"
 		tail -n 5 "$out/qemu"
 		tail -n 60 "$out/console"
 		return

@@ -31,7 +31,7 @@ try() { # SCRIPT MODE [FILE...]
 	local out=$work/$1-$2 word rest started=$SECONDS
 	mkdir -p "$out"
 	if ! guest "$kernel" "$here/$1" "$out" "$2" "${@:3}"; then
-		bad "$1 ($2): the guest did not end within $TIMEOUT s; QEMU and its console say:"
+		bad "$1 ($2): the guest left no results within $TIMEOUT s; QEMU and its console say:"
 		tail -n 5 "$out/qemu"
 		tail -n 60 "$out/console"
 		return

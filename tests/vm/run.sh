@@ -122,7 +122,7 @@ boot() { # DIR
 		emulate single
 	fi
 	if ! grep -q 'plumb-vm: results are out' "$work/console"; then
-		bad "the guest did not end within $TIMEOUT s; QEMU and its console say:"
+		bad "the guest left no results within $TIMEOUT s; QEMU and its console say:"
 		cat "$work/qemu"
 		tail -n 60 "$work/console"
 		return
