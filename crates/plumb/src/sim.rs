@@ -134,7 +134,7 @@ pub fn main(args: &SimArgs) -> Result<ExitCode> {
             writeln!(out, "trace: {} (plumb explain {0} says where the time went)", dir.display())?;
         }
         if let Some(dir) = &args.charts {
-            writeln!(out, "charts: {0}/timeline.svg, {0}/timeline.csv", dir.display())?;
+            writeln!(out, "{}", chart::told(dir, &chart::TIMELINE))?;
         }
     }
     out.flush()?;

@@ -124,6 +124,12 @@ pub fn room(dir: &Path, names: &[&str]) -> Result<()> {
     Ok(())
 }
 
+/// Which files were put there, in words.
+pub fn told(dir: &Path, names: &[&str]) -> String {
+    let paths = names.iter().map(|name| dir.join(name).display().to_string());
+    format!("charts: {}", paths.collect::<Vec<_>>().join(", "))
+}
+
 /// Writes a file for which there is [`room`].
 ///
 /// # Errors

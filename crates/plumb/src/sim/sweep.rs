@@ -138,7 +138,7 @@ pub fn main(args: &SimArgs, plan: &Plan, text: &str) -> Result<()> {
         }
         ratios(&pairs, &mut out)?;
         if let Some(dir) = &args.charts {
-            writeln!(out, "charts: {0}/sweep-idle.svg, {0}/sweep-normal.svg, {0}/sweep.csv", dir.display())?;
+            writeln!(out, "{}", chart::told(dir, &chart::SWEEP))?;
         }
     }
     Ok(out.flush()?)
@@ -213,10 +213,10 @@ fn charts(sweep: &Sweep, dir: &Path, beside: Option<&Beside>) -> Result<Vec<Pair
         // Of a recording no operations are known, but their pieces.
         Some(normal.service.p99.or(normal.q2c.p99)? as f64 / 1e6)
     });
-    let files = [csv.clone(), idle.svg()?, normal.svg()?];
+    let files = [csv, idle.svg()?, normal.svg()?];
     chart::SWEEP.iter().zip(&files).try_for_each(|(name, text)| chart::put(dir, name, text))?;
     match beside {
-        Some(beside) => Ok(beside.pairs(&Beside::parse(&csv)?, &COMPARED)),
+        Some(beside) => Ok(beside.pairs(&Beside::parse(&files[0])?, &COMPARED)),
         None => Ok(Vec::new()),
     }
 }
