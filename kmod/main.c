@@ -326,9 +326,6 @@ static struct request *lp_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	struct lp_queue *lq = queue_of(hctx->queue);
 	struct request *rq;
 
-	/* Each round of dispatching ends with a call that finds nothing. */
-	if (!lp_counter_read(&lq->lp.queued[LP_NORMAL]) && (!lp_gated(lq) || stays_shut(lq)))
-		return NULL;
 	see_freeze(lq);
 	spin_lock(&lq->lock);
 	rq = choose(lq, time_of_dispatch(lq));
@@ -343,15 +340,15 @@ static struct request *lp_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	return rq;
 }
 
-/* False while the gate is shut: true would have the queue asked every 3 ms. Comes in hard interrupts, too. */
+/* False while the gate is shut: true would have the queue asked every 3 ms. A round of dispatching ends with it, so it sets
+ * the timer. Comes in hard interrupts, too. */
 static bool lp_has_work_op(struct blk_mq_hw_ctx *hctx)
 {
 	struct lp_queue *lq = queue_of(hctx->queue);
 
 	if (!lp_gated(lq) || (stays_shut(lq) && !READ_ONCE(lq->lp.stuck)))
 		return lp_counter_read(&lq->lp.queued[LP_NORMAL]) || lp_counter_read(&lq->lp.head_queued);
-	see_freeze(lq);
-	return lp_has_work(&lq->lp, ktime_get_ns());
+	return low_open_or_armed(lq);
 }
 
 static int lp_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
