@@ -102,7 +102,7 @@ struct lp_knobs {
 	/* Steers interval, depth and batch so that normal requests' p99 stays below this with the device; 0: off. */
 	u64 latency_target;
 	/* What normal work may lose of its time by waiting for low requests, in 1/100: the interval becomes up to 64 times as long
-	 * as the knob's so that it is no more (lp_loss.h). Not with latency_target; 0: off. */
+	 * as the knob's so that it is no more, and low_depth as much less, at least 1 (lp_loss.h). Not with latency_target; 0: off. */
 	u32 normal_loss;
 };
 

@@ -42,6 +42,17 @@ static void next_loss_window(struct lp_loss *l, u64 now)
 	l->look_at = LOSS_LOOK;
 }
 
+/* So many times as long is so many times fewer at once. */
+static void take_interval(struct lp *lp, u64 interval)
+{
+	u32 most = lp->knobs.low_depth;
+	u64 knob = lp->knobs.idle_dispatch_interval;
+
+	LP_WRITE_ONCE(lp->interval, interval);
+	if (most)
+		LP_WRITE_ONCE(lp->depth, (u32)((most * knob + interval - 1) / interval));
+}
+
 /* As the loss is in proportion to how many low ones go. */
 static void lengthen(struct lp *lp, long long target)
 {
@@ -54,7 +65,7 @@ static void lengthen(struct lp *lp, long long target)
 	lp->loss.mean =
 		lp->loss.mean * (long long)(lp->interval >> UNIT_BITS) / (long long)(interval >> UNIT_BITS);
 	lp->decisions.narrowed++;
-	LP_WRITE_ONCE(lp->interval, interval);
+	take_interval(lp, interval);
 }
 
 static void shorten(struct lp *lp)
@@ -62,7 +73,7 @@ static void shorten(struct lp *lp)
 	u64 interval = lp_most(lp->interval - lp->interval / 8, lp->knobs.idle_dispatch_interval);
 
 	lp->decisions.widened += interval != lp->interval;
-	LP_WRITE_ONCE(lp->interval, interval);
+	take_interval(lp, interval);
 }
 
 /* The window's loss, in 1/1000; less than nothing by chance. Requests that are there together wait together, and who sent

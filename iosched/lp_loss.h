@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * What low requests cost normal ones, and the interval that keeps it below normal_loss. For the policy alone.
+ * What low requests cost normal ones, and the interval and depth that keep it below normal_loss. For the policy alone.
  *
  * Where a device serves one request after the other, a normal one that comes while it has a low one waits for that; where
  * it has room for several, it does not. No interval is right for both, so it is measured: normal requests that were sent
  * beside a low one against those that were not. What the first ones took longer, all of them together, is what normal work
- * has lost of its time.
+ * has lost of its time. As the interval gets longer, fewer low ones are at the device at once: a normal one that comes
+ * waits for all of them, as for the writes of somebody's fsync.
  */
 #ifndef LP_LOSS_H
 #define LP_LOSS_H

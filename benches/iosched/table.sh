@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # benches/iosched/table.sh OUT [KERNEL...]: I/O schedulers beside each other, in guests with a virtual clock: figures do
-# not depend on this machine's load or speed. One guest after the other; a table takes minutes to an hour.
+# not depend on this machine's load or speed. One guest after the other; a kernel's table takes half an hour.
 # MODELS="hdd ssd ssd4" (or sata), SCHEDULERS="none:none mq-deadline:idle ...", LOADS="think0:read,0,1:read,32 ..." (see cells),
 # MS_EACH=6000 narrow it; MAX_KB=1280 is the disk's longest request instead of 128 KiB; PREEMPT=full has the kernel give up the processor
 # to whoever wakes at once, instead of as it was built.
@@ -22,11 +22,10 @@ for kernel in "$@"; do
 	for model in ${MODELS-hdd ssd ssd4}; do
 		disk_of "$model"
 		case $model in
-		hdd) ms=10000 ;;
-		ssd4) ms=1600 ;;
-		# As long as it takes to learn the interval.
-		sata) ms=10000 ;;
-		*) ms=400 ;;
+		ssd4) ms=6400 ;;
+		ssd) ms=1600 ;;
+		# On sata as long as it takes to learn the interval.
+		*) ms=10000 ;;
 		esac
 		cat >"$work/cells.conf" <<-END
 			MODEL=$model

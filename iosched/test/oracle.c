@@ -72,7 +72,13 @@ u64 interval(void)
 
 u32 depth(void)
 {
-	return o.knobs.latency_target ? lp.depth : o.knobs.low_depth;
+	u64 most = o.knobs.low_depth;
+
+	if (o.knobs.latency_target)
+		return lp.depth;
+	if (!o.knobs.normal_loss || !lp.interval)
+		return o.knobs.low_depth;
+	return (u32)((most * o.knobs.idle_dispatch_interval + lp.interval - 1) / lp.interval);
 }
 
 u32 together(void)

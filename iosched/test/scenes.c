@@ -427,7 +427,7 @@ struct both {
 	u64 normal, low;
 };
 
-static struct both shares_for_a_minute(u64 think, bool one_at_a_time, u32 normal_loss)
+static struct both shares_for_a_minute(enum lp_class cls, u64 think, bool one_at_a_time, u32 normal_loss)
 {
 	static struct lp_request normal_rq, low_rq[BULK];
 	u64 ends[BULK] = { 0 }, normal_ends = LP_NEVER, comes = 0, now = 0, free_at = 0, place = 0;
@@ -442,7 +442,7 @@ static struct both shares_for_a_minute(u64 think, bool one_at_a_time, u32 normal
 	for (int i = 0; i < BULK; i++) {
 		ends[i] = LP_NEVER;
 		low_rq[i].end = low_rq[i].sector + 256;
-		lp_insert(&lp, &low_rq[i], LP_LOW, false, 0);
+		lp_insert(&lp, &low_rq[i], cls, false, 0);
 	}
 	while (now < 60000 * MS) {
 		struct lp_request *rq;
@@ -479,7 +479,7 @@ static struct both shares_for_a_minute(u64 think, bool one_at_a_time, u32 normal
 			ends[i] = LP_NEVER;
 			low_rq[i].sector = place += 256;
 			low_rq[i].end = place + 256;
-			lp_insert(&lp, &low_rq[i], LP_LOW, false, now);
+			lp_insert(&lp, &low_rq[i], cls, false, now);
 			done.low += now > 30000 * MS;
 		}
 	}
@@ -490,9 +490,12 @@ static struct both shares_for_a_minute(u64 think, bool one_at_a_time, u32 normal
  * as the knob lets them. Of 30 s: a normal request each 1.1 ms, a low one each 0.4 ms at most. */
 static void losses(void)
 {
-	u64 alone = 30000 * 10 / 11, all = 30000 * 10 / 4;
-	struct both off = shares_for_a_minute(MS, true, 0), on = shares_for_a_minute(MS, true, 2);
-	struct both wide = shares_for_a_minute(MS, false, 2), seldom = shares_for_a_minute(10 * MS, true, 2);
+	struct both awaited = shares_for_a_minute(LP_AWAITED, 10 * MS, true, 2);
+	u64 alone = 30000 * 10 / 11, all = 30000 * 10 / 4, seldom_alone = 30000 * 10 / 101;
+	struct both off = shares_for_a_minute(LP_LOW, MS, true, 0),
+		    on = shares_for_a_minute(LP_LOW, MS, true, 2);
+	struct both wide = shares_for_a_minute(LP_LOW, MS, false, 2),
+		    seldom = shares_for_a_minute(LP_LOW, 10 * MS, true, 2);
 
 	check(off.normal < alone * 93 / 100,
 	      "where low ones are in the way, they cost normal work a good part");
@@ -501,6 +504,8 @@ static void losses(void)
 	check(wide.normal > alone * 99 / 100 && wide.low > all * 90 / 100,
 	      "low ones that are in nobody's way go at each interval");
 	check(seldom.low > all * 80 / 100, "who thinks for long loses little, however often low ones go");
+	check(awaited.normal > seldom_alone * 97 / 100,
+	      "where they are in the way, a normal one that comes meets few of them at once");
 }
 
 u32 scenes(void)

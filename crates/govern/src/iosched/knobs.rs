@@ -82,7 +82,7 @@ pub const KNOBS: [Knob; 17] = [
         "%",
         0,
         100,
-        "of its time that normal work may wait for low requests: the interval gets longer for it; 0: off",
+        "of its time that normal work may wait for low requests: the interval gets longer for it, the depth less; 0: off",
     ),
 ];
 
