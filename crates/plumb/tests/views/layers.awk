@@ -17,6 +17,8 @@ function add(kind, value) {
 / block_bio_(back|front)merge: / && field("dev") == dev { add("Q2M", now - queued[field("bio")]) }
 / block_split: / && field("dev") == dev { queued[field("bio")] = queued[field("parent")] }
 / block_rq_issue: / && field("dev") == dev && field("len") > 0 {
+    # A completion that the kernel left out (BPF does not run twice at once on a CPU) leaves its request to be used again.
+    if (field("rq") in issued) open++
     issued[field("rq")] = now
     arrived[field("rq")] = queued[field("bio")]
     add("blocks of a D", field("len") / 512)
