@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# cells.tsv of table.sh as Markdown: awk -f table.awk cells.tsv. First what normal work keeps of its operations, the low
-# job's MB/s, and their part of what the disk has left, from least to most of the kernels; then, where there is a control, what
-# normal work keeps there, and of what it has there; then each cell.
+# cells.tsv of table.sh as Markdown: awk -f table.awk cells.tsv. First what normal work keeps of its operations under each
+# scheduler; what the low job has, in MB/s, and of lp-deadline what part of what the disk has left that is, all from least to
+# most of the kernels; then, where there is a control, what normal work keeps there, and of what it has there; then each cell.
 BEGIN { FS = "\t" }
 {
 	key = $1 SUBSEP $2
@@ -10,6 +10,10 @@ BEGIN { FS = "\t" }
 		keys[++n] = key
 	}
 	row = $3 SUBSEP $4
+	if (!(row in way)) {
+		way[row] = 1
+		ways[++n_ways] = row
+	}
 	if (!((key, row) in rows)) {
 		rows[key, row] = 1
 		order[key, ++count[key]] = row
@@ -53,7 +57,8 @@ function extend(what, value) {
 	if (!(("most", what) in range) || value > range["most", what])
 		range["most", what] = value
 }
-function digest(row, model, w,	k, key, part, times, l, text) {
+# Of one way to tell the low job from the normal one, over the kernels: fills range.
+function over_kernels(row, model, w,	k, key, part, times, l) {
 	delete range
 	times = model == "ssd4" ? 4 : 1
 	for (k = 1; k <= n; k++) {
@@ -67,12 +72,28 @@ function digest(row, model, w,	k, key, part, times, l, text) {
 		if (l)
 			extend("part", low[key, row, w, "both"] * 100 / l)
 	}
-	if (!(("least", "kept") in range))
+	return ("least", "kept") in range
+}
+function kept(row, model, w) {
+	return over_kernels(row, model, w) ? to(range["least", "kept"], range["most", "kept"], "%.1f") : "-"
+}
+function had(row, model, w,	text) {
+	if (!over_kernels(row, model, w))
 		return "-"
-	text = to(range["least", "kept"], range["most", "kept"], "%.1f") " %, " to(range["least", "low"], range["most", "low"], "%.1f")
+	text = to(range["least", "low"], range["most", "low"], "%.1f")
 	if (row ~ /^lp-deadline/ && ("least", "part") in range)
 		text = text " (" to(range["least", "part"], range["most", "part"], "%.0f") " %)"
 	return text
+}
+function heading(what,	r, of, line) {
+	printf "| %s |", what
+	line = "|---|"
+	for (r = 1; r <= n_ways; r++) {
+		split(ways[r], of, SUBSEP)
+		printf " %s |", of[2] == "none" ? of[1] : of[1] == "none" ? of[2] : of[1] " " of[2]
+		line = line "---|"
+	}
+	print "\n" line
 }
 # Of row, the rate beside the low one and that of the control, as parts of the normal job's alone, and the first of the second.
 function control(row, model, w,	k, key, part, alone, both, other) {
@@ -96,13 +117,22 @@ function control(row, model, w,	k, key, part, alone, both, other) {
 }
 function ms(us) { return us == "" ? "-" : sprintf("%.2f", us / 1000) }
 END {
-	print "| disk, load | mq-deadline idle | BFQ idle | lp-deadline, the paper's constants | lp-deadline | strict |"
-	print "|---|---|---|---|---|---|"
+	heading("normal keeps, %")
 	for (t = 1; t <= n_lines; t++) {
 		split(lines[t], part, SUBSEP)
-		printf "| %s %s | %s | %s | %s | %s | %s |\n", part[1], part[2], digest("mq-deadline" SUBSEP "idle", part[1], part[2]), \
-			digest("bfq" SUBSEP "idle", part[1], part[2]), digest("lp-deadline" SUBSEP "paper", part[1], part[2]), \
-			digest("lp-deadline" SUBSEP "idle", part[1], part[2]), digest("lp-deadline" SUBSEP "strict", part[1], part[2])
+		printf "| %s %s |", part[1], part[2]
+		for (r = 1; r <= n_ways; r++)
+			printf " %s |", kept(ways[r], part[1], part[2])
+		print ""
+	}
+	print ""
+	heading("low has, MB/s")
+	for (t = 1; t <= n_lines; t++) {
+		split(lines[t], part, SUBSEP)
+		printf "| %s %s |", part[1], part[2]
+		for (r = 1; r <= n_ways; r++)
+			printf " %s |", had(ways[r], part[1], part[2])
+		print ""
 	}
 	for (t = 1; t <= n_lines; t++) {
 		split(lines[t], part, SUBSEP)

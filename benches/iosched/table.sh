@@ -23,7 +23,7 @@ for kernel in "$@"; do
 		disk_of "$model"
 		case $model in
 		ssd4) ms=6400 ;;
-		ssd) ms=1600 ;;
+		ssd) ms=400 ;;
 		# On sata as long as it takes to learn the interval.
 		*) ms=10000 ;;
 		esac
