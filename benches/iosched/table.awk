@@ -85,7 +85,7 @@ function had(row, model, w,	text) {
 		text = text " (" to(range["least", "part"], range["most", "part"], "%.0f") " %)"
 	return text
 }
-function heading(what,	r, of, line) {
+function table(what,	r, t, of, line, part) {
 	printf "| %s |", what
 	line = "|---|"
 	for (r = 1; r <= n_ways; r++) {
@@ -94,6 +94,13 @@ function heading(what,	r, of, line) {
 		line = line "---|"
 	}
 	print "\n" line
+	for (t = 1; t <= n_lines; t++) {
+		split(lines[t], part, SUBSEP)
+		printf "| %s %s |", part[1], part[2]
+		for (r = 1; r <= n_ways; r++)
+			printf " %s |", what ~ /^normal/ ? kept(ways[r], part[1], part[2]) : had(ways[r], part[1], part[2])
+		print ""
+	}
 }
 # Of row, the rate beside the low one and that of the control, as parts of the normal job's alone, and the first of the second.
 function control(row, model, w,	k, key, part, alone, both, other) {
@@ -117,23 +124,9 @@ function control(row, model, w,	k, key, part, alone, both, other) {
 }
 function ms(us) { return us == "" ? "-" : sprintf("%.2f", us / 1000) }
 END {
-	heading("normal keeps, %")
-	for (t = 1; t <= n_lines; t++) {
-		split(lines[t], part, SUBSEP)
-		printf "| %s %s |", part[1], part[2]
-		for (r = 1; r <= n_ways; r++)
-			printf " %s |", kept(ways[r], part[1], part[2])
-		print ""
-	}
+	table("normal keeps, %")
 	print ""
-	heading("low has, MB/s")
-	for (t = 1; t <= n_lines; t++) {
-		split(lines[t], part, SUBSEP)
-		printf "| %s %s |", part[1], part[2]
-		for (r = 1; r <= n_ways; r++)
-			printf " %s |", had(ways[r], part[1], part[2])
-		print ""
-	}
+	table("low has, MB/s")
 	for (t = 1; t <= n_lines; t++) {
 		split(lines[t], part, SUBSEP)
 		a = control("mq-deadline" SUBSEP "idle", part[1], part[2])
