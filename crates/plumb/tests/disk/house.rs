@@ -50,6 +50,18 @@ impl House {
         self.path().join("registry")
     }
 
+    /// What a file of a disk's queue said before, as the registry has it: the disk of another registry may have left its
+    /// own there, where its server was killed and another one took the device at once.
+    pub fn found(&self, name: &str, device: &str, file: &str) -> String {
+        let entry =
+            std::fs::read(self.registry().join(format!("disks/{name}.json"))).expect("the disk's entry");
+        let entry: Value = serde_json::from_slice(&entry).expect("JSON");
+        let changes = entry["changed"].as_array().expect("changes");
+        let path = format!("/queue/{file}");
+        let change = changes.iter().find(|c| c["path"].as_str().is_some_and(|p| p.ends_with(&path)));
+        change.map_or_else(|| queue(device, file), |c| c["old"].as_str().expect("text").to_owned())
+    }
+
     /// `plumb disk` with this registry.
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = plumb();
