@@ -38,7 +38,7 @@ test:
 faults:
 	@scripts/deps.sh build demo test
 	$(CARGO) build --release --locked -p plumb -p plumb-faults
-	target/release/plumb-faults suite --out $(or $(OUT),results/$(shell date +%F)-faults)
+	$(or $(CARGO_TARGET_DIR),target)/release/plumb-faults suite --out $(or $(OUT),results/$(shell date +%F)-faults)
 
 bench:
 	@scripts/deps.sh build bench

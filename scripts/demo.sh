@@ -7,7 +7,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-plumb=${PLUMB:-target/release/plumb}
+plumb=${PLUMB:-${CARGO_TARGET_DIR:-target}/release/plumb}
 dir=${DEMO_DIR:-target/demo}
 files=9
 megabytes=${DEMO_MB:-100}
