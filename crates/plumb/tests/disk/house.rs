@@ -6,6 +6,7 @@ use super::common::{can, must, output, plumb, stderr};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -35,11 +36,32 @@ pub fn able(test: &str, tools: &[&str]) -> bool {
 /// The registry, below a directory whose name is in the environment of every process of its disks.
 pub struct House {
     dir: TempDir,
+    _turn: Turn,
+}
+
+/// A disk that takes the loop device of a killed one before that was settled finds, and leaves, the other one's values in its queue:
+/// each test has a registry of its own, and they know nothing of each other. Who kills is alone.
+static TURNS: RwLock<()> = RwLock::new(());
+
+/// Held until the directory is gone.
+enum Turn {
+    Shared(#[allow(dead_code, reason = "held")] RwLockReadGuard<'static, ()>),
+    Alone(#[allow(dead_code, reason = "held")] RwLockWriteGuard<'static, ()>),
 }
 
 impl House {
+    /// Beside others. One at a time in a test.
     pub fn new() -> Self {
-        House { dir: TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory") }
+        Self::of(Turn::Shared(TURNS.read().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// While no other one is there.
+    pub fn alone() -> Self {
+        Self::of(Turn::Alone(TURNS.write().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    fn of(turn: Turn) -> Self {
+        House { dir: TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory"), _turn: turn }
     }
 
     pub fn path(&self) -> &Path {
@@ -48,18 +70,6 @@ impl House {
 
     fn registry(&self) -> PathBuf {
         self.path().join("registry")
-    }
-
-    /// What a file of a disk's queue said before, as the registry has it: the disk of another registry may have left its
-    /// own there, where its server was killed and another one took the device at once.
-    pub fn found(&self, name: &str, device: &str, file: &str) -> String {
-        let entry =
-            std::fs::read(self.registry().join(format!("disks/{name}.json"))).expect("the disk's entry");
-        let entry: Value = serde_json::from_slice(&entry).expect("JSON");
-        let changes = entry["changed"].as_array().expect("changes");
-        let path = format!("/queue/{file}");
-        let change = changes.iter().find(|c| c["path"].as_str().is_some_and(|p| p.ends_with(&path)));
-        change.map_or_else(|| queue(device, file), |c| c["old"].as_str().expect("text").to_owned())
     }
 
     /// `plumb disk` with this registry.
