@@ -3,7 +3,6 @@
 
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub struct Counts {
-    /// Tests that passed.
     pub passed: u64,
     /// Tests that failed, and stages.
     pub failed: u64,
@@ -19,7 +18,6 @@ impl Counts {
         Self { passed: u64::from(passed), failed: u64::from(!passed), ..Self::default() }
     }
 
-    /// Adds those of another.
     pub fn add(&mut self, more: Self) {
         self.passed += more.passed;
         self.failed += more.failed;

@@ -13,16 +13,13 @@ use std::time::{Duration, Instant};
 /// How long a command may take.
 #[derive(Debug, Clone, Copy)]
 pub struct Limit {
-    /// Then it gets SIGTERM.
     pub time: Duration,
     /// So long after that, SIGKILL; and so long after its end whoever still holds its output.
     pub grace: Duration,
 }
 
-/// How it ended.
 #[derive(Debug)]
 pub enum End {
-    /// By itself.
     Exited(ExitStatus),
     /// It was stopped; what was running then, a line each.
     Stopped(Vec<String>),

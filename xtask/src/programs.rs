@@ -10,10 +10,8 @@ use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A test program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Program {
-    /// Name of its package.
     pub package: String,
     /// Of the target: a library, a program, or a file in tests/.
     pub name: String,
@@ -25,7 +23,6 @@ pub struct Program {
 }
 
 impl Program {
-    /// A call of it.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.executable);
         command.current_dir(&self.directory);

@@ -28,7 +28,6 @@ struct Field {
     name: String,
     doc: String,
     ty: String,
-    /// May be absent.
     optional: bool,
 }
 
@@ -39,7 +38,6 @@ enum Body {
         flattened: Vec<String>,
         fields: Vec<Field>,
     },
-    /// Words with their meaning.
     Words(Vec<(String, String)>),
 }
 
@@ -113,7 +111,6 @@ fn reached(all: Vec<Named>) -> Result<Vec<Named>> {
     Ok(all.into_iter().filter(|t| seen.contains(&t.name)).collect())
 }
 
-/// What serde's attributes say.
 #[derive(Debug, Default)]
 struct Serde {
     rename: Option<String>,
@@ -378,7 +375,6 @@ impl Types {
         o
     }
 
-    /// Tables of every field.
     fn markdown(&self) -> String {
         let names: BTreeSet<&str> = self.types.iter().map(|t| t.name.as_str()).collect();
         let mut o = String::new();

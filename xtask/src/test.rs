@@ -15,7 +15,6 @@ use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 const CLANG_FORMAT: &str = "clang-format-14";
-/// Where C lies.
 const FORMATTED: [&str; 6] = ["bpf", "iosched", "iosched/user", "iosched/test", "kmod", "tests/vm/device"];
 /// Failed root tests up to this many are tried once more.
 const FEW: u64 = 5;
@@ -96,7 +95,6 @@ pub fn golden(root: &Path) -> Result<()> {
 }
 
 pub struct Session<'a> {
-    /// The repository.
     pub root: &'a Path,
     total: Counts,
     broken: Vec<&'static str>,

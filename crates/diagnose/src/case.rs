@@ -21,20 +21,16 @@ pub struct Trust {
 /// Waits that are no reason by themselves where there is no command whose end is waited for.
 const RESTING: &[&str] = &["child", "thread", "idle", "signal"];
 
-/// What a rule found.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// Time that it explains, ns.
     pub time: u64,
-    /// One sentence.
     pub words: String,
-    /// What it rests on.
     pub evidence: Vec<Evidence>,
     /// Why it may be wrong.
     pub doubt: Vec<String>,
 }
 
-/// One result under examination.
 pub struct Case<'a> {
     /// Everything that the model found.
     pub result: &'a RunResult,
@@ -165,7 +161,6 @@ impl<'a> Case<'a> {
         own.iter().chain(&self.trust.doubts).cloned().collect()
     }
 
-    /// Whether a disk rotates.
     pub fn rotates(&self, disk: &str) -> bool {
         self.trust.rotating.iter().any(|d| d == disk)
     }

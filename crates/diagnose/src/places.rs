@@ -11,17 +11,13 @@ use std::collections::BTreeMap;
 /// Functions in a sentence, and lines of evidence.
 const WORDS: usize = 2;
 const LINES: usize = 4;
-/// Callers in a line.
 const CALLERS: usize = 4;
 
-/// Which functions are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Of {
-    /// The kernel's.
     Kernel,
     /// The program's and its libraries'.
     User,
-    /// Both.
     All,
 }
 
@@ -38,7 +34,6 @@ impl Of {
 /// A function, all causes together.
 #[derive(Debug, Clone, Default)]
 pub struct Place {
-    /// Its name.
     pub function: String,
     /// See [`HotRow::under`]; of its largest row.
     pub under: Vec<String>,

@@ -12,11 +12,9 @@ mod peer;
 
 use crate::case::{Case, Seen};
 
-/// One rule.
 pub struct Rule {
     /// Its name; never given a second meaning.
     pub id: &'static str,
-    /// What it finds.
     pub title: &'static str,
     /// What to do or look at next.
     pub next: &'static str,
@@ -26,7 +24,6 @@ pub struct Rule {
 
 macro_rules! rules {
     ($($id:literal, $title:literal, $look:path, $next:literal;)*) => {
-        /// Every rule.
         pub const RULES: &[Rule] = &[$(Rule { id: $id, title: $title, look: $look, next: $next },)*];
     };
 }

@@ -37,9 +37,7 @@ const V2_FILES: [(&str, Kind); 1] = [("io.max", Kind::Both)];
 /// The hierarchy that limits I/O on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Controller {
-    /// Which.
     pub version: Version,
-    /// Where it is mounted.
     pub mount: PathBuf,
 }
 
@@ -97,12 +95,10 @@ impl Controller {
     }
 }
 
-/// A cgroup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
     /// Which hierarchy it is in.
     pub version: Version,
-    /// Its directory.
     pub dir: PathBuf,
 }
 

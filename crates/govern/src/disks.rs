@@ -13,7 +13,6 @@ const NO_DISKS: [&str; 5] = ["loop", "ram", "zram", "fd", "sr"];
 /// A disk without anything below it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Disk {
-    /// The kernel's name.
     pub name: String,
     /// Its number, as cgroup files and BPF have it.
     pub number: DeviceNumber,

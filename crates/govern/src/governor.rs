@@ -40,7 +40,6 @@ pub enum Event {
 /// What came of a disk.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Outcome {
-    /// Which.
     #[serde(flatten)]
     pub disk: Disk,
     /// How low I/O stood in the end.
@@ -53,7 +52,6 @@ pub struct Outcome {
     pub limited: Part,
     /// And while it was free.
     pub free: Part,
-    /// The disk went away.
     pub gone: bool,
 }
 
@@ -67,7 +65,6 @@ struct One {
     told_gone: bool,
 }
 
-/// All disks.
 pub struct Governor<S> {
     source: S,
     disks: Vec<One>,
@@ -182,7 +179,6 @@ impl<S: Source> Governor<S> {
         }
     }
 
-    /// Every disk is gone.
     pub fn is_over(&self) -> bool {
         self.disks.iter().all(|one| one.limiter.is_gone())
     }

@@ -26,13 +26,11 @@ const WIDEST: u64 = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// Limited.
     Limited,
     /// As if nobody governed it.
     Free,
 }
 
-/// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
     /// The limit; with a target the narrowest.
@@ -56,7 +54,6 @@ pub struct Seen {
     pub late: [u64; 2],
 }
 
-/// What to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     /// Low I/O is to be limited to this.
@@ -70,7 +67,6 @@ pub enum Decision {
 pub struct Policy {
     settings: Settings,
     state: State,
-    /// When the state began.
     since: u64,
     /// When normal I/O was there last; the start, if it never was.
     normal_left: u64,

@@ -18,9 +18,7 @@ use std::path::{Path, PathBuf};
 /// A limit of a disk in a file, and what it was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {
-    /// The file.
     pub path: PathBuf,
-    /// The disk.
     pub device: DeviceNumber,
     /// What the file said of it, to be written again.
     pub before: String,
@@ -144,7 +142,6 @@ pub struct Limiter {
 }
 
 impl Limiter {
-    /// Nothing is limited yet.
     pub fn new(groups: Vec<Group>, device: DeviceNumber) -> Limiter {
         Limiter { groups, device, sets: Vec::new(), rate: None, gone: false }
     }

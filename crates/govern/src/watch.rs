@@ -14,18 +14,14 @@ use std::mem::MaybeUninit;
 pub struct Look {
     /// What others must not disturb.
     pub normal: Counts,
-    /// Maintenance.
     pub low: Counts,
     /// What the kernel's threads write for everybody; neither.
     pub writeback: Counts,
 }
 
-/// What is watched.
 #[derive(Debug, Clone, Copy)]
 pub struct Whom<'a> {
-    /// The disks.
     pub disks: &'a [Disk],
-    /// Low groups.
     pub low: &'a [Group],
     /// Groups whose I/O alone is normal; none: all that is not low is.
     pub normal: &'a [Group],

@@ -20,7 +20,6 @@ pub const KINDS: usize = OperationKind::COUNT;
 #[repr(C)]
 #[derive(Debug)]
 pub struct Head {
-    /// Workers that are ready.
     pub ready: AtomicU32,
     /// 1: begin; 2: end without having begun.
     pub go: AtomicU32,
@@ -50,7 +49,6 @@ pub struct Sum {
 pub struct Failure {
     /// Error number; 0 when none failed.
     pub errno: AtomicU32,
-    /// Kind of the operation.
     pub kind: AtomicU32,
     /// Which of the worker's files.
     pub file: AtomicU32,
@@ -62,7 +60,6 @@ pub struct Failure {
 #[repr(C)]
 #[derive(Debug)]
 pub struct Generator {
-    /// Operations that were due.
     pub due: AtomicU64,
     /// Of these, operations that never began.
     pub never_begun: AtomicU64,
@@ -72,13 +69,11 @@ pub struct Generator {
     pub lag: Histogram,
 }
 
-/// One worker's figures.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Seat {
     /// Process, once it lives.
     pub pid: AtomicU32,
-    /// Thread.
     pub tid: AtomicU32,
     /// 1 when it came to its own end.
     pub done: AtomicU32,
@@ -114,7 +109,6 @@ pub struct Seat {
     pub response: [Histogram; KINDS],
 }
 
-/// The mapping.
 #[derive(Debug)]
 pub struct Board {
     start: *mut u8,
@@ -212,7 +206,6 @@ impl Board {
         })
     }
 
-    /// Seats.
     pub fn seats(&self) -> usize {
         self.seats
     }

@@ -48,7 +48,6 @@ impl Buffers {
         unsafe { self.start.add(slot as usize * self.each) }
     }
 
-    /// Slots.
     pub fn slots(&self) -> usize {
         self.slots
     }

@@ -16,7 +16,6 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// Bytes that files are made in.
 const CHUNK: usize = 1 << 20;
 
-/// Where a load works.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ground {
     /// Directories of the load's own: files are made and removed there. Worker N works in the Nth, and again
@@ -31,15 +30,12 @@ pub enum Ground {
 /// What could not be made ready, and why.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// The system said no.
     #[error("{what}: {error}")]
     System {
         /// What was tried, with the path.
         what: String,
-        /// What it said.
         error: io::Error,
     },
-    /// A sentence.
     #[error("{0}")]
     Said(String),
     /// It was asked to stop.

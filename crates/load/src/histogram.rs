@@ -251,7 +251,6 @@ impl Default for Histogram {
 /// even one sample is expected beyond it (p99.9 needs 1,000).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
-    /// Samples.
     pub count: u64,
     /// Mean, exact; 0 without samples.
     pub mean_ns: f64,
@@ -259,7 +258,6 @@ pub struct Summary {
     pub stddev_ns: f64,
     /// Shortest, exact.
     pub min: Option<u64>,
-    /// Median.
     pub p50: Option<u64>,
     /// 90 % are not longer.
     pub p90: Option<u64>,

@@ -42,9 +42,7 @@ pub const PACED: u8 = 4;
 /// One operation. Times are nanoseconds of CLOCK_MONOTONIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Row {
-    /// Index of the worker.
     pub worker: u32,
-    /// What it was.
     #[serde(serialize_with = "as_word")]
     pub kind: OperationKind,
     /// [`DURABLE`], [`WARM_UP`], [`PACED`].
@@ -55,7 +53,6 @@ pub struct Row {
     pub intended_ns: u64,
     /// When it did start; not after `end_ns`.
     pub begin_ns: u64,
-    /// When it was done.
     pub end_ns: u64,
     /// Where in the file, in bytes.
     pub offset: u64,
@@ -109,36 +106,20 @@ pub struct Head {
 pub enum LogError {
     /// The file system said no.
     #[error("log {path}: {source}")]
-    Io {
-        /// The log.
-        path: PathBuf,
-        /// What it said.
-        source: std::io::Error,
-    },
-    /// Not a log.
+    Io { path: PathBuf, source: std::io::Error },
     #[error(
         "{path} is not a log of operations: it does not begin with PLUMBLOG; give the file that a run wrote"
     )]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-    },
+    Foreign { path: PathBuf },
     /// A log of another version.
     #[error("log {path} has version {found}, this program reads version {VERSION}; read it with the program that wrote it")]
-    Version {
-        /// The log.
-        path: PathBuf,
-        /// Its version.
-        found: u32,
-    },
+    Version { path: PathBuf, found: u32 },
     /// Bytes that contradict themselves, before a part that is whole.
     #[error("log {path} is damaged at byte {at}: {what}; the rows before it can be read")]
     Damaged {
-        /// The log.
         path: PathBuf,
         /// Where, in bytes.
         at: u64,
-        /// How.
         what: String,
     },
 }

@@ -28,7 +28,6 @@ impl Names {
         Names { dir: dir.to_owned(), count, dirs: dirs.min(count) }
     }
 
-    /// How many.
     pub fn count(&self) -> u64 {
         self.count
     }

@@ -7,7 +7,6 @@ use crate::random::{Mt19937, Scatter, Zipf};
 /// A place: which of the worker's files, and where in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// Index of the file.
     pub file: u32,
     /// Bytes from the file's beginning; of names and counters their number.
     pub offset: u64,
@@ -17,9 +16,7 @@ pub struct Place {
 #[derive(Debug, Clone)]
 pub struct Places {
     walk: Walk,
-    /// Blocks of one file.
     blocks: u64,
-    /// Blocks of all files.
     total: u64,
     step: u64,
     base: u64,

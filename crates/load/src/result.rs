@@ -12,13 +12,11 @@ use serde::Serialize;
 /// One step: jobs that ran at the same time.
 #[derive(Debug, Serialize)]
 pub struct StepResult {
-    /// Its name.
     pub label: String,
     /// From the common start to the last worker's end, ns.
     pub elapsed_ns: u64,
     /// It was ended from outside (Ctrl-C) before it was done.
     pub interrupted: bool,
-    /// Each job's figures.
     pub jobs: Vec<JobResult>,
     /// Counters of devices, CPUs and cgroups around it.
     pub evidence: Evidence,
@@ -28,14 +26,12 @@ pub struct StepResult {
     pub verdict: Verdict,
 }
 
-/// One job's figures.
 #[derive(Debug, Serialize)]
 pub struct JobResult {
     /// The job as it ran.
     pub job: Job,
     /// From its first counted operation's beginning to its last one's end, ns.
     pub elapsed_ns: u64,
-    /// By kind of operation.
     pub operations: Vec<KindResult>,
     /// Each worker's share.
     pub workers: Vec<WorkerResult>,
@@ -66,9 +62,7 @@ pub struct JobResult {
 /// What is said of one kind of operation.
 #[derive(Debug, Serialize)]
 pub struct KindResult {
-    /// The kind's word.
     pub kind: &'static str,
-    /// Operations that ended.
     pub count: u64,
     /// Of these, failed ones; they are in no latency.
     pub errors: u64,
@@ -84,10 +78,8 @@ pub struct KindResult {
     pub service: Summary,
     /// From the moment that it was due to its end; open loop only.
     pub response: Option<Summary>,
-    /// The distribution behind it.
     #[serde(skip)]
     pub histogram: Box<Histogram>,
-    /// The distribution of responses.
     #[serde(skip)]
     pub response_histogram: Option<Box<Histogram>>,
 }
@@ -98,7 +90,6 @@ impl KindResult {
         self.response.as_ref().unwrap_or(&self.service)
     }
 
-    /// Its distribution.
     pub fn latencies(&self) -> &Histogram {
         self.response_histogram.as_deref().unwrap_or(&self.histogram)
     }
@@ -109,9 +100,7 @@ impl KindResult {
 pub struct WorkerResult {
     /// Its number in the job.
     pub worker: u32,
-    /// Its process.
     pub pid: u32,
-    /// Operations that ended.
     pub operations: u64,
     /// Bytes moved.
     pub bytes: u64,
@@ -164,7 +153,6 @@ pub struct CpuResult {
 pub struct ScheduleResult {
     /// Operations a second that were asked for.
     pub rate: f64,
-    /// Operations that were due.
     pub due: u64,
     /// Of these, ones that never began: the target was too slow for the rate.
     pub never_begun: u64,
@@ -174,12 +162,10 @@ pub struct ScheduleResult {
     pub lag: Summary,
 }
 
-/// Counters of lock-and-update.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Counted {
     /// Sum of the counters at the end.
     pub counters: u64,
-    /// Updates that were made.
     pub updates: u64,
 }
 
@@ -191,7 +177,6 @@ impl JobResult {
         self.operations.iter().filter(own)
     }
 
-    /// A kind's figures.
     pub fn kind(&self, word: &str) -> Option<&KindResult> {
         self.operations.iter().find(|k| k.kind == word)
     }
@@ -232,7 +217,6 @@ pub struct Table {
     pub head: Vec<String>,
     /// Rows of as many cells; an empty row draws a line.
     pub rows: Vec<Vec<String>>,
-    /// Sentences below it.
     pub notes: Vec<String>,
 }
 

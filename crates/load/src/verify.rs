@@ -53,12 +53,9 @@ pub enum FaultKind {
     Unreadable,
 }
 
-/// One fault.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What is wrong.
     pub kind: FaultKind,
-    /// The file.
     pub path: PathBuf,
     /// Offset of the block in bytes.
     pub offset: u64,
@@ -70,7 +67,6 @@ pub struct Finding {
     pub found: String,
 }
 
-/// What came of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Verification {
     /// Blocks that were read and judged; the sum of the counts below.
@@ -126,18 +122,10 @@ pub enum VerifyError {
     Log(#[from] LogError),
     /// A file cannot be read at all.
     #[error("{path}: {source}; give the file or device that the run wrote")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     /// The job wrote no stamps.
     #[error("log {path} has no write with a stamp: there is nothing to verify; run the job with stamps")]
-    NotStamped {
-        /// The log.
-        path: PathBuf,
-    },
+    NotStamped { path: PathBuf },
     /// One target for more than one file.
     #[error("{path} is to stand for {files} files of the log; give the directory that holds them")]
     OneForMany {
@@ -148,14 +136,10 @@ pub enum VerifyError {
     },
     /// Sectors at places that no device has.
     #[error("log {path} has writes at offsets that are not multiples of 512: a stamp is per sector; run the job with aligned blocks")]
-    Unaligned {
-        /// The log.
-        path: PathBuf,
-    },
+    Unaligned { path: PathBuf },
     /// A row speaks of a file that the head does not name.
     #[error("log {path} speaks of file {file}, but names only {files}; it is damaged")]
     NoSuchFile {
-        /// The log.
         path: PathBuf,
         /// The index in the row.
         file: u32,

@@ -59,13 +59,11 @@ categories! {
 const N: usize = CATEGORIES.len();
 
 impl Category {
-    /// Its name in results.
     pub fn name(self) -> &'static str {
         CATEGORIES[self as usize].1
     }
 }
 
-/// Nanoseconds in each category.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Account([u64; N]);
 
@@ -91,7 +89,6 @@ impl Account {
         self.0.iter().sum()
     }
 
-    /// Adds another account.
     pub fn merge(&mut self, other: &Account) {
         self.0.iter_mut().zip(other.0).for_each(|(a, b)| *a += b);
     }

@@ -34,27 +34,21 @@ pub enum Below {
 /// Life of one request, ns; 0 where the step was not seen or does not exist.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stamp {
-    /// Whole disk.
     pub dev: u32,
     /// Thread that queued its first bio.
     pub owner: u32,
     /// Bytes; 0 for a flush.
     pub len: u32,
-    /// Operation and flags.
     pub opf: u32,
     /// First sector.
     pub sector: u64,
-    /// Bio queued.
     pub q: u64,
-    /// Request slot got.
     pub g: u64,
     /// The device's flush that had to come first was issued.
     pub f: u64,
     /// Inserted in the scheduler's queue.
     pub i: u64,
-    /// Issued to the driver.
     pub d: u64,
-    /// Complete.
     pub c: u64,
     /// Requests with the driver when it was issued, itself among them.
     pub depth: u32,
@@ -125,9 +119,7 @@ pub struct Device {
     pub errors: u64,
     /// Sums over requests with data, ns: Q to G, G to flush, flush to I, I to D, D to C.
     pub layers: [u64; 5],
-    /// With the driver now.
     pub in_flight: u32,
-    /// Most at once.
     pub max_in_flight: u32,
     /// When a flush went to the driver last, ns.
     pub last_flush: u64,
@@ -152,7 +144,6 @@ impl Device {
 /// What the thread machine must know of a block event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing.
     None,
     /// The owner has a request that waits; Q to G took this long, ns.
     Queued(u32, u64),
@@ -166,7 +157,6 @@ pub enum Effect {
     Completed(u64, bool),
 }
 
-/// All requests and devices.
 #[derive(Debug, Default)]
 pub struct Blocks {
     bios: HashMap<u64, Bio>,
@@ -177,7 +167,6 @@ pub struct Blocks {
     finished: HashMap<u64, Request>,
     stamps: VecDeque<Stamp>,
     first_stamp: u64,
-    /// Devices by number.
     pub devices: HashMap<u32, Device>,
     /// Completions of requests of which nothing was seen before.
     pub unseen: u64,
@@ -213,7 +202,6 @@ impl Blocks {
         self.first_stamp + self.stamps.len() as u64 - 1
     }
 
-    /// A bio is queued.
     pub fn queue(&mut self, e: &BlockBioQueue) {
         if self.bios.len() >= MOST_BIOS {
             let mut ages: Vec<u64> = self.bios.values().map(|b| b.q).collect();
@@ -470,7 +458,6 @@ impl Blocks {
         }
     }
 
-    /// The trace is over.
     pub fn finish(&mut self, ts: u64) {
         self.devices.values_mut().for_each(|d| d.step(ts));
     }

@@ -20,11 +20,8 @@ pub enum Frame {
     Device,
     /// Timers: the local timer's interrupt, soft timer and hrtimer.
     Timer,
-    /// Network receive.
     NetReceive,
-    /// RCU's callbacks.
     Rcu,
-    /// Any other soft interrupt.
     Soft,
 }
 
@@ -51,7 +48,6 @@ pub struct CpuTotals {
     pub lost: u64,
     /// Before its first event.
     pub unseen: u64,
-    /// Switches.
     pub switches: u64,
 }
 
@@ -70,7 +66,6 @@ pub struct Cpu {
     interrupted_since: u64,
     /// Interrupt time within the present state, ns.
     pub interrupted: u64,
-    /// Totals.
     pub totals: CpuTotals,
 }
 
@@ -142,7 +137,6 @@ impl Cpu {
         self.interrupted + open
     }
 
-    /// An interrupt begins.
     pub fn enter(&mut self, ts: u64, frame: Frame) {
         if self.frames.len() == DEPTH {
             self.settle_interrupts(ts);

@@ -53,7 +53,6 @@ impl Disk {
         self.waiting += 1;
     }
 
-    /// A request is complete.
     pub fn completed(&mut self, ts: u64, stamp: &Stamp) {
         self.step(ts);
         if stamp.len == 0 {

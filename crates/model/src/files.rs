@@ -21,13 +21,9 @@ const O_DSYNC: u64 = 0o10000;
 pub enum Kind {
     /// Opens one: openat(2).
     Open,
-    /// Closes one.
     Close,
-    /// Gives one another number.
     Duplicate,
-    /// Reads.
     Read,
-    /// Writes.
     Write,
     /// Waits until data is on the medium.
     Sync,
@@ -106,7 +102,6 @@ pub struct Mode {
 pub struct Files(HashMap<u32, Mode>);
 
 impl Files {
-    /// A file was opened.
     pub fn open(&mut self, fd: u32, flags: u64) {
         let mode = Mode { direct: flags & O_DIRECT != 0, sync: flags & O_DSYNC != 0 };
         if mode == Mode::default() || self.0.len() >= MOST {
@@ -124,7 +119,6 @@ impl Files {
         }
     }
 
-    /// A file was closed.
     pub fn close(&mut self, fd: u32) {
         self.0.remove(&fd);
     }

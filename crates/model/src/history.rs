@@ -12,46 +12,35 @@ const KEPT: usize = 48;
 /// How many sums of one size are remembered before two become one.
 const SUMS: usize = 32;
 
-/// What ended a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     /// Completion of a block request: its number, see [`crate::block::Blocks::stamp`].
     Request(u64),
-    /// Another thread.
     Thread(u32),
-    /// A timer's interrupt.
     Timer,
-    /// The network's receive interrupt.
     Network,
     /// The end of a grace period of RCU.
     Rcu,
-    /// Another interrupt.
     Interrupt,
-    /// Not seen.
     Unknown,
 }
 
 /// What a thread was at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Did {
-    /// It ran.
     Ran,
     /// It waited for a CPU.
     WaitedForCpu,
     /// It waited for this and nothing behind it.
     Waited(Part),
-    /// It slept until this.
     Slept(Cause),
 }
 
 /// One interval, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interval {
-    /// Beginning.
     pub start: u64,
-    /// End.
     pub end: u64,
-    /// What it was at.
     pub did: Did,
 }
 
@@ -75,7 +64,6 @@ impl Sum {
     }
 }
 
-/// What one thread did.
 #[derive(Debug, Default)]
 pub struct History {
     recent: VecDeque<Interval>,

@@ -7,7 +7,6 @@ use std::collections::{HashMap, VecDeque};
 /// Commits of one journal that are remembered.
 const KEPT: usize = 16;
 
-/// One commit.
 #[derive(Debug, Clone, Copy)]
 pub struct Commit {
     /// When it began, ns.
@@ -18,10 +17,8 @@ pub struct Commit {
     pub asked_by: Option<(u32, u32)>,
 }
 
-/// Totals of all journals.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Commits {
-    /// Transactions that were committed.
     pub commits: u64,
     /// Their time, ns.
     pub time: u64,
@@ -31,12 +28,10 @@ pub struct Commits {
 #[derive(Debug, Default)]
 pub struct Journals {
     threads: HashMap<u32, VecDeque<Commit>>,
-    /// What they did.
     pub totals: Commits,
 }
 
 impl Journals {
-    /// A commit begins.
     pub fn begin(&mut self, tid: u32, ts: u64, asked_by: Option<(u32, u32)>) {
         let commits = self.threads.entry(tid).or_default();
         if commits.len() == KEPT {
@@ -45,7 +40,6 @@ impl Journals {
         commits.push_back(Commit { start: ts, end: None, asked_by });
     }
 
-    /// A commit is over.
     pub fn end(&mut self, tid: u32, ts: u64) {
         let Some(commit) = self.threads.get_mut(&tid).and_then(VecDeque::back_mut) else { return };
         if commit.end.is_none() {

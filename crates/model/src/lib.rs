@@ -79,15 +79,12 @@ pub trait Observer {
 /// Time of one thread that goes to one part of its account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spent {
-    /// Thread.
     pub tid: u32,
-    /// Its process.
     pub tgid: u32,
     /// Its name, see [`Naming`].
     pub name: u32,
     /// What the time went to.
     pub category: Category,
-    /// Whose it was.
     pub who: Who,
     /// Beginning, ns. An interrupt's time on top of a thread lies somewhere in it.
     pub from: u64,
@@ -117,11 +114,8 @@ pub struct Slept {
 /// An operation that a workload told of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Operation {
-    /// Thread.
     pub tid: u32,
-    /// Its process.
     pub tgid: u32,
-    /// What it was.
     pub kind: OperationKind,
     /// Begin, ns.
     pub begin: u64,
@@ -204,25 +198,20 @@ impl Observer for () {
     fn cpu(&mut self, _: u32, _: u64, _: u64, _: CpuState) {}
 }
 
-/// States of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThreadState {
     /// On a CPU, interrupts on top of it included.
     Running,
     /// Ready, without a CPU.
     Runnable,
-    /// Waiting for something.
     Sleeping,
     /// Events are missing that would tell.
     Lost,
 }
 
-/// States of a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CpuState {
-    /// Runs the idle thread.
     Idle,
-    /// Runs a thread.
     Busy(u32),
     /// Nothing has been seen of it yet.
     Unseen,

@@ -12,19 +12,13 @@ const CHAIN: usize = 512;
 
 /// LCB_F_* of include/trace/events/lock.h.
 pub mod flags {
-    /// Waits by spinning.
     pub const SPIN: u32 = 1;
-    /// For reading.
     pub const READ: u32 = 2;
-    /// For writing.
     pub const WRITE: u32 = 4;
-    /// A real-time mutex.
     pub const RT: u32 = 8;
     /// A per-CPU rwsem.
     pub const PERCPU: u32 = 16;
-    /// A mutex.
     pub const MUTEX: u32 = 32;
-    /// Ours: a futex.
     pub const FUTEX: u32 = 1 << 16;
 }
 
@@ -52,30 +46,23 @@ pub struct Handoff {
     pub at: u64,
     /// Who let go; 0 when not known.
     pub holder: u32,
-    /// Its name.
     pub holder_name: Who,
-    /// Who got it.
     pub next: u32,
-    /// Its name.
     pub next_name: Who,
     /// How long that one had waited, ns.
     pub waited: u64,
-    /// Others that still waited.
     pub behind: u32,
     /// The next one waits to read, not to write.
     pub read: bool,
     /// Kernel stack of who let go; 0 when not taken.
     pub stack: u32,
-    /// Its user stack.
     pub user_stack: u32,
 }
 
-/// One lock.
 #[derive(Debug, Clone, Default)]
 pub struct Lock {
     /// Flags of all waiters together.
     pub flags: u32,
-    /// Waits that slept.
     pub waits: u64,
     /// Their time, ns.
     pub time: u64,
@@ -85,9 +72,7 @@ pub struct Lock {
     pub readers: u64,
     /// Contentions, sleeping or not.
     pub contentions: u64,
-    /// Threads that wait now.
     pub waiting: u32,
-    /// Most at once.
     pub most_waiting: u32,
     /// A kernel stack on which somebody waited; 0 when none was taken.
     pub stack: u32,
@@ -99,7 +84,6 @@ pub struct Lock {
     pub chain: VecDeque<Handoff>,
 }
 
-/// All locks.
 #[derive(Debug, Default)]
 pub struct Locks {
     locks: HashMap<Key, Lock>,

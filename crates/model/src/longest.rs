@@ -8,7 +8,6 @@ use crate::path::{keep, Step};
 /// Waits kept of each category.
 const EACH: usize = 4;
 
-/// The longest ones.
 #[derive(Debug)]
 pub struct Longest(Vec<Vec<Step>>);
 

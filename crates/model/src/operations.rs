@@ -24,7 +24,6 @@ struct Begun {
 /// The operations that one thread has open.
 #[derive(Debug, Default)]
 pub struct Open {
-    /// Oldest first.
     begun: Vec<Begun>,
     /// What the oldest one's time went to so far.
     spent: Account,
@@ -35,7 +34,6 @@ pub struct Open {
     lossy: bool,
 }
 
-/// One operation that ended.
 #[derive(Debug)]
 pub struct Done {
     pub kind: OperationKind,
@@ -126,7 +124,6 @@ struct Sum {
 pub struct Operations(BTreeMap<OperationKind, Sum>);
 
 impl Operations {
-    /// Adds one that ended.
     pub fn add(&mut self, done: &Done, e: &LoadEnd) {
         let sum = self.0.entry(done.kind).or_default();
         sum.count += 1;

@@ -10,7 +10,6 @@ const MOST: usize = 96;
 /// Who or what a piece of time went to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Who {
-    /// Nobody in particular.
     Nobody,
     /// A thread of this name, see [`Names`].
     Name(u32),
@@ -21,9 +20,7 @@ pub enum Who {
 /// A category and who had it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Part {
-    /// What it was.
     pub category: Category,
-    /// Whose.
     pub who: Who,
 }
 
@@ -37,11 +34,8 @@ impl Part {
 /// A part with its time, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
-    /// What.
     pub part: Part,
-    /// Beginning.
     pub from: u64,
-    /// End.
     pub to: u64,
     /// The block request that it went to: its number and one; 0 is none.
     pub request: u64,
@@ -80,7 +74,6 @@ impl Parts {
         }
     }
 
-    /// Adds another sum.
     pub fn merge(&mut self, other: &Parts) {
         other.iter().for_each(|(part, ns)| self.add(part, ns));
     }
@@ -104,7 +97,6 @@ pub struct Names {
 }
 
 impl Names {
-    /// Number of a name.
     pub fn number(&mut self, name: &str) -> u32 {
         if let Some(n) = self.numbers.get(name) {
             return *n;

@@ -12,15 +12,10 @@ const STEPS: usize = 24;
 /// One wait on a path, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
-    /// Thread that waited.
     pub tid: u32,
-    /// Its name.
     pub name: u32,
-    /// What for.
     pub part: Part,
-    /// Beginning.
     pub from: u64,
-    /// End.
     pub to: u64,
 }
 
@@ -60,7 +55,6 @@ impl Path {
     }
 }
 
-/// Keeps the longest.
 pub fn keep(list: &mut Vec<Step>, most: usize, step: Step) {
     let length = |s: &Step| s.to - s.from;
     if list.len() == most {

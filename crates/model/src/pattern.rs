@@ -23,7 +23,6 @@ pub fn beyond(durations: &Histogram, times: f64) -> u64 {
 pub struct Pattern {
     /// Name of a thread of the process.
     pub name: u32,
-    /// Requests that completed.
     pub requests: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -31,7 +30,6 @@ pub struct Pattern {
     pub sequential: u64,
     /// Those that began behind the last one, less than 1 MiB away.
     pub near: u64,
-    /// Read-ahead of the kernel.
     pub ahead: u64,
     /// Somebody waits for them (REQ_SYNC).
     pub sync: u64,
@@ -39,9 +37,7 @@ pub struct Pattern {
     pub barrier: u64,
     /// Sum of what was in flight of the device when they were issued.
     pub depth: u64,
-    /// Time with the device.
     pub service: Histogram,
-    /// How it went on.
     pub course: Course,
     last_end: u64,
 }

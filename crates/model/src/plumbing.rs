@@ -39,7 +39,6 @@ const WAITS: &[&str] = &[
     "wait_for_completion",
     "__wait_for_common",
 ];
-/// Letting go and waking.
 const WAKEUPS: &[&str] = &[
     "up_",
     "__up",

@@ -7,24 +7,19 @@ use std::collections::HashMap;
 /// What a sample of the kernel was at, by the outermost function that tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum At {
-    /// User code.
     User,
-    /// A system call.
     Call,
     /// A page fault.
     Fault,
-    /// Freeing memory for itself.
     Reclaim,
     /// Busy with getting a lock.
     Spin,
     /// An interrupt on top, hard or soft.
     Interrupt,
-    /// Elsewhere in the kernel.
     Kernel,
 }
 
 impl At {
-    /// Its name in results.
     pub fn name(self) -> &'static str {
         match self {
             Self::User => "user code",
@@ -88,7 +83,6 @@ const PLACES: &[(&[&str], At)] = &[
 #[derive(Debug, Clone)]
 struct Place {
     at: At,
-    /// Innermost function.
     function: String,
     /// System call, where the stack has one.
     call: String,
@@ -113,21 +107,17 @@ fn place(text: &str) -> Place {
 /// Samples of one process or of all.
 #[derive(Debug, Clone, Default)]
 pub struct Counts {
-    /// All.
     pub samples: u64,
     /// By what they were at.
     pub at: HashMap<At, u64>,
     /// Kernel functions, by place and innermost function.
     pub functions: HashMap<(At, String), u64>,
-    /// System calls.
     pub calls: HashMap<String, u64>,
 }
 
-/// All samples.
 #[derive(Debug, Default)]
 pub struct Samples {
     places: HashMap<u32, Place>,
-    /// By process.
     pub processes: HashMap<u32, Counts>,
 }
 

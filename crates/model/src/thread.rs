@@ -26,7 +26,6 @@ pub mod task_state {
 /// A futex that a thread is about to wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Futex {
-    /// The word's address.
     pub uaddr: u64,
     /// Thread that holds it, where the lock's memory tells; else 0.
     pub owner: u32,
@@ -45,7 +44,6 @@ pub struct Sleep {
     pub lock: Option<u64>,
     /// Futex that it said to wait for.
     pub futex: Option<Futex>,
-    /// In balance_dirty_pages.
     pub throttled: bool,
     /// In direct reclaim or compaction.
     pub reclaim: bool,
@@ -55,29 +53,23 @@ pub struct Sleep {
     pub raced: Option<Cause>,
 }
 
-/// States of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// Not seen yet, or events are missing that would tell.
     Unknown,
-    /// On a CPU.
     Running(u32),
     /// Without a CPU because another took it.
     Preempted,
     /// Asleep until `woken`, without a CPU since.
     Woken {
-        /// The sleep before.
         sleep: Sleep,
         /// When it was woken, ns.
         at: u64,
-        /// By what.
         cause: Cause,
     },
     /// Born, without a CPU.
     Born,
-    /// Asleep.
     Sleeping(Sleep),
-    /// Gone.
     Dead,
 }
 
@@ -92,13 +84,11 @@ pub struct Queue {
 const MOVES: usize = 16;
 
 impl Queue {
-    /// It left this CPU.
     pub fn left(&mut self, cpu: u32) {
         self.moves.clear();
         self.moves.push((0, cpu));
     }
 
-    /// It was moved.
     pub fn moved(&mut self, ts: u64, cpu: u32) {
         if self.moves.len() < MOVES {
             self.moves.push((ts, cpu));
@@ -126,7 +116,6 @@ impl Queue {
 /// A system call that a thread is in.
 #[derive(Debug, Clone, Copy)]
 pub struct Call {
-    /// Number.
     pub nr: u32,
     /// Entry, ns.
     pub start: u64,
@@ -134,7 +123,6 @@ pub struct Call {
     pub fd: u32,
     /// Third argument: the flags of openat(2).
     pub arg2: u64,
-    /// The thread's account then.
     pub before: Account,
     /// Requests that the thread got slots for since.
     pub own_requests: u32,
@@ -146,16 +134,11 @@ pub struct Call {
     pub counted: u64,
 }
 
-/// One thread.
 #[derive(Debug)]
 pub struct Thread {
-    /// Id.
     pub tid: u32,
-    /// Process.
     pub tgid: u32,
-    /// Belongs to the target.
     pub target: bool,
-    /// Kernel thread.
     pub kernel: bool,
     /// First moment that is accounted, ns.
     pub born: u64,
@@ -167,9 +150,7 @@ pub struct Thread {
     pub charged: u64,
     /// Interrupt time of its CPU's present state that is in the account, ns.
     pub charged_interrupts: u64,
-    /// Where its time went.
     pub account: Account,
-    /// What it did lately.
     pub history: History,
     /// The call that it is in.
     pub call: Option<Call>,
@@ -207,9 +188,7 @@ pub struct Thread {
     pub reclaim: bool,
     /// Bio that it queued and that has no request slot yet.
     pub queued_bio: u64,
-    /// Woken while it ran.
     pub raced: Option<Cause>,
-    /// Its use of disks.
     pub disk: Disk,
     /// The operations that it told of; most threads tell nothing.
     pub operations: Option<Box<crate::operations::Open>>,

@@ -88,12 +88,9 @@ pub fn pipe(flags: libc::c_int) -> Result<(OwnedFd, OwnedFd)> {
     }
 }
 
-/// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// With this exit code.
     Exited(i32),
-    /// By this signal.
     Killed(i32),
 }
 
@@ -116,9 +113,7 @@ impl std::fmt::Display for Status {
 /// Why a wait is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waited {
-    /// All have ended.
     Ended,
-    /// The time is over.
     Late,
     /// A signal asked to stop.
     Stopped,
@@ -222,7 +217,6 @@ impl Child {
         self.reap(libc::WNOHANG).is_some()
     }
 
-    /// Lets a command begin.
     pub fn go(&mut self) {
         if let Some(mut gate) = self.gate.take() {
             // One that was killed meanwhile is seen when it is waited for.

@@ -20,7 +20,6 @@ use std::time::{Duration, Instant};
 
 /// Length of a disk in memory when none is given.
 const SIZE: u64 = 1 << 30;
-/// Columns of a terminal.
 const COLUMNS: usize = 100;
 /// Median error of a device's times above which its machine is busy, ns; so is one above a tenth of
 /// the model's median time.

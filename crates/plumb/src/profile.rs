@@ -48,7 +48,6 @@ struct Side {
 }
 
 impl Side {
-    /// Reads a trace.
     fn read(dir: &Path, args: &ProfileArgs) -> Result<Self> {
         let dir = repeat::run_of(dir.to_path_buf())?;
         let trace = Trace::open(&dir)
@@ -245,7 +244,6 @@ fn view(side: Side, args: &ProfileArgs, ground: &Ground, out: &mut dyn Write) ->
     flat::print(profile, &rows, by, ground, out)
 }
 
-/// How two profiles differ.
 fn difference(
     before: Side,
     after: Side,

@@ -28,7 +28,6 @@ use std::process::ExitCode;
 /// Written anew after every repetition, so that a killed set is readable too.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SetFile {
-    /// Version of plumb.
     pub plumb: String,
     /// The words that it was called with.
     pub arguments: Vec<String>,
@@ -42,7 +41,6 @@ pub struct SetFile {
     pub ended_early: Option<String>,
 }
 
-/// One repetition.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Repetition {
     /// Run directory, in the set's.
@@ -55,7 +53,6 @@ pub struct Repetition {
     pub elapsed: u64,
     /// The command's exit code; 128 + n for signal n; none when it still ran, or is no command.
     pub exit_code: Option<i32>,
-    /// Why the recording ended.
     pub reason: String,
     /// Events that were recorded.
     pub events: u64,
@@ -345,7 +342,6 @@ fn tell_all(args: &RunArgs, dir: &Path, set: &SetFile) -> Result<ExitCode> {
     Ok(exit_code(set))
 }
 
-/// Which repetitions' command failed.
 fn failures(set: &SetFile) -> Vec<String> {
     let failed = set.repetitions.iter().filter(|r| r.complete);
     failed

@@ -19,11 +19,9 @@ pub const CHAIN: &str = "chain.txt";
 /// `run.json`: how the run was made.
 #[derive(Serialize)]
 struct RunFile<'a> {
-    /// Version of plumb.
     plumb: &'static str,
     /// The words that it was called with.
     arguments: Vec<String>,
-    /// What the recorder said.
     recording: &'a Outcome,
 }
 

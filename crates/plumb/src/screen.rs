@@ -31,7 +31,6 @@ fn colored(color: Color, terminal: bool, no_color: Option<&str>, term: Option<&s
 /// How a piece of text looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
-    /// What to read first.
     Bold,
     /// In one of the colours that kinds of time have.
     Rgb([u8; 3]),

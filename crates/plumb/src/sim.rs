@@ -35,7 +35,6 @@ use std::process::ExitCode;
 /// What a step came to.
 #[derive(Debug, Serialize)]
 struct StepOutcome {
-    /// Its name.
     label: String,
     /// Its jobs as they were simulated.
     jobs: Vec<Job>,
@@ -59,7 +58,6 @@ struct StepOutcome {
     /// What the scheduler counts of its decisions.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     decisions: BTreeMap<&'static str, u64>,
-    /// The figures.
     #[serde(flatten)]
     report: Report,
 }
@@ -68,7 +66,6 @@ fn is_zero(ns: &Ns) -> bool {
     *ns == 0
 }
 
-/// Everything.
 #[derive(Debug, Serialize)]
 struct Outcome {
     plumb: &'static str,

@@ -10,26 +10,19 @@ use serde::Serialize;
 use std::mem::MaybeUninit;
 use std::path::Path;
 
-/// How a prerequisite stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// There.
     Ok,
     /// Recording works, with less.
     Less,
-    /// Recording does not work.
     Missing,
 }
 
-/// One prerequisite.
 #[derive(Debug, Clone, Serialize)]
 pub struct Check {
-    /// What.
     pub name: String,
-    /// How it stands.
     pub status: Status,
-    /// What was found.
     pub found: String,
     /// What its lack costs; empty when nothing lacks.
     pub cost: String,
@@ -46,7 +39,6 @@ fn read(path: &str) -> Option<String> {
     std::fs::read_to_string(path).ok().map(|s| s.trim().to_string())
 }
 
-/// Looks at everything.
 pub fn run() -> Vec<Check> {
     let mut out = vec![kernel(), capabilities(), lockdown()];
     match Available::new() {

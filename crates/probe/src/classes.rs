@@ -27,7 +27,6 @@ const NONE: u32 = 3;
 pub enum Class {
     /// Somebody's whom others must not disturb.
     Normal = 0,
-    /// Maintenance.
     Low = 1,
     /// Writes of the root group that nobody waits for, or of a file system's metadata: what the kernel's threads write back
     /// and commit for everybody. On cgroup v1 that is all write-back.
@@ -48,13 +47,11 @@ pub struct Knobs {
 /// What has happened on a disk in a class since the programs were loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counts {
-    /// Bios that came.
     pub queued: u64,
     /// When one came, or a request was sent or done; CLOCK_MONOTONIC, ns; 0: never.
     pub last: u64,
     /// Requests that the device has.
     pub in_flight: u64,
-    /// Requests that are done.
     pub done: u64,
     /// Their bytes.
     pub bytes: u64,

@@ -31,7 +31,6 @@ const STAT: &[(usize, &str)] = &[(6, "irq"), (7, "softirq"), (8, "steal")];
 /// A cgroup's CPU quota in one period, ns.
 const QUOTA: &str = "cgroup.quota";
 
-/// Where to read.
 #[derive(Debug, Default)]
 pub struct Counters {
     pid: Option<u32>,
@@ -67,7 +66,6 @@ impl Counters {
         }
     }
 
-    /// Reads all of them.
     pub fn read(&mut self, at: u64) -> Vec<StateCounter> {
         self.follow();
         let mut out = Vec::new();

@@ -45,7 +45,6 @@ pub struct Drain {
     pub lost: u64,
 }
 
-/// What one round met.
 #[derive(Debug, Default)]
 pub struct Round {
     /// Fullest ring when it was read, 0 to 1.

@@ -82,7 +82,6 @@ pub fn possible_cpus() -> u32 {
     text.rsplit([',', '-']).next().and_then(|n| n.parse::<u32>().ok()).map_or(1, |n| n + 1)
 }
 
-/// Ids of every process.
 pub fn processes() -> Vec<u32> {
     let Ok(procs) = std::fs::read_dir("/proc") else { return Vec::new() };
     procs.filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok()).collect()

@@ -135,7 +135,6 @@ pub struct StacksLost {
 }
 
 impl StacksLost {
-    /// All of them.
     pub fn total(self) -> u64 {
         self.full + self.busy
     }
@@ -290,7 +289,6 @@ impl<'obj> Loaded<'obj> {
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
 
-    /// Ring of a CPU.
     pub fn ring(&self, cpu: u32) -> Ring<'_> {
         let cursors = self.skel.maps.data_cursors_data.as_deref().expect("mapped at load");
         let head = &raw const cursors.cursors[cpu as usize].head;
@@ -300,7 +298,6 @@ impl<'obj> Loaded<'obj> {
         unsafe { Ring::new(AtomicU64::from_ptr(head.cast_mut()), self.memory.add(base * CHUNK), self.shift) }
     }
 
-    /// Slots of one ring.
     pub fn slots(&self) -> u64 {
         1 << self.shift
     }

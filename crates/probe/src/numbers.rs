@@ -127,7 +127,6 @@ impl Numbers {
         self.known.iter().map(|(at, number)| (*at, samples(&self.places[*number as usize]))).collect()
     }
 
-    /// The kernel's symbols.
     pub fn symbols(&self) -> &Kallsyms {
         &self.symbols
     }

@@ -45,14 +45,11 @@ pub struct Keep {
     pub memory: usize,
 }
 
-/// What to record.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where the trace goes.
     pub dir: PathBuf,
     /// Which events.
     pub selection: Selection,
-    /// Whom it is about.
     pub target: Target,
     /// System calls and stacks of every process; a command then only says when to end.
     pub everyone: bool,
@@ -68,7 +65,6 @@ pub struct Options {
     pub devices: Vec<u32>,
     /// Ring memory of each CPU, bytes; 0 chooses.
     pub buffer: u64,
-    /// Flight recorder.
     pub keep: Option<Keep>,
     /// End after this long, ns.
     pub duration: Option<u64>,
@@ -83,7 +79,6 @@ impl Stop {
     pub const fn new() -> Self {
         Self(AtomicU32::new(0))
     }
-    /// Asks once more. Async-signal-safe.
     pub fn ask(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
@@ -95,7 +90,6 @@ impl Stop {
 /// How far a recording is.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress {
-    /// Since it began.
     pub elapsed: Duration,
     /// Events written.
     pub events: u64,
@@ -105,10 +99,8 @@ pub struct Progress {
     pub fill: f64,
 }
 
-/// What a recording gave.
 #[derive(Debug, Clone, Serialize)]
 pub struct Outcome {
-    /// Trace directory.
     pub dir: PathBuf,
     /// Events in the per-CPU streams.
     pub events: u64,
@@ -130,7 +122,6 @@ pub struct Outcome {
     pub recorder_cpu: u64,
     /// The command's exit code; 128 + n for signal n.
     pub exit_code: Option<i32>,
-    /// Why it ended.
     pub reason: String,
     /// Events that this kernel does not have.
     pub lacking: Vec<String>,

@@ -34,10 +34,8 @@ pub struct Tail {
     halves: u64,
 }
 
-/// What a drain met.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Drained {
-    /// Slots read.
     pub slots: u64,
     /// Events that were overwritten before they were read.
     pub lost: u64,

@@ -14,7 +14,6 @@ const MAX_RATE: &str = "/proc/sys/kernel/perf_event_max_sample_rate";
 /// When samples are taken. Written `199` or `199Hz`, `3000c`, `off` or `0`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sampling {
-    /// Never.
     Off,
     /// So many times a second of CPU time.
     Rate(u64),

@@ -56,11 +56,9 @@ pub struct RawStack<'a> {
     pub tid: u32,
     /// Thread whose stack it is.
     pub by: u32,
-    /// Its process.
     pub pid: u32,
     /// CPU that it was taken on.
     pub cpu: u32,
-    /// Why it was taken.
     pub kind: Kind,
     /// Kernel's return addresses; empty in user mode, and where the kernel could not walk it.
     pub kernel: Vec<u64>,
@@ -119,17 +117,14 @@ struct Symbol {
 /// What kallsyms tells of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelPlace<'a> {
-    /// Where the function begins.
     pub start: u64,
     /// Bytes to the next symbol, padding included; 0 where the next one is not of the same module.
     pub size: u64,
-    /// Its name.
     pub name: &'a str,
     /// Kernel module; `bpf` for BPF programs, empty for the kernel itself.
     pub module: &'a str,
 }
 
-/// Kernel symbols by address.
 #[derive(Debug, Default)]
 pub struct Kallsyms {
     symbols: Vec<Symbol>,

@@ -20,7 +20,6 @@ pub enum Target {
     Pids(Vec<u32>),
     /// The members of a cgroup (a path below its mount), now and later.
     Cgroup(PathBuf),
-    /// Every process.
     Everything,
 }
 
@@ -88,7 +87,6 @@ fn cgroup_threads(dir: &Path, tids: &mut Vec<u32>) -> Result<()> {
 
 /// A command that has been forked and waits to be let go.
 pub struct Command {
-    /// Its process id.
     pub pid: u32,
     go: Option<File>,
     failed: File,

@@ -62,7 +62,6 @@ impl Trigger {
         }
     }
 
-    /// As it was given.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -120,7 +119,6 @@ impl Watch {
         (took > self.trigger.limit).then_some(took)
     }
 
-    /// The condition.
     pub fn trigger(&self) -> &Trigger {
         &self.trigger
     }

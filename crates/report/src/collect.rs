@@ -37,10 +37,8 @@ struct Most {
     operations: usize,
 }
 
-/// Takes the rows.
 #[derive(Debug)]
 pub struct Collect {
-    /// By number.
     names: Vec<String>,
     /// Names of threads by number and one; a thread that nothing named is not in it.
     known_as: HashMap<u32, u32>,
@@ -58,7 +56,6 @@ pub struct Collect {
 pub struct Collected {
     /// What threads and CPUs did when.
     pub timeline: Timeline,
-    /// Block requests.
     pub requests: Requests,
     /// Operations that workloads told of themselves.
     pub operations: Operations,
@@ -230,7 +227,6 @@ fn lane_row(lane: &Lane, result: &RunResult, names: &[String], (first, rows): (u
     }
 }
 
-/// Lanes by thread.
 struct LaneIndex(HashMap<u32, Vec<(u64, u64, u64)>>);
 
 impl LaneIndex {

@@ -37,7 +37,6 @@ impl Table {
         self.rows += 1;
     }
 
-    /// Rows so far.
     pub fn rows(&self) -> u64 {
         self.rows
     }

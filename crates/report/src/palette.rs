@@ -11,7 +11,6 @@ use plumb_model::Category;
 /// What a frame stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// A process or thread.
     Task,
     /// A function of a program or library.
     User,
@@ -27,22 +26,18 @@ pub enum Kind {
     Device,
     /// Waiting for the journal, or paused because of dirty pages.
     Journal,
-    /// Waiting for a lock.
     Lock,
-    /// Waiting for memory.
     Memory,
     /// Waiting for another thread or program, or the network.
     Other,
     /// Sleeping because the program asked for it.
     Sleep,
-    /// Nothing tells.
     Unknown,
 }
 
 /// A kind's word in legends, its colour's name and value.
 #[derive(Debug)]
 pub struct Paint {
-    /// The kind.
     pub kind: Kind,
     /// What a legend calls it.
     pub word: &'static str,
@@ -73,12 +68,10 @@ pub const PAINTS: [Paint; 13] = [
 ];
 
 impl Kind {
-    /// Its words and colours.
     pub fn paint(self) -> &'static Paint {
         &PAINTS[self as usize]
     }
 
-    /// The kind of code.
     pub fn of_code(origin: Origin, inlined: bool) -> Self {
         match origin {
             _ if inlined => Self::Inlined,

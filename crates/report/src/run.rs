@@ -31,9 +31,7 @@ pub struct Found {
     pub arguments: Vec<String>,
     /// How far the trace can be trusted.
     pub quality: Quality,
-    /// Verdict and findings.
     pub diagnosis: Diagnosis,
-    /// Account and tables.
     pub result: RunResult,
     /// What only the trace tells.
     pub traced: Option<Traced>,

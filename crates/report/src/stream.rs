@@ -13,19 +13,14 @@ use std::collections::HashMap;
 /// time of interrupts on top of running lies inside, and is what `time` lacks of the length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interval {
-    /// Thread.
     pub tid: u32,
-    /// Its process.
     pub pid: u32,
     /// Its name then, see [`Take::name`].
     pub name: u32,
     /// What the time went to.
     pub category: Category,
-    /// Whose it was.
     pub who: Who,
-    /// Begin.
     pub from: u64,
-    /// End.
     pub to: u64,
     /// What of it entered the account under this category.
     pub time: u64,
@@ -40,13 +35,9 @@ pub struct Interval {
 pub struct Wait {
     /// 1 and up, in the order of ends.
     pub number: u64,
-    /// Thread.
     pub tid: u32,
-    /// Its process.
     pub pid: u32,
-    /// Begin.
     pub from: u64,
-    /// When it ran again.
     pub to: u64,
     /// Number of the kernel stack on which it slept, 0 none.
     pub stack: u32,
@@ -57,13 +48,9 @@ pub struct Wait {
 /// A CPU was in one state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CpuInterval {
-    /// CPU.
     pub cpu: u32,
-    /// State.
     pub state: CpuState,
-    /// Begin.
     pub from: u64,
-    /// End.
     pub to: u64,
 }
 
@@ -81,13 +68,9 @@ pub struct RequestRow {
 /// A sample of the target on a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampleRow {
-    /// When.
     pub at: u64,
-    /// Thread.
     pub tid: u32,
-    /// Its process.
     pub pid: u32,
-    /// CPU.
     pub cpu: u32,
     /// Number of the kernel stack; 0 in user mode.
     pub kernel: u32,
@@ -98,15 +81,10 @@ pub struct SampleRow {
 /// An operation that a workload told of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OperationRow {
-    /// Thread.
     pub tid: u32,
-    /// Its process.
     pub pid: u32,
-    /// What it was.
     pub kind: OperationKind,
-    /// Begin.
     pub from: u64,
-    /// End.
     pub to: u64,
     /// Bytes moved; minus the error number where it failed.
     pub result: i64,

@@ -362,7 +362,6 @@ fn figures_of_a_load_become_rows() {
     }
 }
 
-/// Wants one table only.
 struct One(&'static Table, u64);
 
 impl Sink for One {

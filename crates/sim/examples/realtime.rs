@@ -44,7 +44,6 @@ impl Device for Fixed {
     }
 }
 
-/// Notes when replies came.
 #[derive(Default)]
 struct Desk {
     at: AtomicU64,

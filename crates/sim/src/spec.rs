@@ -13,11 +13,9 @@ use serde::{Deserialize, Serialize};
 
 mod presets;
 
-/// A model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Spec {
-    /// Its name.
     pub name: String,
     /// What it is, in a sentence.
     pub about: String,
@@ -25,9 +23,7 @@ pub struct Spec {
     pub source: String,
     /// Length of the real one. A served one may be shorter, and then is its outer part.
     pub size: Bytes,
-    /// What stores the data.
     pub medium: Medium,
-    /// A network before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
     /// What goes wrong with it.
@@ -35,13 +31,10 @@ pub struct Spec {
     pub faults: Vec<Fault>,
 }
 
-/// What stores the data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Medium {
-    /// Platters and an arm.
     Hdd(Box<Hdd>),
-    /// Flash.
     Ssd(Box<Ssd>),
     /// A cloud's volume, known by its limits.
     Volume(Box<Volume>),

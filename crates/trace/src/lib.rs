@@ -6,6 +6,7 @@
 //! with what the recorder knew besides, and a stream `load_PID_N` for each thread
 //! of a workload that tells its operations. [`reader::Trace`] merges them in time
 //! order, [`writer::TraceWriter`] and [`load::LoadStream`] make them.
+#![warn(missing_docs)]
 
 pub mod ctf;
 pub mod event;

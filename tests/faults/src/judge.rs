@@ -18,7 +18,6 @@ pub const FALSE_ALARMS: usize = 1;
 /// One of plumb's findings; what it says besides stays in the raw file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Its name.
     pub id: String,
     /// Share of the target's time, 0 to 1.
     #[serde(default)]
@@ -31,7 +30,6 @@ pub struct Finding {
 /// What one run of plumb says that is judged.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Said {
-    /// The most important first.
     pub findings: Vec<Finding>,
     /// Unexplained share of the processes' time.
     pub unexplained: f64,

@@ -11,7 +11,6 @@ use plumb_trace::units;
 #[cfg(test)]
 mod tests;
 
-/// Waiting for block requests.
 pub const BLOCK: &[&str] =
     &["block.queue", "block.plug", "block.flush", "block.schedule", "block.device", "block.wakeup"];
 /// The same, and for the threads that make them.

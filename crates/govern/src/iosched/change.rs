@@ -20,7 +20,6 @@ const OF_QUEUE: [&str; 2] = ["nr_requests", "async_depth"];
 /// What a disk had before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Before {
-    /// The scheduler.
     pub scheduler: String,
     /// Its attributes, and the queue's.
     pub values: BTreeMap<String, String>,

@@ -4,18 +4,14 @@
 use anyhow::{bail, Result};
 use plumb_load::nearest::nearest;
 
-/// A knob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Knob {
-    /// Its file.
     pub name: &'static str,
     /// Its unit; empty for a number.
     pub unit: &'static str,
     /// Least and most, in its unit.
     pub least: u64,
-    /// Most.
     pub most: u64,
-    /// What it does.
     pub about: &'static str,
 }
 

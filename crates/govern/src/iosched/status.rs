@@ -31,24 +31,18 @@ pub struct Selected {
     pub knobs: BTreeMap<String, u64>,
     /// Cgroups whose I/O is low.
     pub low_cgroups: Vec<String>,
-    /// Counters of normal requests.
     pub normal: BTreeMap<String, u64>,
-    /// Counters of low requests.
     pub low: BTreeMap<String, u64>,
     /// Decisions about low requests, and the gate of now.
     pub decisions: BTreeMap<String, u64>,
-    /// Batch or not.
     pub mode: Mode,
 }
 
-/// A disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Disk {
-    /// The kernel's name.
     pub name: String,
     /// It says that it turns.
     pub rotational: bool,
-    /// Its hardware queues.
     pub hardware_queues: usize,
     /// The scheduler that it has; None: it has no choice.
     pub scheduler: Option<String>,
@@ -63,31 +57,24 @@ pub struct Disk {
 /// A process with I/O priority class idle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Low {
-    /// Its id.
     pub pid: u32,
-    /// Its name.
     pub name: String,
     /// Threads that are low, and all.
     pub threads: [usize; 2],
 }
 
-/// The module.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Module {
     /// The kernel is built without modules.
     pub barred: bool,
-    /// It is loaded.
     pub loaded: bool,
     /// Its file for the running kernel, as modules.dep names it.
     pub file: Option<String>,
 }
 
-/// Everything.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Status {
-    /// The module.
     pub module: Module,
-    /// Disks.
     pub disks: Vec<Disk>,
     /// Who is low by I/O priority.
     pub low: Vec<Low>,

@@ -25,7 +25,6 @@ pub struct Stamp {
     pub run: u64,
     /// Index of the file in the job.
     pub file: u32,
-    /// Index of the worker.
     pub worker: u32,
     /// Offset in the file in bytes: to write, the block's; read, the sector's.
     pub offset: u64,

@@ -18,15 +18,12 @@ pub struct IoUring<const FIXED: bool, const POLLED: bool> {
     /// RWF_ flags of a write.
     flags: u32,
     ring: Ring,
-    /// Started and not ended.
     under_way: u32,
 }
 
-/// As it comes.
 pub type IoUringPlain = IoUring<false, false>;
 /// With registered buffers and files.
 pub type IoUringFixed = IoUring<true, false>;
-/// With a polling thread.
 pub type IoUringSqpoll = IoUring<false, true>;
 
 const OP_READ_FIXED: u8 = 4;

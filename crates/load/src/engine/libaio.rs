@@ -33,7 +33,6 @@ pub struct Libaio {
     queued: VecDeque<*mut libc::iocb>,
     /// Refused when they were handed over; they end with the next [`Engine::finish`].
     refused: Vec<Done>,
-    /// Handed over.
     under_way: usize,
 }
 

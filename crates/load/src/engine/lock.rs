@@ -15,7 +15,6 @@ struct Head {
     state: AtomicU32,
 }
 
-/// States of the head.
 const BEGUN: u32 = 1;
 const READY: u32 = 2;
 

@@ -51,7 +51,6 @@ pub(super) fn spin_lock(word: &AtomicU32) {
     }
 }
 
-/// Gives it back.
 #[inline(always)]
 pub(super) fn spin_unlock(word: &AtomicU32) {
     word.store(FREE, Ordering::Release);

@@ -68,12 +68,10 @@ pub enum Action {
     Lock,
 }
 
-/// One operation.
 #[derive(Debug, Clone, Copy)]
 pub struct Operation {
     /// What it is called in results.
     pub kind: OperationKind,
-    /// What is asked for.
     pub action: Action,
     /// Which of the worker's files.
     pub file: u32,
@@ -99,11 +97,9 @@ pub struct OpenFile {
 /// What an engine is opened with.
 #[derive(Debug)]
 pub struct Setup<'a> {
-    /// The job.
     pub job: &'a Job,
     /// The worker's files, open.
     pub files: &'a [OpenFile],
-    /// One buffer a slot.
     pub buffers: &'a Buffers,
     /// Names to work on, for operations on names.
     pub names: &'a Names,
@@ -128,15 +124,12 @@ impl EngineError {
 /// How long [`Engine::finish`] waits for an operation's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// Not at all.
     No,
     /// At most so many ns.
     For(u64),
-    /// Until there is one.
     Yes,
 }
 
-/// An operation that ended.
 #[derive(Debug, Clone, Copy)]
 pub struct Done {
     /// The slot that it was started in.
@@ -191,7 +184,6 @@ pub fn result_of(value: isize) -> i64 {
     }
 }
 
-/// The thread's error number.
 #[inline]
 pub fn errno() -> i32 {
     // SAFETY: the address of a thread's errno is always valid.

@@ -188,7 +188,6 @@ pub(super) struct Ring {
     cq_tail: *const AtomicU32,
     completions: *const Completion,
     cq_mask: u32,
-    /// Completions read.
     read: u32,
     fd: Descriptor,
     _rings: Mapping,

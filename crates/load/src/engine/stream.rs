@@ -142,7 +142,6 @@ pub trait Transfer {
     unsafe fn write(stream: *mut libc::FILE, buffer: *const u8, len: usize) -> usize;
 }
 
-/// The engine over streams.
 #[derive(Debug)]
 pub struct Streams<T> {
     streams: Vec<Stream>,

@@ -40,7 +40,6 @@ pub struct Bench<E: Engine> {
 pub struct Watchdog(#[allow(dead_code, reason = "dropping it is what calls the dog off")] Sender<()>);
 
 impl Watchdog {
-    /// Waits a minute.
     pub fn new() -> Self {
         let (sender, receiver) = channel();
         std::thread::spawn(move || {
@@ -59,7 +58,6 @@ impl<E: Engine> Bench<E> {
         Self::try_new(job, contents, true).expect("the engine starts")
     }
 
-    /// Files with these contents.
     pub fn try_new(job: &Job, contents: &[&[u8]], write: bool) -> Result<Self, EngineError> {
         let dir = TempDir::new().expect("a directory");
         let files = contents.iter().enumerate().map(|(i, bytes)| {
@@ -133,7 +131,6 @@ impl<E: Engine> Bench<E> {
         }
     }
 
-    /// Starts one operation.
     pub fn start(&mut self, action: Action, file: u32, offset: u64, len: usize, slot: u32) -> Option<i64> {
         assert!(len <= BLOCK);
         let buffer = self.buffers.at(slot);
@@ -156,12 +153,10 @@ impl<E: Engine> Bench<E> {
         self.buffers.slice(0, len)
     }
 
-    /// What a file holds.
     pub fn contents(&self, file: u32) -> Vec<u8> {
         std::fs::read(self.path(file)).expect("a file")
     }
 
-    /// A file's path.
     pub fn path(&self, file: u32) -> PathBuf {
         self.dir.path().join(file.to_string())
     }

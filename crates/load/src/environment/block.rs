@@ -11,7 +11,6 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct DeviceNumber {
-    /// The driver's number.
     pub major: u32,
     /// The device's number within the driver.
     pub minor: u32,
@@ -57,7 +56,6 @@ impl TryFrom<String> for DeviceNumber {
 /// A block device, or a partition, and its directory in sysfs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
-    /// Its number.
     pub number: DeviceNumber,
     /// The kernel's name for it: `sda1`, `dm-0`.
     pub name: String,

@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 pub struct Difference {
     /// The fact by its place in the result: `memory.total`, `devices.0.scheduler`.
     pub what: String,
-    /// In the first.
     pub a: String,
     /// In the second.
     pub b: String,

@@ -11,7 +11,6 @@ use std::path::PathBuf;
 pub struct Device {
     /// The kernel's name; for device mapper with the administrator's.
     pub name: String,
-    /// Its number.
     pub number: DeviceNumber,
     /// What it stands on directly; empty for the last in the stack.
     pub stands_on: Vec<String>,
@@ -21,7 +20,6 @@ pub struct Device {
     pub size: Option<u64>,
     /// Model of the hardware, as it tells it.
     pub model: Option<String>,
-    /// Whether it turns.
     pub rotational: Option<bool>,
     /// The I/O scheduler in use.
     pub scheduler: Option<String>,

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 pub struct Kernel {
     /// `6.1.0-18-amd64`.
     pub release: Option<String>,
-    /// Its build.
     pub version: Option<String>,
     /// The instruction set that plumb was built for.
     pub machine: String,
@@ -31,14 +30,12 @@ impl Kernel {
     }
 }
 
-/// The processors.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cpu {
     /// As the hardware calls it.
     pub model: Option<String>,
     /// Those in use: `0-3`.
     pub online: Option<String>,
-    /// How many those are.
     pub count: Option<u64>,
     /// Who sets the clock rate of CPU 0: `performance`, `powersave`.
     pub governor: Option<String>,
@@ -89,7 +86,6 @@ pub(super) fn virtual_machine(root: &Root) -> Option<bool> {
     cpuinfo("flags", root).map(|flags| flags.split(' ').any(|f| f == "hypervisor"))
 }
 
-/// Load averages.
 pub(super) fn load(root: &Root) -> Option<[f64; 3]> {
     let text = root.text("/proc/loadavg")?;
     let words: Vec<f64> = text.split(' ').take(3).map_while(|w| w.parse().ok()).collect();
@@ -228,9 +224,7 @@ impl DirtyLimits {
 /// Share of the last ten seconds in which some task was stalled, percent (/proc/pressure).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Pressure {
-    /// Waiting for a CPU.
     pub cpu: Option<f64>,
-    /// Waiting for memory.
     pub memory: Option<f64>,
     /// Waiting for I/O.
     pub io: Option<f64>,

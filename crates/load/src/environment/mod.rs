@@ -49,9 +49,7 @@ use std::path::{Path, PathBuf};
 pub struct FileSystem {
     /// `ext4`, `xfs`.
     pub kind: String,
-    /// What was mounted.
     pub source: PathBuf,
-    /// Where.
     pub mounted_at: PathBuf,
     /// Options of the mount, then of the file system.
     pub options: String,
@@ -60,15 +58,11 @@ pub struct FileSystem {
 /// What a result was made in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
-    /// plumb's version.
     pub plumb: String,
     /// When it was read, UTC.
     pub utc: String,
-    /// The kernel.
     pub kernel: Kernel,
-    /// The processors.
     pub cpu: Cpu,
-    /// Memory and swap.
     pub memory: Memory,
     /// The kernel's source of time: `tsc`, `kvm-clock`.
     pub clocksource: Option<String>,

@@ -13,7 +13,6 @@ pub struct Mount {
     pub number: DeviceNumber,
     /// The directory of the file system that is seen at the mount point.
     pub subtree: PathBuf,
-    /// Where it is mounted.
     pub point: PathBuf,
     /// `ext4`, `xfs`.
     pub kind: String,

@@ -11,7 +11,6 @@ pub struct Process {
     pub state: char,
     /// The process that it is a child of.
     pub parent: i32,
-    /// Its process group.
     pub group: i32,
     /// When it was started, clock ticks after boot: tells it from a later one of its number.
     pub start: u64,

@@ -19,7 +19,6 @@ pub struct Root {
 }
 
 impl Root {
-    /// This machine.
     pub fn real() -> Root {
         Root { base: PathBuf::from("/") }
     }

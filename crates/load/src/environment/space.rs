@@ -13,7 +13,6 @@ pub struct Space {
     pub free: u64,
     /// Files that can be made; none of a file system that makes inodes as it goes (btrfs).
     pub free_files: Option<u64>,
-    /// Nothing can be written.
     pub read_only: bool,
 }
 

@@ -46,12 +46,10 @@ impl<'a> Options<'a> {
         self.entry(key).map(one).transpose()
     }
 
-    /// A length.
     pub(super) fn bytes(&self, key: &str) -> Result<Option<u64>, FioError> {
         self.read(key, |t| units::bytes(t, self.base))
     }
 
-    /// A whole number.
     pub(super) fn whole(&self, key: &str) -> Result<Option<u64>, FioError> {
         self.read(key, units::whole)
     }

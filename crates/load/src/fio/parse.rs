@@ -11,18 +11,15 @@ pub(super) struct Entry {
     pub line: usize,
     /// Its name as this program calls it: one of several that fio takes.
     pub key: &'static str,
-    /// As it is written.
     pub written: String,
     /// Behind the `=`; `1` where there is none.
     pub value: String,
 }
 
-/// A job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Section {
     /// Its line, from 1.
     pub line: usize,
-    /// Between the brackets.
     pub name: String,
     /// Its options; of two with the same name the last.
     pub entries: Vec<Entry>,

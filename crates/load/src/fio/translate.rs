@@ -27,7 +27,6 @@ pub(super) struct Translated {
 /// A size that stands for all of a device or file: its end is found when it is opened.
 const ALL_OF_IT: u64 = 1 << 60;
 
-/// Translates a section.
 pub(super) fn section(section: &Section) -> Result<Translated, FioError> {
     let mut o = Options::new(section);
     for (line, written) in &section.foreign {

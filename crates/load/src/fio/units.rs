@@ -64,12 +64,10 @@ pub(super) fn time(text: &str, unit: u64) -> Result<u64, String> {
     number.parse::<u64>().ok().and_then(|n| n.checked_mul(scale)).ok_or_else(bad)
 }
 
-/// A whole number.
 pub(super) fn whole(text: &str) -> Result<u64, String> {
     bytes(text, Base::Old).map_err(|_| "is no whole number".into())
 }
 
-/// Yes or no.
 pub(super) fn yes(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
         "0" | "false" | "no" => Ok(false),

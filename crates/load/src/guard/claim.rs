@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 
 /// How the name of a claim's directory begins; the process id follows.
 pub const CLAIM_PREFIX: &str = "plumb-load.";
-/// The sign within it.
 pub const SIGN_FILE: &str = ".plumb-load";
 const XATTR: &CStr = c"user.plumb.load";
 
@@ -141,7 +140,6 @@ impl Private for std::fs::DirBuilder {
 /// What a killed run left behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leftover {
-    /// The claim's directory.
     pub dir: PathBuf,
     /// The process that made it.
     pub pid: u32,

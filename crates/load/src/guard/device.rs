@@ -16,7 +16,6 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct DeviceClaim {
     file: File,
-    /// Its number.
     pub number: DeviceNumber,
     /// Its node, links followed.
     pub node: PathBuf,

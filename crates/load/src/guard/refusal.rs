@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 pub struct Refusal {
     /// The path that the user named.
     pub object: PathBuf,
-    /// What stands against it.
     pub found: Found,
 }
 
@@ -22,7 +21,6 @@ impl Refusal {
     }
 }
 
-/// What stands against writing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
     /// There is nothing of that name, or a link that leads nowhere.
@@ -46,27 +44,20 @@ pub enum Found {
         /// What this user may still take.
         free: u64,
     },
-    /// Fewer inodes than files.
     NoInodes {
-        /// Files to be made.
         need: u64,
-        /// Inodes left.
         free: u64,
     },
     /// The device, or one that stands on it, is mounted.
     Mounted {
-        /// Which of them.
         device: String,
-        /// Its number.
         number: DeviceNumber,
         /// Where; None where a file system is known to use it whose mount cannot be seen.
         point: Option<PathBuf>,
     },
     /// The device, or one that stands on it, is swapped to.
     Swap {
-        /// Which of them.
         device: String,
-        /// Its number.
         number: DeviceNumber,
     },
     /// The kernel swaps to this file.
@@ -75,27 +66,20 @@ pub enum Found {
     Held {
         /// The device that is held.
         device: String,
-        /// Its number.
         number: DeviceNumber,
-        /// What holds it.
         by: String,
     },
     /// A loop device shows it, or the same file, as a disk.
     Loop {
-        /// The loop device.
         by: String,
-        /// What it shows.
         backing: PathBuf,
     },
     /// A process has it open for writing, as a virtual machine has its disk.
     Opened {
         /// The device that is open.
         device: String,
-        /// Its number.
         number: DeviceNumber,
-        /// The process's name.
         by: String,
-        /// Its id.
         pid: u32,
     },
     /// The kernel refuses an exclusive open: somebody in it uses the device.

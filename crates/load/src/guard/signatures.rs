@@ -9,7 +9,6 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Where a magic stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Where {
     /// At one of these bytes.
@@ -37,7 +36,6 @@ pub enum Where {
 pub struct Signature {
     /// The format, as the user reads it.
     pub name: &'static str,
-    /// Where it stands.
     pub place: Where,
     /// Its bytes.
     pub magic: &'static [u8],

@@ -103,7 +103,6 @@ impl LogReader {
         &self.head
     }
 
-    /// The log's file.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -73,7 +73,6 @@ impl Crew {
         }
     }
 
-    /// Process numbers.
     pub(super) fn pids(&self) -> Vec<u32> {
         self.pids.iter().map(|&p| p as u32).collect()
     }

@@ -41,26 +41,18 @@ pub enum RunError {
     Log(#[from] LogError),
     /// A system call of the run itself failed.
     #[error("{what}: {error}")]
-    System {
-        /// What was tried.
-        what: &'static str,
-        /// What the system said.
-        error: std::io::Error,
-    },
-    /// A worker died.
+    System { what: &'static str, error: std::io::Error },
     #[error("{0}")]
     Died(String),
 }
 
 /// What a run needs besides its jobs.
 pub struct Context<'a> {
-    /// Where it works.
     pub ground: &'a Ground,
     /// The clock of all times.
     pub clock: Clock,
     /// Set from outside to end early (Ctrl-C).
     pub stop: &'a AtomicBool,
-    /// Write every operation here.
     pub log: Option<&'a Path>,
     /// Called about once a second with how far it is.
     pub progress: &'a (dyn Fn(&Progress) + Sync),

@@ -13,7 +13,6 @@ use std::sync::atomic::{AtomicBool, Ordering::*};
 /// How far a step is.
 #[derive(Debug, Clone, Default)]
 pub struct Progress {
-    /// Step's name.
     pub label: String,
     /// Since the common start, ns.
     pub elapsed_ns: u64,
@@ -23,13 +22,10 @@ pub struct Progress {
     pub rate: f64,
     /// Bytes in the last second.
     pub bandwidth: f64,
-    /// Operations so far.
     pub operations: u64,
-    /// Failed operations so far.
     pub errors: u64,
 }
 
-/// What was seen.
 #[derive(Debug)]
 pub(super) struct Watched {
     /// Each job's seconds.

@@ -4,7 +4,6 @@
 use super::facts::Facts;
 use super::{machine, method, storage, Finding};
 
-/// One check.
 #[derive(Debug, Clone, Copy)]
 pub struct Check {
     /// Its name in results and on the command line.

@@ -18,7 +18,6 @@ pub struct Facts {
     pub bypasses_cache: bool,
     /// It promises that what it counts as written is durable.
     pub sync_promises: bool,
-    /// It makes files.
     pub creates_files: bool,
 
     /// Bytes that the load says it read.
@@ -27,13 +26,10 @@ pub struct Facts {
     pub written_bytes: Option<u64>,
     /// fsync, fdatasync and their like that succeeded, and writes that are synchronous themselves.
     pub syncs: Option<u64>,
-    /// Operations that it completed.
     pub operations: Option<u64>,
-    /// Files that it made.
     pub files_created: Option<u64>,
     /// Threads or processes that worked.
     pub workers: Option<u64>,
-    /// The measured time.
     pub elapsed_ns: Option<u64>,
     /// Length of all files or of the device range together.
     pub file_bytes: Option<u64>,
@@ -77,7 +73,6 @@ pub struct Facts {
     pub clock_source: Option<String>,
     /// How much the clock in use runs against CLOCK_MONOTONIC, millionths.
     pub clock_drift_ppm: Option<f64>,
-    /// What one reading costs.
     pub clock_cost_ns: Option<u64>,
     /// What differs in the environment after the run.
     pub environment_changes: Option<Vec<Difference>>,
@@ -96,7 +91,6 @@ pub struct Facts {
     pub rate_last_third: Option<f64>,
     /// Asked: whether the steady state was reached that was to be waited for.
     pub steady_state_reached: Option<bool>,
-    /// Operations that failed.
     pub errors: Option<u64>,
     /// Reads and writes that moved less than asked.
     pub short_transfers: Option<u64>,

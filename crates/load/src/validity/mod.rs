@@ -33,16 +33,13 @@ pub enum Severity {
 pub enum Finding {
     /// Nothing speaks against the result.
     Fine,
-    /// This does.
     Against(Severity, String),
 }
 
 /// Why a result is doubted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reason {
-    /// The check's name.
     pub check: String,
-    /// How much it weighs.
     pub severity: Severity,
     /// What was found, with figures.
     pub sentence: String,
@@ -54,7 +51,6 @@ pub struct Reason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Word {
-    /// Nothing but notes.
     Valid,
     /// At least one reason to doubt it.
     Suspect,
@@ -65,7 +61,6 @@ pub enum Word {
 /// Whether a result may be believed, and why not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// In one word.
     pub word: Word,
     /// Reasons and notes, the weightiest first.
     pub reasons: Vec<Reason>,

@@ -12,7 +12,6 @@ use std::collections::HashMap;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Block {
     pub(super) file: u32,
-    /// The promised write's worker.
     pub(super) worker: u32,
     pub(super) offset: u64,
     /// The promised write's generation; 0 for no promise.

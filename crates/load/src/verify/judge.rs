@@ -19,7 +19,6 @@ struct Suspect {
     file: u32,
     worker: u32,
     generation: Generation,
-    /// Index in the table.
     block: usize,
     /// Whether the block holds other writes besides.
     torn: bool,

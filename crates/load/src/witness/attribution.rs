@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 /// What the load measured itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// Operations done.
     pub operations: u64,
     /// Their latencies' sum over all threads, ns.
     pub latency_ns: u64,
@@ -19,7 +18,6 @@ pub struct Totals {
 /// Where the latency went. Every part is in ns, summed over operations.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attribution {
-    /// Operations.
     pub operations: u64,
     /// What is divided; the sum of the parts.
     pub latency_ns: u64,
@@ -30,9 +28,7 @@ pub struct Attribution {
     pub steal_ns: u64,
     /// They could have run, and others did.
     pub run_queue_ns: u64,
-    /// The device read.
     pub device_read_ns: u64,
-    /// The device wrote.
     pub device_write_ns: u64,
     /// The device emptied its cache.
     pub device_flush_ns: u64,

@@ -8,9 +8,7 @@ use std::collections::BTreeMap;
 /// What the scheduler says of one thread (/proc/PID/task/TID/schedstat).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadTimes {
-    /// Its process.
     pub pid: u32,
-    /// Its thread id.
     pub tid: u32,
     /// Time on a CPU, ns.
     pub on_cpu_ns: u64,
@@ -23,11 +21,9 @@ pub struct ThreadTimes {
 /// One device's counters (Documentation/block/stat.rst).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceCounters {
-    /// The device.
     pub number: DeviceNumber,
     /// Whether another device of this list stands on it, so that both count the same requests.
     pub below: bool,
-    /// Reads completed.
     pub reads: u64,
     /// Reads that were joined to another.
     pub reads_merged: u64,
@@ -35,7 +31,6 @@ pub struct DeviceCounters {
     pub read_bytes: u64,
     /// Time that reads took, summed over them, ns.
     pub read_ns: u64,
-    /// Writes completed.
     pub writes: u64,
     /// Writes that were joined to another.
     pub writes_merged: u64,
@@ -112,9 +107,7 @@ pub struct CgroupCounters {
 /// Time in which some task of the machine was stalled, ns (/proc/pressure, `some`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stalled {
-    /// Waiting for a CPU.
     pub cpu_ns: Option<u64>,
-    /// Waiting for memory.
     pub memory_ns: Option<u64>,
     /// Waiting for I/O.
     pub io_ns: Option<u64>,
@@ -129,18 +122,13 @@ pub struct Machine {
     pub steal_ns: u64,
 }
 
-/// Everything at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// CLOCK_MONOTONIC, ns.
     pub at_ns: u64,
-    /// The workers' threads.
     pub threads: Vec<ThreadTimes>,
-    /// The devices.
     pub devices: Vec<DeviceCounters>,
-    /// The control group.
     pub cgroup: CgroupCounters,
-    /// Pressure.
     pub stalled: Stalled,
     /// All CPUs; None where /proc/stat cannot be read.
     pub machine: Option<Machine>,

@@ -10,17 +10,14 @@ use std::collections::BTreeMap;
 /// What one device did during a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceDelta {
-    /// The device.
     pub number: DeviceNumber,
     /// Whether another device of the list stands on it.
     pub below: bool,
-    /// Reads completed.
     pub reads: u64,
     /// Bytes read.
     pub read_bytes: u64,
     /// Time of reads, summed over them, ns.
     pub read_ns: u64,
-    /// Writes completed.
     pub writes: u64,
     /// Bytes written.
     pub written_bytes: u64,
@@ -30,7 +27,6 @@ pub struct DeviceDelta {
     pub busy_ns: u64,
     /// Bytes discarded.
     pub discarded_bytes: Option<u64>,
-    /// Flushes completed.
     pub flushes: Option<u64>,
     /// Time of flushes, summed over them, ns.
     pub flush_ns: Option<u64>,
@@ -41,7 +37,6 @@ pub struct DeviceDelta {
 pub struct Delta {
     /// How long it was, ns.
     pub elapsed_ns: u64,
-    /// Threads that were seen.
     pub threads: u64,
     /// Time of all threads on a CPU, ns; None where the scheduler does not tell.
     pub on_cpu_ns: Option<u64>,
@@ -51,7 +46,6 @@ pub struct Delta {
     pub slices: Option<u64>,
     /// What the threads told of themselves; None before [`Evidence::add_own_times`].
     pub own: Option<OwnTimes>,
-    /// The devices.
     pub devices: Vec<DeviceDelta>,
     /// Periods in which the control group's CPU quota ran out.
     pub throttled_periods: Option<u64>,
@@ -63,7 +57,6 @@ pub struct Delta {
     pub group_written_bytes: Option<u64>,
     /// Time in which some task waited for a CPU, ns.
     pub stalled_cpu_ns: Option<u64>,
-    /// For memory.
     pub stalled_memory_ns: Option<u64>,
     /// For I/O.
     pub stalled_io_ns: Option<u64>,
@@ -78,11 +71,8 @@ pub struct Delta {
 /// Two readings and their difference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// The first.
     pub begin: Snapshot,
-    /// The last.
     pub end: Snapshot,
-    /// What came between.
     pub delta: Delta,
 }
 

@@ -27,22 +27,18 @@ use std::sync::atomic::Ordering::*;
 /// What all workers of a run have in common.
 #[derive(Debug)]
 pub struct Common<'a> {
-    /// Shared memory.
     pub board: &'a Board,
     /// The clock of all times.
     pub clock: Clock,
-    /// Where they work.
     pub ground: &'a Ground,
     /// Tells this run's stamps from those of others.
     pub run_id: u64,
 }
 
-/// Which worker this is.
 #[derive(Debug, Clone, Copy)]
 pub struct Who {
     /// Its seat, over all jobs.
     pub seat: usize,
-    /// Its job's index.
     pub job: usize,
     /// Its number in its job.
     pub worker: u32,

@@ -40,9 +40,7 @@ pub struct Recorder<'a> {
 pub struct Times {
     /// When it was due; in a closed loop, when it began.
     pub due: u64,
-    /// When it began.
     pub begin: u64,
-    /// When it ended.
     pub end: u64,
 }
 
@@ -239,7 +237,6 @@ impl<'a> Recorder<'a> {
         add(&self.seat.generator.never_begun, count);
     }
 
-    /// Operations that failed.
     pub fn errors(&self) -> u64 {
         self.seat.sums.iter().map(|s| s.errors.load(Relaxed)).sum()
     }

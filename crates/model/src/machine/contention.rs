@@ -27,11 +27,9 @@ pub(super) struct Herds {
     last: Option<(u32, u64)>,
     /// Who was woken in the present herd.
     members: Vec<usize>,
-    /// Wakeups in herds.
     pub wakeups: u64,
     /// Those after which the thread slept again at once.
     pub futile: u64,
-    /// Largest herd.
     pub largest: u32,
     /// Time that the futile ones spent ready and on a CPU, ns.
     pub time: u64,

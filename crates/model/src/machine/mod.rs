@@ -39,7 +39,6 @@ const TOLD_AT_EXEC: i32 = -2;
 const MOST_TIDS: u32 = 1 << 22;
 /// Ended threads that are remembered.
 const GRAVES: usize = 256;
-/// No thread.
 const NONE: u32 = u32::MAX;
 
 /// What is known before the first event.
@@ -49,7 +48,6 @@ pub struct Setup {
     pub begin: u64,
     /// Last moment, ns; later events are not read. `u64::MAX` where it is not known.
     pub end: u64,
-    /// Everybody is the target.
     pub everyone: bool,
     /// Process id of the recorder.
     pub recorder: u32,

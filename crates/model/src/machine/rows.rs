@@ -20,10 +20,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 const MOST_LOCKS: usize = 20;
 const MOST_PATTERNS: usize = 50;
 const MOST_FILES: usize = 20;
-/// Functions in a result.
 const MOST_FUNCTIONS: usize = 30;
 
-/// Turns numbers into names.
 pub(super) struct Rows<'a> {
     pub names: &'a Names,
     pub setup: &'a Setup,
@@ -43,7 +41,6 @@ impl Rows<'_> {
         disk.map_or_else(|| units::device(dev), |d| d.name.clone())
     }
 
-    /// Largest first.
     pub fn blame(&self, parts: &Parts) -> Vec<BlameRow> {
         let mut rows: BTreeMap<(&str, String), u64> = BTreeMap::new();
         for (part, ns) in parts.iter() {

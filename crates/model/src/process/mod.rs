@@ -57,7 +57,6 @@ struct Process {
     calls: BTreeMap<u32, CallSum>,
 }
 
-/// All processes.
 #[derive(Debug, Default)]
 pub struct Processes {
     kinds: Kinds,
@@ -99,7 +98,6 @@ impl Processes {
         }
     }
 
-    /// A thread begins.
     pub fn join(&mut self, tgid: u32, ts: u64, target: bool) {
         let p = self.open.entry(tgid).or_default();
         if p.alive == 0 {
@@ -114,7 +112,6 @@ impl Processes {
         &mut self.open.entry(tgid).or_default().disk
     }
 
-    /// Operations of a process.
     pub fn operations(&mut self, tgid: u32) -> &mut Operations {
         &mut self.open.entry(tgid).or_default().operations
     }

@@ -21,7 +21,6 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Takes a process.
     pub fn push(&mut self, row: ProcessRow, blame: Parts) {
         self.kept.push((row, blame));
         if self.kept.len() >= 2 * MOST_ROWS {

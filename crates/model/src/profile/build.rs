@@ -118,7 +118,6 @@ impl Split {
 
 /// Whose samples an entry's time is spread over.
 enum By {
-    /// The thread's own.
     Own,
     /// Others': they are counted there.
     Lent,
@@ -204,7 +203,6 @@ fn lent(c: &Collector, splits: &[Split], names: &HashSet<u32>) -> HashMap<u32, B
     all
 }
 
-/// Makes the profile.
 pub(super) fn profile(mut c: Collector, state: &TraceState) -> Profile {
     let kinds: FxHashMap<u32, At> =
         state.stacks.iter().filter(|s| s.user == 0).map(|s| (s.stack, at(&s.text))).collect();

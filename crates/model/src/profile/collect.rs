@@ -18,7 +18,6 @@ const MOST_STACKS: usize = 1 << 16;
 /// How long one is remembered at least, ns.
 const STACK_AGE: u64 = 10_000_000_000;
 
-/// Where a sample was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Place {
     pub cpu: u32,
@@ -46,7 +45,6 @@ pub(super) struct Seen {
 /// What waits are added up by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Wait {
-    /// Place in the threads.
     pub thread: u32,
     pub category: Category,
     pub who: Who,
@@ -61,7 +59,6 @@ struct Last {
     /// End of the wait, 0 for time that is no sleep.
     end: u64,
     user: u32,
-    /// Where the piece lay.
     span: (u64, u64),
     /// Causes at which the wait was counted.
     counted: Vec<(Category, Who)>,

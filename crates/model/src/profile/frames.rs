@@ -25,28 +25,23 @@ impl<'a> Frames<'a> {
         self.places
     }
 
-    /// The frames.
     pub fn iter(self) -> impl DoubleEndedIterator<Item = &'a Frame> + ExactSizeIterator + Clone {
         let all = self.all;
         self.places.iter().map(move |place| all.get(*place as usize).unwrap_or(&NONE))
     }
 
-    /// One of them.
     pub fn get(self, at: usize) -> Option<&'a Frame> {
         self.iter().nth(at)
     }
 
-    /// The innermost one.
     pub fn first(self) -> Option<&'a Frame> {
         self.get(0)
     }
 
-    /// The outermost one.
     pub fn last(self) -> Option<&'a Frame> {
         self.iter().next_back()
     }
 
-    /// How many there are.
     pub fn len(self) -> usize {
         self.places.len()
     }

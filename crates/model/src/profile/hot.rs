@@ -8,9 +8,7 @@ use crate::result::HotRow;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Functions of each category.
 const MOST: usize = 8;
-/// Callers of each function.
 const DEEP: usize = 8;
 
 /// A function under a category, before its callers are chosen.

@@ -65,7 +65,6 @@ pub struct Resolver<'a> {
 }
 
 impl<'a> Resolver<'a> {
-    /// Of one trace.
     pub fn new(state: &'a TraceState) -> Self {
         let lacking: HashMap<u32, &str> =
             state.named.iter().map(|n| (n.module, n.lacking.as_str())).collect();

@@ -54,7 +54,6 @@ struct Last {
     d_extent: Option<Extent>,
 }
 
-/// The view.
 #[derive(Debug, Default)]
 pub struct Btt {
     requests: Requests,

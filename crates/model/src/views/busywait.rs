@@ -8,7 +8,6 @@ use super::spinlock::SpinLock;
 use super::View;
 use plumb_trace::reader::Item;
 
-/// The view.
 #[derive(Debug, Default)]
 pub struct BusyWait(SpinLock);
 

@@ -40,7 +40,6 @@ struct Cpu {
     interrupts: u64,
 }
 
-/// The view.
 #[derive(Debug, Default)]
 pub struct CpuTime {
     cpus: Vec<Cpu>,

@@ -9,10 +9,8 @@ use std::collections::HashMap;
 /// Groups that are kept apart; items of further ones are added up in one.
 const MOST_GROUPS: usize = 1 << 14;
 
-/// One group.
 #[derive(Debug, Clone, Default)]
 pub struct Group {
-    /// Values.
     pub values: Histogram,
     /// Sums of the values' parts.
     pub parts: [u128; 2],
@@ -35,7 +33,6 @@ fn order(kind: &'static str) -> (usize, &'static str) {
 }
 
 impl Groups {
-    /// No items yet.
     pub fn new(by: Grouping) -> Self {
         Self { by, groups: HashMap::new() }
     }

@@ -8,9 +8,7 @@ const PER_OCTAVE: usize = 64;
 /// The values of one group.
 #[derive(Debug, Clone, Default)]
 pub struct Histogram {
-    /// How many.
     pub count: u64,
-    /// Their sum.
     pub sum: u128,
     /// Least, 0 without any.
     pub min: u64,
@@ -59,7 +57,6 @@ fn step_begin(step: usize) -> u64 {
 }
 
 impl Histogram {
-    /// Adds a value.
     pub fn add(&mut self, value: u64) {
         self.min = if self.count == 0 { value } else { self.min.min(value) };
         self.max = self.max.max(value);
@@ -85,7 +82,6 @@ impl Histogram {
         self.steps[step] += 1;
     }
 
-    /// Adds another's values.
     pub fn merge(&mut self, other: &Histogram) {
         if other.count == 0 {
             return;

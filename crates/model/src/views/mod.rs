@@ -45,7 +45,6 @@ pub trait View {
 pub enum Unit {
     /// Durations, ns.
     Time,
-    /// How many.
     Count,
     /// Sectors of 512 bytes.
     Sectors,
@@ -56,7 +55,6 @@ pub enum Unit {
 pub struct Grouping {
     /// Kind of the items; empty for every kind.
     pub kind: &'static str,
-    /// The key.
     pub by: Key,
 }
 
@@ -72,7 +70,6 @@ impl Grouping {
 pub struct Spec {
     /// Name on the command line.
     pub name: &'static str,
-    /// One sentence.
     pub about: &'static str,
     /// Events without which it says nothing.
     pub needs: &'static [&'static str],
@@ -86,7 +83,6 @@ pub struct Spec {
     pub keys: &'static [Key],
     /// Names of the two parts of its values; empty where it has none.
     pub parts: [&'static str; 2],
-    /// Unit of its values.
     pub unit: Unit,
     make: fn() -> Box<dyn View>,
 }
@@ -103,7 +99,6 @@ const fn table(kind: &'static str, by: Key) -> Grouping {
 
 const PIDS: [Key; 3] = [Key::Process, Key::Thread, Key::Comm];
 
-/// All views.
 pub const VIEWS: &[Spec] = &[
     Spec {
         name: "cpu",
@@ -279,7 +274,6 @@ impl Spec {
     }
 }
 
-/// Which items are wanted.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
     /// Ended at this moment or later, ns.
@@ -316,7 +310,6 @@ impl Filter {
 /// A view at work on one trace.
 pub struct Viewer {
     view: Box<dyn View>,
-    /// Who is who.
     pub names: Names,
     filter: Filter,
     now: u64,

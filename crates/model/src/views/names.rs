@@ -167,7 +167,6 @@ impl Names {
         self.disks.iter().find(|(_, n)| *n == name).map(|(dev, _)| *dev)
     }
 
-    /// Words for a site.
     pub fn site_label(&self, site: u64) -> String {
         match site {
             NONE => "unknown (no stack, no system call)".into(),

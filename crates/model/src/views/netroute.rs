@@ -29,7 +29,6 @@ struct Cpu {
     packet: Option<(u64, u32)>,
 }
 
-/// The view.
 #[derive(Debug, Default)]
 pub struct NetRoute {
     cpus: Vec<Cpu>,

@@ -13,7 +13,6 @@ use std::collections::HashMap;
 /// Packets that no driver took (dropped, or cut into segments) are forgotten beyond this.
 const MOST_PACKETS: usize = 1 << 16;
 
-/// The view.
 #[derive(Debug, Default)]
 pub struct NetSend {
     /// Queued at (ns) by thread: by packet and interface, for stacked interfaces queue it again.

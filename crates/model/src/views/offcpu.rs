@@ -13,21 +13,27 @@ use std::collections::HashMap;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// On a CPU; woken meanwhile, which counts if it goes to sleep all the same.
-    Running { raced: bool },
+    Running {
+        raced: bool,
+    },
     /// Ready since `at`; it slept before, or was preempted, or is new.
-    Ready { at: u64, why: Why },
-    /// Asleep.
-    Asleep { at: u64, state: u32, raced: bool },
+    Ready {
+        at: u64,
+        why: Why,
+    },
+    Asleep {
+        at: u64,
+        state: u32,
+        raced: bool,
+    },
 }
 
 /// Why a thread left its CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// Another took the CPU.
     Preempted,
     /// It gave way of its own (sched_yield and the like).
     GaveWay,
-    /// It is new.
     Born,
     /// It slept since this moment (ns), in this scheduler state.
     Slept(u64, u32),
@@ -36,11 +42,9 @@ pub enum Why {
 /// A time off the CPU, complete.
 #[derive(Debug, Clone, Copy)]
 pub struct Absence {
-    /// Thread.
     pub tid: u32,
     /// CPU that it came back to.
     pub cpu: u32,
-    /// Why it left.
     pub why: Why,
     /// Since when it was ready to run, ns.
     pub ready: u64,

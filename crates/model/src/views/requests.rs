@@ -20,32 +20,24 @@ const REQ_PREFLUSH: u32 = 1 << 18;
 /// One bio. Times are ns; 0 where the step was not seen or does not exist.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Bio {
-    /// Whole disk.
     pub dev: u32,
-    /// Thread that queued it.
     pub owner: u32,
     /// Bytes.
     pub len: u32,
-    /// Operation and flags.
     pub opf: u32,
     /// First sector.
     pub sector: u64,
-    /// Queued.
     pub q: u64,
     /// Got a request of its own.
     pub g: u64,
-    /// Joined another's request.
     pub m: u64,
     /// It holds a request slot.
     slot: bool,
 }
 
-/// One request.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    /// Whole disk.
     pub dev: u32,
-    /// Operation and flags.
     pub opf: u32,
     /// First sector.
     pub sector: u64,
@@ -91,15 +83,12 @@ impl Request {
 pub struct Queue {
     /// Bios that were queued and are not issued yet.
     pub waiting: u32,
-    /// Requests with the driver.
     pub in_flight: u32,
-    /// Request slots in use.
     pub slots: u32,
 }
 
 /// A step that was taken; the queue is as the step found it.
 pub enum Step<'a> {
-    /// A bio was queued.
     Queued(&'a Bio, Queue),
     /// A bio got a request of its own.
     Got(&'a Bio, Queue),

@@ -8,7 +8,6 @@ use super::sample::{type_of, Key, Sample};
 use super::View;
 use plumb_trace::reader::Item;
 
-/// The view.
 #[derive(Debug, Default)]
 pub struct RunQueue(OffCpu);
 

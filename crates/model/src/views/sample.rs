@@ -10,33 +10,23 @@ pub const NONE: u64 = u64::MAX;
 /// What items can be grouped by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
-    /// Process.
     Process,
-    /// Thread.
     Thread,
-    /// Name of the thread.
     Comm,
-    /// CPU.
     Cpu,
     /// Kernel priority, 0-139.
     Priority,
     /// Thread that ran before on the CPU that was waited for.
     Instead,
-    /// Interrupt.
     Irq,
-    /// Kernel lock.
     Lock,
     /// Kind of the lock and of the wait for it, or of a wait.
     Type,
-    /// Where in the kernel.
     Site,
-    /// System call.
     Call,
-    /// Disk.
     Device,
     /// Operation of a block request.
     Operation,
-    /// Network interface.
     Interface,
 }
 
@@ -119,7 +109,6 @@ pub(super) fn type_of(word: &str) -> u64 {
 
 /// Soft interrupts are numbered behind the device interrupts.
 pub(super) const SOFTIRQ: u64 = 1 << 32;
-/// The local timer.
 pub(super) const LOCAL_TIMER: u64 = 2 << 32;
 /// A call from another CPU.
 pub(super) const CALL_FUNCTION: u64 = 3 << 32;
@@ -178,14 +167,12 @@ impl Sample {
         Self { value, ..Self::interval(kind, at, at) }
     }
 
-    /// Sets a field.
     #[must_use]
     pub fn with(mut self, key: Key, value: impl Into<u64>) -> Self {
         self.fields[key as usize] = value.into();
         self
     }
 
-    /// Sets the parts.
     #[must_use]
     pub fn parts(mut self, parts: [u64; 2]) -> Self {
         self.parts = parts;

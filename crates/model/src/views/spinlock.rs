@@ -24,7 +24,6 @@ struct Wait {
     site: u64,
 }
 
-/// The view.
 #[derive(Debug, Default)]
 pub struct SpinLock {
     /// Open waits by thread, innermost last.

@@ -7,7 +7,6 @@ use super::sample::{Key, Sample, NONE};
 use super::View;
 use plumb_trace::reader::Item;
 
-/// The view.
 #[derive(Debug, Default)]
 pub struct WaitQueue(OffCpu);
 

@@ -8,7 +8,6 @@ use super::sample::{Key, Sample, NONE};
 use super::View;
 use plumb_trace::reader::Item;
 
-/// The view.
 #[derive(Debug, Default)]
 pub struct WaitTime(OffCpu);
 

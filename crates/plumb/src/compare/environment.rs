@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// One thing that is not the same on both sides.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Differs {
-    /// What.
     pub what: String,
     /// A's, of a set all that its runs have; of a list what only A has; empty for nothing.
     pub a: String,
@@ -23,7 +22,6 @@ pub struct Differs {
 const MEANINGLESS: &[&str] = &["recorder_pid", "command_pid", "domain", "tracer_name", "loadavg", "sysname"];
 /// Entries that are lists, separated by commas.
 const LISTS: &[&str] = &["events", "events_lacking"];
-/// The target's entry.
 const TARGET: &str = "target";
 /// Word that stands for a missing thing.
 const NONE: &str = "-";

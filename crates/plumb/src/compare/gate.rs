@@ -13,10 +13,8 @@ pub struct Gate {
     percent: f64,
 }
 
-/// What became of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Verdict {
-    /// Key of the figure.
     pub metric: String,
     /// Growth that is allowed, %.
     pub percent: f64,
@@ -24,9 +22,7 @@ pub struct Verdict {
     pub growth: Option<f64>,
     /// Lower end of its 95 % interval, %; none where no error is known.
     pub low: Option<f64>,
-    /// B is above it.
     pub crossed: bool,
-    /// The same in words.
     pub words: String,
 }
 

@@ -29,37 +29,28 @@ pub enum Mark {
 /// One figure of both sides.
 #[derive(Debug, Clone, Serialize)]
 pub struct Line {
-    /// Its table.
     pub group: Group,
     /// Its name for `--fail-above`.
     pub key: String,
-    /// Its name in words.
     pub name: String,
-    /// Its unit.
     pub unit: Unit,
     /// Whether it stands in a table: too small ones do not.
     pub shown: bool,
     /// A's value, of a set the median.
     pub a: f64,
-    /// B's.
     pub b: f64,
-    /// b - a.
     pub difference: f64,
     /// b / a; none where a is zero.
     pub ratio: Option<f64>,
     /// A's mean; means of parts add up, medians need not.
     pub mean_a: f64,
-    /// B's mean.
     pub mean_b: f64,
-    /// mean_b - mean_a.
     pub mean_difference: f64,
     /// 95 % bootstrap interval of the difference, lower end.
     pub low: Option<f64>,
-    /// Upper end.
     pub high: Option<f64>,
     /// 95 % bootstrap interval of the difference as a part of a, lower end.
     pub relative_low: Option<f64>,
-    /// Upper end.
     pub relative_high: Option<f64>,
     /// Smallest difference that would be found four times in five.
     pub smallest_detectable: Option<f64>,
@@ -67,17 +58,14 @@ pub struct Line {
     pub p: Option<f64>,
     /// The same against the number of lines tested (Benjamini and Hochberg); none where it was not among them.
     pub q: Option<f64>,
-    /// How sure it is.
     pub mark: Mark,
     /// Parts of the account and of the path: A's share of the total, %.
     pub share_a: Option<f64>,
-    /// B's.
     pub share_b: Option<f64>,
     /// Points of share, b - a.
     pub share_difference: Option<f64>,
     /// A's values, one a run.
     pub values_a: Vec<f64>,
-    /// B's.
     pub values_b: Vec<f64>,
 }
 

@@ -21,14 +21,12 @@ use std::path::{Path, PathBuf};
 pub enum Kind {
     /// A run directory, or a trace alone.
     Run,
-    /// Runs of the same.
     Set,
 }
 
 /// One run of a side.
 #[derive(Debug, Clone, Serialize)]
 pub struct Member {
-    /// Its directory.
     pub dir: PathBuf,
     /// The command's exit code, where it is known.
     pub exit_code: Option<i32>,
@@ -43,7 +41,6 @@ pub struct Member {
     /// Where and how it was made.
     #[serde(skip)]
     pub environment: BTreeMap<String, String>,
-    /// Its figures.
     #[serde(skip)]
     pub measures: Vec<Measure>,
 }
@@ -51,20 +48,14 @@ pub struct Member {
 /// A run that is not compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
-    /// Its directory.
     pub dir: PathBuf,
-    /// Why.
     pub why: String,
 }
 
-/// A or B.
 #[derive(Debug, Clone, Serialize)]
 pub struct Side {
-    /// What was given.
     pub path: PathBuf,
-    /// What it is.
     pub kind: Kind,
-    /// Its runs.
     pub members: Vec<Member>,
     /// Runs of the set that are not compared.
     pub left_out: Vec<LeftOut>,

@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Group {
-    /// Elapsed time.
     Elapsed,
     /// Parts of the threads' time; they add up to the total, the line of this group with the key `threads-time`.
     Account,
@@ -20,9 +19,7 @@ pub enum Group {
     Path,
     /// CPU, disks and accesses of the target; everybody else's CPU.
     Metric,
-    /// Devices that were used.
     Device,
-    /// Shares of findings.
     Finding,
 }
 
@@ -32,13 +29,10 @@ pub enum Unit {
     /// Seconds.
     #[serde(rename = "s")]
     Seconds,
-    /// Milliseconds.
     #[serde(rename = "ms")]
     Milliseconds,
-    /// Number of things.
     #[serde(rename = "count")]
     Count,
-    /// Mean number of things.
     #[serde(rename = "mean")]
     Mean,
     /// KiB.
@@ -47,7 +41,6 @@ pub enum Unit {
     /// Things a second.
     #[serde(rename = "1/s")]
     Rate,
-    /// Hundredths of the whole.
     #[serde(rename = "%")]
     Percent,
 }
@@ -59,9 +52,7 @@ pub struct Measure {
     pub group: Group,
     /// Its name for `--fail-above` and in JSON.
     pub key: String,
-    /// Its name in words.
     pub name: String,
-    /// Its unit.
     pub unit: Unit,
     /// Its value; none where there is nothing to take a mean of.
     pub value: Option<f64>,

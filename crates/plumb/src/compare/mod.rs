@@ -36,13 +36,10 @@ pub struct Comparison {
     pub headline: String,
     /// What the difference consists of.
     pub sentences: Vec<String>,
-    /// Before.
     pub a: Side,
-    /// After.
     pub b: Side,
     /// What is not the same of where and how they were made.
     pub environment: Vec<Differs>,
-    /// What lowers its worth.
     pub doubts: Vec<String>,
     /// Lines that were tested together.
     pub tested: usize,

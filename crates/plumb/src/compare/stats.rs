@@ -6,7 +6,6 @@
 use plumb_load::random::SplitMix64;
 use serde::Serialize;
 
-/// Resamples of a bootstrap.
 pub const RESAMPLES: usize = 10_000;
 /// Below this many repetitions on a side no error can be known.
 pub const FEWEST: usize = 3;
@@ -55,9 +54,7 @@ pub fn deviation(values: &[f64]) -> f64 {
 /// An interval of `CONFIDENCE`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Interval {
-    /// Lower end.
     pub low: f64,
-    /// Upper end.
     pub high: f64,
 }
 

@@ -133,7 +133,6 @@ fn faster_or_slower(growth: f64) -> &'static str {
     }
 }
 
-/// Growth in words.
 fn more(percent: f64) -> String {
     if percent >= 100.0 {
         format!("{:.1} times the", percent / 100.0 + 1.0)

@@ -6,10 +6,8 @@ use plumb_report::table::find;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// What is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A file.
     File,
     /// A directory with an exported trace, or with tables.
     Directory,
@@ -75,13 +73,11 @@ impl Beside {
         Ok(Self { path: path.into(), made: path.with_file_name(hidden), kind })
     }
 
-    /// Where it is made.
     #[allow(clippy::misnamed_getters, reason = "what is written to; it gets its name when it is whole")]
     pub fn path(&self) -> &Path {
         &self.made
     }
 
-    /// Its final name.
     pub fn name(&self) -> String {
         self.path.display().to_string()
     }

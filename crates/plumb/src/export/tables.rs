@@ -16,13 +16,9 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// Where to.
 pub struct To {
-    /// Directory of CSV files.
     pub csv: Option<Beside>,
-    /// Directory of Parquet files.
     pub parquet: Option<Beside>,
-    /// File with metrics.
     pub openmetrics: Option<Beside>,
 }
 

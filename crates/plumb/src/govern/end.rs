@@ -3,10 +3,8 @@
 
 use plumb_govern::cgroup::Group;
 
-/// Why it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// The command did.
     Command,
     /// Ctrl-C, or another signal that asks for it.
     Signal,
@@ -14,12 +12,10 @@ pub enum End {
     Time,
     /// No low cgroup is left.
     NoGroup,
-    /// No disk is left.
     NoDisk,
 }
 
 impl End {
-    /// In the JSON.
     pub fn word(self) -> &'static str {
         match self {
             End::Command => "command",
@@ -47,7 +43,6 @@ pub struct Present<'a> {
 }
 
 impl Present<'_> {
-    /// All are.
     pub fn of(groups: &[Group]) -> Present<'_> {
         Present { groups, there: vec![true; groups.len()] }
     }

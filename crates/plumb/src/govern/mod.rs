@@ -30,14 +30,11 @@ use whole::Whole;
 /// How long a command that was asked to end may take to do so.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What came of it.
 struct Came {
     disks: Vec<Outcome>,
     /// Requests were seen, or why they were not.
     watched: Result<(), String>,
-    /// Why it ended.
     end: End,
-    /// The command's exit code.
     exit_code: Option<i32>,
     elapsed: Duration,
 }

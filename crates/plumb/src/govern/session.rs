@@ -13,9 +13,7 @@ use std::path::{Path, PathBuf};
 
 const GOVERNOR: Whose = Whose { who: "plumb govern", restore: "plumb plan restore" };
 
-/// They.
 pub struct Session {
-    /// What was changed.
     pub journal: Journal,
     guardian: Guardian,
     dir: PathBuf,

@@ -39,7 +39,6 @@ fn cpu_seconds() -> f64 {
     seconds(usage.ru_utime) + seconds(usage.ru_stime)
 }
 
-/// The result.
 pub fn result(args: &GovernArgs, whole: &Whole, came: &Came) -> Result<()> {
     let mut out = io::stdout().lock();
     let dirs = |groups: &[plumb_govern::cgroup::Group]| -> Vec<String> {

@@ -10,7 +10,6 @@ use plumb_govern::rate::Rate;
 use plumb_load::environment::Root;
 use plumb_probe::classes::DEVICES;
 
-/// What is governed.
 pub struct Whole {
     pub controller: Controller,
     pub low: Vec<Group>,

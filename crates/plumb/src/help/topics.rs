@@ -3,9 +3,7 @@
 
 /// A topic of `plumb help`.
 pub struct Topic {
-    /// Its word.
     pub name: &'static str,
-    /// What it is about.
     pub about: &'static str,
     /// The manual, in Markdown.
     pub text: &'static str,

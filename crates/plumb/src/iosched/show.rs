@@ -12,7 +12,6 @@ use std::io::{self, Write};
 /// Processes that are named before the rest is counted.
 const NAMED: usize = 10;
 
-/// Prints it.
 pub fn status(status: &Status, json: bool) -> Result<()> {
     let mut out = io::stdout().lock();
     if json {

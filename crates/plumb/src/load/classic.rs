@@ -16,14 +16,12 @@ use std::io::{self, Write};
 /// A preset's part of the result.
 #[derive(Debug, Serialize)]
 pub struct Classic {
-    /// Its name.
     name: &'static str,
     /// What the jobs were told.
     parameters: Vec<(String, String)>,
     /// The same as the results say it, where it is not the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     parameters_after: Option<Vec<(String, String)>>,
-    /// Its tables.
     tables: Vec<Table>,
 }
 

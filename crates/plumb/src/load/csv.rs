@@ -61,7 +61,6 @@ fn summary(summary: Option<&Summary>, out: &mut dyn Write) -> std::io::Result<()
     Ok(())
 }
 
-/// As JSON has it.
 fn verdict(word: Word) -> &'static str {
     match word {
         Word::Valid => "valid",

@@ -27,14 +27,11 @@ pub enum Place {
         /// The file system is unmounted meanwhile: nothing on it may be held open.
         remount: bool,
     },
-    /// A file.
     File {
-        /// Its path.
         path: PathBuf,
         /// It was not there before, and is to be removed.
         remove: bool,
     },
-    /// A block device.
     Device {
         /// Its node, links followed.
         node: PathBuf,

@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 /// What is to be run.
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// The cells.
     pub cells: Vec<Cell>,
     /// Rounds, when the user does not say.
     pub rounds: u32,
@@ -76,7 +75,6 @@ impl Plan {
         })
     }
 
-    /// All jobs.
     pub fn jobs(&self) -> impl Iterator<Item = &Job> {
         self.cells.iter().flat_map(|c| &c.steps).flat_map(|s| &s.jobs)
     }

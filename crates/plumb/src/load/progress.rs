@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 /// Between lines where they stay.
 const APART: Duration = Duration::from_secs(5);
 
-/// Shows progress.
 #[derive(Debug)]
 pub struct Progress {
     quiet: bool,
@@ -25,7 +24,6 @@ impl Progress {
         Progress { quiet, terminal: std::io::stderr().is_terminal(), last: Mutex::new(None) }
     }
 
-    /// A sentence that stays.
     pub fn say(&self, sentence: &str) {
         if !self.quiet {
             self.wipe();
@@ -59,7 +57,6 @@ impl Progress {
         }
     }
 
-    /// Takes the line away.
     pub fn wipe(&self) {
         if !self.quiet && self.terminal {
             eprint!("\r\x1b[K");

@@ -10,7 +10,6 @@ pub enum Figure {
     Rate,
     /// Mean latency, ns; as all below: the response of an open loop, else the service.
     Mean,
-    /// Median latency.
     P50,
     /// 90 % are not longer.
     P90,
@@ -25,7 +24,6 @@ pub enum Figure {
 }
 
 impl Figure {
-    /// All of them.
     pub const ALL: [Figure; 8] = [
         Figure::Rate,
         Figure::Mean,
@@ -37,7 +35,6 @@ impl Figure {
         Figure::P99_99,
     ];
 
-    /// Its word.
     pub fn word(self) -> &'static str {
         match self {
             Figure::Rate => "rate",
@@ -70,7 +67,6 @@ impl Figure {
 /// A kind of operation of a job, through all rounds.
 #[derive(Debug)]
 pub struct Kind<'a> {
-    /// The step's name.
     pub step: &'a str,
     /// The job's number in the step.
     pub job: usize,

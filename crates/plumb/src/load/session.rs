@@ -31,7 +31,6 @@ const MUCH: u64 = 4 << 30;
 /// What came of a session.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Where it worked.
     pub target: PathBuf,
     /// What it was made in.
     pub environment: Environment,
@@ -43,28 +42,22 @@ pub struct Outcome {
     pub cells: Vec<CellResult>,
     /// In which order the cells ran in each round.
     pub orders: Vec<Vec<usize>>,
-    /// Logs that were written.
     pub logs: Vec<LogFile>,
-    /// Stopped by a signal.
     pub interrupted: bool,
     /// Why there are as many rounds as there are.
     pub ended: String,
     /// What ended it before its time, or what of it cannot be removed.
     pub error: Option<String>,
-    /// Files that were kept.
     pub kept: Option<PathBuf>,
 }
 
 /// A log, and of what.
 #[derive(Debug, Serialize)]
 pub struct LogFile {
-    /// The file.
     pub path: PathBuf,
-    /// Label of the cell.
     pub cell: String,
     /// Round, from 1.
     pub round: usize,
-    /// Label of the step.
     pub step: String,
 }
 
@@ -316,7 +309,6 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Steps of all rounds.
     fn all_steps(&self) -> usize {
         self.cells.iter().map(|c| c.steps.len()).sum::<usize>() * self.rounds as usize
     }

@@ -10,7 +10,6 @@ use std::str::FromStr;
 /// far its ends may lie from the median.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Until {
-    /// Which figure.
     pub figure: Figure,
     /// Largest distance of the interval's ends, percent of the median.
     pub within: f64,

@@ -30,7 +30,6 @@ pub enum Change {
     Began {
         /// The kernel's id of this boot.
         boot: String,
-        /// The process.
         pid: i32,
         /// When, UTC.
         utc: String,
@@ -41,34 +40,26 @@ pub enum Change {
         name: String,
     },
     /// A directory is made; undone by removing it, if it is empty.
-    Directory {
-        /// Which.
-        path: PathBuf,
-    },
+    Directory { path: PathBuf },
     /// A file system is made. This is not undone: it is told to whoever reads the journal. Only one that was not
     /// finished is cleared from a device of this machine by the guardian, or no guard would let the next run near it.
     Formatted {
-        /// On which device.
         device: PathBuf,
         /// `ext4`, `xfs`.
         kind: String,
     },
     /// A file system is mounted.
     Mount {
-        /// Where.
         point: PathBuf,
-        /// What.
         device: PathBuf,
         /// The served disk that it is on, if it is on one.
         disk: Option<String>,
     },
     /// A file of /proc or /sys is written.
     Write {
-        /// Which.
         path: PathBuf,
         /// What it held (of a choice, the word in brackets); None of one that cannot be read, which is not undone.
         old: Option<String>,
-        /// What is written.
         new: String,
         /// What to write, and where, to undo it, where that is not the old value: the kernel sets some values
         /// to 0 when their counterpart is set, and does not take the 0 back.
@@ -78,14 +69,10 @@ pub enum Change {
     Queue {
         /// The queue's directory in sysfs.
         dir: PathBuf,
-        /// What its attributes held.
         values: BTreeMap<String, String>,
     },
     /// A cgroup is made; undone by moving what is in it to its parent and removing it.
-    Cgroup {
-        /// Its directory.
-        path: PathBuf,
-    },
+    Cgroup { path: PathBuf },
     /// A cgroup v2 gives a controller to those below it.
     Controller {
         /// The file `cgroup.subtree_control` of the group.
@@ -97,7 +84,6 @@ pub enum Change {
     Limit(Limit),
     /// A process group works; undone by killing it.
     Processes {
-        /// Its leader.
         group: i32,
         /// The leader's start, clock ticks after boot.
         start: u64,
@@ -116,17 +102,19 @@ enum Line {
         change: Change,
     },
     /// What a file read after it was written.
-    Took { took: u32, value: String },
-    /// A change is undone.
-    Done { done: u32 },
+    Took {
+        took: u32,
+        value: String,
+    },
+    Done {
+        done: u32,
+    },
 }
 
 /// A change that stands open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Open {
-    /// Its number.
     pub number: u32,
-    /// What it is.
     pub change: Change,
     /// What a file read after it was written, if the run came so far.
     pub took: Option<String>,
@@ -240,7 +228,6 @@ impl Journal {
         self.next
     }
 
-    /// What stands open.
     #[cfg(test)]
     pub fn open_changes(&self) -> &[Open] {
         &self.open

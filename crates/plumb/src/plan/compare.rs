@@ -26,16 +26,12 @@ use std::process::ExitCode;
 /// Version of the JSON document.
 pub const FORMAT: u32 = 1;
 
-/// All that was found.
 #[derive(Debug, Serialize)]
 pub struct Comparison {
-    /// Version of this document.
     pub format: u32,
     /// Faster, slower, or no difference found: of the main figure.
     pub headline: String,
-    /// Before.
     pub a: Side,
-    /// After.
     pub b: Side,
     /// Figure by figure, the main one first.
     pub figures: Vec<FigureComparison>,
@@ -47,16 +43,12 @@ pub struct Comparison {
     pub differs: Vec<Differs>,
 }
 
-/// One of the two.
 #[derive(Debug, Serialize)]
 pub struct Side {
-    /// Its directory.
     pub dir: PathBuf,
-    /// The plan's name.
     pub name: String,
     /// Version of plumb that ran it.
     pub plumb: String,
-    /// Repetitions with figures.
     pub repetitions: usize,
     /// Sentences that lower the worth of some of them.
     pub doubts: usize,
@@ -65,13 +57,9 @@ pub struct Side {
 /// One figure on both sides.
 #[derive(Debug, Serialize)]
 pub struct FigureComparison {
-    /// Its name.
     pub figure: String,
-    /// Its unit.
     pub unit: Unit,
-    /// Ratios or differences.
     pub scale: Scale,
-    /// Over all common cells.
     pub overall: Option<Overall>,
     /// Cell by cell, in A's order.
     pub cells: Vec<Line>,
@@ -82,7 +70,6 @@ pub struct FigureComparison {
 /// B beside A over all common cells, each counting alike.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Overall {
-    /// Cells that both have.
     pub cells: usize,
     /// Geometric mean of the ratios, or mean of the differences.
     pub effect: f64,
@@ -97,7 +84,6 @@ pub struct Overall {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mark {
-    /// Nothing.
     None,
     /// The interval excludes that there is no difference, as it does by chance of one in 20.
     Interval,
@@ -105,14 +91,10 @@ pub enum Mark {
     Found,
 }
 
-/// One cell.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Line {
-    /// Its label.
     pub label: String,
-    /// Median of A.
     pub a: f64,
-    /// Median of B.
     pub b: f64,
     /// Repetitions of A and of B.
     pub repetitions: [usize; 2],
@@ -126,7 +108,6 @@ pub struct Line {
     pub p: Option<f64>,
     /// The same of all cells that were tested together (Benjamini and Hochberg).
     pub q: Option<f64>,
-    /// Whether it differs.
     pub mark: Mark,
 }
 

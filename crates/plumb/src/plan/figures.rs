@@ -52,7 +52,6 @@ fn not_made(cell: &Cell, state: &State) -> String {
     }
 }
 
-/// One repetition.
 fn row(
     dir: &Path,
     cell: &Cell,

@@ -21,13 +21,11 @@ const GOODBYE: i32 = 3;
 /// Whose changes are put back, in words.
 #[derive(Debug, Clone, Copy)]
 pub struct Whose {
-    /// Who is gone.
     pub who: &'static str,
     /// The command that puts back what cannot be now; the directory follows.
     pub restore: &'static str,
 }
 
-/// A plan's.
 pub const PLAN: Whose = Whose { who: "the plan's process", restore: "plumb plan restore" };
 
 /// The guardian of a run.
@@ -78,12 +76,10 @@ impl Guardian {
         Ok(dead)
     }
 
-    /// A process group begins.
     pub fn begins(&mut self, group: i32) {
         self.tell(BEGINS, group);
     }
 
-    /// It has ended.
     pub fn ended(&mut self, group: i32) {
         self.tell(ENDED, group);
     }
@@ -96,7 +92,6 @@ impl Guardian {
         }
     }
 
-    /// All is put back.
     pub fn goodbye(mut self) {
         self.tell(GOODBYE, 0);
     }

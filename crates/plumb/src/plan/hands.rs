@@ -23,10 +23,8 @@ impl std::fmt::Display for StoppedByUser {
 
 impl std::error::Error for StoppedByUser {}
 
-/// Them.
 #[derive(Debug)]
 pub struct Hands {
-    /// What was changed.
     pub journal: Journal,
     /// Puts it back if this process dies.
     pub guardian: Guardian,

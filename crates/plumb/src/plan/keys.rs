@@ -8,7 +8,6 @@ use plumb_load::nearest::nearest;
 use toml::de::{DeTable, DeValue};
 use toml::Spanned;
 
-/// Keys of a plan.
 pub(super) const PLAN: &[&str] = &[
     "name",
     "title",
@@ -29,7 +28,6 @@ pub(super) const PLAN: &[&str] = &[
     "skip",
     "chart",
 ];
-/// Keys of a device.
 pub(super) const DEVICE: &[&str] = &["model", "set", "size", "seed", "path", "directory"];
 /// Keys of `[cell]` and of a level, which has `name` as well.
 pub(super) const SETTINGS: &[&str] = &[
@@ -46,13 +44,11 @@ pub(super) const SETTINGS: &[&str] = &[
     "copies",
     "record",
 ];
-/// Keys of a factor.
 pub(super) const FACTOR: &[&str] = &["name", "level"];
 /// Keys of a file system.
 pub(super) const FILE_SYSTEM: &[&str] = &["kind", "mkfs", "mount"];
 /// Keys of a combination that is left out.
 pub(super) const SKIP: &[&str] = &["when", "why"];
-/// Keys of a chart.
 pub(super) const CHART: &[&str] = &["name", "title", "kind", "figure", "over", "by", "lines", "log"];
 
 /// Looks through all tables.

@@ -33,13 +33,10 @@ pub const PLANS: &[(&str, &str)] = &[
 /// What a word stands for.
 #[derive(Debug)]
 pub enum Opened {
-    /// A plan.
     Plan(Box<PlanFile>),
     /// A run that was begun.
     Begun {
-        /// Its directory.
         dir: PathBuf,
-        /// How far it is.
         state: Box<State>,
     },
 }

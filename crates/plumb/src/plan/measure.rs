@@ -17,12 +17,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Measured {
     /// How long the command ran, ns.
     pub elapsed_ns: u64,
-    /// What became of it.
     pub end: End,
     /// Things that lower its worth.
     pub doubts: Vec<String>,
@@ -109,7 +107,6 @@ pub fn measure(
     Ok(measured)
 }
 
-/// How each part ended.
 fn codes(settings: &Settings, children: &[Child], parts: &[Part], dir: &Path) -> Vec<Option<Status>> {
     if settings.record.is_none() {
         return children.iter().map(Child::status).collect();

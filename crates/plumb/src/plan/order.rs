@@ -58,7 +58,6 @@ fn generator(seed: u64, round: usize) -> SplitMix64 {
     SplitMix64::new(seed ^ ((round as u64) << 32))
 }
 
-/// Fisher and Yates' shuffle.
 fn shuffle(items: &mut [usize], random: &mut SplitMix64) {
     for i in (1..items.len()).rev() {
         items.swap(i, random.below(i as u64 + 1) as usize);

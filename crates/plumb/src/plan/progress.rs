@@ -22,7 +22,6 @@ impl Progress {
         eprintln!("{}plumb: {line}", if self.terminal { "\r\x1b[K" } else { "" });
     }
 
-    /// A line.
     pub fn say(&self, line: &str) {
         if !self.quiet {
             eprintln!("{}{line}", if self.terminal { "\r\x1b[K" } else { "" });

@@ -19,10 +19,8 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Version of the JSON.
 const FORMAT: u32 = 1;
 
-/// All that is shown.
 #[derive(Debug, Serialize)]
 struct Shown<'a> {
     format: u32,
@@ -49,7 +47,6 @@ struct Shown<'a> {
     standing: Option<Standing>,
 }
 
-/// A factor's names.
 #[derive(Debug, Serialize)]
 struct Factor<'a> {
     name: &'a str,
@@ -63,7 +60,6 @@ struct Time {
     takes_ns: u64,
     /// What is still to run; from the repetitions that were made, or the plan's figure.
     left_ns: u64,
-    /// Repetitions in all.
     repetitions: usize,
     /// No repetition is begun that would end after so long.
     budget_ns: Option<u64>,

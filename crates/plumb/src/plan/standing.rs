@@ -8,14 +8,12 @@ use plumb_sim::serve::disk;
 use serde::Serialize;
 use std::path::Path;
 
-/// What is still changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Standing {
     /// Each thing, in the order in which it was changed.
     pub changed: Vec<String>,
     /// The process that still runs the plan: it puts them back itself.
     pub running: Option<i32>,
-    /// What puts them back.
     pub back: String,
 }
 

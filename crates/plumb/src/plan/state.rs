@@ -11,14 +11,12 @@ use plumb_load::environment::Environment;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// A combination of levels.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     /// `ext4 fsync`: the levels' names.
     pub label: String,
     /// Level of each factor, by number.
     pub levels: Vec<usize>,
-    /// What it is.
     pub settings: Settings,
     /// Why it is left out: the plan says so, or this machine lacks something.
     pub skipped: Option<String>,
@@ -29,19 +27,16 @@ pub struct Cell {
 /// `plan.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct State {
-    /// Version of plumb.
     pub plumb: String,
     /// The words that it was first called with.
     pub arguments: Vec<String>,
     /// The plan, with what the command line changed in it.
     pub plan: PlanFile,
-    /// Its cells.
     pub cells: Vec<Cell>,
     /// What is to run, in this order: cell and repetition (from 1).
     pub schedule: Vec<(usize, u32)>,
     /// What has run, in the order in which it did.
     pub made: Vec<Made>,
-    /// The machine.
     pub environment: Option<Environment>,
     /// Why it ended before all was made, where it did.
     pub ended_early: Option<String>,
@@ -67,7 +62,6 @@ impl State {
 /// A repetition that was made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Made {
-    /// The cell.
     pub cell: usize,
     /// Which repetition, from 1.
     pub repetition: u32,
@@ -79,7 +73,6 @@ pub struct Made {
     pub took_ns: u64,
     /// How long the measured command ran, ns.
     pub elapsed_ns: u64,
-    /// What became of it.
     pub end: End,
     /// Things that lower its worth, in sentences.
     pub doubts: Vec<String>,

@@ -71,7 +71,6 @@ pub fn reserve(dir: &Path) {
     let _ = std::fs::write(dir.join(RESERVE), vec![0x55; RESERVE_BYTES]);
 }
 
-/// Gives it back.
 pub fn release(dir: &Path) {
     let _ = std::fs::remove_file(dir.join(RESERVE));
 }

@@ -20,7 +20,6 @@ pub enum Unit {
     PerSecond,
     /// Bytes a second; more is better.
     BytesPerSecond,
-    /// A number of things.
     Count,
     /// A part of the whole, 0 to 1.
     Share,
@@ -37,21 +36,16 @@ impl Unit {
     }
 }
 
-/// A factor's names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FactorNames {
-    /// Its name.
     pub name: String,
-    /// Its levels'.
     pub levels: Vec<String>,
 }
 
 /// One repetition of one cell.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// Number of the cell.
     pub cell: usize,
-    /// Its label.
     pub label: String,
     /// Level of each factor, by number.
     pub levels: Vec<usize>,
@@ -59,7 +53,6 @@ pub struct Row {
     pub repetition: u32,
     /// Its place in the order in which all ran, from 0.
     pub place: usize,
-    /// Figures by name.
     pub figures: BTreeMap<String, f64>,
     /// Things that lower its worth, in sentences; "not steady" among them.
     pub doubts: Vec<String>,
@@ -72,10 +65,8 @@ pub struct Row {
     pub dir: PathBuf,
 }
 
-/// All of them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Table {
-    /// The factors.
     pub factors: Vec<FactorNames>,
     /// Unit of each figure that occurs.
     pub units: BTreeMap<String, Unit>,

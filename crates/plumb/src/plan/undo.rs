@@ -26,7 +26,6 @@ const DEATH: Duration = Duration::from_secs(10);
 pub enum Undone {
     /// It was undone already, or never made.
     Nothing,
-    /// It is undone.
     Did(String),
     /// It is undone, by force or by halves.
     Forced(String),
@@ -36,7 +35,6 @@ pub enum Undone {
     Failed(String),
 }
 
-/// Undoes a change.
 pub fn undo(open: &Open, held: Held) -> Undone {
     if open.before_boot && !matches!(open.change, Change::Directory { .. }) {
         return Undone::Nothing;

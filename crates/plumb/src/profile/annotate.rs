@@ -25,7 +25,6 @@ pub struct Options {
     pub all: bool,
     /// A directory in which to look for source files too.
     pub source: Option<PathBuf>,
-    /// As JSON.
     pub json: bool,
     /// Whose code it is, as Rust calls it: `x86_64`.
     pub machine: String,

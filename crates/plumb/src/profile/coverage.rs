@@ -26,7 +26,6 @@ pub struct Point {
     pub functions_share: f64,
 }
 
-/// The curve.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Coverage {
     /// Functions with time of their own.

@@ -12,9 +12,7 @@ use std::io::Write;
 /// One function, or whatever the rows are.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Change {
-    /// Its name.
     pub name: String,
-    /// Its module.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub module: String,
     /// Own time in the first; scaled where the difference is normalised.
@@ -35,7 +33,6 @@ pub struct Change {
     pub after_count: u64,
 }
 
-/// All changes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Difference {
     /// The first's whole time; scaled where the difference is normalised.

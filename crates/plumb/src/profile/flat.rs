@@ -18,15 +18,12 @@ enum Key {
     Function(u32),
     /// A line of a function.
     Line(u32, u32),
-    /// A module's name.
     Module(String),
     /// Something else, by its name.
     Named(String),
-    /// Time without a stack.
     Bare(String),
 }
 
-/// One row.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     /// Function, line, thread ...
@@ -68,7 +65,6 @@ struct Sum {
     seen: usize,
 }
 
-/// Sums by key.
 #[derive(Default)]
 struct Sums {
     all: Vec<(Key, Sum)>,

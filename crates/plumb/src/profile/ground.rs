@@ -144,7 +144,6 @@ pub struct Unit {
 }
 
 impl Unit {
-    /// That suits a time.
     pub fn of(whole: u64) -> Self {
         match whole {
             1_000_000_000.. => Self { name: "s", scale: 1e9 },
@@ -153,7 +152,6 @@ impl Unit {
         }
     }
 
-    /// A time in it.
     pub fn time(self, ns: u64) -> String {
         format!("{:.3}", ns as f64 / self.scale)
     }

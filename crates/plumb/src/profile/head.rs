@@ -22,15 +22,11 @@ const WORTH_NAMING: f64 = 0.1;
 /// What a view is of.
 #[derive(Debug, Serialize)]
 pub struct Head {
-    /// Where it is from.
     pub directory: String,
-    /// The sentence.
     pub words: String,
-    /// The filters.
     pub selected: String,
     /// Begin of the span that was looked at, from the trace's begin.
     pub from_ns: u64,
-    /// End of it.
     pub to_ns: u64,
     /// Time of all threads that is shown.
     pub time_ns: u64,
@@ -40,7 +36,6 @@ pub struct Head {
     pub processes: usize,
     /// The sampling clock.
     pub clock: String,
-    /// Samples.
     pub samples: u64,
     /// Waits; one that had several causes counts at each.
     pub waits: u64,
@@ -217,11 +212,9 @@ impl Head {
 /// Where a profile is from.
 #[derive(Debug, Clone, Default)]
 pub struct Origin {
-    /// Run directory or trace.
     pub directory: String,
     /// The trace's begin, ns.
     pub begin: u64,
-    /// The filters' words.
     pub selected: String,
     /// What makes the trace doubtful.
     pub doubts: Vec<String>,

@@ -56,7 +56,6 @@ pub struct Symbols {
 }
 
 impl Symbols {
-    /// Those of a profile.
     pub fn of(profile: &Profile) -> Self {
         let mut first: HashMap<(String, String), u32> = HashMap::new();
         let (mut same, mut names, mut modules) = (Vec::new(), Vec::new(), Vec::new());
@@ -82,7 +81,6 @@ impl Symbols {
         self.same.get(function as usize).copied().unwrap_or(function)
     }
 
-    /// Its name.
     pub fn name(&self, function: u32) -> &str {
         self.names.get(function as usize).map_or("(no symbol)", String::as_str)
     }

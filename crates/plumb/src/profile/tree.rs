@@ -9,7 +9,6 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::io::Write;
 
-/// What a branch is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Step {
     /// A function, by its number.
@@ -45,7 +44,6 @@ impl Default for Tree {
 pub struct Branch {
     /// Function, state, process ...
     pub name: String,
-    /// Module of a function.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub module: String,
     /// Its time, that of its branches included.
@@ -54,9 +52,7 @@ pub struct Branch {
     pub share: f64,
     /// Time that is in none of its branches.
     pub self_ns: u64,
-    /// Samples and waits.
     pub count: u64,
-    /// Largest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub branches: Vec<Branch>,
     /// Branches that were too small.
@@ -67,11 +63,8 @@ pub struct Branch {
 /// Branches that are not shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Rest {
-    /// How many.
     pub branches: usize,
-    /// Their time.
     pub time_ns: u64,
-    /// Their samples and waits.
     pub count: u64,
 }
 

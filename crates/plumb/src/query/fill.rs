@@ -16,7 +16,6 @@ use plumb_trace::units;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
-/// How it went.
 pub struct Filled {
     /// No events of it are lost or cannot be read.
     pub valid: bool,

@@ -18,18 +18,13 @@ pub const LOAD: &str = "load.json";
 pub enum Subject {
     /// A run directory, or a trace alone.
     Run(PathBuf),
-    /// A set of runs.
     Set(PathBuf),
-    /// A plan's directory.
     Plan(PathBuf),
     /// A workload's result, and the directory that it is the only thing in.
     Load {
-        /// The result.
         file: PathBuf,
-        /// Where it was named.
         dir: Option<PathBuf>,
     },
-    /// A report document.
     Document(PathBuf),
 }
 

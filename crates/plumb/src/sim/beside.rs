@@ -7,7 +7,6 @@ use crate::cli::SimArgs;
 use anyhow::{bail, Context, Result};
 use std::path::Path;
 
-/// What was measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Beside {
     columns: Vec<String>,
@@ -18,18 +17,14 @@ pub struct Beside {
 /// A figure that both have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pair {
-    /// The first column's word.
     pub row: String,
-    /// The column.
     pub figure: String,
     /// Of the simulation, in the column's unit.
     pub simulated: f64,
-    /// Of the file.
     pub measured: f64,
 }
 
 impl Pair {
-    /// Simulated by measured.
     pub fn ratio(&self) -> f64 {
         self.simulated / self.measured
     }

@@ -13,7 +13,6 @@ const HEIGHT: i32 = 320;
 
 /// A chart: lines over one axis.
 pub struct Lines<'a> {
-    /// What stands above it.
     pub title: String,
     /// What goes along, with its unit.
     pub along: String,
@@ -21,7 +20,6 @@ pub struct Lines<'a> {
     pub up: String,
     /// The marks of the axis along; none: round numbers.
     pub marks: Option<&'a [(f64, String)]>,
-    /// Logarithmic along.
     pub log: bool,
     /// Lines: name, points.
     pub lines: Vec<(String, Vec<(f64, f64)>)>,

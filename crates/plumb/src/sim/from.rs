@@ -24,12 +24,9 @@ const REQ_IDLE: u32 = 1 << 15;
 const REQ_FUA: u32 = 1 << 17;
 const REQ_PREFLUSH: u32 = 1 << 18;
 
-/// What was recorded.
 #[derive(Debug, Serialize)]
 pub struct Replay {
-    /// The trace.
     pub dir: String,
-    /// Its disk.
     pub disk: String,
     /// The scheduler that it had; empty where the trace does not tell.
     pub scheduler: String,
@@ -38,7 +35,6 @@ pub struct Replay {
     /// Those of them that --max-request makes several requests of: each is counted once as recorded, and request by
     /// request as simulated.
     pub split: usize,
-    /// Threads whose they are.
     pub threads: usize,
     /// Pieces that a simulation cannot do: zone commands, zeroes, what passes a driver by.
     pub left_out: u64,

@@ -18,7 +18,6 @@ pub const STEP: Ns = 100_000_000;
 pub enum Watch {
     /// Of jobs, whose common time is known.
     Jobs(Classes),
-    /// Of what was recorded.
     Recorded(Ns, Pieces),
 }
 
@@ -31,7 +30,6 @@ impl Watch {
         }
     }
 
-    /// What they got.
     pub fn classes(self) -> Classes {
         match self {
             Watch::Jobs(classes) => classes,

@@ -13,15 +13,10 @@ use plumb_sim::spec::Spec;
 /// Simulated time of a job that nothing else ends, ns.
 const END: u64 = 10_000_000_000;
 
-/// The plan.
 pub struct Plan {
-    /// The model.
     pub spec: Spec,
-    /// Length of the disk.
     pub size: u64,
-    /// The scheduler.
     pub scheduler: Kind,
-    /// Its queue.
     pub settings: Settings,
     /// What operations take of a CPU.
     pub cost: Cost,
@@ -110,7 +105,6 @@ impl Plan {
     }
 }
 
-/// What --from names.
 fn replay(args: &Simulated, size: u64) -> Result<Option<Replay>> {
     let Some(dir) = &args.from else { return Ok(None) };
     if let Some(key) = args.job.given.keys().next() {

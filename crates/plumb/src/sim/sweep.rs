@@ -144,7 +144,6 @@ pub fn main(args: &SimArgs, plan: &Plan, text: &str) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// Simulated by measured.
 fn ratios(pairs: &[Pair], out: &mut dyn Write) -> Result<()> {
     if pairs.is_empty() {
         return Ok(());

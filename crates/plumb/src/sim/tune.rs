@@ -42,7 +42,6 @@ struct Candidate {
 struct Tuned {
     model: String,
     target_ns: u64,
-    /// What was simulated.
     load: String,
     /// Normal requests without the idle class.
     alone_p99_ns: Option<u64>,

@@ -15,7 +15,6 @@ use std::io::Write;
 
 /// Bars; the processes with less time share the last.
 const MOST: usize = 8;
-/// Characters of a bar.
 const CELLS: usize = 42;
 /// Characters of a process's name.
 const NAME: usize = 15;
@@ -37,7 +36,6 @@ struct Part {
     time: u64,
 }
 
-/// One bar.
 struct Bar<'a> {
     pid: String,
     name: String,
@@ -88,7 +86,6 @@ fn split(times: &[u64], cells: usize) -> Vec<usize> {
     out
 }
 
-/// A bar's characters.
 fn drawn(row: &ProcessRow, parts: &[Part], out: &Screen<'_>) -> String {
     let mut times: Vec<u64> = parts.iter().map(|p| row.part(p.name)).collect();
     times.push(row.thread_time.saturating_sub(times.iter().sum()));

@@ -131,7 +131,6 @@ fn queue(rows: &[(String, Kinds<'_>)], key: &str, out: &mut dyn Write) -> Result
     Ok(())
 }
 
-/// All tables.
 pub(super) fn statistics(
     ground: &Ground<'_>,
     tables: &[Groups],

@@ -43,7 +43,6 @@ fn narrow(v: u128) -> u64 {
     u64::try_from(v).unwrap_or(u64::MAX)
 }
 
-/// Parts by their names.
 fn parts(spec: &Spec, kind: &str, values: [u64; 2]) -> Map<String, Value> {
     let named = spec.parts_of(kind).into_iter().zip(values).filter(|(name, _)| !name.is_empty());
     named.map(|(name, v)| (name.to_string(), v.into())).collect()
@@ -98,7 +97,6 @@ pub(super) fn document(
     Ok(())
 }
 
-/// One item.
 pub(super) fn line(spec: &Spec, s: &Sample, names: &Names, begin: u64, out: &mut dyn Write) -> Result<()> {
     let mut item = Map::new();
     // Signed: an item may begin before the trace does.

@@ -35,7 +35,6 @@ fn sum(v: u128) -> u64 {
     u64::try_from(v).unwrap_or(u64::MAX)
 }
 
-/// Words for a row.
 pub(super) fn label(table: &Groups, key: u64, group: &Group, names: &Names) -> String {
     if group.rest {
         "further ones".into()
@@ -44,7 +43,6 @@ pub(super) fn label(table: &Groups, key: u64, group: &Group, names: &Names) -> S
     }
 }
 
-/// Several groups as one.
 fn merged<'a>(groups: impl Iterator<Item = &'a Group>) -> Group {
     let mut all = Group::default();
     for group in groups {
@@ -88,7 +86,6 @@ fn by_kind(table: &Groups) -> Vec<(&'static str, Vec<(u64, &Group)>)> {
     out
 }
 
-/// Statistics of every group.
 pub(super) fn statistics(
     ground: &Ground<'_>,
     tables: &[Groups],
@@ -205,7 +202,6 @@ pub(super) fn distribution(
     notes(ground, items, out)
 }
 
-/// One item.
 pub(super) fn line(spec: &Spec, s: &Sample, names: &Names, begin: u64, out: &mut dyn Write) -> Result<()> {
     let at = |ts: u64| (ts as f64 - begin as f64) / 1e9;
     let unit = spec.unit_of(s.kind);

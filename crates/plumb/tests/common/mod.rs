@@ -10,7 +10,6 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-/// The program under test.
 pub fn plumb() -> Command {
     Command::new(env!("CARGO_BIN_EXE_plumb"))
 }
@@ -74,7 +73,6 @@ pub fn must(command: &mut Command) -> String {
     String::from_utf8_lossy(&out.stdout).into_owned()
 }
 
-/// Standard error as text.
 pub fn stderr(out: &Output) -> String {
     String::from_utf8_lossy(&out.stderr).into_owned()
 }
@@ -187,7 +185,6 @@ pub fn start(command: &mut Command, trace: &Path) -> Child {
     panic!("{} did not grow in 10 s", trace.display());
 }
 
-/// Sends a signal.
 pub fn signal(child: &Child, signal: i32) {
     // SAFETY: our own child, not waited for yet.
     assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);

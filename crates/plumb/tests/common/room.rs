@@ -189,7 +189,6 @@ impl Running {
         assert_eq!(unsafe { libc::kill(self.pid(), signal) }, 0);
     }
 
-    /// Its children: the workers.
     pub fn workers(&self) -> Vec<i32> {
         let path = format!("/proc/{0}/task/{0}/children", self.pid());
         let list = std::fs::read_to_string(path).unwrap_or_default();

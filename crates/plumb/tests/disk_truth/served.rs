@@ -25,9 +25,7 @@ pub fn alone() -> MutexGuard<'static, ()> {
 /// times, is on a machine that does too much else for times to be compared.
 const DISTURBED: u64 = 500_000;
 
-/// Why a comparison failed.
 pub enum Missed {
-    /// What was compared differs.
     Wrong(String),
     /// It differs, and the disk itself says that its answers went out late.
     Late(String),
@@ -197,12 +195,9 @@ pub struct Request {
 
 /// What plumb recorded, and what the disk says of the same time.
 pub struct Recorded {
-    /// loopN.
     pub device: String,
-    /// result.json.
     pub result: Value,
     btt: Value,
-    /// Each request.
     pub d2c: Vec<Request>,
     /// Requests that came while it recorded.
     pub lines: Vec<Line>,

@@ -24,9 +24,7 @@ const FAMILY: &str = "clone,clone3,fork,vfork";
 pub struct Run {
     /// Where it ran, with its log and its files, which are kept.
     pub dir: PathBuf,
-    /// What it said.
     pub json: Value,
-    /// All traced calls.
     pub calls: Vec<Call>,
     /// Of each thread of the workers the process.
     threads: HashMap<u32, u32>,
@@ -107,12 +105,10 @@ impl Run {
         Run { dir: dir.to_owned(), json, calls, threads, _own: None }
     }
 
-    /// The step's jobs.
     pub fn jobs(&self) -> &Vec<Value> {
         self.json["cells"][0]["rounds"][0][0]["jobs"].as_array().expect("jobs")
     }
 
-    /// The first job.
     pub fn job(&self) -> &Value {
         &self.jobs()[0]
     }
@@ -143,7 +139,6 @@ impl Run {
         self
     }
 
-    /// The log's rows.
     pub fn rows(&self) -> Vec<Row> {
         let path = self.json["logs"][0]["path"].as_str().expect("a log");
         let mut reader = LogReader::open(&self.dir.join(path)).expect("a log");

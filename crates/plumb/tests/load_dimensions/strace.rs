@@ -7,9 +7,7 @@ use std::collections::HashMap;
 /// A system call, in the order in which the calls began.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Call {
-    /// The thread.
     pub tid: u32,
-    /// The call.
     pub name: String,
     /// Its arguments as strace writes them.
     pub args: Vec<String>,

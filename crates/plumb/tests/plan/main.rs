@@ -17,7 +17,6 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::sync::Mutex;
 
-/// What the tests need.
 pub const TOOLS: [&str; 5] = ["losetup", "mkfs.ext4", "mount", "umount", "fsfreeze"];
 
 /// A parameter of the kernel that does nothing on a machine without swap.

@@ -11,7 +11,6 @@ use std::process::{Command, Stdio};
 
 /// Points that the share of a function may differ.
 const POINTS: f64 = 2.0;
-/// Functions that are compared.
 const TOP: usize = 20;
 
 /// One name for what symbols and debug information call differently: a compiler's clones, and the C

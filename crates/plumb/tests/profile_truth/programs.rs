@@ -26,7 +26,6 @@ impl Place {
         self.compile(Command::new("gcc").args(flags).args(more), name, &format!("{name}.c"))
     }
 
-    /// The same in C++.
     pub fn cc(&self, name: &str) -> PathBuf {
         let flags = ["-O2", "-g", "-fomit-frame-pointer"];
         self.compile(Command::new("g++").args(flags), name, &format!("{name}.cc"))
@@ -56,7 +55,6 @@ impl Place {
     }
 }
 
-/// A program's source.
 pub fn source(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/profile_truth/programs").join(file)
 }

@@ -81,7 +81,6 @@ impl Flat {
         self.head("time_ns").as_f64().expect("ns")
     }
 
-    /// Samples shown.
     pub fn samples(&self) -> f64 {
         self.head("samples").as_f64().expect("samples")
     }
@@ -145,7 +144,6 @@ pub fn error(share: f64, n: f64) -> f64 {
     100.0 * (share * (1.0 - share) / n.max(1.0)).sqrt()
 }
 
-/// A command's words.
 pub fn words<'a>(program: &'a Path, more: &'a [&'a str]) -> Vec<&'a OsStr> {
     std::iter::once(program.as_os_str()).chain(more.iter().map(OsStr::new)).collect()
 }

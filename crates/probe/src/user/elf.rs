@@ -30,7 +30,6 @@ pub struct Segment {
 /// Sections' bytes and stated addresses, as framehop takes them.
 pub type Sections = ExplicitModuleSectionInfo<Arc<[u8]>>;
 
-/// An ELF file.
 #[derive(Debug, Default)]
 pub struct Elf {
     /// GNU build id in hex, empty where there is none.

@@ -9,13 +9,11 @@ use std::time::SystemTime;
 /// What a mapping's bytes are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stuff {
-    /// A file.
     File,
     /// A file in memory only: a program, or code that a process made itself.
     Memory,
     /// Code that a process made itself.
     Jit,
-    /// The kernel's vdso.
     Vdso,
 }
 
@@ -25,7 +23,6 @@ pub const OWN: u32 = u32::MAX;
 /// A file as the kernel named it when it was mapped.
 #[derive(Debug)]
 pub struct Source {
-    /// What it is.
     pub stuff: Stuff,
     /// Inode number; the device is not kept: what stat(2) tells differs from it on btrfs and
     /// overlayfs.
@@ -44,7 +41,6 @@ impl Source {
         self.module.load(Ordering::Relaxed)
     }
 
-    /// Tells it.
     pub fn set_module(&self, number: u32) {
         self.module.store(number, Ordering::Relaxed);
     }
@@ -55,7 +51,6 @@ impl Source {
 pub struct Name {
     /// Major << 32 | minor.
     pub device: u64,
-    /// Inode number.
     pub inode: u64,
     /// The inode's generation; 0 where /proc was asked, which does not tell it.
     pub generation: u64,
@@ -116,7 +111,6 @@ impl Sources {
         }
     }
 
-    /// How many are kept.
     #[cfg(test)]
     pub fn len(&self) -> usize {
         self.known.len()
@@ -126,13 +120,10 @@ impl Sources {
 /// A range of addresses that may be executed.
 #[derive(Debug, Clone)]
 pub struct Mapping {
-    /// First address.
     pub start: u64,
-    /// Address behind it.
     pub end: u64,
     /// Offset of the first byte in its file.
     pub offset: u64,
-    /// Its file.
     pub source: Arc<Source>,
 }
 
@@ -141,12 +132,10 @@ pub struct Mapping {
 pub struct Maps(Vec<Mapping>);
 
 impl Maps {
-    /// Mappings.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Each of them.
     #[cfg(test)]
     pub fn iter(&self) -> impl Iterator<Item = &Mapping> {
         self.0.iter()

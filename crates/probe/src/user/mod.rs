@@ -25,9 +25,7 @@ pub use spaces::Spaces;
 /// User registers that walking begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Registers {
-    /// Instruction pointer.
     pub ip: u64,
-    /// Stack pointer.
     pub sp: u64,
     /// Frame pointer: rbp, x29.
     pub bp: u64,
@@ -39,7 +37,6 @@ pub struct Registers {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum End {
-    /// To its root.
     Root = 0,
     /// To the end of the copy: more of it must be copied.
     Copy = 1,
@@ -55,6 +52,5 @@ pub struct UserStack {
     /// Innermost first: number of the module, and the offset in its file (address where
     /// the module is no file). Callers' are return addresses.
     pub frames: Vec<(u32, u64)>,
-    /// How far.
     pub end: End,
 }

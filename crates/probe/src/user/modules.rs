@@ -24,11 +24,9 @@ const TRY_AGAIN: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Kind {
-    /// A file.
     File = 0,
     /// Code that a process made itself.
     Jit = 1,
-    /// The kernel's vdso.
     Vdso = 2,
     /// Nothing was mapped there when it was looked for.
     Nothing = 3,
@@ -39,7 +37,6 @@ pub enum Kind {
 pub struct Module {
     /// Its number, from 1 on.
     pub number: u32,
-    /// What it is.
     pub kind: Kind,
     /// Process whose code it is; 0 for files and the vdso.
     pub pid: u32,
@@ -57,7 +54,6 @@ pub struct Module {
 /// What tells files apart once they are open: device, inode, birth, build id.
 type Identity = (u64, u64, Option<SystemTime>, String);
 
-/// All of them.
 #[derive(Debug, Default)]
 pub struct Modules {
     all: Vec<Module>,
@@ -77,7 +73,6 @@ impl Modules {
         &self.all
     }
 
-    /// One of them.
     pub fn get(&self, number: u32) -> Option<&Module> {
         self.all.get((number as usize).checked_sub(1)?)
     }

@@ -1,49 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The kernel's records of mappings and processes (enum perf_event_type).
 
-/// What happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
     /// Something was mapped, or made executable.
     Map {
-        /// Where.
         start: u64,
         /// Bytes.
         len: u64,
-        /// Offset in the file.
         offset: u64,
         /// Device of the file system: major << 32 | minor.
         device: u64,
-        /// Inode number.
         inode: u64,
         /// The inode's generation: tells who had the number before.
         generation: u64,
-        /// May be executed.
         executable: bool,
         /// Path, or `[vdso]`, `//anon`, ...
         path: String,
     },
     /// The process was born of another; its memory is a copy.
     Fork {
-        /// Of whom.
         parent: u32,
     },
     /// It runs a new program: nothing is mapped any more.
     Exec,
-    /// Its first thread ended.
     Exit,
     /// Records were lost on that CPU.
     Lost(u64),
 }
 
-/// One record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     /// When: ns, CLOCK_MONOTONIC.
     pub time: u64,
-    /// Process.
     pub pid: u32,
-    /// What it did.
     pub what: What,
 }
 

@@ -25,7 +25,6 @@ const MOST_PROGRAMS: usize = 4;
 const MOST_MAPS: usize = 8192;
 /// Frames that most stacks have at most.
 const FRAMES: usize = 64;
-/// Frames of one stack.
 const MOST_FRAMES: usize = 256;
 
 /// What a process has mapped from one exec to the next.

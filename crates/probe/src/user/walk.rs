@@ -61,17 +61,14 @@ impl Copied<'_> {
     }
 }
 
-/// Where a frame is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum At {
     /// An instruction that was interrupted, or comes next.
     Instruction(u64),
-    /// Behind a call.
     Return(u64),
 }
 
 impl At {
-    /// The address.
     pub fn address(self) -> u64 {
         match self {
             Self::Instruction(address) | Self::Return(address) => address,
@@ -87,12 +84,9 @@ impl At {
     }
 }
 
-/// What a step found.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The caller's frame.
     Frame(At),
-    /// None.
     End(End),
 }
 
@@ -136,7 +130,6 @@ struct Tables {
 
 /// Tables of all modules, and the state of one walk.
 pub struct Walker {
-    /// By the module's number.
     tables: Vec<Option<Tables>>,
     bytes: usize,
     plain: Native<Arc<[u8]>>,
@@ -212,7 +205,6 @@ fn interrupted(sp: u64, _: Copied<'_>) -> Result<Registers, u64> {
 }
 
 impl Walker {
-    /// Begins a walk.
     pub fn begin(&mut self, registers: Registers) {
         self.regs = native(registers);
         self.first = true;

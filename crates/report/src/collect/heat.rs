@@ -35,7 +35,6 @@ struct Map {
     cells: HashMap<(u32, u32), u64>,
 }
 
-/// Maps of all disks.
 #[derive(Debug, Default)]
 pub struct Maps(HashMap<(u32, bool), Map>);
 

@@ -6,10 +6,8 @@ use plumb_trace::units;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Rows that stay.
 #[derive(Debug)]
 pub struct Keep<T> {
-    /// Of both kinds together.
     most: usize,
     every: u64,
     seen: u64,

@@ -10,10 +10,8 @@ const SHORTEST: u64 = 1 << 10;
 /// States that an interval of several is told apart by, those of most time.
 const MOST_PARTS: usize = 8;
 
-/// A thread or CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Key {
-    /// Number.
     Cpu(u32),
     /// Process, thread.
     Thread(u32, u32),
@@ -22,7 +20,6 @@ pub enum Key {
 /// Whose a piece of time was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Whose {
-    /// As the model tells.
     Who(Who),
     /// A thread whose name nothing told.
     Unnamed(u32),
@@ -46,7 +43,6 @@ pub struct Sleep {
 pub struct Part {
     /// Place in the document's categories, or the CPU's state.
     pub state: u8,
-    /// Whose.
     pub whose: Whose,
     /// Length, ns.
     pub time: u64,
@@ -71,12 +67,10 @@ pub struct Cell {
     pub merged: u64,
     /// The state of most time.
     pub main: Part,
-    /// The others.
     rest: Vec<Part>,
 }
 
 impl Cell {
-    /// One interval.
     pub fn new(from: u64, to: u64, interrupted: u64, main: Part) -> Self {
         Self { from, to, interrupted, merged: 1, main, rest: Vec::new() }
     }
@@ -115,28 +109,21 @@ impl Cell {
 /// A thread's or CPU's intervals, in the order of time.
 #[derive(Debug)]
 pub struct Lane {
-    /// Whose.
     pub key: Key,
     /// The number of the thread's last name.
     pub name: u32,
-    /// Intervals.
     pub cells: Vec<Cell>,
     /// Of the intervals, ns.
     pub time: u64,
-    /// Intervals that came.
     seen: u64,
 }
 
-/// Limits.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Intervals.
     pub cells: usize,
-    /// Threads.
     pub lanes: usize,
 }
 
-/// All of them.
 #[derive(Debug)]
 pub struct Lanes {
     limits: Limits,
@@ -145,14 +132,12 @@ pub struct Lanes {
     lanes: Vec<Lane>,
     index: HashMap<Key, usize>,
     cells: usize,
-    /// Intervals that came.
     pub seen: u64,
     /// Threads that were left out, with least time: how many, the longest of them, their intervals.
     pub left_out: (u64, u64, u64),
 }
 
 impl Lanes {
-    /// None yet.
     pub fn new(limits: Limits) -> Self {
         let (lanes, index) = (Vec::new(), HashMap::new());
         Self { limits, shortest: 0, lanes, index, cells: 0, seen: 0, left_out: (0, 0, 0) }

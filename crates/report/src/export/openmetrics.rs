@@ -15,7 +15,6 @@ use std::io::Write;
 enum As {
     /// ns, as seconds.
     Time,
-    /// As it is.
     Number,
 }
 
@@ -31,7 +30,6 @@ struct Spec {
     labels: &'static [&'static str],
     /// A label that all of them have.
     fixed: Option<(&'static str, &'static str)>,
-    /// Column of the value.
     value: &'static str,
     form: As,
     /// Only rows where this column has this text.

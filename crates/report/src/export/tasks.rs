@@ -18,13 +18,11 @@ const PRIORITY: u32 = 120;
 pub mod state {
     /// Sleeps, and a signal ends it.
     pub const INTERRUPTIBLE: u32 = 0x1;
-    /// Sleeps.
     pub const UNINTERRUPTIBLE: u32 = 0x2;
     /// What /proc and tracepoints tell of: S D T t X Z P.
     pub const REPORT: u32 = 0x7f;
     /// Ended, and nobody asks for its exit code.
     pub const EXIT_DEAD: u32 = 0x10;
-    /// Ended.
     pub const DEAD: u32 = 0x80;
     /// Sleeps and does not count for the load average.
     pub const NOLOAD: u32 = 0x400;
@@ -32,7 +30,6 @@ pub mod state {
     pub const RTLOCK_WAIT: u32 = 0x1000;
 }
 
-/// A thread.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Task {
     /// Its name, at most 15 bytes.

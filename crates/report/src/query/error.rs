@@ -35,13 +35,11 @@ impl fmt::Display for Wrong {
 impl std::error::Error for Wrong {}
 
 impl Wrong {
-    /// It would change something.
     pub(super) fn refused(what: &str) -> Self {
         let what = format!("a query reads only, and this one would {what}");
         Self { what, place: None, next: Some("begin it with SELECT or WITH".into()) }
     }
 
-    /// It finds nothing.
     pub(super) fn no_query() -> Self {
         let next = Some("begin it with SELECT or WITH".into());
         Self { what: "this is no query".into(), place: None, next }

@@ -12,9 +12,7 @@ const DEEP: usize = 3;
 pub struct RunDir {
     /// As it was given; what lies below, with its path.
     pub name: String,
-    /// Where it is.
     pub path: PathBuf,
-    /// It has a trace.
     pub trace: bool,
     /// What loads said: `load.json`, and of a plan's copies `load.2.json` ...
     pub loads: Vec<PathBuf>,

@@ -16,7 +16,6 @@ const SEEN: usize = 10_000;
 /// A cell that is wider moves what stands behind it.
 const WIDEST: usize = 120;
 
-/// How rows are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Columns below each other; reals are rounded to six digits behind the point.

@@ -3,7 +3,6 @@
 
 use super::*;
 
-/// Keeps what comes.
 #[derive(Debug, Default)]
 struct Kept {
     intervals: Vec<Interval>,

@@ -61,7 +61,6 @@ impl Context {
         self.threads.get(&tid).map(|n| self.name(*n))
     }
 
-    /// Name of a disk.
     pub fn disk(&self, dev: u32) -> &str {
         self.disks.iter().find(|(d, _)| *d == dev).map_or("", |(_, name)| name)
     }

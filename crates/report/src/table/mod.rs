@@ -27,11 +27,8 @@ pub use words::{absent, load};
 pub enum Cell<'a> {
     /// There is none, or it is not known.
     None,
-    /// A whole number.
     Integer(i64),
-    /// A number.
     Real(f64),
-    /// Words.
     Text(&'a str),
 }
 
@@ -102,7 +99,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Its name in SQL.
     pub fn name(self) -> &'static str {
         match self {
             Self::Integer => "INTEGER",
@@ -112,14 +108,11 @@ impl Kind {
     }
 }
 
-/// A column.
 #[derive(Debug, Clone, Copy)]
 pub struct Column {
     /// Its name; the unit is its end: `_ns`, `_us`, `bytes`.
     pub name: &'static str,
-    /// What its cells are.
     pub kind: Kind,
-    /// What it says.
     pub about: &'static str,
 }
 
@@ -130,9 +123,7 @@ pub enum Part {
     Trace,
     /// Switches and wakeups: the account of time.
     Account,
-    /// Block requests.
     Block,
-    /// System calls.
     Syscalls,
     /// Contentions of locks, or futexes.
     Locks,
@@ -146,14 +137,11 @@ pub enum Part {
     Load,
 }
 
-/// A table.
 #[derive(Debug)]
 pub struct Table {
-    /// Its name.
     pub name: &'static str,
     /// Place in [`TABLES`].
     pub place: Place,
-    /// What its rows are.
     pub about: &'static str,
     /// What its rows come from.
     pub part: Part,
@@ -162,7 +150,6 @@ pub struct Table {
 }
 
 impl Table {
-    /// Place of a column.
     pub fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|c| c.name.eq_ignore_ascii_case(name))
     }
@@ -189,10 +176,7 @@ pub trait Sink {
 }
 
 /// Several sinks that take the rows of one pass.
-pub struct Several<'a>(
-    /// They.
-    pub Vec<&'a mut dyn Sink>,
-);
+pub struct Several<'a>(pub Vec<&'a mut dyn Sink>);
 
 impl Sink for Several<'_> {
     fn wants(&self, table: &'static Table) -> bool {
@@ -260,7 +244,6 @@ macro_rules! tables {
             $(#[doc = stringify!($path)] $place,)*
         }
 
-        /// Every table.
         pub static TABLES: &[&Table] = &[$(&$path,)*];
     };
 }

@@ -18,11 +18,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// it; the result's hot functions are made from it here.
 pub type Judge<'a> = &'a dyn Fn(&Trace, &Summary, &mut RunResult, Option<&Profile>) -> (Quality, Diagnosis);
 
-/// What is read.
 pub struct Run<'a> {
     /// What the column `run` says.
     pub name: &'a str,
-    /// The trace.
     pub trace: &'a Trace,
     /// The model's setup for it.
     pub setup: Setup,
@@ -34,10 +32,8 @@ pub struct Run<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// What the pass found.
 #[derive(Debug)]
 pub struct Seen {
-    /// The account.
     pub result: RunResult,
     /// How far it can be trusted.
     pub quality: Quality,

@@ -143,7 +143,6 @@ fn server(below: Below) -> Option<u32> {
 pub struct Filler<'a, S: ?Sized> {
     /// Names; the tables that come after the trace need them too.
     pub context: Context,
-    /// Where the rows go.
     pub sink: &'a mut S,
     wants: [bool; 6],
     last: (u32, u32),

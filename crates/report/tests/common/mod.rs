@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 pub const TRACES: &[&str] =
     &["write-fsync", "direct-writes", "pipe", "mutex", "join", "tcp-peer", "cold-read"];
 
-/// A recorded trace.
 pub fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/traces").join(name)
 }
@@ -27,11 +26,9 @@ pub fn open(name: &str) -> Trace {
 pub struct Sums {
     /// By thread and category: intervals and their length.
     pub states: BTreeMap<(u32, &'static str), (u64, u64)>,
-    /// Waits.
     pub waits: u64,
     /// Requests and their time from queue to completion.
     pub requests: (u64, u64),
-    /// Samples.
     pub samples: u64,
 }
 

@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
-/// The recorded traces.
 pub const TRACES: &[&str] = &[
     "appenders",
     "cold-read",
@@ -83,7 +82,6 @@ pub enum Kept {
     Text(String),
 }
 
-/// Keeps all rows.
 #[derive(Default)]
 pub struct Keep {
     pub rows: Vec<Vec<Vec<Kept>>>,

@@ -6,7 +6,6 @@ use super::{Completion, Ns, Operation, Request};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// Things with a time.
 #[derive(Debug)]
 pub(super) struct Agenda<T> {
     heap: BinaryHeap<Entry<T>>,
@@ -21,7 +20,6 @@ struct Entry<T> {
 }
 
 impl<T> Agenda<T> {
-    /// An empty one.
     pub fn new() -> Self {
         Agenda { heap: BinaryHeap::new(), count: 0 }
     }
@@ -45,7 +43,6 @@ impl<T> Agenda<T> {
         self.heap.pop().map(|entry| (entry.at, entry.what))
     }
 
-    /// How many.
     pub fn len(&self) -> usize {
         self.heap.len()
     }

@@ -20,13 +20,11 @@ const LEAST_TRACK: u64 = 64;
 /// Longest disk whose distances can be told in 2^20ths without running over, sectors.
 const MOST_SECTORS: u64 = 1 << 44;
 
-/// Its figures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Channels {
     /// Requests that are served at once; the others wait in the order of their coming.
     pub channels: u32,
-    /// For each request.
     pub fixed: Time,
     /// For each whole KiB of a read or write.
     #[serde(default)]
@@ -194,7 +192,6 @@ mod tests {
 
     const SIZE: u64 = 512 << 20;
 
-    /// The guests' hard disk.
     fn turning() -> Channels {
         Channels {
             channels: 1,

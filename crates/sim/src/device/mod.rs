@@ -43,7 +43,6 @@ pub enum Operation {
 pub struct Request {
     /// Told again in its [`Completion`]; unique among those under way.
     pub id: u64,
-    /// What.
     pub operation: Operation,
     /// First byte; a multiple of 512.
     pub offset: u64,
@@ -53,10 +52,8 @@ pub struct Request {
     pub fua: bool,
 }
 
-/// How a request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// As asked.
     Done,
     /// It failed; the errno. Nothing was read or written.
     Failed(i32),
@@ -81,12 +78,10 @@ pub struct Parts {
     pub medium: Ns,
     /// Held back on purpose: a volume's limit.
     pub throttled: Ns,
-    /// A fault took it.
     pub fault: Ns,
 }
 
 impl Parts {
-    /// All of them.
     pub fn total(&self) -> Ns {
         self.queued + self.overhead + self.seek + self.rotation + self.medium + self.throttled + self.fault
     }
@@ -104,14 +99,10 @@ impl AddAssign for Parts {
     }
 }
 
-/// A request's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
-    /// The request's.
     pub id: u64,
-    /// When.
     pub at: Ns,
-    /// How.
     pub outcome: Outcome,
     /// Why then: adds up to `at` less the time of its submission.
     pub parts: Parts,

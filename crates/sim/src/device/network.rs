@@ -15,7 +15,6 @@ use plumb_load::job::{Bytes, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// A network.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Network {
@@ -95,7 +94,6 @@ struct Model {
     chance: Chance,
     there: Way,
     back: Way,
-    /// At the device behind.
     arrivals: Agenda<Request>,
     ends: Agenda<Completion>,
     /// What went there: what, and where its time went on the way.

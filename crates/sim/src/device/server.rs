@@ -20,7 +20,6 @@ pub enum Service {
     Linear(Ns, Ns),
 }
 
-/// The station.
 #[derive(Debug)]
 pub struct Server {
     size: u64,

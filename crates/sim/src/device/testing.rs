@@ -76,7 +76,6 @@ pub struct Loop {
     pub took: Ns,
     /// Latencies, sorted.
     pub latency: Vec<Ns>,
-    /// All parts together.
     pub parts: Parts,
     pub ends: Vec<Completion>,
 }

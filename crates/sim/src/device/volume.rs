@@ -13,7 +13,6 @@ use crate::spec::SpecError;
 use plumb_load::job::{Bytes, Time};
 use serde::{Deserialize, Serialize};
 
-/// A volume.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Volume {

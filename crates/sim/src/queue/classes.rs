@@ -14,7 +14,6 @@ use serde::Serialize;
 /// Classes that are told apart: the idle one, and the others.
 pub const NAMES: [&str; 2] = ["normal", "idle"];
 
-/// A class.
 #[derive(Debug, Clone)]
 pub struct ClassFigures {
     /// Pieces with data that were queued in the common time and completed at some time.
@@ -30,7 +29,6 @@ pub struct ClassFigures {
     pub service: Box<Histogram>,
 }
 
-/// The figures of both.
 #[derive(Debug, Clone)]
 pub struct Classes {
     of: [ClassFigures; 2],

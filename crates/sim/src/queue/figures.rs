@@ -18,7 +18,6 @@ use plumb_trace::load::OperationKind;
 /// Operations of one kind of a job.
 #[derive(Debug, Clone)]
 pub struct KindFigures {
-    /// Which.
     pub kind: OperationKind,
     /// Of those, failed.
     pub errors: u64,
@@ -33,7 +32,6 @@ pub struct KindFigures {
 /// Pieces of a job's operations that ask the device for the same.
 #[derive(Debug, Clone)]
 pub struct RequestFigures {
-    /// For what.
     pub operation: Operation,
     /// From queued to completed, ns.
     pub q2c: Box<Histogram>,
@@ -120,7 +118,6 @@ pub struct DeviceFigures {
     pub flushes: u64,
     /// Pieces that joined a request.
     pub merges: u64,
-    /// Requests that failed.
     pub errors: u64,
     /// Requests that lied or were torn: the user was told that they were done.
     pub lies: u64,
@@ -167,10 +164,8 @@ impl DeviceFigures {
     }
 }
 
-/// All figures.
 #[derive(Debug, Clone)]
 pub struct Figures {
-    /// Of each job.
     pub jobs: Vec<JobFigures>,
     /// Of queue and device, from the end of the longest ramp on.
     pub device: DeviceFigures,
@@ -212,7 +207,6 @@ impl Figures {
         }
     }
 
-    /// Ends all integrals.
     pub fn finish(&mut self, end: Ns) {
         self.device.step(end, None, None);
         self.until = self.until.max(end);

@@ -5,7 +5,6 @@ use super::requests::{Bio, Merge, Request};
 use super::task::Op;
 use crate::device::{Completion, Ns};
 
-/// Why a task sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sleep {
     /// For an operation that is under way.
@@ -18,7 +17,6 @@ pub enum Sleep {
     Ended,
 }
 
-/// What wakes a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Woken {
     /// The completion that was told last.
@@ -34,7 +32,6 @@ pub enum Woken {
 pub trait Observer {
     /// A sleeping task is woken; it runs later at the same moment.
     fn wakes(&mut self, now: Ns, task: u32, why: Woken) {}
-    /// A task runs.
     fn runs(&mut self, now: Ns, task: u32) {}
     /// A task begins an operation.
     fn operation_begins(&mut self, now: Ns, task: u32, op: &Op) {}
@@ -56,7 +53,6 @@ pub trait Observer {
     fn flushed(&mut self, now: Ns, number: u32, bio: &Bio) {}
     /// All pieces of an operation ended.
     fn operation_ends(&mut self, now: Ns, task: u32, op: &Op) {}
-    /// A task sleeps.
     fn sleeps(&mut self, now: Ns, task: u32, why: Sleep) {}
 }
 

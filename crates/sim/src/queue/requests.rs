@@ -14,9 +14,7 @@ pub const NONE: u32 = u32::MAX;
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
-    /// Before everybody else.
     RealTime,
-    /// The usual one.
     #[default]
     BestEffort,
     /// Only when nobody else wants the disk.
@@ -61,23 +59,17 @@ impl Hints {
 /// A piece of a task's operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bio {
-    /// Task that queued it.
     pub task: u32,
     /// The operation's slot in that task.
     pub slot: u32,
-    /// What it asks for.
     pub operation: Operation,
     /// First byte.
     pub offset: u64,
     /// Bytes.
     pub length: u32,
-    /// Durable when it completes.
     pub fua: bool,
-    /// Class of the task.
     pub class: Class,
-    /// What else it says.
     pub hints: Hints,
-    /// When it was queued.
     pub queued_at: Ns,
     /// The next bio of its request, [`NONE`] behind the last.
     pub next: u32,
@@ -95,27 +87,20 @@ impl Bio {
 pub struct Request {
     /// Task of its first bio.
     pub task: u32,
-    /// What it asks for.
     pub operation: Operation,
     /// First byte.
     pub offset: u64,
     /// Bytes.
     pub length: u32,
-    /// Durable when it completes.
     pub fua: bool,
-    /// Class of its bios.
     pub class: Class,
     /// What its first bio says besides.
     pub hints: Hints,
     /// Tells it from an earlier one in the same place.
     pub serial: u64,
-    /// The scheduler has it.
     pub waiting: bool,
-    /// First bio by address.
     pub first: u32,
-    /// Last bio by address.
     pub last: u32,
-    /// Its bios.
     pub bios: u32,
     /// When it entered the scheduler.
     pub inserted_at: Ns,
@@ -143,13 +128,11 @@ pub fn direction(operation: Operation) -> usize {
 /// Where a bio joins a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Merge {
-    /// The request.
     pub request: u32,
     /// Before its first byte; else behind its last.
     pub front: bool,
 }
 
-/// The tables.
 #[derive(Debug)]
 pub struct Requests {
     bios: Vec<Bio>,
@@ -187,12 +170,10 @@ impl Requests {
         }
     }
 
-    /// A bio.
     pub fn bio(&self, bio: u32) -> &Bio {
         &self.bios[bio as usize]
     }
 
-    /// Forgets a bio.
     pub fn drop_bio(&mut self, bio: u32) {
         self.free_bios.push(bio);
     }
@@ -229,7 +210,6 @@ impl Requests {
         }
     }
 
-    /// A request.
     pub fn get(&self, request: u32) -> &Request {
         &self.requests[request as usize]
     }

@@ -78,7 +78,6 @@ pub struct Simulation {
     alarms_set: u64,
     runnable: Vec<u32>,
     ended: Vec<Completion>,
-    /// Slots taken.
     taken: Taken,
     in_flight: usize,
     /// Bios without a request slot, with the order in which they came; by direction, those of the idle class
@@ -135,12 +134,10 @@ impl Simulation {
         Self { cost, cpus: vec![self.now; cost.cpus], ..self }
     }
 
-    /// The tasks.
     pub fn tasks(&self) -> &[Task] {
         &self.tasks
     }
 
-    /// The scheduler.
     pub fn scheduler(&self) -> &dyn Scheduler {
         &*self.scheduler
     }
@@ -385,7 +382,6 @@ impl Simulation {
         self.set_alarm(until, task, NONE);
     }
 
-    /// Fills the device's queue.
     fn dispatch<O: Observer>(&mut self, o: &mut O) {
         if self.flush.is_none() && !self.to_flush.is_empty() && self.has_tags() {
             std::mem::swap(&mut self.flushing, &mut self.to_flush);

@@ -32,13 +32,11 @@ pub struct Op {
     pub length: u64,
     /// When it was due; when it began where nothing said when.
     pub due: Ns,
-    /// When it began.
     pub begin: Ns,
     /// Its slot in the task.
     pub slot: u32,
     /// Bytes that are queued; a flush has queued one.
     pub(super) sent: u64,
-    /// Pieces under way.
     pub(super) pieces: u32,
     /// errno of the first piece that failed, else 0.
     pub error: i32,
@@ -74,11 +72,9 @@ const NOTHING: Op = Op {
 pub(super) enum Next {
     /// The operation in this slot.
     Begin(u32),
-    /// Nothing before this moment.
     At(Ns),
     /// Nothing before something of its own ends, or a user has thought.
     Waits,
-    /// Nothing any more.
     Ended,
 }
 
@@ -87,7 +83,6 @@ pub(super) enum Next {
 pub struct Task {
     /// Number of its job in the step.
     pub job: usize,
-    /// Number in the job.
     pub worker: u32,
     /// I/O priority class.
     pub class: Class,
@@ -116,7 +111,6 @@ pub struct Task {
     patience: Ns,
     every: u64,
     since: u64,
-    /// Users that may ask.
     free: Vec<u32>,
     /// Users whose write waits for its flush.
     held: Vec<u32>,
@@ -377,7 +371,6 @@ impl Task {
         self.think
     }
 
-    /// A user may ask.
     pub(super) fn may_ask(&mut self, slot: u32) {
         self.free.push(slot);
     }

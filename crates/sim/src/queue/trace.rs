@@ -26,7 +26,6 @@ use words::{events, Calls};
 pub const BEGIN: Ns = 1_000_000_000;
 /// Device number: major 240 (for local use), minor 0.
 const DEV: u32 = 240 << 20;
-/// The device's interrupt.
 const IRQ: u32 = 24;
 /// x86's vector of the local timer.
 const TIMER: u32 = 236;
@@ -36,13 +35,9 @@ const FIRST_PID: u32 = 1001;
 /// What the trace says of the simulation.
 #[derive(Debug, Clone, Default)]
 pub struct About {
-    /// Name of the model.
     pub model: String,
-    /// Whether it rotates.
     pub rotational: bool,
-    /// Name of the scheduler.
     pub scheduler: String,
-    /// Request slots.
     pub nr_requests: u32,
     /// What else stands in the environment: seed, sizes, knobs.
     pub environment: BTreeMap<String, String>,
@@ -71,7 +66,6 @@ struct Thread {
     slept: Sleep,
 }
 
-/// The observer that writes.
 pub struct Tracer {
     writer: TraceWriter<DirectorySink>,
     threads: Vec<Thread>,

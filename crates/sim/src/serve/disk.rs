@@ -59,13 +59,11 @@ struct Launch {
 enum Told {
     Ready(Box<Disk>),
     Failed(String),
-    /// Why it ended.
     Ended(String),
 }
 
 /// A disk that this process started.
 pub struct Running {
-    /// The disk.
     pub disk: Disk,
     end: Receiver<Option<String>>,
 }

@@ -119,17 +119,13 @@ pub fn serve(device: &File, backing: &dyn Backing) {
 /// What has come over a connection since its beginning.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Counts {
-    /// Reads.
     pub reads: u64,
     /// Bytes that they asked for.
     pub bytes_read: u64,
-    /// Writes.
     pub writes: u64,
     /// Bytes that they brought.
     pub bytes_written: u64,
-    /// Flushes.
     pub flushes: u64,
-    /// Discards.
     pub discards: u64,
 }
 

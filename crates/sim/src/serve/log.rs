@@ -22,7 +22,6 @@ const MOST: usize = 1 << 18;
 /// How often they are written.
 const EVERY: Duration = Duration::from_millis(50);
 
-/// The columns.
 pub const HEAD: &str =
     "arrival_ns,operation,offset,length,fua,model_ns,queued_ns,overhead_ns,seek_ns,rotation_ns,medium_ns,\
      throttled_ns,fault_ns,outcome,sent_ns";
@@ -32,19 +31,15 @@ pub const HEAD: &str =
 pub struct Line {
     /// It came to the server, CLOCK_MONOTONIC ns: can be laid beside a trace.
     pub arrival: u64,
-    /// What.
     pub operation: Operation,
     /// First byte.
     pub offset: u64,
     /// Bytes.
     pub length: u32,
-    /// Durable when it completes.
     pub fua: bool,
     /// The model's time for it, ns; 0 where the model did not end it (a power cut, a stop).
     pub model: Ns,
-    /// Whose time that was.
     pub parts: Parts,
-    /// How it ended.
     pub outcome: Outcome,
     /// The reply went out, CLOCK_MONOTONIC ns.
     pub sent: u64,

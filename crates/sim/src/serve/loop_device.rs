@@ -41,9 +41,7 @@ pub struct LoopDevice {
 /// detached, and the next one to get its number would have them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changed {
-    /// The file.
     pub path: PathBuf,
-    /// What it said.
     pub old: String,
     /// What was written to it.
     pub new: String,

@@ -30,18 +30,15 @@ pub enum Backing {
     File(PathBuf),
 }
 
-/// What to serve.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServeOptions {
     /// Its name in the registry; none: the model's name, with a number if that is taken.
     pub name: Option<String>,
-    /// The model.
     pub spec: Spec,
     /// The device's length, a multiple of 4096.
     pub size: Bytes,
     /// Where the bytes are.
     pub backing: Backing,
-    /// Seed of everything random.
     pub seed: u64,
     /// A line for each request goes here, see [`log`].
     pub log: Option<PathBuf>,
@@ -56,23 +53,17 @@ pub struct ServeOptions {
 /// A served disk, as the registry knows it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Disk {
-    /// Its name.
     pub name: String,
     /// `/dev/loopN`; none where it is served over NBD alone.
     pub device: Option<PathBuf>,
-    /// Where NBD listens.
     pub nbd: Option<String>,
-    /// The model.
     pub spec: Spec,
     /// Bytes.
     pub size: Bytes,
-    /// Seed.
     pub seed: u64,
     /// Where the bytes are.
     pub backing: Backing,
-    /// Log of its requests.
     pub log: Option<PathBuf>,
-    /// The server process.
     pub pid: u32,
     /// Its start, clock ticks after boot: tells it from a later process of that number.
     pub start: u64,

@@ -215,7 +215,6 @@ impl Server {
         }
     }
 
-    /// Connections that are open.
     pub fn connections(&self) -> usize {
         self.shared.open().sockets.len()
     }

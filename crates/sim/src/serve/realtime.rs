@@ -47,14 +47,12 @@ pub enum Answer<'a> {
     Data(&'a [u8]),
     /// Done, or so the model says.
     Done,
-    /// The errno.
     Failed(i32),
 }
 
 /// A request of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Job {
-    /// What.
     pub operation: Operation,
     /// First byte. The model is told of the whole sectors around it.
     pub offset: u64,
@@ -69,7 +67,6 @@ pub struct Job {
 /// The model's time for a request, see [`Realtime::last_service`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Served {
-    /// What.
     pub operation: Operation,
     /// First byte.
     pub offset: u64,

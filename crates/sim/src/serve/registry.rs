@@ -23,7 +23,6 @@ const LONGEST: usize = 48;
 /// What the registry says of a disk.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// The disk.
     pub disk: Disk,
     /// Whether requests are served; before, only the name is taken.
     pub ready: bool,
@@ -33,7 +32,6 @@ pub struct Entry {
     pub changed: Vec<Changed>,
 }
 
-/// The directory.
 #[derive(Debug, Clone)]
 pub struct Registry {
     dir: PathBuf,

@@ -27,7 +27,6 @@ const PRESETS: &[Preset] = &[
     ("instant", include_str!("../../presets/instant.toml")),
 ];
 
-/// All of them.
 pub(super) fn all() -> Vec<Spec> {
     // The tests below see to it that each can be read.
     PRESETS.iter().filter_map(|(_, text)| toml::from_str(text).ok()).collect()

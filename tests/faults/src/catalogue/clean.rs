@@ -7,15 +7,12 @@ use crate::setup::Stage;
 use anyhow::{Context, Result};
 use std::fmt::Write as _;
 
-/// A healthy program.
 pub struct Clean {
     /// Its name on the command line.
     pub name: &'static str,
     /// The findings that are true of it: a compressor does use the CPU.
     pub honest: &'static [&'static str],
-    /// Prepares its files.
     pub setup: fn(&mut Stage) -> Result<()>,
-    /// What it does.
     pub what: What,
 }
 
@@ -120,7 +117,6 @@ fn client(stage: &mut Stage) -> Result<()> {
     stage.neighbour(&["client", "--gap", "20000"])
 }
 
-/// Every clean run.
 pub const CLEAN: &[Clean] = &[
     Clean { name: "cp-cached", honest: CPU, setup: data_in_memory, what: What::Shell("for i in 1 2 3 4 5 6; do cp data copy$i; done") },
     Clean { name: "tar", honest: PIPELINE, setup: tree, what: What::Shell("for i in 1 2 3 4 5 6 7 8 9 10 11 12; do tar cf - tree | cat > /dev/null; done") },

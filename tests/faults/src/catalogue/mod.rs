@@ -24,9 +24,7 @@ pub struct Fault {
     /// What the program honestly is besides: passed over when the weak dose is judged, because then
     /// it is the larger part.
     pub base: &'static [&'static str],
-    /// What stands around it.
     pub setup: Setup,
-    /// What the target does.
     pub load: Load,
     /// Costs 60 to 90 % of the victim's time.
     pub strong: Dose,

@@ -8,14 +8,12 @@ use std::fs::File;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-/// How many there are.
 pub const BLOCKS: u64 = 64;
 /// Bytes in each.
 const BLOCK: usize = 4096;
 /// Sectors in all of them.
 pub const SECTORS: u64 = BLOCKS * BLOCK as u64 / SECTOR;
 
-/// What was found.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// Sectors of the old generation.

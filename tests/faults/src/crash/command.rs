@@ -63,7 +63,6 @@ pub fn bounded(command: &mut Command, limit: Duration) -> Result<()> {
 /// When the power is cut, unless the command ends before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
-    /// When it has ended.
     AtEnd,
     /// So long after its start.
     After(Duration),

@@ -8,7 +8,6 @@ use plumb_sim::serve::fuse::Backing;
 use plumb_sim::serve::media::{Contents, Media, Toll};
 use std::io;
 
-/// The disk.
 pub struct Forgetful(Media);
 
 impl Forgetful {

@@ -205,7 +205,6 @@ fn patiently(what: impl Fn() -> Result<()>) -> Result<()> {
     }
 }
 
-/// Unmounts.
 fn unmount(path: &Path) -> Result<()> {
     let target = CString::new(path.as_os_str().as_encoded_bytes())?;
     patiently(|| {

@@ -16,7 +16,6 @@ use std::time::{Duration, Instant};
 /// Requests that can be in their delay at once.
 const WORKERS: usize = 48;
 
-/// How long requests take.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Timing {
     /// Each request, however many there are at once, us.

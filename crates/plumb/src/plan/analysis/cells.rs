@@ -66,36 +66,28 @@ impl Scale {
 pub struct Outlier {
     /// Which one, from 1.
     pub repetition: u32,
-    /// Its figure.
     pub value: f64,
     /// How it stands apart, in words.
     pub why: String,
 }
 
-/// One cell's figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CellFigures {
-    /// Number of the cell.
     pub cell: usize,
-    /// Its label.
     pub label: String,
     /// Level of each factor, by number.
     pub levels: Vec<usize>,
     /// Numbers of the repetitions, in the order in which they ran.
     pub repetitions: Vec<u32>,
-    /// Their figures.
     pub values: Vec<f64>,
     /// Their places in the order of all.
     pub places: Vec<usize>,
-    /// Median of the figures.
     pub median: f64,
-    /// Their mean.
     pub mean: f64,
     /// 95 % interval of the median, of three repetitions or more.
     pub interval: Option<Interval>,
     /// Largest less smallest as a part of the median.
     pub spread: Option<f64>,
-    /// Repetitions that stand apart.
     pub outliers: Vec<Outlier>,
     /// Repetitions that were not steady.
     pub unsteady: usize,
@@ -145,7 +137,6 @@ pub fn of(table: &Table, figure: &str) -> (Vec<CellFigures>, usize) {
     (cells, left_out)
 }
 
-/// Smallest and largest.
 pub fn ends(values: &[f64]) -> (f64, f64) {
     values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(*v), h.max(*v)))
 }

@@ -18,14 +18,12 @@ const WORTH_TELLING: f64 = 0.02;
 /// Repetitions more than cells, at least.
 const FEWEST: usize = 4;
 
-/// A figure's drift.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Drift {
     /// Correlation of figure and place in the order, within the cells.
     pub correlation: f64,
     /// From the first place to the last: a ratio, or a difference.
     pub change: f64,
-    /// Which of the two.
     pub scale: Scale,
     /// Probability of a correlation so far from 0 without a drift (permutation test).
     pub p: f64,

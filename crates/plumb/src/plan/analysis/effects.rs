@@ -27,12 +27,9 @@ const NORMAL: f64 = 1.959_964;
 /// Two factors together are told when they make more than this beyond each alone.
 const WORTH_TELLING: f64 = 0.05;
 
-/// What a level does.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Effect {
-    /// The factor.
     pub factor: String,
-    /// The level.
     pub level: String,
     /// Figure at this level: ratio to the mean over the factor's levels, or difference from it.
     pub effect: f64,
@@ -45,9 +42,7 @@ pub struct Effect {
 /// What two levels do together beyond what each does.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Interaction {
-    /// The factors.
     pub factors: [String; 2],
-    /// Their levels.
     pub levels: [String; 2],
     /// Ratio to, or difference from, what the two levels' own effects make.
     pub effect: f64,
@@ -59,12 +54,9 @@ pub struct Interaction {
     pub q: f64,
 }
 
-/// All of them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Effects {
-    /// Ratios or differences.
     pub scale: Scale,
-    /// Of every level.
     pub levels: Vec<Effect>,
     /// Of two levels, those that are found, largest first.
     pub interactions: Vec<Interaction>,
@@ -155,7 +147,6 @@ fn judged(estimate: f64, draws: &mut [f64], freedom: f64) -> (Interval, f64) {
 }
 
 impl Effects {
-    /// Of a figure's cells.
     pub fn of(table: &Table, cells: &[CellFigures], unit: Unit) -> Effects {
         let scale = Scale::of(unit, cells.iter().flat_map(|c| &c.values));
         let ground = Ground::of(cells, scale);

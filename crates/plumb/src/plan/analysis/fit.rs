@@ -17,9 +17,7 @@ pub struct Term {
     pub factors: Vec<usize>,
     /// Each group's levels of these factors.
     pub levels: Vec<Vec<usize>>,
-    /// Each cell's group.
     pub group: Vec<usize>,
-    /// Cells in each group.
     pub cells: Vec<usize>,
 }
 
@@ -38,10 +36,8 @@ impl Term {
     }
 }
 
-/// What came of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fit {
-    /// What all cells have.
     pub whole: f64,
     /// Each term's effects, group by group.
     pub effects: Vec<Vec<f64>>,

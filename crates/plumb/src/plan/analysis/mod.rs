@@ -31,13 +31,11 @@ use serde::Serialize;
 pub struct Analysis {
     /// Its name, as in `write.mean`.
     pub figure: String,
-    /// Its unit.
     pub unit: Unit,
     /// The paragraph that answers the plan's question.
     pub answer: String,
     /// Its cells, in the plan's order.
     pub cells: Vec<CellFigures>,
-    /// Best and worst.
     pub ranking: Ranking,
     /// Effects of levels, and of two factors together.
     pub effects: Effects,

@@ -9,9 +9,7 @@ use serde::Serialize;
 /// A cell beside the best one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Place {
-    /// Number of the cell.
     pub cell: usize,
-    /// Its label.
     pub label: String,
     /// Its median as a multiple of the best one's; none where that is 0.
     pub ratio: Option<f64>,
@@ -27,12 +25,10 @@ pub struct Place {
 pub struct Ranking {
     /// Whether there is a best.
     pub directed: bool,
-    /// The cells.
     pub places: Vec<Place>,
 }
 
 impl Ranking {
-    /// By the cells' medians.
     pub fn of(cells: &[CellFigures], unit: Unit) -> Ranking {
         let mut order: Vec<&CellFigures> = cells.iter().collect();
         let more = unit.more_is_better();

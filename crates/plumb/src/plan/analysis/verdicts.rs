@@ -6,16 +6,12 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// A recorded cell's verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CellVerdict {
-    /// Number of the cell.
     pub cell: usize,
-    /// Its label.
     pub label: String,
     /// Kind of limit that most of its repetitions have: `CPU busy`, `CPU idle: device`, `lock contention`.
     pub kind: String,
-    /// So many have it.
     pub with_kind: usize,
     /// Of so many that were recorded.
     pub recorded: usize,

@@ -9,11 +9,8 @@ use serde_json::Value;
 /// One thing that is not the same on both sides.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Differs {
-    /// What.
     pub what: String,
-    /// A's.
     pub a: String,
-    /// B's.
     pub b: String,
 }
 

@@ -15,7 +15,6 @@ const MOST_DIFFERENCES: usize = 20;
 const LETTERS: usize = 30;
 /// Letters of a combination's name.
 const NAME: usize = 40;
-/// Names in a row.
 const MOST_NAMES: usize = 6;
 
 /// Writes it.

@@ -21,7 +21,6 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This one.
     pub fn real() -> Machine {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let mut path: Vec<PathBuf> = std::env::split_paths(&path).collect();

@@ -32,20 +32,14 @@ pub const FORMAT: u32 = 1;
 /// Directory of the charts, within the plan's.
 const CHARTS: &str = "charts";
 
-/// The whole document.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// Version of this document.
     pub format: u32,
     /// Version of plumb that ran the plan.
     pub plumb: String,
-    /// The plan's name.
     pub name: String,
-    /// What it is.
     pub title: String,
-    /// The question.
     pub purpose: String,
-    /// What was expected.
     pub hypothesis: String,
     /// Paper or tool that it repeats.
     pub source: Option<String>,
@@ -59,14 +53,12 @@ pub struct Report {
     pub figures: Vec<Analysis>,
     /// Further figures that are there, with their units.
     pub others: BTreeMap<String, Unit>,
-    /// What recordings found.
     pub verdicts: Vec<CellVerdict>,
     /// What lowers the worth of repetitions: each sentence with the repetitions that it is about.
     pub doubts: Vec<Doubt>,
     /// What the plan still has changed on this system; of a report that is asked for, not of the files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub standing: Option<Standing>,
-    /// The machine.
     pub environment: Option<Environment>,
     /// Charts that were written, within the plan's directory.
     pub charts: Vec<PathBuf>,

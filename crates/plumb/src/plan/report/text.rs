@@ -20,9 +20,7 @@ const NAME: usize = 40;
 const MOST_CHAINS: usize = 4;
 /// Figures beside the main one in its table's neighbour.
 const MOST_COLUMNS: usize = 5;
-/// Lines of doubts.
 const MOST_DOUBTS: usize = 15;
-/// Names in a row.
 const MOST_NAMES: usize = 6;
 
 /// Writes it.
@@ -101,7 +99,6 @@ fn chains(report: &Report, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// Everything on one figure.
 fn figure(analysis: &Analysis, out: &mut dyn Write) -> Result<()> {
     combinations(analysis, out)?;
     effects(analysis, out)?;
@@ -109,7 +106,6 @@ fn figure(analysis: &Analysis, out: &mut dyn Write) -> Result<()> {
     apart(analysis, out)
 }
 
-/// Its beginning.
 fn short(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.into();

@@ -28,9 +28,7 @@ pub(super) struct Effects {
     pub sysctl: BTreeMap<String, BTreeSet<String>>,
     /// Files of /proc and /sys and their values.
     pub write: BTreeMap<PathBuf, BTreeSet<String>>,
-    /// Programs that are called.
     pub programs: BTreeSet<String>,
-    /// Cells that are recorded.
     pub recorded: usize,
     /// Most memory that the served devices of one cell take, bytes.
     pub memory: u64,
@@ -39,7 +37,6 @@ pub(super) struct Effects {
     mkfs: BTreeSet<String>,
 }
 
-/// A served device.
 #[derive(Debug, Serialize)]
 pub(super) struct Served {
     pub name: String,
@@ -49,7 +46,6 @@ pub(super) struct Served {
 }
 
 impl Effects {
-    /// Those of these cells.
     pub(super) fn of(plan: &PlanFile, cells: &[&Cell]) -> Effects {
         let mut all = Effects::default();
         for cell in cells {

@@ -9,14 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Columns.
 const WIDTH: usize = 96;
 /// Columns of what stands before the text.
 const HEAD: usize = 14;
 /// Labels that are told of the cells that are left out for one reason.
 const SOME: usize = 6;
 
-/// Writes all of it.
 pub(super) fn write(shown: &Shown<'_>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}: {}\n", shown.name, shown.title)?;
     line(out, "Purpose", shown.purpose)?;

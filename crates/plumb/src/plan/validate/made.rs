@@ -8,7 +8,6 @@ use anyhow::{bail, Context, Result};
 use plumb_load::job::Cell;
 use std::collections::BTreeSet;
 
-/// What cells measure.
 #[derive(Debug, Default)]
 pub(in super::super) struct Made {
     /// Kinds of operation, with the step before them where a load has several: `write`, `seeks:read`.
@@ -18,7 +17,6 @@ pub(in super::super) struct Made {
 }
 
 impl Made {
-    /// Adds a load's.
     pub(super) fn load(&mut self, cells: &[Cell]) {
         let steps = || cells.iter().flat_map(|c| c.steps.iter().map(move |s| (c, s)));
         let mut places: Vec<(String, String)> = Vec::new();

@@ -20,9 +20,7 @@ pub enum Kind {
     Fill,
     /// `rep cmps`, `rep scas`.
     Scan,
-    /// Division.
     Divide,
-    /// Square root.
     Root,
     /// Reads and writes memory as one, seen by all CPUs.
     Atomic,
@@ -36,15 +34,12 @@ pub enum Kind {
     Clock,
     /// Waits for all before it.
     Serialise,
-    /// Lets interrupts in again.
     Unmask,
     /// Writes a cache line back or drops it.
     Flush,
     /// Reads memory other than the stack.
     Load,
-    /// Calls a function.
     Call,
-    /// Returns to the caller.
     Return,
 }
 
@@ -67,11 +62,9 @@ pub enum Flow {
     Next,
     /// The next one or another.
     Branch,
-    /// Never the next one.
     Away,
 }
 
-/// One instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instruction {
     /// Bytes from the function's start.
@@ -80,7 +73,6 @@ pub struct Instruction {
     pub length: u64,
     /// In the assembler's AT&T syntax, as objdump and perf show it.
     pub text: String,
-    /// What comes after it.
     pub flow: Flow,
     /// Where in the function it jumps to, bytes from the start.
     pub target: Option<u64>,
@@ -99,7 +91,6 @@ pub struct Loop {
     pub instructions: usize,
 }
 
-/// A function's instructions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Code {
     /// In the order of their addresses.

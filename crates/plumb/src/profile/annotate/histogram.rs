@@ -16,7 +16,6 @@ pub struct Weight {
 }
 
 impl Weight {
-    /// One more.
     pub fn add(&mut self, other: Self) {
         self.time += other.time;
         self.samples += other.samples;
@@ -34,7 +33,6 @@ pub struct Histogram {
     /// Places in [`Profile::lines`] of the addresses that have one; those of callers too, which lie
     /// inside their call.
     pub lines: BTreeMap<u64, u32>,
-    /// The whole.
     pub all: Weight,
 }
 

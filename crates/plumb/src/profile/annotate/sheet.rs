@@ -5,10 +5,8 @@ use super::disassembly::{Code, Names};
 use super::histogram::{Histogram, Weight};
 use plumb_model::profile::{Function, Origin, Profile};
 
-/// Both together.
 #[derive(Debug, Clone)]
 pub struct Sheet<'a> {
-    /// The function.
     pub function: &'a Function,
     /// Its bytes; empty where the trace has none.
     pub bytes: &'a [u8],
@@ -20,7 +18,6 @@ pub struct Sheet<'a> {
     pub outside: Vec<(u64, Weight)>,
     /// Samples at a byte that is not its instruction's first.
     pub amid: u64,
-    /// The whole function.
     pub all: Weight,
 }
 

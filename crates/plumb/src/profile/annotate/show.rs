@@ -32,7 +32,6 @@ pub struct Row {
     pub address: u64,
     /// From the function's start; `None` where that is not known or the address lies before it.
     pub offset: Option<u64>,
-    /// Its code in hex.
     pub bytes: String,
     /// Its text; empty where there is no code.
     pub instruction: String,
@@ -40,7 +39,6 @@ pub struct Row {
     pub jumped_to: bool,
     /// ns.
     pub time_ns: u64,
-    /// Samples.
     pub samples: u64,
     /// Part of the function's time, 0 to 1.
     pub share: f64,
@@ -53,7 +51,6 @@ pub struct Row {
 /// Everything that is shown of a function.
 #[derive(Debug, Clone, Serialize)]
 pub struct Listing {
-    /// Its name.
     pub function: String,
     /// Its program, library, or `kernel`.
     pub module: String,
@@ -65,11 +62,9 @@ pub struct Listing {
     pub size: u64,
     /// ns on a CPU in it.
     pub time_ns: u64,
-    /// Samples in it.
     pub samples: u64,
     /// Part of all time on a CPU, 0 to 1.
     pub share: f64,
-    /// What stands out.
     pub hot: Option<HotInstruction>,
     /// The same in words, or of a loop.
     pub words: Option<String>,
@@ -176,7 +171,6 @@ impl Listing {
         Ok(())
     }
 
-    /// Which rows are shown.
     fn shown(&self, all: bool) -> Vec<bool> {
         let n = self.rows.len();
         let code = self.rows.iter().any(|r| !r.instruction.is_empty());

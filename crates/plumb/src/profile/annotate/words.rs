@@ -26,9 +26,7 @@ const BACK: usize = 3;
 pub enum Side {
     /// It is the sampled one.
     At,
-    /// The one before it.
     Before,
-    /// A few before it.
     Near,
 }
 
@@ -37,11 +35,9 @@ pub enum Side {
 pub struct Culprit {
     /// Bytes from the function's start.
     pub offset: u64,
-    /// Its text.
     pub instruction: String,
     /// What about it is slow.
     pub kind: Kind,
-    /// Where it lies.
     pub side: Side,
     /// How many instructions before the sampled one.
     pub distance: usize,
@@ -50,17 +46,13 @@ pub struct Culprit {
 /// The instruction with most of a function's samples.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HotInstruction {
-    /// The function.
     pub function: String,
     /// Bytes from its start.
     pub offset: u64,
-    /// Its text.
     pub instruction: String,
     /// Part of the function's samples, 0 to 1.
     pub share: f64,
-    /// Its samples.
     pub samples: u64,
-    /// The function's.
     pub function_samples: u64,
     /// What likely took the time; `None`: nothing near is known to be slow.
     pub culprit: Option<Culprit>,
@@ -75,7 +67,6 @@ pub struct HotInstruction {
 /// A loop and what lies in it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct HotLoop {
-    /// Where it lies.
     #[serde(flatten)]
     pub place: Loop,
     /// Part of the function's samples, 0 to 1.
@@ -250,11 +241,9 @@ pub fn of(sheet: &Sheet<'_>) -> Option<String> {
 /// Which function of a profile is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Named<'a> {
-    /// Its name.
     pub function: &'a str,
     /// Its module's file name; `kernel`.
     pub module: &'a str,
-    /// Where its code lies.
     pub origin: Origin,
 }
 

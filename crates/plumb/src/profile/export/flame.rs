@@ -21,7 +21,6 @@ const TITLE: usize = 115;
 
 /// A graph's unit: whole numbers of it tell the time to five digits.
 pub struct Unit {
-    /// Its sign.
     pub name: &'static str,
     /// ns.
     pub ns: u64,
@@ -40,17 +39,12 @@ impl Unit {
 
 /// A graph before it is drawn.
 pub struct Graph {
-    /// Names of the frames.
     pub labels: Vec<Label>,
-    /// The frames.
     pub tree: Tree,
     /// Which of them to draw.
     pub drawn: Vec<bool>,
-    /// What is not drawn.
     pub left: Left,
-    /// Different stacks.
     pub stacks: usize,
-    /// Unit of the values.
     pub unit: Unit,
 }
 

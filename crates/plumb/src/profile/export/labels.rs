@@ -16,7 +16,6 @@ pub const CUT: &str = "[outer frames missing]";
 pub struct Label {
     /// Without `;`, line ends and control characters.
     pub text: String,
-    /// What it stands for.
     pub kind: Kind,
 }
 
@@ -32,7 +31,6 @@ pub struct Line {
 /// The stacks of one profile or of two, each path once.
 #[derive(Debug, Default)]
 pub struct Paths {
-    /// The names.
     pub labels: Vec<Label>,
     index: HashMap<(String, Kind), u32>,
     lines: HashMap<Vec<u32>, [u64; 2]>,

@@ -12,7 +12,6 @@ const CHAR: usize = 7;
 /// The legend's lines are no longer than this, so that a narrow window has them whole.
 const WIDTH: usize = 1_000;
 
-/// Text for XML.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in plain(text).chars() {

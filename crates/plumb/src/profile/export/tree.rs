@@ -19,11 +19,9 @@ pub struct Node {
 /// A tree in depth-first order: a parent before its children.
 #[derive(Debug, Default)]
 pub struct Tree {
-    /// The frames.
     pub nodes: Vec<Node>,
 }
 
-/// What was not drawn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Left {
     /// Stacks whose innermost frames are missing.

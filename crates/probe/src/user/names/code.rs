@@ -14,7 +14,6 @@ const SHARE: u64 = 200;
 /// Bytes of a function.
 const LONGEST: u64 = 16_384;
 
-/// Samples by function.
 #[derive(Debug, Default)]
 pub(super) struct Heat {
     /// Module and start; samples and bytes.
@@ -23,7 +22,6 @@ pub(super) struct Heat {
 }
 
 impl Heat {
-    /// Counts a module's samples.
     pub(super) fn add(&mut self, module: u32, places: &[Place], found: &[Option<Found>]) {
         for (place, found) in places.iter().zip(found) {
             self.total += place.samples;

@@ -14,12 +14,10 @@ use std::time::{Duration, Instant};
 
 /// Where distributions install debug info.
 const DIRECTORY: &str = "/usr/lib/debug";
-/// Time for one file.
 const ONE: Duration = Duration::from_secs(60);
 /// Time for all of them.
 const ALL: Duration = Duration::from_secs(300);
 
-/// Looks for debug info.
 #[derive(Debug)]
 pub(super) struct Finder {
     directory: PathBuf,

@@ -19,7 +19,6 @@ pub(super) struct Layout<'d> {
 }
 
 impl<'d> Layout<'d> {
-    /// Reads segments and sections.
     pub(super) fn new<R: ReadRef<'d>>(elf: &object::File<'d, R>) -> Self {
         let segments = elf.segments().map(|s| (s.address(), s.file_range().0, s.file_range().1)).collect();
         let sections = elf

@@ -25,7 +25,6 @@ use std::collections::{BTreeMap, HashMap};
 /// A name is cut behind this many bytes: generated C++ names can be longer than their code.
 const LONGEST_NAME: usize = 4096;
 
-/// What was found out.
 #[derive(Debug, Default)]
 pub struct Named {
     /// A row for each place that has a function.
@@ -58,16 +57,13 @@ struct Sources<'a> {
     /// The kernel's debug info, or why there is none.
     vmlinux: Result<Option<std::path::PathBuf>, String>,
     debug: debug::Finder,
-    /// Where perf maps lie.
     maps: std::path::PathBuf,
-    /// Reads the kernel's memory.
     peek: Box<dyn FnMut(u64, usize) -> Result<Vec<u8>, String>>,
 }
 
 /// A place that is to be named.
 #[derive(Debug, Clone, Copy)]
 struct Place {
-    /// As stacks name it.
     offset: u64,
     /// Samples whose innermost frame it is.
     samples: u64,
@@ -99,11 +95,8 @@ struct Found {
 /// What a source has of a module.
 #[derive(Debug, Default)]
 struct Answer {
-    /// Of each place.
     found: Vec<Option<Found>>,
-    /// Where from.
     source: String,
-    /// Why not of all.
     lacking: String,
 }
 

@@ -4,7 +4,6 @@
 use super::*;
 
 impl Spaces {
-    /// Without the kernel's records.
     pub fn of_proc() -> Self {
         Self { refused: Some("not asked".into()), ..Self::default() }
     }

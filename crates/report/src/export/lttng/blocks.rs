@@ -7,16 +7,13 @@ use std::hash::Hash;
 /// Bios and requests that are known at once; beyond, ends must have been lost, and all are forgotten.
 const MOST: usize = 1 << 16;
 
-/// A bio or request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Place {
-    /// Disk.
     pub dev: u32,
     /// First sector.
     pub sector: u64,
     /// Bytes.
     pub len: u32,
-    /// Operation and flags.
     pub opf: u32,
 }
 
@@ -47,7 +44,6 @@ fn keep<K: Hash + Eq>(map: &mut HashMap<K, Place>, key: K, place: Place) {
 }
 
 impl Blocks {
-    /// A bio was queued.
     pub fn bio(&mut self, bio: u64, place: Place) {
         keep(&mut self.bios, bio, place);
     }

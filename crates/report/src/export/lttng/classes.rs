@@ -11,18 +11,14 @@ use syscalls::Sysno;
 /// An event that has a counterpart in LTTng. The order of fields is the order on the wire.
 #[derive(Debug, Clone, Copy)]
 pub struct Class {
-    /// Number on the wire.
     pub id: u16,
-    /// Name.
     pub name: &'static str,
-    /// Types and names.
     pub fields: &'static str,
 }
 
 macro_rules! classes {
     ($($constant:ident = $id:literal, $name:literal, $fields:literal;)*) => {
         $(#[doc = concat!("`", $name, "`")] pub const $constant: u16 = $id;)*
-        /// All of them.
         pub const CLASSES: &[Class] = &[$(Class { id: $id, name: $name, fields: $fields }),*];
     };
 }
@@ -88,9 +84,7 @@ pub fn call_name(nr: u32) -> Option<&'static str> {
 pub enum Arguments {
     /// A descriptor and a length.
     FdCount,
-    /// A descriptor.
     Fd,
-    /// None.
     Nothing,
 }
 
@@ -130,7 +124,6 @@ fn own_fields() -> BTreeMap<u16, (String, String)> {
 /// What of the classes was written, besides [`CLASSES`].
 #[derive(Debug, Default)]
 pub struct Used {
-    /// System calls by number.
     pub calls: BTreeSet<u32>,
     /// Events that LTTng has no counterpart of, by plumb's number.
     pub own: BTreeSet<u16>,

@@ -21,22 +21,18 @@ use plumb_trace::Record;
 pub struct Fields(pub Vec<u8>);
 
 impl Fields {
-    /// A signed number.
     pub fn s32(&mut self, n: i32) -> &mut Self {
         self.0.extend_from_slice(&n.to_le_bytes());
         self
     }
-    /// A number.
     pub fn u32(&mut self, n: u32) -> &mut Self {
         self.0.extend_from_slice(&n.to_le_bytes());
         self
     }
-    /// A long signed number.
     pub fn s64(&mut self, n: i64) -> &mut Self {
         self.0.extend_from_slice(&n.to_le_bytes());
         self
     }
-    /// A long number.
     pub fn u64(&mut self, n: u64) -> &mut Self {
         self.0.extend_from_slice(&n.to_le_bytes());
         self
@@ -78,10 +74,8 @@ fn prev_state(raw: u32, preempted: bool) -> i64 {
 /// What is known while a trace is written.
 #[derive(Debug)]
 pub struct Maker {
-    /// Names of threads.
     pub tasks: Tasks,
     blocks: Blocks,
-    /// Classes that were written.
     pub used: Used,
     /// Events of bios and requests whose begin was not seen, so that their sector is not known.
     pub without_sector: u64,
@@ -89,7 +83,6 @@ pub struct Maker {
 }
 
 impl Maker {
-    /// Nothing written yet.
     pub fn new(tasks: Tasks) -> Self {
         Self {
             tasks,

@@ -20,7 +20,6 @@ use plumb_trace::Record;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How much was written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Written {
     /// Events: a record is one.

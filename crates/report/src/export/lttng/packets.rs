@@ -7,7 +7,6 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// One CPU's.
 #[derive(Debug)]
 struct Stream {
     path: PathBuf,
@@ -41,7 +40,6 @@ impl Stream {
     }
 }
 
-/// All of them.
 #[derive(Debug)]
 pub struct Streams {
     dir: PathBuf,

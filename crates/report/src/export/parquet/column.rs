@@ -88,13 +88,11 @@ pub struct Chunk {
     pub nulls: i64,
     /// Where its first data page begins in the file.
     pub data: i64,
-    /// Where its dictionary begins.
     pub dictionary: Option<i64>,
     /// Bytes with headers.
     pub bytes: i64,
     /// Encodings of its pages.
     pub encodings: Vec<i32>,
-    /// Least and largest value.
     pub range: Option<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -114,7 +112,6 @@ pub struct Column {
 }
 
 impl Column {
-    /// An empty one.
     pub fn new(kind: Kind) -> Self {
         Self {
             kind,

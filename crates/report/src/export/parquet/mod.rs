@@ -32,7 +32,6 @@ struct Group {
     chunks: Vec<Chunk>,
 }
 
-/// One table's file.
 struct Writer {
     table: &'static Table,
     path: PathBuf,
@@ -82,7 +81,6 @@ impl Writer {
         Ok(())
     }
 
-    /// parquet.thrift: FileMetaData.
     fn footer(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let mut file = Fields::new(&mut out);

@@ -24,7 +24,6 @@ const BINARY: u8 = 8;
 const LIST: u8 = 9;
 const STRUCT: u8 = 12;
 
-/// Fields of one struct.
 #[derive(Debug)]
 pub struct Fields<'a> {
     out: &'a mut Vec<u8>,
@@ -66,7 +65,6 @@ impl<'a> Fields<'a> {
         self
     }
 
-    /// A struct.
     pub fn nested(&mut self, field: i16, fill: impl FnOnce(&mut Fields<'_>)) -> &mut Self {
         self.head(field, STRUCT);
         let mut inner = Fields::new(self.out);
@@ -85,7 +83,6 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A list of structs.
     pub fn structs<T>(
         &mut self,
         field: i16,
@@ -108,7 +105,6 @@ impl<'a> Fields<'a> {
         self
     }
 
-    /// A list of texts.
     pub fn texts(&mut self, field: i16, items: &[&str]) -> &mut Self {
         self.list(field, BINARY, items.len());
         for item in items {
@@ -118,7 +114,6 @@ impl<'a> Fields<'a> {
         self
     }
 
-    /// Ends it.
     pub fn end(&mut self) {
         self.out.push(0);
     }

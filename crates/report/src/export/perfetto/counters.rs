@@ -13,10 +13,8 @@ use std::io::Write;
 /// Requests with the driver beyond which ends must have been lost.
 const MOST: usize = 1 << 16;
 
-/// Requests with the drivers.
 #[derive(Debug, Default)]
 pub struct Depth {
-    /// By request: its disk.
     with_driver: HashMap<u64, u32>,
     depth: HashMap<u32, i64>,
 }

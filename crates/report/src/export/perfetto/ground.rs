@@ -125,7 +125,6 @@ fn timebase(env: &BTreeMap<String, String>) -> Timebase {
     }
 }
 
-/// Writes all of it.
 pub fn write<W: Write>(trace: &Trace, boot: &[(u64, u64)], begin: u64, out: &mut Packets<W>) {
     clocks(trace, boot, begin, out);
     let env = &trace.metadata.env;

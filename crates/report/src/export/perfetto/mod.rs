@@ -32,10 +32,8 @@ use std::io::Write;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How much was written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Packets.
     pub packets: u64,
     /// Records that came as ftrace's events.
     pub ftrace_events: u64,
@@ -45,13 +43,9 @@ pub struct Written {
     pub intervals: u64,
     /// Waits that those are parts of.
     pub waits: u64,
-    /// Wakeups with an arrow.
     pub wakeups: u64,
-    /// Block requests.
     pub requests: u64,
-    /// Operations of workloads.
     pub operations: u64,
-    /// Samples.
     pub samples: u64,
     /// Of those, with a stack.
     pub samples_with_stack: u64,

@@ -19,14 +19,11 @@ pub enum Sequence {
     System = 1,
     /// Tracks and what is on them.
     Tracks = 2,
-    /// Samples and their stacks.
     Samples = 3,
 }
 
-/// Which track.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Key {
-    /// One at the top.
     Named(String),
     /// A thread's: process and thread.
     Thread(u32, u32),
@@ -59,7 +56,6 @@ impl Numbers {
 /// A slice, moment or counter value before its words have numbers.
 #[derive(Debug, Default)]
 pub struct Event<'a> {
-    /// Track.
     pub track: u64,
     /// Type of [`proto`]'s constants.
     pub kind: i32,
@@ -67,20 +63,15 @@ pub struct Event<'a> {
     pub name: &'a str,
     /// Category; empty as the name.
     pub category: &'static str,
-    /// Arguments.
     pub args: Vec<(&'static str, Arg)>,
-    /// Arrow that leaves it.
     pub flow: Option<u64>,
     /// Arrow that ends in it.
     pub ends: Option<u64>,
-    /// Value of a counter.
     pub value: Option<i64>,
 }
 
-/// An argument's value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Arg {
-    /// A number.
     Uint(u64),
     /// A number that may be below 0.
     Int(i64),
@@ -92,7 +83,6 @@ pub enum Arg {
     Text(String),
 }
 
-/// Writes packets.
 #[derive(Debug)]
 pub struct Packets<W> {
     out: W,
@@ -104,12 +94,10 @@ pub struct Packets<W> {
     arg_names: Numbers,
     words: Numbers,
     tracks: HashMap<Key, u64>,
-    /// Packets written.
     pub packets: u64,
 }
 
 impl<W: Write> Packets<W> {
-    /// An empty file.
     pub fn new(out: W) -> Self {
         Self {
             out,
@@ -148,7 +136,6 @@ impl<W: Write> Packets<W> {
         self.buf.clear();
     }
 
-    /// Writes a packet.
     pub fn packet(&mut self, sequence: Sequence, timestamp: Option<u64>, data: Data) {
         self.whole(TracePacket {
             timestamp,
@@ -211,7 +198,6 @@ impl<W: Write> Packets<W> {
         })
     }
 
-    /// A track below another.
     pub fn below(&mut self, ts: u64, parent: u64, name: &str, lane: u32) -> u64 {
         self.track(ts, Key::Below(parent, name.into(), lane), |_| TrackDescriptor {
             parent_uuid: Some(parent),

@@ -22,9 +22,7 @@ pub const NEEDS_INCREMENTAL_STATE: u32 = 2;
 pub const SLICE_BEGIN: i32 = 1;
 /// The innermost slice of the track ends.
 pub const SLICE_END: i32 = 2;
-/// A moment.
 pub const INSTANT: i32 = 3;
-/// A counter's value.
 pub const COUNTER: i32 = 4;
 
 /// One packet of the file, which is these in field 1, and nothing else.
@@ -42,7 +40,6 @@ pub struct TracePacket {
     /// Things that get a number.
     #[prost(message, optional, boxed, tag = "12")]
     pub interned_data: Option<Box<InternedData>>,
-    /// See the constants.
     #[prost(uint32, optional, tag = "13")]
     pub sequence_flags: Option<u32>,
     /// What holds for the packets of the sequence that follow.
@@ -51,27 +48,21 @@ pub struct TracePacket {
     /// Something before it is missing.
     #[prost(bool, optional, tag = "42")]
     pub previous_packet_dropped: Option<bool>,
-    /// Its contents.
     #[prost(oneof = "Data", tags = "2, 6, 11, 45, 60, 66")]
     pub data: Option<Data>,
 }
 
-/// Contents of a packet.
 #[derive(Clone, PartialEq, Oneof)]
 pub enum Data {
-    /// Processes and threads.
     #[prost(message, tag = "2")]
     ProcessTree(ProcessTree),
     /// Clocks read together.
     #[prost(message, tag = "6")]
     ClockSnapshot(ClockSnapshot),
-    /// Something on a track.
     #[prost(message, tag = "11")]
     TrackEvent(TrackEvent),
-    /// The machine.
     #[prost(message, tag = "45")]
     SystemInfo(SystemInfo),
-    /// A track.
     #[prost(message, tag = "60")]
     TrackDescriptor(TrackDescriptor),
     /// A sample of a CPU.
@@ -85,46 +76,36 @@ pub struct TracePacketDefaults {
     /// Their clock.
     #[prost(uint32, optional, tag = "58")]
     pub timestamp_clock_id: Option<u32>,
-    /// Of samples.
     #[prost(message, optional, tag = "12")]
     pub perf_sample_defaults: Option<PerfSampleDefaults>,
 }
 
-/// What holds for samples.
 #[derive(Clone, PartialEq, Message)]
 pub struct PerfSampleDefaults {
-    /// What raises them.
     #[prost(message, optional, tag = "1")]
     pub timebase: Option<Timebase>,
 }
 
-/// What raises samples.
 #[derive(Clone, PartialEq, Message)]
 pub struct Timebase {
     /// Times a second.
     #[prost(uint64, optional, tag = "2")]
     pub frequency: Option<u64>,
-    /// Every so many counts.
     #[prost(uint64, optional, tag = "1")]
     pub period: Option<u64>,
     /// `PerfEvents.Counter`: 1 the CPU's clock, 10 its cycles.
     #[prost(int32, optional, tag = "4")]
     pub counter: Option<i32>,
-    /// For people.
     #[prost(string, optional, tag = "10")]
     pub name: Option<String>,
 }
 
-/// A sample.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub struct PerfSample {
-    /// CPU.
     #[prost(uint32, optional, tag = "1")]
     pub cpu: Option<u32>,
-    /// Process.
     #[prost(uint32, tag = "2")]
     pub pid: u32,
-    /// Thread.
     #[prost(uint32, tag = "3")]
     pub tid: u32,
     /// `Profiling.CpuMode`: 1 kernel, 2 user.
@@ -138,37 +119,26 @@ pub struct PerfSample {
 /// Things that get a number.
 #[derive(Clone, PartialEq, Message)]
 pub struct InternedData {
-    /// Categories of slices.
     #[prost(message, repeated, tag = "1")]
     pub event_categories: Vec<Named>,
-    /// Names of slices.
     #[prost(message, repeated, tag = "2")]
     pub event_names: Vec<Named>,
-    /// Names of arguments.
     #[prost(message, repeated, tag = "3")]
     pub debug_annotation_names: Vec<Named>,
-    /// Words in arguments.
     #[prost(message, repeated, tag = "29")]
     pub debug_annotation_string_values: Vec<InternedString>,
-    /// Build ids of mappings.
     #[prost(message, repeated, tag = "16")]
     pub build_ids: Vec<InternedString>,
-    /// Parts of paths.
     #[prost(message, repeated, tag = "17")]
     pub mapping_paths: Vec<InternedString>,
-    /// Source files.
     #[prost(message, repeated, tag = "18")]
     pub source_paths: Vec<InternedString>,
-    /// Functions.
     #[prost(message, repeated, tag = "5")]
     pub function_names: Vec<InternedString>,
-    /// Programs and libraries.
     #[prost(message, repeated, tag = "19")]
     pub mappings: Vec<Mapping>,
-    /// Places in code.
     #[prost(message, repeated, tag = "6")]
     pub frames: Vec<Frame>,
-    /// Stacks.
     #[prost(message, repeated, tag = "7")]
     pub callstacks: Vec<Callstack>,
 }
@@ -179,12 +149,10 @@ pub struct Named {
     /// Number, from 1.
     #[prost(uint64, tag = "1")]
     pub iid: u64,
-    /// Name.
     #[prost(string, tag = "2")]
     pub name: String,
 }
 
-/// A string.
 #[derive(Clone, PartialEq, Message)]
 pub struct InternedString {
     /// Number, from 1.
@@ -195,7 +163,6 @@ pub struct InternedString {
     pub str: Vec<u8>,
 }
 
-/// A program or library.
 #[derive(Clone, PartialEq, Message)]
 pub struct Mapping {
     /// Number, from 1.
@@ -204,35 +171,28 @@ pub struct Mapping {
     /// Build id; 0 none.
     #[prost(uint64, tag = "2")]
     pub build_id: u64,
-    /// Parts of its path.
     #[prost(uint64, repeated, packed = "false", tag = "7")]
     pub path_string_ids: Vec<u64>,
 }
 
-/// A place in code.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub struct Frame {
     /// Number, from 1.
     #[prost(uint64, tag = "1")]
     pub iid: u64,
-    /// Function.
     #[prost(uint64, tag = "2")]
     pub function_name_id: u64,
-    /// Program or library.
     #[prost(uint64, tag = "3")]
     pub mapping_id: u64,
-    /// Where in it.
     #[prost(uint64, tag = "4")]
     pub rel_pc: u64,
     /// Source file; 0 not known.
     #[prost(uint64, tag = "5")]
     pub source_path_iid: u64,
-    /// Line in it.
     #[prost(uint32, tag = "6")]
     pub line_number: u32,
 }
 
-/// A stack.
 #[derive(Clone, PartialEq, Message)]
 pub struct Callstack {
     /// Number, from 1.
@@ -243,28 +203,20 @@ pub struct Callstack {
     pub frame_ids: Vec<u64>,
 }
 
-/// Something on a track.
 #[derive(Clone, PartialEq, Message)]
 pub struct TrackEvent {
-    /// Categories.
     #[prost(uint64, repeated, packed = "false", tag = "3")]
     pub category_iids: Vec<u64>,
-    /// Arguments.
     #[prost(message, repeated, tag = "4")]
     pub debug_annotations: Vec<DebugAnnotation>,
-    /// See the constants.
     #[prost(int32, optional, tag = "9")]
     pub r#type: Option<i32>,
-    /// Name.
     #[prost(uint64, optional, tag = "10")]
     pub name_iid: Option<u64>,
-    /// Track.
     #[prost(uint64, optional, tag = "11")]
     pub track_uuid: Option<u64>,
-    /// Value of a counter.
     #[prost(int64, optional, tag = "30")]
     pub counter_value: Option<i64>,
-    /// Arrows that leave it.
     #[prost(fixed64, repeated, packed = "false", tag = "47")]
     pub flow_ids: Vec<u64>,
     /// Arrows that end in it.
@@ -272,21 +224,16 @@ pub struct TrackEvent {
     pub terminating_flow_ids: Vec<u64>,
 }
 
-/// An argument.
 #[derive(Clone, PartialEq, Message)]
 pub struct DebugAnnotation {
-    /// Name.
     #[prost(uint64, tag = "1")]
     pub name_iid: u64,
-    /// Value.
     #[prost(oneof = "Value", tags = "3, 4, 5, 6, 17")]
     pub value: Option<Value>,
 }
 
-/// Value of an argument.
 #[derive(Clone, PartialEq, Oneof)]
 pub enum Value {
-    /// A number.
     #[prost(uint64, tag = "3")]
     Uint(u64),
     /// A number that may be below 0.
@@ -303,41 +250,31 @@ pub enum Value {
     Iid(u64),
 }
 
-/// A track.
 #[derive(Clone, PartialEq, Message)]
 pub struct TrackDescriptor {
-    /// Its number.
     #[prost(uint64, optional, tag = "1")]
     pub uuid: Option<u64>,
     /// Track below which it lies.
     #[prost(uint64, optional, tag = "5")]
     pub parent_uuid: Option<u64>,
-    /// Name.
     #[prost(string, optional, tag = "2")]
     pub name: Option<String>,
-    /// It is a thread's.
     #[prost(message, optional, tag = "4")]
     pub thread: Option<ThreadDescriptor>,
-    /// It is a counter's.
     #[prost(message, optional, tag = "8")]
     pub counter: Option<CounterDescriptor>,
 }
 
-/// Whose track it is.
 #[derive(Clone, PartialEq, Message)]
 pub struct ThreadDescriptor {
-    /// Process.
     #[prost(int32, optional, tag = "1")]
     pub pid: Option<i32>,
-    /// Thread.
     #[prost(int64, optional, tag = "2")]
     pub tid: Option<i64>,
 }
 
-/// What a counter counts.
 #[derive(Clone, PartialEq, Message)]
 pub struct CounterDescriptor {
-    /// Name of its unit.
     #[prost(string, optional, tag = "6")]
     pub unit_name: Option<String>,
 }
@@ -356,7 +293,6 @@ pub struct ClockSnapshot {
 /// A clock.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub struct Clock {
-    /// See the constants.
     #[prost(uint32, tag = "1")]
     pub clock_id: u32,
     /// What it showed, ns.
@@ -364,10 +300,8 @@ pub struct Clock {
     pub timestamp: u64,
 }
 
-/// Processes and threads.
 #[derive(Clone, PartialEq, Message)]
 pub struct ProcessTree {
-    /// Processes.
     #[prost(message, repeated, tag = "1")]
     pub processes: Vec<Process>,
     /// Threads that are not their process's first.
@@ -375,35 +309,26 @@ pub struct ProcessTree {
     pub threads: Vec<Thread>,
 }
 
-/// A process.
 #[derive(Clone, PartialEq, Message)]
 pub struct Process {
-    /// Its number.
     #[prost(int32, tag = "1")]
     pub pid: i32,
-    /// Its parent.
     #[prost(int32, tag = "2")]
     pub ppid: i32,
-    /// Its words.
     #[prost(string, repeated, tag = "3")]
     pub cmdline: Vec<String>,
 }
 
-/// A thread.
 #[derive(Clone, PartialEq, Message)]
 pub struct Thread {
-    /// Its number.
     #[prost(int32, tag = "1")]
     pub tid: i32,
-    /// Its name.
     #[prost(string, tag = "2")]
     pub name: String,
-    /// Its process.
     #[prost(int32, tag = "3")]
     pub tgid: i32,
 }
 
-/// The machine.
 #[derive(Clone, PartialEq, Message)]
 pub struct SystemInfo {
     /// What uname(2) says.
@@ -414,13 +339,10 @@ pub struct SystemInfo {
 /// What uname(2) says.
 #[derive(Clone, PartialEq, Message)]
 pub struct Utsname {
-    /// System.
     #[prost(string, tag = "1")]
     pub sysname: String,
-    /// Its build.
     #[prost(string, tag = "2")]
     pub version: String,
-    /// Its release.
     #[prost(string, tag = "3")]
     pub release: String,
     /// Architecture: system calls have their names by it.
@@ -445,40 +367,30 @@ pub struct FtraceEvent {
 /// The events.
 #[derive(Clone, PartialEq, Oneof)]
 pub enum Ftrace {
-    /// Another thread runs.
     #[prost(message, tag = "4")]
     SchedSwitch(SchedSwitch),
-    /// A thread is woken.
     #[prost(message, tag = "20")]
     SchedWaking(SchedWaking),
-    /// A soft interrupt begins.
     #[prost(message, tag = "24")]
     SoftirqEntry(Softirq),
-    /// A soft interrupt ends.
     #[prost(message, tag = "25")]
     SoftirqExit(Softirq),
-    /// An interrupt begins.
     #[prost(message, tag = "36")]
     IrqEntry(IrqEntry),
-    /// An interrupt ends.
     #[prost(message, tag = "37")]
     IrqExit(IrqExit),
     /// A new thread is put on a run queue.
     #[prost(message, tag = "114")]
     SchedWakeupNew(SchedWaking),
-    /// A thread is made.
     #[prost(message, tag = "235")]
     TaskNewtask(TaskNewtask),
     /// A thread has another name.
     #[prost(message, tag = "236")]
     TaskRename(TaskRename),
-    /// A thread ends.
     #[prost(message, tag = "238")]
     SchedProcessExit(SchedProcessExit),
-    /// A system call begins.
     #[prost(message, tag = "329")]
     SysEnter(SysEnter),
-    /// A system call ends.
     #[prost(message, tag = "330")]
     SysExit(SysExit),
     /// A thread goes to another CPU's run queue.
@@ -495,25 +407,19 @@ pub enum Ftrace {
 /// Fields of `sched_switch`.
 #[derive(Clone, PartialEq, Message)]
 pub struct SchedSwitch {
-    /// Name of who leaves.
     #[prost(string, tag = "1")]
     pub prev_comm: String,
-    /// Who leaves.
     #[prost(int32, tag = "2")]
     pub prev_pid: i32,
-    /// Priority.
     #[prost(int32, tag = "3")]
     pub prev_prio: i32,
     /// As the tracepoint reports it: 0 R, 1 S, 2 D, 4 T, 8 t, 16 X, 32 Z, 64 P, 128 I, 256 R+.
     #[prost(int64, tag = "4")]
     pub prev_state: i64,
-    /// Name of who comes.
     #[prost(string, tag = "5")]
     pub next_comm: String,
-    /// Who comes.
     #[prost(int32, tag = "6")]
     pub next_pid: i32,
-    /// Priority.
     #[prost(int32, tag = "7")]
     pub next_prio: i32,
 }
@@ -521,19 +427,15 @@ pub struct SchedSwitch {
 /// Fields of `sched_waking` and `sched_wakeup_new`.
 #[derive(Clone, PartialEq, Message)]
 pub struct SchedWaking {
-    /// Name.
     #[prost(string, tag = "1")]
     pub comm: String,
-    /// Who is woken.
     #[prost(int32, tag = "2")]
     pub pid: i32,
-    /// Priority.
     #[prost(int32, tag = "3")]
     pub prio: i32,
     /// 1.
     #[prost(int32, tag = "4")]
     pub success: i32,
-    /// CPU.
     #[prost(int32, tag = "5")]
     pub target_cpu: i32,
 }
@@ -541,19 +443,14 @@ pub struct SchedWaking {
 /// Fields of `sched_migrate_task`.
 #[derive(Clone, PartialEq, Message)]
 pub struct SchedMigrateTask {
-    /// Name.
     #[prost(string, tag = "1")]
     pub comm: String,
-    /// Who moves.
     #[prost(int32, tag = "2")]
     pub pid: i32,
-    /// Priority.
     #[prost(int32, tag = "3")]
     pub prio: i32,
-    /// From there.
     #[prost(int32, tag = "4")]
     pub orig_cpu: i32,
-    /// To there.
     #[prost(int32, tag = "5")]
     pub dest_cpu: i32,
 }
@@ -561,7 +458,6 @@ pub struct SchedMigrateTask {
 /// Fields of `softirq_entry` and `softirq_exit`.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub struct Softirq {
-    /// Which.
     #[prost(uint32, optional, tag = "1")]
     pub vec: Option<u32>,
 }
@@ -569,10 +465,8 @@ pub struct Softirq {
 /// Fields of `irq_handler_entry`.
 #[derive(Clone, PartialEq, Message)]
 pub struct IrqEntry {
-    /// Number.
     #[prost(int32, optional, tag = "1")]
     pub irq: Option<i32>,
-    /// Name of the handler.
     #[prost(string, tag = "2")]
     pub name: String,
 }
@@ -580,10 +474,8 @@ pub struct IrqEntry {
 /// Fields of `irq_handler_exit`.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub struct IrqExit {
-    /// Number.
     #[prost(int32, optional, tag = "1")]
     pub irq: Option<i32>,
-    /// What the handler said.
     #[prost(int32, optional, tag = "2")]
     pub ret: Option<i32>,
 }
@@ -591,7 +483,6 @@ pub struct IrqExit {
 /// Fields of `local_timer_entry` and `local_timer_exit`.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub struct LocalTimer {
-    /// Interrupt vector.
     #[prost(int32, optional, tag = "1")]
     pub vector: Option<i32>,
 }
@@ -599,13 +490,10 @@ pub struct LocalTimer {
 /// Fields of `task_newtask`.
 #[derive(Clone, PartialEq, Message)]
 pub struct TaskNewtask {
-    /// The new thread.
     #[prost(int32, tag = "1")]
     pub pid: i32,
-    /// Its name.
     #[prost(string, tag = "2")]
     pub comm: String,
-    /// How it was made.
     #[prost(uint64, tag = "3")]
     pub clone_flags: u64,
 }
@@ -613,13 +501,10 @@ pub struct TaskNewtask {
 /// Fields of `task_rename`.
 #[derive(Clone, PartialEq, Message)]
 pub struct TaskRename {
-    /// Whose.
     #[prost(int32, tag = "1")]
     pub pid: i32,
-    /// Name before.
     #[prost(string, tag = "2")]
     pub oldcomm: String,
-    /// Name now.
     #[prost(string, tag = "3")]
     pub newcomm: String,
 }
@@ -627,13 +512,10 @@ pub struct TaskRename {
 /// Fields of `sched_process_exit`.
 #[derive(Clone, PartialEq, Message)]
 pub struct SchedProcessExit {
-    /// Name.
     #[prost(string, tag = "1")]
     pub comm: String,
-    /// Who ends.
     #[prost(int32, tag = "2")]
     pub pid: i32,
-    /// Its process.
     #[prost(int32, tag = "3")]
     pub tgid: i32,
 }
@@ -641,7 +523,6 @@ pub struct SchedProcessExit {
 /// Fields of `sys_enter`.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub struct SysEnter {
-    /// Number of the call.
     #[prost(int64, optional, tag = "1")]
     pub id: Option<i64>,
 }
@@ -649,10 +530,8 @@ pub struct SysEnter {
 /// Fields of `sys_exit`.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub struct SysExit {
-    /// Number of the call.
     #[prost(int64, optional, tag = "1")]
     pub id: Option<i64>,
-    /// What it returned.
     #[prost(int64, optional, tag = "2")]
     pub ret: Option<i64>,
 }

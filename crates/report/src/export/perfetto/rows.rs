@@ -17,9 +17,7 @@ use std::rc::Rc;
 
 /// What the pass over the records and the rows share.
 pub struct Shared<W> {
-    /// The file.
     pub out: Packets<W>,
-    /// Names of threads.
     pub tasks: Tasks,
 }
 
@@ -61,22 +59,17 @@ struct Ended {
     at: u64,
 }
 
-/// How much was written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Intervals of threads.
     pub intervals: u64,
     /// Waits that they are parts of.
     pub waits: u64,
     /// Wakeups with an arrow from the waker to the woken.
     pub wakeups: u64,
-    /// Block requests.
     pub requests: u64,
-    /// Operations of workloads.
     pub operations: u64,
 }
 
-/// Takes the rows.
 pub struct Rows<'a, W> {
     shared: Rc<RefCell<Shared<W>>>,
     state: &'a State,
@@ -85,7 +78,6 @@ pub struct Rows<'a, W> {
     /// Whether states of threads can be told.
     account: bool,
     stacks: Resolver<'a>,
-    /// By number.
     names: Vec<String>,
     /// The wait of each thread that came last.
     waits: HashMap<u32, Wait>,
@@ -94,14 +86,11 @@ pub struct Rows<'a, W> {
     pids: HashMap<u32, u32>,
     requests: HashMap<u32, Lanes>,
     operations: HashMap<(u32, u32), Lanes>,
-    /// See there.
     pub samples: Samples,
-    /// How much was written.
     pub counts: Counts,
 }
 
 impl<'a, W: Write> Rows<'a, W> {
-    /// None taken yet.
     pub fn new(shared: Rc<RefCell<Shared<W>>>, state: &'a State, begin: u64, account: bool) -> Self {
         Self {
             shared,

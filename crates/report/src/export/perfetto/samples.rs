@@ -22,7 +22,6 @@ pub struct Samples {
     files: HashMap<String, u64>,
     /// Function, address, place of the line.
     frames: HashMap<(u32, u64, u32), u64>,
-    /// Samples written.
     pub count: u64,
     /// Of those, with a stack.
     pub with_stack: u64,

@@ -49,7 +49,6 @@ pub fn reported_state(prev_state: u32, preempted: bool) -> i64 {
     }
 }
 
-/// A bundle that grows.
 #[derive(Debug, Default)]
 struct Bundle {
     events: Vec<u8>,
@@ -57,7 +56,6 @@ struct Bundle {
     lost: bool,
 }
 
-/// Makes the bundles.
 #[derive(Debug)]
 pub struct Bundles {
     cpus: Vec<Bundle>,
@@ -105,7 +103,6 @@ impl Bundles {
         out.bundle(&head);
     }
 
-    /// Writes what is left.
     pub fn finish<W: Write>(&mut self, out: &mut Packets<W>) {
         (0..self.cpus.len() as u32).for_each(|cpu| self.flush(cpu, out));
     }

@@ -34,7 +34,6 @@ struct Gate {
     every: Ns,
     duration: Ns,
     range: Range,
-    /// Until its stall ends.
     held: Agenda<Request>,
     ends: Agenda<Completion>,
     /// Under way in the device: whether stalls are for it, and how long it was held.

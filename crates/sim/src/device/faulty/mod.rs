@@ -21,13 +21,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// Reads.
     Read,
-    /// Writes.
     Write,
-    /// Flushes.
     Flush,
-    /// Discards.
     Discard,
 }
 
@@ -38,11 +34,9 @@ pub enum Errno {
     /// An I/O error.
     #[default]
     Eio,
-    /// The device is read-only.
     Erofs,
     /// There is no space left.
     Enospc,
-    /// It took too long.
     Etimedout,
 }
 

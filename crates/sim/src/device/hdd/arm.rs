@@ -18,7 +18,6 @@ pub(super) struct Arm {
 /// A way over the medium.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Travel {
-    /// When it ended.
     pub end: Ns,
     /// The sector behind the last one that was transferred.
     pub reached: u64,
@@ -37,9 +36,7 @@ pub(super) struct Travel {
 /// A point from which a way can be told again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Leg {
-    /// When.
     pub at: Ns,
-    /// Where the heads were.
     pub arm: Arm,
     /// The next sector.
     pub sector: u64,
@@ -73,7 +70,6 @@ pub(super) struct Run {
     pub write: bool,
 }
 
-/// The moving parts' times.
 #[derive(Debug, Clone)]
 pub(super) struct Mechanics {
     /// Where the sectors are.

@@ -15,7 +15,6 @@ struct Extent {
     epoch: u64,
 }
 
-/// Acknowledged writes.
 #[derive(Debug)]
 pub(super) struct Dirty {
     /// By first sector; they do not overlap.
@@ -26,7 +25,6 @@ pub(super) struct Dirty {
     left: VecDeque<(u64, u64)>,
     /// Being written: of which epoch how many.
     taken: Vec<(u64, u64)>,
-    /// Being written: which.
     run: (u64, u64),
     /// Where the sweep over the disk is.
     sweep: u64,
@@ -35,7 +33,6 @@ pub(super) struct Dirty {
 }
 
 impl Dirty {
-    /// Nothing.
     pub fn new() -> Self {
         Self {
             extents: BTreeMap::new(),

@@ -30,7 +30,6 @@ enum Event {
     Idle,
 }
 
-/// A command.
 #[derive(Debug, Clone, Copy)]
 struct Command {
     request: Request,
@@ -57,7 +56,6 @@ struct Queued {
     place: Option<Place>,
 }
 
-/// What the arm does.
 #[derive(Debug, Clone, Copy)]
 struct Work {
     /// For whom; none: for the write cache.
@@ -73,7 +71,6 @@ struct Ahead {
     run: Run,
 }
 
-/// A hard disk.
 #[derive(Debug)]
 pub(super) struct Disk {
     mechanics: Mechanics,
@@ -99,7 +96,6 @@ pub(super) struct Disk {
     inside: usize,
     controller_free: Ns,
     wire_free: Ns,
-    /// For the arm.
     queue: Vec<Queued>,
     /// Writes that wait for room in the buffer.
     crowd: VecDeque<usize>,

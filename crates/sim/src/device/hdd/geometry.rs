@@ -10,12 +10,9 @@ use super::spec::Hdd;
 /// Ticks of a whole turn; also the ns of a minute.
 pub(super) const TURN: u64 = 60_000_000_000;
 
-/// A track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Track {
-    /// From the outermost.
     pub cylinder: u32,
-    /// Its surface.
     pub head: u32,
     /// Its first sector's number on the disk.
     pub first: u64,
@@ -42,9 +39,7 @@ impl Track {
 /// Where a sector begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
-    /// Its cylinder.
     pub cylinder: u32,
-    /// Its head.
     pub head: u32,
     /// The angle, ticks.
     angle: u64,

@@ -9,15 +9,12 @@ use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 
-/// A hard disk's figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Hdd {
-    /// Turns a minute.
     pub rpm: u32,
     /// Surfaces with a head; a cylinder has so many tracks.
     pub heads: u32,
-    /// Tracks of a surface.
     pub cylinders: u32,
     /// Sectors of 512 bytes on a track, from the outermost cylinder to the innermost.
     pub zones: Zones,
@@ -42,7 +39,6 @@ pub struct Hdd {
     /// A command that has waited so long goes first; none starves.
     #[serde(default = "Hdd::aging")]
     pub aging: Time,
-    /// The buffer.
     pub cache: Bytes,
     /// Parts of the buffer, each of which follows one reader.
     #[serde(default = "Hdd::segments")]
@@ -58,11 +54,9 @@ pub struct Hdd {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Seek {
-    /// To the next cylinder.
     pub track_to_track: Time,
     /// Over a third of the cylinders.
     pub average: Time,
-    /// Over all of them.
     pub full_stroke: Time,
     /// So much more before a write: it must not hit the neighbour.
     pub write_settle: Time,
@@ -86,15 +80,12 @@ pub struct Even {
     pub outer: u32,
     /// Sectors of a track of the innermost zone.
     pub inner: u32,
-    /// Zones.
     pub count: u32,
 }
 
-/// A zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Zone {
-    /// Its cylinders.
     pub cylinders: u32,
     /// Sectors of each of its tracks.
     pub sectors: u32,

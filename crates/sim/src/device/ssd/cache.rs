@@ -62,7 +62,6 @@ impl Cache {
         self.taken
     }
 
-    /// Nothing is being programmed.
     pub fn idle(&self) -> bool {
         self.programming.is_empty()
     }

@@ -15,13 +15,10 @@ pub(super) enum Event {
     Here(Page),
     /// A page that is to be programmed is at the die.
     There(usize, Work),
-    /// A die is done.
     Die(usize),
-    /// A command was refused.
     Refused(Completion),
 }
 
-/// A command under way.
 #[derive(Debug)]
 pub(super) struct Command {
     pub request: Request,
@@ -36,7 +33,6 @@ pub(super) struct Command {
 }
 
 impl Command {
-    /// As it is submitted.
     pub fn new(now: Ns, request: Request) -> Self {
         Command { request, parts: Parts::default(), submitted: now, mark: now, pages: 0, random: 0.0 }
     }

@@ -21,7 +21,6 @@ pub(super) struct Page {
     pub random: f64,
 }
 
-/// What a die does.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Work {
     /// Reads a page for a command.
@@ -32,7 +31,6 @@ pub(super) enum Work {
     Drain(Batch),
     /// Copies a page that is in the way of erasing.
     Copy,
-    /// Erases a block.
     Erase,
 }
 

@@ -11,7 +11,6 @@ use super::spare::Spare;
 use super::Ssd;
 use std::collections::VecDeque;
 
-/// The device.
 #[derive(Debug)]
 pub(super) struct Model {
     ssd: Ssd,

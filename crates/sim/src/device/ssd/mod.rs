@@ -22,7 +22,6 @@ use crate::spec::SpecError;
 use plumb_load::job::{Bytes, Time};
 use serde::{Deserialize, Serialize};
 
-/// A flash device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Ssd {
@@ -31,7 +30,6 @@ pub struct Ssd {
     /// The controller takes one read in so much time, its limit of reads a second; 0: no limit.
     #[serde(default)]
     pub read_interval: Time,
-    /// The same of writes.
     #[serde(default)]
     pub write_interval: Time,
     /// Bytes a second between host and controller.
@@ -135,7 +133,6 @@ impl Ssd {
         Ok(())
     }
 
-    /// Channels x dies.
     fn units(&self) -> usize {
         self.channels as usize * self.dies as usize
     }

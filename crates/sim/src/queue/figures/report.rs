@@ -70,18 +70,14 @@ impl Figures {
 /// All figures, in a document.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
-    /// Of each job.
     pub jobs: Vec<JobReport>,
-    /// Of queue and device.
     pub device: DeviceReport,
 }
 
-/// A job.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct JobReport {
     /// Simulated time that counts, ns.
     pub elapsed_ns: u64,
-    /// By kind of operation.
     pub kinds: Vec<KindReport>,
     /// Pieces by what they ask the device for.
     pub requests: Vec<RequestReport>,
@@ -111,14 +107,11 @@ fn word(operation: Operation) -> &'static str {
     }
 }
 
-/// Operations of a kind.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct KindReport {
-    /// The kind.
     pub kind: &'static str,
     /// How many, failed ones too.
     pub count: u64,
-    /// Failed.
     pub errors: u64,
     /// Bytes of those that did not.
     pub bytes: u64,
@@ -132,7 +125,6 @@ pub struct KindReport {
     pub service: Summary,
 }
 
-/// Queue and device.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[allow(missing_docs, reason = "as in DeviceFigures")]
 pub struct DeviceReport {

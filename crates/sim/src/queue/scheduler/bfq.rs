@@ -36,7 +36,6 @@ impl Default for BfqKnobs {
 }
 
 impl BfqKnobs {
-    /// The knobs by name.
     pub fn knobs(&mut self) -> [Knob<'_>; 3] {
         [
             Knob::Milliseconds("slice_idle", &mut self.slice_idle),
@@ -50,7 +49,6 @@ impl BfqKnobs {
     }
 }
 
-/// A task's queue.
 #[derive(Debug, Default)]
 struct Queue {
     waiting: Sorted,
@@ -83,7 +81,6 @@ struct Active {
     looked: bool,
 }
 
-/// The scheduler.
 #[derive(Debug)]
 pub struct Bfq {
     knobs: BfqKnobs,
@@ -98,7 +95,6 @@ pub struct Bfq {
 }
 
 impl Bfq {
-    /// With these knobs.
     pub fn new(knobs: BfqKnobs) -> Self {
         Self { knobs, queues: Vec::new(), active: None, waiting: 0, reached: 0, others: 0, last_other: None }
     }

@@ -16,7 +16,6 @@ pub struct DeadlineKnobs {
     pub read_expire: Ns,
     /// The same of a write, ns.
     pub write_expire: Ns,
-    /// Requests of a batch.
     pub fifo_batch: u32,
     /// Batches of reads that may go before waiting writes.
     pub writes_starved: u32,
@@ -37,7 +36,6 @@ impl Default for DeadlineKnobs {
 }
 
 impl DeadlineKnobs {
-    /// The knobs by name.
     pub fn knobs(&mut self) -> [Knob<'_>; 5] {
         [
             Knob::Milliseconds("read_expire", &mut self.read_expire),
@@ -49,7 +47,6 @@ impl DeadlineKnobs {
     }
 }
 
-/// The scheduler.
 #[derive(Debug)]
 pub struct Deadline {
     knobs: DeadlineKnobs,
@@ -61,7 +58,6 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// With these knobs.
     pub fn new(knobs: DeadlineKnobs) -> Self {
         Self { knobs, waiting: Default::default(), next: None, batching: 0, starved: 0 }
     }

@@ -29,12 +29,10 @@ impl Hasher for Places {
 pub struct Ends(HashMap<u64, u32, BuildHasherDefault<Places>>);
 
 impl Ends {
-    /// A request ends there.
     pub fn put(&mut self, end: u64, request: u32) {
         self.0.insert(end, request);
     }
 
-    /// It does no more.
     pub fn forget(&mut self, end: u64, request: u32) {
         if self.0.get(&end) == Some(&request) {
             self.0.remove(&end);

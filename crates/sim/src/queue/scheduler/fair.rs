@@ -38,7 +38,6 @@ impl Default for FairKnobs {
 }
 
 impl FairKnobs {
-    /// The knobs by name.
     pub fn knobs(&mut self) -> [Knob<'_>; 4] {
         [
             Knob::Milliseconds("slice_sync", &mut self.slice_sync),
@@ -49,7 +48,6 @@ impl FairKnobs {
     }
 }
 
-/// A task's queue.
 #[derive(Debug, Default)]
 struct Queue {
     waiting: Sorted,
@@ -89,7 +87,6 @@ struct Active {
     looked: bool,
 }
 
-/// The scheduler.
 #[derive(Debug)]
 pub struct Fair {
     knobs: FairKnobs,
@@ -103,7 +100,6 @@ pub struct Fair {
 }
 
 impl Fair {
-    /// With these knobs.
     pub fn new(knobs: FairKnobs) -> Self {
         Self {
             knobs,

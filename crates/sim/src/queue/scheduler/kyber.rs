@@ -46,7 +46,6 @@ impl Default for KyberKnobs {
 }
 
 impl KyberKnobs {
-    /// The knobs by name.
     pub fn knobs(&mut self) -> [Knob<'_>; 2] {
         [
             Knob::Nanoseconds("read_lat_nsec", &mut self.read_lat_nsec),
@@ -86,7 +85,6 @@ impl Samples {
     }
 }
 
-/// A kind of request.
 #[derive(Debug, Default)]
 struct Domain {
     line: VecDeque<u32>,
@@ -100,7 +98,6 @@ struct Domain {
     kept: Option<usize>,
 }
 
-/// The scheduler.
 #[derive(Debug)]
 pub struct Kyber {
     knobs: KyberKnobs,
@@ -119,7 +116,6 @@ fn domain(operation: Operation) -> usize {
 }
 
 impl Kyber {
-    /// With these knobs.
     pub fn new(knobs: KyberKnobs) -> Self {
         let of = |depth| Domain { depth, ..Domain::default() };
         Self { knobs, domains: DEPTH.map(of), current: 0, batching: 0, looks_at: None }

@@ -52,7 +52,6 @@ pub trait Scheduler: Send {
         None
     }
 
-    /// Requests that wait.
     fn queued(&self) -> usize;
 
     /// Whether a bio may take one more of the queue's request slots.
@@ -69,7 +68,6 @@ pub trait Scheduler: Send {
 /// Request slots that are taken.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Taken {
-    /// By anybody.
     pub all: usize,
     /// Of those, by tasks of the idle class.
     pub idle: usize,
@@ -82,7 +80,6 @@ pub enum Knob<'a> {
     Milliseconds(&'static str, &'a mut Ns),
     /// A time that the kernel shows in ns.
     Nanoseconds(&'static str, &'a mut Ns),
-    /// A number.
     Count(&'static str, &'a mut u32),
     /// 0 or 1.
     Switch(&'static str, &'a mut bool),
@@ -129,7 +126,6 @@ impl Knob<'_> {
 pub enum Kind {
     /// First come, first served.
     Noop,
-    /// The single-queue deadline scheduler.
     Deadline(DeadlineKnobs),
     /// The multi-queue one, with priority classes.
     MqDeadline(MqDeadlineKnobs),
@@ -143,7 +139,6 @@ pub enum Kind {
     Bfq(BfqKnobs),
 }
 
-/// Names of the schedulers.
 pub const NAMES: [&str; 7] = ["noop", "deadline", "mq-deadline", "fair", "lp-deadline", "kyber", "bfq"];
 
 impl Kind {
@@ -169,7 +164,6 @@ impl Kind {
         })
     }
 
-    /// Its name.
     pub fn name(&self) -> &'static str {
         match self {
             Kind::Noop => NAMES[0],

@@ -26,7 +26,6 @@ pub struct MqDeadlineKnobs {
     pub read_expire: Ns,
     /// The same of a write, ns.
     pub write_expire: Ns,
-    /// Requests of a batch.
     pub fifo_batch: u32,
     /// Batches of reads that may go before waiting writes.
     pub writes_starved: u32,
@@ -53,7 +52,6 @@ impl Default for MqDeadlineKnobs {
 }
 
 impl MqDeadlineKnobs {
-    /// The knobs by name.
     pub fn knobs(&mut self) -> [Knob<'_>; 7] {
         [
             Knob::Milliseconds("read_expire", &mut self.read_expire),
@@ -83,7 +81,6 @@ impl PerClass {
     }
 }
 
-/// The scheduler.
 #[derive(Debug)]
 pub struct MqDeadline {
     knobs: MqDeadlineKnobs,
@@ -98,7 +95,6 @@ pub struct MqDeadline {
 }
 
 impl MqDeadline {
-    /// With these knobs.
     pub fn new(knobs: MqDeadlineKnobs) -> Self {
         let classes = Default::default();
         Self { knobs, classes, last_way: READ, batching: 0, starved: 0, asked: false, timer: 0 }

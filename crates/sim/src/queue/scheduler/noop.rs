@@ -8,7 +8,6 @@ use crate::device::{Ns, Operation};
 use crate::queue::requests::{Bio, Merge, Requests};
 use std::collections::VecDeque;
 
-/// The scheduler.
 #[derive(Debug, Default)]
 pub struct Noop {
     line: VecDeque<u32>,

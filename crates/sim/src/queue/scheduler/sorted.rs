@@ -34,17 +34,14 @@ pub struct Sorted {
 }
 
 impl Sorted {
-    /// How many wait.
     pub fn len(&self) -> usize {
         self.by_offset.len()
     }
 
-    /// Whether none waits.
     pub fn is_empty(&self) -> bool {
         self.by_offset.is_empty()
     }
 
-    /// Takes a request in.
     pub fn insert(&mut self, request: u32, requests: &Requests) {
         let r = requests.get(request);
         self.place(r.offset, request);
@@ -59,7 +56,6 @@ impl Sorted {
         self.by_offset.insert(at, (offset, request));
     }
 
-    /// Lets a request go.
     pub fn remove(&mut self, request: u32, requests: &Requests) {
         self.unplace(requests.get(request).offset, request);
         if self.by_offset.is_empty() {

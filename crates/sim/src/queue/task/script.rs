@@ -23,13 +23,10 @@ pub struct Recorded {
     pub offset: u64,
     /// Bytes.
     pub length: u32,
-    /// Durable when it completes.
     pub fua: bool,
     /// The cache is flushed before it.
     pub flush_before: bool,
-    /// Its class.
     pub class: Class,
-    /// What else it said.
     pub hints: Hints,
     /// When it was queued, ns since the beginning.
     pub queued: Ns,
@@ -50,7 +47,6 @@ pub enum After {
     Ended(u32),
 }
 
-/// An operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Step {
     operation: Operation,
@@ -64,7 +60,6 @@ struct Step {
     awaited: bool,
 }
 
-/// What a task does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script {
     /// The thread whose it was.
@@ -158,12 +153,10 @@ impl Script {
         self.steps.len()
     }
 
-    /// Whether it has none.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// What each waits for.
     pub fn afters(&self) -> impl Iterator<Item = After> + '_ {
         self.steps.iter().map(|s| s.after)
     }

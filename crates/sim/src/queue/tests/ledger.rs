@@ -8,7 +8,6 @@ use super::*;
 use crate::device::{Completion, Operation};
 use std::collections::HashMap;
 
-/// What was seen.
 #[derive(Default)]
 pub struct Ledger {
     pub settings: Option<Settings>,
@@ -37,7 +36,6 @@ impl Ledger {
         self.now = now;
     }
 
-    /// Nothing may be left.
     pub fn close(&self) {
         assert_eq!(self.begun, self.ended, "operations");
         assert_eq!(self.bytes[0], self.bytes[1], "bytes");

@@ -24,12 +24,10 @@ pub fn opf(operation: Operation, fua: bool, bio: bool) -> u32 {
 
 /// Identities, in the shape of kernel addresses.
 pub mod addresses {
-    /// A bio's.
     pub fn bio(number: u32) -> u64 {
         0xffff_8881_0000_0000 + u64::from(number) * 0x100
     }
 
-    /// A request's.
     pub fn request(number: u32) -> u64 {
         0xffff_8882_0000_0000 + u64::from(number) * 0x200
     }
@@ -53,7 +51,6 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Those of a job.
     pub fn of(job: &Job) -> Calls {
         let sync = if job.sync == SyncMethod::Fdatasync { libc::SYS_fdatasync } else { libc::SYS_fsync };
         Calls {

@@ -7,7 +7,6 @@ use super::holder::{Holder, Reads, READS_LIMIT};
 use anyhow::Result;
 use std::time::Duration;
 
-/// Reads of each part.
 const READS: u32 = 200;
 /// Reads before the first that counts: caches, CPU clocks, the kernel's own first looks at a new disk.
 const WARM_UP: u32 = 40;

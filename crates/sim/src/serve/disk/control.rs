@@ -14,10 +14,8 @@ use std::time::Duration;
 const LIMIT: Duration = Duration::from_secs(5);
 /// A power cut of a large disk copies much.
 const CUT: Duration = Duration::from_secs(120);
-/// Longer than any line.
 const LONGEST: u64 = 4096;
 
-/// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
@@ -30,18 +28,14 @@ pub enum Order {
     Cut {
         /// Chance of each sector.
         percent: u64,
-        /// Which of them.
         seed: u64,
     },
-    /// Power is back.
     PowerOn,
-    /// Whether there is power.
     Power,
     /// What has been asked of the disk so far.
     Stats,
 }
 
-/// What comes back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
@@ -55,10 +49,8 @@ pub enum Answer {
         kept: u64,
         /// Sectors of writes that were under way and survived, though nobody was told so.
         torn: u64,
-        /// Flushes until then.
         flushes: u64,
     },
-    /// Whether there is power.
     Power(bool),
     /// What was asked so far.
     Stats(Counts),

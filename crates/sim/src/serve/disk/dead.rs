@@ -12,7 +12,6 @@ pub struct Dead {
     pub name: String,
     /// `/dev/loopN`.
     pub device: PathBuf,
-    /// Where it is mounted.
     pub mounts: Vec<User>,
 }
 

@@ -28,16 +28,21 @@ pub const READS_LIMIT: Duration = Duration::from_secs(30);
 #[serde(rename_all = "kebab-case")]
 enum Order {
     /// Attach this file to a loop device, and say what of its queue is to be changed.
-    Attach { file: PathBuf, queue: Vec<(String, String)> },
-    /// Change it.
+    Attach {
+        file: PathBuf,
+        queue: Vec<(String, String)>,
+    },
     Settle,
     /// Read 4 KiB at random places, one after the other, for at most so many ms.
-    Read { count: u32, limit_ms: u64, seed: u64 },
+    Read {
+        count: u32,
+        limit_ms: u64,
+        seed: u64,
+    },
     /// Let go of the device, and end.
     LetGo,
 }
 
-/// What the holder answers.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Answer {
@@ -56,7 +61,6 @@ pub struct Reads {
     pub failed: Option<String>,
 }
 
-/// The server's side.
 pub struct Holder {
     child: Child,
     socket: BufReader<UnixStream>,
@@ -78,7 +82,6 @@ impl Holder {
         Ok(Self { child, socket: BufReader::new(here) })
     }
 
-    /// Its number.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

@@ -34,7 +34,6 @@ const GRACE: Duration = Duration::from_secs(10);
 /// How long they may take when everything fails.
 const FORCED: Duration = Duration::from_secs(3);
 
-/// What the server hears.
 enum Event {
     Stop { force: bool, why: String },
     HolderGone,

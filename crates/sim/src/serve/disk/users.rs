@@ -8,25 +8,20 @@ use std::fmt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// One user.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum User {
     /// A file system on it is mounted here; of a mount in another namespace, a process that sees it.
     Mount {
-        /// Where.
         point: PathBuf,
         /// Who sees it, where we do not.
         seen_by: Option<u32>,
     },
-    /// It is swapped to.
     Swap,
     /// A device of this name lies on it (device mapper, RAID).
     Below(String),
     /// A process has it open.
     Process {
-        /// Number.
         pid: u32,
-        /// Name.
         name: String,
     },
 }

@@ -13,21 +13,12 @@ const FILE: u64 = 2;
 /// FOPEN_DIRECT_IO and FOPEN_PARALLEL_DIRECT_WRITES: past the page cache, and no write waits for another.
 const OPEN_FLAGS: u32 = 1 | 1 << 6;
 
-/// What the mount shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tree {
     /// The mount is the file.
-    File {
-        /// Its length.
-        size: u64,
-    },
+    File { size: u64 },
     /// The mount is a directory with the file in it.
-    Named {
-        /// Its name.
-        name: Vec<u8>,
-        /// Its length.
-        size: u64,
-    },
+    Named { name: Vec<u8>, size: u64 },
 }
 
 /// Something that takes the time that a disk takes.
@@ -46,13 +37,11 @@ pub enum Step<'a> {
     Answer(Vec<u8>),
     /// To be answered with this errno.
     Refuse(i32),
-    /// No answer.
     Nothing,
     /// The file was opened; [`answer_to`] has the answer.
     Opened,
     /// Who opened it has closed it.
     Released,
-    /// The disk's work.
     Ask(Ask<'a>),
 }
 

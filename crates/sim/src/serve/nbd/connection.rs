@@ -78,7 +78,6 @@ struct Out {
     /// By token. None: the token is free.
     tickets: Vec<Option<Ticket>>,
     free: Vec<u64>,
-    /// Of all tickets.
     bytes: u64,
     /// Replies that the client was too slow for.
     waiting: Vec<u8>,
@@ -98,7 +97,6 @@ impl Out {
     }
 }
 
-/// A client.
 struct Connection {
     socket: Arc<File>,
     out: Mutex<Out>,

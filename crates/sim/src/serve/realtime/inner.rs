@@ -34,8 +34,9 @@ pub(super) struct Inner {
 /// What becomes of a request that was submitted.
 enum Way {
     /// The model has it. `sooner`: the clock thread has to be called.
-    Model { sooner: bool },
-    /// The model panicked.
+    Model {
+        sooner: bool,
+    },
     Broken,
     /// It is answered without the model.
     AtOnce,

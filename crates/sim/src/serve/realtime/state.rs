@@ -20,7 +20,6 @@ pub(super) struct Under {
     pub(super) data: Vec<u8>,
     /// CLOCK_MONOTONIC, ns.
     pub(super) arrival: u64,
-    /// The model's time.
     submitted: Ns,
     /// Of its arrival among all.
     number: u64,
@@ -63,7 +62,6 @@ pub(super) struct State {
     pub(super) path: u64,
     /// Replies at once; the model is not asked.
     pub(super) without_model: bool,
-    /// The power is cut.
     pub(super) off: bool,
     /// Everything fails from now on.
     pub(super) failing: bool,

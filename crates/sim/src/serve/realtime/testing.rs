@@ -4,7 +4,6 @@
 use crate::device::{Completion, Device, Ns, Operation, Outcome, Parts, Request};
 use std::collections::VecDeque;
 
-/// How a request ends.
 pub(in crate::serve) type End = Box<dyn FnMut(&Request) -> Outcome + Send>;
 
 /// Each request takes the same time, one after the other or all at once.

@@ -21,7 +21,6 @@ struct Reply {
     answer: Result<Vec<u8>, i32>,
 }
 
-/// Keeps the replies.
 #[derive(Default)]
 struct Desk {
     replies: Mutex<(HashMap<u64, Reply>, Vec<u64>)>,

@@ -6,7 +6,6 @@ use crate::plan::analysis::words::digits;
 /// Ticks that a linear axis has, about.
 const TICKS: f64 = 6.0;
 
-/// An axis of numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
     /// What it shows, with its unit.

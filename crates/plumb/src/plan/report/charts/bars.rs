@@ -12,12 +12,9 @@ use plotters::style::text_anchor::HPos;
 /// Pixels of a bar with its distance to the next one, and of the bar.
 const STEP: i32 = 22;
 const BAR: i32 = 14;
-/// Between groups.
 const GAP: i32 = 10;
-/// Letters of a name.
 const NAME: usize = 44;
 
-/// One chart of it.
 pub(super) fn draw(plot: &Plot<'_>, cells: &[CellFigures]) -> Result<String> {
     let mut cells: Vec<&CellFigures> = cells.iter().collect();
     let at = |c: &CellFigures, f: Option<usize>| f.map_or(0, |f| c.levels[f]);

@@ -20,9 +20,7 @@ pub const COLOURS: [RGBColor; 7] = [
     RGBColor(0x56, 0xb4, 0xe9),
     RGBColor(0x00, 0x00, 0x00),
 ];
-/// Text and axes.
 pub const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
-/// Lines behind the figures.
 pub const GRID: RGBColor = RGBColor(0xdd, 0xdd, 0xdd);
 
 /// Height of letters, pixels.
@@ -41,7 +39,6 @@ pub fn colour(number: usize) -> RGBColor {
 /// What a sheet has besides what is drawn on it.
 #[derive(Debug, Clone, Default)]
 pub struct Sheet {
-    /// Stands above it.
     pub title: String,
     /// What it shows, in words, for those who cannot see it.
     pub description: String,
@@ -53,7 +50,6 @@ pub struct Sheet {
     pub legend: Vec<String>,
 }
 
-/// The plotting area.
 pub struct Canvas<'a> {
     area: DrawingArea<SVGBackend<'a>, Shift>,
     left: i32,
@@ -139,7 +135,6 @@ impl Canvas<'_> {
         self.write(text, at, style.pos(Pos::new(side, VPos::Center)))
     }
 
-    /// A line.
     pub fn line(&self, points: &[(i32, i32)], colour: RGBColor, width: u32) -> Result<()> {
         self.area.draw(&PathElement::new(points.to_vec(), colour.stroke_width(width))).map_err(failed)
     }
@@ -156,7 +151,6 @@ impl Canvas<'_> {
         Ok(())
     }
 
-    /// A filled rectangle.
     pub fn bar(&self, corner: (i32, i32), other: (i32, i32), number: usize) -> Result<()> {
         self.area.draw(&Rectangle::new([corner, other], colour(number).filled())).map_err(failed)
     }

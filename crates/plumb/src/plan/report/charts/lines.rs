@@ -15,7 +15,6 @@ use plumb_trace::units;
 const LOG_FROM: f64 = 16.0;
 const HEIGHT: i32 = 360;
 
-/// One chart of it.
 pub(super) fn draw(plot: &Plot<'_>, cells: &[CellFigures]) -> Result<String> {
     let Some(over) = plot.over else { anyhow::bail!("lines need a factor to go over (over = ...)") };
     let factor = &plot.table.factors[over];

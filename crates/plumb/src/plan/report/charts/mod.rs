@@ -22,16 +22,13 @@ use std::path::Path;
 /// A chart that was drawn.
 #[derive(Debug, Clone)]
 pub struct Drawn {
-    /// Its file's name.
     pub file: String,
-    /// The file.
     pub svg: String,
 }
 
 /// All charts of a plan.
 #[derive(Debug, Default)]
 pub struct Charts {
-    /// Those that were drawn.
     pub drawn: Vec<Drawn>,
     /// What could not be, and why.
     pub notes: Vec<String>,

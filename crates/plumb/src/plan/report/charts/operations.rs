@@ -19,7 +19,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 const HEIGHT: i32 = 360;
-/// Turns that are drawn.
 const TURNS: u32 = 3;
 /// A line whose value is more than this times the longest operation is left out.
 const FAR: f64 = 1.3;

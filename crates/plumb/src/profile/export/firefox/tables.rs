@@ -12,7 +12,6 @@ const NONE: i64 = -1;
 /// The format's number for a library among its kinds of resources.
 const LIBRARY: u32 = 1;
 
-/// Fills the tables.
 pub struct Maker<'a> {
     profile: &'a Profile,
     strings: Vec<String>,
@@ -40,7 +39,6 @@ fn place<T: Clone + std::hash::Hash + Eq>(list: &mut Vec<T>, index: &mut HashMap
 }
 
 impl<'a> Maker<'a> {
-    /// Empty tables.
     pub fn new(profile: &'a Profile) -> Self {
         Self {
             profile,

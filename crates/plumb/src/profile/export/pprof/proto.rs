@@ -4,22 +4,18 @@
 
 use prost::Message;
 
-/// The whole file.
 #[derive(Clone, PartialEq, Message)]
 pub struct Profile {
     /// What the values of a sample are.
     #[prost(message, repeated, tag = "1")]
     pub sample_type: Vec<ValueType>,
-    /// Stacks with their values.
     #[prost(message, repeated, tag = "2")]
     pub sample: Vec<Sample>,
     /// Programs and libraries, the main one first.
     #[prost(message, repeated, tag = "3")]
     pub mapping: Vec<Mapping>,
-    /// Places in code.
     #[prost(message, repeated, tag = "4")]
     pub location: Vec<Location>,
-    /// Functions.
     #[prost(message, repeated, tag = "5")]
     pub function: Vec<Function>,
     /// Words, the empty one first.
@@ -28,13 +24,10 @@ pub struct Profile {
     /// Length, ns.
     #[prost(int64, tag = "10")]
     pub duration_nanos: i64,
-    /// What a period counts.
     #[prost(message, optional, tag = "11")]
     pub period_type: Option<ValueType>,
-    /// Time between samples.
     #[prost(int64, tag = "12")]
     pub period: i64,
-    /// Remarks.
     #[prost(int64, repeated, tag = "13")]
     pub comment: Vec<i64>,
     /// The value that is shown unless another is asked for.
@@ -45,15 +38,12 @@ pub struct Profile {
 /// A value's name and unit.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub struct ValueType {
-    /// Name.
     #[prost(int64, tag = "1")]
     pub r#type: i64,
-    /// Unit.
     #[prost(int64, tag = "2")]
     pub unit: i64,
 }
 
-/// A stack.
 #[derive(Clone, PartialEq, Message)]
 pub struct Sample {
     /// Places, innermost first.
@@ -62,7 +52,6 @@ pub struct Sample {
     /// One for each of the profile's types.
     #[prost(int64, repeated, tag = "2")]
     pub value: Vec<i64>,
-    /// What else is known.
     #[prost(message, repeated, tag = "3")]
     pub label: Vec<Label>,
 }
@@ -70,44 +59,34 @@ pub struct Sample {
 /// A word or a number about a stack.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub struct Label {
-    /// Name.
     #[prost(int64, tag = "1")]
     pub key: i64,
-    /// Word.
     #[prost(int64, tag = "2")]
     pub str: i64,
-    /// Number.
     #[prost(int64, tag = "3")]
     pub num: i64,
 }
 
-/// A program or library.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub struct Mapping {
     /// Number, not 0.
     #[prost(uint64, tag = "1")]
     pub id: u64,
-    /// Path.
     #[prost(int64, tag = "5")]
     pub filename: i64,
-    /// GNU build id.
     #[prost(int64, tag = "6")]
     pub build_id: i64,
     /// Names are in the file already.
     #[prost(bool, tag = "7")]
     pub has_functions: bool,
-    /// Source files are.
     #[prost(bool, tag = "8")]
     pub has_filenames: bool,
-    /// Line numbers are.
     #[prost(bool, tag = "9")]
     pub has_line_numbers: bool,
-    /// Inlined functions are.
     #[prost(bool, tag = "10")]
     pub has_inline_frames: bool,
 }
 
-/// A place in code.
 #[derive(Clone, PartialEq, Message)]
 pub struct Location {
     /// Number, not 0.
@@ -116,7 +95,6 @@ pub struct Location {
     /// Program or library, 0 none.
     #[prost(uint64, tag = "2")]
     pub mapping_id: u64,
-    /// Where in it.
     #[prost(uint64, tag = "3")]
     pub address: u64,
     /// Functions, the innermost inlined one first.
@@ -127,7 +105,6 @@ pub struct Location {
 /// A function at a place.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub struct Line {
-    /// The function.
     #[prost(uint64, tag = "1")]
     pub function_id: u64,
     /// Line in its source file.
@@ -135,19 +112,15 @@ pub struct Line {
     pub line: i64,
 }
 
-/// A function.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub struct Function {
     /// Number, not 0.
     #[prost(uint64, tag = "1")]
     pub id: u64,
-    /// Name for people.
     #[prost(int64, tag = "2")]
     pub name: i64,
-    /// Name for linkers.
     #[prost(int64, tag = "3")]
     pub system_name: i64,
-    /// Source file.
     #[prost(int64, tag = "4")]
     pub filename: i64,
     /// Where it begins there, 0 not known.

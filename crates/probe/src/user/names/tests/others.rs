@@ -148,7 +148,6 @@ fn kernel_lines_come_from_a_vmlinux_wherever_the_kernel_lies() {
     assert!(out.symbols[0].source.ends_with("/vmlinux") && out.symbols[0].named == outer.1);
 }
 
-/// Needs root.
 #[test]
 fn the_kernels_code_is_read_as_it_runs() {
     const TEST: &str = "the_kernels_code_is_read_as_it_runs";

@@ -33,7 +33,6 @@ pub(super) fn hdd(name: &str) -> Hdd {
     }
 }
 
-/// A whole disk.
 pub(super) fn device(name: &str, seed: u64) -> Box<dyn Device> {
     build(&hdd(name), spec(name).size.0, seed).unwrap()
 }
@@ -50,7 +49,6 @@ pub(super) fn flush(id: u64) -> Request {
     Request { id, operation: Operation::Flush, offset: 0, length: 0, fua: false }
 }
 
-/// A request that ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Done {
     pub request: Request,

@@ -18,7 +18,6 @@ use policy::{Policy, Traits, CLASSES, DECISIONS};
 /// Unit of the block layer's places.
 const SECTOR: u64 = 512;
 
-/// The scheduler.
 #[derive(Debug)]
 pub struct LpDeadline {
     policy: Policy,

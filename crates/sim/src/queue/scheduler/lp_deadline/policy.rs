@@ -11,9 +11,7 @@ struct Opaque {
     _nothing: [u8; 0],
 }
 
-/// No request.
 const NONE: u32 = u32::MAX;
-/// No time.
 const NEVER: Ns = Ns::MAX;
 
 /// Classes of requests: normal, low, awaited (enum lp_class).
@@ -65,7 +63,6 @@ extern "C" {
 /// A row of the policy's table of knobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
-    /// Its name in sysfs.
     pub name: &'static str,
     /// One of what sysfs shows: of a time, so many ns.
     pub unit: u64,
@@ -73,11 +70,9 @@ pub struct Row {
     pub least: u64,
     /// In ns or as a number.
     pub most: u64,
-    /// It is a time.
     pub time: bool,
 }
 
-/// The table.
 pub fn rows() -> Vec<Row> {
     // SAFETY: a constant of the policy.
     let count = unsafe { sim_lp_knob_count() };
@@ -112,15 +107,11 @@ pub struct Traits {
     pub direct: bool,
     /// A write that somebody waits for.
     pub sync: bool,
-    /// Metadata or journal.
     pub meta: bool,
-    /// Forced unit access.
     pub flush: bool,
-    /// Neither read nor write.
     pub other: bool,
 }
 
-/// The policy.
 #[derive(Debug)]
 pub struct Policy(NonNull<Opaque>);
 
@@ -167,7 +158,6 @@ impl Policy {
         unsafe { sim_lp_may_grow(self.0.as_ptr(), class, sectors) }
     }
 
-    /// The next request.
     pub fn dispatch(&mut self, now: Ns) -> Option<u32> {
         // SAFETY: as in class().
         let number = unsafe { sim_lp_dispatch(self.0.as_ptr(), now) };
