@@ -18,7 +18,7 @@ const SOURCES: &[&str] = &[
     "crates/report/src/document.rs",
     "crates/diagnose/src/lib.rs",
     "crates/model/src/result.rs",
-    "crates/model/src/profile/mod.rs",
+    "crates/model/src/profile.rs",
 ];
 const ROOT: &str = "Document";
 

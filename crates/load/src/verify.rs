@@ -16,7 +16,7 @@
 mod device;
 mod expect;
 mod judge;
-mod whole;
+mod without_log;
 
 use crate::data::Generation;
 use crate::log::{LogError, LogReader};
@@ -177,7 +177,7 @@ pub fn verify_promise(
 /// # Errors
 /// [`VerifyError::Io`] for a file that cannot be opened.
 pub fn verify_stamps(path: &Path) -> Result<Verification, VerifyError> {
-    whole::verify(path)
+    without_log::verify(path)
 }
 
 fn targets(log: &LogReader, target: Option<&Path>) -> Result<Vec<PathBuf>, VerifyError> {

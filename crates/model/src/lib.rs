@@ -13,9 +13,9 @@
 
 mod account;
 mod block;
-mod course;
 mod cpu;
 mod disk;
+mod disk_trend;
 mod files;
 mod functions;
 mod history;
@@ -27,7 +27,6 @@ mod operations;
 mod parts;
 mod path;
 mod pattern;
-mod plumbing;
 mod process;
 pub mod profile;
 mod result;
@@ -35,17 +34,18 @@ mod samples;
 mod thread;
 pub mod views;
 mod wait;
+mod wait_frames;
 
 pub use account::{Account, Category, CATEGORIES};
 pub use block::{Below, Stamp as Request};
 pub use machine::{Model, Setup};
 pub use parts::Who;
-pub use plumbing::is_scheduler;
 pub use result::{
     BlameRow, CpuRow, DeviceRow, FileRow, FunctionRow, HandoffRow, HerdResult, HotRow, JournalResult,
     LockRow, OperationRow, OtherRow, PathResult, PatternRow, ProcessRow, RunResult, SampleResult, SyscallRow,
     ThirdRow, ThreadRow, UnexplainedRow, Use, WaitRow,
 };
+pub use wait_frames::is_scheduler;
 
 /// Sees every interval as it closes; the account is made of these and no others.
 pub trait Observer {

@@ -2,7 +2,7 @@
 //! How a process uses a disk: sizes, order, depth, and how long the disk takes.
 
 use crate::block::Stamp;
-use crate::course::Course;
+use crate::disk_trend::Course;
 use crate::views::Histogram;
 use std::collections::HashMap;
 

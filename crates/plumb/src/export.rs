@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `plumb export`: a run in other programs' formats.
 
-pub mod beside;
+pub mod staged_output;
 mod tables;
 
 use crate::cli::{Export, ExportArgs};
 use crate::quality::Quality;
 use crate::{profile, repeat, setup, signals};
 use anyhow::{bail, Context, Result};
-use beside::{Beside, Kind};
 use plumb_diagnose::diagnose;
 use plumb_report::export::{lacking, lttng, perfetto};
 use plumb_trace::reader::Trace;
 use plumb_trace::units;
+use staged_output::{Kind, StagedOutput};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use std::sync::atomic::AtomicBool;
 const BUFFER: usize = 1 << 20;
 
 /// Writes Perfetto's trace; whether the measurement is valid.
-fn perfetto(trace: &Trace, path: Beside, stop: &AtomicBool) -> Result<bool> {
+fn perfetto(trace: &Trace, path: StagedOutput, stop: &AtomicBool) -> Result<bool> {
     let file = File::create(path.path()).with_context(|| path.cannot())?;
     let mut valid = true;
     let recorded = trace.metadata.env.get("events").map_or("", String::as_str);
@@ -59,7 +59,7 @@ fn perfetto(trace: &Trace, path: Beside, stop: &AtomicBool) -> Result<bool> {
 }
 
 /// Writes a trace as LTTng would have; whether the measurement is valid.
-fn ctf_lttng(trace: &Trace, dir: Beside, stop: &AtomicBool) -> Result<bool> {
+fn ctf_lttng(trace: &Trace, dir: StagedOutput, stop: &AtomicBool) -> Result<bool> {
     std::fs::create_dir(dir.path()).with_context(|| dir.cannot())?;
     let written = lttng::write(trace, dir.path(), stop).with_context(|| dir.cannot())?;
     if written.without_sector > 0 {
@@ -75,7 +75,7 @@ fn ctf_lttng(trace: &Trace, dir: Beside, stop: &AtomicBool) -> Result<bool> {
 }
 
 /// Writes profiles; the trace is read once for all of them. Whether the measurement is valid.
-fn profiles(dir: &Path, files: Vec<(Export, Beside)>) -> Result<bool> {
+fn profiles(dir: &Path, files: Vec<(Export, StagedOutput)>) -> Result<bool> {
     let exported = profile::Exported::read(dir)?;
     for (kind, path) in files {
         let mut out = BufWriter::new(File::create(path.path()).with_context(|| path.cannot())?);
@@ -98,7 +98,7 @@ pub fn main(args: &ExportArgs) -> Result<ExitCode> {
             bail!("{}: two exports cannot have one name; give each its own", path.display());
         }
         names.push(path.clone());
-        Beside::new(path, kind, args.force).map(Some)
+        StagedOutput::new(path, kind, args.force).map(Some)
     };
     // All of them before the first is made: a refusal must not come after minutes of work.
     let to_perfetto = beside(&args.perfetto, Kind::File)?;

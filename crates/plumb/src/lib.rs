@@ -2,7 +2,6 @@
 //! What the program does: each command a module, starting the stages
 //! (record, model, verdict; load) and owning the run directory.
 
-mod alike;
 mod chain;
 mod check;
 mod child;
@@ -30,6 +29,7 @@ mod screen;
 mod setup;
 mod signals;
 mod sim;
+mod similar_messages;
 mod tables;
 mod view;
 

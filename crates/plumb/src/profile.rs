@@ -7,8 +7,8 @@ mod coverage;
 mod diff;
 pub mod export;
 mod flat;
-mod ground;
 mod head;
+mod limits;
 mod select;
 mod symbols;
 #[cfg(test)]
@@ -23,8 +23,8 @@ use crate::{explain, repeat, setup};
 use anyhow::{bail, Context, Result};
 use coverage::Coverage;
 use diff::Difference;
-use ground::Ground;
 use head::{Head, Origin};
+use limits::Ground;
 use plumb_model::profile::{Collector, Profile};
 use plumb_model::Model;
 use plumb_report::plain::Plain;
@@ -162,7 +162,7 @@ fn tree(
         return json(&Document { view, head, contents: Root { tree: branch } }, out);
     }
     head.print(ground, out)?;
-    let whole = ground::percent(branch.time_ns, head.time_ns);
+    let whole = limits::percent(branch.time_ns, head.time_ns);
     ground.fold(
         &format!("{title} [100 % is {}, {whole} % of the whole]", units::duration(branch.time_ns)),
         "",

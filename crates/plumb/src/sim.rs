@@ -5,10 +5,10 @@
 //! device -> `show` or JSON, with `notes`, and a trace. `from` makes tasks of a recorded trace; `sweep` and `tune`
 //! simulate the same (`measure`) for several settings of the scheduler; `chart` draws, `beside` what was measured too.
 
-mod beside;
 mod chart;
 mod from;
 mod measure;
+mod measured;
 mod notes;
 mod plan;
 mod show;
@@ -158,7 +158,7 @@ fn can_be_written(args: &SimArgs, plan: &Plan) -> Result<()> {
     if let Some(dir) = &args.charts {
         chart::room(dir, if args.sweep.is_some() { &chart::SWEEP } else { &chart::TIMELINE })?;
     }
-    beside::check(args)
+    measured::check(args)
 }
 
 /// One step from `now` on; returns when it ended, and the device.
@@ -202,7 +202,7 @@ fn run_step(
     let classes = watch.classes();
     if let Some(dir) = &args.charts {
         let title = format!("{} behind {}", plan.spec.name, plan.scheduler.name());
-        let beside = args.beside.as_deref().map(beside::Beside::read).transpose()?;
+        let beside = args.beside.as_deref().map(measured::MeasuredTable::read).transpose()?;
         chart::timeline(dir, &title, measure::STEP, classes.timeline(), beside.as_ref())?;
     }
     let recorded = plan.replay.as_ref().map(|r| r.classes(measure::STEP));

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::room::Room;
+use common::scratch::Scratch;
 use common::{can, output, plumb, stderr};
 use plumb_govern::cgroup::{Controller, Version};
 use plumb_load::environment::Root;
@@ -22,7 +22,7 @@ static NUMBER: AtomicU32 = AtomicU32::new(0);
 
 /// A disk, a cgroup, and a place for journals, of one test.
 struct Place {
-    room: Room,
+    scratch: Scratch,
     device: String,
     number: String,
     controller: Controller,
@@ -59,11 +59,11 @@ impl Place {
     }
 
     fn at(controller: Controller, group: PathBuf) -> Place {
-        let room = Room::new();
-        let device = room.attach(&room.image("disk", 64), &["--direct-io=on"]);
+        let scratch = Scratch::new();
+        let device = scratch.attach(&scratch.image("disk", 64), &["--direct-io=on"]);
         let rdev = std::fs::metadata(&device).expect("the device").rdev();
         let number = format!("{}:{}", libc::major(rdev), libc::minor(rdev));
-        Place { room, device, number, controller, group }
+        Place { scratch, device, number, controller, group }
     }
 
     fn files(&self) -> &'static [&'static str] {
@@ -93,7 +93,7 @@ impl Place {
 
     fn plumb(&self) -> Command {
         let mut command = plumb();
-        command.env("PLUMB_RUNTIME_DIR", self.room.path().join("run")).arg("govern");
+        command.env("PLUMB_RUNTIME_DIR", self.scratch.path().join("run")).arg("govern");
         command
     }
 
@@ -283,7 +283,7 @@ fn killed_at_any_moment_it_leaves_no_limit_and_no_group() {
     let mut worst = Duration::ZERO;
     for round in 0..10u64 {
         let low = place.low();
-        let pid = place.room.path().join(format!("pid{round}"));
+        let pid = place.scratch.path().join(format!("pid{round}"));
         let script = format!("echo $$ > {}; exec sleep 1000", pid.display());
         // Every other one is free soon, and may be killed while it switches.
         let delay = if round % 2 == 1 { "60s" } else { "30ms" };
@@ -311,7 +311,7 @@ fn killed_at_any_moment_it_leaves_no_limit_and_no_group() {
     println!("limits were gone within {worst:?}");
     let said = output(place.plumb().arg("--restore"));
     assert!(said.status.success(), "{}", stderr(&said));
-    assert_eq!(std::fs::read_dir(place.room.path().join("run/govern")).expect("there").count(), 0);
+    assert_eq!(std::fs::read_dir(place.scratch.path().join("run/govern")).expect("there").count(), 0);
 }
 
 #[test]
@@ -390,7 +390,7 @@ fn a_disk_that_loses_what_it_holds_ends_it_and_keeps_no_limit() {
     // As a device without its file, but so that nobody else gets it meanwhile.
     std::fs::File::options()
         .write(true)
-        .open(place.room.path().join("disk"))
+        .open(place.scratch.path().join("disk"))
         .expect("the image")
         .set_len(0)
         .expect("cut");

@@ -6,7 +6,7 @@
 
 mod common;
 
-use common::room::{job, kind, number, reason, rows, text, until, Room};
+use common::scratch::{job, kind, number, reason, rows, text, until, Scratch};
 use common::{can, explain, must, plumb, sum};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -31,8 +31,8 @@ fn every_operation_of_a_load_is_in_the_account() {
     if !can("every_operation_of_a_load_is_in_the_account", &["losetup", "mkfs.ext4"]) {
         return;
     }
-    let room = Room::new();
-    room.ext4(&room.disk("image", 64), "mount", &[]);
+    let scratch = Scratch::new();
+    scratch.ext4(&scratch.disk("image", 64), "mount", &[]);
     let steps = [
         "what = \"write\"\nsync = \"fdatasync\"\nevery = 4\nthreads = 2",
         "what = \"read\"\nprocesses = 2",
@@ -48,14 +48,14 @@ fn every_operation_of_a_load_is_in_the_account() {
         "what = \"write\"\nrate = 200\noperations = 50",
     ];
     let file: String = steps.iter().map(|s| format!("[[step]]\n{s}\n")).collect();
-    std::fs::write(room.path().join("job.toml"), format!("size = \"256K\"\n{file}")).expect("a job");
-    let run = room.path().join("run");
+    std::fs::write(scratch.path().join("job.toml"), format!("size = \"256K\"\n{file}")).expect("a job");
+    let run = scratch.path().join("run");
     let script = "exec \"$0\" load --job job.toml --json --quiet mount > load.json";
     let mut command = plumb();
     command.args(["run", "--quiet", "--json", "--output"]).arg(&run);
-    command.args(["--", "sh", "-c", script, env!("CARGO_BIN_EXE_plumb")]).current_dir(room.path());
-    let out = common::room::Running::of(command).end();
-    let told = std::fs::read(room.path().join("load.json")).expect("the load's result");
+    command.args(["--", "sh", "-c", script, env!("CARGO_BIN_EXE_plumb")]).current_dir(scratch.path());
+    let out = common::scratch::Running::of(command).end();
+    let told = std::fs::read(scratch.path().join("load.json")).expect("the load's result");
     let told: Value = serde_json::from_slice(&told).unwrap_or_else(|e| panic!("{e}: {}", text(&out.stderr)));
 
     let mut expected = Sums::new();
@@ -106,13 +106,13 @@ fn an_open_loop_tells_of_a_standstill_what_its_users_felt() {
     if !can("an_open_loop_tells_of_a_standstill_what_its_users_felt", &["losetup", "mkfs.ext4", "fsfreeze"]) {
         return;
     }
-    let room = Room::new();
-    let point = room.ext4(&room.disk("image", 64), "mount", &[]);
-    let running = room.start(&[
+    let scratch = Scratch::new();
+    let point = scratch.ext4(&scratch.disk("image", 64), "mount", &[]);
+    let running = scratch.start(&[
         "--size", "4M", "--order", "random", "--rate", "100", "--time", "6s", "--log", "log", "--json",
         "--quiet", "mount",
     ]);
-    let log = room.path().join("log");
+    let log = scratch.path().join("log");
     until("the log is there", || log.exists());
     std::thread::sleep(Duration::from_secs(2));
     must(Command::new("fsfreeze").arg("-f").arg(&point));
@@ -121,7 +121,7 @@ fn an_open_loop_tells_of_a_standstill_what_its_users_felt() {
     let at_least = frozen.elapsed().as_secs_f64();
     must(Command::new("fsfreeze").arg("-u").arg(&point));
     let out = running.end();
-    let (_, all) = common::room::result(&out);
+    let (_, all) = common::scratch::result(&out);
     let write = kind(job(&all), "write");
     let seconds = |of: &str, figure: &str| {
         write[of][figure].as_f64().unwrap_or_else(|| panic!("{of} {figure}: {write:#}")) / 1e9
@@ -138,7 +138,7 @@ fn an_open_loop_tells_of_a_standstill_what_its_users_felt() {
     let mean = seconds("response", "mean_ns");
     assert!(mean >= 0.9 * computed, "mean {mean} s, computed {computed} s");
     // Above it lies the machine's own slowness alone, which the log has of every operation.
-    let rows = rows(&room, "log");
+    let rows = rows(&scratch, "log");
     let ns = |row: &Value, from: &str| number(row, "end_ns") - number(row, from);
     let of_log = rows.iter().map(|r| ns(r, "intended_ns")).sum::<u64>() as f64 / 600.0 / 1e9;
     assert_eq!(rows.len(), 600);
@@ -149,8 +149,8 @@ fn an_open_loop_tells_of_a_standstill_what_its_users_felt() {
     }
 }
 
-fn verified(room: &Room, args: &[&str]) -> (Option<i32>, Value) {
-    let out = room.load(&[&["verify"], args, &["--json"]].concat());
+fn verified(scratch: &Scratch, args: &[&str]) -> (Option<i32>, Value) {
+    let out = scratch.load(&[&["verify"], args, &["--json"]].concat());
     let said = || panic!("{}", text(&out.stderr));
     (out.status.code(), serde_json::from_slice(&out.stdout).unwrap_or_else(|_| said()))
 }
@@ -160,8 +160,8 @@ fn a_lost_write_is_found_and_named() {
     if !can("a_lost_write_is_found_and_named", &["losetup"]) {
         return;
     }
-    let room = Room::new();
-    let device = room.disk("image", 4);
+    let scratch = Scratch::new();
+    let device = scratch.disk("image", 4);
     let base =
         ["--stamp", "--sync", "fsync", "--every", "16", "--order", "random", "--operations", "512", "--log"];
     let lose = |path: &Path, offset: u64, bytes: &[u8]| {
@@ -170,12 +170,12 @@ fn a_lost_write_is_found_and_named() {
         file.sync_all().expect("it stays");
     };
     // On a device, then in the files of two workers; the same promises of both.
-    room.json(&[&base[..], &["device.log", &device]].concat());
-    let all = room.json(&[&base[..], &["files.log", "--threads", "2", "--size", "1M", "--keep"]].concat());
+    scratch.json(&[&base[..], &["device.log", &device]].concat());
+    let all = scratch.json(&[&base[..], &["files.log", "--threads", "2", "--size", "1M", "--keep"]].concat());
     let kept = PathBuf::from(all["kept"].as_str().expect("files are kept"));
     for (log, path) in [("device.log", PathBuf::from(&device)), ("files.log", kept.join("1/data.1.0"))] {
         for acknowledged in [&[][..], &["--acknowledged"]] {
-            let (code, seen) = verified(&room, &[&[log], acknowledged].concat());
+            let (code, seen) = verified(&scratch, &[&[log], acknowledged].concat());
             assert_eq!((code, number(&seen, "missing")), (Some(0), 0), "{log}: {seen:#}");
             assert!(
                 number(&seen, "promised") > 0 && number(&seen, "ok") == number(&seen, "blocks"),
@@ -183,7 +183,7 @@ fn a_lost_write_is_found_and_named() {
             );
         }
         let of_path = |row: &Value| log != "files.log" || row["worker"] == 1;
-        let written = rows(&room, log);
+        let written = rows(&scratch, log);
         let offset = written
             .iter()
             .find(|r| r["kind"] == "write" && of_path(r))
@@ -192,7 +192,7 @@ fn a_lost_write_is_found_and_named() {
         let whole = std::fs::read(&path).expect("the data");
         let block = &whole[offset as usize..][..4096];
         lose(&path, offset, &[0; 4096]);
-        let (code, seen) = verified(&room, &[log]);
+        let (code, seen) = verified(&scratch, &[log]);
         let counts = ["missing", "torn", "corrupt", "misplaced"].map(|f| number(&seen, f));
         assert_eq!((code, counts), (Some(1), [1, 0, 0, 0]), "{log}: {seen:#}");
         let fault = &seen["faults"][0];
@@ -205,15 +205,15 @@ fn a_lost_write_is_found_and_named() {
         let mut flipped = block.to_vec();
         flipped[700] ^= 1;
         lose(&path, offset, &flipped);
-        let (code, seen) = verified(&room, &[log]);
+        let (code, seen) = verified(&scratch, &[log]);
         assert_eq!((code, number(&seen, "corrupt")), (Some(1), 1), "{log}: {seen:#}");
         lose(&path, offset, block);
-        assert_eq!(verified(&room, &[log]).0, Some(0), "{log}: it is as it was");
+        assert_eq!(verified(&scratch, &[log]).0, Some(0), "{log}: it is as it was");
     }
     // A load that reads what it wrote finds it while it runs.
     lose(Path::new(&device), 0, &[7; 4096]);
     let args = ["--what", "read", "--stamp", "--json", "--quiet", &device];
-    let out = room.load(&args);
+    let out = scratch.load(&args);
     assert_eq!(out.status.code(), Some(1), "{}", text(&out.stderr));
     let all: Value = serde_json::from_slice(&out.stdout).expect("JSON");
     assert!(number(job(&all), "damaged") >= 1, "{all:#}");
@@ -225,9 +225,9 @@ fn what_is_no_measurement_is_called_so() {
     if !can("what_is_no_measurement_is_called_so", &["losetup", "mkfs.ext4"]) {
         return;
     }
-    let room = Room::new();
-    let device = room.disk("image", 64);
-    let point = room.ext4(&device, "mount", &[]);
+    let scratch = Scratch::new();
+    let device = scratch.disk("image", 64);
+    let point = scratch.ext4(&device, "mount", &[]);
     // The device is claimed, and all passes but the first come from the page cache.
     let passes = [
         "--what",
@@ -242,9 +242,9 @@ fn what_is_no_measurement_is_called_so() {
         "640",
         "mount",
     ];
-    let (code, all) = room.coded(&passes);
+    let (code, all) = scratch.coded(&passes);
     assert_eq!((code, reason(&all, "read-from-cache")), (3, Some("invalid")), "{all:#}");
-    let (_, all) = room.coded(&[&["--direct"][..], &passes].concat());
+    let (_, all) = scratch.coded(&[&["--direct"][..], &passes].concat());
     assert_eq!(reason(&all, "read-from-cache"), None, "read past the cache");
     let warm = [
         "--what",
@@ -260,31 +260,31 @@ fn what_is_no_measurement_is_called_so() {
         "mount",
     ];
     assert_eq!(
-        reason(&room.coded(&warm).1, "read-from-cache"),
+        reason(&scratch.coded(&warm).1, "read-from-cache"),
         Some("note"),
         "the cache is what is measured"
     );
     // Durability is promised, and nothing was synchronised when it ended.
-    let (code, all) = room.coded(&["--size", "4M", "--sync", "fsync", "--every", "100000", "mount"]);
+    let (code, all) = scratch.coded(&["--size", "4M", "--sync", "fsync", "--every", "100000", "mount"]);
     assert_eq!((code, reason(&all, "promise-without-sync")), (3, Some("invalid")), "{all:#}");
     // Synchronised, and the file system was told not to flush the device's cache.
     let synced = ["--size", "1M", "--sync", "fsync", "mount"];
     let write_cache =
         std::fs::read_to_string(format!("/sys/block/{}/queue/write_cache", &device["/dev/".len()..]));
     let flushes = |all: &Value| all["cells"][0]["rounds"][0][0]["evidence"].to_string();
-    let (_, all) = room.coded(&synced);
+    let (_, all) = scratch.coded(&synced);
     assert_eq!(reason(&all, "sync-without-flush"), None, "{}", flushes(&all));
     must(Command::new("mount").args(["-o", "remount,nobarrier"]).arg(&point));
-    let (code, all) = room.coded(&synced);
+    let (code, all) = scratch.coded(&synced);
     if write_cache.is_ok_and(|w| w.trim() == "write back") {
         assert_eq!((code, reason(&all, "sync-without-flush")), (3, Some("invalid")), "{}", flushes(&all));
     } else {
         println!("SKIP what_is_no_measurement_is_called_so (nobarrier): the loop device has no write cache");
     }
     // Somebody else writes sixteen times as much to the same device.
-    let log = room.path().join("log");
+    let log = scratch.path().join("log");
     let args = ["--size", "1M", "--order", "random", "--direct", "--think", "20ms", "--time", "600s"];
-    let running = room.start(&[&args[..], &["--log", "log", "--json", "--quiet", "mount"]].concat());
+    let running = scratch.start(&[&args[..], &["--log", "log", "--json", "--quiet", "mount"]].concat());
     until("the log is there", || log.exists());
     std::thread::sleep(Duration::from_millis(500));
     let other = std::fs::File::create(point.join("other")).expect("a file");
@@ -293,7 +293,7 @@ fn what_is_no_measurement_is_called_so() {
     let setting = format!("/sys/block/{}/queue/read_ahead_kb", &device["/dev/".len()..]);
     std::fs::write(setting, "64").expect("read-ahead");
     running.signal(libc::SIGINT);
-    let (_, all) = common::room::result(&running.end());
+    let (_, all) = common::scratch::result(&running.end());
     assert!(["suspect", "invalid"].map(Some).contains(&reason(&all, "other-writers")), "{}", flushes(&all));
     assert_eq!(reason(&all, "environment-changed"), Some("suspect"));
 }
@@ -346,14 +346,14 @@ fn the_rate_is_that_of_the_device() {
         return;
     }
     const LIMIT: u64 = 50;
-    let room = Room::new();
-    let device = room.disk("image", 4);
+    let scratch = Scratch::new();
+    let device = scratch.disk("image", 4);
     let group = match Throttle::new(&device, LIMIT) {
         Ok(group) => group,
         Err(why) => return println!("SKIP {test}: {why}"),
     };
     let within = |args: &[&str]| {
-        let mut command = room.command(&[args, &["--direct", "--json", "--quiet", &device]].concat());
+        let mut command = scratch.command(&[args, &["--direct", "--json", "--quiet", &device]].concat());
         let members = group.0.join("cgroup.procs");
         let members = std::ffi::CString::new(members.to_str().expect("a path")).expect("no zero");
         // SAFETY: open, write and close may be called between fork and exec; "0" is the caller itself.
@@ -366,7 +366,7 @@ fn the_rate_is_that_of_the_device() {
                 joined.then_some(()).ok_or(error)
             })
         };
-        common::room::result(&common::room::Running::of(command).end())
+        common::scratch::result(&common::scratch::Running::of(command).end())
     };
     let near = |rate: f64, what: &str| {
         let limit = LIMIT as f64;

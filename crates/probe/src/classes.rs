@@ -8,7 +8,7 @@ use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, PrintLevel};
 use skel::types;
 use std::mem::MaybeUninit;
 
-#[allow(missing_docs, clippy::all, clippy::undocumented_unsafe_blocks)]
+#[allow(clippy::all, clippy::undocumented_unsafe_blocks)]
 mod skel {
     include!(concat!(env!("OUT_DIR"), "/classes.skel.rs"));
 }

@@ -29,7 +29,7 @@ pub use select::Selection;
 pub use target::{Command, Target};
 pub use trigger::Trigger;
 
-#[allow(missing_docs, clippy::all, clippy::undocumented_unsafe_blocks)]
+#[allow(clippy::all, clippy::undocumented_unsafe_blocks)]
 mod skel {
     include!(concat!(env!("OUT_DIR"), "/plumb.skel.rs"));
 }

@@ -2,7 +2,7 @@
 //! The scheduler's knobs, as its files in sysfs show them. The table is that of iosched/lp_knobs.c; a test compares.
 
 use anyhow::{bail, Result};
-use plumb_load::nearest::nearest;
+use plumb_load::suggest::nearest;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Knob {

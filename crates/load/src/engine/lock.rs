@@ -248,3 +248,6 @@ unsafe fn initialise(lock: *mut Word, kind: Lock) -> Result<(), EngineError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 
 use super::parse::{Entry, Section};
 use super::units::{self, Base};
-use super::{known, FioError, Unknown};
+use super::{option_names, FioError, Unknown};
 
 /// A section's options while they are read; each is looked up by its name here.
 pub(super) struct Options<'a> {
@@ -25,7 +25,7 @@ impl<'a> Options<'a> {
 
     /// The option as it is written.
     pub(super) fn entry(&self, key: &str) -> Option<&'a Entry> {
-        debug_assert_eq!(known::canonical(key), Some(key));
+        debug_assert_eq!(option_names::canonical(key), Some(key));
         self.section.entries.iter().find(|e| e.key == key)
     }
 

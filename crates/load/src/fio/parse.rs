@@ -44,7 +44,7 @@ impl Section {
         {
             return Err(bad(format!("'{text}': variables are not filled in; write the value itself")));
         }
-        match super::known::canonical(key) {
+        match super::option_names::canonical(key) {
             None => self.foreign.push((line, text.to_string())),
             Some(key) => {
                 self.entries.retain(|e| e.key != key);

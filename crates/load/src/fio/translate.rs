@@ -4,7 +4,7 @@
 use super::options::Options;
 use super::parse::Section;
 use super::units;
-use super::{known, FioError, Unknown};
+use super::{option_names, FioError, Unknown};
 use crate::job::{
     Arrivals, Bytes, Cache, Job, Layout, Order, Rate, Sharing, SyncMethod, Through, Time, What,
 };
@@ -31,7 +31,7 @@ pub(super) fn section(section: &Section) -> Result<Translated, FioError> {
     let mut o = Options::new(section);
     for (line, written) in &section.foreign {
         let name = written.split('=').next().unwrap_or_default().trim();
-        let (list, why) = match known::harmless(name) {
+        let (list, why) = match option_names::harmless(name) {
             Some(why) => (&mut o.ignored, why),
             None => (&mut o.unknown, "has no counterpart here"),
         };

@@ -284,5 +284,4 @@ pub fn made_by_us(path: &Path) -> bool {
 }
 
 #[cfg(test)]
-#[path = "claim_tests.rs"]
 mod tests;

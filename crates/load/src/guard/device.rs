@@ -233,5 +233,4 @@ pub(super) fn same_file(a: &Path, b: &Path, root: &Root) -> bool {
 }
 
 #[cfg(test)]
-#[path = "device_tests.rs"]
 mod tests;

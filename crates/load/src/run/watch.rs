@@ -3,7 +3,7 @@
 //! steady state, the log.
 
 use super::logfile::LogFile;
-use super::{crew, Context, RunError};
+use super::{workers, Context, RunError};
 use crate::board::Board;
 use crate::job::{Job, Steady, Step};
 use crate::result::Second;
@@ -107,7 +107,7 @@ pub(super) fn watch(
         let now = context.clock.now();
         if now >= last + SECOND || ended && now > last {
             // The waiting thread waits for one worker at a time: the death of another would not wake it.
-            if crew::one_died(pids) {
+            if workers::one_died(pids) {
                 board.head().stop.store(1, Release);
             }
             let mut rate = Totals::default();

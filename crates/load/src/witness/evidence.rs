@@ -2,7 +2,7 @@
 //! Two readings of the counters, and what happened between them.
 
 use super::counters::{DeviceCounters, Snapshot};
-use super::own::OwnTimes;
+use super::thread_counters::OwnTimes;
 use crate::environment::DeviceNumber;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

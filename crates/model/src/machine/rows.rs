@@ -8,11 +8,11 @@ use crate::locks::{kind, Locks};
 use crate::parts::{Names, Parts, Who};
 use crate::path::{Path, Step};
 use crate::pattern::{beyond, Patterns};
-use crate::plumbing::{is_runtime, lets_go};
 use crate::result::{
     BlameRow, FileRow, FunctionRow, HandoffRow, LockRow, PathResult, PatternRow, SampleResult, WaitRow,
 };
 use crate::samples::{Counts, Samples};
+use crate::wait_frames::{is_runtime, lets_go};
 use plumb_trace::units;
 use std::collections::{BTreeMap, HashMap, HashSet};
 

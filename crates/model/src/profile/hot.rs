@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The few functions that a finding names.
 
-use super::plumbing::{call, tells};
+use super::ignored_frames::{call, tells};
 use super::{Entry, Function, Origin, Profile};
 use crate::account::{Category, CATEGORIES};
 use crate::result::HotRow;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Stacks by number become functions, modules and lines.
 
-use super::plumbing::{instrument, is_call_entry};
+use super::ignored_frames::{instrument, is_call_entry};
 use super::{Frame, Frames, Function, Module, Origin, Profile, Root, Stack};
 use indexmap::IndexSet;
 use plumb_trace::reader::State as TraceState;

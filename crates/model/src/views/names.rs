@@ -3,8 +3,8 @@
 //! it is in, the stacks of its waits. Every view asks here.
 
 use super::sample::NONE;
-use crate::plumbing::is_lock;
 use crate::wait::call_name;
+use crate::wait_frames::is_lock;
 use plumb_trace::event::text;
 use plumb_trace::reader::{Item, RawRecord, State, Told};
 use plumb_trace::schema::*;

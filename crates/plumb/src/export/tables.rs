@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A run's tables as files; the trace is read once for all formats.
 
-use super::beside::Beside;
+use super::staged_output::StagedOutput;
 use super::BUFFER;
 use crate::query::fill::fill;
 use anyhow::{bail, Context, Result};
@@ -17,9 +17,9 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 pub struct To {
-    pub csv: Option<Beside>,
-    pub parquet: Option<Beside>,
-    pub openmetrics: Option<Beside>,
+    pub csv: Option<StagedOutput>,
+    pub parquet: Option<StagedOutput>,
+    pub openmetrics: Option<StagedOutput>,
 }
 
 fn words(rows: &[u64]) -> String {
@@ -38,7 +38,7 @@ pub fn write(dir: &Path, to: To, stop: &AtomicBool) -> Result<bool> {
         bail!("{}: holds {} runs; name one of them", dir.display(), found.len());
     };
     let To { csv: to_csv, parquet: to_parquet, openmetrics: to_metrics } = to;
-    let open = |to: &Option<Beside>| -> Result<Option<Csv>> {
+    let open = |to: &Option<StagedOutput>| -> Result<Option<Csv>> {
         to.as_ref().map(|to| Csv::create(to.path()).with_context(|| to.cannot())).transpose()
     };
     let mut csv = open(&to_csv)?;

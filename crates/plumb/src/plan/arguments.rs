@@ -9,7 +9,7 @@ use crate::record;
 use anyhow::{bail, Context, Result};
 use clap::{CommandFactory, Parser, Subcommand};
 use plumb_load::job::{Cell as LoadCell, Job};
-use plumb_load::nearest::nearest;
+use plumb_load::suggest::nearest;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 

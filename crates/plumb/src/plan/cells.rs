@@ -7,7 +7,7 @@ use super::state::Cell;
 use super::{adapt, library, validate};
 use crate::cli::PlanRunArgs;
 use anyhow::{bail, Context, Result};
-use plumb_load::nearest::nearest;
+use plumb_load::suggest::nearest;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 

@@ -375,5 +375,4 @@ pub fn main(args: &PlanRestoreArgs) -> Result<ExitCode> {
 }
 
 #[cfg(test)]
-#[path = "changes_tests.rs"]
 mod tests;

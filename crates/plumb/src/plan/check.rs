@@ -3,9 +3,9 @@
 //! and whether anybody else works on them.
 
 use super::file::DeviceSpec;
-use super::ground::{devices, mount_point};
 use super::lock::Locks;
 use super::state::State;
+use super::testbed::{devices, mount_point};
 use super::{format, lock, needs, settings, undo};
 use anyhow::{bail, Context, Result};
 use plumb_load::environment::{mounts_everywhere, Block, DeviceNumber, Root};

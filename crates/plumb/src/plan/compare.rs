@@ -329,5 +329,4 @@ pub fn main(args: &PlanCompareArgs) -> Result<ExitCode> {
 }
 
 #[cfg(test)]
-#[path = "compare/compare_tests.rs"]
 mod tests;

@@ -152,5 +152,4 @@ impl Found {
 }
 
 #[cfg(test)]
-#[path = "figures/figures_tests.rs"]
 mod tests;

@@ -8,7 +8,7 @@ use super::store;
 use crate::cli::PlanListArgs;
 use crate::output::Table;
 use anyhow::{bail, Context, Result};
-use plumb_load::nearest::nearest;
+use plumb_load::suggest::nearest;
 use plumb_trace::units;
 use serde_json::json;
 use std::io::Write;

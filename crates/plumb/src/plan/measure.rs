@@ -2,11 +2,11 @@
 //! Measures one repetition of a cell on its ground, into the repetition's directory.
 
 use super::file::{ChartKind, PlanFile, Settings};
-use super::ground::Place;
-use super::hands::{append, last_words, Hands, StoppedByUser};
+use super::guarded_journal::{append, last_words, Hands, StoppedByUser};
 use super::state::End;
+use super::testbed::Place;
 use super::verdict::{of_load, of_run};
-use super::{cells, hang};
+use super::{cells, timeout};
 use crate::child::{wait_all, Child, Status, Waited};
 use anyhow::{bail, Context, Result};
 use std::ffi::{OsStr, OsString};
@@ -78,10 +78,10 @@ pub fn measure(
     let mut doubts = Vec::new();
     if waited == Waited::Late {
         let path = dir.join("stuck.txt");
-        std::fs::write(&path, hang::stacks(&children)).with_context(|| path.display().to_string())?;
+        std::fs::write(&path, timeout::stacks(&children)).with_context(|| path.display().to_string())?;
     }
     if waited != Waited::Ended {
-        doubts = hang::end(&mut children, places);
+        doubts = timeout::end(&mut children, places);
     }
     for child in &children {
         hands.guardian.ended(child.pid());

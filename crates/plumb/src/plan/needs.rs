@@ -225,5 +225,4 @@ impl Machine {
 }
 
 #[cfg(test)]
-#[path = "needs/tests.rs"]
 mod tests;

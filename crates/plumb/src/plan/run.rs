@@ -8,14 +8,14 @@
 //! things back, and the next run goes on where `plan.json` says.
 
 use super::changes::{self, Journal, JOURNAL};
+use super::guarded_journal::{Hands, StoppedByUser};
 use super::guardian::{self, Guardian};
-use super::hands::{Hands, StoppedByUser};
 use super::lock::Locks;
 use super::measure::{measure, prepare, Measured};
 use super::progress::{self, Progress};
 use super::state::{Cell, End, Made, State};
 use super::undo::Undone;
-use super::{cells, check, ground, needs, order, report, settings, store};
+use super::{cells, check, needs, order, report, settings, store, testbed};
 use crate::child::{stop_on_signal, stopped};
 use crate::cli::PlanRunArgs;
 use crate::quality::NOT_VALID;
@@ -258,7 +258,7 @@ fn one(
             }
         }
     }
-    if let Err(error) = ground::leave(&places) {
+    if let Err(error) = testbed::leave(&places) {
         told.push(format!("{error:#}"));
     }
     let Some(measured) = &mut measured else {
@@ -294,15 +294,15 @@ fn attempt(
     cell: &Cell,
     dir: &Path,
     hands: &mut Hands,
-    places: &mut Vec<ground::Place>,
+    places: &mut Vec<testbed::Place>,
 ) -> Result<Measured> {
     let wanted = &cell.settings;
     let output = dir.join("output.txt");
-    *places = ground::make(&state.plan, wanted, hands, &output)?;
-    settings::apply(wanted, &ground::queues(places), &mut hands.journal)?;
+    *places = testbed::make(&state.plan, wanted, hands, &output)?;
+    settings::apply(wanted, &testbed::queues(places), &mut hands.journal)?;
     prepare(wanted, places, dir, hands)?;
     if wanted.remount == Some(true) {
-        ground::remount(places, hands, &output)?;
+        testbed::remount(places, hands, &output)?;
     }
     if stopped() {
         return Err(StoppedByUser.into());

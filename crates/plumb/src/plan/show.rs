@@ -8,7 +8,7 @@ mod text;
 
 use super::file::{Order, PlanFile};
 use super::library::{self, Opened};
-use super::standing::Standing;
+use super::pending_changes::Standing;
 use super::state::{Cell, End, State};
 use super::{adapt, cells, needs, order};
 use crate::cli::{PlanChanges, PlanShowArgs};
@@ -206,5 +206,4 @@ pub fn about(ns: u64) -> String {
 }
 
 #[cfg(test)]
-#[path = "show/tests.rs"]
 mod tests;

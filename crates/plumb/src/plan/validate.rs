@@ -10,7 +10,7 @@ pub(super) use made::Made;
 
 use super::file::{Chart, ChartKind, DeviceSpec, Order, PlanFile};
 use anyhow::{bail, Context, Result};
-use plumb_load::nearest::nearest;
+use plumb_load::suggest::nearest;
 use plumb_sim::spec::Spec;
 
 /// Figures of a kind of operation, see [`super::table`].
@@ -200,8 +200,7 @@ pub(super) fn one_of(name: &str, known: &[String], what: &str) -> Result<()> {
 }
 
 #[cfg(test)]
-#[path = "validate/tests.rs"]
 mod tests;
 
 #[cfg(test)]
-mod whole;
+mod every_key;

@@ -4,9 +4,9 @@
 use super::analysis::cells::NOT_VALID;
 use super::measure::Measured;
 use super::state::End;
-use crate::alike::together;
 use crate::child::Status;
 use crate::repeat::repetition;
+use crate::similar_messages::together;
 use plumb_trace::units::count;
 use serde_json::Value;
 use std::path::Path;

@@ -110,7 +110,7 @@ pub fn account(profile: &Profile, symbols: &Symbols) -> Tree {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ground::Ground;
+    use super::super::limits::Ground;
     use super::super::testing::{profile, READER, RECURSIVE};
     use super::*;
 

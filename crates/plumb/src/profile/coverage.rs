@@ -2,7 +2,7 @@
 //! How few functions have how much of the time: whether a look at the top of the table is enough.
 
 use super::flat::Row;
-use super::ground::{share, Ground};
+use super::limits::{share, Ground};
 use anyhow::Result;
 use plumb_trace::units;
 use serde::Serialize;

@@ -2,7 +2,7 @@
 //! Two profiles: by how much each function's own time differs.
 
 use super::flat::Row;
-use super::ground::{share, Ground, Unit};
+use super::limits::{share, Ground, Unit};
 use crate::cli::By;
 use anyhow::Result;
 use serde::Serialize;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The flat table: time by function, or by something else.
 
-use super::ground::{percent, share, Ground, Unit};
+use super::limits::{percent, share, Ground, Unit};
 use super::symbols::{count, telling, Symbols};
 use crate::cli::By;
 use anyhow::Result;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What stands above every view: what it is of, in words and figures.
 
-use super::ground::{share, Ground};
+use super::limits::{share, Ground};
 use super::symbols::{on_cpu, telling, Symbols};
 use crate::compare::PARTS;
 use anyhow::Result;

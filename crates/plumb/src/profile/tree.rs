@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A tree of times, and how it is printed.
 
-use super::ground::{cut, percent, share, Ground, Unit};
+use super::limits::{cut, percent, share, Ground, Unit};
 use super::symbols::Symbols;
 use anyhow::Result;
 use plumb_trace::units;

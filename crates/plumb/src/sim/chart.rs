@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Charts of a simulation, on the sheets that plans draw on, and the same figures as CSV.
 
-use super::beside::Beside;
+use super::measured::MeasuredTable;
 use crate::plan::report::charts::axis::Axis;
 use crate::plan::report::charts::canvas::{colour, sheet, Sheet};
 use anyhow::{bail, Context, Result};
@@ -77,7 +77,7 @@ pub fn timeline(
     title: &str,
     step: Ns,
     steps: &[[u64; 2]],
-    beside: Option<&Beside>,
+    beside: Option<&MeasuredTable>,
 ) -> Result<()> {
     let seconds = step as f64 / 1e9;
     let mib = |bytes: u64| bytes as f64 / 1_048_576.0 / seconds;

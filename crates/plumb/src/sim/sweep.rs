@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `plumb sim --sweep KNOB=a,b,c`: the same simulation for each value of a knob of the scheduler.
 
-use super::beside::{Beside, Pair};
 use super::chart::{self, Lines};
 use super::measure::{measure, Measured};
+use super::measured::{MeasuredTable, Pair};
 use super::notes;
 use super::plan::Plan;
 use crate::cli::SimArgs;
@@ -95,7 +95,7 @@ pub fn main(args: &SimArgs, plan: &Plan, text: &str) -> Result<()> {
     let notes = notes::of_classes(plan);
     let mut sweep =
         Sweep { model: plan.spec.name.clone(), scheduler, knob, alone, rows, notes, ratios: Vec::new() };
-    let beside = args.beside.as_deref().map(Beside::read).transpose()?;
+    let beside = args.beside.as_deref().map(MeasuredTable::read).transpose()?;
     let mut pairs = Vec::new();
     if let Some(dir) = &args.charts {
         pairs = charts(&sweep, dir, beside.as_ref())?;
@@ -162,7 +162,7 @@ fn ratios(pairs: &[Pair], out: &mut dyn Write) -> Result<()> {
     Ok(table.write(out)?)
 }
 
-fn charts(sweep: &Sweep, dir: &Path, beside: Option<&Beside>) -> Result<Vec<Pair>> {
+fn charts(sweep: &Sweep, dir: &Path, beside: Option<&MeasuredTable>) -> Result<Vec<Pair>> {
     let mut csv = format!("{},normal_per_s,normal_mib_per_s,normal_p50_ns,normal_p99_ns,normal_max_ns,idle_per_s,idle_mib_per_s,idle_p99_ns,idle_max_ns,normal_service_p50_ns,normal_service_p99_ns\n", sweep.knob);
     for row in std::iter::once(&sweep.alone).chain(&sweep.rows) {
         let ns = |v: Option<u64>| v.map_or_else(String::new, |v| v.to_string());
@@ -215,7 +215,7 @@ fn charts(sweep: &Sweep, dir: &Path, beside: Option<&Beside>) -> Result<Vec<Pair
     let files = [csv, idle.svg()?, normal.svg()?];
     chart::SWEEP.iter().zip(&files).try_for_each(|(name, text)| chart::put(dir, name, text))?;
     match beside {
-        Some(beside) => Ok(beside.pairs(&Beside::parse(&files[0])?, &COMPARED)),
+        Some(beside) => Ok(beside.pairs(&MeasuredTable::parse(&files[0])?, &COMPARED)),
         None => Ok(Vec::new()),
     }
 }

@@ -4,7 +4,7 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
-pub mod room;
+pub mod scratch;
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Data come back as they were written, and a power cut takes what was not flushed.
 
-use super::house::{able, bounded, device, House};
+use super::registry::{able, bounded, device, DiskRegistry};
 use std::fs::File;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
@@ -17,8 +17,8 @@ fn what_was_written_is_read() {
     if !able("what_was_written_is_read", &["fio", "blockdev"]) {
         return;
     }
-    let house = House::new();
-    let disk = house.serve(&["instant", "--size", "64M", "--name", "data", "--no-calibrate"]);
+    let disks = DiskRegistry::new();
+    let disk = disks.serve(&["instant", "--size", "64M", "--name", "data", "--no-calibrate"]);
     let device = device(&disk);
     let job = |more: &[&str]| {
         let fixed = [
@@ -40,8 +40,8 @@ fn what_was_written_is_read() {
     job(&["--do_verify=1", "--verify_fatal=1"]);
     bounded("blockdev", &["--flushbufs", &device]);
     job(&["--verify_only", "--direct=0", "--verify_fatal=1"]);
-    house.must(&["stop", "data"]);
-    house.empty(&["data"], std::time::Duration::from_secs(5));
+    disks.must(&["stop", "data"]);
+    disks.empty(&["data"], std::time::Duration::from_secs(5));
 }
 
 #[test]
@@ -49,33 +49,33 @@ fn a_file_system_survives_and_a_file_keeps_it() {
     if !able("a_file_system_survives_and_a_file_keeps_it", &["mkfs.ext4", "fsck.ext4", "cmp"]) {
         return;
     }
-    let house = House::new();
-    let image = house.path().join("image").display().to_string();
+    let disks = DiskRegistry::new();
+    let image = disks.path().join("image").display().to_string();
     let serve = ["instant", "--backing", &image, "--name", "kept", "--no-calibrate"];
-    let disk = house.serve(&[&serve[..], &["--size", "96M"]].concat());
+    let disk = disks.serve(&[&serve[..], &["--size", "96M"]].concat());
     assert_eq!(disk["size"], "96M");
-    let point = house.ext4(&device(&disk));
+    let point = disks.ext4(&device(&disk));
     let data: Vec<u8> = (0..24_u32 << 18).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
     std::fs::write(point.join("data"), &data).expect("write");
     // In use: refused, with where.
-    house.refused(&["stop", "kept"], &["mounted on", &point.display().to_string(), "--force"]);
-    house.umount();
+    disks.refused(&["stop", "kept"], &["mounted on", &point.display().to_string(), "--force"]);
+    disks.umount();
     bounded("fsck.ext4", &["-fn", &device(&disk)]);
-    house.must(&["stop", "kept"]);
+    disks.must(&["stop", "kept"]);
 
     // The file is as long as it is; another length is refused.
-    house.refused(&[&["serve"][..], &serve, &["--size", "64M"]].concat(), &["image"]);
-    let disk = house.serve(&serve);
+    disks.refused(&[&["serve"][..], &serve, &["--size", "64M"]].concat(), &["image"]);
+    let disk = disks.serve(&serve);
     assert_eq!(disk["size"], "96M");
-    house.refused(
+    disks.refused(
         &["serve", "instant", "--backing", &image, "--name", "second"],
         &["image", "plumb disk stop kept"],
     );
-    let point = house.mount(&device(&disk));
+    let point = disks.mount(&device(&disk));
     assert!(std::fs::read(point.join("data")).expect("read") == data, "the data are others");
-    house.umount();
-    house.must(&["stop", "kept"]);
-    house.empty(&["kept", "second"], std::time::Duration::from_secs(5));
+    disks.umount();
+    disks.must(&["stop", "kept"]);
+    disks.empty(&["kept", "second"], std::time::Duration::from_secs(5));
 }
 
 #[test]
@@ -83,8 +83,8 @@ fn a_discard_reads_as_zeroes() {
     if !able("a_discard_reads_as_zeroes", &["blkdiscard"]) {
         return;
     }
-    let house = House::new();
-    let device = device(&house.serve(&["instant", "--size", "64M", "--name", "holes", "--no-calibrate"]));
+    let disks = DiskRegistry::new();
+    let device = device(&disks.serve(&["instant", "--size", "64M", "--name", "holes", "--no-calibrate"]));
     let file = direct(&device);
     file.write_all_at(&Blocks([5; 1 << 16]).0, 0).expect("write");
     bounded("blkdiscard", &["--offset", "4096", "--length", "8192", &device]);
@@ -101,29 +101,29 @@ fn a_power_cut_takes_what_was_not_flushed() {
     if !able("a_power_cut_takes_what_was_not_flushed", &[]) {
         return;
     }
-    let house = House::new();
+    let disks = DiskRegistry::new();
     // A disk with a volatile cache.
-    let device = device(&house.serve(&["hdp72503", "--size", "64M", "--name", "cut", "--no-calibrate"]));
-    assert_eq!(super::house::queue(&device, "write_cache"), "write back");
+    let device = device(&disks.serve(&["hdp72503", "--size", "64M", "--name", "cut", "--no-calibrate"]));
+    assert_eq!(super::registry::queue(&device, "write_cache"), "write back");
     let file = direct(&device);
     file.write_all_at(&Blocks([1; 1 << 16]).0, 0).expect("write");
     file.sync_all().expect("fsync");
     file.write_all_at(&Blocks([2; 1 << 16]).0, 0).expect("write");
     let toll: serde_json::Value =
-        serde_json::from_str(&house.must(&["cut", "cut", "--keep", "50", "--seed", "3", "--json"]))
+        serde_json::from_str(&disks.must(&["cut", "cut", "--keep", "50", "--seed", "3", "--json"]))
             .expect("JSON");
     let (lost, kept) = (toll["lost"].as_u64().expect("lost"), toll["kept"].as_u64().expect("kept"));
     // 128 sectors of 512 bytes; half of them, give or take more than five standard deviations.
     assert!(lost + kept == 128 && (30..=98).contains(&kept), "{toll}");
     let mut read = Box::new(Blocks([0; 1 << 16]));
     assert!(file.read_exact_at(&mut read.0, 0).is_err(), "no power, no data");
-    house.refused(&["cut", "cut"], &["cut", "is without power already"]);
-    assert_eq!(house.list()[0]["state"], "without power");
+    disks.refused(&["cut", "cut"], &["cut", "is without power already"]);
+    assert_eq!(disks.list()[0]["state"], "without power");
     // This test has it open.
-    house.refused(&["power-on", "cut"], &["open in process", "page cache", "--force"]);
-    house.must(&["power-on", "cut", "--force"]);
-    assert_eq!(house.list()[0]["state"], "served");
-    house.refused(&["power-on", "cut"], &["has power already"]);
+    disks.refused(&["power-on", "cut"], &["open in process", "page cache", "--force"]);
+    disks.must(&["power-on", "cut", "--force"]);
+    assert_eq!(disks.list()[0]["state"], "served");
+    disks.refused(&["power-on", "cut"], &["has power already"]);
     file.read_exact_at(&mut read.0, 0).expect("read");
     let new = read.0.chunks(512).filter(|s| s.iter().all(|&b| b == 2)).count() as u64;
     let old = read.0.chunks(512).filter(|s| s.iter().all(|&b| b == 1)).count() as u64;

@@ -5,6 +5,6 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod data;
-mod house;
 mod kill;
+mod registry;
 mod words;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What was put into a disk to go wrong is found, named and measured.
 
-use super::house::{able, House};
+use super::registry::{able, DiskRegistry};
 use super::served::{alone, thrice, Missed, Recorded, Served};
 
 fn reads(model: &str, set: &[&str], time: &str) -> Recorded {
-    let house = House::new();
+    let disks = DiskRegistry::new();
     let set: Vec<&str> = set.iter().flat_map(|s| ["--set", s]).collect();
     let job = ["--what", "read", "--order", "random", "--direct", "--size", "1G", "--time", time];
-    Served::new(&house, model, &set).record(&job)
+    Served::new(&disks, model, &set).record(&job)
 }
 
 /// The finding's words, or what was found instead.

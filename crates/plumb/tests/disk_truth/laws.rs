@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Laws that hold for any disk, on a real block device.
 
-use super::common::room::{job, kind};
-use super::house::{able, House};
+use super::common::scratch::{job, kind};
+use super::registry::{able, DiskRegistry};
 use super::served::{alone, thrice, Missed, Served};
 use plumb_sim::device::Operation;
 
@@ -15,8 +15,8 @@ fn a_random_read_waits_half_a_turn() {
         return;
     }
     let _alone = alone();
-    let house = House::new();
-    let served = Served::new(&house, "atlas10k4", &["--no-calibrate"]);
+    let disks = DiskRegistry::new();
+    let served = Served::new(&disks, "atlas10k4", &["--no-calibrate"]);
     let read = ["--what", "read", "--order", "random", "--direct", "--size", "1G", "--operations", "800"];
     served.load(&read);
     // Reads that the disk's cache had neither seek nor turn.
@@ -45,8 +45,8 @@ fn littles_law_holds_at_depth_8() {
     }
     let _alone = alone();
     thrice("Little's law", || {
-        let house = House::new();
-        let served = Served::new(&house, "atlas10k4", &[]);
+        let disks = DiskRegistry::new();
+        let served = Served::new(&disks, "atlas10k4", &[]);
         let read = ["--what", "read", "--order", "random", "--direct", "--size", "1G", "--time", "4s"];
         let all = served.load(&[&read[..], &["--through", "io-uring", "--depth", "8"]].concat());
         let reads = kind(job(&all), "read");

@@ -5,10 +5,10 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod faults;
-#[path = "../disk/house.rs"]
-#[allow(dead_code, reason = "the tests of the disks themselves use the rest")]
-mod house;
 mod laws;
 mod models;
+#[path = "../disk/registry.rs"]
+#[allow(dead_code, reason = "the tests of the disks themselves use the rest")]
+mod registry;
 mod served;
 mod sync;

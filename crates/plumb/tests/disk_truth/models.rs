@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The time of requests with the device, as a trace tells it, is what the disk says it took.
 
-use super::house::{able, House};
+use super::registry::{able, DiskRegistry};
 use super::served::{alone, quantile, thrice, Missed, Recorded, Served};
 use plumb_sim::device::Operation;
 use plumb_sim::serve::log::Line;
@@ -93,8 +93,8 @@ fn tells_the_truth_about(model: &str, time: &str) {
     let _alone = alone();
     for what in ["read", "mix"] {
         thrice(&format!("{model}, {what}"), || {
-            let house = House::new();
-            let served = Served::new(&house, model, &[]);
+            let disks = DiskRegistry::new();
+            let served = Served::new(&disks, model, &[]);
             let path = served.path;
             let job = ["--what", what, "--order", "random", "--direct", "--size", "1G", "--time", time];
             let recorded = served.record(&job);

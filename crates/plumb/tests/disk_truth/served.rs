@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A served disk with its log, a load on it that plumb records, and both sides' figures.
 
-use super::common::room::{text, Running};
+use super::common::scratch::{text, Running};
 use super::common::{must, plumb};
-use super::house::{device, House};
+use super::registry::{device, DiskRegistry};
 use plumb_sim::device::Operation;
 use plumb_sim::serve::log::{self, Line};
 use serde_json::Value;
@@ -113,7 +113,7 @@ pub fn quantile(sorted: &[u64], percent: usize) -> u64 {
 
 /// A disk and its log.
 pub struct Served<'h> {
-    house: &'h House,
+    disks: &'h DiskRegistry,
     name: &'static str,
     pub device: String,
     /// How much earlier than the model says answers go out, ns.
@@ -123,23 +123,23 @@ pub struct Served<'h> {
 
 impl<'h> Served<'h> {
     /// Serves a gigabyte of it; `more`: further options.
-    pub fn new(house: &'h House, model: &str, more: &[&str]) -> Self {
+    pub fn new(disks: &'h DiskRegistry, model: &str, more: &[&str]) -> Self {
         let name = "truth";
-        let log = house.path().join("requests.csv");
+        let log = disks.path().join("requests.csv");
         let _ = std::fs::remove_file(&log);
         let path = log.display().to_string();
         let fixed = [model, "--size", "1G", "--name", name, "--log", &path];
-        let disk = house.serve(&[&fixed[..], more].concat());
+        let disk = disks.serve(&[&fixed[..], more].concat());
         let path = disk["timing"]["path_p50"].as_u64().unwrap_or(0);
-        Served { house, name, device: device(&disk), path, log }
+        Served { disks, name, device: device(&disk), path, log }
     }
 
     /// `plumb load` on the device; its JSON.
     pub fn load(&self, args: &[&str]) -> Value {
         let mut command = plumb();
         command.arg("load").args(args).args(["--destroy", &self.device, "--json", "--quiet", &self.device]);
-        command.current_dir(self.house.path()).env_remove("PLUMB_TRACE");
-        let (code, all) = super::common::room::result(&Running::of(command).end());
+        command.current_dir(self.disks.path()).env_remove("PLUMB_TRACE");
+        let (code, all) = super::common::scratch::result(&Running::of(command).end());
         // 3 says that on a busy machine it is no measurement.
         assert!([0, 3].contains(&code), "{args:?}: {code}: {all:#}");
         all
@@ -147,12 +147,12 @@ impl<'h> Served<'h> {
 
     /// `plumb run` on such a load; what it recorded, with the log. Ends the disk.
     pub fn record(self, args: &[&str]) -> Recorded {
-        let dir = self.house.path().join("run");
+        let dir = self.disks.path().join("run");
         let _ = std::fs::remove_dir_all(&dir);
         let mut command = plumb();
         command.args(["run", "-o"]).arg(&dir).arg("--").arg(env!("CARGO_BIN_EXE_plumb")).arg("load");
         command.args(args).args(["--destroy", &self.device, "--quiet", &self.device]);
-        command.current_dir(self.house.path()).env_remove("PLUMB_TRACE");
+        command.current_dir(self.disks.path()).env_remove("PLUMB_TRACE");
         let out = Running::of(command).end();
         let said = text(&out.stderr);
         assert!(out.status.code().is_some_and(|c| [0, 3].contains(&c)), "{args:?}: {}: {said}", out.status);
@@ -178,7 +178,7 @@ impl<'h> Served<'h> {
 
     /// Ends the disk; all of its log.
     pub fn end(self) -> Vec<Line> {
-        self.house.must(&["stop", self.name]);
+        self.disks.must(&["stop", self.name]);
         let mut lines = log::read(&self.log).expect("the log");
         let all = lines.by_ref().map(|l| l.expect("a line")).collect();
         assert_eq!(lines.lost(), 0, "lines of the log");

@@ -2,8 +2,8 @@
 //! Synchronous writes to a disk without a write cache: each waits for its sector to come round again,
 //! and a journal makes it wait two or three times. Figures of the evaluation of Linux of 2004.
 
-use super::common::room::{job, kind};
-use super::house::{able, House};
+use super::common::scratch::{job, kind};
+use super::registry::{able, DiskRegistry};
 use super::served::{alone, mkfs, thrice, Missed, Served};
 use serde_json::Value;
 
@@ -18,20 +18,20 @@ fn a_write_takes_turns_of(model: &str, turn: f64) {
     }
     let _alone = alone();
     thrice(&test, || {
-        let house = House::new();
-        let served = Served::new(&house, model, &[]);
+        let disks = DiskRegistry::new();
+        let served = Served::new(&disks, model, &[]);
         let write = ["--what", "write", "--block", "8K", "--operations", "300"];
         let bare = mean_ns(&served.load(&[&write[..], &["--size", "64M", "--sync", "o-dsync"]].concat()));
         mkfs("ext3", &served.device);
-        let point = house.mount(&served.device);
+        let point = disks.mount(&served.device);
         let on_ext3 = |sync: &str| {
-            let room = super::common::room::Room::new();
+            let scratch = super::common::scratch::Scratch::new();
             let target = point.display().to_string();
             let more = ["--size", "4M", "--sync", sync, &target];
-            mean_ns(&room.json(&[&write[..], &more].concat()))
+            mean_ns(&scratch.json(&[&write[..], &more].concat()))
         };
         let (fsync, nothing) = (on_ext3("fsync"), on_ext3("none"));
-        house.umount();
+        disks.umount();
         served.end();
         println!("{model}: O_DSYNC {bare:.0} ns, ext3 and fsync {fsync:.0} ns, without {nothing:.0} ns");
         let good = [

@@ -2,7 +2,7 @@
 //! What fails while the load runs is counted by kind, named with its place,
 //! and in no latency.
 
-use crate::common::room::{job, kind, number, reason, result, rows, text, until, Room};
+use crate::common::scratch::{job, kind, number, reason, result, rows, text, until, Scratch};
 use crate::common::{can, must};
 use serde_json::Value;
 use std::fs::OpenOptions;
@@ -34,15 +34,16 @@ fn a_device_that_cannot_be_read_from_a_place_on() {
     if !can("a_device_that_cannot_be_read_from_a_place_on", &["losetup"]) {
         return;
     }
-    let room = Room::new();
-    let device = room.disk("image", 16);
+    let scratch = Scratch::new();
+    let device = scratch.disk("image", 16);
     // The disk keeps its length; from the middle on nothing lies behind it any more.
-    let image = OpenOptions::new().write(true).open(room.path().join("image")).expect("the image");
+    let image = OpenOptions::new().write(true).open(scratch.path().join("image")).expect("the image");
     image.set_len(8 * MIB).expect("half of it");
     let base = ["--what", "read", "--block", "64K", "--direct", &device];
     for engine in ["pwrite", "io-uring", "libaio", "posix-aio"] {
         let queue: &[&str] = if engine == "pwrite" { &[] } else { &["--depth", "8"] };
-        let (code, all) = room.coded(&[&["--through", engine, "--log", engine][..], queue, &base].concat());
+        let (code, all) =
+            scratch.coded(&[&["--through", engine, "--log", engine][..], queue, &base].concat());
         assert_eq!(code, 3, "{engine}: a half that fails is no measurement");
         let read = kind(job(&all), "read");
         assert_eq!((number(read, "count"), number(read, "errors")), (256, 128), "{engine}: {read:#}");
@@ -53,17 +54,17 @@ fn a_device_that_cannot_be_read_from_a_place_on() {
             assert!(said.contains(word), "{engine}: lacks {word}: {said}");
         }
         let first = said.split(" at ").nth(1).and_then(|s| s.split(':').next()).and_then(|s| s.parse().ok());
-        let rows = rows(&room, engine);
+        let rows = rows(&scratch, engine);
         let failed: Vec<u64> =
             rows.iter().filter(|r| r["result"] == -libc::EIO).map(|r| number(r, "offset")).collect();
         assert!(failed.len() == 128 && failed.iter().all(|o| *o >= 8 * MIB), "{engine}: {failed:?}");
         assert!(first.is_some_and(|f: u64| failed.contains(&f)), "{engine}: {said}");
     }
     // People are told the same.
-    let shown = text(&room.load(&base).stdout);
+    let shown = text(&scratch.load(&base).stdout);
     assert!(shown.contains("128 failed") && shown.contains("Input/output error"), "{shown}");
     // An open loop: what failed is in no response either.
-    let (_, all) = room.coded(&[&["--rate", "1000", "--operations", "256"][..], &base].concat());
+    let (_, all) = scratch.coded(&[&["--rate", "1000", "--operations", "256"][..], &base].concat());
     let read = kind(job(&all), "read");
     assert_eq!((number(read, "count"), number(read, "errors")), (256, 128));
     sums_hold(read, 64 << 10);
@@ -74,14 +75,14 @@ fn a_broken_target_ends_a_run_and_is_not_tried_for_ever() {
     if !can("a_broken_target_ends_a_run_and_is_not_tried_for_ever", &["losetup"]) {
         return;
     }
-    let room = Room::new();
-    let device = room.disk("image", 16);
-    let image = OpenOptions::new().write(true).open(room.path().join("image")).expect("the image");
-    let running = room.start(&[
+    let scratch = Scratch::new();
+    let device = scratch.disk("image", 16);
+    let image = OpenOptions::new().write(true).open(scratch.path().join("image")).expect("the image");
+    let running = scratch.start(&[
         "--what", "read", "--order", "random", "--direct", "--log", "log", "--time", "600s", "--json",
         "--quiet", &device,
     ]);
-    let log = room.path().join("log");
+    let log = scratch.path().join("log");
     until("the log grows", || log.metadata().is_ok_and(|m| m.len() > 1 << 12));
     image.set_len(0).expect("all of it is gone");
     let (code, all) = result(&running.end());
@@ -97,11 +98,11 @@ fn a_mapping_whose_device_fails_names_the_worker() {
     if !can("a_mapping_whose_device_fails_names_the_worker", &["losetup"]) {
         return;
     }
-    let room = Room::new();
-    let device = room.disk("image", 16);
-    let image = OpenOptions::new().write(true).open(room.path().join("image")).expect("the image");
+    let scratch = Scratch::new();
+    let device = scratch.disk("image", 16);
+    let image = OpenOptions::new().write(true).open(scratch.path().join("image")).expect("the image");
     image.set_len(8 * MIB).expect("half of it");
-    room.refused(
+    scratch.refused(
         &["--what", "read", "--through", "mmap", &device],
         &["worker process", "SIGBUS", "its device failed"],
     );
@@ -112,9 +113,9 @@ fn a_file_system_that_others_fill() {
     if !can("a_file_system_that_others_fill", &["losetup", "mkfs.ext4"]) {
         return;
     }
-    let room = Room::new();
-    let point = room.ext4(&room.disk("image", 64), "mount", &[]);
-    let running = room.start(&[
+    let scratch = Scratch::new();
+    let point = scratch.ext4(&scratch.disk("image", 64), "mount", &[]);
+    let running = scratch.start(&[
         "--layout",
         "sparse",
         "--size",
@@ -132,7 +133,7 @@ fn a_file_system_that_others_fill() {
         "--quiet",
         "mount",
     ]);
-    let log = room.path().join("log");
+    let log = scratch.path().join("log");
     until("the log is there", || log.exists());
     std::thread::sleep(Duration::from_millis(500));
     let hog = std::fs::File::create(point.join("hog")).expect("a hog");
@@ -152,7 +153,7 @@ fn a_file_system_that_others_fill() {
     sums_hold(write, 4096);
     let said = failure(job(&all));
     assert!(said.contains("write") && said.contains("No space left on device"), "{said}");
-    let rows = rows(&room, "log");
+    let rows = rows(&scratch, "log");
     let failed = rows.iter().filter(|r| r["result"] == -libc::ENOSPC).count() as u64;
     assert_eq!((rows.len() as u64, failed), (number(write, "count"), errors));
     let schedule = &job(&all)["schedule"];
@@ -165,14 +166,14 @@ fn a_thin_disk_that_runs_out() {
     if !can("a_thin_disk_that_runs_out", &["losetup", "mkfs.ext4"]) {
         return;
     }
-    let room = Room::new();
-    let point = room.ext4(&room.disk("image", 16), "mount", &[]);
+    let scratch = Scratch::new();
+    let point = scratch.ext4(&scratch.disk("image", 16), "mount", &[]);
     std::fs::File::create(point.join("thin"))
         .expect("an image")
         .set_len(32 * MIB)
         .expect("more than there is");
-    let device = room.attach(&point.join("thin"), &[]);
-    let (code, all) = room.coded(&["--block", "64K", "--direct", &device]);
+    let device = scratch.attach(&point.join("thin"), &[]);
+    let (code, all) = scratch.coded(&["--block", "64K", "--direct", &device]);
     let write = kind(job(&all), "write");
     assert_eq!((code, number(write, "count")), (3, 512), "{write:#}");
     assert!((256..512).contains(&number(write, "errors")), "{write:#}");
@@ -181,7 +182,7 @@ fn a_thin_disk_that_runs_out() {
 
     // Through the page cache the writes succeed; it is the synchronisation that fails.
     let args = ["--block", "64K", "--sync", "fdatasync", "--every", "16", "--destroy", &device, &device];
-    let (code, all) = room.coded(&args);
+    let (code, all) = scratch.coded(&args);
     let (write, sync) = (kind(job(&all), "write"), kind(job(&all), "sync"));
     assert_eq!((code, number(write, "errors"), number(sync, "count")), (3, 0, 32), "{all:#}");
     assert!(number(sync, "errors") > 0, "{sync:#}");
@@ -192,20 +193,20 @@ fn a_thin_disk_that_runs_out() {
 
 #[test]
 fn a_file_that_is_cut_short_while_it_is_read() {
-    let room = Room::new();
-    let file = room.path().join("file");
+    let scratch = Scratch::new();
+    let file = scratch.path().join("file");
     std::fs::write(&file, vec![7; 256 << 10]).expect("a file");
-    let running = room.start(&[
+    let running = scratch.start(&[
         "--what", "read", "--block", "64K", "--rate", "100", "--time", "4s", "--log", "log", "--json",
         "--quiet", "file",
     ]);
-    let log = room.path().join("log");
+    let log = scratch.path().join("log");
     until("the log is there", || log.exists());
     std::thread::sleep(Duration::from_millis(700));
     OpenOptions::new().write(true).open(&file).expect("the file").set_len(96 << 10).expect("its first part");
     let (_, all) = result(&running.end());
     let read = kind(job(&all), "read");
-    let rows = rows(&room, "log");
+    let rows = rows(&scratch, "log");
     let moved: Vec<i64> = rows.iter().map(|r| r["result"].as_i64().expect("bytes")).collect();
     let short = moved.iter().filter(|n| **n < 64 << 10).count() as u64;
     assert!(short > 0 && short < 400, "{short} of {}", moved.len());
@@ -220,12 +221,12 @@ fn a_file_system_that_is_shut_down() {
     if !can("a_file_system_that_is_shut_down", &["losetup", "mkfs.ext4"]) {
         return;
     }
-    let room = Room::new();
-    let point = room.ext4(&room.disk("image", 64), "mount", &[]);
+    let scratch = Scratch::new();
+    let point = scratch.ext4(&scratch.disk("image", 64), "mount", &[]);
     let args =
         ["--size", "16M", "--order", "random", "--sync", "fsync", "--time", "600s", "--log", "log", "--json"];
-    let running = room.start(&[&args[..], &["--quiet", "mount"]].concat());
-    let log = room.path().join("log");
+    let running = scratch.start(&[&args[..], &["--quiet", "mount"]].concat());
+    let log = scratch.path().join("log");
     until("the log grows", || log.metadata().is_ok_and(|m| m.len() > 1 << 12));
     shut_down(&point);
     let out = running.end();
@@ -256,26 +257,26 @@ fn a_file_system_that_is_mounted_again_is_mounted_as_before() {
     if !can("a_file_system_that_is_mounted_again_is_mounted_as_before", &["losetup", "mkfs.ext4"]) {
         return;
     }
-    let room = Room::new();
-    let point = room.ext4(&room.disk("image", 32), "mount", &["-o", "noatime,nodev,nosuid"]);
+    let scratch = Scratch::new();
+    let point = scratch.ext4(&scratch.disk("image", 32), "mount", &["-o", "noatime,nodev,nosuid"]);
     std::fs::write(point.join("precious"), "x").expect("a file");
     let as_mounted = || {
         let all = std::fs::read_to_string("/proc/mounts").expect("mounts");
-        let ours = all.lines().filter(|l| l.contains(room.path().to_str().expect("a path")));
+        let ours = all.lines().filter(|l| l.contains(scratch.path().to_str().expect("a path")));
         ours.map(str::to_string).collect::<Vec<_>>()
     };
     let args = ["--what", "read", "--size", "1M", "--cache", "remount", "mount"];
     let before = as_mounted();
-    assert_eq!(number(kind(job(&room.json(&args)), "read"), "count"), 256);
+    assert_eq!(number(kind(job(&scratch.json(&args)), "read"), "count"), 256);
     assert_eq!(as_mounted(), before);
     let held = std::fs::File::open(point.join("precious")).expect("the file");
-    room.refused(&args, &["cannot unmount", "mount", "is another process in it?"]);
+    scratch.refused(&args, &["cannot unmount", "mount", "is another process in it?"]);
     assert_eq!(as_mounted(), before);
     drop(held);
     // A loop device that mount made goes when it is unmounted, if nobody holds it.
     must(Command::new("umount").arg(&point));
-    must(Command::new("mount").args(["-o", "loop"]).arg(room.path().join("image")).arg(&point));
+    must(Command::new("mount").args(["-o", "loop"]).arg(scratch.path().join("image")).arg(&point));
     let before = as_mounted();
-    assert_eq!(number(kind(job(&room.json(&args)), "read"), "count"), 256);
+    assert_eq!(number(kind(job(&scratch.json(&args)), "read"), "count"), 256);
     assert_eq!(as_mounted(), before);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What the kernel does not give this process: a system call, a file's length,
-//! room for the log or the result.
+//! scratch for the log or the result.
 
-use crate::common::room::{job, kind, number, reason, refuses, result, Room, Running};
+use crate::common::scratch::{job, kind, number, reason, refuses, result, Running, Scratch};
 use crate::common::{can, must};
 use crate::fail::{failure, sums_hold};
 use serde_json::Value;
@@ -10,8 +10,8 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 /// Runs with a limit on the length of files (RLIMIT_FSIZE).
-fn limited(room: &Room, args: &[&str], limit: u64, ignore: bool) -> std::process::Output {
-    let mut command = room.command(args);
+fn limited(scratch: &Scratch, args: &[&str], limit: u64, ignore: bool) -> std::process::Output {
+    let mut command = scratch.command(args);
     // SAFETY: setrlimit and signal may be called between fork and exec.
     unsafe {
         command.pre_exec(move || {
@@ -30,10 +30,10 @@ fn limited(room: &Room, args: &[&str], limit: u64, ignore: bool) -> std::process
 
 #[test]
 fn a_write_that_moves_less_is_short_and_no_error() {
-    let room = Room::new();
+    let scratch = Scratch::new();
     let args = ["--layout", "append", "--size", "256K", "--block", "64K", "--json", "--quiet"];
     // Whole, whole, a half, and none.
-    let (code, all) = result(&limited(&room, &args, 160 << 10, true));
+    let (code, all) = result(&limited(&scratch, &args, 160 << 10, true));
     let write = kind(job(&all), "write");
     let told = ["count", "errors", "short", "bytes"].map(|f| number(write, f));
     assert_eq!((code, told), (3, [4, 1, 1, 160 << 10]), "{write:#}");
@@ -41,9 +41,9 @@ fn a_write_that_moves_less_is_short_and_no_error() {
     assert!(failure(job(&all)).contains("File too large"), "{}", failure(job(&all)));
     assert_eq!(reason(&all, "short-transfers"), Some("suspect"));
     // The signal that comes with it, too, is named; a worker that is gone is no result.
-    let died = limited(&room, &args, 160 << 10, false);
+    let died = limited(&scratch, &args, 160 << 10, false);
     refuses(&died, &["worker process", &format!("signal {}", libc::SIGXFSZ)]);
-    assert_eq!(std::fs::read_dir(room.path()).expect("the room").count(), 0);
+    assert_eq!(std::fs::read_dir(scratch.path()).expect("the scratch").count(), 0);
 }
 
 /// `struct sock_filter`s that answer these system calls with an error, and let all others be.
@@ -60,8 +60,8 @@ fn forbidding(calls: &[i64], errno: i32) -> Vec<libc::sock_filter> {
 }
 
 /// Runs on a kernel that lacks these system calls, as far as the program can see.
-fn without(room: &Room, calls: &[i64], errno: i32, args: &[&str]) -> std::process::Output {
-    let mut command = room.command(args);
+fn without(scratch: &Scratch, calls: &[i64], errno: i32, args: &[&str]) -> std::process::Output {
+    let mut command = scratch.command(args);
     let filters = forbidding(calls, errno);
     // SAFETY: prctl may be called between fork and exec; the program lives until then.
     unsafe {
@@ -81,7 +81,7 @@ fn without(room: &Room, calls: &[i64], errno: i32, args: &[&str]) -> std::proces
 
 #[test]
 fn an_engine_that_this_kernel_lacks() {
-    let room = Room::new();
+    let scratch = Scratch::new();
     for (engine, call, errno) in [
         ("io-uring", libc::SYS_io_uring_setup, libc::ENOSYS),
         ("io-uring", libc::SYS_io_uring_setup, libc::EPERM),
@@ -89,13 +89,17 @@ fn an_engine_that_this_kernel_lacks() {
         ("io-uring-sqpoll", libc::SYS_io_uring_setup, libc::EPERM),
         ("libaio", libc::SYS_io_setup, libc::ENOSYS),
     ] {
-        let out = without(&room, &[call], errno, &["--size", "64K", "--through", engine, "--log", "log"]);
+        let out = without(&scratch, &[call], errno, &["--size", "64K", "--through", engine, "--log", "log"]);
         let why = std::io::Error::from_raw_os_error(errno).to_string();
         let why = why.split(" (os").next().unwrap_or_default();
         refuses(&out, &[if engine == "libaio" { "io_setup" } else { "io_uring" }, why]);
-        assert_eq!(std::fs::read_dir(room.path()).expect("the room").count(), 0, "{engine}: left something");
+        assert_eq!(
+            std::fs::read_dir(scratch.path()).expect("the scratch").count(),
+            0,
+            "{engine}: left something"
+        );
     }
-    let listed = without(&room, &[libc::SYS_io_uring_setup], libc::EPERM, &["engines", "--json"]);
+    let listed = without(&scratch, &[libc::SYS_io_uring_setup], libc::EPERM, &["engines", "--json"]);
     let listed: Value = serde_json::from_slice(&listed.stdout).expect("JSON");
     let is_there = |name: &str| {
         let engine = listed.as_array().expect("engines").iter().find(|e| e["engine"] == name);
@@ -104,7 +108,7 @@ fn an_engine_that_this_kernel_lacks() {
     assert!(!is_there("io-uring") && is_there("pwrite"), "{listed:#}");
     // Calls that come to fail while it runs are errors of operations.
     let out = without(
-        &room,
+        &scratch,
         &[libc::SYS_fdatasync],
         libc::EIO,
         &["--size", "64K", "--sync", "fdatasync", "--json", "-q"],
@@ -119,18 +123,18 @@ fn no_room_for_the_log_or_the_result() {
     if !can("no_room_for_the_log_or_the_result", &["mount"]) {
         return;
     }
-    let room = Room::new();
-    let small = room.path().join("small");
+    let scratch = Scratch::new();
+    let small = scratch.path().join("small");
     std::fs::create_dir(&small).expect("a mount point");
     must(Command::new("mount").args(["-t", "tmpfs", "-o", "size=64k", "none"]).arg(&small));
     let null = ["--what", "read", "--through", "null", "--operations", "300000", "--size", "1M"];
-    let out = room.load(&[&null[..], &["--log", "small/log"]].concat());
+    let out = scratch.load(&[&null[..], &["--log", "small/log"]].concat());
     refuses(&out, &["small/log", "No space left on device"]);
     let full = std::fs::File::options().write(true).open("/dev/full").expect("/dev/full");
-    let mut command = room.command(&["--size", "64K", "--json", "--quiet"]);
+    let mut command = scratch.command(&["--size", "64K", "--json", "--quiet"]);
     let out = command.stdout(full).output().expect("started");
     refuses(&out, &["No space left on device"]);
     let names: Vec<_> =
-        std::fs::read_dir(room.path()).expect("the room").flatten().map(|e| e.file_name()).collect();
+        std::fs::read_dir(scratch.path()).expect("the scratch").flatten().map(|e| e.file_name()).collect();
     assert_eq!(names, ["small"]);
 }

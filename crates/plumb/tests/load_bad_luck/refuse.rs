@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Refused, by name, before anything is made or written.
 
-use crate::common::room::{job, kind, make_ext4, number, refuses, text, Room, Running};
+use crate::common::scratch::{job, kind, make_ext4, number, refuses, text, Running, Scratch};
 use crate::common::{can, must};
 use std::fs::OpenOptions;
 use std::os::unix::fs::{symlink, FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
@@ -15,20 +15,20 @@ fn more_than_there_is_room_for() {
     if !can("more_than_there_is_room_for", &["losetup", "mkfs.ext4"]) {
         return;
     }
-    let room = Room::new();
-    room.ext4(&room.disk("image", 32), "mount", &[]);
-    room.refused(&["--size", "40M", "mount"], &["mount", "40.0 MiB are needed", "free", "smaller"]);
-    room.refused(
+    let scratch = Scratch::new();
+    scratch.ext4(&scratch.disk("image", 32), "mount", &[]);
+    scratch.refused(&["--size", "40M", "mount"], &["mount", "40.0 MiB are needed", "free", "smaller"]);
+    scratch.refused(
         &["--size", "12M", "--threads", "2", "--what", "copy", "--through", "sendfile", "mount"],
         &["48.0 MiB"],
     );
-    room.refused(&["--layout", "sparse", "--size", "1G", "mount/new"], &["mount/new", "needed"]);
-    room.refused(
+    scratch.refused(&["--layout", "sparse", "--size", "1G", "mount/new"], &["mount/new", "needed"]);
+    scratch.refused(
         &["--what", "create", "--files", "100000", "--block", "1", "mount"],
         &["files are needed", "inodes"],
     );
-    let made = room.json(&["--size", "12M", "--block", "64K", "mount"]);
-    assert_eq!(number(kind(job(&made), "write"), "count"), 192, "what has room is done");
+    let made = scratch.json(&["--size", "12M", "--block", "64K", "mount"]);
+    assert_eq!(number(kind(job(&made), "write"), "count"), 192, "what has scratch is done");
 }
 
 /// Every sector's own contents, so that nothing that is written goes unseen.
@@ -41,25 +41,25 @@ fn a_mounted_disk_by_whatever_name() {
     if !can("a_mounted_disk_by_whatever_name", &["losetup", "mkfs.ext4", "mknod"]) {
         return;
     }
-    let room = Room::new();
-    let device = room.disk("image", 16);
-    let point = room.ext4(&device, "mount", &[]);
+    let scratch = Scratch::new();
+    let device = scratch.disk("image", 16);
+    let point = scratch.ext4(&device, "mount", &[]);
     std::fs::write(point.join("precious"), "x").expect("a file");
-    symlink(&device, room.path().join("link")).expect("a link");
+    symlink(&device, scratch.path().join("link")).expect("a link");
     let number = std::fs::metadata(&device).expect("a device").rdev();
     let (major, minor) = (libc::major(number).to_string(), libc::minor(number).to_string());
-    must(Command::new("mknod").arg(room.path().join("node")).args(["b", &major, &minor]));
+    must(Command::new("mknod").arg(scratch.path().join("node")).args(["b", &major, &minor]));
     for name in [device.as_str(), "link", "node"] {
         for destroy in [&[][..], &["--destroy", name], &["--destroy", &device]] {
             let args = [destroy, &["--size", "1M", name]].concat();
-            room.refused(&args, &[name, &format!("{major}:{minor}"), "is mounted at", "unmount it first"]);
+            scratch.refused(&args, &[name, &format!("{major}:{minor}"), "is mounted at", "unmount it first"]);
         }
     }
     // The file that the disk lies in is the disk, too; so is another disk of the same file.
     let why = ["shows", "image", "losetup -d"];
-    room.refused(&["--destroy", "image", "--size", "1M", "image"], &why);
-    let again = room.attach(&room.path().join("image"), &[]);
-    room.refused(&["--destroy", &again, "--size", "1M", &again], &why);
+    scratch.refused(&["--destroy", "image", "--size", "1M", "image"], &why);
+    let again = scratch.attach(&scratch.path().join("image"), &[]);
+    scratch.refused(&["--destroy", &again, "--size", "1M", &again], &why);
     assert_eq!(std::fs::read(point.join("precious")).expect("the file"), b"x");
 }
 
@@ -82,25 +82,25 @@ fn a_disk_whose_partition_is_mounted() {
     if !can(test, &["losetup", "mkfs.ext4"]) {
         return;
     }
-    let room = Room::new();
-    let image = room.image("image", 24);
+    let scratch = Scratch::new();
+    let image = scratch.image("image", 24);
     partitioned(&image);
-    let disk = room.attach(&image, &["--partscan"]);
+    let disk = scratch.attach(&image, &["--partscan"]);
     let parts: Vec<String> = (1..=2).map(|n| format!("{disk}p{n}")).collect();
     if !parts.iter().all(|p| Path::new(p).exists()) {
         println!("SKIP {test}: the kernel makes no nodes of a loop device's partitions here");
         return;
     }
     // Nothing is mounted yet: it is the table that stands against it.
-    room.refused(&["--size", "1M", &disk], &["an MBR partition table", "partitions (", "--destroy"]);
-    let point = room.ext4(&parts[0], "mount", &[]);
+    scratch.refused(&["--size", "1M", &disk], &["an MBR partition table", "partitions (", "--destroy"]);
+    let point = scratch.ext4(&parts[0], "mount", &[]);
     std::fs::write(point.join("precious"), "x").expect("a file");
     let (name, whole) = (parts[0].trim_start_matches("/dev/"), ["--destroy", &disk, "--size", "1M", &disk]);
-    room.refused(&whole, &[&disk, name, "is mounted at"]);
-    room.refused(&["--destroy", &parts[0], "--size", "1M", &parts[0]], &["is mounted at"]);
+    scratch.refused(&whole, &[&disk, name, "is mounted at"]);
+    scratch.refused(&["--destroy", &parts[0], "--size", "1M", &parts[0]], &["is mounted at"]);
     // Its neighbour is nobody's.
     let before = contents(&parts[0]);
-    let written = room.json(&["--block", "64K", &parts[1]]);
+    let written = scratch.json(&["--block", "64K", &parts[1]]);
     assert_eq!(number(kind(job(&written), "write"), "count"), 128, "all 8 MiB of the second one");
     assert!(contents(&parts[0]) == before, "the first one was touched");
 }
@@ -111,11 +111,11 @@ fn swap_of_both_kinds() {
     if !can(test, &["losetup", "mkfs.ext4", "mkswap", "swapon", "swapoff"]) {
         return;
     }
-    let room = Room::new();
-    let device = room.disk("image", 2);
+    let scratch = Scratch::new();
+    let device = scratch.disk("image", 2);
     must(Command::new("mkswap").arg(&device));
-    room.refused(&["--size", "1M", &device], &[&device, "a swap area", "--destroy"]);
-    let point = room.ext4(&room.disk("other", 16), "mount", &[]);
+    scratch.refused(&["--size", "1M", &device], &[&device, "a swap area", "--destroy"]);
+    let point = scratch.ext4(&scratch.disk("other", 16), "mount", &[]);
     let file = point.join("swapfile");
     std::fs::write(&file, vec![0; 1 << 20]).expect("a file");
     must(Command::new("chmod").arg("600").arg(&file));
@@ -128,9 +128,11 @@ fn swap_of_both_kinds() {
             return;
         }
     }
-    room.refused(&["--destroy", &device, "--size", "1M", &device], &["is active swap", "swapoff it first"]);
+    scratch
+        .refused(&["--destroy", &device, "--size", "1M", &device], &["is active swap", "swapoff it first"]);
     let name = "mount/swapfile";
-    room.refused(&["--destroy", name, "--size", "1M", name], &["is an active swap file", "swapoff it first"]);
+    scratch
+        .refused(&["--destroy", name, "--size", "1M", name], &["is an active swap file", "swapoff it first"]);
 }
 
 #[test]
@@ -138,23 +140,23 @@ fn what_others_have_open() {
     if !can("what_others_have_open", &["losetup"]) {
         return;
     }
-    let room = Room::new();
-    let device = room.disk("image", 4);
+    let scratch = Scratch::new();
+    let device = scratch.disk("image", 4);
     let args = ["--destroy", &device, "--size", "1M", &device];
     let open = |write: bool, flags: i32| {
         OpenOptions::new().read(true).write(write).custom_flags(flags).open(&device).expect("the device")
     };
     let exclusive = open(false, libc::O_EXCL);
-    room.refused(&args, &[&device, "in use", "fuser", "does not overrule"]);
+    scratch.refused(&args, &[&device, "in use", "fuser", "does not overrule"]);
     drop(exclusive);
     let writer = open(true, 0);
-    room.refused(
+    scratch.refused(
         &args,
         &["is open for writing in", &format!("process {}", std::process::id()), "end that process"],
     );
     drop(writer);
     let _reader = open(false, 0);
-    assert_eq!(number(kind(job(&room.json(&args)), "write"), "count"), 256, "who only reads does no harm");
+    assert_eq!(number(kind(job(&scratch.json(&args)), "write"), "count"), 256, "who only reads does no harm");
 }
 
 /// Puts something onto a device.
@@ -165,8 +167,8 @@ fn a_device_with_contents_unless_it_is_named() {
     if !can("a_device_with_contents_unless_it_is_named", &["losetup", "mkfs.ext4", "mkswap"]) {
         return;
     }
-    let room = Room::new();
-    let other = room.disk("other", 1);
+    let scratch = Scratch::new();
+    let other = scratch.disk("other", 1);
     let make: [(&str, Maker); 3] = [
         ("an ext2, ext3 or ext4 file system", &make_ext4),
         ("a swap area", &|device| {
@@ -181,22 +183,22 @@ fn a_device_with_contents_unless_it_is_named() {
         }),
     ];
     for (number_, (holds, make)) in make.into_iter().enumerate() {
-        let device = room.disk(&format!("image{number_}"), 8);
+        let device = scratch.disk(&format!("image{number_}"), 8);
         let link = format!("link{number_}");
-        symlink(&device, room.path().join(&link)).expect("a link");
+        symlink(&device, scratch.path().join(&link)).expect("a link");
         make(&device);
         let before = contents(&device);
         let refused = [&device, holds, "magic at byte", "--destroy"];
-        room.refused(&["--size", "1M", &device], &refused);
-        room.refused(&["--size", "1M", &link], &[&refused[1..], &[&link]].concat());
-        room.refused(&["--destroy", &other, "--size", "1M", &device], &refused);
-        room.refused(&["--size", "1M", "--sync", "fsync", "--what", "fsync-only", &device], &refused);
+        scratch.refused(&["--size", "1M", &device], &refused);
+        scratch.refused(&["--size", "1M", &link], &[&refused[1..], &[&link]].concat());
+        scratch.refused(&["--destroy", &other, "--size", "1M", &device], &refused);
+        scratch.refused(&["--size", "1M", "--sync", "fsync", "--what", "fsync-only", &device], &refused);
         assert!(contents(&device) == before, "{holds}: was touched");
-        let read = room.json(&["--what", "read", "--block", "64K", &device]);
+        let read = scratch.json(&["--what", "read", "--block", "64K", &device]);
         assert_eq!(number(kind(job(&read), "read"), "count"), 128, "reading needs no leave");
         assert!(contents(&device) == before, "{holds}: was touched by reading");
         // By whatever name: it is the device that is given up.
-        let written = room.json(&["--destroy", &link, "--block", "64K", &device]);
+        let written = scratch.json(&["--destroy", &link, "--block", "64K", &device]);
         assert_eq!(number(kind(job(&written), "write"), "bytes"), 8 << 20);
         let after = contents(&device);
         let same = before.chunks(4096).zip(after.chunks(4096)).filter(|(a, b)| a == b).count();
@@ -209,23 +211,23 @@ fn what_can_only_be_read() {
     if !can("what_can_only_be_read", &["losetup", "mkfs.ext4", "setpriv"]) {
         return;
     }
-    let room = Room::new();
-    let device = room.disk("image", 16);
-    let point = room.ext4(&device, "mount", &[]);
+    let scratch = Scratch::new();
+    let device = scratch.disk("image", 16);
+    let point = scratch.ext4(&device, "mount", &[]);
     std::fs::write(point.join("file"), vec![7; 1 << 16]).expect("a file");
     must(Command::new("mount").args(["-o", "remount,ro"]).arg(&point));
-    room.refused(&["--size", "1M", "mount"], &["mount", "can only be read", "name a place"]);
-    room.refused(&["--size", "1M", "mount/new"], &["mount/new", "can only be read"]);
-    room.refused(
+    scratch.refused(&["--size", "1M", "mount"], &["mount", "can only be read", "name a place"]);
+    scratch.refused(&["--size", "1M", "mount/new"], &["mount/new", "can only be read"]);
+    scratch.refused(
         &["--destroy", "mount/file", "--size", "1M", "mount/file"],
         &["mount/file", "can only be read"],
     );
-    let read = room.json(&["--what", "read", "mount/file"]);
+    let read = scratch.json(&["--what", "read", "mount/file"]);
     assert_eq!(number(kind(job(&read), "read"), "count"), 16);
 
-    let fixed = room.attach(&room.image("fixed", 4), &["--read-only"]);
-    room.refused(&["--destroy", &fixed, "--size", "1M", &fixed], &[&fixed, "can only be read"]);
-    let read = room.json(&["--what", "read", "--size", "1M", &fixed]);
+    let fixed = scratch.attach(&scratch.image("fixed", 4), &["--read-only"]);
+    scratch.refused(&["--destroy", &fixed, "--size", "1M", &fixed], &[&fixed, "can only be read"]);
+    let read = scratch.json(&["--what", "read", "--size", "1M", &fixed]);
     assert_eq!(number(kind(job(&read), "read"), "count"), 256);
 
     // To somebody who is not root, in a place that he can reach.
@@ -247,25 +249,25 @@ fn what_can_only_be_read() {
 
 #[test]
 fn what_is_no_place_for_a_load() {
-    let room = Room::new();
-    let fifo = room.path().join("fifo");
+    let scratch = Scratch::new();
+    let fifo = scratch.path().join("fifo");
     let name = std::ffi::CString::new(fifo.to_str().expect("a name")).expect("no zero");
     // SAFETY: name ends with a zero and lives through the call.
     assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
     assert!(std::fs::metadata(&fifo).expect("a fifo").file_type().is_fifo());
-    symlink("nowhere", room.path().join("dangling")).expect("a link");
-    room.refused(&["--size", "1M", "fifo"], &["fifo"]);
-    room.refused(&["--what", "read", "fifo"], &["fifo"]);
-    room.refused(&["--size", "1M", "/dev/null"], &["/dev/null"]);
-    room.refused(&["--size", "1M", "dangling"], &["dangling", "does not exist"]);
-    room.refused(&["--size", "1M", "no/directory/here"], &["no/directory", "is not a directory"]);
+    symlink("nowhere", scratch.path().join("dangling")).expect("a link");
+    scratch.refused(&["--size", "1M", "fifo"], &["fifo"]);
+    scratch.refused(&["--what", "read", "fifo"], &["fifo"]);
+    scratch.refused(&["--size", "1M", "/dev/null"], &["/dev/null"]);
+    scratch.refused(&["--size", "1M", "dangling"], &["dangling", "does not exist"]);
+    scratch.refused(&["--size", "1M", "no/directory/here"], &["no/directory", "is not a directory"]);
 }
 
 #[test]
 fn a_job_that_nobody_can_read() {
-    let room = Room::new();
+    let scratch = Scratch::new();
     let write = |name: &str, text: &[u8]| -> PathBuf {
-        let path = room.path().join(name);
+        let path = scratch.path().join(name);
         std::fs::write(&path, text).expect("a file");
         path
     };
@@ -278,7 +280,7 @@ fn a_job_that_nobody_can_read() {
         ("torn.toml", "[[step]\n", &["step"]),
     ] {
         write(name, text.as_bytes());
-        room.refused(&["--job", name], &[&[name], words].concat());
+        scratch.refused(&["--job", name], &[&[name], words].concat());
     }
     // What is wrong with the job itself is told in the options' words: they may have gone over the file's.
     for (text, words) in [
@@ -288,17 +290,17 @@ fn a_job_that_nobody_can_read() {
         ("depth = 4\n", &["--depth 4", "io-uring"]),
     ] {
         write("wrong.toml", text.as_bytes());
-        room.refused(&["--job", "wrong.toml"], words);
+        scratch.refused(&["--job", "wrong.toml"], words);
     }
     write("binary", &[0xff, 0, 0x80, 7]);
-    room.refused(&["--job", "binary"], &["binary"]);
-    room.refused(&["--job", "nowhere.toml"], &["nowhere.toml"]);
-    room.refused(&["--job", "."], &["."]);
+    scratch.refused(&["--job", "binary"], &["binary"]);
+    scratch.refused(&["--job", "nowhere.toml"], &["nowhere.toml"]);
+    scratch.refused(&["--job", "."], &["."]);
     // Of other tools' files what cannot be translated is named; the rest is run.
     write("alien.fio", b"[global]\nioengine=teleport\nsize=64k\n[job]\nrw=read\n");
-    let said = text(&room.load(&["--fio", "alien.fio"]).stderr);
+    let said = text(&scratch.load(&["--fio", "alien.fio"]).stderr);
     assert!(said.contains("alien.fio") && said.contains("line 2: ioengine=teleport"), "{said}");
     // A log that cannot be is known before the load runs.
-    room.refused(&["--size", "64K", "--log", "no/such/log"], &["no/such/log"]);
-    room.refused(&["--size", "64K", "--log", "binary"], &["binary", "already"]);
+    scratch.refused(&["--size", "64K", "--log", "no/such/log"], &["no/such/log"]);
+    scratch.refused(&["--size", "64K", "--log", "binary"], &["binary", "already"]);
 }

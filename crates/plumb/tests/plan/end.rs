@@ -3,7 +3,7 @@
 
 use crate::common::can;
 use crate::common::plumb;
-use crate::common::room::{text, until, Room, Running};
+use crate::common::scratch::{text, until, Running, Scratch};
 use crate::{
     alone, busy, code, made, nothing_left, plan, plan_run, read, settings, start, state, Restore, TOOLS,
 };
@@ -16,18 +16,18 @@ fn a_killed_plan_goes_on_and_every_repetition_is_made_once() {
         return;
     }
     let _alone = alone();
-    let room = Room::new();
-    let device = room.disk("image", 64);
-    let dir = room.path().join("out");
+    let scratch = Scratch::new();
+    let device = scratch.disk("image", 64);
+    let dir = scratch.path().join("out");
     let _restore = Restore(&dir);
     let before = settings(&device);
     // Each appends a line where the next one would see it, and the file of `prepare` must be cold and there.
     let script = "cat {dir}/file && echo ran >> {out}/ran && sleep 0.15 && echo x > {dir}/new";
-    let plan = plan(&room, "killed", &busy(&device, script, 4)).display().to_string();
+    let plan = plan(&scratch, "killed", &busy(&device, script, 4)).display().to_string();
     let mut random = 88_172_645_463_325_252_u64;
     let mut kills = 0;
     for _ in 0..10 {
-        let going = start(&room, &["run", &plan, "-o", "out"]);
+        let going = start(&scratch, &["run", &plan, "-o", "out"]);
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
@@ -39,11 +39,11 @@ fn a_killed_plan_goes_on_and_every_repetition_is_made_once() {
         kills += u32::from(out.status.code().is_none());
         assert_eq!(settings(&device), before, "{}", text(&out.stderr));
         if dir.join("changes.jsonl").exists() {
-            nothing_left(&room, &dir);
+            nothing_left(&scratch, &dir);
         }
     }
     assert!(kills >= 5, "{kills} of 10 were killed");
-    let out = plan_run(&room, &["run", &plan, "-o", "out"]);
+    let out = plan_run(&scratch, &["run", &plan, "-o", "out"]);
     let said = text(&out.stderr);
     assert_eq!(code(&out), 0, "{said}");
     let made = made(&dir);
@@ -56,7 +56,7 @@ fn a_killed_plan_goes_on_and_every_repetition_is_made_once() {
         assert_eq!(read(repetition.join("output.txt")).lines().last(), Some("prepared"));
     }
     assert_eq!(settings(&device), before);
-    nothing_left(&room, &dir);
+    nothing_left(&scratch, &dir);
 }
 
 /// Data of no known format, where mkfs would write its tables.
@@ -75,10 +75,10 @@ fn a_file_system_that_was_not_finished_is_cleared_when_its_plan_is_killed() {
         return;
     }
     let _alone = alone();
-    let room = Room::new();
-    let device = room.disk("image", 64);
-    let _restore = Restore(&room.path().join("out"));
-    let (bin, wrote) = (room.path().join("bin"), room.path().join("wrote"));
+    let scratch = Scratch::new();
+    let device = scratch.disk("image", 64);
+    let _restore = Restore(&scratch.path().join("out"));
+    let (bin, wrote) = (scratch.path().join("bin"), scratch.path().join("wrote"));
     std::fs::create_dir(&bin).expect("a directory");
     let mkfs = bin.join("mkfs.ext4");
     let script = format!(
@@ -89,11 +89,11 @@ fn a_file_system_that_was_not_finished_is_cleared_when_its_plan_is_killed() {
     );
     std::fs::write(&mkfs, script).expect("written");
     std::fs::set_permissions(&mkfs, std::fs::Permissions::from_mode(0o755)).expect("changed");
-    let plan = plan(&room, "half", &busy(&device, "true", 1));
+    let plan = plan(&scratch, "half", &busy(&device, "true", 1));
     let mut command = plumb();
     let path = std::env::var("PATH").unwrap_or_default();
     command.env("PATH", format!("{}:{path}", bin.display()));
-    command.args(["plan", "run", &plan.display().to_string(), "-o", "out"]).current_dir(room.path());
+    command.args(["plan", "run", &plan.display().to_string(), "-o", "out"]).current_dir(scratch.path());
     let going = Running::of(command);
     until("mkfs writes", || wrote.exists());
     assert_eq!(&beginning(&device)[5000..5000 + HALF.len()], HALF);
@@ -110,9 +110,9 @@ fn a_late_restore_clears_nothing() {
     if !can("a_late_restore_clears_nothing", &TOOLS) {
         return;
     }
-    let room = Room::new();
-    let device = room.disk("image", 64);
-    let dir = room.path().join("out");
+    let scratch = Scratch::new();
+    let device = scratch.disk("image", 64);
+    let dir = scratch.path().join("out");
     std::fs::create_dir(&dir).expect("a directory");
     let boot = read("/proc/sys/kernel/random/boot_id");
     let journal = format!(
@@ -128,7 +128,7 @@ fn a_late_restore_clears_nothing() {
         file.write_all_at(what, at).and_then(|()| file.sync_all()).expect("written");
         drop(file);
         let before = beginning(&device);
-        let out = plan_run(&room, &["restore", "out"]);
+        let out = plan_run(&scratch, &["restore", "out"]);
         assert_eq!(code(&out), 0, "{}", text(&out.stderr));
         assert!(beginning(&device) == before);
         let said = text(&out.stdout);
@@ -142,17 +142,17 @@ fn what_a_run_leaves_whose_guardian_is_killed_too_is_put_back_by_the_next() {
         return;
     }
     let _alone = alone();
-    let room = Room::new();
-    let device = room.disk("image", 64);
-    let dir = room.path().join("out");
+    let scratch = Scratch::new();
+    let device = scratch.disk("image", 64);
+    let dir = scratch.path().join("out");
     let _restore = Restore(&dir);
     let before = settings(&device);
     let script = "echo ran > {out}/ran; setsid true; sleep 3";
-    let plan = plan(&room, "orphan", &busy(&device, script, 1)).display().to_string();
+    let plan = plan(&scratch, "orphan", &busy(&device, script, 1)).display().to_string();
     for next in [&["restore", "out"][..], &["run", "out"][..]] {
         // What the first one that was killed began would look like what this one begins.
         let _ = std::fs::remove_dir_all(dir.join("cells"));
-        let going = start(&room, &["run", &plan, "-o", "out"]);
+        let going = start(&scratch, &["run", &plan, "-o", "out"]);
         let ran = || {
             std::fs::read_dir(dir.join("cells")).is_ok_and(|cells| {
                 cells
@@ -171,17 +171,17 @@ fn what_a_run_leaves_whose_guardian_is_killed_too_is_put_back_by_the_next() {
         going.end();
         assert!(read("/proc/mounts").contains(&dir.display().to_string()), "it was mounted");
         assert_ne!(settings(&device), before);
-        let out = plan_run(&room, next);
+        let out = plan_run(&scratch, next);
         let said = text(&out.stderr) + &text(&out.stdout);
         assert_eq!(code(&out), 0, "{said}");
         for word in ["unmounted", "read_ahead_kb", "page-cluster"] {
             assert!(said.contains(word), "lacks {word}: {said}");
         }
         assert_eq!(settings(&device), before, "{said}");
-        nothing_left(&room, &dir);
+        nothing_left(&scratch, &dir);
     }
     assert_eq!(made(&dir).len(), 2);
-    let out = plan_run(&room, &["restore", "out"]);
+    let out = plan_run(&scratch, &["restore", "out"]);
     assert_eq!((code(&out), text(&out.stdout).trim()), (0, "nothing was left changed"));
 }
 
@@ -191,19 +191,19 @@ fn what_somebody_else_set_meanwhile_is_left_alone_and_named() {
         return;
     }
     let _alone = alone();
-    let room = Room::new();
-    let device = room.disk("image", 64);
-    let dir = room.path().join("out");
-    let plan = plan(&room, "else", &busy(&device, "echo 4096 > /sys/block/LOOP/queue/read_ahead_kb", 1));
+    let scratch = Scratch::new();
+    let device = scratch.disk("image", 64);
+    let dir = scratch.path().join("out");
+    let plan = plan(&scratch, "else", &busy(&device, "echo 4096 > /sys/block/LOOP/queue/read_ahead_kb", 1));
     let name = device.trim_start_matches("/dev/");
     std::fs::write(&plan, read(&plan).replace("LOOP", name)).expect("written");
-    let out = plan_run(&room, &["run", &plan.display().to_string(), "-o", "out"]);
+    let out = plan_run(&scratch, &["run", &plan.display().to_string(), "-o", "out"]);
     let said = text(&out.stderr);
     assert!(
         said.contains("read_ahead_kb is 4096: somebody changed it since the plan set it to 64"),
         "{said}"
     );
-    nothing_left(&room, &dir);
+    nothing_left(&scratch, &dir);
 }
 
 #[test]
@@ -212,15 +212,15 @@ fn an_interrupted_plan_keeps_what_was_made_and_says_how_to_go_on() {
         return;
     }
     let _alone = alone();
-    let room = Room::new();
-    let device = room.disk("image", 64);
-    let dir = room.path().join("out");
+    let scratch = Scratch::new();
+    let device = scratch.disk("image", 64);
+    let dir = scratch.path().join("out");
     let _restore = Restore(&dir);
     let before = settings(&device);
     let script = "echo ran > {out}/ran; test {out} = DIR/cells/001-one/1 || sleep 2";
     let script = script.replace("DIR", &dir.display().to_string());
-    let plan = plan(&room, "stop", &busy(&device, &script, 1)).display().to_string();
-    let going = start(&room, &["run", &plan, "-o", "out"]);
+    let plan = plan(&scratch, "stop", &busy(&device, &script, 1)).display().to_string();
+    let going = start(&scratch, &["run", &plan, "-o", "out"]);
     until("the second cell runs", || dir.join("cells/002-two/1/ran").exists());
     going.signal(libc::SIGINT);
     let out = going.end();
@@ -232,8 +232,8 @@ fn an_interrupted_plan_keeps_what_was_made_and_says_how_to_go_on() {
     let why = state(&dir)["ended_early"].to_string();
     assert!(why.contains("stopped by the user in two, repetition 1"), "{why}");
     assert_eq!(settings(&device), before);
-    nothing_left(&room, &dir);
-    let out = plan_run(&room, &["run", "out"]);
+    nothing_left(&scratch, &dir);
+    let out = plan_run(&scratch, &["run", "out"]);
     assert_eq!(code(&out), 0, "{}", text(&out.stderr));
     assert!(text(&out.stderr).contains("resuming: 1 of 2 done"));
     assert!(state(&dir)["ended_early"].is_null());

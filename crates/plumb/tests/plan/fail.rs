@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What fails, hangs or finds no room, and the others go on.
+//! What fails, hangs or finds no scratch, and the others go on.
 
 use crate::common::can;
-use crate::common::room::{refuses, text, Room};
+use crate::common::scratch::{refuses, text, Scratch};
 use crate::{alone, code, made, nothing_left, plan, plan_run, read, Restore, TOOLS};
 use serde_json::Value;
 
@@ -12,11 +12,11 @@ fn what_hangs_is_ended_and_told() {
         return;
     }
     let _alone = alone();
-    let room = Room::new();
-    let dir = room.path().join("out");
+    let scratch = Scratch::new();
+    let dir = scratch.path().join("out");
     let _restore = Restore(&dir);
     let plan = plan(
-        &room,
+        &scratch,
         "hang",
         r#"
         limit = "1s"
@@ -36,7 +36,7 @@ fn what_hangs_is_ended_and_told() {
         ]
         "#,
     );
-    let out = plan_run(&room, &["run", &plan.display().to_string(), "-o", "out"]);
+    let out = plan_run(&scratch, &["run", &plan.display().to_string(), "-o", "out"]);
     let said = text(&out.stderr);
     assert_eq!(code(&out), 3, "{said}");
     let ends: Vec<Value> = made(&dir).into_iter().map(|(_, _, end)| end).collect();
@@ -48,7 +48,7 @@ fn what_hangs_is_ended_and_told() {
         assert!(stuck.contains(words) && stuck.contains("system call: "), "{cell}: {stuck}");
     }
     assert!(said.contains("was frozen, and was thawed"), "{said}");
-    nothing_left(&room, &dir);
+    nothing_left(&scratch, &dir);
 }
 
 #[test]
@@ -57,8 +57,8 @@ fn failures_are_told_and_the_others_go_on() {
         return;
     }
     let _alone = alone();
-    let room = Room::new();
-    let dir = room.path().join("out");
+    let scratch = Scratch::new();
+    let dir = scratch.path().join("out");
     let _restore = Restore(&dir);
     let rest = r#"
         [device.disk]
@@ -80,8 +80,8 @@ fn failures_are_told_and_the_others_go_on() {
             { name = "well", command = ["true"] },
         ]
         "#;
-    let plan = plan(&room, "fail", rest).display().to_string();
-    let out = plan_run(&room, &["run", &plan, "-o", "out"]);
+    let plan = plan(&scratch, "fail", rest).display().to_string();
+    let out = plan_run(&scratch, &["run", &plan, "-o", "out"]);
     let said = text(&out.stderr);
     assert_eq!(code(&out), 3, "{said}");
     let words = [
@@ -98,15 +98,15 @@ fn failures_are_told_and_the_others_go_on() {
         assert!(made.2["failed"].as_str().is_some_and(|f| f.contains(words)), "lacks {words}: {made:?}");
     }
     assert_eq!(made(&dir)[4].2, "measured");
-    nothing_left(&room, &dir);
+    nothing_left(&scratch, &dir);
     // One of them again; the others stay as they are.
-    let out = plan_run(&room, &["run", "out", "--again", "fails"]);
+    let out = plan_run(&scratch, &["run", "out", "--again", "fails"]);
     assert!(text(&out.stderr).contains("resuming: 4 of 5 done"), "{}", text(&out.stderr));
-    refuses(&plan_run(&room, &["run", "out", "--again", "nobody"]), &["there is no cell", "1 to 7"]);
+    refuses(&plan_run(&scratch, &["run", "out", "--again", "nobody"]), &["there is no cell", "1 to 7"]);
     // When none of them can be measured, that is an error.
     let rest = rest.replace("{ name = \"well\", command = [\"true\"] },", "");
-    let plan = crate::plan(&room, "none", &rest).display().to_string();
-    refuses(&plan_run(&room, &["run", &plan, "-o", "none"]), &["nothing could be measured", "last words"]);
+    let plan = crate::plan(&scratch, "none", &rest).display().to_string();
+    refuses(&plan_run(&scratch, &["run", &plan, "-o", "none"]), &["nothing could be measured", "last words"]);
 }
 
 #[test]
@@ -115,12 +115,12 @@ fn a_full_disk_ends_the_plan_and_loses_nothing_that_was_made() {
         return;
     }
     let _alone = alone();
-    let room = Room::new();
-    let small = room.ext4(&room.disk("small.image", 48), "small", &[]);
+    let scratch = Scratch::new();
+    let small = scratch.ext4(&scratch.disk("small.image", 48), "small", &[]);
     let dir = small.join("out");
     let _restore = Restore(&dir);
     let plan = plan(
-        &room,
+        &scratch,
         "full",
         r#"
         [device.disk]
@@ -136,12 +136,12 @@ fn a_full_disk_ends_the_plan_and_loses_nothing_that_was_made() {
         "#,
     );
     let words = ["run", &plan.display().to_string(), "-o", &dir.display().to_string()];
-    let out = plan_run(&room, &words);
+    let out = plan_run(&scratch, &words);
     let said = text(&out.stderr);
     assert_eq!(code(&out), 3, "{said}");
-    assert!(said.contains("no room:") && said.contains("to go on"), "{said}");
+    assert!(said.contains("no scratch:") && said.contains("to go on"), "{said}");
     assert_eq!(made(&dir).len(), 1, "{said}");
-    nothing_left(&room, &dir);
+    nothing_left(&scratch, &dir);
     std::fs::remove_file(dir.join("cells/001-first/1/much")).expect("the file that fills it");
-    assert!(text(&plan_run(&room, &words).stderr).contains("resuming: 1 of 2 done"));
+    assert!(text(&plan_run(&scratch, &words).stderr).contains("resuming: 1 of 2 done"));
 }

@@ -11,7 +11,7 @@ mod refuse;
 mod run;
 
 use common::plumb;
-use common::room::{number, text, Room, Running};
+use common::scratch::{number, text, Running, Scratch};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -36,8 +36,8 @@ pub(crate) fn read(path: impl AsRef<Path>) -> String {
 }
 
 /// Writes a plan; `rest` is what stands below its head.
-pub fn plan(room: &Room, name: &str, rest: &str) -> PathBuf {
-    let path = room.path().join(format!("{name}.toml"));
+pub fn plan(scratch: &Scratch, name: &str, rest: &str) -> PathBuf {
+    let path = scratch.path().join(format!("{name}.toml"));
     let head = format!(
         "name = \"{name}\"\ntitle = \"a test\"\npurpose = \"does it work?\"\nhypothesis = \"it does\"\n\
          takes = \"10s\"\norder = \"given\"\n"
@@ -91,14 +91,14 @@ pub fn settings(device: &str) -> Vec<String> {
     all
 }
 
-pub(crate) fn start(room: &Room, words: &[&str]) -> Running {
+pub(crate) fn start(scratch: &Scratch, words: &[&str]) -> Running {
     let mut command = plumb();
-    command.arg("plan").args(words).current_dir(room.path());
+    command.arg("plan").args(words).current_dir(scratch.path());
     Running::of(command)
 }
 
-pub(crate) fn plan_run(room: &Room, words: &[&str]) -> Output {
-    start(room, words).end()
+pub(crate) fn plan_run(scratch: &Scratch, words: &[&str]) -> Output {
+    start(scratch, words).end()
 }
 
 pub(crate) fn code(out: &Output) -> i32 {
@@ -120,7 +120,7 @@ pub fn made(dir: &Path) -> Vec<(u64, u64, Value)> {
 }
 
 /// Nothing of a plan is left on the system: no mount, no served disk, no process, no open change.
-pub fn nothing_left(room: &Room, dir: &Path) {
+pub fn nothing_left(scratch: &Scratch, dir: &Path) {
     let mounts = read("/proc/mounts");
     assert!(!mounts.contains(&dir.display().to_string()), "{mounts}");
     let mut open = Vec::new();
@@ -146,7 +146,7 @@ pub fn nothing_left(room: &Room, dir: &Path) {
     for process in processes.filter(|p| p.file_name().to_string_lossy().parse::<u32>().is_ok()) {
         let words = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
         let words = String::from_utf8_lossy(&words).replace('\0', " ");
-        assert!(!words.contains(&room.path().display().to_string()), "still runs: {words}");
+        assert!(!words.contains(&scratch.path().display().to_string()), "still runs: {words}");
     }
     assert!(!dir.join("mount").exists());
 }

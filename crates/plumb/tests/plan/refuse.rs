@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What is not touched, and not begun.
 
-use crate::common::room::{refuses, text, until, Room};
+use crate::common::scratch::{refuses, text, until, Scratch};
 use crate::common::{can, must};
 use crate::{alone, busy, code, nothing_left, plan, plan_run, read, start, Restore, TOOLS};
 use std::os::unix::fs::FileExt;
@@ -14,21 +14,22 @@ fn two_plans_do_not_meet_on_one_device_or_in_one_directory() {
         return;
     }
     let _alone = alone();
-    let room = Room::new();
-    let device = room.disk("image", 64);
-    let dir = room.path().join("one");
+    let scratch = Scratch::new();
+    let device = scratch.disk("image", 64);
+    let dir = scratch.path().join("one");
     let _restore = Restore(&dir);
-    let plan = plan(&room, "two", &busy(&device, "echo ran > {out}/ran; sleep 4", 1)).display().to_string();
-    let first = start(&room, &["run", &plan, "-o", "one"]);
+    let plan =
+        plan(&scratch, "two", &busy(&device, "echo ran > {out}/ran; sleep 4", 1)).display().to_string();
+    let first = start(&scratch, &["run", &plan, "-o", "one"]);
     until("the first one runs", || dir.join("cells/001-one/1/ran").exists());
     let who = format!("process {}", first.pid());
-    refuses(&plan_run(&room, &["run", &plan, "-o", "two"]), &[&device, &who]);
-    assert!(!room.path().join("two").exists(), "nothing was made");
-    refuses(&plan_run(&room, &["run", &plan, "-o", "one"]), &["one", &who]);
-    refuses(&plan_run(&room, &["restore", "one"]), &["one", &who]);
+    refuses(&plan_run(&scratch, &["run", &plan, "-o", "two"]), &[&device, &who]);
+    assert!(!scratch.path().join("two").exists(), "nothing was made");
+    refuses(&plan_run(&scratch, &["run", &plan, "-o", "one"]), &["one", &who]);
+    refuses(&plan_run(&scratch, &["restore", "one"]), &["one", &who]);
     first.signal(libc::SIGTERM);
     assert_eq!(code(&first.end()), 3);
-    nothing_left(&room, &dir);
+    nothing_left(&scratch, &dir);
 }
 
 /// Devices that must not be touched, by whatever is on them; the same bytes stand there afterwards.
@@ -38,9 +39,9 @@ fn precious_devices_are_not_touched() {
         return;
     }
     let _alone = alone();
-    let room = Room::new();
+    let scratch = Scratch::new();
     let magic = |name: &str, at: u64, magic: &[u8]| {
-        let image = room.image(name, 96);
+        let image = scratch.image(name, 96);
         std::fs::File::options()
             .write(true)
             .open(&image)
@@ -50,7 +51,7 @@ fn precious_devices_are_not_touched() {
         image
     };
     let made = |name: &str, tool: &str, options: &[&str]| {
-        let image = room.image(name, 320);
+        let image = scratch.image(name, 320);
         let done = Command::new(tool).args(options).arg(&image).output();
         done.is_ok_and(|o| o.status.success()).then_some(image)
     };
@@ -77,13 +78,13 @@ fn precious_devices_are_not_touched() {
     let cell = |fs: &str| format!("[cell]\ndevice = \"d\"\n{fs}\nload = {{ size = \"1M\" }}\n");
     let kinds = [cell("file-system = { kind = \"ext4\" }"), cell("")];
     let refused = |rest: &str, words: &[&str]| {
-        let plan = plan(&room, "precious", rest).display().to_string();
-        refuses(&plan_run(&room, &["run", &plan, "-o", "out"]), words);
-        assert!(!room.path().join("out").exists(), "nothing was made");
+        let plan = plan(&scratch, "precious", rest).display().to_string();
+        refuses(&plan_run(&scratch, &["run", &plan, "-o", "out"]), words);
+        assert!(!scratch.path().join("out").exists(), "nothing was made");
     };
     for (name, image, word) in &precious {
         let before = sum(image);
-        let device = room.attach(image, &[]);
+        let device = scratch.attach(image, &[]);
         for kind in &kinds {
             refused(&format!("[device.d]\npath = \"{device}\"\n{kind}"), &[&device, word, "--destroy"]);
         }
@@ -93,28 +94,28 @@ fn precious_devices_are_not_touched() {
     }
     // Mounted, held open for writing, used twice: neither --destroy nor a plan's label helps.
     let image = made("ours", "mkfs.ext4", &["-q", "-F", "-L", "plumb-plan"]).expect("mkfs.ext4");
-    let device = room.attach(&image, &[]);
+    let device = scratch.attach(&image, &[]);
     let rest = format!("[device.d]\npath = \"{device}\"\n{}", kinds[0]);
-    let point = room.mount(&device, "mounted", &["-o", "ro,noload"]);
+    let point = scratch.mount(&device, "mounted", &["-o", "ro,noload"]);
     let before = sum(&image);
-    let plan_file = plan(&room, "precious", &rest).display().to_string();
+    let plan_file = plan(&scratch, "precious", &rest).display().to_string();
     refused(&rest, &["is mounted at"]);
-    refuses(&plan_run(&room, &["run", &plan_file, "-o", "out", "--destroy", &device]), &["is mounted at"]);
+    refuses(&plan_run(&scratch, &["run", &plan_file, "-o", "out", "--destroy", &device]), &["is mounted at"]);
     must(Command::new("umount").arg(&point));
     let held = std::fs::File::options().write(true).open(&device).expect("open");
     refused(&rest, &["open for writing"]);
     drop(held);
-    std::os::unix::fs::symlink(&device, room.path().join("link")).expect("a link");
+    std::os::unix::fs::symlink(&device, scratch.path().join("link")).expect("a link");
     let twice = format!(
         "[device.d]\npath = \"{device}\"\n[device.e]\npath = \"{}\"\n{}",
-        room.path().join("link").display(),
+        scratch.path().join("link").display(),
         kinds[0].replace("\"d\"", "[\"d\", \"e\"]")
     );
     refused(&twice, &["devices d and e are one device"]);
     assert_eq!(sum(&image), before);
     // What carries a plan's label alone is a plan's own.
-    let plan_file = plan(&room, "precious", &rest).display().to_string();
-    let out = plan_run(&room, &["run", &plan_file, "-o", "out"]);
+    let plan_file = plan(&scratch, "precious", &rest).display().to_string();
+    let out = plan_run(&scratch, &["run", &plan_file, "-o", "out"]);
     assert!([0, 3].contains(&code(&out)), "{}", text(&out.stderr));
-    nothing_left(&room, &room.path().join("out"));
+    nothing_left(&scratch, &scratch.path().join("out"));
 }

@@ -2,7 +2,7 @@
 //! What is made, and where it lies.
 
 use crate::common::can;
-use crate::common::room::{number, refuses, text, Room};
+use crate::common::scratch::{number, refuses, text, Scratch};
 use crate::{alone, code, made, nothing_left, plan, plan_run, read, state, Restore, PARAMETER, TOOLS};
 use serde_json::Value;
 use std::path::Path;
@@ -13,12 +13,12 @@ fn a_plan_runs_to_its_end_on_disks_of_its_own() {
         return;
     }
     let _alone = alone();
-    let room = Room::new();
-    let dir = room.path().join("out");
+    let scratch = Scratch::new();
+    let dir = scratch.path().join("out");
     let _restore = Restore(&dir);
     let before = read(PARAMETER);
     let plan = plan(
-        &room,
+        &scratch,
         "whole",
         r#"
         repeat = 2
@@ -43,7 +43,7 @@ fn a_plan_runs_to_its_end_on_disks_of_its_own() {
         "#,
     );
     let plan = plan.display().to_string();
-    let out = plan_run(&room, &["run", &plan, "-o", "out"]);
+    let out = plan_run(&scratch, &["run", &plan, "-o", "out"]);
     let said = text(&out.stderr);
     assert!([0, 3].contains(&code(&out)), "{said}");
     let made = made(&dir);
@@ -63,10 +63,10 @@ fn a_plan_runs_to_its_end_on_disks_of_its_own() {
         assert_eq!(ext4, number(m, "cell") < 2, "{load:#}");
     }
     assert_eq!(read(PARAMETER), before);
-    nothing_left(&room, &dir);
+    nothing_left(&scratch, &dir);
     assert_eq!(text(&out.stdout).trim(), read(dir.join("report.txt")));
     // Once more: there is nothing to do, and it is the same answer, here as JSON.
-    let again = plan_run(&room, &["run", "out", "--json"]);
+    let again = plan_run(&scratch, &["run", "out", "--json"]);
     assert_eq!(code(&again), code(&out), "{}", text(&again.stderr));
     let report: Value = serde_json::from_slice(&again.stdout).expect("nothing but the document");
     assert_eq!(report["repetitions"], serde_json::json!([8, 8]));
@@ -74,7 +74,7 @@ fn a_plan_runs_to_its_end_on_disks_of_its_own() {
     assert!(text(&again.stderr).contains("resuming: 8 of 8 done"));
     // Another plan does not go there.
     std::fs::write(&plan, read(&plan).replace("repeat = 2", "repeat = 3")).expect("another");
-    refuses(&plan_run(&room, &["run", &plan, "-o", "out"]), &["holds another plan", "-o"]);
+    refuses(&plan_run(&scratch, &["run", &plan, "-o", "out"]), &["holds another plan", "-o"]);
 }
 
 #[test]
@@ -83,11 +83,11 @@ fn copies_and_recordings_have_their_files_and_devices() {
         return;
     }
     let _alone = alone();
-    let room = Room::new();
-    let dir = room.path().join("out");
+    let scratch = Scratch::new();
+    let dir = scratch.path().join("out");
     let _restore = Restore(&dir);
     let plan = plan(
-        &room,
+        &scratch,
         "copies",
         r#"
         [device.a]
@@ -111,7 +111,7 @@ fn copies_and_recordings_have_their_files_and_devices() {
         level = [{ name = "no" }, { name = "yes", record = ["--sample", "0"] }]
         "#,
     );
-    let out = plan_run(&room, &["run", &plan.display().to_string(), "-o", "out"]);
+    let out = plan_run(&scratch, &["run", &plan.display().to_string(), "-o", "out"]);
     let said = text(&out.stderr);
     assert!([0, 3].contains(&code(&out)), "{said}");
     assert!(made(&dir).iter().all(|(_, _, end)| end == "measured"), "{said}\n{:?}", made(&dir));
@@ -135,7 +135,7 @@ fn copies_and_recordings_have_their_files_and_devices() {
         let at = dir.join("cells").join(cell).join("1");
         assert!(at.join("run.json").exists() && at.join("result.json").exists() && at.join("trace").exists());
     }
-    nothing_left(&room, &dir);
+    nothing_left(&scratch, &dir);
 }
 
 #[test]
@@ -144,15 +144,15 @@ fn a_budget_ends_before_it_is_over() {
         return;
     }
     let _alone = alone();
-    let room = Room::new();
-    let dir = room.path().join("out");
+    let scratch = Scratch::new();
+    let dir = scratch.path().join("out");
     let rest = format!(
         "repeat = 50\nbudget = \"2s\"\n[device.d]\ndirectory = \"{}\"\n[cell]\ndevice = \"d\"\n\
          command = [\"sleep\", \"0.6\"]\n",
-        room.path().display()
+        scratch.path().display()
     );
-    let plan = plan(&room, "budget", &rest).display().to_string();
-    let out = plan_run(&room, &["run", &plan, "-o", "out"]);
+    let plan = plan(&scratch, "budget", &rest).display().to_string();
+    let out = plan_run(&scratch, &["run", &plan, "-o", "out"]);
     assert_eq!(code(&out), 3, "{}", text(&out.stderr));
     let why = state(&dir)["ended_early"].to_string();
     assert!(why.contains("the budget of 2s") && (1..=3).contains(&made(&dir).len()), "{why}");

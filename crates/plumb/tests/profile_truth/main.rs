@@ -4,19 +4,19 @@
 
 #[path = "../common/mod.rs"]
 mod common;
-#[path = "../disk/house.rs"]
+#[path = "../disk/registry.rs"]
 #[allow(dead_code, reason = "the tests of the disks themselves use the rest")]
-mod house;
+mod registry;
 #[path = "../disk_truth/served.rs"]
 #[allow(dead_code, reason = "the tests of the disks themselves use the rest")]
 mod served;
 
-mod beside;
 mod deep;
 mod instruction;
+mod lossy;
+mod peers;
 mod programs;
 mod seen;
 mod shares;
-mod trouble;
-mod trouble_short;
+mod short_runs;
 mod waits;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What `plumb profile --json` tells of a recording.
 
-use super::common::room::Running;
+use super::common::scratch::Running;
 use super::common::{output, plumb, stderr};
 use serde_json::Value;
 use std::ffi::OsStr;

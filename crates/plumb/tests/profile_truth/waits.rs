@@ -2,8 +2,8 @@
 //! A program that waits 60 % of its time for a mutex and 40 % for a disk whose times are known.
 
 use super::common::explain;
-use super::house::{able, House};
 use super::programs::{truth, Place};
+use super::registry::{able, DiskRegistry};
 use super::seen::thrice;
 use super::seen::{differs, flat, profile, run, words, Flat};
 use super::served::{alone, Served};
@@ -69,8 +69,8 @@ fn for_a_mutex_and_a_disk() {
     let (dir, told) = (place.path("run"), place.path("truth"));
     let _alone = alone();
     thrice(test, || {
-        let house = House::new();
-        let served = Served::new(&house, "gp3", FIXED);
+        let disks = DiskRegistry::new();
+        let served = Served::new(&disks, "gp3", FIXED);
         let device = served.device.clone();
         let out = run(
             &dir,

@@ -172,5 +172,4 @@ impl Device for Model {
 }
 
 #[cfg(test)]
-#[path = "network_tests.rs"]
 mod tests;

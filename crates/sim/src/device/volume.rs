@@ -206,5 +206,4 @@ impl Device for Model {
 }
 
 #[cfg(test)]
-#[path = "volume_tests.rs"]
 mod tests;

@@ -15,7 +15,7 @@
 
 mod calibrate;
 mod control;
-mod dead;
+mod dead_disks;
 mod holder;
 mod power;
 mod process;
@@ -23,7 +23,7 @@ mod server;
 mod users;
 
 pub use super::fuse::Counts;
-pub use dead::{dead, Dead};
+pub use dead_disks::{dead, Dead};
 pub use power::{cut, power_on, powered};
 pub use users::User;
 

@@ -5,7 +5,7 @@
 //! that figures which contradict each other are told here.
 
 use super::{Spec, SpecError};
-use plumb_load::nearest::nearest;
+use plumb_load::suggest::nearest;
 use toml::{Table, Value};
 
 /// A preset's name and text.
@@ -165,5 +165,4 @@ fn put(at: &mut Value, path: &[&str], new: Value) -> Result<(), String> {
 }
 
 #[cfg(test)]
-#[path = "presets_tests.rs"]
 mod tests;

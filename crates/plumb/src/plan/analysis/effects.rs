@@ -305,5 +305,4 @@ fn confounded(table: &Table, cells: &[CellFigures]) -> Vec<String> {
 }
 
 #[cfg(test)]
-#[path = "effects_tests.rs"]
 mod tests;

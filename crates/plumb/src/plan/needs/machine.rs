@@ -2,7 +2,7 @@
 //! What there is on this machine: kernel, tools, devices. Read only; nothing is loaded or changed.
 
 use plumb_load::environment::{available_memory, Block, Root};
-use plumb_load::nearest::nearest;
+use plumb_load::suggest::nearest;
 use plumb_probe::check::{self, Status};
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;

@@ -5,7 +5,7 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{PrintLevel, ProgramInput};
 use std::mem::MaybeUninit;
 
-#[allow(missing_docs, clippy::all, clippy::undocumented_unsafe_blocks)]
+#[allow(clippy::all, clippy::undocumented_unsafe_blocks)]
 mod skel {
     include!(concat!(env!("OUT_DIR"), "/peek.skel.rs"));
 }

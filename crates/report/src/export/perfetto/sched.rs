@@ -68,7 +68,7 @@ pub struct Bundles {
 }
 
 impl Bundles {
-    /// None yet. `boot`: see [`super::ground::boot_offsets`].
+    /// None yet. `boot`: see [`super::preamble::boot_offsets`].
     pub fn new(boot: Vec<(u64, u64)>) -> Self {
         Self { cpus: Vec::new(), boot, events: 0, sched: 0 }
     }

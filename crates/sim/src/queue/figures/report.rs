@@ -126,7 +126,6 @@ pub struct KindReport {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[allow(missing_docs, reason = "as in DeviceFigures")]
 pub struct DeviceReport {
     pub elapsed_ns: u64,
     pub reads: u64,

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Processes: what their threads' accounts and requests add up to.
+
+mod folded_rows;
+
+use crate::account::{Account, Category};
+use crate::disk::Disk;
+use crate::files::{Files, Kind, Kinds};
+use crate::operations::Operations;
+use crate::parts::Parts;
+use crate::result::{OtherRow, ProcessRow, SyscallRow, ThreadRow, Use};
+use crate::thread::{Call, Thread};
+use crate::wait::call_name;
+use folded_rows::{push_thread, Rows};
+use std::collections::{BTreeMap, HashMap};
+
+#[derive(Debug, Clone, Default)]
+struct CallSum {
+    calls: u64,
+    total: u64,
+    max: u64,
+    account: Account,
+    bytes: u64,
+    own_requests: u64,
+    other_requests: u64,
+    other_bytes: u64,
+}
+
+/// What a process did with files in ways that make it wait.
+#[derive(Debug, Default)]
+struct Special {
+    direct: Account,
+    synced: Account,
+    syncs: u64,
+    advised: u64,
+}
+
+#[derive(Debug, Default)]
+struct Process {
+    files: Files,
+    special: Special,
+    operations: Operations,
+    comm: String,
+    cmdline: String,
+    begin: u64,
+    target: bool,
+    alive: u32,
+    threads: u64,
+    disk: Disk,
+    account: Account,
+    blame: Parts,
+    thread_time: u64,
+    kernel_cpu: u64,
+    uncounted: bool,
+    switches: [u64; 2],
+    rows: Vec<ThreadRow>,
+    calls: BTreeMap<u32, CallSum>,
+}
+
+#[derive(Debug, Default)]
+pub struct Processes {
+    kinds: Kinds,
+    open: HashMap<u32, Process>,
+    rows: Rows,
+    others: BTreeMap<(String, bool), OtherRow>,
+}
+
+impl Processes {
+    /// Name and command line that the recorder read.
+    pub fn name(&mut self, tgid: u32, comm: &str, cmdline: &str) {
+        let p = self.open.entry(tgid).or_default();
+        if p.comm.is_empty() {
+            p.comm = comm.into();
+        }
+        if !cmdline.is_empty() {
+            p.cmdline = cmdline.into();
+        }
+    }
+
+    /// A new program or a new name; only that of the first thread names the process.
+    pub fn rename(&mut self, tgid: u32, tid: u32, comm: &str) {
+        if tgid == tid {
+            self.open.entry(tgid).or_default().comm = comm.into();
+        }
+    }
+
+    /// A new process is called as its parent until it says otherwise.
+    pub fn inherit(&mut self, child: u32, parent: u32) {
+        if child != parent {
+            let parent = self.open.get(&parent);
+            let comm = parent.map(|p| p.comm.clone()).unwrap_or_default();
+            let files = parent.map(|p| p.files.clone()).unwrap_or_default();
+            let p = self.open.entry(child).or_default();
+            if p.alive == 0 {
+                // Its command line may have been told ahead.
+                *p = Process { files, cmdline: std::mem::take(&mut p.cmdline), comm, ..Process::default() };
+            }
+        }
+    }
+
+    pub fn join(&mut self, tgid: u32, ts: u64, target: bool) {
+        let p = self.open.entry(tgid).or_default();
+        if p.alive == 0 {
+            p.begin = ts;
+        }
+        p.alive += 1;
+        p.target |= target;
+    }
+
+    /// Use of disks by a process.
+    pub fn disk(&mut self, tgid: u32) -> &mut Disk {
+        &mut self.open.entry(tgid).or_default().disk
+    }
+
+    pub fn operations(&mut self, tgid: u32) -> &mut Operations {
+        &mut self.open.entry(tgid).or_default().operations
+    }
+
+    /// A call of a thread returned `ret`.
+    pub fn call(&mut self, tgid: u32, call: &Call, ts: u64, ret: i64, spent: &Account) {
+        let kind = self.kinds.of(call.nr);
+        let p = self.open.entry(tgid).or_default();
+        let mode = p.files.mode(call.fd);
+        match kind {
+            Some(Kind::Open) if ret >= 0 => p.files.open(ret as u32, call.arg2),
+            Some(Kind::Duplicate) if ret >= 0 => p.files.duplicate(call.fd, ret as u32),
+            Some(Kind::Close) => p.files.close(call.fd),
+            Some(Kind::Advise) => p.special.advised += 1,
+            Some(Kind::Read | Kind::Write) if mode.direct && !(mode.sync && kind == Some(Kind::Write)) => {
+                p.special.direct.merge(spent);
+            }
+            _ => {}
+        }
+        // Names change synchronously where the file system is mounted so: the call waits for the journal.
+        let names = kind == Some(Kind::Names) && call.other_requests > 0;
+        if kind == Some(Kind::Sync) || (kind == Some(Kind::Write) && mode.sync) || names {
+            p.special.synced.merge(spent);
+            p.special.syncs += 1;
+        }
+        let sum = p.calls.entry(call.nr).or_default();
+        if matches!(kind, Some(Kind::Read | Kind::Write)) {
+            sum.bytes += u64::try_from(ret).unwrap_or(0);
+        }
+        let took = ts - call.start;
+        sum.calls += 1;
+        sum.total += took;
+        sum.max = sum.max.max(took);
+        sum.account.merge(spent);
+        sum.own_requests += u64::from(call.own_requests);
+        sum.other_requests += u64::from(call.other_requests);
+        sum.other_bytes += call.other_bytes;
+    }
+
+    /// A thread ends, or the trace does.
+    pub fn leave(&mut self, t: &Thread, ts: u64, recorder: u32) {
+        let p = self.open.entry(t.tgid).or_default();
+        let life = ts.saturating_sub(t.born);
+        p.account.merge(&t.account);
+        p.blame.merge(&t.blame);
+        p.threads += 1;
+        p.thread_time += life;
+        p.target |= t.target;
+        if p.begin == 0 {
+            p.begin = t.born;
+        }
+        match t.kernel_run {
+            Some(ns) => p.kernel_cpu += ns,
+            None => p.uncounted = true,
+        }
+        for kind in t.operations.iter().flat_map(|o| o.kinds()) {
+            p.operations.unfinished(kind);
+        }
+        p.switches[0] += t.switches[0];
+        p.switches[1] += t.switches[1];
+        if p.target {
+            let row = ThreadRow {
+                tid: t.tid,
+                begin: t.born,
+                elapsed: life,
+                usage: usage(&t.account, &t.disk.until(ts)),
+                account: t.account.parts(),
+            };
+            push_thread(&mut p.rows, row);
+        }
+        p.alive = p.alive.saturating_sub(1);
+        if p.alive == 0 {
+            let p = self.open.remove(&t.tgid).expect("entered above");
+            self.close(t.tgid, p, ts, recorder);
+        }
+    }
+
+    fn close(&mut self, tgid: u32, p: Process, ts: u64, recorder: u32) {
+        let usage = usage(&p.account, &p.disk.until(ts));
+        if !p.target {
+            let key = (p.comm.clone(), tgid == recorder);
+            let row = self.others.entry(key).or_insert_with(|| OtherRow {
+                comm: p.comm.clone(),
+                recorder: tgid == recorder,
+                ..Default::default()
+            });
+            row.threads += p.threads;
+            row.cpu_used += usage.cpu_used;
+            row.cpu_wait += usage.cpu_wait;
+            row.accesses += usage.accesses;
+            row.bytes += usage.bytes;
+            return;
+        }
+        let syscalls = p.calls.iter().map(|(nr, s)| SyscallRow {
+            name: call_name(*nr),
+            calls: s.calls,
+            total: s.total,
+            max: s.max,
+            account: s.account.parts(),
+            own_requests: s.own_requests,
+            other_requests: s.other_requests,
+            other_bytes: s.other_bytes,
+            bytes: s.bytes,
+        });
+        let row = ProcessRow {
+            pid: tgid,
+            comm: p.comm,
+            cmdline: p.cmdline,
+            begin: p.begin,
+            elapsed: ts - p.begin.min(ts),
+            usage,
+            thread_time: p.thread_time,
+            account: p.account.parts(),
+            blame: Vec::new(),
+            direct: p.special.direct.parts(),
+            synced: p.special.synced.parts(),
+            syncs: p.special.syncs,
+            advised: p.special.advised,
+            kernel_cpu: (!p.uncounted).then_some(p.kernel_cpu),
+            switches: p.switches,
+            syscalls: syscalls.collect(),
+            operations: p.operations.rows(),
+            threads: p.rows,
+        };
+        self.rows.push(row, p.blame);
+    }
+
+    /// Closes what is open and hands out the rows.
+    pub fn finish(mut self, ts: u64) -> (Vec<(ProcessRow, Parts)>, Vec<OtherRow>) {
+        let open: Vec<(u32, Process)> = self.open.drain().collect();
+        for (tgid, p) in open.into_iter().filter(|(_, p)| p.disk.accesses() > 0) {
+            self.close(tgid, p, ts, 0);
+        }
+        let mut others: Vec<OtherRow> = self.others.into_values().collect();
+        others.retain(|o| o.cpu_used + o.accesses > 0);
+        others.sort_by(|a, b| b.cpu_used.cmp(&a.cpu_used).then_with(|| a.comm.cmp(&b.comm)));
+        (self.rows.finish(), others)
+    }
+}
+
+/// The columns of Horikawa's table.
+fn usage(account: &Account, disk: &Use) -> Use {
+    Use {
+        cpu_used: account.get(Category::Running)
+            + account.get(Category::Spinning)
+            + account.get(Category::Interrupted),
+        cpu_wait: [
+            Category::Woken,
+            Category::Preempted,
+            Category::Crowded,
+            Category::WokenIdle,
+            Category::Held,
+        ]
+        .iter()
+        .map(|c| account.get(*c))
+        .sum(),
+        ..disk.clone()
+    }
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `plumb help` and `plumb completions`: commands, topics, manual pages, completion scripts, all from
+//! the definitions of the command line and from docs/.
+
+mod man;
+mod markdown;
+mod topics;
+
+use crate::cli::{Cli, CompletionsArgs, HelpArgs, Shell};
+use crate::output::wrapped_to;
+use crate::screen::{Look, Screen, COLUMNS};
+use anyhow::{bail, Result};
+use clap::{Command, CommandFactory};
+use plumb_load::suggest::nearest;
+use std::io::Write;
+use std::process::ExitCode;
+use topics::{Topic, TOPICS};
+
+/// Columns of a command's or topic's name in the list.
+const NAME: usize = 16;
+
+/// Runs `plumb help`.
+///
+/// # Errors
+/// No command and no topic of this name; a directory that cannot be written.
+pub fn main(args: &HelpArgs) -> Result<ExitCode> {
+    if let Some(dir) = &args.man {
+        let pages = man::write(Cli::command(), dir)?;
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "{pages} pages in {} (man {}/plumb.1)", dir.display(), dir.display())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut out = std::io::stdout().lock();
+    let mut screen = Screen::stdout(&mut out, false);
+    if args.words.is_empty() {
+        list(&mut screen)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut root = Cli::command();
+    root.build();
+    let command = find(&root, &args.words);
+    let topic = match &args.words[..] {
+        [word] => TOPICS.iter().find(|t| t.name == word),
+        _ => None,
+    };
+    if let Some(command) = &command {
+        let mut command = (*command).clone();
+        writeln!(screen, "{}", command.render_long_help().to_string().trim_end())?;
+    }
+    if let Some(Topic { text, .. }) = topic {
+        if command.is_some() {
+            writeln!(screen)?;
+        }
+        markdown::write(text, COLUMNS, &mut screen)?;
+    }
+    if command.is_none() && topic.is_none() {
+        bail!(unknown(&root, &args.words));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The command of a path of words.
+fn find<'a>(root: &'a Command, words: &[String]) -> Option<&'a Command> {
+    words.iter().try_fold(root, |command, word| shown(command).find(|c| c.get_name() == word))
+}
+
+fn shown(command: &Command) -> impl Iterator<Item = &Command> {
+    command.get_subcommands().filter(|c| !c.is_hide_set())
+}
+
+/// What is said of words that name nothing.
+fn unknown(root: &Command, words: &[String]) -> String {
+    let mut at = root;
+    for (i, word) in words.iter().enumerate() {
+        if let Some(below) = shown(at).find(|c| c.get_name() == word) {
+            at = below;
+            continue;
+        }
+        let mut names: Vec<&str> = shown(at).map(Command::get_name).collect();
+        let place = words[..i].join(" ");
+        if i == 0 {
+            names.extend(TOPICS.iter().map(|t| t.name));
+        }
+        let near = nearest(word, &names).map(|n| format!("did you mean '{n}'? "));
+        let near = near.unwrap_or_default();
+        return match i {
+            0 => format!("no command and no topic is called '{word}'; {near}'plumb help' lists them"),
+            _ => {
+                format!("{place} has no command '{word}'; {near}'plumb help {place}' lists those that it has")
+            }
+        };
+    }
+    format!("no command is called '{}'; 'plumb help' lists them", words.join(" "))
+}
+
+/// Commands and topics, a line each.
+fn list(out: &mut Screen<'_>) -> Result<()> {
+    let root = Cli::command();
+    let about = root.get_about().map(ToString::to_string).unwrap_or_default();
+    writeln!(out, "{about}\n")?;
+    let line = |out: &mut Screen<'_>, name: &str, about: &str| {
+        let padded = out.paint(&format!("{name:<NAME$}"), Look::Bold);
+        writeln!(out, "  {padded} {}", wrapped_to(about, NAME + 3, COLUMNS))
+    };
+    out.heading("Commands [plumb help COMMAND, or plumb COMMAND --help]")?;
+    for command in shown(&root) {
+        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+        line(out, command.get_name(), &about)?;
+    }
+    writeln!(out)?;
+    out.heading("Topics [plumb help TOPIC]")?;
+    for topic in TOPICS {
+        line(out, topic.name, topic.about)?;
+    }
+    writeln!(out, "\nplumb help --man DIR writes all of it as manual pages.")?;
+    Ok(())
+}
+
+/// A command without what is not for people: scripts would offer hidden commands too.
+fn visible(command: &Command) -> Command {
+    // Names are static for clap unless its feature `string` is on; a process makes one script.
+    let name: &'static str = command.get_name().to_string().leak();
+    Command::new(name)
+        .about(command.get_about().cloned().unwrap_or_default())
+        .args(command.get_arguments().cloned())
+        .groups(command.get_groups().cloned())
+        .subcommands(shown(command).map(visible))
+        .disable_help_subcommand(true)
+}
+
+/// Runs `plumb completions`.
+///
+/// # Errors
+/// The writer's.
+pub fn completions(args: &CompletionsArgs) -> Result<ExitCode> {
+    let shell = match args.shell {
+        Shell::Bash => clap_complete::Shell::Bash,
+        Shell::Zsh => clap_complete::Shell::Zsh,
+        Shell::Fish => clap_complete::Shell::Fish,
+    };
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut visible(&Cli::command()), "plumb", &mut script);
+    std::io::stdout().lock().write_all(&script)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(String::from).collect()
+    }
+
+    #[test]
+    fn a_word_amiss_gets_the_nearest() {
+        let root = Cli::command();
+        for (asked, near) in [
+            ("acount", "did you mean 'account'?"),
+            ("profle", "did you mean 'profile'?"),
+            ("load verfy", "load has no command 'verfy'; did you mean 'verify'?"),
+            ("plan xyz", "'plumb help plan' lists those that it has"),
+            ("nonsense", "'plumb help' lists them"),
+        ] {
+            let said = unknown(&root, &words(asked));
+            assert!(said.contains(near), "{asked}: {said}");
+        }
+        assert!(find(&root, &words("load verify")).is_some() && find(&root, &words("disk server")).is_none());
+    }
+
+    #[test]
+    fn every_topic_and_command_is_listed() {
+        let mut out = Vec::new();
+        list(&mut Screen::file(&mut out)).expect("memory");
+        let text = String::from_utf8(out).expect("text");
+        assert!(text.lines().all(|l| l.chars().count() <= COLUMNS), "{text}");
+        let root = Cli::command();
+        for name in TOPICS.iter().map(|t| t.name).chain(shown(&root).map(Command::get_name)) {
+            assert!(text.contains(&format!("\n  {name} ")) && name.len() <= NAME, "{name}: {text}");
+        }
+    }
+}

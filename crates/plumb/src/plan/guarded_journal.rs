@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What works on the system for a repetition: the journal that knows every change, the guardian
+//! that knows every process, and the file where tools say what they did.
+
+use super::changes::{processes, Journal};
+use super::guardian::Guardian;
+use crate::child::{wait_all, Child, Status, Waited};
+use anyhow::{anyhow, bail, Context, Result};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The user asked to stop: no failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoppedByUser;
+
+impl std::fmt::Display for StoppedByUser {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "stopped by the user")
+    }
+}
+
+impl std::error::Error for StoppedByUser {}
+
+#[derive(Debug)]
+pub struct Hands {
+    pub journal: Journal,
+    /// Puts it back if this process dies.
+    pub guardian: Guardian,
+    /// The plan's directory, absolute.
+    pub dir: PathBuf,
+    /// Devices whose content may be lost.
+    pub destroy: Vec<PathBuf>,
+    /// Longest that anything may take.
+    pub limit: Duration,
+}
+
+impl Hands {
+    /// Runs a tool to its end; what it says is appended to `output`.
+    ///
+    /// # Errors
+    /// It failed, took too long or was stopped; its last words.
+    pub fn tool(&mut self, mut command: Command, output: &Path) -> Result<()> {
+        let name = command.get_program().to_string_lossy().into_owned();
+        let said = append(output)?;
+        let begin = said.metadata().map_or(0, |m| m.len());
+        command.stdin(Stdio::null()).stdout(said.try_clone()?).stderr(said);
+        command.env("LC_ALL", "C");
+        let mut child = [self.command(command, false)?];
+        child[0].go();
+        let waited = wait_all(&mut child, Some(Instant::now() + self.limit), true);
+        if waited != Waited::Ended {
+            super::timeout::end(&mut child, &[]);
+        }
+        self.guardian.ended(child[0].pid());
+        match (waited, child[0].status()) {
+            (Waited::Stopped, _) => Err(StoppedByUser.into()),
+            (Waited::Late, _) => bail!("{name}: did not end in {} s", self.limit.as_secs_f64()),
+            (Waited::Ended, Some(Status::Exited(0))) => Ok(()),
+            (Waited::Ended, status) => {
+                let status = status.map_or_else(|| "gone".into(), |s| s.to_string());
+                Err(anyhow!("{name}: {status}{}", last_words(output, begin)))
+            }
+        }
+    }
+
+    /// A command that the guardian knows, and of one that lives long the journal too; it begins with
+    /// [`Child::go`].
+    ///
+    /// # Errors
+    /// No process can be made, or the journal cannot be written.
+    pub fn command(&mut self, command: Command, long: bool) -> Result<Child> {
+        let child = Child::command(command)?;
+        self.guardian.begins(child.pid());
+        if long {
+            self.journal.will(processes(child.pid()))?;
+        }
+        Ok(child)
+    }
+}
+
+/// Opens a file to append to.
+///
+/// # Errors
+/// It cannot be opened.
+pub fn append(path: &Path) -> Result<File> {
+    File::options().append(true).create(true).open(path).with_context(|| path.display().to_string())
+}
+
+/// The last line that says something, after byte `begin` of a file: `: no space left`.
+pub fn last_words(path: &Path, begin: u64) -> String {
+    let bytes = std::fs::read(path).unwrap_or_default();
+    let new = bytes.get(begin as usize..).unwrap_or_default();
+    let text = String::from_utf8_lossy(&new[new.len().saturating_sub(4096)..]).into_owned();
+    match text.lines().rev().map(str::trim).find(|l| !l.is_empty()) {
+        Some(line) => format!(": {}", line.chars().take(300).collect::<String>()),
+        None => String::new(),
+    }
+}
