@@ -8,7 +8,7 @@ mod stamp;
 pub(crate) use memory::Memory;
 pub use stamp::{check_block, read_stamp, stamp, Damaged, Fault, Generation, Stamp, SECTOR};
 
-use crate::random::SplitMix64;
+use plumb_stats::random::SplitMix64;
 use serde::{Deserialize, Serialize};
 use std::io;
 

@@ -278,7 +278,7 @@ pub struct Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::SplitMix64;
+    use plumb_stats::random::SplitMix64;
 
     /// Latencies as they come: many orders of magnitude, most of them short.
     fn sample(random: &mut SplitMix64) -> u64 {

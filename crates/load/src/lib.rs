@@ -25,7 +25,6 @@ pub mod names;
 pub mod order;
 pub mod pace;
 pub mod preset;
-pub mod random;
 pub mod result;
 pub mod run;
 pub mod suggest;

@@ -2,7 +2,7 @@
 //! Which place comes next.
 
 use crate::job::{Job, Order, Sharing, What};
-use crate::random::{Mt19937, Scatter, Zipf};
+use plumb_stats::random::{Mt19937, Scatter, Zipf};
 
 /// A place: which of the worker's files, and where in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 
 use crate::clock::Clock;
 use crate::job::{Arrivals, Job};
-use crate::random::Mt19937;
+use plumb_stats::random::Mt19937;
 
 /// The times at which one worker's operations are due.
 #[derive(Debug, Clone)]

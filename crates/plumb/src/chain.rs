@@ -7,11 +7,11 @@
 //! overall judgement, improvement; there a loop through five tools and a page each.
 
 use crate::explain::Explained;
-use crate::output::wrapped;
 use anyhow::Result;
 use plumb_diagnose::Finding;
 use plumb_model::profile::short;
 use plumb_model::{HotRow, LockRow, PatternRow};
+use plumb_report::terminal::wrapped;
 use plumb_trace::units;
 use std::io::Write;
 

@@ -30,6 +30,7 @@ pub use tune::{TuneArgs, TuneIosched, TuneWhat};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use plumb_probe::Sampling;
+use plumb_report::terminal::screen;
 use plumb_trace::units;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -52,16 +53,25 @@ pub struct Cli {
     pub color: Color,
 }
 
-/// When colours are used.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+/// When colours are used: [`screen::Color`] as an option.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Color {
     /// On a terminal.
-    #[default]
     Auto,
-    /// Wherever it is written to.
+    /// Also in files and pipes.
     Always,
     /// Nowhere.
     Never,
+}
+
+impl From<Color> for screen::Color {
+    fn from(color: Color) -> Self {
+        match color {
+            Color::Auto => Self::Auto,
+            Color::Always => Self::Always,
+            Color::Never => Self::Never,
+        }
+    }
 }
 
 /// The commands.

@@ -7,7 +7,6 @@ mod lines;
 mod load;
 mod measure;
 mod show;
-pub mod stats;
 mod words;
 
 pub use words::PARTS;

@@ -3,10 +3,10 @@
 //! the words.
 
 use crate::cli::{BackingWord, DiskCommand, DiskListArgs, DiskStopArgs, ServeArgs};
-use crate::output::Table;
 use crate::signals;
 use anyhow::{bail, Context, Result};
 use plumb_load::job::Bytes;
+use plumb_report::terminal::Table;
 use plumb_sim::serve::disk::{self, Dead, Running, User};
 use plumb_sim::serve::{Backing, Disk, ServeOptions, Timing};
 use plumb_sim::spec::{Medium, Spec};

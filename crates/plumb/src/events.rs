@@ -2,10 +2,10 @@
 //! `plumb events`: what can be recorded and what it costs.
 
 use crate::cli::EventsArgs;
-use crate::output::Table;
 use anyhow::{bail, Result};
 use plumb_probe::measure_costs;
 use plumb_probe::Selection;
+use plumb_report::terminal::Table;
 use plumb_trace::{kernel_events, sets};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -2,10 +2,8 @@
 //! `plumb explain`: trace to account, tables and verdict. `plumb run` ends with it.
 
 use crate::cli::{ExplainArgs, Show};
-use crate::output::wrapped_to;
 use crate::profile::annotate;
 use crate::quality::{self, Quality};
-use crate::screen::{Look, Screen, COLUMNS};
 use crate::{chain, setup, tables};
 use anyhow::{Context, Result};
 use plumb_diagnose::{diagnose, Diagnosis};
@@ -14,6 +12,8 @@ use plumb_model::{HotRow, Model, Observer, RunResult};
 use plumb_report::collect::{Collect, Collected};
 use plumb_report::plain;
 use plumb_report::stream::Stream;
+use plumb_report::terminal::screen::{Look, Screen, COLUMNS};
+use plumb_report::terminal::wrapped_to;
 use plumb_trace::reader::{Summary, Trace};
 use plumb_trace::units;
 use serde::Serialize;

@@ -2,9 +2,9 @@
 //! `plumb findings`: what can be found.
 
 use crate::cli::FindingsArgs;
-use crate::output::Table;
 use anyhow::Result;
 use plumb_diagnose::RULES;
+use plumb_report::terminal::Table;
 use serde::Serialize;
 use std::io::Write;
 use std::process::ExitCode;

@@ -7,11 +7,11 @@ mod markdown;
 mod topics;
 
 use crate::cli::{Cli, CompletionsArgs, HelpArgs, Shell};
-use crate::output::wrapped_to;
-use crate::screen::{Look, Screen, COLUMNS};
 use anyhow::{bail, Result};
 use clap::{Command, CommandFactory};
 use plumb_load::suggest::nearest;
+use plumb_report::terminal::screen::{Look, Screen, COLUMNS};
+use plumb_report::terminal::wrapped_to;
 use std::io::Write;
 use std::process::ExitCode;
 use topics::{Topic, TOPICS};

@@ -16,7 +16,6 @@ mod govern;
 mod help;
 mod iosched;
 mod load;
-mod output;
 mod plan;
 mod profile;
 mod quality;
@@ -25,11 +24,9 @@ mod record;
 mod repeat;
 mod report;
 mod run;
-mod screen;
 mod setup;
 mod signals;
 mod sim;
-mod similar_messages;
 mod tables;
 mod view;
 
@@ -42,7 +39,7 @@ use std::process::ExitCode;
 /// # Errors
 /// A sentence that names the object and the next step; exit code 2.
 pub fn dispatch(cli: Cli) -> Result<ExitCode> {
-    screen::choose(cli.color);
+    plumb_report::terminal::screen::choose(cli.color.into());
     match cli.command {
         Command::Record(args) => record::main(&args),
         Command::Run(args) => run::main(&args),

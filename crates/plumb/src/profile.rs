@@ -24,7 +24,7 @@ use anyhow::{bail, Context, Result};
 use coverage::Coverage;
 use diff::Difference;
 use head::{Head, Origin};
-use limits::Ground;
+use limits::Limits;
 use plumb_model::profile::{Collector, Profile};
 use plumb_model::Model;
 use plumb_report::plain::Plain;
@@ -150,7 +150,7 @@ fn json(document: &impl Serialize, out: &mut dyn Write) -> Result<()> {
 /// One of the trees, with its head.
 fn tree(
     args: &ProfileArgs,
-    ground: &Ground,
+    ground: &Limits,
     head: &Head,
     (view, title, root): (&'static str, &str, &str),
     symbols: &Symbols,
@@ -177,7 +177,7 @@ type Build = fn(&Profile, &Symbols, &[u32]) -> Tree;
 /// Who calls a function, or what it calls.
 fn around(
     args: &ProfileArgs,
-    ground: &Ground,
+    ground: &Limits,
     mut head: Head,
     profile: &Profile,
     symbols: &Symbols,
@@ -207,7 +207,7 @@ fn around(
 }
 
 /// One of the views of one profile.
-fn view(side: Side, args: &ProfileArgs, ground: &Ground, out: &mut dyn Write) -> Result<()> {
+fn view(side: Side, args: &ProfileArgs, ground: &Limits, out: &mut dyn Write) -> Result<()> {
     let profile = &side.profile;
     let symbols = &Symbols::of(profile);
     let head = Head::of(profile, symbols, side.origin);
@@ -248,7 +248,7 @@ fn difference(
     before: Side,
     after: Side,
     args: &ProfileArgs,
-    ground: &Ground,
+    ground: &Limits,
     out: &mut dyn Write,
 ) -> Result<()> {
     let one_only = args.annotate.is_some() || args.callers.is_some() || args.callees.is_some();
@@ -322,7 +322,7 @@ pub fn main(args: &ProfileArgs) -> Result<ExitCode> {
     let first = Side::read(&args.dir, args)?;
     let second = other.map(|dir| Side::read(dir, args)).transpose()?;
     let valid = first.valid && second.as_ref().is_none_or(|s| s.valid);
-    let ground = Ground::of(args);
+    let ground = Limits::of(args);
     let mut out = BufWriter::new(std::io::stdout().lock());
     match (file(args), second) {
         (Some((kind, path)), None) => write(kind, path, &first.profile, None, &mut out)?,

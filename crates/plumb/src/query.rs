@@ -21,7 +21,7 @@ fn tables(out: &mut dyn Write) -> Result<()> {
     for table in TABLES {
         writeln!(out, "{}: {}", table.name, table.about)?;
         let columns: Vec<&str> = table.columns.iter().map(|c| c.name).collect();
-        writeln!(out, "    {}\n", crate::output::wrapped(&columns.join(", "), 4))?;
+        writeln!(out, "    {}\n", plumb_report::terminal::wrapped(&columns.join(", "), 4))?;
     }
     Ok(())
 }

@@ -6,16 +6,16 @@
 
 use crate::child::{self, Child};
 use crate::cli::RunArgs;
-use crate::compare::stats;
 use crate::explain::{print, select};
-use crate::output::Table;
 use crate::quality::NOT_VALID;
-use crate::screen::Screen;
 use crate::tables::sum;
 use crate::{report, run};
 use anyhow::{bail, Context, Result};
 use plumb_load::environment::utc;
 use plumb_model::RunResult;
+use plumb_report::terminal::screen::Screen;
+use plumb_report::terminal::Table;
+use plumb_stats::repetitions;
 use plumb_trace::units;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -270,7 +270,7 @@ fn tell_all(args: &RunArgs, dir: &Path, set: &SetFile) -> Result<ExitCode> {
         )
     })?;
     let whole: Vec<f64> = set.repetitions.iter().filter(|r| r.complete).map(|r| r.elapsed as f64).collect();
-    let (median, interval) = (stats::median(&whole), stats::median_interval(&whole));
+    let (median, interval) = (repetitions::median(&whole), repetitions::median_interval(&whole));
     let (least, most) =
         (whole.iter().copied().fold(f64::MAX, f64::min), whole.iter().copied().fold(0.0, f64::max));
     let seen = report::Seen::of(&dir.join(&middle.dir), !args.no_report)?;
@@ -309,7 +309,7 @@ fn tell_all(args: &RunArgs, dir: &Path, set: &SetFile) -> Result<ExitCode> {
         }
         table.write(&mut out)?;
         let error = interval.map_or_else(
-            || format!("with fewer than {} repetitions no error can be known", stats::FEWEST),
+            || format!("with fewer than {} repetitions no error can be known", repetitions::FEWEST),
             |i| format!("95 % interval of the median {} to {} {unit}", time(i.low), time(i.high)),
         );
         writeln!(

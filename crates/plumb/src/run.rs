@@ -3,10 +3,10 @@
 
 use crate::cli::{RunArgs, Show};
 use crate::explain::{print, select, Explained};
-use crate::screen::Screen;
 use crate::{record, repeat, report};
 use anyhow::{bail, Context, Result};
 use plumb_probe::Outcome;
+use plumb_report::terminal::screen::Screen;
 use serde::Serialize;
 use std::fs::File;
 use std::io::Write;

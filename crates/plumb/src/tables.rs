@@ -11,10 +11,10 @@ pub use findings::findings;
 pub use hot::hot;
 pub use operations::operations;
 
-use crate::output::{middle_out, Table};
-use crate::screen::Screen;
 use anyhow::Result;
 use plumb_model::{is_scheduler, BlameRow, PathResult, ProcessRow, RunResult, Use, CATEGORIES};
+use plumb_report::terminal::screen::Screen;
+use plumb_report::terminal::{middle_out, Table};
 use plumb_trace::units;
 use std::collections::BTreeMap;
 use std::io::Write;

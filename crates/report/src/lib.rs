@@ -5,6 +5,7 @@
 //! Reads what model and diagnosis made; decides nothing: names, units and colours stand in the
 //! document, and the page and every export take them from there.
 
+pub mod chart;
 pub mod collect;
 pub mod document;
 pub mod export;
@@ -18,5 +19,6 @@ pub mod run;
 pub mod setup;
 pub mod stream;
 pub mod table;
+pub mod terminal;
 pub mod upgrade;
 pub mod words;

@@ -80,6 +80,26 @@ pub fn device(dev: u32) -> String {
     format!("{}:{}", dev >> 20, dev & 0xf_ffff)
 }
 
+/// A number with three significant digits; `-` for none.
+pub fn digits(value: f64) -> String {
+    if !value.is_finite() {
+        return "-".into();
+    }
+    let size = value.abs();
+    let sign = if value < 0.0 { "-" } else { "" };
+    // Rounding may carry into another digit: 9.996 is 10.0.
+    match size {
+        0.0 => "0".into(),
+        s if s >= 99.95 => format!("{sign}{}", count(s.round() as u64)),
+        s if s >= 9.995 => format!("{value:.1}"),
+        s if s >= 0.9995 => format!("{value:.2}"),
+        s if s >= 0.099_95 => format!("{value:.3}"),
+        s if s >= 0.009_995 => format!("{value:.4}"),
+        s if s >= 0.000_999_5 => format!("{value:.5}"),
+        _ => format!("{value:.2e}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

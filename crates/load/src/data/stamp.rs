@@ -203,7 +203,7 @@ pub fn check_block(buf: &[u8], expected: &Stamp) -> Result<Generation, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::SplitMix64;
+    use plumb_stats::random::SplitMix64;
 
     const BLOCK: Stamp =
         Stamp { run: 77, file: 2, worker: 3, offset: 40_960, generation: 5, sector: 0, length: 0 };

@@ -185,7 +185,7 @@ fn a_file_that_says_nonsense_is_no_panic() {
         "[a]",
         "loops",
     ];
-    let mut random = crate::random::SplitMix64::new(7);
+    let mut random = plumb_stats::random::SplitMix64::new(7);
     for _ in 0..2000 {
         let mut text = String::from("[a]\n");
         for _ in 0..12 {

@@ -198,7 +198,7 @@ impl Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::SplitMix64;
+    use plumb_stats::random::SplitMix64;
 
     /// Zeroed memory as a ring, freed at the end.
     fn ring() -> Box<Ring> {

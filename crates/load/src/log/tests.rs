@@ -2,7 +2,7 @@
 //! What was appended is read again, and what is not a whole log is told apart.
 
 use super::*;
-use crate::random::SplitMix64;
+use plumb_stats::random::SplitMix64;
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;

@@ -4,7 +4,7 @@
 use super::*;
 use crate::data::{stamp, Stamp};
 use crate::log::{Head, LogWriter, Row, DURABLE};
-use crate::random::SplitMix64;
+use plumb_stats::random::SplitMix64;
 use plumb_trace::load::OperationKind as Kind;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;

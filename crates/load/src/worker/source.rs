@@ -7,7 +7,7 @@ use crate::data::{check_block, read_stamp, stamp, Fault, Pool, Stamp, SECTOR};
 use crate::engine::{Action, Operation};
 use crate::job::{Job, Through, What};
 use crate::order::Places;
-use crate::random::SplitMix64;
+use plumb_stats::random::SplitMix64;
 use plumb_trace::load::OperationKind;
 
 /// Where a worker's operations come from.

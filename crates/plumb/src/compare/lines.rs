@@ -3,7 +3,7 @@
 
 use super::load::Side;
 use super::measure::{Group, Measure, Unit, ELAPSED, THREADS_TIME};
-use super::stats::{self, Difference};
+use plumb_stats::repetitions::{self, Difference};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -71,8 +71,8 @@ pub struct Line {
 
 impl Line {
     fn new(like: &Measure, values_a: Vec<f64>, values_b: Vec<f64>) -> Self {
-        let (a, b) = (stats::median(&values_a), stats::median(&values_b));
-        let (mean_a, mean_b) = (stats::mean(&values_a), stats::mean(&values_b));
+        let (a, b) = (repetitions::median(&values_a), repetitions::median(&values_b));
+        let (mean_a, mean_b) = (repetitions::mean(&values_a), repetitions::mean(&values_b));
         let known = Difference::of(&values_a, &values_b);
         Self {
             group: like.group,
@@ -256,10 +256,10 @@ fn test_together(lines: &mut [Line]) {
         })
         .collect();
     let p: Vec<f64> = tested.iter().filter_map(|i| lines[*i].p).collect();
-    for (i, q) in tested.iter().zip(stats::false_discovery(&p)) {
+    for (i, q) in tested.iter().zip(repetitions::false_discovery(&p)) {
         let line = &mut lines[*i];
         line.q = Some(q);
-        if line.mark == Mark::Interval && q <= stats::LEVEL {
+        if line.mark == Mark::Interval && q <= repetitions::LEVEL {
             line.mark = Mark::Found;
         }
     }

@@ -5,9 +5,10 @@ use super::lines::{Line, Mark};
 use super::load::{Kind, Side};
 use super::measure::{Group, Unit, THREADS_TIME};
 use super::words::{number, signed_time};
-use super::{stats, Comparison};
-use crate::output::Table;
+use super::Comparison;
 use anyhow::Result;
+use plumb_report::terminal::Table;
+use plumb_stats::repetitions;
 use std::io::Write;
 
 /// Characters of an environment's value that are shown; all of it is in the JSON.
@@ -62,9 +63,9 @@ pub fn print(c: &Comparison, out: &mut dyn Write) -> Result<()> {
             out,
             "A and B: medians. low, high: 95 % bootstrap interval of B - A, {} resamples. **: found, as one of {} lines tested\n\
              together (at most {:.0} % of such marks are false); *: the interval excludes 0, which happens by chance to one line in 20.",
-            stats::RESAMPLES,
+            repetitions::RESAMPLES,
             c.tested,
-            stats::LEVEL * 100.0
+            repetitions::LEVEL * 100.0
         )?;
     } else {
         writeln!(

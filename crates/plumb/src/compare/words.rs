@@ -5,7 +5,7 @@
 use super::lines::{Line, Mark};
 use super::load::Side;
 use super::measure::{Group, Unit, ELAPSED, THREADS_TIME};
-use super::stats;
+use plumb_stats::repetitions;
 use plumb_trace::units;
 
 /// Parts of time that are one thing to a reader.
@@ -96,7 +96,7 @@ pub fn headline(line: &Line, a: &Side, b: &Side) -> String {
                 "{} and {} runs: with fewer than {} on a side no error can be known",
                 counts.0,
                 counts.1,
-                stats::FEWEST
+                repetitions::FEWEST
             )
         };
         return format!("{}: {} elapsed time ({from_to}); {runs}.", faster_or_slower(growth), more(growth));
@@ -109,13 +109,13 @@ pub fn headline(line: &Line, a: &Side, b: &Side) -> String {
             more(growth)
         );
     }
-    if !stats::can_find(counts.0, counts.1) {
+    if !repetitions::can_find(counts.0, counts.1) {
         return format!(
             "No difference can be shown with {} and {} runs, with {fewest} and {fewest} it can: {} elapsed time ({from_to}; {interval}).",
             counts.0,
             counts.1,
             more(growth),
-            fewest = stats::FEWEST + 1
+            fewest = repetitions::FEWEST + 1
         );
     }
     format!(

@@ -3,12 +3,12 @@
 
 use super::{version, Came, Whole};
 use crate::cli::GovernArgs;
-use crate::output::Table;
 use anyhow::Result;
 use plumb_govern::account::{Done, Part};
 use plumb_govern::governor::Outcome;
 use plumb_govern::rate::megabytes;
 use plumb_report::plain;
+use plumb_report::terminal::Table;
 use serde_json::json;
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -3,11 +3,11 @@
 
 use super::markdown;
 use super::topics::{Topic, TOPICS};
-use crate::screen::{Screen, COLUMNS};
 use anyhow::{Context, Result};
 use clap::Command;
 use clap_mangen::roff::{roman, Roff};
 use clap_mangen::Man;
+use plumb_report::terminal::screen::{Screen, COLUMNS};
 use std::path::Path;
 
 /// What a page's text is indented by.

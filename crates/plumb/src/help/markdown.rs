@@ -2,8 +2,8 @@
 //! Markdown as the manuals use it, as text for a terminal: headings, paragraphs, lists, tables,
 //! code (indented or fenced), comments. Anything else stays as it is.
 
-use crate::output::{wrapped_to, Table};
-use crate::screen::{Look, Screen};
+use plumb_report::terminal::screen::{Look, Screen};
+use plumb_report::terminal::{wrapped_to, Table};
 use std::io::{self, Write};
 
 /// A piece of a text.
@@ -190,7 +190,7 @@ pub fn write(text: &str, width: usize, out: &mut Screen<'_>) -> io::Result<()> {
 mod tests {
     use super::super::topics::TOPICS;
     use super::*;
-    use crate::screen::COLUMNS;
+    use plumb_report::terminal::screen::COLUMNS;
 
     fn text(markdown: &str) -> String {
         let mut out = Vec::new();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `plumb iosched status` in words.
 
-use crate::output::{wrapped, Table};
 use anyhow::Result;
 use plumb_govern::iosched::knobs::KNOBS;
 use plumb_govern::iosched::status::{Disk, Mode, Selected, Status};
 use plumb_govern::iosched::SCHEDULER;
+use plumb_report::terminal::{wrapped, Table};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 

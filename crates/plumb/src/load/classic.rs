@@ -3,12 +3,12 @@
 //! tables, and operations one by one from the logs.
 
 use super::session::Outcome;
-use crate::output;
 use anyhow::Result;
 use plumb_load::job::Cell;
 use plumb_load::log::{LogError, LogReader, Row};
 use plumb_load::preset::{ran, Preset};
 use plumb_load::result::Table;
+use plumb_report::terminal;
 use plumb_trace::units;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -72,7 +72,7 @@ impl Classic {
         for table in &self.tables {
             writeln!(out, "\n{}", table.title)?;
             let head: Vec<&str> = table.head.iter().map(String::as_str).collect();
-            let mut drawn = output::Table::new(&head);
+            let mut drawn = terminal::Table::new(&head);
             table.rows.iter().for_each(|row| drawn.row(row.clone()));
             drawn.write(out)?;
             for note in &table.notes {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What speaks against a result: failures, damage, and the verdicts of its steps.
 
-use crate::similar_messages::{alike, ranged, together};
 use anyhow::Result;
 use plumb_load::result::{CellResult, JobResult, StepResult};
 use plumb_load::validity::{Reason, Severity, Verdict, Word, CHECKS};
+use plumb_report::terminal::similar_messages::{alike, ranged, together};
 use plumb_trace::units;
 use std::io::{self, Write};
 

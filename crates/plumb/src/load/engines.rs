@@ -2,11 +2,11 @@
 //! `plumb load engines`: which interfaces this kernel has.
 
 use crate::cli::EnginesArgs;
-use crate::output::Table;
 use anyhow::Result;
 use clap::ValueEnum;
 use plumb_load::engine;
 use plumb_load::job::Through;
+use plumb_report::terminal::Table;
 use serde_json::json;
 use std::io::Write;
 use std::process::ExitCode;

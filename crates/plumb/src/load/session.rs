@@ -128,12 +128,14 @@ impl<'a> Session<'a> {
             steps: 0,
             logs: Vec::new(),
         };
-        if let (Some(until), true) = (&options.until, session.rounds < crate::compare::stats::FEWEST as u32) {
+        if let (Some(until), true) =
+            (&options.until, session.rounds < plumb_stats::repetitions::FEWEST as u32)
+        {
             bail!(
                 "--until {}:{}% needs at least {} rounds to tell an interval, and --repeat is {}",
                 until.figure.word(),
                 until.within,
-                crate::compare::stats::FEWEST,
+                plumb_stats::repetitions::FEWEST,
                 session.rounds
             );
         }

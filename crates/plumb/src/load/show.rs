@@ -6,13 +6,13 @@ use super::doubts::{remarks, told_besides, verdicts_together};
 use super::rounds::{self, Figure};
 use super::session::Outcome;
 use super::words;
-use crate::compare::stats;
-use crate::output::Table;
 use anyhow::Result;
 use plumb_load::environment::Environment;
 use plumb_load::histogram::Summary;
 use plumb_load::result::{CellResult, JobResult, StepResult};
 use plumb_load::witness::{Attribution, Evidence};
+use plumb_report::terminal::Table;
+use plumb_stats::repetitions;
 use plumb_trace::units;
 use std::io::{self, Write};
 
@@ -249,14 +249,15 @@ fn over_rounds(cell: &CellResult, out: &mut dyn Write) -> io::Result<()> {
                 Figure::Rate => ("rate/s".into(), |v| units::count(v.round() as u64)),
                 _ => (format!("{latency} {}", figure.word()), |v| units::duration(v as u64)),
             };
-            let interval = stats::median_interval(&values);
-            let end = |of: fn(stats::Interval) -> f64| interval.map_or_else(|| "-".into(), |i| show(of(i)));
+            let interval = repetitions::median_interval(&values);
+            let end =
+                |of: fn(repetitions::Interval) -> f64| interval.map_or_else(|| "-".into(), |i| show(of(i)));
             table.row(vec![
                 step.clone(),
                 first.kind.to_string(),
                 name,
                 values.len().to_string(),
-                show(stats::median(&values)),
+                show(repetitions::median(&values)),
                 end(|i| i.low),
                 end(|i| i.high),
                 show(values.iter().copied().fold(f64::MAX, f64::min)),
@@ -265,8 +266,8 @@ fn over_rounds(cell: &CellResult, out: &mut dyn Write) -> io::Result<()> {
         }
     }
     table.write(out)?;
-    if cell.rounds.len() < stats::FEWEST {
-        writeln!(out, "  With fewer than {} rounds no error can be known.", stats::FEWEST)?;
+    if cell.rounds.len() < repetitions::FEWEST {
+        writeln!(out, "  With fewer than {} rounds no error can be known.", repetitions::FEWEST)?;
     }
     Ok(())
 }

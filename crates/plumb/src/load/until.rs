@@ -2,8 +2,8 @@
 //! When rounds have shown enough.
 
 use super::rounds::{self, Figure};
-use crate::compare::stats;
 use plumb_load::result::CellResult;
+use plumb_stats::repetitions;
 use std::str::FromStr;
 
 /// `--until p99:5%`: the 95 % interval of a figure's median over rounds, and how
@@ -45,8 +45,8 @@ impl Until {
     }
 
     fn narrow(&self, values: &[f64]) -> bool {
-        let Some(interval) = stats::median_interval(values) else { return false };
-        let median = stats::median(values);
+        let Some(interval) = repetitions::median_interval(values) else { return false };
+        let median = repetitions::median(values);
         let far = (interval.high - median).max(median - interval.low);
         median > 0.0 && far <= median * self.within / 100.0
     }

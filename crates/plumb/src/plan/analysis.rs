@@ -12,7 +12,6 @@ pub mod drift;
 pub mod effects;
 pub mod fit;
 pub mod rank;
-pub mod student;
 #[cfg(test)]
 pub mod synthetic;
 pub mod variation;

@@ -7,16 +7,16 @@ mod differs;
 mod show;
 
 use super::analysis::cells::{self, CellFigures, Scale};
-use super::analysis::student;
 use super::analysis::words::{capital, ratio, several, title, Format};
 use super::state::State;
 use super::table::{Table, Unit};
 use super::{figures, report, store};
 use crate::cli::PlanCompareArgs;
-use crate::compare::stats::{self, Difference, Interval};
 use anyhow::{bail, Result};
 use differs::Differs;
 use plumb_report::plain::Plain;
+use plumb_stats::repetitions::{self, Difference, Interval};
+use plumb_stats::student;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -121,12 +121,12 @@ impl FigureComparison {
         let mut lines: Vec<Line> = pairs.iter().map(|(a, b)| line(a, b)).collect();
         let p: Vec<f64> = lines.iter().filter_map(|l| l.p).collect();
         let tested = p.len();
-        let mut q = stats::false_discovery(&p).into_iter();
+        let mut q = repetitions::false_discovery(&p).into_iter();
         for line in &mut lines {
             line.q = line.p.and_then(|_| q.next());
             let apart = line.difference.is_some_and(|i| i.excludes_zero());
             line.mark = match (apart, line.q) {
-                (true, Some(q)) if q <= stats::LEVEL => Mark::Found,
+                (true, Some(q)) if q <= repetitions::LEVEL => Mark::Found,
                 (true, _) => Mark::Interval,
                 _ => Mark::None,
             };
@@ -144,7 +144,7 @@ impl FigureComparison {
 
 fn line(a: &CellFigures, b: &CellFigures) -> Line {
     let difference = Difference::of(&a.values, &b.values);
-    let testable = stats::can_find(a.values.len(), b.values.len());
+    let testable = repetitions::can_find(a.values.len(), b.values.len());
     let ratio = difference.and_then(|d| d.relative).filter(|_| a.median > 0.0);
     Line {
         label: a.label.clone(),
@@ -170,7 +170,7 @@ impl Overall {
         for (a, b) in pairs {
             for (cell, sign) in [(a, -1.0), (b, 1.0)] {
                 let values: Vec<f64> = cell.values.iter().map(|v| scale.to(*v)).collect();
-                let (mean, n) = (stats::mean(&values), values.len() as f64);
+                let (mean, n) = (repetitions::mean(&values), values.len() as f64);
                 sum += sign * mean;
                 known &= values.len() > 1;
                 if values.len() > 1 {
@@ -286,8 +286,8 @@ fn headline(figure: &FigureComparison) -> String {
     let each = match figure.tested {
         0 => format!(
             "; cell by cell {} and {} repetitions are needed to find any",
-            stats::FEWEST + 1,
-            stats::FEWEST + 1
+            repetitions::FEWEST + 1,
+            repetitions::FEWEST + 1
         ),
         tested => format!("; {found} of {tested} differ by themselves"),
     };

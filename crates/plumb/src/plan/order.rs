@@ -4,7 +4,7 @@
 
 use super::file::{Order, PlanFile};
 use super::state::Cell;
-use plumb_load::random::SplitMix64;
+use plumb_stats::random::SplitMix64;
 
 /// What is to run, in this order: cell and repetition (from 1). Cells that are skipped are not in it.
 ///

@@ -6,7 +6,7 @@ use super::measure::Measured;
 use super::state::End;
 use crate::child::Status;
 use crate::repeat::repetition;
-use crate::similar_messages::together;
+use plumb_report::terminal::similar_messages::together;
 use plumb_trace::units::count;
 use serde_json::Value;
 use std::path::Path;

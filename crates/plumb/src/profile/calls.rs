@@ -110,14 +110,14 @@ pub fn account(profile: &Profile, symbols: &Symbols) -> Tree {
 
 #[cfg(test)]
 mod tests {
-    use super::super::limits::Ground;
+    use super::super::limits::Limits;
     use super::super::testing::{profile, READER, RECURSIVE};
     use super::*;
 
     /// Names with times in ms, indented by level.
     fn shape(p: &Profile, build: impl Fn(&Profile, &Symbols) -> Tree) -> String {
         let symbols = Symbols::of(p);
-        let branch = build(p, &symbols).named("all", &symbols, &Ground::default());
+        let branch = build(p, &symbols).named("all", &symbols, &Limits::default());
         fn lines(b: &super::super::tree::Branch, level: usize, out: &mut String) {
             *out += &format!("{}{} {}\n", "  ".repeat(level), b.name, b.time_ns / 1_000_000);
             b.branches.iter().for_each(|c| lines(c, level + 1, out));
@@ -239,7 +239,7 @@ all 1000
                 account(&p, &symbols),
                 callees(&p, &symbols, &symbols.find(&p, "main").expect("main")),
             ] {
-                let root = tree.named("all", &symbols, &Ground::default());
+                let root = tree.named("all", &symbols, &Limits::default());
                 let of_main = p
                     .entries
                     .iter()

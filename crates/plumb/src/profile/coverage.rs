@@ -2,7 +2,7 @@
 //! How few functions have how much of the time: whether a look at the top of the table is enough.
 
 use super::flat::Row;
-use super::limits::{share, Ground};
+use super::limits::{share, Limits};
 use anyhow::Result;
 use plumb_trace::units;
 use serde::Serialize;
@@ -62,7 +62,7 @@ impl Coverage {
     ///
     /// # Errors
     /// The writer's.
-    pub fn print(&self, ground: &Ground, out: &mut dyn Write) -> Result<()> {
+    pub fn print(&self, ground: &Limits, out: &mut dyn Write) -> Result<()> {
         let all = units::count(self.functions);
         let said = |p: &&Point| SAID.iter().any(|s| *s as f64 / 100.0 == p.time_share);
         for p in self.points.iter().filter(said) {
@@ -109,7 +109,7 @@ mod tests {
         let c = coverage(
             "app;a running 50\napp;b running 30\napp;c running 10\napp;d running 6\napp;e running 4\napp timer 100\napp running 7",
         );
-        c.print(&Ground::default(), &mut out).expect("memory");
+        c.print(&Limits::default(), &mut out).expect("memory");
         assert_eq!(
             String::from_utf8(out).expect("text"),
             "\

@@ -2,7 +2,7 @@
 //! Two profiles: by how much each function's own time differs.
 
 use super::flat::Row;
-use super::limits::{share, Ground, Unit};
+use super::limits::{share, Limits, Unit};
 use crate::cli::By;
 use anyhow::Result;
 use serde::Serialize;
@@ -89,7 +89,7 @@ impl Difference {
     ///
     /// # Errors
     /// The writer's.
-    pub fn print(&self, by: By, ground: &Ground, out: &mut dyn Write) -> Result<()> {
+    pub fn print(&self, by: By, ground: &Limits, out: &mut dyn Write) -> Result<()> {
         let unit = Unit::of(self.before_ns.max(self.after_ns));
         let scaled = if self.scale == 1.0 {
             String::new()
@@ -155,7 +155,7 @@ mod tests {
     fn what_grew_and_what_shrank() {
         let mut out = Vec::new();
         let d = difference(BEFORE, AFTER, false);
-        d.print(By::Function, &Ground { limit: 2, ..Ground::default() }, &mut out).expect("memory");
+        d.print(By::Function, &Limits { limit: 2, ..Limits::default() }, &mut out).expect("memory");
         assert_eq!(
             String::from_utf8(out).expect("text"),
             "\

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The flat table: time by function, or by something else.
 
-use super::limits::{percent, share, Ground, Unit};
+use super::limits::{percent, share, Limits, Unit};
 use super::symbols::{count, telling, Symbols};
 use crate::cli::By;
 use anyhow::Result;
@@ -227,7 +227,7 @@ pub fn title(by: By) -> &'static str {
 ///
 /// # Errors
 /// The writer's.
-pub fn print(profile: &Profile, rows: &[Row], by: By, ground: &Ground, out: &mut dyn Write) -> Result<()> {
+pub fn print(profile: &Profile, rows: &[Row], by: By, ground: &Limits, out: &mut dyn Write) -> Result<()> {
     let whole = profile.time();
     let unit = Unit::of(whole);
     let total = if has_total(by) { "; total: with what it called" } else { "" };
@@ -291,7 +291,7 @@ mod tests {
     fn text(p: &Profile, by: By, limit: usize) -> String {
         let rows = rows(p, &Symbols::of(p), by);
         let mut out = Vec::new();
-        print(p, &rows, by, &Ground { limit, ..Ground::default() }, &mut out).expect("memory");
+        print(p, &rows, by, &Limits { limit, ..Limits::default() }, &mut out).expect("memory");
         String::from_utf8(out).expect("text")
     }
 

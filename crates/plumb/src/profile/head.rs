@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What stands above every view: what it is of, in words and figures.
 
-use super::limits::{share, Ground};
+use super::limits::{share, Limits};
 use super::symbols::{on_cpu, telling, Symbols};
 use crate::compare::PARTS;
 use anyhow::Result;
@@ -179,7 +179,7 @@ impl Head {
     ///
     /// # Errors
     /// The writer's.
-    pub fn print(&self, ground: &Ground, out: &mut dyn Write) -> Result<()> {
+    pub fn print(&self, ground: &Limits, out: &mut dyn Write) -> Result<()> {
         ground.fold(&self.words, "", out)?;
         let span = if self.from_ns == 0 {
             units::duration(self.to_ns)
@@ -248,7 +248,7 @@ mod tests {
         };
         let head = Head::of(&p, &Symbols::of(&p), origin);
         let mut out = Vec::new();
-        head.print(&Ground::default(), &mut out).expect("memory");
+        head.print(&Limits::default(), &mut out).expect("memory");
         let text = String::from_utf8(out).expect("text");
         let lines: Vec<&str> = text.lines().skip(1).collect();
         assert_eq!(

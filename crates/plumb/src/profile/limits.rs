@@ -2,8 +2,9 @@
 //! How wide and how long a view may be, and the unit of its times.
 
 use crate::cli::ProfileArgs;
-use crate::output::Table;
 use anyhow::Result;
+use plumb_report::terminal::screen::terminal_columns;
+use plumb_report::terminal::Table;
 use std::io::{IsTerminal, Write};
 
 /// Rows of a table, unless the user says otherwise.
@@ -17,7 +18,7 @@ const MODULE: usize = 14;
 
 /// What the printers must know besides the profile.
 #[derive(Debug, Clone, Default)]
-pub struct Ground {
+pub struct Limits {
     /// Columns of the terminal; `None` in a pipe, where nothing is cut.
     pub width: Option<usize>,
     /// Rows of a table, 0 all.
@@ -28,11 +29,11 @@ pub struct Ground {
     pub depth: usize,
 }
 
-impl Ground {
+impl Limits {
     /// As the options say, for standard output. JSON has everything unless a limit is asked for.
     pub fn of(args: &ProfileArgs) -> Self {
         let terminal = std::io::stdout().is_terminal();
-        let size = terminal_size::terminal_size().map_or(80, |(w, _)| usize::from(w.0));
+        let size = terminal_columns().unwrap_or(80);
         Self {
             width: terminal.then_some(size),
             limit: args.limit.unwrap_or(if args.json { 0 } else { ROWS }),
@@ -178,7 +179,7 @@ mod tests {
         let rows = || vec![vec!["1.000".into(), "std::collections::hash_map::insert".into(), "app".into()]];
         let text = |width| {
             let mut out = Vec::new();
-            let ground = Ground { width, ..Ground::default() };
+            let ground = Limits { width, ..Limits::default() };
             ground.table(&["self", "<function", "<module"], rows(), 1, Some(2), &mut out).expect("memory");
             String::from_utf8(out).expect("text")
         };
@@ -192,7 +193,7 @@ mod tests {
     fn sentences_are_folded_at_the_terminals_edge_only() {
         let text = |width| {
             let mut out = Vec::new();
-            Ground { width, ..Ground::default() }.fold("one two three four", "", &mut out).expect("memory");
+            Limits { width, ..Limits::default() }.fold("one two three four", "", &mut out).expect("memory");
             String::from_utf8(out).expect("text")
         };
         assert_eq!(text(Some(10)), "one two\n  three\n  four\n");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A tree of times, and how it is printed.
 
-use super::limits::{cut, percent, share, Ground, Unit};
+use super::limits::{cut, percent, share, Limits, Unit};
 use super::symbols::Symbols;
 use anyhow::Result;
 use plumb_trace::units;
@@ -102,7 +102,7 @@ impl Tree {
     }
 
     /// The tree with names, without branches below `ground.min` of the root's time and levels below `ground.depth`.
-    pub fn named(&self, root: &str, symbols: &Symbols, ground: &Ground) -> Branch {
+    pub fn named(&self, root: &str, symbols: &Symbols, ground: &Limits) -> Branch {
         self.branch(0, (root.to_string(), String::new()), 0, symbols, ground)
     }
 
@@ -112,7 +112,7 @@ impl Tree {
         (name, module): (String, String),
         level: usize,
         symbols: &Symbols,
-        ground: &Ground,
+        ground: &Limits,
     ) -> Branch {
         let (node, whole) = (&self.nodes[at], self.nodes[0].time);
         let mut out = Branch {
@@ -156,7 +156,7 @@ impl Branch {
     ///
     /// # Errors
     /// The writer's.
-    pub fn print(&self, ground: &Ground, out: &mut dyn Write) -> Result<()> {
+    pub fn print(&self, ground: &Limits, out: &mut dyn Write) -> Result<()> {
         let unit = Unit::of(self.time_ns);
         let lines = self.lines(0, true);
         let time = |ns: u64| if ns == 0 { String::new() } else { unit.time(ns) };
@@ -238,7 +238,7 @@ mod tests {
         tree
     }
 
-    fn text(ground: &Ground) -> String {
+    fn text(ground: &Limits) -> String {
         let symbols = Symbols::of(&Profile::default());
         let mut out = Vec::new();
         tree().named("all", &symbols, ground).print(ground, &mut out).expect("memory");
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn a_tree_with_its_small_branches_added_up() {
         assert_eq!(
-            text(&Ground { min: 0.05, ..Ground::default() }),
+            text(&Limits { min: 0.05, ..Limits::default() }),
             "
       %    total    self  [total and self in ms]
   100.0  100.000          all
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn a_depth_cuts_levels_and_tells_their_time() {
-        let text = text(&Ground { depth: 1, ..Ground::default() });
+        let text = text(&Limits { depth: 1, ..Limits::default() });
         let names: Vec<&str> = text.lines().skip(1).map(|l| l[26..].trim_end()).collect();
         assert_eq!(names, ["all", "- a", "  - 1 other", "- e", "- f", "- g"]);
     }
@@ -279,7 +279,7 @@ mod tests {
         }
         let symbols = Symbols::of(&Profile::default());
         for (min, depth) in [(0.0, 0), (0.05, 0), (0.5, 0), (0.0, 1), (0.1, 2)] {
-            check(&tree().named("all", &symbols, &Ground { min, depth, ..Ground::default() }));
+            check(&tree().named("all", &symbols, &Limits { min, depth, ..Limits::default() }));
         }
     }
 }

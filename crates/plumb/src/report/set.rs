@@ -3,10 +3,10 @@
 
 use super::run::{self, Seen};
 use super::PAGE;
-use crate::compare::stats;
 use crate::repeat::{self, Repetition, SetFile};
 use anyhow::Result;
 use plumb_report::document::{Document, Repeated, Set, Spread};
+use plumb_stats::repetitions;
 use plumb_trace::units;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -46,9 +46,9 @@ fn whole(set: &SetFile) -> impl Iterator<Item = &Repetition> {
 
 fn spread(set: &SetFile) -> Spread {
     let all: Vec<f64> = whole(set).map(|r| r.elapsed as f64).collect();
-    let interval = stats::median_interval(&all);
+    let interval = repetitions::median_interval(&all);
     Spread {
-        median: stats::median(&all),
+        median: repetitions::median(&all),
         least: all.iter().copied().fold(f64::MAX, f64::min),
         most: all.iter().copied().fold(0.0, f64::max),
         low: interval.map(|i| i.low),

@@ -2,9 +2,9 @@
 //! Charts of a simulation, on the sheets that plans draw on, and the same figures as CSV.
 
 use super::measured::MeasuredTable;
-use crate::plan::report::charts::axis::Axis;
-use crate::plan::report::charts::canvas::{colour, sheet, Sheet};
 use anyhow::{bail, Context, Result};
+use plumb_report::chart::axis::Axis;
+use plumb_report::chart::canvas::{colour, sheet, Sheet};
 use plumb_sim::device::Ns;
 use plumb_sim::queue::classes::NAMES;
 use std::path::Path;

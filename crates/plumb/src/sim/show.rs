@@ -2,8 +2,8 @@
 //! The result for people.
 
 use super::{Outcome, StepOutcome};
-use crate::output::Table;
 use plumb_load::histogram::Summary;
+use plumb_report::terminal::Table;
 use plumb_sim::queue::classes::ClassReport;
 use plumb_sim::queue::figures::JobReport;
 use plumb_trace::units;

@@ -7,9 +7,9 @@
 use super::measure::{measure, measure_idle_alone, Measured};
 use super::plan::Plan;
 use crate::cli::{Simulated, TuneArgs, TuneWhat};
-use crate::output::Table;
 use anyhow::{bail, Context, Result};
 use plumb_load::job::{Bytes, Job, Order, Through, Time, What};
+use plumb_report::terminal::Table;
 use plumb_sim::queue::Class;
 use plumb_trace::units;
 use serde::Serialize;

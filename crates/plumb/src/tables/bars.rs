@@ -5,11 +5,11 @@
 //! read without colours.
 
 use super::sum;
-use crate::output::{middle_out, wrapped_to};
-use crate::screen::{Look, Screen, COLUMNS};
 use anyhow::Result;
 use plumb_model::{Category, ProcessRow, RunResult, CATEGORIES};
 use plumb_report::palette::Kind;
+use plumb_report::terminal::screen::{Look, Screen, COLUMNS};
+use plumb_report::terminal::{middle_out, wrapped_to};
 use plumb_trace::units;
 use std::io::Write;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What was found, with its evidence.
 
-use crate::output::wrapped_to;
-use crate::screen::{Look, Screen, COLUMNS};
 use anyhow::Result;
 use plumb_diagnose::Diagnosis;
+use plumb_report::terminal::screen::{Look, Screen, COLUMNS};
+use plumb_report::terminal::wrapped_to;
 use std::io::Write;
 
 /// Columns that share and bound take.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The functions that had most of the time.
 
-use crate::output::Table;
-use crate::screen::Screen;
 use anyhow::Result;
 use plumb_model::profile::short;
 use plumb_model::{HotRow, RunResult};
+use plumb_report::terminal::screen::Screen;
+use plumb_report::terminal::Table;
 use plumb_trace::units;
 use std::io::Write;
 

@@ -3,10 +3,10 @@
 
 use super::text::{label, mean, notes, value};
 use super::Ground;
-use crate::output::Table;
 use anyhow::Result;
 use plumb_model::views::btt::{BLOCKS, D_SEEK, IN_FLIGHT, LAYERS, Q_SEEK, WAITING};
 use plumb_model::views::{Group, Groups, Unit};
+use plumb_report::terminal::Table;
 use plumb_trace::units;
 use std::collections::HashMap;
 use std::io::Write;

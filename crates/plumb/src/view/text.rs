@@ -2,9 +2,9 @@
 //! A view as text: tables, distributions with bars, lines.
 
 use super::Ground;
-use crate::output::Table;
 use anyhow::Result;
 use plumb_model::views::{Group, Groups, Histogram, Key, Names, Sample, Spec, Unit, NONE};
+use plumb_report::terminal::Table;
 use plumb_trace::units;
 use std::io::Write;
 

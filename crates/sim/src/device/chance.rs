@@ -3,7 +3,7 @@
 
 use super::check::LONGEST;
 use super::Ns;
-use plumb_load::random::SplitMix64;
+use plumb_stats::random::SplitMix64;
 
 /// A stream of random figures.
 #[derive(Debug, Clone)]

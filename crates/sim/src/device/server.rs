@@ -5,7 +5,7 @@
 //! simulator is right before a disk's model is put behind it.
 
 use super::{Completion, Device, Ns, Operation, Outcome, Parts, Request};
-use plumb_load::random::SplitMix64;
+use plumb_stats::random::SplitMix64;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 

@@ -3,7 +3,7 @@
 //! add up, nothing is lost or doubled, ends come in order, nothing is under way at last.
 
 use super::{drain, Completion, Device, Ns, Operation, Parts, Request};
-use plumb_load::random::SplitMix64;
+use plumb_stats::random::SplitMix64;
 use proptest::prelude::*;
 use std::collections::HashMap;
 

@@ -16,7 +16,7 @@ use crate::device::{Ns, Operation};
 use plumb_load::job::{Job, JobError, SyncMethod, Timed, What};
 use plumb_load::order::Places;
 use plumb_load::pace::Schedule;
-use plumb_load::random::SplitMix64;
+use plumb_stats::random::SplitMix64;
 use plumb_trace::load::OperationKind;
 
 /// An operation of a task.

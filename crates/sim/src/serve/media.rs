@@ -15,7 +15,7 @@ mod tests;
 mod unflushed;
 
 use crate::device::Outcome;
-use plumb_load::random::SplitMix64;
+use plumb_stats::random::SplitMix64;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;

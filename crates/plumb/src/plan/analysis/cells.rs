@@ -2,8 +2,8 @@
 //! A figure's repetitions, cell by cell: middle, interval, spread, and repetitions that
 //! stand apart from the others.
 
-use crate::compare::stats::{self, Interval};
 use crate::plan::table::{Table, Unit};
+use plumb_stats::repetitions::{self, Interval};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -127,9 +127,9 @@ pub fn of(table: &Table, figure: &str) -> (Vec<CellFigures>, usize) {
     let share = table.units.get(figure) == Some(&Unit::Share);
     let mut cells: Vec<CellFigures> = cells.into_values().collect();
     for cell in &mut cells {
-        cell.median = stats::median(&cell.values);
-        cell.mean = stats::mean(&cell.values);
-        cell.interval = stats::median_interval(&cell.values);
+        cell.median = repetitions::median(&cell.values);
+        cell.mean = repetitions::mean(&cell.values);
+        cell.interval = repetitions::median_interval(&cell.values);
         let (low, high) = ends(&cell.values);
         cell.spread = (cell.median != 0.0).then(|| (high - low) / cell.median.abs());
         cell.outliers = outliers(cell, share);
@@ -145,11 +145,11 @@ pub fn ends(values: &[f64]) -> (f64, f64) {
 fn outliers(cell: &CellFigures, share: bool) -> Vec<Outlier> {
     let (n, median) = (cell.values.len(), cell.median);
     let whole = if share { 1.0 } else { median.abs() };
-    if n < stats::FEWEST || whole == 0.0 {
+    if n < repetitions::FEWEST || whole == 0.0 {
         return Vec::new();
     }
     let off: Vec<f64> = cell.values.iter().map(|v| (v - median).abs() / whole).collect();
-    let deviation = stats::median(&off);
+    let deviation = repetitions::median(&off);
     let far = off.iter().filter(|o| **o > FAR).count();
     let outlier = |i: usize| -> Option<Outlier> {
         let z = NORMAL_MAD * off[i] / deviation;

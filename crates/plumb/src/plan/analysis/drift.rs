@@ -3,9 +3,9 @@
 //! warm, a disk got full. Looked for within the cells, so that what the levels do is not in it.
 
 use super::cells::{CellFigures, Scale};
-use crate::compare::stats;
 use crate::plan::table::Unit;
-use plumb_load::random::SplitMix64;
+use plumb_stats::random::SplitMix64;
+use plumb_stats::repetitions;
 use serde::Serialize;
 
 const SEED: u64 = 0x6472_6966_7421;
@@ -40,7 +40,7 @@ impl Drift {
             return None;
         }
         let centred = |values: Vec<f64>| {
-            let mean = stats::mean(&values);
+            let mean = repetitions::mean(&values);
             values.into_iter().map(|v| v - mean).collect::<Vec<f64>>()
         };
         let places: Vec<Vec<f64>> =

@@ -9,11 +9,11 @@
 
 use super::cells::{CellFigures, Scale};
 use super::fit::{fit, Fit, Term};
-use super::student;
 use super::variation::{self, Part};
-use crate::compare::stats::{self, Interval};
 use crate::plan::table::{Table, Unit};
-use plumb_load::random::SplitMix64;
+use plumb_stats::random::SplitMix64;
+use plumb_stats::repetitions::{self, Interval};
+use plumb_stats::student;
 use serde::Serialize;
 
 const SEED: u64 = 0x6566_6665_6374;
@@ -83,7 +83,7 @@ impl Ground {
         let (mut means, mut rests) = (Vec::new(), Vec::new());
         for cell in cells {
             let values: Vec<f64> = cell.values.iter().map(|v| scale.to(*v)).collect();
-            let (mean, n) = (stats::mean(&values), values.len() as f64);
+            let (mean, n) = (repetitions::mean(&values), values.len() as f64);
             means.push(mean);
             let longer = if n > 1.0 { (n / (n - 1.0)).sqrt() } else { 0.0 };
             rests.push(values.iter().map(|v| (v - mean) * longer).collect::<Vec<f64>>());
@@ -138,11 +138,11 @@ fn freedoms(ground: &Ground, terms: &[Term]) -> Vec<Vec<f64>> {
 
 /// An effect's interval and its p, on the scale.
 fn judged(estimate: f64, draws: &mut [f64], freedom: f64) -> (Interval, f64) {
-    let ends = stats::percentiles(draws);
+    let ends = repetitions::percentiles(draws);
     let longer = student::quantile(freedom) / NORMAL;
     let end = |at: f64| estimate + (at - estimate) * longer;
     let interval = Interval { low: end(ends.low), high: end(ends.high) };
-    let error = stats::deviation(draws);
+    let error = repetitions::deviation(draws);
     (interval, student::two_sided(estimate / error, freedom))
 }
 
@@ -200,8 +200,8 @@ impl Effects {
         let p: Vec<f64> = pairs.iter().map(|(_, _, pair)| pair.p).collect();
         let least = least(scale, unit, &ground.means);
         let mut told: Vec<(f64, Interaction)> = Vec::new();
-        for ((estimate, interval, pair), q) in pairs.into_iter().zip(stats::false_discovery(&p)) {
-            if interval.excludes_zero() && q <= stats::LEVEL && estimate.abs() > least {
+        for ((estimate, interval, pair), q) in pairs.into_iter().zip(repetitions::false_discovery(&p)) {
+            if interval.excludes_zero() && q <= repetitions::LEVEL && estimate.abs() > least {
                 told.push((estimate.abs(), Interaction { q, ..pair }));
             }
         }

@@ -2,8 +2,8 @@
 //! Which combination is best, which worst, and which cannot be told from the best.
 
 use super::cells::CellFigures;
-use crate::compare::stats::{self, Difference, Interval};
 use crate::plan::table::Unit;
+use plumb_stats::repetitions::{self, Difference, Interval};
 use serde::Serialize;
 
 /// A cell beside the best one.
@@ -44,14 +44,14 @@ impl Ranking {
         // A rank test only where it can find anything; the more cells, the more must be found by chance.
         let testable: Vec<usize> = (0..order.len())
             .filter(|i| {
-                differences[*i].is_some() && stats::can_find(best.values.len(), order[*i].values.len())
+                differences[*i].is_some() && repetitions::can_find(best.values.len(), order[*i].values.len())
             })
             .collect();
         let p: Vec<f64> = testable.iter().filter_map(|i| differences[*i]).map(|d| d.p).collect();
-        let q = stats::false_discovery(&p);
+        let q = repetitions::false_discovery(&p);
         let place = |(i, cell): (usize, &&CellFigures)| {
             let difference = differences[i];
-            let by_rank = testable.iter().position(|t| *t == i).is_none_or(|at| q[at] <= stats::LEVEL);
+            let by_rank = testable.iter().position(|t| *t == i).is_none_or(|at| q[at] <= repetitions::LEVEL);
             Place {
                 cell: cell.cell,
                 label: cell.label.clone(),

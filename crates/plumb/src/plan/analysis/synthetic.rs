@@ -2,13 +2,8 @@
 //! Tables with a known answer, for the tests.
 
 use crate::plan::table::{FactorNames, Row, Table, Unit};
-use plumb_load::random::SplitMix64;
+use plumb_stats::random::SplitMix64;
 use std::collections::BTreeMap;
-
-/// Standard normal: the sum of twelve uniform numbers less six.
-pub fn normal(random: &mut SplitMix64) -> f64 {
-    (0..12).map(|_| random.unit()).sum::<f64>() - 6.0
-}
 
 /// Factors with so many levels each, and repetitions.
 pub struct Design {
@@ -48,7 +43,7 @@ impl Design {
                 let levels = cells[cell].clone();
                 let names: Vec<&str> =
                     levels.iter().zip(&self.factors).map(|(l, f)| f.levels[*l].as_str()).collect();
-                let value = of(&levels) * (noise * normal(&mut random)).exp();
+                let value = of(&levels) * (noise * random.normal()).exp();
                 rows.push(Row {
                     cell,
                     label: if names.is_empty() { "all".into() } else { names.join(" ") },

@@ -4,8 +4,8 @@
 
 use super::cells::{CellFigures, Scale};
 use super::fit::{fit, Term};
-use crate::compare::stats;
 use crate::plan::table::Table;
+use plumb_stats::repetitions;
 use serde::Serialize;
 
 /// A part of the variation.
@@ -81,7 +81,7 @@ fn repetitions(cells: &[CellFigures]) -> f64 {
 
 fn squares_within(cell: &CellFigures, scale: Scale) -> f64 {
     let values: Vec<f64> = cell.values.iter().map(|v| scale.to(*v)).collect();
-    let mean = stats::mean(&values);
+    let mean = repetitions::mean(&values);
     values.iter().map(|v| (v - mean).powi(2)).sum()
 }
 

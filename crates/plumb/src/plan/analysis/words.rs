@@ -40,7 +40,7 @@ impl Format {
 
     /// The number alone, with three digits that count.
     pub fn number(&self, value: f64) -> String {
-        digits(value * self.by)
+        units::digits(value * self.by)
     }
 
     /// The number and its unit.
@@ -54,31 +54,11 @@ pub fn value(value: f64, unit: Unit) -> String {
     Format::of(unit, value).text(value)
 }
 
-/// A number with three digits that count; `-` for none.
-pub fn digits(value: f64) -> String {
-    if !value.is_finite() {
-        return "-".into();
-    }
-    let size = value.abs();
-    let sign = if value < 0.0 { "-" } else { "" };
-    // Rounding may carry into another digit: 9.996 is 10.0.
-    match size {
-        0.0 => "0".into(),
-        s if s >= 99.95 => format!("{sign}{}", units::count(s.round() as u64)),
-        s if s >= 9.995 => format!("{value:.1}"),
-        s if s >= 0.9995 => format!("{value:.2}"),
-        s if s >= 0.099_95 => format!("{value:.3}"),
-        s if s >= 0.009_995 => format!("{value:.4}"),
-        s if s >= 0.000_999_5 => format!("{value:.5}"),
-        _ => format!("{value:.2e}"),
-    }
-}
-
 /// A ratio: `3.40`; `-` for none.
 pub fn ratio(value: f64) -> String {
     match value {
         v if !v.is_finite() => "-".into(),
-        v if v.abs() >= 99.95 => digits(v),
+        v if v.abs() >= 99.95 => units::digits(v),
         v if v.abs() >= 9.995 => format!("{v:.1}"),
         v if v.abs() < 0.0995 => format!("{v:.3}"),
         v => format!("{v:.2}"),
@@ -163,7 +143,7 @@ mod tests {
             (-1234.0, "-1,234"),
             (f64::NAN, "-"),
         ] {
-            assert_eq!(digits(v), text);
+            assert_eq!(units::digits(v), text);
         }
         assert_eq!(
             (ratio(3.4), ratio(0.05), ratio(12.34), percent(0.712)),

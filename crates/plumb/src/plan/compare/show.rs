@@ -3,11 +3,11 @@
 
 use super::differs::Differs;
 use super::{Comparison, FigureComparison, Mark};
-use crate::compare::stats;
-use crate::output::wrapped;
-use crate::output::Table;
 use crate::plan::analysis::words::{capital, list, ratio, several, title, Format};
 use anyhow::Result;
+use plumb_report::terminal::wrapped;
+use plumb_report::terminal::Table;
+use plumb_stats::repetitions;
 use std::io::Write;
 
 /// Differences that are listed, and letters of each side.
@@ -43,13 +43,13 @@ pub fn write(comparison: &Comparison, out: &mut dyn Write) -> Result<()> {
     writeln!(
         out,
         "\nA and B: medians. low, high: 95 % bootstrap interval of B / A, none below {} repetitions.",
-        stats::FEWEST
+        repetitions::FEWEST
     )?;
     writeln!(
         out,
         "**: found, as one of all tested together (at most {:.0} % of such marks are false); *: the interval\n\
          excludes 1, which happens by chance to one line in 20.",
-        stats::LEVEL * 100.0
+        repetitions::LEVEL * 100.0
     )?;
     Ok(())
 }

@@ -6,9 +6,9 @@
 //! largest, since of quantiles alone no common one can be made.
 
 use super::Found;
-use crate::compare::stats;
 use crate::plan::analysis::cells::{NOT_STEADY, NOT_VALID};
 use crate::plan::table::Unit;
+use plumb_stats::repetitions;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -137,7 +137,7 @@ fn elapsed(cell: &Value) -> f64 {
     if rounds.is_empty() {
         return 0.0;
     }
-    stats::median(&rounds)
+    repetitions::median(&rounds)
 }
 
 /// What stands before a kind's name: as little as tells steps apart.
@@ -158,7 +158,7 @@ fn medians(rounds: Vec<Kind>) -> BTreeMap<&'static str, f64> {
     for (name, value) in rounds.into_iter().flat_map(Kind::finish) {
         all.entry(name).or_default().push(value);
     }
-    all.into_iter().map(|(name, values)| (name, stats::median(&values))).collect()
+    all.into_iter().map(|(name, values)| (name, repetitions::median(&values))).collect()
 }
 
 fn text(value: &Value) -> String {

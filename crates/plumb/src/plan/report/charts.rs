@@ -5,9 +5,7 @@
 //! A chart shows the levels of its `over` and `by` factors; each combination of the other
 //! factors is a chart of its own, its file named after it.
 
-pub mod axis;
 mod bars;
-pub mod canvas;
 mod lines;
 mod operations;
 

@@ -2,16 +2,16 @@
 //! The report on the terminal: at most 100 columns, as far as names allow.
 
 use super::Report;
-use crate::compare::stats::Interval;
-use crate::output::{self, wrapped};
 use crate::plan::analysis::answer::moved;
 use crate::plan::analysis::cells::{CellFigures, Scale};
 use crate::plan::analysis::verdicts::CellVerdict;
-use crate::plan::analysis::words::{capital, digits, list, percent, ratio, several, title, Format};
+use crate::plan::analysis::words::{capital, list, percent, ratio, several, title, Format};
 use crate::plan::analysis::Analysis;
 use crate::plan::table::Unit;
 use crate::run::CHAIN;
 use anyhow::Result;
+use plumb_report::terminal::{self, wrapped};
+use plumb_stats::repetitions::Interval;
 use std::io::Write;
 
 /// Letters of a combination's name in a table.
@@ -133,7 +133,7 @@ fn combinations(analysis: &Analysis, out: &mut dyn Write) -> Result<()> {
     let order = if analysis.ranking.directed { "best first" } else { "least first" };
     writeln!(out, "\n{}, {order}", headed(&capital(&title(&analysis.figure)), format.unit))?;
     let best = if analysis.ranking.directed { "x best" } else { "x first" };
-    let mut table = output::Table::new(&[
+    let mut table = terminal::Table::new(&[
         "<combination",
         "median",
         "low",
@@ -196,7 +196,7 @@ fn others(main: &Analysis, further: &[Analysis], out: &mut dyn Write) -> Result<
         let formats: Vec<Format> = some.iter().map(|a| format(&a.cells, a.unit)).collect();
         let heads: Vec<String> = some.iter().zip(&formats).map(|(a, f)| headed(&a.figure, f.unit)).collect();
         let head: Vec<&str> = ["<combination"].into_iter().chain(heads.iter().map(String::as_str)).collect();
-        let mut table = output::Table::new(&head);
+        let mut table = terminal::Table::new(&head);
         for place in &main.ranking.places {
             let median = |(analysis, format): (&Analysis, &Format)| {
                 let cell = analysis.cells.iter().find(|c| c.cell == place.cell);
@@ -231,7 +231,7 @@ fn effects(analysis: &Analysis, out: &mut dyn Write) -> Result<()> {
     };
     if !effects.levels.is_empty() {
         writeln!(out, "\nEffect of each level: {unit}")?;
-        let mut table = output::Table::new(&["<factor", "<level", "effect", "low", "high", "cells"]);
+        let mut table = terminal::Table::new(&["<factor", "<level", "effect", "low", "high", "cells"]);
         let mut last = "";
         for one in &effects.levels {
             let name = if one.factor == last { String::new() } else { short(&one.factor, NAME) };
@@ -262,7 +262,7 @@ fn effects(analysis: &Analysis, out: &mut dyn Write) -> Result<()> {
         Scale::Difference => headed("difference from what each alone makes", format.unit),
     };
     writeln!(out, "\nTwo levels together: {unit}")?;
-    let mut table = output::Table::new(&["<levels", "<", "effect", "low", "high", "q"]);
+    let mut table = terminal::Table::new(&["<levels", "<", "effect", "low", "high", "q"]);
     for one in &effects.interactions {
         let mut row = one.levels.iter().map(|l| short(l, NAME)).collect::<Vec<_>>();
         row.extend(effect(one.effect, Some(one.interval), effects.scale, format));
@@ -283,7 +283,7 @@ fn variation(analysis: &Analysis, out: &mut dyn Write) -> Result<()> {
         return Ok(());
     }
     writeln!(out, "\nWhat explains the variation")?;
-    let mut table = output::Table::new(&["<", "share"]);
+    let mut table = terminal::Table::new(&["<", "share"]);
     for part in &analysis.effects.variation {
         table.row(vec![part.what.clone(), percent(part.share)]);
     }
@@ -318,8 +318,8 @@ fn apart(analysis: &Analysis, out: &mut dyn Write) -> Result<()> {
         lines.push(format!(
             "From the first repetition to the last the figure moved by {} (correlation {} with the place in the order, p {})",
             moved(drift, analysis.unit),
-            digits(drift.correlation),
-            digits(drift.p)
+            plumb_trace::units::digits(drift.correlation),
+            plumb_trace::units::digits(drift.p)
         ));
     }
     if lines.is_empty() {
@@ -353,7 +353,7 @@ fn verdicts(report: &Report, out: &mut dyn Write) -> Result<()> {
         return Ok(());
     }
     writeln!(out, "\nWhat limits, as recorded")?;
-    let mut table = output::Table::new(&["<combination", "<kind", "n"]);
+    let mut table = terminal::Table::new(&["<combination", "<kind", "n"]);
     for one in &report.verdicts {
         let n = format!("{}/{}", one.with_kind, one.recorded);
         table.row(vec![short(&one.label, NAME), one.kind.clone(), n]);

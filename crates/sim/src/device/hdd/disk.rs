@@ -11,7 +11,7 @@ use super::spec::Hdd;
 use super::SECTOR;
 use crate::device::{Completion, Device, Ns, Operation, Outcome, Parts, Request};
 use crate::spec::SpecError;
-use plumb_load::random::SplitMix64;
+use plumb_stats::random::SplitMix64;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 

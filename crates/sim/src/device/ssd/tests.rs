@@ -2,7 +2,7 @@
 use super::super::testing::*;
 use super::super::Outcome;
 use super::*;
-use plumb_load::random::SplitMix64;
+use plumb_stats::random::SplitMix64;
 
 const MIB: u64 = 1 << 20;
 const US: Ns = 1000;

@@ -9,7 +9,7 @@ use super::ledger::Ledger;
 use super::*;
 use crate::device::{Completion, Operation, Outcome, Parts, Request as DeviceRequest};
 use plumb_load::job::Rate;
-use plumb_load::random::SplitMix64;
+use plumb_stats::random::SplitMix64;
 use std::collections::{HashMap, VecDeque};
 
 /// When requests went, by class, and what they waited for.

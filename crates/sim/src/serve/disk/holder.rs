@@ -9,7 +9,7 @@
 use super::super::loop_device::{Changed, LoopDevice};
 use super::process;
 use anyhow::{bail, Context, Result};
-use plumb_load::random::SplitMix64;
+use plumb_stats::random::SplitMix64;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};

@@ -6,7 +6,7 @@ use super::wire::*;
 use super::*;
 use crate::serve::media::Media;
 use crate::serve::realtime::testing::Fixed;
-use plumb_load::random::SplitMix64;
+use plumb_stats::random::SplitMix64;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 

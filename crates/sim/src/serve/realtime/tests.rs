@@ -5,7 +5,7 @@ use super::*;
 use crate::device::{Outcome, Parts};
 use crate::serve::log;
 use plumb_load::clock::monotonic;
-use plumb_load::random::SplitMix64;
+use plumb_stats::random::SplitMix64;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Condvar;

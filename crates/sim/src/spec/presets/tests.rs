@@ -28,7 +28,7 @@ fn every_preset_is_read_written_and_built() {
 fn rate(name: &str, operation: Operation, block: u32, random: bool, depth: usize, count: u64) -> f64 {
     let size = 1 << 30;
     let mut device = named(name).and_then(|spec| spec.build(size, 3)).expect("a preset");
-    let mut place = plumb_load::random::SplitMix64::new(9);
+    let mut place = plumb_stats::random::SplitMix64::new(9);
     let (mut sent, mut ended, mut now, mut half) = (0, Vec::new(), 0, None);
     while (ended.len() as u64) < count {
         while sent < count && device.under_way() < depth {

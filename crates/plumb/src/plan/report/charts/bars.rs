@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A figure of each cell as a bar with the interval of its median.
 
-use super::axis::Axis;
-use super::canvas::{sheet, Canvas, Sheet, INK};
 use super::Plot;
 use crate::plan::analysis::cells::CellFigures;
 use crate::plan::analysis::words::{capital, title, Format};
 use anyhow::Result;
-use plotters::style::text_anchor::HPos;
+use plumb_report::chart::axis::Axis;
+use plumb_report::chart::canvas::HPos;
+use plumb_report::chart::canvas::{sheet, Canvas, Sheet, INK};
 
 /// Pixels of a bar with its distance to the next one, and of the bar.
 const STEP: i32 = 22;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A figure over a factor, one line for each level of another one.
 
-use super::axis::Axis;
 use super::bars::axis_label;
-use super::canvas::{colour, sheet, Sheet, INK};
 use super::Plot;
 use crate::plan::analysis::cells::CellFigures;
 use crate::plan::analysis::words::Format;
 use anyhow::Result;
-use plotters::style::text_anchor::HPos;
+use plumb_report::chart::axis::Axis;
+use plumb_report::chart::canvas::HPos;
+use plumb_report::chart::canvas::{colour, sheet, Sheet, INK};
 use plumb_trace::units;
 
 /// Levels whose largest is so many times the smallest stand on a logarithm.

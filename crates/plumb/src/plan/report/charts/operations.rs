@@ -3,8 +3,6 @@
 //! the device is a model of a disk that turns, its turns are lines: a synchronous write
 //! that just missed its sector waits for one.
 
-use super::axis::Axis;
-use super::canvas::{sheet, Sheet, INK};
 use super::{level, titled};
 use crate::plan::analysis::cells::CellFigures;
 use crate::plan::analysis::words::{several, value, Format};
@@ -12,8 +10,10 @@ use crate::plan::file::{Chart, PlanFile, Settings};
 use crate::plan::state::{End, State};
 use crate::plan::table::{Table, Unit};
 use anyhow::{bail, Context, Result};
-use plotters::style::text_anchor::HPos;
 use plumb_load::log::{LogReader, Row, PACED, WARM_UP};
+use plumb_report::chart::axis::Axis;
+use plumb_report::chart::canvas::HPos;
+use plumb_report::chart::canvas::{sheet, Sheet, INK};
 use plumb_sim::spec::{Medium, Spec};
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -101,7 +101,7 @@ fn described(
         let mut levels = vec![0; table.factors.len()];
         by.into_iter().for_each(|f| levels[f] = *number);
         let name = level(table, by, &levels);
-        let median = crate::compare::stats::median(latencies);
+        let median = plumb_stats::repetitions::median(latencies);
         let (low, high) = crate::plan::analysis::cells::ends(latencies);
         let begin = if name.is_empty() { String::new() } else { format!("{name}: ") };
         said.push(format!(

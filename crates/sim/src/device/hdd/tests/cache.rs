@@ -4,7 +4,7 @@
 use super::*;
 use crate::device::Parts;
 use plumb_load::job::Bytes;
-use plumb_load::random::SplitMix64;
+use plumb_stats::random::SplitMix64;
 
 const MIB: u64 = 1 << 20;
 

@@ -3,7 +3,7 @@
 
 use super::*;
 use plumb_load::job::Bytes;
-use plumb_load::random::SplitMix64;
+use plumb_stats::random::SplitMix64;
 use proptest::prelude::*;
 
 /// Any request, most of them near each other, some beyond the end.

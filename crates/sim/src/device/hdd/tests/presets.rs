@@ -2,7 +2,7 @@
 //! The presets do what their data sheets say.
 
 use super::*;
-use plumb_load::random::SplitMix64;
+use plumb_stats::random::SplitMix64;
 
 /// Sustained rates of the outermost and the innermost zone, MB/s, that the presets' sources name.
 const SUSTAINED: [(&str, f64, f64); 4] = [

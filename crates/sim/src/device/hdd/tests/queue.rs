@@ -3,7 +3,7 @@
 
 use super::*;
 use plumb_load::job::Time;
-use plumb_load::random::SplitMix64;
+use plumb_stats::random::SplitMix64;
 
 fn random_reads(hdd: &Hdd, depth: usize, count: u64) -> Vec<Done> {
     let size = 34 << 30;

@@ -2,7 +2,7 @@
 //! What the model itself costs: `cargo test --release -p plumb-sim hdd::tests::speed -- --ignored --nocapture`.
 
 use super::*;
-use plumb_load::random::SplitMix64;
+use plumb_stats::random::SplitMix64;
 
 /// CPU time of this thread, ns: other programs run beside it.
 fn cpu_time() -> u64 {

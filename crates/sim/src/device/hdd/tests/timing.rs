@@ -7,7 +7,7 @@ use crate::device::hdd::geometry::{Geometry, TURN};
 use crate::device::hdd::seek::Curve;
 use crate::device::hdd::{Even, Zone, Zones};
 use plumb_load::job::Time;
-use plumb_load::random::SplitMix64;
+use plumb_stats::random::SplitMix64;
 
 #[test]
 fn the_seek_curve_meets_its_three_points_and_never_falls() {

@@ -2,7 +2,7 @@
 //! Other people's clients.
 
 use super::{server, SIZE};
-use plumb_load::random::SplitMix64;
+use plumb_stats::random::SplitMix64;
 use std::process::{Command, Output};
 
 /// Runs a tool for half a minute at most. None: it is not installed.

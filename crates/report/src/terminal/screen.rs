@@ -2,13 +2,24 @@
 //! Where results are written, and how: a terminal gets what has room in its lines, in colours; a file
 //! or pipe gets everything, without them, whatever the terminal is like.
 
-use crate::cli::Color;
-use crate::output::{wrapped_to, Table};
+use super::{wrapped_to, Table};
 use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
 
 /// Columns of sentences, everywhere; of a table on a terminal at least.
 pub const COLUMNS: usize = 80;
+
+/// When colours are used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set or TERM is dumb.
+    #[default]
+    Auto,
+    /// Also in files and pipes.
+    Always,
+    /// Nowhere.
+    Never,
+}
 
 static COLOR: OnceLock<Color> = OnceLock::new();
 
@@ -26,6 +37,11 @@ fn colored(color: Color, terminal: bool, no_color: Option<&str>, term: Option<&s
         // https://no-color.org: any value but an empty one.
         Color::Auto => terminal && no_color.is_none_or(str::is_empty) && term != Some("dumb"),
     }
+}
+
+/// Columns of the terminal; none when there is no terminal.
+pub fn terminal_columns() -> Option<usize> {
+    terminal_size::terminal_size().map(|(width, _)| usize::from(width.0))
 }
 
 /// How a piece of text looks.
@@ -58,7 +74,7 @@ impl<'a> Screen<'a> {
         let variable = |name| std::env::var(name).ok();
         let chosen = COLOR.get().copied().unwrap_or_default();
         let color = colored(chosen, terminal, variable("NO_COLOR").as_deref(), variable("TERM").as_deref());
-        let columns = || terminal_size::terminal_size().map_or(COLUMNS, |(w, _)| usize::from(w.0));
+        let columns = || terminal_columns().unwrap_or(COLUMNS);
         let width = (terminal && !wide).then(|| columns().max(COLUMNS));
         let exact = matches!(variable("COLORTERM").as_deref(), Some("truecolor" | "24bit"));
         Self { out, width, color, exact }

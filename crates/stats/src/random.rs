@@ -129,6 +129,11 @@ impl SplitMix64 {
     pub fn unit(&mut self) -> f64 {
         unit(self.next_u64())
     }
+
+    /// Standard normal, about: the sum of twelve uniform numbers less six.
+    pub fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
+    }
 }
 
 /// SplitMix64's finaliser: each input bit reaches all output bits.

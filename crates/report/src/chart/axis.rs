@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! An axis: from figures to places between 0 and 1, and round numbers along it.
 
-use crate::plan::analysis::words::digits;
+use plumb_trace::units::digits;
 
 /// Ticks that a linear axis has, about.
 const TICKS: f64 = 6.0;

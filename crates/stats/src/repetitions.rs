@@ -3,7 +3,7 @@
 //! and what is left of a difference when many lines were tested. Pure; the seed
 //! is fixed, so that the same runs give the same words.
 
-use plumb_load::random::SplitMix64;
+use crate::random::SplitMix64;
 use serde::Serialize;
 
 pub const RESAMPLES: usize = 10_000;
@@ -218,10 +218,9 @@ pub fn can_find(a: usize, b: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::analysis::synthetic::normal;
 
     fn set(n: usize, middle: f64, random: &mut SplitMix64) -> Vec<f64> {
-        (0..n).map(|_| middle + normal(random)).collect()
+        (0..n).map(|_| middle + random.normal()).collect()
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::axis::Axis;
 use anyhow::{anyhow, Result};
 use plotters::coord::Shift;
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+pub use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 /// Okabe and Ito's colours, the light ones last; more levels begin again.
 pub const COLOURS: [RGBColor; 7] = [

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Statistics, defined once for loads, comparisons and plans. Pure: no I/O, no clock.
+
+pub mod random;
+pub mod repetitions;
+pub mod student;
