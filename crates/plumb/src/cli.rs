@@ -35,20 +35,20 @@ use plumb_trace::units;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Measures and explains where a workload's wall-clock time goes.
+/// Records what the kernel does with a workload, accounts for its wall-clock time, and names the bottleneck.
 #[derive(Debug, Parser)]
 #[command(
     name = "plumb",
     version,
     arg_required_else_help = true,
     disable_help_subcommand = true,
-    after_help = "Exit codes: 0 done, 1 a threshold was crossed (compare --fail-above) or data was lost (load), 2 error, 3 the measurement is not valid (events were lost; a load's figures mislead). The command's own exit code is in the result.\n\nExamples:\n  plumb check\n  plumb run -- dd if=big of=/dev/null bs=64k\n  plumb help account"
+    help_template = "{about}\n\n{usage-heading} {usage}\n\n{before-help}Options:\n{options}{after-help}",
+    after_help = "Exit codes: 0 done, 1 a threshold was crossed (compare --fail-above) or data was lost (load), 2 error, 3 the measurement is not valid (events were lost; a load's figures mislead). 'plumb run -- COMMAND' exits with the command's own code.\n\nExamples:\n  plumb check\n  plumb run -- dd if=big of=/dev/null bs=64k\n  plumb run --pid 4711 --for 10s\n  plumb help account"
 )]
 pub struct Cli {
-    /// What to do.
     #[command(subcommand)]
     pub command: Command,
-    /// Colours in what people read: auto is on a terminal, unless NO_COLOR is set or TERM is dumb.
+    /// Colour the output: auto (on a terminal, unless NO_COLOR is set or TERM is dumb), always, never.
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
     pub color: Color,
 }
@@ -77,85 +77,85 @@ impl From<Color> for screen::Color {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Record kernel events of a workload into a trace.
+    /// Record kernel events of a command, process, cgroup or the whole machine into a trace.
     #[command(
         after_help = "Examples:\n  plumb record -o t -- dd if=big of=/dev/null bs=64k\n  plumb record -o t --pid 4711 --for 10s\n  plumb record -o t --events default,fs --keep 10s --when 'fsync > 50ms' --pid 4711\n  plumb record -o t --events block --only-target --device /dev/sda -- fio job.fio"
     )]
     Record(RecordArgs),
-    /// Record a workload and say where its time went, into a run directory.
+    /// Record a command or running processes, and print the verdict: bottleneck, account, evidence.
     #[command(
         after_help = "Examples:\n  plumb run -- dd if=big of=/dev/null bs=64k\n  plumb run -o before --comm postgres -- ./load.sh\n  plumb run --pid 4711 --for 10s\n  plumb run --repeat 10 -o before -- ./load.sh\n  plumb run -o DIR -- ./load.sh && xdg-open DIR/report.html"
     )]
     Run(RunArgs),
-    /// Say again where the time went, from a run directory or a trace.
+    /// Print verdict, account and findings of an existing run or trace.
     #[command(
         after_help = "Examples:\n  plumb explain plumb-run-20260101-120000\n  plumb explain DIR --json | jq '.processes[0].account'"
     )]
     Explain(ExplainArgs),
-    /// Say whether B is faster than A and what changed, with its sign and, of sets, its error.
+    /// Compare two runs or sets of runs: what changed, by how much, with confidence intervals.
     #[command(
         after_help = "Exit codes: 0 done, 1 B is above a --fail-above, 2 error, 3 events of A or B were lost or cannot be read.\nExamples:\n  plumb run --repeat 10 -o before -- ./load.sh\n  plumb run --repeat 10 -o after -- ./load.sh\n  plumb compare before after\n  plumb compare before after --fail-above 5% --fail-above cpu=10%\n  plumb compare before after --report difference.html"
     )]
     Compare(CompareArgs),
-    /// One view of a trace: waits, requests, locks or packets, each an item; statistics, distribution or log.
+    /// Print one kind of event pair of a trace (waits, block requests, locks, packets) as statistics, distribution or log.
     #[command(
         after_help = crate::view::HELP
     )]
     View(ViewArgs),
-    /// Where the target's time went, by function: a wall-clock profile; flame graphs, trees, differences.
+    /// Print a wall-clock profile by function: on-CPU and off-CPU time, call trees, flame graphs.
     #[command(after_help = profile::HELP)]
     Profile(Box<ProfileArgs>),
-    /// Put a load on a file system or device, and say how it was served and whether the figures may be believed.
+    /// Generate I/O load on files or a device; report latency, throughput and whether the result is valid.
     #[command(after_help = load::HELP)]
     Load(Box<LoadArgs>),
-    /// Simulate a load on a model of a device, behind an I/O scheduler; nothing of this machine is used.
+    /// Simulate a load on a device model behind an I/O scheduler; uses no device of this machine.
     #[command(after_help = sim::HELP)]
     Sim(Box<SimArgs>),
-    /// Measure every combination of some factors' levels, safely, and say what each factor does.
+    /// Run an evaluation plan: measure every combination of factors, and report each factor's effect.
     #[command(after_help = plan::PLAN_HELP)]
     Plan(Box<PlanArgs>),
-    /// Serve a disk whose times are a model's, as a block device or over NBD.
+    /// Serve a simulated disk as a block device or over NBD, with a model's service times.
     #[command(after_help = disk::HELP)]
     Disk(DiskArgs),
-    /// Look whether this machine has what a recording needs; changes nothing.
+    /// Check whether this machine can record; changes nothing.
     #[command(
         after_help = "Exit codes: 0 recording works, 2 something that it needs is missing.\nExamples:\n  plumb check\n  plumb check --json | jq '.[] | select(.status != \"ok\")'"
     )]
     Check(CheckArgs),
-    /// List what can be found, and what to do next.
+    /// List the findings that the diagnosis can report, each with its next step.
     #[command(after_help = "Examples:\n  plumb findings\n  plumb findings --json | jq -r '.[].id'")]
     Findings(FindingsArgs),
-    /// List the events that can be recorded, their fields and their cost.
+    /// List the events that can be recorded, with fields and cost.
     #[command(
         after_help = "Examples:\n  plumb events\n  plumb events --set block\n  plumb events --measure"
     )]
     Events(EventsArgs),
-    /// Make a report page: one HTML file that needs no other and no network.
+    /// Write the report page of a run, set, plan, load or comparison: one self-contained HTML file.
     #[command(after_help = report::HELP)]
     Report(ReportArgs),
-    /// Explain a command or a topic, or list both; write manual pages.
+    /// Show help for a command or topic; write manual pages.
     #[command(
         after_help = "Examples:\n  plumb help\n  plumb help account\n  plumb help load verify\n  plumb help --man ~/.local/share/man/man1"
     )]
     Help(HelpArgs),
-    /// Print a script that completes plumb's command line in a shell.
+    /// Print a shell completion script.
     #[command(
         after_help = "Examples:\n  plumb completions bash > ~/.local/share/bash-completion/completions/plumb\n  plumb completions zsh > ~/.zfunc/_plumb\n  plumb completions fish > ~/.config/fish/completions/plumb.fish"
     )]
     Completions(CompletionsArgs),
-    /// Ask runs in SQL: their account, intervals, waits, requests, samples, locks and more, as tables.
+    /// Query runs in SQL: account, intervals, waits, requests, samples, locks and more as tables.
     #[command(after_help = query::help())]
     Query(QueryArgs),
-    /// Write a run in other programs' formats: Perfetto, LTTng's CTF, pprof and more.
+    /// Export a run to other tools: Perfetto, LTTng CTF, pprof, Parquet and more.
     #[command(after_help = export::HELP)]
     Export(Box<ExportArgs>),
-    /// Find settings that keep a target, by simulation; nothing of this machine is used.
+    /// Find lp-deadline settings that meet a latency target, by simulation.
     #[command(after_help = tune::HELP)]
     Tune(Box<TuneArgs>),
-    /// Limit maintenance's I/O (backup, scrub) while normal I/O is there, and let it run free when none is.
+    /// Throttle background I/O (backup, scrub) by cgroup while foreground I/O is active.
     #[command(after_help = govern::HELP)]
     Govern(GovernArgs),
-    /// Show and set the I/O scheduler lp-deadline, which holds low-priority requests back; install it for good.
+    /// Show, set and install the low-priority I/O scheduler lp-deadline.
     #[command(after_help = iosched::HELP)]
     Iosched(IoschedArgs),
 }
@@ -223,9 +223,21 @@ pub struct What {
     /// No progress on standard error.
     #[arg(short, long)]
     pub quiet: bool,
+    /// Exit with the code of the recorded COMMAND, or with plumb's own: 0 done, 2 error, 3 events were lost.
+    #[arg(long, value_name = "WHOSE", value_enum, default_value_t = ExitCodeOf::Command)]
+    pub exit_code: ExitCodeOf,
     /// Command to run and record, after `--`.
     #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["pid", "cgroup"])]
     pub command: Vec<OsString>,
+}
+
+/// Whose exit code `plumb run` and `plumb record` end with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExitCodeOf {
+    /// The command's: 128 + N when signal N ended it.
+    Command,
+    /// plumb's own.
+    Plumb,
 }
 
 /// What to run and how to show it.

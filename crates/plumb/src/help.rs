@@ -16,6 +16,37 @@ use std::io::Write;
 use std::process::ExitCode;
 use topics::{Topic, TOPICS};
 
+/// The commands in the order in which help lists them: the everyday ones first, then by purpose.
+const GROUPS: &[(&str, &[&str])] = &[
+    ("Everyday", &["run", "explain", "compare", "report", "load"]),
+    ("Record and explain", &["check", "record", "events", "view", "profile", "findings"]),
+    ("Load and simulate", &["disk", "sim"]),
+    ("Plan", &["plan"]),
+    ("Export and query", &["export", "query"]),
+    ("Control", &["govern", "iosched", "tune"]),
+    ("Help", &["help", "completions"]),
+];
+
+/// The command line with its commands listed by group, for `plumb --help`.
+pub fn command() -> Command {
+    let root = Cli::command();
+    let mut text = String::new();
+    for (group, names) in GROUPS {
+        text += &format!("{group}:\n");
+        for name in *names {
+            text += &format!("  {name:<NAME$} {}\n", wrapped_to(&about(&root, name), NAME + 3, COLUMNS));
+        }
+        text.push('\n');
+    }
+    root.before_help(text)
+}
+
+/// A command's first line of help.
+fn about(root: &Command, name: &str) -> String {
+    let command = root.find_subcommand(name);
+    command.and_then(Command::get_about).map(ToString::to_string).unwrap_or_default()
+}
+
 /// Columns of a command's or topic's name in the list.
 const NAME: usize = 16;
 
@@ -96,18 +127,20 @@ fn unknown(root: &Command, words: &[String]) -> String {
 /// Commands and topics, a line each.
 fn list(out: &mut Screen<'_>) -> Result<()> {
     let root = Cli::command();
-    let about = root.get_about().map(ToString::to_string).unwrap_or_default();
-    writeln!(out, "{about}\n")?;
+    let purpose = root.get_about().map(ToString::to_string).unwrap_or_default();
+    writeln!(out, "{}\n", wrapped_to(&purpose, 0, COLUMNS))?;
     let line = |out: &mut Screen<'_>, name: &str, about: &str| {
         let padded = out.paint(&format!("{name:<NAME$}"), Look::Bold);
         writeln!(out, "  {padded} {}", wrapped_to(about, NAME + 3, COLUMNS))
     };
-    out.heading("Commands [plumb help COMMAND, or plumb COMMAND --help]")?;
-    for command in shown(&root) {
-        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-        line(out, command.get_name(), &about)?;
+    writeln!(out, "plumb help COMMAND, or plumb COMMAND --help, shows a command's options and examples.\n")?;
+    for (group, names) in GROUPS {
+        out.heading(group)?;
+        for name in *names {
+            line(out, name, &about(&root, name))?;
+        }
+        writeln!(out)?;
     }
-    writeln!(out)?;
     out.heading("Topics [plumb help TOPIC]")?;
     for topic in TOPICS {
         line(out, topic.name, topic.about)?;
@@ -178,5 +211,18 @@ mod tests {
         for name in TOPICS.iter().map(|t| t.name).chain(shown(&root).map(Command::get_name)) {
             assert!(text.contains(&format!("\n  {name} ")) && name.len() <= NAME, "{name}: {text}");
         }
+    }
+
+    #[test]
+    fn every_command_is_in_one_group() {
+        let root = Cli::command();
+        let mut listed: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let mut all: Vec<&str> = shown(&root).map(Command::get_name).collect();
+        listed.sort_unstable();
+        all.sort_unstable();
+        assert_eq!(listed, all);
+        let help = command().render_help().to_string();
+        assert!(help.find("  run ") < help.find("  record "), "{help}");
+        assert!(help.lines().all(|line| line.chars().count() <= 120), "{help}");
     }
 }

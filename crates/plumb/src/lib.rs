@@ -31,8 +31,15 @@ mod tables;
 mod view;
 
 use anyhow::Result;
+use clap::FromArgMatches;
 use cli::{Cli, Command};
 use std::process::ExitCode;
+
+/// Reads the command line; help, version and errors end the process, as [`clap::Parser::parse`] does.
+pub fn command_line() -> Cli {
+    let matches = help::command().get_matches();
+    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
 
 /// Does what the words ask for.
 ///

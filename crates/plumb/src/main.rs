@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The program. All it does is in the library; here are the words in and the exit code out.
 
-use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = plumb::cli::Cli::parse();
+    let cli = plumb::command_line();
     match plumb::dispatch(cli) {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,

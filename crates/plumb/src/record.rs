@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `plumb record`: the first stage alone.
 
-use crate::cli::{RecordArgs, What};
+use crate::cli::{ExitCodeOf, RecordArgs, What};
 use crate::quality::NOT_VALID;
 use crate::signals::stop_on_signal;
 use anyhow::{bail, Context, Result};
@@ -27,7 +27,7 @@ pub fn main(args: &RecordArgs) -> Result<ExitCode> {
     if args.json {
         writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&outcome)?)?;
     }
-    Ok(exit_code(&outcome))
+    Ok(exit_code(&outcome, args.what.exit_code))
 }
 
 fn keep(args: &RecordArgs) -> Result<Option<Keep>> {
@@ -149,8 +149,12 @@ fn tell(o: &Outcome) {
     }
 }
 
-/// The exit code that an outcome asks for.
-pub fn exit_code(outcome: &Outcome) -> ExitCode {
+/// The exit code of a recording. A command that still ran at the end has none: then it is plumb's.
+pub fn exit_code(outcome: &Outcome, whose: ExitCodeOf) -> ExitCode {
+    let command = outcome.exit_code.and_then(|code| u8::try_from(code).ok());
+    if let (ExitCodeOf::Command, Some(code)) = (whose, command) {
+        return ExitCode::from(code);
+    }
     if outcome.error.is_some() {
         ExitCode::from(2)
     } else if outcome.lost > 0 {

@@ -13,7 +13,6 @@ use crate::{report, run};
 use anyhow::{bail, Context, Result};
 use plumb_load::environment::utc;
 use plumb_model::RunResult;
-use plumb_report::terminal::screen::Screen;
 use plumb_report::terminal::Table;
 use plumb_stats::repetitions;
 use plumb_trace::units;
@@ -279,56 +278,58 @@ fn tell_all(args: &RunArgs, dir: &Path, set: &SetFile) -> Result<ExitCode> {
     }
     let mut explained = seen.explained;
     select(&mut explained, &args.show)?;
-    let mut out = std::io::stdout().lock();
-    if args.show.json {
-        let spread = json!({
-            "unit": "ns", "median": median, "least": least, "most": most, "repetitions": whole.len(),
-            "low": interval.map(|i| i.low), "high": interval.map(|i| i.high),
-        });
-        let all = json!({"set": set, "elapsed": spread, "median_run": middle.dir, "result": explained});
-        writeln!(out, "{}", serde_json::to_string_pretty(&all)?)?;
-    } else {
-        let (unit, ns) = if most < 1e9 { ("ms", 1e6) } else { ("s", 1e9) };
-        let time = |v: f64| format!("{:.3}", v / ns);
-        let elapsed = format!("elapsed [{unit}]");
-        let mut table = Table::new(&["repetition", &elapsed, "exit code", "events", "lost", "<"]);
-        for r in &set.repetitions {
-            let mark = match (r.complete, r.dir == middle.dir) {
-                (false, _) => "interrupted, left out",
-                (true, true) => "the median run",
-                (true, false) => "",
-            };
-            table.row(vec![
-                r.dir.clone(),
-                time(r.elapsed as f64),
-                r.exit_code.map_or_else(|| "-".into(), |c| c.to_string()),
-                units::count(r.events),
-                units::count(r.lost),
-                mark.into(),
-            ]);
+    run::show(args, |out| {
+        if args.show.json {
+            let spread = json!({
+                "unit": "ns", "median": median, "least": least, "most": most, "repetitions": whole.len(),
+                "low": interval.map(|i| i.low), "high": interval.map(|i| i.high),
+            });
+            let all = json!({"set": set, "elapsed": spread, "median_run": middle.dir, "result": explained});
+            writeln!(out, "{}", serde_json::to_string_pretty(&all)?)?;
+        } else {
+            let (unit, ns) = if most < 1e9 { ("ms", 1e6) } else { ("s", 1e9) };
+            let time = |v: f64| format!("{:.3}", v / ns);
+            let elapsed = format!("elapsed [{unit}]");
+            let mut table = Table::new(&["repetition", &elapsed, "exit code", "events", "lost", "<"]);
+            for r in &set.repetitions {
+                let mark = match (r.complete, r.dir == middle.dir) {
+                    (false, _) => "interrupted, left out",
+                    (true, true) => "the median run",
+                    (true, false) => "",
+                };
+                table.row(vec![
+                    r.dir.clone(),
+                    time(r.elapsed as f64),
+                    r.exit_code.map_or_else(|| "-".into(), |c| c.to_string()),
+                    units::count(r.events),
+                    units::count(r.lost),
+                    mark.into(),
+                ]);
+            }
+            table.write(out)?;
+            let error = interval.map_or_else(
+                || format!("with fewer than {} repetitions no error can be known", repetitions::FEWEST),
+                |i| format!("95 % interval of the median {} to {} {unit}", time(i.low), time(i.high)),
+            );
+            writeln!(
+                out,
+                "Elapsed of the target: median {} {unit} of {}, from {} to {} {unit}; {error}.",
+                time(median),
+                whole.len(),
+                time(least),
+                time(most)
+            )?;
+            if let Some(why) = &set.ended_early {
+                writeln!(out, "{} of {} repetitions were made: {why}.", set.repetitions.len(), set.asked)?;
+            }
+            for sentence in failures(set) {
+                writeln!(out, "{sentence}")?;
+            }
+            writeln!(out, "\nRepetition {}, the median run:", middle.dir)?;
+            print(&explained, &args.show, out)?;
         }
-        table.write(&mut out)?;
-        let error = interval.map_or_else(
-            || format!("with fewer than {} repetitions no error can be known", repetitions::FEWEST),
-            |i| format!("95 % interval of the median {} to {} {unit}", time(i.low), time(i.high)),
-        );
-        writeln!(
-            out,
-            "Elapsed of the target: median {} {unit} of {}, from {} to {} {unit}; {error}.",
-            time(median),
-            whole.len(),
-            time(least),
-            time(most)
-        )?;
-        if let Some(why) = &set.ended_early {
-            writeln!(out, "{} of {} repetitions were made: {why}.", set.repetitions.len(), set.asked)?;
-        }
-        for sentence in failures(set) {
-            writeln!(out, "{sentence}")?;
-        }
-        writeln!(out, "\nRepetition {}, the median run:", middle.dir)?;
-        print(&explained, &args.show, &mut Screen::stdout(&mut out, args.show.wide))?;
-    }
+        Ok(())
+    })?;
     if !args.what.quiet {
         eprintln!(
             "set directory: {0} (plumb compare {0} OTHER; plumb explain {0}/{1} shows the median run again)",

@@ -42,16 +42,28 @@ pub fn main(args: &RunArgs) -> Result<ExitCode> {
     }
     let (outcome, mut explained) = make(args, &dir, args.what.quiet)?;
     select(&mut explained, &args.show)?;
-    let mut out = std::io::stdout().lock();
-    print(&explained, &args.show, &mut Screen::stdout(&mut out, args.show.wide))?;
-    drop(out);
+    show(args, |screen| print(&explained, &args.show, screen))?;
     if !args.what.quiet {
         eprintln!("run directory: {} (plumb explain {0} shows this again)", dir.display());
         if !args.no_report {
             eprintln!("report: {}", dir.join(report::PAGE).display());
         }
     }
-    Ok(record::exit_code(&outcome))
+    Ok(record::exit_code(&outcome, args.what.exit_code))
+}
+
+/// Writes results to standard output; beside a command, whose standard output passes through, to standard
+/// error, so that `plumb run -- pg_dump > dump.sql` leaves the dump alone. With `--json` the command's own
+/// output goes to standard error instead.
+///
+/// # Errors
+/// The writer's.
+pub fn show(args: &RunArgs, write: impl FnOnce(&mut Screen<'_>) -> Result<()>) -> Result<()> {
+    if args.what.command.is_empty() || args.show.json {
+        write(&mut Screen::stdout(&mut std::io::stdout().lock(), args.show.wide))
+    } else {
+        write(&mut Screen::stderr(&mut std::io::stderr().lock(), args.show.wide))
+    }
 }
 
 /// Makes one run directory: record, model, verdict, and their files.

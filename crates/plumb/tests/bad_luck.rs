@@ -33,6 +33,27 @@ fn bad_words_are_named_with_the_next_step() {
 }
 
 #[test]
+fn the_command_has_its_output_and_its_exit_code() {
+    if !can("the_command_has_its_output_and_its_exit_code", &[]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("directory");
+    let run = |name: &str, options: &[&str]| {
+        let mut command = plumb();
+        command.arg("run").args(options).arg("-o").arg(dir.path().join(name));
+        output(command.args(["--", "sh", "-c", "echo a dump; exit 7"]))
+    };
+    let out = run("its-own", &[]);
+    assert_eq!(out.status.code(), Some(7), "{}", stderr(&out));
+    assert_eq!(String::from_utf8_lossy(&out.stdout), "a dump\n", "nothing of plumb's is among it");
+    assert!(stderr(&out).contains("Account of"), "{}", stderr(&out));
+    assert_eq!(run("ours", &["--exit-code", "plumb"]).status.code(), Some(0));
+    let json = run("json", &["--json"]);
+    assert!(serde_json::from_slice::<serde_json::Value>(&json.stdout).is_ok(), "{}", stderr(&json));
+    assert!(stderr(&json).contains("a dump"), "{}", stderr(&json));
+}
+
+#[test]
 fn without_root_it_says_so() {
     if !can("without_root_it_says_so", &["setpriv"]) {
         return;

@@ -152,8 +152,9 @@ fn ctrl_c_ends_a_set_that_can_be_read() {
     signal(&recorder, libc::SIGINT);
     let out = recorder.wait_with_output().expect("plumb");
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
-    assert!(text(&out).contains("stopped by the user in repetition 3"), "{}", text(&out));
-    assert!(text(&out).contains("interrupted, left out"), "{}", text(&out));
+    let said = stderr(&out);
+    assert!(said.contains("stopped by the user in repetition 3"), "{said}");
+    assert!(said.contains("interrupted, left out"), "{said}");
     assert!(!set.join("4").exists());
     let file = std::fs::read_to_string(set.join("set.json")).expect("set.json");
     let file: Value = serde_json::from_str(&file).expect("JSON");
@@ -184,7 +185,7 @@ fn repetitions_are_alike_and_failures_are_named() {
     command.args(["run", "--repeat", "3", "-o"]).arg(&set).args(["--", "sh", "-c", script]);
     let out = output(command.arg(dir.path().join("nice")));
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
-    assert!(text(&out).contains("The command failed in repetition 2: exit code 1."), "{}", text(&out));
+    assert!(stderr(&out).contains("The command failed in repetition 2: exit code 1."), "{}", stderr(&out));
     let nice = std::fs::read_to_string(dir.path().join("nice")).expect("nice");
     let nice: Vec<&str> = nice.lines().collect();
     assert!(nice.len() == 3 && nice.iter().all(|n| *n == nice[0]), "{nice:?}");

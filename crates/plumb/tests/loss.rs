@@ -20,7 +20,8 @@ fn a_flooded_buffer_is_reported_as_lost_exactly() {
     let dir = tempfile::tempdir().expect("directory");
     let trace = dir.path().join("trace");
     let mut command = plumb();
-    command.args(["record", "--json", "--buffer", "64K", "-e", "syscall:getppid,-sys_exit", "-o"]);
+    command.args(["record", "--exit-code", "plumb", "--json", "--buffer", "64K"]);
+    command.args(["-e", "syscall:getppid,-sys_exit", "-o"]);
     command.arg(&trace).arg("--").arg(workload()).args(["getppid", &CALLS.to_string()]);
     let recorder = start(&mut command, &trace);
     let pid = recorder.id();

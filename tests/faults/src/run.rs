@@ -131,6 +131,7 @@ impl Target {
     /// in the JSON), or prints no JSON.
     pub fn under(&self, plumb: &Path, dir: &Path, events: Option<&str>) -> Result<serde_json::Value> {
         let mut words: Vec<OsString> = vec![plumb.into(), "run".into(), "-q".into(), "--json".into()];
+        words.extend(["--exit-code".into(), "plumb".into()]);
         words.extend(["-o".into(), dir.into()]);
         if let Some(events) = events {
             words.extend(["-e".into(), events.into()]);

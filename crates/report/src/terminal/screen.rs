@@ -70,7 +70,15 @@ impl<'a> Screen<'a> {
 
     /// Standard output, whose lock `out` is; with `wide` a terminal gets everything too.
     pub fn stdout(out: &'a mut dyn Write, wide: bool) -> Self {
-        let terminal = io::stdout().is_terminal();
+        Self::of(out, io::stdout().is_terminal(), wide)
+    }
+
+    /// Standard error, in the same way.
+    pub fn stderr(out: &'a mut dyn Write, wide: bool) -> Self {
+        Self::of(out, io::stderr().is_terminal(), wide)
+    }
+
+    fn of(out: &'a mut dyn Write, terminal: bool, wide: bool) -> Self {
         let variable = |name| std::env::var(name).ok();
         let chosen = COLOR.get().copied().unwrap_or_default();
         let color = colored(chosen, terminal, variable("NO_COLOR").as_deref(), variable("TERM").as_deref());
