@@ -39,6 +39,7 @@ faults:
 	@scripts/deps.sh build demo test
 	$(CARGO) build --release --locked -p plumb -p plumb-faults
 	$(or $(CARGO_TARGET_DIR),target)/release/plumb-faults suite --out $(or $(OUT),results/$(shell date +%F)-faults)
+	$(if $(OUT),,scripts/evidence.sh results/$(shell date +%F)-faults 'make faults')
 
 bench:
 	@scripts/deps.sh build bench

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """How a benchmark runs and what it leaves: options, rounds, a directory with
-the plan, the machine, raw data and a summary (results/README.md)."""
+the plan, the machine, raw data in one archive and a summary (results/README.md)."""
 
 import argparse
 import csv
@@ -9,6 +9,7 @@ import json
 import os
 import random
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -18,6 +19,10 @@ from common.system import ROOT, Problem
 
 SPDX = "Apache-2.0 OR MIT"
 COMMENT = f"<!-- SPDX-License-Identifier: {SPDX} -->"
+
+
+# Directories that this run was given for its results.
+_directories = []
 
 
 def say(text):
@@ -45,7 +50,9 @@ def main(program, about, what, measure, options, rounds=None):
         if not Path(options.plumb).is_file():
             raise Problem(f"{options.plumb} is missing; 'cargo build --release -p plumb' makes it, or name another with --plumb")
         measure(options, undo)
-    except (Problem, OSError) as e:
+        for directory in _directories:
+            pack(directory, " ".join([program, *sys.argv[1:]]))
+    except (Problem, OSError, subprocess.CalledProcessError) as e:
         say(f"bench: {e}")
         return 2
     except KeyboardInterrupt:
@@ -61,10 +68,19 @@ def results_directory(asked, what):
         directory = Path(asked)
         if directory.exists() and any(directory.iterdir()):
             raise Problem(f"{asked} is not empty; name another with --out")
+        _directories.append(directory.absolute())
         return directory.absolute()
     stem = f"{datetime.date.today().isoformat()}-{what}"
     names = (stem if i == 1 else f"{stem}-{i}" for i in range(1, 1000))
-    return next(d for d in (ROOT / "results" / name for name in names) if not d.exists())
+    directory = next(d for d in (ROOT / "results" / name for name in names) if not d.exists())
+    _directories.append(directory)
+    return directory
+
+
+def pack(directory, command):
+    """Raw data into raw.tar.xz; machine.json and plan.md where the benchmark wrote none."""
+    if (directory / "summary.md").exists():
+        subprocess.run([ROOT / "scripts/evidence.sh", directory, command], check=True)
 
 
 def interleaved(jobs, rounds):

@@ -16,17 +16,17 @@ cargo build --release --locked --package plumb-bench-sim
 {
 	echo "$("${CC:-gcc}" --version | head -1), -O2"
 	echo "Linux $(uname -r), $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1), load before: $(cat /proc/loadavg)"
-} > "$results/machine.txt"
+} > "$work/machine"
 taskset -c 0 "$work/decision" 1000000 9 > "$results/decision.csv"
 taskset -c 0 target/release/plumb-bench-sim "$results/simulator" 500000 3 "fixed service" > "$work/simulator.txt"
-echo "load after: $(cat /proc/loadavg)" >> "$results/machine.txt"
+echo "load after: $(cat /proc/loadavg)" >> "$work/machine"
 {
 	echo "<!-- SPDX-License-Identifier: Apache-2.0 OR MIT -->"
 	echo "# lp-deadline in a process: a decision's cost, and the simulator's speed"
 	echo
 	echo "Made by \`benches/iosched/run.sh\`."
 	echo
-	sed 's/^/    /' "$results/machine.txt"
+	sed 's/^/    /' "$work/machine"
 	echo
 	echo "## A request: insert, choose, finish"
 	echo
@@ -46,3 +46,4 @@ echo "load after: $(cat /proc/loadavg)" >> "$results/machine.txt"
 	grep '^|' "$work/simulator.txt"
 } > "$results/summary.md"
 cat "$results/summary.md"
+scripts/evidence.sh "$results" benches/iosched/run.sh

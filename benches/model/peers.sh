@@ -59,3 +59,4 @@ text += "\nTrace Compass was not run: its headless form is not packaged.\n"
 open(sys.argv[2] + "/summary.md", "w").write(text)
 print(text)
 PY
+scripts/evidence.sh "$out" benches/model/peers.sh

@@ -7,4 +7,6 @@ cd "$(dirname "$0")/../.."
 source=target/demo/one-by-one/trace
 [ -e "$source/metadata" ] || { echo "benches/model: no $source; run 'make demo' first" >&2; exit 2; }
 cargo build --release --locked --package plumb --package plumb-bench-model
-target/release/plumb-bench-model target/release/plumb "$source" target/bench "${1:-results/$(date +%F)-model-speed}" 10000000 100000000
+out=${1:-results/$(date +%F)-model-speed}
+target/release/plumb-bench-model target/release/plumb "$source" target/bench "$out" 10000000 100000000
+scripts/evidence.sh "$out" "make demo && benches/model/run.sh"

@@ -4,4 +4,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 cargo build --release --locked --package plumb-bench-sim
-taskset -c 0 target/release/plumb-bench-sim "${1:-results/$(date +%F)-sim-speed}" 500000 3
+out=${1:-results/$(date +%F)-sim-speed}
+taskset -c 0 target/release/plumb-bench-sim "$out" 500000 3
+scripts/evidence.sh "$out" benches/sim/run.sh

@@ -129,7 +129,7 @@ pub fn main(words: &Words) -> Result<bool> {
         return Err(crate::unknown(name));
     }
     let plumb = plumb(words.plumb.as_deref())?;
-    if words.out.join("summary.json").exists() {
+    if words.out.join("summary.md").exists() {
         bail!("{}: holds results already; choose another directory with --out", words.out.display());
     }
     let raw = words.out.join("raw");

@@ -261,8 +261,7 @@ mod tests {
 
     /// One of the recorded nine readers, its `dd` alone.
     fn readers(name: &str) -> Vec<Measure> {
-        let path =
-            format!("{}/../../results/2026-11-21-nine-readers/{name}.json", env!("CARGO_MANIFEST_DIR"));
+        let path = format!("{}/../../tests/runs/nine-readers/{name}.json", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(&path).expect(&path);
         let all: Value = serde_json::from_str(&text).expect("JSON");
         let rows = |key: &str| all[key].as_array().expect(key).iter();
