@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! docs/load.md has every option, word, preset and check of `plumb load`.
+//! docs/load.md has every option, word, preset and check of `plumb load`;
 //! `PLUMB_GOLDEN=1 cargo test -p plumb --test docs` writes those parts anew.
+//! Every link of the repository's documents resolves, and every set of results is complete.
 
 use clap::{Args, Command, CommandFactory};
 use plumb::cli::{Cli, SessionOptions};
 use plumb_load::job::Job;
 use plumb_load::validity;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A table of options, in the order and under the headings of the help.
 fn options(command: Command) -> String {
@@ -82,4 +83,112 @@ fn the_manual_of_load_has_every_option_word_and_check() {
         text == wanted,
         "docs/load.md is not as the program is; PLUMB_GOLDEN=1 cargo test -p plumb --test docs writes it anew: {different:?}"
     );
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// All Markdown files of the repository, relative to its root.
+fn documents() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![PathBuf::new()];
+    while let Some(dir) = open.pop() {
+        for entry in std::fs::read_dir(root().join(&dir)).expect("a directory") {
+            let entry = entry.expect("an entry");
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let path = dir.join(&name);
+            if entry.file_type().expect("a type").is_dir() {
+                if !name.starts_with('.') && !["target", "node_modules"].contains(&name.as_str()) {
+                    open.push(path);
+                }
+            } else if name.ends_with(".md") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// GitHub's name for a heading.
+fn anchor(heading: &str) -> String {
+    let kept = |c: &char| c.is_alphanumeric() || "-_ ".contains(*c);
+    heading.trim().to_lowercase().chars().filter(kept).map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+/// What is wrong with a link of the document `from`, if anything.
+fn broken(from: &Path, link: &str) -> Option<String> {
+    let (path, part) = link.split_once('#').unwrap_or((link, ""));
+    let target = match path {
+        "" => root().join(from),
+        _ => root().join(from).parent().expect("a directory").join(path),
+    };
+    if !target.exists() {
+        return Some(format!("{}: no {path}", from.display()));
+    }
+    if part.is_empty() || target.extension().is_none_or(|e| e != "md") {
+        return None;
+    }
+    let text = std::fs::read_to_string(&target).expect("a text");
+    let there = text.lines().any(|l| l.starts_with('#') && anchor(l.trim_start_matches('#')) == part);
+    (!there).then(|| format!("{}: no heading #{part} in {}", from.display(), target.display()))
+}
+
+/// Links, and names of sets of results (`results/2026-...`), in a Markdown text.
+fn references(text: &str) -> (Vec<&str>, Vec<&str>) {
+    let links = text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link);
+    let links = links.filter(|l| !l.contains("://") && !l.contains(char::is_whitespace)).collect();
+    let end = |rest: &str| rest.find(|c: char| !(c.is_ascii_alphanumeric() || "-/._".contains(c)));
+    let sets = text.match_indices("results/2").map(|(at, _)| {
+        let rest = &text[at..];
+        rest[..end(rest).unwrap_or(rest.len())].trim_end_matches(['.', '/'])
+    });
+    (links, sets.collect())
+}
+
+#[test]
+fn every_link_of_the_documents_resolves() {
+    let documents = documents();
+    assert!(documents.iter().any(|d| d == Path::new("README.md")), "{documents:?}");
+    let mut problems = Vec::new();
+    let mut checked = 0;
+    for document in &documents {
+        let text = std::fs::read_to_string(root().join(document)).expect("a document");
+        let (links, sets) = references(&text);
+        checked += links.len() + sets.len();
+        problems.extend(links.iter().filter_map(|link| broken(document, link)));
+        let missing = sets.iter().filter(|set| !root().join(set).exists());
+        problems.extend(missing.map(|set| format!("{}: no {set}", document.display())));
+    }
+    assert!(checked > 100, "{checked} links");
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn every_set_of_results_is_complete_and_packed() {
+    let mut sets = 0;
+    for entry in std::fs::read_dir(root().join("results")).expect("results") {
+        let dir = entry.expect("an entry").path();
+        if !dir.is_dir() {
+            continue;
+        }
+        sets += 1;
+        let name = |e: std::io::Result<std::fs::DirEntry>| e.expect("an entry").file_name().into_string();
+        let files: Vec<String> =
+            std::fs::read_dir(&dir).expect("a set").map(|e| name(e).expect("UTF-8")).collect();
+        for wanted in ["summary.md", "plan.md", "machine.json"] {
+            assert!(
+                files.iter().any(|f| f == wanted),
+                "{}: no {wanted}; see results/README.md",
+                dir.display()
+            );
+        }
+        let summary = std::fs::read_to_string(dir.join("summary.md")).expect("summary.md");
+        let known = ["summary.md", "plan.md", "plan.toml", "machine.json", "raw.tar.xz"];
+        let shown = |f: &str| f.ends_with(".svg") && summary.contains(&format!("]({f})"));
+        let loose: Vec<_> = files.iter().filter(|f| !known.contains(&f.as_str()) && !shown(f)).collect();
+        assert!(loose.is_empty(), "{}: {loose:?}: scripts/evidence.sh packs them", dir.display());
+    }
+    assert!(sets > 0, "no set of results");
 }
