@@ -130,6 +130,8 @@ need_bench() {
 	want e2fsprogs has mkfs.ext4
 	want xfsprogs has mkfs.xfs
 	want util-linux-extra has fincore
+	# what packs the raw data
+	want xz-utils has xz
 	want gcc has gcc
 	want mount has losetup
 	want python3 has python3

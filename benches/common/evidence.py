@@ -51,7 +51,7 @@ def main(program, about, what, measure, options, rounds=None):
             raise Problem(f"{options.plumb} is missing; 'cargo build --release -p plumb' makes it, or name another with --plumb")
         measure(options, undo)
         for directory in _directories:
-            pack(directory, " ".join([program, *sys.argv[1:]]))
+            pack(directory, shown(" ".join([program, *sys.argv[1:]]), [(directory, "OUT"), (options.plumb, "plumb")]))
     except (Problem, OSError, subprocess.CalledProcessError) as e:
         say(f"bench: {e}")
         return 2
