@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # scripts/evidence.sh DIR [COMMAND]: makes DIR, as a benchmark left it, a set of results (results/README.md): writes
 # machine.json and, from COMMAND, plan.md where they are missing, and packs everything else but summary.md, plan.toml and
-# the charts that summary.md shows into raw.tar.xz. The same files give the same archive.
+# the charts that summary.md shows into raw.tar.xz, which may be there. The same files give the same archive.
 set -eu
 
 [ $# -ge 1 ] && [ -d "$1" ] || {
@@ -36,17 +36,22 @@ fi
 cd "$dir"
 list=$(mktemp)
 trap 'rm -f "$list"' EXIT
-find . -type f ! -path ./raw.tar.xz | sed 's|^\./||' | sort | while read -r file; do
-	case $file in
-	summary.md | plan.md | plan.toml | machine.json) continue ;;
-	*.svg) if grep -qF "]($file)" summary.md; then continue; fi ;;
-	esac
-	printf '%s\n' "$file"
-done >"$list"
+loose() {
+	find . -type f ! -path ./raw.tar.xz | sed 's|^\./||' | sort | while read -r file; do
+		case $file in
+		summary.md | plan.md | plan.toml | machine.json) continue ;;
+		*.svg) if grep -qF "]($file)" summary.md; then continue; fi ;;
+		esac
+		printf '%s\n' "$file"
+	done >"$list"
+}
+loose
 [ -s "$list" ] || exit 0
+# What is packed already stays, unless a newer file has its name.
 if [ -e raw.tar.xz ]; then
-	echo "evidence: $dir has a raw.tar.xz and unpacked files: unpack the archive first" >&2
-	exit 2
+	tar --extract --skip-old-files --file raw.tar.xz
+	rm raw.tar.xz
+	loose
 fi
 tar --sort=name --format=gnu --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u=rw,go=r --no-recursion \
 	--verbatim-files-from --files-from="$list" --create --file - | xz -9e --threads=1 >raw.tar.xz
