@@ -25,8 +25,25 @@ pub enum End {
     Stopped(Vec<String>),
 }
 
-/// The process group that a signal to this program is passed on to.
-static GROUP: AtomicI32 = AtomicI32::new(0);
+/// The process groups that a signal to this program is passed on to; 0 is a free place.
+static GROUPS: [AtomicI32; 8] = [const { AtomicI32::new(0) }; 8];
+
+/// A group in [`GROUPS`] until this is dropped. With all places taken it is in none.
+struct Passed(Option<&'static AtomicI32>);
+
+impl Passed {
+    fn new(group: i32) -> Self {
+        Self(GROUPS.iter().find(|g| g.compare_exchange(0, group, SeqCst, SeqCst).is_ok()))
+    }
+}
+
+impl Drop for Passed {
+    fn drop(&mut self) {
+        if let Some(place) = self.0 {
+            place.store(0, SeqCst);
+        }
+    }
+}
 
 /// Runs a command in a session of its own and hands over its output, line by line.
 ///
@@ -48,7 +65,7 @@ pub fn run(command: &mut Command, limit: Limit, mut line: impl FnMut(&str)) -> R
     let mut child =
         command.spawn().with_context(|| format!("cannot run {}", command.get_program().to_string_lossy()))?;
     let session = child.id() as i32;
-    GROUP.store(session, SeqCst);
+    let passed = Passed::new(session);
     let lines = follow(&mut child);
 
     let end = loop {
@@ -61,7 +78,7 @@ pub fn run(command: &mut Command, limit: Limit, mut line: impl FnMut(&str)) -> R
             break End::Exited(status);
         }
     };
-    GROUP.store(0, SeqCst);
+    drop(passed);
     if !drain(&lines, limit.grace, &mut line) {
         line("its output is still held open by a process that it left behind; going on without it");
     }
@@ -187,10 +204,9 @@ fn signal(pid: i32, number: libc::c_int) {
 }
 
 extern "C" fn pass_on(number: libc::c_int) {
-    let group = GROUP.load(SeqCst);
     // SAFETY: all of them may be called in a signal handler (signal-safety(7)).
     unsafe {
-        if group > 0 {
+        for group in GROUPS.iter().map(|g| g.load(SeqCst)).filter(|g| *g > 0) {
             libc::kill(-group, libc::SIGTERM);
         }
         libc::signal(number, libc::SIG_DFL);
@@ -290,6 +306,18 @@ mod tests {
     fn one_that_closes_its_output_and_goes_on_is_stopped_too() {
         let (end, _) = shell("exec >&- 2>&-; exec sleep 1000", 300, 20_000);
         assert!(matches!(end, End::Stopped(_)), "{end:?}");
+    }
+
+    #[test]
+    fn a_signal_is_passed_on_to_every_command_that_runs() {
+        let groups = || -> Vec<i32> { GROUPS.iter().map(|g| g.load(SeqCst)).collect() };
+        // Numbers that no process has.
+        let (one, two) = (Passed::new(i32::MAX), Passed::new(i32::MAX - 1));
+        assert!(groups().contains(&i32::MAX) && groups().contains(&(i32::MAX - 1)), "{:?}", groups());
+        drop(one);
+        assert!(!groups().contains(&i32::MAX) && groups().contains(&(i32::MAX - 1)), "{:?}", groups());
+        drop(two);
+        assert!(!groups().contains(&(i32::MAX - 1)), "{:?}", groups());
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod gen;
 mod limit;
 mod page;
 mod programs;
+mod quick;
 mod report;
 mod schema;
 mod test;
@@ -13,12 +14,15 @@ mod test;
 use anyhow::{bail, Result};
 use std::path::{Path, PathBuf};
 
-const USAGE: &str = "cargo xtask NAME
-  gen            write the files that come from include/plumb/event.h and from the report document's types
-  gen --check    compare them; fails on a difference
-  golden         write anew what the golden tests compare: results of tests/traces, docs/findings.md
-  test           run every test; as root also those that record this machine
-  page           of those, the tests of the report's page";
+const USAGE: &str = "cargo xtask COMMAND
+
+  quick             check what changed since main, in under a minute: formatting, generated files,
+                    clippy and unit tests of the changed crates, the I/O scheduler's policy
+  test              run every test; as root also those that record this machine
+  test STAGE...     run single stages and what they need; 'test list' names the stages
+  gen               write the files generated from include/plumb/event.h and the report document's types
+  gen --check       compare the generated files; fail on a difference
+  golden            rewrite the expected results of the golden tests and the generated manual pages";
 
 fn root() -> PathBuf {
     // Asked for at run time: a path that is compiled in goes stale when the checkout moves.
@@ -33,8 +37,12 @@ fn main() -> Result<()> {
         ["gen"] => gen::run(&root(), false),
         ["gen", "--check"] => gen::run(&root(), true),
         ["golden"] => test::golden(&root()),
-        ["test"] => test::run(&root()),
-        ["page"] => test::page(&root()),
+        ["quick"] => quick::run(&root()),
+        ["test", "list"] => {
+            print!("{}", test::list());
+            Ok(())
+        }
+        ["test", names @ ..] => test::run(&root(), names),
         _ => bail!("{USAGE}"),
     }
 }

@@ -3,9 +3,8 @@
 //! page in a browser.
 
 use crate::counts::Counts;
-use crate::test::{minutes, skip, Session};
+use crate::test::{Division, Job};
 use anyhow::{Context, Result};
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
@@ -13,30 +12,37 @@ use std::process::{Command, ExitStatus};
 const OLDEST: u32 = 18;
 
 /// Runs it, or says why not.
-pub fn stage(session: &mut Session) {
-    session.tests("page", minutes(15), |s| {
-        let web = s.root.join("web");
-        let version = output(Command::new("node").arg("--version"));
-        if !version.as_deref().is_some_and(new_enough) || output(npm(&web).arg("--version")).is_none() {
-            let found = version.unwrap_or_else(|| "no Node".into());
-            let reason = format!("needs node {OLDEST} or newer and npm, found {} (make deps)", found.trim());
-            return Ok((ExitStatus::default(), skip("page", &reason)));
+///
+/// # Errors
+/// A command cannot be started, or a page cannot be read.
+pub fn stage(job: &Job) -> Result<Counts> {
+    let web = job.root.join("web");
+    let version = output(Command::new("node").arg("--version"));
+    if !version.as_deref().is_some_and(new_enough) || output(npm(&web).arg("--version")).is_none() {
+        let found = version.unwrap_or_else(|| "no Node".into());
+        let reason = format!("needs node {OLDEST} or newer and npm, found {} (make deps)", found.trim());
+        return Ok(job.skip("page", &reason));
+    }
+    // Nothing of what follows can run without the packages.
+    let (status, _) = step(job, install(&web), "page: npm ci")?;
+    if !status.success() {
+        return Ok(Counts::one(false));
+    }
+    let (status, _) = step(job, script(&web, "check"), "page: types")?;
+    let mut counts = Counts::one(status.success());
+    counts.add(build(job, &web)?);
+    for (name, what) in [("test", "page: unit tests"), ("e2e", "page: in a browser")] {
+        let (status, mut told) = step(job, script(&web, name), what)?;
+        if !status.success() && told.failed == 0 {
+            told.failed = 1;
         }
-        let mut counts = Counts::default();
-        // Nothing of what follows can run without the packages.
-        let (status, _) = s.lines(install(&web))?;
-        if !status.success() {
-            return Ok((status, Counts::one(false)));
-        }
-        let steps = [
-            step(s, script(&web, "check"), &mut counts)?,
-            build(s, &web, &mut counts)?,
-            tests(s, script(&web, "test"), &mut counts)?,
-            tests(s, script(&web, "e2e"), &mut counts)?,
-        ];
-        // Of several the first that failed.
-        Ok((steps.into_iter().find(|s| !s.success()).unwrap_or_default(), counts))
-    });
+        counts.add(told);
+    }
+    Ok(counts)
+}
+
+fn step(job: &Job, command: Command, name: &str) -> Result<(ExitStatus, Counts)> {
+    job.run(command, Division::Whole, name, |line| job.say(line))
 }
 
 fn npm(web: &Path) -> Command {
@@ -57,40 +63,22 @@ fn script(web: &Path, name: &str) -> Command {
     command
 }
 
-/// A command that counts as one test.
-fn step(s: &Session, command: Command, counts: &mut Counts) -> Result<ExitStatus> {
-    let (status, _) = s.lines(command)?;
-    counts.add(Counts::one(status.success()));
-    Ok(status)
-}
-
-/// A command that tells what passed.
-fn tests(s: &Session, command: Command, counts: &mut Counts) -> Result<ExitStatus> {
-    let (status, mut told) = s.lines(command)?;
-    if !status.success() && told.failed == 0 {
-        told.failed = 1;
-    }
-    counts.add(told);
-    Ok(status)
-}
-
 /// Builds the page elsewhere and compares it with the committed one.
-fn build(s: &Session, web: &Path, counts: &mut Counts) -> Result<ExitStatus> {
-    let built = s.target_dir().join("page.html");
+fn build(job: &Job, web: &Path) -> Result<Counts> {
+    let built = job.target_dir().join("page.html");
     let mut command = script(web, "build");
     command.env("PLUMB_PAGE", &built);
-    let (status, _) = s.lines(command)?;
+    let (status, _) = step(job, command, "page: build")?;
     if !status.success() {
-        counts.add(Counts::one(false));
-        return Ok(status);
+        return Ok(Counts::one(false));
     }
-    let committed = s.root.join("crates/report/page.html");
+    let committed = job.root.join("crates/report/page.html");
     let same = read(&built)? == read(&committed)?;
     if !same {
-        println!("{} is not what web/ makes: run 'npm run build' in web/ and commit it", committed.display());
+        let page = committed.display();
+        job.say(&format!("{page} is not what web/ makes: run 'npm run build' in web/ and commit it"));
     }
-    counts.add(Counts::one(same));
-    Ok(if same { status } else { ExitStatus::from_raw(1 << 8) })
+    Ok(Counts::one(same))
 }
 
 fn read(path: &PathBuf) -> Result<Vec<u8>> {

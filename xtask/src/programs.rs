@@ -29,11 +29,28 @@ impl Program {
         command
     }
 
-    /// Whether it records the machine that it runs on, and must be alone there.
-    pub fn records(&self) -> bool {
-        self.package == "plumb" && self.integration
+    /// Which stage calls it.
+    pub fn kind(&self) -> Kind {
+        match (self.package.as_str(), self.integration) {
+            ("plumb", true) if OFFLINE.contains(&self.name.as_str()) => Kind::Offline,
+            ("plumb", true) => Kind::Records,
+            _ => Kind::Unit,
+        }
     }
 }
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    /// Unit tests, and integration tests of other packages.
+    Unit,
+    /// It reads what was recorded or simulated before, and needs neither root nor a quiet machine.
+    Offline,
+    /// It records the machine that it runs on, and must be alone there.
+    Records,
+}
+
+/// Files in the program's tests/ that record nothing.
+const OFFLINE: [&str; 6] = ["command_line", "docs", "golden", "query", "report", "sim"];
 
 /// What cargo tells of something that it made: a line of JSON (The Cargo Book, External tools).
 #[derive(Deserialize)]
@@ -56,9 +73,11 @@ struct Profile {
     test: bool,
 }
 
+/// Makes cargo tell what it builds.
+pub const JSON: &str = "--message-format=json-render-diagnostics";
+
 /// The words of cargo that build them all and tell of them.
-pub const BUILD: [&str; 5] =
-    ["test", "--workspace", "--no-run", "--locked", "--message-format=json-render-diagnostics"];
+pub const BUILD: [&str; 5] = ["test", "--workspace", "--no-run", "--locked", JSON];
 
 /// A line of cargo's: none where it is for people, and so to be shown.
 ///
@@ -113,11 +132,32 @@ mod tests {
         assert_eq!((found.package.as_str(), found.name.as_str(), found.integration), ("xtask", "it", true));
         assert_eq!(found.command().get_program(), "/t/it-1");
         let unit = told(&line("lib", true, "\"/t/it-2\"")).expect("read").expect("JSON").expect("a program");
-        assert!(!unit.integration);
+        assert_eq!((unit.integration, unit.kind()), (false, Kind::Unit));
         assert_eq!(told(&line("bin", false, "\"/t/it\"")).expect("read"), Some(None));
         assert_eq!(told(&line("lib", false, "null")).expect("read"), Some(None));
         assert_eq!(told(r#"{"reason":"build-finished","success":true}"#).expect("read"), Some(None));
         assert_eq!(told("   Compiling plumb v0.1.0").expect("read"), None);
         assert!(told("{broken").is_err());
+    }
+
+    #[test]
+    fn programs_of_the_program_itself_record_but_for_some() {
+        let kind = |package: &str, name: &str, integration| {
+            let (executable, directory) = (PathBuf::new(), PathBuf::new());
+            Program { package: package.into(), name: name.into(), integration, executable, directory }.kind()
+        };
+        assert_eq!(kind("plumb", "views", true), Kind::Records);
+        assert_eq!(kind("plumb", "new", true), Kind::Records);
+        assert_eq!(kind("plumb", "golden", true), Kind::Offline);
+        assert_eq!(kind("plumb", "sim", false), Kind::Unit);
+        assert_eq!(kind("plumb-sim", "sim", true), Kind::Unit);
+    }
+
+    #[test]
+    fn tests_that_are_called_offline_are_there() {
+        let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/plumb/tests");
+        for name in OFFLINE {
+            assert!(tests.join(name).with_extension("rs").is_file() || tests.join(name).is_dir(), "{name}");
+        }
     }
 }
