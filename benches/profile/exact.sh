@@ -25,31 +25,28 @@ for command in qemu-system-x86_64 busybox cpio gcc perf; do
 	}
 done
 reason=
-if [ ! -e "$dir/stamp" ] && ! fetch '^linux-image-6\.12\.[0-9]+[+.a-z0-9]*-cloud-amd64$' "$dir" >&2; then
+if ! with_lock "${dir%/*}" fetch '^linux-image-6\.12\.[0-9]+[+.a-z0-9]*-cloud-amd64$' "$dir" >&2; then
 	echo "exact: $reason" >&2
 	exit 2
 fi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-tree=$work/tree
-mkdir -p "$tree/bin" "$tree/modules"
+tree=$work/tree out=$work/out
 gcc -O2 -fomit-frame-pointer -pthread -o "$work/load" load.c
-for program in busybox perf; do with_libraries "$(realpath "$(command -v $program)")" "$tree" $program; done
+guest_tree "$tree" "$here/exact.init" "$dir/modules"
+# The others' tracepoints would be in the figures.
+find "$tree/modules" -type f ! -name '*virtio*' -delete
+with_libraries "$(realpath "$(command -v perf)")" "$tree" perf
 with_libraries "$plumb" "$tree" plumb
 with_libraries "$work/load" "$tree" load
-cp "$dir"/modules/*virtio*.ko "$tree/modules/" 2>/dev/null || true
-cp "$here/exact.init" "$tree/init"
 echo "$rounds $seconds" >"$tree/asked"
-(cd "$tree" && find . | cpio -o -H newc --quiet | gzip -1) >"$work/initramfs.gz"
-timeout 3600 qemu-system-x86_64 -accel tcg,thread=single -icount shift=0,sleep=off,align=off \
-	-rtc clock=vm,base=2026-01-01 -cpu Nehalem -smp 1 -m 2048 -nodefaults -display none -no-reboot \
-	-kernel "$dir/vmlinuz" -initrd "$work/initramfs.gz" \
-	-append 'console=ttyS0 quiet panic=-1 tsc=reliable' -serial "file:$work/console" </dev/null >"$work/qemu" 2>&1 || true
-if ! grep -q 'exact: over' "$work/console"; then
-	cat "$work/qemu" >&2
-	tail -n 40 "$work/console" >&2
+TIMEOUT=3600 GUEST_MB=2048
+if ! boot_guest virtual "$dir/vmlinuz" "$tree" "$out"; then
+	cat "$out/qemu" >&2
+	tail -n 40 "$out/console" >&2
 	exit 1
 fi
+grep -a '^exact: ' "$out/console" >&2 || true
 echo "round,profiler,iterations,ns,samples"
-tr -d '\r' <"$work/console" | sed -n 's/^exact-run: //p'
+cat "$out/runs"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# tests/vm/dkms.sh: makes the package lp-deadline-dkms, installs it in a Debian 12 of its own, where DKMS builds the
+# tests/vm/dkms.sh [fetch]: makes the package lp-deadline-dkms, installs it in a Debian 12 of its own, where DKMS builds the
 # module, lets a second kernel come, tries the module in a guest of that system, and removes the package: nothing may
-# be left. KEEP=DIR keeps what the steps said.
+# be left. KEEP=DIR keeps what the steps said. fetch: fetches the Debian that this takes, and does nothing else.
 #
 # Compilers are slow in a guest: the system is a tree, entered by chroot to build and by 9p to boot. It is kept in
 # target/vm/dkms and changed in an overlay only; remove that directory to fetch newer packages.
@@ -85,23 +85,15 @@ inventory() {
 
 boot() {
 	local initramfs=$work/initramfs
-	mkdir -p "$initramfs/bin"
-	cp "$here/module-init" "$initramfs/init"
-	cp "$here/dkms" "$initramfs/script"
-	with_libraries "$(command -v busybox)" "$initramfs" busybox
 	mkdir "$work/boot"
 	ln -s "$tree" "$work/boot/root"
 	MODULES="virtio_pci virtio_blk 9p 9pnet_virtio" take_modules "$work/boot" "$first"
-	mv "$work/boot/modules" "$initramfs/"
-	(cd "$initramfs" && find . | cpio -o -H newc --quiet | gzip -1) >"$work/initramfs.gz"
-	truncate -s 16M "$work/vda" "$work/vdb"
-	timeout "$TIMEOUT" qemu-system-x86_64 -accel tcg,thread=multi -smp 2 -cpu Nehalem -m 1024 -nodefaults \
-		-display none -no-reboot -kernel "$tree/boot/vmlinuz-$first" -initrd "$work/initramfs.gz" \
-		-append 'console=ttyS0 quiet panic=-1 tsc=reliable oops=panic' \
-		-drive "file=$work/vda,format=raw,if=virtio" -drive "file=$work/vdb,format=raw,if=virtio" \
-		-virtfs "local,path=$tree,mount_tag=root,security_model=none,multidevs=remap" \
-		-serial "file:$out/console" </dev/null >"$out/qemu" 2>&1 || true
-	grep -q 'plumb-vm: results are out' "$out/console" && tar -xf "$work/vda" -C "$out"
+	guest_tree "$initramfs" "$here/module-init" "$work/boot/modules"
+	cp "$here/dkms" "$initramfs/script"
+	truncate -s 16M "$work/vdb"
+	boot_guest smp "$tree/boot/vmlinuz-$first" "$initramfs" "$out" \
+		-drive "file=$work/vdb,format=raw,if=virtio" \
+		-virtfs "local,path=$tree,mount_tag=root,security_model=none,multidevs=remap"
 }
 
 # In a mount namespace of its own: whatever happens, nothing stays mounted.
@@ -175,8 +167,12 @@ for command in qemu-system-x86_64 busybox cpio depmod xz debootstrap dpkg-deb; d
 done
 mkdir -p "$cache"
 reason=
-if ! fetch_system; then
+if ! with_lock "$cache" fetch_system; then
 	skip "$reason"
+	finish
+	exit
+fi
+if [ "${1:-}" = fetch ]; then
 	finish
 	exit
 fi

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # shellcheck shell=bash
-# Kernels of Debian's packages and what a guest needs of this machine; sourced.
+# Guests: kernels of Debian's packages, what a guest needs of this machine, and the one way to boot it. Sourced.
 
 # Some are built in on some kernels. The file systems are for their tracepoints;
 # their checksum module is the reason for -cpu Nehalem.
 MODULES="virtio_pci virtio_blk ext4 xfs btrfs"
 
-# fetch PATTERN DIR: unpacks the newest package that matches into DIR.
+# fetch PATTERN DIR: unpacks the newest package that matches into DIR, unless that is there.
 fetch() {
 	local pattern=$1 dir=$2 package release sandbox=()
+	[ "$(cat "$dir/stamp" 2>/dev/null)" != "$pattern $MODULES" ] || return 0
 	package=$(apt-cache search --names-only "$pattern" | awk '{print $1}' | sort -V | tail -n 1)
 	if [ -z "$package" ]; then
 		reason="apt knows no package $pattern (apt-get update? another release of Debian?)"
@@ -60,4 +61,66 @@ with_libraries() {
 		mkdir -p "$2$(dirname "$library")"
 		cp -L "$library" "$2$library"
 	done
+}
+
+# guest_tree TREE INIT MODULES: begins an initramfs in TREE, with busybox, the script INIT as process 1 and the
+# kernel's own modules of the directory MODULES in /modules.
+guest_tree() {
+	mkdir -p "$1/bin" "$1/modules"
+	cp "$2" "$1/init"
+	with_libraries "$(command -v busybox)" "$1" busybox
+	cp "$3"/*.ko "$1/modules/" 2>/dev/null || true
+}
+
+# boot_guest MODE KERNEL TREE OUT [QEMU OPTION...]: boots KERNEL with TREE as its initramfs and waits until it is off,
+# TIMEOUT seconds at most. Unpacks into OUT what the guest wrote to /dev/vda, a tar archive; OUT/console is its console
+# OUT/qemu what QEMU said, OUT/cpu its CPU time. Fails unless the guest said "results are out".
+#
+# MODE: smp, two processors with a thread of the emulator each; single, two processors in one thread; virtual, one
+# processor whose clock counts its instructions (1 ns each) and jumps over idle time, so that the host's load and speed
+# are in no figure. GUEST_MB is the guest's memory, GUEST_APPEND what its command line has beyond the usual.
+#
+# Two threads of the emulator lose the race for an instruction that the kernel patches now and then, in the guest's own
+# int3 handling. A guest that died before its script began says nothing about the script, and is booted again.
+boot_guest() {
+	local mode=$1 kernel_image=$2 tree=$3 to=$4 files accel tries rc=0 TIMEFORMAT='%U user %S system'
+	shift 4
+	case $mode in
+	smp) accel=(-accel tcg,thread=multi -smp 2) tries=3 ;;
+	single) accel=(-accel tcg,thread=single -smp 2) tries=1 ;;
+	virtual) accel=(-accel tcg,thread=single -smp 1 -icount shift=0,sleep=off,align=off -rtc clock=vm,base=2026-01-01) tries=1 ;;
+	esac
+	files=$(mktemp -d -p "${work:-/tmp}")
+	mkdir -p "$to"
+	(cd "$tree" && find . | cpio -o -H newc --quiet | gzip -1) >"$files/initramfs.gz"
+	truncate -s 256M "$files/vda"
+	while :; do
+		{ time timeout "$TIMEOUT" qemu-system-x86_64 "${accel[@]}" -cpu Nehalem -m "${GUEST_MB:-1024}" -nodefaults \
+			-display none -no-reboot -kernel "$kernel_image" -initrd "$files/initramfs.gz" \
+			-append "console=ttyS0 quiet panic=-1 tsc=reliable ${GUEST_APPEND-oops=panic}" \
+			-drive "file=$files/vda,format=raw,if=virtio" -serial "file:$to/console" \
+			"$@" </dev/null >"$to/qemu" 2>&1 || true; } 2>"$to/cpu"
+		tries=$((tries - 1))
+		[ $tries -gt 0 ] && ! grep -q 'plumb-vm: Linux .* is up' "$to/console" || break
+		echo "RETRY ${name:-guest}: ended before its script began ($(grep -a -m1 'Kernel panic' "$to/console" || echo 'no panic')); booted again" >&2
+	done
+	if grep -q 'plumb-vm: results are out' "$to/console"; then
+		tar -xf "$files/vda" -C "$to" || rc=1
+	else
+		rc=1
+	fi
+	rm -rf "$files"
+	return $rc
+}
+
+# with_lock DIR COMMAND...: runs COMMAND while no other script fills DIR.
+with_lock() {
+	local lock rc=0
+	mkdir -p "$1"
+	exec {lock}>"$1/.lock"
+	flock "$lock"
+	shift
+	"$@" || rc=$?
+	exec {lock}>&-
+	return $rc
 }

@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # tests/vm/iosched.sh [KERNEL...]: builds the I/O scheduler's module for each kernel of module-kernels and tries it in
 # guests: with two processors in real time for races (iosched-races), and with a virtual clock for what it lets
-# through and when (iosched-gate) and for who waits for whom in a file system (iosched-inversion). KEEP=DIR keeps what
-# the guests left; ONLY=races, gate or inversion runs one of them.
+# through and when (iosched-gate) and for who waits for whom in a file system (iosched-inversion, on the kernels of this
+# release of Debian). KEEP=DIR keeps what the guests left; ONLY=races, gate or inversion runs one of them, on any kernel.
+#
+# tests/vm/iosched.sh fetch: fetches the kernels, compilers and fio that this takes, and builds the module.
 #
 # tests/vm/iosched.sh debug: the same on a kernel that checks itself (debug-kernel.config), which is built first; not
 # among the others for the time that this takes.
@@ -36,21 +38,28 @@ try() { # SCRIPT MODE [FILE...]
 		tail -n 60 "$out/console"
 		return
 	fi
-	grep -ao 'plumb-vm: SKIP.*' "$out/console" || true
-	while read -r word rest; do
-		if [ "$word" = ok ]; then ok "$1 ($2): $rest"; else bad "$1 ($2): $rest"; fi
-	done <"$out/answers"
+	# First, as what comes after it takes no time: the test run times the answers.
 	if complaints "$out/console" "$out/dmesg"; then
 		bad "$1 ($2): the kernel complained; the end of its log:"
 		tail -n 60 "$out/dmesg"
 	else
-		ok "$1 ($2): no complaint in the kernel's log ($((SECONDS - started)) s in all)"
+		ok "$1 ($2): no complaint in the kernel's log ($((SECONDS - started)) s in all, $(cat "$out/cpu"))"
 	fi
+	grep -ao 'plumb-vm: SKIP.*' "$out/console" || true
+	while read -r word rest; do
+		if [ "$word" = ok ]; then ok "$1 ($2): $rest"; else bad "$1 ($2): $rest"; fi
+	done <"$out/answers"
 }
 
 # Headers of one kernel with the type information of another must not build.
 wrong_abi() {
-	local other=$1 dir=$cache/$kernel kdir
+	local other dir=$cache/$kernel other_from other_pattern kdir
+	read -r other other_from other_pattern < <(grep -v '^#' "$here/module-kernels")
+	[ "$other" != "$kernel" ] || return 0
+	if ! with_lock "$cache" fetch_kernel "$other" "$other_from" "$other_pattern"; then
+		skip "type information of another kernel: $reason"
+		return
+	fi
 	kdir=$dir/root/usr/src/linux-headers-$(cat "$dir/release")
 	rm -rf "$work/wrong"
 	mkdir "$work/wrong"
@@ -79,7 +88,7 @@ for command in qemu-system-x86_64 busybox cpio depmod xz zstd bpftool gcc-12 deb
 done
 mkdir -p "$cache"
 reason=
-if ! fetch_fio; then
+if ! with_lock "$cache" fetch_fio; then
 	skip "$reason"
 	finish
 	exit
@@ -88,7 +97,11 @@ all=$(mktemp -d)
 trap 'if [ -n "${KEEP:-}" ]; then mkdir -p "$KEEP" && cp -r "$all/." "$KEEP/"; fi; rm -rf "$all"' EXIT
 truncate -s 64M "$all/ext4.img"
 mke2fs -q -F -t ext4 -J size=4 -E lazy_itable_init=0,lazy_journal_init=0 "$all/ext4.img"
-others=()
+fetch_only=
+if [ "${1:-}" = fetch ]; then
+	fetch_only=1
+	shift
+fi
 while read -r kernel from pattern; do
 	case $kernel in '' | '#'*) continue ;; esac
 	[ $# -eq 0 ] || [[ " $* " == *" $kernel "* ]] || continue
@@ -102,13 +115,13 @@ while read -r kernel from pattern; do
 		GUEST_OPTIONS=(-machine q35)
 		build_kernel "$kernel" "$pattern" || rc=1
 	else
-		fetch_kernel "$kernel" "$from" "$pattern" || rc=1
+		with_lock "$cache" fetch_kernel "$kernel" "$from" "$pattern" || rc=1
 	fi
 	if [ $rc -ne 0 ]; then
 		skip "$reason"
 		continue
 	fi
-	compile "$kernel" "$from" || rc=$?
+	with_lock "$cache/$kernel" compile "$kernel" "$from" || rc=$?
 	case $rc in
 	0) ok "builds for $(cat "$cache/$kernel/release")" ;;
 	1)
@@ -120,11 +133,13 @@ while read -r kernel from pattern; do
 		continue
 		;;
 	esac
-	[ ${#others[@]} -eq 0 ] || [ "$from" != here ] || wrong_abi "${others[0]}"
-	others+=("$kernel")
+	[ -z "$fetch_only" ] || continue
+	[ "$from" != here ] || wrong_abi
 	[ "${ONLY:-races}" != races ] || try iosched-races smp
 	[ "${ONLY:-gate}" != gate ] || try iosched-gate virtual
 	# Of the policy rather than of the kernel: of all in the list, those of this release are enough.
-	[ "${ONLY:-inversion}" != inversion ] || { [ "$from" != here ] && [ $# -eq 0 ]; } || try iosched-inversion virtual "$all/ext4.img"
+	case ${ONLY:-$from} in
+	inversion | here | source) try iosched-inversion virtual "$all/ext4.img" ;;
+	esac
 done < <(cat "$here/module-kernels" && { [[ " $* " != *" debug "* ]] || echo "debug source linux-source-6.1"; })
 finish

@@ -2,11 +2,18 @@
 # shellcheck shell=bash
 # Builds the module for a kernel of kbuild.sh and runs scripts in a guest of it. Sourced after kbuild.sh.
 
-# compile NAME RELEASE: $cache/NAME/build/ with kmod/lp-deadline.ko, device/modeldisk.ko and otherdisk.ko.
+# compile NAME RELEASE: $cache/NAME/build/ with kmod/lp-deadline.ko, device/modeldisk.ko and otherdisk.ko. Keeps what is
+# there when nothing changed that it was made of.
 compile() {
-	local dir=$cache/$1 from=$2 kdir build sources
+	local dir=$cache/$1 from=$2 kdir build sources stamp
 	kdir=$dir/root/usr/src/linux-headers-$(cat "$dir/release")
 	build=$dir/build
+	stamp=$(cd "$root" && {
+		cat "$dir/release" "$dir/stamp"
+		gcc-12 --version
+		find kmod iosched tests/vm/device tests/vm/module-guest.sh -type f -exec md5sum {} + | sort -k 2
+	} | md5sum)
+	[ "$(cat "$build/stamp" 2>/dev/null)" != "$stamp" ] || return 0
 	rm -rf "$build"
 	mkdir -p "$build"
 	cp -r "$root/kmod" "$root/iosched" "$root/tests/vm/device" "$build/"
@@ -26,6 +33,7 @@ compile() {
 		reason="the module builds for $1 with warnings"
 		return 2
 	fi
+	echo "$stamp" >"$build/stamp"
 }
 
 compile_in() { # ROOT BUILD KDIR TYPES
@@ -70,57 +78,22 @@ in_other() { # RELEASE DIR BUILD KDIR SOURCES TYPES
 	return $rc
 }
 
-# guest NAME SCRIPT OUT smp|single|virtual [FILE...]: boots kernel NAME, runs SCRIPT as root with FILEs in /, and
-# leaves what it put into /out in OUT, with the console in OUT/console. virtual: one processor, whose clock counts its
-# instructions (1 ns each) and jumps over idle time, so that the host's load and speed are in no figure. GUEST_MB is its
-# memory, the array GUEST_OPTIONS what else QEMU is told (drives).
+# guest NAME SCRIPT OUT MODE [FILE...]: boots kernel NAME, runs SCRIPT as root with FILEs in /, and leaves what it put
+# into /out in OUT, with the console in OUT/console. MODE is that of boot_guest; the array GUEST_OPTIONS is what else
+# QEMU is told (drives).
 guest() {
-	local name=$1 dir=$cache/$1 script=$2 out=$3 mode=$4 work tree accel again
+	local dir=$cache/$1 script=$2 out=$3 mode=$4 tree rc=0
 	shift 4
-	work=$(mktemp -d)
-	tree=$work/tree
-	mkdir -p "$tree/bin" "$tree/modules" "$out"
-	cp "$root/tests/vm/module-init" "$tree/init"
+	tree=$(mktemp -d -p "${work:-/tmp}")
+	guest_tree "$tree" "$root/tests/vm/module-init" "$dir/modules"
 	cp "$script" "$tree/script"
 	cp "$cache/fio" "$tree/bin/"
-	with_libraries "$(command -v busybox)" "$tree" busybox
-	cp "$dir"/modules/*.ko "$tree/modules/"
 	mkdir "$tree/try"
 	cp "$dir"/build/*/*.ko "$tree/try/"
 	# Those that are tried, not needed.
 	mv "$tree"/modules/*-{null_blk,bfq,kyber-iosched,configfs}.ko "$tree/try/" 2>/dev/null || true
 	[ $# -eq 0 ] || cp "$@" "$tree/"
-	(cd "$tree" && find . | cpio -o -H newc --quiet | gzip -1) >"$work/initramfs.gz"
-	truncate -s 64M "$work/vda"
-	case $mode in
-	smp) accel=(-accel tcg,thread=multi -smp 2) ;;
-	single) accel=(-accel tcg,thread=single -smp 2) ;;
-	virtual) accel=(-accel tcg,thread=single -smp 1 -icount shift=0,sleep=off,align=off -rtc clock=vm,base=2026-01-01) ;;
-	esac
-	# Two emulator threads lose the race for an instruction that the kernel patches now and then (see run.sh). One that
-	# was lost before SCRIPT began is nothing that SCRIPT tells of.
-	for again in 1 2 0; do
-		run_qemu
-		if [ "$mode" != smp ] || [ $again -eq 0 ] || grep -q 'plumb-vm: Linux .* is up' "$out/console"; then
-			break
-		fi
-		echo "vm: the guest of $name ended before the script began ($(grep -a -m1 'Kernel panic' "$out/console" || echo 'no panic')); booted again" >&2
-	done
-	local rc=0
-	if grep -q 'plumb-vm: results are out' "$out/console"; then
-		tar -xf "$work/vda" -C "$out" || rc=1
-	else
-		rc=1
-	fi
-	rm -rf "$work"
+	boot_guest "$mode" "$dir/vmlinuz" "$tree" "$out" ${GUEST_OPTIONS[@]+"${GUEST_OPTIONS[@]}"} || rc=1
+	rm -rf "$tree"
 	return $rc
-}
-
-# With what guest() has put together.
-run_qemu() {
-	timeout "$TIMEOUT" qemu-system-x86_64 "${accel[@]}" -cpu Nehalem -m "${GUEST_MB:-1024}" -nodefaults -display none -no-reboot \
-		-kernel "$dir/vmlinuz" -initrd "$work/initramfs.gz" \
-		-append 'console=ttyS0 quiet panic=-1 tsc=reliable oops=panic' \
-		-drive "file=$work/vda,format=raw,if=virtio" -serial "file:$out/console" \
-		${GUEST_OPTIONS[@]+"${GUEST_OPTIONS[@]}"} </dev/null >"$out/qemu" 2>&1 || true
 }

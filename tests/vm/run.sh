@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# tests/vm/run.sh PLUMB [KERNEL...]: boots the kernels of the list beside this
+# tests/vm/run.sh PLUMB|fetch [KERNEL...]: boots the kernels of the list beside this
 # script in QEMU, records a known workload on each with the program PLUMB, and
 # reads the traces on this side. Software emulation: works where there is no KVM.
 #
-# Kernels are kept in target/vm; remove that directory to fetch newer ones.
+# Kernels are kept in target/vm; remove that directory to fetch newer ones. fetch: does only that.
 set -euo pipefail
 
-if [ $# -lt 1 ] || [ ! -x "$1" ]; then
+if [ $# -lt 1 ] || { [ "$1" != fetch ] && [ ! -x "$1" ]; }; then
 	echo "vm: give the program to test: tests/vm/run.sh target/release/plumb (make build makes it)" >&2
 	exit 2
 fi
-plumb=$(realpath "$1")
+plumb=$1
+[ "$plumb" = fetch ] || plumb=$(realpath "$plumb")
 shift
 cd "$(dirname "${BASH_SOURCE[0]}")"
 here=$PWD
@@ -21,20 +22,11 @@ cache=${CARGO_TARGET_DIR:-$root/target}/vm
 
 WRITES=23
 TIMEOUT=240
+# The kernel's complaints are looked for in its log.
+GUEST_APPEND=
 
 . ./counts.sh
 . ./guest.sh
-
-initramfs() { # MODULES FILE
-	local tree=$work/initramfs
-	mkdir -p "$tree/bin" "$tree/modules"
-	cp "$here/init" "$here/govern" "$tree/"
-	with_libraries "$(command -v busybox)" "$tree" busybox
-	with_libraries "$plumb" "$tree" plumb
-	cp "$1"/*.ko "$tree/modules/"
-	echo "$WRITES" >"$tree/writes"
-	(cd "$tree" && find . | cpio -o -H newc --quiet | gzip -1) >"$2"
-}
 
 # number KEY FILE: a number of a JSON object.
 number() { sed -n "s/.*\"$1\": *\([0-9]*\).*/\1/p" "$2" | head -n 1; }
@@ -78,7 +70,7 @@ judge() { # STEP: reads what the guest left of `plumb record`
 	else
 		bad "$step: babeltrace2 reads $lines events; plumb said $events + $state, $lost lost"
 	fi
-	IFS=: read -r major minor <"$out/vda"
+	IFS=: read -r major minor <"$out/disk"
 	counts=$(count_writes $((major << 20 | minor)) <"$work/$step.txt")
 	if [ "$counts" = "$WRITES $WRITES 1" ]; then
 		ok "$step: $WRITES direct writes gave $WRITES write requests, all traced back to the writer"
@@ -98,39 +90,27 @@ judge_govern() { # reads what the guest left of `plumb govern`
 	fi
 }
 
-emulate() { # multi|single
-	truncate -s 0 "$work/vda" "$work/vdb"
-	truncate -s 16M "$work/vda"
-	truncate -s 256M "$work/vdb"
-	timeout "$TIMEOUT" qemu-system-x86_64 \
-		-accel "tcg,thread=$1" -cpu Nehalem -smp 2 -m 1024 -nodefaults -display none -no-reboot \
-		-kernel "$kernel_image" -initrd "$work/initramfs.gz" -append 'console=ttyS0 quiet panic=-1' \
-		-drive "file=$work/vda,format=raw,if=virtio" -drive "file=$work/vdb,format=raw,if=virtio" \
-		-serial "file:$work/console" </dev/null >"$work/qemu" 2>&1 || true
-}
-
 boot() { # DIR
-	local started=$SECONDS lacking
-	initramfs "$1/modules" "$work/initramfs.gz"
-	local kernel_image=$1/vmlinuz
-	emulate multi
-	# A tracepoint is switched on by patching instructions that another CPU may be
-	# executing; on a busy host two emulator threads lose that race now and then, in
-	# the guest's own int3 handling. A panic or a hang that comes back with one is ours.
-	if ! grep -q 'plumb-vm: results are out' "$work/console"; then
-		echo "vm: $name did not end under two emulator threads ($(grep -a -m1 'Kernel panic' "$work/console" || echo 'no panic')); once more with one"
-		emulate single
+	local started=$SECONDS lacking tree=$work/tree
+	guest_tree "$tree" "$here/init" "$1/modules"
+	cp "$here/govern" "$tree/"
+	with_libraries "$plumb" "$tree" plumb
+	echo "$WRITES" >"$tree/writes"
+	truncate -s 16M "$work/vdb"
+	local disk=(-drive "file=$work/vdb,format=raw,if=virtio")
+	# A tracepoint is switched on by patching instructions that another CPU may be executing: the race of boot_guest,
+	# while the script runs. A panic or a hang that comes back with one thread is ours.
+	if ! boot_guest smp "$1/vmlinuz" "$tree" "$out" "${disk[@]}"; then
+		echo "RETRY $name: did not end under two emulator threads ($(grep -a -m1 'Kernel panic' "$out/console" || echo 'no panic')); booted with one"
+		if ! boot_guest single "$1/vmlinuz" "$tree" "$out" "${disk[@]}"; then
+			bad "the guest left no results within $TIMEOUT s; QEMU and its console say:"
+			cat "$out/qemu"
+			tail -n 60 "$out/console"
+			return
+		fi
 	fi
-	if ! grep -q 'plumb-vm: results are out' "$work/console"; then
-		bad "the guest left no results within $TIMEOUT s; QEMU and its console say:"
-		cat "$work/qemu"
-		tail -n 60 "$work/console"
-		return
-	fi
-	grep -ao 'plumb-vm: .*' "$work/console"
-	mkdir "$out"
-	tar -xf "$work/vdb" -C "$out"
-	if grep -E 'insmod .* failed' "$work/console"; then bad "a module did not load"; fi
+	grep -ao 'plumb-vm: .*' "$out/console"
+	if grep -E 'insmod .* failed' "$out/console"; then bad "a module did not load"; fi
 
 	if [ "$(cat "$out/check.rc")" -eq 0 ]; then
 		ok "plumb check finds what plumb needs"
@@ -176,10 +156,11 @@ while read -r kernel pattern; do
 	name=vm-$kernel
 	dir=$cache/$kernel
 	reason=
-	if [ "$(cat "$dir/stamp" 2>/dev/null)" != "$pattern $MODULES" ] && ! fetch "$pattern" "$dir"; then
+	if ! with_lock "$cache" fetch "$pattern" "$dir"; then
 		skip "$reason"
 		continue
 	fi
+	[ "$plumb" != fetch ] || continue
 	work=$(mktemp -d)
 	out=$work/out
 	boot "$dir"
