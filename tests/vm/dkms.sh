@@ -91,7 +91,7 @@ boot() {
 	guest_tree "$initramfs" "$here/module-init" "$work/boot/modules"
 	cp "$here/dkms" "$initramfs/script"
 	truncate -s 16M "$work/vdb"
-	boot_guest smp "$tree/boot/vmlinuz-$first" "$initramfs" "$out" \
+	boot_guest single "$tree/boot/vmlinuz-$first" "$initramfs" "$out" \
 		-drive "file=$work/vdb,format=raw,if=virtio" \
 		-virtfs "local,path=$tree,mount_tag=root,security_model=none,multidevs=remap"
 }

@@ -81,12 +81,14 @@ guest_tree() {
 # are in no figure. GUEST_MB is the guest's memory, GUEST_APPEND what its command line has beyond the usual.
 #
 # Two threads of the emulator lose the race for an instruction that the kernel patches now and then, in the guest's own
-# int3 handling. A guest that died before its script began says nothing about the script, and is booted again.
+# int3 handling, and most patching is done while a kernel boots. So a guest of mode smp boots with one processor, and
+# its init switches on the other before it says that it is up. One that died before that says nothing about the script
+# and is booted again.
 boot_guest() {
-	local mode=$1 kernel_image=$2 tree=$3 to=$4 files accel tries rc=0 TIMEFORMAT='%U user %S system'
+	local mode=$1 kernel_image=$2 tree=$3 to=$4 files accel append= tries rc=0 TIMEFORMAT='%U user %S system'
 	shift 4
 	case $mode in
-	smp) accel=(-accel tcg,thread=multi -smp 2) tries=3 ;;
+	smp) accel=(-accel tcg,thread=multi -smp 2) append="maxcpus=1 noreplace-smp" tries=3 ;;
 	single) accel=(-accel tcg,thread=single -smp 2) tries=1 ;;
 	virtual) accel=(-accel tcg,thread=single -smp 1 -icount shift=0,sleep=off,align=off -rtc clock=vm,base=2026-01-01) tries=1 ;;
 	esac
@@ -97,7 +99,7 @@ boot_guest() {
 	while :; do
 		{ time timeout "$TIMEOUT" qemu-system-x86_64 "${accel[@]}" -cpu Nehalem -m "${GUEST_MB:-1024}" -nodefaults \
 			-display none -no-reboot -kernel "$kernel_image" -initrd "$files/initramfs.gz" \
-			-append "console=ttyS0 quiet panic=-1 tsc=reliable ${GUEST_APPEND-oops=panic}" \
+			-append "console=ttyS0 quiet panic=-1 tsc=reliable $append ${GUEST_APPEND-oops=panic}" \
 			-drive "file=$files/vda,format=raw,if=virtio" -serial "file:$to/console" \
 			"$@" </dev/null >"$to/qemu" 2>&1 || true; } 2>"$to/cpu"
 		tries=$((tries - 1))
