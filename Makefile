@@ -6,14 +6,16 @@ export PATH := $(HOME)/.cargo/bin:$(PATH):/usr/sbin:/sbin
 
 CARGO ?= cargo
 
-.PHONY: help deps build demo test faults bench clean
+.PHONY: help deps build demo quick test faults bench clean
 
 help:
 	@echo 'make deps    install what is missing for build, demo and test (Debian packages)'
 	@echo 'make build   build target/release/plumb'
 	@echo 'make demo    nine readers, one by one and at once, and what that changes (as root)'
+	@echo 'make quick   check what changed since main: formatting, clippy, unit tests; under a minute'
 	@echo 'make test    run every test; as root also those that record this machine,'
 	@echo '             and with QEMU those that boot other kernels'
+	@echo '             (cargo xtask test STAGE... runs single stages)'
 	@echo 'make faults  inject faults whose cause is known and compare what plumb finds (as root);'
 	@echo '             results go to OUT, or to results/DATE-faults'
 	@echo 'make bench   measure what recording costs, beside other tracers (as root)'
@@ -30,6 +32,9 @@ demo:
 	@scripts/deps.sh build demo
 	$(CARGO) build --release --locked
 	scripts/demo.sh
+
+quick:
+	$(CARGO) xtask quick
 
 test:
 	@scripts/deps.sh build demo test peers

@@ -28,7 +28,7 @@ pub enum Phase {
     Build,
     /// It measures this machine in real time: nothing else may run.
     Alone,
-    /// It measures nothing, or has a virtual clock: two at a time.
+    /// It measures nothing, or has a virtual clock.
     Concurrent,
 }
 
@@ -37,7 +37,7 @@ pub struct Stage {
     /// A line for the list of stages.
     pub about: &'static str,
     pub phase: Phase,
-    /// Minutes that it may take. Those of [`Phase::Concurrent`] have one of two processors.
+    /// Minutes that it may take. Those of [`Phase::Concurrent`] share the processors.
     minutes: u64,
     /// Stages whose results it uses.
     needs: &'static [&'static str],
@@ -84,6 +84,20 @@ pub const STAGES: &[Stage] = &[
         work: |job, _| clang_format(job),
     },
     Stage {
+        name: "guests",
+        about: "fetches kernels, compilers and the Debian of the guests; kept in target/vm",
+        phase: Phase::Build,
+        minutes: 30,
+        needs: &[],
+        kernels: None,
+        holds: None,
+        work: |job, _| {
+            // The stages that need what cannot be fetched say why and skip.
+            job.run(script(job, "tests/vm/fetch.sh"), Division::Whole, "guests", |line| job.say(line))?;
+            Ok(Counts::default())
+        },
+    },
+    Stage {
         name: "build",
         about: "builds all test programs",
         phase: Phase::Build,
@@ -104,20 +118,6 @@ pub const STAGES: &[Stage] = &[
         // One build: features differ between packages that are built alone.
         work: |job, _| {
             job.check(job.cargo(["build", "--release", "--locked", "-p", "plumb", "-p", "plumb-faults"]))
-        },
-    },
-    Stage {
-        name: "guests",
-        about: "fetches kernels, compilers and the Debian of the guests; kept in target/vm",
-        phase: Phase::Build,
-        minutes: 30,
-        needs: &[],
-        kernels: None,
-        holds: None,
-        work: |job, _| {
-            // The stages that need what cannot be fetched say why and skip.
-            job.run(script(job, "tests/vm/fetch.sh"), Division::Whole, "guests", |line| job.say(line))?;
-            Ok(Counts::default())
         },
     },
     Stage {
@@ -232,7 +232,7 @@ pub const STAGES: &[Stage] = &[
         holds: None,
         work: |job, _| {
             let offline = job.programs().iter().filter(|p| p.kind() == Kind::Offline);
-            // One thread, so that each test can be timed; the other lane has the other processor.
+            // One thread, so that each test can be timed; the other lanes have the other processors.
             let alone = ["--test-threads=1", "--nocapture"];
             job.in_turn(offline, &alone, Division::Harness, &mut Failures::default())
         },
