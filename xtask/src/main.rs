@@ -11,8 +11,8 @@ mod report;
 mod schema;
 mod test;
 
-use anyhow::{bail, Result};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 const USAGE: &str = "cargo xtask COMMAND
 
@@ -30,10 +30,10 @@ fn root() -> PathBuf {
     Path::new(&here).parent().expect("xtask lies in the repository").into()
 }
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    match args.as_slice() {
+    let result = match args.as_slice() {
         ["gen"] => gen::run(&root(), false),
         ["gen", "--check"] => gen::run(&root(), true),
         ["golden"] => test::golden(&root()),
@@ -43,6 +43,16 @@ fn main() -> Result<()> {
             Ok(())
         }
         ["test", names @ ..] => test::run(&root(), names),
-        _ => bail!("{USAGE}"),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("xtask: {e:#}");
+            ExitCode::FAILURE
+        }
     }
 }
