@@ -7,13 +7,11 @@
 //!
 //! Apart from that: [`iosched`], settings of the I/O scheduler lp-deadline (kmod/).
 //!
-//! [`delegation`]: what a group may take back of what it gave to those below it.
 //!
 //! What is changed is told to a [`throttle::Ledger`] before it is changed.
 
 pub mod account;
 pub mod cgroup;
-pub mod delegation;
 pub mod disks;
 pub mod governor;
 pub mod iosched;

@@ -10,71 +10,27 @@ use crate::cgroup::{Group, Kind};
 use crate::rate::Rate;
 use anyhow::{Context, Result};
 use plumb_load::environment::DeviceNumber;
-use serde::{Deserialize, Serialize};
+use plumb_undo::journal::Journal;
+pub use plumb_undo::limit::Limit;
+use plumb_undo::limit::{is_gone, line, NONE_V1, NONE_V2};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A limit of a disk in a file, and what it was.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limit {
-    pub path: PathBuf,
-    pub device: DeviceNumber,
-    /// What the file said of it, to be written again.
-    pub before: String,
-}
-
-impl Limit {
-    fn read(path: &Path, device: DeviceNumber, kind: Kind) -> io::Result<Limit> {
-        Ok(Limit { path: path.into(), device, before: held(path, device, kind)? })
-    }
-
-    /// What the file says of the disk where that is not what it said before; None too where it is gone.
-    pub fn changed(&self) -> Option<String> {
-        let text = std::fs::read_to_string(&self.path).ok()?;
-        let unset = [none(Kind::Both), none(Kind::Bytes)].into_iter().find(|none| *none == self.before);
-        let now = line(&text, self.device).or(unset.map(str::to_string)).unwrap_or_default();
-        (now != self.before).then_some(now)
-    }
-
-    /// Makes it what it was. False: it is so already, or it is gone with its group or its disk.
-    ///
-    /// # Errors
-    /// The file does not take it.
-    pub fn put_back(&self) -> io::Result<bool> {
-        if self.changed().is_none() {
-            return Ok(false);
-        }
-        match std::fs::write(&self.path, format!("{} {}\n", self.device, self.before)) {
-            Err(e) if is_gone(&e) => Ok(false),
-            done => done.map(|()| true),
-        }
-    }
-}
-
-fn is_gone(e: &io::Error) -> bool {
-    matches!(e.raw_os_error(), Some(libc::ENOENT | libc::ENODEV | libc::ENXIO))
-}
-
 fn none(kind: Kind) -> &'static str {
     match kind {
-        Kind::Both => "rbps=max wbps=max riops=max wiops=max",
-        _ => "0",
+        Kind::Both => NONE_V2,
+        _ => NONE_V1,
     }
-}
-
-/// What a file says of a device.
-fn line(text: &str, device: DeviceNumber) -> Option<String> {
-    let device = device.to_string();
-    text.lines().find_map(|line| {
-        let (name, rest) = line.split_once(' ')?;
-        (name == device).then(|| rest.trim().to_string())
-    })
 }
 
 /// What a file says of a device; nothing set is said, too.
 fn held(path: &Path, device: DeviceNumber, kind: Kind) -> io::Result<String> {
     Ok(line(&std::fs::read_to_string(path)?, device).unwrap_or_else(|| none(kind).into()))
+}
+
+fn read(path: &Path, device: DeviceNumber, kind: Kind) -> io::Result<Limit> {
+    Ok(Limit { path: path.into(), device, before: held(path, device, kind)? })
 }
 
 /// What is written to limit: never more than what was allowed before.
@@ -116,6 +72,12 @@ pub trait Ledger {
     /// # Errors
     /// It cannot be written down: then nothing is changed.
     fn will(&mut self, limit: &Limit) -> Result<()>;
+}
+
+impl Ledger for Journal {
+    fn will(&mut self, limit: &Limit) -> Result<()> {
+        self.will_limit(limit)
+    }
 }
 
 /// A limit that was set.
@@ -199,7 +161,7 @@ impl Limiter {
             if self.gone || known.is_some_and(|at| self.sets[at].group == group) {
                 continue;
             }
-            match Limit::read(&path, self.device, kind) {
+            match read(&path, self.device, kind) {
                 // A group that went away meanwhile.
                 Err(e) if is_gone(&e) => {}
                 read => {

@@ -10,7 +10,6 @@ mod session;
 mod show;
 mod targets;
 
-use crate::child;
 use crate::cli::GovernArgs;
 use anyhow::{bail, Context, Result};
 use ending::{End, Present};
@@ -21,6 +20,7 @@ use plumb_govern::watch::{Events, Source, Sums, Whom};
 use plumb_load::environment::Root;
 use plumb_probe::Command;
 use plumb_trace::units;
+use plumb_undo::child;
 use session::Session;
 use std::mem::MaybeUninit;
 use std::process::ExitCode;

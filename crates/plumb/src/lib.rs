@@ -4,7 +4,6 @@
 
 mod chain;
 mod check;
-mod child;
 pub mod cli;
 mod compare;
 mod disk;

@@ -3,33 +3,30 @@
 //!
 //! Data flows: [`library`] (which plan) -> [`file`] (TOML, [`validate`]d, [`adapt`]ed by the command
 //! line) -> [`cells`] (every combination of the factors' levels; what this machine lacks is
-//! skipped with its reason: [`needs`]) -> [`order`] -> [`run`] (for each cell and repetition: [`ground`]
+//! skipped with its reason: [`needs`]) -> [`order`] -> [`run`] (for each cell and repetition: [`testbed`]
 //! made, settings changed, [`measure`], all put back; [`state`] on disk knows what is done,
-//! [`changes`] what to put back) -> [`figures`] (read into a [`table`]) -> [`analysis`] ->
+//! [`plumb_undo`] what to put back) -> [`figures`] (read into a [`table`]) -> [`analysis`] ->
 //! [`report`]. Each can be run again on what lies on disk; [`show`] says before what a run would do.
 
 pub mod adapt;
 pub mod analysis;
 pub mod arguments;
 pub mod cells;
-pub mod changes;
 mod check;
 pub mod compare;
 pub mod figures;
 pub mod file;
 mod format;
-mod guarded_journal;
-pub mod guardian;
 mod keys;
 pub mod library;
-pub mod lock;
 mod measure;
 mod merge;
 pub mod needs;
 pub mod order;
-mod pending_changes;
+pub mod own_devices;
 mod progress;
 pub mod report;
+mod restore;
 pub mod run;
 mod settings;
 pub mod show;
@@ -37,8 +34,6 @@ pub mod state;
 pub mod store;
 pub mod table;
 mod testbed;
-mod timeout;
-pub mod undo;
 pub mod validate;
 mod verdict;
 
@@ -57,6 +52,6 @@ pub fn main(args: &PlanArgs) -> Result<ExitCode> {
         PlanCommand::List(args) => library::main(args),
         PlanCommand::Report(args) => report::main(args),
         PlanCommand::Compare(args) => compare::main(args),
-        PlanCommand::Restore(args) => changes::main(args),
+        PlanCommand::Restore(args) => restore::main(args),
     }
 }

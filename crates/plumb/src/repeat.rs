@@ -4,7 +4,6 @@
 //! A set is a directory with `set.json` and one run directory for each
 //! repetition, 1/, 2/, ...
 
-use crate::child::{self, Child};
 use crate::cli::RunArgs;
 use crate::explain::{print, select};
 use crate::quality::NOT_VALID;
@@ -16,6 +15,7 @@ use plumb_model::RunResult;
 use plumb_report::terminal::Table;
 use plumb_stats::repetitions;
 use plumb_trace::units;
+use plumb_undo::child::{self, Child};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::fs::File;

@@ -2,28 +2,23 @@
 //! The hands of a governor: a directory with the journal of what it changes, and a guardian that puts it back if
 //! this process is killed. Of both killed, the next one puts it back.
 
-use crate::plan::changes::{restore, Change, Held, Journal, JOURNAL};
-use crate::plan::guardian::{Guardian, Whose};
-use crate::plan::lock::{holder_of_directory, Locks};
-use crate::plan::undo::Undone;
+use crate::plan::own_devices::OwnDevices;
 use anyhow::{bail, Context, Result};
 use plumb_govern::cgroup::{Controller, Group, Version};
-use plumb_govern::throttle::{Ledger, Limit};
+use plumb_undo::change::{Change, Held};
+use plumb_undo::guardian::{Guardian, Whose};
+use plumb_undo::journal::{restore, Journal, JOURNAL};
+use plumb_undo::lock::{holder_of_directory, Locks};
+use plumb_undo::undo::Undone;
 use std::path::{Path, PathBuf};
 
-const GOVERNOR: Whose = Whose { who: "plumb govern", restore: "plumb plan restore" };
+const GOVERNOR: Whose = Whose { who: "plumb govern", restore: "plumb plan restore", devices: &OwnDevices };
 
 pub struct Session {
     pub journal: Journal,
     guardian: Guardian,
     dir: PathBuf,
     _locks: Locks,
-}
-
-impl Ledger for Journal {
-    fn will(&mut self, limit: &Limit) -> Result<()> {
-        self.will_limit(limit)
-    }
 }
 
 /// Where the directories lie: gone with the machine's next start, as the limits are.
@@ -57,7 +52,7 @@ pub fn restore_left() -> Result<Vec<String>> {
             Err(_) if !dir.exists() => continue,
             locked => locked?,
         };
-        if !restore(&dir, Held::NotSince, &mut |line| said.push(line.to_string()))? {
+        if !restore(&dir, Held::NotSince, &OwnDevices, &mut |line| said.push(line.to_string()))? {
             bail!(
                 "{}: what an earlier plumb govern changed cannot all be put back: {}; mend it, then 'plumb govern --restore'",
                 dir.display(),
@@ -86,7 +81,7 @@ impl Session {
                 return Err(error);
             }
         }
-        let mut journal = Journal::open(&dir)?;
+        let mut journal = Journal::open(&dir, &OwnDevices)?;
         journal.begin()?;
         let guardian = Guardian::start(&dir, GOVERNOR)?;
         Ok(Session { journal, guardian, dir, _locks: locks })

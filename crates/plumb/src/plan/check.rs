@@ -3,13 +3,14 @@
 //! and whether anybody else works on them.
 
 use super::file::DeviceSpec;
-use super::lock::Locks;
 use super::state::State;
 use super::testbed::{devices, mount_point};
-use super::{format, lock, needs, settings, undo};
+use super::{format, needs, settings};
 use anyhow::{bail, Context, Result};
 use plumb_load::environment::{mounts_everywhere, Block, DeviceNumber, Root};
 use plumb_sim::spec::Spec;
+use plumb_undo::lock::{self, Locks};
+use plumb_undo::undo;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

@@ -55,9 +55,6 @@ fn ours(path: &Path, content: &[String]) -> bool {
     read.is_ok() && label[..end] == *LABEL.as_bytes()
 }
 
-/// The kind of a device that is cleared for the file system that comes next.
-pub const CLEARED: &str = "none";
-
 /// Clears a device on which a plan began to make a file system, if what stands there is no finished one and nothing else
 /// that is known; says whether it did. A device that is in use or gone is left alone.
 ///

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Measures one repetition of a cell on its ground, into the repetition's directory.
 
+use super::cells;
 use super::file::{ChartKind, PlanFile, Settings};
-use super::guarded_journal::{append, last_words, Hands, StoppedByUser};
 use super::state::End;
 use super::testbed::Place;
 use super::verdict::{of_load, of_run};
-use super::{cells, timeout};
-use crate::child::{wait_all, Child, Status, Waited};
 use anyhow::{bail, Context, Result};
+use plumb_undo::child::{wait_all, Child, Status, Waited};
+use plumb_undo::guarded_journal::{append, last_words, GuardedJournal, StoppedByUser};
+use plumb_undo::timeout;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -38,12 +39,17 @@ struct Part {
 ///
 /// # Errors
 /// It failed, took too long or was stopped.
-pub fn prepare(settings: &Settings, places: &[Place], dir: &Path, hands: &mut Hands) -> Result<()> {
+pub fn prepare(
+    settings: &Settings,
+    places: &[Place],
+    dir: &Path,
+    guarded: &mut GuardedJournal,
+) -> Result<()> {
     let Some(words) = settings.prepare.as_ref().filter(|w| !w.is_empty()) else { return Ok(()) };
     let words = filled(words, places, 0, dir);
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]);
-    hands.tool(command, &dir.join("output.txt")).context("prepare")
+    guarded.tool(command, &dir.join("output.txt")).context("prepare")
 }
 
 /// Measures.
@@ -55,7 +61,7 @@ pub fn measure(
     settings: &Settings,
     places: &[Place],
     dir: &Path,
-    hands: &mut Hands,
+    guarded: &mut GuardedJournal,
 ) -> Result<Measured> {
     let parts = parts(plan, settings, places, dir)?;
     let output = dir.join("output.txt");
@@ -63,17 +69,17 @@ pub fn measure(
     let begin = said.metadata().map_or(0, |m| m.len());
     let mut children = Vec::new();
     match &settings.record {
-        Some(options) => children.push(hands.command(recorded(options, &parts, dir, &said)?, true)?),
+        Some(options) => children.push(guarded.command(recorded(options, &parts, dir, &said)?, true)?),
         None => {
             for part in &parts {
                 let command = plain(part, &said)?;
-                children.push(hands.command(command, true)?);
+                children.push(guarded.command(command, true)?);
             }
         }
     }
     let begun = Instant::now();
     children.iter_mut().for_each(Child::go);
-    let waited = wait_all(&mut children, Some(begun + hands.limit), true);
+    let waited = wait_all(&mut children, Some(begun + guarded.limit), true);
     let elapsed_ns = begun.elapsed().as_nanos() as u64;
     let mut doubts = Vec::new();
     if waited == Waited::Late {
@@ -81,10 +87,10 @@ pub fn measure(
         std::fs::write(&path, timeout::stacks(&children)).with_context(|| path.display().to_string())?;
     }
     if waited != Waited::Ended {
-        doubts = timeout::end(&mut children, places);
+        doubts = timeout::end(&mut children, &mounts(places), &disks(places), guarded.journal.devices());
     }
     for child in &children {
-        hands.guardian.ended(child.pid());
+        guarded.guardian.ended(child.pid());
     }
     let end = match waited {
         Waited::Stopped => return Err(StoppedByUser.into()),
@@ -105,6 +111,15 @@ pub fn measure(
     }
     remove_empty(&parts);
     Ok(measured)
+}
+
+/// Where file systems of devices are mounted.
+fn mounts(places: &[Place]) -> Vec<&Path> {
+    places.iter().filter(|p| p.node.is_some()).filter_map(|p| p.dir.as_deref()).collect()
+}
+
+fn disks(places: &[Place]) -> Vec<&str> {
+    places.iter().filter_map(|p| p.disk.as_deref()).collect()
 }
 
 fn codes(settings: &Settings, children: &[Child], parts: &[Part], dir: &Path) -> Vec<Option<Status>> {

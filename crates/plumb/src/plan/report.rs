@@ -12,7 +12,7 @@ use super::analysis::cells::NOT_VALID;
 use super::analysis::verdicts::{self, CellVerdict};
 use super::analysis::{main_figure, Analysis};
 use super::figures;
-use super::pending_changes::Standing;
+use super::own_devices::OwnDevices;
 use super::state::{Cell, State};
 use super::store;
 use super::table::{Row, Table, Unit};
@@ -21,6 +21,7 @@ use anyhow::{bail, Context, Result};
 use plumb_load::environment::Environment;
 use plumb_report::plain::Plain;
 use plumb_report::terminal::similar_messages::{alike, ranged};
+use plumb_undo::pending_changes::Standing;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -87,7 +88,7 @@ impl Report {
     pub fn of(dir: &Path, figures: &[String]) -> Result<Report> {
         let state = store::state(dir)?;
         let table = figures::table(dir, &state);
-        Ok(Report { standing: Standing::of(dir)?, ..Report::from(dir, state, table, figures)? })
+        Ok(Report { standing: Standing::of(dir, &OwnDevices)?, ..Report::from(dir, state, table, figures)? })
     }
 
     fn from(dir: &Path, state: State, table: Table, asked: &[String]) -> Result<Report> {

@@ -7,21 +7,23 @@
 //! the journal, `plan.json` -> report. What can kill it can do so at any point: the guardian puts
 //! things back, and the next run goes on where `plan.json` says.
 
-use super::changes::{self, Journal, JOURNAL};
-use super::guarded_journal::{Hands, StoppedByUser};
-use super::guardian::{self, Guardian};
-use super::lock::Locks;
 use super::measure::{measure, prepare, Measured};
+use super::own_devices::{OwnDevices, PLAN};
 use super::progress::{self, Progress};
 use super::state::{Cell, End, Made, State};
-use super::undo::Undone;
 use super::{cells, check, needs, order, report, settings, store, testbed};
-use crate::child::{stop_on_signal, stopped};
 use crate::cli::PlanRunArgs;
 use crate::quality::NOT_VALID;
 use crate::run;
 use anyhow::{bail, Context, Result};
 use plumb_load::environment::{utc, Environment};
+use plumb_undo::change::Held;
+use plumb_undo::child::{stop_on_signal, stopped};
+use plumb_undo::guarded_journal::{GuardedJournal, StoppedByUser};
+use plumb_undo::guardian::Guardian;
+use plumb_undo::journal::{self, Journal, JOURNAL};
+use plumb_undo::lock::Locks;
+use plumb_undo::undo::Undone;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -48,18 +50,19 @@ pub fn main(args: &PlanRunArgs) -> Result<ExitCode> {
         let _ = std::fs::remove_dir(&dir);
     }
     let mut state = ready?;
-    let mut journal = Journal::open(&dir)?;
+    let mut journal = Journal::open(&dir, &OwnDevices)?;
     journal.begin()?;
     let limit = Duration::from_nanos(state.plan.limit.0);
-    let guardian = Guardian::start(&dir, guardian::PLAN)?;
-    let mut hands = Hands { journal, guardian, dir: dir.clone(), destroy: args.destroy.clone(), limit };
+    let guardian = Guardian::start(&dir, PLAN)?;
+    let mut guarded =
+        GuardedJournal { journal, guardian, dir: dir.clone(), destroy: args.destroy.clone(), limit };
     store::reserve(&dir);
-    let ran = repetitions(&mut state, &mut hands, &progress);
+    let ran = repetitions(&mut state, &mut guarded, &progress);
     store::release(&dir);
     let written = store::write(&dir, &state);
     // An error leaves what stands open to the guardian, which is waited for.
     ran?;
-    hands.guardian.goodbye();
+    guarded.guardian.goodbye();
     written?;
     end(&state, &dir, args.json, &progress)
 }
@@ -72,7 +75,7 @@ fn ready(
     progress: &Progress,
     locks: &mut Locks,
 ) -> Result<State> {
-    let whole = changes::restore(dir, changes::Held::NotSince, &mut |line| {
+    let whole = journal::restore(dir, Held::NotSince, &OwnDevices, &mut |line| {
         progress.must(&format!("left by an earlier run: {line}"));
     })?;
     if !whole {
@@ -175,28 +178,28 @@ fn remove(dir: &Path) -> Result<()> {
 }
 
 /// All that are not made yet. Says in the state why it ended before that, if it did.
-fn repetitions(state: &mut State, hands: &mut Hands, progress: &Progress) -> Result<()> {
+fn repetitions(state: &mut State, guarded: &mut GuardedJournal, progress: &Progress) -> Result<()> {
     let begun = Instant::now();
     for (cell, repetition) in progress::rest(state) {
         if stopped() {
             state.ended_early = Some("stopped by the user".into());
             break;
         }
-        if let Some(why) = no_time(state, cell, begun.elapsed()).or_else(|| store::lacks_room(&hands.dir)) {
+        if let Some(why) = no_time(state, cell, begun.elapsed()).or_else(|| store::lacks_room(&guarded.dir)) {
             state.ended_early = Some(why);
             break;
         }
-        if hands.guardian.renew()? {
+        if guarded.guardian.renew()? {
             progress.must("the plan's guardian was killed; another one watches from now on");
         }
         progress.begins(state, cell, repetition);
-        let Some((made, left)) = one(state, cell, repetition, hands)? else {
+        let Some((made, left)) = one(state, cell, repetition, guarded)? else {
             let label = &state.cells[cell].label;
             state.ended_early = Some(format!("stopped by the user in {label}, repetition {repetition}"));
             break;
         };
         state.made.push(made.clone());
-        store::write(&hands.dir, state)?;
+        store::write(&guarded.dir, state)?;
         progress.ended(state, &made);
         if let Some(left) = left {
             state.ended_early = Some(format!("the system could not be put back as it was: {left}"));
@@ -226,18 +229,18 @@ fn one(
     state: &State,
     number: usize,
     repetition: u32,
-    hands: &mut Hands,
+    guarded: &mut GuardedJournal,
 ) -> Result<Option<(Made, Option<String>)>> {
     let cell = &state.cells[number];
     let relative = cell.dir.join(repetition.to_string());
-    let dir = hands.dir.join(&relative);
+    let dir = guarded.dir.join(&relative);
     // What a killed run left of it.
     remove(&dir)?;
     std::fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
     let (began, begun) = (utc(), Instant::now());
-    let mark = hands.journal.mark();
+    let mark = guarded.journal.mark();
     let mut places = Vec::new();
-    let came = attempt(state, cell, &dir, hands, &mut places);
+    let came = attempt(state, cell, &dir, guarded, &mut places);
     let mut measured = match came {
         Ok(measured) => Some(measured),
         // What fails after a signal may have failed for it.
@@ -248,7 +251,7 @@ fn one(
         }
     };
     let (mut told, mut left) = (Vec::new(), None);
-    for undone in hands.journal.undo_since(mark) {
+    for undone in guarded.journal.undo_since(mark) {
         match undone {
             Undone::Nothing | Undone::Did(_) => {}
             Undone::Forced(what) | Undone::LeftAlone(what) => told.push(what),
@@ -264,7 +267,7 @@ fn one(
     let Some(measured) = &mut measured else {
         remove(&dir)?;
         // The cell's directory goes with its only repetition.
-        let _ = std::fs::remove_dir(hands.dir.join(&cell.dir));
+        let _ = std::fs::remove_dir(guarded.dir.join(&cell.dir));
         return match left {
             Some(left) => {
                 bail!("stopped by the user, and the system could not be put back as it was: {left}")
@@ -293,21 +296,21 @@ fn attempt(
     state: &State,
     cell: &Cell,
     dir: &Path,
-    hands: &mut Hands,
+    guarded: &mut GuardedJournal,
     places: &mut Vec<testbed::Place>,
 ) -> Result<Measured> {
     let wanted = &cell.settings;
     let output = dir.join("output.txt");
-    *places = testbed::make(&state.plan, wanted, hands, &output)?;
-    settings::apply(wanted, &testbed::queues(places), &mut hands.journal)?;
-    prepare(wanted, places, dir, hands)?;
+    *places = testbed::make(&state.plan, wanted, guarded, &output)?;
+    settings::apply(wanted, &testbed::queues(places), &mut guarded.journal)?;
+    prepare(wanted, places, dir, guarded)?;
     if wanted.remount == Some(true) {
-        testbed::remount(places, hands, &output)?;
+        testbed::remount(places, guarded, &output)?;
     }
     if stopped() {
         return Err(StoppedByUser.into());
     }
-    measure(&state.plan, wanted, places, dir, hands)
+    measure(&state.plan, wanted, places, dir, guarded)
 }
 
 /// The report, how to go on, and the exit code.

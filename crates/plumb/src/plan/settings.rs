@@ -2,10 +2,11 @@
 //! Settings of the system for a repetition: queue attributes, kernel parameters, files of /proc
 //! and /sys. Each old value stands in the journal before the new one is written.
 
-use super::changes::{Change, Journal};
 use super::file::{Settings, Value};
-use super::undo::value;
 use anyhow::{bail, Context, Result};
+use plumb_undo::change::Change;
+use plumb_undo::journal::Journal;
+use plumb_undo::undo::value;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
@@ -140,6 +141,7 @@ fn instead(path: &Path) -> Option<(PathBuf, String)> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::own_devices::OwnDevices;
     use super::*;
 
     #[test]
@@ -156,7 +158,7 @@ mod tests {
         let dir = tempfile::TempDir::new().expect("a directory");
         let file = dir.path().join("value");
         std::fs::write(&file, "a [b] c").expect("written");
-        let mut journal = Journal::open(dir.path()).expect("new");
+        let mut journal = Journal::open(dir.path(), &OwnDevices).expect("new");
         set(&file, "c", &mut journal).expect("set");
         let open = journal.open_changes();
         assert_eq!(open.len(), 1);

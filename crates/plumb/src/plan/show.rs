@@ -8,12 +8,13 @@ mod text;
 
 use super::file::{Order, PlanFile};
 use super::library::{self, Opened};
-use super::pending_changes::Standing;
+use super::own_devices::OwnDevices;
 use super::state::{Cell, End, State};
 use super::{adapt, cells, needs, order};
 use crate::cli::{PlanChanges, PlanShowArgs};
 use anyhow::{bail, Result};
 use effects::Effects;
+use plumb_undo::pending_changes::Standing;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -100,7 +101,7 @@ pub fn main(args: &PlanShowArgs) -> Result<ExitCode> {
             let run = progress(&state, dir.display().to_string());
             let mut shown = shown(&state.plan, &state.cells, state.schedule.len(), Some(run));
             shown.time.left_ns = left(&state).unwrap_or(shown.time.left_ns);
-            shown.standing = Standing::of(&dir)?;
+            shown.standing = Standing::of(&dir, &OwnDevices)?;
             write(&shown, args.json, &mut out)?;
         }
     }

@@ -3,16 +3,16 @@
 //! has it anew, so that none inherits what another one left in a cache or on a disk. It is
 //! removed by undoing what the journal has of it.
 
-use super::changes::Change;
 use super::file::{DeviceSpec, FileSystem, PlanFile, Settings};
 use super::format;
-use super::guarded_journal::Hands;
-use super::undo;
 use anyhow::{bail, Context, Result};
 use plumb_load::environment::{devices_under, Block, Root};
 use plumb_load::job::Bytes;
 use plumb_sim::serve::{disk, Backing, ServeOptions};
 use plumb_sim::spec::Spec;
+use plumb_undo::change::{Change, CLEARED};
+use plumb_undo::guarded_journal::GuardedJournal;
+use plumb_undo::undo;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -65,11 +65,16 @@ pub fn devices<'a>(plan: &'a PlanFile, settings: &'a Settings) -> Result<Vec<(&'
 ///
 /// # Errors
 /// A device that cannot be served or must not be written, a tool that fails, a signal.
-pub fn make(plan: &PlanFile, settings: &Settings, hands: &mut Hands, output: &Path) -> Result<Vec<Place>> {
+pub fn make(
+    plan: &PlanFile,
+    settings: &Settings,
+    guarded: &mut GuardedJournal,
+    output: &Path,
+) -> Result<Vec<Place>> {
     // All disks before any mount: their servers take copies of the mounts that they find.
     let mut places = Vec::new();
     for (name, spec) in devices(plan, settings)? {
-        places.push((name, spec, place(name, spec, hands)?));
+        places.push((name, spec, place(name, spec, guarded)?));
     }
     for (name, spec, place) in &mut places {
         let Some(node) = place.node.clone() else {
@@ -79,29 +84,27 @@ pub fn make(plan: &PlanFile, settings: &Settings, hands: &mut Hands, output: &Pa
             continue;
         };
         if spec.path.is_some() {
-            let claim = format::claim(&node, &hands.destroy)?;
+            let claim = format::claim(&node, &guarded.destroy)?;
             if settings.file_system.is_some() {
-                hands
-                    .journal
-                    .will(Change::Formatted { device: node.clone(), kind: format::CLEARED.into() })?;
+                guarded.journal.will(Change::Formatted { device: node.clone(), kind: CLEARED.into() })?;
                 format::clear(&claim)?;
             }
             place.raw = settings.file_system.is_none();
         }
         if let Some(kind) = &settings.file_system {
             place.file_system = Some(kind.clone());
-            format_and_mount(name, &node, kind, place, hands, output)?;
+            format_and_mount(name, &node, kind, place, guarded, output)?;
         }
     }
     Ok(places.into_iter().map(|(_, _, place)| place).collect())
 }
 
-fn place(name: &str, spec: &DeviceSpec, hands: &mut Hands) -> Result<Place> {
+fn place(name: &str, spec: &DeviceSpec, guarded: &mut GuardedJournal) -> Result<Place> {
     let mut place = Place { node: None, dir: None, disk: None, file_system: None, raw: false };
     match (&spec.model, &spec.path, &spec.directory) {
         (Some(model), None, None) => {
             let served = disk_name(name);
-            hands.journal.will(Change::Disk { name: served.clone() })?;
+            guarded.journal.will(Change::Disk { name: served.clone() })?;
             let options = ServeOptions {
                 name: Some(served.clone()),
                 spec: Spec::load(model, &spec.set).with_context(|| format!("device {name}"))?,
@@ -112,7 +115,7 @@ fn place(name: &str, spec: &DeviceSpec, hands: &mut Hands) -> Result<Place> {
                 nbd: None,
                 no_device: false,
                 // It outlives this process as long as there is something to put back, and no longer.
-                owner: Some(hands.guardian.pid()),
+                owner: Some(guarded.guardian.pid()),
             };
             let disk = disk::start(options).with_context(|| format!("device {name}"))?;
             let node = disk.device.with_context(|| format!("device {name}: the disk has no node"))?;
@@ -149,23 +152,23 @@ fn format_and_mount(
     node: &Path,
     kind: &FileSystem,
     place: &mut Place,
-    hands: &mut Hands,
+    guarded: &mut GuardedJournal,
     output: &Path,
 ) -> Result<()> {
-    hands.journal.will(Change::Formatted { device: node.into(), kind: kind.kind.clone() })?;
-    hands
+    guarded.journal.will(Change::Formatted { device: node.into(), kind: kind.kind.clone() })?;
+    guarded
         .tool(format::mkfs(&kind.kind, &kind.mkfs, node), output)
         .with_context(|| format!("device {name}"))?;
-    let point = mount_point(&hands.dir, name);
-    for dir in [hands.dir.join("mount"), point.clone()] {
+    let point = mount_point(&guarded.dir, name);
+    for dir in [guarded.dir.join("mount"), point.clone()] {
         if !dir.exists() {
-            hands.journal.will(Change::Directory { path: dir.clone() })?;
+            guarded.journal.will(Change::Directory { path: dir.clone() })?;
             std::fs::create_dir(&dir).with_context(|| dir.display().to_string())?;
         }
     }
     let change = Change::Mount { point: point.clone(), device: node.into(), disk: place.disk.clone() };
-    hands.journal.will(change)?;
-    hands.tool(mount(node, &point, kind), output).with_context(|| format!("device {name}"))?;
+    guarded.journal.will(change)?;
+    guarded.tool(mount(node, &point, kind), output).with_context(|| format!("device {name}"))?;
     place.dir = Some(point);
     Ok(())
 }
@@ -184,7 +187,7 @@ fn mount(node: &Path, point: &Path, kind: &FileSystem) -> Command {
 ///
 /// # Errors
 /// It is in use, or cannot be mounted again.
-pub fn remount(places: &[Place], hands: &mut Hands, output: &Path) -> Result<()> {
+pub fn remount(places: &[Place], guarded: &mut GuardedJournal, output: &Path) -> Result<()> {
     for place in places {
         let (Some(node), Some(point), Some(kind)) = (&place.node, &place.dir, &place.file_system) else {
             continue;
@@ -194,7 +197,7 @@ pub fn remount(places: &[Place], hands: &mut Hands, output: &Path) -> Result<()>
             _ => {}
         }
         forget(node)?;
-        hands.tool(mount(node, point, kind), output).context("remount")?;
+        guarded.tool(mount(node, point, kind), output).context("remount")?;
     }
     Ok(())
 }

@@ -4,10 +4,10 @@
 use super::analysis::cells::NOT_VALID;
 use super::measure::Measured;
 use super::state::End;
-use crate::child::Status;
 use crate::repeat::repetition;
 use plumb_report::terminal::similar_messages::together;
 use plumb_trace::units::count;
+use plumb_undo::child::Status;
 use serde_json::Value;
 use std::path::Path;
 

@@ -6,89 +6,20 @@
 //! order: the run itself after every repetition, its guardian when it was killed, the next run,
 //! or `plumb plan restore`. To undo twice does no harm.
 
-use super::undo::{undo, Undone};
+use crate::change::{Change, Held, Open};
 use crate::child::start_of;
-use crate::cli::PlanRestoreArgs;
-use anyhow::{bail, Context, Result};
-use plumb_govern::throttle::Limit;
+use crate::devices::Devices;
+use crate::limit::Limit;
+use crate::undo::{undo, Undone};
+use anyhow::{Context, Result};
 use plumb_load::environment::{self, utc, Root};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::path::Path;
 
 /// The journal's name in a plan's directory.
 pub const JOURNAL: &str = "changes.jsonl";
-
-/// A change of the system.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "change", rename_all = "kebab-case")]
-pub enum Change {
-    /// A run began: what follows was done by this process since this boot of the machine.
-    Began {
-        /// The kernel's id of this boot.
-        boot: String,
-        pid: i32,
-        /// When, UTC.
-        utc: String,
-    },
-    /// A disk is served; undone by stopping it.
-    Disk {
-        /// Its name in the registry.
-        name: String,
-    },
-    /// A directory is made; undone by removing it, if it is empty.
-    Directory { path: PathBuf },
-    /// A file system is made. This is not undone: it is told to whoever reads the journal. Only one that was not
-    /// finished is cleared from a device of this machine by the guardian, or no guard would let the next run near it.
-    Formatted {
-        device: PathBuf,
-        /// `ext4`, `xfs`.
-        kind: String,
-    },
-    /// A file system is mounted.
-    Mount {
-        point: PathBuf,
-        device: PathBuf,
-        /// The served disk that it is on, if it is on one.
-        disk: Option<String>,
-    },
-    /// A file of /proc or /sys is written.
-    Write {
-        path: PathBuf,
-        /// What it held (of a choice, the word in brackets); None of one that cannot be read, which is not undone.
-        old: Option<String>,
-        new: String,
-        /// What to write, and where, to undo it, where that is not the old value: the kernel sets some values
-        /// to 0 when their counterpart is set, and does not take the 0 back.
-        instead: Option<(PathBuf, String)>,
-    },
-    /// The scheduler of a queue is about to change, which sets other attributes to their defaults.
-    Queue {
-        /// The queue's directory in sysfs.
-        dir: PathBuf,
-        values: BTreeMap<String, String>,
-    },
-    /// A cgroup is made; undone by moving what is in it to its parent and removing it.
-    Cgroup { path: PathBuf },
-    /// A cgroup v2 gives a controller to those below it.
-    Controller {
-        /// The file `cgroup.subtree_control` of the group.
-        path: PathBuf,
-        /// `io`.
-        name: String,
-    },
-    /// A cgroup's limit of a disk is changed, now or later and maybe often.
-    Limit(Limit),
-    /// A process group works; undone by killing it.
-    Processes {
-        group: i32,
-        /// The leader's start, clock ticks after boot.
-        start: u64,
-    },
-}
 
 /// A line of the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,17 +42,6 @@ enum Line {
     },
 }
 
-/// A change that stands open.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Open {
-    pub number: u32,
-    pub change: Change,
-    /// What a file read after it was written, if the run came so far.
-    pub took: Option<String>,
-    /// It was made before the machine was started last.
-    pub before_boot: bool,
-}
-
 /// The journal of a plan's directory, open to be continued.
 #[derive(Debug)]
 pub struct Journal {
@@ -129,15 +49,7 @@ pub struct Journal {
     open: Vec<Open>,
     next: u32,
     held: Held,
-}
-
-/// Whether the locks of the run that made the changes were held all the time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Held {
-    /// By it, and by its guardian after it.
-    Ever,
-    /// Both are gone: its devices may be somebody else's since.
-    NotSince,
+    devices: &'static dyn Devices,
 }
 
 impl Journal {
@@ -146,7 +58,7 @@ impl Journal {
     ///
     /// # Errors
     /// It cannot be read or written, or a line other than the last makes no sense; named.
-    pub fn open(dir: &Path) -> Result<Journal> {
+    pub fn open(dir: &Path, devices: &'static dyn Devices) -> Result<Journal> {
         let path = dir.join(JOURNAL);
         let name = || path.display().to_string();
         let mut file = OpenOptions::new()
@@ -165,7 +77,7 @@ impl Journal {
         file.seek(SeekFrom::Start(whole as u64)).with_context(name)?;
         let text = String::from_utf8_lossy(&bytes[..whole]).into_owned();
         let (open, next) = replay(&text, &boot()).with_context(name)?;
-        Ok(Journal { file, open, next, held: Held::Ever })
+        Ok(Journal { file, open, next, held: Held::Ever, devices })
     }
 
     /// A run begins.
@@ -228,7 +140,11 @@ impl Journal {
         self.next
     }
 
-    #[cfg(test)]
+    pub fn devices(&self) -> &'static dyn Devices {
+        self.devices
+    }
+
+    /// The changes that are pending.
     pub fn open_changes(&self) -> &[Open] {
         &self.open
     }
@@ -238,7 +154,7 @@ impl Journal {
         let mut told = Vec::new();
         let open: Vec<Open> = self.open.iter().filter(|o| o.number >= mark).cloned().collect();
         for one in open.iter().rev() {
-            let undone = undo(one, self.held);
+            let undone = undo(one, self.held, self.devices);
             // What cannot be marked is undone again, which does no harm.
             if !matches!(undone, Undone::Failed(_)) && self.done(one.number).is_err() {
                 self.open.retain(|o| o.number != one.number);
@@ -320,11 +236,16 @@ pub fn processes(group: i32) -> Change {
 ///
 /// # Errors
 /// The journal cannot be read.
-pub fn restore(dir: &Path, held: Held, say: &mut dyn FnMut(&str)) -> Result<bool> {
+pub fn restore(
+    dir: &Path,
+    held: Held,
+    devices: &'static dyn Devices,
+    say: &mut dyn FnMut(&str),
+) -> Result<bool> {
     if !dir.join(JOURNAL).exists() {
         return Ok(true);
     }
-    let mut journal = Journal::open(dir)?;
+    let mut journal = Journal::open(dir, devices)?;
     journal.held = held;
     let mut whole = true;
     for undone in journal.undo_since(0) {
@@ -339,39 +260,6 @@ pub fn restore(dir: &Path, held: Held, say: &mut dyn FnMut(&str)) -> Result<bool
         }
     }
     Ok(whole)
-}
-
-/// `plumb plan restore DIR`.
-///
-/// # Errors
-/// The directory is none of a plan, its plan still runs, or something cannot be put back.
-pub fn main(args: &PlanRestoreArgs) -> Result<ExitCode> {
-    let dir = &args.dir;
-    if !dir.join(JOURNAL).exists() {
-        bail!("{}: has no {JOURNAL}, so no plan has run there; name a plan's directory", dir.display());
-    }
-    let mut locks = super::lock::Locks::default();
-    locks.run(dir)?;
-    let mut said = Vec::new();
-    let whole = restore(dir, Held::NotSince, &mut |line| {
-        said.push(line.to_string());
-        if !args.json {
-            println!("{line}");
-        }
-    })?;
-    if args.json {
-        println!("{}", serde_json::json!({"whole": whole, "done": said}));
-    }
-    if !whole {
-        bail!(
-            "not all could be put back, see above; mend it and call 'plumb plan restore {}' again",
-            dir.display()
-        );
-    }
-    if said.is_empty() && !args.json {
-        println!("nothing was left changed");
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 #[cfg(test)]

@@ -2,9 +2,10 @@
 //! What works on the system for a repetition: the journal that knows every change, the guardian
 //! that knows every process, and the file where tools say what they did.
 
-use super::changes::{processes, Journal};
-use super::guardian::Guardian;
 use crate::child::{wait_all, Child, Status, Waited};
+use crate::guardian::Guardian;
+use crate::journal::{processes, Journal};
+use crate::timeout;
 use anyhow::{anyhow, bail, Context, Result};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ impl std::fmt::Display for StoppedByUser {
 impl std::error::Error for StoppedByUser {}
 
 #[derive(Debug)]
-pub struct Hands {
+pub struct GuardedJournal {
     pub journal: Journal,
     /// Puts it back if this process dies.
     pub guardian: Guardian,
@@ -36,7 +37,7 @@ pub struct Hands {
     pub limit: Duration,
 }
 
-impl Hands {
+impl GuardedJournal {
     /// Runs a tool to its end; what it says is appended to `output`.
     ///
     /// # Errors
@@ -51,7 +52,7 @@ impl Hands {
         child[0].go();
         let waited = wait_all(&mut child, Some(Instant::now() + self.limit), true);
         if waited != Waited::Ended {
-            super::timeout::end(&mut child, &[]);
+            timeout::end(&mut child, &[], &[], self.journal.devices());
         }
         self.guardian.ended(child[0].pid());
         match (waited, child[0].status()) {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Undoing one change, whoever asks for it and however far it came.
 
-use super::changes::{Change, Held, Open};
-use super::format;
+use crate::change::{Change, Held, Open, CLEARED};
 use crate::child::{start_of, wait_all, Child, Status, Waited};
-use plumb_govern::delegation::who_needs;
+use crate::delegation::who_needs;
+use crate::devices::Devices;
 use plumb_load::environment::{mounts, Process, Root};
-use plumb_sim::serve::disk;
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::io;
@@ -35,14 +34,14 @@ pub enum Undone {
     Failed(String),
 }
 
-pub fn undo(open: &Open, held: Held) -> Undone {
+pub fn undo(open: &Open, held: Held, devices: &dyn Devices) -> Undone {
     if open.before_boot && !matches!(open.change, Change::Directory { .. }) {
         return Undone::Nothing;
     }
     match &open.change {
         // Whatever is there since then, it is not sure that it is the plan's.
-        Change::Formatted { device, kind } if kind == format::CLEARED && held == Held::NotSince => {
-            match format::is_unfinished(device) {
+        Change::Formatted { device, kind } if kind == CLEARED && held == Held::NotSince => {
+            match devices.is_unfinished(device) {
                 false => Undone::Nothing,
                 true => Undone::LeftAlone(format!(
                     "{}: holds data of no known format, maybe of a file system that was not finished; if nobody needs it, \
@@ -51,20 +50,17 @@ pub fn undo(open: &Open, held: Held) -> Undone {
                 )),
             }
         }
-        Change::Formatted { device, kind } if kind == format::CLEARED => {
-            match format::clear_unfinished(device) {
-                Ok(false) => Undone::Nothing,
-                Ok(true) => Undone::Did(format!(
-                    "{}: cleared of a file system that was not finished",
-                    device.display()
-                )),
-                Err(e) => Undone::Failed(format!("{e:#}")),
+        Change::Formatted { device, kind } if kind == CLEARED => match devices.clear_unfinished(device) {
+            Ok(false) => Undone::Nothing,
+            Ok(true) => {
+                Undone::Did(format!("{}: cleared of a file system that was not finished", device.display()))
             }
-        }
+            Err(e) => Undone::Failed(format!("{e:#}")),
+        },
         Change::Began { .. } | Change::Formatted { .. } | Change::Write { old: None, .. } => Undone::Nothing,
-        Change::Disk { name } => stop(name),
+        Change::Disk { name } => stop(name, devices),
         Change::Directory { path } => remove(path),
-        Change::Mount { point, disk, .. } => unmount(point, disk.as_deref()),
+        Change::Mount { point, disk, .. } => unmount(point, disk.as_deref(), devices),
         Change::Write { path, old: Some(old), instead, .. } => write_back(
             path,
             old,
@@ -100,15 +96,15 @@ pub fn value(path: &Path) -> io::Result<String> {
     })
 }
 
-fn stop(name: &str) -> Undone {
-    let there = || disk::list().iter().any(|d| d.name == name);
+fn stop(name: &str, devices: &dyn Devices) -> Undone {
+    let there = || devices.is_served(name);
     if !there() {
         return Undone::Nothing;
     }
-    let gently = disk::stop(name, false);
+    let gently = devices.stop(name, false);
     match gently {
         Ok(()) => Undone::Did(format!("disk {name}: stopped")),
-        Err(why) => match disk::stop(name, true) {
+        Err(why) => match devices.stop(name, true) {
             Ok(()) => Undone::Forced(format!("disk {name}: stopped by force, since {why:#}")),
             Err(_) if !there() => Undone::Did(format!("disk {name}: ended")),
             Err(why) => {
@@ -218,7 +214,7 @@ fn umount(point: &Path, flags: i32, limit: Duration) -> Result<(), Option<i32>> 
 }
 
 /// Unmounts; when that cannot be done for long, by force.
-pub fn unmount(point: &Path, on: Option<&str>) -> Undone {
+pub fn unmount(point: &Path, on: Option<&str>, devices: &dyn Devices) -> Undone {
     let shown = point.display();
     if !mounted(point) {
         return Undone::Nothing;
@@ -238,7 +234,7 @@ pub fn unmount(point: &Path, on: Option<&str>) -> Undone {
     };
     if let Some(name) = on {
         // What hangs on the disk's requests goes on when they fail.
-        let _ = disk::stop(name, true);
+        let _ = devices.stop(name, true);
         if umount(point, 0, PATIENCE).is_ok() && !mounted(point) {
             return Undone::Forced(format!("{why}; disk {name} was stopped by force, and it is unmounted"));
         }

@@ -5,9 +5,11 @@
 //! good-bye, the run is dead: it kills those groups and undoes what stands open in the journal.
 //! It shares the run's locks, so that nobody else begins before it has ended.
 
-use super::changes::{restore, Held};
-use super::undo;
+use crate::change::Held;
 use crate::child::{ours_alone, pipe, start_of, Child};
+use crate::devices::Devices;
+use crate::journal::restore;
+use crate::undo;
 use anyhow::Result;
 use std::fs::File;
 use std::io::{Read, Write};
@@ -24,9 +26,8 @@ pub struct Whose {
     pub who: &'static str,
     /// The command that puts back what cannot be now; the directory follows.
     pub restore: &'static str,
+    pub devices: &'static dyn Devices,
 }
-
-pub const PLAN: Whose = Whose { who: "the plan's process", restore: "plumb plan restore" };
 
 /// The guardian of a run.
 #[derive(Debug)]
@@ -142,7 +143,7 @@ fn watch(mut pipe: File, dir: &Path, whose: Whose) {
     let say = |line: &str| {
         let _ = writeln!(std::io::stderr(), "plumb: {} is gone; {line}", whose.who);
     };
-    match restore(dir, Held::Ever, &mut |line| say(line)) {
+    match restore(dir, Held::Ever, whose.devices, &mut |line| say(line)) {
         Ok(true) => {}
         Ok(false) => say(&format!("call '{} {}' when that is mended", whose.restore, dir.display())),
         Err(error) => say(&format!("{error:#}")),

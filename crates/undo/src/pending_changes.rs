@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a plan's journal says is changed on this system, and still is. Looks, and changes nothing.
 
-use super::changes::{self, Change, Open};
-use super::{lock, undo};
+use crate::change::{Change, Open};
+use crate::devices::Devices;
+use crate::{journal, lock, undo};
 use anyhow::Result;
-use plumb_sim::serve::disk;
 use serde::Serialize;
 use std::path::Path;
 
@@ -22,8 +22,9 @@ impl Standing {
     ///
     /// # Errors
     /// The journal cannot be read.
-    pub fn of(dir: &Path) -> Result<Option<Standing>> {
-        let changed: Vec<String> = changes::open_in(dir)?.iter().filter_map(stands).collect();
+    pub fn of(dir: &Path, devices: &dyn Devices) -> Result<Option<Standing>> {
+        let changed: Vec<String> =
+            journal::open_in(dir)?.iter().filter_map(|open| stands(open, devices)).collect();
         if changed.is_empty() {
             return Ok(None);
         }
@@ -41,15 +42,13 @@ impl Standing {
 }
 
 /// A change in words, if the system still shows it.
-fn stands(open: &Open) -> Option<String> {
+fn stands(open: &Open, devices: &dyn Devices) -> Option<String> {
     if open.before_boot && !matches!(open.change, Change::Directory { .. }) {
         return None;
     }
     match &open.change {
         Change::Began { .. } | Change::Formatted { .. } | Change::Write { old: None, .. } => None,
-        Change::Disk { name } => {
-            disk::list().iter().any(|d| d.name == *name).then(|| format!("disk {name} is served"))
-        }
+        Change::Disk { name } => devices.is_served(name).then(|| format!("disk {name} is served")),
         Change::Directory { path } => path.is_dir().then(|| format!("{}: was made", path.display())),
         Change::Mount { point, device, .. } => undo::mounted(point)
             .then(|| format!("{}: {} is mounted there", point.display(), device.display())),
@@ -79,8 +78,10 @@ fn differs(path: &Path, old: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::changes::Journal;
     use super::*;
+    use crate::change::Held;
+    use crate::devices::tests::NoDisks;
+    use crate::journal::{Journal, JOURNAL};
 
     #[test]
     fn what_is_still_changed_is_told_with_its_old_value_and_the_way_back() {
@@ -92,8 +93,8 @@ mod tests {
         };
         let (left, back, made) = (file("left", "[b] a"), file("back", "1"), dir.path().join("made"));
         std::fs::create_dir(&made).expect("a directory");
-        assert_eq!(Standing::of(dir.path()).expect("no journal"), None);
-        let mut journal = Journal::open(dir.path()).expect("new");
+        assert_eq!(Standing::of(dir.path(), &NoDisks).expect("no journal"), None);
+        let mut journal = Journal::open(dir.path(), &NoDisks).expect("new");
         journal.begin().expect("written");
         let write = |path: &Path, old: &str| Change::Write {
             path: path.into(),
@@ -112,8 +113,8 @@ mod tests {
         for change in all {
             journal.will(change).expect("written");
         }
-        let before = std::fs::read(dir.path().join(changes::JOURNAL)).expect("the journal");
-        let standing = Standing::of(dir.path()).expect("readable").expect("changed");
+        let before = std::fs::read(dir.path().join(JOURNAL)).expect("the journal");
+        let standing = Standing::of(dir.path(), &NoDisks).expect("readable").expect("changed");
         let left = left.display();
         let want = [
             format!("{}: was made", made.display()),
@@ -126,14 +127,14 @@ mod tests {
             standing.advice(),
             format!("'plumb plan restore {}' puts them back", dir.path().display())
         );
-        assert_eq!(std::fs::read(dir.path().join(changes::JOURNAL)).expect("the journal"), before);
+        assert_eq!(std::fs::read(dir.path().join(JOURNAL)).expect("the journal"), before);
         let mut locks = lock::Locks::default();
         locks.run(dir.path()).expect("free");
-        let advice = Standing::of(dir.path()).expect("readable").expect("changed").advice();
+        let advice = Standing::of(dir.path(), &NoDisks).expect("readable").expect("changed").advice();
         assert!(advice.contains(&format!("process {} runs", std::process::id())), "{advice}");
         drop(locks);
-        changes::restore(dir.path(), changes::Held::NotSince, &mut |_| {}).expect("restored");
-        let standing = Standing::of(dir.path()).expect("readable");
+        journal::restore(dir.path(), Held::NotSince, &NoDisks, &mut |_| {}).expect("restored");
+        let standing = Standing::of(dir.path(), &NoDisks).expect("readable");
         assert!(standing.is_none(), "{standing:?}");
     }
 }

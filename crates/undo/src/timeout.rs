@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What processes that take too long are at, and how they are ended.
 
-use super::testbed::Place;
-use super::undo::{living, thaw};
 use crate::child::{start_of, wait_all, Child, Waited};
+use crate::devices::Devices;
+use crate::undo::{living, thaw};
 use plumb_load::environment::{Process, Root};
-use plumb_sim::serve::disk;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Between being asked to end, being killed, and being given up.
@@ -57,8 +57,8 @@ pub fn stacks(children: &[Child]) -> String {
 }
 
 /// Ends processes: asks them, kills them, and when that does not do, takes away what they may
-/// hang on, a frozen file system or a disk that does not answer. Tells what had to be done.
-pub fn end(children: &mut [Child], places: &[Place]) -> Vec<String> {
+/// hang on, a frozen file system of `mounts` or one of the served `disks` that does not answer. Tells what had to be done.
+pub fn end(children: &mut [Child], mounts: &[&Path], disks: &[&str], devices: &dyn Devices) -> Vec<String> {
     let groups: Vec<i32> = children.iter().map(Child::pid).collect();
     let all: Vec<(i32, u64)> =
         family(&groups).into_iter().filter_map(|pid| Some((pid, start_of(pid)?))).collect();
@@ -88,7 +88,7 @@ pub fn end(children: &mut [Child], places: &[Place]) -> Vec<String> {
         return Vec::new();
     }
     let mut told = Vec::new();
-    for point in places.iter().filter(|p| p.node.is_some()).filter_map(|p| p.dir.as_ref()) {
+    for point in mounts {
         if thaw(point) {
             told.push(format!("the file system at {} was frozen, and was thawed to end it", point.display()));
         }
@@ -96,9 +96,9 @@ pub fn end(children: &mut [Child], places: &[Place]) -> Vec<String> {
     if !told.is_empty() && gone(children) {
         return told;
     }
-    for name in places.iter().filter_map(|p| p.disk.as_ref()) {
+    for name in disks {
         // Its requests fail, and who waits for them goes on.
-        match disk::stop(name, true) {
+        match devices.stop(name, true) {
             Ok(()) => told.push(format!("disk {name} was stopped by force, since a process hung on it")),
             Err(why) => told.push(format!("disk {name} could not be stopped: {why:#}")),
         }

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A cgroup's limit of a disk: a line of `blkio.throttle.*_device` (v1) or of `io.max` (v2).
+
+use plumb_load::environment::DeviceNumber;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::PathBuf;
+
+/// A disk that `io.max` does not limit.
+pub const NONE_V2: &str = "rbps=max wbps=max riops=max wiops=max";
+/// A disk that a file of v1 does not limit.
+pub const NONE_V1: &str = "0";
+
+/// A limit of a disk in a file, and what it was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limit {
+    pub path: PathBuf,
+    pub device: DeviceNumber,
+    /// What the file said of it, to be written again.
+    pub before: String,
+}
+
+impl Limit {
+    /// What the file says of the disk where that is not what it said before; None too where it is gone.
+    pub fn changed(&self) -> Option<String> {
+        let text = std::fs::read_to_string(&self.path).ok()?;
+        let unset = [NONE_V2, NONE_V1].into_iter().find(|none| *none == self.before);
+        let now = line(&text, self.device).or(unset.map(str::to_string)).unwrap_or_default();
+        (now != self.before).then_some(now)
+    }
+
+    /// Makes it what it was. False: it is so already, or it is gone with its group or its disk.
+    ///
+    /// # Errors
+    /// The file does not take it.
+    pub fn put_back(&self) -> io::Result<bool> {
+        if self.changed().is_none() {
+            return Ok(false);
+        }
+        match std::fs::write(&self.path, format!("{} {}\n", self.device, self.before)) {
+            Err(e) if is_gone(&e) => Ok(false),
+            done => done.map(|()| true),
+        }
+    }
+}
+
+/// Whether a file's group or its disk is no more.
+pub fn is_gone(e: &io::Error) -> bool {
+    matches!(e.raw_os_error(), Some(libc::ENOENT | libc::ENODEV | libc::ENXIO))
+}
+
+/// What a file says of a device.
+pub fn line(text: &str, device: DeviceNumber) -> Option<String> {
+    let device = device.to_string();
+    text.lines().find_map(|line| {
+        let (name, rest) = line.split_once(' ')?;
+        (name == device).then(|| rest.trim().to_string())
+    })
+}
