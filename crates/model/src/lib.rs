@@ -31,6 +31,7 @@ mod process;
 pub mod profile;
 mod result;
 mod samples;
+mod sum;
 mod thread;
 pub mod views;
 mod wait;
@@ -45,6 +46,7 @@ pub use result::{
     LockRow, OperationRow, OtherRow, PathResult, PatternRow, ProcessRow, RunResult, SampleResult, SyscallRow,
     ThirdRow, ThreadRow, UnexplainedRow, Use, WaitRow,
 };
+pub use sum::sum;
 pub use wait_frames::is_scheduler;
 
 /// Sees every interval as it closes; the account is made of these and no others.

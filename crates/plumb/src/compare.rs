@@ -1,113 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `plumb compare`: two runs or two sets of runs, one signed difference with its error.
+//! `plumb compare`: words, page and exit code of what [`plumb_compare`] finds.
 
-mod environment;
-mod gate;
-mod lines;
-mod load;
-mod measure;
-mod show;
-mod words;
-
-pub use words::PARTS;
-
-use crate::cli::CompareArgs;
-use crate::quality::NOT_VALID;
+use crate::cli::{CompareArgs, Show};
+use crate::explain::{explain, select};
 use crate::report;
 use anyhow::{Context, Result};
-use environment::Differs;
-use gate::{Gate, Verdict};
-use lines::Line;
-use load::{Kind, Side};
+use plumb_compare::comparison::{Comparison, Options};
+use plumb_compare::show;
+use plumb_compare::side::Explained;
 use plumb_report::plain::Plain;
-use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Exit code when a threshold was crossed.
-const CROSSED: u8 = 1;
-
-/// All that the comparison found.
-#[derive(Debug, Serialize)]
-pub struct Comparison {
-    /// Faster, slower, or no difference found.
-    pub headline: String,
-    /// What the difference consists of.
-    pub sentences: Vec<String>,
-    pub a: Side,
-    pub b: Side,
-    /// What is not the same of where and how they were made.
-    pub environment: Vec<Differs>,
-    pub doubts: Vec<String>,
-    /// Lines that were tested together.
-    pub tested: usize,
-    /// Every figure, table by table.
-    pub lines: Vec<Line>,
-    /// What became of each `--fail-above`.
-    pub gates: Vec<Verdict>,
+/// Reads both sides and compares them.
+///
+/// # Errors
+/// As [`Comparison::read`].
+pub fn read(args: &CompareArgs) -> Result<Comparison> {
+    let (a, b) = (args.a.clone(), args.b.clone());
+    let options = Options { a, b, comm: args.comm.clone(), fail_above: args.fail_above.clone() };
+    Comparison::read(&options, &explained)
 }
 
-impl Comparison {
-    /// Reads both sides and compares them.
-    ///
-    /// # Errors
-    /// One of the two is no run, no trace and no set; a threshold that cannot be judged.
-    pub fn read(args: &CompareArgs) -> Result<Self> {
-        let gates: Vec<Gate> = args.fail_above.iter().map(|g| Gate::parse(g)).collect::<Result<_>>()?;
-        let (a, b) = (Side::load(&args.a, &args.comm)?, Side::load(&args.b, &args.comm)?);
-        Self::of(a, b, &gates)
-    }
-
-    /// A run that stands for each side where only one can be shown: its first.
-    pub fn examples(&self) -> [&Path; 2] {
-        // A side without a run is not read.
-        [&self.a, &self.b].map(|side| side.members.first().map_or(side.path.as_path(), |m| &m.dir))
-    }
-
-    fn of(a: Side, b: Side, gates: &[Gate]) -> Result<Self> {
-        let lines = lines::lines(&a, &b);
-        let elapsed = words::elapsed(&lines).context("the runs have no elapsed time")?;
-        let given = a.length_given() || b.length_given();
-        Ok(Self {
-            headline: words::headline(elapsed, &a, &b),
-            sentences: words::sentences(&lines),
-            environment: environment::differences(&a, &b),
-            doubts: [doubts("A", &a), doubts("B", &b)].concat(),
-            tested: lines.iter().filter(|l| l.q.is_some()).count(),
-            gates: gates.iter().map(|g| g.judge(&lines, given)).collect::<Result<_>>()?,
-            lines,
-            a,
-            b,
-        })
-    }
-
-    /// Documented in the help: what is not valid outranks what was crossed.
-    pub fn exit_code(&self) -> ExitCode {
-        let members = || self.a.members.iter().chain(&self.b.members);
-        if members().any(|m| !m.not_valid.is_empty()) {
-            ExitCode::from(NOT_VALID)
-        } else if self.gates.iter().any(|g| g.crossed) {
-            ExitCode::from(CROSSED)
-        } else {
-            ExitCode::SUCCESS
-        }
-    }
-}
-
-fn doubts(name: &str, side: &Side) -> Vec<String> {
-    let mut out = Vec::new();
-    for m in &side.members {
-        let run = match side.kind {
-            Kind::Run => name.to_string(),
-            Kind::Set => format!("{name}, run {}", m.dir.file_name().unwrap_or_default().to_string_lossy()),
-        };
-        out.extend(m.not_valid.iter().chain(&m.doubts).map(|d| format!("{run}: {d}")));
-        if !m.no_account.is_empty() {
-            out.push(format!("{run}: no account of time, {} not recorded", m.no_account.join(" and ")));
-        }
-    }
-    out
+fn explained(dir: &Path, comm: &[String]) -> Result<Explained> {
+    let mut explained = explain(dir)?;
+    let show = Show { comm: comm.to_vec(), threads: false, chain: false, wide: false, json: false };
+    select(&mut explained, &show).with_context(|| dir.display().to_string())?;
+    let all = serde_json::to_value(&explained)?;
+    let crate::explain::Explained { environment, quality, result, .. } = explained;
+    Ok(Explained { environment, quality, result, all })
 }
 
 /// Runs the command.
@@ -115,7 +37,7 @@ fn doubts(name: &str, side: &Side) -> Vec<String> {
 /// # Errors
 /// One of the two is no run, no trace and no set; a threshold that cannot be judged.
 pub fn main(args: &CompareArgs) -> Result<ExitCode> {
-    let comparison = Comparison::read(args)?;
+    let comparison = read(args)?;
     let mut out = std::io::stdout().lock();
     if args.json {
         writeln!(out, "{}", serde_json::to_string_pretty(&comparison)?)?;

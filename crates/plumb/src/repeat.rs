@@ -7,120 +7,19 @@
 use crate::cli::RunArgs;
 use crate::explain::{print, select};
 use crate::quality::NOT_VALID;
-use crate::tables::sum;
 use crate::{report, run};
 use anyhow::{bail, Context, Result};
+use plumb_compare::run_directory::write_json;
+use plumb_compare::set::{median_of, median_run, read_set, repetition, Repetition, SetFile, SET};
 use plumb_load::environment::utc;
-use plumb_model::RunResult;
 use plumb_report::terminal::Table;
 use plumb_stats::repetitions;
 use plumb_trace::units;
 use plumb_undo::child::{self, Child};
-use serde::{Deserialize, Serialize};
 use serde_json::json;
-use std::fs::File;
-use std::io::{BufReader, IsTerminal, Write};
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-
-/// `set.json`: how the set was made and what became of each repetition.
-/// Written anew after every repetition, so that a killed set is readable too.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct SetFile {
-    pub plumb: String,
-    /// The words that it was called with.
-    pub arguments: Vec<String>,
-    /// The command that was repeated; empty for another target.
-    pub command: Vec<String>,
-    /// Repetitions that were asked for.
-    pub asked: u32,
-    /// Those that were made, in the order in which they were made.
-    pub repetitions: Vec<Repetition>,
-    /// Why it ended before all were made, where it did.
-    pub ended_early: Option<String>,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Repetition {
-    /// Run directory, in the set's.
-    pub dir: String,
-    /// When it was begun, UTC.
-    pub begun: String,
-    /// Whole: neither interrupted nor ended by an error of the recording.
-    pub complete: bool,
-    /// Elapsed time of the target (of the processes that were asked for), ns.
-    pub elapsed: u64,
-    /// The command's exit code; 128 + n for signal n; none when it still ran, or is no command.
-    pub exit_code: Option<i32>,
-    pub reason: String,
-    /// Events that were recorded.
-    pub events: u64,
-    /// Events that were lost.
-    pub lost: u64,
-    /// What went wrong in the recording.
-    pub error: Option<String>,
-}
-
-/// Elapsed time of what is in the result, ns: from the first begin of a process
-/// to the last end; the recording's length where there is no account of time.
-pub fn elapsed(result: &RunResult) -> u64 {
-    let all = sum(result.processes.iter());
-    if all.thread_time == 0 {
-        result.end.saturating_sub(result.begin)
-    } else {
-        all.elapsed
-    }
-}
-
-/// What of `run.json` a set needs.
-#[derive(Deserialize)]
-struct RunFile {
-    recording: Recording,
-}
-
-#[derive(Deserialize)]
-struct Recording {
-    exit_code: Option<i32>,
-    reason: String,
-    events: u64,
-    lost: u64,
-    error: Option<String>,
-}
-
-fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T> {
-    let file = File::open(path).with_context(|| path.display().to_string())?;
-    serde_json::from_reader(BufReader::new(file)).with_context(|| path.display().to_string())
-}
-
-/// A repetition as its run directory tells of it.
-///
-/// # Errors
-/// The directory is not whole, or has no process called as in `comm`.
-pub fn repetition(dir: &Path, begun: String, comm: &[String], interrupted: bool) -> Result<Repetition> {
-    let run: RunFile = read(&dir.join("run.json"))?;
-    let mut result: RunResult = read(&dir.join("result.json"))?;
-    if !comm.is_empty() {
-        result.processes.retain(|p| comm.contains(&p.comm));
-        if result.processes.is_empty() {
-            bail!(
-                "no process is called {} in {}; plumb explain {1} shows which there are",
-                comm.join(" or "),
-                dir.display()
-            );
-        }
-    }
-    Ok(Repetition {
-        dir: dir.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        begun,
-        complete: !interrupted && run.recording.error.is_none(),
-        elapsed: elapsed(&result),
-        exit_code: run.recording.exit_code,
-        reason: run.recording.reason,
-        events: run.recording.events,
-        lost: run.recording.lost,
-        error: run.recording.error,
-    })
-}
 
 /// Makes one run in a process of its own: the recorder raises its priority, which
 /// the command of the next repetition would inherit, and counts its own CPU time.
@@ -190,7 +89,7 @@ pub fn main(args: &RunArgs, count: u32) -> Result<ExitCode> {
         } else if stopped && i < count {
             set.ended_early = Some(format!("stopped by the user in repetition {i}"));
         }
-        run::write_json(&dir.join("set.json"), &set)?;
+        write_json(&dir.join(SET), &set)?;
         if set.ended_early.is_some() || stopped {
             break;
         }
@@ -212,44 +111,15 @@ fn tell(r: &Repetition, i: u32, count: u32) {
     }
 }
 
-/// The whole repetition whose elapsed time is the median; of an even number, the lower one in the middle.
-pub fn median_run(set: &SetFile) -> Option<&Repetition> {
-    let mut whole: Vec<&Repetition> = set.repetitions.iter().filter(|r| r.complete).collect();
-    whole.sort_by_key(|r| r.elapsed);
-    whole.get(whole.len().saturating_sub(1) / 2).copied()
-}
-
-/// `set.json` of a set's directory.
-///
-/// # Errors
-/// It cannot be read.
-pub fn read_set(dir: &Path) -> Result<SetFile> {
-    read(&dir.join("set.json"))
-}
-
-/// The median run of a set in `dir`.
-///
-/// # Errors
-/// None of its repetitions is whole.
-pub fn median_of<'a>(dir: &Path, set: &'a SetFile) -> Result<&'a Repetition> {
-    median_run(set).with_context(|| {
-        format!(
-            "{}: no repetition of this set is whole; explain one by its number, as in {0}/1",
-            dir.display()
-        )
-    })
-}
-
 /// The directory to explain: of a set its median run, which is said on standard error.
 ///
 /// # Errors
 /// The set cannot be read, or none of its repetitions is whole.
 pub fn run_of(dir: PathBuf) -> Result<PathBuf> {
-    let file = dir.join("set.json");
-    if !file.exists() {
+    if !dir.join(SET).exists() {
         return Ok(dir);
     }
-    let set: SetFile = read(&file)?;
+    let set = read_set(&dir)?;
     let middle = median_of(&dir, &set)?;
     eprintln!(
         "{0} is a set of {1} runs; this is {0}/{2}, the median run (plumb explain {0}/N shows another)",
@@ -381,23 +251,8 @@ mod tests {
     }
 
     #[test]
-    fn the_median_run_is_a_whole_one() {
-        let of = |e: &[(u64, bool)]| median_run(&set(e)).map(|r| r.dir.clone());
-        assert_eq!(of(&[(5, true), (1, true), (3, true)]).as_deref(), Some("3"));
-        assert_eq!(of(&[(5, true), (1, false), (3, true)]).as_deref(), Some("3"), "the lower one of two");
-        assert_eq!(of(&[(5, false)]), None);
-    }
-
-    #[test]
     fn failures_are_named() {
         let told = failures(&set(&[(1, true), (1, true), (1, true), (1, false)]));
         assert_eq!(told, ["The command failed in repetition 2: exit code 1."]);
-    }
-
-    #[test]
-    fn a_set_is_read_as_it_was_written() {
-        let set = set(&[(1, true), (2, false)]);
-        let text = serde_json::to_string(&set).expect("JSON");
-        assert_eq!(serde_json::from_str::<SetFile>(&text).expect("JSON"), set);
     }
 }

@@ -82,7 +82,7 @@ pub fn main(args: &ReportArgs) -> Result<ExitCode> {
                 json: false,
                 report: None,
             };
-            let found = compare::Comparison::read(&words)?;
+            let found = compare::read(&words)?;
             let code = found.exit_code();
             let mut document = comparison(&words, &found)?;
             link_sides(&mut document, &found, args.output.as_deref().unwrap_or(Path::new(PAGE)));

@@ -5,16 +5,13 @@ use crate::cli::{RunArgs, Show};
 use crate::explain::{print, select, Explained};
 use crate::{record, repeat, report};
 use anyhow::{bail, Context, Result};
+use plumb_compare::run_directory::{write_json, CHAIN};
 use plumb_probe::Outcome;
 use plumb_report::terminal::screen::Screen;
 use serde::Serialize;
 use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-
-/// The chain of evidence, in a run directory.
-pub const CHAIN: &str = "chain.txt";
 
 /// `run.json`: how the run was made.
 #[derive(Serialize)]
@@ -109,17 +106,6 @@ fn keep(dir: &Path, explained: &Explained) -> Result<()> {
     let path = dir.join(CHAIN);
     let mut file = File::create(&path).with_context(|| path.display().to_string())?;
     print(explained, &show(true), &mut Screen::file(&mut file))
-}
-
-/// Writes a value as indented JSON.
-///
-/// # Errors
-/// The file cannot be written; named.
-pub fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
-    let mut file = File::create(path).with_context(|| path.display().to_string())?;
-    serde_json::to_writer_pretty(&mut file, value)
-        .and_then(|()| file.write_all(b"\n").map_err(serde_json::Error::io))
-        .with_context(|| path.display().to_string())
 }
 
 /// Local date and time for a directory's name.

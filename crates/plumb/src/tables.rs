@@ -12,7 +12,7 @@ pub use hot::hot;
 pub use operations::operations;
 
 use anyhow::Result;
-use plumb_model::{is_scheduler, BlameRow, PathResult, ProcessRow, RunResult, Use, CATEGORIES};
+use plumb_model::{is_scheduler, sum, BlameRow, PathResult, ProcessRow, RunResult, Use, CATEGORIES};
 use plumb_report::terminal::screen::Screen;
 use plumb_report::terminal::{middle_out, Table};
 use plumb_trace::units;
@@ -37,24 +37,6 @@ fn shown(result: &RunResult) -> (Vec<&ProcessRow>, Option<ProcessRow>) {
     rest.comm = format!("{} others", result.processes.len() - MOST);
     rows.sort_by_key(|p| (p.begin, p.pid));
     (rows, Some(rest))
-}
-
-/// Adds up rows; `elapsed` becomes the span from the first begin to the last end.
-pub fn sum<'a>(rows: impl Iterator<Item = &'a ProcessRow>) -> ProcessRow {
-    let mut out = ProcessRow::default();
-    let (mut begin, mut end) = (u64::MAX, 0);
-    for p in rows {
-        begin = begin.min(p.begin);
-        end = end.max(p.begin + p.elapsed);
-        out.usage.merge(&p.usage);
-        out.thread_time += p.thread_time;
-        for (name, ns) in &p.account {
-            *out.account.entry(name.clone()).or_default() += ns;
-        }
-    }
-    out.begin = begin.min(end);
-    out.elapsed = end.saturating_sub(begin);
-    out
 }
 
 /// Command line, its middle left out where it is long: the end tells processes apart.

@@ -6,6 +6,9 @@ use plumb_diagnose::Trust;
 use plumb_trace::reader::{Summary, Trace};
 use plumb_trace::units;
 
+/// Exit code of a measurement that is not valid.
+pub const NOT_VALID: u8 = 3;
+
 impl Quality {
     /// What a pass over a trace showed.
     pub fn of(trace: &Trace, summary: &Summary) -> Self {

@@ -3,10 +3,10 @@
 
 use super::limits::{share, Limits};
 use super::symbols::{on_cpu, telling, Symbols};
-use crate::compare::PARTS;
 use anyhow::Result;
 use plumb_model::profile::{Entry, Profile};
 use plumb_model::Category;
+use plumb_report::time_parts::PARTS;
 use plumb_trace::units;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};

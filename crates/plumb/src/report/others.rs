@@ -3,10 +3,10 @@
 
 use super::PAGE;
 use crate::cli::{CompareArgs, Show};
-use crate::compare::Comparison;
 use crate::explain::{explain, select};
 use crate::{plan as plans, profile};
 use anyhow::{Context, Result};
+use plumb_compare::comparison::Comparison;
 use plumb_load::environment::utc;
 use plumb_report::document::{Absent, Document, Page};
 use plumb_report::run::empty;

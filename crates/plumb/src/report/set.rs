@@ -3,8 +3,8 @@
 
 use super::run::{self, Seen};
 use super::PAGE;
-use crate::repeat::{self, Repetition, SetFile};
 use anyhow::Result;
+use plumb_compare::set::{median_of, read_set, Repetition, SetFile};
 use plumb_report::document::{Document, Repeated, Set, Spread};
 use plumb_stats::repetitions;
 use plumb_trace::units;
@@ -16,8 +16,8 @@ use std::path::Path;
 /// # Errors
 /// The set cannot be read, none of its repetitions is whole, or nothing is left of the median one.
 pub fn read(dir: &Path) -> Result<Document> {
-    let set = repeat::read_set(dir)?;
-    let middle = repeat::median_of(dir, &set)?;
+    let set = read_set(dir)?;
+    let middle = median_of(dir, &set)?;
     Ok(of(dir, &set, middle, run::read(&dir.join(&middle.dir))?))
 }
 

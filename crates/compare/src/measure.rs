@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The figures of one run that are compared, each with a key that names it.
 
-use crate::repeat::elapsed;
-use crate::tables::sum;
-use plumb_model::{DeviceRow, RunResult, CATEGORIES};
+use crate::set::elapsed;
+use plumb_model::{sum, DeviceRow, RunResult, CATEGORIES};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -3,10 +3,10 @@
 
 use super::environment;
 use super::measure::{measures, Measure};
-use crate::cli::Show;
-use crate::explain::{explain, select};
-use crate::repeat::SetFile;
+use crate::set::{SetFile, SET};
 use anyhow::{bail, Context, Result};
+use plumb_model::RunResult;
+use plumb_report::document::Quality;
 use plumb_trace::reader::Trace;
 use serde::Serialize;
 use serde_json::Value;
@@ -14,6 +14,19 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
+
+/// What was made of one trace.
+#[derive(Debug)]
+pub struct Explained {
+    pub environment: BTreeMap<String, String>,
+    pub quality: Quality,
+    pub result: RunResult,
+    /// The whole as `plumb explain --json` prints it.
+    pub all: Value,
+}
+
+/// Explains the run or trace of a directory; of all processes, or only those of these names.
+pub type Explain<'a> = &'a dyn Fn(&Path, &[String]) -> Result<Explained>;
 
 /// What a directory was found to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -66,11 +79,11 @@ impl Side {
     ///
     /// # Errors
     /// There is no run, or none of the set is whole, or one cannot be read; named.
-    pub fn load(path: &Path, comm: &[String]) -> Result<Self> {
+    pub fn load(path: &Path, comm: &[String], explain: Explain<'_>) -> Result<Self> {
         let (kind, dirs, mut left_out) = find(path)?;
         let mut members = Vec::new();
         for dir in dirs {
-            let member = member(&dir, comm)?;
+            let member = member(&dir, comm, explain)?;
             match (kind, member.doubts.iter().find(|d| d.contains("cut off"))) {
                 (Kind::Set, Some(why)) => left_out.push(LeftOut { dir, why: why.clone() }),
                 _ => members.push(member),
@@ -108,7 +121,7 @@ fn find(path: &Path) -> Result<(Kind, Vec<PathBuf>, Vec<LeftOut>)> {
     if !meta.is_dir() {
         bail!("{} is a file; {NEXT}", path.display());
     }
-    let file = path.join("set.json");
+    let file = path.join(SET);
     if file.exists() {
         let text = File::open(&file).with_context(|| file.display().to_string())?;
         let set: SetFile = serde_json::from_reader(BufReader::new(text))
@@ -136,10 +149,8 @@ fn find(path: &Path) -> Result<(Kind, Vec<PathBuf>, Vec<LeftOut>)> {
     Ok((Kind::Set, dirs, Vec::new()))
 }
 
-fn member(dir: &Path, comm: &[String]) -> Result<Member> {
-    let mut explained = explain(dir)?;
-    let show = Show { comm: comm.to_vec(), threads: false, chain: false, wide: false, json: false };
-    select(&mut explained, &show).with_context(|| dir.display().to_string())?;
+fn member(dir: &Path, comm: &[String], explain: Explain<'_>) -> Result<Member> {
+    let explained = explain(dir, comm)?;
     let state = Trace::open(dir).with_context(|| dir.display().to_string())?.state;
     let version = File::open(dir.join("run.json"))
         .ok()
@@ -172,6 +183,6 @@ fn member(dir: &Path, comm: &[String]) -> Result<Member> {
         doubts,
         no_account: q.no_account.clone(),
         environment: environment::of(&explained.environment, version, &state),
-        measures: measures(&explained.result, q.no_account.is_empty(), &serde_json::to_value(&explained)?),
+        measures: measures(&explained.result, q.no_account.is_empty(), &explained.all),
     })
 }

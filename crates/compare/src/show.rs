@@ -2,10 +2,10 @@
 //! The comparison on the terminal.
 
 use super::lines::{Line, Mark};
-use super::load::{Kind, Side};
 use super::measure::{Group, Unit, THREADS_TIME};
+use super::side::{Kind, Side};
 use super::words::{number, signed_time};
-use super::Comparison;
+use crate::comparison::Comparison;
 use anyhow::Result;
 use plumb_report::terminal::Table;
 use plumb_stats::repetitions;
@@ -214,10 +214,10 @@ fn table(lines: &[&Line], errors: bool) -> Table {
 #[cfg(test)]
 mod tests {
     use super::super::lines::from_measures;
-    use super::super::load::{LeftOut, Member};
     use super::super::measure::Measure;
+    use super::super::side::{LeftOut, Member};
     use super::*;
-    use crate::compare::environment::Differs;
+    use crate::environment::Differs;
 
     fn side(path: &str, kind: Kind, left_out: Vec<LeftOut>) -> Side {
         Side { path: path.into(), kind, members: Vec::<Member>::new(), left_out }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Where and how the two sides were made, and what of that is not the same.
 
-use super::load::Side;
+use super::side::Side;
 use plumb_trace::reader::State;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,37 +3,12 @@
 //! became of the accesses.
 
 use super::lines::{Line, Mark};
-use super::load::Side;
 use super::measure::{Group, Unit, ELAPSED, THREADS_TIME};
+use super::side::Side;
+use plumb_report::time_parts::PARTS;
 use plumb_stats::repetitions;
 use plumb_trace::units;
 
-/// Parts of time that are one thing to a reader.
-pub const PARTS: &[(&str, &[&str])] = &[
-    ("running on a CPU", &["running"]),
-    ("spinning for locks of the kernel", &["lock.spin"]),
-    ("interrupts", &["interrupted"]),
-    ("waiting for a CPU", &["runnable", "preempted", "runnable.own", "runnable.idle"]),
-    ("ready on a CPU that stays idle", &["runnable.held"]),
-    ("held back by a limit of the cgroup", &["block.limit"]),
-    ("waiting for the device", &["block.device"]),
-    (
-        "waiting before the device",
-        &["block.queue", "block.plug", "block.flush", "block.schedule", "block.wakeup"],
-    ),
-    ("waiting for other threads", &["other.running", "other.runnable", "other.waiting", "thread"]),
-    ("waiting for locks of the kernel", &["lock.kernel"]),
-    ("waiting for user locks", &["lock.user"]),
-    ("waiting for file locks", &["lock.file"]),
-    ("waiting for the journal", &["journal"]),
-    ("pausing for dirtied pages", &["writeback.throttle"]),
-    ("waiting for memory", &["memory"]),
-    ("waiting for pipes and streams", &["pipe"]),
-    ("waiting for sockets and the network", &["socket", "network"]),
-    ("polling", &["poll"]),
-    ("sleeping until a time", &["timer"]),
-    ("waiting for signals", &["signal"]),
-];
 /// Parts whose difference is below this share of the larger side are not told.
 const WORTH_TELLING: f64 = 0.02;
 /// Parts that are told at most.
@@ -240,8 +215,8 @@ pub fn elapsed(lines: &[Line]) -> Option<&Line> {
 #[cfg(test)]
 mod tests {
     use super::super::lines::from_measures;
-    use super::super::load::Kind;
     use super::super::measure::{measures, Measure};
+    use super::super::side::Kind;
     use super::*;
     use plumb_model::RunResult;
     use serde::{Deserialize, Serialize};
@@ -276,7 +251,7 @@ mod tests {
     }
 
     fn side(runs: usize) -> Side {
-        let member = super::super::load::Member {
+        let member = super::super::side::Member {
             dir: PathBuf::from("1"),
             exit_code: Some(0),
             length_given: false,

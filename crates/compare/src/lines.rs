@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! One line for every figure: A, B, the signed difference and its error.
 
-use super::load::Side;
 use super::measure::{Group, Measure, Unit, ELAPSED, THREADS_TIME};
+use super::side::Side;
 use plumb_stats::repetitions::{self, Difference};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
