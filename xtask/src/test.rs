@@ -73,7 +73,7 @@ pub fn run(root: &Path, names: &[&str]) -> Result<()> {
 /// # Errors
 /// A test failed for another reason than a difference.
 pub fn golden(root: &Path) -> Result<()> {
-    let all = [("golden", ""), ("docs", ""), ("plumb", "plan::report")];
+    let all = [("golden", ""), ("docs", ""), ("plumb_plan", "report")];
     let session = Session::new(root, TOTAL, GRACE);
     session.alone(&Task::new("build".into(), minutes(25), None, stages::build));
     let programs = session.programs.get().map_or(&[][..], Vec::as_slice);

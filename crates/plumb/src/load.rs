@@ -9,7 +9,7 @@
 
 mod classic;
 mod clean;
-pub(crate) mod csv;
+mod csv;
 mod doubts;
 mod engines;
 mod json;

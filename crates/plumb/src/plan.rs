@@ -1,44 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `plumb plan`: factors in, every combination measured safely, effects out.
-//!
-//! Data flows: [`library`] (which plan) -> [`file`] (TOML, [`validate`]d, [`adapt`]ed by the command
-//! line) -> [`cells`] (every combination of the factors' levels; what this machine lacks is
-//! skipped with its reason: [`needs`]) -> [`order`] -> [`run`] (for each cell and repetition: [`testbed`]
-//! made, settings changed, [`measure`], all put back; [`state`] on disk knows what is done,
-//! [`plumb_undo`] what to put back) -> [`figures`] (read into a [`table`]) -> [`analysis`] ->
-//! [`report`]. Each can be run again on what lies on disk; [`show`] says before what a run would do.
+//! `plumb plan`: the words of the command line, and what plans ask of this program.
 
-pub mod adapt;
-pub mod analysis;
-pub mod arguments;
-pub mod cells;
-mod check;
-pub mod compare;
-pub mod figures;
-pub mod file;
-mod format;
-mod keys;
-pub mod library;
-mod measure;
-mod merge;
-pub mod needs;
-pub mod order;
-pub mod own_devices;
-mod progress;
-pub mod report;
-mod restore;
-pub mod run;
-mod settings;
-pub mod show;
-pub mod state;
-pub mod store;
-pub mod table;
-mod testbed;
-pub mod validate;
-mod verdict;
-
-use crate::cli::{PlanArgs, PlanCommand};
-use anyhow::Result;
+use crate::cli::{
+    Cli, Command, PlanArgs, PlanCommand, PlanReportArgs, PlanRunArgs, PlanShowArgs, PresetCommand,
+};
+use crate::{load, record, report, run};
+use anyhow::{anyhow, bail, Context, Result};
+use clap::{CommandFactory, Parser, Subcommand};
+use plumb_load::job::Cell;
+use plumb_plan::options;
+use plumb_plan::program::Program;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Runs the command.
@@ -47,11 +20,97 @@ use std::process::ExitCode;
 /// A sentence that names plan, factor, level or path, and the next step.
 pub fn main(args: &PlanArgs) -> Result<ExitCode> {
     match &args.command {
-        PlanCommand::Run(args) => run::main(args),
-        PlanCommand::Show(args) => show::main(args),
-        PlanCommand::List(args) => library::main(args),
-        PlanCommand::Report(args) => report::main(args),
-        PlanCommand::Compare(args) => compare::main(args),
-        PlanCommand::Restore(args) => restore::main(args),
+        PlanCommand::Run(args) => plumb_plan::run::main(&to_run(args), &ThisProgram),
+        PlanCommand::Show(PlanShowArgs { plan, changes, json }) => {
+            let options = options::Show { plan: plan.clone(), changes: changes.into(), json: *json };
+            plumb_plan::show::main(&options, &ThisProgram)
+        }
+        PlanCommand::List(args) => plumb_plan::library::main(args.json, &ThisProgram),
+        PlanCommand::Report(PlanReportArgs { dir, figure, json, csv }) => {
+            let (dir, figure) = (dir.clone(), figure.clone());
+            plumb_plan::report::main(&options::Report { dir, figure, json: *json, csv: *csv })
+        }
+        PlanCommand::Compare(args) => plumb_plan::compare::main(&options::Compare {
+            a: args.a.clone(),
+            b: args.b.clone(),
+            figure: args.figure.clone(),
+            json: args.json,
+        }),
+        PlanCommand::Restore(args) => plumb_plan::restore::main(&args.dir, args.json),
     }
 }
+
+fn to_run(args: &PlanRunArgs) -> options::Run {
+    options::Run {
+        plan: args.plan.clone(),
+        output: args.output.clone(),
+        stamp: run::stamp(),
+        changes: (&args.changes).into(),
+        destroy: args.destroy.clone(),
+        again: args.again.clone(),
+        quiet: args.quiet,
+        json: args.json,
+    }
+}
+
+#[derive(Debug)]
+struct ThisProgram;
+
+impl Program for ThisProgram {
+    fn load_cells(&self, words: Vec<OsString>) -> Result<Vec<Cell>> {
+        match parse(words).map_err(|said| anyhow!("load: {said}"))? {
+            Command::Load(args) => {
+                load::cells(&args).context("load")?.context("load: is no load but a command beside it")
+            }
+            _ => bail!("load: is no load"),
+        }
+    }
+
+    fn presets(&self) -> Vec<String> {
+        let all = PresetCommand::augment_subcommands(clap::Command::new("presets"));
+        all.get_subcommands().map(|c| c.get_name().to_string()).collect()
+    }
+
+    fn has_option(&self, preset: Option<&str>, key: &str) -> bool {
+        let cli = Cli::command();
+        let Some(mut command) = cli.find_subcommand("load") else { return false };
+        if let Some(preset) = preset.and_then(|p| command.find_subcommand(p)) {
+            command = preset;
+        }
+        let mut options = command.get_arguments().filter_map(|a| a.get_long());
+        options.any(|long| long == key)
+    }
+
+    fn check_run(&self, words: Vec<OsString>) -> Result<()> {
+        let mut args = match parse(words).map_err(|said| anyhow!("record: {said}"))? {
+            Command::Run(args) => args,
+            _ => bail!("record: is no option of plumb run"),
+        };
+        // A device of another machine is no mistake of the plan's.
+        args.what.device.clear();
+        record::options(&args.what, Path::new("/out")).context("record")?;
+        Ok(())
+    }
+
+    fn write_page(&self, dir: &Path) -> Result<PathBuf> {
+        // Named apart: a plan's report.json is its own.
+        let page = dir.join(report::PAGE);
+        report::write_page(&page, &report::plan(dir)?)?;
+        Ok(page)
+    }
+}
+
+fn parse(words: Vec<OsString>) -> Result<Command, String> {
+    Cli::try_parse_from(words).map(|cli| cli.command).map_err(|e| sentence(&e.to_string()))
+}
+
+/// What clap says, on one line and without its advice on how to call the program.
+fn sentence(said: &str) -> String {
+    let lines = said.lines().map(str::trim).take_while(|l| !l.starts_with("Usage:"));
+    let lines = lines.filter(|l| !l.is_empty() && !l.contains("to pass '") && !l.starts_with("For more"));
+    let lines = lines.map(|l| l.trim_start_matches("error: ").trim_start_matches("tip: "));
+    lines.collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,7 @@
 
 pub mod chart;
 pub mod collect;
+pub mod csv_field;
 pub mod document;
 pub mod export;
 pub mod pack;

@@ -249,6 +249,25 @@ impl Scatter {
     }
 }
 
+/// 0..n shuffled, another way in each round.
+pub fn shuffled(n: usize, seed: u64, round: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..n).collect();
+    shuffle(&mut order, &mut generator(seed, round));
+    order
+}
+
+/// The generator of a round.
+pub fn generator(seed: u64, round: usize) -> SplitMix64 {
+    SplitMix64::new(seed ^ ((round as u64) << 32))
+}
+
+/// Puts items into another order, each as likely (Fisher and Yates).
+pub fn shuffle(items: &mut [usize], random: &mut SplitMix64) {
+    for i in (1..items.len()).rev() {
+        items.swap(i, random.below(i as u64 + 1) as usize);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -347,5 +366,18 @@ mod tests {
         let first: u64 = (0..100).map(|r| scatter.place(r)).sum::<u64>() / 100;
         assert!((300_000..750_000).contains(&first), "mean place {first}");
         assert!((0..100).any(|r| scatter.place(r) != other.place(r)));
+    }
+
+    #[test]
+    fn rounds_have_all_cells_in_other_orders() {
+        let orders: Vec<_> = (0..20).map(|round| shuffled(6, 7, round)).collect();
+        for order in &orders {
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, [0, 1, 2, 3, 4, 5]);
+        }
+        let first: std::collections::HashSet<usize> = orders.iter().map(|o| o[0]).collect();
+        assert!(first.len() > 3, "{orders:?}");
+        assert_eq!(shuffled(6, 7, 3), orders[3], "the seed decides");
     }
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Options of `plumb plan`.
 
-use crate::plan::file::Order;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use plumb_load::job::Time;
+use plumb_plan::adapt::Changes;
+use plumb_plan::file::Order;
 use std::path::PathBuf;
 
 /// Help's last part.
@@ -61,6 +62,17 @@ pub enum PlanCommand {
     Restore(PlanRestoreArgs),
 }
 
+/// In which order cells run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PlanOrder {
+    /// All cells shuffled, anew in each repetition.
+    Random,
+    /// Shuffled within each combination of the `blocks` factors; those in shuffled order too.
+    Blocked,
+    /// As the file has them, the last factor changing fastest.
+    Given,
+}
+
 /// What the command line changes in a plan.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct PlanChanges {
@@ -83,7 +95,7 @@ pub struct PlanChanges {
     pub limit: Option<Time>,
     /// In which order cells run
     #[arg(long, value_enum, help_heading = "Changes to the plan")]
-    pub order: Option<Order>,
+    pub order: Option<PlanOrder>,
     /// Seed of the order
     #[arg(long, value_name = "N", help_heading = "Changes to the plan")]
     pub seed: Option<u32>,
@@ -93,6 +105,27 @@ pub struct PlanChanges {
     /// Record no cell
     #[arg(long, conflicts_with = "record", help_heading = "Changes to the plan")]
     pub no_record: bool,
+}
+
+impl From<&PlanChanges> for Changes {
+    fn from(given: &PlanChanges) -> Changes {
+        let order = given.order.map(|order| match order {
+            PlanOrder::Random => Order::Random,
+            PlanOrder::Blocked => Order::Blocked,
+            PlanOrder::Given => Order::Given,
+        });
+        Changes {
+            device: given.device.clone(),
+            only: given.only.clone(),
+            repeat: given.repeat,
+            budget: given.budget,
+            limit: given.limit,
+            order,
+            seed: given.seed,
+            record: given.record,
+            no_record: given.no_record,
+        }
+    }
 }
 
 /// What to run.

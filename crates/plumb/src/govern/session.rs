@@ -2,9 +2,9 @@
 //! The hands of a governor: a directory with the journal of what it changes, and a guardian that puts it back if
 //! this process is killed. Of both killed, the next one puts it back.
 
-use crate::plan::own_devices::OwnDevices;
 use anyhow::{bail, Context, Result};
 use plumb_govern::cgroup::{Controller, Group, Version};
+use plumb_plan::own_devices::OwnDevices;
 use plumb_undo::change::{Change, Held};
 use plumb_undo::guardian::{Guardian, Whose};
 use plumb_undo::journal::{restore, Journal, JOURNAL};

@@ -5,6 +5,7 @@ use super::session::Outcome;
 use anyhow::Result;
 use plumb_load::histogram::Summary;
 use plumb_load::validity::Word;
+use plumb_report::csv_field::text;
 use std::io::Write;
 
 const SUMMARY: [&str; 9] =
@@ -66,24 +67,5 @@ fn verdict(word: Word) -> &'static str {
         Word::Valid => "valid",
         Word::Suspect => "suspect",
         Word::Invalid => "invalid",
-    }
-}
-
-/// A field as RFC 4180 wants it.
-pub fn text(field: &str) -> String {
-    match field.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", field.replace('"', "\"\"")),
-        false => field.into(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fields_are_quoted_where_they_must_be() {
-        assert_eq!(text("plain text"), "plain text");
-        assert_eq!(text("a,\"b\""), "\"a,\"\"b\"\"\"");
     }
 }

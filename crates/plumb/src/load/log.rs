@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `plumb load log`: the operations of a log, one a line.
 
-use super::csv::text;
 use crate::cli::LogArgs;
 use anyhow::{bail, Result};
 use plumb_load::log::{LogReader, Row, DURABLE, PACED, WARM_UP};
+use plumb_report::csv_field::text;
 use plumb_trace::units;
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;

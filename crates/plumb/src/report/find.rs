@@ -2,8 +2,8 @@
 //! What a path holds that a report can be made of.
 
 use super::DOCUMENT;
-use crate::plan::store::STATE;
 use anyhow::{bail, Context, Result};
+use plumb_plan::store::STATE;
 use serde::de::IgnoredAny;
 use serde::Deserialize;
 use std::fs::File;

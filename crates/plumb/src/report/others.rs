@@ -4,7 +4,7 @@
 use super::PAGE;
 use crate::cli::{CompareArgs, Show};
 use crate::explain::{explain, select};
-use crate::{plan as plans, profile};
+use crate::profile;
 use anyhow::{Context, Result};
 use plumb_compare::comparison::Comparison;
 use plumb_load::environment::utc;
@@ -20,9 +20,9 @@ use std::path::Path;
 /// # Errors
 /// There is no plan in it.
 pub fn plan(dir: &Path) -> Result<Document> {
-    let state = plans::store::state(dir)?;
+    let state = plumb_plan::store::state(dir)?;
     let begun = state.made.into_iter().next().map(|m| m.begun).unwrap_or_default();
-    let report = plans::report::Report::of(dir, &[])?;
+    let report = plumb_plan::report::Report::of(dir, &[])?;
     let mut document = empty("plan", &report.title, &begun);
     document.plan = Some(serde_json::to_value(report)?);
     Ok(document)

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Shares of time and the verdict from a recording's `result.json` (`plumb run`).
+
+use super::Found;
+use crate::table::Unit;
+use plumb_trace::units;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Adds `time.CATEGORY` over all processes of the target, the diagnosis, and what was lost.
+pub(super) fn figures(result: &Value, found: &mut Found) -> Result<(), String> {
+    let processes = result["processes"].as_array().ok_or("result.json has no processes")?;
+    let mut account: BTreeMap<&str, f64> = BTreeMap::new();
+    let mut whole = 0.0;
+    for process in processes {
+        whole += process["thread_time"].as_f64().unwrap_or(0.0);
+        for (category, ns) in process["account"].as_object().into_iter().flatten() {
+            *account.entry(category).or_default() += ns.as_f64().unwrap_or(0.0);
+        }
+    }
+    if whole > 0.0 {
+        for (category, ns) in account {
+            found.add(&format!("time.{category}"), Unit::Share, ns / whole);
+        }
+    }
+    let word = |value: &Value| value.as_str().filter(|w| !w.is_empty()).map(String::from);
+    found.kind = word(&result["kind"]);
+    found.verdict = word(&result["verdict"][0]);
+    let quality = &result["quality"];
+    for (key, words) in [
+        ("lost", "events were lost by the recording"),
+        ("operation_events_lost", "events of the load's operations were lost"),
+        ("missed", "events were missed by recursion"),
+    ] {
+        if let Some(n) = quality[key].as_u64().filter(|n| *n > 0) {
+            found.doubt(format!("{} {words}", units::count(n)));
+        }
+    }
+    if quality["damage"].as_array().is_some_and(|d| !d.is_empty()) {
+        found.doubt("parts of the trace cannot be read".into());
+    }
+    if quality["cut_off"] == Value::Bool(true) {
+        found.doubt("the recording was cut off".into());
+    }
+    Ok(())
+}

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A plan as its file says it. An unknown key is an error.
+//!
+//! What a cell is, is said by [`Settings`]: the plan's `[cell]` has those of all cells, each
+//! level of a factor has those that it changes. [`PlanFile::parse`] reads the text
+//! (`keys` names what is not known, with its line), `validate` looks whether it holds together,
+//! `merge` puts settings over each other.
+
+use super::keys;
+use anyhow::{anyhow, Result};
+use plumb_load::job::{Bytes, Time};
+use serde::{de, Deserialize, Deserializer, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// A plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct PlanFile {
+    /// One word: what `plumb plan run NAME` knows it by.
+    pub name: String,
+    /// What it is, in a line.
+    pub title: String,
+    /// The question that it answers.
+    pub purpose: String,
+    /// What is expected to come out.
+    pub hypothesis: String,
+    /// Paper or tool that it repeats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// How long all of it takes, about.
+    pub takes: Time,
+    /// Repetitions of every cell.
+    #[serde(default = "one")]
+    pub repeat: u32,
+    /// In which order cells run.
+    #[serde(default)]
+    pub order: Order,
+    /// Factors whose levels stay together in a blocked order, outermost first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocks: Vec<String>,
+    /// Seed of the order.
+    #[serde(default = "one")]
+    pub seed: u32,
+    /// No repetition is begun that would not end within it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Time>,
+    /// A repetition that takes longer is ended, and named.
+    #[serde(default = "ten_minutes")]
+    pub limit: Time,
+    /// Figures that the report is about, the first is the main one, as in `write.mean`; all that there are
+    /// when it is empty. See [`super::table`] for their names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub figures: Vec<String>,
+    /// Devices by name.
+    #[serde(default, rename = "device", skip_serializing_if = "BTreeMap::is_empty")]
+    pub devices: BTreeMap<String, DeviceSpec>,
+    /// What every cell has.
+    #[serde(default)]
+    pub cell: Settings,
+    /// What is varied.
+    #[serde(default, rename = "factor", skip_serializing_if = "Vec::is_empty")]
+    pub factors: Vec<Factor>,
+    /// Combinations that are left out.
+    #[serde(default, rename = "skip", skip_serializing_if = "Vec::is_empty")]
+    pub skips: Vec<Skip>,
+    /// Charts of the report.
+    #[serde(default, rename = "chart", skip_serializing_if = "Vec::is_empty")]
+    pub charts: Vec<Chart>,
+}
+
+impl PlanFile {
+    /// Reads a plan's text.
+    ///
+    /// # Errors
+    /// What is no TOML, no key of a plan, or no value of its key; with the line.
+    pub fn parse(text: &str) -> Result<PlanFile> {
+        let said = |e: toml::de::Error| anyhow!("{}", e.to_string().trim());
+        let table = toml::de::DeTable::parse(text).map_err(said)?;
+        keys::known(text, table.get_ref())?;
+        toml::from_str(text).map_err(said)
+    }
+
+    /// The plan as a file that says the same.
+    ///
+    /// # Errors
+    /// A number that TOML has no words for.
+    pub fn text(&self) -> Result<String> {
+        Ok(toml::to_string(self)?)
+    }
+
+    /// The factor of that name.
+    pub fn factor(&self, name: &str) -> Option<&Factor> {
+        self.factors.iter().find(|f| f.name == name)
+    }
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn ten_minutes() -> Time {
+    Time(600_000_000_000)
+}
+
+/// In which order cells run.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// All cells shuffled, anew in each repetition.
+    #[default]
+    Random,
+    /// Shuffled within each combination of the `blocks` factors; those in shuffled order too.
+    Blocked,
+    /// As the file has them, the last factor changing fastest.
+    Given,
+}
+
+/// A device of a plan: one of the three.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct DeviceSpec {
+    /// A model that is served meanwhile (`plumb disk list --models`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Changes to the model, `KEY=VALUE`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub set: Vec<String>,
+    /// Length of a served device [1G].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<Bytes>,
+    /// Seed of a served device.
+    #[serde(default = "one")]
+    pub seed: u32,
+    /// A block device of this machine. It must hold nothing recognisable, unless `--destroy` names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathBuf>,
+    /// A directory that is there: no file system is made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<PathBuf>,
+}
+
+/// A factor.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Factor {
+    /// Its name.
+    pub name: String,
+    /// Its levels, two or more.
+    #[serde(rename = "level")]
+    pub levels: Vec<Level>,
+}
+
+/// A level of a factor: in a file its name stands among its settings.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Level {
+    /// Its name; also its value for a figure over a number.
+    pub name: String,
+    /// What it changes in the cell.
+    #[serde(flatten)]
+    pub settings: Settings,
+}
+
+// By hand: beside `flatten` serde lets every unknown key pass.
+impl<'de> Deserialize<'de> for Level {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Level, D::Error> {
+        let mut all = toml::Table::deserialize(deserializer)?;
+        let name = match all.remove("name") {
+            Some(toml::Value::String(name)) => name,
+            Some(_) => return Err(de::Error::custom("a level's name must be text: write it in quotes")),
+            None => return Err(de::Error::custom("a level has no name")),
+        };
+        let said = |e: toml::de::Error| {
+            de::Error::custom(format!("level {name}: {}", e.to_string().trim().replace('\n', " ")))
+        };
+        let settings = Settings::deserialize(toml::Value::Table(all)).map_err(said)?;
+        Ok(Level { name, settings })
+    }
+}
+
+/// What a cell is. Of two, the later one's keys win; tables are merged key by key.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Settings {
+    /// Names of the devices that it works on; one or several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<OneOrMore>,
+    /// The file system that is made on each; none: the device itself is the target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_system: Option<FileSystem>,
+    /// Attributes of the devices' queues (`/sys/block/*/queue/`): scheduler first, then the others.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub queue: BTreeMap<String, Value>,
+    /// Kernel parameters, as in `"vm.dirty_ratio" = 10`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sysctl: BTreeMap<String, Value>,
+    /// Files of /proc or /sys that are set, path and value.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub write: BTreeMap<PathBuf, Value>,
+    /// A command that runs on the mounted file system before the measurement, untimed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prepare: Option<Vec<String>>,
+    /// Unmount and mount between `prepare` and the measurement, so that nothing is cached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remount: Option<bool>,
+    /// Preset of `plumb load`, if the load is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preset: Option<String>,
+    /// Options of `plumb load`, long names; `true` for one without a value.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub load: BTreeMap<String, Value>,
+    /// A command that is measured instead of a load. `{dir}` and `{device}` stand for the (first) device's
+    /// mount point and node, `{dir2}` for the second one's, `{out}` for the repetition's directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<Vec<String>>,
+    /// So many of the load or command at once, as processes of their own, each on the next device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copies: Option<u32>,
+    /// Record it: options of `plumb run`; an empty list for its defaults.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<Vec<String>>,
+}
+
+/// One name or several.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "must be a name, or a list of names")]
+pub enum OneOrMore {
+    /// One.
+    One(String),
+    /// Several.
+    More(Vec<String>),
+}
+
+impl OneOrMore {
+    /// All of them.
+    pub fn all(&self) -> Vec<&str> {
+        match self {
+            OneOrMore::One(name) => vec![name],
+            OneOrMore::More(names) => names.iter().map(String::as_str).collect(),
+        }
+    }
+}
+
+/// A value that is written in any of TOML's ways.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "must be true, false, a number, text, or a list of texts")]
+pub enum Value {
+    /// `true` of an option without a value; `false` takes it away again.
+    Flag(bool),
+    /// A whole number.
+    Whole(i64),
+    /// A number.
+    Real(f64),
+    /// Words.
+    Text(String),
+    /// An option that is given several times, or a list of words.
+    Several(Vec<String>),
+}
+
+impl Value {
+    /// Its words as they are written into a file of /proc or /sys, or behind an option; none of `true` and `false`.
+    pub fn words(&self) -> Vec<String> {
+        match self {
+            Value::Flag(_) => Vec::new(),
+            Value::Whole(n) => vec![n.to_string()],
+            Value::Real(n) => vec![n.to_string()],
+            Value::Text(text) => vec![text.clone()],
+            Value::Several(all) => all.clone(),
+        }
+    }
+}
+
+/// How a file system is made and mounted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct FileSystem {
+    /// `ext4`, `ext3`, `ext2`, `xfs`, `btrfs`, ...: mkfs.KIND makes it, mount -t KIND mounts it. Empty only in a
+    /// level that changes something else of it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub kind: String,
+    /// Options of mkfs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mkfs: Vec<String>,
+    /// Options of mount, comma-separated.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub mount: String,
+}
+
+/// Combinations that are left out: those that have all of these levels.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Skip {
+    /// Level of each factor; of several, any of them.
+    pub when: BTreeMap<String, OneOrMore>,
+    /// Why.
+    pub why: String,
+}
+
+/// A chart of the report.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Chart {
+    /// File name, without its ending.
+    pub name: String,
+    /// What it shows, in words.
+    pub title: String,
+    /// What is drawn.
+    pub kind: ChartKind,
+    /// The figure, or for operations the kind of operation.
+    pub figure: String,
+    /// Factor on the horizontal axis.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over: Option<String>,
+    /// Factor whose levels are lines or groups of bars; each further combination is a chart of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// Horizontal lines, in the figure's unit; of operations, turns of the disk are drawn where the model has any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<f64>,
+    /// Logarithmic vertical axis.
+    #[serde(default)]
+    pub log: bool,
+}
+
+/// What is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChartKind {
+    /// A figure of each cell with its interval.
+    Bars,
+    /// A figure over a factor of numbers.
+    Lines,
+    /// Every operation of a cell's first repetition, by its number.
+    Operations,
+}

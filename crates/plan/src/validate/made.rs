@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The figures that a plan's cells make, as far as that is known before they run.
+
+use super::super::figures;
+use super::super::file::{Chart, ChartKind, PlanFile};
+use super::FIGURES;
+use anyhow::{bail, Context, Result};
+use plumb_load::job::Cell;
+use std::collections::BTreeSet;
+
+#[derive(Debug, Default)]
+pub(crate) struct Made {
+    /// Kinds of operation, with the step before them where a load has several: `write`, `seeks:read`.
+    kinds: BTreeSet<String>,
+    /// One is recorded, so there are shares of time.
+    pub(super) recorded: bool,
+}
+
+impl Made {
+    pub(super) fn load(&mut self, cells: &[Cell]) {
+        let steps = || cells.iter().flat_map(|c| c.steps.iter().map(move |s| (c, s)));
+        let mut places: Vec<(String, String)> = Vec::new();
+        for (cell, step) in steps() {
+            let place = (cell.label.clone(), step.label.clone());
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
+        for (cell, step) in steps() {
+            let before = figures::prefix(&places, &cell.label, &step.label);
+            let kinds = step.jobs.iter().flat_map(|job| job.kinds());
+            self.kinds.extend(kinds.map(|kind| format!("{before}{}", kind.word())));
+        }
+    }
+
+    /// Whether there is such a figure in any cell.
+    fn has(&self, figure: &str) -> bool {
+        let of_kind = || figure.rsplit_once('.').is_some_and(|(kind, _)| self.kinds.contains(kind));
+        // p99.9 has a dot of its own.
+        let of_quantile = || figure.strip_suffix(".p99.9").is_some_and(|kind| self.kinds.contains(kind));
+        match figure.starts_with("time.") {
+            true => self.recorded,
+            false => figure == "elapsed" || of_kind() || of_quantile(),
+        }
+    }
+
+    fn charted(&self, chart: &Chart) -> bool {
+        match chart.kind {
+            ChartKind::Bars | ChartKind::Lines => self.has(&chart.figure),
+            ChartKind::Operations => self
+                .kinds
+                .iter()
+                .any(|k| k.rsplit_once(':').map_or(k.as_str(), |(_, kind)| kind) == chart.figure),
+        }
+    }
+
+    /// Leaves only the figures and charts in a plan that its cells make.
+    pub(crate) fn retain(&self, plan: &mut PlanFile) {
+        plan.figures.retain(|figure| self.has(figure));
+        plan.charts.retain(|chart| self.charted(chart));
+    }
+
+    /// Looks whether each figure that the plan names is made.
+    ///
+    /// # Errors
+    /// The first one that is not, with those that are.
+    pub(crate) fn check(&self, plan: &PlanFile) -> Result<()> {
+        for figure in &plan.figures {
+            if !self.has(figure) {
+                self.not_made(figure).context("figures")?;
+            }
+        }
+        for chart in &plan.charts {
+            if !self.charted(chart) {
+                self.not_made(&chart.figure).with_context(|| format!("chart {}", chart.name))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn not_made(&self, figure: &str) -> Result<()> {
+        if figure.starts_with("time.") {
+            bail!("\"{figure}\": no cell of the plan is recorded; give record = [], or leave the figure out");
+        }
+        let kinds: Vec<&str> = self.kinds.iter().map(String::as_str).collect();
+        if kinds.is_empty() {
+            bail!("\"{figure}\": the plan has commands and no load; there is elapsed");
+        }
+        bail!(
+            "\"{figure}\": no load of the plan makes it; there are elapsed, and of {} one of {}",
+            kinds.join(", "),
+            FIGURES.join(", ")
+        )
+    }
+}
