@@ -2,7 +2,7 @@
 //! What a plan's figures say: pure code on a [`Table`].
 //!
 //! Data flows: table -> [`cells`] (one figure's repetitions cell by cell; outliers, drift)
-//! -> [`fit`] (least squares) -> [`effects`] (of levels, of two factors together, shares of
+//! -> [`plumb_stats::fit`] (least squares) -> [`effects`] (of levels, of two factors together, shares of
 //! variation) and [`rank`] (best, worst, what cannot be told from the best) -> [`answer`] (a
 //! paragraph). [`verdicts`] gathers what recordings found. Everything random has a fixed seed.
 
@@ -10,7 +10,6 @@ pub mod answer;
 pub mod cells;
 pub mod drift;
 pub mod effects;
-pub mod fit;
 pub mod rank;
 #[cfg(test)]
 pub mod synthetic;

@@ -8,9 +8,9 @@
 //! Satterthwaite's degrees of freedom (Davison and Hinkley, "Bootstrap Methods and their Application", 1997, ch. 2 and 3).
 
 use super::cells::{CellFigures, Scale};
-use super::fit::{fit, Fit, Term};
 use super::variation::{self, Part};
 use crate::table::{Table, Unit};
+use plumb_stats::fit::{fit, Fit, Term};
 use plumb_stats::random::SplitMix64;
 use plumb_stats::repetitions::{self, Interval};
 use plumb_stats::student;

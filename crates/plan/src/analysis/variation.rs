@@ -3,8 +3,8 @@
 //! on the scale on which effects are told, every combination counting alike.
 
 use super::cells::{CellFigures, Scale};
-use super::fit::{fit, Term};
 use crate::table::Table;
+use plumb_stats::fit::{fit, Term};
 use plumb_stats::repetitions;
 use serde::Serialize;
 
