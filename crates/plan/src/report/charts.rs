@@ -8,6 +8,7 @@
 mod bars;
 mod lines;
 mod operations;
+mod plot;
 
 use super::super::analysis::cells::{self, CellFigures};
 use super::super::analysis::{main_figure, words};
@@ -15,6 +16,7 @@ use crate::file::{Chart, ChartKind};
 use crate::state::State;
 use crate::table::Table;
 use anyhow::Result;
+use plot::{level, Plot};
 use std::path::Path;
 
 /// A chart that was drawn.
@@ -100,41 +102,6 @@ fn one(dir: &Path, state: &State, table: &Table, chart: &Chart, charts: &mut Cha
         }
     }
     Ok(())
-}
-
-/// What bars and lines are drawn from.
-struct Plot<'a> {
-    table: &'a Table,
-    chart: &'a Chart,
-    unit: crate::table::Unit,
-    over: Option<usize>,
-    by: Option<usize>,
-    /// The other factors' levels that this chart is of.
-    suffix: &'a str,
-}
-
-impl Plot<'_> {
-    fn title(&self) -> String {
-        titled(self.chart, self.suffix)
-    }
-
-    /// Name of a level of a factor; empty of none.
-    fn level(&self, factor: Option<usize>, cell: &CellFigures) -> &str {
-        level(self.table, factor, &cell.levels)
-    }
-}
-
-fn level<'a>(table: &'a Table, factor: Option<usize>, levels: &[usize]) -> &'a str {
-    let name = factor.and_then(|f| table.factors.get(f)?.levels.get(*levels.get(f)?));
-    name.map_or("", String::as_str)
-}
-
-fn titled(chart: &Chart, suffix: &str) -> String {
-    if suffix.is_empty() {
-        chart.title.clone()
-    } else {
-        format!("{}: {suffix}", chart.title)
-    }
 }
 
 fn file(chart: &Chart, suffix: &str) -> String {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A figure of each cell as a bar with the interval of its median.
 
-use super::Plot;
+use super::plot::Plot;
 use crate::analysis::cells::CellFigures;
 use crate::analysis::words::{capital, title, Format};
 use anyhow::Result;

@@ -2,7 +2,7 @@
 //! A figure over a factor, one line for each level of another one.
 
 use super::bars::axis_label;
-use super::Plot;
+use super::plot::Plot;
 use crate::analysis::cells::CellFigures;
 use crate::analysis::words::Format;
 use anyhow::Result;

@@ -3,7 +3,7 @@
 //! the device is a model of a disk that turns, its turns are lines: a synchronous write
 //! that just missed its sector waits for one.
 
-use super::{level, titled};
+use super::plot::{level, titled};
 use crate::analysis::cells::CellFigures;
 use crate::analysis::words::{several, value, Format};
 use crate::file::{Chart, PlanFile, Settings};
