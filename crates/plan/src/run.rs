@@ -24,7 +24,7 @@ use plumb_undo::guarded_journal::{GuardedJournal, StoppedByUser};
 use plumb_undo::guardian::Guardian;
 use plumb_undo::journal::{self, Journal, JOURNAL};
 use plumb_undo::lock::Locks;
-use plumb_undo::undo::Undone;
+use plumb_undo::undone::Undone;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};

@@ -6,8 +6,8 @@ use super::file::{Settings, Value};
 use anyhow::{bail, Context, Result};
 use plumb_undo::change::Change;
 use plumb_undo::journal::Journal;
-use plumb_undo::undo::value;
-use std::collections::BTreeMap;
+use plumb_undo::queue::attributes;
+use plumb_undo::value::value;
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
@@ -81,21 +81,6 @@ pub fn apply(settings: &Settings, queues: &[PathBuf], journal: &mut Journal) -> 
         text(value).map_or(Ok(()), |value| set(path, &value, journal))?;
     }
     Ok(())
-}
-
-/// What can be read and written of a queue, its scheduler's own attributes too.
-fn attributes(dir: &Path) -> BTreeMap<String, String> {
-    let mut all = BTreeMap::new();
-    for sub in ["", "iosched"] {
-        for entry in std::fs::read_dir(dir.join(sub)).into_iter().flatten().flatten() {
-            let writable = entry.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o200 != 0);
-            let name = Path::new(sub).join(entry.file_name()).display().to_string();
-            if let (true, Ok(value)) = (writable, value(&entry.path())) {
-                all.insert(name, value);
-            }
-        }
-    }
-    all
 }
 
 fn set(path: &Path, new: &str, journal: &mut Journal) -> Result<()> {

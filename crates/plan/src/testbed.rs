@@ -14,6 +14,7 @@ use plumb_sim::spec::Spec;
 use plumb_undo::change::{Change, CLEARED};
 use plumb_undo::guarded_journal::GuardedJournal;
 use plumb_undo::undo;
+use plumb_undo::undone::Undone;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -194,7 +195,7 @@ pub fn remount(places: &[Place], guarded: &mut GuardedJournal, output: &Path) ->
             continue;
         };
         match undo::unmount(point, None, &OwnDevices) {
-            undo::Undone::Forced(why) | undo::Undone::Failed(why) => bail!("remount: {why}"),
+            Undone::Forced(why) | Undone::Failed(why) => bail!("remount: {why}"),
             _ => {}
         }
         forget(node)?;

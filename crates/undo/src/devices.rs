@@ -25,29 +25,24 @@ pub trait Devices: Sync + std::fmt::Debug {
     fn clear_unfinished(&self, device: &Path) -> Result<bool>;
 }
 
-#[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
+/// Of a journal that has neither: no disk is served, and no device unfinished.
+#[derive(Debug)]
+pub struct NoDevices;
 
-    /// No disk is served, and no device unfinished.
-    #[derive(Debug)]
-    pub(crate) struct NoDisks;
+impl Devices for NoDevices {
+    fn is_served(&self, _: &str) -> bool {
+        false
+    }
 
-    impl Devices for NoDisks {
-        fn is_served(&self, _: &str) -> bool {
-            false
-        }
+    fn stop(&self, _: &str, _: bool) -> Result<()> {
+        Ok(())
+    }
 
-        fn stop(&self, _: &str, _: bool) -> Result<()> {
-            Ok(())
-        }
+    fn is_unfinished(&self, _: &Path) -> bool {
+        false
+    }
 
-        fn is_unfinished(&self, _: &Path) -> bool {
-            false
-        }
-
-        fn clear_unfinished(&self, _: &Path) -> Result<bool> {
-            Ok(false)
-        }
+    fn clear_unfinished(&self, _: &Path) -> Result<bool> {
+        Ok(false)
     }
 }

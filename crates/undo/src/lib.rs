@@ -15,5 +15,8 @@ pub mod journal;
 pub mod limit;
 pub mod lock;
 pub mod pending_changes;
+pub mod queue;
 pub mod timeout;
 pub mod undo;
+pub mod undone;
+pub mod value;

@@ -3,6 +3,7 @@
 
 use crate::change::{Change, Open};
 use crate::devices::Devices;
+use crate::value::value;
 use crate::{journal, lock, undo};
 use anyhow::Result;
 use serde::Serialize;
@@ -72,7 +73,7 @@ fn stands(open: &Open, devices: &dyn Devices) -> Option<String> {
 }
 
 fn differs(path: &Path, old: &str) -> Option<String> {
-    let now = undo::value(path).ok().filter(|now| now != old)?;
+    let now = value(path).ok().filter(|now| now != old)?;
     Some(format!("{} is {now}, was {old}", path.display()))
 }
 
@@ -80,7 +81,7 @@ fn differs(path: &Path, old: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::change::Held;
-    use crate::devices::tests::NoDisks;
+    use crate::devices::NoDevices;
     use crate::journal::{Journal, JOURNAL};
 
     #[test]
@@ -93,8 +94,8 @@ mod tests {
         };
         let (left, back, made) = (file("left", "[b] a"), file("back", "1"), dir.path().join("made"));
         std::fs::create_dir(&made).expect("a directory");
-        assert_eq!(Standing::of(dir.path(), &NoDisks).expect("no journal"), None);
-        let mut journal = Journal::open(dir.path(), &NoDisks).expect("new");
+        assert_eq!(Standing::of(dir.path(), &NoDevices).expect("no journal"), None);
+        let mut journal = Journal::open(dir.path(), &NoDevices).expect("new");
         journal.begin().expect("written");
         let write = |path: &Path, old: &str| Change::Write {
             path: path.into(),
@@ -114,7 +115,7 @@ mod tests {
             journal.will(change).expect("written");
         }
         let before = std::fs::read(dir.path().join(JOURNAL)).expect("the journal");
-        let standing = Standing::of(dir.path(), &NoDisks).expect("readable").expect("changed");
+        let standing = Standing::of(dir.path(), &NoDevices).expect("readable").expect("changed");
         let left = left.display();
         let want = [
             format!("{}: was made", made.display()),
@@ -130,11 +131,11 @@ mod tests {
         assert_eq!(std::fs::read(dir.path().join(JOURNAL)).expect("the journal"), before);
         let mut locks = lock::Locks::default();
         locks.run(dir.path()).expect("free");
-        let advice = Standing::of(dir.path(), &NoDisks).expect("readable").expect("changed").advice();
+        let advice = Standing::of(dir.path(), &NoDevices).expect("readable").expect("changed").advice();
         assert!(advice.contains(&format!("process {} runs", std::process::id())), "{advice}");
         drop(locks);
-        journal::restore(dir.path(), Held::NotSince, &NoDisks, &mut |_| {}).expect("restored");
-        let standing = Standing::of(dir.path(), &NoDisks).expect("readable");
+        journal::restore(dir.path(), Held::NotSince, &NoDevices, &mut |_| {}).expect("restored");
+        let standing = Standing::of(dir.path(), &NoDevices).expect("readable");
         assert!(standing.is_none(), "{standing:?}");
     }
 }

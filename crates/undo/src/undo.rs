@@ -5,8 +5,10 @@ use crate::change::{Change, Held, Open, CLEARED};
 use crate::child::{start_of, wait_all, Child, Status, Waited};
 use crate::delegation::who_needs;
 use crate::devices::Devices;
+use crate::queue;
+use crate::undone::Undone;
+use crate::value::value;
 use plumb_load::environment::{mounts, Process, Root};
-use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -19,20 +21,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const WRITE_BACK: Duration = Duration::from_secs(600);
 /// How long a killed process may take to go.
 const DEATH: Duration = Duration::from_secs(10);
-
-/// What came of undoing a change, in words.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Undone {
-    /// It was undone already, or never made.
-    Nothing,
-    Did(String),
-    /// It is undone, by force or by halves.
-    Forced(String),
-    /// It is not ours any more.
-    LeftAlone(String),
-    /// It stands; it may be tried again.
-    Failed(String),
-}
 
 pub fn undo(open: &Open, held: Held, devices: &dyn Devices) -> Undone {
     if open.before_boot && !matches!(open.change, Change::Directory { .. }) {
@@ -67,7 +55,7 @@ pub fn undo(open: &Open, held: Held, devices: &dyn Devices) -> Undone {
             open.took.as_deref(),
             instead.as_ref().map(|(p, v)| (p.as_path(), v.as_str())),
         ),
-        Change::Queue { dir, values } => queue(dir, values),
+        Change::Queue { dir, values } => queue::undo(dir, values),
         Change::Cgroup { path } => cgroup(path),
         Change::Controller { path, name } => controller(path, name),
         Change::Limit(limit) => match limit.put_back() {
@@ -79,21 +67,6 @@ pub fn undo(open: &Open, held: Held, devices: &dyn Devices) -> Undone {
         },
         Change::Processes { group, start } => kill(*group, *start),
     }
-}
-
-/// A file of /proc or /sys as it is compared and written back: of a choice (`none [kyber]`) the
-/// word that is chosen, blanks as one.
-///
-/// # Errors
-/// It cannot be read.
-pub fn value(path: &Path) -> io::Result<String> {
-    let bytes = std::fs::read(path)?;
-    let text = String::from_utf8_lossy(&bytes);
-    let chosen = |word: &&str| word.starts_with('[') && word.ends_with(']') && word.len() > 2;
-    Ok(match text.split_whitespace().find(chosen) {
-        Some(word) => word[1..word.len() - 1].to_string(),
-        None => text.split_whitespace().collect::<Vec<_>>().join(" "),
-    })
 }
 
 fn stop(name: &str, devices: &dyn Devices) -> Undone {
@@ -294,35 +267,6 @@ fn write_back(path: &Path, old: &str, took: Option<&str>, instead: Option<(&Path
     }
 }
 
-fn queue(dir: &Path, values: &BTreeMap<String, String>) -> Undone {
-    let now = |name: &str| value(&dir.join(name)).ok();
-    if !dir.exists() {
-        return Undone::Nothing;
-    }
-    let (ours, theirs) = (values.get("scheduler"), now("scheduler"));
-    if ours != theirs.as_ref() {
-        return Undone::LeftAlone(format!(
-            "{}: its scheduler is another one than before the plan, so its other attributes stay",
-            dir.display()
-        ));
-    }
-    let (mut back, mut stay) = (Vec::new(), Vec::new());
-    for (name, old) in values {
-        match now(name) {
-            Some(now) if now != *old => match std::fs::write(dir.join(name), old) {
-                Ok(()) => back.push(format!("{name} {old}")),
-                Err(e) => stay.push(format!("{name} is {now} and was {old} ({e})")),
-            },
-            _ => {}
-        }
-    }
-    match (back.is_empty(), stay.is_empty()) {
-        (true, true) => Undone::Nothing,
-        (_, true) => Undone::Did(format!("{}: {} again", dir.display(), back.join(", "))),
-        _ => Undone::LeftAlone(format!("{}: {}", dir.display(), stay.join(", "))),
-    }
-}
-
 /// Members of a process group that began at `start` or later and still run.
 fn members(group: i32, start: u64) -> Vec<i32> {
     let root = Root::real();
@@ -374,21 +318,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_choice_is_read_as_the_word_that_is_chosen() {
-        let dir = tempfile::TempDir::new().expect("a directory");
-        let path = dir.path().join("scheduler");
-        for (text, read) in [
-            ("none [mq-deadline] kyber\n", "mq-deadline"),
-            ("[none]\n", "none"),
-            ("4096\t131072\t6291456\n", "4096 131072 6291456"),
-            ("128\n", "128"),
-        ] {
-            std::fs::write(&path, text).expect("written");
-            assert_eq!(value(&path).expect("read"), read);
-        }
-    }
-
-    #[test]
     fn a_value_whose_counterpart_was_set_comes_back_through_it() {
         let dir = tempfile::TempDir::new().expect("a directory");
         let (bytes, ratio) = (dir.path().join("bytes"), dir.path().join("ratio"));
@@ -398,22 +327,5 @@ mod tests {
         let told = write_back(&bytes, "0", Some("4096"), Some((&ratio, "20")));
         assert!(matches!(told, Undone::LeftAlone(_)), "{told:?}");
         assert_eq!(std::fs::read_to_string(&ratio).expect("read"), "20");
-    }
-
-    #[test]
-    fn a_queue_with_another_scheduler_is_left_alone() {
-        let dir = tempfile::TempDir::new().expect("a directory");
-        let put = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).expect("written");
-        put("scheduler", "[none] kyber");
-        put("nr_requests", "128");
-        let values = |scheduler: &str| {
-            BTreeMap::from([
-                ("nr_requests".into(), "64".into()),
-                ("scheduler".to_string(), scheduler.to_string()),
-            ])
-        };
-        assert!(matches!(queue(dir.path(), &values("kyber")), Undone::LeftAlone(_)));
-        assert!(matches!(queue(dir.path(), &values("none")), Undone::Did(_)));
-        assert_eq!(value(&dir.path().join("nr_requests")).expect("read"), "64");
     }
 }

@@ -1,24 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Selecting the scheduler and setting its knobs, and putting back what was before. What was before stands in a
-//! file until then, which is gone with the machine's next start, as the scheduler is.
+//! Selecting the scheduler and setting its knobs, and putting back what was before. What was before stands in an undo
+//! journal until then, which is gone with the machine's next start, as the scheduler is.
 
 use super::knobs::Knob;
 use super::status::{loads_modules, NO_MODULES};
 use super::{schedulers, SCHEDULER};
 use anyhow::{bail, Context, Result};
 use plumb_load::environment::{Block, Root};
-use serde::{Deserialize, Serialize};
+use plumb_undo::change::{Change, Open};
+use plumb_undo::devices::NoDevices;
+use plumb_undo::journal::{open_in, Journal};
+use plumb_undo::queue::attributes;
+use plumb_undo::undone::Undone;
+use plumb_undo::value::value;
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Attributes of a queue that the kernel sets anew when its scheduler changes.
 const OF_QUEUE: [&str; 2] = ["nr_requests", "async_depth"];
 
 /// What a disk had before.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Before {
     pub scheduler: String,
     /// Its attributes, and the queue's.
@@ -27,18 +32,30 @@ pub struct Before {
 
 impl Before {
     fn of(disk: &Block, scheduler: &str, root: &Root) -> Before {
-        let queue = disk.dir.join("queue");
-        let own = root.names(queue.join("iosched")).into_iter().map(|name| format!("iosched/{name}"));
-        let writable = |name: &String| {
-            std::fs::metadata(root.path(queue.join(name))).is_ok_and(|m| m.permissions().mode() & 0o200 != 0)
-        };
-        let all = OF_QUEUE.iter().map(|n| n.to_string()).chain(own).filter(writable);
-        let values = all.filter_map(|name| Some((name.clone(), root.text(queue.join(&name))?))).collect();
+        let mut values = attributes(&queue(disk, root));
+        values.retain(|name, _| OF_QUEUE.contains(&name.as_str()) || name.starts_with("iosched/"));
         Before { scheduler: scheduler.into(), values }
+    }
+
+    /// As a journal has it.
+    fn change(&self, disk: &Block, root: &Root) -> Change {
+        let mut values = self.values.clone();
+        values.insert("scheduler".into(), self.scheduler.clone());
+        Change::Queue { dir: queue(disk, root), values }
     }
 }
 
+fn queue(disk: &Block, root: &Root) -> PathBuf {
+    root.path(disk.dir.join("queue"))
+}
+
+/// Directory of a disk's journal, gone with the machine's next start, as the scheduler is.
 fn state(disk: &Block, root: &Root) -> PathBuf {
+    root.path(format!("/run/plumb/iosched/{}", disk.name))
+}
+
+/// What plumb 0.1.0 wrote in the place of a journal.
+fn old_state(disk: &Block, root: &Root) -> PathBuf {
     root.path(format!("/run/plumb/iosched/{}.json", disk.name))
 }
 
@@ -47,14 +64,24 @@ fn state(disk: &Block, root: &Root) -> PathBuf {
 /// # Errors
 /// The file makes no sense; named.
 pub fn before(disk: &Block, root: &Root) -> Result<Option<Before>> {
-    let path = state(disk, root);
+    let said = |path: &Path| {
+        format!("{}: cannot be understood; remove it, and set the scheduler by hand", path.display())
+    };
+    let dir = state(disk, root);
+    let open = open_in(&dir).with_context(|| said(&dir))?;
+    let first = open.into_iter().find_map(|open| match open.change {
+        Change::Queue { mut values, .. } => Some(Before { scheduler: values.remove("scheduler")?, values }),
+        _ => None,
+    });
+    if first.is_some() {
+        return Ok(first);
+    }
+    let path = old_state(disk, root);
     let text = match std::fs::read(&path) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
         text => text.with_context(|| path.display().to_string())?,
     };
-    let said =
-        || format!("{}: cannot be understood; remove it, and set the scheduler by hand", path.display());
-    serde_json::from_slice(&text).map(Some).with_context(said)
+    serde_json::from_slice(&text).map(Some).with_context(|| said(&path))
 }
 
 fn write(disk: &Block, name: &str, value: &str, root: &Root) -> Result<()> {
@@ -102,41 +129,86 @@ fn load(disk: &Block, root: &Root) -> Result<bool> {
     Ok(true)
 }
 
-/// Makes it what it was, as far as it differs; says what was done.
-fn put_back(disk: &Block, before: &Before, root: &Root) -> Result<Vec<String>> {
+/// The journal of a disk, which has what was before.
+///
+/// # Errors
+/// It cannot be read or written.
+fn journal(disk: &Block, root: &Root) -> Result<Journal> {
+    let dir = state(disk, root);
+    std::fs::create_dir_all(&dir).with_context(|| format!("{}: run as root", dir.display()))?;
+    Journal::open(&dir, &NoDevices)
+}
+
+/// Begins the journal of a disk: what it had, and that its scheduler is changed.
+///
+/// # Errors
+/// The journal cannot be written.
+fn remember(disk: &Block, before: &Before, root: &Root) -> Result<Journal> {
+    forget(disk, root)?;
+    let mut journal = journal(disk, root)?;
+    journal.begin()?;
+    journal.will(before.change(disk, root))?;
+    let path = queue(disk, root).join("scheduler");
+    let old = Some(before.scheduler.clone());
+    let change = Change::Write { path, old, new: SCHEDULER.into(), instead: None };
+    let number = journal.will(change)?;
+    journal.took(number, SCHEDULER)?;
+    Ok(journal)
+}
+
+/// Undoes what is pending since a mark, as far as it differs; says what was done.
+///
+/// # Errors
+/// A file does not take its old value; named.
+fn put_back(
+    disk: &Block,
+    before: &Before,
+    mark: u32,
+    journal: &mut Journal,
+    root: &Root,
+) -> Result<Vec<String>> {
     let name = &disk.name;
+    let now = |attribute: &str| value(&queue(disk, root).join(attribute)).ok();
+    let had = now("scheduler");
+    let mut left = Vec::new();
+    let mut undo = |journal: &mut Journal, mark: u32| {
+        left.extend(journal.undo_since(mark).into_iter().filter_map(|undone| match undone {
+            Undone::LeftAlone(what) | Undone::Failed(what) => Some(what),
+            Undone::Nothing | Undone::Did(_) | Undone::Forced(_) => None,
+        }));
+    };
+    // The scheduler first: the attributes are its own.
+    let writes = |open: &&Open| open.number >= mark && matches!(open.change, Change::Write { .. });
+    if let Some(first) = journal.open_changes().iter().find(writes).map(|open| open.number) {
+        undo(journal, first);
+    }
     let mut did = Vec::new();
-    if schedulers(disk, root).is_none_or(|(_, now)| now != before.scheduler) {
-        write(disk, "scheduler", &before.scheduler, root)?;
+    if had.is_some_and(|had| had != before.scheduler) && now("scheduler").as_ref() == Some(&before.scheduler)
+    {
         did.push(format!("{name}: scheduler {} again", before.scheduler));
     }
-    // A change of nr_requests sets what depends on it.
-    let mut values: Vec<_> = before.values.iter().collect();
-    values.sort_by_key(|(attribute, _)| *attribute != OF_QUEUE[0]);
-    for (attribute, value) in values {
-        let path = disk.dir.join("queue").join(attribute);
-        if root.text(&path).is_some_and(|now| now != *value) {
-            write(disk, attribute, value, root)?;
-            did.push(format!("{name}: {attribute} {value} again"));
-        }
+    let attributes: Vec<(&String, Option<String>)> = before.values.keys().map(|a| (a, now(a))).collect();
+    undo(journal, mark);
+    let mut back: Vec<_> =
+        attributes.into_iter().filter(|(attribute, was)| was.is_some() && *was != now(attribute)).collect();
+    back.sort_by_key(|(attribute, _)| *attribute != OF_QUEUE[0]);
+    did.extend(
+        back.iter().map(|(attribute, _)| format!("{name}: {attribute} {} again", before.values[*attribute])),
+    );
+    if !left.is_empty() {
+        bail!("{}", left.join("; "));
     }
     Ok(did)
 }
 
-/// In one go: half of it would stand in the way of everything later.
-fn remember(disk: &Block, before: &Before, root: &Root) -> Result<()> {
-    let path = state(disk, root);
-    let dir = path.parent().unwrap_or(&path);
-    std::fs::create_dir_all(dir).with_context(|| format!("{}: run as root", dir.display()))?;
-    let text = serde_json::to_vec_pretty(before).context("state")?;
-    let new = path.with_extension("new");
-    std::fs::write(&new, text).with_context(|| new.display().to_string())?;
-    std::fs::rename(&new, &path).with_context(|| path.display().to_string())
-}
-
 fn forget(disk: &Block, root: &Root) -> Result<()> {
-    let path = state(disk, root);
-    std::fs::remove_file(&path).with_context(|| path.display().to_string())
+    let gone = |removed: std::io::Result<()>, path: PathBuf| match removed {
+        Err(e) if e.kind() != ErrorKind::NotFound => Err(e).with_context(|| path.display().to_string()),
+        _ => Ok(()),
+    };
+    let (dir, old) = (state(disk, root), old_state(disk, root));
+    gone(std::fs::remove_dir_all(&dir), dir)?;
+    gone(std::fs::remove_file(&old), old)
 }
 
 /// Selects the scheduler on a disk and sets knobs; says what was done.
@@ -157,18 +229,26 @@ pub fn set(disk: &Block, knobs: &[(&Knob, u64)], root: &Root) -> Result<Vec<Stri
     let now = Before::of(disk, &had, root);
     // What stands there of another time, before somebody selected another scheduler, counts no more.
     let first = had != SCHEDULER || before(disk, root)?.is_none();
-    if first {
-        remember(disk, &now, root)?;
-    }
+    let (mut journal, mark) = if first {
+        (remember(disk, &now, root)?, 0)
+    } else {
+        let mut journal = adopted(disk, root)?;
+        let mark = journal.will(now.change(disk, root))?;
+        (journal, mark)
+    };
     match select(disk, &had, knobs, root) {
         Ok(all) => {
+            if !first {
+                // What counts is what was before the first time.
+                journal.done(mark)?;
+            }
             did.extend(all);
             Ok(did)
         }
         Err(error) => {
-            let mut back = put_back(disk, &now, root).map(drop);
+            let mut back = put_back(disk, &now, mark, &mut journal, root).map(drop);
             if first {
-                back = back.and(forget(disk, root));
+                back = back.and_then(|()| forget(disk, root));
             }
             match back {
                 Ok(()) if did.is_empty() => Err(error.context(format!("{name}: nothing is changed"))),
@@ -176,6 +256,17 @@ pub fn set(disk: &Block, knobs: &[(&Knob, u64)], root: &Root) -> Result<Vec<Stri
                 Err(left) => Err(error.context(format!("{name}: and not all is as it was: {left:#}"))),
             }
         }
+    }
+}
+
+/// The journal of a disk that was set before, maybe by plumb 0.1.0.
+fn adopted(disk: &Block, root: &Root) -> Result<Journal> {
+    if !old_state(disk, root).exists() {
+        return journal(disk, root);
+    }
+    match before(disk, root)? {
+        Some(before) => remember(disk, &before, root),
+        None => journal(disk, root),
     }
 }
 
@@ -205,7 +296,7 @@ pub fn remove(disk: &Block, root: &Root) -> Result<Vec<String>> {
     };
     let now = schedulers(disk, root).map(|(_, now)| now).unwrap_or_default();
     let did = if now == SCHEDULER {
-        put_back(disk, &before, root)?
+        put_back(disk, &before, 0, &mut adopted(disk, root)?, root)?
     } else {
         vec![format!("{name}: left alone: its scheduler is {now}, so somebody changed it since")]
     };
@@ -342,6 +433,33 @@ pub(crate) mod tests {
         tree.put("sys/devices/sda/queue/scheduler", "none mq-deadline [bfq] lp-deadline");
         set(&sda, &[], &root).expect("set");
         assert_eq!(before(&sda, &root).expect("readable").expect("remembered").scheduler, "bfq");
+    }
+
+    /// The file of plumb 0.1.0.
+    #[test]
+    fn what_an_older_version_remembered_is_put_back() {
+        let tree = Tree::new();
+        let root = tree.root();
+        tree.put("sys/devices/sda/queue/scheduler", "none mq-deadline [lp-deadline]");
+        tree.put("sys/devices/sda/queue/nr_requests", "64");
+        tree.put("sys/devices/sda/queue/iosched/low_depth", "1");
+        let old = r#"{"scheduler": "mq-deadline", "values": {"nr_requests": "256"}}"#;
+        let sda = super::super::disk("sda", &root).expect("there");
+        for set_again in [false, true] {
+            tree.put("run/plumb/iosched/sda.json", old);
+            let knob = knobs::parse("low_depth=4").expect("a knob");
+            if set_again {
+                tree.put("sys/devices/sda/queue/scheduler", "none mq-deadline [lp-deadline]");
+                tree.put("sys/devices/sda/queue/nr_requests", "64");
+                set(&sda, &[knob], &root).expect("set");
+            }
+            let had = before(&sda, &root).expect("readable").expect("remembered");
+            assert_eq!((had.scheduler.as_str(), had.values["nr_requests"].as_str()), ("mq-deadline", "256"));
+            let did = remove(&sda, &root).expect("removed");
+            assert_eq!(did, ["sda: scheduler mq-deadline again", "sda: nr_requests 256 again"]);
+            assert_eq!(tree.text("sys/devices/sda/queue/scheduler"), "mq-deadline");
+            assert_eq!(before(&sda, &root).expect("readable"), None);
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use plumb_undo::change::{Change, Held};
 use plumb_undo::guardian::{Guardian, Whose};
 use plumb_undo::journal::{restore, Journal, JOURNAL};
 use plumb_undo::lock::{holder_of_directory, Locks};
-use plumb_undo::undo::Undone;
+use plumb_undo::undone::Undone;
 use std::path::{Path, PathBuf};
 
 const GOVERNOR: Whose = Whose { who: "plumb govern", restore: "plumb plan restore", devices: &OwnDevices };
