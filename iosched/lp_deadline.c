@@ -4,7 +4,6 @@
 #include "lp_loss.h"
 #include "lp_normal.h"
 #include "lp_quiet.h"
-#include "lp_steering.h"
 
 /* A request's mark: where it is, its class, and whether a low one was with the device when it was sent. */
 #define MARK_QUEUED 1U
@@ -21,7 +20,7 @@
 
 void lp_init(struct lp *lp, const struct lp_knobs *knobs, u64 now)
 {
-	*lp = (struct lp){ .knobs = *knobs, .normal_left = now, .window_began = now };
+	*lp = (struct lp){ .knobs = *knobs, .normal_left = now };
 	for (int dir = 0; dir < LP_DIRECTIONS; dir++) {
 		lp_sorted_init(&lp->sorted[dir]);
 		lp_fifo_init(&lp->fifo[dir]);
@@ -33,7 +32,6 @@ void lp_init(struct lp *lp, const struct lp_knobs *knobs, u64 now)
 	}
 	lp_fifo_init(&lp->head);
 	lp_quiet_from_knobs(lp, now);
-	lp_steer_from_knobs(lp);
 	lp_loss_from_knobs(lp);
 }
 
@@ -53,7 +51,6 @@ void lp_set_knobs(struct lp *lp, const struct lp_knobs *knobs)
 	lp->knobs = *knobs;
 	end_visit(lp);
 	lp_quiet_from_knobs(lp, lp->quiet.looked);
-	lp_steer_from_knobs(lp);
 	lp_loss_from_knobs(lp);
 }
 
@@ -290,7 +287,7 @@ static void visit_begins(struct lp *lp, struct lp_request *rq, bool holds, u64 n
 		lp_counter_inc(&lp->gated);
 		LP_WRITE_ONCE(lp->visit_until, lp_later(now, held));
 	}
-	low_goes(lp, rq, lp->together, now);
+	low_goes(lp, rq, lp->knobs.low_batch_kb * 2, now);
 }
 
 /* The next one of a visit; before normal ones, while it has its time. */
@@ -384,9 +381,7 @@ struct lp_request *lp_dispatch_if(struct lp *lp, u64 now, const struct lp_may *m
 	struct lp_request *rq = lp_fifo_first(&lp->head);
 	bool gated = lp_counter_read(&lp->gated);
 
-	if (lp->knobs.latency_target)
-		lp_steer(lp, now);
-	else if (gated && lp->knobs.normal_loss)
+	if (gated && lp->knobs.normal_loss)
 		lp_loss_steer(lp, now);
 	if (!rq && gated) {
 		/* Awaited ones that are left of a visit wait an interval for the next. */
@@ -439,8 +434,6 @@ void lp_finished(struct lp *lp, struct lp_request *rq, u64 now)
 	lp_rq_set_mark(rq, 0);
 	if ((mark & MARK_PLACE) != MARK_DEVICE)
 		return;
-	if (LP_READ(lp->knobs.latency_target) && !(mark & MARK_CLASS))
-		lp_steer_saw(lp, (mark & MARK_BESIDE) || lp_low_in_flight(lp), now - lp_rq_stamp(rq));
 	if ((mark & MARK_COUNTS) && now > lp_rq_stamp(rq))
 		lp_loss_saw(lp, mark & MARK_BESIDE, now - lp_rq_stamp(rq));
 	leaves(lp, class_in(mark), now);

@@ -89,8 +89,8 @@ struct lp_knobs {
 	 * the way there once. As much as that, not so many: what it costs normal ones is its transfer. 0: each by itself,
 	 * as in the paper. */
 	u32 low_batch_kb;
-	/* How long normal requests wait at most for what is left of such a batch; 0: the first one that comes ends it. Not for one
-	 * that began by age, of awaited requests, or with a latency_target. */
+	/* How long normal requests wait at most for what is left of such a batch; 0: the first one that comes ends it. A low
+	 * request that went by its age begins none, and awaited ones are held for less (lp_held_for()). */
 	u64 low_batch_time;
 	/* Slots (scheduler tags) that low requests may take: in 1/100 of all. 100: no reserve for normal ones. */
 	u32 low_slots;
@@ -99,10 +99,8 @@ struct lp_knobs {
 	/* Only what nobody else can wait for is low: reads, and direct writes; other writes of low tasks are awaited. Else they
 	 * are low, too. */
 	u32 safe_classes;
-	/* Steers interval, depth and batch so that normal requests' p99 stays below this with the device; 0: off. */
-	u64 latency_target;
 	/* What normal work may lose of its time by waiting for low requests, in 1/100: the interval becomes up to 64 times as long
-	 * as the knob's so that it is no more, and low_depth as much less, at least 1 (lp_loss.h). Not with latency_target; 0: off. */
+	 * as the knob's so that it is no more, and low_depth as much less, at least 1 (lp_loss.h). 0: off. */
 	u32 normal_loss;
 };
 
@@ -129,15 +127,9 @@ struct lp_decisions {
 	u64 batches;
 	/* Asked for a request while only low ones were there and the gate was shut. */
 	u64 held;
-	/* The steering made the gate narrower, or wider. */
+	/* The learnt interval became longer, or shorter (lp_loss.h). */
 	u64 narrowed;
 	u64 widened;
-};
-
-/* One window of the steering: normal requests, with a low one at the device while they were there, or without. */
-struct lp_window {
-	lp_counter requests[2];
-	lp_counter late[2];
 };
 
 /* Requests of low work that wait, reads and writes together. */
@@ -173,7 +165,7 @@ struct lp_quiet {
 	u64 looked;
 };
 
-/* What low requests cost normal ones (lp_loss.h). */
+/* What low requests cost normal ones, from which the interval is learnt (lp_loss.h). */
 struct lp_loss {
 	/* Of this window, without and beside a low one: how many, and what they took, in 128 ns. */
 	lp_counter requests[2];
@@ -232,13 +224,10 @@ struct lp {
 	struct lp_quiet quiet;
 	/* Nothing is held back: the queue is being frozen, or torn down. */
 	bool open;
-	/* The interval, depth and batch, in sectors, of the present; the knobs', unless steered. */
+	/* The interval and depth in force: the knobs', unless normal_loss makes the one longer and the other less. Only lp_loss.c
+	 * writes them. */
 	u64 interval;
 	u32 depth;
-	u32 together;
-	/* Since the last low request came to or left the device, in the steering's eyes. */
-	struct lp_window window;
-	u64 window_began;
 	struct lp_loss loss;
 	struct lp_counts counts[LP_CLASSES];
 	/* Given back by the device to be tried again. */

@@ -43,12 +43,9 @@ u32 lp_low_slots(const struct lp *lp, enum lp_class cls, u32 all, u64 now)
 	return slots ? slots : 1;
 }
 
-/* Normal requests wait for the rest of a batch of low ones. The steering sees what they wait with the device, not before
- * it. */
 LP_LOCAL bool lp_holds_batches(const struct lp *lp)
 {
-	return LP_READ(lp->knobs.low_batch_kb) && LP_READ(lp->knobs.low_batch_time) &&
-	       !LP_READ(lp->knobs.latency_target);
+	return LP_READ(lp->knobs.low_batch_kb) && LP_READ(lp->knobs.low_batch_time);
 }
 
 LP_LOCAL u64 lp_held_for(const struct lp *lp, enum lp_class cls)

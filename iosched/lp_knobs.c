@@ -27,7 +27,6 @@ const struct lp_knob lp_knob_table[] = {
 	KNOB(low_slots, 1, 1, 100),
 	KNOB(in_flight_aware, 1, 0, 1),
 	KNOB(safe_classes, 1, 0, 1),
-	KNOB(latency_target, US, 0, 60000 * MS),
 	KNOB(normal_loss, 1, 0, 100),
 };
 const u32 lp_knob_count = sizeof(lp_knob_table) / sizeof(lp_knob_table[0]);
@@ -56,7 +55,6 @@ void lp_defaults(struct lp_knobs *knobs, bool rotational)
 		.low_slots = rotational ? 50 : 25,
 		.in_flight_aware = 1,
 		.safe_classes = 1,
-		.latency_target = 0,
 		/* A disk that turns has its intervals and batches instead. */
 		.normal_loss = rotational ? 0 : 2,
 	};

@@ -28,6 +28,8 @@
 LP_LOCAL void lp_loss_from_knobs(struct lp *lp)
 {
 	lp->loss = (struct lp_loss){ .look_at = LOSS_LOOK };
+	LP_WRITE_ONCE(lp->interval, lp->knobs.idle_dispatch_interval);
+	LP_WRITE_ONCE(lp->depth, lp->knobs.low_depth);
 }
 
 static void next_loss_window(struct lp_loss *l, u64 now)

@@ -13,7 +13,7 @@
 
 #include "lp_deadline.h"
 
-/* From nothing; the interval is the knob's. */
+/* From nothing: interval and depth are the knobs'. */
 LP_LOCAL void lp_loss_from_knobs(struct lp *lp);
 
 /* Decides once a window. With the lock, while low requests are queued. */
@@ -26,7 +26,7 @@ LP_LOCAL void lp_loss_saw(struct lp *lp, bool beside, u64 took);
 /* It is measured, and steers. */
 static inline bool lp_loss_counts(const struct lp *lp)
 {
-	return LP_READ(lp->knobs.normal_loss) && !LP_READ(lp->knobs.latency_target);
+	return LP_READ(lp->knobs.normal_loss);
 }
 
 /* By how much an interval in force is longer than the knob's; awaited requests are held back for it, too. */

@@ -159,7 +159,6 @@ KNOB(low_batch_time)
 KNOB(low_slots)
 KNOB(in_flight_aware)
 KNOB(safe_classes)
-KNOB(latency_target)
 KNOB(normal_loss)
 
 struct elv_fs_entry lp_attributes[] = {
@@ -179,7 +178,6 @@ struct elv_fs_entry lp_attributes[] = {
 	FILE(low_slots),
 	FILE(in_flight_aware),
 	FILE(safe_classes),
-	FILE(latency_target),
 	FILE(normal_loss),
 	/* Whom and what else. */
 	FILE(low_cgroups),

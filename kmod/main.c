@@ -316,9 +316,7 @@ static void free_zone(struct lp_queue *lq, struct request *rq)
  * done: that was just now. Beside low ones it is measured how long it is with the device. */
 static u64 time_of_dispatch(struct lp_queue *lq)
 {
-	return lp_gated(lq) || lp_low_in_flight(&lq->lp) || READ_ONCE(lq->lp.knobs.latency_target)
-		       ? ktime_get_ns()
-		       : READ_ONCE(lq->event);
+	return lp_gated(lq) || lp_low_in_flight(&lq->lp) ? ktime_get_ns() : READ_ONCE(lq->event);
 }
 
 static struct request *lp_dispatch_request(struct blk_mq_hw_ctx *hctx)

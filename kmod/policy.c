@@ -5,5 +5,4 @@
 #include "../iosched/lp_knobs.c"
 #include "../iosched/lp_normal.c"
 #include "../iosched/lp_quiet.c"
-#include "../iosched/lp_steering.c"
 #include "../iosched/lp_loss.c"

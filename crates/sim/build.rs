@@ -6,19 +6,10 @@ use std::path::Path;
 fn main() {
     let policy = Path::new("../../iosched");
     let shim = Path::new("src/queue/scheduler/lp_deadline/shim.c");
-    let parts = [
-        "lp_deadline",
-        "lp_gate",
-        "lp_knobs",
-        "lp_loss",
-        "lp_normal",
-        "lp_quiet",
-        "lp_steering",
-        "user/sorted",
-    ];
+    let parts = ["lp_deadline", "lp_gate", "lp_knobs", "lp_loss", "lp_normal", "lp_quiet", "user/sorted"];
     let sources: Vec<_> = parts.iter().map(|part| policy.join(part).with_extension("c")).collect();
     let sources = [&sources[..], &[shim.to_path_buf()]].concat();
-    let headers = ["lp_deadline", "lp_gate", "lp_loss", "lp_normal", "lp_quiet", "lp_steering", "user/env"];
+    let headers = ["lp_deadline", "lp_gate", "lp_loss", "lp_normal", "lp_quiet", "user/env"];
     let headers: Vec<_> = headers.iter().map(|part| policy.join(part).with_extension("h")).collect();
     for file in sources.iter().chain(&headers) {
         println!("cargo:rerun-if-changed={}", file.display());

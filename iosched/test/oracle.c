@@ -67,15 +67,13 @@ bool batch_mode(u64 now)
 
 u64 interval(void)
 {
-	return o.knobs.latency_target || o.knobs.normal_loss ? lp.interval : o.knobs.idle_dispatch_interval;
+	return o.knobs.normal_loss ? lp.interval : o.knobs.idle_dispatch_interval;
 }
 
 u32 depth(void)
 {
 	u64 most = o.knobs.low_depth;
 
-	if (o.knobs.latency_target)
-		return lp.depth;
 	if (!o.knobs.normal_loss || !lp.interval)
 		return o.knobs.low_depth;
 	return (u32)((most * o.knobs.idle_dispatch_interval + lp.interval - 1) / lp.interval);
@@ -83,7 +81,7 @@ u32 depth(void)
 
 u32 together(void)
 {
-	return o.knobs.latency_target ? lp.together : o.knobs.low_batch_kb * 2;
+	return o.knobs.low_batch_kb * 2;
 }
 
 static u64 expire_of(enum lp_class cls)
@@ -93,7 +91,7 @@ static u64 expire_of(enum lp_class cls)
 
 bool holds(void)
 {
-	return o.knobs.low_batch_kb && o.knobs.low_batch_time && !o.knobs.latency_target;
+	return o.knobs.low_batch_kb && o.knobs.low_batch_time;
 }
 
 static u64 most_of(u64 a, u64 b)
@@ -116,7 +114,7 @@ static u64 over(void)
 {
 	u64 knob = o.knobs.idle_dispatch_interval;
 
-	return o.knobs.normal_loss && !o.knobs.latency_target && interval() > knob ? interval() - knob : 0;
+	return o.knobs.normal_loss && interval() > knob ? interval() - knob : 0;
 }
 
 static u64 awaited_interval(void)

@@ -5,7 +5,6 @@
  */
 #include "../lp_gate.h"
 #include "../lp_loss.h"
-#include "../lp_steering.h"
 #include "check.h"
 #include "oracle.h"
 
@@ -124,9 +123,7 @@ static void dispatch(void)
 	struct known *k;
 	u64 opens;
 
-	if (o.knobs.latency_target)
-		lp_steer(&lp, o.now);
-	else if (o.knobs.normal_loss && (waiting(LP_LOW) || waiting(LP_AWAITED) || (o.visit && o.until)))
+	if (o.knobs.normal_loss && (waiting(LP_LOW) || waiting(LP_AWAITED) || (o.visit && o.until)))
 		lp_loss_steer(&lp, o.now);
 	expect = expected(o.now);
 	work = lp_has_work(&lp, o.now);
@@ -279,7 +276,6 @@ static void knobs(void)
 	k.awaited_delay = any(3) * MS / 2;
 	k.low_expire = any(4) ? 40 * MS * any(8) : 0;
 	k.awaited_expire = any(3) * 20 * MS;
-	k.latency_target = any(4) ? 0 : MS;
 	k.normal_loss = (u32)any(3);
 	k.low_depth = (u32)any(4);
 	k.low_batch_kb = (u32)any(4) * 8;
@@ -297,8 +293,6 @@ static void knobs(void)
 	o.took = 0;
 	o.quiet = k.awaited_delay;
 	lp_set_knobs(&lp, &k);
-	if (k.latency_target)
-		lp.together = (u32)any(4) * 16;
 }
 
 static void begin(void)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 /* Scenes that random steps would hardly ever come to: loads that last, knobs that change, what a request's class is. */
-#include "../lp_steering.h"
+#include "../lp_deadline.h"
 #include "check.h"
 
 #include <string.h>
@@ -8,8 +8,6 @@
 static struct lp lp;
 
 #define BULK 8
-/* Fewer late ones tell nothing. */
-#define FEW 16
 
 /* A device that takes one request after the other, 5 ms each, for 100 s; each that is done comes again elsewhere. */
 static void starves_none(u32 normal_count, u32 awaited_count)
@@ -170,7 +168,7 @@ static void grows(void)
 	check(lp_may_grow(&lp, LP_LOW, 2560), "a disk that turns pays for the way, not for the length");
 }
 
-/* What goes next, at the time at which the gate says that it opens: the steering may just have made it narrower. */
+/* What goes next, at the time at which the gate says that it opens: the interval may just have become longer. */
 static struct lp_request *next(u64 *now)
 {
 	struct lp_request *rq;
@@ -182,85 +180,70 @@ static struct lp_request *next(u64 *now)
 	return rq;
 }
 
-/* Low requests make normal ones late: the gate gets narrower; they do not: wider; all are late: they are not to blame. */
-static void steering(void)
+/* A low request and a normal one each `apart`: the low one goes first where `beside`, so that the normal one is sent
+ * beside it, else last. */
+static void pair(u64 *now, u64 apart, bool beside, u64 took)
 {
 	static struct lp_request normal_rq, low_rq;
+
+	*now += apart;
+	if (beside) {
+		lp_insert(&lp, &low_rq, LP_LOW, false, *now);
+		check(next(now) == &low_rq, "a low request goes through an open gate");
+		lp_insert(&lp, &normal_rq, LP_NORMAL, false, *now);
+	} else {
+		lp_insert(&lp, &normal_rq, LP_NORMAL, false, *now);
+		lp_insert(&lp, &low_rq, LP_LOW, false, *now);
+	}
+	check(lp_dispatch(&lp, *now) == &normal_rq, "a normal request goes at once");
+	*now += took;
+	lp_finished(&lp, &normal_rq, *now);
+	if (!beside)
+		check(next(now) == &low_rq, "a low request goes when no normal one is there");
+	lp_finished(&lp, &low_rq, *now);
+}
+
+/* Low requests cost normal ones time: the interval gets longer; they do not, or all take long: it stays the knob's. */
+static void interval_follows_the_loss(void)
+{
 	struct lp_knobs k;
 
 	for (int late = 0; late < 3; late++) {
 		u64 now = 0;
-		u64 begin;
 
 		lp_defaults(&k, false);
-		k.latency_target = MS;
-		k.idle_dispatch_interval = 8 * MS;
-		k.low_batch_kb = 10;
 		lp_init(&lp, &k, now);
-		LP_WRITE_ONCE(lp.interval, 2 * MS);
-		lp.together = 10;
-		begin = lp.interval;
-		memset(&normal_rq, 0, sizeof(normal_rq));
-		memset(&low_rq, 0, sizeof(low_rq));
-		for (int i = 0; i < 400; i++) {
-			bool with = i % 2;
-			bool slow = late == 2 || (late == 1 && with);
-
-			if (with) {
-				lp_insert(&lp, &low_rq, LP_LOW, false, now);
-				now += 10 * MS;
-				/* Only where low ones are to blame may the gate have got narrower than 10 ms. */
-				check((late == 1 ? next(&now) : lp_dispatch(&lp, now)) == &low_rq,
-				      "a low request goes through an open gate");
-			}
-			lp_insert(&lp, &normal_rq, LP_NORMAL, false, now);
-			check(lp_dispatch(&lp, now) == &normal_rq, "a normal request goes at once");
-			now += slow ? 2 * MS : MS / 2;
-			lp_finished(&lp, &normal_rq, now);
-			if (with)
-				lp_finished(&lp, &low_rq, now);
-		}
+		for (int i = 0; i < 4000; i++)
+			pair(&now, MS, i % 2, late == 2 || (late && i % 2) ? 2 * MS : MS / 10);
 		if (late == 1)
-			check(lp.interval > begin && lp.together < 10,
-			      "the gate gets narrower while low requests make normal ones late");
+			check(lp.interval > 4 * k.idle_dispatch_interval && lp.depth == 1,
+			      "where low requests cost normal ones time, they go more seldom, and fewer at "
+			      "once");
 		else
-			check(lp.interval < begin && lp.together > 10 && lp.together <= 20,
-			      "the gate gets wider while low requests are not to blame");
+			check(lp.interval == k.idle_dispatch_interval && lp.depth == k.low_depth,
+			      "where low requests cost normal ones nothing, they go as the knobs let them");
 	}
 }
 
-/* Now and then a normal request beside a low one, and late: too few to narrow the gate, no reason to widen it. */
-static void sparse_steering(void)
+/* Now and then a normal request beside a low one, and late: too few to make the interval longer, or to keep it so. */
+static void few_tell_nothing(void)
 {
-	static struct lp_request normal_rq, low_rq;
 	struct lp_knobs k;
 	u64 now = 0;
 
 	lp_defaults(&k, false);
-	k.latency_target = MS;
-	k.idle_dispatch_interval = 8 * MS;
 	lp_init(&lp, &k, now);
-	memset(&normal_rq, 0, sizeof(normal_rq));
-	memset(&low_rq, 0, sizeof(low_rq));
-	for (int i = 0; i < 64; i++) {
-		now += 400 * MS;
-		lp_insert(&lp, &low_rq, LP_LOW, false, now);
-		/* Narrowed twice, it lets one through in a second only. */
-		check((i < 2 * FEW ? lp_dispatch(&lp, now) : next(&now)) == &low_rq,
-		      "a low request goes through an open gate");
-		lp_insert(&lp, &normal_rq, LP_NORMAL, false, now);
-		check(lp_dispatch(&lp, now) == &normal_rq, "a normal request goes at once");
-		lp_finished(&lp, &normal_rq, now + 2 * MS);
-		lp_finished(&lp, &low_rq, now + 2 * MS);
-		check(lp.interval == (i < FEW       ? 8
-				      : i < 2 * FEW ? 128
-						    : 1000) *
-					      MS &&
-			      lp.depth <= 1,
-		      "the gate stays narrow while the few beside it are late, and gets narrower once they "
-		      "are "
-		      "enough");
-	}
+	for (int i = 0; i < 200; i++)
+		pair(&now, 100 * MS, i % 2, i % 2 ? 2 * MS : MS / 10);
+	check(lp.interval == k.idle_dispatch_interval,
+	      "ten late ones a second are no reason for a longer interval");
+	for (int i = 0; i < 4000; i++)
+		pair(&now, MS, i % 2, i % 2 ? 2 * MS : MS / 10);
+	check(lp.interval > k.idle_dispatch_interval, "many of them are");
+	for (int i = 0; i < 1000; i++)
+		pair(&now, 100 * MS, i % 2, i % 2 ? 2 * MS : MS / 10);
+	check(lp.interval == k.idle_dispatch_interval && lp.depth == k.low_depth,
+	      "and when there are few again, the knobs hold again");
 }
 
 static void classes(void)
@@ -517,8 +500,8 @@ u32 scenes(void)
 	low_tasks_starve_none();
 	ages_by_the_knob();
 	grows();
-	steering();
-	sparse_steering();
+	interval_follows_the_loss();
+	few_tell_nothing();
 	held_writes();
 	awaited_have_their_part();
 	quiet_is_learnt();

@@ -3,7 +3,7 @@
 //!
 //! The rules are the third and, by a rate, the second of Takamura, Ugawa, Iwasaki ("Deadline I/O scheduler with
 //! low priority"): beside normal I/O low I/O is limited; it is free once no normal I/O has been there for a
-//! while. The steering is that of the scheduler lp-deadline (iosched/lp_steering.c).
+//! while. With a target the limit is steered: multiplicative decrease, slow increase.
 
 use crate::rate::Rate;
 use serde::Serialize;

@@ -20,7 +20,7 @@ const fn knob(name: &'static str, unit: &'static str, least: u64, most: u64, abo
 }
 
 /// All of them, in the order of the scheduler's table.
-pub const KNOBS: [Knob; 17] = [
+pub const KNOBS: [Knob; 16] = [
     knob("read_expire", "ms", 0, 3_600_000, "age at which a normal read goes before others, and by how much older a low one does on a disk that turns"),
     knob("write_expire", "ms", 0, 3_600_000, "the same of writes"),
     knob("writes_starved", "", 0, 1_000_000, "batches of reads that may pass waiting writes"),
@@ -66,13 +66,6 @@ pub const KNOBS: [Knob; 17] = [
     knob("low_slots", "%", 1, 100, "part of the queue's slots that low requests may take"),
     knob("in_flight_aware", "", 0, 1, "1: low requests wait until the device has no normal one either"),
     knob("safe_classes", "", 0, 1, "1: only reads and direct writes are low, other writes of low tasks are awaited; 0: they are low"),
-    knob(
-        "latency_target",
-        "us",
-        0,
-        60_000_000,
-        "p99 of normal requests that interval and depth are steered by; 0: off",
-    ),
     knob(
         "normal_loss",
         "%",

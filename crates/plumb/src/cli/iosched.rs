@@ -43,7 +43,7 @@ pub enum IoschedCommand {
     },
     /// Select lp-deadline on a disk, until the next start, and set its knobs; a bad knob lists all
     #[command(
-        after_help = "Examples:\n  plumb iosched set sda\n  plumb iosched set /dev/nvme0n1 idle_dispatch_interval=500 latency_target=2000"
+        after_help = "Examples:\n  plumb iosched set sda\n  plumb iosched set /dev/nvme0n1 idle_dispatch_interval=500"
     )]
     Set {
         /// The disk

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `plumb tune iosched`: lp-deadline's interval and depth for a target, by simulation.
 //!
-//! The defaults are tried, every interval with every depth, and the policy's own steering (latency_target); of those
-//! that keep the target the one wins that gives the idle class most.
+//! The defaults are tried, and every interval with every depth; of those that keep the target the one wins that gives the
+//! idle class most.
 
 use super::measure::{measure, measure_idle_alone, Measured};
 use super::plan::Plan;
@@ -25,7 +25,7 @@ const INTERVALS: [u64; 14] = [
 /// Depths that are tried; 0 is any number.
 const DEPTHS: [u64; 5] = [1, 2, 4, 8, 0];
 /// Knobs that are found, so that nobody sets them.
-const SOUGHT: [&str; 3] = ["idle_dispatch_interval", "low_depth", "latency_target"];
+const SOUGHT: [&str; 2] = ["idle_dispatch_interval", "low_depth"];
 
 /// Settings, and what they do.
 #[derive(Debug, Clone, Serialize)]
@@ -49,8 +49,6 @@ struct Tuned {
     /// The idle class without normal requests; of a recording nothing tells.
     idle_alone_bytes_per_s: Option<f64>,
     best: Option<Candidate>,
-    /// The policy steers itself to the target.
-    steered: Candidate,
     tried: Vec<Candidate>,
     commands: Vec<String>,
 }
@@ -96,17 +94,14 @@ pub fn main(args: &TuneArgs) -> Result<ExitCode> {
     let mut tried = vec![try_one(Vec::new())?];
     for depth in DEPTHS {
         for interval in INTERVALS {
-            let knobs = vec![
+            tried.push(try_one(vec![
                 format!("idle_dispatch_interval={interval}"),
                 format!("low_depth={depth}"),
-                "latency_target=0".into(),
-            ];
-            tried.push(try_one(knobs)?);
+            ])?);
         }
         eprintln!("low_depth {depth}: {} intervals simulated", INTERVALS.len());
     }
-    let steered = try_one(vec![format!("latency_target={}", target / 1000)])?;
-    let best = best(tried.iter().chain([&steered]));
+    let best = best(&tried);
     // One of another machine, or of a simulation, is not to be set here.
     let is_here = |disk: &&str| Path::new("/sys/block").join(disk).exists();
     let disk = plan.replay.as_ref().map(|r| r.disk.as_str()).filter(is_here).unwrap_or("DISK");
@@ -129,7 +124,6 @@ pub fn main(args: &TuneArgs) -> Result<ExitCode> {
         alone_per_s: alone.class(false).map_or(0.0, |c| c.rate),
         idle_alone_bytes_per_s: idle_alone.map(|m| m.idle_bandwidth()),
         best,
-        steered,
         tried,
         commands,
     };
@@ -240,7 +234,6 @@ fn show(tuned: &Tuned, out: &mut dyn Write) -> Result<()> {
             table.row(row("", &c));
         }
     }
-    table.row(row("steered: ", &tuned.steered));
     table.write(out)?;
     match &tuned.best {
         Some(best) => {
