@@ -18,7 +18,6 @@ const struct lp_knob lp_knob_table[] = {
 	KNOB(fifo_batch, 1, 1, 1000000),
 	KNOB(idle_dispatch_interval, US, 0, 60000 * MS),
 	KNOB(batch_mode_delay, US, 0, 3600000 * MS),
-	KNOB(awaited_delay, US, 0, 3600000 * MS),
 	KNOB(awaited_expire, MS, 0, 3600000 * MS),
 	KNOB(low_expire, MS, 0, 3600000 * MS),
 	KNOB(low_depth, 1, 0, 65536),
@@ -42,6 +41,7 @@ void lp_defaults(struct lp_knobs *knobs, bool rotational)
 		 * then for longer than that. The paper has 200 ms, one each. Flash answers at once. */
 		.idle_dispatch_interval = rotational ? 1500 * MS : 400 * US,
 		.batch_mode_delay = 5000 * MS,
+		/* No file in sysfs: lp_quiet.c learns how much longer it must be. */
 		.awaited_delay = rotational ? 3 * MS : 100 * US,
 		/* What a commit of a journal may take that a low task's write belongs to. */
 		.awaited_expire = rotational ? 300 * MS : 100 * MS,

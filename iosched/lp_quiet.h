@@ -10,7 +10,7 @@
 
 #include "lp_deadline.h"
 
-/* As the knob awaited_delay has it. */
+/* As awaited_delay has it. */
 LP_LOCAL void lp_quiet_from_knobs(struct lp *lp, u64 now);
 
 /* A visit of awaited requests begins. */

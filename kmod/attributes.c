@@ -150,7 +150,6 @@ KNOB(writes_starved)
 KNOB(fifo_batch)
 KNOB(idle_dispatch_interval)
 KNOB(batch_mode_delay)
-KNOB(awaited_delay)
 KNOB(awaited_expire)
 KNOB(low_expire)
 KNOB(low_depth)
@@ -169,7 +168,6 @@ struct elv_fs_entry lp_attributes[] = {
 	FILE(fifo_batch),
 	FILE(idle_dispatch_interval),
 	FILE(batch_mode_delay),
-	FILE(awaited_delay),
 	FILE(awaited_expire),
 	FILE(low_expire),
 	FILE(low_depth),

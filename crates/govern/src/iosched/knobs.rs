@@ -20,7 +20,7 @@ const fn knob(name: &'static str, unit: &'static str, least: u64, most: u64, abo
 }
 
 /// All of them, in the order of the scheduler's table.
-pub const KNOBS: [Knob; 16] = [
+pub const KNOBS: [Knob; 15] = [
     knob("read_expire", "ms", 0, 3_600_000, "age at which a normal read goes before others, and by how much older a low one does on a disk that turns"),
     knob("write_expire", "ms", 0, 3_600_000, "the same of writes"),
     knob("writes_starved", "", 0, 1_000_000, "batches of reads that may pass waiting writes"),
@@ -32,13 +32,6 @@ pub const KNOBS: [Knob; 16] = [
         0,
         3_600_000_000,
         "how long no normal request must have been there before low ones go freely",
-    ),
-    knob(
-        "awaited_delay",
-        "us",
-        0,
-        3_600_000_000,
-        "how long no normal request must have been there before low writes that others may wait for go freely",
     ),
     knob(
         "awaited_expire",

@@ -29,7 +29,11 @@ pub struct LpDeadline {
 impl LpDeadline {
     /// With these knobs, at `now`: batch mode counts its delay from here.
     pub fn new(knobs: &LpKnobs, now: Ns) -> Self {
-        Self { policy: Policy::new(knobs.values(), now), ends: Default::default(), queued: 0 }
+        Self {
+            policy: Policy::new(knobs.values(), knobs.rotational(), now),
+            ends: Default::default(),
+            queued: 0,
+        }
     }
 
     fn class(&self, class: Class, operation: Operation, fua: bool, hints: Hints) -> u32 {

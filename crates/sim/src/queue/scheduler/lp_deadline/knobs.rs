@@ -6,27 +6,39 @@ use crate::spec::SpecError;
 
 /// A value for each row of the policy's table, in ns or as a number.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LpKnobs(Vec<u64>);
+pub struct LpKnobs {
+    values: Vec<u64>,
+    rotational: bool,
+}
 
 impl LpKnobs {
     /// The policy's defaults for a disk that turns, or one that does not.
     pub fn new(rotational: bool) -> Self {
-        Self(defaults(rotational))
+        Self { values: defaults(rotational), rotational }
     }
 
     /// The values, in the order of the table.
     pub fn values(&self) -> &[u64] {
-        &self.0
+        &self.values
+    }
+
+    /// The kind of disk whose defaults they began as.
+    pub fn rotational(&self) -> bool {
+        self.rotational
     }
 
     /// A knob's value, in ns or as a number.
     pub fn get(&self, name: &str) -> Option<u64> {
-        rows().iter().position(|r| r.name == name).map(|row| self.0[row])
+        rows().iter().position(|r| r.name == name).map(|row| self.values[row])
     }
 
     /// Every knob as sysfs shows it.
     pub fn shown(&self) -> Vec<String> {
-        rows().iter().zip(&self.0).map(|(row, value)| format!("{}={}", row.name, value / row.unit)).collect()
+        rows()
+            .iter()
+            .zip(&self.values)
+            .map(|(row, value)| format!("{}={}", row.name, value / row.unit))
+            .collect()
     }
 
     /// Sets a knob in the unit of sysfs.
@@ -45,7 +57,7 @@ impl LpKnobs {
             let (least, most) = (row.least / row.unit, row.most / row.unit);
             return Err(SpecError(format!("{name}={value}: {name} is {} from {least} to {most}", unit(row))));
         };
-        self.0[at] = wide;
+        self.values[at] = wide;
         Ok(())
     }
 }

@@ -37,7 +37,7 @@ extern "C" {
     fn sim_lp_knob_name(row: u32) -> *const c_char;
     fn sim_lp_knob_limits(row: u32, limits: *mut [u64; 3]) -> bool;
     fn sim_lp_defaults(values: *mut u64, rotational: bool);
-    fn sim_lp_new(values: *const u64, now: Ns) -> *mut Opaque;
+    fn sim_lp_new(values: *const u64, rotational: bool, now: Ns) -> *mut Opaque;
     fn sim_lp_free(p: *mut Opaque);
     fn sim_lp_class(
         p: *const Opaque,
@@ -119,12 +119,12 @@ pub struct Policy(NonNull<Opaque>);
 unsafe impl Send for Policy {}
 
 impl Policy {
-    /// With these knobs, in the order of the table; those that are left out have the defaults of flash.
-    pub fn new(values: &[u64], now: Ns) -> Policy {
-        let mut all = defaults(false);
+    /// With these knobs, in the order of the table; those that are left out, and what is no knob, as the kind of disk has it.
+    pub fn new(values: &[u64], rotational: bool, now: Ns) -> Policy {
+        let mut all = defaults(rotational);
         all.iter_mut().zip(values).for_each(|(all, value)| *all = *value);
         // SAFETY: as many values as the table has rows; without memory it ends the process, so no null.
-        Policy(unsafe { NonNull::new_unchecked(sim_lp_new(all.as_ptr(), now)) })
+        Policy(unsafe { NonNull::new_unchecked(sim_lp_new(all.as_ptr(), rotational, now)) })
     }
 
     /// The class of such a request, below [`CLASSES`].

@@ -91,12 +91,13 @@ void sim_lp_defaults(u64 *values, bool rotational)
 		values[row] = knob_of(&knobs, &lp_knob_table[row]);
 }
 
-struct sim_lp *sim_lp_new(const u64 *values, u64 now)
+/* What is no row of the table is as the disk's kind has it. */
+struct sim_lp *sim_lp_new(const u64 *values, bool rotational, u64 now)
 {
 	struct sim_lp *p = must(calloc(1, sizeof(*p)));
 	struct lp_knobs knobs;
 
-	lp_defaults(&knobs, false);
+	lp_defaults(&knobs, rotational);
 	for (u32 row = 0; row < lp_knob_count; row++)
 		set_knob(&knobs, &lp_knob_table[row], values[row]);
 	lp_init(&p->lp, &knobs, now);
