@@ -26,9 +26,9 @@ fn disk(device: &str, root: &Root) -> Result<Block> {
 pub fn main(args: &IoschedArgs) -> Result<ExitCode> {
     let root = args.root.as_ref().map_or_else(Root::real, |dir| Root::at(dir));
     let (did, as_json) = match &args.command {
-        IoschedCommand::Status { device, json } => {
+        IoschedCommand::Status { device, advanced, json } => {
             let only = device.as_ref().map(|d| disk(d, &root)).transpose()?;
-            show::status(&Status::of(only.as_ref(), &root), *json)?;
+            show::status(&Status::of(only.as_ref(), &root), *json, *advanced)?;
             return Ok(ExitCode::SUCCESS);
         }
         IoschedCommand::Set { device, knobs, json } => {

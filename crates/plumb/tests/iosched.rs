@@ -4,6 +4,7 @@
 mod common;
 
 use common::{can, output, plumb, stderr};
+use plumb_govern::iosched::knobs::KNOBS;
 use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -184,4 +185,31 @@ fn a_device_without_a_queue_is_told_where_to_look() {
         said.contains("zram0: has no queue of requests") && said.contains("lsblk -s /dev/zram0"),
         "{said}"
     );
+}
+
+#[test]
+fn status_shows_two_knobs_and_the_others_under_advanced() {
+    let machine = Machine::new().with_module();
+    machine.put("sys/devices/sda/queue/scheduler", "none mq-deadline [lp-deadline]");
+    for knob in KNOBS {
+        machine
+            .put(&format!("sys/devices/sda/queue/iosched/{}", knob.name), &knob.default(false).to_string());
+    }
+    let named =
+        |said: &str| KNOBS.iter().filter(|k| said.contains(k.name)).map(|k| k.name).collect::<Vec<_>>();
+    let (said, _) = machine.did("status sda");
+    assert_eq!(named(&said), ["idle_dispatch_interval", "batch_mode_delay"], "{said}");
+    assert!(said.contains("advanced: 13 knobs, all at their defaults"), "{said}");
+    machine.put("sys/devices/sda/queue/iosched/low_slots", "60");
+    let (said, _) = machine.did("status sda");
+    assert_eq!(named(&said), ["idle_dispatch_interval", "batch_mode_delay", "low_slots"], "{said}");
+    let (said, _) = machine.did("status sda --advanced");
+    assert!(KNOBS[2..].iter().all(|k| said.contains(&format!("{}: {}", k.name, k.when))), "{said}");
+    let (said, _) = machine.did("status sda --json");
+    assert_eq!(named(&said).len(), KNOBS.len(), "{said}");
+    for (help, all) in [("-h", false), ("--help", true)] {
+        let out = output(plumb().args(["iosched", "set", help]));
+        let said = String::from_utf8_lossy(&out.stdout).into_owned();
+        assert!(said.contains(KNOBS[0].about) && said.contains(KNOBS[2].when) == all, "{said}");
+    }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The scheduler's knobs, as its files in sysfs show them. The table is that of iosched/lp_knobs.c; a test compares.
+//! The scheduler's knobs, as its files in sysfs show them, and all words about them. Names, limits and defaults are those of
+//! iosched/lp_knobs.c, rows of docs/iosched-knobs.md are made of these words; tests compare.
 
 use anyhow::{bail, Result};
 use plumb_load::suggest::nearest;
@@ -7,74 +8,185 @@ use plumb_load::suggest::nearest;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Knob {
     pub name: &'static str,
-    /// Its unit; empty for a number.
+    /// Empty for a plain number.
     pub unit: &'static str,
     /// Least and most, in its unit.
     pub least: u64,
     pub most: u64,
+    /// On a rotational disk, and on any other.
+    pub defaults: [u64; 2],
+    /// What it does.
     pub about: &'static str,
+    /// When to change it.
+    pub when: &'static str,
 }
 
-const fn knob(name: &'static str, unit: &'static str, least: u64, most: u64, about: &'static str) -> Knob {
-    Knob { name, unit, least, most, about }
+impl Knob {
+    pub fn default(&self, rotational: bool) -> u64 {
+        self.defaults[usize::from(!rotational)]
+    }
 }
 
-/// All of them, in the order of the scheduler's table.
+/// The knobs of the paper, which come first; the rest is for who has measured.
+pub const BASIC: usize = 2;
+
+/// All knobs, those of the paper first.
 pub const KNOBS: [Knob; 15] = [
-    knob("read_expire", "ms", 0, 3_600_000, "age at which a normal read goes before others, and by how much older a low one does on a disk that turns"),
-    knob("write_expire", "ms", 0, 3_600_000, "the same of writes"),
-    knob("writes_starved", "", 0, 1_000_000, "batches of reads that may pass waiting writes"),
-    knob("fifo_batch", "", 1, 1_000_000, "requests of a batch"),
-    knob("idle_dispatch_interval", "us", 0, 60_000_000, "least time between two low requests; 0: no matter"),
-    knob(
-        "batch_mode_delay",
-        "us",
-        0,
-        3_600_000_000,
-        "how long no normal request must have been there before low ones go freely",
-    ),
-    knob(
-        "awaited_expire",
-        "ms",
-        0,
-        3_600_000,
-        "age at which a low write that others may wait for goes beside normal requests; 0: low_expire",
-    ),
-    knob("low_expire", "ms", 0, 3_600_000, "age at which a low request goes beside normal ones; 0: never"),
-    knob("low_depth", "", 0, 65_536, "low requests that the device may have at once; 0: any number"),
-    knob(
-        "low_batch_kb",
-        "KiB",
-        0,
-        1_048_576,
-        "low requests that go together if each begins where the one before it ends; 0: one at a time",
-    ),
-    knob(
-        "low_batch_time",
-        "us",
-        0,
-        10_000_000,
-        "how long normal requests wait at most for such a batch that has begun; 0: the next one ends it",
-    ),
-    knob("low_slots", "%", 1, 100, "part of the queue's slots that low requests may take"),
-    knob("in_flight_aware", "", 0, 1, "1: low requests wait until the device has no normal one either"),
-    knob("safe_classes", "", 0, 1, "1: only reads and direct writes are low, other writes of low tasks are awaited; 0: they are low"),
-    knob(
-        "normal_loss",
-        "%",
-        0,
-        100,
-        "of its time that normal work may wait for low requests: the interval gets longer for it, the depth less; 0: off",
-    ),
+    Knob {
+        name: "idle_dispatch_interval",
+        unit: "us",
+        least: 0,
+        most: 60_000_000,
+        defaults: [1_500_000, 400],
+        about: "least time between two low-priority requests, on an HDD between two batches; 0: no limit",
+        when: "raise it to protect foreground I/O more, lower it to give background I/O more",
+    },
+    Knob {
+        name: "batch_mode_delay",
+        unit: "us",
+        least: 0,
+        most: 3_600_000_000,
+        defaults: [5_000_000, 5_000_000],
+        about: "idle period of foreground I/O after which low-priority requests are not throttled",
+        when: "raise it if foreground I/O pauses for seconds and must find the disk free afterwards",
+    },
+    Knob {
+        name: "normal_loss",
+        unit: "%",
+        least: 0,
+        most: 100,
+        defaults: [0, 2],
+        about: "foreground time that may be lost to low-priority requests: up to 64 x the interval, less low_depth; 0: off",
+        when: "set 1 to protect foreground I/O more on a disk with one channel, 0 for a fixed interval",
+    },
+    Knob {
+        name: "low_depth",
+        unit: "",
+        least: 0,
+        most: 65_536,
+        defaults: [1, 6],
+        about: "low-priority requests in flight at most; 0: any number",
+        when: "set what plumb tune iosched finds for the disk's model",
+    },
+    Knob {
+        name: "low_batch_kb",
+        unit: "KiB",
+        least: 0,
+        most: 1_048_576,
+        defaults: [5120, 0],
+        about: "sequential low-priority requests that are dispatched as one batch; 0: one at a time",
+        when: "lower it if foreground reads on an HDD must not wait 80 ms for a batch",
+    },
+    Knob {
+        name: "low_batch_time",
+        unit: "us",
+        least: 0,
+        most: 10_000_000,
+        defaults: [60_000, 0],
+        about: "longest wait of foreground requests for the rest of a batch; 0: the first one ends the batch",
+        when: "set 0 if the longest foreground wait on an HDD matters more than a single background reader",
+    },
+    Knob {
+        name: "low_expire",
+        unit: "ms",
+        least: 0,
+        most: 3_600_000,
+        defaults: [10_000, 10_000],
+        about: "age at which a low-priority request is dispatched despite foreground requests; 0: never",
+        when: "lower it if foreground tasks wait for pages or locks that a background task holds",
+    },
+    Knob {
+        name: "low_slots",
+        unit: "%",
+        least: 1,
+        most: 100,
+        defaults: [50, 25],
+        about: "scheduler tags that low-priority requests may hold",
+        when: "lower it if foreground tasks wait for a request (tag)",
+    },
+    Knob {
+        name: "safe_classes",
+        unit: "",
+        least: 0,
+        most: 1,
+        defaults: [1, 1],
+        about: "1: background writes that may have waiters (buffered, fsync) are held back less; 0: as much as reads",
+        when: "set 0 if no foreground task calls fsync on the background writer's file system",
+    },
+    Knob {
+        name: "awaited_expire",
+        unit: "ms",
+        least: 0,
+        most: 3_600_000,
+        defaults: [300, 100],
+        about: "age at which a background write with waiters is dispatched despite foreground requests; 0: low_expire",
+        when: "lower it if fsync of foreground tasks waits for a background writer",
+    },
+    Knob {
+        name: "in_flight_aware",
+        unit: "",
+        least: 0,
+        most: 1,
+        defaults: [1, 1],
+        about: "1: low-priority requests also wait until no foreground request is in flight",
+        when: "set 0 on flash with many channels if foreground I/O never pauses and starves background I/O",
+    },
+    Knob {
+        name: "read_expire",
+        unit: "ms",
+        least: 0,
+        most: 3_600_000,
+        defaults: [500, 500],
+        about: "as mq-deadline; on an HDD also how long a low-priority read may be passed by others",
+        when: "copy the value that mq-deadline was tuned to",
+    },
+    Knob {
+        name: "write_expire",
+        unit: "ms",
+        least: 0,
+        most: 3_600_000,
+        defaults: [5_000, 5_000],
+        about: "as mq-deadline; on an HDD also how long a low-priority write may be passed by others",
+        when: "copy the value that mq-deadline was tuned to",
+    },
+    Knob {
+        name: "writes_starved",
+        unit: "",
+        least: 0,
+        most: 1_000_000,
+        defaults: [2, 2],
+        about: "as mq-deadline: read batches that may pass waiting writes",
+        when: "copy the value that mq-deadline was tuned to",
+    },
+    Knob {
+        name: "fifo_batch",
+        unit: "",
+        least: 1,
+        most: 1_000_000,
+        defaults: [16, 16],
+        about: "as mq-deadline: requests of a batch",
+        when: "copy the value that mq-deadline was tuned to",
+    },
 ];
 
-/// All knobs with unit and range, a line each.
-pub fn table() -> String {
+/// The knobs with unit and range, a line each; `when` adds when to change one.
+fn lines(knobs: &[Knob], when: bool) -> String {
     let line = |k: &Knob| {
         let unit = if k.unit.is_empty() { String::new() } else { format!(" {}", k.unit) };
-        format!("  {}={}..{}{unit}: {}", k.name, k.least, k.most, k.about)
+        let when = if when { format!("\n      {}", k.when) } else { String::new() };
+        format!("  {}={}..{}{unit}: {}{when}", k.name, k.least, k.most, k.about)
     };
-    KNOBS.iter().map(line).collect::<Vec<_>>().join("\n")
+    knobs.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The knobs of the paper.
+pub fn basic() -> String {
+    lines(&KNOBS[..BASIC], false)
+}
+
+/// All knobs: those of the paper, then the advanced ones with when to change them.
+pub fn all() -> String {
+    format!("{}\nAdvanced:\n{}", basic(), lines(&KNOBS[BASIC..], true))
 }
 
 /// Reads `low_depth=4`.
@@ -83,7 +195,7 @@ pub fn table() -> String {
 /// There is no such knob, or it does not take that; named with what it may be.
 pub fn parse(word: &str) -> Result<(&'static Knob, u64)> {
     let Some((name, value)) = word.split_once('=') else {
-        bail!("'{word}' is no KNOB=VALUE; the knobs are\n{}", table());
+        bail!("'{word}' is no KNOB=VALUE; the knobs are\n{}", all());
     };
     if name == "low_cgroups" {
         bail!(
@@ -94,7 +206,7 @@ pub fn parse(word: &str) -> Result<(&'static Knob, u64)> {
         if let Some(near) = nearest(name, &KNOBS.map(|k| k.name)) {
             bail!("'{name}' is no knob of {}; did you mean {near}?", super::SCHEDULER);
         }
-        bail!("'{name}' is no knob of {}; they are\n{}", super::SCHEDULER, table());
+        bail!("'{name}' is no knob of {}; they are\n{}", super::SCHEDULER, all());
     };
     match value.parse() {
         Ok(value) if (knob.least..=knob.most).contains(&value) => Ok((knob, value)),
@@ -111,6 +223,10 @@ pub fn parse(word: &str) -> Result<(&'static Knob, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
+
+    const SOURCE: &str = include_str!("../../../../iosched/lp_knobs.c");
+    const PAGE: &str = include_str!("../../../../docs/iosched-knobs.md");
 
     /// `3600000 * MS` in ns; plain numbers as they are.
     fn number(text: &str) -> u64 {
@@ -123,34 +239,68 @@ mod tests {
             .product()
     }
 
-    #[test]
-    fn the_table_is_the_schedulers() {
-        let source = include_str!("../../../../iosched/lp_knobs.c");
-        let lines = source.lines().filter_map(|l| l.trim().strip_prefix("KNOB(")?.strip_suffix("),"));
-        let theirs: Vec<(String, &str, u64, u64)> = lines
+    /// Name: unit of sysfs in ns or 1, least, most, and the defaults, in that unit.
+    fn theirs() -> BTreeMap<&'static str, (u64, u64, u64, [u64; 2])> {
+        let lines = || SOURCE.lines().map(str::trim);
+        let defaults: BTreeMap<&str, [u64; 2]> = lines()
+            .filter_map(|l| l.strip_prefix('.')?.strip_suffix(',')?.split_once(" = "))
+            .map(|(name, value)| {
+                let both = value.strip_prefix("rotational ? ").and_then(|v| v.split_once(" : "));
+                let (rotational, other) = both.unwrap_or((value, value));
+                (name, [number(rotational), number(other)])
+            })
+            .collect();
+        let knobs = lines().filter_map(|l| l.strip_prefix("KNOB(")?.strip_suffix("),"));
+        knobs
             .map(|line| {
                 let words: Vec<&str> = line.split(',').map(str::trim).collect();
                 let scale = number(words[1]);
-                let unit = match words[1] {
-                    "MS" => "ms",
-                    "US" => "us",
-                    _ => "",
-                };
-                (words[0].to_string(), unit, number(words[2]) / scale, number(words[3]) / scale)
+                let value = |ns: u64| ns / scale;
+                let row =
+                    (scale, value(number(words[2])), value(number(words[3])), defaults[words[0]].map(value));
+                (words[0], row)
             })
-            .collect();
-        let ours: Vec<(String, &str, u64, u64)> = KNOBS
+            .collect()
+    }
+
+    #[test]
+    fn the_table_is_the_schedulers() {
+        let ours: BTreeMap<&str, _> = KNOBS
             .iter()
             .map(|k| {
-                (
-                    k.name.to_string(),
-                    if ["%", "KiB"].contains(&k.unit) { "" } else { k.unit },
-                    k.least,
-                    k.most,
-                )
+                let scale = match k.unit {
+                    "ms" => 1_000_000,
+                    "us" => 1000,
+                    _ => 1,
+                };
+                (k.name, (scale, k.least, k.most, k.defaults))
             })
             .collect();
-        assert_eq!(ours, theirs);
+        assert_eq!(ours, theirs());
+        assert_eq!(ours.len(), KNOBS.len(), "each once");
+        assert_eq!(KNOBS[..BASIC].len(), BASIC);
+        assert_eq!([KNOBS[0].name, KNOBS[1].name], ["idle_dispatch_interval", "batch_mode_delay"]);
+    }
+
+    /// Each row has the table's words, and names evidence that is there.
+    #[test]
+    fn the_page_has_the_tables_words_and_evidence() {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+        for knob in KNOBS {
+            let [hdd, other] = knob.defaults;
+            let defaults = if hdd == other { hdd.to_string() } else { format!("{hdd}; {other}") };
+            let unit = if knob.unit.is_empty() { "-" } else { knob.unit };
+            let begins =
+                format!("| `{}` | {unit} | {defaults} | {} | {} | ", knob.name, knob.about, knob.when);
+            let row = PAGE.lines().find_map(|l| l.strip_prefix(&begins));
+            let evidence = row.unwrap_or_else(|| panic!("no row begins '{begins}'"));
+            let paths: Vec<&str> = evidence.split('`').filter(|w| w.starts_with("results/")).collect();
+            assert!(!paths.is_empty(), "{}: {evidence}", knob.name);
+            for path in paths {
+                assert!(std::path::Path::new(root).join(path).exists(), "{}: {path}", knob.name);
+            }
+        }
+        assert_eq!(PAGE.lines().filter(|l| l.starts_with("| `")).count(), KNOBS.len(), "no other rows");
     }
 
     #[test]
@@ -160,15 +310,17 @@ mod tests {
         let said = |bad: &str| parse(bad).expect_err(bad).to_string();
         for bad in ["low_depth", "depth_of_all=4"] {
             let said = said(bad);
-            assert!(KNOBS.iter().all(|k| said.contains(k.name)), "{said}");
+            assert!(KNOBS.iter().all(|k| said.contains(k.name) && said.contains(k.about)), "{said}");
             assert!(said.contains("batch_mode_delay=0..3600000000 us"), "{said}");
+            let advanced = said.find("Advanced:").expect("a heading");
+            assert!(said.find(KNOBS[1].name) < Some(advanced) && said.find("low_depth=") > Some(advanced));
         }
         assert!(said("lowdepth=4").ends_with("did you mean low_depth?"), "{}", said("lowdepth=4"));
         for (bad, range) in [
-            ("low_depth=-1", "0 to 65536: low requests that"),
-            ("low_slots=0", "1 to 100 (%): part of"),
+            ("low_depth=-1", "0 to 65536: low-priority requests in flight"),
+            ("low_slots=0", "1 to 100 (%): scheduler tags"),
             ("low_slots=101", "1 to 100 (%)"),
-            ("fifo_batch=x", "1 to 1000000: requests of a batch"),
+            ("fifo_batch=x", "1 to 1000000: as mq-deadline"),
         ] {
             assert!(said(bad).contains(range), "{}", said(bad));
         }

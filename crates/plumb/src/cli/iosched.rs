@@ -2,6 +2,7 @@
 //! Options of `plumb iosched`.
 
 use clap::{Args, Subcommand};
+use plumb_govern::iosched::knobs;
 use std::path::PathBuf;
 
 /// Help's last part.
@@ -11,9 +12,21 @@ idle (ionice -c3) and of declared cgroups. Where no module may be loaded, plumb 
 
 Examples:
   plumb iosched status
-  plumb iosched set sda low_expire=20000 low_depth=1
+  plumb iosched set sda idle_dispatch_interval=3000000
   plumb iosched remove sda
-  plumb iosched install --persistent sda sdb low_depth=1";
+  plumb iosched install --persistent sda sdb";
+
+/// The knobs of the paper; with --help the advanced ones, too.
+fn set_help(all: bool) -> String {
+    let knobs = match all {
+        false => format!("{}\n  advanced knobs: --help, or plumb iosched status --advanced", knobs::basic()),
+        true => knobs::all(),
+    };
+    format!(
+        "Knobs (defaults fit the disk; docs/iosched-knobs.md has the evidence):\n{knobs}\n\nExamples:\n  plumb iosched set \
+         sda\n  plumb iosched set /dev/nvme0n1 idle_dispatch_interval=500"
+    )
+}
 
 /// `plumb iosched ...`
 #[derive(Debug, Args)]
@@ -37,14 +50,15 @@ pub enum IoschedCommand {
         /// Only this disk
         #[arg(value_name = "DEVICE")]
         device: Option<String>,
-        /// Print JSON
+        /// List the advanced knobs too, and when to change them
+        #[arg(long)]
+        advanced: bool,
+        /// Print JSON, with all knobs
         #[arg(long)]
         json: bool,
     },
     /// Select lp-deadline on a disk, until the next start, and set its knobs; a bad knob lists all
-    #[command(
-        after_help = "Examples:\n  plumb iosched set sda\n  plumb iosched set /dev/nvme0n1 idle_dispatch_interval=500"
-    )]
+    #[command(after_help = set_help(false), after_long_help = set_help(true))]
     Set {
         /// The disk
         #[arg(value_name = "DEVICE")]
@@ -58,7 +72,7 @@ pub enum IoschedCommand {
     },
     /// Select lp-deadline at every start: writes a rule of udev
     #[command(
-        after_help = "Writes /etc/udev/rules.d/60-plumb-iosched.rules; disks are named by their serial number where udev knows it. What an earlier install wrote is replaced: name every disk that is to have a rule.\nExamples:\n  plumb iosched install --persistent sda sdb\n  plumb iosched install --persistent sda low_depth=1 --load-early"
+        after_help = "Writes /etc/udev/rules.d/60-plumb-iosched.rules; disks are named by their serial number where udev knows it. What an earlier install wrote is replaced: name every disk that is to have a rule.\nExamples:\n  plumb iosched install --persistent sda sdb\n  plumb iosched install --persistent sda idle_dispatch_interval=3000000 --load-early"
     )]
     Install {
         /// Disks, and knobs that all of them get

@@ -2,7 +2,7 @@
 //! `plumb iosched status` in words.
 
 use anyhow::Result;
-use plumb_govern::iosched::knobs::KNOBS;
+use plumb_govern::iosched::knobs::{Knob, BASIC, KNOBS};
 use plumb_govern::iosched::status::{Disk, Mode, Selected, Status};
 use plumb_govern::iosched::SCHEDULER;
 use plumb_report::terminal::{wrapped, Table};
@@ -12,7 +12,8 @@ use std::io::{self, Write};
 /// Processes that are named before the rest is counted.
 const NAMED: usize = 10;
 
-pub fn status(status: &Status, json: bool) -> Result<()> {
+/// As text or JSON; `advanced` lists every knob, else only the first two and those that were changed. JSON has all.
+pub fn status(status: &Status, json: bool, advanced: bool) -> Result<()> {
     let mut out = io::stdout().lock();
     if json {
         serde_json::to_writer_pretty(&mut out, status)?;
@@ -49,26 +50,47 @@ pub fn status(status: &Status, json: bool) -> Result<()> {
     }
     for disk in &status.disks {
         if let Some(selected) = &disk.selected {
-            scheduler(&mut out, disk, selected)?;
+            scheduler(&mut out, disk, selected, advanced)?;
         }
     }
     low(&mut out, status)?;
     Ok(out.flush()?)
 }
 
-fn scheduler(out: &mut dyn Write, disk: &Disk, selected: &Selected) -> io::Result<()> {
+fn scheduler(out: &mut dyn Write, disk: &Disk, selected: &Selected, advanced: bool) -> io::Result<()> {
     let mode = match selected.mode {
-        Mode::Batch => "batch mode: low requests go freely",
-        Mode::Gated => "low requests are held back",
-        Mode::NotShown => "no request showed just now whether it is in batch mode",
+        Mode::Batch => "batch mode: low-priority requests are not throttled",
+        Mode::Gated => "low-priority requests are throttled",
+        Mode::NotShown => "no request in the last 100 ms shows whether it is in batch mode",
     };
     writeln!(out, "{}: {mode}", disk.name)?;
-    let mut table = Table::new(&["<knob", "value", "<unit", "<what it does"]);
-    for knob in KNOBS.iter() {
-        let value = selected.knobs.get(knob.name).map_or("-".into(), u64::to_string);
-        table.row(vec![knob.name.into(), value, knob.unit.into(), knob.about.into()]);
+    let value = |knob: &Knob| selected.knobs.get(knob.name).copied();
+    let rows = |knobs: &[&Knob], out: &mut dyn Write| -> io::Result<()> {
+        let mut table = Table::new(&["<knob", "value", "default", "<unit", "<what it does"]);
+        for knob in knobs {
+            let default = knob.default(disk.rotational).to_string();
+            let value = value(knob).map_or("-".into(), |v| v.to_string());
+            table.row(vec![knob.name.into(), value, default, knob.unit.into(), knob.about.into()]);
+        }
+        table.write(out)
+    };
+    let (basic, rest) = KNOBS.split_at(BASIC);
+    rows(&basic.iter().collect::<Vec<_>>(), out)?;
+    let changed = |knob: &&Knob| value(knob).is_some_and(|v| v != knob.default(disk.rotational));
+    let listed: Vec<&Knob> = rest.iter().filter(|k| advanced || changed(k)).collect();
+    if advanced {
+        writeln!(out, "advanced:")?;
+        rows(&listed, out)?;
+        writeln!(out, "when to change one:")?;
+        for knob in &listed {
+            writeln!(out, "  {}: {}", knob.name, wrapped(knob.when, knob.name.len() + 4))?;
+        }
+    } else if listed.is_empty() {
+        writeln!(out, "advanced: {} knobs, all at their defaults (--advanced)", rest.len())?;
+    } else {
+        writeln!(out, "advanced: {} of {} knobs changed (--advanced lists all)", listed.len(), rest.len())?;
+        rows(&listed, out)?;
     }
-    table.write(out)?;
     let counters = |of: &BTreeMap<String, u64>| -> String {
         of.iter().map(|(key, n)| format!("{key} {n}")).collect::<Vec<_>>().join(", ")
     };
