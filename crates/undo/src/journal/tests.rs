@@ -163,7 +163,7 @@ fn journals_of_older_versions_are_read() {
 {"number":8,"change":"queue","dir":"/sys/block/sdb/queue","values":{"nr_requests":"64","scheduler":"none"}}
 {"number":9,"change":"cgroup","path":"/sys/fs/cgroup/plumb-govern-7"}
 {"number":10,"change":"controller","path":"/sys/fs/cgroup/cgroup.subtree_control","name":"io"}
-{"number":11,"change":"limit","path":"/sys/fs/cgroup/a/io.max","device":{"major":8,"minor":16},"before":"rbps=max wbps=max riops=max wiops=max"}
+{"number":11,"change":"limit","path":"/sys/fs/cgroup/a/io.max","device":"8:16","before":"rbps=max wbps=max riops=max wiops=max"}
 {"number":12,"change":"processes","group":99,"start":12345}
 {"done":3}
 "#;
