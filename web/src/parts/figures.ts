@@ -3,7 +3,7 @@
 
 import { bytes, count, duration, figure, percent } from "./units";
 
-/** A figure with its unit: those of plans (crates/plumb/src/plan/table.rs) and of comparisons. */
+/** A figure with its unit: those of plans (crates/plan/src/table.rs) and of comparisons. */
 export function withUnit(value: number, unit: string): string {
 	switch (unit) {
 		case "ns":
