@@ -16,6 +16,7 @@ pub const MANUAL: &str = "docs/report.md";
 /// Where the types are defined; those that [`ROOT`] does not reach are left out.
 const SOURCES: &[&str] = &[
     "crates/report/src/document.rs",
+    "crates/analysis/src/quality.rs",
     "crates/diagnose/src/lib.rs",
     "crates/model/src/result.rs",
     "crates/model/src/profile.rs",

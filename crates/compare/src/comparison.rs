@@ -4,10 +4,10 @@
 use crate::environment::{self, Differs};
 use crate::gate::{Gate, Verdict};
 use crate::lines::{self, Line};
-use crate::side::{Explain, Kind, Side};
+use crate::side::{Kind, Side};
 use crate::words;
 use anyhow::{Context, Result};
-use plumb_report::quality::NOT_VALID;
+use plumb_analysis::NOT_VALID;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -51,12 +51,9 @@ impl Comparison {
     ///
     /// # Errors
     /// One of the two is no run, no trace and no set; a threshold that cannot be judged.
-    pub fn read(options: &Options, explain: Explain<'_>) -> Result<Self> {
+    pub fn read(options: &Options) -> Result<Self> {
         let gates: Vec<Gate> = options.fail_above.iter().map(|g| Gate::parse(g)).collect::<Result<_>>()?;
-        let (a, b) = (
-            Side::load(&options.a, &options.comm, explain)?,
-            Side::load(&options.b, &options.comm, explain)?,
-        );
+        let (a, b) = (Side::load(&options.a, &options.comm)?, Side::load(&options.b, &options.comm)?);
         Self::of(a, b, &gates)
     }
 

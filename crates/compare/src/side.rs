@@ -5,28 +5,13 @@ use super::environment;
 use super::measure::{measures, Measure};
 use crate::set::{SetFile, SET};
 use anyhow::{bail, Context, Result};
-use plumb_model::RunResult;
-use plumb_report::document::Quality;
-use plumb_trace::reader::Trace;
+use plumb_analysis::Pass;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
-
-/// What was made of one trace.
-#[derive(Debug)]
-pub struct Explained {
-    pub environment: BTreeMap<String, String>,
-    pub quality: Quality,
-    pub result: RunResult,
-    /// The whole as `plumb explain --json` prints it.
-    pub all: Value,
-}
-
-/// Explains the run or trace of a directory; of all processes, or only those of these names.
-pub type Explain<'a> = &'a dyn Fn(&Path, &[String]) -> Result<Explained>;
 
 /// What a directory was found to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -79,11 +64,11 @@ impl Side {
     ///
     /// # Errors
     /// There is no run, or none of the set is whole, or one cannot be read; named.
-    pub fn load(path: &Path, comm: &[String], explain: Explain<'_>) -> Result<Self> {
+    pub fn load(path: &Path, comm: &[String]) -> Result<Self> {
         let (kind, dirs, mut left_out) = find(path)?;
         let mut members = Vec::new();
         for dir in dirs {
-            let member = member(&dir, comm, explain)?;
+            let member = member(&dir, comm)?;
             match (kind, member.doubts.iter().find(|d| d.contains("cut off"))) {
                 (Kind::Set, Some(why)) => left_out.push(LeftOut { dir, why: why.clone() }),
                 _ => members.push(member),
@@ -149,9 +134,11 @@ fn find(path: &Path) -> Result<(Kind, Vec<PathBuf>, Vec<LeftOut>)> {
     Ok((Kind::Set, dirs, Vec::new()))
 }
 
-fn member(dir: &Path, comm: &[String], explain: Explain<'_>) -> Result<Member> {
-    let explained = explain(dir, comm)?;
-    let state = Trace::open(dir).with_context(|| dir.display().to_string())?.state;
+fn member(dir: &Path, comm: &[String]) -> Result<Member> {
+    let trace = plumb_analysis::open(dir)?;
+    let mut explained = Pass::over(&trace).analysis()?;
+    explained.select(comm).with_context(|| dir.display().to_string())?;
+    let state = trace.state;
     let version = File::open(dir.join("run.json"))
         .ok()
         .and_then(|f| serde_json::from_reader::<_, Value>(BufReader::new(f)).ok())
@@ -183,6 +170,6 @@ fn member(dir: &Path, comm: &[String], explain: Explain<'_>) -> Result<Member> {
         doubts,
         no_account: q.no_account.clone(),
         environment: environment::of(&explained.environment, version, &state),
-        measures: measures(&explained.result, q.no_account.is_empty(), &explained.all),
+        measures: measures(&explained.result, q.no_account.is_empty(), &serde_json::to_value(&explained)?),
     })
 }

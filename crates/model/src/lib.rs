@@ -195,6 +195,46 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
     }
 }
 
+/// One that may be left out.
+impl<O: Observer> Observer for Option<O> {
+    fn thread(&mut self, tid: u32, start: u64, end: u64, state: ThreadState) {
+        self.iter_mut().for_each(|o| o.thread(tid, start, end, state));
+    }
+    fn cpu(&mut self, cpu: u32, start: u64, end: u64, state: CpuState) {
+        self.iter_mut().for_each(|o| o.cpu(cpu, start, end, state));
+    }
+    fn spent(&mut self, s: &Spent) {
+        self.iter_mut().for_each(|o| o.spent(s));
+    }
+    fn told(&mut self, told: &Told) {
+        self.iter_mut().for_each(|o| o.told(told));
+    }
+    fn sampled(&mut self, tgid: u32, target: bool, s: &StateCpuSample) {
+        self.iter_mut().for_each(|o| o.sampled(tgid, target, s));
+    }
+    fn called(&mut self, tid: u32) {
+        self.iter_mut().for_each(|o| o.called(tid));
+    }
+    fn returned(&mut self, tid: u32, ts: u64) {
+        self.iter_mut().for_each(|o| o.returned(tid, ts));
+    }
+    fn request(&mut self, number: u64, request: &Request, counted: bool) {
+        self.iter_mut().for_each(|o| o.request(number, request, counted));
+    }
+    fn operation(&mut self, operation: &Operation) {
+        self.iter_mut().for_each(|o| o.operation(operation));
+    }
+    fn named(&mut self, number: u32, name: &str) {
+        self.iter_mut().for_each(|o| o.named(number, name));
+    }
+    fn known_as(&mut self, tid: u32, name: u32) {
+        self.iter_mut().for_each(|o| o.known_as(tid, name));
+    }
+    fn end(&mut self, naming: &dyn Naming) {
+        self.iter_mut().for_each(|o| o.end(naming));
+    }
+}
+
 impl Observer for () {
     fn thread(&mut self, _: u32, _: u64, _: u64, _: ThreadState) {}
     fn cpu(&mut self, _: u32, _: u64, _: u64, _: CpuState) {}

@@ -15,9 +15,9 @@ use super::{cells, check, library, needs, order, report, settings, store, testbe
 use crate::options;
 use crate::program::Program;
 use anyhow::{bail, Context, Result};
+use plumb_analysis::NOT_VALID;
 use plumb_compare::run_directory::write_json;
 use plumb_load::environment::{utc, Environment};
-use plumb_report::quality::NOT_VALID;
 use plumb_undo::change::Held;
 use plumb_undo::child::{stop_on_signal, stopped};
 use plumb_undo::guarded_journal::{GuardedJournal, StoppedByUser};

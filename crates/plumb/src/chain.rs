@@ -6,8 +6,8 @@
 //! Forum, 2004), figure 4.2-6: goal, preconditions, environment, profile, trace,
 //! overall judgement, improvement; there a loop through five tools and a page each.
 
-use crate::explain::Explained;
 use anyhow::Result;
+use plumb_analysis::Analysis;
 use plumb_diagnose::Finding;
 use plumb_model::profile::short;
 use plumb_model::{HotRow, LockRow, PatternRow};
@@ -24,8 +24,8 @@ const LEAST: f64 = 0.02;
 ///
 /// # Errors
 /// The writer's.
-pub fn write(explained: &Explained, out: &mut dyn Write) -> Result<()> {
-    let Explained { environment, diagnosis, result, .. } = explained;
+pub fn write(explained: &Analysis, out: &mut dyn Write) -> Result<()> {
+    let Analysis { environment, diagnosis, result, .. } = explained;
     let get = |key: &str| environment.get(key).map_or("", String::as_str);
     let mut page = Page { out, step: 0 };
     page.step("What was looked at", &[get("target").to_string()])?;
@@ -92,7 +92,7 @@ impl Page<'_> {
     }
 }
 
-fn conditions(explained: &Explained) -> String {
+fn conditions(explained: &Analysis) -> String {
     let env = &explained.environment;
     let get = |key: &str| env.get(key).map_or("", String::as_str);
     let disks: Vec<&str> = explained
@@ -128,7 +128,7 @@ fn hottest<'a>(rows: &'a [HotRow], kind: &str) -> Vec<&'a HotRow> {
     rows
 }
 
-fn functions(hot: &[&HotRow], explained: &Explained) -> Vec<String> {
+fn functions(hot: &[&HotRow], explained: &Analysis) -> Vec<String> {
     if hot.is_empty() {
         return vec!["No samples and no stacks were recorded (--sample, --stacks).".into()];
     }
@@ -150,7 +150,7 @@ fn functions(hot: &[&HotRow], explained: &Explained) -> Vec<String> {
 }
 
 /// What requests or holders did, as the kind of limit asks.
-fn events(explained: &Explained) -> Vec<String> {
+fn events(explained: &Analysis) -> Vec<String> {
     let (result, kind) = (&explained.result, explained.diagnosis.kind.as_str());
     let mut out = Vec::new();
     if kind == "lock contention" {
@@ -226,7 +226,7 @@ fn judgement(first: Option<&Finding>, verdict: &[String]) -> Vec<String> {
     out
 }
 
-fn trust(explained: &Explained, first: Option<&Finding>) -> Vec<String> {
+fn trust(explained: &Analysis, first: Option<&Finding>) -> Vec<String> {
     let mut out: Vec<String> = explained.diagnosis.verdict.last().cloned().into_iter().collect();
     out.extend(first.into_iter().flat_map(|f| f.doubt.iter().cloned()));
     out.dedup();

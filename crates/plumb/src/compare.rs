@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `plumb compare`: words, page and exit code of what [`plumb_compare`] finds.
 
-use crate::cli::{CompareArgs, Show};
-use crate::explain::{explain, select};
+use crate::cli::CompareArgs;
 use crate::report;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use plumb_compare::comparison::{Comparison, Options};
 use plumb_compare::show;
-use plumb_compare::side::Explained;
+use plumb_report::document_files::write_page;
 use plumb_report::plain::Plain;
 use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
 
 /// Reads both sides and compares them.
@@ -20,16 +18,7 @@ use std::process::ExitCode;
 pub fn read(args: &CompareArgs) -> Result<Comparison> {
     let (a, b) = (args.a.clone(), args.b.clone());
     let options = Options { a, b, comm: args.comm.clone(), fail_above: args.fail_above.clone() };
-    Comparison::read(&options, &explained)
-}
-
-fn explained(dir: &Path, comm: &[String]) -> Result<Explained> {
-    let mut explained = explain(dir)?;
-    let show = Show { comm: comm.to_vec(), threads: false, chain: false, wide: false, json: false };
-    select(&mut explained, &show).with_context(|| dir.display().to_string())?;
-    let all = serde_json::to_value(&explained)?;
-    let crate::explain::Explained { environment, quality, result, .. } = explained;
-    Ok(Explained { environment, quality, result, all })
+    Comparison::read(&options)
 }
 
 /// Runs the command.
@@ -47,7 +36,7 @@ pub fn main(args: &CompareArgs) -> Result<ExitCode> {
     if let Some(page) = &args.report {
         let mut document = report::comparison(args, &comparison)?;
         report::link_sides(&mut document, &comparison, page);
-        report::write_page(page, &document)?;
+        write_page(page, &document)?;
         eprintln!("report: {}", page.display());
     }
     Ok(comparison.exit_code())

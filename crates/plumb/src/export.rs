@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `plumb export`: a run in other programs' formats.
 
-pub mod staged_output;
 mod tables;
 
-use crate::cli::{Export, ExportArgs};
-use crate::quality::Quality;
-use crate::{profile, repeat, setup, signals};
+use crate::cli::ExportArgs;
+use crate::{repeat, signals};
 use anyhow::{bail, Context, Result};
-use plumb_diagnose::diagnose;
-use plumb_report::export::{lacking, lttng, perfetto};
+use plumb_report::export::profile::Format;
+use plumb_report::export::{lacking, lttng, perfetto, profile};
+use plumb_report::profile::{Options, Side};
+use plumb_report::staged_output::{Kind, StagedOutput};
 use plumb_trace::reader::Trace;
 use plumb_trace::units;
-use staged_output::{Kind, StagedOutput};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -22,19 +21,19 @@ use std::sync::atomic::AtomicBool;
 /// Bytes that are written at once.
 const BUFFER: usize = 1 << 20;
 
+/// All of it is there: it gets its name. `words` say what it holds.
+fn done(made: StagedOutput, words: &str) -> Result<()> {
+    let name = made.name();
+    made.rename()?;
+    eprintln!("{name}: written ({words})");
+    Ok(())
+}
+
 /// Writes Perfetto's trace; whether the measurement is valid.
 fn perfetto(trace: &Trace, path: StagedOutput, stop: &AtomicBool) -> Result<bool> {
     let file = File::create(path.path()).with_context(|| path.cannot())?;
-    let mut valid = true;
-    let recorded = trace.metadata.env.get("events").map_or("", String::as_str);
-    let account = ["sched_switch", "sched_waking"].iter().all(|e| recorded.split(',').any(|r| r == *e));
     let out = BufWriter::with_capacity(BUFFER, file);
-    let written = perfetto::write(trace, setup::of(trace), account, out, stop, |result, summary| {
-        let quality = Quality::of(trace, summary);
-        valid = quality.valid();
-        diagnose(result, &quality.trust())
-    })
-    .with_context(|| path.cannot())?;
+    let (written, analysis) = perfetto::write(trace, out, stop).with_context(|| path.cannot())?;
     if written.samples == 0 {
         eprintln!(
             "plumb: the trace has no samples of the target, so {} has none; record with --sample 199Hz",
@@ -54,8 +53,8 @@ fn perfetto(trace: &Trace, path: StagedOutput, stop: &AtomicBool) -> Result<bool
         .filter(|(n, _)| *n > 0)
         .map(|(n, what)| format!("{} {what}", units::count(*n)))
         .collect();
-    path.done(&words.join(", "))?;
-    Ok(valid)
+    done(path, &words.join(", "))?;
+    Ok(analysis.quality.valid())
 }
 
 /// Writes a trace as LTTng would have; whether the measurement is valid.
@@ -70,20 +69,21 @@ fn ctf_lttng(trace: &Trace, dir: StagedOutput, stop: &AtomicBool) -> Result<bool
     }
     let lost =
         if written.lost > 0 { format!(", {} lost", units::count(written.lost)) } else { String::new() };
-    dir.done(&format!("{} events{lost}", units::count(written.events)))?;
+    done(dir, &format!("{} events{lost}", units::count(written.events)))?;
     Ok(written.gaps == 0)
 }
 
 /// Writes profiles; the trace is read once for all of them. Whether the measurement is valid.
-fn profiles(dir: &Path, files: Vec<(Export, StagedOutput)>) -> Result<bool> {
-    let exported = profile::Exported::read(dir)?;
-    for (kind, path) in files {
+fn profiles(dir: &Path, files: Vec<(Format, StagedOutput)>) -> Result<bool> {
+    let side = Side::read(dir, &Options::default())?;
+    for (format, path) in files {
         let mut out = BufWriter::new(File::create(path.path()).with_context(|| path.cannot())?);
-        exported.write(kind, &mut out).with_context(|| path.cannot())?;
+        let lacking = profile::write(format, &side.profile, None, &mut out).with_context(|| path.cannot())?;
+        lacking.iter().for_each(|sentence| eprintln!("plumb: {sentence}"));
         out.flush().with_context(|| path.cannot())?;
-        path.done("profile")?;
+        done(path, "profile")?;
     }
-    Ok(exported.valid())
+    Ok(side.valid)
 }
 
 /// Runs the command.
@@ -105,10 +105,10 @@ pub fn main(args: &ExportArgs) -> Result<ExitCode> {
     let to_lttng = beside(&args.ctf_lttng, Kind::Directory)?;
     let mut to_profiles = Vec::new();
     for (kind, path) in [
-        (Export::Folded, &args.folded),
-        (Export::Pprof, &args.pprof),
-        (Export::Firefox, &args.firefox),
-        (Export::Speedscope, &args.speedscope),
+        (Format::Folded, &args.folded),
+        (Format::Pprof, &args.pprof),
+        (Format::Firefox, &args.firefox),
+        (Format::Speedscope, &args.speedscope),
     ] {
         to_profiles.extend(beside(path, Kind::File)?.map(|beside| (kind, beside)));
     }

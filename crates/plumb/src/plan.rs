@@ -10,6 +10,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use plumb_load::job::Cell;
 use plumb_plan::options;
 use plumb_plan::program::Program;
+use plumb_report::document_files::{write_page, PAGE};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -94,8 +95,8 @@ impl Program for ThisProgram {
 
     fn write_page(&self, dir: &Path) -> Result<PathBuf> {
         // Named apart: a plan's report.json is its own.
-        let page = dir.join(report::PAGE);
-        report::write_page(&page, &report::plan(dir)?)?;
+        let page = dir.join(PAGE);
+        write_page(&page, &report::plan(dir)?)?;
         Ok(page)
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The exit code that follows from how far a trace can be trusted.
 
-pub use plumb_report::document::Quality;
-pub use plumb_report::quality::NOT_VALID;
+use plumb_analysis::Quality;
+pub use plumb_analysis::NOT_VALID;
 use std::process::ExitCode;
 
 /// The exit code that a trace's quality asks for.

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `plumb query`: SQL over the tables of runs.
 
-pub(crate) mod fill;
-
 use crate::cli::QueryArgs;
 use crate::quality::NOT_VALID;
 use anyhow::{bail, Context, Result};
+use plumb_report::fill::fill;
 use plumb_report::query::{runs, Format, Query, MEMORY};
 use plumb_report::table::{find, Table, TABLES};
 use plumb_trace::units;
@@ -66,7 +65,7 @@ pub fn main(args: &QueryArgs) -> Result<ExitCode> {
         if terminal {
             eprint!("\rreading {} ({} of {}) ...", run.name, i + 1, runs.len());
         }
-        let read = fill::fill(run, &used, &mut loader, &AtomicBool::new(false));
+        let read = fill(run, &used, &mut loader, &AtomicBool::new(false));
         if terminal {
             eprint!("\r\x1b[K");
         }

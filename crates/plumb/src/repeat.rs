@@ -5,13 +5,15 @@
 //! repetition, 1/, 2/, ...
 
 use crate::cli::RunArgs;
-use crate::explain::{print, select};
+use crate::explain::print;
 use crate::quality::NOT_VALID;
 use crate::{report, run};
 use anyhow::{bail, Context, Result};
 use plumb_compare::run_directory::write_json;
 use plumb_compare::set::{median_of, median_run, read_set, repetition, Repetition, SetFile, SET};
 use plumb_load::environment::utc;
+use plumb_report::document_files::{self, PAGE};
+use plumb_report::run_directory::Seen;
 use plumb_report::terminal::Table;
 use plumb_stats::repetitions;
 use plumb_trace::units;
@@ -142,12 +144,12 @@ fn tell_all(args: &RunArgs, dir: &Path, set: &SetFile) -> Result<ExitCode> {
     let (median, interval) = (repetitions::median(&whole), repetitions::median_interval(&whole));
     let (least, most) =
         (whole.iter().copied().fold(f64::MAX, f64::min), whole.iter().copied().fold(0.0, f64::max));
-    let seen = report::Seen::of(&dir.join(&middle.dir), !args.no_report)?;
+    let seen = Seen::of(&dir.join(&middle.dir), !args.no_report)?;
     if !args.no_report {
-        report::keep(dir, &report::set(dir, set, middle, &seen))?;
+        document_files::keep(dir, &report::set(dir, set, middle, &seen)?)?;
     }
-    let mut explained = seen.explained;
-    select(&mut explained, &args.show)?;
+    let mut explained = seen.analysis;
+    explained.select(&args.show.comm)?;
     run::show(args, |out| {
         if args.show.json {
             let spread = json!({
@@ -207,7 +209,7 @@ fn tell_all(args: &RunArgs, dir: &Path, set: &SetFile) -> Result<ExitCode> {
             middle.dir
         );
         if !args.no_report {
-            eprintln!("report: {}", dir.join(report::PAGE).display());
+            eprintln!("report: {}", dir.join(PAGE).display());
         }
     }
     Ok(exit_code(set))

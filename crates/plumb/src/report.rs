@@ -5,67 +5,22 @@
 
 mod find;
 mod others;
-mod run;
 mod set;
 
 pub use others::{comparison, link_sides, plan};
-pub use run::{document, Seen};
 pub use set::document as set;
 
 use crate::cli::{CompareArgs, ReportArgs};
-use crate::export::staged_output::{Kind, StagedOutput};
 use crate::{compare, quality};
-use anyhow::{bail, Context, Result};
+use anyhow::{bail, Result};
 use find::Subject;
+use plumb_load::environment::utc_of;
 use plumb_report::document::Document;
-use plumb_report::{page, upgrade};
-use std::fs::File;
-use std::io::{BufWriter, ErrorKind, Write};
+use plumb_report::document_files::{json, keep, write_document, write_page, PAGE};
+use plumb_report::{run_directory, upgrade};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-
-/// The document, in a run directory.
-pub const DOCUMENT: &str = "report.json";
-/// The page.
-pub const PAGE: &str = "report.html";
-
-/// Writes the document and its page into a run directory.
-///
-/// # Errors
-/// A file cannot be written; named.
-pub fn keep(dir: &Path, document: &Document) -> Result<()> {
-    write(&dir.join(DOCUMENT), |out| json(document, out))?;
-    write(&dir.join(PAGE), |out| page::write(document, out))
-}
-
-/// Writes a page.
-///
-/// # Errors
-/// The file cannot be written; named.
-pub fn write_page(path: &Path, document: &Document) -> Result<()> {
-    write(path, |out| page::write(document, out))
-}
-
-fn json(document: &Document, out: &mut dyn Write) -> Result<()> {
-    serde_json::to_writer(&mut *out, document)?;
-    writeln!(out)?;
-    Ok(())
-}
-
-/// Writes a file under another name first: what is there stays until all of the new one is.
-fn write(path: &Path, content: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
-    let name = || path.display().to_string();
-    // A device or a pipe is written to; what a link points to is replaced, not the link.
-    let place = path.canonicalize().unwrap_or_else(|_| path.into());
-    if place.exists() && !place.is_file() {
-        let mut out = BufWriter::new(File::create(path).with_context(name)?);
-        return content(&mut out).and_then(|()| Ok(out.flush()?)).with_context(name);
-    }
-    let beside = StagedOutput::new(&place, Kind::File, true)?;
-    let mut out = BufWriter::new(File::create(beside.path()).with_context(name)?);
-    content(&mut out).and_then(|()| Ok(out.flush()?)).with_context(name)?;
-    beside.rename()
-}
 
 /// Runs the command.
 ///
@@ -93,14 +48,14 @@ pub fn main(args: &ReportArgs) -> Result<ExitCode> {
     };
     if args.json {
         match &args.output {
-            Some(file) => write(file, |out| json(&document, out))?,
+            Some(file) => write_document(file, &document)?,
             None => json(&document, &mut std::io::stdout().lock())?,
         }
         return Ok(code);
     }
     match &args.output {
         Some(file) => write_page(file, &document)?,
-        // StagedOutput the page a run directory has its document.
+        // Beside the page a run directory has its document.
         None if document.kind == "run" && page != Path::new(PAGE) => {
             keep(page.parent().unwrap_or(Path::new(".")), &document)?;
         }
@@ -114,13 +69,21 @@ pub fn main(args: &ReportArgs) -> Result<ExitCode> {
     Ok(code)
 }
 
+/// The document of a run directory or a trace. What was left out of it, and why, goes to stderr.
+///
+/// # Errors
+/// There is neither a trace nor a result.
+fn run(dir: &Path) -> Result<Document> {
+    run_directory::read(dir, utc_of, &mut |note| eprintln!("plumb: {note}"))
+}
+
 /// The document of one path, where its page belongs, and the exit code.
 fn one(path: &Path) -> Result<(Document, PathBuf, ExitCode)> {
     let here = PathBuf::from(PAGE);
     let done = ExitCode::SUCCESS;
     Ok(match find::subject(path)? {
         Subject::Run(dir) => {
-            let document = run::read(&dir)?;
+            let document = run(&dir)?;
             let code = document.run.as_ref().map_or(done, |r| quality::exit_code(&r.quality));
             // What lies in a trace's directory is read as a part of the trace.
             let page = if dir.join("metadata").exists() { here } else { dir.join(PAGE) };

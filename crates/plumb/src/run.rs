@@ -2,11 +2,15 @@
 //! `plumb run`: record, model, verdict, kept together in a run directory.
 
 use crate::cli::{RunArgs, Show};
-use crate::explain::{print, select, Explained};
-use crate::{record, repeat, report};
+use crate::explain::print;
+use crate::{record, repeat};
 use anyhow::{bail, Context, Result};
+use plumb_analysis::Analysis;
 use plumb_compare::run_directory::{write_json, CHAIN};
+use plumb_load::environment::utc_of;
 use plumb_probe::Outcome;
+use plumb_report::document_files::{self, PAGE};
+use plumb_report::run_directory::{document, Seen};
 use plumb_report::terminal::screen::Screen;
 use serde::Serialize;
 use std::fs::File;
@@ -38,12 +42,12 @@ pub fn main(args: &RunArgs) -> Result<ExitCode> {
         bail!("{}: holds a set of runs already; choose another directory with -o", dir.display());
     }
     let (outcome, mut explained) = make(args, &dir, args.what.quiet)?;
-    select(&mut explained, &args.show)?;
+    explained.select(&args.show.comm)?;
     show(args, |screen| print(&explained, &args.show, screen))?;
     if !args.what.quiet {
         eprintln!("run directory: {} (plumb explain {0} shows this again)", dir.display());
         if !args.no_report {
-            eprintln!("report: {}", dir.join(report::PAGE).display());
+            eprintln!("report: {}", dir.join(PAGE).display());
         }
     }
     Ok(record::exit_code(&outcome, args.what.exit_code))
@@ -67,7 +71,7 @@ pub fn show(args: &RunArgs, write: impl FnOnce(&mut Screen<'_>) -> Result<()>) -
 ///
 /// # Errors
 /// Nothing could be recorded, or the run directory cannot be written.
-pub fn make(args: &RunArgs, dir: &Path, quiet: bool) -> Result<(Outcome, Explained)> {
+pub fn make(args: &RunArgs, dir: &Path, quiet: bool) -> Result<(Outcome, Analysis)> {
     let mut options = record::options(&args.what, &dir.join("trace"))?;
     options.output_apart = args.show.json;
     let made = !dir.exists();
@@ -80,7 +84,7 @@ pub fn make(args: &RunArgs, dir: &Path, quiet: bool) -> Result<(Outcome, Explain
     })?;
     // A set has one page, when all of its runs are made.
     let page = !args.no_report && args.repeat.is_none();
-    let seen = report::Seen::of(dir, page);
+    let seen = Seen::of(dir, page);
     let run = RunFile {
         plumb: env!("CARGO_PKG_VERSION"),
         arguments: std::env::args().collect(),
@@ -88,15 +92,15 @@ pub fn make(args: &RunArgs, dir: &Path, quiet: bool) -> Result<(Outcome, Explain
     };
     write_json(&dir.join("run.json"), &run)?;
     let seen = seen?;
-    keep(dir, &seen.explained)?;
+    keep_result(dir, &seen.analysis)?;
     if page {
-        report::keep(dir, &report::document(dir, &seen))?;
+        document_files::keep(dir, &document(dir, &seen, utc_of)?)?;
     }
-    Ok((outcome, seen.explained))
+    Ok((outcome, seen.analysis))
 }
 
 /// Writes the second half's files: tables as JSON, and the text.
-fn keep(dir: &Path, explained: &Explained) -> Result<()> {
+fn keep_result(dir: &Path, explained: &Analysis) -> Result<()> {
     write_json(&dir.join("environment.json"), &explained.environment)?;
     write_json(&dir.join("result.json"), explained)?;
     let path = dir.join("result.txt");

@@ -12,7 +12,7 @@ pub use hot::hot;
 pub use operations::operations;
 
 use anyhow::Result;
-use plumb_model::{is_scheduler, sum, BlameRow, PathResult, ProcessRow, RunResult, Use, CATEGORIES};
+use plumb_model::{is_scheduler, sum, ProcessRow, RunResult, Use, CATEGORIES};
 use plumb_report::terminal::screen::Screen;
 use plumb_report::terminal::{middle_out, Table};
 use plumb_trace::units;
@@ -63,26 +63,6 @@ fn fill(
         table.row(Vec::new());
         table.row(row(&sum(result.processes.iter()), String::new(), all.into()));
     }
-}
-
-/// Sum over the threads of the processes that are shown, as a path.
-pub fn threads_path(result: &RunResult) -> PathResult {
-    let mut parts: BTreeMap<(String, String), u64> = BTreeMap::new();
-    for p in &result.processes {
-        let mut left = p.account.clone();
-        for b in &p.blame {
-            *parts.entry((b.category.clone(), b.who.clone())).or_default() += b.time;
-            left.entry(b.category.clone()).and_modify(|ns| *ns = ns.saturating_sub(b.time));
-        }
-        for (category, time) in left.into_iter().filter(|(_, ns)| *ns > 0) {
-            *parts.entry((category, p.comm.clone())).or_default() += time;
-        }
-    }
-    let mut parts: Vec<BlameRow> =
-        parts.into_iter().map(|((category, who), time)| BlameRow { category, who, time }).collect();
-    parts.sort_by_key(|p| std::cmp::Reverse(p.time));
-    let time = parts.iter().map(|p| p.time).sum();
-    PathResult { of: "threads".into(), time, parts, ..PathResult::default() }
 }
 
 /// The critical path: what the elapsed time went to when waits for the target's

@@ -6,10 +6,10 @@ mod json;
 mod text;
 
 use crate::cli::ViewArgs;
-use crate::quality::{self, Quality};
-use crate::setup;
+use crate::quality;
 use anyhow::{bail, Context, Result};
 use clap::builder::PossibleValue;
+use plumb_analysis::{setup, Quality};
 use plumb_model::views::{Filter, Grouping, Groups, Key, Names, Spec, Viewer, KEYS, VIEWS};
 use plumb_report::plain::{self, Plain};
 use plumb_trace::event_by_name;

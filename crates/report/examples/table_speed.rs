@@ -7,15 +7,12 @@
 //! nobody), `model` (no table), or a SELECT. Prints a line of JSON.
 
 use anyhow::{bail, Context, Result};
-use plumb_diagnose::{diagnose, Trust};
-use plumb_model::profile;
 use plumb_model::{Category, Who, CATEGORIES};
-use plumb_report::document::Quality;
 use plumb_report::export::csv::Csv;
 use plumb_report::export::parquet::Parquet;
 use plumb_report::query::{Format, Query, MEMORY};
 use plumb_report::stream::{Interval, Take};
-use plumb_report::table::{read, Cell, Context as Names, Filler, Run, Sink, Table};
+use plumb_report::table::{read, Cell, Context as Names, Filler, Sink, Table};
 use plumb_trace::reader::{State, Trace};
 use serde_json::json;
 use std::path::Path;
@@ -71,21 +68,7 @@ fn made_up(n: u64, sink: &mut dyn Sink) {
 }
 
 fn fill(dir: &Path, sink: &mut dyn Sink) -> Result<u64> {
-    let trace = Trace::open(dir)?;
-    let setup = plumb_report::setup::of(&trace);
-    let run = Run {
-        name: "run",
-        trace: &trace,
-        setup,
-        clock: "cpu-clock 199 Hz",
-        judge: &|_, summary, result, profile| {
-            result.hot = profile.map(profile::hot).unwrap_or_default();
-            let trust = Trust { no_account: Vec::new(), doubts: Vec::new(), rotating: Vec::new() };
-            (Quality { events: summary.records, ..Quality::default() }, diagnose(result, &trust))
-        },
-        stop: &AtomicBool::new(false),
-    };
-    Ok(read(run, sink)?.quality.events)
+    Ok(read("run", &Trace::open(dir)?, &AtomicBool::new(false), sink)?.quality.events)
 }
 
 /// CPU seconds so far, and the peak of memory in MiB.

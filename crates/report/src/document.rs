@@ -4,6 +4,8 @@
 //! Times are ns from the run's begin unless a field says otherwise. What would be rows by the
 //! hundred thousand is a [`Packed`] table of columns.
 
+pub use plumb_analysis::Quality;
+
 use plumb_diagnose::Diagnosis;
 use plumb_model::RunResult;
 use serde::{Deserialize, Serialize};
@@ -194,42 +196,6 @@ pub struct Run {
     /// Operations that workloads told of themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operations: Option<Operations>,
-}
-
-/// How far a trace can be trusted.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Quality {
-    /// Events in the per-CPU streams.
-    pub events: u64,
-    /// Events in the recorder's own streams.
-    pub state_events: u64,
-    /// Events lost, as the packets tell.
-    pub lost: u64,
-    /// Intervals in which they were lost: CPU, begin, end (ns, CLOCK_MONOTONIC), events.
-    pub gaps: Vec<(u32, u64, u64, u64)>,
-    /// Begins and ends of operations that a workload told.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub operation_events: u64,
-    /// Of those, lost.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub operation_events_lost: u64,
-    /// Events missed by recursion.
-    pub missed: u64,
-    /// Places that could not be read.
-    pub damage: Vec<String>,
-    /// The recording was cut off: its end is not in the trace.
-    pub cut_off: bool,
-    /// Events without which there is no account of time, and that were not recorded.
-    pub no_account: Vec<String>,
-    /// Ratios of thinned sets.
-    pub thinned: BTreeMap<String, String>,
-    /// Disks that rotate.
-    pub rotating: Vec<String>,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it so")]
-fn is_zero(n: &u64) -> bool {
-    *n == 0
 }
 
 /// A table by columns, each of them `rows` unsigned numbers in LEB128, then deflate (raw), then

@@ -8,6 +8,7 @@ pub mod lttng;
 pub mod openmetrics;
 pub mod parquet;
 pub mod perfetto;
+pub mod profile;
 pub mod tasks;
 
 use plumb_trace::reader::Trace;

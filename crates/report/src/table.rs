@@ -18,7 +18,7 @@ mod workloads;
 
 pub use context::Context;
 pub use docs::markdown;
-pub use read::{read, Judge, Run, Seen};
+pub use read::read;
 pub use streamed::Filler;
 pub use words::{absent, load};
 

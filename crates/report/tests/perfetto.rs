@@ -62,16 +62,7 @@ fn check(name: &str) -> Option<()> {
     let file = dir.path().join("out.pftrace");
     let out = std::fs::File::create(&file).expect("a file");
     let stop = AtomicBool::new(false);
-    let judge = |result: &_, _: &_| plumb_diagnose::diagnose(result, &plumb_diagnose::Trust::default());
-    let written = perfetto::write(
-        &trace,
-        plumb_report::setup::of(&trace),
-        true,
-        std::io::BufWriter::new(out),
-        &stop,
-        judge,
-    )
-    .expect("exported");
+    let (written, _) = perfetto::write(&trace, std::io::BufWriter::new(out), &stop).expect("exported");
     let (result, sums) = common::modelled(&trace);
     let (begin, end) = (result.begin, result.end);
     let running = format!(
@@ -171,9 +162,7 @@ fn samples_have_their_stacks() {
     let file = dir.path().join("out.pftrace");
     let out = std::fs::File::create(&file).expect("a file");
     let stop = AtomicBool::new(false);
-    let written =
-        perfetto::write(&trace, plumb_report::setup::of(&trace), true, out, &stop, |_, _| Default::default())
-            .expect("exported");
+    let (written, _) = perfetto::write(&trace, out, &stop).expect("exported");
     assert!(written.samples > 0, "{written:?}");
     let sql = [
         "select count(*), count(callsite_id) from perf_sample",

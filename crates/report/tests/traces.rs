@@ -2,7 +2,8 @@
 //! Recorded traces as rows: the timeline tiles every thread's life and is the account, to the
 //! nanosecond; what a wait is linked to was there when it waited.
 
-use plumb_model::{Model, RunResult, CATEGORIES};
+use plumb_analysis::Analysis;
+use plumb_model::{RunResult, CATEGORIES};
 use plumb_report::collect::{Collect, Collected};
 use plumb_report::stream::Stream;
 use plumb_trace::reader::Trace;
@@ -23,11 +24,8 @@ fn traces() -> Vec<PathBuf> {
 
 fn read(dir: &Path) -> (RunResult, Collected) {
     let trace = Trace::open(dir).expect("a trace");
-    let setup = plumb_report::setup::of(&trace);
-    let begin = setup.begin;
-    let mut model = Model::new(setup, Stream::new(begin, Collect::default()));
-    trace.for_each(|item| model.feed(item)).expect("readable");
-    let (result, stream) = model.finish();
+    let rows = Stream::new(plumb_analysis::setup::span(&trace).0, Collect::default());
+    let (Analysis { result, .. }, stream) = Analysis::read(&trace, rows).expect("readable");
     let collected = stream.finish().finish(&result, &trace.state).expect("packed");
     (result, collected)
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Options of `plumb profile`.
 
-use clap::{Args, Command, FromArgMatches, ValueEnum};
+use clap::{Args, ValueEnum};
+use plumb_report::export::profile::Format;
+use plumb_report::profile::{self, Options, View};
 use plumb_trace::units;
-use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Help's last part.
 pub const HELP: &str = "\
@@ -56,12 +57,6 @@ pub enum Export {
     Firefox,
     /// The report page's JSON.
     Json,
-    /// A flame graph, SVG; of two profiles their difference, as wide as the second's times.
-    #[value(skip)]
-    Flame,
-    /// Of two profiles, a flame graph as wide as the first's times: what went away.
-    #[value(skip)]
-    FlameBefore,
 }
 
 /// Which view of what.
@@ -169,14 +164,78 @@ pub struct ProfileArgs {
 }
 
 impl ProfileArgs {
-    /// Those of a whole directory, nothing filtered: what no option gives is as its help says.
-    ///
-    /// # Errors
-    /// Its path looks like an option.
-    pub fn of(dir: &Path) -> Result<Self, clap::Error> {
-        let words = [OsStr::new("profile"), OsStr::new("--"), dir.as_os_str()];
-        let matches = Self::augment_args(Command::new("profile")).try_get_matches_from(words)?;
-        Self::from_arg_matches(&matches)
+    /// What of the profile is shown.
+    pub fn options(&self) -> Options {
+        Options {
+            on_cpu: self.on_cpu,
+            off_cpu: self.off_cpu,
+            category: self.category.clone(),
+            from: self.from,
+            to: self.to,
+            comm: self.comm.clone(),
+            pid: self.pid.clone(),
+            tid: self.tid.clone(),
+            cpu: self.cpu.clone(),
+            view: self.view(),
+            normalize: self.normalize,
+            no_inline: self.no_inline,
+            limit: self.limit,
+            min: self.min,
+            depth: self.depth,
+            json: self.json,
+        }
+    }
+
+    fn view(&self) -> View {
+        if let Some(function) = &self.annotate {
+            return View::Annotate { function: function.clone(), all: self.all, source: self.source.clone() };
+        }
+        if let Some(name) = &self.callers {
+            return View::Callers(name.clone());
+        }
+        if let Some(name) = &self.callees {
+            return View::Callees(name.clone());
+        }
+        match (self.tree, self.account, self.coverage) {
+            (true, ..) => View::Tree,
+            (_, true, _) => View::Account,
+            (.., true) => View::Coverage,
+            _ => View::Flat(self.by.into()),
+        }
+    }
+
+    /// The file that is to be written, and in which format.
+    pub fn file(&self) -> Option<(Format, Option<&PathBuf>)> {
+        let flame = self.flame.as_ref().map(|f| (Format::Flame, Some(f)));
+        let before = self.flame_before.as_ref().map(|f| (Format::FlameBefore, Some(f)));
+        flame.or(before).or_else(|| self.export.map(|format| (format.into(), self.output.as_ref())))
+    }
+}
+
+impl From<By> for profile::By {
+    fn from(by: By) -> Self {
+        match by {
+            By::Function => Self::Function,
+            By::Process => Self::Process,
+            By::Thread => Self::Thread,
+            By::Cpu => Self::Cpu,
+            By::Category => Self::Category,
+            By::Module => Self::Module,
+            By::Line => Self::Line,
+            By::Cause => Self::Cause,
+        }
+    }
+}
+
+impl From<Export> for Format {
+    fn from(export: Export) -> Self {
+        match export {
+            Export::Folded => Self::Folded,
+            Export::Pprof => Self::Pprof,
+            Export::Speedscope => Self::Speedscope,
+            Export::Firefox => Self::Firefox,
+            Export::Json => Self::Json,
+        }
     }
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A run's tables as files; the trace is read once for all formats.
 
-use super::staged_output::StagedOutput;
-use super::BUFFER;
-use crate::query::fill::fill;
+use super::{done, BUFFER};
 use anyhow::{bail, Context, Result};
 use plumb_report::export::csv::Csv;
 use plumb_report::export::openmetrics::OpenMetrics;
 use plumb_report::export::parquet::Parquet;
+use plumb_report::fill::fill;
 use plumb_report::query::runs;
+use plumb_report::staged_output::StagedOutput;
 use plumb_report::table::{Several, Sink, Table, TABLES};
 use plumb_trace::units;
 use std::fs::File;
@@ -60,17 +60,17 @@ pub fn write(dir: &Path, to: To, stop: &AtomicBool) -> Result<bool> {
 
     if let Some((csv, to)) = csv.zip(to_csv) {
         let rows = csv.finish().with_context(|| to.cannot())?;
-        to.done(&words(&rows))?;
+        done(to, &words(&rows))?;
     }
     if let Some((parquet, to)) = parquet.zip(to_parquet) {
         let rows = parquet.finish().with_context(|| to.cannot())?;
-        to.done(&words(&rows))?;
+        done(to, &words(&rows))?;
     }
     if let Some((metrics, to)) = metrics.zip(to_metrics) {
         let file = File::create(to.path()).with_context(|| to.cannot())?;
         let mut out = BufWriter::with_capacity(BUFFER, file);
         metrics.write(&mut out).and_then(|()| Ok(out.flush()?)).with_context(|| to.cannot())?;
-        to.done("sums of the run")?;
+        done(to, "sums of the run")?;
     }
     Ok(filled.valid)
 }

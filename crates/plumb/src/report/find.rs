@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a path holds that a report can be made of.
 
-use super::DOCUMENT;
 use anyhow::{bail, Context, Result};
 use plumb_plan::store::STATE;
+use plumb_report::document_files::DOCUMENT;
+use plumb_report::run_directory::LOAD;
 use serde::de::IgnoredAny;
 use serde::Deserialize;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
-
-/// The result of a workload, in a directory.
-pub const LOAD: &str = "load.json";
 
 /// What a report is made of.
 #[derive(Debug, PartialEq, Eq)]

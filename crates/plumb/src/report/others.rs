@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Plans, workloads and comparisons as documents.
 
-use super::PAGE;
-use crate::cli::{CompareArgs, Show};
-use crate::explain::{explain, select};
-use crate::profile;
+use crate::cli::CompareArgs;
 use anyhow::{Context, Result};
+use plumb_analysis::Analysis;
 use plumb_compare::comparison::Comparison;
 use plumb_load::environment::utc;
 use plumb_report::document::{Absent, Document, Page};
+use plumb_report::document_files::PAGE;
+use plumb_report::export::profile;
 use plumb_report::run::empty;
 use serde_json::Value;
 use std::fs::File;
@@ -57,16 +57,15 @@ pub fn comparison(args: &CompareArgs, found: &Comparison) -> Result<Document> {
     let title = format!("{} and {}", args.a.display(), args.b.display());
     let mut document = empty("comparison", &title, &utc());
     document.comparison = Some(serde_json::to_value(found)?);
-    let show = Show { comm: args.comm.clone(), threads: false, chain: false, wide: false, json: false };
     let examples = found.examples();
     if found.a.members.len().max(found.b.members.len()) > 1 {
         eprintln!("profiles are of {} and {}", examples[0].display(), examples[1].display());
     }
     for (name, dir) in ["A", "B"].into_iter().zip(examples) {
-        let mut explained = explain(dir)?;
-        select(&mut explained, &show)?;
-        if explained.profile.time() > 0 {
-            document.profiles.push(serde_json::to_value(profile::document(&explained.profile))?);
+        let mut analysis = Analysis::of(dir)?;
+        analysis.select(&args.comm)?;
+        if analysis.profile.time() > 0 {
+            document.profiles.push(profile::document(&analysis.profile)?);
         } else {
             let why = format!("No time of {name} was seen in {}.", dir.display());
             document.absent.push(Absent { part: "profile".into(), why });

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A set of runs as a document: its median run, and beside it how far all of them agree.
 
-use super::run::{self, Seen};
-use super::PAGE;
 use anyhow::Result;
 use plumb_compare::set::{median_of, read_set, Repetition, SetFile};
+use plumb_load::environment::utc_of;
 use plumb_report::document::{Document, Repeated, Set, Spread};
+use plumb_report::document_files::PAGE;
+use plumb_report::run_directory::{self, Seen};
 use plumb_stats::repetitions;
 use plumb_trace::units;
 use std::collections::BTreeMap;
@@ -18,12 +19,16 @@ use std::path::Path;
 pub fn read(dir: &Path) -> Result<Document> {
     let set = read_set(dir)?;
     let middle = median_of(dir, &set)?;
-    Ok(of(dir, &set, middle, run::read(&dir.join(&middle.dir))?))
+    Ok(of(dir, &set, middle, super::run(&dir.join(&middle.dir))?))
 }
 
 /// Of a set whose median run was read.
-pub fn document(dir: &Path, set: &SetFile, middle: &Repetition, seen: &Seen) -> Document {
-    of(dir, set, middle, run::document(&dir.join(&middle.dir), seen))
+///
+/// # Errors
+/// The profile cannot be told.
+pub fn document(dir: &Path, set: &SetFile, middle: &Repetition, seen: &Seen) -> Result<Document> {
+    let run = run_directory::document(&dir.join(&middle.dir), seen, utc_of)?;
+    Ok(of(dir, set, middle, run))
 }
 
 fn of(dir: &Path, set: &SetFile, middle: &Repetition, mut document: Document) -> Document {
@@ -59,7 +64,7 @@ fn spread(set: &SetFile) -> Spread {
 /// A repetition with what its directory keeps; what cannot be read there is empty.
 fn repeated(dir: &Path, of: &Repetition) -> Repeated {
     let (mut verdict, mut account) = (String::new(), BTreeMap::new());
-    if let Ok(Some(found)) = run::kept(dir) {
+    if let Ok(Some(found)) = run_directory::kept(dir) {
         verdict = found.diagnosis.verdict.into_iter().next().unwrap_or_default();
         for process in &found.result.processes {
             for (category, time) in &process.account {

@@ -20,9 +20,8 @@ use super::tasks::{ended, Tasks};
 use crate::stream::Stream;
 use anyhow::{bail, Context, Result};
 use packets::Packets;
-use plumb_diagnose::Diagnosis;
-use plumb_model::{Model, RunResult, Setup};
-use plumb_trace::reader::{Item, RawRecord, Summary, Trace};
+use plumb_analysis::{has_account, setup, Analysis, Pass};
+use plumb_trace::reader::{Item, RawRecord, Trace};
 use plumb_trace::schema::{SchedExec, SchedRename, SchedSwitch};
 use plumb_trace::Record;
 use rows::{Rows, Shared};
@@ -77,60 +76,49 @@ fn record<W: Write>(
     }
 }
 
-/// Writes a trace, and the model's account of it, to `out`; `judge` says what was found. Without
-/// `account` (events are lacking that it needs) there are no states of threads.
+/// Writes a trace, the model's account of it and the findings to `out`. Where events are lacking that the
+/// account needs, there are no states of threads.
 ///
 /// # Errors
 /// A stream of the trace cannot be opened; the writer's; `stop` was set meanwhile.
-pub fn write<W: Write>(
-    trace: &Trace,
-    setup: Setup,
-    account: bool,
-    out: W,
-    stop: &AtomicBool,
-    judge: impl FnOnce(&RunResult, &Summary) -> Diagnosis,
-) -> Result<Written> {
-    let (begin, end) = (setup.begin, setup.end);
+pub fn write<W: Write>(trace: &Trace, out: W, stop: &AtomicBool) -> Result<(Written, Analysis)> {
+    let (begin, end) = setup::span(trace);
     let boot = preamble::boot_offsets(&trace.state);
     let mut packets = Packets::new(out);
     preamble::write(trace, &boot, begin, &mut packets);
     counters::kernel(&trace.state, &mut packets);
     let shared = Rc::new(RefCell::new(Shared { out: packets, tasks: Tasks::new(&trace.state) }));
-    let rows = Rows::new(shared.clone(), &trace.state, begin, account);
-    let mut model = Model::new(setup, Stream::new(begin, rows));
+    let rows = Rows::new(shared.clone(), &trace.state, begin, has_account(trace));
     let mut bundles = Bundles::new(boot);
     let mut depth = counters::Depth::default();
-    let summary = trace.for_each(|item| {
-        {
-            let shared = &mut *shared.borrow_mut();
-            if shared.out.failed() || stop.load(Ordering::Relaxed) {
-                return;
-            }
-            match &item {
-                Item::Record(r) => record(r, shared, &mut bundles, &mut depth, trace),
-                Item::Gap(gap) => {
-                    bundles.gap(gap, &mut shared.out);
-                    depth.gap();
-                    findings::gap(gap, end, &mut shared.out);
-                }
-                Item::Told(_) | Item::Operation(_) => {}
-            }
+    let (analysis, stream) = Pass::over(trace).read_with(Stream::new(begin, rows), |item| {
+        let shared = &mut *shared.borrow_mut();
+        if shared.out.failed() || stop.load(Ordering::Relaxed) {
+            return false;
         }
-        model.feed(item);
+        match item {
+            Item::Record(r) => record(r, shared, &mut bundles, &mut depth, trace),
+            Item::Gap(gap) => {
+                bundles.gap(gap, &mut shared.out);
+                depth.gap();
+                findings::gap(gap, end, &mut shared.out);
+            }
+            Item::Told(_) | Item::Operation(_) => {}
+        }
+        true
     })?;
     if stop.load(Ordering::Relaxed) {
         bail!("stopped before all of it was written");
     }
-    let (result, stream) = model.finish();
     let rows = stream.finish();
     let (counts, samples) = (rows.counts, (rows.samples.count, rows.samples.with_stack));
     drop(rows);
     let mut out = Rc::into_inner(shared).context("the exported rows are still in use")?.into_inner().out;
     bundles.finish(&mut out);
-    findings::write(&judge(&result, &summary), begin, result.end.max(begin), &mut out);
+    findings::write(&analysis.diagnosis, begin, analysis.result.end.max(begin), &mut out);
     let packets = out.packets;
     out.finish()?;
-    Ok(Written {
+    let written = Written {
         packets,
         ftrace_events: bundles.events,
         sched_events: bundles.sched,
@@ -141,6 +129,7 @@ pub fn write<W: Write>(
         operations: counts.operations,
         samples: samples.0,
         samples_with_stack: samples.1,
-        gaps: summary.gaps.len() as u64,
-    })
+        gaps: analysis.quality.gaps.len() as u64,
+    };
+    Ok((written, analysis))
 }

@@ -2,7 +2,8 @@
 //! Recorded traces, and what the model says of them.
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use plumb_model::{Model, RunResult};
+use plumb_analysis::Analysis;
+use plumb_model::RunResult;
 use plumb_report::stream::{Interval, RequestRow, SampleRow, Stream, Take, Wait};
 use plumb_trace::reader::Trace;
 use std::collections::BTreeMap;
@@ -50,13 +51,7 @@ impl Take for Sums {
 
 /// What the model says of a trace.
 pub fn modelled(trace: &Trace) -> (RunResult, Sums) {
-    let setup = plumb_report::setup::of(trace);
-    let mut model = Model::new(setup, Stream::new(trace_begin(trace), Sums::default()));
-    trace.for_each(|item| model.feed(item)).expect("readable");
-    let (result, stream) = model.finish();
-    (result, stream.finish())
-}
-
-fn trace_begin(trace: &Trace) -> u64 {
-    plumb_report::setup::of(trace).begin
+    let rows = Stream::new(plumb_analysis::setup::span(trace).0, Sums::default());
+    let (analysis, stream) = Analysis::read(trace, rows).expect("readable");
+    (analysis.result, stream.finish())
 }

@@ -2,12 +2,9 @@
 //! Recorded traces as tables, and other people's readers of what is written.
 #![allow(dead_code, reason = "not every test needs all of it")]
 
-use plumb_diagnose::{diagnose, Trust};
-use plumb_model::profile::{self, Profile};
-use plumb_model::RunResult;
-use plumb_report::document::Quality;
-use plumb_report::table::{read, Cell, Run, Seen, Sink, Table, TABLES};
-use plumb_trace::reader::{Summary, Trace};
+use plumb_analysis::Analysis;
+use plumb_report::table::{read, Cell, Sink, Table, TABLES};
+use plumb_trace::reader::Trace;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -37,40 +34,10 @@ pub fn recorded(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/traces").join(name)
 }
 
-fn judge(
-    trace: &Trace,
-    summary: &Summary,
-    result: &mut RunResult,
-    profile: Option<&Profile>,
-) -> (Quality, plumb_diagnose::Diagnosis) {
-    result.hot = profile.map(profile::hot).unwrap_or_default();
-    let quality = Quality {
-        events: summary.records,
-        lost: summary.lost(),
-        damage: summary.damage.iter().map(ToString::to_string).collect(),
-        cut_off: trace.state.end.is_none(),
-        ..Quality::default()
-    };
-    let trust = Trust { no_account: Vec::new(), doubts: Vec::new(), rotating: Vec::new() };
-    (quality, diagnose(result, &trust))
-}
-
 /// Fills a sink with the tables of a trace.
-pub fn fill(dir: &Path, run: &str, sink: &mut dyn Sink) -> Seen {
+pub fn fill(dir: &Path, run: &str, sink: &mut dyn Sink) -> Analysis {
     let trace = Trace::open(dir).expect("a trace");
-    let setup = plumb_report::setup::of(&trace);
-    read(
-        Run {
-            name: run,
-            trace: &trace,
-            setup,
-            clock: "cpu-clock 199 Hz",
-            judge: &judge,
-            stop: &AtomicBool::new(false),
-        },
-        sink,
-    )
-    .expect("readable")
+    read(run, &trace, &AtomicBool::new(false), sink).expect("readable")
 }
 
 /// A cell that is kept.

@@ -3,8 +3,6 @@
 
 use super::proto::{self, Data, FtraceEvent, TracePacket, Value};
 use super::write;
-use plumb_diagnose::Diagnosis;
-use plumb_model::Setup;
 use plumb_trace::ctf::Metadata;
 use plumb_trace::reader::Trace;
 use plumb_trace::schema::{SchedSwitch, StateClock, StateCounter};
@@ -43,14 +41,11 @@ struct Read {
     bundles: Vec<Bundle>,
 }
 
-fn export(dir: &Path, account: bool) -> Read {
+fn export(dir: &Path) -> Read {
     let trace = Trace::open(dir).expect("a trace");
-    let begin = trace.state.clocks.first().map_or(0, |c| c.monotonic);
-    let (begin, end) = trace.state.end.as_ref().map_or((begin, u64::MAX), |e| (e.begin, e.end));
-    let setup = Setup { begin, end, state: trace.state.clone(), ..Setup::default() };
     let mut out = Vec::new();
     let stop = AtomicBool::new(false);
-    write(&trace, setup, account, &mut out, &stop, |_, _| Diagnosis::default()).expect("exported");
+    write(&trace, &mut out, &stop).expect("exported");
     let file = File::decode(&out[..]).expect("packets");
     let decode = |p: &Vec<u8>| TracePacket::decode(&p[..]).expect("a packet");
     let bundle = |p: &Vec<u8>| Ftrace::decode(&p[..]).expect("a packet").bundle;
@@ -61,7 +56,7 @@ fn export(dir: &Path, account: bool) -> Read {
 }
 
 fn recorded(name: &str) -> Read {
-    export(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/traces").join(name), true)
+    export(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/traces").join(name))
 }
 
 #[test]
@@ -175,6 +170,7 @@ fn bundles_hold_the_events_of_a_cpu_in_order() {
 fn made(dir: &Path) {
     let mut meta = Metadata::default();
     meta.env.insert("everyone".into(), "1".into());
+    meta.env.insert("events".into(), "sched_switch,sched_waking".into());
     let sink = DirectorySink::create(dir, &meta).expect("a trace");
     let mut writer = TraceWriter::new(sink, 2, 1000);
     let clock = |monotonic: u64, boottime: u64| StateClock { monotonic, boottime, realtime: 1 << 60 };
@@ -206,7 +202,7 @@ fn made(dir: &Path) {
 fn lost_events_and_a_suspend_are_told() {
     let dir = tempfile::tempdir().expect("a directory");
     made(dir.path());
-    let read = export(dir.path(), true);
+    let read = export(dir.path());
     let mut seen: Vec<(u32, u64, bool)> = Vec::new();
     for bundle in &read.bundles {
         for event in &bundle.event {
@@ -233,14 +229,23 @@ fn lost_events_and_a_suspend_are_told() {
 
 #[test]
 fn without_an_account_there_are_no_states() {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/traces/pipe");
-    let states = |account: bool| {
+    let whole = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/traces/pipe");
+    let states = |dir: &Path| {
         let named = |p: &TracePacket| match &p.data {
             Some(Data::TrackDescriptor(track)) => track.name.as_deref() == Some("plumb: state"),
             _ => false,
         };
-        export(&dir, account).packets.iter().filter(|p| named(p)).count()
+        export(dir).packets.iter().filter(|p| named(p)).count()
     };
-    assert_eq!(states(false), 0);
-    assert!(states(true) > 0);
+    assert!(states(&whole) > 0);
+    let dir = tempfile::tempdir().expect("a directory");
+    for file in std::fs::read_dir(&whole).expect("a trace").flatten() {
+        std::fs::copy(file.path(), dir.path().join(file.file_name())).expect("copied");
+    }
+    let metadata = dir.path().join("metadata");
+    let text = std::fs::read_to_string(&metadata).expect("a trace");
+    let without = text.replacen(",sched_waking", "", 1);
+    assert!(without.len() < text.len());
+    std::fs::write(metadata, without).expect("written");
+    assert_eq!(states(dir.path()), 0);
 }

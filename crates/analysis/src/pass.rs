@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The pass over a trace that every output is made of.
+
+use crate::{setup, Analysis, Quality};
+use anyhow::{bail, Result};
+use plumb_diagnose::Diagnosis;
+use plumb_model::profile::{Collector, Profile};
+use plumb_model::{Model, Observer};
+use plumb_trace::reader::{Item, Trace};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What is asked for besides the account and the trace's quality.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// No more: profile and findings stay empty.
+    Account,
+    /// The profile of the time between two moments, ns (CLOCK_MONOTONIC). There are no findings: they
+    /// would name the functions of that part.
+    Profile(u64, u64),
+    /// The whole profile, and the findings, which name its functions.
+    Findings,
+}
+
+/// How a trace is read.
+#[derive(Debug, Clone, Copy)]
+pub struct Pass<'a> {
+    trace: &'a Trace,
+    wanted: Wanted,
+    stop: Option<&'a AtomicBool>,
+}
+
+impl<'a> Pass<'a> {
+    /// All of a trace, with its findings.
+    pub fn over(trace: &'a Trace) -> Self {
+        Self { trace, wanted: Wanted::Findings, stop: None }
+    }
+
+    #[must_use]
+    pub fn wanted(self, wanted: Wanted) -> Self {
+        Self { wanted, ..self }
+    }
+
+    /// Ends with an error when `stop` becomes true.
+    #[must_use]
+    pub fn until(self, stop: &'a AtomicBool) -> Self {
+        Self { stop: Some(stop), ..self }
+    }
+
+    /// Reads the trace.
+    ///
+    /// # Errors
+    /// A stream of the trace cannot be opened, or it was stopped.
+    pub fn read<O: Observer>(self, observer: O) -> Result<(Analysis, O)> {
+        self.read_with(observer, |_| true)
+    }
+
+    /// The same; `each` sees an item before the model does, and the model only those that it says yes to.
+    ///
+    /// # Errors
+    /// As [`Pass::read`].
+    pub fn read_with<O: Observer>(
+        self,
+        observer: O,
+        mut each: impl FnMut(&Item<'_>) -> bool,
+    ) -> Result<(Analysis, O)> {
+        let Self { trace, wanted, stop } = self;
+        let window = match wanted {
+            Wanted::Account => None,
+            Wanted::Profile(from, to) => Some((from, to)),
+            Wanted::Findings => Some((0, u64::MAX)),
+        };
+        let clock = setup::sample_clock(&trace.metadata.env);
+        let collector = window.map(|(from, to)| Collector::new(from, to).clock(&clock));
+        let stopped = || stop.is_some_and(|s| s.load(Ordering::Relaxed));
+        let mut model = Model::new(setup::of(trace), (collector, observer));
+        let summary = trace.for_each(|item| {
+            if !stopped() && each(&item) {
+                model.feed(item);
+            }
+        })?;
+        if stopped() {
+            bail!("stopped before all of it was read");
+        }
+        let (result, (collector, observer)) = model.finish();
+        let mut analysis = Analysis {
+            environment: trace.metadata.env.clone(),
+            quality: Quality::of(trace, &summary),
+            diagnosis: Diagnosis::default(),
+            result,
+            profile: collector.map_or_else(Profile::default, |c| c.profile(&trace.state)),
+        };
+        if wanted == Wanted::Findings {
+            analysis.judge();
+        }
+        Ok((analysis, observer))
+    }
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the model must know of a trace before it reads the first event.
+
+use anyhow::{bail, Result};
+use plumb_model::Setup;
+use plumb_trace::reader::Trace;
+use plumb_trace::units;
+use std::collections::BTreeMap;
+
+/// First and last moment that the trace accounts for, ns; the last is `u64::MAX` when the recording was cut off.
+pub fn span(trace: &Trace) -> (u64, u64) {
+    let begin = trace.state.clocks.first().map_or(0, |c| c.monotonic);
+    let (begin, end) = trace.state.end.as_ref().map_or((begin, u64::MAX), |e| (e.begin, e.end));
+    if trace.metadata.env.contains_key("keep_ns") {
+        // What a flight recorder forgot is not silence: begin where every CPU speaks.
+        return (trace.first_events().into_iter().fold(begin, u64::max).min(end), end);
+    }
+    (begin, end)
+}
+
+/// The model's setup for a trace.
+pub fn of(trace: &Trace) -> Setup {
+    let env = &trace.metadata.env;
+    let (begin, end) = span(trace);
+    let pid = |key: &str| env.get(key).and_then(|p| p.parse().ok()).unwrap_or(0);
+    Setup {
+        begin,
+        end,
+        everyone: env.get("everyone").is_some_and(|v| v == "1"),
+        recorder: pid("recorder_pid"),
+        root: pid("command_pid"),
+        state: trace.state.clone(),
+    }
+}
+
+/// What the sampling clock was; empty where there was none.
+pub fn sample_clock(env: &BTreeMap<String, String>) -> String {
+    let rate = env.get("sample_hz").filter(|hz| *hz != "0").map(|hz| format!("cpu-clock {hz} Hz"));
+    env.get("sample_clock").cloned().or(rate).unwrap_or_default()
+}
+
+/// The architecture that a trace was recorded on, as Rust calls it.
+pub fn machine(env: &BTreeMap<String, String>) -> &str {
+    env.get("machine").map_or(std::env::consts::ARCH, String::as_str)
+}
+
+/// The part of a span that lies `from` to `to` after its begin, ns.
+///
+/// # Errors
+/// It is empty, or lies behind the end.
+pub fn window((begin, end): (u64, u64), from: Option<u64>, to: Option<u64>) -> Result<(u64, u64)> {
+    let (from, to) = (from.unwrap_or(0), to.unwrap_or(u64::MAX));
+    if from >= to {
+        bail!("--from {} is not before --to {}", units::duration(from), units::duration(to));
+    }
+    let length = end.saturating_sub(begin);
+    if from > length {
+        bail!("--from {} lies behind the trace's end at {}", units::duration(from), units::duration(length));
+    }
+    Ok((begin.saturating_add(from), begin.saturating_add(to).min(end)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_lies_in_the_trace() {
+        let at = |from, to| window((100, 200), from, to).map_err(|e| e.to_string());
+        assert_eq!(at(None, None), Ok((100, 200)));
+        assert_eq!(at(Some(10), Some(500)), Ok((110, 200)));
+        assert_eq!(at(Some(10), Some(10)), Err("--from 10 ns is not before --to 10 ns".into()));
+        assert_eq!(at(Some(101), None), Err("--from 101 ns lies behind the trace's end at 100 ns".into()));
+    }
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A document and its page as files.
+
+use crate::document::Document;
+use crate::page;
+use crate::staged_output::{Kind, StagedOutput};
+use anyhow::{Context, Result};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+/// The document, in a run directory.
+pub const DOCUMENT: &str = "report.json";
+/// The page.
+pub const PAGE: &str = "report.html";
+
+/// Writes the document and its page into a run directory.
+///
+/// # Errors
+/// A file cannot be written; named.
+pub fn keep(dir: &Path, document: &Document) -> Result<()> {
+    write_document(&dir.join(DOCUMENT), document)?;
+    write_page(&dir.join(PAGE), document)
+}
+
+/// Writes a page.
+///
+/// # Errors
+/// The file cannot be written; named.
+pub fn write_page(path: &Path, document: &Document) -> Result<()> {
+    write(path, |out| page::write(document, out))
+}
+
+/// Writes a document.
+///
+/// # Errors
+/// The file cannot be written; named.
+pub fn write_document(path: &Path, document: &Document) -> Result<()> {
+    write(path, |out| json(document, out))
+}
+
+/// Writes a document as JSON.
+///
+/// # Errors
+/// The writer's.
+pub fn json(document: &Document, out: &mut dyn Write) -> Result<()> {
+    serde_json::to_writer(&mut *out, document)?;
+    writeln!(out)?;
+    Ok(())
+}
+
+/// Writes a file under another name first: what is there stays until all of the new one is.
+fn write(path: &Path, content: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    let name = || path.display().to_string();
+    // A device or a pipe is written to; what a link points to is replaced, not the link.
+    let place = path.canonicalize().unwrap_or_else(|_| path.into());
+    if place.exists() && !place.is_file() {
+        let mut out = BufWriter::new(File::create(path).with_context(name)?);
+        return content(&mut out).and_then(|()| Ok(out.flush()?)).with_context(name);
+    }
+    let beside = StagedOutput::new(&place, Kind::File, true)?;
+    let mut out = BufWriter::new(File::create(beside.path()).with_context(name)?);
+    content(&mut out).and_then(|()| Ok(out.flush()?)).with_context(name)?;
+    beside.rename()
+}
