@@ -16,6 +16,7 @@ mod ignored_frames;
 mod pool;
 mod resolve;
 mod short;
+mod split;
 
 pub use collect::Collector;
 pub use frames::Frames;

@@ -4,6 +4,7 @@
 use super::collect::{Collector, Place, Seen};
 use super::pool::{exchange, pools};
 use super::resolve::Resolver;
+use super::split::{spread, Samples, Split, ALONE};
 use super::{Entry, Frame, Profile, Root, Stack, Thread};
 use crate::account::Category;
 use crate::samples::{at, At};
@@ -11,13 +12,8 @@ use plumb_trace::reader::State as TraceState;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// So many threads of one name that the clock never met are one.
-pub(super) const ALONE: usize = 16;
 /// A share of the time that is not worth a note.
 const LITTLE: f64 = 0.005;
-
-/// Samples at one place; how much of the time is theirs is told by their number.
-pub(super) type Samples = Vec<(Place, u64)>;
 
 /// What an entry is known by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,59 +56,6 @@ impl Table {
         });
         entries.sort_unstable_by_key(|e| (std::cmp::Reverse(e.time), key(e)));
         entries
-    }
-}
-
-/// Parts of `time` in proportion to `weights`, which add up to it: each is rounded down,
-/// and what is left goes to the largest remainders, the first ones first.
-pub(super) fn spread(time: u64, weights: &[u64]) -> Vec<u64> {
-    let all: u128 = weights.iter().map(|w| u128::from(*w)).sum();
-    if all == 0 {
-        return vec![0; weights.len()];
-    }
-    let exact = |w: &u64| u128::from(time) * u128::from(*w);
-    // A part is at most the whole.
-    let mut parts: Vec<u64> = weights.iter().map(|w| u64::try_from(exact(w) / all).unwrap_or(time)).collect();
-    let left = time - parts.iter().sum::<u64>();
-    let mut order: Vec<usize> = (0..weights.len()).collect();
-    order.sort_by_key(|i| std::cmp::Reverse(exact(&weights[*i]) % all));
-    order.iter().take(left as usize).for_each(|i| parts[*i] += 1);
-    parts
-}
-
-/// What a thread's samples stand for.
-#[derive(Debug, Default)]
-pub(super) struct Split {
-    pub(super) running: Samples,
-    spinning: Samples,
-    interrupted: Samples,
-}
-
-impl Split {
-    /// Time order tells nothing of which sample hit an interrupt: its stack does. Samples
-    /// of a kind of which the account has no time count as running.
-    fn of(seen: &mut Seen, places: &FxHashMap<u32, At>) -> Self {
-        let mut split = Self::default();
-        // Taken out: by a fast clock they are much, and would be there twice.
-        let mut all: Samples = std::mem::take(&mut seen.samples).into_iter().collect();
-        all.sort_unstable();
-        for (place, n) in all {
-            let kind = match places.get(&place.kernel) {
-                Some(At::Spin) if seen.on_cpu[1] > 0 => &mut split.spinning,
-                Some(At::Interrupt) if seen.on_cpu[2] > 0 => &mut split.interrupted,
-                _ => &mut split.running,
-            };
-            kind.push((place, n));
-        }
-        split
-    }
-
-    fn is_empty(&self) -> bool {
-        self.running.is_empty() && self.spinning.is_empty() && self.interrupted.is_empty()
-    }
-
-    fn all(&self) -> Samples {
-        [&self.running, &self.spinning, &self.interrupted].into_iter().flatten().copied().collect()
     }
 }
 
@@ -203,7 +146,15 @@ fn lent(c: &Collector, splits: &[Split], names: &HashSet<u32>) -> HashMap<u32, B
     all
 }
 
-pub(super) fn profile(mut c: Collector, state: &TraceState) -> Profile {
+impl Collector {
+    /// The profile; names come from the trace's state.
+    pub fn profile(mut self, state: &TraceState) -> Profile {
+        self.give_up_stacks();
+        profile(self, state)
+    }
+}
+
+fn profile(mut c: Collector, state: &TraceState) -> Profile {
     let kinds: FxHashMap<u32, At> =
         state.stacks.iter().filter(|s| s.user == 0).map(|s| (s.stack, at(&s.text))).collect();
     let splits: Vec<Split> = c.threads.iter_mut().map(|t| Split::of(t, &kinds)).collect();
@@ -316,19 +267,4 @@ fn notes(p: &Profile, state: &TraceState) -> Vec<String> {
         notes.push(format!("{:.1} % of the time has a stack whose outer frames are missing.", share * 100.0));
     }
     notes
-}
-
-#[cfg(test)]
-mod tests {
-    use super::spread;
-
-    #[test]
-    fn parts_add_up() {
-        assert_eq!(spread(10, &[1, 1, 1]), [4, 3, 3]);
-        assert_eq!(spread(2, &[1, 1, 1]), [1, 1, 0]);
-        assert_eq!(spread(7, &[1, 2]), [2, 5]);
-        assert_eq!(spread(7, &[]), Vec::<u64>::new());
-        let parts = spread(u64::MAX, &[u64::MAX, u64::MAX, 1]);
-        assert_eq!(parts.iter().map(|p| u128::from(*p)).sum::<u128>(), u128::from(u64::MAX));
-    }
 }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Sees the account grow and keeps it by stack.
 
-use super::{build, Profile};
 use crate::account::Category;
 use crate::parts::Who;
 use crate::{CpuState, Naming, Observer, Slept, Spent, ThreadState};
-use plumb_trace::reader::{State as TraceState, Told};
+use plumb_trace::reader::Told;
 use plumb_trace::schema::StateCpuSample;
 use rustc_hash::FxHashMap;
 use std::collections::HashMap;
@@ -100,16 +99,10 @@ impl Collector {
         Self { from, to, most: MOST_THREADS, most_stacks: MOST_STACKS, ..Self::default() }
     }
 
-    /// What the sampling clock was, see [`Profile::clock`]; the trace's environment has it.
+    /// What the sampling clock was, see [`super::Profile::clock`]; the trace's environment has it.
     #[must_use]
     pub fn clock(self, clock: &str) -> Self {
         Self { clock: clock.into(), ..self }
-    }
-
-    /// The profile; names come from the trace's state.
-    pub fn profile(mut self, state: &TraceState) -> Profile {
-        self.give_up_stacks();
-        build::profile(self, state)
     }
 
     /// The window's part of a piece, ns.
@@ -195,7 +188,7 @@ impl Collector {
         }
     }
 
-    fn give_up_stacks(&mut self) {
+    pub(super) fn give_up_stacks(&mut self) {
         let open: Vec<u32> = self.open.keys().copied().collect();
         open.into_iter().for_each(|tid| self.settle(tid, 0));
     }
@@ -317,6 +310,7 @@ impl Observer for Collector {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plumb_trace::reader::State as TraceState;
 
     #[test]
     fn tens_of_thousands_of_threads_are_added_up_by_name() {

@@ -7,8 +7,8 @@
 //! time; so the time of all of a name is spread over all of their samples evenly, and what a
 //! thread's own samples stand for above its time is lent to those that have too few.
 
-use super::build::{spread, Samples, Split, ALONE};
 use super::collect::{Collector, Place};
+use super::split::{spread, Samples, Split, ALONE};
 use std::collections::{BTreeMap, HashMap};
 
 /// Threads of which the clock takes fewer samples are short.
