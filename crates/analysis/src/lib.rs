@@ -41,7 +41,7 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    /// Reads a trace once; `observer` sees what the model sees, `()` nothing.
+    /// Reads a trace once; `observer` sees what the model sees.
     ///
     /// # Errors
     /// A stream of the trace cannot be opened.
@@ -54,7 +54,7 @@ impl Analysis {
     /// # Errors
     /// There is none, it is of another schema, or a stream cannot be opened.
     pub fn of(dir: &Path) -> Result<Self> {
-        Ok(Self::read(&open(dir)?, ())?.0)
+        Pass::over(&open(dir)?).analysis()
     }
 
     /// Names functions and finds reasons: whatever changes the result or the profile does it again.

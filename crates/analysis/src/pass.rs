@@ -46,10 +46,18 @@ impl<'a> Pass<'a> {
         Self { stop: Some(stop), ..self }
     }
 
-    /// Reads the trace.
+    /// Reads the trace. Not generic: the compiler translates the model once for all who call it.
     ///
     /// # Errors
     /// A stream of the trace cannot be opened, or it was stopped.
+    pub fn analysis(self) -> Result<Analysis> {
+        Ok(self.read(())?.0)
+    }
+
+    /// The same; `observer` sees what the model sees.
+    ///
+    /// # Errors
+    /// As [`Pass::analysis`].
     pub fn read<O: Observer>(self, observer: O) -> Result<(Analysis, O)> {
         self.read_with(observer, |_| true)
     }
@@ -57,7 +65,7 @@ impl<'a> Pass<'a> {
     /// The same; `each` sees an item before the model does, and the model only those that it says yes to.
     ///
     /// # Errors
-    /// As [`Pass::read`].
+    /// As [`Pass::analysis`].
     pub fn read_with<O: Observer>(
         self,
         observer: O,

@@ -56,7 +56,7 @@ impl Side {
             .with_context(|| format!("{}: no run and no trace to make a profile of", dir.display()))?;
         let (begin, end) = setup::span(&trace);
         let (from, to) = setup::window((begin, end), options.from, options.to)?;
-        let (analysis, ()) = Pass::over(&trace).wanted(Wanted::Profile(from, to)).read(())?;
+        let analysis = Pass::over(&trace).wanted(Wanted::Profile(from, to)).analysis()?;
         let quality = &analysis.quality;
         if !quality.no_account.is_empty() {
             bail!(

@@ -9,7 +9,7 @@ use crate::run::{empty, put, Found, Traced};
 use crate::stream::Stream;
 use crate::upgrade;
 use anyhow::{Context, Result};
-use plumb_analysis::{setup, Analysis};
+use plumb_analysis::{setup, Analysis, Pass};
 use serde::de::DeserializeOwned;
 use serde::Deserialize;
 use serde_json::Value;
@@ -41,7 +41,7 @@ impl Seen {
         let trace = plumb_analysis::open(dir)?;
         let recorded = trace.state.clocks.first().map_or(0, |c| c.realtime / 1_000_000_000);
         if !rows {
-            return Ok(Self { analysis: Analysis::read(&trace, ())?.0, recorded, rows: None });
+            return Ok(Self { analysis: Pass::over(&trace).analysis()?, recorded, rows: None });
         }
         let stream = Stream::new(setup::span(&trace).0, Collect::default());
         let (analysis, stream) = Analysis::read(&trace, stream)?;

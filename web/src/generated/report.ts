@@ -164,34 +164,6 @@ export interface Run {
   operations?: Operations;
 }
 
-/** How far a trace can be trusted. */
-export interface Quality {
-  /** Events in the per-CPU streams. */
-  events: number;
-  /** Events in the recorder's own streams. */
-  state_events: number;
-  /** Events lost, as the packets tell. */
-  lost: number;
-  /** Intervals in which they were lost: CPU, begin, end (ns, CLOCK_MONOTONIC), events. */
-  gaps: [number, number, number, number][];
-  /** Begins and ends of operations that a workload told. */
-  operation_events?: number;
-  /** Of those, lost. */
-  operation_events_lost?: number;
-  /** Events missed by recursion. */
-  missed: number;
-  /** Places that could not be read. */
-  damage: string[];
-  /** The recording was cut off: its end is not in the trace. */
-  cut_off: boolean;
-  /** Events without which there is no account of time, and that were not recorded. */
-  no_account: string[];
-  /** Ratios of thinned sets. */
-  thinned: Record<string, string>;
-  /** Disks that rotate. */
-  rotating: string[];
-}
-
 /** A table by columns, each of them `rows` unsigned numbers in LEB128, then deflate (raw), then base64. What a column says is a difference says of how much it is above the row before's. */
 export interface Packed {
   /** Rows. */
@@ -322,6 +294,34 @@ export interface Operations {
   table: Packed;
   /** Of the operations. */
   sampled: Sampled;
+}
+
+/** How far a trace can be trusted. */
+export interface Quality {
+  /** Events in the per-CPU streams. */
+  events: number;
+  /** Events in the recorder's own streams. */
+  state_events: number;
+  /** Events lost, as the packets tell. */
+  lost: number;
+  /** Intervals in which they were lost: CPU, begin, end (ns, CLOCK_MONOTONIC), events. */
+  gaps: [number, number, number, number][];
+  /** Begins and ends of operations that a workload told. */
+  operation_events?: number;
+  /** Of those, lost. */
+  operation_events_lost?: number;
+  /** Events missed by recursion. */
+  missed: number;
+  /** Places that could not be read. */
+  damage: string[];
+  /** The recording was cut off: its end is not in the trace. */
+  cut_off: boolean;
+  /** Events without which there is no account of time, and that were not recorded. */
+  no_account: string[];
+  /** Ratios of thinned sets. */
+  thinned: Record<string, string>;
+  /** Disks that rotate. */
+  rotating: string[];
 }
 
 /** A reason for the target's time. */
