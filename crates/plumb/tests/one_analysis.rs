@@ -228,60 +228,72 @@ fn compared(trace: &Path) -> [Vec<(String, f64)>; 2] {
     })
 }
 
+/// Asserts that every output of a trace has the findings of `plumb explain`, and returns that; `dir` is for files.
+fn same_everywhere(trace: &Path, name: &str, dir: &Path) -> Value {
+    let text = plumb(&["explain", "--json"], &[trace]);
+    let explained = parsed(&text);
+    let report = parsed(&plumb(&["report", "--json"], &[trace]));
+    assert_eq!(report["run"]["diagnosis"], diagnosis(&explained), "{name}: report");
+
+    // What a run directory keeps is read where the trace is gone.
+    let run = dir.join(name);
+    std::fs::create_dir(&run).expect("made");
+    std::fs::write(run.join("result.json"), &text).expect("written");
+    let kept = parsed(&plumb(&["report", "--json"], &[&run]));
+    assert_eq!(kept["run"]["diagnosis"], diagnosis(&explained), "{name}: result.json");
+    assert_eq!(kept["run"]["result"], report["run"]["result"], "{name}: result.json");
+
+    assert_eq!(tables(trace), as_tables(&explained), "{name}: tables");
+
+    let file = dir.join(format!("{name}.pftrace"));
+    plumb(&["export", "--perfetto", &file.display().to_string()], &[trace]);
+    assert_eq!(in_perfetto(&file), as_perfetto(&explained), "{name}: Perfetto");
+
+    let shares = shares(&explained);
+    assert_eq!(compared(trace), [shares.clone(), shares], "{name}: comparison");
+
+    // A profile shows no findings: it is what they name functions from.
+    if report["run"]["profile"].is_object() {
+        let profile = parsed(&plumb(&["profile", "--export", "json"], &[trace]));
+        assert_eq!(profile, report["run"]["profile"], "{name}: profile");
+    }
+    explained
+}
+
 #[test]
 fn findings_are_the_same_in_every_output() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut found = 0;
     for trace in traces() {
-        let name = trace.file_name().expect("named").to_string_lossy().into_owned();
-        let text = plumb(&["explain", "--json"], &[&trace]);
-        let explained = parsed(&text);
-        found += list(&explained["findings"]).len();
-
-        let report = parsed(&plumb(&["report", "--json"], &[&trace]));
-        assert_eq!(report["run"]["diagnosis"], diagnosis(&explained), "{name}: report");
-
-        // What a run directory keeps is read where the trace is gone.
-        let run = dir.path().join(&name);
-        std::fs::create_dir(&run).expect("made");
-        std::fs::write(run.join("result.json"), &text).expect("written");
-        let kept = parsed(&plumb(&["report", "--json"], &[&run]));
-        assert_eq!(kept["run"]["diagnosis"], diagnosis(&explained), "{name}: result.json");
-        assert_eq!(kept["run"]["result"], report["run"]["result"], "{name}: result.json");
-
-        assert_eq!(tables(&trace), as_tables(&explained), "{name}: tables");
-
-        let file = dir.path().join(format!("{name}.pftrace"));
-        plumb(&["export", "--perfetto", &file.display().to_string()], &[&trace]);
-        assert_eq!(in_perfetto(&file), as_perfetto(&explained), "{name}: Perfetto");
-
-        let shares = shares(&explained);
-        assert_eq!(compared(&trace), [shares.clone(), shares], "{name}: comparison");
-
-        // A profile shows no findings: it is what they name functions from.
-        if !report["run"]["profile"].is_null() {
-            let profile = parsed(&plumb(&["profile", "--export", "json"], &[&trace]));
-            assert_eq!(profile, report["run"]["profile"], "{name}: profile");
-        }
+        let name = trace.file_name().expect("named").to_string_lossy();
+        found += list(&same_everywhere(&trace, &name, dir.path())["findings"]).len();
     }
     assert!(found > 20, "{found}");
 }
 
+/// The recorded traces have few stacks of user code: a run of now names its functions.
 #[test]
-fn a_run_keeps_what_explain_prints() {
-    if !common::can("a_run_keeps_what_explain_prints", &[]) {
+fn findings_name_functions_in_every_output() {
+    if !common::can("findings_name_functions_in_every_output", &[]) {
         return;
     }
     let dir = tempfile::tempdir().expect("a directory");
-    let run = dir.path().join("run");
-    let out = common::plumb()
-        .args(["run", "--sample", "199", "-o"])
-        .arg(&run)
-        .args(["--", "sleep", "0.2"])
-        .output();
-    assert!(out.as_ref().is_ok_and(|o| o.status.success()), "{out:?}");
-    let kept = parsed(&std::fs::read_to_string(run.join("result.json")).expect("kept"));
-    assert_eq!(kept, parsed(&plumb(&["explain", "--json"], &[&run])));
-    let report = parsed(&std::fs::read_to_string(run.join("report.json")).expect("kept"));
-    assert_eq!(report["run"]["diagnosis"], diagnosis(&kept));
+    for (kind, words, function) in [
+        ("mutex", &["4", "40", "4"][..], "hold_the_mutex"),
+        // Its time is in the kernel's clock, called by it.
+        ("spin", &["300"], "spin"),
+    ] {
+        let run = dir.path().join(format!("run-{kind}"));
+        let mut command = common::plumb();
+        command.args(["run", "--sample", "999", "--stacks", "100us", "-o"]).arg(&run);
+        let out = command.args(["--", common::workload(), kind]).args(words).output().expect("plumb runs");
+        assert!(out.status.success(), "{kind}: {}", String::from_utf8_lossy(&out.stderr));
+        let explained = same_everywhere(&run.join("trace"), kind, dir.path());
+        assert!(explained["findings"].to_string().contains(function), "{kind}: {}", explained["findings"]);
+
+        let kept = parsed(&std::fs::read_to_string(run.join("result.json")).expect("kept"));
+        assert_eq!(kept, explained, "{kind}: result.json of the run");
+        let report = parsed(&std::fs::read_to_string(run.join("report.json")).expect("kept"));
+        assert_eq!(report["run"]["diagnosis"], diagnosis(&explained), "{kind}: report.json of the run");
+    }
 }
