@@ -31,6 +31,12 @@ const POLICY_STEPS: &str = "1000000";
 struct Crate {
     name: String,
     manifest_path: PathBuf,
+    targets: Vec<Target>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Target {
+    kind: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -60,7 +66,10 @@ pub fn run(root: &Path) -> Result<()> {
     } else {
         // Of the whole workspace: cargo looks again only at crates that changed and at those that use them.
         session.alone(&task("clippy"));
-        session.alone(&Task::new("unit".into(), TOTAL, None, |job| unit(job, &touched)));
+        session.alone(&Task::new("unit".into(), TOTAL, None, |job| {
+            let library = |c: &Crate| c.targets.iter().any(|t| t.kind.iter().any(|k| k == "lib"));
+            unit(job, &touched, crates.iter().any(|c| touched.contains(c.name.as_str()) && library(c)))
+        }));
     }
     session.alone(&Task::new("policy".into(), TOTAL, None, |job| {
         // Which is also built from iosched/.
@@ -74,9 +83,10 @@ pub fn run(root: &Path) -> Result<()> {
     session.end()
 }
 
-/// Builds the unit tests of the touched crates and calls them.
-fn unit(job: &Job, touched: &BTreeSet<&str>) -> Result<Counts> {
-    let mut words = vec!["test", "--no-run", "--lib", "--bins", "--locked", programs::JSON];
+/// Builds the unit tests of the touched crates and calls them. Cargo rejects `--lib` where none has a library.
+fn unit(job: &Job, touched: &BTreeSet<&str>, library: bool) -> Result<Counts> {
+    let mut words = vec!["test", "--no-run", "--bins", "--locked", programs::JSON];
+    words.extend(library.then_some("--lib"));
     for name in touched {
         words.extend(["-p", name]);
     }
@@ -144,7 +154,7 @@ mod tests {
     use super::*;
 
     fn made(name: &str, dir: &str) -> Crate {
-        Crate { name: name.into(), manifest_path: format!("/r/{dir}/Cargo.toml").into() }
+        Crate { name: name.into(), manifest_path: format!("/r/{dir}/Cargo.toml").into(), targets: Vec::new() }
     }
 
     fn workspace() -> Vec<Crate> {
