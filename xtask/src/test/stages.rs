@@ -185,6 +185,16 @@ pub const STAGES: &[Stage] = &[
         },
     },
     Stage {
+        name: "package",
+        about: "the module's package, in a Debian of its own (as root)",
+        phase: Phase::Concurrent,
+        minutes: 35,
+        needs: &["guests"],
+        kernels: None,
+        holds: None,
+        work: |job, _| job.tests(script(job, "tests/vm/dkms.sh"), Division::Answers),
+    },
+    Stage {
         name: "module",
         about: "the I/O scheduler's module, in guests of each of its kernels",
         phase: Phase::Concurrent,
@@ -197,16 +207,6 @@ pub const STAGES: &[Stage] = &[
             command.args(kernel);
             job.tests(command, Division::Answers)
         },
-    },
-    Stage {
-        name: "package",
-        about: "the module's package, in a Debian of its own (as root)",
-        phase: Phase::Concurrent,
-        minutes: 20,
-        needs: &["guests"],
-        kernels: None,
-        holds: None,
-        work: |job, _| job.tests(script(job, "tests/vm/dkms.sh"), Division::Answers),
     },
     Stage {
         name: "vm",
