@@ -14,7 +14,8 @@ root=$(realpath ../..)
 export PATH="$PATH:/usr/sbin:/sbin"
 cache=${CARGO_TARGET_DIR:-$root/target}/vm/dkms
 name=dkms
-TIMEOUT=900
+# Depmod reads every module of two kernels over 9p, with other guests running beside it.
+TIMEOUT=1500
 
 . ./counts.sh
 . ./guest.sh
@@ -91,7 +92,7 @@ boot() {
 	guest_tree "$initramfs" "$here/module-init" "$work/boot/modules"
 	cp "$here/dkms" "$initramfs/script"
 	truncate -s 16M "$work/vdb"
-	boot_guest single "$tree/boot/vmlinuz-$first" "$initramfs" "$out" \
+	boot_guest smp "$tree/boot/vmlinuz-$first" "$initramfs" "$out" \
 		-drive "file=$work/vdb,format=raw,if=virtio" \
 		-virtfs "local,path=$tree,mount_tag=root,security_model=none,multidevs=remap"
 }
