@@ -5,12 +5,13 @@
 use anyhow::{Context, Result};
 use plumb_govern::cgroup::Controller;
 use plumb_govern::disks;
-use plumb_govern::governor::{now, Governor};
+use plumb_govern::governor::Governor;
 use plumb_govern::policy::Settings;
 use plumb_govern::rate::Rate;
 use plumb_govern::throttle::{Ledger, Limit};
 use plumb_govern::watch::{Events, Whom};
-use plumb_load::environment::Root;
+use plumb_machine::clock::now;
+use plumb_machine::Root;
 use std::mem::MaybeUninit;
 
 struct Told;

@@ -3,7 +3,7 @@
 //! (Documentation/admin-guide/cgroup-v1/blkio-controller.rst and cgroup-v2.rst).
 
 use anyhow::{bail, Context, Result};
-use plumb_load::environment::{mounts, DeviceNumber, Root};
+use plumb_machine::{mounts, DeviceNumber, Root};
 use serde::Serialize;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

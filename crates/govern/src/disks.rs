@@ -3,7 +3,7 @@
 //! there requests wait for each other.
 
 use anyhow::{bail, Context, Result};
-use plumb_load::environment::{Block, DeviceNumber, Root};
+use plumb_machine::{Block, DeviceNumber, Root};
 use serde::Serialize;
 use std::path::Path;
 
@@ -34,7 +34,7 @@ impl Disk {
 
     /// The number as the kernel has it inside.
     pub fn kernel_number(&self) -> u32 {
-        self.number.major << 20 | self.number.minor
+        self.number.kernel()
     }
 }
 

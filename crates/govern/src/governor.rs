@@ -9,7 +9,7 @@ use crate::rate::Rate;
 use crate::throttle::{Ledger, Limiter};
 use crate::watch::{Look, Source};
 use anyhow::Result;
-use plumb_load::environment::Root;
+use plumb_machine::Root;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -207,20 +207,12 @@ impl<S: Source> Governor<S> {
     }
 }
 
-/// CLOCK_MONOTONIC, ns: the clock of block events.
-pub fn now() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is valid; this clock is there on every Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cgroup::Version;
     use crate::throttle::Limit;
-    use plumb_load::environment::DeviceNumber;
+    use plumb_machine::DeviceNumber;
     use std::cell::RefCell;
     use std::rc::Rc;
 

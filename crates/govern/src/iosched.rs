@@ -14,7 +14,7 @@ const MODULE: &str = "lp_deadline";
 
 use crate::disks::named;
 use anyhow::Result;
-use plumb_load::environment::{Block, Root};
+use plumb_machine::{Block, Root};
 
 /// A device that is given by its node or by the kernel's name.
 ///

@@ -9,7 +9,7 @@
 use crate::cgroup::{Group, Kind};
 use crate::rate::Rate;
 use anyhow::{Context, Result};
-use plumb_load::environment::DeviceNumber;
+use plumb_machine::DeviceNumber;
 use plumb_undo::journal::Journal;
 pub use plumb_undo::limit::Limit;
 use plumb_undo::limit::{is_gone, line, NONE_V1, NONE_V2};

@@ -5,7 +5,7 @@ use crate::cgroup::Group;
 use crate::disks::Disk;
 use anyhow::{Context, Result};
 use libbpf_rs::OpenObject;
-use plumb_load::environment::Root;
+use plumb_machine::Root;
 use plumb_probe::classes::{Class, Classes, Counts, Knobs};
 use std::mem::MaybeUninit;
 
@@ -181,7 +181,7 @@ fn total(root: &Root, disk: &Disk) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::cgroup::Version;
-    use plumb_load::environment::DeviceNumber;
+    use plumb_machine::DeviceNumber;
 
     #[test]
     fn without_events_normal_io_is_what_the_disk_did_and_low_groups_did_not() {

@@ -5,9 +5,9 @@
 //! A seat is written by its worker alone, with plain relaxed stores, and read
 //! by the run while it goes on (progress, time series) and at its end.
 
-use crate::histogram::Histogram;
 use crate::log::Ring;
 use crate::witness::OwnTimes;
+use plumb_stats::histogram::Histogram;
 use plumb_trace::load::OperationKind;
 use std::io;
 use std::ptr;

@@ -3,6 +3,7 @@
 //! kernel itself keeps time by it, else CLOCK_MONOTONIC. Either way the figures
 //! are nanoseconds that can be laid beside a trace's.
 
+use plumb_machine::clock::now as monotonic;
 use std::time::Duration;
 
 const SHIFT: u32 = 32;
@@ -26,16 +27,6 @@ pub struct Clock {
     base_ns: u64,
     cost_ns: f64,
     resolution_ns: u64,
-}
-
-/// CLOCK_MONOTONIC in nanoseconds.
-#[inline]
-pub fn monotonic() -> u64 {
-    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: t outlives the call; CLOCK_MONOTONIC exists on every Linux, so
-    // there is no error to read.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut t) };
-    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
 #[cfg(target_arch = "x86_64")]

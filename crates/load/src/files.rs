@@ -320,7 +320,7 @@ pub fn set_cache(job: &Job, ground: &Ground) -> Result<(), FileError> {
         }
         Cache::Remount => {
             for place in ground.places() {
-                crate::mounts::remount(place).map_err(FileError::Said)?;
+                crate::remount::remount(place).map_err(FileError::Said)?;
             }
         }
     }

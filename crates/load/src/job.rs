@@ -4,6 +4,7 @@
 
 mod check;
 mod overrides;
+pub mod text;
 mod values;
 mod words;
 

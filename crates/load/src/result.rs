@@ -2,10 +2,10 @@
 //! What came of a run: figures with their units in their names, for people
 //! (`plumb load`'s table) and programs (`--json`) alike.
 
-use crate::histogram::{Histogram, Summary};
 use crate::job::Job;
-use crate::validity::Verdict;
+use crate::validity::{Verdict, Word};
 use crate::witness::{Attribution, Evidence};
+use plumb_stats::histogram::{Histogram, Summary};
 use plumb_trace::load::OperationKind;
 use serde::Serialize;
 
@@ -199,6 +199,19 @@ pub struct CellResult {
     pub label: String,
     /// Its rounds, in the order in which they ran; rounds of different cells interleave.
     pub rounds: Vec<Vec<StepResult>>,
+}
+
+impl CellResult {
+    /// Whether data was damaged, or an update of a counter lost.
+    pub fn damaged(&self) -> bool {
+        let lost = |job: &JobResult| job.counted.is_some_and(|c| c.counters != c.updates);
+        self.rounds.iter().flatten().flat_map(|s| &s.jobs).any(|job| job.damaged > 0 || lost(job))
+    }
+
+    /// Whether the figures of a round may not be believed.
+    pub fn invalid(&self) -> bool {
+        self.rounds.iter().flatten().any(|step| step.verdict.word == Word::Invalid)
+    }
 }
 
 impl CellResult {

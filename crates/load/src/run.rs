@@ -18,12 +18,12 @@ pub use watch::Progress;
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::engine::{self, EngineError};
-use crate::environment::{self, Environment, Root};
 use crate::files::{self, FileError, Ground};
 use crate::job::Step;
 use crate::log::LogError;
 use crate::result::StepResult;
 use crate::witness::{OwnTimes, Witness};
+use plumb_machine::{Environment, Root};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 
@@ -105,7 +105,7 @@ pub fn step(step: &Step, context: &Context<'_>) -> Result<StepResult, RunError> 
 /// The devices that the load's files lie on, by number.
 fn devices_under(ground: &Ground) -> Vec<libc::dev_t> {
     let root = Root::real();
-    let blocks = ground.places().iter().flat_map(|path| environment::devices_under(path, &root));
+    let blocks = ground.places().iter().flat_map(|path| plumb_machine::devices_under(path, &root));
     let mut numbers: Vec<_> = blocks.map(|b| b.number.dev_t()).collect();
     numbers.sort_unstable();
     numbers.dedup();

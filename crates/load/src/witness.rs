@@ -17,7 +17,7 @@ pub use counters::{CgroupCounters, DeviceCounters, Machine, Snapshot, Stalled, T
 pub use evidence::{Delta, DeviceDelta, Evidence};
 pub use thread_counters::{own_times, OwnTimes};
 
-use crate::environment::{DeviceNumber, Root};
+use plumb_machine::{DeviceNumber, Root};
 
 /// Watches a run from beside it.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub struct Witness {
 impl Witness {
     /// Reads every counter: of all threads of the processes `pids`, and of
     /// `devices` (`st_dev` or `st_rdev`; those of
-    /// [`crate::environment::devices_under`], top and below).
+    /// [`plumb_machine::devices_under`], top and below).
     pub fn begin(pids: &[u32], devices: &[libc::dev_t]) -> Witness {
         let devices = devices.iter().map(|d| DeviceNumber::from_dev_t(*d)).collect();
         Witness::begin_in(pids, devices, Root::real())

@@ -6,7 +6,7 @@ use crate::file::{Settings, Value};
 use crate::program::Program;
 use anyhow::{bail, Result};
 use plumb_load::job::{Cell as LoadCell, Job};
-use plumb_load::suggest::nearest;
+use plumb_trace::suggest::nearest;
 use std::ffi::OsString;
 use std::path::PathBuf;
 

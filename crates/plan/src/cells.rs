@@ -7,7 +7,7 @@ use super::state::Cell;
 use super::validate;
 use crate::program::Program;
 use anyhow::{bail, Context, Result};
-use plumb_load::suggest::nearest;
+use plumb_trace::suggest::nearest;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 

@@ -7,7 +7,7 @@ use super::state::State;
 use super::testbed::{devices, mount_point};
 use super::{format, needs, settings};
 use anyhow::{bail, Context, Result};
-use plumb_load::environment::{mounts_everywhere, Block, DeviceNumber, Root};
+use plumb_machine::{mounts_everywhere, Block, DeviceNumber, Root};
 use plumb_sim::spec::Spec;
 use plumb_undo::lock::{self, Locks};
 use plumb_undo::undo;

@@ -7,8 +7,8 @@
 //! beginning and end cleared afterwards, so that it is again as empty as the guard found it.
 
 use anyhow::{bail, Context, Result};
-use plumb_load::environment::Root;
 use plumb_load::guard::{device, DeviceClaim, Found, Refusal, UNKNOWN};
+use plumb_machine::Root;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;

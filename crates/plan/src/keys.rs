@@ -4,7 +4,7 @@
 //! serde refuses unknown keys too, but cannot say in which level of which factor.
 
 use anyhow::{bail, Result};
-use plumb_load::suggest::nearest;
+use plumb_trace::suggest::nearest;
 use toml::de::{DeTable, DeValue};
 use toml::Spanned;
 

@@ -7,7 +7,7 @@ use super::testbed::Place;
 use super::verdict::{of_load, of_run};
 use crate::arguments;
 use anyhow::{bail, Context, Result};
-use plumb_undo::child::{wait_all, Child, Status, Waited};
+use plumb_machine::child::{wait_all, Child, Status, Waited};
 use plumb_undo::guarded_journal::{append, last_words, GuardedJournal, StoppedByUser};
 use plumb_undo::timeout;
 use std::ffi::{OsStr, OsString};

@@ -12,7 +12,7 @@ use super::file::{DeviceSpec, PlanFile, Settings};
 use super::state::Cell;
 use crate::program::Program;
 use anyhow::{bail, Context, Result};
-use plumb_load::environment::Space;
+use plumb_machine::Space;
 use plumb_trace::units;
 use std::path::Path;
 

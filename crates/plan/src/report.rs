@@ -18,7 +18,7 @@ use super::store;
 use super::table::{Row, Table, Unit};
 use crate::options;
 use anyhow::{bail, Context, Result};
-use plumb_load::environment::Environment;
+use plumb_machine::Environment;
 use plumb_report::plain::Plain;
 use plumb_report::terminal::similar_messages::{alike, ranged};
 use plumb_undo::pending_changes::Standing;

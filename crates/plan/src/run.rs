@@ -17,9 +17,9 @@ use crate::program::Program;
 use anyhow::{bail, Context, Result};
 use plumb_analysis::NOT_VALID;
 use plumb_compare::run_directory::write_json;
-use plumb_load::environment::{utc, Environment};
+use plumb_machine::signals::{self, stopped};
+use plumb_machine::{utc, Environment};
 use plumb_undo::change::Held;
-use plumb_undo::child::{stop_on_signal, stopped};
 use plumb_undo::guarded_journal::{GuardedJournal, StoppedByUser};
 use plumb_undo::guardian::Guardian;
 use plumb_undo::journal::{self, Journal, JOURNAL};
@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 /// # Errors
 /// The plan or a device stands against it, before anything is changed; or nothing could be measured.
 pub fn main(args: &options::Run, program: &dyn Program) -> Result<ExitCode> {
-    stop_on_signal()?;
+    signals::catch_and_wake()?;
     let progress = Progress::new(args.quiet);
     let plan = library::asked(args, program)?;
     let given = args.plan.join(store::STATE).exists().then(|| args.plan.clone());

@@ -7,7 +7,7 @@
 //! and of a recorded one a run directory's files; `report.txt`, `report.json`, `charts/`.
 
 use super::file::{PlanFile, Settings};
-use plumb_load::environment::Environment;
+use plumb_machine::Environment;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 

@@ -3,7 +3,7 @@
 
 use super::state::State;
 use anyhow::{Context, Result};
-use plumb_load::environment::Space;
+use plumb_machine::Space;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
 use std::path::Path;

@@ -10,8 +10,8 @@ pub(super) use made::Made;
 
 use super::file::{Chart, ChartKind, DeviceSpec, Order, PlanFile};
 use anyhow::{bail, Context, Result};
-use plumb_load::suggest::nearest;
 use plumb_sim::spec::Spec;
+use plumb_trace::suggest::nearest;
 
 /// Figures of a kind of operation, see [`super::table`].
 const FIGURES: &[&str] =

@@ -5,9 +5,9 @@ use super::analysis::cells::NOT_VALID;
 use super::measure::Measured;
 use super::state::End;
 use plumb_compare::set::repetition;
+use plumb_machine::child::Status;
 use plumb_report::terminal::similar_messages::together;
 use plumb_trace::units::count;
-use plumb_undo::child::Status;
 use serde_json::Value;
 use std::path::Path;
 

@@ -3,9 +3,9 @@
 //! the words.
 
 use crate::cli::{BackingWord, DiskCommand, DiskListArgs, DiskStopArgs, ServeArgs};
-use crate::signals;
 use anyhow::{bail, Context, Result};
 use plumb_load::job::Bytes;
+use plumb_machine::signals::{self, Calls};
 use plumb_report::terminal::Table;
 use plumb_sim::serve::disk::{self, Dead, Running, User};
 use plumb_sim::serve::{Backing, Disk, ServeOptions, Timing};
@@ -104,7 +104,8 @@ fn serve(args: ServeArgs) -> Result<ExitCode> {
         owner: (!args.detach).then(std::process::id),
     };
     // From here on a signal ends it in order, whatever has been started.
-    let asked = signals::asked_on_signal();
+    signals::catch(Calls::Interrupt);
+    let asked = signals::asked();
     let running = disk::launch(options, !args.no_calibrate)?;
     let mut out = io::stdout().lock();
     let shown = if args.json {

@@ -4,8 +4,9 @@
 mod tables;
 
 use crate::cli::ExportArgs;
-use crate::{repeat, signals};
+use crate::repeat;
 use anyhow::{bail, Context, Result};
+use plumb_machine::signals::{self, Calls};
 use plumb_report::export::profile::Format;
 use plumb_report::export::{lacking, lttng, perfetto, profile};
 use plumb_report::profile::{Options, Side};
@@ -127,7 +128,8 @@ pub fn main(args: &ExportArgs) -> Result<ExitCode> {
         return Ok(code(valid));
     }
     // Only what looks whether it is to stop may catch the signals.
-    let stop = signals::asked_on_signal();
+    signals::catch(Calls::Interrupt);
+    let stop = signals::asked();
     if to_perfetto.is_some() || to_lttng.is_some() {
         let trace =
             Trace::open(&dir).with_context(|| format!("{}: no run and no trace to export", dir.display()))?;

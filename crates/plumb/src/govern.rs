@@ -15,12 +15,12 @@ use anyhow::{bail, Context, Result};
 use ending::{End, Present};
 use plumb_govern::cgroup::{Group, Version};
 use plumb_govern::disks::Disk;
-use plumb_govern::governor::{now, Event, Governor, Outcome};
+use plumb_govern::governor::{Event, Governor, Outcome};
 use plumb_govern::watch::{Events, Source, Sums, Whom};
-use plumb_load::environment::Root;
+use plumb_machine::clock::now;
+use plumb_machine::{signals, Root};
 use plumb_probe::Command;
 use plumb_trace::units;
-use plumb_undo::child;
 use session::Session;
 use std::mem::MaybeUninit;
 use std::process::ExitCode;
@@ -56,7 +56,7 @@ pub fn main(args: &GovernArgs) -> Result<ExitCode> {
         eprintln!("plumb: an earlier plumb govern was killed; {line}");
     }
     let mut whole = Whole::of(args)?;
-    child::stop_on_signal()?;
+    signals::catch_and_wake()?;
     let mut session = Session::begin(&whole.low)?;
     let watched = whole.normal.iter().try_for_each(Group::can_be_limited);
     let came = watched.and_then(|()| govern(args, &mut whole, &mut session));
@@ -149,7 +149,7 @@ fn turn(
         let late = args.duration.is_some_and(|d| begun.elapsed().as_nanos() >= u128::from(d));
         let over = match &mut command {
             Some(command) => command.ended().map(|_| End::Command),
-            None if child::stopped() => Some(End::Signal),
+            None if signals::stopped() => Some(End::Signal),
             None if governor.is_over() => Some(End::NoDisk),
             None if present.nobody() => Some(End::NoGroup),
             None => late.then_some(End::Time),
@@ -157,7 +157,7 @@ fn turn(
         if let Some(end) = over {
             break end;
         }
-        if let (Some(command), true) = (&mut command, child::stopped() || late) {
+        if let (Some(command), true) = (&mut command, signals::stopped() || late) {
             match asked {
                 None => {
                     asked = Some(Instant::now());

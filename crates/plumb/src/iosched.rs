@@ -6,7 +6,7 @@ mod show;
 use crate::cli::{IoschedArgs, IoschedCommand};
 use anyhow::{bail, Result};
 use plumb_govern::iosched::{self, change, install, knobs, status::Status};
-use plumb_load::environment::{Block, Root};
+use plumb_machine::{Block, Root};
 use serde_json::json;
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -23,7 +23,6 @@ mod record;
 mod repeat;
 mod report;
 mod run;
-mod signals;
 mod sim;
 mod tables;
 mod view;

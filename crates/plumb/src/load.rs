@@ -1,41 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `plumb load`: from words to figures.
 //!
-//! Data flows: options -> `plan` (which cells; `words` writes them as a job
-//! file) -> `place` (may this be written, is there room; made and removed) ->
-//! `session` (rounds x cells x steps; `progress`, `until`) -> `classic` (a
-//! preset's tables) -> `show` (with `doubts`), `json`, `csv`. Commands beside a
-//! load: `verify`, `log`, `engines`, `clean`.
+//! Data flows: options -> [`Workload`] -> [`Session`] (`progress` shows how far it is) -> `show` (with `doubts`
+//! and a `preset`'s tables), JSON or CSV. Commands beside a load: `verify`, `log`, `engines`, `clean`.
 
-mod classic;
 mod clean;
 mod csv;
 mod doubts;
 mod engines;
-mod json;
 mod log;
-mod place;
-mod plan;
+mod preset;
 mod progress;
-mod rounds;
-mod session;
 mod show;
-mod until;
 mod verify;
-mod words;
 
-pub use until::Until;
-pub use words::options;
-
-use crate::cli::{LoadArgs, LoadCommand};
+use crate::cli::{LoadArgs, LoadCommand, LoadOptions};
 use crate::quality::NOT_VALID;
-use crate::signals::asked_on_signal;
 use anyhow::{bail, Result};
-use classic::Classic;
-use plan::Plan;
-use plumb_load::suggest::nearest;
+use plumb_load::job::text;
+use plumb_load::preset::Preset;
+use plumb_load::result::CellResult;
+use plumb_load::session::{PresetResult, Session};
+use plumb_load::workload::Workload;
+use plumb_machine::signals::{self, Calls};
 use plumb_report::plain::Plain;
-use session::Session;
+use plumb_trace::suggest::nearest;
+use progress::Progress;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -51,9 +41,9 @@ pub fn main(args: &LoadArgs) -> Result<ExitCode> {
         Some(LoadCommand::Engines(args)) => engines::main(args),
         Some(LoadCommand::Clean(args)) => clean::main(args),
         Some(LoadCommand::Preset(command)) => {
-            run(Plan::of_preset(command.preset.clone(), &command.options)?, &command.options)
+            run(of_preset(&command.preset, &command.options)?, &command.options)
         }
-        None => run(Plan::of(&args.options)?, &args.options),
+        None => run(of(&args.options)?, &args.options),
     }
 }
 
@@ -62,52 +52,81 @@ pub fn main(args: &LoadArgs) -> Result<ExitCode> {
 /// # Errors
 /// A job file that cannot be read, or the first contradiction.
 pub(crate) fn cells(args: &LoadArgs) -> Result<Option<Vec<plumb_load::job::Cell>>> {
-    let plan = match &args.command {
-        None => Plan::of(&args.options)?,
-        Some(LoadCommand::Preset(command)) => Plan::of_preset(command.preset.clone(), &command.options)?,
+    let workload = match &args.command {
+        None => of(&args.options)?,
+        Some(LoadCommand::Preset(command)) => of_preset(&command.preset, &command.options)?,
         Some(_) => return Ok(None),
     };
-    plan.check()?;
-    Ok(Some(plan.cells))
+    workload.check()?;
+    Ok(Some(workload.cells))
 }
 
-/// Runs a plan and shows what came of it.
-fn run(mut plan: Plan, options: &crate::cli::LoadOptions) -> Result<ExitCode> {
+fn of(options: &LoadOptions) -> Result<Workload> {
+    let (given, session) = (&options.job.given, &options.session);
+    match (&session.job_file, &session.fio) {
+        (Some(path), _) => Workload::of_job_file(path, given),
+        (None, Some(path)) => Workload::of_fio(path, given),
+        (None, None) => Ok(Workload::of_job(&options.job.job, given)),
+    }
+}
+
+fn of_preset(preset: &Preset, options: &LoadOptions) -> Result<Workload> {
+    if options.session.job_file.is_some() || options.session.fio.is_some() {
+        bail!("{}: a preset has its own jobs; leave out --job and --fio", preset.name());
+    }
+    Workload::of_preset(preset.clone(), &options.job.given, options.session.log.is_some())
+}
+
+/// Runs a workload and shows what came of it.
+fn run(mut workload: Workload, options: &LoadOptions) -> Result<ExitCode> {
     let session = &options.session;
-    let target = options.target.clone().or_else(|| plan.target.clone()).unwrap_or_else(|| ".".into());
+    let target = options.target.clone().or_else(|| workload.target.clone()).unwrap_or_else(|| ".".into());
     is_no_command(&target)?;
-    for warning in &plan.warnings {
+    for warning in &workload.warnings {
         eprintln!("plumb: {warning}");
     }
     if session.show_job {
-        plan.check()?;
-        write!(std::io::stdout().lock(), "{}", words::all(&plan.cells))?;
+        workload.check()?;
+        write!(std::io::stdout().lock(), "{}", text::all(&workload.cells))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let stop = asked_on_signal();
-    let ready = Session::prepare(&mut plan, &target, session, stop)?;
-    ready.announce(&mut Plain(std::io::stdout().lock()))?;
+    signals::catch(Calls::Interrupt);
+    let stop = signals::asked();
+    let progress = Progress::new(session.quiet);
+    let asked = session.of_session();
+    let ready = Session::prepare(&mut workload, &target, &asked, stop, &progress)?;
+    if let (Some(preset), false) = (ready.preset(), session.json || session.csv) {
+        preset::announce(preset, ready.cells(), &mut Plain(std::io::stdout().lock()))?;
+    }
     let Some(outcome) = ready.run()? else {
         eprintln!("plumb: stopped before anything was measured");
         return Ok(ExitCode::from(NOT_VALID));
     };
-    let classic =
-        plan.preset.as_ref().map(|preset| Classic::of(preset, &plan.cells, &outcome)).transpose()?;
+    let classic = workload
+        .preset
+        .as_ref()
+        .map(|preset| PresetResult::of(preset, &workload.cells, &outcome))
+        .transpose()?;
     let mut out = std::io::stdout().lock();
     if session.json {
-        json::write(&outcome, classic.as_ref(), &plan.warnings, &mut out)?;
+        let arguments: Vec<String> = std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect();
+        let document = outcome.document(&arguments, classic.as_ref(), &workload.warnings);
+        serde_json::to_writer_pretty(&mut out, &document)?;
+        writeln!(out)?;
     } else if session.csv {
         csv::write(&outcome, &mut out)?;
     } else {
-        show::write(&outcome, classic.as_ref(), &plan.warnings, &mut Plain(&mut out))?;
+        show::write(&outcome, classic.as_ref(), &workload.warnings, &mut Plain(&mut out))?;
     }
     out.flush()?;
     if let Some(error) = outcome.error {
         bail!("not all went well, what was measured stands above: {error}");
     }
     Ok(match () {
-        () if outcome.cells.iter().any(doubts::found) => ExitCode::from(1),
-        () if outcome.interrupted || outcome.cells.iter().any(doubts::invalid) => ExitCode::from(NOT_VALID),
+        () if outcome.cells.iter().any(CellResult::damaged) => ExitCode::from(1),
+        () if outcome.interrupted || outcome.cells.iter().any(CellResult::invalid) => {
+            ExitCode::from(NOT_VALID)
+        }
         () => ExitCode::SUCCESS,
     })
 }

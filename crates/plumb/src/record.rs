@@ -3,8 +3,8 @@
 
 use crate::cli::{ExitCodeOf, RecordArgs, What};
 use crate::quality::NOT_VALID;
-use crate::signals::stop_on_signal;
 use anyhow::{bail, Context, Result};
+use plumb_machine::signals::{self, Calls};
 use plumb_probe::{Keep, Options, Outcome, Progress, Selection, Target, Trigger};
 use plumb_trace::units;
 use std::io::{IsTerminal, Write};
@@ -92,7 +92,7 @@ fn whole_disk(path: &Path) -> Result<u32> {
 /// # Errors
 /// Nothing could be recorded.
 pub fn record(options: &Options, quiet: bool) -> Result<Outcome> {
-    let stop = stop_on_signal();
+    signals::catch(Calls::Restart);
     let terminal = std::io::stderr().is_terminal();
     let show = |p: &Progress| {
         if !quiet && terminal {
@@ -105,7 +105,7 @@ pub fn record(options: &Options, quiet: bool) -> Result<Outcome> {
             );
         }
     };
-    let outcome = plumb_probe::record(options, stop, show)?;
+    let outcome = plumb_probe::record(options, signals::stop(), show)?;
     if !quiet {
         if terminal {
             eprint!("\r\x1b[K");

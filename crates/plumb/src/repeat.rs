@@ -11,13 +11,14 @@ use crate::{report, run};
 use anyhow::{bail, Context, Result};
 use plumb_compare::run_directory::write_json;
 use plumb_compare::set::{median_of, median_run, read_set, repetition, Repetition, SetFile, SET};
-use plumb_load::environment::utc;
+use plumb_machine::child::Child;
+use plumb_machine::signals;
+use plumb_machine::utc;
 use plumb_report::document_files::{self, PAGE};
 use plumb_report::run_directory::Seen;
 use plumb_report::terminal::Table;
 use plumb_stats::repetitions;
 use plumb_trace::units;
-use plumb_undo::child::{self, Child};
 use serde_json::json;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -58,7 +59,7 @@ pub fn main(args: &RunArgs, count: u32) -> Result<ExitCode> {
         asked: count,
         ..SetFile::default()
     };
-    child::stop_on_signal()?;
+    signals::catch_and_wake()?;
     let terminal = !args.what.quiet && std::io::stderr().is_terminal();
     for i in 1..=count {
         if terminal {
@@ -78,7 +79,7 @@ pub fn main(args: &RunArgs, count: u32) -> Result<ExitCode> {
             }
             bail!("the first of {count} repetitions could not be made; the reason stands above");
         }
-        let stopped = child::stopped();
+        let stopped = signals::stopped();
         if whole {
             let repetition = repetition(&path, begun, &args.show.comm, stopped)?;
             if !args.what.quiet {

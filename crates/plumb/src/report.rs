@@ -14,7 +14,7 @@ use crate::cli::{CompareArgs, ReportArgs};
 use crate::{compare, quality};
 use anyhow::{bail, Result};
 use find::Subject;
-use plumb_load::environment::utc_of;
+use plumb_machine::utc_of;
 use plumb_report::document::Document;
 use plumb_report::document_files::{json, keep, write_document, write_page, PAGE};
 use plumb_report::{run_directory, upgrade};

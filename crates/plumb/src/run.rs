@@ -7,7 +7,7 @@ use crate::{record, repeat};
 use anyhow::{bail, Context, Result};
 use plumb_analysis::Analysis;
 use plumb_compare::run_directory::{write_json, CHAIN};
-use plumb_load::environment::utc_of;
+use plumb_machine::utc_of;
 use plumb_probe::Outcome;
 use plumb_report::document_files::{self, PAGE};
 use plumb_report::run_directory::{document, Seen};

@@ -7,7 +7,7 @@ mod common;
 use common::scratch::Scratch;
 use common::{can, output, plumb, stderr};
 use plumb_govern::cgroup::{Controller, Version};
-use plumb_load::environment::Root;
+use plumb_machine::Root;
 use serde_json::Value;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

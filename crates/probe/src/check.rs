@@ -2,9 +2,10 @@
 //! What a recording needs, what was found, what a lack costs, how to mend it.
 //! Changes nothing: it reads files and loads one program that it never attaches.
 
-use crate::host;
 use crate::load::{Available, Knobs, Loaded};
 use crate::select::{Selection, DEFAULT_EVENTS};
+use plumb_machine::system::available_memory;
+use plumb_machine::{host, Root};
 use plumb_trace::{event_by_name, kernel_events, sets};
 use serde::Serialize;
 use std::mem::MaybeUninit;
@@ -195,14 +196,10 @@ fn symbols() -> Check {
 }
 
 fn memory() -> Check {
-    let meminfo = read("/proc/meminfo").unwrap_or_default();
-    let kib = |name: &str| -> u64 {
-        let line = meminfo.lines().find(|l| l.starts_with(name)).unwrap_or_default();
-        line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0)
-    };
-    let need =
-        (crate::recorder::default_buffer(host::possible_cpus()) * u64::from(host::possible_cpus())) >> 20;
-    let have = kib("MemAvailable:") >> 10;
+    let root = Root::real();
+    let cpus = host::possible_cpus(&root);
+    let need = (crate::recorder::default_buffer(cpus) * u64::from(cpus)) >> 20;
+    let have = available_memory(&root).unwrap_or(0) >> 20;
     check(
         "memory",
         if have > 2 * need { Status::Ok } else { Status::Less },

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What recording an event costs on this machine.
 
-use crate::host;
 use crate::load::{self, Knobs, Loaded};
 use crate::select::Selection;
 use anyhow::Result;
+use plumb_machine::{host, Root};
 use std::mem::MaybeUninit;
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ pub fn measure_costs(
     seconds: u64,
     mut stimulus: impl FnMut(),
 ) -> Result<Vec<(String, u64, u64)>> {
-    let cpus = host::possible_cpus();
+    let cpus = host::possible_cpus(&Root::real());
     let (events, _) = load::resolve(selection)?;
     // SAFETY: returns a descriptor or an error.
     let fd = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };

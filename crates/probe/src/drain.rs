@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Moves what the rings hold into the trace writer.
 
-use crate::host;
 use crate::load::Loaded;
 use crate::numbers::Numbers;
 use crate::ring::{Piece, Tail};
@@ -10,6 +9,7 @@ use crate::stack_ring::StackRing;
 use crate::stacks::{Kallsyms, Kind, RawStack};
 use crate::trigger::Watch;
 use crate::user::{self, End, Spaces, UserStack};
+use plumb_machine::{clock, host, Root};
 use plumb_trace::ctf::{HEAD_BYTES, MAX_PACKET_BYTES};
 use plumb_trace::event::StateEvent;
 use plumb_trace::schema::{
@@ -138,8 +138,8 @@ impl Drain {
         if !self.everyone && !self.targets.contains(&exec.tid) {
             return Ok(());
         }
-        if let Some(task) = host::task(exec.tid, exec.tid).filter(|t| !t.cmdline.is_empty()) {
-            writer.state(host::now(), &StateTask { target: 1, syscall: -2, ..task })?;
+        if let Some(task) = host::task(exec.tid, exec.tid, &Root::real()).filter(|t| !t.cmdline.is_empty()) {
+            writer.state(clock::now(), &StateTask { target: 1, syscall: -2, ..task })?;
         }
         Ok(())
     }
@@ -157,7 +157,7 @@ impl Drain {
         match std::fs::read_link(format!("/proc/{tid}/fd/{fd}")) {
             Ok(path) => {
                 let path = path.to_string_lossy().into_owned();
-                writer.state(host::now(), &StateFile { at: host::now(), thread: tid, fd, path })
+                writer.state(clock::now(), &StateFile { at: clock::now(), thread: tid, fd, path })
             }
             Err(_) => Ok(()),
         }
@@ -195,7 +195,7 @@ impl Drain {
         if kind == Kind::Sample {
             self.numbers.sampled(&raw.kernel, walked.as_ref());
         }
-        let now = host::now();
+        let now = clock::now();
         let (mut kernel, mut user) = (0, 0);
         if !raw.kernel.is_empty() {
             let (number, new) = self.numbers.kernel(raw.kernel);
@@ -236,7 +236,7 @@ impl Drain {
     /// # Errors
     /// The sink's.
     pub fn names<S: Sink>(&mut self, writer: &mut TraceWriter<S>) -> io::Result<()> {
-        let now = host::now();
+        let now = clock::now();
         let named = user::name(&self.spaces.modules, &self.numbers.places(), self.numbers.symbols());
         for row in named.functions.iter().filter(|row| fits(*row, &mut self.too_long)) {
             writer.state(now, row)?;

@@ -7,7 +7,6 @@ pub mod classes;
 mod costs;
 mod counters;
 mod drain;
-mod host;
 #[cfg(test)]
 mod live;
 mod load;
@@ -23,7 +22,7 @@ mod trigger;
 mod user;
 
 pub use costs::measure_costs;
-pub use recorder::{record, Keep, Options, Outcome, Progress, Stop};
+pub use recorder::{record, Keep, Options, Outcome, Progress};
 pub use sampling::Sampling;
 pub use select::Selection;
 pub use target::{Command, Target};

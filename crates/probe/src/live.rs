@@ -5,6 +5,7 @@ use crate::load::{resolve, Knobs, Loaded};
 use crate::sampling::{Clock, Sampling};
 use crate::select::Selection;
 use crate::stacks::{Kind, RawStack};
+use plumb_machine::Root;
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -65,7 +66,7 @@ fn a_sample_has_the_memory_above_the_stack_pointer_up_to_its_end() {
     }
     let tid = shared.tid.load(Ordering::Acquire);
 
-    let cpus = crate::host::possible_cpus();
+    let cpus = plumb_machine::host::possible_cpus(&Root::real());
     let selection = Selection::parse("sched_switch").expect("events");
     let clock = Clock::choose(Sampling::Rate(199), cpus).expect("a clock");
     let knobs = Knobs { ring_bytes: 1 << 20, stack_threshold: 1_000_000, clock, ..Knobs::default() };

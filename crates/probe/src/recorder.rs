@@ -3,7 +3,6 @@
 
 use crate::counters::Counters;
 use crate::drain::Drain;
-use crate::host;
 use crate::load::{self, Knobs, Loaded};
 use crate::sampling::{Clock, Sampling};
 use crate::select::Selection;
@@ -11,6 +10,8 @@ use crate::stack_ring::StackRing;
 use crate::target::{Command, Target};
 use crate::trigger::{Trigger, Watch};
 use anyhow::{Context, Result};
+use plumb_machine::signals::Stop;
+use plumb_machine::{clock, host, process, Root};
 use plumb_trace::ctf::Metadata;
 use plumb_trace::load::cut_torn;
 use plumb_trace::schema::StateEnd;
@@ -21,7 +22,6 @@ use std::collections::BTreeMap;
 use std::io;
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Poll interval when little comes in, and when much does.
@@ -68,23 +68,6 @@ pub struct Options {
     pub keep: Option<Keep>,
     /// End after this long, ns.
     pub duration: Option<u64>,
-}
-
-/// Asks a running recording to end; raised from a signal handler.
-#[derive(Debug, Default)]
-pub struct Stop(AtomicU32);
-
-impl Stop {
-    /// A stop that nobody has asked for.
-    pub const fn new() -> Self {
-        Self(AtomicU32::new(0))
-    }
-    pub fn ask(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-    fn asked(&self) -> u32 {
-        self.0.load(Ordering::Relaxed)
-    }
 }
 
 /// How far a recording is.
@@ -143,7 +126,7 @@ pub(crate) fn default_buffer(cpus: u32) -> u64 {
 /// Nothing could be recorded: no permission, no such command, no room for
 /// the directory. An error later is told in the outcome, beside what was saved.
 pub fn record(options: &Options, stop: &Stop, progress: impl FnMut(&Progress)) -> Result<Outcome> {
-    let cpus = host::possible_cpus();
+    let cpus = host::possible_cpus(&Root::real());
     let mut selection = options.selection.clone();
     if let Some(trigger) = options.keep.as_ref().and_then(|k| k.when.as_ref()) {
         selection.events.extend(trigger.events().iter().copied());
@@ -206,7 +189,7 @@ pub fn record(options: &Options, stop: &Stop, progress: impl FnMut(&Progress)) -
             let sink = DirectorySink::create(&options.dir, &metadata).with_context(|| {
                 format!("trace directory {}; choose another with -o", options.dir.display())
             })?;
-            let writer = TraceWriter::new(sink, cpus, host::now());
+            let writer = TraceWriter::new(sink, cpus, clock::now());
             let (mut outcome, _) = run.go(writer)?;
             if let Err(e) = cut_torn(&options.dir) {
                 outcome.error.get_or_insert(e.to_string());
@@ -215,7 +198,7 @@ pub fn record(options: &Options, stop: &Stop, progress: impl FnMut(&Progress)) -
         }
         Some(keep) => {
             check_free(&options.dir)?;
-            let writer = TraceWriter::new(KeepSink::new(keep.last, keep.memory), cpus, host::now());
+            let writer = TraceWriter::new(KeepSink::new(keep.last, keep.memory), cpus, clock::now());
             let (mut outcome, sink) = run.go(writer)?;
             if let Some(mut kept) = sink {
                 let early = kept.dropped_early();
@@ -250,7 +233,7 @@ fn describe(
     lacking: &[&str],
     knobs: &Knobs,
 ) -> Metadata {
-    let mut env: BTreeMap<String, String> = host::environment();
+    let mut env: BTreeMap<String, String> = host::environment(&Root::real());
     env.insert("target".into(), options.target.describe());
     env.insert(
         "target_kind".into(),
@@ -279,8 +262,8 @@ fn describe(
         let devices: Vec<_> = knobs.devices.iter().map(|d| units::device(*d)).collect();
         env.insert("devices".into(), devices.join(","));
     }
-    let clock = host::clocks();
-    Metadata { host: host::host_id(), clock_offset: clock.realtime - clock.monotonic, env }
+    let clock = clock::together();
+    Metadata { host: host::host_id(&Root::real()), clock_offset: clock.realtime - clock.monotonic, env }
 }
 
 struct Run<'a, 'obj, P> {
@@ -302,7 +285,7 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
         self.loaded.attach()?;
         error = error.or_else(|| self.dump_tasks(&mut writer).err());
         error = error.or_else(|| self.count(&mut writer).err());
-        let begin = host::now();
+        let begin = clock::now();
         if let Some(command) = self.command.as_deref_mut() {
             command.release()?;
         }
@@ -314,7 +297,7 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
                 Err(e) => error = Some(e),
             }
         }
-        let end = host::now();
+        let end = clock::now();
         let counters = self.counters.read(end);
         self.loaded.detach();
         let probes = self.loaded.probes();
@@ -324,8 +307,8 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
         let mut finish = || -> io::Result<()> {
             self.drain.round(&self.loaded, &mut writer)?;
             self.drain.stacks(&mut stacks, &mut self.loaded, &mut writer)?;
-            let now = host::now();
-            writer.state(now, &host::clocks())?;
+            let now = clock::now();
+            writer.state(now, &clock::together())?;
             for counter in &counters {
                 writer.state(now, counter)?;
             }
@@ -360,7 +343,7 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
             clamped: writer.clamped(),
             begin,
             end,
-            recorder_cpu: host::clock(libc::CLOCK_PROCESS_CPUTIME_ID),
+            recorder_cpu: clock::of(libc::CLOCK_PROCESS_CPUTIME_ID),
             exit_code,
             reason,
             lacking: self.lacking,
@@ -373,12 +356,12 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
 
     /// What does not change while it is read.
     fn dump_devices<S: Sink>(&mut self, writer: &mut TraceWriter<S>) -> io::Result<()> {
-        let now = host::now();
-        writer.state(now, &host::clocks())?;
-        for disk in host::disks() {
+        let now = clock::now();
+        writer.state(now, &clock::together())?;
+        for disk in host::disks(&Root::real()) {
             writer.state(now, &disk)?;
         }
-        for mount in host::mounts() {
+        for mount in host::mounts(&Root::real()) {
             writer.state(now, &mount)?;
         }
         Ok(())
@@ -387,10 +370,10 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
     /// Every thread. Events come in already, so that none is born unseen, and
     /// the rings must not fill meanwhile.
     fn dump_tasks<S: Sink>(&mut self, writer: &mut TraceWriter<S>) -> io::Result<()> {
-        let now = host::now();
+        let now = clock::now();
         let mut drained = Instant::now();
-        for pid in host::processes() {
-            for mut task in host::threads(pid) {
+        for pid in process::all(&Root::real()) {
+            for mut task in host::threads(pid, &Root::real()) {
                 task.target = u8::from(self.targets.contains(&task.tid));
                 if task.target == 0 && !self.everyone {
                     // Others' arguments are none of the trace's business: they may hold secrets.
@@ -446,7 +429,7 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
             }
             if now - clocked >= CLOCKS_EVERY {
                 clocked = now;
-                writer.state(host::now(), &host::clocks())?;
+                writer.state(clock::now(), &clock::together())?;
             }
             if now - told >= Duration::from_secs(1) {
                 told = now;
@@ -458,7 +441,7 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
     }
 
     fn count<S: Sink>(&mut self, writer: &mut TraceWriter<S>) -> io::Result<()> {
-        let now = host::now();
+        let now = clock::now();
         self.counters.read(now).iter().try_for_each(|counter| writer.state(now, counter))
     }
 
@@ -472,7 +455,7 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
     }
 
     fn ended(&mut self, begin: u64, stops_seen: &mut u32) -> Option<String> {
-        let asked = self.stop.asked();
+        let asked = self.stop.times();
         if let Some(command) = self.command.as_deref_mut() {
             if let Some(code) = command.ended() {
                 return Some(format!("the command ended with exit code {code}"));
@@ -494,7 +477,7 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
                 return Some("the target ended".into());
             }
         }
-        let over = self.options.duration.is_some_and(|d| host::now() >= begin + d);
+        let over = self.options.duration.is_some_and(|d| clock::now() >= begin + d);
         over.then(|| "the time was over".into())
     }
 }

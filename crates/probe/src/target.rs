@@ -3,6 +3,7 @@
 //! the recording is on before it begins.
 
 use anyhow::{bail, Context, Result};
+use plumb_machine::{process, Root};
 use plumb_trace::load::TRACE_VARIABLE;
 use std::ffi::{CString, OsString};
 use std::fs::File;
@@ -70,8 +71,7 @@ impl Target {
 }
 
 fn threads_of(pid: u32) -> Vec<u32> {
-    let Ok(dir) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
-    dir.filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok()).collect()
+    process::threads(pid, &Root::real())
 }
 
 fn cgroup_threads(dir: &Path, tids: &mut Vec<u32>) -> Result<()> {

@@ -5,7 +5,7 @@
 //!
 //! `cargo run --release -p plumb-sim --example realtime`
 
-use plumb_load::clock::monotonic;
+use plumb_machine::clock::now as monotonic;
 use plumb_sim::device::{Completion, Device, Ns, Operation, Outcome, Parts, Request};
 use plumb_sim::serve::log::Log;
 use plumb_sim::serve::media::Media;

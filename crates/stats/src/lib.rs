@@ -2,6 +2,7 @@
 //! Statistics, defined once for loads, comparisons and plans. Pure: no I/O, no clock.
 
 pub mod fit;
+pub mod histogram;
 pub mod random;
 pub mod repetitions;
 pub mod student;

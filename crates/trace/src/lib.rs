@@ -14,6 +14,7 @@ pub mod load;
 mod packer;
 pub mod reader;
 pub mod schema;
+pub mod suggest;
 pub mod units;
 pub mod writer;
 

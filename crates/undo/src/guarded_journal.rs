@@ -2,11 +2,11 @@
 //! What works on the system for a repetition: the journal that knows every change, the guardian
 //! that knows every process, and the file where tools say what they did.
 
-use crate::child::{wait_all, Child, Status, Waited};
 use crate::guardian::Guardian;
 use crate::journal::{processes, Journal};
 use crate::timeout;
 use anyhow::{anyhow, bail, Context, Result};
+use plumb_machine::child::{wait_all, Child, Status, Waited};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -6,11 +6,13 @@
 //! It shares the run's locks, so that nobody else begins before it has ended.
 
 use crate::change::Held;
-use crate::child::{ours_alone, pipe, start_of, Child};
 use crate::devices::Devices;
 use crate::journal::restore;
 use crate::undo;
 use anyhow::Result;
+use plumb_machine::child::{ours_alone, Child};
+use plumb_machine::process::start_of;
+use plumb_machine::signals::{self, pipe};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
@@ -114,9 +116,8 @@ fn watch(mut pipe: File, dir: &Path, whose: Whose) {
     unsafe {
         libc::setsid();
         libc::prctl(libc::PR_SET_NAME, c"plumb-guardian".as_ptr());
-        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE] {
-            libc::signal(signal, libc::SIG_IGN);
-        }
+        signals::ignore();
+        libc::signal(libc::SIGPIPE, libc::SIG_IGN);
         // Who reads the run's result waits for the run, not for this.
         if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
             libc::dup2(null.as_raw_fd(), 0);

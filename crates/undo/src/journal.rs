@@ -7,13 +7,13 @@
 //! or `plumb plan restore`. To undo twice does no harm.
 
 use crate::change::{Change, Held, Open};
-use crate::child::start_of;
 use crate::devices::Devices;
 use crate::limit::Limit;
 use crate::undo::undo;
 use crate::undone::Undone;
 use anyhow::{Context, Result};
-use plumb_load::environment::{self, utc, Root};
+use plumb_machine::process::start_of;
+use plumb_machine::{process, utc, Root};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -224,7 +224,7 @@ fn replay(text: &str, boot: &str) -> Result<(Vec<Open>, u32)> {
 }
 
 fn boot() -> String {
-    environment::boot(&Root::real())
+    process::boot(&Root::real())
 }
 
 /// A group of processes, as the journal knows it.

@@ -6,7 +6,6 @@
 //! [`pending_changes`] tells what is changed and changes nothing. [`guarded_journal`] runs tools under both.
 
 pub mod change;
-pub mod child;
 pub mod delegation;
 pub mod devices;
 pub mod guarded_journal;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A cgroup's limit of a disk: a line of `blkio.throttle.*_device` (v1) or of `io.max` (v2).
 
-use plumb_load::environment::DeviceNumber;
+use plumb_machine::DeviceNumber;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::PathBuf;

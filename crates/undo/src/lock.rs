@@ -7,7 +7,7 @@
 //! back what a killed run changed.
 
 use anyhow::{bail, Context, Result};
-use plumb_load::environment::{Block, DeviceNumber, Root};
+use plumb_machine::{Block, DeviceNumber, Root};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What processes that take too long are at, and how they are ended.
 
-use crate::child::{start_of, wait_all, Child, Waited};
 use crate::devices::Devices;
 use crate::undo::{living, thaw};
-use plumb_load::environment::{Process, Root};
+use plumb_machine::child::{wait_all, Child, Waited};
+use plumb_machine::process::start_of;
+use plumb_machine::{Process, Root};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;

@@ -2,13 +2,14 @@
 //! Undoing one change, whoever asks for it and however far it came.
 
 use crate::change::{Change, Held, Open, CLEARED};
-use crate::child::{start_of, wait_all, Child, Status, Waited};
 use crate::delegation::who_needs;
 use crate::devices::Devices;
 use crate::queue;
 use crate::undone::Undone;
 use crate::value::value;
-use plumb_load::environment::{mounts, Process, Root};
+use plumb_machine::child::{wait_all, Child, Status, Waited};
+use plumb_machine::process::{start_of, Identity};
+use plumb_machine::{mounts, Process, Root};
 use std::ffi::CString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -310,7 +311,7 @@ pub fn kill(group: i32, start: u64) -> Undone {
 
 /// Whether the process of that number that began at `start` still runs.
 pub fn living(pid: i32, start: u64) -> bool {
-    Process::of(pid, &Root::real()).is_some_and(|p| p.start == start && !p.has_ended())
+    Identity { pid, start }.runs()
 }
 
 #[cfg(test)]

@@ -94,15 +94,15 @@ fn dispatch(cli: Cli) -> Result<ExitCode> {
     match cli.command {
         Command::List => list(),
         Command::Load { name, how, without } => {
-            stop::watch();
+            stop::watch()?;
             load(&name, &how, without)?;
         }
         Command::Measure { only, times } => {
-            stop::watch();
+            stop::watch()?;
             measure(&only, times)?;
         }
         Command::Suite(words) => {
-            stop::watch();
+            stop::watch()?;
             return Ok(if suite::main(&words)? { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
         Command::Crash(words) => return crash::main(&words),

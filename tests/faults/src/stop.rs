@@ -3,35 +3,25 @@
 
 use crate::sys;
 use anyhow::{bail, Result};
+use plumb_machine::signals;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 
 static STOP: AtomicBool = AtomicBool::new(false);
 static CHILD: AtomicU32 = AtomicU32::new(0);
 
 /// Takes SIGINT, SIGTERM and SIGHUP from now on; to be called before any thread is started.
-pub fn watch() {
-    // SAFETY: the set is plain data, filled before it is used.
-    let signals = unsafe {
-        let mut set: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&mut set);
-        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-            libc::sigaddset(&mut set, signal);
-        }
-        // Children start with an empty mask again: the standard library sees to that.
-        libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
-        set
-    };
-    std::thread::spawn(move || loop {
-        let mut signal = 0;
-        // SAFETY: both pointers are valid.
-        unsafe { libc::sigwait(&signals, &mut signal) };
+///
+/// # Errors
+/// No thread can be started.
+pub fn watch() -> Result<()> {
+    signals::on_each(|_| {
         STOP.store(true, SeqCst);
         match CHILD.load(SeqCst) {
             0 => {}
             // plumb stops its recording on SIGINT, a load ends.
             pid => sys::kill_group(pid, libc::SIGINT),
         }
-    });
+    })
 }
 
 /// The leader of the process group that is ended on a signal; 0 for none.

@@ -6,7 +6,7 @@ use super::knobs::Knob;
 use super::status::{loads_modules, NO_MODULES};
 use super::{schedulers, SCHEDULER};
 use anyhow::{bail, Context, Result};
-use plumb_load::environment::{Block, Root};
+use plumb_machine::{Block, Root};
 use plumb_undo::change::{Change, Open};
 use plumb_undo::devices::NoDevices;
 use plumb_undo::journal::{open_in, Journal};

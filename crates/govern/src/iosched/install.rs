@@ -6,7 +6,7 @@ use super::knobs::Knob;
 use super::status::{module, NO_MODULES};
 use super::SCHEDULER;
 use anyhow::{bail, Context, Result};
-use plumb_load::environment::{Block, Root};
+use plumb_machine::{Block, Root};
 use std::io::ErrorKind;
 
 /// Behind 60-persistent-storage.rules, which finds the serial numbers.

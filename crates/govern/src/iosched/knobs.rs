@@ -3,7 +3,7 @@
 //! iosched/lp_knobs.c, rows of docs/iosched-knobs.md are made of these words; tests compare.
 
 use anyhow::{bail, Result};
-use plumb_load::suggest::nearest;
+use plumb_trace::suggest::nearest;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Knob {

@@ -3,7 +3,7 @@
 
 use super::knobs::KNOBS;
 use super::{schedulers, MODULE, SCHEDULER};
-use plumb_load::environment::{Block, Root};
+use plumb_machine::{Block, Root};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -3,7 +3,8 @@
 //! with a sign in it; the sign is locked while the run lives, so that what a
 //! killed run left is told from what a living one uses.
 
-use crate::environment::{self, utc, Process, Root};
+use plumb_machine::process::{self, Identity};
+use plumb_machine::{utc, Root};
 use serde::{Deserialize, Serialize};
 use std::ffi::CStr;
 use std::fs::{File, OpenOptions};
@@ -28,12 +29,19 @@ struct Sign {
     made: String,
 }
 
-fn start_of(pid: u32) -> Option<u64> {
-    Process::of(pid, &Root::real()).map(|p| p.start)
-}
+impl Sign {
+    /// Of this process.
+    fn own() -> Sign {
+        let pid = std::process::id();
+        let start = process::start_of(pid as i32).unwrap_or(0);
+        Sign { pid, start, boot: process::boot(&Root::real()), made: utc() }
+    }
 
-fn boot() -> String {
-    environment::boot(&Root::real())
+    /// Whether the process that made it is there, in this boot.
+    fn lives(&self) -> bool {
+        let process = Identity { pid: self.pid as i32, start: self.start };
+        self.boot == process::boot(&Root::real()) && process.exists()
+    }
 }
 
 /// A run's own directory. Removed with everything in it by [`Claim::release`],
@@ -68,7 +76,7 @@ impl Claim {
                 Ok(()) => break,
             }
         }
-        let sign = Sign { pid, start: start_of(pid).unwrap_or(0), boot: boot(), made: utc() };
+        let sign = Sign::own();
         let write = || -> io::Result<File> {
             let mut file =
                 OpenOptions::new().write(true).create_new(true).mode(0o600).open(made.join(SIGN_FILE))?;
@@ -192,8 +200,7 @@ fn dead(dir: &Path) -> Option<Sign> {
     if owner.parse() != Ok(sign.pid) || meta.dev() != here.dev() || lock(&file).is_err() {
         return None;
     }
-    let lives = sign.boot == boot() && start_of(sign.pid) == Some(sign.start);
-    (!lives).then_some(sign)
+    (!sign.lives()).then_some(sign)
 }
 
 /// Locks the sign without waiting. The kernel drops the lock when the last
@@ -279,7 +286,7 @@ pub fn made_by_us(path: &Path) -> bool {
     real.ancestors().skip(1).any(|dir| {
         let named = dir.file_name().is_some_and(|n| n.to_string_lossy().starts_with(CLAIM_PREFIX));
         let sign = || serde_json::from_slice::<Sign>(&std::fs::read(dir.join(SIGN_FILE)).ok()?).ok();
-        named && sign().is_some_and(|s| s.boot == boot() && start_of(s.pid) == Some(s.start))
+        named && sign().is_some_and(|s| s.lives())
     })
 }
 

@@ -4,7 +4,8 @@
 
 use super::refusal::{Found, Refusal};
 use super::signatures::recognise;
-use crate::environment::{btrfs, mounts_everywhere, unescape, Block, DeviceNumber, Root};
+use plumb_machine::mount::btrfs;
+use plumb_machine::{mounts_everywhere, unescape, Block, DeviceNumber, Root};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::AsRawFd;

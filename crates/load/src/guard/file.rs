@@ -4,7 +4,7 @@
 use super::claim::made_by_us;
 use super::device::{from_error, kind, same_file, swaps};
 use super::refusal::{Found, Refusal};
-use crate::environment::{Block, Root, Space};
+use plumb_machine::{Block, Root, Space};
 use std::ffi::CString;
 use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt;
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_file_system_that_can_only_be_read_is_refused() {
-        let read_only = crate::environment::mounts(&Root::real())
+        let read_only = plumb_machine::mounts(&Root::real())
             .into_iter()
             .find(|m| m.options.starts_with("ro,") && std::fs::read_dir(&m.point).is_ok());
         let Some(mount) = read_only else {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Why something is not written: what was found, where, and the next step.
 
-use crate::environment::DeviceNumber;
+use plumb_machine::DeviceNumber;
 use plumb_trace::units::{bytes, count};
 use std::fmt;
 use std::path::{Path, PathBuf};

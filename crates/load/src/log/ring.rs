@@ -3,7 +3,7 @@
 //! map: one producer, one consumer, no lock.
 
 use super::{kind_of, Row};
-use crate::clock::monotonic;
+use plumb_machine::clock::now as monotonic;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

@@ -120,7 +120,7 @@ impl Classic for CreateArgs {
                 let of = |figure: &dyn Fn(&JobResult) -> f64| {
                     Rounds::default().median("", each(cell, label, figure))
                 };
-                let create = |j: &JobResult, figure: fn(&crate::histogram::Summary) -> Option<u64>| {
+                let create = |j: &JobResult, figure: fn(&plumb_stats::histogram::Summary) -> Option<u64>| {
                     j.kind("create").and_then(|k| figure(k.latency())).map_or(f64::NAN, |ns| ns as f64 / 1e3)
                 };
                 let growth = of(&|j| growth_of_seconds(j).map_or(f64::NAN, |g| g.us_per_1000));

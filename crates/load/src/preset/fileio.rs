@@ -3,12 +3,12 @@
 
 use super::figures::{each, failures, number, per_s, steps, Rounds};
 use super::{refuse, Classic};
-use crate::histogram::Histogram;
 use crate::job::{
     Bytes, Cell, Given, Job, JobError, Layout, Order, Sharing, Step, SyncMethod, Through, Time, Timed, What,
 };
 use crate::result::{CellResult, JobResult, Table};
 use clap::{Args, ValueEnum};
+use plumb_stats::histogram::Histogram;
 
 const AFTER_HELP: &str = "\
 Examples:

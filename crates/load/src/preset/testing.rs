@@ -2,12 +2,12 @@
 //! Hand-made results, and presets as from a command line.
 
 use super::Preset;
-use crate::histogram::Histogram;
 use crate::job::{Given, Job};
 use crate::result::{CellResult, CpuResult, JobResult, KindResult, StepResult, WorkerResult};
 use crate::validity::{Verdict, Word};
 use crate::witness::{Evidence, Snapshot};
 use clap::Parser;
+use plumb_stats::histogram::Histogram;
 
 /// A command line with nothing but a preset.
 #[derive(Debug, Parser)]

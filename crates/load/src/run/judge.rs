@@ -2,12 +2,12 @@
 //! Puts the facts of a run before the checks of its validity.
 
 use super::Context;
-use crate::environment::Environment;
 use crate::files::Ground;
 use crate::job::{Cache, Job, SyncMethod, Through, Timed, What};
 use crate::result::{JobResult, Second, StepResult};
 use crate::validity::{Facts, Verdict};
 use crate::witness::{attribution, Totals};
+use plumb_machine::Environment;
 use std::path::Path;
 
 /// Attributes the operations' time and judges the result.

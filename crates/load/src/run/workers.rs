@@ -205,9 +205,7 @@ fn child(common: &Common<'_>, job: &crate::job::Job, whos: &[Who], parent: libc:
         if libc::getppid() != parent {
             libc::_exit(1);
         }
-        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-            libc::signal(signal, libc::SIG_IGN);
-        }
+        plumb_machine::signals::ignore();
     }
     let ended = catch_unwind(AssertUnwindSafe(|| match whos {
         [who] => worker::live(common, *who, job),

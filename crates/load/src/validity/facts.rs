@@ -5,8 +5,8 @@
 //! needs it says that it did not look. Of what was *asked* (marked so): it was
 //! not asked for, and its check has nothing against the result.
 
-use crate::environment::{Difference, Environment};
 use crate::witness::{Attribution, Evidence, OwnTimes};
+use plumb_machine::{Difference, Environment};
 
 /// The facts of one run. Sizes in bytes, times in ns, shares from 0 to 1.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 use super::Severity::{Invalid, Note, Suspect};
 use super::*;
-use crate::environment::{Difference, Fake};
+use plumb_machine::{Difference, Fake};
 
 /// A run that nothing speaks against, with every fact known.
 fn healthy() -> Facts {
@@ -314,8 +314,8 @@ fn numbers_at_the_edge_of_their_types_end_no_check() {
 
 #[test]
 fn facts_come_from_environment_and_evidence() {
-    use crate::environment::Environment;
     use crate::witness::{attribution, Delta, Evidence, Totals, Witness};
+    use plumb_machine::Environment;
     let fake = Fake::new();
     fake.put("/proc/meminfo", "MemAvailable: 1024 kB\n");
     let dir = tempfile::TempDir::new().unwrap();

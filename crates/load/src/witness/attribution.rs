@@ -129,8 +129,8 @@ impl Attribution {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment::DeviceNumber;
     use crate::witness::DeviceDelta;
+    use plumb_machine::DeviceNumber;
 
     fn device(minor: u32, below: bool, read_ns: u64, write_ns: u64, flush_ns: Option<u64>) -> DeviceDelta {
         DeviceDelta {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! One reading of the kernel's counters. What a kernel does not have is None.
 
-use crate::environment::{beneath, cgroup_directories, DeviceNumber, Root};
+use plumb_machine::mount::beneath;
+use plumb_machine::{cgroup, clock, DeviceNumber, Root};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -151,7 +152,7 @@ impl Snapshot {
         let memory = root.table("/proc/vmstat").unwrap_or_default();
         let kept = |name: &str| VMSTAT.iter().any(|begin| name.starts_with(begin));
         Snapshot {
-            at_ns: now(),
+            at_ns: clock::now(),
             threads: threads(pids, root),
             devices: devices.iter().filter_map(device).collect(),
             cgroup: cgroup(devices, root),
@@ -160,13 +161,6 @@ impl Snapshot {
             memory: memory.into_iter().filter(|(name, _)| kept(name)).collect(),
         }
     }
-}
-
-fn now() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: time may be written.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// The threads of these processes that live now.
@@ -196,13 +190,13 @@ pub(super) fn schedstat(text: &str) -> Option<[u64; 3]> {
 
 fn cgroup(devices: &[DeviceNumber], root: &Root) -> CgroupCounters {
     let tables: Vec<_> =
-        cgroup_directories("cpu", root).iter().filter_map(|dir| root.table(dir.join("cpu.stat"))).collect();
+        cgroup::directories("cpu", root).iter().filter_map(|dir| root.table(dir.join("cpu.stat"))).collect();
     let sum = |key: &str, scale: u64| {
         let values: Vec<u64> = tables.iter().filter_map(|t| t.get(key)).map(|v| v * scale).collect();
         (!values.is_empty()).then(|| values.iter().sum())
     };
     let own =
-        |controller: &str, file: &str| root.text(cgroup_directories(controller, root).first()?.join(file));
+        |controller: &str, file: &str| root.text(cgroup::directories(controller, root).first()?.join(file));
     let (v2, v1) = (own("io", "io.stat"), own("blkio", "blkio.throttle.io_service_bytes"));
     let ours = |line: &&str| {
         let number = line.split(' ').next().and_then(DeviceNumber::parse);

@@ -3,7 +3,7 @@
 
 use super::counters::{DeviceCounters, Snapshot};
 use super::thread_counters::OwnTimes;
-use crate::environment::DeviceNumber;
+use plumb_machine::DeviceNumber;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 use super::*;
-use crate::environment::Fake;
+use plumb_machine::Fake;
 
 fn number(text: &str) -> DeviceNumber {
     DeviceNumber::parse(text).unwrap()
@@ -88,7 +88,7 @@ fn group_bytes_are_those_of_the_devices_watched() {
 #[test]
 fn this_machine_answers() {
     let dir = tempfile::TempDir::new().unwrap();
-    let devices = crate::environment::devices_under(dir.path(), &Root::real());
+    let devices = plumb_machine::devices_under(dir.path(), &Root::real());
     let devices: Vec<_> = devices.iter().map(|b| b.number.dev_t()).collect();
     let witness = Witness::begin(&[std::process::id()], &devices);
     let mut sum = 0u64;

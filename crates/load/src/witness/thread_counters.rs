@@ -3,7 +3,7 @@
 //! and hands it over in shared memory: nobody can ask a thread that has ended.
 
 use super::counters::schedstat;
-use crate::environment::Root;
+use plumb_machine::Root;
 use serde::{Deserialize, Serialize};
 
 /// One thread's times and counts. Plain numbers, so that it can lie in memory

@@ -2,7 +2,7 @@
 //! What is not the same of two plans, and of the machines that they ran on.
 
 use crate::state::State;
-use plumb_load::environment::Environment;
+use plumb_machine::Environment;
 use serde::Serialize;
 use serde_json::Value;
 

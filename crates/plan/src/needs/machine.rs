@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What there is on this machine: kernel, tools, devices. Read only; nothing is loaded or changed.
 
-use plumb_load::environment::{available_memory, Block, Root};
-use plumb_load::suggest::nearest;
+use plumb_machine::system::available_memory;
+use plumb_machine::{Block, Root};
 use plumb_probe::check::{self, Status};
+use plumb_trace::suggest::nearest;
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::ffi::OsString;

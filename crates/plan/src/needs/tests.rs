@@ -4,7 +4,7 @@
 use super::super::cells;
 use super::*;
 use crate::program::testing::TestProgram;
-use plumb_load::environment::Root;
+use plumb_machine::Root;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use tempfile::TempDir;

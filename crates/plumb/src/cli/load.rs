@@ -113,7 +113,7 @@ pub struct SessionOptions {
     /// Go on until the 95 % interval of the rounds' median is so narrow, as in p99:5% (mean, p50, p90, p95, p99,
     /// p99.9, p99.99, rate); at least 3 rounds, at most --repeat [default then: 100]
     #[arg(long, value_name = "FIGURE:PERCENT", help_heading = "Rounds")]
-    pub until: Option<crate::load::Until>,
+    pub until: Option<plumb_load::session::Until>,
     /// Begin no round that would not end in this time, as far as can be told; the first is always run
     /// (alone: as many rounds as fit, at most 100)
     #[arg(long, value_name = "DURATION", help_heading = "Rounds")]
@@ -138,6 +138,21 @@ pub struct SessionOptions {
     /// The contents of this file or device may be lost (repeatable); what is mounted or swapped to is never written
     #[arg(long, value_name = "PATH", help_heading = "Safety")]
     pub destroy: Vec<PathBuf>,
+}
+
+impl SessionOptions {
+    /// Those of them that the session itself goes by.
+    pub fn of_session(&self) -> plumb_load::session::Options {
+        plumb_load::session::Options {
+            also: self.also.clone(),
+            repeat: self.repeat,
+            until: self.until,
+            budget: self.budget,
+            log: self.log.clone(),
+            keep: self.keep,
+            destroy: self.destroy.clone(),
+        }
+    }
 }
 
 /// A preset, and commands beside a load.

@@ -108,6 +108,30 @@ pub struct Simulated {
     pub job_file: Option<PathBuf>,
 }
 
+impl Simulated {
+    /// Model, queue and job for the simulation.
+    pub fn of_experiment(&self) -> plumb_sim::experiment::Options {
+        plumb_sim::experiment::Options {
+            model: self.model.clone(),
+            set: self.set.clone(),
+            disk_size: self.disk_size,
+            seed: self.sim_seed,
+            scheduler_set: self.scheduler_set.clone(),
+            depth_of_device: self.depth_of_device,
+            nr_requests: self.nr_requests,
+            max_request: self.max_request,
+            cpu_per_operation: self.cpu_per_operation,
+            cpu_per_kib: self.cpu_per_kib,
+            cpus: self.cpus,
+            idle: self.idle.clone(),
+            recorded: self.from.is_some(),
+            job: self.job.job.clone(),
+            given: self.job.given.clone(),
+            job_file: self.job_file.clone(),
+        }
+    }
+}
+
 /// What to simulate, and what to make of it.
 #[derive(Debug, Args)]
 pub struct SimArgs {

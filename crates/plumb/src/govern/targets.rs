@@ -7,7 +7,7 @@ use plumb_govern::cgroup::{Controller, Group};
 use plumb_govern::disks::{self, Disk};
 use plumb_govern::policy::Settings;
 use plumb_govern::rate::Rate;
-use plumb_load::environment::Root;
+use plumb_machine::Root;
 use plumb_probe::classes::DEVICES;
 
 pub struct Whole {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The result as lines: one for each kind of operation of a job, step and round.
 
-use super::session::Outcome;
-use anyhow::Result;
-use plumb_load::histogram::Summary;
+use plumb_load::session::Outcome;
 use plumb_load::validity::Word;
 use plumb_report::csv_field::text;
-use std::io::Write;
+use plumb_stats::histogram::Summary;
+use std::io::{self, Write};
 
 const SUMMARY: [&str; 9] =
     ["mean_ns", "min_ns", "p50_ns", "p90_ns", "p95_ns", "p99_ns", "p99_9_ns", "p99_99_ns", "max_ns"];
@@ -15,7 +14,7 @@ const SUMMARY: [&str; 9] =
 ///
 /// # Errors
 /// The writer's.
-pub fn write(outcome: &Outcome, out: &mut dyn Write) -> Result<()> {
+pub fn write(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
     write!(out, "cell,round,step,interrupted,job,kind,elapsed_ns,count,errors,short,bytes,rate,bytes_per_s")?;
     for latency in ["service", "response"] {
         for figure in SUMMARY {
@@ -50,7 +49,7 @@ pub fn write(outcome: &Outcome, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-fn summary(summary: Option<&Summary>, out: &mut dyn Write) -> std::io::Result<()> {
+fn summary(summary: Option<&Summary>, out: &mut dyn Write) -> io::Result<()> {
     let Some(s) = summary else { return write!(out, "{}", ",".repeat(SUMMARY.len())) };
     write!(out, ",{}", s.mean_ns)?;
     for value in [s.min, s.p50, s.p90, s.p95, s.p99, s.p99_9, s.p99_99, s.max] {

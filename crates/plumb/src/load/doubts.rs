@@ -2,22 +2,11 @@
 //! What speaks against a result: failures, damage, and the verdicts of its steps.
 
 use anyhow::Result;
-use plumb_load::result::{CellResult, JobResult, StepResult};
+use plumb_load::result::{CellResult, StepResult};
 use plumb_load::validity::{Reason, Severity, Verdict, Word, CHECKS};
 use plumb_report::terminal::similar_messages::{alike, ranged, together};
 use plumb_trace::units;
 use std::io::{self, Write};
-
-/// Whether data was damaged, or an update of a counter lost.
-pub fn found(cell: &CellResult) -> bool {
-    let lost = |job: &JobResult| job.counted.is_some_and(|c| c.counters != c.updates);
-    cell.rounds.iter().flatten().flat_map(|s| &s.jobs).any(|job| job.damaged > 0 || lost(job))
-}
-
-/// Whether the figures of a round may not be believed.
-pub fn invalid(cell: &CellResult) -> bool {
-    cell.rounds.iter().flatten().any(|step| step.verdict.word == Word::Invalid)
-}
 
 /// What of whole cells does not stand in a table of figures.
 ///

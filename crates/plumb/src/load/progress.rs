@@ -3,6 +3,7 @@
 //! terminal, else one now and then.
 
 use plumb_load::run;
+use plumb_load::session::Observer;
 use plumb_trace::units;
 use std::io::IsTerminal;
 use std::sync::Mutex;
@@ -24,15 +25,22 @@ impl Progress {
         Progress { quiet, terminal: std::io::stderr().is_terminal(), last: Mutex::new(None) }
     }
 
-    pub fn say(&self, sentence: &str) {
+    fn wipe(&self) {
+        if !self.quiet && self.terminal {
+            eprint!("\r\x1b[K");
+        }
+    }
+}
+
+impl Observer for Progress {
+    fn say(&self, sentence: &str) {
         if !self.quiet {
             self.wipe();
             eprintln!("{sentence}");
         }
     }
 
-    /// A step begins: `what` tells which. Its files may take a while to be made.
-    pub fn begins(&self, what: &str) {
+    fn begins(&self, what: &str) {
         if !self.quiet && self.terminal {
             eprint!("\r\x1b[K{what}: getting ready ...");
         }
@@ -41,8 +49,7 @@ impl Progress {
         }
     }
 
-    /// How far the step `what` is.
-    pub fn show(&self, what: &str, progress: &run::Progress) {
+    fn progress(&self, what: &str, progress: &run::Progress) {
         if self.quiet {
             return;
         }
@@ -57,10 +64,8 @@ impl Progress {
         }
     }
 
-    pub fn wipe(&self) {
-        if !self.quiet && self.terminal {
-            eprint!("\r\x1b[K");
-        }
+    fn ends(&self) {
+        self.wipe();
     }
 }
 

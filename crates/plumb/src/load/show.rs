@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The result for people.
 
-use super::classic::Classic;
 use super::doubts::{remarks, told_besides, verdicts_together};
-use super::rounds::{self, Figure};
-use super::session::Outcome;
-use super::words;
+use super::preset;
 use anyhow::Result;
-use plumb_load::environment::Environment;
-use plumb_load::histogram::Summary;
+use plumb_load::job::text;
 use plumb_load::result::{CellResult, JobResult, StepResult};
+use plumb_load::session::rounds::{self, Figure};
+use plumb_load::session::{Outcome, PresetResult};
 use plumb_load::witness::{Attribution, Evidence};
+use plumb_machine::Environment;
 use plumb_report::terminal::Table;
+use plumb_stats::histogram::Summary;
 use plumb_stats::repetitions;
 use plumb_trace::units;
 use std::io::{self, Write};
@@ -22,7 +22,7 @@ use std::io::{self, Write};
 /// The writer's.
 pub fn write(
     outcome: &Outcome,
-    classic: Option<&Classic>,
+    classic: Option<&PresetResult>,
     warnings: &[String],
     out: &mut dyn Write,
 ) -> Result<()> {
@@ -32,7 +32,7 @@ pub fn write(
     match classic {
         Some(classic) => {
             // The figures stand in the tables of the preset.
-            classic.write(out)?;
+            preset::write(classic, out)?;
             told_besides(&outcome.cells.iter().collect::<Vec<_>>(), out)?;
             writeln!(out)?;
         }
@@ -93,7 +93,7 @@ fn step(step: &StepResult, named: bool, environment: &Environment, out: &mut dyn
     }
     for (j, job) in step.jobs.iter().enumerate() {
         let number = if step.jobs.len() > 1 { format!("job {}: ", j + 1) } else { String::new() };
-        let options = words::options(&job.job);
+        let options = text::options(&job.job);
         let options = if options.is_empty() { "as it is without options".to_string() } else { options };
         writeln!(
             out,

@@ -5,7 +5,7 @@ use crate::cli::CompareArgs;
 use anyhow::{Context, Result};
 use plumb_analysis::Analysis;
 use plumb_compare::comparison::Comparison;
-use plumb_load::environment::utc;
+use plumb_machine::utc;
 use plumb_report::document::{Absent, Document, Page};
 use plumb_report::document_files::PAGE;
 use plumb_report::export::profile;

@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 use plumb_compare::set::{median_of, read_set, Repetition, SetFile};
-use plumb_load::environment::utc_of;
+use plumb_machine::utc_of;
 use plumb_report::document::{Document, Repeated, Set, Spread};
 use plumb_report::document_files::PAGE;
 use plumb_report::run_directory::{self, Seen};

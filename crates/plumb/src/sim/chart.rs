@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Charts of a simulation, on the sheets that plans draw on, and the same figures as CSV.
 
-use super::measured::MeasuredTable;
 use anyhow::{bail, Context, Result};
 use plumb_report::chart::axis::Axis;
 use plumb_report::chart::canvas::{colour, sheet, Sheet};
 use plumb_sim::device::Ns;
+use plumb_sim::measured::MeasuredTable;
 use plumb_sim::queue::classes::NAMES;
 use std::path::Path;
 

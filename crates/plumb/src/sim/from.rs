@@ -6,12 +6,11 @@
 
 use anyhow::{bail, Context, Result};
 use plumb_model::views::requests::{Bio, Request, Requests, Step};
-use plumb_sim::device::{Ns, Operation};
-use plumb_sim::queue::classes::{Classes, Pieces};
-use plumb_sim::queue::task::{scripts, Recorded, Task};
+use plumb_sim::device::Operation;
+use plumb_sim::queue::task::{scripts, Recorded};
 use plumb_sim::queue::{Class, Hints};
+use plumb_sim::replay::Replay;
 use plumb_trace::reader::Trace;
-use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -23,28 +22,6 @@ const REQ_PRIO: u32 = 1 << 13;
 const REQ_IDLE: u32 = 1 << 15;
 const REQ_FUA: u32 = 1 << 17;
 const REQ_PREFLUSH: u32 = 1 << 18;
-
-#[derive(Debug, Serialize)]
-pub struct Replay {
-    pub dir: String,
-    pub disk: String,
-    /// The scheduler that it had; empty where the trace does not tell.
-    pub scheduler: String,
-    /// Operations that are done again.
-    pub operations: usize,
-    /// Those of them that --max-request makes several requests of: each is counted once as recorded, and request by
-    /// request as simulated.
-    pub split: usize,
-    pub threads: usize,
-    /// Pieces that a simulation cannot do: zone commands, zeroes, what passes a driver by.
-    pub left_out: u64,
-    /// Requests that completed without anything known of who queued them, or when.
-    pub unknown: u64,
-    /// Events of the kernel that were lost.
-    pub lost: u64,
-    #[serde(skip)]
-    recorded: Vec<Recorded>,
-}
 
 /// Reads a trace; `disk` chooses one where requests went to several; `max_request` is the longest that is simulated.
 ///
@@ -167,37 +144,6 @@ fn recorded(request: &Request, bio: &Bio) -> Option<Recorded> {
         queued: bio.q,
         ended: request.c,
     })
-}
-
-impl Replay {
-    /// The tasks, all of one job.
-    pub fn tasks(&self, start: Ns) -> Vec<Task> {
-        let scripts = scripts(self.recorded.clone());
-        scripts.into_iter().zip(0..).map(|(script, n)| Task::replay(script, 0, n, start)).collect()
-    }
-
-    /// Behind the last byte that was asked for.
-    pub fn end(&self) -> u64 {
-        self.recorded.iter().map(|r| r.offset.saturating_add(u64::from(r.length))).max().unwrap_or(0)
-    }
-
-    /// What each class got when it was recorded.
-    pub fn classes(&self, step: Ns) -> Classes {
-        let with_data = self.recorded.iter().filter(|r| r.operation != Operation::Flush);
-        let pieces = with_data.map(|r| (r.class, r.queued, r.ended, u64::from(r.length)));
-        Pieces(pieces.collect()).classes(0, step)
-    }
-
-    /// Only what is not of the idle class.
-    pub fn without_idle(&self) -> Vec<Task> {
-        let normal: Vec<_> = self.recorded.iter().filter(|r| r.class != Class::Idle).copied().collect();
-        scripts(normal).into_iter().zip(0..).map(|(script, n)| Task::replay(script, 0, n, 0)).collect()
-    }
-
-    /// Whether anything of this class was recorded.
-    pub fn has(&self, idle: bool) -> bool {
-        self.recorded.iter().any(|r| (r.class == Class::Idle) == idle)
-    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The result for people.
 
-use super::{Outcome, StepOutcome};
-use plumb_load::histogram::Summary;
+use super::Outcome;
 use plumb_report::terminal::Table;
+use plumb_sim::experiment::StepOutcome;
 use plumb_sim::queue::classes::ClassReport;
 use plumb_sim::queue::figures::JobReport;
+use plumb_stats::histogram::Summary;
 use plumb_trace::units;
 use std::io::{self, Write};
 
@@ -62,7 +63,7 @@ fn step(step: &StepOutcome, split: Option<u32>, out: &mut dyn Write) -> io::Resu
         writeln!(
             out,
             "{which}{}; {workers} {} in {} of simulated time",
-            crate::load::options(job),
+            plumb_load::job::text::options(job),
             if workers == 1 { "worker" } else { "workers" },
             units::duration(report.elapsed_ns)
         )?;

@@ -1,100 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `plumb sim --sweep KNOB=a,b,c`: the same simulation for each value of a knob of the scheduler.
+//! `plumb sim --sweep KNOB=a,b,c`: the same simulation for each value of a knob of the scheduler, as a table and
+//! as charts.
 
 use super::chart::{self, Lines};
-use super::measure::{measure, Measured};
-use super::measured::{MeasuredTable, Pair};
-use super::notes;
-use super::plan::Plan;
 use crate::cli::SimArgs;
-use anyhow::{bail, Context, Result};
+use anyhow::Result;
 use plumb_report::terminal::Table;
+use plumb_sim::experiment::Experiment;
+use plumb_sim::measured::{MeasuredTable, Pair};
 use plumb_sim::queue::classes::ClassReport;
+use plumb_sim::sweep::{parsed, Row, Sweep, COMPARED};
 use plumb_trace::units;
-use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
-
-/// A value, and what came of it.
-#[derive(Debug, Serialize)]
-struct Row {
-    /// In the knob's unit; `alone`: the normal class without the idle one.
-    value: String,
-    normal: Option<ClassReport>,
-    idle: Option<ClassReport>,
-}
-
-#[derive(Debug, Serialize)]
-struct Sweep {
-    model: String,
-    scheduler: String,
-    knob: String,
-    /// Normal requests without the idle class, at the first value.
-    alone: Row,
-    rows: Vec<Row>,
-    /// What of the options makes no difference.
-    notes: Vec<String>,
-    /// Simulated by measured, of what --beside names.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    ratios: Vec<(String, String, f64)>,
-}
-
-/// What is compared with --beside.
-pub const COMPARED: [&str; 7] = [
-    "normal_per_s",
-    "normal_mib_per_s",
-    "normal_p50_ns",
-    "normal_p99_ns",
-    "normal_service_p50_ns",
-    "normal_service_p99_ns",
-    "idle_mib_per_s",
-];
-
-/// Values of a sweep.
-///
-/// # Errors
-/// No knob, or no values.
-pub fn parsed(text: &str) -> Result<(String, Vec<String>)> {
-    let Some((knob, values)) = text.split_once('=') else {
-        bail!("--sweep {text}: is not KNOB=a,b,c, as in idle_dispatch_interval=1000,10000");
-    };
-    let values: Vec<String> =
-        values.split(',').map(|v| v.trim().to_string()).filter(|v| !v.is_empty()).collect();
-    if values.is_empty() {
-        bail!("--sweep {text}: names no value; example: {knob}=1000,10000");
-    }
-    Ok((knob.trim().into(), values))
-}
 
 /// Runs it.
 ///
 /// # Errors
 /// A knob or a value that the scheduler does not have; several steps; the simulation's.
-pub fn main(args: &SimArgs, plan: &Plan, text: &str) -> Result<()> {
+pub fn main(args: &SimArgs, experiment: &Experiment, text: &str) -> Result<()> {
     let (knob, values) = parsed(text)?;
-    let kinds = values
-        .iter()
-        .map(|value| {
-            let mut kind = plan.scheduler.clone();
-            kind.set(&format!("{knob}={value}")).map(|()| kind)
-        })
-        .collect::<Result<Vec<_>, _>>()
-        .context("--sweep")?;
-    let row = |value: &str, m: Measured| Row {
-        value: value.into(),
-        normal: m.class(false).cloned(),
-        idle: m.class(true).cloned(),
-    };
-    let alone = row("alone", measure(plan, &kinds[0], false, args.of.sim_seed)?);
-    let rows = values
-        .iter()
-        .zip(&kinds)
-        .map(|(value, kind)| Ok(row(value, measure(plan, kind, true, args.of.sim_seed)?)))
-        .collect::<Result<Vec<_>>>()?;
-    let scheduler = plan.scheduler.name().to_string();
-    let notes = notes::of_classes(plan);
-    let mut sweep =
-        Sweep { model: plan.spec.name.clone(), scheduler, knob, alone, rows, notes, ratios: Vec::new() };
+    let mut sweep = Sweep::of(experiment, knob, &values)?;
     let beside = args.beside.as_deref().map(MeasuredTable::read).transpose()?;
     let mut pairs = Vec::new();
     if let Some(dir) = &args.charts {
@@ -163,26 +89,7 @@ fn ratios(pairs: &[Pair], out: &mut dyn Write) -> Result<()> {
 }
 
 fn charts(sweep: &Sweep, dir: &Path, beside: Option<&MeasuredTable>) -> Result<Vec<Pair>> {
-    let mut csv = format!("{},normal_per_s,normal_mib_per_s,normal_p50_ns,normal_p99_ns,normal_max_ns,idle_per_s,idle_mib_per_s,idle_p99_ns,idle_max_ns,normal_service_p50_ns,normal_service_p99_ns\n", sweep.knob);
-    for row in std::iter::once(&sweep.alone).chain(&sweep.rows) {
-        let ns = |v: Option<u64>| v.map_or_else(String::new, |v| v.to_string());
-        let cells = |c: Option<&ClassReport>, p50: bool| match c {
-            None => ",".repeat(if p50 { 4 } else { 3 }),
-            Some(c) => {
-                let mib = c.bandwidth / 1_048_576.0;
-                let p50 = if p50 { format!("{},", ns(c.q2c.p50)) } else { String::new() };
-                format!("{:.3},{mib:.4},{p50}{},{}", c.rate, ns(c.q2c.p99), ns(c.q2c.max))
-            }
-        };
-        csv += &format!(
-            "{},{},{},{},{}\n",
-            row.value,
-            cells(row.normal.as_ref(), true),
-            cells(row.idle.as_ref(), false),
-            ns(row.normal.as_ref().and_then(|c| c.service.p50)),
-            ns(row.normal.as_ref().and_then(|c| c.service.p99)),
-        );
-    }
+    let csv = sweep.csv();
     let number = |row: &Row| row.value.parse::<f64>().ok();
     let marks: Vec<(f64, String)> =
         sweep.rows.iter().filter_map(|r| Some((number(r)?, r.value.clone()))).collect();
@@ -217,18 +124,5 @@ fn charts(sweep: &Sweep, dir: &Path, beside: Option<&MeasuredTable>) -> Result<V
     match beside {
         Some(beside) => Ok(beside.pairs(&MeasuredTable::parse(&files[0])?, &COMPARED)),
         None => Ok(Vec::new()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_sweep_is_a_knob_and_values() {
-        let (knob, values) = parsed("fifo_batch = 1, 16,").expect("two values");
-        assert_eq!((knob.as_str(), values), ("fifo_batch", vec!["1".to_string(), "16".into()]));
-        assert!(parsed("fifo_batch").is_err_and(|e| e.to_string().contains("KNOB=a,b,c")));
-        assert!(parsed("fifo_batch=,").is_err_and(|e| e.to_string().contains("no value")));
     }
 }

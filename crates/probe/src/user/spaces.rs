@@ -69,14 +69,6 @@ pub struct Spaces {
     swept: u64,
 }
 
-/// CLOCK_MONOTONIC, ns.
-fn now() -> u64 {
-    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: fills the structure; this clock always exists.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut t) };
-    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
-}
-
 impl Process {
     /// The space that it had at that time.
     fn at(&self, at: u64) -> usize {
@@ -115,7 +107,7 @@ impl Spaces {
     /// that are younger than it are walked.
     pub fn update(&mut self) {
         // CPUs are read one after the other: what comes while they are would be out of order.
-        let due = now();
+        let due = plumb_machine::clock::now();
         self.due = due;
         let mut records = std::mem::take(&mut self.waiting);
         if let Some(rings) = &self.rings {

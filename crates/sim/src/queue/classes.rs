@@ -8,7 +8,7 @@ use super::observer::Observer;
 use super::requests::{Bio, Class, Request};
 use super::task::{Op, Task};
 use crate::device::{Ns, Operation};
-use plumb_load::histogram::{Histogram, Summary};
+use plumb_stats::histogram::{Histogram, Summary};
 use serde::Serialize;
 
 /// Classes that are told apart: the idle one, and the others.

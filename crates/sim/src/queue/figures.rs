@@ -12,7 +12,7 @@ use super::observer::Observer;
 use super::requests::{Bio, Merge, Request};
 use super::task::{Op, Task};
 use crate::device::{Completion, Ns, Operation, Outcome, Parts};
-use plumb_load::histogram::Histogram;
+use plumb_stats::histogram::Histogram;
 use plumb_trace::load::OperationKind;
 
 /// Operations of one kind of a job.

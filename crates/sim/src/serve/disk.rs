@@ -32,6 +32,7 @@ use super::registry::{alive, check_name, Entry, Registry};
 use super::{Backing, Disk, ServeOptions};
 use anyhow::{anyhow, bail, Context, Result};
 use control::{Answer, Order};
+use plumb_machine::process::{ended, pidfd};
 use serde::{Deserialize, Serialize};
 use std::ffi::CString;
 use std::io::{BufRead, BufReader, Write};
@@ -264,7 +265,7 @@ pub fn stop(name: &str, force: bool) -> Result<()> {
             who.join(", ")
         );
     }
-    let pidfd = process::pidfd(disk.pid);
+    let pidfd = pidfd(disk.pid as i32);
     let told = control::ask(&registry.socket(name), Order::Stop { force });
     if force {
         users.iter().for_each(|user| let_go(user, disk));
@@ -272,7 +273,7 @@ pub fn stop(name: &str, force: bool) -> Result<()> {
     match (told, pidfd) {
         // It ended meanwhile.
         (_, Err(_)) => {}
-        (Ok(_), Ok(pidfd)) if process::ended(&pidfd, Some(ENDED)) => {}
+        (Ok(_), Ok(pidfd)) if ended(&pidfd, Some(ENDED)) => {}
         (Err(e), Ok(_)) if !force => {
             return Err(e.context(format!(
                 "{name}: its server, process {}, does not listen; plumb disk stop {name} --force kills it",
@@ -290,7 +291,7 @@ pub fn stop(name: &str, force: bool) -> Result<()> {
                 // SAFETY: a call with plain numbers; it is that process still.
                 unsafe { libc::kill(disk.pid as libc::pid_t, libc::SIGKILL) };
             }
-            if !process::ended(&pidfd, Some(ENDED)) {
+            if !ended(&pidfd, Some(ENDED)) {
                 bail!("{name}: its server, process {}, does not end by a kill", disk.pid);
             }
         }

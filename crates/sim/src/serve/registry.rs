@@ -9,7 +9,7 @@
 use super::loop_device::Changed;
 use super::{Backing, Disk};
 use anyhow::{bail, Context, Result};
-use plumb_load::environment::{Process, Root};
+use plumb_machine::process::Identity;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -40,12 +40,12 @@ pub struct Registry {
 /// When a process was started, clock ticks after boot; none when it is gone, or dead and not yet
 /// waited for.
 pub fn start_of(pid: u32) -> Option<u64> {
-    Process::of(pid, &Root::real()).filter(|p| !p.has_ended()).map(|p| p.start)
+    Identity::of(pid as i32).filter(|p| p.runs()).map(|p| p.start)
 }
 
 /// Whether a disk's server lives.
 pub fn alive(disk: &Disk) -> bool {
-    start_of(disk.pid) == Some(disk.start)
+    Identity { pid: disk.pid as i32, start: disk.start }.runs()
 }
 
 /// Whether a disk may be called so.

@@ -5,7 +5,7 @@
 //! that figures which contradict each other are told here.
 
 use super::{Spec, SpecError};
-use plumb_load::suggest::nearest;
+use plumb_trace::suggest::nearest;
 use toml::{Table, Value};
 
 /// A preset's name and text.

@@ -11,7 +11,7 @@ fn the_last_that_was_said_of_a_limit_is_what_is_put_back() {
     let dir = tempfile::TempDir::new().expect("a directory");
     let file = dir.path().join("io.max");
     let put = |text: &str| std::fs::write(&file, text).expect("written");
-    let device = plumb_load::environment::DeviceNumber { major: 8, minor: 0 };
+    let device = plumb_machine::DeviceNumber { major: 8, minor: 0 };
     let limit = |before: &str| Limit { path: file.clone(), device, before: before.into() };
     let mut journal = Journal::open(dir.path(), &NoDevices).expect("opened");
     journal.will_limit(&limit("rbps=max wbps=max riops=max wiops=max")).expect("said");
@@ -167,7 +167,7 @@ fn journals_of_older_versions_are_read() {
 {"number":12,"change":"processes","group":99,"start":12345}
 {"done":3}
 "#;
-    let device = plumb_load::environment::DeviceNumber { major: 8, minor: 16 };
+    let device = plumb_machine::DeviceNumber { major: 8, minor: 16 };
     let write = |path: &str, old: Option<&str>, new: &str, instead| Change::Write {
         path: path.into(),
         old: old.map(String::from),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 use super::*;
-use crate::environment::Fake;
+use plumb_machine::Fake;
 use std::process::Command;
 
 fn refused(fake: &Fake, node: &str) -> Found {
@@ -263,7 +263,7 @@ fn a_real_loop_device_is_claimed_exclusively_and_its_content_seen() {
 #[test]
 fn the_disk_under_the_root_file_system_is_refused() {
     let root = Root::real();
-    let Some(disk) = crate::environment::devices_under(Path::new("/"), &root).pop() else {
+    let Some(disk) = plumb_machine::devices_under(Path::new("/"), &root).pop() else {
         println!("SKIP the_disk_under_the_root_file_system_is_refused: / has no block device");
         return;
     };

@@ -2,6 +2,7 @@
 //! What tests see of address spaces, and records that are made up.
 
 use super::*;
+use plumb_machine::clock::now;
 
 impl Spaces {
     pub fn of_proc() -> Self {

@@ -3,7 +3,7 @@
 
 use super::{Figures, JobFigures, KindFigures, RequestFigures};
 use crate::device::{Operation, Parts};
-use plumb_load::histogram::Summary;
+use plumb_stats::histogram::Summary;
 use serde::Serialize;
 
 impl Figures {

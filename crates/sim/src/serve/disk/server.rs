@@ -18,7 +18,10 @@ use super::control::{self, Answer, Order};
 use super::holder::{Holder, Leash};
 use super::{process, users, Launch, Told};
 use anyhow::{bail, Context, Result};
-use plumb_load::environment::{available_memory, Root};
+use plumb_machine::process::on_end;
+use plumb_machine::signals;
+use plumb_machine::system::available_memory;
+use plumb_machine::Root;
 use std::io::Write;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixListener;
@@ -58,8 +61,11 @@ pub fn main() -> Result<bool> {
     process::prepare();
     let (events, heard) = channel();
     let told = events.clone();
-    process::watch_signals(move |force, signal| {
+    // The first one asks, the next ones force.
+    let mut force = false;
+    signals::on_each(move |signal| {
         drop(told.send(Event::Stop { force, why: format!("signal {signal}") }));
+        force = true;
     })?;
     match Server::start(launch, &events) {
         Ok(server) => {
@@ -150,7 +156,8 @@ impl Server {
         if let Some(owner) = options.owner {
             let told = events.clone();
             let why = format!("its owner, process {owner}, ended");
-            process::watch_owner(owner, move || drop(told.send(Event::Stop { force: false, why })))?;
+            let lost = format!("process {owner}, whose disk it would be, has ended");
+            on_end(owner, &lost, move || drop(told.send(Event::Stop { force: false, why })))?;
         }
         let model = options.spec.build(options.size.0, options.seed)?;
         let volatile = model.volatile_cache();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Who uses a block device: mounts in every namespace, swap, devices on top of it, processes.
 
-use plumb_load::environment::{mounts, mounts_of, DeviceNumber, Mount, Root};
 use plumb_load::guard::swaps;
+use plumb_machine::{mounts, mounts_of, process, Block, DeviceNumber, Mount, Root};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::os::unix::fs::MetadataExt;
@@ -60,14 +60,11 @@ pub fn of(device: &Path, except: &[u32]) -> Vec<User> {
     if swaps(&root).iter().any(|(path, _)| path == device) {
         users.insert(User::Swap);
     }
-    let holders = Path::new("/sys/block").join(device.file_name().unwrap_or_default()).join("holders");
-    for holder in std::fs::read_dir(holders).into_iter().flatten().flatten() {
-        users.insert(User::Below(holder.file_name().to_string_lossy().into_owned()));
-    }
+    let holders = Block::of(by_number, &root).map_or_else(Vec::new, |block| block.holders(&root));
+    users.extend(holders.into_iter().map(|holder| User::Below(holder.name)));
     let namespace = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
     let mut known: BTreeSet<_> = namespace("self").into_iter().collect();
-    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    for pid in processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()) {
+    for pid in process::all(&root) {
         if namespace(&pid.to_string()).is_some_and(|ns| known.insert(ns)) {
             let theirs = points(mounts_of(&pid.to_string(), &root), by_number, device);
             users.extend(theirs.map(|point| User::Mount { point, seen_by: Some(pid) }));

@@ -222,12 +222,12 @@ fn what_cannot_be_is_refused_and_the_next_is_served() {
 fn replies_come_when_they_are_due_and_bear_their_cookies() {
     let server = server(2_000_000);
     let mut client = Client::ready(&server);
-    let begin = plumb_load::clock::monotonic();
+    let begin = plumb_machine::clock::now();
     for cookie in 0..300 {
         client.request(CMD_WRITE, 0, cookie << 40 | 5, cookie * 512, 512, &[cookie as u8; 512]);
     }
     let mut seen: Vec<_> = (0..300).map(|_| client.answer()).collect();
-    assert!(plumb_load::clock::monotonic() - begin >= 2_000_000);
+    assert!(plumb_machine::clock::now() - begin >= 2_000_000);
     seen.sort_unstable();
     assert!(seen.iter().zip(0..).all(|(&answer, cookie)| answer == (cookie << 40 | 5, 0)), "{seen:?}");
     for cookie in 0..300 {

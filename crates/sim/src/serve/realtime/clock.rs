@@ -3,7 +3,7 @@
 //! CLOCK_MONOTONIC, no timer slack, real-time priority where that is allowed, and the
 //! last microseconds awake.
 
-use plumb_load::clock::monotonic;
+use plumb_machine::clock::now as monotonic;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The longest time that a wait's end is spent awake, ns: about what a wake-up takes on a

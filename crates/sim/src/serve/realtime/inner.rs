@@ -7,7 +7,7 @@ use super::{Answer, Front, Job};
 use crate::device::{Ns, Operation, Outcome, Parts};
 use crate::serve::log::{Line, Log};
 use crate::serve::media::{Contents, Media};
-use plumb_load::clock::monotonic;
+use plumb_machine::clock::now as monotonic;
 use std::cell::RefCell;
 use std::io;
 use std::panic::{catch_unwind, AssertUnwindSafe};

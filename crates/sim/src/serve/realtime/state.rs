@@ -3,7 +3,7 @@
 
 use super::{Front, Job, Served};
 use crate::device::{Completion, Device, Ns, Operation, Request};
-use plumb_load::clock::monotonic;
+use plumb_machine::clock::now as monotonic;
 use std::collections::VecDeque;
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@ use super::testing::Fixed;
 use super::*;
 use crate::device::{Outcome, Parts};
 use crate::serve::log;
-use plumb_load::clock::monotonic;
+use plumb_machine::clock::now as monotonic;
 use plumb_stats::random::SplitMix64;
 use std::collections::HashMap;
 use std::path::Path;

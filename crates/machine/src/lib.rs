@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Facts about the machine, from /proc, /sys and /dev or from a tree that a test wrote in their place,
+//! and what a program asks of the kernel about processes and signals.
+//!
+//! - [`Root`]: where all of it is read from; [`DeviceNumber`], [`Block`], [`mount`], [`cgroup`]: how the
+//!   kernel relates devices, file systems and control groups.
+//! - [`Environment`]: what a figure depends on, of the parts in [`system`] and [`Device`]; nothing that names
+//!   the machine or its user. What cannot be read is None, never a guess.
+//! - [`host`]: the machine at the beginning of a recording, as a trace holds it; [`clock`]: its clocks.
+//! - [`process`]: which process is meant, whatever becomes of its number; [`child`]: processes of our own;
+//!   [`signals`]: what SIGINT, SIGTERM and SIGHUP do.
+
+mod block;
+mod calendar;
+pub mod cgroup;
+pub mod child;
+pub mod clock;
+mod device;
+mod device_number;
+mod environment;
+#[cfg(any(test, feature = "fake"))]
+mod fake;
+pub mod host;
+pub mod mount;
+pub mod process;
+mod root;
+pub mod signals;
+mod space;
+pub mod system;
+
+pub use block::Block;
+pub use calendar::{utc, utc_of};
+pub use device::Device;
+pub use device_number::DeviceNumber;
+pub use environment::{Difference, Environment, FileSystem};
+#[cfg(any(test, feature = "fake"))]
+pub use fake::Fake;
+pub use mount::{devices_under, mount_of, mounts, mounts_everywhere, mounts_of, Mount};
+pub use process::Process;
+pub use root::{unescape, Root};
+pub use space::Space;
