@@ -24,7 +24,7 @@ fn repeat(source: &Trace, dir: &Path, events: u64) -> Result<u64> {
     let end = source.state.end.as_ref().context("the trace was cut off")?;
     let mut w = TraceWriter::new(sink, cpus, begin);
     w.state(begin, &source.state.clocks[0])?;
-    for task in source.state.tasks.iter().filter(|t| t.syscall != -2) {
+    for task in source.state.tasks.iter().filter(|t| !t.told_after_exec()) {
         w.state(begin, task)?;
     }
     source.state.disks.iter().try_for_each(|d| w.state(begin, d))?;

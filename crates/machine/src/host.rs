@@ -60,7 +60,7 @@ pub fn task(pid: u32, tid: u32, root: &Root) -> Option<StateTask> {
         ppid: thread.parent,
         kernel: u8::from(thread.of_the_kernel),
         target: 0,
-        syscall: syscall.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(-1),
+        syscall: syscall.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(StateTask::NO_SYSCALL),
         comm: thread.name,
         cmdline,
     })

@@ -24,19 +24,17 @@ use crate::path::Path;
 use crate::pattern::Patterns;
 use crate::process::Processes;
 use crate::samples::Samples;
+use crate::sched::Switch;
+use crate::tasks;
 use crate::thread::Thread;
 use crate::wait::{site, Calls};
 use crate::Observer;
-use plumb_trace::event::text;
+use plumb_trace::kernel::{softirq as vector, MOST_CPUS, PID_MAX_LIMIT};
 use plumb_trace::reader::{Item, RawRecord, State as TraceState, Told};
 use plumb_trace::schema::*;
 use plumb_trace::Record;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-/// `StateTask::syscall` of a process that the recorder looked at after its exec.
-const TOLD_AT_EXEC: i32 = -2;
-/// Thread ids end here on 64-bit kernels (PID_MAX_LIMIT).
-const MOST_TIDS: u32 = 1 << 22;
 /// Ended threads that are remembered.
 const GRAVES: usize = 256;
 const NONE: u32 = u32::MAX;
@@ -169,12 +167,12 @@ impl<O: Observer> Model<O> {
 
     /// A thread that the recorder saw in /proc.
     fn task(&mut self, task: &StateTask) {
-        if task.tid >= MOST_TIDS {
+        if task.tid >= PID_MAX_LIMIT {
             // A damaged record's; the index would grow to gigabytes.
             return;
         }
         self.processes.name(task.tgid, &task.comm, &task.cmdline);
-        if task.syscall == TOLD_AT_EXEC {
+        if task.told_after_exec() {
             self.told.insert(task.tid);
             return;
         }
@@ -250,7 +248,7 @@ impl<O: Observer> Model<O> {
     /// Takes the next item of a trace. Items come in the order of time.
     pub fn feed(&mut self, item: Item<'_>) {
         match item {
-            Item::Record(r) if r.ts <= self.setup.end && r.tid < 1 << 22 && r.cpu < 1 << 16 => {
+            Item::Record(r) if r.ts <= self.setup.end && r.tid < PID_MAX_LIMIT && r.cpu < MOST_CPUS => {
                 self.record(&r)
             }
             Item::Record(_) => {}
@@ -305,9 +303,9 @@ impl<O: Observer> Model<O> {
         match r.id {
             SchedSwitch::ID if self.pending.front().is_some_and(|s| s.at <= ts) => {
                 self.count_samples(ts);
-                self.switch(r.cpu, ts, &SchedSwitch::read(b));
+                self.switch(r.cpu, ts, &Switch::read(r));
             }
-            SchedSwitch::ID => self.switch(r.cpu, ts, &SchedSwitch::read(b)),
+            SchedSwitch::ID => self.switch(r.cpu, ts, &Switch::read(r)),
             SchedWaking::ID => self.waking(r.cpu, ts, r.tid, SchedWaking::read(b).wakee),
             SchedWakeupNew::ID => {
                 let e = SchedWakeupNew::read(b);
@@ -320,9 +318,11 @@ impl<O: Observer> Model<O> {
                 }
             }
             TcpRetransmitSkb::ID => self.retransmits += 1,
-            SchedFork::ID => self.fork(ts, &SchedFork::read(b)),
-            SchedExec::ID => self.exec(r.tid, &text(&SchedExec::read(b).comm)),
-            SchedRename::ID => self.exec(r.tid, &text(&SchedRename::read(b).comm)),
+            SchedFork::ID | SchedExec::ID | SchedRename::ID => {
+                if let Some(step) = tasks::Step::read(r) {
+                    self.task_step(ts, &step);
+                }
+            }
             SchedExit::ID => {
                 let at = self.place(r.tid);
                 self.threads[at].kernel_run = Some(SchedExit::read(b).run_ns);
@@ -335,51 +335,16 @@ impl<O: Observer> Model<O> {
             SoftirqExit::ID => self.leave(r.cpu, ts, softirq(SoftirqExit::read(b).vec)),
             SysEnter::ID => self.enter(r.cpu, ts, r.tid, &SysEnter::read(b)),
             SysExit::ID => self.exit(r.cpu, ts, r.tid, &SysExit::read(b)),
-            BlockBioQueue::ID => {
-                let e = BlockBioQueue::read(b);
-                self.cpu(r.cpu).other_work();
-                self.blocks.queue(&BlockBioQueue { ts, ..e });
-                let at = self.place(r.tid);
-                self.threads[at].queued_bio = e.bio;
-            }
-            BlockSplit::ID => {
-                let e = BlockSplit::read(b);
-                self.blocks.split(&e);
-                let at = self.place(r.tid);
-                self.threads[at].queued_bio = e.bio;
-            }
-            BlockBioBackmerge::ID => {
-                self.merged(ts, r.tid, BlockBioBackmerge::read(b).bio, BlockBioBackmerge::read(b).dev)
-            }
-            BlockBioFrontmerge::ID => {
-                self.merged(ts, r.tid, BlockBioFrontmerge::read(b).bio, BlockBioFrontmerge::read(b).dev);
-            }
-            BlockGetrq::ID => {
-                let at = self.place(r.tid);
-                self.threads[at].queued_bio = 0;
-                if let Some(call) = &mut self.threads[at].call {
-                    call.own_requests += 1;
-                }
-                let effect = self.blocks.got(&BlockGetrq { ts, ..BlockGetrq::read(b) });
-                self.apply(r.cpu, r.tid, ts, effect);
-            }
-            BlockRqInsert::ID => self.blocks.insert(&BlockRqInsert { ts, ..BlockRqInsert::read(b) }),
-            BlockRqIssue::ID => {
-                let effect = self.blocks.issue(&BlockRqIssue { ts, ..BlockRqIssue::read(b) });
-                self.apply(r.cpu, r.tid, ts, effect);
-            }
-            BlockRqRequeue::ID => {
-                let effect = self.blocks.requeue(&BlockRqRequeue { ts, ..BlockRqRequeue::read(b) });
-                self.apply(r.cpu, r.tid, ts, effect);
-            }
-            BlockRqMerge::ID => {
-                let effect = self.blocks.absorb(BlockRqMerge::read(b).rq);
-                self.apply(r.cpu, r.tid, ts, effect);
-            }
-            BlockRqComplete::ID => {
-                let effect = self.blocks.complete(&BlockRqComplete { ts, ..BlockRqComplete::read(b) });
-                self.apply(r.cpu, r.tid, ts, effect);
-            }
+            BlockBioQueue::ID
+            | BlockSplit::ID
+            | BlockBioBackmerge::ID
+            | BlockBioFrontmerge::ID
+            | BlockGetrq::ID
+            | BlockRqInsert::ID
+            | BlockRqIssue::ID
+            | BlockRqRequeue::ID
+            | BlockRqMerge::ID
+            | BlockRqComplete::ID => self.block(ts, r),
             ContentionBegin::ID => self.contended(ts, r.tid, &ContentionBegin::read(b)),
             ContentionEnd::ID => self.got_lock(ts, r.tid, ContentionEnd::read(b).lock),
             Futex::ID => self.futex(r.tid, &Futex::read(b)),
@@ -406,6 +371,15 @@ impl<O: Observer> Model<O> {
         }
     }
 
+    #[inline(never)] // most events are of threads, and pay for what is inlined beside them
+    fn block(&mut self, ts: u64, r: &RawRecord<'_>) {
+        if r.id == BlockBioQueue::ID {
+            self.cpu(r.cpu).other_work();
+        }
+        let effect = self.blocks.record(ts, r);
+        self.apply(r.cpu, r.tid, ts, effect);
+    }
+
     fn tgid(&mut self, tid: u32) -> u32 {
         let at = self.place(tid);
         self.threads[at].tgid
@@ -415,12 +389,6 @@ impl<O: Observer> Model<O> {
         if !self.cpu(cpu).exit(ts, frame) {
             self.count_impossible("interrupt ends that did not begin");
         }
-    }
-
-    fn merged(&mut self, ts: u64, tid: u32, bio: u64, dev: u32) {
-        self.blocks.merge(ts, bio, dev);
-        let at = self.place(tid);
-        self.threads[at].queued_bio = 0;
     }
 
     /// Lets the disk machines of an owner's thread and process take a step.
@@ -467,7 +435,24 @@ impl<O: Observer> Model<O> {
     fn apply(&mut self, cpu: u32, tid: u32, ts: u64, effect: Effect) {
         match effect {
             Effect::None => {}
-            Effect::Queued(tid, waited) => self.step_disk(tid, |d| d.queued(ts, waited)),
+            Effect::Queued(bio) => {
+                let at = self.place(tid);
+                self.threads[at].queued_bio = bio;
+            }
+            Effect::Joined => {
+                let at = self.place(tid);
+                self.threads[at].queued_bio = 0;
+            }
+            Effect::Got(owner) => {
+                let at = self.place(tid);
+                self.threads[at].queued_bio = 0;
+                if let Some(call) = &mut self.threads[at].call {
+                    call.own_requests += 1;
+                }
+                if let Some((owner, waited)) = owner {
+                    self.step_disk(owner, |d| d.queued(ts, waited));
+                }
+            }
             Effect::Unqueued(tid) => self.step_disk(tid, |d| d.unqueued(ts)),
             Effect::Issued(tid, counted) => self.step_disk(tid, |d| d.issued(ts, counted)),
             Effect::Requeued(tid) => self.step_disk(tid, |d| d.requeued(ts)),
@@ -495,9 +480,9 @@ impl<O: Observer> Model<O> {
 
 fn softirq(vec: u32) -> Frame {
     match vec {
-        1 | 8 => Frame::Timer,
-        3 => Frame::NetReceive,
-        9 => Frame::Rcu,
+        vector::TIMER | vector::HRTIMER => Frame::Timer,
+        vector::NET_RX => Frame::NetReceive,
+        vector::RCU => Frame::Rcu,
         _ => Frame::Soft,
     }
 }

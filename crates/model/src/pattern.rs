@@ -4,13 +4,8 @@
 use crate::block::Stamp;
 use crate::disk_trend::Course;
 use crate::views::Histogram;
+use plumb_trace::kernel::req;
 use std::collections::HashMap;
-
-/// REQ_SYNC, REQ_FUA, REQ_PREFLUSH, REQ_RAHEAD of include/linux/blk_types.h, the same from 6.1 to 6.18.
-const REQ_SYNC: u32 = 1 << 11;
-const REQ_FUA: u32 = 1 << 17;
-const REQ_PREFLUSH: u32 = 1 << 18;
-const REQ_RAHEAD: u32 = 1 << 19;
 
 /// Time of those that took longer than so many times the median, ns.
 pub fn beyond(durations: &Histogram, times: f64) -> u64 {
@@ -59,9 +54,9 @@ impl Patterns {
         p.last_end = end;
         p.requests += 1;
         p.bytes += u64::from(stamp.len);
-        p.ahead += u64::from(stamp.opf & REQ_RAHEAD != 0);
-        p.sync += u64::from(stamp.opf & REQ_SYNC != 0);
-        p.barrier += u64::from(stamp.opf & (REQ_FUA | REQ_PREFLUSH) != 0);
+        p.ahead += u64::from(stamp.opf & req::RAHEAD != 0);
+        p.sync += u64::from(stamp.opf & req::SYNC != 0);
+        p.barrier += u64::from(stamp.opf & (req::FUA | req::PREFLUSH) != 0);
         p.depth += u64::from(stamp.depth);
         let [.., d, c] = stamp.steps();
         p.service.add(c - d);

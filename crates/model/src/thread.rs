@@ -11,18 +11,6 @@ use std::collections::VecDeque;
 /// Completed requests of a thread that are remembered.
 const RECENT: usize = 128;
 
-/// Bits of prev_state, include/linux/sched.h.
-pub mod task_state {
-    /// TASK_UNINTERRUPTIBLE
-    pub const UNINTERRUPTIBLE: u32 = 0x2;
-    /// __TASK_STOPPED | __TASK_TRACED
-    pub const STOPPED: u32 = 0x4 | 0x8;
-    /// EXIT_DEAD | EXIT_ZOMBIE | TASK_DEAD
-    pub const DEAD: u32 = 0x10 | 0x20 | 0x80;
-    /// TASK_NOLOAD: with UNINTERRUPTIBLE it is TASK_IDLE
-    pub const NOLOAD: u32 = 0x400;
-}
-
 /// A futex that a thread is about to wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Futex {
@@ -38,7 +26,7 @@ pub struct Futex {
 pub struct Sleep {
     /// When, ns.
     pub start: u64,
-    /// Scheduler state, see [`task_state`].
+    /// Scheduler state, see [`plumb_trace::kernel::task_state`].
     pub state: u32,
     /// Kernel lock in whose slow path it is.
     pub lock: Option<u64>,

@@ -17,7 +17,6 @@ mod names;
 mod netroute;
 mod netsend;
 mod offcpu;
-pub mod requests;
 mod runqueue;
 mod sample;
 mod spinlock;
@@ -31,6 +30,7 @@ pub use histogram::Histogram;
 pub use names::Names;
 pub use sample::{Key, Sample, KEYS, NONE};
 
+use plumb_trace::kernel::{MOST_CPUS, PID_MAX_LIMIT};
 use plumb_trace::reader::{Item, RawRecord, State};
 
 /// A state machine that turns events into items.
@@ -325,8 +325,8 @@ impl Viewer {
     pub fn feed(&mut self, item: &Item<'_>, out: &mut dyn FnMut(&Sample, &Names)) {
         let item = match item {
             // A damaged record's numbers; tables by them would grow to gigabytes.
-            Item::Record(r) if r.tid >= 1 << 22 || r.cpu >= 1 << 16 => return,
-            Item::Gap(gap) if gap.cpu >= 1 << 16 => return,
+            Item::Record(r) if r.tid >= PID_MAX_LIMIT || r.cpu >= MOST_CPUS => return,
+            Item::Gap(gap) if gap.cpu >= MOST_CPUS => return,
             Item::Record(r) => {
                 self.now = self.now.max(r.ts);
                 &Item::Record(RawRecord { ts: self.now, ..*r })

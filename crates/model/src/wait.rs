@@ -2,7 +2,8 @@
 //! What a wait was for, as far as call, state and stack tell.
 
 use crate::account::Category;
-use crate::thread::{task_state, Sleep};
+use crate::thread::Sleep;
+use plumb_trace::kernel::task_state;
 use std::str::FromStr;
 use syscalls::Sysno;
 

@@ -21,7 +21,7 @@ impl Bench {
             tid,
             tgid: tid,
             target,
-            syscall: -1,
+            syscall: StateTask::NO_SYSCALL,
             comm: comm.into(),
             ..StateTask::default()
         };

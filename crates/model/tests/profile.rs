@@ -61,7 +61,7 @@ fn state() -> State {
         tid,
         tgid: tid,
         target,
-        syscall: -1,
+        syscall: StateTask::NO_SYSCALL,
         comm: comm.into(),
         ..StateTask::default()
     };

@@ -123,7 +123,7 @@ proptest! {
         let mut setup = Setup { begin: BEGIN, end: if ends { last + 10 } else { u64::MAX }, everyone: true, ..Default::default() };
         for tid in known {
             if setup.state.tasks.iter().all(|t| t.tid != tid) {
-                setup.state.tasks.push(StateTask { tid, tgid: tid, syscall: -1, target: 1, ..Default::default() });
+                setup.state.tasks.push(StateTask { tid, tgid: tid, syscall: StateTask::NO_SYSCALL, target: 1, ..Default::default() });
             }
         }
         let again = Setup { begin: BEGIN, end: setup.end, everyone: true, state: setup.state.clone(), ..Default::default() };

@@ -84,7 +84,7 @@ fn whole_disk(path: &Path) -> Result<u32> {
     if sys.join("partition").exists() {
         bail!("{} is a partition; give its whole disk", path.display());
     }
-    Ok(libc::major(rdev) << 20 | libc::minor(rdev))
+    Ok(plumb_trace::kernel::dev::new(libc::major(rdev), libc::minor(rdev)))
 }
 
 /// Records with progress on standard error, and says how it went.

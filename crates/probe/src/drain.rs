@@ -139,7 +139,7 @@ impl Drain {
             return Ok(());
         }
         if let Some(task) = host::task(exec.tid, exec.tid, &Root::real()).filter(|t| !t.cmdline.is_empty()) {
-            writer.state(clock::now(), &StateTask { target: 1, syscall: -2, ..task })?;
+            writer.state(clock::now(), &StateTask { target: 1, syscall: StateTask::AFTER_EXEC, ..task })?;
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ use std::io::Write;
 
 const THREADS: usize = 50;
 const CPUS: usize = 4;
-const DISK: u32 = 8 << 20;
+const DISK: u32 = plumb_trace::kernel::dev::new(8, 0);
 
 /// A sequence that is the same every time.
 struct Dice(u64);

@@ -16,6 +16,7 @@ use heat::Maps;
 use keep::Keep;
 use lanes::{Cell, Key, Lane, Lanes, Limits, Part, Sleep, Whose};
 use plumb_model::{CpuState, RunResult, Who};
+use plumb_trace::kernel::req;
 use plumb_trace::load::OperationKind;
 use plumb_trace::reader::State;
 use plumb_trace::units;
@@ -26,9 +27,6 @@ use std::collections::{HashMap, VecDeque};
 /// is drawn without a wait.
 const MOST: Most =
     Most { lanes: Limits { cells: 1_000_000, lanes: 10_000 }, requests: 300_000, operations: 300_000 };
-
-/// `REQ_OP_FLUSH`: no data, but its time is that of writes.
-const FLUSH: u32 = 2;
 
 #[derive(Debug, Clone, Copy)]
 struct Most {
@@ -376,7 +374,8 @@ impl Take for Collect {
 
     fn request(&mut self, r: &RequestRow) {
         let request = &r.request;
-        let write = request.is_write() || request.opf & 0xff == FLUSH;
+        // A flush has no data, but its time is that of writes.
+        let write = request.is_write() || req::op(request.opf) == req::FLUSH;
         let [queued, .., issued, done] = r.steps;
         self.depths.add(request.dev, (issued, done), request.depth);
         if request.moves_data() {

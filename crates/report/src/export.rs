@@ -9,7 +9,6 @@ pub mod openmetrics;
 pub mod parquet;
 pub mod perfetto;
 pub mod profile;
-pub mod tasks;
 
 use plumb_trace::reader::Trace;
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What all events have in common; the events themselves are in [`crate::schema`].
 
+use crate::schema::StateTask;
+
 /// Who writes an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
@@ -149,4 +151,16 @@ impl Decode for Vec<u64> {
 pub fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+impl StateTask {
+    /// `syscall` of a task that was in none, or of which it was not known.
+    pub const NO_SYSCALL: i32 = -1;
+    /// `syscall` of a task that was told of after its exec.
+    pub const AFTER_EXEC: i32 = -2;
+
+    /// Whether the recorder told of it after its exec; others existed when the recording began.
+    pub fn told_after_exec(&self) -> bool {
+        self.syscall == Self::AFTER_EXEC
+    }
 }

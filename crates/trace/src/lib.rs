@@ -10,6 +10,7 @@
 
 pub mod ctf;
 pub mod event;
+pub mod kernel;
 pub mod load;
 mod packer;
 pub mod reader;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Words for figures: a number that a user reads carries its unit.
 
+use crate::kernel;
+
 /// A duration in the unit that suits it: `1.23 ms`.
 pub fn duration(ns: u64) -> String {
     let v = ns as f64;
@@ -77,7 +79,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
 
 /// `major:minor` of a kernel device number.
 pub fn device(dev: u32) -> String {
-    format!("{}:{}", dev >> 20, dev & 0xf_ffff)
+    format!("{}:{}", kernel::dev::major(dev), kernel::dev::minor(dev))
 }
 
 /// A number with three significant digits; `-` for none.

@@ -7,9 +7,10 @@ use crate::account::Category;
 use crate::block::Below;
 use crate::history::{Cause, Did, Interval};
 use crate::parts::{piece, Part, Piece, Who};
-use crate::thread::{task_state, Sleep, State};
+use crate::thread::{Sleep, State};
 use crate::wait::{may_be_request, passes_on};
 use crate::Observer;
+use plumb_trace::kernel::task_state;
 
 /// How many threads a wait is followed through.
 const FOLLOW: u32 = 6;

@@ -3,9 +3,10 @@
 //! themselves, so it changes no state of a thread or CPU: the account is the
 //! same with it and without.
 
-use super::{Model, MOST_TIDS};
+use super::Model;
 use crate::account::Account;
 use crate::Observer;
+use plumb_trace::kernel::PID_MAX_LIMIT;
 use plumb_trace::reader::Operation;
 use plumb_trace::schema::{LoadBegin, LoadEnd};
 
@@ -23,7 +24,7 @@ impl<O: Observer> Model<O> {
     fn tells(&mut self, tid: u32, ts: u64) -> Option<(usize, u64, Account)> {
         self.events += 1;
         let ts = ts.max(self.now).max(self.setup.begin);
-        let at = if tid < MOST_TIDS { self.known(tid) } else { None };
+        let at = if tid < PID_MAX_LIMIT { self.known(tid) } else { None };
         let Some(at) = at else {
             self.contradiction("operation of a thread that was not seen");
             return None;
@@ -71,7 +72,7 @@ impl<O: Observer> Model<O> {
     }
 
     fn operations_lost(&mut self, tid: u32) {
-        let Some(at) = Some(tid).filter(|t| *t < MOST_TIDS).and_then(|t| self.known(t)) else { return };
+        let Some(at) = Some(tid).filter(|t| *t < PID_MAX_LIMIT).and_then(|t| self.known(t)) else { return };
         let t = &mut self.threads[at];
         let open = t.operations.get_or_insert_with(Box::default);
         for kind in open.lose() {

@@ -5,29 +5,32 @@ use super::Model;
 use crate::account::Category;
 use crate::history::{Cause, Did, Interval};
 use crate::parts::{piece, Part, Piece, Who};
-use crate::thread::{task_state, Sleep, State};
+use crate::sched::{Left, Switch};
+use crate::tasks::Step;
+use crate::thread::{Sleep, State};
 use crate::{CpuState, Observer, Slept, ThreadState};
-use plumb_trace::schema::{SchedFork, SchedSwitch};
+use plumb_trace::kernel::PID_MAX_LIMIT;
+use plumb_trace::schema::SchedFork;
 
 /// A ready thread whose CPU idles longer than this is not just on its way to run, ns.
 const LONGEST_WAKEUP: u64 = 3_000_000;
 
 impl<O: Observer> Model<O> {
-    pub(super) fn switch(&mut self, cpu: u32, ts: u64, e: &SchedSwitch) {
+    pub(super) fn switch(&mut self, cpu: u32, ts: u64, e: &Switch) {
         if let CpuState::Busy(tid) = self.cpu(cpu).state {
-            if tid != e.tid {
+            if tid != e.prev {
                 self.left_unseen(tid, cpu, ts);
             }
         }
-        if e.tid != 0 {
-            let at = self.place(e.tid);
+        if e.prev != 0 {
+            let at = self.place(e.prev);
             self.off_cpu(at, cpu, ts, e);
         }
-        let next = if e.next_tid == 0 { CpuState::Idle } else { CpuState::Busy(e.next_tid) };
+        let next = if e.next == 0 { CpuState::Idle } else { CpuState::Busy(e.next) };
         self.cpu_becomes(cpu, ts, next);
         self.cpu(cpu).totals.switches += 1;
-        if e.next_tid != 0 && e.next_tid < 1 << 22 {
-            let at = self.place(e.next_tid);
+        if e.next != 0 && e.next < PID_MAX_LIMIT {
+            let at = self.place(e.next);
             self.on_cpu(at, cpu, ts);
         }
     }
@@ -49,7 +52,7 @@ impl<O: Observer> Model<O> {
         }
     }
 
-    pub(super) fn off_cpu(&mut self, at: usize, cpu: u32, ts: u64, e: &SchedSwitch) {
+    pub(super) fn off_cpu(&mut self, at: usize, cpu: u32, ts: u64, e: &Switch) {
         match self.threads[at].state {
             State::Running(on) if on == cpu => {}
             State::Unknown => {
@@ -64,21 +67,23 @@ impl<O: Observer> Model<O> {
         }
         self.charge(at, ts);
         self.ran(at, ts);
-        if e.preempt == 0 && e.prev_state != 0 {
+        if matches!(e.left, Left::Slept(_) | Left::Ended) {
             self.sleeps_again(at, ts);
         }
         let t = &mut self.threads[at];
         t.queue.left(cpu);
         t.since = ts;
-        t.state = if e.prev_state & task_state::DEAD != 0 {
-            State::Dead
-        } else if e.preempt != 0 || e.prev_state == 0 {
-            t.switches[1] += 1;
-            t.raced = None;
-            State::Preempted
-        } else {
-            t.switches[0] += 1;
-            State::Sleeping(t.falls_asleep(ts, e.prev_state))
+        t.state = match e.left {
+            Left::Ended => State::Dead,
+            Left::Preempted | Left::Yielded => {
+                t.switches[1] += 1;
+                t.raced = None;
+                State::Preempted
+            }
+            Left::Slept(state) => {
+                t.switches[0] += 1;
+                State::Sleeping(t.falls_asleep(ts, state))
+            }
         };
         match t.state {
             State::Dead => self.bury(at, ts),
@@ -141,7 +146,7 @@ impl<O: Observer> Model<O> {
     }
 
     pub(super) fn waking(&mut self, cpu: u32, ts: u64, waker: u32, wakee: u32) {
-        if wakee == 0 || wakee >= 1 << 22 {
+        if wakee == 0 || wakee >= PID_MAX_LIMIT {
             return;
         }
         let cause = self.cpu(cpu).cause(waker);
@@ -182,7 +187,7 @@ impl<O: Observer> Model<O> {
     }
 
     pub(super) fn wakeup_new(&mut self, ts: u64, wakee: u32, cpu: u32) {
-        if wakee == 0 || wakee >= 1 << 22 {
+        if wakee == 0 || wakee >= PID_MAX_LIMIT {
             return;
         }
         let at = self.place(wakee);
@@ -196,8 +201,15 @@ impl<O: Observer> Model<O> {
         }
     }
 
-    pub(super) fn fork(&mut self, ts: u64, e: &SchedFork) {
-        if e.child_tid == 0 || e.child_tid >= 1 << 22 {
+    pub(super) fn task_step(&mut self, ts: u64, step: &Step) {
+        match step {
+            Step::Forked(e) => self.fork(ts, e),
+            Step::Named { tid, comm, .. } => self.renamed(*tid, comm),
+        }
+    }
+
+    fn fork(&mut self, ts: u64, e: &SchedFork) {
+        if e.child_tid == 0 || e.child_tid >= PID_MAX_LIMIT {
             return;
         }
         if let Some(at) = self.known(e.child_tid) {
@@ -226,7 +238,7 @@ impl<O: Observer> Model<O> {
         self.processes.join(e.child_tgid, ts, target);
     }
 
-    pub(super) fn exec(&mut self, tid: u32, comm: &str) {
+    fn renamed(&mut self, tid: u32, comm: &str) {
         // The call that it was in when the recording began is over.
         let at = self.place(tid);
         self.threads[at].first_call = -1;

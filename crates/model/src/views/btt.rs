@@ -4,9 +4,10 @@
 //! and completes with its request, and counts.
 
 use super::names::Names;
-use super::requests::{Bio, Request, Requests, Step};
 use super::sample::{Key, Sample};
 use super::View;
+use crate::requests::{Bio, Issue, Request, Requests, Step};
+use plumb_trace::kernel::req;
 use plumb_trace::reader::Item;
 use std::collections::HashMap;
 
@@ -61,7 +62,7 @@ pub struct Btt {
 }
 
 fn of_bio(sample: Sample, bio: &Bio, names: &Names) -> Sample {
-    sample.of(bio.owner, names).with(Key::Device, bio.dev).with(Key::Operation, bio.opf & 0xff)
+    sample.of(bio.owner, names).with(Key::Device, bio.dev).with(Key::Operation, req::op(bio.opf))
 }
 
 fn issued(r: &Request, last: &mut Last, names: &Names, out: &mut dyn FnMut(Sample)) {
@@ -96,13 +97,13 @@ impl View for Btt {
             self.last.clear();
         }
         let all = &mut self.last;
-        self.requests.feed(item, &mut |step| match step {
-            Step::Queued(bio, queue) => {
+        match self.requests.feed(item) {
+            Step::Queued(bio, _, queue) => {
                 let last = all.entry(bio.dev).or_default();
                 if let Some(before) = last.q.replace(bio.q) {
                     out(of_bio(Sample::interval("Q2Q", before, bio.q), bio, names));
                 }
-                out(of_bio(Sample::count(WAITING, bio.q, queue.waiting.into()), bio, names));
+                out(of_bio(Sample::count(WAITING, bio.q, u64::from(queue.waiting) - 1), bio, names));
                 out(of_bio(Sample::count(IN_FLIGHT, bio.q, queue.in_flight.into()), bio, names));
                 if bio.len > 0 {
                     let extent = Extent::new(bio.sector, bio.len);
@@ -111,10 +112,10 @@ impl View for Btt {
                     }
                 }
             }
-            Step::Got(bio, _) => out(of_bio(Sample::interval("Q2G", bio.q, bio.g), bio, names)),
-            Step::Merged(bio) => out(of_bio(Sample::interval("Q2M", bio.q, bio.m), bio, names)),
-            Step::Issued(r) => issued(r, all.entry(r.dev).or_default(), names, out),
-            Step::Completed(r) => {
+            Step::Got(Some(bio), _) => out(of_bio(Sample::interval("Q2G", bio.q, bio.g), bio, names)),
+            Step::Merged(_, Some(bio)) => out(of_bio(Sample::interval("Q2M", bio.q, bio.m), bio, names)),
+            Step::Issued(r, Issue::First, _) => issued(r, all.entry(r.dev).or_default(), names, out),
+            Step::Completed(r, ..) => {
                 for bio in &r.bios {
                     if r.d != 0 {
                         out(of_bio(Sample::interval("D2C", r.d, r.c), bio, names));
@@ -122,7 +123,8 @@ impl View for Btt {
                     out(of_bio(Sample::interval("Q2C", bio.q, r.c), bio, names));
                 }
             }
-        });
+            _ => {}
+        }
     }
 }
 

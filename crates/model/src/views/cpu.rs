@@ -5,6 +5,7 @@
 use super::names::Names;
 use super::sample::{Key, Sample, CALL_FUNCTION, LOCAL_TIMER, SOFTIRQ};
 use super::View;
+use crate::sched::Switch;
 use plumb_trace::reader::{Item, RawRecord};
 use plumb_trace::schema::*;
 use plumb_trace::Record;
@@ -62,19 +63,19 @@ impl CpuTime {
     }
 
     fn switch(&mut self, r: &RawRecord<'_>, names: &Names, out: &mut dyn FnMut(Sample)) {
-        let e = SchedSwitch::read(r.bytes);
+        let next = Switch::read(r).next;
         let cpu = self.cpu(r.cpu);
         // A switch inside an interrupt cannot be: exits are missing.
         cpu.frames.clear();
         let mark = Mark { at: r.ts, interrupts: cpu.interrupts };
-        let run = cpu.run.replace((e.next_tid, mark));
+        let run = cpu.run.replace((next, mark));
         if r.tid != 0 {
             // Some kernels do not raise every switch: when this thread began is unknown then.
             if let Some((_, from)) = run.filter(|(tid, _)| *tid == r.tid) {
                 out(spent("run", from, r.ts, mark.interrupts).of(r.tid, names).with(Key::Cpu, r.cpu));
             }
         }
-        if e.next_tid == 0 {
+        if next == 0 {
             if let Some(from) = cpu.busy.take() {
                 out(spent("busy", from, r.ts, mark.interrupts).with(Key::Cpu, r.cpu));
             }

@@ -3,9 +3,9 @@
 //! it is in, the stacks of its waits. Every view asks here.
 
 use super::sample::NONE;
+use crate::tasks::{At, Step, Tasks};
 use crate::wait::call_name;
 use crate::wait_frames::is_lock;
-use plumb_trace::event::text;
 use plumb_trace::reader::{Item, RawRecord, State, Told};
 use plumb_trace::schema::*;
 use plumb_trace::{units, Record};
@@ -18,20 +18,10 @@ const STACK_AGE: u64 = 10_000_000_000;
 /// Marks a site that is a system call, for want of a stack.
 const CALL_SITE: u64 = 1 << 32;
 
-#[derive(Debug, Clone, Copy)]
-struct Task {
-    tgid: u32,
-    comm: u32,
-    /// System call that it is in; negative outside of any recorded one.
-    call: i32,
-}
-
 /// Names of everything that a number in a trace stands for.
 #[derive(Debug, Default)]
 pub struct Names {
-    tasks: HashMap<u32, Task>,
-    comms: Vec<String>,
-    comm_ids: HashMap<String, u32>,
+    tasks: Tasks,
     disks: HashMap<u32, String>,
     /// Call site by stack number: where the wait came from, below scheduler and lock code.
     sites: HashMap<u32, u32>,
@@ -42,7 +32,7 @@ pub struct Names {
 impl Names {
     /// What the trace's state tells.
     pub fn new(state: &State) -> Self {
-        let mut names = Self::default();
+        let mut names = Self { tasks: Tasks::new(state, At::End), ..Self::default() };
         let mut ids: HashMap<String, u32> = HashMap::new();
         for stack in state.stacks.iter().filter(|s| s.user == 0) {
             let text = site(&stack.text);
@@ -54,22 +44,7 @@ impl Names {
             names.sites.insert(stack.stack, id);
         }
         names.disks = state.disks.iter().map(|d| (d.dev, d.name.clone())).collect();
-        for task in &state.tasks {
-            let comm = names.intern(&task.comm);
-            // Told again after its exec, the later name holds: a flight recorder forgets the exec itself.
-            names.tasks.insert(task.tid, Task { tgid: task.tgid, comm, call: task.syscall });
-        }
         names
-    }
-
-    fn intern(&mut self, comm: &str) -> u32 {
-        if let Some(id) = self.comm_ids.get(comm) {
-            return *id;
-        }
-        let id = self.comms.len() as u32;
-        self.comms.push(comm.into());
-        self.comm_ids.insert(comm.into(), id);
-        id
     }
 
     /// Takes the next item; before the views do.
@@ -89,59 +64,46 @@ impl Names {
         }
     }
 
-    fn task(&mut self, tid: u32) -> &mut Task {
-        self.tasks.entry(tid).or_insert(Task { tgid: tid, comm: u32::MAX, call: -1 })
-    }
-
     fn record(&mut self, r: &RawRecord<'_>) {
-        let b = r.bytes;
         match r.id {
-            SchedFork::ID => {
-                let e = SchedFork::read(b);
-                let comm = self.task(r.tid).comm;
-                self.tasks.insert(e.child_tid, Task { tgid: e.child_tgid, comm, call: -1 });
+            SysEnter::ID => self.tasks.entry(r.tid).call = SysEnter::read(r.bytes).nr as i32,
+            SysExit::ID => self.tasks.entry(r.tid).call = StateTask::NO_SYSCALL,
+            _ => {
+                if let Some(step) = Step::read(r) {
+                    self.tasks.learn(&step);
+                }
             }
-            SchedExec::ID => {
-                let comm = self.intern(&text(&SchedExec::read(b).comm));
-                let task = self.task(r.tid);
-                (task.comm, task.call) = (comm, -1);
-            }
-            SchedRename::ID => {
-                let comm = self.intern(&text(&SchedRename::read(b).comm));
-                self.task(r.tid).comm = comm;
-            }
-            SysEnter::ID => self.task(r.tid).call = SysEnter::read(b).nr as i32,
-            SysExit::ID => self.task(r.tid).call = -1,
-            _ => {}
         }
     }
 
     /// Process of a thread; the thread itself where nothing is known.
     pub fn process(&self, tid: u32) -> u32 {
-        self.tasks.get(&tid).map_or(tid, |t| t.tgid)
+        match self.tasks.tgid(tid) {
+            0 => tid,
+            tgid => tgid,
+        }
     }
 
-    /// Number of a thread's name, for [`Names::comm`].
+    /// Number of a thread's name, for [`Names::comm_label`].
     pub fn comm_of(&self, tid: u32) -> u64 {
-        self.tasks.get(&tid).map_or(NONE, |t| u64::from(t.comm))
+        self.tasks.number(tid).map_or(NONE, u64::from)
     }
 
     /// A thread's name; empty where it is not known.
     pub fn comm(&self, tid: u32) -> &str {
-        let id = self.tasks.get(&tid).map_or(u32::MAX, |t| t.comm);
-        self.comms.get(id as usize).map_or("", String::as_str)
+        self.tasks.number(tid).and_then(|n| self.tasks.name(n)).unwrap_or("")
     }
 
     /// Names of processes, each once, sorted.
     pub fn all_comms(&self) -> Vec<String> {
-        let mut all: Vec<String> = self.comms.iter().filter(|c| !c.is_empty()).cloned().collect();
+        let mut all: Vec<String> = self.tasks.names().filter(|c| !c.is_empty()).map(String::from).collect();
         all.sort();
         all
     }
 
     /// System call that a thread is in, [`NONE`] outside of any recorded one.
     pub fn call(&self, tid: u32) -> u64 {
-        self.tasks.get(&tid).and_then(|t| u64::try_from(t.call).ok()).unwrap_or(NONE)
+        self.tasks.get(tid).and_then(|t| u64::try_from(t.call).ok()).unwrap_or(NONE)
     }
 
     /// Site of the wait of `tid` that ends at `end`, where its stack was recorded.
@@ -186,8 +148,8 @@ impl Names {
 
     /// A name by its number.
     pub fn comm_label(&self, id: u64) -> String {
-        let name = self.comms.get(id as usize).filter(|c| !c.is_empty());
-        name.cloned().unwrap_or_else(|| "unknown".into())
+        let name = u32::try_from(id).ok().and_then(|id| self.tasks.name(id)).filter(|c| !c.is_empty());
+        name.unwrap_or("unknown").into()
     }
 
     /// Kernel name of a disk, or major:minor.

@@ -5,13 +5,12 @@
 use super::names::Names;
 use super::sample::{Key, Sample};
 use super::View;
+use crate::sched::Switch;
+use plumb_trace::kernel::softirq::NET_RX;
 use plumb_trace::reader::{Item, RawRecord};
 use plumb_trace::schema::*;
 use plumb_trace::Record;
 use std::collections::HashMap;
-
-/// include/linux/interrupt.h: NET_RX_SOFTIRQ.
-const NET_RX: u32 = 3;
 
 /// Steps in the order of a packet's way; each is an item of its own.
 pub const STEPS: &[&str] =
@@ -96,7 +95,7 @@ impl View for NetRoute {
                 self.woken.insert(wakee, (r.ts, interface));
             }
             SchedSwitch::ID => {
-                let next = SchedSwitch::read(r.bytes).next_tid;
+                let next = Switch::read(r).next;
                 // What the handler raised has run by now, or is ksoftirqd's.
                 self.cpu(r.cpu).interrupt = None;
                 // It was on a CPU still as it was woken: it never waited for one.

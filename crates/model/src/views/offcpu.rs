@@ -4,7 +4,8 @@
 
 use super::names::Names;
 use super::sample::{type_of, NONE};
-use crate::thread::task_state;
+use crate::sched::{Left, Switch};
+use plumb_trace::kernel::task_state;
 use plumb_trace::reader::{Item, RawRecord};
 use plumb_trace::schema::{SchedFork, SchedSwitch, SchedWakeupNew, SchedWaking};
 use plumb_trace::Record;
@@ -81,7 +82,7 @@ impl Absence {
                     "uninterruptible"
                 }
             }
-            Why::Slept(_, state) if state & 1 != 0 => "interruptible",
+            Why::Slept(_, state) if state & task_state::INTERRUPTIBLE != 0 => "interruptible",
             Why::Slept(..) => "other sleep",
         })
     }
@@ -110,11 +111,11 @@ impl OffCpu {
     fn record(&mut self, r: &RawRecord<'_>, names: &Names) -> Option<Absence> {
         match r.id {
             SchedSwitch::ID => {
-                let e = SchedSwitch::read(r.bytes);
-                if r.tid != 0 {
-                    self.leaves(r.ts, r.tid, &e);
+                let e = Switch::read(r);
+                if e.prev != 0 {
+                    self.leaves(r.ts, &e);
                 }
-                return if e.next_tid == 0 { None } else { self.returns(r, &e, names) };
+                return if e.next == 0 { None } else { self.returns(r, &e, names) };
             }
             SchedWaking::ID => self.woken(r.ts, SchedWaking::read(r.bytes).wakee),
             SchedWakeupNew::ID => {
@@ -130,18 +131,17 @@ impl OffCpu {
         None
     }
 
-    fn leaves(&mut self, ts: u64, tid: u32, e: &SchedSwitch) {
+    fn leaves(&mut self, ts: u64, e: &Switch) {
+        let tid = e.prev;
         let raced = matches!(self.threads.get(&tid), Some(State::Running { raced: true }));
-        let state = if e.prev_state & task_state::DEAD != 0 {
-            self.threads.remove(&tid);
-            return;
-        } else if e.preempt != 0 {
-            State::Ready { at: ts, why: Why::Preempted }
-        } else if e.prev_state == 0 {
-            // Without CONFIG_PREEMPT a tick that takes the CPU looks the same.
-            State::Ready { at: ts, why: Why::GaveWay }
-        } else {
-            State::Asleep { at: ts, state: e.prev_state, raced }
+        let state = match e.left {
+            Left::Ended => {
+                self.threads.remove(&tid);
+                return;
+            }
+            Left::Preempted => State::Ready { at: ts, why: Why::Preempted },
+            Left::Yielded => State::Ready { at: ts, why: Why::GaveWay },
+            Left::Slept(state) => State::Asleep { at: ts, state, raced },
         };
         self.threads.insert(tid, state);
     }
@@ -158,8 +158,8 @@ impl OffCpu {
         }
     }
 
-    fn returns(&mut self, r: &RawRecord<'_>, e: &SchedSwitch, names: &Names) -> Option<Absence> {
-        let was = self.threads.insert(e.next_tid, State::Running { raced: false });
+    fn returns(&mut self, r: &RawRecord<'_>, e: &Switch, names: &Names) -> Option<Absence> {
+        let was = self.threads.insert(e.next, State::Running { raced: false });
         let (ready, why) = match was? {
             State::Running { .. } => return None,
             State::Ready { at, why } => (at, why),
@@ -169,14 +169,14 @@ impl OffCpu {
             State::Asleep { .. } => return None,
         };
         Some(Absence {
-            tid: e.next_tid,
+            tid: e.next,
             cpu: r.cpu,
             why,
             ready,
             back: r.ts,
             priority: u32::from(e.next_prio),
             instead: r.tid,
-            site: names.stack(e.next_tid, r.ts).unwrap_or(NONE),
+            site: names.stack(e.next, r.ts).unwrap_or(NONE),
         })
     }
 }

@@ -3,6 +3,7 @@
 
 use super::names::Names;
 use crate::wait::call_name;
+use plumb_trace::kernel::{req, softirq};
 
 /// A field that an item does not have.
 pub const NONE: u64 = u64::MAX;
@@ -73,7 +74,7 @@ impl Key {
             Key::Site => names.site_label(value),
             Key::Call => call_name(n),
             Key::Device => names.disk_label(n),
-            Key::Operation => operation(n).into(),
+            Key::Operation => req::word(n).into(),
             Key::Interface => format!("if{value}"),
         }
     }
@@ -114,29 +115,14 @@ pub(super) const LOCAL_TIMER: u64 = 2 << 32;
 pub(super) const CALL_FUNCTION: u64 = 3 << 32;
 
 fn irq_label(value: u64) -> String {
-    const SOFT: [&str; 10] =
-        ["hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer", "rcu"];
     let n = value & 0xffff_ffff;
     match value & !0xffff_ffff {
-        SOFTIRQ => SOFT.get(n as usize).map_or_else(|| format!("softirq {n}"), |s| format!("softirq {s}")),
+        SOFTIRQ => {
+            softirq::NAMES.get(n as usize).map_or_else(|| format!("softirq {n}"), |s| format!("softirq {s}"))
+        }
         LOCAL_TIMER => "local timer".into(),
         CALL_FUNCTION => "call from another CPU".into(),
         _ => format!("irq {n}"),
-    }
-}
-
-/// include/linux/blk_types.h: enum req_op.
-fn operation(op: u32) -> &'static str {
-    match op {
-        0 => "read",
-        1 => "write",
-        2 => "flush",
-        3 => "discard",
-        5 => "secure erase",
-        7 => "zone append",
-        9 => "write zeroes",
-        34 | 35 => "driver",
-        _ => "other",
     }
 }
 

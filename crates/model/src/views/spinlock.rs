@@ -6,6 +6,7 @@ use super::names::Names;
 use super::sample::{type_of, Key, Sample, NONE};
 use super::View;
 use crate::locks::flags;
+use crate::sched::Switch;
 use plumb_trace::reader::{Item, RawRecord};
 use plumb_trace::schema::{ContentionBegin, ContentionEnd, SchedSwitch};
 use plumb_trace::Record;
@@ -94,7 +95,7 @@ impl SpinLock {
     }
 
     fn switch(&mut self, r: &RawRecord<'_>, names: &Names) {
-        let next = SchedSwitch::read(r.bytes).next_tid;
+        let next = Switch::read(r).next;
         if let Some(open) = self.waits.get_mut(&u64::from(r.tid)) {
             open.iter_mut().for_each(|w| w.left = Some(r.ts));
         }

@@ -2,6 +2,7 @@
 //! Each machine on a short trace whose items can be counted by hand.
 
 use super::*;
+use plumb_trace::kernel::{dev, req};
 use plumb_trace::reader::{Gap, RawRecord, Told};
 use plumb_trace::schema::*;
 use plumb_trace::Record;
@@ -144,7 +145,7 @@ fn interrupts_are_counted_without_those_on_top_of_them() {
     assert_eq!(b.values("run").len(), 2);
 }
 
-const DEV: u32 = 8 << 20;
+const DEV: u32 = dev::new(8, 0);
 
 impl Bench {
     fn queue(&mut self, ts: u64, bio: u64, sector: u64, len: u32) -> &mut Self {
@@ -222,7 +223,7 @@ fn a_split_bio_and_a_flush_have_their_arrival() {
     b.got(102, 2).got(103, 1).issue(110, 50, 2, 0, 4096).issue(111, 51, 1, 8, 4096);
     b.complete(120, 50, 2, 0).complete(130, 51, 1, 0);
     // A flush without data, for which the kernel issues one of its own.
-    let flush = BlockBioQueue { dev: DEV, opf: 1 | 1 << 18, bio: 9, ..Default::default() };
+    let flush = BlockBioQueue { dev: DEV, opf: req::WRITE | req::PREFLUSH, bio: 9, ..Default::default() };
     b.at(140, 0, 7, flush)
         .got(141, 9)
         .issue(145, 60, 0, 0, 0)
@@ -267,8 +268,13 @@ fn a_packet_that_is_queued_on_two_interfaces_is_two_items() {
 
 #[test]
 fn the_filter_takes_what_ends_in_the_window_of_whom_was_asked_for() {
-    let task =
-        |tid, tgid, comm: &str| StateTask { tid, tgid, comm: comm.into(), syscall: -1, ..Default::default() };
+    let task = |tid, tgid, comm: &str| StateTask {
+        tid,
+        tgid,
+        comm: comm.into(),
+        syscall: StateTask::NO_SYSCALL,
+        ..Default::default()
+    };
     let state = State { tasks: vec![task(7, 5, "db"), task(8, 8, "other")], ..Default::default() };
     let count = |filter: Filter| {
         let mut b = Bench::with("runqueue", &state, filter);

@@ -5,23 +5,16 @@
 //! that ended -> plumb_sim's scripts.
 
 use anyhow::{bail, Context, Result};
-use plumb_model::views::requests::{Bio, Request, Requests, Step};
+use plumb_model::requests::{Bio, Request, Requests, Step};
 use plumb_sim::device::Operation;
 use plumb_sim::queue::task::{scripts, Recorded};
 use plumb_sim::queue::{Class, Hints};
 use plumb_sim::replay::Replay;
+use plumb_trace::kernel::{ioprio, req};
 use plumb_trace::reader::Trace;
+use plumb_trace::units;
 use std::collections::BTreeMap;
 use std::path::Path;
-
-/// include/linux/blk_types.h, the same from 6.1 to 6.18.
-const OP_MASK: u32 = 0xff;
-const REQ_SYNC: u32 = 1 << 11;
-const REQ_META: u32 = 1 << 12;
-const REQ_PRIO: u32 = 1 << 13;
-const REQ_IDLE: u32 = 1 << 15;
-const REQ_FUA: u32 = 1 << 17;
-const REQ_PREFLUSH: u32 = 1 << 18;
 
 /// Reads a trace; `disk` chooses one where requests went to several; `max_request` is the longest that is simulated.
 ///
@@ -37,15 +30,13 @@ pub fn read(dir: &Path, disk: Option<&str>, max_request: u64) -> Result<Replay> 
     let mut all = Found::default();
     let mut requests = Requests::default();
     let summary = trace.for_each(|item| {
-        requests.feed(&item, &mut |step| {
-            if let Step::Completed(request) = step {
-                all.take(request);
-            }
-        });
+        if let Step::Completed(request, ..) = requests.feed(&item) {
+            all.take(request);
+        }
     })?;
     let name = |dev: u32| {
         let known = trace.state.disks.iter().find(|d| d.dev == dev);
-        known.map_or_else(|| format!("{}:{}", dev >> 20, dev & 0xf_ffff), |d| d.name.clone())
+        known.map_or_else(|| units::device(dev), |d| d.name.clone())
     };
     let Some(dev) = choose(&all, disk.map(|d| d.trim_start_matches("/dev/")), &name)
         .with_context(|| format!("--from {}", dir.display()))?
@@ -113,18 +104,18 @@ impl Found {
 }
 
 fn recorded(request: &Request, bio: &Bio) -> Option<Recorded> {
-    let flush_before = bio.opf & REQ_PREFLUSH != 0;
-    let operation = match bio.opf & OP_MASK {
-        0 => Operation::Read,
-        1 if bio.len == 0 && flush_before => Operation::Flush,
-        1 => Operation::Write,
-        2 => Operation::Flush,
-        3 => Operation::Discard,
+    let flush_before = bio.opf & req::PREFLUSH != 0;
+    let operation = match req::op(bio.opf) {
+        req::READ => Operation::Read,
+        req::WRITE if bio.len == 0 && flush_before => Operation::Flush,
+        req::WRITE => Operation::Write,
+        req::FLUSH => Operation::Flush,
+        req::DISCARD => Operation::Discard,
         _ => return None,
     };
-    let class = match request.ioprio >> 13 {
-        1 => Class::RealTime,
-        3 => Class::Idle,
+    let class = match ioprio::class(request.ioprio) {
+        ioprio::REALTIME => Class::RealTime,
+        ioprio::IDLE => Class::Idle,
         _ => Class::BestEffort,
     };
     let has = |flags: u32| bio.opf & flags == flags;
@@ -133,13 +124,13 @@ fn recorded(request: &Request, bio: &Bio) -> Option<Recorded> {
         operation,
         offset: if operation == Operation::Flush { 0 } else { bio.sector << 9 },
         length: if operation == Operation::Flush { 0 } else { bio.len },
-        fua: has(REQ_FUA),
+        fua: has(req::FUA),
         flush_before: flush_before && operation == Operation::Write,
         class,
         hints: Hints {
-            direct: operation == Operation::Read || has(REQ_SYNC | REQ_IDLE),
-            sync: operation == Operation::Read || has(REQ_SYNC),
-            meta: bio.opf & (REQ_META | REQ_PRIO) != 0,
+            direct: operation == Operation::Read || has(req::SYNC | req::IDLE),
+            sync: operation == Operation::Read || has(req::SYNC),
+            meta: bio.opf & (req::META | req::PRIO) != 0,
         },
         queued: bio.q,
         ended: request.c,
@@ -165,14 +156,14 @@ mod tests {
             let request = request(opf, ioprio, len);
             recorded(&request, &request.bios[0])
         };
-        let direct = of(1 | REQ_SYNC | REQ_IDLE, 3 << 13, 4096).expect("a write");
+        let direct = of(1 | req::SYNC | req::IDLE, 3 << 13, 4096).expect("a write");
         assert_eq!((direct.class, direct.hints.direct, direct.offset), (Class::Idle, true, 4096));
         assert_eq!((direct.queued, direct.ended, direct.owner), (10, 30, 5));
         let back = of(1, 2 << 13 | 4, 4096).expect("a write");
         assert_eq!((back.class, back.hints.sync, back.hints.direct), (Class::BestEffort, false, false));
-        let journal = of(1 | REQ_SYNC | REQ_META | REQ_FUA | REQ_PREFLUSH, 0, 4096).expect("a write");
+        let journal = of(1 | req::SYNC | req::META | req::FUA | req::PREFLUSH, 0, 4096).expect("a write");
         assert!(journal.fua && journal.flush_before && journal.hints.meta);
-        let flush = of(1 | REQ_SYNC | REQ_PREFLUSH, 0, 0).expect("a flush");
+        let flush = of(1 | req::SYNC | req::PREFLUSH, 0, 0).expect("a flush");
         assert_eq!((flush.operation, flush.flush_before, flush.length), (Operation::Flush, false, 0));
         assert_eq!(of(9, 0, 4096), None);
         assert!(of(0, 1 << 13, 512).is_some_and(|r| r.class == Class::RealTime && !r.hints.meta));

@@ -4,9 +4,9 @@
 use super::keep::Keep;
 use super::{unnamed, LaneIndex, Texts};
 use crate::document::{RequestKind, Requests};
-use crate::export::block::operation;
 use crate::pack::Table;
 use anyhow::Result;
+use plumb_trace::kernel::req;
 use std::collections::HashMap;
 
 /// What of a request stands in the table.
@@ -62,7 +62,7 @@ pub fn requests<'n>(
             devices.push(r.dev);
             devices.len() - 1
         });
-        let kind = RequestKind { word: operation(r.opf, r.len), write: r.write, data: r.data };
+        let kind = RequestKind { word: req::word_of(r.opf, r.len).into(), write: r.write, data: r.data };
         let operation = operations.iter().position(|k| *k == kind).unwrap_or_else(|| {
             operations.push(kind);
             operations.len() - 1

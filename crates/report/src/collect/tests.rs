@@ -5,6 +5,7 @@ use super::*;
 use crate::document::Packed;
 use crate::stream::Stream;
 use plumb_model::{Category, Model, Setup, CATEGORIES};
+use plumb_trace::kernel::{dev, req};
 use plumb_trace::reader::{Gap, Item, RawRecord};
 use plumb_trace::schema::*;
 use plumb_trace::Record;
@@ -64,7 +65,13 @@ fn run(steps: &[Step], gaps: &[(usize, u32, u64)], known: &[u32], most: Most) ->
     let mut setup = Setup { begin: BEGIN, end: u64::MAX, everyone: true, ..Setup::default() };
     for tid in known {
         if setup.state.tasks.iter().all(|t| t.tid != *tid) {
-            let task = StateTask { tid: *tid, tgid: *tid, syscall: -1, target: 1, ..Default::default() };
+            let task = StateTask {
+                tid: *tid,
+                tgid: *tid,
+                syscall: StateTask::NO_SYSCALL,
+                target: 1,
+                ..Default::default()
+            };
             setup.state.tasks.push(task);
         }
     }
@@ -225,7 +232,14 @@ fn requests_stand_in_the_order_in_which_they_were_queued() {
     let mut c = Collect::default();
     let request = |number: u64, queued: u64, done: u64, opf: u32, len: u32| RequestRow {
         number,
-        request: plumb_model::Request { dev: 8 << 20, owner: 7, len, opf, sector: 4, ..Default::default() },
+        request: plumb_model::Request {
+            dev: dev::new(8, 0),
+            owner: 7,
+            len,
+            opf,
+            sector: 4,
+            ..Default::default()
+        },
         steps: [queued, queued + 1, queued + 3, queued + 6, queued + 10, done],
     };
     c.name(0, "");
@@ -233,7 +247,7 @@ fn requests_stand_in_the_order_in_which_they_were_queued() {
     c.known_as(7, 1);
     c.request(&request(1, 100, 200, 1, 4096));
     c.request(&request(2, 50, 300, 0, 512));
-    let mut flush = request(4, 120, 400, FLUSH, 0);
+    let mut flush = request(4, 120, 400, req::FLUSH, 0);
     flush.request.sector = u64::MAX;
     c.request(&flush);
     c.request(&request(5, 130, 400, 1, 0));

@@ -10,13 +10,12 @@ mod classes;
 mod events;
 mod packets;
 
-use super::tasks::{ended, Tasks};
 use anyhow::{bail, Context, Result};
 use events::{Fields, Maker};
 use packets::Streams;
+use plumb_model::sched::Switch;
+use plumb_model::tasks::{At, Step, Tasks};
 use plumb_trace::reader::{Item, State, Trace};
-use plumb_trace::schema::SchedSwitch;
-use plumb_trace::Record;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -75,7 +74,7 @@ fn statedump(state: &State, cpu: u32, ts: u64, out: &mut Streams) -> u64 {
 /// A stream of the trace cannot be opened; a file cannot be written, named; `stop` was set meanwhile.
 pub fn write(trace: &Trace, dir: &Path, stop: &AtomicBool) -> Result<Written> {
     let mut out = Streams::new(dir);
-    let mut maker = Maker::new(Tasks::new(&trace.state));
+    let mut maker = Maker::new(Tasks::new(&trace.state, At::Begin));
     let mut written = Written::default();
     // Before every event, or a reader would have two threads of one number.
     let first = trace.first_events().into_iter().min().unwrap_or(0);
@@ -87,13 +86,16 @@ pub fn write(trace: &Trace, dir: &Path, stop: &AtomicBool) -> Result<Written> {
         }
         match item {
             Item::Record(r) => {
-                maker.tasks.learn(&r);
+                maker.tasks.learn_priorities(&r);
+                if let Some(step) = Step::read(&r) {
+                    maker.tasks.learn(&step);
+                }
                 let (id, fields) = maker.event(&r);
                 out.event(r.cpu, r.ts, id, fields);
                 written.events += 1;
                 written.own += u64::from(id >= classes::own_id(0));
-                if r.id == SchedSwitch::ID && ended(SchedSwitch::read(r.bytes).prev_state) {
-                    maker.tasks.forget(r.tid);
+                if let Some(tid) = Switch::ended(&r) {
+                    maker.tasks.forget(tid);
                 }
             }
             Item::Gap(gap) => out.lost(gap.cpu, gap.begin, gap.lost),

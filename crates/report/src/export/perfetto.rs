@@ -16,14 +16,13 @@ mod sched;
 #[cfg(test)]
 mod tests;
 
-use super::tasks::{ended, Tasks};
 use crate::stream::Stream;
 use anyhow::{bail, Context, Result};
 use packets::Packets;
 use plumb_analysis::{has_account, setup, Analysis, Pass};
+use plumb_model::sched::Switch;
+use plumb_model::tasks::{At, Step, Tasks};
 use plumb_trace::reader::{Item, RawRecord, Trace};
-use plumb_trace::schema::{SchedExec, SchedRename, SchedSwitch};
-use plumb_trace::Record;
 use rows::{Rows, Shared};
 use sched::Bundles;
 use std::cell::RefCell;
@@ -61,18 +60,21 @@ fn record<W: Write>(
     trace: &Trace,
 ) {
     let Shared { out, tasks } = shared;
-    let renames = r.id == SchedExec::ID || r.id == SchedRename::ID;
-    let before = renames.then(|| tasks.get(r.tid).comm.clone());
-    tasks.learn(r);
+    tasks.learn_priorities(r);
+    let step = Step::read(r);
+    let before = matches!(step, Some(Step::Named { .. })).then(|| tasks.comm(r.tid).to_string());
+    if let Some(step) = &step {
+        tasks.learn(step);
+    }
     bundles.record(r, tasks, before.as_deref(), out);
     depth.record(r, &trace.state, out);
-    if renames {
-        let tgid = tasks.get(r.tid).tgid;
-        let executed = (r.id == SchedExec::ID).then(|| tasks.told_of_exec(tgid)).flatten();
-        preamble::renamed(r.tid, tasks.get(r.tid), executed.as_ref(), r.ts, out);
+    if let Some(Step::Named { tid, comm, exec }) = &step {
+        let tgid = tasks.tgid(*tid);
+        let executed = exec.then(|| tasks.told_of_exec(tgid)).flatten();
+        preamble::renamed(*tid, tgid, comm, executed.as_ref(), r.ts, out);
     }
-    if r.id == SchedSwitch::ID && ended(SchedSwitch::read(r.bytes).prev_state) {
-        tasks.forget(r.tid);
+    if let Some(tid) = Switch::ended(r) {
+        tasks.forget(tid);
     }
 }
 
@@ -87,7 +89,7 @@ pub fn write<W: Write>(trace: &Trace, out: W, stop: &AtomicBool) -> Result<(Writ
     let mut packets = Packets::new(out);
     preamble::write(trace, &boot, begin, &mut packets);
     counters::kernel(&trace.state, &mut packets);
-    let shared = Rc::new(RefCell::new(Shared { out: packets, tasks: Tasks::new(&trace.state) }));
+    let shared = Rc::new(RefCell::new(Shared { out: packets, tasks: Tasks::new(&trace.state, At::Begin) }));
     let rows = Rows::new(shared.clone(), &trace.state, begin, has_account(trace));
     let mut bundles = Bundles::new(boot);
     let mut depth = counters::Depth::default();

@@ -4,6 +4,7 @@
 use super::{table, Context, Sink};
 use crate::stream::{CpuInterval, Interval, OperationRow, RequestRow, SampleRow, Take, Wait};
 use plumb_model::{Below, CpuState, Who};
+use plumb_trace::kernel::req;
 
 table!(INTERVALS, Intervals, Account, "intervals",
 "What each thread of the target was at, interval by interval. By category, time_ns adds up to the account, but for `interrupted`: interrupts on top of running lie inside an interval",
@@ -45,7 +46,7 @@ table!(REQUESTS, Requests, Block, "requests",
 request(r: &RequestRow, c) {
     request: Integer = r.number, "Number, in the order of completions; intervals name it";
     device: Text = c.disk(r.request.dev), "Disk";
-    operation: Text = operation(r.request.opf, r.request.len), "read, write, flush, discard ...; empty write: asks for a flush, and the kernel sends one of its own";
+    operation: Text = req::word_of(r.request.opf, r.request.len), "read, write, flush, discard ...; empty write: asks for a flush, and the kernel sends one of its own";
     flags: Integer = r.request.opf, "The kernel's operation and flags (REQ_)";
     bytes: Integer = r.request.len, "Bytes; 0 for a flush";
     sector: Integer = r.request.sector, "First sector of 512 bytes; none: it has no place";
@@ -104,22 +105,6 @@ fn on(state: CpuState) -> Option<u32> {
     match state {
         CpuState::Busy(tid) => Some(tid),
         _ => None,
-    }
-}
-
-/// include/linux/blk_types.h: enum req_op, the lowest 8 bits.
-fn operation(opf: u32, bytes: u32) -> &'static str {
-    match opf & 0xff {
-        0 => "read",
-        1 if bytes == 0 => "empty write",
-        1 => "write",
-        2 => "flush",
-        3 => "discard",
-        5 => "secure erase",
-        7 => "zone append",
-        9 => "write zeroes",
-        34 | 35 => "driver",
-        _ => "other",
     }
 }
 

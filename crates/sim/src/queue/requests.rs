@@ -5,6 +5,7 @@
 //! allocates nothing. Several bios that touch each other are one request.
 
 use crate::device::{Ns, Operation};
+use plumb_trace::kernel::ioprio;
 use serde::{Deserialize, Serialize};
 
 /// No bio, no request.
@@ -30,12 +31,12 @@ impl Class {
         self as usize
     }
 
-    /// As a request carries it: class << 13 | level (4 is the middle one).
+    /// As a request carries it; 4 is the middle level.
     pub fn ioprio(self) -> u32 {
         match self {
-            Class::RealTime => 1 << 13 | 4,
-            Class::BestEffort => 2 << 13 | 4,
-            Class::Idle => 3 << 13,
+            Class::RealTime => ioprio::value(ioprio::REALTIME, 4),
+            Class::BestEffort => ioprio::value(ioprio::BEST_EFFORT, 4),
+            Class::Idle => ioprio::value(ioprio::IDLE, 0),
         }
     }
 }

@@ -14,6 +14,7 @@ use super::task::Task;
 use crate::device::Ns;
 use plumb_load::job::Job;
 use plumb_trace::ctf::Metadata;
+use plumb_trace::kernel::{dev, DEFAULT_PRIO as PRIORITY};
 use plumb_trace::schema::*;
 use plumb_trace::writer::{DirectorySink, TraceWriter};
 use plumb_trace::Record;
@@ -25,11 +26,10 @@ use words::{events, Calls};
 /// What the trace's clock says when the simulation begins, ns.
 pub const BEGIN: Ns = 1_000_000_000;
 /// Device number: major 240 (for local use), minor 0.
-const DEV: u32 = 240 << 20;
+const DEV: u32 = dev::new(240, 0);
 const IRQ: u32 = 24;
 /// x86's vector of the local timer.
 const TIMER: u32 = 236;
-const PRIORITY: u16 = 120;
 const FIRST_PID: u32 = 1001;
 
 /// What the trace says of the simulation.
@@ -122,7 +122,16 @@ impl Tracer {
             let tgid = tid - task.worker % job.threads.max(1);
             let comm: String = format!("{}-{}", job.what, task.job + 1).chars().take(15).collect();
             let cmdline = format!("{} {} of {}", job.what, job.places(), job.block);
-            let state = StateTask { tid, tgid, ppid: 1, kernel: 0, target: 1, syscall: -1, comm, cmdline };
+            let state = StateTask {
+                tid,
+                tgid,
+                ppid: 1,
+                kernel: 0,
+                target: 1,
+                syscall: StateTask::NO_SYSCALL,
+                comm,
+                cmdline,
+            };
             writer.state(BEGIN, &state)?;
             let calls = Calls::of(job);
             let queues = task.queues;

@@ -4,8 +4,10 @@
 use super::blocks::{Blocks, Place};
 use super::classes::{self, Arguments, Used};
 use crate::export::block::rwbs_bits;
-use crate::export::tasks::{ended, state, Task, Tasks};
+use plumb_model::sched::{Left, Switch};
+use plumb_model::tasks::Tasks;
 use plumb_trace::event::text;
+use plumb_trace::kernel::task_state;
 use plumb_trace::reader::RawRecord;
 use plumb_trace::schema::{
     BlockBioBackmerge, BlockBioFrontmerge, BlockBioQueue, BlockBioRemap, BlockGetrq, BlockRqComplete,
@@ -56,18 +58,15 @@ impl Fields {
 /// State of a thread that leaves its CPU, in the bits that Trace Compass asks for
 /// (`LinuxValues`, `SchedSwitchHandler`): 0 is ready, 1 and 2 wait, 64 has ended. No `sched_process_free`
 /// is recorded, which would tell it the end otherwise.
-fn prev_state(raw: u32, preempted: bool) -> i64 {
+fn prev_state(left: Left) -> i64 {
     const ENDED: i64 = 64;
-    if preempted || raw == 0 {
-        0
-    } else if ended(raw) {
-        ENDED
-    } else if raw & state::INTERRUPTIBLE != 0 {
-        1
-    } else {
+    match left {
+        Left::Preempted | Left::Yielded => 0,
+        Left::Ended => ENDED,
+        Left::Slept(state) if state & task_state::INTERRUPTIBLE != 0 => 1,
         // Idle, parked, stopped and traced threads wait as well; their own bits mean nothing or the
         // end there.
-        2
+        Left::Slept(_) => 2,
     }
 }
 
@@ -117,15 +116,14 @@ impl Maker {
     fn scheduling(&mut self, r: &RawRecord<'_>) -> Option<u16> {
         let (f, tasks) = (&mut self.fields, &self.tasks);
         let wakeup = |f: &mut Fields, tid: u32, prio: u32, cpu: u32| {
-            f.comm(&tasks.get(tid).comm).s32(tid as i32).s32(prio as i32).s32(cpu as i32);
+            f.comm(tasks.comm(tid)).s32(tid as i32).s32(prio as i32).s32(cpu as i32);
         };
         Some(match r.id {
             SchedSwitch::ID => {
-                let e = SchedSwitch::read(r.bytes);
-                let (prev, next) = (tasks.get(e.tid), tasks.get(e.next_tid));
-                f.comm(&prev.comm).s32(e.tid as i32).s32(e.prev_prio.into());
-                f.s64(prev_state(e.prev_state, e.preempt == 1));
-                f.comm(&next.comm).s32(e.next_tid as i32).s32(e.next_prio.into());
+                let e = Switch::read(r);
+                f.comm(tasks.comm(e.prev)).s32(e.prev as i32).s32(e.prev_prio.into());
+                f.s64(prev_state(e.left));
+                f.comm(tasks.comm(e.next)).s32(e.next as i32).s32(e.next_prio.into());
                 classes::SWITCH
             }
             SchedWaking::ID => {
@@ -140,15 +138,15 @@ impl Maker {
             }
             SchedMigrate::ID => {
                 let e = SchedMigrate::read(r.bytes);
-                let Task { comm, prio, .. } = tasks.get(e.moved_tid);
-                f.comm(comm).s32(e.moved_tid as i32).s32(*prio as i32);
+                let tid = e.moved_tid;
+                f.comm(tasks.comm(tid)).s32(tid as i32).s32(tasks.prio(tid) as i32);
                 f.s32(e.from_cpu as i32).s32(e.to_cpu as i32);
                 classes::MIGRATE
             }
             SchedFork::ID => {
                 let e = SchedFork::read(r.bytes);
-                f.comm(&tasks.get(e.tid).comm).s32(e.tid as i32).s32(e.parent_tgid as i32);
-                f.comm(&tasks.get(e.child_tid).comm).s32(e.child_tid as i32).s32(e.child_tgid as i32);
+                f.comm(tasks.comm(e.tid)).s32(e.tid as i32).s32(e.parent_tgid as i32);
+                f.comm(tasks.comm(e.child_tid)).s32(e.child_tid as i32).s32(e.child_tgid as i32);
                 classes::FORK
             }
             SchedExec::ID => {
@@ -157,8 +155,7 @@ impl Maker {
                 classes::EXEC
             }
             SchedExit::ID => {
-                let Task { comm, prio, .. } = tasks.get(r.tid);
-                f.comm(comm).s32(r.tid as i32).s32(*prio as i32);
+                f.comm(tasks.comm(r.tid)).s32(r.tid as i32).s32(tasks.prio(r.tid) as i32);
                 classes::EXIT
             }
             _ => return None,
@@ -240,14 +237,14 @@ impl Maker {
     /// Fields of an event that is about a bio.
     fn of_bio(&mut self, r: &RawRecord<'_>, place: &Place) {
         self.fields.u32(place.dev).u64(place.sector).u32(place.sectors()).u32(rwbs_bits(place.opf));
-        self.fields.s32(r.tid as i32).comm(&self.tasks.get(r.tid).comm);
+        self.fields.s32(r.tid as i32).comm(self.tasks.comm(r.tid));
     }
 
     /// Fields of an event that is about a request which is with the queue or the driver from now on.
     fn of_request(&mut self, r: &RawRecord<'_>, rq: u64, place: Place) {
         self.blocks.request(rq, place);
         self.fields.u32(place.dev).u64(place.sector).u32(place.sectors()).u32(place.len);
-        self.fields.s32(r.tid as i32).u32(rwbs_bits(place.opf)).comm(&self.tasks.get(r.tid).comm);
+        self.fields.s32(r.tid as i32).u32(rwbs_bits(place.opf)).comm(self.tasks.comm(r.tid));
     }
 
     /// A bio whose record has its length only; none where its queueing was not seen.
@@ -294,7 +291,7 @@ impl Maker {
                 let len = parent.len.saturating_sub(e.len);
                 self.blocks.bio(e.parent, Place { dev: e.dev, sector: e.sector, len, opf: e.opf });
                 self.fields.u32(e.dev).u64(front).u64(e.sector).u32(rwbs_bits(e.opf));
-                self.fields.s32(r.tid as i32).comm(&self.tasks.get(r.tid).comm);
+                self.fields.s32(r.tid as i32).comm(self.tasks.comm(r.tid));
                 classes::SPLIT
             }
             BlockRqInsert::ID => {
@@ -354,11 +351,11 @@ mod tests {
 
     #[test]
     fn states_are_those_that_trace_compass_tells_apart() {
-        let all = [(0, 0), (1, 1), (2, 2), (0x402, 2), (0x80, 64), (0x40, 2), (0x2101, 1)];
+        let all = [(1, 1), (2, 2), (0x402, 2), (0x40, 2), (0x2101, 1)];
         for (raw, state) in all {
-            assert_eq!(prev_state(raw, false), state, "{raw:#x}");
+            assert_eq!(prev_state(Left::Slept(raw)), state, "{raw:#x}");
         }
-        assert_eq!(prev_state(1, true), 0);
+        assert_eq!([Left::Yielded, Left::Preempted, Left::Ended].map(prev_state), [0, 0, 64]);
     }
 
     #[test]

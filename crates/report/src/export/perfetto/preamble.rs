@@ -6,7 +6,7 @@ use super::proto::{
     self, Clock, ClockSnapshot, Data, PerfSampleDefaults, Process, ProcessTree, SystemInfo, Thread, Timebase,
     TracePacket, TracePacketDefaults, Utsname,
 };
-use crate::export::tasks::{Task, Tasks};
+use plumb_model::tasks::Tasks;
 use plumb_trace::reader::{State, Trace};
 use plumb_trace::schema::StateTask;
 use std::collections::BTreeMap;
@@ -88,11 +88,18 @@ fn tell<W: Write>(tree: ProcessTree, ts: u64, out: &mut Packets<W>) {
 
 /// A thread has another name, and its process another command line where its exec was told. Names
 /// that come with processes are held above those of ftrace's events, so they must follow.
-pub fn renamed<W: Write>(tid: u32, task: &Task, executed: Option<&StateTask>, ts: u64, out: &mut Packets<W>) {
-    if task.tgid == 0 {
+pub fn renamed<W: Write>(
+    tid: u32,
+    tgid: u32,
+    comm: &str,
+    executed: Option<&StateTask>,
+    ts: u64,
+    out: &mut Packets<W>,
+) {
+    if tgid == 0 {
         return;
     }
-    let thread = Thread { tid: tid as i32, name: task.comm.clone(), tgid: task.tgid as i32 };
+    let thread = Thread { tid: tid as i32, name: comm.into(), tgid: tgid as i32 };
     let processes = executed.map(process).into_iter().collect();
     tell(ProcessTree { processes, threads: vec![thread] }, ts, out);
 }

@@ -5,10 +5,11 @@ use super::packets::{Arg, Event, Packets};
 use super::proto;
 use super::samples::Samples;
 use crate::export::block;
-use crate::export::tasks::Tasks;
 use crate::stream::{Interval, OperationRow, RequestRow, SampleRow, Take, Wait};
 use plumb_model::profile::Resolver;
+use plumb_model::tasks::Tasks;
 use plumb_model::Who;
+use plumb_trace::kernel::req;
 use plumb_trace::reader::State;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -130,9 +131,13 @@ impl<'a, W: Write> Rows<'a, W> {
     fn wakeup(&mut self, i: &Interval) -> Option<u64> {
         let ended = self.ended.remove(&i.tid).filter(|e| e.waker != 0 && e.at == i.from)?;
         let shared = &mut *self.shared.borrow_mut();
-        let told = shared.tasks.get(ended.waker);
         // Without its process there is no track that it could be on.
-        let pid = self.pids.get(&ended.waker).copied().or(Some(told.tgid)).filter(|pid| *pid != 0)?;
+        let pid = self
+            .pids
+            .get(&ended.waker)
+            .copied()
+            .or_else(|| Some(shared.tasks.tgid(ended.waker)))
+            .filter(|pid| *pid != 0)?;
         let at = self.begin + i.from;
         let thread = shared.out.thread(at, pid, ended.waker);
         let track = shared.out.below(at, thread, "plumb: wakeups", 0);
@@ -233,23 +238,17 @@ impl<W: Write> Take for Rows<'_, W> {
         }
         if r.owner != 0 {
             args.push(("owner", Arg::Uint(r.owner.into())));
-            let name = &shared.tasks.get(r.owner).comm;
+            let name = shared.tasks.comm(r.owner);
             if !name.is_empty() {
-                args.push(("owner_name", Arg::Word(name.clone())));
+                args.push(("owner_name", Arg::Word(name.into())));
             }
         }
         let out = &mut shared.out;
         let device = out.top(from, &format!("Disk {disk}"));
         let track = out.below(from, device, &format!("{disk} requests"), lane);
-        let name = block::operation(r.opf, r.len);
-        let event = Event {
-            track,
-            kind: proto::SLICE_BEGIN,
-            name: &name,
-            category: "request",
-            args,
-            ..Event::default()
-        };
+        let name = req::word_of(r.opf, r.len);
+        let event =
+            Event { track, kind: proto::SLICE_BEGIN, name, category: "request", args, ..Event::default() };
         out.event(from, event);
         for (n, (name, category)) in LAYERS.into_iter().enumerate() {
             if steps[n + 1] > steps[n] {

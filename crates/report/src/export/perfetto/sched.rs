@@ -4,8 +4,10 @@
 
 use super::packets::Packets;
 use super::proto::{self, Ftrace, FtraceEvent};
-use crate::export::tasks::{ended, state, Tasks};
+use plumb_model::sched::{Left, Switch};
+use plumb_model::tasks::Tasks;
 use plumb_trace::event::text;
+use plumb_trace::kernel::task_state;
 use plumb_trace::reader::{Gap, RawRecord};
 use plumb_trace::schema::{
     IrqHandlerEntry, IrqHandlerExit, LocalTimerEntry, LocalTimerExit, SchedExec, SchedExit, SchedFork,
@@ -23,29 +25,19 @@ const CLONE_THREAD: u64 = 0x100 | 0x1_0000;
 
 /// State of a thread that leaves its CPU, as the tracepoint reports it: `__trace_sched_switch_state()`
 /// in include/trace/events/sched.h, 4.14 and later.
-pub fn reported_state(prev_state: u32, preempted: bool) -> i64 {
-    const IDLE: u32 = state::UNINTERRUPTIBLE | state::NOLOAD;
+pub fn reported_state(left: Left) -> i64 {
+    const IDLE: u32 = task_state::UNINTERRUPTIBLE | task_state::NOLOAD;
     const REPORT_IDLE: i64 = 0x80;
     const REPORT_PREEMPTED: i64 = 0x100;
-    if preempted {
-        return REPORT_PREEMPTED;
-    }
-    if prev_state & IDLE == IDLE {
-        return REPORT_IDLE;
-    }
-    if prev_state & state::RTLOCK_WAIT != 0 {
-        return state::UNINTERRUPTIBLE.into();
-    }
-    if ended(prev_state) {
+    match left {
+        Left::Preempted => REPORT_PREEMPTED,
         // Whether it is a zombie first, its parent decides; the record does not tell.
-        return state::EXIT_DEAD.into();
-    }
-    // The kernel reports the highest bit that is set.
-    let report = prev_state & state::REPORT;
-    if report == 0 {
-        0
-    } else {
-        1 << report.ilog2()
+        Left::Ended => task_state::EXIT_DEAD.into(),
+        Left::Yielded => 0,
+        Left::Slept(state) if state & IDLE == IDLE => REPORT_IDLE,
+        Left::Slept(state) if state & task_state::RTLOCK_WAIT != 0 => task_state::UNINTERRUPTIBLE.into(),
+        // The kernel reports the highest bit that is set.
+        Left::Slept(state) => (state & task_state::REPORT).checked_ilog2().map_or(0, |bit| 1 << bit),
     }
 }
 
@@ -139,15 +131,15 @@ impl Bundles {
     ) {
         let event = match r.id {
             SchedSwitch::ID => {
-                let e = SchedSwitch::read(r.bytes);
+                let e = Switch::read(r);
                 self.sched += 1;
                 Ftrace::SchedSwitch(proto::SchedSwitch {
-                    prev_comm: comm(tasks, e.tid),
-                    prev_pid: e.tid as i32,
+                    prev_comm: comm(tasks, e.prev),
+                    prev_pid: e.prev as i32,
                     prev_prio: e.prev_prio.into(),
-                    prev_state: reported_state(e.prev_state, e.preempt == 1),
-                    next_comm: comm(tasks, e.next_tid),
-                    next_pid: e.next_tid as i32,
+                    prev_state: reported_state(e.left),
+                    next_comm: comm(tasks, e.next),
+                    next_pid: e.next as i32,
                     next_prio: e.next_prio.into(),
                 })
             }
@@ -166,7 +158,7 @@ impl Bundles {
                 Ftrace::SchedMigrateTask(proto::SchedMigrateTask {
                     comm: comm(tasks, e.moved_tid),
                     pid: e.moved_tid as i32,
-                    prio: tasks.get(e.moved_tid).prio as i32,
+                    prio: tasks.prio(e.moved_tid) as i32,
                     orig_cpu: e.from_cpu as i32,
                     dest_cpu: e.to_cpu as i32,
                 })
@@ -226,7 +218,7 @@ impl Bundles {
 }
 
 fn comm(tasks: &Tasks, tid: u32) -> String {
-    tasks.get(tid).comm.clone()
+    tasks.comm(tid).into()
 }
 
 fn waking(tasks: &Tasks, wakee: u32, prio: u32, cpu: u32) -> proto::SchedWaking {
@@ -241,14 +233,13 @@ fn renamed(tid: u32, before: Option<&str>, new: &[u8]) -> Ftrace {
 
 #[cfg(test)]
 mod tests {
-    use super::reported_state;
+    use super::{reported_state, Left};
 
     #[test]
     fn states_are_reported_as_the_tracepoint_does() {
-        let all = [(0, 0), (1, 1), (2, 2), (0x402, 0x80), (0x80, 0x10), (0x2101, 1), (4, 4), (0x1000, 2)];
-        for (raw, reported) in all {
-            assert_eq!(reported_state(raw, false), reported, "{raw:#x}");
+        for (raw, reported) in [(1, 1), (2, 2), (0x402, 0x80), (0x2101, 1), (4, 4), (0x1000, 2)] {
+            assert_eq!(reported_state(Left::Slept(raw)), reported, "{raw:#x}");
         }
-        assert_eq!(reported_state(1, true), 0x100, "preempted before it slept: it is ready");
+        assert_eq!([Left::Yielded, Left::Ended, Left::Preempted].map(reported_state), [0, 0x10, 0x100]);
     }
 }

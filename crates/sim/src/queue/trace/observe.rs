@@ -7,14 +7,10 @@ use crate::device::{Completion, Ns, Operation, Outcome};
 use crate::queue::observer::{Observer, Sleep, Woken};
 use crate::queue::requests::{Bio, Merge, Request};
 use crate::queue::task::Op;
+use plumb_trace::kernel::task_state::{INTERRUPTIBLE, TASK_DEAD, UNINTERRUPTIBLE};
 use plumb_trace::schema::*;
 use plumb_trace::writer::CONT_ID;
 use plumb_trace::Record;
-
-/// Bits of prev_state: include/linux/sched.h.
-const INTERRUPTIBLE: u32 = 1;
-const UNINTERRUPTIBLE: u32 = 2;
-const DEAD: u32 = 0x80;
 
 impl Tracer {
     fn complete_bio_of_flush(&mut self, now: Ns, number: u32, bio: &Bio) {
@@ -218,7 +214,7 @@ impl Observer for Tracer {
                 let id = SchedExit::ID;
                 let exit = SchedExit { ts: BEGIN + now, id, lap: 1, tid, tgid, exit_code: 0, run_ns: 0 };
                 self.put(&exit);
-                self.switch(now, 0, DEAD);
+                self.switch(now, 0, TASK_DEAD);
             }
         }
     }

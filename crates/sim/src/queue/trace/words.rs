@@ -3,22 +3,17 @@
 
 use crate::device::Operation;
 use plumb_load::job::{Job, SyncMethod};
-
-/// REQ_SYNC, REQ_IDLE, REQ_FUA, REQ_PREFLUSH: include/linux/blk_types.h, the same from 6.1 to 6.18.
-const REQ_SYNC: u32 = 1 << 11;
-const REQ_IDLE: u32 = 1 << 15;
-const REQ_FUA: u32 = 1 << 17;
-const REQ_PREFLUSH: u32 = 1 << 18;
+use plumb_trace::kernel::req;
 
 /// Operation and flags, of a bio or of a request. A direct write is synchronous (dio_bio_write_op(),
 /// block/fops.c); who flushes sends an empty write with a flush before it (blkdev_issue_flush()).
 pub fn opf(operation: Operation, fua: bool, bio: bool) -> u32 {
     match operation {
-        Operation::Read => 0,
-        Operation::Write => 1 | REQ_SYNC | REQ_IDLE | if fua { REQ_FUA } else { 0 },
-        Operation::Flush if bio => 1 | REQ_SYNC | REQ_PREFLUSH,
-        Operation::Flush => 2 | REQ_PREFLUSH,
-        Operation::Discard => 3,
+        Operation::Read => req::READ,
+        Operation::Write => req::WRITE | req::SYNC | req::IDLE | if fua { req::FUA } else { 0 },
+        Operation::Flush if bio => req::WRITE | req::SYNC | req::PREFLUSH,
+        Operation::Flush => req::FLUSH | req::PREFLUSH,
+        Operation::Discard => req::DISCARD,
     }
 }
 
