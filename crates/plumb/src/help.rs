@@ -133,7 +133,7 @@ fn list(out: &mut Screen<'_>) -> Result<()> {
         let padded = out.paint(&format!("{name:<NAME$}"), Look::Bold);
         writeln!(out, "  {padded} {}", wrapped_to(about, NAME + 3, COLUMNS))
     };
-    writeln!(out, "plumb help COMMAND, or plumb COMMAND --help, shows a command's options and examples.\n")?;
+    writeln!(out, "plumb COMMAND --help shows a command's options and examples.\n")?;
     for (group, names) in GROUPS {
         out.heading(group)?;
         for name in *names {
