@@ -14,7 +14,7 @@ use plumb_model::{Category, HotRow};
 /// Tells of each function that ran which of its instructions, or which loop, had most of it; of
 /// those whose code the trace holds. `machine`: whose code it is, as Rust calls it.
 pub fn name(profile: &Profile, machine: &str, rows: &mut [HotRow]) {
-    for row in rows.iter_mut().filter(|r| r.category == Category::Running.name()) {
+    for row in rows.iter_mut().filter(|r| r.category == Category::Running) {
         let named = words::Named { function: &row.function, module: &row.module, origin: row.origin };
         row.instruction = words::hot_words(profile, machine, named);
     }

@@ -35,12 +35,12 @@ impl Analysis {
 
 /// Sum over the threads of the processes that are shown, as a path.
 fn threads_path(result: &RunResult) -> PathResult {
-    let mut parts: BTreeMap<(String, String), u64> = BTreeMap::new();
+    let mut parts: BTreeMap<(Category, String), u64> = BTreeMap::new();
     for p in &result.processes {
         let mut left = p.account.clone();
         for b in &p.blame {
-            *parts.entry((b.category.clone(), b.who.clone())).or_default() += b.time;
-            left.entry(b.category.clone()).and_modify(|ns| *ns = ns.saturating_sub(b.time));
+            *parts.entry((b.category, b.who.clone())).or_default() += b.time;
+            left.entry(b.category).and_modify(|ns| *ns = ns.saturating_sub(b.time));
         }
         for (category, time) in left.into_iter().filter(|(_, ns)| *ns > 0) {
             *parts.entry((category, p.comm.clone())).or_default() += time;

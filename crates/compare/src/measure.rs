@@ -93,8 +93,8 @@ pub fn measures(result: &RunResult, accounted: bool, all: &Value) -> Vec<Measure
     if accounted {
         let name = "time of all threads";
         out.sum(Group::Account, THREADS_TIME, name, Unit::Seconds, seconds(sums.thread_time));
-        for (_, category, _) in CATEGORIES {
-            out.sum(Group::Account, category, category, Unit::Seconds, seconds(sums.part(category)));
+        for (of, category, _) in CATEGORIES {
+            out.sum(Group::Account, category, category, Unit::Seconds, seconds(sums.part(*of)));
         }
         cpu(&mut out, result);
     }

@@ -3,7 +3,7 @@
 //! takes what it explains, and the metrics beside it.
 
 use crate::Evidence;
-use plumb_model::{BlameRow, PatternRow, RunResult};
+use plumb_model::{BlameRow, Category, PatternRow, RunResult};
 use plumb_trace::units;
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub struct Trust {
 }
 
 /// Waits that are no reason by themselves where there is no command whose end is waited for.
-const RESTING: &[&str] = &["child", "thread", "idle", "signal"];
+const RESTING: &[Category] = &[Category::Child, Category::Signalled, Category::Idle, Category::Signal];
 
 #[derive(Debug, Default)]
 pub struct Seen {
@@ -38,9 +38,9 @@ pub struct Case<'a> {
     /// The time that the shares are of, ns.
     pub whole: u64,
     /// What is left of each category, ns.
-    left: BTreeMap<String, f64>,
+    left: BTreeMap<Category, f64>,
     /// The same on the path of those threads on whose ends the command's end depended.
-    last: BTreeMap<String, f64>,
+    last: BTreeMap<Category, f64>,
     /// What the present rule took from that, ns.
     last_taken: f64,
     parts: Vec<BlameRow>,
@@ -52,21 +52,16 @@ impl<'a> Case<'a> {
     /// Puts the result on the table.
     pub fn new(result: &'a RunResult, trust: &'a Trust) -> Self {
         let command = result.path.of == "command";
-        let parts: Vec<BlameRow> = result
-            .path
-            .parts
-            .iter()
-            .filter(|p| command || !RESTING.contains(&p.category.as_str()))
-            .cloned()
-            .collect();
+        let parts: Vec<BlameRow> =
+            result.path.parts.iter().filter(|p| command || !RESTING.contains(&p.category)).cloned().collect();
         let whole = parts.iter().map(|p| p.time).sum();
-        let mut left: BTreeMap<String, f64> = BTreeMap::new();
+        let mut left: BTreeMap<Category, f64> = BTreeMap::new();
         for p in &parts {
-            *left.entry(p.category.clone()).or_default() += p.time as f64;
+            *left.entry(p.category).or_default() += p.time as f64;
         }
-        let mut last: BTreeMap<String, f64> = BTreeMap::new();
+        let mut last: BTreeMap<Category, f64> = BTreeMap::new();
         for p in &result.path.last {
-            *last.entry(p.category.clone()).or_default() += p.time as f64;
+            *last.entry(p.category).or_default() += p.time as f64;
         }
         let sampled = BTreeMap::new();
         let mut case = Self { result, trust, whole, left, last, last_taken: 0.0, parts, sampled };
@@ -80,13 +75,13 @@ impl<'a> Case<'a> {
         if s.samples >= 20 {
             return s.at.iter().map(|(at, n)| (at.clone(), *n as f64 / s.samples as f64)).collect();
         }
-        let running: u64 = self.result.processes.iter().map(|p| p.part("running")).sum();
+        let running: u64 = self.result.processes.iter().map(|p| p.part(Category::Running)).sum();
         let calls: u64 = self
             .result
             .processes
             .iter()
             .flat_map(|p| &p.syscalls)
-            .filter_map(|c| c.account.get("running"))
+            .filter_map(|c| c.account.get(&Category::Running))
             .sum();
         let share = calls as f64 / running.max(1) as f64;
         BTreeMap::from([("system calls".into(), share), ("user code".into(), 1.0 - share)])
@@ -103,26 +98,26 @@ impl<'a> Case<'a> {
     }
 
     /// Time of some categories that no rule has taken, ns.
-    pub fn left(&self, categories: &[&str]) -> f64 {
-        categories.iter().filter_map(|c| self.left.get(*c)).sum()
+    pub fn left(&self, categories: &[Category]) -> f64 {
+        categories.iter().filter_map(|c| self.left.get(c)).sum()
     }
 
     /// Time of some categories, whether taken or not, ns.
-    pub fn time(&self, categories: &[&str]) -> u64 {
-        self.parts.iter().filter(|p| categories.contains(&p.category.as_str())).map(|p| p.time).sum()
+    pub fn time(&self, categories: &[Category]) -> u64 {
+        self.parts.iter().filter(|p| categories.contains(&p.category)).map(|p| p.time).sum()
     }
 
     /// Takes up to `ns` from what is left of some categories; returns what was taken.
-    pub fn take(&mut self, categories: &[&str], ns: f64) -> u64 {
+    pub fn take(&mut self, categories: &[Category], ns: f64) -> u64 {
         // Differences of sums may come out a little below zero.
         let have = self.left(categories).max(0.0);
         let take = ns.clamp(0.0, have);
         if have > 0.0 {
             for c in categories {
-                if let Some(left) = self.left.get_mut(*c) {
+                if let Some(left) = self.left.get_mut(c) {
                     *left -= *left * take / have;
                 }
-                if let Some(left) = self.last.get_mut(*c) {
+                if let Some(left) = self.last.get_mut(c) {
                     let taken = *left * take / have;
                     *left -= taken;
                     self.last_taken += taken;
@@ -133,7 +128,7 @@ impl<'a> Case<'a> {
     }
 
     /// Takes all that is left of some categories.
-    pub fn take_all(&mut self, categories: &[&str]) -> u64 {
+    pub fn take_all(&mut self, categories: &[Category]) -> u64 {
         self.take(categories, f64::INFINITY)
     }
 
@@ -166,10 +161,9 @@ impl<'a> Case<'a> {
     }
 
     /// Who had the time of some categories, largest first, in words: `name 71 %, ...`.
-    pub fn who(&self, categories: &[&str]) -> String {
+    pub fn who(&self, categories: &[Category]) -> String {
         let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
-        for p in self.parts.iter().filter(|p| categories.contains(&p.category.as_str()) && !p.who.is_empty())
-        {
+        for p in self.parts.iter().filter(|p| categories.contains(&p.category) && !p.who.is_empty()) {
             *sums.entry(&p.who).or_default() += p.time;
         }
         let all = self.time(categories).max(1);
@@ -180,9 +174,9 @@ impl<'a> Case<'a> {
     }
 
     /// The longest waits of some categories, as evidence.
-    pub fn longest(&self, categories: &[&str]) -> Vec<Evidence> {
+    pub fn longest(&self, categories: &[Category]) -> Vec<Evidence> {
         let mut waits: Vec<_> =
-            categories.iter().filter_map(|c| self.result.longest.get(*c)).flatten().collect();
+            categories.iter().filter_map(|c| self.result.longest.get(c)).flatten().collect();
         waits.sort_by_key(|w| std::cmp::Reverse(w.time));
         let row = |w: &&plumb_model::WaitRow| Evidence {
             words: format!(

@@ -4,7 +4,7 @@
 use crate::case::Case;
 use crate::{Evidence, LEAST};
 use plumb_model::profile::{short, Origin};
-use plumb_model::HotRow;
+use plumb_model::{Category, HotRow};
 use plumb_trace::units;
 use std::collections::BTreeMap;
 
@@ -47,9 +47,9 @@ pub struct Place {
 
 impl Case<'_> {
     /// Functions that had time of some categories, most time first.
-    pub fn places(&self, categories: &[&str], of: Of) -> Vec<Place> {
+    pub fn places(&self, categories: &[Category], of: Of) -> Vec<Place> {
         let mut rows: Vec<&HotRow> = self.result.hot.iter().collect();
-        rows.retain(|r| categories.contains(&r.category.as_str()) && of.has(r));
+        rows.retain(|r| categories.contains(&r.category) && of.has(r));
         rows.sort_by_key(|r| std::cmp::Reverse(r.time));
         let mut sums: BTreeMap<(&str, &str), Place> = BTreeMap::new();
         for row in rows {
@@ -69,14 +69,14 @@ impl Case<'_> {
     }
 
     /// Share that a function has of the target's time in some categories, 0 to 1.
-    pub fn place_share(&self, place: &Place, categories: &[&str]) -> f64 {
+    pub fn place_share(&self, place: &Place, categories: &[Category]) -> f64 {
         let processes = &self.result.processes;
-        let all: u64 = processes.iter().flat_map(|p| categories.iter().map(|c| p.part(c))).sum();
+        let all: u64 = processes.iter().flat_map(|p| categories.iter().map(|c| p.part(*c))).sum();
         place.time as f64 / all.max(place.time).max(1) as f64
     }
 
     /// The first functions in words: `61 % in parse_row, 20 % in hash`, or nothing.
-    pub fn place_words(&self, places: &[Place], categories: &[&str]) -> String {
+    pub fn place_words(&self, places: &[Place], categories: &[Category]) -> String {
         let shares = places.iter().map(|p| (p, self.place_share(p, categories)));
         let worth = shares.filter(|(_, share)| *share >= LEAST).take(WORDS);
         let words: Vec<String> =
@@ -85,8 +85,8 @@ impl Case<'_> {
     }
 
     /// The first functions with their callers, as evidence.
-    pub fn place_lines(&self, places: &[Place], categories: &[&str]) -> Vec<Evidence> {
-        let unit = if categories == ["running"] { "sample" } else { "wait" };
+    pub fn place_lines(&self, places: &[Place], categories: &[Category]) -> Vec<Evidence> {
+        let unit = if categories == [Category::Running] { "sample" } else { "wait" };
         let worth = places.iter().filter(|p| self.place_share(p, categories) >= LEAST);
         let line = |p: &Place| Evidence {
             words: format!(
@@ -118,12 +118,12 @@ impl Case<'_> {
 mod tests {
     use crate::{diagnose, Diagnosis, Trust};
     use plumb_model::profile::Origin;
-    use plumb_model::{BlameRow, HotRow, PathResult, ProcessRow, RunResult, SampleResult};
+    use plumb_model::{BlameRow, Category, HotRow, PathResult, ProcessRow, RunResult, SampleResult};
     use std::collections::BTreeMap;
 
     fn row(category: &str, origin: Origin, function: &str, under: &[&str], call: &str, time: u64) -> HotRow {
         HotRow {
-            category: category.into(),
+            category: category.parse().expect("a category"),
             who: String::new(),
             function: function.into(),
             module: if origin == Origin::Kernel { "kernel" } else { "me" }.into(),
@@ -138,10 +138,11 @@ mod tests {
 
     /// A command whose only thread spent its time so.
     fn found(parts: &[(&str, u64)], hot: Vec<HotRow>) -> Diagnosis {
-        let account: BTreeMap<String, u64> = parts.iter().map(|(c, ns)| (c.to_string(), *ns)).collect();
+        let account: BTreeMap<Category, u64> =
+            parts.iter().map(|(c, ns)| (c.parse().expect("a category"), *ns)).collect();
         let time = account.values().sum();
         let blame = |(category, ns): &(&str, u64)| BlameRow {
-            category: category.to_string(),
+            category: category.parse().expect("a category"),
             who: "me".into(),
             time: *ns,
         };

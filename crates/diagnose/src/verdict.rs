@@ -4,35 +4,42 @@
 use crate::case::{Case, Trust};
 use crate::rules::RULES;
 use crate::{Finding, LEAST};
+use plumb_model::Category;
 use plumb_trace::units;
 
 /// Kinds of limits and the categories whose time speaks for each. The first
 /// three are the types of the evaluation of Linux by Hitachi, Fujitsu and
 /// others (2004): CPU busy, CPU idle with the device as the limit, lock contention.
-const KINDS: &[(&str, &[&str])] = &[
-    ("CPU busy", &["running", "interrupted"]),
+const KINDS: &[(&str, &[Category])] = &[
+    ("CPU busy", &[Category::Running, Category::Interrupted]),
     (
         "CPU idle: device",
         &[
-            "block.limit",
-            "block.queue",
-            "block.plug",
-            "block.flush",
-            "block.schedule",
-            "block.device",
-            "block.wakeup",
-            "journal",
-            "writeback.throttle",
-            "other.running",
-            "other.runnable",
-            "other.waiting",
+            Category::BlockLimit,
+            Category::BlockQueued,
+            Category::BlockPlugged,
+            Category::BlockFlush,
+            Category::BlockInserted,
+            Category::BlockIssued,
+            Category::BlockDone,
+            Category::Journal,
+            Category::Throttle,
+            Category::OtherRunning,
+            Category::OtherRunnable,
+            Category::OtherWaiting,
         ],
     ),
-    ("lock contention", &["lock.kernel", "lock.user", "lock.file", "lock.spin"]),
-    ("CPU short", &["runnable", "preempted", "runnable.own", "runnable.held", "runnable.idle"]),
-    ("memory short", &["memory"]),
-    ("waiting for others", &["pipe", "socket", "network", "thread", "child"]),
-    ("asleep on purpose", &["timer"]),
+    ("lock contention", &[Category::KernelLock, Category::UserLock, Category::FileLock, Category::Spinning]),
+    (
+        "CPU short",
+        &[Category::Woken, Category::Preempted, Category::Crowded, Category::Held, Category::WokenIdle],
+    ),
+    ("memory short", &[Category::Memory]),
+    (
+        "waiting for others",
+        &[Category::Pipe, Category::Socket, Category::Network, Category::Signalled, Category::Child],
+    ),
+    ("asleep on purpose", &[Category::Timer]),
 ];
 
 /// Above this share of unexplained or lost time a verdict is doubtful.
@@ -40,7 +47,7 @@ const DOUBTFUL: f64 = 0.02;
 
 /// The kind of limit with the most time.
 pub(crate) fn kind(case: &Case<'_>) -> String {
-    let time = |k: &&(&str, &[&str])| case.time(k.1);
+    let time = |k: &&(&str, &[Category])| case.time(k.1);
     KINDS.iter().max_by_key(time).map_or(String::new(), |k| k.0.into())
 }
 
@@ -59,7 +66,7 @@ pub(crate) fn no_account(trust: &Trust) -> Vec<String> {
 }
 
 /// Categories of the account that speak for a kind of limit; none for one that is not known.
-pub fn categories(kind: &str) -> &'static [&'static str] {
+pub fn categories(kind: &str) -> &'static [Category] {
     KINDS.iter().find(|(name, _)| *name == kind).map_or(&[], |(_, categories)| categories)
 }
 
@@ -72,7 +79,7 @@ pub(crate) fn sentences(case: &Case<'_>, kind: &str, findings: &[Finding]) -> Ve
         format!("{whole} of its threads' time")
     };
     let mut out = Vec::new();
-    let idle = case.share(case.time(&["poll"]) as f64);
+    let idle = case.share(case.time(&[Category::Poll]) as f64);
     let first = findings.first().map_or(0.0, |f| f.share);
     if idle > first && idle > LEAST {
         out.push(format!(
@@ -124,8 +131,8 @@ fn capital(words: &str) -> String {
 }
 
 fn trust(case: &Case<'_>, findings: &[Finding]) -> String {
-    let share = |c: &str| case.share(case.time(&[c]) as f64);
-    let (unexplained, lost) = (share("unexplained"), share("lost"));
+    let share = |c: Category| case.share(case.time(&[c]) as f64);
+    let (unexplained, lost) = (share(Category::Unexplained), share(Category::Lost));
     let mut doubts = case.doubts(&[]);
     if unexplained > DOUBTFUL {
         doubts.push(format!("{:.1} % of the time is unexplained", unexplained * 100.0));

@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The parts that a thread's wall-clock time is split into.
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Borrow;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::str::FromStr;
 
 macro_rules! categories {
-    ($($variant:ident, $name:literal, $doc:literal;)*) => {
+    ($($(#[$attribute:meta])? $variant:ident, $name:literal, $doc:literal;)*) => {
         /// Parts of a thread's time; they exclude each other and add up.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
         #[repr(u8)]
         pub enum Category {
-            $(#[doc = $doc] $variant,)*
+            $(#[doc = $doc] $(#[$attribute])? $variant,)*
         }
 
         /// Every category with its name in results and its meaning, in the order of reports.
@@ -52,6 +59,7 @@ categories! {
     Timer, "timer", "sleeping until a time";
     Signal, "signal", "waiting for a signal, stopped or traced";
     Idle, "idle", "kernel thread without work";
+    #[default]
     Unexplained, "unexplained", "waiting, and the model cannot tell for what";
     Lost, "lost", "events are missing that would tell";
 }
@@ -61,6 +69,60 @@ const N: usize = CATEGORIES.len();
 impl Category {
     pub fn name(self) -> &'static str {
         CATEGORIES[self as usize].1
+    }
+}
+
+impl fmt::Display for Category {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Category {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let known = CATEGORIES.iter().find(|(_, known, _)| *known == name);
+        known.map(|(category, ..)| *category).ok_or_else(|| format!("{name}: no category of the account"))
+    }
+}
+
+/// By name, so that maps of results are in the order of their text.
+impl Ord for Category {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.name().cmp(other.name())
+    }
+}
+
+impl PartialOrd for Category {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// As its name hashes, for maps that are asked with a name.
+impl Hash for Category {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name().hash(state);
+    }
+}
+
+impl Borrow<str> for Category {
+    fn borrow(&self) -> &str {
+        self.name()
+    }
+}
+
+impl Serialize for Category {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for Category {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        name.parse().map_err(D::Error::custom)
     }
 }
 
@@ -125,13 +187,9 @@ impl Account {
         }
     }
 
-    /// The parts that are not zero, by name, ns.
-    pub fn parts(&self) -> BTreeMap<String, u64> {
-        CATEGORIES
-            .iter()
-            .filter(|(c, ..)| self.get(*c) > 0)
-            .map(|(c, name, _)| (name.to_string(), self.get(*c)))
-            .collect()
+    /// The parts that are not zero, ns.
+    pub fn parts(&self) -> BTreeMap<Category, u64> {
+        CATEGORIES.iter().map(|(c, ..)| (*c, self.get(*c))).filter(|(_, ns)| *ns > 0).collect()
     }
 }
 

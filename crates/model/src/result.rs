@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What the model found, as it is written to a run directory. Times are ns.
 
+use crate::account::Category;
 use crate::profile::Origin;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -45,7 +46,7 @@ pub struct RunResult {
     /// Journal commits.
     pub journal: JournalResult,
     /// The longest waits of each category.
-    pub longest: BTreeMap<String, Vec<WaitRow>>,
+    pub longest: BTreeMap<Category, Vec<WaitRow>>,
     /// How far the kernel's counters went from the beginning to the end.
     pub counters: BTreeMap<String, u64>,
     /// A few functions of each category, category by category, most time first; empty where no
@@ -58,7 +59,7 @@ pub struct RunResult {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HotRow {
     /// Category of the account.
-    pub category: String,
+    pub category: Category,
     /// Thread's name or disk that was waited for; empty where nobody in particular.
     pub who: String,
     /// On a CPU: the innermost function. A wait's: the user code that waits; of a lock of the
@@ -99,7 +100,7 @@ pub struct PathResult {
 
 impl PathResult {
     /// Time in a category.
-    pub fn part(&self, category: &str) -> u64 {
+    pub fn part(&self, category: Category) -> u64 {
         self.parts.iter().filter(|p| p.category == category).map(|p| p.time).sum()
     }
 }
@@ -108,7 +109,7 @@ impl PathResult {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlameRow {
     /// Category.
-    pub category: String,
+    pub category: Category,
     /// Thread's name or disk; empty where nobody in particular.
     pub who: String,
     /// Time.
@@ -127,7 +128,7 @@ pub struct WaitRow {
     /// Its name.
     pub comm: String,
     /// What for.
-    pub category: String,
+    pub category: Category,
     /// Whose.
     pub who: String,
 }
@@ -377,13 +378,13 @@ pub struct ProcessRow {
     /// Sum of the threads' life times; the account adds up to it.
     pub thread_time: u64,
     /// Where that time went, by category.
-    pub account: BTreeMap<String, u64>,
+    pub account: BTreeMap<Category, u64>,
     /// Who or what its waits went to, largest first.
     pub blame: Vec<BlameRow>,
     /// Where the time of reads and writes with O_DIRECT went.
-    pub direct: BTreeMap<String, u64>,
+    pub direct: BTreeMap<Category, u64>,
     /// Where the time of fsync(2) and the like, and of writes with O_SYNC or O_DSYNC went.
-    pub synced: BTreeMap<String, u64>,
+    pub synced: BTreeMap<Category, u64>,
     /// Calls of that kind.
     pub syncs: u64,
     /// Calls of fadvise64(2).
@@ -403,8 +404,8 @@ pub struct ProcessRow {
 
 impl ProcessRow {
     /// Time in a category, ns.
-    pub fn part(&self, category: &str) -> u64 {
-        self.account.get(category).copied().unwrap_or(0)
+    pub fn part(&self, category: Category) -> u64 {
+        self.account.get(&category).copied().unwrap_or(0)
     }
 }
 
@@ -421,7 +422,7 @@ pub struct ThreadRow {
     #[serde(flatten)]
     pub usage: Use,
     /// Where that time went, by category; adds up to `elapsed`.
-    pub account: BTreeMap<String, u64>,
+    pub account: BTreeMap<Category, u64>,
 }
 
 /// One system call of a process.
@@ -436,7 +437,7 @@ pub struct SyscallRow {
     /// Longest.
     pub max: u64,
     /// Where that time went, by category; adds up to `total`.
-    pub account: BTreeMap<String, u64>,
+    pub account: BTreeMap<Category, u64>,
     /// Block requests that the thread itself asked for within the calls.
     pub own_requests: u64,
     /// Block requests of other threads (journal, writeback) that the calls waited for.
@@ -472,7 +473,7 @@ pub struct OperationRow {
     /// What the account adds up to; `total` where nothing overlaps.
     pub accounted: u64,
     /// Where that time went, by category.
-    pub account: BTreeMap<String, u64>,
+    pub account: BTreeMap<Category, u64>,
 }
 
 /// Threads outside the target, by name.

@@ -13,7 +13,7 @@ pub fn sum<'a>(rows: impl Iterator<Item = &'a ProcessRow>) -> ProcessRow {
         out.usage.merge(&p.usage);
         out.thread_time += p.thread_time;
         for (name, ns) in &p.account {
-            *out.account.entry(name.clone()).or_default() += ns;
+            *out.account.entry(*name).or_default() += ns;
         }
     }
     out.begin = begin.min(end);

@@ -3,7 +3,7 @@
 //! events at random, where it must add up to the account.
 
 use plumb_model::profile::{hot, Collector, Frame, Origin, Profile, Root};
-use plumb_model::{Model, RunResult, Setup};
+use plumb_model::{Category, Model, RunResult, Setup};
 use plumb_trace::reader::{Gap, Item, RawRecord, State, Told, UserStacks};
 use plumb_trace::schema::*;
 use plumb_trace::Record;
@@ -171,7 +171,7 @@ fn entries(p: &Profile) -> Vec<String> {
 fn account(result: &RunResult) -> BTreeMap<String, u64> {
     let mut out = BTreeMap::new();
     for (category, ns) in result.processes.iter().flat_map(|p| &p.account) {
-        *out.entry(category.clone()).or_insert(0) += ns;
+        *out.entry(category.to_string()).or_insert(0) += ns;
     }
     out
 }
@@ -470,7 +470,7 @@ fn a_lock_of_the_kernel_is_told_by_who_wants_it() {
     b.switch(3200, ME, 1, 0);
     let (_, p) = b.finish();
     let rows = hot(&p);
-    let row = rows.iter().find(|r| r.category == "lock.kernel").expect("the lock");
+    let row = rows.iter().find(|r| r.category == Category::KernelLock).expect("the lock");
     assert_eq!((row.function.as_str(), row.call.as_str()), ("ext4_rename", "rename(2)"));
     assert_eq!(row.under, ["mix", "hash", "main"]);
 }
@@ -572,7 +572,7 @@ proptest! {
         }
         let mut rows: BTreeMap<(u32, &str), u64> = BTreeMap::new();
         for t in result.processes.iter().flat_map(|p| &p.threads) {
-            t.account.iter().for_each(|(c, ns)| *rows.entry((t.tid, c)).or_default() += ns);
+            t.account.iter().for_each(|(c, ns)| *rows.entry((t.tid, c.name())).or_default() += ns);
         }
         prop_assert_eq!(threads, rows, "thread by thread");
         // Two windows side by side have it all; an interrupt's share is rounded down in each.

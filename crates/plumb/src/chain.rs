@@ -119,8 +119,8 @@ fn hottest<'a>(rows: &'a [HotRow], kind: &str) -> Vec<&'a HotRow> {
     let of = plumb_diagnose::categories(kind);
     let mut rows: Vec<&HotRow> = rows.iter().collect();
     rows.sort_by_key(|h| std::cmp::Reverse(h.time));
-    if rows.iter().any(|h| of.contains(&h.category.as_str())) {
-        rows.retain(|h| of.contains(&h.category.as_str()));
+    if rows.iter().any(|h| of.contains(&h.category)) {
+        rows.retain(|h| of.contains(&h.category));
     }
     let least = rows.first().map_or(0, |h| h.time / 20);
     rows.retain(|h| h.time >= least);

@@ -12,7 +12,7 @@ pub use hot::hot;
 pub use operations::operations;
 
 use anyhow::Result;
-use plumb_model::{is_scheduler, sum, ProcessRow, RunResult, Use, CATEGORIES};
+use plumb_model::{is_scheduler, sum, Category, ProcessRow, RunResult, Use, CATEGORIES};
 use plumb_report::terminal::screen::Screen;
 use plumb_report::terminal::{middle_out, Table};
 use plumb_trace::units;
@@ -86,7 +86,7 @@ pub fn path(result: &RunResult, out: &mut Screen<'_>) -> Result<()> {
         path.parts.iter().enumerate().partition(|(i, p)| *i < 12 && share(p.time) >= 0.5);
     for (_, p) in shown {
         table.row(vec![
-            p.category.clone(),
+            p.category.to_string(),
             p.who.clone(),
             seconds(p.time),
             format!("{:.1} %", share(p.time)),
@@ -197,7 +197,7 @@ pub fn threads(result: &RunResult, out: &mut Screen<'_>) -> Result<()> {
     let mut table =
         Table::new(&[&["tid", "pid", "<process", "elapsed"], USE, &["<account"]].concat()).least(USE_LEAST);
     for (p, t) in rows {
-        let mut parts: Vec<(&String, &u64)> = t.account.iter().collect();
+        let mut parts: Vec<(&Category, &u64)> = t.account.iter().collect();
         parts.sort_by_key(|(_, ns)| std::cmp::Reverse(**ns));
         let share = |ns: u64| ns as f64 * 100.0 / t.elapsed.max(1) as f64;
         let words: Vec<String> =
@@ -210,22 +210,25 @@ pub fn threads(result: &RunResult, out: &mut Screen<'_>) -> Result<()> {
 }
 
 /// The account with these categories as columns, the others added up in the last.
-fn account(result: &RunResult, columns: &[&str]) -> Table {
+fn account(result: &RunResult, columns: &[Category]) -> Table {
     let all = sum(result.processes.iter());
     let small = |p: &ProcessRow| -> u64 {
-        p.account.iter().filter(|(n, _)| !columns.contains(&n.as_str())).map(|(_, ns)| ns).sum()
+        p.account.iter().filter(|(n, _)| !columns.contains(n)).map(|(_, ns)| ns).sum()
     };
-    let mut table = Table::new(&[&["pid", "<process", "time"], columns, &["smaller"]].concat());
+    let mut table = {
+        let names: Vec<&str> = columns.iter().map(|c| c.name()).collect();
+        Table::new(&[&["pid", "<process", "time"], names.as_slice(), &["smaller"]].concat())
+    };
     let row = |p: &ProcessRow, pid: String, name: String| {
         let mut cells = vec![pid, name, seconds(p.thread_time)];
-        cells.extend(columns.iter().map(|c| seconds(p.part(c))));
+        cells.extend(columns.iter().map(|c| seconds(p.part(*c))));
         cells.push(seconds(small(p)));
         cells
     };
     fill(&mut table, result, "all", &row);
     let mut share = vec![String::new(), "share".into(), "100 %".into()];
     let percent = |ns: u64| format!("{:.2} %", ns as f64 * 100.0 / all.thread_time.max(1) as f64);
-    share.extend(columns.iter().map(|c| percent(all.part(c))));
+    share.extend(columns.iter().map(|c| percent(all.part(*c))));
     share.push(percent(small(&all)));
     table.row(share);
     table
@@ -238,23 +241,26 @@ fn account(result: &RunResult, columns: &[&str]) -> Table {
 pub fn accounts(result: &RunResult, out: &mut Screen<'_>) -> Result<()> {
     let all = sum(result.processes.iter());
     let least = all.thread_time / 10_000;
-    let mut columns: Vec<&str> = CATEGORIES
+    let mut columns: Vec<Category> = CATEGORIES
         .iter()
-        .map(|(_, name, _)| *name)
-        .filter(|n| *n == "unexplained" || all.part(n) > least)
+        .map(|(category, ..)| *category)
+        .filter(|c| *c == Category::Unexplained || all.part(*c) > least)
         .collect();
     out.heading("Account of the threads' time [s; the parts exclude each other and add up]")?;
     let mut table = account(result, &columns);
     let mut without = Vec::new();
     while !out.fits(&table) {
-        let Some(least) = columns.iter().enumerate().min_by_key(|(_, c)| all.part(c)) else { break };
+        let Some(least) = columns.iter().enumerate().min_by_key(|(_, c)| all.part(**c)) else { break };
         without.push(columns.remove(least.0));
         table = account(result, &columns);
     }
     out.table(&table)?;
     if !without.is_empty() {
         without.reverse();
-        out.left_out(&format!("`smaller` has {}", without.join(", ")))?;
+        out.left_out(&format!(
+            "`smaller` has {}",
+            without.iter().map(Category::to_string).collect::<Vec<_>>().join(", ")
+        ))?;
     }
     Ok(())
 }

@@ -22,6 +22,8 @@ pub use read::read;
 pub use streamed::Filler;
 pub use words::{absent, load};
 
+use plumb_model::Category;
+
 /// A value of a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Cell<'a> {
@@ -78,6 +80,12 @@ impl<'a> From<&'a str> for Cell<'a> {
 impl<'a> From<&'a String> for Cell<'a> {
     fn from(v: &'a String) -> Self {
         Self::Text(v)
+    }
+}
+
+impl From<&Category> for Cell<'_> {
+    fn from(v: &Category) -> Self {
+        Self::Text(v.name())
     }
 }
 

@@ -14,7 +14,7 @@ fn accounts_add_up_in_every_table() {
         let seen = fill(&recorded(name), name, &mut rows);
         let mut account: BTreeMap<&str, u64> = BTreeMap::new();
         for p in &seen.result.processes {
-            p.account.iter().for_each(|(k, v)| *account.entry(k).or_default() += v);
+            p.account.iter().for_each(|(k, v)| *account.entry(k.name()).or_default() += v);
         }
         assert!(!account.is_empty(), "{name}");
         let mut all_blamed = 0;

@@ -3,7 +3,7 @@
 //! nanosecond; what a wait is linked to was there when it waited.
 
 use plumb_analysis::Analysis;
-use plumb_model::{RunResult, CATEGORIES};
+use plumb_model::{Category, RunResult, CATEGORIES};
 use plumb_report::collect::{Collect, Collected};
 use plumb_report::stream::Stream;
 use plumb_trace::reader::Trace;
@@ -44,7 +44,7 @@ fn the_timeline_is_the_account() {
         let (interrupted, merged) = (intervals("interrupted"), intervals("merged"));
         assert!(merged.iter().all(|n| *n == 1), "{name}");
         assert_eq!((t.sampled.seen, t.sampled.shown), (t.intervals.rows, t.intervals.rows));
-        let mut accounts: BTreeMap<u32, BTreeMap<String, u64>> = BTreeMap::new();
+        let mut accounts: BTreeMap<u32, BTreeMap<Category, u64>> = BTreeMap::new();
         let mut threads = 0;
         for lane in &t.lanes {
             let rows = lane.first as usize..(lane.first + lane.rows) as usize;
@@ -75,13 +75,13 @@ fn the_timeline_is_the_account() {
             let mut own = BTreeMap::new();
             for r in rows {
                 for account in [&mut *account, &mut own] {
-                    let mut add = |category: &str, ns: usize| {
+                    let mut add = |category: Category, ns: usize| {
                         if ns > 0 {
-                            *account.entry(category.to_string()).or_default() += ns as u64;
+                            *account.entry(category).or_default() += ns as u64;
                         }
                     };
-                    add(CATEGORIES[state[r]].1, length[r] - interrupted[r]);
-                    add("interrupted", interrupted[r]);
+                    add(CATEGORIES[state[r]].0, length[r] - interrupted[r]);
+                    add(Category::Interrupted, interrupted[r]);
                 }
             }
             assert_eq!(own, row.account, "{name}: {lane:?}");

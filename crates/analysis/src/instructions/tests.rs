@@ -38,7 +38,7 @@ fn the_rows_of_an_explanation_name_their_instruction() {
     let words = rows[0].instruction.as_deref().expect("words");
     assert!(words.starts_with("100 % of f lies at +0x8 (right behind `idiv %rsi`)"), "{words}");
     rows[0].instruction = None;
-    rows[0].category = "block.device".into();
+    rows[0].category = plumb_model::Category::BlockIssued;
     name(&p, "x86_64", &mut rows);
     assert_eq!(rows[0].instruction, None, "a wait has no samples");
 }

@@ -5,11 +5,12 @@ use crate::case::{Case, Seen};
 use crate::places::{Of, Place};
 use crate::Evidence;
 use plumb_model::profile::short;
+use plumb_model::Category;
 use plumb_trace::units;
 
 /// Waiting for a CPU that others have.
-const WAIT: &[&str] = &["runnable", "preempted"];
-const RUNNING: &[&str] = &["running"];
+const WAIT: &[Category] = &[Category::Woken, Category::Preempted];
+const RUNNING: &[Category] = &[Category::Running];
 /// Below this share of its CPU time stealing is the noise of every guest.
 const STOLEN: f64 = 0.1;
 
@@ -22,7 +23,7 @@ pub fn throttled(case: &mut Case<'_>) -> Option<Seen> {
     if periods == 0 {
         return None;
     }
-    let seen = case.take_all(&["runnable.held"]);
+    let seen = case.take_all(&[Category::Held]);
     // While it may not run others may: then it looks like waiting for them.
     let time = seen + case.take(WAIT, counted.saturating_sub(seen) as f64);
     let quota = case.counter("cgroup.quota");
@@ -47,7 +48,7 @@ pub fn stolen(case: &mut Case<'_>) -> Option<Seen> {
     // The kernel leaves stolen time out of what it counts for a thread; ours is the clock's.
     let both = case.result.processes.iter().filter_map(|p| {
         let late = UNCOUNTED * p.threads.len() as u64;
-        Some((p.part("running") + p.part("lock.spin"), p.kernel_cpu?, late))
+        Some((p.part(Category::Running) + p.part(Category::Spinning), p.kernel_cpu?, late))
     });
     let (ours, kernels, late) = both.fold((0, 0, 0), |(a, b, c), (x, y, z)| (a + x, b + y, c + z));
     let taken = ours.saturating_sub(kernels + late).min(counted);
@@ -55,8 +56,8 @@ pub fn stolen(case: &mut Case<'_>) -> Option<Seen> {
     if share < STOLEN {
         return None;
     }
-    let running = case.left(&["running"]);
-    let time = case.take(&["running"], running * share);
+    let running = case.left(&[Category::Running]);
+    let time = case.take(&[Category::Running], running * share);
     Some(Seen {
         time,
         words: format!("the hypervisor took {:.0} % of the time that it was on a CPU", share * 100.0),
@@ -74,15 +75,15 @@ pub fn stolen(case: &mut Case<'_>) -> Option<Seen> {
 }
 
 pub fn interrupts(case: &mut Case<'_>) -> Option<Seen> {
-    let running = case.left(&["running"]);
-    let mut time = case.take_all(&["interrupted"]);
-    time += case.take(&["running"], running * case.sampled("interrupts"));
+    let running = case.left(&[Category::Running]);
+    let mut time = case.take_all(&[Category::Interrupted]);
+    time += case.take(&[Category::Running], running * case.sampled("interrupts"));
     let soft: u64 = case
         .result
         .path
         .parts
         .iter()
-        .filter(|p| WAIT.contains(&p.category.as_str()) && p.who.starts_with("ksoftirqd"))
+        .filter(|p| WAIT.contains(&p.category) && p.who.starts_with("ksoftirqd"))
         .map(|p| p.time)
         .sum();
     time += case.take(WAIT, soft as f64);
@@ -98,7 +99,7 @@ pub fn interrupts(case: &mut Case<'_>) -> Option<Seen> {
 }
 
 pub fn wait(case: &mut Case<'_>) -> Option<Seen> {
-    let categories = &["runnable", "preempted", "other.runnable"];
+    let categories = &[Category::Woken, Category::Preempted, Category::OtherRunnable];
     let who = case.who(WAIT);
     let evidence = case.longest(WAIT);
     let time = case.take_all(categories);
@@ -115,7 +116,7 @@ pub fn wait(case: &mut Case<'_>) -> Option<Seen> {
 }
 
 pub fn crowded(case: &mut Case<'_>) -> Option<Seen> {
-    let categories = &["runnable.own"];
+    let categories = &[Category::Crowded];
     let who = case.who(categories);
     let evidence = case.longest(categories);
     let time = case.take_all(categories);
@@ -128,7 +129,7 @@ pub fn crowded(case: &mut Case<'_>) -> Option<Seen> {
 }
 
 pub fn wakeup(case: &mut Case<'_>) -> Option<Seen> {
-    let categories = &["runnable.idle", "runnable.held"];
+    let categories = &[Category::WokenIdle, Category::Held];
     let evidence = case.longest(categories);
     let time = case.take_all(categories);
     (time > 0).then(|| Seen {
@@ -180,14 +181,14 @@ fn sampled_places(case: &Case<'_>, of: Of) -> Vec<Place> {
 }
 
 pub fn kernel(case: &mut Case<'_>) -> Option<Seen> {
-    let running = case.left(&["running"]);
+    let running = case.left(&[Category::Running]);
     let (kernel, user) =
         (case.sampled("system calls") + case.sampled("kernel, else"), case.sampled("user code"));
     if kernel <= 0.0 {
         return None;
     }
     let all = case.time(RUNNING);
-    let time = case.take(&["running"], running * kernel / (kernel + user));
+    let time = case.take(&[Category::Running], running * kernel / (kernel + user));
     let calls = &case.result.samples.calls;
     let call = calls.iter().max_by_key(|(_, n)| **n).map(|(c, _)| format!(", most in {c}(2)"));
     let places = sampled_places(case, Of::Kernel);
@@ -213,8 +214,8 @@ pub fn kernel(case: &mut Case<'_>) -> Option<Seen> {
 }
 
 pub fn user(case: &mut Case<'_>) -> Option<Seen> {
-    let who = case.who(&["running"]);
-    let time = case.take_all(&["running"]);
+    let who = case.who(&[Category::Running]);
+    let time = case.take_all(&[Category::Running]);
     let places = sampled_places(case, Of::User);
     let words = case.place_words(&places, RUNNING);
     let words = if words.is_empty() { words } else { format!("; of its CPU time {words}") };

@@ -5,25 +5,31 @@ use crate::case::{Case, Seen};
 use crate::places::{Of, Place};
 use crate::Evidence;
 use plumb_model::profile::short;
-use plumb_model::{PatternRow, ProcessRow, SyscallRow};
+use plumb_model::{Category, PatternRow, ProcessRow, SyscallRow};
 use plumb_trace::units;
 
 #[cfg(test)]
 mod tests;
 
-pub const BLOCK: &[&str] =
-    &["block.queue", "block.plug", "block.flush", "block.schedule", "block.device", "block.wakeup"];
+pub const BLOCK: &[Category] = &[
+    Category::BlockQueued,
+    Category::BlockPlugged,
+    Category::BlockFlush,
+    Category::BlockInserted,
+    Category::BlockIssued,
+    Category::BlockDone,
+];
 /// The same, and for the threads that make them.
-pub(super) const SYNC: &[&str] = &[
-    "block.queue",
-    "block.plug",
-    "block.flush",
-    "block.schedule",
-    "block.device",
-    "block.wakeup",
-    "other.running",
-    "other.runnable",
-    "other.waiting",
+pub(super) const SYNC: &[Category] = &[
+    Category::BlockQueued,
+    Category::BlockPlugged,
+    Category::BlockFlush,
+    Category::BlockInserted,
+    Category::BlockIssued,
+    Category::BlockDone,
+    Category::OtherRunning,
+    Category::OtherRunnable,
+    Category::OtherWaiting,
 ];
 
 /// Longer than this for one small request is slow, ns: a disk that does not
@@ -47,11 +53,11 @@ fn sum(case: &Case<'_>, part: impl Fn(&ProcessRow) -> u64) -> u64 {
 /// Time of a kind that the target's calls of a special kind spent, as a share of all its time of that kind.
 fn share_in(
     case: &Case<'_>,
-    categories: &[&str],
-    map: impl Fn(&ProcessRow) -> &std::collections::BTreeMap<String, u64>,
+    categories: &[Category],
+    map: impl Fn(&ProcessRow) -> &std::collections::BTreeMap<Category, u64>,
 ) -> f64 {
-    let all = sum(case, |p| categories.iter().map(|c| p.part(c)).sum());
-    let special = sum(case, |p| categories.iter().filter_map(|c| map(p).get(*c)).sum());
+    let all = sum(case, |p| categories.iter().map(|c| p.part(*c)).sum());
+    let special = sum(case, |p| categories.iter().filter_map(|c| map(p).get(c)).sum());
     special as f64 / all.max(1) as f64
 }
 
@@ -89,12 +95,13 @@ fn cost_of_calls(case: &mut Case<'_>, requests: u64) -> u64 {
     let calls = |p: &ProcessRow, what: fn(&SyscallRow) -> u64| -> u64 {
         p.syscalls.iter().filter(|c| DATA_CALLS.contains(&c.name.as_str())).map(what).sum()
     };
-    let running = |c: &SyscallRow| c.account.get("running").copied().unwrap_or(0);
-    let share = sum(case, |p| calls(p, running)) as f64 / sum(case, |p| p.part("running")).max(1) as f64;
+    let running = |c: &SyscallRow| c.account.get(&Category::Running).copied().unwrap_or(0);
+    let share =
+        sum(case, |p| calls(p, running)) as f64 / sum(case, |p| p.part(Category::Running)).max(1) as f64;
     // Calls that were served from the cache made no request.
     let made = requests as f64 / sum(case, |p| calls(p, |c| c.calls)).max(1) as f64;
-    let idle = &["runnable.idle", "lock.spin"];
-    case.take(&["running"], case.left(&["running"]) * (share * made).min(1.0))
+    let idle = &[Category::WokenIdle, Category::Spinning];
+    case.take(&[Category::Running], case.left(&[Category::Running]) * (share * made).min(1.0))
         + case.take(idle, case.left(idle) * made.min(1.0))
 }
 
@@ -108,8 +115,8 @@ fn whole(case: &mut Case<'_>, p: &PatternRow, words: String) -> Option<Seen> {
 }
 
 pub fn dirty(case: &mut Case<'_>) -> Option<Seen> {
-    let evidence = case.longest(&["writeback.throttle"]);
-    let time = case.take_all(&["writeback.throttle"]);
+    let evidence = case.longest(&[Category::Throttle]);
+    let time = case.take_all(&[Category::Throttle]);
     (time > 0).then(|| Seen {
         time,
         words: format!("paused for {} in balance_dirty_pages", units::duration(time)),
@@ -119,9 +126,9 @@ pub fn dirty(case: &mut Case<'_>) -> Option<Seen> {
 }
 
 pub fn limit(case: &mut Case<'_>) -> Option<Seen> {
-    let who = case.who(&["block.limit"]);
-    let evidence = case.longest(&["block.limit"]);
-    let time = case.take_all(&["block.limit"]);
+    let who = case.who(&[Category::BlockLimit]);
+    let evidence = case.longest(&[Category::BlockLimit]);
+    let time = case.take_all(&[Category::BlockLimit]);
     (time > 0).then(|| Seen {
         time,
         words: format!(
@@ -134,7 +141,7 @@ pub fn limit(case: &mut Case<'_>) -> Option<Seen> {
 }
 
 pub fn journal(case: &mut Case<'_>) -> Option<Seen> {
-    let who = case.who(&["journal"]);
+    let who = case.who(&[Category::Journal]);
     // A neighbour that syncs much through the same journal: then what the
     // target's small syncs wait for is that one's data, commit by commit.
     let shared = case.main_pattern().filter(|p| p.write).and_then(|p| {
@@ -143,7 +150,7 @@ pub fn journal(case: &mut Case<'_>) -> Option<Seen> {
         (theirs > ours * OTHERS && share_in(case, SYNC, |p| &p.synced) > 0.5).then(|| (*neighbour).clone())
     });
     let commits = case.result.journal.commits > 0;
-    let mut evidence = case.longest(&["journal"]);
+    let mut evidence = case.longest(&[Category::Journal]);
     evidence.push(Evidence {
         words: format!(
             "{} transactions were committed in {}; the target synced {} times",
@@ -153,7 +160,7 @@ pub fn journal(case: &mut Case<'_>) -> Option<Seen> {
         ),
         ..Evidence::default()
     });
-    let mut time = case.take_all(&["journal"]);
+    let mut time = case.take_all(&[Category::Journal]);
     let mut who = if who.is_empty() { "others".to_string() } else { who };
     if let Some(neighbour) = shared.filter(|_| commits) {
         time += case.take_all(SYNC);
@@ -194,7 +201,7 @@ fn main(case: &Case<'_>) -> Option<PatternRow> {
 
 /// Whether requests wait for a slot of the device's queue.
 fn full(case: &Case<'_>) -> bool {
-    case.time(&["block.queue"]) as f64 > case.time(BLOCK) as f64 * FULL
+    case.time(&[Category::BlockQueued]) as f64 > case.time(BLOCK) as f64 * FULL
 }
 
 /// Time of others and of the target with a disk, ns, and the others, most time first.
@@ -218,20 +225,20 @@ pub fn scheduler(case: &mut Case<'_>) -> Option<Seen> {
     if let Some(seen) = among_its_own(case, &device) {
         return Some(seen);
     }
-    let queued = case.time(&["block.schedule", "block.queue"]);
+    let queued = case.time(&[Category::BlockInserted, Category::BlockQueued]);
     if theirs < ours * OTHERS || (queued * 10 < case.time(BLOCK) && others.iter().all(|p| p.depth < DEEP)) {
         return None;
     }
     let name = others.first().map_or(String::new(), |p| p.comm.clone());
     let mut evidence: Vec<Evidence> = others.iter().take(2).map(|p| describe(p)).collect();
-    evidence.extend(case.longest(&["block.schedule", "block.queue", "block.device"]));
+    evidence.extend(case.longest(&[Category::BlockInserted, Category::BlockQueued, Category::BlockIssued]));
     let time = case.take_all(BLOCK);
     (time > 0).then(|| Seen {
         time,
         words: format!(
             "its requests waited {} in the scheduler and {} with {device}, which served {name} {:.0} times as long",
             units::duration(queued),
-            units::duration(case.time(&["block.device"])),
+            units::duration(case.time(&[Category::BlockIssued])),
             theirs as f64 / ours.max(1) as f64
         ),
         evidence,
@@ -241,7 +248,7 @@ pub fn scheduler(case: &mut Case<'_>) -> Option<Seen> {
 
 /// Processes of the target that hold each other up in the scheduler: that time alone, the device's is left.
 fn among_its_own(case: &mut Case<'_>, device: &str) -> Option<Seen> {
-    const HELD: &[&str] = &["block.schedule"];
+    const HELD: &[Category] = &[Category::BlockInserted];
     let (theirs, ours, _) = users(case, device);
     let mut rows: Vec<PatternRow> =
         case.result.patterns.iter().filter(|p| p.target && p.device == device).cloned().collect();

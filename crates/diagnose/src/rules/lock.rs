@@ -4,7 +4,7 @@
 use crate::case::{Case, Seen};
 use crate::places::Of;
 use crate::Evidence;
-use plumb_model::LockRow;
+use plumb_model::{Category, LockRow};
 use plumb_trace::units;
 
 /// So many threads behind one lock are a queue.
@@ -14,8 +14,8 @@ const SHORT_HOLD: f64 = 3e6;
 /// So many futile wakeups are no accident.
 const HERD: u64 = 50;
 
-const USER: &[&str] = &["lock.user"];
-const KERNEL: &[&str] = &["lock.kernel", "lock.spin"];
+const USER: &[Category] = &[Category::UserLock];
+const KERNEL: &[Category] = &[Category::KernelLock, Category::Spinning];
 
 /// Mean time from one change of hands to the next, ns.
 fn hold(lock: &LockRow) -> f64 {
@@ -91,7 +91,7 @@ fn of<'a>(case: &Case<'a>, kernel: bool) -> Option<&'a LockRow> {
 }
 
 /// Where the target wants the locks, in words and with callers.
-fn sites(case: &Case<'_>, categories: &[&str], of: Of) -> (String, Vec<Evidence>) {
+fn sites(case: &Case<'_>, categories: &[Category], of: Of) -> (String, Vec<Evidence>) {
     let places = case.places(categories, of);
     let words = case.place_words(&places, categories);
     let words = if words.is_empty() { words } else { format!("; wanted {words}") };
@@ -107,7 +107,7 @@ pub fn convoy(case: &mut Case<'_>) -> Option<Seen> {
     }
     let (sites, lines) = sites(case, USER, Of::User);
     let evidence = [lines, evidence(lock)].concat();
-    let time = case.take_all(&["lock.user"]);
+    let time = case.take_all(&[Category::UserLock]);
     (time > 0).then(|| Seen {
         time,
         words: format!(
@@ -122,9 +122,9 @@ pub fn convoy(case: &mut Case<'_>) -> Option<Seen> {
 }
 
 pub fn user(case: &mut Case<'_>) -> Option<Seen> {
-    let who = case.who(&["lock.user"]);
+    let who = case.who(&[Category::UserLock]);
     let (sites, lines) = sites(case, USER, Of::User);
-    let time = case.take_all(&["lock.user"]);
+    let time = case.take_all(&[Category::UserLock]);
     (time > 0).then(|| Seen {
         time,
         words: format!("waited {} for a lock held by {who}{sites}", units::duration(time)),
@@ -134,9 +134,9 @@ pub fn user(case: &mut Case<'_>) -> Option<Seen> {
 }
 
 pub fn file(case: &mut Case<'_>) -> Option<Seen> {
-    let who = case.who(&["lock.file"]);
-    let evidence = case.longest(&["lock.file"]);
-    let time = case.take_all(&["lock.file"]);
+    let who = case.who(&[Category::FileLock]);
+    let evidence = case.longest(&[Category::FileLock]);
+    let time = case.take_all(&[Category::FileLock]);
     (time > 0).then(|| Seen {
         time,
         words: format!("waited {} for a file lock that {who} let go", units::duration(time)),
@@ -146,11 +146,11 @@ pub fn file(case: &mut Case<'_>) -> Option<Seen> {
 }
 
 pub fn kernel(case: &mut Case<'_>) -> Option<Seen> {
-    let running = case.left(&["running"]);
+    let running = case.left(&[Category::Running]);
     let spun = case.sampled("spinning for locks");
-    let who = case.who(&["lock.kernel"]);
-    let slept = case.take_all(&["lock.kernel"]);
-    let time = slept + case.take_all(&["lock.spin"]) + case.take(&["running"], running * spun);
+    let who = case.who(&[Category::KernelLock]);
+    let slept = case.take_all(&[Category::KernelLock]);
+    let time = slept + case.take_all(&[Category::Spinning]) + case.take(&[Category::Running], running * spun);
     let lock = of(case, true);
     let places = case.places(KERNEL, Of::Kernel);
     let site = lock.map_or("", |l| l.site.as_str());
@@ -176,13 +176,21 @@ pub fn herd(case: &mut Case<'_>) -> Option<Seen> {
         return None;
     }
     let threads: u64 = case.result.processes.iter().map(|p| p.thread_time).sum();
-    let active: u64 = ["running", "runnable", "preempted", "runnable.own", "runnable.idle", "lock.spin"]
-        .iter()
-        .map(|c| case.result.processes.iter().map(|p| p.part(c)).sum::<u64>())
-        .sum();
+    let active: u64 = [
+        Category::Running,
+        Category::Woken,
+        Category::Preempted,
+        Category::Crowded,
+        Category::WokenIdle,
+        Category::Spinning,
+    ]
+    .iter()
+    .map(|c| case.result.processes.iter().map(|p| p.part(*c)).sum::<u64>())
+    .sum();
     // On the path it costs what it costs of the threads' active time.
     let share = h.time as f64 / active.max(1).min(threads) as f64;
-    let categories = &["running", "runnable", "preempted", "runnable.own", "runnable.idle"];
+    let categories =
+        &[Category::Running, Category::Woken, Category::Preempted, Category::Crowded, Category::WokenIdle];
     let time = case.take(categories, case.left(categories) * share.min(1.0));
     let (futile, wakeups, largest) = (h.futile, h.wakeups, h.largest);
     (time > 0).then(|| Seen {

@@ -4,6 +4,7 @@
 use super::disk::BLOCK;
 use crate::case::{Case, Seen};
 use crate::Evidence;
+use plumb_model::Category;
 use plumb_trace::units;
 
 /// Pages a second of elapsed time that count as swapping.
@@ -27,10 +28,10 @@ pub fn swap(case: &mut Case<'_>) -> Option<Seen> {
     if (pages as f64) < SWAPPING * case.elapsed() as f64 / 1e9 {
         return None;
     }
-    let running = case.left(&["running"]);
+    let running = case.left(&[Category::Running]);
     let share = case.sampled("page faults") + case.sampled("memory reclaim");
-    let mut time = case.take(&["running"], running * share);
-    time += case.take_all(&["memory"]);
+    let mut time = case.take(&[Category::Running], running * share);
+    time += case.take_all(&[Category::Memory]);
     time += case.take_all(BLOCK);
     let evidence = counts(
         case,
@@ -50,9 +51,9 @@ pub fn swap(case: &mut Case<'_>) -> Option<Seen> {
 }
 
 pub fn reclaim(case: &mut Case<'_>) -> Option<Seen> {
-    let running = case.left(&["running"]);
-    let mut time = case.take_all(&["memory"]);
-    time += case.take(&["running"], running * case.sampled("memory reclaim"));
+    let running = case.left(&[Category::Running]);
+    let mut time = case.take_all(&[Category::Memory]);
+    time += case.take(&[Category::Running], running * case.sampled("memory reclaim"));
     let limit = case.counter("cgroup.memory_failcnt");
     let back = case.counter("vmstat.workingset_refault_file");
     let reads =
@@ -77,8 +78,8 @@ pub fn reclaim(case: &mut Case<'_>) -> Option<Seen> {
 }
 
 pub fn faults(case: &mut Case<'_>) -> Option<Seen> {
-    let running = case.left(&["running"]);
-    let time = case.take(&["running"], running * case.sampled("page faults"));
+    let running = case.left(&[Category::Running]);
+    let time = case.take(&[Category::Running], running * case.sampled("page faults"));
     let functions = case.result.samples.functions.iter().filter(|f| f.at == "page faults").take(3);
     let mut evidence: Vec<Evidence> = functions
         .map(|f| Evidence {

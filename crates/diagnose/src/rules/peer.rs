@@ -2,14 +2,22 @@
 //! Waiting for others, near and far, and for time to pass.
 
 use crate::case::{Case, Seen};
+use plumb_model::Category;
 use plumb_trace::units;
 
-const LOCAL: &[&str] =
-    &["pipe", "socket", "thread", "child", "other.running", "other.runnable", "other.waiting"];
+const LOCAL: &[Category] = &[
+    Category::Pipe,
+    Category::Socket,
+    Category::Signalled,
+    Category::Child,
+    Category::OtherRunning,
+    Category::OtherRunnable,
+    Category::OtherWaiting,
+];
 
 /// Least time that TCP waits before it sends again (TCP_RTO_MIN), ns.
 const RTO_MIN: f64 = 200e6;
-const REMOTE: &[&str] = &["network", "socket"];
+const REMOTE: &[Category] = &[Category::Network, Category::Socket];
 
 pub fn retransmit(case: &mut Case<'_>) -> Option<Seen> {
     let again = case.result.retransmits;
@@ -34,8 +42,8 @@ pub fn retransmit(case: &mut Case<'_>) -> Option<Seen> {
 }
 
 pub fn remote(case: &mut Case<'_>) -> Option<Seen> {
-    let evidence = case.longest(&["network"]);
-    let time = case.take_all(&["network"]);
+    let evidence = case.longest(&[Category::Network]);
+    let time = case.take_all(&[Category::Network]);
     (time > 0).then(|| Seen {
         time,
         words: format!("waited {} for the network", units::duration(time)),
@@ -61,8 +69,8 @@ pub fn local(case: &mut Case<'_>) -> Option<Seen> {
 }
 
 pub fn sleep(case: &mut Case<'_>) -> Option<Seen> {
-    let evidence = case.longest(&["timer"]);
-    let time = case.take_all(&["timer"]);
+    let evidence = case.longest(&[Category::Timer]);
+    let time = case.take_all(&[Category::Timer]);
     (time > 0).then(|| Seen {
         time,
         words: format!("slept {} until a time that it had asked for", units::duration(time)),

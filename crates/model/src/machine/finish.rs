@@ -49,8 +49,7 @@ impl<O: Observer> Model<O> {
             .map(|(row, blame)| ProcessRow { blame: rows.blame(&blame), ..row })
             .collect();
         let targets: HashSet<u32> = processes.iter().map(|p| p.pid).collect();
-        let longest =
-            CATEGORIES.iter().map(|(c, name, _)| (name.to_string(), rows.waits(self.longest.of(*c))));
+        let longest = CATEGORIES.iter().map(|(c, ..)| (*c, rows.waits(self.longest.of(*c))));
         let result = RunResult {
             begin: self.setup.begin,
             end,

@@ -2,6 +2,7 @@
 //! The books as rows of a result, with names for numbers.
 
 use super::Setup;
+use crate::account::Category;
 use crate::files::Synced;
 use crate::functions::user_functions;
 use crate::locks::{kind, Locks};
@@ -42,14 +43,12 @@ impl Rows<'_> {
     }
 
     pub fn blame(&self, parts: &Parts) -> Vec<BlameRow> {
-        let mut rows: BTreeMap<(&str, String), u64> = BTreeMap::new();
+        let mut rows: BTreeMap<(Category, String), u64> = BTreeMap::new();
         for (part, ns) in parts.iter() {
-            *rows.entry((part.category.name(), self.who(part.who))).or_default() += ns;
+            *rows.entry((part.category, self.who(part.who))).or_default() += ns;
         }
-        let mut rows: Vec<BlameRow> = rows
-            .into_iter()
-            .map(|((category, who), time)| BlameRow { category: category.into(), who, time })
-            .collect();
+        let mut rows: Vec<BlameRow> =
+            rows.into_iter().map(|((category, who), time)| BlameRow { category, who, time }).collect();
         rows.sort_by_key(|r| std::cmp::Reverse(r.time));
         rows
     }
@@ -60,7 +59,7 @@ impl Rows<'_> {
             time: w.to - w.from,
             tid: w.tid,
             comm: self.names.name(w.name).into(),
-            category: w.part.category.name().into(),
+            category: w.part.category,
             who: self.who(w.part.who),
         };
         waits.into_iter().map(row).collect()

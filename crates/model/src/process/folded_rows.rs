@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What is added up because there are too many rows: the sum of an account stays whole.
 
+use crate::account::Category;
 use crate::parts::Parts;
 use crate::result::{OperationRow, ProcessRow, SyscallRow, ThreadRow};
 use plumb_trace::units;
@@ -65,11 +66,11 @@ pub fn push_thread(rows: &mut Vec<ThreadRow>, thread: ThreadRow) {
     }
 }
 
-fn sum(into: &mut BTreeMap<String, u64>, from: &BTreeMap<String, u64>) {
+fn sum(into: &mut BTreeMap<Category, u64>, from: &BTreeMap<Category, u64>) {
     for (category, time) in from {
         match into.get_mut(category) {
             Some(sum) => *sum += time,
-            None => drop(into.insert(category.clone(), *time)),
+            None => drop(into.insert(*category, *time)),
         }
     }
 }
@@ -137,7 +138,7 @@ mod tests {
 
     fn process(n: u64) -> ProcessRow {
         let time = n % 97 + 1;
-        let account = BTreeMap::from([("running".to_string(), time)]);
+        let account = BTreeMap::from([(Category::Running, time)]);
         let call = SyscallRow { name: "read".into(), calls: 1, total: n, max: n, ..SyscallRow::default() };
         ProcessRow {
             pid: n as u32 + 1,
@@ -160,7 +161,7 @@ mod tests {
             // The first, a shell say, lives as long as all.
             if n == 25_000 {
                 row = ProcessRow { pid: 7, begin: 0, elapsed: 30_000, thread_time: 30_000, ..process(n) };
-                row.account.insert("running".into(), 30_000);
+                row.account.insert(Category::Running, 30_000);
             }
             total += row.thread_time;
             rows.push(row, Parts::default());
@@ -168,7 +169,7 @@ mod tests {
         let rows = rows.finish();
         assert_eq!(rows.len(), MOST_ROWS + 1);
         assert_eq!(rows.iter().map(|(r, _)| r.thread_time).sum::<u64>(), total);
-        assert_eq!(rows.iter().map(|(r, _)| r.part("running")).sum::<u64>(), total);
+        assert_eq!(rows.iter().map(|(r, _)| r.part(Category::Running)).sum::<u64>(), total);
         assert_eq!(rows.iter().map(|(r, _)| r.syscalls[0].calls).sum::<u64>(), 25_000);
         assert!(rows.iter().any(|(r, _)| r.pid == 7), "the longest is kept");
         let (rest, _) = rows.iter().find(|(r, _)| r.pid == 0).expect("a row of the rest");

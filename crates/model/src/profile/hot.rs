@@ -100,7 +100,7 @@ fn row(
 ) -> HotRow {
     let call = sum.calls.iter().max_by_key(|(_, time)| **time).map(|(call, _)| call.clone());
     HotRow {
-        category: category.name().into(),
+        category,
         who: who.into(),
         function: function.into(),
         module: module.into(),

@@ -68,7 +68,7 @@ fn repeated(dir: &Path, of: &Repetition) -> Repeated {
         verdict = found.diagnosis.verdict.into_iter().next().unwrap_or_default();
         for process in &found.result.processes {
             for (category, time) in &process.account {
-                *account.entry(category.clone()).or_default() += time;
+                *account.entry(category.to_string()).or_default() += time;
             }
         }
     }

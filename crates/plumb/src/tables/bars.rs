@@ -29,6 +29,7 @@ const FILLINGS: [char; 2] = ['█', '▒'];
 /// A category that has a letter.
 struct Part {
     letter: char,
+    category: Category,
     name: &'static str,
     about: &'static str,
     color: [u8; 3],
@@ -50,11 +51,11 @@ fn colour(category: Category) -> [u8; 3] {
 /// The parts that matter in all or in one of the bars, most time first. What nothing explains always
 /// does.
 fn parts(all: &ProcessRow, bars: &[Bar<'_>]) -> Vec<Part> {
-    let share = |row: &ProcessRow, name: &str| row.part(name) as f64 / row.thread_time.max(1) as f64;
-    let matters =
-        |name: &str| share(all, name) >= WORTH.0 || bars.iter().any(|b| share(b.row, name) >= WORTH.1);
-    let mut known: Vec<_> = CATEGORIES.iter().filter(|(_, name, _)| matters(name)).collect();
-    known.sort_by_key(|(_, name, _)| std::cmp::Reverse(all.part(name)));
+    let share =
+        |row: &ProcessRow, category: Category| row.part(category) as f64 / row.thread_time.max(1) as f64;
+    let matters = |c: Category| share(all, c) >= WORTH.0 || bars.iter().any(|b| share(b.row, c) >= WORTH.1);
+    let mut known: Vec<_> = CATEGORIES.iter().filter(|(category, ..)| matters(*category)).collect();
+    known.sort_by_key(|(category, ..)| std::cmp::Reverse(all.part(*category)));
     known.truncate(LETTERS);
     let part = |(i, (category, name, about)): (usize, &&(Category, &'static str, &'static str))| Part {
         letter: match category {
@@ -62,10 +63,11 @@ fn parts(all: &ProcessRow, bars: &[Bar<'_>]) -> Vec<Part> {
             Category::Lost => '!',
             _ => char::from(b'A' + i as u8),
         },
+        category: *category,
         name,
         about,
         color: colour(*category),
-        time: all.part(name),
+        time: all.part(*category),
     };
     known.iter().enumerate().map(part).collect()
 }
@@ -86,7 +88,7 @@ fn split(times: &[u64], cells: usize) -> Vec<usize> {
 }
 
 fn drawn(row: &ProcessRow, parts: &[Part], out: &Screen<'_>) -> String {
-    let mut times: Vec<u64> = parts.iter().map(|p| row.part(p.name)).collect();
+    let mut times: Vec<u64> = parts.iter().map(|p| row.part(p.category)).collect();
     times.push(row.thread_time.saturating_sub(times.iter().sum()));
     let cells = split(&times, CELLS);
     let there = parts.iter().zip(&cells).filter(|(_, n)| **n > 0);
@@ -152,7 +154,7 @@ mod tests {
             pid,
             comm: format!("process-{pid}"),
             thread_time: account.iter().map(|(_, ns)| ns).sum(),
-            account: account.iter().map(|(name, ns)| (name.to_string(), *ns)).collect(),
+            account: account.iter().map(|(name, ns)| (name.parse().expect("a category"), *ns)).collect(),
             ..ProcessRow::default()
         }
     }

@@ -43,7 +43,7 @@ pub fn hot(result: &RunResult, out: &mut Screen<'_>) -> Result<()> {
                 super::seconds(r.time),
                 format!("{:.1} %", r.time as f64 * 100.0 / all.max(1) as f64),
                 units::count(r.count),
-                r.category.clone(),
+                r.category.to_string(),
                 r.who.clone(),
                 place(r, callers),
                 r.module.rsplit('/').next().unwrap_or_default().to_string(),
@@ -68,7 +68,7 @@ mod tests {
 
     fn row(category: &str, function: &str, time: u64) -> HotRow {
         HotRow {
-            category: category.into(),
+            category: category.parse().expect("a category"),
             who: if category == "running" { String::new() } else { "sda".into() },
             function: function.into(),
             module: "/usr/bin/app".into(),

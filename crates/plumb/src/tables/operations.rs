@@ -3,7 +3,7 @@
 
 use super::{name, MOST};
 use anyhow::Result;
-use plumb_model::{OperationRow, RunResult, CATEGORIES};
+use plumb_model::{Category, OperationRow, RunResult, CATEGORIES};
 use plumb_report::terminal::screen::Screen;
 use plumb_report::terminal::Table;
 use plumb_trace::load::OperationKind;
@@ -29,7 +29,7 @@ fn sum<'a>(kind: &str, rows: impl Iterator<Item = &'a OperationRow>) -> Operatio
         out.overlapping |= r.overlapping;
         out.accounted += r.accounted;
         for (name, ns) in &r.account {
-            *out.account.entry(name.clone()).or_default() += ns;
+            *out.account.entry(*name).or_default() += ns;
         }
     }
     out
@@ -53,10 +53,12 @@ pub fn operations(result: &RunResult, out: &mut Screen<'_>) -> Result<()> {
     let whole = sum("", all());
     let processes = result.processes.iter().filter(|p| !p.operations.is_empty()).count();
     // Half a percent of the time shows; what is smaller is added up.
-    let columns: Vec<&str> = CATEGORIES
+    let columns: Vec<Category> = CATEGORIES
         .iter()
-        .map(|(_, name, _)| *name)
-        .filter(|n| *n == "unexplained" || whole.account.get(*n).is_some_and(|ns| ns * 200 > whole.accounted))
+        .map(|(category, ..)| *category)
+        .filter(|c| {
+            *c == Category::Unexplained || whole.account.get(c).is_some_and(|ns| ns * 200 > whole.accounted)
+        })
         .collect();
     writeln!(out)?;
     out.heading("Operations of the workload [ms; the parts add up to the time]")?;
@@ -66,7 +68,7 @@ pub fn operations(result: &RunResult, out: &mut Screen<'_>) -> Result<()> {
         head.push("late");
     }
     head.push("time");
-    head.extend(&columns);
+    head.extend(columns.iter().map(|c| c.name()));
     head.push("smaller");
     let mut table = Table::new(&head);
     let cells = |pid: String, process: String, o: &OperationRow| {
@@ -85,7 +87,7 @@ pub fn operations(result: &RunResult, out: &mut Screen<'_>) -> Result<()> {
             cells.push(mean(o.late));
         }
         cells.push(ms(o.total));
-        let part = |c: &&str| o.account.get(*c).copied().unwrap_or(0);
+        let part = |c: &Category| o.account.get(c).copied().unwrap_or(0);
         cells.extend(columns.iter().map(|c| ms(part(c))));
         cells.push(ms(o.accounted - columns.iter().map(part).sum::<u64>()));
         cells

@@ -140,15 +140,15 @@ pub(super) fn filled(text: &str) -> Option<&str> {
 pub(super) fn tell<S: Sink + ?Sized>(result: &RunResult, c: &Context, sink: &mut S) {
     for p in &result.processes {
         process(sink, c, p);
-        p.account.iter().for_each(|(name, time)| account(sink, c, (p, name, *time)));
+        p.account.iter().for_each(|(name, time)| account(sink, c, (p, name.name(), *time)));
         p.blame.iter().for_each(|b| blame(sink, c, (p, b)));
         for t in &p.threads {
             thread(sink, c, (p, t));
-            t.account.iter().for_each(|(name, time)| thread_account(sink, c, (p, t.tid, name, *time)));
+            t.account.iter().for_each(|(name, time)| thread_account(sink, c, (p, t.tid, name.name(), *time)));
         }
         for s in &p.syscalls {
             syscall(sink, c, (p, s));
-            s.account.iter().for_each(|(name, time)| syscall_account(sink, c, (p, s, name, *time)));
+            s.account.iter().for_each(|(name, time)| syscall_account(sink, c, (p, s, name.name(), *time)));
         }
     }
     let of = result.path.of.as_str();

@@ -24,7 +24,7 @@ holder(r: (&LockRow, &str, &BlameRow), c) {
     lock: Text = &r.0.lock, "Address, see locks";
     pid: Integer = (r.0.pid > 0).then_some(r.0.pid), "As in locks";
     part: Text = r.1, "holder: who held it; doing: what the holders were at meanwhile";
-    category: Text = filled(&r.2.category), "Category of the account";
+    category: Text = &r.2.category, "Category of the account";
     who: Text = filled(&r.2.who), "Thread's name or disk";
     time_ns: Integer = r.2.time, "Time";
 });

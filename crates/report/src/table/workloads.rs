@@ -109,7 +109,7 @@ pub(super) fn tell<S: Sink + ?Sized>(result: &RunResult, c: &Context, sink: &mut
     for p in &result.processes {
         for o in &p.operations {
             kind(sink, c, (p, o));
-            o.account.iter().for_each(|(name, time)| kind_account(sink, c, (p, o, name, *time)));
+            o.account.iter().for_each(|(name, time)| kind_account(sink, c, (p, o, name.name(), *time)));
         }
     }
 }

@@ -24,7 +24,7 @@ fn reads(pid: u32, requests: u64, each: u64) -> PatternRow {
 
 fn result(patterns: Vec<PatternRow>, parts: &[(&str, u64)]) -> RunResult {
     let part = |(category, time): &(&str, u64)| BlameRow {
-        category: (*category).into(),
+        category: category.parse().expect("a category"),
         who: "sda".into(),
         time: *time,
     };
