@@ -9,10 +9,10 @@ export * from "./generated/report";
 export function category(doc: Document, name: string): CategoryWords & { paint: KindWords } {
 	const words = doc.words.categories.find((c) => c.name === name);
 	const paint = doc.words.kinds[words?.kind ?? -1] ?? UNKNOWN;
-	return { ...(words ?? { name, about: "", kind: doc.words.kinds.length }), paint };
+	return { ...(words ?? { name, about: "", kind: doc.words.kinds.length, step: name, alone: name, on_cpu: false }), paint };
 }
 
-const UNKNOWN: KindWords = { word: "not known", color: "#b0a1a2" };
+const UNKNOWN: KindWords = { word: "unknown", color: "#b0a1a2" };
 
 /** What a process is called in tables and charts: its command line, or its name. */
 export function processName(process: ProcessRow): string {

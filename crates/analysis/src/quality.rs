@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How far a trace can be trusted.
 
-use plumb_diagnose::Trust;
+use plumb_diagnose::{Doubt, DoubtKind, Trust};
 use plumb_trace::reader::{Summary, Trace};
 use plumb_trace::units;
 use serde::{Deserialize, Serialize};
@@ -91,30 +91,28 @@ impl Quality {
     /// What the diagnosis must know of it.
     pub fn trust(&self) -> Trust {
         let mut doubts = Vec::new();
+        let mut add = |kind, words| doubts.push(Doubt::new(kind, words));
         if self.lost > 0 {
-            doubts.push(format!(
-                "{} events were lost in {} intervals",
-                units::count(self.lost),
-                self.gaps.len()
-            ));
+            let (lost, gaps) = (units::count(self.lost), self.gaps.len());
+            let s = if gaps == 1 { "" } else { "s" };
+            add(DoubtKind::LostEvents, format!("{lost} events lost in {gaps} interval{s}"));
         }
         if self.missed > 0 {
-            doubts.push(format!("{} events were missed by recursion", units::count(self.missed)));
+            let missed = units::count(self.missed);
+            add(DoubtKind::MissedEvents, format!("{missed} events missed (probe recursion)"));
         }
         if self.operation_events_lost > 0 {
-            doubts.push(format!(
-                "{} events of the workload's operations were lost",
-                units::count(self.operation_events_lost)
-            ));
+            let lost = units::count(self.operation_events_lost);
+            add(DoubtKind::LostOperations, format!("{lost} operation events of the workload lost"));
         }
         if !self.damage.is_empty() {
-            doubts.push("parts of the trace cannot be read".into());
+            add(DoubtKind::Damage, "parts of the trace are unreadable".into());
         }
         if self.cut_off {
-            doubts.push("the recording was cut off".into());
+            add(DoubtKind::CutOff, "the recording was cut off".into());
         }
         for (set, n) in &self.thinned {
-            doubts.push(format!("only 1 of {n} of the {set} events was kept"));
+            add(DoubtKind::Thinned, format!("1 of {n} {set} events recorded"));
         }
         Trust { no_account: self.no_account.clone(), doubts, rotating: self.rotating.clone() }
     }

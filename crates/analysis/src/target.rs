@@ -3,7 +3,7 @@
 
 use crate::Analysis;
 use anyhow::{bail, Result};
-use plumb_model::{BlameRow, PathResult, RunResult};
+use plumb_model::{BlameRow, Category, PathResult, RunResult};
 use std::collections::BTreeMap;
 
 impl Analysis {

@@ -136,7 +136,7 @@ fn accesses(out: &mut Measures, result: &RunResult) {
     out.sum(Group::Metric, "bytes", "data", Unit::Kib, u.bytes as f64 / 1024.0);
     out.mean(Group::Metric, "mean-size", "mean size of an access", Unit::Kib, n, u.mean_bytes() / 1024.0);
     let mut mean = |key, name, ms| out.mean(Group::Metric, key, name, Unit::Milliseconds, n, ms);
-    mean("access-time", "mean time of an access with the device", u.mean_service() / 1e6);
+    mean("access-time", "mean device service time of an access", u.mean_service() / 1e6);
     mean(
         "response-time",
         "mean time of an access, queue to completion",

@@ -22,6 +22,9 @@ pub enum Kind {
     Set,
 }
 
+/// Why a run of a set is left out.
+const CUT_OFF: &str = "the recording was cut off";
+
 /// One run of a side.
 #[derive(Debug, Clone, Serialize)]
 pub struct Member {
@@ -34,6 +37,9 @@ pub struct Member {
     pub not_valid: Vec<String>,
     /// Sentences on what lowers its worth besides.
     pub doubts: Vec<String>,
+    /// The recording has no end.
+    #[serde(skip)]
+    pub cut_off: bool,
     /// Events without which there is no account of time, and that were not recorded.
     pub no_account: Vec<String>,
     /// Where and how it was made.
@@ -69,8 +75,8 @@ impl Side {
         let mut members = Vec::new();
         for dir in dirs {
             let member = member(&dir, comm)?;
-            match (kind, member.doubts.iter().find(|d| d.contains("cut off"))) {
-                (Kind::Set, Some(why)) => left_out.push(LeftOut { dir, why: why.clone() }),
+            match (kind, member.cut_off) {
+                (Kind::Set, true) => left_out.push(LeftOut { dir, why: CUT_OFF.into() }),
                 _ => members.push(member),
             }
         }
@@ -153,7 +159,7 @@ fn member(dir: &Path, comm: &[String]) -> Result<Member> {
     }
     not_valid.extend(q.damage.iter().map(|d| format!("damaged: {d}")));
     if q.cut_off {
-        doubts.push("the recording was cut off".into());
+        doubts.push(CUT_OFF.into());
     }
     if reason.starts_with("stopped") {
         doubts.push("the recording was stopped by the user".into());
@@ -168,6 +174,7 @@ fn member(dir: &Path, comm: &[String]) -> Result<Member> {
         length_given: !command || exit_code.is_none(),
         not_valid,
         doubts,
+        cut_off: q.cut_off,
         no_account: q.no_account.clone(),
         environment: environment::of(&explained.environment, version, &state),
         measures: measures(&explained.result, q.no_account.is_empty(), &serde_json::to_value(&explained)?),

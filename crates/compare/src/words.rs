@@ -188,7 +188,7 @@ fn accesses(lines: &[Line]) -> Option<String> {
     let count = line("accesses").filter(|l| l.a > 0.0 && l.b > 0.0)?;
     let mut words = vec![format!("Accesses to disks: {}", change(count, ""))];
     words.extend(line("mean-size").map(|l| format!("mean size {}", change(l, " KiB"))));
-    words.extend(line("access-time").map(|l| format!("mean time with the device {}", change(l, " ms"))));
+    words.extend(line("access-time").map(|l| format!("mean device service time {}", change(l, " ms"))));
     Some(format!("{}.", words.join("; ")))
 }
 
@@ -257,6 +257,7 @@ mod tests {
             length_given: false,
             not_valid: Vec::new(),
             doubts: Vec::new(),
+            cut_off: false,
             no_account: Vec::new(),
             environment: Default::default(),
             measures: Vec::new(),
@@ -277,7 +278,7 @@ mod tests {
             "Time of all threads, waiting for children left out: 0.510 s -> 2.795 s: +1.830 s waiting for the device, \
              +0.549 s waiting for a CPU, -0.093 s running on a CPU.",
             "Accesses to disks: the same (755 -> 757); mean size the same (1221 -> 1218 KiB); \
-             mean time with the device 8.3 times (1.322 -> 10.949 ms).",
+             mean device service time 8.3 times (1.322 -> 10.949 ms).",
         ];
         assert_eq!(sentences(&lines), want);
     }

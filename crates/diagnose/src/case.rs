@@ -3,38 +3,95 @@
 //! takes what it explains, and the metrics beside it.
 
 use crate::Evidence;
-use plumb_model::{BlameRow, Category, PatternRow, RunResult};
+use plumb_model::{At, BlameRow, Category, PatternRow, RunResult};
 use plumb_trace::units;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+/// What reduces confidence.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DoubtKind {
+    /// Something about one finding.
+    #[default]
+    Finding,
+    LostEvents,
+    /// Events that the kernel could not raise: a probe interrupted itself.
+    MissedEvents,
+    LostOperations,
+    /// Parts of the trace cannot be read.
+    Damage,
+    /// The trace has no end.
+    CutOff,
+    Thinned,
+    Unexplained,
+    LostTime,
+    /// Transitions that cannot be.
+    Contradiction,
+    /// Events without which there is no account of time.
+    NotRecorded,
+    NothingSeen,
+}
+
+impl DoubtKind {
+    /// With this the measurement is not valid.
+    pub fn invalidates(self) -> bool {
+        matches!(self, Self::LostEvents | Self::LostOperations | Self::Damage)
+    }
+}
+
+/// Something that reduces confidence, and its words.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Doubt {
+    pub kind: DoubtKind,
+    pub words: String,
+}
+
+impl Doubt {
+    pub fn new(kind: DoubtKind, words: String) -> Self {
+        Self { kind, words }
+    }
+}
 
 /// How far the trace can be trusted.
 #[derive(Debug, Clone, Default)]
 pub struct Trust {
     /// Events without which there is no account, and that were not recorded.
     pub no_account: Vec<String>,
-    /// Doubts that hold for everything: lost events, thinned sets.
-    pub doubts: Vec<String>,
-    /// Rotating disks, by name.
+    /// What holds for everything: lost events, thinned sets.
+    pub doubts: Vec<Doubt>,
+    /// Rotational disks, by name.
     pub rotating: Vec<String>,
 }
 
 /// Waits that are no reason by themselves where there is no command whose end is waited for.
 const RESTING: &[Category] = &[Category::Child, Category::Signalled, Category::Idle, Category::Signal];
 
+/// Waits on the run queue: who is who ran instead.
+const RUNNABLE: [Category; 3] = [Category::Woken, Category::Preempted, Category::Crowded];
+
 #[derive(Debug, Default)]
 pub struct Seen {
     /// Time that it explains, ns.
     pub time: u64,
+    /// Cause and place for the verdict's first line; empty: the rule's title.
+    pub headline: String,
+    /// Function, device or lock that it is about.
+    pub place: String,
+    /// Block device that it is about.
+    pub device: String,
     pub words: String,
     pub evidence: Vec<Evidence>,
-    /// Why it may be wrong.
+    /// What reduces confidence in it.
     pub doubt: Vec<String>,
+    /// Next step; empty: the rule's.
+    pub next: String,
 }
 
 pub struct Case<'a> {
     /// Everything that the model found.
     pub result: &'a RunResult,
-    trust: &'a Trust,
+    pub trust: &'a Trust,
     /// The time that the shares are of, ns.
     pub whole: u64,
     /// What is left of each category, ns.
@@ -84,12 +141,12 @@ impl<'a> Case<'a> {
             .filter_map(|c| c.account.get(&Category::Running))
             .sum();
         let share = calls as f64 / running.max(1) as f64;
-        BTreeMap::from([("system calls".into(), share), ("user code".into(), 1.0 - share)])
+        BTreeMap::from([(At::Call.name().into(), share), (At::User.name().into(), 1.0 - share)])
     }
 
     /// Share of the running time that was spent there, 0 to 1.
-    pub fn sampled(&self, at: &str) -> f64 {
-        self.sampled.get(at).copied().unwrap_or(0.0)
+    pub fn sampled(&self, at: At) -> f64 {
+        self.sampled.get(at.name()).copied().unwrap_or(0.0)
     }
 
     /// Whether samples, not only system calls, tell of running time.
@@ -153,7 +210,13 @@ impl<'a> Case<'a> {
 
     /// Doubts of a finding and of everything.
     pub fn doubts(&self, own: &[String]) -> Vec<String> {
-        own.iter().chain(&self.trust.doubts).cloned().collect()
+        own.iter().chain(self.trust.doubts.iter().map(|d| &d.words)).cloned().collect()
+    }
+
+    /// Why the measurement is not valid; empty where it is.
+    pub fn unreliable(&self) -> Vec<String> {
+        let doubts = self.trust.doubts.iter().filter(|d| d.kind.invalidates());
+        doubts.map(|d| d.words.clone()).collect()
     }
 
     pub fn rotates(&self, disk: &str) -> bool {
@@ -169,8 +232,20 @@ impl<'a> Case<'a> {
         let all = self.time(categories).max(1);
         let mut sums: Vec<(&str, u64)> = sums.into_iter().collect();
         sums.sort_by_key(|(name, time)| (std::cmp::Reverse(*time), *name));
+        sums.retain(|(_, time)| *time * 200 >= all);
         let words = sums.iter().take(3).map(|(n, t)| format!("{n} {:.0} %", *t as f64 * 100.0 / all as f64));
         words.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Who had at least half of the time of some categories; empty where nobody had.
+    pub fn most(&self, categories: &[Category]) -> String {
+        let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+        for p in self.parts.iter().filter(|p| categories.contains(&p.category)) {
+            *sums.entry(&p.who).or_default() += p.time;
+        }
+        let half = self.time(categories) / 2;
+        let most = sums.into_iter().max_by_key(|(_, time)| *time).filter(|(_, time)| *time >= half);
+        most.map_or(String::new(), |(who, _)| who.into())
     }
 
     /// The longest waits of some categories, as evidence.
@@ -179,13 +254,18 @@ impl<'a> Case<'a> {
             categories.iter().filter_map(|c| self.result.longest.get(c)).flatten().collect();
         waits.sort_by_key(|w| std::cmp::Reverse(w.time));
         let row = |w: &&plumb_model::WaitRow| Evidence {
+            label: "longest wait".into(),
             words: format!(
-                "{} ({}) waited {} at {}{}",
+                "{} in {} ({}) at {}{}",
+                units::brief(w.time),
                 w.comm,
                 w.tid,
-                units::duration(w.time),
                 units::duration(w.at),
-                if w.who.is_empty() { String::new() } else { format!(", {} for {}", w.category, w.who) }
+                match w.who.as_str() {
+                    "" => String::new(),
+                    who if RUNNABLE.contains(&w.category) => format!(" ({}, CPU taken by {who})", w.category),
+                    who => format!(" ({}, {who})", w.category),
+                }
             ),
             at: Some(w.at),
             time: Some(w.time),

@@ -11,9 +11,9 @@ mod places;
 mod rules;
 mod verdict;
 
-pub use case::Trust;
+pub use case::{Doubt, DoubtKind, Trust};
 pub use rules::RULES;
-pub use verdict::categories;
+pub use verdict::{factor, speed_up, Confidence, Level, Limit, Line, Role};
 
 use case::Case;
 use plumb_model::RunResult;
@@ -23,32 +23,43 @@ use serde::{Deserialize, Serialize};
 pub const LEAST: f64 = 0.05;
 
 /// A reason for the target's time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Name of the rule.
+    /// Id of the rule.
     pub id: String,
     /// The rule in words.
     pub title: String,
+    /// Cause and place, as the first line of a verdict has them.
+    #[serde(default)]
+    pub headline: String,
+    /// Function, device or lock that it is about; empty: none in particular.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub place: String,
+    /// Block device that it is about; empty: none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub device: String,
     /// Share of the target's time, 0 to 1.
     pub share: f64,
     /// Time, ns.
     pub time: u64,
-    /// Largest speed-up if it went away, a factor of at least 1.
+    /// Upper bound of the speed-up without it, a factor of at least 1.
     pub bound: f64,
     /// What was seen, in one sentence.
     pub words: String,
-    /// What it rests on.
     pub evidence: Vec<Evidence>,
-    /// Why it may be wrong.
+    /// What reduces confidence in it.
     pub doubt: Vec<String>,
-    /// What to do or look at next.
+    /// The next step.
     pub next: String,
 }
 
-/// Something that can be looked up.
+/// A fact that a finding rests on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// In words.
+    /// What it is, in one or two words: `held by`, `longest wait`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub label: String,
+    /// The fact.
     pub words: String,
     /// When, ns from the trace's begin; absent for a sum.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,27 +72,43 @@ pub struct Evidence {
     pub tid: Option<u32>,
 }
 
+impl Evidence {
+    fn new(label: &str, words: String) -> Self {
+        Self { label: label.into(), words, ..Self::default() }
+    }
+}
+
 /// What limits the target.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Diagnosis {
-    /// Sentences; the first is the verdict.
+    /// The verdict as text, a line each; the first is enough alone.
     pub verdict: Vec<String>,
-    /// `CPU busy`, `CPU idle: device`, `lock contention` and others, see docs/findings.md.
-    pub kind: String,
+    /// The same, with labels and texts apart.
+    #[serde(default)]
+    pub lines: Vec<Line>,
+    /// How far to trust it.
+    #[serde(default)]
+    pub confidence: Confidence,
+    /// Kind of limit, see docs/findings.md.
+    pub kind: Limit,
     /// Reasons, largest first.
     pub findings: Vec<Finding>,
 }
 
-/// Finds out.
+impl Diagnosis {
+    fn new((lines, confidence): (Vec<Line>, Confidence), kind: Limit, findings: Vec<Finding>) -> Self {
+        Self { verdict: verdict::text(&lines), lines, confidence, kind, findings }
+    }
+}
+
+/// Applies the rules.
 pub fn diagnose(result: &RunResult, trust: &Trust) -> Diagnosis {
     if !trust.no_account.is_empty() {
-        return Diagnosis { verdict: verdict::no_account(trust), ..Diagnosis::default() };
+        return Diagnosis::new(verdict::no_account(trust), Limit::Unknown, Vec::new());
     }
     let mut case = Case::new(result, trust);
     if case.whole == 0 {
-        let sentence =
-            "Nothing of the target was seen: it ended before it began, or its events were not recorded.";
-        return Diagnosis { verdict: vec![sentence.into()], ..Diagnosis::default() };
+        return Diagnosis::new(verdict::nothing_seen(trust), Limit::Unknown, Vec::new());
     }
     let mut findings = Vec::new();
     // In the order of the table: what a rule takes is gone for those behind it.
@@ -89,20 +116,24 @@ pub fn diagnose(result: &RunResult, trust: &Trust) -> Diagnosis {
         case.begin();
         let Some(seen) = (rule.look)(&mut case) else { continue };
         let time = seen.time.min(case.whole);
+        let or = |own: String, rule: &str| if own.is_empty() { rule.into() } else { own };
         findings.push(Finding {
             id: rule.id.into(),
             title: rule.title.into(),
+            headline: or(seen.headline, rule.title),
+            place: seen.place,
+            device: seen.device,
             share: time as f64 / case.whole as f64,
             time,
             bound: case.bound(time),
             words: seen.words,
             evidence: seen.evidence,
             doubt: case.doubts(&seen.doubt),
-            next: rule.next.into(),
+            next: or(seen.next, rule.next),
         });
     }
     findings.retain(|f| f.share >= LEAST);
     findings.sort_by(|a, b| b.share.total_cmp(&a.share));
-    let kind = verdict::kind(&case);
-    Diagnosis { verdict: verdict::sentences(&case, &kind, &findings), kind, findings }
+    let kind = Limit::of(&case);
+    Diagnosis::new(verdict::lines(&case, &findings), kind, findings)
 }

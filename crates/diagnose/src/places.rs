@@ -8,7 +8,7 @@ use plumb_model::{Category, HotRow};
 use plumb_trace::units;
 use std::collections::BTreeMap;
 
-/// Functions in a sentence, and lines of evidence.
+/// Functions in a fact, and lines of evidence.
 const WORDS: usize = 2;
 const LINES: usize = 4;
 const CALLERS: usize = 4;
@@ -75,41 +75,42 @@ impl Case<'_> {
         place.time as f64 / all.max(place.time).max(1) as f64
     }
 
-    /// The first functions in words: `61 % in parse_row, 20 % in hash`, or nothing.
-    pub fn place_words(&self, places: &[Place], categories: &[Category]) -> String {
+    /// The first functions with their share as one fact: `parse_row 61 %, called from main; hash 20 %`.
+    pub fn place_fact(&self, label: &str, places: &[Place], categories: &[Category]) -> Vec<Evidence> {
         let shares = places.iter().map(|p| (p, self.place_share(p, categories)));
         let worth = shares.filter(|(_, share)| *share >= LEAST).take(WORDS);
-        let words: Vec<String> =
-            worth.map(|(p, share)| format!("{:.0} % in {}", share * 100.0, short(&p.function))).collect();
-        words.join(", ")
+        let words: Vec<String> = worth
+            .map(|(p, share)| {
+                let caller = p.under.first().map_or(String::new(), |c| format!(", called from {}", short(c)));
+                format!("{} {:.0} %{caller}", short(&p.function), share * 100.0)
+            })
+            .collect();
+        if words.is_empty() {
+            return Vec::new();
+        }
+        vec![Evidence::new(label, words.join("; "))]
     }
 
     /// The first functions with their callers, as evidence.
     pub fn place_lines(&self, places: &[Place], categories: &[Category]) -> Vec<Evidence> {
         let unit = if categories == [Category::Running] { "sample" } else { "wait" };
         let worth = places.iter().filter(|p| self.place_share(p, categories) >= LEAST);
-        let line = |p: &Place| Evidence {
-            words: format!(
-                "{} in {}{}{}, {} {unit}{}",
-                units::duration(p.time),
-                short(&p.function),
-                if p.call.is_empty() { String::new() } else { format!(" ({})", p.call) },
-                if p.under.is_empty() {
-                    String::new()
-                } else {
-                    format!(
-                        ", called by {}",
-                        p.under.iter().take(CALLERS).map(|c| short(c)).collect::<Vec<_>>().join(" < ")
-                    )
-                },
-                units::count(p.count),
-                if p.count == 1 { "" } else { "s" }
-            ),
-            time: Some(p.time),
-            ..Evidence::default()
+        let line = |p: &Place| {
+            let callers: Vec<String> =
+                std::iter::once(&p.function).chain(p.under.iter().take(CALLERS)).map(|f| short(f)).collect();
+            let call = if p.call.is_empty() { String::new() } else { format!(", {}", p.call) };
+            let (n, s) = (units::count(p.count), if p.count == 1 { "" } else { "s" });
+            Evidence {
+                label: "stack".into(),
+                words: format!("{} ({n} {unit}{s}{call})  {}", units::brief(p.time), callers.join(" < ")),
+                time: Some(p.time),
+                ..Evidence::default()
+            }
         };
-        let instruction =
-            |p: &Place| p.instruction.clone().map(|words| Evidence { words, ..Evidence::default() });
+        let instruction = |p: &Place| {
+            let words = p.instruction.clone()?;
+            Some(Evidence { time: Some(p.time), ..Evidence::new("instruction", words) })
+        };
         worth.take(LINES).flat_map(|p| std::iter::once(line(p)).chain(instruction(p))).collect()
     }
 }
@@ -164,9 +165,9 @@ mod tests {
         diagnose(&result, &Trust::default())
     }
 
-    fn words(d: &Diagnosis, id: &str) -> (String, Vec<String>) {
+    fn facts(d: &Diagnosis, id: &str) -> (String, Vec<String>) {
         let f = d.findings.iter().find(|f| f.id == id).unwrap_or_else(|| panic!("no {id}: {d:?}"));
-        (f.words.clone(), f.evidence.iter().map(|e| e.words.clone()).collect())
+        (f.headline.clone(), f.evidence.iter().map(|e| format!("{}: {}", e.label, e.words)).collect())
     }
 
     #[test]
@@ -185,21 +186,20 @@ mod tests {
             row("running", Origin::User, "rest", &[], "", 10),
         ];
         let d = found(&[("running", 1000), ("timer", 200)], hot);
-        let (kernel, lines) = words(&d, "cpu.kernel");
-        assert_eq!(
-            kernel,
-            "ran 400 ns in the kernel: 25 % of the wall time in copy_folio under ext4_write (write(2))"
-        );
+        let (kernel, lines) = facts(&d, "cpu.kernel");
+        assert_eq!(kernel, "CPU time in the kernel, mostly write(2) in copy_folio()");
         assert_eq!(
             lines,
-            ["300 ns in copy_folio (write(2)), called by ext4_write < vfs_write < main, 3 samples"]
+            [
+                "function: copy_folio 30 %, called from ext4_write",
+                ": user and kernel time split by 100 CPU samples",
+                "stack: 300 ns (3 samples, write(2))  copy_folio < ext4_write < vfs_write < main"
+            ]
         );
-        let (user, lines) = words(&d, "cpu.user");
-        assert_eq!(
-            user,
-            "ran 600 ns of its own code (me 100 %); of its CPU time 45 % in parse_row, 10 % in hash"
-        );
-        assert_eq!(lines.len(), 2, "{lines:?}");
+        let (user, lines) = facts(&d, "cpu.user");
+        assert_eq!(user, "CPU time in user code, mostly in parse_row()");
+        assert_eq!(lines[0], "function: parse_row 45 %, called from main; hash 10 %");
+        assert_eq!(lines.iter().filter(|l| l.starts_with("stack: ")).count(), 2, "{lines:?}");
     }
 
     #[test]
@@ -209,26 +209,26 @@ mod tests {
             row("lock.user", Origin::User, "flush", &[], "futex(2)", 60),
         ];
         let d = found(&[("lock.user", 1000)], hot);
-        let (lock, lines) = words(&d, "lock.user");
-        assert_eq!(
-            lock,
-            "waited 1.0 us for a lock held by me 100 %; wanted 60 % in update_table, 6 % in flush"
-        );
-        assert_eq!(lines[0], "600 ns in update_table (futex(2)), called by main, 3 waits");
+        let (lock, lines) = facts(&d, "lock.user");
+        assert_eq!(lock, "contention on a user-space mutex");
+        assert_eq!(lines[0], "acquired in: update_table 60 %, called from main; flush 6 %");
+        assert_eq!(lines[1], "stack: 600 ns (3 waits, futex(2))  update_table < main");
 
         let hot = vec![row("lock.kernel", Origin::Kernel, "ext4_rename", &["swap"], "rename(2)", 900)];
         let d = found(&[("lock.kernel", 1000)], hot);
-        let (lock, lines) = words(&d, "lock.kernel");
-        assert!(lock.contains(" in ext4_rename"), "{lock}");
-        assert_eq!(lines[0], "900 ns in ext4_rename (rename(2)), called by swap, 3 waits");
+        let (lock, lines) = facts(&d, "lock.kernel");
+        assert_eq!(lock, "contention on a kernel lock in ext4_rename()");
+        assert_eq!(lines[0], "acquired in: ext4_rename 90 %, called from swap");
+        assert_eq!(lines[2], "stack: 900 ns (3 waits, rename(2))  ext4_rename < swap");
 
         let hot = vec![
             row("block.device", Origin::User, "read_table", &[], "pread64(2)", 100),
             row("block.device", Origin::User, "commit_tx", &["main"], "fsync(2)", 700),
         ];
         let d = found(&[("block.device", 1000)], hot);
-        let (sync, lines) = words(&d, "sync.write");
-        assert!(sync.ends_with("; most in commit_tx (fsync(2))"), "{sync}");
-        assert!(lines.iter().any(|l| l.contains("commit_tx (fsync(2)), called by main")), "{lines:?}");
+        let (sync, lines) = facts(&d, "sync.write");
+        assert_eq!(sync, "synchronous writes by fsync(2)");
+        assert_eq!(lines[0], "called in: commit_tx 70 %, called from main");
+        assert!(lines.iter().any(|l| l.ends_with("fsync(2))  commit_tx < main")), "{lines:?}");
     }
 }

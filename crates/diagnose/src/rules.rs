@@ -13,7 +13,7 @@ mod peer;
 use crate::case::{Case, Seen};
 
 pub struct Rule {
-    /// Its name; never given a second meaning.
+    /// Never given a second meaning.
     pub id: &'static str,
     pub title: &'static str,
     /// What to do or look at next.
@@ -29,72 +29,72 @@ macro_rules! rules {
 }
 
 rules! {
-    "cpu.throttled", "held back by its CPU quota", cpu::throttled,
-        "Raise cpu.max (cpu.cfs_quota_us) of its cgroup, or give it fewer threads than the quota pays for.";
-    "cpu.stolen", "the hypervisor gave its CPU to others", cpu::stolen,
-        "Ask for dedicated CPUs, or move the guest to a host that is less busy.";
-    "lock.convoy", "many threads queue for one user lock", lock::convoy,
-        "Split the lock or shorten what is done under it: the queue never empties, so threads only take turns.";
-    "lock.user", "a user lock that another thread holds", lock::user,
-        "Look at what its holder does meanwhile (below), and move that out of the lock.";
-    "lock.file", "a file lock (flock, fcntl)", lock::file,
-        "Find who holds it in /proc/locks; hold it for less, or lock ranges instead of the file.";
-    "lock.kernel", "a lock of the kernel", lock::kernel,
-        "See the function in which threads wait: fewer threads on the same file, directory or address space.";
+    "cpu.throttled", "CPU throttling by the cgroup quota", cpu::throttled,
+        "raise cpu.max (cpu.cfs_quota_us) of the cgroup, or run fewer threads than the quota pays for";
+    "cpu.stolen", "CPU time stolen by the hypervisor", cpu::stolen,
+        "use dedicated CPUs, or move the guest to a less loaded host";
+    "lock.convoy", "lock convoy on a user-space mutex", lock::convoy,
+        "split the lock or shorten its critical section: the queue never drains, so the threads only take turns";
+    "lock.user", "contention on a user-space mutex", lock::user,
+        "shorten the critical section: see what the holder does while it holds the lock";
+    "lock.file", "contention on a file lock", lock::file,
+        "find the holder in /proc/locks; hold the lock for less time, or lock byte ranges instead of the file";
+    "lock.kernel", "contention on a kernel lock", lock::kernel,
+        "run fewer threads on the same file, directory or address space: the acquiring function tells which";
     "memory.swap", "swapping", memory::swap,
-        "Give more memory or run less beside it; 'vmstat 1' shows si and so.";
-    "memory.reclaim", "memory is short", memory::reclaim,
-        "Raise the memory limit of its cgroup, or let it work on less at once.";
+        "add memory, or run less concurrently; 'vmstat 1' shows swap-in and swap-out (si, so)";
+    "memory.reclaim", "memory pressure: reclaim", memory::reclaim,
+        "raise the memory limit of the cgroup, or reduce the working set";
     "memory.faults", "page faults", memory::faults,
-        "Keep memory instead of mapping it anew, use huge pages, or fault it in ahead (MAP_POPULATE).";
-    "writeback.throttle", "paused because too many pages are dirty", disk::dirty,
-        "The disk writes slower than the program: write less, sync earlier, or look at vm.dirty_bytes and the disk.";
-    "io.limit", "its I/O is limited by the cgroup", disk::limit,
-        "Raise io.max (blkio.throttle) of its cgroup.";
-    "journal.shared", "the journal first commits somebody else's transaction", disk::journal,
-        "Move the neighbour to another file system, or let it sync less often.";
-    "device.slower", "the device has become slower", device::slower,
-        "Look at what changed: burst credits that ended (a cloud's volume), a write cache or spare flash that is full, or a device that fails (smartctl).";
-    "device.slow", "the device takes long for each request", disk::slow,
-        "Measure the device alone; if it is always so slow, cache more or change the device.";
-    "io.scheduler", "requests wait behind others' in the disk's queue", disk::scheduler,
-        "Give the neighbour a lower I/O class (ionice -c3) with a scheduler that honours it, or another disk.";
-    "wait.log", "it waits for its own logging", disk::log,
-        "Write the log without waiting for the disk, or sync it for many operations at once.";
+        "reuse memory instead of unmapping it (munmap, MADV_DONTNEED), use huge pages, or prefault it (MAP_POPULATE)";
+    "writeback.throttle", "write throttling in balance_dirty_pages", disk::dirty,
+        "the program dirties pages faster than the disk writes them: write less, sync earlier, or check vm.dirty_bytes and the disk";
+    "io.limit", "I/O throttling by the cgroup", disk::limit,
+        "raise io.max (blkio.throttle) of the cgroup";
+    "journal.shared", "waiting for a journal commit of another process", disk::journal,
+        "move the other process to another file system, or let it call fsync less often";
+    "device.slower", "device slowed down during the run", device::slower,
+        "check what changed: exhausted burst credits (cloud volume), a full write cache or SLC cache, a failing device (smartctl)";
+    "device.slow", "slow device", disk::slow,
+        "benchmark the device alone; if it is always this slow, cache more or replace it";
+    "io.scheduler", "queueing behind other processes' requests in the I/O scheduler", disk::scheduler,
+        "lower the other process's I/O priority (ionice -c3) under a scheduler that honours it, or use another disk";
+    "wait.log", "synchronous logging", disk::log,
+        "log asynchronously, or sync the log once for many operations (group commit)";
     "sync.write", "synchronous writes", disk::sync,
-        "Sync once for many writes (group commit), or use a device whose write cache survives a power cut.";
-    "device.stall", "the device stalls now and then", device::stall,
-        "Look at the device's health and its garbage collection; these requests took over ten times the median.";
+        "sync once for many writes (group commit), or use a device with a power-loss protected write cache";
+    "device.stall", "device stalls", device::stall,
+        "check the device's health and garbage collection: these requests took over 10x the median";
     "io.readahead", "sequential reads without read-ahead", disk::readahead,
-        "Do not advise POSIX_FADV_RANDOM, and let blockdev --getra be above the size of one read.";
-    "io.small", "small requests in sequence", disk::small,
-        "Read or write more at once: each request pays the device's latency.";
-    "io.random", "random reads", disk::random,
-        "Ask for several at once (more threads, io_uring), or keep more in memory.";
-    "device.saturated", "the device is at its limit", disk::saturated,
-        "Ask less of it, spread over more devices, or get a faster one.";
-    "io.depth", "one request at a time", disk::depth,
-        "Ask for the next before the last has come: read-ahead, several threads, io_uring.";
-    "net.retransmit", "TCP sends again what was lost", peer::retransmit,
-        "Look at 'nstat -z TcpRetransSegs' and the path to the peer: drops, a queue, a bad link.";
-    "peer.remote", "waits for a remote peer", peer::remote,
-        "Record on the peer as well: the time is spent there or on the way.";
-    "peer.process", "waits for another process", peer::local,
-        "Run plumb on that process: what it does meanwhile decides.";
-    "wait.sleep", "sleeps on purpose", peer::sleep,
-        "It asked for this time (nanosleep, a timeout): shorten it, or wait for the event itself.";
-    "cpu.interrupts", "interrupts take its CPU", cpu::interrupts,
-        "See /proc/interrupts and /proc/softirqs; move the interrupt to another CPU (smp_affinity, RPS).";
-    "lock.herd", "many are woken where one was meant", lock::herd,
-        "Wake one (EPOLLEXCLUSIVE, signal instead of broadcast), the others only go back to sleep.";
-    "cpu.wait", "ready, and others had the CPU", cpu::wait,
-        "Fewer runnable threads, another CPU (taskset -p shows where it may run), or a higher priority.";
-    "cpu.crowded", "ready, and its own threads had the CPU", cpu::crowded,
-        "It has more to run at once than CPUs, or the scheduler put threads that wake each other on one: try more CPUs, or taskset.";
-    "cpu.wakeup", "ready, its CPU still waking up", cpu::wakeup,
-        "Wakeups are dear on idle CPUs of a guest: fewer handovers between threads, or idle=poll for a test.";
+        "remove POSIX_FADV_RANDOM, and set 'blockdev --setra' above the size of one read";
+    "io.small", "small sequential requests", disk::small,
+        "use larger reads and writes: each request pays the device latency";
+    "io.random", "random I/O at low queue depth", disk::random,
+        "issue several requests at once (threads, io_uring), or cache more";
+    "device.saturated", "saturated device", disk::saturated,
+        "reduce its load, spread the load over more devices, or use a faster device";
+    "io.depth", "I/O at low queue depth", disk::depth,
+        "issue the next request before the last completes: read-ahead, several threads, io_uring";
+    "net.retransmit", "TCP retransmissions", peer::retransmit,
+        "check 'nstat -z TcpRetransSegs' and the path to the peer for drops, queueing or a bad link";
+    "peer.remote", "waiting for a remote peer", peer::remote,
+        "record on the peer as well: the time is spent there or on the network";
+    "peer.process", "waiting for another process", peer::local,
+        "record that process too: plumb run --pid PID";
+    "wait.sleep", "intentional sleep", peer::sleep,
+        "shorten the sleep or timeout, or wait for the event itself";
+    "cpu.interrupts", "interrupt handling on its CPU", cpu::interrupts,
+        "see /proc/interrupts and /proc/softirqs; move the interrupt to another CPU (smp_affinity, RPS)";
+    "lock.herd", "thundering herd", lock::herd,
+        "wake one waiter (EPOLLEXCLUSIVE, signal instead of broadcast): the others only go back to sleep";
+    "cpu.wait", "CPU contention: run-queue wait", cpu::wait,
+        "reduce the number of runnable threads, allow more CPUs (check 'taskset -p'), or raise the priority";
+    "cpu.crowded", "CPU contention among its own threads", cpu::crowded,
+        "use more CPUs or fewer runnable threads; if CPUs are idle, spread the threads with taskset";
+    "cpu.wakeup", "wakeup latency on idle CPUs", cpu::wakeup,
+        "hand over between threads less often: in a guest, waking an idle CPU is expensive (test with idle=poll)";
     "cpu.kernel", "CPU time in the kernel", cpu::kernel,
-        "See the functions: fewer or larger system calls, fewer copies.";
-    "cpu.user", "CPU time in its own code", cpu::user,
-        "The time is in the program itself: 'plumb profile' shows its functions, their callers and lines.";
+        "make fewer or larger system calls, and copy less: see the functions";
+    "cpu.user", "CPU time in user code", cpu::user,
+        "optimize these functions: 'plumb profile' shows their callers and lines";
 }

@@ -1,19 +1,111 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The verdict in words.
+//! The verdict: one line that is enough alone, facts below it, and how far to trust it.
 
-use crate::case::{Case, Trust};
+use crate::case::{Case, Doubt, DoubtKind, Trust};
 use crate::rules::RULES;
 use crate::{Finding, LEAST};
 use plumb_model::Category;
 use plumb_trace::units;
+use serde::{Deserialize, Serialize};
 
-/// Kinds of limits and the categories whose time speaks for each. The first
-/// three are the types of the evaluation of Linux by Hitachi, Fujitsu and
-/// others (2004): CPU busy, CPU idle with the device as the limit, lock contention.
-const KINDS: &[(&str, &[Category])] = &[
-    ("CPU busy", &[Category::Running, Category::Interrupted]),
+#[cfg(test)]
+mod tests;
+
+/// What a line of the verdict says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Cause, share, upper bound; enough alone.
+    #[default]
+    Bottleneck,
+    /// A fact on the bottleneck, with a label of its own.
+    Fact,
+    /// The other findings.
+    Also,
+    /// The next step.
+    Next,
+    /// How far to trust it.
+    Confidence,
+}
+
+/// A line of the verdict.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    pub role: Role,
+    /// `Bottleneck`, `Also`; of a fact its own, as `held by`.
+    pub label: String,
+    pub text: String,
+}
+
+/// How far a verdict can be trusted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// There is no account of time, or nothing of the target in it.
+    #[default]
+    None,
+    /// Much is lost or unexplained.
+    Low,
+    /// Something reduces confidence.
+    Medium,
+    High,
+}
+
+impl Level {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+}
+
+/// How far to trust the verdict, and what reduces confidence.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Confidence {
+    pub level: Level,
+    /// What reduces it.
+    pub reasons: Vec<Doubt>,
+}
+
+/// The kind of limit with the most time. The first three are the types of the evaluation of Linux by
+/// Hitachi, Fujitsu and others (2004): CPU busy, CPU idle with the device as the limit, lock contention.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Limit {
+    /// There is no account of time.
+    #[default]
+    #[serde(rename = "")]
+    Unknown,
+    /// Running.
+    #[serde(rename = "CPU-bound", alias = "CPU busy")]
+    Cpu,
+    /// Block requests, the journal, write throttling.
+    #[serde(rename = "I/O-bound", alias = "CPU idle: device")]
+    Device,
+    /// Locks of user code, of files and of the kernel.
+    #[serde(rename = "lock contention")]
+    Lock,
+    /// Runnable, and not running.
+    #[serde(rename = "CPU contention", alias = "CPU short")]
+    Runnable,
+    /// Reclaim, compaction, swap.
+    #[serde(rename = "memory pressure", alias = "memory short")]
+    Memory,
+    /// Other threads, processes and hosts.
+    #[serde(rename = "waiting for peers", alias = "waiting for others")]
+    Peers,
+    /// Timers.
+    #[serde(rename = "intentional sleep", alias = "asleep on purpose")]
+    Sleep,
+}
+
+const LIMITS: &[(Limit, &str, &[Category])] = &[
+    (Limit::Cpu, "CPU-bound", &[Category::Running, Category::Interrupted]),
     (
-        "CPU idle: device",
+        Limit::Device,
+        "I/O-bound",
         &[
             Category::BlockLimit,
             Category::BlockQueued,
@@ -29,131 +121,254 @@ const KINDS: &[(&str, &[Category])] = &[
             Category::OtherWaiting,
         ],
     ),
-    ("lock contention", &[Category::KernelLock, Category::UserLock, Category::FileLock, Category::Spinning]),
     (
-        "CPU short",
+        Limit::Lock,
+        "lock contention",
+        &[Category::KernelLock, Category::UserLock, Category::FileLock, Category::Spinning],
+    ),
+    (
+        Limit::Runnable,
+        "CPU contention",
         &[Category::Woken, Category::Preempted, Category::Crowded, Category::Held, Category::WokenIdle],
     ),
-    ("memory short", &[Category::Memory]),
+    (Limit::Memory, "memory pressure", &[Category::Memory]),
     (
-        "waiting for others",
+        Limit::Peers,
+        "waiting for peers",
         &[Category::Pipe, Category::Socket, Category::Network, Category::Signalled, Category::Child],
     ),
-    ("asleep on purpose", &[Category::Timer]),
+    (Limit::Sleep, "intentional sleep", &[Category::Timer]),
 ];
 
-/// Above this share of unexplained or lost time a verdict is doubtful.
+impl Limit {
+    /// Its words in results; empty where it is not known.
+    pub fn name(self) -> &'static str {
+        LIMITS.iter().find(|(limit, ..)| *limit == self).map_or("", |(_, name, _)| name)
+    }
+
+    /// Categories of the account whose time speaks for it.
+    pub fn categories(self) -> &'static [Category] {
+        LIMITS.iter().find(|(limit, ..)| *limit == self).map_or(&[], |(.., categories)| categories)
+    }
+
+    pub(crate) fn of(case: &Case<'_>) -> Self {
+        let most = LIMITS.iter().max_by_key(|(.., categories)| case.time(categories));
+        most.map_or(Self::Unknown, |(limit, ..)| *limit)
+    }
+}
+
+/// Above this share of unexplained or lost time confidence is reduced; above the second it is low.
 const DOUBTFUL: f64 = 0.02;
+const LOW: f64 = 0.1;
 
-/// The kind of limit with the most time.
-pub(crate) fn kind(case: &Case<'_>) -> String {
-    let time = |k: &&(&str, &[Category])| case.time(k.1);
-    KINDS.iter().max_by_key(time).map_or(String::new(), |k| k.0.into())
+/// Below this share the largest finding is no bottleneck.
+const DOMINANT: f64 = 0.2;
+
+/// From this share of a program's own code on it is healthy: nothing but itself limits it.
+const CPU_BOUND: f64 = 0.5;
+
+/// Facts of the largest finding that a verdict has.
+const FACTS: usize = 3;
+
+/// Other findings that it names.
+const OTHERS: usize = 4;
+
+fn line(role: Role, label: &str, text: String) -> Line {
+    Line { role, label: label.into(), text }
 }
 
-pub(crate) fn no_account(trust: &Trust) -> Vec<String> {
-    let mut doubts = trust.doubts.join("; ");
-    if doubts.is_empty() {
-        doubts = "No event was lost".into();
-    }
-    vec![
-        format!(
-            "No account of time: without {} in the trace (see -e); the counts of requests and devices hold.",
-            trust.no_account.join(" and ")
-        ),
-        format!("{doubts}."),
-    ]
+fn bottleneck(text: String) -> Line {
+    line(Role::Bottleneck, "Bottleneck", text)
 }
 
-/// Categories of the account that speak for a kind of limit; none for one that is not known.
-pub fn categories(kind: &str) -> &'static [Category] {
-    KINDS.iter().find(|(name, _)| *name == kind).map_or(&[], |(_, categories)| categories)
-}
-
-/// The sentences; the first says it all.
-pub(crate) fn sentences(case: &Case<'_>, kind: &str, findings: &[Finding]) -> Vec<String> {
-    let whole = units::duration(case.whole);
-    let of = if case.result.path.of == "command" {
-        format!("the {whole} that it took")
-    } else {
-        format!("{whole} of its threads' time")
+/// The lines as text; labels of facts are aligned.
+pub(crate) fn text(lines: &[Line]) -> Vec<String> {
+    let facts = lines.iter().filter(|l| l.role == Role::Fact);
+    let width = facts.map(|l| l.label.chars().count()).max().unwrap_or(0);
+    let text = |l: &Line| match l.role {
+        Role::Fact => format!("  {:<width$}  {}", l.label, l.text),
+        _ => format!("{}: {}", l.label, l.text),
     };
-    let mut out = Vec::new();
-    let idle = case.share(case.time(&[Category::Poll]) as f64);
-    let first = findings.first().map_or(0.0, |f| f.share);
-    if idle > first && idle > LEAST {
-        out.push(format!(
-            "Idle for {:.0} % of {of}: it waited in poll, select or epoll until somebody wanted something.",
-            idle * 100.0
-        ));
-    }
-    match findings.first() {
-        Some(f) => out.push(format!(
-            "{}: {:.0} % of {of}; {}.{}",
-            capital(&f.title),
-            f.share * 100.0,
-            f.words,
-            if f.bound >= 1.05 {
-                format!(" Without it, it would be at most {} times as fast.", factor(f.bound))
-            } else {
-                String::new()
-            }
+    lines.iter().map(text).collect()
+}
+
+/// Where the trace has no account of time.
+pub(crate) fn no_account(trust: &Trust) -> (Vec<Line>, Confidence) {
+    let missing = trust.no_account.join(" and ");
+    let reason = format!("{missing} not recorded");
+    let confidence = Confidence {
+        level: Level::None,
+        reasons: [vec![Doubt::new(DoubtKind::NotRecorded, reason)], trust.doubts.clone()].concat(),
+    };
+    let lines = vec![
+        bottleneck(format!(
+            "not measured: the trace has no {missing} events, so there is no account of time"
         )),
-        None if !out.is_empty() => {}
-        None => out.push(format!("Nothing stands out in {of} ({} rules looked).", RULES.len())),
+        line(Role::Fact, "still valid", "counts of requests and devices".into()),
+        line(Role::Next, "Next", "record the default events: plumb run -e default -- COMMAND".into()),
+        line(Role::Confidence, "Confidence", words(&confidence, None)),
+    ];
+    (lines, confidence)
+}
+
+/// Where nothing of the target was seen.
+pub(crate) fn nothing_seen(trust: &Trust) -> (Vec<Line>, Confidence) {
+    let reason = Doubt::new(DoubtKind::NothingSeen, "no event of the target".into());
+    let confidence =
+        Confidence { level: Level::None, reasons: [vec![reason], trust.doubts.clone()].concat() };
+    let lines = vec![
+        bottleneck("not measured: the trace has no events of the target".into()),
+        line(
+            Role::Next,
+            "Next",
+            "check that the target ran during the recording, and that its events were recorded".into(),
+        ),
+        line(Role::Confidence, "Confidence", words(&confidence, None)),
+    ];
+    (lines, confidence)
+}
+
+/// The verdict of a case; findings with the largest share first.
+pub(crate) fn lines(case: &Case<'_>, findings: &[Finding]) -> (Vec<Line>, Confidence) {
+    let confidence = confidence(case, findings);
+    let mut out = vec![bottleneck(first(case, findings))];
+    if let Some(f) = findings.first() {
+        let facts = f
+            .evidence
+            .iter()
+            .filter(|e| !e.label.is_empty() && e.at.is_none() && e.time.is_none())
+            .take(FACTS);
+        out.extend(facts.map(|e| line(Role::Fact, &e.label, e.words.clone())));
     }
-    let then: Vec<String> = findings
-        .iter()
-        .skip(1)
-        .map(|f| format!("{} {:.0} % ({}x)", f.title, f.share * 100.0, factor(f.bound)))
-        .collect();
-    if !then.is_empty() {
-        out.push(format!("Then: {}.", then.join("; ")));
+    // An idle target's first finding is none of its bottlenecks.
+    let others =
+        if idle(case, findings).is_some() { findings } else { findings.get(1..).unwrap_or_default() };
+    let mut also: Vec<String> =
+        others.iter().take(OTHERS).map(|f| format!("{} {:.0} %", f.title, f.share * 100.0)).collect();
+    if others.len() > OTHERS {
+        also.push(format!("{} more", others.len() - OTHERS));
+    }
+    if !also.is_empty() {
+        out.push(line(Role::Also, "Also", also.join(", ")));
     }
     if let Some(f) = findings.first() {
-        out.push(format!("Next: {} Type: {kind}.", f.next));
+        out.push(line(Role::Next, "Next", f.next.clone()));
     }
-    out.push(trust(case, findings));
-    out
+    out.push(line(Role::Confidence, "Confidence", words(&confidence, Some(case))));
+    (out, confidence)
 }
 
-fn factor(bound: f64) -> String {
-    match bound {
-        b if b >= 100.0 => "100 or more".into(),
-        b if b >= 10.0 => format!("{b:.0}"),
-        b => format!("{b:.2}"),
+/// Share of a target that waited for work, where that is more than any finding has.
+fn idle(case: &Case<'_>, findings: &[Finding]) -> Option<f64> {
+    let idle = case.share(case.time(&[Category::Poll]) as f64);
+    (idle > LEAST && idle > findings.first().map_or(0.0, |f| f.share)).then_some(idle)
+}
+
+/// Cause, share and upper bound.
+fn first(case: &Case<'_>, findings: &[Finding]) -> String {
+    let of = if case.result.path.of == "command" { "wall time" } else { "thread time" };
+    let whole = format!("{} {of}", units::brief(case.whole));
+    let unreliable = case.unreliable();
+    let unreliable = if unreliable.is_empty() {
+        String::new()
+    } else {
+        format!("; unreliable: {}", unreliable.join(", "))
+    };
+    if let Some(idle) = idle(case, findings) {
+        return format!(
+            "none: idle {:.0} % of {whole}, waiting for work in poll, select or epoll{unreliable}",
+            idle * 100.0
+        );
+    }
+    let Some(f) = findings.first() else {
+        return format!(
+            "none found in {whole}: no cause has {:.0} % of it ({} rules evaluated{unreliable})",
+            LEAST * 100.0,
+            RULES.len()
+        );
+    };
+    let share = format!("{:.0} % of {whole}", f.share * 100.0);
+    let bound = if f.bound >= 1.05 { format!(", {} without it", speed_up(f.bound)) } else { String::new() };
+    if f.share < DOMINANT {
+        return format!("none dominates; the largest is {} ({share}{bound}{unreliable})", f.headline);
+    }
+    if f.id == "cpu.user" && f.share >= CPU_BOUND {
+        let place = if f.place.is_empty() { String::new() } else { format!(" in {}", f.place) };
+        return format!("none outside the program: CPU-bound{place} (user code {share}{bound}{unreliable})");
+    }
+    format!("{} ({share}{bound}{unreliable})", f.headline)
+}
+
+/// An upper bound in words: `up to 5.0x speed-up`.
+pub fn speed_up(bound: f64) -> String {
+    let of = if bound >= 100.0 { "over" } else { "up to" };
+    format!("{of} {} speed-up", factor(bound))
+}
+
+/// A factor with its mark, two or three digits: `5.0x`; `100x` where it is more.
+pub fn factor(bound: f64) -> String {
+    match bound.min(100.0) {
+        b if b >= 9.95 => format!("{b:.0}x"),
+        b if b >= 1.995 => format!("{b:.1}x"),
+        b => format!("{b:.2}x"),
     }
 }
 
-fn capital(words: &str) -> String {
-    let mut chars = words.chars();
-    chars.next().map_or(String::new(), |c| c.to_uppercase().collect::<String>() + chars.as_str())
-}
-
-fn trust(case: &Case<'_>, findings: &[Finding]) -> String {
+fn confidence(case: &Case<'_>, findings: &[Finding]) -> Confidence {
     let share = |c: Category| case.share(case.time(&[c]) as f64);
     let (unexplained, lost) = (share(Category::Unexplained), share(Category::Lost));
-    let mut doubts = case.doubts(&[]);
+    let mut reasons = case.trust.doubts.clone();
     if unexplained > DOUBTFUL {
-        doubts.push(format!("{:.1} % of the time is unexplained", unexplained * 100.0));
+        let words = format!("{:.1} % of the time unexplained", unexplained * 100.0);
+        reasons.push(Doubt::new(DoubtKind::Unexplained, words));
     }
     if lost > DOUBTFUL {
-        doubts.push(format!("{:.1} % of the time is lost", lost * 100.0));
+        let words = format!("{:.1} % of the time lost", lost * 100.0);
+        reasons.push(Doubt::new(DoubtKind::LostTime, words));
     }
     let impossible: u64 = case.result.impossible.values().sum();
     if impossible * 1000 > case.result.events {
-        doubts.push(format!("{impossible} of {} transitions contradict each other", case.result.events));
+        let words = format!(
+            "{} contradictory transitions in {} events",
+            units::count(impossible),
+            units::count(case.result.events)
+        );
+        reasons.push(Doubt::new(DoubtKind::Contradiction, words));
     }
-    let first = findings.first().map(|f| f.doubt.len() > case.doubts(&[]).len());
-    if doubts.is_empty() {
-        let untold = if lost >= 0.0001 {
-            format!(", {:.2} % is lost because the kernel did not raise a switch", lost * 100.0)
-        } else {
-            String::new()
-        };
-        let see = if first == Some(true) { "; the finding names its own doubt" } else { "" };
-        format!("No event was lost; {:.2} % of the time is unexplained{untold}{see}.", unexplained * 100.0)
-    } else {
-        format!("Take it with doubt: {}.", doubts.join("; "))
+    let own = findings.first().map_or(0, |f| f.doubt.len().saturating_sub(case.trust.doubts.len()));
+    if let Some(f) = findings.first() {
+        let own = f.doubt.iter().take(own);
+        reasons.extend(own.map(|words| Doubt::new(DoubtKind::Finding, words.clone())));
     }
+    let damaged = !case.unreliable().is_empty();
+    let level = match (damaged || unexplained + lost > LOW, reasons.is_empty()) {
+        (true, _) => Level::Low,
+        (false, false) => Level::Medium,
+        (false, true) => Level::High,
+    };
+    Confidence { level, reasons }
+}
+
+/// The level, and the figures or reasons for it.
+fn words(confidence: &Confidence, case: Option<&Case<'_>>) -> String {
+    let mut reasons: Vec<String> = confidence.reasons.iter().map(|d| d.words.clone()).collect();
+    if let Some(case) = case {
+        let has = |kind| confidence.reasons.iter().any(|d| d.kind == kind);
+        let share = |c: Category| case.share(case.time(&[c]) as f64);
+        let mut figures = Vec::new();
+        if !has(DoubtKind::LostEvents) {
+            figures.push("0 events lost".to_string());
+        }
+        if !has(DoubtKind::Unexplained) {
+            figures.push(format!("{:.1} % unexplained", share(Category::Unexplained) * 100.0));
+        }
+        let lost = share(Category::Lost);
+        if lost >= 0.0005 && !has(DoubtKind::LostTime) {
+            figures.push(format!("{:.1} % lost (missing switch events)", lost * 100.0));
+        }
+        if !figures.is_empty() {
+            reasons.insert(0, figures.join(", "));
+        }
+    }
+    format!("{} ({})", confidence.level.word(), reasons.join("; "))
 }

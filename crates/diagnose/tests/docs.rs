@@ -9,19 +9,25 @@ fn manual() -> String {
         "<!-- SPDX-License-Identifier: Apache-2.0 OR MIT -->\n\
          <!-- Written by 'cargo xtask golden' from crates/diagnose/src/rules.rs; do not edit. -->\n\
          # Findings\n\n\
-         A finding is a reason for the target's time: its share, a bound, the evidence, doubts, and what\n\
-         to do next. The rules look in this order, what is special before what is general; each\n\
-         nanosecond goes to one finding at most, so the shares never exceed the whole. Below {:.0} %\n\
-         nothing is found.\n\n\
-         - **share:** of the command's elapsed time, where waits for its own threads are followed to\n  \
-           what those did; without a command (`--pid`, `--cgroup`) of its threads' time, resting left out.\n\
-         - **bound:** the largest speed-up if that time went away and all else stayed (Amdahl's law on\n  \
-           the path); the larger one of the account that is followed wait by wait, and of the path of\n  \
-           the threads that ended last.\n\
-         - **type:** CPU busy, CPU idle: device, lock contention (the three types of the evaluation of\n  \
-           Linux by Hitachi, Fujitsu and others, 2004), and CPU short, memory short, waiting for others,\n  \
-           asleep on purpose.\n\n\
-         | finding | what it says | next |\n|---|---|---|\n",
+         A finding is a cause of the target's time. List all rules, or query the findings of a run:\n\n    \
+             plumb findings\n    \
+             plumb query DIR 'select finding, share, bound, headline from findings'\n\n\
+         Each finding has:\n\n\
+         - **share:** its part of the command's wall time, with waits for the command's own threads\n  \
+           followed to what those threads did. Without a command (`--pid`, `--cgroup`): its part of the\n  \
+           threads' time, idle waits excluded.\n\
+         - **bound:** the upper bound of the speed-up without it, all else equal (Amdahl's law on the\n  \
+           critical path).\n\
+         - **evidence:** labelled facts; those with a moment link to the timeline of the report page.\n\
+         - **doubt:** what reduces confidence in it.\n\
+         - **next:** the next step.\n\n\
+         The rules run in the order of the table, special causes before general ones. Each nanosecond\n\
+         goes to at most one finding, so the shares add up to at most 100 %. Findings below {:.0} % are\n\
+         not reported.\n\n\
+         The verdict's `kind` is one of CPU-bound, I/O-bound, lock contention (the three types of the\n\
+         evaluation of Linux by Hitachi, Fujitsu and others, 2004), CPU contention, memory pressure,\n\
+         waiting for peers, intentional sleep.\n\n\
+         | finding | cause | next step |\n|---|---|---|\n",
         LEAST * 100.0
     );
     for rule in RULES {
@@ -47,5 +53,5 @@ fn ids_are_unique_and_words_are_there() {
     let n = ids.len();
     ids.dedup();
     assert!(n == ids.len() && n >= 25, "{n} rules");
-    assert!(RULES.iter().all(|r| !r.title.is_empty() && r.next.ends_with('.')));
+    assert!(RULES.iter().all(|r| !r.title.is_empty() && !r.next.is_empty() && !r.next.ends_with('.')));
 }

@@ -11,7 +11,7 @@ use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
 macro_rules! categories {
-    ($($(#[$attribute:meta])? $variant:ident, $name:literal, $doc:literal;)*) => {
+    ($($(#[$attribute:meta])? $variant:ident, $name:literal, $doc:literal, $activity:literal;)*) => {
         /// Parts of a thread's time; they exclude each other and add up.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
         #[repr(u8)]
@@ -21,47 +21,50 @@ macro_rules! categories {
 
         /// Every category with its name in results and its meaning, in the order of reports.
         pub const CATEGORIES: &[(Category, &str, &str)] = &[$((Category::$variant, $name, $doc),)*];
+
+        /// What a thread is called that is in it, in the same order.
+        const ACTIVITIES: &[&str] = &[$($activity,)*];
     };
 }
 
 categories! {
-    Running, "running", "on a CPU";
-    Spinning, "lock.spin", "on a CPU, busy with getting a lock of the kernel that another holds";
-    Interrupted, "interrupted", "on a CPU, but an interrupt had it";
-    Woken, "runnable", "woken, waiting for a CPU that others had";
-    Preempted, "preempted", "put off its CPU, waiting for one that others had";
-    Crowded, "runnable.own", "ready, and another thread of the target had its CPU";
-    WokenIdle, "runnable.idle", "ready, its CPU idle but not running it yet: the time that a wakeup takes";
-    Held, "runnable.held", "ready, and its CPU idle for over 3 ms: it may not run (a CPU quota), or the CPU wakes late (a busy host)";
-    BlockLimit, "block.limit", "block request: held back by a limit of the cgroup (blk-throttle, io.max)";
-    BlockQueued, "block.queue", "block request: from the bio's queueing to a request slot";
-    BlockPlugged, "block.plug", "block request: from the slot to its insertion in the scheduler's queue, or to the device where it is not inserted";
-    BlockFlush, "block.flush", "block request: while the device flushes what it was sent before";
-    BlockInserted, "block.schedule", "block request: in the scheduler's queue until it is issued";
-    BlockIssued, "block.device", "block request: with the device until it completes";
-    BlockDone, "block.wakeup", "block request: complete, until the thread is woken";
-    OtherRunning, "other.running", "waiting for another thread, which ran";
-    OtherRunnable, "other.runnable", "waiting for another thread, which waited for a CPU";
-    OtherWaiting, "other.waiting", "waiting for another thread, which slept or waited itself";
-    Journal, "journal", "waiting until the journal has committed an earlier transaction";
-    KernelLock, "lock.kernel", "waiting for a lock of the kernel";
-    UserLock, "lock.user", "waiting in futex(2) for a lock that another thread holds";
-    FileLock, "lock.file", "waiting for a file lock: flock(2), fcntl(2)";
-    Signalled, "thread", "waiting until another thread signals: join, condition, semaphore";
-    Throttle, "writeback.throttle", "made to pause because it dirtied too many pages";
-    Memory, "memory", "waiting for memory: reclaim, compaction, swap";
-    Rcu, "rcu", "waiting until all readers inside the kernel are through (RCU)";
-    Pipe, "pipe", "waiting for a pipe, terminal or other stream";
-    Socket, "socket", "waiting in a socket call";
-    Network, "network", "woken by the network's receive interrupt";
-    Poll, "poll", "waiting in poll, select or epoll for any of several things";
-    Child, "child", "waiting for a child process";
-    Timer, "timer", "sleeping until a time";
-    Signal, "signal", "waiting for a signal, stopped or traced";
-    Idle, "idle", "kernel thread without work";
+    Running, "running", "on CPU", "running";
+    Spinning, "lock.spin", "on CPU, spinning for a kernel lock", "spinning for a kernel lock";
+    Interrupted, "interrupted", "on CPU, but an interrupt handler had it", "interrupted";
+    Woken, "runnable", "runnable, waiting on the run queue", "runnable";
+    Preempted, "preempted", "preempted, waiting on the run queue", "preempted";
+    Crowded, "runnable.own", "runnable, waiting on the run queue behind another thread of the target", "runnable";
+    WokenIdle, "runnable.idle", "runnable on an idle CPU: wakeup latency", "waking up";
+    Held, "runnable.held", "runnable, its CPU idle for over 3 ms: CPU quota (throttled), or the CPU wakes late (busy host)", "runnable, not allowed to run";
+    BlockLimit, "block.limit", "block request: throttled by the cgroup (io.max, blk-throttle)", "throttled I/O";
+    BlockQueued, "block.queue", "block request: waiting for a request (tag) (Q2G)", "waiting for I/O";
+    BlockPlugged, "block.plug", "block request: plugged, not yet in the I/O scheduler (G2I)", "waiting for I/O";
+    BlockFlush, "block.flush", "block request: waiting for a device cache flush before it", "waiting for I/O";
+    BlockInserted, "block.schedule", "block request: in the I/O scheduler (I2D)", "waiting for I/O";
+    BlockIssued, "block.device", "block request: in flight, device service time (D2C)", "waiting for I/O";
+    BlockDone, "block.wakeup", "block request: completed, thread not yet woken", "waiting for I/O";
+    OtherRunning, "other.running", "waiting for another thread, which was running", "waiting for another thread";
+    OtherRunnable, "other.runnable", "waiting for another thread, which was runnable", "waiting for another thread";
+    OtherWaiting, "other.waiting", "waiting for another thread, which was blocked", "waiting for another thread";
+    Journal, "journal", "waiting for the journal to commit an earlier transaction", "waiting for a journal commit";
+    KernelLock, "lock.kernel", "waiting for a kernel lock", "waiting for a kernel lock";
+    UserLock, "lock.user", "waiting for a user-space lock (futex) held by another thread", "waiting for a user-space lock";
+    FileLock, "lock.file", "waiting for a file lock (flock, fcntl)", "waiting for a file lock";
+    Signalled, "thread", "waiting for another thread: join, condition variable, semaphore", "waiting for another thread";
+    Throttle, "writeback.throttle", "throttled for dirtying pages (balance_dirty_pages)", "throttled in write-back";
+    Memory, "memory", "waiting for memory: reclaim, compaction, swap-in", "waiting for memory";
+    Rcu, "rcu", "waiting for an RCU grace period", "waiting for an RCU grace period";
+    Pipe, "pipe", "waiting for a pipe, terminal or other stream", "waiting for a pipe";
+    Socket, "socket", "waiting in a socket call", "waiting for a socket";
+    Network, "network", "waiting for the network: woken by a receive interrupt", "waiting for the network";
+    Poll, "poll", "waiting in poll, select or epoll", "polling";
+    Child, "child", "waiting for a child process", "waiting for a child process";
+    Timer, "timer", "sleeping on a timer (intentional sleep)", "sleeping";
+    Signal, "signal", "stopped, traced, or waiting for a signal", "waiting for a signal";
+    Idle, "idle", "idle kernel thread", "idle";
     #[default]
-    Unexplained, "unexplained", "waiting, and the model cannot tell for what";
-    Lost, "lost", "events are missing that would tell";
+    Unexplained, "unexplained", "blocked, cause unknown", "blocked";
+    Lost, "lost", "unknown: events are missing", "unknown";
 }
 
 const N: usize = CATEGORIES.len();
@@ -69,6 +72,28 @@ const N: usize = CATEGORIES.len();
 impl Category {
     pub fn name(self) -> &'static str {
         CATEGORIES[self as usize].1
+    }
+}
+
+impl Category {
+    /// What a thread in it does, in a few words: `runnable`, `waiting for I/O`.
+    pub fn activity(self) -> &'static str {
+        ACTIVITIES[self as usize]
+    }
+
+    /// A block request of the thread itself is on its way.
+    pub fn is_block(self) -> bool {
+        use Category as C;
+        match self {
+            C::BlockLimit | C::BlockQueued | C::BlockPlugged | C::BlockFlush => true,
+            C::BlockInserted | C::BlockIssued | C::BlockDone => true,
+            _ => false,
+        }
+    }
+
+    /// The thread has a CPU.
+    pub fn on_cpu(self) -> bool {
+        matches!(self, Self::Running | Self::Spinning | Self::Interrupted)
     }
 }
 

@@ -49,6 +49,7 @@ pub use result::{
     LockRow, OperationRow, OtherRow, PathResult, PatternRow, ProcessRow, RunResult, SampleResult, SyscallRow,
     ThirdRow, ThreadRow, UnexplainedRow, Use, WaitRow,
 };
+pub use samples::At;
 pub use sum::sum;
 pub use wait_frames::is_scheduler;
 

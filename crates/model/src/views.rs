@@ -102,7 +102,7 @@ const PIDS: [Key; 3] = [Key::Process, Key::Thread, Key::Comm];
 pub const VIEWS: &[Spec] = &[
     Spec {
         name: "cpu",
-        about: "How long CPUs are busy between two idles, who runs, and time in each interrupt.",
+        about: "CPU busy periods, the threads that run, and time in each interrupt.",
         needs: &["sched_switch"],
         gains: &[("irq_handler_entry", "time in interrupts")],
         record: "default",
@@ -114,9 +114,9 @@ pub const VIEWS: &[Spec] = &[
     },
     Spec {
         name: "busywait",
-        about: "Time that CPUs are busy with nothing but getting a kernel lock, by call site.",
+        about: "CPU time spent spinning for kernel locks, by call site.",
         needs: &["contention_begin", "contention_end"],
-        gains: &[("sched_switch", "time off the CPU, call sites"), ("sys_enter", "system calls")],
+        gains: &[("sched_switch", "off-CPU time, call sites"), ("sys_enter", "system calls")],
         record: "default",
         tables: &[table("", Key::Site), table("", Key::Type)],
         keys: &[Key::Lock, Key::Type, Key::Site, Key::Call, Key::Cpu, PIDS[0], PIDS[1], PIDS[2]],
@@ -126,9 +126,9 @@ pub const VIEWS: &[Spec] = &[
     },
     Spec {
         name: "spinlock",
-        about: "Waits for kernel locks, by lock, kind and call site, off the CPU and on it.",
+        about: "Kernel lock contention by lock, kind and call site: blocked and spinning.",
         needs: &["contention_begin", "contention_end"],
-        gains: &[("sched_switch", "time off the CPU, call sites"), ("sys_enter", "system calls")],
+        gains: &[("sched_switch", "off-CPU time, call sites"), ("sys_enter", "system calls")],
         record: "default",
         tables: &[table("", Key::Type), table("", Key::Site), table("", Key::Lock)],
         keys: &[Key::Lock, Key::Type, Key::Site, Key::Call, Key::Cpu, PIDS[0], PIDS[1], PIDS[2]],
@@ -138,7 +138,7 @@ pub const VIEWS: &[Spec] = &[
     },
     Spec {
         name: "buffer",
-        about: "Block requests from arrival (Q) to completion (C), by device and operation.",
+        about: "Block requests from queueing (Q) to completion (C), by device and operation.",
         needs: &["block_bio_queue", "block_rq_issue", "block_rq_complete"],
         gains: &[("block_getrq", "merged bios")],
         record: "default",
@@ -150,7 +150,7 @@ pub const VIEWS: &[Spec] = &[
     },
     Spec {
         name: "blkqueue",
-        about: "Request slots in use as a request arrives, its own included, by device.",
+        about: "Requests (tags) in use as a request arrives, its own included, by device.",
         needs: &["block_bio_queue", "block_getrq", "block_rq_issue", "block_rq_complete"],
         gains: &[],
         record: "default",
@@ -162,7 +162,7 @@ pub const VIEWS: &[Spec] = &[
     },
     Spec {
         name: "runqueue",
-        about: "Waits for a CPU, from wakeup, preemption or birth to the switch, and who ran before.",
+        about: "Run-queue latency: from wakeup, preemption or fork to the switch, and who ran before.",
         needs: &["sched_switch", "sched_waking"],
         gains: &[("sched_wakeup_new", "first waits of new threads")],
         record: "default",
@@ -174,7 +174,7 @@ pub const VIEWS: &[Spec] = &[
     },
     Spec {
         name: "waitqueue",
-        about: "Sleeps, from the switch to the wakeup, by process, system call and kernel site.",
+        about: "Blocked time, from the switch to the wakeup, by process, system call and kernel function.",
         needs: &["sched_switch", "sched_waking"],
         gains: &[("sys_enter", "system calls")],
         record: "default",
@@ -186,7 +186,7 @@ pub const VIEWS: &[Spec] = &[
     },
     Spec {
         name: "waittime",
-        about: "Every time off the CPU, from switch-out to switch-in, by process.",
+        about: "Off-CPU time, from switch-out to switch-in, by process.",
         needs: &["sched_switch", "sched_waking"],
         gains: &[("sched_wakeup_new", "first waits of new threads"), ("sys_enter", "system calls")],
         record: "default",
@@ -198,7 +198,7 @@ pub const VIEWS: &[Spec] = &[
     },
     Spec {
         name: "netsend",
-        about: "Packets from an interface's queue to its driver.",
+        about: "Packets from an interface's queueing discipline to its driver.",
         needs: &["net_dev_queue", "net_dev_start_xmit"],
         gains: &[],
         record: "default,net",
@@ -210,7 +210,7 @@ pub const VIEWS: &[Spec] = &[
     },
     Spec {
         name: "netroute",
-        about: "A packet's way in: interrupt, soft interrupt, receive path, wakeup, receiver on a CPU.",
+        about: "The receive path of a packet: interrupt, softirq, receive, wakeup, receiver on CPU.",
         needs: &["netif_receive_skb", "softirq_entry", "softirq_exit"],
         gains: &[
             ("irq_handler_entry", "interrupt to softirq"),
@@ -226,7 +226,7 @@ pub const VIEWS: &[Spec] = &[
     },
     Spec {
         name: "btt",
-        about: "The layers of block I/O as blktrace's btt cuts them: Q2G, G2I, I2D, D2C, seeks, merges.",
+        about: "Block I/O layers as btt (blktrace) reports them: Q2G, G2I, I2D, D2C, seeks, merges.",
         needs: &["block_bio_queue", "block_getrq", "block_rq_issue", "block_rq_complete"],
         gains: &[("block_rq_insert", "G2I and I2D"), ("block_bio_backmerge", "Q2M and M2D")],
         record: "default",

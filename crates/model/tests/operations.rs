@@ -70,7 +70,7 @@ fn row<'a>(result: &'a RunResult, kind: &str) -> &'a OperationRow {
 }
 
 fn parts(row: &OperationRow) -> Vec<(&str, u64)> {
-    row.account.iter().map(|(name, ns)| (name.as_str(), *ns)).collect()
+    row.account.iter().map(|(name, ns)| (name.name(), *ns)).collect()
 }
 
 #[test]

@@ -170,7 +170,7 @@ proptest! {
         }
         for p in &result.processes {
             for (tid, account) in std::iter::once((0, &p.account)).chain(p.threads.iter().map(|t| (t.tid, &t.account))) {
-                account.iter().for_each(|(c, ns)| *rows.entry((p.pid, tid, c.clone())).or_insert(0) += *ns);
+                account.iter().for_each(|(c, ns)| *rows.entry((p.pid, tid, c.to_string())).or_insert(0) += *ns);
             }
         }
         prop_assert_eq!(told, rows, "what was told of and what the accounts have");

@@ -8,7 +8,7 @@
 
 use anyhow::Result;
 use plumb_analysis::Analysis;
-use plumb_diagnose::Finding;
+use plumb_diagnose::{Finding, Limit};
 use plumb_model::profile::short;
 use plumb_model::{HotRow, LockRow, PatternRow};
 use plumb_report::terminal::wrapped;
@@ -28,18 +28,18 @@ pub fn write(explained: &Analysis, out: &mut dyn Write) -> Result<()> {
     let Analysis { environment, diagnosis, result, .. } = explained;
     let get = |key: &str| environment.get(key).map_or("", String::as_str);
     let mut page = Page { out, step: 0 };
-    page.step("What was looked at", &[get("target").to_string()])?;
-    page.step("On what", &[conditions(explained)])?;
+    page.step("Target", &[get("target").to_string()])?;
+    page.step("Environment", &[conditions(explained)])?;
 
     let mut served = vec![format!(
-        "It took {}{}.",
+        "{}{}",
         units::duration(result.path.time),
-        if result.path.of == "command" { "" } else { " of its threads' time" }
+        if result.path.of == "command" { " wall time" } else { " thread time" }
     )];
     for p in &result.processes {
         served.extend(p.operations.iter().filter(|o| o.count > 0).map(|o| {
             format!(
-                "{} ({}): {} x {}, {} each in the mean",
+                "{} ({}): {} x {}, {} mean",
                 p.comm,
                 p.pid,
                 units::count(o.count),
@@ -49,7 +49,7 @@ pub fn write(explained: &Analysis, out: &mut dyn Write) -> Result<()> {
         }));
     }
     served.truncate(MOST);
-    page.step("How it was served", &served)?;
+    page.step("Duration", &served)?;
 
     let whole = result.path.time.max(1) as f64;
     let share = |ns: u64| ns as f64 / whole;
@@ -60,19 +60,19 @@ pub fn write(explained: &Analysis, out: &mut dyn Write) -> Result<()> {
             format!("{:>5.1} %  {}{who}", share(p.time) * 100.0, p.category)
         })
         .collect();
-    account.push(format!("So its type is: {}.", diagnosis.kind));
-    page.step("Where its time went", &account)?;
+    account.push(format!("Kind of limit: {}", diagnosis.kind.name()));
+    page.step("Account of time", &account)?;
 
     let first = diagnosis.findings.first();
-    let hot = hottest(&result.hot, &diagnosis.kind);
-    page.step("In which functions", &functions(&hot, explained))?;
+    let hot = hottest(&result.hot, diagnosis.kind);
+    page.step("Functions", &functions(&hot, explained))?;
     let instructions: Vec<String> = hot.iter().filter_map(|h| h.instruction.clone()).take(2).collect();
     if !instructions.is_empty() {
-        page.step("At which instruction", &instructions)?;
+        page.step("Instructions", &instructions)?;
     }
-    page.step("What the trace shows of it", &events(explained))?;
-    page.step("Judgement", &judgement(first, &diagnosis.verdict))?;
-    page.step("How far to trust it", &trust(explained, first))?;
+    page.step("Events", &events(explained))?;
+    page.step("Verdict", &judgement(first, &diagnosis.verdict))?;
+    page.step("Confidence", &trust(explained, first))?;
     Ok(())
 }
 
@@ -107,16 +107,16 @@ fn conditions(explained: &Analysis) -> String {
     let clock = get("sample_clock");
     let clock = if clock.is_empty() { "none".into() } else { clock.to_string() };
     format!(
-        "Linux {}, {} CPUs{disks}; {} events recorded, sampling clock: {clock}",
+        "Linux {}, {} CPUs{disks}; {} events, sampling clock: {clock}",
         get("kernel_release"),
         explained.result.cpus.len(),
         units::count(explained.quality.events)
     )
 }
 
-/// Rows whose category speaks for the kind of limit first, each with most time first.
-fn hottest<'a>(rows: &'a [HotRow], kind: &str) -> Vec<&'a HotRow> {
-    let of = plumb_diagnose::categories(kind);
+/// Rows of the categories that speak for the kind of limit, most time first.
+fn hottest(rows: &[HotRow], kind: Limit) -> Vec<&HotRow> {
+    let of = kind.categories();
     let mut rows: Vec<&HotRow> = rows.iter().collect();
     rows.sort_by_key(|h| std::cmp::Reverse(h.time));
     if rows.iter().any(|h| of.contains(&h.category)) {
@@ -130,7 +130,7 @@ fn hottest<'a>(rows: &'a [HotRow], kind: &str) -> Vec<&'a HotRow> {
 
 fn functions(hot: &[&HotRow], explained: &Analysis) -> Vec<String> {
     if hot.is_empty() {
-        return vec!["No samples and no stacks were recorded (--sample, --stacks).".into()];
+        return vec!["no samples and no stacks recorded (see --sample, --stacks)".into()];
     }
     let all: u64 = explained.result.processes.iter().map(|p| p.thread_time).sum();
     hot.iter()
@@ -151,15 +151,15 @@ fn functions(hot: &[&HotRow], explained: &Analysis) -> Vec<String> {
 
 /// What requests or holders did, as the kind of limit asks.
 fn events(explained: &Analysis) -> Vec<String> {
-    let (result, kind) = (&explained.result, explained.diagnosis.kind.as_str());
+    let result = &explained.result;
     let mut out = Vec::new();
-    if kind == "lock contention" {
+    if explained.diagnosis.kind == Limit::Lock {
         out.extend(result.locks.iter().take(2).flat_map(hands));
     }
     let elapsed = (result.end - result.begin).max(1) as f64;
     for d in result.devices.iter().filter(|d| d.busy as f64 >= elapsed * LEAST).take(4) {
         out.push(format!(
-            "{}: busy {:.0} % of the time, {:.1} requests with it in the mean (at most {}), {:.3} ms each with it, {:.3} ms before",
+            "{}: {:.0} % busy, {:.1} requests in flight (max {}), {:.3} ms mean service time (D2C), {:.3} ms mean queueing time (Q2D)",
             d.name,
             d.busy as f64 * 100.0 / elapsed,
             d.mean_in_flight,
@@ -170,14 +170,14 @@ fn events(explained: &Analysis) -> Vec<String> {
     }
     out.extend(result.patterns.iter().filter(|p| p.target && p.requests > 0).take(2).map(pattern));
     if out.is_empty() {
-        out.push("No disk was used, and no lock was waited for.".into());
+        out.push("no disk I/O and no lock contention".into());
     }
     out
 }
 
 fn pattern(p: &PatternRow) -> String {
     format!(
-        "{} {} {}: {} requests of {} in the mean, {:.0} % sequential; with the device {} in the median, {} for 99 %",
+        "{} {} {}: {} requests of {} mean, {:.0} % sequential; service time {} median, {} p99",
         p.comm,
         if p.write { "writes to" } else { "reads from" },
         p.device,
@@ -193,7 +193,7 @@ fn pattern(p: &PatternRow) -> String {
 fn hands(lock: &LockRow) -> Vec<String> {
     let site = if lock.site.is_empty() { String::new() } else { format!(" in {}", lock.site) };
     let mut out = vec![format!(
-        "{} {}{site}: {} waits that slept, longest {}, up to {} threads at once",
+        "{} {}{site}: {} blocking waits, {} max, up to {} waiters",
         lock.kind,
         lock.lock,
         units::count(lock.waits),
@@ -207,7 +207,7 @@ fn hands(lock: &LockRow) -> Vec<String> {
     out.extend(chain.iter().map(|h| {
         let function = if h.function.is_empty() { String::new() } else { format!(" in {}", h.function) };
         format!(
-            "at {}: {} ({}) let go{function}; {} ({}) got it after {}, {} behind it",
+            "at {}: {} ({}) released it{function}; {} ({}) acquired it after {}, {} more waiting",
             units::duration(h.at),
             h.holder_comm,
             h.holder,

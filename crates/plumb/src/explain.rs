@@ -7,8 +7,7 @@ use anyhow::Result;
 use plumb_analysis::Analysis;
 use plumb_model::profile::Profile;
 use plumb_report::plain;
-use plumb_report::terminal::screen::{Look, Screen, COLUMNS};
-use plumb_report::terminal::wrapped_to;
+use plumb_report::terminal::screen::Screen;
 use plumb_trace::units;
 use std::io::Write;
 use std::process::ExitCode;
@@ -34,11 +33,7 @@ pub fn print(explained: &Analysis, show: &Show, out: &mut Screen<'_>) -> Result<
         return chain::write(explained, out);
     }
     let account = explained.quality.no_account.is_empty();
-    for (i, sentence) in explained.diagnosis.verdict.iter().enumerate() {
-        let sentence = wrapped_to(sentence, 0, COLUMNS);
-        let line = if i == 0 { out.paint(&sentence, Look::Bold) } else { sentence };
-        writeln!(out, "{line}")?;
-    }
+    tables::verdict(&explained.diagnosis, out)?;
     writeln!(out)?;
     if account {
         tables::bars(&explained.result, out)?;
@@ -63,7 +58,7 @@ pub fn print(explained: &Analysis, show: &Show, out: &mut Screen<'_>) -> Result<
     let q = &explained.quality;
     writeln!(
         out,
-        "\nTrace: {} events, {} of the recorder's own, {} lost, {} missed.",
+        "\nTrace: {} events, {} of the recorder itself, {} lost, {} missed",
         units::count(q.events),
         units::count(q.state_events),
         units::count(q.lost),
@@ -72,7 +67,7 @@ pub fn print(explained: &Analysis, show: &Show, out: &mut Screen<'_>) -> Result<
     if q.operation_events > 0 {
         writeln!(
             out,
-            "  {} events of a workload's operations, {} lost",
+            "  {} operation events of the workload, {} lost",
             units::count(q.operation_events),
             units::count(q.operation_events_lost)
         )?;
@@ -88,7 +83,7 @@ pub fn print(explained: &Analysis, show: &Show, out: &mut Screen<'_>) -> Result<
         )?;
     }
     for place in &q.damage {
-        writeln!(out, "  damaged: {place}; what follows it in this file is left out")?;
+        writeln!(out, "  damaged: {place}; the rest of this file is skipped")?;
     }
     for (what, n) in &explained.result.impossible {
         writeln!(out, "  {}: {what}", units::count(*n))?;

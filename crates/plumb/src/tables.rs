@@ -7,7 +7,7 @@ mod hot;
 mod operations;
 
 pub use bars::bars;
-pub use findings::findings;
+pub use findings::{findings, verdict};
 pub use hot::hot;
 pub use operations::operations;
 
@@ -77,10 +77,10 @@ pub fn path(result: &RunResult, out: &mut Screen<'_>) -> Result<()> {
     }
     writeln!(out)?;
     out.heading(&format!(
-        "Critical path of the command [{}; waits for its own threads followed to what those did]",
+        "Critical path of the command [{}; waits for its own threads are followed to their cause]",
         units::duration(path.time)
     ))?;
-    let mut table = Table::new(&["<what", "<who", "time", "share"]);
+    let mut table = Table::new(&["<category", "<who", "time", "share"]);
     let share = |ns: u64| ns as f64 * 100.0 / path.time as f64;
     let (shown, rest): (Vec<_>, Vec<_>) =
         path.parts.iter().enumerate().partition(|(i, p)| *i < 12 && share(p.time) >= 0.5);
@@ -111,10 +111,9 @@ pub fn locks(result: &RunResult, out: &mut Screen<'_>) -> Result<()> {
         return Ok(());
     }
     writeln!(out)?;
-    out.heading("Locks [s; waits that slept]")?;
-    let mut table =
-        Table::new(&["<lock", "<kind", "<in", "waits", "time", "longest", "at once", "<let go by most"])
-            .least(&["kind", "at once"]);
+    out.heading("Locks [s; blocking waits]")?;
+    let mut table = Table::new(&["<lock", "<kind", "<in", "waits", "time", "longest", "waiters", "<held by"])
+        .least(&["kind", "waiters"]);
     for l in &worth {
         table.row(vec![
             l.lock.clone(),
@@ -128,9 +127,10 @@ pub fn locks(result: &RunResult, out: &mut Screen<'_>) -> Result<()> {
         ]);
     }
     out.table(&table)?;
-    writeln!(out, "  The last times that {} changed hands:", worth[0].lock)?;
-    let mut table = Table::new(&["<at", "<let go", "<in", "<got by", "<for", "waited", "<still waiting"])
-        .least(&["for", "in"]);
+    writeln!(out, "  Last handoffs of {}:", worth[0].lock)?;
+    let mut table =
+        Table::new(&["<at", "<released by", "<in", "<acquired by", "<for", "waited", "<still waiting"])
+            .least(&["for", "in"]);
     for h in worth[0].chain.iter().rev().take(8).rev() {
         table.row(vec![
             units::duration(h.at),
@@ -172,7 +172,7 @@ fn use_cells(u: &Use) -> Vec<String> {
 /// # Errors
 /// The writer's.
 pub fn processes(result: &RunResult, out: &mut Screen<'_>) -> Result<()> {
-    out.heading("Processes [s; accesses: requests with data; ms: mean with the device]")?;
+    out.heading("Processes [s; accesses: requests with data; ms/access: mean service time]")?;
     let mut table = Table::new(&[&["pid", "<process", "elapsed"], USE].concat()).least(USE_LEAST);
     let row = |p: &ProcessRow, pid: String, name: String| {
         [vec![pid, name, seconds(p.elapsed)], use_cells(&p.usage)].concat()
@@ -246,7 +246,7 @@ pub fn accounts(result: &RunResult, out: &mut Screen<'_>) -> Result<()> {
         .map(|(category, ..)| *category)
         .filter(|c| *c == Category::Unexplained || all.part(*c) > least)
         .collect();
-    out.heading("Account of the threads' time [s; the parts exclude each other and add up]")?;
+    out.heading("Account of thread time [s; exclusive parts that add up]")?;
     let mut table = account(result, &columns);
     let mut without = Vec::new();
     while !out.fits(&table) {
@@ -275,7 +275,7 @@ pub fn devices(result: &RunResult, out: &mut Screen<'_>) -> Result<()> {
         return Ok(());
     }
     writeln!(out)?;
-    out.heading("Devices [busy: share of the time with a request at the driver; means in ms]")?;
+    out.heading("Devices [busy: share of time with a request in flight; means in ms]")?;
     let mut table = Table::new(&[
         "<device",
         "reads",
@@ -334,7 +334,8 @@ pub fn unexplained(result: &RunResult, out: &mut Screen<'_>) -> Result<()> {
     for u in result.unexplained.iter().take(5) {
         let stack: Vec<&str> =
             u.stack.iter().map(String::as_str).filter(|f| !is_scheduler(f)).take(6).collect();
-        let stack = if stack.is_empty() { "(below the stack threshold)".into() } else { stack.join(" < ") };
+        let stack =
+            if stack.is_empty() { "(shorter than the stack threshold)".into() } else { stack.join(" < ") };
         *seen.entry((std::cmp::Reverse(u.time), u.syscall.clone(), stack)).or_insert(0) += u.waits;
     }
     for ((time, call, stack), waits) in seen {

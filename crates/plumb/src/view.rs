@@ -76,7 +76,7 @@ fn check_events(dir: &Path, spec: &Spec, trace: &Trace) -> Result<Vec<String>> {
     for set in sets {
         if let Some(ratio) = env.get(&format!("thin_{set}")) {
             notes.push(format!(
-                "Of the {set} events 1 of {ratio} was recorded: counts are too small, and pairs may be wrong."
+                "1 of {ratio} {set} events recorded: counts are too low, and pairs may be wrong."
             ));
         }
     }
@@ -87,7 +87,7 @@ fn key(spec: &Spec, name: &str) -> Result<Key> {
     let names: Vec<&str> = spec.keys.iter().map(|k| k.name()).collect();
     match KEYS.iter().find(|(_, n)| *n == name) {
         Some((key, _)) if spec.keys.contains(key) => Ok(*key),
-        _ => bail!("view {} cannot group by '{name}'; it can by: {}", spec.name, names.join(", ")),
+        _ => bail!("view {} cannot group by '{name}'; keys: {}", spec.name, names.join(", ")),
     }
 }
 
@@ -114,7 +114,7 @@ fn device(spec: &Spec, trace: &Trace, name: &str) -> Result<u64> {
     }
     let mut all: Vec<&str> = disks.iter().filter(|d| d.dev == d.disk).map(|d| d.name.as_str()).collect();
     all.sort_unstable();
-    bail!("the trace knows no disk '{name}'; there are: {}", all.join(", "))
+    bail!("no disk '{name}' in the trace; disks: {}", all.join(", "))
 }
 
 fn filter(args: &ViewArgs, spec: &Spec, trace: &Trace, span: (u64, u64)) -> Result<Filter> {
@@ -141,8 +141,9 @@ fn ended<T>(result: Result<T>) -> Result<Option<T>> {
 pub fn main(args: &ViewArgs) -> Result<ExitCode> {
     let spec = Spec::find(&args.view).context("no such view")?;
     let by = args.by.as_deref().map(|b| key(spec, b)).transpose()?;
-    let trace = Trace::open(&args.dir)
-        .with_context(|| format!("{}: no run and no trace to view", args.dir.display()))?;
+    let trace = Trace::open(&args.dir).with_context(|| {
+        format!("cannot view {}: neither a run directory nor a trace", args.dir.display())
+    })?;
     let notes = check_events(&args.dir, spec, &trace)?;
     let span = setup::span(&trace);
     let filter = filter(args, spec, &trace, span)?;
@@ -179,7 +180,7 @@ pub fn main(args: &ViewArgs) -> Result<ExitCode> {
         let all = viewer.names.all_comms();
         if !args.comm.iter().any(|c| all.contains(c)) {
             bail!(
-                "no thread is called {}; there are: {}",
+                "no thread is called {}; threads: {}",
                 args.comm.join(" or "),
                 plain::name(&all.join(", "))
             );

@@ -124,7 +124,7 @@ fn what_is_missing_is_told() {
     assert!(!without["run"]["diagnosis"]["verdict"].as_array().expect("sentences").is_empty());
 
     std::fs::remove_file(dir.join("result.json")).expect("there");
-    assert!(refused(&dir).contains("no run and no trace"), "{}", refused(&dir));
+    assert!(refused(&dir).contains("neither a run directory nor a trace"), "{}", refused(&dir));
 }
 
 #[test]

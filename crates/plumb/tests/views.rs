@@ -407,9 +407,9 @@ fn what_cannot_be_viewed_is_refused_with_the_next_step() {
     assert!(text.contains("lacks net_dev_queue") && text.contains("-e default,net"), "{text}");
     let text = refused(&["runqueue", "--by", "device"]);
     assert!(text.contains("by 'device'") && text.contains("process, thread"), "{text}");
-    assert!(refused(&["buffer", "--device", "nosuch"]).contains("there are: "));
+    assert!(refused(&["buffer", "--device", "nosuch"]).contains("disks: "));
     assert!(refused(&["runqueue", "--device", "loop0"]).contains("leave out --device"));
-    assert!(refused(&["runqueue", "--comm", "nobody-at-all"]).contains("there are: "));
+    assert!(refused(&["runqueue", "--comm", "nobody-at-all"]).contains("threads: "));
     assert!(refused(&["runqueue", "--from", "2s", "--to", "1s"]).contains("is not before"));
     assert!(refused(&["runqueue", "--from", "60m"]).contains("behind the trace's end"));
     let missing = output(plumb().args(["view", "buffer", "/nonexistent"]));

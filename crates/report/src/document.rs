@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Rises when a reader of the form before would go wrong.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// `report.json`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -111,7 +111,7 @@ pub struct Repeated {
     pub exit_code: Option<i32>,
     /// Events that were lost.
     pub lost: u64,
-    /// First sentence of its verdict; empty where nothing is kept of it.
+    /// First line of its verdict; empty where nothing is kept of it.
     pub verdict: String,
     /// Time of all its threads by category, ns; empty where nothing is kept of it.
     pub account: BTreeMap<String, u64>,
@@ -138,6 +138,11 @@ pub struct Words {
     pub kinds: Vec<KindWords>,
     /// Layers of a block request, in the order that it passes them.
     pub layers: Vec<LayerWords>,
+    /// States of a CPU, as [`Timeline`] numbers them.
+    #[serde(default)]
+    pub cpus: Vec<CpuWords>,
+    #[serde(default)]
+    pub roles: Roles,
 }
 
 /// A category of the account.
@@ -149,6 +154,43 @@ pub struct CategoryWords {
     pub about: String,
     /// Place in [`Words::kinds`].
     pub kind: u32,
+    /// Words in a chain of what a wait was for. `{who}` is the thread or disk, `{request}` the block
+    /// request.
+    #[serde(default)]
+    pub step: String,
+    /// The same where nobody is known.
+    #[serde(default)]
+    pub alone: String,
+    /// The thread has a CPU.
+    #[serde(default)]
+    pub on_cpu: bool,
+}
+
+/// A state of a CPU.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuWords {
+    pub name: String,
+    /// What it means.
+    pub about: String,
+}
+
+/// Names of categories that the page draws for a purpose of its own.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Roles {
+    /// Running code.
+    pub running: String,
+    /// On a CPU in an interrupt handler.
+    pub interrupted: String,
+    /// A block request at the device.
+    pub in_flight: String,
+    /// Waiting for a user-space lock.
+    pub user_lock: String,
+    /// Waiting for a kernel lock.
+    pub kernel_lock: String,
+    /// Blocked for an unknown reason.
+    pub unexplained: String,
+    /// Events are missing.
+    pub lost: String,
 }
 
 /// What one colour stands for.

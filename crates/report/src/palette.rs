@@ -57,14 +57,14 @@ pub const PAINTS: [Paint; 13] = [
     Paint { kind: Kind::Inlined, word: "inlined code", colour: "pale orange", rgb: [0xf5, 0xcc, 0xa8], firefox: "yellow" },
     Paint { kind: Kind::Kernel, word: "kernel code", colour: "red", rgb: [0xea, 0x4b, 0x0c], firefox: "red" },
     Paint { kind: Kind::Jit, word: "JIT code", colour: "light green", rgb: [0x97, 0xff, 0x81], firefox: "lightred" },
-    Paint { kind: Kind::Cpu, word: "waiting for a CPU", colour: "mauve", rgb: [0xaf, 0x6c, 0xa6], firefox: "magenta" },
-    Paint { kind: Kind::Device, word: "waiting for a device", colour: "light blue", rgb: [0x4a, 0xbe, 0xff], firefox: "lightblue" },
-    Paint { kind: Kind::Journal, word: "waiting for journal or write-back", colour: "dark blue", rgb: [0x3f, 0x7f, 0xd0], firefox: "blue" },
+    Paint { kind: Kind::Cpu, word: "runnable", colour: "mauve", rgb: [0xaf, 0x6c, 0xa6], firefox: "magenta" },
+    Paint { kind: Kind::Device, word: "waiting for I/O", colour: "light blue", rgb: [0x4a, 0xbe, 0xff], firefox: "lightblue" },
+    Paint { kind: Kind::Journal, word: "journal, write-back", colour: "dark blue", rgb: [0x3f, 0x7f, 0xd0], firefox: "blue" },
     Paint { kind: Kind::Lock, word: "waiting for a lock", colour: "violet", rgb: [0x8d, 0x69, 0xfd], firefox: "purple" },
     Paint { kind: Kind::Memory, word: "waiting for memory", colour: "olive", rgb: [0x7f, 0xab, 0x4a], firefox: "brown" },
-    Paint { kind: Kind::Other, word: "waiting for others", colour: "green", rgb: [0x13, 0x9c, 0x5f], firefox: "green" },
+    Paint { kind: Kind::Other, word: "waiting for peers", colour: "green", rgb: [0x13, 0x9c, 0x5f], firefox: "green" },
     Paint { kind: Kind::Sleep, word: "sleeping", colour: "pale blue", rgb: [0xbb, 0xda, 0xff], firefox: "transparent" },
-    Paint { kind: Kind::Unknown, word: "not known", colour: "grey", rgb: [0xb0, 0xa1, 0xa2], firefox: "darkgrey" },
+    Paint { kind: Kind::Unknown, word: "unknown", colour: "grey", rgb: [0xb0, 0xa1, 0xa2], firefox: "darkgrey" },
 ];
 
 impl Kind {

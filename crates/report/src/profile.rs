@@ -65,8 +65,7 @@ impl Side {
                 quality.no_account.join(", ")
             );
         }
-        let mut doubts = quality.trust().doubts;
-        doubts.iter_mut().for_each(|d| d.push('.'));
+        let doubts = quality.trust().doubts.into_iter().map(|d| d.words + ".").collect();
         let origin = Origin { directory: dir.display().to_string(), begin, doubts, ..Origin::default() };
         let machine = setup::machine(&analysis.environment).to_string();
         let side = Self { valid: quality.valid(), origin, machine, profile: analysis.profile };

@@ -3,14 +3,33 @@
 
 use crate::document::{Document, FORMAT};
 use anyhow::{bail, Context, Result};
-use serde_json::Value;
+use serde_json::{json, Value};
 use std::path::Path;
 
 /// Makes a document of one format one of the next.
 type Step = fn(&mut Value) -> Result<()>;
 
 /// The first makes format 2 of format 1, and so on; there is one less than there are formats.
-const STEPS: &[Step] = &[];
+const STEPS: &[Step] = &[to_2];
+
+/// Words that the page decided itself before: what a wait was for, CPUs' states; the verdict's lines.
+fn to_2(value: &mut Value) -> Result<()> {
+    if let Some(words) = value.get_mut("words") {
+        *words = serde_json::to_value(crate::words::words())?;
+    }
+    let Some(diagnosis) = value.pointer_mut("/run/diagnosis") else { return Ok(()) };
+    let verdict = diagnosis.get("verdict").and_then(Value::as_array).cloned().unwrap_or_default();
+    let line = |(i, text): (usize, Value)| {
+        json!({
+            "role": if i == 0 { "bottleneck" } else { "fact" }, "label": "", "text": text,
+        })
+    };
+    diagnosis["lines"] = verdict.into_iter().enumerate().map(line).collect();
+    for finding in diagnosis.get_mut("findings").and_then(Value::as_array_mut).into_iter().flatten() {
+        finding["headline"] = finding.get("title").cloned().unwrap_or_default();
+    }
+    Ok(())
+}
 
 const _: () = assert!(STEPS.len() + 1 == FORMAT as usize, "every format needs a step to the next");
 
@@ -69,7 +88,6 @@ fn upgraded(mut value: Value, steps: &[Step]) -> Result<Value> {
 mod tests {
     use super::*;
     use crate::run;
-    use serde_json::json;
 
     fn text() -> Vec<u8> {
         serde_json::to_vec(&run::empty("run", "dd", "")).expect("JSON")
@@ -114,7 +132,7 @@ mod tests {
         let newer = json!({ "format": FORMAT + 1, "plumb": "9.1" }).to_string();
         let told = error(newer.as_bytes());
         assert!(
-            told.contains("format 2, written by plumb 9.1") && told.contains("plumb report DIR"),
+            told.contains("format 3, written by plumb 9.1") && told.contains("plumb report DIR"),
             "{told}"
         );
         let whole = text();

@@ -14,6 +14,22 @@ pub fn duration(ns: u64) -> String {
     }
 }
 
+/// A duration in a sentence, two or three digits: `477 ms`, `59.7 ms`, `3.9 us`.
+pub fn brief(ns: u64) -> String {
+    let v = ns as f64;
+    let (v, unit) = match ns {
+        0..=999 => return format!("{ns} ns"),
+        1_000..=999_499 => (v / 1e3, "us"),
+        999_500..=999_499_999 => (v / 1e6, "ms"),
+        _ => (v / 1e9, "s"),
+    };
+    if v < 99.95 {
+        format!("{v:.1} {unit}")
+    } else {
+        format!("{v:.0} {unit}")
+    }
+}
+
 /// A length in the binary unit that suits it: `64.0 KiB`.
 pub fn bytes(n: u64) -> String {
     let v = n as f64;

@@ -18,7 +18,7 @@ export const section: MakeSection = (doc, view) => {
 			? "Width is time of one of the two profiles; a frame stands on its caller. Red: the frame itself has more time in the second; blue: less."
 			: "Width is time, running and waiting; a frame stands on its caller. A wait's state is the frame above the innermost function.",
 		element: () => {
-			const read = values.map(readProfile);
+			const read = values.map((value) => readProfile(value, doc.words));
 			const fault = read.find((r) => typeof r === "string");
 			if (typeof fault === "string") return h("p", { class: "fault", role: "alert" }, fault);
 			const profiles = read as Profile[];

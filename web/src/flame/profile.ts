@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // The profile document (docs/profile-exports.md), and whether a JSON value is one.
 
+import type { Roles, Words } from "../document";
+
 /** What this page reads of it. */
 export interface Profile {
 	format: string;
@@ -10,7 +12,9 @@ export interface Profile {
 	clock: string;
 	notes: string[];
 	kinds: { name: string; color: string }[];
-	categories: { name: string; about: string; kind: number }[];
+	categories: { name: string; about: string; kind: number; on_cpu?: boolean }[];
+	/** The document's. */
+	roles: Roles;
 	whos: string[];
 	threads: { tid: number; pid: number; comm: string; process: string }[];
 	modules: { path: string; lacking: string }[];
@@ -34,7 +38,7 @@ export interface Profile {
 const VERSION = 1;
 
 /** The profile, or a sentence that tells why it cannot be read. */
-export function readProfile(value: unknown): Profile | string {
+export function readProfile(value: unknown, words: Words): Profile | string {
 	const p = value as Partial<Profile> | null;
 	if (typeof p !== "object" || p === null || p.format !== "plumb-profile") return "This is not a profile.";
 	if (p.version !== VERSION) {
@@ -42,5 +46,7 @@ export function readProfile(value: unknown): Profile | string {
 	}
 	const tables = [p.entries, p.stacks, p.nodes, p.frames, p.functions, p.threads, p.categories, p.kinds, p.whos];
 	if (tables.some((t) => typeof t !== "object")) return "The profile is not whole: a table is missing. Make the report again.";
-	return p as Profile;
+	const profile = p as Profile;
+	for (const c of profile.categories) c.on_cpu = words.categories.find((w) => w.name === c.name)?.on_cpu === true;
+	return { ...profile, roles: words.roles };
 }

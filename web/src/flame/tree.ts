@@ -49,9 +49,6 @@ export interface Filter {
 /** Everything. */
 export const ALL: Filter = { time: "wall", category: "", thread: "" };
 
-/** On a CPU, as the account says: the first three categories. */
-const ON_CPU = new Set(["running", "lock.spin", "interrupted"]);
-
 /** Places of the kinds that frames of code have, as the palette has them. */
 const KINDS = { task: 0, user: 1, inlined: 2, kernel: 3, jit: 4 } as const;
 
@@ -60,7 +57,7 @@ export function counts(p: Profile, filter: Filter): (entry: number) => boolean {
 	const category = p.categories.map(
 		(c) =>
 			(filter.category === "" || c.name === filter.category) &&
-			(filter.time === "wall" || ON_CPU.has(c.name) === (filter.time === "cpu")),
+			(filter.time === "wall" || (c.on_cpu === true) === (filter.time === "cpu")),
 	);
 	const words = filter.thread.toLowerCase().split(/\s+/).filter((w) => w !== "");
 	const thread = p.threads.map((t) => {
@@ -163,18 +160,18 @@ function add(tree: Growing, p: Profile, side: 0 | 1, filter: Filter): void {
 		}
 		const stack = entries.stack[e]!;
 		const node = stacks.node[stack] ?? -1;
-		const unknown = p.categories.find((c) => c.name === "unexplained")?.kind ?? KINDS.task;
+		const unknown = p.categories.find((c) => c.name === p.roles.unexplained)?.kind ?? KINDS.task;
 		if (stacks.cut[stack] === true) {
 			at = tree.child(at, tree.name("[outer frames missing]", unknown, "note", "the stack could not be walked to its root"));
 		}
 		if (node >= 0) at = hang(at, node);
 		const category = p.categories[entries.category[e]!];
 		const who = p.whos[entries.who[e]!] ?? "";
-		if (category && category.name !== "running") {
+		if (category && category.name !== p.roles.running) {
 			const text = who === "" ? `[${category.name}]` : `[${category.name} ${who}]`;
 			at = tree.child(at, tree.name(text, category.kind, "state", category.about));
 		} else if (node < 0) {
-			at = tree.child(at, tree.name("[not sampled]", unknown, "note", "on a CPU, and the sampling clock never met it"));
+			at = tree.child(at, tree.name("[not sampled]", unknown, "note", "on CPU, without a sample"));
 		}
 		tree.own[side][at]! += entries.time_ns[e]!;
 		if (side === 1) tree.count[at]! += entries.count[e]!;

@@ -43,7 +43,7 @@ export class FlameView {
 		this.tree = grow(profile, before, ALL);
 		this.surface = new Surface(
 			200,
-			{ tabindex: "0", role: "application", "aria-roledescription": "flame graph", "aria-label": "Flame graph: arrow keys go to caller, called and beside, Enter zooms" },
+			{ tabindex: "0", role: "application", "aria-roledescription": "flame graph", "aria-label": "Flame graph: arrow keys go to caller, callee and siblings, Enter zooms" },
 			() => this.draw(),
 		);
 		this.scroller = h("div", { class: "frames" }, this.surface.canvas, this.spacer);
@@ -79,7 +79,7 @@ export class FlameView {
 			this.scroller,
 			this.path,
 			this.legend,
-			h("p", { class: "dim" }, "Click or Enter: zoom. Arrows: up to what a frame calls, down to its caller, left and right beside it. Escape: whole graph."),
+			h("p", { class: "dim" }, "Click or Enter: zoom. Arrows: up to a callee, down to the caller, left and right to siblings. Escape: whole graph."),
 			...this.profile.notes.map((note) => h("p", { class: "dim" }, note)),
 			this.spoken,
 			h("details", { class: "alternative" }, h("summary", {}, "As a table: names by their own time"), this.hot),

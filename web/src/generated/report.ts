@@ -6,7 +6,7 @@
 // take RunResult.begin off before a unit is chosen. All other numbers stay below 2^53.
 
 /** Format of report.json that these types describe. */
-export const FORMAT = 1;
+export const FORMAT = 2;
 
 /** `report.json`. */
 export interface Document {
@@ -88,7 +88,7 @@ export interface Repeated {
   exit_code?: number;
   /** Events that were lost. */
   lost: number;
-  /** First sentence of its verdict; empty where nothing is kept of it. */
+  /** First line of its verdict; empty where nothing is kept of it. */
   verdict: string;
   /** Time of all its threads by category, ns; empty where nothing is kept of it. */
   account: Record<string, number>;
@@ -112,6 +112,9 @@ export interface Words {
   kinds: KindWords[];
   /** Layers of a block request, in the order that it passes them. */
   layers: LayerWords[];
+  /** States of a CPU, as `Timeline` numbers them. */
+  cpus: CpuWords[];
+  roles: Roles;
 }
 
 /** A category of the account. */
@@ -122,6 +125,37 @@ export interface CategoryWords {
   about: string;
   /** Place in `Words::kinds`. */
   kind: number;
+  /** Words in a chain of what a wait was for. `{who}` is the thread or disk, `{request}` the block request. */
+  step: string;
+  /** The same where nobody is known. */
+  alone: string;
+  /** The thread has a CPU. */
+  on_cpu: boolean;
+}
+
+/** A state of a CPU. */
+export interface CpuWords {
+  name: string;
+  /** What it means. */
+  about: string;
+}
+
+/** Names of categories that the page draws for a purpose of its own. */
+export interface Roles {
+  /** Running code. */
+  running: string;
+  /** On a CPU in an interrupt handler. */
+  interrupted: string;
+  /** A block request at the device. */
+  in_flight: string;
+  /** Waiting for a user-space lock. */
+  user_lock: string;
+  /** Waiting for a kernel lock. */
+  kernel_lock: string;
+  /** Blocked for an unknown reason. */
+  unexplained: string;
+  /** Events are missing. */
+  lost: string;
 }
 
 /** What one colour stands for. */
@@ -326,29 +360,36 @@ export interface Quality {
 
 /** A reason for the target's time. */
 export interface Finding {
-  /** Name of the rule. */
+  /** Id of the rule. */
   id: string;
   /** The rule in words. */
   title: string;
+  /** Cause and place, as the first line of a verdict has them. */
+  headline: string;
+  /** Function, device or lock that it is about; empty: none in particular. */
+  place?: string;
+  /** Block device that it is about; empty: none. */
+  device?: string;
   /** Share of the target's time, 0 to 1. */
   share: number;
   /** Time, ns. */
   time: number;
-  /** Largest speed-up if it went away, a factor of at least 1. */
+  /** Upper bound of the speed-up without it, a factor of at least 1. */
   bound: number;
   /** What was seen, in one sentence. */
   words: string;
-  /** What it rests on. */
   evidence: Evidence[];
-  /** Why it may be wrong. */
+  /** What reduces confidence in it. */
   doubt: string[];
-  /** What to do or look at next. */
+  /** The next step. */
   next: string;
 }
 
-/** Something that can be looked up. */
+/** A fact that a finding rests on. */
 export interface Evidence {
-  /** In words. */
+  /** What it is, in one or two words: `held by`, `longest wait`. */
+  label?: string;
+  /** The fact. */
   words: string;
   /** When, ns from the trace's begin; absent for a sum. */
   at?: number;
@@ -360,13 +401,50 @@ export interface Evidence {
 
 /** What limits the target. */
 export interface Diagnosis {
-  /** Sentences; the first is the verdict. */
+  /** The verdict as text, a line each; the first is enough alone. */
   verdict: string[];
-  /** `CPU busy`, `CPU idle: device`, `lock contention` and others, see docs/findings.md. */
-  kind: string;
+  /** The same, with labels and texts apart. */
+  lines: Line[];
+  /** How far to trust it. */
+  confidence: Confidence;
+  /** Kind of limit, see docs/findings.md. */
+  kind: Limit;
   /** Reasons, largest first. */
   findings: Finding[];
 }
+
+/** What reduces confidence. */
+export type DoubtKind = "finding" | "lost_events" | "missed_events" | "lost_operations" | "damage" | "cut_off" | "thinned" | "unexplained" | "lost_time" | "contradiction" | "not_recorded" | "nothing_seen";
+
+/** Something that reduces confidence, and its words. */
+export interface Doubt {
+  kind: DoubtKind;
+  words: string;
+}
+
+/** What a line of the verdict says. */
+export type Role = "bottleneck" | "fact" | "also" | "next" | "confidence";
+
+/** A line of the verdict. */
+export interface Line {
+  role: Role;
+  /** `Bottleneck`, `Also`; of a fact its own, as `held by`. */
+  label: string;
+  text: string;
+}
+
+/** How far a verdict can be trusted. */
+export type Level = "none" | "low" | "medium" | "high";
+
+/** How far to trust the verdict, and what reduces confidence. */
+export interface Confidence {
+  level: Level;
+  /** What reduces it. */
+  reasons: Doubt[];
+}
+
+/** The kind of limit with the most time. The first three are the types of the evaluation of Linux by Hitachi, Fujitsu and others (2004): CPU busy, CPU idle with the device as the limit, lock contention. */
+export type Limit = "" | "CPU-bound" | "I/O-bound" | "lock contention" | "CPU contention" | "memory pressure" | "waiting for peers" | "intentional sleep";
 
 /** Everything. */
 export interface RunResult {

@@ -19,7 +19,7 @@ export const section: MakeSection = (doc, view) => {
 	return {
 		id: "locks",
 		title: "Locks",
-		about: "Locks for which the target slept, most time first: who held them meanwhile, and what the holders did.",
+		about: "Locks with blocking waits of the target, most time first: who held them, and what the holders did meanwhile.",
 		element: () => h("div", { class: "view locks" }, locks.map((lock, i) => one(doc, view, lock, i === 0))),
 	};
 };
@@ -52,29 +52,29 @@ function one(doc: Document, view: View, lock: LockRow, open: boolean): HTMLEleme
 function body(doc: Document, view: View, lock: LockRow): HTMLElement[] {
 	const facts: [string, string][] = [
 		["Lock", `${lock.kind} at ${lock.lock}${lock.pid === 0 ? ", of the kernel" : `, of process ${lock.pid}`}`],
-		["Waited in", lock.site === "" ? "not known: no stack was taken" : lock.site],
-		["Contentions", `${count(lock.contentions)}, of which ${count(lock.waits)} slept${lock.readers > 0 ? ` (${count(lock.readers)} to read)` : ""}`],
+		["Waited in", lock.site === "" ? "unknown: no stack was taken" : lock.site],
+		["Contentions", `${count(lock.contentions)}, ${count(lock.waits)} of them blocking${lock.readers > 0 ? ` (${count(lock.readers)} to read)` : ""}`],
 		["Most waiting", `${count(lock.most_waiting)} at once`],
 	];
 	return [
 		h("dl", { class: "pairs" }, facts.map(([k, v]) => [h("dt", {}, k), h("dd", {}, v)])),
 		...holders(lock),
-		...shares(doc, "What the holders were at meanwhile", lock.doing),
+		...shares(doc, "What the holders did meanwhile", lock.doing),
 		...chainOf(doc, view, lock),
 	];
 }
 
 function holders(lock: LockRow): HTMLElement[] {
-	const title = "Who held it while others waited";
+	const title = "Holders while others waited";
 	const whole = lock.holders.reduce((sum, r) => sum + r.time, 0);
-	if (whole <= 0) return [h("p", { class: "dim" }, `${title}: not known.`)];
+	if (whole <= 0) return [h("p", { class: "dim" }, `${title}: unknown.`)];
 	const shown = lock.holders.slice(0, 8);
 	return [
 		h("h3", {}, title),
 		h(
 			"ul",
 			{ class: "kindkey" },
-			shown.map((r) => h("li", {}, meter(r.time / whole), ` ${r.who === "" ? "not known" : r.who} ${percent(r.time / whole)}, ${duration(r.time)}`)),
+			shown.map((r) => h("li", {}, meter(r.time / whole), ` ${r.who === "" ? "unknown" : r.who} ${percent(r.time / whole)}, ${duration(r.time)}`)),
 			lock.holders.length > shown.length ? h("li", { class: "dim" }, `and ${lock.holders.length - shown.length} more`) : null,
 		),
 	];
@@ -82,7 +82,7 @@ function holders(lock: LockRow): HTMLElement[] {
 
 function shares(doc: Document, title: string, rows: LockRow["holders"]): HTMLElement[] {
 	const whole = rows.reduce((sum, r) => sum + r.time, 0);
-	if (whole <= 0) return [h("p", { class: "dim" }, `${title}: not known.`)];
+	if (whole <= 0) return [h("p", { class: "dim" }, `${title}: unknown.`)];
 	const parts: Part[] = rows.map((r) => ({ category: r.category, who: r.who, time: r.time }));
 	const shown = rows.slice(0, 8);
 	return [
@@ -101,10 +101,10 @@ function chainOf(doc: Document, view: View, lock: LockRow): HTMLElement[] {
 	if (lock.chain.length === 0) return [h("p", { class: "dim" }, "No change of hands was seen.")];
 	const lanes = doc.run?.timeline?.lanes ?? [];
 	const thread = (tid: number, name: string, at: number): Child =>
-		tid === 0 ? h("span", { class: "unknown" }, "not known") : lanes.some((l) => l.kind === "thread" && l.id === tid) ? link(view, "timeline", placeOf(lanes, { at, time: 0, tid, comm: name }), `${name} (${tid})`) : `${name} (${tid})`;
+		tid === 0 ? h("span", { class: "unknown" }, "unknown") : lanes.some((l) => l.kind === "thread" && l.id === tid) ? link(view, "timeline", placeOf(lanes, { at, time: 0, tid, comm: name }), `${name} (${tid})`) : `${name} (${tid})`;
 	const columns: Column<HandoffRow>[] = [
 		{ key: "at", title: "at", value: (r) => r.at, show: (r) => duration(r.at) },
-		{ key: "holder", title: "who let go", value: (r) => r.holder_comm, show: (r) => thread(r.holder, r.holder_comm, r.at) },
+		{ key: "holder", title: "released by", value: (r) => r.holder_comm, show: (r) => thread(r.holder, r.holder_comm, r.at) },
 		{ key: "function", title: "in", words: true, value: (r) => r.function },
 		{ key: "next", title: "who got it", value: (r) => r.next_comm, show: (r) => thread(r.next, r.next_comm, Math.max(0, r.at - r.waited / 2)) },
 		{ key: "waited", title: "after waiting", value: (r) => r.waited, show: (r) => duration(r.waited) },
@@ -112,7 +112,7 @@ function chainOf(doc: Document, view: View, lock: LockRow): HTMLElement[] {
 		{ key: "read", title: "wanted to", value: (r) => (r.read ? "read" : "write") },
 	];
 	return [
-		h("h3", {}, "How it changed hands"),
+		h("h3", {}, "Handoffs"),
 		picture(doc, lock),
 		table({ caption: `The last ${lock.chain.length === 1 ? "change" : `${count(lock.chain.length)} changes`} of hands`, columns, rows: lock.chain, what: "changes", limit: 10 }),
 	];
@@ -125,12 +125,12 @@ const NAMES = 170;
 function picture(doc: Document, lock: LockRow): HTMLElement {
 	const d = diagram(lock.chain);
 	const kind = (name: string): string => doc.words.kinds[doc.words.categories.find((c) => c.name === name)?.kind ?? -1]?.color ?? "#b0a1a2";
-	const [waits, holds] = [kind(lock.kind === "user lock" ? "lock.user" : "lock.kernel"), kind("running")];
+	const [waits, holds] = [kind(lock.pid > 0 ? doc.words.roles.user_lock : doc.words.roles.kernel_lock), kind(doc.words.roles.running)];
 	const height = d.threads.length * ROW + 26;
 	const x = (at: number): number => NAMES + ((at - d.from) / Math.max(1, d.to - d.from)) * (WIDTH - NAMES - 8);
 	const y = (row: number): number => row * ROW + 4;
 	const cut = (name: string): string => (name.length > 20 ? `${name.slice(0, 11)}…${name.slice(-8)}` : name);
-	const words = `${count(d.arrows.length)} changes of hands from ${duration(Math.max(0, d.from))} to ${duration(d.to)} between ${d.threads.length} threads; the table below has them`;
+	const words = `${count(d.arrows.length)} handoffs from ${duration(Math.max(0, d.from))} to ${duration(d.to)} between ${d.threads.length} threads; the table below has them`;
 	const square = (color: string): HTMLElement => {
 		const s = h("span", { class: "swatch", "aria-hidden": "true" });
 		s.style.background = color;
@@ -173,7 +173,7 @@ function picture(doc: Document, lock: LockRow): HTMLElement {
 			square(waits),
 			" waits (thin)  ",
 			square(holds),
-			" holds (thick; pale: until when is not known). A line is a change of hands, its dot at who got the lock.",
+			" holds (thick; pale: release time unknown). A line is a handoff, its dot at the thread that acquired the lock.",
 			d.left > 0 ? ` ${count(d.left)} earlier ones, or between other threads, are in the table alone.` : "",
 		),
 	);

@@ -97,7 +97,7 @@ export function table<Row>(options: Options<Row>): HTMLElement {
 	const caption = [
 		options.caption,
 		zero.length > 0 && `0 everywhere: ${zero.join(", ")}.`,
-		unknown.length > 0 && `Not known or none: ${unknown.join(", ")}.`,
+		unknown.length > 0 && `Unknown or none: ${unknown.join(", ")}.`,
 	]
 		.filter((t) => t !== false)
 		.join(" ");

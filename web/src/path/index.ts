@@ -38,7 +38,7 @@ export const section: MakeSection = (doc, view) => {
 		id: "path",
 		title: "Critical path",
 		about: ofWords(path),
-		element: () => h("div", { class: "view path" }, parts(doc, path, path.parts, "What it went to"), last(doc, path), steps(doc, view, path)),
+		element: () => h("div", { class: "view path" }, parts(doc, path, path.parts, "Categories"), last(doc, path), steps(doc, view, path)),
 	};
 };
 

@@ -200,7 +200,7 @@ export class RequestsView {
 		const d = depth;
 		const plot = new TimePlot(this.axis, {
 			height: 120,
-			label: `${d.title}; ${count(d.most)} at most`,
+			label: `${d.title}; max ${count(d.most)}`,
 			scale: () => linearScale(0, Math.max(1, d.most), (v) => count(v), true),
 			draw: (s, box) => {
 				const width = Math.max(1, Math.round(box.width));
@@ -229,7 +229,7 @@ export class RequestsView {
 				const { most, mean } = d.pixels(box.span.from, box.span.to, width);
 				const at = Math.round(x - box.left);
 				if (at < 0 || at >= width) hide();
-				else show(e.clientX, e.clientY, `${most[at]} with the driver at most, ${mean[at]!.toFixed(1)} on average`);
+				else show(e.clientX, e.clientY, `max ${most[at]}, mean ${mean[at]!.toFixed(1)} in flight`);
 			},
 			leave: hide,
 		});
@@ -251,7 +251,7 @@ export class RequestsView {
 		const value = (i: number): number | undefined => (table.bytes[i] === 0 ? undefined : table.sector[i]! * 512);
 		const plot = new TimePlot(this.axis, {
 			height: 190,
-			label: `Places of requests on the disk over time, from ${bytes(low * 512)} to ${bytes(high * 512)} behind its begin`,
+			label: `Requests by disk offset over time, from ${bytes(low * 512)} to ${bytes(high * 512)}`,
 			scale: () => scale,
 			draw: (s, box) => {
 				const colors = [word(rgb(s.theme.accent)), word(rgb(s.theme.ink))];

@@ -27,7 +27,7 @@ export function requestFacts(r: Request): [string, string][] {
 		["Latency", exact(r.latency)],
 		["Size", r.bytes === 0 ? "no data" : bytes(r.bytes)],
 		...(r.bytes === 0 ? [] : [["Sector", count(r.sector)] as [string, string]]),
-		["Queue", r.depth === 0 ? "not known" : `${count(r.depth)} with the driver when it was issued, itself among them`],
+		["Queue", r.depth === 0 ? "unknown" : `${count(r.depth)} in flight at issue, this one included`],
 		["Flags", `0x${r.flags.toString(16)}${flags.length > 0 ? `: ${flags.join("; ")}` : ""}`],
 	];
 }
@@ -39,7 +39,7 @@ export function requestPanel(doc: Document, view: View, table: RequestTable, loa
 		r.owner >= 0 && loaded && r.owner < loaded.told.tracks.lanes.length
 			? link(view, "timeline", moment(loaded.told, r.owner, r.queued), laneName(loaded.told, r.owner))
 			: r.ownerName === ""
-				? "not known"
+				? "unknown"
 				: `${r.ownerName} (no lane: not of the target)`;
 	const facts: [string, Child][] = [["Owner", owner], ...requestFacts(r)];
 	return h(
@@ -56,7 +56,7 @@ export function requestPanel(doc: Document, view: View, table: RequestTable, loa
 function waterfall(doc: Document, layers: number[], whole: number): HTMLElement {
 	const rows = layers.map((time, l) => ({ ...layerWords(doc, l), time, before: layers.slice(0, l).reduce((a, b) => a + b, 0) }));
 	const longest = rows.reduce((a, b) => (b.time > a.time ? b : a));
-	const color = doc.words.kinds[doc.words.categories.find((c) => c.name === "block.device")?.kind ?? 0]?.color ?? "#4abeff";
+	const color = doc.words.kinds[doc.words.categories.find((c) => c.name === doc.words.roles.in_flight)?.kind ?? 0]?.color ?? "#4abeff";
 	return h(
 		"div",
 		{ class: "scroll", tabindex: 0, role: "region", "aria-label": "Layers of the request" },

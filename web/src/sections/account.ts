@@ -27,7 +27,7 @@ export const section: MakeSection = (doc, view) => {
 	if (rows.length === 0) return null;
 	return {
 		id: "account",
-		title: "Where its time went",
+		title: "Account of time",
 		short: "Account",
 		element: () => {
 			const all = total(run.result.processes.map((p) => p.account));
@@ -63,7 +63,7 @@ export const section: MakeSection = (doc, view) => {
 				h(
 					"figcaption",
 					{},
-					"A bar is 100 % of a process's time, over all its threads. ",
+					"A bar is 100 % of a process's thread time. ",
 					run.result.path.time > 0 ? PATH[run.result.path.of] ?? "" : "",
 				),
 				place,
@@ -76,11 +76,11 @@ export const section: MakeSection = (doc, view) => {
 						caption: "All processes together, largest part first; times are sums over threads.",
 						keep: { view, section: "account" },
 						columns: [
-							{ key: "part", title: "Part", value: (p) => p.category, show: (p) => [swatch(doc, p.category), " ", p.category], head: true },
+							{ key: "part", title: "Category", value: (p) => p.category, show: (p) => [swatch(doc, p.category), " ", p.category], head: true },
 							{ key: "time", title: "Time", unit: unit.unit, value: (p) => p.time, show: (p) => unit(p.time) },
 							{ key: "share", title: "Share", value: (p) => p.time / whole, show: (p) => percent(p.time / whole) },
 							{ key: "bar", title: "", picture: true, value: () => "", show: (p) => meter(p.time / whole, category(doc, p.category).paint.color) },
-							{ key: "about", title: "What it is", value: (p) => category(doc, p.category).about, words: true },
+							{ key: "about", title: "Meaning", value: (p) => category(doc, p.category).about, words: true },
 						],
 						rows: list,
 						limit: 60,
@@ -93,8 +93,8 @@ export const section: MakeSection = (doc, view) => {
 };
 
 const PATH: Record<string, string> = {
-	command: "Critical path: the elapsed time, waits for its own threads followed to what those did.",
-	threads: "Critical path: the time of all threads, waits for each other followed to what those did.",
+	command: "Critical path: the wall time, with waits for its own threads followed to their cause.",
+	threads: "Critical path: the time of all threads, with waits for each other followed to their cause.",
 };
 
 /** A bar and its name. */

@@ -25,14 +25,14 @@ export const functions: MakeSection = (doc, view) => {
 		short: "Functions",
 		element: () =>
 			table<HotRow>({
-				caption: "Functions with most time of each part: on a CPU the innermost one, of a wait the user code that waits. Share: of that part's time.",
+				caption: "Functions with most time in each category: on CPU the innermost function, of a wait the user code that waits. Share: of that category's time.",
 				keep: { view, section: "functions" },
 				rows,
 				what: "functions",
 				find: (r) => `${r.function} ${r.module} ${r.category} ${r.who} ${r.call} ${r.under.join(" ")}`,
 				limit: 12,
 				columns: [
-					{ key: "part", title: "Part", value: (r) => r.category, show: (r) => [swatch(doc, r.category), " ", r.category] },
+					{ key: "part", title: "Category", value: (r) => r.category, show: (r) => [swatch(doc, r.category), " ", r.category] },
 					{ key: "function", title: "Function, its callers, its hottest instruction", value: (r) => r.function, show: hot, words: true, head: true },
 					{ key: "module", title: "In", value: (r) => r.module.split("/").pop() ?? "", show: (r) => h("span", { title: r.module }, r.module.split("/").pop() || r.origin) },
 					{ key: "time", title: "Time", unit: unit.unit, value: (r) => r.time, show: (r) => unit(r.time) },
@@ -113,7 +113,7 @@ export const files: MakeSection = (doc, view) => {
 			h(
 				"div",
 				{},
-				journal.commits > 0 && h("p", {}, `Commits of the file systems' journals: ${count(journal.commits)}, ${duration(journal.time / journal.commits)} each in the mean.`),
+				journal.commits > 0 && h("p", {}, `Commits of the file systems' journals: ${count(journal.commits)}, ${duration(journal.time / journal.commits)} mean.`),
 				table<FileRow>({
 					caption: "Files that fsync(2) and the like were called for, most time first.",
 					keep: { view, section: "files" },

@@ -158,7 +158,7 @@ export const differs: MakeSection = (doc) => {
 	if (!c) return null;
 	return {
 		id: "differs",
-		title: "What was not the same besides",
+		title: "Other differences",
 		short: "Conditions",
 		element: () => {
 			if (c.environment.length === 0) {

@@ -16,7 +16,7 @@ export const section: MakeSection = (doc, view) => {
 		id: "findings",
 		title: "Findings",
 		element: () => {
-			if (findings.length === 0) return h("p", {}, "No rule found 5 % of the target's time or more.");
+			if (findings.length === 0) return h("p", {}, "No finding has 5 % of the time or more.");
 			const open = view.params("findings").open;
 			const has: Has = { timeline: doc.run?.timeline !== undefined, disks: doc.run?.requests?.devices ?? [] };
 			const all = findings.map((f, i) => finding(f, open === undefined ? i === 0 : open === f.id, has, view));
@@ -33,10 +33,10 @@ export const section: MakeSection = (doc, view) => {
 					"div",
 					{ class: "finding-head", "aria-hidden": "true" },
 					h("span"),
-					h("span", { class: "number", title: "Share of the target's time" }, "share"),
+					h("span", { class: "number", title: "Share of the time" }, "share"),
 					h("span", { class: "meter-cell" }),
-					h("span", { class: "number", title: "Largest speed-up if it went away and all else stayed" }, "at most"),
-					h("span", {}, "what was seen"),
+					h("span", { class: "number", title: "Upper bound of the speed-up without it, all else equal" }, "speed-up"),
+					h("span", {}, "cause"),
 				),
 				all,
 			);
@@ -51,12 +51,6 @@ interface Has {
 	disks: string[];
 }
 
-/** The disk that a text names. */
-export function diskIn(text: string, disks: string[]): string | undefined {
-	const words = new Set(text.split(/[^\w-]+/));
-	return disks.find((d) => words.has(d));
-}
-
 function finding(f: Finding, open: boolean, has: Has, view: View): HTMLDetailsElement {
 	const element = h(
 		"details",
@@ -66,15 +60,15 @@ function finding(f: Finding, open: boolean, has: Has, view: View): HTMLDetailsEl
 			{},
 			h("span", { class: "number" }, h("span", { class: "hidden-text" }, "Share "), percent(f.share)),
 			h("span", { class: "meter-cell" }, meter(f.share)),
-			h("span", { class: "number" }, h("span", { class: "hidden-text" }, "at most "), factor(f.bound)),
-			h("span", { class: "words" }, h("strong", {}, f.title), `: ${f.words}`),
+			h("span", { class: "number" }, h("span", { class: "hidden-text" }, "Speed-up up to "), factor(f.bound)),
+			h("span", { class: "words" }, h("strong", {}, f.headline || f.title), `: ${f.words}`),
 		),
 		h(
 			"dl",
 			{ class: "detail" },
-			pair("Time", `${duration(f.time)}; without it, at most ${factor(f.bound)} as fast, if all else stayed`),
-			(f.evidence.length > 0 || diskIn(f.words, has.disks)) && pair("Evidence", list([...f.evidence.map((e) => evidence(e, has.timeline, view)), ...requests(f, has, view)])),
-			f.doubt.length > 0 && pair("Doubt", list(f.doubt)),
+			pair("Time", `${duration(f.time)}; up to ${factor(f.bound)} speed-up without it, all else equal`),
+			(f.evidence.length > 0 || f.device) && pair("Evidence", list([...f.evidence.map((e) => evidence(e, has.timeline, view)), ...requests(f, has, view)])),
+			f.doubt.length > 0 && pair("Reduces confidence", list(f.doubt)),
 			pair("Next", [f.next, h("span", { class: "dim" }, " Rule: ", h("code", {}, f.id))]),
 		),
 	);
@@ -86,16 +80,17 @@ function finding(f: Finding, open: boolean, has: Has, view: View): HTMLDetailsEl
 }
 
 function evidence(e: Evidence, timeline: boolean, view: View): Child {
-	if (e.at === undefined || e.at === null || !timeline) return e.words;
+	const words = e.label ? `${e.label}: ${e.words}` : e.words;
+	if (e.at === undefined || e.at === null || !timeline) return words;
 	const params: Record<string, string> = { at: String(e.at) };
 	if (e.tid) params.tid = String(e.tid);
-	return link(view, "timeline", params, e.words);
+	return link(view, "timeline", params, words);
 }
 
 /** The disk's requests, layer by layer. */
 function requests(f: Finding, has: Has, view: View): Child[] {
-	const disk = diskIn(f.words, has.disks);
-	return disk === undefined ? [] : [link(view, "requests", { disk }, `Block requests of ${disk}, layer by layer`)];
+	const disk = f.device;
+	return !disk || !has.disks.includes(disk) ? [] : [link(view, "requests", { disk }, `Block requests of ${disk}, layer by layer`)];
 }
 
 function pair(name: string, what: Child): Child {

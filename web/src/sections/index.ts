@@ -52,7 +52,7 @@ export const SECTIONS: Entry[] = [
 	{ make: plan.doubts, title: "Doubts" },
 	{ make: plan.repetitions, title: "Every repetition" },
 	{ make: comparison.lines, title: "Every figure" },
-	{ make: comparison.differs, title: "What was not the same besides" },
+	{ make: comparison.differs, title: "Other differences" },
 	{ make: loads, part: "loads", title: "Workload", kind: "load" },
 	{ make: processes, title: "Processes" },
 	{ make: threads, title: "Threads" },

@@ -51,7 +51,7 @@ export const devices: MakeSection = (doc, view) => {
 				run.result.patterns.length > 0 && [
 					h("h3", {}, "How processes use them"),
 					table<PatternRow>({
-						caption: "Each process, disk and direction, most time with the device first.",
+						caption: "Each process, disk and direction, most device service time first.",
 						keep: { view, section: "patterns" },
 						rows: run.result.patterns,
 						what: "processes and disks",
@@ -66,7 +66,7 @@ export const devices: MakeSection = (doc, view) => {
 							{ key: "requests", title: "Requests", value: (p) => p.requests, show: (p) => count(p.requests) },
 							{ key: "size", title: "Size", unit: "mean", value: (p) => (p.requests > 0 ? p.bytes / p.requests : null), show: (p) => (p.requests > 0 ? bytes(p.bytes / p.requests) : null) },
 							...share("sequential", "Sequential", "Began where the last one ended", (p) => p.sequential),
-							...share("near", "Near", "Began less than 1 MiB behind it", (p) => p.near),
+							...share("near", "Near", "Began less than 1 MiB after it", (p) => p.near),
 							...share("ahead", "Read-ahead", "Read-ahead of the kernel", (p) => p.ahead),
 							...share("sync", "Sync", "Somebody waits for them", (p) => p.sync),
 							...share("barrier", "Barrier", "With FUA, or a flush first", (p) => p.barrier),
@@ -132,7 +132,7 @@ export const machine: MakeSection = (doc, view) => {
 								title: "",
 								picture: true,
 								value: () => "",
-								show: (c) => bar(doc, [{ category: "running", time: c.busy }, { category: "interrupted", time: c.interrupts }, { category: "lost", time: c.lost + c.unseen }].filter((p) => p.time > 0), of(c) || 1, `CPU ${c.cpu}`, true),
+								show: (c) => bar(doc, [{ category: doc.words.roles.running, time: c.busy }, { category: doc.words.roles.interrupted, time: c.interrupts }, { category: doc.words.roles.lost, time: c.lost + c.unseen }].filter((p) => p.time > 0), of(c) || 1, `CPU ${c.cpu}`, true),
 							},
 						],
 					}),

@@ -294,7 +294,7 @@ export const doubts: MakeSection = (doc, view) => {
 				{},
 				plan.chart_notes.map((n) => h("p", {}, n)),
 				table<Plan["doubts"][number]>({
-					caption: "What lowers the worth of figures, and of which.",
+					caption: "What reduces confidence, and in which figures.",
 					keep: { view, section: "doubts" },
 					rows: plan.doubts,
 					what: "doubts",

@@ -34,7 +34,7 @@ function use<Row extends ProcessRow | ThreadRow>(unit: TimeUnit): Column<Row>[] 
 		{
 			key: "service",
 			title: "Access",
-			about: "Mean time of an access with the device",
+			about: "Mean device service time of an access",
 			spare: true,
 			unit: "mean time",
 			value: (r) => (r.accesses > 0 ? r.service / r.accesses : null),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // How far the figures can be trusted: what was lost, what recording cost, on which machine it was made.
 
-import type { Run } from "../document";
+import type { Roles, Run } from "../document";
 import { type Child, h } from "../parts/dom";
 import { link } from "../parts/link";
 import { table } from "../parts/table";
@@ -24,7 +24,7 @@ export const quality: MakeSection = (doc, view) => {
 			return h(
 				"div",
 				{},
-				pairs(facts(run)),
+				pairs(facts(run, doc.words.roles)),
 				gaps.length > 0 && [
 					h("h3", {}, "Intervals in which events were lost"),
 					table<[number, number, number, number]>({
@@ -55,7 +55,7 @@ export const quality: MakeSection = (doc, view) => {
 };
 
 /** What is known of the recording, each with its words. */
-export function facts(run: Run): Pair[] {
+export function facts(run: Run, roles: Roles): Pair[] {
 	const { quality: q, result } = run;
 	const out: Pair[] = [
 		["Events", `${count(q.events)} of the kernel, ${count(q.state_events)} of the recorder`],
@@ -67,25 +67,25 @@ export function facts(run: Run): Pair[] {
 		out.push(["Of the workload", `${count(told)} begins and ends of operations, ${lost === 0 ? "none" : count(lost)} lost`]);
 	}
 	if (q.missed > 0) out.push(["Missed", `${count(q.missed)}: a program of the recorder was running on that CPU already`]);
-	if (q.cut_off) out.push(["Cut off", "The recording ended before its end was written: the last moments are not in it."]);
-	if (q.damage.length > 0) out.push(["Damaged", list(q.damage)]);
-	if (q.no_account.length > 0) out.push(["Not recorded", `${q.no_account.join(", ")}: without them there is no account of time`]);
+	if (q.cut_off) out.push(["Cut off", "The recording has no end: its last events are missing."]);
+	if (q.damage.length > 0) out.push(["Unreadable", list(q.damage)]);
+	if (q.no_account.length > 0) out.push(["Not recorded", `${q.no_account.join(", ")}: without these events there is no account of time`]);
 	for (const [set, ratio] of Object.entries(q.thinned)) out.push(["Thinned", `${set}: ${ratio}`]);
-	if (q.rotating.length > 0) out.push(["Rotating disks", q.rotating.join(", ")]);
+	if (q.rotating.length > 0) out.push(["Rotational disks", q.rotating.join(", ")]);
 	const recorders = result.others.filter((o) => o.recorder);
 	const share = recorderShare(run);
 	if (share !== undefined) {
 		const used = recorders.reduce((sum, o) => sum + o.cpu_used, 0);
-		out.push(["The recorder", `${duration(used)} on a CPU, ${percent(share, 2)} of what all CPUs had; what its programs in the kernel took is in the target's own time`]);
+		out.push(["Recorder overhead", `${duration(used)} CPU time, ${percent(share, 2)} of all CPUs; its BPF programs run in the target's own time`]);
 	}
 	const whole = result.processes.reduce((sum, p) => sum + p.thread_time, 0);
 	const part = (name: string) => result.processes.reduce((sum, p) => sum + (p.account[name] ?? 0), 0);
 	if (whole > 0 && q.no_account.length === 0) {
-		out.push(["Not known", `${percent(part("unexplained") / whole, 2)} of the threads' time is unexplained, ${percent(part("lost") / whole, 2)} is lost`]);
+		out.push(["Unexplained", `${percent(part(roles.unexplained) / whole, 2)} of the thread time is unexplained, ${percent(part(roles.lost) / whole, 2)} is lost`]);
 	}
 	const impossible = Object.entries(result.impossible);
 	if (impossible.length > 0) {
-		out.push(["Contradictions", list(impossible.map(([what, n]) => `${what}: ${count(n)} times`))]);
+		out.push(["Contradictory transitions", list(impossible.map(([what, n]) => `${what}: ${count(n)} times`))]);
 	}
 	return out;
 }

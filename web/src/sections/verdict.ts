@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// What limits the run, in sentences, and how far they can be trusted.
+// What limits the run, line by line, and how far to trust it.
 
 import type { Document, Run } from "../document";
 import { type Child, h } from "../parts/dom";
@@ -11,17 +11,22 @@ import { which } from "./set";
 export const section: MakeSection = (doc, view) => {
 	const run = doc.run;
 	if (!run || run.diagnosis.verdict.length === 0) return null;
-	const [lead, ...rest] = run.diagnosis.verdict;
+	const [lead, ...rest] = run.diagnosis.lines;
+	if (!lead) return null;
 	return {
 		id: "verdict",
-		title: "What limits it",
+		title: "Verdict",
 		short: "Verdict",
 		element: () =>
 			h(
 				"div",
 				{ class: "words" },
-				h("p", { class: "lead" }, lead),
-				rest.map((sentence) => h("p", {}, sentence)),
+				h("p", { class: "lead" }, lead.label === "" ? lead.text : `${lead.label}: ${lead.text}`),
+				h(
+					"dl",
+					{ class: "pairs verdict" },
+					rest.map((l) => [h("dt", {}, l.label), h("dd", {}, l.text)]),
+				),
 				which(doc, view),
 				h(
 					"p",
@@ -39,7 +44,7 @@ export const section: MakeSection = (doc, view) => {
 /** A fact on how far the trace can be trusted. */
 export interface Trust {
 	words: string;
-	/** It lowers the worth of the rest. */
+	/** It reduces confidence. */
 	bad: boolean;
 }
 
@@ -52,9 +57,9 @@ export function trust(run: Run): Trust[] {
 	];
 	if (quality.missed > 0) facts.push({ words: `${count(quality.missed)} missed`, bad: true });
 	if (quality.cut_off) facts.push({ words: "the recording was cut off", bad: true });
-	if (quality.damage.length > 0) facts.push({ words: `${quality.damage.length} damaged places`, bad: true });
+	if (quality.damage.length > 0) facts.push({ words: `${quality.damage.length} unreadable places`, bad: true });
 	const cost = recorderShare(run);
-	if (cost !== undefined) facts.push({ words: `the recorder used ${percent(cost)} of the CPUs`, bad: cost > 0.1 });
+	if (cost !== undefined) facts.push({ words: `recorder overhead ${percent(cost)} of the CPUs`, bad: cost > 0.1 });
 	return facts;
 }
 

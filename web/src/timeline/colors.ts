@@ -44,9 +44,9 @@ export function colorOfPaint(words: Words): Uint8Array {
 export function colors(words: Words, theme: Theme): Colors {
 	const paper = rgb(theme.paper);
 	const ink = rgb(theme.ink);
-	const running = words.categories.find((c) => c.name === "running")?.kind ?? 0;
+	const running = words.categories.find((c) => c.name === words.roles.running)?.kind ?? 0;
 	const busy = rgb(words.kinds[running]?.color ?? "#ffab00");
-	const unknown = rgb(words.kinds[kindOf(words, "not known", 0)]?.color ?? "#b0a1a2");
+	const unknown = rgb(words.kinds[kindOf(words, "unknown", 0)]?.color ?? "#b0a1a2");
 	const all = [
 		...words.kinds.map((k) => rgb(k.color)),
 		mix(paper, ink, 0.08),

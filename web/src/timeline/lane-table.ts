@@ -17,7 +17,7 @@ import type { Span } from "./window";
 export function laneTable(view: View, loaded: Loaded, p: Pyramid, words: Words, span: () => Span): HTMLElement {
 	const place = h("div", {});
 	const { told, sums } = loaded;
-	const names = [...words.kinds.map((k) => k.word), "idle", "busy", "not seen", "lost"];
+	const names = [...words.kinds.map((k) => k.word), ...words.cpus.map((c) => c.name)];
 	const open = (): void => {
 		const { from, to } = span();
 		const rows = told.tracks.lanes.map((lane, l) => {

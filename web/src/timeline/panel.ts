@@ -37,7 +37,7 @@ export function panel(told: Told, colors: Colors, view: View, row: number): HTML
 	];
 	if (cpu && who !== "") facts.push(["Thread", runsHere(told, view, row)]);
 	facts.push(["Begin", exact(t.from[row]!)], ["Length", exact(t.to[row]! - t.from[row]!)]);
-	if (!cpu && onCpu(told, row)) facts.push(["CPU", cpuWords(told, row) || "not known: no lane of a CPU shows it"]);
+	if (!cpu && onCpu(told, row)) facts.push(["CPU", cpuWords(told, row) || "unknown: no CPU lane shows it"]);
 	if (t.merged[row]! > 1) {
 		facts.push(["Merged", `stands for ${count(t.merged[row]!)} short intervals; this was the state of most of their time`]);
 	}
@@ -113,7 +113,7 @@ function wait(told: Told, colors: Colors, view: View, row: number): Child {
 							h("td", { class: "number" }, link(view, "timeline", moment(told, lane, p.from), `+${duration(p.from - from)}`)),
 							h("td", { class: "number" }, duration(p.length)),
 							h("td", {}, h("div", { class: "piece" }, bar)),
-							h("td", {}, h("b", {}, p.state), ` ${p.about.replace("block request: ", "")}`),
+							h("td", {}, h("b", {}, p.state), ` ${p.about}`),
 							h("td", {}, p.who),
 							h("td", {}, p.requestWords === "" ? "" : requestLink(view, p.request, p.requestWords)),
 						);
@@ -140,7 +140,7 @@ function stack(told: Told, row: number): Child {
 	const functions = stackOf(told, row);
 	if (functions.length === 0) return h("p", { class: "dim" }, "No kernel stack was taken of this wait.");
 	return [
-		h("h3", {}, "Kernel stack on which it slept, innermost function first"),
+		h("h3", {}, "Kernel stack of the wait, innermost function first"),
 		h("ol", { class: "stack" }, functions.map((f) => h("li", {}, f))),
 	];
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // What an interval is, in sentences: of a wait, the chain from what was waited for to who ended it.
 
-import type { Words } from "../document";
+import type { CategoryWords, Words } from "../document";
 import { bytes, count, duration } from "../parts/units";
 import { requestAt, type RequestTable } from "../requests/table";
 import { cpusAt, laneOfRow, rowAt, type Tracks, waitRows } from "./tracks";
@@ -23,14 +23,12 @@ export interface Told {
 	requests?: RequestTable | undefined;
 }
 
-const CPU_WORDS = ["idle", "busy", "not seen yet: no event of this CPU came before", "lost: events are missing that would tell"];
-
 /** A row's state: its name in accounts and what that is. */
 export function stateOf(told: Told, row: number): { name: string; about: string } {
 	const t = told.tracks;
 	if (t.paint[row]! >= t.categories) {
 		const state = t.state[row]!;
-		return { name: ["idle", "busy", "not seen", "lost"][state]!, about: CPU_WORDS[state]! };
+		return told.words.cpus[state] ?? { name: "?", about: "" };
 	}
 	const category = told.words.categories[t.state[row]!];
 	return { name: category?.name ?? "?", about: category?.about ?? "" };
@@ -48,6 +46,8 @@ export interface Piece {
 	/** Name of its category. */
 	state: string;
 	about: string;
+	/** The category, of a thread's. */
+	words: CategoryWords | undefined;
 	/** Whose: a thread's name or a disk; empty: nobody. */
 	who: string;
 	from: number;
@@ -70,6 +70,7 @@ export function pieces(told: Told, row: number): Piece[] {
 			row: i,
 			state: name,
 			about,
+			words: t.paint[i]! >= t.categories ? undefined : told.words.categories[t.state[i]!],
 			who: told.whos[t.who[i]!] ?? "",
 			from: t.from[i]!,
 			length: t.to[i]! - t.from[i]!,
@@ -87,13 +88,11 @@ export function requestWords(table: RequestTable, row: number): string {
 	return r.ownerName === "" ? what : `${what} by ${r.ownerName}`;
 }
 
-/** The words of a category that stand in a chain: without the part in front that its name tells. */
+/** The words of a piece in a chain, as the document has them. */
 function chainWords(p: Piece): string {
-	const about = p.about.startsWith("block request: ") ? "" : p.about;
-	if (p.state === "block.device") return `${p.who || "a device"} busy with ${p.requestWords ? `${/^[aeiou]/.test(p.requestWords) ? "an" : "a"} ${p.requestWords}` : "a request"}`;
-	if (p.state.startsWith("block.")) return `${p.about.replace("block request: ", "a block request ")}${p.who ? ` (${p.who})` : ""}`;
-	if (p.state.startsWith("other.") && p.who) return about.replace("another thread", p.who);
-	return about + (p.who ? ` (${p.who})` : "");
+	const text = (p.who ? p.words?.step : p.words?.alone) ?? p.about;
+	const request = p.requestWords ? `${/^[aeiou]/.test(p.requestWords) ? "an" : "a"} ${p.requestWords}` : "a block request";
+	return text.replace("{who}", () => p.who).replace("{request}", () => request);
 }
 
 /** What a wait was for, step by step: each thing once, where it comes first. */
@@ -140,9 +139,10 @@ export function cpuWords(told: Told, row: number): string {
 	return cpus.map((l) => t.lanes[l]!.name).join(" or ");
 }
 
-/** Whether a row's thread was on a CPU: the account's first three categories. */
+/** Whether a row's thread was on a CPU. */
 export function onCpu(told: Told, row: number): boolean {
-	return ["running", "lock.spin", "interrupted"].includes(stateOf(told, row).name);
+	const t = told.tracks;
+	return t.paint[row]! < t.categories && told.words.categories[t.state[row]!]?.on_cpu === true;
 }
 
 /**
@@ -200,7 +200,7 @@ export function sentence(told: Told, row: number): string {
 	const who = told.whos[t.who[row]!] ?? "";
 	const long = duration(t.to[row]! - t.from[row]!);
 	const when = `at ${duration(t.from[row]!)}`;
-	const merged = t.merged[row]! > 1 ? ` Stands for ${count(t.merged[row]!)} short intervals, most of their time was this.` : "";
+	const merged = t.merged[row]! > 1 ? ` Stands for ${count(t.merged[row]!)} short intervals, most of that time in this state.` : "";
 	if (t.lanes[lane]!.kind === "cpu") {
 		return `${t.lanes[lane]!.name}: ${about}${name === "busy" && who ? ` with ${busyWith(told, row)}` : ""} for ${long} ${when}.${merged}`;
 	}

@@ -2,84 +2,20 @@
 // Synthetic report documents in the shape of crates/report/src/document.rs: from small ones that tell
 // a known story to a million intervals.
 
+import { readFileSync } from "node:fs";
 import { deflateRawSync } from "node:zlib";
 import type { Document, Lane, Packed } from "../../src/document";
 import type { Profile } from "../../src/flame/profile";
 
-const CATEGORIES: [string, string, number][] = [
-	["running", "on a CPU", 1],
-	["lock.spin", "on a CPU, busy with getting a lock of the kernel that another holds", 8],
-	["interrupted", "on a CPU, but an interrupt had it", 5],
-	["runnable", "woken, waiting for a CPU that others had", 5],
-	["preempted", "put off its CPU, waiting for one that others had", 5],
-	["runnable.own", "ready, and another thread of the target had its CPU", 5],
-	["runnable.idle", "ready, its CPU idle but not running it yet: the time that a wakeup takes", 5],
-	["runnable.held", "ready, and its CPU idle for over 3 ms: it may not run (a CPU quota), or the CPU wakes late (a busy host)", 5],
-	["block.limit", "block request: held back by a limit of the cgroup (blk-throttle, io.max)", 6],
-	["block.queue", "block request: from the bio's queueing to a request slot", 6],
-	["block.plug", "block request: from the slot to its insertion in the scheduler's queue, or to the device where it is not inserted", 6],
-	["block.flush", "block request: while the device flushes what it was sent before", 6],
-	["block.schedule", "block request: in the scheduler's queue until it is issued", 6],
-	["block.device", "block request: with the device until it completes", 6],
-	["block.wakeup", "block request: complete, until the thread is woken", 6],
-	["other.running", "waiting for another thread, which ran", 10],
-	["other.runnable", "waiting for another thread, which waited for a CPU", 10],
-	["other.waiting", "waiting for another thread, which slept or waited itself", 10],
-	["journal", "waiting until the journal has committed an earlier transaction", 7],
-	["lock.kernel", "waiting for a lock of the kernel", 8],
-	["lock.user", "waiting in futex(2) for a lock that another thread holds", 8],
-	["lock.file", "waiting for a file lock: flock(2), fcntl(2)", 8],
-	["thread", "waiting until another thread signals: join, condition, semaphore", 10],
-	["writeback.throttle", "made to pause because it dirtied too many pages", 7],
-	["memory", "waiting for memory: reclaim, compaction, swap", 9],
-	["rcu", "waiting until all readers inside the kernel are through (RCU)", 8],
-	["pipe", "waiting for a pipe, terminal or other stream", 10],
-	["socket", "waiting in a socket call", 10],
-	["network", "woken by the network's receive interrupt", 10],
-	["poll", "waiting in poll, select or epoll for any of several things", 11],
-	["child", "waiting for a child process", 10],
-	["timer", "sleeping until a time", 11],
-	["signal", "waiting for a signal, stopped or traced", 11],
-	["idle", "kernel thread without work", 11],
-	["unexplained", "waiting, and the model cannot tell for what", 12],
-	["lost", "events are missing that would tell", 12],
-];
-
-const KINDS: [string, string][] = [
-	["process, thread", "#e8e8e8"],
-	["user code", "#ffab00"],
-	["inlined code", "#f5cca8"],
-	["kernel code", "#ea4b0c"],
-	["JIT code", "#97ff81"],
-	["waiting for a CPU", "#af6ca6"],
-	["waiting for a device", "#4abeff"],
-	["waiting for journal or write-back", "#3f7fd0"],
-	["waiting for a lock", "#8d69fd"],
-	["waiting for memory", "#7fab4a"],
-	["waiting for others", "#139c5f"],
-	["sleeping", "#bbdaff"],
-	["not known", "#b0a1a2"],
-];
+/** The document's words, as this version writes them. */
+export const WORDS: Document["words"] = (JSON.parse(readFileSync(new URL("../../../tests/golden/report/mutex.json", import.meta.url), "utf8")) as Document).words;
 
 /** Place of a category. */
 export function category(name: string): number {
-	const at = CATEGORIES.findIndex(([n]) => n === name);
+	const at = WORDS.categories.findIndex((c) => c.name === name);
 	if (at < 0) throw new Error(`no category ${name}`);
 	return at;
 }
-
-/** The document's words. */
-export const WORDS: Document["words"] = {
-	categories: CATEGORIES.map(([name, about, kind]) => ({ name, about, kind })),
-	kinds: KINDS.map(([word, color]) => ({ word, color })),
-	layers: [
-		{ name: "Q2G", about: "from the bio's queueing to a request slot", category: "block.queue" },
-		{ name: "G2F", about: "from the slot until the flush that must come first is issued", category: "block.plug" },
-		{ name: "F2I", about: "while the device flushes, until insertion", category: "block.flush" },
-		{ name: "I2D", about: "in the scheduler's queue until it is issued", category: "block.schedule" },
-		{ name: "D2C", about: "with the device until it completes", category: "block.device" },
-	],
-};
 
 /** Numbers that look random and are the same in each run. */
 export function random(seed: number): () => number {
@@ -152,7 +88,7 @@ export function lane(kind: "cpu" | "thread", id: number, pid: number, name: stri
 
 /** A document without parts. */
 export function empty(title: string): Document {
-	return { format: 1, plumb: "0.0.0", kind: "run", title, made: "", words: WORDS, loads: [], profiles: [], absent: [] };
+	return { format: 2, plumb: "0.0.0", kind: "run", title, made: "", words: WORDS, loads: [], profiles: [], absent: [] };
 }
 
 /** A run without rows; its result has what the views read. */
@@ -363,7 +299,7 @@ export function someProfile(seed: number, entries: number): Profile {
 	const pick = (n: number): number => Math.floor(next() * n);
 	const p: Profile = {
 		format: "plumb-profile", version: 1, time_ns: 0, samples: 10, clock: "cpu-clock 199 Hz", notes: [],
-		kinds: WORDS.kinds.map((k) => ({ name: k.word, color: k.color })), categories: WORDS.categories, whos: ["", "sda", "jbd2"],
+		kinds: WORDS.kinds.map((k) => ({ name: k.word, color: k.color })), categories: WORDS.categories, roles: WORDS.roles, whos: ["", "sda", "jbd2"],
 		threads: [0, 1, 2, 3, 4].map((i) => ({ tid: 10 + i, pid: i < 3 ? 10 : 13, comm: ["app", "app", "worker", "db", ""][i]!, process: i < 3 ? "app" : "db" })),
 		modules: [{ path: "kernel", lacking: "" }, { path: "/bin/app", lacking: "" }],
 		functions: {

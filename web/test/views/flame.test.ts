@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { readProfile } from "../../src/flame/profile";
 import { ALL, type Filter, grow, hottest, kinds, neighbour, pathOf, places, search, type Tree } from "../../src/flame/tree";
 import { frameAt, frameText, frameWords, pathText } from "../../src/flame/words";
-import { someProfile } from "./fixture";
+import { someProfile, WORDS } from "./fixture";
 
 const sum = (values: ArrayLike<number>): number => Array.from(values).reduce((a, b) => a + b, 0);
 
@@ -193,8 +193,8 @@ describe("search and keys", () => {
 });
 
 test("what is no profile is told so", () => {
-	expect(readProfile(null)).toContain("not a profile");
-	expect(readProfile({ format: "plumb-profile", version: 2 })).toContain("version 2");
-	expect(readProfile({ format: "plumb-profile", version: 1 })).toContain("not whole");
-	expect(typeof readProfile(someProfile(1, 3))).toBe("object");
+	expect(readProfile(null, WORDS)).toContain("not a profile");
+	expect(readProfile({ format: "plumb-profile", version: 2 }, WORDS)).toContain("version 2");
+	expect(readProfile({ format: "plumb-profile", version: 1 }, WORDS)).toContain("not whole");
+	expect(typeof readProfile(someProfile(1, 3), WORDS)).toBe("object");
 });

@@ -23,8 +23,8 @@ describe("an interval in words", () => {
 		expect(list.map((p) => p.state)).toEqual(["other.running", "journal", "block.device", "block.wakeup"]);
 		expect(list.reduce((s, p) => s + p.length, 0)).toBe(5e6);
 		const words = chain(list);
-		expect(words[0]).toBe("waiting for jbd2/sda-8, which ran");
-		expect(words[2]).toBe("sda busy with a write of 64.0 KiB at sector 2,048 by jbd2/sda-8");
+		expect(words[0]).toBe("jbd2/sda-8 was running");
+		expect(words[2]).toBe("sda serving a write of 64.0 KiB at sector 2,048 by jbd2/sda-8");
 		expect(chain([...list, ...list])).toEqual(words);
 		expect(waitRows(told.tracks, at(2.5))).toEqual(waitRows(told.tracks, at(6.95)));
 	});
@@ -60,7 +60,7 @@ describe("an interval in words", () => {
 	});
 
 	test("sentences", () => {
-		expect(sentence(told, at(9))).toBe("app (812): lock.user other (waiting in futex(2) for a lock that another thread holds) for 2.00 ms at 8.50 ms.");
+		expect(sentence(told, at(9))).toBe("app (812): lock.user other (waiting for a user-space lock (futex) held by another thread) for 2.00 ms at 8.50 ms.");
 		expect(sentence(told, at(11))).toContain("Stands for 12 short intervals");
 		expect(sentence(told, rowAt(told.tracks, 0, 2.5e6))).toBe("CPU 0: busy with jbd2/sda-8 for 1.00 ms at 2.00 ms.");
 		expect(stateOf(told, rowAt(told.tracks, 0, 5e6)).name).toBe("idle");

@@ -56,7 +56,7 @@ describe("the timeline", () => {
 			expect(await panel.isVisible()).toBe(false);
 			await page.locator(LANES).click({ position: await inApp(page, 5) });
 			expect(await panel.locator("h3").first().textContent()).toBe("app (812) waited 5.00 ms");
-			expect(await panel.locator(".wait-words").textContent()).toMatch(/waiting for jbd2\/sda-8, which ran → .*journal.* → sda busy with a write of 64.0 KiB at sector 2,048 by jbd2\/sda-8 → .* → woken by jbd2\/sda-8/);
+			expect(await panel.locator(".wait-words").textContent()).toMatch(/jbd2\/sda-8 was running → .*journal.* → sda serving a write of 64.0 KiB at sector 2,048 by jbd2\/sda-8 → .* → woken by jbd2\/sda-8/);
 			expect(await panel.locator(".stack li").allTextContents()).toEqual(["jbd2_log_wait_commit", "ext4_sync_file", "do_fsync"]);
 			await page.waitForFunction(() => location.hash.includes("tid=812"));
 			await panel.locator("a", { hasText: "write of 64.0 KiB" }).first().click();

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! CPU: used, waited for, held back, taken away.
+//! CPU time: used, throttled, stolen, waited for.
 
 use crate::case::{Case, Seen};
 use crate::places::{Of, Place};
 use crate::Evidence;
 use plumb_model::profile::short;
-use plumb_model::Category;
+use plumb_model::{At, Category};
 use plumb_trace::units;
 
-/// Waiting for a CPU that others have.
+/// Waiting on the run queue while others run.
 const WAIT: &[Category] = &[Category::Woken, Category::Preempted];
 const RUNNING: &[Category] = &[Category::Running];
 /// Below this share of its CPU time stealing is the noise of every guest.
@@ -27,17 +27,14 @@ pub fn throttled(case: &mut Case<'_>) -> Option<Seen> {
     // While it may not run others may: then it looks like waiting for them.
     let time = seen + case.take(WAIT, counted.saturating_sub(seen) as f64);
     let quota = case.counter("cgroup.quota");
-    let quota = if quota > 0 { format!(", quota {}", units::duration(quota)) } else { String::new() };
+    let quota = if quota > 0 { format!("; quota {}", units::brief(quota)) } else { String::new() };
     (time > 0).then(|| Seen {
         time,
-        words: format!("ready for {} without being allowed to run", units::duration(time)),
-        evidence: vec![Evidence {
-            words: format!(
-                "its cgroup was throttled in {periods} periods, for {}{quota}",
-                units::duration(counted)
-            ),
-            ..Evidence::default()
-        }],
+        words: format!("{} runnable but throttled", units::brief(time)),
+        evidence: vec![Evidence::new(
+            "throttled",
+            format!("in {} periods, for {}{quota}", units::count(periods), units::brief(counted)),
+        )],
         ..Seen::default()
     })
 }
@@ -60,16 +57,18 @@ pub fn stolen(case: &mut Case<'_>) -> Option<Seen> {
     let time = case.take(&[Category::Running], running * share);
     Some(Seen {
         time,
-        words: format!("the hypervisor took {:.0} % of the time that it was on a CPU", share * 100.0),
-        evidence: vec![Evidence {
-            words: format!(
-                "on a CPU for {}, of which the kernel counts {} for its threads; /proc/stat counts {} stolen on all CPUs",
-                units::duration(ours),
-                units::duration(kernels),
-                units::duration(counted)
+        words: format!("{:.0} % of the CPU time stolen", share * 100.0),
+        evidence: vec![
+            Evidence::new(
+                "on CPU",
+                format!(
+                    "{} by the clock, {} charged by the kernel",
+                    units::brief(ours),
+                    units::brief(kernels)
+                ),
             ),
-            ..Evidence::default()
-        }],
+            Evidence::new("steal", format!("{} on all CPUs (/proc/stat)", units::brief(counted))),
+        ],
         ..Seen::default()
     })
 }
@@ -77,7 +76,7 @@ pub fn stolen(case: &mut Case<'_>) -> Option<Seen> {
 pub fn interrupts(case: &mut Case<'_>) -> Option<Seen> {
     let running = case.left(&[Category::Running]);
     let mut time = case.take_all(&[Category::Interrupted]);
-    time += case.take(&[Category::Running], running * case.sampled("interrupts"));
+    time += case.take(&[Category::Running], running * case.sampled(At::Interrupt));
     let soft: u64 = case
         .result
         .path
@@ -89,27 +88,29 @@ pub fn interrupts(case: &mut Case<'_>) -> Option<Seen> {
     time += case.take(WAIT, soft as f64);
     (time > 0).then(|| Seen {
         time,
-        words: format!("interrupts had its CPU for {}", units::duration(time)),
-        evidence: vec![Evidence {
-            words: format!("{} of it in ksoftirqd", units::duration(soft)),
-            ..Evidence::default()
-        }],
+        words: format!("{} lost to interrupts", units::brief(time)),
+        evidence: vec![Evidence::new("ksoftirqd", format!("ran for {} of it", units::brief(soft)))],
         ..Seen::default()
     })
 }
 
 pub fn wait(case: &mut Case<'_>) -> Option<Seen> {
     let categories = &[Category::Woken, Category::Preempted, Category::OtherRunnable];
-    let who = case.who(WAIT);
-    let evidence = case.longest(WAIT);
+    let (who, most) = (case.who(WAIT), case.most(WAIT));
+    let mut evidence = Vec::new();
+    if !who.is_empty() {
+        evidence.push(Evidence::new("CPU taken by", who));
+    }
+    evidence.extend(case.longest(WAIT));
     let time = case.take_all(categories);
     (time > 0).then(|| Seen {
         time,
-        words: format!(
-            "waited {} for a CPU{}",
-            units::duration(time),
-            if who.is_empty() { String::new() } else { format!("; there ran {who}") }
-        ),
+        headline: if most.is_empty() {
+            String::new()
+        } else {
+            format!("CPU contention: run-queue wait while {most} runs")
+        },
+        words: format!("{} runnable, waiting on the run queue", units::brief(time)),
         evidence,
         ..Seen::default()
     })
@@ -118,11 +119,15 @@ pub fn wait(case: &mut Case<'_>) -> Option<Seen> {
 pub fn crowded(case: &mut Case<'_>) -> Option<Seen> {
     let categories = &[Category::Crowded];
     let who = case.who(categories);
-    let evidence = case.longest(categories);
+    let mut evidence = Vec::new();
+    if !who.is_empty() {
+        evidence.push(Evidence::new("CPU taken by", who));
+    }
+    evidence.extend(case.longest(categories));
     let time = case.take_all(categories);
     (time > 0).then(|| Seen {
         time,
-        words: format!("waited {} for a CPU that its own threads had: {who}", units::duration(time)),
+        words: format!("{} runnable, waiting on the run queue behind its own threads", units::brief(time)),
         evidence,
         ..Seen::default()
     })
@@ -134,10 +139,7 @@ pub fn wakeup(case: &mut Case<'_>) -> Option<Seen> {
     let time = case.take_all(categories);
     (time > 0).then(|| Seen {
         time,
-        words: format!(
-            "{} passed between its wakeups and its idle CPU's taking it up",
-            units::duration(time)
-        ),
+        words: format!("{} runnable on an idle CPU that had yet to wake", units::brief(time)),
         evidence,
         ..Seen::default()
     })
@@ -151,24 +153,31 @@ fn functions(case: &Case<'_>) -> Vec<Evidence> {
         .functions
         .iter()
         .take(5)
-        .map(|f| Evidence {
-            words: format!(
-                "{:.1} % of the samples in {} ({})",
-                f.samples as f64 * 100.0 / all,
-                f.function,
-                f.at
-            ),
-            ..Evidence::default()
+        .map(|f| {
+            let share = f.samples as f64 * 100.0 / all;
+            Evidence::new("kernel", format!("{share:.1} % of the samples in {} ({})", f.function, f.at))
         })
         .collect()
 }
 
 fn doubt(case: &Case<'_>) -> Vec<String> {
     if case.has_samples() {
-        vec![format!("the split is from {} samples", case.result.samples.samples)]
+        Vec::new()
     } else {
-        vec!["too few samples: user and kernel are told apart by the recorded system calls alone".into()]
+        let n = case.result.samples.samples;
+        vec![format!(
+            "only {n} CPU samples: user and kernel time are split by the recorded system calls alone"
+        )]
     }
+}
+
+/// How user and kernel time were distinguished.
+fn split(case: &Case<'_>) -> Vec<Evidence> {
+    let n = case.result.samples.samples;
+    case.has_samples()
+        .then(|| Evidence::new("", format!("user and kernel time split by {} CPU samples", units::count(n))))
+        .into_iter()
+        .collect()
 }
 
 /// Functions that ran; none where a few samples would speak for all the time.
@@ -182,34 +191,35 @@ fn sampled_places(case: &Case<'_>, of: Of) -> Vec<Place> {
 
 pub fn kernel(case: &mut Case<'_>) -> Option<Seen> {
     let running = case.left(&[Category::Running]);
-    let (kernel, user) =
-        (case.sampled("system calls") + case.sampled("kernel, else"), case.sampled("user code"));
+    let (kernel, user) = (case.sampled(At::Call) + case.sampled(At::Kernel), case.sampled(At::User));
     if kernel <= 0.0 {
         return None;
     }
     let all = case.time(RUNNING);
     let time = case.take(&[Category::Running], running * kernel / (kernel + user));
     let calls = &case.result.samples.calls;
-    let call = calls.iter().max_by_key(|(_, n)| **n).map(|(c, _)| format!(", most in {c}(2)"));
+    let call = calls.iter().max_by_key(|(_, n)| **n).map(|(c, _)| format!("{c}(2)"));
     let places = sampled_places(case, Of::Kernel);
     let lines = case.place_lines(&places, RUNNING);
-    let place = places.first().map(|p| (p, case.place_share(p, RUNNING) * case.share(all as f64)));
-    let place = place.filter(|(_, share)| *share >= crate::LEAST).map(|(p, share)| {
-        let under = p.under.first().map_or(String::new(), |caller| format!(" under {}", short(caller)));
-        let call = if p.call.is_empty() { String::new() } else { format!(" ({})", p.call) };
-        format!(": {:.0} % of the wall time in {}{under}{call}", share * 100.0, short(&p.function))
-    });
-    let call = call.filter(|_| place.is_none());
+    // A function that has little of the time is no place to look at.
+    let place =
+        places.first().filter(|p| case.place_share(p, RUNNING) * case.share(all as f64) >= crate::LEAST);
+    let call = place.map(|p| p.call.clone()).filter(|c| !c.is_empty()).or(call);
+    let headline = match (&call, place) {
+        (Some(call), Some(p)) => format!("CPU time in the kernel, mostly {call} in {}()", short(&p.function)),
+        (None, Some(p)) => format!("CPU time in the kernel, mostly in {}()", short(&p.function)),
+        (Some(call), None) => format!("CPU time in the kernel, mostly {call}"),
+        (None, None) => String::new(),
+    };
+    let fact = case.place_fact("function", &places, RUNNING);
     Some(Seen {
         time,
-        words: format!(
-            "ran {} in the kernel{}{}",
-            units::duration(time),
-            call.unwrap_or_default(),
-            place.unwrap_or_default()
-        ),
-        evidence: if lines.is_empty() { functions(case) } else { lines },
+        headline,
+        place: place.map_or(String::new(), |p| short(&p.function)),
+        words: format!("{} on CPU in the kernel", units::brief(time)),
+        evidence: [fact, split(case), if lines.is_empty() { functions(case) } else { lines }].concat(),
         doubt: doubt(case),
+        ..Seen::default()
     })
 }
 
@@ -217,12 +227,22 @@ pub fn user(case: &mut Case<'_>) -> Option<Seen> {
     let who = case.who(&[Category::Running]);
     let time = case.take_all(&[Category::Running]);
     let places = sampled_places(case, Of::User);
-    let words = case.place_words(&places, RUNNING);
-    let words = if words.is_empty() { words } else { format!("; of its CPU time {words}") };
+    let place = places.first().filter(|p| case.place_share(p, RUNNING) >= crate::LEAST);
+    let place = place.map(|p| short(&p.function));
+    let headline = place.as_ref().map(|p| format!("CPU time in user code, mostly in {p}()"));
+    let mut evidence = case.place_fact("function", &places, RUNNING);
+    if !who.is_empty() {
+        evidence.push(Evidence::new("process", who));
+    }
+    evidence.extend(split(case));
+    evidence.extend(case.place_lines(&places, RUNNING));
     (time > 0).then(|| Seen {
         time,
-        words: format!("ran {} of its own code ({who}){words}", units::duration(time)),
-        evidence: case.place_lines(&places, RUNNING),
+        headline: headline.unwrap_or_default(),
+        place: place.map_or(String::new(), |p| format!("{p}()")),
+        words: format!("{} on CPU in user code", units::brief(time)),
+        evidence,
         doubt: doubt(case),
+        ..Seen::default()
     })
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Disks that are not what they were: they stall, or have become slower.
+//! Devices that stall, or slow down during a run.
 
 use super::disk::{describe, BLOCK, SYNC};
 use crate::case::{Case, Seen};
@@ -39,12 +39,10 @@ pub fn stall(case: &mut Case<'_>) -> Option<Seen> {
     let time = case.take(SYNC, case.left(SYNC) * share);
     (time > 0).then(|| Seen {
         time,
-        words: format!(
-            "{:.0} % of the time with {} went to requests that took over ten times the median, up to {}",
-            share * 100.0,
-            p.device,
-            units::duration(p.service_max)
-        ),
+        headline: format!("stalls of device {}: up to {} per request", p.device, units::brief(p.service_max)),
+        place: p.device.clone(),
+        device: p.device.clone(),
+        words: format!("{:.0} % of the service time in requests of over 10x the median", share * 100.0),
         evidence,
         ..Seen::default()
     })
@@ -70,29 +68,36 @@ fn slowed(p: &PatternRow) -> Option<(&ThirdRow, &ThirdRow, f64)> {
 pub fn slower(case: &mut Case<'_>) -> Option<Seen> {
     let p = case.main_pattern()?;
     let (first, last, share) = slowed(&p)?;
-    let third = |what: &str, r: &ThirdRow| {
-        Evidence {
-        words: format!(
-            "in the {what} third of the time {} requests of {} on average, {:.1} in flight, {} each (geometric mean)",
+    let third = |label: &str, r: &ThirdRow| {
+        let words = format!(
+            "{} requests of {} mean, {:.1} in flight, service time {} (geometric mean)",
             units::count(r.requests),
             units::bytes(r.bytes / r.requests.max(1)),
             r.depth,
-            units::duration(r.service_typical)
-        ),
-        ..Evidence::default()
-    }
+            units::brief(r.service_typical)
+        );
+        Evidence::new(label, words)
     };
     let evidence =
-        [vec![third("first", first), third("last", last), describe(&p)], case.longest(BLOCK)].concat();
-    let words = format!(
-        "{} took {} for a request at first and {} in the end, {:.1} times as long for the same",
+        [vec![third("first third", first), third("last third", last), describe(&p)], case.longest(BLOCK)]
+            .concat();
+    let headline = format!(
+        "device {} slowed down {:.1}x during the run: {} per request at first, {} at the end",
         p.device,
-        units::duration(first.service_typical),
-        units::duration(last.service_typical),
-        last.service_typical as f64 / first.service_typical.max(1) as f64
+        last.service_typical as f64 / first.service_typical.max(1) as f64,
+        units::brief(first.service_typical),
+        units::brief(last.service_typical)
     );
     let time = case.take(SYNC, case.left(SYNC) * share);
-    (time > 0).then(|| Seen { time, words, evidence, ..Seen::default() })
+    (time > 0).then(|| Seen {
+        time,
+        headline,
+        place: p.device.clone(),
+        device: p.device.clone(),
+        words: format!("{} of extra service time for the same requests", units::brief(time)),
+        evidence,
+        ..Seen::default()
+    })
 }
 
 #[cfg(test)]

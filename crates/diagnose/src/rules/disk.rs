@@ -41,7 +41,7 @@ const SLOW_BYTE: f64 = 10.0;
 const DEEP: f64 = 3.0;
 /// So much more time with the device than the target's own makes others its main users.
 const OTHERS: u64 = 2;
-/// Share of the block time spent without a request slot: the device's queue is full.
+/// Share of the block time spent waiting for a request (tag): the device's queue is full.
 const FULL: f64 = 0.2;
 const SMALL: u64 = 16 << 10;
 const RANDOM: u64 = 64 << 10;
@@ -62,23 +62,22 @@ fn share_in(
 }
 
 pub(super) fn describe(p: &PatternRow) -> Evidence {
-    Evidence {
-        words: format!(
-            "{} of {} {} {}: {} requests of {} on average, {:.0} % in sequence, {:.1} in flight, median {}, p99 {}, longest {} with the device",
+    Evidence::new(
+        if p.write { "writes" } else { "reads" },
+        format!(
+            "{} on {} by {} ({}): {} mean, {:.0} % sequential, {:.1} in flight; service time {} median, {} p99, {} max",
+            units::count(p.requests),
+            p.device,
             p.comm,
             p.pid,
-            if p.write { "writes to" } else { "reads from" },
-            p.device,
-            units::count(p.requests),
-            units::bytes(p.bytes / p.requests.max(1)),
+            units::bytes(size(p)),
             (p.sequential + p.near) as f64 * 100.0 / p.requests.max(1) as f64,
             p.depth,
-            units::duration(p.service_median),
-            units::duration(p.service_p99),
-            units::duration(p.service_max)
+            units::brief(p.service_median),
+            units::brief(p.service_p99),
+            units::brief(p.service_max)
         ),
-        ..Evidence::default()
-    }
+    )
 }
 
 /// Calls that read or write.
@@ -105,13 +104,21 @@ fn cost_of_calls(case: &mut Case<'_>, requests: u64) -> u64 {
         + case.take(idle, case.left(idle) * made.min(1.0))
 }
 
-/// Takes the waiting for block requests, with the main pattern told.
-fn whole(case: &mut Case<'_>, p: &PatternRow, words: String) -> Option<Seen> {
+/// Takes the waiting for block requests; the main pattern is its evidence.
+fn whole(case: &mut Case<'_>, p: &PatternRow, headline: String) -> Option<Seen> {
     let mut evidence = vec![describe(p)];
     evidence.extend(case.place_lines(&case.places(BLOCK, Of::User), BLOCK));
     evidence.extend(case.longest(BLOCK));
     let time = case.take_all(BLOCK);
-    (time > 0).then(|| Seen { time, words, evidence, ..Seen::default() })
+    (time > 0).then(|| Seen {
+        time,
+        headline,
+        place: p.device.clone(),
+        device: p.device.clone(),
+        words: format!("{} waiting for block requests", units::brief(time)),
+        evidence,
+        ..Seen::default()
+    })
 }
 
 pub fn dirty(case: &mut Case<'_>) -> Option<Seen> {
@@ -119,22 +126,25 @@ pub fn dirty(case: &mut Case<'_>) -> Option<Seen> {
     let time = case.take_all(&[Category::Throttle]);
     (time > 0).then(|| Seen {
         time,
-        words: format!("paused for {} in balance_dirty_pages", units::duration(time)),
+        words: format!("{} throttled in balance_dirty_pages", units::brief(time)),
         evidence,
         ..Seen::default()
     })
 }
 
 pub fn limit(case: &mut Case<'_>) -> Option<Seen> {
-    let who = case.who(&[Category::BlockLimit]);
-    let evidence = case.longest(&[Category::BlockLimit]);
+    let (who, device) = (case.who(&[Category::BlockLimit]), case.most(&[Category::BlockLimit]));
+    let mut evidence = Vec::new();
+    if !who.is_empty() {
+        evidence.push(Evidence::new("device", who));
+    }
+    evidence.extend(case.longest(&[Category::BlockLimit]));
     let time = case.take_all(&[Category::BlockLimit]);
     (time > 0).then(|| Seen {
         time,
-        words: format!(
-            "its requests to {who} were held back for {} until a timer let them go",
-            units::duration(time)
-        ),
+        place: device.clone(),
+        device,
+        words: format!("{} waiting for bios that blk-throttle held back", units::brief(time)),
         evidence,
         ..Seen::default()
     })
@@ -151,26 +161,29 @@ pub fn journal(case: &mut Case<'_>) -> Option<Seen> {
     });
     let commits = case.result.journal.commits > 0;
     let mut evidence = case.longest(&[Category::Journal]);
-    evidence.push(Evidence {
-        words: format!(
-            "{} transactions were committed in {}; the target synced {} times",
-            case.result.journal.commits,
-            units::duration(case.result.journal.time),
-            sum(case, |p| p.syncs)
+    evidence.insert(
+        0,
+        Evidence::new(
+            "commits",
+            format!(
+                "{} in {} total; the target synced {} times",
+                units::count(case.result.journal.commits),
+                units::brief(case.result.journal.time),
+                units::count(sum(case, |p| p.syncs))
+            ),
         ),
-        ..Evidence::default()
-    });
+    );
     let mut time = case.take_all(&[Category::Journal]);
-    let mut who = if who.is_empty() { "others".to_string() } else { who };
+    let mut who = if who.is_empty() { "other processes".to_string() } else { who };
     if let Some(neighbour) = shared.filter(|_| commits) {
         time += case.take_all(SYNC);
         evidence.insert(0, describe(&neighbour));
-        who = format!("{} ({}), or carried its data", neighbour.comm, neighbour.pid);
+        who = format!("{} ({}), whose data the commits carry", neighbour.comm, neighbour.pid);
     }
     (time > 0).then(|| Seen {
         time,
-        words: format!("waited {} for commits that were asked for by {who}", units::duration(time)),
-        evidence,
+        words: format!("{} waiting for journal commits", units::brief(time)),
+        evidence: [vec![Evidence::new("requested by", who)], evidence].concat(),
         ..Seen::default()
     })
 }
@@ -182,16 +195,23 @@ pub fn slow(case: &mut Case<'_>) -> Option<Seen> {
     if p.depth > DEEP || full(case) || (p.service_median as f64) < limit {
         return None;
     }
-    let words = format!(
-        "{} takes {} for a request of {} with {:.1} in flight",
+    let headline = format!(
+        "slow device {}: {} median service time per {} request",
         p.device,
-        units::duration(p.service_median),
-        units::bytes(p.bytes / p.requests.max(1)),
-        p.depth
+        units::brief(p.service_median),
+        units::bytes(size(&p))
     );
     let evidence = [vec![describe(&p)], case.longest(BLOCK)].concat();
     let time = case.take_all(SYNC);
-    (time > 0).then(|| Seen { time, words, evidence, ..Seen::default() })
+    (time > 0).then(|| Seen {
+        time,
+        headline,
+        place: p.device.clone(),
+        device: p.device.clone(),
+        words: format!("{} waiting for the device, {:.1} requests in flight", units::brief(time), p.depth),
+        evidence,
+        ..Seen::default()
+    })
 }
 
 /// The use of a disk that the target's waiting is about; none where it waited for others' requests.
@@ -199,7 +219,7 @@ fn main(case: &Case<'_>) -> Option<PatternRow> {
     case.main_pattern().filter(|p| p.service as f64 >= case.time(BLOCK) as f64 * 0.3)
 }
 
-/// Whether requests wait for a slot of the device's queue.
+/// Whether bios wait for a request (tag) of the device's queue.
 fn full(case: &Case<'_>) -> bool {
     case.time(&[Category::BlockQueued]) as f64 > case.time(BLOCK) as f64 * FULL
 }
@@ -230,15 +250,19 @@ pub fn scheduler(case: &mut Case<'_>) -> Option<Seen> {
         return None;
     }
     let name = others.first().map_or(String::new(), |p| p.comm.clone());
+    let in_flight = case.time(&[Category::BlockIssued]);
     let mut evidence: Vec<Evidence> = others.iter().take(2).map(|p| describe(p)).collect();
     evidence.extend(case.longest(&[Category::BlockInserted, Category::BlockQueued, Category::BlockIssued]));
     let time = case.take_all(BLOCK);
     (time > 0).then(|| Seen {
         time,
+        headline: format!("requests to {device} queue behind those of {name}"),
+        place: device.clone(),
+        device: device.clone(),
         words: format!(
-            "its requests waited {} in the scheduler and {} with {device}, which served {name} {:.0} times as long",
-            units::duration(queued),
-            units::duration(case.time(&[Category::BlockIssued])),
+            "{} in the I/O scheduler, {} in flight; {device} spent {:.0}x as long on {name}",
+            units::brief(queued),
+            units::brief(in_flight),
             theirs as f64 / ours.max(1) as f64
         ),
         evidence,
@@ -264,9 +288,14 @@ fn among_its_own(case: &mut Case<'_>, device: &str) -> Option<Seen> {
     let had: u64 = rows.iter().filter(|p| p.pid == first.pid).map(|p| p.service).sum();
     (time > 0).then(|| Seen {
         time,
+        headline: format!(
+            "its own processes' requests queue behind each other in the I/O scheduler of {device}"
+        ),
+        place: device.into(),
+        device: device.into(),
         words: format!(
-            "requests of its own processes waited {} in the scheduler for each other; {} of {} had {:.0} % of their time with {device}",
-            units::duration(time),
+            "{} in the I/O scheduler; {} ({}) had {:.0} % of their device time",
+            units::brief(time),
             first.comm,
             first.pid,
             had as f64 * 100.0 / ours.max(1) as f64
@@ -299,7 +328,8 @@ pub fn log(case: &mut Case<'_>) -> Option<Seen> {
     let evidence = sync_evidence(case, &files);
     (time > 0).then(|| Seen {
         time,
-        words: format!("waited {} until its log {file} was on the disk", units::duration(time)),
+        headline: format!("synchronous logging to {file}"),
+        words: format!("{} waiting for the log to reach the disk", units::brief(time)),
         evidence,
         ..Seen::default()
     })
@@ -312,20 +342,20 @@ fn sync_evidence(case: &Case<'_>, files: &[(String, u64, u64)]) -> Vec<Evidence>
     let mut out: Vec<Evidence> = files
         .iter()
         .take(3)
-        .map(|(path, calls, time)| Evidence {
-            words: format!("{path}: {} calls, {}", units::count(*calls), units::duration(*time)),
-            ..Evidence::default()
+        .map(|(path, calls, time)| {
+            let words = format!("{path}: {} calls, {}", units::count(*calls), units::brief(*time));
+            Evidence::new("synced file", words)
         })
         .collect();
-    out.push(Evidence {
-        words: format!(
-            "{} synchronous calls; {:.1} flushes of the devices and {:.1} requests of other threads (journal) for each",
-            units::count(syncs),
+    out.push(Evidence::new(
+        "per call",
+        format!(
+            "{:.1} device flushes, {:.1} requests of other threads (journal), {} calls",
             flushes as f64 / syncs as f64,
-            others as f64 / syncs as f64
+            others as f64 / syncs as f64,
+            units::count(syncs)
         ),
-        ..Evidence::default()
-    });
+    ));
     out
 }
 
@@ -345,18 +375,21 @@ pub fn sync(case: &mut Case<'_>) -> Option<Seen> {
     let files = files(case);
     let places = syncing(case);
     let lines = case.place_lines(&places, SYNC);
-    let evidence = [sync_evidence(case, &files), lines, case.longest(SYNC)].concat();
-    let by =
-        places.first().map_or(String::new(), |p| format!("; most in {} ({})", short(&p.function), p.call));
+    let fact = case.place_fact("called in", &places, SYNC);
+    let evidence = [fact, sync_evidence(case, &files), lines, case.longest(SYNC)].concat();
+    let place = places.first();
+    let call = place.map_or("fsync or O_SYNC", |p| p.call.as_str());
     let time = case.take(SYNC, case.left(SYNC) * share.min(1.0));
-    let file = files.first().map_or(String::new(), |f| format!(" of {}", f.0));
+    let file = files.first().map_or(String::new(), |f| format!(" to {}", f.0));
     (time > 0).then(|| Seen {
         time,
+        headline: format!("synchronous writes{file} by {call}"),
+        place: place.map_or(String::new(), |p| short(&p.function)),
         words: format!(
-            "waited {} in {} synchronous writes{file}, {} each{by}",
-            units::duration(time),
+            "{} in {} synchronous writes, {} mean",
+            units::brief(time),
             units::count(calls),
-            units::duration(time / calls)
+            units::brief(time / calls)
         ),
         evidence,
         ..Seen::default()
@@ -382,13 +415,12 @@ pub fn readahead(case: &mut Case<'_>) -> Option<Seen> {
     if p.write || direct(case) > 0.5 || sequential(&p) < 0.6 || ahead > 0.3 || size(&p) > 128 << 10 {
         return None;
     }
-    let words = format!(
-        "reads {} in sequence, {} at a time, and the kernel reads nothing ahead{}",
-        p.device,
-        units::bytes(size(&p)),
-        if advised > 0 { "; the program advised so (fadvise)" } else { "" }
-    );
-    let mut seen = whole(case, &p, words)?;
+    let headline =
+        format!("sequential {} reads from {} without read-ahead", units::bytes(size(&p)), p.device);
+    let mut seen = whole(case, &p, headline)?;
+    if advised > 0 {
+        seen.evidence.insert(1, Evidence::new("fadvise", format!("called {} times", units::count(advised))));
+    }
     seen.time += cost_of_calls(case, p.requests);
     Some(seen)
 }
@@ -398,14 +430,13 @@ pub fn small(case: &mut Case<'_>) -> Option<Seen> {
     if size(&p) > SMALL || sequential(&p) < 0.6 || p.depth > DEEP {
         return None;
     }
-    let words = format!(
-        "{} {} of {} in sequence, {} each",
-        units::count(p.requests),
+    let headline = format!(
+        "small sequential {} of {} on {}",
         if p.write { "writes" } else { "reads" },
         units::bytes(size(&p)),
-        units::duration(p.service / p.requests.max(1))
+        p.device
     );
-    let mut seen = whole(case, &p, words)?;
+    let mut seen = whole(case, &p, headline)?;
     seen.time += cost_of_calls(case, p.requests);
     Some(seen)
 }
@@ -415,15 +446,14 @@ pub fn random(case: &mut Case<'_>) -> Option<Seen> {
     if size(&p) > RANDOM || sequential(&p) > 0.4 || p.depth > DEEP {
         return None;
     }
-    let words = format!(
-        "{} {} of {} all over {}, {} each",
-        units::count(p.requests),
-        if p.write { "writes" } else { "reads" },
+    let headline = format!(
+        "random {} {} on {}, {:.1} in flight",
         units::bytes(size(&p)),
+        if p.write { "writes" } else { "reads" },
         p.device,
-        units::duration(p.service / p.requests.max(1))
+        p.depth
     );
-    whole(case, &p, words)
+    whole(case, &p, headline)
 }
 
 pub fn saturated(case: &mut Case<'_>) -> Option<Seen> {
@@ -433,27 +463,28 @@ pub fn saturated(case: &mut Case<'_>) -> Option<Seen> {
     if p.depth < DEEP && !full(case) && (busy < 0.85 || size(&p) < RANDOM) {
         return None;
     }
-    let words = format!(
-        "{} was busy {:.0} % of the time with {:.1} requests at once",
+    let headline = format!(
+        "saturated device {}: {:.0} % busy, {:.1} requests in flight",
         p.device,
         busy * 100.0,
         device.mean_in_flight
     );
-    whole(case, &p, words)
+    whole(case, &p, headline)
 }
 
 pub fn depth(case: &mut Case<'_>) -> Option<Seen> {
     let p = case.main_pattern();
     let evidence = [p.as_ref().map(describe).into_iter().collect(), case.longest(BLOCK)].concat();
     let time = case.take_all(BLOCK);
+    let device = p.as_ref().map_or(String::new(), |p| p.device.clone());
     (time > 0).then(|| Seen {
         time,
-        words: format!(
-            "waited {} for {}, {:.1} requests at a time",
-            units::duration(time),
-            p.as_ref().map_or("a disk", |p| p.device.as_str()),
-            p.as_ref().map_or(1.0, |p| p.depth)
-        ),
+        headline: p.as_ref().map_or(String::new(), |p| {
+            format!("I/O wait on {}, {:.1} requests in flight", p.device, p.depth)
+        }),
+        place: device.clone(),
+        device,
+        words: format!("{} waiting for block requests", units::brief(time)),
         evidence,
         ..Seen::default()
     })

@@ -4,7 +4,8 @@
 use crate::case::{Case, Seen};
 use crate::places::Of;
 use crate::Evidence;
-use plumb_model::{Category, LockRow};
+use plumb_model::profile::short;
+use plumb_model::{At, Category, LockRow};
 use plumb_trace::units;
 
 /// So many threads behind one lock are a queue.
@@ -20,62 +21,52 @@ const KERNEL: &[Category] = &[Category::KernelLock, Category::Spinning];
 /// Mean time from one change of hands to the next, ns.
 fn hold(lock: &LockRow) -> f64 {
     match (lock.chain.first(), lock.chain.last()) {
-        (Some(a), Some(b)) if lock.chain.len() > 1 => (b.at - a.at) as f64 / (lock.chain.len() - 1) as f64,
+        (Some(a), Some(b)) if lock.chain.len() > 1 => {
+            b.at.saturating_sub(a.at) as f64 / (lock.chain.len() - 1) as f64
+        }
         _ => f64::INFINITY,
     }
 }
 
+fn percent(part: u64, all: u64) -> String {
+    format!("{:.0} %", part as f64 * 100.0 / all.max(1) as f64)
+}
+
+/// Who held a lock, what the holders did meanwhile, and the longest wait.
 fn evidence(lock: &LockRow) -> Vec<Evidence> {
-    let mut out = vec![Evidence {
-        words: format!(
-            "{} {}{}: {} waits, {} together, longest {}, up to {} threads at once",
-            lock.kind,
-            lock.lock,
-            if lock.site.is_empty() { String::new() } else { format!(" in {}", lock.site) },
+    let holders = lock.holders.iter().filter(|h| !h.who.is_empty()).take(3);
+    let holders: Vec<String> = holders.map(|h| format!("{} {}", h.who, percent(h.time, lock.time))).collect();
+    let mut out = vec![Evidence::new(
+        if holders.is_empty() { "waits" } else { "held by" },
+        format!(
+            "{}{}{} waits, {} mean, {} max, up to {} {}",
+            holders.join(", "),
+            if holders.is_empty() { "" } else { ": " },
             units::count(lock.waits),
-            units::duration(lock.time),
-            units::duration(lock.longest),
-            lock.most_waiting
+            units::brief(lock.time / lock.waits.max(1)),
+            units::brief(lock.longest),
+            lock.most_waiting,
+            if lock.most_waiting == 1 { "waiter" } else { "waiters" }
         ),
-        ..Evidence::default()
-    }];
-    let holders: Vec<String> = lock
-        .holders
-        .iter()
-        .filter(|h| !h.who.is_empty())
-        .take(3)
-        .map(|h| format!("{} {:.0} %", h.who, h.time as f64 * 100.0 / lock.time.max(1) as f64))
-        .collect();
-    if !holders.is_empty() {
-        out.push(Evidence { words: format!("let go by {}", holders.join(", ")), ..Evidence::default() });
-    }
-    let all: u64 = lock.doing.iter().map(|d| d.time).sum();
-    let doing: Vec<String> = lock
-        .doing
-        .iter()
-        .take(3)
-        .map(|d| {
-            let who = if d.who.is_empty() { String::new() } else { format!(" ({})", d.who) };
-            format!("{}{who} {:.0} %", d.category, d.time as f64 * 100.0 / all.max(1) as f64)
-        })
-        .collect();
+    )];
+    let doing = activities(lock);
     if !doing.is_empty() {
-        out.push(Evidence {
-            words: format!("what who let go was at meanwhile: {}", doing.join(", ")),
-            ..Evidence::default()
-        });
+        out.push(Evidence::new("while held", format!("holder {}", doing.join(", "))));
     }
+    let site = if lock.site.is_empty() { String::new() } else { format!(" in {}", lock.site) };
+    out.push(Evidence::new("lock", format!("{} {}{site}", lock.kind, lock.lock)));
     if let Some(h) = lock.chain.iter().max_by_key(|h| h.waited) {
         let function = if h.function.is_empty() { String::new() } else { format!(" in {}", h.function) };
         out.push(Evidence {
+            label: "longest wait".into(),
             words: format!(
-                "{} ({}) let go{function} at {}, {} ({}) got it after {}, {} behind it",
+                "{} in {} ({}), until {} ({}) released the lock{function} at {}; {} more waiting",
+                units::brief(h.waited),
+                h.next_comm,
+                h.next,
                 h.holder_comm,
                 h.holder,
                 units::duration(h.at),
-                h.next_comm,
-                h.next,
-                units::duration(h.waited),
                 h.behind
             ),
             at: Some(h.at),
@@ -86,16 +77,44 @@ fn evidence(lock: &LockRow) -> Vec<Evidence> {
     out
 }
 
+/// What the holders did, most time first, with its share.
+fn activities(lock: &LockRow) -> Vec<String> {
+    let all: u64 = lock.doing.iter().map(|d| d.time).sum();
+    let mut sums: Vec<(String, u64)> = Vec::new();
+    for d in &lock.doing {
+        let runnable = [Category::Woken, Category::Preempted, Category::Crowded].contains(&d.category);
+        let words = match d.who.as_str() {
+            who if runnable && !who.is_empty() => format!("{} behind {who}", d.category.activity()),
+            _ => d.category.activity().to_string(),
+        };
+        match sums.iter_mut().find(|(w, _)| *w == words) {
+            Some((_, time)) => *time += d.time,
+            None => sums.push((words, d.time)),
+        }
+    }
+    sums.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+    sums.retain(|(_, time)| *time * 100 >= all);
+    sums.iter().take(3).map(|(words, time)| format!("{words} {}", percent(*time, all))).collect()
+}
+
 fn of<'a>(case: &Case<'a>, kernel: bool) -> Option<&'a LockRow> {
     case.result.locks.iter().find(|l| (l.pid == 0) == kernel)
 }
 
-/// Where the target wants the locks, in words and with callers.
-fn sites(case: &Case<'_>, categories: &[Category], of: Of) -> (String, Vec<Evidence>) {
+/// Where the target acquires the locks: a fact for the verdict, lines with callers, and the first function.
+fn sites(case: &Case<'_>, categories: &[Category], of: Of) -> (Vec<Evidence>, Vec<Evidence>, String) {
     let places = case.places(categories, of);
-    let words = case.place_words(&places, categories);
-    let words = if words.is_empty() { words } else { format!("; wanted {words}") };
-    (words, case.place_lines(&places, categories))
+    let fact = case.place_fact("acquired in", &places, categories);
+    let first = places.first().map_or(String::new(), |p| short(&p.function));
+    (fact, case.place_lines(&places, categories), first)
+}
+
+/// The next step for a lock that is acquired in `site`, or the rule's where that is not known.
+fn shorten(lock: Option<&LockRow>, site: &str) -> String {
+    let Some(most) = lock.and_then(|l| l.doing.first()).filter(|_| !site.is_empty()) else {
+        return String::new();
+    };
+    format!("shorten the critical section in {site}: the holder is mostly {}", most.category.activity())
 }
 
 pub fn convoy(case: &mut Case<'_>) -> Option<Seen> {
@@ -105,41 +124,46 @@ pub fn convoy(case: &mut Case<'_>) -> Option<Seen> {
     if users < QUEUE || hold(lock) > SHORT_HOLD {
         return None;
     }
-    let (sites, lines) = sites(case, USER, Of::User);
-    let evidence = [lines, evidence(lock)].concat();
+    let (fact, lines, site) = sites(case, USER, Of::User);
+    let queue =
+        format!("up to {users} threads; the lock changes hands every {}", units::brief(hold(lock) as u64));
+    let evidence = [fact, vec![Evidence::new("queue", queue)], evidence(lock), lines].concat();
     let time = case.take_all(&[Category::UserLock]);
     (time > 0).then(|| Seen {
         time,
-        words: format!(
-            "waited {} in a queue of up to {} threads for locks that change hands every {}{sites}",
-            units::duration(time),
-            users,
-            units::duration(hold(lock) as u64)
-        ),
+        place: site,
+        words: format!("{} waiting in a queue for the lock", units::brief(time)),
         evidence,
         ..Seen::default()
     })
 }
 
 pub fn user(case: &mut Case<'_>) -> Option<Seen> {
-    let who = case.who(&[Category::UserLock]);
-    let (sites, lines) = sites(case, USER, Of::User);
+    let (fact, lines, site) = sites(case, USER, Of::User);
+    let lock = of(case, false);
+    let next = shorten(lock, &site);
     let time = case.take_all(&[Category::UserLock]);
     (time > 0).then(|| Seen {
         time,
-        words: format!("waited {} for a lock held by {who}{sites}", units::duration(time)),
-        evidence: [lines, of(case, false).map(evidence).unwrap_or_default()].concat(),
+        place: site,
+        words: format!("{} waiting for the lock", units::brief(time)),
+        evidence: [fact, lock.map(evidence).unwrap_or_default(), lines].concat(),
+        next,
         ..Seen::default()
     })
 }
 
 pub fn file(case: &mut Case<'_>) -> Option<Seen> {
     let who = case.who(&[Category::FileLock]);
-    let evidence = case.longest(&[Category::FileLock]);
+    let mut evidence = Vec::new();
+    if !who.is_empty() {
+        evidence.push(Evidence::new("held by", who));
+    }
+    evidence.extend(case.longest(&[Category::FileLock]));
     let time = case.take_all(&[Category::FileLock]);
     (time > 0).then(|| Seen {
         time,
-        words: format!("waited {} for a file lock that {who} let go", units::duration(time)),
+        words: format!("{} waiting for file locks", units::brief(time)),
         evidence,
         ..Seen::default()
     })
@@ -147,25 +171,29 @@ pub fn file(case: &mut Case<'_>) -> Option<Seen> {
 
 pub fn kernel(case: &mut Case<'_>) -> Option<Seen> {
     let running = case.left(&[Category::Running]);
-    let spun = case.sampled("spinning for locks");
-    let who = case.who(&[Category::KernelLock]);
-    let slept = case.take_all(&[Category::KernelLock]);
-    let time = slept + case.take_all(&[Category::Spinning]) + case.take(&[Category::Running], running * spun);
+    let spun = running * case.sampled(At::Spin);
+    let blocked = case.take_all(&[Category::KernelLock]);
+    let spinning = case.take_all(&[Category::Spinning]) + case.take(&[Category::Running], spun);
+    let time = blocked + spinning;
     let lock = of(case, true);
     let places = case.places(KERNEL, Of::Kernel);
     let site = lock.map_or("", |l| l.site.as_str());
     let site = if site.is_empty() { places.first().map_or("", |p| p.function.as_str()) } else { site };
+    let fact = case.place_fact("acquired in", &places, KERNEL);
     let lines = case.place_lines(&places, KERNEL);
     let kind = lock.map_or("lock", |l| l.kind.as_str());
+    let how = format!("blocked {}, spinning {}", units::brief(blocked), units::brief(spinning));
     (time > 0).then(|| Seen {
         time,
-        words: format!(
-            "waited {} for a {kind} of the kernel{}{}",
-            units::duration(time),
-            if site.is_empty() { String::new() } else { format!(" in {site}") },
-            if who.is_empty() { String::new() } else { format!(", let go by {who}") }
-        ),
-        evidence: [lines, lock.map(evidence).unwrap_or_default()].concat(),
+        headline: if site.is_empty() {
+            format!("contention on a kernel {kind}")
+        } else {
+            format!("contention on a kernel {kind} in {site}()")
+        },
+        place: site.into(),
+        words: format!("{} waiting for the lock", units::brief(time)),
+        evidence: [fact, lock.map(evidence).unwrap_or_default(), vec![Evidence::new("waiting", how)], lines]
+            .concat(),
         ..Seen::default()
     })
 }
@@ -196,11 +224,12 @@ pub fn herd(case: &mut Case<'_>) -> Option<Seen> {
     (time > 0).then(|| Seen {
         time,
         words: format!(
-            "{} of {} wakeups of up to {largest} threads at once were for nothing",
+            "{} of {} wakeups were futile: the thread went back to sleep",
             units::count(futile),
             units::count(wakeups)
         ),
-        evidence: Vec::new(),
-        doubt: vec!["which wakeup was meant is judged by how soon the thread slept again".into()],
+        evidence: vec![Evidence::new("wakeups", format!("up to {largest} threads at once"))],
+        doubt: vec!["futile wakeups are inferred from how soon the thread sleeps again".into()],
+        ..Seen::default()
     })
 }

@@ -4,7 +4,7 @@
 use super::disk::BLOCK;
 use crate::case::{Case, Seen};
 use crate::Evidence;
-use plumb_model::Category;
+use plumb_model::{At, Category};
 use plumb_trace::units;
 
 /// Pages a second of elapsed time that count as swapping.
@@ -12,15 +12,13 @@ const SWAPPING: f64 = 500.0;
 /// Share of what was read that had been in memory before.
 const REFAULTS: f64 = 0.3;
 
-fn counts(case: &Case<'_>, names: &[(&str, &str)]) -> Vec<Evidence> {
-    names
-        .iter()
-        .filter(|(name, _)| case.counter(name) > 0)
-        .map(|(name, words)| Evidence {
-            words: format!("{} {words}", units::count(case.counter(name))),
-            ..Evidence::default()
-        })
-        .collect()
+/// Counters of the kernel that are not zero: name, label, words behind the number.
+fn counts(case: &Case<'_>, names: &[(&str, &str, &str)]) -> Vec<Evidence> {
+    let counted = names.iter().filter(|(name, ..)| case.counter(name) > 0);
+    let row = |(name, label, words): &(&str, &str, &str)| {
+        Evidence::new(label, format!("{} {words}", units::count(case.counter(name))))
+    };
+    counted.map(row).collect()
 }
 
 pub fn swap(case: &mut Case<'_>) -> Option<Seen> {
@@ -29,31 +27,32 @@ pub fn swap(case: &mut Case<'_>) -> Option<Seen> {
         return None;
     }
     let running = case.left(&[Category::Running]);
-    let share = case.sampled("page faults") + case.sampled("memory reclaim");
+    let share = case.sampled(At::Fault) + case.sampled(At::Reclaim);
     let mut time = case.take(&[Category::Running], running * share);
     time += case.take_all(&[Category::Memory]);
     time += case.take_all(BLOCK);
     let evidence = counts(
         case,
         &[
-            ("vmstat.pswpin", "pages came back from swap"),
-            ("vmstat.pswpout", "pages went to swap"),
-            ("vmstat.pgmajfault", "faults that had to read"),
-            ("cgroup.memory_failcnt", "times at the memory limit of its cgroup"),
+            ("vmstat.pswpin", "swapped in", "pages (pswpin)"),
+            ("vmstat.pswpout", "swapped out", "pages (pswpout)"),
+            ("vmstat.pgmajfault", "major faults", "(pgmajfault)"),
+            ("cgroup.memory_failcnt", "memory limit", "times hit (cgroup)"),
         ],
     );
     (time > 0).then(|| Seen {
         time,
-        words: format!("{} pages were swapped in and out meanwhile", units::count(pages)),
+        words: format!("{} pages swapped in and out during the run", units::count(pages)),
         evidence,
-        doubt: vec!["the kernel counts swapping of the whole machine".into()],
+        doubt: vec!["swap counters are system-wide, not per process".into()],
+        ..Seen::default()
     })
 }
 
 pub fn reclaim(case: &mut Case<'_>) -> Option<Seen> {
     let running = case.left(&[Category::Running]);
     let mut time = case.take_all(&[Category::Memory]);
-    time += case.take(&[Category::Running], running * case.sampled("memory reclaim"));
+    time += case.take(&[Category::Running], running * case.sampled(At::Reclaim));
     let limit = case.counter("cgroup.memory_failcnt");
     let back = case.counter("vmstat.workingset_refault_file");
     let reads =
@@ -64,14 +63,14 @@ pub fn reclaim(case: &mut Case<'_>) -> Option<Seen> {
     let evidence = counts(
         case,
         &[
-            ("cgroup.memory_failcnt", "times at the memory limit of its cgroup"),
-            ("vmstat.workingset_refault_file", "pages were read again soon after they were dropped"),
-            ("vmstat.pgscan_direct", "pages looked at by threads that wanted memory"),
+            ("cgroup.memory_failcnt", "memory limit", "times hit (cgroup)"),
+            ("vmstat.workingset_refault_file", "refaults", "pages read again soon after eviction"),
+            ("vmstat.pgscan_direct", "direct reclaim", "pages scanned (pgscan_direct)"),
         ],
     );
     (time > 0).then(|| Seen {
         time,
-        words: format!("{} went to getting memory free", units::duration(time)),
+        words: format!("{} in memory reclaim and the reads that it caused", units::brief(time)),
         evidence,
         ..Seen::default()
     })
@@ -79,18 +78,15 @@ pub fn reclaim(case: &mut Case<'_>) -> Option<Seen> {
 
 pub fn faults(case: &mut Case<'_>) -> Option<Seen> {
     let running = case.left(&[Category::Running]);
-    let time = case.take(&[Category::Running], running * case.sampled("page faults"));
-    let functions = case.result.samples.functions.iter().filter(|f| f.at == "page faults").take(3);
+    let time = case.take(&[Category::Running], running * case.sampled(At::Fault));
+    let functions = case.result.samples.functions.iter().filter(|f| f.at == At::Fault.name()).take(3);
     let mut evidence: Vec<Evidence> = functions
-        .map(|f| Evidence {
-            words: format!("{} samples in {}", f.samples, f.function),
-            ..Evidence::default()
-        })
+        .map(|f| Evidence::new("kernel", format!("{} samples in {}", f.samples, f.function)))
         .collect();
-    evidence.extend(counts(case, &[("vmstat.pgfault", "page faults of the whole machine meanwhile")]));
+    evidence.extend(counts(case, &[("vmstat.pgfault", "page faults", "on the whole machine (pgfault)")]));
     (time > 0).then(|| Seen {
         time,
-        words: format!("ran {} in page faults", units::duration(time)),
+        words: format!("{} on CPU in page faults", units::brief(time)),
         evidence,
         ..Seen::default()
     })

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Waiting for others, near and far, and for time to pass.
+//! Waiting for processes, remote peers and timers.
 
 use crate::case::{Case, Seen};
+use crate::Evidence;
 use plumb_model::Category;
 use plumb_trace::units;
 
@@ -15,7 +16,7 @@ const LOCAL: &[Category] = &[
     Category::OtherWaiting,
 ];
 
-/// Least time that TCP waits before it sends again (TCP_RTO_MIN), ns.
+/// Least retransmission timeout of TCP (TCP_RTO_MIN), ns.
 const RTO_MIN: f64 = 200e6;
 const REMOTE: &[Category] = &[Category::Network, Category::Socket];
 
@@ -30,14 +31,14 @@ pub fn retransmit(case: &mut Case<'_>) -> Option<Seen> {
     Some(Seen {
         time,
         words: format!(
-            "{} TCP segments were sent again, at the earliest after 200 ms each",
+            "{} TCP segments retransmitted; the retransmission timeout is 200 ms or more",
             units::count(again)
         ),
         evidence,
         doubt: vec![
-            "which wait each of them lengthened is not known: at most the time that they take together"
-                .into(),
+            "which waits the retransmissions prolonged is unknown: the share is an upper limit".into()
         ],
+        ..Seen::default()
     })
 }
 
@@ -46,24 +47,30 @@ pub fn remote(case: &mut Case<'_>) -> Option<Seen> {
     let time = case.take_all(&[Category::Network]);
     (time > 0).then(|| Seen {
         time,
-        words: format!("waited {} for the network", units::duration(time)),
+        words: format!("{} waiting for data from the network", units::brief(time)),
         evidence,
         ..Seen::default()
     })
 }
 
 pub fn local(case: &mut Case<'_>) -> Option<Seen> {
-    let who = case.who(LOCAL);
-    let evidence = case.longest(LOCAL);
+    let (who, most) = (case.who(LOCAL), case.most(LOCAL));
+    let mut evidence = Vec::new();
+    if !who.is_empty() {
+        evidence.push(Evidence::new("waits for", who));
+    }
+    evidence.extend(case.longest(LOCAL));
     let time = case.take_all(LOCAL);
     (time > 0).then(|| Seen {
         time,
-        words: format!(
-            "waited {} for {}",
-            units::duration(time),
-            if who.is_empty() { "others".into() } else { who }
-        ),
+        headline: if most.is_empty() {
+            String::new()
+        } else {
+            format!("waiting for another process, {most}")
+        },
+        words: format!("{} waiting for other threads and processes", units::brief(time)),
         evidence,
+        next: if most.is_empty() { String::new() } else { format!("record {most} too: plumb run --pid PID") },
         ..Seen::default()
     })
 }
@@ -73,7 +80,7 @@ pub fn sleep(case: &mut Case<'_>) -> Option<Seen> {
     let time = case.take_all(&[Category::Timer]);
     (time > 0).then(|| Seen {
         time,
-        words: format!("slept {} until a time that it had asked for", units::duration(time)),
+        words: format!("{} sleeping on timers", units::brief(time)),
         evidence,
         ..Seen::default()
     })

@@ -189,7 +189,7 @@ mod tests {
     fn threads_beyond_the_most_are_one_row() {
         let mut rows = Vec::new();
         for n in 1..=MOST_ROWS as u32 + 5 {
-            let account = BTreeMap::from([("running".to_string(), 2)]);
+            let account = BTreeMap::from([(Category::Running, 2)]);
             push_thread(&mut rows, ThreadRow { tid: n, elapsed: 2, account, ..ThreadRow::default() });
         }
         assert_eq!(rows.len(), MOST_ROWS + 1);

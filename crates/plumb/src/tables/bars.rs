@@ -124,7 +124,7 @@ pub fn bars(result: &RunResult, out: &mut Screen<'_>) -> Result<()> {
         bars.push(Bar { pid: String::new(), name: "all".into(), row: &all });
     }
     let parts = parts(&all, &bars);
-    out.heading("Account of each process [its threads' time; a bar is 100 % of it]")?;
+    out.heading("Account of each process [a bar is 100 % of its thread time]")?;
     for bar in &bars {
         let drawn = drawn(bar.row, &parts, out);
         let (name, time) = (middle_out(&bar.name, NAME), units::duration(bar.row.thread_time));
@@ -195,8 +195,7 @@ mod tests {
         assert!(bars.iter().all(|b| b.chars().count() == CELLS), "{text}");
         assert!(bars[0].starts_with(&format!("A{}B▒▒", "█".repeat(29))), "{text}");
         assert!(bars[0].ends_with("▒.") && bars[1].contains('?'), "{text}");
-        for line in ["  A  71.6 %  block.device  block request: with the device", "  ?   0.4 %  unexplained"]
-        {
+        for line in ["  A  71.6 %  block.device  block request: in flight", "  ?   0.4 %  unexplained"] {
             assert!(text.contains(line), "{line}: {text}");
         }
         assert!(text.contains("  .   2.7 %  smaller\n"), "{text}");

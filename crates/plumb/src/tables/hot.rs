@@ -32,7 +32,7 @@ pub fn hot(result: &RunResult, out: &mut Screen<'_>) -> Result<()> {
     }
     rows.sort_by_key(|r| std::cmp::Reverse(r.time));
     writeln!(out)?;
-    out.heading("Where the time went, by function [s; share of the threads' time; samples or waits]")?;
+    out.heading("Functions by time [s; share of thread time; samples or waits]")?;
     rows.truncate(MOST);
     let table = |callers: usize| {
         let function = if callers == 0 { "<function" } else { "<function < callers" };
@@ -96,15 +96,14 @@ mod tests {
         assert_eq!(
             text(&result),
             "
-Where the time went, by function [s; share of the threads' time; samples or
-  waits]
+Functions by time [s; share of thread time; samples or waits]
    time  share samples what         who function < callers  module
   1.000 50.0 %       7 running          hash < parse < main app
   0.500 25.0 %       7 block.device sda read < parse < main app
 "
         );
         result.hot.extend((0..20).map(|i| row("running", "f", i)));
-        assert_eq!(text(&result).lines().count(), 4 + MOST);
+        assert_eq!(text(&result).lines().count(), 3 + MOST);
         result.hot.clear();
         assert_eq!(text(&result), "");
     }

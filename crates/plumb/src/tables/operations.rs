@@ -116,17 +116,21 @@ pub fn operations(result: &RunResult, out: &mut Screen<'_>) -> Result<()> {
     }
     out.table(&table)?;
     if late {
-        writeln!(out, "  late: mean of how long after its intended time an operation began, ms")?;
+        writeln!(out, "  late: mean delay of an operation behind its intended start, ms")?;
     }
     if whole.overlapping {
         writeln!(
             out,
-            "  * several at once: time goes to the oldest that is open, {} ms in all",
+            "  * concurrent operations: time is charged to the oldest open one, {} ms in total",
             ms(all().filter(|o| o.overlapping).map(|o| o.accounted).sum())
         )?;
     }
     if whole.unfinished > 0 {
-        writeln!(out, "  {} operations did not end; they are not counted", units::count(whole.unfinished))?;
+        writeln!(
+            out,
+            "  {} operations did not complete and are not counted",
+            units::count(whole.unfinished)
+        )?;
     }
     Ok(())
 }

@@ -31,7 +31,7 @@ fn groups(table: &Groups) -> Vec<(u64, Kinds<'_>)> {
 }
 
 fn layers(rows: &[(String, Kinds<'_>)], key: &str, out: &mut dyn Write) -> Result<()> {
-    writeln!(out, "btt: layers by {key} [of each bio: Q queued, G got a request, M merged, I inserted, D issued, C complete]")?;
+    writeln!(out, "btt: layers by {key} [per bio: Q queued, G got a request, M merged, I inserted, D issued, C completed]")?;
     let first = format!("<{key}");
     let mut table = Table::new(&[&first, "<layer", "N", "min", "avg", "median", "p99", "max"]);
     for (name, kinds) in rows {
@@ -114,9 +114,9 @@ fn seeks(rows: &[(String, Kinds<'_>)], key: &str, out: &mut dyn Write) -> Result
 }
 
 fn queue(rows: &[(String, Kinds<'_>)], key: &str, out: &mut dyn Write) -> Result<()> {
-    writeln!(out, "btt: the device's queue at Q by {key}")?;
+    writeln!(out, "btt: device queue depth at Q by {key}")?;
     let first = format!("<{key}");
-    let heads = [&first, "#Q", "not issued: mean", "median", "max", "with the driver: mean", "median", "max"];
+    let heads = [&first, "#Q", "not issued: mean", "median", "max", "in flight: mean", "median", "max"];
     let mut table = Table::new(&heads);
     for (name, kinds) in rows {
         let (Some(waiting), Some(flight)) = (kinds.get(WAITING), kinds.get(IN_FLIGHT)) else { continue };

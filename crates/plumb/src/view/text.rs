@@ -240,13 +240,13 @@ pub(super) fn notes(ground: &Ground<'_>, items: u64, out: &mut dyn Write) -> Res
     if q.lost > 0 {
         writeln!(
             out,
-            "{} events were lost in {} intervals: items that were open there are left out.",
+            "{} events lost in {} intervals: items open there are left out.",
             units::count(q.lost),
             q.gaps.len()
         )?;
     }
     for place in &q.damage {
-        writeln!(out, "damaged: {place}; what follows it in this file is left out")?;
+        writeln!(out, "damaged: {place}; the rest of this file is skipped")?;
     }
     Ok(())
 }

@@ -145,7 +145,7 @@ proptest! {
                 let begin = th.begin - BEGIN;
                 lives.entry((p.pid, th.tid)).or_default().push((begin, begin + th.elapsed));
                 let account = accounts.entry((p.pid, th.tid)).or_default();
-                th.account.iter().for_each(|(c, ns)| *account.entry(c.clone()).or_default() += ns);
+                th.account.iter().for_each(|(c, ns)| *account.entry(c.to_string()).or_default() += ns);
             }
         }
         prop_assert_eq!(shown, accounts);

@@ -21,12 +21,12 @@ process(p: &ProcessRow, c) {
     writes: Integer = p.usage.writes, "Of those, writes";
     bytes: Integer = p.usage.bytes, "Their bytes";
     flushes: Integer = p.usage.flushes, "Block requests without data";
-    service_ns: Integer = p.usage.service, "Sum over the accesses of the time with the device";
+    service_ns: Integer = p.usage.service, "Sum of the accesses' device service times";
     response_ns: Integer = p.usage.response, "Sum over the accesses of the time from queue to completion";
     syncs: Integer = p.syncs, "Calls of fsync(2) and the like, and writes with O_SYNC or O_DSYNC";
     kernel_cpu_ns: Integer = p.kernel_cpu, "CPU time as the kernel counted it for threads that ended, for comparison";
     switches_own: Integer = p.switches[0], "Times its threads left a CPU by their own will";
-    switches_forced: Integer = p.switches[1], "Times that they were put off one";
+    switches_forced: Integer = p.switches[1], "Involuntary switches (preemptions)";
 });
 
 table!(THREADS, Threads, Account, "threads", "Threads of the target",

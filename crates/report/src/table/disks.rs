@@ -41,8 +41,8 @@ pattern(p: &PatternRow, c) {
     ahead: Integer = p.ahead, "Read-ahead of the kernel";
     sync: Integer = p.sync, "Those that somebody waits for (REQ_SYNC)";
     barrier: Integer = p.barrier, "Those with FUA or a flush first";
-    depth_mean: Real = p.depth, "Mean number of requests with the driver when one was issued";
-    service_ns: Integer = p.service, "Time with the device: sum";
+    depth_mean: Real = p.depth, "Mean number of requests in flight at issue";
+    service_ns: Integer = p.service, "Device service time: sum";
     service_median_ns: Integer = p.service_median, "Median";
     service_p99_ns: Integer = p.service_p99, "99th percentile";
     service_max_ns: Integer = p.service_max, "Longest";

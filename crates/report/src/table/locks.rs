@@ -12,31 +12,31 @@ lock(l: &LockRow, c) {
     kind: Text = &l.kind, "mutex, rwsem, user lock ...";
     site: Text = filled(&l.site), "Function in which threads waited; none: no stack was taken";
     contentions: Integer = l.contentions, "Contentions, sleeping or not";
-    waits: Integer = l.waits, "Waits that slept";
+    waits: Integer = l.waits, "Blocking waits";
     readers: Integer = l.readers, "Of those, for reading";
     time_ns: Integer = l.time, "Time of those waits";
     longest_ns: Integer = l.longest, "Longest";
     most_waiting: Integer = l.most_waiting, "Most threads that waited at once";
 });
 
-table!(LOCK_HOLDERS, LockHolders, Locks, "lock_holders", "Who held each lock while others waited, and what the holders were at",
+table!(LOCK_HOLDERS, LockHolders, Locks, "lock_holders", "Holders of each lock while others waited, and what they did",
 holder(r: (&LockRow, &str, &BlameRow), c) {
     lock: Text = &r.0.lock, "Address, see locks";
     pid: Integer = (r.0.pid > 0).then_some(r.0.pid), "As in locks";
-    part: Text = r.1, "holder: who held it; doing: what the holders were at meanwhile";
+    part: Text = r.1, "holder: who held it; doing: what the holders did meanwhile";
     category: Text = &r.2.category, "Category of the account";
     who: Text = filled(&r.2.who), "Thread's name or disk";
     time_ns: Integer = r.2.time, "Time";
 });
 
-table!(HANDOFFS, Handoffs, Locks, "handoffs", "The last times that each lock changed hands, in the order of time",
+table!(HANDOFFS, Handoffs, Locks, "handoffs", "The last handoffs of each lock, in the order of time",
 handoff(r: (&LockRow, &HandoffRow), c) {
     lock: Text = &r.0.lock, "Address, see locks";
     pid: Integer = (r.0.pid > 0).then_some(r.0.pid), "As in locks";
     at_ns: Integer = r.1.at, "When";
-    holder: Integer = (r.1.holder > 0).then_some(r.1.holder), "Thread that let go; none: not known";
+    holder: Integer = (r.1.holder > 0).then_some(r.1.holder), "Thread that released it; none: unknown";
     holder_name: Text = filled(&r.1.holder_comm), "Its name";
-    function: Text = filled(&r.1.function), "Function that let go; none: no stack was taken";
+    function: Text = filled(&r.1.function), "Function that released it; none: no stack was taken";
     next: Integer = r.1.next, "Thread that got it";
     next_name: Text = &r.1.next_comm, "Its name";
     waited_ns: Integer = r.1.waited, "How long it had waited";

@@ -16,29 +16,32 @@ value(r: (&str, &str, &str), c) {
     value: Text = r.2, "Value; CAST it where it is a number";
 });
 
-table!(VERDICT, Verdict, Account, "verdict", "What the run says, in sentences",
+table!(VERDICT, Verdict, Account, "verdict", "What limits the run, a line a row",
 sentence(r: (usize, &str, &str), c) {
-    place: Integer = r.0 as u64, "Order; 1 is the verdict";
+    place: Integer = r.0 as u64, "Order; the first line is enough alone";
     kind: Text = filled(r.1), "Kind of limit, see docs/findings.md";
-    sentence: Text = r.2, "Sentence";
+    sentence: Text = r.2, "The line";
 });
 
 table!(FINDINGS, Findings, Account, "findings", "Reasons for the target's time, largest first",
 finding(f: &Finding, c) {
-    finding: Text = &f.id, "Name of the rule, see docs/findings.md";
+    finding: Text = &f.id, "Id of the rule, see docs/findings.md";
     title: Text = &f.title, "The rule in words";
+    headline: Text = &f.headline, "Cause and place";
+    place: Text = filled(&f.place), "Function, device or lock that it is about";
     share: Real = f.share, "Share of the target's time, 0 to 1";
     time_ns: Integer = f.time, "Time";
-    bound: Real = f.bound, "Largest speed-up if it went away, a factor of at least 1";
+    bound: Real = f.bound, "Upper bound of the speed-up without it, a factor of at least 1";
     words: Text = &f.words, "What was seen";
-    doubt: Text = filled(&f.doubt.join(" ")), "Why it may be wrong";
-    next: Text = &f.next, "What to do or look at next";
+    doubt: Text = filled(&f.doubt.join(" ")), "What reduces confidence in it";
+    next: Text = &f.next, "The next step";
 });
 
 table!(EVIDENCE, Evidence, Account, "evidence", "What findings rest on",
 evidence(r: (&Finding, &Evidence), c) {
     finding: Text = &r.0.id, "See findings";
-    words: Text = &r.1.words, "In words";
+    label: Text = filled(&r.1.label), "What it is, in one or two words";
+    words: Text = &r.1.words, "The fact";
     at_ns: Integer = r.1.at, "When; none for a sum";
     time_ns: Integer = r.1.time, "How long";
     tid: Integer = r.1.tid, "Thread";
@@ -183,7 +186,7 @@ pub(super) fn run<S: Sink + ?Sized>(
 /// Hands diagnosis and everybody else to a sink.
 pub(super) fn tell<S: Sink + ?Sized>(result: &RunResult, diagnosis: &Diagnosis, c: &Context, sink: &mut S) {
     for (i, words) in diagnosis.verdict.iter().enumerate() {
-        sentence(sink, c, (i + 1, if i == 0 { &diagnosis.kind } else { "" }, words));
+        sentence(sink, c, (i + 1, if i == 0 { diagnosis.kind.name() } else { "" }, words));
     }
     for f in &diagnosis.findings {
         finding(sink, c, f);

@@ -51,14 +51,14 @@ request(r: &RequestRow, c) {
     bytes: Integer = r.request.len, "Bytes; 0 for a flush";
     sector: Integer = r.request.sector, "First sector of 512 bytes; none: it has no place";
     owner: Integer = some(r.request.owner.into()), "Thread that queued its first bio";
-    depth: Integer = r.request.depth, "Requests with the driver when it was issued, itself among them";
+    depth: Integer = r.request.depth, "Requests in flight at issue, this one included";
     queued_ns: Integer = r.steps[0], "When it was queued";
     complete_ns: Integer = r.steps[5], "When it completed";
-    q2g_ns: Integer = r.steps[1] - r.steps[0], "From queueing to a request slot";
+    q2g_ns: Integer = r.steps[1] - r.steps[0], "Waiting for a request (tag)";
     g2f_ns: Integer = r.steps[2] - r.steps[1], "From the slot to its insertion, or to the flush that had to come first";
     f2i_ns: Integer = r.steps[3] - r.steps[2], "While the device flushed what it was sent before";
     i2d_ns: Integer = r.steps[4] - r.steps[3], "In the scheduler's queue until it was issued";
-    d2c_ns: Integer = r.steps[5] - r.steps[4], "With the device";
+    d2c_ns: Integer = r.steps[5] - r.steps[4], "In flight: device service time";
     q2c_ns: Integer = r.steps[5] - r.steps[0], "From queueing to completion";
     below: Integer = below(r.request.below), "Of a device that stands on another: the request below whose completion was its own";
     server: Integer = server(r.request.below), "Of a device that a thread serves: that thread";

@@ -135,7 +135,7 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "random-numbers",
-        words: "asks the kernel for random numbers, 4 KiB a call",
+        words: "reads random numbers with getrandom(2), 4 KiB per call",
         expect: &["cpu.kernel"],
         base: WORKS,
         setup: numbers,
@@ -225,7 +225,7 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "swap-zram",
-        words: "twice as much memory in use as the cgroup may have, the rest in zram",
+        words: "working set of twice the cgroup's memory limit, swap on zram",
         expect: &["memory.swap"],
         base: WORKS,
         setup: swap_to_memory,
@@ -236,7 +236,7 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "swap-disk",
-        words: "more memory in use than the cgroup may have, the rest on a slow disk",
+        words: "working set above the cgroup's memory limit, swap on a slow disk",
         expect: &["memory.swap"],
         base: WORKS,
         setup: swap_to_disk,
@@ -247,7 +247,7 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "fault-storm",
-        words: "each operation maps, touches and unmaps its buffer anew",
+        words: "each operation maps, touches and unmaps its buffer",
         expect: &["memory.faults"],
         base: WORKS,
         setup: pages,
@@ -258,7 +258,7 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "given-back",
-        words: "each operation gives its buffer back to the kernel (MADV_DONTNEED)",
+        words: "each operation drops its buffer with MADV_DONTNEED",
         expect: &["memory.faults"],
         base: WORKS,
         setup: pages,

@@ -172,7 +172,7 @@ fn dirty_limit(stage: &mut Stage, dose: Dose, on: bool) -> Result<()> {
 pub const FAULTS: &[Fault] = &[
     Fault {
         name: "device-delayed",
-        words: "every request to the disk takes some milliseconds, one is outstanding",
+        words: "a disk with some milliseconds of service time, one request in flight",
         expect: &["device.slow"],
         base: WORKS,
         setup: delayed,
@@ -183,7 +183,7 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "device-delayed-files",
-        words: "cold files of 64 KiB on a disk whose every request takes some milliseconds",
+        words: "cold files of 64 KiB on a disk with some milliseconds of service time",
         expect: &["device.slow"],
         base: WORKS,
         setup: delayed_files,
@@ -227,7 +227,7 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "small-reads",
-        words: "sequential reads past the cache in 4 KiB instead of 1 MiB",
+        words: "sequential reads with O_DIRECT in 4 KiB instead of 1 MiB",
         expect: &["io.small"],
         base: WORKS,
         setup: constant_delay,
@@ -238,7 +238,7 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "small-writes",
-        words: "sequential writes past the cache in 4 KiB instead of 1 MiB",
+        words: "sequential writes with O_DIRECT in 4 KiB instead of 1 MiB",
         expect: &["io.small"],
         base: WORKS,
         setup: constant_delay,
@@ -249,7 +249,7 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "random-reads",
-        words: "scattered reads of 16 KiB through the cache instead of sequential ones",
+        words: "random cached reads of 16 KiB instead of sequential ones",
         expect: &["io.random"],
         base: WORKS,
         setup: cold_file,
@@ -260,7 +260,7 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "random-direct",
-        words: "scattered reads of 4 KiB past the cache instead of sequential ones through it",
+        words: "random O_DIRECT reads of 4 KiB instead of sequential cached ones",
         expect: &["io.random"],
         base: WORKS,
         setup: cold_file,
@@ -271,7 +271,7 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "random-mapped",
-        words: "scattered page faults on a mapped file instead of sequential ones",
+        words: "random page faults on a mapped file instead of sequential ones",
         expect: &["io.random"],
         base: WORKS,
         setup: cold_file,

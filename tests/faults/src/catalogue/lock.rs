@@ -95,7 +95,7 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "herd",
-        words: "every waiting thread is woken for each piece of work",
+        words: "every waiting thread is woken for each work item",
         expect: &["lock.herd"],
         // Threads without work wait in the same futex: that is no fault.
         base: &["cpu.user", "lock.user"],
@@ -129,7 +129,7 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "one-inode",
-        words: "threads append to one file past the cache: the inode's lock is held while the disk works",
+        words: "threads append to one file with O_DIRECT: the inode's lock is held while the disk works",
         expect: &["lock.kernel"],
         base: &["cpu.user", "device.slow", "device.saturated", "sync.write"],
         setup: delayed_files,

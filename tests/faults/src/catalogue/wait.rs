@@ -47,7 +47,7 @@ fn losing_tcp(stage: &mut Stage, dose: Dose, on: bool) -> Result<()> {
 pub const FAULTS: &[Fault] = &[
     Fault {
         name: "slow-pipe-reader",
-        words: "writes to a pipe that a neighbour empties slowly",
+        words: "writes to a pipe that a neighbour drains slowly",
         expect: &["peer.process"],
         base: WORKS,
         setup: slow_reader,
@@ -91,7 +91,7 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "lost-packets",
-        words: "TCP segments are dropped at the receiver and sent again after 200 ms",
+        words: "TCP segments are dropped at the receiver and retransmitted after 200 ms",
         expect: &["net.retransmit"],
         base: WORKS,
         setup: losing_tcp,
@@ -113,7 +113,7 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "sleep-polls",
-        words: "looks for a quick answer only after a sleep",
+        words: "polls for a quick answer only after a sleep",
         expect: &["wait.sleep"],
         base: WORKS,
         setup: quick_unix,

@@ -2,15 +2,23 @@
 //! The verdict, what was found, and where events are missing.
 
 use super::packets::{Arg, Event, Packets};
-use plumb_diagnose::Diagnosis;
+use plumb_diagnose::{Diagnosis, Evidence};
 use plumb_trace::reader::Gap;
 use std::io::Write;
+
+fn said(e: &Evidence) -> String {
+    if e.label.is_empty() {
+        e.words.clone()
+    } else {
+        format!("{}: {}", e.label, e.words)
+    }
+}
 
 /// Writes each finding as a slice over the run, with what it rests on.
 pub fn write<W: Write>(diagnosis: &Diagnosis, begin: u64, end: u64, out: &mut Packets<W>) {
     let top = out.top(begin, "plumb: findings");
     let track = out.below(begin, top, "verdict", 0);
-    let mut args = vec![("kind", Arg::Text(diagnosis.kind.clone()))];
+    let mut args = vec![("kind", Arg::Text(diagnosis.kind.name().into()))];
     args.extend(diagnosis.verdict.iter().map(|sentence| ("sentence", Arg::Text(sentence.clone()))));
     let event = Event { track, name: "verdict", category: "finding", args, ..Event::default() };
     out.slice(begin, end, event);
@@ -25,7 +33,7 @@ pub fn write<W: Write>(diagnosis: &Diagnosis, begin: u64, end: u64, out: &mut Pa
             ("next", Arg::Text(finding.next.clone())),
         ];
         args.extend(finding.doubt.iter().map(|doubt| ("doubt", Arg::Text(doubt.clone()))));
-        args.extend(finding.evidence.iter().map(|e| ("evidence", Arg::Text(e.words.clone()))));
+        args.extend(finding.evidence.iter().map(|e| ("evidence", Arg::Text(said(e)))));
         let event = Event { track, name: &finding.title, category: "finding", args, ..Event::default() };
         out.slice(begin, end, event);
         // Its own moments lie beside: within the slice they would have to nest.
@@ -33,7 +41,7 @@ pub fn write<W: Write>(diagnosis: &Diagnosis, begin: u64, end: u64, out: &mut Pa
         moments.sort_by_key(|(at, _)| *at);
         for (lane, (at, e)) in moments.into_iter().enumerate() {
             let track = out.below(begin, track, "evidence", lane as u32);
-            let mut args = vec![("evidence", Arg::Text(e.words.clone()))];
+            let mut args = vec![("evidence", Arg::Text(said(e)))];
             args.extend(e.tid.map(|tid| ("tid", Arg::Uint(tid.into()))));
             let event = Event { track, name: "evidence", category: "finding", args, ..Event::default() };
             let from = begin.saturating_add(at);

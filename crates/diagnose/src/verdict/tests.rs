@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+use super::*;
+use crate::{diagnose, Diagnosis};
+use plumb_model::profile::Origin;
+use plumb_model::{At, BlameRow, HotRow, LockRow, PathResult, ProcessRow, RunResult, SampleResult};
+use std::collections::BTreeMap;
+
+const MS: u64 = 1_000_000;
+
+/// A target that spent its time so.
+fn result(of: &str, parts: &[(Category, &str, u64)]) -> RunResult {
+    let mut account = BTreeMap::new();
+    parts.iter().for_each(|(c, _, ns)| *account.entry(*c).or_default() += ns);
+    let time = account.values().sum();
+    let part = |(category, who, time): &(Category, &str, u64)| BlameRow {
+        category: *category,
+        who: (*who).into(),
+        time: *time,
+    };
+    RunResult {
+        end: time,
+        path: PathResult {
+            of: of.into(),
+            time,
+            parts: parts.iter().map(part).collect(),
+            ..PathResult::default()
+        },
+        processes: vec![ProcessRow { account, ..ProcessRow::default() }],
+        ..RunResult::default()
+    }
+}
+
+fn sampled(mut result: RunResult, function: &str, time: u64) -> RunResult {
+    let at = BTreeMap::from([(At::User.name().to_string(), 100)]);
+    result.samples = SampleResult { samples: 100, at, ..SampleResult::default() };
+    result.hot = vec![HotRow {
+        category: Category::Running,
+        who: String::new(),
+        function: function.into(),
+        module: "me".into(),
+        origin: Origin::User,
+        under: vec!["main".into()],
+        call: String::new(),
+        count: 100,
+        time,
+        instruction: None,
+    }];
+    result
+}
+
+fn said(result: &RunResult) -> Vec<String> {
+    diagnose(result, &Trust::default()).verdict
+}
+
+#[test]
+fn a_lock_has_the_shape_that_docs_show() {
+    let parts = [
+        (Category::UserLock, "worker", 381 * MS),
+        (Category::Timer, "", 76 * MS),
+        (Category::Running, "worker", 20 * MS),
+    ];
+    let row = |category, who: &str, time| BlameRow { category, who: who.into(), time: time * MS };
+    let mut result = result("command", &parts);
+    result.hot = sampled(RunResult::default(), "hold_the_mutex", 381 * MS).hot;
+    result.hot[0].category = Category::UserLock;
+    result.hot[0].under = vec!["for_each".into()];
+    result.locks = vec![LockRow {
+        pid: 7,
+        lock: "0x10".into(),
+        kind: "user lock".into(),
+        waits: 98,
+        time: 381 * MS,
+        longest: 59_700_000,
+        most_waiting: 3,
+        holders: vec![row(Category::UserLock, "worker", 381)],
+        doing: vec![
+            row(Category::Timer, "", 152),
+            row(Category::UserLock, "", 122),
+            row(Category::Preempted, "qemu", 107),
+        ],
+        ..LockRow::default()
+    }];
+    assert_eq!(
+        said(&result),
+        [
+            "Bottleneck: contention on a user-space mutex (80 % of 477 ms wall time, up to 5.0x speed-up without it)",
+            "  acquired in  hold_the_mutex 100 %, called from for_each",
+            "  held by      worker 100 %: 98 waits, 3.9 ms mean, 59.7 ms max, up to 3 waiters",
+            "  while held   holder sleeping 40 %, waiting for a user-space lock 32 %, preempted behind qemu 28 %",
+            "Also: intentional sleep 16 %",
+            "Next: shorten the critical section in hold_the_mutex: the holder is mostly sleeping",
+            "Confidence: high (0 events lost, 0.0 % unexplained)",
+        ]
+    );
+}
+
+#[test]
+fn a_healthy_program_is_bound_by_its_own_code() {
+    let parts = [(Category::Running, "me", 1_950 * MS), (Category::Preempted, "qemu", 150 * MS)];
+    let said = said(&sampled(result("command", &parts), "parse_row", 1_800 * MS));
+    assert_eq!(
+        said[0],
+        "Bottleneck: none outside the program: CPU-bound in parse_row() (user code 93 % of 2.1 s wall time, up to 14x speed-up without it)"
+    );
+    assert_eq!(said[1], "  function  parse_row 92 %, called from main");
+}
+
+#[test]
+fn without_a_dominant_cause_the_largest_is_named() {
+    let parts = [
+        (Category::Pipe, "cat", 15 * MS),
+        (Category::UserLock, "me", 10 * MS),
+        (Category::Child, "", 3 * MS),
+        (Category::Signal, "", 72 * MS),
+    ];
+    assert_eq!(
+        said(&result("command", &parts))[0],
+        "Bottleneck: none dominates; the largest is waiting for another process, cat (18 % of 100 ms wall time, up to 1.22x speed-up without it)"
+    );
+    let parts = [(Category::Signal, "", 72 * MS)];
+    assert_eq!(
+        said(&result("command", &parts))[0],
+        format!(
+            "Bottleneck: none found in 72.0 ms wall time: no cause has 5 % of it ({} rules evaluated)",
+            RULES.len()
+        )
+    );
+}
+
+#[test]
+fn an_idle_server_is_no_bottleneck() {
+    let parts = [(Category::Poll, "", 900 * MS), (Category::Running, "nginx", 100 * MS)];
+    let said = said(&result("threads", &parts));
+    assert_eq!(
+        said[0],
+        "Bottleneck: none: idle 90 % of 1.0 s thread time, waiting for work in poll, select or epoll"
+    );
+    assert!(said.contains(&"Also: CPU time in user code 10 %".to_string()), "{said:?}");
+}
+
+#[test]
+fn an_invalid_measurement_says_so_in_its_first_line() {
+    let result = result("command", &[(Category::Timer, "", 100 * MS)]);
+    let lost = Doubt::new(DoubtKind::LostEvents, "1,234 events lost in 3 intervals".into());
+    let of = |trust: &Trust| -> Diagnosis { diagnose(&result, trust) };
+    let d = of(&Trust { doubts: vec![lost], ..Trust::default() });
+    assert_eq!(
+        d.verdict[0],
+        "Bottleneck: intentional sleep (100 % of 100 ms wall time, over 100x speed-up without it; unreliable: 1,234 events lost in 3 intervals)"
+    );
+    assert_eq!(
+        d.verdict.last().expect("a line"),
+        "Confidence: low (0.0 % unexplained; 1,234 events lost in 3 intervals)"
+    );
+    assert_eq!(d.confidence.level, Level::Low);
+
+    let d = of(&Trust { no_account: vec!["sched_switch".into()], ..Trust::default() });
+    assert_eq!(
+        d.verdict[0],
+        "Bottleneck: not measured: the trace has no sched_switch events, so there is no account of time"
+    );
+    assert_eq!(d.verdict.last().expect("a line"), "Confidence: none (sched_switch not recorded)");
+    let empty = diagnose(&RunResult::default(), &Trust::default());
+    assert_eq!(empty.verdict[0], "Bottleneck: not measured: the trace has no events of the target");
+}
+
+#[test]
+fn what_was_called_otherwise_before_is_still_read() {
+    for (old, limit) in [("CPU busy", Limit::Cpu), ("CPU idle: device", Limit::Device), ("", Limit::Unknown)]
+    {
+        assert_eq!(serde_json::from_value::<Limit>(old.into()).expect(old), limit);
+    }
+    for (limit, name, _) in LIMITS {
+        assert_eq!(serde_json::to_value(limit).expect("JSON"), **name);
+    }
+}
+
+#[test]
+fn speed_ups_have_a_digit_or_two() {
+    let all = [1.153, 1.996, 4.96, 9.96, 12.4, 99.4, 400.0].map(factor);
+    assert_eq!(all, ["1.15x", "2.0x", "5.0x", "10x", "12x", "99x", "100x"]);
+}
