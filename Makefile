@@ -6,11 +6,15 @@ export PATH := $(HOME)/.cargo/bin:$(PATH):/usr/sbin:/sbin
 
 CARGO ?= cargo
 
-.PHONY: help deps build demo quick test faults bench clean
+PREFIX ?= /usr/local
+RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
+
+.PHONY: help deps build install demo quick test faults bench clean
 
 help:
 	@echo 'make deps    install what is missing for build, demo and test (Debian packages)'
 	@echo 'make build   build target/release/plumb'
+	@echo 'make install install a stripped plumb, its debug information, manual pages and bash completion below PREFIX'
 	@echo 'make demo    nine readers, one by one and at once, and what that changes (as root)'
 	@echo 'make quick   check what changed since main: formatting, clippy, unit tests; under a minute'
 	@echo 'make test    run every test; as root also those that record this machine,'
@@ -27,6 +31,15 @@ deps:
 build:
 	@scripts/deps.sh build
 	$(CARGO) build --release --locked
+
+# perf, gdb and plumb find the debug information by the link in the program, in .debug/ beside it.
+install: build
+	install -d $(DESTDIR)$(PREFIX)/bin/.debug $(DESTDIR)$(PREFIX)/share/man $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+	objcopy --only-keep-debug $(RELEASE)/plumb $(DESTDIR)$(PREFIX)/bin/.debug/plumb.debug
+	chmod 644 $(DESTDIR)$(PREFIX)/bin/.debug/plumb.debug
+	objcopy --strip-all --add-gnu-debuglink=$(DESTDIR)$(PREFIX)/bin/.debug/plumb.debug $(RELEASE)/plumb $(DESTDIR)$(PREFIX)/bin/plumb
+	$(RELEASE)/plumb help --man $(DESTDIR)$(PREFIX)/share/man
+	$(RELEASE)/plumb completions bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/plumb
 
 demo:
 	@scripts/deps.sh build demo

@@ -15,6 +15,7 @@ mod calendar;
 pub mod cgroup;
 pub mod child;
 pub mod clock;
+pub mod descriptors;
 mod device;
 mod device_number;
 mod environment;

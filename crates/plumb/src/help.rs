@@ -48,7 +48,7 @@ fn about(root: &Command, name: &str) -> String {
 }
 
 /// Columns of a command's or topic's name in the list.
-const NAME: usize = 16;
+const NAME: usize = 17;
 
 /// Runs `plumb help`.
 ///

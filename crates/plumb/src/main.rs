@@ -4,6 +4,7 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    plumb_machine::descriptors::remember_inherited();
     let cli = plumb::command_line();
     match plumb::dispatch(cli) {
         Ok(code) => code,

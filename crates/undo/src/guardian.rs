@@ -12,6 +12,7 @@ use crate::undo;
 use anyhow::Result;
 use plumb_machine::child::{ours_alone, Child};
 use plumb_machine::process::start_of;
+use plumb_machine::descriptors;
 use plumb_machine::signals::{self, pipe};
 use std::fs::File;
 use std::io::{Read, Write};
@@ -117,6 +118,8 @@ fn watch(mut pipe: File, dir: &Path, whose: Whose) {
         libc::setsid();
         libc::prctl(libc::PR_SET_NAME, c"plumb-guardian".as_ptr());
         signals::ignore();
+        // A lock or pipe of the caller's is not held by who waits for its end.
+        descriptors::close_inherited();
         libc::signal(libc::SIGPIPE, libc::SIG_IGN);
         // Who reads the run's result waits for the run, not for this.
         if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {

@@ -41,5 +41,7 @@ topics! {
     "tables", "tables that queries and exports read", "tables.md";
     "exports", "runs in other programs' formats", "exports.md";
     "low-priority", "holding maintenance's I/O back: plumb govern, plumb iosched", "govern.md";
+    "limitations", "what plumb cannot see, and where it needs more than a stock kernel", "limitations.md";
     "lp-deadline", "the I/O scheduler: installing it, marking what is low, its knobs", "iosched.md";
+    "lp-deadline-knobs", "each knob of lp-deadline: default, effect, evidence", "iosched-knobs.md";
 }

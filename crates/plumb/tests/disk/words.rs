@@ -45,6 +45,26 @@ fn a_disk_is_served_listed_and_stopped() {
 }
 
 #[test]
+fn a_served_disk_holds_no_lock_of_its_callers() {
+    if !able("a_served_disk_holds_no_lock_of_its_callers", &["flock"]) {
+        return;
+    }
+    let disks = DiskRegistry::new();
+    let lock = disks.path().join("lock");
+    let script = "exec 9>\"$0\"; flock -n 9 || exit 1; \"$@\"; exec 9>&-; flock -n \"$0\" true";
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", script]).arg(&lock);
+    let serve = disks.command(&["serve", "instant", "--size", "64M", "--no-calibrate", "--detach"]);
+    command.arg(serve.get_program()).args(serve.get_args()).current_dir(disks.path());
+    for (name, value) in serve.get_envs().filter_map(|(name, value)| Some((name, value?))) {
+        command.env(name, value);
+    }
+    let out = output(&mut command);
+    assert!(out.status.success(), "the lock is held after 'plumb disk serve' has ended: {}", stderr(&out));
+    disks.must(&["stop", "instant"]);
+}
+
+#[test]
 fn two_disks_are_two() {
     if !able("two_disks_are_two", &[]) {
         return;

@@ -57,6 +57,7 @@ fn tell(what: &Told) {
 /// # Errors
 /// Standard input says no [`Launch`]. All others are told on standard output.
 pub fn main() -> Result<bool> {
+    plumb_machine::descriptors::close_inherited();
     let launch: Launch = serde_json::from_reader(std::io::stdin().lock()).context("standard input")?;
     process::prepare();
     let (events, heard) = channel();
