@@ -84,11 +84,16 @@ impl Category {
     /// A block request of the thread itself is on its way.
     pub fn is_block(self) -> bool {
         use Category as C;
-        match self {
-            C::BlockLimit | C::BlockQueued | C::BlockPlugged | C::BlockFlush => true,
-            C::BlockInserted | C::BlockIssued | C::BlockDone => true,
-            _ => false,
-        }
+        matches!(
+            self,
+            C::BlockLimit
+                | C::BlockQueued
+                | C::BlockPlugged
+                | C::BlockFlush
+                | C::BlockInserted
+                | C::BlockIssued
+                | C::BlockDone
+        )
     }
 
     /// The thread has a CPU.

@@ -232,7 +232,7 @@ fn wait(running: &Running, asked: &AtomicBool) -> Result<ExitCode> {
         if !std::mem::replace(&mut said, true) {
             let who: Vec<_> = users.iter().map(ToString::to_string).collect();
             eprintln!(
-                "plumb: {name} is in use: {}; it ends when that has let go, by force in {} s or at the next Ctrl-C",
+                "plumb: {name} is in use: {}; it ends when that is released, by force in {} s or at the next Ctrl-C",
                 who.join(", "),
                 PATIENCE.as_secs()
             );

@@ -71,7 +71,7 @@ fn as_good(analysis: &Analysis) -> Option<String> {
     match names.len() {
         0 => None,
         n if n + 1 == analysis.cells.len() => Some("None of the others can be told from it.".into()),
-        _ => Some(format!("Not told apart from it: {}.", list(&names, MOST_NAMES))),
+        _ => Some(format!("Not distinguishable from it: {}.", list(&names, MOST_NAMES))),
     }
 }
 
@@ -109,7 +109,7 @@ fn variation(analysis: &Analysis) -> Option<String> {
         })
         .collect();
     let noise = if analysis.single() {
-        "; with one repetition of each, noise cannot be told apart from it"
+        "; with one repetition of each, noise cannot be distinguished from it"
     } else {
         ""
     };
@@ -231,7 +231,7 @@ mod tests {
         assert!(words.starts_with(begin), "{words}");
         for part in [
             "takes the least: 5.9",
-            "Not told apart from it: method0 fs",
+            "Not distinguishable from it: method0 fs",
             "Worst is method1 fs2: 23.",
             "times as long. Method explains 9",
             "of the variation, fs ",
@@ -263,7 +263,7 @@ mod tests {
         let words = said(&table);
         assert!(words.contains("fewer than three repetitions"), "{words}");
         assert!(
-            words.contains("of the variation; with one repetition of each, noise cannot be told apart"),
+            words.contains("of the variation; with one repetition of each, noise cannot be distinguished"),
             "{words}"
         );
         assert!(words.contains("What limits: lock contention in a1 and a2; CPU busy in a0."), "{words}");

@@ -276,7 +276,7 @@ fn notes(table: &Table, cells: &[CellFigures], unit: Unit, scale: Scale, freedom
     notes
 }
 
-/// Pairs of factors whose effects cannot be told apart: a group of levels of the one never
+/// Pairs of factors whose effects cannot be distinguished: a group of levels of the one never
 /// meets the other levels of the other one.
 fn confounded(table: &Table, cells: &[CellFigures]) -> Vec<String> {
     let mut notes = Vec::new();
@@ -296,7 +296,7 @@ fn confounded(table: &Table, cells: &[CellFigures]) -> Vec<String> {
             if groups.len() > 1 {
                 let (a, b) = (&table.factors[a].name, &table.factors[b].name);
                 notes.push(format!(
-                    "Effects of {a} and {b} cannot be told apart: too few of their combinations are there."
+                    "Effects of {a} and {b} cannot be distinguished: too few of their combinations are there."
                 ));
             }
         }

@@ -274,7 +274,7 @@ fn a_report_that_is_asked_for_says_what_is_still_changed() {
     let flat = String::from_utf8(out).expect("text").split_whitespace().collect::<Vec<_>>().join(" ");
     let changed = format!("{} is 1, was 60", value.display());
     assert!(
-        flat.contains(&changed) && flat.contains("Still changed on this system; 'plumb plan restore"),
+        flat.contains(&changed) && flat.contains("Pending changes on this system; 'plumb plan restore"),
         "{flat}"
     );
 }

@@ -46,7 +46,7 @@ pub fn write(report: &Report, out: &mut dyn Write) -> Result<()> {
     }
     writeln!(out, "  {:<9} {}", "Made", wrapped(&made, 12))?;
     if let Some(standing) = &report.standing {
-        writeln!(out, "\nStill changed on this system; {}", wrapped(&standing.advice(), 2))?;
+        writeln!(out, "\nPending changes on this system; {}", wrapped(&standing.advice(), 2))?;
         for changed in &standing.changed {
             writeln!(out, "  {}", wrapped(changed, 4))?;
         }
@@ -290,7 +290,7 @@ fn variation(analysis: &Analysis, out: &mut dyn Write) -> Result<()> {
     table.write(out)?;
     if analysis.single() {
         let note =
-            "With one repetition of each combination chance is in every share: noise cannot be told apart \
+            "With one repetition of each combination chance is in every share: noise cannot be distinguished \
                     (repeat = 3 or more).";
         writeln!(out, "  {}", wrapped(note, 2))?;
     }

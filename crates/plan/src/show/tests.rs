@@ -142,7 +142,7 @@ fn a_run_says_how_far_it_is() {
         "DIR: 2 of 6 made, 1 failed",
         "ended early: stopped by the user",
         "about 100 s left; 'plumb plan run DIR' goes on",
-        "Still changed on this system; 'plumb plan restore DIR' puts them back:",
+        "Pending changes on this system; 'plumb plan restore DIR' puts them back:",
         "changed     /proc/sys/vm/swappiness is 1, was 60",
     ] {
         assert!(text.contains(words), "lacks {words}:\n{text}");

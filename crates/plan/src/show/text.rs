@@ -37,7 +37,7 @@ pub(super) fn write(shown: &Shown<'_>, out: &mut dyn Write) -> io::Result<()> {
     }
     time(shown, out)?;
     if let Some(standing) = &shown.standing {
-        writeln!(out, "\nStill changed on this system; {}:", standing.advice())?;
+        writeln!(out, "\nPending changes on this system; {}:", standing.advice())?;
         for changed in &standing.changed {
             line(out, "  changed", changed)?;
         }

@@ -102,7 +102,7 @@ fn one(out: &mut dyn Write, disk: &Outcome) -> io::Result<()> {
     table.write(out)?;
     let requests = disk.limited.normal.requests.is_some();
     if requests {
-        writeln!(out, "  times with the device, right to 12 %")?;
+        writeln!(out, "  device service times (error up to 12 %)")?;
     }
     if disk.limited.writeback.bytes + disk.free.writeback.bytes > 0 {
         let bytes = disk.limited.writeback.bytes + disk.free.writeback.bytes;

@@ -260,7 +260,7 @@ pub fn stop(name: &str, force: bool) -> Result<()> {
         let who: Vec<_> = users.iter().map(ToString::to_string).collect();
         let device = disk.device.as_deref().unwrap_or(Path::new(""));
         bail!(
-            "{name}: {} is in use: {}; let go of it first, or fail its I/O: plumb disk stop {name} --force",
+            "{name}: {} is in use: {}; release it first, or fail its I/O: plumb disk stop {name} --force",
             device.display(),
             who.join(", ")
         );

@@ -188,7 +188,7 @@ impl LoopDevice {
             backing(&path).is_none_or(|now| !now.ends_with(&*file.to_string_lossy()))
         });
         if !gone {
-            bail!("{}: still in use ten seconds after it was let go of", path.display());
+            bail!("{}: still in use ten seconds after it was released", path.display());
         }
         Ok(())
     }

@@ -90,7 +90,7 @@ fn without_a_combination_the_others_still_tell_the_truth() {
     let words = got.notes.join(" ");
     assert!(words.contains("5 of 6 combinations") && words.contains("least squares"), "{words}");
     assert!((got.variation.iter().map(|p| p.share).sum::<f64>() - 1.0).abs() < 1e-9);
-    assert!(got.notes.iter().all(|n| !n.contains("told apart")));
+    assert!(got.notes.iter().all(|n| !n.contains("distinguished")));
 }
 
 #[test]
@@ -138,5 +138,5 @@ fn factors_that_never_cross_are_not_told_apart() {
     let mut table = Design::new(&[("a", 2), ("b", 2)], 3).table(|l| 1e6 * (1 + l[0]) as f64, 0.02);
     table.rows.retain(|r| r.levels[0] == r.levels[1]);
     let got = effects(&table);
-    assert!(got.notes.iter().any(|n| n.contains("a and b cannot be told apart")), "{:?}", got.notes);
+    assert!(got.notes.iter().any(|n| n.contains("a and b cannot be distinguished")), "{:?}", got.notes);
 }

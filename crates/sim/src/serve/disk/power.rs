@@ -46,7 +46,7 @@ pub fn power_on(name: &str, force: bool) -> Result<()> {
             let who: Vec<_> = users.iter().map(ToString::to_string).collect();
             let device = disk.device.as_deref().unwrap_or(Path::new(""));
             bail!(
-                "{name}: {} is {}: what the page cache holds would be written as if nothing had happened; let go of it first, or: plumb disk power-on {name} --force",
+                "{name}: {} is {}: what the page cache holds would be written as if nothing had happened; release it first, or: plumb disk power-on {name} --force",
                 device.display(),
                 who.join(", ")
             );
