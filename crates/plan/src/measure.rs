@@ -251,7 +251,8 @@ fn plain(part: &Part, said: &File) -> Result<Command> {
 /// `plumb run` of all parts at once. A shell starts them, since each has files of its own.
 fn recorded(options: &[String], parts: &[Part], dir: &Path, said: &File) -> Result<Command> {
     let mut command = Command::new("/proc/self/exe");
-    command.arg0("plumb").args(["run", "--quiet", "--no-report", "-o"]).arg(dir).args(options);
+    // With --json its words go to standard output, and standard error is the command's.
+    command.arg0("plumb").args(["run", "--quiet", "--json", "--no-report", "-o"]).arg(dir).args(options);
     command.args(["--", "sh", "-c"]).arg(script(parts, dir));
     // What it prints lies in the run directory as well.
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said.try_clone()?);

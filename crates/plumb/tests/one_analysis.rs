@@ -34,9 +34,12 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().expect("a list")
 }
 
-/// Verdict, kind and findings alone.
+/// The diagnosis alone.
 fn diagnosis(of: &Value) -> Value {
-    json!({"verdict": of["verdict"], "kind": of["kind"], "findings": of["findings"]})
+    json!({
+        "verdict": of["verdict"], "lines": of["lines"], "confidence": of["confidence"], "kind": of["kind"],
+        "findings": of["findings"],
+    })
 }
 
 /// What a table has of them: doubts in one text, and evidence apart.

@@ -74,7 +74,7 @@ fn a_torn_trace_is_not_valid_and_its_rows_are_there() {
         let entry = entry.expect("a file");
         let bytes = std::fs::read(entry.path()).expect("a file");
         let cut = if entry.file_name() == "cpu_0" { bytes.len() / 2 } else { bytes.len() };
-        std::fs::write(dir.path().join(entry.file_name()), &bytes[..cut]).expect("scratch");
+        std::fs::write(dir.path().join(entry.file_name()), &bytes[..cut]).expect("room");
     }
     let (code, out, err) = query("select count(*) n from intervals", &[dir.path()]);
     assert_eq!(code, 3, "{err}");

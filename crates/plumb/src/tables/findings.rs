@@ -127,7 +127,7 @@ mod tests {
         let text = text(verdict, &Diagnosis { lines, ..Diagnosis::default() });
         assert!(text.lines().all(|l| l.chars().count() <= COLUMNS), "{text}");
         for part in
-            ["\n  a cause", "\n  held by      worker\n", "\n  acquired in  update", "\n               update"]
+            ["\n  cause a", "\n  held by      worker\n", "\n  acquired in  update", "\n               update"]
         {
             assert!(text.contains(part), "{part}: {text}");
         }

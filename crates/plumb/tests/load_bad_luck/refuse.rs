@@ -28,7 +28,7 @@ fn more_than_there_is_room_for() {
         &["files are needed", "inodes"],
     );
     let made = scratch.json(&["--size", "12M", "--block", "64K", "mount"]);
-    assert_eq!(number(kind(job(&made), "write"), "count"), 192, "what has scratch is done");
+    assert_eq!(number(kind(job(&made), "write"), "count"), 192, "what has room is done");
 }
 
 /// Every sector's own contents, so that nothing that is written goes unseen.

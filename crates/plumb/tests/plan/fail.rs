@@ -139,7 +139,7 @@ fn a_full_disk_ends_the_plan_and_loses_nothing_that_was_made() {
     let out = plan_run(&scratch, &words);
     let said = text(&out.stderr);
     assert_eq!(code(&out), 3, "{said}");
-    assert!(said.contains("no scratch:") && said.contains("to go on"), "{said}");
+    assert!(said.contains("no room:") && said.contains("to go on"), "{said}");
     assert_eq!(made(&dir).len(), 1, "{said}");
     nothing_left(&scratch, &dir);
     std::fs::remove_file(dir.join("cells/001-first/1/much")).expect("the file that fills it");

@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(v["categories"][category]["name"], "block.device");
         assert_eq!(
             v["kinds"][v["categories"][category]["kind"].as_u64().expect("place") as usize]["name"],
-            "waiting for a device"
+            "waiting for I/O"
         );
         assert_eq!(v["functions"]["origin"], json!(["user", "user", "user", "kernel", "jit"]));
     }

@@ -159,13 +159,15 @@ impl<'a> Maker<'a> {
     fn samples(&mut self) {
         let profile = self.profile;
         // CPUs are no label: without them fewer samples say the same.
-        let mut sums: BTreeMap<(u32, Category, u32, u32), [i64; 2]> = BTreeMap::new();
+        // In the account's order of categories, which is not that of their names.
+        let mut sums: BTreeMap<(u32, usize, u32, u32), (Category, [i64; 2])> = BTreeMap::new();
         for e in &profile.entries {
-            let sum = sums.entry((e.thread, e.category, e.who, e.stack)).or_default();
+            let key = (e.thread, e.category as usize, e.who, e.stack);
+            let (_, sum) = sums.entry(key).or_insert((e.category, [0, 0]));
             sum[0] = sum[0].saturating_add(i64::try_from(e.count).unwrap_or(i64::MAX));
             sum[1] = sum[1].saturating_add(i64::try_from(e.time).unwrap_or(i64::MAX));
         }
-        for ((thread, category, who, stack), value) in sums {
+        for ((thread, _, who, stack), (category, value)) in sums {
             let frames = profile.frames_of(stack);
             let cause = profile.whos.get(who as usize).map_or("", String::as_str);
             let mut location_id = Vec::new();
