@@ -69,7 +69,7 @@ impl Analysis {
 /// # Errors
 /// There is none, or it is of another schema.
 pub fn open(dir: &Path) -> Result<Trace> {
-    Trace::open(dir).with_context(|| format!("{}: no run and no trace to explain", dir.display()))
+    Trace::open(dir).with_context(|| format!("cannot explain {}: neither a run directory nor a trace", dir.display()))
 }
 
 /// The functions with most time, with their instructions.
