@@ -33,7 +33,7 @@ describe("hostile names", () => {
 	const hostile = `</script><script>document.title="hacked"</script><img src=x onerror="document.title='hacked'"><!--`;
 	/** Every string of a document that a stranger could choose. */
 	function poison(value: unknown, key = ""): unknown {
-		if (typeof value === "string") return /^(comm|cmdline|name|process|title|words|who|path|function|module|hostname|target|sentence|verdict)$/.test(key) ? `${value}${hostile}` : value;
+		if (typeof value === "string") return /^(comm|cmdline|name|process|title|words|who|path|function|module|hostname|target|sentence|verdict|text|label|headline|place|device)$/.test(key) ? `${value}${hostile}` : value;
 		if (Array.isArray(value)) return value.map((v) => poison(v, key));
 		if (typeof value !== "object" || value === null) return value;
 		return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, /^(categories|kinds|columns)$/.test(k) ? v : poison(v, k)]));

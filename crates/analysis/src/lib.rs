@@ -69,7 +69,8 @@ impl Analysis {
 /// # Errors
 /// There is none, or it is of another schema.
 pub fn open(dir: &Path) -> Result<Trace> {
-    Trace::open(dir).with_context(|| format!("cannot explain {}: neither a run directory nor a trace", dir.display()))
+    Trace::open(dir)
+        .with_context(|| format!("cannot explain {}: neither a run directory nor a trace", dir.display()))
 }
 
 /// The functions with most time, with their instructions.

@@ -48,9 +48,15 @@ fn a_pass_is_stopped_and_items_are_seen_before_the_model_has_them() {
         })
         .expect("readable");
     assert!(seen > 1000, "{seen}");
-    let used: u64 = analysis.result.processes.iter().map(|p| p.cpu_used).sum();
+    let used: u64 = analysis.result.processes.iter().map(|p| p.usage.cpu_used).sum();
     assert_eq!(used, 0, "the model got nothing");
-    assert!(Pass::over(&trace).analysis().expect("readable").result.processes.iter().any(|p| p.cpu_used > 0));
+    assert!(Pass::over(&trace)
+        .analysis()
+        .expect("readable")
+        .result
+        .processes
+        .iter()
+        .any(|p| p.usage.cpu_used > 0));
     assert!(analysis.quality.events > 1000);
 }
 

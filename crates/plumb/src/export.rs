@@ -131,8 +131,9 @@ pub fn main(args: &ExportArgs) -> Result<ExitCode> {
     signals::catch(Calls::Interrupt);
     let stop = signals::asked();
     if to_perfetto.is_some() || to_lttng.is_some() {
-        let trace =
-            Trace::open(&dir).with_context(|| format!("cannot export {}: neither a run directory nor a trace", dir.display()))?;
+        let trace = Trace::open(&dir).with_context(|| {
+            format!("cannot export {}: neither a run directory nor a trace", dir.display())
+        })?;
         lacking(&trace).iter().for_each(|sentence| eprintln!("plumb: {sentence}"));
         if let Some(path) = to_perfetto {
             valid &= perfetto(&trace, path, stop)?;

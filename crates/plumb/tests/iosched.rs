@@ -211,6 +211,7 @@ fn status_shows_two_knobs_and_the_others_under_advanced() {
     for (help, all) in [("-h", false), ("--help", true)] {
         let out = output(plumb().args(["iosched", "set", help]));
         let said = String::from_utf8_lossy(&out.stdout).into_owned();
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(said.contains(KNOBS[0].about) && said.contains(KNOBS[2].when) == all, "{said}");
     }
 }

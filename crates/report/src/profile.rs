@@ -52,8 +52,9 @@ impl Side {
     /// # Errors
     /// No trace, one without samples and stacks, or a filter that leaves nothing.
     pub fn read(dir: &Path, options: &Options) -> Result<Self> {
-        let trace = Trace::open(dir)
-            .with_context(|| format!("cannot profile {}: neither a run directory nor a trace", dir.display()))?;
+        let trace = Trace::open(dir).with_context(|| {
+            format!("cannot profile {}: neither a run directory nor a trace", dir.display())
+        })?;
         let (begin, end) = setup::span(&trace);
         let (from, to) = setup::window((begin, end), options.from, options.to)?;
         let analysis = Pass::over(&trace).wanted(Wanted::Profile(from, to)).analysis()?;

@@ -11,7 +11,9 @@ import { which } from "./set";
 export const section: MakeSection = (doc, view) => {
 	const run = doc.run;
 	if (!run || run.diagnosis.verdict.length === 0) return null;
-	const [lead, ...rest] = run.diagnosis.lines;
+	// Results of older versions have sentences only.
+	const { lines, verdict } = run.diagnosis;
+	const [lead, ...rest] = lines.length > 0 ? lines : verdict.map((text) => ({ label: "", text }));
 	if (!lead) return null;
 	return {
 		id: "verdict",

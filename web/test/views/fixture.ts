@@ -99,7 +99,7 @@ export function emptyRun(length: number): NonNullable<Document["run"]> {
 		quality: {
 			events: 0, state_events: 0, lost: 0, gaps: [], missed: 0, damage: [], cut_off: false, no_account: [], thinned: {}, rotating: [],
 		},
-		diagnosis: { verdict: ["A synthetic run."], kind: "", findings: [] },
+		diagnosis: { verdict: ["A synthetic run."], lines: [], confidence: { level: "high", reasons: [] }, kind: "", findings: [] },
 		result: {
 			begin: 1_000_000_000, end: 1_000_000_000 + length, events: 0, lost_events: 0, impossible: {}, processes: [], others: [], cpus: [],
 			devices: [], unexplained: [], path: { of: "command", time: 0, parts: [], last: [], steps: [] }, locks: [], patterns: [],

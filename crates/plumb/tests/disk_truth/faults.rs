@@ -73,7 +73,8 @@ fn a_disk_that_fails_slow_is_named() {
         let recorded = reads("failing", &["fault.0.from=4s", "fault.0.over=2s"], "9s");
         let words = found(&recorded, "device.slower", 0.3)?;
         // Ten times as slow, and a little is the machine's.
-        let times = words.split_once("slowed down ").and_then(|(_, w)| w.split_once('x')?.0.parse::<f64>().ok());
+        let times =
+            words.split_once("slowed down ").and_then(|(_, w)| w.split_once('x')?.0.parse::<f64>().ok());
         match times {
             Some(6.0..=11.0) => Ok(()),
             _ => Err(Missed::Wrong(words)),

@@ -15,6 +15,9 @@ use std::io::Write;
 /// Mapping, address, functions with their lines.
 type Place = (u64, u64, Vec<(u64, i64)>);
 
+/// Thread, place of the category in the account, who, stack.
+type Key = (u32, usize, u32, u32);
+
 /// Makes the tables of a message, each thing once.
 struct Maker<'a> {
     profile: &'a Profile,
@@ -160,7 +163,7 @@ impl<'a> Maker<'a> {
         let profile = self.profile;
         // CPUs are no label: without them fewer samples say the same.
         // In the account's order of categories, which is not that of their names.
-        let mut sums: BTreeMap<(u32, usize, u32, u32), (Category, [i64; 2])> = BTreeMap::new();
+        let mut sums: BTreeMap<Key, (Category, [i64; 2])> = BTreeMap::new();
         for e in &profile.entries {
             let key = (e.thread, e.category as usize, e.who, e.stack);
             let (_, sum) = sums.entry(key).or_insert((e.category, [0, 0]));

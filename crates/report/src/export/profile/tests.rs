@@ -40,10 +40,7 @@ fn flame_graph() {
         assert!(titles.contains(&title), "no '{title}' in {titles:?}");
     }
     assert_eq!(titles.len(), 12, "{titles:?}");
-    assert!(
-        svg.contains(">Wall-clock time of app: width = time; light blue = waiting for I/O, "),
-        "{svg}"
-    );
+    assert!(svg.contains(">Wall-clock time of app: width = time; light blue = waiting for I/O, "), "{svg}");
     assert!(svg.contains(">98.000 us of 2 threads within 60.000 us; 8 samples (cpu-clock 199 Hz)<"), "{svg}");
     assert!(svg.contains(">waiting for I/O 51.0 %</text>") && svg.contains(">1 stack is cut</text>"));
     is_xml(&svg, "flame_graph");
