@@ -11,7 +11,7 @@ fn manual() -> String {
          # Findings\n\n\
          A finding is a cause of the target's time. List all rules, or query the findings of a run:\n\n    \
              plumb findings\n    \
-             plumb query DIR 'select finding, share, bound, headline from findings'\n\n\
+             plumb query 'select finding, share, bound, headline from findings' DIR\n\n\
          Each finding has:\n\n\
          - **share:** its part of the command's wall time, with waits for the command's own threads\n  \
            followed to what those threads did. Without a command (`--pid`, `--cgroup`): its part of the\n  \

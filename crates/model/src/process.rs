@@ -116,8 +116,9 @@ impl Processes {
         &mut self.open.entry(tgid).or_default().operations
     }
 
-    /// A call of a thread returned `ret`.
-    pub fn call(&mut self, tgid: u32, call: &Call, ts: u64, ret: i64, spent: &Account) {
+    /// A call of a thread returned `ret`. True where it made its file's data durable: fsync(2) and the like, or a
+    /// write of a file that was opened so.
+    pub fn call(&mut self, tgid: u32, call: &Call, ts: u64, ret: i64, spent: &Account) -> bool {
         let kind = self.kinds.of(call.nr);
         let p = self.open.entry(tgid).or_default();
         let mode = p.files.mode(call.fd);
@@ -133,7 +134,8 @@ impl Processes {
         }
         // Names change synchronously where the file system is mounted so: the call waits for the journal.
         let names = kind == Some(Kind::Names) && call.other_requests > 0;
-        if kind == Some(Kind::Sync) || (kind == Some(Kind::Write) && mode.sync) || names {
+        let synced = kind == Some(Kind::Sync) || (kind == Some(Kind::Write) && mode.sync);
+        if synced || names {
             p.special.synced.merge(spent);
             p.special.syncs += 1;
         }
@@ -149,6 +151,7 @@ impl Processes {
         sum.own_requests += u64::from(call.own_requests);
         sum.other_requests += u64::from(call.other_requests);
         sum.other_bytes += call.other_bytes;
+        synced
     }
 
     /// A thread ends, or the trace does.

@@ -41,8 +41,9 @@ impl<O: Observer> Model<O> {
         let Some(call) = t.call.take().filter(|c| c.nr == e.nr) else { return };
         let spent = t.account.since(&call.before);
         let tgid = t.tgid;
-        self.synced.call(tid, call.fd, call.start, ts - call.start);
-        self.processes.call(tgid, &call, ts, e.ret, &spent);
+        if self.processes.call(tgid, &call, ts, e.ret, &spent) {
+            self.synced.call(tid, call.fd, call.start, ts - call.start);
+        }
     }
 
     /// A call's event proves that its thread is on that CPU.
