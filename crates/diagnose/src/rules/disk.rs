@@ -337,25 +337,28 @@ pub fn log(case: &mut Case<'_>) -> Option<Seen> {
 
 fn sync_evidence(case: &Case<'_>, files: &[(String, u64, u64)]) -> Vec<Evidence> {
     let syncs = sum(case, |p| p.syncs).max(1);
-    let flushes: u64 = case.result.devices.iter().map(|d| d.flushes).sum();
+    let per_call = |n: u64| n as f64 / syncs as f64;
     let others: u64 = sum(case, |p| p.syscalls.iter().map(|c| c.other_requests).sum());
     let mut out: Vec<Evidence> = files
         .iter()
         .take(3)
         .map(|(path, calls, time)| {
-            let words = format!("{path}: {} calls, {}", units::count(*calls), units::brief(*time));
+            let words = format!("{path}: {} calls, {} in them", units::count(*calls), units::brief(*time));
             Evidence::new("synced file", words)
         })
         .collect();
-    out.push(Evidence::new(
-        "per call",
-        format!(
-            "{:.1} device flushes, {:.1} requests of other threads (journal), {} calls",
-            flushes as f64 / syncs as f64,
-            others as f64 / syncs as f64,
-            units::count(syncs)
-        ),
-    ));
+    // A flush of a stacked device (loop, dm, md) is sent on to the one below: a sum would count it twice.
+    let mut flushing: Vec<_> = case.result.devices.iter().filter(|d| d.flushes > 0).collect();
+    flushing.sort_by_key(|d| std::cmp::Reverse(d.flushes));
+    let flushes: Vec<String> =
+        flushing.iter().take(3).map(|d| format!("{:.1} on {}", per_call(d.flushes), d.name)).collect();
+    if !flushes.is_empty() {
+        out.push(Evidence::new("flushes per call", flushes.join(", ")));
+    }
+    if others > 0 {
+        let words = format!("{:.1} per call, by the journal or writeback", per_call(others));
+        out.push(Evidence::new("requests of others", words));
+    }
     out
 }
 
