@@ -84,6 +84,17 @@ impl History {
         }
     }
 
+    /// What the kept interval that begins at `start` turned out to be; whether it is there.
+    pub fn name(&mut self, start: u64, did: Did) -> bool {
+        let found = self.recent.iter_mut().rev().find(|i| i.start <= start).filter(|i| i.start == start);
+        found.map(|i| i.did = did).is_some()
+    }
+
+    /// Takes out the oldest interval that is kept as it was, for [`History::add_up`].
+    pub fn pop(&mut self) -> Option<Interval> {
+        self.recent.pop_front()
+    }
+
     /// Keeps the sum of an interval that is no longer kept as it was.
     pub fn add_up(&mut self, sum: Sum) {
         let mut carry = Some(sum);

@@ -84,6 +84,8 @@ pub struct Model<O: Observer = ()> {
     retransmits: u64,
     /// Threads that ended lately: waits that they ended are explained after they are gone.
     graves: VecDeque<(u32, u32)>,
+    /// Places of threads that ended earlier, by thread: what a thread remembers names them.
+    kept: HashMap<u32, u32>,
     /// Critical path of the command's first thread.
     path: Path,
     /// Its time with waits for threads of the target followed to what those did.
@@ -134,6 +136,7 @@ impl<O: Observer> Model<O> {
             longest: Longest::default(),
             retransmits: 0,
             graves: VecDeque::new(),
+            kept: HashMap::new(),
             path: Path::default(),
             followed: Parts::default(),
             whole: Parts::default(),
@@ -203,6 +206,8 @@ impl<O: Observer> Model<O> {
         if self.index[i] != NONE {
             return self.index[i] as usize;
         }
+        // The id is used again: whoever names the thread that had it means this one from now on.
+        self.free.extend(self.kept.remove(&tid));
         let mut thread = Thread::new(tid, tid, self.now.max(self.setup.begin));
         thread.target = (self.setup.everyone && tid != self.setup.recorder) || self.told.contains(&tid);
         let at = match self.free.pop() {
@@ -223,10 +228,10 @@ impl<O: Observer> Model<O> {
         self.index.get(tid as usize).filter(|i| **i != NONE).map(|i| *i as usize)
     }
 
-    /// The place of a thread that lives or ended lately.
+    /// The place of a thread that lives, ended lately, or is named by what a thread remembers.
     fn remembered(&self, tid: u32) -> Option<usize> {
         let grave = || self.graves.iter().rev().find(|(t, _)| *t == tid).map(|(_, at)| *at as usize);
-        self.known(tid).or_else(grave)
+        self.known(tid).or_else(grave).or_else(|| self.kept.get(&tid).map(|at| *at as usize))
     }
 
     fn cpu(&mut self, cpu: u32) -> &mut Cpu {

@@ -4,7 +4,7 @@
 use crate::account::Account;
 use crate::disk::Disk;
 use crate::history::{Cause, History};
-use crate::parts::Parts;
+use crate::parts::{Parts, Piece};
 use crate::path::Path;
 use std::collections::VecDeque;
 
@@ -101,6 +101,19 @@ impl Queue {
     }
 }
 
+/// A wait that a thread of the target ended.
+#[derive(Debug)]
+pub struct Wait {
+    /// Begin, ns.
+    pub from: u64,
+    /// When it was woken, ns.
+    pub to: u64,
+    /// Thread that woke it.
+    pub waker: u32,
+    /// What that one did meanwhile; only of the command's first thread.
+    pub deep: Vec<Piece>,
+}
+
 /// A system call that a thread is in.
 #[derive(Debug, Clone, Copy)]
 pub struct Call {
@@ -130,6 +143,8 @@ pub struct Thread {
     pub kernel: bool,
     /// First moment that is accounted, ns.
     pub born: u64,
+    /// Thread that forked it; 0: not seen.
+    pub parent: u32,
     /// State since `since`.
     pub state: State,
     /// When the state began, ns.
@@ -140,8 +155,12 @@ pub struct Thread {
     pub charged_interrupts: u64,
     pub account: Account,
     pub history: History,
+    /// Kept intervals of threads that slept until this one woke them.
+    pub named: u32,
     /// The call that it is in.
     pub call: Option<Call>,
+    /// The waits of that call, see [`crate::machine::Model`]'s settle_call.
+    pub waits: Vec<Wait>,
     /// The call that it was in when the recording began.
     pub first_call: i32,
     /// Kernel lock that it waits for.
@@ -197,12 +216,15 @@ impl Thread {
             target: false,
             kernel: false,
             born,
+            parent: 0,
+            waits: Vec::new(),
             state: State::Unknown,
             since: born,
             charged: born,
             charged_interrupts: 0,
             account: Account::default(),
             history: History::default(),
+            named: 0,
             call: None,
             first_call: -1,
             lock: None,

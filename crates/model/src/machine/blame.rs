@@ -43,8 +43,8 @@ pub(super) struct Explained {
 }
 
 impl<O: Observer> Model<O> {
-    /// Splits a sleep of a target's thread: `own` gets what it waited for, `deep`
-    /// the same with waits for the target's own threads followed, where that differs.
+    /// Splits a sleep of a target's thread: `own` gets what it waited for, `deep` of the command's
+    /// first thread the same with waits for the target's own threads followed, where that differs.
     #[allow(clippy::too_many_arguments, reason = "a wait is known by all of these")]
     pub(super) fn explain(
         &mut self,
@@ -92,7 +92,7 @@ impl<O: Observer> Model<O> {
             let Some(category) = self.sharpen(at, kind, sleep, cause) else {
                 // A thread of the target ended it: that one's doing is the reason.
                 piece(own, Part { category: kind, who: waker }, start, end);
-                if let Cause::Thread(other) = cause {
+                if let (Cause::Thread(other), true) = (cause, tid == self.setup.root) {
                     self.follow_thread(other, start, end, Follow { deep: true, ..follow }, deep);
                 }
                 return Explained { did: Did::Slept(cause), handed: true };
@@ -322,7 +322,14 @@ impl<O: Observer> Model<O> {
             piece(out, Part::of(Category::Unexplained), a, end);
         }
         let Some(dev) = follow.held else {
-            return piece(out, Part::of(Category::Unexplained), from, covered);
+            // Before it was there, its parent was the one to wait for.
+            let born = w.born.clamp(from, covered);
+            piece(out, Part::of(Category::Unexplained), born, covered);
+            let known = w.parent != 0 && w.parent != follow.me && follow.depth < FOLLOW;
+            return match known && born > from {
+                true => self.follow_thread(w.parent, from, born, follow.next(), out),
+                false => piece(out, Part::of(Category::Unexplained), from, born),
+            };
         };
         // The worker that sent it was born later: until then nobody had the bio but the limit.
         let born = if w.kernel { w.born.clamp(from, covered) } else { from };
@@ -372,6 +379,7 @@ impl<O: Observer> Model<O> {
         let sum = crate::history::Sum { start: old.start, end: old.end, parts };
         self.threads[at].history.add_up(sum);
         self.scratch = pieces;
+        self.unname(old.did);
     }
 }
 

@@ -12,6 +12,7 @@ impl<O: Observer> Model<O> {
         self.seen_running(at, cpu, ts);
         self.charge(at, ts);
         self.observer.called(tid);
+        self.settle_call(at, false);
         let t = &mut self.threads[at];
         t.queued_bio = 0;
         t.first_call = -1;
@@ -38,6 +39,8 @@ impl<O: Observer> Model<O> {
         t.queued_bio = 0;
         t.first_call = -1;
         t.futex = None;
+        self.settle_call(at, true);
+        let t = &mut self.threads[at];
         let Some(call) = t.call.take().filter(|c| c.nr == e.nr) else { return };
         let spent = t.account.since(&call.before);
         let tgid = t.tgid;

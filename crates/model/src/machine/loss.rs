@@ -3,7 +3,7 @@
 
 use super::{Model, GRAVES, NONE};
 use crate::account::{Category, CATEGORIES};
-use crate::history::Cause;
+use crate::history::{Cause, Did};
 use crate::parts::{Part, Parts, Who};
 use crate::thread::{State, Thread};
 use crate::{CpuState, Observer};
@@ -71,6 +71,7 @@ impl<O: Observer> Model<O> {
     /// A thread is gone: its account goes to its process, its place to another.
     pub(super) fn bury(&mut self, at: usize, ts: u64) {
         let recorder = self.setup.recorder;
+        self.settle_call(at, false);
         let t = &self.threads[at];
         if t.target {
             self.whole.merge(&whole(t, &t.blame));
@@ -86,9 +87,46 @@ impl<O: Observer> Model<O> {
         self.index[t.tid as usize] = NONE;
         self.graves.push_back((self.threads[at].tid, at as u32));
         if self.graves.len() > GRAVES {
-            self.free.extend(self.graves.pop_front().map(|(_, at)| at));
+            self.graves.pop_front().into_iter().for_each(|(tid, at)| self.forget(tid, at));
         }
         self.threads[at].state = State::Dead;
+    }
+
+    /// A thread ended long ago. Where an interval that is kept names it, what it did stays; but
+    /// added up, so that it names nobody: a chain of processes must not keep its whole past.
+    fn forget(&mut self, tid: u32, at: u32) {
+        while let Some(old) = self.threads[at as usize].history.pop() {
+            if self.threads[at as usize].named > 0 {
+                self.add_up(at as usize, old);
+            } else {
+                self.unname(old.did);
+            }
+        }
+        if self.threads[at as usize].named > 0 {
+            // Of two with one id the later one is meant.
+            self.free.extend(self.kept.insert(tid, at));
+        } else {
+            self.free.push(at);
+        }
+    }
+
+    /// An interval that names a thread is kept.
+    pub(super) fn name(&mut self, did: Did) {
+        let Did::Slept(Cause::Thread(tid)) = did else { return };
+        if let Some(at) = self.remembered(tid) {
+            self.threads[at].named += 1;
+        }
+    }
+
+    /// An interval that names a thread is no longer kept.
+    pub(super) fn unname(&mut self, did: Did) {
+        let Did::Slept(Cause::Thread(tid)) = did else { return };
+        let Some(at) = self.remembered(tid) else { return };
+        let t = &mut self.threads[at];
+        t.named = t.named.saturating_sub(1);
+        if t.named == 0 && self.kept.get(&tid) == Some(&(at as u32)) {
+            self.free.extend(self.kept.remove(&tid));
+        }
     }
 }
 

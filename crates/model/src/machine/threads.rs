@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Threads and the CPUs under them: who runs, who waits, since when.
 
+use super::blame::Follow;
 use super::Model;
 use crate::account::Category;
 use crate::history::{Cause, Did, Interval};
 use crate::parts::{piece, Part, Piece, Who};
 use crate::sched::{Left, Switch};
 use crate::tasks::Step;
-use crate::thread::{Sleep, State};
+use crate::thread::{Sleep, State, Wait};
 use crate::{CpuState, Observer, Slept, ThreadState};
 use plumb_trace::kernel::PID_MAX_LIMIT;
 use plumb_trace::schema::SchedFork;
 
 /// A ready thread whose CPU idles longer than this is not just on its way to run, ns.
 const LONGEST_WAKEUP: u64 = 3_000_000;
+
+/// Waits of one call that are kept until it returns.
+const WAITS: usize = 256;
 
 impl<O: Observer> Model<O> {
     pub(super) fn switch(&mut self, cpu: u32, ts: u64, e: &Switch) {
@@ -103,6 +107,9 @@ impl<O: Observer> Model<O> {
     }
 
     fn remember(&mut self, at: usize, interval: Interval) {
+        if interval.start < interval.end {
+            self.name(interval.did);
+        }
         if let Some(old) = self.threads[at].history.push(interval) {
             self.add_up(at, old);
         }
@@ -232,6 +239,7 @@ impl<O: Observer> Model<O> {
         t.path = path;
         t.target = e.target == 1 || (everyone && !kernel && e.child_tgid != self.setup.recorder);
         (t.born, t.since, t.charged) = (ts, ts, ts);
+        t.parent = e.tid;
         t.state = State::Born;
         let target = t.target;
         self.processes.inherit(e.child_tgid, e.parent_tgid);
@@ -323,7 +331,7 @@ impl<O: Observer> Model<O> {
             Some(cpu) => self.who_ran(at, cpu, begin, ts, category, &mut pieces),
             None => piece(&mut pieces, Part::of(category), begin, ts),
         }
-        self.charge_wait(at, &pieces, None, None);
+        self.charge_wait(at, &pieces, false, None);
         if ts > from {
             if self.threads[at].target {
                 // History is in the order of time; whoever waits for this thread is told who had its CPU.
@@ -401,7 +409,10 @@ impl<O: Observer> Model<O> {
                 _ => 0,
             };
             let wait = Some(Slept { start, end: ran, stack: stack.unwrap_or(0), waker });
-            self.charge_wait(at, &own, explained.handed.then_some(&deep), wait);
+            self.charge_wait(at, &own, explained.handed, wait);
+            if explained.handed {
+                self.threads[at].waits.push(Wait { from: start, to: end, waker, deep: deep.clone() });
+            }
             explained.did
         } else {
             self.threads[at].account.add(Category::Idle, end - start);
@@ -413,6 +424,39 @@ impl<O: Observer> Model<O> {
             self.observer.thread(self.threads[at].tid, start, end, ThreadState::Sleeping);
         }
         self.threads[at].since = end;
+        let t = &self.threads[at];
+        if t.call.is_none() || t.waits.len() > WAITS {
+            self.settle_call(at, false);
+        }
+    }
+
+    /// The waits of a call are all there. A thread that sleeps again in the same call was woken for
+    /// nothing (another child ended, another reader was faster): whoever ended the last wait ended
+    /// them all. `returned`: the call is over, so the last is there.
+    pub(super) fn settle_call(&mut self, at: usize, returned: bool) {
+        if self.threads[at].waits.is_empty() {
+            return;
+        }
+        let mut waits = std::mem::take(&mut self.threads[at].waits);
+        let (me, root) = (self.threads[at].tid, self.threads[at].tid == self.setup.root);
+        let end = waits.last().filter(|_| returned && waits.len() > 1).map_or(0, |w| w.waker);
+        for w in &mut waits {
+            if end != 0 && w.waker != end && self.remembered(end).is_some() {
+                if self.threads[at].history.name(w.from, Did::Slept(Cause::Thread(end))) {
+                    self.unname(Did::Slept(Cause::Thread(w.waker)));
+                    self.name(Did::Slept(Cause::Thread(end)));
+                }
+                if root {
+                    w.deep.clear();
+                    let follow = Follow { me, depth: 0, deep: true, held: None };
+                    self.follow_thread(end, w.from, w.to, follow, &mut w.deep);
+                }
+            }
+            let followed = &mut self.threads[at].followed;
+            w.deep.iter().for_each(|p| followed.add(p.part, p.to - p.from));
+        }
+        waits.clear();
+        self.threads[at].waits = waits;
     }
 
     /// Keeps where unexplained time was spent.
@@ -432,10 +476,10 @@ impl<O: Observer> Model<O> {
         }
     }
 
-    /// Puts the pieces of a wait into the thread's sums. `deep`: a thread of the
-    /// target ended it, and did this meanwhile; the path goes on where that one came from.
+    /// Puts the pieces of a wait into the thread's sums. `handed`: a thread of the target ended it;
+    /// what that one did meanwhile comes when the call ends, and the path goes on where that one came from.
     /// `wait`: see [`crate::Spent::wait`].
-    fn charge_wait(&mut self, at: usize, own: &[Piece], deep: Option<&Vec<Piece>>, wait: Option<Slept>) {
+    fn charge_wait(&mut self, at: usize, own: &[Piece], handed: bool, wait: Option<Slept>) {
         let t = &mut self.threads[at];
         own.iter().for_each(|p| t.account.add(p.part.category, p.to - p.from));
         if !t.target {
@@ -448,8 +492,10 @@ impl<O: Observer> Model<O> {
             self.slept(at, p, wait);
         }
         let t = &mut self.threads[at];
-        deep.map_or(own, Vec::as_slice).iter().for_each(|p| t.followed.add(p.part, p.to - p.from));
-        match t.offered.take().filter(|_| deep.is_some()) {
+        if !handed {
+            own.iter().for_each(|p| t.followed.add(p.part, p.to - p.from));
+        }
+        match t.offered.take().filter(|_| handed) {
             Some(other) => t.path = *other,
             None => own.iter().for_each(|p| t.path.waited(tid, name, p)),
         }
