@@ -71,7 +71,7 @@ pub struct Confidence {
 }
 
 /// The kind of limit with the most time. The first three are the types of the evaluation of Linux by
-/// Hitachi, Fujitsu and others (2004): CPU busy, CPU idle with the device as the limit, lock contention.
+/// Hitachi, Fujitsu and others (2004): CPU busy, CPU idle with I/O as the limit, lock contention.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Limit {
     /// There is no account of time.
@@ -141,6 +141,16 @@ const LIMITS: &[(Limit, &str, &[Category])] = &[
 ];
 
 impl Limit {
+    /// Former names of kinds in results, and what they are called now.
+    pub const FORMER_NAMES: &[(&str, Self)] = &[
+        ("CPU busy", Self::Cpu),
+        ("CPU idle: device", Self::Device),
+        ("CPU short", Self::Runnable),
+        ("memory short", Self::Memory),
+        ("waiting for others", Self::Peers),
+        ("asleep on purpose", Self::Sleep),
+    ];
+
     /// Its words in results; empty where it is not known.
     pub fn name(self) -> &'static str {
         LIMITS.iter().find(|(limit, ..)| *limit == self).map_or("", |(_, name, _)| name)

@@ -55,6 +55,7 @@ pub fn main(args: &QueryArgs) -> Result<ExitCode> {
     let sql = args.sql.as_deref().unwrap_or_default();
     // Before the runs are read: that may take minutes.
     let query = Query::new(sql, MEMORY)?;
+    query.hints().iter().for_each(|hint| eprintln!("hint: {hint}"));
     let runs = runs(&args.runs)?;
     let used: Vec<&'static Table> = query.tables().collect();
     let mut valid = true;

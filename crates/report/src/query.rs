@@ -16,6 +16,7 @@ pub use show::Format;
 
 use crate::table::{find, Cell, Sink, Table, TABLES};
 use anyhow::{anyhow, Context as _, Result};
+use plumb_diagnose::Limit;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::{Connection, Statement};
 use std::collections::BTreeMap;
@@ -149,6 +150,19 @@ impl Query {
     /// The tables that it uses.
     pub fn tables(&self) -> impl Iterator<Item = &'static Table> + '_ {
         self.uses.keys().map(|place| TABLES[*place])
+    }
+
+    /// Hints on texts of the statement that match no row, because they are former names of a verdict's kind.
+    pub fn hints(&self) -> Vec<String> {
+        let verdict = find("verdict").map(|t| (t.place as usize, t.column("kind")));
+        let uses_kind = verdict.is_some_and(|(place, kind)| {
+            self.uses.get(&place).is_some_and(|columns| kind.is_some_and(|k| columns.contains(&k)))
+        });
+        if !uses_kind {
+            return Vec::new();
+        }
+        let former = Limit::FORMER_NAMES.iter().filter(|(old, _)| self.sql.contains(&format!("'{old}'")));
+        former.map(|(old, limit)| format!("kind '{old}' is now '{}'", limit.name())).collect()
     }
 
     /// Takes the rows of one run, or of several; [`Loader::finish`] tells whether that went well.

@@ -167,8 +167,10 @@ fn an_invalid_measurement_says_so_in_its_first_line() {
 #[test]
 fn what_was_called_otherwise_before_is_still_read() {
     for (old, limit) in [("CPU busy", Limit::Cpu), ("CPU idle: device", Limit::Device), ("", Limit::Unknown)]
+        .iter()
+        .chain(Limit::FORMER_NAMES)
     {
-        assert_eq!(serde_json::from_value::<Limit>(old.into()).expect(old), limit);
+        assert_eq!(serde_json::from_value::<Limit>((*old).into()).expect(old), *limit);
     }
     for (limit, name, _) in LIMITS {
         assert_eq!(serde_json::to_value(limit).expect("JSON"), **name);

@@ -63,6 +63,17 @@ fn tables_that_are_joined_by_the_names_of_their_columns_are_loaded_whole() {
 }
 
 #[test]
+fn a_former_name_of_a_kind_gives_a_hint() {
+    let hints = |sql: &str| Query::new(sql, MEMORY).expect("a statement").hints();
+    assert_eq!(
+        hints("select run from verdict where kind = 'CPU busy'"),
+        ["kind 'CPU busy' is now 'CPU-bound'"]
+    );
+    assert!(hints("select run from verdict where kind = 'CPU-bound'").is_empty());
+    assert!(hints("select run from account where process = 'CPU busy'").is_empty());
+}
+
+#[test]
 fn a_query_that_writes_is_refused() {
     assert_eq!(
         wrong("insert into account values (1)"),
