@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Normal and low I/O of a few disks, counted apart by the cgroup that it is
+ * Foreground and background I/O of a few disks, counted apart by the cgroup that it is
  * charged to. Nothing is sent: user space maps the counters and looks. An
  * object of its own: no recording loads it.
  */
@@ -35,7 +35,7 @@ struct class_knobs {
 	u32 devices;
 	u32 device[DEVICES];
 	u32 others; /* class of what is in no group of `classes` */
-	u64 target; /* ns with the device above which a normal request is late; 0: never */
+	u64 target; /* device service time, ns, above which a foreground request is late; 0: never */
 };
 
 struct class_counts {
@@ -44,8 +44,8 @@ struct class_counts {
 	u64 sent;        /* requests sent to the device */
 	u64 done;        /* requests of these that are done */
 	u64 bytes;       /* of these */
-	u64 took;        /* sum of their times with the device, ns */
-	u64 requests[2]; /* of these without a low one beside them, and with one */
+	u64 took;        /* sum of their device service times, ns */
+	u64 requests[2]; /* of these without a background request concurrent with them, and with one */
 	u64 late[2];     /* of these above the target */
 	u64 buckets[BUCKETS];
 };
@@ -106,7 +106,7 @@ static __always_inline u32 class_of(struct bio *bio)
 
 	if ((opf & OP_MASK) >= OP_DRIVER)
 		return CLASSES;
-	/* The kernel's threads write back and commit for everybody, low ones too. */
+	/* The kernel's threads write back and commit for everybody, background requests too. */
 	if (css && !css->parent && (opf & OP_MASK) == OP_WRITE &&
 	    (!(opf & (1U << bpf_core_enum_value(enum req_flag_bits, __REQ_SYNC))) ||
 	     (opf & (1U << bpf_core_enum_value(enum req_flag_bits, __REQ_META)))))

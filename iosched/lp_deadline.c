@@ -5,7 +5,7 @@
 #include "lp_normal.h"
 #include "lp_quiet.h"
 
-/* A request's mark: where it is, its class, and whether a low one was with the device when it was sent. */
+/* A request's mark: where it is, its class, and whether a background request was in flight when it was sent. */
 #define MARK_QUEUED 1U
 #define MARK_HEAD 2U
 #define MARK_DEVICE 3U
@@ -13,7 +13,8 @@
 #define MARK_CLASS_SHIFT 2
 #define MARK_CLASS (3U << MARK_CLASS_SHIFT)
 #define MARK_BESIDE 16U
-/* A normal one that was sent while low ones were queued or with the device: what it takes is looked at (lp_loss.h). */
+/* A foreground request that was sent while background requests were queued or in flight: what it takes is looked at
+ * (lp_loss.h). */
 #define MARK_COUNTS 32U
 /* Sectors for which an interval is, in lp_turn() and lp_may_grow(). */
 #define PART 256
@@ -70,8 +71,8 @@ enum lp_class lp_classify(const struct lp_knobs *knobs, const struct lp_traits *
 	return traits->low_cgroup && !traits->sync ? LP_LOW : LP_AWAITED;
 }
 
-/* What belongs to the present visit: the request that begins where its last one ended; else, of awaited ones that normal
- * ones are held for, the oldest; or none. */
+/* What belongs to the present batch: the request that begins where its last one ended; else, of awaited requests
+ * that foreground requests are held for, the oldest; or none. */
 static struct lp_request *follower(struct lp *lp)
 {
 	struct lp_line *line = &lp->line[lp->visits];
@@ -82,7 +83,7 @@ static struct lp_request *follower(struct lp *lp)
 	return lp->visit && lp->visit_until && lp->visits == LP_AWAITED ? lp_fifo_first(&line->fifo) : 0;
 }
 
-/* A visit goes on when what follows comes late, as a reader's next one does: the disk is still there. */
+/* A batch goes on when what follows comes late, as a reader's next one does: the disk is still there. */
 static void look_for_follower(struct lp *lp)
 {
 	bool follows = follower(lp);
@@ -124,7 +125,7 @@ void lp_insert(struct lp *lp, struct lp_request *rq, enum lp_class cls, bool at_
 	u64 expire = dir == LP_READ_DIR ? lp->knobs.read_expire : lp->knobs.write_expire;
 
 	lp_rq_set_stamp(rq, now);
-	/* How old a low one may get is asked when it is looked at: a new knob holds for those that wait, too. */
+	/* How old a background request may get is asked when it is looked at: a new knob holds for those that wait, too. */
 	lp_rq_set_due(rq, cls == LP_NORMAL ? lp_later(now, expire) : now);
 	lp_rq_set_mark(rq, (at_head ? MARK_HEAD : MARK_QUEUED) | (u32)cls << MARK_CLASS_SHIFT);
 	lp->counts[cls].inserted++;
@@ -215,7 +216,7 @@ struct lp_request *lp_find_front(struct lp *lp, enum lp_class cls, enum lp_direc
 {
 	struct lp_request *rq = lp_sorted_from(sorted_of(lp, cls, dir), sector);
 
-	/* Reads and writes of low work stand in one order. */
+	/* Reads and writes of background work stand in one order. */
 	while (rq && lp_rq_sector(rq) == sector && lp_rq_direction(rq) != dir)
 		rq = lp_sorted_next(rq);
 	return rq && lp_rq_sector(rq) == sector ? rq : 0;
@@ -234,7 +235,7 @@ static struct lp_request *aged_of(struct lp *lp, enum lp_class cls, u64 now)
 }
 
 /* The next of a line, if the gate lets one through: by place, or the oldest, where no way is saved, or where it came so much
- * earlier as a normal one may wait. Else a low task that reads on would keep all others from ever going. */
+ * earlier as a foreground request may wait. Else a background task that reads on would keep all others from ever going. */
 static struct lp_request *next_of(struct lp *lp, enum lp_class cls, u64 now)
 {
 	struct lp_line *line = &lp->line[cls];
@@ -253,7 +254,7 @@ static struct lp_request *next_of(struct lp *lp, enum lp_class cls, u64 now)
 	return lp_later(lp_rq_due(oldest), expire) <= lp_rq_due(next) ? oldest : next;
 }
 
-/* A low or awaited one goes, of a visit of so many sectors. */
+/* A background or awaited request goes, of a batch of so many sectors. */
 static void low_goes(struct lp *lp, struct lp_request *rq, u32 visit, u64 now)
 {
 	enum lp_class cls = class_of(rq);
@@ -274,7 +275,7 @@ static void low_goes(struct lp *lp, struct lp_request *rq, u32 visit, u64 now)
 		end_visit(lp);
 }
 
-/* The first one of a visit, for which normal ones may be held. */
+/* The first one of a batch, for which foreground requests may be held. */
 static void visit_begins(struct lp *lp, struct lp_request *rq, bool holds, u64 now)
 {
 	u64 held = holds && !lp_batch_mode(lp, now) ? lp_held_for(lp, class_of(rq)) : 0;
@@ -290,7 +291,7 @@ static void visit_begins(struct lp *lp, struct lp_request *rq, bool holds, u64 n
 	low_goes(lp, rq, lp->knobs.low_batch_kb * 2, now);
 }
 
-/* The next one of a visit; before normal ones, while it has its time. */
+/* The next one of a batch; before foreground requests, while it has its time. */
 static struct lp_request *choose_follower(struct lp *lp, u64 now)
 {
 	bool normal = lp_normal_is_there(lp);
@@ -304,7 +305,7 @@ static struct lp_request *choose_follower(struct lp *lp, u64 now)
 	return rq;
 }
 
-/* Low ones first, which awaited ones would pass for ever. */
+/* Background requests first, which awaited requests would pass for ever. */
 static struct lp_request *choose_aged(struct lp *lp, u64 now)
 {
 	struct lp_request *rq = aged_of(lp, LP_LOW, now);
@@ -384,7 +385,7 @@ struct lp_request *lp_dispatch_if(struct lp *lp, u64 now, const struct lp_may *m
 	if (gated && lp->knobs.normal_loss)
 		lp_loss_steer(lp, now);
 	if (!rq && gated) {
-		/* Awaited ones that are left of a visit wait an interval for the next. */
+		/* Awaited requests that are left of a batch wait an interval for the next. */
 		bool together = lp->visits == LP_AWAITED && lp->visit_until > now;
 
 		rq = together ? choose_follower(lp, now) : choose_aged(lp, now);

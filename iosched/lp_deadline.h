@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * lp-deadline: deadline order for normal requests, and a queue for low-priority ones that are let through a
- * gate. The policy alone: which request goes to the device next, and if none, when to ask again. The kernel's
- * module (kmod/) and the simulator (crates/sim) compile this same source, each with its own env.h.
+ * lp-deadline: deadline order for foreground requests, and a queue for low-priority ones that are let through
+ * a gate. The policy alone: which request goes to the device next, and if none, when to ask again. The
+ * kernel's module (kmod/) and the simulator (crates/sim) compile this same source, each with its own env.h.
  *
  * The gate's three rules are those of Takamura, Ugawa, Iwasaki, "Deadline I/O scheduler with low priority":
- *   1. a low request goes only while no normal one is queued;
+ *   1. a background request goes only while no foreground request is queued;
  *   2. one per idle_dispatch_interval;
- *   3. batch mode: once no normal request has been there for batch_mode_delay, rule 2 rests until the next one.
+ *   3. batch mode: after an idle period of foreground I/O of batch_mode_delay, rule 2 rests until the next one.
  * What blk-mq and today's devices need besides are knobs of their own, see struct lp_knobs.
  *
- * env.h gives: u32, u64, bool; LP_LOCAL; lp_counter with lp_counter_{read,set,add,inc,dec}() and LP_READ()/LP_WRITE_ONCE(), which
- * may be used without the lock (read is an acquire, inc and dec are full barriers); struct lp_sorted, struct lp_fifo and struct
- * lp_request with the functions that are listed at the end of this file. Times are ns of a clock that does not go
- * back; sectors have 512 bytes.
+ * env.h gives: u32, u64, bool; LP_LOCAL; lp_counter with lp_counter_{read,set,add,inc,dec}() and
+ * LP_READ()/LP_WRITE_ONCE(), which may be used without the lock (read is an acquire, inc and dec are full
+ * barriers); struct lp_sorted, struct lp_fifo and struct lp_request with the functions that are listed at the
+ * end of this file. Times are ns of a clock that does not go back; sectors have 512 bytes.
  *
  * Locking: the caller holds one lock over everything except the functions that say that they need none.
  */
@@ -25,10 +25,11 @@
 #define LP_NEVER (~(u64)0)
 
 enum lp_class {
+	/* Foreground. */
 	LP_NORMAL,
-	/* Low: behind the gate. */
+	/* Background: behind the gate. */
 	LP_LOW,
-	/* Of low work, but somebody else may wait for it: behind a gate that opens soon. */
+	/* Of background work, but somebody else may wait for it: behind a gate that opens soon. */
 	LP_AWAITED,
 	LP_CLASSES,
 };
@@ -43,7 +44,7 @@ enum lp_direction {
 struct lp_traits {
 	/* I/O priority class idle: ionice -c3. */
 	bool idle_class;
-	/* Its cgroup was declared low. */
+	/* Its cgroup was declared background. */
 	bool low_cgroup;
 	bool write;
 	/* A write that its task waits for without the page cache between: REQ_SYNC | REQ_IDLE. */
@@ -62,45 +63,52 @@ struct lp_traits {
  * How it may be tuned. Times in ns. Defaults and limits: lp_knobs.c.
  */
 struct lp_knobs {
-	/* As mq-deadline has them (Documentation/block/deadline-iosched.rst). Where there are batches of low ones, the oldest that
-	 * waits begins one if it came a read_expire or write_expire before the next one by place. */
+	/* As mq-deadline has them (Documentation/block/deadline-iosched.rst). Where there are batches of background
+	 * requests, the oldest that waits begins one if it came a read_expire or write_expire before the next one by
+	 * place. */
 	u64 read_expire;
 	u64 write_expire;
 	u32 writes_starved;
 	u32 fifo_batch;
-	/* Rule 2: least time between two low requests. 0: no throttle. Where low_batch_kb is 0 it is for 128 KiB, as the paper's
-	 * requests are: after one of 1280 KiB ten times as long, and merging makes none that long (lp_may_grow()). */
+	/* Rule 2: least time between two background requests. 0: no throttle. Where low_batch_kb is 0 it is for 128
+	 * KiB, as the paper's requests are: after one of 1280 KiB ten times as long, and merging makes none that
+	 * long (lp_may_grow()). */
 	u64 idle_dispatch_interval;
-	/* Rule 3: how long no normal request must have been there. */
+	/* Rule 3: idle period of foreground I/O. */
 	u64 batch_mode_delay;
-	/* How long no normal request must have been there before awaited ones go freely (lp_quiet.h); until then their interval
-	 * is an eighth of the low ones'; where that is longer than the knob's for normal_loss, theirs is by as much, and this
-	 * delay is as many times as long. Where batches are held (low_batch_time), all that wait go in one, of a 32nd of an
-	 * interval at most, and rest for 32 times the time that it took: no more than an interval. */
+	/* Idle period of foreground I/O before awaited requests go freely (lp_quiet.h); until then their interval is
+	 * an eighth of the background requests'; where that is longer than the knob's for normal_loss, theirs is by
+	 * as much, and this delay is as many times as long. Where batches are held (low_batch_time), all that wait
+	 * go in one, of a 32nd of an interval at most, and rest for 32 times the time that it took: no more than an
+	 * interval. */
 	u64 awaited_delay;
-	/* Age at which an awaited one goes although normal ones are there, once that rest is over; 0: low_expire. */
+	/* Age at which an awaited request goes although there are foreground requests, once that rest is over; 0:
+	 * low_expire. */
 	u64 awaited_expire;
-	/* Oldest age at which a low request goes although normal ones are there; 0: it may starve. */
+	/* Oldest age at which a background request goes although there are foreground requests; 0: it may starve. */
 	u64 low_expire;
-	/* Outside batch mode, none goes that does not follow the one before while the device has so many low and awaited
-	 * ones; 0: any number. */
+	/* Outside batch mode, none goes that does not follow the one before while the device has so many background
+	 * and awaited requests; 0: any number. */
 	u32 low_depth;
-	/* KiB of low or awaited requests that go together, if each begins where the one before it ends: a disk that turns pays for
-	 * the way there once. As much as that, not so many: what it costs normal ones is its transfer. 0: each by itself,
-	 * as in the paper. */
+	/* KiB of background or awaited requests that go together, if each begins where the one before it ends: a
+	 * rotational disk pays for one seek. As much as that, not so many: what it costs foreground requests is
+	 * its transfer. 0: each by itself, as in the paper. */
 	u32 low_batch_kb;
-	/* How long normal requests wait at most for what is left of such a batch; 0: the first one that comes ends it. A low
-	 * request that went by its age begins none, and awaited ones are held for less (lp_held_for()). */
+	/* How long foreground requests wait at most for what is left of such a batch; 0: the first one that comes
+	 * ends it. A background request that went by its age begins none, and awaited requests are held for less
+	 * (lp_held_for()). */
 	u64 low_batch_time;
-	/* Slots (scheduler tags) that low requests may take: in 1/100 of all. 100: no reserve for normal ones. */
+	/* Slots (scheduler tags) that background requests may take: in 1/100 of all. 100: no reserve for foreground
+	 * requests. */
 	u32 low_slots;
-	/* Low requests go only while the device has no normal one either. */
+	/* Background requests go only while the device has no foreground request either. */
 	u32 in_flight_aware;
-	/* Only what nobody else can wait for is low: reads, and direct writes; other writes of low tasks are awaited. Else they
-	 * are low, too. */
+	/* Only what nobody else can wait for is background: reads, and direct writes; other writes of background tasks are
+	 * awaited. Else they are background, too. */
 	u32 safe_classes;
-	/* What normal work may lose of its time by waiting for low requests, in 1/100: the interval becomes up to 64 times as long
-	 * as the knob's so that it is no more, and low_depth as much less, at least 1 (lp_loss.h). 0: off. */
+	/* What foreground work may lose of its time by waiting for background requests, in 1/100: the interval
+	 * becomes up to 64 times as long as the knob's so that it is no more, and low_depth as much less, at least 1
+	 * (lp_loss.h). 0: off. */
 	u32 normal_loss;
 };
 
@@ -115,59 +123,59 @@ struct lp_counts {
 	u64 waited_most;
 };
 
-/* Decisions about low requests. */
+/* Decisions about background requests. */
 struct lp_decisions {
-	/* Let through by age although normal ones were there. */
+	/* Let through by age although there were foreground requests. */
 	u64 aged;
-	/* Let through because they followed the one before; of those, while normal ones waited. */
+	/* Let through because they followed the one before; of those, while foreground requests waited. */
 	u64 followed;
 	u64 preceded;
 	/* Let through in batch mode, and how often it began. */
 	u64 batched;
 	u64 batches;
-	/* Asked for a request while only low ones were there and the gate was shut. */
+	/* Asked for a request while only background requests were there and the gate was shut. */
 	u64 held;
 	/* The learnt interval became longer, or shorter (lp_loss.h). */
 	u64 narrowed;
 	u64 widened;
 };
 
-/* Requests of low work that wait, reads and writes together. */
+/* Requests of background work that wait, reads and writes together. */
 struct lp_line {
 	struct lp_sorted sorted;
 	struct lp_fifo fifo;
 	/* First sector behind the last one that went. */
 	u64 position;
-	/* When the last visit began, when the last one of it went, and when the last one left the device. */
+	/* When the last batch began, when the last one of it went, and when the last one left the device. */
 	u64 began;
 	u64 went;
 	u64 left;
 	/* Of that one, the intervals that it counts for. */
 	u64 parts;
-	/* What the first one of it took, with the way there. */
+	/* What the first one of it took, with the seek. */
 	u64 first_took;
 	bool ever;
 	/* When the oldest that waits came; LP_NEVER: none waits. */
 	u64 oldest;
 };
 
-/* How long no normal request must have been there for awaited ones to go before their turn (lp_quiet.h). */
+/* Idle period of foreground I/O for awaited requests to go before their turn (lp_quiet.h). */
 struct lp_quiet {
 	/* awaited_delay, or longer. */
 	u64 delay;
-	/* The last visit of awaited ones was before its turn, and what its first request took. */
+	/* The last batch of awaited requests was before its turn, and what its first request took. */
 	bool before_turn;
 	u64 took;
-	/* No normal request has come since; how often they came too soon, one after the other. */
+	/* No foreground request has come since; how often they came too soon, one after the other. */
 	bool believed;
 	u32 too_soon;
 	/* When it was made longer or shorter last. */
 	u64 looked;
 };
 
-/* What low requests cost normal ones, from which the interval is learnt (lp_loss.h). */
+/* What background requests cost foreground requests, from which the interval is learnt (lp_loss.h). */
 struct lp_loss {
-	/* Of this window, without and beside a low one: how many, and what they took, in 128 ns. */
+	/* Of this window, without and concurrently with a background request: how many, and what they took, in 128 ns. */
 	lp_counter requests[2];
 	lp_counter took[2];
 	u64 began;
@@ -176,10 +184,11 @@ struct lp_loss {
 	u64 together;
 	/* After so many requests it looks whether the loss is large. */
 	u32 look_at;
-	/* Low ones pause, so that some are without them. */
+	/* Background requests pause, so that some are without them. */
 	bool paused;
 	u64 pause_until;
-	/* What one takes without a low one, in 128 ns, over several windows; 0: not known yet. Windows that it has been kept for. */
+	/* What one takes without a background request, in 128 ns, over several windows; 0: not known yet. Windows
+	 * that it has been kept for. */
 	u64 alone;
 	u32 kept;
 	/* The loss, in 1/1000; and whether a whole window has told of it. */
@@ -189,7 +198,7 @@ struct lp_loss {
 
 struct lp {
 	struct lp_knobs knobs;
-	/* Normal requests. */
+	/* Foreground requests. */
 	struct lp_sorted sorted[LP_DIRECTIONS];
 	struct lp_fifo fifo[LP_DIRECTIONS];
 	/* Where the present batch goes on, first sector behind its last request. */
@@ -204,28 +213,31 @@ struct lp {
 	/* Read without the lock by lp_has_work() and lp_opens(). */
 	lp_counter queued[LP_CLASSES];
 	lp_counter head_queued;
-	/* Low and awaited ones that are queued, and one more while normal ones may wait for a batch. 0: what may go does not depend on
-	 * the time, which is all that a disk without low work pays for this. */
+	/* Background and awaited requests that are queued, and one more while foreground requests may wait for a
+	 * batch. 0: what may go does not depend on the time, which is all that a disk without background work pays
+	 * for this. */
 	lp_counter gated;
 	lp_counter in_flight[LP_CLASSES];
-	/* When the last normal request left; the start, if there was none. When the last low or awaited one did. */
+	/* When the last foreground request left; the start, if there was none. When the last background or awaited
+	 * request did. */
 	u64 normal_left;
 	u64 low_left;
-	/* Normal requests are queued, but all are writes that wait for their zones. */
+	/* Foreground requests are queued, but all are writes that wait for their zones. */
 	bool stuck;
-	/* Batch mode when a low request was dispatched last. */
+	/* Batch mode when a background request was dispatched last. */
 	bool batch;
-	/* Sectors that may follow the last one, in which line, until a normal one goes; and whether one waits that does. */
+	/* Sectors that may follow the last one, in which line, until a foreground request goes; and whether one
+	 * waits that does. */
 	u32 visit;
 	enum lp_class visits;
 	bool follows;
-	/* Until when normal ones wait for it; 0: they do not. */
+	/* Until when foreground requests wait for it; 0: they do not. */
 	u64 visit_until;
 	struct lp_quiet quiet;
 	/* Nothing is held back: the queue is being frozen, or torn down. */
 	bool open;
-	/* The interval and depth in force: the knobs', unless normal_loss makes the one longer and the other less. Only lp_loss.c
-	 * writes them. */
+	/* The interval and depth in force: the knobs', unless normal_loss makes the one longer and the other less.
+	 * Only lp_loss.c writes them. */
 	u64 interval;
 	u32 depth;
 	struct lp_loss loss;
@@ -235,7 +247,7 @@ struct lp {
 	struct lp_decisions decisions;
 };
 
-/* Defaults for a disk that turns, or for one that does not. */
+/* Defaults for a rotational disk, or for any other. */
 void lp_defaults(struct lp_knobs *knobs, bool rotational);
 
 /* A knob: its name in sysfs, how it is shown, what it may be. */
@@ -265,7 +277,7 @@ void lp_set_open(struct lp *lp, bool open);
 /* The class of a request. Needs no lock. */
 enum lp_class lp_classify(const struct lp_knobs *knobs, const struct lp_traits *traits);
 
-/* Slots of `all` that low requests may take now, at least 1; that awaited ones may take, more. Needs no lock. */
+/* Slots of `all` that background requests may take now, at least 1; that awaited requests may take, more. Needs no lock. */
 u32 lp_low_slots(const struct lp *lp, enum lp_class cls, u32 all, u64 now);
 
 /* Queues a request; `at_head` before everything else. */
@@ -286,20 +298,20 @@ enum lp_class lp_queued_class(const struct lp_request *rq);
 /* The queued request of a class and direction that begins at `sector`, or none: for merging at its front. */
 struct lp_request *lp_find_front(struct lp *lp, enum lp_class cls, enum lp_direction dir, u64 sector);
 
-/* Whether a request may become so many sectors long by a merge. A normal request that comes meanwhile waits for all of a low
- * one: where an interval is for 128 KiB, it is no longer than that. Needs no lock. */
+/* Whether a request may become so many sectors long by a merge. A foreground request that comes meanwhile waits for
+ * all of a background request: where an interval is for 128 KiB, it is no longer than that. Needs no lock. */
 bool lp_may_grow(const struct lp *lp, enum lp_class cls, u64 sectors);
 
-/* The next request, which counts as being with the device from now on; or none. */
+/* The next request, which counts as being in flight from now on; or none. */
 struct lp_request *lp_dispatch(struct lp *lp, u64 now);
 
-/* Whether a normal write may go now. */
+/* Whether a foreground write may go now. */
 struct lp_may {
 	bool (*ask)(struct lp_request *rq, void *of);
 	void *of;
 };
 
-/* As lp_dispatch(), but normal writes go only where `may` says so (write locks of zones). */
+/* As lp_dispatch(), but foreground writes go only where `may` says so (write locks of zones). */
 struct lp_request *lp_dispatch_if(struct lp *lp, u64 now, const struct lp_may *may);
 
 /* A request has left: done, failed, or freed without having been dispatched. Needs no lock. */
@@ -319,7 +331,7 @@ static inline bool lp_has_work(const struct lp *lp, u64 now)
 	return lp_opens(lp, now) <= now;
 }
 
-/* Normal requests are with the device. Those that come, go and leave it open nothing earlier than lp_opens() said before,
+/* Foreground requests are in flight. Those that come, go and leave it open nothing earlier than lp_opens() said before,
  * as long as others are there, which is all that the gate asks. Needs no lock. */
 static inline bool lp_more_normal(const struct lp *lp)
 {
@@ -328,13 +340,13 @@ static inline bool lp_more_normal(const struct lp *lp)
 	       !LP_READ(lp->open);
 }
 
-/* Low and awaited ones with the device. Needs no lock. */
+/* Background and awaited requests in flight. Needs no lock. */
 static inline u32 lp_low_in_flight(const struct lp *lp)
 {
 	return lp_counter_read(&lp->in_flight[LP_LOW]) + lp_counter_read(&lp->in_flight[LP_AWAITED]);
 }
 
-/* No normal request was there for so long that low ones go freely. Needs no lock. */
+/* No foreground request was there for so long that background requests go freely. Needs no lock. */
 bool lp_batch_mode(const struct lp *lp, u64 now);
 
 /*
@@ -342,7 +354,7 @@ bool lp_batch_mode(const struct lp *lp, u64 now);
  *
  *   u64 lp_rq_sector(rq), lp_rq_end(rq)      first sector, first behind it
  *   enum lp_direction lp_rq_direction(rq)    LP_READ_DIR for what brings data; 0 or 1
- *   u64 lp_rq_due(rq), lp_rq_set_due(rq, ns)         while it is queued: when a normal one gets too old, or a low one came
+ *   u64 lp_rq_due(rq), lp_rq_set_due(rq, ns)         while it is queued: when a foreground one gets too old, or a background one came
  *   u64 lp_rq_stamp(rq), lp_rq_set_stamp(rq, ns)     when it was queued; once it is dispatched, when that was
  *   u32 lp_rq_mark(rq), lp_rq_set_mark(rq, mark)     0 in a request that was never inserted
  *

@@ -8,16 +8,16 @@
 /* Aged requests are this part of low_expire apart, so that a backlog that gets old at once does not go at once:
  * the k-th of them waits at most low_expire * (1 + k / AGED_SPREAD). */
 #define AGED_SPREAD 16
-/* The interval of awaited requests is this part of the low ones'. */
+/* The interval of awaited requests is this part of the background requests'. */
 #define AWAITED_PART 8
 /* Where batches are held, they rest for so many times as long as the last one took: with the way back, which nobody sees,
  * that is a twentieth of the disk's time. None takes longer than that part of an interval, which is their longest rest. */
 #define AWAITED_REST 32
-/* Slots for low requests in batch mode, in 1/100: more than half of the usual two for each of the device's own, or none
- * would wait here to be put in order. */
+/* Slots for background requests in batch mode, in 1/100: more than half of the usual two for each of the device's
+ * own, or none would wait here to be put in order. */
 #define BATCH_SLOTS 75
-/* Slots for awaited ones: there are some when low ones still hold what batch mode gave them, and some are left for normal
- * ones. */
+/* Slots for awaited requests: there are some when background requests still hold what batch mode gave them, and some
+ * are left for foreground requests. */
 #define AWAITED_SLOTS 88
 /* So long a batch waits for its next request, which its task sends when it has the one before. */
 #define FOLLOWS_WITHIN (2 * MS)
@@ -36,7 +36,7 @@ u32 lp_low_slots(const struct lp *lp, enum lp_class cls, u32 all, u64 now)
 
 	if (cls == LP_AWAITED && percent < AWAITED_SLOTS)
 		percent = AWAITED_SLOTS;
-	/* What is granted in batch mode is still held when a normal request comes: never all. */
+	/* What is granted in batch mode is still held when a foreground request comes: never all. */
 	if (percent < BATCH_SLOTS && lp_batch_mode(lp, now))
 		percent = BATCH_SLOTS;
 	slots = (u32)((u64)all * percent / 100);
@@ -57,7 +57,7 @@ LP_LOCAL u64 lp_held_for(const struct lp *lp, enum lp_class cls)
 	return cls == LP_AWAITED ? lp_least(most, LP_READ(lp->interval) / AWAITED_REST) : most;
 }
 
-/* Least time between two awaited ones. What made the low ones' longer is not divided. */
+/* Least time between two awaited requests. What made the interval of background requests longer is not divided. */
 static u64 awaited_interval(const struct lp *lp)
 {
 	u64 interval = LP_READ(lp->interval), over = lp_loss_over(lp, interval);
@@ -99,14 +99,15 @@ LP_LOCAL u64 lp_aged_at(const struct lp *lp, enum lp_class cls)
 	return due > next ? due : next;
 }
 
-/* A normal request is there that rule 1 or in_flight_aware lets low ones wait for. */
+/* A foreground request is there that rule 1 or in_flight_aware lets background requests wait for. */
 LP_LOCAL bool lp_normal_is_there(const struct lp *lp)
 {
 	return lp_counter_read(&lp->queued[LP_NORMAL]) ||
 	       (LP_READ(lp->knobs.in_flight_aware) && lp_counter_read(&lp->in_flight[LP_NORMAL]));
 }
 
-/* Until when normal requests wait for the batch of low ones that is under way; `now` or before: they do not. */
+/* Until when foreground requests wait for the batch of background requests that is under way; `now` or before: they
+ * do not. */
 LP_LOCAL u64 lp_held_until(const struct lp *lp)
 {
 	u64 until = LP_READ(lp->visit_until);
@@ -134,8 +135,9 @@ LP_LOCAL u64 lp_turn(const struct lp *lp, enum lp_class cls)
 	return lp_most(lp_later(LP_READ(line->went), interval), LP_READ(lp->loss.pause_until));
 }
 
-/* When no normal request has been there for so long that nobody sends one who does not wait for an awaited one. Where low
- * requests are in the way, that is as many times as long as the interval is longer than the knob's. */
+/* When no foreground request has been there for so long that nobody sends one who does not wait for an awaited
+ * request. Where background requests are in the way, that is as many times as long as the interval is longer than
+ * the knob's. */
 static u64 quiet(const struct lp *lp)
 {
 	u64 delay = LP_READ(lp->quiet.delay), over = lp_loss_over(lp, LP_READ(lp->interval));
@@ -161,7 +163,7 @@ LP_LOCAL u64 lp_gate(const struct lp *lp, enum lp_class cls, u64 now)
 				 lp_later(LP_READ(lp->normal_left), LP_READ(lp->knobs.batch_mode_delay)));
 	if (depth && lp_low_in_flight(lp) >= depth)
 		return opens;
-	/* Whoever waits for an awaited one sends nothing meanwhile. */
+	/* Whoever waits for an awaited request sends nothing meanwhile. */
 	if (cls == LP_AWAITED)
 		opens = lp_least(opens, quiet(lp));
 	return lp_least(opens, lp_turn(lp, cls));

@@ -37,25 +37,26 @@ void lp_defaults(struct lp_knobs *knobs, bool rotational)
 		.write_expire = 5000 * MS,
 		.writes_starved = 2,
 		.fifo_batch = 16,
-		/* A visit to the low requests' place costs a disk that turns two ways and a turn, 20 to 30 ms: seldom,
-		 * then for longer than that. The paper has 200 ms, one each. Flash answers at once. */
+		/* A background batch costs a rotational disk two seeks and a rotation, 20 to 30 ms: seldom, then for
+		 * longer than that. The paper has 200 ms, one each. Flash answers at once. */
 		.idle_dispatch_interval = rotational ? 1500 * MS : 400 * US,
 		.batch_mode_delay = 5000 * MS,
 		/* No file in sysfs: lp_quiet.c learns how much longer it must be. */
 		.awaited_delay = rotational ? 3 * MS : 100 * US,
-		/* What a commit of a journal may take that a low task's write belongs to. */
+		/* What a commit of a journal may take that a background task's write belongs to. */
 		.awaited_expire = rotational ? 300 * MS : 100 * MS,
 		.low_expire = 10000 * MS,
-		/* Flash has places for several at once; who writes and syncs would fill them all while a normal one thinks. */
+		/* Flash has places for several at once; who writes and syncs would fill them all while a foreground
+		 * request thinks. */
 		.low_depth = rotational ? 1 : 6,
 		.low_batch_kb = rotational ? 5120 : 0,
 		/* The way there, a turn, and that much at the rate of today's slow disks. */
 		.low_batch_time = rotational ? 60 * MS : 0,
-		/* A batch is made of what waits in them; a reader's 32 normal ones still have theirs. */
+		/* A batch is made of what waits in them; a reader's 32 foreground requests still have theirs. */
 		.low_slots = rotational ? 50 : 25,
 		.in_flight_aware = 1,
 		.safe_classes = 1,
-		/* A disk that turns has its intervals and batches instead. */
+		/* A rotational disk has its intervals and batches instead. */
 		.normal_loss = rotational ? 0 : 2,
 	};
 }

@@ -5,7 +5,8 @@
 
 #define MS ((u64)1000000)
 
-/* It decides after so many normal requests, or after so long if they are enough; an older window tells of another time. */
+/* It decides after so many foreground requests, or after so long if they are enough; an older window tells of
+ * another time. */
 #define LOSS_REQUESTS 512
 #define LOSS_TIME (1000 * MS)
 #define LOSS_OLD (4000 * MS)
@@ -13,8 +14,8 @@
 /* Before the first whole window it looks after so many whether it is so many times the knob. */
 #define LOSS_LOOK 64
 #define LOSS_SURE 4
-/* So many without a low one tell what it takes. If there were not so many for LOSS_KEPT windows, low ones pause for about twice
- * as many. */
+/* So many without a background request tell what it takes. If there were not so many for LOSS_KEPT windows,
+ * background requests pause for about twice as many. */
 #define LOSS_ALONE 16
 #define LOSS_KEPT 16
 #define LONGEST_PAUSE (1000 * MS)
@@ -55,7 +56,7 @@ static void take_interval(struct lp *lp, u64 interval)
 		LP_WRITE_ONCE(lp->depth, (u32)((most * knob + interval - 1) / interval));
 }
 
-/* As the loss is in proportion to how many low ones go. */
+/* As the loss is in proportion to how many background requests go. */
 static void lengthen(struct lp *lp, long long target)
 {
 	u64 longest = lp->knobs.idle_dispatch_interval * LONGEST_INTERVALS;

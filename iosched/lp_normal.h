@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Which normal request is next: deadline's order. Batches by place, reads first, writes not passed over for ever, nobody
+ * Which foreground request is next: deadline's order. Batches by place, reads first, writes not passed over for ever, nobody
  * older than its deadline when a batch begins (block/mq-deadline.c tells it at length). For lp_deadline.c alone.
  */
 #ifndef LP_NORMAL_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * How long no normal request must have been there to believe that somebody waits for an awaited one, which then goes
+ * The idle period of foreground I/O after which somebody is believed to wait for an awaited request, which then goes
  * before its turn. Who waited for it comes when it is done; who comes before only took their time, and will again: then
  * it is as long as such a request takes. Waiting costs who is waited for, too: no more than what the others would lose.
  * For lp_deadline.c alone.
@@ -13,13 +13,13 @@
 /* As awaited_delay has it. */
 LP_LOCAL void lp_quiet_from_knobs(struct lp *lp, u64 now);
 
-/* A visit of awaited requests begins. */
+/* A batch of awaited requests begins. */
 LP_LOCAL void lp_quiet_learn(struct lp *lp, u64 now);
 
 /* It begins before its turn. */
 LP_LOCAL void lp_quiet_believed(struct lp *lp);
 
-/* A normal request comes, the first one since then. */
+/* A foreground request comes, the first one since then. */
 LP_LOCAL void lp_quiet_ends(struct lp *lp);
 
 #endif

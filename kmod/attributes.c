@@ -120,7 +120,7 @@ static ssize_t store_low_cgroups(struct elevator_queue *eq, const char *page, si
 {
 	ssize_t done = lp_cgroups_store(eq->elevator_data, page, count);
 
-	/* Who waits for a low one's slot may be low no more. */
+	/* Who waits for a background request's slot may no longer be background. */
 	lp_slots_changed(eq->elevator_data);
 	return done;
 }

@@ -95,7 +95,7 @@ static inline u32 lp_rq_mark(const struct request *rq)
 	return (u32)(uintptr_t)rq->elv.priv[1];
 }
 
-/* The upper half is the module's own: whether it holds one of the low requests' slots. */
+/* The upper half is the module's own: whether it holds one of the background requests' slots. */
 #define LP_RQ_LOW_SLOT ((uintptr_t)1 << 32)
 
 static inline void lp_rq_set_mark(struct request *rq, u32 mark)

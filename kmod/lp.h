@@ -25,15 +25,15 @@ struct lp_queue {
 	 * the timer do not need it.
 	 */
 	spinlock_t lock;
-	/* Runs the queue when a low request may go; armed for `due`, under its own lock, since anybody arms it. */
+	/* Runs the queue when a background request may go; armed for `due`, under its own lock, since anybody arms it. */
 	struct hrtimer timer;
 	raw_spinlock_t timer_lock;
 	u64 due;
-	/* The gate was found shut since the last low request was inserted, or a knob changed. */
+	/* The gate was found shut since the last background request was inserted, or a knob changed. */
 	bool shut;
 	/* log2 of the slots in one word of the scheduler's tags. */
 	u32 word_shift;
-	/* Slots that were given for low requests, which may not have come yet; and tasks that wait for one. */
+	/* Slots that were given for background requests, which may not have come yet; and tasks that wait for one. */
 	lp_counter low_taken;
 	wait_queue_head_t low_wait;
 	/* When a request came or was done last; ns. */
@@ -53,7 +53,7 @@ void lp_wake(struct lp_queue *lq);
 
 enum lp_class lp_class_of(struct lp_queue *lq, blk_opf_t opf, unsigned short ioprio, bool low_cgroup);
 
-/* slots.c: the scheduler's tags, of which low requests get a part. Probe: once, before any queue; 0 or an error. */
+/* slots.c: the scheduler's tags, of which background requests get a part. Probe: once, before any queue; 0 or an error. */
 int lp_slots_probe(void);
 void lp_slots_init(struct lp_queue *lq);
 void lp_tags_changed(struct blk_mq_hw_ctx *hctx);
@@ -66,7 +66,7 @@ static inline void lp_slot_freed(struct lp_queue *lq, struct request *rq)
 	if (lp_rq_low_slot(rq))
 		lp_low_slot_freed(lq);
 }
-/* There may be more slots for low requests than before. */
+/* There may be more slots for background requests than before. */
 void lp_slots_changed(struct lp_queue *lq);
 
 /* attributes.c */
@@ -78,7 +78,7 @@ static inline bool lp_cgroups_any(struct lp_queue *lq)
 	return rcu_access_pointer(lq->cgroups);
 }
 
-/* Whatever else it is: without low cgroups a request is low by its priority alone. */
+/* Whatever else it is: without background cgroups a request is background by its priority alone. */
 static inline bool lp_surely_normal(struct lp_queue *lq, unsigned short ioprio)
 {
 	return IOPRIO_PRIO_CLASS(ioprio) != IOPRIO_CLASS_IDLE && !lp_cgroups_any(lq);

@@ -53,12 +53,12 @@ static void arm(struct lp_queue *lq, u64 due)
 	raw_spin_unlock_irqrestore(&lq->timer_lock, flags);
 }
 
-/* Whether a low request may go now; if not, the timer is set for when it may. */
+/* Whether a background request may go now; if not, the timer is set for when it may. */
 static noinline bool low_open_or_armed(struct lp_queue *lq)
 {
 	u64 now, opens;
 
-	/* Before the look: who inserts a low one meanwhile takes it back. */
+	/* Before the look: who inserts a background request meanwhile takes it back. */
 	smp_store_mb(lq->shut, true);
 	see_freeze(lq);
 	now = ktime_get_ns();
@@ -73,7 +73,7 @@ static noinline bool low_open_or_armed(struct lp_queue *lq)
 }
 
 /* A disk that is never idle need not look at the clock and the gate for each of its requests: the gate was found shut,
- * no low one came since, normal ones are with the disk, and the timer is set. */
+ * no background request came since, foreground requests are in flight, and the timer is set. */
 static inline bool stays_shut(struct lp_queue *lq)
 {
 	return READ_ONCE(lq->shut) && lp_more_normal(&lq->lp) && hrtimer_is_queued(&lq->timer);
@@ -114,7 +114,7 @@ enum lp_class lp_class_of(struct lp_queue *lq, blk_opf_t opf, unsigned short iop
 	};
 
 #ifdef LP_ZONE_LOCKS
-	/* Only normal writes wait for their zone. */
+	/* Only foreground writes wait for their zone. */
 	if (traits.write && blk_queue_is_zoned(lq->q))
 		return LP_NORMAL;
 #endif
@@ -313,7 +313,7 @@ static void free_zone(struct lp_queue *lq, struct request *rq)
 #endif
 
 /* A look at the clock is a good part of what a decision costs. Who waits for no gate is sent when a request came or was
- * done: that was just now. Beside low ones it is measured how long it is with the device. */
+ * done: that was just now. Concurrently with background requests it is measured how long it is in flight. */
 static u64 time_of_dispatch(struct lp_queue *lq)
 {
 	return lp_gated(lq) || lp_low_in_flight(&lq->lp) ? ktime_get_ns() : READ_ONCE(lq->event);
@@ -408,7 +408,7 @@ static void lp_requeue_request(struct request *rq)
 	lp_requeued(&queue_of(rq->q)->lp, rq, !(rq->rq_flags & RQF_DONTPREP), ktime_get_ns());
 }
 
-/* Write-back's own limit counts what is on its way, and what waits at the gate with it: a few low writes there would
+/* Write-back's own limit counts what is on its way, and what waits at the gate with it: a few background writes there would
  * stop everybody's. As bfq does, it is off meanwhile, unless it was set by hand. */
 #ifdef LP_WBT
 #define wbt_default(change, q) \
@@ -495,7 +495,7 @@ static void lp_exit_sched(struct elevator_queue *eq)
 			  "lp-deadline: class %d has %u requests queued and %u at the device", cls,
 			  lp_counter_read(&lq->lp.queued[cls]), lp_counter_read(&lq->lp.in_flight[cls]));
 	WARN_ONCE(lp_counter_read(&lq->low_taken),
-		  "lp-deadline: %u slots of low requests were never given back",
+		  "lp-deadline: %u slots of background requests were never freed",
 		  lp_counter_read(&lq->low_taken));
 	wbt_default(wbt_enable_default, lq->q);
 	lp_cgroups_free(lq);

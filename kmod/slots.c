@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Slots: the scheduler's tags, without which no request comes to be. Low ones may hold a part of them, so that normal
- * ones never wait for a tag that the gate keeps. */
+/* Slots: the scheduler's tags, without which no request comes to be. Background requests may hold a part of them, so
+ * that foreground requests never wait for a tag that the gate keeps. */
 #include <linux/iocontext.h>
 #include <linux/ioprio.h>
 #include <linux/sched.h>
@@ -73,10 +73,11 @@ static bool room(struct lp_queue *lq)
 }
 
 /*
- * A task that waits for a tag is woken by each tag that is freed, a normal request's too, and sleeps again: a switch
- * there and back for each normal request. So low tasks wait here, where only low requests wake them, one behind the
- * other. As long as somebody waits, a low slot is taken: the first one saw that it was, and whoever frees one wakes as
- * many as there is room for. The queue's use is counted, as when a tag is waited for, so it is not torn down meanwhile.
+ * A task that waits for a tag is woken by each tag that is freed, a foreground request's too, and sleeps
+ * again: a switch there and back for each foreground request. So background tasks wait here, where only
+ * background requests wake them, one behind the other. As long as somebody waits, a background slot is taken: the
+ * first one saw that it was, and whoever frees one wakes as many as there is room for. The queue's use is
+ * counted, as when a tag is waited for, so it is not torn down meanwhile.
  */
 static void wait_for_room(struct lp_queue *lq, blk_opf_t opf)
 {
@@ -128,9 +129,10 @@ static noinline void limit_depth(struct lp_queue *lq, blk_opf_t opf, struct blk_
 			return;
 	}
 	/*
-	 * A shallow depth is so many of the first tags, not so many tags: where few are for low requests and normal ones
-	 * hold these, a low task that has room would wait for a tag, and be woken by each one that is freed. So the count
-	 * holds low ones back. The depth is for tasks that saw room at once, more than there is room for.
+	 * A shallow depth is so many of the first tags, not so many tags: where few are for background
+	 * requests and foreground requests hold these, a background task that has room would wait for a tag,
+	 * and be woken by each one that is freed. So the count holds background requests back. The depth is
+	 * for tasks that saw room at once, more than there is room for.
 	 */
 	slots = slots_of(lq, cls);
 	if (cls == LP_LOW)

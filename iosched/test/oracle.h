@@ -29,15 +29,15 @@ struct oracle {
 	bool ever[LP_CLASSES], open;
 	u32 visit;
 	enum lp_class visits;
-	/* Until when normal ones wait for it; when a low one left last. */
+	/* Until when foreground requests wait for it; when a background request left last. */
 	u64 until, low_left;
-	/* Of the last visit of awaited ones. */
+	/* Of the last batch of awaited requests. */
 	u64 awaited_began, awaited_left;
 	/* How long nobody normal must have been there for them to go before their turn. */
 	u64 quiet, first_took, took, looked;
 	bool before_turn, believed;
 	u32 too_soon;
-	/* How often only the gate kept low ones back. */
+	/* How often only the gate kept background requests back. */
 	u64 held;
 	enum lp_direction direction;
 	u32 batching, starved;
@@ -64,20 +64,20 @@ u64 interval(void);
 u32 depth(void);
 u32 together(void);
 
-/* Whether normal requests wait for a visit. */
+/* Whether foreground requests wait for a batch. */
 bool holds(void);
 
-/* Whether a normal request is there that low ones wait for. */
+/* Whether a foreground request is there that background requests wait for. */
 bool normal_is_there(void);
 u32 low_with_device(void);
 
-/* Which request of a class goes on with the visit. */
+/* Which request of a class goes on with the batch. */
 struct known *follows(enum lp_class cls);
 
 bool batch_mode(u64 now);
 bool is_aged(enum lp_class cls, u64 now);
 
-/* Whether awaited ones need no quiet to go. */
+/* Whether awaited requests need no idle period to go. */
 bool its_turn(u64 now);
 
 /* Whether anything may go. */
@@ -86,7 +86,8 @@ bool gate_is_open(u64 now);
 /* What goes, and in o.reason why; NULL: nothing. */
 struct known *expected(u64 now);
 
-/* How the quiet before awaited ones is learnt: as a normal one comes, and as a visit of awaited ones begins. */
+/* How the idle period before awaited requests is learnt: as a foreground request comes, and as a batch of awaited
+ * requests begins. */
 void normal_comes(void);
 void learn_quiet(void);
 

@@ -35,7 +35,7 @@ void check(bool holds, const char *words)
 	exit(1);
 }
 
-/* When the gate opens for low or awaited ones, as long as nothing but normal ones changes. */
+/* When the gate opens for background or awaited requests, as long as nothing but foreground requests changes. */
 static u64 gates(void)
 {
 	u64 low = waiting(LP_LOW) ? lp_gate(&lp, LP_LOW, o.now) : LP_NEVER;
@@ -74,7 +74,7 @@ static void insert(void)
 	k->rq.end = sector + (any(8) ? 8 : 8 + 8 * any(200));
 	k->inserted = o.now;
 	k->order = o.order++;
-	/* Of low ones: when they came. */
+	/* Of background requests: when they came. */
 	k->due = o.now + (k->cls != LP_NORMAL     ? 0
 			  : k->dir == LP_READ_DIR ? o.knobs.read_expire
 						  : o.knobs.write_expire);
@@ -83,7 +83,7 @@ static void insert(void)
 		normal_comes();
 	lp_insert(&lp, &k->rq, k->cls, head, o.now);
 	check(k->cls != LP_NORMAL || !more || gates() == before,
-	      "a normal request that comes to others opens nothing");
+	      "a foreground request that comes to others opens nothing");
 }
 
 /* What holds in whatever order the gate's rules are looked at. */
@@ -93,9 +93,10 @@ static void low_goes_rightly(const struct known *k)
 	bool followed_on = k == follows(o.visits);
 
 	check(o.open || by_age || !normal_is_there() || (followed_on && o.now < o.until),
-	      "only its age, or one before it, lets a low request go beside normal ones");
+	      "only its age, or one before it, lets a background request go concurrently with foreground "
+	      "requests");
 	check(o.open || by_age || followed_on || batch_mode(o.now) || !depth() || low_with_device() < depth(),
-	      "the device has no more low requests than low_depth, but for those that follow");
+	      "the device has no more background requests than low_depth, but for those that follow");
 }
 
 static void visit_begins(const struct known *k)
@@ -212,7 +213,7 @@ static void leave(bool requeue)
 			lp_finished(&lp, &k->rq, o.now);
 			k->place = FREE;
 			check(k->cls != LP_NORMAL || !lp_more_normal(&lp) || gates() == before,
-			      "a normal request that leaves others behind opens nothing");
+			      "a foreground request that leaves others behind opens nothing");
 			left_more += k->cls == LP_NORMAL && lp_more_normal(&lp) && waiting(LP_LOW);
 			return;
 		}

@@ -48,15 +48,15 @@ static void starves_none(u32 normal_count, u32 awaited_count)
 		lp_insert(&lp, rq, cls, false, now);
 	}
 	check(worst[LP_LOW] && worst[LP_LOW] <= k.low_expire + BULK * k.low_expire / 16 + 20 * MS,
-	      "a low request waits low_expire, and a sixteenth of it for each one before it");
+	      "a background request waits low_expire, and a sixteenth of it for each one before it");
 	check(worst[LP_AWAITED] <= k.awaited_expire + BULK * k.idle_dispatch_interval / 8 + 20 * MS,
 	      "an awaited request waits awaited_expire, and an eighth of the interval for each one before "
 	      "it");
 	check(!awaited_count == !worst[LP_AWAITED] && !normal_count == !worst[LP_NORMAL], "all classes go");
 }
 
-/* The longest wait of a low request beside a low task that reads on behind it, 128 KiB in 1 ms each, for a minute: on a disk
- * that turns or on flash, and with or without a normal request each 100 ms. */
+/* The longest wait of a background request concurrently with a background task that reads on behind it, 128 KiB in 1
+ * ms each, for a minute: on a rotational disk or on flash, and with or without a foreground request each 100 ms. */
 static u64 waits_beside_a_reader(bool rotational, bool normal)
 {
 	static struct lp_request reads[BULK], other, normal_rq;
@@ -116,15 +116,16 @@ static void low_tasks_starve_none(void)
 	/* That a reader of 128 KiB goes on for, with one more. */
 	visit = (k.low_batch_kb / 128 + 1) * MS;
 	check(waits_beside_a_reader(true, false) <= k.batch_mode_delay + k.read_expire + visit,
-	      "without normal ones a low request waits for another low task no longer than for batch mode, "
+	      "without foreground requests a background request waits for another background task no longer "
+	      "than for batch mode, "
 	      "read_expire and a visit");
 	check(waits_beside_a_reader(true, true) <= 2 * k.idle_dispatch_interval + k.read_expire + visit,
-	      "beside normal ones it waits for no more than two visits");
+	      "concurrently with foreground requests it waits for no more than two batches");
 	lp_defaults(&k, false);
 	check(waits_beside_a_reader(false, false) <= (BULK + 1) * MS,
-	      "on flash low requests go in the order of their coming");
+	      "on flash background requests go in the order of their coming");
 	check(waits_beside_a_reader(false, true) <= (BULK + 1) * 64 * k.idle_dispatch_interval,
-	      "on flash they do so beside normal ones, too");
+	      "on flash they do so concurrently with foreground requests, too");
 }
 
 /* low_expire holds from now on for those that wait, by the time that they have waited. */
@@ -140,16 +141,18 @@ static void ages_by_the_knob(void)
 	memset(&normal_rq, 0, sizeof(normal_rq));
 	lp_insert(&lp, &normal_rq, LP_NORMAL, false, 0);
 	lp_insert(&lp, &low_rq, LP_LOW, false, 0);
-	check(lp_dispatch(&lp, 0) == &normal_rq, "a normal one goes first");
-	check(lp_opens(&lp, 50 * MS) == LP_NEVER, "without low_expire a low one may wait for ever");
+	check(lp_dispatch(&lp, 0) == &normal_rq, "a foreground request goes first");
+	check(lp_opens(&lp, 50 * MS) == LP_NEVER,
+	      "without low_expire a background request may wait for ever");
 	k.low_expire = 100 * MS;
 	lp_set_knobs(&lp, &k);
 	check(!lp_dispatch(&lp, 99 * MS) && lp_opens(&lp, 99 * MS) == 100 * MS,
-	      "a low one is not old because there was no low_expire");
-	check(lp_dispatch(&lp, 100 * MS) == &low_rq, "a low one that is older than low_expire goes");
+	      "a background request is not old because there was no low_expire");
+	check(lp_dispatch(&lp, 100 * MS) == &low_rq,
+	      "a background request that is older than low_expire goes");
 }
 
-/* How long merging may make a request: where an interval is for 128 KiB, a low one has no more. */
+/* How long merging may make a request: where an interval is for 128 KiB, a background request has no more. */
 static void grows(void)
 {
 	struct lp_knobs k;
@@ -158,14 +161,14 @@ static void grows(void)
 	lp_init(&lp, &k, 0);
 	for (int cls = LP_LOW; cls < LP_CLASSES; cls++)
 		check(lp_may_grow(&lp, (enum lp_class)cls, 256) && !lp_may_grow(&lp, (enum lp_class)cls, 257),
-		      "of low work, merging makes nothing longer than 128 KiB on flash");
-	check(lp_may_grow(&lp, LP_NORMAL, 2560), "a normal one may become as long as it likes");
+		      "of background work, merging makes nothing longer than 128 KiB on flash");
+	check(lp_may_grow(&lp, LP_NORMAL, 2560), "a foreground request may become as long as it likes");
 	k.idle_dispatch_interval = 0;
 	lp_set_knobs(&lp, &k);
 	check(lp_may_grow(&lp, LP_LOW, 2560), "without an interval it is for nothing");
 	lp_defaults(&k, true);
 	lp_set_knobs(&lp, &k);
-	check(lp_may_grow(&lp, LP_LOW, 2560), "a disk that turns pays for the way, not for the length");
+	check(lp_may_grow(&lp, LP_LOW, 2560), "a rotational disk pays for the way, not for the length");
 }
 
 /* What goes next, at the time at which the gate says that it opens: the interval may just have become longer. */
@@ -180,8 +183,8 @@ static struct lp_request *next(u64 *now)
 	return rq;
 }
 
-/* A low request and a normal one each `apart`: the low one goes first where `beside`, so that the normal one is sent
- * beside it, else last. */
+/* A background request and a foreground request each `apart`: the background request goes first where `beside`, so
+ * that the foreground request is sent beside it, else last. */
 static void pair(u64 *now, u64 apart, bool beside, u64 took)
 {
 	static struct lp_request normal_rq, low_rq;
@@ -189,21 +192,22 @@ static void pair(u64 *now, u64 apart, bool beside, u64 took)
 	*now += apart;
 	if (beside) {
 		lp_insert(&lp, &low_rq, LP_LOW, false, *now);
-		check(next(now) == &low_rq, "a low request goes through an open gate");
+		check(next(now) == &low_rq, "a background request goes through an open gate");
 		lp_insert(&lp, &normal_rq, LP_NORMAL, false, *now);
 	} else {
 		lp_insert(&lp, &normal_rq, LP_NORMAL, false, *now);
 		lp_insert(&lp, &low_rq, LP_LOW, false, *now);
 	}
-	check(lp_dispatch(&lp, *now) == &normal_rq, "a normal request goes at once");
+	check(lp_dispatch(&lp, *now) == &normal_rq, "a foreground request goes at once");
 	*now += took;
 	lp_finished(&lp, &normal_rq, *now);
 	if (!beside)
-		check(next(now) == &low_rq, "a low request goes when no normal one is there");
+		check(next(now) == &low_rq, "a background request goes when no foreground request is there");
 	lp_finished(&lp, &low_rq, *now);
 }
 
-/* Low requests cost normal ones time: the interval gets longer; they do not, or all take long: it stays the knob's. */
+/* Background requests slow foreground requests down: the interval gets longer; they do not, or all take long: it
+ * stays the knob's. */
 static void interval_follows_the_loss(void)
 {
 	struct lp_knobs k;
@@ -217,15 +221,18 @@ static void interval_follows_the_loss(void)
 			pair(&now, MS, i % 2, late == 2 || (late && i % 2) ? 2 * MS : MS / 10);
 		if (late == 1)
 			check(lp.interval > 4 * k.idle_dispatch_interval && lp.depth == 1,
-			      "where low requests cost normal ones time, they go more seldom, and fewer at "
+			      "where background requests cost foreground requests time, they go more seldom, "
+			      "and fewer at "
 			      "once");
 		else
 			check(lp.interval == k.idle_dispatch_interval && lp.depth == k.low_depth,
-			      "where low requests cost normal ones nothing, they go as the knobs let them");
+			      "where background requests cost foreground requests nothing, they go as the "
+			      "knobs let them");
 	}
 }
 
-/* Now and then a normal request beside a low one, and late: too few to make the interval longer, or to keep it so. */
+/* Now and then a foreground request concurrently with a background request, and late: too few to make the interval
+ * longer, or to keep it so. */
 static void few_tell_nothing(void)
 {
 	struct lp_knobs k;
@@ -301,10 +308,10 @@ static void held_writes(void)
 	lp_insert(&lp, &low_rq, LP_LOW, false, 0);
 	check(lp_find_front(&lp, LP_LOW, LP_READ_DIR, 800) == &low_rq &&
 		      lp_find_front(&lp, LP_LOW, LP_WRITE_DIR, 800) == &low_write,
-	      "a low read is not taken for a write of the same place");
+	      "a background read is not taken for a write of the same place");
 	lp_insert(&lp, &rq, LP_NORMAL, false, 0);
 	check(!lp_dispatch_if(&lp, 0, &may) && asked,
-	      "a low request does not pass a write that waits for its zone");
+	      "a background request does not pass a write that waits for its zone");
 	check(lp_opens(&lp, 0) == k.low_expire, "who waits for a zone asks for no other try at once");
 	lp_insert(&lp, &read, LP_NORMAL, false, 0);
 	check(lp_opens(&lp, 0) == 0 && lp_dispatch_if(&lp, 0, &may) == &read,
@@ -312,11 +319,12 @@ static void held_writes(void)
 	check(lp_dispatch(&lp, 0) == &rq, "a write whose zone is free goes");
 }
 
-/* One low task that writes and syncs: the next request comes when one is done. A way of 12 ms to the other class's place. */
+/* One background task that writes and syncs: the next request comes when one is done. A way of 12 ms to the other
+ * class's place. */
 struct two {
 	struct lp_request normal, awaited;
 	u64 now, at_normal, at_awaited;
-	/* Time with the device, visits of awaited ones, normal ones that came while one was there. */
+	/* Device service time, batches of awaited requests, foreground requests that came while one was there. */
 	u64 spent, visits, met;
 	bool there;
 };
@@ -327,8 +335,8 @@ static void way(struct two *t, bool awaited)
 	t->there = awaited;
 }
 
-/* A normal request each `think` ms after the one before is done, one that waits for no one; or, with 0, only when an
- * awaited one is done. */
+/* A foreground request each `think` ms after the one before is done, one that waits for no one; or, with 0, only when an
+ * awaited request is done. */
 static void syncs_beside(struct two *t, u64 think, u64 until)
 {
 	struct lp_knobs k;
@@ -390,7 +398,7 @@ static void awaited_have_their_part(void)
 
 	syncs_beside(&t, MS, 100000 * MS);
 	check(t.spent <= t.now / 20,
-	      "awaited requests beside normal ones have a twentieth of the device's time");
+	      "awaited requests concurrently with foreground requests have a twentieth of the device's time");
 	check(t.visits >= 50, "and no less than a visit each interval");
 }
 
@@ -404,8 +412,9 @@ static void quiet_is_learnt(void)
 	check(t.visits >= 100000 / (24 + 3 + 2), "who waits for one does so no longer than awaited_delay");
 }
 
-/* A normal request of 100 us each time after `think`, on the average, low ones of 300 us that never end, for 60 s; the device
- * serves one after the other, or all at once. Normal ones that were done in the last 30 s, and low ones. */
+/* A foreground request of 100 us each time after `think`, on the average, background requests of 300 us that never
+ * end, for 60 s; the device serves one after the other, or all at once. Foreground ones that were done in the last
+ * 30 s, and background requests. */
 struct both {
 	u64 normal, low;
 };
@@ -469,8 +478,9 @@ static struct both shares_for_a_minute(enum lp_class cls, u64 think, bool one_at
 	return done;
 }
 
-/* Normal work loses normal_loss by low requests that it has to wait for, and those that it has not to wait for go as often
- * as the knob lets them. Of 30 s: a normal request each 1.1 ms, a low one each 0.4 ms at most. */
+/* Foreground work loses normal_loss by background requests that it has to wait for, and those that it has not to
+ * wait for go as often as the knob lets them. Of 30 s: a foreground request each 1.1 ms, a background request each
+ * 0.4 ms at most. */
 static void losses(void)
 {
 	struct both awaited = shares_for_a_minute(LP_AWAITED, 10 * MS, true, 2);
@@ -481,14 +491,16 @@ static void losses(void)
 		    seldom = shares_for_a_minute(LP_LOW, 10 * MS, true, 2);
 
 	check(off.normal < alone * 93 / 100,
-	      "where low ones are in the way, they cost normal work a good part");
-	check(on.normal > alone * 965 / 1000, "normal work loses no more than a little over normal_loss");
-	check(on.low > all / 16, "for that, low ones need not go as seldom as they may be made to");
+	      "where background requests are in the way, they cost foreground work a good part");
+	check(on.normal > alone * 965 / 1000, "foreground work loses no more than a little over normal_loss");
+	check(on.low > all / 16,
+	      "for that, background requests need not go as seldom as they may be made to");
 	check(wide.normal > alone * 99 / 100 && wide.low > all * 90 / 100,
-	      "low ones that are in nobody's way go at each interval");
-	check(seldom.low > all * 80 / 100, "who thinks for long loses little, however often low ones go");
+	      "background requests that are in nobody's way go at each interval");
+	check(seldom.low > all * 80 / 100,
+	      "who thinks for long loses little, however often background requests go");
 	check(awaited.normal > seldom_alone * 97 / 100,
-	      "where they are in the way, a normal one that comes meets few of them at once");
+	      "where they are in the way, a foreground request that comes meets few of them at once");
 }
 
 u32 scenes(void)

@@ -86,7 +86,7 @@ judge_govern() { # reads what the guest left of `plumb govern`
 	elif ! grep -q '"watch": "requests"' "$out/govern.out"; then
 		bad "plumb govern did without BPF: $(grep watch_why "$out/govern.out")"
 	else
-		ok "cgroup v2: low I/O was limited beside normal I/O, free without, and as before after kill -9 ($(number switches "$out/govern.out") switches)"
+		ok "cgroup v2: background I/O was limited during foreground I/O, unlimited without, and as before after kill -9 ($(number switches "$out/govern.out") switches)"
 	fi
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What came of it: what normal and low I/O got while low I/O was limited, and while it was free.
+//! What came of it: what foreground and background I/O got while background I/O was limited, and while it was unlimited.
 
 use crate::policy::State;
 use crate::watch::Look;
@@ -60,7 +60,7 @@ pub struct Done {
     pub requests_per_s: Option<f64>,
     /// Bytes a second of the state's time.
     pub bytes_per_s: f64,
-    /// Median time with the device, ns; right to 12 %.
+    /// Median device service time, ns; right to 12 %.
     pub p50_ns: Option<u64>,
     /// 99th percentile of it.
     pub p99_ns: Option<u64>,
@@ -71,9 +71,9 @@ pub struct Done {
 pub struct Part {
     /// How long it lasted, ns.
     pub ns: u64,
-    /// Normal I/O.
+    /// Foreground I/O.
     pub normal: Done,
-    /// Low I/O.
+    /// Background I/O.
     pub low: Done,
     /// Write-back that nobody waits for.
     pub writeback: Done,
@@ -93,7 +93,7 @@ pub struct Account {
     limited: Sum,
     free: Sum,
     requests: bool,
-    /// How often low I/O was limited or freed, without the first time.
+    /// How often background I/O was limited or unlimited, without the first time.
     pub switches: u64,
 }
 

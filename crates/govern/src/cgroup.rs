@@ -84,12 +84,12 @@ impl Controller {
         let shown = group.dir.display();
         if !group.is_there() {
             bail!(
-                "cgroup {name}: {shown} is none; give its path below {}, or leave --low out and give a command",
+                "{shown} is not a cgroup; give its path below {}, or omit --low and give a command",
                 self.mount.display()
             );
         }
         if group.dir == self.mount {
-            bail!("cgroup {name}: the group of everything cannot be limited; make one for the maintenance alone");
+            bail!("cgroup {name}: cannot limit the root cgroup; create one for the maintenance");
         }
         Ok(group)
     }
@@ -133,7 +133,7 @@ impl Group {
         Ok(std::fs::metadata(&self.dir).with_context(|| format!("cgroup {}", self.dir.display()))?.ino())
     }
 
-    /// What of it is not limited although it may be low I/O; None: all is.
+    /// What of it is not limited although it may be background I/O; None: all is.
     pub fn not_covered(&self) -> Option<String> {
         match self.version {
             Version::V1 => Some(
@@ -160,7 +160,8 @@ impl Group {
         Some(transferred(&text, device))
     }
 
-    /// The topmost one above it that counts as it does: under v1 the root; None under v2, whose root has the disks' sums.
+    /// The topmost one above it that counts as it does: under v1 the root; None under v2, whose root has the disks'
+    /// sums.
     pub fn top(&self) -> Option<Group> {
         let counts = |dir: &&Path| dir.join("blkio.throttle.io_service_bytes_recursive").exists();
         let above = self.dir.ancestors().skip(1).take_while(counts).last();

@@ -13,25 +13,25 @@ use plumb_machine::Root;
 use serde::Serialize;
 use std::time::Duration;
 
-/// How soon one looks again while low I/O runs free, while it is limited, and while nothing happens.
+/// How soon one looks again while background I/O runs unlimited, while it is limited, and while nothing happens.
 const FREE: Duration = Duration::from_millis(2);
 const LIMITED: Duration = Duration::from_millis(20);
 const QUIET: Duration = Duration::from_millis(50);
 /// Reading sums takes several files.
 const SUMS: Duration = Duration::from_millis(10);
-/// Low I/O that was seen so lately runs, ns.
+/// Background I/O that was seen so lately runs, ns.
 const RUNS: u64 = 1_000_000_000;
-/// How often new groups below the low ones are looked for, ns.
+/// How often new groups below the background groups are looked for, ns.
 const FOLLOW: u64 = 250_000_000;
 
 /// Something that happened on a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// Low I/O is limited from now on.
+    /// Background I/O is limited from now on.
     Limited(Rate),
     /// The steering changed the limit.
     Steered(Rate),
-    /// Low I/O is free from now on.
+    /// Background I/O is unlimited from now on.
     Freed,
     /// The disk is no more.
     Gone,
@@ -42,13 +42,13 @@ pub enum Event {
 pub struct Outcome {
     #[serde(flatten)]
     pub disk: Disk,
-    /// How low I/O stood in the end.
+    /// How background I/O stood in the end.
     pub state: State,
     /// The limit in the end.
     pub limit: Rate,
     /// How often it was limited or freed.
     pub switches: u64,
-    /// What happened while low I/O was limited.
+    /// What happened while background I/O was limited.
     pub limited: Part,
     /// And while it was free.
     pub free: Part,
@@ -82,7 +82,7 @@ fn seen(look: &Look) -> Seen {
 }
 
 impl<S: Source> Governor<S> {
-    /// Limits low I/O of some groups on some disks.
+    /// Limits background I/O of some groups on some disks.
     ///
     /// # Errors
     /// A limit cannot be set; named. Those that were set are in the ledger.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Low-priority I/O on kernels as they are: maintenance in a cgroup is limited by the kernel's own throttling
-//! while normal I/O is there, and free when none has been there for a while.
+//! during foreground I/O, and unlimited after an idle period of it.
 //!
 //! Data flows one way: [`watch`] (who used the disk, and when) -> [`policy`] (limited or free, pure) ->
-//! [`throttle`] (limits in the files of a [`cgroup`]), all of it turned by [`governor`]; [`account`] adds up what came of it.
+//! [`throttle`] (limits in the files of a [`cgroup`]), all of it turned by [`governor`]; [`account`] adds up what
+//! came of it.
 //!
 //! Apart from that: [`iosched`], settings of the I/O scheduler lp-deadline (kmod/).
 //!

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! When low I/O is limited, and to what. Pure: times come in, a decision goes out.
+//! When background I/O is limited, and to what. Pure: times come in, a decision goes out.
 //!
-//! The rules are the third and, by a rate, the second of Takamura, Ugawa, Iwasaki ("Deadline I/O scheduler with
-//! low priority"): beside normal I/O low I/O is limited; it is free once no normal I/O has been there for a
-//! while. With a target the limit is steered: multiplicative decrease, slow increase.
+//! The rules are the third and, by a rate, the second of Takamura, Ugawa, Iwasaki ("Deadline I/O scheduler with low
+//! priority"): during foreground I/O background I/O is limited. After an idle period of foreground I/O it is
+//! unlimited. With a target the limit is steered: multiplicative decrease, slow increase.
 
 use crate::rate::Rate;
 use serde::Serialize;
 
-/// A request that has been with the device for so long hangs, and is no reason to hold anybody back; ns.
+/// A request that has been in flight for so long hangs, and is no reason to hold anybody back; ns.
 const HANGS: u64 = 60_000_000_000;
-/// The steering decides after so many requests beside low ones, or after so long (ns).
+/// The steering decides after so many requests concurrently with background requests, or after so long (ns).
 const WINDOW_REQUESTS: u64 = 128;
 const WINDOW_TIME: u64 = 1_000_000_000;
 /// It narrows no sooner than the kernel's throttling (slices of 100 ms) has answered to what was set before, ns.
@@ -22,7 +22,7 @@ const LATE_ONE_IN: u64 = 100;
 /// A steered limit gets at most so many times as wide as it was given.
 const WIDEST: u64 = 64;
 
-/// How low I/O stands.
+/// How background I/O stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
@@ -35,20 +35,20 @@ pub enum State {
 pub struct Settings {
     /// The limit; with a target the narrowest.
     pub limit: Rate,
-    /// How long no normal I/O must have been there before low I/O is free, ns.
+    /// Idle period of foreground I/O after which background I/O is unlimited, ns.
     pub delay: u64,
-    /// The limit is steered, so that normal requests' p99 with the device stays below a target.
+    /// The limit is steered, so that foreground requests' p99 device service time stays below a target.
     pub steered: bool,
 }
 
 /// What was seen of a disk. Counts only grow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// When a normal request came, was sent or was done last, ns; 0: never.
+    /// When a foreground request came, was sent or was done last, ns; 0: never.
     pub normal_last: u64,
-    /// The device has normal requests.
+    /// The device has foreground requests.
     pub normal_in_flight: bool,
-    /// Normal requests without and with a low one beside them.
+    /// Foreground requests without and with a background request concurrent with them.
     pub requests: [u64; 2],
     /// Those of them that took longer than the target.
     pub late: [u64; 2],
@@ -56,9 +56,9 @@ pub struct Seen {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// Low I/O is to be limited to this.
+    /// Background I/O is to be limited to this.
     Limit(Rate),
-    /// Low I/O is to be free.
+    /// Background I/O is to be unlimited.
     Free,
 }
 
@@ -68,7 +68,7 @@ pub struct Policy {
     settings: Settings,
     state: State,
     since: u64,
-    /// When normal I/O was there last; the start, if it never was.
+    /// When foreground I/O was there last; the start, if it never was.
     normal_left: u64,
     rate: Rate,
     window: Seen,
@@ -89,7 +89,7 @@ impl Policy {
         }
     }
 
-    /// How low I/O stands.
+    /// How background I/O stands.
     pub fn state(&self) -> State {
         self.state
     }
@@ -123,7 +123,7 @@ impl Policy {
             }
             (State::Free, false) => {
                 (self.state, self.since) = (State::Limited, now);
-                // Low requests that were sent in freedom are not the limit's.
+                // Background requests that were sent while unlimited are not the limit's.
                 (self.window, self.window_began) = (*seen, now);
                 Some(Decision::Limit(self.rate))
             }
@@ -132,7 +132,7 @@ impl Policy {
         }
     }
 
-    /// When low I/O becomes free if no normal I/O comes, ns; None while it is.
+    /// When background I/O becomes unlimited if no foreground I/O comes, ns; None while it is.
     pub fn frees_at(&self) -> Option<u64> {
         (self.state == State::Limited).then(|| self.normal_left.saturating_add(self.settings.delay))
     }
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(p.frees_at(), Some(10 * S));
     }
 
-    /// A window with so many normal requests beside low ones, of which so many were late.
+    /// A window with so many foreground requests concurrently with background requests, of which so many were late.
     fn window(p: &mut Policy, now: &mut u64, seen: &mut Seen, beside: u64, late: u64) -> Option<Decision> {
         *now += S;
         seen.normal_last = *now;

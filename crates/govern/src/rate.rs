@@ -16,9 +16,10 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// What maintenance may do beside normal I/O where nothing is said. A disk that turns is away for a seek
-    /// and a turn with every low request: one in 200 ms is what Takamura, Ugawa, Iwasaki ("Deadline I/O
-    /// scheduler with low priority") take. Flash serves both at once, as long as low requests do not fill it.
+    /// What maintenance may do concurrently with foreground I/O where nothing is said. A rotational disk is away
+    /// for a seek and a turn with every background request: one in 200 ms is what Takamura, Ugawa, Iwasaki
+    /// ("Deadline I/O scheduler with low priority") take. Flash serves both at once, as long as background requests
+    /// do not fill it.
     pub fn of_disk(rotational: bool) -> Rate {
         match rotational {
             true => Rate { bytes: Some(2_000_000), requests: Some(5) },

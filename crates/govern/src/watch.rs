@@ -25,7 +25,7 @@ pub struct Whom<'a> {
     pub low: &'a [Group],
     /// Groups whose I/O alone is normal; none: all that is not low is.
     pub normal: &'a [Group],
-    /// Longest time of a normal request with the device, ns; 0: no matter.
+    /// Longest device service time of a foreground request, ns; 0: any.
     pub target: u64,
 }
 
@@ -107,7 +107,7 @@ pub struct Sums {
     disks: Vec<(Disk, SumsOf)>,
     low: Vec<Group>,
     normal: Vec<Group>,
-    /// The group of everybody, where it counts as the low ones do: when requests come.
+    /// The group of everybody, where it counts as the background groups do: when requests come.
     everybody: Option<Group>,
 }
 
@@ -140,8 +140,8 @@ impl Source for Sums {
     fn look(&mut self, disk: usize, now: u64) -> Look {
         let Some((disk, of)) = self.disks.get_mut(disk) else { return Look::default() };
         let sum = |groups: &[Group]| -> u64 { groups.iter().filter_map(|g| g.bytes(disk.number)).sum() };
-        // Of the disk's own sum, which counts what is done, what low ones have under way is missing: only a new
-        // highest difference tells of normal ones then.
+        // Of the disk's own sum, which counts what is done, what background requests have under way is missing:
+        // only a new highest difference tells of foreground requests then.
         let all = match &self.everybody {
             Some(group) => group.bytes(disk.number).unwrap_or(0),
             None => total(&self.root, disk).unwrap_or(0),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `plumb govern`: maintenance's I/O is limited while normal I/O is there.
+//! `plumb govern`: limits background I/O during foreground I/O.
 //!
 //! What is done is [`plumb_govern`]'s. Here are the words, the command, what was asked for ([`whole`]), and the hands that
 //! put everything back: [`session`], with the journal and the guardian that plans have. [`end`]: low cgroups that go
@@ -120,7 +120,7 @@ fn turn(
     };
     if let (Err(why), false) = (&watched, args.quiet) {
         eprintln!(
-            "plumb: requests are not seen ({why}); normal I/O is noticed by sums of bytes, some 10 ms late"
+            "plumb: cannot watch requests ({why}); plumb detects foreground I/O by byte counters, some 10 ms late"
         );
     }
     for line in &whole.not_covered {
@@ -130,9 +130,9 @@ fn turn(
     }
     let mut governor = Governor::begin(source, &whole.disks, &whole.low, now(), &mut session.journal)?;
     for (disk, settings) in &whole.disks {
-        let turns = if disk.rotational { "turns" } else { "does not turn" };
+        let kind = if disk.rotational { "rotational" } else { "not rotational" };
         say(format!(
-            "{} ({turns}): low I/O is limited to {}, of reads and of writes each",
+            "{} ({kind}): background I/O is limited to {}, for reads and for writes each",
             disk.name, settings.limit
         ));
     }
@@ -162,7 +162,7 @@ fn turn(
                 None => {
                     asked = Some(Instant::now());
                     say(format!(
-                        "{}: the command is asked to end",
+                        "{}: sending SIGTERM to the command",
                         if late { "--for is over" } else { "stopped" }
                     ));
                     command.signal(libc::SIGTERM);
@@ -186,10 +186,12 @@ fn turn(
 
 fn words(event: Event, delay: u64) -> String {
     match event {
-        Event::Limited(rate) => format!("normal I/O: low I/O is limited to {rate}"),
-        Event::Steered(rate) => format!("low I/O is limited to {rate} now"),
-        Event::Freed => format!("no normal I/O for {}: low I/O is free", units::duration(delay)),
-        Event::Gone => "the disk is gone".into(),
+        Event::Limited(rate) => format!("foreground I/O: background I/O is limited to {rate}"),
+        Event::Steered(rate) => format!("background I/O is now limited to {rate}"),
+        Event::Freed => {
+            format!("no foreground I/O for {}: background I/O is unlimited", units::duration(delay))
+        }
+        Event::Gone => "the disk was removed".into(),
     }
 }
 

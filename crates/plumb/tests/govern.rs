@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `plumb govern` on a loop device: when low I/O is limited, when it is free, and that nothing is left, whoever is
-//! killed when. Needs root, and a cgroup hierarchy that can limit block I/O.
+//! `plumb govern` on a loop device: when background I/O is limited, when it is unlimited, and that nothing is left,
+//! whoever is killed when. Needs root, and a cgroup hierarchy that can limit block I/O.
 
 mod common;
 
@@ -192,8 +192,8 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))
 }
 
-/// It is limited, free without normal I/O although low I/O goes on, limited again with the first normal request; and
-/// as before in the end.
+/// It is limited, unlimited without foreground I/O although background I/O continues, limited again with the first
+/// foreground request; and as before in the end.
 fn limited_and_free(place: &Place, more: &[&str]) -> Value {
     let own = place.group.join(place.files()[place.files().len() - 1]);
     let mine = match place.controller.version {
@@ -210,16 +210,16 @@ fn limited_and_free(place: &Place, more: &[&str]) -> Value {
     let limited = || place.limits().iter().any(|l| l.contains("1048576"));
     until("limited at the start", limited);
     let _reader = place.reader();
-    until("free without normal I/O", || place.limits() == before);
+    until("unlimited without foreground I/O", || place.limits() == before);
     std::thread::sleep(Duration::from_millis(500));
-    assert_eq!(place.limits(), before, "low I/O does not count as normal");
+    assert_eq!(place.limits(), before, "background I/O does not count as foreground");
     place.read();
-    until("limited by one normal read", limited);
+    until("limited by one foreground read", limited);
     let mut last = Instant::now();
     for _ in 0..8 {
         place.read();
         // On a machine that is busy elsewhere the pause may have been as long as the delay.
-        assert!(limited() || last.elapsed() > Duration::from_millis(400), "normal I/O goes on");
+        assert!(limited() || last.elapsed() > Duration::from_millis(400), "foreground I/O goes on");
         last = Instant::now();
         std::thread::sleep(Duration::from_millis(100));
     }
@@ -230,7 +230,11 @@ fn limited_and_free(place: &Place, more: &[&str]) -> Value {
     let (code, out, err) = governor.end();
     assert_eq!(code, Some(0), "{err}");
     assert_eq!(place.limits(), before, "as before");
-    assert!(err.contains("low I/O is free") && err.contains("normal I/O: low I/O is limited to"), "{err}");
+    assert!(
+        err.contains("background I/O is unlimited")
+            && err.contains("foreground I/O: background I/O is limited to"),
+        "{err}"
+    );
     json(&out)
 }
 
@@ -418,14 +422,14 @@ fn what_cannot_be_governed_is_refused_with_the_next_step() {
     for (words, said) in [
         (&["--protect", "loop0"][..], "nothing is low"),
         (&["--low", "no-such-group"], "no-such-group"),
-        (&["--low", "/"], "the group of everything"),
+        (&["--low", "/"], "cannot limit the root cgroup"),
         (&["--low", &group, "--protect", "/dev/no-such-disk"], "lsblk"),
         (&["--low", &group, "--protect", "no-such-thing"], "neither a disk nor a cgroup"),
         (
             &["--protect", "no-such-thing", "--", "true"],
             "neither a disk nor a cgroup; 'lsblk' lists the disks",
         ),
-        (&["--low", &group, "--protect", &group], "cannot be protected"),
+        (&["--low", &group, "--protect", &group], "cannot protect cgroup"),
         (&["--low", &group, "--limit", "0"], "2M,50iops"),
         (&["--low", &group, "--target", "10ms", "--sums"], "--sums"),
     ] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Normal and low I/O of a few disks, counted apart as it happens (bpf/classes.bpf.c). The programs only
+//! Foreground and background I/O of a few disks, counted apart as it happens (bpf/classes.bpf.c). The programs only
 //! count; who wants to know looks into memory that they share with the kernel.
 
 use anyhow::{bail, Context, Result};
@@ -15,7 +15,7 @@ mod skel {
 
 /// Disks that can be looked at at once.
 pub const DEVICES: usize = 16;
-/// Buckets of the histogram of times with the device.
+/// Buckets of the histogram of device service times.
 pub const BUCKETS: usize = 128;
 /// Shift of the lowest bucket, see [`bucket_begins`].
 const LOWEST: u32 = 8;
@@ -28,8 +28,8 @@ pub enum Class {
     /// Somebody's whom others must not disturb.
     Normal = 0,
     Low = 1,
-    /// Writes of the root group that nobody waits for, or of a file system's metadata: what the kernel's threads write back
-    /// and commit for everybody. On cgroup v1 that is all write-back.
+    /// Writes of the root group that nobody waits for, or of a file system's metadata: what the kernel's threads
+    /// write back and commit for everybody. On cgroup v1 that is all write-back.
     Writeback = 2,
 }
 
@@ -40,7 +40,7 @@ pub struct Knobs {
     pub devices: Vec<u32>,
     /// What is in no group that has a class is normal; else it is not counted.
     pub others_normal: bool,
-    /// Longest time with the device, ns, above which a request is late; 0: none is.
+    /// Longest device service time, ns, above which a request is late; 0: none is.
     pub target: u64,
 }
 
@@ -55,9 +55,9 @@ pub struct Counts {
     pub done: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Sum of their times with the device, ns.
+    /// Sum of their device service times, ns.
     pub took: u64,
-    /// Those that had no low request beside them, and those that had one.
+    /// Those that had no background request concurrent with them, and those that had one.
     pub requests: [u64; 2],
     /// Those of them that were late.
     pub late: [u64; 2],
@@ -110,7 +110,7 @@ impl<'obj> Classes<'obj> {
             libbpf_rs::set_print(None::<(PrintLevel, fn(PrintLevel, String))>);
         }
         let refused = |e: libbpf_rs::Error| {
-            anyhow::anyhow!("the kernel refused the programs ({e}); 'plumb check' tells what is missing")
+            anyhow::anyhow!("the kernel rejected the BPF programs ({e}); 'plumb check' shows what is missing")
         };
         let mut open = skel::ClassesSkelBuilder::default().open(object).map_err(refused)?;
         let data = open.maps.rodata_knobs_data.as_deref_mut().context("BPF object without knobs")?;

@@ -9,7 +9,7 @@ use serde::Serialize;
 /// A value, and what came of it.
 #[derive(Debug, Serialize)]
 pub struct Row {
-    /// In the knob's unit; `alone`: the normal class without the idle one.
+    /// In the knob's unit; `alone`: the foreground class without the idle one.
     pub value: String,
     pub normal: Option<ClassReport>,
     pub idle: Option<ClassReport>,
@@ -20,7 +20,7 @@ pub struct Sweep {
     pub model: String,
     pub scheduler: String,
     pub knob: String,
-    /// Normal requests without the idle class, at the first value.
+    /// Foreground requests without the idle class, at the first value.
     pub alone: Row,
     pub rows: Vec<Row>,
     /// What of the options makes no difference.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! lp-deadline's interval and depth for a target, by simulation.
 //!
-//! The defaults are tried, and every interval with every depth; of those that keep the target the one wins that gives the
-//! idle class most.
+//! The defaults are tried, and every interval with every depth; of those that keep the target the one wins that
+//! gives the idle class most.
 
 use crate::experiment::{measure, measure_idle_alone, Experiment, Measured, Options};
 use crate::queue::Class;
@@ -37,19 +37,19 @@ pub struct Tuned {
     pub model: String,
     pub target_ns: u64,
     pub load: String,
-    /// Normal requests without the idle class.
+    /// Foreground requests without the idle class.
     pub alone_p99_ns: Option<u64>,
     pub alone_per_s: f64,
-    /// The idle class without normal requests; of a recording nothing tells.
+    /// The idle class without foreground requests; of a recording nothing tells.
     pub idle_alone_bytes_per_s: Option<f64>,
     pub best: Option<Candidate>,
     pub tried: Vec<Candidate>,
     pub commands: Vec<String>,
 }
 
-/// Looks for settings that keep the 99th percentile of normal requests within `target` ns. `knobs` are those that the
-/// user set; `load` says what is simulated ([`fit`]); `tried_depth` hears of each depth, and how many intervals were
-/// simulated with it.
+/// Looks for settings that keep the 99th percentile of foreground requests within `target` ns. `knobs` are those
+/// that the user set; `load` says what is simulated ([`fit`]); `tried_depth` hears of each depth, and how many
+/// intervals were simulated with it.
 ///
 /// # Errors
 /// Nobody of one of the classes takes part; the simulation's.
@@ -62,7 +62,7 @@ pub fn tune(
 ) -> Result<Tuned> {
     for (idle, class) in [(false, "normal"), (true, "idle")] {
         if !experiment.has(idle) {
-            bail!("nobody of the {class} class takes part, so there is nothing to weigh; --idle=N names the idle jobs, ionice -c3 those of a recording");
+            bail!("no job has the {class} class, so there is nothing to tune; --idle=N names the idle jobs, ionice -c3 those of a recording");
         }
     }
     let base = experiment.scheduler.clone();
@@ -163,7 +163,7 @@ pub fn fit(experiment: &mut Experiment, args: &Options) -> Result<String> {
         ..Job::default()
     };
     experiment.steps = vec![("pair".into(), vec![(reader, Class::BestEffort), (bulk, Class::Idle)])];
-    Ok("a reader of 4K that thinks 1 ms, beside 32 idle reads of 128K at once, 10 s".into())
+    Ok("a reader of 4K with 1 ms of think time, concurrently with 32 idle reads of 128K, 10 s".into())
 }
 
 fn candidate(knobs: Vec<String>, measured: &Measured, target: u64) -> Candidate {

@@ -298,7 +298,7 @@ pub fn remove(disk: &Block, root: &Root) -> Result<Vec<String>> {
     let did = if now == SCHEDULER {
         put_back(disk, &before, 0, &mut adopted(disk, root)?, root)?
     } else {
-        vec![format!("{name}: left alone: its scheduler is {now}, so somebody changed it since")]
+        vec![format!("{name}: not changed: its scheduler is now {now}, set by someone else")]
     };
     forget(disk, root)?;
     Ok(did)
@@ -471,7 +471,7 @@ pub(crate) mod tests {
         set(&sda, &[], &root).expect("set");
         tree.put("sys/devices/sda/queue/scheduler", "none mq-deadline [bfq]");
         let did = remove(&sda, &root).expect("removed");
-        assert!(did[0].contains("left alone"), "{did:?}");
+        assert!(did[0].contains("not changed"), "{did:?}");
         assert_eq!(tree.text("sys/devices/sda/queue/scheduler"), "none mq-deadline [bfq]");
         assert_eq!(before(&sda, &root).expect("readable"), None);
     }

@@ -38,7 +38,7 @@ fn read(path: &str, root: &Root) -> Result<Option<String>> {
 fn free(path: &str, root: &Root) -> Result<()> {
     if read(path, root)?.is_some_and(|there| !is_ours(&there)) {
         bail!(
-            "{path}: is there, and was written or changed by somebody else; move it away, then install again"
+            "{path}: exists, and another program or user wrote or changed it; move it away, then install again"
         );
     }
     Ok(())
@@ -137,7 +137,7 @@ pub fn uninstall(root: &Root) -> Result<Vec<String>> {
     }
     if !stays.is_empty() {
         bail!(
-            "{}: was written or changed by somebody else; nothing is deleted; delete it by hand, then remove again",
+            "{}: another program or user wrote or changed it, so plumb does not delete it; delete it by hand, then remove again",
             stays.join(", ")
         );
     }
@@ -185,7 +185,7 @@ mod tests {
         install(&sda, &[], true, &root).expect("written");
         let changed = tree.text(&RULES[1..]) + "# mine\n";
         tree.put(&RULES[1..], &changed);
-        assert!(uninstall(&root).expect_err("changed").to_string().contains("somebody else"));
+        assert!(uninstall(&root).expect_err("changed").to_string().contains("another program or user"));
         assert!(install(&sda, &[], false, &root).expect_err("changed").to_string().contains("move it away"));
         assert_eq!(tree.text(&RULES[1..]), changed);
         assert!(tree.path().join(&MODULES[1..]).exists(), "both or none");

@@ -9,16 +9,16 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Between two looks at counters: whether low requests go, and how, is seen by what changes.
+/// Between two looks at counters: whether background requests go, and how, is seen by what changes.
 const BETWEEN: Duration = Duration::from_millis(100);
 
-/// How the gate of low requests stands.
+/// How the gate of background requests stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// Low requests go freely: no normal one has been there for batch_mode_delay.
+    /// Background requests go freely: no foreground request has been there for batch_mode_delay.
     Batch,
-    /// Normal requests are there, or were lately: low ones are held back.
+    /// Foreground requests are there, or were lately: background requests are held back.
     Gated,
     /// No request showed it while we looked.
     NotShown,
@@ -33,7 +33,7 @@ pub struct Selected {
     pub low_cgroups: Vec<String>,
     pub normal: BTreeMap<String, u64>,
     pub low: BTreeMap<String, u64>,
-    /// Decisions about low requests, and the gate of now.
+    /// Decisions about background requests, and the gate of now.
     pub decisions: BTreeMap<String, u64>,
     pub mode: Mode,
 }
@@ -220,7 +220,7 @@ fn hindrances(root: &Root) -> Vec<String> {
     }
     let lockdown = root.text("/sys/kernel/security/lockdown").unwrap_or_default();
     if lockdown.contains("[integrity]") || lockdown.contains("[confidentiality]") {
-        all.push(format!("the kernel is locked down and refuses modules that are not signed; {SIGN}"));
+        all.push(format!("the kernel is locked down and rejects unsigned modules; {SIGN}"));
     }
     if root.text("/sys/module/module/parameters/sig_enforce").as_deref() == Some("Y") {
         all.push(format!("the kernel takes signed modules only (module.sig_enforce); {SIGN}"));

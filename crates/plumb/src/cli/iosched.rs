@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 /// Help's last part.
 pub(super) const HELP: &str = "\
-lp-deadline is a kernel module (kmod/): deadline order for normal requests, and a gate for those of I/O priority class \
-idle (ionice -c3) and of declared cgroups. Where no module may be loaded, plumb govern does the coarse part of it.
+lp-deadline is a kernel module (kmod/): deadline order for foreground requests, and a gate for background requests: those of \
+I/O priority class idle (ionice -c3) and of declared cgroups. Without a kernel module, plumb govern limits rates instead.
 
 Examples:
   plumb iosched status
@@ -44,7 +44,7 @@ pub struct IoschedArgs {
 pub enum IoschedCommand {
     /// Show each disk's scheduler, lp-deadline's knobs and counters, who is low, and what hinders
     #[command(
-        after_help = "Needs no root; without it, other users' processes may be missing among those that are low.\nExamples:\n  plumb iosched status\n  plumb iosched status sda --json | jq '.disks[0].selected.knobs'"
+        after_help = "Needs no root; without it, the list of background processes may lack those of other users.\nExamples:\n  plumb iosched status\n  plumb iosched status sda --json | jq '.disks[0].selected.knobs'"
     )]
     Status {
         /// Only this disk

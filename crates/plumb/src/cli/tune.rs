@@ -26,7 +26,7 @@ pub struct TuneArgs {
 /// What can be tuned.
 #[derive(Debug, Subcommand)]
 pub enum TuneWhat {
-    /// lp-deadline's interval and depth: the most that the idle class can have while normal requests keep a target.
+    /// lp-deadline's interval and depth: the highest throughput of the idle class while foreground requests meet a target.
     #[command(after_help = HELP)]
     Iosched(Box<TuneIosched>),
 }
@@ -34,10 +34,10 @@ pub enum TuneWhat {
 /// The target, and what is simulated.
 #[derive(Debug, Args)]
 pub struct TuneIosched {
-    /// 99th percentile of normal requests from queued to completed that must not be passed
+    /// Highest acceptable p99 latency of foreground requests, queue and device (Q2C)
     #[arg(long, value_name = "TIME", help_heading = "Result")]
     pub target: Time,
-    /// Model, queue and job; without a job: a reader of 4K that thinks 1 ms, beside 32 idle reads of 128K
+    /// Model, queue and job; without a job: a reader of 4K with 1 ms of think time, concurrently with 32 idle reads of 128K
     #[command(flatten)]
     pub of: Simulated,
     /// Print the result as JSON on standard output

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Low cgroups that go away meanwhile, and why it ended.
+//! Background cgroups that go away meanwhile, and why it ended.
 
 use plumb_govern::cgroup::Group;
 
@@ -10,7 +10,7 @@ pub enum End {
     Signal,
     /// `--for` is over.
     Time,
-    /// No low cgroup is left.
+    /// No background cgroup is left.
     NoGroup,
     NoDisk,
 }
@@ -30,13 +30,13 @@ impl End {
     pub fn unasked(self) -> Option<&'static str> {
         match self {
             End::Command | End::Signal | End::Time => None,
-            End::NoGroup => Some("no low cgroup is left, so there is nothing to limit; make it again, then start plumb govern again"),
+            End::NoGroup => Some("no background cgroup is left, so there is nothing to limit; create it again, then restart plumb govern"),
             End::NoDisk => Some("no disk is left that could be governed"),
         }
     }
 }
 
-/// Which low cgroups are there.
+/// Which background cgroups are there.
 pub struct Present<'a> {
     groups: &'a [Group],
     there: Vec<bool>,
@@ -53,12 +53,8 @@ impl Present<'_> {
         for (group, there) in self.groups.iter().zip(&mut self.there) {
             let now = group.is_there();
             if std::mem::replace(there, now) != now {
-                let what = if now {
-                    "is there again: low as before"
-                } else {
-                    "was removed: nobody in it is low any more"
-                };
-                said.push(format!("low cgroup {} {what}", group.dir.display()));
+                let what = if now { "was recreated: its I/O is background I/O again" } else { "was removed" };
+                said.push(format!("background cgroup {} {what}", group.dir.display()));
             }
         }
         said
@@ -94,7 +90,7 @@ mod tests {
         std::fs::remove_dir_all(&groups[1].dir).expect("removed");
         assert!(present.look()[0].contains("/b was removed") && present.nobody());
         make(&groups[1]);
-        assert!(present.look()[0].contains("/b is there again") && !present.nobody());
+        assert!(present.look()[0].contains("/b was recreated") && !present.nobody());
         assert!(End::NoGroup.unasked().is_some() && End::Time.unasked().is_none());
     }
 }

@@ -78,15 +78,15 @@ fn one(out: &mut dyn Write, disk: &Outcome) -> io::Result<()> {
     let part = |ns: u64| format!("{:.1} s ({:.0} %)", ns as f64 / 1e9, ns as f64 * 100.0 / all as f64);
     writeln!(
         out,
-        "{}: low I/O was limited for {} and free for {}; {} switches; limit in the end: {}",
+        "{}: background I/O was limited for {} and unlimited for {}; {} switches; last limit: {}",
         disk.disk.name,
         part(disk.limited.ns),
         part(disk.free.ns),
         disk.switches,
         disk.limit
     )?;
-    let mut table = Table::new(&["<low I/O", "<I/O", "requests/s", "MB/s", "p50 ms", "p99 ms"]);
-    for (name, part) in [("limited", &disk.limited), ("free", &disk.free)] {
+    let mut table = Table::new(&["<background", "<I/O", "requests/s", "MB/s", "p50 ms", "p99 ms"]);
+    for (name, part) in [("limited", &disk.limited), ("unlimited", &disk.free)] {
         for (class, done) in classes(part) {
             let ms = |ns: Option<u64>| ns.map_or("-".into(), |ns| format!("{:.2}", ns as f64 / 1e6));
             table.row(vec![
@@ -108,12 +108,12 @@ fn one(out: &mut dyn Write, disk: &Outcome) -> io::Result<()> {
         let bytes = disk.limited.writeback.bytes + disk.free.writeback.bytes;
         writeln!(
             out,
-            "  besides, the kernel's threads wrote {} for somebody (write-back, journals)",
+            "  kernel threads also wrote {} (writeback, journals), which belongs to neither class",
             megabytes(bytes)
         )?;
     }
     if disk.gone {
-        writeln!(out, "  the disk went away meanwhile")?;
+        writeln!(out, "  the disk was removed during the run")?;
     }
     Ok(())
 }
@@ -122,5 +122,5 @@ fn classes(part: &Part) -> Vec<(&'static str, &Done)> {
     if part.ns == 0 {
         return Vec::new();
     }
-    vec![("normal", &part.normal), ("low", &part.low)]
+    vec![("foreground", &part.normal), ("background", &part.low)]
 }

@@ -27,10 +27,10 @@ impl Whole {
     pub fn of(args: &GovernArgs) -> Result<Whole> {
         let root = Root::real();
         if args.low.is_empty() && args.command.is_empty() {
-            bail!("nothing is low: name a cgroup (--low backup.slice), or a command after --: plumb govern -- restic backup /home");
+            bail!("no background I/O given: name a cgroup (--low backup.slice), or a command after --: plumb govern -- restic backup /home");
         }
         if args.target == Some(0) || args.delay == 0 {
-            bail!("--target and --delay must be more than 0: with 0 nothing is ever late, or low I/O is never limited");
+            bail!("--target and --delay must be more than 0");
         }
         let controller = Controller::find(&root)?;
         let mut low = args.low.iter().map(|name| controller.group(name)).collect::<Result<Vec<_>>>()?;
@@ -49,7 +49,7 @@ impl Whole {
         for group in &normal {
             if let Some(limited) = low.iter().find(|l| group.dir.starts_with(&l.dir)) {
                 bail!(
-                    "cgroup {}: cannot be protected, since it would be limited with {}, which is low",
+                    "cannot protect cgroup {}: it is in {}, which --low limits",
                     group.dir.display(),
                     limited.dir.display()
                 );
@@ -81,7 +81,7 @@ impl Whole {
 fn protected(name: &str, controller: &Controller) -> Result<Group> {
     let group = controller.named(name);
     if group.dir == controller.mount {
-        bail!("--protect {name}: is the group of everything; leave it out: then all I/O but the low one is normal");
+        bail!("--protect {name} is the root cgroup; omit it: all I/O that is not background I/O is foreground I/O");
     }
     if !group.is_there() {
         bail!(
@@ -113,6 +113,6 @@ mod tests {
         }
         assert_eq!(protected("web", &controller).expect("there").dir, top.path().join("web"));
         let said = protected("/", &controller).expect_err("everything").to_string();
-        assert!(said.contains("leave it out"), "{said}");
+        assert!(said.contains("omit it"), "{said}");
     }
 }

@@ -40,8 +40,8 @@ topics! {
     "report", "the report page and its document", "report.md";
     "tables", "tables that queries and exports read", "tables.md";
     "exports", "runs in other programs' formats", "exports.md";
-    "low-priority", "holding maintenance's I/O back: plumb govern, plumb iosched", "govern.md";
+    "low-priority", "throttling background I/O: plumb govern, plumb iosched", "govern.md";
     "limitations", "what plumb cannot see, and where it needs more than a stock kernel", "limitations.md";
-    "lp-deadline", "the I/O scheduler: installing it, marking what is low, its knobs", "iosched.md";
+    "lp-deadline", "the I/O scheduler: install it, mark background I/O, knobs", "iosched.md";
     "lp-deadline-knobs", "each knob of lp-deadline: default, effect, evidence", "iosched-knobs.md";
 }

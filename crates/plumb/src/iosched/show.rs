@@ -32,7 +32,7 @@ pub fn status(status: &Status, json: bool, advanced: bool) -> Result<()> {
     for hindrance in &status.hindrances {
         writeln!(out, "  {}", wrapped(hindrance, 2))?;
     }
-    let mut table = Table::new(&["<disk", "<turns", "queues", "<scheduler", "<may have"]);
+    let mut table = Table::new(&["<disk", "<rotational", "queues", "<scheduler", "<available"]);
     for disk in &status.disks {
         table.row(vec![
             disk.name.clone(),
@@ -100,7 +100,7 @@ fn scheduler(out: &mut dyn Write, disk: &Disk, selected: &Selected, advanced: bo
         writeln!(out, "  {name}: {}", wrapped(&counters(of), name.len() + 4))?;
     }
     let cgroups = selected.low_cgroups.join(" ");
-    writeln!(out, "  low cgroups: {}", if cgroups.is_empty() { "none" } else { &cgroups })
+    writeln!(out, "  background cgroups: {}", if cgroups.is_empty() { "none" } else { &cgroups })
 }
 
 fn low(out: &mut dyn Write, status: &Status) -> io::Result<()> {
@@ -115,5 +115,5 @@ fn low(out: &mut dyn Write, status: &Status) -> io::Result<()> {
         .collect();
     let rest = status.low.len().saturating_sub(NAMED);
     let rest = if rest > 0 { format!(", and {rest} more") } else { String::new() };
-    writeln!(out, "low by I/O priority class idle: {}{rest}", wrapped(&named.join(", "), 2))
+    writeln!(out, "background by I/O priority class idle: {}{rest}", wrapped(&named.join(", "), 2))
 }

@@ -35,7 +35,7 @@ pub fn main(args: &SimArgs, experiment: &Experiment, text: &str) -> Result<()> {
         writeln!(out, "{} behind {}, by {}:", sweep.model, sweep.scheduler, sweep.knob)?;
         let mut table = Table::new(&[
             "<value",
-            "normal/s",
+            "foreground/s",
             "MiB/s",
             "p50",
             "p99",
@@ -114,7 +114,7 @@ fn charts(sweep: &Sweep, dir: &Path, beside: Option<&MeasuredTable>) -> Result<V
     let idle = lines("Idle class", "throughput, MiB/s", ("idle_mib_per_s", 1.0), |r| {
         Some(r.idle.as_ref()?.bandwidth / 1_048_576.0)
     });
-    let normal = lines("Normal class", "99th percentile, ms", ("normal_service_p99_ns", 1e6), |r| {
+    let normal = lines("Foreground", "99th percentile, ms", ("normal_service_p99_ns", 1e6), |r| {
         let normal = r.normal.as_ref()?;
         // Of a recording no operations are known, but their pieces.
         Some(normal.service.p99.or(normal.q2c.p99)? as f64 / 1e6)

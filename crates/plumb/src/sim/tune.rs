@@ -49,14 +49,14 @@ fn show(tuned: &Tuned, out: &mut dyn Write) -> Result<()> {
     let idle = tuned.idle_alone_bytes_per_s.map(|b| format!("; the idle class alone, {} MiB/s", mib(b)));
     writeln!(
         out,
-        "target: 99 % of normal requests within {target}; alone they have {} at {:.0} a second{}",
+        "target: 99 % of foreground requests within {target}; alone their p99 is {} at {:.0} requests/s{}",
         ns(tuned.alone_p99_ns),
         tuned.alone_per_s,
         idle.unwrap_or_default()
     )?;
-    let mut table = Table::new(&["<settings", "normal p99", "normal/s", "idle MiB/s", "<target"]);
+    let mut table = Table::new(&["<settings", "foreground p99", "foreground/s", "idle MiB/s", "<target"]);
     let row = |name: &str, c: &Candidate| {
-        let kept = if c.keeps { "kept" } else { "missed" };
+        let kept = if c.keeps { "met" } else { "missed" };
         vec![
             format!("{name}{}", c.knobs.join(" ")),
             ns(c.normal_p99_ns),
@@ -66,7 +66,7 @@ fn show(tuned: &Tuned, out: &mut dyn Write) -> Result<()> {
         ]
     };
     if let Some(c) = tuned.tried.iter().find(|c| c.knobs.is_empty()) {
-        table.row(row("as it is", c));
+        table.row(row("defaults", c));
     }
     // Of each depth the best: all are in the JSON.
     for depth in DEPTHS {
@@ -82,19 +82,19 @@ fn show(tuned: &Tuned, out: &mut dyn Write) -> Result<()> {
         Some(best) => {
             writeln!(
                 out,
-                "predicted: normal {} at p99 ({:+.1} % requests a second), idle {} MiB/s{}",
+                "predicted: foreground p99 {} ({:+.1} % requests/s), idle {} MiB/s{}",
                 ns(best.normal_p99_ns),
                 100.0 * (best.normal_per_s / tuned.alone_per_s.max(1e-9) - 1.0),
                 mib(best.idle_bytes_per_s),
                 tuned.idle_alone_bytes_per_s.filter(|b| *b > 0.0).map_or_else(String::new, |b| format!(
-                    " ({:.1} % of what it has alone)",
+                    " ({:.1} % of its throughput alone)",
                     100.0 * best.idle_bytes_per_s / b
                 ))
             )?;
             if best.idle_bytes_per_s == 0.0 {
                 writeln!(
                     out,
-                    "the idle class gets nothing with any of them: normal requests leave it no moment, or the two are never there at once"
+                    "the idle class gets nothing with any setting: foreground requests leave no idle period, or the two classes never run concurrently"
                 )?;
             }
             for command in &tuned.commands {
@@ -103,10 +103,10 @@ fn show(tuned: &Tuned, out: &mut dyn Write) -> Result<()> {
         }
         None if tuned.alone_p99_ns.is_some_and(|p99| p99 > tuned.target_ns) => writeln!(
             out,
-            "no settings keep {target}: normal requests need {} even alone",
+            "no setting meets {target}: the p99 of foreground requests is {} even alone",
             ns(tuned.alone_p99_ns)
         )?,
-        None => writeln!(out, "no settings that were tried keep {target}")?,
+        None => writeln!(out, "no setting that was tried meets {target}")?,
     }
     Ok(())
 }

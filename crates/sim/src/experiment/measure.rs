@@ -22,7 +22,7 @@ impl Measured {
         self.classes.iter().find(|c| c.class == name)
     }
 
-    /// 99th percentile of the normal requests from queued to completed, ns.
+    /// 99th percentile of the foreground requests from queued to completed, ns.
     pub fn normal_p99(&self) -> Option<Ns> {
         // Of less than a hundred the longest stands for it.
         self.class(false).and_then(|c| c.q2c.p99.or(c.q2c.max))
@@ -47,8 +47,8 @@ pub fn measure(experiment: &Experiment, scheduler: &Kind, idle: bool) -> Result<
     measure_jobs(experiment, scheduler, |class| idle || class != Class::Idle)
 }
 
-/// The same with the idle class alone: what it can have of the device. None where nothing tells, of a recording: its idle
-/// tasks went as fast as the normal ones let them.
+/// The same with the idle class alone: what it can have of the device. None where nothing tells, of a recording:
+/// its idle tasks went as fast as the foreground requests let them.
 ///
 /// # Errors
 /// As `measure`.

@@ -121,12 +121,12 @@ pub struct DeviceFigures {
     pub errors: u64,
     /// Requests that lied or were torn: the user was told that they were done.
     pub lies: u64,
-    /// Time with at least one request with the device, ns.
+    /// Time with at least one request in flight, ns.
     pub busy: Ns,
-    /// Integrals over time of: pieces from queued to completed, pieces without a request slot, requests in the
-    /// scheduler, requests with the device; each times ns.
+    /// Integrals over time of: pieces from queued to completed, pieces without a tag, requests in the
+    /// scheduler, requests in flight; each times ns.
     pub areas: [u128; 4],
-    /// Most requests with the device at once.
+    /// Most requests in flight at once.
     pub most: u64,
     /// Most pieces in the queue or the device at once.
     pub most_in_system: u64,
@@ -217,13 +217,13 @@ impl Figures {
         (self.until - self.from).max(1)
     }
 
-    /// Share of the time with at least one request with the device.
+    /// Share of the time with at least one request in flight.
     pub fn utilisation(&self) -> f64 {
         self.device.busy as f64 / self.elapsed() as f64
     }
 
-    /// Mean number of pieces in the queue or the device, of pieces without a request slot, of requests in the
-    /// scheduler, and of requests with the device.
+    /// Mean number of pieces in the queue or the device, of pieces without a tag, of requests in the
+    /// scheduler, and of requests in flight.
     pub fn lengths(&self) -> [f64; 4] {
         self.device.areas.map(|area| area as f64 / self.elapsed() as f64)
     }

@@ -9,7 +9,7 @@ use crate::device::{Completion, Ns};
 pub enum Sleep {
     /// For an operation that is under way.
     Operation,
-    /// For a request slot of the queue.
+    /// For a tag of the queue.
     Slot,
     /// Until the time comes to ask again; nothing of its own is under way.
     Time,
@@ -37,7 +37,7 @@ pub trait Observer {
     fn operation_begins(&mut self, now: Ns, task: u32, op: &Op) {}
     /// A task queues a piece of an operation (Q).
     fn queued(&mut self, now: Ns, number: u32, bio: &Bio) {}
-    /// The piece has got a request slot (G).
+    /// The piece has got a tag (G).
     fn got(&mut self, now: Ns, number: u32, bio: &Bio) {}
     /// The piece joined a request that waits (M); the request is as it was before.
     fn merged(&mut self, now: Ns, number: u32, bio: &Bio, merge: Merge, request: &Request) {}

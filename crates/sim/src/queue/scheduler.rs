@@ -54,7 +54,7 @@ pub trait Scheduler: Send {
 
     fn queued(&self) -> usize;
 
-    /// Whether a bio may take one more of the queue's request slots.
+    /// Whether a bio may take one more of the queue's tags.
     fn may_take(&self, _now: Ns, _bio: &Bio, taken: Taken, nr_requests: usize) -> bool {
         taken.all < nr_requests
     }
@@ -142,7 +142,7 @@ pub enum Kind {
 pub const NAMES: [&str; 7] = ["noop", "deadline", "mq-deadline", "fair", "lp-deadline", "kyber", "bfq"];
 
 impl Kind {
-    /// The scheduler of that name, with the kernel's defaults for a disk that turns, or one that does not.
+    /// The scheduler of that name, with the kernel's defaults for a rotational disk, or any other.
     ///
     /// # Errors
     /// There is none; all names are told.

@@ -20,7 +20,7 @@ const ROUNDS: u64 = 1 << 20;
 /// How the queue is set up; named as in /sys/block/DISK/queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// Requests that wait or are with the device; who wants more waits.
+    /// Requests that wait or are in flight; who wants more waits.
     pub nr_requests: usize,
     /// Longest request, bytes; longer operations are split, merging ends there (max_sectors_kb).
     pub max_bytes: u32,
@@ -80,7 +80,7 @@ pub struct Simulation {
     ended: Vec<Completion>,
     taken: Taken,
     in_flight: usize,
-    /// Bios without a request slot, with the order in which they came; by direction, those of the idle class
+    /// Bios without a tag, with the order in which they came; by direction, those of the idle class
     /// apart, so that one which may have no slot holds up nobody who may.
     waiting: [VecDeque<(u64, u32)>; 4],
     waited: u64,

@@ -122,7 +122,7 @@ pub struct Task {
     pub(super) sending: Option<u32>,
     /// Until when a CPU works on what is begun, before it is queued.
     pub(super) busy_until: Ns,
-    /// The bio that waits for a request slot.
+    /// The bio that waits for a tag.
     pub(super) blocked: bool,
     /// The bio that got one.
     pub(super) granted: Option<u32>,

@@ -2,7 +2,7 @@
 //! Tokens for each kind of request, as many as latencies allow: after block/kyber-iosched.c, Linux 4.20 and later.
 //!
 //! Reads, writes and discards have a depth each. Every 100 ms the depths follow the latencies: where a device
-//! is congested (the 90th percentile of some kind with the device misses its target), kinds whose 99th
+//! is congested (the 90th percentile of some kind in the device misses its target), kinds whose 99th
 //! percentile is good get less, those that are late get more. Requests of a kind go first come, first
 //! served, in batches in turns. It knows no classes. Here there is one queue where the kernel has one a
 //! CPU, and the 100 ms are looked at when something completes.
@@ -13,7 +13,7 @@ use crate::device::{Ns, Operation};
 use crate::queue::requests::{Bio, Merge, Requests};
 use std::collections::VecDeque;
 
-/// Most requests of a kind with the device: kyber_depth[].
+/// Most requests of a kind in flight: kyber_depth[].
 const DEPTH: [u32; 3] = [256, 128, 64];
 /// Requests of a batch: kyber_batch_size[].
 const BATCH: [u32; 3] = [16, 8, 1];
@@ -27,7 +27,7 @@ const WINDOW: Ns = 100_000_000;
 /// Samples that a percentile needs, or how old the first one is by then, ns.
 const ENOUGH: u32 = 500;
 const OLD: Ns = 1_000_000_000;
-/// KYBER_ASYNC_PERCENT: request slots that what nobody waits for may take, in 1/100.
+/// KYBER_ASYNC_PERCENT: tags that what nobody waits for may take, in 1/100.
 const ASYNC_PERCENT: usize = 75;
 
 /// Its knobs, as /sys/block/DISK/queue/iosched has them.

@@ -120,7 +120,7 @@ impl Scheduler for LpDeadline {
     }
 
     /// The kernel knows the task when it hands out a slot, not what the slot will be used for: the limit is for
-    /// tasks of the idle class. It lies on their own slots; where many normal requests are under way, the
+    /// tasks of the idle class. It lies on their own slots; where many foreground requests are under way, the
     /// kernel's limit (the first slots of each word) is narrower.
     fn may_take(&self, now: Ns, bio: &Bio, taken: Taken, nr_requests: usize) -> bool {
         if bio.class != Class::Idle {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! From an operation to the scheduler: split, merge, wait for a request slot, insert.
+//! From an operation to the scheduler: split, merge, wait for a tag, insert.
 
 use super::Simulation;
 use crate::device::Operation;
 use crate::queue::observer::{Observer, Woken};
 use crate::queue::requests::{direction, Bio, Class, NONE};
 
-/// The line in which a bio waits for a request slot.
+/// The line in which a bio waits for a tag.
 fn line(bio: &Bio) -> usize {
     direction(bio.operation) + 2 * usize::from(bio.class == Class::Idle)
 }
 
 impl Simulation {
-    /// Queues what is left of an operation; false when it must wait for a request slot.
+    /// Queues what is left of an operation; false when it must wait for a tag.
     pub(super) fn send<O: Observer>(&mut self, task: u32, slot: u32, o: &mut O) -> bool {
         let t = &mut self.tasks[task as usize];
         let op = *t.op(slot);
@@ -59,7 +59,7 @@ impl Simulation {
         self.taken.idle += usize::from(bio.class == Class::Idle);
     }
 
-    /// Queues a bio; false when it must wait for a request slot.
+    /// Queues a bio; false when it must wait for a tag.
     fn queue<O: Observer>(&mut self, bio: Bio, o: &mut O) -> bool {
         let number = self.requests.add_bio(bio);
         o.queued(self.now, number, &bio);
@@ -110,7 +110,7 @@ impl Simulation {
         self.to_flush.push(number);
     }
 
-    /// Gives free request slots to those that wait, the oldest first.
+    /// Gives free tags to those that wait, the oldest first.
     pub(super) fn grant<O: Observer>(&mut self, o: &mut O) {
         loop {
             let may = |way: usize| {

@@ -18,10 +18,10 @@ struct Seen {
     low: Vec<Ns>,
     normal_left: Ns,
     longest_low: Ns,
-    /// Bytes of the largest low request.
+    /// Bytes of the largest background request.
     largest_low: u32,
     queued: HashMap<u32, Ns>,
-    /// Longest wait of a normal bio for a request slot.
+    /// Longest wait of a foreground bio for a tag.
     slotless: Ns,
 }
 
@@ -87,8 +87,8 @@ fn thinker_and_blocks(class: Class, block: u64) -> [(Job, Class); 2] {
 #[test]
 fn on_flash_the_gate_keeps_the_thinkers_rate() {
     let settings = Settings { nr_requests: 256, max_bytes: 128 << 10, depth: 256 };
-    // What a request costs in the emulator. mq-deadline does not ask again when a normal one ends: there the
-    // low ones that are queued late, as one processor has no time for them, bring those that wait.
+    // What a request costs in the emulator. mq-deadline does not ask again when a foreground request ends: there the
+    // background requests that are queued late, as one processor has no time for them, bring those that wait.
     let emulator = Cost { operation: 16_000, per_kib: 80, cpus: 1 };
     let of = |kind, cost| {
         let jobs = thinker_and_bulk(Class::Idle);
@@ -96,8 +96,9 @@ fn on_flash_the_gate_keeps_the_thinkers_rate() {
         (told(&figures, 0).0, told(&figures, 1).1)
     };
     // A kernel in an emulator with this device had 114, 115, 859 and 856 with 125 MB/s; alone 863. Without the
-    // processor's time think time and interval are equal to the ns, so that one low request goes in each round:
-    // 864 x 128 KiB; and who begins beside a normal one behind mq-deadline comes as late as the next.
+    // processor's time think time and interval are equal to the ns, so that one background request goes in each
+    // round: 864 x 128 KiB; and who begins concurrently with a foreground request behind mq-deadline comes as late
+    // as the next.
     for (name, knobs, cost, rate, least, most) in [
         ("noop", &[][..], Cost::default(), 117.0, 450.0, 520.0),
         ("mq-deadline", &[], emulator, 115.0, 450.0, 520.0),
@@ -112,7 +113,7 @@ fn on_flash_the_gate_keeps_the_thinkers_rate() {
     }
 }
 
-/// A disk that turns: one arm, 150 MB/s, seeks of 1 to 15 ms by the root of the way, 8.33 ms a turn.
+/// A rotational disk: one arm, 150 MB/s, seeks of 1 to 15 ms by the root of the way, 8.33 ms a turn.
 struct Arm {
     at: u64,
     random: SplitMix64,
@@ -223,7 +224,7 @@ fn beside_a_normal_load_that_never_ends_low_requests_get_old_and_go() {
         (figures.jobs[1].q2c.count(), seen.longest_low)
     };
     let (count, longest) = of("low_expire=1000");
-    // The k-th that got old with others waits low_expire * (1 + k / 16), and for what is with the device.
+    // The k-th that got old with others waits low_expire * (1 + k / 16), and for what is in flight.
     assert!(count > 150 && longest <= 1_500 * MS + 2 * MS, "{count} requests, {longest} ns");
     let (count, longest) = of("low_expire=0");
     assert!(count <= 9 && longest > 29_000 * MS, "{count} requests, {longest} ns");
@@ -245,7 +246,7 @@ fn low_tasks_without_a_slot_hold_up_nobody() {
     };
     let (rate, slotless) = of("low_slots=12");
     assert!(rate > 495.0 && slotless == 0, "{rate} a second, waited {slotless} ns for a slot");
-    // Where low ones may have every slot the others starve.
+    // Where background requests may have every slot the others starve.
     let (_, slotless) = of("low_slots=100");
     assert!(slotless >= 4 * MS, "waited {slotless} ns for a slot");
 }
@@ -285,7 +286,7 @@ fn what_others_may_wait_for_is_not_low() {
         queued_at: 0,
         next: NONE,
     };
-    // A low request waits for the gate, which a normal one in the device shuts.
+    // A background request waits for the gate, which a foreground request in the device shuts.
     let goes = |s: &mut dyn Scheduler, low: Bio| {
         let mut requests = super::super::requests::Requests::new(1 << 20);
         for (at, b) in [Bio { class: Class::BestEffort, ..bio(Operation::Read, Hints::DIRECT, false) }, low]
@@ -304,7 +305,7 @@ fn what_others_may_wait_for_is_not_low() {
         (Operation::Read, Hints::DIRECT, false, false),
         (Operation::Write, Hints::DIRECT, false, false),
         (Operation::Write, Hints::DIRECT, true, true),
-        // Awaited: held back by a normal request, too, but by hardly more.
+        // Awaited: held back by a foreground request, too, but by hardly more.
         (Operation::Write, Hints { sync: true, ..buffered }, false, false),
         (Operation::Write, buffered, false, false),
         (Operation::Read, Hints { meta: true, ..Hints::DIRECT }, false, true),
@@ -324,8 +325,9 @@ fn what_others_may_wait_for_is_not_low() {
     assert!(asks(Class::BestEffort, 15) && asks(Class::Idle, 7) && !asks(Class::Idle, 8));
 }
 
-/// Longer ones come less often: the low job has no more of the disk for it. On flash, where a long one has a channel of its own;
-/// and on a device whose time a request is hardly its length, as ten in one would have ten times as much.
+/// Longer ones come less often: the background job has no more of the disk for it. On flash, where a long one has a
+/// channel of its own; and on a device whose time a request is hardly its length, as ten in one would have ten
+/// times as much.
 #[test]
 fn on_flash_an_interval_is_for_128_kib_of_low_requests() {
     let run = |device: Box<dyn Device>, block: u32| {
@@ -350,7 +352,7 @@ fn on_flash_an_interval_is_for_128_kib_of_low_requests() {
     }
 }
 
-/// What comes in 128 KiB stays so, where a normal request would have to wait for all that merging made of it.
+/// What comes in 128 KiB stays so, where a foreground request would have to wait for all that merging made of it.
 #[test]
 fn on_flash_merging_makes_no_low_request_longer_than_128_kib() {
     let run = |block: u64, knobs: &[&str]| {
@@ -370,7 +372,8 @@ fn on_flash_merging_makes_no_low_request_longer_than_128_kib() {
     );
 }
 
-/// A disk that serves one after the other: what low requests cost is learnt, and the interval made longer for it.
+/// A disk that serves one after the other: what background requests cost is learnt, and the interval made longer
+/// for it.
 #[test]
 fn low_requests_that_are_in_the_way_go_as_seldom_as_normal_loss_says() {
     let settings = Settings { nr_requests: 64, max_bytes: 128 << 10, depth: 32 };
@@ -388,7 +391,7 @@ fn low_requests_that_are_in_the_way_go_as_seldom_as_normal_loss_says() {
     assert!(fewer > 100 && low > fewer, "{fewer} low requests for 1 %, {low} for 2 %");
 }
 
-/// One low request each interval of the default is too many for it; a longer interval keeps it.
+/// One background request each interval of the default is too many for it; a longer interval keeps it.
 #[test]
 fn a_longer_interval_keeps_a_p99_that_the_default_misses() {
     let settings = Settings { nr_requests: 64, max_bytes: 128 << 10, depth: 32 };
@@ -402,7 +405,7 @@ fn a_longer_interval_keeps_a_p99_that_the_default_misses() {
     };
     let ((without, _), (with, low)) = (p99(&["normal_loss=0"]), p99(&["idle_dispatch_interval=200000"]));
     assert!(without > 2 * MS && with <= MS, "p99 {without} ns, with 200 ms between low requests {with} ns");
-    // Five low requests a second, 0.66 MB/s.
+    // Five background requests a second, 0.66 MB/s.
     assert!(low > 0.6e6, "the low job has {low} bytes a second");
 }
 

@@ -115,7 +115,7 @@ fn deadline_lets_no_read_wait_longer_than_its_time_and_a_batch() {
     for kind in ["deadline", "mq-deadline", "lp-deadline"] {
         let knobs = ["read_expire=200", "fifo_batch=16"];
         let (_, seen) = waits(fixed(1, MS), named(kind, &knobs), settings, &stream_and_other());
-        // The batch that runs when it expires, and the request with the device.
+        // The batch that runs when it expires, and the request in flight.
         let bound = (200 + 16 + 1) * MS;
         assert!(seen.longest[1] > 190 * MS && seen.longest[1] <= bound, "{kind}: {:?}", seen.longest);
     }
@@ -145,7 +145,7 @@ fn mq_deadline_serves_the_idle_class_only_when_nobody_else_is_there() {
     assert!(seen.early > 1000);
 }
 
-/// What mq-deadline held back goes at a tick of the kernel's, not when the last normal one is done.
+/// What mq-deadline held back goes at a tick of the kernel's, not when the last foreground request is done.
 #[test]
 fn mq_deadline_asks_again_by_a_timer() {
     #[derive(Default)]
