@@ -1059,7 +1059,7 @@ struct plumb_state_disk {
 	plumb_u32 dev DEV; /* whole disk or partition */
 	plumb_u32 disk DEV; /* whole disk that it belongs to */
 	plumb_u8 rotational COUNT; /* 1 when the kernel says so */
-	plumb_u32 nr_requests COUNT; /* request slots of its queue */
+	plumb_u32 nr_requests COUNT; /* tags (requests) of its queue */
 	plumb_str name; /* kernel name */
 	plumb_str scheduler; /* I/O scheduler in use */
 	plumb_str backing; /* file behind a loop device, else empty */
@@ -1080,7 +1080,7 @@ struct plumb_state_mount {
 PLUMB_STATE(514, state_mount);
 
 /**
- * The three clocks read together, so that traces can be placed beside others.
+ * The three clocks read together, so that traces can be aligned with others.
  * @set state
  */
 struct plumb_state_clock {

@@ -34,7 +34,7 @@ rules! {
     "cpu.stolen", "CPU time stolen by the hypervisor", cpu::stolen,
         "use dedicated CPUs, or move the guest to a less loaded host";
     "lock.convoy", "lock convoy on a user-space mutex", lock::convoy,
-        "split the lock or shorten its critical section: the queue never drains, so the threads only take turns";
+        "split the lock or shorten its critical section: the queue never drains, so the threads run one at a time";
     "lock.user", "contention on a user-space mutex", lock::user,
         "shorten the critical section: see what the holder does while it holds the lock";
     "lock.file", "contention on a file lock", lock::file,

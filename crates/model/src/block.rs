@@ -44,7 +44,7 @@ pub struct Stamp {
     pub c: u64,
     /// Requests with the driver when it was issued, itself among them.
     pub depth: u32,
-    /// Where its time with the device went, on a stacked device.
+    /// Where its device service time went, on a stacked device.
     pub below: Below,
 }
 
@@ -156,16 +156,16 @@ impl Device {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     None,
-    /// The thread that raised it has a bio, at this address, that has no request slot yet.
+    /// The thread that raised it has a bio, at this address, that has no request (tag) yet.
     Queued(u64),
     /// That thread's bio joined a request.
     Joined,
-    /// That thread's bio got a request slot: the owner of the bio has a request that waits, and Q to G took this
+    /// That thread's bio got a request (tag): the owner of the bio has a request that waits, and Q to G took this
     /// long, ns; `None` where the bio is not known.
     Got(Option<(u32, u64)>),
-    /// A request of the owner that waited is with the device, or joined another one that waits.
+    /// A request of the owner that waited is in flight, or joined another one that waits.
     Unqueued(u32),
-    /// A request of the owner is with the device; it was counted as waiting before, or not.
+    /// A request of the owner is in flight; it was counted as waiting before, or not.
     Issued(u32, bool),
     /// A request of the owner came back from the driver.
     Requeued(u32),

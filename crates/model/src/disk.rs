@@ -39,7 +39,7 @@ impl Disk {
         self.waiting = self.waiting.saturating_sub(1);
     }
 
-    /// A request is with the device; `counted` when it was counted as waiting.
+    /// A request is in flight; `counted` when it was counted as waiting.
     pub fn issued(&mut self, ts: u64, counted: bool) {
         self.step(ts);
         self.waiting = self.waiting.saturating_sub(u32::from(counted));

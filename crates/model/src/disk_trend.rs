@@ -22,7 +22,7 @@ struct Slice {
     sequential: u64,
     depth: u64,
     service: u64,
-    /// Sum of the logarithms of the times with the device.
+    /// Sum of the logarithms of the device service times.
     logarithms: f64,
 }
 

@@ -39,7 +39,7 @@ pub struct Bio {
     /// Got a request of its own.
     pub g: u64,
     pub m: u64,
-    /// It holds a request slot.
+    /// It holds a request (tag).
     slot: bool,
 }
 

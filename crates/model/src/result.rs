@@ -33,7 +33,7 @@ pub struct RunResult {
     pub path: PathResult,
     /// Locks for which the target slept, most time first.
     pub locks: Vec<LockRow>,
-    /// How processes use disks, most time with the device first.
+    /// How processes use disks, most device service time first.
     pub patterns: Vec<PatternRow>,
     /// What the target's CPU time went to, as samples saw it.
     pub samples: SampleResult,
@@ -210,13 +210,13 @@ pub struct PatternRow {
     pub near: u64,
     /// Read-ahead of the kernel.
     pub ahead: u64,
-    /// Those that somebody waits for (REQ_SYNC).
+    /// Requests with waiters (REQ_SYNC).
     pub sync: u64,
     /// Those with FUA or a flush first.
     pub barrier: u64,
     /// Mean number of requests with the driver when one was issued.
     pub depth: f64,
-    /// Time with the device: sum.
+    /// Device service time: sum.
     pub service: u64,
     /// Median.
     pub service_median: u64,
@@ -242,7 +242,7 @@ pub struct ThirdRow {
     pub sequential: u64,
     /// Mean number of requests with the driver when one was issued.
     pub depth: f64,
-    /// Time with the device, ns: sum.
+    /// Device service time, ns: sum.
     pub service: u64,
     /// Of one request, the geometric mean: a few that stalled change it little.
     pub service_typical: u64,
@@ -325,7 +325,7 @@ pub struct Use {
     pub bytes: u64,
     /// Requests without data (flushes).
     pub flushes: u64,
-    /// Sum over the accesses of the time with the device.
+    /// Sum over the accesses of the device service time.
     pub service: u64,
     /// Sum over the accesses of the time from queue to completion.
     pub response: u64,
@@ -336,7 +336,7 @@ impl Use {
     pub fn mean_bytes(&self) -> f64 {
         self.bytes as f64 / self.accesses.max(1) as f64
     }
-    /// Mean time of an access with the device, ns, 0 without any.
+    /// Mean device service time of an access, ns, 0 without any.
     pub fn mean_service(&self) -> f64 {
         self.service as f64 / self.accesses.max(1) as f64
     }

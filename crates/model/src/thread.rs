@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A thread: on a CPU, waiting for one, or asleep.
+//! A thread: on a CPU, waiting for one, or sleeping.
 
 use crate::account::Account;
 use crate::disk::Disk;
@@ -35,7 +35,7 @@ pub struct Sleep {
     pub throttled: bool,
     /// In direct reclaim or compaction.
     pub reclaim: bool,
-    /// It queued a bio that has no request slot yet.
+    /// It queued a bio that has no request (tag) yet.
     pub wants_slot: bool,
     /// It was woken between its decision to sleep and the switch.
     pub raced: Option<Cause>,
@@ -193,7 +193,7 @@ pub struct Thread {
     pub throttled: bool,
     /// In direct reclaim or compaction.
     pub reclaim: bool,
-    /// Bio that it queued and that has no request slot yet.
+    /// Bio that it queued and that has no request (tag) yet.
     pub queued_bio: u64,
     pub raced: Option<Cause>,
     pub disk: Disk,

@@ -205,7 +205,7 @@ impl Machine {
     fn command(&self, words: &[String]) -> Option<String> {
         let name = words.first().filter(|name| !name.contains('{') && !self.tool(name))?;
         Some(match name.contains('/') {
-            true => format!("{name} is not there or cannot be run"),
+            true => format!("{name} does not exist or cannot be run"),
             false => format!("{name} is not installed, or not in PATH"),
         })
     }

@@ -61,7 +61,7 @@ impl Program for ThisProgram {
     fn load_cells(&self, words: Vec<OsString>) -> Result<Vec<Cell>> {
         match parse(words).map_err(|said| anyhow!("load: {said}"))? {
             Command::Load(args) => {
-                load::cells(&args).context("load")?.context("load: is no load but a command beside it")
+                load::cells(&args).context("load")?.context("load: is not a load but a concurrent command")
             }
             _ => bail!("load: is no load"),
         }

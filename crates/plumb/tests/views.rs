@@ -126,7 +126,7 @@ fn block_layers_agree_with_awk_over_the_traces_text() {
         let ours = row(&buffer, "arrival to completion", op);
         assert_eq!(number(ours, "count"), n[1], "{name}: {said}");
         // The same trace: not 1 %, but the nanosecond.
-        let sums = (number(&ours["parts"], "with the device"), number(ours, "sum"));
+        let sums = (number(&ours["parts"], "in flight"), number(ours, "sum"));
         println!("{name}: D2C and Q2C {sums:?} ns of {} requests", n[1]);
         assert_eq!(sums, (n[2], n[3]), "D2C and Q2C of {name}: {said}");
         // Each bio completes with its request: never fewer, and the same mean where none merged.
@@ -322,7 +322,7 @@ fn runs_and_sleeps_agree_with_schedstat_and_the_load() {
     let sleeps = view("waitqueue", &trace, &["--comm", "plumb-workload", "--by", "call"]);
     let nap = rows(&sleeps).iter().find(|r| r["label"] == "clock_nanosleep").expect("the sleep");
     agree("sleep [ns]", number(nap, "sum"), 700e6);
-    // Off the CPU is asleep and ready, in three views, for whom lived within the trace.
+    // Off the CPU is sleeping and runnable, in three views, for threads that lived within the trace.
     let sum = |name: &str| {
         let view = view(name, &trace, &["--by", "process", "--pid", &spun[0].to_string()]);
         rows(&view).iter().map(|r| number(r, "sum")).sum::<f64>()

@@ -227,7 +227,7 @@ impl<'obj> Loaded<'obj> {
             let samples = knobs.clock.is_some() && prog.name() == SAMPLER;
             prog.set_autoload(wanted || marks || samples);
         }
-        let skel = open.load().map_err(|e| named("the kernel refused the BPF programs", &e))?;
+        let skel = open.load().map_err(|e| named("the kernel rejected the BPF programs", &e))?;
         let memory_len = chunks as usize * CHUNK;
         let memory = map(skel.maps.ring.as_fd(), memory_len)?;
         let (links, clock) = (Vec::new(), knobs.clock);

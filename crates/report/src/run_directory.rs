@@ -106,7 +106,7 @@ fn assemble(dir: &Path, mut found: Found, made: &str, without_trace: &str) -> Do
     match optional::<RunFile>(&dir.join("run.json")) {
         Ok(Some(file)) => found.arguments = file.arguments,
         Ok(None) if bare => {
-            lacks("arguments", "It is a trace alone; plumb run keeps how it was called beside it.".into());
+            lacks("arguments", "The directory has only a trace; plumb run also stores its arguments.".into());
         }
         Ok(None) => lacks(
             "arguments",

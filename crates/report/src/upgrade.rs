@@ -49,11 +49,11 @@ pub fn read(path: &Path) -> Result<Document> {
 pub fn parse(text: &[u8]) -> Result<Document> {
     let value: Value = serde_json::from_slice(text).map_err(|e| told(&e))?;
     let value = upgraded(value, STEPS)?;
-    serde_json::from_value(value).context("is not as plumb writes reports; make it anew: plumb report DIR")
+    serde_json::from_value(value).context("is not a report of plumb; recreate it: plumb report DIR")
 }
 
 fn told(error: &serde_json::Error) -> anyhow::Error {
-    let next = "make it anew from the run directory: plumb report DIR";
+    let next = "recreate it from the run directory: plumb report DIR";
     if error.is_eof() {
         anyhow::anyhow!("is cut off at line {}: {next}", error.line())
     } else {
@@ -70,7 +70,7 @@ fn upgraded(mut value: Value, steps: &[Step]) -> Result<Value> {
     if format > newest {
         let writer = value.get("plumb").and_then(Value::as_str).unwrap_or("of another version");
         bail!(
-            "has format {format}, written by plumb {writer}; this is plumb {}, which knows formats up to {newest}: read it with the plumb that wrote it, or make it anew with this one: plumb report DIR",
+            "has format {format}, written by plumb {writer}; this is plumb {}, which knows formats up to {newest}: read it with the plumb that wrote it, or recreate it with this one: plumb report DIR",
             env!("CARGO_PKG_VERSION")
         );
     }
@@ -149,6 +149,6 @@ mod tests {
         }
         assert!(error(b"no JSON").starts_with("is no report: "), "{}", error(b"no JSON"));
         let told = error(b"{\"format\": 1, \"plumb\": 7}");
-        assert!(told.starts_with("is not as plumb writes reports"), "{told}");
+        assert!(told.starts_with("is not a report of plumb"), "{told}");
     }
 }

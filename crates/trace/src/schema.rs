@@ -2536,7 +2536,7 @@ pub struct StateDisk {
     pub disk: u32,
     /// 1 when the kernel says so \[count\]
     pub rotational: u8,
-    /// request slots of its queue \[count\]
+    /// tags (requests) of its queue \[count\]
     pub nr_requests: u32,
     /// kernel name
     pub name: String,
@@ -2605,7 +2605,7 @@ impl StateEvent for StateMount {
     }
 }
 
-/// The three clocks read together, so that traces can be placed beside others.
+/// The three clocks read together, so that traces can be aligned with others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StateClock {
     /// CLOCK_MONOTONIC \[ns\]
@@ -3504,7 +3504,7 @@ pub const EVENTS: &[EventInfo] = &[
         FieldInfo { name: "dev", unit: "dev", doc: "whole disk or partition" },
         FieldInfo { name: "disk", unit: "dev", doc: "whole disk that it belongs to" },
         FieldInfo { name: "rotational", unit: "count", doc: "1 when the kernel says so" },
-        FieldInfo { name: "nr_requests", unit: "count", doc: "request slots of its queue" },
+        FieldInfo { name: "nr_requests", unit: "count", doc: "tags (requests) of its queue" },
         FieldInfo { name: "name", unit: "", doc: "kernel name" },
         FieldInfo { name: "scheduler", unit: "", doc: "I/O scheduler in use" },
         FieldInfo { name: "backing", unit: "", doc: "file behind a loop device, else empty" },
@@ -3516,7 +3516,7 @@ pub const EVENTS: &[EventInfo] = &[
         FieldInfo { name: "source", unit: "", doc: "from what" },
         FieldInfo { name: "options", unit: "", doc: "mount options" },
     ] },
-    EventInfo { id: 515, name: "state_clock", set: "state", origin: Origin::Recorder, tracepoint: "state_clock", source: "", doc: "The three clocks read together, so that traces can be placed beside others.", size: 0, fields: &[
+    EventInfo { id: 515, name: "state_clock", set: "state", origin: Origin::Recorder, tracepoint: "state_clock", source: "", doc: "The three clocks read together, so that traces can be aligned with others.", size: 0, fields: &[
         FieldInfo { name: "monotonic", unit: "ns", doc: "CLOCK_MONOTONIC" },
         FieldInfo { name: "boottime", unit: "ns", doc: "CLOCK_BOOTTIME" },
         FieldInfo { name: "realtime", unit: "ns", doc: "CLOCK_REALTIME" },

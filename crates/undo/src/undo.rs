@@ -251,7 +251,7 @@ fn write_back(path: &Path, old: &str, took: Option<&str>, instead: Option<(&Path
     }
     if let Some(took) = took.filter(|took| *took != now) {
         return Undone::LeftAlone(format!(
-            "{shown} is {now}: somebody changed it since the plan set it to {took}; it was {old}"
+            "{shown} is {now}: it was changed after the plan set it to {took}; it was {old}"
         ));
     }
     let (to, what) = instead.unwrap_or((path, old));

@@ -443,7 +443,7 @@ export interface Confidence {
   reasons: Doubt[];
 }
 
-/** The kind of limit with the most time. The first three are the types of the evaluation of Linux by Hitachi, Fujitsu and others (2004): CPU busy, CPU idle with the device as the limit, lock contention. */
+/** The kind of limit with the most time. The first three are the types of the evaluation of Linux by Hitachi, Fujitsu and others (2004): CPU busy, CPU idle with I/O as the limit, lock contention. */
 export type Limit = "" | "CPU-bound" | "I/O-bound" | "lock contention" | "CPU contention" | "memory pressure" | "waiting for peers" | "intentional sleep";
 
 /** Everything. */
@@ -472,7 +472,7 @@ export interface RunResult {
   path: PathResult;
   /** Locks for which the target slept, most time first. */
   locks: LockRow[];
-  /** How processes use disks, most time with the device first. */
+  /** How processes use disks, most device service time first. */
   patterns: PatternRow[];
   /** What the target's CPU time went to, as samples saw it. */
   samples: SampleResult;
@@ -630,13 +630,13 @@ export interface PatternRow {
   near: number;
   /** Read-ahead of the kernel. */
   ahead: number;
-  /** Those that somebody waits for (REQ_SYNC). */
+  /** Requests with waiters (REQ_SYNC). */
   sync: number;
   /** Those with FUA or a flush first. */
   barrier: number;
   /** Mean number of requests with the driver when one was issued. */
   depth: number;
-  /** Time with the device: sum. */
+  /** Device service time: sum. */
   service: number;
   /** Median. */
   service_median: number;
@@ -660,7 +660,7 @@ export interface ThirdRow {
   sequential: number;
   /** Mean number of requests with the driver when one was issued. */
   depth: number;
-  /** Time with the device, ns: sum. */
+  /** Device service time, ns: sum. */
   service: number;
   /** Of one request, the geometric mean: a few that stalled change it little. */
   service_typical: number;
@@ -736,7 +736,7 @@ export interface Use {
   bytes: number;
   /** Requests without data (flushes). */
   flushes: number;
-  /** Sum over the accesses of the time with the device. */
+  /** Sum over the accesses of the device service time. */
   service: number;
   /** Sum over the accesses of the time from queue to completion. */
   response: number;

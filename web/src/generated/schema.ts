@@ -1317,7 +1317,7 @@ export interface StateDisk {
   disk: number;
   /** 1 when the kernel says so [count] */
   rotational: number;
-  /** request slots of its queue [count] */
+  /** tags (requests) of its queue [count] */
   nr_requests: number;
   /** kernel name */
   name: string;
@@ -1341,7 +1341,7 @@ export interface StateMount {
   options: string;
 }
 
-/** The three clocks read together, so that traces can be placed beside others. */
+/** The three clocks read together, so that traces can be aligned with others. */
 export interface StateClock {
   /** CLOCK_MONOTONIC [ns] */
   monotonic: bigint;

@@ -23,7 +23,7 @@ const ALIKE: f64 = 1.5;
 /// Nor are uses whose shares of sequential requests differ by more.
 const ALIKE_ORDER: f64 = 0.2;
 
-/// Share of the time with the device in requests that stalled; none where it is no reason.
+/// Share of the device service time in requests that stalled; none where it is no reason.
 fn stalled_share(p: &PatternRow) -> Option<f64> {
     let share = p.service_stalled as f64 / p.service.max(1) as f64;
     let (long, times, longest) = LONG_STALLS;
@@ -48,7 +48,7 @@ pub fn stall(case: &mut Case<'_>) -> Option<Seen> {
     })
 }
 
-/// Share of the time with the device that would not have been, had it stayed as it was in the first
+/// Share of the device service time that would not have been, had it stayed as it was in the first
 /// third; none where it has not become slower, or was asked for something else.
 fn slowed(p: &PatternRow) -> Option<(&ThirdRow, &ThirdRow, f64)> {
     let [first, last] = p.thirds.as_ref()?;

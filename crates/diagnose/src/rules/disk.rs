@@ -39,7 +39,7 @@ const SLOW: (f64, f64) = (1.5e6, 25e6);
 const SLOW_BYTE: f64 = 10.0;
 /// So many in flight at once hide the device's latency.
 const DEEP: f64 = 3.0;
-/// So much more time with the device than the target's own makes others its main users.
+/// So much more device service time than the target's own makes others its main users.
 const OTHERS: u64 = 2;
 /// Share of the block time spent waiting for a request (tag): the device's queue is full.
 const FULL: f64 = 0.2;

@@ -182,7 +182,7 @@ impl Counter {
 fn own_description(setup: &Setup<'_>) -> Result<OwnedFd, EngineError> {
     let next = "give --lock fcntl a file that can be written, and mount /proc";
     let Some(file) = setup.files.first() else {
-        return Err(EngineError(format!("--lock fcntl locks bytes of a file, and there is none; {next}")));
+        return Err(EngineError(format!("--lock fcntl needs a file to lock; {next}")));
     };
     let path = format!("/proc/self/fd/{}\0", file.fd);
     // SAFETY: a C string; a descriptor that was opened is ours.

@@ -168,7 +168,7 @@ impl fmt::Display for Found {
             Found::Opened { device, number, by, pid } => {
                 write!(f, "{device} ({number}) is open for writing in {by} (process {pid})")
             }
-            Found::Busy => write!(f, "the kernel refuses to open it exclusively: it is in use"),
+            Found::Busy => write!(f, "cannot open it exclusively: it is in use"),
             Found::NoMedium => write!(f, "has no size"),
             Found::Content(what) => write!(f, "holds {}", what.join(", ")),
             Found::NotOurs { length } => {

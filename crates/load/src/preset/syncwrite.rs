@@ -270,7 +270,7 @@ impl Classic for SyncwriteArgs {
         ];
         if let Some(turn) = turn_us {
             notes.push(format!(
-                "A turn of the disk takes {turn:.1} us; two {:.1}, three {:.1}: a synchronous write waits for whole turns.",
+                "One rotation takes {turn:.1} us, two {:.1}, three {:.1}: a synchronous write waits for whole rotations.",
                 2.0 * turn,
                 3.0 * turn
             ));
@@ -392,7 +392,7 @@ mod tests {
             "{}",
             table.notes[0]
         );
-        assert!(table.notes.iter().any(|n| n.contains("6000.0 us; two 12000.0, three 18000.0")));
+        assert!(table.notes.iter().any(|n| n.contains("6000.0 us, two 12000.0, three 18000.0")));
         assert!(table.notes.iter().any(|n| n.contains("mmap-msync append (a mapping cannot grow a file)")));
         assert_eq!(preset.listing(), Some((5, u64::MAX)));
     }

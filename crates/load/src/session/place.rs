@@ -194,7 +194,7 @@ fn one_file_is_enough(job: &Job, target: &Path) -> Result<()> {
         bail!("{shown}: --what {} works on names in a directory; name a directory", job.what);
     }
     if job.what == What::Copy {
-        bail!("{shown}: --what copy needs a second file beside the first; name a directory");
+        bail!("{shown}: --what copy needs a second file next to the first; name a directory");
     }
     if job.what == What::LockAndUpdate {
         bail!("{shown}: --what lock-and-update needs no data; name a directory");

@@ -61,7 +61,7 @@ pub const CHECKS: &[Check] = &[
     Check {
         name: "volatile-cache",
         looks_at: "writes to a device whose write cache is volatile, without any flush",
-        next_step: "sync if the writes should be durable; say so beside the figure if not",
+        next_step: "sync if the writes should be durable; otherwise publish this note with the figure",
         judge: storage::volatile_cache,
     },
     Check {

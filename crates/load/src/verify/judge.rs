@@ -109,7 +109,7 @@ impl Judge<'_> {
         self.absent = device.gone();
         if self.absent {
             let note =
-                format!("{} is not there; if it lies elsewhere, give that place as TARGET", path.display());
+                format!("{} does not exist; if it was moved, give the new path as TARGET", path.display());
             self.out.notes.push(note);
         } else if !device.direct() {
             self.out.notes.push(format!(
@@ -153,7 +153,7 @@ impl Judge<'_> {
                     self.out.ok += 1;
                 } else {
                     let found = match zeros {
-                        _ if self.absent => "the file is not there",
+                        _ if self.absent => "the file does not exist",
                         true => "zeros",
                         false => "nothing of this run",
                     };

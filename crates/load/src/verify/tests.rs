@@ -297,7 +297,7 @@ fn a_file_that_is_gone_has_lost_everything() {
     let out = verify(log, None).expect("a verification");
     assert_eq!(out.missing, 1);
     assert!(
-        out.notes.iter().any(|n| n.contains("is not there"))
+        out.notes.iter().any(|n| n.contains("does not exist"))
             && out.notes.iter().any(|n| n.contains("no end"))
     );
 }

@@ -13,7 +13,7 @@ pub struct ThreadTimes {
     pub tid: u32,
     /// Time on a CPU, ns.
     pub on_cpu_ns: u64,
-    /// Time ready to run while another ran, ns.
+    /// Time runnable while another ran, ns.
     pub run_queue_ns: u64,
     /// How often it was put on a CPU.
     pub slices: u64,

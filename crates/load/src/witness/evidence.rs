@@ -40,7 +40,7 @@ pub struct Delta {
     pub threads: u64,
     /// Time of all threads on a CPU, ns; None where the scheduler does not tell.
     pub on_cpu_ns: Option<u64>,
-    /// Time of all threads ready to run while others ran, ns.
+    /// Run-queue wait of all threads, ns.
     pub run_queue_ns: Option<u64>,
     /// How often threads were put on a CPU.
     pub slices: Option<u64>,

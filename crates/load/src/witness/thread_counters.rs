@@ -31,7 +31,7 @@ pub struct OwnTimes {
     pub out_blocks: u64,
     /// Time on a CPU, ns.
     pub on_cpu_ns: u64,
-    /// Time ready to run while another ran, ns.
+    /// Time runnable while another ran, ns.
     pub run_queue_ns: u64,
     /// How often it was put on a CPU.
     pub slices: u64,

@@ -31,7 +31,7 @@ pub(super) struct Herds {
     /// Those after which the thread slept again at once.
     pub futile: u64,
     pub largest: u32,
-    /// Time that the futile ones spent ready and on a CPU, ns.
+    /// Time that the futile ones spent runnable and on a CPU, ns.
     pub time: u64,
 }
 

@@ -138,7 +138,7 @@ impl Rows<'_> {
         synced.rows().into_iter().take(MOST_FILES).map(row).collect()
     }
 
-    /// Most time with the device first.
+    /// Most device service time first.
     pub fn patterns(&self, patterns: &Patterns, targets: &HashSet<u32>) -> Vec<PatternRow> {
         let mut rows: Vec<PatternRow> = patterns
             .0

@@ -13,7 +13,7 @@ use crate::{CpuState, Observer, Slept, ThreadState};
 use plumb_trace::kernel::PID_MAX_LIMIT;
 use plumb_trace::schema::SchedFork;
 
-/// A ready thread whose CPU idles longer than this is not just on its way to run, ns.
+/// A runnable thread whose CPU idles longer than this is not just on its way to run, ns.
 const LONGEST_WAKEUP: u64 = 3_000_000;
 
 /// Waits of one call that are kept until it returns.

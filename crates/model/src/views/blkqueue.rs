@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! blkqueue: how many request slots of a device are in use as a request arrives,
+//! blkqueue: how many requests (tags) of a device are in use as a request arrives,
 //! its own included.
 
 use super::names::Names;

@@ -47,7 +47,7 @@ pub struct Absence {
     /// CPU that it came back to.
     pub cpu: u32,
     pub why: Why,
-    /// Since when it was ready to run, ns.
+    /// Since when it was runnable, ns.
     pub ready: u64,
     /// When it ran again, ns.
     pub back: u64,
@@ -163,9 +163,9 @@ impl OffCpu {
         let (ready, why) = match was? {
             State::Running { .. } => return None,
             State::Ready { at, why } => (at, why),
-            // Woken between its decision to sleep and the switch: ready at once.
+            // Woken between its decision to sleep and the switch: runnable at once.
             State::Asleep { at, state, raced: true } => (at, Why::Slept(at, state)),
-            // Its wakeup was not recorded, so when it was ready is not known.
+            // Its wakeup was not recorded, so when it became runnable is not known.
             State::Asleep { .. } => return None,
         };
         Some(Absence {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! runqueue: ready to run and without a CPU, from the wakeup, the preemption or
+//! runqueue: runnable and not running, from the wakeup, the preemption or
 //! the birth to the switch.
 
 use super::names::Names;

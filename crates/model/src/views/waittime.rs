@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! waittime: every time off the CPU, from switch-out to switch-in, asleep and
-//! ready together. A new thread's time counts from its birth.
+//! waittime: every time off the CPU, from switch-out to switch-in, sleeping and
+//! runnable together. A new thread's time counts from its birth.
 
 use super::names::Names;
 use super::offcpu::OffCpu;

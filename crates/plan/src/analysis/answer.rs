@@ -65,7 +65,9 @@ fn first(analysis: &Analysis, table: &Table) -> String {
 
 fn as_good(analysis: &Analysis) -> Option<String> {
     if analysis.ranking.unknown() {
-        return Some("With fewer than three repetitions nobody knows whether another is as good.".into());
+        return Some(
+            "With fewer than three repetitions there is no interval, so another may be as good.".into(),
+        );
     }
     let names: Vec<String> = analysis.ranking.as_good().map(|p| p.label.clone()).collect();
     match names.len() {

@@ -137,7 +137,7 @@ fn every_lack_is_named() {
         assert!(words.iter().all(|w| said.contains(w)), "{device}, {cell}: {said}");
     }
     let said = fake.lacks("directory = \"/home\"", "command = [\"/no/such/tool\"]").expect("a lack");
-    assert!(said.contains("/no/such/tool is not there"), "{said}");
+    assert!(said.contains("/no/such/tool does not exist"), "{said}");
 }
 
 #[test]

@@ -73,7 +73,7 @@ pub struct ProfileArgs {
     /// Only time on a CPU.
     #[arg(long, help_heading = "Time", conflicts_with = "off_cpu")]
     pub on_cpu: bool,
-    /// Only time off the CPU: waiting, or ready without a CPU.
+    /// Only time off the CPU: blocked, or waiting on the run queue.
     #[arg(long, help_heading = "Time")]
     pub off_cpu: bool,
     /// Only this category of the account, or those that begin with NAME and a point: block (repeatable).

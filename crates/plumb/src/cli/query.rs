@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 /// Help's last part.
 pub fn help() -> String {
-    let mut out = String::from("Functions beside SQLite's own:\n");
+    let mut out = String::from("Functions in addition to SQLite's own:\n");
     for (name, about) in FUNCTIONS {
         out += &format!("  {name:22}  {about}\n");
     }

@@ -74,7 +74,7 @@ pub struct Simulated {
     #[arg(long, value_name = "N", default_value_t = 32, help_heading = "Queue",
         value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub depth_of_device: u32,
-    /// Requests that wait or are with the device [default: the kernel's for this scheduler]
+    /// Requests that wait or are in flight [default: the kernel's for this scheduler]
     #[arg(long, value_name = "N", help_heading = "Queue", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub nr_requests: Option<u32>,
     /// Longest request

@@ -37,7 +37,7 @@ pub fn write(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
         )?;
         for (count, what) in [
             (from.left_out, "pieces asked for what is not simulated (zones, zeroes) and are left out"),
-            (from.unknown, "requests had nobody who queued them in the trace and are left out"),
+            (from.unknown, "requests have no submitter in the trace and are omitted"),
             (from.lost, "events were lost: some requests are missing"),
         ] {
             if count > 0 {
@@ -220,7 +220,7 @@ fn device(step: &StepOutcome, out: &mut dyn Write) -> io::Result<()> {
     let d = &step.report.device;
     writeln!(
         out,
-        "device: busy {:.1} %; {} reads, {} writes, {} flushes, {} merges, {} failed; mean length: {:.2} in the device (most {}), {:.2} in the scheduler, {:.2} without a request slot",
+        "device: busy {:.1} %; {} reads, {} writes, {} flushes, {} merges, {} failed; mean length: {:.2} in the device (most {}), {:.2} in the scheduler, {:.2} waiting for a tag",
         100.0 * d.utilisation,
         units::count(d.reads),
         units::count(d.writes),
@@ -242,7 +242,7 @@ fn device(step: &StepOutcome, out: &mut dyn Write) -> io::Result<()> {
         ("seek", p.seek),
         ("rotation", p.rotation),
         ("medium", p.medium),
-        ("held back by a limit", p.throttled),
+        ("throttled", p.throttled),
         ("fault", p.fault),
     ];
     let n = (d.reads + d.writes + d.flushes).max(1);

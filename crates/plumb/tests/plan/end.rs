@@ -199,10 +199,7 @@ fn what_somebody_else_set_meanwhile_is_left_alone_and_named() {
     std::fs::write(&plan, read(&plan).replace("LOOP", name)).expect("written");
     let out = plan_run(&scratch, &["run", &plan.display().to_string(), "-o", "out"]);
     let said = text(&out.stderr);
-    assert!(
-        said.contains("read_ahead_kb is 4096: somebody changed it since the plan set it to 64"),
-        "{said}"
-    );
+    assert!(said.contains("read_ahead_kb is 4096: it was changed after the plan set it to 64"), "{said}");
     nothing_left(&scratch, &dir);
 }
 

@@ -232,7 +232,7 @@ mod tests {
             sentence(&p, &Symbols::of(&p)),
             "Running on a CPU 66.5 % (665.00 ms), of it 60 % in copy and 30 % in parse; \
              waiting for the device 25.0 % (250.00 ms), of it sda 100 %; \
-             waiting for user locks 8.0 % (80.00 ms), of it app 100 %."
+             waiting for user-space locks 8.0 % (80.00 ms), of it app 100 %."
         );
     }
 

@@ -15,8 +15,8 @@ process(p: &ProcessRow, c) {
     threads: Integer = p.threads.len() as u64, "Threads";
     cpu_used_ns: Integer = p.usage.cpu_used, "On a CPU";
     cpu_wait_ns: Integer = p.usage.cpu_wait, "Waiting for a CPU";
-    disk_used_ns: Integer = p.usage.disk_used, "At least one of its requests was with a device";
-    disk_wait_ns: Integer = p.usage.disk_wait, "Requests of its own waited, and none was with a device";
+    disk_used_ns: Integer = p.usage.disk_used, "At least one of its requests was in flight";
+    disk_wait_ns: Integer = p.usage.disk_wait, "Requests of its own waited, and none was in flight";
     accesses: Integer = p.usage.accesses, "Block requests with data";
     writes: Integer = p.usage.writes, "Of those, writes";
     bytes: Integer = p.usage.bytes, "Their bytes";
@@ -39,8 +39,8 @@ thread(r: (&ProcessRow, &ThreadRow), c) {
     elapsed_ns: Integer = r.1.elapsed, "From its begin to its end; its account adds up to it";
     cpu_used_ns: Integer = r.1.usage.cpu_used, "On a CPU";
     cpu_wait_ns: Integer = r.1.usage.cpu_wait, "Waiting for a CPU";
-    disk_used_ns: Integer = r.1.usage.disk_used, "At least one of its requests was with a device";
-    disk_wait_ns: Integer = r.1.usage.disk_wait, "Requests of its own waited, and none was with a device";
+    disk_used_ns: Integer = r.1.usage.disk_used, "At least one of its requests was in flight";
+    disk_wait_ns: Integer = r.1.usage.disk_wait, "Requests of its own waited, and none was in flight";
     accesses: Integer = r.1.usage.accesses, "Block requests with data";
     writes: Integer = r.1.usage.writes, "Of those, writes";
     bytes: Integer = r.1.usage.bytes, "Their bytes";

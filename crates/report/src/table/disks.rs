@@ -39,7 +39,7 @@ pattern(p: &PatternRow, c) {
     sequential: Integer = p.sequential, "Those that began where the last one ended";
     near: Integer = p.near, "Those that began less than 1 MiB behind it";
     ahead: Integer = p.ahead, "Read-ahead of the kernel";
-    sync: Integer = p.sync, "Those that somebody waits for (REQ_SYNC)";
+    sync: Integer = p.sync, "Requests with waiters (REQ_SYNC)";
     barrier: Integer = p.barrier, "Those with FUA or a flush first";
     depth_mean: Real = p.depth, "Mean number of requests in flight at issue";
     service_ns: Integer = p.service, "Device service time: sum";

@@ -17,7 +17,7 @@ interval(r: &Interval, c) {
     from_ns: Integer = r.from, "Begin";
     to_ns: Integer = r.to, "End";
     time_ns: Integer = r.time, "What of it entered the account";
-    wait: Integer = some(r.wait), "Wait that it is a part of, see waits; none: on a CPU, or ready for one";
+    wait: Integer = some(r.wait), "Wait that it is a part of, see waits; none: running or runnable";
     request: Integer = some(r.request), "Block request that it went to, see requests; a part of a request has a number and no row";
 });
 

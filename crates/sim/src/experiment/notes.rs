@@ -26,15 +26,15 @@ pub fn of_classes(experiment: &Experiment) -> Vec<String> {
     }
     if scheduler == "lp-deadline" && !experiment.has(true) {
         return vec![format!(
-            "nobody of the idle class takes part (--idle), so {scheduler}'s gate makes no difference here"
+            "no job has the idle class (--idle), so {scheduler}'s gate makes no difference here"
         )];
     }
     Vec::new()
 }
 
-/// The request slots in words, and what of them the idle class may have.
+/// The tags in words, and what of them the idle class may have.
 fn slots(experiment: &Experiment) -> String {
-    let all = format!("{} request slots (--nr-requests)", experiment.settings.nr_requests);
+    let all = format!("{} tags (--nr-requests)", experiment.settings.nr_requests);
     let knobs = experiment.scheduler.shown();
     match knobs.iter().find_map(|knob| knob.strip_prefix("low_slots=")) {
         Some(percent) if experiment.has(true) => {
@@ -90,11 +90,8 @@ mod tests {
     fn a_depth_that_is_never_reached_is_told_with_its_reason() {
         let deep = Job { depth: 64, ..Job::default() };
         let slots = DeviceReport { without_slot: 0.7, ..device() };
-        let said = never_so_deep(&[&deep], "2 request slots (--nr-requests)", &slots).expect("a note");
-        assert_eq!(
-            said,
-            "depth: 64 asked for, 2.7 in flight on average, 3 at most: 2 request slots (--nr-requests)"
-        );
+        let said = never_so_deep(&[&deep], "2 tags (--nr-requests)", &slots).expect("a note");
+        assert_eq!(said, "depth: 64 asked for, 2.7 in flight on average, 3 at most: 2 tags (--nr-requests)");
         let open = Job { rate: Some(Rate(80.0)), ..deep.clone() };
         let said = never_so_deep(&[&open], "64", &device()).expect("a note");
         assert!(said.ends_with("the rate asks for no more"), "{said}");

@@ -179,7 +179,7 @@ fn check(options: &ServeOptions) -> Result<()> {
     }
     for (node, module) in [("/dev/fuse", "fuse"), ("/dev/loop-control", "loop")] {
         if !Path::new(node).exists() {
-            bail!("{node} is not there: load the module (modprobe {module}), or serve NBD alone: --no-device --nbd HOST:PORT");
+            bail!("{node} does not exist: load the module (modprobe {module}), or serve NBD alone: --no-device --nbd HOST:PORT");
         }
     }
     Ok(())

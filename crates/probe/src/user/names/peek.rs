@@ -19,7 +19,7 @@ pub(super) fn read(address: u64, bytes: usize) -> Result<Vec<u8>, String> {
     if std::env::var_os("PLUMB_LIBBPF_LOG").is_none() {
         libbpf_rs::set_print(None::<(PrintLevel, fn(PrintLevel, String))>);
     }
-    let refused = |e: libbpf_rs::Error| format!("the kernel refused the program that reads it ({e})");
+    let refused = |e: libbpf_rs::Error| format!("the kernel rejected the BPF program that reads it ({e})");
     let mut object = MaybeUninit::uninit();
     let open = skel::PeekSkelBuilder::default().open(&mut object).map_err(refused)?;
     let mut skel = open.load().map_err(refused)?;

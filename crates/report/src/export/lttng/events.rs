@@ -56,7 +56,7 @@ impl Fields {
 }
 
 /// State of a thread that leaves its CPU, in the bits that Trace Compass asks for
-/// (`LinuxValues`, `SchedSwitchHandler`): 0 is ready, 1 and 2 wait, 64 has ended. No `sched_process_free`
+/// (`LinuxValues`, `SchedSwitchHandler`): 0 is runnable, 1 and 2 wait, 64 has ended. No `sched_process_free`
 /// is recorded, which would tell it the end otherwise.
 fn prev_state(left: Left) -> i64 {
     const ENDED: i64 = 64;

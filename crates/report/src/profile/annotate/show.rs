@@ -133,11 +133,11 @@ impl Listing {
     /// # Errors
     /// The writer's.
     pub fn write(&self, all: bool, out: &mut dyn Write) -> Result<()> {
-        let size = if self.size > 0 { format!("{} bytes", self.size) } else { "length not known".into() };
+        let size = if self.size > 0 { format!("{} bytes", self.size) } else { "unknown size".into() };
         writeln!(out, "{} of {}, {size} at {:#x}", self.function, self.module, self.start)?;
         writeln!(
             out,
-            "  {} in {} samples, {:.1} % of the time on a CPU",
+            "  {} in {} samples, {:.1} % of CPU time",
             units::duration(self.time_ns),
             units::count(self.samples),
             100.0 * self.share
@@ -163,7 +163,7 @@ impl Listing {
         }
         self.gap(&mut left_out, width, out)?;
         if !self.outside.is_empty() {
-            writeln!(out, "\n  Outside that code:")?;
+            writeln!(out, "\n  Outside the recorded code:")?;
             for row in &self.outside {
                 row.write(width, &mut line, out)?;
             }
@@ -261,35 +261,38 @@ fn notes(
     let name = &sheet.function.name;
     if let Some((inlined, part)) = &found.inlined {
         out.push(format!(
-            "{inlined} was put into {name} by the compiler and has no code of its own: {} of the {} samples are its.",
+            "The compiler inlined {inlined} into {name}: {} of the {} samples belong to {inlined}.",
             units::count(part.samples),
             units::count(sheet.all.samples)
         ));
     }
     if !found.others.is_empty() {
-        out.push(format!("{} Ask for one by MODULE!NAME.", others(profile, found)));
+        out.push(format!("{} Select one with MODULE!NAME.", others(profile, found)));
     }
     if let Some(why) = lacking {
         out.push(format!("No instructions: {why}."));
     } else {
         code_notes(sheet, options, &mut out);
         out.push(
-            "A sample names the instruction that was to run next: the time is mostly that of the one before it, \
-             unless jumps lead there (>) or it is a rep that was interrupted; * has 10 % or more."
+            "A sample has the address of the next instruction to run (skid), so most of its time belongs to the instruction \
+             before it. Exceptions: jump targets (>) and an interrupted rep. * marks 10 % or more."
                 .into(),
         );
     }
     if sheet.function.origin == Origin::Kernel && profile.clock.starts_with("cpu-clock") {
         out.push(
-            "Code that runs with interrupts off has no samples of this clock: its time lies where they are let in again."
+            "This clock does not sample code that runs with interrupts disabled: its time is counted where interrupts are enabled again."
                 .into(),
         );
     }
     let missing = sources.missing();
     if let Some(first) = missing.first() {
         let more = if missing.len() > 1 { format!(" and {} more", missing.len() - 1) } else { String::new() };
-        let next =
-            if options.source.is_some() { "not there either" } else { "--source DIR says where it lies" };
+        let next = if options.source.is_some() {
+            "not in --source either"
+        } else {
+            "set its directory with --source DIR"
+        };
         out.push(format!("Source not found: {first}{more} ({next})."));
     }
     out
@@ -304,17 +307,17 @@ fn others(profile: &Profile, found: &Found) -> String {
     let names: Vec<String> = found.others.iter().filter_map(name).take(4).collect();
     let more = found.others.len() - names.len().min(found.others.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("The name fits also {}{more}.", names.join(", "))
+    format!("The name also matches {}{more}.", names.join(", "))
 }
 
 fn code_notes(sheet: &Sheet<'_>, options: &Options, out: &mut Vec<String>) {
     let (have, size) = (sheet.bytes.len() as u64, sheet.function.size);
     if have < size {
-        out.push(format!("The trace holds the first {have} of its {size} bytes."));
+        out.push(format!("The trace has only the first {have} of {size} bytes of the function."));
     }
     if !sheet.code.decoded {
         out.push(format!(
-            "Code of {} is not taken apart here, only that of x86_64: shown are its words.",
+            "plumb disassembles x86_64 only: code of {} is shown as machine words.",
             options.machine
         ));
     }
@@ -324,7 +327,7 @@ fn code_notes(sheet: &Sheet<'_>, options: &Options, out: &mut Vec<String>) {
     if sheet.amid > 0 {
         let n = units::count(sheet.amid);
         out.push(format!(
-            "{n} samples lie inside an instruction: the code in the trace is not quite what ran, or data lies in it."
+            "{n} samples have an address inside an instruction: the code changed while it ran, or it contains data."
         ));
     }
     let mut lost = Weight::default();
@@ -332,7 +335,7 @@ fn code_notes(sheet: &Sheet<'_>, options: &Options, out: &mut Vec<String>) {
     if lost.samples > 0 {
         let first = sheet.outside.first().map_or_else(String::new, |(a, _)| sheet.place(*a));
         out.push(format!(
-            "{} samples lie outside the code that the trace holds, the first at {first}.",
+            "{} samples are outside the recorded code, the first at {first}.",
             units::count(lost.samples)
         ));
     }

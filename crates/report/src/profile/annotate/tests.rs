@@ -42,9 +42,9 @@ fn a_function_is_shown_with_shares_targets_and_lines() {
     let options = Options { source: Some(dir.path().into()), ..options() };
     let expected = "\
 f of /bin/prog, 19 bytes at 0x1000
-  31.00 ms in 31 samples, 77.5 % of the time on a CPU
+  31.00 ms in 31 samples, 77.5 % of CPU time
   97 % of f lies at +0x8 (right behind `idiv %rsi`): a division takes many cycles; in a loop of 5 instructions from +0x3 to +0x10 (100 %)
-  A sample names the instruction that was to run next: the time is mostly that of the one before it, unless jumps lead there (>) or it is a rep that was interrupted; * has 10 % or more.
+  A sample has the address of the next instruction to run (skid), so most of its time belongs to the instruction before it. Exceptions: jump targets (>) and an interrupted rep. * marks 10 % or more.
 
     share       time  samples  place  instruction
                                 +0x0  mov %rdi,%rax
@@ -111,10 +111,10 @@ fn what_does_not_fit_the_code_is_told() {
     p.functions[0].size = 19;
     let shown = text(&p, "f", &options());
     for part in [
-        "The trace holds the first 13 of its 19 bytes.",
+        "The trace has only the first 13 of 19 bytes of the function.",
         "The code ends inside an instruction.",
-        "20 samples lie inside an instruction",
-        "5 samples lie outside the code that the trace holds, the first at 0xff0.",
+        "20 samples have an address inside an instruction",
+        "5 samples are outside the recorded code, the first at 0xff0.",
         "+0xb  .byte e8 f0",
         "0xff0",
         "+0x28",
@@ -122,7 +122,7 @@ fn what_does_not_fit_the_code_is_told() {
         assert!(shown.contains(part), "{part}\n{shown}");
     }
     let other = text(&p, "f", &Options { machine: "aarch64".into(), ..options() });
-    assert!(other.contains("Code of aarch64 is not taken apart"), "{other}");
+    assert!(other.contains("code of aarch64 is shown as machine words"), "{other}");
     assert!(other.contains(".word 0x48f88948") && other.contains(".byte f0"), "{other}");
 }
 
@@ -156,7 +156,7 @@ fn functions_are_found_by_name_part_and_module() {
     // Exact before parts, though others have more samples.
     assert!(first("parse").starts_with("parse of /lib/libx.so"));
     assert!(first("parse_row").starts_with("parse_row of /lib/libx.so, 8 bytes at 0x200"));
-    assert!(text(&p, "parse_row", &options()).contains("The name fits also prog!parse_row (5 samples)."));
+    assert!(text(&p, "parse_row", &options()).contains("The name also matches prog!parse_row (5 samples)."));
     assert!(first("prog!parse_row").starts_with("parse_row of /bin/prog"));
     assert!(first("prog!parse").starts_with("parse_row of /bin/prog"));
     assert!(first("/lib/libx.so!row").starts_with("parse_row of /lib/libx.so"));
@@ -178,7 +178,10 @@ fn an_inlined_function_is_shown_in_the_one_that_has_its_code() {
     sample(&mut p, &[inlined, frame(0, START + 3)], 4);
     let shown = text(&p, "small", &options());
     assert!(shown.starts_with("f of /bin/prog"), "{shown}");
-    assert!(shown
-        .contains("small was put into f by the compiler and has no code of its own: 4 of the 14 samples"));
-    assert!(shown.contains("; a.h:3") && shown.contains("Source not found: a.h (--source DIR"), "{shown}");
+    assert!(shown.contains("The compiler inlined small into f: 4 of the 14 samples"));
+    assert!(
+        shown.contains("; a.h:3")
+            && shown.contains("Source not found: a.h (set its directory with --source DIR"),
+        "{shown}"
+    );
 }

@@ -175,7 +175,7 @@ impl Hdd {
     pub fn check(&self) -> Result<(), SpecError> {
         let fail = |text: String| Err(SpecError(text));
         if !(60..=1_000_000).contains(&self.rpm) {
-            return fail(format!("rpm = {}: give 60 to 1000000 turns a minute", self.rpm));
+            return fail(format!("rpm = {}: must be 60 to 1000000", self.rpm));
         }
         if !(1..=64).contains(&self.heads) {
             return fail(format!("heads = {}: give 1 to 64", self.heads));

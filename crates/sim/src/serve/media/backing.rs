@@ -66,7 +66,7 @@ pub(super) fn file(path: &Path, size: u64) -> io::Result<File> {
     }
     if metadata.len() != size {
         return Err(refuse(format!(
-            "is {} bytes long, the disk {size}; say that length, or name a file that is not there yet",
+            "is {} bytes long, the disk {size}; give that size, or name a file that does not exist yet",
             metadata.len()
         )));
     }
@@ -81,7 +81,7 @@ fn regular(metadata: &Metadata) -> Result<(), String> {
     if metadata.is_file() {
         return Ok(());
     }
-    Err("no regular file; name one, or one that is not there yet".into())
+    Err("not a regular file; name one, or a file that does not exist yet".into())
 }
 
 fn lock(file: &File) -> io::Result<()> {

@@ -205,7 +205,7 @@ fn a_file_is_made_or_has_the_length() {
     assert!(message.contains("disk: is 1048576 bytes long"), "{message}");
     let disk = Media::file(&path, 1 << 20).expect("there");
     assert_eq!(sectors(&disk)[2..5], [0, 5, 0]);
-    assert!(why(dir.path(), 512).contains("no regular file"));
-    assert!(why(Path::new("/dev/null"), 512).contains("no regular file"));
+    assert!(why(dir.path(), 512).contains("not a regular file"));
+    assert!(why(Path::new("/dev/null"), 512).contains("not a regular file"));
     assert!(why(&dir.path().join("no/such"), 512).contains("no/such"));
 }
