@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+use super::write::between;
+use super::*;
+
+fn one(source: &str) -> Result<Named> {
+    let item: Item = syn::parse_str(source)?;
+    Ok(named(&item)?.expect("a type of JSON"))
+}
+
+#[test]
+fn serde_is_followed() {
+    let t = one(r#"
+        /// One thing.
+        ///
+        /// See [`Other`].
+        #[derive(Debug, Serialize)]
+        pub struct Thing {
+            /// Its length, ns.
+            pub length: u64,
+            /// Ends
+            /// here.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub end: Option<Other>,
+            #[serde(skip_serializing_if = "is_zero")]
+            pub more: u64,
+            pub maybe: Option<u32>,
+            #[serde(rename = "type")]
+            pub kind: Vec<(u32, String)>,
+            #[serde(flatten)]
+            pub base: Base,
+            #[serde(skip)]
+            pub hidden: std::sync::Mutex<u8>,
+            pub map: BTreeMap<String, [f64; 2]>,
+            pub any: Vec<Value>,
+        }"#)
+    .expect("a struct");
+    assert_eq!(t.doc, "One thing.\n\nSee `Other`.");
+    let Body::Struct { flattened, fields } = t.body else { panic!("{:?}", t.body) };
+    assert_eq!(flattened, ["Base"]);
+    let seen: Vec<(&str, &str, bool)> =
+        fields.iter().map(|f| (f.name.as_str(), f.ty.as_str(), f.optional)).collect();
+    assert_eq!(
+        seen,
+        [
+            ("length", "number", false),
+            ("end", "Other", true),
+            ("more", "number", true),
+            ("maybe", "number | null", false),
+            ("type", "[number, string][]", false),
+            ("map", "Record<string, [number, number]>", false),
+            ("any", "unknown[]", false),
+        ]
+    );
+    assert_eq!(fields[1].doc, "Ends here.");
+    assert_eq!(t.uses.iter().collect::<Vec<_>>(), ["Base", "Other"]);
+}
+
+#[test]
+fn words_get_their_case() {
+    let t = one(r#"#[derive(Serialize)] #[serde(rename_all = "kebab-case")]
+        enum E { Jit, UserCode, #[serde(rename = "x")] Kernel }"#)
+    .expect("an enum");
+    let Body::Words(words) = t.body else { panic!("{:?}", t.body) };
+    assert_eq!(words.iter().map(|(w, _)| w.as_str()).collect::<Vec<_>>(), ["jit", "user-code", "x"]);
+}
+
+#[test]
+fn what_is_not_understood_is_an_error() {
+    for source in [
+        "#[derive(Serialize)] struct A { #[serde(with = \"x\")] a: u32 }",
+        "#[derive(Serialize)] struct A { a: HashMap<u32, u32> }",
+        "#[derive(Serialize)] struct A { a: Mutex<u32> }",
+        "#[derive(Serialize)] #[serde(rename_all = \"UPPERCASE\")] struct A { a: u32 }",
+    ] {
+        let error = format!("{:#}", one(source).expect_err(source));
+        assert!(error.starts_with("A.a: "), "{error}");
+    }
+    let unknown = one("#[derive(Serialize)] struct Document { a: Elsewhere }").expect("a struct");
+    let error = reached(vec![unknown]).expect_err("it is nowhere").to_string();
+    assert!(error.starts_with("Elsewhere: not found"), "{error}");
+}
+
+#[test]
+fn marks_are_needed() {
+    let text = "a\n<!-- x: generated -->\nold\n<!-- x: end -->\nb";
+    assert_eq!(
+        between(text, "x", "new").expect("marks"),
+        "a\n<!-- x: generated -->\nnew\n<!-- x: end -->\nb"
+    );
+    assert!(between("a", "x", "new").is_err());
+}
+
+#[test]
+fn the_repository_has_what_it_needs() {
+    let types = read(&crate::root()).expect("the sources");
+    let text = types.typescript();
+    for part in ["export const FORMAT = 2;", "interface ProcessRow extends Use {", "  run?: Run;"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("interface Case"), "only what the document reaches");
+}
