@@ -17,6 +17,7 @@ pub const MANUAL: &str = "docs/report.md";
 /// Where the types are defined; those that [`ROOT`] does not reach are left out.
 const SOURCES: &[&str] = &[
     "crates/report/src/document.rs",
+    "crates/report/src/export/profile/json.rs",
     "crates/analysis/src/quality.rs",
     "crates/diagnose/src/lib.rs",
     "crates/diagnose/src/case.rs",

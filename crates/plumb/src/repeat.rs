@@ -147,7 +147,7 @@ fn tell_all(args: &RunArgs, dir: &Path, set: &SetFile) -> Result<ExitCode> {
         (whole.iter().copied().fold(f64::MAX, f64::min), whole.iter().copied().fold(0.0, f64::max));
     let seen = Seen::of(&dir.join(&middle.dir), !args.no_report)?;
     if !args.no_report {
-        document_files::keep(dir, &report::set(dir, set, middle, &seen)?)?;
+        document_files::keep(dir, &report::set(dir, set, middle, &seen))?;
     }
     let mut explained = seen.analysis;
     explained.select(&args.show.comm)?;

@@ -94,7 +94,7 @@ pub fn make(args: &RunArgs, dir: &Path, quiet: bool) -> Result<(Outcome, Analysi
     let seen = seen?;
     keep_result(dir, &seen.analysis)?;
     if page {
-        document_files::keep(dir, &document(dir, &seen, utc_of)?)?;
+        document_files::keep(dir, &document(dir, &seen, utc_of))?;
     }
     Ok((outcome, seen.analysis))
 }

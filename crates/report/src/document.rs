@@ -4,6 +4,7 @@
 //! Times are ns from the run's begin unless a field says otherwise. What would be rows by the
 //! hundred thousand is a [`Packed`] table of columns.
 
+pub use crate::export::profile::ProfileDocument;
 pub use plumb_analysis::Quality;
 
 use plumb_diagnose::Diagnosis;
@@ -45,9 +46,9 @@ pub struct Document {
     /// A comparison, as docs/compare.md describes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<Value>,
-    /// Profiles of a comparison's sides, before and after, as docs/profile-exports.md describes them.
+    /// Profiles of a comparison's sides, before and after.
     #[serde(default)]
-    pub profiles: Vec<Value>,
+    pub profiles: Vec<ProfileDocument>,
     /// Other pages that this one leads to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pages: Vec<Page>,
@@ -226,9 +227,9 @@ pub struct Run {
     pub diagnosis: Diagnosis,
     /// Account, tables, devices, locks, critical path.
     pub result: RunResult,
-    /// The wall-clock profile, as docs/profile-exports.md describes it.
+    /// The wall-clock profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub profile: Option<Value>,
+    pub profile: Option<ProfileDocument>,
     /// What threads and CPUs did when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeline: Option<Timeline>,

@@ -2,11 +2,10 @@
 //! A recorded run as a document, and what it has not.
 
 use crate::collect::Collected;
-use crate::document::{Absent, Document, Quality, Run, FORMAT};
+use crate::document::{Absent, Document, ProfileDocument, Quality, Run, FORMAT};
 use crate::words::words;
 use plumb_diagnose::Diagnosis;
 use plumb_model::RunResult;
-use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// A document without any part yet.
@@ -41,7 +40,7 @@ pub struct Found {
 #[derive(Debug, Clone, Default)]
 pub struct Traced {
     /// The profile in the page's form; none where it has no time.
-    pub profile: Option<Value>,
+    pub profile: Option<ProfileDocument>,
     /// Timeline, requests, operations.
     pub rows: Collected,
 }

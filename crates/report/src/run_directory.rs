@@ -76,15 +76,12 @@ fn optional<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
 }
 
 /// The document of a run whose trace was read, and of what lies beside it.
-///
-/// # Errors
-/// The profile cannot be told.
-pub fn document(dir: &Path, seen: &Seen, utc: Calendar) -> Result<Document> {
+pub fn document(dir: &Path, seen: &Seen, utc: Calendar) -> Document {
     let Analysis { environment, quality, diagnosis, result, profile: times } = &seen.analysis;
     let traced = match &seen.rows {
         None => None,
         Some(rows) => {
-            let shown = (times.time() > 0).then(|| profile(times)).transpose()?;
+            let shown = (times.time() > 0).then(|| profile(times));
             Some(Traced { profile: shown, rows: rows.clone() })
         }
     };
@@ -96,7 +93,7 @@ pub fn document(dir: &Path, seen: &Seen, utc: Calendar) -> Result<Document> {
         result: result.clone(),
         traced,
     };
-    Ok(assemble(dir, found, &seen.made(utc), "It was not asked for."))
+    assemble(dir, found, &seen.made(utc), "It was not asked for.")
 }
 
 fn assemble(dir: &Path, mut found: Found, made: &str, without_trace: &str) -> Document {
@@ -156,7 +153,7 @@ fn assemble(dir: &Path, mut found: Found, made: &str, without_trace: &str) -> Do
 /// There is neither a trace nor a result.
 pub fn read(dir: &Path, utc: Calendar, note: &mut dyn FnMut(&str)) -> Result<Document> {
     let no_trace = match Seen::of(dir, true) {
-        Ok(seen) => return document(dir, &seen, utc),
+        Ok(seen) => return Ok(document(dir, &seen, utc)),
         Err(e) => e,
     };
     // What was made while the trace was there tells more than the result alone.

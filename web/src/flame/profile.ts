@@ -1,37 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // The profile document (docs/profile-exports.md), and whether a JSON value is one.
 
-import type { Roles, Words } from "../document";
+import type { ProfileCategory, ProfileDocument, Roles, Words } from "../document";
 
-/** What this page reads of it. */
-export interface Profile {
-	format: string;
-	version: number;
-	time_ns: number;
-	samples: number;
-	clock: string;
-	notes: string[];
-	kinds: { name: string; color: string }[];
-	categories: { name: string; about: string; kind: number; on_cpu?: boolean }[];
-	/** The document's. */
+/** A profile, with what the document's words say of its categories. */
+export interface Profile extends ProfileDocument {
+	categories: (ProfileCategory & { on_cpu?: boolean })[];
 	roles: Roles;
-	whos: string[];
-	threads: { tid: number; pid: number; comm: string; process: string }[];
-	modules: { path: string; lacking: string }[];
-	functions: { name: string[]; module: number[]; origin: string[]; named: boolean[] };
-	lines: string[];
-	frames: { function: number[]; line: number[]; inlined: boolean[] };
-	nodes: { parent: number[]; frame: number[] };
-	stacks: { node: number[]; cut: boolean[] };
-	entries: {
-		thread: number[];
-		cpu: number[];
-		category: number[];
-		who: number[];
-		stack: number[];
-		time_ns: number[];
-		count: number[];
-	};
 }
 
 /** The version that this page knows. */

@@ -32,8 +32,8 @@ export interface Document {
   plan?: unknown;
   /** A comparison, as docs/compare.md describes it. */
   comparison?: unknown;
-  /** Profiles of a comparison's sides, before and after, as docs/profile-exports.md describes them. */
-  profiles: unknown[];
+  /** Profiles of a comparison's sides, before and after. */
+  profiles: ProfileDocument[];
   /** Other pages that this one leads to. */
   pages?: Page[];
   /** Parts that are not there, and why. */
@@ -188,8 +188,8 @@ export interface Run {
   diagnosis: Diagnosis;
   /** Account, tables, devices, locks, critical path. */
   result: RunResult;
-  /** The wall-clock profile, as docs/profile-exports.md describes it. */
-  profile?: unknown;
+  /** The wall-clock profile. */
+  profile?: ProfileDocument;
   /** What threads and CPUs did when. */
   timeline?: Timeline;
   /** Block requests. */
@@ -328,6 +328,126 @@ export interface Operations {
   table: Packed;
   /** Of the operations. */
   sampled: Sampled;
+}
+
+/** A wall-clock profile in the page's form, as docs/profile-exports.md describes it. */
+export interface ProfileDocument {
+  /** `plumb-profile`. */
+  format: string;
+  /** Rises when a reader of the version before would go wrong. */
+  version: number;
+  /** CLOCK_MONOTONIC, ns. */
+  begin_ns: number;
+  /** CLOCK_MONOTONIC, ns. */
+  end_ns: number;
+  /** Sum of all entries, ns. */
+  time_ns: number;
+  /** Samples of the target. */
+  samples: number;
+  /** The sampling clock; empty: no samples were taken. */
+  clock: string;
+  /** Sentences for the reader. */
+  notes: string[];
+  /** The legend. */
+  kinds: ProfileKind[];
+  /** The account's categories. */
+  categories: ProfileCategory[];
+  /** Names of causes; 0 is nobody. */
+  whos: string[];
+  threads: ProfileThread[];
+  /** Files with code; 0 is the kernel. */
+  modules: ProfileModule[];
+  functions: FunctionColumns;
+  /** `FILE:LINE`; 0 is not known. */
+  lines: string[];
+  frames: FrameColumns;
+  nodes: NodeColumns;
+  stacks: StackColumns;
+  entries: EntryColumns;
+}
+
+/** A kind of time in the legend. */
+export interface ProfileKind {
+  name: string;
+  /** `#rrggbb`. */
+  color: string;
+}
+
+/** A category of the account. */
+export interface ProfileCategory {
+  name: string;
+  about: string;
+  /** Row of `ProfileDocument::kinds`. */
+  kind: number;
+}
+
+/** A thread, or threads of one name. */
+export interface ProfileThread {
+  tid: number;
+  /** 0: several. */
+  pid: number;
+  comm: string;
+  process: string;
+}
+
+/** A file with code. */
+export interface ProfileModule {
+  path: string;
+  build_id: string;
+  /** What it lacks for names. */
+  lacking: string;
+}
+
+/** Functions, by columns. */
+export interface FunctionColumns {
+  name: string[];
+  /** Row of `ProfileDocument::modules`. */
+  module: number[];
+  origin: Origin[];
+  /** The name is a symbol, no address. */
+  named: boolean[];
+}
+
+/** Places in functions, by columns. */
+export interface FrameColumns {
+  /** Row of `ProfileDocument::functions`. */
+  function: number[];
+  /** Row of `ProfileDocument::lines`. */
+  line: number[];
+  inlined: boolean[];
+}
+
+/** The stacks as one tree, by columns; a parent stands before its children. */
+export interface NodeColumns {
+  /** Row of the same table; -1 at a root. */
+  parent: number[];
+  /** Row of `ProfileDocument::frames`. */
+  frame: number[];
+}
+
+/** Stacks, by columns. */
+export interface StackColumns {
+  /** The innermost frame's row of `ProfileDocument::nodes`; -1 for the empty stack. */
+  node: number[];
+  /** Outer frames are missing. */
+  cut: boolean[];
+}
+
+/** The time, by columns. */
+export interface EntryColumns {
+  /** Row of `ProfileDocument::threads`. */
+  thread: number[];
+  /** -1 for waits and time without samples. */
+  cpu: number[];
+  /** Row of `ProfileDocument::categories`. */
+  category: number[];
+  /** Row of `ProfileDocument::whos`. */
+  who: number[];
+  /** Row of `ProfileDocument::stacks`. */
+  stack: number[];
+  time_ns: number[];
+  /** Samples, or waits. */
+  count: number[];
 }
 
 /** How far a trace can be trusted. */

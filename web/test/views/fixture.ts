@@ -298,10 +298,10 @@ export function someProfile(seed: number, entries: number): Profile {
 	const next = random(seed);
 	const pick = (n: number): number => Math.floor(next() * n);
 	const p: Profile = {
-		format: "plumb-profile", version: 1, time_ns: 0, samples: 10, clock: "cpu-clock 199 Hz", notes: [],
+		format: "plumb-profile", version: 1, begin_ns: 0, end_ns: 0, time_ns: 0, samples: 10, clock: "cpu-clock 199 Hz", notes: [],
 		kinds: WORDS.kinds.map((k) => ({ name: k.word, color: k.color })), categories: WORDS.categories, roles: WORDS.roles, whos: ["", "sda", "jbd2"],
 		threads: [0, 1, 2, 3, 4].map((i) => ({ tid: 10 + i, pid: i < 3 ? 10 : 13, comm: ["app", "app", "worker", "db", ""][i]!, process: i < 3 ? "app" : "db" })),
-		modules: [{ path: "kernel", lacking: "" }, { path: "/bin/app", lacking: "" }],
+		modules: [{ path: "kernel", build_id: "", lacking: "" }, { path: "/bin/app", build_id: "", lacking: "" }],
 		functions: {
 			name: Array.from({ length: 20 }, (_, i) => `f${i % 17}`), module: Array.from({ length: 20 }, (_, i) => (i < 10 ? 1 : 0)),
 			origin: Array.from({ length: 20 }, (_, i) => (i < 10 ? "user" : "kernel")), named: new Array<boolean>(20).fill(true),

@@ -65,7 +65,7 @@ pub fn comparison(args: &CompareArgs, found: &Comparison) -> Result<Document> {
         let mut analysis = Analysis::of(dir)?;
         analysis.select(&args.comm)?;
         if analysis.profile.time() > 0 {
-            document.profiles.push(profile::document(&analysis.profile)?);
+            document.profiles.push(profile::document(&analysis.profile));
         } else {
             let why = format!("No time of {name} was seen in {}.", dir.display());
             document.absent.push(Absent { part: "profile".into(), why });

@@ -23,12 +23,8 @@ pub fn read(dir: &Path) -> Result<Document> {
 }
 
 /// Of a set whose median run was read.
-///
-/// # Errors
-/// The profile cannot be told.
-pub fn document(dir: &Path, set: &SetFile, middle: &Repetition, seen: &Seen) -> Result<Document> {
-    let run = run_directory::document(&dir.join(&middle.dir), seen, utc_of)?;
-    Ok(of(dir, set, middle, run))
+pub fn document(dir: &Path, set: &SetFile, middle: &Repetition, seen: &Seen) -> Document {
+    of(dir, set, middle, run_directory::document(&dir.join(&middle.dir), seen, utc_of))
 }
 
 fn of(dir: &Path, set: &SetFile, middle: &Repetition, mut document: Document) -> Document {

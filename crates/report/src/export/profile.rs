@@ -17,9 +17,10 @@ mod tests;
 mod tree;
 mod words;
 
+pub use json::{document, ProfileDocument};
+
 use anyhow::{bail, Result};
 use plumb_model::profile::Profile;
-use serde_json::Value;
 use std::io::Write;
 
 /// File formats of a profile.
@@ -39,14 +40,6 @@ pub enum Format {
     Flame,
     /// Of two profiles, a flame graph as wide as the first's times: what went away.
     FlameBefore,
-}
-
-/// The page's form of a profile.
-///
-/// # Errors
-/// It cannot be told in JSON.
-pub fn document(profile: &Profile) -> Result<Value> {
-    Ok(serde_json::to_value(json::document(profile))?)
 }
 
 /// Writes `profile`; with `before` given, how it differs from that one (flame graphs and folded stacks).

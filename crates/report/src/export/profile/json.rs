@@ -5,109 +5,147 @@ use crate::palette::{Kind, PAINTS};
 use anyhow::Result;
 use plumb_model::profile::{Frames as Of, Origin, Profile, Root};
 use plumb_model::CATEGORIES;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::io::Write;
 
 /// Rises when a reader of the form before would go wrong.
 pub const VERSION: u32 = 1;
 
-#[derive(Serialize)]
-struct Document<'a> {
-    format: &'static str,
-    version: u32,
-    begin_ns: u64,
-    end_ns: u64,
-    time_ns: u64,
-    samples: u64,
-    clock: &'a str,
-    notes: &'a [String],
-    kinds: Vec<KindRow>,
-    categories: Vec<CategoryRow>,
-    whos: &'a [String],
-    threads: Vec<ThreadRow<'a>>,
-    modules: Vec<ModuleRow<'a>>,
-    functions: Functions<'a>,
-    lines: &'a [String],
-    frames: Frames,
-    nodes: Nodes,
-    stacks: Stacks,
-    entries: Entries,
+/// A wall-clock profile in the page's form, as docs/profile-exports.md describes it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProfileDocument {
+    /// `plumb-profile`.
+    pub format: String,
+    /// Rises when a reader of the version before would go wrong.
+    pub version: u32,
+    /// CLOCK_MONOTONIC, ns.
+    pub begin_ns: u64,
+    /// CLOCK_MONOTONIC, ns.
+    pub end_ns: u64,
+    /// Sum of all entries, ns.
+    pub time_ns: u64,
+    /// Samples of the target.
+    pub samples: u64,
+    /// The sampling clock; empty: no samples were taken.
+    pub clock: String,
+    /// Sentences for the reader.
+    pub notes: Vec<String>,
+    /// The legend.
+    pub kinds: Vec<ProfileKind>,
+    /// The account's categories.
+    pub categories: Vec<ProfileCategory>,
+    /// Names of causes; 0 is nobody.
+    pub whos: Vec<String>,
+    pub threads: Vec<ProfileThread>,
+    /// Files with code; 0 is the kernel.
+    pub modules: Vec<ProfileModule>,
+    pub functions: FunctionColumns,
+    /// `FILE:LINE`; 0 is not known.
+    pub lines: Vec<String>,
+    pub frames: FrameColumns,
+    pub nodes: NodeColumns,
+    pub stacks: StackColumns,
+    pub entries: EntryColumns,
 }
 
-#[derive(Serialize)]
-struct KindRow {
-    name: &'static str,
-    color: String,
+/// A kind of time in the legend.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProfileKind {
+    pub name: String,
+    /// `#rrggbb`.
+    pub color: String,
 }
 
-#[derive(Serialize)]
-struct CategoryRow {
-    name: &'static str,
-    about: &'static str,
-    kind: usize,
+/// A category of the account.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProfileCategory {
+    pub name: String,
+    pub about: String,
+    /// Row of [`ProfileDocument::kinds`].
+    pub kind: usize,
 }
 
-#[derive(Serialize)]
-struct ThreadRow<'a> {
-    tid: u32,
-    pid: u32,
-    comm: &'a str,
-    process: &'a str,
+/// A thread, or threads of one name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProfileThread {
+    pub tid: u32,
+    /// 0: several.
+    pub pid: u32,
+    pub comm: String,
+    pub process: String,
 }
 
-#[derive(Serialize)]
-struct ModuleRow<'a> {
-    path: &'a str,
-    build_id: &'a str,
-    lacking: &'a str,
+/// A file with code.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProfileModule {
+    pub path: String,
+    pub build_id: String,
+    /// What it lacks for names.
+    pub lacking: String,
 }
 
-/// A table by columns, as the others below.
-#[derive(Serialize, Default)]
-struct Functions<'a> {
-    name: Vec<&'a str>,
-    module: Vec<u32>,
-    origin: Vec<Origin>,
-    named: Vec<bool>,
+/// Functions, by columns.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FunctionColumns {
+    pub name: Vec<String>,
+    /// Row of [`ProfileDocument::modules`].
+    pub module: Vec<u32>,
+    pub origin: Vec<Origin>,
+    /// The name is a symbol, no address.
+    pub named: Vec<bool>,
 }
 
-#[derive(Serialize, Default)]
-struct Frames {
-    function: Vec<u32>,
-    line: Vec<u32>,
-    inlined: Vec<bool>,
+/// Places in functions, by columns.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrameColumns {
+    /// Row of [`ProfileDocument::functions`].
+    pub function: Vec<u32>,
+    /// Row of [`ProfileDocument::lines`].
+    pub line: Vec<u32>,
+    pub inlined: Vec<bool>,
 }
 
-#[derive(Serialize, Default)]
-struct Nodes {
-    /// -1 at a root.
-    parent: Vec<i64>,
-    frame: Vec<u32>,
+/// The stacks as one tree, by columns; a parent stands before its children.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeColumns {
+    /// Row of the same table; -1 at a root.
+    pub parent: Vec<i64>,
+    /// Row of [`ProfileDocument::frames`].
+    pub frame: Vec<u32>,
 }
 
-#[derive(Serialize, Default)]
-struct Stacks {
-    /// The innermost frame's node, -1 for the empty stack.
-    node: Vec<i64>,
-    cut: Vec<bool>,
+/// Stacks, by columns.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StackColumns {
+    /// The innermost frame's row of [`ProfileDocument::nodes`]; -1 for the empty stack.
+    pub node: Vec<i64>,
+    /// Outer frames are missing.
+    pub cut: Vec<bool>,
 }
 
-#[derive(Serialize, Default)]
-struct Entries {
-    thread: Vec<u32>,
+/// The time, by columns.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EntryColumns {
+    /// Row of [`ProfileDocument::threads`].
+    pub thread: Vec<u32>,
     /// -1 for waits and time without samples.
-    cpu: Vec<i64>,
-    category: Vec<u32>,
-    who: Vec<u32>,
-    stack: Vec<u32>,
-    time_ns: Vec<u64>,
-    count: Vec<u64>,
+    pub cpu: Vec<i64>,
+    /// Row of [`ProfileDocument::categories`].
+    pub category: Vec<u32>,
+    /// Row of [`ProfileDocument::whos`].
+    pub who: Vec<u32>,
+    /// Row of [`ProfileDocument::stacks`].
+    pub stack: Vec<u32>,
+    pub time_ns: Vec<u64>,
+    /// Samples, or waits.
+    pub count: Vec<u64>,
 }
 
 /// Gives the stacks their nodes: a parent before its children, each prefix once.
-fn tree(profile: &Profile) -> (Frames, Nodes, Stacks) {
-    let (mut frames, mut nodes, mut stacks) = (Frames::default(), Nodes::default(), Stacks::default());
+fn tree(profile: &Profile) -> (FrameColumns, NodeColumns, StackColumns) {
+    let (mut frames, mut nodes, mut stacks) =
+        (FrameColumns::default(), NodeColumns::default(), StackColumns::default());
     let mut frame_of: HashMap<(u32, u32, bool), u32> = HashMap::new();
     let mut node_of: HashMap<(i64, u32), i64> = HashMap::new();
     for stack in &profile.stacks {
@@ -131,17 +169,17 @@ fn tree(profile: &Profile) -> (Frames, Nodes, Stacks) {
     (frames, nodes, stacks)
 }
 
-/// The profile in the page's form, described in docs/profile-exports.md.
-pub fn document(profile: &Profile) -> impl Serialize + '_ {
+/// The profile in the page's form.
+pub fn document(profile: &Profile) -> ProfileDocument {
     let (frames, nodes, stacks) = tree(profile);
-    let mut functions = Functions::default();
+    let mut functions = FunctionColumns::default();
     for f in &profile.functions {
-        functions.name.push(&f.name);
+        functions.name.push(f.name.clone());
         functions.module.push(f.module);
         functions.origin.push(f.origin);
         functions.named.push(f.named);
     }
-    let mut entries = Entries::default();
+    let mut entries = EntryColumns::default();
     for e in &profile.entries {
         entries.thread.push(e.thread);
         entries.cpu.push(e.cpu.map_or(-1, i64::from));
@@ -152,33 +190,46 @@ pub fn document(profile: &Profile) -> impl Serialize + '_ {
         entries.count.push(e.count);
     }
     let color = |[r, g, b]: [u8; 3]| format!("#{r:02x}{g:02x}{b:02x}");
-    Document {
-        format: "plumb-profile",
+    ProfileDocument {
+        format: "plumb-profile".into(),
         version: VERSION,
         begin_ns: profile.begin,
         end_ns: profile.end,
         time_ns: profile.time(),
         samples: profile.samples,
-        clock: &profile.clock,
-        notes: &profile.notes,
-        kinds: PAINTS.iter().map(|p| KindRow { name: p.word, color: color(p.rgb) }).collect(),
+        clock: profile.clock.clone(),
+        notes: profile.notes.clone(),
+        kinds: PAINTS.iter().map(|p| ProfileKind { name: p.word.into(), color: color(p.rgb) }).collect(),
         categories: CATEGORIES
             .iter()
-            .map(|(c, name, about)| CategoryRow { name, about, kind: Kind::of_state(*c) as usize })
+            .map(|(c, name, about)| ProfileCategory {
+                name: (*name).into(),
+                about: (*about).into(),
+                kind: Kind::of_state(*c) as usize,
+            })
             .collect(),
-        whos: &profile.whos,
+        whos: profile.whos.clone(),
         threads: profile
             .threads
             .iter()
-            .map(|t| ThreadRow { tid: t.tid, pid: t.pid, comm: &t.comm, process: &t.process })
+            .map(|t| ProfileThread {
+                tid: t.tid,
+                pid: t.pid,
+                comm: t.comm.clone(),
+                process: t.process.clone(),
+            })
             .collect(),
         modules: profile
             .modules
             .iter()
-            .map(|m| ModuleRow { path: &m.path, build_id: &m.build_id, lacking: &m.lacking })
+            .map(|m| ProfileModule {
+                path: m.path.clone(),
+                build_id: m.build_id.clone(),
+                lacking: m.lacking.clone(),
+            })
             .collect(),
         functions,
-        lines: &profile.lines,
+        lines: profile.lines.clone(),
         frames,
         nodes,
         stacks,
