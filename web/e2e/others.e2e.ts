@@ -154,12 +154,13 @@ describe("other kinds", () => {
 		await page.context().close();
 	});
 	test("a workload comes first in its report, with verdict and quantiles", async () => {
-		const load = example("load") as { target: string };
+		const load = { ...(example("load") as { target: string }), preset: { name: "syncwrite", parameters: [], tables: [] } };
 		const { page, faults } = await harness.open({ json: JSON.stringify({ ...empty, kind: "load", loads: [load] }) });
 		expect(await page.locator("main > section").first().getAttribute("id")).toBe("section-loads");
 		const seen = (await page.locator("#section-loads").textContent()) ?? "";
 		expect(seen).toContain("p99");
 		expect(seen).toContain(load.target);
+		expect(await page.locator("#section-loads h3").first().textContent()).toBe("syncwrite");
 		expect(await page.locator("#section-loads svg.chart").count()).toBeGreaterThan(0);
 		expect(faults).toEqual([]);
 		await page.context().close();

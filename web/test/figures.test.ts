@@ -4,12 +4,13 @@ import { parts, pattern, sentence, total } from "../src/parts/bar";
 import { linear, logarithmic, roundStep } from "../src/parts/chart";
 import { arrange, split, type Options } from "../src/parts/table";
 import { attribution, lines, points, steps } from "../src/sections/load-figures";
-import type { Load, Times } from "../src/sections/load-types";
+import type { Document as Load } from "../src/generated/load";
+import type { Summary } from "../src/generated/stats";
 import { largest } from "../src/sections/comparison";
-import type { Line } from "../src/sections/comparison-types";
+import type { Line } from "../src/generated/compare";
 import { firstSentence } from "../src/sections/plan";
 import { chart, choose } from "../src/sections/plan-figures";
-import type { Analysis } from "../src/sections/plan-types";
+import type { Analysis } from "../src/generated/plan";
 import type { Document } from "../src/document";
 
 const doc = {
@@ -104,7 +105,7 @@ describe("tables", () => {
 });
 
 describe("workloads", () => {
-	const times = (p50: number | null): Times => ({ count: 100, min: 5, max: 90, mean_ns: 20, p50, p90: 40, p95: 50, p99: null, p99_9: null, p99_99: null });
+	const times = (p50: number | null): Summary => ({ count: 100, min: 5, max: 90, mean_ns: 20, stddev_ns: 9, over: 0, p50, p90: 40, p95: 50, p99: null, p99_9: null, p99_99: null });
 	const kind = (name: string, open: boolean) => ({ kind: name, count: 100, errors: 0, bytes: 0, rate: 1, bandwidth: 0, service: times(10), response: open ? times(30) : null });
 	const load = {
 		cells: [{ label: "seek", rounds: [1, 2].map(() => [{ label: "seek", jobs: [{ operations: [kind("read", true), kind("sync", false)], series: [] }] }]) }],
@@ -124,7 +125,7 @@ describe("workloads", () => {
 		expect(points({ ...times(10), count: 0 })).toEqual([]);
 	});
 	test("tell whose time it was, largest first", () => {
-		const a = { operations: 1, latency_ns: 10, on_cpu_ns: 2, run_queue_ns: 0, steal_ns: 0, device_read_ns: 8, device_write_ns: 0, device_flush_ns: 0, other_wait_ns: 0, scheduling_known: true };
+		const a = { operations: 1, latency_ns: 10, on_cpu_ns: 2, run_queue_ns: 0, steal_ns: 0, device_read_ns: 8, device_write_ns: 0, device_flush_ns: 0, other_wait_ns: 0, scaled: false, scheduling_known: true };
 		expect(attribution(a).map((p) => p.word)).toEqual(["device reads", "on a CPU"]);
 	});
 });

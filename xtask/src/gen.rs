@@ -19,12 +19,12 @@ pub fn run(root: &Path, check: bool) -> Result<()> {
         ("crates/trace/src/ctf/streams.tsdl", tsdl(&schema)),
         ("docs/events.md", docs(&schema)),
         ("web/src/generated/schema.ts", typescript(&schema)),
-        (report::TYPESCRIPT, types.typescript()),
         (report::MANUAL, types.manual(root)?),
     ];
+    let files = files.map(|(name, new)| (name.to_string(), new)).into_iter().chain(types.typescript());
     let mut stale = Vec::new();
     for (name, new) in files {
-        let path = root.join(name);
+        let path = root.join(&name);
         if std::fs::read_to_string(&path).is_ok_and(|old| old == new) {
             continue;
         }
@@ -33,7 +33,7 @@ pub fn run(root: &Path, check: bool) -> Result<()> {
             continue;
         }
         std::fs::create_dir_all(path.parent().expect("inside the repository"))?;
-        std::fs::write(&path, new).with_context(|| name.to_string())?;
+        std::fs::write(&path, new).with_context(|| name.clone())?;
         println!("wrote {name}");
     }
     if !stale.is_empty() {

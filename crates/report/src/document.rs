@@ -2,7 +2,8 @@
 //! The report document, `report.json`: everything that the page shows, and the only thing that it reads.
 //!
 //! Times are ns from the run's begin unless a field says otherwise. What would be rows by the
-//! hundred thousand is a [`Packed`] table of columns.
+//! hundred thousand is a [`Packed`] table of columns. What a crate above this one writes is a [`Value`] here;
+//! `json(TYPE)` names its type for `cargo xtask gen`, and the compiler drops it.
 
 pub use crate::export::profile::ProfileDocument;
 pub use plumb_analysis::Quality;
@@ -37,14 +38,17 @@ pub struct Document {
     /// The repetitions that the run is one of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set: Option<Set>,
-    /// Results of workloads that ran, as docs/load.md describes them.
+    /// Results of workloads that ran: what `plumb load --json` prints.
     #[serde(default)]
+    #[cfg_attr(any(), json(plumb_load::session::Document))]
     pub loads: Vec<Value>,
-    /// A plan's report, as docs/plan.md describes it.
+    /// A plan's report: `report.json` of a plan's directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(any(), json(plumb_plan::report::Report))]
     pub plan: Option<Value>,
-    /// A comparison, as docs/compare.md describes it.
+    /// A comparison: what `plumb compare --json` prints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(any(), json(plumb_compare::comparison::Comparison))]
     pub comparison: Option<Value>,
     /// Profiles of a comparison's sides, before and after.
     #[serde(default)]

@@ -5,6 +5,10 @@
 // threads, Quality.gaps) pass 2^53 after 104 days of uptime and are then rounded to 2 ns and more;
 // take RunResult.begin off before a unit is chosen. All other numbers stay below 2^53.
 
+import type * as compare from "./compare";
+import type * as load from "./load";
+import type * as plan from "./plan";
+
 /** Format of report.json that these types describe. */
 export const FORMAT = 2;
 
@@ -26,12 +30,12 @@ export interface Document {
   run?: Run;
   /** The repetitions that the run is one of. */
   set?: Set;
-  /** Results of workloads that ran, as docs/load.md describes them. */
-  loads: unknown[];
-  /** A plan's report, as docs/plan.md describes it. */
-  plan?: unknown;
-  /** A comparison, as docs/compare.md describes it. */
-  comparison?: unknown;
+  /** Results of workloads that ran: what `plumb load --json` prints. */
+  loads: load.Document[];
+  /** A plan's report: `report.json` of a plan's directory. */
+  plan?: plan.Report;
+  /** A comparison: what `plumb compare --json` prints. */
+  comparison?: compare.Comparison;
   /** Profiles of a comparison's sides, before and after. */
   profiles: ProfileDocument[];
   /** Other pages that this one leads to. */

@@ -10,12 +10,10 @@ import { type Column, table } from "../parts/table";
 import { count, factor, percent, tick } from "../parts/units";
 import type { MakeSection } from "../section";
 import type { View } from "../view";
-import type { Comparison, Line, Side } from "./comparison-types";
-
-const of = (doc: Document) => doc.comparison as Comparison | undefined;
+import type { Comparison, Group, Line, Mark, Side } from "../generated/compare";
 
 export const headline: MakeSection = (doc) => {
-	const c = of(doc);
+	const c = doc.comparison;
 	if (!c) return null;
 	return {
 		id: "difference",
@@ -48,7 +46,7 @@ function side(doc: Document, name: string, s: Side): Child {
 const SUM = "threads-time";
 
 /** Lines of a chart: the largest differences of a group, without its sum. */
-export function largest(lines: Line[], group: string, most: number): Line[] {
+export function largest(lines: Line[], group: Group, most: number): Line[] {
 	return lines
 		.filter((l) => l.group === group && l.shown && l.difference !== 0 && l.key !== SUM)
 		.sort((x, y) => Math.abs(y.difference) - Math.abs(x.difference))
@@ -56,12 +54,13 @@ export function largest(lines: Line[], group: string, most: number): Line[] {
 }
 
 export const account: MakeSection = (doc, view) => {
-	const c = of(doc);
+	const c = doc.comparison;
 	if (!c) return null;
-	const groups = [
-		{ group: "path", title: "Critical path" },
-		{ group: "account", title: "Time of all threads" },
-	].map((g) => ({ ...g, lines: largest(c.lines, g.group, 14) }));
+	const titles: [Group, string][] = [
+		["path", "Critical path"],
+		["account", "Time of all threads"],
+	];
+	const groups = titles.map(([group, title]) => ({ title, lines: largest(c.lines, group, 14) }));
 	if (groups.every((g) => g.lines.length === 0)) return null;
 	return {
 		id: "signed-account",
@@ -91,11 +90,11 @@ export const account: MakeSection = (doc, view) => {
 	};
 };
 
-function stars(mark: string): string {
+function stars(mark: Mark): string {
 	return mark === "found" ? "**" : mark === "interval" ? "*" : "";
 }
 
-const GROUPS: [string, string][] = [
+const GROUPS: [Group, string][] = [
 	["elapsed", "Elapsed"],
 	["account", "Account of the threads' time"],
 	["path", "Critical path"],
@@ -105,7 +104,7 @@ const GROUPS: [string, string][] = [
 ];
 
 export const lines: MakeSection = (doc, view) => {
-	const c = of(doc);
+	const c = doc.comparison;
 	if (!c) return null;
 	return {
 		id: "lines",
@@ -154,7 +153,7 @@ function lineTable(caption: string, all: Line[], view: View, group: ((l: Line) =
 }
 
 export const differs: MakeSection = (doc) => {
-	const c = of(doc);
+	const c = doc.comparison;
 	if (!c) return null;
 	return {
 		id: "differs",

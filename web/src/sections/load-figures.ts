@@ -2,7 +2,14 @@
 // Figures of a workload's result, in the form of tables and charts.
 
 import { duration } from "../parts/units";
-import type { Attribution, Kind, Load, Step, Times } from "./load-types";
+import type { Attribution, Document as Load, KindResult, StepResult } from "../generated/load";
+import type { Summary } from "../generated/stats";
+
+/** A step of a round. */
+export interface Step extends StepResult {
+	/** Label, with its round where there are several. */
+	name: string;
+}
 
 /** Every step of every round, with a name of its own. */
 export function steps(load: Load): Step[] {
@@ -19,8 +26,8 @@ export function steps(load: Load): Step[] {
 /** Times of one kind of operation in one step. */
 export interface Line {
 	name: string;
-	kind: Kind;
-	times: Times;
+	kind: KindResult;
+	times: Summary;
 }
 
 /** All times: of an open loop the response before the service, as that is what a user has. */
@@ -38,7 +45,7 @@ export function lines(all: Step[]): Line[] {
 }
 
 /** Places of a chart of quantiles: each nine is a step. */
-export const QUANTILES: { word: string; of: (t: Times) => number | null }[] = [
+export const QUANTILES: { word: string; of: (t: Summary) => number | null }[] = [
 	{ word: "least", of: (t) => t.min },
 	{ word: "p50", of: (t) => t.p50 },
 	{ word: "p90", of: (t) => t.p90 },
@@ -56,7 +63,7 @@ export interface Point {
 }
 
 /** The quantiles that are known. */
-export function points(times: Times): Point[] {
+export function points(times: Summary): Point[] {
 	if (times.count === 0) return [];
 	return QUANTILES.flatMap(({ word, of }, place) => {
 		const ns = of(times);
@@ -67,7 +74,7 @@ export function points(times: Times): Point[] {
 /** A line in words. */
 export function caption(line: Line): string {
 	const { p50, p99, max } = line.times;
-	const told = [p50 !== null && `half within ${duration(p50)}`, p99 !== null && `99 % within ${duration(p99)}`, `the longest ${duration(max)}`];
+	const told = [p50 !== null && `half within ${duration(p50)}`, p99 !== null && `99 % within ${duration(p99)}`, max !== null && `the longest ${duration(max)}`];
 	return `${line.name}: ${told.filter((t) => t !== false).join(", ")}.`;
 }
 

@@ -8,15 +8,16 @@ import { table } from "../parts/table";
 import { bytes, count, duration, figure as number, percent, tick } from "../parts/units";
 import type { MakeSection } from "../section";
 import type { View } from "../view";
-import type { Load, Step, Times } from "./load-types";
-import { attribution, caption, points, type Line, lines, QUANTILES, steps } from "./load-figures";
+import type { Document as Load } from "../generated/load";
+import type { Summary } from "../generated/stats";
+import { attribution, caption, points, type Line, lines, QUANTILES, type Step, steps } from "./load-figures";
 
 export const section: MakeSection = (doc, view) => {
 	if (doc.loads.length === 0) return null;
 	return {
 		id: "loads",
 		title: doc.loads.length === 1 ? "Workload" : "Workloads",
-		element: () => h("div", {}, doc.loads.map((l, i) => load(l as Load, i, view))),
+		element: () => h("div", {}, doc.loads.map((l, i) => load(l, i, view))),
 	};
 };
 
@@ -25,7 +26,7 @@ function load(load: Load, place: number, view: View): Child {
 	return h(
 		"div",
 		{ class: "load" },
-		place > 0 || load.preset ? h("h3", {}, load.preset ?? `Workload ${place + 1}`) : null,
+		place > 0 || load.preset ? h("h3", {}, load.preset?.name ?? `Workload ${place + 1}`) : null,
 		h(
 			"p",
 			{ class: "facts-line" },
@@ -114,7 +115,7 @@ function distribution(all: Line[]): Child {
 }
 
 function quantiles(all: Line[], view: View, place: number): Child {
-	const time = (key: string, title: string, value: (t: Times) => number | null) => ({
+	const time = (key: string, title: string, value: (t: Summary) => number | null) => ({
 		key,
 		title,
 		value: (l: Line) => value(l.times),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // A plan's figures in the form of charts: rows of one factor's levels, series of another's.
 
-import type { Analysis, Cell, Factor } from "./plan-types";
+import type { Analysis, CellFigures, FactorNames } from "../generated/plan";
 
 /** A mark of a chart of factors. */
 export interface Mark {
@@ -27,8 +27,8 @@ export interface FactorChart {
  * Medians by the levels of one factor, and of another one (none: -1). Of cells that differ in further
  * factors the mean is taken (of ratios the geometric one), without an interval.
  */
-export function chart(figure: Analysis, factors: Factor[], down: number, across: number): FactorChart {
-	const groups = new Map<string, { row: number; series: number; cells: Cell[] }>();
+export function chart(figure: Analysis, factors: FactorNames[], down: number, across: number): FactorChart {
+	const groups = new Map<string, { row: number; series: number; cells: CellFigures[] }>();
 	for (const cell of figure.cells) {
 		const row = cell.levels[down] ?? 0;
 		const series = across < 0 ? 0 : (cell.levels[across] ?? 0);
@@ -55,7 +55,7 @@ export function chart(figure: Analysis, factors: Factor[], down: number, across:
 }
 
 /** The factor with most levels goes down the side, the one with most of the others is the series. */
-export function choose(factors: Factor[], most: number): { down: number; across: number } {
+export function choose(factors: FactorNames[], most: number): { down: number; across: number } {
 	const order = factors.map((f, i) => ({ i, levels: f.levels.length })).sort((a, b) => b.levels - a.levels || a.i - b.i);
 	const across = order.slice(1).find((f) => f.levels > 1 && f.levels <= most);
 	return { down: order[0]?.i ?? 0, across: across?.i ?? -1 };

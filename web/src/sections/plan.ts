@@ -11,10 +11,10 @@ import { count, factor as times, percent, tick } from "../parts/units";
 import type { MakeSection, Section } from "../section";
 import type { View } from "../view";
 import { chart, choose } from "./plan-figures";
-import type { Analysis, Cell, Effects, Plan, Row } from "./plan-types";
+import type { Analysis, CellFigures, Effects, Report, Row } from "../generated/plan";
 
 export const answer: MakeSection = (doc) => {
-	const plan = doc.plan as Plan | undefined;
+	const plan = doc.plan;
 	if (!plan) return null;
 	const pairs: [string, Child][] = [
 		["Question", plan.purpose],
@@ -46,7 +46,7 @@ export function firstSentence(text: string): [string, string] {
 }
 
 export const figures: MakeSection = (doc, view) => {
-	const plan = doc.plan as Plan | undefined;
+	const plan = doc.plan;
 	if (!plan || plan.figures.length === 0) return null;
 	return {
 		id: "figures",
@@ -74,7 +74,7 @@ export const figures: MakeSection = (doc, view) => {
 	};
 };
 
-function analysis(plan: Plan, f: Analysis, view: View, answered: boolean): HTMLElement {
+function analysis(plan: Report, f: Analysis, view: View, answered: boolean): HTMLElement {
 	return h(
 		"div",
 		{},
@@ -95,7 +95,7 @@ function wide(values: number[]): boolean {
 	return low > 0 && high / low > 20;
 }
 
-function byFactor(plan: Plan, f: Analysis): Child {
+function byFactor(plan: Report, f: Analysis): Child {
 	const { factors } = plan.table;
 	if (factors.length === 0 || f.cells.length < 2) return null;
 	const { down, across } = choose(factors, MOST_SERIES);
@@ -124,7 +124,7 @@ function ends(low: number | null, high: number | null, unit: string): string {
 	return low === null || high === null ? "" : `, ${withUnit(low, unit)} to ${withUnit(high, unit)}`;
 }
 
-interface Ranked extends Cell {
+interface Ranked extends CellFigures {
 	ratio: number | null;
 	place: number;
 	told_apart: boolean | null;
@@ -259,14 +259,14 @@ function effects(e: Effects, f: Analysis): Child {
 }
 
 export const limits: MakeSection = (doc, view) => {
-	const plan = doc.plan as Plan | undefined;
+	const plan = doc.plan;
 	if (!plan || plan.verdicts.length === 0) return null;
 	return {
 		id: "limits",
 		title: "What limits, as recorded",
 		short: "Limits",
 		element: () =>
-			table<Plan["verdicts"][number]>({
+			table<Report["verdicts"][number]>({
 				caption: "Verdicts of the recorded repetitions; n: repetitions with this kind of limit, of those recorded.",
 				keep: { view, section: "limits" },
 				rows: plan.verdicts,
@@ -283,7 +283,7 @@ export const limits: MakeSection = (doc, view) => {
 };
 
 export const doubts: MakeSection = (doc, view) => {
-	const plan = doc.plan as Plan | undefined;
+	const plan = doc.plan;
 	if (!plan || (plan.doubts.length === 0 && plan.chart_notes.length === 0)) return null;
 	return {
 		id: "doubts",
@@ -293,7 +293,7 @@ export const doubts: MakeSection = (doc, view) => {
 				"div",
 				{},
 				plan.chart_notes.map((n) => h("p", {}, n)),
-				table<Plan["doubts"][number]>({
+				table<Report["doubts"][number]>({
 					caption: "What reduces confidence, and in which figures.",
 					keep: { view, section: "doubts" },
 					rows: plan.doubts,
@@ -310,7 +310,7 @@ export const doubts: MakeSection = (doc, view) => {
 };
 
 export const repetitions: MakeSection = (doc, view): Section | null => {
-	const plan = doc.plan as Plan | undefined;
+	const plan = doc.plan;
 	if (!plan || plan.table.rows.length === 0) return null;
 	const main = plan.figures.map((f) => f.figure);
 	const names = [...main, ...Object.keys(plan.table.units).filter((u) => !main.includes(u))];

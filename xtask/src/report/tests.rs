@@ -4,7 +4,8 @@ use super::*;
 
 fn one(source: &str) -> Result<Named> {
     let item: Item = syn::parse_str(source)?;
-    Ok(named(&item)?.expect("a type of JSON"))
+    let mut all = named(&item, &Scope { module: DOCUMENT, ..Scope::default() })?;
+    Ok(all.pop().expect("a type of JSON"))
 }
 
 #[test]
@@ -56,6 +57,79 @@ fn serde_is_followed() {
 }
 
 #[test]
+fn a_value_has_the_type_that_its_mark_names() {
+    let file = syn::parse_file(
+        r#"
+        use plumb_stats::{histogram::Summary, repetitions::Interval as Range};
+        use plumb_model::Origin;
+        use super::Row as Line;
+
+        #[derive(Serialize)]
+        struct Thing<'a> {
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            #[cfg_attr(any(), json(plumb_plan::report::Report))]
+            plan: Option<Value>,
+            #[cfg_attr(any(), json(plumb_load::session::Document))]
+            loads: Vec<Value>,
+            other: Value,
+            times: &'a [Summary],
+            range: Option<Range>,
+            origin: Origin,
+            line: Line,
+        }
+
+        #[cfg_attr(any(), json(String))]
+        struct Bytes(u64);"#,
+    )
+    .expect("Rust");
+    let scope = Scope::of(DOCUMENT, &file.items);
+    let all: Result<Vec<Vec<Named>>> = file.items.iter().map(|item| named(item, &scope)).collect();
+    let [thing, bytes] =
+        <[Named; 2]>::try_from(all.expect("types").into_iter().flatten().collect::<Vec<_>>())
+            .expect("two types");
+    let Body::Struct { fields, .. } = thing.body else { panic!("{:?}", thing.body) };
+    let seen: Vec<(&str, &str, bool)> =
+        fields.iter().map(|f| (f.name.as_str(), f.ty.as_str(), f.optional)).collect();
+    assert_eq!(
+        seen,
+        [
+            ("plan", "plan.Report", true),
+            ("loads", "load.Document[]", false),
+            ("other", "unknown", false),
+            ("times", "stats.Summary[]", false),
+            ("range", "stats.Interval | null", false),
+            ("origin", "Origin", false),
+            ("line", "Row", false),
+        ]
+    );
+    let uses: Vec<&str> = thing.uses.iter().map(String::as_str).collect();
+    assert_eq!(uses, ["Origin", "Row", "load.Document", "plan.Report", "stats.Interval", "stats.Summary"]);
+    assert_eq!(bytes.body, Body::Alias("string".into()));
+}
+
+#[test]
+fn a_type_of_a_crate_without_sources_is_an_error() {
+    let file =
+        syn::parse_file("use plumb_trace::Kind; #[derive(Serialize)] struct A { a: Kind }").expect("Rust");
+    let error = named(&file.items[1], &Scope::of(DOCUMENT, &file.items)).expect_err("no sources");
+    assert!(format!("{error:#}").starts_with("A.a: plumb_trace::Kind: add its file to MODULES"), "{error:#}");
+}
+
+#[test]
+fn words_of_a_macro_are_types() {
+    let item: Item =
+        syn::parse_str("words! { /// A.\n What { #[default] Read, BackwardsRead } Lock { Mutex } }")
+            .expect("Rust");
+    let all = named(&item, &Scope { module: "load", ..Scope::default() }).expect("words");
+    let told = all.iter().map(|t| match &t.body {
+        Body::Words(words) => (t.name.as_str(), words.iter().map(|(w, _)| w.as_str()).collect::<Vec<_>>()),
+        other => panic!("{other:?}"),
+    });
+    let want = [("What", vec!["read", "backwards-read"]), ("Lock", vec!["mutex"])];
+    assert_eq!(told.collect::<Vec<_>>(), want);
+}
+
+#[test]
 fn words_get_their_case() {
     let t = one(r#"#[derive(Serialize)] #[serde(rename_all = "kebab-case")]
         enum E { Jit, UserCode, #[serde(rename = "x")] Kernel }"#)
@@ -93,7 +167,13 @@ fn marks_are_needed() {
 #[test]
 fn the_repository_has_what_it_needs() {
     let types = read(&crate::root()).expect("the sources");
-    let text = types.typescript();
+    let files = types.typescript();
+    let names: Vec<&str> = files.iter().filter_map(|(name, _)| name.rsplit('/').next()).collect();
+    assert_eq!(names, ["report.ts", "load.ts", "plan.ts", "compare.ts", "machine.ts", "stats.ts", "undo.ts"]);
+    for (name, text) in &files {
+        assert!(!text.contains(": unknown"), "{name} has a type that nobody knows");
+    }
+    let text = &files.iter().find(|(name, _)| name.ends_with("/report.ts")).expect("the document's").1;
     for part in ["export const FORMAT = 2;", "interface ProcessRow extends Use {", "  run?: Run;"] {
         assert!(text.contains(part), "{part}: {text}");
     }

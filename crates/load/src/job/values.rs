@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Values with a unit: read from a command line and from a job file in the
-//! same words, and written in the words that are read.
+//! same words, and written in the words that are read. `json(String)` tells `cargo xtask gen` so.
 
 use plumb_trace::units;
 use serde::{de, Deserialize, Deserializer, Serialize, Serializer};
@@ -38,6 +38,7 @@ macro_rules! in_words {
 
 /// A length in bytes: `4096`, `64K`, `16M`, `1G`, `2T` (binary multiples).
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(any(), json(String))]
 pub struct Bytes(pub u64);
 
 impl FromStr for Bytes {
@@ -62,6 +63,7 @@ in_words!(Bytes);
 
 /// A length of time, ns: `10s`, `250ms`, `50us`.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(any(), json(String))]
 pub struct Time(pub u64);
 
 impl FromStr for Time {
@@ -89,6 +91,7 @@ in_words!(Time);
 
 /// Operations a second: `100`, `2.5k`, `1M`, `100/s`.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(any(), json(String))]
 pub struct Rate(pub f64);
 
 impl FromStr for Rate {
@@ -123,6 +126,7 @@ in_words!(Rate);
 /// Source: SNIA Solid State Storage Performance Test Specification's steady
 /// state (excursion from the mean inside a window), with seconds for rounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(any(), json(String))]
 pub struct Steady {
     /// Largest distance of a second's rate from the window's mean, percent.
     pub within: f64,
