@@ -129,11 +129,13 @@ describe("other kinds", () => {
 		await page.context().close();
 	});
 	test("a plan has its answer, factors, effects, verdicts and doubts", async () => {
-		const plan = example("plan") as { answer: string; doubts: { sentence: string }[]; figures: { figure: string }[] };
+		const plan = example("plan") as { answer: string; repetitions: [number, number]; doubts: { sentence: string }[]; figures: { figure: string }[] };
+		plan.repetitions = [30, 24];
 		plan.figures.push({ ...(plan.figures[0] as { figure: string }), figure: "another" });
 		const { page, faults } = await harness.open({ json: JSON.stringify({ ...empty, kind: "plan", plan }) });
 		const seen = (await page.locator("#page").textContent()) ?? "";
 		expect(seen).toContain(plan.answer.slice(0, 60));
+		expect(seen).toContain("24 of 30 repetitions have figures.");
 		expect(seen).toContain(plan.doubts[0]?.sentence);
 		expect(await page.locator("#section-figures svg.chart path.error").count()).toBeGreaterThan(0);
 		await page.locator("#figure").selectOption({ index: 1 });

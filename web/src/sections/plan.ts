@@ -16,11 +16,12 @@ import type { Analysis, CellFigures, Effects, Report, Row } from "../generated/p
 export const answer: MakeSection = (doc) => {
 	const plan = doc.plan;
 	if (!plan) return null;
+	const [asked, measured] = plan.repetitions;
 	const pairs: [string, Child][] = [
 		["Question", plan.purpose],
 		["Expected", plan.hypothesis],
 		...(plan.source ? [["Repeats", plan.source] as [string, Child]] : []),
-		["Made", `${count(plan.repetitions[0])} of ${count(plan.repetitions[1])} repetitions have figures.${plan.ended_early ? ` ${plan.ended_early}` : ""}`],
+		["Made", `${count(measured)} of ${count(asked)} repetitions have figures.${plan.ended_early ? ` ${plan.ended_early}` : ""}`],
 	];
 	const [lead, rest] = firstSentence(plan.answer);
 	return {
