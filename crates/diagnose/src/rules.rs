@@ -20,11 +20,15 @@ pub struct Rule {
     pub next: &'static str,
     /// Looks, takes the time that it explains, and tells.
     pub look: fn(&mut Case<'_>) -> Option<Seen>,
+    /// The time is the program's own code: with most of the time there is no bottleneck outside of it.
+    pub own_code: bool,
 }
 
 macro_rules! rules {
-    ($($id:literal, $title:literal, $look:path, $next:literal;)*) => {
-        pub const RULES: &[Rule] = &[$(Rule { id: $id, title: $title, look: $look, next: $next },)*];
+    ($($id:literal, $title:literal, $look:path, $next:literal $(, own_code: $own:literal)?;)*) => {
+        pub const RULES: &[Rule] = &[$(
+            Rule { id: $id, title: $title, look: $look, next: $next, own_code: false $(|| $own)? },
+        )*];
     };
 }
 
@@ -96,5 +100,5 @@ rules! {
     "cpu.kernel", "CPU time in the kernel", cpu::kernel,
         "make fewer or larger system calls, and copy less: see the functions";
     "cpu.user", "CPU time in user code", cpu::user,
-        "optimize these functions: 'plumb profile' shows their callers and lines";
+        "optimize these functions: 'plumb profile' shows their callers and lines", own_code: true;
 }

@@ -302,7 +302,8 @@ fn first(case: &Case<'_>, findings: &[Finding]) -> String {
     if f.share < DOMINANT {
         return format!("none dominates; the largest is {} ({share}{bound}{unreliable})", f.headline);
     }
-    if f.id == "cpu.user" && f.share >= CPU_BOUND {
+    let own_code = RULES.iter().any(|rule| rule.id == f.id && rule.own_code);
+    if own_code && f.share >= CPU_BOUND {
         let place = if f.place.is_empty() { String::new() } else { format!(" in {}", f.place) };
         return format!("none outside the program: CPU-bound{place} (user code {share}{bound}{unreliable})");
     }
