@@ -403,7 +403,7 @@ export interface ThreadTimes {
   tid: number;
   /** Time on a CPU, ns. */
   on_cpu_ns: number;
-  /** Time ready to run while another ran, ns. */
+  /** Time runnable while another ran, ns. */
   run_queue_ns: number;
   /** How often it was put on a CPU. */
   slices: number;
@@ -520,7 +520,7 @@ export interface Delta {
   threads: number;
   /** Time of all threads on a CPU, ns; None where the scheduler does not tell. */
   on_cpu_ns: number | null;
-  /** Time of all threads ready to run while others ran, ns. */
+  /** Run-queue wait of all threads, ns. */
   run_queue_ns: number | null;
   /** How often threads were put on a CPU. */
   slices: number | null;
@@ -577,7 +577,7 @@ export interface OwnTimes {
   out_blocks: number;
   /** Time on a CPU, ns. */
   on_cpu_ns: number;
-  /** Time ready to run while another ran, ns. */
+  /** Time runnable while another ran, ns. */
   run_queue_ns: number;
   /** How often it was put on a CPU. */
   slices: number;
