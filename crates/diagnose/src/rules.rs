@@ -66,7 +66,7 @@ rules! {
     "wait.log", "synchronous logging", disk::log,
         "log asynchronously, or sync the log once for many operations (group commit)";
     "sync.write", "synchronous writes", disk::sync,
-        "sync once for many writes (group commit); where flushes take most of the time, a device with a power-loss protected write cache";
+        "sync once for many writes (group commit); if flushes dominate, use a device with a power-loss protected cache";
     "device.stall", "device stalls", device::stall,
         "check the device's health and garbage collection: these requests took over 10x the median";
     "io.readahead", "sequential reads without read-ahead", disk::readahead,

@@ -25,7 +25,7 @@ fn manual() -> String {
          goes to at most one finding, so the shares add up to at most 100 %. Findings below {:.0} % are\n\
          not reported. A finding on waits has no CPU time in it: that of an `fsync` is in `cpu.kernel`.\n\n\
          Evidence of synchronous writes: `synced file` counts the calls that returned when data was\n\
-         durable (fsync, fdatasync, msync, O_SYNC writes). `flushes per call` are cache flushes of each\n\
+         durable (fsync, fdatasync, msync, O_SYNC writes). `per call` has the cache flushes of each\n\
          block device; one of a stacked device (loop, dm, md) appears again on the device below.\n\n\
          The verdict's confidence says how complete the account of this run is: lost events, unexplained\n\
          time, and doubts of the first finding. It does not say that a short run is representative:\n\

@@ -352,12 +352,15 @@ fn sync_evidence(case: &Case<'_>, files: &[(String, u64, u64)]) -> Vec<Evidence>
     flushing.sort_by_key(|d| std::cmp::Reverse(d.flushes));
     let flushes: Vec<String> =
         flushing.iter().take(3).map(|d| format!("{:.1} on {}", per_call(d.flushes), d.name)).collect();
+    let mut words = Vec::new();
     if !flushes.is_empty() {
-        out.push(Evidence::new("flushes per call", flushes.join(", ")));
+        words.push(format!("flushes {}", flushes.join(", ")));
     }
     if others > 0 {
-        let words = format!("{:.1} per call, by the journal or writeback", per_call(others));
-        out.push(Evidence::new("requests of others", words));
+        words.push(format!("{:.1} requests by the journal or writeback", per_call(others)));
+    }
+    if !words.is_empty() {
+        out.push(Evidence::new("per call", words.join("; ")));
     }
     out
 }
