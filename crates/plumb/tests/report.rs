@@ -84,7 +84,7 @@ fn a_trace_alone_is_not_written_into() {
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     assert_eq!(std::fs::read_dir(&trace).expect("the trace").count(), before);
     assert!(temp.path().join("report.html").exists());
-    assert!(why(&document(&trace), "arguments").expect("told").contains("trace alone"));
+    assert!(why(&document(&trace), "arguments").expect("told").contains("only a trace"));
 }
 
 #[test]
