@@ -373,9 +373,9 @@ fn groups_that_are_removed_are_told_and_the_last_one_ends_it() {
     let (code, out, err) = governor.end();
     assert_eq!(code, Some(0), "{err}");
     for words in [
-        format!("low cgroup {second} was removed"),
-        format!("low cgroup {} was removed", low[1]),
-        "no low cgroup is left".into(),
+        format!("background cgroup {second} was removed"),
+        format!("background cgroup {} was removed", low[1]),
+        "no background cgroup is left".into(),
         " MB/s and ".into(),
     ] {
         assert!(err.contains(&words), "lacks {words}: {err}");
@@ -402,7 +402,7 @@ fn a_disk_that_loses_what_it_holds_ends_it_and_keeps_no_limit() {
     assert!(shrunk.status.success(), "{}", stderr(&shrunk));
     let (code, out, err) = governor.end();
     assert_eq!(code, Some(0), "{err}");
-    assert!(err.contains("no disk is left") && err.contains("the disk is gone"), "{err}");
+    assert!(err.contains("no disk is left") && err.contains("the disk was removed"), "{err}");
     assert_eq!((json(&out)["ended_by"].as_str(), place.limits()), (Some("no disk"), vec![]));
 }
 
@@ -411,7 +411,7 @@ fn the_end_of_the_time_ends_the_command_and_says_so() {
     let Some(place) = Place::new("the_end_of_the_time_ends_the_command_and_says_so") else { return };
     let (code, out, err) = place.govern(&["--for", "300ms", "--", "sleep", "1000"]).end();
     assert_eq!(code, Some(1), "{err}");
-    assert!(err.contains("--for is over: the command is asked to end"), "{err}");
+    assert!(err.contains("--for is over: sending SIGTERM to the command"), "{err}");
     assert_eq!(json(&out)["ended_by"], "command");
 }
 
@@ -420,7 +420,7 @@ fn what_cannot_be_governed_is_refused_with_the_next_step() {
     let Some(place) = Place::new("what_cannot_be_governed_is_refused_with_the_next_step") else { return };
     let group = place.group.display().to_string();
     for (words, said) in [
-        (&["--protect", "loop0"][..], "nothing is low"),
+        (&["--protect", "loop0"][..], "no background I/O given"),
         (&["--low", "no-such-group"], "no-such-group"),
         (&["--low", "/"], "cannot limit the root cgroup"),
         (&["--low", &group, "--protect", "/dev/no-such-disk"], "lsblk"),
