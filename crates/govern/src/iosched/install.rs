@@ -137,7 +137,7 @@ pub fn uninstall(root: &Root) -> Result<Vec<String>> {
     }
     if !stays.is_empty() {
         bail!(
-            "{}: another program or user wrote or changed it, so plumb does not delete it; delete it by hand, then remove again",
+            "{}: another program or user changed this file, so nothing is deleted; delete it by hand, then remove again",
             stays.join(", ")
         );
     }
