@@ -108,7 +108,9 @@ pub fn diagnose(result: &RunResult, trust: &Trust) -> Diagnosis {
     }
     let mut case = Case::new(result, trust);
     if case.whole == 0 {
-        return Diagnosis::new(verdict::nothing_seen(trust), Limit::Unknown, Vec::new());
+        let lines =
+            if result.path.time > 0 { verdict::rested(result, trust) } else { verdict::nothing_seen(trust) };
+        return Diagnosis::new(lines, Limit::Unknown, Vec::new());
     }
     let mut findings = Vec::new();
     // In the order of the table: what a rule takes is gone for those behind it.

@@ -4,9 +4,10 @@
 use crate::case::{Case, Doubt, DoubtKind, Trust};
 use crate::rules::RULES;
 use crate::{Finding, LEAST};
-use plumb_model::Category;
+use plumb_model::{Category, RunResult};
 use plumb_trace::units;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 #[cfg(test)]
 mod tests;
@@ -234,6 +235,42 @@ pub(crate) fn nothing_seen(trust: &Trust) -> (Vec<Line>, Confidence) {
             "check that the target ran during the recording, and that its events were recorded".into(),
         ),
         line(Role::Confidence, "Confidence", words(&confidence, None)),
+    ];
+    (lines, confidence)
+}
+
+/// Where every thread of a target without a command waited all the time for what is no reason by itself:
+/// another thread of it, a child, a signal.
+pub(crate) fn rested(result: &RunResult, trust: &Trust) -> (Vec<Line>, Confidence) {
+    let mut sums: BTreeMap<Category, u64> = BTreeMap::new();
+    result.path.parts.iter().for_each(|p| *sums.entry(p.category).or_default() += p.time);
+    let mut sums: Vec<(Category, u64)> = sums.into_iter().collect();
+    sums.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+    let all = result.path.time;
+    let waits = sums
+        .iter()
+        .take(3)
+        .map(|(c, time)| format!("{} {:.0} %", c.activity(), *time as f64 * 100.0 / all as f64));
+    let level = match trust.doubts.iter().any(|d| d.kind.invalidates()) {
+        true => Level::Low,
+        false if trust.doubts.is_empty() => Level::High,
+        false => Level::Medium,
+    };
+    let confidence = Confidence { level, reasons: trust.doubts.clone() };
+    let reasons: Vec<String> = trust.doubts.iter().map(|d| d.words.clone()).collect();
+    let reasons = if reasons.is_empty() { "0 events lost".into() } else { reasons.join("; ") };
+    let lines = vec![
+        bottleneck(format!(
+            "none: idle for all of {} thread time ({})",
+            units::brief(all),
+            waits.collect::<Vec<_>>().join(", ")
+        )),
+        line(
+            Role::Next,
+            "Next",
+            "record longer, or during the work that is slow; child processes: without --no-children".into(),
+        ),
+        line(Role::Confidence, "Confidence", format!("{} ({reasons})", level.word())),
     ];
     (lines, confidence)
 }

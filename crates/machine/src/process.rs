@@ -80,6 +80,26 @@ pub fn threads(pid: u32, root: &Root) -> Vec<u32> {
     numbers(&format!("/proc/{pid}/task"), root)
 }
 
+/// The children of processes, their children, and so on, in the order of their numbers.
+pub fn descendants(pids: &[u32], root: &Root) -> Vec<u32> {
+    let parents: Vec<(u32, u32)> = all(root)
+        .into_iter()
+        .filter_map(|pid| Some((pid, u32::try_from(Process::of(pid, root)?.parent).ok()?)))
+        .collect();
+    let mut found = pids.to_vec();
+    let mut at = 0;
+    while let Some(pid) = found.get(at).copied() {
+        // Numbers that are used again while /proc is read must not make a circle.
+        let children = parents.iter().filter(|(_, parent)| *parent == pid).map(|(child, _)| *child);
+        let new: Vec<u32> = children.filter(|child| !found.contains(child)).collect();
+        found.extend(new);
+        at += 1;
+    }
+    found.retain(|pid| !pids.contains(pid));
+    found.sort_unstable();
+    found
+}
+
 fn numbers(dir: &str, root: &Root) -> Vec<u32> {
     let mut found: Vec<u32> = root.names(dir).iter().filter_map(|name| name.parse().ok()).collect();
     found.sort_unstable();
@@ -177,6 +197,20 @@ mod tests {
         assert_eq!(found, Process { state: 'D', parent: 3, group: 5, start: 4711 });
         assert!(!found.has_ended() && Process { state: 'Z', ..found }.has_ended());
         assert_eq!(Process::of(8, &root), None);
+    }
+
+    #[test]
+    fn descendants_are_children_and_theirs() {
+        let dir = tempfile::TempDir::new().unwrap();
+        for (pid, parent) in [(1, 0), (20, 1), (30, 20), (31, 20), (40, 31), (50, 1)] {
+            std::fs::create_dir_all(dir.path().join(format!("proc/{pid}"))).unwrap();
+            let text = format!("{pid} (x) S {parent} 5 1 0 -1 4194560 1 0 2 0 4 4 0 0 20 0 1 0 4711 1 2\n");
+            std::fs::write(dir.path().join(format!("proc/{pid}/stat")), text).unwrap();
+        }
+        let root = Root::at(dir.path());
+        assert_eq!(descendants(&[20], &root), [30, 31, 40]);
+        assert_eq!(descendants(&[20, 31], &root), [30, 40]);
+        assert!(descendants(&[50], &root).is_empty());
     }
 
     #[test]

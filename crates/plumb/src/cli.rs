@@ -190,9 +190,12 @@ pub struct What {
     /// Sets and events: names, default, all, syscall:io, syscall:NAME, syscall:all, -NAME to leave one out.
     #[arg(short, long, value_name = "LIST", default_value = "default", allow_hyphen_values = true)]
     pub events: String,
-    /// Record a running process and its future descendants (repeatable).
+    /// Record a running process and its descendants, those that run and future ones (repeatable).
     #[arg(short, long, value_name = "PID")]
     pub pid: Vec<u32>,
+    /// With --pid: leave out the child processes that run already.
+    #[arg(long, requires = "pid")]
+    pub no_children: bool,
     /// Record the members of a cgroup: its directory.
     #[arg(long, value_name = "DIR", conflicts_with = "pid")]
     pub cgroup: Option<PathBuf>,

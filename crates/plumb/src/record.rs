@@ -5,6 +5,7 @@ use crate::cli::{ExitCodeOf, RecordArgs, What};
 use crate::quality::NOT_VALID;
 use anyhow::{bail, Context, Result};
 use plumb_machine::signals::{self, Calls};
+use plumb_machine::{process, Root};
 use plumb_probe::{Keep, Options, Outcome, Progress, Selection, Target, Trigger};
 use plumb_trace::units;
 use std::io::{IsTerminal, Write};
@@ -50,7 +51,15 @@ pub fn options(what: &What, dir: &Path) -> Result<Options> {
     } else if let Some(dir) = &what.cgroup {
         Target::Cgroup(dir.clone())
     } else if !what.pid.is_empty() {
-        Target::Pids(what.pid.clone())
+        let named = what.pid.clone();
+        let children =
+            if what.no_children { Vec::new() } else { process::descendants(&named, &Root::real()) };
+        let more = !children.is_empty();
+        let target = Target::Pids { named, children };
+        if more {
+            eprintln!("plumb: recording {} (--no-children: without those that run now)", target.describe());
+        }
+        target
     } else if what.all {
         Target::Everything
     } else {

@@ -96,6 +96,55 @@ fn a_command_that_does_not_exist_leaves_nothing() {
     refuses(&output(plumb().args(["record", "--pid", "4194304", "-o", "/tmp/x"])), 2, &["4194304", "ps -e"]);
 }
 
+/// A shell that only waits, with a child that works, until dropped.
+struct Service(std::process::Child);
+
+impl Service {
+    fn start() -> Self {
+        use std::os::unix::process::CommandExt;
+        let script = "sh -c 'while :; do :; done' & wait";
+        Self(Command::new("sh").args(["-c", script]).process_group(0).spawn().expect("sh"))
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        // SAFETY: the group of our own child, not waited for yet.
+        unsafe { libc::kill(-(self.0.id() as i32), libc::SIGKILL) };
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_service_is_recorded_with_the_children_that_it_has() {
+    if !can("a_service_is_recorded_with_the_children_that_it_has", &[]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("directory");
+    let service = Service::start();
+    let pid = service.0.id().to_string();
+    let stat = || std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    while stat().is_empty() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let run = |name: &str, more: &[&str]| {
+        let words = ["run", "--no-report", "--json", "--for", "300ms", "--pid", &pid];
+        let out = output(plumb().args(words).args(more).arg("-o").arg(dir.path().join(name)));
+        assert!(out.status.success(), "{}", stderr(&out));
+        let json: serde_json::Value = serde_json::from_slice(&out.stdout).expect("JSON");
+        (json, stderr(&out))
+    };
+    let (whole, said) = run("whole", &[]);
+    assert!(said.contains("and 1 child process"), "{said}");
+    assert_eq!(whole["processes"].as_array().map(Vec::len), Some(2), "{whole}");
+    let (alone, said) = run("alone", &["--no-children"]);
+    assert!(!said.contains("child process ("), "{said}");
+    assert_eq!(alone["processes"].as_array().map(Vec::len), Some(1), "{alone}");
+    // The shell waits all the time, and was seen all the same.
+    let first = alone["verdict"][0].as_str().unwrap_or_default();
+    assert!(first.starts_with("Bottleneck: none: idle for all of"), "{first}");
+}
+
 struct Tmpfs(PathBuf);
 
 impl Drop for Tmpfs {

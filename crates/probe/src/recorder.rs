@@ -239,7 +239,7 @@ fn describe(
         "target_kind".into(),
         match options.target {
             Target::Command(_) => "command".into(),
-            Target::Pids(_) => "pid".into(),
+            Target::Pids { .. } => "pid".into(),
             Target::Cgroup(_) => "cgroup".into(),
             Target::Everything => "everything".into(),
         },
@@ -472,8 +472,8 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
         } else if asked > 0 {
             return Some("stopped by the user".into());
         }
-        if let Target::Pids(pids) = &self.options.target {
-            if pids.iter().all(|p| !Path::new(&format!("/proc/{p}")).exists()) {
+        if let Target::Pids { named, .. } = &self.options.target {
+            if named.iter().all(|p| !Path::new(&format!("/proc/{p}")).exists()) {
                 return Some("the target ended".into());
             }
         }

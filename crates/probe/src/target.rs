@@ -18,7 +18,12 @@ pub enum Target {
     /// A command and its descendants.
     Command(Vec<OsString>),
     /// Processes that run, and the descendants that they will have.
-    Pids(Vec<u32>),
+    Pids {
+        /// Those that were asked for; when they have ended, the recording ends.
+        named: Vec<u32>,
+        /// Descendants that they have already.
+        children: Vec<u32>,
+    },
     /// The members of a cgroup (a path below its mount), now and later.
     Cgroup(PathBuf),
     Everything,
@@ -32,9 +37,14 @@ impl Target {
                 let words: Vec<_> = words.iter().map(|w| w.to_string_lossy()).collect();
                 words.join(" ")
             }
-            Target::Pids(pids) => {
-                let pids: Vec<_> = pids.iter().map(u32::to_string).collect();
-                format!("pid {}", pids.join(", "))
+            Target::Pids { named, children } => {
+                let pids: Vec<_> = named.iter().map(u32::to_string).collect();
+                let more = match children.len() {
+                    0 => String::new(),
+                    1 => " and 1 child process".into(),
+                    n => format!(" and {n} child processes"),
+                };
+                format!("pid {}{more}", pids.join(", "))
             }
             Target::Cgroup(path) => format!("cgroup {}", path.display()),
             Target::Everything => "everything".into(),
@@ -48,15 +58,17 @@ impl Target {
     pub fn threads(&self) -> Result<Vec<u32>> {
         match self {
             Target::Command(_) | Target::Everything => Ok(Vec::new()),
-            Target::Pids(pids) => {
+            Target::Pids { named, children } => {
                 let mut tids = Vec::new();
-                for pid in pids {
+                for pid in named {
                     let found = threads_of(*pid);
                     if found.is_empty() {
                         bail!("no process {pid}; 'ps -e' lists those that run");
                     }
                     tids.extend(found);
                 }
+                // A child may have ended since.
+                tids.extend(children.iter().flat_map(|pid| threads_of(*pid)));
                 Ok(tids)
             }
             Target::Cgroup(path) => {

@@ -3,7 +3,6 @@ use super::*;
 use crate::{diagnose, Diagnosis};
 use plumb_model::profile::Origin;
 use plumb_model::{At, BlameRow, HotRow, LockRow, PathResult, ProcessRow, RunResult, SampleResult};
-use std::collections::BTreeMap;
 
 const MS: u64 = 1_000_000;
 
@@ -136,6 +135,17 @@ fn an_idle_server_is_no_bottleneck() {
         "Bottleneck: none: idle 90 % of 1.0 s thread time, waiting for work in poll, select or epoll"
     );
     assert!(said.contains(&"Also: CPU time in user code 10 %".to_string()), "{said:?}");
+}
+
+#[test]
+fn a_target_that_only_waited_was_seen() {
+    let parts = [(Category::Child, "", 750 * MS), (Category::Signalled, "", 250 * MS)];
+    let said = said(&result("threads", &parts));
+    assert_eq!(
+        said[0],
+        "Bottleneck: none: idle for all of 1.0 s thread time (waiting for a child process 75 %, waiting for another thread 25 %)"
+    );
+    assert_eq!(said.last().expect("a line"), "Confidence: high (0 events lost)");
 }
 
 #[test]
