@@ -262,7 +262,7 @@ fn operations_and_requests_are_not_shown_as_the_same() {
     let again = |more: &[&str]| must(plumb().args(["sim", "nvme", "--from"]).arg(&trace).args(more));
     let short = again(&["--max-request", "32K", "--nr-requests", "1"]);
     assert!(short.contains("recorded, operations") && short.contains("simulated, requests"), "{short}");
-    assert!(short.contains("compare MiB/s") && short.contains("with 1 request slot, "), "{short}");
+    assert!(short.contains("compare MiB/s") && short.contains("with 1 tag, "), "{short}");
     let told = json(&again(&["--max-request", "32K", "--json"]));
     assert_eq!(told["from"]["split"], 100);
     let whole = again(&["--max-request", "128K"]);

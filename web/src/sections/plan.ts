@@ -166,7 +166,7 @@ function ranking(f: Analysis, view: View): Child {
 				{ key: "ratio", title: "Times the best", spare: true, value: (c) => c.ratio, show: (c) => (c.ratio === null ? null : times(c.ratio)) },
 				{
 					key: "apart",
-					title: "Told apart",
+					title: "Distinguished",
 					about: "Whether it differs from the best by more than chance",
 					spare: true,
 					value: (c) => (c.told_apart === null ? "" : c.told_apart ? "yes" : "no"),

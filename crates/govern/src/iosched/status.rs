@@ -216,7 +216,7 @@ fn hindrances(root: &Root) -> Vec<String> {
     // The variable's attributes take four bytes, its value the fifth.
     let secure = root.path("/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c");
     if std::fs::read(secure).is_ok_and(|bytes| bytes.get(4) == Some(&1)) {
-        all.push(format!("Secure Boot is on, so the kernel may refuse a module that is not signed; {SIGN}"));
+        all.push(format!("Secure Boot is on, so the kernel may reject an unsigned module; {SIGN}"));
     }
     let lockdown = root.text("/sys/kernel/security/lockdown").unwrap_or_default();
     if lockdown.contains("[integrity]") || lockdown.contains("[confidentiality]") {

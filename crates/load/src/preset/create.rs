@@ -25,7 +25,7 @@ and only A was slower: the names that were looked up in vain were not cached yet
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct CreateArgs {
-    /// How often all files are made anew, with the same names
+    /// How often all files are recreated, with the same names
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub passes: u32,
     /// The first pass begins with empty caches of names and inodes (root): only then can it differ from the others

@@ -17,12 +17,12 @@ use std::io::{self, Write};
 pub fn write(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
-        "{} of {}, scheduler {} with {} request {}, {} in the device at once",
+        "{} of {}, scheduler {} with {} {}, {} in the device at once",
         outcome.model,
         units::bytes(outcome.disk_size),
         outcome.scheduler,
         outcome.nr_requests,
-        if outcome.nr_requests == 1 { "slot" } else { "slots" },
+        if outcome.nr_requests == 1 { "tag" } else { "tags" },
         outcome.depth_of_device
     )?;
     if let Some(from) = &outcome.from {
