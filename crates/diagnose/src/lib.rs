@@ -108,8 +108,8 @@ pub fn diagnose(result: &RunResult, trust: &Trust) -> Diagnosis {
     }
     let mut case = Case::new(result, trust);
     if case.whole == 0 {
-        let lines =
-            if result.path.time > 0 { verdict::rested(result, trust) } else { verdict::nothing_seen(trust) };
+        let only_waited = result.path.time > 0;
+        let lines = if only_waited { verdict::lines(&case, &[]) } else { verdict::nothing_seen(trust) };
         return Diagnosis::new(lines, Limit::Unknown, Vec::new());
     }
     let mut findings = Vec::new();

@@ -4,10 +4,9 @@
 use crate::case::{Case, Doubt, DoubtKind, Trust};
 use crate::rules::RULES;
 use crate::{Finding, LEAST};
-use plumb_model::{Category, RunResult};
+use plumb_model::Category;
 use plumb_trace::units;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 #[cfg(test)]
 mod tests;
@@ -181,6 +180,9 @@ const CPU_BOUND: f64 = 0.5;
 /// Facts of the largest finding that a verdict has.
 const FACTS: usize = 3;
 
+/// The next step where the target only waited.
+const ONLY_WAITED: &str = "record it while it works, with its child processes (without --no-children)";
+
 /// Other findings that it names.
 const OTHERS: usize = 4;
 
@@ -239,42 +241,6 @@ pub(crate) fn nothing_seen(trust: &Trust) -> (Vec<Line>, Confidence) {
     (lines, confidence)
 }
 
-/// Where every thread of a target without a command waited all the time for what is no reason by itself:
-/// another thread of it, a child, a signal.
-pub(crate) fn rested(result: &RunResult, trust: &Trust) -> (Vec<Line>, Confidence) {
-    let mut sums: BTreeMap<Category, u64> = BTreeMap::new();
-    result.path.parts.iter().for_each(|p| *sums.entry(p.category).or_default() += p.time);
-    let mut sums: Vec<(Category, u64)> = sums.into_iter().collect();
-    sums.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
-    let all = result.path.time;
-    let waits = sums
-        .iter()
-        .take(3)
-        .map(|(c, time)| format!("{} {:.0} %", c.activity(), *time as f64 * 100.0 / all as f64));
-    let level = match trust.doubts.iter().any(|d| d.kind.invalidates()) {
-        true => Level::Low,
-        false if trust.doubts.is_empty() => Level::High,
-        false => Level::Medium,
-    };
-    let confidence = Confidence { level, reasons: trust.doubts.clone() };
-    let reasons: Vec<String> = trust.doubts.iter().map(|d| d.words.clone()).collect();
-    let reasons = if reasons.is_empty() { "0 events lost".into() } else { reasons.join("; ") };
-    let lines = vec![
-        bottleneck(format!(
-            "none: idle for all of {} thread time ({})",
-            units::brief(all),
-            waits.collect::<Vec<_>>().join(", ")
-        )),
-        line(
-            Role::Next,
-            "Next",
-            "record longer, or during the work that is slow; child processes: without --no-children".into(),
-        ),
-        line(Role::Confidence, "Confidence", format!("{} ({reasons})", level.word())),
-    ];
-    (lines, confidence)
-}
-
 /// The verdict of a case; findings with the largest share first.
 pub(crate) fn lines(case: &Case<'_>, findings: &[Finding]) -> (Vec<Line>, Confidence) {
     let confidence = confidence(case, findings);
@@ -300,6 +266,8 @@ pub(crate) fn lines(case: &Case<'_>, findings: &[Finding]) -> (Vec<Line>, Confid
     }
     if let Some(f) = findings.first() {
         out.push(line(Role::Next, "Next", f.next.clone()));
+    } else if case.whole == 0 {
+        out.push(line(Role::Next, "Next", ONLY_WAITED.into()));
     }
     out.push(line(Role::Confidence, "Confidence", words(&confidence, Some(case))));
     (out, confidence)
@@ -309,6 +277,28 @@ pub(crate) fn lines(case: &Case<'_>, findings: &[Finding]) -> (Vec<Line>, Confid
 fn idle(case: &Case<'_>, findings: &[Finding]) -> Option<f64> {
     let idle = case.share(case.time(&[Category::Poll]) as f64);
     (idle > LEAST && idle > findings.first().map_or(0.0, |f| f.share)).then_some(idle)
+}
+
+/// Where every thread of a target without a command waited all the time for what is no reason by itself: another
+/// thread of it, a child, a signal.
+fn only_waited(case: &Case<'_>) -> String {
+    let path = &case.result.path;
+    let mut sums: Vec<(Category, u64)> = Vec::new();
+    for p in &path.parts {
+        match sums.iter_mut().find(|(category, _)| *category == p.category) {
+            Some((_, sum)) => *sum += p.time,
+            None => sums.push((p.category, p.time)),
+        }
+    }
+    sums.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+    let share = |time: u64| time as f64 * 100.0 / path.time as f64;
+    let waits = sums.iter().take(3).map(|(c, time)| format!("{} {:.0} %", c.activity(), share(*time)));
+    let waits: Vec<String> = waits.collect();
+    format!(
+        "none: the target waited for all of {} thread time ({})",
+        units::brief(path.time),
+        waits.join(", ")
+    )
 }
 
 /// Cause, share and upper bound.
@@ -321,6 +311,9 @@ fn first(case: &Case<'_>, findings: &[Finding]) -> String {
     } else {
         format!("; unreliable: {}", unreliable.join(", "))
     };
+    if case.whole == 0 {
+        return only_waited(case);
+    }
     if let Some(idle) = idle(case, findings) {
         return format!(
             "none: idle {:.0} % of {whole}, waiting for work in poll, select or epoll{unreliable}",

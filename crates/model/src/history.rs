@@ -84,8 +84,8 @@ impl History {
         }
     }
 
-    /// What the kept interval that begins at `start` turned out to be; whether it is there.
-    pub fn name(&mut self, start: u64, did: Did) -> bool {
+    /// Says what the interval that begins at `start` turned out to be; false where it is kept no more.
+    pub fn revise(&mut self, start: u64, did: Did) -> bool {
         let found = self.recent.iter_mut().rev().find(|i| i.start <= start).filter(|i| i.start == start);
         found.map(|i| i.did = did).is_some()
     }

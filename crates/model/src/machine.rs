@@ -84,7 +84,7 @@ pub struct Model<O: Observer = ()> {
     retransmits: u64,
     /// Threads that ended lately: waits that they ended are explained after they are gone.
     graves: VecDeque<(u32, u32)>,
-    /// Places of threads that ended earlier, by thread: what a thread remembers names them.
+    /// Places of threads that ended earlier and that an interval refers to, by thread.
     kept: HashMap<u32, u32>,
     /// Critical path of the command's first thread.
     path: Path,
@@ -206,7 +206,7 @@ impl<O: Observer> Model<O> {
         if self.index[i] != NONE {
             return self.index[i] as usize;
         }
-        // The id is used again: whoever names the thread that had it means this one from now on.
+        // The id is used again: whoever refers to the thread that had it finds this one from now on.
         self.free.extend(self.kept.remove(&tid));
         let mut thread = Thread::new(tid, tid, self.now.max(self.setup.begin));
         thread.target = (self.setup.everyone && tid != self.setup.recorder) || self.told.contains(&tid);
@@ -228,7 +228,7 @@ impl<O: Observer> Model<O> {
         self.index.get(tid as usize).filter(|i| **i != NONE).map(|i| *i as usize)
     }
 
-    /// The place of a thread that lives, ended lately, or is named by what a thread remembers.
+    /// The place of a thread that lives, ended lately, or that an interval refers to.
     fn remembered(&self, tid: u32) -> Option<usize> {
         let grave = || self.graves.iter().rev().find(|(t, _)| *t == tid).map(|(_, at)| *at as usize);
         self.known(tid).or_else(grave).or_else(|| self.kept.get(&tid).map(|at| *at as usize))

@@ -155,11 +155,11 @@ pub struct Thread {
     pub charged_interrupts: u64,
     pub account: Account,
     pub history: History,
-    /// Kept intervals of threads that slept until this one woke them.
-    pub named: u32,
+    /// Kept intervals that refer to it: of threads that slept until this one woke them.
+    pub references: u32,
     /// The call that it is in.
     pub call: Option<Call>,
-    /// The waits of that call, see [`crate::machine::Model`]'s settle_call.
+    /// The waits of that call, until it returns.
     pub waits: Vec<Wait>,
     /// The call that it was in when the recording began.
     pub first_call: i32,
@@ -224,7 +224,7 @@ impl Thread {
             charged_interrupts: 0,
             account: Account::default(),
             history: History::default(),
-            named: 0,
+            references: 0,
             call: None,
             first_call: -1,
             lock: None,

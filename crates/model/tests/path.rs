@@ -15,6 +15,7 @@ const NEIGHBOUR: u32 = 900;
 const END: u64 = 100_000;
 
 const NANOSLEEP: u32 = 35;
+const POLL: u32 = 7;
 const WAIT4: u32 = 61;
 /// Scheduler states of a switch: asleep, dead.
 const SLEEPS: u32 = 1;
@@ -153,4 +154,19 @@ fn who_ends_the_last_wait_of_a_call_ended_them_all() {
     b.wakes(60_000, WORKER, SHELL).leaves(60_000, WORKER, DIES);
     b.returns(60_000, SHELL, WAIT4).leaves(80_000, SHELL, DIES);
     assert_eq!(b.path(), [(Category::Running, 21_000), (Category::Timer, 58_000)]);
+}
+
+#[test]
+fn a_call_that_an_interrupt_ends_was_ended_by_no_thread() {
+    let mut b = Bench::new();
+    b.forks(2000, SHELL, WORKER).forks(2000, SHELL, CHILD);
+    b.calls(2000, SHELL, POLL).leaves(2000, SHELL, SLEEPS);
+    b.calls(3000, WORKER, NANOSLEEP).leaves(3000, WORKER, SLEEPS);
+    b.wakes(30_000, CHILD, SHELL).leaves(30_000, CHILD, DIES).leaves(30_000, SHELL, SLEEPS);
+    b.expires(40_000, WORKER).wakes(40_000, WORKER, SHELL).leaves(40_000, WORKER, DIES);
+    b.leaves(40_000, SHELL, SLEEPS).expires(60_000, SHELL);
+    b.returns(60_000, SHELL, POLL).leaves(80_000, SHELL, DIES);
+    // Until 30,000 the child ran, until 40,000 the worker slept, then no thread came.
+    let parts = [(Category::Poll, 20_000), (Category::Running, 49_000), (Category::Timer, 10_000)];
+    assert_eq!(b.path(), parts);
 }

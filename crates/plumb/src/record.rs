@@ -54,12 +54,7 @@ pub fn options(what: &What, dir: &Path) -> Result<Options> {
         let named = what.pid.clone();
         let children =
             if what.no_children { Vec::new() } else { process::descendants(&named, &Root::real()) };
-        let more = !children.is_empty();
-        let target = Target::Pids { named, children };
-        if more {
-            eprintln!("plumb: recording {} (--no-children: without those that run now)", target.describe());
-        }
-        target
+        Target::Pids { named, children }
     } else if what.all {
         Target::Everything
     } else {
@@ -114,6 +109,12 @@ pub fn record(options: &Options, quiet: bool) -> Result<Outcome> {
             );
         }
     };
+    if let (Target::Pids { children, .. }, false) = (&options.target, quiet) {
+        if !children.is_empty() {
+            let target = options.target.describe();
+            eprintln!("plumb: recording {target} (--no-children: without those that run now)");
+        }
+    }
     let outcome = plumb_probe::record(options, signals::stop(), show)?;
     if !quiet {
         if terminal {

@@ -142,7 +142,7 @@ fn a_service_is_recorded_with_the_children_that_it_has() {
     assert_eq!(alone["processes"].as_array().map(Vec::len), Some(1), "{alone}");
     // The shell waits all the time, and was seen all the same.
     let first = alone["verdict"][0].as_str().unwrap_or_default();
-    assert!(first.starts_with("Bottleneck: none: idle for all of"), "{first}");
+    assert!(first.starts_with("Bottleneck: none: the target waited for all of"), "{first}");
 }
 
 struct Tmpfs(PathBuf);

@@ -3,6 +3,7 @@ use super::*;
 use crate::{diagnose, Diagnosis};
 use plumb_model::profile::Origin;
 use plumb_model::{At, BlameRow, HotRow, LockRow, PathResult, ProcessRow, RunResult, SampleResult};
+use std::collections::BTreeMap;
 
 const MS: u64 = 1_000_000;
 
@@ -143,9 +144,9 @@ fn a_target_that_only_waited_was_seen() {
     let said = said(&result("threads", &parts));
     assert_eq!(
         said[0],
-        "Bottleneck: none: idle for all of 1.0 s thread time (waiting for a child process 75 %, waiting for another thread 25 %)"
+        "Bottleneck: none: the target waited for all of 1.0 s thread time (waiting for a child process 75 %, waiting for another thread 25 %)"
     );
-    assert_eq!(said.last().expect("a line"), "Confidence: high (0 events lost)");
+    assert_eq!(said.last().expect("a line"), "Confidence: high (0 events lost, 0.0 % unexplained)");
 }
 
 #[test]

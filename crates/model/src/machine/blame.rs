@@ -379,7 +379,7 @@ impl<O: Observer> Model<O> {
         let sum = crate::history::Sum { start: old.start, end: old.end, parts };
         self.threads[at].history.add_up(sum);
         self.scratch = pieces;
-        self.unname(old.did);
+        self.release(old.did);
     }
 }
 

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! System calls: what a thread's account grew by while it was in one.
 
+use super::blame::Follow;
 use super::Model;
+use crate::history::{Cause, Did};
 use crate::thread::{Call, State};
 use crate::{CpuState, Observer};
 use plumb_trace::schema::{SysEnter, SysExit};
+
+/// Waits of one call that are kept until it returns.
+pub(super) const WAITS: usize = 256;
 
 impl<O: Observer> Model<O> {
     pub(super) fn enter(&mut self, cpu: u32, ts: u64, tid: u32, e: &SysEnter) {
@@ -47,6 +52,35 @@ impl<O: Observer> Model<O> {
         if self.processes.call(tgid, &call, ts, e.ret, &spent) {
             self.synced.call(tid, call.fd, call.start, ts - call.start);
         }
+    }
+
+    /// The waits of a call are all there. A thread that sleeps again in the same call was woken for
+    /// nothing (another child ended, another reader was faster): whoever ended the last wait ended
+    /// them all. `returned`: the call is over, so the last is there.
+    pub(super) fn settle_call(&mut self, at: usize, returned: bool) {
+        if self.threads[at].waits.is_empty() {
+            return;
+        }
+        let mut waits = std::mem::take(&mut self.threads[at].waits);
+        let (me, root) = (self.threads[at].tid, self.threads[at].tid == self.setup.root);
+        let end = waits.last().filter(|_| returned && waits.len() > 1).map_or(0, |w| w.waker);
+        for w in &mut waits {
+            if end != 0 && w.waker != end && self.remembered(end).is_some() {
+                if self.threads[at].history.revise(w.from, Did::Slept(Cause::Thread(end))) {
+                    self.release(Did::Slept(Cause::Thread(w.waker)));
+                    self.refer(Did::Slept(Cause::Thread(end)));
+                }
+                if root {
+                    w.deep.clear();
+                    let follow = Follow { me, depth: 0, deep: true, held: None };
+                    self.follow_thread(end, w.from, w.to, follow, &mut w.deep);
+                }
+            }
+            let followed = &mut self.threads[at].followed;
+            w.deep.iter().for_each(|p| followed.add(p.part, p.to - p.from));
+        }
+        waits.clear();
+        self.threads[at].waits = waits;
     }
 
     /// A call's event proves that its thread is on that CPU.

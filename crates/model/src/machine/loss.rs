@@ -92,39 +92,39 @@ impl<O: Observer> Model<O> {
         self.threads[at].state = State::Dead;
     }
 
-    /// A thread ended long ago. Where an interval that is kept names it, what it did stays; but
-    /// added up, so that it names nobody: a chain of processes must not keep its whole past.
+    /// A thread ended long ago. Where an interval refers to it, what it did stays; but added up, so
+    /// that it refers to nobody: a chain of processes must not keep its whole past.
     fn forget(&mut self, tid: u32, at: u32) {
+        // Where its id is used again, the later thread is found.
+        let needed = self.threads[at as usize].references > 0 && self.remembered(tid).is_none();
         while let Some(old) = self.threads[at as usize].history.pop() {
-            if self.threads[at as usize].named > 0 {
-                self.add_up(at as usize, old);
-            } else {
-                self.unname(old.did);
+            match needed {
+                true => self.add_up(at as usize, old),
+                false => self.release(old.did),
             }
         }
-        if self.threads[at as usize].named > 0 {
-            // Of two with one id the later one is meant.
-            self.free.extend(self.kept.insert(tid, at));
+        if needed && self.threads[at as usize].references > 0 {
+            self.kept.insert(tid, at);
         } else {
             self.free.push(at);
         }
     }
 
-    /// An interval that names a thread is kept.
-    pub(super) fn name(&mut self, did: Did) {
+    /// An interval that may refer to a thread is kept.
+    pub(super) fn refer(&mut self, did: Did) {
         let Did::Slept(Cause::Thread(tid)) = did else { return };
         if let Some(at) = self.remembered(tid) {
-            self.threads[at].named += 1;
+            self.threads[at].references += 1;
         }
     }
 
-    /// An interval that names a thread is no longer kept.
-    pub(super) fn unname(&mut self, did: Did) {
+    /// It is no longer kept.
+    pub(super) fn release(&mut self, did: Did) {
         let Did::Slept(Cause::Thread(tid)) = did else { return };
         let Some(at) = self.remembered(tid) else { return };
         let t = &mut self.threads[at];
-        t.named = t.named.saturating_sub(1);
-        if t.named == 0 && self.kept.get(&tid) == Some(&(at as u32)) {
+        t.references = t.references.saturating_sub(1);
+        if t.references == 0 && self.kept.get(&tid) == Some(&(at as u32)) {
             self.free.extend(self.kept.remove(&tid));
         }
     }

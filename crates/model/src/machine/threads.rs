@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Threads and the CPUs under them: who runs, who waits, since when.
 
-use super::blame::Follow;
+use super::calls::WAITS;
 use super::Model;
 use crate::account::Category;
 use crate::history::{Cause, Did, Interval};
@@ -15,9 +15,6 @@ use plumb_trace::schema::SchedFork;
 
 /// A runnable thread whose CPU idles longer than this is not just on its way to run, ns.
 const LONGEST_WAKEUP: u64 = 3_000_000;
-
-/// Waits of one call that are kept until it returns.
-const WAITS: usize = 256;
 
 impl<O: Observer> Model<O> {
     pub(super) fn switch(&mut self, cpu: u32, ts: u64, e: &Switch) {
@@ -108,7 +105,7 @@ impl<O: Observer> Model<O> {
 
     fn remember(&mut self, at: usize, interval: Interval) {
         if interval.start < interval.end {
-            self.name(interval.did);
+            self.refer(interval.did);
         }
         if let Some(old) = self.threads[at].history.push(interval) {
             self.add_up(at, old);
@@ -400,6 +397,7 @@ impl<O: Observer> Model<O> {
         let mut deep = std::mem::take(&mut self.deep);
         own.clear();
         deep.clear();
+        let mut handed = false;
         let did = if self.threads[at].target {
             let explained = self.explain(at, sleep, start, end, cause, stack, &mut own, &mut deep);
             self.note_unexplained(at, &own, stack);
@@ -410,7 +408,8 @@ impl<O: Observer> Model<O> {
             };
             let wait = Some(Slept { start, end: ran, stack: stack.unwrap_or(0), waker });
             self.charge_wait(at, &own, explained.handed, wait);
-            if explained.handed {
+            handed = explained.handed;
+            if handed {
                 self.threads[at].waits.push(Wait { from: start, to: end, waker, deep: deep.clone() });
             }
             explained.did
@@ -425,38 +424,10 @@ impl<O: Observer> Model<O> {
         }
         self.threads[at].since = end;
         let t = &self.threads[at];
-        if t.call.is_none() || t.waits.len() > WAITS {
+        // Something else ended this wait, so no thread ended the call.
+        if t.call.is_none() || !handed || t.waits.len() > WAITS {
             self.settle_call(at, false);
         }
-    }
-
-    /// The waits of a call are all there. A thread that sleeps again in the same call was woken for
-    /// nothing (another child ended, another reader was faster): whoever ended the last wait ended
-    /// them all. `returned`: the call is over, so the last is there.
-    pub(super) fn settle_call(&mut self, at: usize, returned: bool) {
-        if self.threads[at].waits.is_empty() {
-            return;
-        }
-        let mut waits = std::mem::take(&mut self.threads[at].waits);
-        let (me, root) = (self.threads[at].tid, self.threads[at].tid == self.setup.root);
-        let end = waits.last().filter(|_| returned && waits.len() > 1).map_or(0, |w| w.waker);
-        for w in &mut waits {
-            if end != 0 && w.waker != end && self.remembered(end).is_some() {
-                if self.threads[at].history.name(w.from, Did::Slept(Cause::Thread(end))) {
-                    self.unname(Did::Slept(Cause::Thread(w.waker)));
-                    self.name(Did::Slept(Cause::Thread(end)));
-                }
-                if root {
-                    w.deep.clear();
-                    let follow = Follow { me, depth: 0, deep: true, held: None };
-                    self.follow_thread(end, w.from, w.to, follow, &mut w.deep);
-                }
-            }
-            let followed = &mut self.threads[at].followed;
-            w.deep.iter().for_each(|p| followed.add(p.part, p.to - p.from));
-        }
-        waits.clear();
-        self.threads[at].waits = waits;
     }
 
     /// Keeps where unexplained time was spent.
