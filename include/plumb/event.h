@@ -1281,6 +1281,19 @@ struct plumb_state_code {
 };
 PLUMB_STATE(530, state_code);
 
+/**
+ * A socket that a process of the target had open when the recording began.
+ * @set state
+ * @since 4
+ */
+struct plumb_state_socket {
+	plumb_u32 pid TID; /* process */
+	plumb_u32 fd NR; /* descriptor */
+	plumb_u32 side NR; /* 1 it accepted the connection, 2 it connected, 3 it listens, 4 one of a pair, or not known */
+	plumb_str peer; /* address of the other end, of a listening socket its own; empty where it has none */
+};
+PLUMB_STATE(531, state_socket);
+
 #undef NS
 #undef US
 #undef BYTES

@@ -26,6 +26,8 @@ pub enum DoubtKind {
     Thinned,
     Unexplained,
     LostTime,
+    /// The recorder itself took the target's time.
+    Overhead,
     /// Transitions that cannot be.
     Contradiction,
     /// Events without which there is no account of time.
@@ -64,8 +66,10 @@ pub struct Trust {
     pub rotating: Vec<String>,
 }
 
-/// Waits that are no reason by themselves where there is no command whose end is waited for.
-const RESTING: &[Category] = &[Category::Child, Category::Signalled, Category::Idle, Category::Signal];
+/// Waits that are no reason by themselves where there is no command whose end is waited for: the thread has
+/// nothing to do, as far as is known.
+const RESTING: &[Category] =
+    &[Category::Child, Category::Signalled, Category::Idle, Category::Signal, Category::Poll];
 
 /// Waits on the run queue: who is who ran instead.
 const RUNNABLE: [Category; 3] = [Category::Woken, Category::Preempted, Category::Crowded];
@@ -92,8 +96,10 @@ pub struct Case<'a> {
     /// Everything that the model found.
     pub result: &'a RunResult,
     pub trust: &'a Trust,
-    /// The time that the shares are of, ns.
+    /// The time that the shares are of, ns: a command's, or that in which the target's threads were busy.
     pub whole: u64,
+    /// What they did in the rest of it, ns, most first; nothing of a command.
+    pub rest: Vec<(Category, u64)>,
     /// What is left of each category, ns.
     left: BTreeMap<Category, f64>,
     /// The same on the path of those threads on whose ends the command's end depended.
@@ -108,9 +114,17 @@ pub struct Case<'a> {
 impl<'a> Case<'a> {
     /// Puts the result on the table.
     pub fn new(result: &'a RunResult, trust: &'a Trust) -> Self {
-        let command = result.path.of == "command";
-        let parts: Vec<BlameRow> =
-            result.path.parts.iter().filter(|p| command || !RESTING.contains(&p.category)).cloned().collect();
+        let busy = |p: &BlameRow| result.path.of == "command" || !RESTING.contains(&p.category);
+        let (parts, resting): (Vec<BlameRow>, Vec<BlameRow>) =
+            result.path.parts.iter().cloned().partition(busy);
+        let mut rest: Vec<(Category, u64)> = Vec::new();
+        for p in &resting {
+            match rest.iter_mut().find(|(category, _)| *category == p.category) {
+                Some((_, sum)) => *sum += p.time,
+                None => rest.push((p.category, p.time)),
+            }
+        }
+        rest.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
         let whole = parts.iter().map(|p| p.time).sum();
         let mut left: BTreeMap<Category, f64> = BTreeMap::new();
         for p in &parts {
@@ -121,7 +135,7 @@ impl<'a> Case<'a> {
             *last.entry(p.category).or_default() += p.time as f64;
         }
         let sampled = BTreeMap::new();
-        let mut case = Self { result, trust, whole, left, last, last_taken: 0.0, parts, sampled };
+        let mut case = Self { result, trust, whole, rest, left, last, last_taken: 0.0, parts, sampled };
         case.sampled = case.split_running();
         case
     }

@@ -79,6 +79,8 @@ rules! {
         "reduce its load, spread the load over more devices, or use a faster device";
     "io.depth", "I/O at low queue depth", disk::depth,
         "issue the next request before the last completes: read-ahead, several threads, io_uring";
+    "peer.thread", "requests waiting for another thread of the target", peer::thread,
+        "see what that thread did meanwhile, and the longest waits on the page's timeline";
     "net.retransmit", "TCP retransmissions", peer::retransmit,
         "check 'nstat -z TcpRetransSegs' and the path to the peer for drops, queueing or a bad link";
     "peer.remote", "waiting for a remote peer", peer::remote,

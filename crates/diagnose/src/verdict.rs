@@ -135,7 +135,14 @@ const LIMITS: &[(Limit, &str, &[Category])] = &[
     (
         Limit::Peers,
         "waiting for peers",
-        &[Category::Pipe, Category::Socket, Category::Network, Category::Signalled, Category::Child],
+        &[
+            Category::Pipe,
+            Category::Socket,
+            Category::Network,
+            Category::Signalled,
+            Category::InRequest,
+            Category::Child,
+        ],
     ),
     (Limit::Sleep, "intentional sleep", &[Category::Timer]),
 ];
@@ -176,6 +183,9 @@ const DOMINANT: f64 = 0.2;
 
 /// From this share of a program's own code on it is healthy: nothing but itself limits it.
 const CPU_BOUND: f64 = 0.5;
+
+/// Below this many busy threads on average a target without a command is idle.
+const BUSY: f64 = 0.2;
 
 /// Facts of the largest finding that a verdict has.
 const FACTS: usize = 3;
@@ -245,6 +255,9 @@ pub(crate) fn nothing_seen(trust: &Trust) -> (Vec<Line>, Confidence) {
 pub(crate) fn lines(case: &Case<'_>, findings: &[Finding]) -> (Vec<Line>, Confidence) {
     let confidence = confidence(case, findings);
     let mut out = vec![bottleneck(first(case, findings))];
+    out.extend(busy(case));
+    let command = case.result.path.of == "command";
+    out.extend(requests(case).filter(|_| !command));
     if let Some(f) = findings.first() {
         let facts = f
             .evidence
@@ -253,11 +266,12 @@ pub(crate) fn lines(case: &Case<'_>, findings: &[Finding]) -> (Vec<Line>, Confid
             .take(FACTS);
         out.extend(facts.map(|e| line(Role::Fact, &e.label, e.words.clone())));
     }
-    // An idle target's first finding is none of its bottlenecks.
-    let others =
-        if idle(case, findings).is_some() { findings } else { findings.get(1..).unwrap_or_default() };
-    let mut also: Vec<String> =
-        others.iter().take(OTHERS).map(|f| format!("{} {:.0} %", f.title, f.share * 100.0)).collect();
+    out.extend(requests(case).filter(|_| command));
+    // An idle command's first finding is none of its bottlenecks.
+    let rests = command && idle(case, findings).is_some();
+    let others = if rests { findings } else { findings.get(1..).unwrap_or_default() };
+    let also = others.iter().take(OTHERS).map(|f| format!("{} {:.0} %", f.title, f.share * 100.0));
+    let mut also: Vec<String> = also.collect();
     if others.len() > OTHERS {
         also.push(format!("{} more", others.len() - OTHERS));
     }
@@ -273,37 +287,68 @@ pub(crate) fn lines(case: &Case<'_>, findings: &[Finding]) -> (Vec<Line>, Confid
     (out, confidence)
 }
 
-/// Share of a target that waited for work, where that is more than any finding has.
-fn idle(case: &Case<'_>, findings: &[Finding]) -> Option<f64> {
-    let idle = case.share(case.time(&[Category::Poll]) as f64);
-    (idle > LEAST && idle > findings.first().map_or(0.0, |f| f.share)).then_some(idle)
+/// Why a target without a bottleneck has none: it was idle for most of the time.
+fn idle(case: &Case<'_>, findings: &[Finding]) -> Option<String> {
+    if case.result.path.of == "command" {
+        let idle = case.share(case.time(&[Category::Idle]) as f64);
+        let most = idle > LEAST && idle > findings.first().map_or(0.0, |f| f.share);
+        return most.then(|| {
+            format!(
+                "idle {:.0} % of {} wall time, waiting for requests",
+                idle * 100.0,
+                units::brief(case.whole)
+            )
+        });
+    }
+    let busy = case.whole as f64 / case.elapsed() as f64;
+    (busy < BUSY && !case.rest.is_empty()).then(|| {
+        let (busy, elapsed) = (units::brief(case.whole), units::brief(case.elapsed()));
+        format!("busy for {busy} of {elapsed}, {} the rest", case.rest[0].0.resting())
+    })
 }
 
-/// Where every thread of a target without a command waited all the time for what is no reason by itself: another
-/// thread of it, a child, a signal.
+/// How long the target's threads were busy, and what they did else.
+fn busy(case: &Case<'_>) -> Option<Line> {
+    let rest: u64 = case.rest.iter().map(|(_, time)| time).sum();
+    let all = case.whole + rest;
+    let share = |time: u64| time as f64 * 100.0 / all.max(1) as f64;
+    let waits = case.rest.iter().take(3).map(|(c, time)| format!("{} {:.0} %", c.resting(), share(*time)));
+    let waits = waits.collect::<Vec<_>>().join(", ");
+    let text = format!("{:.0} % of {} thread time; {waits}", share(case.whole), units::brief(all));
+    (rest > 0 && case.whole > 0).then(|| line(Role::Fact, "busy", text))
+}
+
+/// The requests that the target answered.
+fn requests(case: &Case<'_>) -> Option<Line> {
+    let s = &case.result.service;
+    let text = || {
+        format!(
+            "{} answered, {} mean, {} max",
+            units::count(s.requests),
+            units::brief(s.time / s.requests),
+            units::brief(s.longest)
+        )
+    };
+    (s.requests > 0).then(|| line(Role::Fact, "requests", text()))
+}
+
+/// Where every thread of a target without a command waited all the time for what is no reason by itself: a
+/// request, another thread of it, a child, a signal.
 fn only_waited(case: &Case<'_>) -> String {
-    let path = &case.result.path;
-    let mut sums: Vec<(Category, u64)> = Vec::new();
-    for p in &path.parts {
-        match sums.iter_mut().find(|(category, _)| *category == p.category) {
-            Some((_, sum)) => *sum += p.time,
-            None => sums.push((p.category, p.time)),
-        }
-    }
-    sums.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
-    let share = |time: u64| time as f64 * 100.0 / path.time as f64;
-    let waits = sums.iter().take(3).map(|(c, time)| format!("{} {:.0} %", c.activity(), share(*time)));
+    let time = case.result.path.time;
+    let share = |ns: u64| ns as f64 * 100.0 / time as f64;
+    let waits = case.rest.iter().take(3).map(|(c, ns)| format!("{} {:.0} %", c.resting(), share(*ns)));
     let waits: Vec<String> = waits.collect();
-    format!(
-        "none: the target waited for all of {} thread time ({})",
-        units::brief(path.time),
-        waits.join(", ")
-    )
+    format!("none: the target waited for all of {} thread time ({})", units::brief(time), waits.join(", "))
 }
 
 /// Cause, share and upper bound.
 fn first(case: &Case<'_>, findings: &[Finding]) -> String {
-    let of = if case.result.path.of == "command" { "wall time" } else { "thread time" };
+    let of = match (case.result.path.of.as_str(), case.rest.is_empty()) {
+        ("command", _) => "wall time",
+        (_, true) => "thread time",
+        (_, false) => "busy thread time",
+    };
     let whole = format!("{} {of}", units::brief(case.whole));
     let unreliable = case.unreliable();
     let unreliable = if unreliable.is_empty() {
@@ -315,10 +360,9 @@ fn first(case: &Case<'_>, findings: &[Finding]) -> String {
         return only_waited(case);
     }
     if let Some(idle) = idle(case, findings) {
-        return format!(
-            "none: idle {:.0} % of {whole}, waiting for work in poll, select or epoll{unreliable}",
-            idle * 100.0
-        );
+        let busy = findings.first().filter(|_| case.result.path.of != "command");
+        let busy = busy.map(|f| format!("; when busy: {} {:.0} %", f.headline, f.share * 100.0));
+        return format!("none: {idle}{}{unreliable}", busy.unwrap_or_default());
     }
     let Some(f) = findings.first() else {
         return format!(
@@ -366,6 +410,14 @@ fn confidence(case: &Case<'_>, findings: &[Finding]) -> Confidence {
     if lost > DOUBTFUL {
         let words = format!("{:.1} % of the time lost", lost * 100.0);
         reasons.push(Doubt::new(DoubtKind::LostTime, words));
+    }
+    let overhead = share(Category::Overhead);
+    if overhead > DOUBTFUL {
+        let words = format!(
+            "{:.1} % measurement overhead: record less, as with -e default,-syscall or --no-samples",
+            overhead * 100.0
+        );
+        reasons.push(Doubt::new(DoubtKind::Overhead, words));
     }
     let impossible: u64 = case.result.impossible.values().sum();
     if impossible * 1000 > case.result.events {

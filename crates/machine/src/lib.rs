@@ -26,6 +26,7 @@ pub mod mount;
 pub mod process;
 mod root;
 pub mod signals;
+mod sockets;
 mod space;
 pub mod system;
 
@@ -39,4 +40,5 @@ pub use fake::Fake;
 pub use mount::{devices_under, mount_of, mounts, mounts_everywhere, mounts_of, Mount};
 pub use process::Process;
 pub use root::{unescape, Root};
+pub use sockets::Sockets;
 pub use space::Space;

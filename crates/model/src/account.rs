@@ -36,6 +36,7 @@ categories! {
     Crowded, "runnable.own", "runnable, waiting on the run queue behind another thread of the target", "runnable";
     WokenIdle, "runnable.idle", "runnable on an idle CPU: wakeup latency", "waking up";
     Held, "runnable.held", "runnable, its CPU idle for over 3 ms: CPU quota (throttled), or the CPU wakes late (busy host)", "runnable, not allowed to run";
+    Overhead, "overhead", "runnable, waiting on the run queue behind the recorder: measurement overhead", "runnable behind the recorder";
     BlockLimit, "block.limit", "block request: throttled by the cgroup (io.max, blk-throttle)", "throttled I/O";
     BlockQueued, "block.queue", "block request: waiting for a request (tag) (Q2G)", "waiting for I/O";
     BlockPlugged, "block.plug", "block request: plugged, not yet in the I/O scheduler (G2I)", "waiting for I/O";
@@ -51,6 +52,7 @@ categories! {
     UserLock, "lock.user", "waiting for a user-space lock (futex) held by another thread", "waiting for a user-space lock";
     FileLock, "lock.file", "waiting for a file lock (flock, fcntl)", "waiting for a file lock";
     Signalled, "thread", "waiting for another thread: join, condition variable, semaphore", "waiting for another thread";
+    InRequest, "thread.request", "with a request in progress: waiting for another thread of the target", "waiting for another thread";
     Throttle, "writeback.throttle", "throttled for dirtying pages (balance_dirty_pages)", "throttled in write-back";
     Memory, "memory", "waiting for memory: reclaim, compaction, swap-in", "waiting for memory";
     Rcu, "rcu", "waiting for an RCU grace period", "waiting for an RCU grace period";
@@ -61,7 +63,7 @@ categories! {
     Child, "child", "waiting for a child process", "waiting for a child process";
     Timer, "timer", "sleeping on a timer (intentional sleep)", "sleeping";
     Signal, "signal", "stopped, traced, or waiting for a signal", "waiting for a signal";
-    Idle, "idle", "idle kernel thread", "idle";
+    Idle, "idle", "idle: no request in progress", "idle";
     #[default]
     Unexplained, "unexplained", "blocked, cause unknown", "blocked";
     Lost, "lost", "unknown: events are missing", "unknown";
@@ -79,6 +81,14 @@ impl Category {
     /// What a thread in it does, in a few words: `runnable`, `waiting for I/O`.
     pub fn activity(self) -> &'static str {
         ACTIVITIES[self as usize]
+    }
+
+    /// The same of a thread that has nothing else to do.
+    pub fn resting(self) -> &'static str {
+        match self {
+            Self::Idle => "waiting for requests",
+            _ => self.activity(),
+        }
     }
 
     /// A block request of the thread itself is on its way.

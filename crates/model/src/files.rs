@@ -31,6 +31,15 @@ pub enum Kind {
     Names,
     /// Tells the kernel how it will read: fadvise64(2).
     Advise,
+    /// Returns a new connection.
+    Accept,
+    Connect,
+    /// Receives from a socket.
+    Receive,
+    /// Sends to a socket.
+    Send,
+    /// Waits for any of several descriptors.
+    Poll,
 }
 
 const CALLS: &[(Kind, &[&str])] = &[
@@ -61,6 +70,11 @@ const CALLS: &[(Kind, &[&str])] = &[
         ],
     ),
     (Kind::Advise, &["fadvise64"]),
+    (Kind::Accept, &["accept", "accept4"]),
+    (Kind::Connect, &["connect"]),
+    (Kind::Receive, &["recvfrom", "recvmsg", "recvmmsg"]),
+    (Kind::Send, &["sendto", "sendmsg", "sendmmsg", "sendfile"]),
+    (Kind::Poll, &["poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait", "epoll_pwait2"]),
 ];
 
 /// Kinds by system call number.

@@ -13,6 +13,8 @@
 
 mod account;
 mod block;
+mod blockers;
+mod connections;
 mod cpu;
 mod disk;
 mod disk_trend;
@@ -45,9 +47,9 @@ pub use block::{Below, Stamp as Request};
 pub use machine::{Model, Setup};
 pub use parts::Who;
 pub use result::{
-    BlameRow, CpuRow, DeviceRow, FileRow, FunctionRow, HandoffRow, HerdResult, HotRow, JournalResult,
-    LockRow, OperationRow, OtherRow, PathResult, PatternRow, ProcessRow, RunResult, SampleResult, SyscallRow,
-    ThirdRow, ThreadRow, UnexplainedRow, Use, WaitRow,
+    BlameRow, BlockerRow, CpuRow, DeviceRow, FileRow, FunctionRow, HandoffRow, HerdResult, HotRow,
+    JournalResult, LockRow, OperationRow, OtherRow, PathResult, PatternRow, ProcessRow, RunResult,
+    SampleResult, ServiceResult, SyscallRow, ThirdRow, ThreadRow, UnexplainedRow, Use, WaitRow,
 };
 pub use samples::At;
 pub use sum::sum;

@@ -13,6 +13,7 @@ mod threads;
 
 use crate::account::Category;
 use crate::block::{Below, Blocks, Effect};
+use crate::blockers::Blockers;
 use crate::cpu::{Cpu, Frame};
 use crate::disk::Disk;
 use crate::files::Synced;
@@ -92,6 +93,10 @@ pub struct Model<O: Observer = ()> {
     followed: Parts,
     /// Sum of all threads of the target.
     whole: Parts,
+    /// What the threads did that requests in progress waited for.
+    meanwhile: Parts,
+    /// Which threads those were, and how long.
+    blockers: Blockers,
     calls: Calls,
     /// What each kernel stack waits for.
     sites: HashMap<u32, Option<Category>>,
@@ -124,7 +129,7 @@ impl<O: Observer> Model<O> {
             index: Vec::new(),
             names: Names::default(),
             named: 0,
-            processes: Processes::default(),
+            processes: Processes::new(setup.root == 0),
             blocks: Blocks::new(setup.begin),
             patterns: Patterns::default(),
             synced: Synced::default(),
@@ -140,6 +145,8 @@ impl<O: Observer> Model<O> {
             path: Path::default(),
             followed: Parts::default(),
             whole: Parts::default(),
+            meanwhile: Parts::default(),
+            blockers: Blockers::default(),
             calls: Calls::default(),
             sites: HashMap::new(),
             told: HashSet::new(),
@@ -164,6 +171,9 @@ impl<O: Observer> Model<O> {
         }
         for task in std::mem::take(&mut model.setup.state.tasks) {
             model.task(&task);
+        }
+        for socket in &model.setup.state.sockets {
+            model.processes.socket(socket);
         }
         model
     }

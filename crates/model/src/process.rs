@@ -4,6 +4,7 @@
 mod folded_rows;
 
 use crate::account::{Account, Category};
+use crate::connections::{Answered, Connections, Expects, Side};
 use crate::disk::Disk;
 use crate::files::{Files, Kind, Kinds};
 use crate::operations::Operations;
@@ -12,7 +13,9 @@ use crate::result::{OtherRow, ProcessRow, SyscallRow, ThreadRow, Use};
 use crate::thread::{Call, Thread};
 use crate::wait::call_name;
 use folded_rows::{push_thread, Rows};
-use std::collections::{BTreeMap, HashMap};
+use plumb_trace::schema::StateSocket;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, Default)]
 struct CallSum {
@@ -38,6 +41,7 @@ struct Special {
 #[derive(Debug, Default)]
 struct Process {
     files: Files,
+    connections: Connections,
     special: Special,
     operations: Operations,
     comm: String,
@@ -60,12 +64,23 @@ struct Process {
 #[derive(Debug, Default)]
 pub struct Processes {
     kinds: Kinds,
-    open: HashMap<u32, Process>,
+    open: FxHashMap<u32, Process>,
     rows: Rows,
     others: BTreeMap<(String, bool), OtherRow>,
+    /// Requests that the target's processes answered.
+    answered: Answered,
+    /// The target is what one of its processes is: a service. Not so where a command's end is waited for.
+    service: bool,
+    /// Some process of the target serves.
+    serves: bool,
 }
 
 impl Processes {
+    /// The processes of a service, or of a command.
+    pub fn new(service: bool) -> Self {
+        Self { service, ..Self::default() }
+    }
+
     /// Name and command line that the recorder read.
     pub fn name(&mut self, tgid: u32, comm: &str, cmdline: &str) {
         let p = self.open.entry(tgid).or_default();
@@ -90,10 +105,12 @@ impl Processes {
             let parent = self.open.get(&parent);
             let comm = parent.map(|p| p.comm.clone()).unwrap_or_default();
             let files = parent.map(|p| p.files.clone()).unwrap_or_default();
+            let connections = parent.map(|p| p.connections.inherited()).unwrap_or_default();
             let p = self.open.entry(child).or_default();
             if p.alive == 0 {
                 // Its command line may have been told ahead.
-                *p = Process { files, cmdline: std::mem::take(&mut p.cmdline), comm, ..Process::default() };
+                let cmdline = std::mem::take(&mut p.cmdline);
+                *p = Process { files, connections, cmdline, comm, ..Process::default() };
             }
         }
     }
@@ -116,11 +133,33 @@ impl Processes {
         &mut self.open.entry(tgid).or_default().operations
     }
 
-    /// A call of a thread returned `ret`. True where it made its file's data durable: fsync(2) and the like, or a
+    /// A socket that was open when the recording began.
+    pub fn socket(&mut self, socket: &StateSocket) {
+        let connections = &mut self.open.entry(socket.pid).or_default().connections;
+        match socket.side {
+            StateSocket::ACCEPTED => connections.insert(socket.fd, Side::Server),
+            StateSocket::CONNECTED => connections.insert(socket.fd, Side::Client),
+            StateSocket::LISTENS => connections.listen(),
+            _ => connections.insert(socket.fd, Side::Either),
+        }
+        self.serves |= self.service && connections.serves;
+    }
+
+    /// What may end the wait of a thread in a call with that descriptor.
+    pub fn expects(&self, (tgid, tid): (u32, u32), nr: Option<u32>, fd: Option<u32>) -> Expects {
+        let kind = nr.and_then(|nr| self.kinds.of(nr));
+        let serves = self.serves;
+        self.open.get(&tgid).map_or(Expects::Unknown, |p| p.connections.expects(tid, kind, fd, serves))
+    }
+
+    /// A call of a thread (process, thread) returned `ret`. True where it made its file's data durable: fsync(2) and the like, or a
     /// write of a file that was opened so.
-    pub fn call(&mut self, tgid: u32, call: &Call, ts: u64, ret: i64, spent: &Account) -> bool {
+    pub fn call(&mut self, t: (u32, u32), call: &Call, ts: u64, ret: i64, spent: &Account) -> bool {
+        let (tgid, tid) = t;
         let kind = self.kinds.of(call.nr);
         let p = self.open.entry(tgid).or_default();
+        p.connections.call(kind, call.fd, ret, tid, ts);
+        self.serves |= self.service && p.connections.serves;
         let mode = p.files.mode(call.fd);
         match kind {
             Some(Kind::Open) if ret >= 0 => p.files.open(ret as u32, call.arg2),
@@ -194,7 +233,9 @@ impl Processes {
 
     fn close(&mut self, tgid: u32, p: Process, ts: u64, recorder: u32) {
         let usage = usage(&p.account, &p.disk.until(ts));
-        if !p.target {
+        if p.target {
+            self.answered.merge(&p.connections.answered);
+        } else {
             let key = (p.comm.clone(), tgid == recorder);
             let row = self.others.entry(key).or_insert_with(|| OtherRow {
                 comm: p.comm.clone(),
@@ -243,7 +284,7 @@ impl Processes {
     }
 
     /// Closes what is open and hands out the rows.
-    pub fn finish(mut self, ts: u64) -> (Vec<(ProcessRow, Parts)>, Vec<OtherRow>) {
+    pub fn finish(mut self, ts: u64) -> (Vec<(ProcessRow, Parts)>, Vec<OtherRow>, Answered) {
         let open: Vec<(u32, Process)> = self.open.drain().collect();
         for (tgid, p) in open.into_iter().filter(|(_, p)| p.disk.accesses() > 0) {
             self.close(tgid, p, ts, 0);
@@ -251,7 +292,7 @@ impl Processes {
         let mut others: Vec<OtherRow> = self.others.into_values().collect();
         others.retain(|o| o.cpu_used + o.accesses > 0);
         others.sort_by(|a, b| b.cpu_used.cmp(&a.cpu_used).then_with(|| a.comm.cmp(&b.comm)));
-        (self.rows.finish(), others)
+        (self.rows.finish(), others, self.answered)
     }
 }
 
@@ -267,6 +308,7 @@ fn usage(account: &Account, disk: &Use) -> Use {
             Category::Crowded,
             Category::WokenIdle,
             Category::Held,
+            Category::Overhead,
         ]
         .iter()
         .map(|c| account.get(*c))

@@ -43,6 +43,9 @@ pub struct RunResult {
     pub retransmits: u64,
     /// Many woken where one was meant.
     pub herds: HerdResult,
+    /// Requests that the target served.
+    #[serde(default)]
+    pub service: ServiceResult,
     /// Journal commits.
     pub journal: JournalResult,
     /// The longest waits of each category.
@@ -282,6 +285,37 @@ pub struct HerdResult {
     /// Largest herd.
     pub largest: u32,
     /// Time from the wakeup to the new sleep of the futile ones.
+    pub time: u64,
+}
+
+/// Requests of clients on connections that processes of the target accepted. What is received and then sent is a
+/// request, whatever the protocol: pipelined requests count as one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServiceResult {
+    /// Requests that were answered.
+    pub requests: u64,
+    /// Time from the first that was received of each to the first that was sent back.
+    pub time: u64,
+    /// The longest.
+    pub longest: u64,
+    /// What threads of the target did meanwhile that requests in progress waited for (`thread.request`).
+    pub meanwhile: Vec<BlameRow>,
+    /// Which threads those were, most time first.
+    pub blockers: Vec<BlockerRow>,
+}
+
+/// A thread of the target that requests in progress waited for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockerRow {
+    /// Thread that ended the waits.
+    pub tid: u32,
+    /// Its process.
+    pub pid: u32,
+    /// Its name.
+    pub comm: String,
+    /// How many.
+    pub waits: u64,
+    /// Their time.
     pub time: u64,
 }
 

@@ -85,13 +85,15 @@ impl Kind {
     pub fn of_state(category: Category) -> Self {
         use Category as C;
         match category {
-            C::Interrupted | C::Woken | C::Preempted | C::Crowded | C::WokenIdle | C::Held => Self::Cpu,
+            C::Interrupted | C::Woken | C::Preempted | C::Crowded => Self::Cpu,
+            C::WokenIdle | C::Held | C::Overhead => Self::Cpu,
             C::BlockLimit | C::BlockQueued | C::BlockPlugged | C::BlockFlush => Self::Device,
             C::BlockInserted | C::BlockIssued | C::BlockDone => Self::Device,
             C::Journal | C::Throttle => Self::Journal,
             C::Spinning | C::KernelLock | C::UserLock | C::FileLock | C::Rcu => Self::Lock,
             C::Memory => Self::Memory,
-            C::OtherRunning | C::OtherRunnable | C::OtherWaiting | C::Signalled => Self::Other,
+            C::OtherRunning | C::OtherRunnable | C::OtherWaiting => Self::Other,
+            C::Signalled | C::InRequest => Self::Other,
             C::Pipe | C::Socket | C::Network | C::Child => Self::Other,
             C::Poll | C::Timer | C::Signal | C::Idle => Self::Sleep,
             // Time on a CPU has a frame of its own only where no sample tells the function.

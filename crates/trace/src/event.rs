@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What all events have in common; the events themselves are in [`crate::schema`].
 
-use crate::schema::StateTask;
+use crate::schema::{StateSocket, StateTask};
 
 /// Who writes an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,6 +151,17 @@ impl Decode for Vec<u64> {
 pub fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+impl StateSocket {
+    /// `side` of a socket that accept(2) returned.
+    pub const ACCEPTED: u32 = 1;
+    /// `side` of a socket that connected.
+    pub const CONNECTED: u32 = 2;
+    /// `side` of a socket that waits for connections.
+    pub const LISTENS: u32 = 3;
+    /// `side` of a socket whose two ends are equal (socketpair), or of which nothing else is known.
+    pub const PAIR: u32 = 4;
 }
 
 impl StateTask {

@@ -5,10 +5,11 @@
 use super::event::{Decode, Encode, EventInfo, FieldInfo, Origin, Record, StateEvent};
 
 /// Hash of ids, names, types and units; stands in the BPF object and in every trace.
-pub const SCHEMA_HASH: u64 = 0x431a4813992563af;
+pub const SCHEMA_HASH: u64 = 0xa2bbce9b8731032d;
 
 /// Hash of every generation of the schema, oldest first: traces of all of them can be read.
-pub const SCHEMA_HASHES: &[u64] = &[0x564886d12dcffdbe, 0x8ac7ceafd6e870d7, 0x431a4813992563af];
+pub const SCHEMA_HASHES: &[u64] =
+    &[0x564886d12dcffdbe, 0x8ac7ceafd6e870d7, 0x431a4813992563af, 0xa2bbce9b8731032d];
 
 /// The CPU stops running tid and starts next_tid.
 #[repr(C)]
@@ -3105,6 +3106,37 @@ impl StateEvent for StateCode {
     }
 }
 
+/// A socket that a process of the target had open when the recording began.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StateSocket {
+    /// process \[tid\]
+    pub pid: u32,
+    /// descriptor \[nr\]
+    pub fd: u32,
+    /// 1 it accepted the connection, 2 it connected, 3 it listens, 4 one of a pair, or not known \[nr\]
+    pub side: u32,
+    /// address of the other end, of a listening socket its own; empty where it has none
+    pub peer: String,
+}
+
+impl StateEvent for StateSocket {
+    const ID: u16 = 531;
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.pid.put(out);
+        self.fd.put(out);
+        self.side.put(out);
+        self.peer.put(out);
+    }
+    fn decode(input: &mut &[u8]) -> Option<Self> {
+        Some(Self {
+            pid: Decode::take(input)?,
+            fd: Decode::take(input)?,
+            side: Decode::take(input)?,
+            peer: Decode::take(input)?,
+        })
+    }
+}
+
 /// Every event, in the order of the ids.
 pub const EVENTS: &[EventInfo] = &[
     EventInfo { id: 1, name: "sched_switch", set: "sched", origin: Origin::Kernel, tracepoint: "sched_switch", source: "kernel/sched/core.c: __schedule()", doc: "The CPU stops running tid and starts next_tid.", size: 32, fields: &[
@@ -3615,5 +3647,11 @@ pub const EVENTS: &[EventInfo] = &[
         FieldInfo { name: "start", unit: "addr", doc: "offset or address of its first byte, as in state_function" },
         FieldInfo { name: "bytes", unit: "bytes", doc: "how many of the words' bytes are code" },
         FieldInfo { name: "words", unit: "count", doc: "8 bytes each, little endian" },
+    ] },
+    EventInfo { id: 531, name: "state_socket", set: "state", origin: Origin::Recorder, tracepoint: "state_socket", source: "", doc: "A socket that a process of the target had open when the recording began.", size: 0, fields: &[
+        FieldInfo { name: "pid", unit: "tid", doc: "process" },
+        FieldInfo { name: "fd", unit: "nr", doc: "descriptor" },
+        FieldInfo { name: "side", unit: "nr", doc: "1 it accepted the connection, 2 it connected, 3 it listens, 4 one of a pair, or not known" },
+        FieldInfo { name: "peer", unit: "", doc: "address of the other end, of a listening socket its own; empty where it has none" },
     ] },
 ];

@@ -538,7 +538,7 @@ export interface Diagnosis {
 }
 
 /** What reduces confidence. */
-export type DoubtKind = "finding" | "lost_events" | "missed_events" | "lost_operations" | "damage" | "cut_off" | "thinned" | "unexplained" | "lost_time" | "contradiction" | "not_recorded" | "nothing_seen";
+export type DoubtKind = "finding" | "lost_events" | "missed_events" | "lost_operations" | "damage" | "cut_off" | "thinned" | "unexplained" | "lost_time" | "overhead" | "contradiction" | "not_recorded" | "nothing_seen";
 
 /** Something that reduces confidence, and its words. */
 export interface Doubt {
@@ -606,6 +606,8 @@ export interface RunResult {
   retransmits: number;
   /** Many woken where one was meant. */
   herds: HerdResult;
+  /** Requests that the target served. */
+  service: ServiceResult;
   /** Journal commits. */
   journal: JournalResult;
   /** The longest waits of each category. */
@@ -821,6 +823,34 @@ export interface HerdResult {
   /** Largest herd. */
   largest: number;
   /** Time from the wakeup to the new sleep of the futile ones. */
+  time: number;
+}
+
+/** Requests of clients on connections that processes of the target accepted. What is received and then sent is a request, whatever the protocol: pipelined requests count as one. */
+export interface ServiceResult {
+  /** Requests that were answered. */
+  requests: number;
+  /** Time from the first that was received of each to the first that was sent back. */
+  time: number;
+  /** The longest. */
+  longest: number;
+  /** What threads of the target did meanwhile that requests in progress waited for (`thread.request`). */
+  meanwhile: BlameRow[];
+  /** Which threads those were, most time first. */
+  blockers: BlockerRow[];
+}
+
+/** A thread of the target that requests in progress waited for. */
+export interface BlockerRow {
+  /** Thread that ended the waits. */
+  tid: number;
+  /** Its process. */
+  pid: number;
+  /** Its name. */
+  comm: string;
+  /** How many. */
+  waits: number;
+  /** Their time. */
   time: number;
 }
 

@@ -5,7 +5,7 @@ use crate::case::{Case, Seen};
 use crate::places::Of;
 use crate::Evidence;
 use plumb_model::profile::short;
-use plumb_model::{At, Category, LockRow};
+use plumb_model::{At, BlameRow, Category, LockRow};
 use plumb_trace::units;
 
 /// So many threads behind one lock are a queue.
@@ -49,7 +49,7 @@ fn evidence(lock: &LockRow) -> Vec<Evidence> {
             if lock.most_waiting == 1 { "waiter" } else { "waiters" }
         ),
     )];
-    let doing = activities(lock);
+    let doing = activities(&lock.doing);
     if !doing.is_empty() {
         out.push(Evidence::new("while held", format!("holder {}", doing.join(", "))));
     }
@@ -77,15 +77,15 @@ fn evidence(lock: &LockRow) -> Vec<Evidence> {
     out
 }
 
-/// What the holders did, most time first, with its share.
-fn activities(lock: &LockRow) -> Vec<String> {
-    let all: u64 = lock.doing.iter().map(|d| d.time).sum();
+/// What threads did, most time first, with its share.
+pub(super) fn activities(doing: &[BlameRow]) -> Vec<String> {
+    let all: u64 = doing.iter().map(|d| d.time).sum();
     let mut sums: Vec<(String, u64)> = Vec::new();
-    for d in &lock.doing {
+    for d in doing {
         let runnable = [Category::Woken, Category::Preempted, Category::Crowded].contains(&d.category);
         let words = match d.who.as_str() {
             who if runnable && !who.is_empty() => format!("{} behind {who}", d.category.activity()),
-            _ => d.category.activity().to_string(),
+            _ => d.category.resting().to_string(),
         };
         match sums.iter_mut().find(|(w, _)| *w == words) {
             Some((_, time)) => *time += d.time,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Waiting for processes, remote peers and timers.
 
+use super::lock::activities;
 use crate::case::{Case, Seen};
 use crate::Evidence;
-use plumb_model::Category;
+use plumb_model::{BlockerRow, Category};
 use plumb_trace::units;
 
 const LOCAL: &[Category] = &[
@@ -53,6 +54,46 @@ pub fn remote(case: &mut Case<'_>) -> Option<Seen> {
     })
 }
 
+/// Requests that wait for a thread of the target which serves another one: a lock of a database, a worker.
+pub fn thread(case: &mut Case<'_>) -> Option<Seen> {
+    const WAITS: &[Category] = &[Category::InRequest];
+    let most = case.most(WAITS);
+    let all = case.time(WAITS).max(1);
+    let mut evidence = Vec::new();
+    let name = |b: &BlockerRow| {
+        // A server tells in its title whom it serves, and how far it is.
+        let process = case.result.processes.iter().find(|p| p.pid == b.pid);
+        let title = process.map_or("", |p| p.cmdline.as_str()).strip_prefix(&format!("{}: ", b.comm));
+        let title = title.map_or(String::new(), |title| format!(": {title}"));
+        format!("{} ({}{title}) {:.0} %", b.comm, b.tid, b.time as f64 * 100.0 / all as f64)
+    };
+    let blockers: Vec<String> =
+        case.result.service.blockers.iter().filter(|b| b.time * 100 >= all).take(3).map(name).collect();
+    if !blockers.is_empty() {
+        evidence.push(Evidence::new("waits for", blockers.join(", ")));
+    }
+    let meanwhile = activities(&case.result.service.meanwhile);
+    if !meanwhile.is_empty() {
+        evidence.push(Evidence::new("meanwhile", format!("that thread {}", meanwhile.join(", "))));
+    }
+    evidence.extend(case.longest(WAITS));
+    let time = case.take_all(WAITS);
+    (time > 0).then(|| Seen {
+        time,
+        headline: if most.is_empty() {
+            String::new()
+        } else {
+            format!("requests waiting for another thread of the target, {most}")
+        },
+        words: format!(
+            "{} waiting for other threads of the target, with a request in progress",
+            units::brief(time)
+        ),
+        evidence,
+        ..Seen::default()
+    })
+}
+
 pub fn local(case: &mut Case<'_>) -> Option<Seen> {
     let (who, most) = (case.who(LOCAL), case.most(LOCAL));
     let mut evidence = Vec::new();
@@ -66,7 +107,8 @@ pub fn local(case: &mut Case<'_>) -> Option<Seen> {
         headline: if most.is_empty() {
             String::new()
         } else {
-            format!("waiting for another process, {most}")
+            let served = if case.result.service.requests > 0 { "requests " } else { "" };
+            format!("{served}waiting for another process, {most}")
         },
         words: format!("{} waiting for other threads and processes", units::brief(time)),
         evidence,

@@ -2,7 +2,9 @@
 use super::*;
 use crate::{diagnose, Diagnosis};
 use plumb_model::profile::Origin;
-use plumb_model::{At, BlameRow, HotRow, LockRow, PathResult, ProcessRow, RunResult, SampleResult};
+use plumb_model::{
+    At, BlameRow, BlockerRow, HotRow, LockRow, PathResult, ProcessRow, RunResult, SampleResult, ServiceResult,
+};
 use std::collections::BTreeMap;
 
 const MS: u64 = 1_000_000;
@@ -129,13 +131,53 @@ fn without_a_dominant_cause_the_largest_is_named() {
 
 #[test]
 fn an_idle_server_is_no_bottleneck() {
-    let parts = [(Category::Poll, "", 900 * MS), (Category::Running, "nginx", 100 * MS)];
+    let parts = [(Category::Idle, "", 900 * MS), (Category::Running, "nginx", 100 * MS)];
     let said = said(&result("threads", &parts));
     assert_eq!(
         said[0],
-        "Bottleneck: none: idle 90 % of 1.0 s thread time, waiting for work in poll, select or epoll"
+        "Bottleneck: none: busy for 100 ms of 1.0 s, waiting for requests the rest; when busy: CPU time in user code 100 %"
     );
-    assert!(said.contains(&"Also: CPU time in user code 10 %".to_string()), "{said:?}");
+    assert_eq!(said[1], "  busy     10 % of 1.0 s thread time; waiting for requests 90 %");
+    let command = self::said(&result("command", &parts));
+    assert_eq!(command[0], "Bottleneck: none: idle 90 % of 1.0 s wall time, waiting for requests");
+    assert!(command.contains(&"Also: CPU time in user code 10 %".to_string()), "{command:?}");
+}
+
+#[test]
+fn a_service_is_judged_by_its_busy_time() {
+    let parts = [
+        (Category::Idle, "", 8_000 * MS),
+        (Category::Signalled, "", 1_000 * MS),
+        (Category::InRequest, "postgres", 750 * MS),
+        (Category::Running, "postgres", 250 * MS),
+    ];
+    let mut result = result("threads", &parts);
+    result.end = 1_000 * MS;
+    let idle = BlameRow { category: Category::Idle, who: "postgres".into(), time: 700 * MS };
+    let running = BlameRow { category: Category::Running, who: "postgres".into(), time: 50 * MS };
+    let blocker = BlockerRow { tid: 7, pid: 7, comm: "postgres".into(), waits: 5, time: 750 * MS };
+    result.processes[0].pid = 7;
+    result.processes[0].cmdline = "postgres: app db [local] idle in transaction".into();
+    result.service = ServiceResult {
+        requests: 10,
+        time: 1_000 * MS,
+        longest: 200 * MS,
+        meanwhile: vec![idle, running],
+        blockers: vec![blocker],
+    };
+    let said = said(&result);
+    assert_eq!(
+        said[..7],
+        [
+            "Bottleneck: requests waiting for another thread of the target, postgres (75 % of 1.0 s busy thread time, up to 4.0x speed-up without it)",
+            "  busy       10 % of 10.0 s thread time; waiting for requests 80 %, waiting for another thread 10 %",
+            "  requests   10 answered, 100 ms mean, 200 ms max",
+            "  waits for  postgres (7: app db [local] idle in transaction) 100 %",
+            "  meanwhile  that thread waiting for requests 93 %, running 7 %",
+            "Also: CPU time in user code 25 %",
+            "Next: see what that thread did meanwhile, and the longest waits on the page's timeline",
+        ]
+    );
 }
 
 #[test]

@@ -5,6 +5,7 @@
 use super::Model;
 use crate::account::Category;
 use crate::block::Below;
+use crate::connections::Expects;
 use crate::history::{Cause, Did, Interval};
 use crate::parts::{piece, Part, Piece, Who};
 use crate::thread::{Sleep, State};
@@ -89,19 +90,33 @@ impl<O: Observer> Model<O> {
             return Explained { did: Did::Slept(cause), handed: false };
         }
         if let Some(kind) = kind.or(at_site) {
-            let Some(category) = self.sharpen(at, kind, sleep, cause) else {
+            let expects = self.expects(at, nr);
+            let Some(category) = self.sharpen(at, kind, sleep, cause, expects) else {
                 // A thread of the target ended it: that one's doing is the reason.
-                piece(own, Part { category: kind, who: waker }, start, end);
-                if let (Cause::Thread(other), true) = (cause, tid == self.setup.root) {
+                let in_request = expects == Expects::Progress;
+                let service = self.setup.root == 0 && kind != Category::Child;
+                let category = match in_request {
+                    true => Category::InRequest,
+                    // What that one did counts for itself.
+                    false if service => Category::Signalled,
+                    false => kind,
+                };
+                piece(own, Part { category, who: waker }, start, end);
+                if let (Cause::Thread(other), true) = (cause, in_request || tid == self.setup.root) {
                     self.follow_thread(other, start, end, Follow { deep: true, ..follow }, deep);
                 }
                 return Explained { did: Did::Slept(cause), handed: true };
             };
             let who = match category {
                 Category::UserLock => self.holder(sleep).unwrap_or(waker),
-                Category::Timer | Category::Signal | Category::Network => Who::Nobody,
+                Category::Timer | Category::Signal | Category::Network | Category::Idle => Who::Nobody,
                 _ => waker,
             };
+            if category == Category::Idle && (kind == Category::Timer || cause == Cause::Timer) {
+                // Idle for its own account; who waits for it waits for the timer.
+                piece(own, Part::of(category), start, end);
+                return Explained { did: Did::Waited(Part::of(Category::Timer)), handed: false };
+            }
             return whole(Part { category, who });
         }
         if sleep.reclaim {
@@ -128,22 +143,54 @@ impl<O: Observer> Model<O> {
         }
     }
 
+    /// What may end the wait of a thread in a call, see [`Expects`].
+    fn expects(&self, at: usize, nr: Option<u32>) -> Expects {
+        let t = &self.threads[at];
+        self.processes.expects((t.tgid, t.tid), nr, t.call.map(|c| c.fd))
+    }
+
     /// What a kind of wait turns out to be when its end is known; `None` when
     /// a thread of the target ended it and what that one did is the reason.
-    fn sharpen(&self, at: usize, kind: Category, sleep: &Sleep, cause: Cause) -> Option<Category> {
+    fn sharpen(
+        &self,
+        at: usize,
+        kind: Category,
+        sleep: &Sleep,
+        cause: Cause,
+        expects: Expects,
+    ) -> Option<Category> {
         let me = self.threads[at].tid;
         if kind == Category::Signalled && self.is_lock(sleep, me) {
             return Some(Category::UserLock);
         }
+        let rests = expects == Expects::Request;
         if !passes_on(kind) {
-            return Some(kind);
+            // A thread of a server that pauses without a request keeps nobody waiting.
+            return Some(if kind == Category::Timer && rests { Category::Idle } else { kind });
         }
-        match cause {
-            Cause::Timer if kind != Category::Child => Some(Category::Timer),
-            Cause::Network => Some(Category::Network),
-            Cause::Thread(other) if other != me => (!self.threads[at].waker.1).then_some(kind),
-            _ => Some(kind),
-        }
+        let stream = matches!(kind, Category::Poll | Category::Pipe | Category::Socket);
+        Some(match cause {
+            Cause::Thread(other) if other != me && self.threads[at].waker.1 => return None,
+            Cause::Timer if kind == Category::Child => kind,
+            Cause::Timer if rests => Category::Idle,
+            _ if rests && stream => Category::Idle,
+            Cause::Network => Category::Network,
+            _ if expects == Expects::Reply && stream => Category::Socket,
+            Cause::Timer => Category::Timer,
+            // Not a request, as far as is known: another process had it wait.
+            Cause::Thread(other) if kind == Category::Poll && other != me && !self.is_kernel(other) => {
+                if expects == Expects::Progress {
+                    Category::Socket
+                } else {
+                    Category::Pipe
+                }
+            }
+            _ => kind,
+        })
+    }
+
+    fn is_kernel(&self, tid: u32) -> bool {
+        self.remembered(tid).is_some_and(|at| self.threads[at].kernel)
     }
 
     /// Whether a thread of the kernel serves RCU: rcu_preempt, rcuop/0, rcu_tasks_kthread.
@@ -349,7 +396,7 @@ impl<O: Observer> Model<O> {
             Did::Slept(Cause::Timer) if ours => piece(out, Part::of(Category::Timer), a, b),
             Did::Ran => tell(Category::OtherRunning),
             Did::WaitedForCpu => tell(Category::OtherRunnable),
-            Did::Waited(part) if part.category == Category::Idle => tell(Category::OtherWaiting),
+            Did::Waited(part) if part.category == Category::Idle && !ours => tell(Category::OtherWaiting),
             Did::Waited(part) if ready(part.category) && !ours => tell(Category::OtherRunnable),
             Did::Waited(part) => piece(out, part, a, b),
             Did::Slept(Cause::Request(number)) => self.follow_request(number, a, b, follow, out),
@@ -387,7 +434,12 @@ impl<O: Observer> Model<O> {
 fn ready(category: Category) -> bool {
     matches!(
         category,
-        Category::Woken | Category::Preempted | Category::Crowded | Category::WokenIdle | Category::Held
+        Category::Woken
+            | Category::Preempted
+            | Category::Crowded
+            | Category::WokenIdle
+            | Category::Held
+            | Category::Overhead
     )
 }
 

@@ -49,7 +49,7 @@ impl<O: Observer> Model<O> {
         let Some(call) = t.call.take().filter(|c| c.nr == e.nr) else { return };
         let spent = t.account.since(&call.before);
         let tgid = t.tgid;
-        if self.processes.call(tgid, &call, ts, e.ret, &spent) {
+        if self.processes.call((tgid, tid), &call, ts, e.ret, &spent) {
             self.synced.call(tid, call.fd, call.start, ts - call.start);
         }
     }

@@ -6,7 +6,9 @@ use super::{Model, Setup, NONE};
 use crate::account::CATEGORIES;
 use crate::block::Blocks;
 use crate::parts::{Names, Who};
-use crate::result::{CpuRow, DeviceRow, HerdResult, JournalResult, ProcessRow, RunResult, UnexplainedRow};
+use crate::result::{
+    CpuRow, DeviceRow, HerdResult, JournalResult, ProcessRow, RunResult, ServiceResult, UnexplainedRow,
+};
 use crate::wait::call_name;
 use crate::{CpuState, Naming, Observer};
 use plumb_trace::reader::State as TraceState;
@@ -40,7 +42,7 @@ impl<O: Observer> Model<O> {
         if self.blocks.unseen > 0 {
             self.impossible.insert("request completes of which nothing was seen", self.blocks.unseen);
         }
-        let (processes, others) = std::mem::take(&mut self.processes).finish(end);
+        let (processes, others, answered) = std::mem::take(&mut self.processes).finish(end);
         let called = processes.iter().map(|(row, _)| (row.pid, row.comm.as_str())).collect();
         self.observer.end(&Called { names: &self.names, setup: &self.setup, processes: called });
         let rows = Rows { names: &self.names, setup: &self.setup };
@@ -67,6 +69,13 @@ impl<O: Observer> Model<O> {
             samples: sample_rows(&self.samples, &targets),
             synced_files: rows.files(&self.synced),
             retransmits: self.retransmits,
+            service: ServiceResult {
+                requests: answered.requests,
+                time: answered.time,
+                longest: answered.longest,
+                meanwhile: rows.blame(&self.meanwhile),
+                blockers: self.blockers.rows(&self.names),
+            },
             herds: HerdResult {
                 wakeups: self.herds.wakeups,
                 futile: self.herds.futile,

@@ -370,6 +370,7 @@ impl<O: Observer> Model<O> {
                 CpuState::Idle if b - a > LONGEST_WAKEUP => Part::of(Category::Held),
                 CpuState::Idle => Part::of(Category::WokenIdle),
                 CpuState::Busy(tid) => match self.remembered(tid).map(|at| &self.threads[at]) {
+                    Some(t) if t.tgid == self.setup.recorder => Part::of(Category::Overhead),
                     Some(t) if t.target => Part { category: Category::Crowded, who: Who::Name(t.name) },
                     Some(t) => Part { category, who: Who::Name(t.name) },
                     None => Part::of(category),
@@ -409,6 +410,11 @@ impl<O: Observer> Model<O> {
             let wait = Some(Slept { start, end: ran, stack: stack.unwrap_or(0), waker });
             self.charge_wait(at, &own, explained.handed, wait);
             handed = explained.handed;
+            if handed && own.first().is_some_and(|p| p.part.category == Category::InRequest) {
+                deep.iter().for_each(|p| self.meanwhile.add(p.part, p.to - p.from));
+                let pid = self.remembered(waker).map_or(0, |at| self.threads[at].tgid);
+                self.blockers.add((pid, waker), own[0].part.who, end - start);
+            }
             if handed {
                 self.threads[at].waits.push(Wait { from: start, to: end, waker, deep: deep.clone() });
             }

@@ -5,14 +5,15 @@
 //!          spin MILLISECONDS | hogs N MILLISECONDS | sleep MILLISECONDS |
 //!          naps MILLISECONDS | hogs-and-sleepers N MILLISECONDS |
 //!          same-file-writes THREADS N BYTES PATH | datagrams N |
-//!          operations THREADS N PATH | killed-operations N PATH
+//!          operations THREADS N PATH | killed-operations N PATH |
+//!          proxy PATH UPSTREAM | hand-over PATH | ask PATH
 
 use plumb_trace::load::{LoadStream, OperationKind};
 use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -146,6 +147,29 @@ fn operations(worker: u32, n: u64, path: &str) {
     told.finish().expect("written");
 }
 
+fn readable(fd: &impl AsRawFd) {
+    let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one valid structure.
+    assert_eq!(unsafe { libc::poll(&mut poll, 1, -1) }, 1);
+}
+
+/// Serves one client at a time: its request is answered with what `answer` makes of it.
+fn serve(path: &str, mut answer: impl FnMut(u8) -> u8) {
+    let listening = UnixListener::bind(path).expect("bind");
+    loop {
+        let (mut client, _) = listening.accept().expect("accept");
+        let mut byte = [0];
+        loop {
+            readable(&client);
+            if client.read(&mut byte).expect("read") == 0 {
+                break;
+            }
+            let answer = [answer(byte[0])];
+            client.write_all(&answer).expect("write");
+        }
+    }
+}
+
 fn main() {
     let args: Vec<String> = std::env::args().collect();
     let number = |i: usize| args[i].parse::<u64>().expect("a number");
@@ -207,6 +231,45 @@ fn main() {
         word @ ("unix" | "epoll") => {
             let (mine, theirs) = UnixStream::pair().expect("socket pair");
             ask(number(2), Duration::from_millis(number(3)), mine, theirs, word == "epoll");
+        }
+        // Asks another server for each answer.
+        "proxy" => {
+            let mut upstream = UnixStream::connect(&args[3]).expect("connect");
+            serve(&args[2], |byte| {
+                let mut byte = [byte];
+                upstream.write_all(&byte).expect("write");
+                readable(&upstream);
+                upstream.read_exact(&mut byte).expect("read");
+                byte[0]
+            });
+        }
+        // Lets a thread of its own make each answer, which sleeps 20 ms over it.
+        "hand-over" => {
+            let (mut to, from) = UnixStream::pair().expect("socket pair");
+            std::thread::spawn(move || {
+                let (mut from, mut byte) = (from, [0]);
+                loop {
+                    from.read_exact(&mut byte).expect("read");
+                    std::thread::sleep(Duration::from_millis(20));
+                    from.write_all(&byte).expect("write");
+                }
+            });
+            serve(&args[2], |byte| {
+                let mut byte = [byte];
+                to.write_all(&byte).expect("write");
+                readable(&to);
+                to.read_exact(&mut byte).expect("read");
+                byte[0]
+            });
+        }
+        // A client that polls for each reply.
+        "ask" => {
+            let mut server = UnixStream::connect(&args[2]).expect("connect");
+            loop {
+                server.write_all(&[1]).expect("write");
+                readable(&server);
+                server.read_exact(&mut [0]).expect("read");
+            }
         }
         "join" => {
             std::thread::spawn({

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Threads of a few processes over events made by hand, with a CPU for each.
+
+use plumb_model::{Category, Model, RunResult, Setup};
+use plumb_trace::reader::{Item, RawRecord};
+use plumb_trace::schema::*;
+use plumb_trace::Record;
+
+/// The first thread of the target.
+pub const SHELL: u32 = 100;
+/// A process beside the target.
+pub const NEIGHBOUR: u32 = 900;
+pub const END: u64 = 100_000;
+
+/// Scheduler states of a switch: asleep, dead.
+pub const SLEEPS: u32 = 1;
+pub const DIES: u32 = 0x80;
+
+pub struct Bench(Model);
+
+#[allow(dead_code, reason = "not every test needs all of it")]
+impl Bench {
+    /// With a command's critical path.
+    pub fn command() -> Self {
+        Self::new(SHELL, Vec::new())
+    }
+
+    /// As with --pid; sockets that are open at the beginning.
+    pub fn service(sockets: Vec<StateSocket>) -> Self {
+        Self::new(0, sockets)
+    }
+
+    fn new(root: u32, sockets: Vec<StateSocket>) -> Self {
+        let mut setup = Setup { begin: 1000, end: END, root, ..Setup::default() };
+        let task = |tid, target| StateTask {
+            tid,
+            tgid: tid,
+            target,
+            syscall: StateTask::NO_SYSCALL,
+            comm: format!("task{tid}"),
+            ..StateTask::default()
+        };
+        setup.state.tasks = vec![task(SHELL, 1), task(NEIGHBOUR, 0)];
+        setup.state.sockets = sockets;
+        let mut bench = Self(Model::new(setup, ()));
+        bench.runs(1000, SHELL).runs(1000, NEIGHBOUR);
+        bench
+    }
+
+    pub fn at<R: Record>(&mut self, ts: u64, tid: u32, record: R) -> &mut Self {
+        self.on(tid % 100 + tid / 100, ts, tid, record)
+    }
+
+    pub fn on<R: Record>(&mut self, cpu: u32, ts: u64, tid: u32, record: R) -> &mut Self {
+        self.0.feed(Item::Record(RawRecord { ts, id: R::ID, cpu, tid, bytes: record.bytes() }));
+        self
+    }
+
+    pub fn runs(&mut self, ts: u64, tid: u32) -> &mut Self {
+        let e = SchedSwitch { next_tid: tid, ..Default::default() };
+        self.on(tid % 100 + tid / 100, ts, 0, e)
+    }
+
+    pub fn leaves(&mut self, ts: u64, tid: u32, prev_state: u32) -> &mut Self {
+        self.at(ts, tid, SchedSwitch { tid, prev_state, ..Default::default() })
+    }
+
+    pub fn calls(&mut self, ts: u64, tid: u32, nr: u32) -> &mut Self {
+        self.at(ts, tid, SysEnter { ts, tid, nr, ..Default::default() })
+    }
+
+    pub fn returns(&mut self, ts: u64, tid: u32, nr: u32) -> &mut Self {
+        self.at(ts, tid, SysExit { ts, tid, nr, ..Default::default() })
+    }
+
+    /// A call on a descriptor that does not wait.
+    pub fn does(&mut self, ts: u64, tid: u32, nr: u32, fd: u32, ret: i64) -> &mut Self {
+        self.at(ts, tid, SysEnter { ts, tid, nr, arg0: fd, ..Default::default() });
+        self.at(ts, tid, SysExit { ts, tid, nr, ret, ..Default::default() })
+    }
+
+    /// A new thread of the target's first process.
+    pub fn clones(&mut self, ts: u64, tid: u32, child: u32) -> &mut Self {
+        let e = SchedFork {
+            tid,
+            child_tid: child,
+            child_tgid: tid,
+            parent_tgid: tid,
+            target: 1,
+            ..Default::default()
+        };
+        self.at(ts, tid, e);
+        self.at(ts, tid, SchedWakeupNew { tid, wakee: child, ..Default::default() }).runs(ts, child)
+    }
+
+    pub fn forks(&mut self, ts: u64, tid: u32, child: u32) -> &mut Self {
+        let target = u32::from(tid != NEIGHBOUR);
+        let e = SchedFork {
+            tid,
+            child_tid: child,
+            child_tgid: child,
+            parent_tgid: tid,
+            target,
+            ..Default::default()
+        };
+        self.at(ts, tid, e);
+        self.at(ts, tid, SchedWakeupNew { tid, wakee: child, ..Default::default() }).runs(ts, child)
+    }
+
+    /// Thread `tid` wakes `wakee`, which runs at once.
+    pub fn wakes(&mut self, ts: u64, tid: u32, wakee: u32) -> &mut Self {
+        self.at(ts, tid, SchedWaking { tid, wakee, ..Default::default() }).runs(ts, wakee)
+    }
+
+    /// A timer wakes `tid`, which runs at once.
+    pub fn expires(&mut self, ts: u64, tid: u32) -> &mut Self {
+        self.at(ts, tid, SchedWaking { wakee: tid, ..Default::default() }).runs(ts, tid)
+    }
+
+    /// Short processes of a neighbour.
+    pub fn neighbours(&mut self, from: u64, number: u32) -> &mut Self {
+        for i in 0..number {
+            let (child, ts) = (10_000 + i, from + u64::from(i) * 10);
+            self.forks(ts, NEIGHBOUR, child).leaves(ts + 5, child, DIES);
+        }
+        self
+    }
+
+    /// A received packet wakes `tid`, which runs at once.
+    pub fn packet(&mut self, ts: u64, tid: u32) -> &mut Self {
+        let cpu = tid % 100 + tid / 100;
+        self.on(cpu, ts, 0, IrqHandlerEntry::default());
+        self.on(cpu, ts, 0, SoftirqEntry { vec: 3, ..Default::default() });
+        self.on(cpu, ts, 0, SchedWaking { wakee: tid, ..Default::default() });
+        self.on(cpu, ts, 0, SoftirqExit { vec: 3, ..Default::default() });
+        self.on(cpu, ts, 0, IrqHandlerExit::default()).runs(ts, tid)
+    }
+
+    /// What was found; it has no contradictions.
+    pub fn finish(self) -> RunResult {
+        let result: RunResult = self.0.finish().0;
+        assert!(result.impossible.is_empty(), "{:?}", result.impossible);
+        result
+    }
+
+    /// Time of the path by category, ns.
+    pub fn path(self) -> Vec<(Category, u64)> {
+        let mut sums: Vec<(Category, u64)> = Vec::new();
+        for p in &self.finish().path.parts {
+            match sums.iter_mut().find(|(c, _)| *c == p.category) {
+                Some((_, sum)) => *sum += p.time,
+                None => sums.push((p.category, p.time)),
+            }
+        }
+        sums.sort();
+        sums
+    }
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Services that are recorded while they run: what is idle, and for whom a request waits.
+
+mod common;
+use common::{can, output, plumb, stderr, workload};
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::Duration;
+
+const ANSWER: Duration = Duration::from_millis(20);
+const THINK: Duration = Duration::from_millis(60);
+
+/// A process, killed when dropped.
+struct Running(Child);
+
+impl Running {
+    fn start(args: &[&str]) -> Self {
+        Self(Command::new(workload()).args(args).spawn().expect("workload"))
+    }
+
+    /// Records it for a second while it serves, or asks.
+    fn recorded(&self, dir: &Path) -> Value {
+        let words = ["run", "-q", "--no-report", "--json", "--for", "1s", "--pid", &self.0.id().to_string()];
+        let out = output(plumb().args(words).arg("-o").arg(dir.join("run")));
+        assert!(out.status.success(), "{}", stderr(&out));
+        serde_json::from_slice(&out.stdout).expect("JSON")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Answers each request after a while, until the test ends.
+fn upstream(path: &Path) {
+    let listening = UnixListener::bind(path).expect("bind");
+    std::thread::spawn(move || {
+        let (mut client, _) = listening.accept().expect("accept");
+        let mut byte = [0];
+        while client.read_exact(&mut byte).is_ok() {
+            std::thread::sleep(ANSWER);
+            if client.write_all(&byte).is_err() {
+                return;
+            }
+        }
+    });
+}
+
+/// A client that thinks between its requests; connected before the recording begins.
+fn client(path: &Path) {
+    let mut server = (0..400)
+        .find_map(|_| {
+            std::thread::sleep(Duration::from_millis(5));
+            UnixStream::connect(path).ok()
+        })
+        .expect("the server listens");
+    std::thread::spawn(move || {
+        while server.write_all(&[1]).and_then(|()| server.read_exact(&mut [0])).is_ok() {
+            std::thread::sleep(THINK);
+        }
+    });
+}
+
+fn words(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+/// Time of the target in a category, as a share.
+fn share(result: &Value, category: &str) -> f64 {
+    let p = &result["processes"][0];
+    p["account"][category].as_f64().unwrap_or(0.0) / p["thread_time"].as_f64().expect("ns")
+}
+
+fn first(result: &Value) -> (&str, &str) {
+    let text = |v: &'static str| result["findings"][0][v].as_str().unwrap_or_default();
+    (text("id"), text("headline"))
+}
+
+#[test]
+fn a_proxy_waits_for_its_upstream_and_is_idle_between() {
+    if !can("a_proxy_waits_for_its_upstream_and_is_idle_between", &[]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("directory");
+    let (front, back) = (dir.path().join("front"), dir.path().join("back"));
+    upstream(&back);
+    let proxy = Running::start(&["proxy", words(&front), words(&back)]);
+    client(&front);
+    let result = proxy.recorded(dir.path());
+    let (id, headline) = first(&result);
+    assert_eq!(id, "peer.process", "{:?}", result["verdict"]);
+    assert!(headline.starts_with("requests waiting for another process, "), "{headline}");
+    let (idle, waits) = (share(&result, "idle"), share(&result, "socket"));
+    assert!((0.5..0.9).contains(&idle) && (0.1..0.5).contains(&waits), "{idle} {waits}");
+    let s = &result["service"];
+    let (requests, time) = (s["requests"].as_u64().expect("number"), s["time"].as_u64().expect("ns"));
+    // The first may have begun before the recording.
+    assert!((5..=14).contains(&requests) && time >= (requests - 1) * ANSWER.as_nanos() as u64, "{s}");
+}
+
+#[test]
+fn a_request_waits_for_a_thread_of_the_server() {
+    if !can("a_request_waits_for_a_thread_of_the_server", &[]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("directory");
+    let front = dir.path().join("front");
+    let server = Running::start(&["hand-over", words(&front)]);
+    client(&front);
+    let result = server.recorded(dir.path());
+    assert_eq!(first(&result).0, "peer.thread", "{:?}", result["verdict"]);
+    let evidence = result["findings"][0]["evidence"].to_string();
+    assert!(evidence.contains("that thread sleeping"), "{evidence}");
+    assert!(
+        share(&result, "thread.request") > 0.05 && share(&result, "idle") > 0.2,
+        "{}",
+        result["processes"]
+    );
+}
+
+#[test]
+fn a_client_that_polls_is_not_idle() {
+    if !can("a_client_that_polls_is_not_idle", &[]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("directory");
+    let back = dir.path().join("back");
+    upstream(&back);
+    let asks = Running::start(&["ask", words(&back)]);
+    let result = asks.recorded(dir.path());
+    assert_eq!(first(&result).0, "peer.process", "{:?}", result["verdict"]);
+    assert!(share(&result, "socket") > 0.8, "{}", result["processes"]);
+    assert_eq!(result["service"]["requests"], 0);
+}
