@@ -102,10 +102,6 @@ pub struct Case<'a> {
     pub rest: Vec<(Category, u64)>,
     /// What is left of each category, ns.
     left: BTreeMap<Category, f64>,
-    /// The same on the path of those threads on whose ends the command's end depended.
-    last: BTreeMap<Category, f64>,
-    /// What the present rule took from that, ns.
-    last_taken: f64,
     parts: Vec<BlameRow>,
     /// Shares of the target's running time by what samples saw; they add up to 1.
     sampled: BTreeMap<String, f64>,
@@ -130,12 +126,8 @@ impl<'a> Case<'a> {
         for p in &parts {
             *left.entry(p.category).or_default() += p.time as f64;
         }
-        let mut last: BTreeMap<Category, f64> = BTreeMap::new();
-        for p in &result.path.last {
-            *last.entry(p.category).or_default() += p.time as f64;
-        }
         let sampled = BTreeMap::new();
-        let mut case = Self { result, trust, whole, rest, left, last, last_taken: 0.0, parts, sampled };
+        let mut case = Self { result, trust, whole, rest, left, parts, sampled };
         case.sampled = case.split_running();
         case
     }
@@ -188,11 +180,6 @@ impl<'a> Case<'a> {
                 if let Some(left) = self.left.get_mut(c) {
                     *left -= *left * take / have;
                 }
-                if let Some(left) = self.last.get_mut(c) {
-                    let taken = *left * take / have;
-                    *left -= taken;
-                    self.last_taken += taken;
-                }
             }
         }
         take as u64
@@ -208,18 +195,10 @@ impl<'a> Case<'a> {
         ns / self.whole.max(1) as f64
     }
 
-    /// Begins a rule: what the last one took is its own.
-    pub fn begin(&mut self) {
-        self.last_taken = 0.0;
-    }
-
-    /// Largest speed-up if the time that the present rule took went away: from
-    /// the account that is followed wait by wait, or from the path of the threads
-    /// that ended last, whichever is larger, for a bound must not be exceeded.
+    /// Largest speed-up if that time went away and all else stayed: on the path of which the shares are.
     pub fn bound(&self, ns: u64) -> f64 {
         let whole = self.whole.max(1) as f64;
-        let bound = |taken: f64| whole / (whole - taken).max(whole / 1000.0);
-        bound(ns as f64).max(bound(self.last_taken))
+        whole / (whole - ns as f64).max(whole / 1000.0)
     }
 
     /// Doubts of a finding and of everything.

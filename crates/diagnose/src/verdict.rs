@@ -414,7 +414,7 @@ fn confidence(case: &Case<'_>, findings: &[Finding]) -> Confidence {
     let overhead = share(Category::Overhead);
     if overhead > DOUBTFUL {
         let words = format!(
-            "{:.1} % measurement overhead: record less, as with -e default,-syscall or --no-samples",
+            "{:.1} % measurement overhead: record less, as with --sample 0 or -e default,-syscall",
             overhead * 100.0
         );
         reasons.push(Doubt::new(DoubtKind::Overhead, words));

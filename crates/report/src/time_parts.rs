@@ -8,6 +8,7 @@ pub const PARTS: &[(&str, &[&str])] = &[
     ("interrupts", &["interrupted"]),
     ("waiting for a CPU", &["runnable", "preempted", "runnable.own", "runnable.idle"]),
     ("runnable on a CPU that stays idle", &["runnable.held"]),
+    ("waiting for a CPU that the recorder has", &["overhead"]),
     ("throttled by the cgroup", &["block.limit"]),
     ("waiting for the device", &["block.device"]),
     (
@@ -15,6 +16,7 @@ pub const PARTS: &[(&str, &[&str])] = &[
         &["block.queue", "block.plug", "block.flush", "block.schedule", "block.wakeup"],
     ),
     ("waiting for other threads", &["other.running", "other.runnable", "other.waiting", "thread"]),
+    ("waiting for other threads with a request in progress", &["thread.request"]),
     ("waiting for kernel locks", &["lock.kernel"]),
     ("waiting for user-space locks", &["lock.user"]),
     ("waiting for file locks", &["lock.file"]),
