@@ -81,28 +81,18 @@ impl Bench {
 
     /// A new thread of the target's first process.
     pub fn clones(&mut self, ts: u64, tid: u32, child: u32) -> &mut Self {
-        let e = SchedFork {
-            tid,
-            child_tid: child,
-            child_tgid: tid,
-            parent_tgid: tid,
-            target: 1,
-            ..Default::default()
-        };
-        self.at(ts, tid, e);
-        self.at(ts, tid, SchedWakeupNew { tid, wakee: child, ..Default::default() }).runs(ts, child)
+        self.born(ts, tid, child, tid)
     }
 
+    /// A new process.
     pub fn forks(&mut self, ts: u64, tid: u32, child: u32) -> &mut Self {
+        self.born(ts, tid, child, child)
+    }
+
+    fn born(&mut self, ts: u64, tid: u32, child: u32, child_tgid: u32) -> &mut Self {
         let target = u32::from(tid != NEIGHBOUR);
-        let e = SchedFork {
-            tid,
-            child_tid: child,
-            child_tgid: child,
-            parent_tgid: tid,
-            target,
-            ..Default::default()
-        };
+        let e =
+            SchedFork { tid, child_tid: child, child_tgid, parent_tgid: tid, target, ..Default::default() };
         self.at(ts, tid, e);
         self.at(ts, tid, SchedWakeupNew { tid, wakee: child, ..Default::default() }).runs(ts, child)
     }
