@@ -33,6 +33,7 @@ const MODULES: &[Module] = &[
             "crates/analysis/src/quality.rs",
             "crates/diagnose/src/lib.rs",
             "crates/diagnose/src/case.rs",
+            "crates/diagnose/src/speedup.rs",
             "crates/diagnose/src/verdict.rs",
             "crates/model/src/result.rs",
             "crates/model/src/profile.rs",

@@ -195,12 +195,6 @@ impl<'a> Case<'a> {
         ns / self.whole.max(1) as f64
     }
 
-    /// Largest speed-up if that time went away and all else stayed: on the path of which the shares are.
-    pub fn bound(&self, ns: u64) -> f64 {
-        let whole = self.whole.max(1) as f64;
-        whole / (whole - ns as f64).max(whole / 1000.0)
-    }
-
     /// Doubts of a finding and of everything.
     pub fn doubts(&self, own: &[String]) -> Vec<String> {
         own.iter().chain(self.trust.doubts.iter().map(|d| &d.words)).cloned().collect()
@@ -210,6 +204,12 @@ impl<'a> Case<'a> {
     pub fn unreliable(&self) -> Vec<String> {
         let doubts = self.trust.doubts.iter().filter(|d| d.kind.invalidates());
         doubts.map(|d| d.words.clone()).collect()
+    }
+
+    /// File behind a loop device; none of other devices.
+    pub fn backing(&self, device: &str) -> Option<&str> {
+        let device = self.result.devices.iter().find(|d| d.name == device)?;
+        Some(device.backing.as_str()).filter(|file| !file.is_empty())
     }
 
     pub fn rotates(&self, disk: &str) -> bool {

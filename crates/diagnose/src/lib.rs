@@ -2,18 +2,20 @@
 //! From where the time went to why: rules over the account and the metrics.
 //!
 //! Each nanosecond of the critical path belongs to at most one finding, so the
-//! shares of all findings never exceed the whole. A finding's bound is the
-//! largest speed-up if its time went away and everything else stayed (Amdahl's
-//! law on the path). Holds opinions, does no I/O.
+//! shares of all findings never exceed the whole. A finding's speed-up is an
+//! estimate from its share and from what would replace its time. Holds
+//! opinions, does no I/O.
 
 mod case;
 mod places;
 mod rules;
+mod speedup;
 mod verdict;
 
 pub use case::{Doubt, DoubtKind, Trust};
 pub use rules::RULES;
-pub use verdict::{factor, speed_up, Confidence, Level, Limit, Line, Role};
+pub use speedup::{Replaced, Speedup};
+pub use verdict::{Confidence, Level, Limit, Line, Role};
 
 use case::Case;
 use plumb_model::RunResult;
@@ -42,8 +44,8 @@ pub struct Finding {
     pub share: f64,
     /// Time, ns.
     pub time: u64,
-    /// Upper bound of the speed-up without it, a factor of at least 1.
-    pub bound: f64,
+    /// Estimated speed-up without it.
+    pub speedup: Speedup,
     /// What was seen, in one sentence.
     pub words: String,
     pub evidence: Vec<Evidence>,
@@ -126,7 +128,7 @@ pub fn diagnose(result: &RunResult, trust: &Trust) -> Diagnosis {
             device: seen.device,
             share: time as f64 / case.whole as f64,
             time,
-            bound: case.bound(time),
+            speedup: rule.replaced.speedup(time as f64 / case.whole as f64),
             words: seen.words,
             evidence: seen.evidence,
             doubt: case.doubts(&seen.doubt),

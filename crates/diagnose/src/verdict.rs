@@ -15,7 +15,7 @@ mod tests;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Cause, share, upper bound; enough alone.
+    /// Cause, share, estimated speed-up; enough alone.
     #[default]
     Bottleneck,
     /// A fact on the bottleneck, with a label of its own.
@@ -265,6 +265,8 @@ pub(crate) fn lines(case: &Case<'_>, findings: &[Finding]) -> (Vec<Line>, Confid
             .filter(|e| !e.label.is_empty() && e.at.is_none() && e.time.is_none())
             .take(FACTS);
         out.extend(facts.map(|e| line(Role::Fact, &e.label, e.words.clone())));
+        let backed = |file| line(Role::Fact, "device", format!("{} is a loop device of {file}", f.device));
+        out.extend(case.backing(&f.device).map(backed));
     }
     out.extend(requests(case).filter(|_| command));
     // An idle command's first finding is none of its bottlenecks.
@@ -342,7 +344,7 @@ fn only_waited(case: &Case<'_>) -> String {
     format!("none: the target waited for all of {} thread time ({})", units::brief(time), waits.join(", "))
 }
 
-/// Cause, share and upper bound.
+/// Cause, share and estimated speed-up.
 fn first(case: &Case<'_>, findings: &[Finding]) -> String {
     let of = match (case.result.path.of.as_str(), case.rest.is_empty()) {
         ("command", _) => "wall time",
@@ -372,31 +374,20 @@ fn first(case: &Case<'_>, findings: &[Finding]) -> String {
         );
     };
     let share = format!("{:.0} % of {whole}", f.share * 100.0);
-    let bound = if f.bound >= 1.05 { format!(", {} without it", speed_up(f.bound)) } else { String::new() };
+    let faster = if f.speedup.estimate >= 1.05 {
+        format!(", {} without it", f.speedup.words())
+    } else {
+        String::new()
+    };
     if f.share < DOMINANT {
-        return format!("none dominates; the largest is {} ({share}{bound}{unreliable})", f.headline);
+        return format!("none dominates; the largest is {} ({share}{faster}{unreliable})", f.headline);
     }
     let own_code = RULES.iter().any(|rule| rule.id == f.id && rule.own_code);
     if own_code && f.share >= CPU_BOUND {
         let place = if f.place.is_empty() { String::new() } else { format!(" in {}", f.place) };
-        return format!("none outside the program: CPU-bound{place} (user code {share}{bound}{unreliable})");
+        return format!("none outside the program: CPU-bound{place} (user code {share}{unreliable})");
     }
-    format!("{} ({share}{bound}{unreliable})", f.headline)
-}
-
-/// An upper bound in words: `up to 5.0x speed-up`.
-pub fn speed_up(bound: f64) -> String {
-    let of = if bound >= 100.0 { "over" } else { "up to" };
-    format!("{of} {} speed-up", factor(bound))
-}
-
-/// A factor with its mark, two or three digits: `5.0x`; `100x` where it is more.
-pub fn factor(bound: f64) -> String {
-    match bound.min(100.0) {
-        b if b >= 9.95 => format!("{b:.0}x"),
-        b if b >= 1.995 => format!("{b:.1}x"),
-        b => format!("{b:.2}x"),
-    }
+    format!("{} ({share}{faster}{unreliable})", f.headline)
 }
 
 fn confidence(case: &Case<'_>, findings: &[Finding]) -> Confidence {

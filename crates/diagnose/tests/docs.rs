@@ -11,13 +11,16 @@ fn manual() -> String {
          # Findings\n\n\
          A finding is a cause of the target's time. List all rules, or query the findings of a run:\n\n    \
              plumb findings\n    \
-             plumb query 'select finding, share, bound, headline from findings' DIR\n\n\
+             plumb query 'select finding, share, speedup, headline from findings' DIR\n\n\
          Each finding has:\n\n\
          - **share:** its part of the command's wall time, with waits for the command's own threads\n  \
            followed to what those threads did. Without a command (`--pid`, `--cgroup`): its part of the\n  \
            threads' time, idle waits excluded.\n\
-         - **bound:** the upper bound of the speed-up without it, all else equal (Amdahl's law on the\n  \
-           critical path).\n\
+         - **speed-up:** how much faster the same work would be without it, estimated, and a range in which\n  \
+           nine of ten measured speed-ups of injected faults are (`speedup`, `speedup_low`, `speedup_high`).\n  \
+           It starts from Amdahl's law on the path, `1 / (1 - share)`, and takes into account what comes in\n  \
+           the place of the time: nothing (a delay, a limit), larger operations (`io.small`, `sync.write`),\n  \
+           or the next queue (`device.saturated`, `lock.kernel`).\n\
          - **evidence:** labelled facts; those with a moment link to the timeline of the report page.\n\
          - **doubt:** what reduces confidence in it.\n\
          - **next:** the next step.\n\n\

@@ -555,6 +555,9 @@ pub struct DeviceRow {
     pub name: String,
     /// Device number.
     pub dev: u32,
+    /// File behind a loop device; empty: none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub backing: String,
     /// Reads with data.
     pub reads: u64,
     /// Writes with data.

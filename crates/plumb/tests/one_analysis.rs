@@ -55,7 +55,7 @@ fn as_tables(explained: &Value) -> Value {
     let findings = list(&explained["findings"]);
     let rows = findings.iter().map(|f| {
         json!({
-            "finding": f["id"], "title": f["title"], "share": f["share"], "time_ns": f["time"], "bound": f["bound"],
+            "finding": f["id"], "title": f["title"], "share": f["share"], "time_ns": f["time"], "speedup": f["speedup"]["estimate"],
             "words": f["words"], "doubt": doubt(f), "next": f["next"],
         })
     });
@@ -76,7 +76,7 @@ fn tables(trace: &Path) -> Value {
     let query = |sql| parsed(&plumb(&["query", "--json", sql], &[trace]));
     json!({
         "verdict": query("select kind, sentence from verdict order by place"),
-        "findings": query("select finding, title, share, time_ns, bound, words, doubt, next from findings"),
+        "findings": query("select finding, title, share, time_ns, speedup, words, doubt, next from findings"),
         "evidence": query("select finding, words, at_ns, time_ns, tid from evidence"),
     })
 }
@@ -180,7 +180,7 @@ fn in_perfetto(file: &Path) -> Value {
             let one = |name: &str| every(name).into_iter().next();
             if let Some(id) = one("rule") {
                 findings.push(json!({
-                    "id": id, "share": one("share"), "time": one("time_ns"), "bound": one("bound"),
+                    "id": id, "share": one("share"), "time": one("time_ns"), "speedup": one("speedup"),
                     "words": one("seen"), "next": one("next"), "doubt": every("doubt"),
                     "evidence": every("evidence"),
                 }));
@@ -201,7 +201,7 @@ fn as_perfetto(explained: &Value) -> Value {
         });
         let evidence: Vec<String> = evidence.collect();
         json!({
-            "id": f["id"], "share": f["share"], "time": f["time"], "bound": f["bound"], "words": f["words"],
+            "id": f["id"], "share": f["share"], "time": f["time"], "speedup": f["speedup"]["estimate"], "words": f["words"],
             "next": f["next"], "doubt": f["doubt"], "evidence": evidence,
         })
     });

@@ -14,6 +14,10 @@ pub const RECALL_STRONG: f64 = 0.95;
 pub const RECALL_WEAK: f64 = 0.85;
 /// Most false alarms on the clean runs.
 pub const FALSE_ALARMS: usize = 1;
+/// Share of the measured speed-ups that must be in their estimates' ranges.
+pub const INSIDE: f64 = 0.9;
+/// Median of |estimate / measured - 1| at most.
+pub const ESTIMATE_ERROR: f64 = 0.1;
 
 /// One of plumb's findings; what it says besides stays in the raw file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,9 +26,17 @@ pub struct Finding {
     /// Share of the target's time, 0 to 1.
     #[serde(default)]
     pub share: f64,
-    /// How many times faster at most if it went away, at least 1.
+    /// How many times faster without it.
     #[serde(default)]
-    pub bound: Option<f64>,
+    pub speedup: Option<Speedup>,
+}
+
+/// An estimated speed-up: nine of ten measured ones must lie between `low` and `high`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Speedup {
+    pub estimate: f64,
+    pub low: f64,
+    pub high: f64,
 }
 
 /// What one run of plumb says that is judged.
@@ -33,6 +45,8 @@ pub struct Said {
     pub findings: Vec<Finding>,
     /// Unexplained share of the processes' time.
     pub unexplained: f64,
+    /// Unexplained share of the critical path.
+    pub path_unexplained: f64,
     /// Largest difference between a process's account and its time, as a share of it.
     pub gap: f64,
     /// Events that were lost.
@@ -57,8 +71,14 @@ impl Said {
             unexplained += account.get("unexplained").and_then(Value::as_f64).unwrap_or(0.0);
             gap = gap.max((sum - own).abs() / own.max(1.0));
         }
+        let parts = result["path"]["parts"].as_array();
+        let of = |part: &Value| part["time"].as_f64().unwrap_or(0.0);
+        let path: f64 = parts.into_iter().flatten().map(of).sum();
+        let dark =
+            parts.into_iter().flatten().filter(|p| p["category"] == "unexplained").map(of).sum::<f64>();
+        let path_unexplained = dark / f64::max(path, 1.0);
         let lost = result["lost_events"].as_u64().unwrap_or(0);
-        Ok(Self { findings, unexplained: unexplained / f64::max(time, 1.0), gap, lost })
+        Ok(Self { findings, unexplained: unexplained / f64::max(time, 1.0), path_unexplained, gap, lost })
     }
 }
 
@@ -85,12 +105,19 @@ pub fn alarms(honest: &[&str], findings: &[Finding]) -> Vec<Finding> {
     findings.iter().filter(|f| f.share >= ALARM && !honest.contains(&f.id.as_str())).cloned().collect()
 }
 
-/// How far the bound is off: bound / measured - 1; nothing where either is missing.
-pub fn bound_error(bound: Option<f64>, measured: Option<f64>) -> Option<f64> {
-    match (bound, measured) {
-        (Some(bound), Some(measured)) if measured > 0.0 => Some(bound / measured - 1.0),
-        _ => None,
-    }
+/// A measured speed-up beside its estimate.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Measured {
+    /// estimate / measured - 1.
+    pub error: f64,
+    /// Whether it is in the range.
+    pub inside: bool,
+}
+
+/// How far the estimate is off; nothing where either is missing.
+pub fn measured(speedup: Option<Speedup>, measured: Option<f64>) -> Option<Measured> {
+    let (s, m) = (speedup?, measured.filter(|m| *m > 0.0)?);
+    Some(Measured { error: s.estimate / m - 1.0, inside: (s.low..=s.high).contains(&m) })
 }
 
 /// The middle of the values (of the two in the middle the mean); nothing of nothing.
@@ -125,7 +152,8 @@ mod tests {
     use serde_json::json;
 
     fn finding(id: &str, share: f64) -> Finding {
-        Finding { id: id.into(), share, bound: Some(1.0 / (1.0 - share)) }
+        let speedup = Some(Speedup { estimate: 1.0 / (1.0 - share), low: 1.0, high: 9.0 });
+        Finding { id: id.into(), share, speedup }
     }
 
     fn known(name: &str) -> &'static Fault {
@@ -136,15 +164,18 @@ mod tests {
     fn a_result_is_read_with_its_account() {
         let result = json!({
             "lost_events": 3,
-            "findings": [{"id": "lock.user", "share": 0.7, "bound": 3.1, "doubt": "low"}, {"id": "cpu.user", "share": 0.2}],
+            "path": {"parts": [{"category": "running", "time": 900}, {"category": "unexplained", "time": 100}]},
+            "findings": [{"id": "lock.user", "share": 0.7, "speedup": {"estimate": 3.1, "low": 2.0, "high": 4.0}, "doubt": "low"}, {"id": "cpu.user", "share": 0.2}],
             "processes": [
                 {"thread_time": 1000, "account": {"running": 300, "lock.user": 650, "unexplained": 50}},
                 {"thread_time": 1000, "account": {"running": 900}},
             ],
         });
         let said = Said::read(&result).expect("readable");
-        assert_eq!(said.findings[0], Finding { id: "lock.user".into(), share: 0.7, bound: Some(3.1) });
-        assert_eq!(said.findings[1].bound, None);
+        let speedup = Some(Speedup { estimate: 3.1, low: 2.0, high: 4.0 });
+        assert_eq!(said.findings[0], Finding { id: "lock.user".into(), share: 0.7, speedup });
+        assert_eq!(said.findings[1].speedup, None);
+        assert!((said.path_unexplained - 0.1).abs() < 1e-9);
         assert!((said.unexplained - 0.025).abs() < 1e-9);
         assert!((said.gap - 0.1).abs() < 1e-9, "the second process misses a tenth");
         assert_eq!(said.lost, 3);
@@ -182,9 +213,11 @@ mod tests {
         assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), Some(2.5));
         assert_eq!(median(vec![]), None);
-        assert_eq!(bound_error(Some(3.0), Some(2.0)), Some(0.5));
-        assert_eq!(bound_error(None, Some(2.0)), None);
-        assert_eq!(bound_error(Some(3.0), None), None);
+        let three = Some(Speedup { estimate: 3.0, low: 2.5, high: 4.0 });
+        assert_eq!(measured(three, Some(2.0)), Some(Measured { error: 0.5, inside: false }));
+        assert_eq!(measured(three, Some(4.0)), Some(Measured { error: -0.25, inside: true }));
+        assert_eq!(measured(None, Some(2.0)), None);
+        assert_eq!(measured(three, None), None);
         assert!((recall([true, true, false, true].into_iter()) - 0.75).abs() < 1e-9);
         assert!((recall(std::iter::empty()) - 1.0).abs() < 1e-9);
     }

@@ -2,7 +2,7 @@
 //! The whole suite: every fault and clean run under plumb, judged, with the evidence in a directory.
 
 use crate::catalogue::{Clean, Fault, CLEAN, FAULTS};
-use crate::judge::{self, Finding, Judged, Said};
+use crate::judge::{self, Finding, Judged, Measured, Said};
 use crate::run::{self, Strength, Target};
 use crate::{stop, summary, sys};
 use anyhow::{bail, Context, Result};
@@ -27,7 +27,7 @@ pub struct Words {
     pub strong_only: bool,
     /// Do not measure how much faster the load is without the fault.
     #[arg(long)]
-    pub no_bounds: bool,
+    pub no_speedups: bool,
     /// Try a fault that was not found, or a clean run with an alarm, so often again: on
     /// a machine that others load too. The summary tells which needed it.
     #[arg(long, default_value_t = 0, value_name = "N")]
@@ -59,8 +59,8 @@ pub struct FaultRow {
     pub seconds: Option<[f64; 2]>,
     /// How many times faster it is without the fault.
     pub speedup: Option<f64>,
-    /// bound / speedup - 1, where the cause was found.
-    pub bound_error: Option<f64>,
+    /// The estimate beside that, where the cause was found.
+    pub estimate: Option<Measured>,
     /// Why there is no judgement.
     pub error: Option<String>,
 }
@@ -93,8 +93,14 @@ pub struct Figures {
     pub false_alarms: usize,
     /// Clean runs.
     pub clean_runs: usize,
-    /// Median of |bound / speed-up - 1| over the faults whose cause was found.
-    pub bound_error: Option<f64>,
+    /// Median of |estimate / measured - 1| over the faults whose cause was found.
+    pub estimate_error: Option<f64>,
+    /// Measured speed-ups in their estimates' ranges, and how many were measured.
+    pub inside: (usize, usize),
+    /// Unexplained share of a run's critical path: the median, the largest, and which.
+    pub path_unexplained: (f64, f64, String),
+    /// Runs that were not right at the first try, with the number of tries.
+    pub retried: Vec<String>,
     /// Largest unexplained share of a run, and which.
     pub unexplained: (f64, String),
     /// Largest share by which an account misses the time that it accounts for, and which run.
@@ -202,7 +208,7 @@ impl Suite<'_> {
             ((said, judged, error, tries), good)
         })?;
         let mut seconds = None;
-        if fault.compare && !self.words.no_bounds {
+        if fault.compare && !self.words.no_speedups {
             match self.seconds(fault, strength) {
                 Ok(both) => seconds = Some(both),
                 Err(e) => error = error.or(Some(format!("{e:#}"))),
@@ -210,8 +216,8 @@ impl Suite<'_> {
             stop::check()?;
         }
         let speedup = seconds.map(|[with, without]| with / without);
-        let bound = judged.first.as_ref().filter(|_| judged.ok).and_then(|f| f.bound);
-        let bound_error = judge::bound_error(bound, speedup);
+        let said_so = judged.first.as_ref().filter(|_| judged.ok).and_then(|f| f.speedup);
+        let estimate = judge::measured(said_so, speedup);
         let row = FaultRow {
             name: fault.name,
             strength: strength.word(),
@@ -221,7 +227,7 @@ impl Suite<'_> {
             tries,
             seconds,
             speedup,
-            bound_error,
+            estimate,
             error,
         };
         eprintln!("{}", summary::line(&row));
@@ -301,16 +307,29 @@ pub fn figures(faults: &[FaultRow], clean: &[CleanRow]) -> Figures {
         let all = said().filter_map(|(name, said)| Some((part(said?), name)));
         all.max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((0.0, "no run".to_owned()))
     };
+    let median = judge::median(said().filter_map(|(_, said)| Some(said?.path_unexplained)).collect());
+    let path = worst(|s| s.path_unexplained);
+    let estimates: Vec<Measured> = faults.iter().filter_map(|r| r.estimate).collect();
+    let inside = (estimates.iter().filter(|m| m.inside).count(), estimates.len());
+    let estimate_error = judge::median(estimates.iter().map(|m| m.error.abs()).collect());
+    let faults_tried = faults.iter().map(|r| (format!("{} {}", r.name, r.strength), r.tries));
+    let tried = faults_tried.chain(clean.iter().map(|r| (r.name.to_owned(), r.tries)));
+    let retried = tried.filter(|(_, n)| *n > 1).map(|(name, n)| format!("{name} ({n} tries)"));
     let passed = recall_strong >= judge::RECALL_STRONG
         && recall_weak.is_none_or(|r| r >= judge::RECALL_WEAK)
         && false_alarms <= judge::FALSE_ALARMS
+        && inside.0 as f64 >= inside.1 as f64 * judge::INSIDE
+        && estimate_error.is_none_or(|e| e <= judge::ESTIMATE_ERROR)
         && failed == 0;
     Figures {
         recall_strong,
         recall_weak,
         false_alarms,
         clean_runs: clean.len(),
-        bound_error: judge::median(faults.iter().filter_map(|r| r.bound_error).map(f64::abs).collect()),
+        estimate_error,
+        inside,
+        path_unexplained: (median.unwrap_or(0.0), path.0, path.1),
+        retried: retried.collect(),
         unexplained: worst(|s| s.unexplained),
         gap: worst(|s| s.gap),
         failed,
@@ -323,10 +342,10 @@ mod tests {
     use super::*;
 
     fn said(unexplained: f64) -> Said {
-        Said { findings: Vec::new(), unexplained, gap: 0.0, lost: 0 }
+        Said { findings: Vec::new(), unexplained, path_unexplained: unexplained / 2.0, gap: 0.0, lost: 0 }
     }
 
-    fn row(strength: Strength, ok: bool, bound_error: Option<f64>) -> FaultRow {
+    fn row(strength: Strength, ok: bool, error: Option<f64>) -> FaultRow {
         FaultRow {
             name: "a",
             strength: strength.word(),
@@ -336,13 +355,13 @@ mod tests {
             tries: 1,
             seconds: None,
             speedup: None,
-            bound_error,
+            estimate: error.map(|error| Measured { error, inside: error.abs() < 0.3 }),
             error: None,
         }
     }
 
     fn clean(alarms: usize) -> CleanRow {
-        let alarm = Finding { id: "lock.user".into(), share: 0.5, bound: None };
+        let alarm = Finding { id: "lock.user".into(), share: 0.5, speedup: None };
         CleanRow {
             name: "b",
             honest: &[],
@@ -355,12 +374,14 @@ mod tests {
 
     #[test]
     fn the_figures_pass_and_fail_where_the_claim_says() {
-        let strong = |found: usize| (0..20).map(move |i| row(Strength::Strong, i < found, Some(-0.2)));
+        let strong = |found: usize| (0..20).map(move |i| row(Strength::Strong, i < found, Some(-0.09)));
         let good: Vec<_> = strong(19).chain([row(Strength::Weak, true, Some(0.4))]).collect();
         let figures = super::figures(&good, &[clean(1)]);
         assert!(figures.passed, "{figures:?}");
         assert_eq!(figures.recall_strong, 0.95);
-        assert_eq!(figures.bound_error, Some(0.2));
+        assert_eq!(figures.estimate_error, Some(0.09));
+        assert_eq!(figures.inside, (20, 21));
+        assert_eq!(figures.path_unexplained, (0.005, 0.015, "b".to_owned()));
         assert_eq!(figures.unexplained, (0.03, "b".to_owned()));
 
         let missed: Vec<_> = strong(18).collect();
@@ -368,6 +389,9 @@ mod tests {
         let weak = [row(Strength::Strong, true, None), row(Strength::Weak, false, None)];
         assert!(!super::figures(&weak, &[]).passed);
         assert!(!super::figures(&good, &[clean(2)]).passed);
+        let outside: Vec<_> =
+            good.into_iter().chain((0..3).map(|_| row(Strength::Strong, true, Some(0.4)))).collect();
+        assert!(!super::figures(&outside, &[]).passed, "three more estimates are wrong");
     }
 
     #[test]

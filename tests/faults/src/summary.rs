@@ -2,7 +2,7 @@
 //! The suite's result in words: lines while it runs, summary.md and summary.json at the end.
 
 use crate::catalogue::NOT_MADE;
-use crate::judge::{Finding, FALSE_ALARMS, RECALL_STRONG, RECALL_WEAK};
+use crate::judge::{Finding, Speedup, ESTIMATE_ERROR, FALSE_ALARMS, INSIDE, RECALL_STRONG, RECALL_WEAK};
 use crate::suite::{CleanRow, FaultRow, Figures, Outcome};
 use anyhow::{Context, Result};
 use serde::Serialize;
@@ -68,6 +68,10 @@ fn number(value: Option<f64>, digits: usize) -> String {
     value.map_or_else(|| "-".to_owned(), |v| format!("{v:.digits$}"))
 }
 
+fn range(speedup: Option<Speedup>) -> String {
+    speedup.map_or_else(|| "-".to_owned(), |s| format!("{:.2} ({:.2}-{:.2})", s.estimate, s.low, s.high))
+}
+
 fn id(finding: Option<&Finding>) -> &str {
     finding.map_or("nothing", |f| &f.id)
 }
@@ -76,14 +80,14 @@ fn id(finding: Option<&Finding>) -> &str {
 pub fn line(row: &FaultRow) -> String {
     let first = row.judged.first.as_ref();
     let mut line = format!(
-        "{:<22} {:<7} {:<7} expected {:<18} found {:<18} share {:>5} bound {:>6} measured {:>6}",
+        "{:<22} {:<7} {:<7} expected {:<18} found {:<18} share {:>5} speed-up {:>16} measured {:>6}",
         row.name,
         row.strength,
         if row.judged.ok { "ok" } else { "MISSED" },
         row.expect[0],
         id(first),
         number(first.map(|f| f.share), 2),
-        number(first.and_then(|f| f.bound), 2),
+        range(first.and_then(|f| f.speedup)),
         number(row.speedup, 2),
     );
     line += &tries(row.tries);
@@ -136,9 +140,29 @@ pub fn figures(f: &Figures) -> String {
         "false alarms         {} on {} clean runs (at most {FALSE_ALARMS})",
         f.false_alarms, f.clean_runs
     );
-    if let Some(error) = f.bound_error {
-        let _ =
-            writeln!(text, "error of the bound   {:.1} % (median of |bound / measured - 1|)", error * 100.0);
+    if let Some(error) = f.estimate_error {
+        let _ = writeln!(
+            text,
+            "error of estimates   {:.1} % (median of |estimate / measured - 1|; at most {:.0} %)",
+            error * 100.0,
+            ESTIMATE_ERROR * 100.0
+        );
+        let (inside, all) = f.inside;
+        let _ = writeln!(
+            text,
+            "inside their ranges  {inside} of {all} measured (at least {:.0} %)",
+            INSIDE * 100.0
+        );
+    }
+    let (median, worst, name) = &f.path_unexplained;
+    let _ = writeln!(
+        text,
+        "path unexplained     {:.2} % median, {:.2} % largest ({name})",
+        median * 100.0,
+        worst * 100.0
+    );
+    if !f.retried.is_empty() {
+        let _ = writeln!(text, "tried again          {}", f.retried.join(", "));
     }
     let _ = writeln!(text, "largest unexplained  {:.2} % ({})", f.unexplained.0 * 100.0, f.unexplained.1);
     let _ = writeln!(text, "accounts add up      to {:.4} % ({})", f.gap.0 * 100.0, f.gap.1);
@@ -157,7 +181,65 @@ pub fn write(dir: &Path, outcome: &Outcome) -> Result<()> {
         std::fs::write(&path, text).with_context(|| path.display().to_string())
     };
     put("summary.json", serde_json::to_string_pretty(outcome)? + "\n")?;
+    put("calibration.svg", calibration(outcome))?;
     put("summary.md", markdown(outcome))
+}
+
+/// Measured speed-ups over the estimated ones, both logarithmic, with the estimates' ranges as lines.
+fn calibration(outcome: &Outcome) -> String {
+    const SIZE: f64 = 480.0;
+    const MARGIN: f64 = 50.0;
+    const MOST: f64 = 32.0;
+    let at = |factor: f64| factor.clamp(1.0, MOST).ln() / MOST.ln() * SIZE;
+    let (x, y) = (|f: f64| MARGIN + at(f), |f: f64| MARGIN + SIZE - at(f));
+    let whole = SIZE + 2.0 * MARGIN;
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {whole} {whole}\" font-family=\"sans-serif\" font-size=\"12\">\n\
+         <!-- SPDX-License-Identifier: Apache-2.0 OR MIT -->\n\
+         <title>Estimated and measured speed-ups</title>\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
+    );
+    for tick in [1.0, 2.0, 4.0, 8.0, 16.0, 32.0] {
+        let (h, v, low, high) = (x(tick), y(tick), MARGIN, MARGIN + SIZE);
+        let _ = writeln!(
+            svg,
+            "<path d=\"M{h:.1} {low}V{high}M{low} {v:.1}H{high}\" stroke=\"#ddd\"/>\
+             <text x=\"{h:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{tick}x</text>\
+             <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{tick}x</text>",
+            high + 16.0,
+            low - 6.0,
+            v + 4.0
+        );
+    }
+    let _ = writeln!(
+        svg,
+        "<path d=\"M{} {}L{} {}\" stroke=\"#888\"/>\n\
+         <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">estimated, with its range</text>\n\
+         <text x=\"{MARGIN}\" y=\"30\">measured; blue: in the range, red: not</text>",
+        x(1.0),
+        y(1.0),
+        x(MOST),
+        y(MOST),
+        MARGIN + SIZE / 2.0,
+        whole - 12.0
+    );
+    for row in &outcome.faults {
+        let (Some(estimate), Some(measured)) = (row.estimate, row.speedup) else { continue };
+        let Some(s) = row.judged.first.as_ref().and_then(|f| f.speedup) else { continue };
+        let color = if estimate.inside { "#2060c0" } else { "#c02020" };
+        let (v, middle) = (y(measured), x(s.estimate));
+        let _ = writeln!(
+            svg,
+            "<g stroke=\"{color}\" fill=\"{color}\"><title>{} {}: estimated {}, measured {measured:.2}</title>\
+             <path d=\"M{:.1} {v:.1}H{:.1}\" stroke-opacity=\"0.4\"/><circle cx=\"{middle:.1}\" cy=\"{v:.1}\" r=\"2.5\"/></g>",
+            row.name,
+            row.strength,
+            range(Some(s)),
+            x(s.low),
+            x(s.high)
+        );
+    }
+    svg + "</svg>\n"
 }
 
 fn markdown(outcome: &Outcome) -> String {
@@ -181,25 +263,27 @@ fn markdown(outcome: &Outcome) -> String {
     }
     text.push_str(
         "\nThe measured speed-up is the time with the fault by the time without it, both without plumb, medians of 3.\n\
-         The bound is what plumb said, and its error bound / measured - 1, where the cause was found.\n\
+         The estimate is what plumb said, with its range; its error is estimate / measured - 1, where the cause was found.\n\
+         ![Estimated and measured speed-ups](calibration.svg)\n\n\
          With the weak dose, findings that say what the program honestly is are passed over.\n\n\
-         | fault | strength | expected | found first | ok | share | bound | measured | error |\n\
-         |---|---|---|---|---|---|---|---|---|\n",
+         | fault | strength | expected | found first | ok | share | estimate | measured | error | inside |\n\
+         |---|---|---|---|---|---|---|---|---|---|\n",
     );
     for row in &outcome.faults {
         let first = row.judged.first.as_ref();
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
             row.name,
             row.strength,
             row.expect.join(" or "),
             row.error.as_deref().unwrap_or_else(|| id(first)).replace(['|', '\n'], " "),
             if row.judged.ok { "yes" } else { "**no**" },
             number(first.map(|f| f.share), 2),
-            number(first.and_then(|f| f.bound), 2),
+            range(first.and_then(|f| f.speedup)),
             number(row.speedup, 2),
-            row.bound_error.map_or_else(|| "-".to_owned(), |e| format!("{:+.0} %", e * 100.0)),
+            row.estimate.map_or_else(|| "-".to_owned(), |m| format!("{:+.0} %", m.error * 100.0)),
+            row.estimate.map_or("-", |m| if m.inside { "yes" } else { "**no**" }),
         );
     }
     text.push_str("\n| clean run | honest | false alarms | unexplained |\n|---|---|---|---|\n");

@@ -56,7 +56,7 @@ shift
 "$@" > /dev/null
 mkdir -p "$out"
 echo "{\"recording\":{\"exit_code\":${FAKE_EXIT:-$?}}}" > "$out/run.json"
-echo '{"findings":[{"id":"wait.sleep","share":0.7,"bound":3.0}],"lost_events":0,
+echo '{"findings":[{"id":"wait.sleep","share":0.7,"speedup":{"estimate":3.0,"low":2.0,"high":4.0}}],"lost_events":0,
 "processes":[{"thread_time":100,"account":{"timer":70,"running":29,"unexplained":1}}]}'
 "#;
     std::fs::write(&plumb, script).expect("script");
@@ -65,7 +65,7 @@ echo '{"findings":[{"id":"wait.sleep","share":0.7,"bound":3.0}],"lost_events":0,
     let out = dir.path().join("out");
     let suite = |only: &str, out: &std::path::Path| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_plumb-faults"));
-        command.args(["suite", "--strong-only", "--no-bounds", "--only", only, "--plumb"]);
+        command.args(["suite", "--strong-only", "--no-speedups", "--only", only, "--plumb"]);
         command.arg(&plumb).arg("--out").arg(out).output().expect("suite")
     };
 
@@ -91,7 +91,7 @@ echo '{"findings":[{"id":"wait.sleep","share":0.7,"bound":3.0}],"lost_events":0,
     assert!(said.contains("recall strong        0.0 %") && said.contains("false alarms         2"), "{said}");
 
     let failed = Command::new(env!("CARGO_BIN_EXE_plumb-faults"))
-        .args(["suite", "--strong-only", "--no-bounds", "--only", "sleeps", "--plumb"])
+        .args(["suite", "--strong-only", "--no-speedups", "--only", "sleeps", "--plumb"])
         .arg(&plumb)
         .arg("--out")
         .arg(dir.path().join("failed"))

@@ -498,8 +498,8 @@ export interface Finding {
   share: number;
   /** Time, ns. */
   time: number;
-  /** Upper bound of the speed-up without it, a factor of at least 1. */
-  bound: number;
+  /** Estimated speed-up without it. */
+  speedup: Speedup;
   /** What was seen, in one sentence. */
   words: string;
   evidence: Evidence[];
@@ -544,6 +544,15 @@ export type DoubtKind = "finding" | "lost_events" | "missed_events" | "lost_oper
 export interface Doubt {
   kind: DoubtKind;
   words: string;
+}
+
+/** Factors by which the same work ends sooner, at least 1. */
+export interface Speedup {
+  /** The middle of what is expected. */
+  estimate: number;
+  /** Nine of ten measured values lie between this and `high`. */
+  low: number;
+  high: number;
 }
 
 /** What a line of the verdict says. */
@@ -1036,6 +1045,8 @@ export interface DeviceRow {
   name: string;
   /** Device number. */
   dev: number;
+  /** File behind a loop device; empty: none. */
+  backing?: string;
   /** Reads with data. */
   reads: number;
   /** Writes with data. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Reasons for the target's time: share, bound, evidence, doubt and what to do next.
+// Reasons for the target's time: share, speed-up, evidence, doubt and what to do next.
 
 import type { Evidence, Finding } from "../document";
 import { meter } from "../parts/bar";
@@ -35,7 +35,7 @@ export const section: MakeSection = (doc, view) => {
 					h("span"),
 					h("span", { class: "number", title: "Share of the time" }, "share"),
 					h("span", { class: "meter-cell" }),
-					h("span", { class: "number", title: "Upper bound of the speed-up without it, all else equal" }, "speed-up"),
+					h("span", { class: "number", title: "Estimated speed-up without it" }, "speed-up"),
 					h("span", {}, "cause"),
 				),
 				all,
@@ -60,13 +60,13 @@ function finding(f: Finding, open: boolean, has: Has, view: View): HTMLDetailsEl
 			{},
 			h("span", { class: "number" }, h("span", { class: "hidden-text" }, "Share "), percent(f.share)),
 			h("span", { class: "meter-cell" }, meter(f.share)),
-			h("span", { class: "number" }, h("span", { class: "hidden-text" }, "Speed-up up to "), factor(f.bound)),
+			h("span", { class: "number" }, h("span", { class: "hidden-text" }, "Estimated speed-up "), factor(f.speedup.estimate)),
 			h("span", { class: "words" }, h("strong", {}, f.headline || f.title), `: ${f.words}`),
 		),
 		h(
 			"dl",
 			{ class: "detail" },
-			pair("Time", `${duration(f.time)}; up to ${factor(f.bound)} speed-up without it, all else equal`),
+			pair("Time", `${duration(f.time)}; estimated speed-up without it ${factor(f.speedup.estimate)} (${factor(f.speedup.low)} to ${factor(f.speedup.high)})`),
 			(f.evidence.length > 0 || f.device) && pair("Evidence", list([...f.evidence.map((e) => evidence(e, has.timeline, view)), ...requests(f, has, view)])),
 			f.doubt.length > 0 && pair("Reduces confidence", list(f.doubt)),
 			pair("Next", [f.next, h("span", { class: "dim" }, " Rule: ", h("code", {}, f.id))]),

@@ -29,7 +29,7 @@ export const devices: MakeSection = (doc, view) => {
 					keep: { view, section: "devices" },
 					rows: run.result.devices,
 					columns: [
-						{ key: "name", title: "Device", value: (d) => d.name, head: true },
+						{ key: "name", title: "Device", value: (d) => d.name, show: (d) => (d.backing ? `${d.name} (loop device of ${d.backing})` : d.name), head: true },
 						{ key: "reads", spare: true, title: "Reads", value: (d) => d.reads, show: (d) => count(d.reads) },
 						{ key: "writes", spare: true, title: "Writes", value: (d) => d.writes, show: (d) => count(d.writes) },
 						{ key: "flushes", spare: true, title: "Flushes", value: (d) => d.flushes, show: (d) => count(d.flushes) },

@@ -377,7 +377,7 @@ fn root_tests(job: &Job) -> Result<Counts> {
     Ok(counts)
 }
 
-/// The strong faults and the clean runs; weak ones and bounds are `make faults`.
+/// The strong faults and the clean runs; weak ones and speed-ups are `make faults`.
 fn faults(job: &Job) -> Result<Counts> {
     if !is_root() {
         return Ok(job.skip("injected faults", "needs root to record (run make test as root)"));
@@ -387,7 +387,7 @@ fn faults(job: &Job) -> Result<Counts> {
         std::fs::remove_dir_all(&out).with_context(|| out.display().to_string())?;
     }
     let mut command = Command::new(job.built("plumb-faults")?);
-    command.args(["suite", "--strong-only", "--no-bounds", "--retries", "2", "--out"]).arg(&out);
+    command.args(["suite", "--strong-only", "--no-speedups", "--retries", "2", "--out"]).arg(&out);
     let (status, _) = job.run(command, Division::Answers, "faults", |line| job.say(line))?;
     Ok(Counts::one(status.success()))
 }

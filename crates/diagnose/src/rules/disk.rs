@@ -350,8 +350,15 @@ fn sync_evidence(case: &Case<'_>, files: &[(String, u64, u64)]) -> Vec<Evidence>
     // A flush of a stacked device (loop, dm, md) is sent on to the one below: a sum would count it twice.
     let mut flushing: Vec<_> = case.result.devices.iter().filter(|d| d.flushes > 0).collect();
     flushing.sort_by_key(|d| std::cmp::Reverse(d.flushes));
-    let flushes: Vec<String> =
-        flushing.iter().take(3).map(|d| format!("{:.1} on {}", per_call(d.flushes), d.name)).collect();
+    let device = |name: &str| match case.backing(name) {
+        Some(file) => format!("{name} (a loop device of {file})"),
+        None => name.to_string(),
+    };
+    let flushes: Vec<String> = flushing
+        .iter()
+        .take(3)
+        .map(|d| format!("{:.1} on {}", per_call(d.flushes), device(&d.name)))
+        .collect();
     let mut words = Vec::new();
     if !flushes.is_empty() {
         words.push(format!("flushes {}", flushes.join(", ")));

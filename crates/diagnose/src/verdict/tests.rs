@@ -85,7 +85,7 @@ fn a_lock_has_the_shape_that_docs_show() {
     assert_eq!(
         said(&result),
         [
-            "Bottleneck: contention on a user-space mutex (80 % of 477 ms wall time, up to 5.0x speed-up without it)",
+            "Bottleneck: contention on a user-space mutex (80 % of 477 ms wall time, 3.3x to 7.5x estimated speed-up without it)",
             "  acquired in  hold_the_mutex 100 %, called from for_each",
             "  held by      worker 100 %: 98 waits, 3.9 ms mean, 59.7 ms max, up to 3 waiters",
             "  while held   holder sleeping 40 %, waiting for a user-space lock 32 %, preempted behind qemu 28 %",
@@ -102,7 +102,7 @@ fn a_healthy_program_is_bound_by_its_own_code() {
     let said = said(&sampled(result("command", &parts), "parse_row", 1_800 * MS));
     assert_eq!(
         said[0],
-        "Bottleneck: none outside the program: CPU-bound in parse_row() (user code 93 % of 2.1 s wall time, up to 14x speed-up without it)"
+        "Bottleneck: none outside the program: CPU-bound in parse_row() (user code 93 % of 2.1 s wall time)"
     );
     assert_eq!(said[1], "  function  parse_row 92 %, called from main");
 }
@@ -117,7 +117,7 @@ fn without_a_dominant_cause_the_largest_is_named() {
     ];
     assert_eq!(
         said(&result("command", &parts))[0],
-        "Bottleneck: none dominates; the largest is waiting for another process, cat (18 % of 100 ms wall time, up to 1.22x speed-up without it)"
+        "Bottleneck: none dominates; the largest is waiting for another process, cat (18 % of 100 ms wall time, 1.01x to 1.48x estimated speed-up without it)"
     );
     let parts = [(Category::Signal, "", 72 * MS)];
     assert_eq!(
@@ -169,7 +169,7 @@ fn a_service_is_judged_by_its_busy_time() {
     assert_eq!(
         said[..7],
         [
-            "Bottleneck: requests waiting for another thread of the target, postgres (75 % of 1.0 s busy thread time, up to 4.0x speed-up without it)",
+            "Bottleneck: requests waiting for another thread of the target, postgres (75 % of 1.0 s busy thread time, 2.8x to 5.8x estimated speed-up without it)",
             "  busy       10 % of 10.0 s thread time; waiting for requests 80 %, waiting for another thread 10 %",
             "  requests   10 answered, 100 ms mean, 200 ms max",
             "  waits for  postgres (7: app db [local] idle in transaction) 100 %",
@@ -199,7 +199,7 @@ fn an_invalid_measurement_says_so_in_its_first_line() {
     let d = of(&Trust { doubts: vec![lost], ..Trust::default() });
     assert_eq!(
         d.verdict[0],
-        "Bottleneck: intentional sleep (100 % of 100 ms wall time, over 100x speed-up without it; unreliable: 1,234 events lost in 3 intervals)"
+        "Bottleneck: intentional sleep (100 % of 100 ms wall time, over 100x estimated speed-up without it; unreliable: 1,234 events lost in 3 intervals)"
     );
     assert_eq!(
         d.verdict.last().expect("a line"),
@@ -228,10 +228,4 @@ fn what_was_called_otherwise_before_is_still_read() {
     for (limit, name, _) in LIMITS {
         assert_eq!(serde_json::to_value(limit).expect("JSON"), **name);
     }
-}
-
-#[test]
-fn speed_ups_have_a_digit_or_two() {
-    let all = [1.153, 1.996, 4.96, 9.96, 12.4, 99.4, 400.0].map(factor);
-    assert_eq!(all, ["1.15x", "2.0x", "5.0x", "10x", "12x", "99x", "100x"]);
 }

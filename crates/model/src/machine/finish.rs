@@ -12,6 +12,7 @@ use crate::result::{
 use crate::wait::call_name;
 use crate::{CpuState, Naming, Observer};
 use plumb_trace::reader::State as TraceState;
+use plumb_trace::schema::StateDisk;
 use plumb_trace::units;
 use std::collections::{HashMap, HashSet};
 
@@ -116,9 +117,12 @@ impl Naming for Called<'_> {
     }
 }
 
+fn disk(setup: &Setup, dev: u32) -> Option<&StateDisk> {
+    setup.state.disks.iter().find(|s| s.dev == dev)
+}
+
 fn disk_name(setup: &Setup, dev: u32) -> String {
-    let disk = setup.state.disks.iter().find(|s| s.dev == dev);
-    disk.map_or_else(|| units::device(dev), |d| d.name.clone())
+    disk(setup, dev).map_or_else(|| units::device(dev), |d| d.name.clone())
 }
 
 fn device_rows(blocks: &Blocks, setup: &Setup, end: u64) -> Vec<DeviceRow> {
@@ -131,6 +135,7 @@ fn device_rows(blocks: &Blocks, setup: &Setup, end: u64) -> Vec<DeviceRow> {
             DeviceRow {
                 name: disk_name(setup, *dev),
                 dev: *dev,
+                backing: disk(setup, *dev).map_or(String::new(), |d| d.backing.clone()),
                 reads: d.requests[0],
                 writes: d.requests[1],
                 read_bytes: d.bytes[0],

@@ -2,13 +2,13 @@
 //! The verdict, and the findings with their evidence.
 
 use anyhow::Result;
-use plumb_diagnose::{factor, Diagnosis, Finding, Role};
+use plumb_diagnose::{Diagnosis, Finding, Role};
 use plumb_report::terminal::screen::{Look, Screen, COLUMNS};
 use plumb_report::terminal::wrapped_to;
 use std::io::Write;
 
-/// Columns that share and bound take.
-const INDENT: usize = 18;
+/// Columns that share and speed-up take.
+const INDENT: usize = 22;
 
 /// Evidence of a finding that a terminal shows without --wide.
 const EVIDENCE: usize = 3;
@@ -33,7 +33,7 @@ pub fn verdict(diagnosis: &Diagnosis, out: &mut Screen<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Each finding with share, bound, evidence, what reduces confidence in it, and the next step.
+/// Each finding with share, speed-up, evidence, what reduces confidence in it, and the next step.
 ///
 /// # Errors
 /// The writer's.
@@ -41,7 +41,7 @@ pub fn findings(diagnosis: &Diagnosis, out: &mut Screen<'_>) -> Result<()> {
     if diagnosis.findings.is_empty() {
         return Ok(());
     }
-    out.heading("Findings [share of the time; upper bound of the speed-up without it]")?;
+    out.heading("Findings [share of the time; estimated speed-up without it]")?;
     for f in &diagnosis.findings {
         finding(f, out)?;
     }
@@ -53,7 +53,7 @@ fn finding(f: &Finding, out: &mut Screen<'_>) -> Result<()> {
     let share = out.paint(&format!("{:>5.1} %", f.share * 100.0), Look::Bold);
     let id = out.paint(&f.id, Look::Bold);
     let words = wrapped_to(&format!("{}: {}", f.id, f.headline), INDENT, COLUMNS).replacen(&f.id, &id, 1);
-    writeln!(out, "  {share}  {:>5}  {words}", factor(f.bound))?;
+    writeln!(out, "  {share}  {:>9}  {words}", f.speedup.range())?;
     let shown = if out.whole() { f.evidence.len() } else { EVIDENCE.min(f.evidence.len()) };
     let more = f.evidence.len() - shown;
     let mut facts = vec![("time", f.words.as_str())];
@@ -74,7 +74,7 @@ fn finding(f: &Finding, out: &mut Screen<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plumb_diagnose::{Evidence, Line};
+    use plumb_diagnose::{Evidence, Line, Speedup};
 
     fn text(of: fn(&Diagnosis, &mut Screen<'_>) -> Result<()>, diagnosis: &Diagnosis) -> String {
         let mut out = Vec::new();
@@ -94,7 +94,7 @@ mod tests {
             headline: "synchronous writes to a file ".repeat(4),
             share: 0.77,
             time: 1,
-            bound: 4.35,
+            speedup: Speedup { estimate: 4.35, low: 2.9, high: 12.2 },
             words: "367 ms in 12 synchronous writes".into(),
             evidence: vec![evidence("called in", "one two "), evidence("", "three four ")],
             doubt: vec!["only 3 CPU samples".into()],
@@ -103,7 +103,7 @@ mod tests {
         };
         let text = text(findings, &Diagnosis { findings: vec![finding], ..Diagnosis::default() });
         assert!(text.lines().all(|l| l.chars().count() <= COLUMNS), "{text}");
-        assert!(text.contains("   77.0 %   4.3x  sync.write: synchronous writes"), "{text}");
+        assert!(text.contains("   77.0 %    2.9-12x  sync.write: synchronous writes"), "{text}");
         for line in [
             "time       367 ms in",
             "called in  one two one",

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Devices and how they were used.
 
+use super::account::filled;
 use super::{table, Context, Sink};
 use plumb_model::{DeviceRow, FileRow, PatternRow, RunResult};
 
 table!(DEVICES, Devices, Block, "devices", "Queues of the devices that were used",
 device(d: &DeviceRow, c) {
     device: Text = &d.name, "Kernel name, or major:minor";
+    backing: Text = filled(&d.backing), "File behind a loop device";
     reads: Integer = d.reads, "Reads with data";
     writes: Integer = d.writes, "Writes with data";
     read_bytes: Integer = d.read_bytes, "Bytes read";

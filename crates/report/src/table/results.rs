@@ -31,7 +31,9 @@ finding(f: &Finding, c) {
     place: Text = filled(&f.place), "Function, device or lock that it is about";
     share: Real = f.share, "Share of the target's time, 0 to 1";
     time_ns: Integer = f.time, "Time";
-    bound: Real = f.bound, "Upper bound of the speed-up without it, a factor of at least 1";
+    speedup: Real = f.speedup.estimate, "Estimated speed-up without it, a factor of at least 1";
+    speedup_low: Real = f.speedup.low, "Low end of the estimate's range";
+    speedup_high: Real = f.speedup.high, "High end: nine of ten measured speed-ups are between";
     words: Text = &f.words, "What was seen";
     doubt: Text = filled(&f.doubt.join(" ")), "What reduces confidence in it";
     next: Text = &f.next, "The next step";

@@ -45,8 +45,8 @@ fn random_reads_take_no_time_that_another_process_of_the_target_was_held_in_the_
     let late = PatternRow { depth: 16.0, ..reads(2, 32, MS) };
     let two = result(vec![reads(1, 3_968, MS), late], &parts);
     assert_eq!(found(&two), [("io.scheduler".into(), 5_000 * MS), ("io.random".into(), 4_000 * MS)]);
-    let bounds: Vec<f64> = diagnose(&two, &Trust::default()).findings.iter().map(|f| f.bound).collect();
-    assert_eq!(bounds, [9.0 / 4.0, 9.0 / 5.0]);
+    let shares: Vec<f64> = diagnose(&two, &Trust::default()).findings.iter().map(|f| f.share).collect();
+    assert_eq!(shares, [5.0 / 9.0, 4.0 / 9.0], "of one path");
 }
 
 #[test]

@@ -28,7 +28,9 @@ pub fn write<W: Write>(diagnosis: &Diagnosis, begin: u64, end: u64, out: &mut Pa
             ("rule", Arg::Text(finding.id.clone())),
             ("share", Arg::Double(finding.share)),
             ("time_ns", Arg::Uint(finding.time)),
-            ("bound", Arg::Double(finding.bound)),
+            ("speedup", Arg::Double(finding.speedup.estimate)),
+            ("speedup_low", Arg::Double(finding.speedup.low)),
+            ("speedup_high", Arg::Double(finding.speedup.high)),
             ("seen", Arg::Text(finding.words.clone())),
             ("next", Arg::Text(finding.next.clone())),
         ];
