@@ -1294,6 +1294,18 @@ struct plumb_state_socket {
 };
 PLUMB_STATE(531, state_socket);
 
+/**
+ * A file that a process of the target had open with O_DIRECT, O_SYNC or O_DSYNC when the recording began.
+ * @set state
+ * @since 5
+ */
+struct plumb_state_open {
+	plumb_u32 pid TID; /* process */
+	plumb_u32 fd NR; /* descriptor */
+	plumb_u64 flags NR; /* flags of openat(2) */
+};
+PLUMB_STATE(532, state_open);
+
 #undef NS
 #undef US
 #undef BYTES

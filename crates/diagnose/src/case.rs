@@ -3,7 +3,7 @@
 //! takes what it explains, and the metrics beside it.
 
 use crate::Evidence;
-use plumb_model::{At, BlameRow, Category, PatternRow, RunResult};
+use plumb_model::{At, BlameRow, Category, PatternRow, RunResult, WaitRow};
 use plumb_trace::units;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -66,13 +66,30 @@ pub struct Trust {
     pub rotating: Vec<String>,
 }
 
-/// Waits that are no reason by themselves where there is no command whose end is waited for: the thread has
-/// nothing to do, as far as is known.
-const RESTING: &[Category] =
-    &[Category::Child, Category::Signalled, Category::Idle, Category::Signal, Category::Poll];
-
 /// Waits on the run queue: who is who ran instead.
 const RUNNABLE: [Category; 3] = [Category::Woken, Category::Preempted, Category::Crowded];
+
+/// A long wait, as evidence.
+fn longest(w: &WaitRow) -> Evidence {
+    Evidence {
+        label: "longest wait".into(),
+        words: format!(
+            "{} in {} ({}) at {}{}",
+            units::brief(w.time),
+            w.comm,
+            w.tid,
+            units::duration(w.at),
+            match w.who.as_str() {
+                "" => String::new(),
+                who if RUNNABLE.contains(&w.category) => format!(" ({}, CPU taken by {who})", w.category),
+                who => format!(" ({}, {who})", w.category),
+            }
+        ),
+        at: Some(w.at),
+        time: Some(w.time),
+        tid: Some(w.tid),
+    }
+}
 
 #[derive(Debug, Default)]
 pub struct Seen {
@@ -96,8 +113,11 @@ pub struct Case<'a> {
     /// Everything that the model found.
     pub result: &'a RunResult,
     pub trust: &'a Trust,
-    /// The time that the shares are of, ns: a command's, or that in which the target's threads were busy.
+    /// The time that the shares are of, ns: a command's, that of the requests that were served, or that in which
+    /// the target's threads were busy.
     pub whole: u64,
+    /// Time in which its threads were busy, ns; nothing of a command.
+    pub busy: u64,
     /// What they did in the rest of it, ns, most first; nothing of a command.
     pub rest: Vec<(Category, u64)>,
     /// What is left of each category, ns.
@@ -110,16 +130,22 @@ pub struct Case<'a> {
 impl<'a> Case<'a> {
     /// Puts the result on the table.
     pub fn new(result: &'a RunResult, trust: &'a Trust) -> Self {
-        let busy = |p: &BlameRow| result.path.of == "command" || !RESTING.contains(&p.category);
-        let (parts, resting): (Vec<BlameRow>, Vec<BlameRow>) =
-            result.path.parts.iter().cloned().partition(busy);
-        let mut rest: Vec<(Category, u64)> = Vec::new();
-        for p in &resting {
-            match rest.iter_mut().find(|(category, _)| *category == p.category) {
-                Some((_, sum)) => *sum += p.time,
-                None => rest.push((p.category, p.time)),
+        // A command's and a request's path has no rest: it is waited for.
+        let threads = result.path.of != "command" && result.path.of != "requests";
+        let parts = result.path.parts.iter().filter(|p| !threads || !p.category.rests());
+        let parts: Vec<BlameRow> = parts.cloned().collect();
+        let mut rest: BTreeMap<Category, u64> = BTreeMap::new();
+        let mut busy = 0;
+        if result.path.of != "command" {
+            let all = result.processes.iter().flat_map(|p| &p.account);
+            for (category, time) in all {
+                match category.rests() {
+                    true => *rest.entry(*category).or_default() += time,
+                    false => busy += time,
+                }
             }
         }
+        let mut rest: Vec<(Category, u64)> = rest.into_iter().filter(|(_, time)| *time > 0).collect();
         rest.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
         let whole = parts.iter().map(|p| p.time).sum();
         let mut left: BTreeMap<Category, f64> = BTreeMap::new();
@@ -127,7 +153,7 @@ impl<'a> Case<'a> {
             *left.entry(p.category).or_default() += p.time as f64;
         }
         let sampled = BTreeMap::new();
-        let mut case = Self { result, trust, whole, rest, left, parts, sampled };
+        let mut case = Self { result, trust, whole, busy, rest, left, parts, sampled };
         case.sampled = case.split_running();
         case
     }
@@ -246,25 +272,14 @@ impl<'a> Case<'a> {
         let mut waits: Vec<_> =
             categories.iter().filter_map(|c| self.result.longest.get(c)).flatten().collect();
         waits.sort_by_key(|w| std::cmp::Reverse(w.time));
-        let row = |w: &&plumb_model::WaitRow| Evidence {
-            label: "longest wait".into(),
-            words: format!(
-                "{} in {} ({}) at {}{}",
-                units::brief(w.time),
-                w.comm,
-                w.tid,
-                units::duration(w.at),
-                match w.who.as_str() {
-                    "" => String::new(),
-                    who if RUNNABLE.contains(&w.category) => format!(" ({}, CPU taken by {who})", w.category),
-                    who => format!(" ({}, {who})", w.category),
-                }
-            ),
-            at: Some(w.at),
-            time: Some(w.time),
-            tid: Some(w.tid),
-        };
-        waits.iter().take(3).map(row).collect()
+        waits.iter().take(3).map(|w| longest(w)).collect()
+    }
+
+    /// The longest waits that a thread of this name ended.
+    pub fn longest_behind(&self, who: &str) -> Vec<Evidence> {
+        let mut waits: Vec<_> = self.result.longest.values().flatten().filter(|w| w.who == who).collect();
+        waits.sort_by_key(|w| std::cmp::Reverse(w.time));
+        waits.iter().take(3).map(|w| longest(w)).collect()
     }
 
     /// How far a counter of the kernel went.

@@ -137,6 +137,12 @@ pub fn diagnose(result: &RunResult, trust: &Trust) -> Diagnosis {
     }
     findings.retain(|f| f.share >= LEAST);
     findings.sort_by(|a, b| b.share.total_cmp(&a.share));
+    // The code that runs is what holds the interpreter: the lock is why nothing runs beside it.
+    let own = |f: &Finding| RULES.iter().any(|rule| rule.id == f.id && rule.own_code);
+    let lock = findings.iter().position(|f| f.id == "lock.interpreter" && f.share >= verdict::DOMINANT);
+    if let Some(at) = lock.filter(|_| own(&findings[0])) {
+        findings[..=at].rotate_right(1);
+    }
     let kind = Limit::of(&case);
     Diagnosis::new(verdict::lines(&case, &findings), kind, findings)
 }

@@ -8,7 +8,8 @@ mod device;
 mod disk;
 mod lock;
 mod memory;
-mod peer;
+pub(crate) mod peer;
+mod runtime;
 
 use crate::case::{Case, Seen};
 use crate::Replaced::{self, Batches, Queues};
@@ -46,6 +47,11 @@ rules! {
         "raise cpu.max (cpu.cfs_quota_us) of the cgroup, or run fewer threads than the quota pays for";
     "cpu.stolen", "CPU time stolen by the hypervisor", cpu::stolen,
         "use dedicated CPUs, or move the guest to a less loaded host";
+    "lock.interpreter", "contention on a global interpreter lock", lock::interpreter,
+        "use several processes instead of threads, or native code that lets go of the lock: the interpreter runs one thread at a time",
+        replaced: Queues;
+    "runtime.gc", "garbage collection", runtime::gc,
+        "allocate less, or give the heap more memory: see the runtime's log of collections (java -Xlog:gc)";
     "lock.convoy", "lock convoy on a user-space mutex", lock::convoy,
         "split the lock or shorten its critical section: the queue never drains, so the threads run one at a time", replaced: Queues;
     "lock.user", "contention on a user-space mutex", lock::user,

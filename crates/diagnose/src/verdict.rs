@@ -2,7 +2,7 @@
 //! The verdict: one line that is enough alone, facts below it, and how far to trust it.
 
 use crate::case::{Case, Doubt, DoubtKind, Trust};
-use crate::rules::RULES;
+use crate::rules::{peer, RULES};
 use crate::{Finding, LEAST};
 use plumb_model::Category;
 use plumb_trace::units;
@@ -179,7 +179,7 @@ const DOUBTFUL: f64 = 0.02;
 const LOW: f64 = 0.1;
 
 /// Below this share the largest finding is no bottleneck.
-const DOMINANT: f64 = 0.2;
+pub(crate) const DOMINANT: f64 = 0.2;
 
 /// From this share of a program's own code on it is healthy: nothing but itself limits it.
 const CPU_BOUND: f64 = 0.5;
@@ -269,6 +269,14 @@ pub(crate) fn lines(case: &Case<'_>, findings: &[Finding]) -> (Vec<Line>, Confid
         out.extend(case.backing(&f.device).map(backed));
     }
     out.extend(requests(case).filter(|_| command));
+    // Which threads a request's path goes through: its parts are those at the end.
+    let through =
+        case.result.path.of == "requests" && findings.first().is_some_and(|f| f.id != "peer.thread");
+    let waited: u64 = case.result.service.blockers.iter().map(|b| b.time).sum();
+    if through && waited as f64 >= case.whole as f64 * DOMINANT {
+        let facts = peer::blockers(case, case.whole);
+        out.extend(facts.into_iter().map(|e| line(Role::Fact, &e.label, e.words)));
+    }
     // An idle command's first finding is none of its bottlenecks.
     let rests = command && idle(case, findings).is_some();
     let others = if rests { findings } else { findings.get(1..).unwrap_or_default() };
@@ -302,9 +310,9 @@ fn idle(case: &Case<'_>, findings: &[Finding]) -> Option<String> {
             )
         });
     }
-    let busy = case.whole as f64 / case.elapsed() as f64;
+    let busy = case.busy as f64 / case.elapsed() as f64;
     (busy < BUSY && !case.rest.is_empty()).then(|| {
-        let (busy, elapsed) = (units::brief(case.whole), units::brief(case.elapsed()));
+        let (busy, elapsed) = (units::brief(case.busy), units::brief(case.elapsed()));
         format!("busy for {busy} of {elapsed}, {} the rest", case.rest[0].0.resting())
     })
 }
@@ -312,12 +320,13 @@ fn idle(case: &Case<'_>, findings: &[Finding]) -> Option<String> {
 /// How long the target's threads were busy, and what they did else.
 fn busy(case: &Case<'_>) -> Option<Line> {
     let rest: u64 = case.rest.iter().map(|(_, time)| time).sum();
-    let all = case.whole + rest;
+    let all = case.busy + rest;
     let share = |time: u64| time as f64 * 100.0 / all.max(1) as f64;
-    let waits = case.rest.iter().take(3).map(|(c, time)| format!("{} {:.0} %", c.resting(), share(*time)));
+    let waits = case.rest.iter().filter(|(_, time)| *time * 200 >= all).take(3);
+    let waits = waits.map(|(c, time)| format!("{} {:.0} %", c.resting(), share(*time)));
     let waits = waits.collect::<Vec<_>>().join(", ");
-    let text = format!("{:.0} % of {} thread time; {waits}", share(case.whole), units::brief(all));
-    (rest > 0 && case.whole > 0).then(|| line(Role::Fact, "busy", text))
+    let text = format!("{:.0} % of {} thread time; {waits}", share(case.busy), units::brief(all));
+    (rest > 0 && case.busy > 0).then(|| line(Role::Fact, "busy", text))
 }
 
 /// The requests that the target answered.
@@ -348,6 +357,7 @@ fn only_waited(case: &Case<'_>) -> String {
 fn first(case: &Case<'_>, findings: &[Finding]) -> String {
     let of = match (case.result.path.of.as_str(), case.rest.is_empty()) {
         ("command", _) => "wall time",
+        ("requests", _) => "request time",
         (_, true) => "thread time",
         (_, false) => "busy thread time",
     };

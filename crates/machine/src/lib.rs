@@ -23,6 +23,7 @@ mod environment;
 mod fake;
 pub mod host;
 pub mod mount;
+mod open_files;
 pub mod process;
 mod root;
 pub mod signals;
@@ -38,6 +39,7 @@ pub use environment::{Difference, Environment, FileSystem};
 #[cfg(any(test, feature = "fake"))]
 pub use fake::Fake;
 pub use mount::{devices_under, mount_of, mounts, mounts_everywhere, mounts_of, Mount};
+pub use open_files::open_files;
 pub use process::Process;
 pub use root::{unescape, Root};
 pub use sockets::Sockets;

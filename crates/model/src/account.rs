@@ -91,6 +91,12 @@ impl Category {
         }
     }
 
+    /// A wait that is no reason by itself where there is no command whose end is waited for: the thread has
+    /// nothing to do, as far as is known.
+    pub fn rests(self) -> bool {
+        matches!(self, Self::Child | Self::Signalled | Self::Idle | Self::Signal | Self::Poll)
+    }
+
     /// A block request of the thread itself is on its way.
     pub fn is_block(self) -> bool {
         use Category as C;

@@ -56,6 +56,16 @@ struct Connection {
     patience: u8,
 }
 
+/// What a call did for a request of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exchange {
+    Received,
+    /// The first of its answer was sent; it had been received at `since`, ns.
+    Answered {
+        since: u64,
+    },
+}
+
 /// Requests that were answered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Answered {
@@ -144,20 +154,21 @@ impl Connections {
     }
 
     /// A thread's call returned `ret` at `ts`.
-    pub fn call(&mut self, kind: Option<Kind>, fd: u32, ret: i64, tid: u32, ts: u64) {
+    pub fn call(&mut self, kind: Option<Kind>, fd: u32, ret: i64, tid: u32, ts: u64) -> Option<Exchange> {
         const EINPROGRESS: i64 = -115;
-        let Some(kind) = kind else { return };
-        match kind {
+        match kind? {
             Kind::Accept if ret >= 0 => self.insert(ret as u32, Side::Server),
             Kind::Connect if ret == 0 || ret == EINPROGRESS => self.insert(fd, Side::Client),
             Kind::Poll => self.round = self.round.wrapping_add(1),
-            Kind::Receive if ret > 0 => self.received(fd, tid, ts, true),
-            Kind::Send if ret > 0 => self.sent(fd, tid, ts, true),
+            Kind::Receive if ret > 0 => return self.received(fd, tid, ts, true),
+            Kind::Send if ret > 0 => return self.sent(fd, tid, ts, true),
             _ if self.of.is_empty() => {}
-            Kind::Read if ret > 0 => self.received(fd, tid, ts, false),
-            Kind::Write if ret > 0 => self.sent(fd, tid, ts, false),
+            Kind::Read if ret > 0 => return self.received(fd, tid, ts, false),
+            Kind::Write if ret > 0 => return self.sent(fd, tid, ts, false),
             // The other end was closed: no answer comes any more.
-            Kind::Receive | Kind::Read if ret == 0 => self.end(fd, Side::Client, ts),
+            Kind::Receive | Kind::Read if ret == 0 => {
+                self.end(fd, Side::Client, ts);
+            }
             Kind::Close => self.remove(fd),
             Kind::Open if ret >= 0 => self.remove(ret as u32),
             Kind::Duplicate if ret >= 0 && ret as u32 != fd => {
@@ -168,25 +179,30 @@ impl Connections {
             }
             _ => {}
         }
+        None
     }
 
     /// `socket`: only a socket can be received from so.
-    fn received(&mut self, fd: u32, tid: u32, ts: u64, socket: bool) {
+    fn received(&mut self, fd: u32, tid: u32, ts: u64, socket: bool) -> Option<Exchange> {
         match self.of.get(&fd).map(|c| c.side) {
             Some(Side::Server) => self.begin(fd, tid, ts),
-            Some(Side::Client) => self.end(fd, Side::Client, ts),
+            Some(Side::Client) => {
+                self.end(fd, Side::Client, ts);
+                return None;
+            }
             // The first that is known of it: somebody sends it requests.
             None if socket => {
                 self.put(fd, Side::Server, 0);
                 self.begin(fd, tid, ts);
             }
-            Some(Side::Either) | None => {}
+            Some(Side::Either) | None => return None,
         }
+        Some(Exchange::Received)
     }
 
-    fn sent(&mut self, fd: u32, tid: u32, ts: u64, socket: bool) {
+    fn sent(&mut self, fd: u32, tid: u32, ts: u64, socket: bool) -> Option<Exchange> {
         match self.of.get(&fd).map(|c| c.side) {
-            Some(Side::Server) => self.end(fd, Side::Server, ts),
+            Some(Side::Server) => return self.end(fd, Side::Server, ts),
             Some(Side::Client) => self.begin(fd, tid, ts),
             None if socket => {
                 self.put(fd, Side::Client, 0);
@@ -194,6 +210,13 @@ impl Connections {
             }
             Some(Side::Either) | None => {}
         }
+        None
+    }
+
+    /// Requests that are not answered: thread that received each, and when, ns.
+    pub fn open(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        let open = self.of.values().filter(|c| c.counted && c.side == Side::Server);
+        open.map(|c| (c.holder, c.since))
     }
 
     /// A request, or more of it.
@@ -218,8 +241,8 @@ impl Connections {
     }
 
     /// The answer to a request, or more of it.
-    fn end(&mut self, fd: u32, side: Side, ts: u64) {
-        let Some(c) = self.of.get_mut(&fd).filter(|c| c.side == side && c.open) else { return };
+    fn end(&mut self, fd: u32, side: Side, ts: u64) -> Option<Exchange> {
+        let c = self.of.get_mut(&fd).filter(|c| c.side == side && c.open)?;
         let was = *c;
         (c.open, c.counted, c.patience) = (false, false, UNANSWERED);
         self.uncount(was);
@@ -228,6 +251,7 @@ impl Connections {
             let time = ts.saturating_sub(was.since);
             self.answered.merge(&Answered { requests: 1, time, longest: time });
         }
+        (side == Side::Server).then_some(Exchange::Answered { since: was.since })
     }
 
     /// What may end a thread's wait in a call of that kind; `fd`: where it is known. `serves`: another process

@@ -34,6 +34,18 @@ pub enum Did {
     /// It waited for this and nothing behind it.
     Waited(Part),
     Slept(Cause),
+    /// It waited for this thread of a service, which has requests of its own.
+    Behind(u32),
+}
+
+impl Did {
+    /// The thread that ended a wait.
+    pub fn ended_by(self) -> Option<u32> {
+        match self {
+            Self::Slept(Cause::Thread(tid)) | Self::Behind(tid) => Some(tid),
+            _ => None,
+        }
+    }
 }
 
 /// One interval, ns.

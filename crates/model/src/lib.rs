@@ -22,6 +22,7 @@ mod files;
 mod functions;
 mod history;
 mod journal;
+mod latches;
 mod locks;
 mod longest;
 mod machine;

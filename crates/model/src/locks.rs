@@ -20,11 +20,14 @@ pub mod flags {
     pub const PERCPU: u32 = 16;
     pub const MUTEX: u32 = 32;
     pub const FUTEX: u32 = 1 << 16;
+    /// The global lock of an interpreter.
+    pub const INTERPRETER: u32 = 1 << 17;
 }
 
 /// What a lock is, from the flags that its waiters gave.
 pub fn kind(flags: u32) -> &'static str {
     match flags {
+        f if f & flags::INTERPRETER != 0 => "global interpreter lock",
         f if f & flags::FUTEX != 0 => "user lock",
         f if f & flags::MUTEX != 0 => "mutex",
         f if f & flags::RT != 0 => "rt mutex",
@@ -51,6 +54,8 @@ pub struct Handoff {
     pub next_name: Who,
     /// How long that one had waited, ns.
     pub waited: u64,
+    /// It changed hands; the waiter did not just give up.
+    pub handed: bool,
     pub behind: u32,
     /// The next one waits to read, not to write.
     pub read: bool,
@@ -123,6 +128,12 @@ impl Locks {
         }
     }
 
+    /// The thread that was handed the lock last.
+    pub fn last(&self, key: Key) -> (u32, Who) {
+        let last = self.locks.get(&key).and_then(|l| l.chain.back());
+        last.map_or((0, Who::Nobody), |h| (h.next, h.next_name))
+    }
+
     /// A wait that slept is over.
     pub fn slept(&mut self, key: Key, handoff: Handoff) -> &mut Lock {
         let lock = self.entry(key);
@@ -130,6 +141,9 @@ impl Locks {
         lock.time += handoff.waited;
         lock.longest = lock.longest.max(handoff.waited);
         lock.readers += u64::from(handoff.read);
+        if !handoff.handed {
+            return lock;
+        }
         if lock.chain.len() == CHAIN {
             lock.chain.pop_front();
         }
@@ -163,6 +177,7 @@ mod tests {
             next: 2,
             next_name: Who::Nobody,
             waited: 5,
+            handed: true,
             behind: 0,
             read: false,
             stack: 0,
@@ -191,6 +206,7 @@ mod tests {
                     next: 0,
                     next_name: Who::Nobody,
                     waited: if i == 7 { 1000 } else { i % 5 },
+                    handed: true,
                     behind: 0,
                     read: false,
                     stack: 0,

@@ -18,6 +18,7 @@ use crate::cpu::{Cpu, Frame};
 use crate::disk::Disk;
 use crate::files::Synced;
 use crate::journal::Journals;
+use crate::latches::Latches;
 use crate::locks::Locks;
 use crate::longest::Longest;
 use crate::parts::{Names, Parts, Piece};
@@ -93,11 +94,15 @@ pub struct Model<O: Observer = ()> {
     followed: Parts,
     /// Sum of all threads of the target.
     whole: Parts,
+    /// What requests of clients did and waited for, from the first of each to the first of its answer.
+    served: Parts,
     /// What the threads did that requests in progress waited for.
     meanwhile: Parts,
     /// Which threads those were, and how long.
     blockers: Blockers,
     calls: Calls,
+    /// What is known of futexes.
+    latches: Latches,
     /// What each kernel stack waits for.
     sites: HashMap<u32, Option<Category>>,
     /// Processes of the target that were told at their exec: their birth may lie before the trace.
@@ -145,9 +150,11 @@ impl<O: Observer> Model<O> {
             path: Path::default(),
             followed: Parts::default(),
             whole: Parts::default(),
+            served: Parts::default(),
             meanwhile: Parts::default(),
             blockers: Blockers::default(),
             calls: Calls::default(),
+            latches: Latches::new(&setup.state),
             sites: HashMap::new(),
             told: HashSet::new(),
             stacks: HashMap::new(),
@@ -171,6 +178,9 @@ impl<O: Observer> Model<O> {
         }
         for task in std::mem::take(&mut model.setup.state.tasks) {
             model.task(&task);
+        }
+        for file in &model.setup.state.open {
+            model.processes.opened(file);
         }
         for socket in &model.setup.state.sockets {
             model.processes.socket(socket);

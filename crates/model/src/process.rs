@@ -4,7 +4,7 @@
 mod folded_rows;
 
 use crate::account::{Account, Category};
-use crate::connections::{Answered, Connections, Expects, Side};
+use crate::connections::{Answered, Connections, Exchange, Expects, Side};
 use crate::disk::Disk;
 use crate::files::{Files, Kind, Kinds};
 use crate::operations::Operations;
@@ -13,7 +13,7 @@ use crate::result::{OtherRow, ProcessRow, SyscallRow, ThreadRow, Use};
 use crate::thread::{Call, Thread};
 use crate::wait::call_name;
 use folded_rows::{push_thread, Rows};
-use plumb_trace::schema::StateSocket;
+use plumb_trace::schema::{StateOpen, StateSocket};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -133,6 +133,11 @@ impl Processes {
         &mut self.open.entry(tgid).or_default().operations
     }
 
+    /// A file that was open when the recording began.
+    pub fn opened(&mut self, file: &StateOpen) {
+        self.open.entry(file.pid).or_default().files.open(file.fd, file.flags);
+    }
+
     /// A socket that was open when the recording began.
     pub fn socket(&mut self, socket: &StateSocket) {
         let connections = &mut self.open.entry(socket.pid).or_default().connections;
@@ -154,11 +159,18 @@ impl Processes {
 
     /// A call of a thread (process, thread) returned `ret`. True where it made its file's data durable: fsync(2) and the like, or a
     /// write of a file that was opened so.
-    pub fn call(&mut self, t: (u32, u32), call: &Call, ts: u64, ret: i64, spent: &Account) -> bool {
+    pub fn call(
+        &mut self,
+        t: (u32, u32),
+        call: &Call,
+        ts: u64,
+        ret: i64,
+        spent: &Account,
+    ) -> (bool, Option<Exchange>) {
         let (tgid, tid) = t;
         let kind = self.kinds.of(call.nr);
         let p = self.open.entry(tgid).or_default();
-        p.connections.call(kind, call.fd, ret, tid, ts);
+        let exchange = p.connections.call(kind, call.fd, ret, tid, ts);
         self.serves |= self.service && p.connections.serves;
         let mode = p.files.mode(call.fd);
         match kind {
@@ -190,7 +202,13 @@ impl Processes {
         sum.own_requests += u64::from(call.own_requests);
         sum.other_requests += u64::from(call.other_requests);
         sum.other_bytes += call.other_bytes;
-        synced
+        (synced, exchange)
+    }
+
+    /// Requests of the target that are not answered: thread that received each, and when, ns.
+    pub fn unanswered(&self) -> Vec<(u32, u64)> {
+        let targets = self.open.values().filter(|p| p.target);
+        targets.flat_map(|p| p.connections.open()).collect()
     }
 
     /// A thread ends, or the trace does.

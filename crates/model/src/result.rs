@@ -89,7 +89,9 @@ pub struct HotRow {
 /// followed to what those did: of the command's first thread, or of all threads.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PathResult {
-    /// `command`: from its first thread's begin to its end. `threads`: the sum over all threads of the target.
+    /// `command`: from its first thread's begin to its end. `requests`: from the first that was received
+    /// of each request to the first that was sent back, waits for threads of the target followed. `threads`: the
+    /// sum over all threads of the target.
     pub of: String,
     /// Its length; the parts add up to it.
     pub time: u64,

@@ -108,7 +108,7 @@ pub struct Wait {
     pub from: u64,
     /// When it was woken, ns.
     pub to: u64,
-    /// Thread that woke it.
+    /// Thread that woke it; 0: a timeout did.
     pub waker: u32,
     /// What that one did meanwhile; only of the command's first thread.
     pub deep: Vec<Piece>,
@@ -203,6 +203,8 @@ pub struct Thread {
     pub recent: VecDeque<(u64, u32)>,
     /// Times that it left a CPU: by its own will, and not.
     pub switches: [u64; 2],
+    /// It received requests of clients.
+    pub serves: bool,
     /// CPU time that the kernel counted, at exit, ns.
     pub kernel_run: Option<u64>,
 }
@@ -248,6 +250,7 @@ impl Thread {
             operations: None,
             recent: VecDeque::new(),
             switches: [0; 2],
+            serves: false,
             kernel_run: None,
         }
     }

@@ -121,6 +121,11 @@ impl Default for Calls {
 }
 
 impl Calls {
+    /// Whether a call is futex(2) or one of its kind.
+    pub fn is_futex(&self, nr: u32) -> bool {
+        self.0.get(nr as usize).is_some_and(|kind| *kind == Some(Category::Signalled))
+    }
+
     /// What a sleep in the call waits for. A file's I/O sleeps uninterruptibly,
     /// so there a call such as read says nothing.
     pub fn kind(&self, nr: Option<u32>, sleep: &Sleep) -> Option<Category> {

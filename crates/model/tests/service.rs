@@ -6,7 +6,7 @@ mod common;
 
 use common::{Bench, END, NEIGHBOUR, SHELL, SLEEPS};
 use plumb_model::Category;
-use plumb_trace::schema::StateSocket;
+use plumb_trace::schema::{ContentionBegin, ContentionEnd, Futex, StateSocket};
 
 const WORKER: u32 = 200;
 
@@ -60,7 +60,8 @@ fn a_proxy_waits_for_its_upstream() {
     b.returns(34_000, SHELL, POLL).calls(35_000, SHELL, POLL).leaves(35_000, SHELL, SLEEPS);
     b.packet(45_000, SHELL).returns(45_000, SHELL, POLL).does(46_000, SHELL, RECVFROM, UPSTREAM, 10);
     b.does(47_000, SHELL, WRITE, CLIENT, 10);
-    let parts = [(Category::Network, 10_000), (Category::Running, 59_000), (Category::Socket, 30_000)];
+    // From the receive to the answer.
+    let parts = [(Category::Network, 10_000), (Category::Running, 5000), (Category::Socket, 30_000)];
     assert_eq!(b.path(), parts);
 }
 
@@ -75,11 +76,96 @@ fn a_request_waits_for_another_thread() {
     // The worker has no request: it waits for one.
     b.calls(45_000, WORKER, FUTEX).leaves(45_000, WORKER, SLEEPS).wakes(65_000, SHELL, WORKER);
     let result = b.finish();
-    let time =
-        |category| result.path.parts.iter().filter(|p| p.category == category).map(|p| p.time).sum::<u64>();
-    assert_eq!([time(Category::InRequest), time(Category::Signalled)], [40_000, 20_000]);
+    let account = &result.processes[0].account;
+    assert_eq!([account[&Category::InRequest], account[&Category::Signalled]], [40_000, 20_000]);
+    assert_eq!((result.path.of.as_str(), result.path.time), ("requests", 42_000));
+    assert_eq!([result.path.part(Category::Timer), result.path.part(Category::Running)], [26_000, 16_000]);
     let meanwhile: Vec<_> = result.service.meanwhile.iter().map(|p| (p.category, p.time)).collect();
     assert_eq!(meanwhile, [(Category::Timer, 26_000), (Category::Running, 14_000)]);
+}
+
+/// Two threads of a server with a connection each; the first waits for a latch that the second opens.
+fn behind(second: impl FnOnce(&mut Bench)) -> plumb_model::RunResult {
+    let mut b = Bench::service(vec![socket(CLIENT, StateSocket::ACCEPTED), socket(9, StateSocket::ACCEPTED)]);
+    b.clones(2000, SHELL, WORKER).does(2000, WORKER, READ, 9, 100).does(3000, SHELL, READ, CLIENT, 100);
+    b.calls(4000, SHELL, FUTEX).leaves(4000, SHELL, SLEEPS);
+    second(&mut b);
+    b.wakes(44_000, WORKER, SHELL).returns(44_000, SHELL, FUTEX).does(45_000, SHELL, WRITE, CLIENT, 10);
+    b.does(45_000, WORKER, WRITE, 9, 10);
+    b.finish()
+}
+
+#[test]
+fn a_request_behind_another_waits_for_its_thread_and_not_for_what_that_one_does() {
+    let result = behind(|b| {
+        b.calls(14_000, WORKER, NANOSLEEP).leaves(14_000, WORKER, SLEEPS).expires(40_000, WORKER);
+        b.returns(40_000, WORKER, NANOSLEEP);
+    });
+    // 42 us of the first request, 43 us of the second.
+    assert_eq!((result.path.of.as_str(), result.path.time), ("requests", 85_000));
+    let part = |category| result.path.part(category);
+    assert_eq!(
+        [part(Category::InRequest), part(Category::Timer), part(Category::Running)],
+        [40_000, 26_000, 19_000]
+    );
+}
+
+#[test]
+fn a_resource_that_the_other_request_waits_for_is_waited_for_by_both() {
+    let result = behind(|b| {
+        b.at(14_000, WORKER, ContentionBegin { tid: WORKER, lock: 0x77, ..Default::default() });
+        b.leaves(14_000, WORKER, 2).wakes(40_000, NEIGHBOUR, WORKER);
+        b.at(40_000, WORKER, ContentionEnd { tid: WORKER, lock: 0x77, ..Default::default() });
+    });
+    let part = |category| result.path.part(category);
+    assert_eq!([part(Category::KernelLock), part(Category::InRequest)], [52_000, 14_000]);
+}
+
+#[test]
+fn a_request_that_is_not_answered_counts_to_the_end() {
+    let mut b = server();
+    b.does(2000, SHELL, RECVFROM, CLIENT, 100).calls(3000, SHELL, FUTEX).leaves(3000, SHELL, SLEEPS);
+    let result = b.finish();
+    assert_eq!((result.path.of.as_str(), result.path.time), ("requests", END - 2000));
+    assert_eq!(result.service.requests, 0);
+}
+
+#[test]
+fn a_timed_wait_for_what_threads_end_is_no_sleep() {
+    let futex = |tid, uaddr| Futex { tid, op: 9, uaddr, ..Default::default() };
+    let mut b = server();
+    b.clones(2000, SHELL, WORKER).does(3000, SHELL, READ, CLIENT, 100);
+    // A thread ends the first wait; the other futex only times out.
+    for (from, uaddr, woken) in [(4000, 0x100, true), (20_000, 0x100, false), (40_000, 0x900, false)] {
+        b.calls(from, SHELL, FUTEX).at(from, SHELL, futex(SHELL, uaddr)).leaves(from, SHELL, SLEEPS);
+        if woken {
+            b.wakes(from + 5000, WORKER, SHELL);
+        } else {
+            b.times_out(from + 5000, SHELL);
+        }
+        b.returns(from + 5000, SHELL, FUTEX);
+    }
+    let account = b.finish().processes[0].account.clone();
+    let time = |c| account.get(&c).copied().unwrap_or_default();
+    assert_eq!([time(Category::InRequest), time(Category::Timer)], [10_000, 5000], "{account:?}");
+}
+
+#[test]
+fn a_wait_that_gives_up_and_goes_on_is_for_who_ends_it() {
+    let futex = Futex { tid: SHELL, op: 9, uaddr: 0x100, ..Default::default() };
+    let mut b = Bench::command();
+    b.clones(2000, SHELL, WORKER);
+    for (from, woken) in [(4000, true), (20_000, false), (30_000, false), (40_000, true)] {
+        b.calls(from, SHELL, FUTEX).at(from, SHELL, futex).leaves(from, SHELL, SLEEPS);
+        match woken {
+            true => b.wakes(from + 8000, WORKER, SHELL),
+            false => b.times_out(from + 8000, SHELL),
+        };
+        b.returns(from + 8000, SHELL, FUTEX);
+    }
+    b.does(50_000, SHELL, READ, 0, 0);
+    // The worker ran all the time.
+    assert_eq!(b.path(), [(Category::Running, END - 1000)]);
 }
 
 #[test]

@@ -34,7 +34,11 @@ pub fn write(explained: &Analysis, out: &mut dyn Write) -> Result<()> {
     let mut served = vec![format!(
         "{}{}",
         units::duration(result.path.time),
-        if result.path.of == "command" { " wall time" } else { " thread time" }
+        match result.path.of.as_str() {
+            "command" => " wall time",
+            "requests" => " request time",
+            _ => " thread time",
+        }
     )];
     for p in &result.processes {
         served.extend(p.operations.iter().filter(|o| o.count > 0).map(|o| {

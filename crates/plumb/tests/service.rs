@@ -13,10 +13,41 @@ use std::time::Duration;
 const ANSWER: Duration = Duration::from_millis(20);
 const THINK: Duration = Duration::from_millis(60);
 
+/// Prints its port; each connection has a thread that computes for each byte and sends it back.
+const PYTHON: &str = "
+import socket, threading
+def serve(c):
+    while b := c.recv(1):
+        sum(i * i for i in range(50000))
+        c.sendall(b)
+s = socket.create_server(('127.0.0.1', 0))
+print(s.getsockname()[1], flush=True)
+while True:
+    threading.Thread(target=serve, args=(s.accept()[0],), daemon=True).start()
+";
+
 /// A process, killed when dropped.
 struct Running(Child);
 
 impl Running {
+    /// A server in Python whose threads compute, and its clients.
+    fn python() -> Self {
+        let mut command = Command::new("python3");
+        command.args(["-c", PYTHON]).stdout(std::process::Stdio::piped());
+        let mut child = command.spawn().expect("python3");
+        let mut port = String::new();
+        let mut out = std::io::BufReader::new(child.stdout.take().expect("a pipe"));
+        std::io::BufRead::read_line(&mut out, &mut port).expect("its port");
+        for _ in 0..4 {
+            let port: u16 = port.trim().parse().expect("a port");
+            let mut server = std::net::TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+            std::thread::spawn(move || {
+                while server.write_all(&[1]).and_then(|()| server.read_exact(&mut [0])).is_ok() {}
+            });
+        }
+        Self(child)
+    }
+
     fn start(args: &[&str]) -> Self {
         Self(Command::new(workload()).args(args).spawn().expect("workload"))
     }
@@ -114,9 +145,19 @@ fn a_request_waits_for_a_thread_of_the_server() {
     let server = Running::start(&["hand-over", words(&front)]);
     client(&front);
     let result = server.recorded(dir.path());
-    assert_eq!(first(&result).0, "peer.thread", "{:?}", result["verdict"]);
-    let evidence = result["findings"][0]["evidence"].to_string();
-    assert!(evidence.contains("that thread sleeping"), "{evidence}");
+    // The worker's sleep is the reason, and the verdict says whose it is.
+    let (id, headline) = first(&result);
+    assert_eq!(
+        (id, headline),
+        ("wait.sleep", "intentional sleep of plumb-workload"),
+        "{:?}",
+        result["verdict"]
+    );
+    let verdict = result["verdict"].to_string();
+    assert!(
+        verdict.contains("waits for  plumb-workload (") && verdict.contains("that thread sleeping"),
+        "{verdict}"
+    );
     assert!(
         share(&result, "thread.request") > 0.05 && share(&result, "idle") > 0.2,
         "{}",
@@ -137,4 +178,21 @@ fn a_client_that_polls_is_not_idle() {
     assert_eq!(first(&result).0, "peer.process", "{:?}", result["verdict"]);
     assert!(share(&result, "socket") > 0.8, "{}", result["processes"]);
     assert_eq!(result["service"]["requests"], 0);
+}
+
+#[test]
+fn requests_wait_for_the_interpreter() {
+    if !can("requests_wait_for_the_interpreter", &["python3"]) {
+        return;
+    }
+    let server = Running::python();
+    let dir = tempfile::tempdir().expect("directory");
+    let result = server.recorded(dir.path());
+    assert_eq!(first(&result).0, "lock.interpreter", "{:?}", result["verdict"]);
+    assert_eq!(result["path"]["of"], "requests");
+    // Four take turns: three of them wait.
+    let share = result["findings"][0]["share"].as_f64().expect("share");
+    assert!((0.3..0.95).contains(&share), "{:?}", result["verdict"]);
+    let slept = result["processes"][0]["account"]["timer"].as_u64().unwrap_or(0);
+    assert!(slept * 20 < result["path"]["time"].as_u64().expect("ns"), "a wait with a timeout is no sleep");
 }

@@ -11,7 +11,7 @@ use crate::target::{Command, Target};
 use crate::trigger::{Trigger, Watch};
 use anyhow::{Context, Result};
 use plumb_machine::signals::Stop;
-use plumb_machine::{clock, host, process, Root, Sockets};
+use plumb_machine::{clock, host, open_files, process, Root, Sockets};
 use plumb_trace::ctf::Metadata;
 use plumb_trace::load::cut_torn;
 use plumb_trace::schema::StateEnd;
@@ -367,7 +367,7 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
         Ok(())
     }
 
-    /// Every thread, and the target's sockets. Events come in already, so that none is born unseen, and
+    /// Every thread, and the target's sockets and files. Events come in already, so that none is born unseen, and
     /// the rings must not fill meanwhile.
     fn dump_tasks<S: Sink>(&mut self, writer: &mut TraceWriter<S>) -> io::Result<()> {
         let now = clock::now();
@@ -377,6 +377,9 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
             if self.everyone || self.targets.contains(&pid) {
                 for socket in sockets.of(pid, &Root::real()) {
                     writer.state(now, &socket)?;
+                }
+                for file in open_files(pid, &Root::real()) {
+                    writer.state(now, &file)?;
                 }
             }
             for mut task in host::threads(pid, &Root::real()) {

@@ -10,8 +10,8 @@ use crate::ctf::{Metadata, HEAD_BYTES};
 use crate::event::{Decode, StateEvent};
 use crate::schema::{
     LoadBegin, LoadEnd, StateClock, StateCode, StateCounter, StateCpuSample, StateDisk, StateEnd, StateFile,
-    StateFunction, StateModule, StateMount, StateProbe, StateSocket, StateStack, StateSymbol, StateSymbols,
-    StateTask, StateUserStack, StateWaitStack, StateWakerStack,
+    StateFunction, StateModule, StateMount, StateOpen, StateProbe, StateSocket, StateStack, StateSymbol,
+    StateSymbols, StateTask, StateUserStack, StateWaitStack, StateWakerStack,
 };
 use crate::writer::Stream;
 use cursor::{Cursor, Packets, WaitCursor};
@@ -156,6 +156,8 @@ pub struct State {
     pub files: Vec<StateFile>,
     /// Sockets that the target had open at the beginning.
     pub sockets: Vec<StateSocket>,
+    /// Files that it had open then past the cache, or durable at each write.
+    pub open: Vec<StateOpen>,
     /// Functions of programs and libraries, as traces before user stacks had modules told them.
     pub symbols: Vec<StateSymbol>,
     /// Files and other sources of user code.
@@ -376,6 +378,7 @@ impl State {
             StateProbe::ID => self.probes.push(StateProbe::decode(input)?),
             StateCounter::ID => self.counters.push(StateCounter::decode(input)?),
             StateFile::ID => self.files.push(StateFile::decode(input)?),
+            StateOpen::ID => self.open.push(StateOpen::decode(input)?),
             StateSocket::ID => self.sockets.push(StateSocket::decode(input)?),
             StateSymbol::ID => self.symbols.push(StateSymbol::decode(input)?),
             StateModule::ID => self.modules.push(StateModule::decode(input)?),

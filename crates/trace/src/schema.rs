@@ -5,11 +5,11 @@
 use super::event::{Decode, Encode, EventInfo, FieldInfo, Origin, Record, StateEvent};
 
 /// Hash of ids, names, types and units; stands in the BPF object and in every trace.
-pub const SCHEMA_HASH: u64 = 0xa2bbce9b8731032d;
+pub const SCHEMA_HASH: u64 = 0xbb720700908ce131;
 
 /// Hash of every generation of the schema, oldest first: traces of all of them can be read.
 pub const SCHEMA_HASHES: &[u64] =
-    &[0x564886d12dcffdbe, 0x8ac7ceafd6e870d7, 0x431a4813992563af, 0xa2bbce9b8731032d];
+    &[0x564886d12dcffdbe, 0x8ac7ceafd6e870d7, 0x431a4813992563af, 0xa2bbce9b8731032d, 0xbb720700908ce131];
 
 /// The CPU stops running tid and starts next_tid.
 #[repr(C)]
@@ -3137,6 +3137,29 @@ impl StateEvent for StateSocket {
     }
 }
 
+/// A file that a process of the target had open with O_DIRECT, O_SYNC or O_DSYNC when the recording began.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StateOpen {
+    /// process \[tid\]
+    pub pid: u32,
+    /// descriptor \[nr\]
+    pub fd: u32,
+    /// flags of openat(2) \[nr\]
+    pub flags: u64,
+}
+
+impl StateEvent for StateOpen {
+    const ID: u16 = 532;
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.pid.put(out);
+        self.fd.put(out);
+        self.flags.put(out);
+    }
+    fn decode(input: &mut &[u8]) -> Option<Self> {
+        Some(Self { pid: Decode::take(input)?, fd: Decode::take(input)?, flags: Decode::take(input)? })
+    }
+}
+
 /// Every event, in the order of the ids.
 pub const EVENTS: &[EventInfo] = &[
     EventInfo { id: 1, name: "sched_switch", set: "sched", origin: Origin::Kernel, tracepoint: "sched_switch", source: "kernel/sched/core.c: __schedule()", doc: "The CPU stops running tid and starts next_tid.", size: 32, fields: &[
@@ -3653,5 +3676,10 @@ pub const EVENTS: &[EventInfo] = &[
         FieldInfo { name: "fd", unit: "nr", doc: "descriptor" },
         FieldInfo { name: "side", unit: "nr", doc: "1 it accepted the connection, 2 it connected, 3 it listens, 4 one of a pair, or not known" },
         FieldInfo { name: "peer", unit: "", doc: "address of the other end, of a listening socket its own; empty where it has none" },
+    ] },
+    EventInfo { id: 532, name: "state_open", set: "state", origin: Origin::Recorder, tracepoint: "state_open", source: "", doc: "A file that a process of the target had open with O_DIRECT, O_SYNC or O_DSYNC when the recording began.", size: 0, fields: &[
+        FieldInfo { name: "pid", unit: "tid", doc: "process" },
+        FieldInfo { name: "fd", unit: "nr", doc: "descriptor" },
+        FieldInfo { name: "flags", unit: "nr", doc: "flags of openat(2)" },
     ] },
 ];

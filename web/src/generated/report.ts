@@ -653,7 +653,7 @@ export interface HotRow {
 
 /** What the target's elapsed time went to when waits for its own threads are followed to what those did: of the command's first thread, or of all threads. */
 export interface PathResult {
-  /** `command`: from its first thread's begin to its end. `threads`: the sum over all threads of the target. */
+  /** `command`: from its first thread's begin to its end. `requests`: from the first that was received of each request to the first that was sent back, waits for threads of the target followed. `threads`: the sum over all threads of the target. */
   of: string;
   /** Its length; the parts add up to it. */
   time: number;

@@ -43,6 +43,8 @@ const DEEP: f64 = 3.0;
 const OTHERS: u64 = 2;
 /// Share of the block time spent waiting for a request (tag): the device's queue is full.
 const FULL: f64 = 0.2;
+/// From this share of the waiting in syncs on, direct writes go with them.
+const WITH_SYNCS: f64 = 0.2;
 const SMALL: u64 = 16 << 10;
 const RANDOM: u64 = 64 << 10;
 
@@ -216,7 +218,24 @@ pub fn slow(case: &mut Case<'_>) -> Option<Seen> {
 
 /// The use of a disk that the target's waiting is about; none where it waited for others' requests.
 fn main(case: &Case<'_>) -> Option<PatternRow> {
-    case.main_pattern().filter(|p| p.service as f64 >= case.time(BLOCK) as f64 * 0.3)
+    // Several requests of clients may wait for one of the disk.
+    let at_once = match case.result.path.of.as_str() {
+        "requests" => (case.whole as f64 / case.elapsed() as f64).max(1.0),
+        _ => 1.0,
+    };
+    case.main_pattern().filter(|p| p.service as f64 * at_once >= case.time(BLOCK) as f64 * 0.3)
+}
+
+/// Share of the waiting for block requests in calls that make data durable. Direct writes that go with such calls
+/// are of them: a database's log is written past the cache and then synced.
+fn durable(case: &Case<'_>) -> f64 {
+    let synced = share_in(case, SYNC, |p| &p.synced);
+    let writes = main(case).is_some_and(|p| p.write);
+    if synced >= WITH_SYNCS && writes {
+        (synced + share_in(case, BLOCK, |p| &p.direct)).min(1.0)
+    } else {
+        synced
+    }
 }
 
 /// Whether bios wait for a request (tag) of the device's queue.
@@ -323,12 +342,14 @@ pub fn log(case: &mut Case<'_>) -> Option<Seen> {
         return None;
     }
     let file = files.iter().find(|f| is_log(&f.0)).map(|f| f.0.clone()).unwrap_or_default();
-    let share = share_in(case, SYNC, |p| &p.synced) * logs as f64 / all as f64;
+    let share = durable(case) * logs as f64 / all as f64;
     let time = case.take(SYNC, case.left(SYNC) * share.min(1.0));
     let evidence = sync_evidence(case, &files);
+    let device = main(case).map_or(String::new(), |p| p.device);
     (time > 0).then(|| Seen {
         time,
         headline: format!("synchronous logging to {file}"),
+        device,
         words: format!("{} waiting for the log to reach the disk", units::brief(time)),
         evidence,
         ..Seen::default()
@@ -341,7 +362,7 @@ fn sync_evidence(case: &Case<'_>, files: &[(String, u64, u64)]) -> Vec<Evidence>
     let others: u64 = sum(case, |p| p.syscalls.iter().map(|c| c.other_requests).sum());
     let mut out: Vec<Evidence> = files
         .iter()
-        .take(3)
+        .take(2)
         .map(|(path, calls, time)| {
             let words = format!("{path}: {} calls, {} in them", units::count(*calls), units::brief(*time));
             Evidence::new("synced file", words)
@@ -369,6 +390,9 @@ fn sync_evidence(case: &Case<'_>, files: &[(String, u64, u64)]) -> Vec<Evidence>
     if !words.is_empty() {
         out.push(Evidence::new("per call", words.join("; ")));
     }
+    if let Some(p) = main(case).filter(|p| p.write) {
+        out.insert(out.len().min(1), describe(&p));
+    }
     out
 }
 
@@ -380,7 +404,7 @@ fn syncing(case: &Case<'_>) -> Vec<Place> {
 }
 
 pub fn sync(case: &mut Case<'_>) -> Option<Seen> {
-    let share = share_in(case, SYNC, |p| &p.synced);
+    let share = durable(case);
     let calls = sum(case, |p| p.syncs);
     if calls == 0 {
         return None;
@@ -390,6 +414,7 @@ pub fn sync(case: &mut Case<'_>) -> Option<Seen> {
     let lines = case.place_lines(&places, SYNC);
     let fact = case.place_fact("called in", &places, SYNC);
     let evidence = [fact, sync_evidence(case, &files), lines, case.longest(SYNC)].concat();
+    let device = main(case).map_or(String::new(), |p| p.device);
     let place = places.first();
     let call = place.map_or("fsync or O_SYNC", |p| p.call.as_str());
     let time = case.take(SYNC, case.left(SYNC) * share.min(1.0));
@@ -397,6 +422,7 @@ pub fn sync(case: &mut Case<'_>) -> Option<Seen> {
     (time > 0).then(|| Seen {
         time,
         headline: format!("synchronous writes{file} by {call}"),
+        device,
         place: place.map_or(String::new(), |p| short(&p.function)),
         words: format!(
             "{} in {} synchronous writes, {} mean",

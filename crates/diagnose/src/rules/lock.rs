@@ -117,6 +117,28 @@ fn shorten(lock: Option<&LockRow>, site: &str) -> String {
     format!("shorten the critical section in {site}: the holder is mostly {}", most.category.activity())
 }
 
+/// An interpreter that runs one thread at a time: CPython, Ruby.
+pub fn interpreter(case: &mut Case<'_>) -> Option<Seen> {
+    let user = || case.result.locks.iter().filter(|l| l.pid != 0);
+    let of_interpreter = || user().filter(|l| l.kind == "global interpreter lock");
+    let lock = of_interpreter().next()?;
+    let sum = |locks: &mut dyn Iterator<Item = &LockRow>| locks.map(|l| l.time).sum::<u64>() as f64;
+    let share = sum(&mut of_interpreter()) / sum(&mut user()).max(1.0);
+    let process = case.result.processes.iter().find(|p| p.pid == lock.pid);
+    let process = process.map_or(String::new(), |p| format!(" of {} ({})", p.comm, p.pid));
+    let mut evidence = evidence(lock);
+    // Who gave up for now tells who had it last, not who had it then.
+    evidence.retain(|e| e.label != "while held");
+    let time = case.take(USER, case.left(USER) * share);
+    (time > 0).then(|| Seen {
+        time,
+        headline: format!("contention on the global interpreter lock (GIL){process}"),
+        words: format!("{} waiting for the interpreter, which runs one thread at a time", units::brief(time)),
+        evidence,
+        ..Seen::default()
+    })
+}
+
 pub fn convoy(case: &mut Case<'_>) -> Option<Seen> {
     let lock = of(case, false)?;
     // Threads in futex(2) wait for the lock, whether its holder was told or not.

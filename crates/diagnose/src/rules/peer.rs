@@ -54,28 +54,33 @@ pub fn remote(case: &mut Case<'_>) -> Option<Seen> {
     })
 }
 
-/// Requests that wait for a thread of the target which serves another one: a lock of a database, a worker.
-pub fn thread(case: &mut Case<'_>) -> Option<Seen> {
-    const WAITS: &[Category] = &[Category::InRequest];
-    let most = case.most(WAITS);
-    let all = case.time(WAITS).max(1);
-    let mut evidence = Vec::new();
+/// The threads of the target that requests waited for, with their shares of `all`, and what those did meanwhile.
+pub(crate) fn blockers(case: &Case<'_>, all: u64) -> Vec<Evidence> {
     let name = |b: &BlockerRow| {
         // A server tells in its title whom it serves, and how far it is.
         let process = case.result.processes.iter().find(|p| p.pid == b.pid);
         let title = process.map_or("", |p| p.cmdline.as_str()).strip_prefix(&format!("{}: ", b.comm));
         let title = title.map_or(String::new(), |title| format!(": {title}"));
-        format!("{} ({}{title}) {:.0} %", b.comm, b.tid, b.time as f64 * 100.0 / all as f64)
+        format!("{} ({}{title}) {:.0} %", b.comm, b.tid, b.time as f64 * 100.0 / all.max(1) as f64)
     };
-    let blockers: Vec<String> =
-        case.result.service.blockers.iter().filter(|b| b.time * 100 >= all).take(3).map(name).collect();
-    if !blockers.is_empty() {
-        evidence.push(Evidence::new("waits for", blockers.join(", ")));
+    let rows = case.result.service.blockers.iter().filter(|b| b.time * 100 >= all).take(3);
+    let names: Vec<String> = rows.map(name).collect();
+    if names.is_empty() {
+        return Vec::new();
     }
+    let mut out = vec![Evidence::new("waits for", names.join(", "))];
     let meanwhile = activities(&case.result.service.meanwhile);
     if !meanwhile.is_empty() {
-        evidence.push(Evidence::new("meanwhile", format!("that thread {}", meanwhile.join(", "))));
+        out.push(Evidence::new("meanwhile", format!("that thread {}", meanwhile.join(", "))));
     }
+    out
+}
+
+/// Requests that wait for a thread of the target which serves another one: a lock of a database, a worker.
+pub fn thread(case: &mut Case<'_>) -> Option<Seen> {
+    const WAITS: &[Category] = &[Category::InRequest];
+    let most = case.most(WAITS);
+    let mut evidence = blockers(case, case.time(WAITS));
     evidence.extend(case.longest(WAITS));
     let time = case.take_all(WAITS);
     (time > 0).then(|| Seen {
@@ -119,9 +124,11 @@ pub fn local(case: &mut Case<'_>) -> Option<Seen> {
 
 pub fn sleep(case: &mut Case<'_>) -> Option<Seen> {
     let evidence = case.longest(&[Category::Timer]);
+    let most = case.most(&[Category::Timer]);
     let time = case.take_all(&[Category::Timer]);
     (time > 0).then(|| Seen {
         time,
+        headline: if most.is_empty() { String::new() } else { format!("intentional sleep of {most}") },
         words: format!("{} sleeping on timers", units::brief(time)),
         evidence,
         ..Seen::default()

@@ -229,3 +229,47 @@ fn what_was_called_otherwise_before_is_still_read() {
         assert_eq!(serde_json::to_value(limit).expect("JSON"), **name);
     }
 }
+
+#[test]
+fn requests_wait_for_the_collector_of_garbage() {
+    let parts = [(Category::Running, "VM Thread", 740 * MS), (Category::Running, "pool-1", 260 * MS)];
+    let mut result = sampled(result("requests", &parts), "mark", 740 * MS);
+    result.processes[0].comm = "java".into();
+    result.processes[0].pid = 7;
+    let lines = said(&result);
+    assert_eq!(
+        lines[0],
+        "Bottleneck: garbage collection in java (7) (74 % of 1.0 s request time, 2.7x to 5.6x estimated speed-up without it)"
+    );
+    assert!(lines.iter().any(|l| l.contains("collectors  VM Thread 740 ms")), "{lines:?}");
+    result.path.parts[0].who = "VM Threads of mine".into();
+    result.path.of = "command".into();
+    assert!(said(&result)[0].starts_with("Bottleneck: garbage collection"), "a name may be cut or numbered");
+}
+
+#[test]
+fn an_interpreters_lock_leads_before_the_code_that_holds_it() {
+    let parts = [
+        (Category::Running, "python3", 540 * MS),
+        (Category::UserLock, "python3", 370 * MS),
+        (Category::Idle, "", 90 * MS),
+    ];
+    let mut result = sampled(result("requests", &parts), "_PyEval_EvalFrameDefault", 540 * MS);
+    let lock =
+        |kind: &str, time| LockRow { pid: 7, kind: kind.into(), waits: 10, time, ..LockRow::default() };
+    result.locks = vec![lock("global interpreter lock", 370 * MS)];
+    assert!(
+        said(&result)[0].starts_with(
+            "Bottleneck: contention on the global interpreter lock (GIL) (37 % of 1.0 s request time"
+        ),
+        "{:?}",
+        said(&result)
+    );
+    result.locks = vec![lock("user lock", 370 * MS)];
+    assert!(said(&result)[0].starts_with("Bottleneck: none outside the program"), "{:?}", said(&result));
+    // Of two kinds each has its part.
+    result.locks = vec![lock("global interpreter lock", 300 * MS), lock("user lock", 100 * MS)];
+    let found = diagnose(&result, &Trust::default()).findings;
+    let time = |id: &str| found.iter().find(|f| f.id == id).map_or(0, |f| f.time / MS);
+    assert_eq!([time("lock.interpreter"), time("lock.user")], [277, 92], "{found:?}");
+}

@@ -7,6 +7,7 @@ use crate::account::Category;
 use crate::block::Below;
 use crate::connections::Expects;
 use crate::history::{Cause, Did, Interval};
+use crate::latches::Latch;
 use crate::parts::{piece, Part, Piece, Who};
 use crate::thread::{Sleep, State};
 use crate::wait::{may_be_request, passes_on};
@@ -27,6 +28,8 @@ pub(super) struct Follow {
     pub deep: bool,
     /// Disk whose request somebody held back, if that is what is waited for.
     pub held: Option<u32>,
+    /// It is of a request that waits for a thread with requests of its own.
+    pub behind: bool,
 }
 
 impl Follow {
@@ -84,7 +87,7 @@ impl<O: Observer> Model<O> {
         if sleep.wants_slot && may_be_request(kind) {
             return whole(Part::of(Category::BlockQueued));
         }
-        let follow = Follow { me: tid, depth: 0, deep: false, held: None };
+        let follow = Follow { me: tid, depth: 0, deep: false, held: None, behind: false };
         if let (Cause::Request(number), true) = (cause, may_be_request(kind)) {
             self.follow_request(number, start, end, follow, own);
             return Explained { did: Did::Slept(cause), handed: false };
@@ -102,10 +105,15 @@ impl<O: Observer> Model<O> {
                     false => kind,
                 };
                 piece(own, Part { category, who: waker }, start, end);
+                if cause == Cause::Timer {
+                    piece(deep, Part::of(Category::Timer), start, end);
+                }
                 if let (Cause::Thread(other), true) = (cause, in_request || tid == self.setup.root) {
                     self.follow_thread(other, start, end, Follow { deep: true, ..follow }, deep);
                 }
-                return Explained { did: Did::Slept(cause), handed: true };
+                let did =
+                    if let Cause::Thread(other) = cause { self.ended_by(other) } else { Did::Slept(cause) };
+                return Explained { did, handed: true };
             };
             let who = match category {
                 Category::UserLock => self.holder(sleep).unwrap_or(waker),
@@ -143,6 +151,17 @@ impl<O: Observer> Model<O> {
         }
     }
 
+    /// A wait that a thread of the target ended.
+    pub(super) fn ended_by(&self, other: u32) -> Did {
+        let serves = self.setup.root == 0
+            && self.remembered(other).is_some_and(|at| self.threads[at].serves && self.threads[at].target);
+        if serves {
+            Did::Behind(other)
+        } else {
+            Did::Slept(Cause::Thread(other))
+        }
+    }
+
     /// What may end the wait of a thread in a call, see [`Expects`].
     fn expects(&self, at: usize, nr: Option<u32>) -> Expects {
         let t = &self.threads[at];
@@ -160,7 +179,7 @@ impl<O: Observer> Model<O> {
         expects: Expects,
     ) -> Option<Category> {
         let me = self.threads[at].tid;
-        if kind == Category::Signalled && self.is_lock(sleep, me) {
+        if kind == Category::Signalled && self.is_lock(sleep, at) {
             return Some(Category::UserLock);
         }
         let rests = expects == Expects::Request;
@@ -173,6 +192,8 @@ impl<O: Observer> Model<O> {
             Cause::Thread(other) if other != me && self.threads[at].waker.1 => return None,
             Cause::Timer if kind == Category::Child => kind,
             Cause::Timer if rests => Category::Idle,
+            // It gave up for now what threads end: whoever ends the next wait for it is followed.
+            Cause::Timer if self.is_latch(sleep, at) => return None,
             _ if rests && stream => Category::Idle,
             Cause::Network => Category::Network,
             _ if expects == Expects::Reply && stream => Category::Socket,
@@ -200,10 +221,18 @@ impl<O: Observer> Model<O> {
     }
 
     /// Whether a futex is a lock: glibc keeps the holder behind the word; a value
-    /// of 2 means taken and waited for in glibc and in Rust's library.
-    pub(super) fn is_lock(&self, sleep: &Sleep, me: u32) -> bool {
+    /// of 2 means taken and waited for in glibc and in Rust's library. An interpreter's lock has neither.
+    pub(super) fn is_lock(&self, sleep: &Sleep, at: usize) -> bool {
         let Some(futex) = sleep.futex else { return false };
-        futex.taken || (futex.owner != me && self.holder(sleep).is_some())
+        let t = &self.threads[at];
+        futex.taken
+            || (futex.owner != t.tid && self.holder(sleep).is_some())
+            || matches!(self.latches.get(t.tgid, futex.uaddr), Some(Latch::Interpreter(_)))
+    }
+
+    /// Whether threads have ended waits for a futex.
+    fn is_latch(&self, sleep: &Sleep, at: usize) -> bool {
+        sleep.futex.is_some_and(|f| self.latches.get(self.threads[at].tgid, f.uaddr).is_some())
     }
 
     /// Who holds the user lock, where its memory told and the thread is one of the process.
@@ -363,7 +392,13 @@ impl<O: Observer> Model<O> {
             let mut end = b;
             for (part, ns) in sum.within(a, b) {
                 let start = end.saturating_sub(ns).max(a);
-                piece(out, if follow.deep { part } else { others(part) }, start, end);
+                let own = follow.behind && (part.who == Who::Name(w.name) || part.who == Who::Nobody);
+                let part = match (own, follow.deep) {
+                    (true, _) => behind(part, w.name),
+                    (false, true) => part,
+                    (false, false) => others(part),
+                };
+                piece(out, part, start, end);
                 end = start;
             }
             piece(out, Part::of(Category::Unexplained), a, end);
@@ -389,11 +424,18 @@ impl<O: Observer> Model<O> {
         let w = &self.threads[at];
         let who = Who::Name(w.name);
         let ours = follow.deep && w.target;
+        if let (Did::Waited(part), true) = (did, follow.behind && ours) {
+            return piece(out, behind(part, w.name), a, b);
+        }
         let mut tell = |category| piece(out, Part { category, who }, a, b);
         match did {
+            Did::Ran | Did::Slept(Cause::Timer | Cause::Network) if follow.behind && ours => {
+                tell(Category::InRequest);
+            }
             Did::Ran if ours => tell(Category::Running),
             Did::WaitedForCpu if ours => tell(Category::Woken),
-            Did::Slept(Cause::Timer) if ours => piece(out, Part::of(Category::Timer), a, b),
+            Did::Slept(Cause::Timer) if ours => tell(Category::Timer),
+            Did::Waited(part) if part.category == Category::Timer && ours => tell(Category::Timer),
             Did::Ran => tell(Category::OtherRunning),
             Did::WaitedForCpu => tell(Category::OtherRunnable),
             Did::Waited(part) if part.category == Category::Idle && !ours => tell(Category::OtherWaiting),
@@ -403,7 +445,10 @@ impl<O: Observer> Model<O> {
             Did::Slept(Cause::Thread(other))
                 if other != follow.me && other != w.tid && follow.depth < FOLLOW =>
             {
-                self.follow_thread(other, a, b, follow.next(), out);
+                self.follow_thread(other, a, b, Follow { behind: false, ..follow.next() }, out);
+            }
+            Did::Behind(other) if other != follow.me && other != w.tid && follow.depth < FOLLOW => {
+                self.follow_thread(other, a, b, Follow { behind: ours, ..follow.next() }, out);
             }
             // A limit's timer lets the bios go, a worker of the kernel sends them.
             Did::Slept(Cause::Timer) if follow.held.is_some() && w.kernel => {
@@ -411,7 +456,8 @@ impl<O: Observer> Model<O> {
                 piece(out, Part { category: Category::BlockLimit, who }, a, b);
             }
             Did::Slept(Cause::Network) => piece(out, Part::of(Category::Network), a, b),
-            Did::Slept(_) => tell(Category::OtherWaiting),
+            Did::Slept(_) | Did::Behind(_) if follow.behind && ours => tell(Category::InRequest),
+            Did::Slept(_) | Did::Behind(_) => tell(Category::OtherWaiting),
         }
     }
 
@@ -419,7 +465,7 @@ impl<O: Observer> Model<O> {
     pub(super) fn add_up(&mut self, at: usize, old: Interval) {
         let mut pieces = std::mem::take(&mut self.scratch);
         pieces.clear();
-        let follow = Follow { me: self.threads[at].tid, depth: 1, deep: true, held: None };
+        let follow = Follow { me: self.threads[at].tid, depth: 1, deep: true, held: None, behind: false };
         self.follow_interval(at, old.did, old.start, old.end, follow, &mut pieces);
         let mut parts = crate::parts::Parts::default();
         pieces.iter().for_each(|p| parts.add(p.part, p.to - p.from));
@@ -441,6 +487,19 @@ fn ready(category: Category) -> bool {
             | Category::Held
             | Category::Overhead
     )
+}
+
+/// What a thread with requests of its own did, to a request that waits for it: what it did on its own is that it
+/// held the other up; a resource that it waited for, both waited for.
+fn behind(part: Part, name: u32) -> Part {
+    use Category::{
+        Child, Idle, InRequest, Network, OtherWaiting, Pipe, Poll, Running, Signal, Signalled, Socket, Timer,
+    };
+    match part.category {
+        Running | Timer | Idle | Signal | Signalled | Poll | Pipe | Socket | Network | Child
+        | OtherWaiting => Part { category: InRequest, who: Who::Name(name) },
+        _ => part,
+    }
 }
 
 /// The target's doing, told to one that counts it as another's.

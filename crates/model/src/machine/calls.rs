@@ -3,7 +3,10 @@
 
 use super::blame::Follow;
 use super::Model;
+use crate::account::Category;
+use crate::connections::Exchange;
 use crate::history::{Cause, Did};
+use crate::parts::Part;
 use crate::thread::{Call, State};
 use crate::{CpuState, Observer};
 use plumb_trace::schema::{SysEnter, SysExit};
@@ -17,7 +20,9 @@ impl<O: Observer> Model<O> {
         self.seen_running(at, cpu, ts);
         self.charge(at, ts);
         self.observer.called(tid);
-        self.settle_call(at, false);
+        if !(self.gave_up(at) && self.calls.is_futex(e.nr)) {
+            self.settle_call(at, false);
+        }
         let t = &mut self.threads[at];
         t.queued_bio = 0;
         t.first_call = -1;
@@ -44,17 +49,47 @@ impl<O: Observer> Model<O> {
         t.queued_bio = 0;
         t.first_call = -1;
         t.futex = None;
-        self.settle_call(at, true);
+        if !self.gave_up(at) {
+            self.settle_call(at, true);
+        }
         let t = &mut self.threads[at];
         let Some(call) = t.call.take().filter(|c| c.nr == e.nr) else { return };
         let spent = t.account.since(&call.before);
         let tgid = t.tgid;
-        if self.processes.call((tgid, tid), &call, ts, e.ret, &spent) {
+        let (synced, exchange) = self.processes.call((tgid, tid), &call, ts, e.ret, &spent);
+        if synced {
             self.synced.call(tid, call.fd, call.start, ts - call.start);
+        }
+        match exchange {
+            Some(Exchange::Received) => self.threads[at].serves = true,
+            Some(Exchange::Answered { since }) if self.threads[at].target => self.serve(tid, since, ts),
+            Some(Exchange::Answered { .. }) | None => {}
         }
     }
 
-    /// The waits of a call are all there. A thread that sleeps again in the same call was woken for
+    /// Follows a request back from the thread that answers it: what it did and waited for since it came.
+    pub(super) fn serve(&mut self, tid: u32, since: u64, ts: u64) {
+        if self.setup.root != 0 {
+            return;
+        }
+        let mut pieces = std::mem::take(&mut self.scratch);
+        pieces.clear();
+        let follow = Follow { me: tid, depth: 0, deep: true, held: None, behind: false };
+        self.follow_thread(tid, since, ts, follow, &mut pieces);
+        for p in &pieces {
+            // With a request in progress nothing is idle: it waited for its turn.
+            let turn = Part::of(Category::InRequest);
+            self.served.add(if p.part.category == Category::Idle { turn } else { p.part }, p.to - p.from);
+        }
+        self.scratch = pieces;
+    }
+
+    /// Whether a thread's last wait ended by its timeout, and it may wait for the same again.
+    fn gave_up(&self, at: usize) -> bool {
+        self.threads[at].waits.last().is_some_and(|w| w.waker == 0)
+    }
+
+    /// The waits of a call, or of several for the same, are all there. A thread that sleeps again in the same call was woken for
     /// nothing (another child ended, another reader was faster): whoever ended the last wait ended
     /// them all. `returned`: the call is over, so the last is there.
     pub(super) fn settle_call(&mut self, at: usize, returned: bool) {
@@ -66,13 +101,14 @@ impl<O: Observer> Model<O> {
         let end = waits.last().filter(|_| returned && waits.len() > 1).map_or(0, |w| w.waker);
         for w in &mut waits {
             if end != 0 && w.waker != end && self.remembered(end).is_some() {
-                if self.threads[at].history.revise(w.from, Did::Slept(Cause::Thread(end))) {
+                let did = self.ended_by(end);
+                if self.threads[at].history.revise(w.from, did) {
                     self.release(Did::Slept(Cause::Thread(w.waker)));
-                    self.refer(Did::Slept(Cause::Thread(end)));
+                    self.refer(did);
                 }
                 if root {
                     w.deep.clear();
-                    let follow = Follow { me, depth: 0, deep: true, held: None };
+                    let follow = Follow { me, depth: 0, deep: true, held: None, behind: false };
                     self.follow_thread(end, w.from, w.to, follow, &mut w.deep);
                 }
             }

@@ -4,6 +4,7 @@
 use super::Model;
 use crate::account::Category;
 use crate::history::Cause;
+use crate::latches::Latch;
 use crate::locks::{flags, Handoff, Key};
 use crate::parts::{Part, Piece, Who};
 use crate::thread::{Futex, Sleep, State};
@@ -66,11 +67,31 @@ impl<O: Observer> Model<O> {
     /// A thread sleeps in futex(2) for what is known to be a lock already.
     pub(super) fn joins_queue(&mut self, at: usize, sleep: &Sleep) {
         let t = &self.threads[at];
-        let Some(futex) = sleep.futex.filter(|_| t.target && sleep.lock.is_none()) else { return };
-        let key = (t.tgid, futex.uaddr);
-        if self.is_lock(sleep, t.tid) {
-            self.locks.begin(key, flags::FUTEX);
+        // Woken already: it goes on at once.
+        let waits = t.target && sleep.lock.is_none() && sleep.raced.is_none();
+        let Some(futex) = sleep.futex.filter(|_| waits) else { return };
+        if self.is_lock(sleep, at) {
+            let (key, bits) = self.futex_lock(t.tgid, futex);
+            self.locks.begin(key, bits);
             self.threads[at].queued = Some(key);
+        }
+    }
+
+    /// The lock that a futex is, and its flags.
+    fn futex_lock(&self, pid: u32, futex: Futex) -> (Key, u32) {
+        match self.latches.get(pid, futex.uaddr) {
+            Some(Latch::Interpreter(address)) => ((pid, address), flags::FUTEX | flags::INTERPRETER),
+            Some(Latch::Woken) | None => ((pid, futex.uaddr), flags::FUTEX),
+        }
+    }
+
+    /// A thread ended a wait for a futex.
+    pub(super) fn learn(&mut self, at: usize, sleep: &Sleep, cause: Cause, end: u64) {
+        let (Some(futex), Cause::Thread(waker)) = (sleep.futex, cause) else { return };
+        let t = &self.threads[at];
+        if waker != t.tid {
+            let stack = self.wakers.get(&(t.tid, end)).map(|(_, user)| *user);
+            self.latches.woken(t.tgid, futex.uaddr, stack);
         }
     }
 
@@ -95,7 +116,7 @@ impl<O: Observer> Model<O> {
         }
         let (key, bits): (Key, u32) = match (first.part.category, sleep.lock, sleep.futex) {
             (Category::KernelLock, Some(lock), _) => ((0, lock), 0),
-            (Category::UserLock, _, Some(futex)) => ((self.threads[at].tgid, futex.uaddr), flags::FUTEX),
+            (Category::UserLock, _, Some(futex)) => self.futex_lock(self.threads[at].tgid, futex),
             _ => return,
         };
         let queued = self.threads[at].queued.take();
@@ -103,15 +124,19 @@ impl<O: Observer> Model<O> {
             self.locks.begin(key, bits);
         }
         let (tid, name) = (self.threads[at].tid, self.threads[at].name);
-        let holder = if let Cause::Thread(holder) = cause { holder } else { 0 };
+        let (holder, who) = match cause {
+            Cause::Thread(holder) => (holder, self.waker(cause, at)),
+            // It gave up for now: who had got it last had it.
+            Cause::Timer => self.locks.last(key),
+            _ => (0, Who::Nobody),
+        };
         let wakers = self.wakers.remove(&(tid, end)).unwrap_or_default();
         let mut doing = std::mem::take(&mut self.scratch);
         doing.clear();
         if holder != 0 {
-            let follow = super::blame::Follow { me: tid, depth: 1, deep: true, held: None };
+            let follow = super::blame::Follow { me: tid, depth: 1, deep: true, held: None, behind: false };
             self.follow_thread(holder, start, end, follow, &mut doing);
         }
-        let who = self.waker(cause, at);
         let read = self.threads[at].lock_read && bits == 0;
         let lock = self.locks.slept(
             key,
@@ -122,6 +147,7 @@ impl<O: Observer> Model<O> {
                 next: tid,
                 next_name: Who::Name(name),
                 waited: end - start,
+                handed: matches!(cause, Cause::Thread(_)),
                 behind: 0,
                 read,
                 stack: wakers.0,

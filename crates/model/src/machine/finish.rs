@@ -23,10 +23,11 @@ impl<O: Observer> Model<O> {
         // While their threads are known.
         self.count_samples(end);
         let alive: Vec<usize> = self.index.iter().filter(|i| **i != NONE).map(|i| *i as usize).collect();
-        for at in alive {
-            self.close(at, end);
-            self.bury(at, end);
+        alive.iter().for_each(|at| self.close(*at, end));
+        for (tid, since) in self.processes.unanswered() {
+            self.serve(tid, since, end);
         }
+        alive.iter().for_each(|at| self.bury(*at, end));
         for cpu in 0..self.cpus.len() as u32 {
             self.cpu_becomes(cpu, end, CpuState::Unseen);
         }
@@ -64,7 +65,7 @@ impl<O: Observer> Model<O> {
             cpus: cpus.collect(),
             devices: device_rows(&self.blocks, &self.setup, end),
             unexplained: unexplained_rows(&self.unexplained, &self.setup.state),
-            path: rows.path(&self.followed, &self.path, &self.whole),
+            path: rows.path(&self.followed, &self.path, &self.whole, &self.served),
             locks: rows.locks(&self.locks),
             patterns: rows.patterns(&self.patterns, &targets),
             samples: sample_rows(&self.samples, &targets),

@@ -112,7 +112,7 @@ impl<O: Observer> Model<O> {
 
     /// An interval that may refer to a thread is kept.
     pub(super) fn refer(&mut self, did: Did) {
-        let Did::Slept(Cause::Thread(tid)) = did else { return };
+        let Some(tid) = did.ended_by() else { return };
         if let Some(at) = self.remembered(tid) {
             self.threads[at].references += 1;
         }
@@ -120,7 +120,7 @@ impl<O: Observer> Model<O> {
 
     /// It is no longer kept.
     pub(super) fn release(&mut self, did: Did) {
-        let Did::Slept(Cause::Thread(tid)) = did else { return };
+        let Some(tid) = did.ended_by() else { return };
         let Some(at) = self.remembered(tid) else { return };
         let t = &mut self.threads[at];
         t.references = t.references.saturating_sub(1);

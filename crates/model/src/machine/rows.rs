@@ -19,6 +19,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Locks and patterns in a result.
 const MOST_LOCKS: usize = 20;
+/// From this share of the threads' busy time on, the requests that they served are what a service is about.
+const SERVES: f64 = 0.2;
 const MOST_PATTERNS: usize = 50;
 const MOST_FILES: usize = 20;
 const MOST_FUNCTIONS: usize = 30;
@@ -65,12 +67,18 @@ impl Rows<'_> {
         waits.into_iter().map(row).collect()
     }
 
-    /// The command's, or where there is none the sum over all threads.
-    pub fn path(&self, followed: &Parts, path: &Path, whole: &Parts) -> PathResult {
+    /// The command's; where there is none, that of the requests that were served, or the sum over all threads.
+    pub fn path(&self, followed: &Parts, path: &Path, whole: &Parts, served: &Parts) -> PathResult {
         let command = followed.total() > 0;
-        let parts = if command { followed } else { whole };
+        let busy = whole.iter().filter(|(p, _)| !p.category.rests()).map(|(_, ns)| ns).sum::<u64>();
+        let serves = served.total() as f64 > busy as f64 * SERVES;
+        let (of, parts) = match (command, serves) {
+            (true, _) => ("command", followed),
+            (false, true) => ("requests", served),
+            (false, false) => ("threads", whole),
+        };
         PathResult {
-            of: if command { "command" } else { "threads" }.into(),
+            of: of.into(),
             time: parts.total(),
             parts: self.blame(parts),
             last: if command { self.blame(&path.parts) } else { Vec::new() },

@@ -400,6 +400,7 @@ impl<O: Observer> Model<O> {
         deep.clear();
         let mut handed = false;
         let did = if self.threads[at].target {
+            self.learn(at, sleep, cause, end);
             let explained = self.explain(at, sleep, start, end, cause, stack, &mut own, &mut deep);
             self.note_unexplained(at, &own, stack);
             self.note_lock(at, sleep, start, end, cause, &own, stack);
@@ -410,7 +411,7 @@ impl<O: Observer> Model<O> {
             let wait = Some(Slept { start, end: ran, stack: stack.unwrap_or(0), waker });
             self.charge_wait(at, &own, explained.handed, wait);
             handed = explained.handed;
-            if handed && own.first().is_some_and(|p| p.part.category == Category::InRequest) {
+            if handed && waker != 0 && own.first().is_some_and(|p| p.part.category == Category::InRequest) {
                 deep.iter().for_each(|p| self.meanwhile.add(p.part, p.to - p.from));
                 let pid = self.remembered(waker).map_or(0, |at| self.threads[at].tgid);
                 self.blockers.add((pid, waker), own[0].part.who, end - start);

@@ -107,6 +107,14 @@ impl Bench {
         self.at(ts, tid, SchedWaking { wakee: tid, ..Default::default() }).runs(ts, tid)
     }
 
+    /// The interrupt of a CPU's timer wakes `tid`, which runs at once.
+    pub fn times_out(&mut self, ts: u64, tid: u32) -> &mut Self {
+        let cpu = tid % 100 + tid / 100;
+        self.on(cpu, ts, 0, LocalTimerEntry::default());
+        self.on(cpu, ts, 0, SchedWaking { wakee: tid, ..Default::default() });
+        self.on(cpu, ts, 0, LocalTimerExit::default()).runs(ts, tid)
+    }
+
     /// Short processes of a neighbour.
     pub fn neighbours(&mut self, from: u64, number: u32) -> &mut Self {
         for i in 0..number {
