@@ -66,6 +66,10 @@ pub struct Cpu {
     interrupted_since: u64,
     /// Interrupt time within the present state, ns.
     pub interrupted: u64,
+    /// Of it, in softirqs that a call of the thread began: what it sent to its own host, it receives there.
+    own: u64,
+    /// The lowest of the open frames is such a one.
+    began: bool,
     pub totals: CpuTotals,
 }
 
@@ -81,6 +85,8 @@ impl Cpu {
             base_completion: None,
             interrupted_since: 0,
             interrupted: 0,
+            own: 0,
+            began: false,
             totals: CpuTotals::default(),
         }
     }
@@ -109,7 +115,7 @@ impl Cpu {
             CpuState::Lost => self.totals.lost += length - self.interrupted,
         }
         self.totals.interrupts += self.interrupted;
-        (self.state, self.since, self.interrupted) = (next, ts, 0);
+        (self.state, self.since, self.interrupted, self.own) = (next, ts, 0, 0);
         was
     }
 
@@ -124,17 +130,19 @@ impl Cpu {
     }
 
     fn settle_interrupts(&mut self, ts: u64) {
-        self.interrupted += ts.saturating_sub(self.interrupted_since.max(self.since));
+        let time = ts.saturating_sub(self.interrupted_since.max(self.since));
+        self.interrupted += time;
+        self.own += if self.began { time } else { 0 };
     }
 
-    /// Interrupt time within the present state up to `ts`, ns.
+    /// Time within the present state up to `ts` that interrupts took from the thread, ns.
     pub fn interrupted_until(&self, ts: u64) -> u64 {
-        let open = if self.frames.is_empty() {
+        let open = if self.frames.is_empty() || self.began {
             0
         } else {
             ts.saturating_sub(self.interrupted_since.max(self.since))
         };
-        self.interrupted + open
+        self.interrupted - self.own + open
     }
 
     pub fn enter(&mut self, ts: u64, frame: Frame) {
@@ -142,11 +150,15 @@ impl Cpu {
             self.settle_interrupts(ts);
             self.frames.clear();
         }
-        if self.frames.is_empty() {
+        let lowest = self.frames.is_empty();
+        if lowest {
             self.interrupted_since = ts;
         }
         let hard = matches!(frame, Frame::Device) || self.frames.iter().any(|f| f.frame == Frame::Device);
         let by_thread = !hard && self.frames.is_empty() && ts.saturating_sub(self.last_hard) > RAISED_BY;
+        if lowest {
+            self.began = by_thread && frame == Frame::NetReceive;
+        }
         self.frames.push(Open { frame, completed: None, by_thread });
     }
 

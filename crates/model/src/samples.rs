@@ -96,7 +96,11 @@ pub fn at(text: &str) -> At {
 fn place(text: &str) -> Place {
     let frames: Vec<&str> = text.split(';').collect();
     let has = |names: &[&str]| frames.iter().any(|f| names.iter().any(|n| f.starts_with(n)));
-    let at = PLACES.iter().find(|(names, _)| has(names)).map_or(At::Kernel, |(_, at)| *at);
+    // A call that sends to its own host receives there too, in a softirq that no interrupt began.
+    let own = has(&["__local_bh_enable_ip"])
+        && !has(&["__irq_exit_rcu", "irq_exit_rcu", "irq_exit", "el1_interrupt"]);
+    let fits = |at: At| !(own && at == At::Interrupt);
+    let at = PLACES.iter().find(|(names, at)| fits(*at) && has(names)).map_or(At::Kernel, |(_, at)| *at);
     let call = frames.iter().find_map(|f| {
         f.strip_prefix("__x64_sys_").or_else(|| f.strip_prefix("__arm64_sys_")).map(String::from)
     });

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Sends one command to a Redis server over and over: PORT WORD..."""
+
+import socket
+import sys
+
+server = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+answers = server.makefile("rb")
+for n in range(1 << 62):
+    words = [w.replace("{n}", str(n % 1000)).encode() for w in sys.argv[2:]]
+    server.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in words))
+    head = answers.readline()
+    if head.startswith(b"$") and not head.startswith(b"$-1"):
+        answers.read(int(head[1:]) + 2)

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Records servers whose requests have one known cause, by --pid alone, and compares the first finding with it and
+with the server's own statistics. Healthy servers must not be accused. Start it with run.sh."""
+
+import json
+import shutil
+import sys
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import servers
+from common import evidence, system
+from common.evidence import COMMENT, say, shown
+from common.system import Problem, run, spawn, end
+
+WORK = system.ROOT / "target" / "services"
+# A healthy server whose verdict is none is not accused. Share of the requests' time from which a finding on a healthy server is a false alarm.
+ALARM = 0.10
+PEER, SYNC, SLEEP, CPU = ["peer.thread"], ["sync.write", "wait.log"], ["wait.sleep"], ["cpu.user", "cpu.kernel"]
+READS = ["io.random", "io.depth", "device.slow"]
+
+# name, case, findings that name the cause; of a healthy server what it honestly is
+FAULTS = [
+    ("postgres-row-lock", servers.postgres_row_lock, PEER),
+    ("postgres-table-lock", servers.postgres_table_lock, PEER),
+    ("postgres-advisory-lock", servers.postgres_advisory_lock, PEER + SLEEP),
+    ("postgres-slow-commit", servers.postgres_slow_commit, SYNC),
+    ("postgres-cold-reads", servers.postgres_cold_reads, READS),
+    ("postgres-computes", servers.postgres_computes, CPU),
+    ("postgres-sleeps", servers.postgres_sleeps, SLEEP),
+    ("mariadb-slow-commit", servers.mariadb_slow_commit, SYNC),
+    ("mariadb-row-lock", servers.mariadb_row_lock, PEER),
+    ("mariadb-sleeps", servers.mariadb_sleeps, SLEEP),
+    ("mariadb-computes", servers.mariadb_computes, CPU),
+    ("redis-append-always", servers.redis_append_always, SYNC),
+    ("redis-script", servers.redis_script, CPU),
+    ("redis-sleeps", servers.redis_sleeps, SLEEP),
+    ("nginx-slow-upstream", servers.nginx_slow_upstream, ["peer.process"]),
+    ("nginx-computing-upstream", servers.nginx_computing_upstream, ["peer.process"]),
+    ("python-gil", servers.python("gil"), ["lock.interpreter"]),
+    ("python-computes", servers.python("compute", clients=1), CPU),
+    ("python-sleeps", servers.python("sleep", think=0.02), SLEEP),
+    ("python-lock", servers.python("lock"), PEER + ["lock.user", "lock.convoy"]),
+    ("python-worker", servers.python("worker"), PEER + SLEEP),
+    ("python-upstream", servers.python("upstream"), ["peer.process"]),
+    ("python-syncs", servers.python("sync"), SYNC),
+    ("node-blocked", servers.node("block"), CPU),
+    ("node-pool", servers.node("pool"), CPU + PEER),
+    ("node-timer", servers.node("timer"), SLEEP),
+    ("java-collects", servers.java_collects, ["runtime.gc"]),
+    ("java-collects-in-parallel", servers.java_collects_in_parallel, ["runtime.gc"]),
+    ("java-monitor", servers.java_monitor, PEER + ["lock.user", "lock.convoy"]),
+    ("java-sleeps", servers.java_sleeps, SLEEP),
+]
+OWN = ["cpu.user", "cpu.kernel", "cpu.wakeup", "cpu.crowded", "lock.interpreter"]
+HEALTHY = [
+    ("nginx-static", servers.nginx_static, OWN),
+    ("python-hello", servers.python("hello", clients=2, think=0.005), OWN),
+    ("node-hello", servers.node("hello", clients=2, think=0.005), OWN),
+    ("java-hello", lambda ctx: servers.java(ctx, "hello", clients=2, think=0.005), OWN + PEER + ["cpu.wait"]),
+    ("postgres-selects", lambda ctx: servers.postgres(ctx, servers.ROWS, [(["select v from t where id = 7"], [0.005])], servers.WAITS), OWN),
+    ("mariadb-selects", lambda ctx: servers.mariadb(ctx, servers.FILLED, [(["select v from t where id = 7"], [0.005])], servers.STATUS), OWN),
+    ("redis-gets", lambda ctx: servers.redis(ctx, [["get", "a"]]), OWN),
+]
+PAGES = ["postgres-row-lock", "mariadb-slow-commit", "nginx-slow-upstream", "python-gil", "java-collects"]
+NEIGHBOURS = {
+    "cpu": ["sh", "-c", "while :; do :; done"],
+    "io": ["sh", "-c", "while :; do dd if=/dev/zero of={dir}/neighbour bs=1M count=200 conv=fsync status=none; done"],
+}
+
+
+@dataclass
+class Context:
+    plumb: Path
+    directory: Path
+
+
+def record(ctx, case, seconds, neighbour, out):
+    """The result of one recording, and what the server itself says."""
+    with ExitStack() as stack:
+        pid, own = stack.enter_context(case(ctx))
+        if neighbour:
+            words = [w.replace("{dir}", str(ctx.directory)) for w in NEIGHBOURS[neighbour]]
+            stack.callback(end, spawn(words, **servers.QUIET))
+        time.sleep(2)
+        before = own()
+        said, _ = run([ctx.plumb, "run", "--quiet", "--json", "--pid", pid, "--for", f"{seconds}s", "-o", out], timeout=300)
+        return json.loads(said), before, own()
+
+
+def judge(verdict, findings, expected, healthy):
+    if healthy:
+        if verdict.startswith("Bottleneck: none"):
+            return True
+        return not [f for f in findings if f["share"] >= ALARM and f["id"] not in expected]
+    return bool(findings) and findings[0]["id"] in expected
+
+
+def row(name, result, expected, ok, before, after):
+    findings = result["findings"]
+    first = f"{findings[0]['id']} {findings[0]['share'] * 100:.0f} %" if findings else "nothing"
+    parts = result["path"]["parts"]
+    whole = sum(p["time"] for p in parts) or 1
+    dark = sum(p["time"] for p in parts if p["category"] == "unexplained") / whole
+    return {"name": name, "expected": expected, "ok": ok, "first": first, "unexplained": dark, "verdict": result["verdict"],
+            "before": before, "after": after, "of": result["path"]["of"]}
+
+
+def measure(options, undo):
+    plumb = Path(options.plumb).absolute()
+    machine = system.Machine(plumb, {})
+    directory = evidence.results_directory(options.out, "services")
+    directory.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(WORK, ignore_errors=True)
+    rows, skipped = [], []
+    cases = [(n, c, e, False) for n, c, e in FAULTS] + [(n, c, e, True) for n, c, e in HEALTHY]
+    wanted = set(options.only.split(",")) if options.only else {n for n, *_ in cases}
+    for name, case, expected, healthy in cases:
+        if name not in wanted:
+            continue
+        ctx = Context(plumb, WORK / name)
+        ctx.directory.mkdir(parents=True)
+        try:
+            result, before, after = record(ctx, case, options.seconds, options.neighbour, WORK / f"{name}.run")
+        except Problem as e:
+            skipped.append((name, str(e)))
+            say(f"bench: SKIP {name}: {e}")
+            continue
+        ok = judge(result["verdict"][0], result["findings"], expected, healthy)
+        rows.append({**row(name, result, expected, ok, before, after), "healthy": healthy})
+        say(f"bench: {name}: {'ok' if ok else 'MISSED'}: {result['verdict'][0]}")
+        evidence.write_json(directory / f"{name}.json", {k: result[k] for k in ("verdict", "findings", "path", "service")})
+        if name in PAGES and not options.neighbour:
+            shutil.copy(WORK / f"{name}.run" / "report.html", directory / f"{name}.html")
+    write(directory, rows, skipped, machine.done(), options, plumb)
+    if not options.keep:
+        shutil.rmtree(WORK, ignore_errors=True)
+    say(f"bench: {shown(directory, [])}")
+    if any(not r["ok"] for r in rows):
+        say(f"bench: missed: {', '.join(r['name'] for r in rows if not r['ok'])}")
+
+
+def write(directory, rows, skipped, facts, options, plumb):
+    names = [(WORK, "DIR"), (plumb, "plumb")]
+    faults, healthy = [r for r in rows if not r["healthy"]], [r for r in rows if r["healthy"]]
+    found, clean = sum(r["ok"] for r in faults), sum(r["ok"] for r in healthy)
+    dark = sorted(r["unexplained"] for r in rows) or [0]
+    beside = f", beside a neighbour ({options.neighbour})" if options.neighbour else ""
+    lines = [COMMENT, "# Services with one known cause", "", *evidence.machine_lines(facts, []), "",
+             f"Each recorded for {options.seconds} s with `plumb run --pid`{beside}, at the first try.", "",
+             f"    cause named first    {found} of {len(faults)} services",
+             f"    healthy, not accused {clean} of {len(healthy)}",
+             f"    path unexplained     {dark[len(dark) // 2] * 100:.2f} % median, {dark[-1] * 100:.2f} % largest", "",
+             "| service | expected | found first | ok | path of | unexplained |", "|---|---|---|---|---|---|"]
+    for r in rows:
+        expected = " or ".join(r["expected"]) if not r["healthy"] else "healthy"
+        lines.append(f"| {r['name']} | {expected} | {r['first']} | {'yes' if r['ok'] else '**no**'} | {r['of']} | {r['unexplained'] * 100:.2f} % |")
+    lines += [""] + [f"Not run: {name} ({why})." for name, why in skipped]
+    for r in rows:
+        lines += ["", f"## {r['name']}", ""] + [f"    {l}" for l in r["verdict"]]
+        lines += ["", f"The server itself: {r['before'] or '-'}; at the end: {r['after'] or '-'}".replace("\n", ", ")]
+    (directory / "summary.md").write_text(shown("\n".join(lines), names) + "\n")
+    evidence.write_json(directory / "machine.json", facts)
+    plan = [COMMENT, "# Plan", "", "Servers and clients are in benches/services; each case once, `plumb run --pid PID --for "
+            f"{options.seconds}s` two seconds after the clients began{beside}.", ""]
+    (directory / "plan.md").write_text("\n".join(plan))
+
+
+OPTIONS = [("--only", {"help": "these services, separated by commas", "metavar": "NAME,..."}),
+           ("--seconds", {"type": int, "default": 4, "help": "how long each is recorded (4)"}),
+           ("--neighbour", {"choices": sorted(NEIGHBOURS), "help": "run beside a process that wants CPUs, or writes to the disk"}),
+           ("--keep", {"action": "store_true", "help": "leave the recordings in target/services"})]
+
+if __name__ == "__main__":
+    sys.exit(evidence.main("benches/services/run.sh", __doc__, "services", measure, OPTIONS))
