@@ -9,7 +9,7 @@ CARGO ?= cargo
 PREFIX ?= /usr/local
 RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
 
-.PHONY: help deps build install demo quick test faults bench clean
+.PHONY: help deps build install demo quick test faults services bench clean
 
 help:
 	@echo 'make deps    install what is missing for build, demo and test (Debian packages)'
@@ -22,6 +22,7 @@ help:
 	@echo '             (cargo xtask test STAGE... runs single stages)'
 	@echo 'make faults  inject faults whose cause is known and compare what plumb finds (as root);'
 	@echo '             results go to OUT, or to results/DATE-faults'
+	@echo 'make services  the same with servers under load, by --pid alone (as root; 5 minutes)'
 	@echo 'make bench   measure what recording costs, beside other tracers (as root)'
 	@echo 'make clean   remove target/'
 
@@ -58,6 +59,11 @@ faults:
 	$(CARGO) build --release --locked -p plumb -p plumb-faults
 	$(or $(CARGO_TARGET_DIR),target)/release/plumb-faults suite --out $(or $(OUT),results/$(shell date +%F)-faults)
 	$(if $(OUT),,scripts/evidence.sh results/$(shell date +%F)-faults 'make faults')
+
+services:
+	@scripts/deps.sh build services
+	$(CARGO) build --release --locked
+	benches/services/run.sh $(if $(OUT),--out $(OUT))
 
 bench:
 	@scripts/deps.sh build bench

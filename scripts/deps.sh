@@ -141,6 +141,20 @@ need_bench() {
 	want bpftool has bpftool
 }
 
+# The servers of benches/services.
+need_services() {
+	want python3 has python3
+	want e2fsprogs has mkfs.ext4
+	want mount has losetup
+	want xz-utils has xz
+	want postgresql has_file '/usr/lib/postgresql/*/bin/postgres'
+	want mariadb-server has mariadbd
+	want redis-server has redis-server
+	want nginx-light has nginx
+	want openjdk-17-jdk-headless has java
+	want nodejs has node
+}
+
 # Modules that target/peers must have, by the names that pip knows.
 PEERS=(pyarrow duckdb prometheus_client viztracer)
 
@@ -190,7 +204,7 @@ rust_packages() {
 [ $# -gt 0 ] || set -- build demo test
 for group in "$@"; do
 	case $group in
-	build | demo | test | bench | peers) "need_$group" ;;
+	build | demo | test | bench | services | peers) "need_$group" ;;
 	*) die "no group '$group'; known: build demo test bench peers" ;;
 	esac
 done

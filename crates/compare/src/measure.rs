@@ -98,6 +98,7 @@ pub fn measures(result: &RunResult, accounted: bool, all: &Value) -> Vec<Measure
         }
         cpu(&mut out, result);
     }
+    requests(&mut out, result);
     accesses(&mut out, result);
     for d in result.devices.iter().filter(|d| d.reads + d.writes + d.flushes > 0) {
         let length = seconds(result.end.saturating_sub(result.begin).max(1));
@@ -123,6 +124,19 @@ fn cpu(out: &mut Measures, result: &RunResult) {
     count("switches", "context switches of its own will", switches(0));
     count("preemptions", "context switches against it", switches(1));
     count("threads", "threads", result.processes.iter().map(|p| p.threads.len()).sum::<usize>() as f64);
+}
+
+/// Requests that a service answered.
+fn requests(out: &mut Measures, result: &RunResult) {
+    let s = &result.service;
+    if s.requests == 0 {
+        return;
+    }
+    let length = seconds(result.end.saturating_sub(result.begin).max(1));
+    let (n, ms) = (s.requests as f64, |ns: u64| ns as f64 / 1e6);
+    out.sum(Group::Metric, "requests", "requests answered", Unit::Rate, n / length);
+    out.mean(Group::Metric, "request-time", "mean time of a request", Unit::Milliseconds, s.requests, ms(s.time) / n);
+    out.sum(Group::Metric, "request-longest", "longest request", Unit::Milliseconds, ms(s.longest));
 }
 
 fn accesses(out: &mut Measures, result: &RunResult) {
@@ -178,7 +192,11 @@ fn further(out: &mut Measures, all: &Value) {
             *parts.entry(category).or_default() += ns;
         }
     }
-    for (category, ns) in path.as_object().filter(|_| parts.is_empty()).into_iter().flatten() {
+    // That of the threads of a target without a command is their account under another name.
+    if path["of"] == "threads" {
+        parts.clear();
+    }
+    for (category, ns) in path.as_object().filter(|_| path["parts"].is_null()).into_iter().flatten() {
         parts.extend(ns.as_u64().map(|ns| (category.as_str(), ns)));
     }
     for (part, ns) in parts {
@@ -229,6 +247,11 @@ mod tests {
             {"category": "running", "who": "", "time": 500_000_000u64},
             {"category": "block.device", "who": "sdb", "time": 1_500_000_000u64},
         ]}});
+        let mut threads = rows.clone();
+        threads["path"]["of"] = json!("threads");
+        let mut out = Measures(Vec::new());
+        further(&mut out, &threads);
+        assert!(out.0.is_empty(), "the account has these");
         let mut out = Measures(Vec::new());
         further(&mut out, &rows);
         let got: Vec<(&str, Option<f64>)> = out.0.iter().map(|m| (m.key.as_str(), m.value)).collect();

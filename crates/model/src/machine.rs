@@ -96,6 +96,10 @@ pub struct Model<O: Observer = ()> {
     whole: Parts,
     /// What requests of clients did and waited for, from the first of each to the first of its answer.
     served: Parts,
+    /// Pieces of requests' paths that were looked at.
+    walked: u64,
+    /// Time of requests whose path was not looked at, for which the next one stands, ns.
+    not_walked: u64,
     /// What the threads did that requests in progress waited for.
     meanwhile: Parts,
     /// Which threads those were, and how long.
@@ -151,6 +155,8 @@ impl<O: Observer> Model<O> {
             followed: Parts::default(),
             whole: Parts::default(),
             served: Parts::default(),
+            walked: 0,
+            not_walked: 0,
             meanwhile: Parts::default(),
             blockers: Blockers::default(),
             calls: Calls::default(),

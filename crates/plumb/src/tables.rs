@@ -65,19 +65,24 @@ fn fill(
     }
 }
 
-/// The critical path: what the elapsed time went to when waits for the target's
-/// own threads are followed.
+/// The critical path: what the elapsed time, or that of the requests, went to when waits for the target's
+/// own threads are followed. That of threads alone is their account.
 ///
 /// # Errors
 /// The writer's.
 pub fn path(result: &RunResult, out: &mut Screen<'_>) -> Result<()> {
     let path = &result.path;
-    if path.of != "command" || path.time == 0 {
+    let of = match path.of.as_str() {
+        "command" => "the command",
+        "requests" => "the requests",
+        _ => return Ok(()),
+    };
+    if path.time == 0 {
         return Ok(());
     }
     writeln!(out)?;
     out.heading(&format!(
-        "Critical path of the command [{}; waits for its own threads are followed to their cause]",
+        "Critical path of {of} [{}; waits for threads of the target are followed to their cause]",
         units::duration(path.time)
     ))?;
     let mut table = Table::new(&["<category", "<who", "time", "share"]);

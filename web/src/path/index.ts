@@ -26,9 +26,15 @@ export function placeOf(lanes: Lane[], step: Pick<WaitRow, "at" | "time" | "tid"
 
 /** Whose time the path tells. */
 export function ofWords(path: PathResult): string {
-	return path.of === "command"
-		? `The command took ${duration(path.time)} from its first thread's begin to its end. Where a thread waited for another of the target, the path goes on with what that one did.`
-		: `All threads of the target together: ${duration(path.time)}. Where a thread waited for another of the target, the path goes on with what that one did.`;
+	const goesOn = "Where a thread waited for another of the target, the path goes on with what that one did.";
+	switch (path.of) {
+		case "command":
+			return `The command took ${duration(path.time)} from its first thread's begin to its end. ${goesOn}`;
+		case "requests":
+			return `The requests took ${duration(path.time)} together, each from its arrival to its answer. ${goesOn}`;
+		default:
+			return `All threads of the target together: ${duration(path.time)}.`;
+	}
 }
 
 export const section: MakeSection = (doc, view) => {

@@ -94,7 +94,7 @@ export const section: MakeSection = (doc, view) => {
 
 const PATH: Record<string, string> = {
 	command: "Critical path: the wall time, with waits for its own threads followed to their cause.",
-	threads: "Critical path: the time of all threads, with waits for each other followed to their cause.",
+	requests: "Requests: from the arrival of each to its answer, with waits for threads of the target followed to their cause.",
 };
 
 /** A bar and its name. */
@@ -128,10 +128,11 @@ export function bars(doc: Document, most: number): Bar[] {
 	if (!run) return [];
 	const out: Bar[] = [];
 	const { path } = run.result;
-	if (path.time > 0) {
+	// That of the threads is the sum of the processes below.
+	if (path.time > 0 && path.of in PATH) {
 		const account: Record<string, number> = {};
 		for (const p of path.parts) account[p.category] = (account[p.category] ?? 0) + p.time;
-		out.push({ name: "Critical path", parts: parts(doc, account), whole: path.time });
+		out.push({ name: path.of === "requests" ? "Requests" : "Critical path", parts: parts(doc, account), whole: path.time });
 	}
 	const processes = byTime(doc);
 	const own = processes.length > most + 1 ? most : processes.length;

@@ -11,6 +11,9 @@ use crate::thread::{Call, State};
 use crate::{CpuState, Observer};
 use plumb_trace::schema::{SysEnter, SysExit};
 
+/// Pieces of requests' paths that may be looked at whatever the number of events.
+const FREE_PIECES: u64 = 100_000;
+
 /// Waits of one call that are kept until it returns.
 pub(super) const WAITS: usize = 256;
 
@@ -72,6 +75,13 @@ impl<O: Observer> Model<O> {
         if self.setup.root != 0 {
             return;
         }
+        // Many requests at once share a history: beyond an effort of one piece an event, some stand for others.
+        let length = ts.saturating_sub(since);
+        if length == 0 || self.walked > self.events + FREE_PIECES {
+            self.not_walked += length;
+            return;
+        }
+        let stands_for = (length + std::mem::take(&mut self.not_walked)) as f64 / length as f64;
         let mut pieces = std::mem::take(&mut self.scratch);
         pieces.clear();
         let follow = Follow { me: tid, depth: 0, deep: true, held: None, behind: false };
@@ -79,8 +89,10 @@ impl<O: Observer> Model<O> {
         for p in &pieces {
             // With a request in progress nothing is idle: it waited for its turn.
             let turn = Part::of(Category::InRequest);
-            self.served.add(if p.part.category == Category::Idle { turn } else { p.part }, p.to - p.from);
+            let part = if p.part.category == Category::Idle { turn } else { p.part };
+            self.served.add(part, ((p.to - p.from) as f64 * stands_for).round() as u64);
         }
+        self.walked += pieces.len() as u64;
         self.scratch = pieces;
     }
 
