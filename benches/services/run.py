@@ -133,9 +133,12 @@ def measure(options, undo):
         ok = judge(result["verdict"][0], result["findings"], expected, healthy)
         rows.append({**row(name, result, expected, ok, before, after), "healthy": healthy})
         say(f"bench: {name}: {'ok' if ok else 'MISSED'}: {result['verdict'][0]}")
-        evidence.write_json(directory / f"{name}.json", {k: result[k] for k in ("verdict", "findings", "path", "service")})
+        kept = {k: result[k] for k in ("verdict", "findings", "path", "service")}
+        names = [(WORK, "DIR"), (plumb, "plumb"), (system.ROOT, "DIR")]
+        (directory / f"{name}.json").write_text(shown(json.dumps(kept, indent=1), names) + "\n")
         if name in PAGES and not options.neighbour:
-            shutil.copy(WORK / f"{name}.run" / "report.html", directory / f"{name}.html")
+            page = (WORK / f"{name}.run" / "report.html").read_text()
+            (directory / f"{name}.html").write_text(shown(page, names))
     write(directory, rows, skipped, machine.done(), options, plumb)
     if not options.keep:
         shutil.rmtree(WORK, ignore_errors=True)
