@@ -135,7 +135,14 @@ fn requests(out: &mut Measures, result: &RunResult) {
     let length = seconds(result.end.saturating_sub(result.begin).max(1));
     let (n, ms) = (s.requests as f64, |ns: u64| ns as f64 / 1e6);
     out.sum(Group::Metric, "requests", "requests answered", Unit::Rate, n / length);
-    out.mean(Group::Metric, "request-time", "mean time of a request", Unit::Milliseconds, s.requests, ms(s.time) / n);
+    out.mean(
+        Group::Metric,
+        "request-time",
+        "mean time of a request",
+        Unit::Milliseconds,
+        s.requests,
+        ms(s.time) / n,
+    );
     out.sum(Group::Metric, "request-longest", "longest request", Unit::Milliseconds, ms(s.longest));
 }
 

@@ -102,6 +102,8 @@ rules! {
         "record on the peer as well: the time is spent there or on the network";
     "peer.process", "waiting for another process", peer::local,
         "record that process too: plumb run --pid PID";
+    "wait.stopped", "stopped by a signal, a tracer or the freezer", peer::stopped,
+        "see who stopped it: a tracer (TracerPid in /proc/PID/status), the shell's job control, cgroup.freeze of its cgroup";
     "wait.sleep", "intentional sleep", peer::sleep,
         "shorten the sleep or timeout, or wait for the event itself";
     "cpu.interrupts", "interrupt handling on its CPU", cpu::interrupts,

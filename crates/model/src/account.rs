@@ -62,7 +62,8 @@ categories! {
     Poll, "poll", "waiting in poll, select or epoll", "polling";
     Child, "child", "waiting for a child process", "waiting for a child process";
     Timer, "timer", "sleeping on a timer (intentional sleep)", "sleeping";
-    Signal, "signal", "stopped, traced, or waiting for a signal", "waiting for a signal";
+    Signal, "signal", "waiting for a signal", "waiting for a signal";
+    Stopped, "stopped", "stopped by a signal, a tracer or the freezer", "stopped";
     Idle, "idle", "idle: no request in progress", "idle";
     #[default]
     Unexplained, "unexplained", "blocked, cause unknown", "blocked";

@@ -100,6 +100,8 @@ pub struct Model<O: Observer = ()> {
     walked: u64,
     /// Time of requests whose path was not looked at, for which the next one stands, ns.
     not_walked: u64,
+    /// What processes outside of the target did while it waited for them.
+    peers: Parts,
     /// What the threads did that requests in progress waited for.
     meanwhile: Parts,
     /// Which threads those were, and how long.
@@ -157,6 +159,7 @@ impl<O: Observer> Model<O> {
             served: Parts::default(),
             walked: 0,
             not_walked: 0,
+            peers: Parts::default(),
             meanwhile: Parts::default(),
             blockers: Blockers::default(),
             calls: Calls::default(),

@@ -46,6 +46,9 @@ pub struct RunResult {
     /// Requests that the target served.
     #[serde(default)]
     pub service: ServiceResult,
+    /// What processes outside of the target did while it waited for them, followed like its own threads.
+    #[serde(default)]
+    pub peers: Vec<BlameRow>,
     /// Journal commits.
     pub journal: JournalResult,
     /// The longest waits of each category.

@@ -189,3 +189,22 @@ fn of_whom_nothing_is_known_is_not_idle() {
     let parts = [(Category::Network, 10_000), (Category::Pipe, 28_000), (Category::Running, 61_000)];
     assert_eq!(b.path(), parts);
 }
+
+#[test]
+fn what_a_peer_did_meanwhile_is_told_and_who_let_it_go_on() {
+    const STOPPED: u32 = 4;
+    let mut b = Bench::command();
+    b.forks(1500, NEIGHBOUR, 950).calls(2000, SHELL, READ).leaves(2000, SHELL, SLEEPS);
+    b.leaves(12_000, NEIGHBOUR, STOPPED).wakes(42_000, 950, NEIGHBOUR);
+    b.wakes(50_000, NEIGHBOUR, SHELL).returns(50_000, SHELL, READ);
+    // Stopped itself.
+    b.leaves(60_000, SHELL, STOPPED).wakes(80_000, NEIGHBOUR, SHELL);
+    let result = b.finish();
+    let mut peers: Vec<_> = result.peers.iter().map(|p| (p.category, p.time)).collect();
+    peers.sort();
+    assert_eq!(peers, [(Category::Running, 18_000), (Category::Stopped, 30_000)]);
+    let part = |category| result.path.part(category);
+    assert_eq!([part(Category::Pipe), part(Category::Stopped)], [48_000, 20_000]);
+    let stopped = result.path.parts.iter().find(|p| p.category == Category::Stopped).expect("a part");
+    assert_eq!(stopped.who, "task900", "who let it go on");
+}

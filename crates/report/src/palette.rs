@@ -95,7 +95,7 @@ impl Kind {
             C::OtherRunning | C::OtherRunnable | C::OtherWaiting => Self::Other,
             C::Signalled | C::InRequest => Self::Other,
             C::Pipe | C::Socket | C::Network | C::Child => Self::Other,
-            C::Poll | C::Timer | C::Signal | C::Idle => Self::Sleep,
+            C::Poll | C::Timer | C::Signal | C::Stopped | C::Idle => Self::Sleep,
             // Time on a CPU has a frame of its own only where no sample tells the function.
             C::Running | C::Unexplained | C::Lost => Self::Unknown,
         }

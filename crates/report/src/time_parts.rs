@@ -28,4 +28,5 @@ pub const PARTS: &[(&str, &[&str])] = &[
     ("polling", &["poll"]),
     ("sleeping on a timer", &["timer"]),
     ("waiting for signals", &["signal"]),
+    ("stopped", &["stopped"]),
 ];

@@ -617,6 +617,8 @@ export interface RunResult {
   herds: HerdResult;
   /** Requests that the target served. */
   service: ServiceResult;
+  /** What processes outside of the target did while it waited for them, followed like its own threads. */
+  peers: BlameRow[];
   /** Journal commits. */
   journal: JournalResult;
   /** The longest waits of each category. */

@@ -99,11 +99,50 @@ pub fn thread(case: &mut Case<'_>) -> Option<Seen> {
     })
 }
 
+/// What the processes that the target waited for did meanwhile, with shares; whether they were mostly stopped.
+fn peers(case: &Case<'_>) -> (Vec<String>, bool) {
+    let rows = &case.result.peers;
+    let all: u64 = rows.iter().map(|p| p.time).sum();
+    let stopped: u64 = rows.iter().filter(|p| p.category == Category::Stopped).map(|p| p.time).sum();
+    let words = |p: &plumb_model::BlameRow| {
+        let who = if p.who.is_empty() { String::new() } else { format!("{} ", p.who) };
+        let who = match p.category {
+            Category::Stopped if !p.who.is_empty() => format!("until {}continued it: ", who),
+            _ => who,
+        };
+        format!("{who}{} {:.0} %", p.category.activity(), p.time as f64 * 100.0 / all.max(1) as f64)
+    };
+    let shown = rows.iter().filter(|p| p.time * 20 >= all).take(3);
+    (shown.map(words).collect(), stopped * 2 > all)
+}
+
+/// Stopped by a signal, a tracer or the freezer.
+pub fn stopped(case: &mut Case<'_>) -> Option<Seen> {
+    const STOPPED: &[Category] = &[Category::Stopped];
+    let most = case.most(STOPPED);
+    let evidence = case.longest(STOPPED);
+    let time = case.take_all(STOPPED);
+    (time > 0).then(|| Seen {
+        time,
+        headline: match most.as_str() {
+            "" => "stopped by a signal, a tracer or the freezer".into(),
+            who => format!("stopped by a signal or a tracer, until {who} let it go on"),
+        },
+        words: format!("{} stopped", units::brief(time)),
+        evidence,
+        ..Seen::default()
+    })
+}
+
 pub fn local(case: &mut Case<'_>) -> Option<Seen> {
     let (who, most) = (case.who(LOCAL), case.most(LOCAL));
     let mut evidence = Vec::new();
     if !who.is_empty() {
         evidence.push(Evidence::new("waits for", who));
+    }
+    let (meanwhile, stopped) = peers(case);
+    if !meanwhile.is_empty() {
+        evidence.push(Evidence::new("meanwhile", meanwhile.join(", ")));
     }
     evidence.extend(case.longest(LOCAL));
     let time = case.take_all(LOCAL);
@@ -113,7 +152,8 @@ pub fn local(case: &mut Case<'_>) -> Option<Seen> {
             String::new()
         } else {
             let served = if case.result.service.requests > 0 { "requests " } else { "" };
-            format!("{served}waiting for another process, {most}")
+            let stopped = if stopped { ", which was stopped" } else { "" };
+            format!("{served}waiting for another process, {most}{stopped}")
         },
         words: format!("{} waiting for other threads and processes", units::brief(time)),
         evidence,

@@ -273,3 +273,22 @@ fn an_interpreters_lock_leads_before_the_code_that_holds_it() {
     let time = |id: &str| found.iter().find(|f| f.id == id).map_or(0, |f| f.time / MS);
     assert_eq!([time("lock.interpreter"), time("lock.user")], [277, 92], "{found:?}");
 }
+
+#[test]
+fn a_peer_that_was_stopped_is_told_and_who_let_it_go_on() {
+    let mut result =
+        result("command", &[(Category::Pipe, "cat", 90 * MS), (Category::Stopped, "bash", 10 * MS)]);
+    let row = |category, who: &str, time| BlameRow { category, who: who.into(), time: time * MS };
+    result.peers = vec![row(Category::Stopped, "bash", 80), row(Category::Running, "cat", 10)];
+    let lines = said(&result);
+    assert!(
+        lines[0].starts_with("Bottleneck: waiting for another process, cat, which was stopped (90 % of"),
+        "{lines:?}"
+    );
+    assert!(
+        lines.contains(&"  meanwhile  until bash continued it: stopped 89 %, cat running 11 %".into()),
+        "{lines:?}"
+    );
+    let found = diagnose(&result, &Trust::default()).findings;
+    assert_eq!(found[1].headline, "stopped by a signal or a tracer, until bash let it go on");
+}

@@ -30,6 +30,8 @@ pub(super) struct Follow {
     pub held: Option<u32>,
     /// It is of a request that waits for a thread with requests of its own.
     pub behind: bool,
+    /// Threads outside of the target are told like its own.
+    pub peer: bool,
 }
 
 impl Follow {
@@ -73,7 +75,8 @@ impl<O: Observer> Model<O> {
             Explained { did: Did::Waited(part), handed: false }
         };
         if sleep.state & task_state::STOPPED != 0 {
-            return whole(Part::of(Category::Signal));
+            // Who let it go on: kill(2), a tracer, a shell.
+            return whole(Part { category: Category::Stopped, who: waker });
         }
         if kernel && idle && sleep.lock.is_none() && !sleep.wants_slot {
             return whole(Part::of(Category::Idle));
@@ -87,7 +90,7 @@ impl<O: Observer> Model<O> {
         if sleep.wants_slot && may_be_request(kind) {
             return whole(Part::of(Category::BlockQueued));
         }
-        let follow = Follow { me: tid, depth: 0, deep: false, held: None, behind: false };
+        let follow = Follow { me: tid, depth: 0, deep: false, held: None, behind: false, peer: false };
         if let (Cause::Request(number), true) = (cause, may_be_request(kind)) {
             self.follow_request(number, start, end, follow, own);
             return Explained { did: Did::Slept(cause), handed: false };
@@ -254,7 +257,9 @@ impl<O: Observer> Model<O> {
     /// What a sleep of a thread outside the target is for those that wait for it.
     pub(super) fn outsider(&self, at: usize, sleep: &Sleep, cause: Cause) -> Did {
         let who = self.waker(cause, at);
-        if sleep.lock.is_some() {
+        if sleep.state & task_state::STOPPED != 0 {
+            Did::Waited(Part { category: Category::Stopped, who })
+        } else if sleep.lock.is_some() {
             Did::Waited(Part { category: Category::KernelLock, who })
         } else if sleep.throttled {
             Did::Waited(Part::of(Category::Throttle))
@@ -423,7 +428,7 @@ impl<O: Observer> Model<O> {
     fn follow_interval(&self, at: usize, did: Did, a: u64, b: u64, follow: Follow, out: &mut Vec<Piece>) {
         let w = &self.threads[at];
         let who = Who::Name(w.name);
-        let ours = follow.deep && w.target;
+        let ours = follow.deep && (w.target || follow.peer);
         if let (Did::Waited(part), true) = (did, follow.behind && ours) {
             return piece(out, behind(part, w.name), a, b);
         }
@@ -465,7 +470,8 @@ impl<O: Observer> Model<O> {
     pub(super) fn add_up(&mut self, at: usize, old: Interval) {
         let mut pieces = std::mem::take(&mut self.scratch);
         pieces.clear();
-        let follow = Follow { me: self.threads[at].tid, depth: 1, deep: true, held: None, behind: false };
+        let follow =
+            Follow { me: self.threads[at].tid, depth: 1, deep: true, held: None, behind: false, peer: false };
         self.follow_interval(at, old.did, old.start, old.end, follow, &mut pieces);
         let mut parts = crate::parts::Parts::default();
         pieces.iter().for_each(|p| parts.add(p.part, p.to - p.from));

@@ -134,7 +134,14 @@ impl<O: Observer> Model<O> {
         let mut doing = std::mem::take(&mut self.scratch);
         doing.clear();
         if holder != 0 {
-            let follow = super::blame::Follow { me: tid, depth: 1, deep: true, held: None, behind: false };
+            let follow = super::blame::Follow {
+                me: tid,
+                depth: 1,
+                deep: true,
+                held: None,
+                behind: false,
+                peer: false,
+            };
             self.follow_thread(holder, start, end, follow, &mut doing);
         }
         let read = self.threads[at].lock_read && bits == 0;

@@ -78,6 +78,7 @@ impl<O: Observer> Model<O> {
                 meanwhile: rows.blame(&self.meanwhile),
                 blockers: self.blockers.rows(&self.names),
             },
+            peers: rows.blame(&self.peers),
             herds: HerdResult {
                 wakeups: self.herds.wakeups,
                 futile: self.herds.futile,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Threads and the CPUs under them: who runs, who waits, since when.
 
+use super::blame::Follow;
 use super::calls::WAITS;
 use super::Model;
 use crate::account::Category;
@@ -410,6 +411,9 @@ impl<O: Observer> Model<O> {
             };
             let wait = Some(Slept { start, end: ran, stack: stack.unwrap_or(0), waker });
             self.charge_wait(at, &own, explained.handed, wait);
+            if !explained.handed && matches!(explained.did, Did::Waited(_)) {
+                self.note_peer(at, waker, &own);
+            }
             handed = explained.handed;
             if handed && waker != 0 && own.first().is_some_and(|p| p.part.category == Category::InRequest) {
                 deep.iter().for_each(|p| self.meanwhile.add(p.part, p.to - p.from));
@@ -435,6 +439,25 @@ impl<O: Observer> Model<O> {
         if t.call.is_none() || !handed || t.waits.len() > WAITS {
             self.settle_call(at, false);
         }
+    }
+
+    /// Keeps what a process outside of the target did while the target waited for it.
+    fn note_peer(&mut self, at: usize, waker: u32, own: &[Piece]) {
+        let [wait] = own else { return };
+        let category = wait.part.category;
+        let for_it =
+            matches!(category, Category::Pipe | Category::Socket | Category::FileLock | Category::Signalled);
+        let outside = self.remembered(waker).is_some_and(|w| w != at && !self.threads[w].target);
+        if !for_it || !outside {
+            return;
+        }
+        let mut did = std::mem::take(&mut self.scratch);
+        did.clear();
+        let me = self.threads[at].tid;
+        let follow = Follow { me, depth: 0, deep: true, held: None, behind: false, peer: true };
+        self.follow_thread(waker, wait.from, wait.to, follow, &mut did);
+        did.iter().for_each(|p| self.peers.add(p.part, p.to - p.from));
+        self.scratch = did;
     }
 
     /// Keeps where unexplained time was spent.
