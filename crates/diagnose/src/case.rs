@@ -162,7 +162,11 @@ impl<'a> Case<'a> {
     fn split_running(&self) -> BTreeMap<String, f64> {
         let s = &self.result.samples;
         if s.samples >= 20 {
-            return s.at.iter().map(|(at, n)| (at.clone(), *n as f64 / s.samples as f64)).collect();
+            // Running time has no interrupts in it where their events tell of them.
+            let told = self.parts.iter().any(|p| p.category == Category::Interrupted);
+            let counts = || s.at.iter().filter(|(at, _)| !(told && *at == At::Interrupt.name()));
+            let all: u64 = counts().map(|(_, n)| n).sum();
+            return counts().map(|(at, n)| (at.clone(), *n as f64 / all.max(1) as f64)).collect();
         }
         let running: u64 = self.result.processes.iter().map(|p| p.part(Category::Running)).sum();
         let calls: u64 = self

@@ -98,6 +98,8 @@ rules! {
         "see what that thread did meanwhile, and the longest waits on the page's timeline";
     "net.retransmit", "TCP retransmissions", peer::retransmit,
         "check 'nstat -z TcpRetransSegs' and the path to the peer for drops, queueing or a bad link";
+    "net.delayed", "TCP's delayed acknowledgements", peer::delayed,
+        "set TCP_NODELAY where a message is written in several calls (Nagle's algorithm), or write it with one (writev)";
     "peer.remote", "waiting for a remote peer", peer::remote,
         "record on the peer as well: the time is spent there or on the network";
     "peer.process", "waiting for another process", peer::local,

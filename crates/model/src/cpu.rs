@@ -9,6 +9,8 @@ use std::collections::VecDeque;
 const KEPT: usize = 64;
 /// A soft interrupt that begins this soon after a hard one was raised by it, ns.
 const RAISED_BY: u64 = 5_000;
+/// What is received so soon after timers ran, and long after a device's interrupt, was sent by a timer of this host, ns.
+const SENT_BY_TIMER: u64 = 20_000;
 
 /// Deepest nesting that is followed: hard over soft over hard.
 const DEPTH: usize = 8;
@@ -33,6 +35,8 @@ struct Open {
     completed: Option<u64>,
     /// No hard interrupt raised it: the thread below did, as a send over loopback does.
     by_thread: bool,
+    /// Timers of this host ran just before: what is received, one of them sent.
+    by_timer: bool,
 }
 
 /// Totals of one CPU, ns.
@@ -60,6 +64,9 @@ pub struct Cpu {
     pub since: u64,
     frames: Vec<Open>,
     last_hard: u64,
+    /// End of the last device's interrupt, and of the last run of the softirq's timers, ns.
+    last_device: u64,
+    last_timers: u64,
     recent: VecDeque<(u64, u64, CpuState)>,
     /// Request completed last by what runs below all interrupts.
     base_completion: Option<u64>,
@@ -81,6 +88,8 @@ impl Cpu {
             since,
             frames: Vec::with_capacity(DEPTH),
             last_hard: 0,
+            last_device: 0,
+            last_timers: 0,
             recent: VecDeque::with_capacity(KEPT),
             base_completion: None,
             interrupted_since: 0,
@@ -159,7 +168,14 @@ impl Cpu {
         if lowest {
             self.began = by_thread && frame == Frame::NetReceive;
         }
-        self.frames.push(Open { frame, completed: None, by_thread });
+        let recent = |t: u64| t != 0 && ts.saturating_sub(t) < SENT_BY_TIMER;
+        let by_timer = recent(self.last_timers) && !recent(self.last_device) && !hard;
+        self.frames.push(Open { frame, completed: None, by_thread, by_timer });
+    }
+
+    /// The softirq that runs timers ends.
+    pub fn timers_ran(&mut self, ts: u64) {
+        self.last_timers = ts;
     }
 
     /// An interrupt ends; false when none of the kind was open.
@@ -168,6 +184,9 @@ impl Cpu {
         self.frames.truncate(at);
         if matches!(frame, Frame::Device | Frame::Timer) {
             self.last_hard = ts;
+        }
+        if frame == Frame::Device {
+            self.last_device = ts;
         }
         if self.frames.is_empty() {
             self.settle_interrupts(ts);
@@ -197,6 +216,7 @@ impl Cpu {
         match self.frames.last() {
             Some(Open { completed: Some(request), .. }) => Cause::Request(*request),
             Some(Open { frame: Frame::Timer, .. }) => Cause::Timer,
+            Some(Open { frame: Frame::NetReceive, by_timer: true, .. }) => Cause::TcpTimer,
             Some(Open { frame: Frame::NetReceive, by_thread: true, .. }) if tid != 0 => Cause::Thread(tid),
             Some(Open { frame: Frame::NetReceive, .. }) => Cause::Network,
             Some(Open { frame: Frame::Rcu, .. }) => Cause::Rcu,

@@ -19,6 +19,8 @@ pub enum Cause {
     Thread(u32),
     Timer,
     Network,
+    /// A packet that a timer of this host sent: a delayed acknowledgement, and what that let go; a retransmission.
+    TcpTimer,
     /// The end of a grace period of RCU.
     Rcu,
     Interrupt,

@@ -46,7 +46,7 @@ mod wait_frames;
 pub use account::{Account, Category, CATEGORIES};
 pub use block::{Below, Stamp as Request};
 pub use machine::{Model, Setup};
-pub use parts::Who;
+pub use parts::{Who, TCP_TIMER};
 pub use result::{
     BlameRow, BlockerRow, CpuRow, DeviceRow, FileRow, FunctionRow, HandoffRow, HerdResult, HotRow,
     JournalResult, LockRow, OperationRow, OtherRow, PathResult, PatternRow, ProcessRow, RunResult,

@@ -21,7 +21,7 @@ use crate::journal::Journals;
 use crate::latches::Latches;
 use crate::locks::Locks;
 use crate::longest::Longest;
-use crate::parts::{Names, Parts, Piece};
+use crate::parts::{Names, Parts, Piece, TCP_TIMER};
 use crate::path::Path;
 use crate::pattern::Patterns;
 use crate::process::Processes;
@@ -71,6 +71,8 @@ pub struct Model<O: Observer = ()> {
     names: Names,
     /// Names that the observer was told.
     named: u32,
+    /// Number of [`TCP_TIMER`].
+    tcp_timer: u32,
     processes: Processes,
     blocks: Blocks,
     patterns: Patterns,
@@ -140,6 +142,7 @@ impl<O: Observer> Model<O> {
             index: Vec::new(),
             names: Names::default(),
             named: 0,
+            tcp_timer: 0,
             processes: Processes::new(setup.root == 0),
             blocks: Blocks::new(setup.begin),
             patterns: Patterns::default(),
@@ -178,6 +181,7 @@ impl<O: Observer> Model<O> {
             setup,
         };
         model.name_number("");
+        model.tcp_timer = model.name_number(TCP_TIMER);
         for stack in model.setup.state.stacks.iter().filter(|s| s.user == 0) {
             model.sites.insert(stack.stack, site(&stack.text));
             model.samples.stack(stack.stack, &stack.text);
@@ -366,7 +370,13 @@ impl<O: Observer> Model<O> {
             LocalTimerEntry::ID => self.cpu(r.cpu).enter(ts, Frame::Timer),
             LocalTimerExit::ID => self.leave(r.cpu, ts, Frame::Timer),
             SoftirqEntry::ID => self.cpu(r.cpu).enter(ts, softirq(SoftirqEntry::read(b).vec)),
-            SoftirqExit::ID => self.leave(r.cpu, ts, softirq(SoftirqExit::read(b).vec)),
+            SoftirqExit::ID => {
+                let vec = SoftirqExit::read(b).vec;
+                self.leave(r.cpu, ts, softirq(vec));
+                if vec == vector::TIMER {
+                    self.cpu(r.cpu).timers_ran(ts);
+                }
+            }
             SysEnter::ID => self.enter(r.cpu, ts, r.tid, &SysEnter::read(b)),
             SysExit::ID => self.exit(r.cpu, ts, r.tid, &SysExit::read(b)),
             BlockBioQueue::ID

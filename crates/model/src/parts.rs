@@ -7,6 +7,9 @@ use std::collections::HashMap;
 /// Parts that one sum keeps apart; beyond, only their categories are.
 const MOST: usize = 96;
 
+/// Who ends a wait for the network when a timer of TCP on this host does.
+pub const TCP_TIMER: &str = "TCP timer";
+
 /// Who or what a piece of time went to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Who {

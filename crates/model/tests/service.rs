@@ -6,7 +6,10 @@ mod common;
 
 use common::{Bench, END, NEIGHBOUR, SHELL, SLEEPS};
 use plumb_model::Category;
-use plumb_trace::schema::{ContentionBegin, ContentionEnd, Futex, StateSocket};
+use plumb_trace::schema::{
+    ContentionBegin, ContentionEnd, Futex, IrqHandlerEntry, IrqHandlerExit, SchedWaking, SoftirqEntry,
+    SoftirqExit, StateSocket,
+};
 
 const WORKER: u32 = 200;
 
@@ -207,4 +210,40 @@ fn what_a_peer_did_meanwhile_is_told_and_who_let_it_go_on() {
     assert_eq!([part(Category::Pipe), part(Category::Stopped)], [48_000, 20_000]);
     let stopped = result.path.parts.iter().find(|p| p.category == Category::Stopped).expect("a part");
     assert_eq!(stopped.who, "task900", "who let it go on");
+}
+
+#[test]
+fn what_a_timer_of_tcp_let_go_is_told_from_what_a_device_received() {
+    let softirq = |b: &mut Bench, ts, vec| {
+        b.on(1, ts, 0, SoftirqEntry { vec, ..Default::default() }).on(
+            1,
+            ts + 1000,
+            0,
+            SoftirqExit { vec, ..Default::default() },
+        );
+    };
+    let mut b = server();
+    for (from, device) in [(2000, false), (40_000, true)] {
+        b.does(from, SHELL, RECVFROM, CLIENT, 100).does(from + 1000, SHELL, SENDTO, UPSTREAM, 100);
+        b.calls(from + 2000, SHELL, POLL).leaves(from + 2000, SHELL, SLEEPS);
+        softirq(&mut b, from + 20_000, 1);
+        if device {
+            b.on(1, from + 21_500, 0, IrqHandlerEntry::default()).on(
+                1,
+                from + 21_600,
+                0,
+                IrqHandlerExit::default(),
+            );
+        }
+        b.on(1, from + 22_000, 0, SoftirqEntry { vec: 3, ..Default::default() });
+        b.on(1, from + 22_000, 0, SchedWaking { wakee: SHELL, ..Default::default() });
+        b.on(1, from + 22_100, 0, SoftirqExit { vec: 3, ..Default::default() }).runs(from + 22_100, SHELL);
+        b.returns(from + 23_000, SHELL, POLL).does(from + 24_000, SHELL, RECVFROM, UPSTREAM, 10);
+        b.does(from + 25_000, SHELL, WRITE, CLIENT, 10);
+    }
+    let result = b.finish();
+    let mut network: Vec<_> = result.path.parts.iter().filter(|p| p.category == Category::Network).collect();
+    network.sort_by_key(|p| p.who.clone());
+    let network: Vec<_> = network.iter().map(|p| (p.who.as_str(), p.time)).collect();
+    assert_eq!(network, [("", 20_000), (plumb_model::TCP_TIMER, 20_000)]);
 }

@@ -18,7 +18,7 @@ const PYTHON: &str = "
 import socket, threading
 def serve(c):
     while b := c.recv(1):
-        sum(i * i for i in range(50000))
+        sum(i * i for i in range(300000))
         c.sendall(b)
 s = socket.create_server(('127.0.0.1', 0))
 print(s.getsockname()[1], flush=True)

@@ -8,6 +8,7 @@ use crate::{stop, summary, sys};
 use anyhow::{bail, Context, Result};
 use serde::Serialize;
 use serde_json::Value;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
 /// Times that a run is timed without plumb, with the fault and without; the median counts.
@@ -32,12 +33,50 @@ pub struct Words {
     /// a machine that others load too. The summary tells which needed it.
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub retries: usize,
+    /// Run a neighbour beside each recording: one that wants a CPU, or one that writes to the disk
+    /// of the temporary directory. Speed-ups are measured without it.
+    #[arg(long, value_name = "WHAT")]
+    pub beside: Option<Neighbour>,
     /// Directory for the summary and the raw results; it must not hold any.
     #[arg(long, default_value = "plumb-faults-results")]
     pub out: PathBuf,
     /// Events to record, as in `plumb run -e` [default: plumb's own].
     #[arg(long, value_name = "LIST")]
     pub events: Option<String>,
+}
+
+/// Who takes resources from what is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Neighbour {
+    Cpu,
+    Io,
+}
+
+impl Neighbour {
+    /// Starts it; it ends when it is dropped.
+    fn start(self, dir: &Path) -> Result<Beside> {
+        let words = match self {
+            Self::Cpu => "while :; do :; done".to_owned(),
+            Self::Io => format!(
+                "while :; do dd if=/dev/zero of='{}/neighbour' bs=1M count=200 conv=fsync status=none; done",
+                dir.display()
+            ),
+        };
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", &words]).process_group(0);
+        Ok(Beside(command.spawn().context("the neighbour's shell")?))
+    }
+}
+
+/// A neighbour with the processes that it started.
+struct Beside(std::process::Child);
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        // SAFETY: a group of our own child, which is not waited for yet.
+        unsafe { libc::kill(-(self.0.id() as i32), libc::SIGKILL) };
+        let _ = self.0.wait();
+    }
 }
 
 /// A fault, judged.
@@ -189,6 +228,7 @@ impl Suite<'_> {
     fn said(&self, name: &str, target: &Target) -> Result<Said> {
         // The trace is large and not what is judged: it goes with this directory.
         let dir = tempfile::tempdir().context("temporary directory")?;
+        let _beside = self.words.beside.map(|n| n.start(dir.path())).transpose()?;
         let result = target.under(self.plumb, &dir.path().join("run"), self.words.events.as_deref())?;
         let path = self.raw.join(format!("{name}.json"));
         let text = serde_json::to_string(&keep(result.clone()))?;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! System calls that the standard library does not have, each behind a safe function.
 
-use anyhow::{bail, Result};
+use anyhow::{bail, Context, Result};
 use std::fs::File;
 use std::hint::black_box;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -139,17 +139,73 @@ pub fn getrandom(buffer: &mut [u8]) {
     unsafe { libc::getrandom(buffer.as_mut_ptr().cast(), buffer.len(), 0) };
 }
 
-/// A file of `size` zero bytes in memory that has no name.
-pub fn memory_file(size: u64) -> Result<File> {
-    // SAFETY: a valid name.
-    let fd = unsafe { libc::memfd_create(c"plumb-faults".as_ptr(), libc::MFD_CLOEXEC) };
-    if fd < 0 {
-        bail!("memfd_create: {}", io::Error::last_os_error());
+/// Zero bytes that never leave the memory: a disk that is swapped to must not need itself.
+pub struct LockedMemory {
+    start: *mut u8,
+    len: usize,
+}
+
+// SAFETY: plain bytes; whoever writes and reads the same at once gets one or the other, as of a disk.
+unsafe impl Send for LockedMemory {}
+// SAFETY: as above.
+unsafe impl Sync for LockedMemory {}
+
+impl LockedMemory {
+    /// `len` bytes; the process's own memory stays where it is too.
+    pub fn new(len: u64) -> Result<Self> {
+        let len = usize::try_from(len).context("size of the memory")?;
+        let (access, kind) = (
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+        );
+        // SAFETY: a new mapping at no given address.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), len, access, kind, -1, 0) };
+        if start == libc::MAP_FAILED {
+            bail!("mmap: {}", io::Error::last_os_error());
+        }
+        let memory = Self { start: start.cast(), len };
+        // What is touched stays; the rest takes no memory.
+        // SAFETY: the mapping above; the second call takes only flags.
+        let locked = unsafe {
+            libc::mlock2(start, len, libc::MLOCK_ONFAULT) == 0
+                && libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT) == 0
+        };
+        if !locked {
+            bail!("mlock2: {}", io::Error::last_os_error());
+        }
+        Ok(memory)
     }
-    // SAFETY: the descriptor is new and belongs to the File.
-    let file = unsafe { File::from_raw_fd(fd) };
-    file.set_len(size)?;
-    Ok(file)
+
+    fn at(&self, offset: u64, len: usize) -> io::Result<*mut u8> {
+        let begin =
+            usize::try_from(offset).ok().filter(|b| b.checked_add(len).is_some_and(|end| end <= self.len));
+        let begin = begin.ok_or_else(|| io::Error::from_raw_os_error(libc::EIO))?;
+        Ok(self.start.wrapping_add(begin))
+    }
+
+    /// As of a file: fewer bytes at its end.
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let left = (self.len as u64).saturating_sub(offset);
+        let len = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        let from = self.at(offset.min(self.len as u64), len)?;
+        // SAFETY: the range lies in the mapping; the buffer is not of it.
+        unsafe { std::ptr::copy_nonoverlapping(from, buffer.as_mut_ptr(), len) };
+        Ok(len)
+    }
+
+    pub fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        let to = self.at(offset, data.len())?;
+        // SAFETY: the range lies in the mapping; the data is not of it.
+        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), to, data.len()) };
+        Ok(())
+    }
+}
+
+impl Drop for LockedMemory {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and nobody has a pointer into it any more.
+        unsafe { libc::munmap(self.start.cast(), self.len) };
+    }
 }
 
 /// Locks or unlocks a whole file with flock(2).

@@ -4,7 +4,7 @@
 use super::lock::activities;
 use crate::case::{Case, Seen};
 use crate::Evidence;
-use plumb_model::{BlockerRow, Category};
+use plumb_model::{BlockerRow, Category, TCP_TIMER};
 use plumb_trace::units;
 
 const LOCAL: &[Category] = &[
@@ -39,6 +39,25 @@ pub fn retransmit(case: &mut Case<'_>) -> Option<Seen> {
         doubt: vec![
             "which waits the retransmissions prolonged is unknown: the share is an upper limit".into()
         ],
+        ..Seen::default()
+    })
+}
+
+/// Waits for what a timer of TCP on this host let go: with retransmissions taken before, delayed acknowledgements.
+pub fn delayed(case: &mut Case<'_>) -> Option<Seen> {
+    const NETWORK: &[Category] = &[Category::Network];
+    let parts = &case.result.path.parts;
+    let rows = parts.iter().filter(|p| p.category == Category::Network && p.who == TCP_TIMER);
+    let ns: u64 = rows.map(|p| p.time).sum();
+    let evidence = case.longest_behind(TCP_TIMER);
+    let time = case.take(NETWORK, ns as f64);
+    (time > 0).then(|| Seen {
+        time,
+        words: format!(
+            "{} waiting for data that its sender on this host held back until an acknowledgement, which TCP delays by 40 ms or more",
+            units::brief(time)
+        ),
+        evidence,
         ..Seen::default()
     })
 }

@@ -70,6 +70,7 @@ impl<O: Observer> Model<O> {
         let idle = sleep.state & task_state::UNINTERRUPTIBLE == 0 || sleep.state & task_state::NOLOAD != 0;
         let at_site = stack.and_then(|s| self.sites.get(&s).copied().flatten());
         let waker = self.waker(cause, at);
+        let tcp_timer = self.tcp_timer;
         let mut whole = |part: Part| {
             piece(own, part, start, end);
             Explained { did: Did::Waited(part), handed: false }
@@ -119,6 +120,7 @@ impl<O: Observer> Model<O> {
                 return Explained { did, handed: true };
             };
             let who = match category {
+                Category::Network if cause == Cause::TcpTimer => Who::Name(self.tcp_timer),
                 Category::UserLock => self.holder(sleep).unwrap_or(waker),
                 Category::Timer | Category::Signal | Category::Network | Category::Idle => Who::Nobody,
                 _ => waker,
@@ -144,6 +146,7 @@ impl<O: Observer> Model<O> {
             }
             Cause::Timer => whole(Part::of(Category::Timer)),
             Cause::Network => whole(Part::of(Category::Network)),
+            Cause::TcpTimer => whole(Part { category: Category::Network, who: Who::Name(tcp_timer) }),
             Cause::Unknown => {
                 let lost = self.missing_time(start, end);
                 piece(own, Part::of(Category::Lost), start, start + lost);
@@ -198,7 +201,7 @@ impl<O: Observer> Model<O> {
             // It gave up for now what threads end: whoever ends the next wait for it is followed.
             Cause::Timer if self.is_latch(sleep, at) => return None,
             _ if rests && stream => Category::Idle,
-            Cause::Network => Category::Network,
+            Cause::Network | Cause::TcpTimer => Category::Network,
             _ if expects == Expects::Reply && stream => Category::Socket,
             Cause::Timer => Category::Timer,
             // Not a request, as far as is known: another process had it wait.
@@ -434,7 +437,9 @@ impl<O: Observer> Model<O> {
         }
         let mut tell = |category| piece(out, Part { category, who }, a, b);
         match did {
-            Did::Ran | Did::Slept(Cause::Timer | Cause::Network) if follow.behind && ours => {
+            Did::Ran | Did::Slept(Cause::Timer | Cause::Network | Cause::TcpTimer)
+                if follow.behind && ours =>
+            {
                 tell(Category::InRequest);
             }
             Did::Ran if ours => tell(Category::Running),
@@ -461,6 +466,9 @@ impl<O: Observer> Model<O> {
                 piece(out, Part { category: Category::BlockLimit, who }, a, b);
             }
             Did::Slept(Cause::Network) => piece(out, Part::of(Category::Network), a, b),
+            Did::Slept(Cause::TcpTimer) => {
+                piece(out, Part { category: Category::Network, who: Who::Name(self.tcp_timer) }, a, b);
+            }
             Did::Slept(_) | Did::Behind(_) if follow.behind && ours => tell(Category::InRequest),
             Did::Slept(_) | Did::Behind(_) => tell(Category::OtherWaiting),
         }

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A file whose requests take as long as a model says: below a loop device, a slow disk.
 
-use crate::sys;
+use crate::sys::LockedMemory;
 use anyhow::Result;
 use plumb_sim::serve::fuse::{self, Backing};
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -38,7 +36,7 @@ pub struct Timing {
 
 /// What is in memory, after a while.
 struct Slow {
-    data: File,
+    data: LockedMemory,
     size: u64,
     timing: Mutex<Timing>,
     free_at: Mutex<Instant>,
@@ -89,7 +87,7 @@ impl Backing for Slow {
     }
     fn write(&self, data: &[u8], offset: u64) -> io::Result<()> {
         self.delay(data.len());
-        self.data.write_all_at(data, offset)
+        self.data.write_at(data, offset)
     }
     fn flush(&self) -> io::Result<()> {
         sleep_until(Instant::now() + Duration::from_micros(self.timing().flush_us));
@@ -111,7 +109,7 @@ impl SlowFile {
     /// No /dev/fuse, no root, or the kernel refuses the mount.
     pub fn mount(path: &Path, size: u64) -> Result<Self> {
         let device = Arc::new(fuse::open()?);
-        let data = sys::memory_file(size)?;
+        let data = LockedMemory::new(size)?;
         fuse::mount(&device, path)?;
         let slow = Arc::new(Slow {
             data,
