@@ -79,7 +79,8 @@ impl<O: Observer> Model<O> {
 
     /// The lock that a futex is, and its flags.
     fn futex_lock(&self, pid: u32, futex: Futex) -> (Key, u32) {
-        match self.latches.get(pid, futex.uaddr) {
+        // A lock by its own word is no interpreter's.
+        match Some(futex).filter(|f| !f.taken).and_then(|f| self.latches.get(pid, f.uaddr)) {
             Some(Latch::Interpreter(address)) => ((pid, address), flags::FUTEX | flags::INTERPRETER),
             Some(Latch::Woken) | None => ((pid, futex.uaddr), flags::FUTEX),
         }
@@ -87,7 +88,7 @@ impl<O: Observer> Model<O> {
 
     /// A thread ended a wait for a futex.
     pub(super) fn learn(&mut self, at: usize, sleep: &Sleep, cause: Cause, end: u64) {
-        let (Some(futex), Cause::Thread(waker)) = (sleep.futex, cause) else { return };
+        let (Some(futex), Cause::Thread(waker)) = (sleep.futex.filter(|f| !f.taken), cause) else { return };
         let t = &self.threads[at];
         if waker != t.tid {
             let stack = self.wakers.get(&(t.tid, end)).map(|(_, user)| *user);
