@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# Installs what is missing: scripts/deps.sh [build] [demo] [test] [bench] [peers]. Says what it
+# Installs what is missing: scripts/deps.sh [build] [demo] [test] [bench] [services] [peers]. Says what it
 # installs; touches neither apt nor the network when nothing is missing.
 # peers: readers of other people's for what plumb exports, in target/peers (pip, 310 MB); without
 # them the tests that need them are skipped.
@@ -205,7 +205,7 @@ rust_packages() {
 for group in "$@"; do
 	case $group in
 	build | demo | test | bench | services | peers) "need_$group" ;;
-	*) die "no group '$group'; known: build demo test bench peers" ;;
+	*) die "no group '$group'; known: build demo test bench services peers" ;;
 	esac
 done
 

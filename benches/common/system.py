@@ -250,3 +250,20 @@ class Machine:
         """The facts, with what the time since shows."""
         stolen, ticks = (now - then for now, then in zip(steal(), self._stolen))
         return {**self.facts, "load_average_after": load_average(), "stolen_cpu_share": round(stolen / max(1, ticks), 4)}
+
+
+@contextmanager
+def served_disk(plumb, name, model, size, where):
+    """A disk that plumb serves, with ext4, mounted on a directory that is made."""
+    Path(where).mkdir(parents=True, exist_ok=True)
+    told, _ = run([plumb, "disk", "serve", model, "--size", size, "--detach", "--name", name, "--json"], timeout=60)
+    device = json.loads(told)["device"]
+    try:
+        run(["mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", device], timeout=300)
+        run(["mount", device, where], timeout=60)
+        try:
+            yield Path(where)
+        finally:
+            run(["umount", where], timeout=120)
+    finally:
+        run([plumb, "disk", "stop", name], timeout=60)

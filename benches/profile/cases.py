@@ -38,17 +38,8 @@ def disk(plumb, name, model, size):
     if model is None:
         yield where
         return
-    told, _ = run([plumb, "disk", "serve", model, "--size", size, "--detach", "--name", name, "--json"], timeout=60)
-    device = json.loads(told)["device"]
-    try:
-        run(["mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", device], timeout=300)
-        run(["mount", device, where], timeout=60)
-        try:
-            yield where
-        finally:
-            run(["umount", where], timeout=120)
-    finally:
-        run([plumb, "disk", "stop", name], timeout=60)
+    with system.served_disk(plumb, name, model, size, where):
+        yield where
 
 
 def fill(text, **names):

@@ -16,7 +16,7 @@ import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from common.system import Problem, end, run, spawn
+from common.system import Problem, end, run, served_disk, spawn
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 QUIET = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -63,22 +63,8 @@ def newest(pattern, package):
     return found[-1]
 
 
-@contextmanager
 def disk(plumb, directory, model):
-    """A served disk with ext4, mounted."""
-    told, _ = run([plumb, "disk", "serve", model, "--size", "2G", "--detach", "--name", "services", "--json"], timeout=60)
-    where = directory / "disk"
-    where.mkdir()
-    try:
-        device = json.loads(told)["device"]
-        run(["mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", device], timeout=300)
-        run(["mount", device, where], timeout=60)
-        try:
-            yield where
-        finally:
-            run(["umount", where], timeout=120)
-    finally:
-        run([plumb, "disk", "stop", "services"], timeout=60)
+    return served_disk(plumb, "services", model, "2G", directory / "disk")
 
 
 # ---- PostgreSQL --------------------------------------------------------------------------------------------

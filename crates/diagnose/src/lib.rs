@@ -137,10 +137,11 @@ pub fn diagnose(result: &RunResult, trust: &Trust) -> Diagnosis {
     }
     findings.retain(|f| f.share >= LEAST);
     findings.sort_by(|a, b| b.share.total_cmp(&a.share));
-    // The code that runs is what holds the interpreter: the lock is why nothing runs beside it.
-    let own = |f: &Finding| RULES.iter().any(|rule| rule.id == f.id && rule.own_code);
-    let lock = findings.iter().position(|f| f.id == "lock.interpreter" && f.share >= verdict::DOMINANT);
-    if let Some(at) = lock.filter(|_| own(&findings[0])) {
+    // Own code that holds what the rest waits for is not the reason why nothing runs beside it.
+    let rule = |f: &Finding| RULES.iter().find(|rule| rule.id == f.id);
+    let held = |f: &Finding| f.share >= verdict::DOMINANT && rule(f).is_some_and(|r| r.held_by_own_code);
+    let own = findings.first().and_then(rule).is_some_and(|r| r.own_code);
+    if let Some(at) = findings.iter().position(held).filter(|_| own) {
         findings[..=at].rotate_right(1);
     }
     let kind = Limit::of(&case);

@@ -24,20 +24,29 @@ pub struct Rule {
     pub look: fn(&mut Case<'_>) -> Option<Seen>,
     /// The time is the program's own code: with most of the time there is no bottleneck outside of it.
     pub own_code: bool,
+    /// The program's own code holds what is waited for: it leads where that code has more time.
+    pub held_by_own_code: bool,
     /// What comes in the place of its time.
     pub replaced: Replaced,
 }
 
 impl Rule {
     /// What a line of the table leaves out.
-    const USUAL: Self =
-        Self { id: "", title: "", next: "", look: |_| None, own_code: false, replaced: Replaced::Nothing };
+    const USUAL: Self = Self {
+        id: "",
+        title: "",
+        next: "",
+        look: |_| None,
+        own_code: false,
+        held_by_own_code: false,
+        replaced: Replaced::Nothing,
+    };
 }
 
 macro_rules! rules {
-    ($($id:literal, $title:literal, $look:path, $next:literal $(, $other:ident: $value:expr)?;)*) => {
+    ($($id:literal, $title:literal, $look:path, $next:literal $(, $other:ident: $value:expr)*;)*) => {
         pub const RULES: &[Rule] = &[$(
-            Rule { id: $id, title: $title, look: $look, next: $next, $($other: $value,)? ..Rule::USUAL },
+            Rule { id: $id, title: $title, look: $look, next: $next, $($other: $value,)* ..Rule::USUAL },
         )*];
     };
 }
@@ -49,7 +58,7 @@ rules! {
         "use dedicated CPUs, or move the guest to a less loaded host";
     "lock.interpreter", "contention on a global interpreter lock", lock::interpreter,
         "use several processes instead of threads, or native code that lets go of the lock: the interpreter runs one thread at a time",
-        replaced: Queues;
+        replaced: Queues, held_by_own_code: true;
     "runtime.gc", "garbage collection", runtime::gc,
         "allocate less, or give the heap more memory: see the runtime's log of collections (java -Xlog:gc)";
     "lock.convoy", "lock convoy on a user-space mutex", lock::convoy,

@@ -158,7 +158,7 @@ impl Processes {
     }
 
     /// A call of a thread (process, thread) returned `ret`. True where it made its file's data durable: fsync(2) and the like, or a
-    /// write of a file that was opened so.
+    /// write of a file that was opened so; and what it did for a request of a client.
     pub fn call(
         &mut self,
         t: (u32, u32),

@@ -55,7 +55,6 @@ impl Running {
     /// Records it for a second while it serves, or asks.
     fn recorded(&self, dir: &Path) -> Value {
         let words = ["run", "-q", "--no-report", "--json", "--for", "1s", "--pid", &self.0.id().to_string()];
-        std::fs::create_dir_all(dir).expect("directory");
         let out = output(plumb().args(words).arg("-o").arg(dir.join("run")));
         assert!(out.status.success(), "{}", stderr(&out));
         serde_json::from_slice(&out.stdout).expect("JSON")
@@ -188,16 +187,12 @@ fn requests_wait_for_the_interpreter() {
     }
     let server = Running::python();
     let dir = tempfile::tempdir().expect("directory");
-    // A recording whose wakers' stacks are not all there does not know the lock.
-    let known = |r: &Value| r["findings"].to_string().contains("lock.interpreter");
-    let mut results = (0..3).map(|i| server.recorded(&dir.path().join(i.to_string())));
-    let result = results.find(known).expect("one of three recordings knows the lock");
+    let result = server.recorded(dir.path());
+    assert_eq!(first(&result).0, "lock.interpreter", "{:?}", result["verdict"]);
     assert_eq!(result["path"]["of"], "requests");
-    // Four take turns: three of them wait, for the lock or, beside other tests, for a CPU.
-    let findings = result["findings"].as_array().expect("findings");
-    let lock = findings.iter().find(|f| f["id"] == "lock.interpreter");
-    let share = lock.and_then(|f| f["share"].as_f64()).unwrap_or(0.0);
-    assert!((0.1..0.95).contains(&share), "{:?}", result["verdict"]);
+    // Four take turns: three of them wait.
+    let share = result["findings"][0]["share"].as_f64().expect("share");
+    assert!((0.3..0.95).contains(&share), "{:?}", result["verdict"]);
     let slept = result["processes"][0]["account"]["timer"].as_u64().unwrap_or(0);
     assert!(slept * 20 < result["path"]["time"].as_u64().expect("ns"), "a wait with a timeout is no sleep");
 }

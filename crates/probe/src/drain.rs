@@ -73,6 +73,11 @@ impl Drain {
         }
     }
 
+    /// More threads of the target.
+    pub fn follow(&mut self, tids: &[u32]) {
+        self.targets.extend(tids);
+    }
+
     /// One pass over all rings.
     ///
     /// # Errors

@@ -266,6 +266,9 @@ fn describe(
     Metadata { host: host::host_id(&Root::real()), clock_offset: clock.realtime - clock.monotonic, env }
 }
 
+/// How often threads that were born meanwhile are looked for.
+const NEWBORN: usize = 8;
+
 struct Run<'a, 'obj, P> {
     options: &'a Options,
     stop: &'a Stop,
@@ -283,6 +286,7 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
     fn go<S: Sink>(mut self, mut writer: TraceWriter<S>) -> Result<(Outcome, Option<S>)> {
         let mut error = self.dump_devices(&mut writer).err();
         self.loaded.attach()?;
+        self.mark_newborn();
         error = error.or_else(|| self.dump_tasks(&mut writer).err());
         error = error.or_else(|| self.count(&mut writer).err());
         let begin = clock::now();
@@ -352,6 +356,22 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
         };
         let sink = writer.finish().ok();
         Ok((outcome, sink))
+    }
+
+    /// Marks the target's threads that were born while the programs were attached: nothing told of their birth.
+    /// They may have had others meanwhile, so until no more are found.
+    fn mark_newborn(&mut self) {
+        for _ in 0..NEWBORN {
+            // A target that has ended meanwhile has no more.
+            let mut born = self.options.target.threads().unwrap_or_default();
+            born.retain(|tid| !self.targets.contains(tid));
+            if born.is_empty() {
+                return;
+            }
+            self.loaded.mark(&born);
+            self.drain.follow(&born);
+            self.targets.extend(born);
+        }
     }
 
     /// What does not change while it is read.

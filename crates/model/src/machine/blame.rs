@@ -35,6 +35,11 @@ pub(super) struct Follow {
 }
 
 impl Follow {
+    /// From a thread's own wait on, as the target's doing.
+    pub fn from(me: u32) -> Self {
+        Self { me, depth: 0, deep: true, held: None, behind: false, peer: false }
+    }
+
     fn next(self) -> Self {
         Self { depth: self.depth + 1, ..self }
     }
@@ -91,7 +96,7 @@ impl<O: Observer> Model<O> {
         if sleep.wants_slot && may_be_request(kind) {
             return whole(Part::of(Category::BlockQueued));
         }
-        let follow = Follow { me: tid, depth: 0, deep: false, held: None, behind: false, peer: false };
+        let follow = Follow { deep: false, ..Follow::from(tid) };
         if let (Cause::Request(number), true) = (cause, may_be_request(kind)) {
             self.follow_request(number, start, end, follow, own);
             return Explained { did: Did::Slept(cause), handed: false };
@@ -478,8 +483,7 @@ impl<O: Observer> Model<O> {
     pub(super) fn add_up(&mut self, at: usize, old: Interval) {
         let mut pieces = std::mem::take(&mut self.scratch);
         pieces.clear();
-        let follow =
-            Follow { me: self.threads[at].tid, depth: 1, deep: true, held: None, behind: false, peer: false };
+        let follow = Follow { depth: 1, ..Follow::from(self.threads[at].tid) };
         self.follow_interval(at, old.did, old.start, old.end, follow, &mut pieces);
         let mut parts = crate::parts::Parts::default();
         pieces.iter().for_each(|p| parts.add(p.part, p.to - p.from));

@@ -84,7 +84,7 @@ impl<O: Observer> Model<O> {
         let stands_for = (length + std::mem::take(&mut self.not_walked)) as f64 / length as f64;
         let mut pieces = std::mem::take(&mut self.scratch);
         pieces.clear();
-        let follow = Follow { me: tid, depth: 0, deep: true, held: None, behind: false, peer: false };
+        let follow = Follow::from(tid);
         self.follow_thread(tid, since, ts, follow, &mut pieces);
         for p in &pieces {
             // With a request in progress nothing is idle: it waited for its turn.
@@ -120,7 +120,7 @@ impl<O: Observer> Model<O> {
                 }
                 if root {
                     w.deep.clear();
-                    let follow = Follow { me, depth: 0, deep: true, held: None, behind: false, peer: false };
+                    let follow = Follow::from(me);
                     self.follow_thread(end, w.from, w.to, follow, &mut w.deep);
                 }
             }

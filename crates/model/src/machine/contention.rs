@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Locks and herds: events and ended waits on their way to the books.
 
+use super::blame::Follow;
 use super::Model;
 use crate::account::Category;
 use crate::history::Cause;
@@ -135,14 +136,7 @@ impl<O: Observer> Model<O> {
         let mut doing = std::mem::take(&mut self.scratch);
         doing.clear();
         if holder != 0 {
-            let follow = super::blame::Follow {
-                me: tid,
-                depth: 1,
-                deep: true,
-                held: None,
-                behind: false,
-                peer: false,
-            };
+            let follow = Follow { depth: 1, ..Follow::from(tid) };
             self.follow_thread(holder, start, end, follow, &mut doing);
         }
         let read = self.threads[at].lock_read && bits == 0;

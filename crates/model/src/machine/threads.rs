@@ -454,7 +454,7 @@ impl<O: Observer> Model<O> {
         let mut did = std::mem::take(&mut self.scratch);
         did.clear();
         let me = self.threads[at].tid;
-        let follow = Follow { me, depth: 0, deep: true, held: None, behind: false, peer: true };
+        let follow = Follow { peer: true, ..Follow::from(me) };
         self.follow_thread(waker, wait.from, wait.to, follow, &mut did);
         did.iter().for_each(|p| self.peers.add(p.part, p.to - p.from));
         self.scratch = did;
