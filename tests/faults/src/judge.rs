@@ -72,11 +72,10 @@ impl Said {
             gap = gap.max((sum - own).abs() / own.max(1.0));
         }
         let parts = result["path"]["parts"].as_array();
-        let of = |part: &Value| part["time"].as_f64().unwrap_or(0.0);
-        let path: f64 = parts.into_iter().flatten().map(of).sum();
-        let dark =
-            parts.into_iter().flatten().filter(|p| p["category"] == "unexplained").map(of).sum::<f64>();
-        let path_unexplained = dark / f64::max(path, 1.0);
+        let of = |part: &Value| part["time"].as_u64().unwrap_or(0);
+        let path: u64 = parts.into_iter().flatten().map(of).sum();
+        let dark = parts.into_iter().flatten().filter(|p| p["category"] == "unexplained");
+        let path_unexplained = dark.map(of).sum::<u64>() as f64 / path.max(1) as f64;
         let lost = result["lost_events"].as_u64().unwrap_or(0);
         Ok(Self { findings, unexplained: unexplained / f64::max(time, 1.0), path_unexplained, gap, lost })
     }

@@ -158,7 +158,7 @@ pub fn figures(f: &Figures) -> String {
     let _ = writeln!(
         text,
         "path unexplained     {:.2} % median, {:.2} % largest ({name})",
-        median.abs() * 100.0,
+        median * 100.0,
         worst * 100.0
     );
     if !f.retried.is_empty() {

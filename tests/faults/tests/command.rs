@@ -73,7 +73,7 @@ echo '{"findings":[{"id":"wait.sleep","share":0.7,"speedup":{"estimate":3.0,"low
     assert_eq!(right.status.code(), Some(0), "{}", text(&right.stderr));
     let summary = std::fs::read_to_string(out.join("summary.md")).expect("summary.md");
     assert!(
-        summary.contains("| sleeps | strong | wait.sleep | wait.sleep | yes | 0.70 | 3.00 |"),
+        summary.contains("| sleeps | strong | wait.sleep | wait.sleep | yes | 0.70 | 3.00 (2.00-4.00) |"),
         "{summary}"
     );
     let json = std::fs::read_to_string(out.join("summary.json")).expect("summary.json");
