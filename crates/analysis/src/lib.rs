@@ -14,7 +14,7 @@ pub use pass::{Pass, Wanted};
 pub use quality::{has_account, Quality, NOT_VALID};
 
 use anyhow::{Context, Result};
-use plumb_diagnose::{diagnose, Diagnosis};
+use plumb_diagnose::{diagnose, diagnose_service, Diagnosis};
 use plumb_model::profile::{self, Profile};
 use plumb_model::{HotRow, Observer, RunResult};
 use plumb_trace::reader::Trace;
@@ -49,18 +49,24 @@ impl Analysis {
         Pass::over(trace).read(observer)
     }
 
-    /// Reads the trace of a run directory, or one that stands alone.
+    /// Reads the trace of a run directory, or one that stands alone; only of the processes of some names where
+    /// they are given.
     ///
     /// # Errors
-    /// There is none, it is of another schema, or a stream cannot be opened.
-    pub fn of(dir: &Path) -> Result<Self> {
-        Pass::over(&open(dir)?).analysis()
+    /// There is none, it is of another schema, a stream cannot be opened, or no process is called so.
+    pub fn of(dir: &Path, comms: &[String]) -> Result<Self> {
+        Pass::over(&open(dir)?).only(comms).analysis()
     }
 
     /// Names functions and finds reasons: whatever changes the result or the profile does it again.
     fn judge(&mut self) {
+        let trust = self.quality.trust();
         self.result.hot = hot(&self.profile, &self.environment);
-        self.diagnosis = diagnose(&self.result, &self.quality.trust());
+        self.diagnosis = diagnose(&self.result, &trust);
+        for service in &mut self.result.services {
+            service.result.hot = profile::hot(&self.profile, |pid| service.pids.contains(&pid));
+            self.diagnosis.services.push(diagnose_service(service, &trust));
+        }
     }
 }
 
@@ -75,7 +81,7 @@ pub fn open(dir: &Path) -> Result<Trace> {
 
 /// The functions with most time, with their instructions.
 fn hot(profile: &Profile, env: &BTreeMap<String, String>) -> Vec<HotRow> {
-    let mut rows = profile::hot(profile);
+    let mut rows = profile::hot(profile, |_| true);
     instructions::name(profile, setup::machine(env), &mut rows);
     rows
 }

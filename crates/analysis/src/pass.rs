@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The pass over a trace that every output is made of.
 
-use crate::{setup, Analysis, Quality};
+use crate::{setup, target, Analysis, Quality};
 use anyhow::{bail, Result};
 use plumb_diagnose::Diagnosis;
 use plumb_model::profile::{Collector, Profile};
-use plumb_model::{Model, Observer};
+use plumb_model::{Model, Observer, Setup};
 use plumb_trace::reader::{Item, Trace};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -26,18 +26,25 @@ pub enum Wanted {
 pub struct Pass<'a> {
     trace: &'a Trace,
     wanted: Wanted,
+    comms: &'a [String],
     stop: Option<&'a AtomicBool>,
 }
 
 impl<'a> Pass<'a> {
     /// All of a trace, with its findings.
     pub fn over(trace: &'a Trace) -> Self {
-        Self { trace, wanted: Wanted::Findings, stop: None }
+        Self { trace, wanted: Wanted::Findings, comms: &[], stop: None }
     }
 
     #[must_use]
     pub fn wanted(self, wanted: Wanted) -> Self {
         Self { wanted, ..self }
+    }
+
+    /// Only of the processes of these names; of all of the target where none is given.
+    #[must_use]
+    pub fn only(self, comms: &'a [String]) -> Self {
+        Self { comms, ..self }
     }
 
     /// Ends with an error when `stop` becomes true.
@@ -49,7 +56,7 @@ impl<'a> Pass<'a> {
     /// Reads the trace. Not generic: the compiler translates the model once for all who call it.
     ///
     /// # Errors
-    /// A stream of the trace cannot be opened, or it was stopped.
+    /// A stream of the trace cannot be opened, no process has the name that is asked for, or it was stopped.
     pub fn analysis(self) -> Result<Analysis> {
         Ok(self.read(())?.0)
     }
@@ -71,7 +78,7 @@ impl<'a> Pass<'a> {
         observer: O,
         mut each: impl FnMut(&Item<'_>) -> bool,
     ) -> Result<(Analysis, O)> {
-        let Self { trace, wanted, stop } = self;
+        let Self { trace, wanted, comms, stop } = self;
         let window = match wanted {
             Wanted::Account => None,
             Wanted::Profile(from, to) => Some((from, to)),
@@ -80,7 +87,8 @@ impl<'a> Pass<'a> {
         let clock = setup::sample_clock(&trace.metadata.env);
         let collector = window.map(|(from, to)| Collector::new(from, to).clock(&clock));
         let stopped = || stop.is_some_and(|s| s.load(Ordering::Relaxed));
-        let mut model = Model::new(setup::of(trace), (collector, observer));
+        let mut model =
+            Model::new(Setup { comms: comms.to_vec(), ..setup::of(trace) }, (collector, observer));
         let summary = trace.for_each(|item| {
             if !stopped() && each(&item) {
                 model.feed(item);
@@ -90,12 +98,15 @@ impl<'a> Pass<'a> {
             bail!("stopped before all of it was read");
         }
         let (result, (collector, observer)) = model.finish();
+        let profile = collector.map_or_else(Profile::default, |c| c.profile(&trace.state));
+        let (result, profile) =
+            if comms.is_empty() { (result, profile) } else { target::only(comms, result, profile)? };
         let mut analysis = Analysis {
             environment: trace.metadata.env.clone(),
             quality: Quality::of(trace, &summary),
             diagnosis: Diagnosis::default(),
             result,
-            profile: collector.map_or_else(Profile::default, |c| c.profile(&trace.state)),
+            profile,
         };
         if wanted == Wanted::Findings {
             analysis.judge();

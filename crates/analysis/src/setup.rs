@@ -28,6 +28,7 @@ pub fn of(trace: &Trace) -> Setup {
         end,
         everyone: env.get("everyone").is_some_and(|v| v == "1"),
         recorder: pid("recorder_pid"),
+        comms: Vec::new(),
         root: pid("command_pid"),
         state: trace.state.clone(),
     }

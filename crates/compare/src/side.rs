@@ -142,8 +142,7 @@ fn find(path: &Path) -> Result<(Kind, Vec<PathBuf>, Vec<LeftOut>)> {
 
 fn member(dir: &Path, comm: &[String]) -> Result<Member> {
     let trace = plumb_analysis::open(dir)?;
-    let mut explained = Pass::over(&trace).analysis()?;
-    explained.select(comm).with_context(|| dir.display().to_string())?;
+    let explained = Pass::over(&trace).only(comm).analysis().with_context(|| dir.display().to_string())?;
     let state = trace.state;
     let version = File::open(dir.join("run.json"))
         .ok()

@@ -18,7 +18,7 @@ pub use speedup::{Replaced, Speedup};
 pub use verdict::{Confidence, Level, Limit, Line, Role};
 
 use case::Case;
-use plumb_model::RunResult;
+use plumb_model::{RunResult, ServiceRun};
 use serde::{Deserialize, Serialize};
 
 /// Below this share of the target's time nothing is found.
@@ -95,11 +95,44 @@ pub struct Diagnosis {
     pub kind: Limit,
     /// Reasons, largest first.
     pub findings: Vec<Finding>,
+    /// Of a whole machine what limits each of its services, the busiest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<ServiceDiagnosis>,
 }
 
 impl Diagnosis {
     fn new((lines, confidence): (Vec<Line>, Confidence), kind: Limit, findings: Vec<Finding>) -> Self {
-        Self { verdict: verdict::text(&lines), lines, confidence, kind, findings }
+        Self { verdict: verdict::text(&lines), lines, confidence, kind, findings, services: Vec::new() }
+    }
+}
+
+/// A program of a machine with what it started, and what limits it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServiceDiagnosis {
+    /// Name of the program.
+    pub name: String,
+    /// Its processes, those that ended included.
+    pub processes: u64,
+    /// On a CPU, ns.
+    pub cpu_used: u64,
+    /// Time in which its threads were busy: they ran or waited, but for no request, ns.
+    pub busy: u64,
+    /// Requests of clients that it answered.
+    pub requests: u64,
+    /// What limits it.
+    pub diagnosis: Diagnosis,
+}
+
+/// What limits a service of a machine.
+pub fn diagnose_service(run: &ServiceRun, trust: &Trust) -> ServiceDiagnosis {
+    let all = run.result.processes.iter().flat_map(|p| &p.account);
+    ServiceDiagnosis {
+        name: run.name.clone(),
+        processes: run.processes,
+        cpu_used: run.result.processes.iter().map(|p| p.usage.cpu_used).sum(),
+        busy: all.filter(|(category, _)| !category.rests()).map(|(_, ns)| ns).sum(),
+        requests: run.result.service.requests,
+        diagnosis: diagnose(&run.result, trust),
     }
 }
 

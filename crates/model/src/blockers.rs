@@ -33,6 +33,15 @@ impl Blockers {
         b.time += time;
     }
 
+    /// Adds another's.
+    pub fn merge(&mut self, other: &Self) {
+        for (tid, b) in &other.0 {
+            let known = self.0.entry(*tid).or_insert(Blocker { waits: 0, time: 0, ..*b });
+            known.waits += b.waits;
+            known.time += b.time;
+        }
+    }
+
     /// Most time first.
     pub fn rows(&self, names: &Names) -> Vec<BlockerRow> {
         let row = |(tid, b): (&u32, &Blocker)| BlockerRow {

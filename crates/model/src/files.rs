@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Open files: how a process opened them decides what its reads and writes wait for.
 
-use std::collections::HashMap;
+use crate::services::Service;
+use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
 use syscalls::Sysno;
 
@@ -148,7 +149,7 @@ impl Files {
 pub struct Synced {
     /// What the recorder asked, by thread and descriptor, in the order of time.
     told: HashMap<(u32, u32), Vec<(u64, String)>>,
-    sums: HashMap<String, (u64, u64)>,
+    sums: HashMap<(Service, String), (u64, u64)>,
 }
 
 impl Synced {
@@ -157,19 +158,26 @@ impl Synced {
         self.told.entry((tid, fd)).or_default().push((at, path.into()));
     }
 
-    /// A call that synced a descriptor, from its beginning; ns.
-    pub fn call(&mut self, tid: u32, fd: u32, start: u64, time: u64) {
+    /// A call of a service's thread that synced a descriptor, from its beginning; ns.
+    pub fn call(&mut self, service: Service, tid: u32, fd: u32, (start, time): (u64, u64)) {
         // It was asked soon after the first call that named it.
         let Some(told) = self.told.get(&(tid, fd)) else { return };
         let Some((_, path)) = told.iter().find(|(at, _)| *at >= start).or(told.last()) else { return };
-        let (calls, sum) = self.sums.entry(path.clone()).or_default();
+        let (calls, sum) = self.sums.entry((service, path.clone())).or_default();
         *calls += 1;
         *sum += time;
     }
 
-    /// Path, calls, time; most time first.
-    pub fn rows(&self) -> Vec<(String, u64, u64)> {
-        let mut rows: Vec<_> = self.sums.iter().map(|(p, (n, ns))| (p.clone(), *n, *ns)).collect();
+    /// Path, calls, time of a service, or of all; most time first.
+    pub fn rows(&self, service: Option<Service>) -> Vec<(String, u64, u64)> {
+        let mut sums: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+        for ((_, path), (calls, ns)) in
+            self.sums.iter().filter(|((s, _), _)| service.is_none_or(|of| of == *s))
+        {
+            let sum = sums.entry(path).or_default();
+            *sum = (sum.0 + calls, sum.1 + ns);
+        }
+        let mut rows: Vec<_> = sums.into_iter().map(|(p, (n, ns))| (p.to_string(), n, ns)).collect();
         rows.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| a.0.cmp(&b.0)));
         rows
     }

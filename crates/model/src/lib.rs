@@ -20,9 +20,11 @@ mod disk;
 mod disk_trend;
 mod files;
 mod functions;
+mod herds;
 mod history;
 mod journal;
 mod latches;
+mod ledger;
 mod locks;
 mod longest;
 mod machine;
@@ -36,6 +38,7 @@ pub mod requests;
 mod result;
 mod samples;
 pub mod sched;
+mod services;
 mod sum;
 pub mod tasks;
 mod thread;
@@ -50,7 +53,7 @@ pub use parts::{Who, TCP_TIMER};
 pub use result::{
     BlameRow, BlockerRow, CpuRow, DeviceRow, FileRow, FunctionRow, HandoffRow, HerdResult, HotRow,
     JournalResult, LockRow, OperationRow, OtherRow, PathResult, PatternRow, ProcessRow, RunResult,
-    SampleResult, ServiceResult, SyscallRow, ThirdRow, ThreadRow, UnexplainedRow, Use, WaitRow,
+    SampleResult, ServiceResult, ServiceRun, SyscallRow, ThirdRow, ThreadRow, UnexplainedRow, Use, WaitRow,
 };
 pub use samples::At;
 pub use sum::sum;

@@ -3,6 +3,7 @@
 //! got it next. A lock is free, or held while a queue of threads waits.
 
 use crate::parts::{Parts, Who};
+use crate::services::Service;
 use std::collections::{HashMap, VecDeque};
 
 /// Locks that are remembered; those with the least waiting are forgotten beyond.
@@ -69,6 +70,8 @@ pub struct Lock {
     /// Flags of all waiters together.
     pub flags: u32,
     pub waits: u64,
+    /// The same by service: waits, time and longest, ns.
+    pub by: Vec<(Service, u64, u64, u64)>,
     /// Their time, ns.
     pub time: u64,
     /// Longest, ns.
@@ -134,12 +137,21 @@ impl Locks {
         last.map_or((0, Who::Nobody), |h| (h.next, h.next_name))
     }
 
-    /// A wait that slept is over.
-    pub fn slept(&mut self, key: Key, handoff: Handoff) -> &mut Lock {
+    /// A wait that slept, of a thread of that service, is over.
+    pub fn slept(&mut self, key: Key, service: Service, handoff: Handoff) -> &mut Lock {
         let lock = self.entry(key);
         lock.waits += 1;
         lock.time += handoff.waited;
         lock.longest = lock.longest.max(handoff.waited);
+        if service != 0 {
+            let at = lock.by.iter().position(|(s, ..)| *s == service);
+            let at = at.unwrap_or_else(|| {
+                lock.by.push((service, 0, 0, 0));
+                lock.by.len() - 1
+            });
+            let (_, waits, time, longest) = &mut lock.by[at];
+            (*waits, *time, *longest) = (*waits + 1, *time + handoff.waited, (*longest).max(handoff.waited));
+        }
         lock.readers += u64::from(handoff.read);
         if !handoff.handed {
             return lock;
@@ -152,11 +164,17 @@ impl Locks {
         lock
     }
 
-    /// Every lock for which somebody slept, most time first.
-    pub fn by_time(&self) -> Vec<(Key, &Lock)> {
-        let mut out: Vec<(Key, &Lock)> =
-            self.locks.iter().filter(|(_, l)| l.waits > 0).map(|(k, l)| (*k, l)).collect();
-        out.sort_by(|a, b| b.1.time.cmp(&a.1.time).then(a.0.cmp(&b.0)));
+    /// Every lock for which somebody slept, a service's thread or any: waits, their time and the longest, ns. Most time
+    /// first.
+    pub fn by_time(&self, service: Option<Service>) -> Vec<(Key, [u64; 3], &Lock)> {
+        let sums = |l: &Lock| match service {
+            None => (l.waits > 0).then_some([l.waits, l.time, l.longest]),
+            Some(of) => {
+                l.by.iter().find(|(s, ..)| *s == of).map(|(_, n, time, longest)| [*n, *time, *longest])
+            }
+        };
+        let mut out: Vec<_> = self.locks.iter().filter_map(|(k, l)| Some((*k, sums(l)?, l))).collect();
+        out.sort_by(|a, b| b.1[1].cmp(&a.1[1]).then(a.0.cmp(&b.0)));
         out
     }
 }
@@ -183,10 +201,10 @@ mod tests {
             stack: 0,
             user_stack: 0,
         };
-        locks.slept(key, handoff);
+        locks.slept(key, 0, handoff);
         locks.end(key);
-        locks.slept(key, Handoff { waited: 7, ..handoff });
-        let (_, lock) = locks.by_time()[0];
+        locks.slept(key, 0, Handoff { waited: 7, ..handoff });
+        let (.., lock) = locks.by_time(None)[0];
         assert_eq!((lock.waits, lock.time, lock.longest, lock.most_waiting), (2, 12, 7, 3));
         assert_eq!(lock.chain.iter().map(|h| h.behind).collect::<Vec<_>>(), [2, 1]);
         assert_eq!(kind(lock.flags), "mutex");
@@ -199,6 +217,7 @@ mod tests {
             locks.begin((0, i), flags::SPIN);
             locks.slept(
                 (0, i),
+                0,
                 Handoff {
                     at: 0,
                     holder: 0,
@@ -216,6 +235,6 @@ mod tests {
             locks.end((0, i));
         }
         assert!(locks.locks.len() <= MOST && locks.forgotten > 0);
-        assert_eq!(locks.by_time()[0].0, (0, 7));
+        assert_eq!(locks.by_time(None)[0].0, (0, 7));
     }
 }

@@ -24,6 +24,13 @@ impl Longest {
         keep(&mut self.0[p.part.category as usize], EACH, step);
     }
 
+    /// Adds another's.
+    pub fn merge(&mut self, other: &Self) {
+        for (own, steps) in self.0.iter_mut().zip(&other.0) {
+            steps.iter().for_each(|step| keep(own, EACH, *step));
+        }
+    }
+
     /// Those of one category, longest first.
     pub fn of(&self, category: Category) -> Vec<Step> {
         let mut out = self.0[category as usize].clone();

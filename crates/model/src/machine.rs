@@ -13,20 +13,20 @@ mod threads;
 
 use crate::account::Category;
 use crate::block::{Below, Blocks, Effect};
-use crate::blockers::Blockers;
 use crate::cpu::{Cpu, Frame};
 use crate::disk::Disk;
 use crate::files::Synced;
 use crate::journal::Journals;
 use crate::latches::Latches;
+use crate::ledger::Ledger;
 use crate::locks::Locks;
-use crate::longest::Longest;
 use crate::parts::{Names, Parts, Piece, TCP_TIMER};
 use crate::path::Path;
 use crate::pattern::Patterns;
 use crate::process::Processes;
 use crate::samples::Samples;
 use crate::sched::Switch;
+use crate::services::Services;
 use crate::tasks;
 use crate::thread::Thread;
 use crate::wait::{site, Calls};
@@ -51,6 +51,8 @@ pub struct Setup {
     pub everyone: bool,
     /// Process id of the recorder.
     pub recorder: u32,
+    /// The processes of these names are a service of their own; empty: none.
+    pub comms: Vec<String>,
     /// First thread of the command: the critical path is its. 0 without a command.
     pub root: u32,
     /// Tasks, disks and stacks.
@@ -79,11 +81,9 @@ pub struct Model<O: Observer = ()> {
     synced: Synced,
     journals: Journals,
     locks: Locks,
-    herds: contention::Herds,
     samples: Samples,
     /// Samples whose time has not come.
     pending: VecDeque<StateCpuSample>,
-    longest: Longest,
     /// TCP segments that were sent again.
     retransmits: u64,
     /// Threads that ended lately: waits that they ended are explained after they are gone.
@@ -94,20 +94,11 @@ pub struct Model<O: Observer = ()> {
     path: Path,
     /// Its time with waits for threads of the target followed to what those did.
     followed: Parts,
-    /// Sum of all threads of the target.
-    whole: Parts,
-    /// What requests of clients did and waited for, from the first of each to the first of its answer.
-    served: Parts,
+    services: Services,
+    /// By service.
+    ledgers: Vec<Ledger>,
     /// Pieces of requests' paths that were looked at.
     walked: u64,
-    /// Time of requests whose path was not looked at, for which the next one stands, ns.
-    not_walked: u64,
-    /// What processes outside of the target did while it waited for them.
-    peers: Parts,
-    /// What the threads did that requests in progress waited for.
-    meanwhile: Parts,
-    /// Which threads those were, and how long.
-    blockers: Blockers,
     calls: Calls,
     /// What is known of futexes.
     latches: Latches,
@@ -149,22 +140,16 @@ impl<O: Observer> Model<O> {
             synced: Synced::default(),
             journals: Journals::default(),
             locks: Locks::default(),
-            herds: contention::Herds::default(),
             samples: Samples::default(),
             pending: VecDeque::new(),
-            longest: Longest::default(),
             retransmits: 0,
             graves: VecDeque::new(),
             kept: HashMap::new(),
             path: Path::default(),
             followed: Parts::default(),
-            whole: Parts::default(),
-            served: Parts::default(),
+            services: Services::of(&setup),
+            ledgers: vec![Ledger::default()],
             walked: 0,
-            not_walked: 0,
-            peers: Parts::default(),
-            meanwhile: Parts::default(),
-            blockers: Blockers::default(),
             calls: Calls::default(),
             latches: Latches::new(&setup.state),
             sites: HashMap::new(),
@@ -196,7 +181,7 @@ impl<O: Observer> Model<O> {
             model.processes.opened(file);
         }
         for socket in &model.setup.state.sockets {
-            model.processes.socket(socket);
+            model.processes.socket(model.services.process(socket.pid), socket);
         }
         model
     }
@@ -226,6 +211,27 @@ impl<O: Observer> Model<O> {
         t.born = begin;
         let (tgid, target) = (t.tgid, t.target);
         self.processes.join(tgid, begin, target);
+        self.belongs(at);
+    }
+
+    /// A thread belongs to its process's service.
+    fn belongs(&mut self, at: usize) {
+        let service = self.services.process(self.threads[at].tgid);
+        self.threads[at].service = service;
+        if self.ledgers.len() <= service as usize {
+            self.ledgers.resize_with(service as usize + 1, Ledger::default);
+        }
+    }
+
+    /// The sums of a thread's service.
+    fn ledger(&mut self, at: usize) -> &mut Ledger {
+        &mut self.ledgers[self.threads[at].service as usize]
+    }
+
+    /// Whether two threads are of one target: of one service of it.
+    fn together(&self, a: usize, b: usize) -> bool {
+        let (a, b) = (&self.threads[a], &self.threads[b]);
+        a.target && b.target && a.service == b.service
     }
 
     /// The place of a thread, made if it is new.

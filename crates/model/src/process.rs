@@ -10,11 +10,12 @@ use crate::files::{Files, Kind, Kinds};
 use crate::operations::Operations;
 use crate::parts::Parts;
 use crate::result::{OtherRow, ProcessRow, SyscallRow, ThreadRow, Use};
+use crate::services::Service;
 use crate::thread::{Call, Thread};
 use crate::wait::call_name;
-use folded_rows::{push_thread, Rows};
+use folded_rows::{add, push_thread, Rows};
 use plumb_trace::schema::{StateOpen, StateSocket};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, Default)]
@@ -61,18 +62,28 @@ struct Process {
     calls: BTreeMap<u32, CallSum>,
 }
 
+/// All processes of a service.
+#[derive(Debug, Default)]
+pub struct Sum {
+    pub row: ProcessRow,
+    pub processes: u64,
+    pub answered: Answered,
+}
+
 #[derive(Debug, Default)]
 pub struct Processes {
     kinds: Kinds,
     open: FxHashMap<u32, Process>,
     rows: Rows,
     others: BTreeMap<(String, bool), OtherRow>,
+    /// By service, where the target has several.
+    services: FxHashMap<Service, Sum>,
     /// Requests that the target's processes answered.
     answered: Answered,
     /// The target is what one of its processes is: a service. Not so where a command's end is waited for.
     service: bool,
-    /// Some process of the target serves.
-    serves: bool,
+    /// Services of which some process serves.
+    serving: FxHashSet<Service>,
 }
 
 impl Processes {
@@ -139,7 +150,7 @@ impl Processes {
     }
 
     /// A socket that was open when the recording began.
-    pub fn socket(&mut self, socket: &StateSocket) {
+    pub fn socket(&mut self, service: Service, socket: &StateSocket) {
         let connections = &mut self.open.entry(socket.pid).or_default().connections;
         match socket.side {
             StateSocket::ACCEPTED => connections.insert(socket.fd, Side::Server),
@@ -147,31 +158,34 @@ impl Processes {
             StateSocket::LISTENS => connections.listen(),
             _ => connections.insert(socket.fd, Side::Either),
         }
-        self.serves |= self.service && connections.serves;
+        if self.service && connections.serves {
+            self.serving.insert(service);
+        }
     }
 
     /// What may end the wait of a thread in a call with that descriptor.
-    pub fn expects(&self, (tgid, tid): (u32, u32), nr: Option<u32>, fd: Option<u32>) -> Expects {
+    pub fn expects(&self, t: &Thread, nr: Option<u32>) -> Expects {
         let kind = nr.and_then(|nr| self.kinds.of(nr));
-        let serves = self.serves;
-        self.open.get(&tgid).map_or(Expects::Unknown, |p| p.connections.expects(tid, kind, fd, serves))
+        let (serves, fd) = (self.serving.contains(&t.service), t.call.map(|c| c.fd));
+        self.open.get(&t.tgid).map_or(Expects::Unknown, |p| p.connections.expects(t.tid, kind, fd, serves))
     }
 
-    /// A call of a thread (process, thread) returned `ret`. True where it made its file's data durable: fsync(2) and the like, or a
+    /// A call of a thread (service, process, thread) returned `ret`. True where it made its file's data durable: fsync(2) and the like, or a
     /// write of a file that was opened so; and what it did for a request of a client.
     pub fn call(
         &mut self,
-        t: (u32, u32),
+        (service, tgid, tid): (Service, u32, u32),
         call: &Call,
         ts: u64,
         ret: i64,
         spent: &Account,
     ) -> (bool, Option<Exchange>) {
-        let (tgid, tid) = t;
         let kind = self.kinds.of(call.nr);
         let p = self.open.entry(tgid).or_default();
         let exchange = p.connections.call(kind, call.fd, ret, tid, ts);
-        self.serves |= self.service && p.connections.serves;
+        if self.service && p.connections.serves && !self.serving.contains(&service) {
+            self.serving.insert(service);
+        }
         let mode = p.files.mode(call.fd);
         match kind {
             Some(Kind::Open) if ret >= 0 => p.files.open(ret as u32, call.arg2),
@@ -245,11 +259,11 @@ impl Processes {
         p.alive = p.alive.saturating_sub(1);
         if p.alive == 0 {
             let p = self.open.remove(&t.tgid).expect("entered above");
-            self.close(t.tgid, p, ts, recorder);
+            self.close((t.tgid, t.service), p, ts, recorder);
         }
     }
 
-    fn close(&mut self, tgid: u32, p: Process, ts: u64, recorder: u32) {
+    fn close(&mut self, (tgid, service): (u32, Service), p: Process, ts: u64, recorder: u32) {
         let usage = usage(&p.account, &p.disk.until(ts));
         if p.target {
             self.answered.merge(&p.connections.answered);
@@ -267,6 +281,7 @@ impl Processes {
             row.bytes += usage.bytes;
             return;
         }
+        let answered = p.connections.answered;
         let syscalls = p.calls.iter().map(|(nr, s)| SyscallRow {
             name: call_name(*nr),
             calls: s.calls,
@@ -298,20 +313,35 @@ impl Processes {
             operations: p.operations.rows(),
             threads: p.rows,
         };
+        if service != 0 {
+            let sum = self.services.entry(service).or_default();
+            sum.processes += 1;
+            sum.answered.merge(&answered);
+            add(&mut sum.row, &row, sum.processes == 1);
+        }
         self.rows.push(row, p.blame);
     }
 
     /// Closes what is open and hands out the rows.
-    pub fn finish(mut self, ts: u64) -> (Vec<(ProcessRow, Parts)>, Vec<OtherRow>, Answered) {
+    pub fn finish(mut self, ts: u64) -> Finished {
         let open: Vec<(u32, Process)> = self.open.drain().collect();
         for (tgid, p) in open.into_iter().filter(|(_, p)| p.disk.accesses() > 0) {
-            self.close(tgid, p, ts, 0);
+            self.close((tgid, 0), p, ts, 0);
         }
         let mut others: Vec<OtherRow> = self.others.into_values().collect();
         others.retain(|o| o.cpu_used + o.accesses > 0);
         others.sort_by(|a, b| b.cpu_used.cmp(&a.cpu_used).then_with(|| a.comm.cmp(&b.comm)));
-        (self.rows.finish(), others, self.answered)
+        Finished { rows: self.rows.finish(), others, services: self.services, answered: self.answered }
     }
+}
+
+/// What processes added up to.
+#[derive(Debug)]
+pub struct Finished {
+    pub rows: Vec<(ProcessRow, Parts)>,
+    pub others: Vec<OtherRow>,
+    pub services: FxHashMap<Service, Sum>,
+    pub answered: Answered,
 }
 
 /// The columns of Horikawa's table.

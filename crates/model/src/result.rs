@@ -4,7 +4,7 @@
 use crate::account::Category;
 use crate::profile::Origin;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -46,6 +46,9 @@ pub struct RunResult {
     /// Requests that the target served.
     #[serde(default)]
     pub service: ServiceResult,
+    /// A whole machine's services, most busy time first; empty where the target is one.
+    #[serde(skip)]
+    pub services: Vec<ServiceRun>,
     /// What processes outside of the target did while it waited for them, followed like its own threads.
     #[serde(default)]
     pub peers: Vec<BlameRow>,
@@ -291,6 +294,20 @@ pub struct HerdResult {
     pub largest: u32,
     /// Time from the wakeup to the new sleep of the futile ones.
     pub time: u64,
+}
+
+/// A program of a machine with what it started, as if it had been the target alone. Devices, CPUs, others, counters and
+/// contradictions are the machine's.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ServiceRun {
+    /// Name of the program.
+    pub name: String,
+    /// Its processes, those that ended included; as far as their ids were not used again.
+    pub pids: BTreeSet<u32>,
+    /// How many there were.
+    pub processes: u64,
+    /// What it did: all its processes in one row.
+    pub result: RunResult,
 }
 
 /// Requests of clients on connections that processes of the target accepted. What is received and then sent is a

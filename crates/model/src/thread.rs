@@ -6,6 +6,7 @@ use crate::disk::Disk;
 use crate::history::{Cause, History};
 use crate::parts::{Parts, Piece};
 use crate::path::Path;
+use crate::services::Service;
 use std::collections::VecDeque;
 
 /// Completed requests of a thread that are remembered.
@@ -140,6 +141,8 @@ pub struct Thread {
     pub tid: u32,
     pub tgid: u32,
     pub target: bool,
+    /// Part of the target.
+    pub service: Service,
     pub kernel: bool,
     /// First moment that is accounted, ns.
     pub born: u64,
@@ -177,7 +180,7 @@ pub struct Thread {
     pub queue: Queue,
     /// Thread that woke it last; 0 for an interrupt.
     pub woken_by: u32,
-    /// That one's name, and whether it belongs to the target: it may be gone when this one runs.
+    /// That one's name, and whether both are of one service of the target: it may be gone when this one runs.
     pub waker: (u32, bool),
     /// When it was woken last among many, ns: see herds.
     pub herded: Option<u64>,
@@ -216,6 +219,7 @@ impl Thread {
             tid,
             tgid,
             target: false,
+            service: 0,
             kernel: false,
             born,
             parent: 0,

@@ -436,7 +436,7 @@ fn hot_functions_and_their_callers() {
     b.at(3100, ME, SysExit { nr: 74, ..Default::default() });
     b.switch(3200, ME, 1, 0);
     let (_, p) = b.finish();
-    let rows: Vec<String> = hot(&p)
+    let rows: Vec<String> = hot(&p, |_| true)
         .iter()
         .map(|r| {
             let under = r.under.join("<");
@@ -469,7 +469,7 @@ fn a_lock_of_the_kernel_is_told_by_who_wants_it() {
     b.at(3000, ME, ContentionEnd { lock: 1, ..Default::default() });
     b.switch(3200, ME, 1, 0);
     let (_, p) = b.finish();
-    let rows = hot(&p);
+    let rows = hot(&p, |_| true);
     let row = rows.iter().find(|r| r.category == Category::KernelLock).expect("the lock");
     assert_eq!((row.function.as_str(), row.call.as_str()), ("ext4_rename", "rename(2)"));
     assert_eq!(row.under, ["mix", "hash", "main"]);

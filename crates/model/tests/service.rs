@@ -68,6 +68,53 @@ fn a_proxy_waits_for_its_upstream() {
     assert_eq!(b.path(), parts);
 }
 
+/// A server whose request waits for a process beside it, which is asleep for a part of that.
+fn upstream_sleeps(mut b: Bench) -> plumb_model::RunResult {
+    b.does(2000, SHELL, RECVFROM, CLIENT, 100).does(3000, SHELL, SENDTO, UPSTREAM, 100);
+    b.calls(4000, SHELL, POLL).leaves(4000, SHELL, SLEEPS);
+    b.calls(10_000, NEIGHBOUR, NANOSLEEP).leaves(10_000, NEIGHBOUR, SLEEPS).expires(30_000, NEIGHBOUR);
+    b.returns(30_000, NEIGHBOUR, NANOSLEEP).wakes(34_000, NEIGHBOUR, SHELL).returns(34_000, SHELL, POLL);
+    b.does(35_000, SHELL, RECVFROM, UPSTREAM, 10).does(36_000, SHELL, WRITE, CLIENT, 10);
+    b.finish()
+}
+
+#[test]
+fn services_of_a_machine_are_told_as_if_each_was_the_target() {
+    let sockets = || vec![socket(CLIENT, StateSocket::ACCEPTED), socket(UPSTREAM, StateSocket::CONNECTED)];
+    let alone = upstream_sleeps(Bench::service(sockets()));
+    let machine = upstream_sleeps(Bench::machine(sockets()));
+    let of = |name: &str| {
+        let service = machine.services.iter().find(|s| s.name == name);
+        service.unwrap_or_else(|| panic!("{name}")).clone()
+    };
+    let served = of(&format!("task{SHELL}"));
+    assert_eq!(served.result.path, alone.path);
+    assert_eq!(served.result.path.of, "requests");
+    assert_eq!(served.result.service, alone.service);
+    // More is known of the other one: that it paused by its own will.
+    let peers: Vec<_> = served.result.peers.iter().map(|p| (p.category, p.time)).collect();
+    assert_eq!(peers, [(Category::Timer, 20_000), (Category::Running, 10_000)]);
+    assert_eq!(served.result.processes[0].account, alone.processes[0].account);
+    assert_eq!(served.result.longest, alone.longest);
+    let upstream = of(&format!("task{NEIGHBOUR}"));
+    let account = &upstream.result.processes[0].account;
+    assert_eq!(account[&Category::Timer], 20_000, "its pause is its own: {account:?}");
+    assert_eq!((upstream.result.service.requests, upstream.processes), (0, 1));
+    assert_eq!(upstream.pids, [NEIGHBOUR].into());
+    // The machine's account is that of both.
+    let sum: u64 = machine.services.iter().map(|s| s.result.processes[0].thread_time).sum();
+    assert_eq!(machine.processes.iter().map(|p| p.thread_time).sum::<u64>(), sum);
+}
+
+#[test]
+fn processes_of_a_name_are_told_alone() {
+    let result = upstream_sleeps(Bench::only(&format!("task{NEIGHBOUR}"), Vec::new()));
+    assert!(result.services.is_empty(), "nobody of the target is called so: {:?}", result.services);
+    let result = upstream_sleeps(Bench::only(&format!("task{SHELL}"), Vec::new()));
+    assert_eq!(result.services.len(), 1);
+    assert_eq!(result.services[0].pids, [SHELL].into());
+}
+
 #[test]
 fn a_request_waits_for_another_thread() {
     let mut b = server();

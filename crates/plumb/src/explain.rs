@@ -35,6 +35,7 @@ pub fn print(explained: &Analysis, show: &Show, out: &mut Screen<'_>) -> Result<
     let account = explained.quality.no_account.is_empty();
     tables::verdict(&explained.diagnosis, out)?;
     writeln!(out)?;
+    tables::services(&explained.diagnosis, out)?;
     if account {
         tables::bars(&explained.result, out)?;
     }
@@ -96,8 +97,7 @@ pub fn print(explained: &Analysis, show: &Show, out: &mut Screen<'_>) -> Result<
 /// # Errors
 /// No trace to explain.
 pub fn main(args: &ExplainArgs) -> Result<ExitCode> {
-    let mut explained = Analysis::of(&args.dir)?;
-    explained.select(&args.show.comm)?;
+    let explained = Analysis::of(&args.dir, &args.show.comm)?;
     let mut out = std::io::stdout().lock();
     print(&explained, &args.show, &mut Screen::stdout(&mut out, args.show.wide))?;
     Ok(quality::exit_code(&explained.quality))

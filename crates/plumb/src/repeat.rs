@@ -150,7 +150,9 @@ fn tell_all(args: &RunArgs, dir: &Path, set: &SetFile) -> Result<ExitCode> {
         document_files::keep(dir, &report::set(dir, set, middle, &seen))?;
     }
     let mut explained = seen.analysis;
-    explained.select(&args.show.comm)?;
+    if !args.show.comm.is_empty() {
+        explained = plumb_analysis::Analysis::of(&dir.join(&middle.dir), &args.show.comm)?;
+    }
     run::show(args, |out| {
         if args.show.json {
             let spread = json!({

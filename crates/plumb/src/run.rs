@@ -42,7 +42,9 @@ pub fn main(args: &RunArgs) -> Result<ExitCode> {
         bail!("{}: holds a set of runs already; choose another directory with -o", dir.display());
     }
     let (outcome, mut explained) = make(args, &dir, args.what.quiet)?;
-    explained.select(&args.show.comm)?;
+    if !args.show.comm.is_empty() {
+        explained = Analysis::of(&dir, &args.show.comm)?;
+    }
     show(args, |screen| print(&explained, &args.show, screen))?;
     if !args.what.quiet {
         eprintln!("run directory: {} (plumb explain {0} shows this again)", dir.display());

@@ -7,7 +7,7 @@ mod hot;
 mod operations;
 
 pub use bars::bars;
-pub use findings::{findings, verdict};
+pub use findings::{findings, services, verdict};
 pub use hot::hot;
 pub use operations::operations;
 

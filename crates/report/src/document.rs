@@ -227,7 +227,7 @@ pub struct Run {
     pub arguments: Vec<String>,
     /// How far the trace can be trusted.
     pub quality: Quality,
-    /// Verdict, kind of limit, findings.
+    /// Verdict, kind of limit, findings; those of services.
     pub diagnosis: Diagnosis,
     /// Account, tables, devices, locks, critical path.
     pub result: RunResult,

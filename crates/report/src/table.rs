@@ -269,6 +269,7 @@ tables! {
     Categories account::CATEGORY_TABLE;
     Verdict results::VERDICT;
     Findings results::FINDINGS;
+    Services results::SERVICES;
     Evidence results::EVIDENCE;
     Intervals streamed::INTERVALS;
     CpuIntervals streamed::CPU_INTERVALS;

@@ -188,7 +188,7 @@ export interface Run {
   arguments: string[];
   /** How far the trace can be trusted. */
   quality: Quality;
-  /** Verdict, kind of limit, findings. */
+  /** Verdict, kind of limit, findings; those of services. */
   diagnosis: Diagnosis;
   /** Account, tables, devices, locks, critical path. */
   result: RunResult;
@@ -535,6 +535,24 @@ export interface Diagnosis {
   kind: Limit;
   /** Reasons, largest first. */
   findings: Finding[];
+  /** Of a whole machine what limits each of its services, the busiest first. */
+  services?: ServiceDiagnosis[];
+}
+
+/** A program of a machine with what it started, and what limits it. */
+export interface ServiceDiagnosis {
+  /** Name of the program. */
+  name: string;
+  /** Its processes, those that ended included. */
+  processes: number;
+  /** On a CPU, ns. */
+  cpu_used: number;
+  /** Time in which its threads were busy: they ran or waited, but for no request, ns. */
+  busy: number;
+  /** Requests of clients that it answered. */
+  requests: number;
+  /** What limits it. */
+  diagnosis: Diagnosis;
 }
 
 /** What reduces confidence. */

@@ -17,6 +17,7 @@ import { devices, machine } from "./machine";
 import * as plan from "./plan";
 import { processes, threads } from "./processes";
 import { environment, quality } from "./quality";
+import { section as services } from "./services";
 import { section as set } from "./set";
 import { section as verdict } from "./verdict";
 import { blame, unexplained } from "./waits";
@@ -37,6 +38,7 @@ export const SECTIONS: Entry[] = [
 	{ make: comparison.headline, title: "What changed from A to B" },
 	{ make: comparison.account, title: "Which parts of the time grew and shrank" },
 	{ make: verdict, title: "What limits it" },
+	{ make: services, title: "Services" },
 	{ make: account, part: "account", title: "Where its time went" },
 	{ make: findings, title: "Findings" },
 	{ make: set, title: "How far the runs agree" },

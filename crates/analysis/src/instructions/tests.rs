@@ -32,7 +32,7 @@ fn the_rows_of_an_explanation_name_their_instruction() {
     let code = &[0x48, 0x89, 0xf8, 0x48, 0x99, 0x48, 0xf7, 0xfe, 0x48, 0x01, 0xc1, 0xc3];
     let mut p = profile(code, &[(8, 30)]);
     p.entries[0].count = 30;
-    let mut rows = plumb_model::profile::hot(&p);
+    let mut rows = plumb_model::profile::hot(&p, |_| true);
     name(&p, "x86_64", &mut rows);
     assert_eq!(rows.len(), 1);
     let words = rows[0].instruction.as_deref().expect("words");

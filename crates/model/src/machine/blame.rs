@@ -9,7 +9,8 @@ use crate::connections::Expects;
 use crate::history::{Cause, Did, Interval};
 use crate::latches::Latch;
 use crate::parts::{piece, Part, Piece, Who};
-use crate::thread::{Sleep, State};
+use crate::services::Service;
+use crate::thread::{Sleep, State, Thread};
 use crate::wait::{may_be_request, passes_on};
 use crate::Observer;
 use plumb_trace::kernel::task_state;
@@ -22,6 +23,8 @@ const FOLLOW: u32 = 6;
 pub(super) struct Follow {
     /// Who waits: a thread cannot be the reason of its own wait.
     pub me: u32,
+    /// Its service: of the target's threads those of it are its own.
+    pub service: Service,
     /// How many threads it came through.
     pub depth: u32,
     /// What a thread of the target did counts as the target's doing, not as another's.
@@ -36,8 +39,8 @@ pub(super) struct Follow {
 
 impl Follow {
     /// From a thread's own wait on, as the target's doing.
-    pub fn from(me: u32) -> Self {
-        Self { me, depth: 0, deep: true, held: None, behind: false, peer: false }
+    pub fn from(me: &Thread) -> Self {
+        Self { me: me.tid, service: me.service, depth: 0, deep: true, held: None, behind: false, peer: false }
     }
 
     fn next(self) -> Self {
@@ -96,7 +99,7 @@ impl<O: Observer> Model<O> {
         if sleep.wants_slot && may_be_request(kind) {
             return whole(Part::of(Category::BlockQueued));
         }
-        let follow = Follow { deep: false, ..Follow::from(tid) };
+        let follow = Follow { deep: false, ..Follow::from(&self.threads[at]) };
         if let (Cause::Request(number), true) = (cause, may_be_request(kind)) {
             self.follow_request(number, start, end, follow, own);
             return Explained { did: Did::Slept(cause), handed: false };
@@ -120,8 +123,11 @@ impl<O: Observer> Model<O> {
                 if let (Cause::Thread(other), true) = (cause, in_request || tid == self.setup.root) {
                     self.follow_thread(other, start, end, Follow { deep: true, ..follow }, deep);
                 }
-                let did =
-                    if let Cause::Thread(other) = cause { self.ended_by(other) } else { Did::Slept(cause) };
+                let did = if let Cause::Thread(other) = cause {
+                    self.ended_by(at, other)
+                } else {
+                    Did::Slept(cause)
+                };
                 return Explained { did, handed: true };
             };
             let who = match category {
@@ -163,9 +169,9 @@ impl<O: Observer> Model<O> {
     }
 
     /// A wait that a thread of the target ended.
-    pub(super) fn ended_by(&self, other: u32) -> Did {
+    pub(super) fn ended_by(&self, me: usize, other: u32) -> Did {
         let serves = self.setup.root == 0
-            && self.remembered(other).is_some_and(|at| self.threads[at].serves && self.threads[at].target);
+            && self.remembered(other).is_some_and(|at| self.threads[at].serves && self.together(me, at));
         if serves {
             Did::Behind(other)
         } else {
@@ -176,7 +182,7 @@ impl<O: Observer> Model<O> {
     /// What may end the wait of a thread in a call, see [`Expects`].
     fn expects(&self, at: usize, nr: Option<u32>) -> Expects {
         let t = &self.threads[at];
-        self.processes.expects((t.tgid, t.tid), nr, t.call.map(|c| c.fd))
+        self.processes.expects(t, nr)
     }
 
     /// What a kind of wait turns out to be when its end is known; `None` when
@@ -436,7 +442,7 @@ impl<O: Observer> Model<O> {
     fn follow_interval(&self, at: usize, did: Did, a: u64, b: u64, follow: Follow, out: &mut Vec<Piece>) {
         let w = &self.threads[at];
         let who = Who::Name(w.name);
-        let ours = follow.deep && (w.target || follow.peer);
+        let ours = follow.deep && ((w.target && w.service == follow.service) || follow.peer);
         if let (Did::Waited(part), true) = (did, follow.behind && ours) {
             return piece(out, behind(part, w.name), a, b);
         }
@@ -483,7 +489,7 @@ impl<O: Observer> Model<O> {
     pub(super) fn add_up(&mut self, at: usize, old: Interval) {
         let mut pieces = std::mem::take(&mut self.scratch);
         pieces.clear();
-        let follow = Follow { depth: 1, ..Follow::from(self.threads[at].tid) };
+        let follow = Follow { depth: 1, ..Follow::from(&self.threads[at]) };
         self.follow_interval(at, old.did, old.start, old.end, follow, &mut pieces);
         let mut parts = crate::parts::Parts::default();
         pieces.iter().for_each(|p| parts.add(p.part, p.to - p.from));

@@ -58,39 +58,41 @@ impl<O: Observer> Model<O> {
         let t = &mut self.threads[at];
         let Some(call) = t.call.take().filter(|c| c.nr == e.nr) else { return };
         let spent = t.account.since(&call.before);
-        let tgid = t.tgid;
-        let (synced, exchange) = self.processes.call((tgid, tid), &call, ts, e.ret, &spent);
+        let who = (t.service, t.tgid, tid);
+        let (synced, exchange) = self.processes.call(who, &call, ts, e.ret, &spent);
         if synced {
-            self.synced.call(tid, call.fd, call.start, ts - call.start);
+            let service = self.threads[at].service;
+            self.synced.call(service, tid, call.fd, (call.start, ts - call.start));
         }
         match exchange {
             Some(Exchange::Received) => self.threads[at].serves = true,
-            Some(Exchange::Answered { since }) if self.threads[at].target => self.serve(tid, since, ts),
+            Some(Exchange::Answered { since }) if self.threads[at].target => self.serve(at, since, ts),
             Some(Exchange::Answered { .. }) | None => {}
         }
     }
 
     /// Follows a request back from the thread that answers it: what it did and waited for since it came.
-    pub(super) fn serve(&mut self, tid: u32, since: u64, ts: u64) {
+    pub(super) fn serve(&mut self, at: usize, since: u64, ts: u64) {
         if self.setup.root != 0 {
             return;
         }
         // Many requests at once share a history: beyond an effort of one piece an event, some stand for others.
         let length = ts.saturating_sub(since);
         if length == 0 || self.walked > self.events + FREE_PIECES {
-            self.not_walked += length;
+            self.ledger(at).not_walked += length;
             return;
         }
-        let stands_for = (length + std::mem::take(&mut self.not_walked)) as f64 / length as f64;
+        let not_walked = std::mem::take(&mut self.ledger(at).not_walked);
+        let stands_for = (length + not_walked) as f64 / length as f64;
         let mut pieces = std::mem::take(&mut self.scratch);
         pieces.clear();
-        let follow = Follow::from(tid);
-        self.follow_thread(tid, since, ts, follow, &mut pieces);
+        let follow = Follow::from(&self.threads[at]);
+        self.follow_thread(follow.me, since, ts, follow, &mut pieces);
         for p in &pieces {
             // With a request in progress nothing is idle: it waited for its turn.
             let turn = Part::of(Category::InRequest);
             let part = if p.part.category == Category::Idle { turn } else { p.part };
-            self.served.add(part, ((p.to - p.from) as f64 * stands_for).round() as u64);
+            self.ledger(at).served.add(part, ((p.to - p.from) as f64 * stands_for).round() as u64);
         }
         self.walked += pieces.len() as u64;
         self.scratch = pieces;
@@ -109,18 +111,18 @@ impl<O: Observer> Model<O> {
             return;
         }
         let mut waits = std::mem::take(&mut self.threads[at].waits);
-        let (me, root) = (self.threads[at].tid, self.threads[at].tid == self.setup.root);
+        let root = self.threads[at].tid == self.setup.root;
         let end = waits.last().filter(|_| returned && waits.len() > 1).map_or(0, |w| w.waker);
         for w in &mut waits {
             if end != 0 && w.waker != end && self.remembered(end).is_some() {
-                let did = self.ended_by(end);
+                let did = self.ended_by(at, end);
                 if self.threads[at].history.revise(w.from, did) {
                     self.release(Did::Slept(Cause::Thread(w.waker)));
                     self.refer(did);
                 }
                 if root {
                     w.deep.clear();
-                    let follow = Follow::from(me);
+                    let follow = Follow::from(&self.threads[at]);
                     self.follow_thread(end, w.from, w.to, follow, &mut w.deep);
                 }
             }

@@ -16,26 +16,8 @@ use plumb_trace::schema::{ContentionBegin, Futex as FutexEvent};
 const WAITS: [u16; 4] = [0, 6, 9, 13];
 /// Expected value of a lock that is taken and waited for, in glibc and in Rust's library.
 const TAKEN: u16 = 2;
-/// Wakeups by one thread within this time belong to one herd, ns.
-const HERD_SPAN: u64 = 300_000;
-/// So many at once are a herd.
-const HERD: u32 = 4;
 /// A thread that sleeps again after less than this got nothing, ns.
 const FUTILE: u64 = 200_000;
-
-/// Wakeups of many where one was meant.
-#[derive(Debug, Default)]
-pub(super) struct Herds {
-    last: Option<(u32, u64)>,
-    /// Who was woken in the present herd.
-    members: Vec<usize>,
-    pub wakeups: u64,
-    /// Those after which the thread slept again at once.
-    pub futile: u64,
-    pub largest: u32,
-    /// Time that the futile ones spent runnable and on a CPU, ns.
-    pub time: u64,
-}
 
 impl<O: Observer> Model<O> {
     pub(super) fn contended(&mut self, ts: u64, tid: u32, e: &ContentionBegin) {
@@ -136,12 +118,14 @@ impl<O: Observer> Model<O> {
         let mut doing = std::mem::take(&mut self.scratch);
         doing.clear();
         if holder != 0 {
-            let follow = Follow { depth: 1, ..Follow::from(tid) };
+            let follow = Follow { depth: 1, ..Follow::from(&self.threads[at]) };
             self.follow_thread(holder, start, end, follow, &mut doing);
         }
         let read = self.threads[at].lock_read && bits == 0;
+        let service = self.threads[at].service;
         let lock = self.locks.slept(
             key,
+            service,
             Handoff {
                 at: end,
                 holder,
@@ -173,20 +157,8 @@ impl<O: Observer> Model<O> {
         if !self.threads[wakee].target || !matches!(self.threads[wakee].state, State::Woken { .. }) {
             return;
         }
-        if !self.herds.last.is_some_and(|(last, at)| last == tid && ts - at < HERD_SPAN) {
-            self.herds.members.clear();
-        }
-        self.herds.last = Some((tid, ts));
-        if self.herds.members.contains(&wakee) {
-            // The same one over and over is a conversation.
-            self.herds.members.clear();
-        }
-        self.herds.members.push(wakee);
-        let size = self.herds.members.len() as u32;
-        self.herds.largest = self.herds.largest.max(size);
-        if size >= HERD {
+        if self.ledger(wakee).herds.woken(tid, wakee, ts) {
             self.threads[wakee].herded = Some(ts);
-            self.herds.wakeups += 1;
         }
     }
 
@@ -196,8 +168,9 @@ impl<O: Observer> Model<O> {
         let Some(woken) = t.herded.take() else { return };
         let ran = ts.saturating_sub(t.since);
         if ran < FUTILE {
-            self.herds.futile += 1;
-            self.herds.time += ts - woken;
+            let found = &mut self.ledger(at).herds.found;
+            found.futile += 1;
+            found.time += ts - woken;
         }
     }
 }

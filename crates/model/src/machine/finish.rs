@@ -5,16 +5,25 @@ use super::rows::{counters, sample_rows, Rows};
 use super::{Model, Setup, NONE};
 use crate::account::CATEGORIES;
 use crate::block::Blocks;
+use crate::connections::Answered;
+use crate::ledger::Ledger;
 use crate::parts::{Names, Who};
+use crate::process::Sum;
 use crate::result::{
-    CpuRow, DeviceRow, HerdResult, JournalResult, ProcessRow, RunResult, ServiceResult, UnexplainedRow,
+    CpuRow, DeviceRow, JournalResult, ProcessRow, RunResult, ServiceResult, ServiceRun, UnexplainedRow,
 };
+use crate::services::Service;
 use crate::wait::call_name;
 use crate::{CpuState, Naming, Observer};
 use plumb_trace::reader::State as TraceState;
 use plumb_trace::schema::StateDisk;
 use plumb_trace::units;
-use std::collections::{HashMap, HashSet};
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// Services in a result, those that were busiest.
+const MOST_SERVICES: usize = 16;
 
 impl<O: Observer> Model<O> {
     /// Closes everything at the trace's end and hands out what was found.
@@ -25,7 +34,9 @@ impl<O: Observer> Model<O> {
         let alive: Vec<usize> = self.index.iter().filter(|i| **i != NONE).map(|i| *i as usize).collect();
         alive.iter().for_each(|at| self.close(*at, end));
         for (tid, since) in self.processes.unanswered() {
-            self.serve(tid, since, end);
+            if let Some(at) = self.known(tid) {
+                self.serve(at, since, end);
+            }
         }
         alive.iter().for_each(|at| self.bury(*at, end));
         for cpu in 0..self.cpus.len() as u32 {
@@ -44,53 +55,97 @@ impl<O: Observer> Model<O> {
         if self.blocks.unseen > 0 {
             self.impossible.insert("request completes of which nothing was seen", self.blocks.unseen);
         }
-        let (processes, others, answered) = std::mem::take(&mut self.processes).finish(end);
-        let called = processes.iter().map(|(row, _)| (row.pid, row.comm.as_str())).collect();
+        let finished = std::mem::take(&mut self.processes).finish(end);
+        let called = finished.rows.iter().map(|(row, _)| (row.pid, row.comm.as_str())).collect();
         self.observer.end(&Called { names: &self.names, setup: &self.setup, processes: called });
         let rows = Rows { names: &self.names, setup: &self.setup };
-        let processes: Vec<ProcessRow> = processes
+        let processes: Vec<ProcessRow> = finished
+            .rows
             .into_iter()
             .map(|(row, blame)| ProcessRow { blame: rows.blame(&blame), ..row })
             .collect();
-        let targets: HashSet<u32> = processes.iter().map(|p| p.pid).collect();
-        let longest = CATEGORIES.iter().map(|(c, ..)| (*c, rows.waits(self.longest.of(*c))));
-        let result = RunResult {
+        let common = RunResult {
             begin: self.setup.begin,
             end,
             events: self.events,
             lost_events: self.lost_events,
             impossible: self.impossible.iter().map(|(k, v)| (k.to_string(), *v)).collect(),
-            processes,
-            others,
             cpus: cpus.collect(),
             devices: device_rows(&self.blocks, &self.setup, end),
-            unexplained: unexplained_rows(&self.unexplained, &self.setup.state),
-            path: rows.path(&self.followed, &self.path, &self.whole, &self.served),
-            locks: rows.locks(&self.locks),
-            patterns: rows.patterns(&self.patterns, &targets),
-            samples: sample_rows(&self.samples, &targets),
-            synced_files: rows.files(&self.synced),
             retransmits: self.retransmits,
+            journal: JournalResult { commits: self.journals.totals.commits, time: self.journals.totals.time },
+            counters: counters(&self.setup),
+            ..RunResult::default()
+        };
+        let services = self.services(&rows, &common, finished.services);
+        let mut all = Ledger::default();
+        self.ledgers.iter().for_each(|l| all.merge(l));
+        let targets: HashSet<u32> = processes.iter().map(|p| p.pid).collect();
+        let result = RunResult {
+            others: finished.others,
+            unexplained: unexplained_rows(&self.unexplained, &self.setup.state),
+            services,
+            ..self.part(&rows, &common, &all, None, &targets, (processes, finished.answered))
+        };
+        (result, self.observer)
+    }
+
+    /// What threads of the target did, of a service or of all.
+    fn part(
+        &self,
+        rows: &Rows<'_>,
+        common: &RunResult,
+        ledger: &Ledger,
+        service: Option<Service>,
+        targets: &HashSet<u32>,
+        (processes, answered): (Vec<ProcessRow>, Answered),
+    ) -> RunResult {
+        let longest = CATEGORIES.iter().map(|(c, ..)| (*c, rows.waits(ledger.longest.of(*c))));
+        let command = service.is_none().then_some((&self.followed, &self.path));
+        RunResult {
+            processes,
+            path: rows.path(command, &ledger.whole, &ledger.served),
+            locks: rows.locks(&self.locks, service),
+            patterns: rows.patterns(&self.patterns, targets),
+            samples: sample_rows(&self.samples, targets),
+            synced_files: rows.files(&self.synced, service),
             service: ServiceResult {
                 requests: answered.requests,
                 time: answered.time,
                 longest: answered.longest,
-                meanwhile: rows.blame(&self.meanwhile),
-                blockers: self.blockers.rows(&self.names),
+                meanwhile: rows.blame(&ledger.meanwhile),
+                blockers: ledger.blockers.rows(&self.names),
             },
-            peers: rows.blame(&self.peers),
-            herds: HerdResult {
-                wakeups: self.herds.wakeups,
-                futile: self.herds.futile,
-                largest: self.herds.largest,
-                time: self.herds.time,
-            },
-            journal: JournalResult { commits: self.journals.totals.commits, time: self.journals.totals.time },
+            peers: rows.blame(&ledger.peers),
+            herds: ledger.herds.found.clone(),
             longest: longest.filter(|(_, waits)| !waits.is_empty()).collect(),
-            counters: counters(&self.setup),
-            hot: Vec::new(),
+            ..common.clone()
+        }
+    }
+
+    /// Each service that was busy, as a run of its own.
+    fn services(
+        &self,
+        rows: &Rows<'_>,
+        common: &RunResult,
+        sums: FxHashMap<Service, Sum>,
+    ) -> Vec<ServiceRun> {
+        let mut sums: Vec<(Service, Sum)> = sums.into_iter().collect();
+        let busy =
+            |sum: &Sum| -> u64 { sum.row.account.iter().filter(|(c, _)| !c.rests()).map(|(_, ns)| ns).sum() };
+        sums.sort_by_key(|(service, sum)| (Reverse(busy(sum)), *service));
+        let names: FxHashMap<Service, &str> = self.services.names().collect();
+        let run = |(service, sum): (Service, Sum)| {
+            let name = (*names.get(&service)?).to_string();
+            let pids: BTreeSet<u32> = self.services.processes(service).collect();
+            let targets: HashSet<u32> = pids.iter().copied().collect();
+            let row = ProcessRow { comm: name.clone(), ..sum.row };
+            let ledger = self.ledgers.get(service as usize)?;
+            let result = self.part(rows, common, ledger, Some(service), &targets, (vec![row], sum.answered));
+            Some(ServiceRun { name, pids, processes: sum.processes, result })
         };
-        (result, self.observer)
+        let shown = |sum: &Sum| busy(sum) > 0 || !self.setup.comms.is_empty();
+        sums.into_iter().filter(|(_, sum)| shown(sum)).take(MOST_SERVICES).filter_map(run).collect()
     }
 }
 

@@ -74,7 +74,7 @@ impl<O: Observer> Model<O> {
         self.settle_call(at, false);
         let t = &self.threads[at];
         if t.target {
-            self.whole.merge(&whole(t, &t.blame));
+            self.ledgers[t.service as usize].whole.merge(&whole(t, &t.blame));
             if t.tid == self.setup.root {
                 self.followed = whole(t, &t.followed);
                 self.path = t.path.clone();

@@ -13,6 +13,7 @@ use crate::result::{
     BlameRow, FileRow, FunctionRow, HandoffRow, LockRow, PathResult, PatternRow, SampleResult, WaitRow,
 };
 use crate::samples::{Counts, Samples};
+use crate::services::Service;
 use crate::wait_frames::{is_runtime, lets_go};
 use plumb_trace::units;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -68,30 +69,31 @@ impl Rows<'_> {
     }
 
     /// The command's; where there is none, that of the requests that were served, or the sum over all threads.
-    pub fn path(&self, followed: &Parts, path: &Path, whole: &Parts, served: &Parts) -> PathResult {
-        let command = followed.total() > 0;
+    pub fn path(&self, command: Option<(&Parts, &Path)>, whole: &Parts, served: &Parts) -> PathResult {
+        let command = command.filter(|(followed, _)| followed.total() > 0);
         let busy = whole.iter().filter(|(p, _)| !p.category.rests()).map(|(_, ns)| ns).sum::<u64>();
         let serves = served.total() as f64 > busy as f64 * SERVES;
         let (of, parts) = match (command, serves) {
-            (true, _) => ("command", followed),
-            (false, true) => ("requests", served),
-            (false, false) => ("threads", whole),
+            (Some((followed, _)), _) => ("command", followed),
+            (None, true) => ("requests", served),
+            (None, false) => ("threads", whole),
         };
         PathResult {
             of: of.into(),
             time: parts.total(),
             parts: self.blame(parts),
-            last: if command { self.blame(&path.parts) } else { Vec::new() },
-            steps: self.waits(path.steps()),
+            last: command.map_or_else(Vec::new, |(_, path)| self.blame(&path.parts)),
+            steps: command.map_or_else(Vec::new, |(_, path)| self.waits(path.steps())),
         }
     }
 
-    pub fn locks(&self, locks: &Locks) -> Vec<LockRow> {
+    /// Those for which threads of a service waited, or of all of the target.
+    pub fn locks(&self, locks: &Locks, service: Option<Service>) -> Vec<LockRow> {
         let texts: HashMap<u32, &str> =
             self.setup.state.stacks.iter().map(|s| (s.stack, s.text.as_str())).collect();
-        let mut shown = locks.by_time();
+        let mut shown = locks.by_time(service);
         shown.truncate(MOST_LOCKS);
-        let handoffs = shown.iter().flat_map(|(_, l)| &l.chain);
+        let handoffs = shown.iter().flat_map(|(_, _, l)| &l.chain);
         let wanted: HashSet<u32> = handoffs.map(|h| h.user_stack).filter(|stack| *stack != 0).collect();
         let user: HashMap<u32, &str> = user_functions(&self.setup.state, &wanted)
             .into_iter()
@@ -104,7 +106,7 @@ impl Rows<'_> {
         };
         shown
             .into_iter()
-            .map(|((pid, address), l)| {
+            .map(|((pid, address), [waits, time, longest], l)| {
                 let chain = l.chain.iter().map(|h| HandoffRow {
                     at: h.at.saturating_sub(self.setup.begin),
                     holder: h.holder,
@@ -128,10 +130,10 @@ impl Rows<'_> {
                     kind: kind(l.flags).into(),
                     site,
                     contentions: l.contentions,
-                    waits: l.waits,
+                    waits,
                     readers: l.readers,
-                    time: l.time,
-                    longest: l.longest,
+                    time,
+                    longest,
                     most_waiting: l.most_waiting,
                     holders: self.blame(&l.holders),
                     doing: self.blame(&l.doing),
@@ -141,9 +143,9 @@ impl Rows<'_> {
             .collect()
     }
 
-    pub fn files(&self, synced: &Synced) -> Vec<FileRow> {
+    pub fn files(&self, synced: &Synced, service: Option<Service>) -> Vec<FileRow> {
         let row = |(path, calls, time)| FileRow { path, calls, time };
-        synced.rows().into_iter().take(MOST_FILES).map(row).collect()
+        synced.rows(service).into_iter().take(MOST_FILES).map(row).collect()
     }
 
     /// Most device service time first.

@@ -9,7 +9,7 @@ use crate::history::{Cause, Did, Interval};
 use crate::parts::{piece, Part, Piece, Who};
 use crate::sched::{Left, Switch};
 use crate::tasks::Step;
-use crate::thread::{Sleep, State, Wait};
+use crate::thread::{Sleep, State, Thread, Wait};
 use crate::{CpuState, Observer, Slept, ThreadState};
 use plumb_trace::kernel::PID_MAX_LIMIT;
 use plumb_trace::schema::SchedFork;
@@ -159,7 +159,7 @@ impl<O: Observer> Model<O> {
         let t = &mut self.threads[at];
         t.woken_by = if let Cause::Thread(tid) = cause { tid } else { 0 };
         let by = self.known(self.threads[at].woken_by);
-        let by = by.map_or((0, false), |by| (self.threads[by].name, self.threads[by].target));
+        let by = by.map_or((0, false), |by| (self.threads[by].name, self.together(at, by)));
         let t = &mut self.threads[at];
         t.waker = by;
         match t.state {
@@ -182,7 +182,7 @@ impl<O: Observer> Model<O> {
     fn offer_path(&mut self, cause: Cause, wakee: usize, ts: u64) {
         let Cause::Thread(waker) = cause else { return };
         let Some(waker) = self.known(waker).filter(|w| *w != wakee) else { return };
-        if !(self.threads[waker].target && self.threads[wakee].target) {
+        if !self.together(waker, wakee) {
             return;
         }
         self.charge(waker, ts);
@@ -209,7 +209,14 @@ impl<O: Observer> Model<O> {
     pub(super) fn task_step(&mut self, ts: u64, step: &Step) {
         match step {
             Step::Forked(e) => self.fork(ts, e),
-            Step::Named { tid, comm, .. } => self.renamed(*tid, comm),
+            Step::Named { tid, comm, exec } => {
+                self.renamed(*tid, comm);
+                let at = self.place(*tid);
+                if self.threads[at].tgid == *tid {
+                    self.services.renamed(*tid, comm, *exec);
+                    self.belongs(at);
+                }
+            }
         }
     }
 
@@ -242,6 +249,8 @@ impl<O: Observer> Model<O> {
         let target = t.target;
         self.processes.inherit(e.child_tgid, e.parent_tgid);
         self.processes.join(e.child_tgid, ts, target);
+        self.services.forked(e.child_tgid, e.parent_tgid);
+        self.belongs(at);
     }
 
     fn renamed(&mut self, tid: u32, comm: &str) {
@@ -350,11 +359,19 @@ impl<O: Observer> Model<O> {
     /// Splits a wait for a CPU by who had it.
     fn who_ran(&self, at: usize, cpu: u32, from: u64, to: u64, category: Category, out: &mut Vec<Piece>) {
         for (from, to, cpu) in self.threads[at].queue.spans(from, to, cpu) {
-            self.who_ran_there(cpu, from, to, category, out);
+            let me = &self.threads[at];
+            self.who_ran_there(me, cpu, (from, to), category, out);
         }
     }
 
-    fn who_ran_there(&self, cpu: u32, from: u64, to: u64, category: Category, out: &mut Vec<Piece>) {
+    fn who_ran_there(
+        &self,
+        me: &Thread,
+        cpu: u32,
+        (from, to): (u64, u64),
+        category: Category,
+        out: &mut Vec<Piece>,
+    ) {
         let Some(on) = self.cpus.get(cpu as usize) else {
             return piece(out, Part::of(category), from, to);
         };
@@ -372,7 +389,9 @@ impl<O: Observer> Model<O> {
                 CpuState::Idle => Part::of(Category::WokenIdle),
                 CpuState::Busy(tid) => match self.remembered(tid).map(|at| &self.threads[at]) {
                     Some(t) if t.tgid == self.setup.recorder => Part::of(Category::Overhead),
-                    Some(t) if t.target => Part { category: Category::Crowded, who: Who::Name(t.name) },
+                    Some(t) if t.target && t.service == me.service => {
+                        Part { category: Category::Crowded, who: Who::Name(t.name) }
+                    }
                     Some(t) => Part { category, who: Who::Name(t.name) },
                     None => Part::of(category),
                 },
@@ -416,9 +435,10 @@ impl<O: Observer> Model<O> {
             }
             handed = explained.handed;
             if handed && waker != 0 && own.first().is_some_and(|p| p.part.category == Category::InRequest) {
-                deep.iter().for_each(|p| self.meanwhile.add(p.part, p.to - p.from));
                 let pid = self.remembered(waker).map_or(0, |at| self.threads[at].tgid);
-                self.blockers.add((pid, waker), own[0].part.who, end - start);
+                let ledger = self.ledger(at);
+                deep.iter().for_each(|p| ledger.meanwhile.add(p.part, p.to - p.from));
+                ledger.blockers.add((pid, waker), own[0].part.who, end - start);
             }
             if handed {
                 self.threads[at].waits.push(Wait { from: start, to: end, waker, deep: deep.clone() });
@@ -447,16 +467,16 @@ impl<O: Observer> Model<O> {
         let category = wait.part.category;
         let for_it =
             matches!(category, Category::Pipe | Category::Socket | Category::FileLock | Category::Signalled);
-        let outside = self.remembered(waker).is_some_and(|w| w != at && !self.threads[w].target);
+        let outside = self.remembered(waker).is_some_and(|w| w != at && !self.together(at, w));
         if !for_it || !outside {
             return;
         }
         let mut did = std::mem::take(&mut self.scratch);
         did.clear();
-        let me = self.threads[at].tid;
-        let follow = Follow { peer: true, ..Follow::from(me) };
+        let follow = Follow { peer: true, ..Follow::from(&self.threads[at]) };
         self.follow_thread(waker, wait.from, wait.to, follow, &mut did);
-        did.iter().for_each(|p| self.peers.add(p.part, p.to - p.from));
+        let peers = &mut self.ledger(at).peers;
+        did.iter().for_each(|p| peers.add(p.part, p.to - p.from));
         self.scratch = did;
     }
 
@@ -489,7 +509,7 @@ impl<O: Observer> Model<O> {
         let (tid, name) = (t.tid, t.name);
         for p in own {
             self.threads[at].blame.add(p.part, p.to - p.from);
-            self.longest.wait(tid, name, p);
+            self.ledger(at).longest.wait(tid, name, p);
             self.slept(at, p, wait);
         }
         let t = &mut self.threads[at];

@@ -75,7 +75,8 @@ fn sum(into: &mut BTreeMap<Category, u64>, from: &BTreeMap<Category, u64>) {
     }
 }
 
-fn add(into: &mut ProcessRow, from: &ProcessRow, first: bool) {
+/// Adds a process to a sum; `first`: it is the first.
+pub fn add(into: &mut ProcessRow, from: &ProcessRow, first: bool) {
     let end = from.begin + from.elapsed;
     let ended = if first { end } else { end.max(into.begin + into.elapsed) };
     into.begin = if first { from.begin } else { from.begin.min(into.begin) };

@@ -54,12 +54,14 @@ fn teller(category: Category, functions: &[(&Function, bool)]) -> Option<usize> 
     }
 }
 
-/// The functions with most time in each category, kernel and user code apart; at most a few each.
-pub fn hot(profile: &Profile) -> Vec<HotRow> {
+/// The functions with most time in each category, kernel and user code apart; at most a few each. `counts`: which
+/// processes are looked at.
+pub fn hot(profile: &Profile, counts: impl Fn(u32) -> bool) -> Vec<HotRow> {
     type Key<'a> = (Category, Origin, &'a str, &'a str, &'a str);
     let mut sums: BTreeMap<Key<'_>, Sum<'_>> = BTreeMap::new();
     let telling: Vec<bool> = profile.functions.iter().map(|f| tells(profile, f)).collect();
-    for Entry { category, who, stack, time, count, .. } in &profile.entries {
+    let counted = |e: &&Entry| profile.threads.get(e.thread as usize).is_none_or(|t| counts(t.pid));
+    for Entry { category, who, stack, time, count, .. } in profile.entries.iter().filter(counted) {
         let frames = profile.frames_of(*stack);
         let places = frames.iter().map(|f| f.function as usize);
         let functions: Vec<(&Function, bool)> =

@@ -30,8 +30,22 @@ impl Bench {
         Self::new(0, sockets)
     }
 
+    /// As with -a: each of the two processes is a service.
+    pub fn machine(sockets: Vec<StateSocket>) -> Self {
+        Self::of(Setup { everyone: true, ..Setup::default() }, sockets)
+    }
+
+    /// Only of processes of a name.
+    pub fn only(comm: &str, sockets: Vec<StateSocket>) -> Self {
+        Self::of(Setup { comms: vec![comm.into()], ..Setup::default() }, sockets)
+    }
+
     fn new(root: u32, sockets: Vec<StateSocket>) -> Self {
-        let mut setup = Setup { begin: 1000, end: END, root, ..Setup::default() };
+        Self::of(Setup { root, ..Setup::default() }, sockets)
+    }
+
+    fn of(setup: Setup, sockets: Vec<StateSocket>) -> Self {
+        let mut setup = Setup { begin: 1000, end: END, ..setup };
         let task = |tid, target| StateTask {
             tid,
             tgid: tid,

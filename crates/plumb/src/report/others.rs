@@ -62,8 +62,7 @@ pub fn comparison(args: &CompareArgs, found: &Comparison) -> Result<Document> {
         eprintln!("profiles are of {} and {}", examples[0].display(), examples[1].display());
     }
     for (name, dir) in ["A", "B"].into_iter().zip(examples) {
-        let mut analysis = Analysis::of(dir)?;
-        analysis.select(&args.comm)?;
+        let analysis = Analysis::of(dir, &args.comm)?;
         if analysis.profile.time() > 0 {
             document.profiles.push(profile::document(&analysis.profile));
         } else {

@@ -5,6 +5,7 @@ use anyhow::Result;
 use plumb_diagnose::{Diagnosis, Finding, Role};
 use plumb_report::terminal::screen::{Look, Screen, COLUMNS};
 use plumb_report::terminal::wrapped_to;
+use plumb_trace::units;
 use std::io::Write;
 
 /// Columns that share and speed-up take.
@@ -30,6 +31,38 @@ pub fn verdict(diagnosis: &Diagnosis, out: &mut Screen<'_>) -> Result<()> {
         let text = if line.role == Role::Bottleneck { out.paint(&text, Look::Bold) } else { text };
         writeln!(out, "{text}")?;
     }
+    Ok(())
+}
+
+/// What limits each service of a machine.
+///
+/// # Errors
+/// The writer's.
+pub fn services(diagnosis: &Diagnosis, out: &mut Screen<'_>) -> Result<()> {
+    if diagnosis.services.is_empty() {
+        return Ok(());
+    }
+    out.heading("Services, busiest first")?;
+    for s in &diagnosis.services {
+        let requests = match s.requests {
+            0 => String::new(),
+            n => format!(", {} requests", units::count(n)),
+        };
+        let processes = if s.processes == 1 { "process" } else { "processes" };
+        writeln!(
+            out,
+            "  {} ({} {processes}, {} on a CPU, {} busy{requests})",
+            out.paint(&s.name, Look::Bold),
+            units::count(s.processes),
+            units::brief(s.cpu_used),
+            units::brief(s.busy)
+        )?;
+        for line in s.diagnosis.lines.iter().filter(|l| l.role == Role::Bottleneck) {
+            let text = wrapped_to(&line.text, 4, COLUMNS);
+            writeln!(out, "    {text}")?;
+        }
+    }
+    writeln!(out, "  Of one of them: plumb explain DIR --comm NAME\n")?;
     Ok(())
 }
 

@@ -4,7 +4,7 @@
 use super::account::filled;
 use super::{table, Context, Sink};
 use crate::document::Quality;
-use plumb_diagnose::{Diagnosis, Evidence, Finding};
+use plumb_diagnose::{Diagnosis, Evidence, Finding, ServiceDiagnosis};
 use plumb_model::profile::{Entry, Origin, Profile};
 use plumb_model::{CpuRow, FunctionRow, HotRow, OtherRow, RunResult, UnexplainedRow};
 use std::collections::BTreeMap;
@@ -37,6 +37,19 @@ finding(f: &Finding, c) {
     words: Text = &f.words, "What was seen";
     doubt: Text = filled(&f.doubt.join(" ")), "What reduces confidence in it";
     next: Text = &f.next, "The next step";
+});
+
+table!(SERVICES, Services, Account, "services", "Services of a machine that was recorded whole, busiest first",
+service(s: &ServiceDiagnosis, c) {
+    service: Text = &s.name, "Name of the program that it began with";
+    processes: Integer = s.processes, "Its processes, those that ended included";
+    cpu_used_ns: Integer = s.cpu_used, "On a CPU";
+    busy_ns: Integer = s.busy, "Time in which its threads ran or waited, but for no request";
+    requests: Integer = s.requests, "Requests of clients that it answered";
+    kind: Text = filled(s.diagnosis.kind.name()), "Kind of limit, see docs/findings.md";
+    verdict: Text = s.diagnosis.verdict.first().map(String::as_str), "First line of its verdict";
+    finding: Text = s.diagnosis.findings.first().map(|f| f.id.as_str()), "Id of its largest finding";
+    share: Real = s.diagnosis.findings.first().map(|f| f.share), "That one's share of its time, 0 to 1";
 });
 
 table!(EVIDENCE, Evidence, Account, "evidence", "What findings rest on",
@@ -194,6 +207,7 @@ pub(super) fn tell<S: Sink + ?Sized>(result: &RunResult, diagnosis: &Diagnosis, 
         finding(sink, c, f);
         f.evidence.iter().for_each(|e| evidence(sink, c, (f, e)));
     }
+    diagnosis.services.iter().for_each(|s| service(sink, c, s));
     result.hot.iter().for_each(|h| hot(sink, c, h));
     result.samples.functions.iter().for_each(|f| function(sink, c, f));
     result.cpus.iter().for_each(|p| cpu(sink, c, p));

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What belongs together on a machine: a program that waits for connections and what it started, and else the first
+//! program below shells, init and the like, with all that it started. Of one name is one service.
+
+use crate::machine::Setup;
+use plumb_trace::reader::State;
+use plumb_trace::schema::StateSocket;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Number of a service. 0 is the target where it is not a whole machine, and what belongs to none.
+pub type Service = u16;
+
+/// Services that are kept apart; more belong to none.
+const MOST: usize = 256;
+/// Parents that are looked at.
+const DEEP: usize = 64;
+
+/// Programs that start others for somebody: what they start is a service of its own.
+const LAUNCHERS: &[&str] = &[
+    "ash",
+    "bash",
+    "busybox",
+    "catatonit",
+    "conmon",
+    "containerd-shim",
+    "cron",
+    "crond",
+    "csh",
+    "dash",
+    "dumb-init",
+    "env",
+    "fish",
+    "init",
+    "ksh",
+    "login",
+    "nice",
+    "nohup",
+    "runuser",
+    "s6-supervise",
+    "screen",
+    "setpriv",
+    "setsid",
+    "sh",
+    "sshd",
+    "sshd-session",
+    "su",
+    "sudo",
+    "supervisord",
+    "systemd",
+    "taskset",
+    "tcsh",
+    "timeout",
+    "tini",
+    "tmux: server",
+    "xargs",
+    "zsh",
+];
+
+fn launches(name: &str) -> bool {
+    // A name ends after 15 bytes.
+    LAUNCHERS.binary_search(&name).is_ok() || name.starts_with("containerd-shim")
+}
+
+/// Services of a machine, and which process belongs to which.
+#[derive(Debug, Default)]
+pub struct Services {
+    names: Vec<String>,
+    /// Names of the processes of the only one; empty: programs decide.
+    comms: Vec<String>,
+    numbers: FxHashMap<String, Service>,
+    /// By process; those that ended included.
+    of: FxHashMap<u32, Service>,
+}
+
+impl Services {
+    /// Those of a target.
+    pub fn of(setup: &Setup) -> Self {
+        match (setup.comms.is_empty(), setup.everyone) {
+            (false, _) => Self::named(&setup.comms, &setup.state),
+            (true, true) => Self::of_machine(&setup.state),
+            (true, false) => Self::one(),
+        }
+    }
+
+    /// One for the whole target.
+    fn one() -> Self {
+        Self { names: vec![String::new()], ..Self::default() }
+    }
+
+    /// One of the processes of some names.
+    fn named(comms: &[String], state: &State) -> Self {
+        let names = vec![String::new(), comms.join(", ")];
+        let mut services = Self { names, comms: comms.to_vec(), ..Self::default() };
+        for task in state.tasks.iter().filter(|t| t.tid == t.tgid) {
+            services.renamed(task.tgid, &task.comm, false);
+        }
+        services
+    }
+
+    /// Those that the recorder saw when it began.
+    fn of_machine(state: &State) -> Self {
+        let mut services = Self::one();
+        let first = state.tasks.iter().filter(|t| !t.told_after_exec() && t.kernel == 0);
+        let processes: FxHashMap<u32, (&str, u32)> =
+            first.filter(|t| t.tid == t.tgid).map(|t| (t.tgid, (t.comm.as_str(), t.ppid))).collect();
+        let listens = state.sockets.iter().filter(|s| s.side == StateSocket::LISTENS);
+        let listens: FxHashSet<u32> = listens.map(|s| s.pid).collect();
+        for (pid, (comm, _)) in &processes {
+            // The topmost program that launches nothing, unless one below it waits for connections.
+            let (mut at, mut root) = (*pid, *comm);
+            for _ in 0..DEEP {
+                let Some((comm, parent)) = processes.get(&at) else { break };
+                if !launches(comm) {
+                    root = comm;
+                }
+                if listens.contains(&at) && !listens.contains(parent) {
+                    break;
+                }
+                at = *parent;
+            }
+            let number = services.number(root);
+            services.of.insert(*pid, number);
+        }
+        services
+    }
+
+    fn number(&mut self, name: &str) -> Service {
+        if let Some(number) = self.numbers.get(name) {
+            return *number;
+        }
+        if self.names.len() >= MOST {
+            return 0;
+        }
+        let number = self.names.len() as Service;
+        self.names.push(name.into());
+        self.numbers.insert(name.into(), number);
+        number
+    }
+
+    /// That of a process.
+    pub fn process(&self, tgid: u32) -> Service {
+        self.of.get(&tgid).copied().unwrap_or(0)
+    }
+
+    /// A process belongs to its parent's service until it runs another program.
+    pub fn forked(&mut self, child: u32, parent: u32) {
+        if self.names.len() > 1 && child != parent {
+            self.of.insert(child, self.process(parent));
+        }
+    }
+
+    /// A process has another name; `program`: it runs another program.
+    pub fn renamed(&mut self, tgid: u32, comm: &str, program: bool) {
+        if !self.comms.is_empty() {
+            self.of.insert(tgid, Service::from(self.comms.iter().any(|c| c == comm)));
+            return;
+        }
+        let name = self.names.get(self.process(tgid) as usize).map_or("", String::as_str);
+        if program && self.names.len() > 1 && (launches(name) || name.is_empty()) {
+            let number = self.number(comm);
+            self.of.insert(tgid, number);
+        }
+    }
+
+    /// Their numbers and names.
+    pub fn names(&self) -> impl Iterator<Item = (Service, &str)> {
+        self.names.iter().enumerate().skip(1).map(|(n, name)| (n as Service, name.as_str()))
+    }
+
+    /// Processes of one.
+    pub fn processes(&self, service: Service) -> impl Iterator<Item = u32> + '_ {
+        self.of.iter().filter(move |(_, s)| **s == service).map(|(pid, _)| *pid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plumb_trace::schema::StateTask;
+
+    fn task(pid: u32, ppid: u32, comm: &str) -> StateTask {
+        StateTask { tid: pid, tgid: pid, ppid, comm: comm.into(), syscall: -1, ..StateTask::default() }
+    }
+
+    #[test]
+    fn launchers_are_sorted() {
+        assert!(LAUNCHERS.is_sorted());
+    }
+
+    #[test]
+    fn a_service_is_a_program_with_what_it_started() {
+        let state = State {
+            tasks: vec![
+                task(1, 0, "systemd"),
+                task(10, 1, "bash"),
+                task(11, 10, "make"),
+                task(12, 11, "sh"),
+                task(13, 12, "cc1"),
+                task(20, 1, "nginx"),
+                task(21, 20, "nginx"),
+                task(30, 10, "python3"),
+                task(31, 30, "postgres"),
+                task(32, 31, "postgres"),
+                task(33, 30, "pgbench"),
+            ],
+            sockets: [20, 21, 31, 32]
+                .map(|pid| StateSocket { pid, side: StateSocket::LISTENS, ..StateSocket::default() })
+                .into(),
+            ..State::default()
+        };
+        let mut s = Services::of_machine(&state);
+        let name = |s: &Services, pid| s.names[s.process(pid) as usize].clone();
+        let all = [10, 13, 12, 11, 21, 30, 32, 33].map(|pid| name(&s, pid));
+        assert_eq!(all, ["bash", "make", "make", "make", "nginx", "python3", "postgres", "python3"]);
+        // The shell starts another program, and make a compiler.
+        s.forked(40, 10);
+        assert_eq!(name(&s, 40), "bash");
+        s.renamed(40, "redis-server", true);
+        s.forked(41, 11);
+        s.renamed(41, "sh", true);
+        s.forked(42, 41);
+        s.renamed(42, "cc1", true);
+        assert_eq!(
+            (name(&s, 40), name(&s, 41), name(&s, 42)),
+            ("redis-server".into(), "make".into(), "make".into())
+        );
+    }
+
+    #[test]
+    fn processes_of_a_name_are_one() {
+        let state =
+            State { tasks: vec![task(1, 0, "a"), task(2, 0, "b"), task(3, 0, "c")], ..State::default() };
+        let mut s = Services::named(&["a".into(), "c".into()], &state);
+        s.forked(4, 1);
+        s.forked(5, 1);
+        s.renamed(5, "b", false);
+        assert_eq!([1, 2, 3, 4, 5].map(|pid| s.process(pid)), [1, 0, 1, 1, 0]);
+    }
+
+    #[test]
+    fn a_target_that_is_no_machine_is_one() {
+        let mut s = Services::one();
+        s.forked(5, 4);
+        s.renamed(5, "bash", true);
+        assert_eq!((s.process(5), s.names().count()), (0, 0));
+    }
+}
