@@ -12,20 +12,45 @@ static __always_inline bool call_wanted(u32 tid, u32 nr)
 	return knobs.syscalls[word & 7] >> (nr & 63) & 1;
 }
 
+#if defined(__TARGET_ARCH_arm64)
+#define NR_FUTEX 98
+#else
+#define NR_FUTEX 202
+#endif
+
+static __always_inline void emit_futex(struct pt_regs *regs, u32 tid)
+{
+	u64 uaddr = get_syscall_arg(regs, 0);
+	u32 op = (u32)get_syscall_arg(regs, 1) & 127;
+	u32 owner = 0;
+
+	/* glibc's mutexes keep the owner's tid 8 bytes behind the futex word */
+	if (op == 0 || op == 9)
+		bpf_probe_read_user(&owner, sizeof(owner), (void *)(uaddr + 8));
+	EMIT(futex, tid, {
+		e->uaddr = uaddr;
+		e->op = op;
+		e->val = get_syscall_arg(regs, 2);
+		e->owner = owner;
+	});
+}
+
 SEC("tp_btf/sys_enter")
 int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
 {
 	u32 tid = current_tid();
 	u32 nr = id;
 
-	if (!call_wanted(tid, nr) || thinned(PLUMB_THIN_SYSCALL))
-		return 0;
-	*flags_of(tid) |= PLUMB_TASK_IN_SYSCALL;
-	EMIT(sys_enter, tid, {
-		e->nr = nr;
-		e->arg0 = get_syscall_arg(regs, 0);
-		e->arg2 = get_syscall_arg(regs, 2);
-	});
+	if (call_wanted(tid, nr) && !thinned(PLUMB_THIN_SYSCALL)) {
+		*flags_of(tid) |= PLUMB_TASK_IN_SYSCALL;
+		EMIT(sys_enter, tid, {
+			e->nr = nr;
+			e->arg0 = get_syscall_arg(regs, 0);
+			e->arg2 = get_syscall_arg(regs, 2);
+		});
+	}
+	if (nr == NR_FUTEX && knobs.futex_at_enter && (knobs.everyone || is_target(tid)))
+		emit_futex(regs, tid);
 	return 0;
 }
 
@@ -52,35 +77,16 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 	return 0;
 }
 
-#if defined(__TARGET_ARCH_arm64)
-#define NR_FUTEX 98
-#else
-#define NR_FUTEX 202
-#endif
-
+/* Alone, where sys_enter is not recorded. */
 SEC("tp_btf/sys_enter")
 int BPF_PROG(futex, struct pt_regs *regs, long id)
 {
 	u32 tid;
-	u32 op;
-	u32 owner = 0;
-	u64 uaddr;
 
 	if (id != NR_FUTEX)
 		return 0;
 	tid = current_tid();
-	if (!knobs.everyone && !is_target(tid))
-		return 0;
-	uaddr = get_syscall_arg(regs, 0);
-	op = (u32)get_syscall_arg(regs, 1) & 127;
-	/* glibc's mutexes keep the owner's tid 8 bytes behind the futex word */
-	if (op == 0 || op == 9)
-		bpf_probe_read_user(&owner, sizeof(owner), (void *)(uaddr + 8));
-	EMIT(futex, tid, {
-		e->uaddr = uaddr;
-		e->op = op;
-		e->val = get_syscall_arg(regs, 2);
-		e->owner = owner;
-	});
+	if (knobs.everyone || is_target(tid))
+		emit_futex(regs, tid);
 	return 0;
 }

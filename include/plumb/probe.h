@@ -50,6 +50,7 @@ struct plumb_knobs {
 	plumb_u32 everyone;                  /* 1: system calls and stacks of all, not of the target */
 	plumb_u32 emit_fork;                 /* 0: births only pass the target's mark on */
 	plumb_u32 emit_exec;                 /* 0: the same for a thread that takes over its leader's id */
+	plumb_u32 futex_at_enter;            /* 1: sys_enter emits futex too; two programs cost more */
 	plumb_u32 only_target;               /* 1: no event that the target has no part in */
 	plumb_u32 devices;                   /* 0, or how many of device[] are set */
 	plumb_u32 device[PLUMB_MAX_DEVICES]; /* whole disks to record block events of */

@@ -41,7 +41,8 @@ impl<'a> Pass<'a> {
         Self { wanted, ..self }
     }
 
-    /// Only of the processes of these names; of all of the target where none is given.
+    /// Only of the processes of these names; of all of the target where none is given. One name of a machine's
+    /// service is that service (not with an observer).
     #[must_use]
     pub fn only(self, comms: &'a [String]) -> Self {
         Self { comms, ..self }
@@ -58,6 +59,15 @@ impl<'a> Pass<'a> {
     /// # Errors
     /// A stream of the trace cannot be opened, no process has the name that is asked for, or it was stopped.
     pub fn analysis(self) -> Result<Analysis> {
+        if let ([name], true) = (self.comms, setup::everyone(&self.trace.metadata.env)) {
+            let (mut all, ()) = Self { comms: &[], ..self }.read(())?;
+            if target::service(name, &mut all.result, &mut all.profile) {
+                if self.wanted == Wanted::Findings {
+                    all.judge();
+                }
+                return Ok(all);
+            }
+        }
         Ok(self.read(())?.0)
     }
 

@@ -18,6 +18,11 @@ pub fn span(trace: &Trace) -> (u64, u64) {
     (begin, end)
 }
 
+/// Whether the target is the whole machine.
+pub fn everyone(env: &BTreeMap<String, String>) -> bool {
+    env.get("everyone").is_some_and(|v| v == "1")
+}
+
 /// The model's setup for a trace.
 pub fn of(trace: &Trace) -> Setup {
     let env = &trace.metadata.env;
@@ -26,7 +31,7 @@ pub fn of(trace: &Trace) -> Setup {
     Setup {
         begin,
         end,
-        everyone: env.get("everyone").is_some_and(|v| v == "1"),
+        everyone: everyone(env),
         recorder: pid("recorder_pid"),
         comms: Vec::new(),
         root: pid("command_pid"),

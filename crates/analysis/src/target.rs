@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A part of the target: the processes of some names.
+//! A part of the target: the processes of some names, or a service of a machine.
 
 use anyhow::{bail, Result};
 use plumb_model::profile::Profile;
@@ -21,4 +21,16 @@ pub fn only(comms: &[String], result: RunResult, profile: Profile) -> Result<(Ru
     let profile =
         profile.filtered(|p, e| p.threads.get(e.thread as usize).is_some_and(|t| comms.contains(&t.process)));
     Ok((RunResult { processes, others, ..part.result }, profile))
+}
+
+/// Leaves only what a service of a machine did; false where none is called so.
+pub fn service(name: &str, result: &mut RunResult, profile: &mut Profile) -> bool {
+    let Some(at) = result.services.iter().position(|s| s.name == name) else { return false };
+    let part = result.services.swap_remove(at);
+    let RunResult { mut processes, others, .. } = std::mem::take(result);
+    processes.retain(|p| part.pids.contains(&p.pid));
+    *result = RunResult { processes, others, ..part.result };
+    *profile = std::mem::take(profile)
+        .filtered(|p, e| p.threads.get(e.thread as usize).is_some_and(|t| part.pids.contains(&t.pid)));
+    true
 }

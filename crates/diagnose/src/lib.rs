@@ -95,7 +95,7 @@ pub struct Diagnosis {
     pub kind: Limit,
     /// Reasons, largest first.
     pub findings: Vec<Finding>,
-    /// Of a whole machine what limits each of its services, the busiest first.
+    /// Of a whole machine what limits each of its services, most CPU time first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceDiagnosis>,
 }

@@ -248,7 +248,9 @@ impl<O: Observer> Model<O> {
         // The id is used again: whoever refers to the thread that had it finds this one from now on.
         self.free.extend(self.kept.remove(&tid));
         let mut thread = Thread::new(tid, tid, self.now.max(self.setup.begin));
-        thread.target = (self.setup.everyone && tid != self.setup.recorder) || self.told.contains(&tid);
+        // Thread 0 is every idle CPU.
+        thread.target =
+            (self.setup.everyone && tid != self.setup.recorder && tid != 0) || self.told.contains(&tid);
         let at = match self.free.pop() {
             Some(at) => {
                 self.threads[at as usize] = thread;

@@ -46,7 +46,7 @@ pub struct RunResult {
     /// Requests that the target served.
     #[serde(default)]
     pub service: ServiceResult,
-    /// A whole machine's services, most busy time first; empty where the target is one.
+    /// A whole machine's services, most CPU time first; empty where the target is one.
     #[serde(skip)]
     pub services: Vec<ServiceRun>,
     /// What processes outside of the target did while it waited for them, followed like its own threads.

@@ -12,6 +12,8 @@ pub type Service = u16;
 
 /// Services that are kept apart; more belong to none.
 const MOST: usize = 256;
+/// The first process of a machine or container.
+const INIT: u32 = 1;
 /// Parents that are looked at.
 const DEEP: usize = 64;
 
@@ -68,6 +70,10 @@ pub struct Services {
     /// Names of the processes of the only one; empty: programs decide.
     comms: Vec<String>,
     numbers: FxHashMap<String, Service>,
+    /// Names of programs that a shell runs.
+    scripts: FxHashSet<String>,
+    /// That of the first process, which launches others whatever it is called.
+    init: Service,
     /// By process; those that ended included.
     of: FxHashMap<u32, Service>,
 }
@@ -105,15 +111,23 @@ impl Services {
             first.filter(|t| t.tid == t.tgid).map(|t| (t.tgid, (t.comm.as_str(), t.ppid))).collect();
         let listens = state.sockets.iter().filter(|s| s.side == StateSocket::LISTENS);
         let listens: FxHashSet<u32> = listens.map(|s| s.pid).collect();
+        for task in state.tasks.iter().filter(|t| !launches(&t.comm)) {
+            let program = task.cmdline.split(' ').next().unwrap_or_default();
+            if launches(program.rsplit('/').next().unwrap_or_default()) {
+                services.scripts.insert(task.comm.clone());
+            }
+        }
         for (pid, (comm, _)) in &processes {
             // The topmost program that launches nothing, unless one below it waits for connections.
             let (mut at, mut root) = (*pid, *comm);
             for _ in 0..DEEP {
                 let Some((comm, parent)) = processes.get(&at) else { break };
-                if !launches(comm) {
+                if !services.launches(comm) && at != INIT {
                     root = comm;
                 }
-                if listens.contains(&at) && !listens.contains(parent) {
+                // Workers have what their parent listens on; they are called as it is.
+                let alike = processes.get(parent).is_some_and(|(name, _)| name == comm);
+                if listens.contains(&at) && !(alike && listens.contains(parent)) {
                     break;
                 }
                 at = *parent;
@@ -121,6 +135,7 @@ impl Services {
             let number = services.number(root);
             services.of.insert(*pid, number);
         }
+        services.init = services.process(INIT);
         services
     }
 
@@ -135,6 +150,10 @@ impl Services {
         self.names.push(name.into());
         self.numbers.insert(name.into(), number);
         number
+    }
+
+    fn launches(&self, name: &str) -> bool {
+        launches(name) || self.scripts.contains(name)
     }
 
     /// That of a process.
@@ -155,8 +174,9 @@ impl Services {
             self.of.insert(tgid, Service::from(self.comms.iter().any(|c| c == comm)));
             return;
         }
-        let name = self.names.get(self.process(tgid) as usize).map_or("", String::as_str);
-        if program && self.names.len() > 1 && (launches(name) || name.is_empty()) {
+        let had = self.process(tgid);
+        let launched = had == 0 || had == self.init || self.launches(&self.names[had as usize]);
+        if program && self.names.len() > 1 && launched {
             let number = self.number(comm);
             self.of.insert(tgid, number);
         }
@@ -191,9 +211,10 @@ mod tests {
     fn a_service_is_a_program_with_what_it_started() {
         let state = State {
             tasks: vec![
-                task(1, 0, "systemd"),
+                task(1, 0, "the-init"),
                 task(10, 1, "bash"),
-                task(11, 10, "make"),
+                StateTask { cmdline: "/bin/bash -e ./build.sh".into(), ..task(14, 10, "build.sh") },
+                task(11, 14, "make"),
                 task(12, 11, "sh"),
                 task(13, 12, "cc1"),
                 task(20, 1, "nginx"),
@@ -203,16 +224,22 @@ mod tests {
                 task(32, 31, "postgres"),
                 task(33, 30, "pgbench"),
             ],
-            sockets: [20, 21, 31, 32]
+            sockets: [20, 21, 30, 31, 32]
                 .map(|pid| StateSocket { pid, side: StateSocket::LISTENS, ..StateSocket::default() })
                 .into(),
             ..State::default()
         };
         let mut s = Services::of_machine(&state);
         let name = |s: &Services, pid| s.names[s.process(pid) as usize].clone();
-        let all = [10, 13, 12, 11, 21, 30, 32, 33].map(|pid| name(&s, pid));
-        assert_eq!(all, ["bash", "make", "make", "make", "nginx", "python3", "postgres", "python3"]);
-        // The shell starts another program, and make a compiler.
+        let all = [10, 14, 13, 12, 11, 21, 30, 32, 33].map(|pid| name(&s, pid));
+        assert_eq!(
+            all,
+            ["bash", "build.sh", "make", "make", "make", "nginx", "python3", "postgres", "python3"]
+        );
+        // The shell starts another program, and make a compiler; the first process one of its own.
+        s.forked(43, 1);
+        s.renamed(43, "cron-job", true);
+        assert_eq!((name(&s, 1), name(&s, 43)), ("the-init".into(), "cron-job".into()));
         s.forked(40, 10);
         assert_eq!(name(&s, 40), "bash");
         s.renamed(40, "redis-server", true);

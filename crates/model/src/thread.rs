@@ -152,6 +152,8 @@ pub struct Thread {
     pub state: State,
     /// When the state began, ns.
     pub since: u64,
+    /// It left its CPU and the kernel did not tell; since then nothing is known of it.
+    pub strayed: bool,
     /// Running time is in the account up to here, ns.
     pub charged: u64,
     /// Interrupt time of its CPU's present state that is in the account, ns.
@@ -226,6 +228,7 @@ impl Thread {
             waits: Vec::new(),
             state: State::Unknown,
             since: born,
+            strayed: false,
             charged: born,
             charged_interrupts: 0,
             account: Account::default(),

@@ -101,9 +101,17 @@ fn services_of_a_machine_are_told_as_if_each_was_the_target() {
     assert_eq!(account[&Category::Timer], 20_000, "its pause is its own: {account:?}");
     assert_eq!((upstream.result.service.requests, upstream.processes), (0, 1));
     assert_eq!(upstream.pids, [NEIGHBOUR].into());
-    // The machine's account is that of both.
+    // The machine's account is that of both, and of who did nothing.
     let sum: u64 = machine.services.iter().map(|s| s.result.processes[0].thread_time).sum();
-    assert_eq!(machine.processes.iter().map(|p| p.thread_time).sum::<u64>(), sum);
+    assert_eq!(machine.processes.iter().map(|p| p.thread_time).sum::<u64>(), sum + END - 1000);
+}
+
+#[test]
+fn who_slept_through_all_of_a_machines_recording_is_idle() {
+    // Born before, in a call that nobody could read, and never woken.
+    let result = Bench::machine(Vec::new()).finish();
+    let quiet = result.processes.iter().find(|p| p.pid == common::QUIET).expect("a process");
+    assert_eq!(quiet.account, [(Category::Idle, END - 1000)].into());
 }
 
 #[test]

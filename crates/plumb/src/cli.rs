@@ -266,7 +266,7 @@ pub struct RunArgs {
 /// How results are shown.
 #[derive(Debug, Args)]
 pub struct Show {
-    /// Only processes of this name (repeatable).
+    /// Only processes of this name (repeatable); of a machine (-a) the service with all that it started.
     #[arg(long, value_name = "NAME")]
     pub comm: Vec<String>,
     /// A table of threads too.

@@ -196,3 +196,35 @@ fn requests_wait_for_the_interpreter() {
     let slept = result["processes"][0]["account"]["timer"].as_u64().unwrap_or(0);
     assert!(slept * 20 < result["path"]["time"].as_u64().expect("ns"), "a wait with a timeout is no sleep");
 }
+
+#[test]
+fn each_service_of_a_machine_has_its_verdict() {
+    if !can("each_service_of_a_machine_has_its_verdict", &["python3"]) {
+        return;
+    }
+    let server = Running::python();
+    let scratch = tempfile::tempdir().expect("directory");
+    let dir = scratch.path().join("run");
+    let out =
+        output(plumb().args(["run", "-q", "--no-report", "--json", "--for", "1s", "-a", "-o"]).arg(&dir));
+    assert!(out.status.success(), "{}", stderr(&out));
+    let machine: Value = serde_json::from_slice(&out.stdout).expect("JSON");
+    let services = machine["services"].as_array().expect("services");
+    let served = services.iter().find(|s| s["name"] == "python3");
+    let served = served.unwrap_or_else(|| panic!("{services:?}"));
+    assert!(served["requests"].as_u64().is_some_and(|n| n > 5), "{served}");
+    let verdict = served["diagnosis"]["verdict"][0].as_str().expect("a line");
+    assert!(verdict.contains("global interpreter lock") && verdict.contains("request time"), "{verdict}");
+    // The clients are threads of this test: another service, which waits for the server.
+    let other = services.iter().any(|s| s["name"] != "python3" && s["cpu_used"].as_u64() > Some(0));
+    assert!(other, "{services:?}");
+    let out = output(plumb().args(["explain", "--json", "--comm", "python3"]).arg(&dir));
+    let alone: Value = serde_json::from_slice(&out.stdout).expect("JSON");
+    assert_eq!(
+        alone["findings"][0]["share"], served["diagnosis"]["findings"][0]["share"],
+        "the same through both doors"
+    );
+    let pids: Vec<_> =
+        alone["processes"].as_array().expect("rows").iter().map(|p| p["pid"].as_u64()).collect();
+    assert_eq!(pids, [Some(u64::from(server.0.id()))]);
+}

@@ -26,7 +26,7 @@ pub fn measure_costs(
         fd >= 0,
         "the kernel keeps no run-time statistics of BPF programs (before 5.8, or no permission)"
     );
-    let knobs = Knobs { ring_bytes: 1 << 20, everyone: true, ..Default::default() };
+    let knobs = Knobs { ring_bytes: 1 << 20, everyone: true, apart: true, ..Default::default() };
     let mut object = MaybeUninit::uninit();
     let mut loaded = Loaded::load(&mut object, &events, selection, &knobs, cpus)?;
     loaded.attach()?;

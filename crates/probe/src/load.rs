@@ -40,6 +40,8 @@ pub struct Knobs {
     pub clock: Option<Clock>,
     /// System calls and stacks of every thread, not of the target.
     pub everyone: bool,
+    /// Every event has a program of its own, so that the kernel counts each.
+    pub apart: bool,
     /// Only events that the target has a part in.
     pub only_target: bool,
     /// Whole disks whose block events are recorded; empty is all.
@@ -209,6 +211,8 @@ impl<'obj> Loaded<'obj> {
         }
         k.emit_fork = u32::from(events.contains(&"sched_fork"));
         k.emit_exec = u32::from(events.contains(&"sched_exec"));
+        let together = !knobs.apart && events.contains(&"sys_enter") && events.contains(&"futex");
+        k.futex_at_enter = u32::from(together);
         k.everyone = u32::from(knobs.everyone);
         k.only_target = u32::from(knobs.only_target);
         if knobs.devices.len() > k.device.len() {
@@ -223,7 +227,7 @@ impl<'obj> Loaded<'obj> {
         for mut prog in open.open_object_mut().progs_mut() {
             // A target's descendants are found by these two, whether they are recorded or not.
             let marks = !knobs.everyone && (prog.name() == "sched_fork" || prog.name() == "sched_exec");
-            let wanted = events.iter().any(|e| prog.name() == *e);
+            let wanted = events.iter().any(|e| prog.name() == *e) && !(together && prog.name() == "futex");
             let samples = knobs.clock.is_some() && prog.name() == SAMPLER;
             prog.set_autoload(wanted || marks || samples);
         }

@@ -144,16 +144,15 @@ pub fn record(options: &Options, stop: &Stop, progress: impl FnMut(&Progress)) -
         Target::Command(words) => Some(Command::fork(words, options.output_apart, trace.as_deref())?),
         _ => None,
     };
-    // Behind the fork, so that the command keeps its own: on a busy machine a
-    // reader that waits for a CPU loses events.
-    // SAFETY: a call without memory; where it is refused, the priority stays.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) };
+    // Behind the fork, so that the command keeps its own.
+    let _first = First::come();
     let everyone = options.everyone || options.target == Target::Everything;
     let knobs = Knobs {
         ring_bytes: if options.buffer == 0 { default_buffer(cpus) } else { options.buffer },
         stack_threshold: options.stack_threshold,
         clock,
         everyone,
+        apart: false,
         only_target: options.only_target && !everyone,
         devices: options.devices.clone(),
     };
@@ -213,6 +212,40 @@ pub fn record(options: &Options, stop: &Stop, progress: impl FnMut(&Progress)) -
                 result.with_context(|| format!("write what was kept to {}", options.dir.display()))?;
             }
             Ok(outcome)
+        }
+    }
+}
+
+/// The calling thread comes before others, as long as this lives: on a busy machine a reader that waits for a CPU
+/// loses events. By a real-time policy, for a nice value takes from the target what it gives: both are of one
+/// scheduling group (kernel/sched/autogroup.c), whose share of each CPU goes by the weights of its threads there.
+struct First {
+    realtime: bool,
+}
+
+impl First {
+    fn come() -> Self {
+        let param = libc::sched_param { sched_priority: 1 };
+        let policy = libc::SCHED_RR | libc::SCHED_RESET_ON_FORK;
+        // SAFETY: plain system calls; where they are refused, the priority stays.
+        let realtime = unsafe { libc::sched_setscheduler(0, policy, &param) } == 0;
+        if !realtime {
+            // SAFETY: as above.
+            unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) };
+        }
+        Self { realtime }
+    }
+}
+
+impl Drop for First {
+    fn drop(&mut self) {
+        let param = libc::sched_param { sched_priority: 0 };
+        if self.realtime {
+            // SAFETY: a plain system call.
+            unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &param) };
+        } else {
+            // SAFETY: as above.
+            unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 0) };
         }
     }
 }

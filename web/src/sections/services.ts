@@ -12,7 +12,7 @@ export const section: MakeSection = (doc) => {
 	return {
 		id: "services",
 		title: "Services",
-		about: "Programs with all that they started, the busiest first.",
+		about: "Programs with all that they started, most CPU time first.",
 		element: () => h("div", {}, services.map(service)),
 	};
 };

@@ -28,7 +28,9 @@ pub fn retransmit(case: &mut Case<'_>) -> Option<Seen> {
         return None;
     }
     let evidence = case.longest(REMOTE);
-    let time = case.take(REMOTE, again as f64 * RTO_MIN);
+    // None of them prolonged a wait by more than the longest wait.
+    let longest = evidence.first().and_then(|e| e.time).unwrap_or(0);
+    let time = case.take(REMOTE, again as f64 * RTO_MIN.min(longest as f64));
     Some(Seen {
         time,
         words: format!(

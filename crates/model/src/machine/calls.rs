@@ -138,7 +138,7 @@ impl<O: Observer> Model<O> {
         self.cpu(cpu);
         match self.threads[at].state {
             State::Running(on) if on == cpu => {}
-            State::Unknown => self.on_cpu_since(at, cpu),
+            State::Unknown => self.on_cpu_since(at, cpu, ts),
             _ => {
                 if !self.missing(self.threads[at].since, ts) {
                     self.count_impossible("thread makes a call without a CPU");
@@ -147,7 +147,11 @@ impl<O: Observer> Model<O> {
                 let t = &mut self.threads[at];
                 t.state = State::Running(cpu);
                 let tid = t.tid;
-                if self.cpus[cpu as usize].state != CpuState::Busy(tid) {
+                let on = self.cpus[cpu as usize].state;
+                if on != CpuState::Busy(tid) {
+                    if let CpuState::Busy(other) = on {
+                        self.left_unseen(other, cpu, ts);
+                    }
                     self.cpu_becomes(cpu, ts, CpuState::Busy(tid));
                 }
             }

@@ -22,7 +22,7 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// Services in a result, those that were busiest.
+/// Services in a result, those with most CPU time.
 const MOST_SERVICES: usize = 16;
 
 impl<O: Observer> Model<O> {
@@ -133,7 +133,7 @@ impl<O: Observer> Model<O> {
         let mut sums: Vec<(Service, Sum)> = sums.into_iter().collect();
         let busy =
             |sum: &Sum| -> u64 { sum.row.account.iter().filter(|(c, _)| !c.rests()).map(|(_, ns)| ns).sum() };
-        sums.sort_by_key(|(service, sum)| (Reverse(busy(sum)), *service));
+        sums.sort_by_key(|(service, sum)| (Reverse(sum.row.usage.cpu_used), *service));
         let names: FxHashMap<Service, &str> = self.services.names().collect();
         let run = |(service, sum): (Service, Sum)| {
             let name = (*names.get(&service)?).to_string();

@@ -4,9 +4,9 @@
 use super::{Model, GRAVES, NONE};
 use crate::account::{Category, CATEGORIES};
 use crate::history::{Cause, Did};
-use crate::parts::{Part, Parts, Who};
+use crate::parts::{piece, Part, Parts, Who};
 use crate::thread::{State, Thread};
-use crate::{CpuState, Observer};
+use crate::{CpuState, Observer, ThreadState};
 use plumb_trace::reader::Gap;
 
 impl<O: Observer> Model<O> {
@@ -52,9 +52,13 @@ impl<O: Observer> Model<O> {
             State::Sleeping(sleep) => self.settle_sleep(at, &sleep, ts, Cause::Unknown, (ts, None)),
             State::Unknown => {
                 // Not one event of it: it slept, in the call that it was in.
-                let lost = self.missing_time(self.threads[at].since, ts) > 0;
+                let lost = self.threads[at].strayed || self.missing_time(self.threads[at].since, ts) > 0;
+                // Of a machine not every thread's call can be read; who slept through all of it kept nobody waiting.
+                let unread = self.setup.everyone && self.threads[at].first_call < 0;
                 if lost {
                     self.settle_lost(at, ts);
+                } else if unread && self.threads[at].target {
+                    self.settle_rest(at, ts);
                 } else {
                     let sleep = {
                         let t = &mut self.threads[at];
@@ -68,6 +72,18 @@ impl<O: Observer> Model<O> {
         self.threads[at].since = ts;
     }
 
+    /// A thread slept all the time; nothing is known of its sleep.
+    fn settle_rest(&mut self, at: usize, ts: u64) {
+        let (tid, from) = (self.threads[at].tid, self.threads[at].since);
+        let part = Part::of(Category::Idle);
+        let mut own = Vec::new();
+        piece(&mut own, part, from, ts);
+        self.charge_wait(at, &own, false, None);
+        if ts > from {
+            self.observer.thread(tid, from, ts, ThreadState::Sleeping);
+        }
+    }
+
     /// A thread is gone: its account goes to its process, its place to another.
     pub(super) fn bury(&mut self, at: usize, ts: u64) {
         let recorder = self.setup.recorder;
@@ -75,7 +91,7 @@ impl<O: Observer> Model<O> {
         let t = &self.threads[at];
         if t.target {
             self.ledgers[t.service as usize].whole.merge(&whole(t, &t.blame));
-            if t.tid == self.setup.root {
+            if t.tid == self.setup.root && t.tid != 0 {
                 self.followed = whole(t, &t.followed);
                 self.path = t.path.clone();
                 // Where threads contradict each other a path may come out short.

@@ -44,6 +44,7 @@ impl<O: Observer> Model<O> {
         if let Some(at) = self.known(tid).filter(|at| self.threads[*at].state == State::Running(cpu)) {
             self.settle_lost(at, ts);
             self.threads[at].state = State::Unknown;
+            self.threads[at].strayed = true;
         }
     }
 
@@ -59,7 +60,7 @@ impl<O: Observer> Model<O> {
             State::Running(on) if on == cpu => {}
             State::Unknown => {
                 // Seen for the first time as it leaves: it ran since the beginning.
-                self.on_cpu_since(at, cpu);
+                self.on_cpu_since(at, cpu, ts);
             }
             _ => {
                 self.count_impossible("thread leaves a CPU that it was not on");
@@ -113,9 +114,17 @@ impl<O: Observer> Model<O> {
         }
     }
 
-    /// A thread of unknown state turns out to have run since `since`.
-    pub(super) fn on_cpu_since(&mut self, at: usize, cpu: u32) {
+    /// Something is known again of a thread that strayed: what was until now is lost.
+    fn astray(&mut self, at: usize, ts: u64) {
+        if std::mem::take(&mut self.threads[at].strayed) {
+            self.settle_lost(at, ts);
+        }
+    }
+
+    /// A thread of unknown state turns out to have run since `since`; one that strayed, to run now.
+    pub(super) fn on_cpu_since(&mut self, at: usize, cpu: u32, ts: u64) {
         self.cpu(cpu);
+        self.astray(at, ts);
         let t = &mut self.threads[at];
         t.state = State::Running(cpu);
         t.charged = t.since;
@@ -125,6 +134,7 @@ impl<O: Observer> Model<O> {
     pub(super) fn on_cpu(&mut self, at: usize, cpu: u32, ts: u64) {
         let stack =
             if self.stacks.is_empty() { None } else { self.stacks.remove(&(self.threads[at].tid, ts)) };
+        self.astray(at, ts);
         match self.threads[at].state {
             State::Preempted => self.settle_runnable(at, ts, Category::Preempted, Some(cpu)),
             State::Born | State::Unknown => self.settle_runnable(at, ts, Category::Woken, Some(cpu)),
@@ -156,6 +166,7 @@ impl<O: Observer> Model<O> {
         }
         let cause = self.cpu(cpu).cause(waker);
         let at = self.place(wakee);
+        self.astray(at, ts);
         let t = &mut self.threads[at];
         t.woken_by = if let Cause::Thread(tid) = cause { tid } else { 0 };
         let by = self.known(self.threads[at].woken_by);
@@ -500,7 +511,7 @@ impl<O: Observer> Model<O> {
     /// Puts the pieces of a wait into the thread's sums. `handed`: a thread of the target ended it;
     /// what that one did meanwhile comes when the call ends, and the path goes on where that one came from.
     /// `wait`: see [`crate::Spent::wait`].
-    fn charge_wait(&mut self, at: usize, own: &[Piece], handed: bool, wait: Option<Slept>) {
+    pub(super) fn charge_wait(&mut self, at: usize, own: &[Piece], handed: bool, wait: Option<Slept>) {
         let t = &mut self.threads[at];
         own.iter().for_each(|p| t.account.add(p.part.category, p.to - p.from));
         if !t.target {

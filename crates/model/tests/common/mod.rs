@@ -10,6 +10,8 @@ use plumb_trace::Record;
 pub const SHELL: u32 = 100;
 /// A process beside the target.
 pub const NEIGHBOUR: u32 = 900;
+/// A process that does nothing; only of a machine.
+pub const QUIET: u32 = 800;
 pub const END: u64 = 100_000;
 
 /// Scheduler states of a switch: asleep, dead.
@@ -55,6 +57,7 @@ impl Bench {
             ..StateTask::default()
         };
         setup.state.tasks = vec![task(SHELL, 1), task(NEIGHBOUR, 0)];
+        setup.state.tasks.extend(setup.everyone.then(|| task(QUIET, 0)));
         setup.state.sockets = sockets;
         let mut bench = Self(Model::new(setup, ()));
         bench.runs(1000, SHELL).runs(1000, NEIGHBOUR);

@@ -42,7 +42,7 @@ pub fn services(diagnosis: &Diagnosis, out: &mut Screen<'_>) -> Result<()> {
     if diagnosis.services.is_empty() {
         return Ok(());
     }
-    out.heading("Services, busiest first")?;
+    out.heading("Services, most CPU time first")?;
     for s in &diagnosis.services {
         let requests = match s.requests {
             0 => String::new(),

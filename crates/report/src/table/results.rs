@@ -39,7 +39,7 @@ finding(f: &Finding, c) {
     next: Text = &f.next, "The next step";
 });
 
-table!(SERVICES, Services, Account, "services", "Services of a machine that was recorded whole, busiest first",
+table!(SERVICES, Services, Account, "services", "Services of a machine that was recorded whole, most CPU time first",
 service(s: &ServiceDiagnosis, c) {
     service: Text = &s.name, "Name of the program that it began with";
     processes: Integer = s.processes, "Its processes, those that ended included";
