@@ -4,6 +4,7 @@
 //! Every output reads its trace through [`Analysis::read`] or a [`Pass`] with more options, so that all of
 //! them show the same findings. Does no output and knows no format.
 
+mod bounded;
 pub mod instructions;
 mod pass;
 mod quality;

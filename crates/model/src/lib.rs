@@ -50,6 +50,7 @@ pub use account::{Account, Category, CATEGORIES};
 pub use block::{Below, Stamp as Request};
 pub use machine::{Model, Setup};
 pub use parts::{Who, TCP_TIMER};
+pub use process::{add_process, add_thread};
 pub use result::{
     BlameRow, BlockerRow, CpuRow, DeviceRow, FileRow, FunctionRow, HandoffRow, HerdResult, HotRow,
     JournalResult, LockRow, OperationRow, OtherRow, PathResult, PatternRow, ProcessRow, RunResult,

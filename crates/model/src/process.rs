@@ -3,6 +3,8 @@
 
 mod folded_rows;
 
+pub use folded_rows::{add_process, add_thread};
+
 use crate::account::{Account, Category};
 use crate::connections::{Answered, Connections, Exchange, Expects, Side};
 use crate::disk::Disk;
@@ -13,7 +15,7 @@ use crate::result::{OtherRow, ProcessRow, SyscallRow, ThreadRow, Use};
 use crate::services::Service;
 use crate::thread::{Call, Thread};
 use crate::wait::call_name;
-use folded_rows::{add, push_thread, Rows};
+use folded_rows::{push_thread, Rows};
 use plumb_trace::schema::{StateOpen, StateSocket};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
@@ -317,7 +319,7 @@ impl Processes {
             let sum = self.services.entry(service).or_default();
             sum.processes += 1;
             sum.answered.merge(&answered);
-            add(&mut sum.row, &row, sum.processes == 1);
+            add_process(&mut sum.row, &row, sum.processes == 1);
         }
         self.rows.push(row, p.blame);
     }

@@ -46,6 +46,9 @@ pub struct RunResult {
     /// Requests that the target served.
     #[serde(default)]
     pub service: ServiceResult,
+    /// Rows that are not in this file, by list; the rows of `processes` and `threads` are added up in one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub left_out: BTreeMap<String, u64>,
     /// A whole machine's services, most CPU time first; empty where the target is one.
     #[serde(skip)]
     pub services: Vec<ServiceRun>,

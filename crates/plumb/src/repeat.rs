@@ -28,7 +28,7 @@ use std::process::ExitCode;
 /// the command of the next repetition would inherit, and counts its own CPU time.
 /// True when the run directory is whole.
 fn in_child(args: &RunArgs, dir: &Path) -> Result<bool> {
-    let child = Child::fork(|| match run::make(args, dir, true) {
+    let child = Child::fork(|| match run::make(args, dir, true, |_| Ok(())) {
         Ok(_) => 0,
         Err(error) => {
             eprintln!("plumb: {error:#}");

@@ -41,11 +41,13 @@ pub fn main(args: &RunArgs) -> Result<ExitCode> {
     if dir.join("set.json").exists() {
         bail!("{}: holds a set of runs already; choose another directory with -o", dir.display());
     }
-    let (outcome, mut explained) = make(args, &dir, args.what.quiet)?;
-    if !args.show.comm.is_empty() {
-        explained = Analysis::of(&dir, &args.show.comm)?;
-    }
-    show(args, |screen| print(&explained, &args.show, screen))?;
+    let (outcome, _) = make(args, &dir, args.what.quiet, |explained| {
+        if args.show.comm.is_empty() {
+            return show(args, |screen| print(explained, &args.show, screen));
+        }
+        let explained = Analysis::of(&dir, &args.show.comm)?;
+        show(args, |screen| print(&explained, &args.show, screen))
+    })?;
     if !args.what.quiet {
         eprintln!("run directory: {} (plumb explain {0} shows this again)", dir.display());
         if !args.no_report {
@@ -69,11 +71,16 @@ pub fn show(args: &RunArgs, write: impl FnOnce(&mut Screen<'_>) -> Result<()>) -
     }
 }
 
-/// Makes one run directory: record, model, verdict, and their files.
+/// Makes one run directory: record, model, verdict, and their files. `tell` is called before the page is written.
 ///
 /// # Errors
 /// Nothing could be recorded, or the run directory cannot be written.
-pub fn make(args: &RunArgs, dir: &Path, quiet: bool) -> Result<(Outcome, Analysis)> {
+pub fn make(
+    args: &RunArgs,
+    dir: &Path,
+    quiet: bool,
+    tell: impl FnOnce(&Analysis) -> Result<()>,
+) -> Result<(Outcome, Analysis)> {
     let mut options = record::options(&args.what, &dir.join("trace"))?;
     options.output_apart = args.show.json;
     let made = !dir.exists();
@@ -95,6 +102,7 @@ pub fn make(args: &RunArgs, dir: &Path, quiet: bool) -> Result<(Outcome, Analysi
     write_json(&dir.join("run.json"), &run)?;
     let seen = seen?;
     keep_result(dir, &seen.analysis)?;
+    tell(&seen.analysis)?;
     if page {
         document_files::keep(dir, &document(dir, &seen, utc_of))?;
     }
@@ -104,7 +112,7 @@ pub fn make(args: &RunArgs, dir: &Path, quiet: bool) -> Result<(Outcome, Analysi
 /// Writes the second half's files: tables as JSON, and the text.
 fn keep_result(dir: &Path, explained: &Analysis) -> Result<()> {
     write_json(&dir.join("environment.json"), &explained.environment)?;
-    write_json(&dir.join("result.json"), explained)?;
+    write_json(&dir.join("result.json"), &explained.bounded())?;
     let path = dir.join("result.txt");
     let mut file = File::create(&path).with_context(|| path.display().to_string())?;
     let show = |chain: bool| Show { comm: Vec::new(), threads: !chain, chain, wide: true, json: false };

@@ -23,10 +23,10 @@ use plumb_trace::units;
 use requests::{requests, Asked};
 use std::collections::{HashMap, VecDeque};
 
-/// Intervals, threads, requests and operations in a document. A page with them has some 10 MB and
+/// Intervals, threads, requests and operations in a document. A page with them has less than 5 MB and
 /// is drawn without a wait.
 const MOST: Most =
-    Most { lanes: Limits { cells: 1_000_000, lanes: 10_000 }, requests: 300_000, operations: 300_000 };
+    Most { lanes: Limits { cells: 300_000, lanes: 4_000 }, requests: 80_000, operations: 80_000 };
 
 #[derive(Debug, Clone, Copy)]
 struct Most {

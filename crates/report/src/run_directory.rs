@@ -77,7 +77,8 @@ fn optional<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
 
 /// The document of a run whose trace was read, and of what lies beside it.
 pub fn document(dir: &Path, seen: &Seen, utc: Calendar) -> Document {
-    let Analysis { environment, quality, diagnosis, result, profile: times } = &seen.analysis;
+    let Analysis { environment, quality, diagnosis, result, .. } = seen.analysis.bounded();
+    let times = &seen.analysis.profile;
     let traced = match &seen.rows {
         None => None,
         Some(rows) => {
@@ -85,14 +86,7 @@ pub fn document(dir: &Path, seen: &Seen, utc: Calendar) -> Document {
             Some(Traced { profile: shown, rows: rows.clone() })
         }
     };
-    let found = Found {
-        environment: environment.clone(),
-        arguments: Vec::new(),
-        quality: quality.clone(),
-        diagnosis: diagnosis.clone(),
-        result: result.clone(),
-        traced,
-    };
+    let found = Found { environment, arguments: Vec::new(), quality, diagnosis, result, traced };
     assemble(dir, found, &seen.made(utc), "It was not asked for.")
 }
 

@@ -535,7 +535,7 @@ export interface Diagnosis {
   kind: Limit;
   /** Reasons, largest first. */
   findings: Finding[];
-  /** Of a whole machine what limits each of its services, the busiest first. */
+  /** Of a whole machine what limits each of its services, most CPU time first. */
   services?: ServiceDiagnosis[];
 }
 
@@ -635,6 +635,8 @@ export interface RunResult {
   herds: HerdResult;
   /** Requests that the target served. */
   service: ServiceResult;
+  /** Rows that are not in this file, by list; the rows of `processes` and `threads` are added up in one. */
+  left_out?: Record<string, number>;
   /** What processes outside of the target did while it waited for them, followed like its own threads. */
   peers: BlameRow[];
   /** Journal commits. */

@@ -87,6 +87,8 @@ export function facts(run: Run, roles: Roles): Pair[] {
 	if (impossible.length > 0) {
 		out.push(["Contradictory transitions", list(impossible.map(([what, n]) => `${what}: ${count(n)} times`))]);
 	}
+	const left = Object.entries(result.left_out ?? {});
+	if (left.length > 0) out.push(["Left out of this page", list(left.map(([what, n]) => `${count(n)} ${what}`))]);
 	return out;
 }
 

@@ -37,7 +37,7 @@ impl Rows {
         for (row, blame) in self.kept.drain(MOST_ROWS..) {
             self.more += 1;
             self.blame.merge(&blame);
-            add(&mut self.rest, &row, self.more == 1);
+            add_process(&mut self.rest, &row, self.more == 1);
         }
     }
 
@@ -59,11 +59,16 @@ pub fn push_thread(rows: &mut Vec<ThreadRow>, thread: ThreadRow) {
     if rows.len() <= MOST_ROWS {
         rows.push(if rows.len() == MOST_ROWS { ThreadRow { tid: 0, ..thread } } else { thread });
     } else if let Some(last) = rows.last_mut() {
-        last.begin = last.begin.min(thread.begin);
-        last.elapsed += thread.elapsed;
-        last.usage.merge(&thread.usage);
-        sum(&mut last.account, &thread.account);
+        add_thread(last, &thread);
     }
+}
+
+/// Adds a thread to a sum.
+pub fn add_thread(into: &mut ThreadRow, from: &ThreadRow) {
+    into.begin = into.begin.min(from.begin);
+    into.elapsed += from.elapsed;
+    into.usage.merge(&from.usage);
+    sum(&mut into.account, &from.account);
 }
 
 fn sum(into: &mut BTreeMap<Category, u64>, from: &BTreeMap<Category, u64>) {
@@ -75,8 +80,8 @@ fn sum(into: &mut BTreeMap<Category, u64>, from: &BTreeMap<Category, u64>) {
     }
 }
 
-/// Adds a process to a sum; `first`: it is the first.
-pub fn add(into: &mut ProcessRow, from: &ProcessRow, first: bool) {
+/// Adds a process to a sum, but for its blame and threads; `first`: it is the first.
+pub fn add_process(into: &mut ProcessRow, from: &ProcessRow, first: bool) {
     let end = from.begin + from.elapsed;
     let ended = if first { end } else { end.max(into.begin + into.elapsed) };
     into.begin = if first { from.begin } else { from.begin.min(into.begin) };
