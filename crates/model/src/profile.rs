@@ -10,6 +10,7 @@
 
 mod build;
 mod collect;
+mod compact;
 mod frames;
 mod hot;
 mod ignored_frames;

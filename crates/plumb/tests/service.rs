@@ -218,6 +218,10 @@ fn each_service_of_a_machine_has_its_verdict() {
     // The clients are threads of this test: another service, which waits for the server.
     let other = services.iter().any(|s| s["name"] != "python3" && s["cpu_used"].as_u64() > Some(0));
     assert!(other, "{services:?}");
+    let sql = "select service, requests from services where service = 'python3'";
+    let out = output(plumb().args(["query", "--csv", sql]).arg(&dir));
+    let rows = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert!(rows.contains(&format!("python3,{}", served["requests"])), "{rows}");
     let out = output(plumb().args(["explain", "--json", "--comm", "python3"]).arg(&dir));
     let alone: Value = serde_json::from_slice(&out.stdout).expect("JSON");
     assert_eq!(

@@ -26,7 +26,7 @@ use std::collections::{HashMap, VecDeque};
 /// Intervals, threads, requests and operations in a document. A page with them has less than 5 MB and
 /// is drawn without a wait.
 const MOST: Most =
-    Most { lanes: Limits { cells: 300_000, lanes: 4_000 }, requests: 80_000, operations: 80_000 };
+    Most { lanes: Limits { cells: 160_000, lanes: 4_000 }, requests: 40_000, operations: 40_000 };
 
 #[derive(Debug, Clone, Copy)]
 struct Most {

@@ -17,6 +17,9 @@ use std::fs::File;
 use std::io::{BufReader, ErrorKind};
 use std::path::Path;
 
+/// Entries of the profile on a page, those with most time.
+pub const MOST_ENTRIES: usize = 10_000;
+
 /// The result of a workload, in a run directory.
 pub const LOAD: &str = "load.json";
 
@@ -82,7 +85,7 @@ pub fn document(dir: &Path, seen: &Seen, utc: Calendar) -> Document {
     let traced = match &seen.rows {
         None => None,
         Some(rows) => {
-            let shown = (times.time() > 0).then(|| profile(times));
+            let shown = (times.time() > 0).then(|| profile(&times.compact(MOST_ENTRIES)));
             Some(Traced { profile: shown, rows: rows.clone() })
         }
     };

@@ -10,6 +10,7 @@ use plumb_report::document::{Absent, Document, Page};
 use plumb_report::document_files::PAGE;
 use plumb_report::export::profile;
 use plumb_report::run::empty;
+use plumb_report::run_directory::MOST_ENTRIES;
 use serde_json::Value;
 use std::fs::File;
 use std::io::BufReader;
@@ -64,7 +65,7 @@ pub fn comparison(args: &CompareArgs, found: &Comparison) -> Result<Document> {
     for (name, dir) in ["A", "B"].into_iter().zip(examples) {
         let analysis = Analysis::of(dir, &args.comm)?;
         if analysis.profile.time() > 0 {
-            document.profiles.push(profile::document(&analysis.profile));
+            document.profiles.push(profile::document(&analysis.profile.compact(MOST_ENTRIES)));
         } else {
             let why = format!("No time of {name} was seen in {}.", dir.display());
             document.absent.push(Absent { part: "profile".into(), why });

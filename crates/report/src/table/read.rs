@@ -33,8 +33,14 @@ pub fn read<'s>(
         &account::THREADS,
     ];
     // What is found, and the functions that it is found with.
-    let findings =
-        [&results::VERDICT, &results::FINDINGS, &results::EVIDENCE, &results::PROFILE, &results::HOT];
+    let findings = [
+        &results::VERDICT,
+        &results::FINDINGS,
+        &results::SERVICES,
+        &results::EVIDENCE,
+        &results::PROFILE,
+        &results::HOT,
+    ];
     let rows = wants(&streams);
     let wanted = if wants(&findings) { Wanted::Findings } else { Wanted::Account };
     // One type of observer with rows and without: each makes the compiler translate the whole model again.

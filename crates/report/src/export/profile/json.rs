@@ -303,4 +303,26 @@ mod tests {
             v["entries"]["time_ns"].as_array().expect("times").iter().filter_map(Value::as_u64).sum();
         assert_eq!(sum, profile.time());
     }
+
+    #[test]
+    fn a_compact_profile_adds_up_and_names_what_it_has() {
+        let whole = sample::random(9, 400);
+        let compact = whole.compact(60);
+        assert_eq!((compact.time(), compact.account()), (whole.time(), whole.account()));
+        assert!(
+            compact.entries.len() < whole.entries.len() && compact.functions.len() <= whole.functions.len()
+        );
+        let names = |p: &Profile, stack: u32| -> Vec<String> {
+            p.frames_of(stack).iter().map(|f| p.functions[f.function as usize].name.clone()).collect()
+        };
+        for e in &whole.entries[..60] {
+            let same = compact.entries.iter().find(|c| {
+                (c.thread, c.cpu, c.category, c.who, c.time) == (e.thread, e.cpu, e.category, e.who, e.time)
+                    && names(&compact, c.stack) == names(&whole, e.stack)
+            });
+            assert!(same.is_some(), "{e:?}");
+        }
+        assert!(compact.notes.last().is_some_and(|n| n.contains("left out")));
+        assert_eq!(whole.compact(usize::MAX).entries, whole.entries);
+    }
 }
