@@ -79,7 +79,11 @@ fn processes(rows: &mut Vec<ProcessRow>) -> usize {
     }
     sum.blame = blame.into_iter().map(|((category, who), time)| BlameRow { category, who, time }).collect();
     sum.blame.sort_by_key(|b| Reverse(b.time));
-    sum.comm = format!("{} more processes", units::count(more.len() as u64));
+    // One of them may be a sum already.
+    let earlier = more.iter().find(|r| r.pid == 0).map(|r| r.comm.as_str());
+    let single = units::count((more.len() - usize::from(earlier.is_some())) as u64);
+    sum.comm =
+        earlier.map_or_else(|| format!("{single} more processes"), |e| format!("{single} processes and {e}"));
     rows.push(sum);
     rows.sort_by_key(|r| (r.begin, r.pid));
     more.len()
@@ -155,6 +159,16 @@ mod tests {
         assert_eq!(sum(&written), (cpu, shown, blame));
         let rows: usize = written.processes.iter().map(|p| p.threads.len()).sum();
         assert!(rows <= THREADS + PROCESSES, "{rows}");
+    }
+
+    #[test]
+    fn what_was_added_up_before_is_told_with_it() {
+        let mut whole = RunResult { processes: (1..=900).map(process).collect(), ..RunResult::default() };
+        whole.processes.push(ProcessRow { pid: 0, comm: "5,000 more processes".into(), ..process(7) });
+        let written = bounded(&whole);
+        let rest = written.processes.iter().find(|p| p.pid == 0).expect("the rest");
+        assert_eq!(rest.comm, "500 processes and 5,000 more processes");
+        assert_eq!(sum(&written).0, sum(&whole).0);
     }
 
     #[test]

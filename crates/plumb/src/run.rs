@@ -102,10 +102,12 @@ pub fn make(
     write_json(&dir.join("run.json"), &run)?;
     let seen = seen?;
     keep_result(dir, &seen.analysis)?;
-    tell(&seen.analysis)?;
+    // Who reads it may have gone (a closed pipe): the page is kept all the same.
+    let told = tell(&seen.analysis);
     if page {
         document_files::keep(dir, &document(dir, &seen, utc_of))?;
     }
+    told?;
     Ok((outcome, seen.analysis))
 }
 

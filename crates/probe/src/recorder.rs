@@ -220,7 +220,8 @@ pub fn record(options: &Options, stop: &Stop, progress: impl FnMut(&Progress)) -
 /// loses events. By a real-time policy, for a nice value takes from the target what it gives: both are of one
 /// scheduling group (kernel/sched/autogroup.c), whose share of each CPU goes by the weights of its threads there.
 struct First {
-    realtime: bool,
+    /// The nice value that it had, where it has another now.
+    nice: Option<i32>,
 }
 
 impl First {
@@ -228,25 +229,26 @@ impl First {
         let param = libc::sched_param { sched_priority: 1 };
         let policy = libc::SCHED_RR | libc::SCHED_RESET_ON_FORK;
         // SAFETY: plain system calls; where they are refused, the priority stays.
-        let realtime = unsafe { libc::sched_setscheduler(0, policy, &param) } == 0;
-        if !realtime {
-            // SAFETY: as above.
-            unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) };
+        if unsafe { libc::sched_setscheduler(0, policy, &param) } == 0 {
+            return Self { nice: None };
         }
-        Self { realtime }
+        // SAFETY: as above.
+        let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
+        // SAFETY: as above.
+        unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) };
+        Self { nice: Some(nice) }
     }
 }
 
 impl Drop for First {
     fn drop(&mut self) {
         let param = libc::sched_param { sched_priority: 0 };
-        if self.realtime {
-            // SAFETY: a plain system call.
-            unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &param) };
-        } else {
+        match self.nice {
+            // SAFETY: a plain system call; the nice value of before holds again.
+            None => unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &param) },
             // SAFETY: as above.
-            unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 0) };
-        }
+            Some(nice) => unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) },
+        };
     }
 }
 

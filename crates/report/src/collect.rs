@@ -23,8 +23,8 @@ use plumb_trace::units;
 use requests::{requests, Asked};
 use std::collections::{HashMap, VecDeque};
 
-/// Intervals, threads, requests and operations in a document. A page with them has less than 5 MB and
-/// is drawn without a wait.
+/// Intervals, threads, requests and operations in a document. They take some 2 MB of a
+/// page, which is drawn without a wait.
 const MOST: Most =
     Most { lanes: Limits { cells: 160_000, lanes: 4_000 }, requests: 40_000, operations: 40_000 };
 
