@@ -7,13 +7,12 @@ use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
 macro_rules! categories {
     ($($(#[$attribute:meta])? $variant:ident, $name:literal, $doc:literal, $activity:literal;)*) => {
         /// Parts of a thread's time; they exclude each other and add up.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
         #[repr(u8)]
         pub enum Category {
             $(#[doc = $doc] $(#[$attribute])? $variant,)*
@@ -147,13 +146,6 @@ impl PartialOrd for Category {
     }
 }
 
-/// As its name hashes, for maps that are asked with a name.
-impl Hash for Category {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.name().hash(state);
-    }
-}
-
 impl Borrow<str> for Category {
     fn borrow(&self) -> &str {
         self.name()
@@ -173,47 +165,67 @@ impl<'de> Deserialize<'de> for Category {
     }
 }
 
+/// Time by category.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Account([u64; N]);
+pub struct Account {
+    /// ns.
+    sums: [u64; N],
+    /// Categories that are not zero, a bit each: most accounts have few, and are added up at every system call.
+    used: u64,
+}
+
+const _: () = assert!(N <= 64);
 
 impl Default for Account {
     fn default() -> Self {
-        Self([0; N])
+        Self { sums: [0; N], used: 0 }
     }
+}
+
+/// The places of the bits that are set.
+fn bits(mut set: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let at = set.trailing_zeros() as usize;
+        (set != 0).then(|| {
+            set &= set - 1;
+            at
+        })
+    })
 }
 
 impl Account {
     /// Adds time, ns.
     pub fn add(&mut self, category: Category, ns: u64) {
-        self.0[category as usize] += ns;
+        self.sums[category as usize] += ns;
+        self.used |= u64::from(ns > 0) << category as u8;
     }
 
     /// Time in one category, ns.
     pub fn get(&self, category: Category) -> u64 {
-        self.0[category as usize]
+        self.sums[category as usize]
     }
 
     /// Time in all categories, ns.
     pub fn total(&self) -> u64 {
-        self.0.iter().sum()
+        bits(self.used).map(|i| self.sums[i]).sum()
     }
 
     pub fn merge(&mut self, other: &Account) {
-        self.0.iter_mut().zip(other.0).for_each(|(a, b)| *a += b);
+        bits(other.used).for_each(|i| self.sums[i] += other.sums[i]);
+        self.used |= other.used;
     }
 
-    /// What was added since `earlier`.
-    pub fn since(&self, earlier: &Account) -> Account {
-        let mut out = *self;
-        out.0.iter_mut().zip(earlier.0).for_each(|(a, b)| *a -= b);
-        out
+    /// Makes it empty.
+    pub fn clear(&mut self) {
+        bits(self.used).for_each(|i| self.sums[i] = 0);
+        self.used = 0;
     }
 
     /// What was added since `earlier`, made to add up to `ns`: time that was taken
     /// to be known then and contradicted since is lost, and so is what is missing.
     pub fn since_in(&self, earlier: &Account, ns: u64) -> Account {
         let mut out = *self;
-        out.0.iter_mut().zip(earlier.0).for_each(|(a, b)| *a = a.saturating_sub(b));
+        out.sums.iter_mut().zip(earlier.sums).for_each(|(a, b)| *a = a.saturating_sub(b));
         out.fit(ns);
         out
     }
@@ -221,17 +233,18 @@ impl Account {
     /// Makes it add up to `ns`: what is missing becomes lost time, and what is too
     /// much goes from lost time first, then from the largest parts.
     fn fit(&mut self, ns: u64) {
-        let total = self.total();
+        let total = self.sums.iter().sum::<u64>();
         let mut excess = total.saturating_sub(ns);
-        self.0[Category::Lost as usize] += ns.saturating_sub(total);
+        self.sums[Category::Lost as usize] += ns.saturating_sub(total);
         let lost = Category::Lost as usize;
         while excess > 0 {
-            let largest = (0..N).max_by_key(|i| self.0[*i]).unwrap_or(lost);
-            let from = if self.0[lost] > 0 { lost } else { largest };
-            let cut = excess.min(self.0[from]);
-            self.0[from] -= cut;
+            let largest = (0..N).max_by_key(|i| self.sums[*i]).unwrap_or(lost);
+            let from = if self.sums[lost] > 0 { lost } else { largest };
+            let cut = excess.min(self.sums[from]);
+            self.sums[from] -= cut;
             excess -= cut;
         }
+        self.used = (0..N).filter(|i| self.sums[*i] > 0).fold(0, |set, i| set | 1 << i);
     }
 
     /// The parts that are not zero, ns.

@@ -2,7 +2,8 @@
 //! Open files: how a process opened them decides what its reads and writes wait for.
 
 use crate::services::Service;
-use std::collections::{BTreeMap, HashMap};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use std::str::FromStr;
 use syscalls::Sysno;
 
@@ -114,7 +115,7 @@ pub struct Mode {
 
 /// Descriptors of one process that were opened in a special way.
 #[derive(Debug, Clone, Default)]
-pub struct Files(HashMap<u32, Mode>);
+pub struct Files(FxHashMap<u32, Mode>);
 
 impl Files {
     pub fn open(&mut self, fd: u32, flags: u64) {
@@ -148,8 +149,8 @@ impl Files {
 #[derive(Debug, Default)]
 pub struct Synced {
     /// What the recorder asked, by thread and descriptor, in the order of time.
-    told: HashMap<(u32, u32), Vec<(u64, String)>>,
-    sums: HashMap<(Service, String), (u64, u64)>,
+    told: FxHashMap<(u32, u32), Vec<(u64, String)>>,
+    sums: FxHashMap<(Service, String), (u64, u64)>,
 }
 
 impl Synced {

@@ -4,7 +4,7 @@
 //! more the older they are, so that a wait of hours still has its parts and
 //! memory grows with the logarithm of the intervals only.
 
-use crate::parts::{Part, Parts};
+use crate::parts::{Part, Parts, Piece};
 use std::collections::VecDeque;
 
 /// How many intervals of a thread are remembered as they were.
@@ -82,6 +82,8 @@ impl Sum {
 pub struct History {
     recent: VecDeque<Interval>,
     sums: Vec<VecDeque<Sum>>,
+    /// Memory of a sum that became part of another.
+    spare: Parts,
 }
 
 impl History {
@@ -109,9 +111,12 @@ impl History {
         self.recent.pop_front()
     }
 
-    /// Keeps the sum of an interval that is no longer kept as it was.
-    pub fn add_up(&mut self, sum: Sum) {
-        let mut carry = Some(sum);
+    /// Keeps the parts of an interval that is no longer kept as it was.
+    pub fn add_up(&mut self, old: Interval, pieces: &[Piece]) {
+        let mut parts = std::mem::take(&mut self.spare);
+        parts.clear();
+        pieces.iter().for_each(|p| parts.add(p.part, p.to - p.from));
+        let mut carry = Some(Sum { start: old.start, end: old.end, parts });
         for level in 0.. {
             let Some(sum) = carry.take() else { return };
             if self.sums.len() == level {
@@ -123,6 +128,7 @@ impl History {
                 let (mut a, b) = (sums.pop_front().expect("full"), sums.pop_front().expect("full"));
                 a.parts.merge(&b.parts);
                 a.end = b.end;
+                self.spare = b.parts;
                 carry = Some(a);
             }
         }
@@ -164,9 +170,7 @@ mod tests {
         let part = Part::of(Category::Running);
         for i in 0..10_000 {
             if let Some(old) = h.push(Interval { start: i * 10, end: i * 10 + 10, did: Did::Ran }) {
-                let mut parts = Parts::default();
-                parts.add(part, old.end - old.start);
-                h.add_up(Sum { start: old.start, end: old.end, parts });
+                h.add_up(old, &[Piece { part, from: old.start, to: old.end, request: 0 }]);
             }
         }
         assert!(h.sums.iter().map(VecDeque::len).sum::<usize>() < 10 * (SUMS + 1), "memory is logarithmic");

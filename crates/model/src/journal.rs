@@ -2,7 +2,8 @@
 //! The journal of a file system (jbd2): which thread commits which
 //! transaction, since when, and who asked for it.
 
-use std::collections::{HashMap, VecDeque};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 
 /// Commits of one journal that are remembered.
 const KEPT: usize = 16;
@@ -27,7 +28,7 @@ pub struct Commits {
 /// All journals, by the thread that commits.
 #[derive(Debug, Default)]
 pub struct Journals {
-    threads: HashMap<u32, VecDeque<Commit>>,
+    threads: FxHashMap<u32, VecDeque<Commit>>,
     pub totals: Commits,
 }
 

@@ -12,6 +12,7 @@
 //! (threads that live, requests that are pending), not by the trace's length.
 
 mod account;
+mod ahead;
 mod block;
 mod blockers;
 mod connections;

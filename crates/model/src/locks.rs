@@ -4,7 +4,8 @@
 
 use crate::parts::{Parts, Who};
 use crate::services::Service;
-use std::collections::{HashMap, VecDeque};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 
 /// Locks that are remembered; those with the least waiting are forgotten beyond.
 const MOST: usize = 4096;
@@ -94,7 +95,7 @@ pub struct Lock {
 
 #[derive(Debug, Default)]
 pub struct Locks {
-    locks: HashMap<Key, Lock>,
+    locks: FxHashMap<Key, Lock>,
     /// Waits of locks that were forgotten.
     pub forgotten: u64,
 }

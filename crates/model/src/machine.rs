@@ -12,6 +12,7 @@ mod rows;
 mod threads;
 
 use crate::account::Category;
+use crate::ahead::Ahead;
 use crate::block::{Below, Blocks, Effect};
 use crate::cpu::{Cpu, Frame};
 use crate::disk::Disk;
@@ -35,7 +36,8 @@ use plumb_trace::kernel::{softirq as vector, MOST_CPUS, PID_MAX_LIMIT};
 use plumb_trace::reader::{Item, RawRecord, State as TraceState, Told};
 use plumb_trace::schema::*;
 use plumb_trace::Record;
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::{BTreeMap, VecDeque};
 
 /// Ended threads that are remembered.
 const GRAVES: usize = 256;
@@ -89,7 +91,7 @@ pub struct Model<O: Observer = ()> {
     /// Threads that ended lately: waits that they ended are explained after they are gone.
     graves: VecDeque<(u32, u32)>,
     /// Places of threads that ended earlier and that an interval refers to, by thread.
-    kept: HashMap<u32, u32>,
+    kept: FxHashMap<u32, u32>,
     /// Critical path of the command's first thread.
     path: Path,
     /// Its time with waits for threads of the target followed to what those did.
@@ -103,20 +105,20 @@ pub struct Model<O: Observer = ()> {
     /// What is known of futexes.
     latches: Latches,
     /// What each kernel stack waits for.
-    sites: HashMap<u32, Option<Category>>,
+    sites: FxHashMap<u32, Option<Category>>,
     /// Processes of the target that were told at their exec: their birth may lie before the trace.
-    told: HashSet<u32>,
+    told: FxHashSet<u32>,
     /// Stacks of waits that end soon.
-    stacks: HashMap<(u32, u64), u32>,
+    stacks: Ahead<u32>,
     /// Stacks of who ended a wait, kernel and user, by wakee and time.
-    wakers: HashMap<(u32, u64), (u32, u32)>,
+    wakers: FxHashMap<(u32, u64), (u32, u32)>,
     /// Pieces of the wait that is being closed; kept to save their memory.
     own: Vec<Piece>,
     deep: Vec<Piece>,
     scratch: Vec<Piece>,
     gaps: Vec<(u64, u64)>,
     lost_events: u64,
-    unexplained: HashMap<(u32, i64), (u64, u64)>,
+    unexplained: FxHashMap<(u32, i64), (u64, u64)>,
     impossible: BTreeMap<&'static str, u64>,
 }
 
@@ -144,7 +146,7 @@ impl<O: Observer> Model<O> {
             pending: VecDeque::new(),
             retransmits: 0,
             graves: VecDeque::new(),
-            kept: HashMap::new(),
+            kept: FxHashMap::default(),
             path: Path::default(),
             followed: Parts::default(),
             services: Services::of(&setup),
@@ -152,16 +154,16 @@ impl<O: Observer> Model<O> {
             walked: 0,
             calls: Calls::default(),
             latches: Latches::new(&setup.state),
-            sites: HashMap::new(),
-            told: HashSet::new(),
-            stacks: HashMap::new(),
-            wakers: HashMap::new(),
+            sites: FxHashMap::default(),
+            told: FxHashSet::default(),
+            stacks: Ahead::default(),
+            wakers: FxHashMap::default(),
             own: Vec::new(),
             deep: Vec::new(),
             scratch: Vec::new(),
             gaps: Vec::new(),
             lost_events: 0,
-            unexplained: HashMap::new(),
+            unexplained: FxHashMap::default(),
             impossible: BTreeMap::new(),
             setup,
         };
@@ -309,10 +311,7 @@ impl<O: Observer> Model<O> {
         let old = self.now.saturating_sub(10_000_000_000);
         match told {
             Told::Wait(w) if self.sites.contains_key(&w.stack) => {
-                if self.stacks.len() > 1 << 16 {
-                    self.stacks.retain(|(_, end), _| *end > old);
-                }
-                self.stacks.insert((w.waiter, w.end), w.stack);
+                *self.stacks.of(w.waiter, w.end) = w.stack;
             }
             Told::Wait(_) => {}
             Told::Waker(w) => {

@@ -2,7 +2,7 @@
 //! What a piece of time went to: a category, and who or what had it.
 
 use crate::account::Category;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// Parts that one sum keeps apart; beyond, only their categories are.
 const MOST: usize = 96;
@@ -21,13 +21,32 @@ pub enum Who {
 }
 
 /// A category and who had it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialOrd, Ord)]
 pub struct Part {
     pub category: Category,
     pub who: Who,
 }
 
+// In one comparison: sums are found by it.
+impl PartialEq for Part {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Part {}
+
 impl Part {
+    fn key(self) -> u64 {
+        let (kind, number) = match self.who {
+            Who::Nobody => (0, 0),
+            Who::Name(n) => (1, n),
+            Who::Disk(n) => (2, n),
+        };
+        u64::from(self.category as u8) << 40 | kind << 32 | u64::from(number)
+    }
+
+
     /// A category that nobody in particular had.
     pub fn of(category: Category) -> Self {
         Self { category, who: Who::Nobody }
@@ -53,28 +72,42 @@ pub fn piece(out: &mut Vec<Piece>, part: Part, from: u64, to: u64) {
 
 /// Sums by part, ns.
 #[derive(Debug, Default)]
-pub struct Parts(Vec<(Part, u64)>);
+pub struct Parts {
+    sums: Vec<(Part, u64)>,
+    /// The one that was added to last: mostly the same again.
+    last: usize,
+}
 
 impl Clone for Parts {
     fn clone(&self) -> Self {
-        Self(self.0.clone())
+        Self { sums: self.sums.clone(), last: self.last }
     }
     // Keeps the memory that is there: paths are copied at every wakeup.
     fn clone_from(&mut self, source: &Self) {
-        self.0.clone_from(&source.0);
+        self.sums.clone_from(&source.sums);
+        self.last = source.last;
     }
 }
 
 impl Parts {
     /// Adds time to a part.
     pub fn add(&mut self, part: Part, ns: u64) {
-        if let Some((_, sum)) = self.0.iter_mut().find(|(p, _)| *p == part) {
+        if let Some((_, sum)) = self.sums.get_mut(self.last).filter(|(p, _)| *p == part) {
             *sum += ns;
-        } else if self.0.len() < MOST || part.who == Who::Nobody {
-            self.0.push((part, ns));
+        } else if let Some(at) = self.sums.iter().position(|(p, _)| *p == part) {
+            self.sums[at].1 += ns;
+            self.last = at;
+        } else if self.sums.len() < MOST || part.who == Who::Nobody {
+            self.last = self.sums.len();
+            self.sums.push((part, ns));
         } else {
             self.add(Part::of(part.category), ns);
         }
+    }
+
+    /// Makes it empty; keeps its memory.
+    pub fn clear(&mut self) {
+        self.sums.clear();
     }
 
     pub fn merge(&mut self, other: &Parts) {
@@ -83,19 +116,19 @@ impl Parts {
 
     /// Every part with its time.
     pub fn iter(&self) -> impl Iterator<Item = (Part, u64)> + '_ {
-        self.0.iter().copied()
+        self.sums.iter().copied()
     }
 
     /// All time, ns.
     pub fn total(&self) -> u64 {
-        self.0.iter().map(|(_, ns)| ns).sum()
+        self.sums.iter().map(|(_, ns)| ns).sum()
     }
 }
 
 /// Names, each kept once and known by its number.
 #[derive(Debug, Default)]
 pub struct Names {
-    numbers: HashMap<String, u32>,
+    numbers: FxHashMap<String, u32>,
     names: Vec<String>,
 }
 

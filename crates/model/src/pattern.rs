@@ -5,7 +5,7 @@ use crate::block::Stamp;
 use crate::disk_trend::Course;
 use crate::views::Histogram;
 use plumb_trace::kernel::req;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// Time of those that took longer than so many times the median, ns.
 pub fn beyond(durations: &Histogram, times: f64) -> u64 {
@@ -39,7 +39,7 @@ pub struct Pattern {
 
 /// All patterns, by process, disk and direction.
 #[derive(Debug, Default)]
-pub struct Patterns(pub HashMap<(u32, u32, bool), Pattern>);
+pub struct Patterns(pub FxHashMap<(u32, u32, bool), Pattern>);
 
 impl Patterns {
     /// A request of this process completed.

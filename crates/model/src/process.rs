@@ -61,7 +61,7 @@ struct Process {
     uncounted: bool,
     switches: [u64; 2],
     rows: Vec<ThreadRow>,
-    calls: BTreeMap<u32, CallSum>,
+    calls: FxHashMap<u32, CallSum>,
 }
 
 /// All processes of a service.
@@ -284,7 +284,9 @@ impl Processes {
             return;
         }
         let answered = p.connections.answered;
-        let syscalls = p.calls.iter().map(|(nr, s)| SyscallRow {
+        let mut calls: Vec<(u32, CallSum)> = p.calls.into_iter().collect();
+        calls.sort_unstable_by_key(|(nr, _)| *nr);
+        let syscalls = calls.iter().map(|(nr, s)| SyscallRow {
             name: call_name(*nr),
             calls: s.calls,
             total: s.total,

@@ -2,7 +2,7 @@
 //! What the target's CPU time went to, as the sampling clock saw it: user code,
 //! or a function of the kernel under a system call, a fault or an interrupt.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// What a sample of the kernel was at, by the outermost function that tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -113,16 +113,16 @@ fn place(text: &str) -> Place {
 pub struct Counts {
     pub samples: u64,
     /// By what they were at.
-    pub at: HashMap<At, u64>,
+    pub at: FxHashMap<At, u64>,
     /// Kernel functions, by place and innermost function.
-    pub functions: HashMap<(At, String), u64>,
-    pub calls: HashMap<String, u64>,
+    pub functions: FxHashMap<(At, String), u64>,
+    pub calls: FxHashMap<String, u64>,
 }
 
 #[derive(Debug, Default)]
 pub struct Samples {
-    places: HashMap<u32, Place>,
-    pub processes: HashMap<u32, Counts>,
+    places: FxHashMap<u32, Place>,
+    pub processes: FxHashMap<u32, Counts>,
 }
 
 impl Samples {

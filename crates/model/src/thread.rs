@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A thread: on a CPU, waiting for one, or sleeping.
 
-use crate::account::Account;
+use crate::account::{Account, Category};
 use crate::disk::Disk;
 use crate::history::{Cause, History};
 use crate::parts::{Parts, Piece};
@@ -125,7 +125,6 @@ pub struct Call {
     pub fd: u32,
     /// Third argument: the flags of openat(2).
     pub arg2: u64,
-    pub before: Account,
     /// Requests that the thread got slots for since.
     pub own_requests: u32,
     /// Requests of threads that it waited for.
@@ -164,6 +163,8 @@ pub struct Thread {
     pub references: u32,
     /// The call that it is in.
     pub call: Option<Call>,
+    /// What went into the account since that began.
+    pub in_call: Account,
     /// The waits of that call, until it returns.
     pub waits: Vec<Wait>,
     /// The call that it was in when the recording began.
@@ -235,6 +236,7 @@ impl Thread {
             history: History::default(),
             references: 0,
             call: None,
+            in_call: Account::default(),
             first_call: -1,
             lock: None,
             lock_read: false,
@@ -259,6 +261,14 @@ impl Thread {
             switches: [0; 2],
             serves: false,
             kernel_run: None,
+        }
+    }
+
+    /// Puts time into the account, ns.
+    pub fn spend(&mut self, category: Category, ns: u64) {
+        self.account.add(category, ns);
+        if self.call.is_some() {
+            self.in_call.add(category, ns);
         }
     }
 

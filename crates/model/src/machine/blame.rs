@@ -491,10 +491,7 @@ impl<O: Observer> Model<O> {
         pieces.clear();
         let follow = Follow { depth: 1, ..Follow::from(&self.threads[at]) };
         self.follow_interval(at, old.did, old.start, old.end, follow, &mut pieces);
-        let mut parts = crate::parts::Parts::default();
-        pieces.iter().for_each(|p| parts.add(p.part, p.to - p.from));
-        let sum = crate::history::Sum { start: old.start, end: old.end, parts };
-        self.threads[at].history.add_up(sum);
+        self.threads[at].history.add_up(old, &pieces);
         self.scratch = pieces;
         self.release(old.did);
     }

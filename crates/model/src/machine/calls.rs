@@ -29,12 +29,12 @@ impl<O: Observer> Model<O> {
         let t = &mut self.threads[at];
         t.queued_bio = 0;
         t.first_call = -1;
+        t.in_call.clear();
         t.call = Some(Call {
             nr: e.nr,
             start: ts,
             fd: e.arg0,
             arg2: e.arg2,
-            before: t.account,
             own_requests: 0,
             other_requests: 0,
             other_bytes: 0,
@@ -57,9 +57,8 @@ impl<O: Observer> Model<O> {
         }
         let t = &mut self.threads[at];
         let Some(call) = t.call.take().filter(|c| c.nr == e.nr) else { return };
-        let spent = t.account.since(&call.before);
         let who = (t.service, t.tgid, tid);
-        let (synced, exchange) = self.processes.call(who, &call, ts, e.ret, &spent);
+        let (synced, exchange) = self.processes.call(who, &call, ts, e.ret, &t.in_call);
         if synced {
             let service = self.threads[at].service;
             self.synced.call(service, tid, call.fd, (call.start, ts - call.start));

@@ -23,8 +23,8 @@ impl<O: Observer> Model<O> {
     pub(super) fn charge(&mut self, at: usize, ts: u64) {
         let Some(Uncharged { category, busy, irq, interrupted }) = self.uncharged(at, ts) else { return };
         let t = &mut self.threads[at];
-        t.account.add(Category::Interrupted, irq);
-        t.account.add(category, busy);
+        t.spend(Category::Interrupted, irq);
+        t.spend(category, busy);
         let from = t.charged;
         (t.charged, t.charged_interrupts) = (ts, interrupted);
         if t.target {

@@ -218,7 +218,7 @@ fn device_rows(blocks: &Blocks, setup: &Setup, end: u64) -> Vec<DeviceRow> {
     rows
 }
 
-fn unexplained_rows(found: &HashMap<(u32, i64), (u64, u64)>, state: &TraceState) -> Vec<UnexplainedRow> {
+fn unexplained_rows(found: &FxHashMap<(u32, i64), (u64, u64)>, state: &TraceState) -> Vec<UnexplainedRow> {
     let mut rows: Vec<UnexplainedRow> = found
         .iter()
         .map(|((stack, nr), (waits, time))| UnexplainedRow {

@@ -132,8 +132,7 @@ impl<O: Observer> Model<O> {
     }
 
     pub(super) fn on_cpu(&mut self, at: usize, cpu: u32, ts: u64) {
-        let stack =
-            if self.stacks.is_empty() { None } else { self.stacks.remove(&(self.threads[at].tid, ts)) };
+        let stack = self.stacks.take(self.threads[at].tid, ts);
         self.astray(at, ts);
         match self.threads[at].state {
             State::Preempted => self.settle_runnable(at, ts, Category::Preempted, Some(cpu)),
@@ -307,7 +306,7 @@ impl<O: Observer> Model<O> {
         let t = &mut self.threads[at];
         let from = t.since;
         let paid = if matches!(t.state, State::Running(_)) { t.charged - from } else { 0 };
-        t.account.add(Category::Lost, ts - from - paid);
+        t.spend(Category::Lost, ts - from - paid);
         t.queued = None;
         if t.target {
             t.path.ran(Part::of(Category::Lost), ts - from - paid);
@@ -456,7 +455,7 @@ impl<O: Observer> Model<O> {
             }
             explained.did
         } else {
-            self.threads[at].account.add(Category::Idle, end - start);
+            self.threads[at].spend(Category::Idle, end - start);
             self.outsider(at, sleep, cause)
         };
         (self.own, self.deep) = (own, deep);
@@ -513,7 +512,7 @@ impl<O: Observer> Model<O> {
     /// `wait`: see [`crate::Spent::wait`].
     pub(super) fn charge_wait(&mut self, at: usize, own: &[Piece], handed: bool, wait: Option<Slept>) {
         let t = &mut self.threads[at];
-        own.iter().for_each(|p| t.account.add(p.part.category, p.to - p.from));
+        own.iter().for_each(|p| t.spend(p.part.category, p.to - p.from));
         if !t.target {
             return;
         }

@@ -2,20 +2,16 @@
 //! Sees the account grow and keeps it by stack.
 
 use crate::account::Category;
+use crate::ahead::Ahead;
 use crate::parts::Who;
 use crate::{CpuState, Naming, Observer, Slept, Spent, ThreadState};
 use plumb_trace::reader::Told;
 use plumb_trace::schema::StateCpuSample;
 use rustc_hash::FxHashMap;
-use std::collections::HashMap;
 
 /// Threads that are kept apart; above, the half with least time is added up by name. Where
 /// that does not make them fewer, each has a name of its own, and twice as many are kept.
 const MOST_THREADS: usize = 1 << 15;
-/// Stacks that are told ahead of their waits.
-const MOST_STACKS: usize = 1 << 16;
-/// How long one is remembered at least, ns.
-const STACK_AGE: u64 = 10_000_000_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Place {
@@ -75,28 +71,30 @@ pub struct Collector {
     pub(super) span: Option<(u64, u64)>,
     pub(super) threads: Vec<Seen>,
     most: usize,
-    index: HashMap<(u32, u32), u32>,
-    pools: HashMap<u32, u32>,
+    index: FxHashMap<(u32, u32), u32>,
+    /// Thread and process that were looked up last, and their place.
+    lately: Option<((u32, u32), usize)>,
+    pools: FxHashMap<u32, u32>,
     /// ns, and how many.
-    pub(super) waits: HashMap<Wait, (u64, u64)>,
+    pub(super) waits: FxHashMap<Wait, (u64, u64)>,
     /// Stacks by thread and moment: a wait's end, or a call's. Kernel and user stacks come as
     /// one kind of number; the model tells which is the kernel's.
-    stacks: HashMap<(u32, u64), [u32; 2]>,
-    /// Above, old ones are forgotten.
-    most_stacks: usize,
+    stacks: Ahead<[u32; 2]>,
     /// Waits whose user stack comes when the thread's call returns.
-    open: HashMap<u32, Vec<(Wait, u64, u64)>>,
+    open: FxHashMap<u32, Vec<(Wait, u64, u64)>>,
+    /// Memory of such waits.
+    spare: Vec<Vec<(Wait, u64, u64)>>,
     last: Last,
     pub(super) samples: u64,
-    pub(super) names: HashMap<u32, String>,
-    pub(super) whos: HashMap<Who, String>,
-    pub(super) processes: HashMap<u32, String>,
+    pub(super) names: FxHashMap<u32, String>,
+    pub(super) whos: FxHashMap<Who, String>,
+    pub(super) processes: FxHashMap<u32, String>,
 }
 
 impl Collector {
     /// Only what lies between two moments (ns, CLOCK_MONOTONIC).
     pub fn new(from: u64, to: u64) -> Self {
-        Self { from, to, most: MOST_THREADS, most_stacks: MOST_STACKS, ..Self::default() }
+        Self { from, to, most: MOST_THREADS, ..Self::default() }
     }
 
     /// What the sampling clock was, see [`super::Profile::clock`]; the trace's environment has it.
@@ -130,7 +128,11 @@ impl Collector {
     /// The place of a thread. An id that is used again has another process, or is the same
     /// process's and cannot be told apart.
     fn thread(&mut self, tid: u32, tgid: u32) -> usize {
+        if let Some((_, at)) = self.lately.filter(|(who, _)| *who == (tid, tgid)) {
+            return at;
+        }
         if let Some(at) = self.index.get(&(tid, tgid)) {
+            self.lately = Some(((tid, tgid), *at as usize));
             return *at as usize;
         }
         if self.threads.len() >= self.most {
@@ -151,6 +153,7 @@ impl Collector {
         let mut moved = vec![0; self.threads.len()];
         let mut kept: Vec<Seen> = Vec::new();
         self.index.clear();
+        self.lately = None;
         self.pools.clear();
         for (at, t) in std::mem::take(&mut self.threads).into_iter().enumerate() {
             let (pooled, next) = (t.tid == 0 || t.time <= limit, kept.len() as u32);
@@ -183,9 +186,14 @@ impl Collector {
 
     /// The call of these waits returned, with this user stack; or there will be none.
     fn settle(&mut self, tid: u32, user: u32) {
-        for (wait, time, count) in self.open.remove(&tid).unwrap_or_default() {
+        if self.open.is_empty() {
+            return;
+        }
+        let Some(mut waits) = self.open.remove(&tid) else { return };
+        for (wait, time, count) in waits.drain(..) {
             self.add(Wait { user, ..wait }, time, count);
         }
+        self.spare.push(waits);
     }
 
     pub(super) fn give_up_stacks(&mut self) {
@@ -202,7 +210,7 @@ impl Collector {
         let touches = s.from == last.span.1 || s.to == last.span.0;
         if s.tid != last.tid || end != last.end || (end == 0 && !touches) {
             let told = s.wait.and_then(|Slept { end, stack: kernel, .. }| {
-                let told = self.stacks.remove(&(s.tid, end))?;
+                let told = self.stacks.take(s.tid, end)?;
                 told.into_iter().find(|stack| *stack != kernel && *stack != 0)
             });
             self.last = Last { tid: s.tid, end, user: told.unwrap_or(0), ..Last::default() };
@@ -251,7 +259,7 @@ impl Observer for Collector {
         if s.wait.is_none() || user != 0 {
             return self.add(wait, time, count);
         }
-        let open = self.open.entry(s.tid).or_default();
+        let open = self.open.entry(s.tid).or_insert_with(|| self.spare.pop().unwrap_or_default());
         match open.iter_mut().rev().find(|(w, ..)| *w == wait) {
             Some((_, t, n)) => (*t, *n) = (*t + time, *n + count),
             None => open.push((wait, time, count)),
@@ -260,13 +268,7 @@ impl Observer for Collector {
 
     fn told(&mut self, told: &Told) {
         let Told::Wait(w) = told else { return };
-        if self.stacks.len() > self.most_stacks {
-            // Those of waits that are none of the target's are never asked for.
-            let old = w.end.saturating_sub(STACK_AGE);
-            self.stacks.retain(|(_, end), _| *end > old);
-            self.most_stacks = (self.stacks.len() * 2).max(MOST_STACKS);
-        }
-        let stacks = self.stacks.entry((w.waiter, w.end)).or_default();
+        let stacks = self.stacks.of(w.waiter, w.end);
         let free = usize::from(stacks[0] != 0);
         stacks[free] = w.stack;
     }
@@ -282,16 +284,11 @@ impl Observer for Collector {
     }
 
     fn called(&mut self, tid: u32) {
-        if self.open.contains_key(&tid) {
-            self.settle(tid, 0);
-        }
+        self.settle(tid, 0);
     }
 
     fn returned(&mut self, tid: u32, ts: u64) {
-        if self.stacks.is_empty() && self.open.is_empty() {
-            return;
-        }
-        let told = self.stacks.remove(&(tid, ts)).unwrap_or_default();
+        let told = self.stacks.take(tid, ts).unwrap_or_default();
         self.settle(tid, told[0]);
     }
 
