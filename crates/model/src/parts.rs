@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a piece of time went to: a category, and who or what had it.
 
-use crate::account::Category;
+use crate::account::{Category, CATEGORIES};
 use rustc_hash::FxHashMap;
 
 /// Parts that one sum keeps apart; beyond, only their categories are.
@@ -21,22 +21,14 @@ pub enum Who {
 }
 
 /// A category and who had it.
-#[derive(Debug, Clone, Copy, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Part {
     pub category: Category,
     pub who: Who,
 }
 
-// In one comparison: sums are found by it.
-impl PartialEq for Part {
-    fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
-    }
-}
-
-impl Eq for Part {}
-
 impl Part {
+    /// In one word, by which sums find it.
     fn key(self) -> u64 {
         let (kind, number) = match self.who {
             Who::Nobody => (0, 0),
@@ -46,6 +38,15 @@ impl Part {
         u64::from(self.category as u8) << 40 | kind << 32 | u64::from(number)
     }
 
+    /// The part that has this key.
+    fn of_key(key: u64) -> Self {
+        let who = match (key >> 32) as u8 {
+            0 => Who::Nobody,
+            1 => Who::Name(key as u32),
+            _ => Who::Disk(key as u32),
+        };
+        Self { category: CATEGORIES[(key >> 40) as usize].0, who }
+    }
 
     /// A category that nobody in particular had.
     pub fn of(category: Category) -> Self {
@@ -73,8 +74,9 @@ pub fn piece(out: &mut Vec<Piece>, part: Part, from: u64, to: u64) {
 /// Sums by part, ns.
 #[derive(Debug, Default)]
 pub struct Parts {
-    sums: Vec<(Part, u64)>,
-    /// The one that was added to last: mostly the same again.
+    /// Key of the part, and its time.
+    sums: Vec<(u64, u64)>,
+    /// The one that was added to last: mostly it is the same again, or the next.
     last: usize,
 }
 
@@ -92,14 +94,21 @@ impl Clone for Parts {
 impl Parts {
     /// Adds time to a part.
     pub fn add(&mut self, part: Part, ns: u64) {
-        if let Some((_, sum)) = self.sums.get_mut(self.last).filter(|(p, _)| *p == part) {
-            *sum += ns;
-        } else if let Some(at) = self.sums.iter().position(|(p, _)| *p == part) {
+        self.add_key(part.key(), ns);
+    }
+
+    fn add_key(&mut self, key: u64, ns: u64) {
+        let is = |at: usize| self.sums.get(at).is_some_and(|(k, _)| *k == key);
+        let near = if is(self.last) { Some(self.last) } else { Some(self.last + 1).filter(|at| is(*at)) };
+        if let Some(at) = near.or_else(|| self.sums.iter().position(|(k, _)| *k == key)) {
             self.sums[at].1 += ns;
             self.last = at;
-        } else if self.sums.len() < MOST || part.who == Who::Nobody {
+            return;
+        }
+        let part = Part::of_key(key);
+        if self.sums.len() < MOST || part.who == Who::Nobody {
             self.last = self.sums.len();
-            self.sums.push((part, ns));
+            self.sums.push((key, ns));
         } else {
             self.add(Part::of(part.category), ns);
         }
@@ -111,12 +120,12 @@ impl Parts {
     }
 
     pub fn merge(&mut self, other: &Parts) {
-        other.iter().for_each(|(part, ns)| self.add(part, ns));
+        other.sums.iter().for_each(|(key, ns)| self.add_key(*key, *ns));
     }
 
     /// Every part with its time.
     pub fn iter(&self) -> impl Iterator<Item = (Part, u64)> + '_ {
-        self.sums.iter().copied()
+        self.sums.iter().map(|(key, ns)| (Part::of_key(*key), *ns))
     }
 
     /// All time, ns.

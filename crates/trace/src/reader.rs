@@ -3,7 +3,9 @@
 //! what was lost and what is damaged. Never panics on bad bytes; memory does
 //! not grow with the trace.
 
+mod ahead;
 mod cursor;
+mod merge;
 mod stacks;
 
 use crate::ctf::{Metadata, HEAD_BYTES};
@@ -15,15 +17,12 @@ use crate::schema::{
 };
 use crate::writer::Stream;
 use cursor::{Cursor, Packets, WaitCursor};
+use merge::Merge;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use stacks::{UserStack, UserStacks};
-
-/// How far, in trace time, waits' stacks are read ahead of the records: the
-/// recorder writes them when it gets round to it, not when they happen.
-const WAITS_AHEAD: u64 = 2_000_000_000;
 
 /// Why a trace cannot be read at all.
 #[derive(Debug, thiserror::Error)]
@@ -275,12 +274,11 @@ impl Trace {
         self.damage.append(&mut packets.damage);
     }
 
-    /// Hands out everything in the order of time.
+    /// Hands out everything in the order of time. A thread of its own reads ahead.
     ///
     /// # Errors
     /// A stream file cannot be opened; damage inside is reported in the summary.
-    pub fn for_each(&self, mut f: impl FnMut(Item<'_>)) -> Result<Summary, Error> {
-        let mut summary = Summary { damage: self.damage.clone(), begin: u64::MAX, ..Default::default() };
+    pub fn for_each(&self, f: impl FnMut(Item<'_>)) -> Result<Summary, Error> {
         let mut cursors = Vec::new();
         // The CPUs first: of what has the same time, the kernel's comes first.
         for stream in self.cpus.iter().map(|cpu| Stream::Cpu(*cpu)).chain(self.loads.iter().copied()) {
@@ -288,81 +286,9 @@ impl Trace {
                 .map_err(|source| Error::Io { path: self.dir.join(stream.file_name()), source })?;
             cursors.push(cursor);
         }
-        let mut waits = WaitCursor::open(&self.dir);
-        cursors.iter_mut().for_each(|c| c.advance_packet());
-        loop {
-            // The cursor with the earliest item, and how far it may run alone.
-            let mut first = usize::MAX;
-            let (mut least, mut second) = (u64::MAX, u64::MAX);
-            for (i, c) in cursors.iter().enumerate() {
-                let Some(ts) = c.next_ts() else { continue };
-                if first == usize::MAX || ts < least {
-                    second = least;
-                    (least, first) = (ts, i);
-                } else {
-                    second = second.min(ts);
-                }
-            }
-            if first == usize::MAX {
-                break;
-            }
-            while let Some(wait) = waits.next_until(least.saturating_add(WAITS_AHEAD)) {
-                summary.waits += 1;
-                f(Item::Told(&wait));
-            }
-            // In between the stacks must stay ahead, so a run alone is bounded too.
-            let limit = second.min(least.saturating_add(WAITS_AHEAD / 2));
-            let c = &mut cursors[first];
-            if let Some(gap) = c.gap.take() {
-                if c.is_load() {
-                    summary.operations_lost += gap.lost;
-                    f(Item::Operation(Operation::Lost { tid: c.tid, lost: gap.lost }));
-                } else {
-                    summary.gaps.push(gap);
-                    f(Item::Gap(gap));
-                }
-                continue;
-            }
-            if c.is_load() {
-                // One at a time: an event of the kernel with the next one's time comes before it.
-                if let Some((tid, length, operation)) =
-                    c.peek().and_then(|r| Some((r.tid, r.bytes.len(), r.operation()?)))
-                {
-                    summary.operations += 1;
-                    f(Item::Operation(operation));
-                    c.tid = tid;
-                    c.pos += length;
-                }
-                if c.pos >= c.content {
-                    c.advance_packet();
-                }
-                continue;
-            }
-            summary.begin = summary.begin.min(least);
-            while let Some(record) = c.peek() {
-                if record.ts > limit {
-                    break;
-                }
-                summary.records += 1;
-                summary.end = summary.end.max(record.ts);
-                f(Item::Record(record));
-                c.pos += record.bytes.len();
-                if c.pos >= c.content {
-                    c.advance_packet();
-                    break;
-                }
-            }
-        }
-        while let Some(told) = waits.next_until(u64::MAX) {
-            summary.waits += 1;
-            f(Item::Told(&told));
-        }
-        for c in &mut cursors {
-            summary.damage.append(&mut c.packets.damage);
-        }
-        summary.damage.append(&mut waits.damage);
-        summary.begin = summary.begin.min(summary.end);
-        Ok(summary)
+        let summary = Summary { damage: self.damage.clone(), begin: u64::MAX, ..Default::default() };
+        let merge = Merge::new(cursors, WaitCursor::open(&self.dir), summary);
+        Ok(ahead::for_each(merge, f))
     }
 }
 

@@ -85,10 +85,10 @@ fn read_at_most(file: &File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
 }
 
 /// Sizes of records by id; 0 where there is no such event.
-type Sizes = [u8; 512];
+pub(super) type Sizes = [u8; 512];
 
 /// Sizes of the records that one origin writes.
-fn sizes(origin: Origin) -> Box<Sizes> {
+pub(super) fn sizes(origin: Origin) -> Box<Sizes> {
     let mut sizes = Box::new([0; 512]);
     for e in EVENTS.iter().filter(|e| e.origin == origin) {
         sizes[usize::from(e.id)] = e.size as u8;
@@ -103,7 +103,7 @@ pub(super) struct Cursor {
     /// Class of the stream.
     class: u32,
     /// CPU, or number of the thread in its workload.
-    number: u32,
+    pub(super) number: u32,
     pub(super) pos: usize,
     pub(super) content: usize,
     last_end: u64,
@@ -223,18 +223,54 @@ impl Cursor {
         (self.pos < self.content).then(|| u64_at(&self.packets.buf, self.pos))
     }
 
-    #[inline]
     pub(super) fn peek(&self) -> Option<RawRecord<'_>> {
-        let bytes = self.packets.buf.get(self.pos..self.content)?;
-        let id = u16::from_le_bytes([*bytes.get(8)?, bytes[9]]);
-        let size = usize::from(self.sizes[usize::from(id)]);
-        Some(RawRecord {
+        let bytes = self.packets.buf.get(self.pos..self.content).filter(|b| !b.is_empty())?;
+        Some(RawRecord::at(bytes, self.number, &self.sizes))
+    }
+
+    /// Goes over the packet's records up to a moment.
+    pub(super) fn run(&mut self, limit: u64) -> Run {
+        let mut run = Run { from: self.pos, to: self.pos, records: 0, last: 0 };
+        while run.to < self.content {
+            let ts = u64_at(&self.packets.buf, run.to);
+            if ts > limit {
+                break;
+            }
+            let id = u16::from_le_bytes([self.packets.buf[run.to + 8], self.packets.buf[run.to + 9]]);
+            run.to += usize::from(self.sizes[usize::from(id)]);
+            (run.records, run.last) = (run.records + 1, ts);
+        }
+        self.pos = run.to;
+        run
+    }
+
+    /// The records of a run.
+    pub(super) fn bytes(&self, run: &Run) -> &[u8] {
+        &self.packets.buf[run.from..run.to]
+    }
+}
+
+/// Records of a packet, one behind the other.
+pub(super) struct Run {
+    from: usize,
+    to: usize,
+    pub(super) records: u64,
+    /// Time of the last one, ns.
+    pub(super) last: u64,
+}
+
+impl<'a> RawRecord<'a> {
+    /// The record at the beginning of `bytes`, which were checked.
+    #[inline]
+    pub(super) fn at(bytes: &'a [u8], cpu: u32, sizes: &Sizes) -> Self {
+        let id = u16::from_le_bytes([bytes[8], bytes[9]]);
+        Self {
             ts: u64_at(bytes, 0),
             id,
-            cpu: self.number,
+            cpu,
             tid: u32::from_le_bytes(bytes[12..16].try_into().expect("four bytes")),
-            bytes: &bytes[..size],
-        })
+            bytes: &bytes[..usize::from(sizes[usize::from(id)])],
+        }
     }
 }
 
