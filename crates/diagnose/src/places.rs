@@ -139,6 +139,11 @@ mod tests {
 
     /// A command whose only thread spent its time so.
     fn found(parts: &[(&str, u64)], hot: Vec<HotRow>) -> Diagnosis {
+        found_with(parts, hot, &[])
+    }
+
+    /// With samples at these calls, of 40 in the kernel.
+    fn found_with(parts: &[(&str, u64)], hot: Vec<HotRow>, calls: &[(&str, u64)]) -> Diagnosis {
         let account: BTreeMap<Category, u64> =
             parts.iter().map(|(c, ns)| (c.parse().expect("a category"), *ns)).collect();
         let time = account.values().sum();
@@ -148,6 +153,7 @@ mod tests {
             time: *ns,
         };
         let at = BTreeMap::from([("user code".to_string(), 60), ("system calls".to_string(), 40)]);
+        let calls = calls.iter().map(|(call, n)| (call.to_string(), *n)).collect();
         let syncs = 4;
         let result = RunResult {
             end: time,
@@ -158,7 +164,7 @@ mod tests {
                 ..PathResult::default()
             },
             processes: vec![ProcessRow { synced: account.clone(), account, syncs, ..ProcessRow::default() }],
-            samples: SampleResult { samples: 100, at, ..SampleResult::default() },
+            samples: SampleResult { samples: 100, at, calls, ..SampleResult::default() },
             hot,
             ..RunResult::default()
         };
@@ -200,6 +206,20 @@ mod tests {
         assert_eq!(user, "CPU time in user code, mostly in parse_row()");
         assert_eq!(lines[0], "function: parse_row 45 %, called from main; hash 10 %");
         assert_eq!(lines.iter().filter(|l| l.starts_with("stack: ")).count(), 2, "{lines:?}");
+    }
+
+    #[test]
+    fn a_call_is_named_where_most_samples_are_in_it() {
+        let headline = |hot: &[HotRow], calls| {
+            facts(&found_with(&[("running", 1000)], hot.to_vec(), calls), "cpu.kernel").0
+        };
+        let entry = [row("running", Origin::Kernel, "syscall_trace_enter", &[], "", 300)];
+        assert_eq!(
+            headline(&entry, &[("execve", 1)]),
+            "CPU time in the kernel, mostly in syscall_trace_enter()"
+        );
+        assert!(!headline(&[], &[("execve", 1)]).contains("execve"));
+        assert_eq!(headline(&[], &[("execve", 1), ("read", 30)]), "CPU time in the kernel, mostly read(2)");
     }
 
     #[test]

@@ -197,14 +197,15 @@ pub fn kernel(case: &mut Case<'_>) -> Option<Seen> {
     }
     let all = case.time(RUNNING);
     let time = case.take(&[Category::Running], running * kernel / (kernel + user));
-    let calls = &case.result.samples.calls;
-    let call = calls.iter().max_by_key(|(_, n)| **n).map(|(c, _)| format!("{c}(2)"));
     let places = sampled_places(case, Of::Kernel);
     let lines = case.place_lines(&places, RUNNING);
     // A function that has little of the time is no place to look at.
     let place =
         places.first().filter(|p| case.place_share(p, RUNNING) * case.share(all as f64) >= crate::LEAST);
-    let call = place.map(|p| p.call.clone()).filter(|c| !c.is_empty()).or(call);
+    let call = match place {
+        Some(p) => Some(p.call.clone()).filter(|c| !c.is_empty()),
+        None => most_called(case),
+    };
     let headline = match (&call, place) {
         (Some(call), Some(p)) => format!("CPU time in the kernel, mostly {call} in {}()", short(&p.function)),
         (None, Some(p)) => format!("CPU time in the kernel, mostly in {}()", short(&p.function)),
@@ -221,6 +222,14 @@ pub fn kernel(case: &mut Case<'_>) -> Option<Seen> {
         doubt: doubt(case),
         ..Seen::default()
     })
+}
+
+/// The system call that most of the samples in the kernel are at: entry and exit are at none.
+fn most_called(case: &Case<'_>) -> Option<String> {
+    let samples = &case.result.samples;
+    let kernel: u64 = [At::Call, At::Kernel].iter().filter_map(|at| samples.at.get(at.name())).sum();
+    let most = samples.calls.iter().max_by_key(|(_, n)| **n);
+    most.filter(|(_, n)| **n * 2 > kernel).map(|(call, _)| format!("{call}(2)"))
 }
 
 pub fn user(case: &mut Case<'_>) -> Option<Seen> {
