@@ -123,8 +123,10 @@ pub struct Case<'a> {
     /// What is left of each category, ns.
     left: BTreeMap<Category, f64>,
     parts: Vec<BlameRow>,
-    /// Shares of the target's running time by what samples saw; they add up to 1.
+    /// Shares of the target's running time but for [`Case::probes`], by what samples saw; they add up to 1.
     sampled: BTreeMap<String, f64>,
+    /// Running time that the recording's own tracepoints took, as far as samples tell, ns.
+    pub probes: u64,
 }
 
 impl<'a> Case<'a> {
@@ -153,8 +155,9 @@ impl<'a> Case<'a> {
             *left.entry(p.category).or_default() += p.time as f64;
         }
         let sampled = BTreeMap::new();
-        let mut case = Self { result, trust, whole, busy, rest, left, parts, sampled };
+        let mut case = Self { result, trust, whole, busy, rest, left, parts, sampled, probes: 0 };
         case.sampled = case.split_running();
+        case.set_probes_aside();
         case
     }
 
@@ -178,6 +181,13 @@ impl<'a> Case<'a> {
             .sum();
         let share = calls as f64 / running.max(1) as f64;
         BTreeMap::from([(At::Call.name().into(), share), (At::User.name().into(), 1.0 - share)])
+    }
+
+    /// What the recording takes is none of the target's doing: no rule finds it.
+    fn set_probes_aside(&mut self) {
+        let share = self.sampled.remove(At::Probe.name()).unwrap_or(0.0);
+        self.probes = self.take(&[Category::Running], self.left(&[Category::Running]) * share);
+        self.sampled.values_mut().for_each(|of| *of /= (1.0 - share).max(f64::EPSILON));
     }
 
     /// Share of the running time that was spent there, 0 to 1.

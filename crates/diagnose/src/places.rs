@@ -3,7 +3,7 @@
 
 use crate::case::Case;
 use crate::{Evidence, LEAST};
-use plumb_model::profile::{short, Origin};
+use plumb_model::profile::{short, Origin, PROBES};
 use plumb_model::{Category, HotRow};
 use plumb_trace::units;
 use std::collections::BTreeMap;
@@ -49,7 +49,7 @@ impl Case<'_> {
     /// Functions that had time of some categories, most time first.
     pub fn places(&self, categories: &[Category], of: Of) -> Vec<Place> {
         let mut rows: Vec<&HotRow> = self.result.hot.iter().collect();
-        rows.retain(|r| categories.contains(&r.category) && of.has(r));
+        rows.retain(|r| categories.contains(&r.category) && of.has(r) && r.function != PROBES);
         rows.sort_by_key(|r| std::cmp::Reverse(r.time));
         let mut sums: BTreeMap<(&str, &str), Place> = BTreeMap::new();
         for row in rows {
@@ -118,7 +118,7 @@ impl Case<'_> {
 #[cfg(test)]
 mod tests {
     use crate::{diagnose, Diagnosis, Trust};
-    use plumb_model::profile::Origin;
+    use plumb_model::profile::{Origin, PROBES};
     use plumb_model::{BlameRow, Category, HotRow, PathResult, ProcessRow, RunResult, SampleResult};
     use std::collections::BTreeMap;
 
@@ -144,6 +144,16 @@ mod tests {
 
     /// With samples at these calls, of 40 in the kernel.
     fn found_with(parts: &[(&str, u64)], hot: Vec<HotRow>, calls: &[(&str, u64)]) -> Diagnosis {
+        found_at(parts, hot, calls, &[("user code", 60), ("system calls", 40)])
+    }
+
+    /// With these samples, of 100.
+    fn found_at(
+        parts: &[(&str, u64)],
+        hot: Vec<HotRow>,
+        calls: &[(&str, u64)],
+        at: &[(&str, u64)],
+    ) -> Diagnosis {
         let account: BTreeMap<Category, u64> =
             parts.iter().map(|(c, ns)| (c.parse().expect("a category"), *ns)).collect();
         let time = account.values().sum();
@@ -152,7 +162,7 @@ mod tests {
             who: "me".into(),
             time: *ns,
         };
-        let at = BTreeMap::from([("user code".to_string(), 60), ("system calls".to_string(), 40)]);
+        let at = at.iter().map(|(at, n)| (at.to_string(), *n)).collect();
         let calls = calls.iter().map(|(call, n)| (call.to_string(), *n)).collect();
         let syncs = 4;
         let result = RunResult {
@@ -220,6 +230,23 @@ mod tests {
         );
         assert!(!headline(&[], &[("execve", 1)]).contains("execve"));
         assert_eq!(headline(&[], &[("execve", 1), ("read", 30)]), "CPU time in the kernel, mostly read(2)");
+    }
+
+    #[test]
+    fn what_the_recording_takes_is_no_finding() {
+        let hot = vec![
+            row("running", Origin::Kernel, PROBES, &[], "", 600),
+            row("running", Origin::Kernel, "copy_folio", &[], "write(2)", 200),
+        ];
+        let at = [("user code", 10), ("system calls", 30), ("tracepoints of the recording", 60)];
+        let d = found_at(&[("running", 1000)], hot, &[], &at);
+        let (kernel, lines) = facts(&d, "cpu.kernel");
+        assert_eq!(kernel, "CPU time in the kernel, mostly write(2) in copy_folio()");
+        assert!(!lines.iter().any(|l| l.contains(PROBES)), "{lines:?}");
+        let share = |id: &str| d.findings.iter().find(|f| f.id == id).map_or(0.0, |f| f.share);
+        assert!((share("cpu.kernel") - 0.3).abs() < 0.001 && (share("cpu.user") - 0.1).abs() < 0.001);
+        let told = d.verdict.join(" ");
+        assert!(told.contains("60.0 % measurement overhead"), "{told}");
     }
 
     #[test]

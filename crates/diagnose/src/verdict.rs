@@ -412,7 +412,7 @@ fn confidence(case: &Case<'_>, findings: &[Finding]) -> Confidence {
         let words = format!("{:.1} % of the time lost", lost * 100.0);
         reasons.push(Doubt::new(DoubtKind::LostTime, words));
     }
-    let overhead = share(Category::Overhead);
+    let overhead = share(Category::Overhead) + case.share(case.probes as f64);
     if overhead > DOUBTFUL {
         let words = format!(
             "{:.1} % measurement overhead: record less, as with --sample 0 or -e default,-syscall",

@@ -21,7 +21,8 @@ mod split;
 
 pub use collect::Collector;
 pub use frames::Frames;
-pub use hot::hot;
+pub use hot::{hot, PROBES};
+pub(crate) use ignored_frames::instrument;
 pub use resolve::Resolver;
 pub use short::short;
 

@@ -2,6 +2,8 @@
 //! What the target's CPU time went to, as the sampling clock saw it: user code,
 //! or a function of the kernel under a system call, a fault or an interrupt.
 
+use crate::profile::instrument;
+use crate::wait_frames::is_probe;
 use rustc_hash::FxHashMap;
 
 /// What a sample of the kernel was at, by the outermost function that tells.
@@ -16,6 +18,8 @@ pub enum At {
     Spin,
     /// An interrupt on top, hard or soft.
     Interrupt,
+    /// A tracepoint: what the recording itself takes.
+    Probe,
     Kernel,
 }
 
@@ -28,6 +32,7 @@ impl At {
             Self::Reclaim => "memory reclaim",
             Self::Spin => "spinning for locks",
             Self::Interrupt => "interrupts",
+            Self::Probe => "tracepoints of the recording",
             Self::Kernel => "kernel, else",
         }
     }
@@ -95,12 +100,14 @@ pub fn at(text: &str) -> At {
 
 fn place(text: &str) -> Place {
     let frames: Vec<&str> = text.split(';').collect();
+    let recorded = &frames[instrument(&frames)..];
     let has = |names: &[&str]| frames.iter().any(|f| names.iter().any(|n| f.starts_with(n)));
     // A call that sends to its own host receives there too, in a softirq that no interrupt began.
     let own = has(&["__local_bh_enable_ip"])
         && !has(&["__irq_exit_rcu", "irq_exit_rcu", "irq_exit", "el1_interrupt"]);
     let fits = |at: At| !(own && at == At::Interrupt);
-    let at = PLACES.iter().find(|(names, at)| fits(*at) && has(names)).map_or(At::Kernel, |(_, at)| *at);
+    let place = PLACES.iter().find(|(names, at)| fits(*at) && has(names)).map_or(At::Kernel, |(_, at)| *at);
+    let at = if is_probe(recorded) { At::Probe } else { place };
     let call = frames.iter().find_map(|f| {
         f.strip_prefix("__x64_sys_").or_else(|| f.strip_prefix("__arm64_sys_")).map(String::from)
     });
@@ -161,6 +168,14 @@ mod tests {
         assert_eq!(at("clear_page_erms;do_anonymous_page;handle_mm_fault;asm_exc_page_fault"), At::Fault);
         assert_eq!(at("copy_folio;generic_perform_write;__x64_sys_write;do_syscall_64"), At::Call);
         assert_eq!(place("a;__x64_sys_write;do_syscall_64").call, "write");
+        let probe =
+            "bpf_prog_27b2_sys_exit;bpf_trace_run2;__bpf_trace_sys_exit;syscall_exit_work;do_syscall_64";
+        assert_eq!(at(probe), At::Probe);
+        assert_eq!(at("syscall_trace_enter;do_syscall_64"), At::Probe);
+        assert_eq!(at("__secure_computing;syscall_trace_enter;do_syscall_64"), At::Call);
+        // The program that takes the sample lies on top of what is sampled.
+        let sample = "bpf_prog_1_cpu_sample;perf_swevent_hrtimer;hrtimer_interrupt;copy_folio;do_syscall_64";
+        assert_eq!(at(sample), At::Call);
         assert_eq!(at("osq_lock;__mutex_lock;__x64_sys_rename;do_syscall_64"), At::Spin);
         assert_eq!(
             at("net_rx_action;handle_softirqs;do_softirq;__x64_sys_sendto;do_syscall_64"),

@@ -7,6 +7,10 @@ const SCHEDULER: &[&str] =
     &["__schedule", "schedule", "io_schedule", "preempt_schedule", "__cond_resched", "finish_task_switch"];
 /// The recorder on top of what it records.
 const RECORDER: &[&str] = &["bpf_", "__bpf_", "trace_", "__traceiter", "__probestub"];
+/// How a tracepoint calls its programs.
+const TRACEPOINT: &[&str] = &["__traceiter_", "__bpf_trace_", "bpf_trace_run"];
+/// The way of a system call that has tracepoints.
+const TRACED_CALL: &[&str] = &["syscall_trace_enter", "syscall_exit_work", "syscall_trace_exit"];
 /// Slow paths of the kernel's locks.
 const LOCKS: &[&str] = &[
     "__mutex",
@@ -98,6 +102,12 @@ const USER: &[&str] = &[
     "syscall.",
     "sync.(*",
 ];
+
+/// Whether a kernel stack, innermost function first, is at a tracepoint: time that recording takes.
+pub fn is_probe(names: &[&str]) -> bool {
+    let innermost = names.first().is_some_and(|n| begins(n, TRACED_CALL) || begins(n, &["bpf_prog_"]));
+    innermost || names.iter().any(|n| begins(n, TRACEPOINT))
+}
 
 /// Whether a name begins with one of these.
 pub(crate) fn begins(name: &str, with: &[&str]) -> bool {

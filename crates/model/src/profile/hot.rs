@@ -5,6 +5,7 @@ use super::ignored_frames::{call, tells};
 use super::{Entry, Function, Origin, Profile};
 use crate::account::{Category, CATEGORIES};
 use crate::result::HotRow;
+use crate::wait_frames::is_probe;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -54,6 +55,9 @@ fn teller(category: Category, functions: &[(&Function, bool)]) -> Option<usize> 
     }
 }
 
+/// The name under which [`hot`] has the time that the recording's own tracepoints take of the target.
+pub const PROBES: &str = "tracepoints of the recording";
+
 /// The functions with most time in each category, kernel and user code apart; at most a few each. `counts`: which
 /// processes are looked at.
 pub fn hot(profile: &Profile, counts: impl Fn(u32) -> bool) -> Vec<HotRow> {
@@ -66,6 +70,14 @@ pub fn hot(profile: &Profile, counts: impl Fn(u32) -> bool) -> Vec<HotRow> {
         let places = frames.iter().map(|f| f.function as usize);
         let functions: Vec<(&Function, bool)> =
             places.filter_map(|f| Some((profile.functions.get(f)?, telling[f]))).collect();
+        let kernel =
+            functions.iter().map_while(|(f, _)| (f.origin == Origin::Kernel).then_some(f.name.as_str()));
+        if *category == Category::Running && is_probe(&kernel.collect::<Vec<_>>()) {
+            let sum = sums.entry((*category, Origin::Kernel, "", "kernel", PROBES)).or_default();
+            sum.time += time;
+            sum.count += count;
+            continue;
+        }
         let Some(at) = teller(*category, &functions) else { continue };
         let (function, _) = functions[at];
         let module = profile.modules.get(function.module as usize).map_or("", |m| m.name());

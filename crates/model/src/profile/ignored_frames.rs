@@ -43,7 +43,7 @@ const INSTRUMENT: &[&str] = &[
 
 /// How many of the innermost functions are surely the instrument's: a run that begins in
 /// BPF or perf themselves. A timer's interrupt alone is the kernel's work.
-pub(super) fn instrument(names: &[&str]) -> usize {
+pub(crate) fn instrument(names: &[&str]) -> usize {
     let takes = names.first().is_some_and(|name| begins(name, &["bpf_", "__bpf_", "perf_", "__perf_"]));
     if !takes {
         return 0;
