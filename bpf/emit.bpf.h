@@ -13,19 +13,14 @@
 #ifndef PLUMB_EMIT_BPF_H
 #define PLUMB_EMIT_BPF_H
 
-#include "kernel.bpf.h"
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_tracing.h>
-#include <bpf/bpf_core_read.h>
+#include "task.bpf.h"
 #include "plumb/event.h"
-#include "plumb/probe.h"
 #include "plumb/schema_hash.h"
 #include "core_fixes.bpf.h"
 
 const volatile u64 plumb_schema SEC(".rodata.schema") = PLUMB_SCHEMA_HASH;
 /* never read: a struct is in BTF, and so in the loader's types, only when a variable has it */
 const volatile struct plumb_stack plumb_stack_type SEC(".rodata.schema") = {};
-const volatile struct plumb_knobs knobs SEC(".rodata.knobs") = {};
 struct plumb_cursor cursors[PLUMB_MAX_CPUS] SEC(".data.cursors") = {};
 /* alone in .bss: a map value above 4 MiB would be refused before 6.4 */
 u8 task_flags[PLUMB_MAX_TASKS];
@@ -59,19 +54,19 @@ struct {
 	__type(value, u8);
 } ours SEC(".maps");
 
+/* of tasks outside of the recorder's PID namespace */
+u8 no_flags SEC(".data.no_flags") = 0;
+
 static __always_inline u8 *flags_of(u32 tid)
 {
+	if (knobs.pid_namespace && tid >= PLUMB_OUTSIDE)
+		return &no_flags;
 	return &task_flags[tid & (PLUMB_MAX_TASKS - 1)];
 }
 
 static __always_inline bool is_target(u32 tid)
 {
 	return *flags_of(tid) & PLUMB_TASK_TARGET;
-}
-
-static __always_inline u32 current_tid(void)
-{
-	return (u32)bpf_get_current_pid_tgid();
 }
 
 /* Whether an event in tid's context is wanted at all. */

@@ -69,11 +69,44 @@ struct pt_regs {
 
 struct mm_struct;
 
+struct ns_common {
+	unsigned int inum;
+};
+
+struct pid_namespace {
+	struct ns_common ns;
+};
+
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1];
+};
+
+/* include/linux/pid_types.h */
+enum pid_type {
+	PIDTYPE_PID,
+	PIDTYPE_TGID,
+	PIDTYPE_PGID,
+	PIDTYPE_SID,
+	PIDTYPE_MAX,
+};
+
+struct signal_struct {
+	struct pid *pids[PIDTYPE_MAX];
+};
+
 struct task_struct {
 	unsigned int flags;
 	struct mm_struct *mm;
 	int pid;
 	int tgid;
+	struct pid *thread_pid;
+	struct signal_struct *signal;
 	int prio;
 	int exit_code;
 	char comm[16];

@@ -9,16 +9,29 @@ struct wait_since {
 };
 struct wait_since waits[PLUMB_WAIT_SLOTS] SEC(".data.waits") = {};
 
+/* Nothing but events tells of who is outside of the recorder's PID namespace. */
+static __noinline void tell_name(struct task_struct *task, u32 tid)
+{
+	u8 *flags = &task_flags[tid & (PLUMB_MAX_TASKS - 1)];
+
+	if (*flags & PLUMB_TASK_TOLD)
+		return;
+	*flags |= PLUMB_TASK_TOLD;
+	EMIT(sched_rename, tid, bpf_probe_read_kernel(e->comm, sizeof(e->comm), task->comm));
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
 {
-	u32 tid = prev->pid;
-	u32 next_tid = next->pid;
+	u32 next_tid = tid_of(next);
+	u32 tid = leaving_tid(prev, next_tid);
 	u64 now;
 
 	if (knobs.only_target && !is_target(tid) && !is_target(next_tid))
 		return 0;
+	if (knobs.pid_namespace && next_tid >= PLUMB_OUTSIDE)
+		tell_name(next, next_tid);
 	now = EMIT(sched_switch, tid, {
 		e->next_tid = next_tid;
 		e->prev_state = prev_state;
@@ -45,7 +58,7 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 SEC("tp_btf/sched_waking")
 int BPF_PROG(sched_waking, struct task_struct *p)
 {
-	u32 wakee = p->pid;
+	u32 wakee = tid_of(p);
 	u64 now;
 
 	if (!wanted(wakee))
@@ -69,7 +82,7 @@ int BPF_PROG(sched_waking, struct task_struct *p)
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(sched_wakeup_new, struct task_struct *p)
 {
-	u32 wakee = p->pid;
+	u32 wakee = tid_of(p);
 
 	if (!wanted(wakee))
 		return 0;
@@ -85,16 +98,16 @@ int BPF_PROG(sched_wakeup_new, struct task_struct *p)
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(sched_fork, struct task_struct *parent, struct task_struct *child)
 {
-	u32 child_tid = child->pid;
-	u32 target = is_target(parent->pid);
+	u32 child_tid = tid_of(child);
+	u32 target = is_target(tid_of(parent));
 
 	*flags_of(child_tid) = target ? PLUMB_TASK_TARGET : 0;
 	if (!knobs.emit_fork || !wanted(child_tid))
 		return 0;
 	EMIT(sched_fork, current_tid(), {
 		e->child_tid = child_tid;
-		e->child_tgid = child->tgid;
-		e->parent_tgid = parent->tgid;
+		e->child_tgid = tgid_of(child);
+		e->parent_tgid = tgid_of(parent);
 		e->target = target;
 	});
 	return 0;
@@ -103,10 +116,11 @@ int BPF_PROG(sched_fork, struct task_struct *parent, struct task_struct *child)
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(sched_exec, struct task_struct *p, int old_pid, struct linux_binprm *bprm)
 {
-	u32 tid = p->pid;
+	u32 tid = tid_of(p);
 
-	/* exec from a thread that is not the leader takes over the leader's id */
-	if (old_pid != tid && is_target(old_pid))
+	/* exec from a thread that is not the leader takes over the leader's id; what
+	 * old_pid was in another namespace is not known any more */
+	if (!knobs.pid_namespace && old_pid != tid && is_target(old_pid))
 		*flags_of(tid) |= PLUMB_TASK_TARGET;
 	if (!knobs.emit_exec || !wanted(tid))
 		return 0;
@@ -117,12 +131,12 @@ int BPF_PROG(sched_exec, struct task_struct *p, int old_pid, struct linux_binprm
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(sched_exit, struct task_struct *p)
 {
-	u32 tid = p->pid;
+	u32 tid = tid_of(p);
 
 	if (!wanted(tid))
 		return 0;
 	EMIT(sched_exit, tid, {
-		e->tgid = p->tgid;
+		e->tgid = tgid_of(p);
 		e->exit_code = p->exit_code;
 		e->run_ns = p->se.sum_exec_runtime;
 	});
@@ -132,7 +146,7 @@ int BPF_PROG(sched_exit, struct task_struct *p)
 SEC("tp_btf/sched_migrate_task")
 int BPF_PROG(sched_migrate, struct task_struct *p, int dest_cpu)
 {
-	u32 moved = p->pid;
+	u32 moved = tid_of(p);
 
 	if (!wanted(moved))
 		return 0;
@@ -148,7 +162,7 @@ int BPF_PROG(sched_migrate, struct task_struct *p, int dest_cpu)
 SEC("tp_btf/task_rename")
 int BPF_PROG(sched_rename, struct task_struct *p, const char *comm)
 {
-	u32 tid = p->pid;
+	u32 tid = tid_of(p);
 
 	/* another thread may write to comm; exec says it itself */
 	if (tid != current_tid() || !wanted(tid))

@@ -46,8 +46,8 @@ static __always_inline struct plumb_stack *reserve_stack(const enum plumb_stack_
 	}
 	s->end = end;
 	s->tid = tid;
-	s->by = by->pid;
-	s->pid = by->tgid;
+	s->by = tid_of(by);
+	s->pid = tgid_of(by);
 	s->kind = kind;
 	s->cpu = bpf_get_smp_processor_id();
 	s->bytes = 0;

@@ -11,6 +11,10 @@
 
 #define PLUMB_MAX_CPUS 512
 #define PLUMB_MAX_TASKS (1 << 22) /* PID_MAX_LIMIT of 64-bit kernels */
+/* Added to the first id of a task that has none in the recorder's PID namespace:
+ * a process, and a thread of the kernel. */
+#define PLUMB_OUTSIDE PLUMB_MAX_TASKS
+#define PLUMB_OUTSIDE_KERNEL (PLUMB_OUTSIDE << 1)
 #define PLUMB_SLOT_BYTES 32
 #define PLUMB_CHUNK_BYTES 65536 /* array values above KMALLOC_MAX_SIZE are refused before 6.4 */
 #define PLUMB_CHUNK_SLOTS (PLUMB_CHUNK_BYTES / PLUMB_SLOT_BYTES)
@@ -23,6 +27,7 @@
 
 #define PLUMB_TASK_TARGET 1     /* belongs to the target */
 #define PLUMB_TASK_IN_SYSCALL 2 /* between a recorded sys_enter and its sys_exit */
+#define PLUMB_TASK_TOLD 8       /* of the one outside that has this id: its name was told */
 #define PLUMB_TASK_WANT_USER 4  /* waited above the threshold: user stack at sys_exit */
 
 #define PLUMB_STACK_FRAMES 64
@@ -41,18 +46,19 @@ enum plumb_thin {
 };
 
 struct plumb_knobs {
-	plumb_u64 slot_mask;                 /* slots of one CPU's ring, minus one */
-	plumb_u32 slot_shift;                /* log2 of the slots of one CPU's ring */
-	plumb_u32 chunk_shift;               /* log2 of the chunks of one CPU's ring */
-	plumb_u64 stack_threshold;           /* ns; 0 takes no stacks */
-	plumb_u64 syscalls[8];               /* bit n: record system call n */
-	plumb_u32 thin[PLUMB_THIN_SETS];     /* ratio minus one, a power of two minus one */
-	plumb_u32 everyone;                  /* 1: system calls and stacks of all, not of the target */
-	plumb_u32 emit_fork;                 /* 0: births only pass the target's mark on */
-	plumb_u32 emit_exec;                 /* 0: the same for a thread that takes over its leader's id */
-	plumb_u32 futex_at_enter;            /* 1: sys_enter emits futex too; two programs cost more */
-	plumb_u32 only_target;               /* 1: no event that the target has no part in */
-	plumb_u32 devices;                   /* 0, or how many of device[] are set */
+	plumb_u64 slot_mask;             /* slots of one CPU's ring, minus one */
+	plumb_u32 slot_shift;            /* log2 of the slots of one CPU's ring */
+	plumb_u32 chunk_shift;           /* log2 of the chunks of one CPU's ring */
+	plumb_u64 stack_threshold;       /* ns; 0 takes no stacks */
+	plumb_u64 syscalls[8];           /* bit n: record system call n */
+	plumb_u32 thin[PLUMB_THIN_SETS]; /* ratio minus one, a power of two minus one */
+	plumb_u32 everyone;              /* 1: system calls and stacks of all, not of the target */
+	plumb_u32 emit_fork;             /* 0: births only pass the target's mark on */
+	plumb_u32 emit_exec;             /* 0: the same for a thread that takes over its leader's id */
+	plumb_u32 futex_at_enter;        /* 1: sys_enter emits futex too; two programs cost more */
+	plumb_u32 pid_namespace; /* inode of the recorder's; 0: the first, whose ids are the kernel's own */
+	plumb_u32 only_target;   /* 1: no event that the target has no part in */
+	plumb_u32 devices;       /* 0, or how many of device[] are set */
 	plumb_u32 device[PLUMB_MAX_DEVICES]; /* whole disks to record block events of */
 };
 

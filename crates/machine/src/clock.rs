@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The kernel's clocks.
 
+use crate::{namespaces, Root};
 use plumb_trace::schema::StateClock;
+use std::sync::LazyLock;
 
 /// Reads one clock, ns.
 #[inline]
@@ -12,10 +14,13 @@ pub fn of(id: libc::clockid_t) -> u64 {
     ts.tv_sec as u64 * 1_000_000_000 + ts.tv_nsec as u64
 }
 
-/// CLOCK_MONOTONIC, the trace's clock.
+/// What a time namespace puts this process's CLOCK_MONOTONIC ahead of the kernel's.
+static AHEAD: LazyLock<i64> = LazyLock::new(|| namespaces::monotonic_ahead(&Root::real()));
+
+/// The kernel's CLOCK_MONOTONIC, the trace's clock.
 #[inline]
 pub fn now() -> u64 {
-    of(libc::CLOCK_MONOTONIC)
+    of(libc::CLOCK_MONOTONIC).wrapping_add_signed(-*AHEAD)
 }
 
 /// The three clocks together: of five tries the one with the least time between

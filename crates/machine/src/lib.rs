@@ -7,6 +7,7 @@
 //! - [`Environment`]: what a figure depends on, of the parts in [`system`] and [`Device`]; nothing that names
 //!   the machine or its user. What cannot be read is None, never a guess.
 //! - [`host`]: the machine at the beginning of a recording, as a trace holds it; [`clock`]: its clocks.
+//! - [`namespaces`]: those of this process, where they change what events mean.
 //! - [`process`]: which process is meant, whatever becomes of its number; [`child`]: processes of our own;
 //!   [`signals`]: what SIGINT, SIGTERM and SIGHUP do.
 
@@ -23,6 +24,7 @@ mod environment;
 mod fake;
 pub mod host;
 pub mod mount;
+pub mod namespaces;
 mod open_files;
 pub mod process;
 mod root;

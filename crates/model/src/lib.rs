@@ -23,6 +23,7 @@ mod files;
 mod functions;
 mod herds;
 mod history;
+mod index;
 mod journal;
 mod latches;
 mod ledger;

@@ -17,6 +17,7 @@ use crate::block::{Below, Blocks, Effect};
 use crate::cpu::{Cpu, Frame};
 use crate::disk::Disk;
 use crate::files::Synced;
+use crate::index::Index;
 use crate::journal::Journals;
 use crate::latches::Latches;
 use crate::ledger::Ledger;
@@ -32,7 +33,7 @@ use crate::tasks;
 use crate::thread::Thread;
 use crate::wait::{site, Calls};
 use crate::Observer;
-use plumb_trace::kernel::{softirq as vector, MOST_CPUS, PID_MAX_LIMIT};
+use plumb_trace::kernel::{softirq as vector, MOST_CPUS, OUTSIDE_KERNEL, PID_MAX_LIMIT, TID_LIMIT};
 use plumb_trace::reader::{Item, RawRecord, State as TraceState, Told};
 use plumb_trace::schema::*;
 use plumb_trace::Record;
@@ -41,7 +42,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Ended threads that are remembered.
 const GRAVES: usize = 256;
-const NONE: u32 = u32::MAX;
+/// What threads outside of the recorder's PID namespace are called until they say otherwise.
+const OUTSIDE: &str = "another PID namespace";
 
 /// What is known before the first event.
 #[derive(Debug, Default)]
@@ -71,7 +73,7 @@ pub struct Model<O: Observer = ()> {
     threads: Vec<Thread>,
     free: Vec<u32>,
     /// Place in `threads` by thread id.
-    index: Vec<u32>,
+    index: Index,
     names: Names,
     /// Names that the observer was told.
     named: u32,
@@ -132,7 +134,7 @@ impl<O: Observer> Model<O> {
             cpus: Vec::new(),
             threads: Vec::new(),
             free: Vec::new(),
-            index: Vec::new(),
+            index: Index::default(),
             names: Names::default(),
             named: 0,
             tcp_timer: 0,
@@ -190,7 +192,7 @@ impl<O: Observer> Model<O> {
 
     /// A thread that the recorder saw in /proc.
     fn task(&mut self, task: &StateTask) {
-        if task.tid >= PID_MAX_LIMIT {
+        if task.tid >= TID_LIMIT {
             // A damaged record's; the index would grow to gigabytes.
             return;
         }
@@ -238,14 +240,8 @@ impl<O: Observer> Model<O> {
 
     /// The place of a thread, made if it is new.
     fn place(&mut self, tid: u32) -> usize {
-        let i = tid as usize;
-        if i >= self.index.len() {
-            // Thread ids end at 2^22; a greater one is a damaged record's.
-            let len = (i + 1).next_power_of_two().max(1024);
-            self.index.resize(len, NONE);
-        }
-        if self.index[i] != NONE {
-            return self.index[i] as usize;
+        if let Some(at) = self.index.get(tid) {
+            return at;
         }
         // The id is used again: whoever refers to the thread that had it finds this one from now on.
         self.free.extend(self.kept.remove(&tid));
@@ -263,12 +259,24 @@ impl<O: Observer> Model<O> {
                 self.threads.len() - 1
             }
         };
-        self.index[i] = at as u32;
+        self.index.set(tid, at);
+        if tid >= PID_MAX_LIMIT {
+            self.comes_from_outside(at);
+        }
         at
     }
 
+    /// A thread that has no id in the recorder's PID namespace, nor a place in its /proc.
+    #[cold]
+    fn comes_from_outside(&mut self, at: usize) {
+        let name = self.name_number(OUTSIDE);
+        let t = &mut self.threads[at];
+        (t.name, t.kernel) = (name, t.tid >= OUTSIDE_KERNEL);
+        self.processes.name(t.tid, OUTSIDE, "");
+    }
+
     fn known(&self, tid: u32) -> Option<usize> {
-        self.index.get(tid as usize).filter(|i| **i != NONE).map(|i| *i as usize)
+        self.index.get(tid)
     }
 
     /// The place of a thread that lives, ended lately, or that an interval refers to.
@@ -296,7 +304,7 @@ impl<O: Observer> Model<O> {
     /// Takes the next item of a trace. Items come in the order of time.
     pub fn feed(&mut self, item: Item<'_>) {
         match item {
-            Item::Record(r) if r.ts <= self.setup.end && r.tid < PID_MAX_LIMIT && r.cpu < MOST_CPUS => {
+            Item::Record(r) if r.ts <= self.setup.end && r.tid < TID_LIMIT && r.cpu < MOST_CPUS => {
                 self.record(&r)
             }
             Item::Record(_) => {}

@@ -30,7 +30,7 @@ pub use histogram::Histogram;
 pub use names::Names;
 pub use sample::{Key, Sample, KEYS, NONE};
 
-use plumb_trace::kernel::{MOST_CPUS, PID_MAX_LIMIT};
+use plumb_trace::kernel::{MOST_CPUS, TID_LIMIT};
 use plumb_trace::reader::{Item, RawRecord, State};
 
 /// A state machine that turns events into items.
@@ -325,7 +325,7 @@ impl Viewer {
     pub fn feed(&mut self, item: &Item<'_>, out: &mut dyn FnMut(&Sample, &Names)) {
         let item = match item {
             // A damaged record's numbers; tables by them would grow to gigabytes.
-            Item::Record(r) if r.tid >= PID_MAX_LIMIT || r.cpu >= MOST_CPUS => return,
+            Item::Record(r) if r.tid >= TID_LIMIT || r.cpu >= MOST_CPUS => return,
             Item::Gap(gap) if gap.cpu >= MOST_CPUS => return,
             Item::Record(r) => {
                 self.now = self.now.max(r.ts);

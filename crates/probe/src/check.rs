@@ -5,7 +5,7 @@
 use crate::load::{Available, Knobs, Loaded};
 use crate::select::{Selection, DEFAULT_EVENTS};
 use plumb_machine::system::available_memory;
-use plumb_machine::{host, Root};
+use plumb_machine::{host, namespaces, Root};
 use plumb_trace::{event_by_name, kernel_events, sets};
 use serde::Serialize;
 use std::mem::MaybeUninit;
@@ -57,7 +57,7 @@ pub fn run() -> Vec<Check> {
             out.extend(sets().iter().map(|set| tracepoints(set, &available)));
         }
     }
-    out.extend([jit(), symbols(), memory(), clock()]);
+    out.extend([namespaces(), jit(), symbols(), memory(), clock()]);
     out
 }
 
@@ -164,6 +164,30 @@ fn tracepoints(set: &str, available: &Available) -> Check {
         found,
         cost,
         "load the module that has them (ext4, xfs, btrfs), or do without",
+    )
+}
+
+/// Those of this process, which the kernel's events know nothing of.
+fn namespaces() -> Check {
+    let root = Root::real();
+    let pid = namespaces::pid_namespace(&root);
+    let ahead = namespaces::monotonic_ahead(&root);
+    let mut found = match pid {
+        None => "the first PID namespace".to_string(),
+        Some(_) => {
+            "a PID namespace of its own: processes outside of it have neither pid nor arguments".into()
+        }
+    };
+    if ahead != 0 {
+        found += "; a time namespace, whose clock is translated";
+    }
+    let own = pid.is_none() || namespaces::proc_is_own(&root);
+    check(
+        "namespaces",
+        if own { Status::Ok } else { Status::Missing },
+        found,
+        "/proc is of another PID namespace: threads cannot be told apart",
+        "unshare --mount-proc, or mount -t proc proc /proc",
     )
 }
 

@@ -11,7 +11,8 @@ use anyhow::{bail, Context, Result};
 use libbpf_rs::btf::types::Typedef;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{Link, OpenObject, PrintLevel};
+use libbpf_rs::{Link, OpenObject, PrintLevel, ProgramInput as Input};
+use plumb_machine::{namespaces, Root};
 use plumb_trace::event_by_name;
 use plumb_trace::schema::StateProbe;
 use std::mem::MaybeUninit;
@@ -22,6 +23,8 @@ use std::sync::atomic::AtomicU64;
 const CHUNK: usize = 65536;
 /// The program that the sampling clocks run; every other one is an event's.
 const SAMPLER: &str = "cpu_sample";
+/// It says how deep the PID namespace of the recorder lies, where that is not the first.
+const WHOAMI: &str = "whoami";
 /// PLUMB_TASK_TARGET
 const TASK_TARGET: u8 = 1;
 /// The stacks' ring buffer is at most so large, bytes: it is the kernel's memory from the begin on.
@@ -166,6 +169,26 @@ fn stacks_bytes(cpus: u32, hz: u64) -> u32 {
     by_cpus.max(by_rate).min(MOST_STACKS).next_power_of_two() as u32
 }
 
+/// Has the programs find the recorder's PID namespace, and makes sure that /proc is of the same one.
+fn find_level(skel: &PlumbSkel<'_>) -> Result<()> {
+    if !namespaces::proc_is_own(&Root::real()) {
+        bail!(
+            "this process is in a PID namespace of its own, but /proc is of another: threads could not be told apart; \
+             mount one, as with 'unshare --fork --pid --mount-proc'"
+        );
+    }
+    let prog = &skel.progs.whoami;
+    prog.test_run(Input::default()).map_err(|e| named("find the PID namespace", &e))?;
+    let level = skel.maps.data_pid_level_data.as_deref().map_or(0, |d| d.pid_level);
+    if level == 0 {
+        bail!(
+            "this process is in a PID namespace of its own that the kernel's events do not show: run plumb in the \
+             first one (of a container: --pid=host, or hostPID: true)"
+        );
+    }
+    Ok(())
+}
+
 fn is_end(event: &str) -> bool {
     ["_complete", "_exit", "_end", "_waking", "_wakeup_new"].iter().any(|tail| event.ends_with(tail))
 }
@@ -213,6 +236,8 @@ impl<'obj> Loaded<'obj> {
         k.emit_exec = u32::from(events.contains(&"sched_exec"));
         let together = !knobs.apart && events.contains(&"sys_enter") && events.contains(&"futex");
         k.futex_at_enter = u32::from(together);
+        let pid_namespace = namespaces::pid_namespace(&Root::real());
+        k.pid_namespace = pid_namespace.unwrap_or(0);
         k.everyone = u32::from(knobs.everyone);
         k.only_target = u32::from(knobs.only_target);
         if knobs.devices.len() > k.device.len() {
@@ -229,9 +254,13 @@ impl<'obj> Loaded<'obj> {
             let marks = !knobs.everyone && (prog.name() == "sched_fork" || prog.name() == "sched_exec");
             let wanted = events.iter().any(|e| prog.name() == *e) && !(together && prog.name() == "futex");
             let samples = knobs.clock.is_some() && prog.name() == SAMPLER;
-            prog.set_autoload(wanted || marks || samples);
+            let asks = pid_namespace.is_some() && prog.name() == WHOAMI;
+            prog.set_autoload(wanted || marks || samples || asks);
         }
         let skel = open.load().map_err(|e| named("the kernel rejected the BPF programs", &e))?;
+        if pid_namespace.is_some() {
+            find_level(&skel)?;
+        }
         let memory_len = chunks as usize * CHUNK;
         let memory = map(skel.maps.ring.as_fd(), memory_len)?;
         let (links, clock) = (Vec::new(), knobs.clock);
@@ -274,7 +303,7 @@ impl<'obj> Loaded<'obj> {
                     if let (Some(clock), None) = (self.clock, &self.clocks) {
                         self.clocks = Some(Clocks::start(&prog, clock, self.cpus)?);
                     }
-                } else if prog.autoload() && is_end(&name) == ends {
+                } else if prog.autoload() && name != WHOAMI && is_end(&name) == ends {
                     let link = prog.attach().map_err(|e| named(&format!("attach {name}"), &e))?;
                     self.links.push(link);
                 }
@@ -334,7 +363,7 @@ impl<'obj> Loaded<'obj> {
     pub fn probes(&self) -> Vec<StateProbe> {
         let progs = self.skel.object().progs();
         progs
-            .filter(|p| p.autoload())
+            .filter(|p| p.autoload() && p.name() != WHOAMI)
             .map(|p| {
                 let (runs, missed) = prog_counts(p.as_fd());
                 StateProbe { runs, missed, name: p.name().to_string_lossy().into_owned() }

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The kernel's numbers that records carry, each defined here alone.
 
-/// Thread ids end here on 64-bit kernels: PID_MAX_LIMIT, include/linux/threads.h. A greater one is a damaged record's.
+/// Thread ids end here on 64-bit kernels: PID_MAX_LIMIT, include/linux/threads.h. From here on are those of threads outside of
+/// the recorder's PID namespace: processes' (PLUMB_OUTSIDE), then the kernel's.
 pub const PID_MAX_LIMIT: u32 = 1 << 22;
+/// The first of the kernel's threads among those outside of the recorder's PID namespace (PLUMB_OUTSIDE_KERNEL).
+pub const OUTSIDE_KERNEL: u32 = 1 << 23;
+/// A thread id from here on is a damaged record's.
+pub const TID_LIMIT: u32 = OUTSIDE_KERNEL + PID_MAX_LIMIT;
 /// Greater CPU numbers are a damaged record's; NR_CPUS ends at 8192.
 pub const MOST_CPUS: u32 = 1 << 16;
 

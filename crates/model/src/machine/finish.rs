@@ -2,7 +2,7 @@
 //! The end of a trace: everything is closed and put into rows.
 
 use super::rows::{counters, sample_rows, Rows};
-use super::{Model, Setup, NONE};
+use super::{Model, Setup};
 use crate::account::CATEGORIES;
 use crate::block::Blocks;
 use crate::connections::Answered;
@@ -31,7 +31,7 @@ impl<O: Observer> Model<O> {
         let end = if self.setup.end == u64::MAX { self.now } else { self.setup.end.max(self.now) };
         // While their threads are known.
         self.count_samples(end);
-        let alive: Vec<usize> = self.index.iter().filter(|i| **i != NONE).map(|i| *i as usize).collect();
+        let alive = self.index.places();
         alive.iter().for_each(|at| self.close(*at, end));
         for (tid, since) in self.processes.unanswered() {
             if let Some(at) = self.known(tid) {

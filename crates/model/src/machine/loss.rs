@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Missing events, and the ends of threads.
 
-use super::{Model, GRAVES, NONE};
+use super::{Model, GRAVES};
 use crate::account::{Category, CATEGORIES};
 use crate::history::{Cause, Did};
 use crate::parts::{piece, Part, Parts, Who};
@@ -100,7 +100,7 @@ impl<O: Observer> Model<O> {
             }
         }
         self.processes.leave(t, ts, recorder);
-        self.index[t.tid as usize] = NONE;
+        self.index.remove(t.tid);
         self.graves.push_back((self.threads[at].tid, at as u32));
         if self.graves.len() > GRAVES {
             self.graves.pop_front().into_iter().for_each(|(tid, at)| self.forget(tid, at));

@@ -6,7 +6,7 @@
 use super::Model;
 use crate::account::Account;
 use crate::Observer;
-use plumb_trace::kernel::PID_MAX_LIMIT;
+use plumb_trace::kernel::TID_LIMIT;
 use plumb_trace::reader::Operation;
 use plumb_trace::schema::{LoadBegin, LoadEnd};
 
@@ -24,7 +24,7 @@ impl<O: Observer> Model<O> {
     fn tells(&mut self, tid: u32, ts: u64) -> Option<(usize, u64, Account)> {
         self.events += 1;
         let ts = ts.max(self.now).max(self.setup.begin);
-        let at = if tid < PID_MAX_LIMIT { self.known(tid) } else { None };
+        let at = if tid < TID_LIMIT { self.known(tid) } else { None };
         let Some(at) = at else {
             self.contradiction("operation of a thread that was not seen");
             return None;
@@ -72,7 +72,7 @@ impl<O: Observer> Model<O> {
     }
 
     fn operations_lost(&mut self, tid: u32) {
-        let Some(at) = Some(tid).filter(|t| *t < PID_MAX_LIMIT).and_then(|t| self.known(t)) else { return };
+        let Some(at) = Some(tid).filter(|t| *t < TID_LIMIT).and_then(|t| self.known(t)) else { return };
         let t = &mut self.threads[at];
         let open = t.operations.get_or_insert_with(Box::default);
         for kind in open.lose() {

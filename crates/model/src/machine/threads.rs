@@ -11,7 +11,7 @@ use crate::sched::{Left, Switch};
 use crate::tasks::Step;
 use crate::thread::{Sleep, State, Thread, Wait};
 use crate::{CpuState, Observer, Slept, ThreadState};
-use plumb_trace::kernel::PID_MAX_LIMIT;
+use plumb_trace::kernel::TID_LIMIT;
 use plumb_trace::schema::SchedFork;
 
 /// A runnable thread whose CPU idles longer than this is not just on its way to run, ns.
@@ -31,7 +31,7 @@ impl<O: Observer> Model<O> {
         let next = if e.next == 0 { CpuState::Idle } else { CpuState::Busy(e.next) };
         self.cpu_becomes(cpu, ts, next);
         self.cpu(cpu).totals.switches += 1;
-        if e.next != 0 && e.next < PID_MAX_LIMIT {
+        if e.next != 0 && e.next < TID_LIMIT {
             let at = self.place(e.next);
             self.on_cpu(at, cpu, ts);
         }
@@ -160,7 +160,7 @@ impl<O: Observer> Model<O> {
     }
 
     pub(super) fn waking(&mut self, cpu: u32, ts: u64, waker: u32, wakee: u32) {
-        if wakee == 0 || wakee >= PID_MAX_LIMIT {
+        if wakee == 0 || wakee >= TID_LIMIT {
             return;
         }
         let cause = self.cpu(cpu).cause(waker);
@@ -202,7 +202,7 @@ impl<O: Observer> Model<O> {
     }
 
     pub(super) fn wakeup_new(&mut self, ts: u64, wakee: u32, cpu: u32) {
-        if wakee == 0 || wakee >= PID_MAX_LIMIT {
+        if wakee == 0 || wakee >= TID_LIMIT {
             return;
         }
         let at = self.place(wakee);
@@ -231,7 +231,7 @@ impl<O: Observer> Model<O> {
     }
 
     fn fork(&mut self, ts: u64, e: &SchedFork) {
-        if e.child_tid == 0 || e.child_tid >= PID_MAX_LIMIT {
+        if e.child_tid == 0 || e.child_tid >= TID_LIMIT {
             return;
         }
         if let Some(at) = self.known(e.child_tid) {
