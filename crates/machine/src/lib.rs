@@ -9,6 +9,7 @@
 //! - [`host`]: the machine at the beginning of a recording, as a trace holds it; [`clock`]: its clocks.
 //! - [`namespaces`]: those of this process, where they change what events mean.
 //! - [`process`]: which process is meant, whatever becomes of its number; [`child`]: processes of our own;
+//!   [`confine`]: one that reads what others wrote;
 //!   [`signals`]: what SIGINT, SIGTERM and SIGHUP do.
 
 mod block;
@@ -16,6 +17,7 @@ mod calendar;
 pub mod cgroup;
 pub mod child;
 pub mod clock;
+pub mod confine;
 pub mod descriptors;
 mod device;
 mod device_number;

@@ -2,6 +2,7 @@
 //! Functions, source lines and code of places in modules and in the kernel; read when
 //! the recording is over. One file a source of names.
 
+mod apart;
 mod code;
 mod debug;
 mod demangle;
@@ -18,7 +19,9 @@ mod tests;
 
 use super::{Kind, Module, Modules};
 use crate::stacks::Kallsyms;
+use apart::Depth;
 use plumb_trace::schema::{StateCode, StateFunction, StateSymbols};
+use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
@@ -82,7 +85,7 @@ impl Place {
 }
 
 /// A function at a place.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 struct Found {
     /// Where it begins, in the place's own terms.
     start: u64,
@@ -93,7 +96,7 @@ struct Found {
 }
 
 /// What a source has of a module.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct Answer {
     found: Vec<Option<Found>>,
     source: String,
@@ -117,19 +120,14 @@ fn name_from(modules: &[Module], places: &BTreeMap<(u32, u64), u64>, sources: &m
     order.sort_by_key(|(_, places)| Reverse((places.iter().map(|p| p.samples).sum::<u64>(), places.len())));
     let mut out = Named::default();
     let mut heat = code::Heat::default();
-    for (number, places) in &order {
-        let answer = match known.get(number) {
-            _ if *number == 0 => kernel::name(places, sources.kernel, &sources.vmlinux),
-            None => Answer::nothing(places, format!("module {number} was never told")),
-            Some(module) => match module.kind {
-                Kind::File => elf::name(module, places, &mut sources.debug),
-                Kind::Jit => perfmap::name(module, places, &sources.maps),
-                Kind::Vdso => vdso::name(places),
-                Kind::Nothing => {
-                    Answer::nothing(places, "nothing was mapped there any more when it was looked for")
-                }
-            },
-        };
+    let fetches = sources.debug.fetches();
+    let ask = |i: usize, depth: Depth| {
+        let (number, places) = &order[i];
+        answer(*number, known.get(number).copied(), places, depth, sources)
+    };
+    let numbers: Vec<usize> = order.iter().map(|(_, places)| places.len()).collect();
+    let answers = apart::answers(&numbers, fetches, ask);
+    for ((number, places), answer) in order.iter().zip(answers) {
         heat.add(*number, places, &answer.found);
         tell(*number, places, answer, &mut out);
     }
@@ -137,6 +135,28 @@ fn name_from(modules: &[Module], places: &BTreeMap<(u32, u64), u64>, sources: &m
     out.functions.sort_unstable_by_key(|f| (f.module, f.offset));
     out.symbols.sort_unstable_by_key(|s| s.module);
     out
+}
+
+/// What is known of a module's places.
+fn answer(
+    number: u32,
+    module: Option<&Module>,
+    places: &[Place],
+    depth: Depth,
+    sources: &mut Sources<'_>,
+) -> Answer {
+    let Some(module) = module else {
+        return match number {
+            0 => kernel::name(places, sources.kernel, &sources.vmlinux),
+            _ => Answer::nothing(places, format!("module {number} was never told")),
+        };
+    };
+    match module.kind {
+        Kind::File => elf::name(module, places, depth, &mut sources.debug),
+        Kind::Jit => perfmap::name(module, places, &sources.maps),
+        Kind::Vdso => vdso::name(places),
+        Kind::Nothing => Answer::nothing(places, "nothing was mapped there any more when it was looked for"),
+    }
 }
 
 /// Puts a module's answer into the rows of the trace.

@@ -35,6 +35,11 @@ impl Finder {
         Self { directory: directory.into(), fetcher }
     }
 
+    /// Whether it asks servers.
+    pub(super) fn fetches(&self) -> bool {
+        self.fetcher.is_some()
+    }
+
     /// Whether fetching was asked for and cannot be done at all.
     pub(super) fn is_broken(&self) -> bool {
         self.fetcher.as_ref().is_some_and(|f| f.broken.is_some())

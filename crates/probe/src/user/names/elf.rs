@@ -2,6 +2,8 @@
 //! Places in programs and libraries: debug info where there is any (the file's own, a
 //! separate one), symbols where there is not.
 
+use super::apart::Depth;
+use super::demangle::demangle;
 use super::layout::Layout;
 use super::{debug, gopclntab, Answer, Found, Module, Place};
 use blazesym::symbolize::source::{Elf, Source};
@@ -16,7 +18,7 @@ use std::path::{Path, PathBuf};
 const BATCH: usize = 4096;
 
 /// Names a module's places, offsets in its file.
-pub(super) fn name(module: &Module, places: &[Place], finder: &mut debug::Finder) -> Answer {
+pub(super) fn name(module: &Module, places: &[Place], depth: Depth, finder: &mut debug::Finder) -> Answer {
     let Some(file) = &module.file else {
         let why = if module.lacking.is_empty() { "the file could not be opened" } else { &module.lacking };
         return Answer::nothing(places, why);
@@ -28,8 +30,9 @@ pub(super) fn name(module: &Module, places: &[Place], finder: &mut debug::Finder
         Err(e) => return Answer::nothing(places, format!("not an ELF file that can be read: {e}")),
     };
     let mut layout = Layout::new(&elf);
-    let own = elf.has_debug_symbols();
-    let (separate, unfound) = if own { (None, None) } else { finder.find(module, &elf) };
+    let lines = depth == Depth::Lines;
+    let own = lines && elf.has_debug_symbols();
+    let (separate, unfound) = if own || !lines { (None, None) } else { finder.find(module, &elf) };
     // The kept file, though its path may be another's by now.
     let kept = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
     let mut lacking = Vec::new();
@@ -137,7 +140,8 @@ pub(super) fn symbolize(
     addresses: &[u64],
     each: &mut dyn FnMut(usize, Sym<'_>),
 ) -> Result<(), String> {
-    let symbolizer = Symbolizer::builder().enable_auto_reload(false).build();
+    // It takes any name for a mangled one: a C function called f became "float".
+    let symbolizer = Symbolizer::builder().enable_auto_reload(false).enable_demangling(false).build();
     let mut elf = Elf::new(path);
     elf.debug_syms = debug;
     let source = Source::Elf(elf);
@@ -179,7 +183,7 @@ pub(super) fn frames(sym: &Sym<'_>) -> Vec<(String, String)> {
     let inlined = sym.inlined.iter().rev().map(|f| (f.name.as_ref(), f.code_info.as_ref()));
     let own = (sym.name.as_ref(), sym.code_info.as_deref());
     // An inlined function's name can be in a supplementary file (dwz) that is not followed.
-    inlined.filter(|(name, _)| !name.is_empty()).chain([own]).map(|(n, l)| (n.to_string(), line(l))).collect()
+    inlined.filter(|(name, _)| !name.is_empty()).chain([own]).map(|(n, l)| (demangle(n), line(l))).collect()
 }
 
 fn line(info: Option<&CodeInfo<'_>>) -> String {

@@ -311,3 +311,45 @@ fn a_line_of_a_file_that_there_is_not_is_no_end() {
     assert_eq!(out.symbols[0].named, outer.1);
     assert!(out.symbols[0].lacking.contains("gave up"), "{:?}", out.symbols);
 }
+
+#[test]
+fn a_section_that_claims_a_terabyte_costs_its_lines_alone() {
+    use object::ObjectSection;
+    let bench = Bench::new();
+    let module = bench.c(&["-g", "-gz=zlib"]);
+    let path = bench.path("prog");
+    let outer = function(&path, "outer");
+    let mut bytes = std::fs::read(&path).expect("program");
+    let at = {
+        let elf = object::File::parse(&*bytes).expect("ELF");
+        let section = elf.section_by_name(".debug_info").expect("debug info");
+        section.compressed_file_range().expect("a range").offset as usize
+    };
+    // Elf64_Chdr lies before the data: type, 0, size, alignment.
+    let size = at - 24 + 8;
+    bytes[size..size + 8].copy_from_slice(&(1u64 << 40).to_le_bytes());
+    std::fs::write(bench.path("huge"), bytes).expect("written");
+    let whole = named(module, &all_of(&[outer]));
+    assert!(
+        whole.functions.iter().all(|f| !f.lines.is_empty()),
+        "its debug info is of use: {:?}",
+        whole.symbols
+    );
+    let out = named(bench.module("huge"), &all_of(&[outer]));
+    assert_eq!(out.functions.len(), outer.1 as usize, "{:?}", out.symbols);
+    assert!(out.functions.iter().all(|f| f.names.ends_with("outer")), "{:?}", out.functions[0]);
+    assert!(out.symbols[0].lacking.contains("memory"), "{}", out.symbols[0].lacking);
+}
+
+#[test]
+fn a_short_name_is_no_mangled_type() {
+    let bench = Bench::new();
+    let text = "volatile long sink;\n__attribute__((noinline)) void f(void)\n{\n\tsink++;\n}\nint main(void)\n{\n\tf();\n\treturn 0;\n}\n";
+    assert!(bench.make("short.c", text, "gcc", &["-O1", "-g", "short.c", "-o", "short"]), "gcc is needed");
+    let out = named(bench.module("short"), &all_of(&[function(&bench.path("short"), "f")]));
+    assert!(
+        !out.functions.is_empty() && out.functions.iter().all(|row| row.names == "f"),
+        "{:?}",
+        out.functions
+    );
+}

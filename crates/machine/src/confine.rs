@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A process of ours that reads bytes which others control: it can read files, and harm nobody.
+
+use crate::{system, Root};
+use std::io;
+
+/// User and group that own nothing: overflowuid, overflowgid.
+const NOBODY: u32 = 65534;
+/// include/uapi/linux/capability.h
+const CAP_DAC_READ_SEARCH: u32 = 2;
+const CAPABILITY_VERSION_3: u32 = 0x2008_0522;
+
+/// What a confined process still needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// To read files.
+    Files,
+    /// To start programs that write to the user's own cache and talk to a network: it keeps its user.
+    Programs,
+}
+
+/// Memory that a confined process may take for itself, bytes: a quarter of what is there, 512 MiB to 4 GiB.
+pub fn memory(root: &Root) -> u64 {
+    (system::available_memory(root).unwrap_or(0) / 4).clamp(512 << 20, 4 << 30)
+}
+
+/// Confines the calling process for good: no new privileges, no capability but that to read files, no user of its own,
+/// no system call that changes a file, starts a program or reaches another process; so much memory, no core file.
+///
+/// # Errors
+/// The kernel refuses, or more than one thread runs. The process must end then.
+pub fn confine(needs: Needs, memory: u64) -> io::Result<()> {
+    let own = own_memory();
+    limit(libc::RLIMIT_DATA, own.saturating_add(memory))?;
+    limit(libc::RLIMIT_CORE, 0)?;
+    // SAFETY: plain system calls on this process.
+    unsafe {
+        check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL))?;
+        if libc::geteuid() == 0 && needs == Needs::Files {
+            check(libc::prctl(libc::PR_SET_KEEPCAPS, 1))?;
+            check(libc::setgroups(0, std::ptr::null()))?;
+            check(libc::setresgid(NOBODY, NOBODY, NOBODY))?;
+            check(libc::setresuid(NOBODY, NOBODY, NOBODY))?;
+            // A change of user forgets it.
+            check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL))?;
+        }
+        check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))?;
+    }
+    keep_only(CAP_DAC_READ_SEARCH)?;
+    if needs == Needs::Files {
+        forbid(FORBIDDEN)?;
+    }
+    Ok(())
+}
+
+fn check(result: libc::c_int) -> io::Result<()> {
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Private memory that the process has, bytes: what RLIMIT_DATA counts.
+fn own_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|l| l.strip_prefix("VmData:"));
+    line.and_then(|l| l.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) << 10
+}
+
+fn limit(what: libc::__rlimit_resource_t, most: u64) -> io::Result<()> {
+    let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+    // SAFETY: reads the structure.
+    check(unsafe { libc::setrlimit(what, &raw const limit) })
+}
+
+/// Drops every capability but one, which is kept where it is there.
+fn keep_only(capability: u32) -> io::Result<()> {
+    let mut head = [CAPABILITY_VERSION_3, 0];
+    let mut sets = [[0u32; 3]; 2];
+    // SAFETY: the kernel's layout: version and pid; effective, permitted and inheritable, low words first.
+    let got = unsafe { libc::syscall(libc::SYS_capget, head.as_mut_ptr(), sets.as_mut_ptr()) };
+    check(got as libc::c_int)?;
+    let kept = sets[0][1] & 1 << capability;
+    sets = [[kept, kept, 0], [0; 3]];
+    // SAFETY: as above.
+    check(unsafe { libc::syscall(libc::SYS_capset, head.as_ptr(), sets.as_ptr()) } as libc::c_int)
+}
+
+/// System calls that a reader of files does not need: those that change files, processes or the machine.
+const FORBIDDEN: &[libc::c_long] = &[
+    libc::SYS_execve,
+    libc::SYS_execveat,
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_kill,
+    libc::SYS_tkill,
+    libc::SYS_pidfd_send_signal,
+    libc::SYS_socket,
+    libc::SYS_connect,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_setns,
+    libc::SYS_unshare,
+    libc::SYS_unlinkat,
+    libc::SYS_renameat2,
+    libc::SYS_linkat,
+    libc::SYS_symlinkat,
+    libc::SYS_mkdirat,
+    libc::SYS_mknodat,
+    libc::SYS_fchmodat,
+    libc::SYS_fchownat,
+    libc::SYS_truncate,
+    libc::SYS_ioctl,
+    libc::SYS_io_uring_setup,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_keyctl,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_unlink,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_rename,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_mkdir,
+];
+
+/// Has the kernel answer EPERM to system calls: seccomp(2) with a classic BPF program.
+fn forbid(calls: &[libc::c_long]) -> io::Result<()> {
+    const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+    const IS: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+    const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+    let step = |code, jt, k| libc::sock_filter { code, jt, jf: 0, k };
+    // The number of the call is the first word of struct seccomp_data.
+    let mut program = vec![step(LOAD, 0, 0)];
+    for (i, call) in calls.iter().enumerate() {
+        // Over those that follow and the one that allows.
+        let over = calls.len() - i;
+        program.push(step(IS, u8::try_from(over).map_err(io::Error::other)?, *call as u32));
+    }
+    program.push(step(RETURN, 0, libc::SECCOMP_RET_ALLOW));
+    program.push(step(RETURN, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32));
+    let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+    // SAFETY: the program lives through the call.
+    check(unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const filter) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::child::{Child, Status};
+
+    /// What a confined process ends with.
+    fn ends(body: impl FnOnce() -> i32) -> Status {
+        let confined = || match confine(Needs::Files, 64 << 20) {
+            Ok(()) => body(),
+            Err(_) => 99,
+        };
+        Child::fork(confined).expect("a process").wait()
+    }
+
+    #[test]
+    fn a_confined_process_reads_and_does_nothing_else() {
+        let dir = tempfile::tempdir().expect("directory");
+        let file = dir.path().join("file");
+        std::fs::write(&file, "text").expect("written");
+        let (read, gone) = (file.clone(), file.clone());
+        assert_eq!(ends(move || i32::from(std::fs::read(read).is_err())), Status::Exited(0));
+        assert_eq!(ends(move || i32::from(std::fs::remove_file(gone).is_ok())), Status::Exited(0));
+        assert!(file.exists());
+        let new = dir.path().join("new");
+        // SAFETY: a call without arguments.
+        if unsafe { libc::geteuid() } == 0 {
+            assert_eq!(ends(move || i32::from(std::fs::write(new, "").is_ok())), Status::Exited(0));
+            let status = || {
+                let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+                let has =
+                    |line: &str| status.lines().any(|l| l.split_whitespace().eq(line.split_whitespace()));
+                let all = has("CapEff: 0000000000000004") && has("CapPrm: 0000000000000004");
+                i32::from(
+                    !(all
+                        && has("NoNewPrivs: 1")
+                        && has("Seccomp: 2")
+                        && has("Uid: 65534 65534 65534 65534")),
+                )
+            };
+            assert_eq!(ends(status), Status::Exited(0));
+        }
+        // SAFETY: signals this process's group, or fails.
+        assert_eq!(ends(|| i32::from(unsafe { libc::kill(libc::getppid(), 0) } == 0)), Status::Exited(0));
+    }
+
+    #[test]
+    fn its_memory_is_bounded() {
+        let take = |mib: usize| {
+            ends(move || {
+                let mut bytes: Vec<u8> = Vec::new();
+                i32::from(bytes.try_reserve_exact(mib << 20).is_err())
+            })
+        };
+        assert_eq!((take(16), take(4096)), (Status::Exited(0), Status::Exited(1)));
+    }
+}
