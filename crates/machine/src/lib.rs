@@ -28,6 +28,7 @@ pub mod host;
 pub mod mount;
 pub mod namespaces;
 mod open_files;
+pub mod output;
 pub mod process;
 mod root;
 pub mod signals;

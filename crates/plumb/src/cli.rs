@@ -190,6 +190,9 @@ pub struct What {
     /// Sets and events: names, default, all, syscall:io, syscall:NAME, syscall:all, -NAME to leave one out.
     #[arg(short, long, value_name = "LIST", default_value = "default", allow_hyphen_values = true)]
     pub events: String,
+    /// Let every user read what is recorded; else its user alone can (of sudo, the user who called it).
+    #[arg(long)]
+    pub share: bool,
     /// Record a running process and its descendants, those that run and future ones (repeatable).
     #[arg(short, long, value_name = "PID")]
     pub pid: Vec<u32>,

@@ -13,7 +13,6 @@ use plumb_report::profile::{Options, Side};
 use plumb_report::staged_output::{Kind, StagedOutput};
 use plumb_trace::reader::Trace;
 use plumb_trace::units;
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -32,7 +31,7 @@ fn done(made: StagedOutput, words: &str) -> Result<()> {
 
 /// Writes Perfetto's trace; whether the measurement is valid.
 fn perfetto(trace: &Trace, path: StagedOutput, stop: &AtomicBool) -> Result<bool> {
-    let file = File::create(path.path()).with_context(|| path.cannot())?;
+    let file = path.create()?;
     let out = BufWriter::with_capacity(BUFFER, file);
     let (written, analysis) = perfetto::write(trace, out, stop).with_context(|| path.cannot())?;
     if written.samples == 0 {
@@ -78,7 +77,7 @@ fn ctf_lttng(trace: &Trace, dir: StagedOutput, stop: &AtomicBool) -> Result<bool
 fn profiles(dir: &Path, files: Vec<(Format, StagedOutput)>) -> Result<bool> {
     let side = Side::read(dir, &Options::default())?;
     for (format, path) in files {
-        let mut out = BufWriter::new(File::create(path.path()).with_context(|| path.cannot())?);
+        let mut out = BufWriter::new(path.create()?);
         let lacking = profile::write(format, &side.profile, None, &mut out).with_context(|| path.cannot())?;
         lacking.iter().for_each(|sentence| eprintln!("plumb: {sentence}"));
         out.flush().with_context(|| path.cannot())?;

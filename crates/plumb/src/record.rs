@@ -4,6 +4,7 @@
 use crate::cli::{ExitCodeOf, RecordArgs, What};
 use crate::quality::NOT_VALID;
 use anyhow::{bail, Context, Result};
+use plumb_machine::output;
 use plumb_machine::signals::{self, Calls};
 use plumb_machine::{process, Root};
 use plumb_probe::{Keep, Options, Outcome, Progress, Selection, Target, Trigger};
@@ -24,6 +25,7 @@ pub fn main(args: &RecordArgs) -> Result<ExitCode> {
     if args.output.join("run.json").exists() || args.output.join("trace").exists() {
         bail!("{}: holds a run already; choose another directory with -o", args.output.display());
     }
+    output::private_unless(args.what.share);
     let outcome = record(&options, args.what.quiet)?;
     if args.json {
         writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&outcome)?)?;

@@ -12,8 +12,8 @@ use anyhow::{bail, Context, Result};
 use plumb_compare::run_directory::write_json;
 use plumb_compare::set::{median_of, median_run, read_set, repetition, Repetition, SetFile, SET};
 use plumb_machine::child::Child;
-use plumb_machine::signals;
 use plumb_machine::utc;
+use plumb_machine::{output, signals};
 use plumb_report::document_files::{self, PAGE};
 use plumb_report::run_directory::Seen;
 use plumb_report::terminal::Table;
@@ -51,7 +51,8 @@ pub fn main(args: &RunArgs, count: u32) -> Result<ExitCode> {
         bail!("--repeat of what already runs needs a length: give --for DURATION, or a command after --");
     }
     let made = !dir.exists();
-    std::fs::create_dir_all(&dir).with_context(|| format!("set directory {}", dir.display()))?;
+    output::private_unless(args.what.share);
+    output::directory(&dir)?;
     let mut set = SetFile {
         plumb: env!("CARGO_PKG_VERSION").into(),
         arguments: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),

@@ -16,7 +16,7 @@ use anyhow::{bail, Result};
 use find::Subject;
 use plumb_machine::utc_of;
 use plumb_report::document::Document;
-use plumb_report::document_files::{json, keep, write_document, write_page, PAGE};
+use plumb_report::document_files::{is_ours, json, keep, write_document, write_page, PAGE};
 use plumb_report::{run_directory, upgrade};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -46,6 +46,12 @@ pub fn main(args: &ReportArgs) -> Result<ExitCode> {
         [path] => one(path)?,
         _ => bail!("give one path, or two to compare; plumb report --help shows examples"),
     };
+    if let Some(file) = args.output.as_deref().filter(|f| f.is_file() && !args.force && !is_ours(f)) {
+        bail!(
+            "{}: is there, and is no page of plumb's; choose another name, or replace it with --force",
+            file.display()
+        );
+    }
     if args.json {
         match &args.output {
             Some(file) => write_document(file, &document)?,

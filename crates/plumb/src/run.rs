@@ -4,16 +4,15 @@
 use crate::cli::{RunArgs, Show};
 use crate::explain::print;
 use crate::{record, repeat};
-use anyhow::{bail, Context, Result};
+use anyhow::{bail, Result};
 use plumb_analysis::Analysis;
-use plumb_compare::run_directory::{write_json, CHAIN};
-use plumb_machine::utc_of;
+use plumb_compare::run_directory::{write, write_json, CHAIN};
+use plumb_machine::{output, utc_of};
 use plumb_probe::Outcome;
 use plumb_report::document_files::{self, PAGE};
 use plumb_report::run_directory::{document, Seen};
 use plumb_report::terminal::screen::Screen;
 use serde::Serialize;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -81,9 +80,11 @@ pub fn make(
     quiet: bool,
     tell: impl FnOnce(&Analysis) -> Result<()>,
 ) -> Result<(Outcome, Analysis)> {
+    output::private_unless(args.what.share);
     let mut options = record::options(&args.what, &dir.join("trace"))?;
     options.output_apart = args.show.json;
     let made = !dir.exists();
+    output::directory(dir)?;
     let outcome = record::record(&options, quiet).inspect_err(|_| {
         if made {
             // Nothing was recorded: leave nothing. Only empty directories go.
@@ -115,13 +116,12 @@ pub fn make(
 fn keep_result(dir: &Path, explained: &Analysis) -> Result<()> {
     write_json(&dir.join("environment.json"), &explained.environment)?;
     write_json(&dir.join("result.json"), &explained.bounded())?;
-    let path = dir.join("result.txt");
-    let mut file = File::create(&path).with_context(|| path.display().to_string())?;
     let show = |chain: bool| Show { comm: Vec::new(), threads: !chain, chain, wide: true, json: false };
-    print(explained, &show(false), &mut Screen::file(&mut file))?;
-    let path = dir.join(CHAIN);
-    let mut file = File::create(&path).with_context(|| path.display().to_string())?;
-    print(explained, &show(true), &mut Screen::file(&mut file))
+    let text = |name: &str, chain: bool| {
+        write(&dir.join(name), |out| print(explained, &show(chain), &mut Screen::file(out)))
+    };
+    text("result.txt", false)?;
+    text(CHAIN, true)
 }
 
 /// Local date and time for a directory's name.

@@ -11,7 +11,7 @@ use crate::target::{Command, Target};
 use crate::trigger::{Trigger, Watch};
 use anyhow::{Context, Result};
 use plumb_machine::signals::Stop;
-use plumb_machine::{clock, host, open_files, process, Root, Sockets};
+use plumb_machine::{clock, host, open_files, output, process, Root, Sockets};
 use plumb_trace::ctf::Metadata;
 use plumb_trace::load::cut_torn;
 use plumb_trace::schema::StateEnd;
@@ -185,12 +185,13 @@ pub fn record(options: &Options, stop: &Stop, progress: impl FnMut(&Progress)) -
     };
     match &options.keep {
         None => {
+            output::directory(&options.dir)?;
             let sink = DirectorySink::create(&options.dir, &metadata).with_context(|| {
                 format!("trace directory {}; choose another with -o", options.dir.display())
             })?;
             let writer = TraceWriter::new(sink, cpus, clock::now());
             let (mut outcome, _) = run.go(writer)?;
-            if let Err(e) = cut_torn(&options.dir) {
+            if let Err(e) = cut_torn(&options.dir).and_then(|_| output::hand_over_all(&options.dir)) {
                 outcome.error.get_or_insert(e.to_string());
             }
             Ok(outcome)
@@ -207,8 +208,10 @@ pub fn record(options: &Options, stop: &Stop, progress: impl FnMut(&Progress)) -
                         outcome.reason
                     );
                 }
+                output::directory(&options.dir)?;
                 let result =
                     DirectorySink::create(&options.dir, &metadata).and_then(|mut s| kept.dump(&mut s));
+                let result = result.and_then(|()| output::hand_over_all(&options.dir));
                 result.with_context(|| format!("write what was kept to {}", options.dir.display()))?;
             }
             Ok(outcome)

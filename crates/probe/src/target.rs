@@ -3,7 +3,7 @@
 //! the recording is on before it begins.
 
 use anyhow::{bail, Context, Result};
-use plumb_machine::{process, Root};
+use plumb_machine::{output, process, Root};
 use plumb_trace::load::TRACE_VARIABLE;
 use std::ffi::{CString, OsString};
 use std::fs::File;
@@ -190,6 +190,7 @@ impl Command {
                 // signals that the recorder catches or ignores are the child's defaults again.
                 unsafe {
                     libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+                    output::give_mask_back();
                     if apart {
                         libc::dup2(2, 1);
                     }

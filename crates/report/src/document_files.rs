@@ -4,9 +4,10 @@
 use crate::document::Document;
 use crate::page;
 use crate::staged_output::{Kind, StagedOutput};
-use anyhow::{Context, Result};
+use anyhow::{bail, Context, Result};
+use plumb_machine::output;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 
 /// The document, in a run directory.
@@ -31,6 +32,14 @@ pub fn write_page(path: &Path, document: &Document) -> Result<()> {
     write(path, |out| page::write(document, out))
 }
 
+/// Whether a file is a page or a document that plumb made, so that another may replace it.
+pub fn is_ours(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|f| f.take(1 << 10).read_to_end(&mut head));
+    let head = String::from_utf8_lossy(&head);
+    read.is_ok() && (head.contains("<title>plumb") || head.starts_with("{\"format\":"))
+}
+
 /// Writes a document.
 ///
 /// # Errors
@@ -53,13 +62,16 @@ pub fn json(document: &Document, out: &mut dyn Write) -> Result<()> {
 fn write(path: &Path, content: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let name = || path.display().to_string();
     // A device or a pipe is written to; what a link points to is replaced, not the link.
+    if !output::may_follow(path) {
+        bail!("{}: is another user's link; choose another name", path.display());
+    }
     let place = path.canonicalize().unwrap_or_else(|_| path.into());
     if place.exists() && !place.is_file() {
         let mut out = BufWriter::new(File::create(path).with_context(name)?);
         return content(&mut out).and_then(|()| Ok(out.flush()?)).with_context(name);
     }
     let beside = StagedOutput::new(&place, Kind::File, true)?;
-    let mut out = BufWriter::new(File::create(beside.path()).with_context(name)?);
+    let mut out = BufWriter::new(beside.create()?);
     content(&mut out).and_then(|()| Ok(out.flush()?)).with_context(name)?;
     beside.rename()
 }

@@ -3,7 +3,9 @@
 
 use crate::table::find;
 use anyhow::{bail, Context, Result};
+use plumb_machine::output;
 use std::ffi::OsString;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +87,14 @@ impl StagedOutput {
     /// What an error begins with.
     pub fn cannot(&self) -> String {
         format!("{}: cannot be written", self.path.display())
+    }
+
+    /// The file, empty; nothing that is there is followed or written over.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn create(&self) -> Result<File> {
+        output::create(&self.made).with_context(|| self.cannot())
     }
 
     /// All of it is there: it gets its name.

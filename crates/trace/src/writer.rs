@@ -131,7 +131,8 @@ impl Sink for DirectorySink {
             Entry::Occupied(open) => open.into_mut().append(packet),
             Entry::Vacant(new) => {
                 let path = self.dir.join(stream.file_name());
-                let file = File::create(&path).map_err(|e| named(&path, e))?;
+                let file = File::options().write(true).create_new(true).open(&path);
+                let file = file.map_err(|e| named(&path, e))?;
                 new.insert(PacketFile::new(path, file)).append(packet)
             }
         }

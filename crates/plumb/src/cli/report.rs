@@ -28,6 +28,9 @@ pub struct ReportArgs {
     /// The page's file.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Replace FILE though it is no page or document of plumb's.
+    #[arg(short, long, requires = "output")]
+    pub force: bool,
     /// Show it in the browser (xdg-open), where there is one.
     #[arg(long, conflicts_with = "json")]
     pub open: bool,

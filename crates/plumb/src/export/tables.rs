@@ -11,7 +11,6 @@ use plumb_report::query::runs;
 use plumb_report::staged_output::StagedOutput;
 use plumb_report::table::{Several, Sink, Table, TABLES};
 use plumb_trace::units;
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -67,7 +66,7 @@ pub fn write(dir: &Path, to: To, stop: &AtomicBool) -> Result<bool> {
         done(to, &words(&rows))?;
     }
     if let Some((metrics, to)) = metrics.zip(to_metrics) {
-        let file = File::create(to.path()).with_context(|| to.cannot())?;
+        let file = to.create()?;
         let mut out = BufWriter::with_capacity(BUFFER, file);
         metrics.write(&mut out).and_then(|()| Ok(out.flush()?)).with_context(|| to.cannot())?;
         done(to, "sums of the run")?;
