@@ -2,10 +2,11 @@
 //! Changes of the system, as a journal has them. Their names and fields are a file format: a journal that a killed
 //! older plumb left must stay readable.
 
+use crate::devices::Devices;
 use crate::limit::Limit;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The kind of a device that is cleared for the file system that comes next.
 pub const CLEARED: &str = "none";
@@ -76,6 +77,34 @@ pub enum Change {
         /// The leader's start, clock ticks after boot.
         start: u64,
     },
+}
+
+impl Change {
+    /// What makes it none of plumb's: every change is one of the kernel's settings, a mount, a served disk, processes, or
+    /// an empty directory. What a journal says besides is not done.
+    pub fn is_foreign(&self, devices: &dyn Devices) -> Option<String> {
+        let no_setting = |path: &Path| {
+            (!devices.is_setting(path)).then(|| format!("{} is no setting of the kernel's", path.display()))
+        };
+        match self {
+            Self::Write { path, instead, .. } => {
+                let other = instead.as_ref().and_then(|(path, _)| no_setting(path));
+                no_setting(path).or(other)
+            }
+            Self::Queue { dir, values } => {
+                let outside = values.keys().find(|name| name.contains("..") || name.starts_with('/'));
+                no_setting(dir).or_else(|| outside.map(|name| format!("{name} is no attribute of a queue")))
+            }
+            Self::Cgroup { path } | Self::Controller { path, .. } => no_setting(path),
+            Self::Limit(limit) => no_setting(&limit.path),
+            Self::Began { .. }
+            | Self::Disk { .. }
+            | Self::Directory { .. }
+            | Self::Formatted { .. }
+            | Self::Mount { .. }
+            | Self::Processes { .. } => None,
+        }
+    }
 }
 
 /// A change that stands open.

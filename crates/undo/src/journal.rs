@@ -11,12 +11,13 @@ use crate::devices::Devices;
 use crate::limit::Limit;
 use crate::undo::undo;
 use crate::undone::Undone;
-use anyhow::{Context, Result};
+use anyhow::{bail, Context, Result};
 use plumb_machine::process::start_of;
 use plumb_machine::{process, utc, Root};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// The journal's name in a plan's directory.
@@ -67,8 +68,11 @@ impl Journal {
             .write(true)
             .create(true)
             .truncate(false)
+            .mode(0o600)
+            .custom_flags(libc::O_NOFOLLOW)
             .open(&path)
             .with_context(name)?;
+        is_our_own(dir, &file).with_context(name)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).with_context(name)?;
         let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
@@ -155,7 +159,10 @@ impl Journal {
         let mut told = Vec::new();
         let open: Vec<Open> = self.open.iter().filter(|o| o.number >= mark).cloned().collect();
         for one in open.iter().rev() {
-            let undone = undo(one, self.held, self.devices);
+            let undone = match one.change.is_foreign(self.devices) {
+                Some(why) => Undone::Failed(format!("{why}: no plumb wrote that, and it is refused")),
+                None => undo(one, self.held, self.devices),
+            };
             // What cannot be marked is undone again, which does no harm.
             if !matches!(undone, Undone::Failed(_)) && self.done(one.number).is_err() {
                 self.open.retain(|o| o.number != one.number);
@@ -179,6 +186,24 @@ impl Journal {
             })
             .with_context(|| format!("{JOURNAL} cannot be written, so nothing is changed"))
     }
+}
+
+/// A journal is obeyed where nobody else can have written it.
+fn is_our_own(dir: &Path, file: &File) -> Result<()> {
+    // SAFETY: a call without arguments.
+    let me = unsafe { libc::geteuid() };
+    for (what, meta) in [("the directory", dir.metadata()?), ("the journal", file.metadata()?)] {
+        if meta.uid() != me && meta.uid() != 0 {
+            bail!(
+                "{what} belongs to user {}: it is not obeyed. Read it, and undo by hand what is right; or have its user call this",
+                meta.uid()
+            );
+        }
+        if meta.mode() & 0o002 != 0 {
+            bail!("everybody may write to {what}: it is not obeyed. Read it, and undo by hand what is right");
+        }
+    }
+    Ok(())
 }
 
 /// What stands open in the journal of a directory, which is only read; nothing where there is none.

@@ -81,7 +81,7 @@ fn differs(path: &Path, old: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::change::Held;
-    use crate::devices::NoDevices;
+    use crate::devices::PlainFiles;
     use crate::journal::{Journal, JOURNAL};
 
     #[test]
@@ -94,8 +94,8 @@ mod tests {
         };
         let (left, back, made) = (file("left", "[b] a"), file("back", "1"), dir.path().join("made"));
         std::fs::create_dir(&made).expect("a directory");
-        assert_eq!(Standing::of(dir.path(), &NoDevices).expect("no journal"), None);
-        let mut journal = Journal::open(dir.path(), &NoDevices).expect("new");
+        assert_eq!(Standing::of(dir.path(), &PlainFiles).expect("no journal"), None);
+        let mut journal = Journal::open(dir.path(), &PlainFiles).expect("new");
         journal.begin().expect("written");
         let write = |path: &Path, old: &str| Change::Write {
             path: path.into(),
@@ -115,7 +115,7 @@ mod tests {
             journal.will(change).expect("written");
         }
         let before = std::fs::read(dir.path().join(JOURNAL)).expect("the journal");
-        let standing = Standing::of(dir.path(), &NoDevices).expect("readable").expect("changed");
+        let standing = Standing::of(dir.path(), &PlainFiles).expect("readable").expect("changed");
         let left = left.display();
         let want = [
             format!("{}: was made", made.display()),
@@ -131,11 +131,11 @@ mod tests {
         assert_eq!(std::fs::read(dir.path().join(JOURNAL)).expect("the journal"), before);
         let mut locks = lock::Locks::default();
         locks.run(dir.path()).expect("free");
-        let advice = Standing::of(dir.path(), &NoDevices).expect("readable").expect("changed").advice();
+        let advice = Standing::of(dir.path(), &PlainFiles).expect("readable").expect("changed").advice();
         assert!(advice.contains(&format!("process {} runs", std::process::id())), "{advice}");
         drop(locks);
-        journal::restore(dir.path(), Held::NotSince, &NoDevices, &mut |_| {}).expect("restored");
-        let standing = Standing::of(dir.path(), &NoDevices).expect("readable");
+        journal::restore(dir.path(), Held::NotSince, &PlainFiles, &mut |_| {}).expect("restored");
+        let standing = Standing::of(dir.path(), &PlainFiles).expect("readable");
         assert!(standing.is_none(), "{standing:?}");
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 use super::*;
-use crate::devices::NoDevices;
+use crate::devices::PlainFiles;
 
 fn directory(name: &str) -> Change {
     Change::Directory { path: name.into() }
@@ -13,11 +13,11 @@ fn the_last_that_was_said_of_a_limit_is_what_is_put_back() {
     let put = |text: &str| std::fs::write(&file, text).expect("written");
     let device = plumb_machine::DeviceNumber { major: 8, minor: 0 };
     let limit = |before: &str| Limit { path: file.clone(), device, before: before.into() };
-    let mut journal = Journal::open(dir.path(), &NoDevices).expect("opened");
+    let mut journal = Journal::open(dir.path(), &PlainFiles).expect("opened");
     journal.will_limit(&limit("rbps=max wbps=max riops=max wiops=max")).expect("said");
     journal.will_limit(&limit("rbps=7 wbps=max riops=max wiops=max")).expect("said");
     put("8:0 rbps=1 wbps=1 riops=max wiops=max\n");
-    assert!(restore(dir.path(), Held::NotSince, &NoDevices, &mut |_| {}).expect("restored"));
+    assert!(restore(dir.path(), Held::NotSince, &PlainFiles, &mut |_| {}).expect("restored"));
     assert_eq!(std::fs::read_to_string(&file).expect("read"), "8:0 rbps=7 wbps=max riops=max wiops=max\n");
 }
 
@@ -31,7 +31,7 @@ fn a_controller_is_taken_back_unless_somebody_needs_it() {
     for (limit, kept) in [("8:0 rbps=1 wbps=max riops=max wiops=max\n", true), ("", false)] {
         std::fs::write(&path, "cpu io memory\n").expect("written");
         std::fs::write(below.join("io.max"), limit).expect("written");
-        let mut journal = Journal::open(dir.path(), &NoDevices).expect("opened");
+        let mut journal = Journal::open(dir.path(), &PlainFiles).expect("opened");
         journal.will(controller()).expect("said");
         let told = journal.undo_since(0);
         assert_eq!(matches!(told[..], [Undone::LeftAlone(_)]), kept, "{told:?}");
@@ -48,12 +48,12 @@ fn write(path: &Path, old: &str, new: &str) -> Change {
 #[test]
 fn what_is_not_marked_stands_open_in_its_order() {
     let dir = tempfile::TempDir::new().expect("a directory");
-    let mut journal = Journal::open(dir.path(), &NoDevices).expect("new");
+    let mut journal = Journal::open(dir.path(), &PlainFiles).expect("new");
     journal.begin().expect("written");
     let numbers: Vec<u32> = ["a", "b", "c"].map(|n| journal.will(directory(n)).expect("written")).into();
     journal.done(numbers[1]).expect("written");
     drop(journal);
-    let journal = Journal::open(dir.path(), &NoDevices).expect("again");
+    let journal = Journal::open(dir.path(), &PlainFiles).expect("again");
     let open: Vec<_> = journal.open.iter().map(|o| (o.number, o.change.clone(), o.before_boot)).collect();
     assert_eq!(open, [(2, directory("a"), false), (4, directory("c"), false)]);
     assert_eq!(journal.mark(), 5);
@@ -63,17 +63,17 @@ fn what_is_not_marked_stands_open_in_its_order() {
 fn a_torn_last_line_was_not_done_and_does_not_hide_what_follows() {
     let dir = tempfile::TempDir::new().expect("a directory");
     let path = dir.path().join(JOURNAL);
-    let mut journal = Journal::open(dir.path(), &NoDevices).expect("new");
+    let mut journal = Journal::open(dir.path(), &PlainFiles).expect("new");
     journal.will(directory("a")).expect("written");
     journal.will(directory("b")).expect("written");
     let whole = std::fs::read(&path).expect("the journal");
     let second = whole.iter().position(|b| *b == b'\n').expect("two lines") + 1;
     for cut in second..whole.len() {
         std::fs::write(&path, &whole[..cut]).expect("torn");
-        let mut journal = Journal::open(dir.path(), &NoDevices).expect("torn");
+        let mut journal = Journal::open(dir.path(), &PlainFiles).expect("torn");
         assert_eq!(journal.open.len(), 1, "cut at {cut}");
         journal.will(directory("c")).expect("written");
-        let again = Journal::open(dir.path(), &NoDevices).expect("whole");
+        let again = Journal::open(dir.path(), &PlainFiles).expect("whole");
         let names: Vec<_> = again.open.iter().map(|o| &o.change).collect();
         assert_eq!(names, [&directory("a"), &directory("c")], "cut at {cut}");
     }
@@ -90,7 +90,7 @@ fn changes_are_undone_the_last_first_and_once() {
     let dir = tempfile::TempDir::new().expect("a directory");
     let file = dir.path().join("value");
     std::fs::write(&file, "3").expect("a value");
-    let mut journal = Journal::open(dir.path(), &NoDevices).expect("new");
+    let mut journal = Journal::open(dir.path(), &PlainFiles).expect("new");
     for (old, new) in [("1", "2"), ("2", "3")] {
         let number = journal.will(write(&file, old, new)).expect("written");
         journal.took(number, new).expect("written");
@@ -98,12 +98,12 @@ fn changes_are_undone_the_last_first_and_once() {
     // Undone in the other order, the first would find a value that is not its own.
     let mut said = Vec::new();
     drop(journal);
-    assert!(restore(dir.path(), Held::NotSince, &NoDevices, &mut |line| said.push(line.to_string()))
+    assert!(restore(dir.path(), Held::NotSince, &PlainFiles, &mut |line| said.push(line.to_string()))
         .expect("restored"));
     assert_eq!(std::fs::read_to_string(&file).expect("the value"), "1", "{said:?}");
     assert_eq!(said.len(), 2, "{said:?}");
     std::fs::write(&file, "9").expect("somebody else's");
-    assert!(restore(dir.path(), Held::NotSince, &NoDevices, &mut |line| panic!("{line}")).expect("again"));
+    assert!(restore(dir.path(), Held::NotSince, &PlainFiles, &mut |line| panic!("{line}")).expect("again"));
     assert_eq!(std::fs::read_to_string(&file).expect("the value"), "9");
 }
 
@@ -112,7 +112,7 @@ fn what_somebody_else_changed_is_left_alone_and_named() {
     let dir = tempfile::TempDir::new().expect("a directory");
     let file = dir.path().join("value");
     std::fs::write(&file, "7").expect("a value");
-    let mut journal = Journal::open(dir.path(), &NoDevices).expect("new");
+    let mut journal = Journal::open(dir.path(), &PlainFiles).expect("new");
     let number = journal.will(write(&file, "1", "2")).expect("written");
     journal.took(number, "2").expect("written");
     let told = journal.undo_since(0);
@@ -126,7 +126,7 @@ fn a_write_that_a_kill_cut_short_is_undone_whatever_it_left() {
     let file = dir.path().join("value");
     // The kernel may round what it is told: 2 became 4, and nobody came to note it.
     std::fs::write(&file, "4").expect("a value");
-    let mut journal = Journal::open(dir.path(), &NoDevices).expect("new");
+    let mut journal = Journal::open(dir.path(), &PlainFiles).expect("new");
     journal.will(write(&file, "1", "2")).expect("written");
     journal.undo_since(0);
     assert_eq!(std::fs::read_to_string(&file).expect("the value"), "1");
@@ -139,12 +139,12 @@ fn after_a_boot_only_directories_are_left_to_remove() {
     std::fs::write(&file, "2").expect("a value");
     std::fs::create_dir(&made).expect("a directory");
     let began = Change::Began { boot: "another".into(), pid: 1, utc: utc() };
-    let mut journal = Journal::open(dir.path(), &NoDevices).expect("new");
+    let mut journal = Journal::open(dir.path(), &PlainFiles).expect("new");
     journal.will(began).expect("written");
     journal.will(directory(&made.display().to_string())).expect("written");
     journal.will(write(&file, "1", "2")).expect("written");
     drop(journal);
-    assert!(restore(dir.path(), Held::NotSince, &NoDevices, &mut |_| {}).expect("restored"));
+    assert!(restore(dir.path(), Held::NotSince, &PlainFiles, &mut |_| {}).expect("restored"));
     assert_eq!(std::fs::read_to_string(&file).expect("the value"), "2");
     assert!(!made.exists());
 }
@@ -206,4 +206,57 @@ fn journals_of_older_versions_are_read() {
         let written = serde_json::to_value(&line).expect("JSON");
         assert!(lines.contains(&written), "{written}");
     }
+}
+
+#[test]
+fn what_no_plumb_can_have_written_is_refused_and_stays_open() {
+    use crate::devices::NoDevices;
+    let dir = tempfile::TempDir::new().expect("a directory");
+    let file = dir.path().join("passwd");
+    std::fs::write(&file, "root").expect("written");
+    let mut journal = Journal::open(dir.path(), &NoDevices).expect("new");
+    journal.will(write(&file, "mine", "root")).expect("written");
+    journal.will(Change::Cgroup { path: dir.path().join("passwd") }).expect("written");
+    let instead = Some((file.clone(), "mine".into()));
+    let path = "/proc/sys/vm/swappiness".into();
+    journal.will(Change::Write { path, old: Some("-1".into()), new: "1".into(), instead }).expect("written");
+    let values = [("../../../tmp/x".to_string(), "1".to_string())].into();
+    journal.will(Change::Queue { dir: "/sys/block".into(), values }).expect("written");
+    drop(journal);
+    let mut said = Vec::new();
+    let whole = restore(dir.path(), Held::NotSince, &NoDevices, &mut |line| said.push(line.to_string()));
+    assert!(!whole.expect("read"));
+    assert_eq!(said.iter().filter(|line| line.contains("it is refused")).count(), 4, "{said:#?}");
+    assert_eq!(std::fs::read_to_string(&file).expect("there"), "root");
+    assert_eq!(open_in(dir.path()).expect("read").len(), 4, "it is told again");
+}
+
+#[test]
+fn a_journal_that_others_may_have_written_is_not_obeyed() {
+    use std::os::unix::fs::{chown, symlink, PermissionsExt};
+    let dir = tempfile::TempDir::new().expect("a directory");
+    drop(Journal::open(dir.path(), &PlainFiles).expect("new"));
+    let journal = dir.path().join(JOURNAL);
+    let refused = || format!("{:#}", Journal::open(dir.path(), &PlainFiles).expect_err("refused"));
+    let mode = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("changed");
+    };
+    mode(&journal, 0o666);
+    assert!(refused().contains("everybody may write to the journal"), "{}", refused());
+    mode(&journal, 0o600);
+    mode(dir.path(), 0o777);
+    assert!(refused().contains("everybody may write to the directory"), "{}", refused());
+    mode(dir.path(), 0o700);
+    let other = dir.path().join("other");
+    std::fs::rename(&journal, &other).expect("renamed");
+    symlink(&other, &journal).expect("linked");
+    refused();
+    std::fs::rename(&other, &journal).expect("renamed");
+    // SAFETY: a call without arguments.
+    if unsafe { libc::geteuid() } != 0 {
+        println!("SKIP a_journal_that_others_may_have_written_is_not_obeyed: needs root for the rest");
+        return;
+    }
+    chown(&journal, Some(4711), None).expect("given");
+    assert!(refused().contains("the journal belongs to user 4711"), "{}", refused());
 }
