@@ -315,3 +315,45 @@ fn a_trace_of_another_schema_is_refused_with_both_named() {
         &["00000000deadbeef", &ours, "the plumb that recorded it"],
     );
 }
+
+#[test]
+fn who_gets_a_targets_id_later_is_not_recorded() {
+    if !can("who_gets_a_targets_id_later_is_not_recorded", &[]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("directory");
+    let (trace, told) = (dir.path().join("trace"), dir.path().join("pid"));
+    let script = format!("/bin/true & echo $! >{0}.part; wait; mv {0}.part {0}; sleep 3", told.display());
+    let mut recorder = plumb();
+    recorder.args(["record", "-q", "-o"]).arg(&trace).args(["--", "sh", "-c", &script]);
+    let mut recorder = recorder.spawn().expect("plumb");
+    let begun = std::time::Instant::now();
+    while !told.exists() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "the command did not begin");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let pid: u32 = std::fs::read_to_string(&told).expect("told").trim().parse().expect("a number");
+    let mut met = false;
+    for _ in 0..50 {
+        std::fs::write("/proc/sys/kernel/ns_last_pid", (pid - 1).to_string()).expect("root may");
+        let mut other = Command::new("sleep").args(["0.3", "0.0271828"]).spawn().expect("sleep");
+        met = other.id() == pid;
+        if met {
+            other.wait().expect("ended");
+            break;
+        }
+        let _ = other.kill();
+        let _ = other.wait();
+    }
+    assert!(recorder.wait().expect("ended").success());
+    if !met {
+        println!("SKIP who_gets_a_targets_id_later_is_not_recorded: others took id {pid} each time");
+        return;
+    }
+    let holds = |words: &str| {
+        let state = std::fs::read(trace.join("state")).expect("a trace");
+        state.windows(words.len()).any(|bytes| bytes == words.as_bytes())
+    };
+    assert!(holds("/bin/true"), "the target's own");
+    assert!(!holds("0.0271828"), "another's arguments are none of the trace's business");
+}

@@ -9,11 +9,12 @@ use crate::stack_ring::StackRing;
 use crate::stacks::{Kallsyms, Kind, RawStack};
 use crate::trigger::Watch;
 use crate::user::{self, End, Spaces, UserStack};
-use plumb_machine::{clock, host, Root};
+use plumb_machine::{clock, host, process, Root};
 use plumb_trace::ctf::{HEAD_BYTES, MAX_PACKET_BYTES};
 use plumb_trace::event::StateEvent;
 use plumb_trace::schema::{
-    SchedExec, SchedFork, StateCpuSample, StateFile, StateTask, StateWaitStack, StateWakerStack, SysEnter,
+    SchedExec, SchedExit, SchedFork, StateCpuSample, StateFile, StateTask, StateWaitStack, StateWakerStack,
+    SysEnter,
 };
 use plumb_trace::writer::{Sink, TraceWriter};
 use plumb_trace::Record;
@@ -85,7 +86,7 @@ impl Drain {
     pub fn round<S: Sink>(&mut self, loaded: &Loaded<'_>, writer: &mut TraceWriter<S>) -> io::Result<Round> {
         let mut round = Round::default();
         let mut execs = Vec::new();
-        let mut synced = Vec::new();
+        let (mut synced, mut ended) = (Vec::new(), Vec::new());
         for (cpu, tail) in self.tails.iter_mut().enumerate() {
             let cpu = cpu as u32;
             let mut result = Ok(());
@@ -101,6 +102,7 @@ impl Drain {
                     Piece::Record(record) => {
                         match u16::from_le_bytes([record[8], record[9]]) {
                             SchedExec::ID => execs.push(SchedExec::read(record)),
+                            SchedExit::ID => ended.push(SchedExit::read(record).tid),
                             SysEnter::ID => {
                                 let enter = SysEnter::read(record);
                                 if syncs.contains(&enter.nr) {
@@ -109,9 +111,14 @@ impl Drain {
                             }
                             SchedFork::ID => {
                                 let fork = SchedFork::read(record);
-                                if fork.target == 1 {
-                                    targets.insert(fork.child_tgid);
-                                }
+                                // An id that is used again is whoever's it is now.
+                                match fork.target {
+                                    1 => targets.insert(fork.child_tgid),
+                                    _ if fork.child_tid == fork.child_tgid => {
+                                        targets.remove(&fork.child_tgid)
+                                    }
+                                    _ => false,
+                                };
                             }
                             _ => {}
                         }
@@ -130,6 +137,7 @@ impl Drain {
         for exec in execs {
             self.note_exec(&exec, writer)?;
         }
+        ended.iter().for_each(|tid| _ = self.targets.remove(tid));
         synced.sort_unstable();
         synced.dedup();
         for (tid, fd) in synced {
@@ -143,7 +151,9 @@ impl Drain {
         if !self.everyone && !self.targets.contains(&exec.tid) {
             return Ok(());
         }
-        if let Some(task) = host::task(exec.tid, exec.tid, &Root::real()).filter(|t| !t.cmdline.is_empty()) {
+        let task = host::task(exec.tid, exec.tid, &Root::real()).filter(|t| !t.cmdline.is_empty());
+        // Asked after it was read: who has the id then had it before.
+        if let Some(task) = task.filter(|_| !began_after(exec.tid, exec.ts)) {
             writer.state(clock::now(), &StateTask { target: 1, syscall: StateTask::AFTER_EXEC, ..task })?;
         }
         Ok(())
@@ -272,6 +282,17 @@ impl Drain {
     pub fn watch(&self) -> Option<&Watch> {
         self.watch.as_ref()
     }
+}
+
+/// Whether the process that has an id began after `ts` (ns, CLOCK_MONOTONIC): it is another one then.
+fn began_after(pid: u32, ts: u64) -> bool {
+    // SAFETY: a call without memory.
+    let hertz = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64;
+    let Some(start) = i32::try_from(pid).ok().and_then(process::start_of) else { return true };
+    let clocks = clock::together();
+    let asleep = clocks.boottime.saturating_sub(clocks.monotonic);
+    // Its start is rounded down to a tick.
+    (start * (1_000_000_000 / hertz)).saturating_sub(asleep) > ts
 }
 
 /// Whether a packet of the trace holds it; counts those that it does not.
