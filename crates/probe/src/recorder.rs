@@ -24,6 +24,8 @@ use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+/// PLUMB_MAX_CPUS
+const MOST_CPUS: u32 = 512;
 /// Poll interval when little comes in, and when much does.
 const POLL_SLOW: Duration = Duration::from_millis(40);
 const POLL_FAST: Duration = Duration::from_millis(1);
@@ -127,6 +129,10 @@ pub(crate) fn default_buffer(cpus: u32) -> u64 {
 /// the directory. An error later is told in the outcome, beside what was saved.
 pub fn record(options: &Options, stop: &Stop, progress: impl FnMut(&Progress)) -> Result<Outcome> {
     let cpus = host::possible_cpus(&Root::real());
+    anyhow::ensure!(
+        cpus <= MOST_CPUS,
+        "this machine may have {cpus} CPUs; plumb records at most {MOST_CPUS}"
+    );
     let mut selection = options.selection.clone();
     if let Some(trigger) = options.keep.as_ref().and_then(|k| k.when.as_ref()) {
         selection.events.extend(trigger.events().iter().copied());

@@ -41,6 +41,7 @@ topics! {
     "tables", "tables that queries and exports read", "tables.md";
     "exports", "runs in other programs' formats", "exports.md";
     "low-priority", "throttling background I/O: plumb govern, plumb iosched", "govern.md";
+    "security", "what plumb trusts, and with which privileges it works", "security.md";
     "limitations", "what plumb cannot see, and where it needs more than a stock kernel", "limitations.md";
     "lp-deadline", "the I/O scheduler: install it, mark background I/O, knobs", "iosched.md";
     "lp-deadline-knobs", "each knob of lp-deadline: default, effect, evidence", "iosched-knobs.md";
