@@ -12,8 +12,10 @@
 #define LP_READ(x) READ_ONCE(x)
 #define LP_WRITE_ONCE(x, value) WRITE_ONCE(x, value)
 
-/* What one file of the policy gives to another: they are compiled as one (policy.c). */
+/* What one file of the policy gives to another: they are compiled as one (policy.c), but for its tests. */
+#ifndef LP_LOCAL
 #define LP_LOCAL static
+#endif
 
 typedef struct {
 	atomic_t n;

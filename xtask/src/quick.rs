@@ -16,11 +16,13 @@ const TOTAL: Duration = minutes(15);
 const GRACE: Duration = Duration::from_secs(5);
 
 /// What crates are built from that lies outside of their directories.
-const OUTSIDE: [(&str, &str); 4] = [
+const OUTSIDE: [(&str, &str); 5] = [
     ("bpf", "plumb-probe"),
     ("include", "plumb-probe"),
     ("include", "plumb-trace"),
     ("iosched", "plumb-sim"),
+    // Its call-backs are tested with the policy.
+    ("kmod", "plumb-sim"),
 ];
 
 /// The policy's property tests take 10 million steps in the whole test run.
@@ -72,9 +74,9 @@ pub fn run(root: &Path) -> Result<()> {
         }));
     }
     session.alone(&Task::new("policy".into(), TOTAL, None, |job| {
-        // Which is also built from iosched/.
+        // Which is also built from iosched/; see OUTSIDE.
         if !touched.contains("plumb-sim") {
-            return Ok(job.skip("policy", "neither iosched/ nor crates/sim changed"));
+            return Ok(job.skip("policy", "none of iosched/, kmod/ and crates/sim changed"));
         }
         let mut command = Command::new(job.root.join("iosched/test/run.sh"));
         command.arg(POLICY_STEPS);
@@ -182,6 +184,7 @@ mod tests {
     #[test]
     fn what_a_crate_is_built_from_elsewhere_touches_it() {
         assert_eq!(touched_by(&["iosched/lp_gate.c"]), ["plumb-sim"]);
+        assert_eq!(touched_by(&["kmod/test/module.c"]), ["plumb-sim"]);
         assert_eq!(touched_by(&["bpf/block.bpf.c"]), ["plumb-probe"]);
         assert_eq!(touched_by(&["include/plumb/event.h"]), ["plumb-probe", "plumb-trace"]);
         assert!(touched_by(&["iosched.md", "bpf.md"]).is_empty());

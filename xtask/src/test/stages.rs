@@ -13,7 +13,8 @@ use std::path::Path;
 use std::process::Command;
 
 const CLANG_FORMAT: &str = "clang-format-14";
-const FORMATTED: [&str; 6] = ["bpf", "iosched", "iosched/user", "iosched/test", "kmod", "tests/vm/device"];
+const FORMATTED: [&str; 7] =
+    ["bpf", "iosched", "iosched/user", "iosched/test", "kmod", "kmod/test", "tests/vm/device"];
 /// Failed root tests up to this many are tried once more.
 const FEW: u64 = 5;
 
