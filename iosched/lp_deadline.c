@@ -119,26 +119,33 @@ static enum lp_class class_of(const struct lp_request *rq)
 	return class_in(lp_rq_mark(rq));
 }
 
-void lp_insert(struct lp *lp, struct lp_request *rq, enum lp_class cls, bool at_head, u64 now)
+static u64 due_of(const struct lp *lp, const struct lp_request *rq, enum lp_class cls, u64 now)
+{
+	/* How old a background request may get is asked when it is looked at: a new knob holds for those that wait, too. */
+	if (cls != LP_NORMAL)
+		return now;
+	return lp_later(now,
+			lp_rq_direction(rq) == LP_READ_DIR ? lp->knobs.read_expire : lp->knobs.write_expire);
+}
+
+/* Into the queue of its class; in its fifo before `at`, unless that is 0. */
+static void enqueue(struct lp *lp, struct lp_request *rq, enum lp_class cls, u32 place, struct lp_request *at)
 {
 	enum lp_direction dir = lp_rq_direction(rq);
-	u64 expire = dir == LP_READ_DIR ? lp->knobs.read_expire : lp->knobs.write_expire;
 
-	lp_rq_set_stamp(rq, now);
-	/* How old a background request may get is asked when it is looked at: a new knob holds for those that wait, too. */
-	lp_rq_set_due(rq, cls == LP_NORMAL ? lp_later(now, expire) : now);
-	lp_rq_set_mark(rq, (at_head ? MARK_HEAD : MARK_QUEUED) | (u32)cls << MARK_CLASS_SHIFT);
-	lp->counts[cls].inserted++;
+	lp_rq_set_mark(rq, place | (u32)cls << MARK_CLASS_SHIFT);
 	/* Before anything is found in the queue: who reads without the lock must not see an idle device. */
 	lp_counter_inc(&lp->queued[cls]);
 	if (cls != LP_NORMAL)
 		lp_counter_inc(&lp->gated);
-	if (at_head) {
+	if (place == MARK_HEAD) {
 		lp_fifo_add(&lp->head, rq);
 		lp_counter_inc(&lp->head_queued);
 	} else {
 		lp_sorted_add(sorted_of(lp, cls, dir), rq);
 		lp_fifo_add(fifo_of(lp, cls, dir), rq);
+		if (at)
+			lp_fifo_before(fifo_of(lp, cls, dir), rq, at);
 	}
 	if (cls != LP_NORMAL) {
 		oldest_changes(&lp->line[cls]);
@@ -149,6 +156,14 @@ void lp_insert(struct lp *lp, struct lp_request *rq, enum lp_class cls, bool at_
 		if (lp->quiet.believed)
 			lp_quiet_ends(lp);
 	}
+}
+
+void lp_insert(struct lp *lp, struct lp_request *rq, enum lp_class cls, bool at_head, u64 now)
+{
+	lp_rq_set_stamp(rq, now);
+	lp_rq_set_due(rq, due_of(lp, rq, cls, now));
+	lp->counts[cls].inserted++;
+	enqueue(lp, rq, cls, at_head ? MARK_HEAD : MARK_QUEUED, 0);
 }
 
 /* Out of the queue, wherever it is. */
@@ -182,14 +197,39 @@ enum lp_class lp_queued_class(const struct lp_request *rq)
 	return place == MARK_QUEUED || place == MARK_HEAD ? class_of(rq) : LP_CLASSES;
 }
 
+/* Into the queue of another class, before `at` in its fifo, unless that is 0. */
+static void change_class(struct lp *lp, struct lp_request *rq, enum lp_class cls, u64 due,
+			 struct lp_request *at)
+{
+	enum lp_class was = class_of(rq);
+
+	take(lp, rq);
+	lp_rq_set_due(rq, due);
+	lp->counts[was].left++;
+	lp->counts[cls].inserted++;
+	enqueue(lp, rq, cls, MARK_QUEUED, at);
+	leaves_queue(lp, was);
+	look_for_follower(lp);
+}
+
+void lp_reclassify(struct lp *lp, struct lp_request *rq, enum lp_class cls, u64 now)
+{
+	if ((lp_rq_mark(rq) & MARK_PLACE) == MARK_QUEUED && class_of(rq) != cls)
+		change_class(lp, rq, cls, due_of(lp, rq, cls, now), 0);
+}
+
 void lp_absorbed(struct lp *lp, struct lp_request *rq, struct lp_request *gone)
 {
 	enum lp_class cls = class_of(gone);
 
-	if (lp_rq_due(gone) < lp_rq_due(rq) && (lp_rq_mark(rq) & MARK_PLACE) == MARK_QUEUED &&
-	    (lp_rq_mark(gone) & MARK_PLACE) == MARK_QUEUED) {
-		lp_fifo_before(fifo_of(lp, cls, lp_rq_direction(gone)), rq, gone);
-		lp_rq_set_due(rq, lp_rq_due(gone));
+	if ((lp_rq_mark(rq) & MARK_PLACE) == MARK_QUEUED && (lp_rq_mark(gone) & MARK_PLACE) == MARK_QUEUED) {
+		/* Deadlines compare within a class only, and a place in a fifo is one in the fifo of its class. */
+		if (class_of(rq) != cls && lp_more_urgent(class_of(rq), cls) == cls) {
+			change_class(lp, rq, cls, lp_rq_due(gone), gone);
+		} else if (class_of(rq) == cls && lp_rq_due(gone) < lp_rq_due(rq)) {
+			lp_fifo_before(fifo_of(lp, cls, lp_rq_direction(gone)), rq, gone);
+			lp_rq_set_due(rq, lp_rq_due(gone));
+		}
 	}
 	take(lp, gone);
 	lp_rq_set_mark(gone, 0);

@@ -118,6 +118,8 @@ struct lp_counts {
 	u64 dispatched;
 	/* Left the queue by becoming part of another one. */
 	u64 merged;
+	/* Left it for another class's queue, where they are inserted again. */
+	u64 left;
 	/* Waited in the queue: sum and longest, ns. */
 	u64 waited;
 	u64 waited_most;
@@ -283,8 +285,20 @@ u32 lp_low_slots(const struct lp *lp, enum lp_class cls, u32 all, u64 now);
 /* Queues a request; `at_head` before everything else. */
 void lp_insert(struct lp *lp, struct lp_request *rq, enum lp_class cls, bool at_head, u64 now);
 
-/* `rq` has absorbed `gone`, both queued in the same class and direction: it gets the earlier deadline, and `gone`
- * is taken out. */
+/* The one that waits for less. */
+static inline enum lp_class lp_more_urgent(enum lp_class a, enum lp_class b)
+{
+	if (a == LP_NORMAL || b == LP_NORMAL)
+		return LP_NORMAL;
+	return a == LP_AWAITED ? a : b;
+}
+
+/* What its class follows from has changed while it is queued: it waits in another class from now on, as if it came
+ * now. */
+void lp_reclassify(struct lp *lp, struct lp_request *rq, enum lp_class cls, u64 now);
+
+/* `rq` has absorbed `gone`, both queued in the same direction: it gets the earlier deadline, and `gone` is taken out.
+ * Where their classes differ, it waits in the more urgent one, with the deadline of that one. */
 void lp_absorbed(struct lp *lp, struct lp_request *rq, struct lp_request *gone);
 
 /* Its first sector has changed by a merge at the front; call with the place still the old one in `del`, and

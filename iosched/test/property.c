@@ -16,7 +16,7 @@
 struct lp lp;
 struct oracle o;
 u64 step;
-static u64 seed, state, taken, merged, held, aged, followed, preceded, awaited, left_more;
+static u64 seed, state, taken, merged, held, aged, followed, preceded, awaited, left_more, left_class;
 
 u64 any(u64 below)
 {
@@ -42,6 +42,14 @@ static u64 gates(void)
 	u64 other = waiting(LP_AWAITED) ? lp_gate(&lp, LP_AWAITED, o.now) : LP_NEVER;
 
 	return low < other ? low : other;
+}
+
+/* Of background requests: when they came. */
+static u64 due_of(const struct known *k)
+{
+	return o.now + (k->cls != LP_NORMAL     ? 0
+			: k->dir == LP_READ_DIR ? o.knobs.read_expire
+						: o.knobs.write_expire);
 }
 
 static void insert(void)
@@ -74,10 +82,7 @@ static void insert(void)
 	k->rq.end = sector + (any(8) ? 8 : 8 + 8 * any(200));
 	k->inserted = o.now;
 	k->order = o.order++;
-	/* Of background requests: when they came. */
-	k->due = o.now + (k->cls != LP_NORMAL     ? 0
-			  : k->dir == LP_READ_DIR ? o.knobs.read_expire
-						  : o.knobs.write_expire);
+	k->due = due_of(k);
 	k->place = head ? HEAD : QUEUED;
 	if (k->cls == LP_NORMAL)
 		normal_comes();
@@ -232,21 +237,52 @@ static void leave(bool requeue)
 	}
 }
 
+/* As if it came now, but with the deadline and place of `like`, unless that is NULL. */
+static void changes_class(struct known *k, enum lp_class cls, const struct known *like)
+{
+	k->cls = cls;
+	k->due = like ? like->due : due_of(k);
+	k->order = like ? like->order : o.order++;
+	if (cls == LP_NORMAL)
+		normal_comes();
+	left_class++;
+}
+
 static void merge(void)
 {
 	struct known *a = &o.all[any(MOST)];
 	struct known *b = any(4) ? &o.all[any(MOST)] : follows(o.visits);
 
-	if (!b || a == b || a->place != QUEUED || b->place != QUEUED || a->cls != b->cls || a->dir != b->dir)
+	if (!b || a == b || a->place != QUEUED || b->place != QUEUED || a->dir != b->dir)
+		return;
+	if (a->cls != b->cls && any(8))
 		return;
 	lp_absorbed(&lp, &a->rq, &b->rq);
 	lp_finished(&lp, &b->rq, o.now);
 	b->place = FREE;
-	if (b->due < a->due) {
+	if (b->cls != a->cls) {
+		if (b->cls == LP_NORMAL || a->cls == LP_LOW)
+			changes_class(a, b->cls, b);
+	} else if (b->due < a->due) {
 		a->due = b->due;
 		a->order = b->order;
 	}
+	check(lp_queued_class(&a->rq) == a->cls, "what is merged waits in the more urgent class");
 	merged++;
+}
+
+static void reclassify(void)
+{
+	struct known *k = &o.all[any(MOST)];
+	enum lp_class cls = (enum lp_class)any(LP_CLASSES);
+
+	if (k->place == FREE || any(4))
+		return;
+	lp_reclassify(&lp, &k->rq, cls, o.now);
+	if (k->place == QUEUED && k->cls != cls)
+		changes_class(k, cls, NULL);
+	check(lp_queued_class(&k->rq) == (k->place == DEVICE ? LP_CLASSES : k->cls),
+	      "what is queued in order changes its class, what goes first or is in flight does not");
 }
 
 static void move(void)
@@ -331,7 +367,10 @@ int main(int argc, char **argv)
 			merge();
 			break;
 		case 14:
-			move();
+			if (any(4))
+				move();
+			else
+				reclassify();
 			break;
 		default:
 			o.now += any(4) ? any(2 * MS) : any(40 * MS);
@@ -346,7 +385,7 @@ int main(int argc, char **argv)
 		}
 	}
 	check(taken && merged && held && aged && followed && preceded && awaited && guessed_right &&
-		      guessed_wrong && longer_quiet && left_more,
+		      guessed_wrong && longer_quiet && left_more && left_class,
 	      "every case came up");
 	printf("property: %" PRIu64 " steps, %" PRIu64 " dispatched, %" PRIu64 " merged, %" PRIu64
 	       " held, %" PRIu64 " aged, %" PRIu64 " followed, %" PRIu64 " preceded, %" PRIu64

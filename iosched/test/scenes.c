@@ -152,6 +152,55 @@ static void ages_by_the_knob(void)
 	      "a background request that is older than low_expire goes");
 }
 
+/* Of two requests of different classes one absorbs the other, while foreground requests never pause and nothing gets
+ * old: it goes with the foreground, whichever of the two is which and came first. */
+static void merged_goes_with_the_foreground(void)
+{
+	static struct lp_request normal_rq, low_rq, others;
+	struct lp_request *rq, *absorbs, *gone;
+	struct lp_knobs k;
+	u64 now = 0;
+
+	for (u32 which = 0; which < 8; which++) {
+		enum lp_class background = which & 4 ? LP_AWAITED : LP_LOW;
+		bool went = false;
+
+		step = which;
+		lp_defaults(&k, true);
+		k.low_expire = k.awaited_expire = 0;
+		lp_init(&lp, &k, now);
+		memset(&normal_rq, 0, sizeof(normal_rq));
+		memset(&low_rq, 0, sizeof(low_rq));
+		memset(&others, 0, sizeof(others));
+		others.end = 8;
+		lp_insert(&lp, &others, LP_NORMAL, false, now);
+		check(lp_dispatch(&lp, now) == &others, "a foreground request goes");
+		low_rq.sector = normal_rq.sector = 1000;
+		low_rq.end = normal_rq.end = 1008;
+		if (which & 1)
+			lp_insert(&lp, &normal_rq, LP_NORMAL, false, now);
+		lp_insert(&lp, &low_rq, background, false, now);
+		if (!(which & 1))
+			lp_insert(&lp, &normal_rq, LP_NORMAL, false, now);
+		absorbs = which & 2 ? &normal_rq : &low_rq;
+		gone = which & 2 ? &low_rq : &normal_rq;
+		lp_absorbed(&lp, absorbs, gone);
+		check(lp_queued_class(absorbs) == LP_NORMAL && lp_queued_class(gone) == LP_CLASSES,
+		      "what is merged is foreground if one of the two was");
+		for (int i = 0; i < 1000 && !went; i++) {
+			lp_finished(&lp, &others, now);
+			lp_insert(&lp, &others, LP_NORMAL, false, now);
+			while ((rq = lp_dispatch(&lp, now)))
+				went |= rq == absorbs;
+			now += 5 * MS;
+		}
+		check(went, "it does not wait for the end of all others");
+		check(lp.counts[background].inserted ==
+			      lp.counts[background].merged + lp.counts[background].left,
+		      "each request that came has gone or is there");
+	}
+}
+
 /* How long merging may make a request: where an interval is for 128 KiB, a background request has no more. */
 static void grows(void)
 {
@@ -511,6 +560,7 @@ u32 scenes(void)
 	starves_none(0, BULK);
 	low_tasks_starve_none();
 	ages_by_the_knob();
+	merged_goes_with_the_foreground();
 	grows();
 	interval_follows_the_loss();
 	few_tell_nothing();
@@ -518,5 +568,5 @@ u32 scenes(void)
 	awaited_have_their_part();
 	quiet_is_learnt();
 	losses();
-	return 13;
+	return 14;
 }
