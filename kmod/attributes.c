@@ -52,8 +52,9 @@ static ssize_t store_knob(struct elevator_queue *eq, const char *name, const cha
 	lp_set_knobs(&lq->lp, &knobs);
 	WRITE_ONCE(lq->shut, false);
 	spin_unlock(&lq->lock);
-	/* What is held may go earlier now, and who waits may come. */
-	lp_wake(lq);
+	/* What is held may go earlier now: a foreground request, too, whose batch has ended, and which lp_wake() does not
+	 * look at once no background request is there. Who waits may come. */
+	lp_run(lq);
 	lp_slots_changed(lq);
 	return count;
 }

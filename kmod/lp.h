@@ -51,6 +51,9 @@ static inline bool lp_gated(struct lp_queue *lq)
 /* Sees to it that the queue is run when its next request may go. In any context, with or without the lock. */
 void lp_wake(struct lp_queue *lq);
 
+/* Has the queue run now. */
+void lp_run(struct lp_queue *lq);
+
 enum lp_class lp_class_of(struct lp_queue *lq, blk_opf_t opf, unsigned short ioprio, bool low_cgroup);
 
 /* slots.c: the scheduler's tags, of which background requests get a part. Probe: once, before any queue; 0 or an error. */

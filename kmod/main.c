@@ -36,7 +36,7 @@ static void see_freeze(struct lp_queue *lq)
 		lp_set_open(&lq->lp, frozen);
 }
 
-static void run(struct lp_queue *lq)
+void lp_run(struct lp_queue *lq)
 {
 	blk_mq_run_hw_queues(lq->q, true);
 }
@@ -87,7 +87,7 @@ static inline bool open_or_armed(struct lp_queue *lq)
 void lp_wake(struct lp_queue *lq)
 {
 	if (open_or_armed(lq))
-		run(lq);
+		lp_run(lq);
 }
 
 static enum hrtimer_restart timer_fired(struct hrtimer *timer)
@@ -299,7 +299,7 @@ static void free_zone(struct lp_queue *lq, struct request *rq)
 		return;
 	blk_req_zone_write_unlock(rq);
 	if (lp_counter_read(&lq->lp.queued[LP_NORMAL]))
-		run(lq);
+		lp_run(lq);
 }
 #else
 static struct request *choose(struct lp_queue *lq, u64 now)
