@@ -227,6 +227,15 @@ static void insert(struct lp_queue *lq, struct request *rq, bool at_head, struct
 	bool surely_normal = lp_surely_normal(lq, req_get_ioprio(rq));
 	u64 now;
 
+#ifdef RQF_ELVPRIV
+	/* Kernels with this flag prepare no flush and no write with FUA. Such a write passes the scheduler by, and comes
+	 * here when its driver gives it back: it must be heard of when it is done. */
+	if (!(rq->rq_flags & RQF_ELVPRIV)) {
+		rq->elv.icq = NULL;
+		lp_rq_init(rq);
+		rq->rq_flags |= RQF_ELVPRIV;
+	}
+#endif
 #ifdef LP_ZONE_LOCKS
 	/* A requeued write may still hold its zone. */
 	blk_req_zone_write_unlock(rq);
