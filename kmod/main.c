@@ -221,6 +221,13 @@ static void lp_requests_merged(struct request_queue *q, struct request *rq, stru
 	forget_for_merging(q, gone);
 }
 
+/* The kernel merges discards of several ranges wherever they are, and does not say that one that is queued has become
+ * part of another: it would be freed in the queue. */
+static bool told_of_merges(struct request *rq)
+{
+	return req_op(rq) != REQ_OP_DISCARD || queue_max_discard_segments(rq->q) <= 1;
+}
+
 static void insert(struct lp_queue *lq, struct request *rq, bool at_head, struct list_head *gone)
 {
 	struct request_queue *q = lq->q;
@@ -242,7 +249,7 @@ static void insert(struct lp_queue *lq, struct request *rq, bool at_head, struct
 #endif
 	/* Requests with the same priority are merged without asking whether their classes agree. Where the class depends
 	 * on more than that, two requests stay two; bios are asked about one by one in lp_allow_merge(). */
-	if (surely_normal && blk_mq_sched_try_insert_merge(q, rq, gone))
+	if (surely_normal && told_of_merges(rq) && blk_mq_sched_try_insert_merge(q, rq, gone))
 		return;
 	trace_block_rq_insert(rq);
 	/* What comes back came long ago; else it has looked at the clock when it came to be. */
