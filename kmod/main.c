@@ -210,6 +210,27 @@ static void lp_request_merged(struct request_queue *q, struct request *rq, enum 
 	}
 }
 
+/* A bio has closed the gap between `rq` and `other`, and the kernel merges the two without asking lp_allow_merge(). */
+static struct request *neighbour(struct request_queue *q, struct request *rq, struct request *other)
+{
+	enum lp_class cls = lp_queued_class(rq);
+
+	if (!other || cls == LP_CLASSES || lp_queued_class(other) != cls ||
+	    !lp_may_grow(&queue_of(q)->lp, cls, (u64)blk_rq_sectors(rq) + blk_rq_sectors(other)))
+		return NULL;
+	return other;
+}
+
+static struct request *lp_former_request(struct request_queue *q, struct request *rq)
+{
+	return neighbour(q, rq, elv_rb_former_request(q, rq));
+}
+
+static struct request *lp_next_request(struct request_queue *q, struct request *rq)
+{
+	return neighbour(q, rq, elv_rb_latter_request(q, rq));
+}
+
 static void lp_requests_merged(struct request_queue *q, struct request *rq, struct request *gone)
 {
 	struct lp_queue *lq = queue_of(q);
@@ -537,8 +558,8 @@ static struct elevator_type lp_type = {
 		.dispatch_request = lp_dispatch_request,
 		.has_work = lp_has_work_op,
 		.requeue_request = lp_requeue_request,
-		.former_request = elv_rb_former_request,
-		.next_request = elv_rb_latter_request,
+		.former_request = lp_former_request,
+		.next_request = lp_next_request,
 	},
 #ifdef LP_ELEVATOR_FEATURES
 	/* Sequential writes of zoned devices; the name of the bit is private. */
