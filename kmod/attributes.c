@@ -31,6 +31,7 @@ static ssize_t store_knob(struct elevator_queue *eq, const char *name, const cha
 	struct lp_queue *lq = eq->elevator_data;
 	const struct lp_knob *knob = knob_named(name);
 	struct lp_knobs knobs;
+	bool classes;
 	u64 value;
 	void *at;
 	int wrong;
@@ -49,13 +50,18 @@ static ssize_t store_knob(struct elevator_queue *eq, const char *name, const cha
 		*(u64 *)at = value * knob->unit;
 	else
 		*(u32 *)at = value;
+	classes = knobs.safe_classes != lq->lp.knobs.safe_classes;
 	lp_set_knobs(&lq->lp, &knobs);
+	if (classes)
+		lp_reclassify_all(lq);
 	WRITE_ONCE(lq->shut, false);
 	spin_unlock(&lq->lock);
 	/* What is held may go earlier now: a foreground request, too, whose batch has ended, and which lp_wake() does not
 	 * look at once no background request is there. Who waits may come. */
 	lp_run(lq);
 	lp_slots_changed(lq);
+	if (classes)
+		lp_classes_changed(lq);
 	return count;
 }
 
@@ -67,13 +73,12 @@ static ssize_t show_class(struct elevator_queue *eq, enum lp_class cls, char *pa
 	spin_lock(&lq->lock);
 	counts = lq->lp.counts[cls];
 	spin_unlock(&lq->lock);
-	return sysfs_emit(
-		page,
-		"inserted %llu\ndispatched %llu\nmerged %llu\nrequeued %u\nqueued %u\nin_flight %u\n"
-		"waited_ns %llu\nwaited_most_ns %llu\n",
-		counts.inserted, counts.dispatched, counts.merged, lp_counter_read(&lq->lp.requeued[cls]),
-		lp_counter_read(&lq->lp.queued[cls]), lp_counter_read(&lq->lp.in_flight[cls]), counts.waited,
-		counts.waited_most);
+	return sysfs_emit(page,
+			  "inserted %llu\ndispatched %llu\nmerged %llu\nleft %llu\n"
+			  "requeued %u\nqueued %u\nin_flight %u\nwaited_ns %llu\nwaited_most_ns %llu\n",
+			  counts.inserted, counts.dispatched, counts.merged, counts.left,
+			  lp_counter_read(&lq->lp.requeued[cls]), lp_counter_read(&lq->lp.queued[cls]),
+			  lp_counter_read(&lq->lp.in_flight[cls]), counts.waited, counts.waited_most);
 }
 
 static ssize_t show_normal_stat(struct elevator_queue *eq, char *page)
@@ -119,10 +124,13 @@ static ssize_t show_low_cgroups(struct elevator_queue *eq, char *page)
 
 static ssize_t store_low_cgroups(struct elevator_queue *eq, const char *page, size_t count)
 {
-	ssize_t done = lp_cgroups_store(eq->elevator_data, page, count);
+	struct lp_queue *lq = eq->elevator_data;
+	ssize_t done = lp_cgroups_store(lq, page, count);
 
-	/* Who waits for a background request's slot may no longer be background. */
-	lp_slots_changed(eq->elevator_data);
+	if (done > 0) {
+		lp_run(lq);
+		lp_classes_changed(lq);
+	}
 	return done;
 }
 

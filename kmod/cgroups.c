@@ -58,11 +58,16 @@ static void freed(struct rcu_head *rcu)
 	kfree(low);
 }
 
-/* Callers hold the elevator's mutex, or are its end. */
+/* Callers hold the elevator's mutex, or are its end. Who decides on merging and inserting holds the lock: to them, list
+ * and queued requests change at once. */
 static void replace(struct lp_queue *lq, struct lp_cgroups *by)
 {
-	struct lp_cgroups *old = rcu_replace_pointer(lq->cgroups, by, true);
+	struct lp_cgroups *old;
 
+	spin_lock(&lq->lock);
+	old = rcu_replace_pointer(lq->cgroups, by, true);
+	lp_reclassify_all(lq);
+	spin_unlock(&lq->lock);
 	if (old)
 		call_rcu(&old->rcu, freed);
 }

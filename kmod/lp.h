@@ -54,6 +54,9 @@ void lp_wake(struct lp_queue *lq);
 /* Has the queue run now. */
 void lp_run(struct lp_queue *lq);
 
+/* Asks again for the class of whatever waits as background. With the lock. */
+void lp_reclassify_all(struct lp_queue *lq);
+
 enum lp_class lp_class_of(struct lp_queue *lq, blk_opf_t opf, unsigned short ioprio, bool low_cgroup);
 
 /* slots.c: the scheduler's tags, of which background requests get a part. Probe: once, before any queue; 0 or an error. */
@@ -71,6 +74,8 @@ static inline void lp_slot_freed(struct lp_queue *lq, struct request *rq)
 }
 /* There may be more slots for background requests than before. */
 void lp_slots_changed(struct lp_queue *lq);
+/* Who waits for a slot of background requests may no longer be background. */
+void lp_classes_changed(struct lp_queue *lq);
 
 /* attributes.c */
 extern struct elv_fs_entry lp_attributes[];

@@ -133,9 +133,40 @@ static enum lp_class class_of_bio(struct lp_queue *lq, struct bio *bio)
 	return lp_class_of(lq, bio->bi_opf, bio->bi_ioprio, bio_low_cgroup(lq, bio));
 }
 
+/* A plug merges bios without asking the scheduler, and their flags may differ: the class is that of the most urgent one.
+ * The flags of a flush are the request's: the kernel takes them from it, and its bio is merged with none. */
 static enum lp_class class_of_request(struct lp_queue *lq, struct request *rq)
 {
-	return lp_class_of(lq, rq->cmd_flags, req_get_ioprio(rq), bio_low_cgroup(lq, rq->bio));
+	blk_opf_t flush = rq->cmd_flags & (REQ_PREFLUSH | REQ_FUA);
+	unsigned short ioprio = req_get_ioprio(rq);
+	enum lp_class cls = lp_class_of(lq, rq->cmd_flags, ioprio, bio_low_cgroup(lq, rq->bio));
+	struct bio *bio;
+
+	for (bio = rq->bio; bio && cls != LP_NORMAL; bio = bio->bi_next) {
+		blk_opf_t opf = (bio->bi_opf & ~(REQ_PREFLUSH | REQ_FUA)) | flush;
+
+		cls = lp_more_urgent(cls, lp_class_of(lq, opf, ioprio, bio_low_cgroup(lq, bio)));
+	}
+	return cls;
+}
+
+/* Background cgroups or safe_classes have just changed, under the lock. A queued request that is no longer background must
+ * not wait for the gate, nor may a foreground request be merged into one that waits there. */
+void lp_reclassify_all(struct lp_queue *lq)
+{
+	u64 now = ktime_get_ns();
+
+	for (int cls = 0; cls < LP_CLASSES; cls++) {
+		struct request *rq = cls == LP_NORMAL ? NULL : lp_sorted_first(&lq->lp.line[cls].sorted);
+
+		while (rq) {
+			struct request *next = lp_sorted_next(rq);
+
+			lp_reclassify(&lq->lp, rq, class_of_request(lq, rq), now);
+			rq = next;
+		}
+	}
+	WRITE_ONCE(lq->shut, false);
 }
 
 static bool may_merge(struct request *rq)
@@ -268,8 +299,10 @@ static void insert(struct lp_queue *lq, struct request *rq, bool at_head, struct
 	/* A requeued write may still hold its zone. */
 	blk_req_zone_write_unlock(rq);
 #endif
-	/* Requests with the same priority are merged without asking whether their classes agree. Where the class depends
-	 * on more than that, two requests stay two; bios are asked about one by one in lp_allow_merge(). */
+	/* The kernel merges requests of the same priority without asking whether their classes agree, and what they
+	 * become with further queued ones. All of these are foreground if the priority is not idle and no cgroup is
+	 * background: the list of cgroups and the classes of queued requests change together, under this lock. Else
+	 * two requests stay two; bios are asked about one by one in lp_allow_merge(). */
 	if (surely_normal && told_of_merges(rq) && blk_mq_sched_try_insert_merge(q, rq, gone))
 		return;
 	trace_block_rq_insert(rq);

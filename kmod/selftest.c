@@ -91,6 +91,28 @@ static int merging(struct lp *lp, struct request *rq)
 	return 0;
 }
 
+/* As if background cgroups changed while requests are queued. */
+static int classes(struct lp *lp, struct request *rq)
+{
+	lp_insert(lp, make(&rq[0], 100, false), LP_LOW, false, 1);
+	lp_insert(lp, make(&rq[1], 108, false), LP_NORMAL, false, 1);
+	lp_insert(lp, make(&rq[2], 116, false), LP_LOW, false, 1);
+	lp_insert(lp, make(&rq[3], 300, false), LP_AWAITED, false, 1);
+	/* Foreground absorbs background, then background foreground. */
+	lp_absorbed(lp, &rq[1], &rq[2]);
+	lp_absorbed(lp, &rq[0], &rq[1]);
+	lp_reclassify(lp, &rq[3], LP_NORMAL, 2);
+	EXPECT(lp_queued_class(&rq[0]) == LP_NORMAL && lp_queued_class(&rq[3]) == LP_NORMAL);
+	EXPECT(lp_counter_read(&lp->queued[LP_NORMAL]) == 2 && !lp_counter_read(&lp->gated));
+	for (int i = 0; i < 4; i += 3) {
+		EXPECT(lp_dispatch(lp, 3) == &rq[i]);
+		EXPECT(RB_EMPTY_NODE(&rq[i].rb_node) && list_empty(&rq[i].queuelist));
+		lp_finished(lp, &rq[i], 3);
+	}
+	EXPECT(!lp_dispatch(lp, 3));
+	return 0;
+}
+
 int lp_selftest(void)
 {
 	struct request *rq = kcalloc(REQUESTS, sizeof(*rq), GFP_KERNEL);
@@ -107,6 +129,9 @@ int lp_selftest(void)
 		lp_init(lp, &knobs, 0);
 		if (!wrong)
 			wrong = merging(lp, rq);
+		lp_init(lp, &knobs, 0);
+		if (!wrong)
+			wrong = classes(lp, rq);
 	}
 	kfree(lp);
 	kfree(rq);

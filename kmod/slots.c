@@ -109,6 +109,12 @@ void lp_slots_changed(struct lp_queue *lq)
 		wake_up_nr(&lq->low_wait, min_t(u32, slots - taken, INT_MAX));
 }
 
+void lp_classes_changed(struct lp_queue *lq)
+{
+	/* All of them, though no slot is free: who is foreground now may be behind others that are not. */
+	wake_up_all(&lq->low_wait);
+}
+
 /* Apart, so that who is normal does not pay for its frame. */
 static noinline void limit_depth(struct lp_queue *lq, blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
