@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # iosched/test/run.sh [STEPS [SEED]]: the policy's property tests, with the sanitizers for addresses and for
 # undefined behaviour: on the simulator's requests, lists and trees (iosched/user), then on the module's (kmod/env.h),
-# which behave as the kernel's do.
+# which behave as the kernel's do; then the module's call-backs (kmod/test).
 set -euo pipefail
 
 steps=${1:-10000000} seed=${2:-$RANDOM}
@@ -29,7 +29,9 @@ user=$!
 # The kernel's u64 is no uint64_t.
 build kernel-property "${kernel[@]}" -DLP_LOCAL= -Wno-format lp_*.c ../kmod/test/rbtree.c "${tests[@]}"
 wait $user
-for program in property kernel-property; do
+build module "${kernel[@]}" -Wno-unused-function ../kmod/{main,attributes,cgroups,policy}.c \
+	../kmod/test/{module,elevator,rbtree}.c
+for program in property kernel-property module; do
 	echo "$program: $steps steps, seed $seed"
 	"$work/$program" "$steps" "$seed"
 done
