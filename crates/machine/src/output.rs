@@ -48,14 +48,14 @@ fn is_ours(meta: &Metadata) -> bool {
     meta.uid() == me || meta.uid() == 0 || behind_sudo().is_some_and(|(user, _)| user == meta.uid())
 }
 
-/// Makes a directory for results, or makes sure that the one which is there is nobody else's.
+/// Makes a directory for results and those above it, or makes sure that the one which is there is nobody else's.
 ///
 /// # Errors
 /// It cannot be made, is no directory, or another user could put links in it.
 pub fn directory(dir: &Path) -> Result<()> {
     let name = || dir.display().to_string();
-    if let Some(parent) = dir.parent() {
-        std::fs::create_dir_all(parent).with_context(name)?;
+    if let Some(parent) = dir.parent().filter(|p| !p.as_os_str().is_empty() && !p.exists()) {
+        directory(parent)?;
     }
     match DirBuilder::new().mode(0o777).create(dir) {
         Ok(()) => {

@@ -22,6 +22,7 @@ mod disk_trend;
 mod files;
 mod functions;
 mod herds;
+mod histogram;
 mod history;
 mod index;
 mod journal;
@@ -41,6 +42,7 @@ mod result;
 mod samples;
 pub mod sched;
 mod services;
+mod setup;
 mod sum;
 pub mod tasks;
 mod thread;
@@ -50,7 +52,7 @@ mod wait_frames;
 
 pub use account::{Account, Category, CATEGORIES};
 pub use block::{Below, Stamp as Request};
-pub use machine::{Model, Setup};
+pub use machine::Model;
 pub use parts::{Who, TCP_TIMER};
 pub use process::{add_process, add_thread};
 pub use result::{
@@ -59,6 +61,7 @@ pub use result::{
     SampleResult, ServiceResult, ServiceRun, SyscallRow, ThirdRow, ThreadRow, UnexplainedRow, Use, WaitRow,
 };
 pub use samples::At;
+pub use setup::Setup;
 pub use sum::sum;
 pub use wait_frames::is_scheduler;
 

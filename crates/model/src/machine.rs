@@ -29,12 +29,13 @@ use crate::process::Processes;
 use crate::samples::Samples;
 use crate::sched::Switch;
 use crate::services::Services;
+use crate::setup::Setup;
 use crate::tasks;
 use crate::thread::Thread;
 use crate::wait::{site, Calls};
 use crate::Observer;
 use plumb_trace::kernel::{softirq as vector, MOST_CPUS, OUTSIDE_KERNEL, PID_MAX_LIMIT, TID_LIMIT};
-use plumb_trace::reader::{Item, RawRecord, State as TraceState, Told};
+use plumb_trace::reader::{Item, RawRecord, Told};
 use plumb_trace::schema::*;
 use plumb_trace::Record;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -44,24 +45,6 @@ use std::collections::{BTreeMap, VecDeque};
 const GRAVES: usize = 256;
 /// What threads outside of the recorder's PID namespace are called until they say otherwise.
 const OUTSIDE: &str = "another PID namespace";
-
-/// What is known before the first event.
-#[derive(Debug, Default)]
-pub struct Setup {
-    /// First moment that is accounted, ns; events before it only set states.
-    pub begin: u64,
-    /// Last moment, ns; later events are not read. `u64::MAX` where it is not known.
-    pub end: u64,
-    pub everyone: bool,
-    /// Process id of the recorder.
-    pub recorder: u32,
-    /// The processes of these names are a service of their own; empty: none.
-    pub comms: Vec<String>,
-    /// First thread of the command: the critical path is its. 0 without a command.
-    pub root: u32,
-    /// Tasks, disks and stacks.
-    pub state: TraceState,
-}
 
 /// The state machines of one trace.
 pub struct Model<O: Observer = ()> {

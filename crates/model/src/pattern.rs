@@ -3,7 +3,7 @@
 
 use crate::block::Stamp;
 use crate::disk_trend::Course;
-use crate::views::Histogram;
+use crate::histogram::Histogram;
 use plumb_trace::kernel::req;
 use rustc_hash::FxHashMap;
 

@@ -2,7 +2,7 @@
 //! What belongs together on a machine: a program that waits for connections and what it started, and else the first
 //! program below shells, init and the like, with all that it started. Of one name is one service.
 
-use crate::machine::Setup;
+use crate::setup::Setup;
 use plumb_trace::reader::State;
 use plumb_trace::schema::StateSocket;
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -12,7 +12,6 @@ mod buffer;
 mod busywait;
 mod cpu;
 mod groups;
-mod histogram;
 mod names;
 mod netroute;
 mod netsend;
@@ -25,8 +24,8 @@ mod tests;
 mod waitqueue;
 mod waittime;
 
+pub use crate::histogram::Histogram;
 pub use groups::{Group, Groups};
-pub use histogram::Histogram;
 pub use names::Names;
 pub use sample::{Key, Sample, KEYS, NONE};
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The program. All it does is in the library; here are the words in and the exit code out.
 
+use plumb_report::plain::Plain;
+use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -10,7 +12,8 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("plumb: {error:#}");
+            // It may name what is in a file of somebody else's.
+            let _ = writeln!(Plain(std::io::stderr()), "plumb: {error:#}");
             ExitCode::from(2)
         }
     }

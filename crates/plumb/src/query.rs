@@ -5,6 +5,7 @@ use crate::cli::QueryArgs;
 use crate::quality::NOT_VALID;
 use anyhow::{bail, Context, Result};
 use plumb_report::fill::fill;
+use plumb_report::plain::Plain;
 use plumb_report::query::{runs, Format, Query, MEMORY};
 use plumb_report::table::{find, Table, TABLES};
 use plumb_trace::units;
@@ -83,7 +84,12 @@ pub fn main(args: &QueryArgs) -> Result<ExitCode> {
         (_, true) => Format::Json,
         _ => Format::Table,
     };
-    query.run(format, &mut out)?;
+    // A file gets what is there; a terminal what can be seen.
+    if std::io::stdout().is_terminal() {
+        query.run(format, &mut Plain(&mut out))?;
+    } else {
+        query.run(format, &mut out)?;
+    }
     out.flush().context("standard output")?;
     Ok(if valid { ExitCode::SUCCESS } else { ExitCode::from(NOT_VALID) })
 }

@@ -84,7 +84,9 @@ pub fn make(
     let mut options = record::options(&args.what, &dir.join("trace"))?;
     options.output_apart = args.show.json;
     let made = !dir.exists();
-    output::directory(dir)?;
+    if !made {
+        output::directory(dir)?;
+    }
     let outcome = record::record(&options, quiet).inspect_err(|_| {
         if made {
             // Nothing was recorded: leave nothing. Only empty directories go.

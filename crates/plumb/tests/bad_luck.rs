@@ -357,3 +357,27 @@ fn who_gets_a_targets_id_later_is_not_recorded() {
     assert!(holds("/bin/true"), "the target's own");
     assert!(!holds("0.0271828"), "another's arguments are none of the trace's business");
 }
+
+#[test]
+fn an_error_about_a_hostile_name_writes_nowhere_else() {
+    let dir = tempfile::tempdir().expect("directory");
+    let plan = dir.path().join("plan.toml");
+    std::fs::write(&plan, "\"\\u001b[2Jkey\\u202e\" = 1\n").expect("written");
+    let missing = dir.path().join("no\u{1b}]0;x\u{7}such");
+    for words in [
+        ["explain".as_ref(), missing.as_os_str()],
+        ["report".as_ref(), missing.as_os_str()],
+        ["plan".as_ref(), "show".as_ref()],
+    ] {
+        let mut command = plumb();
+        command.args(words);
+        if words[1] == "show" {
+            command.arg(&plan);
+        }
+        let out = output(&mut command);
+        let text = stderr(&out);
+        assert_eq!(out.status.code(), Some(2), "{command:?}: {text}");
+        assert!(!text.chars().any(|c| (c.is_control() && c != '\n') || c == '\u{202e}'), "{text:?}");
+        assert!(text.contains("\\x1b"), "{text:?}");
+    }
+}

@@ -3,3 +3,4 @@
 
 pub mod axis;
 pub mod canvas;
+pub mod lines;

@@ -8,11 +8,15 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// Whether a character does something other than be seen: controls, and those that change the direction of
-/// text or end a line (Unicode's Bidi_Control, U+2028, U+2029).
+/// Whether a character does something other than be seen: controls, those that change the direction of text or end a
+/// line (Unicode's Bidi_Control, U+2028, U+2029), and those of no width, with which two names look like one.
 fn acts(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(
+            c,
+            '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+                | '\u{feff}' | '\u{e0000}'..='\u{e007f}'
+        )
 }
 
 fn escaped(text: &str, acts: impl Fn(char) -> bool) -> Cow<'_, str> {
@@ -31,6 +35,11 @@ fn escaped(text: &str, acts: impl Fn(char) -> bool) -> Cow<'_, str> {
 /// A name whose characters are all seen: `\x1b` for an escape, `\n` for an end of line.
 pub fn name(text: &str) -> Cow<'_, str> {
     escaped(text, acts)
+}
+
+/// Text of several lines, whose characters are all seen.
+pub fn lines(text: &str) -> Cow<'_, str> {
+    escaped(text, |c| c != '\n' && acts(c))
 }
 
 fn walk(value: &mut Value) {
@@ -70,7 +79,7 @@ pub struct Plain<W>(pub W);
 impl<W: Write> Write for Plain<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
-        self.0.write_all(escaped(&text, |c| c != '\n' && acts(c)).as_bytes())?;
+        self.0.write_all(lines(&text).as_bytes())?;
         Ok(bytes.len())
     }
 
@@ -90,6 +99,7 @@ mod tests {
     #[test]
     fn a_hostile_name_does_nothing() {
         assert_eq!(name(HOSTILE), SHOWN);
+        assert_eq!(name("root\u{200b}\u{feff}\u{ad}"), "root\\u{200b}\\u{feff}\\xad");
         for good in ["dd", "größe 名前 🙂 é", "a\\n b"] {
             assert!(matches!(name(good), Cow::Borrowed(same) if same == good));
         }

@@ -8,10 +8,7 @@ use super::{schedulers, SCHEDULER};
 use anyhow::{bail, Context, Result};
 use plumb_machine::{Block, Root};
 use plumb_undo::change::{Change, Open};
-#[cfg(not(test))]
-use plumb_undo::devices::NoDevices as OnlySettings;
-#[cfg(test)]
-use plumb_undo::devices::PlainFiles as OnlySettings;
+use plumb_undo::devices::{Devices, NoDevices, PlainFiles};
 use plumb_undo::journal::{open_in, Journal};
 use plumb_undo::queue::attributes;
 use plumb_undo::undone::Undone;
@@ -139,7 +136,8 @@ fn load(disk: &Block, root: &Root) -> Result<bool> {
 fn journal(disk: &Block, root: &Root) -> Result<Journal> {
     let dir = state(disk, root);
     std::fs::create_dir_all(&dir).with_context(|| format!("{}: run as root", dir.display()))?;
-    Journal::open(&dir, &OnlySettings)
+    let devices: &dyn Devices = if root.is_real() { &NoDevices } else { &PlainFiles };
+    Journal::open(&dir, devices)
 }
 
 /// Begins the journal of a disk: what it had, and that its scheduler is changed.

@@ -2,7 +2,7 @@
 //! The end of a trace: everything is closed and put into rows.
 
 use super::rows::{counters, sample_rows, Rows};
-use super::{Model, Setup};
+use super::Model;
 use crate::account::CATEGORIES;
 use crate::block::Blocks;
 use crate::connections::Answered;
@@ -13,6 +13,7 @@ use crate::result::{
     CpuRow, DeviceRow, JournalResult, ProcessRow, RunResult, ServiceResult, ServiceRun, UnexplainedRow,
 };
 use crate::services::Service;
+use crate::setup::Setup;
 use crate::wait::call_name;
 use crate::{CpuState, Naming, Observer};
 use plumb_trace::reader::State as TraceState;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The books as rows of a result, with names for numbers.
 
-use super::Setup;
 use crate::account::Category;
 use crate::files::Synced;
 use crate::functions::user_functions;
@@ -14,6 +13,7 @@ use crate::result::{
 };
 use crate::samples::{Counts, Samples};
 use crate::services::Service;
+use crate::setup::Setup;
 use crate::wait_frames::{is_runtime, lets_go};
 use plumb_trace::units;
 use std::collections::{BTreeMap, HashMap, HashSet};

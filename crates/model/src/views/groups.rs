@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Items added up by kind and key.
 
-use super::histogram::Histogram;
 use super::sample::{Sample, NONE};
 use super::Grouping;
+use crate::histogram::Histogram;
 use std::collections::HashMap;
 
 /// Groups that are kept apart; items of further ones are added up in one.

@@ -2,9 +2,10 @@
 //! `plumb sim --sweep KNOB=a,b,c`: the same simulation for each value of a knob of the scheduler, as a table and
 //! as charts.
 
-use super::chart::{self, Lines};
+use super::chart;
 use crate::cli::SimArgs;
 use anyhow::Result;
+use plumb_report::chart::lines::Lines;
 use plumb_report::terminal::Table;
 use plumb_sim::experiment::Experiment;
 use plumb_sim::measured::{MeasuredTable, Pair};

@@ -4,6 +4,7 @@
 //! <https://prometheus.io/docs/specs/om/open_metrics_spec/>: names end in their unit, times are
 //! seconds. All values are of a run that has ended, so they are gauges without a timestamp.
 
+use crate::plain;
 use crate::table::{find, Cell, Sink, Table};
 use anyhow::Result;
 use std::collections::BTreeMap;
@@ -172,7 +173,7 @@ fn label(name: &str, cell: Cell<'_>, out: &mut String) {
         Cell::None => return,
         Cell::Integer(v) => v.to_string(),
         Cell::Real(v) => format!("{v:?}"),
-        Cell::Text(v) => v.replace('\\', "\\\\").replace('\n', "\\n").replace('"', "\\\""),
+        Cell::Text(v) => plain::lines(v).replace('\\', "\\\\").replace('\n', "\\n").replace('"', "\\\""),
     };
     let comma = if out.is_empty() { "" } else { "," };
     *out += &format!("{comma}{name}=\"{text}\"");
@@ -252,14 +253,14 @@ mod tests {
             let row = [
                 Cell::Text("r"),
                 Cell::Integer(7),
-                Cell::Text("a\"\\b\nc"),
+                Cell::Text("a\"\\b\nc\u{1b}"),
                 Cell::Text("running"),
                 Cell::Integer(ns),
             ];
             metrics.row(account, &row);
         }
         let text = metrics.text();
-        let wanted = "plumb_account_seconds{run=\"r\",pid=\"7\",process=\"a\\\"\\\\b\\nc\",category=\"running\"} 1.500000001\n# EOF\n";
+        let wanted = "plumb_account_seconds{run=\"r\",pid=\"7\",process=\"a\\\"\\\\b\\nc\\\\x1b\",category=\"running\"} 1.500000001\n# EOF\n";
         assert!(text.ends_with(wanted), "{text}");
         assert!(text.contains("# UNIT plumb_account_seconds seconds\n"));
     }

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the state machines are told of a trace before they see its first event.
+
+use plumb_trace::reader::State as TraceState;
+
+/// What is known before the first event.
+#[derive(Debug, Default)]
+pub struct Setup {
+    /// First moment that is accounted, ns; events before it only set states.
+    pub begin: u64,
+    /// Last moment, ns; later events are not read. `u64::MAX` where it is not known.
+    pub end: u64,
+    pub everyone: bool,
+    /// Process id of the recorder.
+    pub recorder: u32,
+    /// The processes of these names are a service of their own; empty: none.
+    pub comms: Vec<String>,
+    /// First thread of the command: the critical path is its. 0 without a command.
+    pub root: u32,
+    /// Tasks, disks and stacks.
+    pub state: TraceState,
+}
