@@ -116,11 +116,13 @@ static __always_inline void own_stack(void *ctx, const enum plumb_stack_kind kin
  * registers: in a system call it takes the rest itself, on its way out of it. */
 static __always_inline void wait_stack(struct task_struct *task, u32 tid, u64 now)
 {
-	struct plumb_stack *s = reserve_stack(PLUMB_STACK_WAIT, tid, now, task, 0);
+	struct plumb_stack *s;
 	bool in_call = *flags_of(tid) & PLUMB_TASK_IN_SYSCALL;
 
 	if (in_call)
 		*flags_of(tid) |= PLUMB_TASK_WANT_USER;
+	/* 6.1 takes a record that was looked at in between for one that is lost */
+	s = reserve_stack(PLUMB_STACK_WAIT, tid, now, task, 0);
 	if (!s)
 		return;
 	s->bytes = bpf_get_task_stack(task, s->kernel, sizeof(s->kernel), 0);
