@@ -116,6 +116,7 @@ boot() { # DIR
 	fi
 	judge default
 	judge all
+	judge namespace
 	judge_govern
 	lacking=$(tr -d ' \n' <"$out/all.out" | sed -n 's/.*"lacking":\(\[[^]]*\]\).*/\1/p')
 	if [ "$lacking" = '[]' ]; then
