@@ -2,10 +2,10 @@
 //! Files of a run directory.
 
 use anyhow::{Context, Result};
-use plumb_report::staged_output::{Kind, StagedOutput};
+use plumb_machine::output;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Write};
+use std::io::BufReader;
 use std::path::Path;
 
 /// The chain of evidence.
@@ -25,20 +25,8 @@ pub fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T> {
 /// # Errors
 /// The file cannot be written; named.
 pub fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
-    write(path, |out| {
+    output::replace(path, |out| {
         serde_json::to_writer_pretty(&mut *out, value)?;
         Ok(out.write_all(b"\n")?)
     })
-}
-
-/// Writes a file of a run directory: what is there stays until all of the new one is.
-///
-/// # Errors
-/// It cannot be written; named.
-pub fn write(path: &Path, content: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
-    let name = || path.display().to_string();
-    let beside = StagedOutput::new(path, Kind::File, true)?;
-    let mut out = BufWriter::new(beside.create()?);
-    content(&mut out).and_then(|()| Ok(out.flush()?)).with_context(name)?;
-    beside.rename()
 }

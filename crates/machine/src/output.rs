@@ -2,8 +2,9 @@
 //! Files and directories that a command makes, often as root, in places where others write too.
 
 use anyhow::{bail, Context, Result};
+use std::ffi::OsString;
 use std::fs::{DirBuilder, File, Metadata};
-use std::io::ErrorKind;
+use std::io::{BufWriter, ErrorKind, Write};
 use std::os::unix::fs::{fchown, DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -94,6 +95,22 @@ pub fn create(path: &Path) -> std::io::Result<File> {
     Ok(file)
 }
 
+/// Writes a file beside its place, and puts it there when it is whole: what was there stays until then.
+///
+/// # Errors
+/// It cannot be made, written or renamed; named.
+pub fn replace(path: &Path, content: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    let shown = || path.display().to_string();
+    let mut hidden = OsString::from(".");
+    hidden.push(path.file_name().with_context(|| format!("{}: no name of a file", shown()))?);
+    hidden.push(format!(".{}.part", std::process::id()));
+    let beside = path.with_file_name(hidden);
+    let mut out = BufWriter::new(create(&beside).with_context(shown)?);
+    let written =
+        content(&mut out).and_then(|()| Ok(out.flush()?)).and_then(|()| Ok(std::fs::rename(&beside, path)?));
+    written.inspect_err(|_| _ = std::fs::remove_file(&beside)).with_context(shown)
+}
+
 /// Gives a file to the user whom sudo runs this for.
 ///
 /// # Errors
@@ -161,6 +178,22 @@ mod tests {
         directory(&link).expect("our own link to our own directory");
         std::os::unix::fs::lchown(&link, Some(4711), None).expect("given");
         assert!(directory(&link).is_err() && !may_follow(&link) && may_follow(&file));
+    }
+
+    #[test]
+    fn a_file_is_whole_or_as_it_was() {
+        let dir = tempfile::tempdir().expect("directory");
+        let path = dir.path().join("result.json");
+        replace(&path, |out| Ok(out.write_all(b"old")?)).expect("written");
+        let failed = replace(&path, |out| {
+            out.write_all(b"half")?;
+            bail!("no room")
+        });
+        assert!(format!("{:#}", failed.unwrap_err()).ends_with("result.json: no room"));
+        assert_eq!(std::fs::read_to_string(&path).expect("read"), "old");
+        replace(&path, |out| Ok(out.write_all(b"new")?)).expect("written");
+        assert_eq!(std::fs::read_to_string(&path).expect("read"), "new");
+        assert_eq!(std::fs::read_dir(dir.path()).expect("read").count(), 1, "nothing is left");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::explain::print;
 use crate::{record, repeat};
 use anyhow::{bail, Result};
 use plumb_analysis::Analysis;
-use plumb_compare::run_directory::{write, write_json, CHAIN};
+use plumb_compare::run_directory::{write_json, CHAIN};
 use plumb_machine::{output, utc_of};
 use plumb_probe::Outcome;
 use plumb_report::document_files::{self, PAGE};
@@ -120,7 +120,7 @@ fn keep_result(dir: &Path, explained: &Analysis) -> Result<()> {
     write_json(&dir.join("result.json"), &explained.bounded())?;
     let show = |chain: bool| Show { comm: Vec::new(), threads: !chain, chain, wide: true, json: false };
     let text = |name: &str, chain: bool| {
-        write(&dir.join(name), |out| print(explained, &show(chain), &mut Screen::file(out)))
+        output::replace(&dir.join(name), |out| print(explained, &show(chain), &mut Screen::file(out)))
     };
     text("result.txt", false)?;
     text(CHAIN, true)

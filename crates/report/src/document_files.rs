@@ -3,7 +3,6 @@
 
 use crate::document::Document;
 use crate::page;
-use crate::staged_output::{Kind, StagedOutput};
 use anyhow::{bail, Context, Result};
 use plumb_machine::output;
 use std::fs::File;
@@ -70,8 +69,5 @@ fn write(path: &Path, content: impl FnOnce(&mut dyn Write) -> Result<()>) -> Res
         let mut out = BufWriter::new(File::create(path).with_context(name)?);
         return content(&mut out).and_then(|()| Ok(out.flush()?)).with_context(name);
     }
-    let beside = StagedOutput::new(&place, Kind::File, true)?;
-    let mut out = BufWriter::new(beside.create()?);
-    content(&mut out).and_then(|()| Ok(out.flush()?)).with_context(name)?;
-    beside.rename()
+    output::replace(&place, content)
 }
