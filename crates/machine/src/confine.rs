@@ -3,6 +3,7 @@
 
 use crate::{system, Root};
 use std::io;
+use std::os::fd::RawFd;
 
 /// User and group that own nothing: overflowuid, overflowgid.
 const NOBODY: u32 = 65534;
@@ -25,11 +26,13 @@ pub fn memory(root: &Root) -> u64 {
 }
 
 /// Confines the calling process for good: no new privileges, no capability but that to read files, no user of its own,
-/// no system call that changes a file, starts a program or reaches another process; so much memory, no core file.
+/// no system call that changes a file, starts a program or reaches another process; so much memory, no core file. Of its
+/// descriptors it keeps the standard ones, files that it can only read, and `answers`. For a process of one thread.
 ///
 /// # Errors
-/// The kernel refuses, or more than one thread runs. The process must end then.
-pub fn confine(needs: Needs, memory: u64) -> io::Result<()> {
+/// The kernel refuses. The process must end then.
+pub fn confine(needs: Needs, memory: u64, answers: RawFd) -> io::Result<()> {
+    close_others(answers)?;
     let own = own_memory();
     limit(libc::RLIMIT_DATA, own.saturating_add(memory))?;
     limit(libc::RLIMIT_CORE, 0)?;
@@ -48,7 +51,28 @@ pub fn confine(needs: Needs, memory: u64) -> io::Result<()> {
     }
     keep_only(CAP_DAC_READ_SEARCH)?;
     if needs == Needs::Files {
-        forbid(FORBIDDEN)?;
+        forbid()?;
+    }
+    Ok(())
+}
+
+/// Closes what was inherited and could be written to: the trace, BPF maps, sockets.
+fn close_others(answers: RawFd) -> io::Result<()> {
+    let names: Vec<_> = std::fs::read_dir("/proc/self/fd")?.flatten().map(|e| e.file_name()).collect();
+    let all = names.iter().filter_map(|name| name.to_str()?.parse::<RawFd>().ok());
+    for fd in all.filter(|fd| *fd > libc::STDERR_FILENO && *fd != answers) {
+        // SAFETY: reads flags and facts of a descriptor, or fails; what is closed has no other user in this process,
+        // which ends without its destructors.
+        unsafe {
+            let mut facts: libc::stat = std::mem::zeroed();
+            let flags = libc::fcntl(fd, libc::F_GETFL);
+            let read_only = flags >= 0 && flags & libc::O_ACCMODE == libc::O_RDONLY;
+            let regular =
+                libc::fstat(fd, &raw mut facts) == 0 && facts.st_mode & libc::S_IFMT == libc::S_IFREG;
+            if !(read_only && regular) {
+                libc::close(fd);
+            }
+        }
     }
     Ok(())
 }
@@ -112,6 +136,13 @@ const FORBIDDEN: &[libc::c_long] = &[
     libc::SYS_mkdirat,
     libc::SYS_mknodat,
     libc::SYS_fchmodat,
+    libc::SYS_fchmod,
+    libc::SYS_fchown,
+    libc::SYS_ftruncate,
+    libc::SYS_openat2,
+    libc::SYS_renameat,
+    libc::SYS_sendto,
+    libc::SYS_sendmsg,
     libc::SYS_fchownat,
     libc::SYS_truncate,
     libc::SYS_ioctl,
@@ -125,23 +156,54 @@ const FORBIDDEN: &[libc::c_long] = &[
     libc::SYS_rename,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_mkdir,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_rmdir,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_link,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_symlink,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_mknod,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chmod,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chown,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_lchown,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_creat,
+    // As openat(2) is meant to be called.
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_open,
 ];
 
-/// Has the kernel answer EPERM to system calls: seccomp(2) with a classic BPF program.
-fn forbid(calls: &[libc::c_long]) -> io::Result<()> {
+/// What the kernel calls this machine's system calls: AUDIT_ARCH_X86_64, AUDIT_ARCH_AARCH64 of linux/audit.h. Others' numbers
+/// mean other calls.
+const ARCHITECTURE: u32 = if cfg!(target_arch = "aarch64") { 0xC000_00B7 } else { 0xC000_003E };
+/// __X32_SYSCALL_BIT: from here on they are those of x32.
+const X32: u32 = 0x4000_0000;
+
+/// Has the kernel answer EPERM to [`FORBIDDEN`] and to openat(2) for writing: seccomp(2) with a classic BPF program over
+/// struct seccomp_data: number at 0, architecture at 4, third argument at 32.
+fn forbid() -> io::Result<()> {
     const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
     const IS: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+    const AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
+    const HAS: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
     const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
-    let step = |code, jt, k| libc::sock_filter { code, jt, jf: 0, k };
-    // The number of the call is the first word of struct seccomp_data.
-    let mut program = vec![step(LOAD, 0, 0)];
-    for (i, call) in calls.iter().enumerate() {
-        // Over those that follow and the one that allows.
-        let over = calls.len() - i;
-        program.push(step(IS, u8::try_from(over).map_err(io::Error::other)?, *call as u32));
+    const WRITES: u32 = (libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC) as u32;
+    let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+    let refuse = step(RETURN, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32);
+    let allow = step(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW);
+    let mut program = vec![step(LOAD, 0, 0, 4), step(IS, 1, 0, ARCHITECTURE), refuse, step(LOAD, 0, 0, 0)];
+    if cfg!(target_arch = "x86_64") {
+        program.extend([step(AT_LEAST, 0, 1, X32), refuse]);
     }
-    program.push(step(RETURN, 0, libc::SECCOMP_RET_ALLOW));
-    program.push(step(RETURN, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32));
+    for call in FORBIDDEN {
+        program.extend([step(IS, 0, 1, *call as u32), refuse]);
+    }
+    program.extend([step(IS, 1, 0, libc::SYS_openat as u32), allow, step(LOAD, 0, 0, 32)]);
+    program.extend([step(HAS, 0, 1, WRITES), refuse, allow]);
     let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
     // SAFETY: the program lives through the call.
     check(unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const filter) })
@@ -154,7 +216,7 @@ mod tests {
 
     /// What a confined process ends with.
     fn ends(body: impl FnOnce() -> i32) -> Status {
-        let confined = || match confine(Needs::Files, 64 << 20) {
+        let confined = || match confine(Needs::Files, 64 << 20, -1) {
             Ok(()) => body(),
             Err(_) => 99,
         };
@@ -170,6 +232,17 @@ mod tests {
         assert_eq!(ends(move || i32::from(std::fs::read(read).is_err())), Status::Exited(0));
         assert_eq!(ends(move || i32::from(std::fs::remove_file(gone).is_ok())), Status::Exited(0));
         assert!(file.exists());
+        // Where everybody may make files, too, and where a descriptor for writing was inherited.
+        let open = std::fs::OpenOptions::new().append(true).open(&file).expect("open");
+        let everywhere = std::env::temp_dir().join(format!("plumb-confined-{}", std::process::id()));
+        let made = everywhere.clone();
+        assert_eq!(ends(move || i32::from(std::fs::write(made, "").is_ok())), Status::Exited(0));
+        assert!(!everywhere.exists());
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&open);
+        // SAFETY: writes a byte, or fails.
+        let writes = move || i32::from(unsafe { libc::write(fd, b"x".as_ptr().cast(), 1) } == 1);
+        assert_eq!(ends(writes), Status::Exited(0));
+        assert_eq!(std::fs::read_to_string(&file).expect("read"), "text");
         let new = dir.path().join("new");
         // SAFETY: a call without arguments.
         if unsafe { libc::geteuid() } == 0 {

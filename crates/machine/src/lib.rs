@@ -9,7 +9,7 @@
 //! - [`host`]: the machine at the beginning of a recording, as a trace holds it; [`clock`]: its clocks.
 //! - [`namespaces`]: those of this process, where they change what events mean.
 //! - [`process`]: which process is meant, whatever becomes of its number; [`child`]: processes of our own;
-//!   [`confine`]: one that reads what others wrote;
+//!   [`confine`]: one that reads what others wrote; [`output`]: files and directories for results;
 //!   [`signals`]: what SIGINT, SIGTERM and SIGHUP do.
 
 mod block;

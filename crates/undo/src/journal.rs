@@ -15,7 +15,7 @@ use anyhow::{bail, Context, Result};
 use plumb_machine::process::start_of;
 use plumb_machine::{process, utc, Root};
 use serde::{Deserialize, Serialize};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -63,6 +63,8 @@ impl Journal {
     pub fn open(dir: &Path, devices: &'static dyn Devices) -> Result<Journal> {
         let path = dir.join(JOURNAL);
         let name = || path.display().to_string();
+        // Before anything is made in it.
+        is_our_own("the directory", &dir.metadata().with_context(name)?).with_context(name)?;
         let mut file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -72,7 +74,7 @@ impl Journal {
             .custom_flags(libc::O_NOFOLLOW)
             .open(&path)
             .with_context(name)?;
-        is_our_own(dir, &file).with_context(name)?;
+        is_our_own("the journal", &file.metadata().with_context(name)?).with_context(name)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).with_context(name)?;
         let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
@@ -189,19 +191,17 @@ impl Journal {
 }
 
 /// A journal is obeyed where nobody else can have written it.
-fn is_our_own(dir: &Path, file: &File) -> Result<()> {
+fn is_our_own(what: &str, meta: &Metadata) -> Result<()> {
     // SAFETY: a call without arguments.
     let me = unsafe { libc::geteuid() };
-    for (what, meta) in [("the directory", dir.metadata()?), ("the journal", file.metadata()?)] {
-        if meta.uid() != me && meta.uid() != 0 {
-            bail!(
-                "{what} belongs to user {}: it is not obeyed. Read it, and undo by hand what is right; or have its user call this",
-                meta.uid()
-            );
-        }
-        if meta.mode() & 0o002 != 0 {
-            bail!("everybody may write to {what}: it is not obeyed. Read it, and undo by hand what is right");
-        }
+    if meta.uid() != me && meta.uid() != 0 {
+        bail!(
+            "{what} belongs to user {}: it is not obeyed. Read it, and undo by hand what is right; or have its user call this",
+            meta.uid()
+        );
+    }
+    if meta.mode() & 0o002 != 0 {
+        bail!("everybody may write to {what}: it is not obeyed. Read it, and undo by hand what is right");
     }
     Ok(())
 }

@@ -20,6 +20,9 @@ const MOST_LOST: usize = 32;
 /// Bytes of one answer.
 const LARGEST: u64 = 1 << 30;
 
+/// Exit code of a reader that reads nothing, since it has privileges.
+const NOT_CONFINED: i32 = 3;
+
 /// How a module is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Depth {
@@ -89,12 +92,11 @@ fn read(
         // SAFETY: no handler is set.
         unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
         let needs = if fetches { Needs::Programs } else { Needs::Files };
-        if let Err(e) = confine(needs, bytes) {
-            eprintln!("plumb: a reader of programs cannot be confined: {e}");
-            return 1;
-        }
         if !fetches {
             be_silent();
+        }
+        if confine(needs, bytes, output.as_raw_fd()).is_err() {
+            return NOT_CONFINED;
         }
         (from..places.len())
             .for_each(|i| tell(&output, &ask(i, if i == from { depth } else { Depth::Lines })));
@@ -124,6 +126,9 @@ fn read(
         (io::ErrorKind::TimedOut, _) => format!("it took longer than {} s", one.as_secs()),
         (io::ErrorKind::UnexpectedEof, Status::Killed(libc::SIGABRT | libc::SIGSEGV)) => {
             format!("it takes more than {} MiB of memory, or breaks its reader", bytes >> 20)
+        }
+        (io::ErrorKind::UnexpectedEof, Status::Exited(NOT_CONFINED)) => {
+            "the kernel does not let its reader be confined".into()
         }
         (io::ErrorKind::UnexpectedEof, ended) => format!("its reader ended with {ended}"),
         _ => e.to_string(),
