@@ -30,6 +30,26 @@ static __always_inline u64 get_syscall_arg(struct pt_regs *regs, const int n)
 #endif
 }
 
+/* The same of a function that a user program has just called, by the calling convention. Read
+ * as memory: the verifier wants each offset into its own registers to be a constant. */
+static __noinline u64 get_call_arg(struct pt_regs *regs, u32 n)
+{
+	u64 value = 0;
+#if defined(__TARGET_ARCH_arm64)
+	bpf_probe_read_kernel(&value, sizeof(value), &regs->regs[n & 7]);
+#else
+	const void *at = n == 0   ? &regs->di
+			 : n == 1 ? &regs->si
+			 : n == 2 ? &regs->dx
+			 : n == 3 ? &regs->cx
+			 : n == 4 ? &regs->r8
+				  : &regs->r9;
+
+	bpf_probe_read_kernel(&value, sizeof(value), at);
+#endif
+	return value;
+}
+
 static __always_inline u32 get_syscall_nr(struct pt_regs *regs)
 {
 #if defined(__TARGET_ARCH_arm64)

@@ -21,6 +21,7 @@
 const volatile u64 plumb_schema SEC(".rodata.schema") = PLUMB_SCHEMA_HASH;
 /* never read: a struct is in BTF, and so in the loader's types, only when a variable has it */
 const volatile struct plumb_stack plumb_stack_type SEC(".rodata.schema") = {};
+const volatile struct plumb_text plumb_text_type SEC(".rodata.schema") = {};
 struct plumb_cursor cursors[PLUMB_MAX_CPUS] SEC(".data.cursors") = {};
 /* alone in .bss: a map value above 4 MiB would be refused before 6.4 */
 u8 task_flags[PLUMB_MAX_TASKS];
@@ -53,6 +54,22 @@ struct {
 	__type(key, u64);
 	__type(value, u8);
 } ours SEC(".maps");
+
+/* Of processes that keep a word of what they wait for: where in their memory its
+ * address is. A child has it where its parent has. */
+struct wait_word {
+	u64 address;
+	u32 program;
+	u32 unused;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1); /* set before load */
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, u32);
+	__type(value, struct wait_word);
+} wait_words SEC(".maps");
 
 /* of tasks outside of the recorder's PID namespace */
 u8 no_flags SEC(".data.no_flags") = 0;

@@ -40,6 +40,7 @@ enum {
 	BPF_MAP_TYPE_RINGBUF = 27,
 };
 enum {
+	BPF_F_NO_PREALLOC = 1U << 0,
 	BPF_F_MMAPABLE = 1U << 10,
 	BPF_RB_NO_WAKEUP = 1ULL << 0,
 	BPF_RB_AVAIL_DATA = 0,
@@ -57,6 +58,9 @@ struct pt_regs {
 	unsigned long di;
 	unsigned long si;
 	unsigned long dx;
+	unsigned long cx;
+	unsigned long r8;
+	unsigned long r9;
 	unsigned long orig_ax;
 	unsigned long bp;
 	unsigned long ip;

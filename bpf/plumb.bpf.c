@@ -12,5 +12,6 @@
 #include "lock.bpf.c"
 #include "mem.bpf.c"
 #include "net.bpf.c"
+#include "span.bpf.c"
 
 char LICENSE[] SEC("license") = "GPL";

@@ -20,6 +20,23 @@ static __noinline void tell_name(struct task_struct *task, u32 tid)
 	EMIT(sched_rename, tid, bpf_probe_read_kernel(e->comm, sizeof(e->comm), task->comm));
 }
 
+/* What the program of the thread that goes to sleep says that it waits for: it still has the CPU. */
+static __noinline void say_wait(u32 tid, u32 tgid)
+{
+	struct wait_word *word = bpf_map_lookup_elem(&wait_words, &tgid);
+	u64 at = 0;
+	u32 event = 0;
+
+	if (!word || bpf_probe_read_user(&at, sizeof(at), (void *)word->address) ||
+	    bpf_probe_read_user(&event, sizeof(event), (void *)at) || !event)
+		return;
+	EMIT(span_wait, tid, {
+		e->event = event;
+		e->program = word->program;
+		e->unused = 0;
+	});
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
@@ -32,6 +49,8 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 		return 0;
 	if (knobs.pid_namespace && next_tid >= PLUMB_OUTSIDE)
 		tell_name(next, next_tid);
+	if (knobs.wait_words && prev_state && !preempt && (knobs.everyone || is_target(tid)))
+		say_wait(tid, tgid_of(prev));
 	now = EMIT(sched_switch, tid, {
 		e->next_tid = next_tid;
 		e->prev_state = prev_state;
@@ -95,6 +114,14 @@ int BPF_PROG(sched_wakeup_new, struct task_struct *p)
 	return 0;
 }
 
+static __noinline void inherit_wait_word(u32 parent, u32 child)
+{
+	struct wait_word *word = bpf_map_lookup_elem(&wait_words, &parent);
+
+	if (word && child != parent)
+		bpf_map_update_elem(&wait_words, &child, word, BPF_ANY);
+}
+
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(sched_fork, struct task_struct *parent, struct task_struct *child)
 {
@@ -102,6 +129,8 @@ int BPF_PROG(sched_fork, struct task_struct *parent, struct task_struct *child)
 	u32 target = is_target(tid_of(parent));
 
 	*flags_of(child_tid) = target ? PLUMB_TASK_TARGET : 0;
+	if (knobs.wait_words)
+		inherit_wait_word(tgid_of(parent), tgid_of(child));
 	if (!knobs.emit_fork || !wanted(child_tid))
 		return 0;
 	EMIT(sched_fork, current_tid(), {
@@ -122,6 +151,8 @@ int BPF_PROG(sched_exec, struct task_struct *p, int old_pid, struct linux_binprm
 	 * old_pid was in another namespace is not known any more */
 	if (!knobs.pid_namespace && old_pid != tid && is_target(old_pid))
 		*flags_of(tid) |= PLUMB_TASK_TARGET;
+	if (knobs.wait_words)
+		bpf_map_delete_elem(&wait_words, &tid);
 	if (!knobs.emit_exec || !wanted(tid))
 		return 0;
 	EMIT(sched_exec, tid, bpf_probe_read_kernel(e->comm, sizeof(e->comm), p->comm));
@@ -135,6 +166,8 @@ int BPF_PROG(sched_exit, struct task_struct *p)
 
 	if (!wanted(tid))
 		return 0;
+	if (knobs.wait_words && tid == tgid_of(p))
+		bpf_map_delete_elem(&wait_words, &tid);
 	EMIT(sched_exit, tid, {
 		e->tgid = tgid_of(p);
 		e->exit_code = p->exit_code;

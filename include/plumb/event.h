@@ -1021,6 +1021,53 @@ struct plumb_load_end {
 };
 PLUMB_EVENT(161, load_end, 32);
 
+/* ---- span: what probes in programs say ----------------------------------- */
+
+/**
+ * tid begins a span: it came to a place in its program that --span or a program's profile names.
+ * @set span
+ * @origin program
+ * @since 6
+ * @source bpf/span.bpf.c: span()
+ */
+struct plumb_span_begin {
+	PLUMB_HEAD;
+	plumb_u32 span NR; /* which, see state_span */
+	plumb_u32 unused NR; /* 0 */
+	plumb_u64 key NR; /* the number that names it; 0 where it has none, or a text: see state_span_text */
+};
+PLUMB_EVENT(176, span_begin, 32);
+
+/**
+ * The span that tid began ends.
+ * @set span
+ * @origin program
+ * @since 6
+ * @source bpf/span.bpf.c: span()
+ */
+struct plumb_span_end {
+	PLUMB_HEAD;
+	plumb_u32 span NR; /* which, as at its begin */
+	plumb_u32 unused NR; /* 0 */
+	plumb_u64 unused2 NR; /* 0 */
+};
+PLUMB_EVENT(177, span_end, 32);
+
+/**
+ * What its program says that tid waits for, as tid leaves the CPU to sleep. The sched_switch follows.
+ * @set span
+ * @origin program
+ * @since 6
+ * @source bpf/sched.bpf.c: sched_switch()
+ */
+struct plumb_span_wait {
+	PLUMB_HEAD;
+	plumb_u32 event NR; /* the program's number of what it waits for, see state_wait_event; never 0 */
+	plumb_u32 program NR; /* whose numbers: see state_wait_event */
+	plumb_u64 unused NR; /* 0 */
+};
+PLUMB_EVENT(178, span_wait, 32);
+
 /* ---- what the recorder itself writes, stream 1 -------------------------- */
 
 /* On the wire a string is its bytes and a NUL, and a sequence is a u16 count
@@ -1305,6 +1352,55 @@ struct plumb_state_open {
 	plumb_u64 flags NR; /* flags of openat(2) */
 };
 PLUMB_STATE(532, state_open);
+
+/**
+ * A kind of span that is recorded.
+ * @set state
+ * @since 6
+ */
+struct plumb_state_span {
+	plumb_u32 span NR; /* its number */
+	plumb_u8 nests COUNT; /* 1 it is one call of a function, and may call itself; 0 a begin within it tells more of it */
+	plumb_u8 numbered COUNT; /* 1 its key is a number */
+	plumb_str name; /* what it is called */
+	plumb_str place; /* program and places where it begins and ends */
+};
+PLUMB_STATE(533, state_span);
+
+/**
+ * A text that spans are named by, told once; literals are replaced.
+ * @set state
+ * @since 6
+ */
+struct plumb_state_text {
+	plumb_u32 text NR; /* its number, from 1 on */
+	plumb_str value; /* the text; of SQL the statement's first word and a hash, unless texts were asked for */
+};
+PLUMB_STATE(534, state_text);
+
+/**
+ * The text that names the span that a thread began.
+ * @set state
+ * @since 6
+ */
+struct plumb_state_span_text {
+	plumb_u64 at NS; /* time of its span_begin */
+	plumb_u32 thread TID; /* who */
+	plumb_u32 text NR; /* see state_text */
+};
+PLUMB_STATE(535, state_span_text);
+
+/**
+ * What a number in span_wait means.
+ * @set state
+ * @since 6
+ */
+struct plumb_state_wait_event {
+	plumb_u32 program NR; /* whose number */
+	plumb_u32 event NR; /* the number */
+	plumb_str name; /* class and name, as the program's own views show them */
+};
+PLUMB_STATE(536, state_wait_event);
 
 #undef NS
 #undef US

@@ -32,6 +32,9 @@
 
 #define PLUMB_STACK_FRAMES 64
 #define PLUMB_MAX_DEVICES 8
+#define PLUMB_MAX_PLACES 64
+#define PLUMB_TEXT_BYTES 512 /* of the text that names a span */
+#define PLUMB_NO_ARG 255
 #define PLUMB_WAIT_SLOTS 8192
 
 /* Index of a set in plumb_knobs.thin. */
@@ -43,6 +46,30 @@ enum plumb_thin {
 	PLUMB_THIN_MEM,
 	PLUMB_THIN_NET,
 	PLUMB_THIN_SETS,
+};
+
+enum plumb_condition {
+	PLUMB_PLACE_ALWAYS,
+	PLUMB_PLACE_EQUAL,
+	PLUMB_PLACE_OTHER,
+};
+
+enum plumb_key {
+	PLUMB_KEY_NONE,
+	PLUMB_KEY_NUMBER,
+	PLUMB_KEY_TEXT,
+};
+
+/* A place in a program where spans begin or end; the probe's cookie is its index. */
+struct plumb_span_place {
+	plumb_u32 value; /* that the argument is compared with */
+	plumb_u16 span;
+	plumb_u8 ends;
+	plumb_u8 condition;     /* enum plumb_condition */
+	plumb_u8 condition_arg; /* its argument, from 0 on */
+	plumb_u8 key;           /* enum plumb_key */
+	plumb_u8 key_arg;
+	plumb_u8 length_arg; /* of the text; PLUMB_NO_ARG: it ends with a NUL */
 };
 
 struct plumb_knobs {
@@ -60,6 +87,8 @@ struct plumb_knobs {
 	plumb_u32 only_target;   /* 1: no event that the target has no part in */
 	plumb_u32 devices;       /* 0, or how many of device[] are set */
 	plumb_u32 device[PLUMB_MAX_DEVICES]; /* whole disks to record block events of */
+	plumb_u32 wait_words;                /* 1: processes in the map of that name say what they wait for */
+	struct plumb_span_place place[PLUMB_MAX_PLACES];
 };
 
 struct plumb_cursor {
@@ -72,6 +101,7 @@ enum plumb_stack_kind {
 	PLUMB_STACK_CALL, /* user stack of tid at the end of a system call in which it slept; no kernel frames */
 	PLUMB_STACK_WAKER, /* where the one was who woke tid; user part when that was in a recorded system call */
 	PLUMB_STACK_SAMPLE, /* where tid was at the sampling clock's tick */
+	PLUMB_STACK_TEXT,   /* none: the text that names the span that tid began at `end` */
 };
 
 /* Why a stack was lost: index of stacks_lost. */
@@ -103,6 +133,19 @@ struct plumb_stack {
 	plumb_u64 bp; /* frame pointer: rbp, x29 */
 	plumb_u64 lr; /* arm64: x30 */
 	plumb_u64 kernel[PLUMB_STACK_FRAMES];
+};
+
+/* In the place of a stack: the text that names a span. */
+struct plumb_text {
+	plumb_u64 at;    /* ns: when the span began */
+	plumb_u32 tid;   /* who began it */
+	plumb_u32 by;    /* the same */
+	plumb_u32 pid;   /* 0 */
+	plumb_u16 kind;  /* PLUMB_STACK_TEXT */
+	plumb_u16 span; /* which */
+	plumb_u32 bytes; /* of the text that could be read, with the NUL that ends it */
+	char text[PLUMB_TEXT_BYTES];
+	plumb_u32 unused;
 };
 
 #endif /* PLUMB_PROBE_H */

@@ -254,7 +254,7 @@ fn tsdl(schema: &Schema) -> String {
     let _ = writeln!(w, "stream {{\n\tid = 2;\n\t{}\n\t{record}\n}};\n", context("worker"));
     for e in &schema.events {
         let stream = match e.origin {
-            Origin::Kernel => 0,
+            Origin::Kernel | Origin::Program => 0,
             Origin::Recorder => 1,
             Origin::Load => 2,
         };
@@ -290,6 +290,9 @@ fn docs(schema: &Schema) -> String {
         match e.origin {
             Origin::Load => {
                 let _ = writeln!(o, "Written by the workload itself: {}.", e.source);
+            }
+            Origin::Program => {
+                let _ = writeln!(o, "Recorded with spans (`--span`, or a program's profile): {}.", e.source);
             }
             _ if e.source.is_empty() => {}
             _ => {

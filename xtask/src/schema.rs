@@ -56,6 +56,8 @@ impl Type {
 pub enum Origin {
     /// A BPF program, into a per-CPU stream.
     Kernel,
+    /// The same, at a place in a program, or of a word that a program keeps.
+    Program,
     /// A workload, into a stream of each of its threads.
     Load,
     /// The recorder; state events.
@@ -189,7 +191,10 @@ impl Docs {
             ("", 0) => Ok(Origin::Recorder),
             ("", _) => Ok(Origin::Kernel),
             ("load", 1..) => Ok(Origin::Load),
-            (other, _) => bail!("@origin {other}: only records have one, and only 'load' is known"),
+            ("program", 1..) => Ok(Origin::Program),
+            (other, _) => {
+                bail!("@origin {other}: only records have one, and only 'load' and 'program' are known")
+            }
         }
     }
 

@@ -225,6 +225,17 @@ impl<'a> Case<'a> {
         take as u64
     }
 
+    /// What no rule has taken yet, by category.
+    pub fn untaken(&self) -> BTreeMap<Category, f64> {
+        self.left.clone()
+    }
+
+    /// The categories from which something was taken since then.
+    pub fn taken_since(&self, before: &BTreeMap<Category, f64>) -> Vec<Category> {
+        let less = |c: &Category, ns: f64| self.left.get(c).is_some_and(|left| *left < ns);
+        before.iter().filter(|(c, ns)| less(c, **ns)).map(|(c, _)| *c).collect()
+    }
+
     /// Takes all that is left of some categories.
     pub fn take_all(&mut self, categories: &[Category]) -> u64 {
         self.take(categories, f64::INFINITY)

@@ -9,6 +9,7 @@
 mod case;
 mod places;
 mod rules;
+mod spans;
 mod speedup;
 mod verdict;
 
@@ -150,7 +151,11 @@ pub fn diagnose(result: &RunResult, trust: &Trust) -> Diagnosis {
     let mut findings = Vec::new();
     // In the order of the table: what a rule takes is gone for those behind it.
     for rule in RULES {
-        let Some(seen) = (rule.look)(&mut case) else { continue };
+        let before = case.untaken();
+        let Some(mut seen) = (rule.look)(&mut case) else { continue };
+        if let Some(said) = spans::said(result, &case.taken_since(&before)) {
+            seen.evidence.insert(0, said);
+        }
         let time = seen.time.min(case.whole);
         let or = |own: String, rule: &str| if own.is_empty() { rule.into() } else { own };
         findings.push(Finding {

@@ -3,7 +3,7 @@
 
 use crate::case::{Case, Doubt, DoubtKind, Trust};
 use crate::rules::{peer, RULES};
-use crate::{Finding, LEAST};
+use crate::{spans, Finding, LEAST};
 use plumb_model::Category;
 use plumb_trace::units;
 use serde::{Deserialize, Serialize};
@@ -269,6 +269,7 @@ pub(crate) fn lines(case: &Case<'_>, findings: &[Finding]) -> (Vec<Line>, Confid
         out.extend(case.backing(&f.device).map(backed));
     }
     out.extend(requests(case).filter(|_| command));
+    out.extend(spans::facts(case.result));
     // Which threads a request's path goes through: its parts are those at the end.
     let through =
         case.result.path.of == "requests" && findings.first().is_some_and(|f| f.id != "peer.thread");

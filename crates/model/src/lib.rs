@@ -43,11 +43,13 @@ mod samples;
 pub mod sched;
 mod services;
 mod setup;
+mod spans;
 mod sum;
 pub mod tasks;
 mod thread;
 pub mod views;
 mod wait;
+mod wait_events;
 mod wait_frames;
 
 pub use account::{Account, Category, CATEGORIES};
@@ -56,9 +58,10 @@ pub use machine::Model;
 pub use parts::{Who, TCP_TIMER};
 pub use process::{add_process, add_thread};
 pub use result::{
-    BlameRow, BlockerRow, CpuRow, DeviceRow, FileRow, FunctionRow, HandoffRow, HerdResult, HotRow,
-    JournalResult, LockRow, OperationRow, OtherRow, PathResult, PatternRow, ProcessRow, RunResult,
-    SampleResult, ServiceResult, ServiceRun, SyscallRow, ThirdRow, ThreadRow, UnexplainedRow, Use, WaitRow,
+    BlameRow, BlockerRow, CauseRow, CpuRow, DeviceRow, EndedByRow, FileRow, FunctionRow, HandoffRow,
+    HerdResult, HotRow, JournalResult, LockRow, OperationRow, OtherRow, PathResult, PatternRow, ProcessRow,
+    RunResult, SampleResult, ServiceResult, ServiceRun, SlowSpanRow, SpanRow, SyscallRow, TailRow, ThirdRow,
+    ThreadRow, UnexplainedRow, Use, WaitEventRow, WaitRow,
 };
 pub use samples::At;
 pub use setup::Setup;

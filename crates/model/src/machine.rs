@@ -9,6 +9,7 @@ mod finish;
 mod loss;
 mod operations;
 mod rows;
+mod spans;
 mod threads;
 
 use crate::account::Category;
@@ -30,9 +31,11 @@ use crate::samples::Samples;
 use crate::sched::Switch;
 use crate::services::Services;
 use crate::setup::Setup;
+use crate::spans::Spans;
 use crate::tasks;
 use crate::thread::Thread;
 use crate::wait::{site, Calls};
+use crate::wait_events::WaitEvents;
 use crate::Observer;
 use plumb_trace::kernel::{softirq as vector, MOST_CPUS, OUTSIDE_KERNEL, PID_MAX_LIMIT, TID_LIMIT};
 use plumb_trace::reader::{Item, RawRecord, Told};
@@ -95,6 +98,10 @@ pub struct Model<O: Observer = ()> {
     told: FxHashSet<u32>,
     /// Stacks of waits that end soon.
     stacks: Ahead<u32>,
+    spans: Spans,
+    wait_events: WaitEvents,
+    /// Texts of spans that begin soon.
+    texts: Ahead<u32>,
     /// Stacks of who ended a wait, kernel and user, by wakee and time.
     wakers: FxHashMap<(u32, u64), (u32, u32)>,
     /// Pieces of the wait that is being closed; kept to save their memory.
@@ -142,6 +149,9 @@ impl<O: Observer> Model<O> {
             sites: FxHashMap::default(),
             told: FxHashSet::default(),
             stacks: Ahead::default(),
+            spans: Spans::default(),
+            wait_events: WaitEvents::default(),
+            texts: Ahead::default(),
             wakers: FxHashMap::default(),
             own: Vec::new(),
             deep: Vec::new(),
@@ -312,6 +322,7 @@ impl<O: Observer> Model<O> {
                 let stacks = self.wakers.entry((w.wakee, w.at)).or_default();
                 *(if w.user == 1 { &mut stacks.1 } else { &mut stacks.0 }) = w.stack;
             }
+            Told::SpanText(s) => *self.texts.of(s.thread, s.at) = s.text,
             // They come before their time, when their thread may not be born yet.
             Told::Sample(s) => self.pending.push_back(s.clone()),
         }
@@ -353,6 +364,9 @@ impl<O: Observer> Model<O> {
                     self.threads[at].queue.moved(ts, e.to_cpu);
                 }
             }
+            SpanBegin::ID => self.span_begins(ts, &SpanBegin::read(b)),
+            SpanEnd::ID => self.span_ends(ts, &SpanEnd::read(b)),
+            SpanWait::ID => self.says(&SpanWait::read(b)),
             TcpRetransmitSkb::ID => self.retransmits += 1,
             SchedFork::ID | SchedExec::ID | SchedRename::ID => {
                 if let Some(step) = tasks::Step::read(r) {

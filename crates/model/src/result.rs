@@ -46,6 +46,12 @@ pub struct RunResult {
     /// Requests that the target served.
     #[serde(default)]
     pub service: ServiceResult,
+    /// Spans by what names them, most time first; empty where none were recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spans: Vec<SpanRow>,
+    /// What the target's programs said that their threads waited for, most time first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wait_events: Vec<WaitEventRow>,
     /// Rows that are not in this file, by list; the rows of `processes` and `threads` are added up in one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub left_out: BTreeMap<String, u64>,
@@ -533,6 +539,125 @@ pub struct OperationRow {
     pub accounted: u64,
     /// Where that time went, by category.
     pub account: BTreeMap<Category, u64>,
+}
+
+/// The spans of one name and key.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SpanRow {
+    /// What the kind of span is called.
+    pub name: String,
+    /// What names those of this row: a number or a text; empty where nothing does.
+    pub key: String,
+    /// Program and functions where it begins and ends.
+    pub place: String,
+    /// Spans that ended.
+    pub count: u64,
+    /// Spans whose end was not seen: cut off, or lost.
+    pub unfinished: u64,
+    /// Sum of their durations.
+    pub total: u64,
+    /// Duration that half of them do not exceed, within 1 %.
+    pub p50: u64,
+    /// The same of 90 %.
+    pub p90: u64,
+    /// The same of 99 %.
+    pub p99: u64,
+    /// The same of 99.9 %.
+    pub p999: u64,
+    /// Longest.
+    pub max: u64,
+    /// Where the time went; adds up to `total`.
+    pub account: BTreeMap<Category, u64>,
+    /// The same with who and what, most time first; not all where there are many.
+    pub causes: Vec<CauseRow>,
+    /// What the slowest have more of than the others; absent with few spans.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tail: Option<TailRow>,
+    /// The slowest.
+    pub slowest: Vec<SlowSpanRow>,
+}
+
+/// What a part of a span's time went to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CauseRow {
+    /// Category.
+    pub category: Category,
+    /// Thread's name or disk; empty where nobody in particular.
+    pub who: String,
+    /// What its program said that it waits for; empty where it said nothing.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub event: String,
+    /// Time; of a tail, its mean.
+    pub time: u64,
+    /// Spans that had any of it; 0 of a tail.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub spans: u64,
+    /// Of a tail: the mean of the others.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub typical: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's form")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+/// The slowest percent of a row's spans beside the others.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TailRow {
+    /// How many were looked at: the slowest percent, at most 32.
+    pub spans: u64,
+    /// Duration of the fastest of these.
+    pub least: u64,
+    /// Their mean duration.
+    pub mean: u64,
+    /// Mean duration of a sample of those below the 99th percentile.
+    pub typical: u64,
+    /// What they have more of, most first.
+    pub causes: Vec<CauseRow>,
+}
+
+/// One slow span.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlowSpanRow {
+    /// When it began, from the trace's begin.
+    pub at: u64,
+    /// How long it took.
+    pub time: u64,
+    /// Thread.
+    pub thread: u32,
+    /// Where its time went, most first.
+    pub causes: Vec<CauseRow>,
+}
+
+/// Waits that a program gave one name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitEventRow {
+    /// Class and name, as the program's own views show them.
+    pub name: String,
+    /// Waits.
+    pub waits: u64,
+    /// Their time, asleep.
+    pub time: u64,
+    /// Longest.
+    pub max: u64,
+    /// What the waits were for, as the kernel's events tell; adds up to `time`.
+    pub account: BTreeMap<Category, u64>,
+    /// Threads of the target that ended them, most time first.
+    pub ended_by: Vec<EndedByRow>,
+}
+
+/// Who ended waits.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndedByRow {
+    /// Thread.
+    pub thread: u32,
+    /// Its name.
+    pub comm: String,
+    /// Key of the span that it was in, or that it ended last.
+    pub span: String,
+    /// Time of the waits that it ended.
+    pub time: u64,
 }
 
 /// Threads outside the target, by name.

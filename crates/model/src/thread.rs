@@ -40,6 +40,8 @@ pub struct Sleep {
     pub wants_slot: bool,
     /// It was woken between its decision to sleep and the switch.
     pub raced: Option<Cause>,
+    /// What its program said that it waits for, see [`crate::wait_events`]; 0 nothing.
+    pub says: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -205,6 +207,10 @@ pub struct Thread {
     pub disk: Disk,
     /// The operations that it told of; most threads tell nothing.
     pub operations: Option<Box<crate::operations::Open>>,
+    /// The spans that it is in; most threads have none.
+    pub spans: Option<Box<crate::spans::Open>>,
+    /// What its program says that it is about to wait for; 0 nothing.
+    pub says: u32,
     /// Requests of its own that completed: when queued, bytes.
     pub recent: VecDeque<(u64, u32)>,
     /// Times that it left a CPU: by its own will, and not.
@@ -257,6 +263,8 @@ impl Thread {
             raced: None,
             disk: Disk::default(),
             operations: None,
+            spans: None,
+            says: 0,
             recent: VecDeque::new(),
             switches: [0; 2],
             serves: false,
@@ -283,6 +291,7 @@ impl Thread {
             reclaim: self.reclaim,
             wants_slot: self.queued_bio != 0,
             raced: self.raced.take(),
+            says: std::mem::take(&mut self.says),
         }
     }
 

@@ -29,7 +29,7 @@ pub use sim::{SimArgs, Simulated};
 pub use tune::{TuneArgs, TuneIosched, TuneWhat};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use plumb_probe::Sampling;
+use plumb_probe::{Sampling, SpanSpec};
 use plumb_report::terminal::screen;
 use plumb_trace::units;
 use std::ffi::OsString;
@@ -220,6 +220,18 @@ pub struct What {
     /// Keep one of N of a set (N a power of two): SET=N, for syscall, block, fs, pagecache, mem, net (repeatable).
     #[arg(long, value_name = "SET=N")]
     pub thin: Vec<String>,
+    /// Record a span, a named interval of a thread, and account for it by its key (repeatable):
+    /// 'NAME=FUNCTION' is each call of a function of the target's program,
+    /// 'NAME=FILE:BEGIN(KEY)..END' what lies between two functions of a file. KEY is an argument:
+    /// arg0 (a number), arg0:string or arg0:sql.
+    #[arg(long, value_name = "SPEC", value_parser = SpanSpec::parse)]
+    pub span: Vec<SpanSpec>,
+    /// No spans and wait events of programs that plumb knows (PostgreSQL).
+    #[arg(long)]
+    pub no_spans: bool,
+    /// Write the texts of spans to the trace, SQL without its literals; otherwise only their first word and a hash.
+    #[arg(long)]
+    pub span_text: bool,
     /// Ring memory of each CPU [default: 16M, less on many CPUs].
     #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes)]
     pub buffer: Option<u64>,

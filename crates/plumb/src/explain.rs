@@ -46,6 +46,8 @@ pub fn print(explained: &Analysis, show: &Show, out: &mut Screen<'_>) -> Result<
         tables::accounts(&explained.result, out)?;
         tables::hot(&explained.result, out)?;
         tables::operations(&explained.result, out)?;
+        tables::spans(&explained.result, out)?;
+        tables::wait_events(&explained.result, out)?;
         tables::path(&explained.result, out)?;
         tables::locks(&explained.result, out)?;
     }

@@ -7,7 +7,7 @@ use anyhow::{bail, Context, Result};
 use plumb_machine::output;
 use plumb_machine::signals::{self, Calls};
 use plumb_machine::{process, Root};
-use plumb_probe::{Keep, Options, Outcome, Progress, Selection, Target, Trigger};
+use plumb_probe::{Keep, Options, Outcome, Progress, Selection, Spans, Target, Trigger};
 use plumb_trace::units;
 use std::io::{IsTerminal, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -75,6 +75,7 @@ pub fn options(what: &What, dir: &Path) -> Result<Options> {
         devices,
         buffer: what.buffer.unwrap_or(0),
         keep: None,
+        spans: Spans { asked: what.span.clone(), programs: !what.no_spans, texts: what.span_text },
         duration: what.duration,
     })
 }

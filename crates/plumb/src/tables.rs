@@ -5,11 +5,13 @@ mod bars;
 mod findings;
 mod hot;
 mod operations;
+mod spans;
 
 pub use bars::bars;
 pub use findings::{findings, services, verdict};
 pub use hot::hot;
 pub use operations::operations;
+pub use spans::{spans, wait_events};
 
 use anyhow::Result;
 use plumb_model::{is_scheduler, sum, Category, ProcessRow, RunResult, Use, CATEGORIES};

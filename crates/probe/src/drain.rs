@@ -5,16 +5,17 @@ use crate::load::Loaded;
 use crate::numbers::Numbers;
 use crate::ring::{Piece, Tail};
 use crate::select::call_number;
+use crate::span::{self, Texts};
 use crate::stack_ring::StackRing;
-use crate::stacks::{Kallsyms, Kind, RawStack};
+use crate::stacks::{Kallsyms, Kind, RawStack, RawText};
 use crate::trigger::Watch;
 use crate::user::{self, End, Spaces, UserStack};
 use plumb_machine::{clock, host, process, Root};
 use plumb_trace::ctf::{HEAD_BYTES, MAX_PACKET_BYTES};
 use plumb_trace::event::StateEvent;
 use plumb_trace::schema::{
-    SchedExec, SchedExit, SchedFork, StateCpuSample, StateFile, StateTask, StateWaitStack, StateWakerStack,
-    SysEnter,
+    SchedExec, SchedExit, SchedFork, StateCpuSample, StateFile, StateSpanText, StateTask, StateWaitStack,
+    StateWakerStack, SysEnter,
 };
 use plumb_trace::writer::{Sink, TraceWriter};
 use plumb_trace::Record;
@@ -36,6 +37,9 @@ pub struct Drain {
     /// Names and code that were left out because no packet holds them.
     too_long: u64,
     watch: Option<Watch>,
+    texts: Texts,
+    /// Of each span, whether its text is SQL.
+    sql: Vec<bool>,
     everyone: bool,
     targets: HashSet<u32>,
     /// Calls whose first argument is a file that is synced.
@@ -57,7 +61,14 @@ pub struct Round {
 impl Drain {
     /// Reads from the rings' beginning. With `stacks` it also listens to what processes
     /// map, so it must be made before the command runs.
-    pub fn new(cpus: u32, watch: Option<Watch>, everyone: bool, targets: &[u32], stacks: bool) -> Self {
+    pub fn new(
+        cpus: u32,
+        watch: Option<Watch>,
+        everyone: bool,
+        targets: &[u32],
+        stacks: bool,
+        spans: (Texts, &span::Plan),
+    ) -> Self {
         Self {
             tails: vec![Tail::default(); cpus as usize],
             scratch: Vec::new(),
@@ -66,6 +77,8 @@ impl Drain {
             spaces: if stacks { Spaces::start(cpus) } else { Spaces::default() },
             too_long: 0,
             watch,
+            texts: spans.0,
+            sql: spans.1.are_sql(),
             everyone,
             targets: targets.iter().copied().collect(),
             syncs: ["fsync", "fdatasync", "sync_file_range"].iter().filter_map(|n| call_number(n)).collect(),
@@ -190,6 +203,9 @@ impl Drain {
     ) -> io::Result<u64> {
         self.spaces.update();
         ring.drain(|bytes| {
+            if let Some(text) = RawText::parse(bytes) {
+                return self.text(&text, writer);
+            }
             let Some(raw) = RawStack::parse(bytes) else { return Ok(()) };
             // It may go through what was mapped since.
             if raw.at > self.spaces.known_until() {
@@ -197,6 +213,15 @@ impl Drain {
             }
             self.stack(raw, loaded, writer)
         })
+    }
+
+    /// Tells the text that names a span.
+    fn text<S: Sink>(&mut self, raw: &RawText<'_>, writer: &mut TraceWriter<S>) -> io::Result<()> {
+        let sql = self.sql.get(usize::from(raw.span)).is_some_and(|sql| *sql);
+        let Some((text, new)) = self.texts.number(raw.text, sql) else { return Ok(()) };
+        let now = clock::now();
+        new.map_or(Ok(()), |event| writer.state(now, &event))?;
+        writer.wait(now, &StateSpanText { at: raw.at, thread: raw.tid, text })
     }
 
     fn stack<S: Sink>(
@@ -268,6 +293,9 @@ impl Drain {
     /// What makes stacks less certain, a sentence each.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = self.spaces.lacking();
+        if self.texts.left_out > 0 {
+            notes.push(format!("{} spans have no name: there were too many texts", self.texts.left_out));
+        }
         if self.too_long > 0 {
             notes.push(format!(
                 "{} functions' names or code are longer than the {} KiB that a packet of the trace holds, and were left out",

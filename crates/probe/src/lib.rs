@@ -15,6 +15,7 @@ pub mod recorder;
 mod ring;
 mod sampling;
 pub mod select;
+mod span;
 mod stack_ring;
 mod stacks;
 mod target;
@@ -25,6 +26,7 @@ pub use costs::measure_costs;
 pub use recorder::{record, Keep, Options, Outcome, Progress};
 pub use sampling::Sampling;
 pub use select::Selection;
+pub use span::{Spans, Spec as SpanSpec};
 pub use target::{Command, Target};
 pub use trigger::Trigger;
 

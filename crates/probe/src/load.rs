@@ -5,13 +5,14 @@ use crate::ring::{Ring, SLOT};
 use crate::sampling::{Clock, Clocks};
 use crate::select::{Selection, THINNABLE};
 use crate::skel::{types, OpenPlumbSkel, PlumbSkel, PlumbSkelBuilder};
+use crate::span::{Condition, Key, Plan, Probe, MOST_PLACES};
 use crate::stack_ring::StackRing;
 use crate::stacks::{COPY_SLOTS, LARGEST};
 use anyhow::{bail, Context, Result};
 use libbpf_rs::btf::types::Typedef;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{Link, OpenObject, PrintLevel, ProgramInput as Input};
+use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, PrintLevel, ProgramInput as Input, UprobeOpts};
 use plumb_machine::{namespaces, Root};
 use plumb_trace::event_by_name;
 use plumb_trace::schema::StateProbe;
@@ -25,6 +26,12 @@ const CHUNK: usize = 65536;
 const SAMPLER: &str = "cpu_sample";
 /// It says how deep the PID namespace of the recorder lies, where that is not the first.
 const WHOAMI: &str = "whoami";
+/// It runs at the places where spans begin and end.
+const SPAN: &str = "span";
+/// Processes that say what they wait for.
+const MOST_WORDS: u32 = 65_536;
+/// PLUMB_NO_ARG
+const NO_ARGUMENT: u8 = 255;
 /// PLUMB_TASK_TARGET
 const TASK_TARGET: u8 = 1;
 /// The stacks' ring buffer is at most so large, bytes: it is the kernel's memory from the begin on.
@@ -49,6 +56,8 @@ pub struct Knobs {
     pub only_target: bool,
     /// Whole disks whose block events are recorded; empty is all.
     pub devices: Vec<u32>,
+    /// Where spans begin and end, and who says what it waits for.
+    pub spans: Plan,
 }
 
 /// Events of this kernel, by the tracepoints that its BTF lists.
@@ -122,6 +131,8 @@ pub struct Loaded<'obj> {
     links: Vec<Link>,
     clocks: Option<Clocks>,
     clock: Option<Clock>,
+    /// Where spans begin and end.
+    probes: Vec<Probe>,
     cpus: u32,
     memory: *const u8,
     memory_len: usize,
@@ -168,6 +179,28 @@ fn stacks_bytes(cpus: u32, hz: u64) -> u32 {
     let by_rate = u64::from(cpus).saturating_mul(hz / 20).saturating_mul(LARGEST as u64);
     by_cpus.max(by_rate).min(MOST_STACKS).next_power_of_two() as u32
 }
+
+/// Tells the programs what happens at a place.
+fn set_place(place: &mut types::plumb_span_place, probe: &Probe) {
+    place.span = probe.span as u16;
+    place.ends = u8::from(probe.ends);
+    if let Some(Condition { argument, value, equal }) = probe.condition {
+        (place.condition_arg, place.value) = (argument, value);
+        place.condition = if equal { 1 } else { 2 };
+    }
+    place.length_arg = NO_ARGUMENT;
+    match probe.key {
+        None => {}
+        Some(Key::Number(n)) => (place.key, place.key_arg) = (1, n),
+        Some(Key::Text { argument, length, .. }) => {
+            (place.key, place.key_arg) = (2, argument);
+            place.length_arg = length.unwrap_or(NO_ARGUMENT);
+        }
+    }
+}
+
+const _: () = assert!(size_of::<types::wait_word>() == 16);
+const _: () = assert!(size_of::<[types::plumb_span_place; MOST_PLACES]>() == 12 * MOST_PLACES);
 
 /// Has the programs find the recorder's PID namespace, and makes sure that /proc is of the same one.
 fn find_level(skel: &PlumbSkel<'_>) -> Result<()> {
@@ -245,21 +278,38 @@ impl<'obj> Loaded<'obj> {
         }
         k.devices = knobs.devices.len() as u32;
         k.device[..knobs.devices.len()].copy_from_slice(&knobs.devices);
+        let spans = &knobs.spans;
+        k.wait_words = u32::from(!spans.words.is_empty());
+        for (place, probe) in k.place.iter_mut().zip(&spans.probes) {
+            set_place(place, probe);
+        }
+        let words = if spans.words.is_empty() { 1 } else { MOST_WORDS };
+        open.maps.wait_words.set_max_entries(words).map_err(|e| named("wait_words", &e))?;
         let chunks = cpus << chunk_shift;
         open.maps.ring.set_max_entries(chunks).map_err(|e| named("ring", &e))?;
-        let stacks_bytes = stacks_bytes(cpus, knobs.clock.map_or(0, Clock::most_hz));
+        let texts = spans.probes.iter().any(|p| matches!(p.key, Some(Key::Text { .. })));
+        let stacks_bytes = stacks_bytes(cpus, knobs.clock.map_or(0, Clock::most_hz)) << u32::from(texts);
         open.maps.stacks.set_max_entries(stacks_bytes).map_err(|e| named("stacks", &e))?;
         for mut prog in open.open_object_mut().progs_mut() {
             // A target's descendants are found by these two, whether they are recorded or not.
-            let marks = !knobs.everyone && (prog.name() == "sched_fork" || prog.name() == "sched_exec");
+            let inherits = !knobs.everyone || !spans.words.is_empty();
+            let marks = inherits && (prog.name() == "sched_fork" || prog.name() == "sched_exec");
+            let bounds = !spans.probes.is_empty() && prog.name() == SPAN;
             let wanted = events.iter().any(|e| prog.name() == *e) && !(together && prog.name() == "futex");
             let samples = knobs.clock.is_some() && prog.name() == SAMPLER;
             let asks = pid_namespace.is_some() && prog.name() == WHOAMI;
-            prog.set_autoload(wanted || marks || samples || asks);
+            prog.set_autoload(wanted || marks || bounds || samples || asks);
         }
         let skel = open.load().map_err(|e| named("the kernel rejected the BPF programs", &e))?;
         if pid_namespace.is_some() {
             find_level(&skel)?;
+        }
+        for word in &spans.words {
+            let mut value = [0; 16];
+            value[..8].copy_from_slice(&word.address.to_ne_bytes());
+            value[8..12].copy_from_slice(&word.program.to_ne_bytes());
+            let put = skel.maps.wait_words.update(&word.pid.to_ne_bytes(), &value, MapFlags::ANY);
+            put.map_err(|e| named("wait_words", &e))?;
         }
         let memory_len = chunks as usize * CHUNK;
         let memory = map(skel.maps.ring.as_fd(), memory_len)?;
@@ -269,6 +319,7 @@ impl<'obj> Loaded<'obj> {
             links,
             clocks: None,
             clock,
+            probes: knobs.spans.probes.clone(),
             cpus,
             memory,
             memory_len,
@@ -296,6 +347,21 @@ impl<'obj> Loaded<'obj> {
     /// # Errors
     /// The kernel refuses to attach.
     pub fn attach(&mut self) -> Result<()> {
+        // Ends first, as below.
+        for ends in [true, false] {
+            let probes = self.probes.iter().enumerate().filter(|(_, p)| p.ends == ends);
+            for (n, probe) in probes {
+                let opts = UprobeOpts { cookie: n as u64, retprobe: probe.returns, ..UprobeOpts::default() };
+                let link = self.skel.progs.span.attach_uprobe_with_opts(
+                    -1,
+                    &probe.file,
+                    probe.offset as usize,
+                    opts,
+                );
+                let place = format!("attach to {} at {:#x}", probe.file.display(), probe.offset);
+                self.links.push(link.map_err(|e| named(&place, &e))?);
+            }
+        }
         for ends in [true, false] {
             for prog in self.skel.object().progs_mut() {
                 let name = prog.name().to_string_lossy();
@@ -303,7 +369,7 @@ impl<'obj> Loaded<'obj> {
                     if let (Some(clock), None) = (self.clock, &self.clocks) {
                         self.clocks = Some(Clocks::start(&prog, clock, self.cpus)?);
                     }
-                } else if prog.autoload() && name != WHOAMI && is_end(&name) == ends {
+                } else if prog.autoload() && name != WHOAMI && name != SPAN && is_end(&name) == ends {
                     let link = prog.attach().map_err(|e| named(&format!("attach {name}"), &e))?;
                     self.links.push(link);
                 }

@@ -6,8 +6,9 @@ use crate::drain::Drain;
 use crate::load::{self, Knobs, Loaded};
 use crate::sampling::{Clock, Sampling};
 use crate::select::Selection;
+use crate::span::{Plan, Spans, Texts};
 use crate::stack_ring::StackRing;
-use crate::target::{Command, Target};
+use crate::target::{self, Command, Target};
 use crate::trigger::{Trigger, Watch};
 use anyhow::{Context, Result};
 use plumb_machine::signals::Stop;
@@ -68,6 +69,7 @@ pub struct Options {
     /// Ring memory of each CPU, bytes; 0 chooses.
     pub buffer: u64,
     pub keep: Option<Keep>,
+    pub spans: Spans,
     /// End after this long, ns.
     pub duration: Option<u64>,
 }
@@ -146,6 +148,10 @@ pub fn record(options: &Options, stop: &Stop, progress: impl FnMut(&Progress)) -
         None => Some(std::path::absolute(&options.dir).context("the present directory is gone")?),
         Some(_) => None,
     };
+    let program = match &options.target {
+        Target::Command(words) => words.first().and_then(|name| target::find(name)),
+        _ => None,
+    };
     let mut command = match &options.target {
         Target::Command(words) => Some(Command::fork(words, options.output_apart, trace.as_deref())?),
         _ => None,
@@ -161,6 +167,7 @@ pub fn record(options: &Options, stop: &Stop, progress: impl FnMut(&Progress)) -
         apart: false,
         only_target: options.only_target && !everyone,
         devices: options.devices.clone(),
+        spans: Plan::make(&options.spans, &options.target, program.as_deref())?,
     };
     let mut object = MaybeUninit::uninit();
     let mut loaded = Loaded::load(&mut object, &events, &selection, &knobs, cpus)?;
@@ -176,7 +183,8 @@ pub fn record(options: &Options, stop: &Stop, progress: impl FnMut(&Progress)) -
     let lacking = lacking.into_iter().map(String::from).collect();
     let watch = options.keep.as_ref().and_then(|k| k.when.clone()).map(Watch::new);
     let stacks = knobs.stack_threshold > 0 || knobs.clock.is_some();
-    let drain = Drain::new(cpus, watch, everyone, &targets, stacks);
+    let texts = Texts::new(options.spans.texts);
+    let drain = Drain::new(cpus, watch, everyone, &targets, stacks, (texts, &knobs.spans));
     let run = Run {
         options,
         stop,
@@ -188,6 +196,7 @@ pub fn record(options: &Options, stop: &Stop, progress: impl FnMut(&Progress)) -
         counters,
         everyone,
         lacking,
+        spans: knobs.spans,
     };
     match &options.keep {
         None => {
@@ -324,6 +333,7 @@ struct Run<'a, 'obj, P> {
     counters: Counters,
     everyone: bool,
     lacking: Vec<String>,
+    spans: Plan,
 }
 
 impl<P: FnMut(&Progress)> Run<'_, '_, P> {
@@ -380,7 +390,8 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
         if error.is_none() {
             error = finish().err();
         }
-        let notes = self.drain.notes().into_iter().chain(stacks_lost.notes()).collect();
+        let notes = std::mem::take(&mut self.spans.notes);
+        let notes = notes.into_iter().chain(self.drain.notes()).chain(stacks_lost.notes()).collect();
         let outcome = Outcome {
             dir: self.options.dir.clone(),
             events: writer.records(),
@@ -427,6 +438,12 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
         }
         for mount in host::mounts(&Root::real()) {
             writer.state(now, &mount)?;
+        }
+        for span in &self.spans.spans {
+            writer.state(now, span)?;
+        }
+        for event in &self.spans.events {
+            writer.state(now, event)?;
         }
         Ok(())
     }

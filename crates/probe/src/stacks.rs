@@ -105,6 +105,42 @@ impl<'a> RawStack<'a> {
     }
 }
 
+/// PLUMB_STACK_TEXT
+const TEXT: u16 = 4;
+
+const _: () = {
+    use types::plumb_text as Text;
+    assert!(offset_of!(Text, at) == 0);
+    assert!(offset_of!(Text, tid) == 8);
+    assert!(offset_of!(Text, kind) == 20);
+    assert!(offset_of!(Text, span) == 22);
+    assert!(offset_of!(Text, bytes) == 24);
+    assert!(offset_of!(Text, text) == 28);
+};
+
+/// The text that names a span (struct plumb_text).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RawText<'a> {
+    /// When the span began, ns.
+    pub at: u64,
+    /// Thread that began it.
+    pub tid: u32,
+    pub span: u16,
+    pub text: &'a [u8],
+}
+
+impl<'a> RawText<'a> {
+    /// Reads a record; `None` where it is a stack, or nothing.
+    pub fn parse(bytes: &'a [u8]) -> Option<Self> {
+        let u16_at = |i: usize| Some(u16::from_le_bytes(bytes.get(i..i + 2)?.try_into().ok()?));
+        let u32_at = |i: usize| Some(u32::from_le_bytes(bytes.get(i..i + 4)?.try_into().ok()?));
+        (u16_at(20)? == TEXT).then_some(())?;
+        let at = u64::from_le_bytes(bytes.get(..8)?.try_into().ok()?);
+        let text = bytes.get(28..28 + u32_at(24)? as usize)?;
+        Some(Self { at, tid: u32_at(8)?, span: u16_at(22)?, text })
+    }
+}
+
 /// A text symbol of the kernel.
 #[derive(Debug)]
 struct Symbol {

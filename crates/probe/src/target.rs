@@ -5,7 +5,7 @@
 use anyhow::{bail, Context, Result};
 use plumb_machine::{output, process, Root};
 use plumb_trace::load::TRACE_VARIABLE;
-use std::ffi::{CString, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::FromRawFd;
@@ -116,24 +116,18 @@ fn pipe() -> Result<(File, File)> {
     Ok(unsafe { (File::from_raw_fd(fds[0]), File::from_raw_fd(fds[1])) })
 }
 
-/// Fails where exec would, before anything has begun.
-fn find(name: &str) -> Result<()> {
+/// The file that exec would run by this name.
+pub fn find(name: &OsStr) -> Option<PathBuf> {
     let runs = |path: &Path| {
         let path = CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
         // SAFETY: a NUL-terminated string.
         unsafe { libc::access(path.as_ptr(), libc::X_OK) == 0 }
     };
+    if name.as_bytes().contains(&b'/') {
+        return Some(PathBuf::from(name)).filter(|path| runs(path));
+    }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = if name.contains('/') {
-        runs(Path::new(name))
-    } else {
-        std::env::split_paths(&path).any(|dir| runs(&dir.join(name)))
-    };
-    anyhow::ensure!(
-        found,
-        "cannot run '{name}': no such program, or not executable; check the name and PATH"
-    );
-    Ok(())
+    std::env::split_paths(&path).map(|dir| dir.join(name)).find(|path| runs(path))
 }
 
 /// Our environment, and where a workload's operations go; that of an outer recording is not the
@@ -161,8 +155,13 @@ impl Command {
         let name = words
             .first()
             .context("no command is given; example: plumb run -- dd if=/dev/zero of=f bs=1M count=100")?;
+        // Fails where exec would, before anything has begun.
+        let found = find(name).is_some();
         let name = name.to_string_lossy().into_owned();
-        find(&name)?;
+        anyhow::ensure!(
+            found,
+            "cannot run '{name}': no such program, or not executable; check the name and PATH"
+        );
         let args: Vec<CString> = words
             .iter()
             .map(|w| CString::new(w.as_bytes()))

@@ -18,6 +18,7 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
+pub use elf::Elf;
 pub use modules::{Kind, Module, Modules};
 pub use names::name;
 pub use spaces::Spaces;

@@ -8,6 +8,8 @@ use crate::schema::{StateSocket, StateTask};
 pub enum Origin {
     /// The kernel's programs, into the stream of the CPU.
     Kernel,
+    /// The kernel's programs too, at places in programs or of words that those keep.
+    Program,
     /// A workload, into the stream of its thread; see [`crate::load`].
     Load,
     /// The recorder itself.

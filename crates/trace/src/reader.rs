@@ -12,8 +12,9 @@ use crate::ctf::{Metadata, HEAD_BYTES};
 use crate::event::{Decode, StateEvent};
 use crate::schema::{
     LoadBegin, LoadEnd, StateClock, StateCode, StateCounter, StateCpuSample, StateDisk, StateEnd, StateFile,
-    StateFunction, StateModule, StateMount, StateOpen, StateProbe, StateSocket, StateStack, StateSymbol,
-    StateSymbols, StateTask, StateUserStack, StateWaitStack, StateWakerStack,
+    StateFunction, StateModule, StateMount, StateOpen, StateProbe, StateSocket, StateSpan, StateSpanText,
+    StateStack, StateSymbol, StateSymbols, StateTask, StateText, StateUserStack, StateWaitEvent,
+    StateWaitStack, StateWakerStack,
 };
 use crate::writer::Stream;
 use cursor::{Cursor, Packets, WaitCursor};
@@ -132,6 +133,8 @@ pub enum Told {
     Waker(StateWakerStack),
     /// What a CPU was at.
     Sample(StateCpuSample),
+    /// The text that names a span.
+    SpanText(StateSpanText),
 }
 
 /// What holds for the whole trace.
@@ -169,6 +172,12 @@ pub struct State {
     pub named: Vec<StateSymbols>,
     /// Code of functions with many samples.
     pub code: Vec<StateCode>,
+    /// Kinds of spans.
+    pub spans: Vec<StateSpan>,
+    /// Texts that name spans.
+    pub texts: Vec<StateText>,
+    /// What programs' numbers of waits mean.
+    pub wait_events: Vec<StateWaitEvent>,
     /// The end; missing when the recorder was killed.
     pub end: Option<StateEnd>,
     /// State events read, those of single moments not among them.
@@ -315,6 +324,9 @@ impl State {
             StateFunction::ID => self.functions.push(StateFunction::decode(input)?),
             StateSymbols::ID => self.named.push(StateSymbols::decode(input)?),
             StateCode::ID => self.code.push(StateCode::decode(input)?),
+            StateSpan::ID => self.spans.push(StateSpan::decode(input)?),
+            StateText::ID => self.texts.push(StateText::decode(input)?),
+            StateWaitEvent::ID => self.wait_events.push(StateWaitEvent::decode(input)?),
             StateEnd::ID => self.end = Some(StateEnd::decode(input)?),
             _ => return None,
         }

@@ -5,11 +5,17 @@
 use super::event::{Decode, Encode, EventInfo, FieldInfo, Origin, Record, StateEvent};
 
 /// Hash of ids, names, types and units; stands in the BPF object and in every trace.
-pub const SCHEMA_HASH: u64 = 0xbb720700908ce131;
+pub const SCHEMA_HASH: u64 = 0xfbada8f4df5c1ea9;
 
 /// Hash of every generation of the schema, oldest first: traces of all of them can be read.
-pub const SCHEMA_HASHES: &[u64] =
-    &[0x564886d12dcffdbe, 0x8ac7ceafd6e870d7, 0x431a4813992563af, 0xa2bbce9b8731032d, 0xbb720700908ce131];
+pub const SCHEMA_HASHES: &[u64] = &[
+    0x564886d12dcffdbe,
+    0x8ac7ceafd6e870d7,
+    0x431a4813992563af,
+    0xa2bbce9b8731032d,
+    0xbb720700908ce131,
+    0xfbada8f4df5c1ea9,
+];
 
 /// The CPU stops running tid and starts next_tid.
 #[repr(C)]
@@ -2481,6 +2487,111 @@ unsafe impl Record for LoadEnd {
     const ID: u16 = 161;
 }
 
+/// tid begins a span: it came to a place in its program that --span or a program's profile names.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SpanBegin {
+    /// when, one reading per event \[ns\]
+    pub ts: u64,
+    /// which event \[nr\]
+    pub id: u16,
+    /// times round the ring, plus one: commits it \[count\]
+    pub lap: u16,
+    /// thread on the CPU; 0 is the idle thread \[tid\]
+    pub tid: u32,
+    /// which, see state_span \[nr\]
+    pub span: u32,
+    /// 0 \[nr\]
+    pub unused: u32,
+    /// the number that names it; 0 where it has none, or a text: see state_span_text \[nr\]
+    pub key: u64,
+}
+
+const _: () = {
+    assert!(size_of::<SpanBegin>() == 32);
+    assert!(core::mem::offset_of!(SpanBegin, ts) == 0);
+    assert!(core::mem::offset_of!(SpanBegin, id) == 8);
+    assert!(core::mem::offset_of!(SpanBegin, lap) == 10);
+    assert!(core::mem::offset_of!(SpanBegin, tid) == 12);
+    assert!(core::mem::offset_of!(SpanBegin, span) == 16);
+    assert!(core::mem::offset_of!(SpanBegin, unused) == 20);
+    assert!(core::mem::offset_of!(SpanBegin, key) == 24);
+};
+// SAFETY: repr(C), made of integers and byte arrays, no padding (asserted above).
+unsafe impl Record for SpanBegin {
+    const ID: u16 = 176;
+}
+
+/// The span that tid began ends.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SpanEnd {
+    /// when, one reading per event \[ns\]
+    pub ts: u64,
+    /// which event \[nr\]
+    pub id: u16,
+    /// times round the ring, plus one: commits it \[count\]
+    pub lap: u16,
+    /// thread on the CPU; 0 is the idle thread \[tid\]
+    pub tid: u32,
+    /// which, as at its begin \[nr\]
+    pub span: u32,
+    /// 0 \[nr\]
+    pub unused: u32,
+    /// 0 \[nr\]
+    pub unused2: u64,
+}
+
+const _: () = {
+    assert!(size_of::<SpanEnd>() == 32);
+    assert!(core::mem::offset_of!(SpanEnd, ts) == 0);
+    assert!(core::mem::offset_of!(SpanEnd, id) == 8);
+    assert!(core::mem::offset_of!(SpanEnd, lap) == 10);
+    assert!(core::mem::offset_of!(SpanEnd, tid) == 12);
+    assert!(core::mem::offset_of!(SpanEnd, span) == 16);
+    assert!(core::mem::offset_of!(SpanEnd, unused) == 20);
+    assert!(core::mem::offset_of!(SpanEnd, unused2) == 24);
+};
+// SAFETY: repr(C), made of integers and byte arrays, no padding (asserted above).
+unsafe impl Record for SpanEnd {
+    const ID: u16 = 177;
+}
+
+/// What its program says that tid waits for, as tid leaves the CPU to sleep. The sched_switch follows.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SpanWait {
+    /// when, one reading per event \[ns\]
+    pub ts: u64,
+    /// which event \[nr\]
+    pub id: u16,
+    /// times round the ring, plus one: commits it \[count\]
+    pub lap: u16,
+    /// thread on the CPU; 0 is the idle thread \[tid\]
+    pub tid: u32,
+    /// the program's number of what it waits for, see state_wait_event; never 0 \[nr\]
+    pub event: u32,
+    /// whose numbers: see state_wait_event \[nr\]
+    pub program: u32,
+    /// 0 \[nr\]
+    pub unused: u64,
+}
+
+const _: () = {
+    assert!(size_of::<SpanWait>() == 32);
+    assert!(core::mem::offset_of!(SpanWait, ts) == 0);
+    assert!(core::mem::offset_of!(SpanWait, id) == 8);
+    assert!(core::mem::offset_of!(SpanWait, lap) == 10);
+    assert!(core::mem::offset_of!(SpanWait, tid) == 12);
+    assert!(core::mem::offset_of!(SpanWait, event) == 16);
+    assert!(core::mem::offset_of!(SpanWait, program) == 20);
+    assert!(core::mem::offset_of!(SpanWait, unused) == 24);
+};
+// SAFETY: repr(C), made of integers and byte arrays, no padding (asserted above).
+unsafe impl Record for SpanWait {
+    const ID: u16 = 178;
+}
+
 /// A thread that existed when the recording began, or a process just seen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StateTask {
@@ -3160,6 +3271,107 @@ impl StateEvent for StateOpen {
     }
 }
 
+/// A kind of span that is recorded.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StateSpan {
+    /// its number \[nr\]
+    pub span: u32,
+    /// 1 it is one call of a function, and may call itself; 0 a begin within it tells more of it \[count\]
+    pub nests: u8,
+    /// 1 its key is a number \[count\]
+    pub numbered: u8,
+    /// what it is called
+    pub name: String,
+    /// program and places where it begins and ends
+    pub place: String,
+}
+
+impl StateEvent for StateSpan {
+    const ID: u16 = 533;
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.span.put(out);
+        self.nests.put(out);
+        self.numbered.put(out);
+        self.name.put(out);
+        self.place.put(out);
+    }
+    fn decode(input: &mut &[u8]) -> Option<Self> {
+        Some(Self {
+            span: Decode::take(input)?,
+            nests: Decode::take(input)?,
+            numbered: Decode::take(input)?,
+            name: Decode::take(input)?,
+            place: Decode::take(input)?,
+        })
+    }
+}
+
+/// A text that spans are named by, told once; literals are replaced.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StateText {
+    /// its number, from 1 on \[nr\]
+    pub text: u32,
+    /// the text; of SQL the statement's first word and a hash, unless texts were asked for
+    pub value: String,
+}
+
+impl StateEvent for StateText {
+    const ID: u16 = 534;
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.text.put(out);
+        self.value.put(out);
+    }
+    fn decode(input: &mut &[u8]) -> Option<Self> {
+        Some(Self { text: Decode::take(input)?, value: Decode::take(input)? })
+    }
+}
+
+/// The text that names the span that a thread began.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StateSpanText {
+    /// time of its span_begin \[ns\]
+    pub at: u64,
+    /// who \[tid\]
+    pub thread: u32,
+    /// see state_text \[nr\]
+    pub text: u32,
+}
+
+impl StateEvent for StateSpanText {
+    const ID: u16 = 535;
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.at.put(out);
+        self.thread.put(out);
+        self.text.put(out);
+    }
+    fn decode(input: &mut &[u8]) -> Option<Self> {
+        Some(Self { at: Decode::take(input)?, thread: Decode::take(input)?, text: Decode::take(input)? })
+    }
+}
+
+/// What a number in span_wait means.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StateWaitEvent {
+    /// whose number \[nr\]
+    pub program: u32,
+    /// the number \[nr\]
+    pub event: u32,
+    /// class and name, as the program's own views show them
+    pub name: String,
+}
+
+impl StateEvent for StateWaitEvent {
+    const ID: u16 = 536;
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.program.put(out);
+        self.event.put(out);
+        self.name.put(out);
+    }
+    fn decode(input: &mut &[u8]) -> Option<Self> {
+        Some(Self { program: Decode::take(input)?, event: Decode::take(input)?, name: Decode::take(input)? })
+    }
+}
+
 /// Every event, in the order of the ids.
 pub const EVENTS: &[EventInfo] = &[
     EventInfo { id: 1, name: "sched_switch", set: "sched", origin: Origin::Kernel, tracepoint: "sched_switch", source: "kernel/sched/core.c: __schedule()", doc: "The CPU stops running tid and starts next_tid.", size: 32, fields: &[
@@ -3545,6 +3757,20 @@ pub const EVENTS: &[EventInfo] = &[
         FieldInfo { name: "late", unit: "us", doc: "how long after its intended time it began; 0 without a plan, greatest value where longer" },
         FieldInfo { name: "result", unit: "bytes", doc: "bytes moved, or 0; minus the error number where it failed" },
     ] },
+    EventInfo { id: 176, name: "span_begin", set: "span", origin: Origin::Program, tracepoint: "span_begin", source: "bpf/span.bpf.c: span()", doc: "tid begins a span: it came to a place in its program that --span or a program's profile names.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "span", unit: "nr", doc: "which, see state_span" },
+        FieldInfo { name: "key", unit: "nr", doc: "the number that names it; 0 where it has none, or a text: see state_span_text" },
+    ] },
+    EventInfo { id: 177, name: "span_end", set: "span", origin: Origin::Program, tracepoint: "span_end", source: "bpf/span.bpf.c: span()", doc: "The span that tid began ends.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "span", unit: "nr", doc: "which, as at its begin" },
+    ] },
+    EventInfo { id: 178, name: "span_wait", set: "span", origin: Origin::Program, tracepoint: "span_wait", source: "bpf/sched.bpf.c: sched_switch()", doc: "What its program says that tid waits for, as tid leaves the CPU to sleep. The sched_switch follows.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "event", unit: "nr", doc: "the program's number of what it waits for, see state_wait_event; never 0" },
+        FieldInfo { name: "program", unit: "nr", doc: "whose numbers: see state_wait_event" },
+    ] },
     EventInfo { id: 512, name: "state_task", set: "state", origin: Origin::Recorder, tracepoint: "state_task", source: "", doc: "A thread that existed when the recording began, or a process just seen.", size: 0, fields: &[
         FieldInfo { name: "tid", unit: "tid", doc: "thread" },
         FieldInfo { name: "tgid", unit: "tid", doc: "its process" },
@@ -3681,5 +3907,26 @@ pub const EVENTS: &[EventInfo] = &[
         FieldInfo { name: "pid", unit: "tid", doc: "process" },
         FieldInfo { name: "fd", unit: "nr", doc: "descriptor" },
         FieldInfo { name: "flags", unit: "nr", doc: "flags of openat(2)" },
+    ] },
+    EventInfo { id: 533, name: "state_span", set: "state", origin: Origin::Recorder, tracepoint: "state_span", source: "", doc: "A kind of span that is recorded.", size: 0, fields: &[
+        FieldInfo { name: "span", unit: "nr", doc: "its number" },
+        FieldInfo { name: "nests", unit: "count", doc: "1 it is one call of a function, and may call itself; 0 a begin within it tells more of it" },
+        FieldInfo { name: "numbered", unit: "count", doc: "1 its key is a number" },
+        FieldInfo { name: "name", unit: "", doc: "what it is called" },
+        FieldInfo { name: "place", unit: "", doc: "program and places where it begins and ends" },
+    ] },
+    EventInfo { id: 534, name: "state_text", set: "state", origin: Origin::Recorder, tracepoint: "state_text", source: "", doc: "A text that spans are named by, told once; literals are replaced.", size: 0, fields: &[
+        FieldInfo { name: "text", unit: "nr", doc: "its number, from 1 on" },
+        FieldInfo { name: "value", unit: "", doc: "the text; of SQL the statement's first word and a hash, unless texts were asked for" },
+    ] },
+    EventInfo { id: 535, name: "state_span_text", set: "state", origin: Origin::Recorder, tracepoint: "state_span_text", source: "", doc: "The text that names the span that a thread began.", size: 0, fields: &[
+        FieldInfo { name: "at", unit: "ns", doc: "time of its span_begin" },
+        FieldInfo { name: "thread", unit: "tid", doc: "who" },
+        FieldInfo { name: "text", unit: "nr", doc: "see state_text" },
+    ] },
+    EventInfo { id: 536, name: "state_wait_event", set: "state", origin: Origin::Recorder, tracepoint: "state_wait_event", source: "", doc: "What a number in span_wait means.", size: 0, fields: &[
+        FieldInfo { name: "program", unit: "nr", doc: "whose number" },
+        FieldInfo { name: "event", unit: "nr", doc: "the number" },
+        FieldInfo { name: "name", unit: "", doc: "class and name, as the program's own views show them" },
     ] },
 ];

@@ -635,6 +635,10 @@ export interface RunResult {
   herds: HerdResult;
   /** Requests that the target served. */
   service: ServiceResult;
+  /** Spans by what names them, most time first; empty where none were recorded. */
+  spans?: SpanRow[];
+  /** What the target's programs said that their threads waited for, most time first. */
+  wait_events?: WaitEventRow[];
   /** Rows that are not in this file, by list; the rows of `processes` and `threads` are added up in one. */
   left_out?: Record<string, number>;
   /** What processes outside of the target did while it waited for them, followed like its own threads. */
@@ -1023,6 +1027,110 @@ export interface OperationRow {
   accounted: number;
   /** Where that time went, by category. */
   account: Record<string, number>;
+}
+
+/** The spans of one name and key. */
+export interface SpanRow {
+  /** What the kind of span is called. */
+  name: string;
+  /** What names those of this row: a number or a text; empty where nothing does. */
+  key: string;
+  /** Program and functions where it begins and ends. */
+  place: string;
+  /** Spans that ended. */
+  count: number;
+  /** Spans whose end was not seen: cut off, or lost. */
+  unfinished: number;
+  /** Sum of their durations. */
+  total: number;
+  /** Duration that half of them do not exceed, within 1 %. */
+  p50: number;
+  /** The same of 90 %. */
+  p90: number;
+  /** The same of 99 %. */
+  p99: number;
+  /** The same of 99.9 %. */
+  p999: number;
+  /** Longest. */
+  max: number;
+  /** Where the time went; adds up to `total`. */
+  account: Record<string, number>;
+  /** The same with who and what, most time first; not all where there are many. */
+  causes: CauseRow[];
+  /** What the slowest have more of than the others; absent with few spans. */
+  tail?: TailRow;
+  /** The slowest. */
+  slowest: SlowSpanRow[];
+}
+
+/** What a part of a span's time went to. */
+export interface CauseRow {
+  /** Category. */
+  category: string;
+  /** Thread's name or disk; empty where nobody in particular. */
+  who: string;
+  /** What its program said that it waits for; empty where it said nothing. */
+  event?: string;
+  /** Time; of a tail, its mean. */
+  time: number;
+  /** Spans that had any of it; 0 of a tail. */
+  spans?: number;
+  /** Of a tail: the mean of the others. */
+  typical?: number;
+}
+
+/** The slowest percent of a row's spans beside the others. */
+export interface TailRow {
+  /** How many were looked at: the slowest percent, at most 32. */
+  spans: number;
+  /** Duration of the fastest of these. */
+  least: number;
+  /** Their mean duration. */
+  mean: number;
+  /** Mean duration of a sample of those below the 99th percentile. */
+  typical: number;
+  /** What they have more of, most first. */
+  causes: CauseRow[];
+}
+
+/** One slow span. */
+export interface SlowSpanRow {
+  /** When it began, from the trace's begin. */
+  at: number;
+  /** How long it took. */
+  time: number;
+  /** Thread. */
+  thread: number;
+  /** Where its time went, most first. */
+  causes: CauseRow[];
+}
+
+/** Waits that a program gave one name. */
+export interface WaitEventRow {
+  /** Class and name, as the program's own views show them. */
+  name: string;
+  /** Waits. */
+  waits: number;
+  /** Their time, asleep. */
+  time: number;
+  /** Longest. */
+  max: number;
+  /** What the waits were for, as the kernel's events tell; adds up to `time`. */
+  account: Record<string, number>;
+  /** Threads of the target that ended them, most time first. */
+  ended_by: EndedByRow[];
+}
+
+/** Who ended waits. */
+export interface EndedByRow {
+  /** Thread. */
+  thread: number;
+  /** Its name. */
+  comm: string;
+  /** Key of the span that it was in, or that it ended last. */
+  span: string;
+  /** Time of the waits that it ended. */
+  time: number;
 }
 
 /** Threads outside the target, by name. */

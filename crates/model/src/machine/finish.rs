@@ -82,7 +82,10 @@ impl<O: Observer> Model<O> {
         let mut all = Ledger::default();
         self.ledgers.iter().for_each(|l| all.merge(l));
         let targets: HashSet<u32> = processes.iter().map(|p| p.pid).collect();
+        let (spans, wait_events) = self.span_rows(&|dev| disk_name(&self.setup, dev));
         let result = RunResult {
+            spans,
+            wait_events,
             others: finished.others,
             unexplained: unexplained_rows(&self.unexplained, &self.setup.state),
             services,

@@ -32,6 +32,10 @@ impl<O: Observer> Model<O> {
                 t.lock = None;
             }
         }
+        // Whose begins and ends are missing is not known.
+        for at in self.index.places() {
+            self.lose_spans(at);
+        }
         self.cpu_becomes(gap.cpu, begin, CpuState::Lost);
     }
 
@@ -78,7 +82,7 @@ impl<O: Observer> Model<O> {
         let part = Part::of(Category::Idle);
         let mut own = Vec::new();
         piece(&mut own, part, from, ts);
-        self.charge_wait(at, &own, false, None);
+        self.charge_wait(at, &own, false, None, 0);
         if ts > from {
             self.observer.thread(tid, from, ts, ThreadState::Sleeping);
         }
@@ -88,6 +92,7 @@ impl<O: Observer> Model<O> {
     pub(super) fn bury(&mut self, at: usize, ts: u64) {
         let recorder = self.setup.recorder;
         self.settle_call(at, false);
+        self.lose_spans(at);
         let t = &self.threads[at];
         if t.target {
             self.ledgers[t.service as usize].whole.merge(&whole(t, &t.blame));

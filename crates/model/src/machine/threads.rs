@@ -348,7 +348,7 @@ impl<O: Observer> Model<O> {
             Some(cpu) => self.who_ran(at, cpu, begin, ts, category, &mut pieces),
             None => piece(&mut pieces, Part::of(category), begin, ts),
         }
-        self.charge_wait(at, &pieces, false, None);
+        self.charge_wait(at, &pieces, false, None, 0);
         if ts > from {
             if self.threads[at].target {
                 // History is in the order of time; whoever waits for this thread is told who had its CPU.
@@ -439,7 +439,8 @@ impl<O: Observer> Model<O> {
                 _ => 0,
             };
             let wait = Some(Slept { start, end: ran, stack: stack.unwrap_or(0), waker });
-            self.charge_wait(at, &own, explained.handed, wait);
+            self.charge_wait(at, &own, explained.handed, wait, sleep.says);
+            self.said(at, sleep.says, &own, waker);
             if !explained.handed && matches!(explained.did, Did::Waited(_)) {
                 self.note_peer(at, waker, &own);
             }
@@ -509,8 +510,15 @@ impl<O: Observer> Model<O> {
 
     /// Puts the pieces of a wait into the thread's sums. `handed`: a thread of the target ended it;
     /// what that one did meanwhile comes when the call ends, and the path goes on where that one came from.
-    /// `wait`: see [`crate::Spent::wait`].
-    pub(super) fn charge_wait(&mut self, at: usize, own: &[Piece], handed: bool, wait: Option<Slept>) {
+    /// `wait`: see [`crate::Spent::wait`]; `says`: see [`crate::thread::Sleep::says`].
+    pub(super) fn charge_wait(
+        &mut self,
+        at: usize,
+        own: &[Piece],
+        handed: bool,
+        wait: Option<Slept>,
+        says: u32,
+    ) {
         let t = &mut self.threads[at];
         own.iter().for_each(|p| t.spend(p.part.category, p.to - p.from));
         if !t.target {
@@ -521,6 +529,7 @@ impl<O: Observer> Model<O> {
             self.threads[at].blame.add(p.part, p.to - p.from);
             self.ledger(at).longest.wait(tid, name, p);
             self.slept(at, p, wait);
+            self.span_waited(at, p.part, says, p.to - p.from);
         }
         let t = &mut self.threads[at];
         if !handed {

@@ -122,6 +122,15 @@ impl Elf {
         Some(s.address.wrapping_add(offset - s.file.start))
     }
 
+    /// Where in the file the byte lies for which it states an address.
+    pub fn offset(&self, address: u64) -> Option<u64> {
+        let s = self
+            .segments
+            .iter()
+            .find(|s| (s.address..s.address.saturating_add(s.file.end - s.file.start)).contains(&address))?;
+        Some(s.file.start + (address - s.address))
+    }
+
     /// Whether the second tables have an address.
     pub fn second_has(&self, address: u64) -> bool {
         let at = self.covered.partition_point(|r| r.end <= address);

@@ -4,7 +4,6 @@
 use super::cursor::{sizes, Sizes};
 use super::merge::{Merge, Sink};
 use super::{Gap, Item, Operation, RawRecord, Summary, Told};
-use crate::event::Origin;
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use std::thread;
 
@@ -100,7 +99,7 @@ impl Sink for Ahead {
 
 /// Hands out everything that the streams hold.
 pub(super) fn for_each(merge: Merge, mut f: impl FnMut(Item<'_>)) -> Summary {
-    let sizes = sizes(Origin::Kernel);
+    let sizes = sizes(false);
     thread::scope(|scope| {
         let (full, ready) = sync_channel(READY);
         let (done, empty) = sync_channel(2 * READY);

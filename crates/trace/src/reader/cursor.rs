@@ -5,7 +5,7 @@ use super::{Damage, Gap, Operation, RawRecord, Told};
 use crate::ctf::{PacketHead, HEAD_BYTES, MAX_PACKET_BYTES, STREAM_CPU, STREAM_LOAD};
 use crate::event::{Decode, Origin, Record, StateEvent};
 use crate::schema::{
-    LoadBegin, LoadEnd, StateCpuSample, StateSample, StateWaitStack, StateWakerStack, EVENTS,
+    LoadBegin, LoadEnd, StateCpuSample, StateSample, StateSpanText, StateWaitStack, StateWakerStack, EVENTS,
 };
 use crate::writer::{Stream, CONT_ID};
 use std::collections::VecDeque;
@@ -88,9 +88,9 @@ fn read_at_most(file: &File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
 pub(super) type Sizes = [u8; 512];
 
 /// Sizes of the records that one origin writes.
-pub(super) fn sizes(origin: Origin) -> Box<Sizes> {
+pub(super) fn sizes(load: bool) -> Box<Sizes> {
     let mut sizes = Box::new([0; 512]);
-    for e in EVENTS.iter().filter(|e| e.origin == origin) {
+    for e in EVENTS.iter().filter(|e| e.origin != Origin::Recorder && (e.origin == Origin::Load) == load) {
         sizes[usize::from(e.id)] = e.size as u8;
     }
     sizes
@@ -118,14 +118,14 @@ pub(super) struct Cursor {
 
 impl Cursor {
     pub(super) fn open(dir: &Path, stream: Stream) -> io::Result<Self> {
-        let (class, number, origin) = match stream {
-            Stream::Cpu(n) => (STREAM_CPU, n, Origin::Kernel),
-            Stream::Load { worker, .. } => (STREAM_LOAD, worker, Origin::Load),
+        let (class, number, load) = match stream {
+            Stream::Cpu(n) => (STREAM_CPU, n, false),
+            Stream::Load { worker, .. } => (STREAM_LOAD, worker, true),
             Stream::State | Stream::Waits => return Err(io::Error::other("not a stream of records")),
         };
         Ok(Self {
             packets: Packets::open(dir, stream)?,
-            sizes: sizes(origin),
+            sizes: sizes(load),
             class,
             number,
             pos: 0,
@@ -326,6 +326,7 @@ impl WaitCursor {
                     StateWaitStack::ID => Told::Wait(StateWaitStack::decode(&mut input)?),
                     StateWakerStack::ID => Told::Waker(StateWakerStack::decode(&mut input)?),
                     StateCpuSample::ID => Told::Sample(StateCpuSample::decode(&mut input)?),
+                    StateSpanText::ID => Told::SpanText(StateSpanText::decode(&mut input)?),
                     // Of traces before samples had user stacks.
                     StateSample::ID => {
                         let StateSample { at, thread, cpu, stack } = StateSample::decode(&mut input)?;

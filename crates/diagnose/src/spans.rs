@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What spans and programs' own words for waits say of a finding and of the requests.
+
+use crate::verdict::{Line, Role};
+use crate::Evidence;
+use plumb_model::{Category, CauseRow, RunResult, SpanRow};
+use plumb_trace::units;
+
+/// Wait events with less than this share of the time of a finding's categories say nothing of it.
+const LEAST: f64 = 0.1;
+/// A tail is told where its mean is so many times that of the others, and so much longer, ns.
+const FAR: u64 = 4;
+const LONG: u64 = 1_000_000;
+/// Characters of a key in a sentence.
+const KEY: usize = 60;
+
+fn key(key: &str) -> String {
+    let short: String = key.chars().take(KEY).collect();
+    if short.len() < key.len() {
+        format!("'{short}...'")
+    } else {
+        format!("'{key}'")
+    }
+}
+
+/// What the programs said of waits that went to some categories.
+pub fn said(result: &RunResult, categories: &[Category]) -> Option<Evidence> {
+    let of = |map: &std::collections::BTreeMap<Category, u64>| -> u64 {
+        categories.iter().filter_map(|c| map.get(c)).sum()
+    };
+    let all: u64 = result.processes.iter().map(|p| of(&p.account)).sum();
+    let mut rows: Vec<_> = result.wait_events.iter().map(|w| (of(&w.account), w)).collect();
+    rows.sort_by_key(|(ns, _)| std::cmp::Reverse(*ns));
+    let share = |ns: u64| ns as f64 / all.max(1) as f64;
+    let told = rows.iter().filter(|(ns, _)| *ns > 0 && share(*ns) >= LEAST).take(3);
+    let words: Vec<String> = told
+        .map(|(ns, w)| {
+            // Who ended them, where that is mostly one.
+            let ender = w.ended_by.first().filter(|e| e.time * 2 >= w.time);
+            let ender = ender.map_or(String::new(), |e| {
+                let span = if e.span.is_empty() { String::new() } else { format!(" with {}", key(&e.span)) };
+                format!(" (ended by {} {}{span})", e.comm, e.thread)
+            });
+            format!("{} {:.0} %{ender}", w.name, share(*ns) * 100.0)
+        })
+        .collect();
+    (!words.is_empty()).then(|| Evidence::new("wait event", words.join(", ")))
+}
+
+/// What a part of a span's time went to, in words.
+fn cause(c: &CauseRow) -> String {
+    let what = if c.event.is_empty() { c.category.activity().to_string() } else { c.event.clone() };
+    match c.who.as_str() {
+        "" => what,
+        who if c.event.is_empty() => format!("{what} ({}, {who})", c.category),
+        who => format!("{what} ({who})"),
+    }
+}
+
+/// The kind of request with the most time.
+fn most(result: &RunResult) -> Option<Line> {
+    let all: u64 = result.spans.iter().map(|s| s.total).sum();
+    let s = result.spans.first().filter(|s| s.count > 0)?;
+    let parts = s.causes.iter().filter(|c| c.time * 20 >= s.total).take(3);
+    let parts: Vec<String> = parts
+        .map(|c| format!("{} {:.0} %", cause(c), c.time as f64 * 100.0 / s.total.max(1) as f64))
+        .collect();
+    let named = if s.key.is_empty() { String::new() } else { format!("{}: ", key(&s.key)) };
+    let text = format!(
+        "{named}{} of them, {} mean, {} p99, {:.0} % of the time of all; {}",
+        units::count(s.count),
+        units::brief(s.total / s.count),
+        units::brief(s.p99),
+        s.total as f64 * 100.0 / all.max(1) as f64,
+        parts.join(", ")
+    );
+    Some(Line { role: Role::Fact, label: s.name.clone(), text })
+}
+
+/// What the slowest of a kind wait for that the others do not; of the kind that loses most by it.
+fn slowest(result: &RunResult) -> Option<Line> {
+    let loss = |s: &SpanRow| s.tail.as_ref().map_or(0, |t| t.mean.saturating_sub(t.typical) * t.spans);
+    let far = |s: &&SpanRow| {
+        s.tail.as_ref().is_some_and(|t| t.mean >= t.typical * FAR && t.mean - t.typical >= LONG)
+    };
+    let s = result.spans.iter().filter(far).max_by_key(|s| loss(s))?;
+    let t = s.tail.as_ref()?;
+    let more = t.causes.iter().filter(|c| (c.time - c.typical) * 10 >= t.mean - t.typical).take(3);
+    let more: Vec<String> =
+        more.map(|c| format!("{} +{}", cause(c), units::brief(c.time - c.typical))).collect();
+    let named = if s.key.is_empty() { s.name.clone() } else { format!("{} {}", s.name, key(&s.key)) };
+    let text = format!(
+        "of {named}: {} mean, the others {}; {}",
+        units::brief(t.mean),
+        units::brief(t.typical),
+        more.join(", ")
+    );
+    Some(Line { role: Role::Fact, label: "slowest 1 %".into(), text })
+}
+
+/// Facts on the requests, for the verdict.
+pub fn facts(result: &RunResult) -> impl Iterator<Item = Line> {
+    most(result).into_iter().chain(slowest(result))
+}

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Spans: named intervals of a thread, bounded by places in its program.
+//!
+//! Here the words become places in files; `bpf/span.bpf.c` is what runs there.
+
+mod programs;
+mod spec;
+mod text;
+
+use crate::target::Target;
+use crate::user::Elf;
+use anyhow::{bail, Context, Result};
+use object::{Object, ObjectSymbol, ReadCache};
+use plumb_machine::{process, Root};
+use plumb_trace::schema::{StateSpan, StateWaitEvent};
+use std::collections::HashSet;
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+pub use programs::Program;
+use spec::End;
+pub use spec::{Condition, Key, Spec};
+pub use text::Texts;
+
+/// PLUMB_MAX_PLACES
+pub const MOST_PLACES: usize = 64;
+
+/// What spans a recording takes.
+#[derive(Debug, Clone, Default)]
+pub struct Spans {
+    /// Those that were asked for.
+    pub asked: Vec<Spec>,
+    /// Whether programs whose profile is known get theirs.
+    pub programs: bool,
+    /// The texts that name spans go into the trace; otherwise what kind of statement, and a hash.
+    pub texts: bool,
+}
+
+/// A probe in a file.
+#[derive(Debug, Clone)]
+pub struct Probe {
+    /// The file, by a path that serves now.
+    pub file: PathBuf,
+    /// Offset of the instruction in the file.
+    pub offset: u64,
+    /// At the function's return instead.
+    pub returns: bool,
+    /// Number of the span that it begins or ends.
+    pub span: u32,
+    pub ends: bool,
+    pub condition: Option<Condition>,
+    pub key: Option<Key>,
+}
+
+/// A process that keeps a word of what it waits for.
+#[derive(Debug, Clone, Copy)]
+pub struct Word {
+    pub pid: u32,
+    /// Where in its memory the word's address is.
+    pub address: u64,
+    /// Number of its program.
+    pub program: u32,
+}
+
+/// What is attached, and what the trace says of it.
+#[derive(Debug, Clone, Default)]
+pub struct Plan {
+    pub probes: Vec<Probe>,
+    pub words: Vec<Word>,
+    pub spans: Vec<StateSpan>,
+    pub events: Vec<StateWaitEvent>,
+    /// What could not be done, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// A file with code, whatever its path is by now.
+struct Binary {
+    /// By which it is opened and attached to.
+    path: PathBuf,
+    /// By which it is spoken of.
+    name: String,
+}
+
+impl Plan {
+    /// Finds the places of what is asked for, in the programs that the target runs.
+    ///
+    /// # Errors
+    /// A span that was asked for by its own words cannot be recorded: its program or a symbol is missing.
+    pub fn make(wanted: &Spans, target: &Target, command: Option<&Path>) -> Result<Self> {
+        let mut plan = Self::default();
+        if wanted.asked.is_empty() && !wanted.programs {
+            return Ok(plan);
+        }
+        let binaries = binaries(target, command);
+        for spec in &wanted.asked {
+            let of_target;
+            let chosen: &[Binary] = match &spec.file {
+                Some(path) => {
+                    let name = path.display().to_string();
+                    of_target = [Binary { path: path.clone(), name }];
+                    &of_target
+                }
+                None => &binaries,
+            };
+            plan.ask(spec, chosen)?;
+        }
+        if wanted.programs {
+            for (number, program) in Program::all().iter().enumerate() {
+                plan.program(number as u32, program, &binaries);
+            }
+        }
+        if plan.probes.len() > MOST_PLACES {
+            bail!("at most {MOST_PLACES} places can be probed, and these spans have {}", plan.probes.len());
+        }
+        Ok(plan)
+    }
+
+    /// Of each span, whether the text that names it is SQL.
+    pub fn are_sql(&self) -> Vec<bool> {
+        let sql = |span: u32| {
+            let mut of = self.probes.iter().filter(|p| p.span == span);
+            of.any(|p| matches!(p.key, Some(Key::Text { sql: true, .. })))
+        };
+        self.spans.iter().map(|s| sql(s.span)).collect()
+    }
+
+    /// A span that was asked for, in the first of the files that has its places.
+    fn ask(&mut self, spec: &Spec, binaries: &[Binary]) -> Result<()> {
+        let mut why = None;
+        for binary in binaries {
+            match self.add(spec, binary) {
+                Ok(()) => return Ok(()),
+                Err(e) => why = Some(e),
+            }
+        }
+        Err(why.unwrap_or_else(|| {
+            anyhow::anyhow!(
+                "no program of the target is known; name one as in NAME=/PATH/TO/PROGRAM:FUNCTION"
+            )
+        }))
+        .with_context(|| format!("--span '{}'", spec.text))
+    }
+
+    fn add(&mut self, spec: &Spec, binary: &Binary) -> Result<()> {
+        let symbols = Symbols::read(&binary.path).with_context(|| binary.name.clone())?;
+        let begin = symbols.offset(&spec.begin.symbol, &binary.name)?;
+        let (end, returns, condition) = match &spec.end {
+            End::Return => (begin, true, None),
+            End::At(place) => (symbols.offset(&place.symbol, &binary.name)?, false, place.condition),
+        };
+        let span = self.spans.len() as u32;
+        let file = binary.path.clone();
+        self.probes.push(Probe {
+            file: file.clone(),
+            offset: begin,
+            returns: false,
+            span,
+            ends: false,
+            condition: spec.begin.condition,
+            key: spec.key,
+        });
+        self.probes.push(Probe { file, offset: end, returns, span, ends: true, condition, key: None });
+        self.spans.push(StateSpan {
+            span,
+            nests: u8::from(returns),
+            numbered: u8::from(matches!(spec.key, Some(Key::Number(_)))),
+            name: spec.name.clone(),
+            place: format!("{}: {}", binary.name, spec.places()),
+        });
+        Ok(())
+    }
+
+    /// What is known of a program, in each of the target's files that are it.
+    fn program(&mut self, number: u32, program: &Program, binaries: &[Binary]) {
+        let mut told = HashSet::new();
+        for binary in binaries.iter().filter(|b| program.is(&b.name)) {
+            let version = program.version_of(&binary.path);
+            for spec in program.spans(version) {
+                if let Err(e) = spec.and_then(|spec| self.add(&spec, binary)) {
+                    self.notes.push(format!("no spans of {}: {e:#}", program.title));
+                }
+            }
+            let Some(symbol) = program.wait_symbol() else { continue };
+            let names = program.wait_events(version);
+            if names.is_empty() {
+                let which = version.map_or_else(|| "of unknown version".into(), |v| format!("version {v}"));
+                self.notes.push(format!(
+                    "{} {which}: the names of its wait events are not known, so they are not recorded",
+                    program.title
+                ));
+                continue;
+            }
+            // Two versions at once have two numberings.
+            let program = number << 16 | version.unwrap_or(0);
+            match word(&binary.path, symbol) {
+                Ok(stated) => {
+                    self.words.extend(processes_of(&binary.path).into_iter().filter_map(|pid| {
+                        let address = bias(pid, &binary.path)?.wrapping_add(stated);
+                        Some(Word { pid, address, program })
+                    }));
+                    if told.insert(program) {
+                        self.events.extend(names.into_iter().map(|(event, name)| StateWaitEvent {
+                            program,
+                            event,
+                            name,
+                        }));
+                    }
+                }
+                Err(e) => self.notes.push(format!("no wait events of {}: {e:#}", binary.name)),
+            }
+        }
+    }
+}
+
+/// The files that the target's processes run, each once.
+fn binaries(target: &Target, command: Option<&Path>) -> Vec<Binary> {
+    let mut found = Vec::new();
+    let mut seen = HashSet::new();
+    let pids: Vec<u32> = match target {
+        Target::Everything => process::all(&Root::real()),
+        _ => {
+            let mut pids = target.threads().unwrap_or_default();
+            pids.retain(|pid| Path::new(&format!("/proc/{pid}/exe")).exists());
+            pids
+        }
+    };
+    for pid in pids {
+        let path = PathBuf::from(format!("/proc/{pid}/exe"));
+        let Ok(meta) = std::fs::metadata(&path) else { continue };
+        if seen.insert((meta.dev(), meta.ino())) {
+            let name = std::fs::read_link(&path).unwrap_or_default().display().to_string();
+            let name = name.trim_end_matches(" (deleted)").to_string();
+            found.push(Binary { path, name });
+        }
+    }
+    if let Some(path) = command {
+        let name = std::fs::canonicalize(path).unwrap_or_else(|_| path.into()).display().to_string();
+        found.push(Binary { path: path.into(), name });
+    }
+    found
+}
+
+/// Processes that run a file.
+fn processes_of(path: &Path) -> Vec<u32> {
+    let same = |a: &std::fs::Metadata, b: &std::fs::Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
+    let Ok(wanted) = std::fs::metadata(path) else { return Vec::new() };
+    let runs = |pid: &u32| std::fs::metadata(format!("/proc/{pid}/exe")).is_ok_and(|m| same(&m, &wanted));
+    process::all(&Root::real()).into_iter().filter(runs).collect()
+}
+
+/// Function symbols of a file.
+struct Symbols {
+    elf: Elf,
+    /// Name and stated address.
+    functions: Vec<(String, u64)>,
+}
+
+impl Symbols {
+    fn read(path: &Path) -> Result<Self> {
+        let file = File::open(path).context("the program cannot be opened")?;
+        let cache = ReadCache::new(&file);
+        let elf = Elf::head(&cache).context("not an ELF program of this machine")?;
+        if elf.narrow {
+            bail!("a program of 32 bits");
+        }
+        let object = object::File::parse(&cache).context("its ELF headers cannot be read")?;
+        let functions = object
+            .symbols()
+            .chain(object.dynamic_symbols())
+            .filter(|s| s.is_definition() && s.kind() == object::SymbolKind::Text)
+            .filter_map(|s| Some((s.name().ok()?.to_string(), s.address())))
+            .collect();
+        Ok(Self { elf, functions })
+    }
+
+    /// Offset of a function in the file.
+    fn offset(&self, name: &str, file: &str) -> Result<u64> {
+        let found = self.functions.iter().find(|(symbol, _)| symbol == name);
+        let Some((_, address)) = found else {
+            if self.functions.is_empty() {
+                bail!("{file} has no symbols: it is stripped; install its debug symbols or name a program that has '{name}'");
+            }
+            let mut near: Vec<&str> =
+                self.functions.iter().map(|(n, _)| n.as_str()).filter(|n| n.contains(name)).collect();
+            near.sort_unstable();
+            near.dedup();
+            near.truncate(3);
+            let near = if near.is_empty() { String::new() } else { format!("; it has {}", near.join(", ")) };
+            bail!("{file} has no function '{name}'{near} ('nm -D {file}' and 'nm {file}' list those that it has)");
+        };
+        self.elf
+            .offset(*address)
+            .with_context(|| format!("function '{name}' of {file} lies in no part that is loaded"))
+    }
+}
+
+/// The address that a file states for a data symbol.
+fn word(path: &Path, symbol: &str) -> Result<u64> {
+    let file = File::open(path)?;
+    let cache = ReadCache::new(&file);
+    let object = object::File::parse(&cache)?;
+    let found = object
+        .dynamic_symbols()
+        .chain(object.symbols())
+        .find(|s| s.is_definition() && s.name() == Ok(symbol));
+    found.map(|s| s.address()).with_context(|| format!("it has no symbol '{symbol}'"))
+}
+
+/// How far above its stated addresses a process has its program.
+fn bias(pid: u32, path: &Path) -> Option<u64> {
+    let meta = std::fs::metadata(path).ok()?;
+    let file = File::open(path).ok()?;
+    let cache = ReadCache::new(&file);
+    let elf = Elf::head(&cache)?;
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
+    maps.lines().find_map(|line| {
+        // address perms offset dev inode path (proc(5))
+        let mut words = line.split_whitespace();
+        let start = u64::from_str_radix(words.next()?.split_once('-')?.0, 16).ok()?;
+        let offset = u64::from_str_radix(words.nth(1)?, 16).ok()?;
+        let inode: u64 = words.nth(1)?.parse().ok()?;
+        (inode == meta.ino()).then_some(())?;
+        Some(start.wrapping_sub(elf.address(offset)?))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_of_this_program_is_found_where_it_lies() {
+        let symbols = Symbols::read(Path::new("/proc/self/exe")).expect("own program");
+        let offset = symbols.offset("main", "self").expect("main");
+        let file = File::open("/proc/self/exe").expect("own program");
+        let elf = Elf::head(&ReadCache::new(&file)).expect("ELF");
+        let stated = elf.address(offset).expect("loaded");
+        let address =
+            bias(std::process::id(), Path::new("/proc/self/exe")).expect("mapped").wrapping_add(stated);
+        // SAFETY: code of this program, which is mapped to be read.
+        let there = unsafe { std::slice::from_raw_parts(address as *const u8, 16) };
+        let bytes = std::fs::read("/proc/self/exe").expect("own program");
+        assert_eq!(there, &bytes[offset as usize..offset as usize + 16]);
+    }
+
+    #[test]
+    fn a_missing_function_is_told_with_those_that_are_like_it() {
+        let symbols = Symbols::read(Path::new("/proc/self/exe")).expect("own program");
+        let error = symbols.offset("mai", "self").expect_err("no such").to_string();
+        assert!(error.contains("no function 'mai'") && error.contains("main"), "{error}");
+    }
+}
