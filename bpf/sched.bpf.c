@@ -31,7 +31,7 @@ static __noinline void say_wait(u32 tid, u32 tgid)
 	    bpf_probe_read_user(&event, sizeof(event), (void *)at) || !event)
 		return;
 	EMIT(span_wait, tid, {
-		e->event = event;
+		e->number = event;
 		e->program = word->program;
 		e->unused = 0;
 	});

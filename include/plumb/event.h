@@ -1062,7 +1062,7 @@ PLUMB_EVENT(177, span_end, 32);
  */
 struct plumb_span_wait {
 	PLUMB_HEAD;
-	plumb_u32 event NR; /* the program's number of what it waits for, see state_wait_event; never 0 */
+	plumb_u32 number NR; /* the program's number of what it waits for, see state_wait_event; never 0 */
 	plumb_u32 program NR; /* whose numbers: see state_wait_event */
 	plumb_u64 unused NR; /* 0 */
 };
@@ -1397,7 +1397,7 @@ PLUMB_STATE(535, state_span_text);
  */
 struct plumb_state_wait_event {
 	plumb_u32 program NR; /* whose number */
-	plumb_u32 event NR; /* the number */
+	plumb_u32 number NR; /* the number; low half 0xffff: any other of the same upper half */
 	plumb_str name; /* class and name, as the program's own views show them */
 };
 PLUMB_STATE(536, state_wait_event);

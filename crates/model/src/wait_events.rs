@@ -6,6 +6,7 @@ use crate::parts::Piece;
 use crate::result::{EndedByRow, WaitEventRow};
 use crate::spans::{Named, Names};
 use plumb_trace::reader::State as TraceState;
+use plumb_trace::schema::StateWaitEvent;
 use rustc_hash::FxHashMap;
 
 /// Threads and their spans that are told apart as those who ended the waits of one event.
@@ -66,7 +67,8 @@ impl WaitEvents {
         else {
             return String::new();
         };
-        let known = state.wait_events.iter().find(|e| (e.program, e.event) == (*program, *event));
+        let find = |event: u32| state.wait_events.iter().find(|e| (e.program, e.number) == (*program, event));
+        let known = find(*event).or_else(|| find(*event | StateWaitEvent::ANY));
         known.map_or_else(|| format!("event {event:#010x}"), |e| e.name.clone())
     }
 

@@ -184,6 +184,11 @@ pub struct RecordArgs {
     pub json: bool,
 }
 
+/// A span's words; what is wrong with them in one line.
+fn span(words: &str) -> Result<SpanSpec, String> {
+    SpanSpec::parse(words).map_err(|e| format!("{e:#}"))
+}
+
 /// Options that every recording has.
 #[derive(Debug, Args)]
 pub struct What {
@@ -224,7 +229,7 @@ pub struct What {
     /// 'NAME=FUNCTION' is each call of a function of the target's program,
     /// 'NAME=FILE:BEGIN(KEY)..END' what lies between two functions of a file. KEY is an argument:
     /// arg0 (a number), arg0:string or arg0:sql.
-    #[arg(long, value_name = "SPEC", value_parser = SpanSpec::parse)]
+    #[arg(long, value_name = "SPEC", value_parser = span)]
     pub span: Vec<SpanSpec>,
     /// No spans and wait events of programs that plumb knows (PostgreSQL).
     #[arg(long)]

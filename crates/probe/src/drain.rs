@@ -14,8 +14,8 @@ use plumb_machine::{clock, host, process, Root};
 use plumb_trace::ctf::{HEAD_BYTES, MAX_PACKET_BYTES};
 use plumb_trace::event::StateEvent;
 use plumb_trace::schema::{
-    SchedExec, SchedExit, SchedFork, StateCpuSample, StateFile, StateSpanText, StateTask, StateWaitStack,
-    StateWakerStack, SysEnter,
+    SchedExec, SchedExit, SchedFork, SpanBegin, StateCpuSample, StateFile, StateSpanText, StateTask,
+    StateWaitStack, StateWakerStack, SysEnter,
 };
 use plumb_trace::writer::{Sink, TraceWriter};
 use plumb_trace::Record;
@@ -48,6 +48,8 @@ pub struct Drain {
     asked: HashMap<(u32, u32), Instant>,
     /// Events lost so far.
     pub lost: u64,
+    /// Spans that began.
+    pub spans: u64,
 }
 
 #[derive(Debug, Default)]
@@ -84,6 +86,7 @@ impl Drain {
             syncs: ["fsync", "fdatasync", "sync_file_range"].iter().filter_map(|n| call_number(n)).collect(),
             asked: HashMap::new(),
             lost: 0,
+            spans: 0,
         }
     }
 
@@ -106,6 +109,7 @@ impl Drain {
             let watch = &mut self.watch;
             let targets = &mut self.targets;
             let syncs = &self.syncs;
+            let spans = &mut self.spans;
             let drained = loaded.ring(cpu).drain(tail, &mut self.scratch, |piece| {
                 if result.is_err() {
                     return;
@@ -116,6 +120,7 @@ impl Drain {
                         match u16::from_le_bytes([record[8], record[9]]) {
                             SchedExec::ID => execs.push(SchedExec::read(record)),
                             SchedExit::ID => ended.push(SchedExit::read(record).tid),
+                            SpanBegin::ID => *spans += 1,
                             SysEnter::ID => {
                                 let enter = SysEnter::read(record);
                                 if syncs.contains(&enter.nr) {

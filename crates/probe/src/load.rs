@@ -129,6 +129,8 @@ pub fn resolve(selection: &Selection) -> Result<(Vec<&'static str>, Vec<&'static
 pub struct Loaded<'obj> {
     skel: PlumbSkel<'obj>,
     links: Vec<Link>,
+    /// Those of spans that nobody asked for by name.
+    unasked: Vec<Link>,
     clocks: Option<Clocks>,
     clock: Option<Clock>,
     /// Where spans begin and end.
@@ -317,6 +319,7 @@ impl<'obj> Loaded<'obj> {
         Ok(Self {
             skel,
             links,
+            unasked: Vec::new(),
             clocks: None,
             clock,
             probes: knobs.spans.probes.clone(),
@@ -359,7 +362,8 @@ impl<'obj> Loaded<'obj> {
                     opts,
                 );
                 let place = format!("attach to {} at {:#x}", probe.file.display(), probe.offset);
-                self.links.push(link.map_err(|e| named(&place, &e))?);
+                let link = link.map_err(|e| named(&place, &e))?;
+                if probe.unasked { &mut self.unasked } else { &mut self.links }.push(link);
             }
         }
         for ends in [true, false] {
@@ -378,10 +382,18 @@ impl<'obj> Loaded<'obj> {
         Ok(())
     }
 
+    /// Stops the spans that nobody asked for by name; tells whether there were any.
+    pub fn detach_unasked(&mut self) -> bool {
+        let any = !self.unasked.is_empty();
+        self.unasked.clear();
+        any
+    }
+
     /// Stops recording. Returns when no program runs any more.
     pub fn detach(&mut self) {
         self.clocks = None;
         self.links.clear();
+        self.unasked.clear();
         // A program that was entered before its link closed ends within a grace period.
         // SAFETY: a system call without arguments in memory.
         unsafe { libc::syscall(libc::SYS_membarrier, 1, 0, 0) };

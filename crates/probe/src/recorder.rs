@@ -197,6 +197,9 @@ pub fn record(options: &Options, stop: &Stop, progress: impl FnMut(&Progress)) -
         everyone,
         lacking,
         spans: knobs.spans,
+        spans_seen: 0,
+        cpus,
+        begun: Instant::now(),
     };
     match &options.keep {
         None => {
@@ -319,6 +322,9 @@ fn describe(
     Metadata { host: host::host_id(&Root::real()), clock_offset: clock.realtime - clock.monotonic, env }
 }
 
+/// Spans a second and CPU that a program's profile may cost: below a tenth of it.
+const SPANS_OF_A_CPU: f64 = 25_000.0;
+
 /// How often threads that were born meanwhile are looked for.
 const NEWBORN: usize = 8;
 
@@ -334,6 +340,10 @@ struct Run<'a, 'obj, P> {
     everyone: bool,
     lacking: Vec<String>,
     spans: Plan,
+    /// Spans that had begun when their rate was looked at last.
+    spans_seen: u64,
+    cpus: u32,
+    begun: Instant,
 }
 
 impl<P: FnMut(&Progress)> Run<'_, '_, P> {
@@ -522,11 +532,26 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
                 writer.state(clock::now(), &clock::together())?;
             }
             if now - told >= Duration::from_secs(1) {
+                self.limit_spans(now - told);
                 told = now;
                 let events = writer.records();
                 (self.progress)(&Progress { elapsed: now - started, events, lost: self.drain.lost, fill });
                 fill = 0.0;
             }
+        }
+    }
+
+    /// Takes the probes of programs' profiles away where they cost too much: some 3 us for each span.
+    fn limit_spans(&mut self, time: Duration) {
+        let rate = (self.drain.spans - self.spans_seen) as f64 / time.as_secs_f64();
+        self.spans_seen = self.drain.spans;
+        if rate > SPANS_OF_A_CPU * f64::from(self.cpus) && self.loaded.detach_unasked() {
+            self.spans.notes.push(format!(
+                "spans of the target's program were recorded for the first {:.0} s only: {} a second cost too much \
+                 (name them with --span to record all)",
+                self.begun.elapsed().as_secs_f64(),
+                units::count(rate as u64)
+            ));
         }
     }
 

@@ -51,6 +51,8 @@ pub struct Probe {
     pub ends: bool,
     pub condition: Option<Condition>,
     pub key: Option<Key>,
+    /// Of a program's profile: nobody asked for it by name.
+    pub unasked: bool,
 }
 
 /// A process that keeps a word of what it waits for.
@@ -92,7 +94,8 @@ impl Plan {
         if wanted.asked.is_empty() && !wanted.programs {
             return Ok(plan);
         }
-        let binaries = binaries(target, command);
+        let pids = processes(target);
+        let binaries = binaries(&pids, command);
         for spec in &wanted.asked {
             let of_target;
             let chosen: &[Binary] = match &spec.file {
@@ -107,7 +110,7 @@ impl Plan {
         }
         if wanted.programs {
             for (number, program) in Program::all().iter().enumerate() {
-                plan.program(number as u32, program, &binaries);
+                plan.program(number as u32, program, &binaries, &pids);
             }
         }
         if plan.probes.len() > MOST_PLACES {
@@ -159,8 +162,18 @@ impl Plan {
             ends: false,
             condition: spec.begin.condition,
             key: spec.key,
+            unasked: false,
         });
-        self.probes.push(Probe { file, offset: end, returns, span, ends: true, condition, key: None });
+        self.probes.push(Probe {
+            file,
+            offset: end,
+            returns,
+            span,
+            ends: true,
+            condition,
+            key: None,
+            unasked: false,
+        });
         self.spans.push(StateSpan {
             span,
             nests: u8::from(returns),
@@ -172,9 +185,11 @@ impl Plan {
     }
 
     /// What is known of a program, in each of the target's files that are it.
-    fn program(&mut self, number: u32, program: &Program, binaries: &[Binary]) {
+    fn program(&mut self, number: u32, program: &Program, binaries: &[Binary], pids: &[u32]) {
         let mut told = HashSet::new();
-        for binary in binaries.iter().filter(|b| program.is(&b.name)) {
+        let first = self.probes.len();
+        let libraries = libraries(program, pids);
+        for binary in binaries.iter().filter(|b| program.is(&b.name)).chain(&libraries) {
             let version = program.version_of(&binary.path);
             for spec in program.spans(version) {
                 if let Err(e) = spec.and_then(|spec| self.add(&spec, binary)) {
@@ -200,9 +215,9 @@ impl Plan {
                         Some(Word { pid, address, program })
                     }));
                     if told.insert(program) {
-                        self.events.extend(names.into_iter().map(|(event, name)| StateWaitEvent {
+                        self.events.extend(names.into_iter().map(|(number, name)| StateWaitEvent {
                             program,
-                            event,
+                            number,
                             name,
                         }));
                     }
@@ -210,21 +225,26 @@ impl Plan {
                 Err(e) => self.notes.push(format!("no wait events of {}: {e:#}", binary.name)),
             }
         }
+        self.probes[first..].iter_mut().for_each(|p| p.unasked = true);
     }
 }
 
-/// The files that the target's processes run, each once.
-fn binaries(target: &Target, command: Option<&Path>) -> Vec<Binary> {
+/// The target's processes that run now.
+fn processes(target: &Target) -> Vec<u32> {
+    let mut pids = match target {
+        Target::Everything => process::all(&Root::real()),
+        // A thread's id that is no process's has no directory in /proc's listing, but it can be asked for.
+        _ => target.threads().unwrap_or_default(),
+    };
+    let listed: HashSet<u32> = process::all(&Root::real()).into_iter().collect();
+    pids.retain(|pid| listed.contains(pid));
+    pids
+}
+
+/// The files that processes run, each once.
+fn binaries(pids: &[u32], command: Option<&Path>) -> Vec<Binary> {
     let mut found = Vec::new();
     let mut seen = HashSet::new();
-    let pids: Vec<u32> = match target {
-        Target::Everything => process::all(&Root::real()),
-        _ => {
-            let mut pids = target.threads().unwrap_or_default();
-            pids.retain(|pid| Path::new(&format!("/proc/{pid}/exe")).exists());
-            pids
-        }
-    };
     for pid in pids {
         let path = PathBuf::from(format!("/proc/{pid}/exe"));
         let Ok(meta) = std::fs::metadata(&path) else { continue };
@@ -237,6 +257,30 @@ fn binaries(target: &Target, command: Option<&Path>) -> Vec<Binary> {
     if let Some(path) = command {
         let name = std::fs::canonicalize(path).unwrap_or_else(|_| path.into()).display().to_string();
         found.push(Binary { path: path.into(), name });
+    }
+    found
+}
+
+/// The files of a library that processes have mapped, each once.
+fn libraries(program: &Program, pids: &[u32]) -> Vec<Binary> {
+    let mut found: Vec<Binary> = Vec::new();
+    if program.libraries().is_empty() {
+        return found;
+    }
+    for pid in pids {
+        let Ok(maps) = std::fs::read_to_string(format!("/proc/{pid}/maps")) else { continue };
+        for line in maps.lines() {
+            let Some(((range, _), path)) = line.split_once(' ').zip(line.rsplit(' ').next()) else {
+                continue;
+            };
+            let name = path.rsplit('/').next().unwrap_or(path);
+            let is = program.libraries().iter().any(|l| name.starts_with(l.as_str()));
+            if is && !found.iter().any(|f| f.name == path) {
+                // Whatever its path means to the process: the file that it has mapped.
+                let mapped = PathBuf::from(format!("/proc/{pid}/map_files/{range}"));
+                found.push(Binary { path: mapped, name: path.into() });
+            }
+        }
     }
     found
 }

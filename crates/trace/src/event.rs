@@ -166,6 +166,11 @@ impl StateSocket {
     pub const PAIR: u32 = 4;
 }
 
+impl crate::schema::StateWaitEvent {
+    /// In the low half of `number`: any other of the same upper half.
+    pub const ANY: u32 = 0xffff;
+}
+
 impl StateTask {
     /// `syscall` of a task that was in none, or of which it was not known.
     pub const NO_SYSCALL: i32 = -1;

@@ -5,7 +5,7 @@
 use super::event::{Decode, Encode, EventInfo, FieldInfo, Origin, Record, StateEvent};
 
 /// Hash of ids, names, types and units; stands in the BPF object and in every trace.
-pub const SCHEMA_HASH: u64 = 0xfbada8f4df5c1ea9;
+pub const SCHEMA_HASH: u64 = 0x7240b2815b1adf69;
 
 /// Hash of every generation of the schema, oldest first: traces of all of them can be read.
 pub const SCHEMA_HASHES: &[u64] = &[
@@ -14,7 +14,7 @@ pub const SCHEMA_HASHES: &[u64] = &[
     0x431a4813992563af,
     0xa2bbce9b8731032d,
     0xbb720700908ce131,
-    0xfbada8f4df5c1ea9,
+    0x7240b2815b1adf69,
 ];
 
 /// The CPU stops running tid and starts next_tid.
@@ -2570,7 +2570,7 @@ pub struct SpanWait {
     /// thread on the CPU; 0 is the idle thread \[tid\]
     pub tid: u32,
     /// the program's number of what it waits for, see state_wait_event; never 0 \[nr\]
-    pub event: u32,
+    pub number: u32,
     /// whose numbers: see state_wait_event \[nr\]
     pub program: u32,
     /// 0 \[nr\]
@@ -2583,7 +2583,7 @@ const _: () = {
     assert!(core::mem::offset_of!(SpanWait, id) == 8);
     assert!(core::mem::offset_of!(SpanWait, lap) == 10);
     assert!(core::mem::offset_of!(SpanWait, tid) == 12);
-    assert!(core::mem::offset_of!(SpanWait, event) == 16);
+    assert!(core::mem::offset_of!(SpanWait, number) == 16);
     assert!(core::mem::offset_of!(SpanWait, program) == 20);
     assert!(core::mem::offset_of!(SpanWait, unused) == 24);
 };
@@ -3354,8 +3354,8 @@ impl StateEvent for StateSpanText {
 pub struct StateWaitEvent {
     /// whose number \[nr\]
     pub program: u32,
-    /// the number \[nr\]
-    pub event: u32,
+    /// the number; low half 0xffff: any other of the same upper half \[nr\]
+    pub number: u32,
     /// class and name, as the program's own views show them
     pub name: String,
 }
@@ -3364,11 +3364,11 @@ impl StateEvent for StateWaitEvent {
     const ID: u16 = 536;
     fn encode(&self, out: &mut Vec<u8>) {
         self.program.put(out);
-        self.event.put(out);
+        self.number.put(out);
         self.name.put(out);
     }
     fn decode(input: &mut &[u8]) -> Option<Self> {
-        Some(Self { program: Decode::take(input)?, event: Decode::take(input)?, name: Decode::take(input)? })
+        Some(Self { program: Decode::take(input)?, number: Decode::take(input)?, name: Decode::take(input)? })
     }
 }
 
@@ -3768,7 +3768,7 @@ pub const EVENTS: &[EventInfo] = &[
     ] },
     EventInfo { id: 178, name: "span_wait", set: "span", origin: Origin::Program, tracepoint: "span_wait", source: "bpf/sched.bpf.c: sched_switch()", doc: "What its program says that tid waits for, as tid leaves the CPU to sleep. The sched_switch follows.", size: 32, fields: &[
         FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-        FieldInfo { name: "event", unit: "nr", doc: "the program's number of what it waits for, see state_wait_event; never 0" },
+        FieldInfo { name: "number", unit: "nr", doc: "the program's number of what it waits for, see state_wait_event; never 0" },
         FieldInfo { name: "program", unit: "nr", doc: "whose numbers: see state_wait_event" },
     ] },
     EventInfo { id: 512, name: "state_task", set: "state", origin: Origin::Recorder, tracepoint: "state_task", source: "", doc: "A thread that existed when the recording began, or a process just seen.", size: 0, fields: &[
@@ -3926,7 +3926,7 @@ pub const EVENTS: &[EventInfo] = &[
     ] },
     EventInfo { id: 536, name: "state_wait_event", set: "state", origin: Origin::Recorder, tracepoint: "state_wait_event", source: "", doc: "What a number in span_wait means.", size: 0, fields: &[
         FieldInfo { name: "program", unit: "nr", doc: "whose number" },
-        FieldInfo { name: "event", unit: "nr", doc: "the number" },
+        FieldInfo { name: "number", unit: "nr", doc: "the number; low half 0xffff: any other of the same upper half" },
         FieldInfo { name: "name", unit: "", doc: "class and name, as the program's own views show them" },
     ] },
 ];

@@ -18,6 +18,7 @@ import * as plan from "./plan";
 import { processes, threads } from "./processes";
 import { environment, quality } from "./quality";
 import { section as services } from "./services";
+import { section as spans, waitEvents } from "./spans";
 import { section as set } from "./set";
 import { section as verdict } from "./verdict";
 import { blame, unexplained } from "./waits";
@@ -41,6 +42,7 @@ export const SECTIONS: Entry[] = [
 	{ make: services, title: "Services" },
 	{ make: account, part: "account", title: "Where its time went" },
 	{ make: findings, title: "Findings" },
+	{ make: spans, title: "Requests" },
 	{ make: set, title: "How far the runs agree" },
 	// Views of time: web/src/{timeline,requests,flame,locks,path,operations}.
 	{ make: path, title: "Critical path" },
@@ -58,6 +60,7 @@ export const SECTIONS: Entry[] = [
 	{ make: loads, part: "loads", title: "Workload", kind: "load" },
 	{ make: processes, title: "Processes" },
 	{ make: threads, title: "Threads" },
+	{ make: waitEvents, title: "Wait events" },
 	{ make: blame, title: "Who it waited for" },
 	{ make: functions, title: "Hot functions" },
 	{ make: calls, title: "System calls" },

@@ -36,7 +36,7 @@ impl<O: Observer> Model<O> {
     /// What the thread says that it is about to wait for.
     pub(super) fn says(&mut self, e: &SpanWait) {
         let at = self.place(e.tid);
-        self.threads[at].says = self.wait_events.number(e.program, e.event);
+        self.threads[at].says = self.wait_events.number(e.program, e.number);
     }
 
     /// A piece of a wait of a thread of the target, during which it said `event`.

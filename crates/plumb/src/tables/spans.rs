@@ -14,12 +14,18 @@ const KEY: usize = 44;
 
 /// The largest parts of `total`, in words.
 fn parts(causes: &[CauseRow], total: u64) -> String {
-    let words = |c: &CauseRow| {
+    let mut sums: Vec<(&str, u64)> = Vec::new();
+    for c in causes {
         let what = if c.event.is_empty() { c.category.name() } else { &c.event };
-        format!("{what} {:.0} %", c.time as f64 * 100.0 / total.max(1) as f64)
-    };
-    let shown = causes.iter().filter(|c| c.time * 20 >= total).take(3);
-    shown.map(words).collect::<Vec<_>>().join(", ")
+        match sums.iter_mut().find(|(known, _)| *known == what) {
+            Some((_, sum)) => *sum += c.time,
+            None => sums.push((what, c.time)),
+        }
+    }
+    sums.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+    let shown = sums.iter().filter(|(_, ns)| ns * 20 >= total).take(3);
+    let words = shown.map(|(what, ns)| format!("{what} {:.0} %", *ns as f64 * 100.0 / total.max(1) as f64));
+    words.collect::<Vec<_>>().join(", ")
 }
 
 /// Spans by what names them: how many, how long, and where the time went; what the slowest have more of.

@@ -10,7 +10,14 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::OnceLock;
 
-const FILES: &[(&str, &str)] = &[("postgresql", include_str!("../../../../programs/postgresql.toml"))];
+macro_rules! files {
+    ($($name:literal)*) => {
+        &[$(($name, include_str!(concat!("../../../../programs/", $name, ".toml"))),)*]
+    };
+}
+const FILES: &[(&str, &str)] = files!("mariadb" "memcached" "mysql" "postgresql" "redis" "sqlite");
+/// In the low half of a wait event's number: any that its class has no name for.
+const ANY: u32 = 0xffff;
 
 /// A program's version is looked for in so much of its file, bytes.
 const LARGEST: u64 = 64 << 20;
@@ -22,7 +29,11 @@ pub struct Program {
     /// What it is called in reports.
     pub title: String,
     /// File names of its executable.
+    #[serde(default)]
     executables: Vec<String>,
+    /// Or of the library that it is.
+    #[serde(default)]
+    libraries: Vec<String>,
     /// What its version follows in its file.
     version: Option<String>,
     #[serde(default)]
@@ -91,6 +102,11 @@ impl Program {
         self.executables.iter().any(|e| e == name)
     }
 
+    /// Begins of names of files that hold its code as a library.
+    pub fn libraries(&self) -> &[String] {
+        &self.libraries
+    }
+
     /// Its major version, as its file states it.
     pub fn version_of(&self, path: &Path) -> Option<u32> {
         let before = self.version.as_ref()?.as_bytes();
@@ -136,6 +152,8 @@ impl Program {
                 }
                 None => {}
             }
+            // Such as those of extensions, which get their numbers while the server runs.
+            put(ANY, "other");
         }
         out
     }
@@ -148,7 +166,7 @@ mod tests {
     #[test]
     fn every_file_says_something_that_can_be_used() {
         for program in Program::all() {
-            assert!(!program.executables.is_empty(), "{}", program.title);
+            assert!(!program.executables.is_empty() || !program.libraries.is_empty(), "{}", program.title);
             for span in program.span.iter() {
                 Spec::of_program(&span.name, &span.begin, &span.end, span.key.as_deref())
                     .expect(&program.title);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! One pass over a trace that fills the tables that are asked for.
 
-use super::{account, disks, locks, results, stacks, streamed, workloads, Context, Filler, Sink, Table};
+use super::{
+    account, disks, locks, results, spans, stacks, streamed, workloads, Context, Filler, Sink, Table,
+};
 use crate::stream::Stream;
 use anyhow::Result;
 use plumb_analysis::{setup, Analysis, Pass, Wanted};
@@ -53,6 +55,7 @@ pub fn read<'s>(
     account::tell(result, &context, sink);
     disks::tell(result, &context, sink);
     locks::tell(result, &context, sink);
+    spans::tell(result, &context, sink);
     workloads::tell(result, &context, sink);
     results::tell(result, diagnosis, &context, sink);
     stacks::tell(&trace.state, &context, sink);
