@@ -142,7 +142,7 @@ struct plumb_text {
 	plumb_u32 by;    /* the same */
 	plumb_u32 pid;   /* 0 */
 	plumb_u16 kind;  /* PLUMB_STACK_TEXT */
-	plumb_u16 span; /* which */
+	plumb_u16 span;  /* which */
 	plumb_u32 bytes; /* of the text that could be read, with the NUL that ends it */
 	char text[PLUMB_TEXT_BYTES];
 	plumb_u32 unused;

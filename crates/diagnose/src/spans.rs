@@ -5,6 +5,7 @@ use crate::verdict::{Line, Role};
 use crate::Evidence;
 use plumb_model::{Category, CauseRow, RunResult, SpanRow};
 use plumb_trace::units;
+use std::collections::BTreeMap;
 
 /// Wait events with less than this share of the time of a finding's categories say nothing of it.
 const LEAST: f64 = 0.1;
@@ -25,9 +26,7 @@ fn key(key: &str) -> String {
 
 /// What the programs said of waits that went to some categories.
 pub fn said(result: &RunResult, categories: &[Category]) -> Option<Evidence> {
-    let of = |map: &std::collections::BTreeMap<Category, u64>| -> u64 {
-        categories.iter().filter_map(|c| map.get(c)).sum()
-    };
+    let of = |map: &BTreeMap<Category, u64>| -> u64 { categories.iter().filter_map(|c| map.get(c)).sum() };
     let all: u64 = result.processes.iter().map(|p| of(&p.account)).sum();
     let mut rows: Vec<_> = result.wait_events.iter().map(|w| (of(&w.account), w)).collect();
     rows.sort_by_key(|(ns, _)| std::cmp::Reverse(*ns));
@@ -47,24 +46,35 @@ pub fn said(result: &RunResult, categories: &[Category]) -> Option<Evidence> {
     (!words.is_empty()).then(|| Evidence::new("wait event", words.join(", ")))
 }
 
-/// What a part of a span's time went to, in words.
-fn cause(c: &CauseRow) -> String {
-    let what = if c.event.is_empty() { c.category.activity().to_string() } else { c.event.clone() };
-    match c.who.as_str() {
-        "" => what,
-        who if c.event.is_empty() => format!("{what} ({}, {who})", c.category),
-        who => format!("{what} ({who})"),
+/// What parts of a span's time went to, in words, with their sums of what `of` says; most first.
+fn grouped(causes: &[CauseRow], of: impl Fn(&CauseRow) -> u64) -> Vec<(String, u64)> {
+    let mut sums: BTreeMap<(Category, &str), Vec<(&str, u64)>> = BTreeMap::new();
+    for c in causes {
+        sums.entry((c.category, &c.event)).or_default().push((&c.who, of(c)));
     }
+    let words = |((category, event), who): ((Category, &str), Vec<(&str, u64)>)| {
+        let sum = who.iter().map(|(_, ns)| ns).sum();
+        let what = if event.is_empty() { category.activity() } else { event };
+        let most = who.iter().filter(|(who, ns)| !who.is_empty() && ns * 2 > sum).max_by_key(|(_, ns)| *ns);
+        (most.map_or(what.to_string(), |(who, _)| format!("{what} ({who})")), sum)
+    };
+    let mut rows: Vec<(String, u64)> = sums.into_iter().map(words).collect();
+    rows.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+    rows
 }
 
 /// The kind of request with the most time.
 fn most(result: &RunResult) -> Option<Line> {
     let all: u64 = result.spans.iter().map(|s| s.total).sum();
     let s = result.spans.first().filter(|s| s.count > 0)?;
-    let parts = s.causes.iter().filter(|c| c.time * 20 >= s.total).take(3);
-    let parts: Vec<String> = parts
-        .map(|c| format!("{} {:.0} %", cause(c), c.time as f64 * 100.0 / s.total.max(1) as f64))
-        .collect();
+    // Of requests on sockets another line tells.
+    if s.place == SpanRow::SOCKETS {
+        return None;
+    }
+    let parts = grouped(&s.causes, |c| c.time);
+    let parts = parts.iter().filter(|(_, ns)| ns * 20 >= s.total).take(3);
+    let share = |ns: u64| ns as f64 * 100.0 / s.total.max(1) as f64;
+    let parts: Vec<String> = parts.map(|(what, ns)| format!("{what} {:.0} %", share(*ns))).collect();
     let named = if s.key.is_empty() { String::new() } else { format!("{}: ", key(&s.key)) };
     let text = format!(
         "{named}{} of them, {} mean, {} p99, {:.0} % of the time of all; {}",
@@ -85,9 +95,9 @@ fn slowest(result: &RunResult) -> Option<Line> {
     };
     let s = result.spans.iter().filter(far).max_by_key(|s| loss(s))?;
     let t = s.tail.as_ref()?;
-    let more = t.causes.iter().filter(|c| (c.time - c.typical) * 10 >= t.mean - t.typical).take(3);
-    let more: Vec<String> =
-        more.map(|c| format!("{} +{}", cause(c), units::brief(c.time - c.typical))).collect();
+    let more = grouped(&t.causes, |c| c.time - c.typical);
+    let more = more.iter().filter(|(_, ns)| ns * 10 >= t.mean - t.typical).take(3);
+    let more: Vec<String> = more.map(|(what, ns)| format!("{what} +{}", units::brief(*ns))).collect();
     let named = if s.key.is_empty() { s.name.clone() } else { format!("{} {}", s.name, key(&s.key)) };
     let text = format!(
         "of {named}: {} mean, the others {}; {}",

@@ -364,8 +364,8 @@ impl<O: Observer> Model<O> {
                     self.threads[at].queue.moved(ts, e.to_cpu);
                 }
             }
-            SpanBegin::ID => self.span_begins(ts, &SpanBegin::read(b)),
-            SpanEnd::ID => self.span_ends(ts, &SpanEnd::read(b)),
+            SpanBegin::ID => self.span_begins(r.cpu, ts, &SpanBegin::read(b)),
+            SpanEnd::ID => self.span_ends(r.cpu, ts, &SpanEnd::read(b)),
             SpanWait::ID => self.says(&SpanWait::read(b)),
             TcpRetransmitSkb::ID => self.retransmits += 1,
             SchedFork::ID | SchedExec::ID | SchedRename::ID => {

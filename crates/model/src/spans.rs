@@ -6,7 +6,7 @@
 
 use crate::account::{Account, Category};
 use crate::histogram::Histogram;
-use crate::parts::Who;
+use crate::parts::{Part, Piece, Who};
 use crate::result::{CauseRow, SlowSpanRow, SpanRow, TailRow};
 use plumb_trace::reader::State as TraceState;
 use rustc_hash::FxHashMap;
@@ -21,6 +21,9 @@ const TAIL: u64 = 100;
 /// Causes of a row that are told, and slow spans.
 const MOST_CAUSES: usize = 16;
 const MOST_SLOW: usize = 5;
+/// The span of requests on sockets, from the first byte that came to the first that was sent back; its keys are the
+/// names of the threads that answer.
+const TURN: u32 = u32::MAX;
 /// Categories whose time the account tells, as no wait does.
 const OF_ACCOUNT: [Category; 4] =
     [Category::Running, Category::Spinning, Category::Interrupted, Category::Lost];
@@ -163,6 +166,8 @@ struct Kept {
 struct Sum {
     took: Histogram,
     unfinished: u64,
+    /// Time of those of which only the duration is known, ns: their causes are taken to be as those of the others.
+    unseen: u64,
     /// Time and number of waits by cause.
     causes: FxHashMap<Cause, (u64, u64)>,
     /// The slowest, slowest first.
@@ -246,6 +251,9 @@ pub struct Names<'a> {
 impl Names<'_> {
     /// What names a span.
     pub fn key(&self, named: Named) -> String {
+        if named.span == TURN {
+            return (self.who)(Who::Name(named.key as u32));
+        }
         let span = self.state.spans.iter().find(|s| s.span == named.span);
         if span.is_some_and(|s| s.numbered == 1) {
             return named.key.to_string();
@@ -287,6 +295,27 @@ impl Spans {
         self.sum(done.named).add(tid, done);
     }
 
+    /// A request on a socket, answered by a thread of the given name. `pieces`: its path, or nothing where that was
+    /// not looked at.
+    pub fn turn(&mut self, (tid, name): (u32, u32), begin: u64, took: u64, pieces: Option<&[Piece]>) {
+        let named = Named { span: TURN, key: name.into() };
+        let Some(pieces) = pieces else {
+            let sum = self.sum(named);
+            sum.took.add(took);
+            sum.unseen += took;
+            return;
+        };
+        let mut causes = Causes::default();
+        for p in pieces {
+            let Part { category, who } = p.part;
+            causes.add(Cause { category, who, event: 0 }, p.to - p.from);
+        }
+        let seen: u64 = causes.0.iter().map(|(_, ns)| ns).sum();
+        let lost = Cause { category: Category::Lost, who: Who::Nobody, event: 0 };
+        causes.add(lost, took.saturating_sub(seen));
+        self.add(tid, Done { named, begin, took, causes });
+    }
+
     /// Counts one whose end was not seen.
     pub fn unfinished(&mut self, named: Named) {
         self.sum(named).unfinished += 1;
@@ -303,10 +332,19 @@ impl Spans {
     }
 }
 
+impl SpanRow {
+    /// Place of the requests that sockets alone tell of.
+    pub const SOCKETS: &str = "sockets: from the first byte that came to the first that was sent";
+}
+
 fn row(span: u32, key: String, sum: &Sum, names: &Names<'_>) -> SpanRow {
     let kind = names.state.spans.iter().find(|s| s.span == span);
     let mut account: BTreeMap<Category, u64> = BTreeMap::new();
-    let mut causes: Vec<(Cause, (u64, u64))> = sum.causes.iter().map(|(c, n)| (*c, *n)).collect();
+    let total = u64::try_from(sum.took.sum).unwrap_or(u64::MAX);
+    let stands_for = total as f64 / total.saturating_sub(sum.unseen).max(1) as f64;
+    let scaled = |ns: u64| if sum.unseen == 0 { ns } else { (ns as f64 * stands_for).round() as u64 };
+    let mut causes: Vec<(Cause, (u64, u64))> =
+        sum.causes.iter().map(|(c, (ns, n))| (*c, (scaled(*ns), *n))).collect();
     causes.sort_by(|(a, (ns, _)), (b, (other, _))| other.cmp(ns).then_with(|| a.cmp(b)));
     for (cause, (ns, _)) in &causes {
         *account.entry(cause.category).or_default() += ns;
@@ -329,12 +367,20 @@ fn row(span: u32, key: String, sum: &Sum, names: &Names<'_>) -> SpanRow {
         causes: names.causes(&k.causes),
     });
     SpanRow {
-        name: kind.map_or_else(|| format!("span {span}"), |s| s.name.clone()),
+        name: match kind {
+            Some(kind) => kind.name.clone(),
+            None if span == TURN => "request".into(),
+            None => format!("span {span}"),
+        },
         key,
-        place: kind.map(|s| s.place.clone()).unwrap_or_default(),
+        place: match kind {
+            Some(kind) => kind.place.clone(),
+            None if span == TURN => SpanRow::SOCKETS.into(),
+            None => String::new(),
+        },
         count: sum.took.count,
         unfinished: sum.unfinished,
-        total: u64::try_from(sum.took.sum).unwrap_or(u64::MAX),
+        total,
         p50: sum.took.quantile(0.5),
         p90: sum.took.quantile(0.9),
         p99: sum.took.quantile(0.99),

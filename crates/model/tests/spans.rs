@@ -152,6 +152,20 @@ fn missing_events_end_no_span() {
 }
 
 #[test]
+fn a_thread_that_is_first_seen_in_a_span_has_no_more_than_its_time() {
+    let mut b = Bench::new();
+    // It ran on the other CPU since before the recording.
+    let on = |ts, id, bytes| RawRecord { ts, id, cpu: 1, tid: OTHER, bytes };
+    let begin = SpanBegin { ts: 5000, tid: OTHER, span: CALL, ..Default::default() };
+    let end = SpanEnd { ts: 5700, tid: OTHER, span: CALL, ..Default::default() };
+    b.0.feed(Item::Record(on(5000, SpanBegin::ID, begin.bytes())));
+    b.0.feed(Item::Record(on(5700, SpanEnd::ID, end.bytes())));
+    let result = b.finish();
+    let call = row(&result, "call", "");
+    assert_eq!((call.total, call.account.values().sum::<u64>()), (700, 700), "{:?}", call.account);
+}
+
+#[test]
 fn the_tail_has_its_own_causes() {
     let mut b = Bench::new();
     for i in 0..1000u64 {

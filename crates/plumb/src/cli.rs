@@ -231,9 +231,10 @@ pub struct What {
     /// arg0 (a number), arg0:string or arg0:sql.
     #[arg(long, value_name = "SPEC", value_parser = span)]
     pub span: Vec<SpanSpec>,
-    /// No spans and wait events of programs that plumb knows (PostgreSQL).
-    #[arg(long)]
-    pub no_spans: bool,
+    /// Of programs that plumb knows (PostgreSQL, MariaDB, Redis ...): their requests and wait events, the wait
+    /// events only, which need no probe, or nothing.
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Programs::All)]
+    pub programs: Programs,
     /// Write the texts of spans to the trace, SQL without its literals; otherwise only their first word and a hash.
     #[arg(long)]
     pub span_text: bool,
@@ -252,6 +253,17 @@ pub struct What {
     /// Command to run and record, after `--`.
     #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["pid", "cgroup"])]
     pub command: Vec<OsString>,
+}
+
+/// What is recorded of programs that plumb knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Programs {
+    /// Requests and wait events.
+    All,
+    /// Wait events.
+    Waits,
+    /// Nothing.
+    None,
 }
 
 /// Whose exit code `plumb run` and `plumb record` end with.

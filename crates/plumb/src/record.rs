@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `plumb record`: the first stage alone.
 
-use crate::cli::{ExitCodeOf, RecordArgs, What};
+use crate::cli::{ExitCodeOf, Programs, RecordArgs, What};
 use crate::quality::NOT_VALID;
 use anyhow::{bail, Context, Result};
 use plumb_machine::output;
@@ -75,7 +75,12 @@ pub fn options(what: &What, dir: &Path) -> Result<Options> {
         devices,
         buffer: what.buffer.unwrap_or(0),
         keep: None,
-        spans: Spans { asked: what.span.clone(), programs: !what.no_spans, texts: what.span_text },
+        spans: Spans {
+            asked: what.span.clone(),
+            programs: what.programs == Programs::All,
+            waits: what.programs != Programs::None,
+            texts: what.span_text,
+        },
         duration: what.duration,
     })
 }

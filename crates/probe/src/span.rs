@@ -33,6 +33,8 @@ pub struct Spans {
     pub asked: Vec<Spec>,
     /// Whether programs whose profile is known get theirs.
     pub programs: bool,
+    /// Whether what those say that they wait for is recorded.
+    pub waits: bool,
     /// The texts that name spans go into the trace; otherwise what kind of statement, and a hash.
     pub texts: bool,
 }
@@ -91,7 +93,7 @@ impl Plan {
     /// A span that was asked for by its own words cannot be recorded: its program or a symbol is missing.
     pub fn make(wanted: &Spans, target: &Target, command: Option<&Path>) -> Result<Self> {
         let mut plan = Self::default();
-        if wanted.asked.is_empty() && !wanted.programs {
+        if wanted.asked.is_empty() && !wanted.programs && !wanted.waits {
             return Ok(plan);
         }
         let pids = processes(target);
@@ -108,9 +110,9 @@ impl Plan {
             };
             plan.ask(spec, chosen)?;
         }
-        if wanted.programs {
+        if wanted.programs || wanted.waits {
             for (number, program) in Program::all().iter().enumerate() {
-                plan.program(number as u32, program, &binaries, &pids);
+                plan.program(number as u32, program, wanted, &binaries, &pids);
             }
         }
         if plan.probes.len() > MOST_PLACES {
@@ -185,18 +187,18 @@ impl Plan {
     }
 
     /// What is known of a program, in each of the target's files that are it.
-    fn program(&mut self, number: u32, program: &Program, binaries: &[Binary], pids: &[u32]) {
+    fn program(&mut self, number: u32, program: &Program, wanted: &Spans, binaries: &[Binary], pids: &[u32]) {
         let mut told = HashSet::new();
         let first = self.probes.len();
         let libraries = libraries(program, pids);
         for binary in binaries.iter().filter(|b| program.is(&b.name)).chain(&libraries) {
             let version = program.version_of(&binary.path);
-            for spec in program.spans(version) {
+            for spec in program.spans(version).filter(|_| wanted.programs) {
                 if let Err(e) = spec.and_then(|spec| self.add(&spec, binary)) {
                     self.notes.push(format!("no spans of {}: {e:#}", program.title));
                 }
             }
-            let Some(symbol) = program.wait_symbol() else { continue };
+            let Some(symbol) = program.wait_symbol().filter(|_| wanted.waits) else { continue };
             let names = program.wait_events(version);
             if names.is_empty() {
                 let which = version.map_or_else(|| "of unknown version".into(), |v| format!("version {v}"));

@@ -77,8 +77,14 @@ impl<O: Observer> Model<O> {
         }
         // Many requests at once share a history: beyond an effort of one piece an event, some stand for others.
         let length = ts.saturating_sub(since);
+        // Where its program tells of its requests, those are the ones that count.
+        let turns = self.setup.state.spans.is_empty();
+        let who = (self.threads[at].tid, self.threads[at].name);
         if length == 0 || self.walked > self.events + FREE_PIECES {
             self.ledger(at).not_walked += length;
+            if turns && length > 0 {
+                self.spans.turn(who, since, length, None);
+            }
             return;
         }
         let not_walked = std::mem::take(&mut self.ledger(at).not_walked);
@@ -87,11 +93,15 @@ impl<O: Observer> Model<O> {
         pieces.clear();
         let follow = Follow::from(&self.threads[at]);
         self.follow_thread(follow.me, since, ts, follow, &mut pieces);
-        for p in &pieces {
+        for p in &mut pieces {
             // With a request in progress nothing is idle: it waited for its turn.
-            let turn = Part::of(Category::InRequest);
-            let part = if p.part.category == Category::Idle { turn } else { p.part };
-            self.ledger(at).served.add(part, ((p.to - p.from) as f64 * stands_for).round() as u64);
+            if p.part.category == Category::Idle {
+                p.part = Part::of(Category::InRequest);
+            }
+            self.ledger(at).served.add(p.part, ((p.to - p.from) as f64 * stands_for).round() as u64);
+        }
+        if turns {
+            self.spans.turn(who, since, length, Some(&pieces));
         }
         self.walked += pieces.len() as u64;
         self.scratch = pieces;

@@ -33,8 +33,8 @@ impl<O: Observer> Model<O> {
             }
         }
         // Whose begins and ends are missing is not known.
-        for at in self.index.places() {
-            self.lose_spans(at);
+        if !self.setup.state.spans.is_empty() {
+            self.index.places().into_iter().for_each(|at| self.lose_spans(at));
         }
         self.cpu_becomes(gap.cpu, begin, CpuState::Lost);
     }

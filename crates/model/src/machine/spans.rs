@@ -10,13 +10,16 @@ use crate::Observer;
 use plumb_trace::schema::{SpanBegin, SpanEnd, SpanWait};
 
 impl<O: Observer> Model<O> {
-    fn account_of(&self, tid: u32, ts: u64) -> Option<(usize, Account)> {
-        let at = self.known(tid)?;
-        Some((at, self.account_at(at, ts)))
+    /// The place of a thread that runs there, and its account up to now.
+    fn account_of(&mut self, cpu: u32, ts: u64, tid: u32) -> (usize, Account) {
+        let at = self.place(tid);
+        self.seen_running(at, cpu, ts);
+        self.charge(at, ts);
+        (at, self.threads[at].account)
     }
 
-    pub(super) fn span_begins(&mut self, ts: u64, e: &SpanBegin) {
-        let Some((at, account)) = self.account_of(e.tid, ts) else { return };
+    pub(super) fn span_begins(&mut self, cpu: u32, ts: u64, e: &SpanBegin) {
+        let (at, account) = self.account_of(cpu, ts, e.tid);
         let text = self.texts.take(e.tid, e.ts);
         let key = text.map_or(e.key, u64::from);
         let nests = self.setup.state.spans.iter().any(|s| s.span == e.span && s.nests == 1);
@@ -24,8 +27,8 @@ impl<O: Observer> Model<O> {
         open.begin(ts, &account, Named { span: e.span, key }, nests);
     }
 
-    pub(super) fn span_ends(&mut self, ts: u64, e: &SpanEnd) {
-        let Some((at, account)) = self.account_of(e.tid, ts) else { return };
+    pub(super) fn span_ends(&mut self, cpu: u32, ts: u64, e: &SpanEnd) {
+        let (at, account) = self.account_of(cpu, ts, e.tid);
         let Some(open) = &mut self.threads[at].spans else { return };
         if let Some((done, unfinished)) = open.end(ts, &account, e.span) {
             unfinished.into_iter().for_each(|named| self.spans.unfinished(named));

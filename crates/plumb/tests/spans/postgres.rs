@@ -201,8 +201,10 @@ fn without_spans_the_trace_has_none() {
     let server = Server::start(&bin, &[]);
     let trace = server.dir.path().join("none");
     let pid = server.postmaster.id().to_string();
-    let mut recorder =
-        common::start(plumb().args(["record", "-q", "--no-spans", "--pid", &pid, "-o"]).arg(&trace), &trace);
+    let mut recorder = common::start(
+        plumb().args(["record", "-q", "--programs", "none", "--pid", &pid, "-o"]).arg(&trace),
+        &trace,
+    );
     server.ask("select count(*) from pg_class");
     common::signal(&recorder, libc::SIGINT);
     assert!(recorder.wait().expect("plumb").success());
