@@ -22,9 +22,17 @@ pub enum Ground {
     /// from the first; what is shared lies in the first.
     Directories(Vec<PathBuf>),
     /// A file that the user named.
-    File(PathBuf),
+    File(Named),
     /// A block device that the user named, and its size, bytes.
-    Device(PathBuf, u64),
+    Device(Named, u64),
+}
+
+/// A file or device that the user named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    pub name: PathBuf,
+    /// What is opened: the descriptor of what was checked, where its name may lead to something else meanwhile.
+    pub through: PathBuf,
 }
 
 /// What could not be made ready, and why.
@@ -51,12 +59,21 @@ fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> FileError {
 /// The files of one worker.
 #[derive(Debug, Clone)]
 pub struct FileSet {
-    /// Files with data, to open.
+    /// Files with data, by the names that a reader knows.
     pub paths: Vec<PathBuf>,
+    /// What is opened in place of the one path, see [`Named`].
+    pub through: Option<PathBuf>,
     /// Where each is copied to; empty when the job does not copy.
     pub copies: Vec<PathBuf>,
     /// Names, for operations on names.
     pub names: Names,
+}
+
+impl FileSet {
+    /// What is opened for the file of this path.
+    pub fn through<'a>(&'a self, path: &'a Path) -> &'a Path {
+        self.through.as_deref().unwrap_or(path)
+    }
 }
 
 impl Ground {
@@ -64,7 +81,7 @@ impl Ground {
     pub fn places(&self) -> &[PathBuf] {
         match self {
             Ground::Directories(dirs) => dirs,
-            Ground::File(path) | Ground::Device(path, _) => std::slice::from_ref(path),
+            Ground::File(named) | Ground::Device(named, _) => std::slice::from_ref(&named.name),
         }
     }
 
@@ -74,16 +91,17 @@ impl Ground {
         let dir = match self {
             Ground::Directories(dirs) if shared => &dirs[0],
             Ground::Directories(dirs) => &dirs[worker as usize % dirs.len()],
-            Ground::File(path) | Ground::Device(path, _) => {
+            Ground::File(named) | Ground::Device(named, _) => {
                 let names = Names::new(Path::new("/nonexistent"), 0, 0);
-                return FileSet { paths: vec![path.clone()], copies: vec![], names };
+                let through = Some(named.through.clone());
+                return FileSet { paths: vec![named.name.clone()], through, copies: vec![], names };
             }
         };
         let names_dir =
             if shared || worker == 0 { dir.join("names") } else { dir.join(format!("names.{worker}")) };
         let names = Names::new(&names_dir, if job.what.names() { job.files } else { 0 }, job.dirs);
         if job.what.names() || job.what == What::LockAndUpdate && job.lock != crate::job::Lock::Fcntl {
-            return FileSet { paths: vec![], copies: vec![], names };
+            return FileSet { paths: vec![], through: None, copies: vec![], names };
         }
         let path = |i: u64, word: &str| {
             let name = if shared { format!("{word}.{i}") } else { format!("{word}.{worker}.{i}") };
@@ -95,14 +113,14 @@ impl Ground {
         let all = |word: &str| (0..job.files).map(|i| path(i, word)).collect::<Vec<_>>();
         let copy = format!("{}-copy", job.prefix);
         let copies = if job.what == What::Copy { all(&copy) } else { vec![] };
-        FileSet { paths: all(&job.prefix), copies, names }
+        FileSet { paths: all(&job.prefix), through: None, copies, names }
     }
 
     /// Bytes of the file or device that a job may use; what it asks for, of files of its own.
     pub fn size(&self, job: &Job) -> io::Result<u64> {
         match self {
             Ground::Directories(_) => Ok(job.size.0),
-            Ground::File(path) => match std::fs::metadata(path) {
+            Ground::File(named) => match std::fs::metadata(&named.through) {
                 Ok(meta) => Ok(meta.len()),
                 Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(0),
                 Err(e) => Err(e),
@@ -144,8 +162,8 @@ pub fn numbered(jobs: &[Job], ground: &Ground) -> (Vec<PathBuf>, Vec<u32>) {
 pub fn prepare(job: &Job, ground: &Ground, stop: &AtomicBool) -> Result<(), FileError> {
     match ground {
         Ground::Device(..) => return Ok(()),
-        Ground::File(path) if !job.what.writes() && job.what != What::FsyncOnly => {
-            let size = std::fs::metadata(path).map_err(system(path.display().to_string()))?.len();
+        Ground::File(Named { name: path, through }) if !job.what.writes() && job.what != What::FsyncOnly => {
+            let size = std::fs::metadata(through).map_err(system(path.display().to_string()))?.len();
             if size < job.block.0 {
                 return Err(FileError::Said(format!(
                     "{}: has {size} bytes, fewer than one block of {}; name a larger file or a directory",
@@ -170,20 +188,26 @@ pub fn prepare(job: &Job, ground: &Ground, stop: &AtomicBool) -> Result<(), File
             if stop.load(Relaxed) {
                 return Err(FileError::Stopped);
             }
-            if let Some(parent) = path.parent() {
+            if let Some(parent) = path.parent().filter(|_| files.through.is_none()) {
                 std::fs::create_dir_all(parent).map_err(system(parent.display().to_string()))?;
             }
-            prepare_file(job, path, &mut pool, stop)?;
+            prepare_file(job, path, files.through(path), &mut pool, stop)?;
         }
     }
     Ok(())
 }
 
-fn prepare_file(job: &Job, path: &Path, pool: &mut Pool, stop: &AtomicBool) -> Result<(), FileError> {
+fn prepare_file(
+    job: &Job,
+    path: &Path,
+    through: &Path,
+    pool: &mut Pool,
+    stop: &AtomicBool,
+) -> Result<(), FileError> {
     let named = || system(path.display().to_string());
-    let new = !path.exists();
-    let file =
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(named())?;
+    let new = !through.exists();
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(true).create(true).truncate(false).open(through).map_err(named())?;
     if new {
         crate::guard::sign(&file);
     }
@@ -289,7 +313,11 @@ fn prepare_names(job: &Job, names: &Names, stop: &AtomicBool) -> Result<(), File
 pub fn set_cache(job: &Job, ground: &Ground) -> Result<(), FileError> {
     let all = || {
         let workers = if job.sharing == Sharing::Shared { 1 } else { job.workers() };
-        (0..workers).flat_map(|w| ground.files(job, w).paths).filter(|p| p.exists())
+        let files = |w| {
+            let set = ground.files(job, w);
+            set.paths.iter().map(|path| set.through(path).to_path_buf()).collect::<Vec<_>>()
+        };
+        (0..workers).flat_map(files).filter(|p| p.exists())
     };
     match job.cache {
         Cache::AsFound => {}

@@ -145,6 +145,9 @@ impl<'a> Session<'a> {
                 place.named().display()
             ));
         }
+        if let Some(read) = place.passed_as_empty() {
+            observer.say(&format!("plumb: {}: {read}", place.named().display()));
+        }
         let written = place.written(workload);
         if written > MUCH {
             observer.say(&format!("plumb: each round writes at least {}", units::bytes(written)));

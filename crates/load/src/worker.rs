@@ -181,10 +181,10 @@ fn open_files(job: &Job, set: &FileSet, opened: &mut Opened) -> Result<(), Engin
     raise_limit(wanted + 64)?;
     let flags = engine::open_flags(job);
     for (i, path) in set.paths.iter().enumerate() {
-        let fd = open(path, flags)?;
+        let fd = open(path, set.through(path), flags)?;
         opened.0.push(OpenFile { fd, copy_to: -1, size: 0 });
         if let Some(copy) = set.copies.get(i) {
-            opened.0[i].copy_to = open(copy, engine::copy_flags(job) | libc::O_CREAT)?;
+            opened.0[i].copy_to = open(copy, copy, engine::copy_flags(job) | libc::O_CREAT)?;
         }
         // SAFETY: plain calls on an open descriptor; a device's length is where its end is.
         let size = unsafe { libc::lseek64(fd, 0, libc::SEEK_END) };
@@ -195,8 +195,8 @@ fn open_files(job: &Job, set: &FileSet, opened: &mut Opened) -> Result<(), Engin
     Ok(())
 }
 
-fn open(path: &Path, flags: i32) -> Result<i32, EngineError> {
-    let name = CString::new(path.as_os_str().as_bytes())
+fn open(path: &Path, through: &Path, flags: i32) -> Result<i32, EngineError> {
+    let name = CString::new(through.as_os_str().as_bytes())
         .map_err(|_| EngineError(format!("{}: a name with a NUL", path.display())))?;
     // SAFETY: the path ends in NUL.
     let fd = unsafe { libc::open(name.as_ptr(), flags | libc::O_CLOEXEC, 0o600) };

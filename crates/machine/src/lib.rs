@@ -44,7 +44,7 @@ pub use environment::{Difference, Environment, FileSystem};
 #[cfg(any(test, feature = "fake"))]
 pub use fake::Fake;
 pub use mount::{devices_under, mount_of, mounts, mounts_everywhere, mounts_of, Mount};
-pub use open_files::open_files;
+pub use open_files::{lock, open_files, writer, writer_of, FileUser, LockError};
 pub use process::Process;
 pub use root::{unescape, Root};
 pub use sockets::Sockets;

@@ -132,7 +132,7 @@ pub struct DeviceSpec {
     /// Seed of a served device.
     #[serde(default = "one")]
     pub seed: u32,
-    /// A block device of this machine. It must hold nothing recognisable, unless `--destroy` names it.
+    /// A block device of this machine. It must be empty, unless `--destroy` names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
     /// A directory that is there: no file system is made.

@@ -3,11 +3,14 @@
 //!
 //! Served disks are the plan's own. A device that the plan names by its path must pass
 //! [`plumb_load::guard::device`], each time before it is written. What an earlier repetition left
-//! there is known by the label of its file system; a device that was written without one has its
-//! beginning and end cleared afterwards, so that it is again as empty as the guard found it.
+//! there is known by the label of its file system. A device that was written without one is made zero
+//! afterwards, up to [`WHOLE`]; of a larger one the beginning and the end are, and the first bytes
+//! ([`SCRATCH_MAGIC`]) say that what is between them is a plan's.
 
 use anyhow::{bail, Context, Result};
-use plumb_load::guard::{device, DeviceClaim, Found, Refusal, UNKNOWN};
+use plumb_load::guard::{
+    device, unused_device, DeviceClaim, Found, Refusal, SCRATCH, SCRATCH_MAGIC, UNKNOWN,
+};
 use plumb_machine::Root;
 use std::fs::File;
 use std::io;
@@ -23,6 +26,9 @@ pub const LABEL: &str = "plumb-plan";
 /// btrfs' on-disk format.
 const LABELS: [(&str, u64, usize); 3] = [("ext", 0x478, 16), ("XFS", 0x6c, 12), ("btrfs", 0x1_012b, 256)];
 
+/// The largest device that is made zero as a whole, bytes: a disk of 200 MB/s takes five seconds for it.
+const WHOLE: u64 = 1 << 30;
+
 /// Whether the device may be written now.
 ///
 /// # Errors
@@ -30,9 +36,9 @@ const LABELS: [(&str, u64, usize); 3] = [("ext", 0x478, 16), ("XFS", 0x6c, 12), 
 pub fn claim(path: &Path, destroy: &[PathBuf]) -> Result<DeviceClaim, Refusal> {
     let root = Root::real();
     match device(path, destroy, &root) {
-        Err(Refusal { found: Found::Content(content), .. }) if ours(path, &content) => {
-            let claim = device(path, &[path.to_path_buf()], &root)?;
-            if claim.content == content {
+        Err(Refusal { found: Found::Content(_), .. }) => {
+            let claim = unused_device(path, &root)?;
+            if ours(claim.file(), &claim.content) {
                 return Ok(claim);
             }
             Err(Refusal { object: path.into(), found: Found::Content(claim.content) })
@@ -41,16 +47,19 @@ pub fn claim(path: &Path, destroy: &[PathBuf]) -> Result<DeviceClaim, Refusal> {
     }
 }
 
-/// Whether a file system with a plan's label is all that a device holds.
-fn ours(path: &Path, content: &[String]) -> bool {
+/// Whether a plan's scratch data or a file system with a plan's label is all that a device holds.
+fn ours(file: &File, content: &[String]) -> bool {
     let [one] = content else { return false };
+    if one.starts_with(SCRATCH) {
+        return true;
+    }
     let Some((_, at, length)) =
         LABELS.iter().find(|(word, ..)| one.contains(word) && one.contains("file system"))
     else {
         return false;
     };
     let mut label = vec![0; *length];
-    let read = File::open(path).and_then(|file| file.read_exact_at(&mut label, *at));
+    let read = file.read_exact_at(&mut label, *at);
     let end = label.iter().position(|b| *b == 0).unwrap_or(*length);
     read.is_ok() && label[..end] == *LABEL.as_bytes()
 }
@@ -61,42 +70,61 @@ fn ours(path: &Path, content: &[String]) -> bool {
 /// # Errors
 /// The device's.
 pub fn clear_unfinished(path: &Path) -> Result<bool> {
-    match unfinished(path) {
+    match only(path, &[UNKNOWN, SCRATCH]) {
         None => Ok(false),
         Some(claim) => clear(&claim).map(|()| true),
     }
 }
 
-/// Whether [`clear_unfinished`] would clear it.
+/// Whether data of no known format, maybe of a file system that was not finished, is all that a device holds.
 pub fn is_unfinished(path: &Path) -> bool {
-    unfinished(path).is_some()
+    only(path, &[UNKNOWN]).is_some()
 }
 
-fn unfinished(path: &Path) -> Option<DeviceClaim> {
-    let claim = device(path, &[path.to_path_buf()], &Root::real()).ok()?;
-    let unknown = |c: &String| c.starts_with(UNKNOWN);
-    (!claim.content.is_empty() && claim.content.iter().all(unknown)).then_some(claim)
+/// A device that holds something, and nothing but these.
+fn only(path: &Path, words: &[&str]) -> Option<DeviceClaim> {
+    let claim = unused_device(path, &Root::real()).ok()?;
+    let known = |content: &String| words.iter().any(|word| content.starts_with(word));
+    (!claim.content.is_empty() && claim.content.iter().all(known)).then_some(claim)
 }
 
-/// Overwrites with zeros wherever a format keeps its magic numbers.
+/// Makes a device empty or, where it is large, a plan's scratch device.
 ///
 /// # Errors
 /// The device's.
 pub fn clear(claim: &DeviceClaim) -> Result<()> {
-    const PIECE: u64 = 1 << 20;
-    let zeros = vec![0; PIECE as usize];
+    if claim.size > WHOLE {
+        return begin(claim);
+    }
+    overwrite(claim, &[(0, claim.size)], &[])
+}
+
+/// Makes it a plan's scratch device: wherever a format keeps its magic numbers are zeros, but for [`SCRATCH_MAGIC`].
+///
+/// # Errors
+/// The device's.
+pub fn begin(claim: &DeviceClaim) -> Result<()> {
     // The beginning with all that is looked at there, the second superblock of btrfs, the end.
     let places = [(0, 5 * PIECE), (64 << 20, PIECE), (claim.size.saturating_sub(PIECE), PIECE)];
+    overwrite(claim, &places, SCRATCH_MAGIC)
+}
+
+/// Bytes that are written at once.
+const PIECE: u64 = 1 << 20;
+
+fn overwrite(claim: &DeviceClaim, places: &[(u64, u64)], magic: &[u8]) -> Result<()> {
+    let zeros = vec![0; PIECE as usize];
     let write = || -> io::Result<()> {
         for (from, length) in places {
             let end = (from + length).min(claim.size);
-            let mut at = from;
+            let mut at = *from;
             while at < end {
                 let piece = (end - at).min(PIECE);
                 claim.file().write_all_at(&zeros[..piece as usize], at)?;
                 at += piece;
             }
         }
+        claim.file().write_all_at(magic, 0)?;
         claim.file().sync_all()
     };
     write().with_context(|| claim.node.display().to_string())?;
@@ -163,12 +191,12 @@ mod tests {
             let mut bytes = [0; 16];
             bytes[..label.len()].copy_from_slice(label.as_bytes());
             image.as_file().write_all_at(&bytes, 0x478).expect("written");
-            assert_eq!(ours(image.path(), &content), is_ours, "{label}");
+            assert_eq!(ours(image.as_file(), &content), is_ours, "{label}");
         }
         image.as_file().write_all_at(b"plumb-plan\0", 0x478).expect("written");
         let two = [content[0].clone(), "LUKS (magic at byte 0)".into()];
-        assert!(!ours(image.path(), &two), "and something else");
-        assert!(!ours(image.path(), &["LUKS (magic at byte 0)".into()]));
+        assert!(!ours(image.as_file(), &two), "and something else");
+        assert!(!ours(image.as_file(), &["LUKS (magic at byte 0)".into()]));
     }
 
     #[test]
@@ -184,7 +212,59 @@ mod tests {
                 }
             }
             let content = plumb_load::guard::recognise(image.as_file(), 320 << 20).expect("read");
-            assert!(ours(image.path(), &content), "{kind}: {content:?}");
+            assert!(ours(image.as_file(), &content), "{kind}: {content:?}");
+        }
+    }
+
+    struct Loop(PathBuf);
+
+    impl Loop {
+        fn of(image: &Path, mib: u64) -> Option<Loop> {
+            File::create(image).and_then(|file| file.set_len(mib << 20)).expect("an image");
+            let made = Command::new("losetup").args(["-f", "--show"]).arg(image).output().ok()?;
+            let node = String::from_utf8(made.stdout).ok()?;
+            made.status.success().then(|| Loop(node.trim().into()))
+        }
+    }
+
+    impl Drop for Loop {
+        fn drop(&mut self) {
+            let _ = Command::new("losetup").arg("-d").arg(&self.0).status();
+        }
+    }
+
+    #[test]
+    fn what_a_plan_wrote_to_a_device_without_a_file_system_is_known_again() {
+        let test = "what_a_plan_wrote_to_a_device_without_a_file_system_is_known_again";
+        // SAFETY: a call without arguments.
+        if unsafe { libc::geteuid() } != 0 {
+            println!("SKIP {test}: needs root");
+            return;
+        }
+        let dir = tempfile::tempdir().expect("a directory");
+        // Made zero as a whole; and only at its ends, with what is between them in place.
+        for (mib, scratch) in [(16, false), (1025, true)] {
+            let Some(disk) = Loop::of(&dir.path().join(mib.to_string()), mib) else {
+                println!("SKIP {test}: losetup makes no loop device here");
+                return;
+            };
+            let path = &disk.0;
+            let middle = (mib / 2) << 20;
+            let claimed = claim(path, &[]).unwrap_or_else(|e| panic!("empty: {e}"));
+            claimed.file().write_all_at(&vec![b'x'; 4 << 20], middle).expect("a load");
+            drop(claimed);
+            let refused = claim(path, &[]).expect_err("somebody's data").to_string();
+            assert!(refused.contains("data of no known format"), "{refused}");
+            let claimed = claim(path, std::slice::from_ref(path)).unwrap_or_else(|e| panic!("named: {e}"));
+            clear(&claimed).expect("cleared");
+            let mut byte = [0];
+            claimed.file().read_exact_at(&mut byte, middle).expect("read");
+            assert_eq!(byte == *b"x", scratch);
+            drop(claimed);
+            claim(path, &[]).unwrap_or_else(|e| panic!("the next repetition: {e}"));
+            let others = device(path, &[], &Root::real()).map(drop).map_err(|e| e.to_string());
+            assert_eq!(others.is_err_and(|e| e.contains("scratch data of plumb plan")), scratch);
+            assert!(!is_unfinished(path), "nothing that its user must look at");
         }
     }
 

@@ -45,7 +45,10 @@ pub fn main(args: &options::Run, program: &dyn Program) -> Result<ExitCode> {
     let dir = dir.canonicalize().with_context(|| dir.display().to_string())?;
     let mut locks = Locks::default();
     locks.run(&dir)?;
-    let ready = ready(args, plan, &dir, &progress, &mut locks, program);
+    // Followed once: a link that leads elsewhere in a later repetition names nothing more.
+    let node = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+    let destroy: Vec<PathBuf> = args.destroy.iter().map(node).collect();
+    let ready = ready(args, plan, &dir, &destroy, &progress, &mut locks, program);
     if ready.is_err() && is_new {
         // Nothing was begun: leave nothing. Only an empty directory goes.
         let _ = std::fs::remove_dir(&dir);
@@ -55,8 +58,7 @@ pub fn main(args: &options::Run, program: &dyn Program) -> Result<ExitCode> {
     journal.begin()?;
     let limit = Duration::from_nanos(state.plan.limit.0);
     let guardian = Guardian::start(&dir, PLAN)?;
-    let mut guarded =
-        GuardedJournal { journal, guardian, dir: dir.clone(), destroy: args.destroy.clone(), limit };
+    let mut guarded = GuardedJournal { journal, guardian, dir: dir.clone(), destroy: destroy.clone(), limit };
     store::reserve(&dir);
     let ran = repetitions(&mut state, &mut guarded, &progress);
     store::release(&dir);
@@ -73,6 +75,7 @@ fn ready(
     args: &options::Run,
     plan: super::file::PlanFile,
     dir: &Path,
+    destroy: &[PathBuf],
     progress: &Progress,
     locks: &mut Locks,
     program: &dyn Program,
@@ -90,7 +93,7 @@ fn ready(
         None => (fresh(plan, dir, program)?, true),
     };
     again(args, &mut state, dir)?;
-    check::all(&state, dir, &args.destroy, locks)?;
+    check::all(&state, dir, destroy, locks)?;
     if is_new {
         store::begin(dir, &state)?;
     } else {

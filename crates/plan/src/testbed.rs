@@ -89,7 +89,7 @@ pub fn make(
             let claim = format::claim(&node, &guarded.destroy)?;
             if settings.file_system.is_some() {
                 guarded.journal.will(Change::Formatted { device: node.clone(), kind: CLEARED.into() })?;
-                format::clear(&claim)?;
+                format::begin(&claim)?;
             }
             place.raw = settings.file_system.is_none();
         }

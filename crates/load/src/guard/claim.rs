@@ -271,9 +271,12 @@ pub fn sign(file: &File) -> bool {
 /// Whether plumb load made this file: it carries the mark of [`sign`], or lies
 /// in the claim of this process.
 pub fn made_by_us(path: &Path) -> bool {
-    let Ok(file) = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path) else {
-        return false;
-    };
+    let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+    opened.is_ok_and(|file| is_ours(&file, path))
+}
+
+/// The same of an open file and its path.
+pub(super) fn is_ours(file: &File, path: &Path) -> bool {
     let Ok(meta) = file.metadata() else { return false };
     let mut value = [0u8; 32];
     // SAFETY: the name ends with a zero and value may be written for its length.

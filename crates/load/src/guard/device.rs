@@ -3,9 +3,10 @@
 //! names move, links lead elsewhere, and one disk has many nodes.
 
 use super::refusal::{Found, Refusal};
-use super::signatures::recognise;
+use super::samples::{self, Samples};
+use super::signatures::signatures;
 use plumb_machine::mount::btrfs;
-use plumb_machine::{mounts_everywhere, unescape, Block, DeviceNumber, Root};
+use plumb_machine::{mounts_everywhere, unescape, writer, Block, DeviceNumber, Root};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::AsRawFd;
@@ -24,6 +25,8 @@ pub struct DeviceClaim {
     pub size: u64,
     /// What will be lost, as far as it was recognised.
     pub content: Vec<String>,
+    /// What was read to know that, beyond the places of signatures; None where those were enough.
+    pub samples: Option<Samples>,
 }
 
 impl DeviceClaim {
@@ -35,8 +38,31 @@ impl DeviceClaim {
     /// A path that leads to the very device that was checked, whatever becomes
     /// of its name; valid in this process while the claim lives.
     pub fn path(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
+        through(&self.file)
     }
+
+    /// Asks once more, before the first write, whether its node is the device that was checked.
+    ///
+    /// # Errors
+    /// Somebody put something else in its place.
+    pub fn still_there(&self, root: &Root) -> Result<(), Refusal> {
+        let meta = std::fs::symlink_metadata(&self.node);
+        match meta.ok().and_then(|meta| root.device_of(&self.node, &meta)) {
+            Some(number) if number == self.number => Ok(()),
+            _ => Err(Refusal::new(&self.node, Found::Replaced)),
+        }
+    }
+}
+
+/// A path to an open file, in the process that has it open and those that it forks.
+pub(super) fn through(file: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+/// What stands at a path whose links were followed already: opened neither for reading nor for writing, which of a
+/// device can do things, so that what is looked at is what is opened afterwards, by [`through`].
+pub(super) fn handle(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC).open(path)
 }
 
 /// Whether a block device may be overwritten.
@@ -48,11 +74,38 @@ impl DeviceClaim {
 /// # Errors
 /// What was found and the next step.
 pub fn device(path: &Path, destroy: &[PathBuf], root: &Root) -> Result<DeviceClaim, Refusal> {
+    let mut claim = open(path, root)?;
+    let named = destroy
+        .iter()
+        .any(|d| std::fs::metadata(d).ok().and_then(|meta| root.device_of(d, &meta)) == Some(claim.number));
+    // Nothing hangs on what is in the middle of a device whose content may be lost.
+    claim
+        .recognise(if named { samples::ends } else { samples::samples }, root)
+        .map_err(|found| Refusal::new(path, found))?;
+    if !claim.content.is_empty() && !named {
+        return Err(Refusal::new(path, Found::Content(claim.content)));
+    }
+    Ok(claim)
+}
+
+/// As [`device`], whatever it holds: who asks decides by [`DeviceClaim::content`].
+///
+/// # Errors
+/// As [`device`], but for the content.
+pub fn unused_device(path: &Path, root: &Root) -> Result<DeviceClaim, Refusal> {
+    let mut claim = open(path, root)?;
+    claim.recognise(samples::samples, root).map_err(|found| Refusal::new(path, found))?;
+    Ok(claim)
+}
+
+/// Opens a device that nobody uses.
+fn open(path: &Path, root: &Root) -> Result<DeviceClaim, Refusal> {
     let refuse = |found| Refusal::new(path, found);
     let failed = |e: io::Error| refuse(from_error(&e));
-    let meta = std::fs::metadata(path).map_err(failed)?;
-    let number = root.device_of(path, &meta).ok_or_else(|| refuse(Found::NotBlockDevice(kind(&meta))))?;
     let node = path.canonicalize().map_err(failed)?;
+    let handle = handle(&node).map_err(failed)?;
+    let meta = handle.metadata().map_err(failed)?;
+    let number = root.device_of(&node, &meta).ok_or_else(|| refuse(Found::NotBlockDevice(kind(&meta))))?;
     let block = Block::of(number, root).ok_or_else(|| {
         refuse(Found::Failed(format!("the kernel has no block device {number} in /sys/dev/block")))
     })?;
@@ -66,31 +119,38 @@ pub fn device(path: &Path, destroy: &[PathBuf], root: &Root) -> Result<DeviceCla
         .read(true)
         .write(true)
         .custom_flags(libc::O_EXCL | libc::O_CLOEXEC)
-        .open(&node)
+        .open(through(&handle))
         .map_err(failed)?;
     let opened = file.metadata().map_err(failed)?;
-    if root.device_of(&node, &opened) != Some(number) {
-        return Err(refuse(Found::Failed("its node was replaced while it was being checked".into())));
+    if (opened.dev(), opened.ino(), opened.rdev()) != (meta.dev(), meta.ino(), meta.rdev()) {
+        return Err(refuse(Found::Replaced));
     }
     let size = file.seek(SeekFrom::End(0)).map_err(failed)?;
     if size == 0 {
         return Err(refuse(Found::NoMedium));
     }
-    let mut content = recognise(&file, size).map_err(failed)?;
-    // SAFETY: the descriptor is open; the call touches no memory of ours. What
-    // was looked at must not wait in the page cache for the measurement.
-    unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
-    let partitions: Vec<String> = block.partitions(root).into_iter().map(|p| p.name).collect();
-    if !partitions.is_empty() {
-        content.push(format!("partitions ({})", partitions.join(", ")));
+    Ok(DeviceClaim { file, number, node, size, content: Vec::new(), samples: None })
+}
+
+impl DeviceClaim {
+    fn recognise(&mut self, look: fn(&File, u64) -> Samples, root: &Root) -> Result<(), Found> {
+        self.content = signatures(&self.file, self.size).map_err(|e| from_error(&e))?;
+        if self.content.is_empty() {
+            let samples = look(&self.file, self.size);
+            self.content.extend(samples.data.clone());
+            self.samples = Some(samples);
+        }
+        // SAFETY: the descriptor is open; the call touches no memory of ours. What
+        // was looked at must not wait in the page cache for the measurement.
+        unsafe { libc::posix_fadvise(self.file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+        let block = Block::of(self.number, root);
+        let partitions: Vec<String> =
+            block.into_iter().flat_map(|b| b.partitions(root)).map(|p| p.name).collect();
+        if !partitions.is_empty() {
+            self.content.push(format!("partitions ({})", partitions.join(", ")));
+        }
+        Ok(())
     }
-    let named = destroy
-        .iter()
-        .any(|d| std::fs::metadata(d).ok().and_then(|meta| root.device_of(d, &meta)) == Some(number));
-    if !content.is_empty() && !named {
-        return Err(refuse(Found::Content(content)));
-    }
-    Ok(DeviceClaim { file, number, node, size, content })
 }
 
 pub(super) fn from_error(error: &io::Error) -> Found {
@@ -112,6 +172,7 @@ pub(super) fn kind(meta: &std::fs::Metadata) -> &'static str {
         () if kind.is_socket() => "socket",
         () if kind.is_char_device() => "character device",
         () if kind.is_block_device() => "block device",
+        () if kind.is_symlink() => "symbolic link",
         () => "regular file",
     }
 }
@@ -209,26 +270,21 @@ fn looped(members: &[Block], shown: &Block, root: &Root) -> Option<Found> {
 /// A process that may write one of them, as far as processes can be looked at.
 /// Who only reads does no harm: udev does so at every change.
 fn opened(members: &[Block], root: &Root) -> Option<Found> {
-    let own = std::process::id();
-    let processes = root.names("/proc").into_iter().filter_map(|n| n.parse::<u32>().ok());
-    for pid in processes.filter(|pid| *pid != own) {
-        for fd in root.names(format!("/proc/{pid}/fd")) {
-            let Some(number) = root.device(format!("/proc/{pid}/fd/{fd}")) else { continue };
-            let Some(member) = members.iter().find(|m| m.number == number) else { continue };
-            let info = root.text(format!("/proc/{pid}/fdinfo/{fd}")).unwrap_or_default();
-            let flags = info.lines().find_map(|l| l.strip_prefix("flags:"));
-            let flags = flags.and_then(|f| i32::from_str_radix(f.trim(), 8).ok());
-            if flags.is_some_and(|f| f & libc::O_ACCMODE != libc::O_RDONLY) {
-                let by = root.text(format!("/proc/{pid}/comm")).unwrap_or_else(|| "a program".into());
-                return Some(Found::Opened { device: member.described(root), number, by, pid });
-            }
-        }
-    }
-    None
+    let member = |path: &Path| {
+        let number = root.device(path)?;
+        members.iter().find(|m| m.number == number)
+    };
+    let (user, member) = writer(root, member)?;
+    Some(Found::Opened {
+        device: member.described(root),
+        number: member.number,
+        by: user.name,
+        pid: user.pid,
+    })
 }
 
 /// Whether two paths of the tree lead to one file.
-pub(super) fn same_file(a: &Path, b: &Path, root: &Root) -> bool {
+fn same_file(a: &Path, b: &Path, root: &Root) -> bool {
     let inode = |p: &Path| std::fs::metadata(root.path(p)).ok().map(|m| (m.dev(), m.ino()));
     inode(a).is_some_and(|a| Some(a) == inode(b))
 }

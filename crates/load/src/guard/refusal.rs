@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Why something is not written: what was found, where, and the next step.
 
-use plumb_machine::DeviceNumber;
+use plumb_machine::{DeviceNumber, FileUser};
 use plumb_trace::units::{bytes, count};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -82,6 +82,12 @@ pub enum Found {
         by: String,
         pid: u32,
     },
+    /// A process has the file open for writing.
+    Written(FileUser),
+    /// Somebody holds a lock on the file; None where the kernel does not tell who.
+    Locked(Option<FileUser>),
+    /// Something else stands where the file or device was that was checked.
+    Replaced,
     /// The kernel refuses an exclusive open: somebody in it uses the device.
     Busy,
     /// The device has no size.
@@ -127,7 +133,11 @@ impl Found {
             Found::Loop { .. } => {
                 "detach the loop device first (losetup -d); --destroy does not overrule this"
             }
-            Found::Opened { .. } => "end that process first; --destroy does not overrule this",
+            Found::Opened { .. } | Found::Written(_) | Found::Locked(Some(_)) => {
+                "end that process first; --destroy does not overrule this"
+            }
+            Found::Locked(None) => "find who locks it (lslocks); --destroy does not overrule this",
+            Found::Replaced => "find who replaces it; nothing was written",
             Found::Busy => "find who uses it (lsblk, fuser -v); --destroy does not overrule this",
             Found::NoMedium => "insert a medium or set the device up",
             Found::Content(_) => "if it can be lost, name the device with --destroy as well",
@@ -168,6 +178,12 @@ impl fmt::Display for Found {
             Found::Opened { device, number, by, pid } => {
                 write!(f, "{device} ({number}) is open for writing in {by} (process {pid})")
             }
+            Found::Written(FileUser { pid, name }) => {
+                write!(f, "is open for writing in {name} (process {pid})")
+            }
+            Found::Locked(Some(FileUser { pid, name })) => write!(f, "is locked by {name} (process {pid})"),
+            Found::Locked(None) => write!(f, "is locked by another process"),
+            Found::Replaced => write!(f, "was replaced while it was being checked"),
             Found::Busy => write!(f, "cannot open it exclusively: it is in use"),
             Found::NoMedium => write!(f, "has no size"),
             Found::Content(what) => write!(f, "holds {}", what.join(", ")),

@@ -55,6 +55,7 @@ const VOLUME: Where = Every { first: 0x8001, step: 0x800, end: 0x10001 };
 /// Formats in the order in which they are named: what is specific comes first,
 /// since many formats begin with a boot sector that looks like an MBR.
 pub const SIGNATURES: &[Signature] = &[
+    sig(SCRATCH, At(&[0]), SCRATCH_MAGIC),
     sig("LUKS", At(&[0]), b"LUKS\xba\xbe"),
     sig(
         "LUKS",
@@ -129,21 +130,16 @@ pub const SIGNATURES: &[Signature] = &[
     sig("an MBR partition table or boot sector", At(&[0x1fe]), b"\x55\xaa"),
 ];
 
-/// How data that no signature names is told.
-pub const UNKNOWN: &str = "data of no known format";
+/// What a plan leaves at the beginning of a device that it wrote without a file system, and that is too large to be
+/// made zero as a whole.
+pub const SCRATCH: &str = "scratch data of plumb plan";
+pub const SCRATCH_MAGIC: &[u8] = b"\0plumb plan's scratch device\n";
 
-/// How much of the beginning is looked at for data of an unknown format, bytes.
-const HEAD: u64 = 256 << 10;
-/// How much of the end.
-const TAIL: u64 = 64 << 10;
-
-/// What a device or image of `size` bytes holds, each with the byte where it
-/// stands. Data of no known format is named too; only one value repeated
-/// (zeros, or the 0xff of erased flash) is nothing.
+/// The formats whose magic numbers a device or image of `size` bytes has, each with the byte where it stands.
 ///
 /// # Errors
 /// When it cannot be read.
-pub fn recognise(file: &File, size: u64) -> io::Result<Vec<String>> {
+pub fn signatures(file: &File, size: u64) -> io::Result<Vec<String>> {
     let mut found: Vec<String> = Vec::new();
     let mut named: Vec<&str> = Vec::new();
     for signature in SIGNATURES {
@@ -164,16 +160,6 @@ pub fn recognise(file: &File, size: u64) -> io::Result<Vec<String>> {
             }
         }
     }
-    if found.is_empty() {
-        for (from, length) in [(0, HEAD.min(size)), (size.saturating_sub(TAIL), TAIL.min(size))] {
-            let mut bytes = vec![0; length as usize];
-            file.read_exact_at(&mut bytes, from)?;
-            if bytes.iter().any(|b| *b != bytes[0]) {
-                found.push(format!("{UNKNOWN} (within {length} bytes from byte {from})"));
-                break;
-            }
-        }
-    }
     Ok(found)
 }
 
@@ -187,6 +173,7 @@ fn offsets(place: Where, size: u64) -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::samples::{recognise, UNKNOWN};
     use super::*;
 
     const SIZE: u64 = (8 << 20) + 0x2600;

@@ -3,8 +3,8 @@
 //! removed again. Everything is asked before anything is made.
 
 use super::need::{written, Need};
-use crate::files::Ground;
-use crate::guard::{self, Claim, DeviceClaim, Leftover};
+use crate::files::{Ground, Named};
+use crate::guard::{self, CheckedFile, Claim, DeviceClaim, FileClaim, Leftover};
 use crate::job::{Cache, Job, Layout, Sharing, What};
 use crate::workload::Workload;
 use anyhow::{bail, Context, Result};
@@ -32,6 +32,7 @@ pub enum Place {
         path: PathBuf,
         /// It was not there before, and is to be removed.
         remove: bool,
+        access: Access,
     },
     Device {
         /// Its node, links followed.
@@ -39,13 +40,35 @@ pub enum Place {
         /// Its length, bytes.
         size: u64,
         /// Held while it is written: nobody can mount it meanwhile.
-        _claim: Option<DeviceClaim>,
+        claim: Option<DeviceClaim>,
     },
+}
+
+/// How a file that the user named is reached.
+#[derive(Debug)]
+pub enum Access {
+    /// It is only read.
+    Reads,
+    /// It is not there, and is made by [`Place::make`].
+    Makes { remount: bool },
+    /// Through the descriptor of what was checked.
+    Claimed(FileClaim),
+    /// The same, but its file system is unmounted meanwhile: it is not held open, and checked by its name.
+    Checked(CheckedFile),
 }
 
 /// Whether a job changes the data of a file that is there.
 fn writes(job: &Job) -> bool {
     job.what.writes() || job.what == What::FsyncOnly
+}
+
+impl Access {
+    fn of(claim: FileClaim, remount: bool) -> Access {
+        if remount {
+            return Access::Checked(claim.let_go());
+        }
+        Access::Claimed(claim)
+    }
 }
 
 impl Place {
@@ -110,6 +133,16 @@ impl Place {
         workload.cells.iter().map(|cell| written(cell, directories)).fold(0, u64::saturating_add)
     }
 
+    /// What was read of a device that may be written because it is empty.
+    pub fn passed_as_empty(&self) -> Option<String> {
+        match self {
+            Place::Device { claim: Some(claim), .. } if claim.content.is_empty() => {
+                claim.samples.as_ref().map(ToString::to_string)
+            }
+            _ => None,
+        }
+    }
+
     /// What the user named; of several directories the first.
     pub fn named(&self) -> &Path {
         match self {
@@ -140,8 +173,30 @@ impl Place {
                 }
                 Ground::Directories(dirs)
             }
-            Place::File { path, .. } => Ground::File(path.clone()),
-            Place::Device { node, size, .. } => Ground::Device(node.clone(), *size),
+            Place::File { path, access, .. } => {
+                if let Access::Makes { remount } = access {
+                    *access = Access::of(guard::new_file(path)?, *remount);
+                }
+                let through = match access {
+                    Access::Claimed(claim) => {
+                        claim.still_there()?;
+                        claim.path()
+                    }
+                    Access::Checked(file) => file.still_there()?.to_path_buf(),
+                    Access::Reads | Access::Makes { .. } => path.clone(),
+                };
+                Ground::File(Named { name: path.clone(), through })
+            }
+            Place::Device { node, size, claim } => {
+                let through = match claim {
+                    Some(claim) => {
+                        claim.still_there(&Root::real())?;
+                        claim.path()
+                    }
+                    None => node.clone(),
+                };
+                Ground::Device(Named { name: node.clone(), through }, *size)
+            }
         })
     }
 
@@ -176,12 +231,12 @@ impl Place {
                 claims.into_iter().try_for_each(Claim::release)?;
                 Ok(None)
             }
-            Place::File { path, remove: true } if guard::made_by_us(&path) => {
+            Place::File { path, remove: true, .. } if guard::made_by_us(&path) => {
                 std::fs::remove_file(&path).with_context(|| format!("remove {}", path.display()))?;
                 Ok(None)
             }
             // A file system without attributes: whose the file is cannot be told any more.
-            Place::File { path, remove: true } if path.exists() => Ok(Some(path)),
+            Place::File { path, remove: true, .. } if path.exists() => Ok(Some(path)),
             _ => Ok(None),
         }
     }
@@ -214,7 +269,6 @@ fn one_file_is_enough(job: &Job, target: &Path) -> Result<()> {
 fn device(target: &Path, workload: &mut Workload, destroy: &[PathBuf]) -> Result<Place> {
     let (node, size, claim) = if workload.jobs().any(writes) {
         let claim = guard::device(target, destroy, &Root::real())?;
-        // A number is not given to another device while this one is held open: the node leads to it.
         (claim.node.clone(), claim.size, Some(claim))
     } else {
         let open = || -> std::io::Result<(PathBuf, u64)> {
@@ -229,7 +283,7 @@ fn device(target: &Path, workload: &mut Workload, destroy: &[PathBuf]) -> Result
         }
     }
     fits(target, workload, size)?;
-    Ok(Place::Device { node, size, _claim: claim })
+    Ok(Place::Device { node, size, claim })
 }
 
 fn file(
@@ -239,19 +293,22 @@ fn file(
     keep: bool,
     length: Option<u64>,
 ) -> Result<Place> {
-    if workload.jobs().any(writes) {
-        guard::existing_file(path, destroy)?;
+    let access = if workload.jobs().any(writes) {
+        let remount = workload.jobs().any(|job| job.cache == Cache::Remount);
+        let claim = guard::existing_file(path, destroy)?;
         if let (true, Some(length)) = (workload.whole_target, length) {
             workload.jobs_mut().filter(|j| j.block.0 <= length).for_each(|j| j.size.0 = length);
         }
         let most = workload.jobs().map(|j| j.size.0).max().unwrap_or(0);
         guard::file(path, most.saturating_sub(length.unwrap_or(0)))?;
+        claim.map_or(Access::Makes { remount }, |claim| Access::of(claim, remount))
     } else {
         let open = File::open(path).map(|_| ());
         open.with_context(|| format!("{}: cannot be read; name a file that is there", path.display()))?;
         fits(path, workload, length.unwrap_or(0))?;
-    }
-    Ok(Place::File { path: path.to_owned(), remove: length.is_none() && !keep })
+        Access::Reads
+    };
+    Ok(Place::File { path: path.to_owned(), remove: length.is_none() && !keep, access })
 }
 
 /// What is there counts whole unless a size was given, which must be there.

@@ -136,6 +136,53 @@ fn swap_of_both_kinds() {
 }
 
 #[test]
+fn data_anywhere_in_a_device_and_what_was_read_of_an_empty_one() {
+    if !can("data_anywhere_in_a_device_and_what_was_read_of_an_empty_one", &["losetup"]) {
+        return;
+    }
+    let scratch = Scratch::new();
+    let device = scratch.disk("image", 64);
+    let node = || OpenOptions::new().write(true).open(&device).expect("the device");
+    for at in [300_000, 1 << 20, 32 << 20, (64 << 20) - 70_000] {
+        node().write_all_at(b"a letter", at).expect("written");
+        scratch.refused(&["--size", "1M", &device], &[&device, "data of no known format", "--destroy"]);
+        node().write_all_at(&[0; 8], at).expect("written");
+    }
+    let out = scratch.load(&["--size", "1M", &device]);
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(said.contains("no data in all of its 64.0 MiB"), "{said}");
+}
+
+#[test]
+fn a_file_that_others_use() {
+    if !can("a_file_that_others_use", &[]) {
+        return;
+    }
+    let scratch = Scratch::new();
+    let path = scratch.path().join("disk.img");
+    std::fs::write(&path, vec![7; 1 << 20]).expect("a file");
+    let args = ["--destroy", "disk.img", "--size", "1M", "disk.img"];
+    let serve = || {
+        let mut command = crate::common::plumb();
+        command.args(["disk", "serve", "instant", "--size", "1M", "--no-device", "--nbd"]);
+        command.arg(scratch.path().join("nbd")).arg("--backing").arg(&path);
+        text(&command.output().expect("plumb").stderr)
+    };
+    let writer = OpenOptions::new().append(true).open(&path).expect("the file");
+    scratch.refused(&args, &["disk.img", "is open for writing in", "does not overrule"]);
+    assert!(serve().contains("is open for writing in"));
+    drop(writer);
+    let reader = OpenOptions::new().read(true).open(&path).expect("the file");
+    // SAFETY: an open descriptor.
+    assert_eq!(unsafe { libc::flock(std::os::fd::AsRawFd::as_raw_fd(&reader), libc::LOCK_SH) }, 0);
+    scratch.refused(&args, &["disk.img", "is locked by", "does not overrule"]);
+    assert!(serve().contains("is locked by"));
+    assert!(std::fs::read(&path).expect("the file").iter().all(|b| *b == 7), "nothing was written");
+    drop(reader);
+    scratch.json(&args);
+}
+
+#[test]
 fn what_others_have_open() {
     if !can("what_others_have_open", &["losetup"]) {
         return;

@@ -172,6 +172,37 @@ fn content_yields_only_to_the_very_device_being_named() {
 }
 
 #[test]
+fn data_in_the_middle_of_a_device_is_content() {
+    let fake = Fake::new();
+    fake.disk("sdb", "8:16");
+    let node = fake.path("/dev/sdb");
+    let claim = device(&node, &[], &fake.root()).unwrap_or_else(|r| panic!("{r}"));
+    assert_eq!(
+        claim.samples.as_ref().map(ToString::to_string).as_deref(),
+        Some("no data in all of its 1.0 MiB")
+    );
+    let file = OpenOptions::new().write(true).open(&node).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, b"a letter", 600 << 10).unwrap();
+    drop((claim, file));
+    let refusal = device(&node, &[], &fake.root()).expect_err("holds a letter");
+    assert!(refusal.to_string().contains("holds data of no known format"), "{refusal}");
+    assert!(refusal.found.yields_to_destroy());
+    device(&node, std::slice::from_ref(&node), &fake.root()).unwrap_or_else(|r| panic!("{r}"));
+}
+
+#[test]
+fn a_node_that_is_replaced_after_it_was_checked_is_told() {
+    let fake = Fake::new();
+    fake.disk("sdb", "8:16").disk("sdc", "8:32");
+    let node = fake.path("/dev/sdb");
+    let claim = device(&node, &[], &fake.root()).unwrap_or_else(|r| panic!("{r}"));
+    claim.still_there(&fake.root()).unwrap_or_else(|r| panic!("{r}"));
+    std::fs::remove_file(&node).unwrap();
+    fake.link("/dev/sdb", "sdc");
+    assert_eq!(claim.still_there(&fake.root()).expect_err("a link").found, Found::Replaced);
+}
+
+#[test]
 fn partitions_that_the_kernel_knows_are_content() {
     let fake = Fake::new();
     fake.disk("dasda", "94:0").partition("dasda", "dasda1", "94:1");

@@ -2,11 +2,13 @@
 //! The file below a served disk: in memory, or the user's.
 
 use super::SECTOR;
-use std::fs::{File, Metadata};
+use plumb_load::guard::{unused_file, Found};
+use plumb_machine::{lock, Root};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
 
 /// A file of `size` zero bytes in memory that has no name.
 ///
@@ -36,12 +38,12 @@ pub(super) fn file(path: &Path, size: u64) -> io::Result<File> {
         return Err(refuse(format!("{size} bytes: a disk's length is a multiple of {SECTOR}")));
     }
     let mut options = File::options();
-    // Not waiting: somebody may put a FIFO there meanwhile.
-    options.read(true).write(true).mode(0o600).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC);
-    match options.clone().create_new(true).open(path) {
+    options.read(true).write(true).mode(0o600).custom_flags(libc::O_CLOEXEC);
+    match options.create_new(true).open(path) {
         Ok(file) => {
             // Locked before it has a length: who finds it meanwhile finds it in use or too short.
-            let done = lock(&file).and_then(|()| file.set_len(size));
+            let locked = lock(&file).map_err(|_| io::Error::other("another process has it locked"));
+            let done = locked.and_then(|()| file.set_len(size));
             return match done {
                 Ok(()) => Ok(file),
                 Err(e) => {
@@ -53,55 +55,30 @@ pub(super) fn file(path: &Path, size: u64) -> io::Result<File> {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
         Err(e) => return Err(named(e)),
     }
-    // Looked at before it is opened: opening a device can do things.
-    regular(&std::fs::metadata(path).map_err(named)?).map_err(refuse)?;
-    let file = options.open(path).map_err(named)?;
-    let metadata = file.metadata().map_err(named)?;
-    regular(&metadata).map_err(refuse)?;
-    if let Some(device) = loop_device_of(&metadata) {
-        let device = device.display();
+    let file = unused_file(path, &Root::real()).map_err(|refusal| refuse(why(&refusal.found)))?.into_file();
+    let there = file.metadata().map_err(named)?.len();
+    if there != size {
         return Err(refuse(format!(
-            "{device} uses it; detach that first (losetup -d {device}), or name another file"
+            "is {there} bytes long, the disk {size}; give that size, or name a file that does not exist yet"
         )));
     }
-    if metadata.len() != size {
-        return Err(refuse(format!(
-            "is {} bytes long, the disk {size}; give that size, or name a file that does not exist yet",
-            metadata.len()
-        )));
-    }
-    lock(&file).map_err(|e| match e.kind() {
-        io::ErrorKind::WouldBlock => refuse("another process has it locked; is it served already?".into()),
-        _ => named(e),
-    })?;
     Ok(file)
 }
 
-fn regular(metadata: &Metadata) -> Result<(), String> {
-    if metadata.is_file() {
-        return Ok(());
+/// Why a file is no disk's, and what to do.
+fn why(found: &Found) -> String {
+    match found {
+        Found::Special(_) | Found::Device(_) => {
+            "not a regular file; name one, or a file that does not exist yet".into()
+        }
+        Found::Loop { by, .. } => {
+            format!("/dev/{by} uses it; detach that first (losetup -d /dev/{by}), or name another file")
+        }
+        Found::SwapFile(_) => format!("{found}; swapoff it first, or name another file"),
+        Found::Locked(_) => format!("{found}; is it served already? end that first, or name another file"),
+        Found::Written(_) => format!("{found}; end that process first, or name another file"),
+        other => other.to_string(),
     }
-    Err("not a regular file; name one, or a file that does not exist yet".into())
-}
-
-fn lock(file: &File) -> io::Result<()> {
-    // SAFETY: the descriptor is open.
-    match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-/// The loop device that has this file below it, as /sys/block/loopN/loop/backing_file says.
-fn loop_device_of(metadata: &Metadata) -> Option<PathBuf> {
-    let is_it = |block: &Path| {
-        let path = std::fs::read_to_string(block.join("loop/backing_file")).ok()?;
-        let below = std::fs::metadata(path.trim_end_matches('\n')).ok()?;
-        ((below.dev(), below.ino()) == (metadata.dev(), metadata.ino())).then_some(())
-    };
-    let blocks = std::fs::read_dir("/sys/block").ok()?;
-    let mut loops = blocks.flatten().filter(|b| b.file_name().as_encoded_bytes().starts_with(b"loop"));
-    loops.find_map(|b| is_it(&b.path()).map(|()| Path::new("/dev").join(b.file_name())))
 }
 
 /// Makes bytes zero: a hole where the file system can.

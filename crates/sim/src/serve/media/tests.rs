@@ -209,3 +209,24 @@ fn a_file_is_made_or_has_the_length() {
     assert!(why(Path::new("/dev/null"), 512).contains("not a regular file"));
     assert!(why(&dir.path().join("no/such"), 512).contains("no/such"));
 }
+
+#[test]
+fn a_file_that_another_process_writes_is_refused() {
+    let dir = tempfile::tempdir().expect("directory");
+    let path = dir.path().join("disk");
+    std::fs::write(&path, vec![0; 1 << 20]).expect("file");
+    let mut writer = std::process::Command::new("sh")
+        .args(["-c", "exec 9<>\"$1\" && echo ready && read line", "sh"])
+        .arg(&path)
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("sh");
+    std::io::Read::read_exact(writer.stdout.as_mut().expect("a pipe"), &mut [0; 6]).expect("ready");
+    let why = Media::file(&path, 1 << 20).err().expect("refused").to_string();
+    let who = format!("is open for writing in sh (process {})", writer.id());
+    assert!(why.contains(&who) && why.contains("name another file"), "{why}");
+    writer.kill().expect("killed");
+    writer.wait().expect("ended");
+    Media::file(&path, 1 << 20).expect("nobody else has it");
+}
