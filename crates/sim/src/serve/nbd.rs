@@ -20,18 +20,20 @@ use super::realtime::Realtime;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::net::TcpListener;
+use std::net::{IpAddr, Ipv6Addr, TcpListener};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Connections at once; more are closed at once.
 const CONNECTIONS: usize = 64;
-/// How long a connection may be silent before it has agreed on the export.
+/// Of these, connections of one peer over TCP: it cannot take the room of all others. A Unix socket is its owner's.
+const OF_PEER: usize = CONNECTIONS / 2;
+/// When a connection must have agreed on the export, however often it sends a byte meanwhile.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// What clients are told of the disk.
@@ -57,6 +59,7 @@ pub struct Server {
 struct Shared {
     realtime: Arc<Realtime>,
     export: Export,
+    handshake: Duration,
     open: Mutex<Open>,
     fewer: Condvar,
 }
@@ -64,7 +67,15 @@ struct Shared {
 #[derive(Default)]
 struct Open {
     stopping: bool,
-    sockets: HashMap<u64, Arc<File>>,
+    sockets: HashMap<u64, (Arc<File>, Option<IpAddr>)>,
+}
+
+/// Whom connections from an address are counted for: of IPv6 a network of 64 bits, of which a host has all addresses.
+fn peer(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(six) => IpAddr::V6(Ipv6Addr::from_bits(six.to_bits() >> 64 << 64)),
+        four => four,
+    }
 }
 
 enum Listener {
@@ -86,6 +97,15 @@ pub fn serve(address: &str, realtime: Arc<Realtime>) -> io::Result<Server> {
 /// # Errors
 /// As [`serve`].
 pub fn serve_as(address: &str, realtime: Arc<Realtime>, export: Export) -> io::Result<Server> {
+    serve_with(address, realtime, export, HANDSHAKE)
+}
+
+fn serve_with(
+    address: &str,
+    realtime: Arc<Realtime>,
+    export: Export,
+    handshake: Duration,
+) -> io::Result<Server> {
     let named = |e: io::Error| io::Error::new(e.kind(), format!("NBD at {address}: {e}"));
     let path = address.strip_prefix("unix:").or_else(|| address.contains('/').then_some(address));
     let (listener, socket, address) = match path {
@@ -104,7 +124,8 @@ pub fn serve_as(address: &str, realtime: Arc<Realtime>, export: Export) -> io::R
         Listener::Tcp(tcp) => OwnedFd::from(tcp.try_clone().map_err(named)?),
         Listener::Unix(unix) => OwnedFd::from(unix.try_clone().map_err(named)?),
     };
-    let shared = Arc::new(Shared { realtime, export, open: Mutex::default(), fewer: Condvar::new() });
+    let shared =
+        Arc::new(Shared { realtime, export, handshake, open: Mutex::default(), fewer: Condvar::new() });
     let theirs = Arc::clone(&shared);
     let thread = std::thread::Builder::new()
         .name("disk-nbd".into())
@@ -132,18 +153,18 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
 fn listen(listener: &Listener, shared: &Arc<Shared>) {
     for number in 0.. {
         let accepted = match listener {
-            Listener::Tcp(tcp) => tcp.accept().map(|(stream, _)| {
+            Listener::Tcp(tcp) => tcp.accept().map(|(stream, from)| {
                 // A reply is one write: nothing is won by waiting for more.
                 let _ = stream.set_nodelay(true);
-                OwnedFd::from(stream)
+                (OwnedFd::from(stream), Some(peer(from.ip())))
             }),
-            Listener::Unix(unix) => unix.accept().map(|(stream, _)| OwnedFd::from(stream)),
+            Listener::Unix(unix) => unix.accept().map(|(stream, _)| (OwnedFd::from(stream), None)),
         };
         if shared.open().stopping {
             return;
         }
         match accepted {
-            Ok(socket) => shared.connected(number, socket),
+            Ok((socket, peer)) => shared.connected(number, socket, peer),
             // No descriptors left, or the client is gone again: not for ever.
             Err(_) => std::thread::sleep(Duration::from_millis(20)),
         }
@@ -155,14 +176,15 @@ impl Shared {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn connected(self: &Arc<Self>, number: u64, socket: OwnedFd) {
+    fn connected(self: &Arc<Self>, number: u64, socket: OwnedFd, peer: Option<IpAddr>) {
         let socket = Arc::new(File::from(socket));
         {
             let mut open = self.open();
-            if open.stopping || open.sockets.len() >= CONNECTIONS {
+            let of_peer = open.sockets.values().filter(|(_, other)| peer.is_some() && *other == peer).count();
+            if open.stopping || open.sockets.len() >= CONNECTIONS || of_peer >= OF_PEER {
                 return;
             }
-            open.sockets.insert(number, Arc::clone(&socket));
+            open.sockets.insert(number, (Arc::clone(&socket), peer));
         }
         let shared = Arc::clone(self);
         let thread = std::thread::Builder::new().name("disk-nbd-client".into());
@@ -183,7 +205,6 @@ impl Shared {
     }
 
     fn converse(&self, socket: &Arc<File>) -> io::Result<()> {
-        wire::set_timeout(socket, HANDSHAKE)?;
         let mut flags = wire::HAS_FLAGS
             | wire::SEND_FLUSH
             | wire::SEND_FUA
@@ -193,7 +214,8 @@ impl Shared {
         if self.export.rotational {
             flags |= wire::ROTATIONAL;
         }
-        if handshake::negotiate(&mut &**socket, &self.export, self.realtime.size(), flags)? {
+        let mut timed = wire::Until { socket, end: Instant::now() + self.handshake };
+        if handshake::negotiate(&mut timed, &self.export, self.realtime.size(), flags)? {
             wire::set_timeout(socket, Duration::ZERO)?;
             connection::serve(socket, &self.realtime)?;
         }
@@ -226,7 +248,7 @@ impl Drop for Server {
         open.stopping = true;
         // accept(2) and everything that waits for a client ends.
         wire::shutdown(&self.listener);
-        open.sockets.values().for_each(|socket| wire::shutdown(&**socket));
+        open.sockets.values().for_each(|(socket, _)| wire::shutdown(&**socket));
         let patience = Duration::from_secs(5);
         let waited = self.shared.fewer.wait_timeout_while(open, patience, |open| !open.sockets.is_empty());
         drop(waited.unwrap_or_else(PoisonError::into_inner).0);

@@ -25,12 +25,40 @@ fn server(time: u64) -> Server {
     serve_as("127.0.0.1:0", disk(SIZE, time), export()).expect("serve")
 }
 
+/// Connects from another address of this machine.
+fn connect_from(server: &Server, from: [u8; 4]) -> TcpStream {
+    let to: std::net::SocketAddrV4 = server.address().parse().expect("an address");
+    let address = |ip: [u8; 4], port: u16| {
+        // SAFETY: zeroes are an address of no family.
+        let mut address: libc::sockaddr_in = unsafe { std::mem::zeroed() };
+        address.sin_family = libc::AF_INET as _;
+        address.sin_addr.s_addr = u32::from_ne_bytes(ip);
+        address.sin_port = port.to_be();
+        address
+    };
+    let (own, other) = (address(from, 0), address(to.ip().octets(), to.port()));
+    let length = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+    // SAFETY: plain calls; the addresses live through them, and the descriptor is new.
+    unsafe {
+        let fd = libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0);
+        assert!(fd >= 0, "socket");
+        let stream: TcpStream = std::os::fd::FromRawFd::from_raw_fd(fd);
+        assert_eq!(libc::bind(fd, (&raw const own).cast(), length), 0, "bind");
+        assert_eq!(libc::connect(fd, (&raw const other).cast(), length), 0, "connect");
+        stream
+    }
+}
+
 /// A client that believes nothing.
 struct Client(TcpStream);
 
 impl Client {
     fn hello(server: &Server) -> Self {
-        let mut client = Self(TcpStream::connect(server.address()).expect("connect"));
+        Self::greeted(TcpStream::connect(server.address()).expect("connect"))
+    }
+
+    fn greeted(stream: TcpStream) -> Self {
+        let mut client = Self(stream);
         client.0.set_read_timeout(Some(Duration::from_secs(20))).expect("timeout");
         client.0.set_nodelay(true).expect("nodelay");
         assert_eq!(client.get::<18>(), *b"NBDMAGICIHAVEOPT\0\x03");
@@ -39,7 +67,11 @@ impl Client {
     }
 
     fn ready(server: &Server) -> Self {
-        let mut client = Self::hello(server);
+        Self::ready_from(server, [127, 0, 0, 1])
+    }
+
+    fn ready_from(server: &Server, from: [u8; 4]) -> Self {
+        let mut client = Self::greeted(connect_from(server, from));
         client.option(OPT_EXPORT_NAME, b"disk");
         assert_eq!(u64::from_be_bytes(client.get()), SIZE);
         assert_eq!(u16::from_be_bytes(client.get()), 0b1_0111_1101);
@@ -296,15 +328,61 @@ fn garbage_never_panics() {
 #[test]
 fn no_more_clients_than_there_is_room_for() {
     let server = server(0);
-    let clients: Vec<_> = (0..CONNECTIONS).map(|_| Client::ready(&server)).collect();
-    let mut late = Client(TcpStream::connect(server.address()).expect("connect"));
-    assert!(late.closed());
+    let mut clients: Vec<_> = (0..OF_PEER).map(|_| Client::ready(&server)).collect();
+    // One peer leaves room for others.
+    let mut more = Client(TcpStream::connect(server.address()).expect("connect"));
+    assert!(more.closed(), "more than {OF_PEER} of one peer");
+    clients.extend((OF_PEER..CONNECTIONS).map(|_| Client::ready_from(&server, [127, 0, 0, 2])));
+    for other in [2, 3] {
+        let mut late = Client(connect_from(&server, [127, 0, 0, other]));
+        assert!(late.closed(), "127.0.0.{other}");
+    }
+    assert_eq!(server.connections(), CONNECTIONS);
     drop(clients);
     let begin = std::time::Instant::now();
     while server.connections() > 0 && begin.elapsed() < Duration::from_secs(20) {
         std::thread::sleep(Duration::from_millis(5));
     }
     Client::ready(&server);
+}
+
+#[test]
+fn a_peer_is_a_host() {
+    let of = |text: &str| peer(text.parse().expect("an address"));
+    assert_eq!(of("::ffff:192.0.2.1"), of("192.0.2.1"));
+    assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
+    assert_eq!(of("2001:db8:0:1::1"), of("2001:db8:0:1:ffff::2"));
+    assert_ne!(of("2001:db8:0:1::1"), of("2001:db8:0:2::1"));
+}
+
+#[test]
+fn who_sends_a_byte_now_and_then_or_reads_nothing_is_closed_in_time() {
+    let limit = Duration::from_millis(700);
+    let server = serve_with("127.0.0.1:0", disk(SIZE, 0), export(), limit).expect("serve");
+    let begun = Instant::now();
+    let mut slow = Client::hello(&server);
+    let option = [&IHAVEOPT.to_be_bytes()[..], &OPT_LIST.to_be_bytes(), &[0; 4]].concat();
+    let mut lists = Client::hello(&server);
+    // Answers that nobody takes: more than the buffers hold.
+    let flood = std::thread::spawn(move || {
+        while lists.0.write_all(&option).is_ok() {}
+        lists
+    });
+    let taken = b"IHAVEOPT\0\0\0\x03".iter().take_while(|byte| {
+        std::thread::sleep(limit / 3);
+        slow.0.write_all(&[**byte]).is_ok()
+    });
+    let taken = taken.count();
+    assert!(slow.closed() && taken < 10, "{taken} bytes were taken, one each {:?}", limit / 3);
+    drop(flood.join().expect("no panic"));
+    while server.connections() > 0 && begun.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(server.connections(), 0);
+    // Who has agreed may be silent as long as it likes.
+    let mut quiet = Client::ready(&server);
+    std::thread::sleep(limit * 2);
+    assert_eq!(quiet.read(0, 512).len(), 512);
 }
 
 #[test]

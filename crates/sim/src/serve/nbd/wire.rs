@@ -3,9 +3,9 @@
 //! Everything on the wire is big-endian.
 
 use std::fs::File;
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub(super) const NBDMAGIC: u64 = 0x4e42_444d_4147_4943;
 pub(super) const IHAVEOPT: u64 = 0x4948_4156_454f_5054;
@@ -82,26 +82,63 @@ pub(super) fn shutdown(socket: &impl AsFd) {
     unsafe { libc::shutdown(socket.as_fd().as_raw_fd(), libc::SHUT_RDWR) };
 }
 
-/// How long a read may wait; zero: for ever.
+/// How long a read or a write may wait; zero: for ever.
 ///
 /// # Errors
 /// The kernel's.
 pub(super) fn set_timeout(socket: &File, time: Duration) -> io::Result<()> {
-    let time = libc::timeval { tv_sec: time.as_secs() as libc::time_t, tv_usec: 0 };
-    // SAFETY: the descriptor is open, pointer and length are of one live value.
-    let done = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_RCVTIMEO,
-            std::ptr::from_ref(&time).cast(),
-            size_of::<libc::timeval>() as libc::socklen_t,
-        )
-    };
-    if done == 0 {
-        return Ok(());
+    let micros = time.subsec_micros() as libc::suseconds_t;
+    let time = libc::timeval { tv_sec: time.as_secs() as libc::time_t, tv_usec: micros };
+    for direction in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
+        // SAFETY: the descriptor is open, pointer and length are of one live value.
+        let done = unsafe {
+            libc::setsockopt(
+                socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                direction,
+                std::ptr::from_ref(&time).cast(),
+                size_of::<libc::timeval>() as libc::socklen_t,
+            )
+        };
+        if done != 0 {
+            return Err(io::Error::last_os_error());
+        }
     }
-    Err(io::Error::last_os_error())
+    Ok(())
+}
+
+/// A socket that is read and written until a time comes, whatever comes before.
+pub(super) struct Until<'a> {
+    pub socket: &'a File,
+    pub end: Instant,
+}
+
+impl Until<'_> {
+    fn left(&self) -> io::Result<()> {
+        match self.end.saturating_duration_since(Instant::now()) {
+            // Less would be no limit at all.
+            left if left < Duration::from_millis(1) => Err(io::ErrorKind::TimedOut.into()),
+            left => set_timeout(self.socket, left),
+        }
+    }
+}
+
+impl Read for Until<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.left()?;
+        self.socket.read(buffer)
+    }
+}
+
+impl Write for Until<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.left()?;
+        send(self.socket, &[IoSlice::new(bytes)], true)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Sends, or (`wait` is false) as much as goes without waiting; how many bytes.
