@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Writes the files that are generated from the schema and from the report document's types, or compares them.
+//! Writes the files that are generated from the schema, from the report document's types and from Cargo.lock, or
+//! compares them.
 
-use crate::report;
 use crate::schema::{self, Event, Origin, Schema, Type};
+use crate::{notices, report};
 use anyhow::{bail, Context, Result};
 use std::fmt::Write;
 use std::path::Path;
@@ -20,6 +21,7 @@ pub fn run(root: &Path, check: bool) -> Result<()> {
         ("docs/events.md", docs(&schema)),
         ("web/src/generated/schema.ts", typescript(&schema)),
         (report::MANUAL, types.manual(root)?),
+        (notices::FILE, notices::text(root)?),
     ];
     let files = files.map(|(name, new)| (name.to_string(), new)).into_iter().chain(types.typescript());
     let mut stale = Vec::new();

@@ -4,6 +4,7 @@
 mod counts;
 mod gen;
 mod limit;
+mod notices;
 mod page;
 mod programs;
 mod quick;
@@ -20,7 +21,8 @@ const USAGE: &str = "cargo xtask COMMAND
                     clippy and unit tests of the changed crates, the I/O scheduler's policy
   test              run every test; as root also those that record this machine
   test STAGE...     run single stages and what they need; 'test list' names the stages
-  gen               write the files generated from include/plumb/event.h and the report document's types
+  gen               write the files generated from include/plumb/event.h, the report document's types and
+                    Cargo.lock (third-party notices; fails on a licence that is not allowed)
   gen --check       compare the generated files; fail on a difference
   golden            rewrite the expected results of the golden tests and the generated manual pages";
 
