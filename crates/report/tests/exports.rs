@@ -153,14 +153,23 @@ print(json.dumps([
     let read = run_python(&python, program, &[a.as_os_str(), b.as_os_str()]);
     let read: Vec<Vec<Vec<Value>>> = serde_json::from_str(&read).expect("JSON");
     let own: Vec<Vec<Value>> = rows.of("account").1.iter().map(|r| r.iter().map(value).collect()).collect();
-    for (reader, got) in ["DuckDB on CSV", "pyarrow", "DuckDB on Parquet"].iter().zip(&read) {
-        for (got, own) in got.iter().zip(&own) {
+    // In CSV, and there alone, what a spreadsheet would take for a formula has a quote in front.
+    let inert = |v: &Value| match v.as_str() {
+        Some("=1+1") => json!("'=1+1"),
+        Some("\t") => json!("'\t"),
+        _ => v.clone(),
+    };
+    let in_csv: Vec<Vec<Value>> = own.iter().map(|row| row.iter().map(inert).collect()).collect();
+    assert_ne!(in_csv, own);
+    let expected = [("DuckDB on CSV", &in_csv), ("pyarrow", &own), ("DuckDB on Parquet", &own)];
+    for ((reader, own), got) in expected.iter().zip(&read) {
+        for (got, own) in got.iter().zip(*own) {
             assert_eq!(got, own, "{reader}");
         }
         assert_eq!(got.len(), own.len(), "{reader}");
     }
     // Python's csv module has texts only.
-    for (got, own) in read[3].iter().zip(&own) {
+    for (got, own) in read[3].iter().zip(&in_csv) {
         let text = |v: &Value| {
             v.as_str().map_or_else(|| if v.is_null() { String::new() } else { v.to_string() }, str::to_string)
         };

@@ -4,6 +4,7 @@
 //! A cell that is none is empty; a text that is empty is `""`. Readers that tell the two apart
 //! (DuckDB, PostgreSQL, pyarrow) get back what was there.
 
+use crate::csv_field::inert;
 use crate::table::{Cell, Sink, Table, TABLES};
 use anyhow::{Context as _, Result};
 use std::fs::File;
@@ -35,6 +36,7 @@ pub fn line<'a>(cells: impl IntoIterator<Item = Cell<'a>>, end: &str, out: &mut 
 }
 
 fn text(text: &str, out: &mut Vec<u8>) {
+    let text = &*inert(text);
     let special = |b: u8| matches!(b, b',' | b'"' | b'\n' | b'\r');
     // Readers trim blanks that stand bare.
     let plain = !text.is_empty() && !text.bytes().any(special) && text.trim().len() == text.len();
