@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A process of ours that reads bytes which others control: it can read files, and harm nobody.
 
-use crate::{system, Root};
+use crate::{capabilities, system, Root};
 use std::io;
 use std::os::fd::RawFd;
 
 /// User and group that own nothing: overflowuid, overflowgid.
 const NOBODY: u32 = 65534;
-/// include/uapi/linux/capability.h
-const CAP_DAC_READ_SEARCH: u32 = 2;
-const CAPABILITY_VERSION_3: u32 = 0x2008_0522;
 
 /// What a confined process still needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +46,8 @@ pub fn confine(needs: Needs, memory: u64, answers: RawFd) -> io::Result<()> {
         }
         check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))?;
     }
-    keep_only(CAP_DAC_READ_SEARCH)?;
+    let files = [capabilities::DAC_READ_SEARCH];
+    capabilities::keep(&files, &files)?;
     if needs == Needs::Files {
         forbid()?;
     }
@@ -96,19 +94,6 @@ fn limit(what: libc::__rlimit_resource_t, most: u64) -> io::Result<()> {
     let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
     // SAFETY: reads the structure.
     check(unsafe { libc::setrlimit(what, &raw const limit) })
-}
-
-/// Drops every capability but one, which is kept where it is there.
-fn keep_only(capability: u32) -> io::Result<()> {
-    let mut head = [CAPABILITY_VERSION_3, 0];
-    let mut sets = [[0u32; 3]; 2];
-    // SAFETY: the kernel's layout: version and pid; effective, permitted and inheritable, low words first.
-    let got = unsafe { libc::syscall(libc::SYS_capget, head.as_mut_ptr(), sets.as_mut_ptr()) };
-    check(got as libc::c_int)?;
-    let kept = sets[0][1] & 1 << capability;
-    sets = [[kept, kept, 0], [0; 3]];
-    // SAFETY: as above.
-    check(unsafe { libc::syscall(libc::SYS_capset, head.as_ptr(), sets.as_ptr()) } as libc::c_int)
 }
 
 /// System calls that a reader of files does not need: those that change files, processes or the machine.

@@ -9,11 +9,12 @@
 //! - [`host`]: the machine at the beginning of a recording, as a trace holds it; [`clock`]: its clocks.
 //! - [`namespaces`]: those of this process, where they change what events mean.
 //! - [`process`]: which process is meant, whatever becomes of its number; [`child`]: processes of our own;
-//!   [`confine`]: one that reads what others wrote; [`output`]: files and directories for results;
+//!   [`capabilities`]: which are given up; [`confine`]: one that reads what others wrote; [`output`]: files and directories for results;
 //!   [`signals`]: what SIGINT, SIGTERM and SIGHUP do.
 
 mod block;
 mod calendar;
+pub mod capabilities;
 pub mod cgroup;
 pub mod child;
 pub mod clock;
