@@ -8,6 +8,10 @@ pub const PID_MAX_LIMIT: u32 = 1 << 22;
 pub const OUTSIDE_KERNEL: u32 = 1 << 23;
 /// A thread id from here on is a damaged record's.
 pub const TID_LIMIT: u32 = OUTSIDE_KERNEL + PID_MAX_LIMIT;
+/// The last moment of the kernel's clocks, ns: KTIME_MAX, include/linux/ktime.h. A later one is a damaged record's.
+pub const KTIME_MAX: u64 = i64::MAX as u64;
+/// The most bytes that one call moves: MAX_RW_COUNT, include/linux/fs.h. More is a damaged record's.
+pub const MAX_RW_COUNT: u64 = 0x7fff_f000;
 /// Greater CPU numbers are a damaged record's; NR_CPUS ends at 8192.
 pub const MOST_CPUS: u32 = 1 << 16;
 

@@ -208,7 +208,7 @@ pub struct Summary {
 impl Summary {
     /// Events of the kernel lost, as far as it is known.
     pub fn lost(&self) -> u64 {
-        self.gaps.iter().map(|g| g.lost).sum()
+        self.gaps.iter().fold(0, |all, g| g.lost.saturating_add(all))
     }
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The reader meets arbitrary bytes: it never panics, and what it hands out
-//! is in the order of time. fuzz/ does the same with a guided fuzzer.
+//! is in the order of time. fuzz/ does the same with more kinds of damage.
 
-use plumb_trace::ctf::Metadata;
+use plumb_trace::ctf::{Metadata, PacketHead};
+use plumb_trace::kernel::KTIME_MAX;
 use plumb_trace::load::{LoadStream, OperationKind};
-use plumb_trace::reader::{Item, Operation, Trace};
+use plumb_trace::reader::{Gap, Item, Operation, Trace};
 use plumb_trace::schema::{BlockRqIssue, SchedSwitch, StateClock, StateTask, StateWaitStack};
 use plumb_trace::writer::{DirectorySink, TraceWriter};
 use plumb_trace::Record;
@@ -84,6 +85,35 @@ fn records_that_an_interrupt_swapped_are_put_in_order() {
     }
     w.finish().expect("finish");
     assert_eq!(read(dir.path()), Some((12, 0, 0)));
+}
+
+#[test]
+fn a_long_row_of_damaged_packets_is_left_out_in_one_gap() {
+    let dir = tempfile::tempdir().expect("directory");
+    good(dir.path(), 3);
+    let packet = |ts: u64, id: u16| {
+        let size = 96;
+        let head = PacketHead { begin: ts, end: ts, content: size, size, ..PacketHead::default() };
+        let mut bytes = head.encode().to_vec();
+        bytes.extend(SchedSwitch { ts, id, ..Default::default() }.bytes());
+        bytes
+    };
+    let mut bytes = packet(5, SchedSwitch::ID);
+    (0..100_000).for_each(|i| bytes.extend(packet(10 + i, 0x1ff)));
+    bytes.extend(packet(200_000, SchedSwitch::ID));
+    std::fs::write(dir.path().join("cpu_0"), bytes).expect("written");
+    std::fs::remove_file(dir.path().join("cpu_1")).expect("removed");
+    let trace = Trace::open(dir.path()).expect("trace");
+    let summary = trace.for_each(|_| {}).expect("read");
+    assert_eq!((summary.records, summary.damage.len()), (2, 100_000));
+    assert_eq!(summary.gaps[0], Gap { cpu: 0, begin: 5, end: 100_009, lost: 0 });
+}
+
+#[test]
+fn a_time_that_no_kernel_has_is_damage() {
+    let head = |end| PacketHead { begin: 1, end, content: 64, size: 64, ..PacketHead::default() };
+    assert!(PacketHead::decode(&head(KTIME_MAX).encode()).is_ok());
+    assert!(PacketHead::decode(&head(KTIME_MAX + 1).encode()).is_err_and(|e| e.contains("clock")));
 }
 
 proptest! {

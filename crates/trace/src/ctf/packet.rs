@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The head of a packet: CTF's packet header and packet context, 64 bytes.
 
+use crate::kernel::KTIME_MAX;
+
 /// CTF's magic number.
 const MAGIC: u32 = 0xC1FC_1FC1;
 /// Bytes of a packet's head.
@@ -77,6 +79,9 @@ impl PacketHead {
         }
         if head.begin > head.end {
             return Err("packet ends before it begins");
+        }
+        if head.end > KTIME_MAX {
+            return Err("packet of a time that the kernel's clock never has");
         }
         Ok(head)
     }

@@ -58,6 +58,12 @@ impl Packets {
         };
         let size = head.size as usize;
         if got < size {
+            // Asked before memory is: a head of 64 bytes may say that 1 GiB follows.
+            let whole = self.offset + head.size <= self.file.metadata().map_or(0, |m| m.len());
+            if !whole {
+                self.damaged("packet cut off");
+                return None;
+            }
             // Only a state event may need more than a packet's usual length.
             self.buf.resize(size.max(MAX_PACKET_BYTES), 0);
             if !matches!(read_at_most(&self.file, &mut self.buf[..size], self.offset), Ok(n) if n == size) {
@@ -145,11 +151,14 @@ impl Cursor {
 
     pub(super) fn advance_packet(&mut self) {
         (self.pos, self.content) = (0, 0);
+        // Where the first packet that is left out since the last good one begins.
+        let mut left_out = None;
         loop {
             let Some(head) = self.packets.next() else {
                 if !self.packets.damage.is_empty() && !self.broken {
                     self.broken = true;
-                    self.gap = Some(Gap { cpu: self.number, begin: self.last_end, end: u64::MAX, lost: 0 });
+                    let begin = left_out.unwrap_or(self.last_end);
+                    self.gap = Some(Gap { cpu: self.number, begin, end: u64::MAX, lost: 0 });
                 }
                 return;
             };
@@ -160,19 +169,16 @@ impl Cursor {
             let content = head.content as usize;
             if !self.check(content, head) {
                 self.packets.damaged("packet with an unknown or damaged record; left out");
-                self.gap = Some(Gap { cpu: self.number, begin: self.last_end, end: head.end, lost: 0 });
+                let begin = *left_out.get_or_insert(self.last_end);
+                self.gap = Some(Gap { cpu: self.number, begin, end: head.end, lost: 0 });
                 self.discarded = self.discarded.max(head.discarded);
                 self.last_end = head.end;
-                return self.advance_packet_after_damage();
+                continue;
             }
             if head.discarded > self.discarded {
                 let lost = head.discarded - self.discarded;
-                self.gap = Some(Gap {
-                    cpu: self.number,
-                    begin: self.last_end.min(head.begin),
-                    end: head.begin,
-                    lost,
-                });
+                let begin = left_out.unwrap_or(self.last_end.min(head.begin));
+                self.gap = Some(Gap { cpu: self.number, begin, end: head.begin, lost });
             }
             self.discarded = head.discarded;
             self.last_end = head.end;
@@ -180,17 +186,6 @@ impl Cursor {
             if content > HEAD_BYTES {
                 return;
             }
-        }
-    }
-
-    /// Goes on behind a damaged packet, keeping the gap that it left.
-    fn advance_packet_after_damage(&mut self) {
-        let gap = self.gap.take();
-        self.advance_packet();
-        if let (Some(a), Some(b)) = (gap, self.gap) {
-            self.gap = Some(Gap { begin: a.begin, ..b });
-        } else if gap.is_some() {
-            self.gap = gap;
         }
     }
 

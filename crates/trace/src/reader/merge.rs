@@ -58,7 +58,7 @@ impl Merge {
             let (c, summary) = (&mut self.cursors[first], &mut self.summary);
             if let Some(gap) = c.gap.take() {
                 if c.is_load() {
-                    summary.operations_lost += gap.lost;
+                    summary.operations_lost = summary.operations_lost.saturating_add(gap.lost);
                     sink.operation(Operation::Lost { tid: c.tid, lost: gap.lost });
                 } else {
                     summary.gaps.push(gap);
