@@ -57,7 +57,8 @@ impl<'a> Pass<'a> {
     /// Reads the trace. Not generic: the compiler translates the model once for all who call it.
     ///
     /// # Errors
-    /// A stream of the trace cannot be opened, no process has the name that is asked for, or it was stopped.
+    /// A stream of the trace cannot be opened, no process has the name that is asked for, its times are damaged, or it
+    /// was stopped.
     pub fn analysis(self) -> Result<Analysis> {
         if let ([name], true) = (self.comms, setup::everyone(&self.trace.metadata.env)) {
             let (mut all, ()) = Self { comms: &[], ..self }.read(())?;
@@ -106,6 +107,9 @@ impl<'a> Pass<'a> {
         })?;
         if stopped() {
             bail!("stopped before all of it was read");
+        }
+        if let Some(why) = model.refusal() {
+            bail!("{why}");
         }
         let (result, (collector, observer)) = model.finish();
         let profile = collector.map_or_else(Profile::default, |c| c.profile(&trace.state));

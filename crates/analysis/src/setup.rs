@@ -3,14 +3,17 @@
 
 use anyhow::{bail, Result};
 use plumb_model::Setup;
+use plumb_trace::kernel::KTIME_MAX;
 use plumb_trace::reader::Trace;
 use plumb_trace::units;
 use std::collections::BTreeMap;
 
 /// First and last moment that the trace accounts for, ns; the last is `u64::MAX` when the recording was cut off.
 pub fn span(trace: &Trace) -> (u64, u64) {
-    let begin = trace.state.clocks.first().map_or(0, |c| c.monotonic);
-    let (begin, end) = trace.state.end.as_ref().map_or((begin, u64::MAX), |e| (e.begin, e.end));
+    let begin = trace.state.clocks.first().map_or(0, |c| c.monotonic).min(KTIME_MAX);
+    // A damaged end's times are no times: they would become lengths of centuries.
+    let told = trace.state.end.as_ref().map(|e| (e.begin.min(KTIME_MAX), e.end.min(KTIME_MAX)));
+    let (begin, end) = told.unwrap_or((begin, u64::MAX));
     if trace.metadata.env.contains_key("keep_ns") {
         // What a flight recorder forgot is not silence: begin where every CPU speaks.
         return (trace.first_events().into_iter().fold(begin, u64::max).min(end), end);

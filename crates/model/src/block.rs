@@ -225,6 +225,11 @@ impl Blocks {
         }
     }
 
+    /// Requests and bios that are open, at most.
+    pub fn open(&self) -> usize {
+        self.requests.open()
+    }
+
     /// Takes a record, at `ts` ns.
     pub fn record(&mut self, ts: u64, r: &RawRecord<'_>) -> Effect {
         let devices = &mut self.devices;

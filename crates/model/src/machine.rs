@@ -46,6 +46,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Ended threads that are remembered.
 const GRAVES: usize = 256;
+/// What threads, CPUs and requests of a trace may last together, ns: 292 years. A trace that says more is damaged, and
+/// below it no sum of times overflows.
+const MOST_TIME: u64 = i64::MAX as u64;
+/// How often that is added up, ns; what comes or goes in between is no more than that off.
+const COUNTED_EVERY: u64 = 1 << 20;
 /// What threads outside of the recorder's PID namespace are called until they say otherwise.
 const OUTSIDE: &str = "another PID namespace";
 
@@ -54,6 +59,11 @@ pub struct Model<O: Observer = ()> {
     setup: Setup,
     observer: O,
     now: u64,
+    /// What threads, CPUs and requests lasted together until `counted`, at most, ns.
+    lasted: u64,
+    counted: u64,
+    /// They last longer than any: nothing is accounted any more.
+    refused: bool,
     events: u64,
     cpus: Vec<Cpu>,
     threads: Vec<Thread>,
@@ -120,6 +130,9 @@ impl<O: Observer> Model<O> {
         let mut model = Self {
             now: setup.begin,
             observer,
+            lasted: 0,
+            counted: setup.begin,
+            refused: false,
             events: 0,
             cpus: Vec::new(),
             threads: Vec::new(),
@@ -194,6 +207,10 @@ impl<O: Observer> Model<O> {
             self.told.insert(task.tid);
             return;
         }
+        if self.known(task.tid).is_some() {
+            // Told twice it is one thread of its process still, or that would never end.
+            return;
+        }
         let begin = self.setup.begin;
         let at = self.place(task.tid);
         let everyone = self.setup.everyone && task.kernel == 0 && task.tgid != self.setup.recorder;
@@ -203,11 +220,9 @@ impl<O: Observer> Model<O> {
         t.tgid = task.tgid;
         t.name = name;
         t.kernel = task.kernel == 1;
-        t.target = task.target == 1 || everyone;
+        t.target = self.processes.join(task.tgid, begin, task.target == 1 || everyone);
         t.first_call = task.syscall;
         t.born = begin;
-        let (tgid, target) = (t.tgid, t.target);
-        self.processes.join(tgid, begin, target);
         self.belongs(at);
     }
 
@@ -240,8 +255,8 @@ impl<O: Observer> Model<O> {
         self.free.extend(self.kept.remove(&tid));
         let mut thread = Thread::new(tid, tid, self.now.max(self.setup.begin));
         // Thread 0 is every idle CPU.
-        thread.target =
-            (self.setup.everyone && tid != self.setup.recorder && tid != 0) || self.told.contains(&tid);
+        let everyone = self.setup.everyone && tid != self.setup.recorder && tid != 0;
+        thread.target = (everyone || self.told.contains(&tid)) && !self.processes.is_other(tid);
         let at = match self.free.pop() {
             Some(at) => {
                 self.threads[at as usize] = thread;
@@ -282,6 +297,7 @@ impl<O: Observer> Model<O> {
         let begin = self.setup.begin.min(self.now);
         while self.cpus.len() <= cpu as usize {
             self.cpus.push(Cpu::new(begin));
+            self.lasted = self.lasted.saturating_add(self.now - begin);
         }
         &mut self.cpus[cpu as usize]
     }
@@ -294,9 +310,44 @@ impl<O: Observer> Model<O> {
         *self.impossible.entry(what).or_default() += 1;
     }
 
+    /// What all that is known would have lasted together at `ts`, at most, ns.
+    fn lasted_until(&self, ts: u64) -> u64 {
+        let known = self.threads.len() + self.cpus.len() + self.blocks.open() + 1;
+        self.lasted.saturating_add((ts - self.counted).saturating_mul(known as u64))
+    }
+
+    /// Goes on to `ts`; false where that would be more time than there is.
+    fn goes_on(&mut self, ts: u64) -> bool {
+        if ts - self.counted >= COUNTED_EVERY {
+            (self.lasted, self.counted) = (self.lasted_until(ts), ts);
+            self.refused |= self.lasted > MOST_TIME;
+        }
+        if !self.refused {
+            self.now = ts;
+        }
+        !self.refused
+    }
+
+    /// The last moment.
+    fn end(&self) -> u64 {
+        match self.setup.end {
+            u64::MAX => self.now,
+            end => end.max(self.now),
+        }
+    }
+
+    /// Why what was fed cannot be accounted; asked before [`Model::finish`].
+    pub fn refusal(&self) -> Option<&'static str> {
+        let refused = self.refused || self.lasted_until(self.end()) > MOST_TIME;
+        refused.then_some(
+            "the trace is damaged: by its times its threads, CPUs and requests lasted over 292 years together",
+        )
+    }
+
     /// Takes the next item of a trace. Items come in the order of time.
     pub fn feed(&mut self, item: Item<'_>) {
         match item {
+            _ if self.refused => {}
             Item::Record(r) if r.ts <= self.setup.end && r.tid < TID_LIMIT && r.cpu < MOST_CPUS => {
                 self.record(&r)
             }
@@ -345,7 +396,9 @@ impl<O: Observer> Model<O> {
     fn record(&mut self, r: &RawRecord<'_>) {
         self.events += 1;
         let ts = r.ts.max(self.now).max(self.setup.begin);
-        self.now = ts;
+        if !self.goes_on(ts) {
+            return;
+        }
         let b = r.bytes;
         match r.id {
             SchedSwitch::ID if self.pending.front().is_some_and(|s| s.at <= ts) => {

@@ -6,6 +6,7 @@
 
 use crate::account::Account;
 use crate::result::OperationRow;
+use plumb_trace::kernel::MAX_RW_COUNT;
 use plumb_trace::load::OperationKind;
 use plumb_trace::schema::{LoadBegin, LoadEnd};
 use std::collections::BTreeMap;
@@ -128,7 +129,7 @@ impl Operations {
         let sum = self.0.entry(done.kind).or_default();
         sum.count += 1;
         sum.errors += u64::from(e.result < 0);
-        sum.bytes += u64::try_from(e.result).unwrap_or(0);
+        sum.bytes += u64::try_from(e.result).map_or(0, |n| n.min(MAX_RW_COUNT));
         sum.total += done.took;
         sum.max = sum.max.max(done.took);
         sum.late += u64::from(e.late) * 1000;

@@ -16,6 +16,7 @@ use crate::services::Service;
 use crate::thread::{Call, Thread};
 use crate::wait::call_name;
 use folded_rows::{push_thread, Rows};
+use plumb_trace::kernel::MAX_RW_COUNT;
 use plumb_trace::schema::{StateOpen, StateSocket};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
@@ -128,13 +129,20 @@ impl Processes {
         }
     }
 
-    pub fn join(&mut self, tgid: u32, ts: u64, target: bool) {
+    /// A thread begins. Whether it belongs to the target: a process does with all of its threads, so its first one decides.
+    pub fn join(&mut self, tgid: u32, ts: u64, target: bool) -> bool {
         let p = self.open.entry(tgid).or_default();
         if p.alive == 0 {
             p.begin = ts;
+            p.target |= target;
         }
         p.alive += 1;
-        p.target |= target;
+        p.target
+    }
+
+    /// Whether it is known and does not belong to the target.
+    pub fn is_other(&self, tgid: u32) -> bool {
+        self.open.get(&tgid).is_some_and(|p| p.alive > 0 && !p.target)
     }
 
     /// Use of disks by a process.
@@ -208,7 +216,7 @@ impl Processes {
         }
         let sum = p.calls.entry(call.nr).or_default();
         if matches!(kind, Some(Kind::Read | Kind::Write)) {
-            sum.bytes += u64::try_from(ret).unwrap_or(0);
+            sum.bytes += u64::try_from(ret).map_or(0, |n| n.min(MAX_RW_COUNT));
         }
         let took = ts - call.start;
         sum.calls += 1;
@@ -229,7 +237,13 @@ impl Processes {
 
     /// A thread ends, or the trace does.
     pub fn leave(&mut self, t: &Thread, ts: u64, recorder: u32) {
-        let p = self.open.entry(t.tgid).or_default();
+        let known = self.open.remove(&t.tgid).unwrap_or_default();
+        // A thread of the target in a process that is not, or the other way round: a damaged trace's. Each has its own row.
+        let (mut p, other) = if known.alive > 0 && known.target != t.target {
+            (Process { comm: known.comm.clone(), ..Process::default() }, Some(known))
+        } else {
+            (known, None)
+        };
         let life = ts.saturating_sub(t.born);
         p.account.merge(&t.account);
         p.blame.merge(&t.blame);
@@ -240,7 +254,7 @@ impl Processes {
             p.begin = t.born;
         }
         match t.kernel_run {
-            Some(ns) => p.kernel_cpu += ns,
+            Some(ns) => p.kernel_cpu = p.kernel_cpu.saturating_add(ns),
             None => p.uncounted = true,
         }
         for kind in t.operations.iter().flat_map(|o| o.kinds()) {
@@ -259,10 +273,13 @@ impl Processes {
             push_thread(&mut p.rows, row);
         }
         p.alive = p.alive.saturating_sub(1);
-        if p.alive == 0 {
-            let p = self.open.remove(&t.tgid).expect("entered above");
+        let stays = if p.alive == 0 {
             self.close((t.tgid, t.service), p, ts, recorder);
-        }
+            other
+        } else {
+            Some(p)
+        };
+        self.open.extend(stays.map(|p| (t.tgid, p)));
     }
 
     fn close(&mut self, (tgid, service): (u32, Service), p: Process, ts: u64, recorder: u32) {

@@ -241,6 +241,11 @@ impl Requests {
         *self = Self::default();
     }
 
+    /// Requests and bios that are open, at most.
+    pub fn open(&self) -> usize {
+        self.bios.known.len() + self.requests.len()
+    }
+
     /// Takes a record, at `ts` ns.
     pub fn record(&mut self, ts: u64, r: &RawRecord<'_>) -> Step<'_> {
         let b = r.bytes;

@@ -29,7 +29,7 @@ const MOST_SERVICES: usize = 16;
 impl<O: Observer> Model<O> {
     /// Closes everything at the trace's end and hands out what was found.
     pub fn finish(mut self) -> (RunResult, O) {
-        let end = if self.setup.end == u64::MAX { self.now } else { self.setup.end.max(self.now) };
+        let end = if self.refusal().is_some() { self.now } else { self.end() };
         // While their threads are known.
         self.count_samples(end);
         let alive = self.index.places();

@@ -14,11 +14,10 @@ impl<O: Observer> Model<O> {
         let begin = gap.begin.max(self.setup.begin).max(self.now.min(gap.begin));
         let begin = begin.max(self.now);
         let end = gap.end.min(self.setup.end);
-        self.lost_events += gap.lost;
-        if end <= begin {
+        self.lost_events = self.lost_events.saturating_add(gap.lost);
+        if end <= begin || !self.goes_on(begin) {
             return;
         }
-        self.now = begin;
         self.gaps.push((begin, end));
         self.blocks.distrust(begin);
         if let CpuState::Busy(tid) = self.cpu(gap.cpu).state {

@@ -25,6 +25,10 @@ impl<O: Observer> Model<O> {
         self.events += 1;
         let ts = ts.max(self.now).max(self.setup.begin);
         let at = if tid < TID_LIMIT { self.known(tid) } else { None };
+        if self.lasted_until(ts) > super::MOST_TIME {
+            self.refused = true;
+            return None;
+        }
         let Some(at) = at else {
             self.contradiction("operation of a thread that was not seen");
             return None;

@@ -252,13 +252,12 @@ impl<O: Observer> Model<O> {
         t.kernel = kernel;
         t.name = name;
         t.path = path;
-        t.target = e.target == 1 || (everyone && !kernel && e.child_tgid != self.setup.recorder);
         (t.born, t.since, t.charged) = (ts, ts, ts);
         t.parent = e.tid;
         t.state = State::Born;
-        let target = t.target;
+        let target = e.target == 1 || (everyone && !kernel && e.child_tgid != self.setup.recorder);
         self.processes.inherit(e.child_tgid, e.parent_tgid);
-        self.processes.join(e.child_tgid, ts, target);
+        self.threads[at].target = self.processes.join(e.child_tgid, ts, target);
         self.services.forked(e.child_tgid, e.parent_tgid);
         self.belongs(at);
     }

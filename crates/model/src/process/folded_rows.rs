@@ -88,7 +88,7 @@ pub fn add_process(into: &mut ProcessRow, from: &ProcessRow, first: bool) {
     into.elapsed = ended - into.begin;
     into.kernel_cpu = match (first, into.kernel_cpu, from.kernel_cpu) {
         (true, _, counted) => counted,
-        (false, Some(a), Some(b)) => Some(a + b),
+        (false, Some(a), Some(b)) => Some(a.saturating_add(b)),
         _ => None,
     };
     into.usage.merge(&from.usage);
