@@ -18,6 +18,8 @@ const FIGURES: &[&str] =
     &["rate", "bandwidth", "mean", "p50", "p90", "p99", "p99.9", "max", "count", "errors"];
 /// Least length of a served device: less is no disk that a file system fits on.
 const LEAST_SIZE: u64 = 1 << 20;
+/// Repetitions of a cell: the schedule of all is in memory.
+const MOST_REPETITIONS: u32 = 10_000;
 
 /// Looks through all but the cells.
 ///
@@ -29,6 +31,9 @@ pub(super) fn plan(plan: &PlanFile) -> Result<()> {
     }
     if plan.repeat == 0 {
         bail!("repeat = 0: every cell needs at least one repetition");
+    }
+    if plan.repeat > MOST_REPETITIONS {
+        bail!("repeat = {}: at most {MOST_REPETITIONS}", plan.repeat);
     }
     if plan.limit.0 == 0 {
         bail!("limit = 0: no repetition could run; leave it out for 10 minutes");

@@ -23,6 +23,9 @@ use std::path::Path;
 /// The journal's name in a plan's directory.
 pub const JOURNAL: &str = "changes.jsonl";
 
+/// Changes are counted below this; a journal with a greater number is no journal of plumb's.
+const MOST: u32 = 1 << 30;
+
 /// A line of the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -229,6 +232,9 @@ fn replay(text: &str, boot: &str) -> Result<(Vec<Open>, u32)> {
     for (i, line) in text.lines().enumerate() {
         let line: Line = serde_json::from_str(line).with_context(|| format!("line {}", i + 1))?;
         match line {
+            Line::Will { number, .. } if number >= MOST => {
+                bail!("line {}: no journal has {number} changes", i + 1);
+            }
             Line::Will { number, change: Change::Began { boot: then, .. } } => {
                 before_boot = then != boot;
                 next = number + 1;

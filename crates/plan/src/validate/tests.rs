@@ -125,6 +125,10 @@ fn what_a_plan_says_of_itself_is_checked() {
     for (text, words) in [
         (head("\"p\"\ntitle", "\"../p\"\ntitle"), &["name = \"../p\"", "one word"][..]),
         (head("takes = \"1s\"", "takes = \"1s\"\nrepeat = 0"), &["repeat = 0", "at least one"]),
+        (
+            head("takes = \"1s\"", "takes = \"1s\"\nrepeat = 4294967295"),
+            &["repeat = 4294967295", "at most 10000"],
+        ),
         (head("takes = \"1s\"", "takes = \"1s\"\nlimit = 0"), &["limit = 0"]),
         (head("takes = \"1s\"", "takes = \"1s\"\norder = \"blocked\""), &["blocked", "needs blocks"]),
         (

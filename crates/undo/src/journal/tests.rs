@@ -46,6 +46,15 @@ fn write(path: &Path, old: &str, new: &str) -> Change {
 }
 
 #[test]
+fn a_number_that_no_journal_reaches_is_refused() {
+    let dir = tempfile::TempDir::new().expect("a directory");
+    let line = r#"{"number":4294967295,"change":"disk","name":"d"}"#;
+    std::fs::write(dir.path().join(JOURNAL), format!("{line}\n")).expect("written");
+    let said = format!("{:#}", open_in(dir.path()).expect_err("no journal"));
+    assert!(said.ends_with("line 1: no journal has 4294967295 changes"), "{said}");
+}
+
+#[test]
 fn what_is_not_marked_stands_open_in_its_order() {
     let dir = tempfile::TempDir::new().expect("a directory");
     let mut journal = Journal::open(dir.path(), &PlainFiles).expect("new");
