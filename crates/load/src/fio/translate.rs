@@ -196,7 +196,7 @@ fn sizes(o: &mut Options<'_>, job: &mut Job, target: Option<&(PathBuf, usize)>) 
 
 /// Operations of one worker that go once through its files; `None` when their end is not known.
 fn pass(job: &Job) -> Option<u64> {
-    (job.size.0 < ALL_OF_IT).then(|| (job.files * (job.span() / job.block.0.max(1))).max(1))
+    (job.size.0 < ALL_OF_IT).then(|| job.files.saturating_mul(job.span() / job.block.0.max(1)).max(1))
 }
 
 fn durability(o: &mut Options<'_>, job: &mut Job) -> Result<(), FioError> {

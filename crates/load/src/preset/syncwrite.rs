@@ -224,7 +224,7 @@ impl Classic for SyncwriteArgs {
                 ..Job::default()
             });
             if let (Some(n), false) = (job.operations, given.has("size")) {
-                job.size = Bytes(job.offset.0 + n * job.block.0);
+                job.size = Bytes(n.saturating_mul(job.block.0).saturating_add(job.offset.0));
             }
             Cell::of(words(combination).join(" "), job)
         };

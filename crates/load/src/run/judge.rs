@@ -98,7 +98,7 @@ fn facts(result: &StepResult, context: &Context<'_>, _place: &Path) -> Facts {
         file_bytes: Some(sum(result, |j| {
             let sets =
                 if j.job.sharing == crate::job::Sharing::Shared { 1 } else { u64::from(j.job.workers()) };
-            j.job.size.0 * j.job.files * sets
+            j.job.size.0.saturating_mul(j.job.files).saturating_mul(sets)
         })),
         median_latency_ns: jobs
             .iter()

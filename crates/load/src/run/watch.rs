@@ -181,12 +181,12 @@ fn left(jobs: &[Job], done: &[Totals], elapsed: u64) -> Option<u64> {
     jobs.iter()
         .zip(done)
         .map(|(job, done)| match (job.time, job.operations) {
-            (Some(time), _) => Some((time.0 + job.ramp.0).saturating_sub(elapsed)),
+            (Some(time), _) => Some(time.0.saturating_add(job.ramp.0).saturating_sub(elapsed)),
             (None, wanted) => {
-                let pass = job.span() / job.block.0.max(1) * job.files;
-                let all = wanted.unwrap_or(pass) * u64::from(job.workers());
+                let pass = (job.span() / job.block.0.max(1)).saturating_mul(job.files);
+                let all = wanted.unwrap_or(pass).saturating_mul(job.workers().into());
                 let each = elapsed.checked_div(done.operations)?;
-                Some(all.saturating_sub(done.operations) * each)
+                Some(all.saturating_sub(done.operations).saturating_mul(each))
             }
         })
         .try_fold(0, |most, left| Some(most.max(left?)))
