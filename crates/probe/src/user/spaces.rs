@@ -241,7 +241,8 @@ impl Spaces {
                     (is, is)
                 }
             };
-            frames.push((module, offset + u64::from(further)));
+            // A signal frame may name any address, the last one too.
+            frames.push((module, offset.saturating_add(further.into())));
             if copy.bytes.is_empty() {
                 return UserStack { frames, end: End::Registers };
             }
