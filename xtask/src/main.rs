@@ -2,6 +2,7 @@
 //! Repository chores, called as `cargo xtask NAME`.
 
 mod counts;
+mod fuzz;
 mod gen;
 mod limit;
 mod notices;
@@ -21,6 +22,8 @@ const USAGE: &str = "cargo xtask COMMAND
                     clippy and unit tests of the changed crates, the I/O scheduler's policy
   test              run every test; as root also those that record this machine
   test STAGE...     run single stages and what they need; 'test list' names the stages
+  fuzz --hours N [TARGET...]
+                    mutated inputs for every reader of bytes that others wrote, for N hours (0.1 will do)
   gen               write the files generated from include/plumb/event.h, the report document's types and
                     Cargo.lock (third-party notices; fails on a licence that is not allowed)
   gen --check       compare the generated files; fail on a difference
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
     let result = match args.as_slice() {
         ["gen"] => gen::run(&root(), false),
         ["gen", "--check"] => gen::run(&root(), true),
+        ["fuzz", "--hours", hours, targets @ ..] => fuzz::run(&root(), hours, targets),
         ["golden"] => test::golden(&root()),
         ["quick"] => quick::run(&root()),
         ["test", "list"] => {

@@ -34,6 +34,7 @@ impl Program {
         match (self.package.as_str(), self.integration) {
             ("plumb", true) if OFFLINE.contains(&self.name.as_str()) => Kind::Offline,
             ("plumb", true) => Kind::Records,
+            ("plumb-fuzz", true) => Kind::Fuzz,
             _ => Kind::Unit,
         }
     }
@@ -47,6 +48,8 @@ pub enum Kind {
     Offline,
     /// It records the machine that it runs on, and must be alone there.
     Records,
+    /// A fixed number of mutated inputs.
+    Fuzz,
 }
 
 /// Files in the program's tests/ that record nothing.
@@ -151,6 +154,7 @@ mod tests {
         assert_eq!(kind("plumb", "golden", true), Kind::Offline);
         assert_eq!(kind("plumb", "sim", false), Kind::Unit);
         assert_eq!(kind("plumb-sim", "sim", true), Kind::Unit);
+        assert_eq!(kind("plumb-fuzz", "fixed_count", true), Kind::Fuzz);
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub use select::Selection;
 pub use span::{Spans, Spec as SpanSpec};
 pub use target::{Command, Target};
 pub use trigger::Trigger;
+#[doc(hidden)]
+pub use user::parsers;
 
 #[allow(clippy::all, clippy::undocumented_unsafe_blocks)]
 mod skel {

@@ -10,6 +10,7 @@ mod elf;
 mod maps;
 mod modules;
 mod names;
+pub mod parsers;
 mod records;
 mod rings;
 mod spaces;

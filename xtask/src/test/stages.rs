@@ -249,6 +249,19 @@ pub const STAGES: &[Stage] = &[
         work: |job, _| page::stage(job),
     },
     Stage {
+        name: "fuzz",
+        about: "a fixed number of mutated inputs for every reader of bytes that others wrote",
+        phase: Phase::Concurrent,
+        minutes: 10,
+        needs: &["build"],
+        kernels: None,
+        holds: None,
+        work: |job, _| {
+            let fuzz = job.programs().iter().filter(|p| p.kind() == Kind::Fuzz);
+            job.in_turn(fuzz, &[], Division::Harness, &mut Failures::default())
+        },
+    },
+    Stage {
         name: "policy",
         about: "lp-deadline's policy against its oracle, with sanitizers",
         phase: Phase::Concurrent,

@@ -179,7 +179,10 @@ impl Maps {
     /// Reads /proc/PID/maps; empty when the process is gone or has no memory of its own.
     pub fn of_process(pid: u32, sources: &mut Sources) -> Self {
         let bytes = std::fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
-        let text = String::from_utf8_lossy(&bytes);
+        Self::of_text(&String::from_utf8_lossy(&bytes), sources)
+    }
+
+    fn of_text(text: &str, sources: &mut Sources) -> Self {
         let mut out = Self::default();
         for (start, end, offset, name) in text.lines().filter_map(parse) {
             if let Some(source) = sources.get(name, SystemTime::now) {
@@ -188,6 +191,11 @@ impl Maps {
         }
         out
     }
+}
+
+/// What the text of a /proc/PID/maps says.
+pub(super) fn of_text(text: &str) -> Maps {
+    Maps::of_text(text, &mut Sources::default())
 }
 
 /// A line of /proc/PID/maps, if it may be executed: start-end mode offset device inode path.

@@ -184,6 +184,31 @@ fn tell(module: u32, places: &[Place], answer: Answer, out: &mut Named) {
     });
 }
 
+/// This process's vdso.
+pub(super) fn vdso() -> Option<Vec<u8>> {
+    vdso::image()
+}
+
+/// Reads bytes as what the number says, for [`super::parsers`]; returns how much was found.
+pub(super) fn read(which: u8, bytes: &[u8]) -> usize {
+    let places = [0, 0x500, 0x7f0018, 0x7f0048, u64::MAX].map(|offset| Place { offset, samples: offset % 2 });
+    match which {
+        0 => {
+            let Ok(elf) = object::File::parse(bytes) else { return 0 };
+            let mut layout = layout::Layout::new(&elf);
+            layout.read_functions(&elf);
+            layout.add_functions(gopclntab::functions(&elf).unwrap_or_default());
+            let offsets = (0..bytes.len() as u64).step_by(64);
+            let found = offsets.filter_map(|offset| layout.function(Place { offset, samples: 1 }));
+            found.map(|f| layout.qualified(f.start).map_or(1, |name| clean(&name).len())).sum()
+        }
+        1 => gopclntab::parse(bytes, 0x1000, 0x1000).map_or(0, |f| f.len()),
+        2 => perfmap::read(&places, bytes),
+        4 => kernel::note_id(bytes).map_or(0, |id| id.len()),
+        _ => clean(&demangle::demangle(&String::from_utf8_lossy(bytes))).len(),
+    }
+}
+
 /// Names come from files that anybody may have made: a newline in one would be one frame more,
 /// an escape would reach a terminal.
 fn clean(text: &str) -> String {

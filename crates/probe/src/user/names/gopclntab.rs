@@ -20,7 +20,7 @@ pub(super) fn functions<'d, R: ReadRef<'d>>(elf: &object::File<'d, R>) -> Option
     parse(table, text, elf.entry())
 }
 
-fn parse(table: &[u8], text: u64, entry: u64) -> Option<Vec<(u64, u64, &str)>> {
+pub(super) fn parse(table: &[u8], text: u64, entry: u64) -> Option<Vec<(u64, u64, &str)>> {
     let u32_at = |at: usize| Some(u32::from_le_bytes(table.get(at..at.checked_add(4)?)?.try_into().ok()?));
     let word = |i: usize| Some(u64::from_le_bytes(table.get(8 + i * 8..16 + i * 8)?.try_into().ok()?));
     (MAGIC.contains(&u32_at(0)?) && *table.get(7)? == 8).then_some(())?;

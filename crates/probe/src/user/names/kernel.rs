@@ -30,7 +30,7 @@ pub(super) fn running() -> Result<Option<PathBuf>, String> {
 }
 
 /// The GNU build id among ELF notes (elf(5)), in hex.
-fn note_id(notes: &[u8]) -> Option<String> {
+pub(super) fn note_id(notes: &[u8]) -> Option<String> {
     let mut rest = notes;
     loop {
         let word = |i: usize| Some(u32::from_ne_bytes(rest.get(i..i + 4)?.try_into().ok()?));

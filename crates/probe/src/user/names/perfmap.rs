@@ -125,6 +125,14 @@ impl Lines {
     }
 }
 
+/// How many of the places a map's text names.
+pub(super) fn read(places: &[Place], text: &[u8]) -> usize {
+    let mut lines = Lines::new(places);
+    // Memory can always be read.
+    let _ = lines.read(text);
+    lines.found.iter().flatten().count()
+}
+
 fn skip_line(map: &mut impl BufRead) -> std::io::Result<u64> {
     let mut skipped = 0;
     loop {
