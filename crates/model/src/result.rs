@@ -641,6 +641,8 @@ pub struct WaitEventRow {
     pub time: u64,
     /// Longest.
     pub max: u64,
+    /// Their time until the thread ran again: what the program's own views show.
+    pub elapsed: u64,
     /// What the waits were for, as the kernel's events tell; adds up to `time`.
     pub account: BTreeMap<Category, u64>,
     /// Threads of the target that ended them, most time first.

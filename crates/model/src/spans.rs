@@ -204,7 +204,7 @@ impl Sum {
     }
 
     /// What the slowest percent has more of than the others.
-    fn tail(&self) -> Option<(TailRow, Vec<(Cause, u64, u64)>)> {
+    fn tail(&self) -> Option<(TailRow, Vec<Tail>)> {
         let n = self.took.count;
         let limit = self.took.quantile(0.99);
         let looked = ((n / 100).max(3) as usize).min(self.slow.len());
@@ -221,7 +221,7 @@ impl Sum {
         for (cause, ns) in typical.iter().flat_map(|k| &k.causes.0) {
             causes.entry(*cause).or_default().1 += ns;
         }
-        let mut rows: Vec<(Cause, u64, u64)> = causes
+        let mut rows: Vec<Tail> = causes
             .into_iter()
             .map(|(cause, (a, b))| (cause, mean(a, slow.len()), mean(b, typical.len())))
             .collect();
@@ -274,6 +274,9 @@ impl Names<'_> {
         rows
     }
 }
+
+/// Of a tail: a cause, its mean time in the slowest and in the others, ns.
+type Tail = (Cause, u64, u64);
 
 /// All spans, by what names them.
 #[derive(Debug, Default)]

@@ -22,6 +22,7 @@ struct Sum {
     waits: u64,
     time: u64,
     max: u64,
+    elapsed: u64,
     account: Account,
     enders: FxHashMap<Ender, u64>,
 }
@@ -44,14 +45,15 @@ impl WaitEvents {
         number
     }
 
-    /// A wait by its pieces, ended by a thread of the target where one did.
-    pub fn add(&mut self, number: u32, wait: &[Piece], ender: Option<Ender>) {
+    /// A wait by its pieces, `elapsed` ns until the thread ran again, ended by a thread of the target where one did.
+    pub fn add(&mut self, number: u32, wait: &[Piece], elapsed: u64, ender: Option<Ender>) {
         let Some((_, sum)) = (number as usize).checked_sub(1).and_then(|n| self.seen.get_mut(n)) else {
             return;
         };
         let ns = wait.iter().map(|p| p.to - p.from).sum();
         wait.iter().for_each(|p| sum.account.add(p.part.category, p.to - p.from));
         sum.waits += 1;
+        sum.elapsed += elapsed;
         sum.time += ns;
         sum.max = sum.max.max(ns);
         if let Some(ender) = ender {
@@ -97,6 +99,7 @@ impl WaitEvents {
                     waits: sum.waits,
                     time: sum.time,
                     max: sum.max,
+                    elapsed: sum.elapsed,
                     account: sum.account.parts(),
                     ended_by: enders,
                 }

@@ -98,6 +98,7 @@ fn a_spans_time_goes_to_what_its_thread_was_at() {
     assert_eq!((lock.time, lock.who.as_str(), lock.spans), (500, "holder", 1));
     let [event] = &result.wait_events[..] else { panic!("{:?}", result.wait_events) };
     assert_eq!((event.name.as_str(), event.waits, event.time, event.max), ("Lock:row", 1, 500, 500));
+    assert_eq!(event.elapsed, 500);
     assert_eq!(event.account.values().sum::<u64>(), 500);
     assert_eq!((event.ended_by[0].thread, event.ended_by[0].time), (OTHER, 500));
     assert_eq!(result.impossible.len(), 0, "{:?}", result.impossible);

@@ -5,7 +5,7 @@ use crate::ring::{Ring, SLOT};
 use crate::sampling::{Clock, Clocks};
 use crate::select::{Selection, THINNABLE};
 use crate::skel::{types, OpenPlumbSkel, PlumbSkel, PlumbSkelBuilder};
-use crate::span::{Condition, Key, Plan, Probe, MOST_PLACES};
+use crate::span::{self, Condition, Key, Plan, Probe, MOST_PLACES};
 use crate::stack_ring::StackRing;
 use crate::stacks::{COPY_SLOTS, LARGEST};
 use anyhow::{bail, Context, Result};
@@ -19,6 +19,7 @@ use plumb_trace::schema::StateProbe;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::AtomicU64;
+use std::time::Instant;
 
 /// PLUMB_CHUNK_BYTES
 const CHUNK: usize = 65536;
@@ -180,6 +181,14 @@ fn stacks_bytes(cpus: u32, hz: u64) -> u32 {
     // a CPU itself. At 20 kHz that is 33 MB a CPU.
     let by_rate = u64::from(cpus).saturating_mul(hz / 20).saturating_mul(LARGEST as u64);
     by_cpus.max(by_rate).min(MOST_STACKS).next_power_of_two() as u32
+}
+
+/// Calls by which the cost of a span is measured: some milliseconds.
+const GAUGED: u32 = 300;
+
+#[inline(never)]
+extern "C" fn gauge(n: u32) {
+    std::hint::black_box(n);
 }
 
 /// Tells the programs what happens at a place.
@@ -380,6 +389,32 @@ impl<'obj> Loaded<'obj> {
             }
         }
         Ok(())
+    }
+
+    /// What a span costs the program on this machine, ns: the traps of two probes, measured on a function of ours.
+    /// On hardware some 3 us, in a guest whose host emulates debug traps 10 us.
+    pub fn span_cost(&self) -> Option<u64> {
+        let offset = span::own_offset(gauge as *const () as u64)?;
+        let time = || {
+            let begin = Instant::now();
+            (0..GAUGED).for_each(|n| gauge(std::hint::black_box(n)));
+            begin.elapsed().as_nanos() as u64 / u64::from(GAUGED)
+        };
+        let bare = time();
+        let mut links = Vec::new();
+        for retprobe in [false, true] {
+            // A place that is none: the program returns at once.
+            let opts = UprobeOpts { cookie: u64::from(u32::MAX), retprobe, ..UprobeOpts::default() };
+            let own = std::process::id() as i32;
+            links.push(
+                self.skel
+                    .progs
+                    .span
+                    .attach_uprobe_with_opts(own, "/proc/self/exe", offset as usize, opts)
+                    .ok()?,
+            );
+        }
+        Some(time().saturating_sub(bare))
     }
 
     /// Stops the spans that nobody asked for by name; tells whether there were any.

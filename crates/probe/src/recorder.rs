@@ -241,7 +241,8 @@ fn whole(options: &Options, stop: &Stop, progress: impl FnMut(&Progress)) -> Res
         lacking,
         spans: knobs.spans,
         spans_seen: 0,
-        cpus,
+        span_cost: 0,
+        cpus: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
         begun: Instant::now(),
     };
     match &options.keep {
@@ -365,8 +366,8 @@ fn describe(
     Metadata { host: host::host_id(&Root::real()), clock_offset: clock.realtime - clock.monotonic, env }
 }
 
-/// Spans a second and CPU that a program's profile may cost: below a tenth of it.
-const SPANS_OF_A_CPU: f64 = 25_000.0;
+/// Share of the CPUs that probes may take which a program's profile places.
+const MOST_OF_SPANS: f64 = 0.1;
 
 /// How often threads that were born meanwhile are looked for.
 const NEWBORN: usize = 8;
@@ -385,6 +386,8 @@ struct Run<'a, 'obj, P> {
     spans: Plan,
     /// Spans that had begun when their rate was looked at last.
     spans_seen: u64,
+    /// What one costs the program, ns; 0 where none is recorded.
+    span_cost: u64,
     cpus: u32,
     begun: Instant,
 }
@@ -393,6 +396,9 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
     fn go<S: Sink>(mut self, mut writer: TraceWriter<S>) -> Result<(Outcome, Option<S>)> {
         let mut error = self.dump_devices(&mut writer).err();
         self.loaded.attach()?;
+        if self.spans.probes.iter().any(|p| p.unasked) {
+            self.span_cost = self.loaded.span_cost().unwrap_or(0);
+        }
         self.mark_newborn();
         error = error.or_else(|| self.dump_tasks(&mut writer).err());
         error = error.or_else(|| self.count(&mut writer).err());
@@ -585,16 +591,19 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
         }
     }
 
-    /// Takes the probes of programs' profiles away where they cost too much: some 3 us for each span.
+    /// Takes the probes of programs' profiles away where they cost too much.
     fn limit_spans(&mut self, time: Duration) {
         let rate = (self.drain.spans - self.spans_seen) as f64 / time.as_secs_f64();
         self.spans_seen = self.drain.spans;
-        if rate > SPANS_OF_A_CPU * f64::from(self.cpus) && self.loaded.detach_unasked() {
+        let costs = rate * self.span_cost as f64 / 1e9 / f64::from(self.cpus);
+        if costs > MOST_OF_SPANS && self.loaded.detach_unasked() {
             self.spans.notes.push(format!(
-                "spans of the target's program were recorded for the first {:.0} s only: {} a second cost too much \
-                 (name them with --span to record all)",
+                "spans of the target's program were recorded for the first {:.0} s only: {} a second, {} each, took {:.0} % \
+                 of the CPUs (name them with --span to record all)",
                 self.begun.elapsed().as_secs_f64(),
-                units::count(rate as u64)
+                units::count(rate as u64),
+                units::duration(self.span_cost),
+                costs * 100.0
             ));
         }
     }

@@ -134,7 +134,7 @@ impl Plan {
     fn ask(&mut self, spec: &Spec, binaries: &[Binary]) -> Result<()> {
         let mut why = None;
         for binary in binaries {
-            match self.add(spec, binary) {
+            match self.add(spec, binary, LARGEST) {
                 Ok(()) => return Ok(()),
                 Err(e) => why = Some(e),
             }
@@ -147,8 +147,8 @@ impl Plan {
         .with_context(|| format!("--span '{}'", spec.text))
     }
 
-    fn add(&mut self, spec: &Spec, binary: &Binary) -> Result<()> {
-        let symbols = Symbols::read(&binary.path).with_context(|| binary.name.clone())?;
+    fn add(&mut self, spec: &Spec, binary: &Binary, largest: u64) -> Result<()> {
+        let symbols = Symbols::read(&binary.path, largest).with_context(|| binary.name.clone())?;
         let begin = symbols.offset(&spec.begin.symbol, &binary.name)?;
         let (end, returns, condition) = match &spec.end {
             End::Return => (begin, true, None),
@@ -194,7 +194,7 @@ impl Plan {
         for binary in binaries.iter().filter(|b| program.is(&b.name)).chain(&libraries) {
             let version = program.version_of(&binary.path);
             for spec in program.spans(version).filter(|_| wanted.programs) {
-                if let Err(e) = spec.and_then(|spec| self.add(&spec, binary)) {
+                if let Err(e) = spec.and_then(|spec| self.add(&spec, binary, LARGEST_UNASKED)) {
                     self.notes.push(format!("no spans of {}: {e:#}", program.title));
                 }
             }
@@ -295,62 +295,81 @@ fn processes_of(path: &Path) -> Vec<u32> {
     process::all(&Root::real()).into_iter().filter(runs).collect()
 }
 
-/// Function symbols of a file.
+/// Whatever a file claims, so much of it is read into memory at most, bytes.
+const LARGEST: u64 = 512 << 20;
+/// Of a program that nobody named: any user can run one of that name.
+const LARGEST_UNASKED: u64 = 128 << 20;
+
+/// A program or library whose functions are looked for.
 struct Symbols {
+    cache: ReadCache<File>,
     elf: Elf,
-    /// Name and stated address.
-    functions: Vec<(String, u64)>,
 }
 
 impl Symbols {
-    fn read(path: &Path) -> Result<Self> {
+    fn read(path: &Path, largest: u64) -> Result<Self> {
         let file = File::open(path).context("the program cannot be opened")?;
-        let cache = ReadCache::new(&file);
+        let size = file.metadata()?.len();
+        if size > largest {
+            bail!("its file of {size} bytes is larger than the {largest} that are read");
+        }
+        let cache = ReadCache::new(file);
         let elf = Elf::head(&cache).context("not an ELF program of this machine")?;
         if elf.narrow {
             bail!("a program of 32 bits");
         }
-        let object = object::File::parse(&cache).context("its ELF headers cannot be read")?;
-        let functions = object
-            .symbols()
-            .chain(object.dynamic_symbols())
-            .filter(|s| s.is_definition() && s.kind() == object::SymbolKind::Text)
-            .filter_map(|s| Some((s.name().ok()?.to_string(), s.address())))
-            .collect();
-        Ok(Self { elf, functions })
+        Ok(Self { cache, elf })
     }
 
     /// Offset of a function in the file.
     fn offset(&self, name: &str, file: &str) -> Result<u64> {
-        let found = self.functions.iter().find(|(symbol, _)| symbol == name);
-        let Some((_, address)) = found else {
-            if self.functions.is_empty() {
+        let object = object::File::parse(&self.cache).context("its ELF headers cannot be read")?;
+        let functions = || {
+            let all = object.symbols().chain(object.dynamic_symbols());
+            all.filter(|s| s.is_definition() && s.kind() == object::SymbolKind::Text)
+        };
+        let Some(found) = functions().find(|s| s.name() == Ok(name)) else {
+            if functions().next().is_none() {
                 bail!("{file} has no symbols: it is stripped; install its debug symbols or name a program that has '{name}'");
             }
-            let mut near: Vec<&str> =
-                self.functions.iter().map(|(n, _)| n.as_str()).filter(|n| n.contains(name)).collect();
-            near.sort_unstable();
+            let like =
+                functions().filter_map(|s| s.name().ok()).filter(|n| n.contains(name) && n.len() < 200);
+            let mut near: Vec<&str> = like.take(100).collect();
+            near.sort_by_key(|n| (n.len(), *n));
             near.dedup();
             near.truncate(3);
             let near = if near.is_empty() { String::new() } else { format!("; it has {}", near.join(", ")) };
-            bail!("{file} has no function '{name}'{near} ('nm -D {file}' and 'nm {file}' list those that it has)");
+            bail!(
+                "{file} has no function '{name}'{near} ('nm -D {file}' and 'nm {file}' list those that it has)"
+            );
         };
-        self.elf
-            .offset(*address)
-            .with_context(|| format!("function '{name}' of {file} lies in no part that is loaded"))
+        let offset = self.elf.offset(found.address());
+        offset.with_context(|| format!("function '{name}' of {file} lies in no part that is loaded"))
     }
 }
 
 /// The address that a file states for a data symbol.
 fn word(path: &Path, symbol: &str) -> Result<u64> {
-    let file = File::open(path)?;
-    let cache = ReadCache::new(&file);
-    let object = object::File::parse(&cache)?;
+    let symbols = Symbols::read(path, LARGEST_UNASKED)?;
+    let object = object::File::parse(&symbols.cache)?;
     let found = object
         .dynamic_symbols()
         .chain(object.symbols())
         .find(|s| s.is_definition() && s.name() == Ok(symbol));
     found.map(|s| s.address()).with_context(|| format!("it has no symbol '{symbol}'"))
+}
+
+/// Where in the file of this program a piece of its code lies, by its address.
+pub fn own_offset(address: u64) -> Option<u64> {
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    maps.lines().find_map(|line| {
+        let mut words = line.split_whitespace();
+        let (start, end) = words.next()?.split_once('-')?;
+        let number = |word: &str| u64::from_str_radix(word, 16).ok();
+        let (start, end) = (number(start)?, number(end)?);
+        let offset = number(words.nth(1)?)?;
+        (start..end).contains(&address).then(|| address - start + offset)
+    })
 }
 
 /// How far above its stated addresses a process has its program.
@@ -377,7 +396,7 @@ mod tests {
 
     #[test]
     fn a_function_of_this_program_is_found_where_it_lies() {
-        let symbols = Symbols::read(Path::new("/proc/self/exe")).expect("own program");
+        let symbols = Symbols::read(Path::new("/proc/self/exe"), LARGEST).expect("own program");
         let offset = symbols.offset("main", "self").expect("main");
         let file = File::open("/proc/self/exe").expect("own program");
         let elf = Elf::head(&ReadCache::new(&file)).expect("ELF");
@@ -392,8 +411,10 @@ mod tests {
 
     #[test]
     fn a_missing_function_is_told_with_those_that_are_like_it() {
-        let symbols = Symbols::read(Path::new("/proc/self/exe")).expect("own program");
+        let symbols = Symbols::read(Path::new("/proc/self/exe"), LARGEST).expect("own program");
         let error = symbols.offset("mai", "self").expect_err("no such").to_string();
         assert!(error.contains("no function 'mai'") && error.contains("main"), "{error}");
+        let error = Symbols::read(Path::new("/proc/self/exe"), 1000).err().expect("too large").to_string();
+        assert!(error.contains("1000"), "{error}");
     }
 }

@@ -1115,6 +1115,8 @@ export interface WaitEventRow {
   time: number;
   /** Longest. */
   max: number;
+  /** Their time until the thread ran again: what the program's own views show. */
+  elapsed: number;
   /** What the waits were for, as the kernel's events tell; adds up to `time`. */
   account: Record<string, number>;
   /** Threads of the target that ended them, most time first. */

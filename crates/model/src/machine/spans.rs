@@ -49,8 +49,8 @@ impl<O: Observer> Model<O> {
         }
     }
 
-    /// A whole wait during which a thread said `event`, and who ended it (0: no thread).
-    pub(super) fn said(&mut self, at: usize, event: u32, wait: &[Piece], waker: u32) {
+    /// A whole wait during which a thread said `event`, how long until it ran again, and who ended it (0: no thread).
+    pub(super) fn said(&mut self, at: usize, event: u32, wait: &[Piece], elapsed: u64, waker: u32) {
         if event == 0 {
             return;
         }
@@ -59,7 +59,7 @@ impl<O: Observer> Model<O> {
             let t = &self.threads[w];
             (t.tid, t.name, t.spans.as_ref().map(|s| s.current()).unwrap_or_default())
         });
-        self.wait_events.add(event, wait, ender);
+        self.wait_events.add(event, wait, elapsed, ender);
     }
 
     /// Events are missing, or the thread ends: what it has open is not known, or has no end.

@@ -439,7 +439,7 @@ impl<O: Observer> Model<O> {
             };
             let wait = Some(Slept { start, end: ran, stack: stack.unwrap_or(0), waker });
             self.charge_wait(at, &own, explained.handed, wait, sleep.says);
-            self.said(at, sleep.says, &own, waker);
+            self.said(at, sleep.says, &own, ran - start, waker);
             if !explained.handed && matches!(explained.did, Did::Waited(_)) {
                 self.note_peer(at, waker, &own);
             }

@@ -111,13 +111,10 @@ fn statement(text: &str) -> String {
 
 /// Puts a literal's mark; in a list, one for all, and a sign belongs to its number.
 fn value(out: &mut String) {
-    while out.ends_with(' ') && out.trim_end().ends_with([',', '-']) {
-        out.pop();
-    }
-    if out.ends_with('-')
-        && out[..out.len() - 1].trim_end().ends_with(['=', '(', ',', '<', '>', '+', '-', '*', '/', '%'])
-    {
-        out.pop();
+    if let Some(before) = out.trim_end().strip_suffix('-') {
+        if before.trim_end().ends_with(['=', '(', ',', '<', '>', '+', '-', '*', '/', '%']) {
+            out.truncate(before.len());
+        }
     }
     if out.trim_end().ends_with("?,") {
         out.truncate(out.trim_end().len() - 1);

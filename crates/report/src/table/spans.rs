@@ -50,6 +50,7 @@ wait_event(w: &WaitEventRow, c) {
     waits: Integer = w.waits, "Waits";
     time_ns: Integer = w.time, "Their time, asleep";
     max_ns: Integer = w.max, "Longest";
+    elapsed_ns: Integer = w.elapsed, "Their time until the thread ran again: what the program's own views show";
 });
 
 table!(WAIT_EVENT_ENDERS, WaitEventEnders, Operations, "wait_event_enders", "Threads of the target that ended waits of an event",

@@ -23,6 +23,7 @@ pub const TRACES: &[&str] = &[
     "memory",
     "mutex",
     "pipe",
+    "row-lock",
     "sleep",
     "tcp-peer",
     "unix-socket",
