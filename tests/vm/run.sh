@@ -79,6 +79,29 @@ judge() { # STEP: reads what the guest left of `plumb record`
 	fi
 }
 
+judge_spans() { # probes in a program, and the word that says what it waits for
+	local step=spans seen
+	if [ "$(cat "$out/$step.rc")" -ne 0 ] || ! babeltrace2 "$out/$step" >"$work/$step.txt"; then
+		bad "plumb record of spans: exit code $(cat "$out/$step.rc"); it said:"
+		cat "$out/$step.err"
+		return
+	fi
+	seen=$(grep -c 'span_begin: ' "$work/$step.txt") || true
+	# As many ends and waits, but for those while the probes are attached and detached: one a switch of all of them.
+	for event in span_end span_wait span_text; do
+		if [ "$seen" -lt 10 ] || ! grep -c " $event: \|state_$event: " "$work/$step.txt" | awk -v n="$seen" '{ exit !($1 >= n - 20 && $1 <= n + 20) }'; then
+			bad "spans: $seen begins, and of $event $(grep -c " $event: \|state_$event: " "$work/$step.txt")"
+			return
+		fi
+	done
+	if "$plumb" explain "$out/$step" | grep 'select pg_sleep(?)' | grep -q 'Timeout:PgSleep'; then
+		ok "spans: $seen statements with their wait events"
+	else
+		bad "spans: plumb explain does not tell of select pg_sleep(?) with Timeout:PgSleep:"
+		"$plumb" explain "$out/$step" | head -n 40
+	fi
+}
+
 judge_govern() { # reads what the guest left of `plumb govern`
 	if [ "$(cat "$out/govern.rc")" -ne 0 ]; then
 		bad "plumb govern under cgroup v2: it said:"
@@ -95,6 +118,11 @@ boot() { # DIR
 	guest_tree "$tree" "$here/init" "$1/modules"
 	cp "$here/govern" "$tree/"
 	with_libraries "$plumb" "$tree" plumb
+	# Named so that plumb takes it for a server, and static: the guest has no libraries of its own.
+	if ! cc -O1 -static -o "$tree/postgres" "$here/postgres.c"; then
+		bad "cc cannot build tests/vm/postgres.c"
+		return
+	fi
 	echo "$WRITES" >"$tree/writes"
 	truncate -s 16M "$work/vdb"
 	# One thread of the emulator: each tracepoint is switched on by patching instructions that the other processor may
@@ -117,6 +145,7 @@ boot() { # DIR
 	judge default
 	judge all
 	judge namespace
+	judge_spans
 	judge_govern
 	lacking=$(tr -d ' \n' <"$out/all.out" | sed -n 's/.*"lacking":\(\[[^]]*\]\).*/\1/p')
 	if [ "$lacking" = '[]' ]; then

@@ -183,6 +183,11 @@ fn stacks_bytes(cpus: u32, hz: u64) -> u32 {
     by_cpus.max(by_rate).min(MOST_STACKS).next_power_of_two() as u32
 }
 
+/// Detaches what was attached last first: what ends something is there as long as what begins it.
+fn close(links: &mut Vec<Link>) {
+    while links.pop().is_some() {}
+}
+
 /// Calls by which the cost of a span is measured: some milliseconds.
 const GAUGED: u32 = 300;
 
@@ -420,15 +425,15 @@ impl<'obj> Loaded<'obj> {
     /// Stops the spans that nobody asked for by name; tells whether there were any.
     pub fn detach_unasked(&mut self) -> bool {
         let any = !self.unasked.is_empty();
-        self.unasked.clear();
+        close(&mut self.unasked);
         any
     }
 
     /// Stops recording. Returns when no program runs any more.
     pub fn detach(&mut self) {
         self.clocks = None;
-        self.links.clear();
-        self.unasked.clear();
+        close(&mut self.unasked);
+        close(&mut self.links);
         // A program that was entered before its link closed ends within a grace period.
         // SAFETY: a system call without arguments in memory.
         unsafe { libc::syscall(libc::SYS_membarrier, 1, 0, 0) };
