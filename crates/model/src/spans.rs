@@ -18,6 +18,9 @@ const MOST_ROWS: usize = 512;
 const KEPT: usize = 32;
 /// A tail is looked at where a row has so many spans at least.
 const TAIL: u64 = 100;
+/// Rows with most time that are told whole; of the others, so many causes and no slow spans: results stay small.
+const WHOLE: usize = 64;
+const BRIEF: usize = 4;
 /// Causes of a row that are told, and slow spans.
 const MOST_CAUSES: usize = 16;
 const MOST_SLOW: usize = 5;
@@ -331,6 +334,10 @@ impl Spans {
         let mut rows: Vec<SpanRow> =
             all.chain(others).map(|(span, key, sum)| row(span, key, sum, names)).collect();
         rows.sort_by(|a, b| b.total.cmp(&a.total).then_with(|| (&a.name, &a.key).cmp(&(&b.name, &b.key))));
+        for row in rows.iter_mut().skip(WHOLE) {
+            row.causes.truncate(BRIEF);
+            row.slowest.clear();
+        }
         rows
     }
 }

@@ -191,3 +191,18 @@ fn the_tail_has_its_own_causes() {
     assert_eq!((request.slowest.len(), request.slowest[0].time, request.slowest[0].thread), (5, 5050, ME));
     assert_eq!(request.slowest[0].causes[0].event, "Lock:row");
 }
+
+#[test]
+fn many_kinds_are_bounded() {
+    let mut b = Bench::new();
+    for i in 0..2000u64 {
+        let ts = 10_000 * (i + 1);
+        b.at(ts, ME, SpanBegin { ts, tid: ME, span: REQUEST, key: 100 + i, ..Default::default() });
+        b.waits(ts + 10, 100).end(ts + 200, REQUEST);
+    }
+    let result = b.finish();
+    assert_eq!(result.spans.iter().map(|s| s.count).sum::<u64>(), 2000);
+    assert!(result.spans.len() <= 513, "{}", result.spans.len());
+    assert!(result.spans.iter().skip(64).all(|s| s.slowest.is_empty()), "told in brief");
+    assert!(result.spans[0].key == "all others" && !result.spans[0].slowest.is_empty());
+}
