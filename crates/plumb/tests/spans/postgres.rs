@@ -196,8 +196,8 @@ fn a_row_lock_names_the_statement_and_who_held_it() {
 }
 
 #[test]
-fn without_spans_the_trace_has_none() {
-    let Some(bin) = can_serve("without_spans_the_trace_has_none") else { return };
+fn without_programs_sockets_alone_tell_of_requests() {
+    let Some(bin) = can_serve("without_programs_sockets_alone_tell_of_requests") else { return };
     let server = Server::start(&bin, &[]);
     let trace = server.dir.path().join("none");
     let pid = server.postmaster.id().to_string();
@@ -209,7 +209,11 @@ fn without_spans_the_trace_has_none() {
     common::signal(&recorder, libc::SIGINT);
     assert!(recorder.wait().expect("plumb").success());
     let explained = explain(&trace);
-    assert!(explained.get("spans").is_none() && explained.get("wait_events").is_none());
+    let places: Vec<&Value> = spans(&explained).iter().map(|s| &s["place"]).collect();
+    assert!(places.iter().all(|p| p.as_str().is_some_and(|p| p.starts_with("sockets:"))), "{places:?}");
+    assert!(explained.get("wait_events").is_none());
+    let text = common::must(Command::new("babeltrace2").arg(&trace));
+    assert!(!text.contains(" span_"), "no probe was placed");
     let counted =
         spans(&server.recorded("some", &[], || drop(server.ask("select count(*) from pg_class")))).len();
     assert!(counted > 0);
