@@ -231,7 +231,7 @@ pub struct What {
     /// arg0 (a number), arg0:string or arg0:sql.
     #[arg(long, value_name = "SPEC", value_parser = span)]
     pub span: Vec<SpanSpec>,
-    /// Of programs that plumb knows (PostgreSQL, MariaDB, Redis ...): their requests and wait events, the wait
+    /// Of programs that plumb knows (PostgreSQL, MariaDB, MySQL, SQLite): their requests and wait events, the wait
     /// events only, which need no probe, or nothing.
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Programs::All)]
     pub programs: Programs,

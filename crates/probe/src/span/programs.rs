@@ -15,7 +15,7 @@ macro_rules! files {
         &[$(($name, include_str!(concat!("../../../../programs/", $name, ".toml"))),)*]
     };
 }
-const FILES: &[(&str, &str)] = files!("mariadb" "memcached" "mysql" "postgresql" "redis" "sqlite");
+const FILES: &[(&str, &str)] = files!("mariadb" "mysql" "postgresql" "sqlite");
 /// In the low half of a wait event's number: any that its class has no name for.
 const ANY: u32 = 0xffff;
 
