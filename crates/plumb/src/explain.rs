@@ -6,8 +6,8 @@ use crate::{chain, quality, tables};
 use anyhow::Result;
 use plumb_analysis::Analysis;
 use plumb_model::profile::Profile;
-use plumb_report::plain;
 use plumb_report::terminal::screen::Screen;
+use plumb_report::{plain, terminal};
 use plumb_trace::units;
 use std::io::Write;
 use std::process::ExitCode;
@@ -44,10 +44,10 @@ pub fn print(explained: &Analysis, show: &Show, out: &mut Screen<'_>) -> Result<
         tables::processes(&explained.result, out)?;
         writeln!(out)?;
         tables::accounts(&explained.result, out)?;
-        tables::hot(&explained.result, out)?;
+        terminal::hot(&explained.result, out)?;
         tables::operations(&explained.result, out)?;
-        tables::spans(&explained.result, out)?;
-        tables::wait_events(&explained.result, out)?;
+        terminal::spans(&explained.result, out)?;
+        terminal::wait_events(&explained.result, out)?;
         tables::path(&explained.result, out)?;
         tables::locks(&explained.result, out)?;
     }

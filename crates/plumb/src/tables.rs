@@ -3,30 +3,22 @@
 
 mod bars;
 mod findings;
-mod hot;
 mod operations;
-mod spans;
 
 pub use bars::bars;
 pub use findings::{findings, services, verdict};
-pub use hot::hot;
 pub use operations::operations;
-pub use spans::{spans, wait_events};
 
 use anyhow::Result;
 use plumb_model::{is_scheduler, sum, Category, ProcessRow, RunResult, Use, CATEGORIES};
 use plumb_report::terminal::screen::Screen;
-use plumb_report::terminal::{middle_out, Table};
+use plumb_report::terminal::{middle_out, seconds, Table};
 use plumb_trace::units;
 use std::collections::BTreeMap;
 use std::io::Write;
 
 /// Rows that a table shows; the rest is added up in one.
 const MOST: usize = 40;
-
-fn seconds(ns: u64) -> String {
-    format!("{:.3}", ns as f64 / 1e9)
-}
 
 /// The rows to show, longest-lived first when there are too many, in the order of their begin.
 fn shown(result: &RunResult) -> (Vec<&ProcessRow>, Option<ProcessRow>) {

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Text for terminals, files and pipes: tables, wrapped paragraphs, colours.
 
+mod hot;
 pub mod screen;
 pub mod similar_messages;
+mod spans;
 mod table;
 
-pub use table::{middle_out, wrapped, wrapped_to, Table, WIDTH};
+pub use hot::hot;
+pub use spans::{spans, wait_events};
+pub use table::{middle_out, seconds, wrapped, wrapped_to, Table, WIDTH};

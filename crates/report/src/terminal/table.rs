@@ -38,6 +38,11 @@ impl Layout {
     }
 }
 
+/// Seconds to the millisecond.
+pub fn seconds(ns: u64) -> String {
+    format!("{:.3}", ns as f64 / 1e9)
+}
+
 impl Table {
     /// A table with these column heads; one that begins with '<' is set to the left.
     pub fn new(head: &[&str]) -> Self {

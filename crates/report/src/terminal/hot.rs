@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The functions that had most of the time.
 
+use super::screen::Screen;
+use super::table::{seconds, Table};
 use anyhow::Result;
 use plumb_model::profile::short;
 use plumb_model::{HotRow, RunResult};
-use plumb_report::terminal::screen::Screen;
-use plumb_report::terminal::Table;
 use plumb_trace::units;
 use std::io::Write;
 
@@ -40,7 +40,7 @@ pub fn hot(result: &RunResult, out: &mut Screen<'_>) -> Result<()> {
             .least(&["samples", "module"]);
         for r in &rows {
             table.row(vec![
-                super::seconds(r.time),
+                seconds(r.time),
                 format!("{:.1} %", r.time as f64 * 100.0 / all.max(1) as f64),
                 units::count(r.count),
                 r.category.to_string(),

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The tables of spans, and of what programs say that they wait for.
 
-use super::MOST;
+use super::screen::Screen;
+use super::table::{middle_out, seconds, Table};
 use anyhow::Result;
 use plumb_model::{CauseRow, RunResult};
-use plumb_report::terminal::screen::Screen;
-use plumb_report::terminal::{middle_out, Table};
 use plumb_trace::units;
 use std::io::Write;
 
+/// Rows that a table shows.
+const MOST: usize = 40;
 /// Columns of a key.
 const KEY: usize = 44;
 
@@ -87,7 +88,7 @@ pub fn wait_events(result: &RunResult, out: &mut Screen<'_>) -> Result<()> {
         table.row(vec![
             w.name.clone(),
             units::count(w.waits),
-            super::seconds(w.time),
+            seconds(w.time),
             units::duration(w.time / w.waits.max(1)),
             units::duration(w.max),
             most.into(),
