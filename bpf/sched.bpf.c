@@ -118,8 +118,12 @@ static __noinline void inherit_wait_word(u32 parent, u32 child)
 {
 	struct wait_word *word = bpf_map_lookup_elem(&wait_words, &parent);
 
-	if (word && child != parent)
+	if (child == parent)
+		return;
+	if (word)
 		bpf_map_update_elem(&wait_words, &child, word, BPF_ANY);
+	else /* the id's last holder may have had one */
+		bpf_map_delete_elem(&wait_words, &child);
 }
 
 SEC("tp_btf/sched_process_fork")
@@ -164,10 +168,10 @@ int BPF_PROG(sched_exit, struct task_struct *p)
 {
 	u32 tid = tid_of(p);
 
-	if (!wanted(tid))
-		return 0;
 	if (knobs.wait_words && tid == tgid_of(p))
 		bpf_map_delete_elem(&wait_words, &tid);
+	if (!wanted(tid))
+		return 0;
 	EMIT(sched_exit, tid, {
 		e->tgid = tgid_of(p);
 		e->exit_code = p->exit_code;

@@ -110,8 +110,11 @@ impl Open {
         self.begun.push(Begun { named, begin: ts, within: 0, before, causes: Causes::default() });
     }
 
-    /// A piece of a wait of the thread.
+    /// A piece of a wait of the thread. What the account tells at the end is not counted twice.
     pub fn waited(&mut self, cause: Cause, ns: u64) {
+        if OF_ACCOUNT.contains(&cause.category) {
+            return;
+        }
         if let Some(open) = self.begun.last_mut() {
             open.causes.add(cause, ns);
         }
@@ -400,5 +403,22 @@ fn row(span: u32, key: String, sum: &Sum, names: &Names<'_>) -> SpanRow {
         causes: causes.into_iter().map(|(c, (ns, n))| names.cause(c, ns, n)).collect(),
         tail,
         slowest: slow.collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_account_tells_is_counted_once() {
+        let (mut open, mut account) = (Open::default(), Account::default());
+        open.begin(100, &account, Named::default(), true);
+        open.waited(Cause { category: Category::Lost, who: Who::Nobody, event: 0 }, 30);
+        open.waited(Cause { category: Category::Timer, who: Who::Nobody, event: 0 }, 50);
+        account.add(Category::Lost, 30);
+        account.add(Category::Running, 20);
+        let (done, _) = open.end(200, &account, 0).expect("open");
+        assert_eq!((done.took, done.causes.0.iter().map(|(_, ns)| ns).sum::<u64>()), (100, 100));
     }
 }

@@ -136,6 +136,8 @@ pub struct Loaded<'obj> {
     clock: Option<Clock>,
     /// Where spans begin and end.
     probes: Vec<Probe>,
+    /// What could not be attached and is done without, a sentence each.
+    pub notes: Vec<String>,
     cpus: u32,
     memory: *const u8,
     memory_len: usize,
@@ -337,6 +339,7 @@ impl<'obj> Loaded<'obj> {
             clocks: None,
             clock,
             probes: knobs.spans.probes.clone(),
+            notes: Vec::new(),
             cpus,
             memory,
             memory_len,
@@ -364,22 +367,7 @@ impl<'obj> Loaded<'obj> {
     /// # Errors
     /// The kernel refuses to attach.
     pub fn attach(&mut self) -> Result<()> {
-        // Ends first, as below.
-        for ends in [true, false] {
-            let probes = self.probes.iter().enumerate().filter(|(_, p)| p.ends == ends);
-            for (n, probe) in probes {
-                let opts = UprobeOpts { cookie: n as u64, retprobe: probe.returns, ..UprobeOpts::default() };
-                let link = self.skel.progs.span.attach_uprobe_with_opts(
-                    -1,
-                    &probe.file,
-                    probe.offset as usize,
-                    opts,
-                );
-                let place = format!("attach to {} at {:#x}", probe.file.display(), probe.offset);
-                let link = link.map_err(|e| named(&place, &e))?;
-                if probe.unasked { &mut self.unasked } else { &mut self.links }.push(link);
-            }
-        }
+        self.attach_spans()?;
         for ends in [true, false] {
             for prog in self.skel.object().progs_mut() {
                 let name = prog.name().to_string_lossy();
@@ -396,8 +384,32 @@ impl<'obj> Loaded<'obj> {
         Ok(())
     }
 
+    /// Places the probes of spans, ends first. One that nobody asked for is left out where it cannot be: its process
+    /// may have ended meanwhile.
+    fn attach_spans(&mut self) -> Result<()> {
+        let mut without_end = Vec::new();
+        for ends in [true, false] {
+            for (n, probe) in self.probes.iter().enumerate().filter(|(_, p)| p.ends == ends) {
+                let opts = UprobeOpts { cookie: n as u64, retprobe: probe.returns, ..UprobeOpts::default() };
+                let (file, offset) = (&probe.file, probe.offset as usize);
+                let attached = self.skel.progs.span.attach_uprobe_with_opts(-1, file, offset, opts);
+                match attached {
+                    Ok(_) if without_end.contains(&probe.span) => {}
+                    Ok(link) if probe.unasked => self.unasked.push(link),
+                    Ok(link) => self.links.push(link),
+                    Err(e) if probe.unasked => {
+                        let place = format!("no spans of {}", file.display());
+                        self.notes.push(named(&place, &e).to_string());
+                        without_end.push(probe.span);
+                    }
+                    Err(e) => return Err(named(&format!("attach to {} at {offset:#x}", file.display()), &e)),
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// What a span costs the program on this machine, ns: the traps of two probes, measured on a function of ours.
-    /// On hardware some 3 us, in a guest whose host emulates debug traps 10 us.
     pub fn span_cost(&self) -> Option<u64> {
         let offset = span::own_offset(gauge as *const () as u64)?;
         let time = || {

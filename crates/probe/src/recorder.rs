@@ -450,7 +450,8 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
         if error.is_none() {
             error = finish().err();
         }
-        let notes = std::mem::take(&mut self.spans.notes);
+        let mut notes = std::mem::take(&mut self.spans.notes);
+        notes.append(&mut self.loaded.notes);
         let notes = notes.into_iter().chain(self.drain.notes()).chain(stacks_lost.notes()).collect();
         let outcome = Outcome {
             dir: self.options.dir.clone(),

@@ -194,6 +194,10 @@ impl Plan {
         for binary in binaries.iter().filter(|b| program.is(&b.name)).chain(&libraries) {
             let version = program.version_of(&binary.path);
             for spec in program.spans(version).filter(|_| wanted.programs) {
+                if self.probes.len() + 2 > MOST_PLACES {
+                    self.notes.push(format!("no spans of {}: there are too many programs", binary.name));
+                    continue;
+                }
                 if let Err(e) = spec.and_then(|spec| self.add(&spec, binary, LARGEST_UNASKED)) {
                     self.notes.push(format!("no spans of {}: {e:#}", program.title));
                 }
@@ -235,7 +239,6 @@ impl Plan {
 fn processes(target: &Target) -> Vec<u32> {
     let mut pids = match target {
         Target::Everything => process::all(&Root::real()),
-        // A thread's id that is no process's has no directory in /proc's listing, but it can be asked for.
         _ => target.threads().unwrap_or_default(),
     };
     let listed: HashSet<u32> = process::all(&Root::real()).into_iter().collect();
@@ -265,7 +268,8 @@ fn binaries(pids: &[u32], command: Option<&Path>) -> Vec<Binary> {
 
 /// The files of a library that processes have mapped, each once.
 fn libraries(program: &Program, pids: &[u32]) -> Vec<Binary> {
-    let mut found: Vec<Binary> = Vec::new();
+    let mut found = Vec::new();
+    let mut seen = HashSet::new();
     if program.libraries().is_empty() {
         return found;
     }
@@ -276,10 +280,13 @@ fn libraries(program: &Program, pids: &[u32]) -> Vec<Binary> {
                 continue;
             };
             let name = path.rsplit('/').next().unwrap_or(path);
-            let is = program.libraries().iter().any(|l| name.starts_with(l.as_str()));
-            if is && !found.iter().any(|f| f.name == path) {
-                // Whatever its path means to the process: the file that it has mapped.
-                let mapped = PathBuf::from(format!("/proc/{pid}/map_files/{range}"));
+            if !program.libraries().iter().any(|l| name.starts_with(l.as_str())) {
+                continue;
+            }
+            // Whatever its path means to the process: the file that it has mapped.
+            let mapped = PathBuf::from(format!("/proc/{pid}/map_files/{range}"));
+            let Ok(meta) = std::fs::metadata(&mapped) else { continue };
+            if seen.insert((meta.dev(), meta.ino())) {
                 found.push(Binary { path: mapped, name: path.into() });
             }
         }
