@@ -11,6 +11,7 @@ mod drain;
 mod live;
 mod load;
 mod numbers;
+mod privileges;
 pub mod recorder;
 mod ring;
 mod sampling;

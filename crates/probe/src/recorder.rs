@@ -4,6 +4,7 @@
 use crate::counters::Counters;
 use crate::drain::Drain;
 use crate::load::{self, Knobs, Loaded};
+use crate::privileges;
 use crate::sampling::{Clock, Sampling};
 use crate::select::Selection;
 use crate::span::{Plan, Spans, Texts};
@@ -12,7 +13,7 @@ use crate::target::{self, Command, Target};
 use crate::trigger::{Trigger, Watch};
 use anyhow::{Context, Result};
 use plumb_machine::signals::Stop;
-use plumb_machine::{capabilities, clock, host, open_files, output, process, Root, Sockets};
+use plumb_machine::{clock, host, open_files, output, process, Root, Sockets};
 use plumb_trace::ctf::Metadata;
 use plumb_trace::load::cut_torn;
 use plumb_trace::schema::StateEnd;
@@ -131,45 +132,8 @@ pub(crate) fn default_buffer(cpus: u32) -> u64 {
 /// the directory. An error later is told in the outcome, beside what was saved.
 pub fn record(options: &Options, stop: &Stop, progress: impl FnMut(&Progress)) -> Result<Outcome> {
     let outcome = whole(options, stop, progress);
-    // Where the kernel refuses, it goes on with what it has.
-    let _ = capabilities::keep(RESULTS, PROGRAMS);
+    privileges::after_recording();
     outcome
-}
-
-/// What is needed from the attachment on, where it is there: to read and stop processes of others (SYS_PTRACE,
-/// DAC_READ_SEARCH, KILL) and their mapped files (CHECKPOINT_RESTORE); to read the kernel's symbols (SYSLOG) and code
-/// (BPF, PERFMON); to make a reader of symbols nobody's (SETUID, SETGID); to give the real-time policy back
-/// (SYS_NICE); and [`RESULTS`].
-const ATTACHED: &[u32] = &[
-    capabilities::SYS_PTRACE,
-    capabilities::DAC_READ_SEARCH,
-    capabilities::KILL,
-    capabilities::SYSLOG,
-    capabilities::PERFMON,
-    capabilities::BPF,
-    capabilities::CHECKPOINT_RESTORE,
-    capabilities::SETUID,
-    capabilities::SETGID,
-    capabilities::SYS_NICE,
-    capabilities::CHOWN,
-    capabilities::DAC_OVERRIDE,
-    capabilities::FOWNER,
-];
-/// What is needed when the recording has ended: to write into a directory of the user whom sudo runs plumb for, and
-/// to give him what is written.
-const RESULTS: &[u32] = &[capabilities::CHOWN, capabilities::DAC_OVERRIDE, capabilities::FOWNER];
-/// What a program that it starts may have: debuginfod-find reads files.
-const PROGRAMS: &[u32] =
-    &[capabilities::CHOWN, capabilities::DAC_OVERRIDE, capabilities::DAC_READ_SEARCH, capabilities::FOWNER];
-
-/// Gives up what only loading and attaching need. The command was forked before, and keeps all that plumb was given.
-fn give_up() {
-    let mut kept = ATTACHED.to_vec();
-    if !capabilities::is_known(capabilities::CHECKPOINT_RESTORE) {
-        kept.push(capabilities::SYS_ADMIN);
-    }
-    // Where the kernel refuses, it goes on with what it has.
-    let _ = capabilities::keep(&kept, PROGRAMS);
 }
 
 fn whole(options: &Options, stop: &Stop, progress: impl FnMut(&Progress)) -> Result<Outcome> {
@@ -407,7 +371,7 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
             command.release()?;
         }
         let mut stacks = self.loaded.stacks()?;
-        give_up();
+        privileges::after_attachment();
         let mut reason = String::from("the trace could not be written");
         if error.is_none() {
             match self.watch_target(&mut writer, &mut stacks, begin) {
