@@ -16,6 +16,18 @@ static __always_inline u32 get_rq_ioprio(struct request *rq)
 }
 
 /*
+ * Whether the quota of a task's cgroup, or of one above it, is used up. Without
+ * CONFIG_CFS_BANDWIDTH there is none.
+ */
+static __always_inline bool over_quota(struct task_struct *task)
+{
+	if (!bpf_core_field_exists(struct cfs_rq, throttle_count) ||
+	    !bpf_core_field_exists(struct sched_entity, cfs_rq))
+		return false;
+	return BPF_CORE_READ(task, se.cfs_rq, throttle_count) > 0;
+}
+
+/*
  * x86 keeps the arguments in di, si, dx and the number in orig_ax; arm64 in
  * regs[] and syscallno. sys_exit has the number only there.
  */

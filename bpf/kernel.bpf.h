@@ -50,8 +50,13 @@ enum {
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct cfs_rq {
+	int throttle_count;
+};
+
 struct sched_entity {
 	u64 sum_exec_runtime;
+	struct cfs_rq *cfs_rq;
 };
 
 struct pt_regs {
@@ -245,6 +250,44 @@ struct xfs_mount;
 struct btrfs_fs_info;
 struct irqaction;
 struct linux_binprm;
-struct sock;
+struct list_head {
+	struct list_head *next;
+};
+
+struct wait_queue_head {
+	struct list_head head;
+};
+
+struct wait_queue_entry {
+	void *private;
+	struct list_head entry;
+};
+
+struct socket_wq {
+	struct wait_queue_head wait;
+};
+
+struct sock {
+	struct socket_wq *sk_wq;
+};
+
+/* include/linux/poll.h */
+struct poll_wqueues {
+	struct task_struct *polling_task;
+};
+
+/* fs/eventpoll.c */
+struct eventpoll {
+	struct wait_queue_head wq;
+};
+
+struct epitem {
+	struct eventpoll *ep;
+};
+
+struct eppoll_entry {
+	struct epitem *base;
+	struct wait_queue_entry wait;
+};
 
 #endif /* PLUMB_KERNEL_BPF_H */

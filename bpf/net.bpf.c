@@ -37,6 +37,61 @@ int BPF_PROG(tcp_retransmit_skb, struct sock *sk, struct sk_buff *skb)
 	return 0;
 }
 
+/* The first that waits in a queue; NULL when nobody does. */
+static __always_inline struct wait_queue_entry *first_waiter(struct wait_queue_head *queue)
+{
+	struct list_head *first = BPF_CORE_READ(queue, head.next);
+
+	if (!first || first == &queue->head)
+		return NULL;
+	return (void *)first - bpf_core_field_offset(struct wait_queue_entry, entry);
+}
+
+/* The thread behind it: in a call on the socket it is the entry's own; poll(2) has its table there, and the entry
+ * within that; epoll has nothing, and who waits for the set waits in the set's queue. */
+static __always_inline struct task_struct *waiting_task(struct wait_queue_entry *entry)
+{
+	void *private = BPF_CORE_READ(entry, private);
+	struct poll_wqueues *poll = private;
+	struct eppoll_entry *epoll;
+	struct eventpoll *set;
+
+	if (private && private <= (void *)entry &&
+	    (void *)entry < private + bpf_core_type_size(struct poll_wqueues))
+		return BPF_CORE_READ(poll, polling_task);
+	if (private)
+		return private;
+	epoll = (void *)entry - bpf_core_field_offset(struct eppoll_entry, wait);
+	set = BPF_CORE_READ(epoll, base, ep);
+	if (!set)
+		return NULL;
+	entry = first_waiter(&set->wq);
+	return entry ? BPF_CORE_READ(entry, private) : NULL;
+}
+
+SEC("tp_btf/tcp_retransmit_skb")
+int BPF_PROG(tcp_retransmit_waiter, struct sock *sk, struct sk_buff *skb)
+{
+	struct socket_wq *queue = BPF_CORE_READ(sk, sk_wq);
+	struct wait_queue_entry *entry = queue ? first_waiter(&queue->wait) : NULL;
+	struct task_struct *task = entry ? waiting_task(entry) : NULL;
+	u32 waiter;
+
+	if (!task || thinned(PLUMB_THIN_NET))
+		return 0;
+	waiter = BPF_CORE_READ(task, pid);
+	if (knobs.pid_namespace)
+		waiter = id_at((u64)BPF_CORE_READ(task, thread_pid), pid_level);
+	if (!waiter || !wanted(waiter))
+		return 0;
+	EMIT(tcp_retransmit_waiter, current_tid(), {
+		e->sk = (u64)sk;
+		e->waiter = waiter;
+		e->unused = 0;
+	});
+	return 0;
+}
+
 SEC("tp_btf/inet_sock_set_state")
 int BPF_PROG(inet_sock_set_state, struct sock *sk, int old_state, int new_state)
 {

@@ -43,6 +43,7 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 {
 	u32 next_tid = tid_of(next);
 	u32 tid = leaving_tid(prev, next_tid);
+	u32 held = 0;
 	u64 now;
 
 	if (knobs.only_target && !is_target(tid) && !is_target(next_tid))
@@ -51,12 +52,14 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 		tell_name(next, next_tid);
 	if (knobs.wait_words && prev_state && !preempt && (knobs.everyone || is_target(tid)))
 		say_wait(tid, tgid_of(prev));
+	if ((!prev_state || preempt) && (knobs.everyone || is_target(tid)) && over_quota(prev))
+		held = 2;
 	now = EMIT(sched_switch, tid, {
 		e->next_tid = next_tid;
 		e->prev_state = prev_state;
 		e->prev_prio = prev->prio;
 		e->next_prio = next->prio;
-		e->preempt = preempt;
+		e->preempt = preempt | held;
 	});
 	if (prev_state && !preempt && stacks_of(tid)) {
 		struct wait_since *w = &waits[tid & (PLUMB_WAIT_SLOTS - 1)];

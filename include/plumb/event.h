@@ -89,7 +89,7 @@ struct plumb_sched_switch {
 	plumb_u32 prev_state NR; /* state of tid: 0 runnable, 1 interruptible, 2 uninterruptible, ... */
 	plumb_u16 prev_prio NR; /* kernel priority of tid, 0-139 */
 	plumb_u16 next_prio NR; /* kernel priority of next_tid, 0-139 */
-	plumb_u32 preempt COUNT; /* 1 when tid was preempted */
+	plumb_u32 preempt COUNT; /* 1 when tid was preempted; 2 more when the CPU quota of its cgroup is used up */
 };
 PLUMB_EVENT(1, sched_switch, 32);
 
@@ -985,6 +985,21 @@ struct plumb_inet_sock_set_state {
 	plumb_u32 new_state NR; /* as old_state */
 };
 PLUMB_EVENT(148, inet_sock_set_state, 32);
+
+/**
+ * TCP sends a segment again of a socket at which a thread waits, in a call on it or in poll or epoll.
+ * @set net
+ * @tp tcp_retransmit_skb
+ * @since 7
+ * @source net/ipv4/tcp_output.c: __tcp_retransmit_skb()
+ */
+struct plumb_tcp_retransmit_waiter {
+	PLUMB_HEAD;
+	plumb_u64 sk ADDR; /* the socket */
+	plumb_u32 waiter TID; /* the thread that waits */
+	plumb_u32 unused NR; /* 0 */
+};
+PLUMB_EVENT(149, tcp_retransmit_waiter, 32);
 
 /* ---- load: what a workload says of itself ------------------------------- */
 

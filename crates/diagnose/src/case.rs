@@ -122,6 +122,8 @@ pub struct Case<'a> {
     pub rest: Vec<(Category, u64)>,
     /// What is left of each category, ns.
     left: BTreeMap<Category, f64>,
+    /// Categories that each rule took from.
+    pub took: BTreeMap<&'static str, Vec<Category>>,
     parts: Vec<BlameRow>,
     /// Shares of the target's running time but for [`Case::probes`], by what samples saw; they add up to 1.
     sampled: BTreeMap<String, f64>,
@@ -155,7 +157,8 @@ impl<'a> Case<'a> {
             *left.entry(p.category).or_default() += p.time as f64;
         }
         let sampled = BTreeMap::new();
-        let mut case = Self { result, trust, whole, busy, rest, left, parts, sampled, probes: 0 };
+        let mut case =
+            Self { result, trust, whole, busy, rest, left, took: BTreeMap::new(), parts, sampled, probes: 0 };
         case.sampled = case.split_running();
         case.set_probes_aside();
         case

@@ -153,9 +153,11 @@ pub fn diagnose(result: &RunResult, trust: &Trust) -> Diagnosis {
     for rule in RULES {
         let before = case.untaken();
         let Some(mut seen) = (rule.look)(&mut case) else { continue };
-        if let Some(said) = spans::said(result, &case.taken_since(&before)) {
+        let took = case.taken_since(&before);
+        if let Some(said) = spans::said(result, &took) {
             seen.evidence.insert(0, said);
         }
+        case.took.insert(rule.id, took);
         let time = seen.time.min(case.whole);
         let or = |own: String, rule: &str| if own.is_empty() { rule.into() } else { own };
         findings.push(Finding {

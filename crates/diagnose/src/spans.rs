@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What spans and programs' own words for waits say of a finding and of the requests.
 
+use crate::case::Case;
 use crate::verdict::{Line, Role};
-use crate::Evidence;
-use plumb_model::{Category, CauseRow, RunResult, SpanRow};
+use crate::{Evidence, Finding};
+use plumb_model::{Category, CauseRow, RunResult, SpanRow, TailRow};
 use plumb_trace::units;
 use std::collections::BTreeMap;
 
@@ -12,6 +13,13 @@ const LEAST: f64 = 0.1;
 /// A tail is told where its mean is so many times that of the others, and so much longer, ns.
 const FAR: u64 = 4;
 const LONG: u64 = 1_000_000;
+/// The slowest lead the verdict where so many were seen, so many times as slow, with this share of the time of all.
+const LEADING_SPANS: u64 = 5;
+const LEADING_FACTOR: u64 = 10;
+const LEADING_SHARE: f64 = 0.1;
+/// The next step where no finding is about what the slowest wait for.
+const LOOK: &str =
+    "see the slowest one by one: the page's Requests, or plumb query 'select * from slow_spans' DIR";
 /// Characters of a key in a sentence.
 const KEY: usize = 60;
 
@@ -48,13 +56,22 @@ pub fn said(result: &RunResult, categories: &[Category]) -> Option<Evidence> {
 
 /// What parts of a span's time went to, in words, with their sums of what `of` says; most first.
 fn grouped(causes: &[CauseRow], of: impl Fn(&CauseRow) -> u64) -> Vec<(String, u64)> {
-    let mut sums: BTreeMap<(Category, &str), Vec<(&str, u64)>> = BTreeMap::new();
+    let mut sums: BTreeMap<(&str, &str), Vec<(String, u64)>> = BTreeMap::new();
     for c in causes {
-        sums.entry((c.category, &c.event)).or_default().push((&c.who, of(c)));
+        let activity = match c.category {
+            // What that one did is the reason.
+            Category::OtherRunning | Category::OtherRunnable | Category::OtherWaiting => c.category.meaning(),
+            category => category.activity(),
+        };
+        let who = match c.beside.as_str() {
+            "" => c.who.clone(),
+            beside => format!("{}, which served {beside}", c.who),
+        };
+        sums.entry((activity, &c.event)).or_default().push((who, of(c)));
     }
-    let words = |((category, event), who): ((Category, &str), Vec<(&str, u64)>)| {
+    let words = |((activity, event), who): ((&str, &str), Vec<(String, u64)>)| {
         let sum = who.iter().map(|(_, ns)| ns).sum();
-        let what = if event.is_empty() { category.activity() } else { event };
+        let what = if event.is_empty() { activity } else { event };
         let most = who.iter().filter(|(who, ns)| !who.is_empty() && ns * 2 > sum).max_by_key(|(_, ns)| *ns);
         (most.map_or(what.to_string(), |(who, _)| format!("{what} ({who})")), sum)
     };
@@ -87,28 +104,60 @@ fn most(result: &RunResult) -> Option<Line> {
     Some(Line { role: Role::Fact, label: s.name.clone(), text })
 }
 
-/// What the slowest of a kind wait for that the others do not; of the kind that loses most by it.
-fn slowest(result: &RunResult) -> Option<Line> {
+/// The kind that loses most by its slowest, where these are far from the others.
+fn farthest(result: &RunResult) -> Option<(&SpanRow, &TailRow)> {
     let loss = |s: &SpanRow| s.tail.as_ref().map_or(0, |t| t.mean.saturating_sub(t.typical) * t.spans);
     let far = |s: &&SpanRow| {
         s.tail.as_ref().is_some_and(|t| t.mean >= t.typical * FAR && t.mean - t.typical >= LONG)
     };
     let s = result.spans.iter().filter(far).max_by_key(|s| loss(s))?;
-    let t = s.tail.as_ref()?;
+    Some((s, s.tail.as_ref()?))
+}
+
+/// What the slowest of a kind wait for that the others do not.
+fn slowest((s, t): (&SpanRow, &TailRow)) -> String {
     let more = grouped(&t.causes, |c| c.time - c.typical);
     let more = more.iter().filter(|(_, ns)| ns * 10 >= t.mean - t.typical).take(3);
     let more: Vec<String> = more.map(|(what, ns)| format!("{what} +{}", units::brief(*ns))).collect();
     let named = if s.key.is_empty() { s.name.clone() } else { format!("{} {}", s.name, key(&s.key)) };
-    let text = format!(
-        "of {named}: {} mean, the others {}; {}",
+    format!(
+        "{named}: {} mean, the others {}; {}",
         units::brief(t.mean),
         units::brief(t.typical),
         more.join(", ")
-    );
-    Some(Line { role: Role::Fact, label: "slowest 1 %".into(), text })
+    )
+}
+
+/// A tail that leads the verdict: its line, and the next step.
+pub struct Tail {
+    pub text: String,
+    pub next: String,
+}
+
+/// The slowest percent, where it is the problem: it takes a good part of the time of all, many times as long as the
+/// others, for what the first finding is not about.
+pub fn leads(case: &Case<'_>, findings: &[Finding]) -> Option<Tail> {
+    let (s, t) = farthest(case.result)?;
+    let excess = (t.mean - t.typical) * (s.count / 100);
+    let most = t.causes.iter().max_by_key(|c| c.time.saturating_sub(c.typical))?;
+    let all: u64 = case.result.spans.iter().map(|s| s.total).sum();
+    let about = |f: &&Finding| case.took.get(f.id.as_str()).is_some_and(|c| c.contains(&most.category));
+    let told = findings.first().is_some_and(|f| about(&f));
+    let leads = t.spans >= LEADING_SPANS
+        && t.mean >= t.typical * LEADING_FACTOR
+        && excess as f64 >= all as f64 * LEADING_SHARE;
+    // What to do about it, where a finding is; most time first.
+    let next = findings.iter().find(about).map_or(LOOK, |f| f.next.as_str());
+    (leads && !told)
+        .then(|| Tail { text: format!("the slowest 1 % of {}", slowest((s, t))), next: next.into() })
 }
 
 /// Facts on the requests, for the verdict.
-pub fn facts(result: &RunResult) -> impl Iterator<Item = Line> {
-    most(result).into_iter().chain(slowest(result))
+pub fn facts(result: &RunResult, leads: bool) -> impl Iterator<Item = Line> + '_ {
+    let slowest = farthest(result).filter(|_| !leads).map(|far| Line {
+        role: Role::Fact,
+        label: "slowest 1 %".into(),
+        text: format!("of {}", slowest(far)),
+    });
+    most(result).into_iter().chain(slowest)
 }

@@ -254,7 +254,12 @@ pub(crate) fn nothing_seen(trust: &Trust) -> (Vec<Line>, Confidence) {
 /// The verdict of a case; findings with the largest share first.
 pub(crate) fn lines(case: &Case<'_>, findings: &[Finding]) -> (Vec<Line>, Confidence) {
     let confidence = confidence(case, findings);
-    let mut out = vec![bottleneck(first(case, findings))];
+    let tail = spans::leads(case, findings);
+    let first = first(case, findings);
+    let mut out = match &tail {
+        Some(tail) => vec![bottleneck(tail.text.clone()), line(Role::Fact, "of all", first)],
+        None => vec![bottleneck(first)],
+    };
     out.extend(busy(case));
     let command = case.result.path.of == "command";
     out.extend(requests(case).filter(|_| !command));
@@ -269,7 +274,7 @@ pub(crate) fn lines(case: &Case<'_>, findings: &[Finding]) -> (Vec<Line>, Confid
         out.extend(case.backing(&f.device).map(backed));
     }
     out.extend(requests(case).filter(|_| command));
-    out.extend(spans::facts(case.result));
+    out.extend(spans::facts(case.result, tail.is_some()));
     // Which threads a request's path goes through: its parts are those at the end.
     let through =
         case.result.path.of == "requests" && findings.first().is_some_and(|f| f.id != "peer.thread");
@@ -289,7 +294,9 @@ pub(crate) fn lines(case: &Case<'_>, findings: &[Finding]) -> (Vec<Line>, Confid
     if !also.is_empty() {
         out.push(line(Role::Also, "Also", also.join(", ")));
     }
-    if let Some(f) = findings.first() {
+    if let Some(tail) = tail {
+        out.push(line(Role::Next, "Next", tail.next));
+    } else if let Some(f) = findings.first() {
         out.push(line(Role::Next, "Next", f.next.clone()));
     } else if case.whole == 0 {
         out.push(line(Role::Next, "Next", ONLY_WAITED.into()));

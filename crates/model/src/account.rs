@@ -34,7 +34,7 @@ categories! {
     Preempted, "preempted", "preempted, waiting on the run queue", "preempted";
     Crowded, "runnable.own", "runnable, waiting on the run queue behind another thread of the target", "runnable";
     WokenIdle, "runnable.idle", "runnable on an idle CPU: wakeup latency", "waking up";
-    Held, "runnable.held", "runnable, its CPU idle for over 3 ms: CPU quota (throttled), or the CPU wakes late (busy host)", "runnable, not allowed to run";
+    Held, "runnable.held", "runnable, not allowed to run: CPU quota used up (throttled), or its CPU idle for over 3 ms (busy host)", "runnable, not allowed to run";
     Overhead, "overhead", "runnable, waiting on the run queue behind the recorder: measurement overhead", "runnable behind the recorder";
     BlockLimit, "block.limit", "block request: throttled by the cgroup (io.max, blk-throttle)", "throttled I/O";
     BlockQueued, "block.queue", "block request: waiting for a request (tag) (Q2G)", "waiting for I/O";
@@ -78,6 +78,11 @@ impl Category {
 }
 
 impl Category {
+    /// Its meaning, as in reports.
+    pub fn meaning(self) -> &'static str {
+        CATEGORIES[self as usize].2
+    }
+
     /// What a thread in it does, in a few words: `runnable`, `waiting for I/O`.
     pub fn activity(self) -> &'static str {
         ACTIVITIES[self as usize]

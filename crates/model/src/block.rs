@@ -218,6 +218,12 @@ impl Blocks {
         self.stamps.stamps.get(self.stamps.place(number)?)
     }
 
+    /// A completed request and those that completed before it, last first, while they are remembered.
+    pub fn before(&self, number: u64) -> impl Iterator<Item = &Stamp> {
+        let end = self.stamps.place(number).map_or(0, |place| place + 1);
+        self.stamps.stamps.range(..end).rev()
+    }
+
     /// Tells what served a completed request.
     pub fn served(&mut self, number: u64, below: Below) {
         if let Some(stamp) = self.stamps.place(number).and_then(|n| self.stamps.stamps.get_mut(n)) {

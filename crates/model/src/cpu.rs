@@ -77,6 +77,8 @@ pub struct Cpu {
     own: u64,
     /// The lowest of the open frames is such a one.
     began: bool,
+    /// Until when, since when and whose threads it may not run because their quota is used up; the last may go on.
+    held: VecDeque<(u64, u64, u32)>,
     pub totals: CpuTotals,
 }
 
@@ -96,6 +98,7 @@ impl Cpu {
             interrupted: 0,
             own: 0,
             began: false,
+            held: VecDeque::new(),
             totals: CpuTotals::default(),
         }
     }
@@ -136,6 +139,36 @@ impl Cpu {
             .take_while(move |(_, end, _)| *end > from)
             .filter(move |(start, ..)| *start < to)
             .map(move |(start, end, state)| (start.max(from), end.min(to), state))
+    }
+
+    /// A thread of a process leaves it with its quota used up, ns.
+    pub fn held(&mut self, ts: u64, process: u32) {
+        if self.held.back().is_some_and(|(to, _, of)| *to == u64::MAX && *of == process) {
+            return;
+        }
+        if self.held.len() == KEPT {
+            self.held.pop_front();
+        }
+        self.held.push_back((u64::MAX, ts, process));
+    }
+
+    /// A thread of a process runs here, ns: it may.
+    pub fn let_go(&mut self, ts: u64, process: u32) {
+        if let Some((to, ..)) =
+            self.held.iter_mut().rev().find(|(to, _, of)| *to == u64::MAX && *of == process)
+        {
+            *to = ts;
+        }
+    }
+
+    /// When a process's threads might not run here, last first, ns.
+    pub fn when_held(&self, process: u32, from: u64, to: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let of = self
+            .held
+            .iter()
+            .rev()
+            .filter(move |(end, start, of)| *of == process && *end > from && *start < to);
+        of.map(move |(end, start, _)| ((*start).max(from), (*end).min(to)))
     }
 
     fn settle_interrupts(&mut self, ts: u64) {

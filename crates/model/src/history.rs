@@ -170,7 +170,7 @@ mod tests {
         let part = Part::of(Category::Running);
         for i in 0..10_000 {
             if let Some(old) = h.push(Interval { start: i * 10, end: i * 10 + 10, did: Did::Ran }) {
-                h.add_up(old, &[Piece { part, from: old.start, to: old.end, request: 0 }]);
+                h.add_up(old, &[Piece { part, from: old.start, to: old.end, request: 0, tid: 0 }]);
             }
         }
         assert!(h.sums.iter().map(VecDeque::len).sum::<usize>() < 10 * (SUMS + 1), "memory is logarithmic");

@@ -55,7 +55,7 @@ mod wait_frames;
 pub use account::{Account, Category, CATEGORIES};
 pub use block::{Below, Stamp as Request};
 pub use machine::Model;
-pub use parts::{Who, TCP_TIMER};
+pub use parts::{Who, TCP_AGAIN, TCP_TIMER};
 pub use process::{add_process, add_thread};
 pub use result::{
     BlameRow, BlockerRow, CauseRow, CpuRow, DeviceRow, EndedByRow, FileRow, FunctionRow, HandoffRow,

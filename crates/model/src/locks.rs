@@ -138,6 +138,26 @@ impl Locks {
         last.map_or((0, Who::Nobody), |h| (h.next, h.next_name))
     }
 
+    /// Tells who had a lock from `from` to `to`, last first, as far as it is known; `last` had it at the end.
+    pub fn held(
+        &self,
+        key: Key,
+        last: (u32, Who),
+        from: u64,
+        to: u64,
+        mut tell: impl FnMut(u32, Who, u64, u64),
+    ) {
+        let (mut holder, mut until) = (last, to);
+        let chain = self.locks.get(&key).map(|l| &l.chain);
+        for h in chain.into_iter().flatten().rev().take_while(|h| h.at > from) {
+            if h.next == holder.0 && h.at < until && h.holder != 0 {
+                tell(holder.0, holder.1, h.at, until);
+                (holder, until) = ((h.holder, h.holder_name), h.at);
+            }
+        }
+        tell(holder.0, holder.1, from, until);
+    }
+
     /// A wait that slept, of a thread of that service, is over.
     pub fn slept(&mut self, key: Key, service: Service, handoff: Handoff) -> &mut Lock {
         let lock = self.entry(key);
@@ -209,6 +229,35 @@ mod tests {
         assert_eq!((lock.waits, lock.time, lock.longest, lock.most_waiting), (2, 12, 7, 3));
         assert_eq!(lock.chain.iter().map(|h| h.behind).collect::<Vec<_>>(), [2, 1]);
         assert_eq!(kind(lock.flags), "mutex");
+    }
+
+    #[test]
+    fn each_of_a_queue_had_the_lock_in_turn() {
+        let mut locks = Locks::default();
+        let key = (7, 64);
+        // 1 keeps it until 90; 2 passes it on at once, and so does 3.
+        let handoff = |at, holder, next| Handoff {
+            at,
+            holder,
+            holder_name: Who::Name(holder),
+            next,
+            next_name: Who::Name(next),
+            waited: at,
+            handed: true,
+            behind: 0,
+            read: false,
+            stack: 0,
+            user_stack: 0,
+        };
+        locks.slept(key, 0, handoff(90, 1, 2));
+        locks.slept(key, 0, handoff(92, 2, 3));
+        let mut had = Vec::new();
+        locks.held(key, (3, Who::Name(3)), 10, 95, |tid, _, from, to| had.push((tid, from, to)));
+        assert_eq!(had, [(3, 92, 95), (2, 90, 92), (1, 10, 90)]);
+        // Of another lock nothing is known but who passed it on.
+        had.clear();
+        locks.held((7, 65), (3, Who::Name(3)), 10, 95, |tid, _, from, to| had.push((tid, from, to)));
+        assert_eq!(had, [(3, 10, 95)]);
     }
 
     #[test]

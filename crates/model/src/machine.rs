@@ -23,7 +23,7 @@ use crate::journal::Journals;
 use crate::latches::Latches;
 use crate::ledger::Ledger;
 use crate::locks::Locks;
-use crate::parts::{Names, Parts, Piece, TCP_TIMER};
+use crate::parts::{Names, Parts, Piece, TCP_AGAIN, TCP_TIMER};
 use crate::path::Path;
 use crate::pattern::Patterns;
 use crate::process::Processes;
@@ -75,6 +75,8 @@ pub struct Model<O: Observer = ()> {
     named: u32,
     /// Number of [`TCP_TIMER`].
     tcp_timer: u32,
+    /// Number of [`TCP_AGAIN`].
+    tcp_again: u32,
     processes: Processes,
     blocks: Blocks,
     patterns: Patterns,
@@ -141,6 +143,7 @@ impl<O: Observer> Model<O> {
             names: Names::default(),
             named: 0,
             tcp_timer: 0,
+            tcp_again: 0,
             processes: Processes::new(setup.root == 0),
             blocks: Blocks::new(setup.begin),
             patterns: Patterns::default(),
@@ -177,6 +180,7 @@ impl<O: Observer> Model<O> {
         };
         model.name_number("");
         model.tcp_timer = model.name_number(TCP_TIMER);
+        model.tcp_again = model.name_number(TCP_AGAIN);
         for stack in model.setup.state.stacks.iter().filter(|s| s.user == 0) {
             model.sites.insert(stack.stack, site(&stack.text));
             model.samples.stack(stack.stack, &stack.text);
@@ -421,6 +425,7 @@ impl<O: Observer> Model<O> {
             SpanEnd::ID => self.span_ends(r.cpu, ts, &SpanEnd::read(b)),
             SpanWait::ID => self.says(&SpanWait::read(b)),
             TcpRetransmitSkb::ID => self.retransmits += 1,
+            TcpRetransmitWaiter::ID => self.sent_again(ts, TcpRetransmitWaiter::read(b).waiter),
             SchedFork::ID | SchedExec::ID | SchedRename::ID => {
                 if let Some(step) = tasks::Step::read(r) {
                     self.task_step(ts, &step);

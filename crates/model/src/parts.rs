@@ -9,6 +9,8 @@ const MOST: usize = 96;
 
 /// Who ends a wait for the network when a timer of TCP on this host does.
 pub const TCP_TIMER: &str = "TCP timer";
+/// Who prolongs a wait for a socket whose data TCP has to send again.
+pub const TCP_AGAIN: &str = "TCP retransmission";
 
 /// Who or what a piece of time went to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -62,12 +64,14 @@ pub struct Piece {
     pub to: u64,
     /// The block request that it went to: its number and one; 0 is none.
     pub request: u64,
+    /// The thread whose doing it was, where a wait was followed to it; 0: the thread's own.
+    pub tid: u32,
 }
 
 /// Appends a piece unless it is empty.
 pub fn piece(out: &mut Vec<Piece>, part: Part, from: u64, to: u64) {
     if to > from {
-        out.push(Piece { part, from, to, request: 0 });
+        out.push(Piece { part, from, to, request: 0, tid: 0 });
     }
 }
 

@@ -584,6 +584,9 @@ pub struct CauseRow {
     pub category: Category,
     /// Thread's name or disk; empty where nobody in particular.
     pub who: String,
+    /// Whose requests the disk served meanwhile, mostly, where that was no thread of the target.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub beside: String,
     /// What its program said that it waits for; empty where it said nothing.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub event: String,

@@ -26,6 +26,8 @@ pub struct Switch {
     pub prev: u32,
     pub prev_prio: u16,
     pub left: Left,
+    /// The CPU quota of its cgroup was used up.
+    pub over_quota: bool,
     /// Thread that runs now; 0 is idle.
     pub next: u32,
     pub next_prio: u16,
@@ -44,7 +46,15 @@ impl Switch {
         } else {
             Left::Slept(e.prev_state)
         };
-        Self { prev: r.tid, prev_prio: e.prev_prio, left, next: e.next_tid, next_prio: e.next_prio }
+        let over_quota = e.preempt & 2 != 0;
+        Self {
+            prev: r.tid,
+            prev_prio: e.prev_prio,
+            left,
+            over_quota,
+            next: e.next_tid,
+            next_prio: e.next_prio,
+        }
     }
 
     /// The thread that ended with this record, if one did.

@@ -37,6 +37,15 @@ pub struct Cause {
     pub category: Category,
     pub who: Who,
     pub event: u32,
+    /// Number of the name of whose requests the disk served meanwhile, where those were not the target's.
+    pub beside: Option<u32>,
+}
+
+impl Cause {
+    /// One that nobody in particular had.
+    fn of(category: Category) -> Self {
+        Self { category, who: Who::Nobody, event: 0, beside: None }
+    }
 }
 
 /// Sums by cause, ns. Few at a time: a list.
@@ -138,7 +147,7 @@ impl Open {
         let waits = done.causes.clone();
         for (i, category) in OF_ACCOUNT.into_iter().enumerate() {
             let ns = of_account(account)[i].saturating_sub(done.before[i]);
-            done.causes.add(Cause { category, who: Who::Nobody, event: 0 }, ns);
+            done.causes.add(Cause::of(category), ns);
         }
         if let Some(outer) = self.begun.last_mut() {
             waits.0.iter().for_each(|(cause, ns)| outer.causes.add(*cause, *ns));
@@ -269,8 +278,17 @@ impl Names<'_> {
     }
 
     fn cause(&self, cause: Cause, time: u64, spans: u64) -> CauseRow {
-        let Cause { category, who, event } = cause;
-        CauseRow { category, who: (self.who)(who), event: (self.event)(event), time, spans, typical: 0 }
+        let Cause { category, who, event, beside } = cause;
+        let beside = beside.map_or(String::new(), |name| (self.who)(Who::Name(name)));
+        CauseRow {
+            category,
+            who: (self.who)(who),
+            beside,
+            event: (self.event)(event),
+            time,
+            spans,
+            typical: 0,
+        }
     }
 
     fn causes(&self, causes: &Causes) -> Vec<CauseRow> {
@@ -306,7 +324,13 @@ impl Spans {
 
     /// A request on a socket, answered by a thread of the given name. `pieces`: its path, or nothing where that was
     /// not looked at.
-    pub fn turn(&mut self, (tid, name): (u32, u32), begin: u64, took: u64, pieces: Option<&[Piece]>) {
+    pub fn turn(
+        &mut self,
+        (tid, name): (u32, u32),
+        begin: u64,
+        took: u64,
+        pieces: Option<&[(Piece, Option<u32>)]>,
+    ) {
         let named = Named { span: TURN, key: name.into() };
         let Some(pieces) = pieces else {
             let sum = self.sum(named);
@@ -315,13 +339,17 @@ impl Spans {
             return;
         };
         let mut causes = Causes::default();
-        for p in pieces {
+        for (p, beside) in pieces {
             let Part { category, who } = p.part;
-            causes.add(Cause { category, who, event: 0 }, p.to - p.from);
+            // What it waited for in another thread of the target is that one's doing.
+            let category = match category {
+                Category::Running if p.tid != tid => Category::OtherRunning,
+                category => category,
+            };
+            causes.add(Cause { category, who, event: 0, beside: *beside }, p.to - p.from);
         }
         let seen: u64 = causes.0.iter().map(|(_, ns)| ns).sum();
-        let lost = Cause { category: Category::Lost, who: Who::Nobody, event: 0 };
-        causes.add(lost, took.saturating_sub(seen));
+        causes.add(Cause::of(Category::Lost), took.saturating_sub(seen));
         self.add(tid, Done { named, begin, took, causes });
     }
 
@@ -414,8 +442,8 @@ mod tests {
     fn what_the_account_tells_is_counted_once() {
         let (mut open, mut account) = (Open::default(), Account::default());
         open.begin(100, &account, Named::default(), true);
-        open.waited(Cause { category: Category::Lost, who: Who::Nobody, event: 0 }, 30);
-        open.waited(Cause { category: Category::Timer, who: Who::Nobody, event: 0 }, 50);
+        open.waited(Cause::of(Category::Lost), 30);
+        open.waited(Cause::of(Category::Timer), 50);
         account.add(Category::Lost, 30);
         account.add(Category::Running, 20);
         let (done, _) = open.end(200, &account, 0).expect("open");

@@ -42,6 +42,8 @@ pub struct Sleep {
     pub raced: Option<Cause>,
     /// What its program said that it waits for, see [`crate::wait_events`]; 0 nothing.
     pub says: u32,
+    /// When TCP sent again what it waits for, the last time, ns; 0 never.
+    pub again: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -292,6 +294,7 @@ impl Thread {
             wants_slot: self.queued_bio != 0,
             raced: self.raced.take(),
             says: std::mem::take(&mut self.says),
+            again: 0,
         }
     }
 

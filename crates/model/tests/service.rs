@@ -7,8 +7,8 @@ mod common;
 use common::{Bench, END, NEIGHBOUR, SHELL, SLEEPS};
 use plumb_model::Category;
 use plumb_trace::schema::{
-    ContentionBegin, ContentionEnd, Futex, IrqHandlerEntry, IrqHandlerExit, SchedWaking, SoftirqEntry,
-    SoftirqExit, StateSocket,
+    ContentionBegin, ContentionEnd, Futex, IrqHandlerEntry, IrqHandlerExit, SchedSwitch, SchedWaking,
+    SoftirqEntry, SoftirqExit, StateSocket, TcpRetransmitSkb, TcpRetransmitWaiter,
 };
 
 const WORKER: u32 = 200;
@@ -301,4 +301,57 @@ fn what_a_timer_of_tcp_let_go_is_told_from_what_a_device_received() {
     network.sort_by_key(|p| p.who.clone());
     let network: Vec<_> = network.iter().map(|p| (p.who.as_str(), p.time)).collect();
     assert_eq!(network, [("", 20_000), (plumb_model::TCP_TIMER, 20_000)]);
+}
+
+#[test]
+fn a_wait_is_for_a_retransmission_until_it_was_sent() {
+    let mut b = server();
+    b.does(2000, SHELL, RECVFROM, CLIENT, 100).does(3000, SHELL, SENDTO, UPSTREAM, 100);
+    b.calls(4000, SHELL, POLL).leaves(4000, SHELL, SLEEPS);
+    b.on(1, 24_000, 0, TcpRetransmitSkb::default());
+    b.on(1, 24_000, 0, TcpRetransmitWaiter { waiter: SHELL, ..Default::default() });
+    b.packet(34_000, SHELL).returns(34_000, SHELL, POLL).does(35_000, SHELL, RECVFROM, UPSTREAM, 10);
+    b.does(36_000, SHELL, WRITE, CLIENT, 10);
+    let result = b.finish();
+    let account = &result.processes[0].account;
+    assert_eq!(account[&Category::Network], 30_000, "{account:?}");
+    // A request's path knows the wait by what most of it was.
+    let again: Vec<_> = result.path.parts.iter().filter(|p| p.who == plumb_model::TCP_AGAIN).collect();
+    assert_eq!(again.iter().map(|p| (p.category, p.time)).collect::<Vec<_>>(), [(Category::Network, 30_000)]);
+    let spans: Vec<_> = result.spans[0].causes.iter().map(|c| (c.category, c.who.as_str(), c.time)).collect();
+    assert_eq!(spans[0], (Category::Network, plumb_model::TCP_AGAIN, 30_000));
+}
+
+#[test]
+fn what_a_request_waits_for_in_another_thread_is_that_ones_doing() {
+    let mut b = server();
+    b.clones(2000, SHELL, WORKER).does(3000, SHELL, READ, CLIENT, 100);
+    b.calls(4000, SHELL, POLL).leaves(4000, SHELL, SLEEPS).wakes(44_000, WORKER, SHELL);
+    b.returns(44_000, SHELL, POLL).does(45_000, SHELL, WRITE, CLIENT, 10);
+    let result = b.finish();
+    // The path of all is CPU time of the target; of the request it is another's.
+    assert_eq!(result.path.part(Category::Running), 42_000);
+    let account = &result.spans[0].account;
+    assert_eq!(
+        (account[&Category::OtherRunning], account[&Category::Running]),
+        (40_000, 2000),
+        "{account:?}"
+    );
+}
+
+#[test]
+fn who_may_not_run_is_held_whoever_has_its_cpu() {
+    const OTHER: u32 = 700;
+    let mut b = server();
+    b.does(2000, SHELL, RECVFROM, CLIENT, 100);
+    // From the second switch the quota is not the reason.
+    for (from, to, preempt) in [(10_000, 40_000, 2), (50_000, 60_000, 1)] {
+        b.at(from, SHELL, SchedSwitch { tid: SHELL, next_tid: OTHER, preempt, ..Default::default() });
+        let back = SchedSwitch { tid: OTHER, next_tid: SHELL, preempt: 1, ..Default::default() };
+        b.on(1, to, OTHER, back);
+    }
+    b.does(70_000, SHELL, WRITE, CLIENT, 10);
+    let result = b.finish();
+    let account = &result.processes[0].account;
+    assert_eq!((account[&Category::Held], account[&Category::Preempted]), (30_000, 10_000), "{account:?}");
 }

@@ -5,7 +5,7 @@
 use super::event::{Decode, Encode, EventInfo, FieldInfo, Origin, Record, StateEvent};
 
 /// Hash of ids, names, types and units; stands in the BPF object and in every trace.
-pub const SCHEMA_HASH: u64 = 0x7240b2815b1adf69;
+pub const SCHEMA_HASH: u64 = 0xfde65cb9614f1361;
 
 /// Hash of every generation of the schema, oldest first: traces of all of them can be read.
 pub const SCHEMA_HASHES: &[u64] = &[
@@ -15,6 +15,7 @@ pub const SCHEMA_HASHES: &[u64] = &[
     0xa2bbce9b8731032d,
     0xbb720700908ce131,
     0x7240b2815b1adf69,
+    0xfde65cb9614f1361,
 ];
 
 /// The CPU stops running tid and starts next_tid.
@@ -37,7 +38,7 @@ pub struct SchedSwitch {
     pub prev_prio: u16,
     /// kernel priority of next_tid, 0-139 \[nr\]
     pub next_prio: u16,
-    /// 1 when tid was preempted \[count\]
+    /// 1 when tid was preempted; 2 more when the CPU quota of its cgroup is used up \[count\]
     pub preempt: u32,
 }
 
@@ -2408,6 +2409,41 @@ unsafe impl Record for InetSockSetState {
     const ID: u16 = 148;
 }
 
+/// TCP sends a segment again of a socket at which a thread waits, in a call on it or in poll or epoll.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TcpRetransmitWaiter {
+    /// when, one reading per event \[ns\]
+    pub ts: u64,
+    /// which event \[nr\]
+    pub id: u16,
+    /// times round the ring, plus one: commits it \[count\]
+    pub lap: u16,
+    /// thread on the CPU; 0 is the idle thread \[tid\]
+    pub tid: u32,
+    /// the socket \[addr\]
+    pub sk: u64,
+    /// the thread that waits \[tid\]
+    pub waiter: u32,
+    /// 0 \[nr\]
+    pub unused: u32,
+}
+
+const _: () = {
+    assert!(size_of::<TcpRetransmitWaiter>() == 32);
+    assert!(core::mem::offset_of!(TcpRetransmitWaiter, ts) == 0);
+    assert!(core::mem::offset_of!(TcpRetransmitWaiter, id) == 8);
+    assert!(core::mem::offset_of!(TcpRetransmitWaiter, lap) == 10);
+    assert!(core::mem::offset_of!(TcpRetransmitWaiter, tid) == 12);
+    assert!(core::mem::offset_of!(TcpRetransmitWaiter, sk) == 16);
+    assert!(core::mem::offset_of!(TcpRetransmitWaiter, waiter) == 24);
+    assert!(core::mem::offset_of!(TcpRetransmitWaiter, unused) == 28);
+};
+// SAFETY: repr(C), made of integers and byte arrays, no padding (asserted above).
+unsafe impl Record for TcpRetransmitWaiter {
+    const ID: u16 = 149;
+}
+
 /// A thread of a workload begins an operation.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
@@ -3380,7 +3416,7 @@ pub const EVENTS: &[EventInfo] = &[
         FieldInfo { name: "prev_state", unit: "nr", doc: "state of tid: 0 runnable, 1 interruptible, 2 uninterruptible, ..." },
         FieldInfo { name: "prev_prio", unit: "nr", doc: "kernel priority of tid, 0-139" },
         FieldInfo { name: "next_prio", unit: "nr", doc: "kernel priority of next_tid, 0-139" },
-        FieldInfo { name: "preempt", unit: "count", doc: "1 when tid was preempted" },
+        FieldInfo { name: "preempt", unit: "count", doc: "1 when tid was preempted; 2 more when the CPU quota of its cgroup is used up" },
     ] },
     EventInfo { id: 2, name: "sched_waking", set: "sched", origin: Origin::Kernel, tracepoint: "sched_waking", source: "kernel/sched/core.c: try_to_wake_up()", doc: "tid, or the interrupt on top of it, begins to wake wakee.", size: 32, fields: &[
         FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
@@ -3742,6 +3778,11 @@ pub const EVENTS: &[EventInfo] = &[
         FieldInfo { name: "sk", unit: "addr", doc: "the socket" },
         FieldInfo { name: "old_state", unit: "nr", doc: "TCP_ESTABLISHED is 1" },
         FieldInfo { name: "new_state", unit: "nr", doc: "as old_state" },
+    ] },
+    EventInfo { id: 149, name: "tcp_retransmit_waiter", set: "net", origin: Origin::Kernel, tracepoint: "tcp_retransmit_skb", source: "net/ipv4/tcp_output.c: __tcp_retransmit_skb()", doc: "TCP sends a segment again of a socket at which a thread waits, in a call on it or in poll or epoll.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "sk", unit: "addr", doc: "the socket" },
+        FieldInfo { name: "waiter", unit: "tid", doc: "the thread that waits" },
     ] },
     EventInfo { id: 160, name: "load_begin", set: "load", origin: Origin::Load, tracepoint: "load_begin", source: "crates/trace/src/load/stream.rs: LoadStream::begin()", doc: "A thread of a workload begins an operation.", size: 32, fields: &[
         FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },

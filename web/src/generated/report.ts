@@ -1069,6 +1069,8 @@ export interface CauseRow {
   category: string;
   /** Thread's name or disk; empty where nobody in particular. */
   who: string;
+  /** Whose requests the disk served meanwhile, mostly, where that was no thread of the target. */
+  beside?: string;
   /** What its program said that it waits for; empty where it said nothing. */
   event?: string;
   /** Time; of a tail, its mean. */

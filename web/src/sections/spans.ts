@@ -12,7 +12,8 @@ import type { MakeSection } from "../section";
 /** What a part of a span's time went to. */
 function what(c: CauseRow): string {
 	const name = c.event ?? "";
-	const who = c.who === "" ? "" : ` (${c.who})`;
+	const beside = c.beside === undefined ? "" : `, which served ${c.beside}`;
+	const who = c.who === "" ? "" : ` (${c.who}${beside})`;
 	return `${name === "" ? c.category : name}${who}`;
 }
 

@@ -4,7 +4,7 @@
 use super::lock::activities;
 use crate::case::{Case, Seen};
 use crate::Evidence;
-use plumb_model::{BlockerRow, Category, TCP_TIMER};
+use plumb_model::{BlockerRow, Category, TCP_AGAIN, TCP_TIMER};
 use plumb_trace::units;
 
 const LOCAL: &[Category] = &[
@@ -26,6 +26,21 @@ pub fn retransmit(case: &mut Case<'_>) -> Option<Seen> {
     let waited = case.left(REMOTE);
     if again == 0 || waited == 0.0 {
         return None;
+    }
+    let known = case.result.path.parts.iter().filter(|p| p.who == TCP_AGAIN).map(|p| p.time).sum::<u64>();
+    if known > 0 {
+        let evidence = case.longest_behind(TCP_AGAIN);
+        let time = case.take(&[Category::Network], known as f64);
+        return Some(Seen {
+            time,
+            words: format!(
+                "{} TCP segments retransmitted; {} waiting until then",
+                units::count(again),
+                units::brief(known)
+            ),
+            evidence,
+            ..Seen::default()
+        });
     }
     let evidence = case.longest(REMOTE);
     // None of them prolonged a wait by more than the longest wait.

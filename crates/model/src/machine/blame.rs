@@ -168,6 +168,35 @@ impl<O: Observer> Model<O> {
         }
     }
 
+    /// TCP sends again what a thread waits for.
+    pub(super) fn sent_again(&mut self, ts: u64, tid: u32) {
+        if let Some(State::Sleeping(sleep)) = self.known(tid).map(|at| &mut self.threads[at].state) {
+            sleep.again = ts;
+        }
+    }
+
+    /// A wait for a socket whose data had to be sent again: until then it was for that.
+    pub(super) fn prolonged(&self, sleep: &Sleep, explained: Explained, own: &mut Vec<Piece>) -> Explained {
+        const FOR_DATA: [Category; 5] =
+            [Category::Socket, Category::Network, Category::Poll, Category::Pipe, Category::Signalled];
+        let Some(last) = own.last_mut().filter(|p| FOR_DATA.contains(&p.part.category)) else {
+            return explained;
+        };
+        if sleep.again <= last.from || sleep.again >= last.to {
+            return explained;
+        }
+        let again = Part { category: Category::Network, who: Who::Name(self.tcp_again) };
+        let first = Piece { part: again, to: sleep.again, ..*last };
+        last.from = sleep.again;
+        let most = first.to - first.from > last.to - last.from;
+        own.insert(own.len() - 1, first);
+        // Others know a wait by one part.
+        match most {
+            true => Explained { did: Did::Waited(again), handed: false },
+            false => explained,
+        }
+    }
+
     /// A wait that a thread of the target ended.
     pub(super) fn ended_by(&self, me: usize, other: u32) -> Did {
         let serves = self.setup.root == 0
@@ -379,6 +408,13 @@ impl<O: Observer> Model<O> {
 
     /// Splits `from..to` into what thread `waker` did then.
     pub(super) fn follow_thread(&self, waker: u32, from: u64, to: u64, follow: Follow, out: &mut Vec<Piece>) {
+        let first = out.len();
+        self.follow_intervals(waker, from, to, follow, out);
+        // Those that came through further threads are theirs.
+        out[first..].iter_mut().filter(|p| p.tid == 0).for_each(|p| p.tid = waker);
+    }
+
+    fn follow_intervals(&self, waker: u32, from: u64, to: u64, follow: Follow, out: &mut Vec<Piece>) {
         let Some(at) = self.remembered(waker) else {
             return piece(out, Part::of(Category::Unexplained), from, to);
         };

@@ -101,6 +101,7 @@ impl<O: Observer> Model<O> {
             self.ledger(at).served.add(p.part, ((p.to - p.from) as f64 * stands_for).round() as u64);
         }
         if turns {
+            let pieces: Vec<_> = pieces.iter().map(|p| (*p, self.beside(p))).collect();
             self.spans.turn(who, since, length, Some(&pieces));
         }
         self.walked += pieces.len() as u64;

@@ -37,7 +37,7 @@ impl<O: Observer> Model<O> {
 
     /// Tells that `time` of a target's thread, on a CPU or lost, went into its account.
     pub(super) fn spent(&mut self, at: usize, part: Part, (from, to): (u64, u64), time: u64) {
-        let piece = Piece { part, from, to, request: 0 };
+        let piece = Piece { part, from, to, request: 0, tid: 0 };
         self.tell(at, &piece, time, None);
     }
 
@@ -52,7 +52,7 @@ impl<O: Observer> Model<O> {
         }
         let t = &self.threads[at];
         let (tid, tgid, name) = (t.tid, t.tgid, t.name);
-        let Piece { part: Part { category, who }, from, to, request } = *p;
+        let Piece { part: Part { category, who }, from, to, request, .. } = *p;
         self.observer.spent(&Spent { tid, tgid, name, category, who, from, to, time, request, wait });
     }
 

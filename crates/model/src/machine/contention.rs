@@ -117,9 +117,16 @@ impl<O: Observer> Model<O> {
         let wakers = self.wakers.remove(&(tid, end)).unwrap_or_default();
         let mut doing = std::mem::take(&mut self.scratch);
         doing.clear();
+        let mut holders = Vec::new();
         if holder != 0 {
             let follow = Follow { depth: 1, ..Follow::from(&self.threads[at]) };
-            self.follow_thread(holder, start, end, follow, &mut doing);
+            // Who let go may have waited for it too, behind others: each had it in turn.
+            self.locks.held(key, (holder, who), start, end, |tid, who, from, to| {
+                self.follow_thread(tid, from, to, follow, &mut doing);
+                holders.push((who, to - from));
+            });
+        } else {
+            holders.push((who, end - start));
         }
         let read = self.threads[at].lock_read && bits == 0;
         let service = self.threads[at].service;
@@ -140,7 +147,9 @@ impl<O: Observer> Model<O> {
                 user_stack: wakers.1,
             },
         );
-        lock.holders.add(Part { category: first.part.category, who }, end - start);
+        for (who, ns) in holders {
+            lock.holders.add(Part { category: first.part.category, who }, ns);
+        }
         doing.iter().for_each(|p| lock.doing.add(p.part, p.to - p.from));
         if let Some(stack) = stack {
             lock.stack = stack;

@@ -9,6 +9,10 @@ use crate::spans::{Cause, Named, Names};
 use crate::Observer;
 use plumb_trace::schema::{SpanBegin, SpanEnd, SpanWait};
 
+/// Waits for a disk that are looked at for whom it served meanwhile, ns at least; and of how many requests.
+const LONG: u64 = 1_000_000;
+const MOST_BESIDE: usize = 256;
+
 impl<O: Observer> Model<O> {
     /// The place of a thread that runs there, and its account up to now.
     fn account_of(&mut self, cpu: u32, ts: u64, tid: u32) -> (usize, Account) {
@@ -43,10 +47,40 @@ impl<O: Observer> Model<O> {
     }
 
     /// A piece of a wait of a thread of the target, during which it said `event`.
-    pub(super) fn span_waited(&mut self, at: usize, part: Part, event: u32, ns: u64) {
-        if let Some(open) = &mut self.threads[at].spans {
-            open.waited(Cause { category: part.category, who: part.who, event }, ns);
+    pub(super) fn span_waited(&mut self, at: usize, p: &Piece, event: u32) {
+        if self.threads[at].spans.is_none() {
+            return;
         }
+        let beside = self.beside(p);
+        if let Some(open) = &mut self.threads[at].spans {
+            let Part { category, who } = p.part;
+            open.waited(Cause { category, who, event, beside }, p.to - p.from);
+        }
+    }
+
+    /// Whose requests a disk served while one of the target waited long: the name of who had most of the bytes, where
+    /// most were of others.
+    pub(super) fn beside(&self, p: &Piece) -> Option<u32> {
+        let Who::Disk(dev) = p.part.who else { return None };
+        if p.request == 0 || p.to - p.from < LONG {
+            return None;
+        }
+        let (mut ours, mut theirs) = (0u64, Vec::<(u32, u64)>::new());
+        for stamp in self.blocks.before(p.request - 1).take(MOST_BESIDE).take_while(|s| s.c > p.from) {
+            let owner = self.remembered(stamp.owner).filter(|_| stamp.dev == dev);
+            let Some(t) = owner.map(|at| &self.threads[at]) else { continue };
+            // What the kernel writes may be the target's own.
+            if t.target || t.kernel {
+                ours += u64::from(stamp.len);
+                continue;
+            }
+            match theirs.iter_mut().find(|(name, _)| *name == t.name) {
+                Some((_, bytes)) => *bytes += u64::from(stamp.len),
+                None => theirs.push((t.name, stamp.len.into())),
+            }
+        }
+        let all: u64 = theirs.iter().map(|(_, bytes)| bytes).sum();
+        theirs.into_iter().max_by_key(|(_, bytes)| *bytes).filter(|_| all > ours).map(|(name, _)| name)
     }
 
     /// A whole wait during which a thread said `event`, how long until it ran again, and who ended it (0: no thread).

@@ -27,6 +27,10 @@ impl<O: Observer> Model<O> {
         if e.prev != 0 {
             let at = self.place(e.prev);
             self.off_cpu(at, cpu, ts, e);
+            if e.over_quota {
+                let process = self.threads[at].tgid;
+                self.cpu(cpu).held(ts, process);
+            }
         }
         let next = if e.next == 0 { CpuState::Idle } else { CpuState::Busy(e.next) };
         self.cpu_becomes(cpu, ts, next);
@@ -34,6 +38,8 @@ impl<O: Observer> Model<O> {
         if e.next != 0 && e.next < TID_LIMIT {
             let at = self.place(e.next);
             self.on_cpu(at, cpu, ts);
+            let process = self.threads[at].tgid;
+            self.cpu(cpu).let_go(ts, process);
         }
     }
 
@@ -406,7 +412,13 @@ impl<O: Observer> Model<O> {
                 },
                 CpuState::Unseen | CpuState::Lost => Part::of(category),
             };
-            piece(out, part, a, b);
+            let mut end = b;
+            for (from, to) in on.when_held(me.tgid, a, b) {
+                piece(out, part, to, end);
+                piece(out, Part::of(Category::Held), from, to);
+                end = from;
+            }
+            piece(out, part, a, end);
         }
         piece(out, Part::of(category), from, covered);
     }
@@ -431,6 +443,7 @@ impl<O: Observer> Model<O> {
         let did = if self.threads[at].target {
             self.learn(at, sleep, cause, end);
             let explained = self.explain(at, sleep, start, end, cause, stack, &mut own, &mut deep);
+            let explained = self.prolonged(sleep, explained, &mut own);
             self.note_unexplained(at, &own, stack);
             self.note_lock(at, sleep, start, end, cause, &own, stack);
             let waker = match cause {
@@ -528,7 +541,7 @@ impl<O: Observer> Model<O> {
             self.threads[at].blame.add(p.part, p.to - p.from);
             self.ledger(at).longest.wait(tid, name, p);
             self.slept(at, p, wait);
-            self.span_waited(at, p.part, says, p.to - p.from);
+            self.span_waited(at, p, says);
         }
         let t = &mut self.threads[at];
         if !handed {

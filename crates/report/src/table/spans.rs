@@ -29,6 +29,7 @@ cause(r: (&SpanRow, &str, &CauseRow), c) {
     of: Text = r.1, "all: of all of them; tail: mean of the slowest percent";
     category: Text = &r.2.category, "Category of the account";
     who: Text = filled(&r.2.who), "Thread's name or disk";
+    beside: Text = filled(&r.2.beside), "Whose requests the disk served meanwhile, mostly, where that was no thread of the target";
     event: Text = filled(&r.2.event), "What the program said that it waits for";
     time_ns: Integer = r.2.time, "Time";
     typical_ns: Integer = (r.1 == "tail").then_some(r.2.typical), "Of a tail: the mean of the others";
