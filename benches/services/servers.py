@@ -241,6 +241,60 @@ def redis_sleeps(ctx):
     return redis(ctx, [["debug", "sleep", "0.05"]], ["--enable-debug-command", "yes"])
 
 
+def redis_rare_append(ctx):
+    """The first answer of a round of its event loop comes after the loop's sync: what comes in the same round waits too."""
+    return redis(ctx, [["get", "a", "--", "set", "{n}", "x" * 100]] * 2, ["--appendonly", "yes", "--appendfsync", "always"], model="atlas10k4")
+
+
+# ---- One request in a hundred ------------------------------------------------------------------------------
+
+OFTEN, RARELY = ["select v from t where id = 7"] * 99, ["update t set v = v + 1 where id = 1"]
+HOLDER = (["begin; update t set v = v + 1 where id = 1", "commit"], [0.06, 0.01])
+
+
+def postgres_rare_lock(ctx):
+    return postgres(ctx, ROWS, [(OFTEN + RARELY, [0.001])] * 2 + [HOLDER], WAITS)
+
+
+def mariadb_rare_lock(ctx):
+    return mariadb(ctx, FILLED, [(OFTEN + RARELY, [0.001])] * 2 + [HOLDER], STATUS)
+
+
+@contextmanager
+def sqlite_rare_commit(ctx):
+    """The program that serves is the client: there is no server."""
+    if not shutil.which("sqlite3"):
+        raise Problem("sqlite3 is missing; 'apt-get install sqlite3' brings it on Debian")
+    with disk(ctx.plumb, ctx.directory, "atlas10k4") as directory:
+        database = directory / "database"
+        rows = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 1000) insert into t select i, 0 from n"
+        run(["sqlite3", database, "create table t(id integer primary key, v int)", rows], timeout=60)
+        words = [sys.executable, PROGRAMS / "statements.py", json.dumps(OFTEN + RARELY), json.dumps([0.001]), "sqlite3", database]
+        with running(words) as child:
+            yield child.pid, lambda: f"{database.stat().st_size} bytes"
+
+
+@contextmanager
+def memcached_rare_neighbour(ctx):
+    """Two threads that compute for 30 ms now and then, on the server's CPUs."""
+    if not shutil.which("memcached"):
+        raise Problem("memcached is missing; 'apt-get install memcached' brings it on Debian")
+    with ExitStack() as stack:
+        port = free_port()
+        child = stack.enter_context(running(["memcached", "-u", "nobody", "-l", "127.0.0.1", "-p", port, "-U", "0"]))
+        listens(port, child, "memcached")
+        for _ in range(2):
+            stack.enter_context(running([sys.executable, PROGRAMS / "memcached.py", port]))
+            burst = "import time\nwhile True:\n time.sleep(0.3)\n end = time.monotonic() + 0.03\n while time.monotonic() < end: pass"
+            stack.enter_context(running([sys.executable, "-c", burst]))
+
+        def gets():
+            with socket.create_connection(("127.0.0.1", port)) as s:
+                s.sendall(b"stats\r\n")
+                return " ".join(re.findall(r"(cmd_get \d+|get_hits \d+)", s.recv(1 << 16).decode()))
+        yield child.pid, gets
+
+
 # ---- Web ---------------------------------------------------------------------------------------------------
 
 @contextmanager

@@ -3,7 +3,9 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod mariadb;
 mod postgres;
+mod tail;
 
 use common::{can, explain, must, no_program_left, output, plumb, stderr};
 use serde_json::Value;

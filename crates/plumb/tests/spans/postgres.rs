@@ -29,10 +29,18 @@ fn programs() -> Option<PathBuf> {
 
 impl Server {
     fn start(bin: &Path, settings: &[&str]) -> Self {
+        Self::with_log(bin, settings, None)
+    }
+
+    /// With its write-ahead log in a directory that does not exist yet.
+    fn with_log(bin: &Path, settings: &[&str], log: Option<&Path>) -> Self {
         let dir = tempfile::tempdir().expect("directory");
         must(Command::new("chown").arg("65534:65534").arg(dir.path()));
         let data = dir.path().join("data");
-        must(unprivileged(&bin.join("initdb")).args(["-U", "postgres", "-A", "trust", "-D"]).arg(&data));
+        let mut initdb = unprivileged(&bin.join("initdb"));
+        initdb.args(["-U", "postgres", "-A", "trust", "-D"]).arg(&data);
+        log.map(|log| initdb.arg("--waldir").arg(log));
+        must(&mut initdb);
         let mut command = unprivileged(&bin.join("postgres"));
         command.arg("-D").arg(&data).arg("-k").arg(dir.path()).args(["-c", "listen_addresses="]);
         for setting in settings {
@@ -193,6 +201,41 @@ fn a_row_lock_names_the_statement_and_who_held_it() {
     assert_eq!((ender["thread"].to_string(), &ender["span"]), (holder, &Value::from("commit")));
     let verdict = explained["verdict"].to_string();
     assert!(verdict.contains("Lock:transactionid"), "{verdict}");
+}
+
+#[test]
+fn a_slow_log_is_named_with_its_disk() {
+    let test = "a_slow_log_is_named_with_its_disk";
+    let Some(bin) = can_serve(test).filter(|_| can(test, &["losetup", "mkfs.ext4"])) else { return };
+    let mut disk = common::Loop::new(1024);
+    let mount = disk.ext4();
+    must(Command::new("chown").arg("65534:65534").arg(&mount));
+    let server = Server::with_log(&bin, &["autovacuum=off"], Some(&mount.join("log")));
+    let pgbench = |more: &[&str]| {
+        let mut pgbench = Command::new(bin.join("pgbench"));
+        must(pgbench.arg("-h").arg(server.dir.path()).args(["-U", "postgres"]).args(more).arg("postgres"));
+    };
+    pgbench(&["-i", "-q"]);
+    let explained =
+        server.recorded("log", &[], || pgbench(&["-n", "-N", "-c", "8", "-t", "300", "-M", "simple"]));
+    let events = explained["wait_events"].as_array().expect("events");
+    let event = |name: &str| {
+        events.iter().find(|w| w["name"] == name).unwrap_or_else(|| panic!("{name}: {events:?}"))
+    };
+    let commit = of(&explained, "END");
+    let cause = |name: &str| {
+        let causes = commit["causes"].as_array().expect("causes");
+        causes.iter().find(|c| c["event"] == name).unwrap_or_else(|| panic!("{name}: {causes:?}")).clone()
+    };
+    // One backend syncs, the others wait for it.
+    let sync = cause("IO:WALSync");
+    assert_eq!(sync["who"], disk.name(), "{commit}");
+    let wait = cause("LWLock:WALWrite");
+    assert_eq!(wait["who"], "postgres", "{commit}");
+    assert!(!event("LWLock:WALWrite")["ended_by"].as_array().expect("enders").is_empty());
+    let verdict = explained["verdict"].to_string();
+    println!("{verdict}");
+    assert!(verdict.contains("WALSync") || verdict.contains("WALWrite"), "{verdict}");
 }
 
 #[test]
