@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Spans: places in programs where a named interval of a thread begins and ends. */
+/* Spans: places in programs and kernel functions where a named interval of a thread begins and ends. */
 
 /* The text that names a span goes the way of the stacks: it is longer than an event. */
-static __always_inline void span_text(u32 tid, u64 now, u16 which, u64 address, u32 most)
+static __always_inline void span_text(u32 tid, u64 now, struct plumb_span_place place, u64 address, u32 most)
 {
 	struct plumb_text *t = bpf_ringbuf_reserve(&stacks, sizeof(*t), 0);
-	long read;
+	long read = -1;
 
 	if (!t) {
 		count_lost(sizeof(*t));
@@ -16,14 +16,18 @@ static __always_inline void span_text(u32 tid, u64 now, u16 which, u64 address, 
 	t->by = tid;
 	t->pid = 0;
 	t->kind = PLUMB_STACK_TEXT;
-	t->span = which;
-	read = bpf_probe_read_user_str(t->text, sizeof(t->text), (void *)address);
+	t->span = place.span;
+	if (place.key == PLUMB_KEY_KERNEL_TEXT)
+		read = bpf_probe_read_kernel_str(t->text, sizeof(t->text), (void *)address);
+	if (read < 0)
+		read = bpf_probe_read_user_str(t->text, sizeof(t->text), (void *)address);
 	if (read < 0)
 		read = 0;
 	t->bytes = most && most < read ? most : read;
 	bpf_ringbuf_submit(t, BPF_RB_NO_WAKEUP);
 }
 
+/* At uprobes and kprobes: both are programs of one type, and their cookies are read in one way. */
 SEC("uprobe")
 int span(struct pt_regs *regs)
 {
@@ -53,10 +57,10 @@ int span(struct pt_regs *regs)
 	now = EMIT(span_begin, tid, {
 		e->span = place.span;
 		e->unused = 0;
-		e->key = place.key == PLUMB_KEY_TEXT ? 0 : key;
+		e->key = place.key == PLUMB_KEY_NUMBER ? key : 0;
 	});
-	if (place.key == PLUMB_KEY_TEXT && key && now)
-		span_text(tid, now, place.span, key,
+	if (place.key >= PLUMB_KEY_TEXT && key && now)
+		span_text(tid, now, place, key,
 			  place.length_arg < PLUMB_NO_ARG ? (u32)get_call_arg(regs, place.length_arg) : 0);
 	return 0;
 }

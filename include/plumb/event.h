@@ -1378,7 +1378,7 @@ struct plumb_state_span {
 	plumb_u8 nests COUNT; /* 1 it is one call of a function, and may call itself; 0 a begin within it tells more of it */
 	plumb_u8 numbered COUNT; /* 1 its key is a number */
 	plumb_str name; /* what it is called */
-	plumb_str place; /* program and places where it begins and ends */
+	plumb_str place; /* program and places where it begins and ends; of the kernel: 'kernel: FUNCTION (kprobe)' */
 };
 PLUMB_STATE(533, state_span);
 

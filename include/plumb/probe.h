@@ -58,9 +58,10 @@ enum plumb_key {
 	PLUMB_KEY_NONE,
 	PLUMB_KEY_NUMBER,
 	PLUMB_KEY_TEXT,
+	PLUMB_KEY_KERNEL_TEXT, /* in the kernel's memory, or in that of the program */
 };
 
-/* A place in a program where spans begin or end; the probe's cookie is its index. */
+/* A place in a program or a kernel function where spans begin or end; the probe's cookie is its index. */
 struct plumb_span_place {
 	plumb_u32 value; /* that the argument is compared with */
 	plumb_u16 span;

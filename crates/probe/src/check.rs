@@ -4,6 +4,7 @@
 
 use crate::load::{Available, Knobs, Loaded};
 use crate::select::{Selection, DEFAULT_EVENTS};
+use crate::span;
 use plumb_machine::system::available_memory;
 use plumb_machine::{host, namespaces, Root};
 use plumb_trace::{event_by_name, kernel_events, sets};
@@ -57,7 +58,7 @@ pub fn run() -> Vec<Check> {
             out.extend(sets().iter().map(|set| tracepoints(set, &available)));
         }
     }
-    out.extend([namespaces(), jit(), symbols(), memory(), clock()]);
+    out.extend([namespaces(), spans(), jit(), symbols(), memory(), clock()]);
     out
 }
 
@@ -164,6 +165,20 @@ fn tracepoints(set: &str, available: &Available) -> Check {
         found,
         cost,
         "load the module that has them (ext4, xfs, btrfs), or do without",
+    )
+}
+
+/// Where spans can begin and end.
+fn spans() -> Check {
+    let (user, kernel) = (span::has_uprobes(), span::has_kprobes());
+    let found = [(user, "uprobes: functions of programs"), (kernel, "kprobes: functions of the kernel")];
+    let told = found.map(|(has, what)| if has { what.to_string() } else { format!("no {what}") });
+    check(
+        "spans",
+        if user && kernel { Status::Ok } else { Status::Less },
+        told.join("; "),
+        "--span cannot name what is lacking; no other recording needs it",
+        "boot a kernel with CONFIG_UPROBE_EVENTS and CONFIG_KPROBE_EVENTS, as distributions ship",
     )
 }
 

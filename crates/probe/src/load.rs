@@ -5,14 +5,16 @@ use crate::ring::{Ring, SLOT};
 use crate::sampling::{Clock, Clocks};
 use crate::select::{Selection, THINNABLE};
 use crate::skel::{types, OpenPlumbSkel, PlumbSkel, PlumbSkelBuilder};
-use crate::span::{self, Condition, Key, Plan, Probe, MOST_PLACES};
+use crate::span::{self, Condition, Key, Plan, Probe, Site, MOST_PLACES};
 use crate::stack_ring::StackRing;
 use crate::stacks::{COPY_SLOTS, LARGEST};
 use anyhow::{bail, Context, Result};
 use libbpf_rs::btf::types::Typedef;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, PrintLevel, ProgramInput as Input, UprobeOpts};
+use libbpf_rs::{
+    KprobeOpts, Link, MapCore, MapFlags, OpenObject, PrintLevel, ProgramInput as Input, UprobeOpts,
+};
 use plumb_machine::{namespaces, Root};
 use plumb_trace::event_by_name;
 use plumb_trace::schema::StateProbe;
@@ -211,7 +213,8 @@ fn set_place(place: &mut types::plumb_span_place, probe: &Probe) {
         None => {}
         Some(Key::Number(n)) => (place.key, place.key_arg) = (1, n),
         Some(Key::Text { argument, length, .. }) => {
-            (place.key, place.key_arg) = (2, argument);
+            let kernel = matches!(probe.site, Site::Kernel(_));
+            (place.key, place.key_arg) = (2 + u8::from(kernel), argument);
             place.length_arg = length.unwrap_or(NO_ARGUMENT);
         }
     }
@@ -390,19 +393,26 @@ impl<'obj> Loaded<'obj> {
         let mut without_end = Vec::new();
         for ends in [true, false] {
             for (n, probe) in self.probes.iter().enumerate().filter(|(_, p)| p.ends == ends) {
-                let opts = UprobeOpts { cookie: n as u64, retprobe: probe.returns, ..UprobeOpts::default() };
-                let (file, offset) = (&probe.file, probe.offset as usize);
-                let attached = self.skel.progs.span.attach_uprobe_with_opts(-1, file, offset, opts);
+                let (program, cookie, retprobe) = (&self.skel.progs.span, n as u64, probe.returns);
+                let attached = match &probe.site {
+                    Site::File(file, offset) => {
+                        let opts = UprobeOpts { cookie, retprobe, ..UprobeOpts::default() };
+                        program.attach_uprobe_with_opts(-1, file, *offset as usize, opts)
+                    }
+                    Site::Kernel(function) => {
+                        let opts = KprobeOpts { cookie, ..KprobeOpts::default() };
+                        program.attach_kprobe_with_opts(retprobe, function, opts)
+                    }
+                };
                 match attached {
                     Ok(_) if without_end.contains(&probe.span) => {}
                     Ok(link) if probe.unasked => self.unasked.push(link),
                     Ok(link) => self.links.push(link),
                     Err(e) if probe.unasked => {
-                        let place = format!("no spans of {}", file.display());
-                        self.notes.push(named(&place, &e).to_string());
+                        self.notes.push(named(&format!("no spans of {}", probe.site), &e).to_string());
                         without_end.push(probe.span);
                     }
-                    Err(e) => return Err(named(&format!("attach to {} at {offset:#x}", file.display()), &e)),
+                    Err(e) => return Err(named(&format!("attach to {}", probe.site), &e)),
                 }
             }
         }

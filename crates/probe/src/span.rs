@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Spans: named intervals of a thread, bounded by places in its program.
+//! Spans: named intervals of a thread, bounded by places in its program or by functions of the kernel.
 //!
 //! Here the words become places in files; `bpf/span.bpf.c` is what runs there.
 
+mod kernel;
 mod programs;
 mod spec;
 mod text;
@@ -18,6 +19,7 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+pub use kernel::{has_kprobes, has_uprobes};
 pub use programs::Program;
 use spec::End;
 pub use spec::{Condition, Key, Spec};
@@ -39,13 +41,28 @@ pub struct Spans {
     pub texts: bool,
 }
 
-/// A probe in a file.
+/// Where a probe is placed.
+#[derive(Debug, Clone)]
+pub enum Site {
+    /// An instruction of a file: a path that serves now, and its offset there. A uprobe.
+    File(PathBuf, u64),
+    /// A kernel function, by its symbol. A kprobe.
+    Kernel(String),
+}
+
+impl std::fmt::Display for Site {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Site::File(file, offset) => write!(f, "{} at {offset:#x}", file.display()),
+            Site::Kernel(function) => write!(f, "kernel function {function}"),
+        }
+    }
+}
+
+/// A probe of a span.
 #[derive(Debug, Clone)]
 pub struct Probe {
-    /// The file, by a path that serves now.
-    pub file: PathBuf,
-    /// Offset of the instruction in the file.
-    pub offset: u64,
+    pub site: Site,
     /// At the function's return instead.
     pub returns: bool,
     /// Number of the span that it begins or ends.
@@ -99,6 +116,10 @@ impl Plan {
         let pids = processes(target);
         let binaries = binaries(&pids, command);
         for spec in &wanted.asked {
+            if spec.of_kernel() {
+                plan.kernel(spec).with_context(|| format!("--span '{}'", spec.text))?;
+                continue;
+            }
             let of_target;
             let chosen: &[Binary] = match &spec.file {
                 Some(path) => {
@@ -154,11 +175,37 @@ impl Plan {
             End::Return => (begin, true, None),
             End::At(place) => (symbols.offset(&place.symbol, &binary.name)?, false, place.condition),
         };
+        let site = |offset| Site::File(binary.path.clone(), offset);
+        let place = format!("{}: {}", binary.name, spec.places());
+        self.push(spec, (site(begin), site(end)), returns, condition, place);
+        Ok(())
+    }
+
+    /// A span between functions of the kernel.
+    fn kernel(&mut self, spec: &Spec) -> Result<()> {
+        let begin = &spec.begin.symbol;
+        let (end, returns, condition) = match &spec.end {
+            End::Return => (begin, true, None),
+            End::At(place) => (&place.symbol, false, place.condition),
+        };
+        kernel::find(&[begin, end])?;
+        let sites = (Site::Kernel(begin.clone()), Site::Kernel(end.clone()));
+        let place = format!("{}{} (kprobe)", StateSpan::KERNEL, spec.places());
+        self.push(spec, sites, returns, condition, place);
+        Ok(())
+    }
+
+    fn push(
+        &mut self,
+        spec: &Spec,
+        (begin, end): (Site, Site),
+        returns: bool,
+        condition: Option<Condition>,
+        place: String,
+    ) {
         let span = self.spans.len() as u32;
-        let file = binary.path.clone();
         self.probes.push(Probe {
-            file: file.clone(),
-            offset: begin,
+            site: begin,
             returns: false,
             span,
             ends: false,
@@ -166,24 +213,15 @@ impl Plan {
             key: spec.key,
             unasked: false,
         });
-        self.probes.push(Probe {
-            file,
-            offset: end,
-            returns,
-            span,
-            ends: true,
-            condition,
-            key: None,
-            unasked: false,
-        });
+        let (key, unasked) = (None, false);
+        self.probes.push(Probe { site: end, returns, span, ends: true, condition, key, unasked });
         self.spans.push(StateSpan {
             span,
             nests: u8::from(returns),
             numbered: u8::from(matches!(spec.key, Some(Key::Number(_)))),
             name: spec.name.clone(),
-            place: format!("{}: {}", binary.name, spec.places()),
+            place,
         });
-        Ok(())
     }
 
     /// What is known of a program, in each of the target's files that are it.

@@ -166,6 +166,16 @@ impl StateSocket {
     pub const PAIR: u32 = 4;
 }
 
+impl crate::schema::StateSpan {
+    /// What `place` begins with where a span lies between functions of the kernel.
+    pub const KERNEL: &str = "kernel: ";
+
+    /// Whether its places are functions of the kernel.
+    pub fn of_kernel(&self) -> bool {
+        self.place.starts_with(Self::KERNEL)
+    }
+}
+
 impl crate::schema::StateWaitEvent {
     /// In the low half of `number`: any other of the same upper half.
     pub const ANY: u32 = 0xffff;

@@ -3318,7 +3318,7 @@ pub struct StateSpan {
     pub numbered: u8,
     /// what it is called
     pub name: String,
-    /// program and places where it begins and ends
+    /// program and places where it begins and ends; of the kernel: 'kernel: FUNCTION (kprobe)'
     pub place: String,
 }
 
@@ -3954,7 +3954,7 @@ pub const EVENTS: &[EventInfo] = &[
         FieldInfo { name: "nests", unit: "count", doc: "1 it is one call of a function, and may call itself; 0 a begin within it tells more of it" },
         FieldInfo { name: "numbered", unit: "count", doc: "1 its key is a number" },
         FieldInfo { name: "name", unit: "", doc: "what it is called" },
-        FieldInfo { name: "place", unit: "", doc: "program and places where it begins and ends" },
+        FieldInfo { name: "place", unit: "", doc: "program and places where it begins and ends; of the kernel: 'kernel: FUNCTION (kprobe)'" },
     ] },
     EventInfo { id: 534, name: "state_text", set: "state", origin: Origin::Recorder, tracepoint: "state_text", source: "", doc: "A text that spans are named by, told once; literals are replaced.", size: 0, fields: &[
         FieldInfo { name: "text", unit: "nr", doc: "its number, from 1 on" },

@@ -1645,7 +1645,7 @@ export interface StateSpan {
   numbered: number;
   /** what it is called */
   name: string;
-  /** program and places where it begins and ends */
+  /** program and places where it begins and ends; of the kernel: 'kernel: FUNCTION (kprobe)' */
   place: string;
 }
 

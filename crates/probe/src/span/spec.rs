@@ -2,13 +2,13 @@
 //! The words that describe a span: `NAME=[FILE:]BEGIN[(KEY)][ if CONDITION][..END[ if CONDITION]]`.
 
 use anyhow::{bail, Context, Result};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A span as it is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
     pub name: String,
-    /// The program or library; `None`: the target's own.
+    /// The program or library, or [`KERNEL`]; `None`: the target's own program.
     pub file: Option<PathBuf>,
     pub begin: Place,
     pub end: End,
@@ -57,6 +57,8 @@ pub enum Key {
     },
 }
 
+/// In the place of a file: the kernel.
+pub const KERNEL: &str = "kernel";
 const FORM: &str = "NAME=[FILE:]FUNCTION[(argN[:string|:sql])][..FUNCTION]";
 /// Arguments that come in registers.
 const MOST_ARGUMENTS: u8 = 6;
@@ -71,7 +73,11 @@ impl Spec {
     }
 
     fn read(text: &str) -> Result<Self> {
-        let (name, rest) = text.split_once('=').context("there is no '='")?;
+        let (name, rest) = match text.strip_prefix("kernel:") {
+            // A kernel function is its own name.
+            Some(function) => (function.split(['(', ' ', '.']).next().unwrap_or_default(), text),
+            None => text.split_once('=').context("there is no '='")?,
+        };
         let named = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c));
         if !named {
             bail!("a span's name has letters, digits, '-', '_' and '.'");
@@ -99,6 +105,11 @@ impl Spec {
         let end = if end == "return" { End::Return } else { End::At(Place::parse(end)?) };
         let key = key.map(Key::parse).transpose()?;
         Ok(Self { name: name.into(), file: None, begin: Place::parse(begin)?, end, key, text: begin.into() })
+    }
+
+    /// Whether its places are functions of the kernel.
+    pub fn of_kernel(&self) -> bool {
+        self.file.as_deref() == Some(Path::new(KERNEL))
     }
 
     /// The places, for people.
@@ -189,6 +200,11 @@ mod tests {
         assert_eq!(pair.key, Some(Key::Number(1)));
         let condition = Condition { argument: 0, value: 3, equal: false };
         assert_eq!(pair.end, End::At(Place { symbol: "finish".into(), condition: Some(condition) }));
+        let kernel = parse("lookup=kernel:ext4_lookup(arg1)");
+        assert!(kernel.of_kernel() && !pair.of_kernel() && !parse("a=./kernel:f").of_kernel());
+        let short = parse("kernel:ext4_lookup.isra.0(arg1)");
+        assert_eq!((short.name.as_str(), short.begin.symbol.as_str()), ("ext4_lookup", "ext4_lookup.isra.0"));
+        assert!(short.of_kernel());
         let length = parse("command=dispatch(arg2:sql:arg3) if arg0 == 3");
         assert_eq!(length.key, Some(Key::Text { argument: 2, length: Some(3), sql: true }));
         assert_eq!(length.begin.condition.map(|c| (c.value, c.equal)), Some((3, true)));
