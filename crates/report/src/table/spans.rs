@@ -5,7 +5,7 @@ use super::account::filled;
 use super::{table, Context, Sink};
 use plumb_model::{CauseRow, EndedByRow, RunResult, SlowSpanRow, SpanRow, WaitEventRow};
 
-table!(SPANS, Spans, Operations, "spans", "Spans (requests, statements, calls) by what names them, most time first",
+table!(SPANS, Spans, Trace, "spans", "Spans (requests, statements, calls) by what names them, most time first",
 span(s: &SpanRow, c) {
     span: Text = &s.name, "What the kind of span is called";
     key: Text = filled(&s.key), "What names these: a number or a text; none: nothing does";
@@ -22,7 +22,7 @@ span(s: &SpanRow, c) {
     place: Text = &s.place, "Program and functions where it begins and ends";
 });
 
-table!(SPAN_CAUSES, SpanCauses, Operations, "span_causes", "Where the time of spans went, most time first",
+table!(SPAN_CAUSES, SpanCauses, Trace, "span_causes", "Where the time of spans went, most time first",
 cause(r: (&SpanRow, &str, &CauseRow), c) {
     span: Text = &r.0.name, "As in spans";
     key: Text = filled(&r.0.key), "As in spans";
@@ -36,7 +36,7 @@ cause(r: (&SpanRow, &str, &CauseRow), c) {
     spans: Integer = (r.1 == "all").then_some(r.2.spans), "Spans that had any of it";
 });
 
-table!(SLOW_SPANS, SlowSpans, Operations, "slow_spans", "The slowest spans of each kind",
+table!(SLOW_SPANS, SlowSpans, Trace, "slow_spans", "The slowest spans of each kind",
 slow(r: (&SpanRow, &SlowSpanRow), c) {
     span: Text = &r.0.name, "As in spans";
     key: Text = filled(&r.0.key), "As in spans";
@@ -45,7 +45,7 @@ slow(r: (&SpanRow, &SlowSpanRow), c) {
     tid: Integer = r.1.thread, "Thread";
 });
 
-table!(WAIT_EVENTS, WaitEvents, Operations, "wait_events", "What programs said that their threads waited for, most time first",
+table!(WAIT_EVENTS, WaitEvents, Trace, "wait_events", "What programs said that their threads waited for, most time first",
 wait_event(w: &WaitEventRow, c) {
     event: Text = &w.name, "Class and name, as the program's own views show them";
     waits: Integer = w.waits, "Waits";
@@ -54,7 +54,7 @@ wait_event(w: &WaitEventRow, c) {
     elapsed_ns: Integer = w.elapsed, "Their time until the thread ran again: what the program's own views show";
 });
 
-table!(WAIT_EVENT_ENDERS, WaitEventEnders, Operations, "wait_event_enders", "Threads of the target that ended waits of an event",
+table!(WAIT_EVENT_ENDERS, WaitEventEnders, Trace, "wait_event_enders", "Threads of the target that ended waits of an event",
 ender(r: (&WaitEventRow, &EndedByRow), c) {
     event: Text = &r.0.name, "As in wait_events";
     tid: Integer = r.1.thread, "Thread";
