@@ -87,6 +87,15 @@ static __always_inline void get_user_regs(struct plumb_stack *s, struct pt_regs 
 #endif
 }
 
+/*
+ * Whether a thread is in a function with a kretprobe, whoever placed it. Where the stack of such a thread is walked as it
+ * is about to run, kernels before 6.10 write a warning to their log (rethook_find_ret_addr()).
+ */
+static __always_inline bool in_kretprobe(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->rethooks) && task->rethooks.first;
+}
+
 /* The cgroup that a bio is charged to; NULL where the kernel has no block cgroups. */
 static __always_inline struct cgroup_subsys_state *get_bio_css(struct bio *bio)
 {

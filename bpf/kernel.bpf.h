@@ -109,6 +109,12 @@ struct signal_struct {
 	struct pid *pids[PIDTYPE_MAX];
 };
 
+struct llist_node;
+
+struct llist_head {
+	struct llist_node *first;
+};
+
 struct task_struct {
 	unsigned int flags;
 	struct mm_struct *mm;
@@ -121,6 +127,7 @@ struct task_struct {
 	char comm[16];
 	struct sched_entity se;
 	int wake_cpu;
+	struct llist_head rethooks;
 };
 
 struct request_queue;

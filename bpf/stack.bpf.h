@@ -118,6 +118,7 @@ static __always_inline void wait_stack(struct task_struct *task, u32 tid, u64 no
 {
 	struct plumb_stack *s;
 	bool in_call = *flags_of(tid) & PLUMB_TASK_IN_SYSCALL;
+	bool walk = !knobs.rethook_warns || !in_kretprobe(task);
 
 	if (in_call)
 		*flags_of(tid) |= PLUMB_TASK_WANT_USER;
@@ -125,7 +126,7 @@ static __always_inline void wait_stack(struct task_struct *task, u32 tid, u64 no
 	s = reserve_stack(PLUMB_STACK_WAIT, tid, now, task, 0);
 	if (!s)
 		return;
-	s->bytes = bpf_get_task_stack(task, s->kernel, sizeof(s->kernel), 0);
+	s->bytes = walk ? bpf_get_task_stack(task, s->kernel, sizeof(s->kernel), 0) : 0;
 	if (!in_call && has_user_code(task))
 		get_user_regs(s, (struct pt_regs *)bpf_task_pt_regs(task));
 	bpf_ringbuf_submit(s, BPF_RB_NO_WAKEUP);

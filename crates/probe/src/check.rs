@@ -63,9 +63,7 @@ pub fn run() -> Vec<Check> {
 }
 
 fn kernel() -> Check {
-    let release = read("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let mut numbers = release.split(['.', '-']).map(|n| n.parse::<u32>().unwrap_or(0));
-    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    let (release, version) = span::kernel_version();
     let status = if version >= (5, 18) { Status::Ok } else { Status::Missing };
     check(
         "kernel",

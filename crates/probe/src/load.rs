@@ -300,6 +300,7 @@ impl<'obj> Loaded<'obj> {
         k.devices = knobs.devices.len() as u32;
         k.device[..knobs.devices.len()].copy_from_slice(&knobs.devices);
         let spans = &knobs.spans;
+        k.rethook_warns = u32::from(span::kernel_version().1 < (6, 10));
         k.wait_words = u32::from(!spans.words.is_empty());
         for (place, probe) in k.place.iter_mut().zip(&spans.probes) {
             set_place(place, probe);

@@ -19,7 +19,7 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-pub use kernel::{has_kprobes, has_uprobes};
+pub use kernel::{has_kprobes, has_uprobes, version as kernel_version};
 pub use programs::Program;
 use spec::End;
 pub use spec::{Condition, Key, Spec};

@@ -14,6 +14,15 @@ pub fn has_kprobes() -> bool {
     Path::new("/sys/bus/event_source/devices/kprobe").exists()
 }
 
+/// The kernel's release, and its first two numbers.
+pub fn version() -> (String, (u32, u32)) {
+    let release =
+        std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_string();
+    let mut numbers = release.split(['.', '-']).map(|n| n.parse::<u32>().unwrap_or(0));
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    (release, version)
+}
+
 /// Makes sure that kprobes can be placed in these functions.
 ///
 /// # Errors
