@@ -162,6 +162,21 @@ impl Open {
         std::mem::take(&mut self.begun).into_iter().map(|b| b.named)
     }
 
+    /// Forgets and hands out those that are open of some spans; their waits are those of the span around them.
+    pub fn lose_those(&mut self, which: impl Fn(u32) -> bool) -> Vec<Named> {
+        let mut lost = Vec::new();
+        for at in (0..self.begun.len()).rev() {
+            if which(self.begun[at].named.span) {
+                let inner = self.begun.remove(at);
+                if let Some(outer) = at.checked_sub(1).map(|outer| &mut self.begun[outer]) {
+                    inner.causes.0.iter().for_each(|(cause, ns)| outer.causes.add(*cause, *ns));
+                }
+                lost.push(inner.named);
+            }
+        }
+        lost
+    }
+
     /// What the thread is at, or was last.
     pub fn current(&self) -> Named {
         self.begun.first().map_or(self.last, |b| b.named)
@@ -448,5 +463,19 @@ mod tests {
         account.add(Category::Running, 20);
         let (done, _) = open.end(200, &account, 0).expect("open");
         assert_eq!((done.took, done.causes.0.iter().map(|(_, ns)| ns).sum::<u64>()), (100, 100));
+    }
+
+    #[test]
+    fn a_call_whose_return_was_missed_is_lost_and_its_wait_is_not() {
+        let (mut open, account) = (Open::default(), Account::default());
+        let named = |span| Named { span, key: 0 };
+        open.begin(100, &account, named(1), true);
+        open.begin(110, &account, named(2), true);
+        open.waited(Cause { category: Category::Timer, who: Who::Nobody, event: 0 }, 50);
+        assert_eq!(open.lose_those(|span| span == 2), [named(2)]);
+        assert!(open.end(170, &account, 2).is_none());
+        let (done, unfinished) = open.end(200, &account, 1).expect("open");
+        assert!(unfinished.is_empty());
+        assert_eq!(done.causes.0.iter().map(|(_, ns)| ns).sum::<u64>(), 50);
     }
 }

@@ -23,6 +23,7 @@ mod spinlock;
 mod tests;
 mod waitqueue;
 mod waittime;
+pub mod waypoints;
 
 pub use crate::histogram::Histogram;
 pub use groups::{Group, Groups};
@@ -235,6 +236,22 @@ pub const VIEWS: &[Spec] = &[
         unit: Unit::Time,
         make: view!(btt::Btt),
     },
+    Spec {
+        name: waypoints::NAME,
+        about: "The way of a system call through functions of the kernel, from waypoint to waypoint.",
+        needs: &["sys_enter", "sys_exit"],
+        gains: &[],
+        record: "default",
+        tables: &[
+            table(waypoints::CALL, Key::Call),
+            table(waypoints::WAY, Key::Way),
+            table(waypoints::FUNCTION, Key::Function),
+        ],
+        keys: &[Key::Call, Key::Way, Key::Function, PIDS[0], PIDS[1], PIDS[2]],
+        parts: ["", ""],
+        unit: Unit::Time,
+        make: view!(waypoints::Waypoints),
+    },
 ];
 
 impl Spec {
@@ -256,6 +273,8 @@ impl Spec {
     pub fn parts_of(&self, kind: &str) -> [&'static str; 2] {
         match kind {
             cpu::INTERRUPT => ["", ""],
+            waypoints::WAY => ["since the enter", ""],
+            waypoints::FUNCTION => ["self", "in functions called"],
             _ => self.parts,
         }
     }

@@ -10,18 +10,20 @@ use crate::quality;
 use anyhow::{bail, Context, Result};
 use clap::builder::PossibleValue;
 use plumb_analysis::{setup, Quality};
-use plumb_model::views::{Filter, Grouping, Groups, Key, Names, Spec, Viewer, KEYS, VIEWS};
+use plumb_model::views::{waypoints, Filter, Grouping, Groups, Key, Names, Spec, Viewer, KEYS, VIEWS};
 use plumb_report::plain::{self, Plain};
+use plumb_report::terminal;
 use plumb_trace::event_by_name;
 use plumb_trace::reader::Trace;
+use plumb_trace::schema::StateSpan;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
 /// What stands below the options.
 pub const HELP: &str = "\
-All views but netsend and netroute work on a default recording; those two need
--e default,net. A view whose events are not in the trace says which to record.
+All views but netsend, netroute and waypoints work on a default recording; the
+first two need -e default,net, waypoints --span kernel:FUNCTION. A view whose events are not in the trace says which to record.
 Call sites come from the stacks of waits (record's --stacks, 1 ms by default) of
 the target's threads; a shorter wait is told by its system call.
 
@@ -64,6 +66,14 @@ fn check_events(dir: &Path, spec: &Spec, trace: &Trace) -> Result<Vec<String>> {
             format!("the trace lacks {}", missing.join(", "))
         };
         bail!("{}: {what}, which view {} needs: record with -e {}", dir.display(), spec.name, spec.record);
+    }
+    if spec.name == waypoints::NAME && !trace.state.spans.iter().any(StateSpan::of_kernel) {
+        bail!(
+            "{}: the trace has no spans of kernel functions, which view {} needs: record with --span kernel:FUNCTION, \
+             once for each function",
+            dir.display(),
+            spec.name
+        );
     }
     let mut notes: Vec<String> = spec
         .gains
@@ -201,6 +211,10 @@ pub fn main(args: &ViewArgs) -> Result<ExitCode> {
         (true, false) => text::notes(&ground, items, &mut std::io::stderr().lock()),
         (false, true) => json::document(&ground, &tables, items, &mut out),
         (false, false) if args.dist => text::distribution(&ground, &tables, items, &mut out),
+        (false, false) if spec.name == waypoints::NAME && by.is_none() => {
+            terminal::waypoints(&tables, ground.names, &mut out)?;
+            text::notes(&ground, items, &mut out)
+        }
         (false, false) if spec.name == "btt" => btt::statistics(&ground, &tables, items, &mut out),
         (false, false) => text::statistics(&ground, &tables, items, &mut out),
     };

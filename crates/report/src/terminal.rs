@@ -6,7 +6,9 @@ pub mod screen;
 pub mod similar_messages;
 mod spans;
 mod table;
+mod waypoints;
 
 pub use hot::hot;
 pub use spans::{spans, wait_events};
 pub use table::{middle_out, seconds, wrapped, wrapped_to, Table, WIDTH};
+pub use waypoints::waypoints;

@@ -55,6 +55,7 @@ impl<O: Observer> Model<O> {
         if !self.gave_up(at) {
             self.settle_call(at, true);
         }
+        self.leave_kernel(at);
         let t = &mut self.threads[at];
         let Some(call) = t.call.take().filter(|c| c.nr == e.nr) else { return };
         let who = (t.service, t.tgid, tid);

@@ -103,6 +103,14 @@ impl<O: Observer> Model<O> {
         }
     }
 
+    /// The thread returns to its program: functions of the kernel whose return was missed have ended too.
+    pub(super) fn leave_kernel(&mut self, at: usize) {
+        let Some(open) = &mut self.threads[at].spans else { return };
+        let kinds = &self.setup.state.spans;
+        let call = |span| kinds.iter().any(|s| s.span == span && s.nests == 1 && s.of_kernel());
+        open.lose_those(call).into_iter().for_each(|named| self.spans.unfinished(named));
+    }
+
     /// Spans, and what programs said that they wait for.
     pub(super) fn span_rows(&self, disk: &dyn Fn(u32) -> String) -> (Vec<SpanRow>, Vec<WaitEventRow>) {
         let state = &self.setup.state;

@@ -27,6 +27,8 @@ pub struct Names {
     sites: HashMap<u32, u32>,
     site_texts: Vec<String>,
     stacks: HashMap<(u32, u64), u32>,
+    /// Names of spans of kernel functions.
+    functions: HashMap<u32, String>,
 }
 
 impl Names {
@@ -43,6 +45,8 @@ impl Names {
             }
             names.sites.insert(stack.stack, id);
         }
+        names.functions =
+            state.spans.iter().filter(|s| s.of_kernel()).map(|s| (s.span, s.name.clone())).collect();
         names.disks = state.disks.iter().map(|d| (d.dev, d.name.clone())).collect();
         names
     }
@@ -135,6 +139,11 @@ impl Names {
             s if s & CALL_SITE != 0 => format!("in {}, no stack", call_name((s & !CALL_SITE) as u32)),
             s => self.site_texts.get(s as usize).cloned().unwrap_or_default(),
         }
+    }
+
+    /// Name of a span of a kernel function, where it is one.
+    pub fn function(&self, span: u32) -> Option<&str> {
+        self.functions.get(&span).map(String::as_str)
     }
 
     /// Words for a thread: name and number.

@@ -2,6 +2,7 @@
 //! One item of a view, and the keys by which items are grouped.
 
 use super::names::Names;
+use super::waypoints;
 use crate::wait::call_name;
 use plumb_trace::kernel::{req, softirq};
 
@@ -29,6 +30,10 @@ pub enum Key {
     /// Operation of a block request.
     Operation,
     Interface,
+    /// Two waypoints of a system call, one after the other.
+    Way,
+    /// Function of the kernel, by the system call that it was called in.
+    Function,
 }
 
 /// Keys with the names that `--by` takes.
@@ -47,6 +52,8 @@ pub const KEYS: &[(Key, &str)] = &[
     (Key::Device, "device"),
     (Key::Operation, "operation"),
     (Key::Interface, "interface"),
+    (Key::Way, "way"),
+    (Key::Function, "function"),
 ];
 
 impl Key {
@@ -76,6 +83,11 @@ impl Key {
             Key::Device => names.disk_label(n),
             Key::Operation => req::word(n).into(),
             Key::Interface => format!("if{value}"),
+            Key::Way => {
+                let [call, from, to] = waypoints::way(value, names);
+                format!("{call}: {from} to {to}")
+            }
+            Key::Function => waypoints::function(value, names).join(": "),
         }
     }
 }

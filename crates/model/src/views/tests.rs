@@ -362,3 +362,88 @@ proptest::proptest! {
         }
     }
 }
+
+/// Spans 0 and 1 are kernel functions, 2 is a program's.
+fn with_functions() -> Bench {
+    let span = |span, name: &str, place: &str| StateSpan {
+        span,
+        nests: 1,
+        numbered: 0,
+        name: name.into(),
+        place: place.into(),
+    };
+    let spans = vec![
+        span(0, "create", "kernel: ext4_create (kprobe)"),
+        span(1, "add_entry", "kernel: ext4_add_entry (kprobe)"),
+        span(2, "request", "/bin/server: handle"),
+    ];
+    Bench::with(
+        "waypoints",
+        &State { spans, ..Default::default() },
+        Filter { to: u64::MAX, ..Default::default() },
+    )
+}
+
+impl Bench {
+    fn enter(&mut self, ts: u64, nr: u32) -> &mut Self {
+        self.at(ts, 0, 7, SysEnter { nr, ..Default::default() })
+    }
+    fn exit(&mut self, ts: u64, nr: u32) -> &mut Self {
+        self.at(ts, 0, 7, SysExit { nr, ..Default::default() })
+    }
+    fn begins(&mut self, ts: u64, span: u32) -> &mut Self {
+        self.at(ts, 0, 7, SpanBegin { span, ..Default::default() })
+    }
+    fn ends(&mut self, ts: u64, span: u32) -> &mut Self {
+        self.at(ts, 0, 7, SpanEnd { span, ..Default::default() })
+    }
+    /// Kind, label by this key, value and first part of the items that have it.
+    fn labelled(&self, kind: &str, by: Key) -> Vec<(String, u64, u64)> {
+        let of_kind = self.found.iter().filter(|s| s.kind == kind);
+        of_kind.map(|s| (by.label(s.get(by), &self.viewer.names), s.value, s.parts[0])).collect()
+    }
+}
+
+#[test]
+fn a_system_call_is_cut_at_its_waypoints() {
+    let mut b = with_functions();
+    let creat = 85;
+    // The second is called twice within the first; a program's span is none, and a call without any is no item.
+    b.begins(90, 2).enter(100, creat).begins(110, 0).begins(115, 1).ends(145, 1).begins(150, 1).ends(170, 1);
+    b.ends(180, 0).exit(200, creat).ends(210, 2).enter(300, 0).exit(310, 0);
+    let way = |text: &str, took, since| (format!("creat: {text}"), took, since);
+    let ways = [
+        way("enter to create", 10, 0),
+        way("create to add_entry", 5, 10),
+        way("add_entry to add_entry ends", 30, 15),
+        way("add_entry ends to add_entry", 5, 45),
+        way("add_entry to add_entry ends", 20, 50),
+        way("add_entry ends to create ends", 10, 70),
+        way("create ends to exit", 20, 80),
+    ];
+    assert_eq!(b.labelled("between waypoints", Key::Way), ways);
+    assert_eq!(b.labelled("system call", Key::Call), [("creat".into(), 100, 0)]);
+    let functions = b.labelled("function", Key::Function);
+    assert_eq!(functions, [way("add_entry", 30, 30), way("add_entry", 20, 20), way("create", 70, 20)]);
+    assert_eq!(b.found.iter().find(|s| s.value == 70).map(|s| s.parts), Some([20, 50]));
+    assert!(b.found.iter().all(|s| s.get(Key::Thread) == 7));
+}
+
+#[test]
+fn a_function_whose_return_was_missed_ends_with_its_system_call() {
+    let mut b = with_functions();
+    b.enter(100, 85).begins(110, 0).begins(120, 1).ends(150, 0).exit(160, 85);
+    assert_eq!(b.labelled("function", Key::Function), [("creat: create".into(), 40, 40)]);
+    b.found.clear();
+    // Nothing of the first call is left in the second.
+    b.enter(200, 85).begins(210, 0).exit(220, 85).enter(300, 85).begins(310, 0).ends(330, 0).exit(340, 85);
+    assert_eq!(b.labelled("function", Key::Function), [("creat: create".into(), 20, 20)]);
+    assert_eq!(b.values("system call"), [20, 40]);
+    // Outside of any recorded call; and after events were lost.
+    b.found.clear();
+    b.begins(400, 1).ends(405, 1).enter(500, 85).begins(510, 0);
+    b.feed(&Item::Gap(Gap { cpu: 1, begin: 511, end: 512, lost: 1 }));
+    b.ends(520, 0).exit(530, 85);
+    assert_eq!(b.labelled("function", Key::Function), [("no system call: add_entry".into(), 5, 5)]);
+    assert_eq!(b.values("between waypoints"), [10]);
+}
