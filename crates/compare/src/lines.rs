@@ -11,6 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const WORTH_A_LINE: f64 = 1.0 / 5000.0;
 /// Devices with less than this share of a side's requests are not worth lines.
 const WORTH_A_DEVICE: f64 = 0.01;
+/// Spans with less than this share of the threads' time in both sides together are not, %.
+const WORTH_A_SPAN: f64 = 0.1;
 /// A count that changes by this much from nothing is half as large an effect as one can be.
 const SMALL_COUNT: f64 = 10.0;
 
@@ -236,9 +238,16 @@ fn hide_small(lines: &mut [Line]) {
         .filter(|(_, a, b)| *a > all.0 * WORTH_A_DEVICE || *b > all.1 * WORTH_A_DEVICE)
         .map(|(name, ..)| name.as_str())
         .collect();
+    // Points of share of both sides together.
+    let few: BTreeSet<String> = lines
+        .iter()
+        .filter(|l| l.group == Group::Span && l.a + l.b < WORTH_A_SPAN)
+        .filter_map(|l| Some(l.key.strip_suffix(".share")?.to_string()))
+        .collect();
     for line in lines.iter_mut() {
         line.shown &= match line.group {
             Group::Account => line.a + line.b > total * WORTH_A_LINE,
+            Group::Span => !few.contains(line.key.rsplit_once('.').map_or("", |(name, _)| name)),
             Group::Device => line.key.rsplit_once('.').is_some_and(|(name, _)| busy.contains(name)),
             _ => true,
         };

@@ -19,6 +19,8 @@ pub enum Group {
     /// CPU, disks and accesses of the target; everybody else's CPU.
     Metric,
     Device,
+    /// Requests, statements and functions, by what names them.
+    Span,
     Finding,
 }
 
@@ -104,6 +106,7 @@ pub fn measures(result: &RunResult, accounted: bool, all: &Value) -> Vec<Measure
         let length = seconds(result.end.saturating_sub(result.begin).max(1));
         device(&mut out, d, length);
     }
+    spans(&mut out, result, sums.thread_time);
     further(&mut out, all);
     out.0
 }
@@ -188,6 +191,28 @@ fn device(out: &mut Measures, d: &DeviceRow, length: f64) {
     mean("d2c", "device (D2C)", Unit::Milliseconds, d.d2c / 1e6);
 }
 
+/// Spans by name and key, with their share of the threads' time.
+fn spans(out: &mut Measures, result: &RunResult, threads: u64) {
+    for s in &result.spans {
+        let words = if s.key.is_empty() { s.name.clone() } else { format!("{} {}", s.name, s.key) };
+        let mut line = |key: &str, title: &str, unit, value, sum: bool| {
+            let (key, name) = (format!("span.{words}.{key}"), format!("{words}: {title}"));
+            match sum {
+                true => out.sum(Group::Span, &key, &name, unit, value),
+                false => out.mean(Group::Span, &key, &name, unit, s.count, value),
+            }
+        };
+        let ms = |ns: f64| ns / 1e6;
+        line("count", "number", Unit::Count, s.count as f64, true);
+        if threads > 0 {
+            let share = s.total as f64 * 100.0 / threads as f64;
+            line("share", "of the threads' time", Unit::Percent, share, true);
+        }
+        line("mean", "mean", Unit::Milliseconds, ms(s.total as f64) / s.count.max(1) as f64, false);
+        line("p99", "p99", Unit::Milliseconds, ms(s.p99 as f64), false);
+    }
+}
+
 /// What stands beside the account, where it is there: `path`, the critical path's
 /// parts, by category in ns, or as rows with a category and a time; and `findings`,
 /// each with an id and a share of the time (0 to 1).
@@ -226,7 +251,40 @@ fn further(out: &mut Measures, all: &Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plumb_model::SpanRow;
     use serde_json::json;
+
+    #[test]
+    fn spans_are_measured_by_name_and_key() {
+        let row = |name: &str, key: &str, count, total| SpanRow {
+            name: name.into(),
+            key: key.into(),
+            count,
+            total,
+            p99: 7_000_000,
+            ..SpanRow::default()
+        };
+        let spans = vec![row("lookup", "", 4, 8_000_000), row("query", "select", 0, 0)];
+        let mut out = Measures(Vec::new());
+        super::spans(&mut out, &RunResult { spans, ..RunResult::default() }, 80_000_000);
+        let got: Vec<(&str, Option<f64>)> = out.0.iter().map(|m| (m.key.as_str(), m.value)).collect();
+        let want = [
+            ("span.lookup.count", Some(4.0)),
+            ("span.lookup.share", Some(10.0)),
+            ("span.lookup.mean", Some(2.0)),
+            ("span.lookup.p99", Some(7.0)),
+            ("span.query select.count", Some(0.0)),
+            ("span.query select.share", Some(0.0)),
+            ("span.query select.mean", None),
+            ("span.query select.p99", None),
+        ];
+        assert_eq!(got, want);
+        // A function that is not called any more has a line with 0, and none for its mean.
+        let lines = crate::lines::from_measures(&[out.0], &[Vec::new()]);
+        let told: Vec<(&str, f64, f64)> =
+            lines.iter().filter(|l| l.shown).map(|l| (l.name.as_str(), l.a, l.b)).collect();
+        assert_eq!(told, [("lookup: number", 4.0, 0.0), ("lookup: of the threads' time", 10.0, 0.0)]);
+    }
 
     #[test]
     fn path_and_findings_are_read_where_they_are() {

@@ -43,6 +43,7 @@ pub fn print(c: &Comparison, out: &mut dyn Write) -> Result<()> {
         (Group::Path, "Critical path [shares of it in %, their difference in points]"),
         (Group::Metric, "Target and machine"),
         (Group::Device, "Devices [means over the requests; I2D: insert to issue, D2C: issue to complete]"),
+        (Group::Span, "Spans [requests, statements, functions; by name and key]"),
         (Group::Finding, "Findings [share of the time]"),
     ] {
         let lines: Vec<&Line> = c.lines.iter().filter(|l| l.group == group && l.shown).collect();

@@ -89,7 +89,7 @@ export interface Line {
 }
 
 /** Which table a figure stands in. */
-export type Group = "elapsed" | "account" | "path" | "metric" | "device" | "finding";
+export type Group = "elapsed" | "account" | "path" | "metric" | "device" | "span" | "finding";
 
 /** What a figure is measured in. */
 export type Unit = "s" | "ms" | "count" | "mean" | "KiB" | "1/s" | "%";

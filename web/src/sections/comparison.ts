@@ -100,6 +100,7 @@ const GROUPS: [Group, string][] = [
 	["path", "Critical path"],
 	["metric", "Target and machine"],
 	["device", "Devices"],
+	["span", "Spans"],
 	["finding", "Findings"],
 ];
 
