@@ -9,7 +9,7 @@ CARGO ?= cargo
 PREFIX ?= /usr/local
 RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
 
-.PHONY: help deps build install demo quick test faults services bench clean
+.PHONY: help deps build install demo quick test faults services waypoints bench clean
 
 help:
 	@echo 'make deps    install what is missing for build, demo and test (Debian packages)'
@@ -23,6 +23,7 @@ help:
 	@echo 'make faults  inject faults whose cause is known and compare what plumb finds (as root);'
 	@echo '             results go to OUT, or to results/DATE-faults'
 	@echo 'make services  the same with servers under load, by --pid alone (as root; 5 minutes)'
+	@echo 'make waypoints  where the time goes inside the system call that creates a file, in a guest (2 minutes)'
 	@echo 'make bench   measure what recording costs, beside other tracers (as root)'
 	@echo 'make clean   remove target/'
 
@@ -64,6 +65,11 @@ services:
 	@scripts/deps.sh build services
 	$(CARGO) build --release --locked
 	benches/services/run.sh $(if $(OUT),--out $(OUT))
+
+waypoints:
+	@scripts/deps.sh build demo test
+	$(CARGO) build --release --locked
+	benches/record/waypoints.sh $(or $(OUT),results/$(shell date +%F)-waypoints)
 
 bench:
 	@scripts/deps.sh build bench
