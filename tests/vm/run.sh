@@ -102,6 +102,42 @@ judge_spans() { # probes in a program, and the word that says what it waits for
 	fi
 }
 
+judge_kernel_spans() { # probes in functions of the kernel
+	local step=kernel calls
+	if [ "$(cat "$out/$step.rc")" -ne 0 ]; then
+		bad "plumb record --span kernel:vfs_write: exit code $(cat "$out/$step.rc"); it said:"
+		cat "$out/$step.err"
+		return
+	fi
+	"$plumb" explain --json "$out/$step" >"$work/$step.json"
+	"$plumb" view waypoints "$out/$step" >"$work/$step.txt" || true
+	calls=$("$plumb" query --csv "select count from spans where span = 'vfs_write' and key = '4096'" "$out/$step" | tail -n 1)
+	if [ "$calls" = "$WRITES" ]; then
+		ok "kernel functions: $WRITES calls of vfs_write with 4096 bytes"
+	else
+		bad "kernel functions: '$calls' calls of vfs_write with 4096 bytes, not $WRITES; plumb view waypoints:"
+		cat "$work/$step.txt"
+	fi
+	if grep -q '"key": "/dev/vdb"' "$work/$step.json" && grep -q 'kernel: vfs_write (kprobe)' "$work/$step.json"; then
+		ok "kernel functions: a text of the caller is a key, and the trace says which kind of probe"
+	else
+		bad "kernel functions: no span of do_sys_openat2 has the key /dev/vdb, or none is of a kprobe:"
+		grep -A3 '"name": "open"' "$work/$step.json" | head -n 40
+	fi
+	if grep -q "write  *1.00\|waypoints: write, " "$work/$step.txt" && grep -q 'vfs_write  *vfs_write ends' "$work/$step.txt"; then
+		ok "kernel functions: write(2) is cut at its waypoints"
+	else
+		bad "kernel functions: plumb view waypoints has no way of write(2):"
+		cat "$work/$step.txt"
+	fi
+	if [ "$(cat "$out/nofunction.rc")" -eq 2 ] && grep -q "no function 'vfs_writ'.*it has vfs_write" "$out/nofunction.err"; then
+		ok "kernel functions: one that is not there is told with those like it"
+	else
+		bad "kernel functions: --span kernel:vfs_writ: exit code $(cat "$out/nofunction.rc"); it said:"
+		cat "$out/nofunction.err"
+	fi
+}
+
 judge_govern() { # reads what the guest left of `plumb govern`
 	if [ "$(cat "$out/govern.rc")" -ne 0 ]; then
 		bad "plumb govern under cgroup v2: it said:"
@@ -146,6 +182,7 @@ boot() { # DIR
 	judge all
 	judge namespace
 	judge_spans
+	judge_kernel_spans
 	judge_govern
 	lacking=$(tr -d ' \n' <"$out/all.out" | sed -n 's/.*"lacking":\(\[[^]]*\]\).*/\1/p')
 	if [ "$lacking" = '[]' ]; then
