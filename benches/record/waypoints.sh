@@ -60,7 +60,7 @@ if ! boot_guest virtual "$target/vm/$kernel/vmlinuz" "$tree" "$work/guest" \
 fi
 grep -ao 'plumb-vm: .*' "$work/guest/console" | tee "$out/console" >&2
 cp "$work/guest/check" "$out/check.txt"
-fsck.ext4 -fn "$work/disk" >"$out/fsck.txt" 2>&1 || die "the file system is damaged: $(tail -n 3 "$out/fsck.txt")"
+(cd "$work" && fsck.ext4 -fn disk) >"$out/fsck.txt" 2>&1 || die "the file system is damaged: $(tail -n 3 "$out/fsck.txt")"
 mv "$work/guest/console" "$out/guest-console.txt"
 cp "$work/guest/unrecorded" "$out/"
 for run in $runs; do
@@ -79,7 +79,7 @@ first=${runs%% *}
 	done
 	for run in ${runs#"$first"}; do
 		echo "Run $run against run $first:"
-		"$plumb" compare "$out/$first" "$out/$run" >"$out/compare-$first-$run.txt" || true
+		(cd "$out" && "$plumb" compare "$first" "$run" >"compare-$first-$run.txt") || true
 		sed -n '1p; /^Spans/,/^$/p' "$out/compare-$first-$run.txt"
 	done
 	echo "The like of the last run, not recorded: $(cat "$out/unrecorded") s"
