@@ -644,7 +644,7 @@ pub struct WaitEventRow {
     pub time: u64,
     /// Longest.
     pub max: u64,
-    /// Their time until the thread ran again: what the program's own views show.
+    /// Their time by the program's clock: the whole of the call in which it waited, as its own views show it.
     pub elapsed: u64,
     /// What the waits were for, as the kernel's events tell; adds up to `time`.
     pub account: BTreeMap<Category, u64>,

@@ -471,7 +471,7 @@ mod tests {
         let named = |span| Named { span, key: 0 };
         open.begin(100, &account, named(1), true);
         open.begin(110, &account, named(2), true);
-        open.waited(Cause { category: Category::Timer, who: Who::Nobody, event: 0 }, 50);
+        open.waited(Cause::of(Category::Timer), 50);
         assert_eq!(open.lose_those(|span| span == 2), [named(2)]);
         assert!(open.end(170, &account, 2).is_none());
         let (done, unfinished) = open.end(200, &account, 1).expect("open");

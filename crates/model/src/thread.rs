@@ -137,6 +137,8 @@ pub struct Call {
     pub other_bytes: u64,
     /// Others' requests are counted up to here, ns.
     pub counted: u64,
+    /// What the program said that it waits for in it, see [`crate::wait_events`]; 0 nothing.
+    pub says: u32,
 }
 
 #[derive(Debug)]

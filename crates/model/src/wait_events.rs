@@ -45,7 +45,7 @@ impl WaitEvents {
         number
     }
 
-    /// A wait by its pieces, `elapsed` ns until the thread ran again, ended by a thread of the target where one did.
+    /// A wait by its pieces, `elapsed` ns by the program's clock, ended by a thread of the target where one did.
     pub fn add(&mut self, number: u32, wait: &[Piece], elapsed: u64, ender: Option<Ender>) {
         let Some((_, sum)) = (number as usize).checked_sub(1).and_then(|n| self.seen.get_mut(n)) else {
             return;
@@ -60,6 +60,14 @@ impl WaitEvents {
             if sum.enders.len() < MOST_ENDERS || sum.enders.contains_key(&ender) {
                 *sum.enders.entry(ender).or_default() += ns;
             }
+        }
+    }
+
+    /// A wait's time by the program's own clock, ns: it says so before the call in which it waits, and takes it back
+    /// behind that.
+    pub fn elapse(&mut self, number: u32, ns: u64) {
+        if let Some((_, sum)) = (number as usize).checked_sub(1).and_then(|n| self.seen.get_mut(n)) {
+            sum.elapsed += ns;
         }
     }
 

@@ -39,6 +39,7 @@ impl<O: Observer> Model<O> {
             other_requests: 0,
             other_bytes: 0,
             counted: ts,
+            says: 0,
         });
     }
 
@@ -58,6 +59,7 @@ impl<O: Observer> Model<O> {
         self.leave_kernel(at);
         let t = &mut self.threads[at];
         let Some(call) = t.call.take().filter(|c| c.nr == e.nr) else { return };
+        self.wait_events.elapse(call.says, ts - call.start);
         let who = (t.service, t.tgid, tid);
         let (synced, exchange) = self.processes.call(who, &call, ts, e.ret, &t.in_call);
         if synced {

@@ -84,10 +84,18 @@ impl<O: Observer> Model<O> {
     }
 
     /// A whole wait during which a thread said `event`, how long until it ran again, and who ended it (0: no thread).
+    /// In a call, the call is what the program counts.
     pub(super) fn said(&mut self, at: usize, event: u32, wait: &[Piece], elapsed: u64, waker: u32) {
         if event == 0 {
             return;
         }
+        let elapsed = match &mut self.threads[at].call {
+            Some(call) => {
+                call.says = event;
+                0
+            }
+            None => elapsed,
+        };
         let ender = self.remembered(waker).filter(|w| *w != at && self.threads[*w].target);
         let ender = ender.map(|w| {
             let t = &self.threads[w];

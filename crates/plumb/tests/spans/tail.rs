@@ -20,19 +20,27 @@ fn build(dir: &Path) -> PathBuf {
 
 fn start(dir: &Path, cause: &str, port: &str) -> Child {
     let mut command = Command::new(build(dir));
-    command.args([cause, REQUESTS]).arg(dir.join("file")).arg(port).stdout(Stdio::null());
+    command.args([cause, REQUESTS]).arg(dir.join("file")).arg(port).stdout(Stdio::piped());
     command.spawn().expect("server")
 }
 
 /// Records the server, knowing nothing but its process, until it ends.
-fn recorded(dir: &Path, mut server: Child) -> Value {
+fn recorded(dir: &Path, server: Child) -> Value {
     let trace = dir.join("trace");
     let mut command = plumb();
     command.args(["record", "-q", "--pid", &server.id().to_string(), "-o"]).arg(&trace);
     let out = output(&mut command);
     assert!(out.status.success(), "{}", stderr(&out));
-    assert!(server.wait().expect("server").success());
-    explain(&trace)
+    let clients = server.wait_with_output().expect("server");
+    assert!(clients.status.success());
+    let explained = explain(&trace);
+    println!("its clients, ns: {}{}", String::from_utf8_lossy(&clients.stdout), verdict(&explained));
+    explained
+}
+
+fn verdict(explained: &Value) -> String {
+    let lines = explained["verdict"].as_array().expect("verdict");
+    lines.iter().map(|l| format!("    {}\n", l.as_str().unwrap_or_default())).collect()
 }
 
 /// The part of the slowest requests that the others have least of; and that the verdict has the words.
@@ -40,8 +48,7 @@ fn cause(explained: &Value, words: &str) -> Value {
     let span = &spans(explained)[0];
     assert_eq!(span["name"], "request", "{span}");
     let cause = span["tail"]["causes"][0].clone();
-    let lines = explained["verdict"].as_array().expect("verdict");
-    let told = lines.iter().map(|l| l["text"].as_str().unwrap_or_default()).collect::<Vec<_>>().join("\n");
+    let told = verdict(explained);
     assert!(told.contains("of request 'tail'") && told.contains(words), "{words}: {told}\n{cause}");
     cause
 }

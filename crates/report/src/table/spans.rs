@@ -51,7 +51,7 @@ wait_event(w: &WaitEventRow, c) {
     waits: Integer = w.waits, "Waits";
     time_ns: Integer = w.time, "Their time, asleep";
     max_ns: Integer = w.max, "Longest";
-    elapsed_ns: Integer = w.elapsed, "Their time until the thread ran again: what the program's own views show";
+    elapsed_ns: Integer = w.elapsed, "Their time by the program's clock: the whole of the call in which it waited, as its own views show it";
 });
 
 table!(WAIT_EVENT_ENDERS, WaitEventEnders, Trace, "wait_event_enders", "Threads of the target that ended waits of an event",
