@@ -140,10 +140,10 @@ mod tests {
         };
         let creat = 85;
         for begin in [1_000, 2_000] {
-            at(begin, SysEnter::ID, &SysEnter { nr: creat, ..SysEnter::default() }.bytes());
-            at(begin + 5, SpanBegin::ID, &SpanBegin::default().bytes());
-            at(begin + 65, SpanEnd::ID, &SpanEnd::default().bytes());
-            at(begin + 100, SysExit::ID, &SysExit { nr: creat, ..SysExit::default() }.bytes());
+            at(begin, SysEnter::ID, SysEnter { nr: creat, ..SysEnter::default() }.bytes());
+            at(begin + 5, SpanBegin::ID, SpanBegin::default().bytes());
+            at(begin + 65, SpanEnd::ID, SpanEnd::default().bytes());
+            at(begin + 100, SysExit::ID, SysExit { nr: creat, ..SysExit::default() }.bytes());
         }
         let mut out = Vec::new();
         waypoints(&tables, &viewer.names, &mut out).expect("memory");
