@@ -139,7 +139,7 @@ impl<'a> Session<'a> {
                 "plumb: {} was left by a run of {} that was killed or told to --keep it ({} files, {}); \
                  'plumb load clean {} --yes' removes it",
                 left.dir.display(),
-                left.made,
+                left.made.as_deref().unwrap_or("an unknown time"),
                 units::count(left.files),
                 units::bytes(left.size),
                 place.named().display()

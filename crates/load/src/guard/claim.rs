@@ -151,8 +151,8 @@ pub struct Leftover {
     pub dir: PathBuf,
     /// The process that made it.
     pub pid: u32,
-    /// When, UTC.
-    pub made: String,
+    /// When, UTC; None where that run was killed before it wrote its sign, or behind the sign's removal.
+    pub made: Option<String>,
     /// How many files lie in it, without the sign.
     pub files: u64,
     /// What they take on the disk, bytes.
@@ -161,6 +161,9 @@ pub struct Leftover {
 
 impl Leftover {
     fn at(dir: &Path) -> Option<Leftover> {
+        if let Some(pid) = bare(dir) {
+            return Some(Leftover { dir: dir.into(), pid, made: None, files: 0, size: 0 });
+        }
         let sign = dead(dir)?;
         let (mut files, mut size) = (0, 0);
         survey(dir, std::fs::symlink_metadata(dir).ok()?.dev(), &mut |meta| {
@@ -168,7 +171,7 @@ impl Leftover {
             size += meta.blocks() * 512;
         })
         .ok()?;
-        Some(Leftover { dir: dir.into(), pid: sign.pid, made: sign.made, files: files - 1, size })
+        Some(Leftover { dir: dir.into(), pid: sign.pid, made: Some(sign.made), files: files - 1, size })
     }
 
     /// Removes it, if its sign is still valid and its process still dead.
@@ -176,6 +179,14 @@ impl Leftover {
     /// # Errors
     /// When that has changed, or something cannot be removed.
     pub fn remove(&self) -> io::Result<()> {
+        if bare(&self.dir).is_some() {
+            let named =
+                |e: io::Error| io::Error::new(e.kind(), format!("cannot remove {}: {e}", self.dir.display()));
+            match std::fs::remove_file(self.dir.join(SIGN_FILE)) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(named(e)),
+                _ => return std::fs::remove_dir(&self.dir).map_err(named),
+            }
+        }
         if dead(&self.dir).is_none() {
             let why = "has no valid sign of a run that ended; look at it, and remove it yourself";
             return Err(io::Error::other(format!("{} {why}", self.dir.display())));
@@ -184,9 +195,28 @@ impl Leftover {
     }
 }
 
+/// The process of a claim that was killed before it wrote its sign, or behind the removal of its sign: a directory with
+/// the name of one, in which nothing is, or an empty sign.
+fn bare(dir: &Path) -> Option<u32> {
+    let pid: u32 = owner(dir)?.parse().ok()?;
+    let here = std::fs::symlink_metadata(dir).ok().filter(|m| m.is_dir())?;
+    let empty = |entry: std::fs::DirEntry| {
+        entry.file_name() == SIGN_FILE && entry.metadata().is_ok_and(|m| m.is_file() && m.len() == 0)
+    };
+    // SAFETY: a call without arguments.
+    let ours = here.uid() == unsafe { libc::geteuid() };
+    let nothing = std::fs::read_dir(dir).ok()?.all(|entry| entry.is_ok_and(empty));
+    (ours && nothing && process::start_of(pid as i32).is_none()).then_some(pid)
+}
+
+/// The process id in a claim's name.
+fn owner(dir: &Path) -> Option<&str> {
+    dir.file_name()?.to_str()?.strip_prefix(CLAIM_PREFIX)?.split('.').next()
+}
+
 /// The sign of a claim whose process no longer lives; None for anything else.
 fn dead(dir: &Path) -> Option<Sign> {
-    let owner = dir.file_name()?.to_str()?.strip_prefix(CLAIM_PREFIX)?.split('.').next()?;
+    let owner = owner(dir)?;
     let here = std::fs::symlink_metadata(dir).ok().filter(|m| m.is_dir())?;
     let path = dir.join(SIGN_FILE);
     let file = OpenOptions::new()

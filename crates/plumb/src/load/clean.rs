@@ -42,7 +42,7 @@ pub fn main(args: &CleanArgs) -> Result<ExitCode> {
             one.dir.display(),
             units::count(one.files),
             units::bytes(one.size),
-            one.made
+            one.made.as_deref().unwrap_or("an unknown time")
         );
         if args.yes {
             one.remove()?;

@@ -74,6 +74,33 @@ fn what_a_killed_run_left_is_found_with_its_size_and_removed() {
 }
 
 #[test]
+fn a_claim_without_its_sign_is_removed_when_it_is_empty_and_its_process_is_gone() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let mut child = std::process::Command::new("true").spawn().unwrap();
+    child.wait().unwrap();
+    let claim = dir.path().join(format!("plumb-load.{}", child.id()));
+    for sign in [false, true] {
+        std::fs::create_dir(&claim).unwrap();
+        std::fs::create_dir(dir.path().join(format!("plumb-load.{}", std::process::id()))).unwrap();
+        if sign {
+            std::fs::write(claim.join(SIGN_FILE), "").unwrap();
+        }
+        std::fs::write(claim.join("data"), "somebody's").unwrap();
+        assert!(Claim::leftovers(dir.path()).is_empty(), "it is not empty");
+        std::fs::remove_file(claim.join("data")).unwrap();
+        let found = Claim::leftovers(dir.path());
+        assert_eq!(
+            (found.len(), found[0].pid, &found[0].made),
+            (1, child.id(), &None),
+            "the other process lives"
+        );
+        found[0].remove().unwrap();
+        assert!(!claim.exists());
+        std::fs::remove_dir(dir.path().join(format!("plumb-load.{}", std::process::id()))).unwrap();
+    }
+}
+
+#[test]
 fn what_is_not_surely_a_dead_claim_is_not_touched() {
     let dir = tempfile::TempDir::new().unwrap();
     let plain = dir.path().join("plumb-load.1");
