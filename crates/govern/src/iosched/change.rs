@@ -292,17 +292,25 @@ fn select(disk: &Block, had: &str, knobs: &[(&Knob, u64)], root: &Root) -> Resul
 pub fn remove(disk: &Block, root: &Root) -> Result<Vec<String>> {
     let name = &disk.name;
     needs_root(disk, root)?;
+    // Of a 'set' that was killed before its first change, or a 'remove' behind its last one.
+    let nothing =
+        || vec![format!("{name}: nothing was left changed; {} removed", state(disk, root).display())];
     let Some(before) = before(disk, root)? else {
+        if state(disk, root).exists() {
+            forget(disk, root)?;
+            return Ok(nothing());
+        }
         bail!("{name}: plumb has not set its scheduler since the machine was started; it is left alone (to change it: write one of its names to {})", disk.dir.join("queue/scheduler").display());
     };
     let now = schedulers(disk, root).map(|(_, now)| now).unwrap_or_default();
-    let did = if now == SCHEDULER {
+    // Who was killed here may have come as far as the scheduler, and not to its attributes.
+    let did = if now == SCHEDULER || now == before.scheduler {
         put_back(disk, &before, 0, &mut adopted(disk, root)?, root)?
     } else {
         vec![format!("{name}: not changed: its scheduler is now {now}, set by someone else")]
     };
     forget(disk, root)?;
-    Ok(did)
+    Ok(if did.is_empty() { nothing() } else { did })
 }
 
 #[cfg(test)]
@@ -461,6 +469,28 @@ pub(crate) mod tests {
             assert_eq!(tree.text("sys/devices/sda/queue/scheduler"), "mq-deadline");
             assert_eq!(before(&sda, &root).expect("readable"), None);
         }
+    }
+
+    #[test]
+    fn what_was_killed_half_way_is_removed() {
+        let tree = Tree::new();
+        let root = tree.root();
+        let sda = super::super::disk("sda", &root).expect("there");
+        // Before its first change.
+        drop(journal(&sda, &root).expect("made"));
+        let did = remove(&sda, &root).expect("removed");
+        assert!(
+            did[0].contains("nothing was left changed") && did[0].contains("iosched/sda removed"),
+            "{did:?}"
+        );
+        assert!(remove(&sda, &root).is_err(), "twice");
+        // Between the scheduler and its attributes.
+        tree.put("sys/devices/sda/queue/scheduler", "none [mq-deadline] lp-deadline");
+        set(&sda, &[], &root).expect("set");
+        tree.put("sys/devices/sda/queue/scheduler", "none [mq-deadline] lp-deadline");
+        tree.put("sys/devices/sda/queue/nr_requests", "64");
+        assert_eq!(remove(&sda, &root).expect("removed"), ["sda: nr_requests 256 again"]);
+        assert_eq!(before(&sda, &root).expect("readable"), None);
     }
 
     #[test]

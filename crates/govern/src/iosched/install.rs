@@ -7,7 +7,7 @@ use super::status::{module, NO_MODULES};
 use super::SCHEDULER;
 use anyhow::{bail, Context, Result};
 use plumb_machine::{Block, Root};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
 
 /// Behind 60-persistent-storage.rules, which finds the serial numbers.
 pub const RULES: &str = "/etc/udev/rules.d/60-plumb-iosched.rules";
@@ -49,7 +49,24 @@ fn write(path: &str, text: &str, root: &Root) -> Result<()> {
     if let Some(dir) = real.parent() {
         std::fs::create_dir_all(dir).with_context(|| format!("{}: run as root", dir.display()))?;
     }
-    std::fs::write(&real, sealed(text)).with_context(|| format!("{path}: run as root"))
+    // Whoever is killed here leaves the old file whole; udev and systemd do not read a name like the new one's.
+    let new = root.path(new_name(path));
+    let made = || -> std::io::Result<()> {
+        match std::fs::remove_file(&new) {
+            Err(e) if e.kind() != ErrorKind::NotFound => return Err(e),
+            _ => {}
+        }
+        let mut file = std::fs::File::create_new(&new)?;
+        file.write_all(sealed(text).as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&new, &real)
+    };
+    made().inspect_err(|_| drop(std::fs::remove_file(&new))).with_context(|| format!("{path}: run as root"))
+}
+
+/// Where a file is written before it has its name.
+fn new_name(path: &str) -> String {
+    path.rsplit_once('/').map_or_else(|| format!(".{path}.new"), |(dir, name)| format!("{dir}/.{name}.new"))
 }
 
 /// A disk in a rule: by its serial number, where udev has found one, since names are given anew at each start.
@@ -141,6 +158,14 @@ pub fn uninstall(root: &Root) -> Result<Vec<String>> {
             stays.join(", ")
         );
     }
+    // Of an install that was killed.
+    for path in [RULES, MODULES].map(new_name) {
+        match std::fs::remove_file(root.path(&path)) {
+            Ok(()) => did.push(format!("{path}: deleted")),
+            Err(e) if e.kind() == ErrorKind::NotFound => {}
+            Err(e) => return Err(e).with_context(|| format!("{path}: run as root")),
+        }
+    }
     for path in ours {
         std::fs::remove_file(root.path(path)).with_context(|| format!("{path}: run as root"))?;
         did.push(format!("{path}: deleted"));
@@ -173,7 +198,8 @@ mod tests {
         let did = install(&both[..1], &[], true, &root).expect("replaced");
         assert!(did.iter().any(|l| l.contains("no rule for KERNEL==\"nvme0n1\" any more")), "{did:?}");
         assert!(!tree.text(&RULES[1..]).contains("nvme0n1"));
-        assert_eq!(uninstall(&root).expect("deleted").len(), 2);
+        tree.put(&new_name(MODULES)[1..], "half");
+        assert_eq!(uninstall(&root).expect("deleted").len(), 3);
         assert_eq!(uninstall(&root).expect("again"), ["nothing was installed"]);
     }
 
