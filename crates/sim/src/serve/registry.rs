@@ -61,6 +61,10 @@ pub fn check_name(name: &str) -> Result<()> {
     bail!("'{name}' is no name for a disk: at most {LONGEST} letters, digits, '.', '_' and '-', a letter or digit first");
 }
 
+fn file_name(path: &Path) -> String {
+    path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
 impl Registry {
     /// Where this user's registry lies; it need not be there.
     pub fn find() -> Self {
@@ -124,16 +128,41 @@ impl Registry {
         serde_json::from_slice(&std::fs::read(path).ok()?).ok()
     }
 
-    /// Removes what is left of a dead one; the registry is locked.
-    fn bury(&self, entry: &Entry) {
+    /// Removes what is left of a dead one; the registry is locked. Names the files that were there.
+    fn bury(&self, entry: &Entry) -> Vec<String> {
         let file = format!("plumb-disk-{}", entry.disk.name);
         entry.changed.iter().for_each(|change| change.restore_after(&file));
-        let _ = std::fs::remove_file(self.file(&entry.disk.name));
-        let _ = std::fs::remove_file(self.socket(&entry.disk.name));
+        // The entry last: who is killed between the two is told by it.
+        let all = [self.socket(&entry.disk.name), self.file(&entry.disk.name)];
+        all.iter().filter(|path| std::fs::remove_file(path).is_ok()).map(|path| file_name(path)).collect()
+    }
+
+    /// Removes what a server that was killed while it wrote left; the registry is locked, so that nobody writes.
+    fn sweep(&self) -> Result<Vec<String>> {
+        let mut gone = Vec::new();
+        for file in std::fs::read_dir(&self.dir).with_context(|| self.dir.display().to_string())?.flatten() {
+            let path = file.path();
+            let is_new = file_name(&path).strip_prefix('.').is_some_and(|n| {
+                n.rsplit_once('.')
+                    .is_some_and(|(_, pid)| !pid.is_empty() && pid.chars().all(|c| c.is_ascii_digit()))
+            });
+            let ownerless =
+                path.extension().is_some_and(|e| e == "sock") && !path.with_extension("json").exists();
+            if (is_new || ownerless) && std::fs::remove_file(&path).is_ok() {
+                gone.push(file_name(&path));
+            }
+        }
+        Ok(gone)
     }
 
     fn living(&self) -> Result<Vec<Entry>> {
         let mut entries = Vec::new();
+        for name in self.sweep()? {
+            eprintln!(
+                "plumb: {}: the process that wrote it was killed; removed",
+                self.dir.join(name).display()
+            );
+        }
         for file in std::fs::read_dir(&self.dir).with_context(|| self.dir.display().to_string())?.flatten() {
             let path = file.path();
             if path.extension().is_none_or(|e| e != "json") {
@@ -141,7 +170,16 @@ impl Registry {
             }
             match Self::read(&path) {
                 Some(entry) if alive(&entry.disk) => entries.push(entry),
-                Some(entry) => self.bury(&entry),
+                Some(entry) => {
+                    let gone = self.bury(&entry).join(", ");
+                    let back: Vec<String> = entry.changed.iter().map(|c| file_name(&c.path)).collect();
+                    let back = if back.is_empty() {
+                        back.join("")
+                    } else {
+                        format!("; put back {}", back.join(", "))
+                    };
+                    eprintln!("plumb: disk {}: its server was killed; removed {gone}{back}", entry.disk.name);
+                }
                 // Of another version of the program: its own to remove.
                 None => {}
             }
@@ -320,6 +358,23 @@ mod tests {
         assert!(!registry.socket("dead").exists());
         assert_eq!(std::fs::read_to_string(&knob).expect("read"), "write back");
         registry.claim(&mut entry("dead"), "model").expect("free again");
+    }
+
+    #[test]
+    fn what_a_killed_server_was_writing_is_removed() {
+        let (_dir, registry) = registry();
+        registry.claim(&mut entry("a"), "model").expect("free");
+        std::fs::write(registry.socket("a"), "").expect("write");
+        for left in [".a.4711", ".b.c.1", "b.sock"] {
+            std::fs::write(registry.dir.join(left), "half").expect("write");
+        }
+        std::fs::write(registry.dir.join("other.json"), "of another version").expect("write");
+        std::fs::write(registry.socket("other"), "").expect("write");
+        assert_eq!(names(&registry), ["a"]);
+        let left = std::fs::read_dir(&registry.dir).expect("read").flatten();
+        let mut left: Vec<String> = left.map(|e| file_name(&e.path())).collect();
+        left.sort();
+        assert_eq!(left, ["a.json", "a.sock", "other.json", "other.sock"]);
     }
 
     #[test]
