@@ -8,8 +8,12 @@ use plumb_undo::devices::Devices;
 use plumb_undo::guardian::Whose;
 use std::path::Path;
 
-pub const PLAN: Whose =
-    Whose { who: "the plan's process", restore: "plumb plan restore", devices: &OwnDevices };
+pub const PLAN: Whose = Whose {
+    who: "the plan's process",
+    restore: "plumb plan restore",
+    only_journal: false,
+    devices: &OwnDevices,
+};
 
 /// Served disks of the registry, devices as [`format`] knows them.
 #[derive(Debug)]

@@ -29,6 +29,8 @@ pub struct Whose {
     pub who: &'static str,
     /// The command that puts back what cannot be now; the directory follows.
     pub restore: &'static str,
+    /// The directory is there for the journal alone, and goes with it.
+    pub only_journal: bool,
     pub devices: &'static dyn Devices,
 }
 
@@ -148,6 +150,7 @@ fn watch(mut pipe: File, dir: &Path, whose: Whose) {
         let _ = writeln!(std::io::stderr(), "plumb: {} is gone; {line}", whose.who);
     };
     match restore(dir, Held::Ever, whose.devices, &mut |line| say(line)) {
+        Ok(true) if whose.only_journal => drop(std::fs::remove_dir_all(dir)),
         Ok(true) => {}
         Ok(false) => say(&format!("call '{} {}' when that is mended", whose.restore, dir.display())),
         Err(error) => say(&format!("{error:#}")),

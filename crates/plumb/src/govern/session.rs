@@ -12,7 +12,8 @@ use plumb_undo::lock::{holder_of_directory, Locks};
 use plumb_undo::undone::Undone;
 use std::path::{Path, PathBuf};
 
-const GOVERNOR: Whose = Whose { who: "plumb govern", restore: "plumb plan restore", devices: &OwnDevices };
+const GOVERNOR: Whose =
+    Whose { who: "plumb govern", restore: "plumb plan restore", only_journal: true, devices: &OwnDevices };
 
 pub struct Session {
     pub journal: Journal,
@@ -60,6 +61,7 @@ pub fn restore_left() -> Result<Vec<String>> {
             );
         }
         std::fs::remove_dir_all(&dir).with_context(|| dir.display().to_string())?;
+        said.push(format!("{}: removed", dir.display()));
     }
     Ok(said)
 }
