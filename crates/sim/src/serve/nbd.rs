@@ -107,10 +107,8 @@ fn serve_with(
     handshake: Duration,
 ) -> io::Result<Server> {
     let named = |e: io::Error| io::Error::new(e.kind(), format!("NBD at {address}: {e}"));
-    let path = address.strip_prefix("unix:").or_else(|| address.contains('/').then_some(address));
-    let (listener, socket, address) = match path {
+    let (listener, socket, address) = match socket_path(address) {
         Some(path) => {
-            let path = Path::new(path);
             let listener = bind(path).map_err(named)?;
             (Listener::Unix(listener), Some(path.to_owned()), path.display().to_string())
         }
@@ -134,13 +132,22 @@ fn serve_with(
     Ok(Server { address, shared, listener: duplicate, thread: Some(thread), socket })
 }
 
+/// The path of a Unix socket's address.
+pub(super) fn socket_path(address: &str) -> Option<&Path> {
+    address.strip_prefix("unix:").or_else(|| address.contains('/').then_some(address)).map(Path::new)
+}
+
+/// Whether a socket is there that nobody listens on.
+pub(super) fn is_dead(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket())
+        && UnixStream::connect(path).is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused)
+}
+
 /// A Unix socket for root and its owner alone. One that a server left behind when it was
 /// killed is taken over.
 fn bind(path: &Path) -> io::Result<UnixListener> {
     let bound = UnixListener::bind(path).or_else(|e| {
-        let left = std::fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket())
-            && UnixStream::connect(path).is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused);
-        if e.kind() != io::ErrorKind::AddrInUse || !left {
+        if e.kind() != io::ErrorKind::AddrInUse || !is_dead(path) {
             return Err(e);
         }
         std::fs::remove_file(path)?;

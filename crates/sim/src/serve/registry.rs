@@ -7,7 +7,7 @@
 //! (kill -9) is removed by whoever looks next, and what it had changed is changed back.
 
 use super::loop_device::Changed;
-use super::{Backing, Disk};
+use super::{nbd, Backing, Disk};
 use anyhow::{bail, Context, Result};
 use plumb_machine::process::Identity;
 use serde::{Deserialize, Serialize};
@@ -133,8 +133,10 @@ impl Registry {
         let file = format!("plumb-disk-{}", entry.disk.name);
         entry.changed.iter().for_each(|change| change.restore_after(&file));
         // The entry last: who is killed between the two is told by it.
-        let all = [self.socket(&entry.disk.name), self.file(&entry.disk.name)];
-        all.iter().filter(|path| std::fs::remove_file(path).is_ok()).map(|path| file_name(path)).collect()
+        let nbd = entry.disk.nbd.as_deref().and_then(nbd::socket_path).filter(|path| nbd::is_dead(path));
+        let own = [self.socket(&entry.disk.name), self.file(&entry.disk.name)];
+        let all = nbd.map(Path::to_path_buf).into_iter().chain(own);
+        all.filter(|path| std::fs::remove_file(path).is_ok()).map(|path| file_name(&path)).collect()
     }
 
     /// Removes what a server that was killed while it wrote left; the registry is locked, so that nobody writes.

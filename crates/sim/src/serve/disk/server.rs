@@ -166,7 +166,8 @@ impl Server {
         let disk = Disk {
             name: options.name.clone().unwrap_or_default(),
             device: None,
-            nbd: None,
+            // Before it listens there: who is killed behind that leaves a socket.
+            nbd: options.nbd.clone(),
             spec: options.spec.clone(),
             size: options.size,
             seed: options.seed,
