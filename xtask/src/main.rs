@@ -4,6 +4,8 @@
 mod counts;
 mod fuzz;
 mod gen;
+mod killpoints;
+mod leaks;
 mod limit;
 mod notices;
 mod page;
@@ -11,6 +13,7 @@ mod programs;
 mod quick;
 mod report;
 mod schema;
+mod soak;
 mod test;
 
 use std::path::{Path, PathBuf};
@@ -24,6 +27,10 @@ const USAGE: &str = "cargo xtask COMMAND
   test STAGE...     run single stages and what they need; 'test list' names the stages
   fuzz --hours N [TARGET...]
                     mutated inputs for every reader of bytes that others wrote, for N hours (0.1 will do)
+  killpoints [--program FILE] [--spread N] [COMMAND]
+                    kill plumb behind every system call that changes the system (as root)
+  soak --hours N [--program FILE]
+                    every command again and again for N hours (0.1 will do), and what leaks (as root)
   gen               write the files generated from include/plumb/event.h, the report document's types and
                     Cargo.lock (third-party notices; fails on a licence that is not allowed)
   gen --check       compare the generated files; fail on a difference
@@ -42,6 +49,8 @@ fn main() -> ExitCode {
         ["gen"] => gen::run(&root(), false),
         ["gen", "--check"] => gen::run(&root(), true),
         ["fuzz", "--hours", hours, targets @ ..] => fuzz::run(&root(), hours, targets),
+        ["killpoints", words @ ..] => killpoints::run(&root(), words),
+        ["soak", "--hours", hours, words @ ..] => soak::run(&root(), hours, words),
         ["golden"] => test::golden(&root()),
         ["quick"] => quick::run(&root()),
         ["test", "list"] => {

@@ -52,6 +52,14 @@ pub enum Kind {
     Fuzz,
 }
 
+/// Whether a tool can be called.
+pub fn on_path(tool: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin".into(), "/sbin".into()])
+        .any(|dir| dir.join(tool).is_file())
+}
+
 /// Files in the program's tests/ that record nothing.
 const OFFLINE: [&str; 6] = ["command_line", "docs", "golden", "query", "report", "sim"];
 

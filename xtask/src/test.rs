@@ -11,7 +11,7 @@ mod tests;
 mod times;
 
 pub use job::Job;
-pub use stages::{list, task};
+pub use stages::{build, list, task};
 pub use times::Division;
 
 use crate::counts::Counts;
@@ -148,7 +148,7 @@ impl<'a> Session<'a> {
         self.report.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn target_dir(&self) -> PathBuf {
+    pub fn target_dir(&self) -> PathBuf {
         self.root.join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
     }
 

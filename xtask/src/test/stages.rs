@@ -6,6 +6,7 @@ use super::retries::Retry;
 use super::times::Division;
 use super::{minutes, Session, Task};
 use crate::counts::{Counts, Failures};
+use crate::killpoints::{self, Extent};
 use crate::programs::{self, Kind, Program};
 use crate::{gen, page};
 use anyhow::{bail, Context, Result};
@@ -170,6 +171,16 @@ pub const STAGES: &[Stage] = &[
         kernels: None,
         holds: None,
         work: |job, _| crash(job),
+    },
+    Stage {
+        name: "killpoints",
+        about: "plumb killed behind system calls that change the system: what is left (as root)",
+        phase: Phase::Alone,
+        minutes: 6,
+        needs: &["build"],
+        kernels: None,
+        holds: None,
+        work: |job, _| kill_points(job),
     },
     Stage {
         name: "unit",
@@ -404,6 +415,18 @@ fn faults(job: &Job) -> Result<Counts> {
     command.args(["suite", "--strong-only", "--no-speedups", "--retries", "2", "--out"]).arg(&out);
     let (status, _) = job.run(command, Division::Answers, "faults", |line| job.say(line))?;
     Ok(Counts::one(status.success()))
+}
+
+/// Some of the kill points; `cargo xtask killpoints` tries them all.
+fn kill_points(job: &Job) -> Result<Counts> {
+    if let Some(why) = killpoints::lacks() {
+        return Ok(job.skip("kill points", &why));
+    }
+    let plumb =
+        job.target_dir().join("debug/plumb").canonicalize().context("plumb: the stage 'build' makes it")?;
+    let base = job.target_dir().canonicalize().context("target")?;
+    let defects = killpoints::all(&plumb, &base, Extent::Spread(3), "", &mut |line| job.say(line))?;
+    Ok(Counts::one(defects == 0))
 }
 
 /// The script has a limit of its own, so that it can be run alone.
