@@ -154,6 +154,9 @@ pub fn launch(mut options: ServeOptions, calibrate: bool) -> Result<Running> {
         Ok(Ok(Told::Ended(why))) => bail!("the process that serves the disk ended: {why}"),
         Ok(Err(e)) => Err(e.context("the process that serves the disk says something else")),
         Err(RecvTimeoutError::Disconnected) => {
+            // Somebody killed it. While it dies its entry is that of a living one.
+            let _ = end.recv_timeout(ENDED);
+            drop(list());
             bail!("the process that serves the disk ended before it was ready; its own words are above")
         }
         Err(e) => {
