@@ -15,7 +15,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
-use tracer::{Order, Seen, Victim};
+use tracer::{Order, Seen, Victim, OF_SCHEDULER};
 
 /// A run that hangs is ended after that.
 const STUCK: Duration = Duration::from_secs(90);
@@ -197,7 +197,10 @@ fn victims(
         // A disk's name stands for its files and settings.
         let disk =
             told.lines().any(|l| l.contains(&bench.disk_name()) && !l.contains("no disk of that name"));
-        let named = |l: &Left| told.contains(&l.word) || (disk && case.name.starts_with("disk"));
+        // And a scheduler for what the kernel sets with it.
+        let scheduler = |l: &Left| OF_SCHEDULER.contains(&&*l.word) && told.contains("queue/scheduler");
+        let named =
+            |l: &Left| told.contains(&l.word) || (disk && case.name.starts_with("disk")) || scheduler(l);
         let unnamed: Vec<&Left> = left.iter().filter(|l| !named(l)).collect();
         if rest.is_empty() && unnamed.is_empty() {
             tally.removed += 1;

@@ -13,6 +13,9 @@ use std::process::{Child, Command};
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
+/// Attributes of a queue that the kernel sets when its scheduler changes.
+pub const OF_SCHEDULER: [&str; 3] = ["nr_requests", "async_depth", "wbt_lat_usec"];
+
 /// Who is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Victim {
@@ -336,8 +339,7 @@ impl Tracer {
     fn remember(&mut self, path: &Path) {
         let mut all = vec![path.to_path_buf()];
         if path.ends_with("queue/scheduler") {
-            // The kernel sets these when the scheduler changes.
-            all.extend(["nr_requests", "async_depth", "wbt_lat_usec"].map(|name| path.with_file_name(name)));
+            all.extend(OF_SCHEDULER.map(|name| path.with_file_name(name)));
         }
         for path in all {
             if let (false, Ok(value)) =
