@@ -1117,7 +1117,7 @@ export interface WaitEventRow {
   time: number;
   /** Longest. */
   max: number;
-  /** Their time until the thread ran again: what the program's own views show. */
+  /** Their time by the program's clock: the whole of the call in which it waited, as its own views show it. */
   elapsed: number;
   /** What the waits were for, as the kernel's events tell; adds up to `time`. */
   account: Record<string, number>;
