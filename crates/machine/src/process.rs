@@ -41,6 +41,17 @@ impl Process {
     }
 }
 
+/// Whether a process and all of its threads have ended, waited for or not: its first thread may end before the others.
+pub fn is_over(pid: u32, root: &Root) -> bool {
+    match Process::of(pid, root) {
+        None => true,
+        Some(process) => {
+            process.has_ended()
+                && std::fs::read_dir(root.path(format!("/proc/{pid}/task"))).map_or(0, Iterator::count) <= 1
+        }
+    }
+}
+
 /// Name of a thread, and the fields behind it: state, parent, group, ...
 fn fields(stat: &str) -> Option<(&str, Vec<&str>)> {
     // The name, in parentheses, may hold anything, so it ends at the last one.
@@ -221,6 +232,20 @@ mod tests {
         let pid = std::process::id();
         assert!(all(&Root::real()).contains(&pid) && threads(pid, &Root::real()).contains(&pid));
         assert!(Thread::of(pid, pid, &Root::real()).is_some_and(|t| !t.of_the_kernel && !t.name.is_empty()));
+    }
+
+    #[test]
+    fn a_process_that_nobody_waited_for_is_over() {
+        let root = Root::real();
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep");
+        assert!(!is_over(child.id(), &root));
+        child.kill().expect("killed");
+        let begin = std::time::Instant::now();
+        while !is_over(child.id(), &root) {
+            assert!(begin.elapsed() < Duration::from_secs(20), "it is a zombie");
+        }
+        child.wait().expect("reaped");
+        assert!(is_over(child.id(), &root));
     }
 
     #[test]

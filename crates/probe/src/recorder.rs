@@ -606,7 +606,7 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
             return Some("stopped by the user".into());
         }
         if let Target::Pids { named, .. } = &self.options.target {
-            if named.iter().all(|p| !Path::new(&format!("/proc/{p}")).exists()) {
+            if named.iter().all(|p| process::is_over(*p, &Root::real())) {
                 return Some("the target ended".into());
             }
         }

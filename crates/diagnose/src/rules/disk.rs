@@ -259,13 +259,17 @@ fn users<'a>(case: &Case<'a>, device: &str) -> (u64, u64, Vec<&'a PatternRow>) {
 }
 
 pub fn scheduler(case: &mut Case<'_>) -> Option<Seen> {
-    let device = case.main_pattern()?.device;
+    let main = case.main_pattern()?;
+    let device = main.device;
     let (theirs, ours, others) = users(case, &device);
     if let Some(seen) = among_its_own(case, &device) {
         return Some(seen);
     }
     let queued = case.time(&[Category::BlockInserted, Category::BlockQueued]);
-    if theirs < ours * OTHERS || (queued * 10 < case.time(BLOCK) && others.iter().all(|p| p.depth < DEEP)) {
+    // Few requests do not wait in the scheduler for each other.
+    let behind = queued * 2 > case.time(BLOCK) && main.depth <= DEEP && theirs > ours;
+    let users = theirs >= ours * OTHERS || behind;
+    if !users || (queued * 10 < case.time(BLOCK) && others.iter().all(|p| p.depth < DEEP)) {
         return None;
     }
     let name = others.first().map_or(String::new(), |p| p.comm.clone());

@@ -10,7 +10,7 @@ use crate::Observer;
 use plumb_trace::schema::{SpanBegin, SpanEnd, SpanWait};
 
 /// Waits for a disk that are looked at for whom it served meanwhile, ns at least; and of how many requests.
-const LONG: u64 = 1_000_000;
+const LONG: u64 = 300_000;
 const MOST_BESIDE: usize = 256;
 
 impl<O: Observer> Model<O> {

@@ -82,7 +82,7 @@ fn counts_and_times_agree_with_the_performance_schema() {
         return;
     }
     let server = Server::start();
-    server.ask("create database d; create table d.t (id int primary key, v int); insert into d.t select seq, 0 from seq_1_to_20000");
+    server.ask("create database d; use d; create table d.t (id int primary key, v int); insert into d.t select seq, 0 from seq_1_to_20000");
     let statements =
         "select sum(v + id % 7) from d.t where id > 100; update d.t set v = v + 1 where id = 7; ".repeat(200);
     server.ask("truncate table performance_schema.events_statements_summary_by_digest");

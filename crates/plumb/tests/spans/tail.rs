@@ -148,9 +148,10 @@ fn a_neighbour_of_the_disk_is_told() {
         )
     };
     make(&file);
-    // Half a second of rest, then as much as the disk takes.
+    // A rest, then as much as the disk takes.
     let script = format!(
-        "while :; do sleep 0.4; dd if=/dev/zero of={} bs=1M count=60 oflag=direct conv=notrunc; done",
+        "while :; do sleep 0.7; for i in 1 2 3 4 5 6; do \
+         dd if=/dev/zero of={}.$i bs=8M count=8 oflag=direct conv=notrunc & done; wait; done",
         other.display()
     );
     let mut neighbour = Command::new("timeout");
