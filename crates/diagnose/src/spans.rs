@@ -148,7 +148,7 @@ pub fn leads(case: &Case<'_>, findings: &[Finding]) -> Option<Tail> {
         && excess as f64 >= all as f64 * LEADING_SHARE;
     // What to do about it, where a finding is; most time first.
     let next = findings.iter().find(about).map_or(LOOK, |f| f.next.as_str());
-    (leads && !told)
+    (leads && !told && case.result.path.of != "command")
         .then(|| Tail { text: format!("the slowest 1 % of {}", slowest((s, t))), next: next.into() })
 }
 

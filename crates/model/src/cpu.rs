@@ -12,6 +12,9 @@ const RAISED_BY: u64 = 5_000;
 /// What is received so soon after timers ran, and long after a device's interrupt, was sent by a timer of this host, ns.
 const SENT_BY_TIMER: u64 = 20_000;
 
+/// A quota is filled up again after its period: at most a second (max_cfs_quota_period, kernel/sched/core.c), ns.
+const LONGEST_HELD: u64 = 1_000_000_000;
+
 /// Deepest nesting that is followed: hard over soft over hard.
 const DEPTH: usize = 8;
 
@@ -163,12 +166,10 @@ impl Cpu {
 
     /// When a process's threads might not run here, last first, ns.
     pub fn when_held(&self, process: u32, from: u64, to: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let of = self
-            .held
-            .iter()
-            .rev()
-            .filter(move |(end, start, of)| *of == process && *end > from && *start < to);
-        of.map(move |(end, start, _)| ((*start).max(from), (*end).min(to)))
+        let of = self.held.iter().rev().filter(move |(.., of)| *of == process);
+        let until = |end: u64, start: u64| end.min(start.saturating_add(LONGEST_HELD));
+        of.map(move |(end, start, _)| ((*start).max(from), until(*end, *start).min(to)))
+            .filter(|(a, b)| a < b)
     }
 
     fn settle_interrupts(&mut self, ts: u64) {

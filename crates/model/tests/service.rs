@@ -8,7 +8,7 @@ use common::{Bench, END, NEIGHBOUR, SHELL, SLEEPS};
 use plumb_model::Category;
 use plumb_trace::schema::{
     ContentionBegin, ContentionEnd, Futex, IrqHandlerEntry, IrqHandlerExit, SchedSwitch, SchedWaking,
-    SoftirqEntry, SoftirqExit, StateSocket, TcpRetransmitSkb, TcpRetransmitWaiter,
+    SoftirqEntry, SoftirqExit, StateSocket, SysEnter, SysExit, TcpRetransmitSkb, TcpRetransmitWaiter,
 };
 
 const WORKER: u32 = 200;
@@ -305,14 +305,24 @@ fn what_a_timer_of_tcp_let_go_is_told_from_what_a_device_received() {
 
 #[test]
 fn a_wait_is_for_a_retransmission_until_it_was_sent() {
-    let mut b = server();
-    b.does(2000, SHELL, RECVFROM, CLIENT, 100).does(3000, SHELL, SENDTO, UPSTREAM, 100);
-    b.calls(4000, SHELL, POLL).leaves(4000, SHELL, SLEEPS);
-    b.on(1, 24_000, 0, TcpRetransmitSkb::default());
-    b.on(1, 24_000, 0, TcpRetransmitWaiter { waiter: SHELL, ..Default::default() });
-    b.packet(34_000, SHELL).returns(34_000, SHELL, POLL).does(35_000, SHELL, RECVFROM, UPSTREAM, 10);
-    b.does(36_000, SHELL, WRITE, CLIENT, 10);
-    let result = b.finish();
+    let waits = |call: u32| {
+        let mut b = server();
+        b.does(2000, SHELL, RECVFROM, CLIENT, 100).does(3000, SHELL, SENDTO, UPSTREAM, 100);
+        b.at(4000, SHELL, SysEnter { tid: SHELL, ts: 4000, nr: call, arg0: UPSTREAM, ..Default::default() });
+        b.leaves(4000, SHELL, SLEEPS).on(1, 24_000, 0, TcpRetransmitSkb::default());
+        b.on(1, 24_000, 0, TcpRetransmitWaiter { waiter: SHELL, ..Default::default() });
+        b.packet(34_000, SHELL).at(
+            34_000,
+            SHELL,
+            SysExit { tid: SHELL, ts: 34_000, nr: call, ret: 10, ..Default::default() },
+        );
+        b.does(36_000, SHELL, WRITE, CLIENT, 10);
+        b.finish()
+    };
+    // It may have waited for another socket.
+    let result = waits(POLL);
+    assert!(result.path.parts.iter().all(|p| p.who != plumb_model::TCP_AGAIN), "{:?}", result.path.parts);
+    let result = waits(RECVFROM);
     let account = &result.processes[0].account;
     assert_eq!(account[&Category::Network], 30_000, "{account:?}");
     // A request's path knows the wait by what most of it was.

@@ -168,10 +168,14 @@ impl<O: Observer> Model<O> {
         }
     }
 
-    /// TCP sends again what a thread waits for.
+    /// TCP sends again what a thread waits for. In poll or epoll it may wait for another socket.
     pub(super) fn sent_again(&mut self, ts: u64, tid: u32) {
-        if let Some(State::Sleeping(sleep)) = self.known(tid).map(|at| &mut self.threads[at].state) {
-            sleep.again = ts;
+        let Some(at) = self.known(tid) else { return };
+        let nr = self.threads[at].call.map(|c| c.nr);
+        if let State::Sleeping(sleep) = &mut self.threads[at].state {
+            if self.calls.kind(nr, sleep) != Some(Category::Poll) {
+                sleep.again = ts;
+            }
         }
     }
 
