@@ -168,12 +168,13 @@ impl<O: Observer> Model<O> {
         }
     }
 
-    /// TCP sends again what a thread waits for. In poll or epoll it may wait for another socket.
+    /// TCP sends again what a thread waits for in a call on the socket. In poll or epoll it may wait for another one.
     pub(super) fn sent_again(&mut self, ts: u64, tid: u32) {
         let Some(at) = self.known(tid) else { return };
-        let nr = self.threads[at].call.map(|c| c.nr);
-        if let State::Sleeping(sleep) = &mut self.threads[at].state {
-            if self.calls.kind(nr, sleep) != Some(Category::Poll) {
+        let t = &mut self.threads[at];
+        let nr = t.call.map(|c| c.nr).or(u32::try_from(t.first_call).ok());
+        if let State::Sleeping(sleep) = &mut t.state {
+            if matches!(self.calls.kind(nr, sleep), Some(Category::Socket | Category::Pipe)) {
                 sleep.again = ts;
             }
         }
@@ -181,8 +182,8 @@ impl<O: Observer> Model<O> {
 
     /// A wait for a socket whose data had to be sent again: until then it was for that.
     pub(super) fn prolonged(&self, sleep: &Sleep, explained: Explained, own: &mut Vec<Piece>) -> Explained {
-        const FOR_DATA: [Category; 5] =
-            [Category::Socket, Category::Network, Category::Poll, Category::Pipe, Category::Signalled];
+        const FOR_DATA: [Category; 4] =
+            [Category::Socket, Category::Network, Category::Pipe, Category::Signalled];
         let Some(last) = own.last_mut().filter(|p| FOR_DATA.contains(&p.part.category)) else {
             return explained;
         };

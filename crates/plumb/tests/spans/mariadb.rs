@@ -3,6 +3,7 @@
 
 use crate::common::{self, can, explain, must, output, plumb};
 use crate::of;
+use crate::postgres::unprivileged;
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -14,24 +15,17 @@ struct Server {
     child: Child,
 }
 
-/// The mysql user of Debian's package owns the data.
-fn as_user(program: &Path) -> Command {
-    let mut command = Command::new("setpriv");
-    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program).current_dir("/");
-    command
-}
-
 impl Server {
     fn start() -> Self {
         let dir = tempfile::tempdir().expect("directory");
         let data = dir.path().join("data");
         must(Command::new("chown").arg("65534:65534").arg(dir.path()));
         must(
-            as_user(Path::new("mariadb-install-db"))
+            unprivileged(Path::new("mariadb-install-db"))
                 .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
                 .arg(format!("--datadir={}", data.display())),
         );
-        let mut command = as_user(Path::new("mariadbd"));
+        let mut command = unprivileged(Path::new("mariadbd"));
         command.args(["--no-defaults", "--skip-networking", "--performance-schema=ON"]);
         command.arg(format!("--datadir={}", data.display()));
         command.arg(format!("--socket={}", dir.path().join("socket").display()));

@@ -14,8 +14,8 @@ struct Server {
     postmaster: Child,
 }
 
-/// PostgreSQL refuses to run as root.
-fn unprivileged(program: &Path) -> Command {
+/// Servers of databases refuse to run as root.
+pub fn unprivileged(program: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program).current_dir("/");
     command
