@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """What plumb's default recording costs programs that do real work: throughput under each recorder against that without
-one in the same round. Start it with workloads.sh."""
+one in the same round; and how long after Ctrl-C the verdict is there. Start it with workloads.sh."""
 
 import json
 import re
@@ -83,12 +83,12 @@ LOADS = {"pgbench-select": ("transactions/s", pgbench(["-S"])), "pgbench-simple-
 
 # ---- recorders: each wraps a command, or runs beside it ------------------------------------------------------
 
-def plumb(program, more=()):
+def plumb(program, more=(), verb="record"):
     def words(pid):
-        trace = WORK / "trace"
+        trace = WORK / verb
         shutil.rmtree(trace, ignore_errors=True)
         target = ["--pid", pid] if pid and "-a" not in more else []
-        return [program, "record", "--quiet", *more, *target, "-o", trace]
+        return [program, verb, "--quiet", *more, *target, "-o", trace]
     return words
 
 
@@ -97,11 +97,13 @@ def perf(*more):
 
 
 def recorders(options, program):
-    found = {"none": None, "plumb": plumb(program)}
+    found = {"none": None, "plumb record": plumb(program), "plumb run": plumb(program, verb="run")}
     if options.everybody:
-        found["plumb -a"] = plumb(program, ["-a"])
+        found["plumb run -a"] = plumb(program, ["-a"], verb="run")
     if options.before:
-        found["plumb before"] = plumb(Path(options.before).absolute())
+        before = Path(options.before).absolute()
+        found["plumb record, before"] = plumb(before)
+        found["plumb run, before"] = plumb(before, verb="run")
     for part in options.parts.split(",") if options.parts else []:
         found[f"plumb {part}"] = plumb(program, part.split("+"))
     tool("perf", "linux-perf")
@@ -109,21 +111,31 @@ def recorders(options, program):
 
 
 def once(words, pid, command):
-    """Output of a command under a recorder."""
+    """Output of a command under a recorder; of plumb run also seconds from Ctrl-C to its first word, and its events."""
     if words is None:
-        return run(command)[0]
+        return run(command)[0], None
     if pid is None:
-        return run([*words(None), "--", *command])[0]
-    child = spawn(words(pid), **servers.QUIET)
+        return run([*words(None), "--", *command])[0], None
+    recorder, told = words(pid), None
+    verdict = recorder[1] == "run"
+    child = spawn(recorder, **{**servers.QUIET, "stdout": subprocess.PIPE if verdict else subprocess.DEVNULL})
     try:
         time.sleep(UNTIL_ON)
         if child.poll() is not None:
-            raise Problem(f"{words(pid)[0]} ended with {child.returncode} at its start")
-        return run(command)[0]
+            raise Problem(f"{recorder[0]} ended with {child.returncode} at its start")
+        out = run(command)[0]
     finally:
         child.send_signal(signal.SIGINT)
+        asked = time.monotonic()
+        if verdict:
+            child.stdout.read(1)
+            told = time.monotonic() - asked
+            child.stdout.read()
         child.wait()
         end(child)
+    if verdict:
+        told = (told, json.loads((recorder[-1] / "run.json").read_text())["recording"]["events"])
+    return out, told
 
 
 def measure(options, undo):
@@ -140,8 +152,10 @@ def measure(options, undo):
             with ExitStack() as stack:
                 pid, command, figure = load(stack, WORK / name, options.seconds)
                 for number, place, recorder in evidence.interleaved(list(tools), options.rounds):
-                    value = figure(once(tools[recorder], pid, command))
-                    rows.append({"load": name, "unit": unit, "round": number, "place": place, "tool": recorder, "value": value})
+                    out, told = once(tools[recorder], pid, command)
+                    verdict, events = told or ("", "")
+                    rows.append({"load": name, "unit": unit, "round": number, "place": place, "tool": recorder, "value": figure(out),
+                                 "verdict_s": verdict, "events": events})
         except Problem as e:
             left_out[name] = str(e)
             say(f"bench: SKIP {name}: {e}")
@@ -165,6 +179,11 @@ def write(directory, rows, tools, facts, options, left_out, program):
             change = ["-", "-"] if name == "none" else [f"**{stats.quantile(changes, 0.5):+.1%}**", f"{low:+.1%} to {high:+.1%}"]
             table.append([name, f"{stats.quantile(values, 0.5):,.4g}" if stats.quantile(values, 0.5) < 100 else f"{stats.quantile(values, 0.5):,.0f}", *change])
         lines += ["", f"## {load}", "", *evidence.table(["recorder", mine[0]["unit"], "change: median", "95 %"], table)]
+        told = [[name, f"{stats.quantile([r['events'] for r in rs], 0.5):,.0f}", f"{stats.quantile([r['verdict_s'] for r in rs], 0.5):.2f}",
+                 f"{max(r['verdict_s'] for r in rs):.2f}"]
+                for name in tools if (rs := [r for r in mine if r["tool"] == name and r["events"] != ""])]
+        if told:
+            lines += ["", *evidence.table(["Ctrl-C to the first word of", "events", "median s", "longest s"], told)]
     lines += evidence.left_out_lines(left_out)
     (directory / "summary.md").write_text(shown("\n".join(lines), [(program, "plumb"), (WORK, "DIR")]) + "\n")
     evidence.write_csv(directory / "raw.csv", rows)
@@ -178,7 +197,7 @@ def write(directory, rows, tools, facts, options, left_out, program):
 
 OPTIONS = [("--only", {"help": f"these loads, separated by commas ({', '.join(LOADS)})", "metavar": "NAME,..."}),
            ("--seconds", {"type": int, "default": 5, "help": "how long each load runs (5)"}),
-           ("--everybody", {"action": "store_true", "help": "plumb -a too"}),
+           ("--everybody", {"action": "store_true", "help": "plumb run -a too"}),
            ("--before", {"help": "another plumb to compare with", "metavar": "PLUMB"}),
            ("--parts", {"help": "plumb with these options too, as '-e+sched,--sample+0': + for a space", "metavar": "OPTIONS,..."})]
 

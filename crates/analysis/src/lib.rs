@@ -6,6 +6,7 @@
 
 mod bounded;
 pub mod instructions;
+mod live;
 mod pass;
 mod quality;
 pub mod setup;

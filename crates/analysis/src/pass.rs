@@ -6,7 +6,8 @@ use anyhow::{bail, Result};
 use plumb_diagnose::Diagnosis;
 use plumb_model::profile::{Collector, Profile};
 use plumb_model::{Model, Observer, Setup};
-use plumb_trace::reader::{Item, Trace};
+use plumb_trace::reader::{Item, Summary, Trace};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What is asked for besides the account and the trace's quality.
@@ -90,34 +91,60 @@ impl<'a> Pass<'a> {
         mut each: impl FnMut(&Item<'_>) -> bool,
     ) -> Result<(Analysis, O)> {
         let Self { trace, wanted, comms, stop } = self;
-        let window = match wanted {
-            Wanted::Account => None,
-            Wanted::Profile(from, to) => Some((from, to)),
-            Wanted::Findings => Some((0, u64::MAX)),
-        };
-        let clock = setup::sample_clock(&trace.metadata.env);
-        let collector = window.map(|(from, to)| Collector::new(from, to).clock(&clock));
         let stopped = || stop.is_some_and(|s| s.load(Ordering::Relaxed));
-        let mut model =
-            Model::new(Setup { comms: comms.to_vec(), ..setup::of(trace) }, (collector, observer));
+        let env = &trace.metadata.env;
+        let state = setup::named_late(&trace.state);
+        let setup = Setup { comms: comms.to_vec(), state, ..setup::of(env, setup::span(trace)) };
+        let mut reading = Reading::new(setup, env, wanted, observer);
         let summary = trace.for_each(|item| {
             if !stopped() && each(&item) {
-                model.feed(item);
+                reading.model.feed(item);
             }
         })?;
         if stopped() {
             bail!("stopped before all of it was read");
         }
+        reading.finish(trace, &summary, wanted, comms)
+    }
+}
+
+/// A trace that is being read.
+pub(crate) struct Reading<O: Observer> {
+    pub(crate) model: Model<(Option<Collector>, O)>,
+}
+
+impl<O: Observer> Reading<O> {
+    pub(crate) fn new(setup: Setup, env: &BTreeMap<String, String>, wanted: Wanted, observer: O) -> Self {
+        let window = match wanted {
+            Wanted::Account => None,
+            Wanted::Profile(from, to) => Some((from, to)),
+            Wanted::Findings => Some((0, u64::MAX)),
+        };
+        let clock = setup::sample_clock(env);
+        let collector = window.map(|(from, to)| Collector::new(from, to).clock(&clock));
+        Self { model: Model::new(setup, (collector, observer)) }
+    }
+
+    /// All of the trace was read.
+    pub(crate) fn finish(
+        self,
+        trace: &Trace,
+        summary: &Summary,
+        wanted: Wanted,
+        comms: &[String],
+    ) -> Result<(Analysis, O)> {
+        let mut model = self.model;
         if let Some(why) = model.refusal() {
             bail!("{why}");
         }
+        model.whole_state(trace.state.clone());
         let (result, (collector, observer)) = model.finish();
         let profile = collector.map_or_else(Profile::default, |c| c.profile(&trace.state));
         let (result, profile) =
             if comms.is_empty() { (result, profile) } else { target::only(comms, result, profile)? };
         let mut analysis = Analysis {
             environment: trace.metadata.env.clone(),
-            quality: Quality::of(trace, &summary),
+            quality: Quality::of(trace, summary),
             diagnosis: Diagnosis::default(),
             result,
             profile,

@@ -4,7 +4,7 @@
 use anyhow::{bail, Result};
 use plumb_model::Setup;
 use plumb_trace::kernel::KTIME_MAX;
-use plumb_trace::reader::Trace;
+use plumb_trace::reader::{State, Trace};
 use plumb_trace::units;
 use std::collections::BTreeMap;
 
@@ -26,10 +26,8 @@ pub fn everyone(env: &BTreeMap<String, String>) -> bool {
     env.get("everyone").is_some_and(|v| v == "1")
 }
 
-/// The model's setup for a trace.
-pub fn of(trace: &Trace) -> Setup {
-    let env = &trace.metadata.env;
-    let (begin, end) = span(trace);
+/// The model's setup for a trace that begins and ends then; what holds for all of it is told on the way.
+pub fn of(env: &BTreeMap<String, String>, (begin, end): (u64, u64)) -> Setup {
     let pid = |key: &str| env.get(key).and_then(|p| p.parse().ok()).unwrap_or(0);
     Setup {
         begin,
@@ -38,8 +36,13 @@ pub fn of(trace: &Trace) -> Setup {
         recorder: pid("recorder_pid"),
         comms: Vec::new(),
         root: pid("command_pid"),
-        state: trace.state.clone(),
+        state: State::default(),
     }
+}
+
+/// What is found of user code when a recording ends, and is wanted from the begin.
+pub fn named_late(state: &State) -> State {
+    State { functions: state.functions.clone(), user_stacks: state.user_stacks.clone(), ..State::default() }
 }
 
 /// What the sampling clock was; empty where there was none.

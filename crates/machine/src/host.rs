@@ -44,6 +44,32 @@ pub fn possible_cpus(root: &Root) -> u32 {
     text.rsplit([',', '-']).next().and_then(|n| n.parse::<u32>().ok()).map_or(1, |n| n + 1)
 }
 
+/// Time of all CPUs together since boot, ns (/proc/stat, proc_stat(5)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CpuTime {
+    /// In programs, kernel and interrupts.
+    pub busy: u64,
+    /// With nothing to run, I/O pending or not.
+    pub idle: u64,
+    /// Taken by other guests of the machine.
+    pub stolen: u64,
+}
+
+impl CpuTime {
+    /// As it is now; `None` where it cannot be read.
+    pub fn now(root: &Root) -> Option<Self> {
+        let text = root.text("/proc/stat")?;
+        // user nice system idle iowait irq softirq steal; guest time is in user already.
+        let ticks: Vec<u64> =
+            text.lines().next()?.split_whitespace().skip(1).map_while(|w| w.parse().ok()).collect();
+        // SAFETY: takes a number and gives one.
+        let a_second = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok().filter(|n| *n > 0)?;
+        let ns = |i: usize| ticks.get(i).map(|t| t * (1_000_000_000 / a_second));
+        let busy = ns(0)? + ns(1)? + ns(2)? + ns(5)? + ns(6)?;
+        Some(Self { busy, idle: ns(3)? + ns(4)?, stolen: ns(7)? })
+    }
+}
+
 /// The threads of a process.
 pub fn threads(pid: u32, root: &Root) -> Vec<StateTask> {
     process::threads(pid, root).into_iter().filter_map(|tid| task(pid, tid, root)).collect()

@@ -46,7 +46,7 @@ struct Connection {
     counted: bool,
     /// Thread that received or sent it.
     holder: u32,
-    /// When, ns.
+    /// When; while none is open, when the last was answered, ns.
     since: u64,
     /// Round of the process in which that was done last.
     round: u32,
@@ -60,7 +60,7 @@ struct Connection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exchange {
     Received,
-    /// The first of its answer was sent; it had been received at `since`, ns.
+    /// The first of its answer was sent; it had come at `since`, ns: where that is not known, it was received then.
     Answered {
         since: u64,
     },
@@ -70,7 +70,7 @@ pub enum Exchange {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Answered {
     pub requests: u64,
-    /// From the first that was received of a request to the first that was sent back, ns.
+    /// From the arrival of a request to the first that was sent back, ns.
     pub time: u64,
     pub longest: u64,
 }
@@ -153,17 +153,25 @@ impl Connections {
         Self { of: self.of.iter().map(fresh).collect(), serves: self.serves, ..Self::default() }
     }
 
-    /// A thread's call returned `ret` at `ts`.
-    pub fn call(&mut self, kind: Option<Kind>, fd: u32, ret: i64, tid: u32, ts: u64) -> Option<Exchange> {
+    /// A thread's call returned `ret` at `ts`; `arrived`: when what woke it came, 0 where that is not known.
+    pub fn call(
+        &mut self,
+        kind: Option<Kind>,
+        fd: u32,
+        ret: i64,
+        tid: u32,
+        (ts, arrived): (u64, u64),
+    ) -> Option<Exchange> {
+        let came = if arrived == 0 { ts } else { arrived };
         const EINPROGRESS: i64 = -115;
         match kind? {
             Kind::Accept if ret >= 0 => self.insert(ret as u32, Side::Server),
             Kind::Connect if ret == 0 || ret == EINPROGRESS => self.insert(fd, Side::Client),
             Kind::Poll => self.round = self.round.wrapping_add(1),
-            Kind::Receive if ret > 0 => return self.received(fd, tid, ts, true),
+            Kind::Receive if ret > 0 => return self.received(fd, tid, (ts, came), true),
             Kind::Send if ret > 0 => return self.sent(fd, tid, ts, true),
             _ if self.of.is_empty() => {}
-            Kind::Read if ret > 0 => return self.received(fd, tid, ts, false),
+            Kind::Read if ret > 0 => return self.received(fd, tid, (ts, came), false),
             Kind::Write if ret > 0 => return self.sent(fd, tid, ts, false),
             // The other end was closed: no answer comes any more.
             Kind::Receive | Kind::Read if ret == 0 => {
@@ -183,9 +191,9 @@ impl Connections {
     }
 
     /// `socket`: only a socket can be received from so.
-    fn received(&mut self, fd: u32, tid: u32, ts: u64, socket: bool) -> Option<Exchange> {
+    fn received(&mut self, fd: u32, tid: u32, (ts, came): (u64, u64), socket: bool) -> Option<Exchange> {
         match self.of.get(&fd).map(|c| c.side) {
-            Some(Side::Server) => self.begin(fd, tid, ts),
+            Some(Side::Server) => self.begin(fd, tid, came),
             Some(Side::Client) => {
                 self.end(fd, Side::Client, ts);
                 return None;
@@ -193,7 +201,7 @@ impl Connections {
             // The first that is known of it: somebody sends it requests.
             None if socket => {
                 self.put(fd, Side::Server, 0);
-                self.begin(fd, tid, ts);
+                self.begin(fd, tid, came);
             }
             Some(Side::Either) | None => return None,
         }
@@ -219,13 +227,13 @@ impl Connections {
         open.map(|c| (c.holder, c.since))
     }
 
-    /// A request, or more of it.
+    /// A request, or more of it. The first of it came no earlier than the last answer went.
     fn begin(&mut self, fd: u32, tid: u32, ts: u64) {
         let round = self.round;
         let Some(c) = self.of.get_mut(&fd) else { return };
         let was = *c;
         if !c.open {
-            (c.open, c.since, c.unanswered) = (true, ts, 0);
+            (c.open, c.since, c.unanswered) = (true, ts.max(c.since), 0);
         } else if c.round != round {
             c.unanswered = c.unanswered.saturating_add(1);
         }
@@ -244,7 +252,7 @@ impl Connections {
     fn end(&mut self, fd: u32, side: Side, ts: u64) -> Option<Exchange> {
         let c = self.of.get_mut(&fd).filter(|c| c.side == side && c.open)?;
         let was = *c;
-        (c.open, c.counted, c.patience) = (false, false, UNANSWERED);
+        (c.open, c.counted, c.patience, c.since) = (false, false, UNANSWERED, ts);
         self.uncount(was);
         if side == Side::Server {
             self.serves = true;
@@ -290,7 +298,7 @@ mod tests {
     const ME: u32 = 7;
 
     fn call(c: &mut Connections, kind: Kind, fd: u32, ret: i64, ts: u64) {
-        c.call(Some(kind), fd, ret, ME, ts);
+        c.call(Some(kind), fd, ret, ME, (ts, 0));
     }
 
     fn polls(c: &Connections) -> Expects {
@@ -308,12 +316,23 @@ mod tests {
         assert_eq!((polls(&c), c.expects(ME, None, None, false)), (Expects::Progress, Expects::Progress));
         assert_eq!(c.expects(ME + 1, None, None, false), Expects::Request, "another thread has none");
         // A worker answers it.
-        c.call(Some(Kind::Write), 5, 100, ME + 1, 120);
+        c.call(Some(Kind::Write), 5, 100, ME + 1, (120, 0));
         assert_eq!(polls(&c), Expects::Request);
         assert_eq!(c.answered, Answered { requests: 1, time: 100, longest: 100 });
         call(&mut c, Kind::Receive, 5, 1, 130);
         call(&mut c, Kind::Close, 5, 0, 140);
         assert_eq!((polls(&c), c.threads.len()), (Expects::Request, 0));
+    }
+
+    #[test]
+    fn a_request_comes_before_it_is_received_and_after_the_last_answer() {
+        let mut c = Connections::default();
+        call(&mut c, Kind::Accept, 3, 5, 10);
+        c.call(Some(Kind::Receive), 5, 100, ME, (50, 20));
+        call(&mut c, Kind::Send, 5, 100, 60);
+        c.call(Some(Kind::Receive), 5, 100, ME, (80, 20));
+        call(&mut c, Kind::Send, 5, 100, 90);
+        assert_eq!(c.answered, Answered { requests: 2, time: 40 + 30, longest: 40 });
     }
 
     #[test]

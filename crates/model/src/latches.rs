@@ -40,25 +40,35 @@ pub struct Latches {
     releases: FxHashSet<u32>,
 }
 
+/// User stacks of threads that let go of an interpreter.
+fn releases(state: &State) -> FxHashSet<u32> {
+    let releases =
+        |names: &str| names.split('\n').any(|n| n.split('.').next().is_some_and(|n| RELEASES.contains(&n)));
+    let places: FxHashSet<(u64, u64)> = state
+        .functions
+        .iter()
+        .filter(|f| releases(&f.names))
+        .map(|f| (u64::from(f.module), f.offset))
+        .collect();
+    if places.is_empty() {
+        return FxHashSet::default();
+    }
+    let stacks = state.user_stacks.iter().filter(|s| {
+        let mut frames = s.frames.iter().take(FRAMES).filter_map(|f| state.user_stacks.place(*f));
+        frames.any(|place| places.contains(&place))
+    });
+    stacks.map(|s| s.stack).collect()
+}
+
+/// Whether a thread was seen that lets go of an interpreter's global lock. The names by which that is known are found
+/// when a recording ends.
+pub fn has_interpreter(state: &State) -> bool {
+    !releases(state).is_empty()
+}
+
 impl Latches {
     pub fn new(state: &State) -> Self {
-        let releases = |names: &str| {
-            names.split('\n').any(|n| n.split('.').next().is_some_and(|n| RELEASES.contains(&n)))
-        };
-        let places: FxHashSet<(u64, u64)> = state
-            .functions
-            .iter()
-            .filter(|f| releases(&f.names))
-            .map(|f| (u64::from(f.module), f.offset))
-            .collect();
-        if places.is_empty() {
-            return Self::default();
-        }
-        let stacks = state.user_stacks.iter().filter(|s| {
-            let mut frames = s.frames.iter().take(FRAMES).filter_map(|f| state.user_stacks.place(*f));
-            frames.any(|place| places.contains(&place))
-        });
-        Self { of: FxHashMap::default(), releases: stacks.map(|s| s.stack).collect() }
+        Self { of: FxHashMap::default(), releases: releases(state) }
     }
 
     /// A thread ended a wait of a process's thread; `stack`: its user stack then.

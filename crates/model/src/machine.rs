@@ -64,6 +64,8 @@ pub struct Model<O: Observer = ()> {
     counted: u64,
     /// They last longer than any: nothing is accounted any more.
     refused: bool,
+    /// The first event came.
+    begun: bool,
     events: u64,
     cpus: Vec<Cpu>,
     threads: Vec<Thread>,
@@ -135,6 +137,7 @@ impl<O: Observer> Model<O> {
             lasted: 0,
             counted: setup.begin,
             refused: false,
+            begun: false,
             events: 0,
             cpus: Vec::new(),
             threads: Vec::new(),
@@ -157,11 +160,11 @@ impl<O: Observer> Model<O> {
             kept: FxHashMap::default(),
             path: Path::default(),
             followed: Parts::default(),
-            services: Services::of(&setup),
+            services: Services::default(),
             ledgers: vec![Ledger::default()],
             walked: 0,
             calls: Calls::default(),
-            latches: Latches::new(&setup.state),
+            latches: Latches::default(),
             sites: FxHashMap::default(),
             told: FxHashSet::default(),
             stacks: Ahead::default(),
@@ -181,23 +184,38 @@ impl<O: Observer> Model<O> {
         model.name_number("");
         model.tcp_timer = model.name_number(TCP_TIMER);
         model.tcp_again = model.name_number(TCP_AGAIN);
-        for stack in model.setup.state.stacks.iter().filter(|s| s.user == 0) {
-            model.sites.insert(stack.stack, site(&stack.text));
-            model.samples.stack(stack.stack, &stack.text);
-        }
-        for file in &model.setup.state.files {
-            model.synced.told(file.thread, file.fd, file.at, &file.path);
-        }
-        for task in std::mem::take(&mut model.setup.state.tasks) {
-            model.task(&task);
-        }
-        for file in &model.setup.state.open {
-            model.processes.opened(file);
-        }
-        for socket in &model.setup.state.sockets {
-            model.processes.socket(model.services.process(socket.pid), socket);
-        }
+        let state = std::mem::take(&mut model.setup.state);
+        state.stacks.iter().filter(|s| s.user == 0).for_each(|stack| model.stack(stack));
+        model.setup.state = state;
         model
+    }
+
+    /// What was told before the first event is all that there was then.
+    #[cold]
+    fn begin(&mut self) {
+        self.begun = true;
+        self.services = Services::of(&self.setup);
+        self.latches = Latches::new(&self.setup.state);
+        let state = std::mem::take(&mut self.setup.state);
+        for file in &state.files {
+            self.synced.told(file.thread, file.fd, file.at, &file.path);
+        }
+        for task in &state.tasks {
+            self.task(task);
+        }
+        for file in &state.open {
+            self.processes.opened(file);
+        }
+        for socket in &state.sockets {
+            self.processes.socket(self.services.process(socket.pid), socket);
+        }
+        self.setup.state = state;
+    }
+
+    /// What a kernel stack waits for.
+    fn stack(&mut self, stack: &StateStack) {
+        self.sites.insert(stack.stack, site(&stack.text));
+        self.samples.stack(stack.stack, &stack.text);
     }
 
     /// A thread that the recorder saw in /proc.
@@ -316,7 +334,8 @@ impl<O: Observer> Model<O> {
 
     /// What all that is known would have lasted together at `ts`, at most, ns.
     fn lasted_until(&self, ts: u64) -> u64 {
-        let known = self.threads.len() + self.cpus.len() + self.blocks.open() + 1;
+        let told = if self.begun { 0 } else { self.setup.state.tasks.len() };
+        let known = told + self.threads.len() + self.cpus.len() + self.blocks.open() + 1;
         self.lasted.saturating_add((ts - self.counted).saturating_mul(known as u64))
     }
 
@@ -348,17 +367,39 @@ impl<O: Observer> Model<O> {
         )
     }
 
+    /// The last moment, which a trace that is being written does not tell.
+    pub fn ends_at(&mut self, end: u64) {
+        self.setup.end = end;
+    }
+
+    /// What holds for the whole trace, for the names of what was found; told before [`Model::finish`].
+    pub fn whole_state(&mut self, state: plumb_trace::reader::State) {
+        self.setup.state = state;
+    }
+
     /// Takes the next item of a trace. Items come in the order of time.
     pub fn feed(&mut self, item: Item<'_>) {
         match item {
             _ if self.refused => {}
+            Item::Told(told) => self.told(told),
+            item => {
+                if !self.begun {
+                    self.begin();
+                }
+                self.happens(item);
+            }
+        }
+    }
+
+    fn happens(&mut self, item: Item<'_>) {
+        match item {
             Item::Record(r) if r.ts <= self.setup.end && r.tid < TID_LIMIT && r.cpu < MOST_CPUS => {
                 self.record(&r)
             }
             Item::Record(_) => {}
             Item::Gap(gap) => self.gap(gap),
-            Item::Told(told) => self.told(told),
             Item::Operation(operation) => self.operation(&operation),
+            Item::Told(_) => {}
         }
     }
 
@@ -366,6 +407,17 @@ impl<O: Observer> Model<O> {
         self.observer.told(told);
         let old = self.now.saturating_sub(10_000_000_000);
         match told {
+            Told::Task(e) if self.begun => self.task(e),
+            Told::Task(e) => self.setup.state.tasks.push(e.clone()),
+            // Waits on it are told before the first event.
+            Told::Stack(e) => self.stack(e),
+            Told::File(e) if self.begun => self.synced.told(e.thread, e.fd, e.at, &e.path),
+            Told::File(e) => self.setup.state.files.push(e.clone()),
+            Told::Open(e) if self.begun => self.processes.opened(e),
+            Told::Open(e) => self.setup.state.open.push(e.clone()),
+            Told::Socket(e) if self.begun => self.processes.socket(self.services.process(e.pid), e),
+            Told::Socket(e) => self.setup.state.sockets.push(e.clone()),
+            Told::Span(e) => self.setup.state.spans.push(e.clone()),
             Told::Wait(w) if self.sites.contains_key(&w.stack) => {
                 *self.stacks.of(w.waiter, w.end) = w.stack;
             }

@@ -180,19 +180,24 @@ impl Processes {
         self.open.get(&t.tgid).map_or(Expects::Unknown, |p| p.connections.expects(t.tid, kind, fd, serves))
     }
 
-    /// A call of a thread (service, process, thread) returned `ret`. True where it made its file's data durable: fsync(2) and the like, or a
+    /// Whether a thread looks in that call for what has come.
+    pub fn looks(&self, nr: u32) -> bool {
+        matches!(self.kinds.of(nr), Some(Kind::Poll | Kind::Accept))
+    }
+
+    /// A call of a thread (service, process, thread) returned `ret`, and what woke it from being idle came then. True where it made its file's data durable: fsync(2) and the like, or a
     /// write of a file that was opened so; and what it did for a request of a client.
     pub fn call(
         &mut self,
         (service, tgid, tid): (Service, u32, u32),
         call: &Call,
-        ts: u64,
+        (ts, arrived): (u64, u64),
         ret: i64,
         spent: &Account,
     ) -> (bool, Option<Exchange>) {
         let kind = self.kinds.of(call.nr);
         let p = self.open.entry(tgid).or_default();
-        let exchange = p.connections.call(kind, call.fd, ret, tid, ts);
+        let exchange = p.connections.call(kind, call.fd, ret, tid, (ts, arrived));
         if self.service && p.connections.serves && !self.serving.contains(&service) {
             self.serving.insert(service);
         }

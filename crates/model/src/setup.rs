@@ -17,6 +17,6 @@ pub struct Setup {
     pub comms: Vec<String>,
     /// First thread of the command: the critical path is its. 0 without a command.
     pub root: u32,
-    /// Tasks, disks and stacks.
+    /// What is known before anything is told; the rest may be told, see [`crate::Model::feed`].
     pub state: TraceState,
 }

@@ -221,6 +221,8 @@ pub struct Thread {
     pub switches: [u64; 2],
     /// It received requests of clients.
     pub serves: bool,
+    /// When what ended its last idle wait arrived, ns: a request that it receives then came no later. 0: it has looked again.
+    pub arrived: u64,
     /// CPU time that the kernel counted, at exit, ns.
     pub kernel_run: Option<u64>,
 }
@@ -272,6 +274,7 @@ impl Thread {
             recent: VecDeque::new(),
             switches: [0; 2],
             serves: false,
+            arrived: 0,
             kernel_run: None,
         }
     }

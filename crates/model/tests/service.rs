@@ -48,11 +48,36 @@ fn a_server_without_a_request_is_idle_whatever_wakes_it() {
     b.returns(70_000, SHELL, NANOSLEEP).calls(71_000, SHELL, ACCEPT).leaves(71_000, SHELL, SLEEPS);
     b.packet(80_000, SHELL);
     let result = b.finish();
-    assert_eq!((result.service.requests, result.service.time), (1, 1000));
+    // From the packet that woke it to the answer.
+    assert_eq!((result.service.requests, result.service.time), (1, 2000));
     let account = &result.processes[0].account;
     let idle = 28_000 + 17_000 + 9000 + 9000 + 9000;
     assert_eq!(account[&Category::Idle], idle, "{account:?}");
     assert_eq!(account[&Category::Running], END - 1000 - idle);
+}
+
+#[test]
+fn a_request_waits_for_a_cpu_before_it_is_received() {
+    let served = |woken: u64| {
+        let mut b = server();
+        b.calls(2000, SHELL, POLL).leaves(2000, SHELL, SLEEPS);
+        b.at(woken, NEIGHBOUR, SchedWaking { tid: NEIGHBOUR, wakee: SHELL, ..Default::default() });
+        b.runs(40_000, SHELL).returns(40_000, SHELL, POLL).does(41_000, SHELL, RECVFROM, CLIENT, 100);
+        b.does(42_000, SHELL, SENDTO, CLIENT, 100);
+        // It has not looked again: when the second came is not known.
+        b.does(43_000, SHELL, RECVFROM, CLIENT, 100).does(45_000, SHELL, SENDTO, CLIENT, 100);
+        // Nothing had come: it looks again, and does not sleep.
+        b.calls(46_000, SHELL, POLL).leaves(46_000, SHELL, SLEEPS).wakes(50_000, NEIGHBOUR, SHELL);
+        b.returns(50_000, SHELL, POLL)
+            .does(51_000, SHELL, RECVFROM, CLIENT, -11)
+            .does(52_000, SHELL, POLL, 0, 1);
+        b.does(60_000, SHELL, RECVFROM, CLIENT, 100).does(61_000, SHELL, SENDTO, CLIENT, 100);
+        b
+    };
+    let result = served(30_000).finish();
+    assert_eq!((result.service.requests, result.service.time), (3, 12_000 + 2000 + 1000));
+    let parts = served(30_000).path();
+    assert_eq!(parts, [(Category::WokenIdle, 10_000), (Category::Running, 5000)]);
 }
 
 #[test]

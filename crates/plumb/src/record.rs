@@ -7,7 +7,7 @@ use anyhow::{bail, Context, Result};
 use plumb_machine::output;
 use plumb_machine::signals::{self, Calls};
 use plumb_machine::{process, Root};
-use plumb_probe::{Keep, Options, Outcome, Progress, Selection, Spans, Target, Trigger};
+use plumb_probe::{Beside, Keep, Options, Outcome, Progress, Selection, Spans, Target, Trigger};
 use plumb_trace::units;
 use std::io::{IsTerminal, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -104,6 +104,27 @@ fn whole_disk(path: &Path) -> Result<u32> {
 /// # Errors
 /// Nothing could be recorded.
 pub fn record(options: &Options, quiet: bool) -> Result<Outcome> {
+    shown(options, quiet, |show| plumb_probe::record(options, signals::stop(), show).map(|o| (o, ())))
+        .map(|(outcome, ())| outcome)
+}
+
+/// The same, with a reader of the trace as it grows.
+///
+/// # Errors
+/// As [`record`].
+pub fn record_beside<T: Send + 'static>(
+    options: &Options,
+    quiet: bool,
+    reader: impl FnOnce(Beside) -> T + Send + 'static,
+) -> Result<(Outcome, Option<T>)> {
+    shown(options, quiet, |show| plumb_probe::record_beside(options, signals::stop(), show, reader))
+}
+
+fn shown<T>(
+    options: &Options,
+    quiet: bool,
+    record: impl FnOnce(&dyn Fn(&Progress)) -> Result<(Outcome, T)>,
+) -> Result<(Outcome, T)> {
     signals::catch(Calls::Restart);
     let terminal = std::io::stderr().is_terminal();
     let show = |p: &Progress| {
@@ -123,7 +144,7 @@ pub fn record(options: &Options, quiet: bool) -> Result<Outcome> {
             eprintln!("plumb: recording {target} (--no-children: without those that run now)");
         }
     }
-    let outcome = plumb_probe::record(options, signals::stop(), show)?;
+    let (outcome, read) = record(&show)?;
     if !quiet {
         if terminal {
             eprint!("\r\x1b[K");
@@ -133,7 +154,7 @@ pub fn record(options: &Options, quiet: bool) -> Result<Outcome> {
     if let Some(error) = &outcome.error {
         eprintln!("plumb: the recording ended early: {error}; what came before is readable");
     }
-    Ok(outcome)
+    Ok((outcome, read))
 }
 
 fn tell(o: &Outcome) {

@@ -8,7 +8,7 @@ use anyhow::{bail, Result};
 use plumb_analysis::Analysis;
 use plumb_compare::run_directory::{write_json, CHAIN};
 use plumb_machine::{output, utc_of};
-use plumb_probe::Outcome;
+use plumb_probe::{Beside, Outcome};
 use plumb_report::document_files::{self, PAGE};
 use plumb_report::run_directory::{document, Seen};
 use plumb_report::terminal::screen::Screen;
@@ -22,8 +22,13 @@ struct RunFile<'a> {
     plumb: &'static str,
     /// The words that it was called with.
     arguments: Vec<String>,
+    /// The result was made while it was recorded, not from the whole trace.
+    live: bool,
     recording: &'a Outcome,
 }
+
+/// Reading so many events takes a while.
+const LONG: u64 = 5_000_000;
 
 /// Runs the command.
 ///
@@ -87,19 +92,32 @@ pub fn make(
     if !made {
         output::directory(dir)?;
     }
-    let outcome = record::record(&options, quiet).inspect_err(|_| {
+    // A set has one page, when all of its runs are made.
+    let page = !args.no_report && args.repeat.is_none();
+    let read = move |mut beside: Beside| {
+        let (trace, begin) = (beside.dir.clone(), beside.begin);
+        Seen::live(&trace, page, begin, &mut beside)
+    };
+    let (outcome, seen) = record::record_beside(&options, quiet, read).inspect_err(|_| {
         if made {
             // Nothing was recorded: leave nothing. Only empty directories go.
             let _ = std::fs::remove_dir(dir.join("trace"));
             let _ = std::fs::remove_dir(dir);
         }
     })?;
-    // A set has one page, when all of its runs are made.
-    let page = !args.no_report && args.repeat.is_none();
-    let seen = Seen::of(dir, page);
+    let live = matches!(seen, Some(Ok(_)));
+    let seen = match seen {
+        Some(Ok(seen)) => Ok(seen),
+        Some(Err(why)) if outcome.events > LONG && !quiet => {
+            eprintln!("plumb: reading the trace from its begin: {why:#}");
+            Seen::of(dir, page)
+        }
+        _ => Seen::of(dir, page),
+    };
     let run = RunFile {
         plumb: env!("CARGO_PKG_VERSION"),
         arguments: std::env::args().collect(),
+        live,
         recording: &outcome,
     };
     write_json(&dir.join("run.json"), &run)?;

@@ -232,3 +232,32 @@ fn each_service_of_a_machine_has_its_verdict() {
         alone["processes"].as_array().expect("rows").iter().map(|p| p["pid"].as_u64()).collect();
     assert_eq!(pids, [Some(u64::from(server.0.id()))]);
 }
+
+#[test]
+fn what_is_read_while_it_is_recorded_is_what_the_whole_trace_tells() {
+    if !can("what_is_read_while_it_is_recorded_is_what_the_whole_trace_tells", &[]) {
+        return;
+    }
+    let scratch = tempfile::tempdir().expect("directory");
+    let dir = scratch.path().join("run");
+    let back = scratch.path().join("back");
+    upstream(&back);
+    let _asks = Running::start(&["ask", words(&back)]);
+    // Longer than what is read ahead, and processes that come and go in it.
+    let script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do ls / >/dev/null; sleep 0.4; done";
+    let out = output(plumb().args(["run", "-q", "-a", "-o"]).arg(&dir).args(["--", "sh", "-c", script]));
+    assert!(out.status.success(), "{}", stderr(&out));
+    let read = |name: &str| -> Value {
+        serde_json::from_slice(&std::fs::read(dir.join(name)).expect(name)).expect("JSON")
+    };
+    assert_eq!(read("run.json")["live"], true, "{}", stderr(&out));
+    let out = output(plumb().args(["explain", "--json"]).arg(&dir));
+    let whole: Value = serde_json::from_slice(&out.stdout).expect("JSON");
+    let live = read("result.json");
+    for (part, told) in whole.as_object().expect("an object") {
+        // The file leaves out what makes it long.
+        if part != "services" && live["left_out"].get(part).is_none() {
+            assert_eq!(&live[part], told, "{part}");
+        }
+    }
+}

@@ -2,6 +2,7 @@
 //! The root-only room: checks what the kernel offers, loads the BPF programs,
 //! drains their buffers into a trace. Knows nothing of what events mean.
 
+mod beside;
 pub mod check;
 pub mod classes;
 mod costs;
@@ -23,8 +24,9 @@ mod target;
 mod trigger;
 mod user;
 
+pub use beside::Beside;
 pub use costs::measure_costs;
-pub use recorder::{record, Keep, Options, Outcome, Progress};
+pub use recorder::{record, record_beside, Keep, Options, Outcome, Progress};
 pub use sampling::Sampling;
 pub use select::Selection;
 pub use span::{Spans, Spec as SpanSpec};

@@ -29,6 +29,15 @@ const RESULTS: &[u32] = &[capabilities::CHOWN, capabilities::DAC_OVERRIDE, capab
 const PROGRAMS: &[u32] =
     &[capabilities::CHOWN, capabilities::DAC_OVERRIDE, capabilities::DAC_READ_SEARCH, capabilities::FOWNER];
 
+/// What a thread needs that only reads the trace: it may be another user's by then. SYS_NICE, to come behind no more.
+const READS: &[u32] = &[capabilities::DAC_READ_SEARCH, capabilities::SYS_NICE];
+
+/// Gives up, for the calling thread, all that reading a trace does not need.
+pub fn reads() {
+    // Where the kernel refuses, it goes on with what it has.
+    let _ = capabilities::keep(READS, &[]);
+}
+
 /// Gives up what only loading and attaching need. The command was forked before, and keeps all that plumb was given.
 pub fn after_attachment() {
     let mut kept = ATTACHED.to_vec();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! One recording from beginning to end.
 
+use crate::beside::{self, Beside};
 use crate::counters::Counters;
 use crate::drain::Drain;
 use crate::load::{self, Knobs, Loaded};
@@ -16,6 +17,7 @@ use plumb_machine::signals::Stop;
 use plumb_machine::{clock, host, open_files, output, process, Root, Sockets};
 use plumb_trace::ctf::Metadata;
 use plumb_trace::load::cut_torn;
+use plumb_trace::reader::Published;
 use plumb_trace::schema::StateEnd;
 use plumb_trace::units;
 use plumb_trace::writer::{DirectorySink, KeepSink, Sink, TraceWriter};
@@ -24,6 +26,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{channel, Sender};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// PLUMB_MAX_CPUS
@@ -131,12 +135,38 @@ pub(crate) fn default_buffer(cpus: u32) -> u64 {
 /// Nothing could be recorded: no permission, no such command, no room for
 /// the directory. An error later is told in the outcome, beside what was saved.
 pub fn record(options: &Options, stop: &Stop, progress: impl FnMut(&Progress)) -> Result<Outcome> {
-    let outcome = whole(options, stop, progress);
+    let outcome = whole(options, stop, progress, None);
     privileges::after_recording();
     outcome
 }
 
-fn whole(options: &Options, stop: &Stop, progress: impl FnMut(&Progress)) -> Result<Outcome> {
+/// The same; `reader` is called on a thread of its own when the target begins, and reads the trace as it grows.
+/// A flight recorder has no reader, for its trace does not grow.
+///
+/// # Errors
+/// As [`record`].
+pub fn record_beside<T: Send + 'static>(
+    options: &Options,
+    stop: &Stop,
+    progress: impl FnMut(&Progress),
+    reader: impl FnOnce(Beside) -> T + Send + 'static,
+) -> Result<(Outcome, Option<T>)> {
+    let (mut reader, mut running) = (Some(reader), None);
+    let mut start =
+        |beside| running = reader.take().map(|reader| thread::spawn(|| beside::run(beside, reader)));
+    let outcome = whole(options, stop, progress, Some(&mut start));
+    privileges::after_recording();
+    // Where nothing was recorded, what it waits for has gone, and it ends.
+    let read = running.and_then(|thread| thread.join().ok());
+    Ok((outcome?, read))
+}
+
+fn whole(
+    options: &Options,
+    stop: &Stop,
+    progress: impl FnMut(&Progress),
+    start: Option<&mut dyn FnMut(Beside)>,
+) -> Result<Outcome> {
     let cpus = host::possible_cpus(&Root::real());
     anyhow::ensure!(
         cpus <= MOST_CPUS,
@@ -206,8 +236,10 @@ fn whole(options: &Options, stop: &Stop, progress: impl FnMut(&Progress)) -> Res
         spans: knobs.spans,
         spans_seen: 0,
         span_cost: 0,
-        cpus: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
+        cpus: thread::available_parallelism().map_or(1, |n| n.get() as u32),
         begun: Instant::now(),
+        start: start.filter(|_| options.keep.is_none()).map(|start| start as _),
+        reader: None,
     };
     match &options.keep {
         None => {
@@ -354,6 +386,9 @@ struct Run<'a, 'obj, P> {
     span_cost: u64,
     cpus: u32,
     begun: Instant,
+    /// Starts who reads the trace as it grows.
+    start: Option<&'a mut (dyn FnMut(Beside) + 'a)>,
+    reader: Option<Sender<Published>>,
 }
 
 impl<P: FnMut(&Progress)> Run<'_, '_, P> {
@@ -372,6 +407,11 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
         }
         let mut stacks = self.loaded.stacks()?;
         privileges::after_attachment();
+        if let Some(start) = &mut self.start {
+            let (news, reads) = channel();
+            start(Beside::new(self.options.dir.clone(), begin, reads));
+            self.reader = Some(news);
+        }
         let mut reason = String::from("the trace could not be written");
         if error.is_none() {
             match self.watch_target(&mut writer, &mut stacks, begin) {
@@ -414,6 +454,9 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
         if error.is_none() {
             error = finish().err();
         }
+        if error.is_none() {
+            self.publish(&writer, u64::MAX, true);
+        }
         let mut notes = std::mem::take(&mut self.spans.notes);
         notes.append(&mut self.loaded.notes);
         let notes = notes.into_iter().chain(self.drain.notes()).chain(stacks_lost.notes()).collect();
@@ -451,6 +494,14 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
             self.loaded.mark(&born);
             self.drain.follow(&born);
             self.targets.extend(born);
+        }
+    }
+
+    /// Tells the reader how far it can read.
+    fn publish<S: Sink>(&self, writer: &TraceWriter<S>, until: u64, last: bool) {
+        if let Some(reader) = &self.reader {
+            // One that gave up has gone.
+            let _ = reader.send(Published { until, sizes: writer.sink().sizes(), last });
         }
     }
 
@@ -516,10 +567,12 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
         let (mut flushed, mut clocked, mut told) = (started, started, started);
         let mut fill = 0.0f64;
         let mut stops_seen = 0;
+        let mut drained = 0;
         loop {
-            std::thread::sleep(poll);
+            thread::sleep(poll);
             // Asked before the drain: what the target did last is then in the rings.
             let ended = self.ended(begin, &mut stops_seen);
+            let draining = clock::now();
             let round = self.drain.round(&self.loaded, writer)?;
             if started.elapsed() < SETTLING {
                 self.counters.follow();
@@ -541,6 +594,9 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
                 self.count(writer)?;
                 self.follow_cgroup();
                 writer.flush()?;
+                // A record may be late by one round, where its program was interrupted.
+                self.publish(writer, drained, false);
+                drained = draining;
             }
             if now - clocked >= CLOCKS_EVERY {
                 clocked = now;

@@ -10,6 +10,7 @@ use crate::stream::Stream;
 use crate::upgrade;
 use anyhow::{Context, Result};
 use plumb_analysis::{setup, Analysis, Pass};
+use plumb_trace::reader::{News, Trace};
 use serde::de::DeserializeOwned;
 use serde::Deserialize;
 use serde_json::Value;
@@ -42,7 +43,7 @@ impl Seen {
     /// No trace, of another schema, or without events.
     pub fn of(dir: &Path, rows: bool) -> Result<Self> {
         let trace = plumb_analysis::open(dir)?;
-        let recorded = trace.state.clocks.first().map_or(0, |c| c.realtime / 1_000_000_000);
+        let recorded = recorded(&trace);
         if !rows {
             return Ok(Self { analysis: Pass::over(&trace).analysis()?, recorded, rows: None });
         }
@@ -52,6 +53,21 @@ impl Seen {
         Ok(Self { analysis, recorded, rows: Some(rows) })
     }
 
+    /// The same of a trace in `dir` that is being recorded; `begin`: when its target began, ns.
+    ///
+    /// # Errors
+    /// It is to be read when it is whole, see [`Analysis::live`].
+    pub fn live(dir: &Path, rows: bool, begin: u64, news: &mut impl News) -> Result<Self> {
+        if !rows {
+            let (trace, analysis, ()) = Analysis::live(dir, begin, news, ())?;
+            return Ok(Self { analysis, recorded: recorded(&trace), rows: None });
+        }
+        let (trace, analysis, stream) =
+            Analysis::live(dir, begin, news, Stream::new(begin, Collect::default()))?;
+        let rows = stream.finish().finish(&analysis.result, &trace.state)?;
+        Ok(Self { analysis, recorded: recorded(&trace), rows: Some(rows) })
+    }
+
     fn made(&self, utc: Calendar) -> String {
         if self.recorded > 0 {
             utc(self.recorded)
@@ -59,6 +75,11 @@ impl Seen {
             String::new()
         }
     }
+}
+
+/// When a trace was recorded, in seconds after 1970; 0 not known.
+fn recorded(trace: &Trace) -> u64 {
+    trace.state.clocks.first().map_or(0, |c| c.realtime / 1_000_000_000)
 }
 
 /// `run.json`, as far as a report needs it.

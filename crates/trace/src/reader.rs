@@ -5,24 +5,29 @@
 
 mod ahead;
 mod cursor;
+mod follow;
 mod merge;
 mod stacks;
+mod stated;
+mod telling;
 
 use crate::ctf::{Metadata, HEAD_BYTES};
-use crate::event::{Decode, StateEvent};
 use crate::schema::{
     LoadBegin, LoadEnd, StateClock, StateCode, StateCounter, StateCpuSample, StateDisk, StateEnd, StateFile,
     StateFunction, StateModule, StateMount, StateOpen, StateProbe, StateSocket, StateSpan, StateSpanText,
-    StateStack, StateSymbol, StateSymbols, StateTask, StateText, StateUserStack, StateWaitEvent,
-    StateWaitStack, StateWakerStack,
+    StateStack, StateSymbol, StateSymbols, StateTask, StateText, StateWaitEvent, StateWaitStack,
+    StateWakerStack,
 };
 use crate::writer::Stream;
-use cursor::{Cursor, Packets, WaitCursor};
+use cursor::{Cursor, Packets};
 use merge::Merge;
+use stated::Stated;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use telling::Telling;
 
+pub use follow::{Following, News, Published, Unordered};
 pub use stacks::{UserStack, UserStacks};
 
 /// Why a trace cannot be read at all.
@@ -101,7 +106,7 @@ pub enum Item<'a> {
     Record(RawRecord<'a>),
     /// Missing events; told before the record that ends it.
     Gap(Gap),
-    /// What the recorder told of one moment, up to 2 s before its time.
+    /// What the recorder told, up to 2 s before its time.
     Told(&'a Told),
     /// What a workload's thread told of its operations. It belongs to no CPU, and
     /// behind events of the kernel that have the same time.
@@ -124,9 +129,22 @@ pub enum Operation {
     },
 }
 
-/// What the recorder tells of single moments, beside the kernel's records.
+/// What the recorder tells beside the kernel's records, as far as a reader needs it on the way: of single moments, and
+/// of what holds from then on, which is in [`State`] as well.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Told {
+    /// A thread at the beginning, or a process of the target as it came.
+    Task(StateTask),
+    /// A call stack of the kernel.
+    Stack(StateStack),
+    /// A file that is synced.
+    File(StateFile),
+    /// A file that the target had open at the beginning.
+    Open(StateOpen),
+    /// A socket that it had open at the beginning.
+    Socket(StateSocket),
+    /// A kind of span.
+    Span(StateSpan),
     /// The stack on which a thread waited long.
     Wait(StateWaitStack),
     /// Where the thread was that ended a long wait.
@@ -226,6 +244,17 @@ pub struct Trace {
     loads: Vec<Stream>,
 }
 
+/// What the metadata file of a trace says.
+fn metadata(dir: &Path) -> Result<Metadata, Error> {
+    let path = dir.join("metadata");
+    match std::fs::read(&path) {
+        Ok(bytes) => {
+            Metadata::decode(&String::from_utf8_lossy(&bytes)).map_err(|why| Error::Metadata { path, why })
+        }
+        Err(source) => Err(Error::Io { path, source }),
+    }
+}
+
 impl Trace {
     /// Opens the trace in `dir` (or in `dir/trace`, so that a run directory serves too).
     ///
@@ -233,16 +262,16 @@ impl Trace {
     /// Not a trace, of another schema, or unreadable.
     pub fn open(dir: &Path) -> Result<Self, Error> {
         let dir = if dir.join("metadata").exists() { dir.to_path_buf() } else { dir.join("trace") };
-        let io = |path: &Path| {
-            let path = path.to_path_buf();
-            move |source| Error::Io { path, source }
-        };
-        let path = dir.join("metadata");
-        let bytes = std::fs::read(&path).map_err(io(&path))?;
-        let metadata = Metadata::decode(&String::from_utf8_lossy(&bytes))
-            .map_err(|why| Error::Metadata { path, why })?;
+        let metadata = metadata(&dir)?;
+        let mut trace = Self::without_state(dir, metadata)?;
+        trace.read_state();
+        Ok(trace)
+    }
+
+    /// The trace of a directory, of whose state nothing was read.
+    fn without_state(dir: PathBuf, metadata: Metadata) -> Result<Self, Error> {
         let names: Vec<String> = std::fs::read_dir(&dir)
-            .map_err(io(&dir))?
+            .map_err(|source| Error::Io { path: dir.clone(), source })?
             .filter_map(|e| e.ok()?.file_name().into_string().ok())
             .collect();
         let mut cpus: Vec<u32> = names.iter().filter_map(|n| n.strip_prefix("cpu_")?.parse().ok()).collect();
@@ -252,9 +281,7 @@ impl Trace {
         }
         let mut loads: Vec<Stream> = names.iter().filter_map(|n| Stream::load_of_file(n)).collect();
         loads.sort_unstable();
-        let mut trace = Self { dir, metadata, state: State::default(), damage: Vec::new(), cpus, loads };
-        trace.read_state();
-        Ok(trace)
+        Ok(Self { dir, metadata, state: State::default(), damage: Vec::new(), cpus, loads })
     }
 
     /// CPUs that have a stream.
@@ -274,9 +301,12 @@ impl Trace {
         while let Some(head) = packets.next() {
             let mut input = &packets.buf[HEAD_BYTES..head.content as usize];
             while !input.is_empty() {
-                if self.state.take(&mut input).is_none() {
-                    packets.damaged("state event cut off or unknown");
-                    break;
+                match Stated::take(&mut input) {
+                    Some((_, event)) => self.state.push(event),
+                    None => {
+                        packets.damaged("state event cut off or unknown");
+                        break;
+                    }
                 }
             }
         }
@@ -296,41 +326,8 @@ impl Trace {
             cursors.push(cursor);
         }
         let summary = Summary { damage: self.damage.clone(), begin: u64::MAX, ..Default::default() };
-        let merge = Merge::new(cursors, WaitCursor::open(&self.dir), summary);
-        Ok(ahead::for_each(merge, f))
-    }
-}
-
-impl State {
-    fn take(&mut self, input: &mut &[u8]) -> Option<()> {
-        let _ts = u64::take(input)?;
-        match u16::take(input)? {
-            StateTask::ID => self.tasks.push(StateTask::decode(input)?),
-            StateDisk::ID => self.disks.push(StateDisk::decode(input)?),
-            StateMount::ID => self.mounts.push(StateMount::decode(input)?),
-            StateClock::ID => self.clocks.push(StateClock::decode(input)?),
-            StateStack::ID => self.stacks.push(StateStack::decode(input)?),
-            StateProbe::ID => self.probes.push(StateProbe::decode(input)?),
-            StateCounter::ID => self.counters.push(StateCounter::decode(input)?),
-            StateFile::ID => self.files.push(StateFile::decode(input)?),
-            StateOpen::ID => self.open.push(StateOpen::decode(input)?),
-            StateSocket::ID => self.sockets.push(StateSocket::decode(input)?),
-            StateSymbol::ID => self.symbols.push(StateSymbol::decode(input)?),
-            StateModule::ID => self.modules.push(StateModule::decode(input)?),
-            StateUserStack::ID => {
-                let stack = StateUserStack::decode(input)?;
-                Arc::make_mut(&mut self.user_stacks).push(&stack);
-            }
-            StateFunction::ID => self.functions.push(StateFunction::decode(input)?),
-            StateSymbols::ID => self.named.push(StateSymbols::decode(input)?),
-            StateCode::ID => self.code.push(StateCode::decode(input)?),
-            StateSpan::ID => self.spans.push(StateSpan::decode(input)?),
-            StateText::ID => self.texts.push(StateText::decode(input)?),
-            StateWaitEvent::ID => self.wait_events.push(StateWaitEvent::decode(input)?),
-            StateEnd::ID => self.end = Some(StateEnd::decode(input)?),
-            _ => return None,
-        }
-        self.events += 1;
-        Some(())
+        let begin = self.state.end.as_ref().map_or(0, |end| end.begin);
+        let mut merge = Merge::new(cursors, Telling::open(&self.dir), begin, summary);
+        Ok(ahead::for_each(&mut merge, f))
     }
 }

@@ -58,6 +58,11 @@ pub trait Sink {
     /// The packet could not be kept; what was kept before stays readable.
     fn packet(&mut self, stream: Stream, packet: &[u8]) -> io::Result<()>;
 
+    /// Bytes of each stream that are in a file, for who reads it as it grows.
+    fn sizes(&self) -> Vec<(Stream, u64)> {
+        Vec::new()
+    }
+
     /// Makes what it kept last.
     ///
     /// # Errors
@@ -126,6 +131,10 @@ pub(crate) fn named(path: &Path, e: io::Error) -> io::Error {
 }
 
 impl Sink for DirectorySink {
+    fn sizes(&self) -> Vec<(Stream, u64)> {
+        self.files.iter().map(|(stream, file)| (*stream, file.good)).collect()
+    }
+
     fn packet(&mut self, stream: Stream, packet: &[u8]) -> io::Result<()> {
         match self.files.entry(stream) {
             Entry::Occupied(open) => open.into_mut().append(packet),

@@ -2,7 +2,7 @@
 //! One reading of the kernel's counters. What a kernel does not have is None.
 
 use plumb_machine::mount::beneath;
-use plumb_machine::{cgroup, clock, DeviceNumber, Root};
+use plumb_machine::{cgroup, clock, host, DeviceNumber, Root};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -235,13 +235,5 @@ fn stalled(root: &Root) -> Stalled {
 }
 
 fn machine(root: &Root) -> Option<Machine> {
-    let text = root.text("/proc/stat")?;
-    // user nice system idle iowait irq softirq steal; guest time is in user already.
-    let ticks: Vec<u64> =
-        text.lines().next()?.split_whitespace().skip(1).map_while(|w| w.parse().ok()).collect();
-    // SAFETY: takes a number and gives one.
-    let per_second = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok().filter(|n| *n > 0)?;
-    let ns = |i: usize| ticks.get(i).map(|t| t * (1_000_000_000 / per_second));
-    let busy = ns(0)? + ns(1)? + ns(2)? + ns(5)? + ns(6)?;
-    Some(Machine { busy_ns: busy, steal_ns: ns(7)? })
+    host::CpuTime::now(root).map(|time| Machine { busy_ns: time.busy, steal_ns: time.stolen })
 }

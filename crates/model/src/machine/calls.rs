@@ -26,6 +26,9 @@ impl<O: Observer> Model<O> {
         if !(self.gave_up(at) && self.calls.is_futex(e.nr)) {
             self.settle_call(at, false);
         }
+        if self.threads[at].arrived != 0 && self.processes.looks(e.nr) {
+            self.threads[at].arrived = 0;
+        }
         let t = &mut self.threads[at];
         t.queued_bio = 0;
         t.first_call = -1;
@@ -61,13 +64,16 @@ impl<O: Observer> Model<O> {
         let Some(call) = t.call.take().filter(|c| c.nr == e.nr) else { return };
         self.wait_events.elapse(call.says, ts - call.start);
         let who = (t.service, t.tgid, tid);
-        let (synced, exchange) = self.processes.call(who, &call, ts, e.ret, &t.in_call);
+        let (synced, exchange) = self.processes.call(who, &call, (ts, t.arrived), e.ret, &t.in_call);
         if synced {
             let service = self.threads[at].service;
             self.synced.call(service, tid, call.fd, (call.start, ts - call.start));
         }
         match exchange {
-            Some(Exchange::Received) => self.threads[at].serves = true,
+            Some(Exchange::Received) => {
+                // The next ones may have come later.
+                (self.threads[at].serves, self.threads[at].arrived) = (true, 0);
+            }
             Some(Exchange::Answered { since }) if self.threads[at].target => self.serve(at, since, ts),
             Some(Exchange::Answered { .. }) | None => {}
         }

@@ -29,6 +29,9 @@ const MOST_SERVICES: usize = 16;
 impl<O: Observer> Model<O> {
     /// Closes everything at the trace's end and hands out what was found.
     pub fn finish(mut self) -> (RunResult, O) {
+        if !self.begun {
+            self.begin();
+        }
         let end = if self.refusal().is_some() { self.now } else { self.end() };
         // While their threads are known.
         self.count_samples(end);

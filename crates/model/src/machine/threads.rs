@@ -453,6 +453,8 @@ impl<O: Observer> Model<O> {
             let wait = Some(Slept { start, end: ran, stack: stack.unwrap_or(0), waker });
             self.charge_wait(at, &own, explained.handed, wait, sleep.says);
             self.said(at, sleep.says, &own, ran - start, waker);
+            let idle = own.last().is_some_and(|p| p.part.category == Category::Idle);
+            self.threads[at].arrived = if idle && cause != Cause::Timer { end } else { 0 };
             if !explained.handed && matches!(explained.did, Did::Waited(_)) {
                 self.note_peer(at, waker, &own);
             }

@@ -98,7 +98,7 @@ impl Sink for Ahead {
 }
 
 /// Hands out everything that the streams hold.
-pub(super) fn for_each(merge: Merge, mut f: impl FnMut(Item<'_>)) -> Summary {
+pub(super) fn for_each(merge: &mut Merge, mut f: impl FnMut(Item<'_>)) -> Summary {
     let sizes = sizes(false);
     thread::scope(|scope| {
         let (full, ready) = sync_channel(READY);

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Places in the files of a trace: packets checked one by one, records in order.
 
-use super::{Damage, Gap, Operation, RawRecord, Told};
+use super::{Damage, Gap, Operation, RawRecord};
 use crate::ctf::{PacketHead, HEAD_BYTES, MAX_PACKET_BYTES, STREAM_CPU, STREAM_LOAD};
-use crate::event::{Decode, Origin, Record, StateEvent};
-use crate::schema::{
-    LoadBegin, LoadEnd, StateCpuSample, StateSample, StateSpanText, StateWaitStack, StateWakerStack, EVENTS,
-};
+use crate::event::{Origin, Record};
+use crate::schema::{LoadBegin, LoadEnd, EVENTS};
 use crate::writer::{Stream, CONT_ID};
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -19,6 +16,8 @@ pub(super) struct Packets {
     pub(super) file: File,
     pub(super) name: String,
     pub(super) offset: u64,
+    /// How far the file may be read; its writer may be at what follows.
+    pub(super) limit: u64,
     pub(super) buf: Vec<u8>,
     pub(super) damage: Vec<Damage>,
 }
@@ -30,6 +29,7 @@ impl Packets {
             file: File::open(dir.join(&name))?,
             name,
             offset: 0,
+            limit: u64::MAX,
             buf: vec![0; MAX_PACKET_BYTES],
             damage: Vec::new(),
         })
@@ -41,6 +41,9 @@ impl Packets {
 
     /// Reads the next packet into `buf`; `None` at the end or where the file is damaged.
     pub(super) fn next(&mut self) -> Option<PacketHead> {
+        if self.offset >= self.limit {
+            return None;
+        }
         let got = match read_at_most(&self.file, &mut self.buf[..MAX_PACKET_BYTES], self.offset) {
             Ok(0) => return None,
             Ok(n) => n,
@@ -123,14 +126,25 @@ pub(super) struct Cursor {
 }
 
 impl Cursor {
+    /// Whether every item that may be read was handed out.
+    pub(super) fn is_done(&self) -> bool {
+        self.gap.is_none() && self.pos >= self.content
+    }
+
     pub(super) fn open(dir: &Path, stream: Stream) -> io::Result<Self> {
+        Ok(Self::of(Packets::open(dir, stream)?, stream))
+    }
+
+    /// A place in a stream of records.
+    pub(super) fn of(packets: Packets, stream: Stream) -> Self {
         let (class, number, load) = match stream {
-            Stream::Cpu(n) => (STREAM_CPU, n, false),
             Stream::Load { worker, .. } => (STREAM_LOAD, worker, true),
-            Stream::State | Stream::Waits => return Err(io::Error::other("not a stream of records")),
+            Stream::Cpu(n) => (STREAM_CPU, n, false),
+            // Not a stream of records: each of its packets is of another.
+            Stream::State | Stream::Waits => (u32::MAX, 0, false),
         };
-        Ok(Self {
-            packets: Packets::open(dir, stream)?,
+        Self {
+            packets,
             sizes: sizes(load),
             class,
             number,
@@ -141,7 +155,7 @@ impl Cursor {
             gap: None,
             broken: false,
             tid: 0,
-        })
+        }
     }
 
     /// Whether a workload's thread wrote it.
@@ -282,60 +296,4 @@ impl RawRecord<'_> {
 
 fn u64_at(buf: &[u8], pos: usize) -> u64 {
     u64::from_le_bytes(buf[pos..pos + 8].try_into().expect("eight bytes"))
-}
-
-/// A place in the stream of wait stacks and samples.
-pub(super) struct WaitCursor {
-    pub(super) packets: Option<Packets>,
-    pub(super) ready: VecDeque<(u64, Told)>,
-    pub(super) damage: Vec<Damage>,
-}
-
-impl WaitCursor {
-    pub(super) fn open(dir: &Path) -> Self {
-        Self { packets: Packets::open(dir, Stream::Waits).ok(), ready: VecDeque::new(), damage: Vec::new() }
-    }
-
-    pub(super) fn next_until(&mut self, ts: u64) -> Option<Told> {
-        if self.ready.is_empty() {
-            self.fill();
-        }
-        if self.ready.front().is_some_and(|(at, _)| *at <= ts) {
-            return self.ready.pop_front().map(|(_, w)| w);
-        }
-        None
-    }
-
-    pub(super) fn fill(&mut self) {
-        let Some(packets) = &mut self.packets else { return };
-        let Some(head) = packets.next() else {
-            self.damage.append(&mut packets.damage);
-            self.packets = None;
-            return;
-        };
-        let mut input = &packets.buf[HEAD_BYTES..head.content as usize];
-        while !input.is_empty() {
-            let event = (|| {
-                let ts = u64::take(&mut input)?;
-                let told = match u16::take(&mut input)? {
-                    StateWaitStack::ID => Told::Wait(StateWaitStack::decode(&mut input)?),
-                    StateWakerStack::ID => Told::Waker(StateWakerStack::decode(&mut input)?),
-                    StateCpuSample::ID => Told::Sample(StateCpuSample::decode(&mut input)?),
-                    StateSpanText::ID => Told::SpanText(StateSpanText::decode(&mut input)?),
-                    // Of traces before samples had user stacks.
-                    StateSample::ID => {
-                        let StateSample { at, thread, cpu, stack } = StateSample::decode(&mut input)?;
-                        Told::Sample(StateCpuSample { at, thread, cpu, kernel: stack, user: 0 })
-                    }
-                    _ => return None,
-                };
-                Some((ts, told))
-            })();
-            let Some(event) = event else {
-                packets.damaged("wait stack cut off or unknown");
-                break;
-            };
-            self.ready.push_back(event);
-        }
-    }
 }

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Brings the streams of a trace into the order of time.
 
-use super::cursor::{Cursor, WaitCursor};
+use super::cursor::Cursor;
+use super::telling::Telling;
 use super::{Gap, Operation, Summary, Told};
 
-/// How far, in trace time, waits' stacks are read ahead of the records: the
-/// recorder writes them when it gets round to it, not when they happen.
-const WAITS_AHEAD: u64 = 2_000_000_000;
+/// How far, in trace time, what the recorder told is read ahead of the records: it
+/// writes of waits and processes when it gets round to it, not when they happen.
+pub(super) const AHEAD: u64 = 2_000_000_000;
+/// Records of so much time, counted from 0, come behind what was told until [`AHEAD`] of its begin: the
+/// same whether a trace is read at once or as it grows.
+const STRETCH: u64 = 1_000_000_000;
 
 /// Takes what comes next.
 pub(super) trait Sink {
@@ -19,16 +23,22 @@ pub(super) trait Sink {
 
 /// The streams, each at its place.
 pub(super) struct Merge {
-    cursors: Vec<Cursor>,
-    waits: WaitCursor,
-    summary: Summary,
+    pub(super) cursors: Vec<Cursor>,
+    pub(super) telling: Telling,
+    /// When the target began, ns: what was told until then comes before any record.
+    begin: u64,
+    pub(super) summary: Summary,
+    /// Records up to here were handed out, ns.
+    done: u64,
+    /// One that was handed out later came before them.
+    pub(super) late: bool,
 }
 
 impl Merge {
     /// CPUs come before workloads.
-    pub(super) fn new(mut cursors: Vec<Cursor>, waits: WaitCursor, summary: Summary) -> Self {
+    pub(super) fn new(mut cursors: Vec<Cursor>, telling: Telling, begin: u64, summary: Summary) -> Self {
         cursors.iter_mut().for_each(Cursor::advance_packet);
-        Self { cursors, waits, summary }
+        Self { cursors, telling, begin, summary, done: 0, late: false }
     }
 
     /// The cursor with the earliest item, that one's time, and how far it may run alone.
@@ -44,17 +54,25 @@ impl Merge {
                 second = second.min(ts);
             }
         }
-        // In between the stacks must stay ahead, so a run alone is bounded too.
-        first.map(|first| (first, least, second.min(least.saturating_add(WAITS_AHEAD / 2))))
+        // In between the recorder's word must stay ahead, so a run alone is bounded too.
+        first.map(|first| (first, least, second.min((least - least % STRETCH).saturating_add(STRETCH - 1))))
     }
 
-    /// Hands out everything.
-    pub(super) fn run(mut self, sink: &mut impl Sink) -> Summary {
+    fn tell(&mut self, until: u64, sink: &mut impl Sink) {
+        while let Some(told) = self.telling.next_until(until) {
+            self.summary.waits += u64::from(told.is_moment());
+            sink.told(told);
+        }
+    }
+
+    /// Hands out what lies up to `until`, ns.
+    pub(super) fn run_until(&mut self, until: u64, sink: &mut impl Sink) {
         while let Some((first, least, limit)) = self.first() {
-            while let Some(told) = self.waits.next_until(least.saturating_add(WAITS_AHEAD)) {
-                self.summary.waits += 1;
-                sink.told(told);
+            if least > until {
+                break;
             }
+            self.late |= least < self.done;
+            self.tell((least - least % STRETCH).max(self.begin).saturating_add(AHEAD), sink);
             let (c, summary) = (&mut self.cursors[first], &mut self.summary);
             if let Some(gap) = c.gap.take() {
                 if c.is_load() {
@@ -82,7 +100,7 @@ impl Merge {
                 continue;
             }
             summary.begin = summary.begin.min(least);
-            let run = c.run(limit);
+            let run = c.run(limit.min(until));
             summary.records += run.records;
             summary.end = summary.end.max(run.last);
             if !sink.records(c.number, c.bytes(&run)) {
@@ -92,15 +110,18 @@ impl Merge {
                 c.advance_packet();
             }
         }
-        while let Some(told) = self.waits.next_until(u64::MAX) {
-            self.summary.waits += 1;
-            sink.told(told);
-        }
-        let mut summary = self.summary;
+        self.done = self.done.max(until);
+    }
+
+    /// Hands out everything that is left.
+    pub(super) fn run(&mut self, sink: &mut impl Sink) -> Summary {
+        self.run_until(u64::MAX, sink);
+        self.tell(u64::MAX, sink);
+        let mut summary = std::mem::take(&mut self.summary);
         for c in &mut self.cursors {
             summary.damage.append(&mut c.packets.damage);
         }
-        summary.damage.append(&mut self.waits.damage);
+        summary.damage.append(&mut self.telling.damage());
         summary.begin = summary.begin.min(summary.end);
         summary
     }

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Who reads a trace while it is recorded: a thread that takes what the machine leaves over.
+
+use crate::privileges;
+use plumb_machine::{clock, host, Root};
+use plumb_trace::reader::{News, Published};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Share of all CPUs that a reader may take though the machine has use for them.
+const SHARE: f64 = 0.02;
+/// Share of the idle time that it may take.
+const OF_IDLE: f64 = 0.5;
+/// It rests so long at a time.
+const REST: Duration = Duration::from_millis(20);
+/// CPU time that it may have saved up, ns: of silence it must not make a long burst.
+const SAVED: f64 = 1e8;
+/// CPU time is asked for after so many runs of records.
+const RUNS: u32 = 64;
+
+/// A trace that is being recorded, for its reader.
+pub struct Beside {
+    /// Its directory.
+    pub dir: PathBuf,
+    /// When the target began, ns CLOCK_MONOTONIC.
+    pub begin: u64,
+    news: Receiver<Published>,
+    next: Option<Published>,
+    pace: Option<Pace>,
+    runs: u32,
+}
+
+impl Beside {
+    pub(crate) fn new(dir: PathBuf, begin: u64, news: Receiver<Published>) -> Self {
+        Self { dir, begin, news, next: None, pace: None, runs: 0 }
+    }
+
+    /// Takes the newest of the news: it says all that earlier ones did.
+    fn look(&mut self) {
+        loop {
+            match self.news.try_recv() {
+                Ok(published) => self.next = Some(published),
+                Err(TryRecvError::Empty | TryRecvError::Disconnected) => return,
+            }
+        }
+    }
+}
+
+/// Runs a reader on the calling thread, behind all others and with no privilege but to read.
+pub(crate) fn run<T>(beside: Beside, reader: impl FnOnce(Beside) -> T) -> T {
+    privileges::reads();
+    give_way(true);
+    reader(beside)
+}
+
+/// Comes behind all others of the session, or no more.
+fn give_way(yes: bool) {
+    // SAFETY: a plain system call about the calling thread; where it is refused, the priority stays.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, if yes { 19 } else { 0 }) };
+}
+
+impl News for Beside {
+    fn next(&mut self) -> Option<Published> {
+        self.look();
+        let next = self.next.take().or_else(|| self.news.recv().ok());
+        if next.as_ref().is_some_and(|n| n.last) {
+            give_way(false);
+        }
+        next
+    }
+
+    fn rest(&mut self) {
+        self.runs += 1;
+        if self.runs < RUNS {
+            return;
+        }
+        self.runs = 0;
+        let mut pace = self.pace.take().unwrap_or_else(Pace::new);
+        while pace.must_rest() {
+            self.look();
+            if self.next.as_ref().is_some_and(|n| n.last) {
+                // Now somebody waits for it.
+                break;
+            }
+            thread::sleep(REST);
+            pace.grant();
+        }
+        self.pace = Some(pace);
+    }
+}
+
+/// Idle time of all CPUs, ns.
+fn idle() -> u64 {
+    host::CpuTime::now(&Root::real()).map_or(0, |time| time.idle)
+}
+
+/// CPU time that the calling thread may take, and takes.
+struct Pace {
+    /// What it may still take, ns.
+    left: f64,
+    /// CPU time of the thread, ns.
+    taken: u64,
+    /// Idle time of all CPUs, ns.
+    idle: u64,
+    at: Instant,
+    cpus: f64,
+}
+
+impl Pace {
+    fn new() -> Self {
+        Self {
+            left: 0.0,
+            taken: clock::of(libc::CLOCK_THREAD_CPUTIME_ID),
+            idle: idle(),
+            at: Instant::now(),
+            cpus: thread::available_parallelism().map_or(1.0, |n| n.get() as f64),
+        }
+    }
+
+    fn must_rest(&mut self) -> bool {
+        let taken = clock::of(libc::CLOCK_THREAD_CPUTIME_ID);
+        self.left -= (taken - self.taken) as f64;
+        self.taken = taken;
+        self.left < 0.0
+    }
+
+    fn grant(&mut self) {
+        let (at, idle) = (Instant::now(), idle());
+        let share = (at - self.at).as_nanos() as f64 * self.cpus * SHARE;
+        let spare = idle.saturating_sub(self.idle) as f64 * OF_IDLE;
+        (self.at, self.idle) = (at, idle);
+        self.left = (self.left + share + spare).min(SAVED);
+    }
+}
