@@ -51,14 +51,20 @@ END
 cat >"$work/sample.sql" <<'END'
 \t
 \a
-select statement_timestamp(), coalesce(wait_event_type || ':' || wait_event, 'CPU') from pg_stat_activity where application_name = 'pgbench' \watch 0.01
+select statement_timestamp(), coalesce(wait_event_type || ':' || wait_event, 'CPU') from pg_stat_activity where pid <> pg_backend_pid() \watch 0.01
 END
 bpftrace "$work/probes.bt" >"$out/usdt.txt" 2>&1 &
 probes=$!
 sleep 2
 "$plumb" record -q --programs waits --pid "$server" --for 20s -o "$work/trace" &
 recorder=$!
-timeout 20 "$bin/psql" -h "$work" -U postgres -X -q -f "$work/sample.sql" postgres >"$out/samples.txt" || true
+# Before all others: a sampler that waits for a CPU while the backends want it would sample the other moments.
+timeout 20 chrt -f 10 "$bin/psql" -h "$work" -U postgres -X -q -f "$work/sample.sql" postgres >"$out/samples.txt" &
+sampler=$!
+sleep 0.3
+backend=$("$bin/psql" -h "$work" -U postgres -XAtc "select pid from pg_stat_activity where application_name = 'psql' and pid <> pg_backend_pid()" postgres)
+chrt -f -p 10 "$backend"
+wait "$sampler" || true
 wait "$recorder" "$probes" "$clients"
 "$plumb" explain --json "$work/trace" >"$out/explain.json"
 python3 - "$out" <<'END'
@@ -70,15 +76,15 @@ for row in rows:
     if len(row) == 2:
         ticks[row[0]][row[1]] += 1
 result = json.load(open(f"{out}/explain.json"))
-whole = (result["end"] - result["begin"]) * 8
+whole = result["end"] - result["begin"]
 events = {w["name"]: w for w in result["wait_events"]}
-# The sampler is a backend too, and waits for its client all the time.
-print("| event | sampled, % of the backends' time | plumb, % | asleep, % |\n|---|---|---|---|")
+# Of all processes but the sampler: the WAL writer waits for the lock too.
+print("| event | sampled, mean processes in it | plumb | asleep |\n|---|---|---|---|")
 for name in ("LWLock:WALWrite", "IO:WALSync"):
-    shares = [t[name] / t.total() * 100 for t in ticks.values()]
-    error = 1.96 * statistics.stdev(shares) / len(shares) ** 0.5
+    counts = [t[name] for t in ticks.values()]
+    error = 1.96 * statistics.stdev(counts) / len(counts) ** 0.5
     e = events[name]
-    print(f"| {name} | {statistics.mean(shares):.2f} +- {error:.2f} | {e['elapsed'] * 100 / whole:.2f} | {e['time'] * 100 / whole:.2f} |")
+    print(f"| {name} | {statistics.mean(counts):.3f} +- {error:.3f} | {e['elapsed'] / whole:.3f} | {e['time'] / whole:.3f} |")
 ns, waits = (int(re.search(f"@{k}: (\\d+)", open(f"{out}/usdt.txt").read())[1]) for k in ("ns", "waits"))
 ours = [w for name, w in events.items() if name.startswith("LWLock:")]
 total, count = sum(w["elapsed"] for w in ours), sum(w["waits"] for w in ours)
