@@ -64,8 +64,16 @@ struct pt_regs {
 	unsigned long si;
 	unsigned long dx;
 	unsigned long cx;
+	unsigned long ax;
+	unsigned long bx;
 	unsigned long r8;
 	unsigned long r9;
+	unsigned long r10;
+	unsigned long r11;
+	unsigned long r12;
+	unsigned long r13;
+	unsigned long r14;
+	unsigned long r15;
 	unsigned long orig_ax;
 	unsigned long bp;
 	unsigned long ip;

@@ -27,6 +27,57 @@ static __always_inline void span_text(u32 tid, u64 now, struct plumb_span_place 
 	bpf_ringbuf_submit(t, BPF_RB_NO_WAKEUP);
 }
 
+/* The order of REGISTERS in crates/probe/src/span/usdt.rs. */
+static __noinline u64 register_of(struct pt_regs *regs, u32 n)
+{
+	u64 value = 0;
+#if defined(__TARGET_ARCH_x86)
+	const void *at = n == 0    ? &regs->ax
+			 : n == 1  ? &regs->bx
+			 : n == 2  ? &regs->cx
+			 : n == 3  ? &regs->dx
+			 : n == 4  ? &regs->si
+			 : n == 5  ? &regs->di
+			 : n == 6  ? &regs->bp
+			 : n == 7  ? &regs->sp
+			 : n == 8  ? &regs->r8
+			 : n == 9  ? &regs->r9
+			 : n == 10 ? &regs->r10
+			 : n == 11 ? &regs->r11
+			 : n == 12 ? &regs->r12
+			 : n == 13 ? &regs->r13
+			 : n == 14 ? &regs->r14
+				   : &regs->r15;
+
+	bpf_probe_read_kernel(&value, sizeof(value), at);
+#endif
+	return value;
+}
+
+static __always_inline u64 span_key(struct pt_regs *regs, struct plumb_span_place place)
+{
+	u32 bits = 64 - 8 * place.key_bytes;
+	u64 value = 0;
+
+	switch (place.key_from) {
+	case PLUMB_FROM_ARGUMENT:
+		return get_call_arg(regs, place.key_arg);
+	case PLUMB_FROM_CONSTANT:
+		return (s64)place.key_offset;
+	case PLUMB_FROM_REGISTER:
+		value = register_of(regs, place.key_arg);
+		break;
+	case PLUMB_FROM_MEMORY:
+		if (place.key_bytes > sizeof(value) ||
+		    bpf_probe_read_user(&value, place.key_bytes,
+					(void *)(register_of(regs, place.key_arg) + (s64)place.key_offset)))
+			return 0;
+		break;
+	}
+	bits &= 63;
+	return place.key_signed ? (u64)((s64)(value << bits) >> bits) : value << bits >> bits;
+}
+
 /* At uprobes and kprobes: both are programs of one type, and their cookies are read in one way. */
 SEC("uprobe")
 int span(struct pt_regs *regs)
@@ -53,7 +104,7 @@ int span(struct pt_regs *regs)
 		return 0;
 	}
 	if (place.key != PLUMB_KEY_NONE)
-		key = get_call_arg(regs, place.key_arg);
+		key = span_key(regs, place);
 	now = EMIT(span_begin, tid, {
 		e->span = place.span;
 		e->unused = 0;

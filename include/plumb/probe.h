@@ -70,7 +70,20 @@ struct plumb_span_place {
 	plumb_u8 condition_arg; /* its argument, from 0 on */
 	plumb_u8 key;           /* enum plumb_key */
 	plumb_u8 key_arg;
-	plumb_u8 length_arg; /* of the text; PLUMB_NO_ARG: it ends with a NUL */
+	plumb_u8 length_arg;  /* of the text; PLUMB_NO_ARG: it ends with a NUL */
+	plumb_s32 key_offset; /* of the memory behind a register, or the constant itself */
+	plumb_u8 key_from;    /* enum plumb_from */
+	plumb_u8 key_bytes;   /* of a USDT probe's argument: 1, 2, 4 or 8 */
+	plumb_u8 key_signed;  /* 1: it has a sign */
+	plumb_u8 unused;
+};
+
+/* Where a key comes from. Arguments of USDT probes lie wherever the compiler had them. */
+enum plumb_from {
+	PLUMB_FROM_ARGUMENT, /* key_arg: of the function's arguments */
+	PLUMB_FROM_REGISTER, /* key_arg: index in the list of span.bpf.c */
+	PLUMB_FROM_MEMORY,   /* at that register and key_offset */
+	PLUMB_FROM_CONSTANT,
 };
 
 struct plumb_knobs {

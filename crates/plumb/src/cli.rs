@@ -227,8 +227,9 @@ pub struct What {
     pub thin: Vec<String>,
     /// Record a span, a named interval of a thread, and account for it by its key (repeatable):
     /// 'NAME=FUNCTION' is each call of a function of the target's program,
-    /// 'NAME=FILE:BEGIN(KEY)..END' what lies between two functions of a file, 'kernel:FUNCTION' each call of a
-    /// function of the kernel. KEY is an argument: arg0 (a number), arg0:string or arg0:sql.
+    /// 'NAME=FILE:BEGIN(KEY)..END' what lies between two functions of a file or its USDT probes (%PROBE),
+    /// 'kernel:FUNCTION' each call of a function of the kernel. KEY is an argument: arg0 (a number), arg0:string or
+    /// arg0:sql.
     #[arg(long, value_name = "SPEC", value_parser = span)]
     pub span: Vec<SpanSpec>,
     /// Of programs that plumb knows (PostgreSQL, MariaDB, MySQL, SQLite): their requests and wait events, the wait

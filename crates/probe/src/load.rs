@@ -5,7 +5,7 @@ use crate::ring::{Ring, SLOT};
 use crate::sampling::{Clock, Clocks};
 use crate::select::{Selection, THINNABLE};
 use crate::skel::{types, OpenPlumbSkel, PlumbSkel, PlumbSkelBuilder};
-use crate::span::{self, Condition, Key, Plan, Probe, Site, MOST_PLACES};
+use crate::span::{self, Condition, Key, Plan, Probe, Site, Source, SourceFrom, MOST_PLACES};
 use crate::stack_ring::StackRing;
 use crate::stacks::{COPY_SLOTS, LARGEST};
 use anyhow::{bail, Context, Result};
@@ -218,10 +218,19 @@ fn set_place(place: &mut types::plumb_span_place, probe: &Probe) {
             place.length_arg = length.unwrap_or(NO_ARGUMENT);
         }
     }
+    if let Some(Source { from, bytes, signed }) = probe.source {
+        (place.key_bytes, place.key_signed) = (bytes, u8::from(signed));
+        // enum plumb_from
+        (place.key_from, place.key_arg, place.key_offset) = match from {
+            SourceFrom::Register(n) => (1, n, 0),
+            SourceFrom::Memory(n, offset) => (2, n, offset),
+            SourceFrom::Constant(value) => (3, 0, value),
+        };
+    }
 }
 
 const _: () = assert!(size_of::<types::wait_word>() == 16);
-const _: () = assert!(size_of::<[types::plumb_span_place; MOST_PLACES]>() == 12 * MOST_PLACES);
+const _: () = assert!(size_of::<[types::plumb_span_place; MOST_PLACES]>() == 20 * MOST_PLACES);
 
 /// Has the programs find the recorder's PID namespace, and makes sure that /proc is of the same one.
 fn find_level(skel: &PlumbSkel<'_>) -> Result<()> {
@@ -396,8 +405,9 @@ impl<'obj> Loaded<'obj> {
             for (n, probe) in self.probes.iter().enumerate().filter(|(_, p)| p.ends == ends) {
                 let (program, cookie, retprobe) = (&self.skel.progs.span, n as u64, probe.returns);
                 let attached = match &probe.site {
-                    Site::File(file, offset) => {
-                        let opts = UprobeOpts { cookie, retprobe, ..UprobeOpts::default() };
+                    Site::File(file, offset, semaphore) => {
+                        let ref_ctr_offset = *semaphore as usize;
+                        let opts = UprobeOpts { cookie, retprobe, ref_ctr_offset, ..UprobeOpts::default() };
                         program.attach_uprobe_with_opts(-1, file, *offset as usize, opts)
                     }
                     Site::Kernel(function) => {

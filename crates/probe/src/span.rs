@@ -7,6 +7,7 @@ mod kernel;
 mod programs;
 mod spec;
 mod text;
+mod usdt;
 
 use crate::target::Target;
 use crate::user::Elf;
@@ -24,6 +25,7 @@ pub use programs::Program;
 use spec::End;
 pub use spec::{Condition, Key, Spec};
 pub use text::Texts;
+pub use usdt::{From as SourceFrom, Source};
 
 /// PLUMB_MAX_PLACES
 pub const MOST_PLACES: usize = 64;
@@ -44,8 +46,9 @@ pub struct Spans {
 /// Where a probe is placed.
 #[derive(Debug, Clone)]
 pub enum Site {
-    /// An instruction of a file: a path that serves now, and its offset there. A uprobe.
-    File(PathBuf, u64),
+    /// An instruction of a file: a path that serves now, and its offset there. A uprobe. The last is the offset of the
+    /// semaphore that switches a USDT probe on, 0 for none.
+    File(PathBuf, u64, u64),
     /// A kernel function, by its symbol. A kprobe.
     Kernel(String),
 }
@@ -53,7 +56,7 @@ pub enum Site {
 impl std::fmt::Display for Site {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Site::File(file, offset) => write!(f, "{} at {offset:#x}", file.display()),
+            Site::File(file, offset, _) => write!(f, "{} at {offset:#x}", file.display()),
             Site::Kernel(function) => write!(f, "kernel function {function}"),
         }
     }
@@ -70,6 +73,8 @@ pub struct Probe {
     pub ends: bool,
     pub condition: Option<Condition>,
     pub key: Option<Key>,
+    /// Where the key lies, of a USDT probe.
+    pub source: Option<Source>,
     /// Of a program's profile: nobody asked for it by name.
     pub unasked: bool,
 }
@@ -94,6 +99,9 @@ pub struct Plan {
     /// What could not be done, a sentence each.
     pub notes: Vec<String>,
 }
+
+/// Where a function or a probe is, and of a probe where the key lies.
+type Sites = Vec<(Site, Option<Source>)>;
 
 /// A file with code, whatever its path is by now.
 struct Binary {
@@ -170,14 +178,17 @@ impl Plan {
 
     fn add(&mut self, spec: &Spec, binary: &Binary, largest: u64) -> Result<()> {
         let symbols = Symbols::read(&binary.path, largest).with_context(|| binary.name.clone())?;
-        let begin = symbols.offset(&spec.begin.symbol, &binary.name)?;
-        let (end, returns, condition) = match &spec.end {
-            End::Return => (begin, true, None),
-            End::At(place) => (symbols.offset(&place.symbol, &binary.name)?, false, place.condition),
+        let argument = match spec.key {
+            Some(Key::Number(n) | Key::Text { argument: n, .. }) => Some(n),
+            None => None,
         };
-        let site = |offset| Site::File(binary.path.clone(), offset);
+        let begin = symbols.sites(&spec.begin.symbol, binary, argument)?;
         let place = format!("{}: {}", binary.name, spec.places());
-        self.push(spec, (site(begin), site(end)), returns, condition, place);
+        let (end, returns, condition) = match &spec.end {
+            End::Return => (begin.clone(), true, None),
+            End::At(place) => (symbols.sites(&place.symbol, binary, None)?, false, place.condition),
+        };
+        self.push(spec, (begin, end), returns, condition, place);
         Ok(())
     }
 
@@ -189,7 +200,8 @@ impl Plan {
             End::At(place) => (&place.symbol, false, place.condition),
         };
         kernel::find(&[begin, end])?;
-        let sites = (Site::Kernel(begin.clone()), Site::Kernel(end.clone()));
+        let site = |function: &String| vec![(Site::Kernel(function.clone()), None)];
+        let sites = (site(begin), site(end));
         let place = format!("{}{} (kprobe)", StateSpan::KERNEL, spec.places());
         self.push(spec, sites, returns, condition, place);
         Ok(())
@@ -198,23 +210,28 @@ impl Plan {
     fn push(
         &mut self,
         spec: &Spec,
-        (begin, end): (Site, Site),
+        (begin, end): (Sites, Sites),
         returns: bool,
         condition: Option<Condition>,
         place: String,
     ) {
         let span = self.spans.len() as u32;
-        self.probes.push(Probe {
-            site: begin,
-            returns: false,
-            span,
-            ends: false,
-            condition: spec.begin.condition,
-            key: spec.key,
-            unasked: false,
-        });
-        let (key, unasked) = (None, false);
-        self.probes.push(Probe { site: end, returns, span, ends: true, condition, key, unasked });
+        for (site, source) in begin {
+            self.probes.push(Probe {
+                site,
+                returns: false,
+                span,
+                ends: false,
+                condition: spec.begin.condition,
+                key: spec.key,
+                source,
+                unasked: false,
+            });
+        }
+        for (site, source) in end {
+            let (key, unasked) = (None, false);
+            self.probes.push(Probe { site, returns, span, ends: true, condition, key, source, unasked });
+        }
         self.spans.push(StateSpan {
             span,
             nests: u8::from(returns),
@@ -364,6 +381,27 @@ impl Symbols {
             bail!("a program of 32 bits");
         }
         Ok(Self { cache, elf })
+    }
+
+    /// The places of a function, or of a USDT probe with the argument that is wanted of it.
+    fn sites(&self, name: &str, binary: &Binary, argument: Option<u8>) -> Result<Sites> {
+        let file = &binary.name;
+        if !name.starts_with(usdt::SIGN) {
+            return Ok(vec![(Site::File(binary.path.clone(), self.offset(name, file)?, 0), None)]);
+        }
+        let notes = usdt::notes(&self.cache)?;
+        let site = |note: &usdt::Note| {
+            let offset = |address| {
+                let offset = self.elf.offset(address);
+                offset.with_context(|| {
+                    format!("USDT probe '{}' of {file} lies in no part that is loaded", note.name)
+                })
+            };
+            let semaphore = if note.semaphore == 0 { 0 } else { offset(note.semaphore)? };
+            let source = argument.map(|n| note.argument(n)).transpose()?;
+            Ok((Site::File(binary.path.clone(), offset(note.address)?, semaphore), source))
+        };
+        usdt::find(&notes, name, file)?.into_iter().map(site).collect()
     }
 
     /// Offset of a function in the file.

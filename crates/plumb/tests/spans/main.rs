@@ -191,3 +191,55 @@ fn a_killed_recorder_leaves_no_probe() {
     no_program_left(pid);
     must(Command::new("pkill").args(["-f", &server.display().to_string()]));
 }
+
+#[test]
+fn usdt_probes_begin_and_end_spans() {
+    if !can("usdt_probes_begin_and_end_spans", &["cc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("directory");
+    let program = dir.path().join("jobs");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/spans/usdt.c");
+    must(Command::new("cc").args(["-O2", "-o"]).arg(&program).arg(source));
+    let record = |trace: &Path, span: &str| {
+        let mut command = plumb();
+        command
+            .args(["record", "-q", "--span-text", "--span", span, "-o"])
+            .arg(trace)
+            .arg("--")
+            .arg(&program);
+        output(&mut command)
+    };
+    let recorded = |name: &str, span: &str| {
+        let trace = dir.path().join(name);
+        let out = record(&trace, span);
+        assert!(out.status.success(), "{span}: {}", stderr(&out));
+        let told = String::from_utf8_lossy(&out.stdout).into_owned();
+        let told: Vec<u64> = told.split_whitespace().map(|w| w.parse().expect("a number")).collect();
+        // Its semaphore is set while it is recorded.
+        assert_eq!(told[0], 300, "{span}");
+        (explain(&trace), told[1])
+    };
+    let (result, took) = recorded("texts", "job=%begin(arg0:sql)..%mine.end");
+    let rows = ["select ?", "update t set a = ?"].map(|key| of(&result, key));
+    assert_eq!(rows.map(|row| (number(row, "count"), number(row, "unfinished"))), [(150, 0), (150, 0)]);
+    let total: u64 = rows.iter().map(|row| number(row, "total")).sum();
+    let off = (total as f64 - took as f64).abs() / took as f64;
+    assert!(off < 0.05, "{total} ns, the program measured {took}");
+    assert!(rows.iter().all(|row| part(row, "timer") > 0.5), "{rows:?}");
+    // A number in memory that has a sign, a constant, and the low byte of a register.
+    for (argument, keys) in [(1, 3), (2, 1), (3, 256)] {
+        let (result, _) =
+            recorded(&format!("numbers-{argument}"), &format!("job=%begin(arg{argument})..%end"));
+        let counts: u64 = spans(&result).iter().map(|row| number(row, "count")).sum();
+        assert_eq!((spans(&result).len(), counts), (keys, 300), "arg{argument}: {:?}", spans(&result));
+    }
+    for (span, words) in [
+        ("job=%begi..%end", "it has begin"),
+        ("job=%begin(arg4)..%end", "no argument 4"),
+        ("job=%yours.begin..%end", "no USDT probe"),
+    ] {
+        let out = record(&dir.path().join("none"), span);
+        assert!(!out.status.success() && stderr(&out).contains(words), "{span}: {}", stderr(&out));
+    }
+}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The words that describe a span: `NAME=[FILE:]BEGIN[(KEY)][ if CONDITION][..END[ if CONDITION]]`.
 
+use super::usdt;
 use anyhow::{bail, Context, Result};
 use std::path::{Path, PathBuf};
 
@@ -59,7 +60,7 @@ pub enum Key {
 
 /// In the place of a file: the kernel.
 pub const KERNEL: &str = "kernel";
-const FORM: &str = "NAME=[FILE:]FUNCTION[(argN[:string|:sql])][..FUNCTION]";
+const FORM: &str = "NAME=[FILE:]FUNCTION[(argN[:string|:sql])][..FUNCTION], or with %PROBE for FUNCTION";
 /// Arguments that come in registers.
 const MOST_ARGUMENTS: u8 = 6;
 
@@ -94,6 +95,21 @@ impl Spec {
         };
         let (begin, key) = take_key(begin)?;
         let begin = Place::parse(&begin)?;
+        let probe = |place: &Place| place.symbol.starts_with(usdt::SIGN);
+        let probes = match &end {
+            End::At(end) => (probe(&begin), probe(end)),
+            End::Return => (probe(&begin), false),
+        };
+        if probes.0 && end == End::Return {
+            bail!("a USDT probe does not return: say where the span ends, as in NAME=%begin..%end");
+        }
+        let conditions = begin.condition.filter(|_| probes.0).or(match &end {
+            End::At(end) => end.condition.filter(|_| probes.1),
+            End::Return => None,
+        });
+        if conditions.is_some() || (probes.0 && matches!(key, Some(Key::Text { length: Some(_), .. }))) {
+            bail!("conditions and lengths are read from the arguments of functions, not of USDT probes");
+        }
         Ok(Self { name: name.into(), file, begin, end, key, text: text.into() })
     }
 
@@ -205,6 +221,8 @@ mod tests {
         let short = parse("kernel:ext4_lookup.isra.0(arg1)");
         assert_eq!((short.name.as_str(), short.begin.symbol.as_str()), ("ext4_lookup", "ext4_lookup.isra.0"));
         assert!(short.of_kernel());
+        let probes = parse("query=/bin/p:%query__start(arg0:sql)..%postgresql.query__done");
+        assert_eq!((probes.begin.symbol.as_str(), probes.key), ("%query__start", sql.key));
         let length = parse("command=dispatch(arg2:sql:arg3) if arg0 == 3");
         assert_eq!(length.key, Some(Key::Text { argument: 2, length: Some(3), sql: true }));
         assert_eq!(length.begin.condition.map(|c| (c.value, c.equal)), Some((3, true)));
@@ -223,6 +241,9 @@ mod tests {
             ("q=f if arg0 > 3", "no condition"),
             ("q=f if arg0 == x", "'x'"),
             ("q=f..", "''"),
+            ("q=%f", "does not return"),
+            ("q=%f(arg0:sql:arg1)..%g", "lengths"),
+            ("q=%f if arg0 == 1..%g", "conditions"),
         ] {
             let error = format!("{:#}", Spec::parse(text).expect_err(text));
             assert!(error.contains(words), "{text}: {error}");
