@@ -160,7 +160,7 @@ def measure(options, undo):
         rows.append({**told, "first": tail or told["first"], "healthy": healthy})
         say(f"bench: {name}: {'ok' if ok else 'MISSED'}: {result['verdict'][0]}")
         kept = {k: result[k] for k in ("verdict", "findings", "path", "service", "spans")}
-        names = [(WORK, "DIR"), (plumb, "plumb"), (system.ROOT, "DIR")]
+        names = [(WORK, "DIR"), (plumb, "plumb"), (system.ROOT, "DIR"), (Path(sys.base_prefix).resolve(), "PYTHON")]
         (directory / f"{name}.json").write_text(shown(json.dumps(kept, indent=1), names) + "\n")
         if name in PAGES and not options.neighbour:
             page = (WORK / f"{name}.run" / "report.html").read_text()
