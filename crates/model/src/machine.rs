@@ -233,7 +233,8 @@ impl<O: Observer> Model<O> {
             // Told twice it is one thread of its process still, or that would never end.
             return;
         }
-        let begin = self.setup.begin;
+        // Told late, it is known from now on.
+        let begin = self.now.max(self.setup.begin);
         let at = self.place(task.tid);
         let everyone = self.setup.everyone && task.kernel == 0 && task.tgid != self.setup.recorder;
         let name = self.name_number(&task.comm);
