@@ -178,6 +178,13 @@ impl Plan {
 
     fn add(&mut self, spec: &Spec, binary: &Binary, largest: u64) -> Result<()> {
         let symbols = Symbols::read(&binary.path, largest).with_context(|| binary.name.clone())?;
+        if symbols.is_go() {
+            bail!(
+                "{} is a Go program: its goroutines move between threads and stacks, so that a call may end on another \
+                 thread, and a probe of its return ends the program; requests on its sockets are spans without --span",
+                binary.name
+            );
+        }
         let argument = match spec.key {
             Some(Key::Number(n) | Key::Text { argument: n, .. }) => Some(n),
             None => None,
@@ -381,6 +388,12 @@ impl Symbols {
             bail!("a program of 32 bits");
         }
         Ok(Self { cache, elf })
+    }
+
+    /// Whether Go's linker made it.
+    fn is_go(&self) -> bool {
+        let object = object::File::parse(&self.cache);
+        object.is_ok_and(|o| o.section_by_name(".go.buildinfo").is_some())
     }
 
     /// The places of a function, or of a USDT probe with the argument that is wanted of it.

@@ -200,7 +200,7 @@ fn usdt_probes_begin_and_end_spans() {
     let dir = tempfile::tempdir().expect("directory");
     let program = dir.path().join("jobs");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/spans/usdt.c");
-    must(Command::new("cc").args(["-O2", "-o"]).arg(&program).arg(source));
+    must(Command::new("cc").args(["-O2", "-o"]).arg(&program).arg(&source));
     let record = |trace: &Path, span: &str| {
         let mut command = plumb();
         command
@@ -242,4 +242,8 @@ fn usdt_probes_begin_and_end_spans() {
         let out = record(&dir.path().join("none"), span);
         assert!(!out.status.success() && stderr(&out).contains(words), "{span}: {}", stderr(&out));
     }
+    // A return probe would end a Go program.
+    must(Command::new("cc").args(["-O2", "-DGO", "-o"]).arg(&program).arg(&source));
+    let out = record(&dir.path().join("none"), "main=main");
+    assert!(!out.status.success() && stderr(&out).contains("a Go program"), "{}", stderr(&out));
 }

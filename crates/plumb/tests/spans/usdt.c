@@ -30,6 +30,11 @@
 			 : \
 			 : __VA_ARGS__)
 
+#ifdef GO
+/* what every program has that Go's linker made */
+const char buildinfo[] __attribute__((section(".go.buildinfo"), used)) = "";
+#endif
+
 volatile unsigned short begin_semaphore __attribute__((section(".probes"), used));
 
 static long now(void)
