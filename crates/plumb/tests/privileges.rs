@@ -36,6 +36,8 @@ fn each_phase_has_what_it_needs() {
     let mut child = command.stdout(Stdio::null()).spawn().expect("plumb");
     let path = format!("/proc/{}/status", child.id());
     let mut phases: Vec<[u64; 3]> = Vec::new();
+    // The last that was seen of each other thread: who reads the trace as it grows.
+    let mut readers = std::collections::BTreeMap::new();
     let begun = Instant::now();
     while child.try_wait().expect("its state").is_none() && begun.elapsed() < Duration::from_secs(120) {
         let status = std::fs::read_to_string(&path).unwrap_or_default();
@@ -49,9 +51,19 @@ fn each_phase_has_what_it_needs() {
                 phases.push(now);
             }
         }
+        for task in std::fs::read_dir(format!("/proc/{}/task", child.id())).into_iter().flatten().flatten() {
+            let status = std::fs::read_to_string(task.path().join("status")).unwrap_or_default();
+            let sets = ["CapEff:", "CapPrm:"].map(|name| line(&status, name).unwrap_or_default().to_string());
+            if task.file_name().to_str() != Some(&child.id().to_string()) && !sets[0].is_empty() {
+                readers.insert(task.file_name(), sets);
+            }
+        }
         std::thread::sleep(Duration::from_millis(1));
     }
     assert!(child.wait().expect("waited").success());
+    // DAC_READ_SEARCH and SYS_NICE.
+    let reads = ["0000000000800004", "0000000000800004"].map(String::from);
+    assert!(!readers.is_empty() && readers.values().all(|sets| *sets == reads), "{readers:?}");
     // Programs that it starts from the attachment on: RESULTS and DAC_READ_SEARCH.
     let has = |set: u64, bounding: u64| [set, set, bounding];
     let expected = [

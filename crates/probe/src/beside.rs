@@ -17,6 +17,8 @@ const OF_IDLE: f64 = 0.5;
 const REST: Duration = Duration::from_millis(20);
 /// CPU time that it may have saved up, ns: of silence it must not make a long burst.
 const SAVED: f64 = 1e8;
+/// The nice value of who comes behind all others of its session.
+const BEHIND: i32 = 19;
 /// CPU time is asked for after so many runs of records.
 const RUNS: u32 = 64;
 
@@ -30,11 +32,13 @@ pub struct Beside {
     next: Option<Published>,
     pace: Option<Pace>,
     runs: u32,
+    /// The nice value that its thread has when somebody waits for it.
+    nice: i32,
 }
 
 impl Beside {
     pub(crate) fn new(dir: PathBuf, begin: u64, news: Receiver<Published>) -> Self {
-        Self { dir, begin, news, next: None, pace: None, runs: 0 }
+        Self { dir, begin, news, next: None, pace: None, runs: 0, nice: 0 }
     }
 
     /// Takes the newest of the news: it says all that earlier ones did.
@@ -49,16 +53,20 @@ impl Beside {
 }
 
 /// Runs a reader on the calling thread, behind all others and with no privilege but to read.
-pub(crate) fn run<T>(beside: Beside, reader: impl FnOnce(Beside) -> T) -> T {
+pub(crate) fn run<T>(mut beside: Beside, reader: impl FnOnce(Beside) -> T) -> T {
     privileges::reads();
-    give_way(true);
+    beside.nice = nice(BEHIND);
     reader(beside)
 }
 
-/// Comes behind all others of the session, or no more.
-fn give_way(yes: bool) {
-    // SAFETY: a plain system call about the calling thread; where it is refused, the priority stays.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, if yes { 19 } else { 0 }) };
+/// The calling thread's nice value; it was the other.
+fn nice(value: i32) -> i32 {
+    // SAFETY: plain system calls about the calling thread; where they are refused, the priority stays.
+    unsafe {
+        let was = libc::getpriority(libc::PRIO_PROCESS, 0);
+        libc::setpriority(libc::PRIO_PROCESS, 0, value);
+        was
+    }
 }
 
 impl News for Beside {
@@ -66,7 +74,7 @@ impl News for Beside {
         self.look();
         let next = self.next.take().or_else(|| self.news.recv().ok());
         if next.as_ref().is_some_and(|n| n.last) {
-            give_way(false);
+            nice(self.nice);
         }
         next
     }
