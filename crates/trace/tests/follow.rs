@@ -136,3 +136,19 @@ fn a_writer_that_has_gone_and_a_workload_are_errors() {
     let result = follow(dir.path(), published).map(|(items, ..)| items.len());
     assert!(matches!(result, Err(Unordered::Gone)), "{result:?}");
 }
+
+#[test]
+fn damage_in_what_the_recorder_told_is_told_once() {
+    let dir = tempfile::tempdir().expect("directory");
+    write(dir.path(), &mut Random(3), 0);
+    for name in ["state", "waits"] {
+        let path = dir.path().join(name);
+        let length = std::fs::metadata(&path).expect(name).len();
+        std::fs::File::options().write(true).open(&path).expect(name).set_len(length - 10).expect(name);
+    }
+    let trace = Trace::open(dir.path()).expect("trace");
+    let summary = trace.for_each(|_| ()).expect("readable");
+    let files: Vec<&str> = summary.damage.iter().map(|d| d.file.as_str()).collect();
+    assert!(summary.records > 1000, "{}", summary.records);
+    assert_eq!(files, ["state", "waits"]);
+}

@@ -39,11 +39,20 @@ impl Packets {
         self.damage.push(Damage { file: self.name.clone(), offset: self.offset, what: what.into() });
     }
 
-    /// Reads the next packet into `buf`; `None` at the end or where the file is damaged.
+    /// Reads the next packet into `buf`; `None` at the end or where the file is damaged, and from then on.
     pub(super) fn next(&mut self) -> Option<PacketHead> {
         if self.offset >= self.limit {
             return None;
         }
+        let head = self.read();
+        if head.is_none() {
+            // Asked again before each run of records, it would read, and tell of the damage, each time.
+            self.limit = self.offset;
+        }
+        head
+    }
+
+    fn read(&mut self) -> Option<PacketHead> {
         let got = match read_at_most(&self.file, &mut self.buf[..MAX_PACKET_BYTES], self.offset) {
             Ok(0) => return None,
             Ok(n) => n,
