@@ -123,6 +123,11 @@ struct llist_head {
 	struct llist_node *first;
 };
 
+/* arch/x86/include/asm/processor.h */
+struct thread_struct {
+	unsigned long fsbase;
+};
+
 struct task_struct {
 	unsigned int flags;
 	struct mm_struct *mm;
@@ -136,6 +141,7 @@ struct task_struct {
 	struct sched_entity se;
 	int wake_cpu;
 	struct llist_head rethooks;
+	struct thread_struct thread;
 };
 
 struct request_queue;

@@ -9,6 +9,7 @@
 #define PLUMB_STACK_BPF_H
 
 #include "emit.bpf.h"
+#include "python.bpf.h"
 
 /* Steps in which a stack is copied that ends, or is not resident, within the copy. */
 #define COPY_STEP 1024
@@ -103,6 +104,7 @@ static __always_inline void own_stack(void *ctx, const enum plumb_stack_kind kin
 		put_own_stack(ctx, kind, tid, end, me, 0);
 		return;
 	}
+	python_stack(tid, end);
 	class = copy_class[current_tid() & (PLUMB_COPY_SLOTS - 1)];
 	if (class == 0)
 		put_own_stack(ctx, kind, tid, end, me, PLUMB_COPY_0);

@@ -65,6 +65,13 @@ HEALTHY = [
     ("postgres-selects", lambda ctx: servers.postgres(ctx, servers.ROWS, [(["select v from t where id = 7"], [0.005])], servers.WAITS), OWN),
     ("mariadb-selects", lambda ctx: servers.mariadb(ctx, servers.FILLED, [(["select v from t where id = 7"], [0.005])], servers.STATUS), OWN),
     ("redis-gets", lambda ctx: servers.redis(ctx, [["get", "a"]]), OWN),
+    ("redis-sets", lambda ctx: servers.redis(ctx, [["set", "{n}", "x" * 500]] * 2), OWN),
+    ("memcached-gets", servers.memcached, OWN),
+    ("nginx-proxy", lambda ctx: servers.nginx(ctx, "hello", servers.PROXY, clients=2, think=0.005), OWN + ["peer.process"]),
+    ("postgres-scans", lambda ctx: servers.postgres(ctx, servers.ROWS, [(["select sum(v) from t"], [0.005])], servers.WAITS), OWN),
+    ("postgres-inserts", lambda ctx: servers.postgres(ctx, ["create table t(id serial, v text)"], [(["insert into t(v) values ('x')"], [0.01])], servers.WAITS), OWN + SYNC),
+    ("mariadb-inserts", lambda ctx: servers.mariadb(ctx, servers.TABLE, [(["insert into t(v) values ('x')"], [0.01])], servers.STATUS), OWN + SYNC),
+    ("python-many", servers.python("hello", clients=8, think=0.04), OWN),
 ]
 BLOCK = ["block.queue", "block.schedule", "block.device", "block.flush", "journal"]
 # One request in a hundred is slow; what the slowest have more of than the others: its categories, or the program's own word.
@@ -142,6 +149,8 @@ def measure(options, undo):
     cases = [(n, c, e, False) for n, c, e in FAULTS + TAILS] + [(n, c, e, True) for n, c, e in HEALTHY]
     tails = {name for name, *_ in TAILS}
     wanted = set(options.only.split(",")) if options.only else {n for n, *_ in cases}
+    if unknown := wanted - {n for n, *_ in cases}:
+        raise Problem(f"--only {', '.join(sorted(unknown))}: no such service; there are {', '.join(n for n, *_ in cases)}")
     for name, case, expected, healthy in cases:
         if name not in wanted:
             continue

@@ -274,9 +274,15 @@ def sqlite_rare_commit(ctx):
             yield child.pid, lambda: f"{database.stat().st_size} bytes"
 
 
-@contextmanager
 def memcached_rare_neighbour(ctx):
     """Two threads that compute for 30 ms now and then, on the server's CPUs."""
+    burst = "import time\nwhile True:\n time.sleep(0.3)\n end = time.monotonic() + 0.03\n while time.monotonic() < end: pass"
+    return memcached(ctx, [sys.executable, "-c", burst])
+
+
+@contextmanager
+def memcached(ctx, beside=None):
+    """With two clients, and another program beside each of them."""
     if not shutil.which("memcached"):
         raise Problem("memcached is missing; 'apt-get install memcached' brings it on Debian")
     with ExitStack() as stack:
@@ -285,8 +291,8 @@ def memcached_rare_neighbour(ctx):
         listens(port, child, "memcached")
         for _ in range(2):
             stack.enter_context(running([sys.executable, PROGRAMS / "memcached.py", port]))
-            burst = "import time\nwhile True:\n time.sleep(0.3)\n end = time.monotonic() + 0.03\n while time.monotonic() < end: pass"
-            stack.enter_context(running([sys.executable, "-c", burst]))
+            if beside:
+                stack.enter_context(running(beside))
 
         def gets():
             with socket.create_connection(("127.0.0.1", port)) as s:

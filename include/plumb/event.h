@@ -1267,7 +1267,7 @@ PLUMB_STATE(524, state_file);
  */
 struct plumb_state_module {
 	plumb_u32 module NR; /* its number, from 1 on; 0 is the kernel */
-	plumb_u32 kind NR; /* 0 file, 1 code that a process made itself (JIT), 2 the kernel's vdso, 3 not mapped when it was looked for */
+	plumb_u32 kind NR; /* 0 file, 1 code that a process made itself (JIT), 2 the kernel's vdso, 3 not mapped when it was looked for, 4 source file of Python */
 	plumb_u32 pid TID; /* process whose code it is; 0 for a file and the vdso, which many may share */
 	plumb_str build_id; /* GNU build id in hex, empty where there is none */
 	plumb_str path; /* as its process saw it */
@@ -1283,7 +1283,7 @@ struct plumb_state_user_stack {
 	plumb_u32 stack NR; /* its number */
 	plumb_u8 cut COUNT; /* 0 walked to its root, 1 the copy of the stack ended, 2 no rule to go on, 3 only where it was is known */
 	plumb_seq64 modules NR; /* of each frame, innermost first: see state_module */
-	plumb_seq64 offsets ADDR; /* of each frame: offset in the file; address where the module is no file. Callers: the return address */
+	plumb_seq64 offsets ADDR; /* of each frame: offset in the file; address where the module is no file; of Python the number of the function, from 1 on. Callers: the return address */
 };
 PLUMB_STATE(526, state_user_stack);
 

@@ -117,6 +117,35 @@ enum plumb_stack_kind {
 	PLUMB_STACK_WAKER, /* where the one was who woke tid; user part when that was in a recorded system call */
 	PLUMB_STACK_SAMPLE, /* where tid was at the sampling clock's tick */
 	PLUMB_STACK_TEXT,   /* none: the text that names the span that tid began at `end` */
+	/* The functions of an interpreter that `by` is in, in the place of kernel frames: what comes of the same thread
+	 * at the same time is the stack that they belong to. */
+	PLUMB_STACK_PYTHON,
+};
+
+/* In the address of a code object, which is aligned: its function was called from C. Alone: the one before was. */
+#define PLUMB_PYTHON_ENTRY 1ULL
+
+/* How a frame tells that the function of C in which its own function runs was called for it. */
+enum plumb_python_entry {
+	PLUMB_ENTRY_EACH, /* each is (CPython up to 3.10) */
+	PLUMB_ENTRY_BYTE, /* a byte that is not 0 (3.11) */
+	PLUMB_ENTRY_SHIM, /* the next one is none of a function: its owner is the C stack (3.12 and later) */
+};
+
+/* Where a CPython has what its threads are in: offsets in bytes, see crates/probe/src/user/python.rs. */
+struct plumb_python {
+	plumb_u64 interpreter; /* address of the main interpreter's pointer: _PyRuntime.interpreters.main */
+	plumb_u16 threads;     /* PyInterpreterState: the newest thread */
+	plumb_u16 next;        /* PyThreadState: the next one */
+	plumb_u16 thread_id;   /* PyThreadState: pthread_self() */
+	plumb_u16 frame;       /* PyThreadState: the innermost frame, or what points to it */
+	plumb_u16
+		indirect; /* of the latter: the frame, plus 1; 0 where `frame` is the frame's address itself */
+	plumb_u16 back;   /* of a frame: its caller */
+	plumb_u16 code;   /* of a frame: its code object */
+	plumb_u16 entry;  /* of a frame: see enum plumb_python_entry */
+	plumb_u16 kind;   /* enum plumb_python_entry */
+	plumb_u16 unused[3];
 };
 
 /* Why a stack was lost: index of stacks_lost. */

@@ -66,6 +66,8 @@ pub struct Trust {
     pub rotating: Vec<String>,
 }
 
+/// Overhead of which shares are free, of the whole.
+const NOTABLE: f64 = 0.02;
 /// Waits on the run queue: who is who ran instead.
 const RUNNABLE: [Category; 3] = [Category::Woken, Category::Preempted, Category::Crowded];
 
@@ -125,10 +127,13 @@ pub struct Case<'a> {
     /// Categories that each rule took from.
     pub took: BTreeMap<&'static str, Vec<Category>>,
     parts: Vec<BlameRow>,
-    /// Shares of the target's running time but for [`Case::probes`], by what samples saw; they add up to 1.
+    /// Shares of the target's running time but for [`Case::overhead`], by what samples saw; they add up to 1.
     sampled: BTreeMap<String, f64>,
-    /// Running time that the recording's own tracepoints took, as far as samples tell, ns.
-    pub probes: u64,
+    /// Time that the recording took of the target, ns: its tracepoints, as far as samples tell, and waits for a CPU
+    /// behind the recorder.
+    pub overhead: u64,
+    /// `whole` is without it: so much that shares would be of another time than the program's own.
+    pub net: bool,
 }
 
 impl<'a> Case<'a> {
@@ -157,10 +162,21 @@ impl<'a> Case<'a> {
             *left.entry(p.category).or_default() += p.time as f64;
         }
         let sampled = BTreeMap::new();
-        let mut case =
-            Self { result, trust, whole, busy, rest, left, took: BTreeMap::new(), parts, sampled, probes: 0 };
+        let mut case = Self {
+            result,
+            trust,
+            whole,
+            busy,
+            rest,
+            left,
+            took: BTreeMap::new(),
+            parts,
+            sampled,
+            overhead: 0,
+            net: false,
+        };
         case.sampled = case.split_running();
-        case.set_probes_aside();
+        case.set_overhead_aside();
         case
     }
 
@@ -186,10 +202,16 @@ impl<'a> Case<'a> {
         BTreeMap::from([(At::Call.name().into(), share), (At::User.name().into(), 1.0 - share)])
     }
 
-    /// What the recording takes is none of the target's doing: no rule finds it.
-    fn set_probes_aside(&mut self) {
+    /// What the recording takes is none of the target's doing: no rule finds it, and without the recording the
+    /// target would end sooner.
+    fn set_overhead_aside(&mut self) {
         let share = self.sampled.remove(At::Probe.name()).unwrap_or(0.0);
-        self.probes = self.take(&[Category::Running], self.left(&[Category::Running]) * share);
+        let probes = self.take(&[Category::Running], self.left(&[Category::Running]) * share);
+        self.overhead = probes + self.take_all(&[Category::Overhead]);
+        if self.overhead as f64 > self.whole as f64 * NOTABLE {
+            self.whole -= self.overhead.min(self.whole);
+            self.net = true;
+        }
         self.sampled.values_mut().for_each(|of| *of /= (1.0 - share).max(f64::EPSILON));
     }
 
@@ -211,6 +233,12 @@ impl<'a> Case<'a> {
     /// Time of some categories, whether taken or not, ns.
     pub fn time(&self, categories: &[Category]) -> u64 {
         self.parts.iter().filter(|p| categories.contains(&p.category)).map(|p| p.time).sum()
+    }
+
+    /// Time of some categories of which somebody is named, ns.
+    pub fn named(&self, categories: &[Category]) -> u64 {
+        let parts = self.parts.iter().filter(|p| categories.contains(&p.category) && !p.who.is_empty());
+        parts.map(|p| p.time).sum()
     }
 
     /// Takes up to `ns` from what is left of some categories; returns what was taken.

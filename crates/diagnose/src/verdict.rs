@@ -142,6 +142,7 @@ const LIMITS: &[(Limit, &str, &[Category])] = &[
             Category::Signalled,
             Category::InRequest,
             Category::Child,
+            Category::Signal,
         ],
     ),
     (Limit::Sleep, "intentional sleep", &[Category::Timer]),
@@ -369,7 +370,8 @@ fn first(case: &Case<'_>, findings: &[Finding]) -> String {
         (_, true) => "thread time",
         (_, false) => "busy thread time",
     };
-    let whole = format!("{} {of}", units::brief(case.whole));
+    let net = if case.net { " without measurement overhead" } else { "" };
+    let whole = format!("{} {of}{net}", units::brief(case.whole));
     let unreliable = case.unreliable();
     let unreliable = if unreliable.is_empty() {
         String::new()
@@ -408,6 +410,11 @@ fn first(case: &Case<'_>, findings: &[Finding]) -> String {
     format!("{} ({share}{faster}{unreliable})", f.headline)
 }
 
+/// Share of the recorded time that the recording took, 0 to 1.
+fn overhead(case: &Case<'_>) -> f64 {
+    case.overhead as f64 / (case.whole + if case.net { case.overhead } else { 0 }).max(1) as f64
+}
+
 fn confidence(case: &Case<'_>, findings: &[Finding]) -> Confidence {
     let share = |c: Category| case.share(case.time(&[c]) as f64);
     let (unexplained, lost) = (share(Category::Unexplained), share(Category::Lost));
@@ -420,7 +427,7 @@ fn confidence(case: &Case<'_>, findings: &[Finding]) -> Confidence {
         let words = format!("{:.1} % of the time lost", lost * 100.0);
         reasons.push(Doubt::new(DoubtKind::LostTime, words));
     }
-    let overhead = share(Category::Overhead) + case.share(case.probes as f64);
+    let overhead = overhead(case);
     if overhead > DOUBTFUL {
         let words = format!(
             "{:.1} % measurement overhead: record less, as with --sample 0 or -e default,-syscall",

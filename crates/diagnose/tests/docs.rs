@@ -15,7 +15,8 @@ fn manual() -> String {
          Each finding has:\n\n\
          - **share:** its part of the command's wall time, with waits for the command's own threads\n  \
            followed to what those threads did. Without a command (`--pid`, `--cgroup`): its part of the\n  \
-           time of the requests that were served, or of the threads' time, idle waits excluded.\n\
+           time of the requests that were served, or of the threads' time, idle waits excluded. Where the\n  \
+           recording itself took more than 2 % of it, without that.\n\
          - **speed-up:** how much faster the same work would be without it, estimated, and a range in which\n  \
            nine of ten measured speed-ups of injected faults are (`speedup`, `speedup_low`, `speedup_high`).\n  \
            It starts from Amdahl's law on the path, `1 / (1 - share)`, and takes into account what comes in\n  \

@@ -67,6 +67,7 @@ pub use result::{
 pub use samples::At;
 pub use setup::Setup;
 pub use sum::sum;
+pub use wait::waits_on;
 pub use wait_frames::is_scheduler;
 
 /// Sees every interval as it closes; the account is made of these and no others.

@@ -14,8 +14,10 @@ pub enum At {
     /// A page fault.
     Fault,
     Reclaim,
-    /// Busy with getting a lock.
+    /// Busy with getting a lock of the kernel.
     Spin,
+    /// Busy with getting a lock of user code: the kernel spins while the holder of a priority inheritance futex runs.
+    UserSpin,
     /// An interrupt on top, hard or soft.
     Interrupt,
     /// A tracepoint: what the recording itself takes.
@@ -31,6 +33,7 @@ impl At {
             Self::Fault => "page faults",
             Self::Reclaim => "memory reclaim",
             Self::Spin => "spinning for locks",
+            Self::UserSpin => "spinning for user-space locks",
             Self::Interrupt => "interrupts",
             Self::Probe => "tracepoints of the recording",
             Self::Kernel => "kernel, else",
@@ -40,6 +43,7 @@ impl At {
 
 /// Functions that tell what a stack is at; the first line that fits any frame decides.
 const PLACES: &[(&[&str], At)] = &[
+    (&["futex_lock_pi", "futex_wait_requeue_pi"], At::UserSpin),
     (
         &[
             "native_queued_spin_lock_slowpath",
@@ -176,6 +180,8 @@ mod tests {
         // The program that takes the sample lies on top of what is sampled.
         let sample = "bpf_prog_1_cpu_sample;perf_swevent_hrtimer;hrtimer_interrupt;copy_folio;do_syscall_64";
         assert_eq!(at(sample), At::Call);
+        let pi = "rt_mutex_slowlock_block;rt_mutex_wait_proxy_lock;futex_lock_pi;do_futex;__x64_sys_futex";
+        assert_eq!(at(pi), At::UserSpin);
         assert_eq!(at("osq_lock;__mutex_lock;__x64_sys_rename;do_syscall_64"), At::Spin);
         assert_eq!(
             at("net_rx_action;handle_softirqs;do_softirq;__x64_sys_sendto;do_syscall_64"),

@@ -57,6 +57,23 @@ const CALLS: &[(&str, Category)] = &[
     ("mq_timedreceive", Category::Pipe),
 ];
 
+/// What calls wait on, where their names do not say it.
+const OBJECTS: &[(&str, &str)] = &[
+    ("semop", "System V semaphore"),
+    ("semtimedop", "System V semaphore"),
+    ("msgsnd", "System V message queue"),
+    ("msgrcv", "System V message queue"),
+    ("mq_timedsend", "POSIX message queue"),
+    ("mq_timedreceive", "POSIX message queue"),
+    ("rt_sigtimedwait", "signal"),
+    ("rt_sigsuspend", "signal"),
+    ("pause", "signal"),
+    ("wait4", "child process"),
+    ("waitid", "child process"),
+    ("open", "FIFO, lease or file system"),
+    ("openat", "FIFO, lease or file system"),
+];
+
 /// Kernel functions that wait for one kind of thing; the innermost that is
 /// known decides. A name stands for all functions that begin with it.
 const SITES: &[(&str, Category)] = &[
@@ -152,6 +169,11 @@ pub fn may_be_request(kind: Option<Category>) -> bool {
 /// What a kernel stack (symbols, innermost first, separated by ';') waits for.
 pub fn site(stack: &str) -> Option<Category> {
     stack.split(';').find_map(|f| SITES.iter().find(|(name, _)| f.starts_with(name)).map(|(_, c)| *c))
+}
+
+/// What a call of this name waits on, where the name does not say it.
+pub fn waits_on(call: &str) -> Option<&'static str> {
+    OBJECTS.iter().find(|(name, _)| *name == call).map(|(_, on)| *on)
 }
 
 /// Name of a system call.

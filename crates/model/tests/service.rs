@@ -20,7 +20,9 @@ const NANOSLEEP: u32 = 35;
 const ACCEPT: u32 = 43;
 const SENDTO: u32 = 44;
 const RECVFROM: u32 = 45;
+const SIGTIMEDWAIT: u32 = 128;
 const FUTEX: u32 = 202;
+const OPENAT: u32 = 257;
 
 /// The connection to a client, and the one to an upstream.
 const CLIENT: u32 = 5;
@@ -290,6 +292,41 @@ fn what_a_peer_did_meanwhile_is_told_and_who_let_it_go_on() {
     assert_eq!([part(Category::Pipe), part(Category::Stopped)], [48_000, 20_000]);
     let stopped = result.path.parts.iter().find(|p| p.category == Category::Stopped).expect("a part");
     assert_eq!(stopped.who, "task900", "who let it go on");
+}
+
+#[test]
+fn a_signal_is_waited_for_from_who_sends_it() {
+    let waits = |mut b: Bench| {
+        b.calls(2000, SHELL, SIGTIMEDWAIT).leaves(2000, SHELL, SLEEPS).wakes(42_000, NEIGHBOUR, SHELL);
+        b.returns(42_000, SHELL, SIGTIMEDWAIT);
+        let result = b.finish();
+        let part = result.path.parts.iter().find(|p| p.category == Category::Signal).cloned();
+        (part.map(|p| (p.who, p.time)), result.peers.len())
+    };
+    assert_eq!(waits(Bench::command()), (Some(("task900".into(), 40_000)), 1));
+    // A service waits for signals as for requests.
+    assert_eq!(waits(Bench::service(Vec::new())).0, Some((String::new(), 40_000)));
+}
+
+#[test]
+fn a_wait_in_an_unknown_call_is_for_who_ends_it_and_what_that_one_did() {
+    let mut b = Bench::command();
+    b.calls(2000, SHELL, OPENAT).leaves(2000, SHELL, SLEEPS).leaves(10_000, NEIGHBOUR, SLEEPS);
+    b.expires(30_000, NEIGHBOUR).wakes(42_000, NEIGHBOUR, SHELL).returns(42_000, SHELL, OPENAT);
+    let result = b.finish();
+    let mut peers: Vec<_> = result.peers.iter().map(|p| (p.category, p.time)).collect();
+    peers.sort();
+    assert_eq!(peers, [(Category::Running, 20_000), (Category::Timer, 20_000)]);
+    assert!(result.peers.iter().all(|p| p.who == "task900"), "{:?}", result.peers);
+}
+
+#[test]
+fn frozen_by_its_cgroup_is_stopped() {
+    let mut b = Bench::command();
+    b.leaves(2000, SHELL, 0x8000).wakes(42_000, NEIGHBOUR, SHELL);
+    let result = b.finish();
+    let stopped = result.path.parts.iter().find(|p| p.category == Category::Stopped).expect("a part");
+    assert_eq!((stopped.who.as_str(), stopped.time), ("task900", 40_000));
 }
 
 #[test]

@@ -25,6 +25,8 @@ use std::time::{Duration, Instant};
 
 /// The same descriptor is not asked for again within this time.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
+/// Functions of Python whose stack has not come after so long are of one that was lost, ns.
+const PYTHON_STACK: u64 = 1_000_000_000;
 /// Descriptors that are remembered as asked for.
 const MOST_FILES: usize = 65_536;
 
@@ -36,6 +38,8 @@ pub struct Drain {
     spaces: Spaces,
     /// Names and code that were left out because no packet holds them.
     too_long: u64,
+    /// Functions of Python, by thread, when their stack was taken: it comes next.
+    pythons: HashMap<u32, (u64, Vec<u64>)>,
     watch: Option<Watch>,
     texts: Texts,
     /// Of each span, whether its text is SQL.
@@ -78,6 +82,7 @@ impl Drain {
             numbers: Numbers::new(if stacks { Kallsyms::load() } else { Kallsyms::default() }),
             spaces: if stacks { Spaces::start(cpus) } else { Spaces::default() },
             too_long: 0,
+            pythons: HashMap::new(),
             watch,
             texts: spans.0,
             sql: spans.1.are_sql(),
@@ -235,6 +240,12 @@ impl Drain {
         loaded: &mut Loaded<'_>,
         writer: &mut TraceWriter<S>,
     ) -> io::Result<()> {
+        if raw.kind == Kind::Python {
+            // Of a stack that was lost they stay behind, one a thread.
+            self.pythons.retain(|_, (at, _)| raw.at.saturating_sub(*at) < PYTHON_STACK);
+            self.pythons.insert(raw.by, (raw.at, raw.kernel));
+            return Ok(());
+        }
         let walked = self.walk(&raw, loaded);
         let (at, tid, kind) = (raw.at, raw.tid, raw.kind);
         if kind == Kind::Sample {
@@ -273,6 +284,14 @@ impl Drain {
         if let Some(class) = raw.next_class().filter(|_| walked.end == End::Copy) {
             loaded.copy_more(raw.by, class);
         }
+        for (pid, python) in self.spaces.pythons() {
+            loaded.python(pid, python.as_ref());
+        }
+        let python = self.pythons.remove(&raw.by).filter(|(at, _)| *at == raw.at);
+        let walked = match python {
+            Some((_, codes)) => self.spaces.with_python(raw.pid, walked, &codes),
+            None => walked,
+        };
         (!walked.frames.is_empty()).then_some(walked)
     }
 

@@ -230,6 +230,9 @@ fn set_place(place: &mut types::plumb_span_place, probe: &Probe) {
 }
 
 const _: () = assert!(size_of::<types::wait_word>() == 16);
+/// Bytes of a value of the table of interpreters.
+const PYTHON: usize = size_of::<types::plumb_python>();
+const _: () = assert!(PYTHON == 8 + 12 * 2);
 const _: () = assert!(size_of::<[types::plumb_span_place; MOST_PLACES]>() == 20 * MOST_PLACES);
 
 /// Has the programs find the recorder's PID namespace, and makes sure that /proc is of the same one.
@@ -508,6 +511,20 @@ impl<'obj> Loaded<'obj> {
         if let Some(place) = classes.and_then(|c| c.copy_class.get_mut(tid as usize % COPY_SLOTS)) {
             *place = class.max(*place);
         }
+    }
+
+    /// Tells where a process's interpreter has its threads' frames, or that it ended. Where the table is full,
+    /// its stacks have none of them.
+    pub fn python(&mut self, pid: u32, python: Option<&types::plumb_python>) {
+        let (pythons, key) = (&self.skel.maps.pythons, pid.to_ne_bytes());
+        let _ = match python {
+            Some(value) => {
+                // SAFETY: plain integers without padding, of the size that the map has (asserted above).
+                let bytes = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), PYTHON) };
+                pythons.update(&key, bytes, MapFlags::ANY)
+            }
+            None => pythons.delete(&key),
+        };
     }
 
     /// Runs and misses of every program.

@@ -16,6 +16,8 @@ pub enum Kind {
     Waker,
     /// The sampling clock ticked.
     Sample,
+    /// Its kernel frames are code objects of Python, see PLUMB_STACK_PYTHON.
+    Python,
 }
 
 /// Bytes of user stack that the classes copy (PLUMB_COPY_0 and on).
@@ -79,6 +81,7 @@ impl<'a> RawStack<'a> {
             1 => Kind::Call,
             2 => Kind::Waker,
             3 => Kind::Sample,
+            5 => Kind::Python,
             _ => return None,
         };
         let frames = usize::try_from(u32_at(24)? as i32).unwrap_or(0) / 8;

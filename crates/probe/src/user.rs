@@ -11,6 +11,7 @@ mod maps;
 mod modules;
 mod names;
 pub mod parsers;
+mod python;
 mod records;
 mod rings;
 mod spaces;

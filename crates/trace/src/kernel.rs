@@ -104,6 +104,8 @@ pub mod task_state {
     pub const UNINTERRUPTIBLE: u32 = 0x2;
     /// __TASK_STOPPED | __TASK_TRACED
     pub const STOPPED: u32 = 0x4 | 0x8;
+    /// TASK_FROZEN (Linux 6.1): in the cgroup v1 freezer, or while the system suspends.
+    pub const FROZEN: u32 = 0x8000;
     pub const EXIT_DEAD: u32 = 0x10;
     pub const TASK_DEAD: u32 = 0x80;
     /// EXIT_DEAD | EXIT_ZOMBIE | TASK_DEAD: the thread never runs again.

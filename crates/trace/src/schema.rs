@@ -3052,7 +3052,7 @@ impl StateEvent for StateFile {
 pub struct StateModule {
     /// its number, from 1 on; 0 is the kernel \[nr\]
     pub module: u32,
-    /// 0 file, 1 code that a process made itself (JIT), 2 the kernel's vdso, 3 not mapped when it was looked for \[nr\]
+    /// 0 file, 1 code that a process made itself (JIT), 2 the kernel's vdso, 3 not mapped when it was looked for, 4 source file of Python \[nr\]
     pub kind: u32,
     /// process whose code it is; 0 for a file and the vdso, which many may share \[tid\]
     pub pid: u32,
@@ -3091,7 +3091,7 @@ pub struct StateUserStack {
     pub cut: u8,
     /// of each frame, innermost first: see state_module \[nr\]
     pub modules: Vec<u64>,
-    /// of each frame: offset in the file; address where the module is no file. Callers: the return address \[addr\]
+    /// of each frame: offset in the file; address where the module is no file; of Python the number of the function, from 1 on. Callers: the return address \[addr\]
     pub offsets: Vec<u64>,
 }
 
@@ -3899,7 +3899,7 @@ pub const EVENTS: &[EventInfo] = &[
     ] },
     EventInfo { id: 525, name: "state_module", set: "state", origin: Origin::Recorder, tracepoint: "state_module", source: "", doc: "A file, or another source of code, of which user stacks name places. Told once; later events name it by its number.", size: 0, fields: &[
         FieldInfo { name: "module", unit: "nr", doc: "its number, from 1 on; 0 is the kernel" },
-        FieldInfo { name: "kind", unit: "nr", doc: "0 file, 1 code that a process made itself (JIT), 2 the kernel's vdso, 3 not mapped when it was looked for" },
+        FieldInfo { name: "kind", unit: "nr", doc: "0 file, 1 code that a process made itself (JIT), 2 the kernel's vdso, 3 not mapped when it was looked for, 4 source file of Python" },
         FieldInfo { name: "pid", unit: "tid", doc: "process whose code it is; 0 for a file and the vdso, which many may share" },
         FieldInfo { name: "build_id", unit: "", doc: "GNU build id in hex, empty where there is none" },
         FieldInfo { name: "path", unit: "", doc: "as its process saw it" },
@@ -3908,7 +3908,7 @@ pub const EVENTS: &[EventInfo] = &[
         FieldInfo { name: "stack", unit: "nr", doc: "its number" },
         FieldInfo { name: "cut", unit: "count", doc: "0 walked to its root, 1 the copy of the stack ended, 2 no rule to go on, 3 only where it was is known" },
         FieldInfo { name: "modules", unit: "nr", doc: "of each frame, innermost first: see state_module" },
-        FieldInfo { name: "offsets", unit: "addr", doc: "of each frame: offset in the file; address where the module is no file. Callers: the return address" },
+        FieldInfo { name: "offsets", unit: "addr", doc: "of each frame: offset in the file; address where the module is no file; of Python the number of the function, from 1 on. Callers: the return address" },
     ] },
     EventInfo { id: 527, name: "state_cpu_sample", set: "state", origin: Origin::Recorder, tracepoint: "state_cpu_sample", source: "", doc: "What a CPU of the target was at, at the sampling clock's tick.", size: 0, fields: &[
         FieldInfo { name: "at", unit: "ns", doc: "when" },

@@ -3,6 +3,8 @@
 
 use crate::load::ipc::{MESSAGE, PIECE};
 use crate::load::Place;
+use crate::setup::cgroup::freeze;
+use crate::sys::ipc::{self, Awaited, Queue, Semaphore};
 use crate::sys::{self, Aligned, Mutex};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
@@ -24,6 +26,10 @@ pub enum Kind {
     Flock,
     /// Holds the mutex in the file `mutex` for `us`, then not for `gap`.
     Mutex,
+    /// Holds the semaphore for `us`, then not for `gap`.
+    Semaphore,
+    /// Has a lease on the file `leased`, and gives it back `us` after somebody wants to open it.
+    Lease,
     /// Writes `us` KiB of new data and calls fsync, then rests for `gap`.
     Commits,
     /// Reads the device with `width` threads, 16 KiB each.
@@ -32,6 +38,18 @@ pub enum Kind {
     PipeReader,
     /// Rests for `us`, then writes 64 KiB to the pipe.
     PipeWriter,
+    /// Opens the pipe to write after `us`, and closes it.
+    PipeOpener,
+    /// Reads what is written to a terminal, then rests for `us`.
+    Terminal,
+    /// Answers over a message queue after `us`.
+    QueueAnswers,
+    /// Answers a signal with one after `us`.
+    SignalAnswers,
+    /// Stops the process in `pid` for `us`, then not for `gap`.
+    Stops,
+    /// Freezes the cgroup for `us`, then not for `gap`.
+    Freezes,
     /// Answers over a unix socket after `us`.
     UnixAnswers,
     /// Answers over TCP after `us`; with `width` N it hears nothing for a moment after every N answers.
@@ -127,6 +145,28 @@ fn act(words: &Words) -> Result<()> {
                 sys::sleep_us(gap);
             }
         }
+        Kind::Semaphore => {
+            let semaphore = Semaphore::open(&file("semaphore"))?;
+            ready()?;
+            loop {
+                semaphore.add(-1)?;
+                sys::sleep_us(us);
+                semaphore.add(1)?;
+                sys::sleep_us(gap);
+            }
+        }
+        Kind::Lease => {
+            let (leased, wanted) = (File::create(file("leased"))?, Awaited::new(libc::SIGIO));
+            ready()?;
+            loop {
+                if ipc::lease(&leased, true) {
+                    wanted.wait()?;
+                    sys::sleep_us(us);
+                    ipc::lease(&leased, false);
+                }
+                sys::sleep_us(gap);
+            }
+        }
         Kind::Commits => {
             let mut file = File::create(file("bulk"))?;
             let data = vec![7; (us as usize) << 10];
@@ -171,8 +211,67 @@ fn act(words: &Words) -> Result<()> {
                 pipe.write_all(&[7; PIECE])?;
             }
         }
+        Kind::PipeOpener => {
+            ready()?;
+            loop {
+                sys::sleep_us(us);
+                drop(File::options().write(true).open(file("pipe"))?);
+            }
+        }
+        Kind::Terminal => {
+            let (mut master, slave) = ipc::terminal()?;
+            // As long as one end is open the other can be read.
+            let _slave = File::options().write(true).custom_flags(libc::O_NOCTTY).open(&slave)?;
+            std::os::unix::fs::symlink(slave, file("terminal"))?;
+            ready()?;
+            let mut piece = [0; 4096];
+            loop {
+                let _ = master.read(&mut piece)?;
+                sys::sleep_us(us);
+            }
+        }
+        Kind::QueueAnswers => {
+            let queue = Queue::open(&file("queue"))?;
+            ready()?;
+            loop {
+                queue.receive(1)?;
+                sys::sleep_us(us);
+                queue.send(2)?;
+            }
+        }
+        Kind::SignalAnswers => {
+            let asked = Awaited::new(libc::SIGUSR1);
+            std::fs::write(file("pid"), std::process::id().to_string())?;
+            ready()?;
+            loop {
+                let who = asked.wait()?;
+                sys::sleep_us(us);
+                sys::kill(who, libc::SIGUSR1);
+            }
+        }
+        Kind::Stops => {
+            ready()?;
+            let pid = ipc::pid_in(&file("pid"));
+            loop {
+                sys::kill(pid, libc::SIGSTOP);
+                sys::sleep_us(us);
+                sys::kill(pid, libc::SIGCONT);
+                sys::sleep_us(gap);
+            }
+        }
+        Kind::Freezes => {
+            let group = place.cgroup.first().context("--cgroup is missing")?;
+            ready()?;
+            loop {
+                freeze(group, true)?;
+                sys::sleep_us(us);
+                freeze(group, false)?;
+                sys::sleep_us(gap);
+            }
+        }
         Kind::UnixAnswers => {
             let listener = UnixListener::bind(file("socket"))?;
+            std::fs::write(file("pid"), std::process::id().to_string())?;
             ready()?;
             answer(listener.accept()?.0, us, |_| Ok(()))
         }

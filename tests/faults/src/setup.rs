@@ -10,6 +10,7 @@ pub mod slow;
 
 use crate::load::{Dose, Place};
 use crate::sys;
+use crate::sys::ipc::{Queue, Semaphore};
 use anyhow::{bail, Context, Result};
 use std::ffi::{CString, OsStr};
 use std::io::{BufRead, BufReader, Write};
@@ -128,6 +129,20 @@ impl Stage {
         Ok(())
     }
 
+    /// A System V semaphore of value 1, its number in the file `semaphore`.
+    pub fn semaphore(&mut self) -> Result<()> {
+        let semaphore = Semaphore::make(&self.place.dir.join("semaphore"))?;
+        self.guards.push(Box::new(semaphore));
+        Ok(())
+    }
+
+    /// A System V message queue, its number in the file `queue`.
+    pub fn queue(&mut self) -> Result<()> {
+        let queue = Queue::make(&self.place.dir.join("queue"))?;
+        self.guards.push(Box::new(queue));
+        Ok(())
+    }
+
     /// A named pipe in the stage's directory.
     pub fn fifo(&self, name: &str) -> Result<()> {
         let path = CString::new(self.place.dir.join(name).as_os_str().as_encoded_bytes())?;
@@ -161,6 +176,18 @@ struct Restore {
 impl Undo for Restore {
     fn undo(&mut self) -> Result<()> {
         std::fs::write(&self.path, &self.old).with_context(|| format!("{}: restoring", self.path.display()))
+    }
+}
+
+impl Undo for Semaphore {
+    fn undo(&mut self) -> Result<()> {
+        self.remove()
+    }
+}
+
+impl Undo for Queue {
+    fn undo(&mut self) -> Result<()> {
+        self.remove()
     }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! System calls that the standard library does not have, each behind a safe function.
 
+pub mod ipc;
+
 use anyhow::{bail, Context, Result};
 use std::fs::File;
 use std::hint::black_box;
@@ -338,23 +340,30 @@ impl Mutex {
     /// Makes one in memory of this process.
     pub fn new() -> Result<Self> {
         let mutex = Self(Map::anonymous(4096)?);
-        mutex.init()?;
+        mutex.init(libc::PTHREAD_PRIO_NONE)?;
+        Ok(mutex)
+    }
+    /// One whose holder inherits the priority of who waits for it.
+    pub fn inheriting() -> Result<Self> {
+        let mutex = Self(Map::anonymous(4096)?);
+        mutex.init(libc::PTHREAD_PRIO_INHERIT)?;
         Ok(mutex)
     }
     /// One in a file of at least 4096 bytes; `init` by the first user only.
     pub fn in_file(file: &File, init: bool) -> Result<Self> {
         let mutex = Self(Map::shared(file, 4096)?);
         if init {
-            mutex.init()?;
+            mutex.init(libc::PTHREAD_PRIO_NONE)?;
         }
         Ok(mutex)
     }
-    fn init(&self) -> Result<()> {
+    fn init(&self, protocol: libc::c_int) -> Result<()> {
         // SAFETY: the attribute lives on the stack; the mapping is large enough and aligned.
         let done = unsafe {
             let mut attr: libc::pthread_mutexattr_t = std::mem::zeroed();
             libc::pthread_mutexattr_init(&mut attr);
             libc::pthread_mutexattr_setpshared(&mut attr, libc::PTHREAD_PROCESS_SHARED);
+            libc::pthread_mutexattr_setprotocol(&mut attr, protocol);
             libc::pthread_mutex_init(self.0.start.cast(), &attr)
         };
         check(done, "pthread_mutex_init")
@@ -366,6 +375,35 @@ impl Mutex {
         let out = what();
         // SAFETY: locked above by this thread.
         unsafe { libc::pthread_mutex_unlock(self.0.start.cast()) };
+        out
+    }
+}
+
+/// A pthread read-write lock at the start of a mapping.
+pub struct ReadWriteLock(Map);
+
+impl ReadWriteLock {
+    pub fn new() -> Result<Self> {
+        let lock = Self(Map::anonymous(4096)?);
+        // SAFETY: the mapping is large enough and aligned.
+        let done = unsafe { libc::pthread_rwlock_init(lock.0.start.cast(), std::ptr::null()) };
+        check(done, "pthread_rwlock_init")?;
+        Ok(lock)
+    }
+    /// Locks to read or to write, does it, unlocks.
+    pub fn with<T>(&self, write: bool, what: impl FnOnce() -> T) -> T {
+        let lock = self.0.start.cast();
+        // SAFETY: initialised in `new`.
+        unsafe {
+            if write {
+                libc::pthread_rwlock_wrlock(lock)
+            } else {
+                libc::pthread_rwlock_rdlock(lock)
+            }
+        };
+        let out = what();
+        // SAFETY: locked above by this thread.
+        unsafe { libc::pthread_rwlock_unlock(lock) };
         out
     }
 }

@@ -1535,7 +1535,7 @@ export interface StateFile {
 export interface StateModule {
   /** its number, from 1 on; 0 is the kernel [nr] */
   module: number;
-  /** 0 file, 1 code that a process made itself (JIT), 2 the kernel's vdso, 3 not mapped when it was looked for [nr] */
+  /** 0 file, 1 code that a process made itself (JIT), 2 the kernel's vdso, 3 not mapped when it was looked for, 4 source file of Python [nr] */
   kind: number;
   /** process whose code it is; 0 for a file and the vdso, which many may share [tid] */
   pid: number;
@@ -1553,7 +1553,7 @@ export interface StateUserStack {
   cut: number;
   /** of each frame, innermost first: see state_module [nr] */
   modules: bigint[];
-  /** of each frame: offset in the file; address where the module is no file. Callers: the return address [addr] */
+  /** of each frame: offset in the file; address where the module is no file; of Python the number of the function, from 1 on. Callers: the return address [addr] */
   offsets: bigint[];
 }
 

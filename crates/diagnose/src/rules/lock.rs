@@ -129,6 +129,10 @@ pub fn interpreter(case: &mut Case<'_>) -> Option<Seen> {
     let mut evidence = evidence(lock);
     // Who gave up for now tells who had it last, not who had it then.
     evidence.retain(|e| e.label != "while held");
+    // Only its holder runs the interpreter's code.
+    let running = &[Category::Running];
+    let places = case.places(running, Of::User);
+    evidence.splice(1..1, case.place_fact("held in", &places, running));
     let time = case.take(USER, case.left(USER) * share);
     (time > 0).then(|| Seen {
         time,
@@ -164,12 +168,22 @@ pub fn user(case: &mut Case<'_>) -> Option<Seen> {
     let (fact, lines, site) = sites(case, USER, Of::User);
     let lock = of(case, false);
     let next = shorten(lock, &site);
-    let time = case.take_all(&[Category::UserLock]);
+    let spun = case.left(&[Category::Running]) * case.sampled(At::UserSpin);
+    let blocked = case.take_all(&[Category::UserLock]);
+    let spinning = case.take(&[Category::Running], spun);
+    let time = blocked + spinning;
+    let how = match spinning {
+        0 => Vec::new(),
+        _ => vec![Evidence::new(
+            "waiting",
+            format!("blocked {}, spinning {}", units::brief(blocked), units::brief(spinning)),
+        )],
+    };
     (time > 0).then(|| Seen {
         time,
         place: site,
         words: format!("{} waiting for the lock", units::brief(time)),
-        evidence: [fact, lock.map(evidence).unwrap_or_default(), lines].concat(),
+        evidence: [fact, lock.map(evidence).unwrap_or_default(), how, lines].concat(),
         next,
         ..Seen::default()
     })

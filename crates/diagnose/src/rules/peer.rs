@@ -6,6 +6,7 @@ use crate::case::{Case, Seen};
 use crate::Evidence;
 use plumb_model::{BlockerRow, Category, TCP_AGAIN, TCP_TIMER};
 use plumb_trace::units;
+use std::collections::BTreeMap;
 
 const LOCAL: &[Category] = &[
     Category::Pipe,
@@ -16,6 +17,7 @@ const LOCAL: &[Category] = &[
     Category::OtherRunnable,
     Category::OtherWaiting,
 ];
+const SIGNAL: &[Category] = &[Category::Signal];
 
 /// Least retransmission timeout of TCP (TCP_RTO_MIN), ns.
 const RTO_MIN: f64 = 200e6;
@@ -162,7 +164,7 @@ pub fn stopped(case: &mut Case<'_>) -> Option<Seen> {
         time,
         headline: match most.as_str() {
             "" => "stopped by a signal, a tracer or the freezer".into(),
-            who => format!("stopped by a signal or a tracer, until {who} let it go on"),
+            who => format!("stopped by a signal, a tracer or the freezer, until {who} continued it"),
         },
         words: format!("{} stopped", units::brief(time)),
         evidence,
@@ -170,18 +172,46 @@ pub fn stopped(case: &mut Case<'_>) -> Option<Seen> {
     })
 }
 
+/// The system calls in which the target waited so, with their shares and what they wait on; empty where most of it was
+/// in no call.
+fn waiting_calls(case: &Case<'_>, waits: &[Category]) -> String {
+    let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+    for call in case.result.processes.iter().flat_map(|p| &p.syscalls) {
+        let time: u64 = waits.iter().filter_map(|c| call.account.get(c)).sum();
+        *sums.entry(&call.name).or_default() += time;
+    }
+    let all = case.time(waits).max(sums.values().sum());
+    let mut sums: Vec<(&str, u64)> = sums.into_iter().filter(|(_, time)| *time * 20 >= all.max(1)).collect();
+    sums.sort_by_key(|(name, time)| (std::cmp::Reverse(*time), *name));
+    if sums.iter().map(|(_, time)| time).sum::<u64>() * 2 < all {
+        return String::new();
+    }
+    let words = |(name, time): &(&str, u64)| {
+        let on = plumb_model::waits_on(name).map_or(String::new(), |on| format!(" ({on})"));
+        format!("{name}{on} {:.0} %", *time as f64 * 100.0 / all as f64)
+    };
+    sums.iter().take(3).map(words).collect::<Vec<_>>().join(", ")
+}
+
 pub fn local(case: &mut Case<'_>) -> Option<Seen> {
-    let (who, most) = (case.who(LOCAL), case.most(LOCAL));
+    // A signal is waited for from whoever sent it; where nobody did, there is nobody to name.
+    let signalled = case.named(SIGNAL);
+    let waits: Vec<Category> = LOCAL.iter().chain(SIGNAL.iter().filter(|_| signalled > 0)).copied().collect();
+    let (who, most) = (case.who(&waits), case.most(&waits));
     let mut evidence = Vec::new();
     if !who.is_empty() {
         evidence.push(Evidence::new("waits for", who));
+    }
+    let calls = waiting_calls(case, &waits);
+    if !calls.is_empty() {
+        evidence.push(Evidence::new("waits in", calls));
     }
     let (meanwhile, stopped) = peers(case);
     if !meanwhile.is_empty() {
         evidence.push(Evidence::new("meanwhile", meanwhile.join(", ")));
     }
-    evidence.extend(case.longest(LOCAL));
-    let time = case.take_all(LOCAL);
+    evidence.extend(case.longest(&waits));
+    let time = case.take_all(LOCAL) + case.take(SIGNAL, signalled as f64);
     (time > 0).then(|| Seen {
         time,
         headline: if most.is_empty() {

@@ -119,6 +119,19 @@ fn without_a_dominant_cause_the_largest_is_named() {
         said(&result("command", &parts))[0],
         "Bottleneck: none dominates; the largest is waiting for another process, cat (18 % of 100 ms wall time, 1.01x to 1.48x estimated speed-up without it)"
     );
+    // Whose signal it is, it waits for.
+    let parts = [(Category::Signal, "mate", 72 * MS), (Category::Running, "me", 28 * MS)];
+    let mut result = result("command", &parts);
+    let account = [(Category::Signal, 72 * MS)].into();
+    result.processes[0].syscalls =
+        vec![plumb_model::SyscallRow { name: "rt_sigtimedwait".into(), account, ..Default::default() }];
+    let lines = said(&result);
+    assert!(lines[0].starts_with("Bottleneck: waiting for another process, mate (72 % of"), "{lines:?}");
+    assert_eq!(lines[2], "  waits in   rt_sigtimedwait (signal) 100 %");
+}
+
+#[test]
+fn a_signal_that_nobody_sent_is_no_cause() {
     let parts = [(Category::Signal, "", 72 * MS)];
     assert_eq!(
         said(&result("command", &parts))[0],
@@ -290,5 +303,5 @@ fn a_peer_that_was_stopped_is_told_and_who_let_it_go_on() {
         "{lines:?}"
     );
     let found = diagnose(&result, &Trust::default()).findings;
-    assert_eq!(found[1].headline, "stopped by a signal or a tracer, until bash let it go on");
+    assert_eq!(found[1].headline, "stopped by a signal, a tracer or the freezer, until bash continued it");
 }

@@ -83,8 +83,8 @@ impl<O: Observer> Model<O> {
             piece(own, part, start, end);
             Explained { did: Did::Waited(part), handed: false }
         };
-        if sleep.state & task_state::STOPPED != 0 {
-            // Who let it go on: kill(2), a tracer, a shell.
+        if stands_still(sleep) {
+            // Who let it go on: kill(2), a tracer, a shell, a write to the freezer.
             return whole(Part { category: Category::Stopped, who: waker });
         }
         if kernel && idle && sleep.lock.is_none() && !sleep.wants_slot {
@@ -133,6 +133,8 @@ impl<O: Observer> Model<O> {
             let who = match category {
                 Category::Network if cause == Cause::TcpTimer => Who::Name(self.tcp_timer),
                 Category::UserLock => self.holder(sleep).unwrap_or(waker),
+                // A service without a request in progress waits for signals as for requests.
+                Category::Signal if self.setup.root != 0 || expects == Expects::Progress => waker,
                 Category::Timer | Category::Signal | Category::Network | Category::Idle => Who::Nobody,
                 _ => waker,
             };
@@ -305,7 +307,7 @@ impl<O: Observer> Model<O> {
     /// What a sleep of a thread outside the target is for those that wait for it.
     pub(super) fn outsider(&self, at: usize, sleep: &Sleep, cause: Cause) -> Did {
         let who = self.waker(cause, at);
-        if sleep.state & task_state::STOPPED != 0 {
+        if stands_still(sleep) {
             Did::Waited(Part { category: Category::Stopped, who })
         } else if sleep.lock.is_some() {
             Did::Waited(Part { category: Category::KernelLock, who })
@@ -536,6 +538,11 @@ impl<O: Observer> Model<O> {
         self.scratch = pieces;
         self.release(old.did);
     }
+}
+
+/// Stopped by a signal, traced, or frozen.
+fn stands_still(sleep: &Sleep) -> bool {
+    sleep.state & (task_state::STOPPED | task_state::FROZEN) != 0
 }
 
 /// Ready to run, without a CPU.

@@ -119,7 +119,7 @@ impl<O: Observer> Model<O> {
         doing.clear();
         let mut holders = Vec::new();
         if holder != 0 {
-            let follow = Follow { depth: 1, ..Follow::from(&self.threads[at]) };
+            let follow = Follow { depth: 1, peer: true, ..Follow::from(&self.threads[at]) };
             // Who let go may have waited for it too, behind others: each had it in turn.
             self.locks.held(key, (holder, who), start, end, |tid, who, from, to| {
                 self.follow_thread(tid, from, to, follow, &mut doing);

@@ -455,7 +455,7 @@ impl<O: Observer> Model<O> {
             self.said(at, sleep.says, &own, ran - start, waker);
             let idle = own.last().is_some_and(|p| p.part.category == Category::Idle);
             self.threads[at].arrived = if idle && cause != Cause::Timer { end } else { 0 };
-            if !explained.handed && matches!(explained.did, Did::Waited(_)) {
+            if !explained.handed && matches!(explained.did, Did::Waited(_) | Did::Slept(Cause::Thread(_))) {
                 self.note_peer(at, waker, &own);
             }
             handed = explained.handed;
@@ -488,18 +488,21 @@ impl<O: Observer> Model<O> {
 
     /// Keeps what a process outside of the target did while the target waited for it.
     fn note_peer(&mut self, at: usize, waker: u32, own: &[Piece]) {
-        let [wait] = own else { return };
-        let category = wait.part.category;
-        let for_it =
-            matches!(category, Category::Pipe | Category::Socket | Category::FileLock | Category::Signalled);
-        let outside = self.remembered(waker).is_some_and(|w| w != at && !self.together(at, w));
-        if !for_it || !outside {
+        use Category as C;
+        let outside = |w: usize| w != at && !self.together(at, w) && !self.threads[w].kernel;
+        if !self.remembered(waker).is_some_and(outside) {
             return;
         }
         let mut did = std::mem::take(&mut self.scratch);
         did.clear();
         let follow = Follow { peer: true, ..Follow::from(&self.threads[at]) };
-        self.follow_thread(waker, wait.from, wait.to, follow, &mut did);
+        for wait in own {
+            let of_call =
+                matches!(wait.part.category, C::Pipe | C::Socket | C::FileLock | C::Signalled | C::Signal);
+            if of_call || matches!(wait.part.category, C::OtherRunning | C::OtherRunnable | C::OtherWaiting) {
+                self.follow_thread(waker, wait.from, wait.to, follow, &mut did);
+            }
+        }
         let peers = &mut self.ledger(at).peers;
         did.iter().for_each(|p| peers.add(p.part, p.to - p.from));
         self.scratch = did;

@@ -59,8 +59,8 @@ pub fn source(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/profile_truth/programs").join(file)
 }
 
-/// A Python that tells profilers its functions (`-X perf`, 3.12 on): in PATH, or of pyenv the newest.
-pub fn python() -> Option<PathBuf> {
+/// The Pythons of pyenv, oldest first.
+fn installed_pythons() -> Vec<PathBuf> {
     let home = std::env::var_os("HOME").unwrap_or_default();
     let installed = std::fs::read_dir(Path::new(&home).join(".pyenv/versions")).into_iter().flatten();
     let mut some: Vec<_> = installed.flatten().map(|e| e.path().join("bin/python3")).collect();
@@ -69,6 +69,30 @@ pub fn python() -> Option<PathBuf> {
         let words = p.to_string_lossy().into_owned();
         words.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect::<Vec<u32>>()
     });
+    some
+}
+
+/// Pythons whose functions are read from their memory (3.8 to 3.13), one a minor version: in PATH, of the system,
+/// of pyenv.
+pub fn pythons() -> Vec<(u32, PathBuf)> {
+    let all = ["python3", "/usr/bin/python3"].map(PathBuf::from).into_iter().chain(installed_pythons());
+    let minor = |python: &PathBuf| -> Option<u32> {
+        let asked =
+            Command::new(python).args(["-c", "import sys; print(sys.version_info[1])"]).output().ok()?;
+        String::from_utf8_lossy(&asked.stdout).trim().parse().ok()
+    };
+    let mut out: Vec<(u32, PathBuf)> = Vec::new();
+    for (minor, python) in all.filter_map(|python| Some((minor(&python)?, python))) {
+        if (8..=13).contains(&minor) && out.iter().all(|(known, _)| *known != minor) {
+            out.push((minor, python));
+        }
+    }
+    out
+}
+
+/// A Python that tells profilers its functions (`-X perf`, 3.12 on): in PATH, or of pyenv the newest.
+pub fn python() -> Option<PathBuf> {
+    let some = installed_pythons();
     let able = |python: &PathBuf| {
         let asked = ["-X", "perf", "-c", "import sys; sys.exit(not sys.is_stack_trampoline_active())"];
         let mut command = Command::new(python);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Programs that spend 70, 20 and 10 % of their time in three functions, in six languages.
 
-use super::programs::{forget_map, python, source, truth, Place};
+use super::programs::{forget_map, python, pythons, source, truth, Place};
 use super::seen::thrice;
 use super::seen::{called, differs, error, flat, sampled, words, Flat};
 use super::served::alone;
@@ -130,6 +130,21 @@ fn in_python() {
     let script = source("shares.py");
     let script = script.to_str().expect("UTF-8");
     spends("in_python", &place, &words(&python, &["-X", "perf", script]), |_| Vec::new());
+}
+
+#[test]
+fn in_python_without_a_map() {
+    let Some(place) = Place::new("in_python_without_a_map", &[]) else { return };
+    let pythons = pythons();
+    if pythons.is_empty() {
+        println!("SKIP in_python_without_a_map: no Python from 3.8 to 3.13, in PATH or ~/.pyenv/versions");
+    }
+    let script = source("shares.py");
+    let script = script.to_str().expect("UTF-8");
+    for (minor, python) in pythons {
+        let test = format!("in_python_without_a_map, 3.{minor}");
+        spends(&test, &place, &words(&python, &[script]), |flat| vec![to_the_root(flat, "main")]);
+    }
 }
 
 #[test]

@@ -30,6 +30,8 @@ pub enum Kind {
     Vdso = 2,
     /// Nothing was mapped there when it was looked for.
     Nothing = 3,
+    /// A source file of functions that an interpreter runs; offsets count them from 1 on.
+    Python = 4,
 }
 
 /// One source of user code.
@@ -49,6 +51,8 @@ pub struct Module {
     pub file: Option<File>,
     /// Why there is no file; empty when there is.
     pub lacking: String,
+    /// Of [`Kind::Python`] the names and first lines of its functions.
+    pub functions: Vec<(String, u32)>,
 }
 
 /// What tells files apart once they are open: device, inode, birth, build id.
@@ -62,6 +66,9 @@ pub struct Modules {
     /// Those that could not be opened, by inode and path.
     lost: HashMap<(u64, String), u32>,
     vdso: u32,
+    /// Source files of Python, and their functions' places.
+    sources: HashMap<String, u32>,
+    places: HashMap<(u32, String, u32), u64>,
     open: usize,
     most_open: usize,
     tried: HashMap<u32, Instant>,
@@ -95,7 +102,8 @@ impl Modules {
     fn add(&mut self, kind: Kind, pid: u32, path: String) -> &mut Module {
         let number = self.all.len() as u32 + 1;
         let (build_id, lacking) = (String::new(), String::new());
-        self.all.push(Module { number, kind, pid, build_id, path, file: None, lacking });
+        let functions = Vec::new();
+        self.all.push(Module { number, kind, pid, build_id, path, file: None, lacking, functions });
         let last = self.all.len() - 1;
         &mut self.all[last]
     }
@@ -105,6 +113,24 @@ impl Modules {
         let module = self.add(Kind::Nothing, pid, String::new());
         module.lacking = "nothing was mapped at these addresses when they were looked for".into();
         module.number
+    }
+
+    /// The place of a function of Python: its module and its number there.
+    pub(super) fn python(&mut self, path: &str, name: &str, line: u32) -> (u32, u64) {
+        let module = match self.sources.get(path) {
+            Some(module) => *module,
+            None => {
+                let number = self.add(Kind::Python, 0, path.to_string()).number;
+                self.sources.insert(path.to_string(), number);
+                number
+            }
+        };
+        let functions = &mut self.all[module as usize - 1].functions;
+        let place = self.places.entry((module, name.to_string(), line)).or_insert_with(|| {
+            functions.push((name.to_string(), line));
+            functions.len() as u64
+        });
+        (module, *place)
     }
 
     /// Number of the vdso's module.

@@ -155,8 +155,20 @@ fn answer(
         Kind::File => elf::name(module, places, depth, &mut sources.debug),
         Kind::Jit => perfmap::name(module, places, &sources.maps),
         Kind::Vdso => vdso::name(places),
+        Kind::Python => python(module, places),
         Kind::Nothing => Answer::nothing(places, "nothing was mapped there any more when it was looked for"),
     }
+}
+
+/// What was read from the interpreter's memory: each function's name, and the line that it begins at.
+fn python(module: &Module, places: &[Place]) -> Answer {
+    let found = |place: &Place| {
+        let (name, line) = module.functions.get(usize::try_from(place.offset).ok()?.checked_sub(1)?)?;
+        let frames = vec![(name.clone(), format!("{}:{line}", module.path))];
+        Some(Found { start: place.offset, size: 0, frames })
+    };
+    let found = places.iter().map(found).collect();
+    Answer { found, source: "the interpreter's memory".into(), lacking: String::new() }
 }
 
 /// Puts a module's answer into the rows of the trace.

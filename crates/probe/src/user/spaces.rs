@@ -4,10 +4,12 @@
 //! there before.
 
 use super::maps::{Mapping, Maps, Name, Source, Sources, Stuff, OWN};
+use super::python::Pythons;
 use super::records::{Record, What};
 use super::rings::Rings;
 use super::walk::{At, Code, Copied, Step, Walker};
 use super::{elf::Elf, End, Modules, Registers, UserStack};
+use crate::skel::types::plumb_python;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -57,6 +59,7 @@ pub struct Spaces {
     /// The modules met so far.
     pub modules: Modules,
     walker: Walker,
+    pythons: Pythons,
     sources: Sources,
     processes: HashMap<u32, Process>,
     rings: Option<Rings>,
@@ -167,6 +170,7 @@ impl Spaces {
                     process.spaces.push(Space::default());
                 }
                 process.begin(Space { since: time, whole: true, ..Space::default() });
+                self.pythons.ended(pid);
             }
             What::Exit => {
                 if let Some(process) = self.processes.get_mut(&pid) {
@@ -187,7 +191,7 @@ impl Spaces {
     fn sweep(&mut self, due: u64) {
         // The kernel tells their end; where it does not, or was not heard, they are asked.
         let unsure = self.rings.is_none() || self.lost > 0;
-        let modules = &mut self.modules;
+        let (modules, pythons) = (&mut self.modules, &mut self.pythons);
         self.processes.retain(|pid, p| {
             let idle = due.saturating_sub(p.used) > LATE;
             if idle && unsure && p.ended.is_none() && !std::path::Path::new(&format!("/proc/{pid}")).exists()
@@ -198,6 +202,7 @@ impl Spaces {
             let keep = !idle || p.ended.is_none_or(|at| due.saturating_sub(at) <= LATE);
             if !keep {
                 p.spaces.iter().for_each(|s| modules.gone(s.jit));
+                pythons.ended(*pid);
             }
             keep
         });
@@ -232,6 +237,7 @@ impl Spaces {
                 return UserStack { frames, end: End::NoRule };
             };
             let (module, shift) = self.module(pid, space, mapping);
+            self.pythons.met(pid, module, shift);
             let file = self.modules.get(module).and_then(|m| m.file.as_ref());
             let offset = place.address().wrapping_sub(shift);
             let (trampoline, further) = match place {
@@ -254,6 +260,16 @@ impl Spaces {
                 Step::End(end) => return UserStack { frames, end },
             }
         }
+    }
+
+    /// Interpreters that the BPF programs must be told of since the last call, by process; none: it ended.
+    pub fn pythons(&mut self) -> Vec<(u32, Option<plumb_python>)> {
+        self.pythons.news()
+    }
+
+    /// Puts the functions of Python into a walked stack. `codes`: code objects as they come from the programs.
+    pub fn with_python(&mut self, pid: u32, walked: UserStack, codes: &[u64]) -> UserStack {
+        self.pythons.merge(pid, walked, codes, &mut self.modules)
     }
 
     fn space(&mut self, pid: u32, space: usize) -> Option<&mut Space> {
@@ -345,6 +361,8 @@ impl Spaces {
                         source.set_module(number);
                         if let Some(elf) = elf {
                             self.walker.add(number, elf);
+                            let file = self.modules.get(number).and_then(|m| m.file.as_ref());
+                            self.pythons.opened(number, &source.path, file);
                         }
                         (number, shift)
                     }

@@ -38,6 +38,18 @@ const PIPELINE: &[&str] = &["cpu.user", "cpu.kernel", "peer.process", "cpu.crowd
 /// the wakeups of an idle CPU included.
 const STREAM: &[&str] = &["cpu.kernel", "cpu.user", "device.saturated", "io.depth", "cpu.wakeup"];
 
+/// Both, with pipes between the processes.
+const GIT: &[&str] = &[
+    "cpu.user",
+    "cpu.kernel",
+    "memory.faults",
+    "cpu.wakeup",
+    "cpu.crowded",
+    "peer.process",
+    "device.saturated",
+    "sync.write",
+];
+
 fn nothing(_: &mut Stage) -> Result<()> {
     Ok(())
 }
@@ -137,5 +149,14 @@ pub const CLEAN: &[Clean] = &[
     // It waits for its clients, which is what a service is for.
     Clean { name: "idle-service", honest: &[], setup: client, what: What::Load(healthy::service, dose(40, 300, 0, 1)) },
     Clean { name: "sqlite", honest: SYNCED, setup: disk, what: What::Shell("exec sqlite3 db \"create table t(a integer primary key, b text); begin; with recursive n(i) as (select 1 union all select i + 1 from n where i < 200000) insert into t select i, hex(i * 7919) from n; commit; select count(*), max(b) from t;\"") },
+    Clean { name: "awk", honest: PROCESSES, setup: text, what: What::Shell("exec awk '{ n[substr($1, 1, 3)] += NF } END { for (i in n) s += n[i]; print s }' text") },
+    Clean { name: "sed", honest: CPU, setup: text, what: What::Shell("exec sed -e 's/[0-9]\\+ of/& of/' -e '/7$/d' text") },
+    Clean { name: "perl", honest: PROCESSES, setup: short_text, what: What::Shell("exec perl -ne '$n{$_}++ for split; END { print scalar keys %n }' text") },
+    Clean { name: "xz", honest: PROCESSES, setup: short_text, what: What::Shell("exec xz -1 -T1 -c text") },
+    Clean { name: "copy-tree", honest: PROCESSES, setup: tree, what: What::Shell("for i in 1 2 3 4; do cp -r tree tree$i; done") },
+    Clean { name: "untar", honest: PIPELINE, setup: tree, what: What::Shell("tar cf t.tar tree; for i in 1 2 3 4; do mkdir d$i; tar xf t.tar -C d$i; done") },
+    Clean { name: "cc", honest: PROCESSES, setup: source, what: What::Shell("exec cc -O2 -o program program.c") },
+    // It syncs what it packs, and its steps are processes.
+    Clean { name: "git-gc", honest: GIT, setup: tree, what: What::Shell("export HOME=. GIT_CONFIG_NOSYSTEM=1; git init -q; git add tree; git -c user.name=a -c user.email=a@b commit -q -m all; exec git gc -q") },
     Clean { name: "bc", honest: &["cpu.user"], setup: nothing, what: What::Shell("echo 'scale=1200; 4*a(1)' | exec bc -l > /dev/null") },
 ];

@@ -27,6 +27,18 @@ fn mutex_holder(stage: &mut Stage, dose: Dose, on: bool) -> Result<()> {
     holder(stage, "mutex", Dose { fault: if on { dose.fault } else { 0 }, ..dose })
 }
 
+fn semaphore_holder(stage: &mut Stage, dose: Dose, on: bool) -> Result<()> {
+    stage.semaphore()?;
+    holder(stage, "semaphore", Dose { fault: if on { dose.fault } else { 0 }, ..dose })
+}
+
+fn lease_holder(stage: &mut Stage, dose: Dose, on: bool) -> Result<()> {
+    if on {
+        return holder(stage, "lease", dose);
+    }
+    Ok(std::fs::write(stage.place.dir.join("leased"), "")?)
+}
+
 fn lock_file(stage: &mut Stage, _: Dose, _: bool) -> Result<()> {
     Ok(std::fs::write(stage.place.dir.join("lock"), [0; 4096])?)
 }
@@ -67,6 +79,50 @@ pub const FAULTS: &[Fault] = &[
         load: lock::shared_mutex,
         strong: dose(100, 2_000, 9_000, 1_000),
         weak: dose(100, 6_000, 6_000, 7_000),
+        compare: true,
+    },
+    Fault {
+        name: "priority-mutex",
+        words: "one thread holds a mutex of the priority inheritance protocol that two others need",
+        expect: &["lock.user"],
+        base: &["cpu.user", "wait.sleep"],
+        setup: nothing,
+        load: lock::held_pi_mutex,
+        strong: dose(50, 1_000, 16_000, 2),
+        weak: dose(90, 6_000, 4_500, 1),
+        compare: true,
+    },
+    Fault {
+        name: "read-write-lock",
+        words: "a thread writes under a read-write lock that readers hold nearly always",
+        expect: &["lock.user"],
+        base: &["cpu.user", "wait.sleep"],
+        setup: nothing,
+        load: lock::read_write_lock,
+        strong: Dose { rest: 2_000, ..dose(100, 1_000, 8_000, 1) },
+        weak: Dose { rest: 5_000, ..dose(100, 6_000, 5_000, 1) },
+        compare: true,
+    },
+    Fault {
+        name: "semaphore",
+        words: "a System V semaphore that another process holds for milliseconds",
+        expect: &["peer.process"],
+        base: WORKS,
+        setup: semaphore_holder,
+        load: lock::semaphore,
+        strong: dose(100, 2_000, 9_000, 1_000),
+        weak: dose(100, 5_000, 7_000, 5_000),
+        compare: true,
+    },
+    Fault {
+        name: "lease",
+        words: "opens a file on which a neighbour has a lease that it gives back late",
+        expect: &["peer.process", "lock.file"],
+        base: &["cpu.user", "wait.sleep"],
+        setup: lease_holder,
+        load: lock::leased,
+        strong: Dose { rest: 300, ..dose(100, 2_000, 5_500, 100) },
+        weak: Dose { rest: 300, ..dose(100, 6_000, 2_200, 100) },
         compare: true,
     },
     Fault {

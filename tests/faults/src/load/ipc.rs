@@ -2,11 +2,13 @@
 //! Loads that wait for somebody else, or for a time.
 
 use super::Ctx;
-use crate::sys;
+use crate::sys::ipc::{self, Awaited, Queue};
+use crate::sys::{self, Aligned};
 use anyhow::{Context, Result};
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
 
 /// Bytes of a piece that goes through a pipe: as many as a pipe holds.
@@ -59,6 +61,84 @@ pub fn ask_tcp(ctx: &Ctx) -> Result<()> {
     let stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_nodelay(true)?;
     converse(ctx, stream)
+}
+
+/// Asks a neighbour over a System V message queue and waits for its answer.
+pub fn ask_queue(ctx: &Ctx) -> Result<()> {
+    let queue = Queue::open(&ctx.file("queue"))?;
+    for _ in 0..ctx.dose.ops {
+        ctx.work();
+        queue.send(1)?;
+        queue.receive(2)?;
+    }
+    Ok(())
+}
+
+/// Sends a neighbour a signal and waits for its own.
+pub fn ask_by_signal(ctx: &Ctx) -> Result<()> {
+    let (peer, answer) = (ipc::pid_in(&ctx.file("pid")), Awaited::new(libc::SIGUSR1));
+    for _ in 0..ctx.dose.ops {
+        ctx.work();
+        sys::kill(peer, libc::SIGUSR1);
+        answer.wait()?;
+    }
+    Ok(())
+}
+
+/// Writes 4 KiB in each operation to a terminal that a neighbour reads.
+pub fn write_terminal(ctx: &Ctx) -> Result<()> {
+    let mut terminal = File::options().write(true).custom_flags(libc::O_NOCTTY).open(ctx.file("terminal"))?;
+    for _ in 0..ctx.dose.ops {
+        ctx.work();
+        terminal.write_all(&[b'x'; 4096])?;
+    }
+    Ok(())
+}
+
+/// Opens a named pipe in each operation, which waits until a neighbour opens the other end.
+pub fn open_pipe(ctx: &Ctx) -> Result<()> {
+    for _ in 0..ctx.dose.ops {
+        ctx.work();
+        drop(File::open(ctx.file("pipe"))?);
+    }
+    Ok(())
+}
+
+/// Reads 4 KiB in each operation from a file that a process of user space serves (FUSE).
+pub fn read_served(ctx: &Ctx) -> Result<()> {
+    let file = File::options().read(true).custom_flags(libc::O_DIRECT).open(ctx.file("disk"))?;
+    let mut block = Aligned::new(4096);
+    for i in 0..ctx.dose.ops {
+        ctx.work();
+        file.read_exact_at(block.bytes(), (i << 12) % (1 << 20))?;
+    }
+    Ok(())
+}
+
+/// Only works; somebody stops it meanwhile.
+pub fn works(ctx: &Ctx) -> Result<()> {
+    std::fs::write(ctx.file("pid"), std::process::id().to_string())?;
+    (0..ctx.dose.ops).for_each(|_| ctx.work());
+    Ok(())
+}
+
+/// Takes each piece of work from a thread of its own that sleeps `fault` us before it hands one over.
+pub fn slow_producer(ctx: &Ctx) -> Result<()> {
+    let (sender, receiver) = std::sync::mpsc::sync_channel(0);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            for piece in 0..ctx.dose.ops {
+                if ctx.on {
+                    sys::sleep_us(ctx.dose.fault);
+                }
+                if sender.send(piece).is_err() {
+                    return;
+                }
+            }
+        });
+        receiver.iter().for_each(|_| ctx.work());
+    });
+    Ok(())
 }
 
 /// Sleeps `fault` us in each operation, for no reason.

@@ -2,7 +2,8 @@
 //! Loads that lock: in user space, on files, and in the kernel.
 
 use super::{threads, Ctx};
-use crate::sys::{self, Aligned, Map, Mutex};
+use crate::sys::ipc::Semaphore;
+use crate::sys::{self, Aligned, Map, Mutex, ReadWriteLock};
 use anyhow::Result;
 use std::fs::File;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -13,9 +14,17 @@ use std::sync::{Condvar, Mutex as StdMutex};
 /// `work` us in between; the others need it for a moment in each operation. Without the fault it
 /// computes outside of the mutex.
 pub fn held_mutex(ctx: &Ctx) -> Result<()> {
-    let mutex = Mutex::new()?;
+    held(ctx, &Mutex::new()?)
+}
+
+/// The same with a mutex of the priority inheritance protocol (FUTEX_LOCK_PI).
+pub fn held_pi_mutex(ctx: &Ctx) -> Result<()> {
+    held(ctx, &Mutex::inheriting()?)
+}
+
+fn held(ctx: &Ctx, mutex: &Mutex) -> Result<()> {
     let left = AtomicU64::new(ctx.dose.width);
-    let (mutex, left) = (&mutex, &left);
+    let left = &left;
     let hold = || sys::burn(std::time::Duration::from_micros(ctx.dose.fault));
     threads(ctx.dose.width + 1, |thread| {
         if thread == ctx.dose.width {
@@ -122,6 +131,52 @@ pub fn herd_condition(ctx: &Ctx) -> Result<()> {
             }
         }
     })
+}
+
+/// The first thread writes under a read-write lock that `width` readers hold for `fault` us at a time, resting for
+/// `rest` us in between; without the fault it has one of its own.
+pub fn read_write_lock(ctx: &Ctx) -> Result<()> {
+    let (read, write) = (ReadWriteLock::new()?, ReadWriteLock::new()?);
+    let over = AtomicBool::new(false);
+    threads(ctx.dose.width + 1, |thread| {
+        if thread > 0 {
+            while !over.load(SeqCst) {
+                read.with(false, || sys::sleep_us(ctx.dose.fault));
+                sys::sleep_us(ctx.dose.rest);
+            }
+            return Ok(());
+        }
+        let lock = if ctx.on { &read } else { &write };
+        for _ in 0..ctx.dose.ops {
+            ctx.work();
+            lock.with(true, || ctx.spin(5));
+        }
+        over.store(true, SeqCst);
+        Ok(())
+    })
+}
+
+/// Needs a System V semaphore that another process holds for long.
+pub fn semaphore(ctx: &Ctx) -> Result<()> {
+    let semaphore = Semaphore::open(&ctx.file("semaphore"))?;
+    for _ in 0..ctx.dose.ops {
+        ctx.work();
+        semaphore.add(-1)?;
+        ctx.spin(5);
+        semaphore.add(1)?;
+    }
+    Ok(())
+}
+
+/// Opens a file on which a neighbour has a lease, which it gives back late.
+pub fn leased(ctx: &Ctx) -> Result<()> {
+    for _ in 0..ctx.dose.ops {
+        ctx.work();
+        drop(File::options().read(true).write(true).open(ctx.file("leased"))?);
+        // The neighbour takes it again.
+        sys::sleep_us(ctx.dose.rest);
+    }
+    Ok(())
 }
 
 /// Needs flock(2) on a file that a neighbour locks for long.

@@ -51,6 +51,16 @@ impl Stage {
         )
     }
 
+    /// The target can be frozen by its cgroup.
+    ///
+    /// # Errors
+    /// No cgroup can be made.
+    pub fn freezer(&mut self) -> Result<()> {
+        self.cgroup("freezer", &[], &[])?;
+        self.guards.extend(self.place.cgroup.last().map(|dir| Box::new(Thaw(dir.clone())) as Box<dyn Undo>));
+        Ok(())
+    }
+
     fn cgroup(&mut self, controller: &str, v1: Knobs<'_>, v2: Knobs<'_>) -> Result<()> {
         let mounts = std::fs::read_to_string("/proc/self/mounts").context("/proc/self/mounts")?;
         let (root, knobs) = match find(&mounts, controller) {
@@ -95,10 +105,30 @@ fn unified(mounts: &str, controller: &str) -> Option<PathBuf> {
         let (dir, kind) = (Path::new(words.next()?), words.next()?);
         let has = || {
             let list = std::fs::read_to_string(dir.join("cgroup.controllers")).unwrap_or_default();
-            list.split_whitespace().any(|c| c == controller)
+            // Every group of version 2 can be frozen.
+            controller == "freezer" || list.split_whitespace().any(|c| c == controller)
         };
         (kind == "cgroup2" && has()).then(|| dir.to_owned())
     })
+}
+
+/// Freezes the processes of a group, or lets them go on.
+pub fn freeze(group: &Path, frozen: bool) -> Result<()> {
+    let old = group.join("freezer.state");
+    let (path, value) = match old.exists() {
+        true => (old, if frozen { "FROZEN" } else { "THAWED" }),
+        false => (group.join("cgroup.freeze"), if frozen { "1" } else { "0" }),
+    };
+    std::fs::write(&path, value).with_context(|| format!("{}: writing '{value}'", path.display()))
+}
+
+/// Nothing stays frozen when whoever froze it is killed.
+struct Thaw(PathBuf);
+
+impl Undo for Thaw {
+    fn undo(&mut self) -> Result<()> {
+        freeze(&self.0, false)
+    }
 }
 
 struct Group(PathBuf);

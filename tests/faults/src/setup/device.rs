@@ -13,9 +13,17 @@ impl Stage {
     /// # Errors
     /// No root, no /dev/fuse, no free loop device.
     pub fn slow_device(&mut self, mib: u64) -> Result<()> {
-        let path = self.home.path().join("disk");
-        self.slow = Some(SlowFile::mount(&path, mib << 20)?);
-        self.loop_device(&path)
+        self.slow_file(mib)?;
+        self.loop_device(&self.home.path().join("disk"))
+    }
+
+    /// The file `disk` whose requests this process serves (FUSE), as slowly as [`Stage::slow`] says.
+    ///
+    /// # Errors
+    /// No root, no /dev/fuse.
+    pub fn slow_file(&mut self, mib: u64) -> Result<()> {
+        self.slow = Some(SlowFile::mount(&self.home.path().join("disk"), mib << 20)?);
+        Ok(())
     }
 
     /// A loop device with direct I/O on a file in memory.

@@ -92,6 +92,7 @@ fn module(path: &Path) -> Module {
         path: path.display().to_string(),
         file: Some(File::open(path).expect("program")),
         lacking: String::new(),
+        functions: Vec::new(),
     }
 }
 

@@ -14,6 +14,7 @@ pub fn names(modules: &Modules, stack: &UserStack) -> Vec<String> {
             Kind::Jit => "[jit]".into(),
             Kind::Vdso => "[vdso]".into(),
             Kind::Nothing => "[nothing]".into(),
+            Kind::Python => module.functions[offset as usize - 1].0.clone(),
             Kind::File => function(module.file.as_ref(), offset - u64::from(i > 0)).unwrap_or("?".into()),
         }
     };

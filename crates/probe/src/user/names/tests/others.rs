@@ -13,6 +13,7 @@ fn jit(file: Option<File>) -> Module {
         path: String::new(),
         file,
         lacking: String::new(),
+        functions: Vec::new(),
     }
 }
 

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! CPython: which processes have an interpreter, what function a code object is, and where functions of Python
+//! belong in a stack of C. Their frames lie on the heap: bpf/python.bpf.h reads them when a stack is taken, here
+//! their code objects get names while the process lives.
+//!
+//! Offsets are those of Include/cpython/ and Include/internal/ of each version for machines of 64 bits.
+
+use super::{Modules, UserStack};
+use crate::skel::types::plumb_python;
+use object::{Object, ObjectSymbol, ReadCache};
+use std::collections::HashMap;
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+/// Code objects that are remembered.
+const MOST: usize = 262_144;
+/// Characters of a name or a path.
+const LONGEST: u64 = 1024;
+/// PLUMB_PYTHON_ENTRY: the frame's function was called from C.
+const ENTRY: u64 = 1;
+
+/// Where a version keeps what; see `struct plumb_python`.
+struct Version {
+    minor: u32,
+    /// _PyRuntimeState.interpreters.main
+    main: u64,
+    threads: u16,
+    thread_id: u16,
+    frame: u16,
+    indirect: u16,
+    back: u16,
+    code: u16,
+    entry: u16,
+    /// enum plumb_python_entry
+    kind: u16,
+    /// PyCodeObject: co_filename, co_qualname (or co_name), co_firstlineno
+    filename: usize,
+    name: usize,
+    line: usize,
+    /// sizeof(PyASCIIObject), sizeof(PyCompactUnicodeObject)
+    text: [u64; 2],
+}
+
+const EACH: Version = Version {
+    minor: 8,
+    main: 40,
+    threads: 8,
+    thread_id: 176,
+    frame: 24,
+    indirect: 0,
+    back: 24,
+    code: 32,
+    entry: 0,
+    kind: 0,
+    filename: 104,
+    name: 112,
+    line: 40,
+    text: [48, 72],
+};
+
+const VERSIONS: [Version; 6] = [
+    EACH,
+    Version { minor: 9, ..EACH },
+    Version { minor: 10, ..EACH },
+    Version {
+        minor: 11,
+        main: 48,
+        threads: 16,
+        thread_id: 152,
+        frame: 56,
+        indirect: 8 + 1,
+        back: 48,
+        entry: 68,
+        kind: 1,
+        filename: 112,
+        name: 128,
+        line: 72,
+        ..EACH
+    },
+    Version { minor: 12, main: 48, threads: 72, thread_id: 136, frame: 56, indirect: 1, ..LATEST },
+    LATEST,
+];
+
+const LATEST: Version = Version {
+    minor: 13,
+    main: 640,
+    threads: 7344,
+    thread_id: 152,
+    frame: 72,
+    indirect: 0,
+    back: 8,
+    code: 0,
+    entry: 70,
+    kind: 2,
+    filename: 112,
+    name: 128,
+    line: 68,
+    text: [40, 56],
+};
+
+/// The interpreter in a program or library.
+#[derive(Debug)]
+struct Interpreter {
+    version: usize,
+    /// Address of the main interpreter's pointer, less the mapping's shift.
+    main: u64,
+    /// Where the function lies that runs those of Python, by offset in the file.
+    eval: Vec<Range<u64>>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Pythons {
+    /// By module.
+    interpreters: HashMap<u32, Interpreter>,
+    /// Version of each process that was told of.
+    processes: HashMap<u32, usize>,
+    /// Processes of which the programs must be told, or that ended.
+    news: Vec<(u32, Option<plumb_python>)>,
+    /// The place of each code object.
+    functions: HashMap<(u32, u64), Option<(u32, u64)>>,
+}
+
+/// The minor version that a path states: `/usr/bin/python3.11`, `libpython3.12.so.1.0`.
+fn minor(path: &str) -> Option<u32> {
+    let name = path.strip_suffix(" (deleted)").unwrap_or(path).rsplit('/').next()?;
+    let rest = name.strip_prefix("lib").unwrap_or(name).strip_prefix("python3.")?;
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    // What follows the version of a free-threaded or debug build is another layout's: python3.13t, python3.11d.
+    (rest[end..].is_empty() || rest[end..].starts_with(".so")).then_some(())?;
+    rest[..end].parse().ok()
+}
+
+impl Interpreter {
+    fn of(path: &str, file: &File) -> Option<Self> {
+        let minor = minor(path)?;
+        let version = VERSIONS.iter().position(|v| v.minor == minor)?;
+        let cache = ReadCache::new(file);
+        let elf = object::File::parse(&cache).ok()?;
+        let symbol = |name: &str| elf.dynamic_symbols().chain(elf.symbols()).find(|s| s.name() == Ok(name));
+        let offset = |address: u64| super::Elf::head(&cache)?.offset(address);
+        let runtime = symbol("_PyRuntime")?.address();
+        let (eval, cold) = (symbol("_PyEval_EvalFrameDefault")?, symbol("_PyEval_EvalFrameDefault.cold"));
+        let begin = offset(eval.address())?;
+        let place = |s: &object::read::Symbol<'_, '_, _>| {
+            offset(s.address()).map(|at| at..at.saturating_add(s.size().max(1)))
+        };
+        Some(Self {
+            version,
+            main: runtime
+                .wrapping_add(VERSIONS[version].main)
+                .wrapping_add(begin)
+                .wrapping_sub(eval.address()),
+            eval: [Some(eval), cold].iter().flatten().filter_map(place).collect(),
+        })
+    }
+}
+
+impl Pythons {
+    /// A program or library was opened.
+    pub fn opened(&mut self, module: u32, path: &str, file: Option<&File>) {
+        if let Some(found) = file.and_then(|file| Interpreter::of(path, file)) {
+            self.interpreters.insert(module, found);
+        }
+    }
+
+    /// A stack of a process leads through a module that is mapped with this difference between addresses and offsets.
+    pub fn met(&mut self, pid: u32, module: u32, shift: u64) {
+        if self.interpreters.is_empty() || self.processes.contains_key(&pid) {
+            return;
+        }
+        let Some(i) = self.interpreters.get(&module) else { return };
+        let v = &VERSIONS[i.version];
+        let tell = plumb_python {
+            interpreter: shift.wrapping_add(i.main),
+            threads: v.threads,
+            next: 8,
+            thread_id: v.thread_id,
+            frame: v.frame,
+            indirect: v.indirect,
+            back: v.back,
+            code: v.code,
+            entry: v.entry,
+            kind: v.kind,
+            unused: [0; 3],
+        };
+        self.processes.insert(pid, i.version);
+        self.news.push((pid, Some(tell)));
+    }
+
+    /// A process ended, or runs another program.
+    pub fn ended(&mut self, pid: u32) {
+        if self.processes.remove(&pid).is_some() {
+            self.news.push((pid, None));
+            self.functions.retain(|(of, _), _| *of != pid);
+        }
+    }
+
+    /// What the programs must be told since the last call.
+    pub fn news(&mut self) -> Vec<(u32, Option<plumb_python>)> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// Puts the functions of Python in the place of the interpreter's own. `codes`: code objects as they come from
+    /// the programs, innermost first.
+    pub fn merge(&mut self, pid: u32, native: UserStack, codes: &[u64], modules: &mut Modules) -> UserStack {
+        let Some(&version) = self.processes.get(&pid) else { return native };
+        let mut calls: Vec<Vec<(u32, u64)>> = vec![Vec::new()];
+        for &code in codes {
+            if code & !ENTRY != 0 {
+                let place = self.function(pid, code & !ENTRY, version, modules);
+                let last = calls.last_mut().expect("there is one");
+                // Of one that has no name the place in the stack is kept.
+                last.extend(place);
+            }
+            if code & ENTRY != 0 {
+                calls.push(Vec::new());
+            }
+        }
+        let mut calls = calls.into_iter();
+        let mut frames = Vec::with_capacity(native.frames.len() + codes.len());
+        for (i, &(module, offset)) in native.frames.iter().enumerate() {
+            let inside = offset.saturating_sub(u64::from(i > 0));
+            let runs = self
+                .interpreters
+                .get(&module)
+                .is_some_and(|it| it.eval.iter().any(|range| range.contains(&inside)));
+            match if runs { calls.next() } else { None } {
+                Some(call) if !call.is_empty() => frames.extend(call),
+                _ => frames.push((module, offset)),
+            }
+        }
+        // Where the stack of C could not be walked to its end, that of Python is known all the same.
+        if native.end != super::End::Root {
+            frames.extend(calls.flatten());
+        }
+        UserStack { frames, end: native.end }
+    }
+
+    /// The place of a code object; none where it cannot be read.
+    fn function(&mut self, pid: u32, code: u64, version: usize, modules: &mut Modules) -> Option<(u32, u64)> {
+        if let Some(known) = self.functions.get(&(pid, code)) {
+            return *known;
+        }
+        if self.functions.len() >= MOST {
+            return None;
+        }
+        let found = read(pid, code, &VERSIONS[version]);
+        let place = found.map(|(path, name, line)| modules.python(&path, &name, line));
+        self.functions.insert((pid, code), place);
+        place
+    }
+}
+
+/// File, name and first line of a code object.
+fn read(pid: u32, code: u64, v: &Version) -> Option<(String, String, u32)> {
+    let memory = File::open(format!("/proc/{pid}/mem")).ok()?;
+    let mut object = [0; 160];
+    memory.read_exact_at(&mut object, code).ok()?;
+    let word = |at: usize| Some(u64::from_le_bytes(object.get(at..at + 8)?.try_into().ok()?));
+    let line = u32::from_le_bytes(object.get(v.line..v.line + 4)?.try_into().ok()?);
+    let path = text(&memory, word(v.filename)?, v)?;
+    let name = text(&memory, word(v.name)?, v)?;
+    (!name.is_empty()).then_some((path, name, line))
+}
+
+/// A string of Python (PEP 393), compact as all names are.
+fn text(memory: &File, at: u64, v: &Version) -> Option<String> {
+    let mut head = [0; 40];
+    memory.read_exact_at(&mut head, at).ok()?;
+    let length = u64::from_le_bytes(head[16..24].try_into().ok()?);
+    let state = u32::from_le_bytes(head[32..36].try_into().ok()?);
+    let (kind, compact, ascii) = ((state >> 2) & 7, (state >> 5) & 1, (state >> 6) & 1);
+    if length > LONGEST || compact == 0 || !matches!(kind, 1 | 2 | 4) {
+        return None;
+    }
+    let mut bytes = vec![0; (length * u64::from(kind)) as usize];
+    memory.read_exact_at(&mut bytes, at + v.text[usize::from(ascii == 0)]).ok()?;
+    let unit = |c: &[u8]| c.iter().rev().fold(0, |sum, b| sum << 8 | u32::from(*b));
+    let chars = bytes.chunks_exact(kind as usize).map(|c| char::from_u32(unit(c)));
+    chars.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::user::End;
+
+    #[test]
+    fn a_version_is_known_by_its_file() {
+        assert_eq!(minor("/usr/bin/python3.11"), Some(11));
+        assert_eq!(minor("/opt/lib/libpython3.9.so.1.0"), Some(9));
+        assert_eq!(minor("/usr/bin/python3.12 (deleted)"), Some(12));
+        for other in [
+            "/usr/bin/python3",
+            "/usr/bin/python2.7",
+            "/usr/bin/python3.13t",
+            "/lib/libpython3.11d.so",
+            "python3.x",
+        ] {
+            assert_eq!(minor(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn functions_of_python_stand_where_the_interpreter_ran_them() {
+        let mut pythons = Pythons::default();
+        pythons
+            .interpreters
+            .insert(3, Interpreter { version: 3, main: 0, eval: vec![0x100..0x180, 0x180..0x200] });
+        pythons.processes.insert(7, 3);
+        let mut modules = Modules::default();
+        for (code, name) in [(0x10, "inner"), (0x20, "middle"), (0x30, "outer")] {
+            let place = modules.python("/app.py", name, 5);
+            pythons.functions.insert((7, code), Some(place));
+        }
+        let native = |end| UserStack {
+            // A function of C, eval, a function of C, and eval's last instruction was a call.
+            frames: vec![(9, 0x1), (3, 0x150), (4, 0x2), (3, 0x200), (5, 0x3)],
+            end,
+        };
+        let merged = pythons.merge(7, native(End::Root), &[0x10, 0x20 | ENTRY, 0x30], &mut modules);
+        let python = |n| (1, n);
+        assert_eq!(merged.frames, [(9, 1), python(1), python(2), (4, 2), python(3), (5, 3)]);
+        // An entry that stands alone, as versions with shims have it.
+        let same = pythons.merge(7, native(End::Root), &[0x10, 0x20, ENTRY, 0x30, ENTRY], &mut modules);
+        assert_eq!(same, merged);
+        // More of Python than of C: the copy of the stack ended.
+        let short = UserStack { frames: vec![(3, 0x150)], end: End::Copy };
+        let merged = pythons.merge(7, short, &[0x10 | ENTRY, 0x20 | ENTRY, 0x30], &mut modules);
+        assert_eq!(merged.frames, [python(1), python(2), python(3)]);
+        // Of another process nothing is known.
+        assert_eq!(pythons.merge(8, native(End::Root), &[0x10], &mut modules), native(End::Root));
+    }
+}
