@@ -312,7 +312,7 @@ fn a_signal_is_waited_for_from_who_sends_it() {
 fn a_wait_in_an_unknown_call_is_for_who_ends_it_and_what_that_one_did() {
     let mut b = Bench::command();
     b.calls(2000, SHELL, OPENAT).leaves(2000, SHELL, SLEEPS).leaves(10_000, NEIGHBOUR, SLEEPS);
-    b.expires(30_000, NEIGHBOUR).wakes(42_000, NEIGHBOUR, SHELL).returns(42_000, SHELL, OPENAT);
+    b.times_out(30_000, NEIGHBOUR).wakes(42_000, NEIGHBOUR, SHELL).returns(42_000, SHELL, OPENAT);
     let result = b.finish();
     let mut peers: Vec<_> = result.peers.iter().map(|p| (p.category, p.time)).collect();
     peers.sort();

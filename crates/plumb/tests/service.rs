@@ -190,6 +190,10 @@ fn requests_wait_for_the_interpreter() {
     let result = server.recorded(dir.path());
     assert_eq!(first(&result).0, "lock.interpreter", "{:?}", result["verdict"]);
     assert_eq!(result["path"]["of"], "requests");
+    let held = result["findings"][0]["evidence"].as_array().expect("evidence");
+    let held = held.iter().find(|e| e["label"] == "held in").and_then(|e| e["words"].as_str());
+    // The function of Python, not the interpreter's that runs it.
+    assert!(held.is_some_and(|words| words.contains("serve")), "{:?}", result["verdict"]);
     // Four take turns: three of them wait.
     let share = result["findings"][0]["share"].as_f64().expect("share");
     assert!((0.3..0.95).contains(&share), "{:?}", result["verdict"]);

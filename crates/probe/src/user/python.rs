@@ -5,7 +5,7 @@
 //!
 //! Offsets are those of Include/cpython/ and Include/internal/ of each version for machines of 64 bits.
 
-use super::{Modules, UserStack};
+use super::{Kind, Modules, UserStack};
 use crate::skel::types::plumb_python;
 use object::{Object, ObjectSymbol, ReadCache};
 use std::collections::HashMap;
@@ -219,15 +219,21 @@ impl Pythons {
         }
         let mut calls = calls.into_iter();
         let mut frames = Vec::with_capacity(native.frames.len() + codes.len());
+        let mut placed = false;
         for (i, &(module, offset)) in native.frames.iter().enumerate() {
             let inside = offset.saturating_sub(u64::from(i > 0));
             let runs = self
                 .interpreters
                 .get(&module)
                 .is_some_and(|it| it.eval.iter().any(|range| range.contains(&inside)));
-            match if runs { calls.next() } else { None } {
-                Some(call) if !call.is_empty() => frames.extend(call),
-                _ => frames.push((module, offset)),
+            let call = if runs { calls.next() } else { None }.filter(|call| !call.is_empty());
+            // Code that the interpreter made to call it is the same function again, for a perf map (-X perf).
+            let again = placed && modules.get(module).is_some_and(|m| m.kind == Kind::Jit);
+            placed = call.is_some();
+            match call {
+                Some(call) => frames.extend(call),
+                None if again => {}
+                None => frames.push((module, offset)),
             }
         }
         // Where the stack of C could not be walked to its end, that of Python is known all the same.
@@ -329,6 +335,11 @@ mod tests {
         let short = UserStack { frames: vec![(3, 0x150)], end: End::Copy };
         let merged = pythons.merge(7, short, &[0x10 | ENTRY, 0x20 | ENTRY, 0x30], &mut modules);
         assert_eq!(merged.frames, [python(1), python(2), python(3)]);
+        // A trampoline for a perf map is the function once more.
+        let jit = modules.jit(7);
+        let mut mapped = native(End::Root);
+        mapped.frames.insert(2, (jit, 0x40));
+        assert_eq!(pythons.merge(7, mapped, &[0x10, 0x20 | ENTRY, 0x30], &mut modules), same);
         // Of another process nothing is known.
         assert_eq!(pythons.merge(8, native(End::Root), &[0x10], &mut modules), native(End::Root));
     }
