@@ -1417,6 +1417,19 @@ struct plumb_state_wait_event {
 };
 PLUMB_STATE(536, state_wait_event);
 
+/**
+ * What froze a flight recorder: a system call, a block request or a wait for a CPU that took longer than it may.
+ * @set state
+ * @since 8
+ */
+struct plumb_state_trigger {
+	plumb_u64 begin NS; /* when that began */
+	plumb_u64 end NS; /* when it ended */
+	plumb_u32 thread TID; /* who called or waited; of a request on whose CPU time it was issued, 0 the idle thread's */
+	plumb_str condition; /* as it was asked for: NAME > DURATION */
+};
+PLUMB_STATE(537, state_trigger);
+
 #undef NS
 #undef US
 #undef BYTES

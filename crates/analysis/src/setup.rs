@@ -40,9 +40,14 @@ pub fn of(env: &BTreeMap<String, String>, (begin, end): (u64, u64)) -> Setup {
     }
 }
 
-/// What is found of user code when a recording ends, and is wanted from the begin.
+/// What is found when a recording ends, and is wanted from the begin: of user code, and what froze a flight recorder.
 pub fn named_late(state: &State) -> State {
-    State { functions: state.functions.clone(), user_stacks: state.user_stacks.clone(), ..State::default() }
+    State {
+        functions: state.functions.clone(),
+        user_stacks: state.user_stacks.clone(),
+        triggers: state.triggers.clone(),
+        ..State::default()
+    }
 }
 
 /// What the sampling clock was; empty where there was none.

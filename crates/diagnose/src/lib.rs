@@ -11,6 +11,7 @@ mod places;
 mod rules;
 mod spans;
 mod speedup;
+mod trigger;
 mod verdict;
 
 pub use case::{Doubt, DoubtKind, Trust};

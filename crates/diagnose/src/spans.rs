@@ -101,14 +101,26 @@ fn most(result: &RunResult) -> Option<Line> {
         s.total as f64 * 100.0 / all.max(1) as f64,
         parts.join(", ")
     );
-    Some(Line { role: Role::Fact, label: s.name.clone(), text })
+    Some(Line { role: Role::Fact, label: s.name.clone(), text, ..Line::default() })
+}
+
+/// The mean of the slowest without what the recorder took of them: that is no cause.
+fn own_mean(t: &TailRow) -> u64 {
+    let more = |c: &CauseRow| c.time.saturating_sub(c.typical);
+    t.mean.saturating_sub(t.causes.iter().filter(|c| !is_cause(c)).map(more).sum())
+}
+
+fn is_cause(c: &CauseRow) -> bool {
+    c.category != Category::Overhead
 }
 
 /// The kind that loses most by its slowest, where these are far from the others.
 fn farthest(result: &RunResult) -> Option<(&SpanRow, &TailRow)> {
-    let loss = |s: &SpanRow| s.tail.as_ref().map_or(0, |t| t.mean.saturating_sub(t.typical) * t.spans);
+    let loss = |s: &SpanRow| s.tail.as_ref().map_or(0, |t| own_mean(t).saturating_sub(t.typical) * t.spans);
     let far = |s: &&SpanRow| {
-        s.tail.as_ref().is_some_and(|t| t.mean >= t.typical * FAR && t.mean - t.typical >= LONG)
+        s.tail
+            .as_ref()
+            .is_some_and(|t| own_mean(t) >= t.typical * FAR && own_mean(t).saturating_sub(t.typical) >= LONG)
     };
     let s = result.spans.iter().filter(far).max_by_key(|s| loss(s))?;
     Some((s, s.tail.as_ref()?))
@@ -116,7 +128,8 @@ fn farthest(result: &RunResult) -> Option<(&SpanRow, &TailRow)> {
 
 /// What the slowest of a kind wait for that the others do not.
 fn slowest((s, t): (&SpanRow, &TailRow)) -> String {
-    let more = grouped(&t.causes, |c| c.time - c.typical);
+    let causes: Vec<CauseRow> = t.causes.iter().filter(|c| is_cause(c)).cloned().collect();
+    let more = grouped(&causes, |c| c.time - c.typical);
     let more = more.iter().filter(|(_, ns)| ns * 10 >= t.mean - t.typical).take(3);
     let more: Vec<String> = more.map(|(what, ns)| format!("{what} +{}", units::brief(*ns))).collect();
     let named = if s.key.is_empty() { s.name.clone() } else { format!("{} {}", s.name, key(&s.key)) };
@@ -128,28 +141,33 @@ fn slowest((s, t): (&SpanRow, &TailRow)) -> String {
     )
 }
 
-/// A tail that leads the verdict: its line, and the next step.
-pub struct Tail {
+/// What leads the verdict in the place of the largest finding.
+pub struct Lead {
     pub text: String,
     pub next: String,
+    /// When it was, from the trace's begin, and whose; of no one moment: none.
+    pub at: Option<u64>,
+    pub tid: Option<u32>,
 }
 
 /// The slowest percent, where it is the problem: it takes a good part of the time of all, many times as long as the
 /// others, for what the first finding is not about.
-pub fn leads(case: &Case<'_>, findings: &[Finding]) -> Option<Tail> {
+pub fn leads(case: &Case<'_>, findings: &[Finding]) -> Option<Lead> {
     let (s, t) = farthest(case.result)?;
-    let excess = (t.mean - t.typical) * (s.count / 100);
-    let most = t.causes.iter().max_by_key(|c| c.time.saturating_sub(c.typical))?;
+    let excess = own_mean(t).saturating_sub(t.typical) * (s.count / 100);
+    let most = t.causes.iter().filter(|c| is_cause(c)).max_by_key(|c| c.time.saturating_sub(c.typical))?;
     let all: u64 = case.result.spans.iter().map(|s| s.total).sum();
     let about = |f: &&Finding| case.took.get(f.id.as_str()).is_some_and(|c| c.contains(&most.category));
     let told = findings.first().is_some_and(|f| about(&f));
     let leads = t.spans >= LEADING_SPANS
-        && t.mean >= t.typical * LEADING_FACTOR
+        && own_mean(t) >= t.typical * LEADING_FACTOR
         && excess as f64 >= all as f64 * LEADING_SHARE;
     // What to do about it, where a finding is; most time first.
     let next = findings.iter().find(about).map_or(LOOK, |f| f.next.as_str());
-    (leads && !told && case.result.path.of != "command")
-        .then(|| Tail { text: format!("the slowest 1 % of {}", slowest((s, t))), next: next.into() })
+    (leads && !told && case.result.path.of != "command").then(|| {
+        let text = format!("the slowest 1 % of {}", slowest((s, t)));
+        Lead { text, next: next.into(), at: None, tid: None }
+    })
 }
 
 /// Facts on the requests, for the verdict.
@@ -158,6 +176,7 @@ pub fn facts(result: &RunResult, leads: bool) -> impl Iterator<Item = Line> + '_
         role: Role::Fact,
         label: "slowest 1 %".into(),
         text: format!("of {}", slowest(far)),
+        ..Line::default()
     });
     most(result).into_iter().chain(slowest)
 }

@@ -3,7 +3,7 @@
 
 use crate::case::{Case, Doubt, DoubtKind, Trust};
 use crate::rules::{peer, RULES};
-use crate::{spans, Finding, LEAST};
+use crate::{spans, trigger, Finding, LEAST};
 use plumb_model::Category;
 use plumb_trace::units;
 use serde::{Deserialize, Serialize};
@@ -35,6 +35,11 @@ pub struct Line {
     /// `Bottleneck`, `Also`; of a fact its own, as `held by`.
     pub label: String,
     pub text: String,
+    /// The moment that it is about, ns from the trace's begin, and the thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tid: Option<u32>,
 }
 
 /// How far a verdict can be trusted.
@@ -198,7 +203,7 @@ const ONLY_WAITED: &str = "record it while it works, with its child processes (w
 const OTHERS: usize = 4;
 
 fn line(role: Role, label: &str, text: String) -> Line {
-    Line { role, label: label.into(), text }
+    Line { role, label: label.into(), text, ..Line::default() }
 }
 
 fn bottleneck(text: String) -> Line {
@@ -256,9 +261,14 @@ pub(crate) fn nothing_seen(trust: &Trust) -> (Vec<Line>, Confidence) {
 pub(crate) fn lines(case: &Case<'_>, findings: &[Finding]) -> (Vec<Line>, Confidence) {
     let confidence = confidence(case, findings);
     let tail = spans::leads(case, findings);
+    let slow = tail.is_some();
+    let lead = trigger::leads(case, findings).or(tail);
     let first = first(case, findings);
-    let mut out = match &tail {
-        Some(tail) => vec![bottleneck(tail.text.clone()), line(Role::Fact, "of all", first)],
+    let mut out = match &lead {
+        Some(l) => {
+            let leading = Line { at: l.at, tid: l.tid, ..bottleneck(l.text.clone()) };
+            vec![leading, line(Role::Fact, "of all", first)]
+        }
         None => vec![bottleneck(first)],
     };
     out.extend(busy(case));
@@ -275,7 +285,7 @@ pub(crate) fn lines(case: &Case<'_>, findings: &[Finding]) -> (Vec<Line>, Confid
         out.extend(case.backing(&f.device).map(backed));
     }
     out.extend(requests(case).filter(|_| command));
-    out.extend(spans::facts(case.result, tail.is_some()));
+    out.extend(spans::facts(case.result, slow && case.result.trigger.is_none()));
     // Which threads a request's path goes through: its parts are those at the end.
     let through =
         case.result.path.of == "requests" && findings.first().is_some_and(|f| f.id != "peer.thread");
@@ -295,8 +305,8 @@ pub(crate) fn lines(case: &Case<'_>, findings: &[Finding]) -> (Vec<Line>, Confid
     if !also.is_empty() {
         out.push(line(Role::Also, "Also", also.join(", ")));
     }
-    if let Some(tail) = tail {
-        out.push(line(Role::Next, "Next", tail.next));
+    if let Some(lead) = lead {
+        out.push(line(Role::Next, "Next", lead.next));
     } else if let Some(f) = findings.first() {
         out.push(line(Role::Next, "Next", f.next.clone()));
     } else if case.whole == 0 {

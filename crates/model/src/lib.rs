@@ -47,6 +47,7 @@ mod spans;
 mod sum;
 pub mod tasks;
 mod thread;
+mod triggered;
 pub mod views;
 mod wait;
 mod wait_events;
@@ -62,7 +63,7 @@ pub use result::{
     BlameRow, BlockerRow, CauseRow, CpuRow, DeviceRow, EndedByRow, FileRow, FunctionRow, HandoffRow,
     HerdResult, HotRow, JournalResult, LockRow, OperationRow, OtherRow, PathResult, PatternRow, ProcessRow,
     RunResult, SampleResult, ServiceResult, ServiceRun, SlowSpanRow, SpanRow, SyscallRow, TailRow, ThirdRow,
-    ThreadRow, UnexplainedRow, Use, WaitEventRow, WaitRow,
+    ThreadRow, TriggerRow, UnexplainedRow, Use, WaitEventRow, WaitRow,
 };
 pub use samples::At;
 pub use setup::Setup;

@@ -34,6 +34,7 @@ use crate::setup::Setup;
 use crate::spans::Spans;
 use crate::tasks;
 use crate::thread::Thread;
+use crate::triggered::Triggered;
 use crate::wait::{site, Calls};
 use crate::wait_events::WaitEvents;
 use crate::Observer;
@@ -56,6 +57,7 @@ const OUTSIDE: &str = "another PID namespace";
 
 /// The state machines of one trace.
 pub struct Model<O: Observer = ()> {
+    triggered: Triggered,
     setup: Setup,
     observer: O,
     now: u64,
@@ -170,6 +172,7 @@ impl<O: Observer> Model<O> {
             stacks: Ahead::default(),
             spans: Spans::default(),
             wait_events: WaitEvents::default(),
+            triggered: Triggered::new(&setup.state.triggers),
             texts: Ahead::default(),
             wakers: FxHashMap::default(),
             own: Vec::new(),

@@ -46,6 +46,9 @@ pub struct RunResult {
     /// Requests that the target served.
     #[serde(default)]
     pub service: ServiceResult,
+    /// What froze the flight recorder; absent of other recordings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trigger: Option<TriggerRow>,
     /// Spans by what names them, most time first; empty where none were recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spans: Vec<SpanRow>,
@@ -71,6 +74,23 @@ pub struct RunResult {
     /// profile was made.
     #[serde(default)]
     pub hot: Vec<HotRow>,
+}
+
+/// A system call, block request or wait for a CPU that took longer than a flight recorder was told that it may.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct TriggerRow {
+    /// The condition, as it was asked for: `fsync > 50ms`.
+    pub condition: String,
+    /// When it began, from the trace's begin.
+    pub at: u64,
+    /// How long it took.
+    pub time: u64,
+    /// Who called or waited, or issued the request.
+    pub tid: u32,
+    /// Its name.
+    pub comm: String,
+    /// Where that thread's time went meanwhile, largest first.
+    pub parts: Vec<BlameRow>,
 }
 
 /// A function that had time of a category.

@@ -83,6 +83,23 @@ fn the_flight_recorder_freezes_when_a_call_is_slow() {
     babeltrace_agrees(&trace);
     // Only the last while was kept, though packets are kept whole.
     let result = explain(&trace);
+    let trigger = &result["trigger"];
+    assert_eq!(trigger["condition"], "clock_nanosleep > 200ms");
+    let took = trigger["time"].as_u64().expect("ns");
+    assert!((300_000_000..400_000_000).contains(&took), "{trigger}");
+    let slept: u64 = trigger["parts"]
+        .as_array()
+        .expect("parts")
+        .iter()
+        .filter(|p| p["category"] == "timer")
+        .map(|p| p["time"].as_u64().expect("ns"))
+        .sum();
+    assert!(slept * 100 > took * 99, "{trigger}");
+    let lead = &result["lines"][0];
+    let words = lead["text"].as_str().expect("text");
+    assert!(words.starts_with("clock_nanosleep(2) of plumb-workload"), "{words}");
+    assert!(words.contains("asked for 'clock_nanosleep > 200ms': sleeping 100 %"), "{words}");
+    assert_eq!((&lead["at"], &lead["tid"]), (&trigger["at"], &trigger["tid"]));
     let span = result["end"].as_u64().expect("end") - result["begin"].as_u64().expect("begin");
     assert!((300_000_000..3_000_000_000).contains(&span), "kept {span} ns, asked for 500 ms");
     let kept = result["events"].as_u64().expect("events");

@@ -8,7 +8,7 @@ use crate::select::call_number;
 use crate::span::{self, Texts};
 use crate::stack_ring::StackRing;
 use crate::stacks::{Kallsyms, Kind, RawStack, RawText};
-use crate::trigger::Watch;
+use crate::trigger::{Fired, Watch};
 use crate::user::{self, End, Spaces, UserStack};
 use plumb_machine::{clock, host, process, Root};
 use plumb_trace::ctf::{HEAD_BYTES, MAX_PACKET_BYTES};
@@ -60,8 +60,8 @@ pub struct Drain {
 pub struct Round {
     /// Fullest ring when it was read, 0 to 1.
     pub fill: f64,
-    /// The trigger's condition came true, with the time that it took, ns.
-    pub fired: Option<u64>,
+    /// The trigger's condition came true.
+    pub fired: Option<Fired>,
 }
 
 impl Drain {
@@ -145,9 +145,9 @@ impl Drain {
                             }
                             _ => {}
                         }
-                        if let Some(took) = watch.as_mut().and_then(|w| w.look(record)) {
-                            round.fired = round.fired.max(Some(took));
-                        }
+                        let fired = watch.as_mut().and_then(|w| w.look(record));
+                        let fired = fired.into_iter().chain(round.fired);
+                        round.fired = fired.max_by_key(Fired::took);
                         writer.record(cpu, record)
                     }
                 };

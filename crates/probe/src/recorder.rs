@@ -11,14 +11,14 @@ use crate::select::Selection;
 use crate::span::{Plan, Spans, Texts};
 use crate::stack_ring::StackRing;
 use crate::target::{self, Command, Target};
-use crate::trigger::{Trigger, Watch};
+use crate::trigger::{Fired, Trigger, Watch};
 use anyhow::{Context, Result};
 use plumb_machine::signals::Stop;
 use plumb_machine::{clock, host, open_files, output, process, Root, Sockets};
 use plumb_trace::ctf::Metadata;
 use plumb_trace::load::cut_torn;
 use plumb_trace::reader::Published;
-use plumb_trace::schema::StateEnd;
+use plumb_trace::schema::{StateEnd, StateTrigger};
 use plumb_trace::units;
 use plumb_trace::writer::{DirectorySink, KeepSink, Sink, TraceWriter};
 use serde::Serialize;
@@ -581,9 +581,13 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
             fill = fill.max(round.fill);
             poll =
                 if round.fill.max(copied) > 1.0 / 16.0 { POLL_FAST } else { (poll * 5 / 4).min(POLL_SLOW) };
-            if let Some(took) = round.fired {
-                let trigger = self.drain.watch().map_or("", |w| w.trigger().text());
-                return Ok(format!("trigger '{trigger}' fired: it took {}", units::duration(took)));
+            if let Some(fired) = round.fired {
+                let condition = self.drain.watch().map_or("", |w| w.trigger().text()).to_string();
+                let reason =
+                    format!("trigger '{condition}' fired: it took {}", units::duration(fired.took()));
+                let Fired { begin, end, tid: thread } = fired;
+                writer.state(clock::now(), &StateTrigger { begin, end, thread, condition })?;
+                return Ok(reason);
             }
             if let Some(why) = ended {
                 return Ok(why);

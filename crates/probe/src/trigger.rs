@@ -72,8 +72,24 @@ impl Trigger {
 #[derive(Debug)]
 pub struct Watch {
     trigger: Trigger,
-    open: HashMap<u64, u64>,
+    /// Begins without an end, with their threads.
+    open: HashMap<u64, (u64, u32)>,
     early: HashMap<u64, u64>,
+}
+
+/// What took too long, times in ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fired {
+    pub begin: u64,
+    pub end: u64,
+    /// Who called, waited or issued it.
+    pub tid: u32,
+}
+
+impl Fired {
+    pub fn took(&self) -> u64 {
+        self.end.saturating_sub(self.begin)
+    }
 }
 
 impl Watch {
@@ -82,32 +98,44 @@ impl Watch {
         Self { trigger, open: HashMap::new(), early: HashMap::new() }
     }
 
-    /// Looks at a record; tells how long it took, ns, when it was too long.
-    pub fn look(&mut self, record: &[u8]) -> Option<u64> {
+    /// Looks at a record; tells what took too long.
+    pub fn look(&mut self, record: &[u8]) -> Option<Fired> {
         let id = u16::from_le_bytes([record[8], record[9]]);
         let ts = u64::from_le_bytes(record[..8].try_into().ok()?);
-        let (key, begins) = match (self.trigger.what, id) {
-            (What::Call(nr), SysEnter::ID) => {
-                let e = SysEnter::read(record);
-                (e.nr == nr).then_some((u64::from(e.tid), true))?
+        let call = |tid: u32, nr: u32, begins| (u64::from(tid), tid, begins, nr);
+        let (key, tid, begins) = match (self.trigger.what, id) {
+            (What::Call(wanted), SysEnter::ID | SysExit::ID) => {
+                let (key, tid, begins, nr) = if id == SysEnter::ID {
+                    let e = SysEnter::read(record);
+                    call(e.tid, e.nr, true)
+                } else {
+                    let e = SysExit::read(record);
+                    call(e.tid, e.nr, false)
+                };
+                (nr == wanted).then_some((key, tid, begins))?
             }
-            (What::Call(nr), SysExit::ID) => {
-                let e = SysExit::read(record);
-                (e.nr == nr).then_some((u64::from(e.tid), false))?
+            (What::Request, BlockRqIssue::ID) => {
+                let e = BlockRqIssue::read(record);
+                (e.rq, e.tid, true)
             }
-            (What::Request, BlockRqIssue::ID) => (BlockRqIssue::read(record).rq, true),
-            (What::Request, BlockRqComplete::ID) => (BlockRqComplete::read(record).rq, false),
-            (What::Runqueue, SchedWaking::ID) => (u64::from(SchedWaking::read(record).wakee), true),
-            (What::Runqueue, SchedSwitch::ID) => (u64::from(SchedSwitch::read(record).next_tid), false),
+            (What::Request, BlockRqComplete::ID) => (BlockRqComplete::read(record).rq, 0, false),
+            (What::Runqueue, SchedWaking::ID) => {
+                let wakee = SchedWaking::read(record).wakee;
+                (u64::from(wakee), wakee, true)
+            }
+            (What::Runqueue, SchedSwitch::ID) => {
+                let next = SchedSwitch::read(record).next_tid;
+                (u64::from(next), next, false)
+            }
             _ => return None,
         };
-        let (begin, end) = if begins {
-            self.early.remove(&key).filter(|end| *end >= ts).map(|end| (ts, end)).or_else(|| {
-                self.open.insert(key, ts);
+        let fired = if begins {
+            self.early.remove(&key).filter(|end| *end >= ts).map(|end| (ts, tid, end)).or_else(|| {
+                self.open.insert(key, (ts, tid));
                 None
             })?
         } else {
-            self.open.remove(&key).map(|begin| (begin, ts)).or_else(|| {
+            self.open.remove(&key).map(|(begin, tid)| (begin, tid, ts)).or_else(|| {
                 self.early.insert(key, ts);
                 None
             })?
@@ -115,8 +143,8 @@ impl Watch {
         if self.early.len() > 65536 {
             self.early.clear();
         }
-        let took = end.saturating_sub(begin);
-        (took > self.trigger.limit).then_some(took)
+        let (begin, tid, end) = fired;
+        Some(Fired { begin, end, tid }).filter(|fired| fired.took() > self.trigger.limit)
     }
 
     pub fn trigger(&self) -> &Trigger {
@@ -140,7 +168,20 @@ mod tests {
         assert_eq!(w.look(exit(990_000_000, nr + 1).bytes()), None);
         // The exit was drained first: another CPU's ring.
         assert_eq!(w.look(exit(2_000_000_000, nr).bytes()), None);
-        assert_eq!(w.look(enter(1_900_000_000, nr).bytes()), Some(100_000_000));
+        let fired = Fired { begin: 1_900_000_000, end: 2_000_000_000, tid: 5 };
+        assert_eq!(w.look(enter(1_900_000_000, nr).bytes()), Some(fired));
+        assert_eq!(fired.took(), 100_000_000);
+    }
+
+    #[test]
+    fn a_request_is_whose_cpu_time_it_was_issued_in() {
+        let mut w = Watch::new(Trigger::parse("request > 1ms").expect("good"));
+        let issue = BlockRqIssue { ts: 1000, id: BlockRqIssue::ID, tid: 7, rq: 0xabc, ..Default::default() };
+        let done = |ts, rq| BlockRqComplete { ts, id: BlockRqComplete::ID, tid: 9, rq, ..Default::default() };
+        assert_eq!(w.look(issue.bytes()), None);
+        assert_eq!(w.look(done(9_001_000, 0xdef).bytes()), None);
+        let fired = Some(Fired { begin: 1000, end: 2_001_000, tid: 7 });
+        assert_eq!(w.look(done(2_001_000, 0xabc).bytes()), fired);
     }
 
     #[test]

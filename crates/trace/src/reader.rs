@@ -15,8 +15,8 @@ use crate::ctf::{Metadata, HEAD_BYTES};
 use crate::schema::{
     LoadBegin, LoadEnd, StateClock, StateCode, StateCounter, StateCpuSample, StateDisk, StateEnd, StateFile,
     StateFunction, StateModule, StateMount, StateOpen, StateProbe, StateSocket, StateSpan, StateSpanText,
-    StateStack, StateSymbol, StateSymbols, StateTask, StateText, StateWaitEvent, StateWaitStack,
-    StateWakerStack,
+    StateStack, StateSymbol, StateSymbols, StateTask, StateText, StateTrigger, StateWaitEvent,
+    StateWaitStack, StateWakerStack,
 };
 use crate::writer::Stream;
 use cursor::{Cursor, Packets};
@@ -196,6 +196,8 @@ pub struct State {
     pub texts: Vec<StateText>,
     /// What programs' numbers of waits mean.
     pub wait_events: Vec<StateWaitEvent>,
+    /// What froze a flight recorder.
+    pub triggers: Vec<StateTrigger>,
     /// The end; missing when the recorder was killed.
     pub end: Option<StateEnd>,
     /// State events read, those of single moments not among them.

@@ -5,7 +5,7 @@
 use super::event::{Decode, Encode, EventInfo, FieldInfo, Origin, Record, StateEvent};
 
 /// Hash of ids, names, types and units; stands in the BPF object and in every trace.
-pub const SCHEMA_HASH: u64 = 0xfde65cb9614f1361;
+pub const SCHEMA_HASH: u64 = 0x1b4271acc061ef67;
 
 /// Hash of every generation of the schema, oldest first: traces of all of them can be read.
 pub const SCHEMA_HASHES: &[u64] = &[
@@ -16,6 +16,7 @@ pub const SCHEMA_HASHES: &[u64] = &[
     0xbb720700908ce131,
     0x7240b2815b1adf69,
     0xfde65cb9614f1361,
+    0x1b4271acc061ef67,
 ];
 
 /// The CPU stops running tid and starts next_tid.
@@ -3408,6 +3409,37 @@ impl StateEvent for StateWaitEvent {
     }
 }
 
+/// What froze a flight recorder: a system call, a block request or a wait for a CPU that took longer than it may.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StateTrigger {
+    /// when that began \[ns\]
+    pub begin: u64,
+    /// when it ended \[ns\]
+    pub end: u64,
+    /// who called or waited; of a request on whose CPU time it was issued, 0 the idle thread's \[tid\]
+    pub thread: u32,
+    /// as it was asked for: NAME > DURATION
+    pub condition: String,
+}
+
+impl StateEvent for StateTrigger {
+    const ID: u16 = 537;
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.begin.put(out);
+        self.end.put(out);
+        self.thread.put(out);
+        self.condition.put(out);
+    }
+    fn decode(input: &mut &[u8]) -> Option<Self> {
+        Some(Self {
+            begin: Decode::take(input)?,
+            end: Decode::take(input)?,
+            thread: Decode::take(input)?,
+            condition: Decode::take(input)?,
+        })
+    }
+}
+
 /// Every event, in the order of the ids.
 pub const EVENTS: &[EventInfo] = &[
     EventInfo { id: 1, name: "sched_switch", set: "sched", origin: Origin::Kernel, tracepoint: "sched_switch", source: "kernel/sched/core.c: __schedule()", doc: "The CPU stops running tid and starts next_tid.", size: 32, fields: &[
@@ -3969,5 +4001,11 @@ pub const EVENTS: &[EventInfo] = &[
         FieldInfo { name: "program", unit: "nr", doc: "whose number" },
         FieldInfo { name: "number", unit: "nr", doc: "the number; low half 0xffff: any other of the same upper half" },
         FieldInfo { name: "name", unit: "", doc: "class and name, as the program's own views show them" },
+    ] },
+    EventInfo { id: 537, name: "state_trigger", set: "state", origin: Origin::Recorder, tracepoint: "state_trigger", source: "", doc: "What froze a flight recorder: a system call, a block request or a wait for a CPU that took longer than it may.", size: 0, fields: &[
+        FieldInfo { name: "begin", unit: "ns", doc: "when that began" },
+        FieldInfo { name: "end", unit: "ns", doc: "when it ended" },
+        FieldInfo { name: "thread", unit: "tid", doc: "who called or waited; of a request on whose CPU time it was issued, 0 the idle thread's" },
+        FieldInfo { name: "condition", unit: "", doc: "as it was asked for: NAME > DURATION" },
     ] },
 ];

@@ -582,6 +582,9 @@ export interface Line {
   /** `Bottleneck`, `Also`; of a fact its own, as `held by`. */
   label: string;
   text: string;
+  /** The moment that it is about, ns from the trace's begin, and the thread. */
+  at?: number;
+  tid?: number;
 }
 
 /** How far a verdict can be trusted. */
@@ -635,6 +638,8 @@ export interface RunResult {
   herds: HerdResult;
   /** Requests that the target served. */
   service: ServiceResult;
+  /** What froze the flight recorder; absent of other recordings. */
+  trigger?: TriggerRow;
   /** Spans by what names them, most time first; empty where none were recorded. */
   spans?: SpanRow[];
   /** What the target's programs said that their threads waited for, most time first. */
@@ -651,6 +656,22 @@ export interface RunResult {
   counters: Record<string, number>;
   /** A few functions of each category, category by category, most time first; empty where no profile was made. */
   hot: HotRow[];
+}
+
+/** A system call, block request or wait for a CPU that took longer than a flight recorder was told that it may. */
+export interface TriggerRow {
+  /** The condition, as it was asked for: `fsync > 50ms`. */
+  condition: string;
+  /** When it began, from the trace's begin. */
+  at: number;
+  /** How long it took. */
+  time: number;
+  /** Who called or waited, or issued the request. */
+  tid: number;
+  /** Its name. */
+  comm: string;
+  /** Where that thread's time went meanwhile, largest first. */
+  parts: BlameRow[];
 }
 
 /** A function that had time of a category. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // What limits the run, line by line, and how far to trust it.
 
-import type { Document, Run } from "../document";
+import type { Document, Line, Run } from "../document";
 import { type Child, h } from "../parts/dom";
 import { link } from "../parts/link";
 import { count, duration, percent } from "../parts/units";
@@ -13,8 +13,9 @@ export const section: MakeSection = (doc, view) => {
 	if (!run || run.diagnosis.verdict.length === 0) return null;
 	// Results of older versions have sentences only.
 	const { lines, verdict } = run.diagnosis;
-	const [lead, ...rest] = lines.length > 0 ? lines : verdict.map((text) => ({ label: "", text }));
+	const [lead, ...rest]: Pick<Line, "label" | "text" | "at" | "tid">[] = lines.length > 0 ? lines : verdict.map((text) => ({ label: "", text }));
 	if (!lead) return null;
+	const moment = run.timeline !== undefined ? lead.at : undefined;
 	return {
 		id: "verdict",
 		title: "Verdict",
@@ -23,7 +24,7 @@ export const section: MakeSection = (doc, view) => {
 			h(
 				"div",
 				{ class: "words" },
-				h("p", { class: "lead" }, lead.label === "" ? lead.text : `${lead.label}: ${lead.text}`),
+				h("p", { class: "lead" }, lead.label === "" ? lead.text : `${lead.label}: ${lead.text}`, moment === undefined ? null : [" ", link(view, "timeline", { at: String(moment), ...(lead.tid === undefined ? {} : { tid: String(lead.tid) }) }, "Show it")]),
 				h(
 					"dl",
 					{ class: "pairs verdict" },

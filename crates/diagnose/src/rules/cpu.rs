@@ -11,6 +11,8 @@ use plumb_trace::units;
 /// Waiting on the run queue while others run.
 const WAIT: &[Category] = &[Category::Woken, Category::Preempted];
 const RUNNING: &[Category] = &[Category::Running];
+/// From this share of the CPUs' time on another process is named.
+const NEIGHBOUR: f64 = 0.1;
 /// Below this share of its CPU time stealing is the noise of every guest.
 const STOLEN: f64 = 0.1;
 
@@ -116,6 +118,16 @@ pub fn wait(case: &mut Case<'_>) -> Option<Seen> {
     })
 }
 
+/// Other processes that had a good part of the CPUs: without them its threads would have had more.
+fn neighbours(case: &Case<'_>) -> Option<Evidence> {
+    let all = case.elapsed() as f64 * case.result.cpus.len().max(1) as f64;
+    let share = |used: u64| used as f64 / all;
+    let rows = case.result.others.iter().filter(|o| !o.recorder && share(o.cpu_used) >= NEIGHBOUR).take(3);
+    let words: Vec<String> = rows.map(|o| format!("{} {:.0} %", o.comm, share(o.cpu_used) * 100.0)).collect();
+    let of = format!(" of the time of {} CPUs", case.result.cpus.len());
+    (!words.is_empty()).then(|| Evidence::new("other processes", words.join(", ") + &of))
+}
+
 pub fn crowded(case: &mut Case<'_>) -> Option<Seen> {
     let categories = &[Category::Crowded];
     let who = case.who(categories);
@@ -123,6 +135,7 @@ pub fn crowded(case: &mut Case<'_>) -> Option<Seen> {
     if !who.is_empty() {
         evidence.push(Evidence::new("CPU taken by", who));
     }
+    evidence.extend(neighbours(case));
     evidence.extend(case.longest(categories));
     let time = case.take_all(categories);
     (time > 0).then(|| Seen {

@@ -143,6 +143,52 @@ fn a_signal_that_nobody_sent_is_no_cause() {
 }
 
 #[test]
+fn crowded_threads_have_neighbours_named_that_take_their_cpus() {
+    let parts = [(Category::Crowded, "me", 600 * MS), (Category::Running, "me", 400 * MS)];
+    let mut result = result("command", &parts);
+    result.cpus = vec![plumb_model::CpuRow::default(); 2];
+    let other = |comm: &str, ms, recorder| plumb_model::OtherRow {
+        comm: comm.into(),
+        cpu_used: ms * MS,
+        recorder,
+        ..Default::default()
+    };
+    result.others = vec![other("plumb", 900, true), other("hog", 900, false), other("cron", 20, false)];
+    let lines = said(&result);
+    assert!(lines.contains(&"  other processes  hog 45 % of the time of 2 CPUs".into()), "{lines:?}");
+    result.others.remove(1);
+    assert!(!said(&result).join(" ").contains("other processes"));
+}
+
+#[test]
+fn what_froze_the_flight_recorder_leads() {
+    let parts = [(Category::Running, "me", 900 * MS), (Category::BlockIssued, "sda", 100 * MS)];
+    let mut result = result("threads", &parts);
+    let part = |category, who: &str, time| BlameRow { category, who: who.into(), time: time * MS };
+    result.trigger = Some(plumb_model::TriggerRow {
+        condition: "fsync > 50ms".into(),
+        at: 800 * MS,
+        time: 80 * MS,
+        tid: 7,
+        comm: "db".into(),
+        parts: vec![part(Category::BlockIssued, "sda", 76), part(Category::Running, "db", 4)],
+    });
+    let found = diagnose(&result, &Trust::default());
+    assert_eq!(
+        found.verdict[0],
+        "Bottleneck: fsync(2) of db (7) took 80.0 ms at 800.00 ms, asked for 'fsync > 50ms': waiting for I/O (sda) 95 %, running 5 %"
+    );
+    assert_eq!((found.lines[0].at, found.lines[0].tid), (Some(800 * MS), Some(7)));
+    assert_eq!(found.lines[1].label, "of all");
+    result.trigger.as_mut().expect("one").parts.clear();
+    let found = diagnose(&result, &Trust::default());
+    assert!(found.verdict[0].ends_with(": nothing was recorded of that thread"), "{:?}", found.verdict);
+    assert!(found
+        .verdict
+        .contains(&"Next: see what it did: plumb profile DIR --tid 7 --from 800000us --to 880000us".into()));
+}
+
+#[test]
 fn an_idle_server_is_no_bottleneck() {
     let parts = [(Category::Idle, "", 900 * MS), (Category::Running, "nginx", 100 * MS)];
     let said = said(&result("threads", &parts));

@@ -53,6 +53,7 @@ impl<O: Observer> Model<O> {
         let t = &self.threads[at];
         let (tid, tgid, name) = (t.tid, t.tgid, t.name);
         let Piece { part: Part { category, who }, from, to, request, .. } = *p;
+        self.triggered.spent((tid, name), p.part, (from, to), time);
         self.observer.spent(&Spent { tid, tgid, name, category, who, from, to, time, request, wait });
     }
 

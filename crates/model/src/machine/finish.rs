@@ -10,7 +10,8 @@ use crate::ledger::Ledger;
 use crate::parts::{Names, Who};
 use crate::process::Sum;
 use crate::result::{
-    CpuRow, DeviceRow, JournalResult, ProcessRow, RunResult, ServiceResult, ServiceRun, UnexplainedRow,
+    CpuRow, DeviceRow, JournalResult, ProcessRow, RunResult, ServiceResult, ServiceRun, TriggerRow,
+    UnexplainedRow,
 };
 use crate::services::Service;
 use crate::setup::Setup;
@@ -86,7 +87,16 @@ impl<O: Observer> Model<O> {
         self.ledgers.iter().for_each(|l| all.merge(l));
         let targets: HashSet<u32> = processes.iter().map(|p| p.pid).collect();
         let (spans, wait_events) = self.span_rows(&|dev| disk_name(&self.setup, dev));
+        let trigger = self.setup.state.triggers.first().map(|t| TriggerRow {
+            condition: t.condition.clone(),
+            at: t.begin.saturating_sub(self.setup.begin),
+            time: t.end.saturating_sub(t.begin),
+            tid: t.thread,
+            comm: self.triggered.name.map_or_else(String::new, |name| self.names.name(name).into()),
+            parts: rows.blame(&self.triggered.parts),
+        });
         let result = RunResult {
+            trigger,
             spans,
             wait_events,
             others: finished.others,

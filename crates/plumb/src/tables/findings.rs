@@ -150,7 +150,12 @@ mod tests {
 
     #[test]
     fn labels_of_a_verdict_align_and_long_lines_hang() {
-        let line = |role, label: &str, text: &str| Line { role, label: label.into(), text: text.into() };
+        let line = |role, label: &str, text: &str| Line {
+            role,
+            label: label.into(),
+            text: text.into(),
+            ..Line::default()
+        };
         let lines = vec![
             line(Role::Bottleneck, "Bottleneck", &"a cause ".repeat(12)),
             line(Role::Fact, "held by", "worker"),

@@ -12,11 +12,15 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+use std::sync::mpsc::{channel, Receiver, Sender};
+use std::time::Duration;
 
 /// Code objects that are remembered.
-const MOST: usize = 262_144;
+const MOST: usize = 65_536;
 /// Characters of a name or a path.
-const LONGEST: u64 = 1024;
+const LONGEST: u64 = 512;
+/// A process's memory is waited for so long: a page of it may be a file that another process serves.
+const PATIENCE: Duration = Duration::from_millis(100);
 /// PLUMB_PYTHON_ENTRY: the frame's function was called from C.
 const ENTRY: u64 = 1;
 
@@ -119,6 +123,41 @@ pub(super) struct Pythons {
     news: Vec<(u32, Option<plumb_python>)>,
     /// The place of each code object.
     functions: HashMap<(u32, u64), Option<(u32, u64)>>,
+    reader: Option<Reader>,
+    /// The process whose memory did not answer: nobody's is read any more.
+    silent: Option<u32>,
+}
+
+/// File, name and first line of a code object.
+type Function = (String, String, u32);
+
+/// Reads processes' memory in a thread of its own, which may come to wait for ever.
+#[derive(Debug)]
+struct Reader {
+    ask: Sender<(u32, u64, usize)>,
+    answer: Receiver<Option<Function>>,
+}
+
+impl Reader {
+    fn start() -> Option<Self> {
+        let (ask, asked) = channel::<(u32, u64, usize)>();
+        let (say, answer) = channel();
+        let answers = move || {
+            for (pid, code, version) in asked {
+                if say.send(read(pid, code, &VERSIONS[version])).is_err() {
+                    return;
+                }
+            }
+        };
+        std::thread::Builder::new().name("python-names".into()).spawn(answers).ok()?;
+        Some(Self { ask, answer })
+    }
+
+    /// None where it does not answer in time.
+    fn function(&self, pid: u32, code: u64, version: usize) -> Option<Option<Function>> {
+        self.ask.send((pid, code, version)).ok()?;
+        self.answer.recv_timeout(PATIENCE).ok()
+    }
 }
 
 /// The minor version that a path states: `/usr/bin/python3.11`, `libpython3.12.so.1.0`.
@@ -196,6 +235,15 @@ impl Pythons {
         }
     }
 
+    /// What is missing, a sentence.
+    pub fn lacking(&self) -> Option<String> {
+        let pid = self.silent?;
+        Some(format!(
+            "The memory of process {pid} could not be read within {} ms: functions of Python have no names from then on.",
+            PATIENCE.as_millis()
+        ))
+    }
+
     /// What the programs must be told since the last call.
     pub fn news(&mut self) -> Vec<(u32, Option<plumb_python>)> {
         std::mem::take(&mut self.news)
@@ -248,18 +296,23 @@ impl Pythons {
         if let Some(known) = self.functions.get(&(pid, code)) {
             return *known;
         }
-        if self.functions.len() >= MOST {
+        if self.functions.len() >= MOST || self.silent.is_some() {
             return None;
         }
-        let found = read(pid, code, &VERSIONS[version]);
+        if self.reader.is_none() {
+            self.reader = Reader::start();
+        }
+        let Some(found) = self.reader.as_ref().and_then(|r| r.function(pid, code, version)) else {
+            self.silent = Some(pid);
+            return None;
+        };
         let place = found.map(|(path, name, line)| modules.python(&path, &name, line));
         self.functions.insert((pid, code), place);
         place
     }
 }
 
-/// File, name and first line of a code object.
-fn read(pid: u32, code: u64, v: &Version) -> Option<(String, String, u32)> {
+fn read(pid: u32, code: u64, v: &Version) -> Option<Function> {
     let memory = File::open(format!("/proc/{pid}/mem")).ok()?;
     let mut object = [0; 160];
     memory.read_exact_at(&mut object, code).ok()?;

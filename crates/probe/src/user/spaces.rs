@@ -399,6 +399,7 @@ impl Spaces {
                  /proc is read have stacks without names. Run as root, or set kernel.perf_event_paranoid to 0."
             ));
         }
+        out.extend(self.pythons.lacking());
         if self.lost > 0 {
             out.push(format!(
                 "{} records of mappings and processes were lost: /proc was read in their place, and code that was \

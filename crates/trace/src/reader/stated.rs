@@ -6,7 +6,7 @@ use crate::event::{Decode, StateEvent};
 use crate::schema::{
     StateClock, StateCode, StateCounter, StateDisk, StateEnd, StateFile, StateFunction, StateModule,
     StateMount, StateOpen, StateProbe, StateSocket, StateSpan, StateStack, StateSymbol, StateSymbols,
-    StateTask, StateText, StateUserStack, StateWaitEvent,
+    StateTask, StateText, StateTrigger, StateUserStack, StateWaitEvent,
 };
 use std::sync::Arc;
 
@@ -64,6 +64,7 @@ stated! {
     Span StateSpan spans,
     Text StateText texts,
     WaitEvent StateWaitEvent wait_events,
+    Trigger StateTrigger triggers,
 }
 
 impl Stated {

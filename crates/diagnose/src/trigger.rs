@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What froze a flight recorder leads the verdict: that one call, request or wait is what was asked about.
+
+use crate::case::Case;
+use crate::spans::Lead;
+use crate::Finding;
+use plumb_model::TriggerRow;
+use plumb_trace::units;
+
+/// Parts of its time that are named.
+const PARTS: usize = 3;
+/// Where nothing of the thread is known.
+const UNSEEN: &str = "nothing was recorded of that thread";
+
+/// The line on it, its moment, and the next step.
+pub fn leads(case: &Case<'_>, findings: &[Finding]) -> Option<Lead> {
+    let t = case.result.trigger.as_ref()?;
+    let first = t.parts.iter().max_by_key(|p| p.time).map(|p| p.category);
+    let about =
+        |f: &&Finding| first.is_some_and(|c| case.took.get(f.id.as_str()).is_some_and(|t| t.contains(&c)));
+    let next = match findings.iter().find(about) {
+        Some(f) => f.next.clone(),
+        None => format!(
+            "see what it did: plumb profile DIR --tid {} --from {}us --to {}us",
+            t.tid,
+            t.at / 1000,
+            (t.at + t.time).div_ceil(1000)
+        ),
+    };
+    Some(Lead { text: text(t), next, at: Some(t.at), tid: Some(t.tid) })
+}
+
+fn text(t: &TriggerRow) -> String {
+    let name = t.condition.split('>').next().unwrap_or_default().trim();
+    let what = match name {
+        "request" => "a block request".to_string(),
+        "runqueue" => "the wait for a CPU".to_string(),
+        call => format!("{call}(2)"),
+    };
+    let share = |time: u64| time as f64 * 100.0 / t.time.max(1) as f64;
+    let parts = t.parts.iter().filter(|p| share(p.time) >= 1.0).take(PARTS).map(|p| {
+        let who = if p.who.is_empty() || p.who == t.comm { String::new() } else { format!(" ({})", p.who) };
+        format!("{}{who} {:.0} %", p.category.activity(), share(p.time))
+    });
+    let parts: Vec<String> = parts.collect();
+    let parts = if parts.is_empty() { UNSEEN.to_string() } else { parts.join(", ") };
+    let whose = if t.comm.is_empty() { String::new() } else { format!(" of {} ({})", t.comm, t.tid) };
+    format!(
+        "{what}{whose} took {} at {}, asked for '{}': {parts}",
+        units::brief(t.time),
+        units::duration(t.at),
+        t.condition
+    )
+}
