@@ -281,8 +281,8 @@ def memcached_rare_neighbour(ctx):
 
 
 @contextmanager
-def memcached(ctx, beside=None):
-    """With two clients, and another program beside each of them."""
+def memcached(ctx, hog=None):
+    """With two clients, and as many instances of another program."""
     if not shutil.which("memcached"):
         raise Problem("memcached is missing; 'apt-get install memcached' brings it on Debian")
     with ExitStack() as stack:
@@ -291,8 +291,8 @@ def memcached(ctx, beside=None):
         listens(port, child, "memcached")
         for _ in range(2):
             stack.enter_context(running([sys.executable, PROGRAMS / "memcached.py", port]))
-            if beside:
-                stack.enter_context(running(beside))
+            if hog:
+                stack.enter_context(running(hog))
 
         def gets():
             with socket.create_connection(("127.0.0.1", port)) as s:

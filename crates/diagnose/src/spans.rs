@@ -130,12 +130,13 @@ fn farthest(result: &RunResult) -> Option<(&SpanRow, &TailRow)> {
 fn slowest((s, t): (&SpanRow, &TailRow)) -> String {
     let causes: Vec<CauseRow> = t.causes.iter().filter(|c| is_cause(c)).cloned().collect();
     let more = grouped(&causes, |c| c.time - c.typical);
-    let more = more.iter().filter(|(_, ns)| ns * 10 >= t.mean - t.typical).take(3);
+    let mean = own_mean(t);
+    let more = more.iter().filter(|(_, ns)| ns * 10 >= mean.saturating_sub(t.typical)).take(3);
     let more: Vec<String> = more.map(|(what, ns)| format!("{what} +{}", units::brief(*ns))).collect();
     let named = if s.key.is_empty() { s.name.clone() } else { format!("{} {}", s.name, key(&s.key)) };
     format!(
         "{named}: {} mean, the others {}; {}",
-        units::brief(t.mean),
+        units::brief(mean),
         units::brief(t.typical),
         more.join(", ")
     )

@@ -9,8 +9,8 @@ use plumb_trace::units;
 
 /// Parts of its time that are named.
 const PARTS: usize = 3;
-/// Where nothing of the thread is known.
-const UNSEEN: &str = "nothing was recorded of that thread";
+/// Where the thread has no account.
+const OUTSIDE: &str = "it was no thread of the target, so that it has no account";
 
 /// The line on it, its moment, and the next step.
 pub fn leads(case: &Case<'_>, findings: &[Finding]) -> Option<Lead> {
@@ -20,14 +20,20 @@ pub fn leads(case: &Case<'_>, findings: &[Finding]) -> Option<Lead> {
         |f: &&Finding| first.is_some_and(|c| case.took.get(f.id.as_str()).is_some_and(|t| t.contains(&c)));
     let next = match findings.iter().find(about) {
         Some(f) => f.next.clone(),
+        None if t.parts.is_empty() => "see the layers of the requests: plumb view btt DIR".into(),
         None => format!(
             "see what it did: plumb profile DIR --tid {} --from {}us --to {}us",
             t.tid,
             t.at / 1000,
-            (t.at + t.time).div_ceil(1000)
+            (t.at + within(t)).div_ceil(1000)
         ),
     };
     Some(Lead { text: text(t), next, at: Some(t.at), tid: Some(t.tid) })
+}
+
+/// The part of it that was kept, ns.
+fn within(t: &TriggerRow) -> u64 {
+    t.time.saturating_sub(t.before)
 }
 
 fn text(t: &TriggerRow) -> String {
@@ -37,16 +43,20 @@ fn text(t: &TriggerRow) -> String {
         "runqueue" => "the wait for a CPU".to_string(),
         call => format!("{call}(2)"),
     };
-    let share = |time: u64| time as f64 * 100.0 / t.time.max(1) as f64;
+    let share = |time: u64| time as f64 * 100.0 / within(t).max(1) as f64;
     let parts = t.parts.iter().filter(|p| share(p.time) >= 1.0).take(PARTS).map(|p| {
         let who = if p.who.is_empty() || p.who == t.comm { String::new() } else { format!(" ({})", p.who) };
         format!("{}{who} {:.0} %", p.category.activity(), share(p.time))
     });
     let parts: Vec<String> = parts.collect();
-    let parts = if parts.is_empty() { UNSEEN.to_string() } else { parts.join(", ") };
+    let parts = if parts.is_empty() { OUTSIDE.to_string() } else { parts.join(", ") };
+    let kept = match t.before {
+        0 => String::new(),
+        _ => format!(", of which {} were kept", units::brief(within(t))),
+    };
     let whose = if t.comm.is_empty() { String::new() } else { format!(" of {} ({})", t.comm, t.tid) };
     format!(
-        "{what}{whose} took {} at {}, asked for '{}': {parts}",
+        "{what}{whose} took {} at {}{kept}, asked for '{}': {parts}",
         units::brief(t.time),
         units::duration(t.at),
         t.condition

@@ -323,9 +323,10 @@ fn idle(case: &Case<'_>, findings: &[Finding]) -> Option<String> {
         let most = idle > LEAST && idle > findings.first().map_or(0.0, |f| f.share);
         return most.then(|| {
             format!(
-                "idle {:.0} % of {} wall time, waiting for requests",
+                "idle {:.0} % of {} wall time{}, waiting for requests",
                 idle * 100.0,
-                units::brief(case.whole)
+                units::brief(case.whole),
+                net(case)
             )
         });
     }
@@ -380,8 +381,7 @@ fn first(case: &Case<'_>, findings: &[Finding]) -> String {
         (_, true) => "thread time",
         (_, false) => "busy thread time",
     };
-    let net = if case.net { " without measurement overhead" } else { "" };
-    let whole = format!("{} {of}{net}", units::brief(case.whole));
+    let whole = format!("{} {of}{}", units::brief(case.whole), net(case));
     let unreliable = case.unreliable();
     let unreliable = if unreliable.is_empty() {
         String::new()
@@ -418,6 +418,14 @@ fn first(case: &Case<'_>, findings: &[Finding]) -> String {
         return format!("none outside the program: CPU-bound{place} (user code {share}{unreliable})");
     }
     format!("{} ({share}{faster}{unreliable})", f.headline)
+}
+
+/// What the time is without, where shares are of less than was recorded.
+fn net(case: &Case<'_>) -> &'static str {
+    match case.net {
+        true => " without measurement overhead",
+        false => "",
+    }
 }
 
 /// Share of the recorded time that the recording took, 0 to 1.

@@ -57,7 +57,6 @@ const OUTSIDE: &str = "another PID namespace";
 
 /// The state machines of one trace.
 pub struct Model<O: Observer = ()> {
-    triggered: Triggered,
     setup: Setup,
     observer: O,
     now: u64,
@@ -116,6 +115,7 @@ pub struct Model<O: Observer = ()> {
     stacks: Ahead<u32>,
     spans: Spans,
     wait_events: WaitEvents,
+    triggered: Triggered,
     /// Texts of spans that begin soon.
     texts: Ahead<u32>,
     /// Stacks of who ended a wait, kernel and user, by wakee and time.

@@ -85,6 +85,9 @@ pub struct TriggerRow {
     pub at: u64,
     /// How long it took.
     pub time: u64,
+    /// How much of that lies before the trace's begin.
+    #[serde(default)]
+    pub before: u64,
     /// Who called or waited, or issued the request.
     pub tid: u32,
     /// Its name.

@@ -43,7 +43,6 @@ impl At {
 
 /// Functions that tell what a stack is at; the first line that fits any frame decides.
 const PLACES: &[(&[&str], At)] = &[
-    (&["futex_lock_pi", "futex_wait_requeue_pi"], At::UserSpin),
     (
         &[
             "native_queued_spin_lock_slowpath",
@@ -82,6 +81,7 @@ const PLACES: &[(&[&str], At)] = &[
         &["exc_page_fault", "asm_exc_page_fault", "do_user_addr_fault", "handle_mm_fault", "do_page_fault"],
         At::Fault,
     ),
+    (&["futex_lock_pi", "futex_wait_requeue_pi"], At::UserSpin),
     (
         &["do_syscall_64", "el0_svc", "invoke_syscall", "entry_SYSCALL_64_after_hwframe", "__x64_sys_"],
         At::Call,

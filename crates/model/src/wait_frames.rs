@@ -115,7 +115,6 @@ const USER: &[&str] = &[
     "function_code_fastcall",
     "cfunction_vectorcall",
     "method_vectorcall",
-    "call_function",
     "drop_gil",
     "take_gil",
     "PyEval_SaveThread",

@@ -666,6 +666,8 @@ export interface TriggerRow {
   at: number;
   /** How long it took. */
   time: number;
+  /** How much of that lies before the trace's begin. */
+  before: number;
   /** Who called or waited, or issued the request. */
   tid: number;
   /** Its name. */

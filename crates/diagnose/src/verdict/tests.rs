@@ -169,6 +169,7 @@ fn what_froze_the_flight_recorder_leads() {
         condition: "fsync > 50ms".into(),
         at: 800 * MS,
         time: 80 * MS,
+        before: 0,
         tid: 7,
         comm: "db".into(),
         parts: vec![part(Category::BlockIssued, "sda", 76), part(Category::Running, "db", 4)],
@@ -180,12 +181,21 @@ fn what_froze_the_flight_recorder_leads() {
     );
     assert_eq!((found.lines[0].at, found.lines[0].tid), (Some(800 * MS), Some(7)));
     assert_eq!(found.lines[1].label, "of all");
+    // What no finding is about: the moment itself. It began before what was kept.
+    let trigger = result.trigger.as_mut().expect("one");
+    (trigger.parts, trigger.before, trigger.at) = (vec![part(Category::Rcu, "", 40)], 40 * MS, 0);
+    let found = diagnose(&result, &Trust::default());
+    assert!(
+        found.verdict[0].contains("took 80.0 ms at 0 ns, of which 40.0 ms were kept"),
+        "{:?}",
+        found.verdict
+    );
+    assert!(found.verdict[0].ends_with("waiting for an RCU grace period 100 %"), "{:?}", found.verdict);
+    let next = "Next: see what it did: plumb profile DIR --tid 7 --from 0us --to 40000us";
+    assert!(found.verdict.contains(&next.into()), "{:?}", found.verdict);
     result.trigger.as_mut().expect("one").parts.clear();
     let found = diagnose(&result, &Trust::default());
-    assert!(found.verdict[0].ends_with(": nothing was recorded of that thread"), "{:?}", found.verdict);
-    assert!(found
-        .verdict
-        .contains(&"Next: see what it did: plumb profile DIR --tid 7 --from 800000us --to 880000us".into()));
+    assert!(found.verdict[0].ends_with(": it was no thread of the target, so that it has no account"));
 }
 
 #[test]

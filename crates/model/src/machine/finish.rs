@@ -91,8 +91,9 @@ impl<O: Observer> Model<O> {
             condition: t.condition.clone(),
             at: t.begin.saturating_sub(self.setup.begin),
             time: t.end.saturating_sub(t.begin),
+            before: self.setup.begin.min(t.end).saturating_sub(t.begin),
             tid: t.thread,
-            comm: self.triggered.name.map_or_else(String::new, |name| self.names.name(name).into()),
+            comm: self.called(t.thread),
             parts: rows.blame(&self.triggered.parts),
         });
         let result = RunResult {
@@ -105,6 +106,12 @@ impl<O: Observer> Model<O> {
             ..self.part(&rows, &common, &all, None, &targets, (processes, finished.answered))
         };
         (result, self.observer)
+    }
+
+    /// The name of who fired a trigger; empty of the idle thread, and where it was not seen.
+    fn called(&self, tid: u32) -> String {
+        let seen = self.remembered(tid).map(|at| self.threads[at].name).filter(|_| tid != 0);
+        self.triggered.name.or(seen).map_or_else(String::new, |name| self.names.name(name).into())
     }
 
     /// What threads of the target did, of a service or of all.

@@ -6,8 +6,11 @@
 //! mapped kills its reader (SIGBUS).
 
 use framehop::ExplicitModuleSectionInfo;
-use object::elf::{FileHeader32, FileHeader64, NT_GNU_BUILD_ID, PT_LOAD, SHF_COMPRESSED, SHT_NOBITS};
-use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
+use object::elf::{
+    FileHeader32, FileHeader64, NT_GNU_BUILD_ID, PT_LOAD, SHF_COMPRESSED, SHT_DYNSYM, SHT_NOBITS, SHT_SYMTAB,
+    SHT_SYMTAB_SHNDX,
+};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
 use object::{LittleEndian, ReadCache, ReadRef};
 use std::fs::File;
 use std::ops::Range;
@@ -15,6 +18,8 @@ use std::sync::Arc;
 
 /// A section above this size is left alone, bytes.
 const LARGEST: u64 = 64 << 20;
+/// A file with a larger table of symbols is not searched, bytes.
+const LARGEST_SYMBOLS: u64 = 4 << 20;
 /// Where distributions put debug information of stripped files.
 const DEBUG_DIRECTORY: &str = "/usr/lib/debug/.build-id";
 
@@ -64,6 +69,28 @@ fn note<'d, H: FileHeader<Endian = LittleEndian>, R: ReadRef<'d>>(header: &H, da
         }
     }
     String::new()
+}
+
+/// Where a file states that some of its symbols lie; none of those that its tables do not have.
+pub fn symbols<'d, R: ReadRef<'d>>(data: R, wanted: &[&str]) -> Vec<Option<Range<u64>>> {
+    let mut out = vec![None; wanted.len()];
+    let Ok(header) = FileHeader64::<LittleEndian>::parse(data) else { return out };
+    let Ok(sections) = header.sections(LittleEndian, data) else { return out };
+    let symbols = [SHT_DYNSYM, SHT_SYMTAB, SHT_SYMTAB_SHNDX];
+    let mut tables = sections.iter().filter(|s| symbols.contains(&s.sh_type(LittleEndian)));
+    if tables.any(|s| s.sh_size(LittleEndian) > LARGEST_SYMBOLS) {
+        return out;
+    }
+    for kind in [SHT_DYNSYM, SHT_SYMTAB] {
+        let Ok(table) = sections.symbols(LittleEndian, data, kind) else { continue };
+        for symbol in table.iter() {
+            let Ok(name) = table.symbol_name(LittleEndian, symbol) else { continue };
+            let Some(at) = wanted.iter().position(|w| w.as_bytes() == name) else { continue };
+            let start = symbol.st_value(LittleEndian);
+            out[at].get_or_insert(start..start.saturating_add(symbol.st_size(LittleEndian).max(1)));
+        }
+    }
+    out
 }
 
 impl Elf {

@@ -15,6 +15,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// Files that are kept open at most; later ones are read for walking and closed.
 const MOST_OPEN: usize = 4000;
+/// Functions of Python that a recording tells.
+const MOST_FUNCTIONS: usize = 65_536;
 /// Descriptors that are left to the rest of the program.
 const SPARE: u64 = 256;
 /// A process's perf map is looked for again after this.
@@ -115,8 +117,12 @@ impl Modules {
         module.number
     }
 
-    /// The place of a function of Python: its module and its number there.
-    pub(super) fn python(&mut self, path: &str, name: &str, line: u32) -> (u32, u64) {
+    /// The place of a function of Python: its module and its number there; none where there are too many.
+    pub(super) fn python(&mut self, path: &str, name: &str, line: u32) -> Option<(u32, u64)> {
+        let known = self.sources.get(path).and_then(|m| self.places.get(&(*m, name.to_string(), line)));
+        if known.is_none() && self.places.len() >= MOST_FUNCTIONS {
+            return None;
+        }
         let module = match self.sources.get(path) {
             Some(module) => *module,
             None => {
@@ -130,7 +136,7 @@ impl Modules {
             functions.push((name.to_string(), line));
             functions.len() as u64
         });
-        (module, *place)
+        Some((module, *place))
     }
 
     /// Number of the vdso's module.

@@ -5,9 +5,10 @@
 //!
 //! Offsets are those of Include/cpython/ and Include/internal/ of each version for machines of 64 bits.
 
+use super::elf::{symbols, Elf};
 use super::{Kind, Modules, UserStack};
 use crate::skel::types::plumb_python;
-use object::{Object, ObjectSymbol, ReadCache};
+use object::ReadCache;
 use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
@@ -113,16 +114,24 @@ struct Interpreter {
     eval: Vec<Range<u64>>,
 }
 
+/// A process with an interpreter.
+#[derive(Debug, Default)]
+struct Process {
+    version: usize,
+    /// The place of each code object.
+    functions: HashMap<u64, Option<(u32, u64)>>,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Pythons {
     /// By module.
     interpreters: HashMap<u32, Interpreter>,
-    /// Version of each process that was told of.
-    processes: HashMap<u32, usize>,
+    /// Those that were told of.
+    processes: HashMap<u32, Process>,
     /// Processes of which the programs must be told, or that ended.
     news: Vec<(u32, Option<plumb_python>)>,
-    /// The place of each code object.
-    functions: HashMap<(u32, u64), Option<(u32, u64)>>,
+    /// Code objects of all processes that are remembered.
+    known: usize,
     reader: Option<Reader>,
     /// The process whose memory did not answer: nobody's is read any more.
     silent: Option<u32>,
@@ -175,21 +184,19 @@ impl Interpreter {
         let minor = minor(path)?;
         let version = VERSIONS.iter().position(|v| v.minor == minor)?;
         let cache = ReadCache::new(file);
-        let elf = object::File::parse(&cache).ok()?;
-        let symbol = |name: &str| elf.dynamic_symbols().chain(elf.symbols()).find(|s| s.name() == Ok(name));
-        let offset = |address: u64| super::Elf::head(&cache)?.offset(address);
-        let runtime = symbol("_PyRuntime")?.address();
-        let (eval, cold) = (symbol("_PyEval_EvalFrameDefault")?, symbol("_PyEval_EvalFrameDefault.cold"));
-        let begin = offset(eval.address())?;
-        let place = |s: &object::read::Symbol<'_, '_, _>| {
-            offset(s.address()).map(|at| at..at.saturating_add(s.size().max(1)))
+        let elf = Elf::head(&cache)?;
+        let names = ["_PyRuntime", "_PyEval_EvalFrameDefault", "_PyEval_EvalFrameDefault.cold"];
+        let [runtime, eval, cold]: [Option<Range<u64>>; 3] = symbols(&cache, &names).try_into().ok()?;
+        let (runtime, eval) = (runtime?, eval?);
+        let begin = elf.offset(eval.start)?;
+        let place = |at: &Range<u64>| {
+            elf.offset(at.start).map(|begin| begin..begin.saturating_add(at.end - at.start))
         };
         Some(Self {
             version,
-            main: runtime
-                .wrapping_add(VERSIONS[version].main)
+            main: (runtime.start.wrapping_add(VERSIONS[version].main))
                 .wrapping_add(begin)
-                .wrapping_sub(eval.address()),
+                .wrapping_sub(eval.start),
             eval: [Some(eval), cold].iter().flatten().filter_map(place).collect(),
         })
     }
@@ -223,15 +230,15 @@ impl Pythons {
             kind: v.kind,
             unused: [0; 3],
         };
-        self.processes.insert(pid, i.version);
+        self.processes.insert(pid, Process { version: i.version, functions: HashMap::new() });
         self.news.push((pid, Some(tell)));
     }
 
     /// A process ended, or runs another program.
     pub fn ended(&mut self, pid: u32) {
-        if self.processes.remove(&pid).is_some() {
+        if let Some(process) = self.processes.remove(&pid) {
+            self.known -= process.functions.len();
             self.news.push((pid, None));
-            self.functions.retain(|(of, _), _| *of != pid);
         }
     }
 
@@ -252,11 +259,13 @@ impl Pythons {
     /// Puts the functions of Python in the place of the interpreter's own. `codes`: code objects as they come from
     /// the programs, innermost first.
     pub fn merge(&mut self, pid: u32, native: UserStack, codes: &[u64], modules: &mut Modules) -> UserStack {
-        let Some(&version) = self.processes.get(&pid) else { return native };
+        if !self.processes.contains_key(&pid) {
+            return native;
+        }
         let mut calls: Vec<Vec<(u32, u64)>> = vec![Vec::new()];
         for &code in codes {
             if code & !ENTRY != 0 {
-                let place = self.function(pid, code & !ENTRY, version, modules);
+                let place = self.function(pid, code & !ENTRY, modules);
                 let last = calls.last_mut().expect("there is one");
                 // Of one that has no name the place in the stack is kept.
                 last.extend(place);
@@ -292,22 +301,24 @@ impl Pythons {
     }
 
     /// The place of a code object; none where it cannot be read.
-    fn function(&mut self, pid: u32, code: u64, version: usize, modules: &mut Modules) -> Option<(u32, u64)> {
-        if let Some(known) = self.functions.get(&(pid, code)) {
+    fn function(&mut self, pid: u32, code: u64, modules: &mut Modules) -> Option<(u32, u64)> {
+        let process = self.processes.get_mut(&pid)?;
+        if let Some(known) = process.functions.get(&code) {
             return *known;
         }
-        if self.functions.len() >= MOST || self.silent.is_some() {
+        if self.known >= MOST || self.silent.is_some() {
             return None;
         }
         if self.reader.is_none() {
             self.reader = Reader::start();
         }
-        let Some(found) = self.reader.as_ref().and_then(|r| r.function(pid, code, version)) else {
+        let Some(found) = self.reader.as_ref().and_then(|r| r.function(pid, code, process.version)) else {
             self.silent = Some(pid);
             return None;
         };
-        let place = found.map(|(path, name, line)| modules.python(&path, &name, line));
-        self.functions.insert((pid, code), place);
+        let place = found.and_then(|(path, name, line)| modules.python(&path, &name, line));
+        process.functions.insert(code, place);
+        self.known += 1;
         place
     }
 }
@@ -336,8 +347,9 @@ fn text(memory: &File, at: u64, v: &Version) -> Option<String> {
     let mut bytes = vec![0; (length * u64::from(kind)) as usize];
     memory.read_exact_at(&mut bytes, at + v.text[usize::from(ascii == 0)]).ok()?;
     let unit = |c: &[u8]| c.iter().rev().fold(0, |sum, b| sum << 8 | u32::from(*b));
-    let chars = bytes.chunks_exact(kind as usize).map(|c| char::from_u32(unit(c)));
-    chars.collect()
+    // Anybody may name a file: a line's end in it would be one name more.
+    let plain = |c: char| if c.is_control() { '?' } else { c };
+    bytes.chunks_exact(kind as usize).map(|c| char::from_u32(unit(c)).map(plain)).collect()
 }
 
 #[cfg(test)]
@@ -367,11 +379,12 @@ mod tests {
         pythons
             .interpreters
             .insert(3, Interpreter { version: 3, main: 0, eval: vec![0x100..0x180, 0x180..0x200] });
-        pythons.processes.insert(7, 3);
+        pythons.processes.insert(7, Process { version: 3, functions: HashMap::new() });
         let mut modules = Modules::default();
         for (code, name) in [(0x10, "inner"), (0x20, "middle"), (0x30, "outer")] {
-            let place = modules.python("/app.py", name, 5);
-            pythons.functions.insert((7, code), Some(place));
+            let place = modules.python("/app.py", name, 5).expect("there is room");
+            pythons.processes.get_mut(&7).expect("it").functions.insert(code, Some(place));
+            pythons.known += 1;
         }
         let native = |end| UserStack {
             // A function of C, eval, a function of C, and eval's last instruction was a call.
@@ -395,5 +408,8 @@ mod tests {
         assert_eq!(pythons.merge(7, mapped, &[0x10, 0x20 | ENTRY, 0x30], &mut modules), same);
         // Of another process nothing is known.
         assert_eq!(pythons.merge(8, native(End::Root), &[0x10], &mut modules), native(End::Root));
+        pythons.ended(7);
+        assert_eq!(pythons.known, 0);
+        assert_eq!(pythons.merge(7, native(End::Root), &[0x10], &mut modules), native(End::Root));
     }
 }

@@ -163,6 +163,7 @@ impl Spaces {
                 let process = self.processes.entry(pid).or_default();
                 process.ended = None;
                 process.begin(space);
+                self.pythons.ended(pid);
             }
             What::Exec => {
                 let process = self.processes.entry(pid).or_default();
@@ -221,6 +222,8 @@ impl Spaces {
             process.spaces.push(Space::default());
         }
         let space = process.at(at);
+        // Of a program that it ran before nobody need be told.
+        let latest = space + 1 == process.spaces.len();
         self.complete(pid, space);
         let mut maps = self.maps(pid, space);
         self.walker.begin(registers);
@@ -237,7 +240,9 @@ impl Spaces {
                 return UserStack { frames, end: End::NoRule };
             };
             let (module, shift) = self.module(pid, space, mapping);
-            self.pythons.met(pid, module, shift);
+            if latest {
+                self.pythons.met(pid, module, shift);
+            }
             let file = self.modules.get(module).and_then(|m| m.file.as_ref());
             let offset = place.address().wrapping_sub(shift);
             let (trampoline, further) = match place {

@@ -202,7 +202,7 @@ pub const FAULTS: &[Fault] = &[
         setup: durable_directories,
         load: lock::one_directory,
         strong: dose(10, 100, 1_000, 8),
-        weak: Dose { rest: 24_000, ..dose(16, 100, 1_000, 4) },
+        weak: Dose { rest: 6_000, ..dose(16, 100, 1_000, 4) },
         compare: true,
     },
     Fault {
