@@ -83,8 +83,6 @@ TAILS = [
     ("memcached-rare-neighbour", servers.memcached_rare_neighbour, ["preempted", "runnable"]),
 ]
 PAGES = [name for name, *_ in TAILS] + ["postgres-row-lock", "mariadb-slow-commit", "nginx-slow-upstream", "python-gil", "java-collects"]
-# What a neighbour does to a healthy server is no false accusation: as in the suite of faults.
-CAUSES = {None: [], "cpu": ["cpu.wait"], "io": ["io.scheduler", "journal.shared", "device.saturated", "cpu.wait"]}
 NEIGHBOURS = {
     "cpu": ["sh", "-c", "while :; do :; done"],
     "io": ["sh", "-c", "while :; do dd if=/dev/zero of={dir}/neighbour bs=1M count=200 conv=fsync status=none; done"],
@@ -164,8 +162,7 @@ def measure(options, undo):
             skipped.append((name, str(e)))
             say(f"bench: SKIP {name}: {e}")
             continue
-        honest = expected + CAUSES[options.neighbour] if healthy else expected
-        ok, tail = judge(result["verdict"][0], result["findings"], honest, healthy), None
+        ok, tail = judge(result["verdict"][0], result["findings"], expected, healthy), None
         if name in tails:
             ok, tail = judge_tail(result, expected)
         told = row(name, result, expected, ok, before, after)

@@ -20,7 +20,10 @@ pub fn leads(case: &Case<'_>, findings: &[Finding]) -> Option<Lead> {
         |f: &&Finding| first.is_some_and(|c| case.took.get(f.id.as_str()).is_some_and(|t| t.contains(&c)));
     let next = match findings.iter().find(about) {
         Some(f) => f.next.clone(),
-        None if t.parts.is_empty() => "see the layers of the requests: plumb view btt DIR".into(),
+        None if t.parts.is_empty() && t.condition.starts_with("request") => {
+            "see the layers of the requests: plumb view btt DIR".into()
+        }
+        None if t.parts.is_empty() => "see the waits for CPUs: plumb view runqueue DIR".into(),
         None => format!(
             "see what it did: plumb profile DIR --tid {} --from {}us --to {}us",
             t.tid,

@@ -196,6 +196,9 @@ fn what_froze_the_flight_recorder_leads() {
     result.trigger.as_mut().expect("one").parts.clear();
     let found = diagnose(&result, &Trust::default());
     assert!(found.verdict[0].ends_with(": it was no thread of the target, so that it has no account"));
+    result.trigger.as_mut().expect("one").condition = "request > 50ms".into();
+    let next = "Next: see the layers of the requests: plumb view btt DIR";
+    assert!(diagnose(&result, &Trust::default()).verdict.contains(&next.into()));
 }
 
 #[test]
