@@ -23,6 +23,8 @@ pub struct Ledger {
     pub blockers: Blockers,
     pub longest: Longest,
     pub herds: Herds,
+    /// How many of its threads are ready and have no CPU now, and how many run, see [`crate::thread::Counted`].
+    pub threads: [u32; 2],
 }
 
 impl Ledger {

@@ -63,6 +63,8 @@ struct Process {
     switches: [u64; 2],
     rows: Vec<ThreadRow>,
     calls: FxHashMap<u32, CallSum>,
+    /// CPUs below 64 on which its threads ran that may run anywhere: a bit each.
+    ran_on: u64,
 }
 
 /// All processes of a service.
@@ -120,11 +122,12 @@ impl Processes {
             let comm = parent.map(|p| p.comm.clone()).unwrap_or_default();
             let files = parent.map(|p| p.files.clone()).unwrap_or_default();
             let connections = parent.map(|p| p.connections.inherited()).unwrap_or_default();
+            let ran_on = parent.map_or(0, |p| p.ran_on);
             let p = self.open.entry(child).or_default();
             if p.alive == 0 {
                 // Its command line may have been told ahead.
                 let cmdline = std::mem::take(&mut p.cmdline);
-                *p = Process { files, connections, cmdline, comm, ..Process::default() };
+                *p = Process { files, connections, cmdline, comm, ran_on, ..Process::default() };
             }
         }
     }
@@ -148,6 +151,16 @@ impl Processes {
     /// Use of disks by a process.
     pub fn disk(&mut self, tgid: u32) -> &mut Disk {
         &mut self.open.entry(tgid).or_default().disk
+    }
+
+    /// A thread of a process, which may run anywhere, runs on these CPUs.
+    pub fn runs_on(&mut self, tgid: u32, cpus: u64) {
+        self.open.get_mut(&tgid).into_iter().for_each(|p| p.ran_on |= cpus);
+    }
+
+    /// Where threads of a process or of its parents ran that may run anywhere, see [`Thread::ran_on`].
+    pub fn ran_on(&self, tgid: u32) -> u64 {
+        self.open.get(&tgid).map_or(0, |p| p.ran_on)
     }
 
     pub fn operations(&mut self, tgid: u32) -> &mut Operations {

@@ -66,6 +66,13 @@ pub enum State {
     Dead,
 }
 
+/// What threads of a service are counted as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counted {
+    Ready,
+    Running,
+}
+
 /// The CPUs on whose queues a thread that does not run has been.
 #[derive(Debug, Clone, Default)]
 pub struct Queue {
@@ -221,6 +228,14 @@ pub struct Thread {
     pub switches: [u64; 2],
     /// It received requests of clients.
     pub serves: bool,
+    /// It ended a wait of the target for requests.
+    pub asks: bool,
+    /// CPUs below 64 that it or its parent has run on since it was last told which it may: a bit each.
+    pub ran_on: u64,
+    /// It or its parent was told which CPUs it may run on.
+    pub pinned: bool,
+    /// The service among whose threads it is counted, and as what, see [`crate::ledger::Ledger::threads`].
+    pub counted: Option<(Service, Counted)>,
     /// When what ended its last idle wait arrived, ns: a request that it receives then came no later. 0: it has looked again.
     pub arrived: u64,
     /// CPU time that the kernel counted, at exit, ns.
@@ -274,6 +289,10 @@ impl Thread {
             recent: VecDeque::new(),
             switches: [0; 2],
             serves: false,
+            asks: false,
+            ran_on: 0,
+            pinned: false,
+            counted: None,
             arrived: 0,
             kernel_run: None,
         }

@@ -150,7 +150,7 @@ fn latency_agrees_with_fio() {
         .expect("parts")
         .iter()
         .filter(|(k, _)| {
-            let cpu = ["running", "interrupted", "lock.spin", "lost"].contains(&k.as_str());
+            let cpu = ["running", "interrupted", "lock.spin", "lost", "overhead"].contains(&k.as_str());
             cpu || ["runnable", "preempted", "other."].iter().any(|p| k.starts_with(p))
         })
         .map(|(_, v)| v.as_u64().unwrap_or(0))

@@ -29,6 +29,16 @@ pub struct Finding {
     /// How many times faster without it.
     #[serde(default)]
     pub speedup: Option<Speedup>,
+    /// It in one line, with who it is about.
+    #[serde(default)]
+    pub headline: String,
+}
+
+impl Finding {
+    /// Whether it says that a process of this name is the cause.
+    fn names(&self, comm: &str) -> bool {
+        self.headline.split([' ', ',']).any(|word| word == comm)
+    }
 }
 
 /// An estimated speed-up: nine of ten measured ones must lie between `low` and `high`.
@@ -88,15 +98,22 @@ pub struct Judged {
     pub first: Option<Finding>,
     /// Whether that names the cause.
     pub ok: bool,
+    /// Whether a finding before it names the neighbour.
+    pub after_neighbour: bool,
 }
 
 /// Whether the most important finding names the cause. With the weak dose the larger part of the
-/// program's time is what it honestly is, and findings that say so are passed over.
-pub fn fault(fault: &Fault, strength: Strength, findings: &[Finding]) -> Judged {
-    let counts = |f: &&Finding| strength == Strength::Strong || !fault.base.contains(&f.id.as_str());
-    let first = findings.iter().find(counts).cloned();
-    let ok = first.as_ref().is_some_and(|f| fault.expect.contains(&f.id.as_str()));
-    Judged { first, ok }
+/// program's time is what it honestly is, and findings that say so are passed over; as are those that
+/// name the neighbour, who is a cause too.
+pub fn fault(fault: &Fault, strength: Strength, findings: &[Finding], neighbour: Option<&str>) -> Judged {
+    let weak = strength == Strength::Weak;
+    let right = |f: &Finding| fault.expect.contains(&f.id.as_str());
+    let theirs = |f: &Finding| weak && !right(f) && neighbour.is_some_and(|n| f.names(n));
+    let counts = |f: &Finding| !(weak && fault.base.contains(&f.id.as_str())) && !theirs(f);
+    let at = findings.iter().position(counts).unwrap_or(findings.len());
+    let first = findings.get(at).cloned();
+    let ok = first.as_ref().is_some_and(right);
+    Judged { first, ok, after_neighbour: findings[..at].iter().any(theirs) }
 }
 
 /// Findings of a clean run that are not honest and large enough to send somebody the wrong way.
@@ -152,7 +169,7 @@ mod tests {
 
     fn finding(id: &str, share: f64) -> Finding {
         let speedup = Some(Speedup { estimate: 1.0 / (1.0 - share), low: 1.0, high: 9.0 });
-        Finding { id: id.into(), share, speedup }
+        Finding { id: id.into(), share, speedup, headline: String::new() }
     }
 
     fn known(name: &str) -> &'static Fault {
@@ -172,7 +189,8 @@ mod tests {
         });
         let said = Said::read(&result).expect("readable");
         let speedup = Some(Speedup { estimate: 3.1, low: 2.0, high: 4.0 });
-        assert_eq!(said.findings[0], Finding { id: "lock.user".into(), share: 0.7, speedup });
+        let first = &said.findings[0];
+        assert_eq!((first.id.as_str(), first.share, first.speedup), ("lock.user", 0.7, speedup));
         assert_eq!(said.findings[1].speedup, None);
         assert!((said.path_unexplained - 0.1).abs() < 1e-9);
         assert!((said.unexplained - 0.025).abs() < 1e-9);
@@ -192,12 +210,27 @@ mod tests {
     fn the_strong_dose_must_be_first_and_the_weak_one_first_besides_what_the_program_is() {
         let flock = known("flock");
         let found = [finding("cpu.user", 0.7), finding("lock.file", 0.25)];
-        assert!(!fault(flock, Strength::Strong, &found).ok);
-        let weak = fault(flock, Strength::Weak, &found);
+        assert!(!fault(flock, Strength::Strong, &found, None).ok);
+        let weak = fault(flock, Strength::Weak, &found, None);
         assert!(weak.ok);
         assert_eq!(weak.first, Some(finding("lock.file", 0.25)));
-        assert!(!fault(flock, Strength::Weak, &[finding("cpu.user", 0.7), finding("wait.sleep", 0.2)]).ok);
-        assert_eq!(fault(flock, Strength::Strong, &[]), Judged { first: None, ok: false });
+        let other = [finding("cpu.user", 0.7), finding("wait.sleep", 0.2)];
+        assert!(!fault(flock, Strength::Weak, &other, None).ok);
+        let none = Judged { first: None, ok: false, after_neighbour: false };
+        assert_eq!(fault(flock, Strength::Strong, &[], None), none);
+    }
+
+    #[test]
+    fn what_the_neighbour_does_is_passed_over_where_it_is_named_and_the_dose_is_weak() {
+        let flock = known("flock");
+        let headline = "CPU contention: run-queue wait while sh runs".to_owned();
+        let theirs = Finding { headline, ..finding("cpu.wait", 0.4) };
+        let found = [theirs, finding("lock.file", 0.25)];
+        let judged = fault(flock, Strength::Weak, &found, Some("sh"));
+        assert!(judged.ok && judged.after_neighbour);
+        assert!(!fault(flock, Strength::Strong, &found, Some("sh")).ok);
+        assert!(!fault(flock, Strength::Weak, &found, Some("dd")).ok, "another one is named");
+        assert!(!fault(flock, Strength::Weak, &found, None).ok, "nobody ran beside it");
     }
 
     #[test]

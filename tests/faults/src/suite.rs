@@ -67,6 +67,14 @@ impl Neighbour {
         Ok(Beside(command.spawn().context("the neighbour's shell")?))
     }
 
+    /// Name of the process that takes most.
+    fn comm(self) -> &'static str {
+        match self {
+            Self::Cpu => "sh",
+            Self::Io => "dd",
+        }
+    }
+
     /// Findings that it honestly causes in a clean run.
     fn causes(self) -> &'static [&'static str] {
         match self {
@@ -137,6 +145,8 @@ pub struct Figures {
     pub recall_strong: f64,
     /// Found of the weak ones, unless they were left out.
     pub recall_weak: Option<f64>,
+    /// Of these, found after a finding that names the neighbour.
+    pub after_neighbour: usize,
     /// On clean runs.
     pub false_alarms: usize,
     /// Clean runs.
@@ -252,7 +262,7 @@ impl Suite<'_> {
                 run::fault(fault, strength, true, self.rate).and_then(|target| self.said(&name, &target));
             let (said, error) = split(said);
             let findings = said.as_ref().map_or(&[][..], |s| &s.findings);
-            let judged = judge::fault(fault, strength, findings);
+            let judged = judge::fault(fault, strength, findings, self.words.beside.map(Neighbour::comm));
             let good = judged.ok;
             ((said, judged, error, tries), good)
         })?;
@@ -347,6 +357,8 @@ pub fn figures(faults: &[FaultRow], clean: &[CleanRow]) -> Figures {
     let recall_strong = judge::recall(of(Strength::Strong).map(|r| r.judged.ok));
     let weak = of(Strength::Weak).count();
     let recall_weak = (weak > 0).then(|| judge::recall(of(Strength::Weak).map(|r| r.judged.ok)));
+    let after = |r: &&FaultRow| r.judged.ok && r.judged.after_neighbour;
+    let after_neighbour = faults.iter().filter(after).count();
     let false_alarms = clean.iter().map(|r| r.alarms.len()).sum();
     let failed = faults.iter().filter(|r| r.error.is_some()).count()
         + clean.iter().filter(|r| r.error.is_some()).count();
@@ -375,6 +387,7 @@ pub fn figures(faults: &[FaultRow], clean: &[CleanRow]) -> Figures {
     Figures {
         recall_strong,
         recall_weak,
+        after_neighbour,
         false_alarms,
         clean_runs: clean.len(),
         estimate_error,
@@ -402,7 +415,7 @@ mod tests {
             strength: strength.word(),
             expect: &["lock.user"],
             said: Some(said(0.01)),
-            judged: Judged { first: None, ok },
+            judged: Judged { first: None, ok, after_neighbour: false },
             tries: 1,
             seconds: None,
             speedup: None,
@@ -412,7 +425,7 @@ mod tests {
     }
 
     fn clean(alarms: usize) -> CleanRow {
-        let alarm = Finding { id: "lock.user".into(), share: 0.5, speedup: None };
+        let alarm = Finding { id: "lock.user".into(), share: 0.5, speedup: None, headline: String::new() };
         CleanRow {
             name: "b",
             honest: &[],

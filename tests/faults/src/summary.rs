@@ -130,9 +130,13 @@ pub fn figures(f: &Figures) -> String {
     if let Some(weak) = f.recall_weak {
         let _ = writeln!(
             text,
-            "recall weak          {:.1} % (at least {:.0} %)",
+            "recall weak          {:.1} % (at least {:.0} %{})",
             weak * 100.0,
-            RECALL_WEAK * 100.0
+            RECALL_WEAK * 100.0,
+            match f.after_neighbour {
+                0 => String::new(),
+                n => format!("; {n} of them after a finding that names the neighbour"),
+            }
         );
     }
     let _ = writeln!(
@@ -265,7 +269,7 @@ fn markdown(outcome: &Outcome) -> String {
         "\nThe measured speed-up is the time with the fault by the time without it, both without plumb, medians of 3.\n\
          The estimate is what plumb said, with its range; its error is estimate / measured - 1, where the cause was found.\n\
          ![Estimated and measured speed-ups](calibration.svg)\n\n\
-         With the weak dose, findings that say what the program honestly is are passed over.\n\n\
+         With the weak dose, findings that say what the program honestly is are passed over, and those that name the neighbour.\n\n\
          | fault | strength | expected | found first | ok | share | estimate | measured | error | inside |\n\
          |---|---|---|---|---|---|---|---|---|---|\n",
     );
@@ -278,7 +282,11 @@ fn markdown(outcome: &Outcome) -> String {
             row.strength,
             row.expect.join(" or "),
             row.error.as_deref().unwrap_or_else(|| id(first)).replace(['|', '\n'], " "),
-            if row.judged.ok { "yes" } else { "**no**" },
+            match (row.judged.ok, row.judged.after_neighbour) {
+                (true, true) => "yes, after the neighbour",
+                (true, false) => "yes",
+                (false, _) => "**no**",
+            },
             number(first.map(|f| f.share), 2),
             range(first.and_then(|f| f.speedup)),
             number(row.speedup, 2),

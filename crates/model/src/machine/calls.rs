@@ -10,9 +10,13 @@ use crate::parts::Part;
 use crate::thread::{Call, State};
 use crate::{CpuState, Observer};
 use plumb_trace::schema::{SysEnter, SysExit};
+use syscalls::Sysno;
 
 /// Pieces of requests' paths that may be looked at whatever the number of events.
 const FREE_PIECES: u64 = 100_000;
+
+/// The call after which a thread may run elsewhere only.
+const SET_AFFINITY: u32 = Sysno::sched_setaffinity as u32;
 
 /// Waits of one call that are kept until it returns.
 pub(super) const WAITS: usize = 256;
@@ -65,6 +69,10 @@ impl<O: Observer> Model<O> {
         self.wait_events.elapse(call.says, ts - call.start);
         let who = (t.service, t.tgid, tid);
         let (synced, exchange) = self.processes.call(who, &call, (ts, t.arrived), e.ret, &t.in_call);
+        if call.nr == SET_AFFINITY && e.ret == 0 {
+            let of = if call.fd == 0 { Some(at) } else { self.known(call.fd) };
+            of.into_iter().for_each(|at| (self.threads[at].ran_on, self.threads[at].pinned) = (0, true));
+        }
         if synced {
             let service = self.threads[at].service;
             self.synced.call(service, tid, call.fd, (call.start, ts - call.start));
@@ -163,9 +171,8 @@ impl<O: Observer> Model<O> {
                     self.count_impossible("thread makes a call without a CPU");
                 }
                 self.settle_lost(at, ts);
-                let t = &mut self.threads[at];
-                t.state = State::Running(cpu);
-                let tid = t.tid;
+                self.becomes(at, State::Running(cpu));
+                let tid = self.threads[at].tid;
                 let on = self.cpus[cpu as usize].state;
                 if on != CpuState::Busy(tid) {
                     if let CpuState::Busy(other) = on {

@@ -109,7 +109,7 @@ impl<O: Observer> Model<O> {
         if self.graves.len() > GRAVES {
             self.graves.pop_front().into_iter().for_each(|(tid, at)| self.forget(tid, at));
         }
-        self.threads[at].state = State::Dead;
+        self.becomes(at, State::Dead);
     }
 
     /// A thread ended long ago. Where an interval refers to it, what it did stays; but added up, so

@@ -9,7 +9,7 @@ use crate::history::{Cause, Did, Interval};
 use crate::parts::{piece, Part, Piece, Who};
 use crate::sched::{Left, Switch};
 use crate::tasks::Step;
-use crate::thread::{Sleep, State, Thread, Wait};
+use crate::thread::{Counted, Sleep, State, Thread, Wait};
 use crate::{CpuState, Observer, Slept, ThreadState};
 use plumb_trace::kernel::TID_LIMIT;
 use plumb_trace::schema::SchedFork;
@@ -49,7 +49,7 @@ impl<O: Observer> Model<O> {
         self.count_impossible("thread left its CPU and the kernel did not tell");
         if let Some(at) = self.known(tid).filter(|at| self.threads[*at].state == State::Running(cpu)) {
             self.settle_lost(at, ts);
-            self.threads[at].state = State::Unknown;
+            self.becomes(at, State::Unknown);
             self.threads[at].strayed = true;
         }
     }
@@ -71,7 +71,7 @@ impl<O: Observer> Model<O> {
             _ => {
                 self.count_impossible("thread leaves a CPU that it was not on");
                 self.settle_lost(at, ts);
-                self.threads[at].state = State::Running(cpu);
+                self.becomes(at, State::Running(cpu));
             }
         }
         self.charge(at, ts);
@@ -82,7 +82,7 @@ impl<O: Observer> Model<O> {
         let t = &mut self.threads[at];
         t.queue.left(cpu);
         t.since = ts;
-        t.state = match e.left {
+        let state = match e.left {
             Left::Ended => State::Dead,
             Left::Preempted | Left::Yielded => {
                 t.switches[1] += 1;
@@ -94,7 +94,8 @@ impl<O: Observer> Model<O> {
                 State::Sleeping(t.falls_asleep(ts, state))
             }
         };
-        match t.state {
+        self.becomes(at, state);
+        match state {
             State::Dead => self.bury(at, ts),
             State::Sleeping(sleep) => self.joins_queue(at, &sleep),
             _ => {}
@@ -131,8 +132,8 @@ impl<O: Observer> Model<O> {
     pub(super) fn on_cpu_since(&mut self, at: usize, cpu: u32, ts: u64) {
         self.cpu(cpu);
         self.astray(at, ts);
+        self.becomes(at, State::Running(cpu));
         let t = &mut self.threads[at];
-        t.state = State::Running(cpu);
         t.charged = t.since;
         t.charged_interrupts = 0;
     }
@@ -161,8 +162,9 @@ impl<O: Observer> Model<O> {
                 self.settle_lost(at, ts);
             }
         }
+        self.becomes(at, State::Running(cpu));
         let t = &mut self.threads[at];
-        (t.state, t.since, t.charged, t.charged_interrupts) = (State::Running(cpu), ts, ts, 0);
+        (t.since, t.charged, t.charged_interrupts) = (ts, ts, 0);
     }
 
     pub(super) fn waking(&mut self, cpu: u32, ts: u64, waker: u32, wakee: u32) {
@@ -180,7 +182,7 @@ impl<O: Observer> Model<O> {
         t.waker = by;
         match t.state {
             State::Sleeping(sleep) => {
-                t.state = State::Woken { sleep, at: ts, cause };
+                self.becomes(at, State::Woken { sleep, at: ts, cause });
                 self.herd(cause, at, ts);
                 self.offer_path(cause, at, ts);
             }
@@ -188,7 +190,7 @@ impl<O: Observer> Model<O> {
             State::Unknown => {
                 // It slept since the beginning.
                 let sleep = t.falls_asleep(t.since, 1);
-                t.state = State::Woken { sleep, at: ts, cause };
+                self.becomes(at, State::Woken { sleep, at: ts, cause });
             }
             State::Woken { .. } | State::Preempted | State::Born | State::Dead => {}
         }
@@ -215,10 +217,10 @@ impl<O: Observer> Model<O> {
         let t = &mut self.threads[at];
         t.queue.moved(ts, cpu);
         if t.state == State::Unknown {
-            t.state = State::Born;
             if t.account.total() == 0 && t.since == ts {
                 t.born = ts;
             }
+            self.becomes(at, State::Born);
         }
     }
 
@@ -253,19 +255,21 @@ impl<O: Observer> Model<O> {
         let at = self.place(e.child_tid);
         self.observer.known_as(e.child_tid, name);
         let everyone = self.setup.everyone;
+        let told = (self.threads[parent].ran_on, self.threads[parent].pinned);
         let t = &mut self.threads[at];
+        (t.ran_on, t.pinned) = told;
         t.tgid = e.child_tgid;
         t.kernel = kernel;
         t.name = name;
         t.path = path;
         (t.born, t.since, t.charged) = (ts, ts, ts);
         t.parent = e.tid;
-        t.state = State::Born;
         let target = e.target == 1 || (everyone && !kernel && e.child_tgid != self.setup.recorder);
         self.processes.inherit(e.child_tgid, e.parent_tgid);
         self.threads[at].target = self.processes.join(e.child_tgid, ts, target);
         self.services.forked(e.child_tgid, e.parent_tgid);
         self.belongs(at);
+        self.becomes(at, State::Born);
     }
 
     fn renamed(&mut self, tid: u32, comm: &str) {
@@ -398,6 +402,7 @@ impl<O: Observer> Model<O> {
             }
             piece(out, Part::of(category), b, covered);
             covered = a;
+            let mut taker = None;
             let part = match state {
                 // Ready, and nobody else has the CPU: a wakeup on its way, or not allowed to run.
                 CpuState::Idle if b - a > LONGEST_WAKEUP => Part::of(Category::Held),
@@ -405,22 +410,98 @@ impl<O: Observer> Model<O> {
                 CpuState::Busy(tid) => match self.remembered(tid).map(|at| &self.threads[at]) {
                     Some(t) if t.tgid == self.setup.recorder => Part::of(Category::Overhead),
                     Some(t) if t.target && t.service == me.service => {
+                        taker = Some(t);
                         Part { category: Category::Crowded, who: Who::Name(t.name) }
                     }
-                    Some(t) => Part { category, who: Who::Name(t.name) },
+                    Some(t) => {
+                        taker = Some(t).filter(|t| t.asks);
+                        Part { category, who: Who::Name(t.name) }
+                    }
                     None => Part::of(category),
                 },
                 CpuState::Unseen | CpuState::Lost => Part::of(category),
             };
             let mut end = b;
             for (from, to) in on.when_held(me.tgid, a, b) {
-                piece(out, part, to, end);
+                self.behind(me, cpu, (part, taker), (to, end), category, out);
                 piece(out, Part::of(Category::Held), from, to);
                 end = from;
             }
-            piece(out, part, a, end);
+            self.behind(me, cpu, (part, taker), (a, end), category, out);
         }
         piece(out, Part::of(category), from, covered);
+    }
+
+    /// The name of a thread on a CPU that has nothing to do with a thread that waits.
+    fn stranger(&self, me: &Thread, state: CpuState) -> Option<u32> {
+        let CpuState::Busy(tid) = state else { return None };
+        let t = &self.threads[self.remembered(tid)?];
+        let ours =
+            t.kernel || t.asks || t.tgid == self.setup.recorder || (t.target && t.service == me.service);
+        (!ours).then_some(t.name)
+    }
+
+    /// A thread goes over into a state; those of a service that are ready to run and those that run are counted.
+    pub(super) fn becomes(&mut self, at: usize, state: State) {
+        let t = &mut self.threads[at];
+        t.state = state;
+        let counted = match state {
+            State::Woken { .. } | State::Preempted | State::Born => Some(Counted::Ready),
+            State::Running(_) => Some(Counted::Running),
+            _ => None,
+        };
+        let was = std::mem::replace(&mut t.counted, counted.filter(|_| t.target).map(|c| (t.service, c)));
+        let is = t.counted;
+        if let State::Running(cpu) = state {
+            let bit = 1_u64.checked_shl(cpu).unwrap_or(0);
+            if t.ran_on & bit != bit {
+                t.ran_on |= bit;
+                if !t.pinned {
+                    self.processes.runs_on(t.tgid, bit);
+                }
+            }
+        }
+        if was != is {
+            was.into_iter().for_each(|(s, c)| self.ledgers[s as usize].threads[c as usize] -= 1);
+            is.into_iter().for_each(|(s, c)| self.ledgers[s as usize].threads[c as usize] += 1);
+        }
+    }
+
+    /// A wait behind `part`. `taker`: that is a thread of its own service, or one that asks it for something. While a stranger
+    /// has another CPU on which it or its process has run, the service's threads would have that one too: N threads that share c
+    /// CPUs wait N / c - 1 as long as they run, and with another CPU less. What they would not have waited is the stranger's.
+    fn behind(
+        &self,
+        me: &Thread,
+        cpu: u32,
+        (part, taker): (Part, Option<&Thread>),
+        (from, to): (u64, u64),
+        category: Category,
+        out: &mut Vec<Piece>,
+    ) {
+        let mut end = to;
+        if let Some(taker) = taker {
+            let [ready, running] = self.ledgers[me.service as usize].threads.map(u64::from);
+            // The taker has just left its CPU, and may be ready itself.
+            let taken = u64::from(matches!(taker.counted, Some((s, Counted::Ready)) if s == me.service));
+            let (had, waited) = (running + 1, ready.saturating_sub(taken).max(1));
+            let share = |time: u64| time.min(time * (had + waited) / ((had + 1) * waited));
+            let may = me.ran_on | if me.pinned { 0 } else { self.processes.ran_on(me.tgid) };
+            let others = (0..64).filter(|c| may & 1 << c != 0 && *c != u64::from(cpu));
+            for other in others.filter_map(|c| self.cpus.get(c as usize)) {
+                for (a, b, state) in other.was(from, to) {
+                    let Some(name) = self.stranger(me, state) else { continue };
+                    let b = b.min(end);
+                    if a < b {
+                        let a = b - share(b - a);
+                        piece(out, part, b, end);
+                        piece(out, Part { category, who: Who::Name(name) }, a, b);
+                        end = a;
+                    }
+                }
+            }
+        }
+        piece(out, part, from, end);
     }
 
     /// Closes a sleep: its time goes where the cause, the call and the stack say.
@@ -455,6 +536,9 @@ impl<O: Observer> Model<O> {
             self.said(at, sleep.says, &own, ran - start, waker);
             let idle = own.last().is_some_and(|p| p.part.category == Category::Idle);
             self.threads[at].arrived = if idle && cause != Cause::Timer { end } else { 0 };
+            if let Some(client) = self.known(waker).filter(|_| idle) {
+                self.threads[client].asks = true;
+            }
             if !explained.handed && matches!(explained.did, Did::Waited(_) | Did::Slept(Cause::Thread(_))) {
                 self.note_peer(at, waker, &own);
             }
