@@ -45,8 +45,8 @@ install: build
 
 demo:
 	@scripts/deps.sh build demo
-	$(CARGO) build --release --locked
-	scripts/demo.sh
+	$(CARGO) build --profile fast --locked -p plumb --bin plumb
+	PLUMB=$(or $(CARGO_TARGET_DIR),target)/fast/plumb scripts/demo.sh
 
 quick:
 	$(CARGO) xtask quick

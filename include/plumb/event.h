@@ -1430,6 +1430,18 @@ struct plumb_state_trigger {
 };
 PLUMB_STATE(537, state_trigger);
 
+/**
+ * The programs of the events were detached for a while, to keep within what recording may cost: but for births, names
+ * and ends of threads nothing is known of it. It lasts a second at most, so that who reads a trace as it grows is told in time.
+ * @set state
+ * @since 9
+ */
+struct plumb_state_pause {
+	plumb_u64 begin NS; /* last moment before it of which all is known */
+	plumb_u64 end NS; /* first moment behind it of which all is known */
+};
+PLUMB_STATE(538, state_pause);
+
 #undef NS
 #undef US
 #undef BYTES

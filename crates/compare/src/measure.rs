@@ -103,7 +103,7 @@ pub fn measures(result: &RunResult, accounted: bool, all: &Value) -> Vec<Measure
     requests(&mut out, result);
     accesses(&mut out, result);
     for d in result.devices.iter().filter(|d| d.reads + d.writes + d.flushes > 0) {
-        let length = seconds(result.end.saturating_sub(result.begin).max(1));
+        let length = seconds(result.recorded().max(1));
         device(&mut out, d, length);
     }
     spans(&mut out, result, sums.thread_time);
@@ -135,7 +135,7 @@ fn requests(out: &mut Measures, result: &RunResult) {
     if s.requests == 0 {
         return;
     }
-    let length = seconds(result.end.saturating_sub(result.begin).max(1));
+    let length = seconds(result.recorded().max(1));
     let (n, ms) = (s.requests as f64, |ns: u64| ns as f64 / 1e6);
     out.sum(Group::Metric, "requests", "requests answered", Unit::Rate, n / length);
     out.mean(

@@ -343,9 +343,9 @@ impl<'a> Case<'a> {
         self.result.counters.get(name).copied().unwrap_or(0)
     }
 
-    /// Elapsed time of the trace, ns.
+    /// Elapsed time of the trace that was recorded, ns.
     pub fn elapsed(&self) -> u64 {
-        (self.result.end - self.result.begin).max(1)
+        self.result.recorded().max(1)
     }
 
     /// The target's most time-consuming use of a disk, all of its processes together.

@@ -493,6 +493,11 @@ fn words(confidence: &Confidence, case: Option<&Case<'_>>) -> String {
         if lost >= 0.0005 && !has(DoubtKind::LostTime) {
             figures.push(format!("{:.1} % lost (missing switch events)", lost * 100.0));
         }
+        if case.result.paused > 0 {
+            let all = (case.result.end - case.result.begin).max(1) as f64;
+            let share = 100.0 - case.result.paused as f64 * 100.0 / all;
+            figures.push(format!("recorded {share:.0} % of the time, to keep within --budget"));
+        }
         if !figures.is_empty() {
             reasons.insert(0, figures.join(", "));
         }

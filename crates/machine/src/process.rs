@@ -41,6 +41,23 @@ impl Process {
     }
 }
 
+/// Whether a thread is its process's first one; not so where it is gone.
+pub fn is_first(tid: u32, root: &Root) -> bool {
+    let status = root.text(format!("/proc/{tid}/status")).unwrap_or_default();
+    let tgid = status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok());
+    tgid == Some(tid)
+}
+
+/// CPU time that a process's threads have used, those that ended among them, ns; none where it is gone.
+pub fn cpu_time(pid: u32, root: &Root) -> Option<u64> {
+    let text = root.text(format!("/proc/{pid}/stat"))?;
+    let (_, words) = fields(&text)?;
+    let ticks = words.get(11)?.parse::<u64>().ok()? + words.get(12)?.parse::<u64>().ok()?;
+    // SAFETY: takes a number and gives one.
+    let a_second = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok().filter(|n| *n > 0)?;
+    Some(ticks * (1_000_000_000 / a_second))
+}
+
 /// Whether a process and all of its threads have ended, waited for or not: its first thread may end before the others.
 pub fn is_over(pid: u32, root: &Root) -> bool {
     match Process::of(pid, root) {

@@ -66,6 +66,7 @@ categories! {
     Idle, "idle", "idle: no request in progress", "idle";
     #[default]
     Unexplained, "unexplained", "blocked, cause unknown", "blocked";
+    Paused, "paused", "not recorded: the recording paused, to keep within its budget", "not recorded";
     Lost, "lost", "unknown: events are missing", "unknown";
 }
 
@@ -96,10 +97,10 @@ impl Category {
         }
     }
 
-    /// A wait that is no reason by itself where there is no command whose end is waited for: the thread has
-    /// nothing to do, as far as is known.
+    /// No reason by itself where there is no command whose end is waited for: a wait of a thread that has
+    /// nothing to do, as far as is known, or time that was not recorded.
     pub fn rests(self) -> bool {
-        matches!(self, Self::Child | Self::Signalled | Self::Idle | Self::Signal | Self::Poll)
+        matches!(self, Self::Child | Self::Signalled | Self::Idle | Self::Signal | Self::Poll | Self::Paused)
     }
 
     /// A block request of the thread itself is on its way.

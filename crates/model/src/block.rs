@@ -8,6 +8,8 @@ use plumb_trace::reader::RawRecord;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
+/// So long a request may take that was issued in a pause of the recording, ns.
+const IN_FLIGHT: u64 = 1_000_000_000;
 /// Requests that stay known after they completed.
 const STAMPS: usize = 1 << 16;
 
@@ -203,6 +205,8 @@ pub struct Blocks {
     pub devices: FxHashMap<u32, Device>,
     /// Completions of requests of which nothing was seen before.
     pub unseen: u64,
+    /// Until then requests that nobody saw may complete, ns.
+    unsure: u64,
     /// When the run begins, ns: what completed before is told at this moment, and not counted.
     begin: u64,
 }
@@ -279,7 +283,7 @@ impl Blocks {
                 // What completed before the run begins is told at its begin: its process let go of it all the same.
                 if ts > self.begin {
                     device.completed(&stamp, issued);
-                    self.unseen += u64::from(!issued && stamp.len > 0);
+                    self.unseen += u64::from(!issued && stamp.len > 0 && ts > self.unsure);
                 }
                 // A flush that was asked for waits since its slot.
                 let waited = stamp.len == 0 && stamp.g != 0;
@@ -291,7 +295,7 @@ impl Blocks {
                 device.errors += u64::from(r.error != 0);
                 if ts > self.begin {
                     device.completed(&r.into(), false);
-                    self.unseen += u64::from(r.len > 0);
+                    self.unseen += u64::from(r.len > 0 && ts > self.unsure);
                 }
                 Effect::Completed(self.stamps.remember(r.into()), false)
             }
@@ -303,6 +307,13 @@ impl Blocks {
         for device in self.devices.values_mut() {
             device.step(ts);
         }
+    }
+
+    /// Nothing is recorded from `ts` to `end`, ns: what is open now ends unseen.
+    pub fn pause(&mut self, ts: u64, end: u64) {
+        self.requests.forget();
+        self.devices.values_mut().for_each(|d| d.becomes(ts, 0));
+        self.unsure = end.saturating_add(IN_FLIGHT);
     }
 
     pub fn finish(&mut self, ts: u64) {

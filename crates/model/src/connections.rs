@@ -147,6 +147,12 @@ impl Connections {
         }
     }
 
+    /// Nothing is recorded for a while: which requests are open is not known any more.
+    pub fn pause(&mut self) {
+        self.of.values_mut().for_each(|c| (c.open, c.counted) = (false, false));
+        self.threads.clear();
+    }
+
     /// Those of a child process at its birth.
     pub fn inherited(&self) -> Self {
         let fresh = |(fd, c): (&u32, &Connection)| (*fd, Connection { open: false, counted: false, ..*c });

@@ -73,6 +73,12 @@ impl Disk {
         self.sum.response += c - q;
     }
 
+    /// Nothing is recorded from `ts` on: what is open ends unseen.
+    pub fn pause(&mut self, ts: u64) {
+        self.step(ts);
+        (self.waiting, self.in_service) = (0, 0);
+    }
+
     /// What it adds up to at `ts`.
     pub fn until(&self, ts: u64) -> Use {
         let mut disk = self.clone();

@@ -50,6 +50,11 @@ impl Journals {
         }
     }
 
+    /// Nothing is recorded for a while: when the open ones end is not seen.
+    pub fn pause(&mut self) {
+        self.threads.values_mut().for_each(|commits| commits.retain(|c| c.end.is_some()));
+    }
+
     /// The commit that the thread was at when thread `me` began to wait at `ts`,
     /// unless it is the one that `me` asked for.
     pub fn earlier(&self, tid: u32, ts: u64, me: u32) -> Option<&Commit> {

@@ -8,6 +8,7 @@ mod contention;
 mod finish;
 mod loss;
 mod operations;
+mod pause;
 mod rows;
 mod spans;
 mod threads;
@@ -38,6 +39,7 @@ use crate::triggered::Triggered;
 use crate::wait::{site, Calls};
 use crate::wait_events::WaitEvents;
 use crate::Observer;
+use pause::Pauses;
 use plumb_trace::kernel::{softirq as vector, MOST_CPUS, OUTSIDE_KERNEL, PID_MAX_LIMIT, TID_LIMIT};
 use plumb_trace::reader::{Item, RawRecord, Told};
 use plumb_trace::schema::*;
@@ -125,6 +127,7 @@ pub struct Model<O: Observer = ()> {
     deep: Vec<Piece>,
     scratch: Vec<Piece>,
     gaps: Vec<(u64, u64)>,
+    pauses: Pauses,
     lost_events: u64,
     unexplained: FxHashMap<(u32, i64), (u64, u64)>,
     impossible: BTreeMap<&'static str, u64>,
@@ -179,6 +182,7 @@ impl<O: Observer> Model<O> {
             deep: Vec::new(),
             scratch: Vec::new(),
             gaps: Vec::new(),
+            pauses: Pauses::default(),
             lost_events: 0,
             unexplained: FxHashMap::default(),
             impossible: BTreeMap::new(),
@@ -401,6 +405,7 @@ impl<O: Observer> Model<O> {
                 self.record(&r)
             }
             Item::Record(_) => {}
+            Item::Gap(gap) if self.is_pause(&gap) => self.pause(gap.begin, gap.end),
             Item::Gap(gap) => self.gap(gap),
             Item::Operation(operation) => self.operation(&operation),
             Item::Told(_) => {}
@@ -422,6 +427,7 @@ impl<O: Observer> Model<O> {
             Told::Socket(e) if self.begun => self.processes.socket(self.services.process(e.pid), e),
             Told::Socket(e) => self.setup.state.sockets.push(e.clone()),
             Told::Span(e) => self.setup.state.spans.push(e.clone()),
+            Told::Pause(e) => self.pauses.told.push((e.begin, e.end)),
             Told::Wait(w) if self.sites.contains_key(&w.stack) => {
                 *self.stacks.of(w.waiter, w.end) = w.stack;
             }
@@ -443,7 +449,7 @@ impl<O: Observer> Model<O> {
     fn count_samples(&mut self, ts: u64) {
         while self.pending.front().is_some_and(|s| s.at <= ts) {
             let Some(s) = self.pending.pop_front() else { return };
-            if s.at >= self.setup.begin && s.at <= self.setup.end {
+            if s.at >= self.setup.begin && s.at <= self.setup.end && !self.pauses.has(s.at) {
                 let thread = self.known(s.thread).map(|at| &self.threads[at]);
                 let (tgid, target) = thread.map_or((s.thread, false), |t| (t.tgid, t.target));
                 self.samples.sample(tgid, s.kernel);
@@ -457,6 +463,9 @@ impl<O: Observer> Model<O> {
         self.events += 1;
         let ts = r.ts.max(self.now).max(self.setup.begin);
         if !self.goes_on(ts) {
+            return;
+        }
+        if self.pauses.now.is_some() && !self.goes_on_in_pause(ts, r) {
             return;
         }
         let b = r.bytes;

@@ -153,6 +153,14 @@ impl Processes {
         &mut self.open.entry(tgid).or_default().disk
     }
 
+    /// Nothing is recorded from `ts` on.
+    pub fn pause(&mut self, ts: u64) {
+        for p in self.open.values_mut() {
+            p.connections.pause();
+            p.disk.pause(ts);
+        }
+    }
+
     /// A thread of a process, which may run anywhere, runs on these CPUs.
     pub fn runs_on(&mut self, tgid: u32, cpus: u64) {
         self.open.get_mut(&tgid).into_iter().for_each(|p| p.ran_on |= cpus);

@@ -17,6 +17,9 @@ pub struct RunResult {
     pub events: u64,
     /// Events that the recorder lost.
     pub lost_events: u64,
+    /// Time in which the recording paused, to keep within its budget, ns; it is in `begin` to `end`.
+    #[serde(default)]
+    pub paused: u64,
     /// Transitions that cannot be, by kind: traces of missing events or of errors in the model.
     pub impossible: BTreeMap<String, u64>,
     /// Processes of the target, in the order of their begin.
@@ -74,6 +77,13 @@ pub struct RunResult {
     /// profile was made.
     #[serde(default)]
     pub hot: Vec<HotRow>,
+}
+
+impl RunResult {
+    /// Time that was recorded, ns: from begin to end without pauses.
+    pub fn recorded(&self) -> u64 {
+        self.end.saturating_sub(self.begin).saturating_sub(self.paused)
+    }
 }
 
 /// A system call, block request or wait for a CPU that took longer than a flight recorder was told that it may.

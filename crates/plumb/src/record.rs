@@ -81,6 +81,7 @@ pub fn options(what: &What, dir: &Path) -> Result<Options> {
             waits: what.programs != Programs::None,
             texts: what.span_text,
         },
+        budget: what.budget,
         duration: what.duration,
     })
 }

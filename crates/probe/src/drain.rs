@@ -100,6 +100,11 @@ impl Drain {
         self.targets.extend(tids);
     }
 
+    /// Processes and threads of the target, as far as they were seen.
+    pub fn targets(&self) -> &HashSet<u32> {
+        &self.targets
+    }
+
     /// One pass over all rings.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 //! drains their buffers into a trace. Knows nothing of what events mean.
 
 mod beside;
+mod budget;
 pub mod check;
 pub mod classes;
 mod costs;

@@ -27,6 +27,8 @@ use std::time::Instant;
 const CHUNK: usize = 65536;
 /// The program that the sampling clocks run; every other one is an event's.
 const SAMPLER: &str = "cpu_sample";
+/// Births, names and ends of threads: without them whose a thread is would not be known behind a pause.
+const LIFE: &[&str] = &["sched_fork", "sched_exec", "sched_rename", "sched_exit"];
 /// It says how deep the PID namespace of the recorder lies, where that is not the first.
 const WHOAMI: &str = "whoami";
 /// It runs at the places where spans begin and end.
@@ -132,6 +134,8 @@ pub fn resolve(selection: &Selection) -> Result<(Vec<&'static str>, Vec<&'static
 pub struct Loaded<'obj> {
     skel: PlumbSkel<'obj>,
     links: Vec<Link>,
+    /// Those of events that a pause leaves out.
+    events: Vec<Link>,
     /// Those of spans that nobody asked for by name.
     unasked: Vec<Link>,
     clocks: Option<Clocks>,
@@ -351,6 +355,7 @@ impl<'obj> Loaded<'obj> {
         Ok(Self {
             skel,
             links,
+            events: Vec::new(),
             unasked: Vec::new(),
             clocks: None,
             clock,
@@ -384,6 +389,12 @@ impl<'obj> Loaded<'obj> {
     /// The kernel refuses to attach.
     pub fn attach(&mut self) -> Result<()> {
         self.attach_spans()?;
+        self.attach_programs(true)?;
+        self.attach_programs(false)
+    }
+
+    /// Attaches those of threads' lives, or the others.
+    fn attach_programs(&mut self, life: bool) -> Result<()> {
         for ends in [true, false] {
             for prog in self.skel.object().progs_mut() {
                 let name = prog.name().to_string_lossy();
@@ -391,13 +402,29 @@ impl<'obj> Loaded<'obj> {
                     if let (Some(clock), None) = (self.clock, &self.clocks) {
                         self.clocks = Some(Clocks::start(&prog, clock, self.cpus)?);
                     }
-                } else if prog.autoload() && name != WHOAMI && name != SPAN && is_end(&name) == ends {
+                    continue;
+                }
+                let wanted = prog.autoload() && ![SAMPLER, WHOAMI, SPAN].contains(&&*name);
+                if wanted && is_end(&name) == ends && LIFE.contains(&&*name) == life {
                     let link = prog.attach().map_err(|e| named(&format!("attach {name}"), &e))?;
-                    self.links.push(link);
+                    if life { &mut self.links } else { &mut self.events }.push(link);
                 }
             }
         }
         Ok(())
+    }
+
+    /// Stops the events, but for those of threads' lives; what is recorded meanwhile is not whole.
+    pub fn pause(&mut self) {
+        close(&mut self.events);
+    }
+
+    /// Goes on with them.
+    ///
+    /// # Errors
+    /// The kernel refuses to attach them again.
+    pub fn resume(&mut self) -> Result<()> {
+        self.attach_programs(false)
     }
 
     /// Places the probes of spans, ends first. One that nobody asked for is left out where it cannot be: its process
@@ -469,6 +496,7 @@ impl<'obj> Loaded<'obj> {
     pub fn detach(&mut self) {
         self.clocks = None;
         close(&mut self.unasked);
+        close(&mut self.events);
         close(&mut self.links);
         // A program that was entered before its link closed ends within a grace period.
         // SAFETY: a system call without arguments in memory.
@@ -555,6 +583,7 @@ impl<'obj> Loaded<'obj> {
 impl Drop for Loaded<'_> {
     fn drop(&mut self) {
         self.clocks = None;
+        self.events.clear();
         self.links.clear();
         // SAFETY: mapped in load with this length, and no Ring outlives self.
         unsafe { libc::munmap(self.memory.cast_mut().cast(), self.memory_len) };

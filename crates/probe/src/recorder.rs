@@ -2,6 +2,7 @@
 //! One recording from beginning to end.
 
 use crate::beside::{self, Beside};
+use crate::budget::Budget;
 use crate::counters::Counters;
 use crate::drain::Drain;
 use crate::load::{self, Knobs, Loaded};
@@ -18,7 +19,7 @@ use plumb_machine::{clock, host, open_files, output, process, Root, Sockets};
 use plumb_trace::ctf::Metadata;
 use plumb_trace::load::cut_torn;
 use plumb_trace::reader::Published;
-use plumb_trace::schema::{StateEnd, StateTrigger};
+use plumb_trace::schema::{StateEnd, StatePause, StateTrigger};
 use plumb_trace::units;
 use plumb_trace::writer::{DirectorySink, KeepSink, Sink, TraceWriter};
 use serde::Serialize;
@@ -75,6 +76,8 @@ pub struct Options {
     pub buffer: u64,
     pub keep: Option<Keep>,
     pub spans: Spans,
+    /// Most that it may cost, as a share of the target's CPU time: where it costs more, the recording pauses again and again.
+    pub budget: Option<f64>,
     /// End after this long, ns.
     pub duration: Option<u64>,
 }
@@ -117,7 +120,7 @@ pub struct Outcome {
     pub reason: String,
     /// Events that this kernel does not have.
     pub lacking: Vec<String>,
-    /// What makes the stacks less certain, a sentence each.
+    /// What makes the recording less certain, a sentence each.
     pub notes: Vec<String>,
     /// What went wrong on the way; the trace is readable up to there.
     pub error: Option<String>,
@@ -240,6 +243,8 @@ fn whole(
         begun: Instant::now(),
         start: start.filter(|_| options.keep.is_none()).map(|start| start as _),
         reader: None,
+        budget: None,
+        pauses: (0, 0),
     };
     match &options.keep {
         None => {
@@ -389,6 +394,9 @@ struct Run<'a, 'obj, P> {
     /// Starts who reads the trace as it grows.
     start: Option<&'a mut (dyn FnMut(Beside) + 'a)>,
     reader: Option<Sender<Published>>,
+    budget: Option<Budget>,
+    /// Pauses so far, and their time, ns.
+    pauses: (u64, u64),
 }
 
 impl<P: FnMut(&Progress)> Run<'_, '_, P> {
@@ -407,6 +415,11 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
         }
         let mut stacks = self.loaded.stacks()?;
         privileges::after_attachment();
+        self.budget = self.options.budget.map(|share| Budget::new(share, begin));
+        if let Some(budget) = &mut self.budget {
+            let used = budget.used(self.drain.targets(), self.everyone);
+            budget.begins(used);
+        }
         if let Some(start) = &mut self.start {
             let (news, reads) = channel();
             start(Beside::new(self.options.dir.clone(), begin, reads));
@@ -421,6 +434,9 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
         }
         let end = clock::now();
         let counters = self.counters.read(end);
+        if let Some((begin, _)) = self.budget.as_mut().and_then(|b| b.pause.take()) {
+            error = error.or_else(|| self.paused(begin, end, &mut writer).err());
+        }
         self.loaded.detach();
         let probes = self.loaded.probes();
         let missed = probes.iter().map(|p| p.missed).sum();
@@ -459,6 +475,15 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
         }
         let mut notes = std::mem::take(&mut self.spans.notes);
         notes.append(&mut self.loaded.notes);
+        if let (Some(share), (1.., time)) = (self.options.budget, self.pauses) {
+            notes.push(format!(
+                "the recording paused {} times, for {} of {}, to take at most {:.1} % of the target's CPU time",
+                units::count(self.pauses.0),
+                units::duration(time),
+                units::duration(end - begin),
+                share * 100.0
+            ));
+        }
         let notes = notes.into_iter().chain(self.drain.notes()).chain(stacks_lost.notes()).collect();
         let outcome = Outcome {
             dir: self.options.dir.clone(),
@@ -569,7 +594,9 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
         let mut stops_seen = 0;
         let mut drained = 0;
         loop {
-            thread::sleep(poll);
+            let now = clock::now();
+            let next = self.budget.as_ref().and_then(|b| b.pause).map_or(u64::MAX, |(_, end)| end.saturating_sub(now));
+            thread::sleep(poll.min(Duration::from_nanos(next)));
             // Asked before the drain: what the target did last is then in the rings.
             let ended = self.ended(begin, &mut stops_seen);
             let draining = clock::now();
@@ -592,6 +619,7 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
             if let Some(why) = ended {
                 return Ok(why);
             }
+            self.keep_within_budget(writer)?;
             let now = Instant::now();
             if now - flushed >= FLUSH_EVERY {
                 flushed = now;
@@ -614,6 +642,38 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
                 fill = 0.0;
             }
         }
+    }
+
+    /// Pauses where the recording costs more than it may, and goes on behind a pause.
+    fn keep_within_budget<S: Sink>(&mut self, writer: &mut TraceWriter<S>) -> io::Result<()> {
+        let Some(mut budget) = self.budget.take() else { return Ok(()) };
+        let (now, events) = (clock::now(), writer.records());
+        let mut done = Ok(());
+        match budget.pause {
+            Some((begin, until)) if now >= until => {
+                self.loaded.resume().map_err(io::Error::other)?;
+                let end = clock::now();
+                budget.goes_on(end, events);
+                done = self.paused(begin, end, writer);
+            }
+            None if budget.is_over(now) => {
+                let used = budget.used(self.drain.targets(), self.everyone);
+                let pause = budget.pause_for(now, events, used);
+                if pause > 0 {
+                    budget.pause = Some((clock::now(), now + pause));
+                    self.loaded.pause();
+                }
+            }
+            _ => {}
+        }
+        self.budget = Some(budget);
+        done
+    }
+
+    /// Tells of a pause that is over.
+    fn paused<S: Sink>(&mut self, begin: u64, end: u64, writer: &mut TraceWriter<S>) -> io::Result<()> {
+        self.pauses = (self.pauses.0 + 1, self.pauses.1 + (end - begin));
+        writer.state(end, &StatePause { begin, end })
     }
 
     /// Takes the probes of programs' profiles away where they cost too much.

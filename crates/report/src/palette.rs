@@ -97,7 +97,7 @@ impl Kind {
             C::Pipe | C::Socket | C::Network | C::Child => Self::Other,
             C::Poll | C::Timer | C::Signal | C::Stopped | C::Idle => Self::Sleep,
             // Time on a CPU has a frame of its own only where no sample tells the function.
-            C::Running | C::Unexplained | C::Lost => Self::Unknown,
+            C::Running | C::Unexplained | C::Paused | C::Lost => Self::Unknown,
         }
     }
 }

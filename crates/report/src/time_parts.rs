@@ -29,4 +29,5 @@ pub const PARTS: &[(&str, &[&str])] = &[
     ("sleeping on a timer", &["timer"]),
     ("waiting for signals", &["signal"]),
     ("stopped", &["stopped"]),
+    ("not recorded", &["paused"]),
 ];

@@ -14,7 +14,7 @@ mod telling;
 use crate::ctf::{Metadata, HEAD_BYTES};
 use crate::schema::{
     LoadBegin, LoadEnd, StateClock, StateCode, StateCounter, StateCpuSample, StateDisk, StateEnd, StateFile,
-    StateFunction, StateModule, StateMount, StateOpen, StateProbe, StateSocket, StateSpan, StateSpanText,
+    StateFunction, StateModule, StateMount, StateOpen, StatePause, StateProbe, StateSocket, StateSpan, StateSpanText,
     StateStack, StateSymbol, StateSymbols, StateTask, StateText, StateTrigger, StateWaitEvent,
     StateWaitStack, StateWakerStack,
 };
@@ -145,6 +145,8 @@ pub enum Told {
     Socket(StateSocket),
     /// A kind of span.
     Span(StateSpan),
+    /// Nothing was recorded for a while; a gap of each CPU follows at its begin.
+    Pause(StatePause),
     /// The stack on which a thread waited long.
     Wait(StateWaitStack),
     /// Where the thread was that ended a long wait.
@@ -198,6 +200,8 @@ pub struct State {
     pub wait_events: Vec<StateWaitEvent>,
     /// What froze a flight recorder.
     pub triggers: Vec<StateTrigger>,
+    /// When nothing was recorded.
+    pub pauses: Vec<StatePause>,
     /// The end; missing when the recorder was killed.
     pub end: Option<StateEnd>,
     /// State events read, those of single moments not among them.

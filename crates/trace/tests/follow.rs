@@ -3,7 +3,7 @@
 
 use plumb_trace::ctf::Metadata;
 use plumb_trace::reader::{Following, Item, News, Published, Summary, Trace, Unordered};
-use plumb_trace::schema::{SchedSwitch, StateEnd, StateStack, StateTask, StateWaitStack};
+use plumb_trace::schema::{SchedSwitch, StateEnd, StatePause, StateStack, StateTask, StateWaitStack};
 use plumb_trace::writer::{DirectorySink, Sink, TraceWriter};
 use plumb_trace::Record;
 use std::path::Path;
@@ -65,6 +65,12 @@ fn write(dir: &Path, random: &mut Random, silent: u64) -> Vec<Published> {
             w.lost(CPUS - 1, 7).expect("lost");
             quiet = now + silent;
         }
+        if silent == 0 && random.below(6) == 0 {
+            let begin = now;
+            now += 1 + random.below(900_000_000);
+            w.state(now, &StatePause { begin, end: now }).expect("state");
+            now += 1;
+        }
         let stack = random.below(50) as u32;
         let text = StateStack { stack, text: "schedule".into(), ..StateStack::default() };
         w.state(now, &text).expect("state");
@@ -99,6 +105,7 @@ fn follow(dir: &Path, published: Vec<Published>) -> Result<(Vec<String>, Summary
 
 #[test]
 fn what_grows_is_read_as_what_is_whole() {
+    let mut pauses = 0;
     for seed in 0..30 {
         let mut random = Random(seed);
         let dir = tempfile::tempdir().expect("directory");
@@ -113,8 +120,13 @@ fn what_grows_is_read_as_what_is_whole() {
         assert_eq!((first, items.len()), (None, whole.len()), "seed {seed}");
         assert_eq!((summary.records, summary.waits, &summary.gaps), (all.records, all.waits, &all.gaps));
         assert_eq!((summary.begin, summary.end), (all.begin, all.end));
+        // Each pause is a gap of each CPU, and no loss.
+        let gaps = items.iter().filter(|i| i.starts_with("Gap(") && i.ends_with("lost: 0 })")).count();
+        assert_eq!(gaps, trace.state.pauses.len() * CPUS as usize, "seed {seed}");
+        pauses += trace.state.pauses.len();
         assert!(before > items.len() / 3 && !summary.gaps.is_empty(), "{before} of {}", items.len());
     }
+    assert!(pauses > 30, "{pauses}");
 }
 
 #[test]

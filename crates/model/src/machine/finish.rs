@@ -36,6 +36,7 @@ impl<O: Observer> Model<O> {
         let end = if self.refusal().is_some() { self.now } else { self.end() };
         // While their threads are known.
         self.count_samples(end);
+        self.resume(u64::MAX);
         let alive = self.index.places();
         alive.iter().for_each(|at| self.close(*at, end));
         for (tid, since) in self.processes.unanswered() {
@@ -74,6 +75,7 @@ impl<O: Observer> Model<O> {
             end,
             events: self.events,
             lost_events: self.lost_events,
+            paused: self.pauses.time,
             impossible: self.impossible.iter().map(|(k, v)| (k.to_string(), *v)).collect(),
             cpus: cpus.collect(),
             devices: device_rows(&self.blocks, &self.setup, end),

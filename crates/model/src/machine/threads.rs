@@ -112,7 +112,7 @@ impl<O: Observer> Model<O> {
         }
     }
 
-    fn remember(&mut self, at: usize, interval: Interval) {
+    pub(super) fn remember(&mut self, at: usize, interval: Interval) {
         if interval.start < interval.end {
             self.refer(interval.did);
         }

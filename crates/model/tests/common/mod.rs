@@ -2,7 +2,7 @@
 //! Threads of a few processes over events made by hand, with a CPU for each.
 
 use plumb_model::{Category, Model, RunResult, Setup};
-use plumb_trace::reader::{Item, RawRecord};
+use plumb_trace::reader::{Gap, Item, RawRecord, Told};
 use plumb_trace::schema::*;
 use plumb_trace::Record;
 
@@ -130,6 +130,15 @@ impl Bench {
         self.on(cpu, ts, 0, LocalTimerEntry::default());
         self.on(cpu, ts, 0, SchedWaking { wakee: tid, ..Default::default() });
         self.on(cpu, ts, 0, LocalTimerExit::default()).runs(ts, tid)
+    }
+
+    /// The recording pauses on all CPUs.
+    pub fn pauses(&mut self, begin: u64, end: u64) -> &mut Self {
+        self.0.feed(Item::Told(&Told::Pause(StatePause { begin, end })));
+        for cpu in 0..10 {
+            self.0.feed(Item::Gap(Gap { cpu, begin, end, lost: 0 }));
+        }
+        self
     }
 
     /// Short processes of a neighbour.

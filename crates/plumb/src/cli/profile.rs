@@ -240,7 +240,7 @@ impl From<Export> for Format {
 }
 
 /// `2%`, `2` or `0.5%` as a share, 0 to 1.
-fn percent(text: &str) -> Result<f64, String> {
+pub fn percent(text: &str) -> Result<f64, String> {
     match text.trim().trim_end_matches('%').trim_end().parse::<f64>() {
         Ok(p) if (0.0..=100.0).contains(&p) => Ok(p / 100.0),
         _ => Err(format!("'{text}' is no share; examples: 1%, 0.5%")),

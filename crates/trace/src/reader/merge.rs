@@ -4,6 +4,8 @@
 use super::cursor::Cursor;
 use super::telling::Telling;
 use super::{Gap, Operation, Summary, Told};
+use crate::schema::StatePause;
+use std::collections::VecDeque;
 
 /// How far, in trace time, what the recorder told is read ahead of the records: it
 /// writes of waits and processes when it gets round to it, not when they happen.
@@ -28,6 +30,8 @@ pub(super) struct Merge {
     /// When the target began, ns: what was told until then comes before any record.
     begin: u64,
     pub(super) summary: Summary,
+    /// Pauses of the recorder that were told, and whose gaps were not handed out.
+    pauses: VecDeque<StatePause>,
     /// Records up to here were handed out, ns.
     done: u64,
     /// One that was handed out later came before them.
@@ -38,7 +42,7 @@ impl Merge {
     /// CPUs come before workloads.
     pub(super) fn new(mut cursors: Vec<Cursor>, telling: Telling, begin: u64, summary: Summary) -> Self {
         cursors.iter_mut().for_each(Cursor::advance_packet);
-        Self { cursors, telling, begin, summary, done: 0, late: false }
+        Self { cursors, telling, begin, summary, pauses: VecDeque::new(), done: 0, late: false }
     }
 
     /// The cursor with the earliest item, that one's time, and how far it may run alone.
@@ -61,8 +65,20 @@ impl Merge {
     fn tell(&mut self, until: u64, sink: &mut impl Sink) {
         while let Some(told) = self.telling.next_until(until) {
             self.summary.waits += u64::from(told.is_moment());
+            if let Told::Pause(pause) = &told {
+                self.pauses.push_back(pause.clone());
+            }
             sink.told(told);
         }
+    }
+
+    /// Hands out the gaps of the next pause that begins until `ts`; whether there was one. They are no loss.
+    fn pause(&mut self, ts: u64, sink: &mut impl Sink) -> bool {
+        let Some(StatePause { begin, end }) = self.pauses.pop_front_if(|p| p.begin <= ts) else { return false };
+        for c in self.cursors.iter().filter(|c| !c.is_load()) {
+            sink.gap(Gap { cpu: c.number, begin, end, lost: 0 });
+        }
+        true
     }
 
     /// Hands out what lies up to `until`, ns.
@@ -73,6 +89,10 @@ impl Merge {
             }
             self.late |= least < self.done;
             self.tell((least - least % STRETCH).max(self.begin).saturating_add(AHEAD), sink);
+            if self.pause(least, sink) {
+                continue;
+            }
+            let limit = self.pauses.front().map_or(limit, |p| limit.min(p.begin.saturating_sub(1)));
             let (c, summary) = (&mut self.cursors[first], &mut self.summary);
             if let Some(gap) = c.gap.take() {
                 if c.is_load() {
@@ -117,6 +137,7 @@ impl Merge {
     pub(super) fn run(&mut self, sink: &mut impl Sink) -> Summary {
         self.run_until(u64::MAX, sink);
         self.tell(u64::MAX, sink);
+        while self.pause(u64::MAX, sink) {}
         let mut summary = std::mem::take(&mut self.summary);
         for c in &mut self.cursors {
             summary.damage.append(&mut c.packets.damage);

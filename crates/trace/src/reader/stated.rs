@@ -5,7 +5,7 @@ use super::{State, Told};
 use crate::event::{Decode, StateEvent};
 use crate::schema::{
     StateClock, StateCode, StateCounter, StateDisk, StateEnd, StateFile, StateFunction, StateModule,
-    StateMount, StateOpen, StateProbe, StateSocket, StateSpan, StateStack, StateSymbol, StateSymbols,
+    StateMount, StateOpen, StatePause, StateProbe, StateSocket, StateSpan, StateStack, StateSymbol, StateSymbols,
     StateTask, StateText, StateTrigger, StateUserStack, StateWaitEvent,
 };
 use std::sync::Arc;
@@ -65,6 +65,7 @@ stated! {
     Text StateText texts,
     WaitEvent StateWaitEvent wait_events,
     Trigger StateTrigger triggers,
+    Pause StatePause pauses,
 }
 
 impl Stated {
@@ -77,6 +78,7 @@ impl Stated {
             Self::Open(e) => Told::Open(e.clone()),
             Self::Socket(e) => Told::Socket(e.clone()),
             Self::Span(e) => Told::Span(e.clone()),
+            Self::Pause(e) => Told::Pause(e.clone()),
             _ => return None,
         })
     }

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! How long a recording pauses where it would cost its target more than it may.
+
+use plumb_machine::host::CpuTime;
+use plumb_machine::{process, Root};
+use std::collections::{HashMap, HashSet};
+
+/// What an event costs whoever raises it and the recorder together, ns: of nginx with a request in 10 us, 14 to 18 events
+/// each took 4.1 us (results/2026-11-25-record-workloads).
+const EVENT: f64 = 250.0;
+/// So long is recorded at a stretch before it is looked again, ns.
+const WINDOW: u64 = 100_000_000;
+/// Below that a stretch holds too few requests from their begin to their end, ns.
+const SHORTEST_WINDOW: u64 = 20_000_000;
+/// A pause is told at its end, and a trace's reader must know of it within a second, ns.
+const LONGEST_PAUSE: u64 = 900_000_000;
+/// From this share of the time on it is recorded all the time: a pause loses what is open at its begin.
+const ALL: f64 = 0.9;
+
+/// What a recording may cost.
+#[derive(Debug)]
+pub struct Budget {
+    /// Share of the target's CPU time.
+    share: f64,
+    /// The present stretch began, ns; events until then; the target's CPU time then, ns, and when that was read.
+    began: u64,
+    events: u64,
+    used: (u64, u64),
+    /// Whether a thread of the target is its process's first.
+    first: HashMap<u32, bool>,
+    window: u64,
+    /// The present pause: begin and end, ns.
+    pub pause: Option<(u64, u64)>,
+}
+
+impl Budget {
+    /// `share` of the target's CPU time, 0 to 1, from `now` (ns) on.
+    pub fn new(share: f64, now: u64) -> Self {
+        Self { share, began: now, events: 0, used: (now, 0), first: HashMap::new(), window: WINDOW, pause: None }
+    }
+
+    /// The target's CPU time at the begin, ns.
+    pub fn begins(&mut self, used: u64) {
+        self.used.1 = used;
+    }
+
+    /// CPU time that the target has used, ns: its processes, some by several of their threads, or everybody.
+    pub fn used(&mut self, threads: &HashSet<u32>, everyone: bool) -> u64 {
+        let root = Root::real();
+        if everyone {
+            return CpuTime::now(&root).map_or(0, |t| t.busy);
+        }
+        self.first.retain(|tid, _| threads.contains(tid));
+        for tid in threads {
+            self.first.entry(*tid).or_insert_with(|| process::is_first(*tid, &root));
+        }
+        let processes = self.first.iter().filter(|(_, first)| **first);
+        processes.filter_map(|(pid, _)| process::cpu_time(*pid, &root)).sum()
+    }
+
+    /// Whether the stretch is over at `now`, ns.
+    pub fn is_over(&self, now: u64) -> bool {
+        self.pause.is_none() && now >= self.began + self.window
+    }
+
+    /// Ends a stretch: how long to pause, ns; 0: not at all. `events`: recorded so far; `used`: CPU time of the target, ns.
+    pub fn pause_for(&mut self, now: u64, events: u64, used: u64) -> u64 {
+        let stretch = (now - self.began).max(1) as f64;
+        let cost = (events - self.events.min(events)) as f64 * EVENT / stretch;
+        let busy = used.saturating_sub(self.used.1) as f64 / (now - self.used.0).max(1) as f64;
+        (self.began, self.events) = (now, events);
+        // The kernel counts in ticks: over a second at least.
+        if now - self.used.0 >= 1_000_000_000 {
+            self.used = (now, used);
+        }
+        let recorded = self.share * busy / cost.max(1e-9);
+        if recorded >= ALL {
+            self.window = WINDOW;
+            return 0;
+        }
+        let pauses = (1.0 / recorded.max(1e-3) - 1.0) * WINDOW as f64;
+        if pauses <= LONGEST_PAUSE as f64 {
+            self.window = WINDOW;
+            return pauses as u64;
+        }
+        self.window = ((WINDOW as f64 * LONGEST_PAUSE as f64 / pauses) as u64).max(SHORTEST_WINDOW);
+        LONGEST_PAUSE
+    }
+
+    /// A pause is over: the next stretch begins at `now`, ns.
+    pub fn goes_on(&mut self, now: u64, events: u64) {
+        (self.pause, self.began, self.events) = (None, now, events);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    #[test]
+    fn what_costs_little_is_recorded_all_the_time() {
+        let mut b = Budget::new(0.05, S);
+        assert!(!b.is_over(S + WINDOW - 1) && b.is_over(S + WINDOW));
+        // 1,000 events in 0.1 s are 2.5 ms of CPU time a second; the target uses a CPU.
+        assert_eq!(b.pause_for(S + WINDOW, 1000, WINDOW), 0);
+    }
+
+    #[test]
+    fn what_costs_four_times_its_budget_is_recorded_a_quarter_of_the_time() {
+        let mut b = Budget::new(0.05, 0);
+        // 800,000 events a second take a fifth of a CPU.
+        let pause = b.pause_for(WINDOW, 80_000, WINDOW);
+        assert!(pause.abs_diff(3 * WINDOW) <= 1, "{pause}");
+        b.pause = Some((WINDOW, WINDOW + pause));
+        assert!(!b.is_over(10 * S));
+        b.goes_on(4 * WINDOW, 80_000);
+        assert!(!b.is_over(5 * WINDOW - 1) && b.is_over(5 * WINDOW));
+    }
+
+    #[test]
+    fn a_pause_ends_in_time_for_a_reader_and_its_stretches_get_shorter() {
+        let mut b = Budget::new(0.01, 0);
+        assert_eq!(b.pause_for(WINDOW, 80_000, WINDOW), LONGEST_PAUSE);
+        b.goes_on(S, 80_000);
+        assert!(b.window < WINDOW && b.window >= SHORTEST_WINDOW, "{}", b.window);
+        // A target that uses no CPU time at all.
+        assert_eq!(b.pause_for(2 * S, 180_000, 0), LONGEST_PAUSE);
+        assert_eq!(b.window, SHORTEST_WINDOW);
+    }
+}
