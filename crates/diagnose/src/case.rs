@@ -300,27 +300,43 @@ impl<'a> Case<'a> {
 
     /// Who had the time of some categories, largest first, in words: `name 71 %, ...`.
     pub fn who(&self, categories: &[Category]) -> String {
-        let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
-        for p in self.parts.iter().filter(|p| categories.contains(&p.category) && !p.who.is_empty()) {
-            *sums.entry(&p.who).or_default() += p.time;
-        }
         let all = self.time(categories).max(1);
-        let mut sums: Vec<(&str, u64)> = sums.into_iter().collect();
-        sums.sort_by_key(|(name, time)| (std::cmp::Reverse(*time), *name));
-        sums.retain(|(_, time)| *time * 200 >= all);
+        let mut sums = self.shares(categories);
+        sums.retain(|(who, time)| !who.is_empty() && *time * 200 >= all);
         let words = sums.iter().take(3).map(|(n, t)| format!("{n} {:.0} %", *t as f64 * 100.0 / all as f64));
         words.collect::<Vec<_>>().join(", ")
     }
 
-    /// Who had at least half of the time of some categories; empty where nobody had.
-    pub fn most(&self, categories: &[Category]) -> String {
+    /// Who had how much of the time of some categories, ns, largest first.
+    fn shares(&self, categories: &[Category]) -> Vec<(&str, u64)> {
         let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
         for p in self.parts.iter().filter(|p| categories.contains(&p.category)) {
             *sums.entry(&p.who).or_default() += p.time;
         }
+        let mut sums: Vec<_> = sums.into_iter().collect();
+        sums.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+        sums
+    }
+
+    /// Who had at least half of the time of some categories; empty where nobody had.
+    pub fn most(&self, categories: &[Category]) -> String {
         let half = self.time(categories) / 2;
-        let most = sums.into_iter().max_by_key(|(_, time)| *time).filter(|(_, time)| *time >= half);
+        let most = self.shares(categories).into_iter().next().filter(|(_, time)| *time >= half);
         most.map_or(String::new(), |(who, _)| who.into())
+    }
+
+    /// Who did something in the time of some categories: who had most of it, or the two with a fifth each. Empty where
+    /// nobody had.
+    pub fn doers(&self, categories: &[Category], does: &str, do_: &str) -> String {
+        let all = self.time(categories);
+        let sums = self.shares(categories);
+        let mut large = sums.iter().filter(|(who, time)| !who.is_empty() && *time * 5 >= all).map(|(who, _)| who);
+        match (self.most(categories), large.next(), large.next()) {
+            (most, ..) if !most.is_empty() => format!("{most} {does}"),
+            (_, Some(first), Some(second)) => format!("{first} and {second} {do_}"),
+            (_, Some(first), None) => format!("{first} and others {do_}"),
+            (_, None, _) => String::new(),
+        }
     }
 
     /// The longest waits of some categories, as evidence.

@@ -98,7 +98,7 @@ pub fn interrupts(case: &mut Case<'_>) -> Option<Seen> {
 
 pub fn wait(case: &mut Case<'_>) -> Option<Seen> {
     let categories = &[Category::Woken, Category::Preempted, Category::OtherRunnable];
-    let (who, most) = (case.who(WAIT), case.most(WAIT));
+    let (who, doers) = (case.who(WAIT), case.doers(WAIT, "runs", "run"));
     let mut evidence = Vec::new();
     if !who.is_empty() {
         evidence.push(Evidence::new("CPU taken by", who));
@@ -107,10 +107,10 @@ pub fn wait(case: &mut Case<'_>) -> Option<Seen> {
     let time = case.take_all(categories);
     (time > 0).then(|| Seen {
         time,
-        headline: if most.is_empty() {
+        headline: if doers.is_empty() {
             String::new()
         } else {
-            format!("CPU contention: run-queue wait while {most} runs")
+            format!("CPU contention: run-queue wait while {doers}")
         },
         words: format!("{} runnable, waiting on the run queue", units::brief(time)),
         evidence,

@@ -161,6 +161,24 @@ fn crowded_threads_have_neighbours_named_that_take_their_cpus() {
 }
 
 #[test]
+fn who_has_the_cpu_meanwhile_is_in_the_headline() {
+    let headline = |takers: &[(&'static str, u64)]| {
+        let waits = takers.iter().map(|(who, ms)| (Category::Woken, *who, ms * MS));
+        let parts: Vec<_> = waits.chain([(Category::Running, "me", 100 * MS)]).collect();
+        said(&result("command", &parts))[0].clone()
+    };
+    for (takers, words) in [
+        (&[("dd", 300), ("cc1", 250)][..], "run-queue wait while dd runs ("),
+        (&[("dd", 240), ("cc1", 200), ("a", 90), ("b", 90)], "run-queue wait while dd and cc1 run ("),
+        (&[("dd", 200), ("a", 90), ("b", 90), ("c", 90)], "run-queue wait while dd and others run ("),
+        (&[("a", 90), ("b", 90), ("c", 90), ("d", 90), ("e", 89), ("f", 89)], "run-queue wait ("),
+    ] {
+        let first = headline(takers);
+        assert!(first.contains(words), "{first}");
+    }
+}
+
+#[test]
 fn what_froze_the_flight_recorder_leads() {
     let parts = [(Category::Running, "me", 900 * MS), (Category::BlockIssued, "sda", 100 * MS)];
     let mut result = result("threads", &parts);
