@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How far a trace can be trusted.
 
+use crate::setup;
 use plumb_diagnose::{Doubt, DoubtKind, Trust};
 use plumb_trace::reader::{Summary, Trace};
 use plumb_trace::units;
@@ -45,8 +46,8 @@ fn is_zero(n: &u64) -> bool {
 
 /// Events without which there is no account of time, and that a trace lacks.
 fn no_account(trace: &Trace) -> Vec<String> {
-    let recorded = trace.metadata.env.get("events").map_or("", String::as_str);
-    let missing = ["sched_switch", "sched_waking"].iter().filter(|e| !recorded.split(',').any(|r| r == **e));
+    let missing =
+        ["sched_switch", "sched_waking"].iter().filter(|e| !setup::has_event(&trace.metadata.env, e));
     missing.map(ToString::to_string).collect()
 }
 

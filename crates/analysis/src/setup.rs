@@ -26,6 +26,11 @@ pub fn everyone(env: &BTreeMap<String, String>) -> bool {
     env.get("everyone").is_some_and(|v| v == "1")
 }
 
+/// Whether an event was recorded.
+pub fn has_event(env: &BTreeMap<String, String>, event: &str) -> bool {
+    env.get("events").is_some_and(|events| events.split(',').any(|e| e == event))
+}
+
 /// The model's setup for a trace that begins and ends then; what holds for all of it is told on the way.
 pub fn of(env: &BTreeMap<String, String>, (begin, end): (u64, u64)) -> Setup {
     let pid = |key: &str| env.get(key).and_then(|p| p.parse().ok()).unwrap_or(0);
@@ -35,6 +40,7 @@ pub fn of(env: &BTreeMap<String, String>, (begin, end): (u64, u64)) -> Setup {
         everyone: everyone(env),
         recorder: pid("recorder_pid"),
         comms: Vec::new(),
+        retransmit_waiters: has_event(env, "tcp_retransmit_waiter"),
         root: pid("command_pid"),
         state: State::default(),
     }

@@ -330,7 +330,8 @@ impl<'a> Case<'a> {
     pub fn doers(&self, categories: &[Category], does: &str, do_: &str) -> String {
         let all = self.time(categories);
         let sums = self.shares(categories);
-        let mut large = sums.iter().filter(|(who, time)| !who.is_empty() && *time * 5 >= all).map(|(who, _)| who);
+        let mut large =
+            sums.iter().filter(|(who, time)| !who.is_empty() && *time * 5 >= all).map(|(who, _)| who);
         match (self.most(categories), large.next(), large.next()) {
             (most, ..) if !most.is_empty() => format!("{most} {does}"),
             (_, Some(first), Some(second)) => format!("{first} and {second} {do_}"),

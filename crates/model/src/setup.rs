@@ -15,6 +15,8 @@ pub struct Setup {
     pub recorder: u32,
     /// The processes of these names are a service of their own; empty: none.
     pub comms: Vec<String>,
+    /// Who waits for a TCP segment that is sent again is recorded.
+    pub retransmit_waiters: bool,
     /// First thread of the command: the critical path is its. 0 without a command.
     pub root: u32,
     /// What is known before anything is told; the rest may be told, see [`crate::Model::feed`].

@@ -12,10 +12,12 @@ fn a_recording_that_costs_too_much_pauses_and_adds_up() {
     let dir = tempfile::tempdir().expect("directory");
     let run = dir.path().join("run");
     let told = must(
-        plumb().args(["run", "-q", "--no-report", "--budget", "2%", "-o"]).arg(&run).arg("--").arg(workload()).args([
-            "datagrams",
-            "1000000",
-        ]),
+        plumb()
+            .args(["run", "-q", "--no-report", "--budget", "2%", "-o"])
+            .arg(&run)
+            .arg("--")
+            .arg(workload())
+            .args(["datagrams", "1000000"]),
     );
     let result = explain(&run);
     let (begin, end) = (result["begin"].as_u64().expect("ns"), result["end"].as_u64().expect("ns"));

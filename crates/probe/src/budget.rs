@@ -36,7 +36,15 @@ pub struct Budget {
 impl Budget {
     /// `share` of the target's CPU time, 0 to 1, from `now` (ns) on.
     pub fn new(share: f64, now: u64) -> Self {
-        Self { share, began: now, events: 0, used: (now, 0), first: HashMap::new(), window: WINDOW, pause: None }
+        Self {
+            share,
+            began: now,
+            events: 0,
+            used: (now, 0),
+            first: HashMap::new(),
+            window: WINDOW,
+            pause: None,
+        }
     }
 
     /// The target's CPU time at the begin, ns.

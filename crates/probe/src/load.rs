@@ -133,8 +133,9 @@ pub fn resolve(selection: &Selection) -> Result<(Vec<&'static str>, Vec<&'static
 /// Loaded and attached programs, and their mapped memory.
 pub struct Loaded<'obj> {
     skel: PlumbSkel<'obj>,
+    /// Those of spans, and of threads' lives.
     links: Vec<Link>,
-    /// Those of events that a pause leaves out.
+    /// Those that a pause leaves out.
     events: Vec<Link>,
     /// Those of spans that nobody asked for by name.
     unasked: Vec<Link>,
@@ -414,8 +415,9 @@ impl<'obj> Loaded<'obj> {
         Ok(())
     }
 
-    /// Stops the events, but for those of threads' lives; what is recorded meanwhile is not whole.
+    /// Stops samples and events, but for those of threads' lives; what is recorded meanwhile is not whole.
     pub fn pause(&mut self) {
+        self.clocks = None;
         close(&mut self.events);
     }
 

@@ -595,7 +595,11 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
         let mut drained = 0;
         loop {
             let now = clock::now();
-            let next = self.budget.as_ref().and_then(|b| b.pause).map_or(u64::MAX, |(_, end)| end.saturating_sub(now));
+            let next = self
+                .budget
+                .as_ref()
+                .and_then(|b| b.pause)
+                .map_or(u64::MAX, |(_, end)| end.saturating_sub(now));
             thread::sleep(poll.min(Duration::from_nanos(next)));
             // Asked before the drain: what the target did last is then in the rings.
             let ended = self.ended(begin, &mut stops_seen);

@@ -14,8 +14,8 @@ mod telling;
 use crate::ctf::{Metadata, HEAD_BYTES};
 use crate::schema::{
     LoadBegin, LoadEnd, StateClock, StateCode, StateCounter, StateCpuSample, StateDisk, StateEnd, StateFile,
-    StateFunction, StateModule, StateMount, StateOpen, StatePause, StateProbe, StateSocket, StateSpan, StateSpanText,
-    StateStack, StateSymbol, StateSymbols, StateTask, StateText, StateTrigger, StateWaitEvent,
+    StateFunction, StateModule, StateMount, StateOpen, StatePause, StateProbe, StateSocket, StateSpan,
+    StateSpanText, StateStack, StateSymbol, StateSymbols, StateTask, StateText, StateTrigger, StateWaitEvent,
     StateWaitStack, StateWakerStack,
 };
 use crate::writer::Stream;

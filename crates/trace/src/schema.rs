@@ -5,7 +5,7 @@
 use super::event::{Decode, Encode, EventInfo, FieldInfo, Origin, Record, StateEvent};
 
 /// Hash of ids, names, types and units; stands in the BPF object and in every trace.
-pub const SCHEMA_HASH: u64 = 0x1b4271acc061ef67;
+pub const SCHEMA_HASH: u64 = 0x58c2caf6034405a9;
 
 /// Hash of every generation of the schema, oldest first: traces of all of them can be read.
 pub const SCHEMA_HASHES: &[u64] = &[
@@ -17,6 +17,7 @@ pub const SCHEMA_HASHES: &[u64] = &[
     0x7240b2815b1adf69,
     0xfde65cb9614f1361,
     0x1b4271acc061ef67,
+    0x58c2caf6034405a9,
 ];
 
 /// The CPU stops running tid and starts next_tid.
@@ -3440,6 +3441,26 @@ impl StateEvent for StateTrigger {
     }
 }
 
+/// The programs of the events were detached for a while, to keep within what recording may cost: but for births, names and ends of threads nothing is known of it. It lasts a second at most, so that who reads a trace as it grows is told in time.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StatePause {
+    /// last moment before it of which all is known \[ns\]
+    pub begin: u64,
+    /// first moment behind it of which all is known \[ns\]
+    pub end: u64,
+}
+
+impl StateEvent for StatePause {
+    const ID: u16 = 538;
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.begin.put(out);
+        self.end.put(out);
+    }
+    fn decode(input: &mut &[u8]) -> Option<Self> {
+        Some(Self { begin: Decode::take(input)?, end: Decode::take(input)? })
+    }
+}
+
 /// Every event, in the order of the ids.
 pub const EVENTS: &[EventInfo] = &[
     EventInfo { id: 1, name: "sched_switch", set: "sched", origin: Origin::Kernel, tracepoint: "sched_switch", source: "kernel/sched/core.c: __schedule()", doc: "The CPU stops running tid and starts next_tid.", size: 32, fields: &[
@@ -4007,5 +4028,9 @@ pub const EVENTS: &[EventInfo] = &[
         FieldInfo { name: "end", unit: "ns", doc: "when it ended" },
         FieldInfo { name: "thread", unit: "tid", doc: "who called or waited; of a request on whose CPU time it was issued, 0 the idle thread's" },
         FieldInfo { name: "condition", unit: "", doc: "as it was asked for: NAME > DURATION" },
+    ] },
+    EventInfo { id: 538, name: "state_pause", set: "state", origin: Origin::Recorder, tracepoint: "state_pause", source: "", doc: "The programs of the events were detached for a while, to keep within what recording may cost: but for births, names and ends of threads nothing is known of it. It lasts a second at most, so that who reads a trace as it grows is told in time.", size: 0, fields: &[
+        FieldInfo { name: "begin", unit: "ns", doc: "last moment before it of which all is known" },
+        FieldInfo { name: "end", unit: "ns", doc: "first moment behind it of which all is known" },
     ] },
 ];

@@ -610,6 +610,8 @@ export interface RunResult {
   events: number;
   /** Events that the recorder lost. */
   lost_events: number;
+  /** Time in which the recording paused, to keep within its budget, ns; it is in `begin` to `end`. */
+  paused: number;
   /** Transitions that cannot be, by kind: traces of missing events or of errors in the model. */
   impossible: Record<string, number>;
   /** Processes of the target, in the order of their begin. */
@@ -634,6 +636,8 @@ export interface RunResult {
   synced_files: FileRow[];
   /** TCP segments that were sent again. */
   retransmits: number;
+  /** Whether it was recorded who waited for them: waits that do not say so were not prolonged. */
+  retransmit_waiters: boolean;
   /** Many woken where one was meant. */
   herds: HerdResult;
   /** Requests that the target served. */

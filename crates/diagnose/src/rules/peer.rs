@@ -44,6 +44,9 @@ pub fn retransmit(case: &mut Case<'_>) -> Option<Seen> {
             ..Seen::default()
         });
     }
+    if case.result.retransmit_waiters {
+        return None;
+    }
     let evidence = case.longest(REMOTE);
     // None of them prolonged a wait by more than the longest wait.
     let longest = evidence.first().and_then(|e| e.time).unwrap_or(0);

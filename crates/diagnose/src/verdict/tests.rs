@@ -161,6 +161,18 @@ fn crowded_threads_have_neighbours_named_that_take_their_cpus() {
 }
 
 #[test]
+fn segments_that_others_waited_for_are_no_cause() {
+    let parts = [(Category::Socket, "db", 500 * MS), (Category::Running, "me", 500 * MS)];
+    let mut result = result("threads", &parts);
+    result.retransmits = 1000;
+    let wait = plumb_model::WaitRow { time: 400 * MS, ..Default::default() };
+    result.longest.insert(Category::Socket, vec![wait]);
+    assert!(said(&result)[0].contains("retransmission"), "{:?}", said(&result));
+    result.retransmit_waiters = true;
+    assert!(!said(&result).join(" ").contains("retransmission"), "{:?}", said(&result));
+}
+
+#[test]
 fn who_has_the_cpu_meanwhile_is_in_the_headline() {
     let headline = |takers: &[(&'static str, u64)]| {
         let waits = takers.iter().map(|(who, ms)| (Category::Woken, *who, ms * MS));

@@ -80,6 +80,7 @@ impl<O: Observer> Model<O> {
             cpus: cpus.collect(),
             devices: device_rows(&self.blocks, &self.setup, end),
             retransmits: self.retransmits,
+            retransmit_waiters: self.setup.retransmit_waiters,
             journal: JournalResult { commits: self.journals.totals.commits, time: self.journals.totals.time },
             counters: counters(&self.setup),
             ..RunResult::default()

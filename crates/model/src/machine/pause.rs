@@ -41,7 +41,8 @@ impl<O: Observer> Model<O> {
     pub(super) fn pause(&mut self, begin: u64, end: u64) {
         let begin = begin.max(self.setup.begin).max(self.now);
         let end = end.min(self.setup.end);
-        if self.pauses.now.is_some_and(|(_, present)| present >= end) || end <= begin || !self.goes_on(begin) {
+        if self.pauses.now.is_some_and(|(_, present)| present >= end) || end <= begin || !self.goes_on(begin)
+        {
             return;
         }
         self.resume(begin);

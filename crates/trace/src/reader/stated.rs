@@ -5,8 +5,8 @@ use super::{State, Told};
 use crate::event::{Decode, StateEvent};
 use crate::schema::{
     StateClock, StateCode, StateCounter, StateDisk, StateEnd, StateFile, StateFunction, StateModule,
-    StateMount, StateOpen, StatePause, StateProbe, StateSocket, StateSpan, StateStack, StateSymbol, StateSymbols,
-    StateTask, StateText, StateTrigger, StateUserStack, StateWaitEvent,
+    StateMount, StateOpen, StatePause, StateProbe, StateSocket, StateSpan, StateStack, StateSymbol,
+    StateSymbols, StateTask, StateText, StateTrigger, StateUserStack, StateWaitEvent,
 };
 use std::sync::Arc;
 
