@@ -6,7 +6,7 @@ use plumb_machine::{process, Root};
 use std::collections::{HashMap, HashSet};
 
 /// What an event costs whoever raises it and the recorder together, ns: of nginx with a request in 10 us, 14 to 18 events
-/// each took 4.1 us (results/2026-11-25-record-workloads).
+/// each took 4.1 us (results/2026-11-26-record-budget). Stopping and starting costs some more.
 const EVENT: f64 = 250.0;
 /// So long is recorded at a stretch before it is looked again, ns.
 const WINDOW: u64 = 100_000_000;

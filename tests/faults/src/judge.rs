@@ -109,7 +109,8 @@ pub fn fault(fault: &Fault, strength: Strength, findings: &[Finding], neighbour:
     let weak = strength == Strength::Weak;
     let right = |f: &Finding| fault.expect.contains(&f.id.as_str());
     let theirs = |f: &Finding| weak && !right(f) && neighbour.is_some_and(|n| f.names(n));
-    let counts = |f: &Finding| !(weak && fault.base.contains(&f.id.as_str())) && !theirs(f);
+    let honest = |f: &Finding| weak && fault.base.contains(&f.id.as_str());
+    let counts = |f: &Finding| !honest(f) && !theirs(f);
     let at = findings.iter().position(counts).unwrap_or(findings.len());
     let first = findings.get(at).cloned();
     let ok = first.as_ref().is_some_and(right);

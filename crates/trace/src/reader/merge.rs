@@ -74,9 +74,9 @@ impl Merge {
 
     /// Hands out the gaps of the next pause that begins until `ts`; whether there was one. They are no loss.
     fn pause(&mut self, ts: u64, sink: &mut impl Sink) -> bool {
-        let Some(StatePause { begin, end }) = self.pauses.pop_front_if(|p| p.begin <= ts) else {
-            return false;
-        };
+        let next = self.pauses.front().filter(|p| p.begin <= ts).map(|p| (p.begin, p.end));
+        let Some((begin, end)) = next else { return false };
+        self.pauses.pop_front();
         for c in self.cursors.iter().filter(|c| !c.is_load()) {
             sink.gap(Gap { cpu: c.number, begin, end, lost: 0 });
         }
