@@ -90,9 +90,17 @@ static __always_inline u32 leaving_tid(struct task_struct *prev, u32 next)
 
 static __always_inline u32 current_tid(void)
 {
+	struct task_struct *me;
+	u32 last;
+	u64 pid = 0;
+
 	if (!knobs.pid_namespace)
 		return (u32)bpf_get_current_pid_tgid();
-	return tid_of(bpf_get_current_task_btf());
+	me = bpf_get_current_task_btf();
+	bpf_core_read(&pid, sizeof(pid), &me->thread_pid);
+	/* the last thread of a process gives its id up before it wakes who waits for the process */
+	last = last_tid[bpf_get_smp_processor_id() & (PLUMB_MAX_CPUS - 1)];
+	return pid || !last ? tid_of(me) : last;
 }
 
 /* Run once by the recorder: how deep its namespace lies. */

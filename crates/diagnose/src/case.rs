@@ -141,13 +141,14 @@ impl<'a> Case<'a> {
     pub fn new(result: &'a RunResult, trust: &'a Trust) -> Self {
         // A command's and a request's path has no rest: it is waited for.
         let threads = result.path.of != "command" && result.path.of != "requests";
-        let parts = result.path.parts.iter().filter(|p| !threads || !p.category.rests());
+        let recorded = result.path.parts.iter().filter(|p| p.category != Category::Paused);
+        let parts = recorded.filter(|p| !threads || !p.category.rests());
         let parts: Vec<BlameRow> = parts.cloned().collect();
         let mut rest: BTreeMap<Category, u64> = BTreeMap::new();
         let mut busy = 0;
         if result.path.of != "command" {
             let all = result.processes.iter().flat_map(|p| &p.account);
-            for (category, time) in all {
+            for (category, time) in all.filter(|(c, _)| **c != Category::Paused) {
                 match category.rests() {
                     true => *rest.entry(*category).or_default() += time,
                     false => busy += time,

@@ -48,11 +48,12 @@ pub fn is_first(tid: u32, root: &Root) -> bool {
     tgid == Some(tid)
 }
 
-/// CPU time that a process's threads have used, those that ended among them, ns; none where it is gone.
+/// CPU time that a process's threads have used, those that ended among them, and its children that it waited for, ns;
+/// none where it is gone.
 pub fn cpu_time(pid: u32, root: &Root) -> Option<u64> {
     let text = root.text(format!("/proc/{pid}/stat"))?;
     let (_, words) = fields(&text)?;
-    let ticks = words.get(11)?.parse::<u64>().ok()? + words.get(12)?.parse::<u64>().ok()?;
+    let ticks: u64 = words.get(11..15)?.iter().filter_map(|w| w.parse::<u64>().ok()).sum();
     // SAFETY: takes a number and gives one.
     let a_second = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok().filter(|n| *n > 0)?;
     Some(ticks * (1_000_000_000 / a_second))

@@ -427,7 +427,7 @@ impl<O: Observer> Model<O> {
             Told::Socket(e) if self.begun => self.processes.socket(self.services.process(e.pid), e),
             Told::Socket(e) => self.setup.state.sockets.push(e.clone()),
             Told::Span(e) => self.setup.state.spans.push(e.clone()),
-            Told::Pause(e) => self.pauses.told.push((e.begin, e.end)),
+            Told::Pause(e) => self.pauses.tell(e.begin, e.end, self.now),
             Told::Wait(w) if self.sites.contains_key(&w.stack) => {
                 *self.stacks.of(w.waiter, w.end) = w.stack;
             }

@@ -44,7 +44,7 @@ pub struct RunResult {
     pub synced_files: Vec<FileRow>,
     /// TCP segments that were sent again.
     pub retransmits: u64,
-    /// Whether it was recorded who waited for them: waits that do not say so were not prolonged.
+    /// Whether it was recorded who waited for them: waits in calls on a socket that do not say so were not prolonged.
     #[serde(default)]
     pub retransmit_waiters: bool,
     /// Many woken where one was meant.

@@ -164,6 +164,8 @@ pub struct Thread {
     pub state: State,
     /// When the state began, ns.
     pub since: u64,
+    /// Since a pause of the recording nothing is known of it, not even whether it slept.
+    pub unsure: bool,
     /// It left its CPU and the kernel did not tell; since then nothing is known of it.
     pub strayed: bool,
     /// Running time is in the account up to here, ns.
@@ -256,6 +258,7 @@ impl Thread {
             waits: Vec::new(),
             state: State::Unknown,
             since: born,
+            unsure: false,
             strayed: false,
             charged: born,
             charged_interrupts: 0,

@@ -61,11 +61,32 @@ fn threads_are_born_and_end_in_a_pause() {
 }
 
 #[test]
+fn of_a_thread_without_events_between_two_pauses_nothing_is_known() {
+    let mut b = Bench::service(Vec::new());
+    // It ran before, and sleeps in no call that is known.
+    b.pauses(20_000, 30_000).pauses(40_000, 50_000).calls(60_000, SHELL, POLL).leaves(60_000, SHELL, SLEEPS);
+    let result = b.finish();
+    let shell = process(&result, SHELL);
+    assert_eq!((time(shell, Category::Running), time(shell, Category::Paused)), (29_000, 30_000));
+}
+
+#[test]
+fn many_pauses_are_told_ahead() {
+    let mut b = Bench::service(Vec::new());
+    let pauses: Vec<(u64, u64)> = (0..20).map(|i| (20_000 + i * 2000, 21_000 + i * 2000)).collect();
+    b.pauses_told(&pauses).pauses_begin(&pauses);
+    b.calls(70_000, SHELL, POLL).leaves(70_000, SHELL, SLEEPS);
+    let result = b.finish();
+    assert_eq!((result.paused, time(process(&result, SHELL), Category::Paused)), (20_000, 20_000 + 19_000));
+}
+
+#[test]
 fn one_pause_follows_another_and_the_last_one_ends_the_recording() {
     let mut b = Bench::service(Vec::new());
     b.pauses(20_000, 30_000).pauses(40_000, 50_000).leaves(60_000, SHELL, SLEEPS).pauses(90_000, END);
     let result = b.finish();
     let shell = process(&result, SHELL);
-    assert_eq!((time(shell, Category::Paused), result.paused), (30_000, 30_000), "{:?}", shell.account);
+    // Between the first two it did nothing that was recorded, and whether it ran is not known.
+    assert_eq!((time(shell, Category::Paused), result.paused), (40_000, 30_000), "{:?}", shell.account);
     assert_eq!(shell.account.values().sum::<u64>(), END - 1000);
 }

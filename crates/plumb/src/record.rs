@@ -35,6 +35,9 @@ pub fn main(args: &RecordArgs) -> Result<ExitCode> {
 
 fn keep(args: &RecordArgs) -> Result<Option<Keep>> {
     let Some(last) = args.keep else { return Ok(None) };
+    if args.what.budget.is_some() {
+        bail!("--keep and --budget exclude each other: what fires the trigger may lie in a pause");
+    }
     let when = args.when.as_deref().map(Trigger::parse).transpose()?;
     Ok(Some(Keep { last, when, memory: args.keep_memory as usize }))
 }

@@ -13,19 +13,24 @@ const WINDOW: u64 = 100_000_000;
 /// Below that a stretch holds too few requests from their begin to their end, ns.
 const SHORTEST_WINDOW: u64 = 20_000_000;
 /// A pause is told at its end, and a trace's reader must know of it within a second, ns.
-const LONGEST_PAUSE: u64 = 900_000_000;
+const LONGEST_PAUSE: u64 = 800_000_000;
 /// From this share of the time on it is recorded all the time: a pause loses what is open at its begin.
 const ALL: f64 = 0.9;
+/// Less than so much of a CPU is no cost to pause for.
+const LITTLE: f64 = 0.005;
+/// The kernel counts CPU time in ticks: the target's is looked at over so long, ns.
+const LOOK: u64 = 1_000_000_000;
 
 /// What a recording may cost.
 #[derive(Debug)]
 pub struct Budget {
     /// Share of the target's CPU time.
     share: f64,
-    /// The present stretch began, ns; events until then; the target's CPU time then, ns, and when that was read.
+    /// The present stretch began, ns; events until then.
     began: u64,
     events: u64,
-    used: (u64, u64),
+    /// When the target's CPU time was read, and what it was, ns: the last two times that lie a while apart.
+    used: [(u64, u64); 2],
     /// Whether a thread of the target is its process's first.
     first: HashMap<u32, bool>,
     window: u64,
@@ -40,7 +45,7 @@ impl Budget {
             share,
             began: now,
             events: 0,
-            used: (now, 0),
+            used: [(now, 0); 2],
             first: HashMap::new(),
             window: WINDOW,
             pause: None,
@@ -49,7 +54,7 @@ impl Budget {
 
     /// The target's CPU time at the begin, ns.
     pub fn begins(&mut self, used: u64) {
-        self.used.1 = used;
+        self.used.iter_mut().for_each(|u| u.1 = used);
     }
 
     /// CPU time that the target has used, ns: its processes, some by several of their threads, or everybody.
@@ -66,6 +71,11 @@ impl Budget {
         processes.filter_map(|(pid, _)| process::cpu_time(*pid, &root)).sum()
     }
 
+    /// How long at `now` the present pause or stretch goes on, ns.
+    pub fn left(&self, now: u64) -> u64 {
+        self.pause.map_or(self.began + self.window, |(_, end)| end).saturating_sub(now)
+    }
+
     /// Whether the stretch is over at `now`, ns.
     pub fn is_over(&self, now: u64) -> bool {
         self.pause.is_none() && now >= self.began + self.window
@@ -74,25 +84,23 @@ impl Budget {
     /// Ends a stretch: how long to pause, ns; 0: not at all. `events`: recorded so far; `used`: CPU time of the target, ns.
     pub fn pause_for(&mut self, now: u64, events: u64, used: u64) -> u64 {
         let stretch = (now - self.began).max(1) as f64;
-        let cost = (events - self.events.min(events)) as f64 * EVENT / stretch;
-        let busy = used.saturating_sub(self.used.1) as f64 / (now - self.used.0).max(1) as f64;
+        let cost = events.saturating_sub(self.events) as f64 * EVENT / stretch;
+        let (since, before) = self.used[0];
+        let busy = used.saturating_sub(before) as f64 / (now - since).max(1) as f64;
         (self.began, self.events) = (now, events);
-        // The kernel counts in ticks: over a second at least.
-        if now - self.used.0 >= 1_000_000_000 {
-            self.used = (now, used);
+        if now - self.used[1].0 >= LOOK {
+            self.used = [self.used[1], (now, used)];
         }
         let recorded = self.share * busy / cost.max(1e-9);
-        if recorded >= ALL {
-            self.window = WINDOW;
+        self.window = WINDOW;
+        if recorded >= ALL || cost < LITTLE {
             return 0;
         }
-        let pauses = (1.0 / recorded.max(1e-3) - 1.0) * WINDOW as f64;
-        if pauses <= LONGEST_PAUSE as f64 {
-            self.window = WINDOW;
-            return pauses as u64;
+        let pause = (1.0 / recorded.max(1e-3) - 1.0) * stretch;
+        if pause > LONGEST_PAUSE as f64 {
+            self.window = ((stretch * LONGEST_PAUSE as f64 / pause) as u64).clamp(SHORTEST_WINDOW, WINDOW);
         }
-        self.window = ((WINDOW as f64 * LONGEST_PAUSE as f64 / pauses) as u64).max(SHORTEST_WINDOW);
-        LONGEST_PAUSE
+        (pause as u64).min(LONGEST_PAUSE)
     }
 
     /// A pause is over: the next stretch begins at `now`, ns.
@@ -124,6 +132,7 @@ mod tests {
         b.pause = Some((WINDOW, WINDOW + pause));
         assert!(!b.is_over(10 * S));
         b.goes_on(4 * WINDOW, 80_000);
+        assert_eq!((b.left(4 * WINDOW), b.left(5 * WINDOW)), (WINDOW, 0));
         assert!(!b.is_over(5 * WINDOW - 1) && b.is_over(5 * WINDOW));
     }
 
@@ -133,8 +142,10 @@ mod tests {
         assert_eq!(b.pause_for(WINDOW, 80_000, WINDOW), LONGEST_PAUSE);
         b.goes_on(S, 80_000);
         assert!(b.window < WINDOW && b.window >= SHORTEST_WINDOW, "{}", b.window);
-        // A target that uses no CPU time at all.
+        // A target that uses no CPU time at all; what costs next to nothing is recorded all the same.
         assert_eq!(b.pause_for(2 * S, 180_000, 0), LONGEST_PAUSE);
         assert_eq!(b.window, SHORTEST_WINDOW);
+        b.goes_on(3 * S, 180_000);
+        assert_eq!(b.pause_for(3 * S + WINDOW, 180_900, 0), 0);
     }
 }

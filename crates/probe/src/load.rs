@@ -417,7 +417,7 @@ impl<'obj> Loaded<'obj> {
 
     /// Stops samples and events, but for those of threads' lives; what is recorded meanwhile is not whole.
     pub fn pause(&mut self) {
-        self.clocks = None;
+        self.clocks.iter().for_each(|clocks| clocks.tick(false));
         close(&mut self.events);
     }
 
@@ -426,7 +426,8 @@ impl<'obj> Loaded<'obj> {
     /// # Errors
     /// The kernel refuses to attach them again.
     pub fn resume(&mut self) -> Result<()> {
-        self.attach_programs(false)
+        self.clocks.iter().for_each(|clocks| clocks.tick(true));
+        self.attach_programs(false).inspect_err(|_| close(&mut self.events))
     }
 
     /// Places the probes of spans, ends first. One that nobody asked for is left out where it cannot be: its process

@@ -594,12 +594,7 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
         let mut stops_seen = 0;
         let mut drained = 0;
         loop {
-            let now = clock::now();
-            let next = self
-                .budget
-                .as_ref()
-                .and_then(|b| b.pause)
-                .map_or(u64::MAX, |(_, end)| end.saturating_sub(now));
+            let next = self.budget.as_ref().map_or(u64::MAX, |b| b.left(clock::now()));
             thread::sleep(poll.min(Duration::from_nanos(next)));
             // Asked before the drain: what the target did last is then in the rings.
             let ended = self.ended(begin, &mut stops_seen);
@@ -655,10 +650,10 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
         let mut done = Ok(());
         match budget.pause {
             Some((begin, until)) if now >= until => {
-                self.loaded.resume().map_err(io::Error::other)?;
+                let resumed = self.loaded.resume();
                 let end = clock::now();
                 budget.goes_on(end, events);
-                done = self.paused(begin, end, writer);
+                done = self.paused(begin, end, writer).and(resumed.map_err(io::Error::other));
             }
             None if budget.is_over(now) => {
                 let used = budget.used(self.drain.targets(), self.everyone);

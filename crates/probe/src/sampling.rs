@@ -5,7 +5,7 @@ use anyhow::{bail, Context, Result};
 use libbpf_rs::{Link, ProgramMut};
 use std::fmt;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::str::FromStr;
 
 /// Highest rate that the kernel takes, ticks a second.
@@ -205,7 +205,13 @@ const FREQ: u64 = 1 << 10;
 #[derive(Debug)]
 pub struct Clocks {
     _links: Vec<Link>,
+    /// The links' perf events.
+    events: Vec<RawFd>,
 }
+
+/// PERF_EVENT_IOC_ENABLE, PERF_EVENT_IOC_DISABLE: include/uapi/linux/perf_event.h
+const ENABLE: libc::c_ulong = 0x2400;
+const DISABLE: libc::c_ulong = 0x2401;
 
 impl Clocks {
     /// Starts them.
@@ -213,7 +219,7 @@ impl Clocks {
     /// # Errors
     /// The kernel refuses perf events (kernel.perf_event_paranoid, a container).
     pub fn start(program: &ProgramMut<'_>, clock: Clock, cpus: u32) -> Result<Self> {
-        let mut links = Vec::new();
+        let (mut links, mut events) = (Vec::new(), Vec::new());
         for cpu in 0..cpus {
             let event = clock.open(cpu);
             let event =
@@ -221,9 +227,17 @@ impl Clocks {
             let Some(event) = event else { continue };
             links.push(program.attach_perf_event(event.as_raw_fd()).context("attach the sampling program")?);
             // The link closes it from here on.
-            let _ = event.into_raw_fd();
+            events.push(event.into_raw_fd());
         }
-        Ok(Self { _links: links })
+        Ok(Self { _links: links, events })
+    }
+
+    /// Goes on, or stops for a while. Opening them anew would take privileges that the recorder has given up.
+    pub fn tick(&self, on: bool) {
+        for event in &self.events {
+            // SAFETY: a descriptor that a link keeps open as long as self lives; the call has no memory.
+            unsafe { libc::ioctl(*event, if on { ENABLE } else { DISABLE }, 0) };
+        }
     }
 }
 

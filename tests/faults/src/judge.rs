@@ -105,10 +105,20 @@ pub struct Judged {
 /// Whether the most important finding names the cause. With the weak dose the larger part of the
 /// program's time is what it honestly is, and findings that say so are passed over; as are those that
 /// name the neighbour, who is a cause too.
-pub fn fault(fault: &Fault, strength: Strength, findings: &[Finding], neighbour: Option<&str>) -> Judged {
+///
+/// `neighbour`: its name, and the findings that it honestly causes.
+pub fn fault(
+    fault: &Fault,
+    strength: Strength,
+    findings: &[Finding],
+    neighbour: Option<(&str, &[&str])>,
+) -> Judged {
     let weak = strength == Strength::Weak;
     let right = |f: &Finding| fault.expect.contains(&f.id.as_str());
-    let theirs = |f: &Finding| weak && !right(f) && neighbour.is_some_and(|n| f.names(n));
+    let named = |f: &Finding| {
+        neighbour.is_some_and(|(comm, causes)| causes.contains(&f.id.as_str()) && f.names(comm))
+    };
+    let theirs = |f: &Finding| weak && !right(f) && named(f);
     let honest = |f: &Finding| weak && fault.base.contains(&f.id.as_str());
     let counts = |f: &Finding| !honest(f) && !theirs(f);
     let at = findings.iter().position(counts).unwrap_or(findings.len());
@@ -227,10 +237,15 @@ mod tests {
         let headline = "CPU contention: run-queue wait while sh runs".to_owned();
         let theirs = Finding { headline, ..finding("cpu.wait", 0.4) };
         let found = [theirs, finding("lock.file", 0.25)];
-        let judged = fault(flock, Strength::Weak, &found, Some("sh"));
+        let causes = &["cpu.wait"][..];
+        let judged = fault(flock, Strength::Weak, &found, Some(("sh", causes)));
         assert!(judged.ok && judged.after_neighbour);
-        assert!(!fault(flock, Strength::Strong, &found, Some("sh")).ok);
-        assert!(!fault(flock, Strength::Weak, &found, Some("dd")).ok, "another one is named");
+        assert!(!fault(flock, Strength::Strong, &found, Some(("sh", causes))).ok);
+        assert!(!fault(flock, Strength::Weak, &found, Some(("dd", causes))).ok, "another one is named");
+        assert!(
+            !fault(flock, Strength::Weak, &found, Some(("sh", &["io.scheduler"]))).ok,
+            "it causes others"
+        );
         assert!(!fault(flock, Strength::Weak, &found, None).ok, "nobody ran beside it");
     }
 

@@ -75,7 +75,7 @@ impl Neighbour {
         }
     }
 
-    /// Findings that it honestly causes in a clean run.
+    /// Findings that it honestly causes.
     fn causes(self) -> &'static [&'static str] {
         match self {
             Self::Cpu => &["cpu.wait"],
@@ -262,7 +262,8 @@ impl Suite<'_> {
                 run::fault(fault, strength, true, self.rate).and_then(|target| self.said(&name, &target));
             let (said, error) = split(said);
             let findings = said.as_ref().map_or(&[][..], |s| &s.findings);
-            let judged = judge::fault(fault, strength, findings, self.words.beside.map(Neighbour::comm));
+            let beside = self.words.beside.map(|n| (n.comm(), n.causes()));
+            let judged = judge::fault(fault, strength, findings, beside);
             let good = judged.ok;
             ((said, judged, error, tries), good)
         })?;

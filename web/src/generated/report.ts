@@ -636,7 +636,7 @@ export interface RunResult {
   synced_files: FileRow[];
   /** TCP segments that were sent again. */
   retransmits: number;
-  /** Whether it was recorded who waited for them: waits that do not say so were not prolonged. */
+  /** Whether it was recorded who waited for them: waits in calls on a socket that do not say so were not prolonged. */
   retransmit_waiters: boolean;
   /** Many woken where one was meant. */
   herds: HerdResult;

@@ -25,7 +25,9 @@ const REMOTE: &[Category] = &[Category::Network, Category::Socket];
 
 pub fn retransmit(case: &mut Case<'_>) -> Option<Seen> {
     let again = case.result.retransmits;
-    let waited = case.left(REMOTE);
+    // Calls on a socket say it where it is recorded; polls do not.
+    let remote = if case.result.retransmit_waiters { &REMOTE[..1] } else { REMOTE };
+    let waited = case.left(remote);
     if again == 0 || waited == 0.0 {
         return None;
     }
@@ -44,13 +46,10 @@ pub fn retransmit(case: &mut Case<'_>) -> Option<Seen> {
             ..Seen::default()
         });
     }
-    if case.result.retransmit_waiters {
-        return None;
-    }
-    let evidence = case.longest(REMOTE);
+    let evidence = case.longest(remote);
     // None of them prolonged a wait by more than the longest wait.
     let longest = evidence.first().and_then(|e| e.time).unwrap_or(0);
-    let time = case.take(REMOTE, again as f64 * RTO_MIN.min(longest as f64));
+    let time = case.take(remote, again as f64 * RTO_MIN.min(longest as f64));
     Some(Seen {
         time,
         words: format!(

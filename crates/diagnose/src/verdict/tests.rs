@@ -170,6 +170,11 @@ fn segments_that_others_waited_for_are_no_cause() {
     assert!(said(&result)[0].contains("retransmission"), "{:?}", said(&result));
     result.retransmit_waiters = true;
     assert!(!said(&result).join(" ").contains("retransmission"), "{:?}", said(&result));
+    // A poll does not say for what it waited.
+    result.path.parts[0].category = Category::Network;
+    let waits = result.longest.remove(&Category::Socket).expect("a wait");
+    result.longest.insert(Category::Network, waits);
+    assert!(said(&result)[0].contains("retransmission"), "{:?}", said(&result));
 }
 
 #[test]

@@ -34,6 +34,8 @@ impl<O: Observer> Model<O> {
             self.begin();
         }
         let end = if self.refusal().is_some() { self.now } else { self.end() };
+        // Of a recording that was cut off it may be the last that is known.
+        let end = end.max(self.pauses.now.map_or(0, |(_, paused)| paused));
         // While their threads are known.
         self.count_samples(end);
         self.resume(u64::MAX);
@@ -78,7 +80,7 @@ impl<O: Observer> Model<O> {
             paused: self.pauses.time,
             impossible: self.impossible.iter().map(|(k, v)| (k.to_string(), *v)).collect(),
             cpus: cpus.collect(),
-            devices: device_rows(&self.blocks, &self.setup, end),
+            devices: device_rows(&self.blocks, &self.setup, end - self.pauses.time),
             retransmits: self.retransmits,
             retransmit_waiters: self.setup.retransmit_waiters,
             journal: JournalResult { commits: self.journals.totals.commits, time: self.journals.totals.time },

@@ -25,8 +25,9 @@ impl<O: Observer> Model<O> {
             {
                 self.charge(at, begin);
                 self.ran(at, begin);
+                self.becomes(at, State::Unknown);
                 let t = &mut self.threads[at];
-                (t.since, t.state) = (begin, State::Unknown);
+                t.since = begin;
                 t.call = None;
                 t.lock = None;
             }
@@ -53,6 +54,7 @@ impl<O: Observer> Model<O> {
                 self.settle_runnable(at, ts, Category::Woken, None);
             }
             State::Sleeping(sleep) => self.settle_sleep(at, &sleep, ts, Cause::Unknown, (ts, None)),
+            State::Unknown if self.threads[at].unsure => self.spend_paused(at, ts),
             State::Unknown => {
                 // Not one event of it: it slept, in the call that it was in.
                 let lost = self.threads[at].strayed || self.missing_time(self.threads[at].since, ts) > 0;

@@ -11,14 +11,17 @@ use crate::{CpuState, Observer, ThreadState};
 use plumb_trace::reader::{Gap, RawRecord};
 use plumb_trace::schema::{SchedExec, SchedExit, SchedFork, SchedRename};
 use plumb_trace::Record;
+use std::collections::VecDeque;
 
-/// Pauses that may lie ahead of the records, or hold a sample that comes late.
-const NEAR: usize = 8;
+/// So long after its end nothing of a pause is asked for any more: a sample may come that late, ns.
+const LATE: u64 = 10_000_000_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Pauses {
-    /// Begin and end of each that was told, ns.
-    pub told: Vec<(u64, u64)>,
+    /// Begin and end of those that were told and did not end long ago, ns.
+    told: VecDeque<(u64, u64)>,
+    /// End of the last that began, ns.
+    last: u64,
     /// The present one.
     pub now: Option<(u64, u64)>,
     /// Time of all that began, ns.
@@ -26,44 +29,55 @@ pub(super) struct Pauses {
 }
 
 impl Pauses {
+    /// One is told of, ahead of its begin; `now`, ns.
+    pub fn tell(&mut self, begin: u64, end: u64, now: u64) {
+        while self.told.front().is_some_and(|(_, end)| end.saturating_add(LATE) < now) {
+            self.told.pop_front();
+        }
+        self.told.push_back((begin, end));
+    }
+
     /// Whether a moment lies in one.
     pub fn has(&self, ts: u64) -> bool {
-        self.told.iter().rev().take(NEAR).any(|(begin, end)| (*begin..*end).contains(&ts))
+        self.told.iter().any(|(begin, end)| (*begin..*end).contains(&ts))
     }
 }
 
 impl<O: Observer> Model<O> {
     pub(super) fn is_pause(&self, gap: &Gap) -> bool {
-        gap.lost == 0 && self.pauses.told.iter().rev().take(NEAR).any(|p| *p == (gap.begin, gap.end))
+        gap.lost == 0 && self.pauses.told.contains(&(gap.begin, gap.end))
     }
 
     /// What is known ends at `begin`. Each CPU's gap tells of the same pause; the first one counts.
     pub(super) fn pause(&mut self, begin: u64, end: u64) {
-        let begin = begin.max(self.setup.begin).max(self.now);
-        let end = end.min(self.setup.end);
-        if self.pauses.now.is_some_and(|(_, present)| present >= end) || end <= begin || !self.goes_on(begin)
-        {
+        let now = begin.max(self.setup.begin).max(self.now);
+        if end <= self.pauses.last || !self.goes_on(now) {
             return;
         }
-        self.resume(begin);
-        self.count_samples(begin);
-        self.gaps.push((begin, end));
-        self.pauses.now = Some((begin, end));
-        self.pauses.time += end - begin;
+        self.pauses.last = end;
+        self.resume(now);
+        self.count_samples(now);
+        // Before the run begins it has no length.
+        let end = end.min(self.setup.end).max(now);
+        if end > now {
+            self.gaps.push((now, end));
+            self.pauses.now = Some((now, end));
+            self.pauses.time += end - now;
+        }
         for at in self.index.places() {
-            self.close(at, begin);
+            self.close(at, now);
             if self.threads[at].kernel_run.is_some() {
                 // Its end was told; it leaves its CPU unseen.
-                self.bury(at, begin);
+                self.bury(at, now);
             } else {
-                self.park(at, begin);
+                self.park(at, now);
             }
         }
         for cpu in 0..self.cpus.len() as u32 {
-            self.cpu_becomes(cpu, begin, CpuState::Unseen);
+            self.cpu_becomes(cpu, now, CpuState::Unseen);
         }
-        self.blocks.pause(begin, end);
-        self.processes.pause(begin);
+        self.blocks.pause(now, end);
+        self.processes.pause(now);
         self.journals.pause();
     }
 
@@ -84,6 +98,7 @@ impl<O: Observer> Model<O> {
         (t.throttled, t.reclaim, t.strayed) = (false, false, false);
         (t.charged, t.charged_interrupts) = (ts, 0);
         t.disk.pause(ts);
+        t.unsure = !slept;
         self.becomes(at, State::Unknown);
     }
 
@@ -99,6 +114,11 @@ impl<O: Observer> Model<O> {
             self.spend_paused(at, ts);
             self.bury(at, ts);
         }
+        if r.id == SchedFork::ID {
+            // Its child goes on from here.
+            let at = self.place(r.tid);
+            self.spend_paused(at, ts);
+        }
         [SchedFork::ID, SchedExec::ID, SchedRename::ID].contains(&r.id)
     }
 
@@ -108,11 +128,12 @@ impl<O: Observer> Model<O> {
         self.pauses.now = None;
         for at in self.index.places() {
             self.spend_paused(at, end);
+            self.threads[at].unsure |= self.threads[at].state == State::Born;
             self.becomes(at, State::Unknown);
         }
     }
 
-    fn spend_paused(&mut self, at: usize, to: u64) {
+    pub(super) fn spend_paused(&mut self, at: usize, to: u64) {
         let (tid, from) = (self.threads[at].tid, self.threads[at].since);
         if to <= from {
             return;

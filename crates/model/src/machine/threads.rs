@@ -445,6 +445,7 @@ impl<O: Observer> Model<O> {
     pub(super) fn becomes(&mut self, at: usize, state: State) {
         let t = &mut self.threads[at];
         t.state = state;
+        t.unsure &= state == State::Unknown;
         let counted = match state {
             State::Woken { .. } | State::Preempted | State::Born => Some(Counted::Ready),
             State::Running(_) => Some(Counted::Running),
@@ -485,19 +486,23 @@ impl<O: Observer> Model<O> {
             // The taker has just left its CPU, and may be ready itself.
             let taken = u64::from(matches!(taker.counted, Some((s, Counted::Ready)) if s == me.service));
             let (had, waited) = (running + 1, ready.saturating_sub(taken).max(1));
-            let share = |time: u64| time.min(time * (had + waited) / ((had + 1) * waited));
+            let (of, all) = (u128::from(had + waited), u128::from((had + 1) * waited));
+            let share = |time: u64| time.min((u128::from(time) * of / all) as u64);
             let may = me.ran_on | if me.pinned { 0 } else { self.processes.ran_on(me.tgid) };
             let others = (0..64).filter(|c| may & 1 << c != 0 && *c != u64::from(cpu));
-            for other in others.filter_map(|c| self.cpus.get(c as usize)) {
-                for (a, b, state) in other.was(from, to) {
-                    let Some(name) = self.stranger(me, state) else { continue };
-                    let b = b.min(end);
-                    if a < b {
-                        let a = b - share(b - a);
-                        piece(out, part, b, end);
-                        piece(out, Part { category, who: Who::Name(name) }, a, b);
-                        end = a;
-                    }
+            let others = others.filter_map(|c| self.cpus.get(c as usize));
+            let mut theirs: Vec<(u64, u64, u32)> = others
+                .flat_map(|other| other.was(from, to))
+                .filter_map(|(a, b, state)| Some((b, a, self.stranger(me, state)?)))
+                .collect();
+            theirs.sort_unstable_by(|x, y| y.cmp(x));
+            for (b, a, name) in theirs {
+                let b = b.min(end);
+                if a < b {
+                    let a = b - share(b - a);
+                    piece(out, part, b, end);
+                    piece(out, Part { category, who: Who::Name(name) }, a, b);
+                    end = a;
                 }
             }
         }

@@ -134,9 +134,22 @@ impl Bench {
 
     /// The recording pauses on all CPUs.
     pub fn pauses(&mut self, begin: u64, end: u64) -> &mut Self {
-        self.0.feed(Item::Told(&Told::Pause(StatePause { begin, end })));
-        for cpu in 0..10 {
-            self.0.feed(Item::Gap(Gap { cpu, begin, end, lost: 0 }));
+        self.pauses_told(&[(begin, end)]).pauses_begin(&[(begin, end)])
+    }
+
+    /// The recorder tells of pauses, ahead of them.
+    pub fn pauses_told(&mut self, pauses: &[(u64, u64)]) -> &mut Self {
+        for &(begin, end) in pauses {
+            self.0.feed(Item::Told(&Told::Pause(StatePause { begin, end })));
+        }
+        self
+    }
+
+    pub fn pauses_begin(&mut self, pauses: &[(u64, u64)]) -> &mut Self {
+        for &(begin, end) in pauses {
+            for cpu in 0..10 {
+                self.0.feed(Item::Gap(Gap { cpu, begin, end, lost: 0 }));
+            }
         }
         self
     }
