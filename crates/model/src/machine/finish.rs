@@ -80,7 +80,7 @@ impl<O: Observer> Model<O> {
             paused: self.pauses.time,
             impossible: self.impossible.iter().map(|(k, v)| (k.to_string(), *v)).collect(),
             cpus: cpus.collect(),
-            devices: device_rows(&self.blocks, &self.setup, end - self.pauses.time),
+            devices: device_rows(&self.blocks, &self.setup, end.saturating_sub(self.pauses.time)),
             retransmits: self.retransmits,
             retransmit_waiters: self.setup.retransmit_waiters,
             journal: JournalResult { commits: self.journals.totals.commits, time: self.journals.totals.time },
@@ -212,7 +212,7 @@ fn disk_name(setup: &Setup, dev: u32) -> String {
 }
 
 fn device_rows(blocks: &Blocks, setup: &Setup, end: u64) -> Vec<DeviceRow> {
-    let elapsed = (end - setup.begin).max(1) as f64;
+    let elapsed = end.saturating_sub(setup.begin).max(1) as f64;
     let mut rows: Vec<DeviceRow> = blocks
         .devices
         .iter()
