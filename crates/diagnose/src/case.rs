@@ -326,17 +326,17 @@ impl<'a> Case<'a> {
         most.map_or(String::new(), |(who, _)| who.into())
     }
 
-    /// Who did something in the time of some categories: who had most of it, or the two with a fifth each. Empty where
+    /// Who runs in the time of some categories, in words: who had most of it, or the two with a fifth each. Empty where
     /// nobody had.
-    pub fn doers(&self, categories: &[Category], does: &str, do_: &str) -> String {
+    pub fn runners(&self, categories: &[Category]) -> String {
         let all = self.time(categories);
         let sums = self.shares(categories);
         let mut large =
             sums.iter().filter(|(who, time)| !who.is_empty() && *time * 5 >= all).map(|(who, _)| who);
         match (self.most(categories), large.next(), large.next()) {
-            (most, ..) if !most.is_empty() => format!("{most} {does}"),
-            (_, Some(first), Some(second)) => format!("{first} and {second} {do_}"),
-            (_, Some(first), None) => format!("{first} and others {do_}"),
+            (most, ..) if !most.is_empty() => format!("{most} runs"),
+            (_, Some(first), Some(second)) => format!("{first} and {second} run"),
+            (_, Some(first), None) => format!("{first} and others run"),
             (_, None, _) => String::new(),
         }
     }

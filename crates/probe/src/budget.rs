@@ -40,7 +40,7 @@ pub struct Budget {
 
 impl Budget {
     /// `share` of the target's CPU time, 0 to 1, from `now` (ns) on.
-    pub fn new(share: f64, now: u64) -> Self {
+    fn new(share: f64, now: u64) -> Self {
         Self {
             share,
             began: now,
@@ -52,9 +52,11 @@ impl Budget {
         }
     }
 
-    /// The target's CPU time at the begin, ns.
-    pub fn begins(&mut self, used: u64) {
-        self.used.iter_mut().for_each(|u| u.1 = used);
+    /// The same, of a target that has used CPU time before; see [`Budget::used`].
+    pub fn of(share: f64, now: u64, threads: &HashSet<u32>, everyone: bool) -> Self {
+        let mut budget = Self::new(share, now);
+        budget.used = [(now, budget.used(threads, everyone)); 2];
+        budget
     }
 
     /// CPU time that the target has used, ns: its processes, some by several of their threads, or everybody.

@@ -415,11 +415,8 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
         }
         let mut stacks = self.loaded.stacks()?;
         privileges::after_attachment();
-        self.budget = self.options.budget.map(|share| Budget::new(share, begin));
-        if let Some(budget) = &mut self.budget {
-            let used = budget.used(self.drain.targets(), self.everyone);
-            budget.begins(used);
-        }
+        let (targets, everyone) = (self.drain.targets(), self.everyone);
+        self.budget = self.options.budget.map(|share| Budget::of(share, begin, targets, everyone));
         if let Some(start) = &mut self.start {
             let (news, reads) = channel();
             start(Beside::new(self.options.dir.clone(), begin, reads));

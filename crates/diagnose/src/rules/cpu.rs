@@ -98,7 +98,7 @@ pub fn interrupts(case: &mut Case<'_>) -> Option<Seen> {
 
 pub fn wait(case: &mut Case<'_>) -> Option<Seen> {
     let categories = &[Category::Woken, Category::Preempted, Category::OtherRunnable];
-    let (who, doers) = (case.who(WAIT), case.doers(WAIT, "runs", "run"));
+    let (who, runners) = (case.who(WAIT), case.runners(WAIT));
     let mut evidence = Vec::new();
     if !who.is_empty() {
         evidence.push(Evidence::new("CPU taken by", who));
@@ -107,10 +107,10 @@ pub fn wait(case: &mut Case<'_>) -> Option<Seen> {
     let time = case.take_all(categories);
     (time > 0).then(|| Seen {
         time,
-        headline: if doers.is_empty() {
+        headline: if runners.is_empty() {
             String::new()
         } else {
-            format!("CPU contention: run-queue wait while {doers}")
+            format!("CPU contention: run-queue wait while {runners}")
         },
         words: format!("{} runnable, waiting on the run queue", units::brief(time)),
         evidence,

@@ -22,11 +22,12 @@ const SIGNAL: &[Category] = &[Category::Signal];
 /// Least retransmission timeout of TCP (TCP_RTO_MIN), ns.
 const RTO_MIN: f64 = 200e6;
 const REMOTE: &[Category] = &[Category::Network, Category::Socket];
+const NETWORK: &[Category] = &[Category::Network];
 
 pub fn retransmit(case: &mut Case<'_>) -> Option<Seen> {
     let again = case.result.retransmits;
     // Calls on a socket say it where it is recorded; polls do not.
-    let remote = if case.result.retransmit_waiters { &REMOTE[..1] } else { REMOTE };
+    let remote = if case.result.retransmit_waiters { NETWORK } else { REMOTE };
     let waited = case.left(remote);
     if again == 0 || waited == 0.0 {
         return None;
@@ -66,7 +67,6 @@ pub fn retransmit(case: &mut Case<'_>) -> Option<Seen> {
 
 /// Waits for what a timer of TCP on this host let go: with retransmissions taken before, delayed acknowledgements.
 pub fn delayed(case: &mut Case<'_>) -> Option<Seen> {
-    const NETWORK: &[Category] = &[Category::Network];
     let parts = &case.result.path.parts;
     let rows = parts.iter().filter(|p| p.category == Category::Network && p.who == TCP_TIMER);
     let ns: u64 = rows.map(|p| p.time).sum();
