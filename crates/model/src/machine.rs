@@ -10,6 +10,7 @@ mod loss;
 mod operations;
 mod pause;
 mod rows;
+mod runnable;
 mod spans;
 mod threads;
 
