@@ -141,14 +141,23 @@ impl<O: Observer> Model<O> {
                 .filter_map(|(a, b, state)| Some((b, a, self.stranger(me, state)?)))
                 .collect();
             theirs.sort_unstable_by(|x, y| y.cmp(x));
+            // One piece a stranger, not one a turn of its: each is remembered, and there may be hundreds in a wait.
+            let mut strangers: Vec<(u32, u64)> = Vec::new();
+            let mut covered = to;
             for (b, a, name) in theirs {
-                let b = b.min(end);
+                let b = b.min(covered);
                 if a < b {
-                    let a = b - share(b - a);
-                    piece(out, part, b, end);
-                    piece(out, Part { category, who: Who::Name(name) }, a, b);
-                    end = a;
+                    covered = a;
+                    match strangers.iter_mut().find(|(known, _)| *known == name) {
+                        Some((_, time)) => *time += b - a,
+                        None => strangers.push((name, b - a)),
+                    }
                 }
+            }
+            for (name, time) in strangers {
+                let a = end - share(time);
+                piece(out, Part { category, who: Who::Name(name) }, a, end);
+                end = a;
             }
         }
         piece(out, part, from, end);
