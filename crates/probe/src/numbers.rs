@@ -13,6 +13,9 @@ const KERNEL: u32 = 0;
 /// Frames of a user stack that are told: 32 KiB of it, what is copied at most, hold so many
 /// with a frame pointer, and a packet of the trace twice as many.
 const MOST_FRAMES: usize = 2048;
+/// Stacks of a kind that are remembered, some 20 MB: of a build every minute brings thousands. Beyond it all are
+/// forgotten, and told again under new numbers where they come again.
+const MOST_STACKS: usize = 32_768;
 
 /// What is known of a place.
 #[derive(Debug, Default)]
@@ -30,6 +33,8 @@ pub struct Numbers {
     /// By the numbers of its places and, behind them, its end: of a program with deep stacks nearly
     /// every sample is a stack of its own, through the same places.
     user: FxHashMap<Box<[u32]>, u32>,
+    /// The last number that was given out.
+    told: u32,
     symbols: Kallsyms,
     /// Number of a place by module and offset, and what is known of it.
     known: FxHashMap<(u32, u64), u32>,
@@ -43,6 +48,7 @@ impl Numbers {
         Self {
             kernel: FxHashMap::default(),
             user: FxHashMap::default(),
+            told: 0,
             symbols,
             known: FxHashMap::default(),
             places: Vec::new(),
@@ -50,8 +56,9 @@ impl Numbers {
         }
     }
 
-    fn next(&self) -> u32 {
-        (self.kernel.len() + self.user.len()) as u32 + 1
+    fn next(&mut self) -> u32 {
+        self.told += 1;
+        self.told
     }
 
     fn place(&mut self, at: (u32, u64)) -> u32 {
@@ -67,6 +74,9 @@ impl Numbers {
     pub fn kernel(&mut self, frames: Vec<u64>) -> (u32, Option<StateStack>) {
         if let Some(n) = self.kernel.get(&frames) {
             return (*n, None);
+        }
+        if self.kernel.len() == MOST_STACKS {
+            self.kernel.clear();
         }
         let stack = self.next();
         // A frame is a return address: one back lies inside the call.
@@ -89,6 +99,9 @@ impl Numbers {
         let known = self.user.get(&key[..]).copied();
         let told = known.map_or_else(
             || {
+                if self.user.len() == MOST_STACKS {
+                    self.user.clear();
+                }
                 let stack = self.next();
                 if let Some(place) = self.places.get_mut(key[0] as usize).filter(|_| !frames.is_empty()) {
                     place.innermost = true;
@@ -153,6 +166,21 @@ mod tests {
         assert_eq!(numbers.kernel(vec![3]).0, 3);
         let cut = UserStack { end: End::Copy, ..user(&[(1, 2)]) };
         assert_eq!(numbers.user(&cut).1.expect("another end").cut, 1);
+    }
+
+    #[test]
+    fn what_is_remembered_of_stacks_has_a_limit_and_no_number_comes_twice() {
+        let mut numbers = Numbers::new(Kallsyms::default());
+        let mut last = 0;
+        for n in 0..3 * MOST_STACKS as u64 {
+            let (kernel, told) = numbers.kernel(vec![n]);
+            let (user, _) = numbers.user(&user(&[(1, n)]));
+            assert!(told.is_some() && kernel == last + 1 && user == last + 2, "{n}");
+            last = user;
+        }
+        assert!(numbers.kernel.len() <= MOST_STACKS && numbers.user.len() <= MOST_STACKS);
+        // One that was forgotten is told again.
+        assert!(numbers.kernel(vec![1]).1.is_some() && numbers.kernel(vec![1]).1.is_none());
     }
 
     #[test]
