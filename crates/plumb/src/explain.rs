@@ -37,7 +37,7 @@ pub fn print(explained: &Analysis, show: &Show, out: &mut Screen<'_>) -> Result<
     writeln!(out)?;
     tables::services(&explained.diagnosis, out)?;
     if account {
-        tables::bars(&explained.result, out)?;
+        terminal::bars(&explained.result, out)?;
     }
     tables::findings(&explained.diagnosis, out)?;
     if account {

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Results as tables on the terminal.
 
-mod bars;
 mod findings;
 mod operations;
 
-pub use bars::bars;
 pub use findings::{findings, services, verdict};
 pub use operations::operations;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Text for terminals, files and pipes: tables, wrapped paragraphs, colours.
 
+mod bars;
 mod hot;
 pub mod screen;
 pub mod similar_messages;
@@ -8,6 +9,7 @@ mod spans;
 mod table;
 mod waypoints;
 
+pub use bars::bars;
 pub use hot::hot;
 pub use spans::{spans, wait_events};
 pub use table::{middle_out, seconds, wrapped, wrapped_to, Table, WIDTH};

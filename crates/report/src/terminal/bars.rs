@@ -4,11 +4,11 @@
 //! A part is its letter and a filling; neighbours in a bar have different fillings, so that the bars
 //! read without colours.
 
+use super::screen::{Look, Screen, COLUMNS};
+use super::{middle_out, wrapped_to};
+use crate::palette::Kind;
 use anyhow::Result;
 use plumb_model::{sum, Category, ProcessRow, RunResult, CATEGORIES};
-use plumb_report::palette::Kind;
-use plumb_report::terminal::screen::{Look, Screen, COLUMNS};
-use plumb_report::terminal::{middle_out, wrapped_to};
 use plumb_trace::units;
 use std::io::Write;
 
