@@ -448,7 +448,7 @@ fn confidence(case: &Case<'_>, findings: &[Finding]) -> Confidence {
     let overhead = overhead(case);
     if overhead > DOUBTFUL {
         let words = format!(
-            "{:.1} % measurement overhead: record less, as with --sample 0 or -e default,-syscall",
+            "{:.1} % measurement overhead: record less, as with --budget 5%, --sample 0 or -e default,-syscall",
             overhead * 100.0
         );
         reasons.push(Doubt::new(DoubtKind::Overhead, words));
