@@ -139,6 +139,10 @@ need_bench() {
 	want linux-perf has perf
 	want bpftrace has bpftrace
 	want bpftool has bpftool
+	# benches/record/workloads.sh
+	want apache2-utils has ab
+	want nginx-light has nginx
+	want postgresql has_file '/usr/lib/postgresql/*/bin/postgres'
 }
 
 # The servers of benches/services.
@@ -151,6 +155,7 @@ need_services() {
 	want mariadb-server has mariadbd
 	want redis-server has redis-server
 	want nginx-light has nginx
+	want memcached has memcached
 	want openjdk-17-jdk-headless has java
 	want nodejs has node
 }

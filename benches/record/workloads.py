@@ -139,6 +139,7 @@ def once(words, pid, command):
 
 
 def measure(options, undo):
+    directory = evidence.results_directory(options.out, "record-workloads")
     program = Path(options.plumb).absolute()
     machine = system.Machine(program, {})
     wanted, rows, left_out = options.only.split(",") if options.only else list(LOADS), [], {}
@@ -160,7 +161,7 @@ def measure(options, undo):
             left_out[name] = str(e)
             say(f"bench: SKIP {name}: {e}")
     shutil.rmtree(WORK, ignore_errors=True)
-    write(evidence.results_directory(options.out, "record-workloads"), rows, tools, machine.done(), options, left_out, program)
+    write(directory, rows, tools, machine.done(), options, left_out, program)
 
 
 def write(directory, rows, tools, facts, options, left_out, program):
