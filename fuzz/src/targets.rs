@@ -2,6 +2,7 @@
 //! Every target: what it reads, its seeds, how they are mutated. Seeds are files of the repository.
 
 mod code;
+mod net;
 mod text;
 mod trace;
 
@@ -83,6 +84,14 @@ pub const TARGETS: &[Target] = &[
         mutate: mutate::bytes,
         parts: bytes,
         read: code::name,
+        count: 60000,
+    },
+    Target {
+        name: "frames",
+        seeds: net::frames,
+        mutate: mutate::bytes,
+        parts: bytes,
+        read: net::read,
         count: 60000,
     },
 ];

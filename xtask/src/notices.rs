@@ -28,12 +28,12 @@ const ALLOWED: &[&str] = &[
     "CDDL-1.0",
 ];
 
-/// Crates of which the program has two versions, and who needs the older one.
-const TWICE: &[(&str, &str)] = &[
-    ("getrandom", "0.3 by ahash of inferno, 0.4 by tempfile of blazesym"),
-    ("gimli", "0.33 by framehop, whose types are plumb-probe's; 0.34 by blazesym"),
-    ("miniz_oxide", "0.8 by plumb-probe, 0.9 by flate2"),
-    ("winnow", "0.7 by toml, 1.0 by its own parser"),
+/// Crates of which the program has several versions: how many at most, and who needs which.
+const TWICE: &[(&str, usize, &str)] = &[
+    ("getrandom", 3, "0.2 by ring, 0.3 by ahash of inferno, 0.4 by tempfile of blazesym"),
+    ("gimli", 2, "0.33 by framehop, whose types are plumb-probe's; 0.34 by blazesym"),
+    ("miniz_oxide", 2, "0.8 by plumb-probe, 0.9 by flate2"),
+    ("winnow", 2, "0.7 by toml, 1.0 by its own parser"),
 ];
 
 /// C sources that a crate brings along and links statically: its name, their directory in it, whose they are, their
@@ -227,8 +227,8 @@ fn twice(linked: &[&Package]) -> Vec<String> {
     for package in linked {
         versions.entry(&package.name).or_default().push(&package.version);
     }
-    let unknown = |name: &str| TWICE.iter().all(|(known, _)| *known != name);
-    let more = versions.into_iter().filter(|(name, all)| all.len() > 2 || all.len() == 2 && unknown(name));
+    let most = |name: &str| TWICE.iter().find(|(known, ..)| *known == name).map_or(1, |(_, most, _)| *most);
+    let more = versions.into_iter().filter(|(name, all)| all.len() > most(name));
     more.map(|(name, all)| format!("{name} {}", all.join(" and "))).collect()
 }
 

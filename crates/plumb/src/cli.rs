@@ -2,6 +2,7 @@
 //! Every command and option, defined once; help comes from here. What a load
 //! does is [`plumb_load::job::Job`], whose fields are options too.
 
+mod collect;
 mod disk;
 mod export;
 mod govern;
@@ -15,6 +16,7 @@ mod report;
 mod sim;
 mod tune;
 
+pub use collect::CollectArgs;
 pub use disk::*;
 pub use export::ExportArgs;
 pub use govern::GovernArgs;
@@ -29,6 +31,7 @@ pub use sim::{SimArgs, Simulated};
 pub use tune::{TuneArgs, TuneIosched, TuneWhat};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use plumb_net::Address;
 use plumb_probe::{Sampling, SpanSpec};
 use plumb_report::terminal::screen;
 use plumb_trace::units;
@@ -79,7 +82,7 @@ impl From<Color> for screen::Color {
 pub enum Command {
     /// Record kernel events of a command, process, cgroup or the whole machine into a trace.
     #[command(
-        after_help = "Examples:\n  plumb record -o t -- dd if=big of=/dev/null bs=64k\n  plumb record -o t --pid 4711 --for 10s\n  plumb record -o t --events default,fs --keep 10s --when 'fsync > 50ms' --pid 4711\n  plumb record -o t --events block --only-target --device /dev/sda -- fio job.fio"
+        after_help = "Examples:\n  plumb record -o t -- dd if=big of=/dev/null bs=64k\n  plumb record -o t --pid 4711 --for 10s\n  plumb record -o t --events default,fs --keep 10s --when 'fsync > 50ms' --pid 4711\n  plumb record -o t --events block --only-target --device /dev/sda -- fio job.fio\n  plumb record --to collector:7007 --invitation web1.invitation --pid 4711 --for 10s"
     )]
     Record(RecordArgs),
     /// Record a command or running processes, and print the verdict: bottleneck, account, evidence.
@@ -117,6 +120,9 @@ pub enum Command {
     /// Serve a simulated disk as a block device or over NBD, with a model's service times.
     #[command(after_help = disk::HELP)]
     Disk(DiskArgs),
+    /// Take the recordings of other hosts into a set; nothing is written on those.
+    #[command(after_help = collect::HELP)]
+    Collect(CollectArgs),
     /// Check whether this machine can record; changes nothing.
     #[command(
         after_help = "Exit codes: 0 recording works, 2 something that it needs is missing.\nExamples:\n  plumb check\n  plumb check --json | jq '.[] | select(.status != \"ok\")'"
@@ -179,6 +185,12 @@ pub struct RecordArgs {
     /// Most memory that the flight recorder keeps.
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = units::parse_bytes)]
     pub keep_memory: u64,
+    /// Send the trace to a collector at HOST:PORT, unix:PATH or vsock:CID:PORT; nothing is written here.
+    #[arg(long, value_name = "ADDRESS", requires = "invitation", conflicts_with_all = ["output", "keep"])]
+    pub to: Option<Address>,
+    /// The collector's invitation.
+    #[arg(long, value_name = "FILE", requires = "to")]
+    pub invitation: Option<PathBuf>,
     /// Print the result as JSON on standard output.
     #[arg(long)]
     pub json: bool,
@@ -323,7 +335,7 @@ pub struct Show {
 /// What to explain.
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
-    /// Run directory or trace directory.
+    /// Run directory, trace directory, or a collector's set: then what limits each of its recordings.
     pub dir: PathBuf,
     /// How to show it.
     #[command(flatten)]

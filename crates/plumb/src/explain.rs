@@ -2,14 +2,18 @@
 //! `plumb explain`: trace to account, tables and verdict. `plumb run` ends with it.
 
 use crate::cli::{ExplainArgs, Show};
+use crate::quality::NOT_VALID;
 use crate::{chain, quality, tables};
 use anyhow::Result;
 use plumb_analysis::Analysis;
+use plumb_diagnose::Diagnosis;
 use plumb_model::profile::Profile;
 use plumb_report::terminal::screen::Screen;
 use plumb_report::{plain, terminal};
 use plumb_trace::units;
+use std::collections::BTreeMap;
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Prints what was found, as text or JSON.
@@ -94,11 +98,45 @@ pub fn print(explained: &Analysis, show: &Show, out: &mut Screen<'_>) -> Result<
     Ok(())
 }
 
+/// What limits each recording of a collector's set: of text the first sentence, of JSON all, by name.
+fn set(recordings: &[PathBuf], args: &ExplainArgs, out: &mut Screen<'_>) -> Result<ExitCode> {
+    let (mut all, mut valid) = (BTreeMap::new(), true);
+    for dir in recordings {
+        let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let explained = Analysis::of(dir, &args.show.comm);
+        valid &= explained.as_ref().is_ok_and(|e| e.quality.valid());
+        match explained {
+            Ok(explained) if args.show.json => _ = all.insert(name, explained),
+            Ok(explained) => {
+                let host = explained.environment.get("hostname").map_or("", |h| h);
+                let long = units::duration(explained.result.end.saturating_sub(explained.result.begin));
+                out.heading(&plain::all(&format!("{name} [{host}, {long}]"))?)?;
+                let first = Diagnosis {
+                    lines: explained.diagnosis.lines.into_iter().take(1).collect(),
+                    ..Diagnosis::default()
+                };
+                tables::verdict(&plain::all(&first)?, out)?;
+            }
+            Err(e) => eprintln!("plumb: {name}: {e:#}"),
+        }
+    }
+    if args.show.json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&all)?)?;
+    } else {
+        writeln!(out, "\nOf one of them: plumb explain {}/NAME", args.dir.display())?;
+    }
+    Ok(if valid { ExitCode::SUCCESS } else { ExitCode::from(NOT_VALID) })
+}
+
 /// Runs the command.
 ///
 /// # Errors
 /// No trace to explain.
 pub fn main(args: &ExplainArgs) -> Result<ExitCode> {
+    if let Some(recordings) = plumb_net::recordings(&args.dir)? {
+        let mut out = std::io::stdout().lock();
+        return set(&recordings, args, &mut Screen::stdout(&mut out, args.show.wide));
+    }
     let explained = Analysis::of(&args.dir, &args.show.comm)?;
     let mut out = std::io::stdout().lock();
     print(&explained, &args.show, &mut Screen::stdout(&mut out, args.show.wide))?;

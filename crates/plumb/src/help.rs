@@ -19,7 +19,7 @@ use topics::{Topic, TOPICS};
 /// The commands in the order in which help lists them: the everyday ones first, then by purpose.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Everyday", &["run", "explain", "compare", "report", "load"]),
-    ("Record and explain", &["check", "record", "events", "view", "profile", "findings"]),
+    ("Record and explain", &["check", "record", "collect", "events", "view", "profile", "findings"]),
     ("Load and simulate", &["disk", "sim"]),
     ("Plan", &["plan"]),
     ("Export and query", &["export", "query"]),

@@ -5,6 +5,7 @@
 mod chain;
 mod check;
 pub mod cli;
+mod collect;
 mod compare;
 mod disk;
 mod events;
@@ -59,6 +60,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Command::View(args) => view::main(&args),
         Command::Profile(args) => profile::main(&args),
         Command::Findings(args) => findings::main(&args),
+        Command::Collect(args) => collect::main(&args),
         Command::Check(args) => check::main(&args),
         Command::Events(args) => events::main(&args),
         Command::Report(args) => report::main(&args),

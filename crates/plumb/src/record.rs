@@ -2,12 +2,13 @@
 //! `plumb record`: the first stage alone.
 
 use crate::cli::{ExitCodeOf, Programs, RecordArgs, What};
+use crate::collect;
 use crate::quality::NOT_VALID;
 use anyhow::{bail, Context, Result};
 use plumb_machine::output;
 use plumb_machine::signals::{self, Calls};
 use plumb_machine::{process, Root};
-use plumb_probe::{Beside, Keep, Options, Outcome, Progress, Selection, Spans, Target, Trigger};
+use plumb_probe::{Beside, Keep, Opens, Options, Outcome, Progress, Selection, Spans, Target, Trigger};
 use plumb_trace::units;
 use std::io::{IsTerminal, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -22,11 +23,15 @@ pub fn main(args: &RecordArgs) -> Result<ExitCode> {
     let mut options = options(&args.what, &args.output)?;
     options.keep = keep(args)?;
     options.output_apart = args.json;
-    if args.output.join("run.json").exists() || args.output.join("trace").exists() {
+    let holds_a_run = args.output.join("run.json").exists() || args.output.join("trace").exists();
+    if args.to.is_none() && holds_a_run {
         bail!("{}: holds a run already; choose another directory with -o", args.output.display());
     }
     output::private_unless(args.what.share);
-    let outcome = record(&options, args.what.quiet)?;
+    let outcome = match collect::record(args, &options)? {
+        Some(sent) => sent,
+        None => record(&options, args.what.quiet)?,
+    };
     if args.json {
         writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&outcome)?)?;
     }
@@ -110,6 +115,17 @@ fn whole_disk(path: &Path) -> Result<u32> {
 pub fn record(options: &Options, quiet: bool) -> Result<Outcome> {
     shown(options, quiet, |show| plumb_probe::record(options, signals::stop(), show).map(|o| (o, ())))
         .map(|(outcome, ())| outcome)
+}
+
+/// The same, into a sink in the place of a directory.
+///
+/// # Errors
+/// As [`record`], and those of the sink.
+pub fn record_into(options: &Options, quiet: bool, open: Opens<'_>) -> Result<Outcome> {
+    shown(options, quiet, |show| {
+        plumb_probe::record_into(options, signals::stop(), show, open).map(|o| (o, ()))
+    })
+    .map(|(outcome, ())| outcome)
 }
 
 /// The same, with a reader of the trace as it grows.

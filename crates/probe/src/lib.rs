@@ -27,7 +27,7 @@ mod user;
 
 pub use beside::Beside;
 pub use costs::measure_costs;
-pub use recorder::{record, record_beside, Keep, Options, Outcome, Progress};
+pub use recorder::{record, record_beside, record_into, Keep, Opens, Options, Outcome, Progress};
 pub use sampling::Sampling;
 pub use select::Selection;
 pub use span::{Spans, Spec as SpanSpec};

@@ -138,7 +138,25 @@ pub(crate) fn default_buffer(cpus: u32) -> u64 {
 /// Nothing could be recorded: no permission, no such command, no room for
 /// the directory. An error later is told in the outcome, beside what was saved.
 pub fn record(options: &Options, stop: &Stop, progress: impl FnMut(&Progress)) -> Result<Outcome> {
-    let outcome = whole(options, stop, progress, None);
+    let outcome = whole(options, stop, progress, None, None);
+    privileges::after_recording();
+    outcome
+}
+
+/// Opens a sink for a trace that begins.
+pub type Opens<'a> = &'a mut dyn FnMut(&Metadata) -> Result<Box<dyn Sink>>;
+
+/// The same, into a sink in the place of the directory, which is only named.
+///
+/// # Errors
+/// As [`record`]; those of `open`, before the target begins.
+pub fn record_into(
+    options: &Options,
+    stop: &Stop,
+    progress: impl FnMut(&Progress),
+    open: Opens<'_>,
+) -> Result<Outcome> {
+    let outcome = whole(options, stop, progress, None, Some(open));
     privileges::after_recording();
     outcome
 }
@@ -157,7 +175,7 @@ pub fn record_beside<T: Send + 'static>(
     let (mut reader, mut running) = (Some(reader), None);
     let mut start =
         |beside| running = reader.take().map(|reader| thread::spawn(|| beside::run(beside, reader)));
-    let outcome = whole(options, stop, progress, Some(&mut start));
+    let outcome = whole(options, stop, progress, Some(&mut start), None);
     privileges::after_recording();
     // Where nothing was recorded, what it waits for has gone, and it ends.
     let read = running.and_then(|thread| thread.join().ok());
@@ -169,6 +187,7 @@ fn whole(
     stop: &Stop,
     progress: impl FnMut(&Progress),
     start: Option<&mut dyn FnMut(Beside)>,
+    open: Option<Opens<'_>>,
 ) -> Result<Outcome> {
     let cpus = host::possible_cpus(&Root::real());
     anyhow::ensure!(
@@ -183,10 +202,12 @@ fn whole(
     let (events, lacking) = load::resolve(&selection)?;
     let clock = Clock::choose(options.sampling, cpus)?;
     let threads = options.target.threads()?;
-    // What a flight recorder keeps lies in memory: there is no directory to add to.
+    // What a flight recorder keeps lies in memory, what is sent elsewhere: there is no directory to add to.
     let trace = match &options.keep {
-        None => Some(std::path::absolute(&options.dir).context("the present directory is gone")?),
-        Some(_) => None,
+        None if open.is_none() => {
+            Some(std::path::absolute(&options.dir).context("the present directory is gone")?)
+        }
+        _ => None,
     };
     let program = match &options.target {
         Target::Command(words) => words.first().and_then(|name| target::find(name)),
@@ -247,6 +268,10 @@ fn whole(
         pauses: (0, 0),
     };
     match &options.keep {
+        None if open.is_some() => {
+            let sink = open.map(|open| open(&metadata)).transpose()?.context("no sink")?;
+            Ok(run.go(TraceWriter::new(sink, cpus, clock::now()))?.0)
+        }
         None => {
             output::directory(&options.dir)?;
             let sink = DirectorySink::create(&options.dir, &metadata).with_context(|| {
@@ -453,7 +478,7 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
             }
             let state = StateEnd {
                 events: writer.records(),
-                lost: self.drain.lost,
+                lost: self.drain.lost + writer.sink().lost(),
                 missed,
                 stacks_lost: stacks_lost.total(),
                 begin,
@@ -481,15 +506,26 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
                 share * 100.0
             ));
         }
-        let notes = notes.into_iter().chain(self.drain.notes()).chain(stacks_lost.notes()).collect();
+        notes.extend(self.drain.notes());
+        notes.extend(stacks_lost.notes());
+        notes.extend(writer.sink().notes());
+        let (events, state_events, clamped) = (writer.records(), writer.state_events(), writer.clamped());
+        let lost = self.drain.lost + writer.sink().lost();
+        let sink = match writer.finish() {
+            Ok(sink) => Some(sink),
+            Err(e) => {
+                error = error.or(Some(e));
+                None
+            }
+        };
         let outcome = Outcome {
             dir: self.options.dir.clone(),
-            events: writer.records(),
-            state_events: writer.state_events(),
-            lost: self.drain.lost,
+            events,
+            state_events,
+            lost,
             missed,
             stacks_lost: stacks_lost.total(),
-            clamped: writer.clamped(),
+            clamped,
             begin,
             end,
             recorder_cpu: clock::of(libc::CLOCK_PROCESS_CPUTIME_ID),
@@ -499,7 +535,6 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
             notes,
             error: error.map(|e| e.to_string()),
         };
-        let sink = writer.finish().ok();
         Ok((outcome, sink))
     }
 

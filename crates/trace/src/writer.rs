@@ -63,12 +63,44 @@ pub trait Sink {
         Vec::new()
     }
 
+    /// Events of packets that it could not keep, though it took them.
+    fn lost(&self) -> u64 {
+        0
+    }
+
+    /// What it could not keep, a sentence each.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Makes what it kept last.
     ///
     /// # Errors
     /// As [`Sink::packet`].
     fn finish(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+impl Sink for Box<dyn Sink> {
+    fn packet(&mut self, stream: Stream, packet: &[u8]) -> io::Result<()> {
+        (**self).packet(stream, packet)
+    }
+
+    fn sizes(&self) -> Vec<(Stream, u64)> {
+        (**self).sizes()
+    }
+
+    fn lost(&self) -> u64 {
+        (**self).lost()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        (**self).notes()
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        (**self).finish()
     }
 }
 

@@ -26,6 +26,7 @@ topics! {
     "events", "events that can be recorded, and their fields", "events.md";
     "exit-codes", "what the exit code says", "exit-codes.md";
     "recording", "what to record of whom, and what it costs", "recording.md";
+    "collecting", "recordings of other hosts: invitations, what is sent, what is lost", "collecting.md";
     "spans", "requests, statements and calls: where their time goes", "spans.md";
     "trace-format", "files of a trace, and how others read them", "trace-format.md";
     "views-manual", "views of a trace: items, groups, statistics", "views.md";

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! One recording at the collector: a directory of a set, whose files grow by whole packets as a recorder's own do.
+
+use crate::invitation::is_set;
+use anyhow::{bail, ensure, Context, Result};
+use plumb_machine::output;
+use plumb_trace::ctf::{Metadata, PacketHead, HEAD_BYTES};
+use plumb_trace::writer::Stream;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Which recording a directory has, so that its sender finds it again. Readers of CTF leave hidden files out.
+const MARK: &str = ".session";
+/// Directories of one sender.
+const MOST: u32 = 100_000;
+/// CPUs of a host: PLUMB_MAX_CPUS.
+const MOST_CPUS: u32 = 512;
+
+/// A recording that a sender began.
+#[derive(Debug)]
+pub struct Session {
+    pub dir: PathBuf,
+    files: BTreeMap<Stream, Out>,
+    /// Frames that it has.
+    pub received: u64,
+    pub bytes: u64,
+    /// The sender said that this was all.
+    pub done: bool,
+}
+
+#[derive(Debug)]
+struct Out {
+    file: File,
+    good: u64,
+    next: u64,
+}
+
+/// Which stream a file of a trace has.
+fn stream_of(name: &str) -> Option<Stream> {
+    match name {
+        "state" => Some(Stream::State),
+        "waits" => Some(Stream::Waits),
+        name => match name.strip_prefix("cpu_") {
+            Some(n) => n.parse().ok().filter(|n| *n < MOST_CPUS).map(Stream::Cpu),
+            None => Stream::load_of_file(name),
+        },
+    }
+}
+
+impl Session {
+    /// A directory for a recording that begins: the sender's name, with a number if it sent one before.
+    ///
+    /// # Errors
+    /// It cannot be made, or the metadata is none.
+    pub fn begin(set: &Path, sender: &str, id: &[u8; 16], metadata: &str) -> Result<Self> {
+        Metadata::decode(metadata).map_err(|e| anyhow::anyhow!("no metadata of a trace: {e}"))?;
+        for n in 1..MOST {
+            let dir = set.join(if n == 1 { sender.to_string() } else { format!("{sender}~{n}") });
+            if dir.symlink_metadata().is_ok() {
+                continue;
+            }
+            output::directory(&dir)?;
+            let files = [(MARK, id.as_slice()), ("metadata", metadata.as_bytes())];
+            for (name, bytes) in files {
+                let path = dir.join(name);
+                let written = output::create(&path).and_then(|mut f| f.write_all(bytes));
+                written.with_context(|| path.display().to_string())?;
+            }
+            let bytes = metadata.len() as u64;
+            return Ok(Self { dir, files: BTreeMap::new(), received: 1, bytes, done: false });
+        }
+        bail!("{sender} has sent {MOST} recordings to {}", set.display())
+    }
+
+    /// A recording that a collector before this one had begun: torn packets are cut off, whole ones counted.
+    ///
+    /// # Errors
+    /// Its files cannot be read or cut.
+    pub fn resume(set: &Path, sender: &str, id: &[u8; 16]) -> Result<Option<Self>> {
+        let mine = |name: &str| {
+            let number = |rest: &str| rest.strip_prefix('~').is_some_and(|n| n.parse::<u32>().is_ok());
+            name.strip_prefix(sender).is_some_and(|rest| rest.is_empty() || number(rest))
+        };
+        for entry in std::fs::read_dir(set).with_context(|| set.display().to_string())? {
+            let entry = entry?;
+            let dir = entry.path();
+            let named = entry.file_name().to_str().is_some_and(mine);
+            if named && std::fs::read(dir.join(MARK)).is_ok_and(|mark| mark == id) {
+                return Self::open(dir).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    fn open(dir: PathBuf) -> Result<Self> {
+        let mut session = Self { received: 1, bytes: 0, files: BTreeMap::new(), dir, done: false };
+        for entry in std::fs::read_dir(&session.dir)? {
+            let path = entry?.path();
+            let Some(stream) = path.file_name().and_then(|n| n.to_str()).and_then(stream_of) else {
+                continue;
+            };
+            let shown = || path.display().to_string();
+            let file = File::options().read(true).write(true).open(&path).with_context(shown)?;
+            let length = file.metadata().with_context(shown)?.len();
+            let mut out = Out { file, good: 0, next: 0 };
+            while out.good < length {
+                let mut head = [0; HEAD_BYTES];
+                let read = out.file.read_exact_at(&mut head, out.good);
+                let head = read.ok().and_then(|()| PacketHead::decode(&head).ok());
+                match head.filter(|head| out.good + head.size <= length) {
+                    Some(head) => {
+                        out.good += head.size;
+                        out.next += 1;
+                    }
+                    None => break,
+                }
+            }
+            out.file.set_len(out.good).with_context(shown)?;
+            out.file.seek(SeekFrom::End(0)).with_context(shown)?;
+            session.received += out.next;
+            session.bytes += out.good;
+            session.files.insert(stream, out);
+        }
+        Ok(session)
+    }
+
+    /// Takes a packet of a stream.
+    ///
+    /// # Errors
+    /// It is none, or not the stream's next; the disk is full.
+    pub fn packet(&mut self, stream: Stream, bytes: &[u8]) -> Result<()> {
+        let head = PacketHead::decode(bytes).map_err(anyhow::Error::msg)?;
+        ensure!(head.size == bytes.len() as u64, "a packet of another length than it says");
+        if let Stream::Cpu(n) = stream {
+            ensure!(n < MOST_CPUS && head.cpu == n, "a packet of another CPU's stream");
+        }
+        let path = self.dir.join(stream.file_name());
+        let out = match self.files.entry(stream) {
+            std::collections::btree_map::Entry::Occupied(out) => out.into_mut(),
+            std::collections::btree_map::Entry::Vacant(new) => {
+                let file = output::create(&path).with_context(|| path.display().to_string())?;
+                new.insert(Out { file, good: 0, next: 0 })
+            }
+        };
+        ensure!(
+            head.seq == out.next,
+            "packet {} of {} where {} is next",
+            head.seq,
+            stream.file_name(),
+            out.next
+        );
+        if let Err(e) = out.file.write_all(bytes) {
+            // A torn packet would make other readers refuse the whole file.
+            let _ = out.file.set_len(out.good).and_then(|()| out.file.seek(SeekFrom::Start(out.good)));
+            return Err(e).with_context(|| path.display().to_string());
+        }
+        out.good += head.size;
+        out.next += 1;
+        self.received += 1;
+        self.bytes += head.size;
+        Ok(())
+    }
+
+    /// The sender sent all.
+    pub fn end(&mut self) {
+        self.received += 1;
+        self.done = true;
+    }
+}
+
+/// The recordings of a set, by name; `None` where a directory is no set of a collector.
+///
+/// # Errors
+/// It cannot be read.
+pub fn recordings(set: &Path) -> Result<Option<Vec<PathBuf>>> {
+    if !is_set(set) {
+        return Ok(None);
+    }
+    let entries = std::fs::read_dir(set).with_context(|| set.display().to_string())?;
+    let mut found: Vec<PathBuf> =
+        entries.flatten().map(|e| e.path()).filter(|p| p.join("metadata").exists()).collect();
+    found.sort();
+    Ok(Some(found))
+}
