@@ -6,7 +6,7 @@ use std::fmt;
 use std::io;
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -65,7 +65,7 @@ impl Address {
     /// Connects.
     ///
     /// # Errors
-    /// As connect(2), named; within five seconds.
+    /// As connect(2), named; of each TCP address within five seconds.
     pub fn connect(&self) -> Result<Socket> {
         let socket = match self {
             Self::Tcp(address) => tcp(address),
@@ -125,7 +125,10 @@ fn unix_listener(path: &Path) -> io::Result<OwnedFd> {
     if stale {
         std::fs::remove_file(path)?;
     }
-    Ok(UnixListener::bind(path)?.into())
+    let listener = UnixListener::bind(path)?;
+    // Keys decide who may send, not who may connect: a sender has given up its privileges when it comes again.
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))?;
+    Ok(listener.into())
 }
 
 type Call = unsafe extern "C" fn(libc::c_int, *const libc::sockaddr, libc::socklen_t) -> libc::c_int;
@@ -179,14 +182,7 @@ impl Listener {
             libc::accept4(self.fd.as_raw_fd(), std::ptr::null_mut(), std::ptr::null_mut(), libc::SOCK_CLOEXEC)
         };
         if fd < 0 {
-            let error = io::Error::last_os_error();
-            // It gave up while it waited, or there are no descriptors just now.
-            let passes = [libc::ECONNABORTED, libc::EINTR, libc::EAGAIN, libc::EMFILE, libc::ENFILE];
-            return if error.raw_os_error().is_some_and(|e| passes.contains(&e)) {
-                Ok(None)
-            } else {
-                Err(error)
-            };
+            return Err(io::Error::last_os_error());
         }
         // SAFETY: a descriptor that was just opened and is nobody else's.
         let socket = unsafe { OwnedFd::from_raw_fd(fd) };

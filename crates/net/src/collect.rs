@@ -7,6 +7,7 @@ use crate::invitation::{invited, own_key};
 use crate::session::Session;
 use crate::tls::{self, Wire};
 use anyhow::{bail, ensure, Context, Result};
+use plumb_machine::output;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -16,8 +17,12 @@ use std::time::{Duration, Instant};
 
 /// Handshake and greeting take so long at most.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// A sender tells something every second; one that is silent for so long is gone, and may come back.
-const SILENCE: Duration = Duration::from_secs(60);
+/// A sender tells something every few seconds, but for when it reads symbols at its end; one that is silent for so long
+/// is gone, and may come back.
+const SILENCE: Duration = Duration::from_secs(600);
+/// So long a sender that is refused is listened to, so that it hears why: what it has sent would end the connection
+/// before the answer arrives.
+const FAREWELL: Duration = Duration::from_secs(2);
 /// How often it is looked whether to stop.
 const TURN: Duration = Duration::from_millis(100);
 /// Connections at once.
@@ -53,14 +58,25 @@ pub enum News {
     },
 }
 
-type Known = Arc<Mutex<Option<Session>>>;
+/// A recording: its sender, and the number that the sender gave it.
+type Name = (String, [u8; 16]);
+
+/// What a collector knows of a recording.
+#[derive(Debug)]
+struct Known {
+    /// None: it has not begun.
+    session: Option<Session>,
+    /// Number of the newest connection: older ones of the same recording end.
+    connection: u64,
+}
 
 /// A collector that listens.
 #[derive(Debug)]
 pub struct Collector {
     set: PathBuf,
     listener: Listener,
-    sessions: Mutex<HashMap<(String, [u8; 16]), Known>>,
+    /// Recordings that have a connection; the others are found in the set.
+    sessions: Mutex<HashMap<Name, Arc<Mutex<Known>>>>,
     connections: AtomicUsize,
 }
 
@@ -71,6 +87,8 @@ impl Collector {
     /// Nobody was, or the address is taken.
     pub fn new(set: &Path, listen: &Address) -> Result<Self> {
         own_key(set)?;
+        output::directory(set)?;
+        raise_limit_of_files();
         ensure!(
             !invited(set)?.is_empty(),
             "{}: nobody is invited; 'plumb collect {} --invite NAME' does",
@@ -93,24 +111,37 @@ impl Collector {
     pub fn run(&self, stop: &(dyn Fn() -> bool + Sync), news: &(dyn Fn(News) + Sync)) -> Result<()> {
         std::thread::scope(|scope| {
             while !stop() {
-                let Some(socket) = self.listener.accept(TURN).context("accept")? else { continue };
+                let socket = match self.listener.accept(TURN) {
+                    Ok(Some(socket)) => socket,
+                    Ok(None) => continue,
+                    Err(e) => {
+                        // No descriptors or memory just now, or the network's: it may pass.
+                        news(News::Failed { dir: None, why: format!("accept: {e}") });
+                        std::thread::sleep(TURN * 10);
+                        continue;
+                    }
+                };
                 if self.connections.fetch_add(1, Ordering::AcqRel) >= MOST {
                     self.connections.fetch_sub(1, Ordering::AcqRel);
                     continue;
                 }
-                scope.spawn(move || {
+                let made = std::thread::Builder::new().spawn_scoped(scope, move || {
                     let mut dir = None;
                     if let Err(e) = self.serve(socket, stop, news, &mut dir) {
                         news(News::Failed { dir, why: format!("{e:#}") });
                     }
                     self.connections.fetch_sub(1, Ordering::AcqRel);
                 });
+                if let Err(e) = made {
+                    self.connections.fetch_sub(1, Ordering::AcqRel);
+                    news(News::Failed { dir: None, why: format!("no thread: {e}") });
+                }
             }
             Ok(())
         })
     }
 
-    /// One connection, from its greeting to its end.
+    /// One connection, from its handshake to its end; who was invited is told why it is refused.
     fn serve(
         &self,
         socket: Socket,
@@ -121,39 +152,63 @@ impl Collector {
         // Who was invited meanwhile may come, too.
         let invited = invited(&self.set)?;
         let keys = invited.iter().map(|(key, _)| key.clone()).collect();
-        let mut wire = Wire::server(socket, tls::server(&own_key(&self.set)?, keys)?, HANDSHAKE)?;
+        let mut wire = Wire::server(socket, tls::server(&own_key(&self.set)?, keys)?, HANDSHAKE, stop)?;
         let peer = wire.peer();
         let (_, sender) = invited.iter().find(|(key, _)| *key == peer).context("not invited")?;
-        let id = greeting(&mut wire, stop)?;
+        let done = self.listen(&mut wire, sender, stop, news, dir);
+        if let Err(why) = &done {
+            let _ = wire.send(&Frame::Refused { why: &format!("{why:#}") }.encode());
+            let begun = Instant::now();
+            while begun.elapsed() < FAREWELL && !stop() {
+                let Ok(inbox) = wire.receive(TURN) else { break };
+                inbox.clear();
+            }
+        }
+        done
+    }
+
+    /// Takes what a sender sends.
+    fn listen(
+        &self,
+        wire: &mut Wire,
+        sender: &str,
+        stop: &(dyn Fn() -> bool + Sync),
+        news: &(dyn Fn(News) + Sync),
+        dir: &mut Option<PathBuf>,
+    ) -> Result<()> {
+        let id = greeting(wire, stop)?;
         let known = self.session(sender, id)?;
         let mut heard = Instant::now();
-        let mut received = {
-            let session = known.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(session) = &*session {
+        let (mut received, connection) = {
+            let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(session) = &known.session {
                 *dir = Some(session.dir.clone());
                 news(News::Resumed { dir: session.dir.clone() });
             }
-            session.as_ref().map_or(0, |s| s.received)
+            known.connection += 1;
+            (known.session.as_ref().map_or(0, |s| s.received), known.connection)
         };
         wire.send(&Frame::Have { received }.encode())?;
         while !stop() {
             wire.receive(TURN)?;
-            let mut session = known.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+            if known.connection != connection {
+                return Ok(());
+            }
             let mut failed = None;
             let taken = frames(wire.inbox(), |frame| {
-                failed = self.take(&mut session, sender, &id, frame, news).err();
+                failed = self.take(&mut known.session, sender, &id, frame, news).err();
                 failed.is_none()
             });
             let failed = taken.map_err(anyhow::Error::msg).err().or(failed);
-            let (has, done) = session.as_ref().map_or((0, false), |s| (s.received, s.done));
-            *dir = session.as_ref().map(|s| s.dir.clone());
-            drop(session);
+            let (has, done) = known.session.as_ref().map_or((0, false), |s| (s.received, s.done));
+            *dir = known.session.as_ref().map(|s| s.dir.clone());
+            drop(known);
             if has > received {
                 (received, heard) = (has, Instant::now());
                 wire.send(&Frame::Have { received }.encode())?;
             }
             if let Some(why) = failed {
-                wire.send(&Frame::Refused { why: &format!("{why:#}") }.encode())?;
                 return Err(why);
             }
             if done {
@@ -165,17 +220,16 @@ impl Collector {
     }
 
     /// A sender's recording: the one that it began, here or with a collector before, or one to come.
-    fn session(&self, sender: &str, id: [u8; 16]) -> Result<Known> {
+    fn session(&self, sender: &str, id: [u8; 16]) -> Result<Arc<Mutex<Known>>> {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those that are whole have been told, and their senders are gone.
-        sessions.retain(|_, s| {
-            Arc::strong_count(s) > 1 || s.lock().is_ok_and(|s| s.as_ref().is_none_or(|s| !s.done))
-        });
+        // Those without a connection have open files; when their senders come again they are found in the set.
+        sessions.retain(|_, known| Arc::strong_count(known) > 1);
         let key = (sender.to_string(), id);
         if let Some(known) = sessions.get(&key) {
             return Ok(known.clone());
         }
-        let known = Arc::new(Mutex::new(Session::resume(&self.set, sender, &id)?));
+        let session = Session::resume(&self.set, sender, &id)?;
+        let known = Arc::new(Mutex::new(Known { session, connection: 0 }));
         sessions.insert(key, known.clone());
         Ok(known)
     }
@@ -214,6 +268,18 @@ impl Collector {
             _ => bail!("a recording that does not begin with its metadata"),
         }
         Ok(())
+    }
+}
+
+/// Each recording has a file open for each CPU of its host.
+fn raise_limit_of_files() {
+    // SAFETY: plain data that the calls fill and read; where it is refused, the limit stays.
+    unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+        }
     }
 }
 

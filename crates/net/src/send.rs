@@ -2,18 +2,20 @@
 //! The sender: takes packets in the place of a directory, and never waits for the network while it does. What the
 //! collector has not confirmed is kept, up to a limit; beyond it records are lost, with the interval in the trace.
 
-use crate::address::Address;
+use crate::address::{Address, Socket};
 use crate::frame::{frames, Frame};
 use crate::invitation::Invitation;
 use crate::tls::{self, Wire};
 use anyhow::{Context, Result};
-use plumb_machine::capabilities;
+use plumb_machine::{capabilities, signals};
 use plumb_trace::ctf::{Metadata, PacketHead, HEAD_BYTES};
+use plumb_trace::reader::moments;
 use plumb_trace::units;
 use plumb_trace::writer::{Sink, Stream, CONT_ID};
 use rustls::ClientConfig;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
+use std::net::Shutdown;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -28,8 +30,6 @@ const SILENCE: Duration = Duration::from_secs(30);
 const RETRY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(2));
 /// How long is waited for something to send, or for an answer.
 const TURN: Duration = Duration::from_millis(20);
-/// Frames that are sent between two looks at the answers.
-const BATCH: usize = 16;
 
 /// What a sender may take.
 #[derive(Debug, Clone, Copy)]
@@ -60,6 +60,8 @@ struct Queue {
     apart: Option<String>,
     /// Nobody waits for the rest.
     given_up: bool,
+    /// Ends the connection that there is.
+    socket: Option<Socket>,
 }
 
 impl Queue {
@@ -89,6 +91,11 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Waits until something changed, so long at most.
+    fn wait<'q>(&self, queue: MutexGuard<'q, Queue>, time: Duration) -> MutexGuard<'q, Queue> {
+        self.changed.wait_timeout(queue, time).unwrap_or_else(PoisonError::into_inner).0
+    }
 }
 
 /// What of a stream was not sent.
@@ -109,6 +116,8 @@ pub struct RemoteSink {
     thread: Option<JoinHandle<()>>,
     limits: Limits,
     unsent: BTreeMap<Stream, Unsent>,
+    /// What must not be lost found no room: the recording is not whole.
+    torn: Option<String>,
 }
 
 /// Events of a packet of records: its slots less second halves.
@@ -138,24 +147,22 @@ impl RemoteSink {
         let shared = sender.shared.clone();
         let text = metadata.encode();
         sender.push(Frame::Metadata { number: 0, text: &text });
-        let (wire, next) = sender.connect().with_context(|| {
+        let (mut wire, _) = sender.connect().with_context(|| {
             format!(
                 "{to} does not take recordings of {}: is it the collector that invited it?",
                 invitation.name
             )
         })?;
-        if let Some(why) = shared.lock().refused.clone() {
-            anyhow::bail!("{to} refuses: {why}");
-        }
-        let thread = thread::Builder::new().name("sender".into()).spawn(move || sender.run((wire, next)))?;
-        Ok(Self { shared, thread: Some(thread), limits, unsent: BTreeMap::new() })
+        // Before the target begins: there is room for it, and the collector knows its events.
+        sender.begin(&mut wire).with_context(|| to.to_string())?;
+        let thread = thread::Builder::new().name("sender".into()).spawn(move || sender.run((wire, 1)))?;
+        Ok(Self { shared, thread: Some(thread), limits, unsent: BTreeMap::new(), torn: None })
     }
 
-    /// Packets and events of streams of records, or of the others, that were not sent.
-    fn unsent(&self, records: bool) -> (u64, u64) {
+    /// Events of streams of records, or of the others, that were not sent.
+    fn unsent(&self, records: bool) -> u64 {
         let kind = |stream: &Stream| matches!(stream, Stream::Cpu(_) | Stream::Load { .. }) == records;
-        let mine = self.unsent.iter().filter(|(stream, _)| kind(stream));
-        mine.fold((0, 0), |(packets, events), (_, u)| (packets + u.packets, events + u.events))
+        self.unsent.iter().filter(|(stream, _)| kind(stream)).map(|(_, unsent)| unsent.events).sum()
     }
 
     /// Queues a packet, with what its stream lacks before it.
@@ -197,19 +204,32 @@ impl Sink for RemoteSink {
         if stream == Stream::State {
             let apart = self.shared.lock().apart.clone();
             let why = apart.unwrap_or_else(|| "it is too slow".into());
-            return Err(io::Error::other(format!("the collector takes nothing: {why}")));
+            let why = format!("the collector takes nothing: {why}");
+            self.torn = Some(why.clone());
+            return Err(io::Error::other(why));
+        }
+        let records = stream != Stream::Waits;
+        let events = if records { events_of(packet) } else { moments(packet) };
+        let (content, size) = (HEAD_BYTES as u64, HEAD_BYTES as u64);
+        if records && head.seq == 0 {
+            // The loss needs a beginning: the packet goes without its events.
+            let empty = PacketHead { end: head.begin, content, size, ..head };
+            self.queue(stream, &empty.encode(), empty);
         }
         let unsent = self.unsent.entry(stream).or_default();
-        let records = stream != Stream::Waits;
-        unsent.packets += 1;
-        unsent.events += if records { events_of(packet) } else { 0 };
+        unsent.packets += u64::from(!(records && head.seq == 0));
+        unsent.events += events;
         unsent.head = head;
         unsent.told = !records;
         Ok(())
     }
 
     fn lost(&self) -> u64 {
-        self.unsent(true).1
+        self.unsent(true)
+    }
+
+    fn stacks_lost(&self) -> u64 {
+        self.unsent(false)
     }
 
     fn notes(&self) -> Vec<String> {
@@ -222,16 +242,18 @@ impl Sink for RemoteSink {
                 self.limits.memory >> 20
             ));
         }
-        let (packets, _) = self.unsent(false);
-        if packets > 0 {
-            notes.push(format!("{} packets of stacks and samples were not sent", units::count(packets)));
+        if self.stacks_lost() > 0 {
+            notes.push(format!("{} stacks and samples were not sent", units::count(self.stacks_lost())));
         }
         notes
     }
 
     /// Tells what was lost last, and waits until the collector has everything.
     fn finish(&mut self) -> io::Result<()> {
-        let untold = self.unsent.iter().filter(|(_, u)| u.packets > 0 && !u.told);
+        if let Some(why) = &self.torn {
+            return Err(io::Error::other(why.clone()));
+        }
+        let untold = self.unsent.iter().filter(|(_, u)| u.events > 0 && !u.told);
         let untold: Vec<(Stream, PacketHead)> = untold.map(|(stream, u)| (*stream, u.head)).collect();
         for (stream, last) in untold {
             let (content, size) = (HEAD_BYTES as u64, HEAD_BYTES as u64);
@@ -245,7 +267,14 @@ impl Sink for RemoteSink {
         queue.frames.push_back(Arc::new(frame));
         self.shared.changed.notify_all();
         let (mut before, mut since) = (queue.first, Instant::now());
+        let asked = signals::stop().times();
         loop {
+            if signals::stop().times() > asked {
+                let left = queue.bytes >> 10;
+                return Err(io::Error::other(format!(
+                    "stopped while {left} KiB were not with the collector yet"
+                )));
+            }
             if let Some(why) = &queue.refused {
                 return Err(io::Error::other(format!("the collector refuses: {why}")));
             }
@@ -264,14 +293,20 @@ impl Sink for RemoteSink {
                 )));
             }
             let left = (self.limits.end - waited).min(TURN);
-            queue = self.shared.changed.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0;
+            queue = self.shared.wait(queue, left);
         }
     }
 }
 
 impl Drop for RemoteSink {
     fn drop(&mut self) {
-        self.shared.lock().given_up = true;
+        let socket = {
+            let mut queue = self.shared.lock();
+            queue.given_up = true;
+            queue.socket.take()
+        };
+        // Whatever the thread waits for in it ends.
+        socket.map(|socket| socket.shutdown(Shutdown::Both));
         self.shared.changed.notify_all();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -320,17 +355,19 @@ impl Sender {
     /// A connection, and the number of the first frame that it must send.
     fn connect(&self) -> Result<(Wire, u64)> {
         let socket = self.to.connect()?;
-        let mut wire = Wire::client(socket, self.config.clone(), HANDSHAKE)?;
+        let given_up = || self.shared.lock().given_up;
+        let mut wire = Wire::client(socket, self.config.clone(), HANDSHAKE, &given_up)?;
+        self.shared.lock().socket = wire.handle().ok();
         wire.send(&Frame::Hello { session: self.session }.encode())?;
         let begun = Instant::now();
         loop {
-            anyhow::ensure!(begun.elapsed() < HANDSHAKE, "{}: no answer", self.to);
+            anyhow::ensure!(begun.elapsed() < HANDSHAKE && !given_up(), "{}: no answer", self.to);
             let said = answers(&mut wire, TURN)?;
             let mut queue = self.shared.lock();
-            if said.refused.is_some() {
-                queue.refused = said.refused;
+            if let Some(why) = said.refused {
+                queue.refused = Some(why.clone());
                 self.shared.changed.notify_all();
-                return Ok((wire, 0));
+                anyhow::bail!("it refuses: {why}");
             }
             if let Some(received) = said.received {
                 anyhow::ensure!(
@@ -344,6 +381,24 @@ impl Sender {
                 return Ok((wire, received));
             }
         }
+    }
+
+    /// Sends the metadata, and waits until the collector has it.
+    fn begin(&self, wire: &mut Wire) -> Result<()> {
+        let first = self.shared.lock().frames.front().cloned().unwrap_or_default();
+        wire.send(&first)?;
+        let begun = Instant::now();
+        while begun.elapsed() < HANDSHAKE {
+            let said = answers(wire, TURN)?;
+            if let Some(why) = said.refused {
+                anyhow::bail!("the collector refuses: {why}");
+            }
+            if let Some(received @ 1..) = said.received {
+                self.shared.lock().confirm(received);
+                return Ok(());
+            }
+        }
+        anyhow::bail!("no answer")
     }
 
     /// Sends until nobody wants more.
@@ -375,12 +430,7 @@ impl Sender {
                 let until = Instant::now() + retry;
                 while !queue.given_up && Instant::now() < until {
                     let left = until.saturating_duration_since(Instant::now());
-                    queue = self
-                        .shared
-                        .changed
-                        .wait_timeout(queue, left)
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .0;
+                    queue = self.shared.wait(queue, left);
                 }
                 retry = (retry * 2).min(RETRY.1);
             }
@@ -391,37 +441,36 @@ impl Sender {
     fn send(&self, mut wire: Wire, mut next: u64) -> io::Result<()> {
         let mut heard = Instant::now();
         loop {
-            let (batch, waits) = {
+            let (frame, waits) = {
                 let mut queue = self.shared.lock();
                 if queue.given_up || queue.refused.is_some() {
                     return Ok(());
                 }
-                if next == queue.next() && queue.frames.is_empty() {
+                if queue.frames.is_empty() {
                     heard = Instant::now();
-                    queue = self
-                        .shared
-                        .changed
-                        .wait_timeout(queue, TURN)
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .0;
+                    queue = self.shared.wait(queue, TURN);
                 }
                 let at = (next - queue.first) as usize;
-                let batch: Vec<_> = queue.frames.iter().skip(at).take(BATCH).cloned().collect();
-                (batch, queue.frames.len() > at)
+                (queue.frames.get(at).cloned(), queue.frames.len() > at + 1)
             };
-            for frame in &batch {
-                wire.send(frame)?;
-            }
-            next += batch.len() as u64;
-            let said = answers(&mut wire, if waits { Duration::ZERO } else { TURN })?;
+            let sent = frame.as_ref().map_or(Ok(()), |frame| wire.send(frame));
+            next += u64::from(frame.is_some());
+            // One that refuses says why before it closes the connection.
+            let said = match (answers(&mut wire, if waits { Duration::ZERO } else { TURN }), sent) {
+                (Ok(said), Err(_)) if said.refused.is_some() => said,
+                (_, Err(e)) | (Err(e), _) => return Err(e),
+                (Ok(said), Ok(())) => said,
+            };
             let mut queue = self.shared.lock();
             if let Some(received) = said.received {
-                if received > next {
-                    return Err(io::Error::other("it confirms what was not sent"));
+                if received > queue.next() {
+                    return Err(io::Error::other("it confirms what there is not"));
                 }
                 if queue.confirm(received) {
                     heard = Instant::now();
                 }
+                // An older connection may have brought what this one has not sent yet.
+                next = next.max(received);
             }
             queue.refused = queue.refused.take().or(said.refused);
             self.shared.changed.notify_all();

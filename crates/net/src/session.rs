@@ -4,12 +4,12 @@
 use crate::invitation::is_set;
 use anyhow::{bail, ensure, Context, Result};
 use plumb_machine::output;
-use plumb_trace::ctf::{Metadata, PacketHead, HEAD_BYTES};
+use plumb_trace::ctf::{Metadata, PacketHead, HEAD_BYTES, STREAM_CPU, STREAM_STATE};
 use plumb_trace::writer::Stream;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{Seek, SeekFrom, Write};
-use std::os::unix::fs::FileExt;
+use std::io::{ErrorKind, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Which recording a directory has, so that its sender finds it again. Readers of CTF leave hidden files out.
@@ -43,10 +43,7 @@ fn stream_of(name: &str) -> Option<Stream> {
     match name {
         "state" => Some(Stream::State),
         "waits" => Some(Stream::Waits),
-        name => match name.strip_prefix("cpu_") {
-            Some(n) => n.parse().ok().filter(|n| *n < MOST_CPUS).map(Stream::Cpu),
-            None => Stream::load_of_file(name),
-        },
+        name => name.strip_prefix("cpu_")?.parse().ok().filter(|n| *n < MOST_CPUS).map(Stream::Cpu),
     }
 }
 
@@ -59,11 +56,15 @@ impl Session {
         Metadata::decode(metadata).map_err(|e| anyhow::anyhow!("no metadata of a trace: {e}"))?;
         for n in 1..MOST {
             let dir = set.join(if n == 1 { sender.to_string() } else { format!("{sender}~{n}") });
-            if dir.symlink_metadata().is_ok() {
-                continue;
+            match std::fs::create_dir(&dir) {
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => continue,
+                made => made.with_context(|| dir.display().to_string())?,
             }
-            output::directory(&dir)?;
-            let files = [(MARK, id.as_slice()), ("metadata", metadata.as_bytes())];
+            File::open(&dir)
+                .and_then(|made| output::hand_over(&made))
+                .with_context(|| dir.display().to_string())?;
+            // The mark is last: without it nobody is told that the metadata is there.
+            let files = [("metadata", metadata.as_bytes()), (MARK, id.as_slice())];
             for (name, bytes) in files {
                 let path = dir.join(name);
                 let written = output::create(&path).and_then(|mut f| f.write_all(bytes));
@@ -103,7 +104,8 @@ impl Session {
                 continue;
             };
             let shown = || path.display().to_string();
-            let file = File::options().read(true).write(true).open(&path).with_context(shown)?;
+            let file = File::options().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(&path);
+            let file = file.with_context(shown)?;
             let length = file.metadata().with_context(shown)?.len();
             let mut out = Out { file, good: 0, next: 0 };
             while out.good < length {
@@ -134,9 +136,12 @@ impl Session {
     pub fn packet(&mut self, stream: Stream, bytes: &[u8]) -> Result<()> {
         let head = PacketHead::decode(bytes).map_err(anyhow::Error::msg)?;
         ensure!(head.size == bytes.len() as u64, "a packet of another length than it says");
-        if let Stream::Cpu(n) = stream {
-            ensure!(n < MOST_CPUS && head.cpu == n, "a packet of another CPU's stream");
-        }
+        let (class, cpu) = match stream {
+            Stream::Cpu(n) if n < MOST_CPUS => (STREAM_CPU, n),
+            Stream::State | Stream::Waits => (STREAM_STATE, 0),
+            _ => bail!("a packet of {}, which is not sent", stream.file_name()),
+        };
+        ensure!(head.stream_id == class && head.cpu == cpu, "a packet of another stream than it says");
         let path = self.dir.join(stream.file_name());
         let out = match self.files.entry(stream) {
             std::collections::btree_map::Entry::Occupied(out) => out.into_mut(),
@@ -182,6 +187,10 @@ pub fn recordings(set: &Path) -> Result<Option<Vec<PathBuf>>> {
     let entries = std::fs::read_dir(set).with_context(|| set.display().to_string())?;
     let mut found: Vec<PathBuf> =
         entries.flatten().map(|e| e.path()).filter(|p| p.join("metadata").exists()).collect();
-    found.sort();
+    found.sort_by_cached_key(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let (sender, number) = name.split_once('~').unwrap_or((&name, "1"));
+        (sender.to_string(), number.parse::<u32>().unwrap_or(u32::MAX))
+    });
     Ok(Some(found))
 }

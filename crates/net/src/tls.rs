@@ -204,6 +204,9 @@ pub fn server(key: &Key, invited: Vec<Vec<u8>>) -> Result<Arc<ServerConfig>> {
     Ok(Arc::new(config))
 }
 
+/// How often a handshake looks whether to stop.
+const TURN: Duration = Duration::from_millis(100);
+
 /// A connection: frames go out whole, and come in as they are there.
 pub struct Wire {
     socket: Socket,
@@ -219,27 +222,42 @@ impl fmt::Debug for Wire {
 }
 
 impl Wire {
-    /// Connects as a sender, until `limit` at most.
+    /// Connects as a sender, until `limit` at most, or `stop` says so.
     ///
     /// # Errors
     /// The other end is not who it should be, does not know us, or is slow.
-    pub fn client(socket: Socket, config: Arc<ClientConfig>, limit: Duration) -> io::Result<Self> {
+    pub fn client(
+        socket: Socket,
+        config: Arc<ClientConfig>,
+        limit: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> io::Result<Self> {
         // It is not looked at: the key alone counts.
         let name = ServerName::try_from("collector").map_err(io::Error::other)?;
         let tls = ClientConnection::new(config, name).map_err(io::Error::other)?;
-        Self::shake_hands(socket, tls.into(), limit)
+        Self::shake_hands(socket, tls.into(), limit, stop)
     }
 
-    /// Takes a connection as a collector, until `limit` at most.
+    /// Takes a connection as a collector, until `limit` at most, or `stop` says so.
     ///
     /// # Errors
     /// The other end was not invited, or is slow.
-    pub fn server(socket: Socket, config: Arc<ServerConfig>, limit: Duration) -> io::Result<Self> {
+    pub fn server(
+        socket: Socket,
+        config: Arc<ServerConfig>,
+        limit: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> io::Result<Self> {
         let tls = ServerConnection::new(config).map_err(io::Error::other)?;
-        Self::shake_hands(socket, tls.into(), limit)
+        Self::shake_hands(socket, tls.into(), limit, stop)
     }
 
-    fn shake_hands(socket: Socket, tls: Connection, limit: Duration) -> io::Result<Self> {
+    fn shake_hands(
+        socket: Socket,
+        tls: Connection,
+        limit: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> io::Result<Self> {
         let until = Instant::now() + limit;
         socket.set_write_timeout(Some(limit))?;
         let mut wire = Self { socket, tls, inbox: Vec::new() };
@@ -248,11 +266,19 @@ impl Wire {
             if !wire.tls.is_handshaking() {
                 return Ok(wire);
             }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() || !wire.pull(left)? && Instant::now() >= until {
+            if Instant::now() >= until || stop() {
                 return Err(io::ErrorKind::TimedOut.into());
             }
+            wire.pull(TURN)?;
         }
+    }
+
+    /// Another handle of the socket, to end the connection by.
+    ///
+    /// # Errors
+    /// As dup(2).
+    pub fn handle(&self) -> io::Result<Socket> {
+        self.socket.try_clone()
     }
 
     /// The other end's public key.

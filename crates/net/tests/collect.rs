@@ -5,7 +5,7 @@
 use plumb_net::{invite, Address, Collector, Invitation, Limits, News, RemoteSink};
 use plumb_trace::ctf::Metadata;
 use plumb_trace::reader::{Item, Trace};
-use plumb_trace::schema::{StateEnd, StateTask};
+use plumb_trace::schema::{StateCpuSample, StateEnd, StateTask};
 use plumb_trace::writer::{DirectorySink, Sink, TraceWriter};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -283,6 +283,52 @@ impl Sink for Collected {
 }
 
 #[test]
+fn a_stream_that_begins_with_a_loss_and_lost_stacks_are_told() {
+    let place = Place::new();
+    let collector = Running::new(&place, "s");
+    let limits = Limits { memory: 1 << 10, end: Duration::from_secs(20) };
+    let mut sink = place.sink("s", limits).expect("connected");
+    let mut w = TraceWriter::new(Collected::default(), 2, BEGIN);
+    (0..3000).try_for_each(|n| w.record(1, &record(n))).expect("memory");
+    (0..500u64).for_each(|n| {
+        let sample = StateCpuSample { at: BEGIN + n, thread: 7, cpu: 1, kernel: 1, user: 0 };
+        w.wait(BEGIN + n, &sample).expect("memory");
+    });
+    for (stream, packet) in w.finish().expect("memory").0 {
+        // Nothing fits.
+        sink.packet(stream, &packet).expect("taken");
+    }
+    assert_eq!((sink.lost(), sink.stacks_lost()), (3000, 500));
+    sink.finish().expect("sent");
+    let trace = Trace::open(&collector.ended()).expect("it is readable");
+    let mut gaps = Vec::new();
+    trace
+        .for_each(|item| {
+            if let Item::Gap(gap) = item {
+                gaps.push(gap)
+            }
+        })
+        .expect("whole");
+    let [gap] = gaps[..] else { panic!("{gaps:?}") };
+    assert_eq!((gap.cpu, gap.lost, gap.begin), (1, 3000, BEGIN), "{gap:?}");
+}
+
+#[test]
+fn a_sender_with_a_backlog_hears_why_it_is_refused() {
+    let place = Place::new();
+    let _collector = Running::new(&place, "s");
+    let mut sink = place.sink("s", Limits::default()).expect("connected");
+    // What a full disk does: a file that cannot be made.
+    std::fs::create_dir(place.path("set/web1/cpu_0")).expect("in the way");
+    let mut w = TraceWriter::new(Collected::default(), 1, BEGIN);
+    (0..200_000).try_for_each(|n| w.record(0, &record(n))).expect("memory");
+    let packets = w.finish().expect("memory").0;
+    let taken = packets.iter().try_for_each(|(stream, packet)| sink.packet(*stream, packet));
+    let error = taken.and_then(|()| sink.finish()).expect_err("refused").to_string();
+    assert!(error.contains("the collector refuses") && error.contains("cpu_0"), "{error}");
+}
+
+#[test]
 fn without_a_collector_the_end_says_so_in_time() {
     let place = Place::new();
     let error = place.sink("s", Limits::default()).expect_err("nobody listens");
@@ -306,7 +352,15 @@ fn without_a_collector_the_end_says_so_in_time() {
     assert!(begun.elapsed() < Duration::from_secs(15));
     // What came is readable, as a recording that was cut off.
     let (events, _) = counted(&place.path("set/web1"));
-    assert!(events <= 5000, "{events}");
+    assert!(events < 5000, "{events}");
+    // Whoever does not wait ends at once, whatever its thread waits for.
+    let begun = Instant::now();
+    drop(Running::new(&place, "s"));
+    let collector = Running::new(&place, "s");
+    let sink = place.sink("s", Limits::default()).expect("connected");
+    drop(collector);
+    drop(sink);
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }
 
 #[test]

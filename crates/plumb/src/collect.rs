@@ -3,8 +3,8 @@
 
 use crate::cli::{CollectArgs, RecordArgs};
 use anyhow::Result;
-use plumb_machine::output;
 use plumb_machine::signals::{self, Calls};
+use plumb_machine::{capabilities, output};
 use plumb_net::{invite, Collector, Invitation, Limits, News, RemoteSink};
 use plumb_probe::{Options, Outcome};
 use plumb_trace::ctf::Metadata;
@@ -33,6 +33,8 @@ pub fn main(args: &CollectArgs) -> Result<ExitCode> {
     let Some(listen) = &args.listen else { return Ok(ExitCode::SUCCESS) };
     signals::catch(Calls::Restart);
     let collector = Collector::new(&args.set, listen)?;
+    // What comes from outside is read with no more than it takes to write for the user behind sudo.
+    let _ = capabilities::keep(&[capabilities::CHOWN, capabilities::DAC_OVERRIDE, capabilities::FOWNER], &[]);
     let port = collector.port().map_or(String::new(), |port| format!(", port {port}"));
     eprintln!("listening on {listen}{port} for recordings into {}; Ctrl-C ends it", args.set.display());
     let begun = Instant::now();

@@ -4,14 +4,13 @@
 use crate::cli::{ExplainArgs, Show};
 use crate::quality::NOT_VALID;
 use crate::{chain, quality, tables};
-use anyhow::Result;
+use anyhow::{ensure, Result};
 use plumb_analysis::Analysis;
 use plumb_diagnose::Diagnosis;
 use plumb_model::profile::Profile;
 use plumb_report::terminal::screen::Screen;
 use plumb_report::{plain, terminal};
 use plumb_trace::units;
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -100,32 +99,41 @@ pub fn print(explained: &Analysis, show: &Show, out: &mut Screen<'_>) -> Result<
 
 /// What limits each recording of a collector's set: of text the first sentence, of JSON all, by name.
 fn set(recordings: &[PathBuf], args: &ExplainArgs, out: &mut Screen<'_>) -> Result<ExitCode> {
-    let (mut all, mut valid) = (BTreeMap::new(), true);
+    let shown = args.dir.display();
+    ensure!(!recordings.is_empty(), "{shown}: nothing was collected yet");
+    ensure!(
+        !args.show.chain && !args.show.threads,
+        "{shown} is a set: --chain and --threads are of one recording"
+    );
+    let (mut all, mut code) = (serde_json::Map::new(), 0);
     for dir in recordings {
         let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let explained = Analysis::of(dir, &args.show.comm);
-        valid &= explained.as_ref().is_ok_and(|e| e.quality.valid());
-        match explained {
-            Ok(explained) if args.show.json => _ = all.insert(name, explained),
+        match Analysis::of(dir, &args.show.comm) {
+            Err(e) => {
+                code = 2;
+                eprintln!("plumb: {name}: {e:#}");
+                all.insert(name, serde_json::json!({ "error": format!("{e:#}") }));
+            }
             Ok(explained) => {
+                code = code.max(if explained.quality.valid() { 0 } else { NOT_VALID });
+                if args.show.json {
+                    all.insert(name, serde_json::to_value(&explained)?);
+                    continue;
+                }
                 let host = explained.environment.get("hostname").map_or("", |h| h);
                 let long = units::duration(explained.result.end.saturating_sub(explained.result.begin));
                 out.heading(&plain::all(&format!("{name} [{host}, {long}]"))?)?;
-                let first = Diagnosis {
-                    lines: explained.diagnosis.lines.into_iter().take(1).collect(),
-                    ..Diagnosis::default()
-                };
-                tables::verdict(&plain::all(&first)?, out)?;
+                let lines = explained.diagnosis.lines.into_iter().take(1).collect();
+                tables::verdict(&plain::all(&Diagnosis { lines, ..Diagnosis::default() })?, out)?;
             }
-            Err(e) => eprintln!("plumb: {name}: {e:#}"),
         }
     }
-    if args.show.json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&all)?)?;
-    } else {
-        writeln!(out, "\nOf one of them: plumb explain {}/NAME", args.dir.display())?;
+    match args.show.json {
+        true => writeln!(out, "{}", serde_json::to_string_pretty(&all)?)?,
+        false => writeln!(out, "\nOf one of them: plumb explain {shown}/NAME")?,
     }
-    Ok(if valid { ExitCode::SUCCESS } else { ExitCode::from(NOT_VALID) })
+    // A recording that cannot be read is an error, whatever the others are.
+    Ok(ExitCode::from(if all.values().any(|v| v.get("error").is_some()) { 2 } else { code }))
 }
 
 /// Runs the command.

@@ -188,10 +188,10 @@ fn tell(o: &Outcome) {
         o.dir.display(),
         o.reason,
     );
-    if o.lost > 0 {
+    if o.lost > o.unsent {
         eprintln!(
             "plumb: {} events were lost: give more --buffer, fewer --events, or --thin",
-            units::count(o.lost)
+            units::count(o.lost - o.unsent)
         );
     }
     for note in &o.notes {

@@ -13,9 +13,11 @@ const KERNEL: u32 = 0;
 /// Frames of a user stack that are told: 32 KiB of it, what is copied at most, hold so many
 /// with a frame pointer, and a packet of the trace twice as many.
 const MOST_FRAMES: usize = 2048;
-/// Stacks of a kind that are remembered, some 20 MB: of a build every minute brings thousands. Beyond it all are
-/// forgotten, and told again under new numbers where they come again.
-const MOST_STACKS: usize = 32_768;
+/// Frames of stacks that are remembered, some 40 MB at most: of a build every minute brings thousands of stacks. Beyond
+/// it all are forgotten, and told again under new numbers where they come again.
+const MOST_REMEMBERED: usize = 4 << 20;
+/// What a stack takes besides, in frames.
+const ENTRY: usize = 8;
 
 /// What is known of a place.
 #[derive(Debug, Default)]
@@ -35,6 +37,8 @@ pub struct Numbers {
     user: FxHashMap<Box<[u32]>, u32>,
     /// The last number that was given out.
     told: u32,
+    /// Frames of all that is remembered.
+    frames: usize,
     symbols: Kallsyms,
     /// Number of a place by module and offset, and what is known of it.
     known: FxHashMap<(u32, u64), u32>,
@@ -49,6 +53,7 @@ impl Numbers {
             kernel: FxHashMap::default(),
             user: FxHashMap::default(),
             told: 0,
+            frames: 0,
             symbols,
             known: FxHashMap::default(),
             places: Vec::new(),
@@ -56,7 +61,14 @@ impl Numbers {
         }
     }
 
-    fn next(&mut self) -> u32 {
+    /// The number of a new stack; makes room for it.
+    fn next(&mut self, frames: usize) -> u32 {
+        self.frames += frames + ENTRY;
+        if self.frames > MOST_REMEMBERED {
+            self.frames = frames + ENTRY;
+            self.kernel.clear();
+            self.user.clear();
+        }
         self.told += 1;
         self.told
     }
@@ -75,10 +87,7 @@ impl Numbers {
         if let Some(n) = self.kernel.get(&frames) {
             return (*n, None);
         }
-        if self.kernel.len() == MOST_STACKS {
-            self.kernel.clear();
-        }
-        let stack = self.next();
+        let stack = self.next(frames.len());
         // A frame is a return address: one back lies inside the call.
         let names: Vec<String> = frames.iter().map(|a| self.symbols.name(a.saturating_sub(1))).collect();
         let event = StateStack { stack, user: 0, frames: frames.clone(), text: names.join(";") };
@@ -99,10 +108,7 @@ impl Numbers {
         let known = self.user.get(&key[..]).copied();
         let told = known.map_or_else(
             || {
-                if self.user.len() == MOST_STACKS {
-                    self.user.clear();
-                }
-                let stack = self.next();
+                let stack = self.next(key.len());
                 if let Some(place) = self.places.get_mut(key[0] as usize).filter(|_| !frames.is_empty()) {
                     place.innermost = true;
                 }
@@ -172,13 +178,13 @@ mod tests {
     fn what_is_remembered_of_stacks_has_a_limit_and_no_number_comes_twice() {
         let mut numbers = Numbers::new(Kallsyms::default());
         let mut last = 0;
-        for n in 0..3 * MOST_STACKS as u64 {
+        for n in 0..MOST_REMEMBERED as u64 / 8 {
             let (kernel, told) = numbers.kernel(vec![n]);
             let (user, _) = numbers.user(&user(&[(1, n)]));
             assert!(told.is_some() && kernel == last + 1 && user == last + 2, "{n}");
             last = user;
         }
-        assert!(numbers.kernel.len() <= MOST_STACKS && numbers.user.len() <= MOST_STACKS);
+        assert!((numbers.kernel.len() + numbers.user.len()) * ENTRY < MOST_REMEMBERED);
         // One that was forgotten is told again.
         assert!(numbers.kernel(vec![1]).1.is_some() && numbers.kernel(vec![1]).1.is_none());
     }

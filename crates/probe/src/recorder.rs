@@ -101,8 +101,10 @@ pub struct Outcome {
     pub events: u64,
     /// Events in the streams that the recorder writes itself.
     pub state_events: u64,
-    /// Events lost to full buffers.
+    /// Events lost, to full buffers or on the way to a collector.
     pub lost: u64,
+    /// Of these, on the way to a collector.
+    pub unsent: u64,
     /// Events missed because their program was running on that CPU already.
     pub missed: u64,
     /// Stacks that found no room.
@@ -476,11 +478,13 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
             for probe in &probes {
                 writer.state(now, probe)?;
             }
+            // What finds no room now is lost, too.
+            writer.flush()?;
             let state = StateEnd {
-                events: writer.records(),
+                events: writer.records() - writer.sink().lost(),
                 lost: self.drain.lost + writer.sink().lost(),
                 missed,
-                stacks_lost: stacks_lost.total(),
+                stacks_lost: stacks_lost.total() + writer.sink().stacks_lost(),
                 begin,
                 end,
                 exit_code: exit_code.unwrap_or(-1),
@@ -509,8 +513,10 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
         notes.extend(self.drain.notes());
         notes.extend(stacks_lost.notes());
         notes.extend(writer.sink().notes());
-        let (events, state_events, clamped) = (writer.records(), writer.state_events(), writer.clamped());
-        let lost = self.drain.lost + writer.sink().lost();
+        let (state_events, clamped) = (writer.state_events(), writer.clamped());
+        let unsent = writer.sink().lost();
+        let (events, lost) = (writer.records() - unsent, self.drain.lost + unsent);
+        let stacks_lost = stacks_lost.total() + writer.sink().stacks_lost();
         let sink = match writer.finish() {
             Ok(sink) => Some(sink),
             Err(e) => {
@@ -523,8 +529,9 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
             events,
             state_events,
             lost,
+            unsent,
             missed,
-            stacks_lost: stacks_lost.total(),
+            stacks_lost,
             clamped,
             begin,
             end,
@@ -669,7 +676,8 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
                 self.limit_spans(now - told);
                 told = now;
                 let events = writer.records();
-                (self.progress)(&Progress { elapsed: now - started, events, lost: self.drain.lost, fill });
+                let lost = self.drain.lost + writer.sink().lost();
+                (self.progress)(&Progress { elapsed: now - started, events, lost, fill });
                 fill = 0.0;
             }
         }

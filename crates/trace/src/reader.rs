@@ -30,6 +30,12 @@ use telling::Telling;
 pub use follow::{Following, News, Published, Unordered};
 pub use stacks::{UserStack, UserStacks};
 
+/// How many stacks, samples and texts a packet of [`Stream::Waits`] holds.
+pub fn moments(packet: &[u8]) -> u64 {
+    let mut rest = packet.get(HEAD_BYTES..).unwrap_or_default();
+    std::iter::from_fn(|| telling::moment(&mut rest)).count() as u64
+}
+
 /// Why a trace cannot be read at all.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

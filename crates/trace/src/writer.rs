@@ -68,6 +68,11 @@ pub trait Sink {
         0
     }
 
+    /// Stacks and samples of such packets.
+    fn stacks_lost(&self) -> u64 {
+        0
+    }
+
     /// What it could not keep, a sentence each.
     fn notes(&self) -> Vec<String> {
         Vec::new()
@@ -93,6 +98,10 @@ impl Sink for Box<dyn Sink> {
 
     fn lost(&self) -> u64 {
         (**self).lost()
+    }
+
+    fn stacks_lost(&self) -> u64 {
+        (**self).stacks_lost()
     }
 
     fn notes(&self) -> Vec<String> {

@@ -22,6 +22,7 @@ use plumb_trace::schema::StateDisk;
 use plumb_trace::units;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Services in a result, those with most CPU time.
@@ -248,20 +249,19 @@ fn device_rows(blocks: &Blocks, setup: &Setup, end: u64) -> Vec<DeviceRow> {
 }
 
 fn unexplained_rows(found: &FxHashMap<(u32, i64), (u64, u64)>, state: &TraceState) -> Vec<UnexplainedRow> {
-    let mut rows: Vec<UnexplainedRow> = found
-        .iter()
-        .map(|((stack, nr), (waits, time))| UnexplainedRow {
-            syscall: u32::try_from(*nr).map_or_else(|_| "-".into(), call_name),
-            stack: state
-                .stacks
-                .iter()
-                .find(|s| s.stack == *stack)
-                .map(|s| s.text.split(';').map(String::from).collect())
-                .unwrap_or_default(),
-            waits: *waits,
-            time: *time,
-        })
-        .collect();
+    // A stack may have been told several times.
+    let mut sums: BTreeMap<(String, &str), (u64, u64)> = BTreeMap::new();
+    for ((stack, nr), (waits, time)) in found {
+        let syscall = u32::try_from(*nr).map_or_else(|_| "-".into(), call_name);
+        let text = state.stacks.iter().find(|s| s.stack == *stack).map_or("", |s| &s.text);
+        let sum = sums.entry((syscall, text)).or_default();
+        *sum = (sum.0 + waits, sum.1 + time);
+    }
+    let row = |((syscall, text), (waits, time)): ((String, &str), (u64, u64))| {
+        let stack = text.split(';').filter(|f| !f.is_empty()).map(String::from).collect();
+        UnexplainedRow { syscall, stack, waits, time }
+    };
+    let mut rows: Vec<UnexplainedRow> = sums.into_iter().map(row).collect();
     rows.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.syscall.cmp(&b.syscall)));
     rows
 }

@@ -141,7 +141,8 @@ impl<O: Observer> Model<O> {
                 .filter_map(|(a, b, state)| Some((b, a, self.stranger(me, state)?)))
                 .collect();
             theirs.sort_unstable_by(|x, y| y.cmp(x));
-            // One piece a stranger, not one a turn of its: each is remembered, and there may be hundreds in a wait.
+            // One piece a stranger, at the end, not one a turn of its where that was: each is remembered, and there may be
+            // hundreds in a wait. Who follows a part of it gets other shares than the whole has.
             let mut strangers: Vec<(u32, u64)> = Vec::new();
             let mut covered = to;
             for (b, a, name) in theirs {

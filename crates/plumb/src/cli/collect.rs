@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// Help's last part.
 pub const HELP: &str = "\
-Senders are 'plumb record --to ADDRESS --invitation FILE' on other hosts. docs/collecting.md tells more.
+Senders are 'plumb record --to ADDRESS --invitation FILE' on other hosts. 'plumb help collecting' tells more.
 Exit codes: 0 done, 2 error.
 
 Examples:
@@ -33,7 +33,8 @@ pub struct CollectArgs {
     /// End after this long.
     #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration, requires = "listen")]
     pub duration: Option<u64>,
-    /// Let every user read what is collected; else its user alone can (of sudo, the user who called it).
+    /// Let every user read the set, if it is made now, and what is collected; else its user alone can (of sudo, the
+    /// user who called it).
     #[arg(long)]
     pub share: bool,
     /// Tell what happens as JSON on standard output, a line each.

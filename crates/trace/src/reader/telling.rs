@@ -24,6 +24,24 @@ pub(super) struct Telling {
     pub(super) keeps: Option<State>,
 }
 
+/// Takes the next event of the stream of waits, with the time at which it was told.
+pub(super) fn moment(input: &mut &[u8]) -> Option<(u64, Told)> {
+    let ts = u64::take(input)?;
+    let told = match u16::take(input)? {
+        StateWaitStack::ID => Told::Wait(StateWaitStack::decode(input)?),
+        StateWakerStack::ID => Told::Waker(StateWakerStack::decode(input)?),
+        StateCpuSample::ID => Told::Sample(StateCpuSample::decode(input)?),
+        StateSpanText::ID => Told::SpanText(StateSpanText::decode(input)?),
+        // Of traces before samples had user stacks.
+        StateSample::ID => {
+            let StateSample { at, thread, cpu, stack } = StateSample::decode(input)?;
+            Told::Sample(StateCpuSample { at, thread, cpu, kernel: stack, user: 0 })
+        }
+        _ => return None,
+    };
+    Some((ts, told))
+}
+
 impl Telling {
     pub(super) fn open(dir: &Path) -> Self {
         let packets = |stream| Packets::open(dir, stream).ok();
@@ -82,23 +100,7 @@ impl Telling {
         let Some(head) = packets.next() else { return };
         let mut input = &packets.buf[HEAD_BYTES..head.content as usize];
         while !input.is_empty() {
-            let event = (|| {
-                let ts = u64::take(&mut input)?;
-                let told = match u16::take(&mut input)? {
-                    StateWaitStack::ID => Told::Wait(StateWaitStack::decode(&mut input)?),
-                    StateWakerStack::ID => Told::Waker(StateWakerStack::decode(&mut input)?),
-                    StateCpuSample::ID => Told::Sample(StateCpuSample::decode(&mut input)?),
-                    StateSpanText::ID => Told::SpanText(StateSpanText::decode(&mut input)?),
-                    // Of traces before samples had user stacks.
-                    StateSample::ID => {
-                        let StateSample { at, thread, cpu, stack } = StateSample::decode(&mut input)?;
-                        Told::Sample(StateCpuSample { at, thread, cpu, kernel: stack, user: 0 })
-                    }
-                    _ => return None,
-                };
-                Some((ts, told))
-            })();
-            let Some(event) = event else {
+            let Some(event) = moment(&mut input) else {
                 packets.damaged("wait stack cut off or unknown");
                 break;
             };
