@@ -105,10 +105,7 @@ impl Collector {
     }
 
     /// Takes recordings until `stop` says so; what it has then is readable. `news` is called on several threads.
-    ///
-    /// # Errors
-    /// The address cannot be listened on any more.
-    pub fn run(&self, stop: &(dyn Fn() -> bool + Sync), news: &(dyn Fn(News) + Sync)) -> Result<()> {
+    pub fn run(&self, stop: &(dyn Fn() -> bool + Sync), news: &(dyn Fn(News) + Sync)) {
         std::thread::scope(|scope| {
             while !stop() {
                 let socket = match self.listener.accept(TURN) {
@@ -137,8 +134,7 @@ impl Collector {
                     news(News::Failed { dir: None, why: format!("no thread: {e}") });
                 }
             }
-            Ok(())
-        })
+        });
     }
 
     /// One connection, from its handshake to its end; who was invited is told why it is refused.

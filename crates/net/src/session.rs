@@ -4,12 +4,12 @@
 use crate::invitation::is_set;
 use anyhow::{bail, ensure, Context, Result};
 use plumb_machine::output;
-use plumb_trace::ctf::{Metadata, PacketHead, HEAD_BYTES, STREAM_CPU, STREAM_STATE};
-use plumb_trace::writer::Stream;
-use std::collections::BTreeMap;
+use plumb_trace::ctf::{Metadata, PacketHead, STREAM_CPU, STREAM_STATE};
+use plumb_trace::writer::{PacketFile, Stream};
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::fs::File;
-use std::io::{ErrorKind, Seek, SeekFrom, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Which recording a directory has, so that its sender finds it again. Readers of CTF leave hidden files out.
@@ -23,19 +23,13 @@ const MOST_CPUS: u32 = 512;
 #[derive(Debug)]
 pub struct Session {
     pub dir: PathBuf,
-    files: BTreeMap<Stream, Out>,
+    /// Each with the number of its next packet.
+    files: BTreeMap<Stream, (PacketFile, u64)>,
     /// Frames that it has.
     pub received: u64,
     pub bytes: u64,
     /// The sender said that this was all.
     pub done: bool,
-}
-
-#[derive(Debug)]
-struct Out {
-    file: File,
-    good: u64,
-    next: u64,
 }
 
 /// Which stream a file of a trace has.
@@ -103,28 +97,12 @@ impl Session {
             let Some(stream) = path.file_name().and_then(|n| n.to_str()).and_then(stream_of) else {
                 continue;
             };
-            let shown = || path.display().to_string();
             let file = File::options().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(&path);
-            let file = file.with_context(shown)?;
-            let length = file.metadata().with_context(shown)?.len();
-            let mut out = Out { file, good: 0, next: 0 };
-            while out.good < length {
-                let mut head = [0; HEAD_BYTES];
-                let read = out.file.read_exact_at(&mut head, out.good);
-                let head = read.ok().and_then(|()| PacketHead::decode(&head).ok());
-                match head.filter(|head| out.good + head.size <= length) {
-                    Some(head) => {
-                        out.good += head.size;
-                        out.next += 1;
-                    }
-                    None => break,
-                }
-            }
-            out.file.set_len(out.good).with_context(shown)?;
-            out.file.seek(SeekFrom::End(0)).with_context(shown)?;
-            session.received += out.next;
-            session.bytes += out.good;
-            session.files.insert(stream, out);
+            let file = file.with_context(|| path.display().to_string())?;
+            let (file, whole) = PacketFile::resume(path, file)?;
+            session.received += whole.packets;
+            session.bytes += whole.bytes;
+            session.files.insert(stream, (file, whole.packets));
         }
         Ok(session)
     }
@@ -142,28 +120,17 @@ impl Session {
             _ => bail!("a packet of {}, which is not sent", stream.file_name()),
         };
         ensure!(head.stream_id == class && head.cpu == cpu, "a packet of another stream than it says");
-        let path = self.dir.join(stream.file_name());
-        let out = match self.files.entry(stream) {
-            std::collections::btree_map::Entry::Occupied(out) => out.into_mut(),
-            std::collections::btree_map::Entry::Vacant(new) => {
+        let (file, next) = match self.files.entry(stream) {
+            Entry::Occupied(open) => open.into_mut(),
+            Entry::Vacant(new) => {
+                let path = self.dir.join(stream.file_name());
                 let file = output::create(&path).with_context(|| path.display().to_string())?;
-                new.insert(Out { file, good: 0, next: 0 })
+                new.insert((PacketFile::new(path, file), 0))
             }
         };
-        ensure!(
-            head.seq == out.next,
-            "packet {} of {} where {} is next",
-            head.seq,
-            stream.file_name(),
-            out.next
-        );
-        if let Err(e) = out.file.write_all(bytes) {
-            // A torn packet would make other readers refuse the whole file.
-            let _ = out.file.set_len(out.good).and_then(|()| out.file.seek(SeekFrom::Start(out.good)));
-            return Err(e).with_context(|| path.display().to_string());
-        }
-        out.good += head.size;
-        out.next += 1;
+        ensure!(head.seq == *next, "packet {} of {} where {next} is next", head.seq, stream.file_name());
+        file.append(bytes)?;
+        *next += 1;
         self.received += 1;
         self.bytes += head.size;
         Ok(())

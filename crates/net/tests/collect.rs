@@ -60,7 +60,7 @@ impl Running {
         let (stops, tells) = (stop.clone(), news.clone());
         let run = move || {
             let tell = |n| tells.lock().expect("news").push(n);
-            collector.run(&|| stops.load(Ordering::Acquire), &tell).expect("it runs");
+            collector.run(&|| stops.load(Ordering::Acquire), &tell);
         };
         Self { stop, news, thread: Some(thread::spawn(run)) }
     }

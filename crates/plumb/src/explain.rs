@@ -105,12 +105,12 @@ fn set(recordings: &[PathBuf], args: &ExplainArgs, out: &mut Screen<'_>) -> Resu
         !args.show.chain && !args.show.threads,
         "{shown} is a set: --chain and --threads are of one recording"
     );
-    let (mut all, mut code) = (serde_json::Map::new(), 0);
+    let (mut all, mut failed, mut code) = (serde_json::Map::new(), false, 0);
     for dir in recordings {
         let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
         match Analysis::of(dir, &args.show.comm) {
             Err(e) => {
-                code = 2;
+                failed = true;
                 eprintln!("plumb: {name}: {e:#}");
                 all.insert(name, serde_json::json!({ "error": format!("{e:#}") }));
             }
@@ -133,7 +133,7 @@ fn set(recordings: &[PathBuf], args: &ExplainArgs, out: &mut Screen<'_>) -> Resu
         false => writeln!(out, "\nOf one of them: plumb explain {shown}/NAME")?,
     }
     // A recording that cannot be read is an error, whatever the others are.
-    Ok(ExitCode::from(if all.values().any(|v| v.get("error").is_some()) { 2 } else { code }))
+    Ok(ExitCode::from(if failed { 2 } else { code }))
 }
 
 /// Runs the command.

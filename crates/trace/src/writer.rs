@@ -9,6 +9,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// Id that marks the second half of a 64-byte record (PLUMB_CONT_ID).
@@ -115,21 +116,79 @@ impl Sink for Box<dyn Sink> {
 
 /// One file that only ever grows by whole packets.
 #[derive(Debug)]
-pub(crate) struct PacketFile {
+pub struct PacketFile {
     path: PathBuf,
     file: File,
     good: u64,
 }
 
+/// The whole packets at the front of a file.
+#[derive(Debug, Default)]
+pub struct Whole {
+    /// Bytes that they take.
+    pub bytes: u64,
+    /// How many they are.
+    pub packets: u64,
+    /// Head of the last.
+    pub(crate) last: PacketHead,
+    /// Head of a packet behind them that is not whole, where that can be read.
+    pub(crate) torn: Option<PacketHead>,
+}
+
+impl Whole {
+    /// Looks through a file.
+    ///
+    /// # Errors
+    /// Its length cannot be asked for.
+    pub fn of(file: &File) -> io::Result<Self> {
+        let length = file.metadata()?.len();
+        let mut whole = Self::default();
+        while whole.bytes < length {
+            let mut head = [0; HEAD_BYTES];
+            let read = file.read_exact_at(&mut head, whole.bytes);
+            match read.ok().and_then(|()| PacketHead::decode(&head).ok()) {
+                Some(head) if whole.bytes + head.size <= length => {
+                    whole.bytes += head.size;
+                    whole.packets += 1;
+                    whole.last = head;
+                }
+                torn => {
+                    whole.torn = torn;
+                    break;
+                }
+            }
+        }
+        Ok(whole)
+    }
+}
+
 impl PacketFile {
     /// An empty file; `path` is for errors.
-    pub(crate) fn new(path: PathBuf, file: File) -> Self {
+    pub fn new(path: PathBuf, file: File) -> Self {
         Self { path, file, good: 0 }
+    }
+
+    /// A file that somebody wrote to who may have been killed meanwhile: it is cut back to its whole packets.
+    ///
+    /// # Errors
+    /// It cannot be read or cut; named.
+    pub fn resume(path: PathBuf, mut file: File) -> io::Result<(Self, Whole)> {
+        let mut cut = || {
+            let whole = Whole::of(&file)?;
+            file.set_len(whole.bytes)?;
+            file.seek(SeekFrom::Start(whole.bytes))?;
+            Ok(whole)
+        };
+        let whole = cut().map_err(|e| named(&path, e))?;
+        Ok((Self { path, file, good: whole.bytes }, whole))
     }
 
     /// Appends a packet. A torn one is cut off again: it would make other
     /// readers refuse the whole file.
-    pub(crate) fn append(&mut self, packet: &[u8]) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// As write(2); named.
+    pub fn append(&mut self, packet: &[u8]) -> io::Result<()> {
         match self.file.write_all(packet) {
             Ok(()) => {
                 self.good += packet.len() as u64;

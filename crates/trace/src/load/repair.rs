@@ -3,7 +3,7 @@
 
 use crate::ctf::{PacketHead, HEAD_BYTES};
 use crate::schema::LoadBegin;
-use crate::writer::{named, Stream};
+use crate::writer::{named, Stream, Whole};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -32,27 +32,12 @@ pub fn cut_torn(dir: &Path) -> io::Result<u64> {
 
 fn cut(path: &Path) -> io::Result<u64> {
     let file = File::options().read(true).write(true).open(path)?;
-    let length = file.metadata()?.len();
-    let (mut good, mut last) = (0, PacketHead::default());
-    while good < length {
-        let mut head = [0; HEAD_BYTES];
-        let whole_head = file.read_exact_at(&mut head, good).is_ok();
-        let head = if whole_head { PacketHead::decode(&head).ok() } else { None };
-        match head {
-            Some(head) if good + head.size <= length => {
-                good += head.size;
-                last = head;
-            }
-            torn => {
-                file.set_len(good)?;
-                return match torn {
-                    Some(torn) => tell(&file, good, &last, &torn),
-                    None => Ok(0),
-                };
-            }
-        }
+    let whole = Whole::of(&file)?;
+    if whole.bytes == file.metadata()?.len() {
+        return Ok(0);
     }
-    Ok(0)
+    file.set_len(whole.bytes)?;
+    whole.torn.map_or(Ok(0), |torn| tell(&file, whole.bytes, &whole.last, &torn))
 }
 
 /// Appends the packet that tells of the loss.
