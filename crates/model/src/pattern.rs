@@ -46,7 +46,8 @@ impl Patterns {
     pub fn completed(&mut self, tgid: u32, name: u32, stamp: &Stamp) {
         let p = self.0.entry((tgid, stamp.dev, stamp.is_write())).or_default();
         p.name = name;
-        let end = stamp.sector + u64::from(stamp.len >> 9);
+        // A damaged record has any sector.
+        let end = stamp.sector.saturating_add(u64::from(stamp.len >> 9));
         let ahead = stamp.sector.checked_sub(p.last_end).filter(|_| p.requests > 0);
         p.sequential += u64::from(ahead == Some(0));
         p.near += u64::from(ahead.is_some_and(|sectors| sectors > 0 && sectors < 2048));

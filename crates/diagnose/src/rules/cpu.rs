@@ -42,15 +42,16 @@ pub fn throttled(case: &mut Case<'_>) -> Option<Seen> {
 }
 
 pub fn stolen(case: &mut Case<'_>) -> Option<Seen> {
-    let counted: u64 =
-        case.result.counters.iter().filter(|(n, _)| n.ends_with(".steal")).map(|(_, v)| v).sum();
+    let steal = case.result.counters.iter().filter(|(n, _)| n.ends_with(".steal"));
+    // Counters and kernel's sums of a damaged trace are any number.
+    let counted = steal.fold(0u64, |sum, (_, v)| sum.saturating_add(*v));
     // The kernel leaves stolen time out of what it counts for a thread; ours is the clock's.
     let both = case.result.processes.iter().filter_map(|p| {
         let late = UNCOUNTED * p.threads.len() as u64;
         Some((p.part(Category::Running) + p.part(Category::Spinning), p.kernel_cpu?, late))
     });
-    let (ours, kernels, late) = both.fold((0, 0, 0), |(a, b, c), (x, y, z)| (a + x, b + y, c + z));
-    let taken = ours.saturating_sub(kernels + late).min(counted);
+    let (ours, kernels, late) = both.fold((0, 0u64, 0), |(a, b, c), (x, y, z)| (a + x, b.saturating_add(y), c + z));
+    let taken = ours.saturating_sub(kernels.saturating_add(late)).min(counted);
     let share = taken as f64 / ours.max(1) as f64;
     if share < STOLEN {
         return None;
