@@ -248,11 +248,36 @@ struct wb_writeback_work {
 
 struct net_device {
 	int ifindex;
+	unsigned int flags;
 };
 
 struct sk_buff {
 	unsigned int len;
+	unsigned int data_len;
 	struct net_device *dev;
+	__be16 protocol;
+	u16 network_header;
+	unsigned char *head;
+	unsigned char *data;
+};
+
+struct in6_addr {
+	u8 in6_u[16];
+};
+
+/* include/net/sock.h */
+struct sock_common {
+	__be32 skc_daddr;
+	__be32 skc_rcv_saddr;
+	__be16 skc_dport;
+	u16 skc_num;
+	unsigned short skc_family;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
+};
+
+struct tcp_sock {
+	u32 copied_seq;
 };
 
 #pragma clang attribute pop
@@ -289,6 +314,7 @@ struct socket_wq {
 };
 
 struct sock {
+	struct sock_common __sk_common;
 	struct socket_wq *sk_wq;
 };
 

@@ -12,6 +12,7 @@
 #include "lock.bpf.c"
 #include "mem.bpf.c"
 #include "net.bpf.c"
+#include "tcp.bpf.c"
 #include "span.bpf.c"
 
 char LICENSE[] SEC("license") = "GPL";

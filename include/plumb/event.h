@@ -1001,6 +1001,73 @@ struct plumb_tcp_retransmit_waiter {
 };
 PLUMB_EVENT(149, tcp_retransmit_waiter, 32);
 
+/* ---- tcp: segments by connection and sequence number --------------------- */
+
+/**
+ * A TCP connection is established, or its first segment since the begin was seen. Each end has an address and a port; the
+ * higher one is the one whose address, or whose port where those are equal, is the greater number.
+ * @set tcp
+ * @tp inet_sock_set_state
+ * @since 10
+ * @source net/ipv4/af_inet.c: inet_sk_state_store()
+ */
+struct plumb_tcp_flow {
+	PLUMB_HEAD;
+	plumb_u64 low0 NR; /* address of the lower end, big endian: upper half; of IPv4 as ::ffff:a.b.c.d */
+	plumb_u64 low1 NR; /* its lower half */
+	plumb_u64 high0 NR; /* address of the higher end: upper half */
+	PLUMB_CONT;
+	plumb_u32 ports NR; /* port of the lower end << 16 | port of the higher one */
+	plumb_u64 high1 NR; /* its lower half */
+	plumb_u64 flow NR; /* number of the connection, a hash of addresses and ports: the same on every host; its low four bits are 0 */
+};
+PLUMB_EVENT(150, tcp_flow, 64);
+
+/**
+ * A TCP segment with data, SYN, FIN or RST goes to the driver of an interface that is not the loopback.
+ * @set tcp
+ * @tp net_dev_start_xmit
+ * @since 10
+ * @source net/core/dev.c: xmit_one()
+ */
+struct plumb_tcp_segment_out {
+	PLUMB_HEAD;
+	plumb_u64 flow NR; /* connection, as in tcp_flow; plus 1 where the higher end sent it, 2 SYN, 4 FIN, 8 RST */
+	plumb_u32 seq NR; /* sequence number of its first byte */
+	plumb_u32 len BYTES; /* data in it; with segmentation offload several packets' */
+};
+PLUMB_EVENT(151, tcp_segment_out, 32);
+
+/**
+ * A TCP segment with data, SYN, FIN or RST came in, on an interface that is not the loopback.
+ * @set tcp
+ * @tp netif_receive_skb
+ * @since 10
+ * @source net/core/dev.c: __netif_receive_skb_core()
+ */
+struct plumb_tcp_segment_in {
+	PLUMB_HEAD;
+	plumb_u64 flow NR; /* as in tcp_segment_out */
+	plumb_u32 seq NR; /* sequence number of its first byte */
+	plumb_u32 len BYTES; /* data in it; with receive offload several packets' */
+};
+PLUMB_EVENT(152, tcp_segment_in, 32);
+
+/**
+ * tid took data that came on a TCP connection.
+ * @set tcp
+ * @tp tcp_rcv_space_adjust
+ * @since 10
+ * @source net/ipv4/tcp_input.c: tcp_rcv_space_adjust()
+ */
+struct plumb_tcp_read {
+	PLUMB_HEAD;
+	plumb_u64 flow NR; /* connection, as in tcp_flow; plus 1 where the higher end sent the data */
+	plumb_u32 seq NR; /* sequence number of the first byte that is not taken */
+	plumb_u32 unused NR; /* 0 */
+};
+PLUMB_EVENT(153, tcp_read, 32);
+
 /* ---- load: what a workload says of itself ------------------------------- */
 
 /**

@@ -45,6 +45,7 @@ enum plumb_thin {
 	PLUMB_THIN_PAGECACHE,
 	PLUMB_THIN_MEM,
 	PLUMB_THIN_NET,
+	PLUMB_THIN_TCP, /* whole connections are left out */
 	PLUMB_THIN_SETS,
 };
 
@@ -96,10 +97,12 @@ struct plumb_knobs {
 	plumb_u32 everyone;              /* 1: system calls and stacks of all, not of the target */
 	plumb_u32 emit_fork;             /* 0: births only pass the target's mark on */
 	plumb_u32 emit_exec;             /* 0: the same for a thread that takes over its leader's id */
-	plumb_u32 futex_at_enter;        /* 1: sys_enter emits futex too; two programs cost more */
-	plumb_u32 pid_namespace; /* inode of the recorder's; 0: the first, whose ids are the kernel's own */
-	plumb_u32 only_target;   /* 1: no event that the target has no part in */
-	plumb_u32 devices;       /* 0, or how many of device[] are set */
+	plumb_u32 emit_flow;             /* 1: connections are told before their first segment */
+	plumb_u32 unused;
+	plumb_u32 futex_at_enter; /* 1: sys_enter emits futex too; two programs cost more */
+	plumb_u32 pid_namespace;  /* inode of the recorder's; 0: the first, whose ids are the kernel's own */
+	plumb_u32 only_target;    /* 1: no event that the target has no part in */
+	plumb_u32 devices;        /* 0, or how many of device[] are set */
 	plumb_u32 device[PLUMB_MAX_DEVICES]; /* whole disks to record block events of */
 	plumb_u32 rethook_warns;             /* 1: the kernel is older than 6.10, see in_kretprobe() */
 	plumb_u32 wait_words;                /* 1: processes in the map of that name say what they wait for */

@@ -305,6 +305,7 @@ impl<'obj> Loaded<'obj> {
         }
         k.emit_fork = u32::from(events.contains(&"sched_fork"));
         k.emit_exec = u32::from(events.contains(&"sched_exec"));
+        k.emit_flow = u32::from(events.contains(&"tcp_flow"));
         let together = !knobs.apart && events.contains(&"sys_enter") && events.contains(&"futex");
         k.futex_at_enter = u32::from(together);
         let pid_namespace = namespaces::pid_namespace(&Root::real());

@@ -114,7 +114,7 @@ const WAIT_CALLS: &[&str] = &[
 const NEVER_THINNED: &[&str] = &["sched", "irq", "lock"];
 
 /// Sets that may be thinned, in the order of `enum plumb_thin`.
-pub const THINNABLE: [&str; 6] = ["syscall", "block", "fs", "pagecache", "mem", "net"];
+pub const THINNABLE: [&str; 7] = ["syscall", "block", "fs", "pagecache", "mem", "net", "tcp"];
 
 /// The events of a recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

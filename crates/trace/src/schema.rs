@@ -5,7 +5,7 @@
 use super::event::{Decode, Encode, EventInfo, FieldInfo, Origin, Record, StateEvent};
 
 /// Hash of ids, names, types and units; stands in the BPF object and in every trace.
-pub const SCHEMA_HASH: u64 = 0x58c2caf6034405a9;
+pub const SCHEMA_HASH: u64 = 0x400eafced528cad2;
 
 /// Hash of every generation of the schema, oldest first: traces of all of them can be read.
 pub const SCHEMA_HASHES: &[u64] = &[
@@ -18,6 +18,7 @@ pub const SCHEMA_HASHES: &[u64] = &[
     0xfde65cb9614f1361,
     0x1b4271acc061ef67,
     0x58c2caf6034405a9,
+    0x400eafced528cad2,
 ];
 
 /// The CPU stops running tid and starts next_tid.
@@ -2446,6 +2447,161 @@ unsafe impl Record for TcpRetransmitWaiter {
     const ID: u16 = 149;
 }
 
+/// A TCP connection is established, or its first segment since the begin was seen. Each end has an address and a port; the higher one is the one whose address, or whose port where those are equal, is the greater number.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TcpFlow {
+    /// when, one reading per event \[ns\]
+    pub ts: u64,
+    /// which event \[nr\]
+    pub id: u16,
+    /// times round the ring, plus one: commits it \[count\]
+    pub lap: u16,
+    /// thread on the CPU; 0 is the idle thread \[tid\]
+    pub tid: u32,
+    /// address of the lower end, big endian: upper half; of IPv4 as ::ffff:a.b.c.d \[nr\]
+    pub low0: u64,
+    /// its lower half \[nr\]
+    pub low1: u64,
+    /// address of the higher end: upper half \[nr\]
+    pub high0: u64,
+    /// second half of the record \[nr\]
+    pub cont_id: u16,
+    /// second half of the record \[nr\]
+    pub cont_lap: u16,
+    /// port of the lower end << 16 | port of the higher one \[nr\]
+    pub ports: u32,
+    /// its lower half \[nr\]
+    pub high1: u64,
+    /// number of the connection, a hash of addresses and ports: the same on every host; its low four bits are 0 \[nr\]
+    pub flow: u64,
+}
+
+const _: () = {
+    assert!(size_of::<TcpFlow>() == 64);
+    assert!(core::mem::offset_of!(TcpFlow, ts) == 0);
+    assert!(core::mem::offset_of!(TcpFlow, id) == 8);
+    assert!(core::mem::offset_of!(TcpFlow, lap) == 10);
+    assert!(core::mem::offset_of!(TcpFlow, tid) == 12);
+    assert!(core::mem::offset_of!(TcpFlow, low0) == 16);
+    assert!(core::mem::offset_of!(TcpFlow, low1) == 24);
+    assert!(core::mem::offset_of!(TcpFlow, high0) == 32);
+    assert!(core::mem::offset_of!(TcpFlow, cont_id) == 40);
+    assert!(core::mem::offset_of!(TcpFlow, cont_lap) == 42);
+    assert!(core::mem::offset_of!(TcpFlow, ports) == 44);
+    assert!(core::mem::offset_of!(TcpFlow, high1) == 48);
+    assert!(core::mem::offset_of!(TcpFlow, flow) == 56);
+};
+// SAFETY: repr(C), made of integers and byte arrays, no padding (asserted above).
+unsafe impl Record for TcpFlow {
+    const ID: u16 = 150;
+}
+
+/// A TCP segment with data, SYN, FIN or RST goes to the driver of an interface that is not the loopback.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TcpSegmentOut {
+    /// when, one reading per event \[ns\]
+    pub ts: u64,
+    /// which event \[nr\]
+    pub id: u16,
+    /// times round the ring, plus one: commits it \[count\]
+    pub lap: u16,
+    /// thread on the CPU; 0 is the idle thread \[tid\]
+    pub tid: u32,
+    /// connection, as in tcp_flow; plus 1 where the higher end sent it, 2 SYN, 4 FIN, 8 RST \[nr\]
+    pub flow: u64,
+    /// sequence number of its first byte \[nr\]
+    pub seq: u32,
+    /// data in it; with segmentation offload several packets' \[bytes\]
+    pub len: u32,
+}
+
+const _: () = {
+    assert!(size_of::<TcpSegmentOut>() == 32);
+    assert!(core::mem::offset_of!(TcpSegmentOut, ts) == 0);
+    assert!(core::mem::offset_of!(TcpSegmentOut, id) == 8);
+    assert!(core::mem::offset_of!(TcpSegmentOut, lap) == 10);
+    assert!(core::mem::offset_of!(TcpSegmentOut, tid) == 12);
+    assert!(core::mem::offset_of!(TcpSegmentOut, flow) == 16);
+    assert!(core::mem::offset_of!(TcpSegmentOut, seq) == 24);
+    assert!(core::mem::offset_of!(TcpSegmentOut, len) == 28);
+};
+// SAFETY: repr(C), made of integers and byte arrays, no padding (asserted above).
+unsafe impl Record for TcpSegmentOut {
+    const ID: u16 = 151;
+}
+
+/// A TCP segment with data, SYN, FIN or RST came in, on an interface that is not the loopback.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TcpSegmentIn {
+    /// when, one reading per event \[ns\]
+    pub ts: u64,
+    /// which event \[nr\]
+    pub id: u16,
+    /// times round the ring, plus one: commits it \[count\]
+    pub lap: u16,
+    /// thread on the CPU; 0 is the idle thread \[tid\]
+    pub tid: u32,
+    /// as in tcp_segment_out \[nr\]
+    pub flow: u64,
+    /// sequence number of its first byte \[nr\]
+    pub seq: u32,
+    /// data in it; with receive offload several packets' \[bytes\]
+    pub len: u32,
+}
+
+const _: () = {
+    assert!(size_of::<TcpSegmentIn>() == 32);
+    assert!(core::mem::offset_of!(TcpSegmentIn, ts) == 0);
+    assert!(core::mem::offset_of!(TcpSegmentIn, id) == 8);
+    assert!(core::mem::offset_of!(TcpSegmentIn, lap) == 10);
+    assert!(core::mem::offset_of!(TcpSegmentIn, tid) == 12);
+    assert!(core::mem::offset_of!(TcpSegmentIn, flow) == 16);
+    assert!(core::mem::offset_of!(TcpSegmentIn, seq) == 24);
+    assert!(core::mem::offset_of!(TcpSegmentIn, len) == 28);
+};
+// SAFETY: repr(C), made of integers and byte arrays, no padding (asserted above).
+unsafe impl Record for TcpSegmentIn {
+    const ID: u16 = 152;
+}
+
+/// tid took data that came on a TCP connection.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TcpRead {
+    /// when, one reading per event \[ns\]
+    pub ts: u64,
+    /// which event \[nr\]
+    pub id: u16,
+    /// times round the ring, plus one: commits it \[count\]
+    pub lap: u16,
+    /// thread on the CPU; 0 is the idle thread \[tid\]
+    pub tid: u32,
+    /// connection, as in tcp_flow; plus 1 where the higher end sent the data \[nr\]
+    pub flow: u64,
+    /// sequence number of the first byte that is not taken \[nr\]
+    pub seq: u32,
+    /// 0 \[nr\]
+    pub unused: u32,
+}
+
+const _: () = {
+    assert!(size_of::<TcpRead>() == 32);
+    assert!(core::mem::offset_of!(TcpRead, ts) == 0);
+    assert!(core::mem::offset_of!(TcpRead, id) == 8);
+    assert!(core::mem::offset_of!(TcpRead, lap) == 10);
+    assert!(core::mem::offset_of!(TcpRead, tid) == 12);
+    assert!(core::mem::offset_of!(TcpRead, flow) == 16);
+    assert!(core::mem::offset_of!(TcpRead, seq) == 24);
+    assert!(core::mem::offset_of!(TcpRead, unused) == 28);
+};
+// SAFETY: repr(C), made of integers and byte arrays, no padding (asserted above).
+unsafe impl Record for TcpRead {
+    const ID: u16 = 153;
+}
+
 /// A thread of a workload begins an operation.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
@@ -3836,6 +3992,32 @@ pub const EVENTS: &[EventInfo] = &[
         FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
         FieldInfo { name: "sk", unit: "addr", doc: "the socket" },
         FieldInfo { name: "waiter", unit: "tid", doc: "the thread that waits" },
+    ] },
+    EventInfo { id: 150, name: "tcp_flow", set: "tcp", origin: Origin::Kernel, tracepoint: "inet_sock_set_state", source: "net/ipv4/af_inet.c: inet_sk_state_store()", doc: "A TCP connection is established, or its first segment since the begin was seen. Each end has an address and a port; the higher one is the one whose address, or whose port where those are equal, is the greater number.", size: 64, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "low0", unit: "nr", doc: "address of the lower end, big endian: upper half; of IPv4 as ::ffff:a.b.c.d" },
+        FieldInfo { name: "low1", unit: "nr", doc: "its lower half" },
+        FieldInfo { name: "high0", unit: "nr", doc: "address of the higher end: upper half" },
+        FieldInfo { name: "ports", unit: "nr", doc: "port of the lower end << 16 | port of the higher one" },
+        FieldInfo { name: "high1", unit: "nr", doc: "its lower half" },
+        FieldInfo { name: "flow", unit: "nr", doc: "number of the connection, a hash of addresses and ports: the same on every host; its low four bits are 0" },
+    ] },
+    EventInfo { id: 151, name: "tcp_segment_out", set: "tcp", origin: Origin::Kernel, tracepoint: "net_dev_start_xmit", source: "net/core/dev.c: xmit_one()", doc: "A TCP segment with data, SYN, FIN or RST goes to the driver of an interface that is not the loopback.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "flow", unit: "nr", doc: "connection, as in tcp_flow; plus 1 where the higher end sent it, 2 SYN, 4 FIN, 8 RST" },
+        FieldInfo { name: "seq", unit: "nr", doc: "sequence number of its first byte" },
+        FieldInfo { name: "len", unit: "bytes", doc: "data in it; with segmentation offload several packets'" },
+    ] },
+    EventInfo { id: 152, name: "tcp_segment_in", set: "tcp", origin: Origin::Kernel, tracepoint: "netif_receive_skb", source: "net/core/dev.c: __netif_receive_skb_core()", doc: "A TCP segment with data, SYN, FIN or RST came in, on an interface that is not the loopback.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "flow", unit: "nr", doc: "as in tcp_segment_out" },
+        FieldInfo { name: "seq", unit: "nr", doc: "sequence number of its first byte" },
+        FieldInfo { name: "len", unit: "bytes", doc: "data in it; with receive offload several packets'" },
+    ] },
+    EventInfo { id: 153, name: "tcp_read", set: "tcp", origin: Origin::Kernel, tracepoint: "tcp_rcv_space_adjust", source: "net/ipv4/tcp_input.c: tcp_rcv_space_adjust()", doc: "tid took data that came on a TCP connection.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "flow", unit: "nr", doc: "connection, as in tcp_flow; plus 1 where the higher end sent the data" },
+        FieldInfo { name: "seq", unit: "nr", doc: "sequence number of the first byte that is not taken" },
     ] },
     EventInfo { id: 160, name: "load_begin", set: "load", origin: Origin::Load, tracepoint: "load_begin", source: "crates/trace/src/load/stream.rs: LoadStream::begin()", doc: "A thread of a workload begins an operation.", size: 32, fields: &[
         FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* TCP segments by connection and sequence number: what two hosts that record see of each other. Headers are read from
+ * the linear part of a packet, where every driver has them; data is never looked at. */
+
+#include <bpf/bpf_endian.h>
+
+#define PLUMB_FLOW_SLOTS 65536
+#define FLOW_HIGHER 1 /* the higher end sent it */
+#define FLOW_SYN 2
+#define FLOW_FIN 4
+#define FLOW_RST 8
+#define FLOW_BITS 15
+
+#define AF_INET 2
+#define AF_INET6 10
+#define IFF_LOOPBACK 8
+#define ETH_P_IP bpf_htons(0x0800)
+#define ETH_P_IPV6 bpf_htons(0x86dd)
+#define ETH_P_8021Q bpf_htons(0x8100)
+#define IPPROTO_TCP 6
+#define TCP_ESTABLISHED 1
+
+/* Connections that were told, by the low bits of their numbers. One that finds another in its place is told again. */
+u64 flows[PLUMB_FLOW_SLOTS] SEC(".data.flows") = {};
+
+/* Both ends of a connection; the first two words of each are its address. */
+struct flow_ends {
+	u64 low0, low1, high0, high1;
+	u32 ports;
+	u32 higher; /* 1: the end that was given first is the higher one */
+};
+
+static __always_inline u64 mix(u64 h, u64 word)
+{
+	h = (h ^ word) * 0x9e3779b97f4a7c15ULL;
+	return h ^ h >> 32;
+}
+
+/* Puts the ends into their order, and returns the connection's number. Addresses and ports in the order of the host. */
+static __always_inline u64 flow_of(struct flow_ends *f, u64 a0, u64 a1, u64 b0, u64 b1, u16 a_port,
+				   u16 b_port)
+{
+	u64 h;
+
+	f->higher = a0 != b0 ? a0 > b0 : a1 != b1 ? a1 > b1 : a_port > b_port;
+	f->low0 = f->higher ? b0 : a0;
+	f->low1 = f->higher ? b1 : a1;
+	f->high0 = f->higher ? a0 : b0;
+	f->high1 = f->higher ? a1 : b1;
+	f->ports = f->higher ? (u32)b_port << 16 | a_port : (u32)a_port << 16 | b_port;
+	h = mix(mix(mix(mix(mix(0, f->low0), f->low1), f->high0), f->high1), f->ports);
+	return h & ~(u64)FLOW_BITS;
+}
+
+static __always_inline u64 mapped(__be32 address)
+{
+	return 0xffffULL << 32 | bpf_ntohl(address);
+}
+
+static __always_inline void tell(u64 flow, const struct flow_ends *f)
+{
+	EMIT64(tcp_flow, current_tid(),
+	       {
+		       e->low0 = f->low0;
+		       e->low1 = f->low1;
+	       },
+	       {
+		       h->high0 = f->high0;
+		       h->ports = f->ports;
+		       h->high1 = f->high1;
+		       h->flow = flow;
+	       });
+}
+
+/* Whether a connection is recorded; tells it where it was not. Of the target are those on which one of its threads sent. */
+static __always_inline bool flow_wanted(u64 flow, const struct flow_ends *f, bool ours)
+{
+	u64 *known = &flows[(flow >> 4) & (PLUMB_FLOW_SLOTS - 1)];
+
+	if ((flow >> 24) & knobs.thin[PLUMB_THIN_TCP])
+		return false;
+	if (*known != flow) {
+		if (knobs.only_target && !ours)
+			return false;
+		*known = flow;
+		if (knobs.emit_flow)
+			tell(flow, f);
+	}
+	return true;
+}
+
+/* What a segment says of itself. */
+struct segment {
+	u64 flow;
+	u32 seq;
+	u32 len;
+	u32 flags;
+};
+
+/* Reads the headers of a packet, of which the one of IP begins at `at`; false: it has nothing to tell. */
+static __always_inline bool segment_of(struct sk_buff *skb, unsigned char *at, struct segment *s,
+				       struct flow_ends *f)
+{
+	u8 ip[40], tcp[14];
+	__be16 protocol = skb->protocol;
+	u32 linear = skb->len - skb->data_len, before = at - skb->data;
+	u32 header, all, total;
+	u64 a0 = 0, a1, b0 = 0, b1;
+
+	if (skb->dev->flags & IFF_LOOPBACK)
+		return false;
+	if (protocol == ETH_P_8021Q) {
+		/* a tag within the packet: on its way in that is what `at` points to */
+		if (bpf_probe_read_kernel(&protocol, sizeof(protocol), before ? at - 2 : at + 2))
+			return false;
+		if (!before) {
+			before = 4;
+			at += 4;
+		}
+	}
+	if (protocol != ETH_P_IP && protocol != ETH_P_IPV6)
+		return false;
+	if (before + 40 > linear || bpf_probe_read_kernel(ip, sizeof(ip), at))
+		return false;
+	if (protocol == ETH_P_IP) {
+		/* fragments have no header of TCP */
+		if (ip[9] != IPPROTO_TCP || (((ip[6] & 0x3f) << 8) | ip[7]))
+			return false;
+		header = (ip[0] & 15) * 4;
+		total = ip[2] << 8 | ip[3];
+		a1 = mapped(*(__be32 *)&ip[12]);
+		b1 = mapped(*(__be32 *)&ip[16]);
+	} else {
+		if (ip[6] != IPPROTO_TCP)
+			return false;
+		header = 40;
+		total = ip[4] << 8 | ip[5];
+		total = total ? total + 40 : 0;
+		a0 = bpf_be64_to_cpu(*(u64 *)&ip[8]);
+		a1 = bpf_be64_to_cpu(*(u64 *)&ip[16]);
+		b0 = bpf_be64_to_cpu(*(u64 *)&ip[24]);
+		b1 = bpf_be64_to_cpu(*(u64 *)&ip[32]);
+	}
+	if (before + header + 20 > linear || bpf_probe_read_kernel(tcp, sizeof(tcp), at + header))
+		return false;
+	/* Beyond 64 KiB of offloaded data (BIG TCP) IP's own length is 0. What a driver pads is in skb->len alone. */
+	all = skb->len - before;
+	if (total && total < all)
+		all = total;
+	header += (tcp[12] >> 4) * 4;
+	s->len = all > header ? all - header : 0;
+	s->flags = (tcp[13] & 2 ? FLOW_SYN : 0) | (tcp[13] & 1 ? FLOW_FIN : 0) | (tcp[13] & 4 ? FLOW_RST : 0);
+	if (!s->len && !s->flags)
+		return false;
+	s->seq = bpf_ntohl(*(__be32 *)&tcp[4]);
+	s->flow = flow_of(f, a0, a1, b0, b1, tcp[0] << 8 | tcp[1], tcp[2] << 8 | tcp[3]);
+	return true;
+}
+
+SEC("tp_btf/net_dev_start_xmit")
+int BPF_PROG(tcp_segment_out, struct sk_buff *skb)
+{
+	u32 tid = current_tid();
+	struct flow_ends f;
+	struct segment s;
+
+	if (!segment_of(skb, skb->head + skb->network_header, &s, &f) ||
+	    !flow_wanted(s.flow, &f, is_target(tid)))
+		return 0;
+	EMIT(tcp_segment_out, tid, {
+		e->flow = s.flow | f.higher | s.flags;
+		e->seq = s.seq;
+		e->len = s.len;
+	});
+	return 0;
+}
+
+SEC("tp_btf/netif_receive_skb")
+int BPF_PROG(tcp_segment_in, struct sk_buff *skb)
+{
+	struct flow_ends f;
+	struct segment s;
+
+	if (!segment_of(skb, skb->data, &s, &f) || !flow_wanted(s.flow, &f, false))
+		return 0;
+	EMIT(tcp_segment_in, current_tid(), {
+		e->flow = s.flow | f.higher | s.flags;
+		e->seq = s.seq;
+		e->len = s.len;
+	});
+	return 0;
+}
+
+/* The connection of a socket; 0 where it has none. The end given first is the other one, which sends what is read. */
+static __always_inline u64 flow_of_socket(struct sock *sk, struct flow_ends *f)
+{
+	struct sock_common *c = &sk->__sk_common;
+	u16 family = c->skc_family, own_port = c->skc_num, port = bpf_ntohs(c->skc_dport);
+	u64 own[2] = {}, other[2] = {};
+
+	if (family == AF_INET) {
+		own[1] = mapped(c->skc_rcv_saddr);
+		other[1] = mapped(c->skc_daddr);
+	} else if (family == AF_INET6) {
+		BPF_CORE_READ_INTO(&own, c, skc_v6_rcv_saddr);
+		BPF_CORE_READ_INTO(&other, c, skc_v6_daddr);
+		own[0] = bpf_be64_to_cpu(own[0]);
+		own[1] = bpf_be64_to_cpu(own[1]);
+		other[0] = bpf_be64_to_cpu(other[0]);
+		other[1] = bpf_be64_to_cpu(other[1]);
+	}
+	return port ? flow_of(f, other[0], other[1], own[0], own[1], port, own_port) : 0;
+}
+
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(tcp_flow, struct sock *sk, int old_state, int new_state)
+{
+	struct flow_ends f;
+	u64 flow;
+
+	if (new_state != TCP_ESTABLISHED)
+		return 0;
+	flow = flow_of_socket(sk, &f);
+	if (flow)
+		flow_wanted(flow, &f, is_target(current_tid()));
+	return 0;
+}
+
+SEC("tp_btf/tcp_rcv_space_adjust")
+int BPF_PROG(tcp_read, struct sock *sk)
+{
+	u32 tid = current_tid();
+	struct flow_ends f;
+	u64 flow;
+
+	if (!wanted(tid))
+		return 0;
+	flow = flow_of_socket(sk, &f);
+	if (!flow || !flow_wanted(flow, &f, true))
+		return 0;
+	EMIT(tcp_read, tid, {
+		e->flow = flow | f.higher;
+		e->seq = BPF_CORE_READ((struct tcp_sock *)sk, copied_seq);
+		e->unused = 0;
+	});
+	return 0;
+}
