@@ -81,6 +81,8 @@ need_demo() {
 need_test() {
 	want babeltrace2 has babeltrace2
 	# who else has BPF programs loaded: nothing of ours may be left
+	# hosts that are network namespaces
+	want iproute2 has ip
 	want bpftool has bpftool
 	want fio has fio
 	# healthy programs that the fault suite accuses of nothing
@@ -138,6 +140,8 @@ need_bench() {
 	want libbpf-dev has_file '/usr/include/bpf/libbpf.h'
 	want linux-perf has perf
 	want bpftrace has bpftrace
+	# hosts that are network namespaces
+	want iproute2 has ip
 	want bpftool has bpftool
 	# benches/record/workloads.sh
 	want apache2-utils has ab

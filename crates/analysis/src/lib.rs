@@ -5,6 +5,7 @@
 //! them show the same findings. Does no output and knows no format.
 
 mod bounded;
+pub mod hosts;
 pub mod instructions;
 mod live;
 mod pass;

@@ -55,6 +55,7 @@ mod wait_frames;
 
 pub use account::{Account, Category, CATEGORIES};
 pub use block::{Below, Stamp as Request};
+pub use histogram::Histogram;
 pub use latches::has_interpreter;
 pub use machine::Model;
 pub use parts::{Who, TCP_AGAIN, TCP_TIMER};

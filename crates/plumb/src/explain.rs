@@ -5,7 +5,8 @@ use crate::cli::{ExplainArgs, Show};
 use crate::quality::NOT_VALID;
 use crate::{chain, quality, tables};
 use anyhow::{ensure, Result};
-use plumb_analysis::Analysis;
+use plumb_analysis::hosts::{self, Recording};
+use plumb_analysis::{Analysis, Pass};
 use plumb_diagnose::Diagnosis;
 use plumb_model::profile::Profile;
 use plumb_report::terminal::screen::Screen;
@@ -97,7 +98,8 @@ pub fn print(explained: &Analysis, show: &Show, out: &mut Screen<'_>) -> Result<
     Ok(())
 }
 
-/// What limits each recording of a collector's set: of text the first sentence, of JSON all, by name.
+/// What limits each recording of a collector's set, and their requests to each other: of text the first sentence of
+/// each, of JSON all, by name.
 fn set(recordings: &[PathBuf], args: &ExplainArgs, out: &mut Screen<'_>) -> Result<ExitCode> {
     let shown = args.dir.display();
     ensure!(!recordings.is_empty(), "{shown}: nothing was collected yet");
@@ -106,31 +108,47 @@ fn set(recordings: &[PathBuf], args: &ExplainArgs, out: &mut Screen<'_>) -> Resu
         "{shown} is a set: --chain and --threads are of one recording"
     );
     let (mut all, mut failed, mut code) = (serde_json::Map::new(), false, 0);
+    let mut fail = |name: &str, e: &anyhow::Error, all: &mut serde_json::Map<_, _>| {
+        failed = true;
+        eprintln!("plumb: {name}: {e:#}");
+        all.insert(name.into(), serde_json::json!({ "error": format!("{e:#}") }));
+    };
+    let name = |dir: &PathBuf| dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut traces = Vec::new();
     for dir in recordings {
-        let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        match Analysis::of(dir, &args.show.comm) {
-            Err(e) => {
-                failed = true;
-                eprintln!("plumb: {name}: {e:#}");
-                all.insert(name, serde_json::json!({ "error": format!("{e:#}") }));
-            }
-            Ok(explained) => {
-                code = code.max(if explained.quality.valid() { 0 } else { NOT_VALID });
-                if args.show.json {
-                    all.insert(name, serde_json::to_value(&explained)?);
-                    continue;
-                }
-                let host = explained.environment.get("hostname").map_or("", |h| h);
-                let long = units::duration(explained.result.end.saturating_sub(explained.result.begin));
-                out.heading(&plain::all(&format!("{name} [{host}, {long}]"))?)?;
-                let lines = explained.diagnosis.lines.into_iter().take(1).collect();
-                tables::verdict(&plain::all(&Diagnosis { lines, ..Diagnosis::default() })?, out)?;
-            }
+        match plumb_analysis::open(dir) {
+            Ok(trace) => traces.push((name(dir), trace)),
+            Err(e) => fail(&name(dir), &e, &mut all),
         }
     }
-    match args.show.json {
-        true => writeln!(out, "{}", serde_json::to_string_pretty(&all)?)?,
-        false => writeln!(out, "\nOf one of them: plumb explain {shown}/NAME")?,
+    let opened: Vec<Recording<'_>> =
+        traces.iter().map(|(name, trace)| Recording { name: name.clone(), trace }).collect();
+    let (analyses, hosts) = hosts::read(&opened, &args.show.comm)?;
+    for ((name, _), explained) in traces.iter().zip(analyses) {
+        let explained = match explained {
+            Ok(explained) => explained,
+            Err(e) => {
+                fail(name, &e, &mut all);
+                continue;
+            }
+        };
+        code = code.max(if explained.quality.valid() { 0 } else { NOT_VALID });
+        if args.show.json {
+            all.insert(name.clone(), serde_json::to_value(&explained)?);
+            continue;
+        }
+        let host = explained.environment.get("hostname").map_or("", |h| h);
+        let long = units::duration(explained.result.end.saturating_sub(explained.result.begin));
+        out.heading(&plain::all(&format!("{name} [{host}, {long}]"))?)?;
+        let lines = explained.diagnosis.lines.into_iter().take(1).collect();
+        tables::verdict(&plain::all(&Diagnosis { lines, ..Diagnosis::default() })?, out)?;
+    }
+    if args.show.json {
+        let both = serde_json::json!({ "recordings": all, "hosts": hosts });
+        writeln!(out, "{}", serde_json::to_string_pretty(&both)?)?;
+    } else {
+        terminal::hosts(&plain::all(&hosts)?, out)?;
+        writeln!(out, "\nOf one of them: plumb explain {shown}/NAME")?;
     }
     // A recording that cannot be read is an error, whatever the others are.
     Ok(ExitCode::from(if failed { 2 } else { code }))
@@ -145,8 +163,25 @@ pub fn main(args: &ExplainArgs) -> Result<ExitCode> {
         let mut out = std::io::stdout().lock();
         return set(&recordings, args, &mut Screen::stdout(&mut out, args.show.wide));
     }
-    let explained = Analysis::of(&args.dir, &args.show.comm)?;
+    let trace = plumb_analysis::open(&args.dir)?;
     let mut out = std::io::stdout().lock();
-    print(&explained, &args.show, &mut Screen::stdout(&mut out, args.show.wide))?;
+    let out = &mut Screen::stdout(&mut out, args.show.wide);
+    if !hosts::has_segments(&trace) {
+        let explained = Pass::over(&trace).only(&args.show.comm).analysis()?;
+        print(&explained, &args.show, out)?;
+        return Ok(quality::exit_code(&explained.quality));
+    }
+    // Services of one machine that send each other requests are a set of one.
+    let name = trace.metadata.env.get("hostname").cloned().unwrap_or_default();
+    let (mut explained, hosts) = hosts::read(&[Recording { name, trace: &trace }], &args.show.comm)?;
+    let explained = explained.remove(0)?;
+    if args.show.json {
+        let mut all = serde_json::to_value(&explained)?;
+        all["hosts"] = serde_json::to_value(&hosts)?;
+        writeln!(out, "{}", serde_json::to_string_pretty(&all)?)?;
+    } else {
+        print(&explained, &args.show, out)?;
+        terminal::hosts(&plain::all(&hosts)?, out)?;
+    }
     Ok(quality::exit_code(&explained.quality))
 }

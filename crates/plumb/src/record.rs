@@ -21,6 +21,10 @@ use std::process::ExitCode;
 /// Bad options, or nothing could be recorded.
 pub fn main(args: &RecordArgs) -> Result<ExitCode> {
     let mut options = options(&args.what, &args.output)?;
+    if args.to.is_some() && args.what.events == "default" {
+        // A set is read as one: by the segments that its hosts sent each other.
+        options.selection.events.extend(Selection::parse("tcp")?.events);
+    }
     options.keep = keep(args)?;
     options.output_apart = args.json;
     let holds_a_run = args.output.join("run.json").exists() || args.output.join("trace").exists();

@@ -2,6 +2,7 @@
 //! Text for terminals, files and pipes: tables, wrapped paragraphs, colours.
 
 mod bars;
+mod hosts;
 mod hot;
 pub mod screen;
 pub mod similar_messages;
@@ -10,6 +11,7 @@ mod table;
 mod waypoints;
 
 pub use bars::bars;
+pub use hosts::hosts;
 pub use hot::hot;
 pub use spans::{spans, wait_events};
 pub use table::{middle_out, seconds, wrapped, wrapped_to, Table, WIDTH};

@@ -27,6 +27,7 @@ topics! {
     "exit-codes", "what the exit code says", "exit-codes.md";
     "recording", "what to record of whom, and what it costs", "recording.md";
     "collecting", "recordings of other hosts: invitations, what is sent, what is lost", "collecting.md";
+    "hosts", "requests that are followed from host to host, and the clocks of hosts", "hosts.md";
     "spans", "requests, statements and calls: where their time goes", "spans.md";
     "trace-format", "files of a trace, and how others read them", "trace-format.md";
     "views-manual", "views of a trace: items, groups, statistics", "views.md";

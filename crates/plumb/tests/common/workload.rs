@@ -6,11 +6,13 @@
 //!          naps MILLISECONDS | hogs-and-sleepers N MILLISECONDS |
 //!          same-file-writes THREADS N BYTES PATH | datagrams N |
 //!          operations THREADS N PATH | killed-operations N PATH |
-//!          proxy PATH UPSTREAM | hand-over PATH | ask PATH
+//!          proxy PATH UPSTREAM | hand-over PATH | ask PATH |
+//!          answer-tcp LISTEN N sleep|spin MILLISECONDS | relay-tcp LISTEN N UPSTREAM | ask-tcp ADDRESS N
 
 use plumb_trace::load::{LoadStream, OperationKind};
 use std::fs::File;
 use std::io::{Read, Seek, Write};
+use std::net::TcpStream;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -44,6 +46,27 @@ fn now() -> u64 {
     // SAFETY: ts is valid for writing.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut ts) };
     ts.tv_sec as u64 * 1_000_000_000 + ts.tv_nsec as u64
+}
+
+/// Connects, once somebody listens.
+fn connect(address: &str) -> TcpStream {
+    let until = Instant::now() + Duration::from_secs(10);
+    loop {
+        match TcpStream::connect(address) {
+            Ok(stream) => {
+                stream.set_nodelay(true).expect("option");
+                return stream;
+            }
+            Err(e) => assert!(Instant::now() < until, "{address}: {e}"),
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A request and its answer.
+fn exchange(server: &mut TcpStream) {
+    server.write_all(&[1; 50]).expect("request");
+    server.read_exact(&mut [0; 200]).expect("answer");
 }
 
 /// A pthread mutex, as C programs have it.
@@ -342,6 +365,29 @@ fn main() {
                 assert_eq!(to.recv(&mut received).expect("receive"), 100);
             }
             println!("process {}", std::process::id());
+        }
+        // A server of one client: N requests of 50 bytes, each answered by 200.
+        "answer-tcp" | "relay-tcp" => {
+            let listener = std::net::TcpListener::bind(&args[2]).expect("bind");
+            let mut upstream = (args[1] == "relay-tcp").then(|| connect(&args[4]));
+            let (mut client, _) = listener.accept().expect("accept");
+            client.set_nodelay(true).expect("option");
+            for _ in 0..number(3) {
+                client.read_exact(&mut [0; 50]).expect("request");
+                match &mut upstream {
+                    Some(upstream) => exchange(upstream),
+                    None if args[4] == "spin" => spin(number(5)),
+                    None => std::thread::sleep(Duration::from_millis(number(5))),
+                }
+                client.write_all(&[7; 200]).expect("answer");
+            }
+            // The client ends the connection.
+            let _ = client.read(&mut [0]);
+        }
+        // Its client.
+        "ask-tcp" => {
+            let mut server = connect(&args[2]);
+            (0..number(3)).for_each(|_| exchange(&mut server));
         }
         "hogs" => {
             let me = std::env::current_exe().expect("own path");

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Recordings of several hosts as one: network namespaces are the hosts, so that the truth is known.
+
+mod common;
+use common::{can, must, output, plumb, signal, start, stderr, workload};
+use plumb_trace::ctf::{PacketHead, HEAD_BYTES};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Namespaces in a row, each joined to the next: 10.213.N.1 and 10.213.N.2 are the ends of wire N.
+struct Hosts {
+    names: Vec<String>,
+    dir: tempfile::TempDir,
+}
+
+fn ip(words: &[&str]) {
+    must(Command::new("ip").args(words));
+}
+
+impl Hosts {
+    fn new(n: usize) -> Self {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let set = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = |i: usize| format!("plumb{}-{set}-{i}", std::process::id());
+        let hosts = Self { names: (0..n).map(name).collect(), dir: tempfile::tempdir().expect("directory") };
+        hosts.names.iter().for_each(|name| ip(&["netns", "add", name]));
+        for (i, pair) in hosts.names.windows(2).enumerate() {
+            let (a, b) = (format!("a{i}"), format!("b{i}"));
+            ip(&["link", "add", &a, "netns", &pair[0], "type", "veth", "peer", "name", &b, "netns", &pair[1]]);
+            for (name, end, device) in [(&pair[0], 1, &a), (&pair[1], 2, &b)] {
+                ip(&["-n", name, "addr", "add", &format!("10.213.{i}.{end}/24"), "dev", device]);
+                ip(&["-n", name, "link", "set", device, "up"]);
+            }
+        }
+        hosts
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// A load on one of them.
+    fn on(&self, host: usize, words: &[&str]) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.names[host]]).arg(workload()).args(words);
+        command
+    }
+
+    /// The same, recorded as that host alone would.
+    fn recorded(&self, host: usize, name: &str, words: &[&str]) -> Command {
+        let mut command = plumb();
+        command.args(["record", "-q", "--only-target", "-e", "sched,irq,syscall,tcp", "-o"]);
+        command.arg(self.path("set").join(name)).args(["--", "ip", "netns", "exec", &self.names[host]]);
+        command.arg(workload()).args(words);
+        command
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        for name in &self.names {
+            let _ = output(Command::new("ip").args(["netns", "del", name]));
+        }
+    }
+}
+
+/// Makes a trace one of a host whose clock is ahead, and faster by parts in a thousand million.
+fn shift(trace: &Path, ahead: u64, ppb: u64) {
+    for file in std::fs::read_dir(trace).expect("trace").flatten() {
+        if !file.file_name().to_string_lossy().starts_with("cpu_") {
+            continue;
+        }
+        let mut bytes = std::fs::read(file.path()).expect("stream");
+        let mut at = 0;
+        let clock = |t: u64| t + ahead + (u128::from(t) * u128::from(ppb) / 1_000_000_000) as u64;
+        while at < bytes.len() {
+            let head = PacketHead::decode(&bytes[at..]).expect("packet");
+            let moved = PacketHead { begin: clock(head.begin), end: clock(head.end), ..head };
+            bytes[at..at + HEAD_BYTES].copy_from_slice(&moved.encode());
+            for slot in bytes[at + HEAD_BYTES..at + head.content as usize].chunks_mut(32) {
+                // The second half of a record has no time.
+                if slot[8..10] == [0xff, 0xff] {
+                    continue;
+                }
+                let ts = u64::from_le_bytes(slot[..8].try_into().expect("eight bytes"));
+                slot[..8].copy_from_slice(&clock(ts).to_le_bytes());
+            }
+            at += head.size as usize;
+        }
+        std::fs::write(file.path(), bytes).expect("stream");
+    }
+}
+
+fn explain_set(dir: &Path) -> Value {
+    let out = output(plumb().arg("explain").arg(dir).arg("--json"));
+    serde_json::from_slice(&out.stdout).unwrap_or_else(|e| panic!("{e}: {}", stderr(&out)))
+}
+
+fn only(list: &Value) -> &Value {
+    let all = list.as_array().expect("a list");
+    assert_eq!(all.len(), 1, "{list:#}");
+    &all[0]
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("no number: {value}"))
+}
+
+#[test]
+fn a_request_is_followed_to_a_host_with_another_clock() {
+    if !can("a_request_is_followed_to_a_host_with_another_clock", &["ip"]) {
+        return;
+    }
+    let hosts = Hosts::new(2);
+    let set = hosts.path("set");
+    must(plumb().arg("collect").arg(&set).args(["--invite", "db", "-o"]).arg(hosts.path("invitation")));
+    let words = ["answer-tcp", "10.213.0.2:7000", "300", "sleep", "2"];
+    let mut server = start(&mut hosts.recorded(1, "db", &words), &set.join("db"));
+    must(&mut hosts.recorded(0, "web", &["ask-tcp", "10.213.0.2:7000", "300"]));
+    assert!(server.wait().expect("server").success());
+    let ahead = 1_200_000_000;
+    let same = explain_set(&set);
+    shift(&set.join("db"), ahead as u64, 37_000);
+    let shifted = explain_set(&set);
+    for (explained, ahead, ppm) in [(&same, 0_i32, 0.0), (&shifted, ahead, 37.0)] {
+        let hosts = &explained["hosts"];
+        let clock = only(&hosts["clocks"]);
+        assert_eq!((&clock["from"], &clock["to"]), (&"db".into(), &"web".into()));
+        // 300 of each kind, and the begin and end of the connection, of which the first are nobody's yet.
+        assert!((598..=606).contains(&number(&clock["segments"])), "{clock}");
+        let width = number(&clock["width"]) as i64;
+        assert!(width > 0 && width < 1_000_000, "{clock}");
+        // What db's clock shows at its begin web's shows later by what it is ahead.
+        let begin = number(&explained["recordings"]["db"]["begin"]) as f64;
+        let truth = (begin - f64::from(ahead)) / (1.0 + ppm / 1e6) - begin;
+        let told = clock["ahead"].as_i64().expect("ns");
+        assert!((told as f64 - truth).abs() <= (width + 1) as f64, "{clock}: really {truth}");
+        let drift = clock["drift_ppm"].as_f64().expect("ppm");
+        let drift_width = clock["drift_width_ppm"].as_f64().expect("ppm");
+        assert!((drift + ppm).abs() <= drift_width, "{clock}");
+        let row = only(&hosts["requests"]);
+        assert_eq!(number(&row["requests"]), 300);
+        assert!(number(&row["incomplete"]) <= 1, "{row:#}");
+        assert_eq!((&row["client"], &row["server"]), (&"web".into(), &"db".into()));
+        assert_eq!(row["address"], "10.213.0.2:7000");
+        let parts = row["parts"].as_array().expect("parts");
+        let all: u64 = parts.iter().map(|p| number(&p["time"])).sum();
+        let known = if number(&row["incomplete"]) == 0 { all } else { all + number(&row["max"]) };
+        assert!(all <= number(&row["time"]) && number(&row["time"]) <= known, "the parts are the whole: {row:#}");
+        // The server sleeps 2 ms over each.
+        let work = number(&parts[3]["time"]);
+        assert!(work >= 598_000_000 && work * 10 > all * 8, "{row:#}");
+    }
+    // The server's own account of it, where its states have the time of its events.
+    let parts = &same["hosts"]["requests"][0]["parts"];
+    let sleeping = &parts[3]["causes"][0];
+    assert_eq!(sleeping["category"], "timer", "{parts:#}");
+    assert!(number(&sleeping["time"]) * 2 > number(&parts[3]["time"]), "{parts:#}");
+}
+
+#[test]
+fn requests_through_three_tiers_of_one_machine_are_one_chain() {
+    if !can("requests_through_three_tiers_of_one_machine_are_one_chain", &["ip"]) {
+        return;
+    }
+    let hosts = Hosts::new(3);
+    let trace = hosts.path("trace");
+    let mut record = plumb();
+    record.args(["record", "-q", "-a", "-e", "sched,irq,syscall,tcp", "-o"]).arg(&trace);
+    let mut record = start(&mut record, &trace);
+    let spawn = |host, words: &[&str]| hosts.on(host, words).spawn().expect("start");
+    let mut database = spawn(2, &["answer-tcp", "10.213.1.2:7001", "200", "spin", "3"]);
+    let mut web = spawn(1, &["relay-tcp", "10.213.0.2:7000", "200", "10.213.1.2:7001"]);
+    must(&mut hosts.on(0, &["ask-tcp", "10.213.0.2:7000", "200"]));
+    assert!(web.wait().expect("web").success() && database.wait().expect("database").success());
+    signal(&record, libc::SIGINT);
+    record.wait().expect("recorder");
+    let explained = common::explain(&trace);
+    let rows = explained["hosts"]["requests"].as_array().expect("rows");
+    let of = |port: &str| {
+        let mut found = rows.iter().filter(|r| r["address"].as_str().is_some_and(|a| a.ends_with(port)));
+        found.next().unwrap_or_else(|| panic!("no requests to {port}: {rows:#?}"))
+    };
+    let (outer, inner) = (of(":7000"), of(":7001"));
+    assert_eq!((number(&outer["requests"]), number(&inner["requests"])), (200, 200));
+    assert_eq!((number(&outer["width"]), number(&inner["width"])), (0, 0), "one machine has one clock");
+    // The web server waits for the database, and that computes.
+    let cause = &outer["parts"][3]["causes"][0];
+    assert_eq!((&cause["category"], &cause["who"]), (&Value::Null, &"10.213.1.2:7001".into()), "{outer:#}");
+    assert!(number(&cause["time"]) * 10 > number(&outer["time"]) * 8, "{outer:#}");
+    let cause = &inner["parts"][3]["causes"][0];
+    assert_eq!(cause["category"], "running", "{inner:#}");
+    assert!(number(&cause["time"]) * 2 > number(&inner["parts"][3]["time"]), "{inner:#}");
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The tables of several recordings together: their clocks, and requests from host to host.
+
+use super::screen::Screen;
+use super::table::Table;
+use anyhow::Result;
+use plumb_analysis::hosts::{ClockRow, Hosts, PartRow, RequestRow};
+use plumb_trace::units;
+use std::io::Write;
+
+/// Rows of requests that are shown whole.
+const MOST: usize = 8;
+/// Ends of their time that are told.
+const LEAVES: usize = 8;
+
+/// The clocks and the requests, most time first.
+///
+/// # Errors
+/// The writer's.
+pub fn hosts(hosts: &Hosts, out: &mut Screen<'_>) -> Result<()> {
+    for row in hosts.requests.iter().take(MOST) {
+        requests(row, out)?;
+    }
+    if hosts.requests.len() > MOST {
+        writeln!(out, "  {} more: --json", hosts.requests.len() - MOST)?;
+    }
+    clocks(&hosts.clocks, out)
+}
+
+/// Whose it is: recording and name.
+fn party(host: &str, name: &str) -> String {
+    if name.is_empty() {
+        host.into()
+    } else {
+        format!("{host} ({name})")
+    }
+}
+
+fn requests(row: &RequestRow, out: &mut Screen<'_>) -> Result<()> {
+    let client = party(&row.client, &row.client_name);
+    let server = match &row.server {
+        Some(host) => party(host, &row.server_name),
+        None => "a host that was not recorded".into(),
+    };
+    writeln!(out)?;
+    out.heading(&format!("Requests of {client} to {server}, {}", row.address))?;
+    let shown = units::duration;
+    let mean = row.time / row.requests.max(1);
+    let again = match row.again {
+        0 => String::new(),
+        n => format!("; {} segments were sent again", units::count(n)),
+    };
+    writeln!(
+        out,
+        "  {} requests: mean {}, half within {}, 99 % within {}, longest {}{again}",
+        units::count(row.requests),
+        shown(mean),
+        shown(row.p50),
+        shown(row.p99),
+        shown(row.max)
+    )?;
+    if row.incomplete > 0 {
+        writeln!(out, "  of {} of them the server's part was not seen whole", units::count(row.incomplete))?;
+    }
+    if row.parts.is_empty() {
+        return Ok(());
+    }
+    followed(row, out)?;
+    let head = ["share", "mean", "99 %", "of the slow", "<where", "<part", "<mostly"];
+    let mut table = Table::new(&head).least(&["99 %", "of the slow"]);
+    let all: u64 = row.parts.iter().map(|p| p.time).sum();
+    let whole = row.requests.saturating_sub(row.incomplete).max(1);
+    let local = row.server.as_ref() == Some(&row.client);
+    for (i, part) in row.parts.iter().enumerate() {
+        let place = match &part.host {
+            None => "network",
+            Some(_) if local && (i == 0 || i + 1 == row.parts.len()) => &row.client_name,
+            Some(_) if local => &row.server_name,
+            Some(host) => host,
+        };
+        let way = if part.host.is_none() && !local { format!(" (+-{})", shown(row.width)) } else { String::new() };
+        table.row(vec![
+            format!("{:.1} %", part.time as f64 * 100.0 / all.max(1) as f64),
+            shown(part.time / whole),
+            shown(part.p99),
+            shown(part.slow),
+            place.to_string(),
+            format!("{}{way}", part.part),
+            causes(part),
+        ]);
+    }
+    out.table(&table)?;
+    Ok(())
+}
+
+/// Where the time went in the end, in sentences.
+fn followed(row: &RequestRow, out: &mut Screen<'_>) -> Result<()> {
+    let all: u64 = row.parts.iter().map(|p| p.time).sum();
+    for leaf in row.followed.iter().take_while(|leaf| leaf.time * 20 >= all).take(LEAVES) {
+        let place = match leaf.category {
+            None => format!("on the way to {}", leaf.host),
+            Some(_) => party(&leaf.host, &leaf.name),
+        };
+        let what = match leaf.category {
+            None if leaf.again => format!("segments of {} were sent again", leaf.who),
+            None => format!("network of {}", leaf.who),
+            Some(category) if leaf.who.is_empty() => category.meaning().into(),
+            Some(category) => format!("{}: {}", category.meaning(), leaf.who),
+        };
+        writeln!(out, "  {:5.1} %  {place}: {what}", leaf.time as f64 * 100.0 / all.max(1) as f64)?;
+    }
+    Ok(())
+}
+
+/// The largest causes of a part, in words.
+fn causes(part: &PartRow) -> String {
+    let shown = part.causes.iter().filter(|c| c.time * 10 >= part.time.max(1)).take(3);
+    let words = shown.map(|c| {
+        let what = c.category.map_or_else(|| "requests to".into(), |c| c.to_string());
+        let who = if c.who.is_empty() { String::new() } else { format!(" {}", c.who) };
+        format!("{what}{who} {:.0} %", c.time as f64 * 100.0 / part.time.max(1) as f64)
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+fn clocks(rows: &[ClockRow], out: &mut Screen<'_>) -> Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    out.heading("Clocks [from the segments that both saw]")?;
+    let mut table = Table::new(&["<of", "<against", "segments", "ahead", "off by at most", "drift", "pieces"])
+        .least(&["pieces", "drift"]);
+    for c in rows {
+        let sign = if c.ahead < 0 { "-" } else { "" };
+        table.row(vec![
+            c.to.clone(),
+            c.from.clone(),
+            units::count(c.segments),
+            format!("{sign}{}", units::duration(c.ahead.unsigned_abs())),
+            units::duration(c.width),
+            format!("{:.2} +-{:.2} ppm", c.drift_ppm, c.drift_width_ppm),
+            c.pieces.to_string(),
+        ]);
+    }
+    out.table(&table)?;
+    Ok(())
+}
