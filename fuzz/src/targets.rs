@@ -47,6 +47,14 @@ pub const TARGETS: &[Target] = &[
         count: 4000,
     },
     Target {
+        name: "hosts",
+        seeds: trace::windows,
+        mutate: elements::mutate,
+        parts: elements::parts,
+        read: trace::hosts,
+        count: 2000,
+    },
+    Target {
         name: "views",
         seeds: trace::windows,
         mutate: elements::mutate,

@@ -18,6 +18,7 @@ faults=$scratch/plumb-faults
 loop=
 cleanup() {
 	umount "$scratch/mnt" 2>/dev/null || true
+	for n in 0 1 2; do ip netns del "plumb-tier-$n" 2>/dev/null || true; done
 	[ -z "$loop" ] || losetup -d "$loop" 2>/dev/null || true
 	rm -rf "$scratch"
 }
@@ -83,6 +84,25 @@ record appenders --stacks 100us -- "$work" appenders 3 10 "$scratch/mnt/lines"
 record pipe -- "$work" pipe 6 2
 record unix-socket -- "$work" unix 6 2
 record epoll -- "$work" epoll 6 2
+# connections of three hosts: a client, a server that asks another one for each answer
+if is_wanted tiers; then
+	for n in 0 1 2; do ip netns add "plumb-tier-$n"; done
+	for n in 0 1; do
+		ip link add name near netns "plumb-tier-$n" type veth peer name far netns "plumb-tier-$((n + 1))"
+		ip -n "plumb-tier-$n" addr add "10.213.$n.1/24" dev near
+		ip -n "plumb-tier-$((n + 1))" addr add "10.213.$n.2/24" dev far
+		ip -n "plumb-tier-$n" link set near up
+		ip -n "plumb-tier-$((n + 1))" link set far up
+	done
+	cat >"$scratch/tiers.sh" <<-END
+		ip netns exec plumb-tier-2 $work answer-tcp 10.213.1.2:7001 12 spin 2 &
+		ip netns exec plumb-tier-1 $work relay-tcp 10.213.0.2:7000 12 10.213.1.2:7001 &
+		ip netns exec plumb-tier-0 $work ask-tcp 10.213.0.2:7000 12
+		wait
+	END
+	record tiers -e sched,irq,syscall,tcp -- sh "$scratch/tiers.sh"
+	for n in 0 1 2; do ip netns del "plumb-tier-$n"; done
+fi
 # network, memory, writeback, limits of cgroups, interrupts
 record_fault tcp-peer slow-tcp-peer
 record_fault memory small-cache

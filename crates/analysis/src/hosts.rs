@@ -68,8 +68,8 @@ pub struct ClockRow {
     pub to: String,
     /// Segments that were matched, both ways.
     pub segments: u64,
-    /// How far the clock of `to` is ahead at the begin of `from`, ns.
-    pub ahead: i64,
+    /// At the begin, the middle and the end of `from`.
+    pub moments: Vec<ClockMoment>,
     /// How much faster it runs, parts per million.
     pub drift_ppm: f64,
     /// How far `drift_ppm` may be off.
@@ -78,6 +78,17 @@ pub struct ClockRow {
     pub width: u64,
     /// Straight lines that it took: more than one in 10 s where a clock was set or slewed.
     pub pieces: usize,
+}
+
+/// How two clocks stand to each other at a moment.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ClockMoment {
+    /// When, on the clock of `from`, ns.
+    pub at: u64,
+    /// How far the clock of `to` is ahead, ns.
+    pub ahead: i64,
+    /// How far `ahead` may be off, ns.
+    pub width: u64,
 }
 
 /// Requests from one host to one address.
@@ -279,6 +290,7 @@ pub fn read(recordings: &[Recording<'_>], comms: &[String]) -> Result<(Vec<Resul
         }
         seen.push(own);
     }
+    let spans: Vec<(u64, u64)> = recordings.iter().map(|r| setup::span(r.trace)).collect();
     let listening = listening(recordings);
     let numbers: HashSet<u64> = seen.iter().flat_map(|s| s.flows.keys().copied()).collect();
     let place = |flow: u64| Some((flow, turns::places(&seen, flow, &|port| listening.contains(&port))?));
@@ -290,11 +302,20 @@ pub fn read(recordings: &[Recording<'_>], comms: &[String]) -> Result<(Vec<Resul
     let mut turns = Vec::new();
     let mut numbers: HashMap<(usize, Option<usize>, SocketAddr), usize> = HashMap::new();
     for (flow, places) in &flows {
-        let (Some(client), Some(address)) = (places.client, turns::server_address(&seen, *flow, *places)) else {
+        let (Some(client), Some(address)) = (places.client, turns::server_address(&seen, *flow, *places))
+        else {
             continue;
         };
         turns.clear();
         turns::of_flow(&seen, *flow, *places, &mut turns);
+        // What is recorded before all programs are attached, or behind the end, is in no account.
+        let accounted = |host: Option<usize>, from: u64, to: u64| {
+            host.is_none_or(|h| spans[h].0 <= from && to <= spans[h].1)
+        };
+        turns.retain(|t| {
+            let there = t.server.is_none_or(|s| accounted(places.server, s.came, s.done));
+            accounted(places.client, t.begin, t.end) && there
+        });
         if turns.is_empty() {
             continue;
         }
@@ -346,7 +367,7 @@ fn place_windows(windows: &mut [Windows], row: usize, turn: &Turn, places: Place
     let mut put = |host: usize, tid: u32, from: u64, to: u64, part: usize| {
         if to > from {
             let thread = windows[host].threads.entry(tid).or_default();
-            thread.windows.push(Window { from, to, row, part });
+            thread.windows.push(Window { from, to, row, part, works: part == WORK });
         }
     };
     put(client, turn.client, turn.begin, turn.sent, OF_CLIENT[0]);
@@ -366,15 +387,21 @@ fn clock_rows(clocks: &Clocks, names: &[&str], begins: &[u64], ends: &[u64]) -> 
     for from in 0..names.len() {
         for to in from + 1..names.len() {
             let Some(alignment) = clocks.between(from, to) else { continue };
-            let (begin, end) = (begins[from] as i64, ends[from] as i64);
-            let at = |i: i64| alignment.at(begin + (end - begin) / 50 * i);
+            let (begin, end) = (begins[from], ends[from].max(begins[from]));
+            let time = |i: u64| begin + (end - begin) / 50 * i;
+            let at = |i: u64| alignment.at(time(i) as i64);
+            let moment = |i: u64| ClockMoment {
+                at: time(i),
+                ahead: at(i).middle() - time(i) as i64,
+                width: at(i).width(),
+            };
             let (slow, fast) = alignment.drift();
             let count = |a, b| clocks.matched.get(&(a, b)).copied().unwrap_or(0);
             rows.push(ClockRow {
                 from: names[from].into(),
                 to: names[to].into(),
                 segments: count(from, to) + count(to, from),
-                ahead: at(0).middle() - begin,
+                moments: [0, 25, 50].map(moment).into(),
                 drift_ppm: f64::midpoint(slow, fast) * 1e6,
                 drift_width_ppm: (fast - slow) / 2.0 * 1e6,
                 width: (0..=50).map(|i| at(i).width()).max().unwrap_or(0),
@@ -482,7 +509,9 @@ impl Telling<'_> {
                         let whole: u64 = self.rows[*to].parts.iter().map(|p| p.sum as u64).sum();
                         self.follow(*to, share * *ns as f64 / whole.max(1) as f64, within, leaves);
                     }
-                    Cause::Request(to) => put(leaves, leaf(Category::Network, self.rows[*to].address.to_string(), *ns)),
+                    Cause::Request(to) => {
+                        put(leaves, leaf(Category::Network, self.rows[*to].address.to_string(), *ns))
+                    }
                     Cause::Account(category, who) => put(leaves, leaf(*category, self.who(host, *who), *ns)),
                 }
             }
@@ -499,7 +528,9 @@ impl Telling<'_> {
             let causes = self.causes.get(&(n, i)).into_iter().flatten().take(MOST_CAUSES);
             let cause = |(cause, time): &(Cause, u64)| {
                 let (category, who) = match cause {
-                    Cause::Account(category, who) => (Some(*category), of.map(|(host, _)| self.who(host, *who))),
+                    Cause::Account(category, who) => {
+                        (Some(*category), of.map(|(host, _)| self.who(host, *who)))
+                    }
                     Cause::Request(to) => (None, Some(self.rows[*to].address.to_string())),
                 };
                 PartCause { category, who: who.unwrap_or_default(), time: *time }
@@ -572,7 +603,9 @@ fn request_rows(rows: &[Row], windows: &[Windows], names: &[&str], begins: &[u64
         }
     }
     // In an order that a trace always has.
-    causes.values_mut().for_each(|those| those.sort_by_key(|(cause, time)| (std::cmp::Reverse(*time), *cause)));
+    causes
+        .values_mut()
+        .for_each(|those| those.sort_by_key(|(cause, time)| (std::cmp::Reverse(*time), *cause)));
     let telling = Telling { rows, windows, names, begins, causes };
     let mut out: Vec<RequestRow> = (0..rows.len()).map(|n| telling.row(n)).collect();
     out.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.address.cmp(&b.address)));

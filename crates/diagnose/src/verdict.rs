@@ -342,7 +342,7 @@ fn busy(case: &Case<'_>) -> Option<Line> {
     let rest: u64 = case.rest.iter().map(|(_, time)| time).sum();
     let all = case.busy + rest;
     let share = |time: u64| time as f64 * 100.0 / all.max(1) as f64;
-    let waits = case.rest.iter().filter(|(_, time)| *time * 200 >= all).take(3);
+    let waits = case.rest.iter().filter(|(_, time)| time.saturating_mul(200) >= all).take(3);
     let waits = waits.map(|(c, time)| format!("{} {:.0} %", c.resting(), share(*time)));
     let waits = waits.collect::<Vec<_>>().join(", ");
     let text = format!("{:.0} % of {} thread time; {waits}", share(case.busy), units::brief(all));

@@ -9,8 +9,8 @@ pub use operations::operations;
 
 use anyhow::Result;
 use plumb_model::{is_scheduler, sum, Category, ProcessRow, RunResult, Use, CATEGORIES};
-use plumb_report::terminal::screen::Screen;
-use plumb_report::terminal::{middle_out, seconds, Table};
+use plumb_report::terminal::screen::{Screen, COLUMNS};
+use plumb_report::terminal::{middle_out, seconds, wrapped_to, Table};
 use plumb_trace::units;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -336,7 +336,8 @@ pub fn unexplained(result: &RunResult, out: &mut Screen<'_>) -> Result<()> {
         *seen.entry((std::cmp::Reverse(u.time), u.syscall.clone(), stack)).or_insert(0) += u.waits;
     }
     for ((time, call, stack), waits) in seen {
-        writeln!(out, "  {} in {} waits, {call}: {stack}", units::duration(time.0), units::count(waits))?;
+        let line = format!("{} in {} waits, {call}: {stack}", units::duration(time.0), units::count(waits));
+        writeln!(out, "  {}", if out.whole() { line } else { wrapped_to(&line, 4, COLUMNS) })?;
     }
     Ok(())
 }

@@ -3,12 +3,15 @@
 
 use crate::elements::{self, Element, Scratch, STATE, WAIT};
 use crate::mutate::{self, number, pick, Random};
+use plumb_analysis::hosts::{self, Recording};
 use plumb_analysis::Analysis;
 use plumb_model::views::{Filter, Groups, Spec, Viewer, VIEWS};
 use plumb_model::{Category, RunResult};
 use plumb_report::run_directory::{self, Seen};
 use plumb_report::{document_files, upgrade};
 use plumb_trace::reader::{Item, Operation, Trace};
+use plumb_trace::schema::{TcpRead, TcpSegmentIn, TcpSegmentOut};
+use plumb_trace::Record;
 use std::collections::BTreeMap;
 
 /// Files of a trace, as elements of these numbers.
@@ -151,6 +154,47 @@ pub fn analyze(input: &[u8]) -> u64 {
         );
         let _ = analysis.bounded();
         shape(&analysis)
+    })
+}
+
+/// Whether the one of two hosts that has the lower addresses sees an event.
+fn lower_sees(event: &Element) -> Option<bool> {
+    let (tag, bytes) = event;
+    let id = u16::from_le_bytes(bytes.get(8..10)?.try_into().ok()?);
+    let higher = bytes.get(16)? & 1 == 1;
+    match id {
+        TcpSegmentOut::ID if *tag < STATE => Some(!higher),
+        TcpSegmentIn::ID | TcpRead::ID if *tag < STATE => Some(higher),
+        _ => None,
+    }
+}
+
+/// Several recordings as one: those of two hosts, made of one of a machine that was both.
+pub fn hosts(input: &[u8]) -> u64 {
+    thread_local! {
+        static OTHER: Scratch = Scratch::new();
+    }
+    SCRATCH.with(|scratch| {
+        OTHER.with(|other| {
+            let all = elements::parse(input);
+            let half = |lower| {
+                let sees = |e: &&Element| lower_sees(e).is_none_or(|sees| sees == lower);
+                all.iter().filter(sees).cloned().collect::<Vec<_>>()
+            };
+            let (Some(low), Some(high)) = (scratch.open(&half(true)), other.open(&half(false))) else {
+                return 0;
+            };
+            let both = [("low", &low), ("high", &high)].map(|(n, trace)| Recording { name: n.into(), trace });
+            let Ok((_, read)) = hosts::read(&both, &[]) else { return 1 };
+            for row in &read.requests {
+                let parts: u64 = row.parts.iter().map(|p| p.time).sum();
+                assert!(parts <= row.time, "parts are of the whole: {row:?}");
+            }
+            let rows: Vec<_> =
+                read.requests.iter().map(|r| (r.incomplete > 0, r.again > 0, r.parts.len())).collect();
+            let clocks: Vec<_> = read.clocks.iter().map(|c| c.pieces.min(3)).collect();
+            crate::driver_hash(format!("{rows:?} {clocks:?}").as_bytes())
+        })
     })
 }
 

@@ -20,6 +20,8 @@ pub struct Window {
     pub to: u64,
     pub row: usize,
     pub part: usize,
+    /// It may send requests of its own in it.
+    pub works: bool,
 }
 
 /// One thread's, in the order of their begins.
@@ -83,9 +85,12 @@ impl Observer for Windows {
             let within = (w.from.max(s.from), w.to.min(s.to));
             let scaled = |ns: u64| (u128::from(s.time) * u128::from(ns) / u128::from(s.to - s.from)) as u64;
             let mut own = shared(piece, within);
-            if s.wait.is_some() {
-                // Only one server at a time: what several have to answer for is the last one's.
-                for (from, to, row) in thread.waits(within.0, within.1) {
+            // Without a CPU it does nothing about a request that is not answered, whether it waits for the answer or not.
+            if w.works && !s.category.on_cpu() {
+                let waits = thread.waits(within.0, within.1);
+                // Of an event loop: those that it sent for another request are not this one's. What several servers have
+                // to answer for is the last one's.
+                for (from, to, row) in waits.filter(|(from, to, _)| w.from <= *from && *to <= w.to) {
                     let ns = shared(within, (*from, *to)).min(own);
                     own -= ns;
                     *self.sums.entry((w.row, w.part, Cause::Request(*row))).or_default() += scaled(ns);

@@ -146,5 +146,11 @@ fn served(
     // A server may answer before it has read everything, or be the kernel.
     let at = read.map_or(came, |r| r.ts).clamp(came, answered.ts.max(came));
     let thread = read.map_or(answered.tid, |r| r.tid);
-    Some(Served { thread, came, read: at, answered: answered.ts.max(at), done: done.max(answered.ts).max(at) })
+    Some(Served {
+        thread,
+        came,
+        read: at,
+        answered: answered.ts.max(at),
+        done: done.max(answered.ts).max(at),
+    })
 }

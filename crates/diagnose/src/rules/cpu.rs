@@ -50,7 +50,8 @@ pub fn stolen(case: &mut Case<'_>) -> Option<Seen> {
         let late = UNCOUNTED * p.threads.len() as u64;
         Some((p.part(Category::Running) + p.part(Category::Spinning), p.kernel_cpu?, late))
     });
-    let (ours, kernels, late) = both.fold((0, 0u64, 0), |(a, b, c), (x, y, z)| (a + x, b.saturating_add(y), c + z));
+    let (ours, kernels, late) =
+        both.fold((0, 0u64, 0), |(a, b, c), (x, y, z)| (a + x, b.saturating_add(y), c + z));
     let taken = ours.saturating_sub(kernels.saturating_add(late)).min(counted);
     let share = taken as f64 / ours.max(1) as f64;
     if share < STOLEN {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The tables of several recordings together: their clocks, and requests from host to host.
 
-use super::screen::Screen;
-use super::table::Table;
+use super::screen::{Screen, COLUMNS};
+use super::table::{wrapped_to, Table};
 use anyhow::Result;
 use plumb_analysis::hosts::{ClockRow, Hosts, PartRow, RequestRow};
 use plumb_trace::units;
@@ -50,15 +50,15 @@ fn requests(row: &RequestRow, out: &mut Screen<'_>) -> Result<()> {
         0 => String::new(),
         n => format!("; {} segments were sent again", units::count(n)),
     };
-    writeln!(
-        out,
-        "  {} requests: mean {}, half within {}, 99 % within {}, longest {}{again}",
+    let line = format!(
+        "{} requests: mean {}, half within {}, 99 % within {}, longest {}{again}",
         units::count(row.requests),
         shown(mean),
         shown(row.p50),
         shown(row.p99),
         shown(row.max)
-    )?;
+    );
+    writeln!(out, "  {}", wrapped_to(&line, 4, COLUMNS))?;
     if row.incomplete > 0 {
         writeln!(out, "  of {} of them the server's part was not seen whole", units::count(row.incomplete))?;
     }
@@ -78,7 +78,8 @@ fn requests(row: &RequestRow, out: &mut Screen<'_>) -> Result<()> {
             Some(_) if local => &row.server_name,
             Some(host) => host,
         };
-        let way = if part.host.is_none() && !local { format!(" (+-{})", shown(row.width)) } else { String::new() };
+        let way =
+            if part.host.is_none() && !local { format!(" (+-{})", shown(row.width)) } else { String::new() };
         table.row(vec![
             format!("{:.1} %", part.time as f64 * 100.0 / all.max(1) as f64),
             shown(part.time / whole),
@@ -107,7 +108,8 @@ fn followed(row: &RequestRow, out: &mut Screen<'_>) -> Result<()> {
             Some(category) if leaf.who.is_empty() => category.meaning().into(),
             Some(category) => format!("{}: {}", category.meaning(), leaf.who),
         };
-        writeln!(out, "  {:5.1} %  {place}: {what}", leaf.time as f64 * 100.0 / all.max(1) as f64)?;
+        let share = format!("  {:5.1} %  ", leaf.time as f64 * 100.0 / all.max(1) as f64);
+        writeln!(out, "{share}{}", wrapped_to(&format!("{place}: {what}"), share.len(), COLUMNS))?;
     }
     Ok(())
 }
@@ -129,15 +131,17 @@ fn clocks(rows: &[ClockRow], out: &mut Screen<'_>) -> Result<()> {
     }
     writeln!(out)?;
     out.heading("Clocks [from the segments that both saw]")?;
-    let mut table = Table::new(&["<of", "<against", "segments", "ahead", "off by at most", "drift", "pieces"])
-        .least(&["pieces", "drift"]);
+    let mut table =
+        Table::new(&["<of", "<against", "segments", "ahead", "off by at most", "drift", "pieces"])
+            .least(&["pieces", "drift"]);
     for c in rows {
-        let sign = if c.ahead < 0 { "-" } else { "" };
+        let ahead = c.moments.first().map_or(0, |m| m.ahead);
+        let sign = if ahead < 0 { "-" } else { "" };
         table.row(vec![
             c.to.clone(),
             c.from.clone(),
             units::count(c.segments),
-            format!("{sign}{}", units::duration(c.ahead.unsigned_abs())),
+            format!("{sign}{}", units::duration(ahead.unsigned_abs())),
             units::duration(c.width),
             format!("{:.2} +-{:.2} ppm", c.drift_ppm, c.drift_width_ppm),
             c.pieces.to_string(),
