@@ -455,7 +455,7 @@ impl Use {
             (&mut self.service, o.service),
             (&mut self.response, o.response),
         ] {
-            *a += b;
+            *a = a.saturating_add(b);
         }
     }
 }

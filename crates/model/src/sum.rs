@@ -9,11 +9,13 @@ pub fn sum<'a>(rows: impl Iterator<Item = &'a ProcessRow>) -> ProcessRow {
     let (mut begin, mut end) = (u64::MAX, 0);
     for p in rows {
         begin = begin.min(p.begin);
-        end = end.max(p.begin + p.elapsed);
+        // The numbers of a result that was changed are any.
+        end = end.max(p.begin.saturating_add(p.elapsed));
         out.usage.merge(&p.usage);
-        out.thread_time += p.thread_time;
+        out.thread_time = out.thread_time.saturating_add(p.thread_time);
         for (name, ns) in &p.account {
-            *out.account.entry(*name).or_default() += ns;
+            let sum = out.account.entry(*name).or_default();
+            *sum = sum.saturating_add(*ns);
         }
     }
     out.begin = begin.min(end);
