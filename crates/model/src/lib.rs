@@ -80,6 +80,9 @@ pub trait Observer {
     fn cpu(&mut self, cpu: u32, start: u64, end: u64, state: CpuState);
     /// Time of a thread of the target, as it enters the account.
     fn spent(&mut self, _: &Spent) {}
+    /// What a thread of its service did meanwhile, for which a thread waits with a request in progress: the pieces of one
+    /// wait, before the wait itself is `spent`.
+    fn followed(&mut self, _: &Spent) {}
     /// The recorder told of a moment, up to 2 s before its time.
     fn told(&mut self, _: &Told) {}
     /// A thread of process `tgid` was sampled; called when the sample's time has come, in the order of time.
@@ -180,6 +183,10 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.0.spent(s);
         self.1.spent(s);
     }
+    fn followed(&mut self, s: &Spent) {
+        self.0.followed(s);
+        self.1.followed(s);
+    }
     fn told(&mut self, told: &Told) {
         self.0.told(told);
         self.1.told(told);
@@ -228,6 +235,9 @@ impl<O: Observer> Observer for Option<O> {
     }
     fn spent(&mut self, s: &Spent) {
         self.iter_mut().for_each(|o| o.spent(s));
+    }
+    fn followed(&mut self, s: &Spent) {
+        self.iter_mut().for_each(|o| o.followed(s));
     }
     fn told(&mut self, told: &Told) {
         self.iter_mut().for_each(|o| o.told(told));

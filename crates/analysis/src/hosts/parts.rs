@@ -9,19 +9,25 @@ use std::collections::HashMap;
 pub enum Cause {
     /// As in the account.
     Account(Category, Who),
+    /// The same of a thread of the service for which this one waited.
+    Followed(Category, Who),
     /// Requests of its own, by row.
     Request(usize),
+    /// Nothing on the host: its thread is done with it, and it is in a queue of TCP or the device. True: it was sent again.
+    Sending(bool),
 }
 
-/// Time of one thread that belongs to requests.
+/// Time of one thread that belongs to a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Window {
     pub from: u64,
     pub to: u64,
     pub row: usize,
     pub part: usize,
-    /// It may send requests of its own in it.
-    pub works: bool,
+    /// The thread may send requests of its own for it, from then on; `u64::MAX`: not.
+    pub works: u64,
+    /// What a thread has nothing to do with in it is sent meanwhile; `Some(true)`: again.
+    pub sends: Option<bool>,
 }
 
 /// One thread's, in the order of their begins.
@@ -42,6 +48,8 @@ pub struct Windows {
     pub sums: HashMap<(usize, usize, Cause), u64>,
     /// Names of threads, by thread and by number.
     names: HashMap<u32, u32>,
+    /// The wait whose pieces were told last: thread and begin.
+    followed: (u32, u64),
     pub named: HashMap<u32, String>,
     pub who: HashMap<Who, String>,
 }
@@ -74,33 +82,53 @@ fn shared(a: (u64, u64), b: (u64, u64)) -> u64 {
     a.1.min(b.1).saturating_sub(a.0.max(b.0))
 }
 
-impl Observer for Windows {
-    fn thread(&mut self, _: u32, _: u64, _: u64, _: ThreadState) {}
-    fn cpu(&mut self, _: u32, _: u64, _: u64, _: CpuState) {}
-
-    fn spent(&mut self, s: &Spent) {
+impl Windows {
+    fn add(&mut self, s: &Spent, cause: Cause) {
         let Some(thread) = self.threads.get(&s.tid).filter(|_| s.to > s.from) else { return };
-        let piece = (s.from, s.to);
+        let waits = s.wait.is_some();
         for w in thread.windows(s.from, s.to) {
             let within = (w.from.max(s.from), w.to.min(s.to));
             let scaled = |ns: u64| (u128::from(s.time) * u128::from(ns) / u128::from(s.to - s.from)) as u64;
-            let mut own = shared(piece, within);
+            let mut own = shared((s.from, s.to), within);
             // Without a CPU it does nothing about a request that is not answered, whether it waits for the answer or not.
-            if w.works && !s.category.on_cpu() {
-                let waits = thread.waits(within.0, within.1);
+            if w.works != u64::MAX && !s.category.on_cpu() {
+                let asked = thread.waits(within.0, within.1);
                 // Of an event loop: those that it sent for another request are not this one's. What several servers have
                 // to answer for is the last one's.
-                for (from, to, row) in waits.filter(|(from, to, _)| w.from <= *from && *to <= w.to) {
+                for (from, to, row) in asked.filter(|(from, ..)| (w.works..w.to).contains(from)) {
                     let ns = shared(within, (*from, *to)).min(own);
                     own -= ns;
                     *self.sums.entry((w.row, w.part, Cause::Request(*row))).or_default() += scaled(ns);
                 }
             }
+            let rests = waits
+                && matches!(
+                    s.category,
+                    Category::Socket | Category::Network | Category::Poll | Category::Idle
+                );
+            let cause = w.sends.filter(|_| rests).map_or(cause, Cause::Sending);
             if own > 0 {
-                let cause = Cause::Account(s.category, s.who);
                 *self.sums.entry((w.row, w.part, cause)).or_default() += scaled(own);
             }
         }
+    }
+}
+
+impl Observer for Windows {
+    fn thread(&mut self, _: u32, _: u64, _: u64, _: ThreadState) {}
+    fn cpu(&mut self, _: u32, _: u64, _: u64, _: CpuState) {}
+
+    fn spent(&mut self, s: &Spent) {
+        let handed = matches!(s.category, Category::InRequest | Category::Signalled);
+        if handed && s.wait.is_some_and(|w| (s.tid, w.start) == self.followed) {
+            return;
+        }
+        self.add(s, Cause::Account(s.category, s.who));
+    }
+
+    fn followed(&mut self, s: &Spent) {
+        self.followed = (s.tid, s.wait.map_or(0, |w| w.start));
+        self.add(s, Cause::Followed(s.category, s.who));
     }
 
     fn known_as(&mut self, tid: u32, name: u32) {
@@ -112,7 +140,7 @@ impl Observer for Windows {
     fn end(&mut self, naming: &dyn Naming) {
         self.named = self.names.iter().map(|(tid, name)| (*tid, naming.name(*name))).collect();
         for (_, _, cause) in self.sums.keys() {
-            if let Cause::Account(_, who) = cause {
+            if let Cause::Account(_, who) | Cause::Followed(_, who) = cause {
                 self.who.entry(*who).or_insert_with(|| naming.who(*who));
             }
         }

@@ -112,10 +112,13 @@ pub fn of_flow(seen: &[Seen], flow: u64, places: Places, turns: &mut Vec<Turn>) 
             let reply = (on(answer.begin, from), on(whole.end, from));
             served(server, (there, back), request, reply)
         });
-        let again = |way: &Way| {
+        // The answer's are counted on the server's clock, from its begin on as long as it took.
+        let took = back_at.saturating_sub(begin);
+        let again = |way: &Way, from: u64| {
             let before = |t: u64| way.again.partition_point(|ts| *ts < t);
-            (before(back_at) - before(begin)) as u32
+            (before(from.saturating_add(took)) - before(from)) as u32
         };
+        let back_again = served.zip(server).map_or(0, |(s, flow)| again(&flow.ways[back], s.answered));
         turns.push(Turn {
             client: read.map_or(first.tid, |r| r.tid),
             begin,
@@ -123,7 +126,7 @@ pub fn of_flow(seen: &[Seen], flow: u64, places: Places, turns: &mut Vec<Turn>) 
             back: back_at,
             end: read.map_or(back_at, |r| r.ts.max(back_at)),
             server: served,
-            again: again(sent),
+            again: again(sent, begin) + back_again,
         });
     }
 }

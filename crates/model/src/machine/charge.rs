@@ -46,15 +46,25 @@ impl<O: Observer> Model<O> {
         self.tell(at, p, p.to - p.from, wait);
     }
 
+    /// Tells what a thread did meanwhile for which this one waited.
+    pub(super) fn followed(&mut self, at: usize, p: &Piece, wait: Option<Slept>) {
+        let spent = self.piece_of(at, p, p.to - p.from, wait);
+        self.observer.followed(&spent);
+    }
+
     fn tell(&mut self, at: usize, p: &Piece, time: u64, wait: Option<Slept>) {
         if time == 0 {
             return;
         }
+        let spent = self.piece_of(at, p, time, wait);
+        self.triggered.spent((spent.tid, spent.name), p.part, (p.from, p.to), time);
+        self.observer.spent(&spent);
+    }
+
+    fn piece_of(&self, at: usize, p: &Piece, time: u64, wait: Option<Slept>) -> Spent {
         let t = &self.threads[at];
-        let (tid, tgid, name) = (t.tid, t.tgid, t.name);
         let Piece { part: Part { category, who }, from, to, request, .. } = *p;
-        self.triggered.spent((tid, name), p.part, (from, to), time);
-        self.observer.spent(&Spent { tid, tgid, name, category, who, from, to, time, request, wait });
+        Spent { tid: t.tid, tgid: t.tgid, name: t.name, category, who, from, to, time, request, wait }
     }
 
     /// What a thread's account would be at `ts`, were it charged.

@@ -392,6 +392,9 @@ impl<O: Observer> Model<O> {
                 _ => 0,
             };
             let wait = Some(Slept { start, end: ran, stack: stack.unwrap_or(0), waker });
+            if explained.handed {
+                deep.iter().for_each(|p| self.followed(at, p, wait));
+            }
             self.charge_wait(at, &own, explained.handed, wait, sleep.says);
             self.said(at, sleep.says, &own, ran - start, waker);
             let idle = own.last().is_some_and(|p| p.part.category == Category::Idle);

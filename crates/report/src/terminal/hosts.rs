@@ -98,15 +98,19 @@ fn requests(row: &RequestRow, out: &mut Screen<'_>) -> Result<()> {
 fn followed(row: &RequestRow, out: &mut Screen<'_>) -> Result<()> {
     let all: u64 = row.parts.iter().map(|p| p.time).sum();
     for leaf in row.followed.iter().take_while(|leaf| leaf.time * 20 >= all).take(LEAVES) {
-        let place = match leaf.category {
-            None => format!("on the way to {}", leaf.host),
-            Some(_) => party(&leaf.host, &leaf.name),
+        let place = match leaf.name.is_empty() {
+            true => format!("on the way to {}", leaf.host),
+            false => party(&leaf.host, &leaf.name),
         };
+        let who = if leaf.who.is_empty() { String::new() } else { format!(": {}", leaf.who) };
         let what = match leaf.category {
             None if leaf.again => format!("segments of {} were sent again", leaf.who),
-            None => format!("network of {}", leaf.who),
-            Some(category) if leaf.who.is_empty() => category.meaning().into(),
-            Some(category) => format!("{}: {}", category.meaning(), leaf.who),
+            None if leaf.name.is_empty() => format!("network of {}", leaf.who),
+            None => format!("what it sent for {} was in queues of TCP and the device", leaf.who),
+            Some(category) if leaf.followed => {
+                format!("waiting for another thread, {}{who}", category.meaning())
+            }
+            Some(category) => format!("{}{who}", category.meaning()),
         };
         let share = format!("  {:5.1} %  ", leaf.time as f64 * 100.0 / all.max(1) as f64);
         writeln!(out, "{share}{}", wrapped_to(&format!("{place}: {what}"), share.len(), COLUMNS))?;
@@ -118,7 +122,12 @@ fn followed(row: &RequestRow, out: &mut Screen<'_>) -> Result<()> {
 fn causes(part: &PartRow) -> String {
     let shown = part.causes.iter().filter(|c| c.time * 10 >= part.time.max(1)).take(3);
     let words = shown.map(|c| {
-        let what = c.category.map_or_else(|| "requests to".into(), |c| c.to_string());
+        let what = match c.category {
+            Some(category) if c.followed => format!("waiting for {category}"),
+            Some(category) => category.to_string(),
+            None if c.who.is_empty() => "being sent".into(),
+            None => "requests to".into(),
+        };
         let who = if c.who.is_empty() { String::new() } else { format!(" {}", c.who) };
         format!("{what}{who} {:.0} %", c.time as f64 * 100.0 / part.time.max(1) as f64)
     });
