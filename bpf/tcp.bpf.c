@@ -20,7 +20,8 @@
 #define IPPROTO_TCP 6
 #define TCP_ESTABLISHED 1
 
-/* Connections that were told, by the low bits of their numbers. One that finds another in its place is told again. */
+/* Connections that were told, by bits of their numbers; in the low bits is when. One that finds another in
+ * its place is told again, and each is every 0.3 to 3 s, by CONFIG_HZ: what a flight recorder forgets is told in what it keeps. */
 u64 flows[PLUMB_FLOW_SLOTS] SEC(".data.flows") = {};
 
 /* Both ends of a connection; the first two words of each are its address. */
@@ -76,13 +77,14 @@ static __always_inline void tell(u64 flow, const struct flow_ends *f)
 static __always_inline bool flow_wanted(u64 flow, const struct flow_ends *f, bool ours)
 {
 	u64 *known = &flows[(flow >> 4) & (PLUMB_FLOW_SLOTS - 1)];
+	u64 now = flow | ((bpf_jiffies64() >> 8) & FLOW_BITS);
 
 	if ((flow >> 24) & knobs.thin[PLUMB_THIN_TCP])
 		return false;
-	if (*known != flow) {
-		if (knobs.only_target && !ours)
+	if (*known != now) {
+		if (knobs.only_target && !ours && (*known & ~(u64)FLOW_BITS) != flow)
 			return false;
-		*known = flow;
+		*known = now;
 		if (knobs.emit_flow)
 			tell(flow, f);
 	}
@@ -101,7 +103,7 @@ struct segment {
 static __always_inline bool segment_of(struct sk_buff *skb, unsigned char *at, struct segment *s,
 				       struct flow_ends *f)
 {
-	u8 ip[40], tcp[14];
+	u8 ip[40] __attribute__((aligned(8))), tcp[14] __attribute__((aligned(8)));
 	__be16 protocol = skb->protocol;
 	u32 linear = skb->len - skb->data_len, before = at - skb->data;
 	u32 header, all, total;
@@ -143,13 +145,15 @@ static __always_inline bool segment_of(struct sk_buff *skb, unsigned char *at, s
 	}
 	if (before + header + 20 > linear || bpf_probe_read_kernel(tcp, sizeof(tcp), at + header))
 		return false;
-	/* Beyond 64 KiB of offloaded data (BIG TCP) IP's own length is 0. What a driver pads is in skb->len alone. */
+	/* Beyond 64 KiB of offloaded data (BIG TCP) IPv4's own length is 0. What a driver pads is in skb->len alone. */
 	all = skb->len - before;
 	if (total && total < all)
 		all = total;
 	header += (tcp[12] >> 4) * 4;
 	s->len = all > header ? all - header : 0;
 	s->flags = (tcp[13] & 2 ? FLOW_SYN : 0) | (tcp[13] & 1 ? FLOW_FIN : 0) | (tcp[13] & 4 ? FLOW_RST : 0);
+	if ((tcp[13] & 0x12) == 0x12)
+		s->flags |= FLOW_RST;
 	if (!s->len && !s->flags)
 		return false;
 	s->seq = bpf_ntohl(*(__be32 *)&tcp[4]);
@@ -209,6 +213,9 @@ static __always_inline u64 flow_of_socket(struct sock *sk, struct flow_ends *f)
 		other[0] = bpf_be64_to_cpu(other[0]);
 		other[1] = bpf_be64_to_cpu(other[1]);
 	}
+	/* to itself: not over a wire */
+	if (own[0] == other[0] && own[1] == other[1])
+		return 0;
 	return port ? flow_of(f, other[0], other[1], own[0], own[1], port, own_port) : 0;
 }
 

@@ -1004,7 +1004,7 @@ PLUMB_EVENT(149, tcp_retransmit_waiter, 32);
 /* ---- tcp: segments by connection and sequence number --------------------- */
 
 /**
- * A TCP connection is established, or its first segment since the begin was seen. Each end has an address and a port; the
+ * A TCP connection is established, or segments of it were seen: told again every few seconds. Each end has an address and a port; the
  * higher one is the one whose address, or whose port where those are equal, is the greater number.
  * @set tcp
  * @tp inet_sock_set_state
@@ -1032,7 +1032,7 @@ PLUMB_EVENT(150, tcp_flow, 64);
  */
 struct plumb_tcp_segment_out {
 	PLUMB_HEAD;
-	plumb_u64 flow NR; /* connection, as in tcp_flow; plus 1 where the higher end sent it, 2 SYN, 4 FIN, 8 RST */
+	plumb_u64 flow NR; /* connection, as in tcp_flow; plus 1 where the higher end sent it, 2 SYN, 4 FIN, 8 RST; both 2 and 8: a SYN that answers one */
 	plumb_u32 seq NR; /* sequence number of its first byte */
 	plumb_u32 len BYTES; /* data in it; with segmentation offload several packets' */
 };

@@ -12,7 +12,7 @@ mod segments;
 mod turns;
 
 use crate::{setup, Analysis, Pass};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clocks::Clocks;
 use parts::{Window, Windows};
 use plumb_model::Category;
@@ -201,25 +201,28 @@ pub struct Recording<'a> {
 }
 
 /// All recordings together, and each by itself, in their order, of the processes of some names where those are given.
-/// One of which no account can be made is an error of its own.
-///
-/// # Errors
-/// A stream cannot be opened.
-pub fn read(recordings: &[Recording<'_>], comms: &[String]) -> Result<(Vec<Result<Analysis>>, Hosts)> {
+/// One that cannot be read is an error of its own.
+pub fn read(recordings: &[Recording<'_>], comms: &[String]) -> (Vec<Result<Analysis>>, Hosts) {
     let mut seen = Vec::new();
     for r in recordings {
         let mut own = Seen::default();
         if has_segments(r.trace) {
-            let fed = r.trace.for_each(|item| {
-                if let Item::Record(record) = item {
-                    own.record(&record);
-                }
+            // One that cannot be read says so in the second pass.
+            let _ = r.trace.for_each(|item| match item {
+                Item::Record(record) => own.record(&record),
+                Item::Gap(gap) => own.gaps.push((gap.begin, gap.end)),
+                _ => {}
             });
-            fed.with_context(|| r.name.clone())?;
+            own.gaps.sort_unstable();
         }
         seen.push(own);
     }
-    let spans: Vec<(u64, u64)> = recordings.iter().map(|r| setup::span(r.trace)).collect();
+    let span = |(r, own): (&Recording<'_>, &Seen)| {
+        let (begin, end) = setup::span(r.trace);
+        // One that was cut off ends with its last segment.
+        (begin, if end == u64::MAX { own.last.max(begin) } else { end })
+    };
+    let spans: Vec<(u64, u64)> = recordings.iter().zip(&seen).map(span).collect();
     let listening = listening(recordings);
     let numbers: HashSet<u64> = seen.iter().flat_map(|s| s.flows.keys().copied()).collect();
     let place = |flow: u64| Some((flow, turns::places(&seen, flow, &|port| listening.contains(&port))?));
@@ -229,7 +232,12 @@ pub fn read(recordings: &[Recording<'_>], comms: &[String]) -> Result<(Vec<Resul
     let (mut rows, mut windows) = (Vec::new(), Vec::new());
     windows.resize_with(recordings.len(), Windows::default);
     let mut turns = Vec::new();
-    let mut numbers: HashMap<(usize, Option<usize>, SocketAddr), usize> = HashMap::new();
+    // Rows by client and its name: two programs that ask one server have their own.
+    let mut numbers: HashMap<(usize, &str, Option<usize>, SocketAddr), usize> = HashMap::new();
+    let threads: Vec<HashMap<u32, &str>> = recordings
+        .iter()
+        .map(|r| r.trace.state.tasks.iter().map(|t| (t.tid, t.comm.as_str())).collect())
+        .collect();
     for (flow, places) in &flows {
         let (Some(client), Some(address)) = (places.client, turns::server_address(&seen, *flow, *places))
         else {
@@ -238,21 +246,24 @@ pub fn read(recordings: &[Recording<'_>], comms: &[String]) -> Result<(Vec<Resul
         turns.clear();
         turns::of_flow(&seen, *flow, *places, &mut turns);
         // What is recorded before all programs are attached, or behind the end, is in no account.
+        // Where events are missing in it, the requests of a while look like one.
         let accounted = |host: Option<usize>, from: u64, to: u64| {
-            host.is_none_or(|h| spans[h].0 <= from && to <= spans[h].1)
+            let lost = |h: usize| {
+                let gaps = &seen[h].gaps;
+                gaps.get(gaps.partition_point(|gap| gap.1 <= from)).is_some_and(|gap| gap.0 < to)
+            };
+            host.is_none_or(|h| spans[h].0 <= from && to <= spans[h].1 && !lost(h))
         };
         turns.retain(|t| {
             let there = t.server.is_none_or(|s| accounted(places.server, s.came, s.done));
             accounted(places.client, t.begin, t.end) && there
         });
-        if turns.is_empty() {
-            continue;
-        }
-        let row = *numbers.entry((client, places.server, address)).or_insert_with(|| {
-            rows.push(Row::new(client, places.server, address, &turns[0]));
-            rows.len() - 1
-        });
         for turn in &turns {
+            let name = threads[client].get(&turn.client).copied().unwrap_or_default();
+            let row = *numbers.entry((client, name, places.server, address)).or_insert_with(|| {
+                rows.push(Row::new(client, places.server, address, turn));
+                rows.len() - 1
+            });
             let parts = places.server.and_then(|server| split(turn, client, server, &clocks));
             rows[row].add(turn, parts);
             if parts.is_some() {
@@ -274,14 +285,12 @@ pub fn read(recordings: &[Recording<'_>], comms: &[String]) -> Result<(Vec<Resul
         });
     }
     let names: Vec<&str> = recordings.iter().map(|r| r.name.as_str()).collect();
-    let moment = |of: fn(&Analysis) -> u64| analyses.iter().map(|a| a.as_ref().map_or(0, of)).collect();
-    let (begins, ends): (Vec<u64>, Vec<u64>) = (moment(|a| a.result.begin), moment(|a| a.result.end));
     let hosts = Hosts {
-        clocks: clock_rows(&clocks, &names, &begins, &ends),
-        requests: request_rows(&rows, &windows, &names, &begins),
+        clocks: clock_rows(&clocks, &names, &spans),
+        requests: request_rows(&rows, &windows, &names, &spans),
         segments,
     };
-    Ok((analyses, hosts))
+    (analyses, hosts)
 }
 
 /// Ports on which somebody listened when a recording began.

@@ -185,8 +185,8 @@ pub struct RecordArgs {
     /// Most memory that the flight recorder keeps.
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = units::parse_bytes)]
     pub keep_memory: u64,
-    /// Send the trace to a collector at HOST:PORT, unix:PATH or vsock:CID:PORT; nothing is written here. The set tcp is
-    /// recorded too, unless --events says otherwise.
+    /// Send the trace to a collector at HOST:PORT, unix:PATH or vsock:CID:PORT; nothing is written here. With
+    /// the default events the set tcp is recorded too.
     #[arg(long, value_name = "ADDRESS", requires = "invitation", conflicts_with_all = ["output", "keep"])]
     pub to: Option<Address>,
     /// The collector's invitation.

@@ -123,7 +123,7 @@ fn set(recordings: &[PathBuf], args: &ExplainArgs, out: &mut Screen<'_>) -> Resu
     }
     let opened: Vec<Recording<'_>> =
         traces.iter().map(|(name, trace)| Recording { name: name.clone(), trace }).collect();
-    let (analyses, hosts) = hosts::read(&opened, &args.show.comm)?;
+    let (analyses, hosts) = hosts::read(&opened, &args.show.comm);
     for ((name, _), explained) in traces.iter().zip(analyses) {
         let explained = match explained {
             Ok(explained) => explained,
@@ -166,14 +166,14 @@ pub fn main(args: &ExplainArgs) -> Result<ExitCode> {
     let trace = plumb_analysis::open(&args.dir)?;
     let mut out = std::io::stdout().lock();
     let out = &mut Screen::stdout(&mut out, args.show.wide);
-    if !hosts::has_segments(&trace) {
+    if !hosts::has_segments(&trace) || args.show.chain {
         let explained = Pass::over(&trace).only(&args.show.comm).analysis()?;
         print(&explained, &args.show, out)?;
         return Ok(quality::exit_code(&explained.quality));
     }
     // Services of one machine that send each other requests are a set of one.
     let name = trace.metadata.env.get("hostname").cloned().unwrap_or_default();
-    let (mut explained, hosts) = hosts::read(&[Recording { name, trace: &trace }], &args.show.comm)?;
+    let (mut explained, hosts) = hosts::read(&[Recording { name, trace: &trace }], &args.show.comm);
     let explained = explained.remove(0)?;
     if args.show.json {
         let mut all = serde_json::to_value(&explained)?;

@@ -2447,7 +2447,7 @@ unsafe impl Record for TcpRetransmitWaiter {
     const ID: u16 = 149;
 }
 
-/// A TCP connection is established, or its first segment since the begin was seen. Each end has an address and a port; the higher one is the one whose address, or whose port where those are equal, is the greater number.
+/// A TCP connection is established, or segments of it were seen: told again every few seconds. Each end has an address and a port; the higher one is the one whose address, or whose port where those are equal, is the greater number.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TcpFlow {
@@ -2509,7 +2509,7 @@ pub struct TcpSegmentOut {
     pub lap: u16,
     /// thread on the CPU; 0 is the idle thread \[tid\]
     pub tid: u32,
-    /// connection, as in tcp_flow; plus 1 where the higher end sent it, 2 SYN, 4 FIN, 8 RST \[nr\]
+    /// connection, as in tcp_flow; plus 1 where the higher end sent it, 2 SYN, 4 FIN, 8 RST; both 2 and 8: a SYN that answers one \[nr\]
     pub flow: u64,
     /// sequence number of its first byte \[nr\]
     pub seq: u32,
@@ -3993,7 +3993,7 @@ pub const EVENTS: &[EventInfo] = &[
         FieldInfo { name: "sk", unit: "addr", doc: "the socket" },
         FieldInfo { name: "waiter", unit: "tid", doc: "the thread that waits" },
     ] },
-    EventInfo { id: 150, name: "tcp_flow", set: "tcp", origin: Origin::Kernel, tracepoint: "inet_sock_set_state", source: "net/ipv4/af_inet.c: inet_sk_state_store()", doc: "A TCP connection is established, or its first segment since the begin was seen. Each end has an address and a port; the higher one is the one whose address, or whose port where those are equal, is the greater number.", size: 64, fields: &[
+    EventInfo { id: 150, name: "tcp_flow", set: "tcp", origin: Origin::Kernel, tracepoint: "inet_sock_set_state", source: "net/ipv4/af_inet.c: inet_sk_state_store()", doc: "A TCP connection is established, or segments of it were seen: told again every few seconds. Each end has an address and a port; the higher one is the one whose address, or whose port where those are equal, is the greater number.", size: 64, fields: &[
         FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
         FieldInfo { name: "low0", unit: "nr", doc: "address of the lower end, big endian: upper half; of IPv4 as ::ffff:a.b.c.d" },
         FieldInfo { name: "low1", unit: "nr", doc: "its lower half" },
@@ -4004,7 +4004,7 @@ pub const EVENTS: &[EventInfo] = &[
     ] },
     EventInfo { id: 151, name: "tcp_segment_out", set: "tcp", origin: Origin::Kernel, tracepoint: "net_dev_start_xmit", source: "net/core/dev.c: xmit_one()", doc: "A TCP segment with data, SYN, FIN or RST goes to the driver of an interface that is not the loopback.", size: 32, fields: &[
         FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-        FieldInfo { name: "flow", unit: "nr", doc: "connection, as in tcp_flow; plus 1 where the higher end sent it, 2 SYN, 4 FIN, 8 RST" },
+        FieldInfo { name: "flow", unit: "nr", doc: "connection, as in tcp_flow; plus 1 where the higher end sent it, 2 SYN, 4 FIN, 8 RST; both 2 and 8: a SYN that answers one" },
         FieldInfo { name: "seq", unit: "nr", doc: "sequence number of its first byte" },
         FieldInfo { name: "len", unit: "bytes", doc: "data in it; with segmentation offload several packets'" },
     ] },

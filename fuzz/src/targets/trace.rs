@@ -8,6 +8,7 @@ use plumb_analysis::Analysis;
 use plumb_model::views::{Filter, Groups, Spec, Viewer, VIEWS};
 use plumb_model::{Category, RunResult};
 use plumb_report::run_directory::{self, Seen};
+use plumb_report::terminal::screen::Screen;
 use plumb_report::{document_files, upgrade};
 use plumb_trace::reader::{Item, Operation, Trace};
 use plumb_trace::schema::{TcpRead, TcpSegmentIn, TcpSegmentOut};
@@ -185,11 +186,13 @@ pub fn hosts(input: &[u8]) -> u64 {
                 return 0;
             };
             let both = [("low", &low), ("high", &high)].map(|(n, trace)| Recording { name: n.into(), trace });
-            let Ok((_, read)) = hosts::read(&both, &[]) else { return 1 };
+            let (_, read) = hosts::read(&both, &[]);
             for row in &read.requests {
-                let parts: u64 = row.parts.iter().map(|p| p.time).sum();
+                let parts = row.parts.iter().fold(0u64, |sum, p| sum.saturating_add(p.time));
                 assert!(parts <= row.time, "parts are of the whole: {row:?}");
             }
+            let mut text = Vec::new();
+            plumb_report::terminal::hosts(&read, &mut Screen::file(&mut text)).expect("memory");
             let rows: Vec<_> =
                 read.requests.iter().map(|r| (r.incomplete > 0, r.again > 0, r.parts.len())).collect();
             let clocks: Vec<_> = read.clocks.iter().map(|c| c.pieces.min(3)).collect();

@@ -1265,7 +1265,7 @@ export interface TcpRetransmitWaiter {
   unused: number;
 }
 
-/** A TCP connection is established, or its first segment since the begin was seen. Each end has an address and a port; the higher one is the one whose address, or whose port where those are equal, is the greater number. */
+/** A TCP connection is established, or segments of it were seen: told again every few seconds. Each end has an address and a port; the higher one is the one whose address, or whose port where those are equal, is the greater number. */
 export interface TcpFlow {
   /** when, one reading per event [ns] */
   ts: bigint;
@@ -1303,7 +1303,7 @@ export interface TcpSegmentOut {
   lap: number;
   /** thread on the CPU; 0 is the idle thread [tid] */
   tid: number;
-  /** connection, as in tcp_flow; plus 1 where the higher end sent it, 2 SYN, 4 FIN, 8 RST [nr] */
+  /** connection, as in tcp_flow; plus 1 where the higher end sent it, 2 SYN, 4 FIN, 8 RST; both 2 and 8: a SYN that answers one [nr] */
   flow: bigint;
   /** sequence number of its first byte [nr] */
   seq: number;

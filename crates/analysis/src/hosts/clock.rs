@@ -171,6 +171,10 @@ impl Alignment {
         let end = above.last()?.0.max(below.last()?.0) + 1;
         let mut from = begin;
         while from < end {
+            // Over what is silent at once.
+            let next =
+                |points: &[Point]| points.get(points.partition_point(|p| p.0 < from)).map_or(end, |p| p.0);
+            from = next(&above).min(next(&below));
             let mut to = (from + PIECE).min(end);
             // What is left at the end may hold too little for a piece of its own.
             if end - to < PIECE / 2 {

@@ -4,6 +4,9 @@
 use plumb_model::{Category, CpuState, Naming, Observer, Spent, ThreadState, Who};
 use std::collections::HashMap;
 
+/// Windows of a thread that are looked at for a piece of its time: one that is long makes many near.
+const MOST: usize = 4_096;
+
 /// What the time of a part went to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Cause {
@@ -66,15 +69,16 @@ impl Thread {
     fn windows(&self, from: u64, to: u64) -> impl Iterator<Item = &Window> {
         let end = self.windows.partition_point(|w| w.from < to);
         let longest = self.longest;
-        let near = self.windows[..end].iter().rev().take_while(move |w| w.from + longest > from);
-        near.filter(move |w| w.to > from)
+        let near =
+            self.windows[..end].iter().rev().take_while(move |w| w.from.saturating_add(longest) > from);
+        near.take(MOST).filter(move |w| w.to > from)
     }
 
     fn waits(&self, from: u64, to: u64) -> impl Iterator<Item = &(u64, u64, usize)> {
         let end = self.waits.partition_point(|w| w.0 < to);
         let longest = self.longest_wait;
-        let near = self.waits[..end].iter().rev().take_while(move |w| w.0 + longest > from);
-        near.filter(move |w| w.1 > from)
+        let near = self.waits[..end].iter().rev().take_while(move |w| w.0.saturating_add(longest) > from);
+        near.take(MOST).filter(move |w| w.1 > from)
     }
 }
 
@@ -85,7 +89,6 @@ fn shared(a: (u64, u64), b: (u64, u64)) -> u64 {
 impl Windows {
     fn add(&mut self, s: &Spent, cause: Cause) {
         let Some(thread) = self.threads.get(&s.tid).filter(|_| s.to > s.from) else { return };
-        let waits = s.wait.is_some();
         for w in thread.windows(s.from, s.to) {
             let within = (w.from.max(s.from), w.to.min(s.to));
             let scaled = |ns: u64| (u128::from(s.time) * u128::from(ns) / u128::from(s.to - s.from)) as u64;
@@ -98,17 +101,21 @@ impl Windows {
                 for (from, to, row) in asked.filter(|(from, ..)| (w.works..w.to).contains(from)) {
                     let ns = shared(within, (*from, *to)).min(own);
                     own -= ns;
-                    *self.sums.entry((w.row, w.part, Cause::Request(*row))).or_default() += scaled(ns);
+                    let sum = self.sums.entry((w.row, w.part, Cause::Request(*row))).or_default();
+                    *sum = sum.saturating_add(scaled(ns));
                 }
             }
-            let rests = waits
-                && matches!(
-                    s.category,
-                    Category::Socket | Category::Network | Category::Poll | Category::Idle
-                );
-            let cause = w.sends.filter(|_| rests).map_or(cause, Cause::Sending);
+            let rests = match s.category {
+                Category::Network | Category::Idle => true,
+                // For what another program does it has to wait.
+                Category::Socket | Category::Poll => s.who == Who::Nobody,
+                _ => false,
+            };
+            let done = rests && s.wait.is_some() && matches!(cause, Cause::Account(..));
+            let cause = w.sends.filter(|_| done).map_or(cause, Cause::Sending);
             if own > 0 {
-                *self.sums.entry((w.row, w.part, cause)).or_default() += scaled(own);
+                let sum = self.sums.entry((w.row, w.part, cause)).or_default();
+                *sum = sum.saturating_add(scaled(own));
             }
         }
     }

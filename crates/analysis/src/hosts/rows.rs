@@ -16,6 +16,10 @@ use std::net::SocketAddr;
 const MOST_CAUSES: usize = 12;
 const MOST_SLOW: usize = 5;
 const MOST_LEAVES: usize = 24;
+/// Slow requests of which the parts are kept.
+const MOST_KEPT: usize = 16_384;
+/// Of the time that is followed, what is not followed further: it would take as long as there are ways.
+const LITTLE: f64 = 0.001;
 /// Rows of requests that are told.
 const MOST_ROWS: usize = 64;
 /// Parts between the two.
@@ -86,6 +90,34 @@ impl Row {
         }
     }
 
+    pub(super) fn add(&mut self, turn: &Turn, parts: Option<([u64; N], u64)>) {
+        let took = turn.end.saturating_sub(turn.begin);
+        self.took.add(took);
+        self.again += u64::from(turn.again);
+        match parts {
+            Some((parts, width)) => {
+                self.width = self.width.max(width);
+                self.parts.iter_mut().zip(parts).for_each(|(sum, ns)| sum.add(ns));
+                if turn.again > 0 {
+                    let those = self.again_time.iter_mut().zip(ON_THE_WAY);
+                    those.for_each(|(sum, i)| *sum = sum.saturating_add(parts[i]));
+                }
+            }
+            None => self.incomplete += u64::from(self.server.is_some()),
+        }
+        // The slowest percent of up to 1.6 million; of more, as many.
+        self.slow.push((took, parts.map(|p| p.0), turn.begin, turn.again));
+        if self.slow.len() >= 2 * MOST_KEPT {
+            self.slow.select_nth_unstable_by_key(MOST_KEPT, |s| std::cmp::Reverse(s.0));
+            self.slow.truncate(MOST_KEPT);
+        }
+    }
+
+    /// All parts together, ns.
+    fn whole(&self) -> u64 {
+        self.parts.iter().fold(0, |sum, p| sum.saturating_add(total(p)))
+    }
+
     /// Mean of each part in the slowest percent, ns.
     fn tail(&self) -> [u64; N] {
         let limit = self.took.quantile(0.99);
@@ -99,36 +131,12 @@ impl Row {
     }
 }
 
-impl Row {
-    pub(super) fn add(&mut self, turn: &Turn, parts: Option<([u64; N], u64)>) {
-        let took = turn.end.saturating_sub(turn.begin);
-        self.took.add(took);
-        self.again += u64::from(turn.again);
-        match parts {
-            Some((parts, width)) => {
-                self.width = self.width.max(width);
-                self.parts.iter_mut().zip(parts).for_each(|(sum, ns)| sum.add(ns));
-                if turn.again > 0 {
-                    self.again_time.iter_mut().zip(ON_THE_WAY).for_each(|(sum, i)| *sum += parts[i]);
-                }
-            }
-            None => self.incomplete += u64::from(self.server.is_some()),
-        }
-        // A percent of them, of which the mean of each part is told.
-        self.slow.push((took, parts.map(|p| p.0), turn.begin, turn.again));
-        if self.slow.len() >= 1_024 && self.slow.len() as u64 * 25 > self.took.count {
-            self.slow.sort_unstable_by_key(|s| std::cmp::Reverse(s.0));
-            self.slow.truncate((self.took.count as usize / 50).max(512));
-        }
-    }
-}
-
-pub(super) fn clock_rows(clocks: &Clocks, names: &[&str], begins: &[u64], ends: &[u64]) -> Vec<ClockRow> {
+pub(super) fn clock_rows(clocks: &Clocks, names: &[&str], spans: &[(u64, u64)]) -> Vec<ClockRow> {
     let mut rows = Vec::new();
     for from in 0..names.len() {
         for to in from + 1..names.len() {
             let Some(alignment) = clocks.between(from, to) else { continue };
-            let (begin, end) = (begins[from], ends[from].max(begins[from]));
+            let (begin, end) = (spans[from].0, spans[from].1.max(spans[from].0));
             let time = |i: u64| begin + (end - begin) / 50 * i;
             let at = |i: u64| alignment.at(time(i) as i64);
             let moment = |i: u64| ClockMoment {
@@ -161,7 +169,7 @@ struct Telling<'a> {
     rows: &'a [Row],
     windows: &'a [Windows],
     names: &'a [&'a str],
-    begins: &'a [u64],
+    spans: &'a [(u64, u64)],
     causes: Causes,
 }
 
@@ -190,7 +198,7 @@ impl Telling<'_> {
         let scaled = |ns: u64| (ns as f64 * share) as u64;
         within.push(n);
         for part in 0..N {
-            let time = row.parts[part].sum as u64;
+            let time = total(&row.parts[part]);
             let Some((host, tid)) = self.of(row, part) else {
                 let (to, back) = (part == ON_THE_WAY[0], part == ON_THE_WAY[1]);
                 let again = row.again_time[usize::from(back)].min(time);
@@ -215,9 +223,13 @@ impl Telling<'_> {
             for (cause, ns) in self.causes.get(&(n, part)).into_iter().flatten() {
                 left = left.saturating_sub(*ns);
                 let (category, who, followed, again) = match *cause {
-                    Cause::Request(to) if !within.contains(&to) && self.rows[to].parts[WORK].count > 0 => {
-                        let whole: u64 = self.rows[to].parts.iter().map(|p| p.sum as u64).sum();
-                        self.follow(to, share * *ns as f64 / whole.max(1) as f64, within, leaves);
+                    Cause::Request(to)
+                        if !within.contains(&to)
+                            && self.rows[to].parts[WORK].count > 0
+                            && *ns as f64 * share > LITTLE * self.rows[within[0]].whole() as f64 =>
+                    {
+                        let inner = share * *ns as f64 / self.rows[to].whole().max(1) as f64;
+                        self.follow(to, inner, within, leaves);
                         continue;
                     }
                     Cause::Request(to) => {
@@ -253,7 +265,7 @@ impl Telling<'_> {
             PartRow {
                 part: PARTS[i].into(),
                 host: of.map(|(host, _)| self.names[host].into()),
-                time: row.parts[i].sum as u64,
+                time: total(&row.parts[i]),
                 p99: row.parts[i].quantile(0.99),
                 slow: tail[i],
                 causes: causes.map(cause).collect(),
@@ -275,7 +287,7 @@ impl Telling<'_> {
         let mut slow: Vec<_> = row.slow.iter().collect();
         slow.sort_by_key(|s| (std::cmp::Reverse(s.0), s.2));
         let slow = slow.into_iter().take(MOST_SLOW).map(|(took, parts, begin, again)| SlowRow {
-            begin: begin.saturating_sub(self.begins[row.client]),
+            begin: begin.saturating_sub(self.spans[row.client].0),
             took: *took,
             parts: parts.map(Vec::from).unwrap_or_default(),
             again: *again,
@@ -287,7 +299,7 @@ impl Telling<'_> {
             server_name: row.server.map(|s| self.name(s, row.threads.1)).unwrap_or_default(),
             address: row.address,
             requests: row.took.count,
-            time: row.took.sum as u64,
+            time: total(&row.took),
             p50: row.took.quantile(0.5),
             p99: row.took.quantile(0.99),
             max: row.took.max,
@@ -301,11 +313,16 @@ impl Telling<'_> {
     }
 }
 
+/// All values of a distribution together.
+fn total(of: &Histogram) -> u64 {
+    of.sum.try_into().unwrap_or(u64::MAX)
+}
+
 /// Adds time to its like.
 fn put(leaves: &mut Vec<LeafRow>, leaf: LeafRow) {
     let like = |l: &&mut LeafRow| LeafRow { time: leaf.time, ..(**l).clone() } == leaf;
     match leaves.iter_mut().find(like) {
-        Some(known) => known.time += leaf.time,
+        Some(known) => known.time = known.time.saturating_add(leaf.time),
         None => leaves.push(leaf),
     }
 }
@@ -314,7 +331,7 @@ pub(super) fn request_rows(
     rows: &[Row],
     windows: &[Windows],
     names: &[&str],
-    begins: &[u64],
+    spans: &[(u64, u64)],
 ) -> Vec<RequestRow> {
     let mut causes: Causes = HashMap::new();
     for own in windows {
@@ -326,9 +343,9 @@ pub(super) fn request_rows(
     causes
         .values_mut()
         .for_each(|those| those.sort_by_key(|(cause, time)| (std::cmp::Reverse(*time), *cause)));
-    let telling = Telling { rows, windows, names, begins, causes };
-    let mut out: Vec<RequestRow> = (0..rows.len()).map(|n| telling.row(n)).collect();
-    out.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.address.cmp(&b.address)));
-    out.truncate(MOST_ROWS);
-    out
+    let telling = Telling { rows, windows, names, spans, causes };
+    let mut told: Vec<usize> = (0..rows.len()).collect();
+    told.sort_by_key(|n| (std::cmp::Reverse(rows[*n].took.sum), rows[*n].address));
+    told.truncate(MOST_ROWS);
+    told.into_iter().map(|n| telling.row(n)).collect()
 }

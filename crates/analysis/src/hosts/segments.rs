@@ -11,7 +11,14 @@ use std::net::{Ipv6Addr, SocketAddr};
 const HIGHER: u64 = 1;
 const SYN: u64 = 2;
 const FIN: u64 = 4;
+const RST: u64 = 8;
 const BITS: u64 = 15;
+/// Bytes that go out once more within that time do so at another device of the host: a bridge, a bond, ns.
+const STACKED: u64 = 1_000_000;
+/// Segments that one may have overtaken. Further back nothing is inserted: each costs as many moves.
+const OVERTAKEN: usize = 4_096;
+/// No clock shows more, ns: 73 years. Below it differences of differences do not overflow.
+pub const LATEST: u64 = 1 << 61;
 
 /// Bytes that went or came together. A SYN or FIN counts as a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,9 +52,9 @@ pub struct Way {
     /// Each byte when it came first, in the order of bytes.
     pub came: Vec<Segment>,
     pub reads: Vec<Read>,
-    /// When bytes went out that had gone out before, ns. A bridge's or a bond's devices do that too.
+    /// When bytes were sent again, ns.
     pub again: Vec<u64>,
-    /// When its SYN was seen first, ns.
+    /// When the SYN was seen that opened the connection, ns.
     pub syn: Option<u64>,
     /// The last sequence number, unwrapped.
     last: Option<u64>,
@@ -68,29 +75,36 @@ pub struct Seen {
     /// By their numbers, which are the same on every host.
     pub flows: HashMap<u64, Flow>,
     pub segments: u64,
+    /// Where events are missing, ns.
+    pub gaps: Vec<(u64, u64)>,
+    /// Last moment of a segment, ns.
+    pub last: u64,
 }
 
-/// A place of the list for a segment; false where all of its bytes are there already.
-fn insert(list: &mut Vec<Segment>, mut s: Segment) -> bool {
+/// A place of the list for a segment. Where all of its bytes are there already: when they went or came.
+fn insert(list: &mut Vec<Segment>, mut s: Segment) -> Option<u64> {
     if list.last().is_none_or(|last| last.end <= s.begin) {
         list.push(s);
-        return true;
+        return None;
     }
     // It was sent again, or overtaken by later ones: only what is new of it counts.
     let at = list.partition_point(|other| other.end <= s.begin);
+    if list.len() - at > OVERTAKEN {
+        return Some(list[at].ts);
+    }
     if list[at].begin <= s.begin {
         s.begin = list[at].end;
         let next = list.get(at + 1).map_or(u64::MAX, |next| next.begin);
         s.end = s.end.min(next);
         if s.begin >= s.end {
-            return false;
+            return Some(list[at].ts);
         }
         list.insert(at + 1, s);
     } else {
         s.end = s.end.min(list[at].begin);
         list.insert(at, s);
     }
-    true
+    None
 }
 
 impl Way {
@@ -163,6 +177,9 @@ impl Seen {
             }
             TcpRead::ID => {
                 let read = TcpRead::read(r.bytes);
+                if r.ts > LATEST {
+                    return;
+                }
                 let way = self.way(read.flow);
                 let end = way.unwrap(read.seq);
                 if way.reads.last().is_none_or(|last| last.end < end) {
@@ -178,21 +195,27 @@ impl Seen {
     }
 
     fn segment(&mut self, r: &RawRecord<'_>, out: bool, flow: u64, seq: u32, len: u32) {
-        let more = u64::from(flow & (SYN | FIN) != 0);
-        if u64::from(len) + more == 0 {
+        let resets = flow & RST != 0;
+        let (syn, fin) = (flow & SYN != 0, flow & FIN != 0);
+        if r.ts > LATEST || (len == 0 && !syn && !fin) {
             return;
         }
         self.segments += 1;
+        self.last = self.last.max(r.ts);
         let way = self.way(flow);
-        if flow & SYN != 0 {
+        if syn && !resets {
             way.syn.get_or_insert(r.ts);
         }
         let begin = way.unwrap(seq);
-        let end = begin + u64::from(len) + more;
-        let segment = Segment { ts: r.ts, begin, end, tid: r.tid, data: len > 0 };
-        let new = insert(if out { &mut way.out } else { &mut way.came }, segment);
-        if out && !new {
-            way.again.push(r.ts);
+        let end = begin + u64::from(len) + u64::from(syn);
+        // What a FIN closes is read before the FIN itself is taken note of.
+        let all = [(begin, end, len > 0), (end, end + u64::from(fin), false)];
+        for (begin, end, data) in all.into_iter().filter(|(begin, end, _)| begin < end) {
+            let segment = Segment { ts: r.ts, begin, end, tid: r.tid, data };
+            let first = insert(if out { &mut way.out } else { &mut way.came }, segment);
+            if out && first.is_some_and(|first| r.ts.saturating_sub(first) > STACKED) {
+                way.again.push(r.ts);
+            }
         }
     }
 }
@@ -208,7 +231,7 @@ mod tests {
     fn list(all: &[Segment]) -> (Vec<(u64, u64, u64)>, usize) {
         let (mut list, mut old) = (Vec::new(), 0);
         for s in all {
-            old += usize::from(!insert(&mut list, *s));
+            old += usize::from(insert(&mut list, *s).is_some());
         }
         (list.iter().map(|s| (s.begin, s.end, s.ts)).collect(), old)
     }

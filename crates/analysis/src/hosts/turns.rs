@@ -92,12 +92,13 @@ pub fn of_flow(seen: &[Seen], flow: u64, places: Places, turns: &mut Vec<Turn>) 
     let rounds = server.map(|s| [there, back].map(|way| client.ways[way].round(&s.ways[way])));
     let (mut out, mut came) = (data(&sent.out).peekable(), data(&got.came).peekable());
     while let Some(first) = out.next() {
-        let (mut last, begin) = (first, first.ts);
+        let (mut last, begin, mut latest) = (first, first.ts, first.ts);
         // The answer to an earlier request.
         while came.next_if(|c| c.ts < begin).is_some() {}
         let Some(answer) = came.peek().copied() else { return };
         while let Some(more) = out.next_if(|o| o.ts < answer.ts) {
             last = more;
+            latest = latest.max(more.ts);
         }
         let next = out.peek().map_or(u64::MAX, |o| o.ts);
         let mut whole = answer;
@@ -122,7 +123,7 @@ pub fn of_flow(seen: &[Seen], flow: u64, places: Places, turns: &mut Vec<Turn>) 
         turns.push(Turn {
             client: read.map_or(first.tid, |r| r.tid),
             begin,
-            sent: last.ts,
+            sent: latest,
             back: back_at,
             end: read.map_or(back_at, |r| r.ts.max(back_at)),
             server: served,
@@ -157,3 +158,6 @@ fn served(
         done: done.max(answered.ts).max(at),
     })
 }
+
+#[cfg(test)]
+mod tests;

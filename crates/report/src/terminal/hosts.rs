@@ -48,10 +48,10 @@ fn requests(row: &RequestRow, out: &mut Screen<'_>) -> Result<()> {
     let mean = row.time / row.requests.max(1);
     let again = match row.again {
         0 => String::new(),
-        n => format!("; {} segments were sent again", units::count(n)),
+        n => format!("; {} segments were retransmitted", units::count(n)),
     };
     let line = format!(
-        "{} requests: mean {}, half within {}, 99 % within {}, longest {}{again}",
+        "{} requests: mean {}, p50 {}, p99 {}, max {}{again}",
         units::count(row.requests),
         shown(mean),
         shown(row.p50),
@@ -60,15 +60,19 @@ fn requests(row: &RequestRow, out: &mut Screen<'_>) -> Result<()> {
     );
     writeln!(out, "  {}", wrapped_to(&line, 4, COLUMNS))?;
     if row.incomplete > 0 {
-        writeln!(out, "  of {} of them the server's part was not seen whole", units::count(row.incomplete))?;
+        let n = units::count(row.incomplete);
+        writeln!(
+            out,
+            "  {n} of them in no part: events of the server are missing, or its clock is not aligned"
+        )?;
     }
     if row.parts.is_empty() {
         return Ok(());
     }
     followed(row, out)?;
-    let head = ["share", "mean", "99 %", "of the slow", "<where", "<part", "<mostly"];
-    let mut table = Table::new(&head).least(&["99 %", "of the slow"]);
-    let all: u64 = row.parts.iter().map(|p| p.time).sum();
+    let head = ["share", "mean", "p99", "slowest 1 %", "<where", "<part", "<mostly"];
+    let mut table = Table::new(&head).least(&["p99", "slowest 1 %"]);
+    let all: u64 = row.parts.iter().fold(0, |sum, p| sum.saturating_add(p.time));
     let whole = row.requests.saturating_sub(row.incomplete).max(1);
     let local = row.server.as_ref() == Some(&row.client);
     for (i, part) in row.parts.iter().enumerate() {
@@ -96,15 +100,15 @@ fn requests(row: &RequestRow, out: &mut Screen<'_>) -> Result<()> {
 
 /// Where the time went in the end, in sentences.
 fn followed(row: &RequestRow, out: &mut Screen<'_>) -> Result<()> {
-    let all: u64 = row.parts.iter().map(|p| p.time).sum();
-    for leaf in row.followed.iter().take_while(|leaf| leaf.time * 20 >= all).take(LEAVES) {
+    let all: u64 = row.parts.iter().fold(0, |sum, p| sum.saturating_add(p.time));
+    for leaf in row.followed.iter().take_while(|leaf| leaf.time >= all / 20).take(LEAVES) {
         let place = match leaf.name.is_empty() {
             true => format!("on the way to {}", leaf.host),
             false => party(&leaf.host, &leaf.name),
         };
         let who = if leaf.who.is_empty() { String::new() } else { format!(": {}", leaf.who) };
         let what = match leaf.category {
-            None if leaf.again => format!("segments of {} were sent again", leaf.who),
+            None if leaf.again => format!("segments of {} were retransmitted", leaf.who),
             None if leaf.name.is_empty() => format!("network of {}", leaf.who),
             None => format!("what it sent for {} was in queues of TCP and the device", leaf.who),
             Some(category) if leaf.followed => {
@@ -120,10 +124,10 @@ fn followed(row: &RequestRow, out: &mut Screen<'_>) -> Result<()> {
 
 /// The largest causes of a part, in words.
 fn causes(part: &PartRow) -> String {
-    let shown = part.causes.iter().filter(|c| c.time * 10 >= part.time.max(1)).take(3);
+    let shown = part.causes.iter().filter(|c| c.time >= part.time.max(10) / 10).take(3);
     let words = shown.map(|c| {
         let what = match c.category {
-            Some(category) if c.followed => format!("waiting for {category}"),
+            Some(category) if c.followed => format!("waiting for a thread: {category}"),
             Some(category) => category.to_string(),
             None if c.who.is_empty() => "being sent".into(),
             None => "requests to".into(),
