@@ -60,7 +60,7 @@ pub fn print(explained: &Analysis, show: &Show, out: &mut Screen<'_>) -> Result<
     }
     tables::devices(&explained.result, out)?;
     if account {
-        tables::unexplained(&explained.result, out)?;
+        terminal::unexplained(&explained.result, out)?;
     }
     let q = &explained.quality;
     writeln!(

@@ -8,6 +8,7 @@ pub mod screen;
 pub mod similar_messages;
 mod spans;
 mod table;
+mod unexplained;
 mod waypoints;
 
 pub use bars::bars;
@@ -15,4 +16,5 @@ pub use hosts::hosts;
 pub use hot::hot;
 pub use spans::{spans, wait_events};
 pub use table::{middle_out, seconds, wrapped, wrapped_to, Table, WIDTH};
+pub use unexplained::unexplained;
 pub use waypoints::waypoints;
