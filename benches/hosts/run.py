@@ -16,6 +16,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "services")]
 
+import clocks
 import servers
 from common import evidence, system
 from common.evidence import COMMENT, say, shown
@@ -219,6 +220,8 @@ def judge(case, row):
 
 
 def measure(options, undo):
+    if options.clocks:
+        return clocks.measure(options, undo)
     plumb = Path(options.plumb).absolute()
     machine = system.Machine(plumb, {})
     directory = evidence.results_directory(options.out, "hosts-tiers")
@@ -277,7 +280,9 @@ def write(directory, rows, skipped, facts, options, plumb):
 
 OPTIONS = [("--only", {"help": "these cases, separated by commas", "metavar": "NAME,..."}),
            ("--seconds", {"type": int, "default": 4, "help": "how long each is recorded (4)"}),
+           ("--clocks", {"action": "store_true", "help": "measure clocks and cost in place of the cases"}),
+           ("--requests", {"type": int, "default": 300_000, "help": "of the longer recording for the clocks (300000)"}),
            ("--keep", {"action": "store_true", "help": "leave the recordings in target/hosts"})]
 
 if __name__ == "__main__":
-    sys.exit(evidence.main("benches/hosts/run.sh", __doc__, "hosts-tiers", measure, OPTIONS))
+    sys.exit(evidence.main("benches/hosts/run.sh", __doc__, "hosts-tiers", measure, OPTIONS, rounds=10))
