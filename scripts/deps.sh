@@ -126,6 +126,8 @@ need_test() {
 
 need_bench() {
 	want fio has fio
+	# the peer of benches/hosts
+	want tcpdump has tcpdump
 	# the peers and file systems of benches/load
 	want sysbench has sysbench
 	want bonnie++ has bonnie++

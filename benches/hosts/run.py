@@ -261,7 +261,7 @@ def write(directory, rows, skipped, facts, options, plumb):
     faults, healthy = [r for r in rows if r[0].categories], [r for r in rows if not r[0].categories]
     lines = [COMMENT, "# Causes in three tiers, from the client's point of view", "", *evidence.machine_lines(facts, []), "",
              f"nginx, a Python application and PostgreSQL, each in a network namespace; one recording of the machine ({options.seconds} s,"
-             " `-e default,tcp -a`), at the first try. The largest cause of the client's time, its requests followed through all tiers.", "",
+             " `-e default,tcp -a`), each case once. The largest cause of the client's time, its requests followed through all tiers.", "",
              f"    cause named first     {sum(r[1] for r in faults)} of {len(faults)}",
              f"    healthy, not accused  {sum(r[1] for r in healthy)} of {len(healthy)}", "",
              "| case | found | ok | requests | mean ms | parts not known |", "|---|---|---|---|---|---|"]
