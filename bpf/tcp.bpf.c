@@ -73,7 +73,7 @@ static __always_inline void tell(u64 flow, const struct flow_ends *f)
 	       });
 }
 
-/* Whether a connection is recorded; tells it where it was not. Of the target are those on which one of its threads sent. */
+/* Whether a connection is recorded; tells it where it was not. Of the target are those on which one of its threads sent or read. */
 static __always_inline bool flow_wanted(u64 flow, const struct flow_ends *f, bool ours)
 {
 	u64 *known = &flows[(flow >> 4) & (PLUMB_FLOW_SLOTS - 1)];

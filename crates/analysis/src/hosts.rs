@@ -24,8 +24,6 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::SocketAddr;
 use turns::{Places, Turn};
 
-pub use clock::{Alignment, Bounds, Point};
-
 /// The parts of a request's time, in their order.
 pub const PARTS: [&str; 7] = [
     "sending the request",

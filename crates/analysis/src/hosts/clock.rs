@@ -27,7 +27,7 @@ pub struct Bounds {
 
 impl Bounds {
     pub fn middle(self) -> i64 {
-        self.low + (self.high - self.low) / 2
+        i64::midpoint(self.low, self.high)
     }
 
     /// How far the middle may be off, ns.
@@ -134,7 +134,7 @@ impl Piece {
 
     /// B's clock at `t`.
     fn at(&self, t: i64) -> Bounds {
-        let x = (t - self.origin.0) as f64;
+        let x = t.saturating_sub(self.origin.0) as f64;
         // The bound is the hull itself where its slope is a rate that fits, else the line of the nearest such rate.
         let clamp = |hull: &[(f64, f64)]| {
             let after = hull.partition_point(|p| p.0 < x);
@@ -148,7 +148,8 @@ impl Piece {
         let highs = clamp(&self.above).into_iter().chain(ends).map(|r| self.highest(x, r));
         let lows = clamp(&self.below).into_iter().chain(ends).map(|r| self.lowest(x, r));
         let (high, low) = (highs.fold(f64::NEG_INFINITY, f64::max), lows.fold(f64::INFINITY, f64::min));
-        let on_b = |ahead: f64| t + self.origin.1 + ahead as i64;
+        // A damaged end of a recording is any moment.
+        let on_b = |ahead: f64| t.saturating_add(self.origin.1).saturating_add(ahead as i64);
         Bounds { low: on_b(low.floor()), high: on_b(high.ceil()) }
     }
 }

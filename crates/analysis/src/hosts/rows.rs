@@ -141,7 +141,7 @@ pub(super) fn clock_rows(clocks: &Clocks, names: &[&str], spans: &[(u64, u64)]) 
             let at = |i: u64| alignment.at(time(i) as i64);
             let moment = |i: u64| ClockMoment {
                 at: time(i),
-                ahead: at(i).middle() - time(i) as i64,
+                ahead: at(i).middle().saturating_sub(time(i) as i64),
                 width: at(i).width(),
             };
             let (slow, fast) = alignment.drift();

@@ -18,7 +18,7 @@ const STACKED: u64 = 1_000_000;
 /// Segments that one may have overtaken. Further back nothing is inserted: each costs as many moves.
 const OVERTAKEN: usize = 4_096;
 /// No clock shows more, ns: 73 years. Below it differences of differences do not overflow.
-pub const LATEST: u64 = 1 << 61;
+const LATEST: u64 = 1 << 61;
 
 /// Bytes that went or came together. A SYN or FIN counts as a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

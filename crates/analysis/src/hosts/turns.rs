@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Requests and answers on TCP connections, followed from the client to the server and back. Not the protocol decides
-//! but the order of what was sent: a request ends where the answer begins.
+//! Requests and answers on TCP connections, followed from the client to the server and back. The order of
+//! what was sent decides, not the protocol: a request ends where the answer begins.
 
 use super::segments::{Flow, Seen, Way};
 use std::net::SocketAddr;
