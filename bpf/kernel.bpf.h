@@ -36,6 +36,7 @@ typedef _Bool bool;
 enum {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_RINGBUF = 27,
 };
@@ -257,8 +258,23 @@ struct sk_buff {
 	struct net_device *dev;
 	__be16 protocol;
 	u16 network_header;
+	unsigned int end;
 	unsigned char *head;
 	unsigned char *data;
+	struct sk_buff *next;
+};
+
+/* A bio_vec before 6.10: a page, bytes, and where in it. */
+struct skb_frag {};
+
+struct skb_shared_info {
+	u8 nr_frags;
+	struct sk_buff *frag_list;
+	struct skb_frag frags[17];
+};
+
+struct page {
+	unsigned long flags;
 };
 
 struct in6_addr {
@@ -281,6 +297,11 @@ struct tcp_sock {
 };
 
 #pragma clang attribute pop
+
+/* include/uapi/linux/bpf.h */
+struct bpf_dynptr {
+	u64 opaque[2];
+};
 
 /* include/linux/blk_types.h; the number is the running kernel's */
 enum req_flag_bits {

@@ -12,6 +12,7 @@
 #include "lock.bpf.c"
 #include "mem.bpf.c"
 #include "net.bpf.c"
+#include "message.bpf.h"
 #include "tcp.bpf.c"
 #include "span.bpf.c"
 

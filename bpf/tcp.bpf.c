@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* TCP segments by connection and sequence number: what two hosts that record see of each other. Headers are read from
- * the linear part of a packet, where every driver has them; data is never looked at. */
+ * the linear part of a packet, where every driver has them; of data only the headers of storage protocols are looked at, see
+ * message.bpf.h. */
 
 #include <bpf/bpf_endian.h>
 
@@ -19,6 +20,7 @@
 #define ETH_P_8021Q bpf_htons(0x8100)
 #define IPPROTO_TCP 6
 #define TCP_ESTABLISHED 1
+#define TCP_CLOSE 7
 
 /* Connections that were told, by bits of their numbers; in the low bits is when. One that finds another in
  * its place is told again, and each is every 0.3 to 3 s, by CONFIG_HZ: what a flight recorder forgets is told in what it keeps. */
@@ -97,6 +99,7 @@ struct segment {
 	u32 seq;
 	u32 len;
 	u32 flags;
+	u32 data; /* where it begins in the packet */
 };
 
 /* Reads the headers of a packet, of which the one of IP begins at `at`; false: it has nothing to tell. */
@@ -151,6 +154,7 @@ static __always_inline bool segment_of(struct sk_buff *skb, unsigned char *at, s
 		all = total;
 	header += (tcp[12] >> 4) * 4;
 	s->len = all > header ? all - header : 0;
+	s->data = before + header;
 	s->flags = (tcp[13] & 2 ? FLOW_SYN : 0) | (tcp[13] & 1 ? FLOW_FIN : 0) | (tcp[13] & 4 ? FLOW_RST : 0);
 	if ((tcp[13] & 0x12) == 0x12)
 		s->flags |= FLOW_RST;
@@ -159,6 +163,44 @@ static __always_inline bool segment_of(struct sk_buff *skb, unsigned char *at, s
 	s->seq = bpf_ntohl(*(__be32 *)&tcp[4]);
 	s->flow = flow_of(f, a0, a1, b0, b1, tcp[0] << 8 | tcp[1], tcp[2] << 8 | tcp[3]);
 	return true;
+}
+
+static __always_inline u8 protocol_of(u32 port)
+{
+	return port == 3260 ? PROTOCOL_ISCSI : port == 4420 || port == 8009 ? PROTOCOL_NVME : PROTOCOL_NONE;
+}
+
+/* Tells the messages whose headers end in a segment. */
+static __always_inline void tell_messages(struct sk_buff *skb, const struct segment *s,
+					  const struct flow_ends *f, const u32 tid, const u64 in)
+{
+	u32 low = f->ports >> 16, high = f->ports & 0xffff;
+	u32 from = f->higher ? high : low, to = f->higher ? low : high;
+	u8 protocol = protocol_of(from);
+	struct walk w = {
+		.skb = skb,
+		.key = s->flow | f->higher | in << 1,
+		.flow = s->flow | f->higher,
+		.data = s->data,
+		.seq = s->seq,
+		.len = s->len,
+		.tid = tid,
+	};
+
+	if (!knobs.emit_message || !s->len || !(protocol | protocol_of(to)))
+		return;
+	if (!bpf_map_lookup_elem(&streams, &w.key)) {
+		u32 zero = 0;
+		struct stream *first = bpf_map_lookup_elem(&new_stream, &zero);
+
+		if (!first)
+			return;
+		first->protocol = protocol ? protocol : protocol_of(to);
+		first->from_server = protocol != PROTOCOL_NONE;
+		first->out_of_step = 1;
+		bpf_map_update_elem(&streams, &w.key, first, BPF_ANY);
+	}
+	bpf_loop(MESSAGE_STEPS, message_step, &w, 0);
 }
 
 SEC("tp_btf/net_dev_start_xmit")
@@ -176,22 +218,25 @@ int BPF_PROG(tcp_segment_out, struct sk_buff *skb)
 		e->seq = s.seq;
 		e->len = s.len;
 	});
+	tell_messages(skb, &s, &f, tid, 0);
 	return 0;
 }
 
 SEC("tp_btf/netif_receive_skb")
 int BPF_PROG(tcp_segment_in, struct sk_buff *skb)
 {
+	u32 tid = current_tid();
 	struct flow_ends f;
 	struct segment s;
 
 	if (!segment_of(skb, skb->data, &s, &f) || !flow_wanted(s.flow, &f, false))
 		return 0;
-	EMIT(tcp_segment_in, current_tid(), {
+	EMIT(tcp_segment_in, tid, {
 		e->flow = s.flow | f.higher | s.flags;
 		e->seq = s.seq;
 		e->len = s.len;
 	});
+	tell_messages(skb, &s, &f, tid, 1);
 	return 0;
 }
 
@@ -230,6 +275,24 @@ int BPF_PROG(tcp_flow, struct sock *sk, int old_state, int new_state)
 	flow = flow_of_socket(sk, &f);
 	if (flow)
 		flow_wanted(flow, &f, is_target(current_tid()));
+	return 0;
+}
+
+/* A connection that is closed needs no place any more; its numbers may be another's. */
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(tcp_message, struct sock *sk, int old_state, int new_state)
+{
+	struct flow_ends f;
+	u64 flow;
+
+	if (new_state != TCP_CLOSE)
+		return 0;
+	flow = flow_of_socket(sk, &f);
+	for (u64 way = 0; flow && way < 4; way++) {
+		u64 key = flow | way;
+
+		bpf_map_delete_elem(&streams, &key);
+	}
 	return 0;
 }
 

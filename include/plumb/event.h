@@ -1068,6 +1068,30 @@ struct plumb_tcp_read {
 };
 PLUMB_EVENT(153, tcp_read, 32);
 
+/**
+ * The header of a message of a storage protocol went out or came in, in a segment of its connection: TCP's ports 3260 (iSCSI),
+ * 4420 and 8009 (NVMe/TCP).
+ * @set tcp
+ * @tp inet_sock_set_state
+ * @since 11
+ * @source bpf/message.bpf.h
+ */
+struct plumb_tcp_message {
+	PLUMB_HEAD;
+	plumb_u64 flow NR; /* connection, as in tcp_flow; plus 1 where the higher end sent it */
+	plumb_u32 seq NR; /* sequence number of its first byte */
+	plumb_u32 len BYTES; /* all of it; 0 where kind is 10 */
+	plumb_u64 place BYTES; /* of a command: where on the device; of data: where in the command's */
+	PLUMB_CONT;
+	plumb_u8 protocol NR; /* 1 iSCSI, 2 NVMe/TCP */
+	plumb_u8 kind NR; /* 0 other, 1 read, 2 write, 3 flush, 4 another command, 5 response, 6 data to the target, 7 data from it, 8 the last of it with the status, 9 ready for data, 10 where the next one begins is not known any more */
+	plumb_u16 status NR; /* of a response; 0: success */
+	plumb_u64 tag NR; /* which command: CID, initiator task tag */
+	plumb_u32 count BYTES; /* of data; 0: none */
+	plumb_u32 order NR; /* of a command: iSCSI's CmdSN, NVMe's opcode */
+};
+PLUMB_EVENT(154, tcp_message, 64);
+
 /* ---- load: what a workload says of itself ------------------------------- */
 
 /**

@@ -6,14 +6,19 @@
 
 mod clock;
 mod clocks;
+mod command_rows;
+mod commands;
 mod parts;
 mod rows;
 mod segments;
+mod times;
 mod turns;
 
 use crate::{setup, Analysis, Pass};
 use anyhow::Result;
 use clocks::Clocks;
+use command_rows::{command_rows, Connection};
+use commands::Requests;
 use parts::{Window, Windows};
 use plumb_model::Category;
 use plumb_trace::reader::{Item, Trace};
@@ -50,6 +55,8 @@ pub struct Hosts {
     pub clocks: Vec<ClockRow>,
     /// Requests, by who sent them and to which address, most time first.
     pub requests: Vec<RequestRow>,
+    /// Commands of storage protocols, most time first.
+    pub commands: Vec<CommandRow>,
     /// TCP segments that were looked at.
     pub segments: u64,
 }
@@ -84,6 +91,99 @@ pub struct ClockMoment {
     pub ahead: i64,
     /// How far `ahead` may be off, ns.
     pub width: u64,
+}
+
+/// The parts of a storage command's time, in their order.
+pub const COMMAND_PARTS: [&str; 10] = [
+    "in the block layer until it is issued",
+    "from the driver until it is sent",
+    "the command on its way",
+    "until the data to write have come",
+    "until the device has it",
+    "the device",
+    "from the device to the answer",
+    "sending the answer",
+    "the answer on its way",
+    "until it is complete",
+];
+
+/// Commands of one kind from an initiator's device to a target.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct CommandRow {
+    /// Recording of the initiator.
+    pub client: String,
+    /// Its block device; `None` where no request of one was found for the commands.
+    pub device: Option<String>,
+    /// Recording of the target; `None` where it was not recorded.
+    pub server: Option<String>,
+    /// The target's block device; `None` where no request of one was found.
+    pub server_device: Option<String>,
+    /// The target's address.
+    pub address: SocketAddr,
+    /// `iSCSI`, `NVMe/TCP`.
+    pub protocol: String,
+    /// `read`, `write`, `flush`, `other`.
+    pub kind: String,
+    /// How many.
+    pub commands: u64,
+    /// Of data, all together.
+    pub bytes: u64,
+    /// From the block layer's queue until each was complete, all together, ns.
+    pub time: u64,
+    /// Half of them took no longer, ns.
+    pub p50: u64,
+    /// 99 % of them took no longer, ns.
+    pub p99: u64,
+    /// The longest, ns.
+    pub max: u64,
+    /// How far a part on the way may be off, ns: that of the other direction is off by as much the other way.
+    pub width: u64,
+    /// Segments that were sent again.
+    pub again: u64,
+    /// Commands that the target answered with an error.
+    pub failed: u64,
+    /// Commands of which a part is not known though both sides were recorded; they are in no part.
+    pub incomplete: u64,
+    /// Commands for which the target's device had a request; the others it answered from memory.
+    pub on_device: u64,
+    /// Where the time went; empty where the target was not recorded.
+    pub parts: Vec<CommandPart>,
+    /// The slowest, slowest first.
+    pub slow: Vec<SlowCommand>,
+}
+
+/// One part of the commands' time.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct CommandPart {
+    /// Which, see [`COMMAND_PARTS`].
+    pub part: String,
+    /// Recording on whose host it passes; `None` between them.
+    pub host: Option<String>,
+    /// All together, ns.
+    pub time: u64,
+    /// Half of the commands had no more, ns.
+    pub p50: u64,
+    /// 99 % of the commands had no more, ns.
+    pub p99: u64,
+    /// Mean of the slowest percent, ns.
+    pub slow: u64,
+}
+
+/// A slow command.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct SlowCommand {
+    /// When it was queued, since the begin of the initiator's recording, ns.
+    pub begin: u64,
+    /// How long it took, ns.
+    pub took: u64,
+    /// Where on the device, bytes.
+    pub place: u64,
+    /// Of data.
+    pub bytes: u32,
+    /// Time of each of [`COMMAND_PARTS`], ns; empty where the target's part is not known.
+    pub parts: Vec<u64>,
+    /// Segments of its connection that were sent again meanwhile.
+    pub again: u32,
 }
 
 /// Requests from one host to one address.
@@ -236,7 +336,15 @@ pub fn read(recordings: &[Recording<'_>], comms: &[String]) -> (Vec<Result<Analy
         .iter()
         .map(|r| r.trace.state.tasks.iter().map(|t| (t.tid, t.comm.as_str())).collect())
         .collect();
+    let mut connections = Vec::new();
     for (flow, places) in &flows {
+        if let Some(connection) = Connection::of(&seen, *flow, *places) {
+            for host in [places.client, places.server].into_iter().flatten() {
+                windows[host].requests.get_or_insert_default();
+            }
+            connections.push(connection);
+            continue;
+        }
         let (Some(client), Some(address)) = (places.client, turns::server_address(&seen, *flow, *places))
         else {
             continue;
@@ -283,7 +391,11 @@ pub fn read(recordings: &[Recording<'_>], comms: &[String]) -> (Vec<Result<Analy
         });
     }
     let names: Vec<&str> = recordings.iter().map(|r| r.name.as_str()).collect();
+    let requests: Vec<Requests> =
+        windows.iter_mut().map(|w| Requests::of(w.requests.take().unwrap_or_default())).collect();
+    let states: Vec<_> = recordings.iter().map(|r| &r.trace.state).collect();
     let hosts = Hosts {
+        commands: command_rows(&connections, &requests, &states, &clocks, &names, &spans),
         clocks: clock_rows(&clocks, &names, &spans),
         requests: request_rows(&rows, &windows, &names, &spans),
         segments,

@@ -143,17 +143,23 @@ impl Session {
     }
 }
 
-/// The recordings of a set, by name; `None` where a directory is no set of a collector.
+/// The recordings of a set, by name: what a collector received, or traces that somebody put into one directory; `None`
+/// where it is neither.
 ///
 /// # Errors
 /// It cannot be read.
 pub fn recordings(set: &Path) -> Result<Option<Vec<PathBuf>>> {
-    if !is_set(set) {
+    // A trace, or a run with its own.
+    let collected = is_set(set);
+    if !collected && (!set.is_dir() || set.join("metadata").exists() || set.join("trace").exists()) {
         return Ok(None);
     }
     let entries = std::fs::read_dir(set).with_context(|| set.display().to_string())?;
     let mut found: Vec<PathBuf> =
         entries.flatten().map(|e| e.path()).filter(|p| p.join("metadata").exists()).collect();
+    if found.is_empty() && !collected {
+        return Ok(None);
+    }
     found.sort_by_cached_key(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let (sender, number) = name.split_once('~').unwrap_or((&name, "1"));

@@ -306,6 +306,7 @@ impl<'obj> Loaded<'obj> {
         k.emit_fork = u32::from(events.contains(&"sched_fork"));
         k.emit_exec = u32::from(events.contains(&"sched_exec"));
         k.emit_flow = u32::from(events.contains(&"tcp_flow"));
+        k.emit_message = u32::from(events.contains(&"tcp_message"));
         let together = !knobs.apart && events.contains(&"sys_enter") && events.contains(&"futex");
         k.futex_at_enter = u32::from(together);
         let pid_namespace = namespaces::pid_namespace(&Root::real());
@@ -319,6 +320,7 @@ impl<'obj> Loaded<'obj> {
         k.device[..knobs.devices.len()].copy_from_slice(&knobs.devices);
         let spans = &knobs.spans;
         k.rethook_warns = u32::from(span::kernel_version().1 < (6, 10));
+        k.packet_reads = u32::from(span::kernel_version().1 >= (6, 11));
         k.wait_words = u32::from(!spans.words.is_empty());
         for (place, probe) in k.place.iter_mut().zip(&spans.probes) {
             set_place(place, probe);

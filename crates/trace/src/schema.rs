@@ -5,7 +5,7 @@
 use super::event::{Decode, Encode, EventInfo, FieldInfo, Origin, Record, StateEvent};
 
 /// Hash of ids, names, types and units; stands in the BPF object and in every trace.
-pub const SCHEMA_HASH: u64 = 0x400eafced528cad2;
+pub const SCHEMA_HASH: u64 = 0x8a59774e09e6ce7d;
 
 /// Hash of every generation of the schema, oldest first: traces of all of them can be read.
 pub const SCHEMA_HASHES: &[u64] = &[
@@ -19,6 +19,7 @@ pub const SCHEMA_HASHES: &[u64] = &[
     0x1b4271acc061ef67,
     0x58c2caf6034405a9,
     0x400eafced528cad2,
+    0x8a59774e09e6ce7d,
 ];
 
 /// The CPU stops running tid and starts next_tid.
@@ -2602,6 +2603,68 @@ unsafe impl Record for TcpRead {
     const ID: u16 = 153;
 }
 
+/// The header of a message of a storage protocol went out or came in, in a segment of its connection: TCP's ports 3260 (iSCSI), 4420 and 8009 (NVMe/TCP).
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TcpMessage {
+    /// when, one reading per event \[ns\]
+    pub ts: u64,
+    /// which event \[nr\]
+    pub id: u16,
+    /// times round the ring, plus one: commits it \[count\]
+    pub lap: u16,
+    /// thread on the CPU; 0 is the idle thread \[tid\]
+    pub tid: u32,
+    /// connection, as in tcp_flow; plus 1 where the higher end sent it \[nr\]
+    pub flow: u64,
+    /// sequence number of its first byte \[nr\]
+    pub seq: u32,
+    /// all of it; 0 where kind is 10 \[bytes\]
+    pub len: u32,
+    /// of a command: where on the device; of data: where in the command's \[bytes\]
+    pub place: u64,
+    /// second half of the record \[nr\]
+    pub cont_id: u16,
+    /// second half of the record \[nr\]
+    pub cont_lap: u16,
+    /// 1 iSCSI, 2 NVMe/TCP \[nr\]
+    pub protocol: u8,
+    /// 0 other, 1 read, 2 write, 3 flush, 4 another command, 5 response, 6 data to the target, 7 data from it, 8 the last of it with the status, 9 ready for data, 10 where the next one begins is not known any more \[nr\]
+    pub kind: u8,
+    /// of a response; 0: success \[nr\]
+    pub status: u16,
+    /// which command: CID, initiator task tag \[nr\]
+    pub tag: u64,
+    /// of data; 0: none \[bytes\]
+    pub count: u32,
+    /// of a command: iSCSI's CmdSN, NVMe's opcode \[nr\]
+    pub order: u32,
+}
+
+const _: () = {
+    assert!(size_of::<TcpMessage>() == 64);
+    assert!(core::mem::offset_of!(TcpMessage, ts) == 0);
+    assert!(core::mem::offset_of!(TcpMessage, id) == 8);
+    assert!(core::mem::offset_of!(TcpMessage, lap) == 10);
+    assert!(core::mem::offset_of!(TcpMessage, tid) == 12);
+    assert!(core::mem::offset_of!(TcpMessage, flow) == 16);
+    assert!(core::mem::offset_of!(TcpMessage, seq) == 24);
+    assert!(core::mem::offset_of!(TcpMessage, len) == 28);
+    assert!(core::mem::offset_of!(TcpMessage, place) == 32);
+    assert!(core::mem::offset_of!(TcpMessage, cont_id) == 40);
+    assert!(core::mem::offset_of!(TcpMessage, cont_lap) == 42);
+    assert!(core::mem::offset_of!(TcpMessage, protocol) == 44);
+    assert!(core::mem::offset_of!(TcpMessage, kind) == 45);
+    assert!(core::mem::offset_of!(TcpMessage, status) == 46);
+    assert!(core::mem::offset_of!(TcpMessage, tag) == 48);
+    assert!(core::mem::offset_of!(TcpMessage, count) == 56);
+    assert!(core::mem::offset_of!(TcpMessage, order) == 60);
+};
+// SAFETY: repr(C), made of integers and byte arrays, no padding (asserted above).
+unsafe impl Record for TcpMessage {
+    const ID: u16 = 154;
+}
+
 /// A thread of a workload begins an operation.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
@@ -4018,6 +4081,19 @@ pub const EVENTS: &[EventInfo] = &[
         FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
         FieldInfo { name: "flow", unit: "nr", doc: "connection, as in tcp_flow; plus 1 where the higher end sent the data" },
         FieldInfo { name: "seq", unit: "nr", doc: "sequence number of the first byte that is not taken" },
+    ] },
+    EventInfo { id: 154, name: "tcp_message", set: "tcp", origin: Origin::Kernel, tracepoint: "inet_sock_set_state", source: "bpf/message.bpf.h", doc: "The header of a message of a storage protocol went out or came in, in a segment of its connection: TCP's ports 3260 (iSCSI), 4420 and 8009 (NVMe/TCP).", size: 64, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "flow", unit: "nr", doc: "connection, as in tcp_flow; plus 1 where the higher end sent it" },
+        FieldInfo { name: "seq", unit: "nr", doc: "sequence number of its first byte" },
+        FieldInfo { name: "len", unit: "bytes", doc: "all of it; 0 where kind is 10" },
+        FieldInfo { name: "place", unit: "bytes", doc: "of a command: where on the device; of data: where in the command's" },
+        FieldInfo { name: "protocol", unit: "nr", doc: "1 iSCSI, 2 NVMe/TCP" },
+        FieldInfo { name: "kind", unit: "nr", doc: "0 other, 1 read, 2 write, 3 flush, 4 another command, 5 response, 6 data to the target, 7 data from it, 8 the last of it with the status, 9 ready for data, 10 where the next one begins is not known any more" },
+        FieldInfo { name: "status", unit: "nr", doc: "of a response; 0: success" },
+        FieldInfo { name: "tag", unit: "nr", doc: "which command: CID, initiator task tag" },
+        FieldInfo { name: "count", unit: "bytes", doc: "of data; 0: none" },
+        FieldInfo { name: "order", unit: "nr", doc: "of a command: iSCSI's CmdSN, NVMe's opcode" },
     ] },
     EventInfo { id: 160, name: "load_begin", set: "load", origin: Origin::Load, tracepoint: "load_begin", source: "crates/trace/src/load/stream.rs: LoadStream::begin()", doc: "A thread of a workload begins an operation.", size: 32, fields: &[
         FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },

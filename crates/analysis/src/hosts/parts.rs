@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What each part of the requests went to on its own host: an observer of the model's pieces of time.
 
-use plumb_model::{Category, CpuState, Naming, Observer, Spent, ThreadState, Who};
+use super::commands;
+use plumb_model::{Category, CpuState, Naming, Observer, Request, Spent, ThreadState, Who};
+use plumb_trace::kernel::req;
 use std::collections::HashMap;
 
 /// Windows of a thread that are looked at for a piece of its time: one that is long makes many near.
@@ -55,6 +57,8 @@ pub struct Windows {
     followed: (u32, u64),
     pub named: HashMap<u32, String>,
     pub who: HashMap<Who, String>,
+    /// The block requests, where they are wanted.
+    pub requests: Option<Vec<commands::Request>>,
 }
 
 impl Thread {
@@ -136,6 +140,14 @@ impl Observer for Windows {
     fn followed(&mut self, s: &Spent) {
         self.followed = (s.tid, s.wait.map_or(0, |w| w.start));
         self.add(s, Cause::Followed(s.category, s.who));
+    }
+
+    fn request(&mut self, _: u64, r: &Request, counted: bool) {
+        let Some(all) = self.requests.as_mut().filter(|_| counted && r.d > 0) else { return };
+        let [queued, .., issued, completed] = r.steps();
+        let op = if r.len == 0 && req::is_write(r.opf) { req::FLUSH } else { req::op(r.opf) };
+        let (dev, place, count) = (r.dev, r.sector.saturating_mul(512), r.len);
+        all.push(commands::Request { dev, op, place, count, queued, issued, completed });
     }
 
     fn known_as(&mut self, tid: u32, name: u32) {

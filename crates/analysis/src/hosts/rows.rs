@@ -3,12 +3,12 @@
 
 use super::clocks::Clocks;
 use super::parts::{Cause, Windows};
+use super::times::{between, lengths, total, Slow, Times};
 use super::turns::Turn;
 use super::{
     ClockMoment, ClockRow, LeafRow, PartCause, PartRow, RequestRow, SlowRow, N, OF_CLIENT, OF_SERVER, PARTS,
-    WORK,
 };
-use plumb_model::{Category, Histogram, Who};
+use plumb_model::{Category, Who};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
@@ -16,8 +16,6 @@ use std::net::SocketAddr;
 const MOST_CAUSES: usize = 12;
 const MOST_SLOW: usize = 5;
 const MOST_LEAVES: usize = 24;
-/// Slow requests of which the parts are kept.
-const MOST_KEPT: usize = 16_384;
 /// Of the time that is followed, what is not followed further: it would take as long as there are ways.
 const LITTLE: f64 = 0.001;
 /// Rows of requests that are told.
@@ -31,9 +29,8 @@ pub(super) struct Row {
     server: Option<usize>,
     address: SocketAddr,
     threads: (u32, u32),
-    took: Histogram,
-    parts: [Histogram; N],
-    slow: Vec<(u64, Option<[u64; N]>, u64, u32)>,
+    /// With the segments that were sent again.
+    times: Times<N, u32>,
     width: u64,
     again: u64,
     /// Time on the way, there and back, of requests of which something was sent again, ns.
@@ -41,36 +38,14 @@ pub(super) struct Row {
     incomplete: u64,
 }
 
-/// Moments in their order, though the clocks of two hosts say otherwise within their width.
-fn ordered<const M: usize>(mut times: [i64; M], begin: i64, end: i64) -> [i64; M] {
-    let mut least = begin;
-    for t in &mut times {
-        *t = (*t).clamp(least, end.max(least));
-        least = *t;
-    }
-    times
-}
-
 /// The parts of a turn, and how far those on the way may be off, ns.
 pub(super) fn split(turn: &Turn, client: usize, server: usize, clocks: &Clocks) -> Option<([u64; N], u64)> {
     let s = turn.server?;
-    let on = |t| clocks.convert(server, client, t);
-    let (came, done) = (on(s.came)?, on(s.done)?);
-    let width = came.width().max(done.width());
-    // Its length is the server's own; where it lies is not known better than the width.
-    let length = (s.done - s.came) as i64;
-    let middle = i64::midpoint(came.middle(), done.middle() - length);
-    let (first, last) = (turn.sent as i64, turn.back as i64);
-    let at = middle.min(last - length).max(first);
-    let from = |t: u64| at + (t - s.came) as i64;
-    let [came, read, answered, done] =
-        ordered([from(s.came), from(s.read), from(s.answered), from(s.done)], first, last);
-    let all = [turn.begin as i64, first, came, read, answered, done, last, turn.end as i64];
-    let mut parts = [0; N];
-    for (part, pair) in parts.iter_mut().zip(all.windows(2)) {
-        *part = (pair[1] - pair[0]).max(0) as u64;
-    }
-    Some((parts, width))
+    let theirs = [s.came, s.read, s.answered, s.done];
+    let ([came, read, answered, done], width) =
+        between(clocks, (client, server), theirs, (turn.sent, turn.back))?;
+    let all = [turn.begin as i64, turn.sent as i64, came, read, answered, done, turn.back as i64, turn.end as i64];
+    Some((lengths(&all), width))
 }
 
 impl Row {
@@ -80,9 +55,7 @@ impl Row {
             server,
             address,
             threads: (first.client, first.server.map_or(0, |s| s.thread)),
-            took: Histogram::default(),
-            parts: Default::default(),
-            slow: Vec::new(),
+            times: Times::default(),
             width: 0,
             again: 0,
             again_time: [0; 2],
@@ -91,13 +64,10 @@ impl Row {
     }
 
     pub(super) fn add(&mut self, turn: &Turn, parts: Option<([u64; N], u64)>) {
-        let took = turn.end.saturating_sub(turn.begin);
-        self.took.add(took);
         self.again += u64::from(turn.again);
         match parts {
             Some((parts, width)) => {
                 self.width = self.width.max(width);
-                self.parts.iter_mut().zip(parts).for_each(|(sum, ns)| sum.add(ns));
                 if turn.again > 0 {
                     let those = self.again_time.iter_mut().zip(ON_THE_WAY);
                     those.for_each(|(sum, i)| *sum = sum.saturating_add(parts[i]));
@@ -105,29 +75,8 @@ impl Row {
             }
             None => self.incomplete += u64::from(self.server.is_some()),
         }
-        // The slowest percent of up to 1.6 million; of more, as many.
-        self.slow.push((took, parts.map(|p| p.0), turn.begin, turn.again));
-        if self.slow.len() >= 2 * MOST_KEPT {
-            self.slow.select_nth_unstable_by_key(MOST_KEPT, |s| std::cmp::Reverse(s.0));
-            self.slow.truncate(MOST_KEPT);
-        }
-    }
-
-    /// All parts together, ns.
-    fn whole(&self) -> u64 {
-        self.parts.iter().fold(0, |sum, p| sum.saturating_add(total(p)))
-    }
-
-    /// Mean of each part in the slowest percent, ns.
-    fn tail(&self) -> [u64; N] {
-        let limit = self.took.quantile(0.99);
-        let mut sums = [0u128; N];
-        let mut count = 0;
-        for parts in self.slow.iter().filter(|s| s.0 >= limit).filter_map(|s| s.1) {
-            count += 1;
-            sums.iter_mut().zip(parts).for_each(|(sum, ns)| *sum += u128::from(ns));
-        }
-        sums.map(|sum| (sum / count.max(1)) as u64)
+        let took = turn.end.saturating_sub(turn.begin);
+        self.times.add(Slow { took, begin: turn.begin, parts: parts.map(|p| p.0), what: turn.again });
     }
 }
 
@@ -198,7 +147,7 @@ impl Telling<'_> {
         let scaled = |ns: u64| (ns as f64 * share) as u64;
         within.push(n);
         for part in 0..N {
-            let time = total(&row.parts[part]);
+            let time = total(&row.times.parts[part]);
             let Some((host, tid)) = self.of(row, part) else {
                 let (to, back) = (part == ON_THE_WAY[0], part == ON_THE_WAY[1]);
                 let again = row.again_time[usize::from(back)].min(time);
@@ -225,10 +174,10 @@ impl Telling<'_> {
                 let (category, who, followed, again) = match *cause {
                     Cause::Request(to)
                         if !within.contains(&to)
-                            && self.rows[to].parts[WORK].count > 0
-                            && *ns as f64 * share > LITTLE * self.rows[within[0]].whole() as f64 =>
+                            && self.rows[to].times.known() > 0
+                            && *ns as f64 * share > LITTLE * self.rows[within[0]].times.whole() as f64 =>
                     {
-                        let inner = share * *ns as f64 / self.rows[to].whole().max(1) as f64;
+                        let inner = share * *ns as f64 / self.rows[to].times.whole().max(1) as f64;
                         self.follow(to, inner, within, leaves);
                         continue;
                     }
@@ -248,7 +197,7 @@ impl Telling<'_> {
     }
 
     fn parts(&self, n: usize) -> Vec<PartRow> {
-        let (row, tail) = (&self.rows[n], self.rows[n].tail());
+        let (row, tail) = (&self.rows[n], self.rows[n].times.tail());
         let part = |i: usize| {
             let of = self.of(row, i);
             let causes = self.causes.get(&(n, i)).into_iter().flatten().take(MOST_CAUSES);
@@ -265,8 +214,8 @@ impl Telling<'_> {
             PartRow {
                 part: PARTS[i].into(),
                 host: of.map(|(host, _)| self.names[host].into()),
-                time: total(&row.parts[i]),
-                p99: row.parts[i].quantile(0.99),
+                time: total(&row.times.parts[i]),
+                p99: row.times.parts[i].quantile(0.99),
                 slow: tail[i],
                 causes: causes.map(cause).collect(),
             }
@@ -276,7 +225,7 @@ impl Telling<'_> {
 
     fn row(&self, n: usize) -> RequestRow {
         let row = &self.rows[n];
-        let known = row.parts[WORK].count > 0;
+        let known = row.times.known() > 0;
         let mut followed = Vec::new();
         if known {
             self.follow(n, 1.0, &mut Vec::new(), &mut followed);
@@ -284,13 +233,11 @@ impl Telling<'_> {
             followed.sort_by_key(|leaf| std::cmp::Reverse(leaf.time));
             followed.truncate(MOST_LEAVES);
         }
-        let mut slow: Vec<_> = row.slow.iter().collect();
-        slow.sort_by_key(|s| (std::cmp::Reverse(s.0), s.2));
-        let slow = slow.into_iter().take(MOST_SLOW).map(|(took, parts, begin, again)| SlowRow {
-            begin: begin.saturating_sub(self.spans[row.client].0),
-            took: *took,
-            parts: parts.map(Vec::from).unwrap_or_default(),
-            again: *again,
+        let slow = row.times.slowest(MOST_SLOW).map(|s| SlowRow {
+            begin: s.begin.saturating_sub(self.spans[row.client].0),
+            took: s.took,
+            parts: s.parts.map(Vec::from).unwrap_or_default(),
+            again: s.what,
         });
         RequestRow {
             client: self.names[row.client].into(),
@@ -298,11 +245,11 @@ impl Telling<'_> {
             server: row.server.map(|s| self.names[s].into()),
             server_name: row.server.map(|s| self.name(s, row.threads.1)).unwrap_or_default(),
             address: row.address,
-            requests: row.took.count,
-            time: total(&row.took),
-            p50: row.took.quantile(0.5),
-            p99: row.took.quantile(0.99),
-            max: row.took.max,
+            requests: row.times.took.count,
+            time: total(&row.times.took),
+            p50: row.times.took.quantile(0.5),
+            p99: row.times.took.quantile(0.99),
+            max: row.times.took.max,
             width: row.width,
             again: row.again,
             incomplete: row.incomplete,
@@ -311,11 +258,6 @@ impl Telling<'_> {
             slow: slow.collect(),
         }
     }
-}
-
-/// All values of a distribution together.
-fn total(of: &Histogram) -> u64 {
-    of.sum.try_into().unwrap_or(u64::MAX)
 }
 
 /// Adds time to its like.
@@ -345,7 +287,7 @@ pub(super) fn request_rows(
         .for_each(|those| those.sort_by_key(|(cause, time)| (std::cmp::Reverse(*time), *cause)));
     let telling = Telling { rows, windows, names, spans, causes };
     let mut told: Vec<usize> = (0..rows.len()).collect();
-    told.sort_by_key(|n| (std::cmp::Reverse(rows[*n].took.sum), rows[*n].address));
+    told.sort_by_key(|n| (std::cmp::Reverse(rows[*n].times.took.sum), rows[*n].address));
     told.truncate(MOST_ROWS);
     told.into_iter().map(|n| telling.row(n)).collect()
 }

@@ -2,7 +2,7 @@
 //! The TCP segments of one recording, by connection and direction: when each byte went out, came, and was read.
 
 use plumb_trace::reader::RawRecord;
-use plumb_trace::schema::{TcpFlow, TcpRead, TcpSegmentIn, TcpSegmentOut};
+use plumb_trace::schema::{TcpFlow, TcpMessage, TcpRead, TcpSegmentIn, TcpSegmentOut};
 use plumb_trace::Record;
 use std::collections::HashMap;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -44,6 +44,24 @@ pub struct Read {
     pub tid: u32,
 }
 
+/// A message of a storage protocol, see `tcp_message` in include/plumb/event.h.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message {
+    /// First byte.
+    pub begin: u64,
+    pub end: u64,
+    pub protocol: u8,
+    pub kind: u8,
+    /// 0: success.
+    pub status: u16,
+    /// Which command.
+    pub tag: u64,
+    /// Where on the device, bytes.
+    pub place: u64,
+    /// Bytes of data.
+    pub count: u32,
+}
+
 /// One direction of a connection.
 #[derive(Debug, Default)]
 pub struct Way {
@@ -56,6 +74,8 @@ pub struct Way {
     pub again: Vec<u64>,
     /// When the SYN was seen that opened the connection, ns.
     pub syn: Option<u64>,
+    /// In the order in which they were seen: a machine that has both ends sees each twice.
+    pub messages: Vec<Message>,
     /// The last sequence number, unwrapped.
     last: Option<u64>,
 }
@@ -174,6 +194,21 @@ impl Seen {
             TcpSegmentIn::ID => {
                 let s = TcpSegmentIn::read(r.bytes);
                 self.segment(r, false, s.flow, s.seq, s.len);
+            }
+            TcpMessage::ID => {
+                let m = TcpMessage::read(r.bytes);
+                let way = self.way(m.flow);
+                let begin = way.unwrap(m.seq);
+                way.messages.push(Message {
+                    begin,
+                    end: begin + u64::from(m.len),
+                    protocol: m.protocol,
+                    kind: m.kind,
+                    status: m.status,
+                    tag: m.tag,
+                    place: m.place,
+                    count: m.count,
+                });
             }
             TcpRead::ID => {
                 let read = TcpRead::read(r.bytes);

@@ -4,7 +4,7 @@
 use super::screen::{Screen, COLUMNS};
 use super::table::{wrapped_to, Table};
 use anyhow::Result;
-use plumb_analysis::hosts::{ClockRow, Hosts, PartRow, RequestRow};
+use plumb_analysis::hosts::{ClockRow, CommandRow, Hosts, PartRow, RequestRow, COMMAND_PARTS};
 use plumb_trace::units;
 use std::io::Write;
 
@@ -13,11 +13,20 @@ const MOST: usize = 8;
 /// Ends of their time that are told.
 const LEAVES: usize = 8;
 
-/// The clocks and the requests, most time first.
+/// The part that is the target's device.
+const DEVICE: &str = COMMAND_PARTS[5];
+
+/// The clocks, the commands and the requests, most time first.
 ///
 /// # Errors
 /// The writer's.
 pub fn hosts(hosts: &Hosts, out: &mut Screen<'_>) -> Result<()> {
+    for row in hosts.commands.iter().take(MOST) {
+        commands(row, out)?;
+    }
+    if hosts.commands.len() > MOST {
+        writeln!(out, "  {} more of commands: --json", hosts.commands.len() - MOST)?;
+    }
     for row in hosts.requests.iter().take(MOST) {
         requests(row, out)?;
     }
@@ -92,6 +101,65 @@ fn requests(row: &RequestRow, out: &mut Screen<'_>) -> Result<()> {
             place.to_string(),
             format!("{}{way}", part.part),
             causes(part),
+        ]);
+    }
+    out.table(&table)?;
+    Ok(())
+}
+
+/// Commands of one kind: where their time went.
+fn commands(row: &CommandRow, out: &mut Screen<'_>) -> Result<()> {
+    let device = row.device.as_deref().unwrap_or("no block device that was seen");
+    let server = match (&row.server, &row.server_device) {
+        (Some(host), Some(disk)) => format!("{disk} of {host}"),
+        (Some(host), None) => host.clone(),
+        (None, _) => "a target that was not recorded".into(),
+    };
+    writeln!(out)?;
+    let heading = format!(
+        "{} commands of {} ({device}) to {server}, {} {}",
+        row.kind, row.client, row.protocol, row.address
+    );
+    out.heading(&heading)?;
+    let shown = units::duration;
+    let mut line = format!(
+        "{} commands, {}: mean {}, p50 {}, p99 {}, max {}",
+        units::count(row.commands),
+        units::bytes(row.bytes),
+        shown(row.time / row.commands.max(1)),
+        shown(row.p50),
+        shown(row.p99),
+        shown(row.max)
+    );
+    let mut also = |n: u64, what: &str| {
+        if n > 0 {
+            line += &format!("; {} {what}", units::count(n));
+        }
+    };
+    also(row.again, "segments were retransmitted");
+    also(row.failed, "ended with an error");
+    also(row.incomplete, "in no part: not all of them was seen");
+    writeln!(out, "  {}", wrapped_to(&line, 4, COLUMNS))?;
+    let all: u64 = row.parts.iter().fold(0, |sum, p| sum.saturating_add(p.time));
+    let Some(largest) = row.parts.iter().max_by_key(|p| p.time) else { return Ok(()) };
+    let place = |host: &Option<String>| host.clone().unwrap_or_else(|| "network".into());
+    let share = |ns: u64| ns as f64 * 100.0 / all.max(1) as f64;
+    let most = format!("Most of it: {}, {} ({:.0} %)", place(&largest.host), largest.part, share(largest.time));
+    writeln!(out, "  {}", wrapped_to(&most, 4, COLUMNS))?;
+    let mut table = Table::new(&["share", "mean", "p50", "p99", "slowest 1 %", "<where", "<part"])
+        .least(&["p50", "p99", "slowest 1 %"]);
+    let whole = row.commands.saturating_sub(row.incomplete).max(1);
+    for part in row.parts.iter().filter(|p| p.time > 0) {
+        let device = if part.part == DEVICE { row.server_device.as_deref().unwrap_or("its device") } else { &part.part };
+        let way = if part.host.is_none() { format!(" (+-{})", shown(row.width)) } else { String::new() };
+        table.row(vec![
+            format!("{:.1} %", share(part.time)),
+            shown(part.time / whole),
+            shown(part.p50),
+            shown(part.p99),
+            shown(part.slow),
+            place(&part.host),
+            format!("{device}{way}"),
         ]);
     }
     out.table(&table)?;

@@ -1,0 +1,146 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+# tests/vm/ip-san.sh PLUMB|fetch [OPTION...]: boots two guests, an initiator and a target, joined by a network of QEMU's, records
+# both while the initiator works on the target's disk, and asks plumb for every command from the initiator's block layer to
+# the target's device and back.
+#
+#   --protocol iscsi|nvme   both unless given
+#   --kernel NAME           6.1 or 6.12; 6.12 unless given
+#   --commands N            small writes and reads; 400 unless given
+#   --link unix|tcp         how QEMU joins the guests; tcp has QEMU's Nagle and delayed acknowledgements in it
+#   --delay MS              tc netem on the target
+#   --disk OPTIONS          options of QEMU's drive that the target serves
+#   --keep DIR              the recordings stay there
+set -euo pipefail
+
+if [ $# -lt 1 ] || { [ "$1" != fetch ] && [ ! -x "$1" ]; }; then
+	echo "ip-san: give the program to test: tests/vm/ip-san.sh target/release/plumb (make build makes it)" >&2
+	exit 2
+fi
+plumb=$1
+[ "$plumb" = fetch ] || plumb=$(realpath "$plumb")
+shift
+cd "$(dirname "${BASH_SOURCE[0]}")"
+here=$PWD
+root=$(realpath ../..)
+export PATH="$PATH:/usr/sbin:/sbin"
+cache=${CARGO_TARGET_DIR:-$root/target}/vm
+TIMEOUT=${TIMEOUT:-150}
+GUEST_APPEND=
+. ./counts.sh
+. ./guest.sh
+MODULES="virtio_pci virtio_blk virtio_net crc32c_generic crc32c-intel iscsi_tcp sd_mod target_core_iblock iscsi_target_mod nvme-tcp nvmet-tcp sch_netem"
+
+declare -A KERNELS=(
+	[6.1]='^linux-image-6\.1\.[0-9]+-[0-9]+-amd64$'
+	[6.12]='^linux-image-6\.12\.[0-9]+[+.a-z0-9]*-amd64$'
+)
+protocols="iscsi nvme" kernel=6.12 commands=400 link=unix delay=0 disk= keep=
+while [ $# -gt 0 ]; do
+	case $1 in
+	--protocol) protocols=$2 ;;
+	--kernel) kernel=$2 ;;
+	--commands) commands=$2 ;;
+	--link) link=$2 ;;
+	--delay) delay=$2 ;;
+	--disk) disk=$2 ;;
+	--keep) keep=$(realpath -m "$2") ;;
+	*)
+		echo "ip-san: unknown option $1" >&2
+		exit 2
+		;;
+	esac
+	shift 2
+done
+
+# The initiator's programs, which a minimal machine does not have.
+fetch_initiator() {
+	local dir=$cache/open-iscsi sandbox=()
+	[ ! -e "$dir/sbin/iscsistart" ] || return 0
+	[ "$(id -u)" -ne 0 ] || sandbox=(-o APT::Sandbox::User=root)
+	rm -rf "$dir.new"
+	mkdir -p "$dir.new"
+	if ! (cd "$dir.new" && apt-get -q ${sandbox[@]+"${sandbox[@]}"} download open-iscsi libopeniscsiusr libkmod2 >log 2>&1); then
+		reason="apt-get download open-iscsi: $(tail -n 1 "$dir.new/log")"
+		return 1
+	fi
+	for package in "$dir.new"/*.deb; do dpkg -x "$package" "$dir.new"; done
+	rm -rf "$dir"
+	mv "$dir.new" "$dir"
+}
+
+# guest ROLE QEMU-OPTION...: boots one; its results come to $out/ROLE.
+guest() {
+	local role=$1
+	shift
+	GUEST_APPEND="oops=panic plumb.role=$role plumb.protocol=$protocol plumb.commands=$commands plumb.delay=$delay"
+	boot_guest single "$dir/vmlinuz" "$tree" "$out/$role" "$@"
+}
+
+try() { # PROTOCOL
+	local protocol=$1 tree=$work/tree out=$work/$1 server client rc=0 port
+	name=ip-san-$kernel-$protocol
+	case $link in
+	unix)
+		server=addr.type=unix,addr.path=$work/$protocol.socket
+		client=$server
+		;;
+	tcp)
+		port=$((20000 + RANDOM % 10000))
+		server=addr.type=inet,addr.host=127.0.0.1,addr.port=$port
+		client=$server
+		;;
+	esac
+	rm -rf "$tree"
+	guest_tree "$tree" "$here/ip-san-init" "$dir/modules"
+	with_libraries "$plumb" "$tree" plumb
+	with_libraries "$(command -v tc)" "$tree" tc
+	mkdir -p "$tree/usr/lib"
+	cp -r /usr/lib/tc "$tree/usr/lib/" 2>/dev/null || true
+	LD_LIBRARY_PATH=$cache/open-iscsi/usr/lib/x86_64-linux-gnu with_libraries "$cache/open-iscsi/sbin/iscsistart" "$tree" iscsistart
+	cp -L "$cache"/open-iscsi/usr/lib/x86_64-linux-gnu/*.so* "$tree/lib/x86_64-linux-gnu/"
+	truncate -s 64M "$work/disk"
+	mkdir -p "$out"
+	guest target -drive "file=$work/disk,format=raw,if=virtio,cache=writeback${disk:+,$disk}" \
+		-netdev "stream,id=n,server=on,$server" -device virtio-net-pci,netdev=n,mac=52:54:00:00:00:02 &
+	until [ -e "$work/$protocol.socket" ] || { [ "$link" = tcp ] && sleep 2; }; do sleep 0.1; done
+	guest initiator -netdev "stream,id=n,server=off,$client" -device virtio-net-pci,netdev=n,mac=52:54:00:00:00:01 || rc=1
+	wait $! || rc=1
+	if [ "$rc" -ne 0 ]; then
+		bad "a guest left no results within $TIMEOUT s; their consoles say:"
+		tail -n 30 "$out"/*/console "$out"/*/qemu
+		return
+	fi
+	cat "$out"/*/record.err
+	if [ ! -e "$out/initiator/trace/metadata" ] || [ ! -e "$out/target/trace/metadata" ]; then
+		bad "a guest recorded nothing"
+		return
+	fi
+	mkdir -p "$work/set-$protocol"
+	mv "$out/initiator/trace" "$work/set-$protocol/initiator"
+	mv "$out/target/trace" "$work/set-$protocol/target"
+	[ -z "$keep" ] || { mkdir -p "$keep" && rm -rf "$keep/$protocol" && cp -r "$work/set-$protocol" "$keep/$protocol"; }
+	cat "$out"/initiator/record.out
+	"$plumb" explain "$work/set-$protocol"
+}
+
+name=ip-san
+dir=$cache/ip-san-$kernel
+reason=
+for command in qemu-system-x86_64 busybox cpio depmod tc; do
+	if ! command -v "$command" >/dev/null; then
+		skip "needs $command (make deps)"
+		finish
+		exit
+	fi
+done
+if ! with_lock "$cache" fetch "${KERNELS[$kernel]}" "$dir" || ! with_lock "$cache" fetch_initiator; then
+	skip "$reason"
+	finish
+	exit
+fi
+[ "$plumb" != fetch ] || exit 0
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+for protocol in $protocols; do try "$protocol"; done
+finish
