@@ -262,6 +262,7 @@ struct sk_buff {
 	unsigned char *head;
 	unsigned char *data;
 	struct sk_buff *next;
+	s64 tstamp;
 };
 
 /* A bio_vec before 6.10: a page, bytes, and where in it. */

@@ -12,6 +12,9 @@
 #define FLOW_RST 8
 #define FLOW_BITS 15
 
+#define QUEUED_LEAST 50000ULL
+#define QUEUED_MOST 60000000000ULL
+
 #define AF_INET 2
 #define AF_INET6 10
 #define IFF_LOOPBACK 8
@@ -219,6 +222,28 @@ int BPF_PROG(tcp_segment_out, struct sk_buff *skb)
 		e->len = s.len;
 	});
 	tell_messages(skb, &s, &f, tid, 0);
+	return 0;
+}
+
+/* TCP leaves the time of departure in a packet: tcp_output.c: __tcp_transmit_skb(). Of what is forwarded it is another clock's. */
+SEC("tp_btf/net_dev_start_xmit")
+int BPF_PROG(tcp_segment_queued, struct sk_buff *skb)
+{
+	u64 waited = bpf_ktime_get_ns() - skb->tstamp;
+	u32 tid = current_tid();
+	struct flow_ends f;
+	struct segment s;
+
+	if (waited < QUEUED_LEAST || waited > QUEUED_MOST)
+		return 0;
+	if (!segment_of(skb, skb->head + skb->network_header, &s, &f) ||
+	    !flow_wanted(s.flow, &f, is_target(tid)))
+		return 0;
+	EMIT(tcp_segment_queued, tid, {
+		e->flow = s.flow | f.higher;
+		e->seq = s.seq;
+		e->waited = waited / 1000;
+	});
 	return 0;
 }
 

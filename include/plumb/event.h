@@ -1092,6 +1092,21 @@ struct plumb_tcp_message {
 };
 PLUMB_EVENT(154, tcp_message, 64);
 
+/**
+ * A TCP segment that now goes to a driver was handed down by TCP more than 50 us ago: meanwhile it was in a queueing discipline.
+ * @set tcp
+ * @tp net_dev_start_xmit
+ * @since 11
+ * @source net/core/dev.c: xmit_one()
+ */
+struct plumb_tcp_segment_queued {
+	PLUMB_HEAD;
+	plumb_u64 flow NR; /* connection, as in tcp_flow; plus 1 where the higher end sent it */
+	plumb_u32 seq NR; /* sequence number of its first byte */
+	plumb_u32 waited US; /* since TCP handed it down; where TCP paces it since the moment that it set for it */
+};
+PLUMB_EVENT(155, tcp_segment_queued, 32);
+
 /* ---- load: what a workload says of itself ------------------------------- */
 
 /**

@@ -78,7 +78,7 @@ guest() {
 }
 
 try() { # PROTOCOL
-	local protocol=$1 tree=$work/tree out=$work/$1 server client rc=0 port
+	local protocol=$1 tree=$work/tree out=$work/$1 server client rc=0 port target
 	name=ip-san-$kernel-$protocol
 	case $link in
 	unix)
@@ -94,7 +94,7 @@ try() { # PROTOCOL
 	rm -rf "$tree"
 	guest_tree "$tree" "$here/ip-san-init" "$dir/modules"
 	with_libraries "$plumb" "$tree" plumb
-	with_libraries "$(command -v tc)" "$tree" tc
+	with_libraries "$(command -v tc)" "$tree" tc-iproute2 # busybox installs its own as tc
 	mkdir -p "$tree/usr/lib"
 	cp -r /usr/lib/tc "$tree/usr/lib/" 2>/dev/null || true
 	LD_LIBRARY_PATH=$cache/open-iscsi/usr/lib/x86_64-linux-gnu with_libraries "$cache/open-iscsi/sbin/iscsistart" "$tree" iscsistart
@@ -104,8 +104,10 @@ try() { # PROTOCOL
 	guest target -drive "file=$work/disk,format=raw,if=virtio,cache=writeback${disk:+,$disk}" \
 		-netdev "stream,id=n,server=on,$server" -device virtio-net-pci,netdev=n,mac=52:54:00:00:00:02 &
 	until [ -e "$work/$protocol.socket" ] || { [ "$link" = tcp ] && sleep 2; }; do sleep 0.1; done
+	target=$!
 	guest initiator -netdev "stream,id=n,server=off,$client" -device virtio-net-pci,netdev=n,mac=52:54:00:00:00:01 || rc=1
-	wait $! || rc=1
+	[ "$rc" -eq 0 ] || pkill -P "$target" -f qemu-system || true
+	wait "$target" || rc=1
 	if [ "$rc" -ne 0 ]; then
 		bad "a guest left no results within $TIMEOUT s; their consoles say:"
 		tail -n 30 "$out"/*/console "$out"/*/qemu

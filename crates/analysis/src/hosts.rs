@@ -94,15 +94,17 @@ pub struct ClockMoment {
 }
 
 /// The parts of a storage command's time, in their order.
-pub const COMMAND_PARTS: [&str; 10] = [
+pub const COMMAND_PARTS: [&str; 12] = [
     "in the block layer until it is issued",
-    "from the driver until it is sent",
+    "from the driver until TCP sends it",
+    "in the queue of the network device",
     "the command on its way",
     "until the data to write have come",
     "until the device has it",
     "the device",
-    "from the device to the answer",
-    "sending the answer",
+    "from the device until TCP sends the answer",
+    "the answer in the queue of the network device",
+    "until the last of it is sent",
     "the answer on its way",
     "until it is complete",
 ];

@@ -5,7 +5,7 @@
 use super::event::{Decode, Encode, EventInfo, FieldInfo, Origin, Record, StateEvent};
 
 /// Hash of ids, names, types and units; stands in the BPF object and in every trace.
-pub const SCHEMA_HASH: u64 = 0x8a59774e09e6ce7d;
+pub const SCHEMA_HASH: u64 = 0xed8c1f74841d3b34;
 
 /// Hash of every generation of the schema, oldest first: traces of all of them can be read.
 pub const SCHEMA_HASHES: &[u64] = &[
@@ -19,7 +19,7 @@ pub const SCHEMA_HASHES: &[u64] = &[
     0x1b4271acc061ef67,
     0x58c2caf6034405a9,
     0x400eafced528cad2,
-    0x8a59774e09e6ce7d,
+    0xed8c1f74841d3b34,
 ];
 
 /// The CPU stops running tid and starts next_tid.
@@ -2665,6 +2665,41 @@ unsafe impl Record for TcpMessage {
     const ID: u16 = 154;
 }
 
+/// A TCP segment that now goes to a driver was handed down by TCP more than 50 us ago: meanwhile it was in a queueing discipline.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TcpSegmentQueued {
+    /// when, one reading per event \[ns\]
+    pub ts: u64,
+    /// which event \[nr\]
+    pub id: u16,
+    /// times round the ring, plus one: commits it \[count\]
+    pub lap: u16,
+    /// thread on the CPU; 0 is the idle thread \[tid\]
+    pub tid: u32,
+    /// connection, as in tcp_flow; plus 1 where the higher end sent it \[nr\]
+    pub flow: u64,
+    /// sequence number of its first byte \[nr\]
+    pub seq: u32,
+    /// since TCP handed it down; where TCP paces it since the moment that it set for it \[us\]
+    pub waited: u32,
+}
+
+const _: () = {
+    assert!(size_of::<TcpSegmentQueued>() == 32);
+    assert!(core::mem::offset_of!(TcpSegmentQueued, ts) == 0);
+    assert!(core::mem::offset_of!(TcpSegmentQueued, id) == 8);
+    assert!(core::mem::offset_of!(TcpSegmentQueued, lap) == 10);
+    assert!(core::mem::offset_of!(TcpSegmentQueued, tid) == 12);
+    assert!(core::mem::offset_of!(TcpSegmentQueued, flow) == 16);
+    assert!(core::mem::offset_of!(TcpSegmentQueued, seq) == 24);
+    assert!(core::mem::offset_of!(TcpSegmentQueued, waited) == 28);
+};
+// SAFETY: repr(C), made of integers and byte arrays, no padding (asserted above).
+unsafe impl Record for TcpSegmentQueued {
+    const ID: u16 = 155;
+}
+
 /// A thread of a workload begins an operation.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
@@ -4094,6 +4129,12 @@ pub const EVENTS: &[EventInfo] = &[
         FieldInfo { name: "tag", unit: "nr", doc: "which command: CID, initiator task tag" },
         FieldInfo { name: "count", unit: "bytes", doc: "of data; 0: none" },
         FieldInfo { name: "order", unit: "nr", doc: "of a command: iSCSI's CmdSN, NVMe's opcode" },
+    ] },
+    EventInfo { id: 155, name: "tcp_segment_queued", set: "tcp", origin: Origin::Kernel, tracepoint: "net_dev_start_xmit", source: "net/core/dev.c: xmit_one()", doc: "A TCP segment that now goes to a driver was handed down by TCP more than 50 us ago: meanwhile it was in a queueing discipline.", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "flow", unit: "nr", doc: "connection, as in tcp_flow; plus 1 where the higher end sent it" },
+        FieldInfo { name: "seq", unit: "nr", doc: "sequence number of its first byte" },
+        FieldInfo { name: "waited", unit: "us", doc: "since TCP handed it down; where TCP paces it since the moment that it set for it" },
     ] },
     EventInfo { id: 160, name: "load_begin", set: "load", origin: Origin::Load, tracepoint: "load_begin", source: "crates/trace/src/load/stream.rs: LoadStream::begin()", doc: "A thread of a workload begins an operation.", size: 32, fields: &[
         FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },

@@ -17,8 +17,8 @@ const M: usize = COMMAND_PARTS.len();
 const MOST_SLOW: usize = 20;
 const MOST_ROWS: usize = 64;
 /// Parts between the two hosts.
-const ON_THE_WAY: [usize; 2] = [2, 8];
-const OF_CLIENT: [usize; 3] = [0, 1, 9];
+const ON_THE_WAY: [usize; 2] = [3, 10];
+const OF_CLIENT: [usize; 4] = [0, 1, 2, 11];
 
 /// A connection with its commands.
 pub(super) struct Connection {
@@ -73,10 +73,11 @@ fn split(
 ) -> Option<([u64; M], u64)> {
     let t = c.target?;
     let (issued, completed) = below.unwrap_or((t.data, t.data));
-    let theirs = [t.came, t.data, issued, completed, t.answered, t.done];
+    let theirs = [t.came, t.data, issued, completed, t.handed, t.answered, t.done];
     let (m, width) = between(clocks, (client, server), theirs, (c.sent, c.back))?;
     let (queued, issued, complete) = (own.0 as i64, own.1 as i64, own.2 as i64);
-    let all = [queued, issued, c.sent as i64, m[0], m[1], m[2], m[3], m[4], m[5], c.back as i64, complete];
+    let before = [queued, issued, c.handed as i64, c.sent as i64];
+    let all = [&before[..], &m, &[c.back as i64, complete]].concat();
     Some((lengths(&all), width))
 }
 

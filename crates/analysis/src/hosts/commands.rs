@@ -76,9 +76,11 @@ pub struct Command {
     pub count: u32,
     /// The target's word; 0: success.
     pub status: u16,
-    /// Its first byte went out.
+    /// Its first byte went out of TCP.
     pub begin: u64,
     /// Its last one did.
+    pub handed: u64,
+    /// Its last one went to the network driver.
     pub sent: u64,
     /// The last byte of the response came.
     pub back: u64,
@@ -95,7 +97,9 @@ pub struct Target {
     pub came: u64,
     /// Its data had come that were sent when the target was ready for them; as `came` where there are none.
     pub data: u64,
-    /// The first byte of the answer went out: of data, or of the response.
+    /// The first byte of the answer went out of TCP: of data, or of the response.
+    pub handed: u64,
+    /// It went to the network driver.
     pub answered: u64,
     /// The last one did.
     pub done: u64,
@@ -115,8 +119,9 @@ struct Ends<'a> {
 #[derive(Clone, Copy)]
 struct Passed {
     message: Message,
-    /// At the client: first byte out and last byte out, or last byte in.
-    at: (u64, u64),
+    /// At the client: when its first byte, and its last one, were handed down, and the last one went out; or three times
+    /// when the last one came.
+    at: [u64; 3],
 }
 
 impl Ends<'_> {
@@ -135,8 +140,9 @@ impl Ends<'_> {
         all
     }
 
-    fn went(way: &Way, m: &Message) -> Option<(u64, u64)> {
-        Some((way.went(m.begin)?.ts, way.went(m.end.checked_sub(1)?)?.ts))
+    fn went(way: &Way, m: &Message) -> Option<[u64; 3]> {
+        let (first, last) = (way.went(m.begin)?, way.went(m.end.checked_sub(1)?)?);
+        Some([way.handed(first), way.handed(last), last.ts])
     }
 
     /// The target's part, with the messages of both ways by their first bytes.
@@ -150,9 +156,11 @@ impl Ends<'_> {
             Some(data) => came_at(data)?.max(came),
             None => came,
         };
-        let answered = sent.went(on(first.begin, self.rounds[1]))?.ts.max(data);
+        let answer = sent.went(on(first.begin, self.rounds[1]))?;
+        let handed = sent.handed(answer).max(data);
+        let answered = answer.ts.max(handed);
         let done = sent.went(on(last.end, self.rounds[1]).checked_sub(1)?)?.ts.max(answered);
-        Some(Target { came, data, answered, done })
+        Some(Target { came, data, handed, answered, done })
     }
 }
 
@@ -179,10 +187,10 @@ pub fn of_flow(seen: &[Seen], flow: u64, places: Places) -> (Vec<Command>, u64) 
     }
     for message in ends.messages(back, ends.rounds[1]) {
         let at = got.all_came(message.begin, message.end);
-        passed.extend(at.map(|at| Passed { message, at: (at, at) }));
+        passed.extend(at.map(|at| Passed { message, at: [at; 3] }));
     }
     // What came is there before what goes out at the same moment.
-    passed.sort_by_key(|p| (p.at.1, p.message.kind < kind::RESPONSE));
+    passed.sort_by_key(|p| (p.at[2], p.message.kind < kind::RESPONSE));
     let mut open: HashMap<u64, Open> = HashMap::new();
     for p in passed {
         let m = p.message;
@@ -204,7 +212,7 @@ pub fn of_flow(seen: &[Seen], flow: u64, places: Places) -> (Vec<Command>, u64) 
                 let Some(o) = open.remove(&m.tag) else { continue };
                 let command = o.passed.message;
                 let Some(kind) = Kind::of(command.kind) else { continue };
-                let (begin, sent_at) = o.passed.at;
+                let [begin, handed, sent_at] = o.passed.at;
                 let first = o.first.unwrap_or(m);
                 let again = |way: &Way, from: u64, to: u64| {
                     way.again.partition_point(|t| *t <= to).saturating_sub(way.again.partition_point(|t| *t < from))
@@ -218,10 +226,11 @@ pub fn of_flow(seen: &[Seen], flow: u64, places: Places) -> (Vec<Command>, u64) 
                     count: command.count,
                     status: m.status,
                     begin,
-                    sent: sent_at.max(begin),
-                    back: p.at.1.max(sent_at),
+                    handed: handed.max(begin),
+                    sent: sent_at.max(handed).max(begin),
+                    back: p.at[2].max(sent_at),
                     target,
-                    again: (again(sent, begin, p.at.1) + theirs) as u32,
+                    again: (again(sent, begin, p.at[2]) + theirs) as u32,
                 });
             }
             _ => {}

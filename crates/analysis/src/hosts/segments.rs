@@ -2,7 +2,7 @@
 //! The TCP segments of one recording, by connection and direction: when each byte went out, came, and was read.
 
 use plumb_trace::reader::RawRecord;
-use plumb_trace::schema::{TcpFlow, TcpMessage, TcpRead, TcpSegmentIn, TcpSegmentOut};
+use plumb_trace::schema::{TcpFlow, TcpMessage, TcpRead, TcpSegmentIn, TcpSegmentOut, TcpSegmentQueued};
 use plumb_trace::Record;
 use std::collections::HashMap;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -76,6 +76,8 @@ pub struct Way {
     pub syn: Option<u64>,
     /// In the order in which they were seen: a machine that has both ends sees each twice.
     pub messages: Vec<Message>,
+    /// How long segments had waited for the driver when they went to it, by their first bytes, ns.
+    waited: HashMap<u64, u64>,
     /// The last sequence number, unwrapped.
     last: Option<u64>,
 }
@@ -150,6 +152,11 @@ impl Way {
         self.out.get(at).filter(|s| s.begin <= byte)
     }
 
+    /// When TCP handed a byte down that went out then.
+    pub fn handed(&self, went: &Segment) -> u64 {
+        went.ts.saturating_sub(self.waited.get(&went.begin).copied().unwrap_or(0))
+    }
+
     /// Who took a byte's predecessor, and when.
     pub fn read(&self, end: u64) -> Option<&Read> {
         self.reads.get(self.reads.partition_point(|r| r.end < end))
@@ -194,6 +201,12 @@ impl Seen {
             TcpSegmentIn::ID => {
                 let s = TcpSegmentIn::read(r.bytes);
                 self.segment(r, false, s.flow, s.seq, s.len);
+            }
+            TcpSegmentQueued::ID => {
+                let q = TcpSegmentQueued::read(r.bytes);
+                let way = self.way(q.flow);
+                let begin = way.unwrap(q.seq);
+                way.waited.entry(begin).or_insert(u64::from(q.waited) * 1_000);
             }
             TcpMessage::ID => {
                 let m = TcpMessage::read(r.bytes);

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 pub struct Turn {
     /// Thread that read the answer.
     pub client: u32,
-    /// First byte of the request went out.
+    /// First byte of the request went out of TCP.
     pub begin: u64,
     /// Its last byte went out.
     pub sent: u64,
@@ -33,7 +33,7 @@ pub struct Served {
     pub came: u64,
     /// It was read.
     pub read: u64,
-    /// The first byte of the answer went out.
+    /// The first byte of the answer went out of TCP.
     pub answered: u64,
     /// Its last byte went out.
     pub done: u64,
@@ -92,7 +92,7 @@ pub fn of_flow(seen: &[Seen], flow: u64, places: Places, turns: &mut Vec<Turn>) 
     let rounds = server.map(|s| [there, back].map(|way| client.ways[way].round(&s.ways[way])));
     let (mut out, mut came) = (data(&sent.out).peekable(), data(&got.came).peekable());
     while let Some(first) = out.next() {
-        let (mut last, begin, mut latest) = (first, first.ts, first.ts);
+        let (mut last, begin, mut latest) = (first, sent.handed(&first), first.ts);
         // The answer to an earlier request.
         while came.next_if(|c| c.ts < begin).is_some() {}
         let Some(answer) = came.peek().copied() else { return };
@@ -148,13 +148,13 @@ fn served(
     let done = sent.went(reply.1 - 1)?.ts;
     let read = got.read(request.1);
     // A server may answer before it has read everything, or be the kernel.
-    let at = read.map_or(came, |r| r.ts).clamp(came, answered.ts.max(came));
+    let at = read.map_or(came, |r| r.ts).clamp(came, sent.handed(answered).max(came));
     let thread = read.map_or(answered.tid, |r| r.tid);
     Some(Served {
         thread,
         came,
         read: at,
-        answered: answered.ts.max(at),
+        answered: sent.handed(answered).max(at),
         done: done.max(answered.ts).max(at),
     })
 }

@@ -14,7 +14,7 @@ const MOST: usize = 8;
 const LEAVES: usize = 8;
 
 /// The part that is the target's device.
-const DEVICE: &str = COMMAND_PARTS[5];
+const DEVICE: &str = COMMAND_PARTS[6];
 
 /// The clocks, the commands and the requests, most time first.
 ///
