@@ -107,7 +107,7 @@ boot_guest() {
 		echo "RETRY ${name:-guest}: ended before its script began ($(grep -a -m1 'Kernel panic' "$to/console" || echo 'no panic')); booted again" >&2
 	done
 	if grep -q 'plumb-vm: results are out' "$to/console"; then
-		tar -xf "$files/vda" -C "$to" || rc=1
+		tar --warning=no-timestamp -xf "$files/vda" -C "$to" || rc=1
 	else
 		rc=1
 	fi

@@ -10,6 +10,7 @@
 #   --link unix|tcp         how QEMU joins the guests; tcp has QEMU's Nagle and delayed acknowledgements in it
 #   --delay MS              tc netem on the target
 #   --disk OPTIONS          options of QEMU's drive that the target serves
+#   --expect PLACE          what most time must go to, as 'network: the answer on its way'
 #   --keep DIR              the recordings stay there
 set -euo pipefail
 
@@ -35,7 +36,7 @@ declare -A KERNELS=(
 	[6.1]='^linux-image-6\.1\.[0-9]+-[0-9]+-amd64$'
 	[6.12]='^linux-image-6\.12\.[0-9]+[+.a-z0-9]*-amd64$'
 )
-protocols="iscsi nvme" kernel=6.12 commands=400 link=unix delay=0 disk= keep=
+protocols="iscsi nvme" kernel=6.12 commands=400 link=unix delay=0 disk= keep= expect=
 while [ $# -gt 0 ]; do
 	case $1 in
 	--protocol) protocols=$2 ;;
@@ -44,6 +45,7 @@ while [ $# -gt 0 ]; do
 	--link) link=$2 ;;
 	--delay) delay=$2 ;;
 	--disk) disk=$2 ;;
+	--expect) expect=$2 ;;
 	--keep) keep=$(realpath -m "$2") ;;
 	*)
 		echo "ip-san: unknown option $1" >&2
@@ -78,7 +80,7 @@ guest() {
 }
 
 try() { # PROTOCOL
-	local protocol=$1 tree=$work/tree out=$work/$1 server client rc=0 port target
+	local protocol=$1 tree=$work/tree out=$work/$1 server client rc=0 port target set
 	name=ip-san-$kernel-$protocol
 	case $link in
 	unix)
@@ -109,27 +111,42 @@ try() { # PROTOCOL
 	[ "$rc" -eq 0 ] || pkill -P "$target" -f qemu-system || true
 	wait "$target" || rc=1
 	if [ "$rc" -ne 0 ]; then
-		bad "a guest left no results within $TIMEOUT s; their consoles say:"
+		bad "a guest left no results within $TIMEOUT s; their consoles and QEMU say:"
 		tail -n 30 "$out"/*/console "$out"/*/qemu
 		return
 	fi
-	cat "$out"/*/record.err
 	if [ ! -e "$out/initiator/trace/metadata" ] || [ ! -e "$out/target/trace/metadata" ]; then
-		bad "a guest recorded nothing"
+		bad "a guest recorded nothing; plumb record said:"
+		cat "$out"/*/record.err
 		return
 	fi
-	mkdir -p "$work/set-$protocol"
-	mv "$out/initiator/trace" "$work/set-$protocol/initiator"
-	mv "$out/target/trace" "$work/set-$protocol/target"
-	[ -z "$keep" ] || { mkdir -p "$keep" && rm -rf "$keep/$protocol" && cp -r "$work/set-$protocol" "$keep/$protocol"; }
-	cat "$out"/initiator/record.out
-	"$plumb" explain "$work/set-$protocol"
+	set=$work/set-$protocol
+	mkdir -p "$set"
+	mv "$out/initiator/trace" "$set/initiator"
+	mv "$out/target/trace" "$set/target"
+	[ -z "$keep" ] || { mkdir -p "$keep" && rm -rf "$keep/$protocol" && cp -r "$set" "$keep/$protocol"; }
+	"$plumb" explain --json "$set" >"$work/$protocol.json"
+	while read -r verdict text; do
+		case $verdict in
+		ok) ok "$text" ;;
+		FAIL) bad "$text" ;;
+		figures) [ -z "$keep" ] || echo "$text" >"$keep/$protocol.figures" ;;
+		*) bad "$verdict $text" ;;
+		esac
+	done < <(python3 "$here/ip-san-judge.py" "$work/$protocol.json" "$out/initiator/before" "$out/initiator/after" \
+		$((commands + commands / 8)) $((commands + commands / 8 + commands / 20)) $((commands / 20)) \
+		${expect:+"$expect"} 2>&1)
+	if [ -n "$keep" ] || [ "$failed" -gt 0 ]; then
+		"$plumb" explain "$set" >"$work/$protocol.txt"
+		[ -z "$keep" ] || cp "$work/$protocol.txt" "$keep/$protocol.txt"
+		[ "$failed" -eq 0 ] || cat "$work/$protocol.txt" "$out"/*/record.err
+	fi
 }
 
 name=ip-san
 dir=$cache/ip-san-$kernel
 reason=
-for command in qemu-system-x86_64 busybox cpio depmod tc; do
+for command in qemu-system-x86_64 busybox cpio depmod tc python3; do
 	if ! command -v "$command" >/dev/null; then
 		skip "needs $command (make deps)"
 		finish

@@ -76,8 +76,8 @@ pub struct Way {
     pub syn: Option<u64>,
     /// In the order in which they were seen: a machine that has both ends sees each twice.
     pub messages: Vec<Message>,
-    /// How long segments had waited for the driver when they went to it, by their first bytes, ns.
-    waited: HashMap<u64, u64>,
+    /// When TCP handed segments down that waited for the driver, by their first bytes, ns.
+    handed: HashMap<u64, u64>,
     /// The last sequence number, unwrapped.
     last: Option<u64>,
 }
@@ -154,7 +154,7 @@ impl Way {
 
     /// When TCP handed a byte down that went out then.
     pub fn handed(&self, went: &Segment) -> u64 {
-        went.ts.saturating_sub(self.waited.get(&went.begin).copied().unwrap_or(0))
+        self.handed.get(&went.begin).map_or(went.ts, |ts| went.ts.min(*ts))
     }
 
     /// Who took a byte's predecessor, and when.
@@ -206,7 +206,8 @@ impl Seen {
                 let q = TcpSegmentQueued::read(r.bytes);
                 let way = self.way(q.flow);
                 let begin = way.unwrap(q.seq);
-                way.waited.entry(begin).or_insert(u64::from(q.waited) * 1_000);
+                // By this event's own time: the one of the segment is another program's.
+                way.handed.entry(begin).or_insert(r.ts.saturating_sub(u64::from(q.waited) * 1_000));
             }
             TcpMessage::ID => {
                 let m = TcpMessage::read(r.bytes);
