@@ -322,7 +322,7 @@ pub struct Show {
     #[arg(long)]
     pub threads: bool,
     /// The chain of evidence instead, on one page: from the question over account, functions,
-    /// instruction and trace to the judgement.
+    /// instruction and trace to the judgement; of a set its slowest commands and requests, step by step over all hosts.
     #[arg(long, conflicts_with_all = ["threads", "json"])]
     pub chain: bool,
     /// On a terminal too: every column of the tables and all evidence, as a file or pipe gets them.

@@ -103,10 +103,7 @@ pub fn print(explained: &Analysis, show: &Show, out: &mut Screen<'_>) -> Result<
 fn set(recordings: &[PathBuf], args: &ExplainArgs, out: &mut Screen<'_>) -> Result<ExitCode> {
     let shown = args.dir.display();
     ensure!(!recordings.is_empty(), "{shown}: nothing was collected yet");
-    ensure!(
-        !args.show.chain && !args.show.threads,
-        "{shown} is a set: --chain and --threads are of one recording"
-    );
+    ensure!(!args.show.threads, "{shown} is a set: --threads is of one recording");
     let (mut all, mut failed, mut code) = (serde_json::Map::new(), false, 0);
     let mut fail = |name: &str, e: &anyhow::Error, all: &mut serde_json::Map<_, _>| {
         failed = true;
@@ -147,7 +144,8 @@ fn set(recordings: &[PathBuf], args: &ExplainArgs, out: &mut Screen<'_>) -> Resu
         let both = serde_json::json!({ "recordings": all, "hosts": hosts });
         writeln!(out, "{}", serde_json::to_string_pretty(&both)?)?;
     } else {
-        terminal::hosts(&plain::all(&hosts)?, out)?;
+        let show = if args.show.chain { terminal::slowest } else { terminal::hosts };
+        show(&plain::all(&hosts)?, out)?;
         writeln!(out, "\nOf one of them: plumb explain {shown}/NAME")?;
     }
     // A recording that cannot be read is an error, whatever the others are.

@@ -12,7 +12,7 @@ mod unexplained;
 mod waypoints;
 
 pub use bars::bars;
-pub use hosts::hosts;
+pub use hosts::{hosts, slowest};
 pub use hot::hot;
 pub use spans::{spans, wait_events};
 pub use table::{middle_out, seconds, wrapped, wrapped_to, Table, WIDTH};

@@ -146,7 +146,13 @@ impl Ends<'_> {
     }
 
     /// The target's part, with the messages of both ways by their first bytes.
-    fn target(&self, command: &Message, data: Option<&Message>, first: &Message, last: &Message) -> Option<Target> {
+    fn target(
+        &self,
+        command: &Message,
+        data: Option<&Message>,
+        first: &Message,
+        last: &Message,
+    ) -> Option<Target> {
         let server = self.server?;
         let (got, sent) = (&server.ways[self.there], &server.ways[self.back]);
         let on = |n: u64, round: i64| n.wrapping_add_signed(-round);
@@ -215,7 +221,9 @@ pub fn of_flow(seen: &[Seen], flow: u64, places: Places) -> (Vec<Command>, u64) 
                 let [begin, handed, sent_at] = o.passed.at;
                 let first = o.first.unwrap_or(m);
                 let again = |way: &Way, from: u64, to: u64| {
-                    way.again.partition_point(|t| *t <= to).saturating_sub(way.again.partition_point(|t| *t < from))
+                    way.again
+                        .partition_point(|t| *t <= to)
+                        .saturating_sub(way.again.partition_point(|t| *t < from))
                 };
                 let target = ends.target(&command, o.data.as_ref(), &first, &m);
                 let theirs = server.zip(target).map_or(0, |(s, t)| again(&s.ways[back], t.came, t.done));
@@ -329,7 +337,9 @@ fn most<K: Copy + Ord>(votes: &BTreeMap<K, usize>) -> Option<(K, usize)> {
 pub fn devices(commands: &[Command], client: &Requests, server: Option<&Requests>) -> Devices {
     let (mut initiator, mut target) = (BTreeMap::new(), BTreeMap::new());
     let (mut asked, mut told) = (0, 0);
-    for c in commands.iter().filter(|c| matches!(c.kind, Kind::Read | Kind::Write) && c.count > 0).take(MOST_VOTES) {
+    for c in
+        commands.iter().filter(|c| matches!(c.kind, Kind::Read | Kind::Write) && c.count > 0).take(MOST_VOTES)
+    {
         let mut own: Vec<u32> = client.around(c).map(|r| r.dev).collect();
         own.dedup();
         asked += usize::from(!own.is_empty());
@@ -357,3 +367,6 @@ pub fn devices(commands: &[Command], client: &Requests, server: Option<&Requests
         target: most(&target).filter(|(_, n)| agreed(*n, told)).map(|(place, _)| place),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -44,7 +44,8 @@ pub(super) fn split(turn: &Turn, client: usize, server: usize, clocks: &Clocks) 
     let theirs = [s.came, s.read, s.answered, s.done];
     let ([came, read, answered, done], width) =
         between(clocks, (client, server), theirs, (turn.sent, turn.back))?;
-    let all = [turn.begin as i64, turn.sent as i64, came, read, answered, done, turn.back as i64, turn.end as i64];
+    let all =
+        [turn.begin as i64, turn.sent as i64, came, read, answered, done, turn.back as i64, turn.end as i64];
     Some((lengths(&all), width))
 }
 

@@ -36,6 +36,60 @@ pub fn hosts(hosts: &Hosts, out: &mut Screen<'_>) -> Result<()> {
     clocks(&hosts.clocks, out)
 }
 
+/// Slow ones that are told step by step.
+const STEPS: usize = 5;
+
+/// The slowest commands and requests, each step by step over both hosts.
+///
+/// # Errors
+/// The writer's.
+pub fn slowest(hosts: &Hosts, out: &mut Screen<'_>) -> Result<()> {
+    let mut all = Vec::new();
+    for row in &hosts.commands {
+        let device = row.device.as_deref().unwrap_or("its disk");
+        for s in &row.slow {
+            let what = match row.kind.as_str() {
+                kind @ ("read" | "write") => {
+                    format!("{kind} of {} at {}", units::bytes(s.bytes.into()), units::bytes(s.place))
+                }
+                kind => kind.into(),
+            };
+            let head = format!("{what} of {device} by {}, {} {}", row.client, row.protocol, row.address);
+            let places = row.parts.iter().map(|p| (p.host.as_deref(), p.part.as_str())).collect();
+            all.push((s.took, s.begin, s.again, head, places, &s.parts));
+        }
+    }
+    for row in &hosts.requests {
+        for s in &row.slow {
+            let head = format!("request of {} to {}", party(&row.client, &row.client_name), row.address);
+            let places: Vec<_> = row.parts.iter().map(|p| (p.host.as_deref(), p.part.as_str())).collect();
+            all.push((s.took, s.begin, s.again.into(), head, places, &s.parts));
+        }
+    }
+    all.sort_by_key(|(took, begin, ..)| (std::cmp::Reverse(*took), *begin));
+    for (took, begin, again, head, places, parts) in all.into_iter().take(STEPS) {
+        writeln!(out)?;
+        let (took, begin) = (units::duration(took), units::duration(begin));
+        let lost = if again > 0 { format!("; {again} segments were retransmitted") } else { String::new() };
+        out.heading(&format!("{took}: {head}, begun at {begin}{lost}"))?;
+        let mut table = Table::new(&["at", "took", "<where", "<what"]);
+        let mut at = 0u64;
+        for ((host, part), ns) in places.into_iter().zip(parts).filter(|(_, ns)| **ns > 0) {
+            let host = host.unwrap_or("network").to_string();
+            table.row(vec![units::duration(at), units::duration(*ns), host, part.into()]);
+            at = at.saturating_add(*ns);
+        }
+        if at == 0 {
+            writeln!(
+                out,
+                "  Its steps are not known: the server was not recorded, or not all was seen there"
+            )?;
+        }
+        out.table(&table)?;
+    }
+    Ok(())
+}
+
 /// Whose it is: recording and name.
 fn party(host: &str, name: &str) -> String {
     if name.is_empty() {
@@ -144,13 +198,21 @@ fn commands(row: &CommandRow, out: &mut Screen<'_>) -> Result<()> {
     let Some(largest) = row.parts.iter().max_by_key(|p| p.time) else { return Ok(()) };
     let place = |host: &Option<String>| host.clone().unwrap_or_else(|| "network".into());
     let share = |ns: u64| ns as f64 * 100.0 / all.max(1) as f64;
-    let most = format!("Most of it: {}, {} ({:.0} %)", place(&largest.host), largest.part, share(largest.time));
+    let most =
+        format!("Most of it: {}, {} ({:.0} %)", place(&largest.host), largest.part, share(largest.time));
     writeln!(out, "  {}", wrapped_to(&most, 4, COLUMNS))?;
-    let mut table = Table::new(&["share", "mean", "p50", "p99", "slowest 1 %", "<where", "<part"])
-        .least(&["p50", "p99", "slowest 1 %"]);
+    let mut table = Table::new(&["share", "mean", "p50", "p99", "slowest 1 %", "<where", "<part"]).least(&[
+        "p50",
+        "p99",
+        "slowest 1 %",
+    ]);
     let whole = row.commands.saturating_sub(row.incomplete).max(1);
     for part in row.parts.iter().filter(|p| p.time > 0) {
-        let device = if part.part == DEVICE { row.server_device.as_deref().unwrap_or("its device") } else { &part.part };
+        let device = if part.part == DEVICE {
+            row.server_device.as_deref().unwrap_or("its device")
+        } else {
+            &part.part
+        };
         let way = if part.host.is_none() { format!(" (+-{})", shown(row.width)) } else { String::new() };
         table.row(vec![
             format!("{:.1} %", share(part.time)),
