@@ -266,7 +266,8 @@ struct sk_buff {
 };
 
 /* A bio_vec before 6.10: a page, bytes, and where in it. */
-struct skb_frag {};
+struct skb_frag {
+};
 
 struct skb_shared_info {
 	u8 nr_frags;

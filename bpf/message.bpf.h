@@ -11,7 +11,7 @@
 #define PLUMB_MESSAGE_BPF_H
 
 #define MESSAGE_STREAMS 4096
-#define MESSAGE_HEAD 60 /* bytes of a header that are looked at, at most */
+#define MESSAGE_HEAD 60    /* bytes of a header that are looked at, at most */
 #define MESSAGE_STEPS 1024 /* of a segment: 64 KiB of the shortest messages */
 #define MAX_SKB_FRAGS 17
 #define MAX_SKB_LIST 48
@@ -130,8 +130,7 @@ __noinline int read_buffer(u64 buffer, u32 at, u32 n, struct stream *to)
 {
 	struct sk_buff *skb = (void *)buffer;
 	u32 all = BPF_CORE_READ(skb, len), linear = all - BPF_CORE_READ(skb, data_len);
-	struct skb_shared_info *shared =
-		(void *)(BPF_CORE_READ(skb, head) + BPF_CORE_READ(skb, end));
+	struct skb_shared_info *shared = (void *)(BPF_CORE_READ(skb, head) + BPF_CORE_READ(skb, end));
 	const void *from = NULL;
 	u32 have, there = 0;
 
@@ -152,7 +151,8 @@ __noinline int read_buffer(u64 buffer, u32 at, u32 n, struct stream *to)
 				u32 len, offset;
 			} frag;
 
-			if (i >= frag_count || bpf_probe_read_kernel(&frag, sizeof(frag), frags + i * sizeof(frag)))
+			if (i >= frag_count ||
+			    bpf_probe_read_kernel(&frag, sizeof(frag), frags + i * sizeof(frag)))
 				return 0;
 			if (at < frag.len) {
 				from = page_address(frag.page);
@@ -209,7 +209,8 @@ static __always_inline u32 read_packet(struct walk *w, u32 at, u32 n, struct str
 	if (!knobs.packet_reads)
 		return read_pages(w, at, n, to);
 	n &= 63;
-	if (!n || bpf_dynptr_from_skb(w->skb, 0, &packet) || bpf_dynptr_read(to->head + have, n, &packet, at, 0))
+	if (!n || bpf_dynptr_from_skb(w->skb, 0, &packet) ||
+	    bpf_dynptr_read(to->head + have, n, &packet, at, 0))
 		return 0;
 	return n;
 }
@@ -221,8 +222,8 @@ static __always_inline u32 message_first(u8 protocol)
 
 static __always_inline u32 message_length(struct stream *s)
 {
-	return s->protocol == PROTOCOL_NVME ? nvme_length(s->head, s->from_server) :
-					      iscsi_length(s->head, s->from_server, s->digests);
+	return s->protocol == PROTOCOL_NVME ? nvme_length(s->head, s->from_server)
+					    : iscsi_length(s->head, s->from_server, s->digests);
 }
 
 static __always_inline void emit_message(struct walk *w, struct stream *s, u32 length, struct message *m)
@@ -307,9 +308,9 @@ static long message_step(u32 i, struct walk *w)
 	if (s->protocol == PROTOCOL_NVME && s->have < nvme_wanted(s->head))
 		return 0;
 	if (s->slack) {
-		s->digests |= s->slack == 2 ? ISCSI_HEADER_DIGEST | ISCSI_DATA_DIGEST :
-			      s->with_data  ? ISCSI_DATA_DIGEST :
-					      ISCSI_HEADER_DIGEST;
+		s->digests |= s->slack == 2  ? ISCSI_HEADER_DIGEST | ISCSI_DATA_DIGEST
+			      : s->with_data ? ISCSI_DATA_DIGEST
+					     : ISCSI_HEADER_DIGEST;
 		s->slack = 0;
 		length = message_length(s);
 	}

@@ -26,7 +26,8 @@ static __always_inline u32 nvme_length(const u8 *h, bool from_server)
 	u32 length = le32_at(h, 4), header = nvme_header(h[0]);
 
 	/* types of the controller are odd */
-	if (!header || h[2] != header || (h[0] & 1) != from_server || length < header || length > NVME_LONGEST)
+	if (!header || h[2] != header || (h[0] & 1) != from_server || length < header ||
+	    length > NVME_LONGEST)
 		return 0;
 	return length;
 }
@@ -39,7 +40,7 @@ static __always_inline void nvme_read(const u8 *h, struct message *m)
 		u8 opcode = h[8];
 
 		m->tag = le16_at(h, 10);
-		m->kind = opcode == 0	? MESSAGE_FLUSH
+		m->kind = opcode == 0   ? MESSAGE_FLUSH
 			  : opcode == 1 ? MESSAGE_WRITE
 			  : opcode == 2 ? MESSAGE_READ
 					: MESSAGE_COMMAND;

@@ -6,5 +6,6 @@ set -uo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit
 ./run.sh fetch
+./ip-san.sh fetch
 ./iosched.sh fetch
 ./dkms.sh fetch

@@ -5,11 +5,12 @@
 # the target's device and back.
 #
 #   --protocol iscsi|nvme   both unless given
-#   --kernel NAME           6.1 or 6.12; 6.12 unless given
-#   --commands N            small writes and reads; 400 unless given
+#   --kernel NAME           6.1 or 6.12; unless given 6.12 for iSCSI, 6.1 for NVMe/TCP
+#   --commands N            small writes and reads; 160 unless given
 #   --link unix|tcp         how QEMU joins the guests; tcp has QEMU's Nagle and delayed acknowledgements in it
-#   --delay MS              tc netem on the target
-#   --disk OPTIONS          options of QEMU's drive that the target serves
+#   --delay MS              tc netem on the target's interface
+#   --initiator-delay MS    on the initiator's
+#   --disk MODEL            the target's disk is one that 'plumb disk serve' simulates; words behind the model are its options
 #   --expect PLACE          what most time must go to, as 'network: the answer on its way'
 #   --keep DIR              the recordings stay there
 set -euo pipefail
@@ -26,7 +27,7 @@ here=$PWD
 root=$(realpath ../..)
 export PATH="$PATH:/usr/sbin:/sbin"
 cache=${CARGO_TARGET_DIR:-$root/target}/vm
-TIMEOUT=${TIMEOUT:-150}
+TIMEOUT=${TIMEOUT:-240}
 GUEST_APPEND=
 . ./counts.sh
 . ./guest.sh
@@ -36,7 +37,7 @@ declare -A KERNELS=(
 	[6.1]='^linux-image-6\.1\.[0-9]+-[0-9]+-amd64$'
 	[6.12]='^linux-image-6\.12\.[0-9]+[+.a-z0-9]*-amd64$'
 )
-protocols="iscsi nvme" kernel=6.12 commands=400 link=unix delay=0 disk= keep= expect=
+protocols="iscsi nvme" kernel= commands=160 link=unix delay=0 initiator_delay=0 disk= keep= expect=
 while [ $# -gt 0 ]; do
 	case $1 in
 	--protocol) protocols=$2 ;;
@@ -44,6 +45,7 @@ while [ $# -gt 0 ]; do
 	--commands) commands=$2 ;;
 	--link) link=$2 ;;
 	--delay) delay=$2 ;;
+	--initiator-delay) initiator_delay=$2 ;;
 	--disk) disk=$2 ;;
 	--expect) expect=$2 ;;
 	--keep) keep=$(realpath -m "$2") ;;
@@ -75,13 +77,12 @@ fetch_initiator() {
 guest() {
 	local role=$1
 	shift
-	GUEST_APPEND="oops=panic plumb.role=$role plumb.protocol=$protocol plumb.commands=$commands plumb.delay=$delay"
+	GUEST_APPEND="oops=panic plumb.role=$role plumb.protocol=$protocol plumb.commands=$commands plumb.delay=$([ "$role" = target ] && echo "$delay" || echo "$initiator_delay")"
 	boot_guest single "$dir/vmlinuz" "$tree" "$out/$role" "$@"
 }
 
 try() { # PROTOCOL
-	local protocol=$1 tree=$work/tree out=$work/$1 server client rc=0 port target set
-	name=ip-san-$kernel-$protocol
+	local protocol=$1 tree=$work/tree out=$work/$1 server client rc=0 port target set drive served=
 	case $link in
 	unix)
 		server=addr.type=unix,addr.path=$work/$protocol.socket
@@ -103,13 +104,25 @@ try() { # PROTOCOL
 	cp -L "$cache"/open-iscsi/usr/lib/x86_64-linux-gnu/*.so* "$tree/lib/x86_64-linux-gnu/"
 	truncate -s 64M "$work/disk"
 	mkdir -p "$out"
-	guest target -drive "file=$work/disk,format=raw,if=virtio,cache=writeback${disk:+,$disk}" \
+	drive=$work/disk
+	if [ -n "$disk" ]; then
+		drive=nbd+unix:///?socket=$work/$protocol.nbd
+		# shellcheck disable=SC2086 # words
+		"$plumb" disk serve $disk --size 64M --no-device --no-calibrate --nbd "$work/$protocol.nbd" >"$out/disk.log" 2>&1 &
+		served=$!
+		until [ -e "$work/$protocol.nbd" ]; do
+			kill -0 "$served" 2>/dev/null || { bad "plumb disk serve: $(cat "$out/disk.log")"; return; }
+			sleep 0.1
+		done
+	fi
+	guest target -drive "file=$drive,format=raw,if=virtio,cache=writeback" \
 		-netdev "stream,id=n,server=on,$server" -device virtio-net-pci,netdev=n,mac=52:54:00:00:00:02 &
 	until [ -e "$work/$protocol.socket" ] || { [ "$link" = tcp ] && sleep 2; }; do sleep 0.1; done
 	target=$!
 	guest initiator -netdev "stream,id=n,server=off,$client" -device virtio-net-pci,netdev=n,mac=52:54:00:00:00:01 || rc=1
 	[ "$rc" -eq 0 ] || pkill -P "$target" -f qemu-system || true
 	wait "$target" || rc=1
+	[ -z "$served" ] || kill "$served" 2>/dev/null || true
 	if [ "$rc" -ne 0 ]; then
 		bad "a guest left no results within $TIMEOUT s; their consoles and QEMU say:"
 		tail -n 30 "$out"/*/console "$out"/*/qemu
@@ -144,7 +157,6 @@ try() { # PROTOCOL
 }
 
 name=ip-san
-dir=$cache/ip-san-$kernel
 reason=
 for command in qemu-system-x86_64 busybox cpio depmod tc python3; do
 	if ! command -v "$command" >/dev/null; then
@@ -153,13 +165,21 @@ for command in qemu-system-x86_64 busybox cpio depmod tc python3; do
 		exit
 	fi
 done
-if ! with_lock "$cache" fetch "${KERNELS[$kernel]}" "$dir" || ! with_lock "$cache" fetch_initiator; then
-	skip "$reason"
-	finish
-	exit
-fi
-[ "$plumb" != fetch ] || exit 0
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-for protocol in $protocols; do try "$protocol"; done
+work=
+trap '[ -z "$work" ] || rm -rf "$work"' EXIT
+given=$kernel
+for protocol in $protocols; do
+	kernel=${given:-$([ "$protocol" = nvme ] && echo 6.1 || echo 6.12)}
+	name=ip-san-$kernel-$protocol
+	dir=$cache/ip-san-$kernel
+	if ! with_lock "$cache" fetch "${KERNELS[$kernel]}" "$dir" || ! with_lock "$cache" fetch_initiator; then
+		skip "$reason"
+		continue
+	fi
+	[ "$plumb" != fetch ] || continue
+	work=$(mktemp -d)
+	try "$protocol"
+	rm -rf "$work"
+	work=
+done
 finish

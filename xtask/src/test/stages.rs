@@ -14,8 +14,16 @@ use std::path::Path;
 use std::process::Command;
 
 const CLANG_FORMAT: &str = "clang-format-14";
-const FORMATTED: [&str; 7] =
-    ["bpf", "iosched", "iosched/user", "iosched/test", "kmod", "kmod/test", "tests/vm/device"];
+const FORMATTED: [&str; 8] = [
+    "bpf",
+    "bpf/protocols",
+    "iosched",
+    "iosched/user",
+    "iosched/test",
+    "kmod",
+    "kmod/test",
+    "tests/vm/device",
+];
 /// Failed root tests up to this many are tried once more.
 const FEW: u64 = 5;
 
@@ -231,6 +239,20 @@ pub const STAGES: &[Stage] = &[
         work: |job, kernel| {
             let mut command = script(job, "tests/vm/run.sh");
             command.arg(job.built("plumb")?).args(kernel);
+            job.tests(command, Division::Answers)
+        },
+    },
+    Stage {
+        name: "ip-san",
+        about: "a disk over iSCSI and NVMe/TCP, followed from one guest to the other",
+        phase: Phase::Concurrent,
+        minutes: 10,
+        needs: &["release", "guests"],
+        kernels: None,
+        holds: None,
+        work: |job, _| {
+            let mut command = script(job, "tests/vm/ip-san.sh");
+            command.arg(job.built("plumb")?);
             job.tests(command, Division::Answers)
         },
     },
