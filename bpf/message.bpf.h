@@ -17,7 +17,7 @@
 #define MAX_SKB_LIST 48
 
 /* As in the documentation of tcp_message. */
-enum { PROTOCOL_NONE, PROTOCOL_ISCSI, PROTOCOL_NVME };
+enum { PROTOCOL_NONE, PROTOCOL_ISCSI, PROTOCOL_NVME, PROTOCOL_NBD, PROTOCOL_NFS };
 enum {
 	MESSAGE_OTHER,
 	MESSAGE_READ,
@@ -94,6 +94,8 @@ static __always_inline u64 le64_at(const u8 *p, const int at)
 }
 
 #include "protocols/iscsi.bpf.h"
+#include "protocols/nbd.bpf.h"
+#include "protocols/nfs.bpf.h"
 #include "protocols/nvme.bpf.h"
 
 /* A segment on its way through the steps. */
@@ -215,15 +217,54 @@ static __always_inline u32 read_packet(struct walk *w, u32 at, u32 n, struct str
 	return n;
 }
 
+/* How many bytes of a header are looked at first; they say how many in all. */
 static __always_inline u32 message_first(u8 protocol)
 {
-	return protocol == PROTOCOL_NVME ? nvme_first() : 48;
+	return protocol == PROTOCOL_NVME  ? nvme_first()
+	       : protocol == PROTOCOL_NBD ? 16
+	       : protocol == PROTOCOL_NFS ? 12
+					  : 48;
 }
 
-static __always_inline u32 message_length(struct stream *s)
+static __always_inline u32 message_wanted(u8 protocol, const u8 *head)
 {
-	return s->protocol == PROTOCOL_NVME ? nvme_length(s->head, s->from_server)
-					    : iscsi_length(s->head, s->from_server, s->digests);
+	return protocol == PROTOCOL_NVME  ? nvme_wanted(head)
+	       : protocol == PROTOCOL_NBD ? nbd_wanted(head)
+	       : protocol == PROTOCOL_NFS ? nfs_wanted(head)
+					  : 48;
+}
+
+/* All of a message; 0: it is none. */
+static __always_inline u32 message_length(struct stream *s, u64 flow)
+{
+	switch (s->protocol) {
+	case PROTOCOL_NVME:
+		return nvme_length(s->head, s->from_server);
+	case PROTOCOL_NBD:
+		return nbd_length(s->head, s->from_server, flow);
+	case PROTOCOL_NFS:
+		return nfs_length(s->head);
+	default:
+		return iscsi_length(s->head, s->from_server, s->digests);
+	}
+}
+
+static __always_inline void message_read(struct stream *s, u64 flow, struct message *m)
+{
+	switch (s->protocol) {
+	case PROTOCOL_NVME:
+		nvme_read(s->head, m);
+		break;
+	case PROTOCOL_NBD:
+		nbd_read(s->head, flow, m);
+		break;
+	case PROTOCOL_NFS:
+		nfs_read(s->head, s->from_server, m);
+		break;
+	default:
+		iscsi_read(s->head, m);
+		s->with_data = iscsi_data(s->head) != 0;
+	}
 }
 
 static __always_inline void emit_message(struct walk *w, struct stream *s, u32 length, struct message *m)
@@ -287,39 +328,33 @@ static long message_step(u32 i, struct walk *w)
 	if (at >= w->len)
 		return 1;
 	wanted = message_first(s->protocol);
-	if (s->have >= wanted && s->protocol == PROTOCOL_NVME)
-		wanted = nvme_wanted(s->head);
-	n = wanted - s->have;
-	if (n > w->len - at)
-		n = w->len - at;
+	if (s->have >= wanted)
+		wanted = message_wanted(s->protocol, s->head);
 	if (s->have < wanted) {
+		n = wanted - s->have;
+		if (n > w->len - at)
+			n = w->len - at;
 		n = read_packet(w, w->data + at, n, s);
 		if (!n) {
 			s->slack = 2;
 			return lose_step(w, s);
 		}
 		s->have += n;
-		if (s->have < wanted)
+		/* the rest, or what the first bytes ask for */
+		if (s->have < wanted || s->have < message_wanted(s->protocol, s->head))
 			return 0;
 	}
-	length = message_length(s);
+	length = message_length(s, w->flow);
 	if (!length)
 		return lose_step(w, s);
-	if (s->protocol == PROTOCOL_NVME && s->have < nvme_wanted(s->head))
-		return 0;
 	if (s->slack) {
 		s->digests |= s->slack == 2  ? ISCSI_HEADER_DIGEST | ISCSI_DATA_DIGEST
 			      : s->with_data ? ISCSI_DATA_DIGEST
 					     : ISCSI_HEADER_DIGEST;
 		s->slack = 0;
-		length = message_length(s);
+		length = message_length(s, w->flow);
 	}
-	if (s->protocol == PROTOCOL_NVME) {
-		nvme_read(s->head, &m);
-	} else {
-		iscsi_read(s->head, &m);
-		s->with_data = iscsi_data(s->head) != 0;
-	}
+	message_read(s, w->flow, &m);
 	s->out_of_step = 0;
 	emit_message(w, s, length, &m);
 	s->next += length;

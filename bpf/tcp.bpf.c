@@ -170,7 +170,11 @@ static __always_inline bool segment_of(struct sk_buff *skb, unsigned char *at, s
 
 static __always_inline u8 protocol_of(u32 port)
 {
-	return port == 3260 ? PROTOCOL_ISCSI : port == 4420 || port == 8009 ? PROTOCOL_NVME : PROTOCOL_NONE;
+	return port == 3260                   ? PROTOCOL_ISCSI
+	       : port == 4420 || port == 8009 ? PROTOCOL_NVME
+	       : port == 10809                ? PROTOCOL_NBD
+	       : port == 2049                 ? PROTOCOL_NFS
+					      : PROTOCOL_NONE;
 }
 
 /* Tells the messages whose headers end in a segment. */

@@ -1070,7 +1070,7 @@ PLUMB_EVENT(153, tcp_read, 32);
 
 /**
  * The header of a message of a storage protocol went out or came in, in a segment of its connection: TCP's ports 3260 (iSCSI),
- * 4420 and 8009 (NVMe/TCP).
+ * 4420 and 8009 (NVMe/TCP), 10809 (NBD), 2049 (NFS).
  * @set tcp
  * @tp inet_sock_set_state
  * @since 11
@@ -1083,12 +1083,12 @@ struct plumb_tcp_message {
 	plumb_u32 len BYTES; /* all of it; 0 where kind is 10 */
 	plumb_u64 place BYTES; /* of a command: where on the device; of data: where in the command's */
 	PLUMB_CONT;
-	plumb_u8 protocol NR; /* 1 iSCSI, 2 NVMe/TCP */
+	plumb_u8 protocol NR; /* 1 iSCSI, 2 NVMe/TCP, 3 NBD, 4 NFS */
 	plumb_u8 kind NR; /* 0 other, 1 read, 2 write, 3 flush, 4 another command, 5 response, 6 data to the target, 7 data from it, 8 the last of it with the status, 9 ready for data, 10 where the next one begins is not known any more */
 	plumb_u16 status NR; /* of a response; 0: success */
-	plumb_u64 tag NR; /* which command: CID, initiator task tag */
+	plumb_u64 tag NR; /* which command: CID, initiator task tag, cookie, xid */
 	plumb_u32 count BYTES; /* of data; 0: none */
-	plumb_u32 order NR; /* of a command: iSCSI's CmdSN, NVMe's opcode */
+	plumb_u32 order NR; /* of a command: iSCSI's CmdSN, NVMe's opcode, NBD's type, NFS's version << 16 | procedure */
 };
 PLUMB_EVENT(154, tcp_message, 64);
 
@@ -1547,6 +1547,20 @@ struct plumb_state_pause {
 	plumb_u64 end NS; /* first moment behind it of which all is known */
 };
 PLUMB_STATE(538, state_pause);
+
+/**
+ * How the kernel's clock is steered, by NTP or PTP: with each state_clock. See adjtimex(2).
+ * @set state
+ * @since 11
+ */
+struct plumb_state_timex {
+	plumb_s64 frequency NR; /* what its rate is off by, 2^-16 parts per million */
+	plumb_s64 offset NS; /* what is still to be slewed */
+	plumb_u64 max_error US; /* how far it may be off, by who steers it */
+	plumb_u32 status NR; /* STA_ bits; 0x40: nobody steers it */
+	plumb_u32 tick US; /* length of a tick */
+};
+PLUMB_STATE(539, state_timex);
 
 #undef NS
 #undef US

@@ -13,6 +13,8 @@
 #   --disk MODEL            the target's disk is one that 'plumb disk serve' simulates; words behind the model are its options
 #   --expect PLACE          what most time must go to, as 'network: the answer on its way'
 #   --keep DIR              the recordings stay there
+#   --to PORT DIR SECONDS   both send their recordings to a collector of this machine, with the invitations in DIR; the initiator's
+#                           recorder is killed after SECONDS, 0: not; nothing is judged
 set -euo pipefail
 
 if [ $# -lt 1 ] || { [ "$1" != fetch ] && [ ! -x "$1" ]; }; then
@@ -37,7 +39,7 @@ declare -A KERNELS=(
 	[6.1]='^linux-image-6\.1\.[0-9]+-[0-9]+-amd64$'
 	[6.12]='^linux-image-6\.12\.[0-9]+[+.a-z0-9]*-amd64$'
 )
-protocols="iscsi nvme" kernel= commands=160 link=unix delay=0 initiator_delay=0 disk= keep= expect=
+protocols="iscsi nvme" kernel= commands=160 link=unix delay=0 initiator_delay=0 disk= keep= expect= to= invitations= kill=0
 while [ $# -gt 0 ]; do
 	case $1 in
 	--protocol) protocols=$2 ;;
@@ -49,6 +51,10 @@ while [ $# -gt 0 ]; do
 	--disk) disk=$2 ;;
 	--expect) expect=$2 ;;
 	--keep) keep=$(realpath -m "$2") ;;
+	--to)
+		to=$2 invitations=$3 kill=$4
+		shift 2
+		;;
 	*)
 		echo "ip-san: unknown option $1" >&2
 		exit 2
@@ -77,7 +83,8 @@ fetch_initiator() {
 guest() {
 	local role=$1
 	shift
-	GUEST_APPEND="oops=panic plumb.role=$role plumb.protocol=$protocol plumb.commands=$commands plumb.delay=$([ "$role" = target ] && echo "$delay" || echo "$initiator_delay")"
+	GUEST_APPEND="oops=panic plumb.run=$$ plumb.to=$to plumb.kill=$kill plumb.role=$role plumb.protocol=$protocol plumb.commands=$commands plumb.delay=$([ "$role" = target ] && echo "$delay" || echo "$initiator_delay")"
+	[ -z "$to" ] || set -- "$@" -netdev user,id=u -device virtio-net-pci,netdev=u
 	boot_guest single "$dir/vmlinuz" "$tree" "$out/$role" "$@"
 }
 
@@ -102,13 +109,14 @@ try() { # PROTOCOL
 	cp -r /usr/lib/tc "$tree/usr/lib/" 2>/dev/null || true
 	LD_LIBRARY_PATH=$cache/open-iscsi/usr/lib/x86_64-linux-gnu with_libraries "$cache/open-iscsi/sbin/iscsistart" "$tree" iscsistart
 	cp -L "$cache"/open-iscsi/usr/lib/x86_64-linux-gnu/*.so* "$tree/lib/x86_64-linux-gnu/"
-	truncate -s 64M "$work/disk"
-	mkdir -p "$out"
+	[ -z "$to" ] || cp "$invitations"/*.invitation "$tree/"
+	truncate -s 1G "$work/disk"
+	mkdir -p "$out" ${keep:+"$keep"}
 	drive=$work/disk
 	if [ -n "$disk" ]; then
 		drive=nbd+unix:///?socket=$work/$protocol.nbd
 		# shellcheck disable=SC2086 # words
-		"$plumb" disk serve $disk --size 64M --no-device --no-calibrate --nbd "$work/$protocol.nbd" >"$out/disk.log" 2>&1 &
+		"$plumb" disk serve $disk --size 1G --no-device --no-calibrate --nbd "$work/$protocol.nbd" >"$out/disk.log" 2>&1 &
 		served=$!
 		until [ -e "$work/$protocol.nbd" ]; do
 			kill -0 "$served" 2>/dev/null || { bad "plumb disk serve: $(cat "$out/disk.log")"; return; }
@@ -120,9 +128,13 @@ try() { # PROTOCOL
 	until [ -e "$work/$protocol.socket" ] || { [ "$link" = tcp ] && sleep 2; }; do sleep 0.1; done
 	target=$!
 	guest initiator -netdev "stream,id=n,server=off,$client" -device virtio-net-pci,netdev=n,mac=52:54:00:00:00:01 || rc=1
-	[ "$rc" -eq 0 ] || pkill -P "$target" -f qemu-system || true
+	[ "$rc" -eq 0 ] || [ -n "$to" ] || pkill -P "$target" -f qemu-system || true
 	wait "$target" || rc=1
 	[ -z "$served" ] || kill "$served" 2>/dev/null || true
+	if [ -n "$to" ]; then
+		for role in initiator target; do cp "$out/$role/record.err" "$keep/$role.record.err" 2>/dev/null || true; done
+		return
+	fi
 	if [ "$rc" -ne 0 ]; then
 		bad "a guest left no results within $TIMEOUT s; their consoles and QEMU say:"
 		tail -n 30 "$out"/*/console "$out"/*/qemu

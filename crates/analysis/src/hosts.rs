@@ -21,7 +21,8 @@ use command_rows::{command_rows, Connection};
 use commands::Requests;
 use parts::{Window, Windows};
 use plumb_model::Category;
-use plumb_trace::reader::{Item, Trace};
+use plumb_trace::reader::{Item, State, Trace};
+use plumb_trace::schema::StateTimex;
 use rows::{clock_rows, request_rows, split, Row};
 use segments::Seen;
 use serde::{Deserialize, Serialize};
@@ -53,6 +54,8 @@ const ANSWERING: usize = 4;
 pub struct Hosts {
     /// How the clocks of each two that talked to each other stand.
     pub clocks: Vec<ClockRow>,
+    /// How each recording's own clock was steered.
+    pub steering: Vec<SteeringRow>,
     /// Requests, by who sent them and to which address, most time first.
     pub requests: Vec<RequestRow>,
     /// Commands of storage protocols, most time first.
@@ -82,6 +85,21 @@ pub struct ClockRow {
     pub pieces: usize,
 }
 
+/// How the clock of a recording's host was steered, by NTP or PTP.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct SteeringRow {
+    /// Recording.
+    pub host: String,
+    /// Somebody steered it.
+    pub steered: bool,
+    /// By how much its rate was corrected at the begin, parts per million.
+    pub rate_ppm: f64,
+    /// The most that it was corrected by otherwise later, parts per million: no line fits where that is large.
+    pub changed_ppm: f64,
+    /// How far the time may have been off at the begin by who steered it, us.
+    pub max_error_us: u64,
+}
+
 /// How two clocks stand to each other at a moment.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ClockMoment {
@@ -102,7 +120,7 @@ pub const COMMAND_PARTS: [&str; 12] = [
     "until the data to write have come",
     "until the device has it",
     "the device",
-    "from the device until TCP sends the answer",
+    "until TCP sends the answer",
     "the answer in the queue of the network device",
     "until the last of it is sent",
     "the answer on its way",
@@ -122,7 +140,7 @@ pub struct CommandRow {
     pub server_device: Option<String>,
     /// The target's address.
     pub address: SocketAddr,
-    /// `iSCSI`, `NVMe/TCP`.
+    /// `iSCSI`, `NVMe/TCP`, `NBD`, `NFS`.
     pub protocol: String,
     /// `read`, `write`, `flush`, `other`.
     pub kind: String,
@@ -399,10 +417,30 @@ pub fn read(recordings: &[Recording<'_>], comms: &[String]) -> (Vec<Result<Analy
     let hosts = Hosts {
         commands: command_rows(&connections, &requests, &states, &clocks, &names, &spans),
         clocks: clock_rows(&clocks, &names, &spans),
+        steering: names.iter().zip(&states).filter_map(|(name, state)| steering(name, state)).collect(),
         requests: request_rows(&rows, &windows, &names, &spans),
         segments,
     };
     (analyses, hosts)
+}
+
+/// How a host's clock was steered, by what its kernel said each time; nothing in old traces.
+fn steering(host: &str, state: &State) -> Option<SteeringRow> {
+    const UNSYNC: u32 = 0x40;
+    let first = state.timex.first()?;
+    // A tick is a tenth of a second's thousandth, or whatever else HZ makes it: what differs from the first is a correction.
+    let rate = |t: &StateTimex| {
+        let tick = (f64::from(t.tick) - f64::from(first.tick)) / f64::from(first.tick.max(1));
+        t.frequency as f64 / 65_536.0 + tick * 1e6
+    };
+    let changed = state.timex.iter().map(|t| (rate(t) - rate(first)).abs()).fold(0.0, f64::max);
+    Some(SteeringRow {
+        host: host.into(),
+        steered: first.status & UNSYNC == 0,
+        rate_ppm: rate(first),
+        changed_ppm: changed,
+        max_error_us: first.max_error,
+    })
 }
 
 /// Ports on which somebody listened when a recording began.

@@ -2,7 +2,7 @@
 //! The kernel's clocks.
 
 use crate::{namespaces, Root};
-use plumb_trace::schema::StateClock;
+use plumb_trace::schema::{StateClock, StateTimex};
 use std::sync::LazyLock;
 
 /// Reads one clock, ns.
@@ -38,6 +38,25 @@ pub fn together() -> StateClock {
         .1
 }
 
+/// How the kernel's clock is steered; nothing where it does not tell (a sandbox).
+pub fn steered() -> Option<StateTimex> {
+    const NANO: i32 = 0x2000;
+    // SAFETY: of all zeros it asks only, and changes nothing.
+    let mut t: libc::timex = unsafe { std::mem::zeroed() };
+    // SAFETY: t is valid for writing.
+    if unsafe { libc::adjtimex(&mut t) } < 0 {
+        return None;
+    }
+    let offset = if t.status & NANO == 0 { t.offset.saturating_mul(1000) } else { t.offset };
+    Some(StateTimex {
+        frequency: t.freq,
+        offset,
+        max_error: t.maxerror.max(0) as u64,
+        status: t.status as u32,
+        tick: t.tick as u32,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,5 +65,12 @@ mod tests {
     fn the_clocks_agree() {
         let c = together();
         assert!(c.boottime >= c.monotonic - 1_000_000 && c.realtime > c.boottime);
+    }
+
+    #[test]
+    fn the_kernel_tells_how_its_clock_is_steered() {
+        let t = steered().expect("asking needs no privilege");
+        // It takes 500 ppm at most: kernel/time/ntp.c: MAXFREQ. A tick is 10 ms or shorter.
+        assert!(t.frequency.abs() <= 500 << 16 && (900..=11_000).contains(&t.tick), "{t:?}");
     }
 }

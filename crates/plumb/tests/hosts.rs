@@ -212,3 +212,112 @@ fn requests_through_three_tiers_of_one_machine_are_one_chain() {
     assert_eq!(cause["category"], "running", "{inner:#}");
     assert!(number(&cause["time"]) * 2 > number(&inner["parts"][3]["time"]), "{inner:#}");
 }
+
+/// The rows of commands of a protocol in a trace of both ends on one machine, by kind.
+fn commands(trace: &Path, protocol: &str) -> Vec<(String, u64, u64, u64)> {
+    let explained = common::explain(trace);
+    let rows = explained["hosts"]["commands"].as_array().expect("rows");
+    let of = |row: &Value| {
+        assert_eq!((&row["incomplete"], &row["again"]), (&0.into(), &0.into()), "{row:#}");
+        let parts: u64 = row["parts"].as_array().expect("parts").iter().map(|p| number(&p["time"])).sum();
+        assert_eq!(parts, number(&row["time"]), "the parts are the whole: {row:#}");
+        let kind = row["kind"].as_str().expect("kind").to_string();
+        (kind, number(&row["commands"]), number(&row["bytes"]), parts)
+    };
+    // Another test may talk at the same time.
+    let mut all: Vec<_> = rows.iter().filter(|row| row["protocol"] == protocol).map(of).collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn commands_of_storage_protocols_are_found_wherever_their_headers_lie() {
+    if !can("commands_of_storage_protocols_are_found_wherever_their_headers_lie", &["ip", "python3"]) {
+        return;
+    }
+    let talk = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hosts/talk.py");
+    for (words, protocol) in
+        [("iscsi", "iSCSI"), ("iscsi-digests", "iSCSI"), ("nvme", "NVMe/TCP"), ("nfs", "NFS")]
+    {
+        let hosts = Hosts::new(2);
+        let trace = hosts.path("trace");
+        let on = |host: usize, role: &str| {
+            let mut command = Command::new("ip");
+            command.args(["netns", "exec", &hosts.names[host], "python3"]).arg(&talk).args([
+                role,
+                words,
+                "10.213.0.2",
+            ]);
+            command
+        };
+        let mut record = plumb();
+        record.args(["record", "-q", "-a", "-e", "sched,irq,syscall,block,tcp", "-o"]).arg(&trace);
+        let mut record = start(&mut record, &trace);
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let mut server = on(1, "serve").spawn().expect("start");
+        must(&mut on(0, "call"));
+        assert!(server.wait().expect("server").success());
+        signal(&record, libc::SIGINT);
+        record.wait().expect("recorder");
+        // NFS has no length in its headers.
+        let (read, written) = if words == "nfs" { (0, 0) } else { (10 * 4096, 1024 * 100) };
+        let told = commands(&trace, protocol);
+        let told: Vec<_> = told.iter().map(|(kind, n, bytes, _)| (kind.as_str(), *n, *bytes)).collect();
+        assert_eq!(told, [("read", 10, read), ("write", 10, written)], "{words}");
+    }
+}
+
+#[test]
+fn requests_of_a_served_disk_are_commands() {
+    if !can("requests_of_a_served_disk_are_commands", &["ip", "qemu-io"]) {
+        return;
+    }
+    let hosts = Hosts::new(2);
+    let trace = hosts.path("trace");
+    let on = |host: usize, program: &std::ffi::OsStr| {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &hosts.names[host]]).arg(program);
+        command
+    };
+    let mut disk = on(1, plumb().get_program());
+    disk.args([
+        "disk",
+        "serve",
+        "instant",
+        "--no-device",
+        "--no-calibrate",
+        "--size",
+        "64M",
+        "--nbd",
+        "10.213.0.2:10809",
+    ]);
+    let mut disk = disk.stdout(std::process::Stdio::null()).spawn().expect("start");
+    let mut record = plumb();
+    record.args(["record", "-q", "-a", "-e", "sched,irq,syscall,block,tcp", "-o"]).arg(&trace);
+    let mut record = start(&mut record, &trace);
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    let mut client = on(0, "qemu-io".as_ref());
+    client.args([
+        "-f",
+        "raw",
+        "nbd://10.213.0.2:10809",
+        "-c",
+        "write 0 64k",
+        "-c",
+        "aio_read 0 4k",
+        "-c",
+        "aio_read 64k 4k",
+    ]);
+    client.args(["-c", "aio_write 4k 4k", "-c", "aio_flush", "-c", "read 1M 1M", "-c", "flush"]);
+    must(&mut client);
+    signal(&record, libc::SIGINT);
+    record.wait().expect("recorder");
+    signal(&disk, libc::SIGINT);
+    disk.wait().expect("disk");
+    let told = commands(&trace, "NBD");
+    let told: Vec<_> = told.iter().map(|(kind, n, bytes, _)| (kind.as_str(), *n, *bytes)).collect();
+    // It sends a flush of its own when it closes the disk.
+    assert_eq!(told[1..], [("read", 3, (1 << 20) + 8192), ("write", 2, 65536 + 4096)]);
+    assert_eq!((told[0].0, told[0].2), ("flush", 0));
+    assert!((1..=3).contains(&told[0].1), "{told:?}");
+}

@@ -394,6 +394,13 @@ fn describe(
     Metadata { host: host::host_id(&Root::real()), clock_offset: clock.realtime - clock.monotonic, env }
 }
 
+/// The clocks, and how they are steered: the rate of two hosts' clocks is constant only as long as theirs is.
+fn tell_clocks<S: Sink>(writer: &mut TraceWriter<S>) -> io::Result<()> {
+    let now = clock::now();
+    writer.state(now, &clock::together())?;
+    clock::steered().map_or(Ok(()), |timex| writer.state(now, &timex))
+}
+
 /// Share of the CPUs that probes may take which a program's profile places.
 const MOST_OF_SPANS: f64 = 0.1;
 
@@ -470,7 +477,7 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
             self.drain.round(&self.loaded, &mut writer)?;
             self.drain.stacks(&mut stacks, &mut self.loaded, &mut writer)?;
             let now = clock::now();
-            writer.state(now, &clock::together())?;
+            tell_clocks(&mut writer)?;
             for counter in &counters {
                 writer.state(now, counter)?;
             }
@@ -572,7 +579,7 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
     /// What does not change while it is read.
     fn dump_devices<S: Sink>(&mut self, writer: &mut TraceWriter<S>) -> io::Result<()> {
         let now = clock::now();
-        writer.state(now, &clock::together())?;
+        tell_clocks(writer)?;
         for disk in host::disks(&Root::real()) {
             writer.state(now, &disk)?;
         }
@@ -670,7 +677,7 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
             }
             if now - clocked >= CLOCKS_EVERY {
                 clocked = now;
-                writer.state(clock::now(), &clock::together())?;
+                tell_clocks(writer)?;
             }
             if now - told >= Duration::from_secs(1) {
                 self.limit_spans(now - told);

@@ -15,8 +15,8 @@ use crate::ctf::{Metadata, HEAD_BYTES};
 use crate::schema::{
     LoadBegin, LoadEnd, StateClock, StateCode, StateCounter, StateCpuSample, StateDisk, StateEnd, StateFile,
     StateFunction, StateModule, StateMount, StateOpen, StatePause, StateProbe, StateSocket, StateSpan,
-    StateSpanText, StateStack, StateSymbol, StateSymbols, StateTask, StateText, StateTrigger, StateWaitEvent,
-    StateWaitStack, StateWakerStack,
+    StateSpanText, StateStack, StateSymbol, StateSymbols, StateTask, StateText, StateTimex, StateTrigger,
+    StateWaitEvent, StateWaitStack, StateWakerStack,
 };
 use crate::writer::Stream;
 use cursor::{Cursor, Packets};
@@ -208,6 +208,8 @@ pub struct State {
     pub triggers: Vec<StateTrigger>,
     /// When nothing was recorded.
     pub pauses: Vec<StatePause>,
+    /// How the clock was steered, each time when the clocks were read.
+    pub timex: Vec<StateTimex>,
     /// The end; missing when the recorder was killed.
     pub end: Option<StateEnd>,
     /// State events read, those of single moments not among them.

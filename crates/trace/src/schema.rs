@@ -5,7 +5,7 @@
 use super::event::{Decode, Encode, EventInfo, FieldInfo, Origin, Record, StateEvent};
 
 /// Hash of ids, names, types and units; stands in the BPF object and in every trace.
-pub const SCHEMA_HASH: u64 = 0xed8c1f74841d3b34;
+pub const SCHEMA_HASH: u64 = 0x033f381cc4eb0cad;
 
 /// Hash of every generation of the schema, oldest first: traces of all of them can be read.
 pub const SCHEMA_HASHES: &[u64] = &[
@@ -19,7 +19,7 @@ pub const SCHEMA_HASHES: &[u64] = &[
     0x1b4271acc061ef67,
     0x58c2caf6034405a9,
     0x400eafced528cad2,
-    0xed8c1f74841d3b34,
+    0x033f381cc4eb0cad,
 ];
 
 /// The CPU stops running tid and starts next_tid.
@@ -2603,7 +2603,7 @@ unsafe impl Record for TcpRead {
     const ID: u16 = 153;
 }
 
-/// The header of a message of a storage protocol went out or came in, in a segment of its connection: TCP's ports 3260 (iSCSI), 4420 and 8009 (NVMe/TCP).
+/// The header of a message of a storage protocol went out or came in, in a segment of its connection: TCP's ports 3260 (iSCSI), 4420 and 8009 (NVMe/TCP), 10809 (NBD), 2049 (NFS).
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TcpMessage {
@@ -2627,17 +2627,17 @@ pub struct TcpMessage {
     pub cont_id: u16,
     /// second half of the record \[nr\]
     pub cont_lap: u16,
-    /// 1 iSCSI, 2 NVMe/TCP \[nr\]
+    /// 1 iSCSI, 2 NVMe/TCP, 3 NBD, 4 NFS \[nr\]
     pub protocol: u8,
     /// 0 other, 1 read, 2 write, 3 flush, 4 another command, 5 response, 6 data to the target, 7 data from it, 8 the last of it with the status, 9 ready for data, 10 where the next one begins is not known any more \[nr\]
     pub kind: u8,
     /// of a response; 0: success \[nr\]
     pub status: u16,
-    /// which command: CID, initiator task tag \[nr\]
+    /// which command: CID, initiator task tag, cookie, xid \[nr\]
     pub tag: u64,
     /// of data; 0: none \[bytes\]
     pub count: u32,
-    /// of a command: iSCSI's CmdSN, NVMe's opcode \[nr\]
+    /// of a command: iSCSI's CmdSN, NVMe's opcode, NBD's type, NFS's version << 16 | procedure \[nr\]
     pub order: u32,
 }
 
@@ -3715,6 +3715,41 @@ impl StateEvent for StatePause {
     }
 }
 
+/// How the kernel's clock is steered, by NTP or PTP: with each state_clock. See adjtimex(2).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StateTimex {
+    /// what its rate is off by, 2^-16 parts per million \[nr\]
+    pub frequency: i64,
+    /// what is still to be slewed \[ns\]
+    pub offset: i64,
+    /// how far it may be off, by who steers it \[us\]
+    pub max_error: u64,
+    /// STA_ bits; 0x40: nobody steers it \[nr\]
+    pub status: u32,
+    /// length of a tick \[us\]
+    pub tick: u32,
+}
+
+impl StateEvent for StateTimex {
+    const ID: u16 = 539;
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.frequency.put(out);
+        self.offset.put(out);
+        self.max_error.put(out);
+        self.status.put(out);
+        self.tick.put(out);
+    }
+    fn decode(input: &mut &[u8]) -> Option<Self> {
+        Some(Self {
+            frequency: Decode::take(input)?,
+            offset: Decode::take(input)?,
+            max_error: Decode::take(input)?,
+            status: Decode::take(input)?,
+            tick: Decode::take(input)?,
+        })
+    }
+}
+
 /// Every event, in the order of the ids.
 pub const EVENTS: &[EventInfo] = &[
     EventInfo { id: 1, name: "sched_switch", set: "sched", origin: Origin::Kernel, tracepoint: "sched_switch", source: "kernel/sched/core.c: __schedule()", doc: "The CPU stops running tid and starts next_tid.", size: 32, fields: &[
@@ -4117,18 +4152,18 @@ pub const EVENTS: &[EventInfo] = &[
         FieldInfo { name: "flow", unit: "nr", doc: "connection, as in tcp_flow; plus 1 where the higher end sent the data" },
         FieldInfo { name: "seq", unit: "nr", doc: "sequence number of the first byte that is not taken" },
     ] },
-    EventInfo { id: 154, name: "tcp_message", set: "tcp", origin: Origin::Kernel, tracepoint: "inet_sock_set_state", source: "bpf/message.bpf.h", doc: "The header of a message of a storage protocol went out or came in, in a segment of its connection: TCP's ports 3260 (iSCSI), 4420 and 8009 (NVMe/TCP).", size: 64, fields: &[
+    EventInfo { id: 154, name: "tcp_message", set: "tcp", origin: Origin::Kernel, tracepoint: "inet_sock_set_state", source: "bpf/message.bpf.h", doc: "The header of a message of a storage protocol went out or came in, in a segment of its connection: TCP's ports 3260 (iSCSI), 4420 and 8009 (NVMe/TCP), 10809 (NBD), 2049 (NFS).", size: 64, fields: &[
         FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
         FieldInfo { name: "flow", unit: "nr", doc: "connection, as in tcp_flow; plus 1 where the higher end sent it" },
         FieldInfo { name: "seq", unit: "nr", doc: "sequence number of its first byte" },
         FieldInfo { name: "len", unit: "bytes", doc: "all of it; 0 where kind is 10" },
         FieldInfo { name: "place", unit: "bytes", doc: "of a command: where on the device; of data: where in the command's" },
-        FieldInfo { name: "protocol", unit: "nr", doc: "1 iSCSI, 2 NVMe/TCP" },
+        FieldInfo { name: "protocol", unit: "nr", doc: "1 iSCSI, 2 NVMe/TCP, 3 NBD, 4 NFS" },
         FieldInfo { name: "kind", unit: "nr", doc: "0 other, 1 read, 2 write, 3 flush, 4 another command, 5 response, 6 data to the target, 7 data from it, 8 the last of it with the status, 9 ready for data, 10 where the next one begins is not known any more" },
         FieldInfo { name: "status", unit: "nr", doc: "of a response; 0: success" },
-        FieldInfo { name: "tag", unit: "nr", doc: "which command: CID, initiator task tag" },
+        FieldInfo { name: "tag", unit: "nr", doc: "which command: CID, initiator task tag, cookie, xid" },
         FieldInfo { name: "count", unit: "bytes", doc: "of data; 0: none" },
-        FieldInfo { name: "order", unit: "nr", doc: "of a command: iSCSI's CmdSN, NVMe's opcode" },
+        FieldInfo { name: "order", unit: "nr", doc: "of a command: iSCSI's CmdSN, NVMe's opcode, NBD's type, NFS's version << 16 | procedure" },
     ] },
     EventInfo { id: 155, name: "tcp_segment_queued", set: "tcp", origin: Origin::Kernel, tracepoint: "net_dev_start_xmit", source: "net/core/dev.c: xmit_one()", doc: "A TCP segment that now goes to a driver was handed down by TCP more than 50 us ago: meanwhile it was in a queueing discipline.", size: 32, fields: &[
         FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
@@ -4331,5 +4366,12 @@ pub const EVENTS: &[EventInfo] = &[
     EventInfo { id: 538, name: "state_pause", set: "state", origin: Origin::Recorder, tracepoint: "state_pause", source: "", doc: "The programs of the events were detached for a while, to keep within what recording may cost: but for births, names and ends of threads nothing is known of it. It lasts a second at most, so that who reads a trace as it grows is told in time.", size: 0, fields: &[
         FieldInfo { name: "begin", unit: "ns", doc: "last moment before it of which all is known" },
         FieldInfo { name: "end", unit: "ns", doc: "first moment behind it of which all is known" },
+    ] },
+    EventInfo { id: 539, name: "state_timex", set: "state", origin: Origin::Recorder, tracepoint: "state_timex", source: "", doc: "How the kernel's clock is steered, by NTP or PTP: with each state_clock. See adjtimex(2).", size: 0, fields: &[
+        FieldInfo { name: "frequency", unit: "nr", doc: "what its rate is off by, 2^-16 parts per million" },
+        FieldInfo { name: "offset", unit: "ns", doc: "what is still to be slewed" },
+        FieldInfo { name: "max_error", unit: "us", doc: "how far it may be off, by who steers it" },
+        FieldInfo { name: "status", unit: "nr", doc: "STA_ bits; 0x40: nobody steers it" },
+        FieldInfo { name: "tick", unit: "us", doc: "length of a tick" },
     ] },
 ];

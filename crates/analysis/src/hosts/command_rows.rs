@@ -197,6 +197,8 @@ fn protocol(number: u8) -> &'static str {
     match number {
         1 => "iSCSI",
         2 => "NVMe/TCP",
+        3 => "NBD",
+        4 => "NFS",
         _ => "unknown protocol",
     }
 }

@@ -4,7 +4,7 @@
 use super::screen::{Screen, COLUMNS};
 use super::table::{wrapped_to, Table};
 use anyhow::Result;
-use plumb_analysis::hosts::{ClockRow, CommandRow, Hosts, PartRow, RequestRow, COMMAND_PARTS};
+use plumb_analysis::hosts::{ClockRow, CommandRow, Hosts, PartRow, RequestRow, SteeringRow, COMMAND_PARTS};
 use plumb_trace::units;
 use std::io::Write;
 
@@ -33,7 +33,12 @@ pub fn hosts(hosts: &Hosts, out: &mut Screen<'_>) -> Result<()> {
     if hosts.requests.len() > MOST {
         writeln!(out, "  {} more: --json", hosts.requests.len() - MOST)?;
     }
-    clocks(&hosts.clocks, out)
+    clocks(&hosts.clocks, out)?;
+    // Of one recording there is nothing to align.
+    if !hosts.clocks.is_empty() {
+        steering(&hosts.steering, out)?;
+    }
+    Ok(())
 }
 
 /// Slow ones that are told step by step.
@@ -291,5 +296,19 @@ fn clocks(rows: &[ClockRow], out: &mut Screen<'_>) -> Result<()> {
         ]);
     }
     out.table(&table)?;
+    Ok(())
+}
+
+fn steering(rows: &[SteeringRow], out: &mut Screen<'_>) -> Result<()> {
+    for s in rows {
+        let how = if s.steered { "steered" } else { "steered by nobody" };
+        let changed = if s.changed_ppm > 0.0 {
+            format!(", changed by up to {:.2} ppm meanwhile, and so did its rate", s.changed_ppm)
+        } else {
+            " all the time".into()
+        };
+        let line = format!("Clock of {}: {how}, rate corrected by {:.2} ppm{changed}", s.host, s.rate_ppm);
+        writeln!(out, "  {}", wrapped_to(&line, 4, COLUMNS))?;
+    }
     Ok(())
 }

@@ -6,7 +6,7 @@ use crate::event::{Decode, StateEvent};
 use crate::schema::{
     StateClock, StateCode, StateCounter, StateDisk, StateEnd, StateFile, StateFunction, StateModule,
     StateMount, StateOpen, StatePause, StateProbe, StateSocket, StateSpan, StateStack, StateSymbol,
-    StateSymbols, StateTask, StateText, StateTrigger, StateUserStack, StateWaitEvent,
+    StateSymbols, StateTask, StateText, StateTimex, StateTrigger, StateUserStack, StateWaitEvent,
 };
 use std::sync::Arc;
 
@@ -66,6 +66,7 @@ stated! {
     WaitEvent StateWaitEvent wait_events,
     Trigger StateTrigger triggers,
     Pause StatePause pauses,
+    Timex StateTimex timex,
 }
 
 impl Stated {
