@@ -13,6 +13,7 @@
 #   --disk MODEL            the target's disk is one that 'plumb disk serve' simulates; words behind the model are its options
 #   --expect PLACE          what most time must go to, as 'network: the answer on its way'
 #   --keep DIR              the recordings stay there
+#   --files N               in place of that N files are created in one directory, five times; needs --keep, and nothing is judged
 #   --to PORT DIR SECONDS   both send their recordings to a collector of this machine, with the invitations in DIR; the initiator's
 #                           recorder is killed after SECONDS, 0: not; nothing is judged
 set -euo pipefail
@@ -33,13 +34,15 @@ TIMEOUT=${TIMEOUT:-240}
 GUEST_APPEND=
 . ./counts.sh
 . ./guest.sh
-MODULES="virtio_pci virtio_blk virtio_net crc32c_generic crc32c-intel iscsi_tcp sd_mod target_core_iblock iscsi_target_mod nvme-tcp nvmet-tcp sch_netem"
+MODULES="virtio_pci virtio_blk virtio_net crc32c_generic crc32c-intel iscsi_tcp sd_mod target_core_iblock iscsi_target_mod nvme-tcp nvmet-tcp sch_netem ext4"
+# From open to the entry in the directory, and to the open file.
+WAYPOINTS="do_filp_open d_alloc_parallel ext4_lookup ext4_create __ext4_new_inode ext4_add_entry d_instantiate_new do_dentry_open"
 
 declare -A KERNELS=(
 	[6.1]='^linux-image-6\.1\.[0-9]+-[0-9]+-amd64$'
 	[6.12]='^linux-image-6\.12\.[0-9]+[+.a-z0-9]*-amd64$'
 )
-protocols="iscsi nvme" kernel= commands=160 link=unix delay=0 initiator_delay=0 disk= keep= expect= to= invitations= kill=0
+protocols="iscsi nvme" kernel= commands=160 link=unix delay=0 initiator_delay=0 disk= keep= expect= to= invitations= kill=0 files=0
 while [ $# -gt 0 ]; do
 	case $1 in
 	--protocol) protocols=$2 ;;
@@ -50,6 +53,7 @@ while [ $# -gt 0 ]; do
 	--initiator-delay) initiator_delay=$2 ;;
 	--disk) disk=$2 ;;
 	--expect) expect=$2 ;;
+	--files) files=$2 ;;
 	--keep) keep=$(realpath -m "$2") ;;
 	--to)
 		to=$2 invitations=$3 kill=$4
@@ -83,7 +87,7 @@ fetch_initiator() {
 guest() {
 	local role=$1
 	shift
-	GUEST_APPEND="oops=panic plumb.run=$$ plumb.to=$to plumb.kill=$kill plumb.role=$role plumb.protocol=$protocol plumb.commands=$commands plumb.delay=$([ "$role" = target ] && echo "$delay" || echo "$initiator_delay")"
+	GUEST_APPEND="oops=panic plumb.run=$$ plumb.to=$to plumb.kill=$kill plumb.files=$files plumb.role=$role plumb.protocol=$protocol plumb.commands=$commands plumb.delay=$([ "$role" = target ] && echo "$delay" || echo "$initiator_delay")"
 	[ -z "$to" ] || set -- "$@" -netdev user,id=u -device virtio-net-pci,netdev=u
 	boot_guest single "$dir/vmlinuz" "$tree" "$out/$role" "$@"
 }
@@ -111,6 +115,12 @@ try() { # PROTOCOL
 	cp -L "$cache"/open-iscsi/usr/lib/x86_64-linux-gnu/*.so* "$tree/lib/x86_64-linux-gnu/"
 	[ -z "$to" ] || cp "$invitations"/*.invitation "$tree/"
 	truncate -s 1G "$work/disk"
+	if [ "$files" != 0 ]; then
+		# With a journal: without one, ext4 looks for inodes that were deleted a moment ago.
+		mkfs.ext4 -q -O ^dir_index -E lazy_itable_init=0,lazy_journal_init=0 -N $((files * 2 + 1000)) "$work/disk"
+		cc -O1 -static -o "$tree/bin/creates" "$root/benches/record/creates.c"
+		printf -- '--span kernel:%s ' $WAYPOINTS >"$tree/spans"
+	fi
 	mkdir -p "$out" ${keep:+"$keep"}
 	drive=$work/disk
 	if [ -n "$disk" ]; then
@@ -132,12 +142,21 @@ try() { # PROTOCOL
 	wait "$target" || rc=1
 	[ -z "$served" ] || kill "$served" 2>/dev/null || true
 	if [ -n "$to" ]; then
-		for role in initiator target; do cp "$out/$role/record.err" "$keep/$role.record.err" 2>/dev/null || true; done
+		for role in initiator target; do
+			cp "$out/$role/record.err" "$keep/$role.record.err" 2>/dev/null || true
+			cp "$out/$role/console" "$keep/$role.console"
+		done
 		return
 	fi
 	if [ "$rc" -ne 0 ]; then
 		bad "a guest left no results within $TIMEOUT s; their consoles and QEMU say:"
 		tail -n 30 "$out"/*/console "$out"/*/qemu
+		return
+	fi
+	if [ "$files" != 0 ]; then
+		mv "$out"/initiator/[A-E] "$out"/initiator/[A-E].json "$keep/"
+		mv "$out/target/trace" "$keep/target"
+		cp "$out/initiator/console" "$keep/initiator.console"
 		return
 	fi
 	if [ ! -e "$out/initiator/trace/metadata" ] || [ ! -e "$out/target/trace/metadata" ]; then
