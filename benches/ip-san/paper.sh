@@ -45,8 +45,8 @@ chains = {}
 for run in runs:
     told = json.load(open(f"{dir}/explain-{run}.json"))
     one = told["recordings"]["initiator"]
-    elapsed = (one["result"]["end"] - one["result"]["begin"]) / 1e6
-    spans = {s["name"]: s for s in one["result"]["spans"]}
+    elapsed = (one["end"] - one["begin"]) / 1e6
+    spans = {s["name"]: s for s in one["spans"]}
     ms = lambda name: spans[name]["total"] / 1e6 if name in spans else 0.0
     whole = ms("do_filp_open")
     rows = [r for r in told["hosts"]["commands"] if r["device"]]
