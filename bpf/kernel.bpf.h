@@ -294,6 +294,10 @@ struct sock_common {
 	struct in6_addr skc_v6_rcv_saddr;
 };
 
+struct inet_sock {
+	__be16 inet_sport;
+};
+
 struct tcp_sock {
 	u32 copied_seq;
 };

@@ -12,7 +12,7 @@
 
 #define MESSAGE_STREAMS 4096
 #define MESSAGE_HEAD 60    /* bytes of a header that are looked at, at most */
-#define MESSAGE_STEPS 1024 /* of a segment: 64 KiB of the shortest messages */
+#define MESSAGE_STEPS 1024 /* of a segment; each takes a part of a header, at most all of it */
 #define MAX_SKB_FRAGS 17
 #define MAX_SKB_LIST 48
 
@@ -48,7 +48,7 @@ struct stream {
 
 struct message {
 	u64 place, tag;
-	u32 count, order;
+	u32 count, unit;
 	u16 status;
 	u8 kind;
 };
@@ -234,7 +234,7 @@ static __always_inline u32 message_wanted(u8 protocol, const u8 *head)
 					  : 48;
 }
 
-/* All of a message; 0: it is none. */
+/* The length of a message; 0: the bytes are not its header. */
 static __always_inline u32 message_length(struct stream *s, u64 flow)
 {
 	switch (s->protocol) {
@@ -282,11 +282,11 @@ static __always_inline void emit_message(struct walk *w, struct stream *s, u32 l
 		       h->status = m->status;
 		       h->tag = m->tag;
 		       h->count = m->count;
-		       h->order = m->order;
+		       h->unit = m->unit;
 	       });
 }
 
-/* A header is none. Of iSCSI it may lie further on, behind a digest. */
+/* The bytes are not a header. Of iSCSI it may lie further on, behind a digest. */
 static __always_inline long lose_step(struct walk *w, struct stream *s)
 {
 	struct message lost = { .kind = MESSAGE_LOST };
@@ -294,7 +294,10 @@ static __always_inline long lose_step(struct walk *w, struct stream *s)
 	if (s->protocol == PROTOCOL_ISCSI && !s->out_of_step && s->slack < 2) {
 		s->slack++;
 		s->next += 4;
-		s->have = 0;
+		/* what is behind the first four bytes is there already */
+		for (int i = 0; i < 44; i++)
+			s->head[i] = s->head[i + 4];
+		s->have = 44;
 		return 0;
 	}
 	if (!s->out_of_step)
@@ -348,9 +351,13 @@ static long message_step(u32 i, struct walk *w)
 	if (!length)
 		return lose_step(w, s);
 	if (s->slack) {
-		s->digests |= s->slack == 2  ? ISCSI_HEADER_DIGEST | ISCSI_DATA_DIGEST
-			      : s->with_data ? ISCSI_DATA_DIGEST
-					     : ISCSI_HEADER_DIGEST;
+		/* The header's is known from a message without data. */
+		if (s->slack == 2)
+			s->digests = ISCSI_HEADER_DIGEST | ISCSI_DATA_DIGEST;
+		else if (s->with_data)
+			s->digests |= ISCSI_DATA_DIGEST;
+		else
+			s->digests = ISCSI_HEADER_DIGEST;
 		s->slack = 0;
 		length = message_length(s, w->flow);
 	}

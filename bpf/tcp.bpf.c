@@ -194,7 +194,12 @@ static __always_inline void tell_messages(struct sk_buff *skb, const struct segm
 		.tid = tid,
 	};
 
-	if (!knobs.emit_message || !s->len || !(protocol | protocol_of(to)))
+	if (!knobs.emit_message || !(protocol | protocol_of(to)))
+		return;
+	/* another connection of the same ports */
+	if (s->flags & FLOW_SYN)
+		bpf_map_delete_elem(&streams, &w.key);
+	if (!s->len)
 		return;
 	if (!bpf_map_lookup_elem(&streams, &w.key)) {
 		u32 zero = 0;
@@ -233,12 +238,12 @@ int BPF_PROG(tcp_segment_out, struct sk_buff *skb)
 SEC("tp_btf/net_dev_start_xmit")
 int BPF_PROG(tcp_segment_queued, struct sk_buff *skb)
 {
-	u64 waited = bpf_ktime_get_ns() - skb->tstamp;
+	u64 left = skb->tstamp, waited = bpf_ktime_get_ns() - left;
 	u32 tid = current_tid();
 	struct flow_ends f;
 	struct segment s;
 
-	if (waited < QUEUED_LEAST || waited > QUEUED_MOST)
+	if (!left || waited < QUEUED_LEAST || waited > QUEUED_MOST)
 		return 0;
 	if (!segment_of(skb, skb->head + skb->network_header, &s, &f) ||
 	    !flow_wanted(s.flow, &f, is_target(tid)))
@@ -270,10 +275,10 @@ int BPF_PROG(tcp_segment_in, struct sk_buff *skb)
 }
 
 /* The connection of a socket; 0 where it has none. The end given first is the other one, which sends what is read. */
-static __always_inline u64 flow_of_socket(struct sock *sk, struct flow_ends *f)
+static __always_inline u64 flow_of_socket(struct sock *sk, u16 own_port, struct flow_ends *f)
 {
 	struct sock_common *c = &sk->__sk_common;
-	u16 family = c->skc_family, own_port = c->skc_num, port = bpf_ntohs(c->skc_dport);
+	u16 family = c->skc_family, port = bpf_ntohs(c->skc_dport);
 	u64 own[2] = {}, other[2] = {};
 
 	if (family == AF_INET) {
@@ -301,7 +306,7 @@ int BPF_PROG(tcp_flow, struct sock *sk, int old_state, int new_state)
 
 	if (new_state != TCP_ESTABLISHED)
 		return 0;
-	flow = flow_of_socket(sk, &f);
+	flow = flow_of_socket(sk, sk->__sk_common.skc_num, &f);
 	if (flow)
 		flow_wanted(flow, &f, is_target(current_tid()));
 	return 0;
@@ -316,7 +321,8 @@ int BPF_PROG(tcp_message, struct sock *sk, int old_state, int new_state)
 
 	if (new_state != TCP_CLOSE)
 		return 0;
-	flow = flow_of_socket(sk, &f);
+	/* skc_num is 0 already */
+	flow = flow_of_socket(sk, bpf_ntohs(BPF_CORE_READ((struct inet_sock *)sk, inet_sport)), &f);
 	for (u64 way = 0; flow && way < 4; way++) {
 		u64 key = flow | way;
 
@@ -334,7 +340,7 @@ int BPF_PROG(tcp_read, struct sock *sk)
 
 	if (!wanted(tid))
 		return 0;
-	flow = flow_of_socket(sk, &f);
+	flow = flow_of_socket(sk, sk->__sk_common.skc_num, &f);
 	if (!flow || !flow_wanted(flow, &f, true))
 		return 0;
 	EMIT(tcp_read, tid, {

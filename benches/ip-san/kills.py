@@ -97,8 +97,8 @@ def round_of(victim, seed, kept):
         guests.wait(until + LONG - time.time())
     except subprocess.TimeoutExpired:
         faults.append("guests hang")
-        subprocess.run(["pkill", "-9", "-P", str(guests.pid)])
-        guests.kill()
+        subprocess.run(["pkill", "-9", "-f", f"plumb.run={guests.pid} "])
+        guests.terminate()
     took = time.time() - begun
     # What is left of connections is over when their guests are.
     time.sleep(1)

@@ -16,6 +16,10 @@ files=${FILES:-3000}
 }
 mkdir -p "$dir"
 dir=$(realpath "$dir")
+[ -z "$(ls -A "$dir")" ] || {
+	echo "paper: $dir is not empty" >&2
+	exit 2
+}
 echo "paper: five runs of $files files over iSCSI, in two guests" >&2
 TIMEOUT=1500 "$root/tests/vm/ip-san.sh" "$plumb" --protocol iscsi --kernel 6.1 --files "$files" --keep "$dir"
 for run in A B C D E; do

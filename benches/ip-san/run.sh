@@ -13,7 +13,8 @@ plumb=$root/target/release/plumb
 	exit 2
 }
 mkdir -p "$dir"
-answer="network: the answer on its way"
+failed=0
+answer="network: answer on its way"
 queue="in the queue of the network device"
 summary=$dir/summary.md
 cat >"$summary" <<-END
@@ -34,8 +35,9 @@ try() {
 	for protocol in iscsi nvme; do
 		out=$dir/$name-$kernel-$protocol
 		echo "ip-san: $name, $protocol, Linux $kernel" >&2
+		rm -f "$out.json" "$out.txt"
 		TIMEOUT=500 "$root/tests/vm/ip-san.sh" "$plumb" --protocol $protocol --kernel "$kernel" --commands "$commands" \
-			--keep "$out.kept" ${expect:+--expect "$expect"} "$@" >"$out.log" 2>&1 || echo "ip-san: not as expected: $out.log" >&2
+			--keep "$out.kept" ${expect:+--expect "$expect"} "$@" >"$out.log" 2>&1 || { echo "ip-san: not as expected: $out.log" >&2; failed=1; }
 		mv "$out.kept/$protocol.txt" "$out.txt" 2>/dev/null || true
 		mv "$out.kept/$protocol.figures" "$out.json" 2>/dev/null || true
 		# The recordings of the first case are long.
@@ -46,7 +48,7 @@ try() {
 			log = open(out + ".log").read()
 			seen = [tuple(map(int, m)) for m in re.findall(r"(\d+) of \d+ \w+ commands seen, (\d+) with every part, (\d+) with", log)]
 			commands, whole, device = (sum(column) for column in zip(*seen)) if seen else (0, 0, 0)
-			ratio = [float(a) / float(b) for a, b in re.findall(r": ([\d.]+) ms, by the kernel's own statistics (\d+) ms", log)]
+			ratio = [float(a) / max(float(b), 1) for a, b in re.findall(r": ([\d.]+) ms, by the kernel's own statistics (\d+) ms", log)]
 			ratio = [f"{r:.3f}" for r in ratio] + ["-", "-"]
 			width = (re.findall(r"off by at most ([\d.]+ us)", log) or ["-"])[0]
 			figures = json.load(open(out + ".json"))
@@ -60,8 +62,9 @@ try healthy 6.12 4280 ""
 try healthy 6.1 800 ""
 try "QEMU's link over TCP" 6.12 400 "$answer" --link tcp
 try "the same over a Unix socket" 6.12 400 ""
-try "slow disk of the target" 6.12 400 "target: the device" --disk "atlas10k4 --set medium.write-cache=false"
-try "slow link from the target" 6.12 400 "target: the answer $queue" --delay 5
-try "slow link from the initiator" 6.12 400 "initiator: $queue" --initiator-delay 5
+try "slow disk of the target" 6.12 400 "target: device service time (D2C)" --disk "atlas10k4 --set medium.write-cache=false"
+try "slow link from the target" 6.12 400 "target: answer $queue" --delay 5
+try "slow link from the initiator" 6.12 400 "initiator: command $queue" --initiator-delay 5
 "$root/scripts/evidence.sh" "$dir" "benches/ip-san/run.sh"
 echo "ip-san: $summary"
+exit "$failed"

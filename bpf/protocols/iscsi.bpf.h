@@ -22,8 +22,31 @@ static __always_inline u32 iscsi_length(const u8 *h, bool from_server, u8 digest
 	/* Only commands have additional segments; what is reserved is 0. */
 	if ((h[4] && opcode != 1) || h[4] > 16)
 		return 0;
-	if (opcode == 1 ? (h[1] & 0x18) || h[2] || h[3] : (opcode == 5 || opcode == 0x31) && (h[2] || h[3]))
-		return 0;
+	switch (opcode) {
+	case 0x01: /* a command without data and without the end of its own: none */
+		if ((h[1] & 0x18) || !(h[1] & 0xa0) || h[2] || h[3])
+			return 0;
+		break;
+	case 0x05: /* data to the target */
+		if ((h[1] & 0x7f) || h[2] || h[3])
+			return 0;
+		break;
+	case 0x25: /* data from it */
+		if (h[2])
+			return 0;
+		break;
+	case 0x00: /* NOP, both ways, and ready for data */
+	case 0x20:
+	case 0x31:
+		if (h[1] != 0x80 || h[2] || h[3])
+			return 0;
+		break;
+	case 0x06: /* logout, SNACK */
+	case 0x10:
+		if (!(h[1] & 0x80) || h[2] || h[3])
+			return 0;
+		break;
+	}
 	return 48 + h[4] * 4 + (digests & ISCSI_HEADER_DIGEST ? 4 : 0) +
 	       (data ? ((data + 3) & ~3U) + (digests & ISCSI_DATA_DIGEST ? 4 : 0) : 0);
 }
@@ -35,7 +58,8 @@ static __always_inline void iscsi_command(const u8 *h, struct message *m)
 	u32 blocks = 0;
 
 	m->count = be32_at(h, 20);
-	m->order = be32_at(h, 24);
+	/* of peripheral and flat addressing: SAM-5, 4.7.7 */
+	m->unit = (h[8] & 0x3f) << 8 | h[9];
 	switch (code) {
 	case 0x08: /* READ(6), WRITE(6) */
 	case 0x0a:

@@ -80,7 +80,6 @@ static __always_inline void nbd_request(const u8 *h, u32 length, u64 flow, struc
 		  : type == 1 ? MESSAGE_WRITE
 		  : type == 3 ? MESSAGE_FLUSH
 			      : MESSAGE_COMMAND;
-	m->order = type;
 	m->place = be64_at(h, 16);
 	m->count = type < 2 ? length : 0;
 	/* a cookie may be another's later */

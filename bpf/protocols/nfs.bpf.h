@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* NFS: records of ONC RPC on TCP (RFC 5531, sections 9 and 11), calls of program 100003, with numbers that are big endian.
- * A record in more than one fragment is taken for as many messages as it has, of which the first has the header. */
+/* NFS: records of ONC RPC on TCP (RFC 5531, sections 9 and 11), with numbers that are big endian. Of a record in
+ * more than one fragment the first is found, and the next record where a segment begins with it. */
 
 #define NFS_PROGRAM 100003
-#define NFS_CALLBACK 0x40000000 /* NFSv4.0 callbacks: a program of the client's */
 #define NFS_LONGEST (1U << 22)
 /* procedures of RFC 1813 */
 #define NFS3_READ 6
@@ -21,8 +20,7 @@ static __always_inline u32 nfs_length(const u8 *h)
 
 	if (length < 12 || length > NFS_LONGEST || type > 1)
 		return 0;
-	if (!type &&
-	    (be32_at(h, 12) != 2 || (be32_at(h, 16) != NFS_PROGRAM && be32_at(h, 16) < NFS_CALLBACK)))
+	if (!type && be32_at(h, 12) != 2)
 		return 0;
 	return length + 4;
 }
@@ -36,12 +34,11 @@ static __always_inline void nfs_read(const u8 *h, bool from_server, struct messa
 		m->kind = from_server ? MESSAGE_RESPONSE : MESSAGE_OTHER;
 		return;
 	}
-	/* What the server calls, of a delegation, is no command. NFSv4 has one procedure for all. */
-	m->kind = from_server                ? MESSAGE_OTHER
-		  : be32_at(h, 20) != 3      ? MESSAGE_COMMAND
-		  : procedure == NFS3_READ   ? MESSAGE_READ
-		  : procedure == NFS3_WRITE  ? MESSAGE_WRITE
-		  : procedure == NFS3_COMMIT ? MESSAGE_FLUSH
-					     : MESSAGE_COMMAND;
-	m->order = be32_at(h, 20) << 16 | procedure;
+	/* What the server calls, of a delegation, is no command. NFSv4 has one procedure for all; ACLs are another program's. */
+	m->kind = from_server                                            ? MESSAGE_OTHER
+		  : be32_at(h, 16) != NFS_PROGRAM || be32_at(h, 20) != 3 ? MESSAGE_COMMAND
+		  : procedure == NFS3_READ                               ? MESSAGE_READ
+		  : procedure == NFS3_WRITE                              ? MESSAGE_WRITE
+		  : procedure == NFS3_COMMIT                             ? MESSAGE_FLUSH
+									 : MESSAGE_COMMAND;
 }

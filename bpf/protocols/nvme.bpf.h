@@ -10,11 +10,6 @@ static __always_inline u32 nvme_header(u8 type)
 	return type < 2 ? 128 : type == 4 ? 72 : type < 8 || type == 9 ? 24 : 0;
 }
 
-static __always_inline u32 nvme_first(void)
-{
-	return 8;
-}
-
 /* Of the header's bytes those that are looked at, once the first are there. */
 static __always_inline u32 nvme_wanted(const u8 *h)
 {
@@ -38,9 +33,13 @@ static __always_inline void nvme_read(const u8 *h, struct message *m)
 	case 4: {
 		u32 length = le32_at(h, 40), blocks = le16_at(h, 56) + 1;
 		u8 opcode = h[8];
+		u32 unit = le32_at(h, 12);
+		/* of the controller, not of a namespace: the opcodes are others there */
+		bool admin = !unit || (opcode && unit == 0xffffffff);
 
 		m->tag = le16_at(h, 10);
-		m->kind = opcode == 0   ? MESSAGE_FLUSH
+		m->kind = admin         ? MESSAGE_COMMAND
+			  : opcode == 0 ? MESSAGE_FLUSH
 			  : opcode == 1 ? MESSAGE_WRITE
 			  : opcode == 2 ? MESSAGE_READ
 					: MESSAGE_COMMAND;
@@ -48,7 +47,7 @@ static __always_inline void nvme_read(const u8 *h, struct message *m)
 			m->count = length;
 			m->place = le64_at(h, 48) * (length / blocks);
 		}
-		m->order = opcode;
+		m->unit = unit;
 		break;
 	}
 	case 5:

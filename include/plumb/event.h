@@ -1088,7 +1088,7 @@ struct plumb_tcp_message {
 	plumb_u16 status NR; /* of a response; 0: success */
 	plumb_u64 tag NR; /* which command: CID, initiator task tag, cookie, xid */
 	plumb_u32 count BYTES; /* of data; 0: none */
-	plumb_u32 order NR; /* of a command: iSCSI's CmdSN, NVMe's opcode, NBD's type, NFS's version << 16 | procedure */
+	plumb_u32 unit NR; /* of a command: iSCSI's logical unit, NVMe's namespace; else 0 */
 };
 PLUMB_EVENT(154, tcp_message, 64);
 

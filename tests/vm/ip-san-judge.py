@@ -5,7 +5,7 @@
 ip-san-judge.py EXPLAINED.json BEFORE AFTER READS WRITES FLUSHES [PART]
 
 BEFORE and AFTER are the initiator's statistics of the disk (Documentation/block/stat.rst), which the kernel keeps
-itself. PART: the part that must be the largest of all commands together, with its place (`network: the answer on its way`).
+itself. PART: the part that must be the largest of all commands together, with its place (`network: answer on its way`).
 Prints a line each, `ok` or `FAIL`, and one of figures.
 """
 import json

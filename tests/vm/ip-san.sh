@@ -11,7 +11,7 @@
 #   --delay MS              tc netem on the target's interface
 #   --initiator-delay MS    on the initiator's
 #   --disk MODEL            the target's disk is one that 'plumb disk serve' simulates; words behind the model are its options
-#   --expect PLACE          what most time must go to, as 'network: the answer on its way'
+#   --expect PLACE          what most time must go to, as 'network: answer on its way'
 #   --keep DIR              the recordings stay there
 #   --files N               in place of that N files are created in one directory, five times; needs --keep, and nothing is judged
 #   --to PORT DIR SECONDS   both send their recordings to a collector of this machine, with the invitations in DIR; the initiator's
@@ -93,7 +93,7 @@ guest() {
 }
 
 try() { # PROTOCOL
-	local protocol=$1 tree=$work/tree out=$work/$1 server client rc=0 port target set drive served=
+	local protocol=$1 tree=$work/tree out=$work/$1 server client rc=0 port target set drive
 	case $link in
 	unix)
 		server=addr.type=unix,addr.path=$work/$protocol.socket
@@ -135,14 +135,19 @@ try() { # PROTOCOL
 	fi
 	guest target -drive "file=$drive,format=raw,if=virtio,cache=writeback" \
 		-netdev "stream,id=n,server=on,$server" -device virtio-net-pci,netdev=n,mac=52:54:00:00:00:02 &
-	until [ -e "$work/$protocol.socket" ] || { [ "$link" = tcp ] && sleep 2; }; do sleep 0.1; done
 	target=$!
+	until [ -e "$work/$protocol.socket" ] || { [ "$link" = tcp ] && sleep 2; }; do
+		kill -0 "$target" 2>/dev/null || break
+		sleep 0.1
+	done
 	guest initiator -netdev "stream,id=n,server=off,$client" -device virtio-net-pci,netdev=n,mac=52:54:00:00:00:01 || rc=1
 	[ "$rc" -eq 0 ] || [ -n "$to" ] || pkill -P "$target" -f qemu-system || true
 	wait "$target" || rc=1
 	[ -z "$served" ] || kill "$served" 2>/dev/null || true
+	served=
 	if [ -n "$to" ]; then
 		for role in initiator target; do
+			[ -n "$keep" ] || break
 			cp "$out/$role/record.err" "$keep/$role.record.err" 2>/dev/null || true
 			cp "$out/$role/console" "$keep/$role.console"
 		done
@@ -197,7 +202,14 @@ for command in qemu-system-x86_64 busybox cpio depmod tc python3; do
 	fi
 done
 work=
-trap '[ -z "$work" ] || rm -rf "$work"' EXIT
+served=
+leave() {
+	[ -z "$served" ] || kill "$served" 2>/dev/null || true
+	# Guests whose files are in there.
+	[ -z "$work" ] || pkill -f "qemu-system-x86_64 .*$work/" || true
+	[ -z "$work" ] || rm -rf "$work"
+}
+trap leave EXIT
 given=$kernel
 for protocol in $protocols; do
 	kernel=${given:-$([ "$protocol" = nvme ] && echo 6.1 || echo 6.12)}

@@ -94,6 +94,8 @@ pub struct SteeringRow {
     pub steered: bool,
     /// By how much its rate was corrected at the begin, parts per million.
     pub rate_ppm: f64,
+    /// The most that was still to be slewed, ns: meanwhile the rate is another, whatever `rate_ppm` is.
+    pub slewed_ns: u64,
     /// The most that it was corrected by otherwise later, parts per million: no line fits where that is large.
     pub changed_ppm: f64,
     /// How far the time may have been off at the begin by who steered it, us.
@@ -113,18 +115,18 @@ pub struct ClockMoment {
 
 /// The parts of a storage command's time, in their order.
 pub const COMMAND_PARTS: [&str; 12] = [
-    "in the block layer until it is issued",
-    "from the driver until TCP sends it",
-    "in the queue of the network device",
-    "the command on its way",
-    "until the data to write have come",
-    "until the device has it",
-    "the device",
-    "until TCP sends the answer",
-    "the answer in the queue of the network device",
-    "until the last of it is sent",
-    "the answer on its way",
-    "until it is complete",
+    "block layer, until the request is issued",
+    "driver and TCP, until the command is sent",
+    "command in the queue of the network device",
+    "command on its way",
+    "data to write, until they have come",
+    "target, until its device has the request",
+    "device service time (D2C)",
+    "target, until TCP sends the answer",
+    "answer in the queue of the network device",
+    "answer, until its last byte is sent",
+    "answer on its way",
+    "driver, until the request is complete",
 ];
 
 /// Commands of one kind from an initiator's device to a target.
@@ -158,12 +160,16 @@ pub struct CommandRow {
     pub max: u64,
     /// How far a part on the way may be off, ns: that of the other direction is off by as much the other way.
     pub width: u64,
-    /// Segments that were sent again.
+    /// Commands during which segments of their connection were retransmitted.
     pub again: u64,
-    /// Commands that the target answered with an error.
+    /// Commands that the target answered with an error; of NFS that is not known.
     pub failed: u64,
     /// Commands of which a part is not known though both sides were recorded; they are in no part.
     pub incomplete: u64,
+    /// Commands of which no response was seen; they are not among `commands`.
+    pub unanswered: u64,
+    /// Commands that are in all parts.
+    pub complete: u64,
     /// Commands for which the target's device had a request; the others it answered from memory.
     pub on_device: u64,
     /// Where the time went; empty where the target was not recorded.
@@ -357,8 +363,21 @@ pub fn read(recordings: &[Recording<'_>], comms: &[String]) -> (Vec<Result<Analy
         .map(|r| r.trace.state.tasks.iter().map(|t| (t.tid, t.comm.as_str())).collect())
         .collect();
     let mut connections = Vec::new();
+    // What is recorded before all programs are attached, or behind the end, is in no account.
+    // Where events are missing in it, the requests of a while look like one.
+    let accounted = |host: Option<usize>, from: u64, to: u64| {
+        let lost = |h: usize| {
+            let gaps = &seen[h].gaps;
+            gaps.get(gaps.partition_point(|gap| gap.1 <= from)).is_some_and(|gap| gap.0 < to)
+        };
+        host.is_none_or(|h| spans[h].0 <= from && to <= spans[h].1 && !lost(h))
+    };
     for (flow, places) in &flows {
-        if let Some(connection) = Connection::of(&seen, *flow, *places) {
+        if let Some(mut connection) = Connection::of(&seen, *flow, *places) {
+            connection.commands.retain(|c| {
+                let there = c.target.is_none_or(|t| accounted(places.server, t.came, t.done));
+                accounted(places.client, c.begin, c.back) && there
+            });
             for host in [places.client, places.server].into_iter().flatten() {
                 windows[host].requests.get_or_insert_default();
             }
@@ -371,15 +390,6 @@ pub fn read(recordings: &[Recording<'_>], comms: &[String]) -> (Vec<Result<Analy
         };
         turns.clear();
         turns::of_flow(&seen, *flow, *places, &mut turns);
-        // What is recorded before all programs are attached, or behind the end, is in no account.
-        // Where events are missing in it, the requests of a while look like one.
-        let accounted = |host: Option<usize>, from: u64, to: u64| {
-            let lost = |h: usize| {
-                let gaps = &seen[h].gaps;
-                gaps.get(gaps.partition_point(|gap| gap.1 <= from)).is_some_and(|gap| gap.0 < to)
-            };
-            host.is_none_or(|h| spans[h].0 <= from && to <= spans[h].1 && !lost(h))
-        };
         turns.retain(|t| {
             let there = t.server.is_none_or(|s| accounted(places.server, s.came, s.done));
             accounted(places.client, t.begin, t.end) && there
@@ -428,7 +438,7 @@ pub fn read(recordings: &[Recording<'_>], comms: &[String]) -> (Vec<Result<Analy
 fn steering(host: &str, state: &State) -> Option<SteeringRow> {
     const UNSYNC: u32 = 0x40;
     let first = state.timex.first()?;
-    // A tick is a tenth of a second's thousandth, or whatever else HZ makes it: what differs from the first is a correction.
+    // What a tick differs by from the first is a correction, too.
     let rate = |t: &StateTimex| {
         let tick = (f64::from(t.tick) - f64::from(first.tick)) / f64::from(first.tick.max(1));
         t.frequency as f64 / 65_536.0 + tick * 1e6
@@ -436,9 +446,10 @@ fn steering(host: &str, state: &State) -> Option<SteeringRow> {
     let changed = state.timex.iter().map(|t| (rate(t) - rate(first)).abs()).fold(0.0, f64::max);
     Some(SteeringRow {
         host: host.into(),
-        steered: first.status & UNSYNC == 0,
+        steered: state.timex.iter().any(|t| t.status & UNSYNC == 0),
         rate_ppm: rate(first),
         changed_ppm: changed,
+        slewed_ns: state.timex.iter().map(|t| t.offset.unsigned_abs()).max().unwrap_or(0),
         max_error_us: first.max_error,
     })
 }

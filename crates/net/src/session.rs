@@ -151,7 +151,7 @@ impl Session {
 pub fn recordings(set: &Path) -> Result<Option<Vec<PathBuf>>> {
     // A trace, or a run with its own.
     let collected = is_set(set);
-    if !collected && (!set.is_dir() || set.join("metadata").exists() || set.join("trace").exists()) {
+    if !collected && (!set.is_dir() || set.join("metadata").exists() || set.join("trace/metadata").exists()) {
         return Ok(None);
     }
     let entries = std::fs::read_dir(set).with_context(|| set.display().to_string())?;

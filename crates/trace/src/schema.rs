@@ -5,7 +5,7 @@
 use super::event::{Decode, Encode, EventInfo, FieldInfo, Origin, Record, StateEvent};
 
 /// Hash of ids, names, types and units; stands in the BPF object and in every trace.
-pub const SCHEMA_HASH: u64 = 0x033f381cc4eb0cad;
+pub const SCHEMA_HASH: u64 = 0xceaeed069f8fc3dd;
 
 /// Hash of every generation of the schema, oldest first: traces of all of them can be read.
 pub const SCHEMA_HASHES: &[u64] = &[
@@ -19,7 +19,7 @@ pub const SCHEMA_HASHES: &[u64] = &[
     0x1b4271acc061ef67,
     0x58c2caf6034405a9,
     0x400eafced528cad2,
-    0x033f381cc4eb0cad,
+    0xceaeed069f8fc3dd,
 ];
 
 /// The CPU stops running tid and starts next_tid.
@@ -2637,8 +2637,8 @@ pub struct TcpMessage {
     pub tag: u64,
     /// of data; 0: none \[bytes\]
     pub count: u32,
-    /// of a command: iSCSI's CmdSN, NVMe's opcode, NBD's type, NFS's version << 16 | procedure \[nr\]
-    pub order: u32,
+    /// of a command: iSCSI's logical unit, NVMe's namespace; else 0 \[nr\]
+    pub unit: u32,
 }
 
 const _: () = {
@@ -2658,7 +2658,7 @@ const _: () = {
     assert!(core::mem::offset_of!(TcpMessage, status) == 46);
     assert!(core::mem::offset_of!(TcpMessage, tag) == 48);
     assert!(core::mem::offset_of!(TcpMessage, count) == 56);
-    assert!(core::mem::offset_of!(TcpMessage, order) == 60);
+    assert!(core::mem::offset_of!(TcpMessage, unit) == 60);
 };
 // SAFETY: repr(C), made of integers and byte arrays, no padding (asserted above).
 unsafe impl Record for TcpMessage {
@@ -4163,7 +4163,7 @@ pub const EVENTS: &[EventInfo] = &[
         FieldInfo { name: "status", unit: "nr", doc: "of a response; 0: success" },
         FieldInfo { name: "tag", unit: "nr", doc: "which command: CID, initiator task tag, cookie, xid" },
         FieldInfo { name: "count", unit: "bytes", doc: "of data; 0: none" },
-        FieldInfo { name: "order", unit: "nr", doc: "of a command: iSCSI's CmdSN, NVMe's opcode, NBD's type, NFS's version << 16 | procedure" },
+        FieldInfo { name: "unit", unit: "nr", doc: "of a command: iSCSI's logical unit, NVMe's namespace; else 0" },
     ] },
     EventInfo { id: 155, name: "tcp_segment_queued", set: "tcp", origin: Origin::Kernel, tracepoint: "net_dev_start_xmit", source: "net/core/dev.c: xmit_one()", doc: "A TCP segment that now goes to a driver was handed down by TCP more than 50 us ago: meanwhile it was in a queueing discipline.", size: 32, fields: &[
         FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },

@@ -2,14 +2,14 @@
 //! Commands as they are counted, and as they are told.
 
 use super::clocks::Clocks;
-use super::commands::{devices, Command, Devices, Kind, Requests};
+use super::commands::{devices, Command, Devices, Kind, Requests, Unanswered};
 use super::segments::Seen;
 use super::times::{between, lengths, total, Slow, Times};
 use super::turns::{server_address, Places};
 use super::{CommandPart, CommandRow, SlowCommand, COMMAND_PARTS};
 use plumb_trace::reader::State;
 use plumb_trace::units;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::net::SocketAddr;
 
 const M: usize = COMMAND_PARTS.len();
@@ -25,16 +25,16 @@ pub(super) struct Connection {
     pub places: Places,
     pub address: SocketAddr,
     pub commands: Vec<Command>,
-    /// Commands whose response was not seen.
-    pub lost: u64,
+    pub unanswered: Vec<Unanswered>,
 }
 
 impl Connection {
     /// `None` where it has no commands.
     pub fn of(seen: &[Seen], flow: u64, places: Places) -> Option<Self> {
         let address = server_address(seen, flow, places)?;
-        let (commands, lost) = super::commands::of_flow(seen, flow, places);
-        (!commands.is_empty()).then_some(Self { places, address, commands, lost })
+        let (commands, unanswered) = super::commands::of_flow(seen, flow, places);
+        let some = !commands.is_empty() || !unanswered.is_empty();
+        some.then_some(Self { places, address, commands, unanswered })
     }
 }
 
@@ -53,6 +53,7 @@ struct Row {
     width: u64,
     again: u64,
     incomplete: u64,
+    unanswered: u64,
     failed: u64,
     /// Commands that the target's device had a part in.
     below: u64,
@@ -62,6 +63,9 @@ struct Row {
 
 /// What makes a row: initiator, its device, target, address, kind.
 type Key = (usize, Option<u32>, Option<usize>, SocketAddr, Kind);
+
+/// Whose commands go to the same devices: initiator, target, address, logical unit or namespace.
+type Unit = (usize, Option<usize>, SocketAddr, u32);
 
 /// Times of all parts, and how far those on the way may be off, ns.
 fn split(
@@ -90,17 +94,30 @@ pub(super) fn command_rows(
     names: &[&str],
     spans: &[(u64, u64)],
 ) -> Vec<CommandRow> {
-    let mut rows: BTreeMap<Key, Row> = BTreeMap::new();
+    // All connections to one unit of one target go to the same devices.
+    let mut units: BTreeMap<Unit, (Vec<&Command>, Vec<Kind>)> = BTreeMap::new();
     for connection in connections {
-        let places = connection.places;
-        let Some(client) = places.client else { continue };
-        let server = places.server;
-        let found = devices(&connection.commands, &requests[client], server.map(|s| &requests[s]));
-        let mut used = std::collections::HashMap::new();
+        let Places { client: Some(client), server, .. } = connection.places else { continue };
+        let unit = |unit| (client, server, connection.address, unit);
         for c in &connection.commands {
+            units.entry(unit(c.unit)).or_default().0.push(c);
+        }
+        for (kind, of) in &connection.unanswered {
+            units.entry(unit(*of)).or_default().1.push(*kind);
+        }
+    }
+    let mut rows: BTreeMap<Key, Row> = BTreeMap::new();
+    let mut used = HashSet::new();
+    for ((client, server, address, _), (mut commands, unanswered)) in units {
+        commands.sort_by_key(|c| c.begin);
+        let found = devices(&commands, &requests[client], server.map(|s| &requests[s]));
+        let key = |kind| (client, found.initiator, server, address, kind);
+        for kind in unanswered {
+            rows.entry(key(kind)).or_default().unanswered += 1;
+        }
+        for c in commands {
             let own = found.initiator.and_then(|dev| requests[client].own(c, dev, &mut used));
-            let key = (client, found.initiator, server, connection.address, c.kind);
-            let row = rows.entry(key).or_default();
+            let row = rows.entry(key(c.kind)).or_default();
             row.count(c, &found);
             // Without a request of its own it begins and ends on the connection.
             let whole = own.map_or((c.begin, c.begin, c.back), |r| (r.queued, r.issued, r.completed));
@@ -120,10 +137,6 @@ pub(super) fn command_rows(
                 parts: parts.map(|p| p.0).filter(|_| known),
                 what: What { place: c.place, count: c.count, again: c.again },
             });
-        }
-        let most = |kind| (client, found.initiator, server, connection.address, kind);
-        if let Some(row) = rows.get_mut(&most(connection.commands[0].kind)) {
-            row.incomplete += connection.lost;
         }
     }
     let mut told: Vec<(&Key, &Row)> = rows.iter().collect();
@@ -175,6 +188,8 @@ pub(super) fn command_rows(
             again: row.again,
             failed: row.failed,
             incomplete: row.incomplete,
+            unanswered: row.unanswered,
+            complete: row.times.known(),
             on_device: row.below,
             parts: if row.times.known() > 0 { (0..M).map(part).collect() } else { Vec::new() },
             slow: slow.collect(),
@@ -186,10 +201,10 @@ pub(super) fn command_rows(
 impl Row {
     fn count(&mut self, c: &Command, found: &Devices) {
         self.bytes = self.bytes.saturating_add(u64::from(c.count));
-        self.again += u64::from(c.again);
+        self.again += u64::from(c.again > 0);
         self.failed += u64::from(c.status != 0);
         self.protocol = c.protocol;
-        self.target = found.target.map(|(dev, _)| dev);
+        self.target = found.target.map(|(dev, _)| dev).or(self.target);
     }
 }
 

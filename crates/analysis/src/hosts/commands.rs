@@ -6,7 +6,7 @@
 use super::segments::{Flow, Message, Seen, Way};
 use super::turns::Places;
 use plumb_trace::kernel::req;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Kinds of messages, as in the documentation of `tcp_message`.
 mod kind {
@@ -21,9 +21,13 @@ mod kind {
     pub const LOST: u8 = 10;
 }
 
-/// Commands of a connection from which its devices are learned, and requests that are looked at for each.
+/// Commands from which their devices are learned, and block requests that are looked at for each.
 const MOST_VOTES: usize = 4_096;
 const MOST_NEAR: usize = 256;
+/// Block requests that are open at once with a command, at most: with damaged times all of them would be.
+const MOST_OPEN: usize = 4_096;
+/// A command without a response until then before the end of its connection has none, ns.
+const UNANSWERED: u64 = 1_000_000_000;
 
 /// What a command does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -74,6 +78,8 @@ pub struct Command {
     pub place: u64,
     /// Bytes of data.
     pub count: u32,
+    /// Logical unit or namespace.
+    pub unit: u32,
     /// The target's word; 0: success.
     pub status: u16,
     /// Its first byte went out of TCP.
@@ -86,7 +92,7 @@ pub struct Command {
     pub back: u64,
     /// `None`: the target was not recorded, or not all of it was seen there.
     pub target: Option<Target>,
-    /// Segments of its connection that were sent again meanwhile.
+    /// Segments of its connection that were retransmitted meanwhile.
     pub again: u32,
 }
 
@@ -136,7 +142,13 @@ impl Ends<'_> {
         }));
         // What one end lost sight of the other may have.
         all.sort_by_key(|m| (m.begin, m.kind == kind::LOST));
-        all.dedup_by_key(|m| m.begin);
+        // Known messages leave no room for others: what lies within one is none.
+        let mut end = 0;
+        all.retain(|m| {
+            let free = m.begin >= end;
+            end = if free { m.end.max(m.begin + 1) } else { end };
+            free
+        });
         all
     }
 
@@ -170,39 +182,55 @@ impl Ends<'_> {
     }
 }
 
+/// A command of which no response was seen: its kind and its unit.
+pub type Unanswered = (Kind, u32);
+
 /// A command that has no response yet.
 struct Open {
     passed: Passed,
     data: Option<Message>,
     first: Option<Message>,
+    /// The first error that was told.
+    status: u16,
 }
 
-/// The commands of a connection whose initiator was recorded, in the order of their responses, and how many were seen
-/// without one.
-pub fn of_flow(seen: &[Seen], flow: u64, places: Places) -> (Vec<Command>, u64) {
-    let (mut commands, mut lost) = (Vec::new(), 0);
-    let Some(client) = places.client.and_then(|n| seen[n].flows.get(&flow)) else { return (commands, 0) };
+impl Open {
+    fn unanswered(&self) -> Option<Unanswered> {
+        let m = &self.passed.message;
+        Some((Kind::of(m.kind)?, m.unit))
+    }
+}
+
+/// The commands of a connection whose initiator was recorded, in the order of their responses, and those of which no
+/// response was seen.
+pub fn of_flow(seen: &[Seen], flow: u64, places: Places) -> (Vec<Command>, Vec<Unanswered>) {
+    let (mut commands, mut lost) = (Vec::new(), Vec::new());
+    let Some(client) = places.client.and_then(|n| seen[n].flows.get(&flow)) else { return (commands, lost) };
     let server = places.server.and_then(|n| seen[n].flows.get(&flow));
     let (there, back) = (usize::from(places.higher), usize::from(!places.higher));
     let round = |way: usize| server.map_or(0, |s| client.ways[way].round(&s.ways[way]));
     let ends = Ends { client, server, there, back, rounds: [round(there), round(back)] };
     let (sent, got) = (&client.ways[there], &client.ways[back]);
     let mut passed: Vec<Passed> = Vec::new();
-    for message in ends.messages(there, ends.rounds[0]) {
+    // Where no header is, a byte stands for what comes.
+    let shown = |m: Message| if m.kind == kind::LOST { Message { end: m.begin + 1, ..m } } else { m };
+    for message in ends.messages(there, ends.rounds[0]).into_iter().map(shown) {
         passed.extend(Ends::went(sent, &message).map(|at| Passed { message, at }));
     }
-    for message in ends.messages(back, ends.rounds[1]) {
+    for message in ends.messages(back, ends.rounds[1]).into_iter().map(shown) {
         let at = got.all_came(message.begin, message.end);
         passed.extend(at.map(|at| Passed { message, at: [at; 3] }));
     }
     // What came is there before what goes out at the same moment.
     passed.sort_by_key(|p| (p.at[2], p.message.kind < kind::RESPONSE));
-    let mut open: HashMap<u64, Open> = HashMap::new();
+    let end = passed.last().map_or(0, |p| p.at[2]);
+    let mut open: BTreeMap<u64, Open> = BTreeMap::new();
     for p in passed {
         let m = p.message;
         match m.kind {
             kind::READ | kind::WRITE | kind::FLUSH | kind::COMMAND => {
-                lost += u64::from(open.insert(m.tag, Open { passed: p, data: None, first: None }).is_some());
+                let new = Open { passed: p, data: None, first: None, status: 0 };
+                lost.extend(open.insert(m.tag, new).and_then(|old| old.unanswered()));
             }
             kind::DATA_OUT => {
                 if let Some(o) = open.get_mut(&m.tag) {
@@ -212,6 +240,7 @@ pub fn of_flow(seen: &[Seen], flow: u64, places: Places) -> (Vec<Command>, u64) 
             kind::DATA_IN => {
                 if let Some(o) = open.get_mut(&m.tag) {
                     o.first.get_or_insert(m);
+                    o.status = if o.status == 0 { m.status } else { o.status };
                 }
             }
             kind::RESPONSE | kind::DATA_IN_LAST => {
@@ -232,7 +261,8 @@ pub fn of_flow(seen: &[Seen], flow: u64, places: Places) -> (Vec<Command>, u64) 
                     protocol: command.protocol,
                     place: command.place,
                     count: command.count,
-                    status: m.status,
+                    unit: command.unit,
+                    status: if o.status == 0 { m.status } else { o.status },
                     begin,
                     handed: handed.max(begin),
                     sent: sent_at.max(handed).max(begin),
@@ -241,9 +271,13 @@ pub fn of_flow(seen: &[Seen], flow: u64, places: Places) -> (Vec<Command>, u64) 
                     again: (again(sent, begin, p.at[2]) + theirs) as u32,
                 });
             }
+            // Which response is whose is not known behind it: tags are used again.
+            kind::LOST => lost.extend(std::mem::take(&mut open).values().filter_map(Open::unanswered)),
             _ => {}
         }
     }
+    let old = open.values().filter(|o| o.passed.at[2].saturating_add(UNANSWERED) < end);
+    lost.extend(old.filter_map(Open::unanswered));
     (commands, lost)
 }
 
@@ -302,15 +336,15 @@ impl Requests {
     /// Of the target: those that were issued between two moments.
     fn within(&self, from: u64, to: u64) -> impl Iterator<Item = &Request> {
         let first = self.all.partition_point(|r| r.issued < from);
-        self.all[first..].iter().take_while(move |r| r.issued <= to)
+        self.all[first..].iter().take_while(move |r| r.issued <= to).take(MOST_OPEN)
     }
 
-    /// The initiator's request of a command on its device; each is one command's.
-    pub fn own(&self, c: &Command, dev: u32, used: &mut HashMap<(u32, u64, u64), u32>) -> Option<Request> {
-        // Of like ones, flushes most of all, the first that is open was sent first.
-        let free = |r: &&Request| !used.contains_key(&(r.dev, r.issued, r.place));
-        let found = *self.around(c).filter(|r| r.dev == dev).filter(free).last()?;
-        *used.entry((found.dev, found.issued, found.place)).or_default() += 1;
+    /// The initiator's request of a command on its device; each is one command's, so the earliest command has the first.
+    pub fn own(&self, c: &Command, dev: u32, used: &mut HashSet<(u32, u64, u64)>) -> Option<Request> {
+        let key = |r: &Request| (r.dev, r.issued, r.place);
+        let free = |r: &&Request| r.dev == dev && !used.contains(&key(r));
+        let found = *self.around(c).filter(free).last()?;
+        used.insert(key(&found));
         Some(found)
     }
 
@@ -329,31 +363,23 @@ impl Requests {
     }
 }
 
-fn most<K: Copy + Ord>(votes: &BTreeMap<K, usize>) -> Option<(K, usize)> {
-    votes.iter().max_by_key(|(_, n)| **n).map(|(k, n)| (*k, *n))
-}
-
-/// Learns them from the commands of a connection: what most of them agree with.
-pub fn devices(commands: &[Command], client: &Requests, server: Option<&Requests>) -> Devices {
-    let (mut initiator, mut target) = (BTreeMap::new(), BTreeMap::new());
+/// Learns the devices of commands that go to one unit of one target: what most of them agree with.
+pub fn devices(commands: &[&Command], client: &Requests, server: Option<&Requests>) -> Devices {
+    let (mut initiator, mut target) = (BTreeMap::<u32, usize>::new(), BTreeMap::<(u32, i64), usize>::new());
     let (mut asked, mut told) = (0, 0);
-    for c in
-        commands.iter().filter(|c| matches!(c.kind, Kind::Read | Kind::Write) && c.count > 0).take(MOST_VOTES)
-    {
+    let moving = |c: &&&Command| matches!(c.kind, Kind::Read | Kind::Write) && c.count > 0;
+    for c in commands.iter().filter(moving).take(MOST_VOTES) {
         let mut own: Vec<u32> = client.around(c).map(|r| r.dev).collect();
+        own.sort_unstable();
         own.dedup();
-        asked += usize::from(!own.is_empty());
+        asked += 1;
         for dev in own {
             *initiator.entry(dev).or_default() += 1;
         }
         let (Some(t), Some(server)) = (c.target, server) else { continue };
-        let like = |r: &&Request| Some(r.op) == c.kind.op() && r.count == c.count;
-        let mut those: Vec<(u32, i64)> = server
-            .within(t.came, t.done)
-            .filter(like)
-            .take(MOST_NEAR)
-            .map(|r| (r.dev, r.place.wrapping_sub(c.place) as i64))
-            .collect();
+        let like = |r: &&Request| Some(r.op) == c.kind.op() && r.count == c.count && r.completed <= t.done;
+        let near = server.within(t.came, t.done).filter(like).take(MOST_NEAR);
+        let mut those: Vec<_> = near.map(|r| (r.dev, r.place.wrapping_sub(c.place) as i64)).collect();
         those.sort_unstable();
         those.dedup();
         told += usize::from(!those.is_empty());
@@ -361,10 +387,16 @@ pub fn devices(commands: &[Command], client: &Requests, server: Option<&Requests
             *target.entry(one).or_default() += 1;
         }
     }
-    let agreed = |n: usize, of: usize| n * 2 > of;
+    // What the target has in memory has no request; a tenth of the commands is no accident.
+    let found =
+        target.into_iter().max_by_key(|((_, shift), n)| (*n, std::cmp::Reverse(shift.unsigned_abs())));
     Devices {
-        initiator: most(&initiator).filter(|(_, n)| agreed(*n, asked)).map(|(dev, _)| dev),
-        target: most(&target).filter(|(_, n)| agreed(*n, told)).map(|(place, _)| place),
+        initiator: initiator
+            .into_iter()
+            .max_by_key(|(_, n)| *n)
+            .filter(|(_, n)| n * 2 > asked)
+            .map(|(dev, _)| dev),
+        target: found.filter(|(_, n)| n * 2 > told && n * 10 > asked).map(|(place, _)| place),
     }
 }
 

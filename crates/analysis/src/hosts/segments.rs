@@ -60,6 +60,8 @@ pub struct Message {
     pub place: u64,
     /// Bytes of data.
     pub count: u32,
+    /// Of a command: logical unit or namespace.
+    pub unit: u32,
 }
 
 /// One direction of a connection.
@@ -222,6 +224,7 @@ impl Seen {
                     tag: m.tag,
                     place: m.place,
                     count: m.count,
+                    unit: m.unit,
                 });
             }
             TcpRead::ID => {

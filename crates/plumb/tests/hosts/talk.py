@@ -26,7 +26,7 @@ def iscsi(first, flags, tag, extra, data=b""):
 
 
 def command(n):
-    """The n-th command: even ones read 4 KiB, odd ones write 1,000 bytes more for each before them."""
+    """The n-th command: even ones read 4 KiB, odd ones write about 1,000 bytes for each before them."""
     if protocol.startswith("iscsi"):
         if n % 2:
             data = b"\x01" * (1024 * n)

@@ -54,7 +54,7 @@ pub fn slowest(hosts: &Hosts, out: &mut Screen<'_>) -> Result<()> {
         let device = row.device.as_deref().unwrap_or("its disk");
         for s in &row.slow {
             let what = match row.kind.as_str() {
-                kind @ ("read" | "write") => {
+                kind @ ("read" | "write") if s.bytes > 0 => {
                     format!("{kind} of {} at {}", units::bytes(s.bytes.into()), units::bytes(s.place))
                 }
                 kind => kind.into(),
@@ -68,7 +68,7 @@ pub fn slowest(hosts: &Hosts, out: &mut Screen<'_>) -> Result<()> {
         for s in &row.slow {
             let head = format!("request of {} to {}", party(&row.client, &row.client_name), row.address);
             let places: Vec<_> = row.parts.iter().map(|p| (p.host.as_deref(), p.part.as_str())).collect();
-            all.push((s.took, s.begin, s.again.into(), head, places, &s.parts));
+            all.push((s.took, s.begin, s.again, head, places, &s.parts));
         }
     }
     all.sort_by_key(|(took, begin, ..)| (std::cmp::Reverse(*took), *begin));
@@ -168,7 +168,7 @@ fn requests(row: &RequestRow, out: &mut Screen<'_>) -> Result<()> {
 
 /// Commands of one kind: where their time went.
 fn commands(row: &CommandRow, out: &mut Screen<'_>) -> Result<()> {
-    let device = row.device.as_deref().unwrap_or("no block device that was seen");
+    let device = row.device.as_deref().unwrap_or("no block device");
     let server = match (&row.server, &row.server_device) {
         (Some(host), Some(disk)) => format!("{disk} of {host}"),
         (Some(host), None) => host.clone(),
@@ -181,10 +181,10 @@ fn commands(row: &CommandRow, out: &mut Screen<'_>) -> Result<()> {
     );
     out.heading(&heading)?;
     let shown = units::duration;
+    let bytes = if row.bytes > 0 { format!(", {}", units::bytes(row.bytes)) } else { String::new() };
     let mut line = format!(
-        "{} commands, {}: mean {}, p50 {}, p99 {}, max {}",
+        "{} commands{bytes}: mean {}, p50 {}, p99 {}, max {}",
         units::count(row.commands),
-        units::bytes(row.bytes),
         shown(row.time / row.commands.max(1)),
         shown(row.p50),
         shown(row.p99),
@@ -195,9 +195,10 @@ fn commands(row: &CommandRow, out: &mut Screen<'_>) -> Result<()> {
             line += &format!("; {} {what}", units::count(n));
         }
     };
-    also(row.again, "segments were retransmitted");
+    also(row.again, "with retransmitted segments");
     also(row.failed, "ended with an error");
-    also(row.incomplete, "in no part: not all of them was seen");
+    also(row.incomplete, "not fully observed, in no part");
+    also(row.unanswered, "more without a response");
     writeln!(out, "  {}", wrapped_to(&line, 4, COLUMNS))?;
     let all: u64 = row.parts.iter().fold(0, |sum, p| sum.saturating_add(p.time));
     let Some(largest) = row.parts.iter().max_by_key(|p| p.time) else { return Ok(()) };
@@ -211,13 +212,10 @@ fn commands(row: &CommandRow, out: &mut Screen<'_>) -> Result<()> {
         "p99",
         "slowest 1 %",
     ]);
-    let whole = row.commands.saturating_sub(row.incomplete).max(1);
+    let whole = row.complete.max(1);
     for part in row.parts.iter().filter(|p| p.time > 0) {
-        let device = if part.part == DEVICE {
-            row.server_device.as_deref().unwrap_or("its device")
-        } else {
-            &part.part
-        };
+        let device = row.server_device.as_ref().filter(|_| part.part == DEVICE);
+        let device = device.map_or(String::new(), |name| format!(" of {name}"));
         let way = if part.host.is_none() { format!(" (+-{})", shown(row.width)) } else { String::new() };
         table.row(vec![
             format!("{:.1} %", share(part.time)),
@@ -226,7 +224,7 @@ fn commands(row: &CommandRow, out: &mut Screen<'_>) -> Result<()> {
             shown(part.p99),
             shown(part.slow),
             place(&part.host),
-            format!("{device}{way}"),
+            format!("{}{device}{way}", part.part),
         ]);
     }
     out.table(&table)?;
@@ -301,13 +299,14 @@ fn clocks(rows: &[ClockRow], out: &mut Screen<'_>) -> Result<()> {
 
 fn steering(rows: &[SteeringRow], out: &mut Screen<'_>) -> Result<()> {
     for s in rows {
-        let how = if s.steered { "steered" } else { "steered by nobody" };
-        let changed = if s.changed_ppm > 0.0 {
-            format!(", changed by up to {:.2} ppm meanwhile, and so did its rate", s.changed_ppm)
-        } else {
-            " all the time".into()
-        };
-        let line = format!("Clock of {}: {how}, rate corrected by {:.2} ppm{changed}", s.host, s.rate_ppm);
+        let how = if s.steered { "synchronized" } else { "not synchronized" };
+        let mut line = format!("Clock of {}: {how}, rate corrected by {:.2} ppm", s.host, s.rate_ppm);
+        if s.changed_ppm > 0.0 {
+            line += &format!("; the correction changed by {:.4} ppm while it was recorded", s.changed_ppm);
+        }
+        if s.slewed_ns > 0 {
+            line += &format!("; {} were being slewed", units::duration(s.slewed_ns));
+        }
         writeln!(out, "  {}", wrapped_to(&line, 4, COLUMNS))?;
     }
     Ok(())

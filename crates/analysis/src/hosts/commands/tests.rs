@@ -35,12 +35,12 @@ impl Wire {
         self.way(from, from).out.push(segment(out));
         self.way(1 - from, from).came.push(segment(came));
         for host in [0, 1].into_iter().filter(|host| tap[*host]) {
-            let m = Message { begin, end, protocol: 1, kind, status: 0, tag, place, count };
+            let m = Message { begin, end, protocol: 1, kind, status: 0, tag, place, count, unit: 0 };
             self.way(host, from).messages.push(m);
         }
     }
 
-    fn commands(&self) -> (Vec<Command>, u64) {
+    fn commands(&self) -> (Vec<Command>, Vec<Unanswered>) {
         of_flow(&self.seen, 16, PLACES)
     }
 }
@@ -55,7 +55,7 @@ fn a_command_has_its_response_by_its_tag() {
     wire.send(160, 1, kind::DATA_IN, 1, (0, 512), [true, true]);
     wire.send(170, 1, kind::RESPONSE, 1, (0, 0), [true, true]);
     let (commands, lost) = wire.commands();
-    assert_eq!(lost, 0);
+    assert_eq!(lost, []);
     let told: Vec<_> = commands.iter().map(|c| (c.kind, c.place, c.begin, c.back)).collect();
     assert_eq!(told, [(Kind::Write, 0, 110, 160), (Kind::Read, 4096, 100, 180)]);
     let t = commands[1].target.expect("both were recorded");
@@ -85,7 +85,7 @@ fn a_tag_that_is_used_again_is_another_command() {
     wire.send(350, 1, kind::DATA_IN_LAST, 1, (0, 512), [true, true]);
     let (commands, lost) = wire.commands();
     assert_eq!(commands.iter().map(|c| (c.place, c.back)).collect::<Vec<_>>(), [(0, 160), (1024, 360)]);
-    assert_eq!(lost, 1, "the response of the second was not seen");
+    assert_eq!(lost, [(Kind::Read, 0)], "the response of the second was not seen");
 }
 
 fn request(dev: u32, op: u32, place: u64, count: u32, issued: u64, completed: u64) -> Request {
@@ -116,9 +116,10 @@ fn devices_are_what_most_commands_agree_with() {
     }
     let (commands, _) = wire.commands();
     let (above, below) = (Requests::of(above), Requests::of(below));
-    let found = devices(&commands, &above, Some(&below));
+    let all: Vec<&Command> = commands.iter().collect();
+    let found = devices(&all, &above, Some(&below));
     assert_eq!(found, Devices { initiator: Some(8), target: Some((31, 1 << 20)) });
-    let mut used = HashMap::new();
+    let mut used = HashSet::new();
     for (n, c) in commands.iter().enumerate() {
         let own = above.own(c, 8, &mut used).expect("each has one");
         assert_eq!((own.place, own.issued), (c.place, c.begin - 5));
@@ -127,6 +128,59 @@ fn devices_are_what_most_commands_agree_with() {
         assert_eq!((from - t.came, to - from), (5, if n == 7 { 25 } else { 20 }));
     }
     assert!(above.own(&commands[3], 8, &mut used).is_none(), "a request is one command's");
+}
+
+#[test]
+fn behind_lost_step_no_response_belongs_to_an_older_command() {
+    let mut wire = Wire::new();
+    wire.send(100, 0, kind::READ, 1, (0, 512), [true, true]);
+    wire.send(150, 1, kind::LOST, 0, (0, 0), [true, true]);
+    wire.send(900, 1, kind::DATA_IN_LAST, 1, (0, 512), [true, true]);
+    let (commands, lost) = wire.commands();
+    assert_eq!((commands.len(), lost), (0, vec![(Kind::Read, 0)]));
+    // The other end was in step all the time.
+    let mut wire = Wire::new();
+    wire.send(100, 0, kind::READ, 1, (0, 512), [true, true]);
+    wire.send(150, 1, kind::DATA_IN, 1, (0, 512), [false, true]);
+    let begin = wire.next[1] - 48;
+    let lost = Message {
+        begin,
+        end: begin,
+        protocol: 1,
+        kind: kind::LOST,
+        status: 0,
+        tag: 0,
+        place: 0,
+        count: 0,
+        unit: 0,
+    };
+    wire.way(0, 1).messages.push(lost);
+    wire.send(900, 1, kind::DATA_IN_LAST, 1, (0, 512), [true, true]);
+    assert_eq!(wire.commands().0.len(), 1);
+}
+
+#[test]
+fn an_accident_is_no_device() {
+    let mut wire = Wire::new();
+    for n in 0..20u64 {
+        wire.send(100 + n * 100, 0, kind::READ, n, (n * 4096, 4096), [true, true]);
+        wire.send(160 + n * 100, 1, kind::DATA_IN_LAST, n, (0, 4096), [true, true]);
+    }
+    let commands = wire.commands().0;
+    let all: Vec<&Command> = commands.iter().collect();
+    // A disk of each side has one like request.
+    let above = Requests::of(vec![request(8, req::READ, 4096, 4096, 195, 290)]);
+    let below = Requests::of(vec![request(31, req::READ, 4096, 4096, 1_215, 1_240)]);
+    assert_eq!(devices(&all, &above, Some(&below)), Devices::default());
+    // Of requests in a row the next one's is as good by number, and further away.
+    let row =
+        (0..21).map(|n| request(31, req::READ, n * 4096, 4096, 1_111 + n * 50, 1_130 + n * 50)).collect();
+    let mut far: Vec<Request> = row;
+    far.extend(
+        (0..20).map(|n| request(31, req::READ, (n + 1) * 4096, 4096, 1_112 + n * 100, 1_140 + n * 100)),
+    );
+    far.extend((0..20).map(|n| request(31, req::READ, n * 4096, 4096, 1_113 + n * 100, 1_140 + n * 100)));
+    assert_eq!(devices(&all, &above, Some(&Requests::of(far))).target, Some((31, 0)));
 }
 
 #[test]
@@ -140,7 +194,7 @@ fn flushes_have_no_place() {
         request(8, req::FLUSH, u64::MAX / 2, 0, 95, 165),
         request(8, req::FLUSH, 0, 0, 96, 185),
     ]);
-    let mut used = HashMap::new();
+    let mut used = HashSet::new();
     let own: Vec<_> =
         wire.commands().0.iter().map(|c| above.own(c, 8, &mut used).map(|r| r.issued)).collect();
     assert_eq!(own, [Some(95), Some(96)]);
