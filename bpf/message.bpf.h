@@ -220,7 +220,7 @@ static __always_inline u32 read_packet(struct walk *w, u32 at, u32 n, struct str
 /* How many bytes of a header are looked at first; they say how many in all. */
 static __always_inline u32 message_first(u8 protocol)
 {
-	return protocol == PROTOCOL_NVME  ? nvme_first()
+	return protocol == PROTOCOL_NVME  ? 8
 	       : protocol == PROTOCOL_NBD ? 16
 	       : protocol == PROTOCOL_NFS ? 12
 					  : 48;

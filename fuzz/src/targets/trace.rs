@@ -11,7 +11,7 @@ use plumb_report::run_directory::{self, Seen};
 use plumb_report::terminal::screen::Screen;
 use plumb_report::{document_files, upgrade};
 use plumb_trace::reader::{Item, Operation, Trace};
-use plumb_trace::schema::{TcpRead, TcpSegmentIn, TcpSegmentOut};
+use plumb_trace::schema::{TcpRead, TcpSegmentIn, TcpSegmentOut, TcpSegmentQueued};
 use plumb_trace::Record;
 use std::collections::BTreeMap;
 
@@ -164,7 +164,7 @@ fn lower_sees(event: &Element) -> Option<bool> {
     let id = u16::from_le_bytes(bytes.get(8..10)?.try_into().ok()?);
     let higher = bytes.get(16)? & 1 == 1;
     match id {
-        TcpSegmentOut::ID if *tag < STATE => Some(!higher),
+        TcpSegmentOut::ID | TcpSegmentQueued::ID if *tag < STATE => Some(!higher),
         TcpSegmentIn::ID | TcpRead::ID if *tag < STATE => Some(higher),
         _ => None,
     }
@@ -191,12 +191,22 @@ pub fn hosts(input: &[u8]) -> u64 {
                 let parts = row.parts.iter().fold(0u64, |sum, p| sum.saturating_add(p.time));
                 assert!(parts <= row.time, "parts are of the whole: {row:?}");
             }
+            for row in &read.commands {
+                let parts = row.parts.iter().fold(0u64, |sum, p| sum.saturating_add(p.time));
+                assert!(parts <= row.time && row.complete <= row.commands, "parts are of the whole: {row:?}");
+            }
             let mut text = Vec::new();
+            plumb_report::terminal::slowest(&read, &mut Screen::file(&mut text)).expect("memory");
             plumb_report::terminal::hosts(&read, &mut Screen::file(&mut text)).expect("memory");
             let rows: Vec<_> =
                 read.requests.iter().map(|r| (r.incomplete > 0, r.again > 0, r.parts.len())).collect();
             let clocks: Vec<_> = read.clocks.iter().map(|c| c.pieces.min(3)).collect();
-            crate::driver_hash(format!("{rows:?} {clocks:?}").as_bytes())
+            let commands: Vec<_> = read
+                .commands
+                .iter()
+                .map(|r| (&r.kind, r.incomplete > 0, r.on_device > 0, r.parts.len()))
+                .collect();
+            crate::driver_hash(format!("{rows:?} {commands:?} {clocks:?}").as_bytes())
         })
     })
 }
