@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# benches/ip-san/paper.sh [DIR]: the experiment of S. Yamaguchi, M. Oguchi, M. Kitsuregawa, "Trace System of iSCSI Storage
-# Access and Performance Improvement" in small: FILES (3000) files of one byte are created in one directory of a file system without
+# benches/ip-san/paper.sh [DIR]: the experiment of S. Yamaguchi, M. Oguchi, M. Kitsuregawa, "An Analysis for Performance of File
+# Operations on IP-SAN with Trace System" in small: FILES (3000) files of one byte are created in one directory of a file system without
 # an index of names on a disk of another host, five times in a row, A to E, and deleted in between. Where the time of open(2)
 # goes, waypoint by waypoint, and where that of the disk's commands goes, over both hosts. 5 minutes; leaves a set of results.
 set -euo pipefail

@@ -39,6 +39,7 @@ try() {
 		TIMEOUT=500 "$root/tests/vm/ip-san.sh" "$plumb" --protocol $protocol --kernel "$kernel" --commands "$commands" \
 			--keep "$out.kept" ${expect:+--expect "$expect"} "$@" >"$out.log" 2>&1 || { echo "ip-san: not as expected: $out.log" >&2; failed=1; }
 		mv "$out.kept/$protocol.txt" "$out.txt" 2>/dev/null || true
+		sed -i 's|/tmp/[^ ]*/set-|SCRATCH/set-|' "$out.log" "$out.txt"
 		mv "$out.kept/$protocol.figures" "$out.json" 2>/dev/null || true
 		# The recordings of the first case are long.
 		rm -rf "$out.kept"

@@ -118,7 +118,7 @@ if is_wanted storage; then
 			wait
 		done
 	END
-	record storage -e sched,irq,tcp -- sh "$scratch/storage.sh"
+	record storage -e sched,tcp -- sh "$scratch/storage.sh"
 	ip netns del plumb-initiator
 	ip netns del plumb-target
 fi
