@@ -101,28 +101,6 @@ if is_wanted tiers; then
 		wait
 	END
 	record tiers -e sched,irq,syscall,tcp -- sh "$scratch/tiers.sh"
-fi
-# commands of storage protocols, of the same hosts
-if is_wanted storage; then
-	ip netns add plumb-initiator
-	ip netns add plumb-target
-	ip link add name near netns plumb-initiator type veth peer name far netns plumb-target
-	ip -n plumb-initiator addr add 10.213.0.1/24 dev near
-	ip -n plumb-target addr add 10.213.0.2/24 dev far
-	ip -n plumb-initiator link set near up
-	ip -n plumb-target link set far up
-	cat >"$scratch/storage.sh" <<-END
-		for protocol in iscsi-digests nvme; do
-			ip netns exec plumb-target python3 crates/plumb/tests/hosts/talk.py serve \$protocol 10.213.0.2 &
-			ip netns exec plumb-initiator python3 crates/plumb/tests/hosts/talk.py call \$protocol 10.213.0.2
-			wait
-		done
-	END
-	record storage -e sched,tcp -- sh "$scratch/storage.sh"
-	ip netns del plumb-initiator
-	ip netns del plumb-target
-fi
-if is_wanted tiers; then
 	for n in 0 1 2; do ip netns del "plumb-tier-$n"; done
 fi
 # network, memory, writeback, limits of cgroups, interrupts
