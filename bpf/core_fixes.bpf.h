@@ -106,4 +106,20 @@ static __always_inline struct cgroup_subsys_state *get_bio_css(struct bio *bio)
 	return blkcg ? &blkcg->css : NULL;
 }
 
+extern const void vmemmap_base __ksym __weak;
+extern const void page_offset_base __ksym __weak;
+
+/* Where a page is in the direct map; NULL: not known. arch/x86/include/asm/page.h: page_to_virt() */
+static __always_inline void *page_address(u64 page)
+{
+	u64 pages = 0, direct = 0;
+
+	/* an odd address is no page of memory: include/net/netmem.h */
+	if (!&vmemmap_base || !&page_offset_base || page & 1 || !bpf_core_type_exists(struct page))
+		return NULL;
+	bpf_probe_read_kernel(&pages, sizeof(pages), &vmemmap_base);
+	bpf_probe_read_kernel(&direct, sizeof(direct), &page_offset_base);
+	return (void *)(direct + ((page - pages) / bpf_core_type_size(struct page) << 12));
+}
+
 #endif /* PLUMB_CORE_FIXES_BPF_H */

@@ -110,21 +110,6 @@ struct walk {
 };
 
 extern int bpf_dynptr_from_skb(struct sk_buff *skb, u64 flags, struct bpf_dynptr *ptr) __ksym __weak;
-extern const void vmemmap_base __ksym __weak;
-extern const void page_offset_base __ksym __weak;
-
-/* Where a page is in the direct map; NULL: not known. arch/x86/include/asm/page.h: page_to_virt() */
-static __always_inline void *page_address(u64 page)
-{
-	u64 pages = 0, direct = 0;
-
-	/* an odd address is no page of memory: include/net/netmem.h */
-	if (!&vmemmap_base || !&page_offset_base || page & 1 || !bpf_core_type_exists(struct page))
-		return NULL;
-	bpf_probe_read_kernel(&pages, sizeof(pages), &vmemmap_base);
-	bpf_probe_read_kernel(&direct, sizeof(direct), &page_offset_base);
-	return (void *)(direct + ((page - pages) / bpf_core_type_size(struct page) << 12));
-}
 
 /* Reads at most n bytes at a place of one buffer; what it has no place for is in the next of its list. Global: it is
  * verified once, with whatever numbers. */

@@ -30,11 +30,10 @@ done
 files=${FILES:-5000}
 runs=${RUNS:-A B C D E}
 kernel=${KERNEL:-6.1}
-# From open to the entry in the directory, and to the open file.
-functions=${FUNCTIONS:-do_filp_open d_alloc_parallel ext4_lookup ext4_create __ext4_new_inode ext4_add_entry d_instantiate_new do_dentry_open}
 TIMEOUT=${TIMEOUT:-3000}
 # shellcheck source=../../tests/vm/guest.sh
 . "$root/tests/vm/guest.sh"
+functions=${FUNCTIONS:-$WAYPOINTS}
 pattern=$(awk -v name="$kernel" '$1 == name { print $2 }' "$root/tests/vm/kernels")
 [ -n "$pattern" ] || die "tests/vm/kernels has no $kernel"
 reason=

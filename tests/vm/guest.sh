@@ -6,6 +6,10 @@
 # their checksum module is the reason for -cpu Nehalem.
 MODULES="virtio_pci virtio_blk ext4 xfs btrfs"
 
+# Functions of the kernel from open(2) to the entry in the directory of ext4, and to the open file.
+# shellcheck disable=SC2034 # of who sources this
+WAYPOINTS="do_filp_open d_alloc_parallel ext4_lookup ext4_create __ext4_new_inode ext4_add_entry d_instantiate_new do_dentry_open"
+
 # fetch PATTERN DIR: unpacks the newest package that matches into DIR, unless that is there.
 fetch() {
 	local pattern=$1 dir=$2 package release sandbox=()

@@ -35,8 +35,6 @@ GUEST_APPEND=
 . ./counts.sh
 . ./guest.sh
 MODULES="virtio_pci virtio_blk virtio_net crc32c_generic crc32c-intel iscsi_tcp sd_mod target_core_iblock iscsi_target_mod nvme-tcp nvmet-tcp sch_netem ext4"
-# From open to the entry in the directory, and to the open file.
-WAYPOINTS="do_filp_open d_alloc_parallel ext4_lookup ext4_create __ext4_new_inode ext4_add_entry d_instantiate_new do_dentry_open"
 
 declare -A KERNELS=(
 	[6.1]='^linux-image-6\.1\.[0-9]+-[0-9]+-amd64$'

@@ -208,7 +208,7 @@ pub struct SlowCommand {
     pub bytes: u32,
     /// Time of each of [`COMMAND_PARTS`], ns; empty where the target's part is not known.
     pub parts: Vec<u64>,
-    /// Segments of its connection that were sent again meanwhile.
+    /// Segments of its connection that were retransmitted meanwhile.
     pub again: u32,
 }
 
@@ -482,4 +482,21 @@ fn place_windows(windows: &mut [Windows], row: usize, turn: &Turn, places: Place
         waiting.waits.push((turn.sent, turn.back, row));
     }
     windows[server].threads.entry(s.thread).or_default();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_steered_otherwise_later_is_told() {
+        let timex =
+            |frequency, tick, offset, status| StateTimex { frequency, tick, offset, status, max_error: 7 };
+        let state = |timex| State { timex, ..State::default() };
+        assert!(steering("old", &state(Vec::new())).is_none());
+        let all = vec![timex(2 << 16, 10_000, 0, 0x40), timex(3 << 16, 10_001, -500, 0)];
+        let s = steering("web", &state(all)).expect("told");
+        assert_eq!((s.rate_ppm, s.changed_ppm, s.slewed_ns, s.max_error_us), (2.0, 101.0, 500, 7));
+        assert!(s.steered, "somebody came later");
+    }
 }

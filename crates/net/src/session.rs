@@ -167,3 +167,37 @@ pub fn recordings(set: &Path) -> Result<Option<Vec<PathBuf>>> {
     });
     Ok(Some(found))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn traces_in_one_directory_are_a_set() {
+        let dir = tempfile::tempdir().expect("directory");
+        let names = || {
+            Some(
+                recordings(dir.path())
+                    .expect("readable")?
+                    .into_iter()
+                    .map(|p| p.file_name().unwrap_or_default().to_owned())
+                    .collect::<Vec<_>>(),
+            )
+        };
+        let make = |path: &str| {
+            std::fs::create_dir_all(dir.path().join(path)).expect("directory");
+            std::fs::write(dir.path().join(path).join("metadata"), "").expect("file");
+        };
+        assert_eq!(names(), None, "an empty directory");
+        make("web");
+        make("db");
+        std::fs::create_dir(dir.path().join("notes")).expect("directory");
+        assert_eq!(names(), Some(vec!["db".into(), "web".into()]));
+        // A run has its trace in a directory of that name, and a trace is none.
+        make("trace");
+        assert_eq!(names(), None);
+        std::fs::remove_dir_all(dir.path().join("trace")).expect("directory");
+        make(".");
+        assert_eq!(names(), None);
+    }
+}

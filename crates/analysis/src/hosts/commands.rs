@@ -248,6 +248,9 @@ pub fn of_flow(seen: &[Seen], flow: u64, places: Places) -> (Vec<Command>, Vec<U
                 let command = o.passed.message;
                 let Some(kind) = Kind::of(command.kind) else { continue };
                 let [begin, handed, sent_at] = o.passed.at;
+                // Damaged times are in any order.
+                let handed = handed.max(begin);
+                let sent_at = sent_at.max(handed);
                 let first = o.first.unwrap_or(m);
                 let again = |way: &Way, from: u64, to: u64| {
                     way.again
@@ -264,8 +267,8 @@ pub fn of_flow(seen: &[Seen], flow: u64, places: Places) -> (Vec<Command>, Vec<U
                     unit: command.unit,
                     status: if o.status == 0 { m.status } else { o.status },
                     begin,
-                    handed: handed.max(begin),
-                    sent: sent_at.max(handed).max(begin),
+                    handed,
+                    sent: sent_at,
                     back: p.at[2].max(sent_at),
                     target,
                     again: (again(sent, begin, p.at[2]) + theirs) as u32,

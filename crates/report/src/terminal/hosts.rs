@@ -52,6 +52,7 @@ pub fn slowest(hosts: &Hosts, out: &mut Screen<'_>) -> Result<()> {
     let mut all = Vec::new();
     for row in &hosts.commands {
         let device = row.device.as_deref().unwrap_or("its disk");
+        let places: Vec<_> = row.parts.iter().map(|p| (p.host.as_deref(), p.part.as_str())).collect();
         for s in &row.slow {
             let what = match row.kind.as_str() {
                 kind @ ("read" | "write") if s.bytes > 0 => {
@@ -60,15 +61,14 @@ pub fn slowest(hosts: &Hosts, out: &mut Screen<'_>) -> Result<()> {
                 kind => kind.into(),
             };
             let head = format!("{what} of {device} by {}, {} {}", row.client, row.protocol, row.address);
-            let places = row.parts.iter().map(|p| (p.host.as_deref(), p.part.as_str())).collect();
-            all.push((s.took, s.begin, s.again, head, places, &s.parts));
+            all.push((s.took, s.begin, s.again, head, places.clone(), &s.parts));
         }
     }
     for row in &hosts.requests {
+        let places: Vec<_> = row.parts.iter().map(|p| (p.host.as_deref(), p.part.as_str())).collect();
         for s in &row.slow {
             let head = format!("request of {} to {}", party(&row.client, &row.client_name), row.address);
-            let places: Vec<_> = row.parts.iter().map(|p| (p.host.as_deref(), p.part.as_str())).collect();
-            all.push((s.took, s.begin, s.again, head, places, &s.parts));
+            all.push((s.took, s.begin, s.again, head, places.clone(), &s.parts));
         }
     }
     all.sort_by_key(|(took, begin, ..)| (std::cmp::Reverse(*took), *begin));
@@ -85,10 +85,8 @@ pub fn slowest(hosts: &Hosts, out: &mut Screen<'_>) -> Result<()> {
             at = at.saturating_add(*ns);
         }
         if at == 0 {
-            writeln!(
-                out,
-                "  Its steps are not known: the server was not recorded, or not all was seen there"
-            )?;
+            writeln!(out, "  Its steps are not known: the server was not recorded, or not fully observed")?;
+            continue;
         }
         out.table(&table)?;
     }
