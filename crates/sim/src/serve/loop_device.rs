@@ -90,7 +90,8 @@ fn sys(device: &Path) -> PathBuf {
 /// What a loop device shows; none when it shows nothing.
 pub fn backing(device: &Path) -> Option<String> {
     let text = std::fs::read_to_string(sys(device).join("loop/backing_file")).ok()?;
-    Some(text.trim_end_matches('\n').to_owned())
+    // While the kernel lets go of the file (__loop_clr_fd), its name is empty before it is gone.
+    Some(text.trim_end_matches('\n').to_owned()).filter(|name| !name.is_empty())
 }
 
 /// Looks every few milliseconds whether `done`, until `limit`. Whether it was.
