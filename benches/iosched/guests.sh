@@ -24,7 +24,7 @@ begin() {
 	cache=${CARGO_TARGET_DIR:-$root/target}/vm/module
 	TIMEOUT=${TIMEOUT:-3000}
 	reason=
-	. "$root/tests/vm/guest.sh"
+	. "$root/crates/plan/guest/guest.sh"
 	. "$root/tests/vm/kbuild.sh"
 	. "$root/tests/vm/module-guest.sh"
 	work=$(mktemp -d)

@@ -16,8 +16,8 @@ here=$PWD
 root=$(realpath ../..)
 export PATH="$PATH:/usr/sbin:/sbin"
 dir=${CARGO_TARGET_DIR:-$root/target}/vm/6.12
-# shellcheck source=../../tests/vm/guest.sh
-. ../../tests/vm/guest.sh
+# shellcheck source=../../crates/plan/guest/guest.sh
+. ../../crates/plan/guest/guest.sh
 for command in qemu-system-x86_64 busybox cpio gcc perf; do
 	command -v "$command" >/dev/null || {
 		echo "exact: needs $command" >&2

@@ -31,8 +31,8 @@ files=${FILES:-5000}
 runs=${RUNS:-A B C D E}
 kernel=${KERNEL:-6.1}
 TIMEOUT=${TIMEOUT:-3000}
-# shellcheck source=../../tests/vm/guest.sh
-. "$root/tests/vm/guest.sh"
+# shellcheck source=../../crates/plan/guest/guest.sh
+. "$root/crates/plan/guest/guest.sh"
 functions=${FUNCTIONS:-$WAYPOINTS}
 pattern=$(awk -v name="$kernel" '$1 == name { print $2 }' "$root/tests/vm/kernels")
 [ -n "$pattern" ] || die "tests/vm/kernels has no $kernel"

@@ -18,7 +18,7 @@ name=dkms
 TIMEOUT=1500
 
 . ./counts.sh
-. ./guest.sh
+. ../../crates/plan/guest/guest.sh
 . ./kbuild.sh
 
 # What nobody asks for here, and depmod would read each time.

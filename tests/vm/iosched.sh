@@ -22,7 +22,7 @@ cache=${CARGO_TARGET_DIR:-$root/target}/vm/module
 TIMEOUT=900
 
 . ./counts.sh
-. ./guest.sh
+. ../../crates/plan/guest/guest.sh
 . ./kbuild.sh
 . ./module-guest.sh
 . ./debug-kernel.sh

@@ -33,7 +33,7 @@ cache=${CARGO_TARGET_DIR:-$root/target}/vm
 TIMEOUT=${TIMEOUT:-240}
 GUEST_APPEND=
 . ./counts.sh
-. ./guest.sh
+. ../../crates/plan/guest/guest.sh
 MODULES="virtio_pci virtio_blk virtio_net crc32c_generic crc32c-intel iscsi_tcp sd_mod target_core_iblock iscsi_target_mod nvme-tcp nvmet-tcp sch_netem ext4"
 
 declare -A KERNELS=(

@@ -26,7 +26,7 @@ TIMEOUT=240
 GUEST_APPEND=
 
 . ./counts.sh
-. ./guest.sh
+. ../../crates/plan/guest/guest.sh
 
 # number KEY FILE: a number of a JSON object.
 number() { sed -n "s/.*\"$1\": *\([0-9]*\).*/\1/p" "$2" | head -n 1; }

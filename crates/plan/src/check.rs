@@ -23,6 +23,10 @@ pub fn all(state: &State, dir: &Path, destroy: &[PathBuf], locks: &mut Locks) ->
     let mut kinds = Vec::new();
     for cell in state.cells.iter().filter(|c| c.skipped.is_none()) {
         let named = || format!("cell {}", cell.label);
+        // Another host's are looked at there.
+        if cell.settings.host.is_some() {
+            continue;
+        }
         for (name, spec) in devices(&state.plan, &cell.settings).with_context(named)? {
             used.insert(name, spec);
             if let (Some(path), Some(kind)) = (&spec.path, &cell.settings.file_system) {

@@ -55,6 +55,9 @@ pub struct PlanFile {
     /// Devices by name.
     #[serde(default, rename = "device", skip_serializing_if = "BTreeMap::is_empty")]
     pub devices: BTreeMap<String, DeviceSpec>,
+    /// Hosts by name.
+    #[serde(default, rename = "host", skip_serializing_if = "BTreeMap::is_empty")]
+    pub hosts: BTreeMap<String, HostSpec>,
     /// What every cell has.
     #[serde(default)]
     pub cell: Settings,
@@ -138,6 +141,56 @@ pub struct DeviceSpec {
     /// A directory that is there: no file system is made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<PathBuf>,
+    /// The host whose device it is, if that is not the one that the cell is measured on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// How it comes from there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<Protocol>,
+}
+
+/// A host on which cells are measured, or that is recorded beside: one that is there, or a guest.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct HostSpec {
+    /// Words before those of a command that is to run there: `["ssh", "root@db1"]`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reach: Vec<String>,
+    /// A guest that each repetition boots: the version of a Debian kernel (`"6.12"`), or the path of a kernel's image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest: Option<String>,
+    /// Memory of a guest [1G].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Bytes>,
+    /// A guest with one CPU whose clock counts instructions: its times do not depend on this machine.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub virtual_time: bool,
+    /// What leaves a guest's network device is held back so long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Time>,
+    /// More words of a guest's kernel command line.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub kernel_options: String,
+}
+
+/// How a host has another one's device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// iSCSI, with the kernel's own target and initiator.
+    Iscsi,
+    /// NVMe over TCP.
+    Nvme,
+}
+
+impl Protocol {
+    /// As a plan writes it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Protocol::Iscsi => "iscsi",
+            Protocol::Nvme => "nvme",
+        }
+    }
 }
 
 /// A factor.
@@ -183,6 +236,12 @@ impl<'de> Deserialize<'de> for Level {
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Settings {
+    /// The host that it is measured on; none: this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// Hosts that are recorded meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<OneOrMore>,
     /// Names of the devices that it works on; one or several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<OneOrMore>,

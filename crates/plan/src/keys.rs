@@ -23,14 +23,18 @@ pub(super) const PLAN: &[&str] = &[
     "limit",
     "figures",
     "device",
+    "host",
     "cell",
     "factor",
     "skip",
     "chart",
 ];
-pub(super) const DEVICE: &[&str] = &["model", "set", "size", "seed", "path", "directory"];
+pub(super) const DEVICE: &[&str] = &["model", "set", "size", "seed", "path", "directory", "host", "protocol"];
+pub(super) const HOST: &[&str] = &["reach", "guest", "memory", "virtual-time", "delay", "kernel-options"];
 /// Keys of `[cell]` and of a level, which has `name` as well.
 pub(super) const SETTINGS: &[&str] = &[
+    "host",
+    "beside",
     "device",
     "file-system",
     "queue",
@@ -60,6 +64,9 @@ pub(super) fn known(text: &str, plan: &DeTable<'_>) -> Result<()> {
     walk.table("", plan, PLAN);
     for (name, device) in tables(plan, "device") {
         walk.table(&format!("device {name}"), device, DEVICE);
+    }
+    for (name, host) in tables(plan, "host") {
+        walk.table(&format!("host {name}"), host, HOST);
     }
     if let Some(DeValue::Table(cell)) = value(plan, "cell") {
         walk.settings("cell", cell, SETTINGS);

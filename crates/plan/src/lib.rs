@@ -7,6 +7,7 @@
 //! made, settings changed, [`measure`], all put back; [`state`] on disk knows what is done,
 //! [`plumb_undo`] what to put back) -> [`figures`] (read into a [`table`]) -> [`analysis`] ->
 //! [`report`]. Each can be run again on what lies on disk; [`show`] says before what a run would do.
+//! A cell that names a host is a plan of its own there: [`hosts`].
 //! A cell is measured by the program itself, as a child; it also reads the options of loads and recordings, and writes
 //! the page: [`program`].
 
@@ -19,6 +20,7 @@ pub mod compare;
 pub mod figures;
 pub mod file;
 mod format;
+mod hosts;
 mod keys;
 pub mod library;
 mod measure;

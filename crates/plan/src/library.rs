@@ -30,6 +30,7 @@ pub const PLANS: &[(&str, &str)] = &[
     ("threads", include_str!("../../../plans/threads.toml")),
     ("create", include_str!("../../../plans/create.toml")),
     ("readers", include_str!("../../../plans/readers.toml")),
+    ("ip-san", include_str!("../../../plans/ip-san.toml")),
 ];
 
 /// What a word stands for.

@@ -19,6 +19,8 @@ pub(super) fn merged<'a>(layers: impl IntoIterator<Item = &'a Settings>) -> Sett
 
 fn over(below: &mut Settings, layer: &Settings) {
     let Settings {
+        host,
+        beside,
         device,
         file_system,
         queue,
@@ -32,6 +34,8 @@ fn over(below: &mut Settings, layer: &Settings) {
         copies,
         record,
     } = layer;
+    one(&mut below.host, host);
+    one(&mut below.beside, beside);
     one(&mut below.device, device);
     one(&mut below.prepare, prepare);
     one(&mut below.remount, remount);

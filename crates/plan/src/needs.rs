@@ -8,7 +8,7 @@ mod machine;
 pub use machine::Machine;
 
 use super::arguments;
-use super::file::{DeviceSpec, PlanFile, Settings};
+use super::file::{DeviceSpec, HostSpec, PlanFile, Settings};
 use super::state::Cell;
 use crate::program::Program;
 use anyhow::{bail, Context, Result};
@@ -89,6 +89,9 @@ impl Machine {
     pub fn lacks(&self, cell: &Cell, plan: &PlanFile, program: &dyn Program) -> Option<String> {
         let devices = devices(&cell.settings, plan);
         let cell = &cell.settings;
+        if let Some(host) = cell.host.as_ref().and_then(|name| plan.hosts.get(name)) {
+            return self.memory(&devices).or_else(|| self.reach(host));
+        }
         self.privilege(cell, &devices)
             .or_else(|| devices.iter().find_map(|(name, device)| self.device(name, device)))
             .or_else(|| self.memory(&devices))
@@ -100,6 +103,21 @@ impl Machine {
             })
             .or_else(|| self.engine(cell, program))
             .or_else(|| cell.record.as_ref().and_then(|_| self.recording()))
+    }
+
+    /// The rest of what a cell needs is looked up where it runs.
+    fn reach(&self, host: &HostSpec) -> Option<String> {
+        if host.guest.is_none() {
+            return self.command(&host.reach);
+        }
+        let tools = [
+            ("qemu-system-x86_64", "qemu-system-x86"),
+            ("busybox", "busybox-static"),
+            ("cpio", "cpio"),
+            ("depmod", "kmod"),
+        ];
+        let (tool, package) = tools.into_iter().find(|(tool, _)| !self.tool(tool))?;
+        Some(format!("a guest needs {tool}, which is not installed: apt install {package}"))
     }
 
     fn privilege(&self, cell: &Settings, devices: &[(&str, &DeviceSpec)]) -> Option<String> {

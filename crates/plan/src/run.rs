@@ -11,7 +11,7 @@ use super::measure::{measure, prepare, Measured};
 use super::own_devices::{OwnDevices, PLAN};
 use super::progress::{self, Progress};
 use super::state::{Cell, End, Made, State};
-use super::{cells, check, library, needs, order, report, settings, store, testbed};
+use super::{cells, check, hosts, library, needs, order, report, settings, store, testbed};
 use crate::options;
 use crate::program::Program;
 use anyhow::{bail, Context, Result};
@@ -305,6 +305,9 @@ fn attempt(
     places: &mut Vec<testbed::Place>,
 ) -> Result<Measured> {
     let wanted = &cell.settings;
+    if let Some(host) = &wanted.host {
+        return hosts::measure(&state.plan, cell, host, dir, guarded);
+    }
     let output = dir.join("output.txt");
     *places = testbed::make(&state.plan, wanted, guarded, &output)?;
     settings::apply(wanted, &testbed::queues(places), &mut guarded.journal)?;

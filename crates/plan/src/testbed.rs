@@ -106,20 +106,7 @@ fn place(name: &str, spec: &DeviceSpec, guarded: &mut GuardedJournal) -> Result<
     match (&spec.model, &spec.path, &spec.directory) {
         (Some(model), None, None) => {
             let served = disk_name(name);
-            guarded.journal.will(Change::Disk { name: served.clone() })?;
-            let options = ServeOptions {
-                name: Some(served.clone()),
-                spec: Spec::load(model, &spec.set).with_context(|| format!("device {name}"))?,
-                size: spec.size.unwrap_or(SIZE),
-                backing: Backing::Memory,
-                seed: u64::from(spec.seed),
-                log: None,
-                nbd: None,
-                no_device: false,
-                // It outlives this process as long as there is something to put back, and no longer.
-                owner: Some(guarded.guardian.pid()),
-            };
-            let disk = disk::start(options).with_context(|| format!("device {name}"))?;
+            let disk = serve(name, &served, model, spec, None, guarded)?;
             let node = disk.device.with_context(|| format!("device {name}: the disk has no node"))?;
             place.node = Some(node);
             place.disk = Some(served);
@@ -135,6 +122,44 @@ fn place(name: &str, spec: &DeviceSpec, guarded: &mut GuardedJournal) -> Result<
         _ => bail!("device {name} needs one of model, path and directory"),
     }
     Ok(place)
+}
+
+fn serve(
+    name: &str,
+    served: &str,
+    model: &str,
+    spec: &DeviceSpec,
+    nbd: Option<String>,
+    guarded: &mut GuardedJournal,
+) -> Result<disk::Disk> {
+    guarded.journal.will(Change::Disk { name: served.into() })?;
+    let options = ServeOptions {
+        name: Some(served.into()),
+        spec: Spec::load(model, &spec.set).with_context(|| format!("device {name}"))?,
+        size: spec.size.unwrap_or(SIZE),
+        backing: Backing::Memory,
+        seed: u64::from(spec.seed),
+        log: None,
+        no_device: nbd.is_some(),
+        nbd,
+        // It outlives this process as long as there is something to put back, and no longer.
+        owner: Some(guarded.guardian.pid()),
+    };
+    disk::start(options).with_context(|| format!("device {name}"))
+}
+
+/// Serves a device over NBD, and says how QEMU names it.
+///
+/// # Errors
+/// It has no model, or cannot be served.
+pub fn serve_for_guest(name: &str, spec: &DeviceSpec, guarded: &mut GuardedJournal) -> Result<String> {
+    let model = spec.model.as_ref().with_context(|| format!("device {name}: a guest's device is a model"))?;
+    let served = disk_name(name);
+    // Not in the plan's directory: the path of a Unix socket is short.
+    let socket = std::env::temp_dir().join(format!("plumb-{served}.nbd"));
+    let _ = std::fs::remove_file(&socket);
+    serve(name, &served, model, spec, Some(socket.to_string_lossy().into_owned()), guarded)?;
+    Ok(format!("nbd+unix:///?socket={}", socket.display()))
 }
 
 /// The name in the registry of a plan's device: one of this process's.

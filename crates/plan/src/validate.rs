@@ -8,7 +8,7 @@ mod made;
 pub(super) use cell::Cells;
 pub(super) use made::Made;
 
-use super::file::{Chart, ChartKind, DeviceSpec, Order, PlanFile};
+use super::file::{Chart, ChartKind, DeviceSpec, HostSpec, Order, PlanFile};
 use anyhow::{bail, Context, Result};
 use plumb_sim::spec::Spec;
 use plumb_trace::suggest::nearest;
@@ -41,6 +41,15 @@ pub(super) fn plan(plan: &PlanFile) -> Result<()> {
     for (name, device) in &plan.devices {
         self::device(device).with_context(|| format!("device {name}"))?;
         nameable("device", name)?;
+    }
+    for (name, host) in &plan.hosts {
+        self::host(host).with_context(|| format!("host {name}"))?;
+        nameable("host", name)?;
+    }
+    for (name, device) in &plan.devices {
+        if let Some(host) = &device.host {
+            one_of(host, &host_names(plan), "host").with_context(|| format!("device {name}"))?;
+        }
     }
     factors(plan)?;
     blocks(plan)?;
@@ -77,6 +86,12 @@ fn device(device: &DeviceSpec) -> Result<()> {
     if ways.iter().filter(|w| **w).count() != 1 {
         bail!("must have one of model, path and directory");
     }
+    if device.host.is_some() != device.protocol.is_some() {
+        bail!("host and protocol go together: whose it is, and how it comes from there (\"iscsi\", \"nvme\")");
+    }
+    if device.host.is_some() && device.model.is_none() {
+        bail!("another host's device is a model: a path of another host must be exported there, and named as it is here");
+    }
     if device.model.is_none() && (device.size.is_some() || !device.set.is_empty()) {
         bail!("size and set belong to a model: leave them out");
     }
@@ -95,6 +110,34 @@ fn device(device: &DeviceSpec) -> Result<()> {
         if !path.is_absolute() {
             bail!("{}: must be an absolute path", path.display());
         }
+    }
+    Ok(())
+}
+
+fn host_names(plan: &PlanFile) -> Vec<String> {
+    plan.hosts.keys().cloned().collect()
+}
+
+fn host(host: &HostSpec) -> Result<()> {
+    let HostSpec { reach, guest, memory, virtual_time, delay, kernel_options } = host;
+    let Some(guest) = guest else {
+        if reach.first().is_none_or(|word| word.trim().is_empty()) {
+            bail!("must have reach, as in [\"ssh\", \"root@db1\"], or guest, as in \"6.12\"");
+        }
+        if memory.is_some() || *virtual_time || delay.is_some() || !kernel_options.is_empty() {
+            bail!("memory, virtual-time, delay and kernel-options belong to a guest: leave them out");
+        }
+        return Ok(());
+    };
+    if !reach.is_empty() {
+        bail!("must have one of reach and guest");
+    }
+    let version = guest.split('.').all(|part| !part.is_empty() && part.chars().all(|c| c.is_ascii_digit()));
+    if !version && !guest.starts_with('/') {
+        bail!("guest = \"{guest}\": must be a version of Debian's kernel, as in \"6.12\", or the absolute path of an image");
+    }
+    if memory.is_some_and(|m| m.0 < 256 << 20) {
+        bail!("memory: a guest needs 256M");
     }
     Ok(())
 }
@@ -179,11 +222,12 @@ fn figure(name: &str) -> Result<()> {
         let rest = name.rsplit_once(':').map_or(name, |(_, rest)| rest);
         rest.split_once('.').is_some_and(|(kind, figure)| !kind.is_empty() && FIGURES.contains(&figure))
     };
-    if name == "elapsed" || name.strip_prefix("time.").is_some_and(|c| !c.is_empty()) || of_operation(name) {
+    let of_recording = |head| name.strip_prefix(head).is_some_and(|rest: &str| !rest.is_empty());
+    if name == "elapsed" || of_recording("time.") || of_recording("span.") || of_operation(name) {
         return Ok(());
     }
     bail!(
-        "\"{name}\" is no figure: there are elapsed, time.CATEGORY, and KIND.FIGURE as in write.mean, with FIGURE one of {}",
+        "\"{name}\" is no figure: there are elapsed, time.CATEGORY, span.NAME, and KIND.FIGURE as in write.mean, with FIGURE one of {}",
         FIGURES.join(", ")
     )
 }

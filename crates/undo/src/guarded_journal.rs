@@ -42,11 +42,25 @@ impl GuardedJournal {
     ///
     /// # Errors
     /// It failed, took too long or was stopped; its last words.
-    pub fn tool(&mut self, mut command: Command, output: &Path) -> Result<()> {
+    pub fn tool(&mut self, command: Command, output: &Path) -> Result<()> {
+        self.tool_with(command, output, Stdio::null(), None)
+    }
+
+    /// As [`GuardedJournal::tool`], with another standard input, or a standard output of its own.
+    ///
+    /// # Errors
+    /// As [`GuardedJournal::tool`].
+    pub fn tool_with(
+        &mut self,
+        mut command: Command,
+        output: &Path,
+        stdin: Stdio,
+        stdout: Option<Stdio>,
+    ) -> Result<()> {
         let name = command.get_program().to_string_lossy().into_owned();
         let said = append(output)?;
         let begin = said.metadata().map_or(0, |m| m.len());
-        command.stdin(Stdio::null()).stdout(said.try_clone()?).stderr(said);
+        command.stdin(stdin).stdout(stdout.map_or_else(|| said.try_clone().map(Stdio::from), Ok)?).stderr(said);
         command.env("LC_ALL", "C");
         let mut child = [self.command(command, false)?];
         child[0].go();

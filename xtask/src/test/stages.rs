@@ -259,6 +259,20 @@ pub const STAGES: &[Stage] = &[
         },
     },
     Stage {
+        name: "plan-guests",
+        about: "plans whose cells run in guests",
+        phase: Phase::Concurrent,
+        minutes: 10,
+        needs: &["release", "guests"],
+        kernels: None,
+        holds: None,
+        work: |job, _| {
+            let mut command = script(job, "tests/vm/plan.sh");
+            command.arg(job.built("plumb")?);
+            job.tests(command, Division::Answers)
+        },
+    },
+    Stage {
         name: "offline",
         about: "tests of plumb on recorded and simulated traces: golden results, queries, pages",
         phase: Phase::Concurrent,

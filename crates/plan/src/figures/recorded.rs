@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Shares of time and the verdict from a recording's `result.json` (`plumb run`).
+//! Shares of time, spans and the verdict from a recording's `result.json` (`plumb run`).
 
 use super::Found;
 use crate::table::Unit;
@@ -7,7 +7,7 @@ use plumb_trace::units;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Adds `time.CATEGORY` over all processes of the target, the diagnosis, and what was lost.
+/// Adds `time.CATEGORY` over all processes of the target, `span.NAME`, the diagnosis, and what was lost.
 pub(super) fn figures(result: &Value, found: &mut Found) -> Result<(), String> {
     let processes = result["processes"].as_array().ok_or("result.json has no processes")?;
     let mut account: BTreeMap<&str, f64> = BTreeMap::new();
@@ -22,6 +22,15 @@ pub(super) fn figures(result: &Value, found: &mut Found) -> Result<(), String> {
         for (category, ns) in account {
             found.add(&format!("time.{category}"), Unit::Share, ns / whole);
         }
+    }
+    let mut spans: BTreeMap<&str, f64> = BTreeMap::new();
+    for span in result["spans"].as_array().into_iter().flatten() {
+        if let (Some(name), Some(total)) = (span["name"].as_str(), span["total"].as_f64()) {
+            *spans.entry(name).or_default() += total;
+        }
+    }
+    for (name, ns) in spans {
+        found.add(&format!("span.{name}"), Unit::Ns, ns);
     }
     let word = |value: &Value| value.as_str().filter(|w| !w.is_empty()).map(String::from);
     found.kind = word(&result["kind"]);

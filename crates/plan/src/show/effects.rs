@@ -30,6 +30,8 @@ pub(super) struct Effects {
     pub write: BTreeMap<PathBuf, BTreeSet<String>>,
     pub programs: BTreeSet<String>,
     pub recorded: usize,
+    /// What is done on other hosts, in words, by host.
+    pub hosts: BTreeMap<String, BTreeSet<String>>,
     /// Most memory that the served devices of one cell take, bytes.
     pub memory: u64,
     /// mkfs programs that are called.
@@ -65,6 +67,9 @@ impl Effects {
 
     fn add(&mut self, cell: &Settings, plan: &PlanFile) {
         let devices = needs::devices(cell, plan);
+        if let Some(host) = &cell.host {
+            return self.elsewhere(host, cell, plan, &devices);
+        }
         for (name, device) in &devices {
             self.device(name, device, cell);
         }
@@ -82,6 +87,46 @@ impl Effects {
         let commands = [&cell.prepare, &cell.command].into_iter().flatten();
         self.programs.extend(commands.filter_map(|words| words.first()).cloned());
         self.recorded += usize::from(cell.record.is_some());
+    }
+
+    /// What a cell does on another host; of a guest nothing is left, and its devices are served here.
+    fn elsewhere(&mut self, host: &str, cell: &Settings, plan: &PlanFile, devices: &[(&str, &DeviceSpec)]) {
+        let beside = cell.beside.as_ref().map(|b| b.all()).unwrap_or_default();
+        let exporting = devices.iter().filter_map(|(_, d)| d.host.as_deref());
+        for name in std::iter::once(host).chain(beside.iter().copied()).chain(exporting) {
+            let Some(spec) = plan.hosts.get(name) else { continue };
+            let all = self.hosts.entry(name.to_string()).or_default();
+            match &spec.guest {
+                Some(kernel) => all.insert(format!("a guest is booted with Linux {kernel}")),
+                None => all.insert(format!("reached by '{}'; this program is copied there, and removed", spec.reach.join(" "))),
+            };
+            if beside.contains(&name) {
+                all.insert("kernel events of everything are recorded".into());
+            }
+        }
+        let Some(spec) = plan.hosts.get(host) else { return };
+        if spec.guest.is_some() {
+            for (name, device) in devices {
+                self.device(name, device, cell);
+            }
+            let served = devices.iter().filter(|(_, d)| d.model.is_some());
+            self.memory = self.memory.max(served.map(|(_, d)| needs::size(d)).sum());
+            return;
+        }
+        let mut there = Effects::default();
+        there.add(&Settings { host: None, beside: None, ..cell.clone() }, plan);
+        let all = self.hosts.entry(host.to_string()).or_default();
+        all.extend(there.served.iter().map(|s| format!("model {} is served in memory", s.model)));
+        all.extend(there.lost.keys().map(|path| format!("{}: WHAT IT HOLDS IS LOST", path.display())));
+        all.extend(there.mounted.iter().map(|m| format!("{m} is mounted")));
+        all.extend(there.directories.iter().map(|d| format!("files are made in {}, and removed", d.display())));
+        let set = |key: String, values: &BTreeSet<String>| {
+            format!("{key} = {}", values.iter().map(String::as_str).collect::<Vec<_>>().join(", "))
+        };
+        all.extend(there.queue.iter().map(|(key, v)| set(format!("queue {key}"), v)));
+        all.extend(there.sysctl.iter().map(|(key, v)| set(key.clone(), v)));
+        all.extend(there.write.iter().map(|(key, v)| set(key.display().to_string(), v)));
+        all.extend(there.programs.iter().map(|p| format!("{p} is called")));
     }
 
     fn device(&mut self, name: &str, device: &DeviceSpec, cell: &Settings) {

@@ -146,6 +146,9 @@ fn effects(effects: &Effects, out: &mut dyn Write) -> io::Result<()> {
     if !effects.programs.is_empty() {
         line(out, "  call", &joined(&effects.programs))?;
     }
+    for (host, all) in &effects.hosts {
+        all.iter().try_for_each(|what| line(out, "  host", &format!("{host}: {what}")))?;
+    }
     if effects.recorded > 0 {
         line(out, "  record", &format!("kernel events of {} cells", effects.recorded))?;
     }

@@ -2,8 +2,8 @@
 //! A plan with every key: what is known, written and told of them is the same.
 
 use super::super::file::{
-    Chart, ChartKind, DeviceSpec, Factor, FileSystem, Level, OneOrMore, Order, PlanFile, Settings, Skip,
-    Value,
+    Chart, ChartKind, DeviceSpec, Factor, FileSystem, HostSpec, Level, OneOrMore, Order, PlanFile, Protocol,
+    Settings, Skip, Value,
 };
 use super::super::{cells, keys};
 use crate::program::testing::TestProgram;
@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 /// A plan in which every key is written. No `..`: a new key must be added here, and so to all that is tested with it.
 fn full() -> PlanFile {
     let settings = Settings {
+        host: Some("h".into()),
+        beside: Some(OneOrMore::One("i".into())),
         device: Some(OneOrMore::More(vec!["d".into(), "e".into()])),
         file_system: Some(FileSystem {
             kind: "ext4".into(),
@@ -42,6 +44,16 @@ fn full() -> PlanFile {
         seed: 7,
         path: Some("/dev/x".into()),
         directory: Some("/home".into()),
+        host: Some("i".into()),
+        protocol: Some(Protocol::Nvme),
+    };
+    let host = HostSpec {
+        reach: vec!["ssh".into(), "x".into()],
+        guest: Some("6.12".into()),
+        memory: Some(plumb_load::job::Bytes(1 << 29)),
+        virtual_time: true,
+        delay: Some(plumb_load::job::Time(1_000_000)),
+        kernel_options: "mitigations=off".into(),
     };
     PlanFile {
         name: "full".into(),
@@ -58,6 +70,7 @@ fn full() -> PlanFile {
         limit: plumb_load::job::Time(60_000_000_000),
         figures: vec!["write.mean".into()],
         devices: BTreeMap::from([("d".into(), device.clone()), ("e".into(), device)]),
+        hosts: BTreeMap::from([("h".into(), host.clone()), ("i".into(), host)]),
         cell: settings.clone(),
         factors: vec![Factor { name: "f".into(), levels: vec![level("a"), level("b, c")] }],
         skips: vec![Skip {
@@ -91,6 +104,7 @@ fn tables() -> Vec<(serde_json::Value, Vec<&'static str>)> {
     vec![
         (plan.clone(), keys::PLAN.to_vec()),
         (at("/device/d"), keys::DEVICE.to_vec()),
+        (at("/host/h"), keys::HOST.to_vec()),
         (at("/cell"), keys::SETTINGS.to_vec()),
         (at("/cell/file-system"), keys::FILE_SYSTEM.to_vec()),
         (at("/factor/0"), keys::FACTOR.to_vec()),

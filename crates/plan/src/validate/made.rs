@@ -8,6 +8,11 @@ use anyhow::{bail, Context, Result};
 use plumb_load::job::Cell;
 use std::collections::BTreeSet;
 
+/// Whether a recording makes it. Which spans it has is known when it is made.
+fn of_recording(figure: &str) -> bool {
+    ["time.", "span."].iter().any(|head| figure.starts_with(head))
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Made {
     /// Kinds of operation, with the step before them where a load has several: `write`, `seeks:read`.
@@ -38,7 +43,7 @@ impl Made {
         let of_kind = || figure.rsplit_once('.').is_some_and(|(kind, _)| self.kinds.contains(kind));
         // p99.9 has a dot of its own.
         let of_quantile = || figure.strip_suffix(".p99.9").is_some_and(|kind| self.kinds.contains(kind));
-        match figure.starts_with("time.") {
+        match of_recording(figure) {
             true => self.recorded,
             false => figure == "elapsed" || of_kind() || of_quantile(),
         }
@@ -79,7 +84,7 @@ impl Made {
     }
 
     fn not_made(&self, figure: &str) -> Result<()> {
-        if figure.starts_with("time.") {
+        if of_recording(figure) {
             bail!("\"{figure}\": no cell of the plan is recorded; give record = [], or leave the figure out");
         }
         let kinds: Vec<&str> = self.kinds.iter().map(String::as_str).collect();

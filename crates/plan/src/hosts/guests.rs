@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Guests that a repetition boots: one, or two that are joined by a network. `guest/guests.sh` boots them; a disk is
+//! served here and is a virtio device there.
+
+use super::{Errand, FIRST_DEVICE};
+use crate::file::Settings;
+use crate::testbed;
+use anyhow::{bail, Context, Result};
+use plumb_machine::child::{wait_all, Status, Waited};
+use plumb_undo::guarded_journal::{append, last_words, GuardedJournal, StoppedByUser};
+use plumb_undo::timeout;
+use std::fmt::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// What boots guests, and what they begin with.
+const FILES: [(&str, &str); 3] = [
+    ("guests.sh", include_str!("../../guest/guests.sh")),
+    ("guest.sh", include_str!("../../guest/guest.sh")),
+    ("init", include_str!("../../guest/init")),
+];
+/// Memory of a guest, MiB.
+const MEMORY: u64 = 1024;
+/// What booting, and packing what was recorded, may take beside the cell, s.
+const AROUND: u64 = 180;
+
+/// Runs the errands, each in its guest.
+pub(super) fn run(
+    errands: &[Errand<'_>],
+    settings: &Settings,
+    work: &Path,
+    output: &Path,
+    guarded: &mut GuardedJournal,
+) -> Result<()> {
+    for (name, text) in FILES {
+        super::put(work, name, text)?;
+    }
+    let tools = [&settings.prepare, &settings.command].into_iter().flatten().filter_map(|words| words.first());
+    let mut tools: Vec<String> = tools.cloned().collect();
+    tools.extend(settings.file_system.as_ref().map(|fs| format!("mkfs.{}", fs.kind)));
+    let file_system = settings.file_system.as_ref().map_or("ext4", |fs| fs.kind.as_str());
+    for (number, errand) in errands.iter().enumerate() {
+        let spec = errand.spec;
+        let mut text = String::new();
+        let mut say = |key: &str, value: &str| writeln!(text, "{key}={}", super::quoted(value));
+        say("name", errand.name)?;
+        say("number", &number.to_string())?;
+        say("kernel", spec.guest.as_deref().unwrap_or_default())?;
+        say("memory", &spec.memory.map_or(MEMORY, |m| m.0 >> 20).to_string())?;
+        let mode = if spec.virtual_time { "virtual" } else { "single" };
+        say("mode", mode)?;
+        say("delay_us", &spec.delay.map_or(0, |d| d.0 / 1000).to_string())?;
+        say("kernel_options", &spec.kernel_options)?;
+        say("others", &(errands.len() - 1).to_string())?;
+        say("tools", &tools.join(" "))?;
+        say("file_system", file_system)?;
+        let mut drives = Vec::new();
+        for (name, device) in &errand.devices {
+            drives.push(testbed::serve_for_guest(name, device, guarded)?);
+            let of_other = device.host.is_some().then(|| char::from(FIRST_DEVICE + drives.len() as u8 - 1));
+            if let (Some(letter), Some(protocol)) = (of_other, device.protocol) {
+                say("serve", protocol.word())?;
+                say("disk", &format!("/dev/vd{letter}"))?;
+            }
+        }
+        if let Some(protocol) = errands[1..].iter().flat_map(|e| &e.devices).find_map(|(_, d)| d.protocol) {
+            say("join", protocol.word())?;
+        }
+        say("drives", &drives.join(" "))?;
+        super::put(&errand.dir, "conf", &text)?;
+    }
+    boot(errands, work, output, guarded)
+}
+
+fn boot(errands: &[Errand<'_>], work: &Path, output: &Path, guarded: &mut GuardedJournal) -> Result<()> {
+    let said = append(output)?;
+    let begin = said.metadata().map_or(0, |m| m.len());
+    let limit = guarded.limit + Duration::from_secs(AROUND);
+    let mut command = Command::new("bash");
+    command.arg(work.join("guests.sh")).arg(work).arg(errands.len().to_string());
+    command.env("TIMEOUT", limit.as_secs().to_string()).env("LC_ALL", "C");
+    command.stdin(Stdio::null()).stdout(said.try_clone()?).stderr(said);
+    let mut child = [guarded.command(command, true)?];
+    child[0].go();
+    let waited = wait_all(&mut child, Some(Instant::now() + limit), true);
+    if waited != Waited::Ended {
+        timeout::end(&mut child, &[], &[], guarded.journal.devices());
+    }
+    guarded.guardian.ended(child[0].pid());
+    match (waited, child[0].status()) {
+        (Waited::Stopped, _) => Err(StoppedByUser.into()),
+        (Waited::Late, _) => bail!("the guests did not end in {} s", limit.as_secs()),
+        (Waited::Ended, Some(Status::Exited(0))) => Ok(()),
+        (Waited::Ended, _) => bail!("a guest failed{}", last_words(output, begin)),
+    }
+    .context("guests")
+}

@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+# tests/vm/plan.sh PLUMB: plans whose cells run in guests: kernels as a factor, and a disk of another guest.
+set -euo pipefail
+
+if [ $# -ne 1 ] || [ ! -x "$1" ]; then
+	echo "plan: give the program to test: tests/vm/plan.sh target/release/plumb (make build makes it)" >&2
+	exit 2
+fi
+plumb=$(realpath "$1")
+cd "$(dirname "${BASH_SOURCE[0]}")"
+root=$(realpath ../..)
+export PATH="$PATH:/usr/sbin:/sbin"
+export PLUMB_GUESTS=${CARGO_TARGET_DIR:-$root/target}/vm
+# shellcheck disable=SC2034 # of counts.sh
+name=plan
+. ./counts.sh
+for command in qemu-system-x86_64 busybox cpio depmod tc python3; do
+	if ! command -v "$command" >/dev/null; then
+		skip "needs $command (make deps)"
+		finish
+		exit
+	fi
+done
+work=$(mktemp -d)
+trap 'pkill -f "qemu-system-x86_64 .*$work/" || true; rm -rf "$work"' EXIT
+head='title = "a test"
+purpose = "p"
+hypothesis = "h"
+takes = "1min"
+order = "given"'
+
+# run NAME: runs $work/NAME.toml.
+run() {
+	if "$plumb" plan run "$work/$1.toml" -o "$work/$1" --quiet >"$work/$1.report" 2>"$work/$1.err"; then
+		ok "plan $1 runs in guests"
+	else
+		bad "plan $1: exit code $?"
+		cat "$work/$1.err"
+		find "$work/$1" -name 'output.txt' -o -name '*.console' -o -name '*.said' | while read -r file; do tail -n 20 "$file"; done
+	fi
+}
+
+cat >"$work/kernels.toml" <<END
+name = "kernels"
+$head
+[host.old]
+guest = "6.1"
+virtual-time = true
+[host.new]
+guest = "6.12"
+virtual-time = true
+[device.disk]
+model = "instant"
+size = "64M"
+[cell]
+device = "disk"
+file-system = { kind = "ext4" }
+load = { size = "1M", block = "4K", operations = 200, sync = "fsync" }
+[[factor]]
+name = "kernel"
+level = [{ name = "6.1", host = "old" }, { name = "6.12", host = "new" }]
+END
+run kernels
+for pair in "000 6.1." "001 6.12."; do
+	cell=$(find "$work/kernels/cells" -maxdepth 1 -name "${pair% *}*")
+	if python3 -c 'import json, sys; e = json.load(open(sys.argv[1] + "/1/load.json"))["environment"]; sys.exit(not e["kernel"]["release"].startswith(sys.argv[2]))' "$cell" "${pair#* }"; then
+		ok "the cell was measured on Linux ${pair#* }x"
+	else
+		bad "the cell was not measured on Linux ${pair#* }x"
+	fi
+done
+
+cat >"$work/far.toml" <<END
+name = "far"
+$head
+[host.initiator]
+guest = "6.1"
+[host.target]
+guest = "6.1"
+delay = "10ms"
+[device.disk]
+model = "instant"
+size = "256M"
+host = "target"
+protocol = "nvme"
+[cell]
+host = "initiator"
+beside = "target"
+device = "disk"
+load = { block = "4K", operations = 100, size = "1M", direct = true }
+record = ["-e", "default,tcp"]
+END
+run far
+if grep -q 'in the queue of the network device' "$work"/far/cells/*/1/hosts.txt; then
+	ok "the slow link is told from both recordings"
+else
+	bad "the slow link is not told"
+	cat "$work"/far/cells/*/1/hosts.txt || true
+fi
+finish
