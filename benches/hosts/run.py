@@ -203,20 +203,21 @@ def word(leaf):
 def judge(case, row):
     """Whether the largest cause is the expected one; of a healthy service whether nothing is accused."""
     whole = sum(p["time"] for p in row["parts"]) or 1
-    sums, followed = {}, {}
+    sums = {}
     for leaf in row["followed"]:
-        key = leaf["name"], word(leaf)
+        # What a thread waited for and what another one did meanwhile are two causes: a lock that is held while its
+        # holder sleeps has both.
+        key = leaf["name"], word(leaf), leaf["followed"]
         sums[key] = sums.get(key, 0) + leaf["time"] / whole
-        followed[key] = followed.get(key, 0) + leaf["followed"] * leaf["time"] / whole
     order = sorted(sums.items(), key=lambda s: -s[1])
-    behind = lambda key: " of another thread" if followed[key] * 2 > sums[key] else ""
+    behind = lambda key: " of another thread" if key[2] else ""
     said = ", ".join(f"{key[0] or 'network'}: {key[1]}{behind(key)} {share * 100:.0f} %" for key, share in order[:3])
     if not case.categories:
-        alarms = {what: sum(s for (_, w), s in sums.items() if w == what) for what in ALARMS}
+        alarms = {what: sum(s for (_, w, _), s in sums.items() if w == what) for what in ALARMS}
         return all(share < 0.1 for share in alarms.values()), said
     key, _ = order[0]
     named = (not case.threads or key[0] in case.threads) and key[1] in case.categories
-    return named and (not case.followed or bool(behind(key))), said
+    return named and (not case.followed or key[2]), said
 
 
 def measure(options, undo):

@@ -13,6 +13,7 @@ plumb=$root/target/release/plumb
 	exit 2
 }
 mkdir -p "$dir"
+dir=$(realpath "$dir")
 failed=0
 answer="network: answer on its way"
 queue="in the queue of the network device"
