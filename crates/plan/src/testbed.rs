@@ -9,7 +9,7 @@ use super::own_devices::OwnDevices;
 use anyhow::{bail, Context, Result};
 use plumb_load::job::Bytes;
 use plumb_machine::{devices_under, Block, Root};
-use plumb_sim::serve::{disk, Backing, ServeOptions};
+use plumb_sim::serve::{disk, Backing, Disk, ServeOptions};
 use plumb_sim::spec::Spec;
 use plumb_undo::change::{Change, CLEARED};
 use plumb_undo::guarded_journal::GuardedJournal;
@@ -131,7 +131,7 @@ fn serve(
     spec: &DeviceSpec,
     nbd: Option<String>,
     guarded: &mut GuardedJournal,
-) -> Result<disk::Disk> {
+) -> Result<Disk> {
     guarded.journal.will(Change::Disk { name: served.into() })?;
     let options = ServeOptions {
         name: Some(served.into()),

@@ -5,7 +5,7 @@
 use super::{Errand, FIRST_DEVICE};
 use crate::file::Settings;
 use crate::testbed;
-use anyhow::{bail, Context, Result};
+use anyhow::{bail, Result};
 use plumb_machine::child::{wait_all, Status, Waited};
 use plumb_undo::guarded_journal::{append, last_words, GuardedJournal, StoppedByUser};
 use plumb_undo::timeout;
@@ -94,5 +94,4 @@ fn boot(errands: &[Errand<'_>], work: &Path, output: &Path, guarded: &mut Guarde
         (Waited::Ended, Some(Status::Exited(0))) => Ok(()),
         (Waited::Ended, _) => bail!("a guest failed{}", last_words(output, begin)),
     }
-    .context("guests")
 }
