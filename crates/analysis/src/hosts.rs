@@ -241,12 +241,30 @@ pub struct RequestRow {
     pub again: u64,
     /// Requests of which the server's part is not known though it was recorded; they are in no part.
     pub incomplete: u64,
+    /// What the client's side tells of a server that was not recorded.
+    pub peer: Option<PeerRow>,
     /// Where the time went; empty where the server was not recorded.
     pub parts: Vec<PartRow>,
     /// The same with requests of the server followed to where their time went, most first.
     pub followed: Vec<LeafRow>,
     /// The slowest, slowest first.
     pub slow: Vec<SlowRow>,
+}
+
+/// The time of requests to a server that was not recorded. The three add up to it.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PeerRow {
+    /// Until their last bytes went to the network driver, all together, ns.
+    pub sending: u64,
+    /// From then until the last bytes of the answers came: the network and the server, ns.
+    pub waiting: u64,
+    /// From then until the answers were read, ns.
+    pub reading: u64,
+    /// The shortest answer to a SYN, ns: what of `waiting` the network takes of each request at least, without queues.
+    /// `None` where no connection was opened meanwhile.
+    pub round_trip: Option<u64>,
+    /// Connections that were opened, and answered.
+    pub connections: u64,
 }
 
 /// One part of the requests' time.
@@ -394,6 +412,8 @@ pub fn read(recordings: &[Recording<'_>], comms: &[String]) -> (Vec<Result<Analy
             let there = t.server.is_none_or(|s| accounted(places.server, s.came, s.done));
             accounted(places.client, t.begin, t.end) && there
         });
+        let unrecorded = seen[client].flows.get(flow).filter(|_| places.server.is_none());
+        let mut round_trip = unrecorded.and_then(|flow| turns::round_trip(flow, *places));
         for turn in &turns {
             let name = threads[client].get(&turn.client).copied().unwrap_or_default();
             let row = *numbers.entry((client, name, places.server, address)).or_insert_with(|| {
@@ -402,6 +422,9 @@ pub fn read(recordings: &[Recording<'_>], comms: &[String]) -> (Vec<Result<Analy
             });
             let parts = places.server.and_then(|server| split(turn, client, server, &clocks));
             rows[row].add(turn, parts);
+            if let Some(round_trip) = round_trip.take() {
+                rows[row].opened(round_trip);
+            }
             if parts.is_some() {
                 place_windows(&mut windows, row, turn, *places);
             }

@@ -174,6 +174,13 @@ fn a_request_is_followed_to_a_host_with_another_clock() {
     let sleeping = &parts[3]["causes"][0];
     assert_eq!(sleeping["category"], "timer", "{parts:#}");
     assert!(number(&sleeping["time"]) * 2 > number(&parts[3]["time"]), "{parts:#}");
+    // Without the server's recording the client tells where it waited.
+    std::fs::rename(set.join("db"), hosts.path("db")).expect("moved");
+    let alone = explain_set(&set);
+    let row = only(&alone["hosts"]["requests"]);
+    let [sending, waiting, reading] = ["sending", "waiting", "reading"].map(|part| number(&row["peer"][part]));
+    assert_eq!(sending + waiting + reading, number(&row["time"]), "{row:#}");
+    assert!(waiting >= 590_000_000 && row["server"].is_null() && row["parts"] == Value::Array(Vec::new()), "{row:#}");
 }
 
 #[test]

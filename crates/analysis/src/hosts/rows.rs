@@ -6,7 +6,8 @@ use super::parts::{Cause, Windows};
 use super::times::{between, lengths, total, Slow, Times};
 use super::turns::Turn;
 use super::{
-    ClockMoment, ClockRow, LeafRow, PartCause, PartRow, RequestRow, SlowRow, N, OF_CLIENT, OF_SERVER, PARTS,
+    ClockMoment, ClockRow, LeafRow, PartCause, PartRow, PeerRow, RequestRow, SlowRow, N, OF_CLIENT, OF_SERVER,
+    PARTS,
 };
 use plumb_model::{Category, Who};
 use std::collections::HashMap;
@@ -36,6 +37,8 @@ pub(super) struct Row {
     /// Time on the way, there and back, of requests of which something was sent again, ns.
     again_time: [u64; 2],
     incomplete: u64,
+    /// Of a server that was not recorded.
+    peer: PeerRow,
 }
 
 /// The parts of a turn, and how far those on the way may be off, ns.
@@ -61,7 +64,15 @@ impl Row {
             again: 0,
             again_time: [0; 2],
             incomplete: 0,
+            peer: PeerRow::default(),
         }
+    }
+
+    /// A connection to its server was opened, and answered after so long, ns.
+    pub(super) fn opened(&mut self, round_trip: u64) {
+        let peer = &mut self.peer;
+        peer.connections += 1;
+        peer.round_trip = Some(peer.round_trip.map_or(round_trip, |known| known.min(round_trip)));
     }
 
     pub(super) fn add(&mut self, turn: &Turn, parts: Option<([u64; N], u64)>) {
@@ -74,10 +85,19 @@ impl Row {
                     those.for_each(|(sum, i)| *sum = sum.saturating_add(parts[i]));
                 }
             }
-            None => self.incomplete += u64::from(self.server.is_some()),
+            None if self.server.is_some() => self.incomplete += 1,
+            None => self.peer.add(turn),
         }
         let took = turn.end.saturating_sub(turn.begin);
         self.times.add(Slow { took, begin: turn.begin, parts: parts.map(|p| p.0), what: turn.again });
+    }
+}
+
+impl PeerRow {
+    fn add(&mut self, turn: &Turn) {
+        self.sending = self.sending.saturating_add(turn.sent.saturating_sub(turn.begin));
+        self.waiting = self.waiting.saturating_add(turn.back.saturating_sub(turn.sent));
+        self.reading = self.reading.saturating_add(turn.end.saturating_sub(turn.back));
     }
 }
 
@@ -254,6 +274,7 @@ impl Telling<'_> {
             width: row.width,
             again: row.again,
             incomplete: row.incomplete,
+            peer: row.server.is_none().then(|| row.peer.clone()),
             parts: if known { self.parts(n) } else { Vec::new() },
             followed,
             slow: slow.collect(),

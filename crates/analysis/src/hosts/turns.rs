@@ -132,6 +132,15 @@ pub fn of_flow(seen: &[Seen], flow: u64, places: Places, turns: &mut Vec<Turn>) 
     }
 }
 
+/// How long the answer to the client's SYN took: the shortest way there and back that the connection shows, since the
+/// server's kernel answers it at once. Where the SYN was sent again, too long.
+pub fn round_trip(client: &Flow, places: Places) -> Option<u64> {
+    let (there, back) = (usize::from(places.higher), usize::from(!places.higher));
+    let sent = client.ways[there].syn?;
+    let answer = client.ways[back].came.first().filter(|s| !s.data && s.end == s.begin + 1)?;
+    answer.ts.checked_sub(sent)
+}
+
 fn data(list: &[super::segments::Segment]) -> impl Iterator<Item = super::segments::Segment> + '_ {
     list.iter().copied().filter(|s| s.data)
 }

@@ -4,7 +4,7 @@
 use super::screen::{Screen, COLUMNS};
 use super::table::{wrapped_to, Table};
 use anyhow::Result;
-use plumb_analysis::hosts::{ClockRow, CommandRow, Hosts, PartRow, RequestRow, SteeringRow, COMMAND_PARTS};
+use plumb_analysis::hosts::{ClockRow, CommandRow, Hosts, PartRow, PeerRow, RequestRow, SteeringRow, COMMAND_PARTS};
 use plumb_trace::units;
 use std::io::Write;
 
@@ -102,6 +102,29 @@ fn party(host: &str, name: &str) -> String {
     }
 }
 
+/// What is known of a server that was not recorded.
+fn peer(p: &PeerRow, row: &RequestRow) -> String {
+    let n = row.requests.max(1);
+    let share = |ns: u64| format!("{:.1} %", ns as f64 * 100.0 / row.time.max(1) as f64);
+    let waiting = p.waiting / n;
+    let rest = match p.round_trip {
+        Some(trip) => format!(
+            "; the shortest way there and back takes {} (connections opened: {}), so the server, and queues on the way, had {}",
+            units::duration(trip),
+            units::count(p.connections),
+            units::duration(waiting.saturating_sub(trip))
+        ),
+        None => "; no connection was opened meanwhile, so how long the way is, is not known".into(),
+    };
+    format!(
+        "sending {}, waiting for the answer {} ({} a request), until it is read {}{rest}",
+        share(p.sending),
+        share(p.waiting),
+        units::duration(waiting),
+        share(p.reading)
+    )
+}
+
 fn requests(row: &RequestRow, out: &mut Screen<'_>) -> Result<()> {
     let client = party(&row.client, &row.client_name);
     let server = match &row.server {
@@ -131,6 +154,9 @@ fn requests(row: &RequestRow, out: &mut Screen<'_>) -> Result<()> {
             out,
             "  {n} of them in no part: events of the server are missing, or its clock is not aligned"
         )?;
+    }
+    if let Some(p) = &row.peer {
+        writeln!(out, "  {}", wrapped_to(&peer(p, row), 4, COLUMNS))?;
     }
     if row.parts.is_empty() {
         return Ok(());

@@ -89,6 +89,22 @@ fn a_request_is_cut_where_it_passes_from_one_to_the_other() {
 }
 
 #[test]
+fn a_connection_that_is_opened_tells_the_shortest_way() {
+    let opened = || Host::new().out(100, TO_SERVER | SYN, 10, 0).came(185, TO_CLIENT | SYN_ACK, 1_000, 0);
+    let of = |client: Host| {
+        let seen = [client.0];
+        let places = places(&seen, FLOW, &|_| false).expect("its ends are known");
+        (places.server, round_trip(&seen[0].flows[&FLOW], places))
+    };
+    let client = opened().out(200, TO_SERVER, 11, 50).came(900, TO_CLIENT, 1_001, 10).read(950, TO_CLIENT, 1_011);
+    assert_eq!(of(client), (None, Some(85)));
+    // One that was there before, and one that nobody answered.
+    let before = Host::new().out(200, TO_SERVER, 11, 50).came(900, TO_CLIENT, 1_001, 10);
+    assert_eq!(of(before.read(950, TO_CLIENT, 1_011)).1, None);
+    assert_eq!(of(Host::new().out(100, TO_SERVER | SYN, 10, 0)).1, None);
+}
+
+#[test]
 fn an_answer_that_ends_the_connection_is_read_before_its_end() {
     let client = Host::new()
         .out(100, TO_SERVER, 10, 50)
