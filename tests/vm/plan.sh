@@ -50,13 +50,11 @@ virtual-time = true
 [host.new]
 guest = "6.12"
 virtual-time = true
-[device.disk]
-model = "instant"
-size = "64M"
+[device.memory]
+directory = "/tmp"
 [cell]
-device = "disk"
-file-system = { kind = "ext4" }
-load = { size = "1M", block = "4K", operations = 200, sync = "fsync" }
+device = "memory"
+load = { size = "1M", block = "4K", operations = 2000 }
 [[factor]]
 name = "kernel"
 level = [{ name = "6.1", host = "old" }, { name = "6.12", host = "new" }]

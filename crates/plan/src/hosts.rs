@@ -66,7 +66,7 @@ struct Errand<'a> {
     dir: PathBuf,
     /// It is recorded.
     recorded: bool,
-    /// The devices that it has of its own, and the model of each.
+    /// The models that are devices of its own.
     devices: Vec<(&'a str, &'a DeviceSpec)>,
 }
 
@@ -144,7 +144,9 @@ fn errands<'a>(
         let (name, spec) = plan.hosts.get_key_value(name).with_context(|| format!("the plan has no host {name}"))?;
         let dir = work.join(number.to_string());
         std::fs::create_dir(&dir).with_context(|| dir.display().to_string())?;
-        let own = |d: &&(&str, &DeviceSpec)| d.1.host.as_deref().map_or(number == 0, |other| other == name);
+        let own = |d: &&(&str, &DeviceSpec)| {
+            d.1.model.is_some() && d.1.host.as_deref().map_or(number == 0, |other| other == name)
+        };
         let devices: Vec<_> = devices.iter().filter(own).copied().collect();
         errands.push(Errand { name, spec, dir, recorded: number == 0 || beside.contains(&name.as_str()), devices });
     }
@@ -184,7 +186,7 @@ fn inner(plan: &PlanFile, settings: &Settings, errand: &Errand<'_>) -> PlanFile 
     let used = settings.device.as_ref().map(OneOrMore::all).unwrap_or_default();
     inner.devices.retain(|name, _| used.contains(&name.as_str()));
     if errand.spec.guest.is_some() {
-        for (name, spec) in &mut inner.devices {
+        for (name, spec) in inner.devices.iter_mut().filter(|(_, spec)| spec.model.is_some()) {
             let own = errand.devices.iter().position(|(own, _)| own == name);
             let path = own.map_or_else(|| PathBuf::from("/dev/plumb-disk"), node);
             *spec = DeviceSpec { path: Some(path), seed: spec.seed, ..DeviceSpec::default() };

@@ -31,6 +31,7 @@ pub const PLANS: &[(&str, &str)] = &[
     ("create", include_str!("../../../plans/create.toml")),
     ("readers", include_str!("../../../plans/readers.toml")),
     ("ip-san", include_str!("../../../plans/ip-san.toml")),
+    ("kernels", include_str!("../../../plans/kernels.toml")),
 ];
 
 /// What a word stands for.

@@ -12,6 +12,9 @@ const GUESTS: &str = r#"
     delay = "5ms"
     [host.c]
     reach = ["ssh", "c"]
+    [host.v]
+    guest = "6.1"
+    virtual-time = true
     [device.far]
     model = "instant"
     host = "b"
@@ -68,6 +71,7 @@ fn what_cannot_be_is_refused_by_name() {
         ("host = \"a\"\nbeside = \"b\"\n", "give record"),
         ("host = \"a\"\nbeside = \"c\"\nrecord = []\n", "all guests, or none"),
         ("host = \"a\"\ndevice = \"path\"\n", "a guest's device is a model"),
+        ("host = \"v\"\ndevice = \"near\"\n", "a model takes real time"),
         ("host = \"c\"\ndevice = \"far\"\n", "all guests, or none"),
     ] {
         let error = plan(cell).map(drop).expect_err(cell);

@@ -144,8 +144,11 @@ fn hosts(plan: &PlanFile, cell: &Settings, devices: &[&DeviceSpec]) -> Result<()
     if !others.is_empty() && std::iter::once(&own.as_str()).chain(&others).any(virtual_time) {
         bail!("virtual-time is for a cell of one guest: two have no clock in common");
     }
-    if devices.iter().any(|d| d.model.is_none()) {
-        bail!("a guest's device is a model");
+    if devices.iter().any(|d| d.path.is_some()) {
+        bail!("a guest's device is a model, or a directory of the guest (/tmp is in its memory)");
+    }
+    if virtual_time(&own.as_str()) && devices.iter().any(|d| d.model.is_some()) {
+        bail!("virtual-time: a model takes real time; give a directory of the guest, as in directory = \"/tmp\"");
     }
     Ok(())
 }
