@@ -16,6 +16,7 @@ mod position;
 mod posix_aio;
 mod pwrite;
 mod pwritev2;
+mod request;
 mod ring;
 mod stdio;
 mod stream;
@@ -38,6 +39,7 @@ pub use null::Null;
 pub use posix_aio::PosixAio;
 pub use pwrite::Pwrite;
 pub use pwritev2::Pwritev2;
+pub use request::Requests;
 pub use stdio::Stdio;
 pub use write::Write;
 pub use writev::Writev;
@@ -64,6 +66,8 @@ pub enum Action {
     Name,
     /// Take the lock of counter `offset` and count.
     Lock,
+    /// Send the slot's buffer on connection `offset`, and read the answer.
+    Request,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -75,7 +79,7 @@ pub struct Operation {
     pub file: u32,
     /// Bytes; at most 1 GiB.
     pub len: u32,
-    /// Where in the file, bytes; of names and locks their number.
+    /// Where in the file, bytes; of names, locks and connections their number.
     pub offset: u64,
     /// The slot's buffer, `len` bytes at least.
     pub buffer: *mut u8,

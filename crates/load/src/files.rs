@@ -100,7 +100,7 @@ impl Ground {
         let names_dir =
             if shared || worker == 0 { dir.join("names") } else { dir.join(format!("names.{worker}")) };
         let names = Names::new(&names_dir, if job.what.names() { job.files } else { 0 }, job.dirs);
-        if job.what.names() || job.what == What::LockAndUpdate && job.lock != crate::job::Lock::Fcntl {
+        if job.what.names() || job.what.without_files() && job.lock != crate::job::Lock::Fcntl {
             return FileSet { paths: vec![], through: None, copies: vec![], names };
         }
         let path = |i: u64, word: &str| {

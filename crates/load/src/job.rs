@@ -46,6 +46,23 @@ pub struct Job {
         value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub counters: u32,
 
+    /// Where requests go: HOST:PORT, or the path of a Unix socket
+    #[arg(long, value_name = "ADDRESS", default_value = "", hide_default_value = true, help_heading = "Network")]
+    pub to: String,
+    /// Bytes of an answer; a request has --block bytes
+    #[arg(long, value_name = "SIZE", default_value = "4K", help_heading = "Network")]
+    pub reply: Bytes,
+    /// Ask for this path by HTTP/1.1, in place of --block and --reply bytes of nothing
+    #[arg(long, value_name = "PATH", default_value = "", hide_default_value = true, help_heading = "Network")]
+    pub http: String,
+    /// Connections of each worker, which have its requests in turn
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Network",
+        value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub connections: u32,
+    /// Requests of a connection, then it is closed and opened anew; 0: as many as there are
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Network")]
+    pub per_connection: u64,
+
     /// Which place comes next
     #[arg(long, value_enum, default_value_t = Order::Sequential, help_heading = "Order")]
     pub order: Order,
@@ -170,6 +187,11 @@ impl Default for Job {
             vector: 4,
             lock: Lock::Mutex,
             counters: 5,
+            to: String::new(),
+            reply: Bytes(4096),
+            http: String::new(),
+            connections: 1,
+            per_connection: 0,
             order: Order::Sequential,
             seed: 123_456,
             zipf: 0.99,
@@ -227,6 +249,7 @@ impl Job {
             What::Unlink => OperationKind::Unlink,
             What::FsyncOnly => OperationKind::Sync,
             What::LockAndUpdate => OperationKind::Lock,
+            What::Request => OperationKind::Request,
             What::Copy => OperationKind::Copy,
         }
     }

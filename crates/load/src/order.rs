@@ -51,17 +51,15 @@ impl Places {
     pub fn new(job: &Job, worker: u32, workers: u32, files: u64) -> Self {
         let order = job.places();
         let random = matches!(order, Order::Random | Order::Zipf);
-        let numbered = job.what.names() || job.what == What::LockAndUpdate;
-        let (step, span, files, mut base) = if job.what == What::LockAndUpdate {
-            (1, u64::from(job.counters), 1, 0)
-        } else if numbered {
-            (1, files, 1, 0)
-        } else {
-            (job.block.0.max(1), job.span(), files, job.offset.0)
+        let (step, span, files, mut base) = match job.what {
+            What::LockAndUpdate => (1, u64::from(job.counters), 1, 0),
+            What::Request => (1, u64::from(job.connections), 1, 0),
+            what if what.names() => (1, files, 1, 0),
+            _ => (job.block.0.max(1), job.span(), files, job.offset.0),
         };
         let mut blocks = (span / step).max(1);
         let divided = job.sharing == Sharing::Shared && !random && workers > 1;
-        if divided && job.what != What::LockAndUpdate {
+        if divided && !job.what.without_files() {
             let part = (blocks / u64::from(workers)).max(1);
             base += part * u64::from(worker) % blocks * step;
             blocks = part;

@@ -4,7 +4,7 @@
 
 use super::{
     copy, io_uring, libaio, Char, CopyFileRange, Engine, EngineError, IoUringFixed, IoUringPlain,
-    IoUringSqpoll, Libaio, Locks, Mmap, NameCalls, Null, PosixAio, Pwrite, Pwritev2, Sendfile, Stdio, Write,
+    IoUringSqpoll, Libaio, Locks, Mmap, NameCalls, Null, PosixAio, Pwrite, Pwritev2, Requests, Sendfile, Stdio, Write,
     Writev,
 };
 use crate::job::{Job, Through, What};
@@ -19,11 +19,12 @@ pub trait Visitor {
 }
 
 /// Does it with the job's engine: null where nothing shall be called, that of
-/// names or locks where the job is about them, and else what `through` says.
+/// names, locks or requests where the job is about them, and else what `through` says.
 pub fn choose<V: Visitor>(job: &Job, visitor: V) -> V::Out {
     match (job.through, job.what) {
         (Through::Null, _) => visitor.visit::<Null>(),
         (_, What::LockAndUpdate) => visitor.visit::<Locks>(),
+        (_, What::Request) => visitor.visit::<Requests>(),
         (_, what) if what.names() => visitor.visit::<NameCalls>(),
         (Through::Pwrite, _) => visitor.visit::<Pwrite>(),
         (Through::Write, _) => visitor.visit::<Write>(),
@@ -113,6 +114,7 @@ mod tests {
         let of = |what, through| choose(&Job { what, through, ..Job::default() }, Name);
         assert!(of(What::Unlink, Through::IoUring).ends_with("NameCalls"));
         assert!(of(What::LockAndUpdate, Through::Pwrite).ends_with("Locks"));
+        assert!(of(What::Request, Through::Pwrite).ends_with("Requests"));
         assert!(of(What::Create, Through::Null).ends_with("Null"));
         assert!(of(What::Copy, Through::Sendfile).ends_with("Sendfile"));
     }

@@ -9,6 +9,11 @@ use clap::Args;
 #[error("{0}")]
 pub struct JobError(pub String);
 
+/// Whether HTTP can ask for it, and nothing else along with it.
+fn is_path(path: &str) -> bool {
+    path.starts_with('/') && path.chars().all(|c| c.is_ascii_graphic())
+}
+
 impl Job {
     /// Looks for contradictions.
     ///
@@ -84,6 +89,18 @@ impl Job {
                 "--what {what} with --through {through}: copy goes through sendfile or copy-file-range, and only copy does"
             ));
         }
+        if (what == What::Request) == self.to.is_empty() {
+            return no(match what {
+                What::Request => "--what request needs a server: --to HOST:PORT".into(),
+                _ => format!("--to {}: --what {what} asks no server; give --what request", self.to),
+            });
+        }
+        if what == What::Request && !self.http.is_empty() && !is_path(&self.http) {
+            return no(format!("--http {:?}: is no path, as in --http /index.html", self.http));
+        }
+        if what == What::Request && (sync != SyncMethod::None || self.depth > 1) {
+            return no("--what request writes no file: leave out --sync; for more at once give more --threads".into());
+        }
         if what == What::LockAndUpdate && (sync != SyncMethod::None || self.depth > 1) {
             return no("--what lock-and-update writes no data: leave out --sync and --depth".into());
         }
@@ -108,7 +125,7 @@ impl Job {
         if self.stamp && (self.compressible > 0 || block % 512 != 0 || copies) {
             return no("--stamp fills whole sectors of 512 bytes itself: --block in whole sectors, no --compressible, no copy".into());
         }
-        if !what.names() && what != What::LockAndUpdate {
+        if !what.names() && !what.without_files() {
             let range = self.span();
             if range < block {
                 return no(format!("one block ({}) does not fit into the range ({range} bytes)", self.block));
@@ -181,6 +198,10 @@ mod tests {
             (Job { sync: SyncMethod::Msync, ..base() }, "mmap"),
             (Job { sync: SyncMethod::RwfDsync, ..base() }, "pwritev2"),
             (Job { what: What::FsyncOnly, ..base() }, "fsync-only"),
+            (Job { what: What::Request, ..base() }, "--to"),
+            (Job { to: "x:1".into(), ..base() }, "--what request"),
+            (Job { what: What::Request, to: "x:1".into(), http: "/a b".into(), ..base() }, "--http"),
+            (Job { what: What::Request, to: "x:1".into(), depth: 2, ..base() }, "--threads"),
             (Job { what: What::Copy, ..base() }, "sendfile"),
             (Job { order: Order::Random, layout: Layout::Append, ..base() }, "append"),
             (Job { size: Bytes(100), ..base() }, "does not fit"),

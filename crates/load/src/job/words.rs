@@ -59,6 +59,8 @@ words! {
         FsyncOnly,
         /// Take a lock and count (--lock, --counters)
         LockAndUpdate,
+        /// Send a request to a server and read its answer (--to)
+        Request,
         /// Send a file into another one (with --through sendfile or copy-file-range)
         Copy,
     }
@@ -225,6 +227,11 @@ impl What {
             self,
             What::Read | What::Reread | What::Mix | What::BackwardsRead | What::StridedRead | What::Copy
         )
+    }
+
+    /// Whether it needs no file.
+    pub fn without_files(self) -> bool {
+        matches!(self, What::LockAndUpdate | What::Request)
     }
 
     /// Whether it works on names, not on blocks.

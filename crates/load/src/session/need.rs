@@ -64,7 +64,7 @@ impl Need {
     }
 
     fn of_worker(job: &Job) -> Need {
-        if job.what == What::LockAndUpdate && job.lock != Lock::Fcntl {
+        if job.what.without_files() && job.lock != Lock::Fcntl {
             return Need::default();
         }
         let copies = if job.what == What::Copy { 2 } else { 1 };

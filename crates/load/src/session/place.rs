@@ -251,8 +251,8 @@ fn one_file_is_enough(job: &Job, target: &Path) -> Result<()> {
     if job.what == What::Copy {
         bail!("{shown}: --what copy needs a second file next to the first; name a directory");
     }
-    if job.what == What::LockAndUpdate {
-        bail!("{shown}: --what lock-and-update needs no data; name a directory");
+    if job.what.without_files() {
+        bail!("{shown}: --what {} needs no data; name a directory", job.what);
     }
     if job.files > 1 || job.dirs > 0 {
         bail!("{shown}: is one file, and --files is {}; name a directory", job.files);

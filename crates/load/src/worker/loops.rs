@@ -6,7 +6,7 @@ use super::record::{Recorder, Times};
 use super::Source;
 use crate::board::Head;
 use crate::engine::{Done, Engine, Operation, Wait};
-use crate::job::{Job, Through, What};
+use crate::job::{Job, Through};
 use crate::pace::{self, Schedule};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -33,7 +33,7 @@ impl End {
         let operations = match limits.into_iter().flatten().min() {
             Some(n) => n,
             None if length.is_some() => u64::MAX,
-            None if job.what == What::LockAndUpdate => pass * 1000,
+            None if job.what.without_files() => pass * 1000,
             None => pass,
         };
         let deadline = length.map_or(u64::MAX, |t| start.saturating_add(t));

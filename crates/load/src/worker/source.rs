@@ -46,6 +46,7 @@ impl Source {
             What::Create | What::Open | What::Stat | What::Rename | What::Unlink => Action::Name,
             What::FsyncOnly => Action::Sync,
             What::LockAndUpdate => Action::Lock,
+            What::Request => Action::Request,
             What::Copy => Action::Copy,
         };
         let named = job.what.names() && job.what != What::Create;

@@ -36,10 +36,12 @@ pub enum OperationKind {
     Copy = 12,
     /// Anything else.
     Other = 13,
+    /// Asks a server, and reads its answer.
+    Request = 14,
 }
 
 impl OperationKind {
-    const ALL: [OperationKind; 14] = [
+    const ALL: [OperationKind; 15] = [
         OperationKind::Write,
         OperationKind::Rewrite,
         OperationKind::Read,
@@ -54,6 +56,7 @@ impl OperationKind {
         OperationKind::Close,
         OperationKind::Copy,
         OperationKind::Other,
+        OperationKind::Request,
     ];
 
     /// How many kinds there are.
@@ -96,6 +99,7 @@ impl OperationKind {
             OperationKind::Close => "close",
             OperationKind::Copy => "copy",
             OperationKind::Other => "other",
+            OperationKind::Request => "request",
         }
     }
 }

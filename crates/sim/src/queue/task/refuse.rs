@@ -11,7 +11,7 @@ pub fn refuse(job: &Job, size: u64) -> Result<(), JobError> {
     job.check()?;
     let no = |text: String| Err(JobError(text));
     let (what, through) = (job.what, job.through);
-    if what.names() || matches!(what, What::LockAndUpdate | What::Copy) {
+    if what.names() || what.without_files() || what == What::Copy {
         return no(format!("--what {what}: a simulated device has blocks alone; choose read, write or mix"));
     }
     if matches!(through, Through::Stdio | Through::Char | Through::Mmap) {
