@@ -60,7 +60,7 @@ name = "kernel"
 level = [{ name = "6.1", host = "old" }, { name = "6.12", host = "new" }]
 END
 run kernels
-for pair in "000 6.1." "001 6.12."; do
+for pair in "001 6.1." "002 6.12."; do
 	cell=$(find "$work/kernels/cells" -maxdepth 1 -name "${pair% *}*")
 	if python3 -c 'import json, sys; e = json.load(open(sys.argv[1] + "/1/load.json"))["environment"]; sys.exit(not e["kernel"]["release"].startswith(sys.argv[2]))' "$cell" "${pair#* }"; then
 		ok "the cell was measured on Linux ${pair#* }x"
@@ -84,13 +84,13 @@ host = "target"
 protocol = "nvme"
 [cell]
 host = "initiator"
-beside = "target"
+record-hosts = "target"
 device = "disk"
 load = { block = "4K", operations = 100, size = "1M", direct = true }
 record = ["-e", "default,tcp"]
 END
 run far
-if grep -q 'in the queue of the network device' "$work"/far/cells/*/1/hosts.txt; then
+if grep -q 'Most of it: target, answer in the queue of the network device' "$work"/far/cells/*/1/hosts.txt; then
 	ok "the slow link is told from both recordings"
 else
 	bad "the slow link is not told"

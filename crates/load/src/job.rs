@@ -47,13 +47,25 @@ pub struct Job {
     pub counters: u32,
 
     /// Where requests go: HOST:PORT, or the path of a Unix socket
-    #[arg(long, value_name = "ADDRESS", default_value = "", hide_default_value = true, help_heading = "Network")]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "",
+        hide_default_value = true,
+        help_heading = "Network"
+    )]
     pub to: String,
     /// Bytes of an answer; a request has --block bytes
     #[arg(long, value_name = "SIZE", default_value = "4K", help_heading = "Network")]
     pub reply: Bytes,
     /// Ask for this path by HTTP/1.1, in place of --block and --reply bytes of nothing
-    #[arg(long, value_name = "PATH", default_value = "", hide_default_value = true, help_heading = "Network")]
+    #[arg(
+        long,
+        value_name = "PATH",
+        default_value = "",
+        hide_default_value = true,
+        help_heading = "Network"
+    )]
     pub http: String,
     /// Connections of each worker, which have its requests in turn
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Network",

@@ -28,10 +28,16 @@ fetch() {
 		reason="apt-get download $package: $(tail -n 1 "$dir.new/log")"
 		return 1
 	fi
-	dpkg -x "$dir.new"/*.deb "$dir.new/root"
+	# Whoever calls this in a condition has switched -e off.
+	if ! dpkg -x "$dir.new"/*.deb "$dir.new/root"; then
+		reason="dpkg -x $package failed"
+		return 1
+	fi
 	release=$(ls "$dir.new/root/lib/modules")
-	cp "$dir.new/root/boot/vmlinuz-$release" "$dir.new/vmlinuz"
-	take_modules "$dir.new" "$release"
+	if ! cp "$dir.new/root/boot/vmlinuz-$release" "$dir.new/vmlinuz" || ! take_modules "$dir.new" "$release"; then
+		reason="the kernel and modules of $package cannot be unpacked (xz, zstd, room?)"
+		return 1
+	fi
 	rm -rf "$dir.new/root" "$dir.new"/*.deb "$dir"
 	echo "$pattern $MODULES" >"$dir.new/stamp"
 	mv "$dir.new" "$dir"
@@ -51,7 +57,7 @@ take_modules() {
 		*.xz) xz -dc "$path" >"$dir/modules/$number-${module%.xz}" ;;
 		*.zst) zstd -dcq "$path" >"$dir/modules/$number-${module%.zst}" ;;
 		*) cp "$path" "$dir/modules/$number-$module" ;;
-		esac
+		esac || return 1
 		number=$((number + 1))
 	done
 }
@@ -101,10 +107,10 @@ boot_guest() {
 	(cd "$tree" && find . | cpio -o -H newc --quiet | gzip -1) >"$files/initramfs.gz"
 	truncate -s 256M "$files/vda"
 	while :; do
-		{ time timeout "$TIMEOUT" qemu-system-x86_64 "${accel[@]}" -cpu Nehalem -m "${GUEST_MB:-1024}" -nodefaults \
+		{ time timeout --foreground "$TIMEOUT" qemu-system-x86_64 "${accel[@]}" -cpu Nehalem -m "${GUEST_MB:-1024}" -nodefaults \
 			-display none -no-reboot -kernel "$kernel_image" -initrd "$files/initramfs.gz" \
 			-append "console=ttyS0 quiet panic=-1 tsc=reliable $append ${GUEST_APPEND-oops=panic}" \
-			-drive "file=$files/vda,format=raw,if=virtio" -serial "file:$to/console" \
+			-drive "file=${files//,/,,}/vda,format=raw,if=virtio" -serial "file:${to//,/,,}/console" \
 			"$@" </dev/null >"$to/qemu" 2>&1 || true; } 2>"$to/cpu"
 		tries=$((tries - 1))
 		[ $tries -gt 0 ] && ! grep -q 'plumb-vm: Linux .* is up' "$to/console" || break

@@ -6,12 +6,12 @@
 set -euo pipefail
 
 dir=$1 count=$2
+cache=$(realpath -m "${PLUMB_GUESTS:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/plumb/guests}")
 cd "$dir"
 export PATH="$PATH:/usr/sbin:/sbin"
 . ./guest.sh
 GUEST_APPEND=
 plumb=$(realpath /proc/$PPID/exe)
-cache=${PLUMB_GUESTS:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/plumb/guests}
 # shellcheck disable=SC2034 # of guest.sh
 work=$dir
 reason=
@@ -20,8 +20,8 @@ fail() {
 	echo "$*" >&2
 	exit 1
 }
-for command in qemu-system-x86_64 busybox cpio depmod apt-get; do
-	command -v "$command" >/dev/null || fail "a guest needs $command, which is not installed: apt install qemu-system-x86 busybox-static cpio kmod"
+for command in qemu-system-x86_64 busybox cpio depmod apt-get pkill; do
+	command -v "$command" >/dev/null || fail "a guest needs $command, which is not installed: apt install qemu-system-x86 busybox-static cpio kmod procps"
 done
 
 # In a subshell with its conf: a guest's kernel comes to $kernel_dir.
@@ -66,9 +66,10 @@ one() {
 	guest_tree "$tree" "$dir/init" "$kernel_dir/modules"
 	with_libraries "$plumb" "$tree" plumb
 	for tool in $tools; do
-		tool=$(command -v "$tool") || continue
+		tool=$(command -v "$tool") || continue # busybox may have it
 		case $tool in
-		*/sh | */bash) ;;
+		*/sh) ;; # busybox has it
+		*/plumb) ;;
 		*) with_libraries "$tool" "$tree" "$(basename "$tool")" ;;
 		esac
 	done
@@ -96,25 +97,36 @@ one() {
 	rm -rf "$tree"
 }
 
-# Both die with this script.
-trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
+# In a process group of its own, which is killed with this script.
+socket=
+leave() {
+	pkill -g 0 qemu-system || true
+	[ -z "$socket" ] || rm -f "$socket"
+}
+trap leave EXIT
 if [ "$count" = 1 ]; then
 	(one 0)
 	exit
 fi
-socket=$(mktemp -u "${TMPDIR:-/tmp}/plumb-guests-XXXXXX")
+socket=$(mktemp -u /tmp/plumb-guests-XXXXXX)
 link() { echo "-netdev stream,id=n,server=$1,addr.type=unix,addr.path=$socket -device virtio-net-pci,netdev=n,mac=52:54:00:00:00:0$2"; }
 # shellcheck disable=SC2046 # options
-(one 1 $(link on 2)) &
-other=$!
+(one 1 $(link on 2)) 2>1/stderr &
+pids=$!
 until [ -e "$socket" ]; do
-	kill -0 "$other" 2>/dev/null || { wait "$other"; exit 1; }
+	if ! kill -0 "$pids" 2>/dev/null; then
+		cat 1/stderr >&2
+		exit 1
+	fi
 	sleep 0.1
 done
-rc=0
 # shellcheck disable=SC2046 # options
-(one 0 $(link off 1)) || rc=1
-[ "$rc" = 0 ] || pkill -P "$other" -f qemu-system || true
-wait "$other" || rc=1
-rm -f "$socket"
-exit "$rc"
+(one 0 $(link off 1)) 2>0/stderr &
+first=$! failed=
+for _ in 1 2; do
+	wait -n -p ended || failed=${failed:-$([ "$ended" = "$first" ] && echo 0 || echo 1)}
+	# The other one would wait for it.
+	[ -z "$failed" ] || pkill -g 0 qemu-system || true
+done
+[ -z "$failed" ] || cat "$((1 - failed))/stderr" "$failed/stderr" >&2
+[ -z "$failed" ]

@@ -45,9 +45,9 @@ pub fn changed(plan: &PlanFile, changes: &Changes, program: &dyn Program) -> Res
     plan.order = changes.order.unwrap_or(plan.order);
     plan.seed = changes.seed.unwrap_or(plan.seed);
     if changes.no_record {
-        plan.cell.record = None;
-        for level in plan.factors.iter_mut().flat_map(|f| &mut f.levels) {
-            level.settings.record = None;
+        let levels = plan.factors.iter_mut().flat_map(|f| &mut f.levels).map(|level| &mut level.settings);
+        for settings in levels.chain([&mut plan.cell]) {
+            (settings.record, settings.record_hosts) = (None, None);
         }
     }
     if changes.record {

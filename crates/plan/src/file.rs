@@ -149,7 +149,7 @@ pub struct DeviceSpec {
     pub protocol: Option<Protocol>,
 }
 
-/// A host on which cells are measured, or that is recorded beside: one that is there, or a guest.
+/// A host on which cells are measured, or that is recorded meanwhile: one that is there, or a guest.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct HostSpec {
@@ -239,9 +239,9 @@ pub struct Settings {
     /// The host that it is measured on; none: this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// Hosts that are recorded meanwhile.
+    /// Hosts that are recorded concurrently.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub beside: Option<OneOrMore>,
+    pub record_hosts: Option<OneOrMore>,
     /// Names of the devices that it works on; one or several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<OneOrMore>,

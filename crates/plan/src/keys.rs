@@ -34,7 +34,7 @@ pub(super) const HOST: &[&str] = &["reach", "guest", "memory", "virtual-time", "
 /// Keys of `[cell]` and of a level, which has `name` as well.
 pub(super) const SETTINGS: &[&str] = &[
     "host",
-    "beside",
+    "record-hosts",
     "device",
     "file-system",
     "queue",

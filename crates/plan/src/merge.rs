@@ -20,7 +20,7 @@ pub(super) fn merged<'a>(layers: impl IntoIterator<Item = &'a Settings>) -> Sett
 fn over(below: &mut Settings, layer: &Settings) {
     let Settings {
         host,
-        beside,
+        record_hosts,
         device,
         file_system,
         queue,
@@ -35,7 +35,7 @@ fn over(below: &mut Settings, layer: &Settings) {
         record,
     } = layer;
     one(&mut below.host, host);
-    one(&mut below.beside, beside);
+    one(&mut below.record_hosts, record_hosts);
     one(&mut below.device, device);
     one(&mut below.prepare, prepare);
     one(&mut below.remount, remount);

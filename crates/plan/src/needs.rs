@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What this machine lacks for a cell, in its user's words. Such a cell is skipped, and the report says why.
 //!
-//! The kernel as a factor is not among it: a plan runs on the kernel that is booted.
+//! What a cell needs on another host, or in a guest, is looked up there.
 
 mod machine;
 
 pub use machine::Machine;
 
 use super::arguments;
-use super::file::{DeviceSpec, HostSpec, PlanFile, Settings};
+use super::file::{DeviceSpec, PlanFile, Settings};
 use super::state::Cell;
 use crate::program::Program;
 use anyhow::{bail, Context, Result};
@@ -53,7 +53,12 @@ pub fn mark(cells: &mut [Cell], plan: &PlanFile, program: &dyn Program) {
 /// It has not, or cannot be looked at.
 pub fn room(dir: &Path, plan: &PlanFile, cells: &[Cell]) -> Result<()> {
     let live = || cells.iter().filter(|c| c.skipped.is_none());
-    let recorded = live().filter(|c| c.settings.record.is_some()).count() as u64;
+    let recordings = |c: &Cell| {
+        let also = c.settings.record_hosts.as_ref().map_or(0, |names| names.all().len() as u64);
+        // What comes from another host is here twice for a moment.
+        u64::from(c.settings.record.is_some()) + 2 * also
+    };
+    let recorded: u64 = live().map(recordings).sum();
     let need = u64::from(plan.repeat) * (live().count() as u64 * A_REPETITION + recorded * A_RECORDING);
     let there = std::path::absolute(dir)?;
     let Some(there) = there.ancestors().find(|d| d.exists()) else { return Ok(()) };
@@ -90,7 +95,12 @@ impl Machine {
         let devices = devices(&cell.settings, plan);
         let cell = &cell.settings;
         if let Some(host) = cell.host.as_ref().and_then(|name| plan.hosts.get(name)) {
-            return self.memory(&devices).or_else(|| self.reach(host));
+            let others = cell.record_hosts.as_ref().map(|names| names.all()).unwrap_or_default();
+            let mut others = others.into_iter().filter_map(|name| plan.hosts.get(name));
+            return match host.guest {
+                Some(_) => self.memory(&devices).or_else(|| self.boots(cell)),
+                None => self.command(&host.reach).or_else(|| others.find_map(|h| self.command(&h.reach))),
+            };
         }
         self.privilege(cell, &devices)
             .or_else(|| devices.iter().find_map(|(name, device)| self.device(name, device)))
@@ -105,16 +115,19 @@ impl Machine {
             .or_else(|| cell.record.as_ref().and_then(|_| self.recording()))
     }
 
-    /// The rest of what a cell needs is looked up where it runs.
-    fn reach(&self, host: &HostSpec) -> Option<String> {
-        if host.guest.is_none() {
-            return self.command(&host.reach);
+    /// What booting a guest needs of this machine; the rest is looked up in the guest.
+    fn boots(&self, cell: &Settings) -> Option<String> {
+        let mkfs = cell.file_system.as_ref().map(|fs| format!("mkfs.{}", fs.kind));
+        if let Some(mkfs) = mkfs.filter(|mkfs| !self.tool(mkfs)) {
+            return Some(format!("a guest gets {mkfs} of this machine, where it is not installed"));
         }
         let tools = [
             ("qemu-system-x86_64", "qemu-system-x86"),
             ("busybox", "busybox-static"),
             ("cpio", "cpio"),
             ("depmod", "kmod"),
+            ("xz", "xz-utils"),
+            ("tc", "iproute2"),
         ];
         let (tool, package) = tools.into_iter().find(|(tool, _)| !self.tool(tool))?;
         Some(format!("a guest needs {tool}, which is not installed: apt install {package}"))

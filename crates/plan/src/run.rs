@@ -29,6 +29,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+/// Why a plan ends early, where something is still changed.
+pub(super) const NOT_RESTORED: &str = "the system could not be put back as it was: ";
+
 /// Runs a plan, or goes on with it.
 ///
 /// # Errors
@@ -45,7 +48,7 @@ pub fn main(args: &options::Run, program: &dyn Program) -> Result<ExitCode> {
     let dir = dir.canonicalize().with_context(|| dir.display().to_string())?;
     let mut locks = Locks::default();
     locks.run(&dir)?;
-    // Followed once: a link that leads elsewhere in a later repetition names nothing more.
+    // Followed once: a link that leads elsewhere in a later repetition names nothing more. HOST:PATH is another host's.
     let node = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
     let destroy: Vec<PathBuf> = args.destroy.iter().map(node).collect();
     let ready = ready(args, plan, &dir, &destroy, &progress, &mut locks, program);
@@ -207,7 +210,7 @@ fn repetitions(state: &mut State, guarded: &mut GuardedJournal, progress: &Progr
         store::write(&guarded.dir, state)?;
         progress.ended(state, &made);
         if let Some(left) = left {
-            state.ended_early = Some(format!("the system could not be put back as it was: {left}"));
+            state.ended_early = Some(format!("{NOT_RESTORED}{left}"));
             break;
         }
     }
@@ -246,6 +249,8 @@ fn one(
     let mark = guarded.journal.mark();
     let mut places = Vec::new();
     let came = attempt(state, cell, &dir, guarded, &mut places);
+    let mut left =
+        came.as_ref().err().and_then(|e| e.downcast_ref::<hosts::NotRestored>()).map(ToString::to_string);
     let mut measured = match came {
         Ok(measured) => Some(measured),
         // What fails after a signal may have failed for it.
@@ -255,7 +260,7 @@ fn one(
             Some(Measured { elapsed_ns: 0, end, doubts: Vec::new() })
         }
     };
-    let (mut told, mut left) = (Vec::new(), None);
+    let mut told = Vec::new();
     for undone in guarded.journal.undo_since(mark) {
         match undone {
             Undone::Nothing | Undone::Did(_) => {}

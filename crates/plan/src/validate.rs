@@ -44,7 +44,10 @@ pub(super) fn plan(plan: &PlanFile) -> Result<()> {
     }
     for (name, host) in &plan.hosts {
         self::host(host).with_context(|| format!("host {name}"))?;
-        nameable("host", name)?;
+        // It names files, and stands before a ':' on the command line.
+        if name.is_empty() || name.starts_with(['.', '-']) || !name.chars().all(is_word) {
+            bail!("host \"{}\": must be one word of letters, digits, '_', '-' and '.'", name.escape_debug());
+        }
     }
     for (name, device) in &plan.devices {
         if let Some(host) = &device.host {
@@ -87,7 +90,9 @@ fn device(device: &DeviceSpec) -> Result<()> {
         bail!("must have one of model, path and directory");
     }
     if device.host.is_some() != device.protocol.is_some() {
-        bail!("host and protocol go together: whose it is, and how it comes from there (\"iscsi\", \"nvme\")");
+        bail!(
+            "host and protocol go together: whose it is, and how it comes from there (\"iscsi\", \"nvme\")"
+        );
     }
     if device.host.is_some() && device.model.is_none() {
         bail!("another host's device is a model: a path of another host must be exported there, and named as it is here");
@@ -136,8 +141,8 @@ fn host(host: &HostSpec) -> Result<()> {
     if !version && !guest.starts_with('/') {
         bail!("guest = \"{guest}\": must be a version of Debian's kernel, as in \"6.12\", or the absolute path of an image");
     }
-    if memory.is_some_and(|m| m.0 < 256 << 20) {
-        bail!("memory: a guest needs 256M");
+    if memory.is_some_and(|m| m.0 < 512 << 20) {
+        bail!("memory: a guest needs 512M");
     }
     Ok(())
 }

@@ -178,9 +178,13 @@ fn a_request_is_followed_to_a_host_with_another_clock() {
     std::fs::rename(set.join("db"), hosts.path("db")).expect("moved");
     let alone = explain_set(&set);
     let row = only(&alone["hosts"]["requests"]);
-    let [sending, waiting, reading] = ["sending", "waiting", "reading"].map(|part| number(&row["peer"][part]));
+    let [sending, waiting, reading] =
+        ["sending", "waiting", "reading"].map(|part| number(&row["peer"][part]));
     assert_eq!(sending + waiting + reading, number(&row["time"]), "{row:#}");
-    assert!(waiting >= 590_000_000 && row["server"].is_null() && row["parts"] == Value::Array(Vec::new()), "{row:#}");
+    assert!(
+        waiting >= 590_000_000 && row["server"].is_null() && row["parts"] == Value::Array(Vec::new()),
+        "{row:#}"
+    );
 }
 
 #[test]

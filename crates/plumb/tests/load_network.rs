@@ -53,7 +53,8 @@ impl Server {
         let log = scratch.path().join("server");
         let out = std::fs::File::create(&log).expect("a log");
         let mut command = Command::new("python3");
-        let child = command.args(["-u", "-c", script]).stdin(Stdio::null()).stdout(out).spawn().expect("python3");
+        let child =
+            command.args(["-u", "-c", script]).stdin(Stdio::null()).stdout(out).spawn().expect("python3");
         let port = || std::fs::read_to_string(&log).unwrap_or_default().lines().next().map(String::from);
         until("the server is up", || port().is_some());
         let address = format!("127.0.0.1:{}", port().expect("its port"));
@@ -90,8 +91,23 @@ fn a_server_is_asked_as_often_as_the_result_says() {
     let scratch = Scratch::new();
     let server = Server::of(BYTES, &scratch);
     let words = [
-        "--what", "request", "--to", &server.address, "--block", "50", "--reply", "200", "--threads", "3",
-        "--connections", "2", "--per-connection", "25", "--operations", "100", ".",
+        "--what",
+        "request",
+        "--to",
+        &server.address,
+        "--block",
+        "50",
+        "--reply",
+        "200",
+        "--threads",
+        "3",
+        "--connections",
+        "2",
+        "--per-connection",
+        "25",
+        "--operations",
+        "100",
+        ".",
     ];
     let all = scratch.json(&words);
     let request = request(&all);
@@ -140,8 +156,23 @@ fn a_server_that_stops_is_in_the_times_of_all_who_would_have_asked() {
     let scratch = Scratch::new();
     let server = Server::of(BYTES, &scratch);
     let running = scratch.start(&[
-        "--what", "request", "--to", &server.address, "--block", "50", "--reply", "200", "--rate", "200", "--time",
-        "6s", "--log", "log", "--json", "--quiet", ".",
+        "--what",
+        "request",
+        "--to",
+        &server.address,
+        "--block",
+        "50",
+        "--reply",
+        "200",
+        "--rate",
+        "200",
+        "--time",
+        "6s",
+        "--log",
+        "log",
+        "--json",
+        "--quiet",
+        ".",
     ]);
     let log = scratch.path().join("log");
     until("the log is there", || log.exists());
@@ -154,7 +185,11 @@ fn a_server_that_stops_is_in_the_times_of_all_who_would_have_asked() {
     let (_, all) = result(&running.end());
     let request = request(&all);
     let seconds = |of: &str, figure: &str| request[of][figure].as_f64().expect("a figure") / 1e9;
-    assert_eq!((number(request, "count"), number(request, "errors")), (1200, 0), "all that were due were done");
+    assert_eq!(
+        (number(request, "count"), number(request, "errors")),
+        (1200, 0),
+        "all that were due were done"
+    );
     // 400 of 1200 were due while it stood: of a stop of T the longest waits are T, T - 5 ms, ...: the slowest
     // hundredth, 12 of them, begins at T - 60 ms, the slowest tenth at T - 600 ms.
     let stood = seconds("service", "max");

@@ -52,15 +52,36 @@ impl GuardedJournal {
     /// As [`GuardedJournal::tool`].
     pub fn tool_with(
         &mut self,
-        mut command: Command,
+        command: Command,
         output: &Path,
         stdin: Stdio,
         stdout: Option<Stdio>,
     ) -> Result<()> {
         let name = command.get_program().to_string_lossy().into_owned();
+        let begin = append(output)?.metadata().map_or(0, |m| m.len());
+        match self.status_of(command, output, stdin, stdout)? {
+            Status::Exited(0) => Ok(()),
+            status => Err(anyhow!("{name}: {status}{}", last_words(output, begin))),
+        }
+    }
+
+    /// As [`GuardedJournal::tool_with`]; how it ended.
+    ///
+    /// # Errors
+    /// It took too long or was stopped.
+    pub fn status_of(
+        &mut self,
+        mut command: Command,
+        output: &Path,
+        stdin: Stdio,
+        stdout: Option<Stdio>,
+    ) -> Result<Status> {
+        let name = command.get_program().to_string_lossy().into_owned();
         let said = append(output)?;
-        let begin = said.metadata().map_or(0, |m| m.len());
-        command.stdin(stdin).stdout(stdout.map_or_else(|| said.try_clone().map(Stdio::from), Ok)?).stderr(said);
+        command
+            .stdin(stdin)
+            .stdout(stdout.map_or_else(|| said.try_clone().map(Stdio::from), Ok)?)
+            .stderr(said);
         command.env("LC_ALL", "C");
         let mut child = [self.command(command, false)?];
         child[0].go();
@@ -72,11 +93,8 @@ impl GuardedJournal {
         match (waited, child[0].status()) {
             (Waited::Stopped, _) => Err(StoppedByUser.into()),
             (Waited::Late, _) => bail!("{name}: did not end in {} s", self.limit.as_secs_f64()),
-            (Waited::Ended, Some(Status::Exited(0))) => Ok(()),
-            (Waited::Ended, status) => {
-                let status = status.map_or_else(|| "gone".into(), |s| s.to_string());
-                Err(anyhow!("{name}: {status}{}", last_words(output, begin)))
-            }
+            (Waited::Ended, Some(status)) => Ok(status),
+            (Waited::Ended, None) => bail!("{name}: gone"),
         }
     }
 

@@ -235,6 +235,16 @@ export interface Job {
   lock: Lock;
   /** Counters of lock-and-update */
   counters: number;
+  /** Where requests go: HOST:PORT, or the path of a Unix socket */
+  to: string;
+  /** Bytes of an answer; a request has --block bytes */
+  reply: Bytes;
+  /** Ask for this path by HTTP/1.1, in place of --block and --reply bytes of nothing */
+  http: string;
+  /** Connections of each worker, which have its requests in turn */
+  connections: number;
+  /** Requests of a connection, then it is closed and opened anew; 0: as many as there are */
+  "per-connection": number;
   /** Which place comes next */
   order: Order;
   /** Seed of everything that is random; the same seed gives the same places on every machine */
@@ -320,7 +330,7 @@ export type Rate = string;
 export type Steady = string;
 
 /** What an operation does. */
-export type What = "write" | "rewrite" | "read" | "reread" | "mix" | "backwards-read" | "record-rewrite" | "strided-read" | "create" | "open" | "stat" | "rename" | "unlink" | "fsync-only" | "lock-and-update" | "copy";
+export type What = "write" | "rewrite" | "read" | "reread" | "mix" | "backwards-read" | "record-rewrite" | "strided-read" | "create" | "open" | "stat" | "rename" | "unlink" | "fsync-only" | "lock-and-update" | "request" | "copy";
 
 /** How an operation goes into the kernel. */
 export type Through = "pwrite" | "write" | "writev" | "pwritev2" | "stdio" | "char" | "mmap" | "posix-aio" | "libaio" | "io-uring" | "io-uring-fixed" | "io-uring-sqpoll" | "sendfile" | "copy-file-range" | "null";

@@ -6,8 +6,8 @@ use super::parts::{Cause, Windows};
 use super::times::{between, lengths, total, Slow, Times};
 use super::turns::Turn;
 use super::{
-    ClockMoment, ClockRow, LeafRow, PartCause, PartRow, PeerRow, RequestRow, SlowRow, N, OF_CLIENT, OF_SERVER,
-    PARTS,
+    ClockMoment, ClockRow, LeafRow, PartCause, PartRow, PeerRow, RequestRow, SlowRow, N, OF_CLIENT,
+    OF_SERVER, PARTS,
 };
 use plumb_model::{Category, Who};
 use std::collections::HashMap;

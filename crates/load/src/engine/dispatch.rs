@@ -4,8 +4,8 @@
 
 use super::{
     copy, io_uring, libaio, Char, CopyFileRange, Engine, EngineError, IoUringFixed, IoUringPlain,
-    IoUringSqpoll, Libaio, Locks, Mmap, NameCalls, Null, PosixAio, Pwrite, Pwritev2, Requests, Sendfile, Stdio, Write,
-    Writev,
+    IoUringSqpoll, Libaio, Locks, Mmap, NameCalls, Null, PosixAio, Pwrite, Pwritev2, Requests, Sendfile,
+    Stdio, Write, Writev,
 };
 use crate::job::{Job, Through, What};
 

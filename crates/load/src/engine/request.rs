@@ -50,12 +50,15 @@ impl Engine for Requests {
             false => {
                 let found = job.to.to_socket_addrs().map(|mut all| all.next());
                 let found = found.map_err(|e| EngineError(format!("--to {}: {e}; {next}", job.to)))?;
-                Address::Tcp(found.ok_or_else(|| EngineError(format!("--to {}: has no address; {next}", job.to)))?)
+                Address::Tcp(
+                    found.ok_or_else(|| EngineError(format!("--to {}: has no address; {next}", job.to)))?,
+                )
             }
         };
         let host = if job.to.contains('/') { "localhost" } else { &job.to };
-        let http = (!job.http.is_empty())
-            .then(|| format!("GET {} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: plumb\r\n\r\n", job.http).into_bytes());
+        let http = (!job.http.is_empty()).then(|| {
+            format!("GET {} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: plumb\r\n\r\n", job.http).into_bytes()
+        });
         let mut connections = Vec::new();
         connections.resize_with(job.connections as usize, || None);
         let received = vec![0; HEAD.max(job.reply.0.min(1 << 20) as usize)];
@@ -136,7 +139,8 @@ impl Requests {
 fn send(fd: RawFd, mut bytes: &[u8]) -> i64 {
     while !bytes.is_empty() {
         // SAFETY: the bytes are there; a server that is gone is an error, and no signal.
-        let sent = result_of(unsafe { libc::send(fd, bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) });
+        let sent =
+            result_of(unsafe { libc::send(fd, bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) });
         if sent < 0 {
             return sent;
         }

@@ -99,7 +99,10 @@ impl Job {
             return no(format!("--http {:?}: is no path, as in --http /index.html", self.http));
         }
         if what == What::Request && (sync != SyncMethod::None || self.depth > 1) {
-            return no("--what request writes no file: leave out --sync; for more at once give more --threads".into());
+            return no(
+                "--what request writes no file: leave out --sync; for more at once give more --threads"
+                    .into(),
+            );
         }
         if what == What::LockAndUpdate && (sync != SyncMethod::None || self.depth > 1) {
             return no("--what lock-and-update writes no data: leave out --sync and --depth".into());

@@ -2,7 +2,7 @@
 //! Guests that a repetition boots: one, or two that are joined by a network. `guest/guests.sh` boots them; a disk is
 //! served here and is a virtio device there.
 
-use super::{Errand, FIRST_DEVICE};
+use super::{HostTask, FIRST_DEVICE};
 use crate::file::Settings;
 use crate::testbed;
 use anyhow::{bail, Result};
@@ -22,29 +22,30 @@ const FILES: [(&str, &str); 3] = [
 ];
 /// Memory of a guest, MiB.
 const MEMORY: u64 = 1024;
-/// What booting, and packing what was recorded, may take beside the cell, s.
-const AROUND: u64 = 180;
+/// What booting, and packing what was recorded, may take, s.
+const AROUND: u64 = 300;
 
-/// Runs the errands, each in its guest.
+/// Runs the tasks, each in its guest.
 pub(super) fn run(
-    errands: &[Errand<'_>],
+    tasks: &[HostTask<'_>],
     settings: &Settings,
     work: &Path,
     output: &Path,
     guarded: &mut GuardedJournal,
-) -> Result<()> {
+) -> Result<Vec<String>> {
     for (name, text) in FILES {
         super::put(work, name, text)?;
     }
-    let tools = [&settings.prepare, &settings.command].into_iter().flatten().filter_map(|words| words.first());
+    let tools =
+        [&settings.prepare, &settings.command].into_iter().flatten().filter_map(|words| words.first());
     let mut tools: Vec<String> = tools.cloned().collect();
     tools.extend(settings.file_system.as_ref().map(|fs| format!("mkfs.{}", fs.kind)));
     let file_system = settings.file_system.as_ref().map_or("ext4", |fs| fs.kind.as_str());
-    for (number, errand) in errands.iter().enumerate() {
-        let spec = errand.spec;
+    for (number, task) in tasks.iter().enumerate() {
+        let spec = task.spec;
         let mut text = String::new();
         let mut say = |key: &str, value: &str| writeln!(text, "{key}={}", super::quoted(value));
-        say("name", errand.name)?;
+        say("name", task.name)?;
         say("number", &number.to_string())?;
         say("kernel", spec.guest.as_deref().unwrap_or_default())?;
         say("memory", &spec.memory.map_or(MEMORY, |m| m.0 >> 20).to_string())?;
@@ -52,11 +53,11 @@ pub(super) fn run(
         say("mode", mode)?;
         say("delay_us", &spec.delay.map_or(0, |d| d.0 / 1000).to_string())?;
         say("kernel_options", &spec.kernel_options)?;
-        say("others", &(errands.len() - 1).to_string())?;
+        say("others", &(tasks.len() - 1).to_string())?;
         say("tools", &tools.join(" "))?;
         say("file_system", file_system)?;
         let mut drives = Vec::new();
-        for (name, device) in &errand.devices {
+        for (name, device) in &task.devices {
             drives.push(testbed::serve_for_guest(name, device, guarded)?);
             let of_other = device.host.is_some().then(|| char::from(FIRST_DEVICE + drives.len() as u8 - 1));
             if let (Some(letter), Some(protocol)) = (of_other, device.protocol) {
@@ -64,21 +65,29 @@ pub(super) fn run(
                 say("disk", &format!("/dev/vd{letter}"))?;
             }
         }
-        if let Some(protocol) = errands[1..].iter().flat_map(|e| &e.devices).find_map(|(_, d)| d.protocol) {
+        if let Some(protocol) = tasks[1..].iter().flat_map(|e| &e.devices).find_map(|(_, d)| d.protocol) {
             say("join", protocol.word())?;
         }
         say("drives", &drives.join(" "))?;
-        super::put(&errand.dir, "conf", &text)?;
+        super::put(&task.dir, "conf", &text)?;
     }
-    boot(errands, work, output, guarded)
+    boot(tasks, work, output, guarded)?;
+    let failed = |task: &&HostTask<'_>| {
+        std::fs::read_to_string(task.out().join("code")).is_ok_and(|c| c.trim() != "0")
+    };
+    let doubt = |task: &HostTask<'_>| {
+        format!("host {}: its recording failed{}", task.name, last_words(&task.out().join("said"), 0))
+    };
+    Ok(tasks.iter().skip(1).filter(|t| t.recorded).filter(failed).map(doubt).collect())
 }
 
-fn boot(errands: &[Errand<'_>], work: &Path, output: &Path, guarded: &mut GuardedJournal) -> Result<()> {
+fn boot(tasks: &[HostTask<'_>], work: &Path, output: &Path, guarded: &mut GuardedJournal) -> Result<()> {
     let said = append(output)?;
     let begin = said.metadata().map_or(0, |m| m.len());
-    let limit = guarded.limit + Duration::from_secs(AROUND);
+    // Its own plan has the limit, for each of its steps.
+    let limit = guarded.limit * 4 + Duration::from_secs(AROUND);
     let mut command = Command::new("bash");
-    command.arg(work.join("guests.sh")).arg(work).arg(errands.len().to_string());
+    command.arg(work.join("guests.sh")).arg(work).arg(tasks.len().to_string());
     command.env("TIMEOUT", limit.as_secs().to_string()).env("LC_ALL", "C");
     command.stdin(Stdio::null()).stdout(said.try_clone()?).stderr(said);
     let mut child = [guarded.command(command, true)?];

@@ -91,35 +91,44 @@ impl Effects {
 
     /// What a cell does on another host; of a guest nothing is left, and its devices are served here.
     fn elsewhere(&mut self, host: &str, cell: &Settings, plan: &PlanFile, devices: &[(&str, &DeviceSpec)]) {
-        let beside = cell.beside.as_ref().map(|b| b.all()).unwrap_or_default();
+        let also = cell.record_hosts.as_ref().map(|b| b.all()).unwrap_or_default();
         let exporting = devices.iter().filter_map(|(_, d)| d.host.as_deref());
-        for name in std::iter::once(host).chain(beside.iter().copied()).chain(exporting) {
+        for name in std::iter::once(host).chain(also.iter().copied()).chain(exporting) {
             let Some(spec) = plan.hosts.get(name) else { continue };
             let all = self.hosts.entry(name.to_string()).or_default();
             match &spec.guest {
-                Some(kernel) => all.insert(format!("a guest is booted with Linux {kernel}")),
+                Some(kernel) => all.insert(format!(
+                    "a guest is booted with Linux {kernel}; Debian's package of it is fetched once, and kept in ~/.cache/plumb/guests"
+                )),
                 None => all.insert(format!("reached by '{}'; this program is copied there, and removed", spec.reach.join(" "))),
             };
-            if beside.contains(&name) {
+            if also.contains(&name) {
                 all.insert("kernel events of everything are recorded".into());
             }
         }
         let Some(spec) = plan.hosts.get(host) else { return };
         if spec.guest.is_some() {
-            for (name, device) in devices {
-                self.device(name, device, cell);
-            }
             let served = devices.iter().filter(|(_, d)| d.model.is_some());
+            let all = self.hosts.entry(host.to_string()).or_default();
+            all.extend(served.clone().map(|(name, d)| {
+                let model = d.model.as_deref().unwrap_or_default();
+                format!(
+                    "{name}: model {model}, {}, is served in the memory of this machine",
+                    units::bytes(needs::size(d))
+                )
+            }));
             self.memory = self.memory.max(served.map(|(_, d)| needs::size(d)).sum());
             return;
         }
         let mut there = Effects::default();
-        there.add(&Settings { host: None, beside: None, ..cell.clone() }, plan);
+        there.add(&Settings { host: None, record_hosts: None, ..cell.clone() }, plan);
         let all = self.hosts.entry(host.to_string()).or_default();
         all.extend(there.served.iter().map(|s| format!("model {} is served in memory", s.model)));
         all.extend(there.lost.keys().map(|path| format!("{}: WHAT IT HOLDS IS LOST", path.display())));
         all.extend(there.mounted.iter().map(|m| format!("{m} is mounted")));
-        all.extend(there.directories.iter().map(|d| format!("files are made in {}, and removed", d.display())));
+        all.extend(
+            there.directories.iter().map(|d| format!("files are made in {}, and removed", d.display())),
+        );
         let set = |key: String, values: &BTreeSet<String>| {
             format!("{key} = {}", values.iter().map(String::as_str).collect::<Vec<_>>().join(", "))
         };
@@ -127,6 +136,9 @@ impl Effects {
         all.extend(there.sysctl.iter().map(|(key, v)| set(key.clone(), v)));
         all.extend(there.write.iter().map(|(key, v)| set(key.display().to_string(), v)));
         all.extend(there.programs.iter().map(|p| format!("{p} is called")));
+        if there.recorded > 0 {
+            all.insert("kernel events of the cell are recorded".into());
+        }
     }
 
     fn device(&mut self, name: &str, device: &DeviceSpec, cell: &Settings) {

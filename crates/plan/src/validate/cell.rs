@@ -31,8 +31,9 @@ impl<'a> Cells<'a> {
     pub(crate) fn cell(&mut self, levels: &[usize], cell: &Settings) -> Result<()> {
         let place = |has: &dyn Fn(&Settings) -> bool| place(self.plan, levels, has);
         let devices = devices(self.plan, cell).with_context(|| place(&|s| s.device.is_some()))?;
-        hosts(self.plan, cell, &devices)
-            .with_context(|| place(&|s| s.host.is_some() || s.beside.is_some() || s.device.is_some()))?;
+        hosts(self.plan, cell, &devices).with_context(|| {
+            place(&|s| s.host.is_some() || s.record_hosts.is_some() || s.device.is_some())
+        })?;
         file_system(cell, &devices).with_context(|| place(&|s| s.file_system.is_some()))?;
         measured(cell, &devices).with_context(|| place(&|s| s.copies.is_some() || s.command.is_some()))?;
         kernel(cell, &devices, &place)?;
@@ -106,28 +107,35 @@ fn devices<'a>(plan: &'a PlanFile, cell: &Settings) -> Result<Vec<&'a DeviceSpec
 /// The hosts are there, all of one kind, and as many as there can be.
 fn hosts(plan: &PlanFile, cell: &Settings, devices: &[&DeviceSpec]) -> Result<()> {
     let known = super::host_names(plan);
-    let beside = cell.beside.as_ref().map(|b| b.all()).unwrap_or_default();
+    let also = cell.record_hosts.as_ref().map(|b| b.all()).unwrap_or_default();
     let Some(own) = &cell.host else {
-        if !beside.is_empty() || devices.iter().any(|d| d.host.is_some()) {
-            bail!("beside, and a device of another host, need host: the one that the cell is measured on");
+        if !also.is_empty() || devices.iter().any(|d| d.host.is_some()) {
+            bail!(
+                "record-hosts, and a device of another host, need host: the one that the cell is measured on"
+            );
         }
         return Ok(());
     };
     let exported: Vec<&str> = devices.iter().filter_map(|d| d.host.as_deref()).collect();
-    for name in std::iter::once(&own.as_str()).chain(&beside).chain(&exported) {
+    for name in std::iter::once(&own.as_str()).chain(&also).chain(&exported) {
         one_of(name, &known, "host")?;
     }
-    if beside.iter().chain(&exported).any(|name| name == own) {
-        bail!("\"{own}\" is the host that the cell is measured on: beside and a device's host name others");
+    if let Some(twice) =
+        also.iter().enumerate().find_map(|(i, name)| also[..i].contains(name).then_some(name))
+    {
+        bail!("record-hosts: \"{twice}\" is there twice");
     }
-    if !beside.is_empty() && cell.record.is_none() {
-        bail!("beside: give record too, or there is nothing to record beside");
+    if also.iter().chain(&exported).any(|name| name == own) {
+        bail!("\"{own}\" is the host that the cell is measured on: record-hosts and a device's host name others");
+    }
+    if !also.is_empty() && cell.record.is_none() {
+        bail!("record-hosts: give record too: the cell itself is not recorded");
     }
     if exported.len() > 1 {
         bail!("at most one device of a cell is another host's");
     }
     let guests = |name: &str| plan.hosts.get(name).is_some_and(|h| h.guest.is_some());
-    let others: BTreeSet<&str> = beside.iter().chain(&exported).copied().collect();
+    let others: BTreeSet<&str> = also.iter().chain(&exported).copied().collect();
     if others.iter().any(|name| guests(name) != guests(own)) {
         bail!("the hosts of a cell are all guests, or none is");
     }
@@ -139,6 +147,9 @@ fn hosts(plan: &PlanFile, cell: &Settings, devices: &[&DeviceSpec]) -> Result<()
     }
     if others.len() > 1 {
         bail!("a cell has at most two guests");
+    }
+    if others.is_empty() && plan.hosts.get(own).is_some_and(|h| h.delay.is_some()) {
+        bail!("host \"{own}\": delay is of the network between two guests, and the cell has one");
     }
     let virtual_time = |name: &&str| plan.hosts.get(*name).is_some_and(|h| h.virtual_time);
     if !others.is_empty() && std::iter::once(&own.as_str()).chain(&others).any(virtual_time) {

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 fn full() -> PlanFile {
     let settings = Settings {
         host: Some("h".into()),
-        beside: Some(OneOrMore::One("i".into())),
+        record_hosts: Some(OneOrMore::One("i".into())),
         device: Some(OneOrMore::More(vec!["d".into(), "e".into()])),
         file_system: Some(FileSystem {
             kind: "ext4".into(),

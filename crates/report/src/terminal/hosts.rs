@@ -4,7 +4,9 @@
 use super::screen::{Screen, COLUMNS};
 use super::table::{wrapped_to, Table};
 use anyhow::Result;
-use plumb_analysis::hosts::{ClockRow, CommandRow, Hosts, PartRow, PeerRow, RequestRow, SteeringRow, COMMAND_PARTS};
+use plumb_analysis::hosts::{
+    ClockRow, CommandRow, Hosts, PartRow, PeerRow, RequestRow, SteeringRow, COMMAND_PARTS,
+};
 use plumb_trace::units;
 use std::io::Write;
 
@@ -109,12 +111,12 @@ fn peer(p: &PeerRow, row: &RequestRow) -> String {
     let waiting = p.waiting / n;
     let rest = match p.round_trip {
         Some(trip) => format!(
-            "; the shortest way there and back takes {} (connections opened: {}), so the server, and queues on the way, had {}",
+            "; round-trip time (SYN to SYN-ACK) at least {} over {} connections, server and queueing {} a request",
             units::duration(trip),
             units::count(p.connections),
             units::duration(waiting.saturating_sub(trip))
         ),
-        None => "; no connection was opened meanwhile, so how long the way is, is not known".into(),
+        None => "; round-trip time unknown: no connection was opened during the recording".into(),
     };
     format!(
         "sending {}, waiting for the answer {} ({} a request), until it is read {}{rest}",

@@ -96,7 +96,8 @@ fn a_connection_that_is_opened_tells_the_shortest_way() {
         let places = places(&seen, FLOW, &|_| false).expect("its ends are known");
         (places.server, round_trip(&seen[0].flows[&FLOW], places))
     };
-    let client = opened().out(200, TO_SERVER, 11, 50).came(900, TO_CLIENT, 1_001, 10).read(950, TO_CLIENT, 1_011);
+    let client =
+        opened().out(200, TO_SERVER, 11, 50).came(900, TO_CLIENT, 1_001, 10).read(950, TO_CLIENT, 1_011);
     assert_eq!(of(client), (None, Some(85)));
     // One that was there before, and one that nobody answered.
     let before = Host::new().out(200, TO_SERVER, 11, 50).came(900, TO_CLIENT, 1_001, 10);
