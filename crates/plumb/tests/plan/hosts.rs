@@ -64,18 +64,19 @@ fn a_cell_on_another_host_is_as_one_here_and_others_are_recorded() {
 #[test]
 fn a_stop_ends_the_cell_there_too() {
     let test = "a_stop_ends_the_cell_there_too";
-    if !can(test, &["tar", "env"]) {
+    if !can(test, &["tar", "setsid"]) {
         return;
     }
     let _alone = alone();
     let before = there();
     let scratch = Scratch::new();
     let mark = scratch.path().join("begun");
+    // As slow as a connection that has to be opened, and in a session of its own, as another host's processes are.
     let plan = plan(
         &scratch,
         "stopped",
         &format!(
-            "[host.one]\nreach = [\"sh\", \"-c\", \"sleep 0.3; exec \\\"$@\\\"\", \"x\"]\n[cell]\nhost = \"one\"\n\
+            "[host.one]\nreach = [\"setsid\", \"-w\", \"sh\", \"-c\", \"sleep 0.3; exec \\\"$@\\\"\", \"x\"]\n[cell]\nhost = \"one\"\n\
              command = [\"sh\", \"-c\", \"echo $$ >{}; exec sleep 60\"]\n",
             mark.display()
         ),
