@@ -5,6 +5,10 @@ use crate::run::{traced, Run};
 use crate::strace::Call;
 use clap::ValueEnum;
 use plumb_load::job::What;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 
 const CALLS: &str =
     "openat,close,read,write,pread64,pwrite64,fsync,stat,newfstatat,statx,rename,renameat,renameat2,\
@@ -155,6 +159,13 @@ fn every_kind_of_operation() {
                 assert_eq!((&run.job()["counted"]["counters"], run.count("lock")), (&1000.into(), 1000));
                 assert!(!run.file("data.0.0").exists(), "only a record lock needs a file");
             }
+            What::Request => {
+                let (address, asked) = server();
+                let words = ["--to", &address, "--block", "100", "--reply", "300", "--connections", "2"];
+                let run = run(what, &[&words[..], &["--per-connection", "4", "--operations", "16"]].concat());
+                assert_eq!((run.count("request"), asked.load(Ordering::Relaxed)), (16, 16));
+                assert!(!run.file("data.0.0").exists(), "a request needs no file");
+            }
             What::Copy => {
                 let run = run(what, &["--through", "copy-file-range"]);
                 let copied = run.on_data(&["copy_file_range"]);
@@ -165,4 +176,27 @@ fn every_kind_of_operation() {
             }
         }
     }
+}
+
+/// Answers 100 bytes with 300, and counts; its address.
+fn server() -> (String, Arc<AtomicU64>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("its address").to_string();
+    let asked = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&asked);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let count = Arc::clone(&count);
+            std::thread::spawn(move || {
+                let mut stream = stream;
+                while stream.read_exact(&mut [0; 100]).is_ok() {
+                    count.fetch_add(1, Ordering::Relaxed);
+                    if stream.write_all(&[0; 300]).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    (address, asked)
 }
