@@ -62,40 +62,7 @@ pub fn print(explained: &Analysis, show: &Show, out: &mut Screen<'_>) -> Result<
     if account {
         terminal::unexplained(&explained.result, out)?;
     }
-    let q = &explained.quality;
-    writeln!(
-        out,
-        "\nTrace: {} events, {} of the recorder itself, {} lost, {} missed",
-        units::count(q.events),
-        units::count(q.state_events),
-        units::count(q.lost),
-        units::count(q.missed)
-    )?;
-    if q.operation_events > 0 {
-        writeln!(
-            out,
-            "  {} operation events of the workload, {} lost",
-            units::count(q.operation_events),
-            units::count(q.operation_events_lost)
-        )?;
-    }
-    for (cpu, begin, end, lost) in q.gaps.iter().take(10) {
-        let at = begin.saturating_sub(explained.result.begin);
-        let length = units::duration(end.saturating_sub(*begin).min(explained.result.end));
-        writeln!(
-            out,
-            "  CPU {cpu}: {} events lost at {} for {length}",
-            units::count(*lost),
-            units::duration(at)
-        )?;
-    }
-    for place in &q.damage {
-        writeln!(out, "  damaged: {place}; the rest of this file is skipped")?;
-    }
-    for (what, n) in &explained.result.impossible {
-        writeln!(out, "  {}: {what}", units::count(*n))?;
-    }
-    Ok(())
+    terminal::loss(&explained.quality, &explained.result, out)
 }
 
 /// What limits each recording of a collector's set, and their requests to each other: of text the first sentence of

@@ -4,6 +4,7 @@
 mod bars;
 mod hosts;
 mod hot;
+mod loss;
 pub mod screen;
 pub mod similar_messages;
 mod spans;
@@ -14,6 +15,7 @@ mod waypoints;
 pub use bars::bars;
 pub use hosts::{hosts, slowest};
 pub use hot::hot;
+pub use loss::loss;
 pub use spans::{spans, wait_events};
 pub use table::{middle_out, seconds, wrapped, wrapped_to, Table, WIDTH};
 pub use unexplained::unexplained;
