@@ -11,6 +11,7 @@ mod commands;
 mod parts;
 mod rows;
 mod segments;
+mod set;
 mod times;
 mod turns;
 
@@ -29,6 +30,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::SocketAddr;
 use turns::{Places, Turn};
+
+pub use set::{alone, Member, Set};
 
 /// The parts of a request's time, in their order.
 pub const PARTS: [&str; 7] = [
@@ -50,7 +53,7 @@ const WORK: usize = 3;
 const ANSWERING: usize = 4;
 
 /// What is known of the recordings of several hosts together.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Hosts {
     /// How the clocks of each two that talked to each other stand.
     pub clocks: Vec<ClockRow>,
@@ -65,7 +68,7 @@ pub struct Hosts {
 }
 
 /// The clock of one recording as another sees it.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClockRow {
     /// Recording.
     pub from: String,
@@ -86,7 +89,7 @@ pub struct ClockRow {
 }
 
 /// How the clock of a recording's host was steered, by NTP or PTP.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SteeringRow {
     /// Recording.
     pub host: String,
@@ -103,7 +106,7 @@ pub struct SteeringRow {
 }
 
 /// How two clocks stand to each other at a moment.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClockMoment {
     /// When, on the clock of `from`, ns.
     pub at: u64,
@@ -130,7 +133,7 @@ pub const COMMAND_PARTS: [&str; 12] = [
 ];
 
 /// Commands of one kind from an initiator's device to a target.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CommandRow {
     /// Recording of the initiator.
     pub client: String,
@@ -179,7 +182,7 @@ pub struct CommandRow {
 }
 
 /// One part of the commands' time.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CommandPart {
     /// Which, see [`COMMAND_PARTS`].
     pub part: String,
@@ -196,7 +199,7 @@ pub struct CommandPart {
 }
 
 /// A slow command.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SlowCommand {
     /// When it was queued, since the begin of the initiator's recording, ns.
     pub begin: u64,
@@ -213,7 +216,7 @@ pub struct SlowCommand {
 }
 
 /// Requests from one host to one address.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RequestRow {
     /// Recording of the client.
     pub client: String,
@@ -268,7 +271,7 @@ pub struct PeerRow {
 }
 
 /// One part of the requests' time.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PartRow {
     /// Which, see [`PARTS`].
     pub part: String,
@@ -285,7 +288,7 @@ pub struct PartRow {
 }
 
 /// What a part of the time went to.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PartCause {
     /// As in the account; `None`: requests of its own, or what is being sent.
     pub category: Option<Category>,
@@ -317,7 +320,7 @@ pub struct LeafRow {
 }
 
 /// A slow request.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SlowRow {
     /// When it began, since the begin of the client's recording, ns.
     pub begin: u64,
@@ -329,9 +332,12 @@ pub struct SlowRow {
     pub again: u32,
 }
 
+/// The event that this needs.
+pub const SEGMENT: &str = "tcp_segment_in";
+
 /// Whether a recording has what this needs.
 pub fn has_segments(trace: &Trace) -> bool {
-    setup::has_event(&trace.metadata.env, "tcp_segment_in")
+    setup::has_event(&trace.metadata.env, SEGMENT)
 }
 
 /// One recording of a set.

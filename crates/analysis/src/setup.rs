@@ -21,6 +21,11 @@ pub fn span(trace: &Trace) -> (u64, u64) {
     (begin, end)
 }
 
+/// When a trace was recorded, in seconds after 1970; 0 not known.
+pub fn recorded(trace: &Trace) -> u64 {
+    trace.state.clocks.first().map_or(0, |c| c.realtime / 1_000_000_000)
+}
+
 /// Whether the target is the whole machine.
 pub fn everyone(env: &BTreeMap<String, String>) -> bool {
     env.get("everyone").is_some_and(|v| v == "1")

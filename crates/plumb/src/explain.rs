@@ -2,10 +2,9 @@
 //! `plumb explain`: trace to account, tables and verdict. `plumb run` ends with it.
 
 use crate::cli::{ExplainArgs, Show};
-use crate::quality::NOT_VALID;
 use crate::{chain, quality, tables};
 use anyhow::{ensure, Result};
-use plumb_analysis::hosts::{self, Recording};
+use plumb_analysis::hosts::{self, Member, Set};
 use plumb_analysis::{Analysis, Pass};
 use plumb_diagnose::Diagnosis;
 use plumb_model::profile::Profile;
@@ -71,34 +70,20 @@ fn set(recordings: &[PathBuf], args: &ExplainArgs, out: &mut Screen<'_>) -> Resu
     let shown = args.dir.display();
     ensure!(!recordings.is_empty(), "{shown}: nothing was collected yet");
     ensure!(!args.show.threads, "{shown} is a set: --threads is of one recording");
-    let (mut all, mut failed, mut code) = (serde_json::Map::new(), false, 0);
-    let mut fail = |name: &str, e: &anyhow::Error, all: &mut serde_json::Map<_, _>| {
-        failed = true;
-        eprintln!("plumb: {name}: {e:#}");
-        all.insert(name.into(), serde_json::json!({ "error": format!("{e:#}") }));
-    };
-    let name = |dir: &PathBuf| dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let mut traces = Vec::new();
-    for dir in recordings {
-        match plumb_analysis::open(dir) {
-            Ok(trace) => traces.push((name(dir), trace)),
-            Err(e) => fail(&name(dir), &e, &mut all),
-        }
-    }
-    let opened: Vec<Recording<'_>> =
-        traces.iter().map(|(name, trace)| Recording { name: name.clone(), trace }).collect();
-    let (analyses, hosts) = hosts::read(&opened, &args.show.comm);
-    for ((name, _), explained) in traces.iter().zip(analyses) {
-        let explained = match explained {
+    let mut all = serde_json::Map::new();
+    let set = Set::read(recordings, &args.show.comm);
+    let code = ExitCode::from(set.exit_code());
+    for Member { name, analysis, .. } in set.members {
+        let explained = match analysis {
             Ok(explained) => explained,
             Err(e) => {
-                fail(name, &e, &mut all);
+                eprintln!("plumb: {name}: {e:#}");
+                all.insert(name, serde_json::json!({ "error": format!("{e:#}") }));
                 continue;
             }
         };
-        code = code.max(if explained.quality.valid() { 0 } else { NOT_VALID });
         if args.show.json {
-            all.insert(name.clone(), serde_json::to_value(&explained)?);
+            all.insert(name, serde_json::to_value(&explained)?);
             continue;
         }
         let host = explained.environment.get("hostname").map_or("", |h| h);
@@ -108,15 +93,14 @@ fn set(recordings: &[PathBuf], args: &ExplainArgs, out: &mut Screen<'_>) -> Resu
         tables::verdict(&plain::all(&Diagnosis { lines, ..Diagnosis::default() })?, out)?;
     }
     if args.show.json {
-        let both = serde_json::json!({ "recordings": all, "hosts": hosts });
+        let both = serde_json::json!({ "recordings": all, "hosts": set.hosts });
         writeln!(out, "{}", serde_json::to_string_pretty(&both)?)?;
     } else {
         let show = if args.show.chain { terminal::slowest } else { terminal::hosts };
-        show(&plain::all(&hosts)?, out)?;
+        show(&plain::all(&set.hosts)?, out)?;
         writeln!(out, "\nOf one of them: plumb explain {shown}/NAME")?;
     }
-    // A recording that cannot be read is an error, whatever the others are.
-    Ok(ExitCode::from(if failed { 2 } else { code }))
+    Ok(code)
 }
 
 /// Runs the command.
@@ -124,22 +108,20 @@ fn set(recordings: &[PathBuf], args: &ExplainArgs, out: &mut Screen<'_>) -> Resu
 /// # Errors
 /// No trace to explain.
 pub fn main(args: &ExplainArgs) -> Result<ExitCode> {
-    if let Some(recordings) = plumb_net::recordings(&args.dir)? {
-        let mut out = std::io::stdout().lock();
-        return set(&recordings, args, &mut Screen::stdout(&mut out, args.show.wide));
-    }
-    let trace = plumb_analysis::open(&args.dir)?;
     let mut out = std::io::stdout().lock();
     let out = &mut Screen::stdout(&mut out, args.show.wide);
+    if let Some(recordings) = plumb_net::recordings(&args.dir)? {
+        return set(&recordings, args, out);
+    }
+    let trace = plumb_analysis::open(&args.dir)?;
     if !hosts::has_segments(&trace) || args.show.chain {
         let explained = Pass::over(&trace).only(&args.show.comm).analysis()?;
         print(&explained, &args.show, out)?;
         return Ok(quality::exit_code(&explained.quality));
     }
     // Services of one machine that send each other requests are a set of one.
-    let name = trace.metadata.env.get("hostname").cloned().unwrap_or_default();
-    let (mut explained, hosts) = hosts::read(&[Recording { name, trace: &trace }], &args.show.comm);
-    let explained = explained.remove(0)?;
+    let (explained, hosts) = hosts::alone(&trace, &args.show.comm);
+    let explained = explained?;
     if args.show.json {
         let mut all = serde_json::to_value(&explained)?;
         all["hosts"] = serde_json::to_value(&hosts)?;
