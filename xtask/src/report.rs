@@ -31,6 +31,7 @@ const MODULES: &[Module] = &[
             "crates/report/src/document.rs",
             "crates/report/src/export/profile/json.rs",
             "crates/analysis/src/quality.rs",
+            "crates/analysis/src/hosts.rs",
             "crates/diagnose/src/lib.rs",
             "crates/diagnose/src/case.rs",
             "crates/diagnose/src/speedup.rs",
@@ -525,7 +526,7 @@ fn typescript(ty: &Type, scope: &Scope, value: Option<&Type>, uses: &mut BTreeSe
                 ("i8" | "i16" | "i32" | "i64" | "isize", []) => "number".into(),
                 ("f32" | "f64", []) => "number".into(),
                 ("bool", []) => "boolean".into(),
-                ("String" | "str" | "Path" | "PathBuf", []) => "string".into(),
+                ("String" | "str" | "Path" | "PathBuf" | "SocketAddr", []) => "string".into(),
                 ("Value", []) => match value {
                     Some(ty) => typescript(ty, scope, None, uses)?,
                     None => "unknown".into(),

@@ -14,6 +14,7 @@ use crate::cli::{CompareArgs, ReportArgs};
 use crate::{compare, quality};
 use anyhow::{bail, Result};
 use find::Subject;
+use plumb_analysis::hosts;
 use plumb_machine::utc_of;
 use plumb_report::document::Document;
 use plumb_report::document_files::{is_ours, json, keep, write_document, write_page, PAGE};
@@ -99,6 +100,15 @@ fn one(path: &Path) -> Result<(Document, PathBuf, ExitCode)> {
             let document = set::read(&dir)?;
             let code = document.run.as_ref().map_or(done, |r| quality::exit_code(&r.quality));
             (document, dir.join(PAGE), code)
+        }
+        Subject::Hosts(recordings) => {
+            let set = hosts::Set::read(&recordings, &[]);
+            let code = ExitCode::from(set.exit_code());
+            let document = plumb_report::hosts::document(set, utc_of);
+            for bad in document.recordings.iter().filter(|r| !r.error.is_empty()) {
+                eprintln!("plumb: {}: {}", bad.name, bad.error);
+            }
+            (document, here, code)
         }
         Subject::Plan(dir) => (plan(&dir)?, dir.join(PAGE), done),
         Subject::Load { file, dir } => (others::load(&file)?, dir.map_or(here, |d| d.join(PAGE)), done),

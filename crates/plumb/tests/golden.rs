@@ -13,7 +13,7 @@ fn tests() -> PathBuf {
 }
 
 /// Traces whose report documents are kept: what the page is tried with.
-const DOCUMENTS: [&str; 4] = ["cold-read", "mutex", "pipe", "write-fsync"];
+const DOCUMENTS: [&str; 5] = ["cold-read", "mutex", "pipe", "tiers", "write-fsync"];
 
 fn plumb(words: &[&str], trace: &Path) -> Value {
     let out = Command::new(env!("CARGO_BIN_EXE_plumb")).args(words).arg(trace).output().expect("plumb runs");

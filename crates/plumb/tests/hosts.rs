@@ -169,6 +169,16 @@ fn a_request_is_followed_to_a_host_with_another_clock() {
         let work = number(&parts[3]["time"]);
         assert!(work >= 590_000_000 && work * 10 > all * 8, "{row:#}");
     }
+    // Its page has the same rows, and a lane of each host: parts on the way are between them.
+    let page = output(plumb().args(["report", "--json"]).arg(&set));
+    let page: Value = serde_json::from_slice(&page.stdout).expect("JSON");
+    assert_eq!((&page["kind"], &page["title"]), (&"hosts".into(), &"db, web".into()));
+    let row = only(&page["hosts"]["requests"]);
+    assert_eq!(row["slow"], shifted["hosts"]["requests"][0]["slow"]);
+    assert_eq!(row["width"], shifted["hosts"]["requests"][0]["width"]);
+    let places: Vec<&Value> = row["parts"].as_array().expect("parts").iter().map(|p| &p["host"]).collect();
+    let (web, db) = (&Value::from("web"), &Value::from("db"));
+    assert_eq!(places, [web, &Value::Null, db, db, db, &Value::Null, web]);
     // The server's own account of it, where its states have the time of its events.
     let parts = &same["hosts"]["requests"][0]["parts"];
     let sleeping = &parts[3]["causes"][0];

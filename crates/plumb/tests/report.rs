@@ -189,3 +189,94 @@ fn a_workloads_result_is_a_page() {
     assert!(out.status.success() && temp.path().join("report.html").exists());
     assert!(!temp.path().join("report.json").exists(), "the document of a load is not kept");
 }
+
+/// Recorded traces in one directory, each by the name of its host.
+fn set_of(temp: &Path, hosts: &[(&str, &str)]) -> PathBuf {
+    let set = temp.join("set");
+    for (host, trace) in hosts {
+        std::fs::create_dir_all(set.join(host)).expect("writable");
+        for file in std::fs::read_dir(traces().join(trace)).expect("the trace").flatten() {
+            std::fs::copy(file.path(), set.join(host).join(file.file_name())).expect("writable");
+        }
+    }
+    set
+}
+
+/// The lists in a value have no more than the other's.
+fn bounded(whole: &Value, part: &Value) -> bool {
+    match (whole, part) {
+        (Value::Array(all), Value::Array(some)) => {
+            some.len() <= all.len() && all.iter().zip(some).all(|(a, b)| bounded(a, b))
+        }
+        (Value::Object(all), Value::Object(some)) => {
+            all.len() == some.len() && all.iter().zip(some).all(|((k, a), (l, b))| k == l && bounded(a, b))
+        }
+        (a, b) => a == b,
+    }
+}
+
+#[test]
+fn recordings_of_several_hosts_are_one_page() {
+    let temp = tempfile::tempdir().expect("a directory");
+    let set = set_of(temp.path(), &[("web", "tiers"), ("db", "mutex")]);
+    let explained = plumb(&["explain", "--json"], &[&set], temp.path()).stdout;
+    let explained: Value = serde_json::from_slice(&explained).expect("JSON");
+    let d = document(&set);
+    assert_eq!((&d["kind"], &d["title"]), (&"hosts".into(), &"db, web".into()));
+    assert!(d["made"].as_str().expect("a date").starts_with("2026-11-2"), "{}", d["made"]);
+    assert!(d.get("run").is_none() && why(&d, "hosts").is_none(), "{}", d["absent"]);
+    for (row, name) in d["recordings"].as_array().expect("recordings").iter().zip(["db", "web"]) {
+        let own = &explained["recordings"][name];
+        assert_eq!((&row["name"], &row["verdict"]), (&name.into(), &own["verdict"][0]));
+        assert_eq!(row["events"], own["quality"]["events"]);
+        assert_eq!(row["error"], "");
+    }
+    let requests = d["hosts"]["requests"].as_array().expect("requests");
+    assert_eq!(requests.len(), 2, "{requests:#?}");
+    for row in requests {
+        assert_eq!((&row["client"], &row["slow"][0]["parts"][3].is_u64()), (&"web".into(), &true));
+    }
+    assert!(bounded(&explained["hosts"], &d["hosts"]), "{:#}", d["hosts"]);
+
+    // Its page is here, and nothing is written into the set.
+    let out = plumb(&["report"], &[&set], temp.path());
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let page = std::fs::read_to_string(temp.path().join("report.html")).expect("the page");
+    assert!(page.contains("\"kind\":\"hosts\""));
+    for (dir, files) in
+        [(&set, 2), (&set.join("db"), std::fs::read_dir(traces().join("mutex")).expect("there").count())]
+    {
+        assert_eq!(std::fs::read_dir(dir).expect("there").count(), files, "{}", dir.display());
+    }
+    // It is read again as it was written.
+    let file = temp.path().join("hosts.json");
+    std::fs::write(&file, d.to_string()).expect("writable");
+    assert_eq!(document(&file), d);
+
+    // One that cannot be read is named, and the others are there.
+    std::fs::write(set.join("db/metadata"), "no trace").expect("writable");
+    let out = plumb(&["report", "--json"], &[&set], temp.path());
+    assert_eq!(out.status.code(), Some(2));
+    let d: Value = serde_json::from_slice(&out.stdout).expect("JSON");
+    assert_ne!(d["recordings"][0]["error"], "");
+    assert_ne!(d["recordings"][1]["verdict"], "");
+    assert_eq!(d["hosts"]["requests"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn services_of_one_machine_are_followed_on_the_page_of_their_trace() {
+    let trace = traces().join("tiers");
+    let d = document(&trace);
+    let explained = plumb(&["explain", "--json"], &[&trace], Path::new("/")).stdout;
+    let explained: Value = serde_json::from_slice(&explained).expect("JSON");
+    assert_eq!(d["kind"], "run");
+    assert_eq!(d["hosts"]["requests"].as_array().map(Vec::len), Some(2));
+    assert!(bounded(&explained["hosts"], &d["hosts"]), "{:#}", d["hosts"]);
+    // Without segments there is neither the part nor a word about it.
+    let d = document(&traces().join("mutex"));
+    assert!(d.get("hosts").is_none() && why(&d, "hosts").is_none());
+    // A set without segments says what to record.
+    let temp = tempfile::tempdir().expect("a directory");
+    let d = document(&set_of(temp.path(), &[("a", "mutex"), ("b", "pipe")]));
+    assert!(why(&d, "hosts").expect("told").contains("--events default,tcp"), "{}", d["absent"]);
+}

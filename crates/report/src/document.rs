@@ -6,6 +6,7 @@
 //! `json(TYPE)` names its type for `cargo xtask gen`, and the compiler drops it.
 
 pub use crate::export::profile::ProfileDocument;
+pub use plumb_analysis::hosts::Hosts;
 pub use plumb_analysis::Quality;
 
 use plumb_diagnose::Diagnosis;
@@ -24,9 +25,9 @@ pub struct Document {
     pub format: u32,
     /// Version of plumb.
     pub plumb: String,
-    /// What it reports of: `run`, `load`, `plan` or `comparison`.
+    /// What it reports of: `run`, `load`, `plan`, `comparison`, or `hosts`, the recordings of several.
     pub kind: String,
-    /// What the page is called: the command, the plan's title, `A and B`.
+    /// What the page is called: the command, the plan's title, `A and B`, the recordings' names.
     pub title: String,
     /// When what it reports of was made, UTC as 2026-01-31T12:00:00Z; empty where nothing tells.
     pub made: String,
@@ -38,6 +39,12 @@ pub struct Document {
     /// The repetitions that the run is one of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set: Option<Set>,
+    /// The recordings of several hosts that are one set.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recordings: Vec<RecordingRow>,
+    /// Requests and commands between hosts, or between the services of one: of a set, or of a trace with TCP segments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<Hosts>,
     /// Results of workloads that ran: what `plumb load --json` prints.
     #[serde(default)]
     #[cfg_attr(any(), json(plumb_load::session::Document))]
@@ -68,6 +75,25 @@ pub struct Page {
     pub of: String,
     /// Its file, from this page's directory.
     pub href: String,
+}
+
+/// One host's recording of a set.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordingRow {
+    /// Its name in the set.
+    pub name: String,
+    /// What its host calls itself.
+    pub hostname: String,
+    /// How long it was recorded, ns.
+    pub elapsed: u64,
+    /// Events of it.
+    pub events: u64,
+    /// Events that were lost.
+    pub lost: u64,
+    /// First sentence of its verdict.
+    pub verdict: String,
+    /// Why it cannot be read; empty where it can.
+    pub error: String,
 }
 
 /// Repetitions of the same (`plumb run --repeat`), and how far they agree.
@@ -127,7 +153,7 @@ pub struct Repeated {
 /// A part that is not there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Absent {
-    /// `account`, `timeline`, `profile`, `requests`, `locks`, `operations`, `loads`; `arguments` (how plumb
+    /// `account`, `timeline`, `profile`, `requests`, `locks`, `operations`, `loads`, `hosts`; `arguments` (how plumb
     /// was called), `trace` (a part of it, or all).
     pub part: String,
     /// Why, and what to do for it to be there, in a sentence.

@@ -12,6 +12,7 @@ pub mod document;
 pub mod document_files;
 pub mod export;
 pub mod fill;
+pub mod hosts;
 pub mod pack;
 pub mod page;
 pub mod palette;

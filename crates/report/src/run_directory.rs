@@ -5,12 +5,14 @@ use crate::collect::{Collect, Collected};
 use crate::document::{Absent, Document};
 use crate::document_files::DOCUMENT;
 use crate::export::profile::document as profile;
+use crate::hosts::put as put_hosts;
 use crate::run::{empty, put, Found, Traced};
 use crate::stream::Stream;
 use crate::upgrade;
 use anyhow::{Context, Result};
+use plumb_analysis::hosts::{self, SEGMENT};
 use plumb_analysis::{setup, Analysis, Pass};
-use plumb_trace::reader::{News, Trace};
+use plumb_trace::reader::News;
 use serde::de::DeserializeOwned;
 use serde::Deserialize;
 use serde_json::Value;
@@ -43,7 +45,7 @@ impl Seen {
     /// No trace, of another schema, or without events.
     pub fn of(dir: &Path, rows: bool) -> Result<Self> {
         let trace = plumb_analysis::open(dir)?;
-        let recorded = recorded(&trace);
+        let recorded = setup::recorded(&trace);
         if !rows {
             return Ok(Self { analysis: Pass::over(&trace).analysis()?, recorded, rows: None });
         }
@@ -60,12 +62,12 @@ impl Seen {
     pub fn live(dir: &Path, rows: bool, begin: u64, news: &mut impl News) -> Result<Self> {
         if !rows {
             let (trace, analysis, ()) = Analysis::live(dir, begin, news, ())?;
-            return Ok(Self { analysis, recorded: recorded(&trace), rows: None });
+            return Ok(Self { analysis, recorded: setup::recorded(&trace), rows: None });
         }
         let (trace, analysis, stream) =
             Analysis::live(dir, begin, news, Stream::new(begin, Collect::default()))?;
         let rows = stream.finish().finish(&analysis.result, &trace.state)?;
-        Ok(Self { analysis, recorded: recorded(&trace), rows: Some(rows) })
+        Ok(Self { analysis, recorded: setup::recorded(&trace), rows: Some(rows) })
     }
 
     fn made(&self, utc: Calendar) -> String {
@@ -75,11 +77,6 @@ impl Seen {
             String::new()
         }
     }
-}
-
-/// When a trace was recorded, in seconds after 1970; 0 not known.
-fn recorded(trace: &Trace) -> u64 {
-    trace.state.clocks.first().map_or(0, |c| c.realtime / 1_000_000_000)
 }
 
 /// `run.json`, as far as a report needs it.
@@ -110,8 +107,16 @@ pub fn document(dir: &Path, seen: &Seen, utc: Calendar) -> Document {
             Some(Traced { profile: shown, rows: rows.clone() })
         }
     };
+    let segments = traced.is_some() && setup::has_event(&environment, SEGMENT);
     let found = Found { environment, arguments: Vec::new(), quality, diagnosis, result, traced };
-    assemble(dir, found, &seen.made(utc), "It was not asked for.")
+    let mut document = assemble(dir, found, &seen.made(utc), "It was not asked for.");
+    if segments {
+        match plumb_analysis::open(dir) {
+            Ok(trace) => put_hosts(&mut document, hosts::alone(&trace, &[]).1),
+            Err(e) => document.absent.push(Absent { part: "hosts".into(), why: format!("{e:#}.") }),
+        }
+    }
+    document
 }
 
 fn assemble(dir: &Path, mut found: Found, made: &str, without_trace: &str) -> Document {

@@ -18,9 +18,9 @@ export interface Document {
   format: number;
   /** Version of plumb. */
   plumb: string;
-  /** What it reports of: `run`, `load`, `plan` or `comparison`. */
+  /** What it reports of: `run`, `load`, `plan`, `comparison`, or `hosts`, the recordings of several. */
   kind: string;
-  /** What the page is called: the command, the plan's title, `A and B`. */
+  /** What the page is called: the command, the plan's title, `A and B`, the recordings' names. */
   title: string;
   /** When what it reports of was made, UTC as 2026-01-31T12:00:00Z; empty where nothing tells. */
   made: string;
@@ -30,6 +30,10 @@ export interface Document {
   run?: Run;
   /** The repetitions that the run is one of. */
   set?: Set;
+  /** The recordings of several hosts that are one set. */
+  recordings?: RecordingRow[];
+  /** Requests and commands between hosts, or between the services of one: of a set, or of a trace with TCP segments. */
+  hosts?: Hosts;
   /** Results of workloads that ran: what `plumb load --json` prints. */
   loads: load.Document[];
   /** A plan's report: `report.json` of a plan's directory. */
@@ -50,6 +54,24 @@ export interface Page {
   of: string;
   /** Its file, from this page's directory. */
   href: string;
+}
+
+/** One host's recording of a set. */
+export interface RecordingRow {
+  /** Its name in the set. */
+  name: string;
+  /** What its host calls itself. */
+  hostname: string;
+  /** How long it was recorded, ns. */
+  elapsed: number;
+  /** Events of it. */
+  events: number;
+  /** Events that were lost. */
+  lost: number;
+  /** First sentence of its verdict. */
+  verdict: string;
+  /** Why it cannot be read; empty where it can. */
+  error: string;
 }
 
 /** Repetitions of the same (`plumb run --repeat`), and how far they agree. */
@@ -102,7 +124,7 @@ export interface Repeated {
 
 /** A part that is not there. */
 export interface Absent {
-  /** `account`, `timeline`, `profile`, `requests`, `locks`, `operations`, `loads`; `arguments` (how plumb was called), `trace` (a part of it, or all). */
+  /** `account`, `timeline`, `profile`, `requests`, `locks`, `operations`, `loads`, `hosts`; `arguments` (how plumb was called), `trace` (a part of it, or all). */
   part: string;
   /** Why, and what to do for it to be there, in a sentence. */
   why: string;
@@ -480,6 +502,256 @@ export interface Quality {
   thinned: Record<string, string>;
   /** Disks that rotate. */
   rotating: string[];
+}
+
+/** What is known of the recordings of several hosts together. */
+export interface Hosts {
+  /** How the clocks of each two that talked to each other stand. */
+  clocks: ClockRow[];
+  /** How each recording's own clock was steered. */
+  steering: SteeringRow[];
+  /** Requests, by who sent them and to which address, most time first. */
+  requests: RequestRow[];
+  /** Commands of storage protocols, most time first. */
+  commands: CommandRow[];
+  /** TCP segments that were looked at. */
+  segments: number;
+}
+
+/** The clock of one recording as another sees it. */
+export interface ClockRow {
+  /** Recording. */
+  from: string;
+  /** The one whose clock is told. */
+  to: string;
+  /** Segments that were matched, both ways. */
+  segments: number;
+  /** At the begin, the middle and the end of `from`. */
+  moments: ClockMoment[];
+  /** How much faster it runs, parts per million. */
+  drift_ppm: number;
+  /** How far `drift_ppm` may be off. */
+  drift_width_ppm: number;
+  /** How far a time of one on the clock of the other may be off in the worst of the recording, ns. */
+  width: number;
+  /** Straight lines that it took: more than one in 10 s where a clock was set or slewed. */
+  pieces: number;
+}
+
+/** How the clock of a recording's host was steered, by NTP or PTP. */
+export interface SteeringRow {
+  /** Recording. */
+  host: string;
+  /** Somebody steered it. */
+  steered: boolean;
+  /** By how much its rate was corrected at the begin, parts per million. */
+  rate_ppm: number;
+  /** The most that was still to be slewed, ns: meanwhile the rate is another, whatever `rate_ppm` is. */
+  slewed_ns: number;
+  /** The most that it was corrected by otherwise later, parts per million: no line fits where that is large. */
+  changed_ppm: number;
+  /** How far the time may have been off at the begin by who steered it, us. */
+  max_error_us: number;
+}
+
+/** How two clocks stand to each other at a moment. */
+export interface ClockMoment {
+  /** When, on the clock of `from`, ns. */
+  at: number;
+  /** How far the clock of `to` is ahead, ns. */
+  ahead: number;
+  /** How far `ahead` may be off, ns. */
+  width: number;
+}
+
+/** Commands of one kind from an initiator's device to a target. */
+export interface CommandRow {
+  /** Recording of the initiator. */
+  client: string;
+  /** Its block device; `None` where no request of one was found for the commands. */
+  device: string | null;
+  /** Recording of the target; `None` where it was not recorded. */
+  server: string | null;
+  /** The target's block device; `None` where no request of one was found. */
+  server_device: string | null;
+  /** The target's address. */
+  address: string;
+  /** `iSCSI`, `NVMe/TCP`, `NBD`, `NFS`. */
+  protocol: string;
+  /** `read`, `write`, `flush`, `other`. */
+  kind: string;
+  /** How many. */
+  commands: number;
+  /** Of data, all together. */
+  bytes: number;
+  /** From the block layer's queue until each was complete, all together, ns. */
+  time: number;
+  /** Half of them took no longer, ns. */
+  p50: number;
+  /** 99 % of them took no longer, ns. */
+  p99: number;
+  /** The longest, ns. */
+  max: number;
+  /** How far a part on the way may be off, ns: that of the other direction is off by as much the other way. */
+  width: number;
+  /** Commands during which segments of their connection were retransmitted. */
+  again: number;
+  /** Commands that the target answered with an error; of NFS that is not known. */
+  failed: number;
+  /** Commands of which a part is not known though both sides were recorded; they are in no part. */
+  incomplete: number;
+  /** Commands of which no response was seen; they are not among `commands`. */
+  unanswered: number;
+  /** Commands that are in all parts. */
+  complete: number;
+  /** Commands for which the target's device had a request; the others it answered from memory. */
+  on_device: number;
+  /** Where the time went; empty where the target was not recorded. */
+  parts: CommandPart[];
+  /** The slowest, slowest first. */
+  slow: SlowCommand[];
+}
+
+/** One part of the commands' time. */
+export interface CommandPart {
+  /** Which, see `COMMAND_PARTS`. */
+  part: string;
+  /** Recording on whose host it passes; `None` between them. */
+  host: string | null;
+  /** All together, ns. */
+  time: number;
+  /** Half of the commands had no more, ns. */
+  p50: number;
+  /** 99 % of the commands had no more, ns. */
+  p99: number;
+  /** Mean of the slowest percent, ns. */
+  slow: number;
+}
+
+/** A slow command. */
+export interface SlowCommand {
+  /** When it was queued, since the begin of the initiator's recording, ns. */
+  begin: number;
+  /** How long it took, ns. */
+  took: number;
+  /** Where on the device, bytes. */
+  place: number;
+  /** Of data. */
+  bytes: number;
+  /** Time of each of `COMMAND_PARTS`, ns; empty where the target's part is not known. */
+  parts: number[];
+  /** Segments of its connection that were retransmitted meanwhile. */
+  again: number;
+}
+
+/** Requests from one host to one address. */
+export interface RequestRow {
+  /** Recording of the client. */
+  client: string;
+  /** Who sent them: the name of the thread of the first. */
+  client_name: string;
+  /** Recording of the server; `None` where it was not recorded. */
+  server: string | null;
+  /** Who answered. */
+  server_name: string;
+  /** Where to. */
+  address: string;
+  /** How many. */
+  requests: number;
+  /** From the first byte that was sent until the answer was read, all together, ns. */
+  time: number;
+  /** Half of them took no longer, ns. */
+  p50: number;
+  /** 99 % of them took no longer, ns. */
+  p99: number;
+  /** The longest, ns. */
+  max: number;
+  /** How far a part on the way may be off, ns: that of the other direction is off by as much the other way. */
+  width: number;
+  /** Segments that were sent again. */
+  again: number;
+  /** Requests of which the server's part is not known though it was recorded; they are in no part. */
+  incomplete: number;
+  /** What the client's side tells of a server that was not recorded. */
+  peer: PeerRow | null;
+  /** Where the time went; empty where the server was not recorded. */
+  parts: PartRow[];
+  /** The same with requests of the server followed to where their time went, most first. */
+  followed: LeafRow[];
+  /** The slowest, slowest first. */
+  slow: SlowRow[];
+}
+
+/** The time of requests to a server that was not recorded. The three add up to it. */
+export interface PeerRow {
+  /** Until their last bytes went to the network driver, all together, ns. */
+  sending: number;
+  /** From then until the last bytes of the answers came: the network and the server, ns. */
+  waiting: number;
+  /** From then until the answers were read, ns. */
+  reading: number;
+  /** The shortest answer to a SYN, ns: what of `waiting` the network takes of each request at least, without queues. `None` where no connection was opened meanwhile. */
+  round_trip: number | null;
+  /** Connections that were opened, and answered. */
+  connections: number;
+}
+
+/** One part of the requests' time. */
+export interface PartRow {
+  /** Which, see `PARTS`. */
+  part: string;
+  /** Recording on whose host it passes; `None` between them. */
+  host: string | null;
+  /** All together, ns. */
+  time: number;
+  /** 99 % of the requests had no more, ns. */
+  p99: number;
+  /** Mean of the slowest percent, ns. */
+  slow: number;
+  /** What it went to, most first. */
+  causes: PartCause[];
+}
+
+/** What a part of the time went to. */
+export interface PartCause {
+  /** As in the account; `None`: requests of its own, or what is being sent. */
+  category: string | null;
+  /** Thread's name or disk; of requests the address that they were sent to; empty of what is being sent. */
+  who: string;
+  /** Of a thread that it waited for. */
+  followed: boolean;
+  /** ns. */
+  time: number;
+}
+
+/** What the time of requests went to in the end. */
+export interface LeafRow {
+  /** Recording on whose host that was; of the way between two the one where it ends. */
+  host: string;
+  /** Name of the thread whose time it was; of the way between two empty. */
+  name: string;
+  /** As in the account; `None`: on its way, or being sent. */
+  category: string | null;
+  /** Thread's name or disk that had it; of what was on its way or sent the address of the server. */
+  who: string;
+  /** Of a thread that it waited for. */
+  followed: boolean;
+  /** On its way, or being sent, of requests of which segments were sent again. */
+  again: boolean;
+  /** ns. */
+  time: number;
+}
+
+/** A slow request. */
+export interface SlowRow {
+  /** When it began, since the begin of the client's recording, ns. */
+  begin: number;
+  /** How long it took, ns. */
+  took: number;
+  /** Time of each of `PARTS`, ns; empty where the server's part is not known. */
+  parts: number[];
+  /** Segments that were sent again. */
+  again: number;
 }
 
 /** A reason for the target's time. */

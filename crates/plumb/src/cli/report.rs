@@ -21,8 +21,8 @@ Examples:
 /// Of what to make a report, and where to.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// Run directory, trace, set of runs (its median run, and how far all agree), plan's directory, result of plumb load --json, or a
-    /// report.json of this or an earlier plumb; of two runs or sets a comparison.
+    /// Run directory, trace, set of runs (its median run, and how far all agree), set of several hosts' recordings, plan's directory,
+    /// result of plumb load --json, or a report.json of this or an earlier plumb; of two runs or sets a comparison.
     #[arg(required = true, num_args = 1..=2, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// The page's file.

@@ -17,6 +17,8 @@ pub enum Subject {
     /// A run directory, or a trace alone.
     Run(PathBuf),
     Set(PathBuf),
+    /// Recordings of several hosts.
+    Hosts(Vec<PathBuf>),
     Plan(PathBuf),
     /// A workload's result, and the directory that it is the only thing in.
     Load {
@@ -31,8 +33,9 @@ pub enum Subject {
 /// # Errors
 /// Nothing that a report can be made of; named, with what to give.
 pub fn subject(path: &Path) -> Result<Subject> {
-    const NEXT: &str = "give a run directory, a trace, a set of runs, a plan's directory, or the output of \
-                        plumb load --json";
+    const NEXT: &str =
+        "give a run directory, a trace, a set of runs or recordings, a plan's directory, or the \
+                        output of plumb load --json";
     let meta = std::fs::metadata(path).with_context(|| format!("{}: {NEXT}", path.display()))?;
     if !meta.is_dir() {
         return file(path).with_context(|| format!("{}: {NEXT}", path.display()));
@@ -44,8 +47,12 @@ pub fn subject(path: &Path) -> Result<Subject> {
     if has("set.json") {
         return Ok(Subject::Set(path.into()));
     }
-    if is_run(path) {
-        return Ok(Subject::Run(path.into()));
+    match plumb_net::recordings(path)?.as_deref() {
+        Some([]) => bail!("{}: nothing was collected yet", path.display()),
+        Some([one]) => return Ok(Subject::Run(one.clone())),
+        Some(several) => return Ok(Subject::Hosts(several.into())),
+        None if is_run(path) => return Ok(Subject::Run(path.into())),
+        None => {}
     }
     if has(LOAD) {
         return Ok(Subject::Load { file: path.join(LOAD), dir: Some(path.into()) });
@@ -116,6 +123,9 @@ mod tests {
         put("only/report.json", "{\"format\": 1, \"words\": {}}");
         put("several/2/run.json", "{}");
         put("several/10/run.json", "{}");
+        put("hosts/web/metadata", "");
+        put("hosts/db/metadata", "");
+        put("one/web/metadata", "");
         put("nothing/x", "");
         put("cut.json", "{\"words\": {");
         let is = |name: &str| subject(&at(name)).map_err(|e| format!("{e:#}"));
@@ -123,6 +133,8 @@ mod tests {
             assert_eq!(is(run), Ok(Subject::Run(at(run))));
         }
         assert_eq!(is("several"), Ok(Subject::Run(at("several/2"))));
+        assert_eq!(is("hosts"), Ok(Subject::Hosts(vec![at("hosts/db"), at("hosts/web")])));
+        assert_eq!(is("one"), Ok(Subject::Run(at("one/web"))));
         assert_eq!(is("set"), Ok(Subject::Set(at("set"))));
         assert_eq!(is("plan"), Ok(Subject::Plan(at("plan"))));
         let file = at("load/load.json");
