@@ -2,6 +2,7 @@
 // A report in a real browser, and what goes wrong in it.
 
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Browser, chromium, type Page } from "playwright-core";
@@ -86,4 +87,25 @@ export interface Opened {
 export async function built(page: Page): Promise<void> {
 	await page.waitForFunction(() => [...document.querySelectorAll("main > section > .body")].every((b) => b.childElementCount > 0));
 	await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+}
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** Faults for people who use a screen reader or no mouse, or see little contrast: serious and critical ones. */
+export async function barriers(page: Page): Promise<string[]> {
+	// By the debugger's door: the page itself may load no script.
+	await page.evaluate(axe);
+	return page.evaluate(async () => {
+		const { axe } = globalThis as unknown as { axe: { run(what: Node, how: object): Promise<{ violations: Violation[] }> } };
+		interface Violation {
+			id: string;
+			impact: string;
+			help: string;
+			nodes: { html: string; failureSummary: string }[];
+		}
+		const { violations } = await axe.run(document, { resultTypes: ["violations"] });
+		return violations
+			.filter((v) => v.impact === "serious" || v.impact === "critical")
+			.map((v) => `${v.id} (${v.impact}): ${v.help}, ${v.nodes.length} times, as ${v.nodes[0]?.html.slice(0, 200)}: ${v.nodes[0]?.failureSummary}`);
+	});
 }

@@ -4,7 +4,8 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Document, FORMAT } from "../src/document";
-import { golden, Harness } from "./harness";
+import { hosts } from "../test/hosts-example";
+import { barriers, golden, Harness } from "./harness";
 
 let harness: Harness;
 beforeAll(async () => {
@@ -164,6 +165,63 @@ describe("other kinds", () => {
 		expect(seen).toContain(load.target);
 		expect(await page.locator("#section-loads h3").first().textContent()).toBe("syncwrite");
 		expect(await page.locator("#section-loads svg.chart").count()).toBeGreaterThan(0);
+		expect(faults).toEqual([]);
+		await page.context().close();
+	});
+	test("a set of hosts has its rows, and a slow request as two lanes with links", async () => {
+		const row = { name: "web", hostname: "w1", elapsed: 5e9, events: 1000, lost: 0, verdict: "Bottleneck: disk.", error: "" };
+		const doc = { ...empty, kind: "hosts", title: "db, web", recordings: [row, { ...row, name: "db", verdict: "", error: "no trace" }], hosts: hosts() };
+		const { page, faults } = await harness.open({ json: JSON.stringify(doc) });
+		expect(await page.locator("#section-recordings").textContent()).toContain("cannot be read: no trace");
+		expect(await page.locator("#section-clocks").textContent()).toContain("37.10 +-0.20");
+		const section = page.locator("#section-hosts");
+		// The commands have most time; the requests are chosen by the keyboard, which the address remembers.
+		expect(await section.locator("h3").first().textContent()).toContain("web (sdb) to vda of db: read");
+		await section.locator('button[data-row="r0"]').focus();
+		await page.keyboard.press("Enter");
+		expect(await page.evaluate(() => location.hash)).toContain("hosts?row=r0");
+		expect(await section.locator('button[aria-pressed="true"]').getAttribute("data-row")).toBe("r0");
+		await section.locator("svg.chart").waitFor();
+		const steps = section.locator("svg.chart .step");
+		expect(await steps.evaluateAll((all) => all.map((s) => s.getAttribute("aria-label")?.split(",")[0]))).toEqual([
+			"2. network: the request on its way",
+			"3. db: until the request is read",
+			"4. db: from reading the request to the answer",
+			"6. network: the answer on its way",
+			"7. web: until the answer is read",
+		]);
+		// Bars lie in the lane of their host, one after the other; a link leads from one lane to the other.
+		const bars = await section.locator(".step rect").evaluateAll((all) => all.map((r) => ["x", "y", "width"].map((a) => Number(r.getAttribute(a)))));
+		const [read, work, back] = bars as [number[], number[], number[]];
+		expect([read[1] === work[1], back[1]! < work[1]!]).toEqual([true, true]);
+		expect(read[0]! + read[2]!).toBeCloseTo(work[0]!, 3);
+		const line = (await section.locator(".step .reach").first().getAttribute("d"))?.match(/-?[\d.]+/g)?.map(Number) ?? [];
+		expect(line[2]).toBeCloseTo(read[0]!, 0);
+		expect(line[3]).toBe(read[1]);
+		await steps.nth(0).focus();
+		expect(await page.locator(".tooltip").textContent()).toContain("network: the request on its way100.0 us +-30.0 us, 4.4 %");
+		const cells = await section.locator(".chosen tbody tr").nth(0).textContent();
+		expect(cells).toContain("100.0 us +-30.0 us");
+		expect(await section.locator(".chosen").textContent()).toContain("80.0 % ");
+		// Of the other slow one no step is known.
+		await section.locator("select").selectOption({ index: 1 });
+		expect(await section.locator("svg.chart").count()).toBe(0);
+		expect(await section.textContent()).toContain("The steps of this one are not known");
+		await section.locator('button[data-row="r1"]').click();
+		expect(await section.textContent()).toContain("The server was not recorded. Of the client alone: sending 10.0 %");
+		await section.locator('button[data-row="c0"]').click();
+		await section.locator("svg.chart").waitFor();
+		expect(await barriers(page)).toEqual([]);
+		expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(1280);
+		expect(faults).toEqual([]);
+		await page.context().close();
+	});
+	test("hostile names of hosts and programs stay text", async () => {
+		const hostile = "<img src=x onerror=\"document.title='hacked'\">";
+		const text = JSON.stringify(hosts()).replaceAll('"web"', JSON.stringify(hostile)).replaceAll('"postgres"', JSON.stringify(hostile));
+		const { page, faults } = await harness.open({ json: JSON.stringify({ ...empty, kind: "hosts", hosts: JSON.parse(text) }) });
+		expect(await page.locator("#section-hosts").textContent()).toContain(hostile);
+		expect(await page.locator("img").count()).toBe(0);
 		expect(faults).toEqual([]);
 		await page.context().close();
 	});

@@ -3,11 +3,9 @@
 // thread, prints it; with the eyes and keys that they have.
 
 import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Document } from "../src/document";
-import { golden, Harness, type How, type Opened } from "./harness";
+import { barriers, golden, Harness, type How, type Opened } from "./harness";
 
 let harness: Harness;
 beforeAll(async () => {
@@ -39,27 +37,6 @@ async function opened<T>(how: How, work: (o: Opened) => Promise<T>): Promise<T> 
 	} finally {
 		await o.page.context().close();
 	}
-}
-
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-
-/** Faults for people who use a screen reader or no mouse, or see little contrast: serious and critical ones. */
-async function barriers(page: Page): Promise<string[]> {
-	// By the debugger's door: the page itself may load no script.
-	await page.evaluate(axe);
-	return page.evaluate(async () => {
-		const { axe } = globalThis as unknown as { axe: { run(what: Node, how: object): Promise<{ violations: Violation[] }> } };
-		interface Violation {
-			id: string;
-			impact: string;
-			help: string;
-			nodes: { html: string; failureSummary: string }[];
-		}
-		const { violations } = await axe.run(document, { resultTypes: ["violations"] });
-		return violations
-			.filter((v) => v.impact === "serious" || v.impact === "critical")
-			.map((v) => `${v.id} (${v.impact}): ${v.help}, ${v.nodes.length} times, as ${v.nodes[0]?.html.slice(0, 200)}: ${v.nodes[0]?.failureSummary}`);
-	});
 }
 
 describe.skipIf(doc.run === undefined)("a report of a run", () => {

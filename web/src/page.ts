@@ -14,6 +14,7 @@ const KINDS: Record<string, string> = {
 	load: "workload",
 	plan: "plan",
 	comparison: "comparison",
+	hosts: "recordings of several hosts",
 };
 
 /** A title that is longer is a command with its options. */

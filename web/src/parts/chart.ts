@@ -67,8 +67,11 @@ export function figure(sentence: string, drawing: Child, alternative?: Child): H
 	);
 }
 
-/** A drawing whose text keeps its size: it is drawn anew when the width changes. */
-export function drawing(label: string, draw: (width: number) => { height: number; marks: SVGElement[] }, most = 1100): HTMLElement {
+/**
+ * A drawing whose text keeps its size: it is drawn anew when the width changes. One whose marks can have the focus is a
+ * `group` of them.
+ */
+export function drawing(label: string, draw: (width: number) => { height: number; marks: SVGElement[] }, most = 1100, role = "img"): HTMLElement {
 	const place = h("div", { class: "drawing" });
 	let last = 0;
 	new ResizeObserver(() => {
@@ -77,7 +80,7 @@ export function drawing(label: string, draw: (width: number) => { height: number
 		last = width;
 		const { height, marks } = draw(width);
 		place.replaceChildren(
-			svg("svg", { class: "chart", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label }, marks),
+			svg("svg", { class: "chart", width, height, viewBox: `0 0 ${width} ${height}`, role, "aria-label": label }, marks),
 		);
 	}).observe(place);
 	return place;

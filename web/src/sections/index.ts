@@ -12,6 +12,7 @@ import { section as account } from "./account";
 import { calls, files, functions } from "./code";
 import * as comparison from "./comparison";
 import { section as findings } from "./findings";
+import * as hosts from "./hosts";
 import { section as loads } from "./loads";
 import { devices, machine } from "./machine";
 import * as plan from "./plan";
@@ -43,6 +44,9 @@ export const SECTIONS: Entry[] = [
 	{ make: account, part: "account", title: "Where its time went" },
 	{ make: findings, title: "Findings" },
 	{ make: spans, title: "Requests" },
+	{ make: hosts.recordings, title: "What limits each recording" },
+	{ make: hosts.requests, part: "hosts", title: "Requests between hosts" },
+	{ make: hosts.clocks, title: "Clocks" },
 	{ make: set, title: "How far the runs agree" },
 	// Views of time: web/src/{timeline,requests,flame,locks,path,operations}.
 	{ make: path, title: "Critical path" },
