@@ -371,7 +371,7 @@ pub struct ViewArgs {
     /// Which view.
     #[arg(value_name = "VIEW", value_parser = crate::view::names())]
     pub view: String,
-    /// Run directory or trace directory.
+    /// Run directory or trace directory; of chain also a set of several hosts' recordings.
     pub dir: PathBuf,
     /// Statistics of each group: count, sum, quantiles (this is the default).
     #[arg(long, conflicts_with_all = ["dist", "log"])]

@@ -103,18 +103,24 @@ fn set(recordings: &[PathBuf], args: &ExplainArgs, out: &mut Screen<'_>) -> Resu
     Ok(code)
 }
 
-/// Runs the command.
+/// Runs the command. With `chain` it is `plumb view chain`: the slowest requests step by step, of one trace too.
 ///
 /// # Errors
 /// No trace to explain.
-pub fn main(args: &ExplainArgs) -> Result<ExitCode> {
+pub fn main(args: &ExplainArgs, chain: bool) -> Result<ExitCode> {
     let mut out = std::io::stdout().lock();
     let out = &mut Screen::stdout(&mut out, args.show.wide);
     if let Some(recordings) = plumb_net::recordings(&args.dir)? {
         return set(&recordings, args, out);
     }
     let trace = plumb_analysis::open(&args.dir)?;
-    if !hosts::has_segments(&trace) || args.show.chain {
+    let segments = hosts::has_segments(&trace);
+    ensure!(
+        segments || !chain,
+        "{}: the trace has no tcp events, which view chain needs: record with -e default,tcp",
+        args.dir.display()
+    );
+    if !segments || (args.show.chain && !chain) {
         let explained = Pass::over(&trace).only(&args.show.comm).analysis()?;
         print(&explained, &args.show, out)?;
         return Ok(quality::exit_code(&explained.quality));
@@ -126,6 +132,8 @@ pub fn main(args: &ExplainArgs) -> Result<ExitCode> {
         let mut all = serde_json::to_value(&explained)?;
         all["hosts"] = serde_json::to_value(&hosts)?;
         writeln!(out, "{}", serde_json::to_string_pretty(&all)?)?;
+    } else if chain {
+        terminal::slowest(&plain::all(&hosts)?, out)?;
     } else {
         print(&explained, &args.show, out)?;
         terminal::hosts(&plain::all(&hosts)?, out)?;

@@ -50,7 +50,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Command::Run(args) => run::main(&args),
         Command::Explain(mut args) => {
             args.dir = repeat::run_of(args.dir)?;
-            explain::main(&args)
+            explain::main(&args, false)
         }
         Command::Compare(args) => compare::main(&args),
         Command::Load(args) => load::main(&args),

@@ -5,8 +5,8 @@ mod btt;
 mod json;
 mod text;
 
-use crate::cli::ViewArgs;
-use crate::quality;
+use crate::cli::{ExplainArgs, Show, ViewArgs};
+use crate::{explain, quality};
 use anyhow::{bail, Context, Result};
 use clap::builder::PossibleValue;
 use plumb_analysis::{setup, Quality};
@@ -22,8 +22,8 @@ use std::process::ExitCode;
 
 /// What stands below the options.
 pub const HELP: &str = "\
-All views but netsend, netroute and waypoints work on a default recording; the
-first two need -e default,net, waypoints --span kernel:FUNCTION. A view whose events are not in the trace says which to record.
+All views but chain, netsend, netroute and waypoints work on a default recording; chain needs -e default,tcp, the next
+two -e default,net, waypoints --span kernel:FUNCTION. A view whose events are not in the trace says which to record.
 Call sites come from the stacks of waits (record's --stacks, 1 ms by default) of
 the target's threads; a shorter wait is told by its system call.
 
@@ -32,11 +32,28 @@ Examples:
   plumb view runqueue DIR --by instead         # and who ran before him
   plumb view spinlock DIR --by site --dist
   plumb view buffer DIR --device sda --from 1.5s --to 2s --log
-  plumb view btt DIR --json | jq '.tables[0].rows[]'";
+  plumb view btt DIR --json | jq '.tables[0].rows[]'
+  plumb view chain SET                         # the slowest requests of several hosts";
+
+/// The view that has no items: requests from host to host.
+const CHAIN: &str = "chain";
 
 /// The names of the views, with what each shows.
 pub fn names() -> Vec<PossibleValue> {
-    VIEWS.iter().map(|v| PossibleValue::new(v.name).help(v.about)).collect()
+    let chain = "The slowest commands and requests between hosts, step by step; as explain --chain SET.";
+    let all = VIEWS.iter().map(|v| (v.name, v.about)).chain([(CHAIN, chain)]);
+    all.map(|(name, about)| PossibleValue::new(name).help(about)).collect()
+}
+
+/// The slowest requests of a set, or of one trace.
+fn chain(args: &ViewArgs) -> Result<ExitCode> {
+    let ViewArgs { stat, dist, log, json, by, from, to, pid, device, .. } = args;
+    let other = *stat || *dist || *log || *json || by.is_some() || from.is_some() || to.is_some();
+    if other || !pid.is_empty() || !device.is_empty() {
+        bail!("view {CHAIN} has no option but --comm; as JSON: plumb explain --json");
+    }
+    let show = Show { comm: args.comm.clone(), threads: false, chain: true, wide: false, json: false };
+    explain::main(&ExplainArgs { dir: args.dir.clone(), show }, true)
 }
 
 /// What the printers must know of the trace.
@@ -149,6 +166,9 @@ fn ended<T>(result: Result<T>) -> Result<Option<T>> {
 /// # Errors
 /// No trace, one without the events that the view needs, or a filter that names nothing.
 pub fn main(args: &ViewArgs) -> Result<ExitCode> {
+    if args.view == CHAIN {
+        return chain(args);
+    }
     let spec = Spec::find(&args.view).context("no such view")?;
     let by = args.by.as_deref().map(|b| key(spec, b)).transpose()?;
     let trace = Trace::open(&args.dir).with_context(|| {

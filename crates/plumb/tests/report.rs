@@ -280,3 +280,29 @@ fn services_of_one_machine_are_followed_on_the_page_of_their_trace() {
     let d = document(&set_of(temp.path(), &[("a", "mutex"), ("b", "pipe")]));
     assert!(why(&d, "hosts").expect("told").contains("--events default,tcp"), "{}", d["absent"]);
 }
+
+#[test]
+fn the_slowest_requests_of_a_set_are_a_view() {
+    let temp = tempfile::tempdir().expect("a directory");
+    let set = set_of(temp.path(), &[("web", "tiers"), ("db", "mutex")]);
+    let text = |words: &[&str], dir: &Path| {
+        String::from_utf8(plumb(words, &[dir], temp.path()).stdout).expect("text")
+    };
+    let view = text(&["view", "chain"], &set);
+    assert_eq!(view, text(&["explain", "--chain"], &set));
+    assert!(view.contains("from reading the request to the answer"), "{view}");
+    // Of one trace the requests alone; what explain --chain tells of it is the evidence of its verdict.
+    let alone = text(&["view", "chain"], &traces().join("tiers"));
+    assert!(
+        alone.contains("from reading the request to the answer") && !alone.contains("Verdict"),
+        "{alone}"
+    );
+    for (words, dir, said) in [
+        (&["view", "chain"][..], traces().join("mutex"), "record with -e default,tcp"),
+        (&["view", "chain", "--json"], set, "plumb explain --json"),
+    ] {
+        let out = plumb(words, &[&dir], temp.path());
+        let told = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.code() == Some(2) && told.contains(said), "{told}");
+    }
+}

@@ -73,6 +73,9 @@ pub fn slowest(hosts: &Hosts, out: &mut Screen<'_>) -> Result<()> {
             all.push((s.took, s.begin, s.again, head, places.clone(), &s.parts));
         }
     }
+    if all.is_empty() {
+        writeln!(out, "\nNo command and no request on a TCP connection was seen from its begin to its end")?;
+    }
     all.sort_by_key(|(took, begin, ..)| (std::cmp::Reverse(*took), *begin));
     for (took, begin, again, head, places, parts) in all.into_iter().take(STEPS) {
         writeln!(out)?;
