@@ -72,6 +72,7 @@ print("|---|" + "---|" * len(runs))
 for place in {p: 0 for sums in chains.values() for p in sums}:
     print(f"| {place} | " + " | ".join(f"{chains[r].get(place, 0):.1f}" for r in runs) + " |")
 END
+sed -i "s|$dir/||" "$dir"/explain-*.txt
 rm -rf "$dir"/set-* "$dir/target"
 "$root/scripts/evidence.sh" "$dir" "FILES=$files benches/ip-san/paper.sh"
 cat "$dir/summary.md"
