@@ -147,6 +147,8 @@ need_bench() {
 	want bpftool has bpftool
 	# benches/record/workloads.sh
 	want apache2-utils has ab
+	# benches/load/network.py
+	want wrk has wrk
 	want nginx-light has nginx
 	want postgresql has_file '/usr/lib/postgresql/*/bin/postgres'
 }
