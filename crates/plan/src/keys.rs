@@ -33,8 +33,6 @@ pub(super) const DEVICE: &[&str] = &["model", "set", "size", "seed", "path", "di
 pub(super) const HOST: &[&str] = &["reach", "guest", "memory", "virtual-time", "delay", "kernel-options"];
 /// Keys of `[cell]` and of a level, which has `name` as well.
 pub(super) const SETTINGS: &[&str] = &[
-    "host",
-    "record-hosts",
     "device",
     "file-system",
     "queue",
@@ -47,6 +45,8 @@ pub(super) const SETTINGS: &[&str] = &[
     "command",
     "copies",
     "record",
+    "host",
+    "record-hosts",
 ];
 pub(super) const FACTOR: &[&str] = &["name", "level"];
 /// Keys of a file system.
