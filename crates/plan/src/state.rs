@@ -4,7 +4,7 @@
 //! `plan.toml` the plan as it runs; `plan.json` this; `changes.jsonl` what was changed on
 //! the system; `cells/NNN-LABEL/` each cell, with a directory for each repetition (`1/`, `2/`):
 //! `cell.json` ([`Made`]), `load.json` (of several copies `load.2.json`, ...), `output.txt`, `log`,
-//! and of a recorded one a run directory's files; `report.txt`, `report.json`, `charts/`.
+//! of a recorded one a run directory's files, of one with several hosts their recordings in `hosts/`; `report.txt`, `report.json`, `charts/`.
 
 use super::file::{PlanFile, Settings};
 use plumb_machine::Environment;

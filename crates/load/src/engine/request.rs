@@ -6,10 +6,12 @@ use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::time::Duration;
 
 /// Longest head of an HTTP answer, bytes.
 const HEAD: usize = 64 << 10;
+/// A server that says nothing for so long has failed the request: a load must end.
+const SILENCE: Duration = Duration::from_secs(60);
 
 /// Where requests go.
 #[derive(Debug, Clone)]
@@ -95,9 +97,16 @@ impl Requests {
                 let stream = TcpStream::connect(address)?;
                 // Without, a request in two segments waits for an acknowledgement (Nagle).
                 stream.set_nodelay(true)?;
+                stream.set_read_timeout(Some(SILENCE))?;
+                stream.set_write_timeout(Some(SILENCE))?;
                 stream.into()
             }
-            Address::Unix(path) => UnixStream::connect(Path::new(path))?.into(),
+            Address::Unix(path) => {
+                let stream = UnixStream::connect(path)?;
+                stream.set_read_timeout(Some(SILENCE))?;
+                stream.set_write_timeout(Some(SILENCE))?;
+                stream.into()
+            }
         };
         Ok(Connection { fd, requests: 0 })
     }
