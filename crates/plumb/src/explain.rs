@@ -2,13 +2,14 @@
 //! `plumb explain`: trace to account, tables and verdict. `plumb run` ends with it.
 
 use crate::cli::{ExplainArgs, Show};
-use crate::{chain, quality, tables};
+use crate::quality;
 use anyhow::{ensure, Result};
 use plumb_analysis::hosts::{self, Member, Set};
 use plumb_analysis::{Analysis, Pass};
 use plumb_diagnose::Diagnosis;
 use plumb_model::profile::Profile;
 use plumb_report::terminal::screen::Screen;
+use plumb_report::terminal::{evidence_chain, results};
 use plumb_report::{plain, terminal};
 use plumb_trace::units;
 use std::io::Write;
@@ -33,31 +34,31 @@ pub fn print(explained: &Analysis, show: &Show, out: &mut Screen<'_>) -> Result<
         profile: Profile::default(),
     };
     if show.chain {
-        return chain::write(explained, out);
+        return evidence_chain::write(explained, out);
     }
     let account = explained.quality.no_account.is_empty();
-    tables::verdict(&explained.diagnosis, out)?;
+    results::verdict(&explained.diagnosis, out)?;
     writeln!(out)?;
-    tables::services(&explained.diagnosis, out)?;
+    results::services(&explained.diagnosis, out)?;
     if account {
         terminal::bars(&explained.result, out)?;
     }
-    tables::findings(&explained.diagnosis, out)?;
+    results::findings(&explained.diagnosis, out)?;
     if account {
-        tables::processes(&explained.result, out)?;
+        results::processes(&explained.result, out)?;
         writeln!(out)?;
-        tables::accounts(&explained.result, out)?;
+        results::accounts(&explained.result, out)?;
         terminal::hot(&explained.result, out)?;
-        tables::operations(&explained.result, out)?;
+        results::operations(&explained.result, out)?;
         terminal::spans(&explained.result, out)?;
         terminal::wait_events(&explained.result, out)?;
-        tables::path(&explained.result, out)?;
-        tables::locks(&explained.result, out)?;
+        results::path(&explained.result, out)?;
+        results::locks(&explained.result, out)?;
     }
     if account && show.threads {
-        tables::threads(&explained.result, out)?;
+        results::threads(&explained.result, out)?;
     }
-    tables::devices(&explained.result, out)?;
+    results::devices(&explained.result, out)?;
     if account {
         terminal::unexplained(&explained.result, out)?;
     }
@@ -90,7 +91,7 @@ fn set(recordings: &[PathBuf], args: &ExplainArgs, out: &mut Screen<'_>) -> Resu
         let long = units::duration(explained.result.end.saturating_sub(explained.result.begin));
         out.heading(&plain::all(&format!("{name} [{host}, {long}]"))?)?;
         let lines = explained.diagnosis.lines.into_iter().take(1).collect();
-        tables::verdict(&plain::all(&Diagnosis { lines, ..Diagnosis::default() })?, out)?;
+        results::verdict(&plain::all(&Diagnosis { lines, ..Diagnosis::default() })?, out)?;
     }
     if args.show.json {
         let both = serde_json::json!({ "recordings": all, "hosts": set.hosts });

@@ -2,7 +2,6 @@
 //! What the program does: each command a module, starting the stages
 //! (record, model, verdict; load) and owning the run directory.
 
-mod chain;
 mod check;
 pub mod cli;
 mod collect;
@@ -25,7 +24,6 @@ mod repeat;
 mod report;
 mod run;
 mod sim;
-mod tables;
 mod view;
 
 use anyhow::Result;

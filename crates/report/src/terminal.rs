@@ -2,9 +2,12 @@
 //! Text for terminals, files and pipes: tables, wrapped paragraphs, colours.
 
 mod bars;
+pub mod evidence_chain;
 mod hosts;
 mod hot;
+
 mod loss;
+pub mod results;
 pub mod screen;
 pub mod similar_messages;
 mod spans;

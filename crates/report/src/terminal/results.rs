@@ -7,10 +7,10 @@ mod operations;
 pub use findings::{findings, services, verdict};
 pub use operations::operations;
 
+use crate::terminal::screen::Screen;
+use crate::terminal::{middle_out, seconds, Table};
 use anyhow::Result;
 use plumb_model::{sum, Category, ProcessRow, RunResult, Use, CATEGORIES};
-use plumb_report::terminal::screen::Screen;
-use plumb_report::terminal::{middle_out, seconds, Table};
 use plumb_trace::units;
 use std::io::Write;
 

@@ -6,12 +6,12 @@
 //! Forum, 2004), figure 4.2-6: goal, preconditions, environment, profile, trace,
 //! overall judgement, improvement; there a loop through five tools and a page each.
 
+use crate::terminal::wrapped;
 use anyhow::Result;
 use plumb_analysis::Analysis;
 use plumb_diagnose::{Finding, Limit};
 use plumb_model::profile::short;
 use plumb_model::{HotRow, LockRow, PatternRow};
-use plumb_report::terminal::wrapped;
 use plumb_trace::units;
 use std::io::Write;
 

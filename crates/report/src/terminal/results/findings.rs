@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The verdict, and the findings with their evidence.
 
+use crate::terminal::screen::{Look, Screen, COLUMNS};
+use crate::terminal::wrapped_to;
 use anyhow::Result;
 use plumb_diagnose::{Diagnosis, Finding, Role};
-use plumb_report::terminal::screen::{Look, Screen, COLUMNS};
-use plumb_report::terminal::wrapped_to;
 use plumb_trace::units;
 use std::io::Write;
 

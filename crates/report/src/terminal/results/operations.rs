@@ -2,10 +2,10 @@
 //! The table of a workload's operations.
 
 use super::{name, MOST};
+use crate::terminal::screen::Screen;
+use crate::terminal::Table;
 use anyhow::Result;
 use plumb_model::{Category, OperationRow, RunResult, CATEGORIES};
-use plumb_report::terminal::screen::Screen;
-use plumb_report::terminal::Table;
 use plumb_trace::load::OperationKind;
 use plumb_trace::units;
 use std::io::Write;
