@@ -1118,7 +1118,7 @@ PLUMB_EVENT(155, tcp_segment_queued, 32);
  */
 struct plumb_load_begin {
 	PLUMB_HEAD;
-	plumb_u8 kind NR; /* 0 write, 1 rewrite, 2 read, 3 reread, 4 sync, 5 create, 6 open, 7 stat, 8 rename, 9 unlink, 10 lock, 11 close, 12 copy, 13 other, 14 request */
+	plumb_u8 kind NR; /* 0 write, 1 rewrite, 2 read, 3 reread, 4 sync, 5 create, 6 open, 7 stat, 8 rename, 9 unlink, 10 lock, 11 close, 12 copy, 13 other, 14 request, 15 serve */
 	plumb_u8 unused NR; /* 0 */
 	plumb_u16 slot NR; /* its place among the operations that the thread has open at once; 0 with one at a time */
 	plumb_u32 file NR; /* number of the file within the workload */

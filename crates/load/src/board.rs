@@ -27,6 +27,17 @@ pub struct Head {
     pub stop: AtomicU32,
     /// When the run begins, ns of CLOCK_MONOTONIC.
     pub start: AtomicU64,
+    /// Workers that are no servers, and how many of them have ended: a server of the same step ends behind them.
+    pub clients: AtomicU32,
+    pub ended: AtomicU32,
+}
+
+impl Head {
+    /// There were clients, and all have ended.
+    pub fn clients_ended(&self) -> bool {
+        let clients = self.clients.load(Acquire);
+        clients > 0 && self.ended.load(Acquire) >= clients
+    }
 }
 
 /// What was done of one kind.

@@ -11,12 +11,12 @@ mod lock;
 mod lock_words;
 mod mmap;
 mod names;
+mod network;
 mod null;
 mod position;
 mod posix_aio;
 mod pwrite;
 mod pwritev2;
-mod request;
 mod ring;
 mod stdio;
 mod stream;
@@ -35,11 +35,14 @@ pub use libaio::Libaio;
 pub use lock::{counters, shared_len, Locks};
 pub use mmap::Mmap;
 pub use names::NameCalls;
+pub use network::{
+    BlockingServer, EpollEdgeServer, EpollExclusiveServer, EpollServer, EventRequests, Listeners, PollServer,
+    Requests, RingServer, SelectServer,
+};
 pub use null::Null;
 pub use posix_aio::PosixAio;
 pub use pwrite::Pwrite;
 pub use pwritev2::Pwritev2;
-pub use request::Requests;
 pub use stdio::Stdio;
 pub use write::Write;
 pub use writev::Writev;
@@ -68,6 +71,8 @@ pub enum Action {
     Lock,
     /// Send the slot's buffer on connection `offset`, and read the answer.
     Request,
+    /// Answer a request that came.
+    Serve,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -109,6 +114,8 @@ pub struct Setup<'a> {
     pub shared: *mut u8,
     /// Its length, bytes.
     pub shared_len: usize,
+    /// Where a server's connections come from; -1: it is none.
+    pub listener: RawFd,
 }
 
 /// An engine that cannot start here, and what to do.
@@ -143,11 +150,22 @@ pub struct Done {
 /// An interface of the kernel. Results are bytes (0 where an operation has
 /// none), or the negative error number.
 pub trait Engine: Sized {
+    /// Its operations begin when somebody asks for them: [`Engine::ready`] waits for that.
+    const SERVES: bool = false;
+
     /// Makes it ready; called in the worker's own thread.
     ///
     /// # Errors
     /// This kernel or limit does not have it; says what to do.
     fn open(setup: &Setup<'_>) -> Result<Self, EngineError>;
+
+    /// Whether an operation can begin; waits for `ns` at most, or for a tenth of a second.
+    ///
+    /// # Errors
+    /// The error number; none will begin any more.
+    fn ready(&mut self, _ns: u64) -> Result<bool, i32> {
+        Ok(true)
+    }
 
     /// Starts an operation in a free slot. `Some`: it has ended already, as
     /// every operation of a synchronous engine has.

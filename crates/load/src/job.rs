@@ -11,7 +11,7 @@ mod words;
 pub use check::JobError;
 pub use overrides::{Given, JobFile};
 pub use values::{Bytes, Rate, Steady, Time};
-pub use words::{Arrivals, Cache, Layout, Lock, Order, Sharing, SyncMethod, Through, Timed, What};
+pub use words::{Arrivals, Cache, Layout, Lock, Multiplex, Order, Sharing, SyncMethod, Through, Timed, What};
 
 use clap::Args;
 use plumb_trace::load::OperationKind;
@@ -55,10 +55,22 @@ pub struct Job {
         help_heading = "Network"
     )]
     pub to: String,
+    /// Where a server takes requests: HOST:PORT, or the path of a Unix socket, which is made
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "",
+        hide_default_value = true,
+        help_heading = "Network"
+    )]
+    pub listen: String,
+    /// How a worker waits for several connections at once
+    #[arg(long, value_enum, default_value_t = Multiplex::None, help_heading = "Network")]
+    pub multiplex: Multiplex,
     /// Bytes of an answer; a request has --block bytes
     #[arg(long, value_name = "SIZE", default_value = "4K", help_heading = "Network")]
     pub reply: Bytes,
-    /// Ask for this path by HTTP/1.1, in place of --block and --reply bytes of nothing
+    /// Ask for this path by HTTP/1.1, in place of --block and --reply bytes of nothing; a server answers any path
     #[arg(
         long,
         value_name = "PATH",
@@ -74,6 +86,15 @@ pub struct Job {
     /// Requests of a connection, then it is closed and opened anew; 0: as many as there are
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Network")]
     pub per_connection: u64,
+    /// With --rate and --per-connection: a connection's requests come N at once, with --think between; 0: as
+    /// they are due
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Network")]
+    pub burst: u64,
+    /// Connections of a chat room: each message goes to all of its room, and is done when its sender has it back;
+    /// 0: no rooms
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Network",
+        value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    pub room: u32,
 
     /// Which place comes next
     #[arg(long, value_enum, default_value_t = Order::Sequential, help_heading = "Order")]
@@ -200,10 +221,14 @@ impl Default for Job {
             lock: Lock::Mutex,
             counters: 5,
             to: String::new(),
+            listen: String::new(),
+            multiplex: Multiplex::None,
             reply: Bytes(4096),
             http: String::new(),
             connections: 1,
             per_connection: 0,
+            burst: 0,
+            room: 0,
             order: Order::Sequential,
             seed: 123_456,
             zipf: 0.99,
@@ -262,6 +287,7 @@ impl Job {
             What::FsyncOnly => OperationKind::Sync,
             What::LockAndUpdate => OperationKind::Lock,
             What::Request => OperationKind::Request,
+            What::Serve => OperationKind::Serve,
             What::Copy => OperationKind::Copy,
         }
     }

@@ -54,6 +54,7 @@ impl Places {
         let (step, span, files, mut base) = match job.what {
             What::LockAndUpdate => (1, u64::from(job.counters), 1, 0),
             What::Request => (1, u64::from(job.connections), 1, 0),
+            What::Serve => (1, 1, 1, 0),
             what if what.names() => (1, files, 1, 0),
             _ => (job.block.0.max(1), job.span(), files, job.offset.0),
         };

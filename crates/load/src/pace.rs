@@ -5,6 +5,8 @@
 use crate::clock::Clock;
 use crate::job::{Arrivals, Job};
 use plumb_stats::random::Mt19937;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// The times at which one worker's operations are due.
 #[derive(Debug, Clone)]
@@ -14,6 +16,23 @@ pub struct Schedule {
     /// ns from the run's beginning.
     next: f64,
     random: Option<Mt19937>,
+    sessions: Option<Sessions>,
+}
+
+/// Connections that come at the schedule's times, each with requests in bursts.
+///
+/// Source: httperf's --wsess and --burst-length.
+#[derive(Debug, Clone)]
+struct Sessions {
+    /// Requests of each.
+    each: u64,
+    burst: u64,
+    /// Between two bursts, ns.
+    pause: f64,
+    /// Sessions so far.
+    begun: u64,
+    /// Requests that come: (when, of which session, its how many-th).
+    comes: BinaryHeap<Reverse<(u64, u64, u64)>>,
 }
 
 impl Schedule {
@@ -23,14 +42,23 @@ impl Schedule {
     /// come at equal distances.
     pub fn of(job: &Job, worker: u32, workers: u32) -> Option<Self> {
         let rate = job.rate?.0;
-        let interval = 1e9 * f64::from(workers) / rate;
+        let sessions = (job.burst > 0).then(|| Sessions {
+            each: job.per_connection,
+            burst: job.burst,
+            pause: job.think.0 as f64,
+            begun: 0,
+            comes: BinaryHeap::new(),
+        });
+        // The rate is of requests; what the distances are of are sessions.
+        let each = if sessions.is_some() { job.per_connection as f64 } else { 1.0 };
+        let interval = each * 1e9 * f64::from(workers) / rate;
         // Apart from the seed of the places, so that both are independent.
         let random = (job.arrivals == Arrivals::Poisson)
             .then(|| Mt19937::new(job.seed.wrapping_add(worker).wrapping_mul(0x9e37_79b9).wrapping_add(1)));
         let next = if random.is_some() { 0.0 } else { interval * f64::from(worker) / f64::from(workers) };
-        let mut schedule = Schedule { interval, next, random };
+        let mut schedule = Schedule { interval, next, random, sessions };
         if schedule.random.is_some() {
-            schedule.step();
+            schedule.advance();
         }
         Some(schedule)
     }
@@ -38,12 +66,49 @@ impl Schedule {
     /// When the next operation is due, ns from the run's beginning.
     #[inline]
     pub fn due(&self) -> u64 {
-        self.next as u64
+        match self.sessions.as_ref().and_then(|s| s.comes.peek()) {
+            Some(Reverse((due, ..))) => (*due).min(self.next as u64),
+            None => self.next as u64,
+        }
+    }
+
+    /// The session of the request that is due next; None: there are no sessions.
+    #[inline]
+    pub fn session(&self) -> Option<u64> {
+        let sessions = self.sessions.as_ref()?;
+        match sessions.comes.peek() {
+            Some(Reverse((due, number, _))) if *due <= self.next as u64 => Some(*number),
+            _ => Some(sessions.begun),
+        }
     }
 
     /// Goes on to the operation behind it.
     #[inline]
     pub fn step(&mut self) {
+        let new = self.next as u64;
+        let Some(sessions) = &mut self.sessions else { return self.advance() };
+        let comes = match sessions.comes.peek() {
+            Some(Reverse((due, ..))) if *due <= new => sessions.comes.pop(),
+            _ => None,
+        };
+        let (due, number, made) = match comes {
+            Some(Reverse((due, number, made))) => (due, number, made + 1),
+            None => {
+                sessions.begun += 1;
+                (new, sessions.begun - 1, 1)
+            }
+        };
+        if made < sessions.each {
+            let pause = if made % sessions.burst == 0 { sessions.pause as u64 } else { 0 };
+            sessions.comes.push(Reverse((due + pause, number, made)));
+        }
+        if comes.is_none() {
+            self.advance();
+        }
+    }
+
+    #[inline]
+    fn advance(&mut self) {
         self.next += match &mut self.random {
             None => self.interval,
             // 1 - u is never 0, so the logarithm is finite.
@@ -117,6 +182,26 @@ mod tests {
         let deviation = (squares / N as f64 - mean * mean).sqrt();
         assert!((mean / 1e6 - 1.0).abs() < 0.03, "mean {mean}");
         assert!((deviation / mean - 1.0).abs() < 0.05, "deviation {deviation}");
+    }
+
+    #[test]
+    fn sessions_come_at_their_rate_with_their_bursts() {
+        // 600 requests/s in sessions of 6 are 100 sessions/s.
+        let mut job = Job { rate: Some(Rate(600.0)), per_connection: 6, burst: 2, ..Job::default() };
+        job.think.0 = 25_000_000;
+        let mut s = Schedule::of(&job, 0, 1).expect("open");
+        let mut due = Vec::new();
+        while s.due() < 1_000_000_000 {
+            due.push((s.session().expect("sessions"), s.due() / 1_000_000));
+            s.step();
+        }
+        assert!(due.is_sorted_by_key(|d| d.1));
+        let of = |number| due.iter().filter(|d| d.0 == number).map(|d| d.1).collect::<Vec<_>>();
+        for number in 0..90 {
+            let at = number * 10;
+            assert_eq!(of(number), [at, at, at + 25, at + 25, at + 50, at + 50], "session {number}");
+        }
+        assert_eq!(of(99), [990, 990]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::board::{self, Board, Seat};
 use crate::buffers::Buffers;
 use crate::clock::Clock;
 use crate::data::{Pattern, Pool};
-use crate::engine::{self, Engine, EngineError, OpenFile, Setup, Visitor};
+use crate::engine::{self, Engine, EngineError, Listeners, OpenFile, Setup, Visitor};
 use crate::events::Events;
 use crate::files::{FileSet, Ground};
 use crate::job::{Job, Timed, What};
@@ -33,6 +33,8 @@ pub struct Common<'a> {
     pub ground: &'a Ground,
     /// Tells this run's stamps from those of others.
     pub run_id: u64,
+    /// Where servers take connections, a job each.
+    pub listeners: &'a [Listeners],
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -127,6 +129,7 @@ fn work<E: Engine>(common: &Common<'_>, who: Who, job: &Job, seat: &mut Seat) ->
         names: &set.names,
         shared: common.board.shared(who.job),
         shared_len: common.board.shared_len(),
+        listener: common.listeners.get(who.job).map_or(-1, |l| l.of(who.worker)),
     };
     let mut engine = E::open(&setup)?;
     let files = if job.what.names() { set.names.count() } else { opened.0.len().max(1) as u64 };
@@ -158,6 +161,7 @@ fn work<E: Engine>(common: &Common<'_>, who: Who, job: &Job, seat: &mut Seat) ->
     recorder.finish();
     seat.times[1] = witness::own_times();
     seat.done.store(1, Release);
+    head.ended.fetch_add(u32::from(!E::SERVES), AcqRel);
     if job.stonewall {
         head.stop.store(1, Release);
     }

@@ -2712,7 +2712,7 @@ pub struct LoadBegin {
     pub lap: u16,
     /// thread on the CPU; 0 is the idle thread \[tid\]
     pub tid: u32,
-    /// 0 write, 1 rewrite, 2 read, 3 reread, 4 sync, 5 create, 6 open, 7 stat, 8 rename, 9 unlink, 10 lock, 11 close, 12 copy, 13 other, 14 request \[nr\]
+    /// 0 write, 1 rewrite, 2 read, 3 reread, 4 sync, 5 create, 6 open, 7 stat, 8 rename, 9 unlink, 10 lock, 11 close, 12 copy, 13 other, 14 request, 15 serve \[nr\]
     pub kind: u8,
     /// 0 \[nr\]
     pub unused: u8,
@@ -4173,7 +4173,7 @@ pub const EVENTS: &[EventInfo] = &[
     ] },
     EventInfo { id: 160, name: "load_begin", set: "load", origin: Origin::Load, tracepoint: "load_begin", source: "crates/trace/src/load/stream.rs: LoadStream::begin()", doc: "A thread of a workload begins an operation.", size: 32, fields: &[
         FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
-        FieldInfo { name: "kind", unit: "nr", doc: "0 write, 1 rewrite, 2 read, 3 reread, 4 sync, 5 create, 6 open, 7 stat, 8 rename, 9 unlink, 10 lock, 11 close, 12 copy, 13 other, 14 request" },
+        FieldInfo { name: "kind", unit: "nr", doc: "0 write, 1 rewrite, 2 read, 3 reread, 4 sync, 5 create, 6 open, 7 stat, 8 rename, 9 unlink, 10 lock, 11 close, 12 copy, 13 other, 14 request, 15 serve" },
         FieldInfo { name: "slot", unit: "nr", doc: "its place among the operations that the thread has open at once; 0 with one at a time" },
         FieldInfo { name: "file", unit: "nr", doc: "number of the file within the workload" },
         FieldInfo { name: "offset", unit: "bytes", doc: "where in the file; 0 where that has no meaning" },

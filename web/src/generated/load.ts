@@ -237,14 +237,22 @@ export interface Job {
   counters: number;
   /** Where requests go: HOST:PORT, or the path of a Unix socket */
   to: string;
+  /** Where a server takes requests: HOST:PORT, or the path of a Unix socket, which is made */
+  listen: string;
+  /** How a worker waits for several connections at once */
+  multiplex: Multiplex;
   /** Bytes of an answer; a request has --block bytes */
   reply: Bytes;
-  /** Ask for this path by HTTP/1.1, in place of --block and --reply bytes of nothing */
+  /** Ask for this path by HTTP/1.1, in place of --block and --reply bytes of nothing; a server answers any path */
   http: string;
   /** Connections of each worker, which have its requests in turn */
   connections: number;
   /** Requests of a connection, then it is closed and opened anew; 0: as many as there are */
   "per-connection": number;
+  /** With --rate and --per-connection: a connection's requests come N at once, with --think between; 0: as they are due */
+  burst: number;
+  /** Connections of a chat room: each message goes to all of its room, and is done when its sender has it back; 0: no rooms */
+  room: number;
   /** Which place comes next */
   order: Order;
   /** Seed of everything that is random; the same seed gives the same places on every machine */
@@ -330,10 +338,13 @@ export type Rate = string;
 export type Steady = string;
 
 /** What an operation does. */
-export type What = "write" | "rewrite" | "read" | "reread" | "mix" | "backwards-read" | "record-rewrite" | "strided-read" | "create" | "open" | "stat" | "rename" | "unlink" | "fsync-only" | "lock-and-update" | "request" | "copy";
+export type What = "write" | "rewrite" | "read" | "reread" | "mix" | "backwards-read" | "record-rewrite" | "strided-read" | "create" | "open" | "stat" | "rename" | "unlink" | "fsync-only" | "lock-and-update" | "request" | "serve" | "copy";
 
 /** How an operation goes into the kernel. */
 export type Through = "pwrite" | "write" | "writev" | "pwritev2" | "stdio" | "char" | "mmap" | "posix-aio" | "libaio" | "io-uring" | "io-uring-fixed" | "io-uring-sqpoll" | "sendfile" | "copy-file-range" | "null";
+
+/** How a worker waits for several connections at once. */
+export type Multiplex = "none" | "select" | "poll" | "epoll" | "epoll-edge" | "epoll-exclusive" | "io-uring";
 
 /** Which place comes next. */
 export type Order = "sequential" | "interleave" | "random" | "random-once" | "zipf" | "strided" | "backwards";
@@ -350,7 +361,7 @@ export type Arrivals = "constant" | "poisson";
 /** What the page cache holds of the files when the clock starts. */
 export type Cache = "as-found" | "drop" | "fadvise" | "remount" | "warm";
 
-/** Whose a file is. */
+/** Whose a file is, or the socket that a server listens on. */
 export type Sharing = "each" | "shared";
 
 /** Whether a part of the work is inside an operation's time. */

@@ -1411,7 +1411,7 @@ export interface LoadBegin {
   lap: number;
   /** thread on the CPU; 0 is the idle thread [tid] */
   tid: number;
-  /** 0 write, 1 rewrite, 2 read, 3 reread, 4 sync, 5 create, 6 open, 7 stat, 8 rename, 9 unlink, 10 lock, 11 close, 12 copy, 13 other, 14 request [nr] */
+  /** 0 write, 1 rewrite, 2 read, 3 reread, 4 sync, 5 create, 6 open, 7 stat, 8 rename, 9 unlink, 10 lock, 11 close, 12 copy, 13 other, 14 request, 15 serve [nr] */
   kind: number;
   /** 0 [nr] */
   unused: number;

@@ -3,11 +3,12 @@
 //! is compiled for each.
 
 use super::{
-    copy, io_uring, libaio, Char, CopyFileRange, Engine, EngineError, IoUringFixed, IoUringPlain,
-    IoUringSqpoll, Libaio, Locks, Mmap, NameCalls, Null, PosixAio, Pwrite, Pwritev2, Requests, Sendfile,
-    Stdio, Write, Writev,
+    copy, io_uring, libaio, BlockingServer, Char, CopyFileRange, Engine, EngineError, EpollEdgeServer,
+    EpollExclusiveServer, EpollServer, EventRequests, IoUringFixed, IoUringPlain, IoUringSqpoll, Libaio,
+    Locks, Mmap, NameCalls, Null, PollServer, PosixAio, Pwrite, Pwritev2, Requests, RingServer, SelectServer,
+    Sendfile, Stdio, Write, Writev,
 };
-use crate::job::{Job, Through, What};
+use crate::job::{Job, Multiplex, Through, What};
 
 /// Something that is done with the type of an engine.
 pub trait Visitor {
@@ -19,12 +20,22 @@ pub trait Visitor {
 }
 
 /// Does it with the job's engine: null where nothing shall be called, that of
-/// names, locks or requests where the job is about them, and else what `through` says.
+/// names, locks, requests or answers where the job is about them, and else what `through` says.
 pub fn choose<V: Visitor>(job: &Job, visitor: V) -> V::Out {
     match (job.through, job.what) {
         (Through::Null, _) => visitor.visit::<Null>(),
         (_, What::LockAndUpdate) => visitor.visit::<Locks>(),
-        (_, What::Request) => visitor.visit::<Requests>(),
+        (_, What::Request) if job.multiplex == Multiplex::None => visitor.visit::<Requests>(),
+        (_, What::Request) => visitor.visit::<EventRequests>(),
+        (_, What::Serve) => match job.multiplex {
+            Multiplex::None => visitor.visit::<BlockingServer>(),
+            Multiplex::Select => visitor.visit::<SelectServer>(),
+            Multiplex::Poll => visitor.visit::<PollServer>(),
+            Multiplex::Epoll => visitor.visit::<EpollServer>(),
+            Multiplex::EpollEdge => visitor.visit::<EpollEdgeServer>(),
+            Multiplex::EpollExclusive => visitor.visit::<EpollExclusiveServer>(),
+            Multiplex::IoUring => visitor.visit::<RingServer>(),
+        },
         (_, what) if what.names() => visitor.visit::<NameCalls>(),
         (Through::Pwrite, _) => visitor.visit::<Pwrite>(),
         (Through::Write, _) => visitor.visit::<Write>(),
@@ -114,7 +125,7 @@ mod tests {
         let of = |what, through| choose(&Job { what, through, ..Job::default() }, Name);
         assert!(of(What::Unlink, Through::IoUring).ends_with("NameCalls"));
         assert!(of(What::LockAndUpdate, Through::Pwrite).ends_with("Locks"));
-        assert!(of(What::Request, Through::Pwrite).ends_with("Requests"));
+        assert!(of(What::Request, Through::Pwrite).ends_with("::Requests"));
         assert!(of(What::Create, Through::Null).ends_with("Null"));
         assert!(of(What::Copy, Through::Sendfile).ends_with("Sendfile"));
     }
@@ -135,6 +146,7 @@ mod tests {
                 names: &names,
                 shared: std::ptr::null_mut(),
                 shared_len: 0,
+                listener: -1,
             };
             let mut engine = E::open(&setup)?;
             let buffer = buffers.at(0);

@@ -175,6 +175,7 @@ mod tests {
                 names: &self.names,
                 shared: std::ptr::null_mut(),
                 shared_len: 0,
+                listener: -1,
             };
             NameCalls::open(&setup).expect("the engine starts")
         }

@@ -71,10 +71,10 @@ pub(super) struct Submission {
 /// A completion (`struct io_uring_cqe`).
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
-struct Completion {
-    user_data: u64,
-    result: i32,
-    flags: u32,
+pub(super) struct Completion {
+    pub user_data: u64,
+    pub result: i32,
+    pub flags: u32,
 }
 
 #[repr(C)]
@@ -296,6 +296,12 @@ impl Ring {
     /// Adds what has ended to `done` and returns how many there were. No system call.
     #[inline(always)]
     pub fn reap(&mut self, done: &mut Vec<Done>) -> u32 {
+        self.each(|c| done.push(Done { slot: c.user_data as u32, result: i64::from(c.result) }))
+    }
+
+    /// Gives what has ended to `take`, and returns how many there were. No system call.
+    #[inline(always)]
+    pub fn each(&mut self, mut take: impl FnMut(Completion)) -> u32 {
         // SAFETY: in the mapping; between head and tail the kernel has written, and waits for the new head.
         unsafe {
             let tail = (*self.cq_tail).load(Ordering::Acquire);
@@ -304,8 +310,7 @@ impl Ring {
                 return 0;
             }
             while self.read != tail {
-                let completion = self.completions.add((self.read & self.cq_mask) as usize).read();
-                done.push(Done { slot: completion.user_data as u32, result: i64::from(completion.result) });
+                take(self.completions.add((self.read & self.cq_mask) as usize).read());
                 self.read = self.read.wrapping_add(1);
             }
             (*self.cq_head).store(tail, Ordering::Release);

@@ -112,6 +112,7 @@ impl<E: Engine> Bench<E> {
             names: &names,
             shared: std::ptr::null_mut(),
             shared_len: 0,
+            listener: -1,
         };
         let engine = E::open(&setup)?;
         Ok(Bench { engine, buffers, files, dir, _watchdog: Watchdog::new() })

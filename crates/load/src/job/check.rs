@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Combinations that cannot be: found before anything is made.
 
-use super::{Job, Layout, Order, SyncMethod, Through, What};
+use super::{Job, Layout, Multiplex, Order, Sharing, SyncMethod, Through, What};
 use clap::Args;
 
 /// A job that cannot run, and what to change.
@@ -43,7 +43,8 @@ impl Job {
                 ));
             }
         }
-        if self.depth > 1 && !through.queues() {
+        let sockets = matches!(what, What::Request | What::Serve);
+        if self.depth > 1 && !through.queues() && !sockets {
             return no(format!(
                 "--depth {} with --through {through}: that is done when it returns; choose io-uring, libaio or posix-aio, or more --threads",
                 self.depth
@@ -95,14 +96,8 @@ impl Job {
                 _ => format!("--to {}: --what {what} asks no server; give --what request", self.to),
             });
         }
-        if what == What::Request && !self.http.is_empty() && !is_path(&self.http) {
-            return no(format!("--http {:?}: is no path, as in --http /index.html", self.http));
-        }
-        if what == What::Request && (sync != SyncMethod::None || self.depth > 1) {
-            return no(
-                "--what request writes no file: leave out --sync; for more at once give more --threads"
-                    .into(),
-            );
+        if sockets || !self.listen.is_empty() {
+            self.check_sockets()?;
         }
         if what == What::LockAndUpdate && (sync != SyncMethod::None || self.depth > 1) {
             return no("--what lock-and-update writes no data: leave out --sync and --depth".into());
@@ -151,11 +146,96 @@ impl Job {
         if !(0.0..=5.0).contains(&self.zipf) {
             return no(format!("--zipf {}: between 0 and 5", self.zipf));
         }
-        if self.rate.is_some() && self.think.0 > 0 {
+        if self.rate.is_some() && self.think.0 > 0 && self.burst == 0 {
             return no("--think is a pause of a closed loop; --rate sets the times of an open one: leave out one of them".into());
         }
         if self.steady.is_some() && self.time.is_none() {
             return no("--steady needs --time: the longest that it may take to become so".into());
+        }
+        Ok(())
+    }
+
+    /// Those of clients and servers.
+    fn check_sockets(&self) -> Result<(), JobError> {
+        let no = |text: String| Err(JobError(text));
+        let what = self.what;
+        if (what == What::Serve) == self.listen.is_empty() {
+            return no(match what {
+                What::Serve => {
+                    "--what serve needs a place: --listen HOST:PORT, or the path of a Unix socket".into()
+                }
+                _ => format!("--listen {}: --what {what} is no server; give --what serve", self.listen),
+            });
+        }
+        if !self.http.is_empty() && !is_path(&self.http) {
+            return no(format!("--http {:?}: is no path, as in --http /index.html", self.http));
+        }
+        if self.sync != SyncMethod::None {
+            return no(format!("--what {what} writes no file: leave out --sync"));
+        }
+        if self.reply.0 > 1 << 30 {
+            return no(format!("--reply {}: at most 1G", self.reply));
+        }
+        let many = self.multiplex != Multiplex::None;
+        if self.depth > 1 && (what == What::Serve || !many) {
+            return no(match what {
+                What::Serve => "--depth is the client's: a server takes what comes".into(),
+                _ => format!(
+                    "--depth {}: requests at once need --multiplex epoll, or more --threads",
+                    self.depth
+                ),
+            });
+        }
+        if self.room > 0 && (!self.http.is_empty() || self.block.0 < 8) {
+            return no(
+                "--room: a message begins with 8 bytes that say whose it is: --block 8 or more, no --http"
+                    .into(),
+            );
+        }
+        if what == What::Serve {
+            return self.check_server(many);
+        }
+        if many && self.multiplex != Multiplex::Epoll {
+            return no(format!("--multiplex {}: a client waits by epoll, or not at all", self.multiplex));
+        }
+        if many && self.depth > self.connections && self.burst == 0 {
+            return no(format!(
+                "--depth {}: more requests at once than --connections {}",
+                self.depth, self.connections
+            ));
+        }
+        if self.burst > 0 && (self.rate.is_none() || self.per_connection == 0) {
+            return no(
+                "--burst needs --rate and --per-connection: requests a second, and of a connection".into()
+            );
+        }
+        if self.burst > 0 && self.room > 0 {
+            return no("--burst with --room: users of a room stay; leave out --burst".into());
+        }
+        Ok(())
+    }
+
+    fn check_server(&self, many: bool) -> Result<(), JobError> {
+        let no = |text: String| Err(JobError(text));
+        if self.workers() > 1 && self.sharing == Sharing::Each {
+            if self.listen.contains('/') {
+                return no(format!(
+                    "--listen {}: a Unix socket is all workers': give --sharing shared",
+                    self.listen
+                ));
+            }
+            if !many {
+                return no(
+                    "--multiplex none: a worker has one connection, and with --sharing each others wait behind it: give --sharing shared"
+                        .into(),
+                );
+            }
+        }
+        if self.room > 0 && (self.processes > 1 || self.multiplex == Multiplex::IoUring) {
+            return no("--room: all of a room are in one process, and not by io-uring: give --threads".into());
+        }
+        if self.rate.is_some() || self.think.0 > 0 {
+            return no("--what serve answers when it is asked: --rate and --think are the client's".into());
         }
         Ok(())
     }
@@ -195,6 +275,15 @@ mod tests {
     #[test]
     fn contradictions_name_their_options() {
         let base = Job::default;
+        let with = |mut job: Job, change: fn(&mut Job)| {
+            change(&mut job);
+            job
+        };
+        let serve = |change| with(Job { what: What::Serve, listen: "x:1".into(), ..base() }, change);
+        let asks = |change: fn(&mut Job)| {
+            let multiplex = Multiplex::Epoll;
+            with(Job { what: What::Request, to: "x:1".into(), multiplex, ..base() }, change)
+        };
         let cases: Vec<(Job, &str)> = vec![
             (Job { direct: true, block: Bytes(100), ..base() }, "512"),
             (Job { depth: 4, ..base() }, "--depth 4"),
@@ -205,6 +294,16 @@ mod tests {
             (Job { to: "x:1".into(), ..base() }, "--what request"),
             (Job { what: What::Request, to: "x:1".into(), http: "/a b".into(), ..base() }, "--http"),
             (Job { what: What::Request, to: "x:1".into(), depth: 2, ..base() }, "--threads"),
+            (Job { what: What::Serve, ..base() }, "--listen"),
+            (Job { listen: "x:1".into(), ..base() }, "--what serve"),
+            (serve(|job| job.threads = 2), "--sharing shared"),
+            (serve(|job| (job.threads, job.listen) = (2, "/s".into())), "--sharing shared"),
+            (serve(|job| job.depth = 2), "--depth"),
+            (serve(|job| (job.room, job.multiplex) = (3, Multiplex::IoUring)), "--room"),
+            (asks(|job| job.multiplex = Multiplex::Select), "--multiplex select"),
+            (asks(|job| job.depth = 2), "--connections 1"),
+            (asks(|job| job.burst = 2), "--rate"),
+            (asks(|job| (job.room, job.block) = (2, Bytes(7))), "--block 8"),
             (Job { what: What::Copy, ..base() }, "sendfile"),
             (Job { order: Order::Random, layout: Layout::Append, ..base() }, "append"),
             (Job { size: Bytes(100), ..base() }, "does not fit"),

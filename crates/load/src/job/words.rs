@@ -61,6 +61,8 @@ words! {
         LockAndUpdate,
         /// Send a request to a server and read its answer (--to)
         Request,
+        /// Be a server: answer each request with --reply bytes (--listen)
+        Serve,
         /// Send a file into another one (with --through sendfile or copy-file-range)
         Copy,
     }
@@ -98,6 +100,25 @@ words! {
         CopyFileRange,
         /// Nothing is called: what the load engine itself costs
         Null,
+    }
+
+    /// How a worker waits for several connections at once.
+    Multiplex {
+        /// It does not: a call that blocks, one connection at a time
+        #[default]
+        None,
+        /// select(2)
+        Select,
+        /// poll(2)
+        Poll,
+        /// epoll(7), level-triggered
+        Epoll,
+        /// epoll(7), edge-triggered (EPOLLET)
+        EpollEdge,
+        /// epoll(7) that wakes one of several workers for a connection (EPOLLEXCLUSIVE)
+        EpollExclusive,
+        /// io_uring: accept and recv that go on by themselves, into provided buffers
+        IoUring,
     }
 
     /// Which place comes next.
@@ -179,12 +200,12 @@ words! {
         Warm,
     }
 
-    /// Whose a file is.
+    /// Whose a file is, or the socket that a server listens on.
     Sharing {
-        /// Each worker has files of its own
+        /// Each worker has its own (sockets: SO_REUSEPORT)
         #[default]
         Each,
-        /// All workers have the same files
+        /// All workers have the same
         Shared,
     }
 
@@ -231,7 +252,7 @@ impl What {
 
     /// Whether it needs no file.
     pub fn without_files(self) -> bool {
-        matches!(self, What::LockAndUpdate | What::Request)
+        matches!(self, What::LockAndUpdate | What::Request | What::Serve)
     }
 
     /// Whether it works on names, not on blocks.

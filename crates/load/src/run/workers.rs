@@ -4,9 +4,9 @@
 use super::{Context, RunError};
 use crate::board::{self, Board};
 use crate::clock::Clock;
-use crate::engine::EngineError;
+use crate::engine::{EngineError, Listeners};
 use crate::files;
-use crate::job::Step;
+use crate::job::{Job, Step, What};
 use crate::worker::{self, Common, Who};
 use std::io;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -21,13 +21,24 @@ const STOP_STEPS: u32 = 50;
 #[derive(Debug)]
 pub(super) struct Crew {
     pids: Vec<libc::pid_t>,
+    /// Servers' sockets; their names go at the end.
+    _listeners: Vec<Listeners>,
 }
 
 impl Crew {
     /// Starts all workers; returns when they have opened their files and engines.
     pub(super) fn start(step: &Step, context: &Context<'_>, board: &Board) -> Result<Crew, RunError> {
-        let mut crew = Crew { pids: Vec::new() };
-        let common = Common { board, clock: context.clock, ground: context.ground, run_id: context.run_id };
+        let listeners: Vec<_> = step.jobs.iter().map(Listeners::open).collect::<Result<_, _>>()?;
+        let common = Common {
+            board,
+            clock: context.clock,
+            ground: context.ground,
+            run_id: context.run_id,
+            listeners: &listeners,
+        };
+        let clients = step.jobs.iter().filter(|j| j.what != What::Serve).map(Job::workers).sum();
+        board.head().clients.store(clients, Release);
+        let mut crew = Crew { pids: Vec::new(), _listeners: Vec::new() };
         let mut seat = 0;
         let (_, first_files) = files::numbered(&step.jobs, context.ground);
         // SAFETY: plain call.
@@ -54,6 +65,7 @@ impl Crew {
                 }
             }
         }
+        crew._listeners = listeners;
         let head = board.head();
         let seats = board.seats() as u32;
         loop {

@@ -6,10 +6,12 @@ use super::record::{Recorder, Times};
 use super::Source;
 use crate::board::Head;
 use crate::engine::{Done, Engine, Operation, Wait};
-use crate::job::{Job, Through};
+use crate::job::{Job, Multiplex, Through, What};
 use crate::pace::{self, Schedule};
 use std::sync::atomic::Ordering::Relaxed;
 
+/// A server that nobody asks looks so often whether it should end, ns.
+const TURN: u64 = 100_000_000;
 /// After so many failed operations a worker gives up: the target is broken, not slow.
 const TOO_MANY_ERRORS: u64 = 1000;
 
@@ -32,7 +34,7 @@ impl End {
         let limits = [job.operations, by_bytes];
         let operations = match limits.into_iter().flatten().min() {
             Some(n) => n,
-            None if length.is_some() => u64::MAX,
+            None if length.is_some() || job.what == What::Serve => u64::MAX,
             None if job.what.without_files() => pass * 1000,
             None => pass,
         };
@@ -86,7 +88,10 @@ pub fn run<E: Engine>(
     recorder.set_ramp_end(start + job.ramp.0);
     let syncs = Syncs::of(job);
     // What ends in the call that starts it goes round in the shorter loops.
-    let one_by_one = job.depth == 1 && (job.through == Through::Null || !job.through.queues());
+    let one_by_one = match job.what {
+        What::Request => job.multiplex == Multiplex::None,
+        _ => job.depth == 1 && (job.through == Through::Null || !job.through.queues()),
+    };
     match schedule {
         None if one_by_one => closed(engine, source, recorder, head, end, syncs, job.think.0),
         Some(schedule) if one_by_one => {
@@ -143,6 +148,21 @@ fn closed<E: Engine>(
     let mut now = recorder.clock.now();
     let mut made = 0;
     while made < end.operations && now < end.deadline && head.stop.load(Relaxed) == 0 {
+        if E::SERVES {
+            match engine.ready(TURN) {
+                Ok(true) => now = recorder.clock.now(),
+                Ok(false) if head.clients_ended() => return,
+                Ok(false) => {
+                    now = recorder.clock.now();
+                    continue;
+                }
+                Err(error) => {
+                    let (op, now) = (source.next(0).0, recorder.clock.now());
+                    let times = Times { due: now, begin: now, end: now };
+                    return recorder.done(&op, 0, times, now, -i64::from(error), 0);
+                }
+            }
+        }
         let (op, spent) = source.next(0);
         if spent {
             now = recorder.clock.now();
@@ -184,7 +204,8 @@ fn scheduled<E: Engine>(
         if now >= end.patience || head.stop.load(Relaxed) != 0 || recorder.errors() >= TOO_MANY_ERRORS {
             return recorder.never_begun(left(&mut schedule, start, now.min(end.deadline)));
         }
-        let (op, _) = source.next(0);
+        let (mut op, _) = source.next(0);
+        op.offset = schedule.session().unwrap_or(op.offset);
         let free = now < due;
         now = wait(recorder, head, due);
         if head.stop.load(Relaxed) != 0 {
@@ -267,7 +288,7 @@ fn queued<E: Engine>(
                 ended = true;
                 break;
             }
-            let mut due = now;
+            let (mut due, mut session) = (now, None);
             match &mut schedule {
                 None if now >= end.deadline => {
                     ended = true;
@@ -294,11 +315,13 @@ fn queued<E: Engine>(
                         idle = true;
                         break;
                     }
+                    session = schedule.session();
                     schedule.step();
                 }
             }
             let Some(slot) = free.pop() else { break };
-            let (op, spent) = source.next(slot);
+            let (mut op, spent) = source.next(slot);
+            op.offset = session.unwrap_or(op.offset);
             if spent {
                 now = recorder.clock.now();
             }

@@ -138,7 +138,8 @@ impl<'a> Recorder<'a> {
             return;
         }
         add(&sum.bytes, result as u64);
-        if result < i64::from(op.len) && op.action != Action::Sync {
+        if result < i64::from(op.len) && !matches!(op.action, Action::Sync | Action::Request | Action::Serve)
+        {
             add(&sum.short, 1);
         }
         let took = times.end.saturating_sub(times.begin);

@@ -47,6 +47,7 @@ impl Source {
             What::FsyncOnly => Action::Sync,
             What::LockAndUpdate => Action::Lock,
             What::Request => Action::Request,
+            What::Serve => Action::Serve,
             What::Copy => Action::Copy,
         };
         let named = job.what.names() && job.what != What::Create;

@@ -38,10 +38,12 @@ pub enum OperationKind {
     Other = 13,
     /// Asks a server, and reads its answer.
     Request = 14,
+    /// Answers a request.
+    Serve = 15,
 }
 
 impl OperationKind {
-    const ALL: [OperationKind; 15] = [
+    const ALL: [OperationKind; 16] = [
         OperationKind::Write,
         OperationKind::Rewrite,
         OperationKind::Read,
@@ -57,6 +59,7 @@ impl OperationKind {
         OperationKind::Copy,
         OperationKind::Other,
         OperationKind::Request,
+        OperationKind::Serve,
     ];
 
     /// How many kinds there are.
@@ -100,6 +103,7 @@ impl OperationKind {
             OperationKind::Copy => "copy",
             OperationKind::Other => "other",
             OperationKind::Request => "request",
+            OperationKind::Serve => "serve",
         }
     }
 }

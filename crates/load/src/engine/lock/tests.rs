@@ -53,6 +53,7 @@ impl Shared {
             names: &names,
             shared: self.start,
             shared_len: self.len,
+            listener: -1,
         })
     }
 }
