@@ -6,11 +6,13 @@
 //! [`Preset::figures`]. One file a preset; [`figures`] has what their tables
 //! share.
 
+mod chat;
 mod create;
 mod figures;
 mod fileio;
 mod files;
 mod meta;
+mod network;
 mod parameters;
 mod readers;
 mod stream;
@@ -18,7 +20,9 @@ mod syncwrite;
 #[cfg(test)]
 mod testing;
 mod threads;
+mod web;
 
+pub use chat::ChatArgs;
 pub use create::{CreateArgs, Growth};
 pub use fileio::{FileioArgs, Mode};
 pub use files::{FilesArgs, Paper, Test, Workers};
@@ -28,6 +32,7 @@ pub use readers::ReadersArgs;
 pub use stream::StreamArgs;
 pub use syncwrite::{Method, SyncwriteArgs, Target, Walk};
 pub use threads::ThreadsArgs;
+pub use web::WebArgs;
 
 use crate::job::{Cell, Given, JobError};
 use crate::log::Row;
@@ -53,6 +58,10 @@ pub enum Preset {
     Threads(ThreadsArgs),
     /// Files read and written in six modes (SysBench fileio)
     Fileio(FileioArgs),
+    /// A web server under connections that stay open (httperf)
+    Web(WebArgs),
+    /// A chat server: a message goes to all of its room (VolanoMark)
+    Chat(ChatArgs),
 }
 
 /// What every preset can say.
@@ -90,6 +99,8 @@ impl Preset {
             Preset::Readers(args) => args,
             Preset::Threads(args) => args,
             Preset::Fileio(args) => args,
+            Preset::Web(args) => args,
+            Preset::Chat(args) => args,
         }
     }
 
@@ -104,6 +115,8 @@ impl Preset {
             Preset::Readers(_) => "readers",
             Preset::Threads(_) => "threads",
             Preset::Fileio(_) => "fileio",
+            Preset::Web(_) => "web",
+            Preset::Chat(_) => "chat",
         }
     }
 
@@ -173,7 +186,9 @@ mod tests {
 
     #[test]
     fn every_preset_has_jobs_that_can_be() {
-        for name in ["syncwrite", "files", "stream", "meta", "create", "readers", "threads", "fileio"] {
+        for name in
+            ["syncwrite", "files", "stream", "meta", "create", "readers", "threads", "fileio", "web", "chat"]
+        {
             let preset = parse(&[name]);
             assert_eq!(preset.name(), name);
             let cells = preset.cells(&Given::default()).unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -186,7 +201,9 @@ mod tests {
 
     #[test]
     fn tables_of_nothing_are_no_panic() {
-        for name in ["syncwrite", "files", "stream", "meta", "create", "readers", "threads", "fileio"] {
+        for name in
+            ["syncwrite", "files", "stream", "meta", "create", "readers", "threads", "fileio", "web", "chat"]
+        {
             for table in parse(&[name]).figures(&[], None) {
                 assert!(table.rows.iter().all(|r| r.is_empty() || r.len() == table.head.len()), "{name}");
             }

@@ -202,3 +202,211 @@ fn a_server_that_stops_is_in_the_times_of_all_who_would_have_asked() {
     // Who counts from when it came to send finds one slow request.
     assert!(seconds("service", "p99") < 0.1, "{request:#}");
 }
+
+/// A server by `multiplex` with `workers` words, and a client of it, as a job file.
+fn both(multiplex: &str, server: &str, client: &str) -> String {
+    let listen = format!("127.0.0.1:{}", free_port());
+    format!(
+        "[[step]]\nwhat = 'serve'\nlisten = '{listen}'\nmultiplex = '{multiplex}'\n{server}\n\
+         [[step.also]]\nwhat = 'request'\nto = '{listen}'\n{client}\n"
+    )
+}
+
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("its address").port()
+}
+
+/// Of the jobs of a run's only step: the kind's figures.
+fn of<'a>(all: &'a Value, at: usize, word: &str) -> &'a Value {
+    kind(&all["cells"][0]["rounds"][0][0]["jobs"][at], word)
+}
+
+#[test]
+fn each_way_of_waiting_answers_all_and_is_its_own_call() {
+    if !can("each_way_of_waiting_answers_all_and_is_its_own_call", &["strace"]) {
+        return;
+    }
+    for (multiplex, call, server) in [
+        ("none", "accept4", "threads = 8\nsharing = 'shared'"),
+        ("select", "pselect6", ""),
+        ("poll", "ppoll", "processes = 2"),
+        ("epoll", "EPOLLIN,", "processes = 2\nsharing = 'shared'"),
+        ("epoll-edge", "EPOLLET", ""),
+        ("epoll-exclusive", "EPOLLEXCLUSIVE", "processes = 2\nsharing = 'shared'"),
+        ("io-uring", "io_uring_enter", ""),
+    ] {
+        let scratch = Scratch::new();
+        let client = "block = '700'\nreply = '90K'\nmultiplex = 'epoll'\nconnections = 6\ndepth = 5\noperations = 200\nper-connection = 9";
+        let job = both(multiplex, &format!("block = '700'\nreply = '90K'\n{server}"), client);
+        std::fs::write(scratch.path().join("j.toml"), job).expect("a job file");
+        let trace = scratch.path().join("calls");
+        let out = Command::new("strace")
+            .args(["-f", "-qq", "-e", "trace=accept4,pselect6,ppoll,epoll_ctl,io_uring_enter", "-o"])
+            .arg(&trace)
+            .arg(env!("CARGO_BIN_EXE_plumb"))
+            .args(["load", "--job", "j.toml", "--json", "--quiet", "."])
+            .current_dir(scratch.path())
+            .output()
+            .expect("strace");
+        let (_, all) = result(&out);
+        let figures = |at, word| {
+            let of = of(&all, at, word);
+            (number(of, "count"), number(of, "errors"), number(of, "bytes"))
+        };
+        assert_eq!(figures(1, "request"), (200, 0, 200 * 90 * 1024), "{multiplex}");
+        assert_eq!(figures(0, "serve"), (200, 0, 200 * 90 * 1024), "{multiplex}");
+        let calls = std::fs::read_to_string(&trace).expect("a trace");
+        assert!(calls.contains(call), "{multiplex}: {call} is not called");
+        for (other, ours) in [("pselect6(", "select"), ("ppoll(", "poll"), ("io_uring_enter(", "io-uring")] {
+            // A poll of a single descriptor may be anybody's.
+            let called = calls.lines().filter(|l| l.contains(other)).count() > 20;
+            assert!(!called || multiplex == ours, "{multiplex}: {other} is called");
+        }
+    }
+}
+
+#[test]
+fn other_peoples_clients_are_answered() {
+    if !can("other_peoples_clients_are_answered", &["python3"]) {
+        return;
+    }
+    let ask = r#"
+import http.client, sys, time
+until = time.time() + 20
+while True:
+    try:
+        c = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]), timeout=10)
+        c.connect()
+        break
+    except ConnectionRefusedError:
+        if time.time() > until: raise
+        time.sleep(0.05)
+for n in range(50):
+    c.request("GET", "/%d" % n, headers={"X-Long": "y" * 900 * n})
+    r = c.getresponse()
+    assert (r.status, r.read()) == (200, b"x" * 1234), r.status
+c.close()
+"#;
+    for multiplex in ["none", "select", "epoll-edge", "io-uring"] {
+        let scratch = Scratch::new();
+        let port = free_port().to_string();
+        let listen = format!("127.0.0.1:{port}");
+        let words = ["--what", "serve", "--listen", &listen, "--http", "/", "--reply", "1234"];
+        let more =
+            ["--multiplex", multiplex, "--operations", "50", "--time", "20s", "--json", "--quiet", "."];
+        let running = scratch.start(&[&words[..], &more].concat());
+        let out = Command::new("python3").args(["-c", ask, &port]).output().expect("python3");
+        assert!(out.status.success(), "{multiplex}: {}", String::from_utf8_lossy(&out.stderr));
+        let (_, all) = result(&running.end());
+        let serve = kind(job(&all), "serve");
+        assert_eq!((number(serve, "count"), number(serve, "errors")), (50, 0), "{multiplex}");
+    }
+}
+
+#[test]
+fn a_message_is_delivered_to_all_of_its_room() {
+    for multiplex in ["none", "epoll"] {
+        let scratch = Scratch::new();
+        let words = ["chat", "--rooms", "3", "--users", "4", "--operations", "50", "--repeat", "1"];
+        let listen = format!("127.0.0.1:{}", free_port());
+        let more = ["--listen", &listen, "--multiplex", multiplex, "--json", "--quiet", "."];
+        let out = scratch.load(&[&words[..], &more].concat());
+        let (_, all) = result(&out);
+        let (served, sent) = (of(&all, 0, "serve"), of(&all, 1, "request"));
+        assert_eq!((number(sent, "count"), number(sent, "errors")), (600, 0), "{multiplex}");
+        assert_eq!((number(served, "count"), number(served, "errors")), (600, 0), "{multiplex}");
+        let delivered = number(served, "bytes") / 200;
+        match multiplex {
+            // All stay to the end; before all of a room have said something it is smaller.
+            "epoll" => assert!((600 * 4 - 36..=600 * 4).contains(&delivered), "{delivered}"),
+            // Who is done leaves, and is told no more.
+            _ => assert!((600 * 2..=600 * 4).contains(&delivered), "{delivered}"),
+        }
+    }
+}
+
+#[test]
+fn sessions_hold_their_connections_open() {
+    let scratch = Scratch::new();
+    let words = ["web", "--models", "select", "--sessions", "50", "--servers", "2", "--time", "2s"];
+    let listen = format!("127.0.0.1:{}", free_port());
+    let more = ["--think", "600ms", "--listen", &listen, "--repeat", "1", "--json", "--quiet", "."];
+    let running = scratch.start(&[&words[..], &more].concat());
+    // Three bursts with 0.6 s between: 1.2 s of life, 50 a second.
+    let port =
+        u16::from_str_radix(&format!("{:x}", listen[10..].parse::<u16>().expect("a port")), 16).expect("hex");
+    let established = || {
+        let all = std::fs::read_to_string("/proc/net/tcp").unwrap_or_default();
+        let local = format!(":{port:04X} ");
+        all.lines().filter(|l| l.get(6..20).is_some_and(|a| a.contains(&local)) && l.contains(" 01 ")).count()
+    };
+    let mut most = 0;
+    for _ in 0..30 {
+        std::thread::sleep(Duration::from_millis(100));
+        most = most.max(established());
+    }
+    let (_, all) = result(&running.end());
+    assert!((48..=75).contains(&most), "{most} connections are open");
+    let request = of(&all, 1, "request");
+    // 50 sessions a second for 2 s: 100 have their first burst, 70 the second, 40 the third.
+    assert_eq!((number(request, "count"), number(request, "errors")), (2 * (100 + 70 + 40), 0));
+}
+
+#[test]
+fn a_server_alone_ends_with_its_figures_when_it_is_stopped() {
+    let scratch = Scratch::new();
+    let socket = scratch.path().join("s");
+    let running = scratch.start(&[
+        "--what",
+        "serve",
+        "--listen",
+        "./s",
+        "--multiplex",
+        "poll",
+        "--json",
+        "--quiet",
+        ".",
+    ]);
+    until("it listens", || socket.exists());
+    let words = ["--what", "request", "--to", "./s", "--operations", "30", "."];
+    assert_eq!(number(request(&scratch.json(&words)), "count"), 30);
+    running.signal(libc::SIGINT);
+    let (_, all) = result(&running.end());
+    assert_eq!(number(kind(job(&all), "serve"), "count"), 30);
+    assert!(!socket.exists(), "its name goes with it");
+    scratch.refused(
+        &["--what", "serve", "--listen", "192.0.2.1:80", "."],
+        &["192.0.2.1:80", "an address of this machine"],
+    );
+}
+
+#[test]
+fn who_is_alone_in_a_room_hears_only_oneself() {
+    let scratch = Scratch::new();
+    let room = "room = 1\nblock = '64'";
+    let job = both(
+        "epoll",
+        room,
+        &format!("{room}\nmultiplex = 'epoll'\nconnections = 5\ndepth = 5\noperations = 50"),
+    );
+    std::fs::write(scratch.path().join("j.toml"), job).expect("a job file");
+    let all = scratch.json(&["--job", "j.toml", "."]);
+    assert_eq!(number(of(&all, 1, "request"), "bytes"), 50 * 64);
+    scratch.refused(
+        &[
+            "--what",
+            "serve",
+            "--listen",
+            "./s",
+            "--sharing",
+            "shared",
+            "--room",
+            "2",
+            "--processes",
+            "2",
+            ".",
+        ],
+        &["--room"],
+    );
+}

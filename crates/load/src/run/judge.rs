@@ -102,6 +102,8 @@ fn facts(result: &StepResult, context: &Context<'_>, _place: &Path) -> Facts {
         })),
         median_latency_ns: jobs
             .iter()
+            // An answer's time is what its calls took, with no wait in it.
+            .filter(|j| j.job.what != What::Serve)
             .flat_map(JobResult::main_operations)
             .map(|k| k.histogram.quantile(0.5))
             .min(),

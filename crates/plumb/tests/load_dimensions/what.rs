@@ -165,6 +165,20 @@ fn every_kind_of_operation() {
                 let run = run(what, &[&words[..], &["--per-connection", "4", "--operations", "16"]].concat());
                 assert_eq!((run.count("request"), asked.load(Ordering::Relaxed)), (16, 16));
                 assert!(!run.file("data.0.0").exists(), "a request needs no file");
+                // Sessions of four, two at once: two of them are one burst's worth apart.
+                let words = ["--to", &address, "--block", "100", "--reply", "300", "--connections", "9"];
+                let bursts = ["--per-connection", "4", "--burst", "2", "--think", "100ms", "--rate", "80"];
+                let events = ["--multiplex", "epoll", "--depth", "9", "--time", "400ms"];
+                let run = self::run(what, &[&words[..], &bursts, &events].concat());
+                // 20 a second for 0.4 s: 8 with a first burst, 6 with a second.
+                assert_eq!(run.count("request"), 28);
+            }
+            What::Serve => {
+                // Nobody asks: it waits where it was told to, and ends in time.
+                let socket = std::env::temp_dir().join(format!("plumb-serve-{}", std::process::id()));
+                let listen = socket.to_str().expect("text");
+                let run = run(what, &["--listen", listen, "--time", "300ms"]);
+                assert_eq!((run.count("serve"), socket.exists()), (0, false));
             }
             What::Copy => {
                 let run = run(what, &["--through", "copy-file-range"]);

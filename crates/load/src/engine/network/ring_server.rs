@@ -200,13 +200,23 @@ impl Engine for RingServer {
         });
         Some(length as i64)
     }
+
+    fn close(&mut self) -> i64 {
+        self.hand_over();
+        0
+    }
 }
 
 impl RingServer {
+    /// Hands the answers over that would go with the next wait.
+    fn hand_over(&mut self) {
+        self.ring.publish();
+        let _ = self.ring.enter(self.ring.queued(), 0, false, None);
+    }
+
     fn push(&mut self, submission: Submission) {
         if self.ring.queued() >= ENTRIES - 1 {
-            self.ring.publish();
-            let _ = self.ring.enter(self.ring.queued(), 0, false, None);
+            self.hand_over();
         }
         self.ring.push(submission);
     }

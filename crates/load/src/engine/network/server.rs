@@ -60,8 +60,15 @@ impl Service {
         }
     }
 
-    fn place(&self, fd: &Arc<OwnedFd>) -> Option<Place> {
-        (self.room > 0).then(|| Place::take(&self.listen, self.room, fd))
+    /// Sends a connection's first message to its room; None: there are no rooms. A room is entered with the first
+    /// message, so that who only looks whether there is a server has no place.
+    fn tell(&self, connection: &mut Connection) -> Option<i64> {
+        let Connection { fd, asked: Asked::Message { each, have }, place, .. } = connection else {
+            return None;
+        };
+        let told = place.get_or_insert_with(|| Place::take(&self.listen, self.room, fd)).tell(&have[..*each]);
+        have.drain(..*each);
+        Some(told)
     }
 }
 
@@ -89,14 +96,6 @@ impl Asked {
                 Some((have.len() / *each) as u32)
             }
         }
-    }
-
-    /// Sends the first message to the room.
-    fn tell(&mut self, place: &Place) -> i64 {
-        let Asked::Message { each, have } = self else { return -i64::from(libc::EINVAL) };
-        let told = place.tell(&have[..*each]);
-        have.drain(..*each);
-        told
     }
 }
 
@@ -215,9 +214,9 @@ impl<R: Readiness> EventServer<R> {
             if self.ready.add(fd, false).is_err() {
                 continue;
             }
-            let place = self.service.place(&socket);
             let asked = self.service.asked();
-            self.connections[fd as usize] = Some(Connection { fd: socket, asked, place, left: Vec::new() });
+            self.connections[fd as usize] =
+                Some(Connection { fd: socket, asked, place: None, left: Vec::new() });
             if !R::EDGE {
                 break;
             }
@@ -262,8 +261,8 @@ impl<R: Readiness> EventServer<R> {
         let Some(Some(connection)) = self.connections.get_mut(fd as usize) else {
             return -i64::from(libc::ECONNRESET);
         };
-        if let Some(place) = &connection.place {
-            return connection.asked.tell(place);
+        if let Some(told) = self.service.tell(connection) {
+            return told;
         }
         let answer = &self.service.answer;
         let mut sent = 0;
@@ -329,8 +328,9 @@ impl Engine for BlockingServer {
                 let limits = timeout(fd, libc::SO_RCVTIMEO, TURN)
                     .and_then(|()| timeout(fd, libc::SO_SNDTIMEO, SILENCE));
                 let fd = Arc::new(socket);
-                let (place, asked) = (self.service.place(&fd), self.service.asked());
-                self.connection = limits.is_ok().then(|| Connection { fd, asked, place, left: Vec::new() });
+                let asked = self.service.asked();
+                self.connection =
+                    limits.is_ok().then(|| Connection { fd, asked, place: None, left: Vec::new() });
                 continue;
             };
             let came = receive(connection.fd.as_raw_fd(), &mut self.received);
@@ -354,8 +354,8 @@ impl Engine for BlockingServer {
         self.whole -= 1;
         let Some(connection) = &mut self.connection else { return Some(-i64::from(libc::ECONNRESET)) };
         let answer = &self.service.answer;
-        let result = match &connection.place {
-            Some(place) => connection.asked.tell(place),
+        let result = match self.service.tell(connection) {
+            Some(told) => told,
             None => match send_all(connection.fd.as_raw_fd(), answer) {
                 0 => answer.len() as i64,
                 error => error,
