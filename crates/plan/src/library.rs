@@ -32,6 +32,7 @@ pub const PLANS: &[(&str, &str)] = &[
     ("readers", include_str!("../../../plans/readers.toml")),
     ("ip-san", include_str!("../../../plans/ip-san.toml")),
     ("kernels", include_str!("../../../plans/kernels.toml")),
+    ("web", include_str!("../../../plans/web.toml")),
 ];
 
 /// What a word stands for.

@@ -28,6 +28,9 @@ struct Kind {
     /// Sum of the times, and of how many operations.
     time: f64,
     timed: f64,
+    /// CPU time of the workers who did them, in user mode and in the kernel, and operations of all kinds that these did.
+    cpu: [f64; 2],
+    done: f64,
 }
 
 impl Kind {
@@ -54,9 +57,22 @@ impl Kind {
         }
     }
 
+    /// The job that did them.
+    fn worked(&mut self, job: &Value) {
+        let cpu = |part: &str| job["cpu"][part].as_f64();
+        let (Some(user), Some(system)) = (cpu("user_ns"), cpu("system_ns")) else { return };
+        let kinds = job["operations"].as_array().into_iter().flatten();
+        self.done += kinds.filter_map(|k| k["count"].as_f64()).sum::<f64>();
+        self.cpu = [self.cpu[0] + user, self.cpu[1] + system];
+    }
+
     fn finish(mut self) -> BTreeMap<&'static str, f64> {
         if self.timed > 0.0 {
             self.figures.insert("mean", self.time / self.timed);
+        }
+        if self.done > 0.0 {
+            self.figures.insert("user", self.cpu[0] / self.done);
+            self.figures.insert("system", self.cpu[1] / self.done);
         }
         self.figures
     }
@@ -88,16 +104,13 @@ pub(super) fn figures(copies: &[Value], found: &mut Found) -> Result<(), String>
                 for step in steps.as_array().into_iter().flatten() {
                     let place = (text(&cell["label"]), text(&step["label"]));
                     doubts(step, found);
-                    for operation in step["jobs"]
-                        .as_array()
-                        .into_iter()
-                        .flatten()
-                        .flat_map(|j| j["operations"].as_array())
-                        .flatten()
-                    {
-                        let kinds = rounds.entry((place.clone(), text(&operation["kind"]))).or_default();
-                        kinds.resize(kinds.len().max(r + 1), Kind::default());
-                        kinds[r].take(operation);
+                    for job in step["jobs"].as_array().into_iter().flatten() {
+                        for operation in job["operations"].as_array().into_iter().flatten() {
+                            let kinds = rounds.entry((place.clone(), text(&operation["kind"]))).or_default();
+                            kinds.resize(kinds.len().max(r + 1), Kind::default());
+                            kinds[r].take(operation);
+                            kinds[r].worked(job);
+                        }
                     }
                     if !places.contains(&place) {
                         places.push(place);
