@@ -71,6 +71,12 @@ pub enum Change {
     },
     /// A cgroup's limit of a disk is changed, now or later and maybe often.
     Limit(Limit),
+    /// A command of the user's changed something; undone by another one of the user's.
+    Command {
+        name: String,
+        /// Program and arguments; it does no harm where the first command was not run.
+        undo: Vec<String>,
+    },
     /// A process group works; undone by killing it.
     Processes {
         group: i32,
@@ -81,7 +87,7 @@ pub enum Change {
 
 impl Change {
     /// What makes it none of plumb's: every change is one of the kernel's settings, a mount, a served disk, processes, or
-    /// an empty directory. What a journal says besides is not done.
+    /// an empty directory, of a guide also a command of the user's. What a journal says besides is not done.
     pub fn is_foreign(&self, devices: &dyn Devices) -> Option<String> {
         let no_setting = |path: &Path| {
             (!devices.is_setting(path)).then(|| format!("{} is no setting of the kernel's", path.display()))
@@ -97,6 +103,8 @@ impl Change {
             }
             Self::Cgroup { path } | Self::Controller { path, .. } => no_setting(path),
             Self::Limit(limit) => no_setting(&limit.path),
+            Self::Command { name, .. } => (!devices.runs_commands())
+                .then(|| format!("{name} is a command, which this journal has none of")),
             Self::Began { .. }
             | Self::Disk { .. }
             | Self::Directory { .. }

@@ -23,6 +23,11 @@ pub trait Devices: Sync + std::fmt::Debug {
         kernels_own(path)
     }
 
+    /// Whether a change may be undone by a command that the journal holds.
+    fn runs_commands(&self) -> bool {
+        false
+    }
+
     /// Whether a device holds a file system that was not finished, and nothing else that is known.
     fn is_unfinished(&self, device: &Path) -> bool;
 

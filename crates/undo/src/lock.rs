@@ -55,6 +55,14 @@ impl Locks {
         self.take(dir, &dir.display().to_string(), "is running this plan; wait, or Ctrl-C it")
     }
 
+    /// Locks the settings of this machine: two that change and measure at once would measure each other.
+    ///
+    /// # Errors
+    /// Another process has them; named.
+    pub fn machine(&mut self) -> Result<()> {
+        self.take(Path::new("/proc/sys"), "this machine", "guides a command already; wait until it has ended")
+    }
+
     /// Locks the whole disk that a device is, or is a part of.
     ///
     /// # Errors

@@ -14,6 +14,7 @@ use std::ffi::CString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long somebody who uses a mount point is waited for.
@@ -66,7 +67,19 @@ pub fn undo(open: &Open, held: Held, devices: &dyn Devices) -> Undone {
             }
             Err(e) => Undone::Failed(format!("{}: {e}", limit.path.display())),
         },
+        Change::Command { name, undo } => run(name, undo),
         Change::Processes { group, start } => kill(*group, *start),
+    }
+}
+
+/// Runs the command that undoes another one.
+fn run(name: &str, words: &[String]) -> Undone {
+    let Some((program, rest)) = words.split_first() else { return Undone::Nothing };
+    let mut command = Command::new(program);
+    match command.args(rest).stdin(Stdio::null()).stdout(Stdio::null()).status() {
+        Ok(status) if status.success() => Undone::Did(format!("{name}: undone by {}", words.join(" "))),
+        Ok(status) => Undone::Failed(format!("{name}: {}: {status}", words.join(" "))),
+        Err(e) => Undone::Failed(format!("{name}: {program}: {e}")),
     }
 }
 

@@ -269,3 +269,47 @@ fn a_journal_that_others_may_have_written_is_not_obeyed() {
     chown(&journal, Some(4711), None).expect("given");
     assert!(refused().contains("the journal belongs to user 4711"), "{}", refused());
 }
+
+#[derive(Debug)]
+struct Commands;
+
+impl crate::devices::Devices for Commands {
+    fn is_served(&self, _: &str) -> bool {
+        false
+    }
+
+    fn stop(&self, _: &str, _: bool) -> Result<()> {
+        Ok(())
+    }
+
+    fn runs_commands(&self) -> bool {
+        true
+    }
+
+    fn is_unfinished(&self, _: &Path) -> bool {
+        false
+    }
+
+    fn clear_unfinished(&self, _: &Path) -> Result<bool> {
+        Ok(false)
+    }
+}
+
+#[test]
+fn a_command_is_run_by_a_journal_that_has_commands_alone() {
+    let dir = tempfile::TempDir::new().expect("a directory");
+    let made = dir.path().join("made");
+    let undo = ["touch".to_string(), made.display().to_string()].to_vec();
+    let command = || Change::Command { name: "a".into(), undo: undo.clone() };
+    let mut journal = Journal::open(dir.path(), &PlainFiles).expect("opened");
+    journal.will(command()).expect("said");
+    assert!(matches!(journal.undo_since(0)[..], [Undone::Failed(_)]));
+    assert!(!made.exists());
+    let mut journal = Journal::open(dir.path(), &Commands).expect("opened");
+    assert!(matches!(journal.undo_since(0)[..], [Undone::Did(_)]));
+    assert!(made.exists());
+    let failing = Change::Command { name: "b".into(), undo: vec!["false".into()] };
+    journal.will(failing).expect("said");
+    assert!(matches!(journal.undo_since(0)[..], [Undone::Failed(_)]));
+    assert_eq!(journal.open_changes().len(), 1, "it stands");
+}
