@@ -10,6 +10,8 @@
 //! A cell that names a host is a plan of its own there: [`hosts`].
 //! A cell is measured by the program itself, as a child; it also reads the options of loads and recordings, and writes
 //! the page: [`program`].
+//!
+//! `plumb guide` ([`guide`]): one change at a time, proposed by the findings of the last measurement.
 
 pub mod adapt;
 pub mod analysis;
@@ -20,6 +22,7 @@ pub mod compare;
 pub mod figures;
 pub mod file;
 mod format;
+pub mod guide;
 mod hosts;
 mod keys;
 pub mod library;

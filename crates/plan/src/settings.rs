@@ -63,8 +63,7 @@ pub fn apply(settings: &Settings, queues: &[PathBuf], journal: &mut Journal) -> 
     }
     for dir in queues {
         if let Some(scheduler) = settings.queue.get("scheduler").and_then(text) {
-            journal.will(Change::Queue { dir: dir.clone(), values: attributes(dir) })?;
-            set(&dir.join("scheduler"), &scheduler, journal)?;
+            set_scheduler(dir, &scheduler, journal)?;
         }
         for (name, value) in settings.queue.iter().filter(|(name, _)| *name != "scheduler") {
             let path = dir.join(name);
@@ -83,7 +82,21 @@ pub fn apply(settings: &Settings, queues: &[PathBuf], journal: &mut Journal) -> 
     Ok(())
 }
 
-fn set(path: &Path, new: &str, journal: &mut Journal) -> Result<()> {
+/// Gives a queue (its directory in sysfs) another scheduler; the attributes that the kernel sets with it stand in the
+/// journal too.
+///
+/// # Errors
+/// As [`set`].
+pub(crate) fn set_scheduler(queue: &Path, name: &str, journal: &mut Journal) -> Result<()> {
+    journal.will(Change::Queue { dir: queue.into(), values: attributes(queue) })?;
+    set(&queue.join("scheduler"), name, journal)
+}
+
+/// Writes a value, after the old one stands in the journal.
+///
+/// # Errors
+/// The file is not there, cannot be read, or does not take the value; named.
+pub(crate) fn set(path: &Path, new: &str, journal: &mut Journal) -> Result<()> {
     let shown = path.display();
     let meta = std::fs::metadata(path).with_context(|| format!("{shown}: this kernel has no such file"))?;
     let old = match value(path) {

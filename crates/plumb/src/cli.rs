@@ -6,6 +6,7 @@ mod collect;
 mod disk;
 mod export;
 mod govern;
+mod guide;
 mod help;
 mod iosched;
 mod load;
@@ -20,6 +21,7 @@ pub use collect::CollectArgs;
 pub use disk::*;
 pub use export::ExportArgs;
 pub use govern::GovernArgs;
+pub use guide::{GuideArgs, GuideCommand};
 pub use help::*;
 pub use iosched::*;
 pub use load::*;
@@ -158,6 +160,9 @@ pub enum Command {
     /// Find lp-deadline settings that meet a latency target, by simulation.
     #[command(after_help = tune::HELP)]
     Tune(Box<TuneArgs>),
+    /// Tune for a command step by step: measure, make the change that the findings point to, accept or undo it.
+    #[command(after_help = guide::HELP)]
+    Guide(Box<GuideArgs>),
     /// Throttle background I/O (backup, scrub) by cgroup while foreground I/O is active.
     #[command(after_help = govern::HELP)]
     Govern(GovernArgs),

@@ -12,6 +12,7 @@ mod explain;
 mod export;
 mod findings;
 mod govern;
+mod guide;
 mod help;
 mod iosched;
 mod load;
@@ -67,6 +68,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Command::Query(args) => query::main(&args),
         Command::Export(args) => export::main(&args),
         Command::Tune(args) => sim::tune::main(&args),
+        Command::Guide(args) => guide::main(*args),
         Command::Govern(args) => govern::main(&args),
         Command::Iosched(args) => iosched::main(&args),
     }

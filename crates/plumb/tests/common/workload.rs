@@ -7,6 +7,7 @@
 //!          same-file-writes THREADS N BYTES PATH | datagrams N |
 //!          operations THREADS N PATH | killed-operations N PATH |
 //!          proxy PATH UPSTREAM | hand-over PATH | ask PATH |
+//!          compute N | rows N PATH |
 //!          answer-tcp LISTEN N sleep|spin MILLISECONDS | relay-tcp LISTEN N UPSTREAM | ask-tcp ADDRESS N
 
 use plumb_trace::load::{LoadStream, OperationKind};
@@ -301,6 +302,22 @@ fn main() {
             })
             .join()
             .expect("join");
+        }
+        "compute" => {
+            let sum = (0..number(2))
+                .fold(1u64, |x, i| std::hint::black_box(x.wrapping_mul(6364136223846793005) ^ i));
+            println!("{sum}");
+        }
+        // Rows of a log, synced every $SYNC_EVERY rows: an application with a setting.
+        "rows" => {
+            let every = std::env::var("SYNC_EVERY").map_or(1, |n| n.parse().expect("SYNC_EVERY"));
+            let mut file = File::create(&args[3]).expect("the file");
+            for row in 1..=number(2) {
+                file.write_all(&[b'r'; 100]).expect("a row");
+                if row % every == 0 {
+                    file.sync_data().expect("synced");
+                }
+            }
         }
         "sleep" => std::thread::sleep(Duration::from_millis(number(2))),
         "spin" => {
