@@ -77,12 +77,16 @@ pub struct GuideArgs {
 #[derive(Debug, Subcommand)]
 pub enum GuideCommand {
     /// List the tunables: for which finding each is, its values and its undo.
+    #[command(after_help = "Examples:\n  plumb guide list\n  plumb guide list --json | jq -r '.[].key'")]
     List {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
     /// Put back whatever a guide changed, what it was told to keep too.
+    #[command(
+        after_help = "Exit codes: 0 nothing is left changed, 2 error.\nExamples:\n  plumb guide undo g"
+    )]
     Undo {
         /// Directory of the guide
         dir: PathBuf,
