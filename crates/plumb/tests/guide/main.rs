@@ -12,6 +12,7 @@ mod remedy;
 use common::scratch::Scratch;
 use common::{can, must, output, plumb, stderr};
 use serde_json::Value;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -72,11 +73,12 @@ impl Drop for Disk {
     }
 }
 
-/// A process that is killed at the end of the test.
+/// A process that is killed at the end of the test, with its children.
 pub(crate) struct Neighbour(pub Child);
 
 impl Neighbour {
     pub fn start(command: &mut Command) -> Neighbour {
+        command.process_group(0);
         Neighbour(
             command
                 .stdin(Stdio::null())
@@ -90,7 +92,8 @@ impl Neighbour {
 
 impl Drop for Neighbour {
     fn drop(&mut self) {
-        let _ = self.0.kill();
+        // SAFETY: the group of our own child, which is not waited for yet.
+        unsafe { libc::kill(-(self.0.id() as i32), libc::SIGKILL) };
         let _ = self.0.wait();
     }
 }
