@@ -46,7 +46,7 @@ fn a_scheduler_that_lets_a_neighbours_writes_go_first() {
         start: nothing,
         command: &["dd", &reads, "of=/dev/null", "bs=4k", "count=30", "iflag=direct"],
     };
-    reaches(&case, "scheduler");
+    reaches(&case, &["scheduler"]);
     drop(writer);
 }
 
@@ -67,7 +67,7 @@ fn no_read_ahead() {
             start: nothing,
             command: &["dd", &reads, "of=/dev/null", "bs=4k", "count=1024"],
         };
-        reaches(&case, "read-ahead");
+        reaches(&case, &["read-ahead"]);
     }
 }
 
@@ -87,7 +87,7 @@ fn a_sync_for_each_row() {
         start: nothing,
         command: &[workload(), "rows", "300", &file],
     };
-    reaches(&case, "env:SYNC_EVERY");
+    reaches(&case, &["env:SYNC_EVERY"]);
     must(Command::new("umount").arg(&point));
 }
 
@@ -139,7 +139,7 @@ fn a_cpu_quota() {
         start: nothing,
         command: &["sh", "-c", &script],
     };
-    reaches(&case, "cpu-max");
+    reaches(&case, &["cpu-max"]);
 }
 
 /// A kernel parameter that is put back.
@@ -176,7 +176,7 @@ fn a_tiny_dirty_limit() {
         start: nothing,
         command: &["dd", "if=/dev/zero", &file, "bs=64k", "count=512"],
     };
-    reaches(&case, "dirty-bytes");
+    reaches(&case, &["dirty-bytes"]);
     must(Command::new("umount").arg(&point));
 }
 
@@ -211,7 +211,7 @@ fn a_crowded_cpu() {
         start: pin,
         command: &[workload(), "compute", "300000000"],
     };
-    reaches(&case, "nice");
+    reaches(&case, &["nice"]);
 }
 
 #[test]
@@ -235,5 +235,6 @@ fn an_affinity_to_a_crowded_cpu() {
         start: pin,
         command: &[workload(), "compute", "300000000"],
     };
-    reaches(&case, "affinity");
+    // Others may have the second CPU: then a larger share of the first one helps.
+    reaches(&case, &["affinity", "nice"]);
 }
