@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Statistics, defined once for loads, comparisons and plans. Pure: no I/O, no clock.
 
+pub mod changepoint;
 pub mod fit;
 pub mod histogram;
 pub mod random;

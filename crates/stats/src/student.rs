@@ -2,7 +2,7 @@
 //! Student's t, for intervals and tests of few repetitions.
 
 /// ln of the gamma function (Lanczos' approximation, g = 5, six terms; 2e-10).
-fn ln_gamma(x: f64) -> f64 {
+pub(crate) fn ln_gamma(x: f64) -> f64 {
     const TERMS: [f64; 6] = [
         76.180_091_729_471_46,
         -86.505_320_329_416_77,
