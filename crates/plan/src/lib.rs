@@ -7,6 +7,7 @@
 //! made, settings changed, [`measure`], all put back; [`state`] on disk knows what is done,
 //! [`plumb_undo`] what to put back) -> [`figures`] (read into a [`table`]) -> [`analysis`] ->
 //! [`report`]. Each can be run again on what lies on disk; [`show`] says before what a run would do.
+//! `plumb bisect` searches the version with which a metric changed: [`bisect`].
 //! A cell that names a host is a plan of its own there: [`hosts`].
 //! A cell is measured by the program itself, as a child; it also reads the options of loads and recordings, and writes
 //! the page: [`program`].
@@ -16,6 +17,7 @@
 pub mod adapt;
 pub mod analysis;
 pub mod arguments;
+pub mod bisect;
 pub mod cells;
 mod check;
 pub mod compare;

@@ -2,6 +2,7 @@
 //! Every command and option, defined once; help comes from here. What a load
 //! does is [`plumb_load::job::Job`], whose fields are options too.
 
+mod bisect;
 mod collect;
 mod disk;
 mod export;
@@ -17,6 +18,7 @@ mod report;
 mod sim;
 mod tune;
 
+pub use bisect::BisectArgs;
 pub use collect::CollectArgs;
 pub use disk::*;
 pub use export::ExportArgs;
@@ -119,6 +121,9 @@ pub enum Command {
     /// Run an evaluation plan: measure every combination of factors, and report each factor's effect.
     #[command(after_help = plan::PLAN_HELP)]
     Plan(Box<PlanArgs>),
+    /// Find the commit (or other version) that changed a metric, in few runs, with a bounded error.
+    #[command(after_help = bisect::HELP)]
+    Bisect(Box<BisectArgs>),
     /// Serve a simulated disk as a block device or over NBD, with a model's service times.
     #[command(after_help = disk::HELP)]
     Disk(DiskArgs),

@@ -2,6 +2,7 @@
 //! What the program does: each command a module, starting the stages
 //! (record, model, verdict; load) and owning the run directory.
 
+mod bisect;
 mod check;
 pub mod cli;
 mod collect;
@@ -55,6 +56,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Command::Load(args) => load::main(&args),
         Command::Sim(args) => sim::main(&args),
         Command::Plan(args) => plan::main(&args),
+        Command::Bisect(args) => bisect::main(&args),
         Command::Disk(args) => disk::main(args.command),
         Command::View(args) => view::main(&args),
         Command::Profile(args) => profile::main(&args),

@@ -63,6 +63,14 @@ impl Locks {
         self.take(Path::new("/proc/sys"), "this machine", "guides a command already; wait until it has ended")
     }
 
+    /// Locks the directory of a search.
+    ///
+    /// # Errors
+    /// Another process searches there; named.
+    pub fn search(&mut self, dir: &Path) -> Result<()> {
+        self.take(dir, &dir.display().to_string(), "is searching there; wait, or Ctrl-C it")
+    }
+
     /// Locks the whole disk that a device is, or is a part of.
     ///
     /// # Errors

@@ -34,6 +34,7 @@ topics! {
     "profiles", "wall-clock profiles: how they are made and read", "profile.md";
     "profile-exports", "formats that a profile can be written in", "profile-exports.md";
     "comparing", "comparing runs and sets of runs, and their error", "compare.md";
+    "bisect", "searching the version with which a metric changed", "bisect.md";
     "loads", "the load engine: jobs, presets, checks of validity", "load.md";
     "load-log", "the log of a load's operations", "load-log.md";
     "plans", "files of evaluation plans, and what their report says", "plan.md";
