@@ -91,6 +91,8 @@ pub fn title(figure: &str) -> String {
             "bandwidth" => format!("bandwidth of operations: {kind}"),
             "count" => format!("number of operations: {kind}"),
             "errors" => format!("failed operations: {kind}"),
+            "user" => format!("CPU time in user mode of a {kind}"),
+            "system" => format!("CPU time in the kernel of a {kind}"),
             _ => match what.strip_prefix('p') {
                 Some("50") => format!("median time of a {kind}"),
                 Some(quantile) => format!("{quantile} % quantile of the time of a {kind}"),

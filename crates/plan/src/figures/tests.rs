@@ -97,6 +97,20 @@ fn copies_and_jobs_are_summed_and_rounds_have_a_median() {
 }
 
 #[test]
+fn cpu_time_is_that_of_an_operations_workers() {
+    let job = |kind, user: u64, count| {
+        let cpu = json!({ "user_ns": user, "system_ns": 10 * user });
+        json!({ "operations": [operation(kind, 1.0, 1e6, count)], "series": [], "cpu": cpu })
+    };
+    let mut both = step("web", vec![]);
+    both["jobs"] = json!([job("serve", 6000, 20), job("serve", 4000, 30), job("request", 100, 50)]);
+    let found = figures_of(&[load(vec![vec![both]])]);
+    assert_eq!((value(&found, "serve.user"), value(&found, "serve.system")), (200.0, 2000.0));
+    assert_eq!(value(&found, "request.user"), 2.0);
+    assert_eq!(found.figures["serve.user"].0, Unit::Ns);
+}
+
+#[test]
 fn several_steps_have_their_labels_before_the_figure() {
     let steps = vec![
         step("seek", vec![operation("read", 1.0, 1.0, 1)]),
