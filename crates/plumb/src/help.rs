@@ -23,7 +23,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Load and simulate", &["disk", "sim"]),
     ("Plan", &["plan", "bisect"]),
     ("Export and query", &["export", "query"]),
-    ("Control", &["govern", "iosched", "tune"]),
+    ("Control", &["guide", "govern", "iosched", "tune"]),
     ("Help", &["help", "completions"]),
 ];
 
