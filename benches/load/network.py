@@ -75,11 +75,17 @@ def in_ms(text):
     return float(number) * UNITS[unit]
 
 
-def plumb(bench, connections, seconds, rate=None):
+def plumb(bench, connections, seconds, rate=None, threads=False):
+    """One worker for all connections, or a thread each."""
+    many = ["--threads", connections] if threads else ["--multiplex", "epoll", "--connections", connections, "--depth", connections]
     more = ["--rate", rate] if rate else []
-    command = [bench.plumb, "load", "--what", "request", "--to", f"127.0.0.1:{PORT}", "--http", "/page", "--threads", connections,
+    command = [bench.plumb, "load", "--what", "request", "--to", f"127.0.0.1:{PORT}", "--http", "/page", *many,
                "--time", f"{seconds}s", *more, "--json", "--quiet", str(bench.scratch)]
     return [str(word) for word in command]
+
+
+def plumb_threads(bench, connections, seconds, rate=None):
+    return plumb(bench, connections, seconds, rate, threads=True)
 
 
 def of_plumb(out):
@@ -100,7 +106,8 @@ def of_wrk(out):
     return count, errors, {**quantile, "max": in_ms(re.search(r"Latency +\S+ +\S+ +(\S+)", out)[1])}
 
 
-TOOLS = {"plumb": (plumb, of_plumb), "wrk": (wrk, of_wrk)}
+TOOLS = {"plumb": (plumb, of_plumb), "plumb, a thread each": (plumb_threads, of_plumb), "wrk": (wrk, of_wrk)}
+CONNECTIONS = (1, 16, 256)
 
 
 def measure(options, undo):
@@ -129,7 +136,7 @@ def measure(options, undo):
         count, _, ms = read(out)
         return {"what": "still", "tool": name, "connections": 4, "requests": count, **ms}
 
-    jobs = [("cost", name, n) for name in TOOLS for n in (1, 16)] + [("still", name, 4) for name in TOOLS]
+    jobs = [("cost", name, n) for name in TOOLS for n in CONNECTIONS if n < 256 or name != "plumb, a thread each"] + [("still", name, 4) for name in TOOLS]
     bench.rounds(jobs, lambda job: cost(job[1], job[2]) if job[0] == "cost" else still(job[1]))
     server.close()
     rows, summary = [], {}
@@ -141,12 +148,12 @@ def measure(options, undo):
             summary[f"{name}, {n}"] = got
             rows.append([name, n, cell(got["rate"], 0), cell(got["cpu_ns"], 0), cell(got["p50"], 3), cell(got["p99"], 3)])
     lines = table(["client", "connections", "requests/s", "client's CPU ns a request", "p50 ms", "p99 ms"], rows)
-    for n in (1, 16):
+    for n in CONNECTIONS:
         by_round = {}
         for r in bench.rows:
             if r["what"] == "cost" and r["connections"] == n:
                 by_round.setdefault(r["round"], {})[r["tool"]] = r["cpu_ns"]
-        ratios = sorted(v["plumb"] / v["wrk"] for v in by_round.values() if len(v) == len(TOOLS))
+        ratios = sorted(v["plumb"] / v["wrk"] for v in by_round.values() if {"plumb", "wrk"} <= v.keys())
         if ratios:
             lines += ["", f"{n} connections: plumb's CPU time a request against wrk's, by round: {ratios[len(ratios) // 2]:.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})."]
     due = options.rate * 6
@@ -160,7 +167,7 @@ def measure(options, undo):
     rows.append(["by arithmetic", f"{due:,}", *(f"{must[f]:,.0f}" for f in ("p50", "p90", "p99")), f"{options.still * 1e3:,.0f}"])
     lines += ["", f"The server is stopped for {options.still:g} s of 6 (SIGSTOP); 4 connections; plumb asks {options.rate} times a second (open loop), wrk when it was answered:", "",
               *table(["client", "requests", "p50 ms", "p90 ms", "p99 ms", "max ms"], rows)]
-    about = [f"nginx with one worker on CPU 0 serves a page of {PAGE} bytes; the client is on CPU 1 with all its threads: plumb a thread for each connection, wrk one for all.",
+    about = [f"nginx with one worker on CPU 0 serves a page of {PAGE} bytes; the client is on CPU 1 with all its threads: plumb and wrk have one for all connections, and plumb as well a thread for each.",
              f"{options.seconds:g} s each, in turns."]
     bench.write("Requests to a server", about, summary, lines)
 

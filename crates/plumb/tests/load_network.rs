@@ -258,6 +258,9 @@ fn each_way_of_waiting_answers_all_and_is_its_own_call() {
         assert_eq!(figures(0, "serve"), (200, 0, 200 * 90 * 1024), "{multiplex}");
         let calls = std::fs::read_to_string(&trace).expect("a trace");
         assert!(calls.contains(call), "{multiplex}: {call} is not called");
+        for (flag, ours) in [("EPOLLET", "epoll-edge"), ("EPOLLEXCLUSIVE", "epoll-exclusive")] {
+            assert!(!calls.contains(flag) || multiplex == ours, "{multiplex}: {flag} is given");
+        }
         for (other, ours) in [("pselect6(", "select"), ("ppoll(", "poll"), ("io_uring_enter(", "io-uring")] {
             // A poll of a single descriptor may be anybody's.
             let called = calls.lines().filter(|l| l.contains(other)).count() > 20;

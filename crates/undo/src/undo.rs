@@ -13,6 +13,7 @@ use plumb_machine::{mounts, Process, Root};
 use std::ffi::CString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -25,7 +26,8 @@ const WRITE_BACK: Duration = Duration::from_secs(600);
 const DEATH: Duration = Duration::from_secs(10);
 
 pub fn undo(open: &Open, held: Held, devices: &dyn Devices) -> Undone {
-    if open.before_boot && !matches!(open.change, Change::Directory { .. }) {
+    // What lies in files is there after a boot too: a directory, and whatever a command of the user's did.
+    if open.before_boot && !matches!(open.change, Change::Directory { .. } | Change::Command { .. }) {
         return Undone::Nothing;
     }
     match &open.change {
@@ -76,6 +78,8 @@ pub fn undo(open: &Open, held: Held, devices: &dyn Devices) -> Undone {
 fn run(name: &str, words: &[String]) -> Undone {
     let Some((program, rest)) = words.split_first() else { return Undone::Nothing };
     let mut command = Command::new(program);
+    // Ctrl-C is for whoever undoes, not for what is undone.
+    command.process_group(0);
     match command.args(rest).stdin(Stdio::null()).stdout(Stdio::null()).status() {
         Ok(status) if status.success() => Undone::Did(format!("{name}: undone by {}", words.join(" "))),
         Ok(status) => Undone::Failed(format!("{name}: {}: {status}", words.join(" "))),

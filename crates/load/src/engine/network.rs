@@ -193,6 +193,9 @@ fn room_for(connections: u64) -> Result<(), EngineError> {
         if wanted > limit.rlim_cur {
             let raised = libc::rlimit64 { rlim_cur: wanted, rlim_max: limit.rlim_max.max(wanted) };
             if libc::setrlimit64(libc::RLIMIT_NOFILE, &raised) != 0 {
+                // As many as there can be.
+                let most = libc::rlimit64 { rlim_cur: limit.rlim_max, ..limit };
+                libc::setrlimit64(libc::RLIMIT_NOFILE, &most);
                 return Err(EngineError(format!(
                     "{connections} connections need as many open files, and {} are allowed; use fewer --connections, or raise 'ulimit -n'",
                     limit.rlim_max

@@ -186,9 +186,9 @@ impl Job {
                 ),
             });
         }
-        if self.room > 0 && (!self.http.is_empty() || self.block.0 < 8) {
+        if self.room > 0 && (!self.http.is_empty() || !(8..=64 << 10).contains(&self.block.0)) {
             return no(
-                "--room: a message begins with 8 bytes that say whose it is: --block 8 or more, no --http"
+                "--room: a message begins with 8 bytes that say whose it is: --block 8 to 64K, no --http"
                     .into(),
             );
         }
@@ -217,6 +217,12 @@ impl Job {
 
     fn check_server(&self, many: bool) -> Result<(), JobError> {
         let no = |text: String| Err(JobError(text));
+        if self.through != Through::Pwrite {
+            return no(format!(
+                "--through {}: a server receives and sends; leave it out, and choose --multiplex",
+                self.through
+            ));
+        }
         if self.workers() > 1 && self.sharing == Sharing::Each {
             if self.listen.contains('/') {
                 return no(format!(
@@ -299,6 +305,8 @@ mod tests {
             (serve(|job| job.threads = 2), "--sharing shared"),
             (serve(|job| (job.threads, job.listen) = (2, "/s".into())), "--sharing shared"),
             (serve(|job| job.depth = 2), "--depth"),
+            (serve(|job| job.through = Through::IoUring), "--multiplex"),
+            (asks(|job| (job.room, job.block) = (2, Bytes(1 << 20))), "64K"),
             (serve(|job| (job.room, job.multiplex) = (3, Multiplex::IoUring)), "--room"),
             (asks(|job| job.multiplex = Multiplex::Select), "--multiplex select"),
             (asks(|job| job.depth = 2), "--connections 1"),

@@ -57,7 +57,11 @@ pub fn commits(dir: &Path, good: &str, bad: &str) -> Result<Vec<Version>> {
         bail!("cannot search from {good} to {bad}: {good} is no ancestor of {bad}\nhint: git merge-base {good} {bad} names one");
     }
     let show = |words: &[&str]| -> Result<Vec<Version>> {
-        let text = git(dir, &[&["log", "--first-parent", "--reverse", "--format=%H %s"], words].concat())?;
+        let text = git(
+            dir,
+            &[&["log", "--no-show-signature", "--first-parent", "--reverse", "--format=%H %s"], words]
+                .concat(),
+        )?;
         let version = |line: &str| {
             let (id, subject) = line.split_once(' ').unwrap_or((line, ""));
             Version { id: id.into(), subject: subject.into() }
@@ -94,7 +98,20 @@ pub fn borrow(repository: &Path, clone: &Path) -> Result<()> {
 pub fn worktree(clone: &Path, tree: &Path, commit: &str) -> Result<()> {
     remove(tree)?;
     git(clone, &["worktree", "prune"])?;
-    git(clone, &["worktree", "add", "--quiet", "--detach", &tree.display().to_string(), commit]).map(drop)
+    git(
+        clone,
+        &[
+            "worktree",
+            "add",
+            "--force",
+            "--force",
+            "--quiet",
+            "--detach",
+            &tree.display().to_string(),
+            commit,
+        ],
+    )
+    .map(drop)
 }
 
 /// Removes a directory, if it is there.

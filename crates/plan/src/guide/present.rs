@@ -87,6 +87,9 @@ fn each_cpu(before: &str, after: &str, root: &Root) -> Result<Present, String> {
         .collect();
     let first = files.first().ok_or_else(|| format!("{before}N{after}: this machine has no such file"))?;
     let mut present = of_file("system", first.clone(), root)?;
+    // The file itself has the present word alone.
+    let words = std::fs::read_to_string(root.path(first.with_file_name("scaling_available_governors")));
+    present.offers.extend(words.unwrap_or_default().split_whitespace().map(String::from));
     present.files.clone_from(&files);
     if let Some(other) = files.iter().filter_map(|f| value(&root.path(f)).ok()).find(|v| *v != present.value)
     {

@@ -55,6 +55,12 @@ pub fn main(args: &options::Guide) -> Result<ExitCode> {
         let _ = std::fs::remove_dir(&dir);
     }
     let mut state = ready?;
+    if state.end.is_some() && args.keep.is_some() {
+        bail!(
+            "cannot go on with {0}: its guide has ended\nhint: plumb guide undo {0} puts back what it kept",
+            dir.display()
+        );
+    }
     if state.end.is_some() && state.keep {
         return end(&state, &dir, args.json, &progress);
     }

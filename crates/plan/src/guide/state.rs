@@ -8,12 +8,12 @@ use super::effect::Effect;
 use super::goal::Goal;
 use super::may::May;
 use super::trial::Trial;
-use anyhow::{Context, Result};
-use plumb_compare::run_directory::write_json;
+use anyhow::{bail, Context, Result};
 use plumb_machine::Environment;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, BufReader};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Its name in a guide's directory.
@@ -180,13 +180,23 @@ impl Step {
 /// It cannot be read, or is of another version's making.
 pub fn read(dir: &Path) -> Result<Option<State>> {
     let path = dir.join(STATE);
-    let file = match File::open(&path) {
+    let opened = File::options().read(true).custom_flags(libc::O_NOFOLLOW).open(&path);
+    let file = match opened {
         Ok(file) => file,
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(None)
         }
         Err(e) => return Err(e).with_context(|| path.display().to_string()),
     };
+    // It has commands, which are run: nobody else may have written them.
+    let (meta, me) = (file.metadata()?, effective_user());
+    if meta.uid() != me || meta.mode() & 0o022 != 0 {
+        bail!(
+            "cannot read {}: user {} can write it, and you are user {me}\nhint: go on as the user who began it",
+            path.display(),
+            meta.uid()
+        );
+    }
     let state = serde_json::from_reader(BufReader::new(file)).with_context(|| {
         format!(
             "cannot read {}: damaged, or of another version of plumb; begin a new guide with -o",
@@ -199,5 +209,18 @@ pub fn read(dir: &Path) -> Result<Option<State>> {
 /// # Errors
 /// It cannot be written.
 pub fn write(dir: &Path, state: &State) -> Result<()> {
-    write_json(&dir.join(STATE), state)
+    // Behind sudo it stays root's: what root will obey is nobody else's to write.
+    let (path, beside) = (dir.join(STATE), dir.join(format!(".{STATE}.{}.part", std::process::id())));
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true).custom_flags(libc::O_NOFOLLOW).mode(0o600);
+    let made = options.open(&beside).and_then(|mut file| {
+        serde_json::to_writer_pretty(&mut file, state)?;
+        std::fs::rename(&beside, &path)
+    });
+    made.with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn effective_user() -> u32 {
+    // SAFETY: plain call.
+    unsafe { libc::geteuid() }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `plumb guide undo`: puts back whatever a guide changed, what it was told to keep too.
 
+use super::state::{self, State};
 use crate::own_devices::OwnDevices;
 use anyhow::{bail, Result};
 use plumb_undo::change::Held;
@@ -69,6 +70,10 @@ pub fn main(dir: &Path, as_json: bool) -> Result<ExitCode> {
     }
     if !whole {
         bail!("cannot put all back, see above; mend it and call 'plumb guide undo {}' again", dir.display());
+    }
+    // What is put back is not kept any more.
+    if let Some(state) = state::read(dir)?.filter(|s| s.keep) {
+        state::write(dir, &State { keep: false, ..state })?;
     }
     if said.is_empty() && !as_json {
         println!("nothing was left changed");

@@ -40,7 +40,7 @@ pub(super) fn try_address(to: &str) -> Result<Address, EngineError> {
 impl Engine for Requests {
     fn open(setup: &Setup<'_>) -> Result<Self, EngineError> {
         let job = setup.job;
-        room_for(u64::from(job.connections))?;
+        room_for(u64::from(job.connections) * u64::from(job.threads))?;
         let mut connections = Vec::new();
         connections.resize_with(job.connections as usize, || None);
         Ok(Requests {

@@ -60,7 +60,7 @@ pub struct EventRequests {
 impl Engine for EventRequests {
     fn open(setup: &Setup<'_>) -> Result<Self, EngineError> {
         let job = setup.job;
-        room_for(u64::from(job.connections))?;
+        room_for(u64::from(job.connections) * u64::from(job.threads))?;
         let mut question = Question::of(job);
         let connections = (0..job.connections)
             .map(|_| Connection {
@@ -119,6 +119,7 @@ impl Engine for EventRequests {
         self.epoll.wait(wait, &mut events)?;
         self.silent = if events.is_empty() && wait == Wait::Yes { self.silent + 1 } else { 0 };
         if self.silent >= SILENCE.as_secs() {
+            self.silent = 0;
             for number in 0..self.connections.len() {
                 self.over(number, -i64::from(libc::ETIMEDOUT));
             }
@@ -258,7 +259,11 @@ impl EventRequests {
         if let Some(fd) = connection.fd.take() {
             self.epoll.remove(fd.as_raw_fd());
         }
-        (connection.requests, connection.output) = (0, false);
+        connection.output = false;
+        // A session has its requests, on however many connections.
+        if !self.sessions {
+            connection.requests = 0;
+        }
     }
 
     /// A connection's request ended, if it has one; the next one that waits for it begins.
@@ -268,6 +273,9 @@ impl EventRequests {
         let full = self.each > 0 && connection.requests >= self.each;
         if result < 0 || full || connection.reply.closes() {
             self.close(number);
+        }
+        if full {
+            self.connections[number].requests = 0;
         }
         self.ended.push(Done { slot: task.slot, result });
         match self.sessions {

@@ -2,7 +2,7 @@
 //! A server by io_uring: connections and requests come by themselves once they were asked for (multishot accept and
 //! recv, into buffers that the kernel takes from a ring), and answers go out with the next wait (Linux 6.0).
 
-use super::server::{Asked, Service};
+use super::server::{Asked, Service, STEPS};
 use super::{no_delay, room_for};
 use crate::engine::ring::{Completion, Ring, Submission};
 use crate::engine::{errno, Engine, EngineError, Operation, Setup};
@@ -123,7 +123,6 @@ struct Connection {
 /// Many connections by one ring.
 #[derive(Debug)]
 pub struct RingServer {
-    service: Service,
     listener: RawFd,
     connections: Vec<Option<Connection>>,
     completions: VecDeque<Completion>,
@@ -132,6 +131,7 @@ pub struct RingServer {
     // In this order: the ring goes before the memory that it writes to.
     ring: Ring,
     buffers: Buffers,
+    service: Service,
 }
 
 impl Engine for RingServer {
@@ -162,7 +162,10 @@ impl Engine for RingServer {
     }
 
     fn ready(&mut self, ns: u64) -> Result<bool, i32> {
-        while self.whole.1 == 0 {
+        for _ in 0..STEPS {
+            if self.whole.1 > 0 {
+                return Ok(true);
+            }
             if let Some(completion) = self.completions.pop_front() {
                 self.completed(completion)?;
                 continue;
@@ -178,7 +181,7 @@ impl Engine for RingServer {
                 }
             }
         }
-        Ok(true)
+        Ok(self.whole.1 > 0)
     }
 
     #[inline]
@@ -282,7 +285,11 @@ impl RingServer {
                     // What was asked for ends with the connection; its number must not be another's before that.
                     // SAFETY: plain call.
                     (None, true) => drop(unsafe { libc::shutdown(fd, libc::SHUT_RDWR) }),
-                    (None, false) => drop(self.connections.get_mut(fd as usize).and_then(Option::take)),
+                    (None, false) => {
+                        // An answer that is not handed over yet must not go to whoever has the number next.
+                        self.hand_over();
+                        drop(self.connections.get_mut(fd as usize).and_then(Option::take));
+                    }
                 }
             }
             // An answer that could not be sent: the connection's end comes as a request's.

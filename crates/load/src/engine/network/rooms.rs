@@ -58,7 +58,7 @@ impl Drop for Place {
 }
 
 /// Sends all of it, or puts the member out.
-fn whole(member: &OwnedFd, mut message: &[u8]) -> bool {
+pub(super) fn whole(member: &OwnedFd, mut message: &[u8]) -> bool {
     let fd = member.as_raw_fd();
     while !message.is_empty() {
         let sent = send_some(fd, message);

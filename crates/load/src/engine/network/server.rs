@@ -7,7 +7,7 @@
 
 use super::http::{Heads, HEAD};
 use super::readiness::{self, Event, Readiness};
-use super::rooms::Place;
+use super::rooms::{self, Place};
 use super::{is_later, no_delay, receive, room_for, send_all, send_some, timeout, SILENCE, TURN};
 use crate::engine::{errno, Engine, EngineError, Operation, Setup, Wait};
 use crate::job::Job;
@@ -17,6 +17,8 @@ use std::sync::Arc;
 
 /// Connections that a server has descriptors for, where the limit can be raised.
 const MOST: u64 = 65_536;
+/// Events without a whole request, after which a server looks whether it should end.
+pub(super) const STEPS: u32 = 256;
 /// Bytes of answers that wait for room in the kernel; a connection with more is closed.
 const BACKLOG: usize = 16 << 20;
 
@@ -172,7 +174,10 @@ impl<R: Readiness> Engine for EventServer<R> {
     }
 
     fn ready(&mut self, ns: u64) -> Result<bool, i32> {
-        while self.whole.1 == 0 {
+        for _ in 0..STEPS {
+            if self.whole.1 > 0 {
+                return Ok(true);
+            }
             let Some(event) = self.events.pop_front() else {
                 self.ready.wait(Wait::For(ns), &mut self.said)?;
                 if self.said.is_empty() {
@@ -187,7 +192,7 @@ impl<R: Readiness> Engine for EventServer<R> {
                 self.happened(event);
             }
         }
-        Ok(true)
+        Ok(self.whole.1 > 0)
     }
 
     #[inline]
@@ -196,9 +201,16 @@ impl<R: Readiness> Engine for EventServer<R> {
         self.whole.1 -= 1;
         let result = self.answer(fd);
         if result < 0 {
-            self.close(fd);
+            self.drop_connection(fd);
         }
         Some(result)
+    }
+
+    /// Sends what the kernel had no room for.
+    fn close(&mut self) -> i64 {
+        let left = self.connections.iter().flatten().filter(|c| !c.left.is_empty());
+        left.for_each(|connection| _ = rooms::whole(&connection.fd, &connection.left));
+        0
     }
 }
 
@@ -229,11 +241,11 @@ impl<R: Readiness> EventServer<R> {
         if event.output && !connection.left.is_empty() {
             let sent = send_some(event.fd, &connection.left);
             if sent < 0 && !is_later(sent) {
-                return self.close(event.fd);
+                return self.drop_connection(event.fd);
             }
             connection.left.drain(..sent.max(0) as usize);
             if connection.left.is_empty() && self.ready.output(event.fd, false).is_err() {
-                return self.close(event.fd);
+                return self.drop_connection(event.fd);
             }
         }
         let Some(Some(connection)) = self.connections.get_mut(event.fd as usize) else { return };
@@ -243,7 +255,7 @@ impl<R: Readiness> EventServer<R> {
         let came = receive(event.fd, &mut self.received);
         if came <= 0 {
             if !is_later(came) {
-                self.close(event.fd);
+                self.drop_connection(event.fd);
             }
             return;
         }
@@ -253,7 +265,7 @@ impl<R: Readiness> EventServer<R> {
         }
         match connection.asked.take(&self.received[..came as usize]) {
             Some(whole) => self.whole = (event.fd, whole),
-            None => self.close(event.fd),
+            None => self.drop_connection(event.fd),
         }
     }
 
@@ -278,14 +290,15 @@ impl<R: Readiness> EventServer<R> {
                 return -i64::from(error);
             }
         }
-        connection.left.extend_from_slice(&answer[sent..]);
+        // Of those before: one answer alone may be longer.
         if connection.left.len() > BACKLOG {
             return -i64::from(libc::ENOBUFS);
         }
+        connection.left.extend_from_slice(&answer[sent..]);
         answer.len() as i64
     }
 
-    fn close(&mut self, fd: RawFd) {
+    fn drop_connection(&mut self, fd: RawFd) {
         if self.whole.0 == fd {
             self.whole = (-1, 0);
         }
