@@ -334,7 +334,8 @@ fn sessions_hold_their_connections_open() {
     let scratch = Scratch::new();
     let words = ["web", "--models", "select", "--sessions", "50", "--servers", "2", "--time", "2s"];
     let listen = format!("127.0.0.1:{}", free_port());
-    let more = ["--think", "600ms", "--listen", &listen, "--repeat", "1", "--json", "--quiet", "."];
+    let more =
+        ["--think", "600ms", "--ramp", "0", "--listen", &listen, "--repeat", "1", "--json", "--quiet", "."];
     let running = scratch.start(&[&words[..], &more].concat());
     // Three bursts with 0.6 s between: 1.2 s of life, 50 a second.
     let port =

@@ -16,8 +16,8 @@ pub(super) fn cell(label: String, given: &Given, server: &Job, client: &Job, cli
     let mut to = given.over(&Job::default()).to;
     if !given.has("to") {
         let of_client = ["to", "time", "operations", "rate", "arrivals", "think", "burst", "per-connection"];
-        let server = given
-            .over_except(server, &[&of_client[..], &["connections", "depth", "multiplex", "ramp"]].concat());
+        let server =
+            given.over_except(server, &[&of_client[..], &["connections", "depth", "multiplex"]].concat());
         to = server.listen.clone();
         jobs.push(server);
     }

@@ -102,13 +102,20 @@ impl Classic for WebArgs {
                     ..Job::default()
                 };
                 let mut client = given.over_except(&client, &["listen", "sharing"]);
+                if !self.paper && !given.has("ramp") {
+                    // Until sessions end as fast as they come.
+                    client.ramp =
+                        Time(client.think.0 * (client.per_connection.div_ceil(client.burst.max(1)) - 1));
+                }
+                let server = Job { ramp: client.ramp, ..server };
                 client.rate = Some(Rate(f64::from(rate) * client.per_connection as f64));
                 // Half as many again, and a second's sessions: a slow server keeps them longer.
                 client.connections = (1.5 * open(&client)) as u32 + 2 * rate + 16;
                 client.depth = client.connections.min(4096);
                 let how =
                     if given.has("to") { given.over(&Job::default()).to } else { multiplex.to_string() };
-                let made = ["rate", "connections", "depth", "think", "time", "burst", "per-connection"];
+                let made =
+                    ["rate", "connections", "depth", "think", "time", "burst", "per-connection", "ramp"];
                 cells.push(cell(format!("{how}, {rate} sessions/s"), given, &server, &client, &made));
             }
         }
