@@ -210,6 +210,31 @@ pub fn errno() -> i32 {
     unsafe { *libc::__errno_location() }
 }
 
+/// Raises the limit of open files to `wanted`, or as far as it goes; `option` is what asks for so many.
+///
+/// # Errors
+/// Fewer are allowed.
+pub fn raise_limit(wanted: u64, option: &str) -> Result<(), EngineError> {
+    // SAFETY: plain data, filled and read by the calls.
+    unsafe {
+        let mut limit: libc::rlimit64 = std::mem::zeroed();
+        libc::getrlimit64(libc::RLIMIT_NOFILE, &mut limit);
+        if wanted <= limit.rlim_cur {
+            return Ok(());
+        }
+        let raised = libc::rlimit64 { rlim_cur: wanted, rlim_max: limit.rlim_max.max(wanted) };
+        if libc::setrlimit64(libc::RLIMIT_NOFILE, &raised) == 0 {
+            return Ok(());
+        }
+        let most = libc::rlimit64 { rlim_cur: limit.rlim_max, ..limit };
+        libc::setrlimit64(libc::RLIMIT_NOFILE, &most);
+        Err(EngineError(format!(
+            "{wanted} open files are needed and {} are allowed; use fewer {option}, or raise 'ulimit -n'",
+            limit.rlim_max
+        )))
+    }
+}
+
 /// A span of time, ns, as the kernel takes it.
 fn timespec(ns: u64) -> libc::timespec {
     libc::timespec {

@@ -182,7 +182,7 @@ fn sized(job: &Job, files: &[OpenFile]) -> Job {
 
 fn open_files(job: &Job, set: &FileSet, opened: &mut Opened) -> Result<(), EngineError> {
     let wanted = (set.paths.len() + set.copies.len()) as u64;
-    raise_limit(wanted + 64)?;
+    engine::raise_limit(wanted + 64, "--files")?;
     let flags = engine::open_flags(job);
     for (i, path) in set.paths.iter().enumerate() {
         let fd = open(path, set.through(path), flags)?;
@@ -215,23 +215,4 @@ fn open(path: &Path, through: &Path, flags: i32) -> Result<i32, EngineError> {
         _ => "check its permissions",
     };
     Err(EngineError::last(&path.display().to_string(), next))
-}
-
-/// Descriptors for all files, or what to do.
-fn raise_limit(wanted: u64) -> Result<(), EngineError> {
-    // SAFETY: plain data, filled by the call.
-    unsafe {
-        let mut limit: libc::rlimit64 = std::mem::zeroed();
-        libc::getrlimit64(libc::RLIMIT_NOFILE, &mut limit);
-        if wanted > limit.rlim_cur {
-            let least = libc::rlimit64 { rlim_cur: wanted, rlim_max: limit.rlim_max.max(wanted) };
-            if libc::setrlimit64(libc::RLIMIT_NOFILE, &least) != 0 {
-                return Err(EngineError(format!(
-                    "{wanted} open files are needed and {} are allowed; use fewer --files, or raise 'ulimit -n'",
-                    limit.rlim_max
-                )));
-            }
-        }
-    }
-    Ok(())
 }

@@ -20,7 +20,7 @@ pub use server::{
     BlockingServer, EpollEdgeServer, EpollExclusiveServer, EpollServer, PollServer, SelectServer,
 };
 
-use super::{errno, result_of, EngineError};
+use super::{errno, raise_limit, result_of, EngineError};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
@@ -183,27 +183,9 @@ fn is_later(result: i64) -> bool {
     result == -i64::from(libc::EAGAIN) || result == -i64::from(libc::EINTR)
 }
 
-/// Descriptors for so many connections; what the limit is where it cannot be raised.
+/// Descriptors for so many connections, or what to do.
 fn room_for(connections: u64) -> Result<(), EngineError> {
-    // SAFETY: plain data, filled and read by the calls.
-    unsafe {
-        let mut limit: libc::rlimit64 = std::mem::zeroed();
-        libc::getrlimit64(libc::RLIMIT_NOFILE, &mut limit);
-        let wanted = connections + 64;
-        if wanted > limit.rlim_cur {
-            let raised = libc::rlimit64 { rlim_cur: wanted, rlim_max: limit.rlim_max.max(wanted) };
-            if libc::setrlimit64(libc::RLIMIT_NOFILE, &raised) != 0 {
-                // As many as there can be.
-                let most = libc::rlimit64 { rlim_cur: limit.rlim_max, ..limit };
-                libc::setrlimit64(libc::RLIMIT_NOFILE, &most);
-                return Err(EngineError(format!(
-                    "{connections} connections need as many open files, and {} are allowed; use fewer --connections, or raise 'ulimit -n'",
-                    limit.rlim_max
-                )));
-            }
-        }
-    }
-    Ok(())
+    raise_limit(connections + 64, "--connections")
 }
 
 fn text_of(error: i64) -> io::Error {
