@@ -110,8 +110,8 @@ pub struct Seat {
     pub log_lost: AtomicU64,
     /// Operations of the log's events that could not be written.
     pub events_lost: AtomicU64,
-    /// What the thread had used when it began and when it ended.
-    pub times: [OwnTimes; 2],
+    /// What the thread had used when it began, when its first counted operation ended, and when it ended itself.
+    pub times: [OwnTimes; 3],
     /// Why it could not start; text that ends in 0.
     pub message: [u8; 512],
     /// From the beginning of the operation to its end, by kind.

@@ -127,6 +127,13 @@ pub struct Second {
     pub longest_ns: u64,
 }
 
+impl Second {
+    /// Its beginning, ns from the common start.
+    pub fn begin_ns(&self) -> u64 {
+        self.at_ns.saturating_sub(self.length_ns)
+    }
+}
+
 /// CPU time of the workers.
 #[derive(Debug, Default, Clone, Serialize)]
 pub struct CpuResult {

@@ -95,8 +95,10 @@ pub fn step(step: &Step, context: &Context<'_>) -> Result<StepResult, RunError> 
         ended.map(|()| watched)
     })?;
     let mut evidence = witness.end();
-    let times: Vec<OwnTimes> =
-        (0..board.seats()).map(|i| &board.seat(i).times).map(|[a, b]| b.since(a)).collect();
+    let times: Vec<OwnTimes> = (0..board.seats())
+        .map(|i| &board.seat(i).times)
+        .map(|[begun, _, ended]| ended.since(begun))
+        .collect();
     evidence.add_own_times(&times);
     let interrupted = context.stop.load(Acquire);
     Ok(sum::up(step, context, &board, start, watched, evidence, interrupted))

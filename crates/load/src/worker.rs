@@ -148,6 +148,7 @@ fn work<E: Engine>(common: &Common<'_>, who: Who, job: &Job, seat: &mut Seat) ->
         return Ok(());
     }
     seat.times[0] = witness::own_times();
+    seat.times[1] = seat.times[0];
     let mut recorder = Recorder::new(common.clock, seat, ring, events, &sized);
     let start = head.start.load(Acquire);
     crate::pace::wait_until(&common.clock, start);
@@ -159,7 +160,7 @@ fn work<E: Engine>(common: &Common<'_>, who: Who, job: &Job, seat: &mut Seat) ->
         recorder.closed(result);
     }
     recorder.finish();
-    seat.times[1] = witness::own_times();
+    seat.times[2] = witness::own_times();
     seat.done.store(1, Release);
     head.ended.fetch_add(u32::from(!E::SERVES), AcqRel);
     if job.stonewall {

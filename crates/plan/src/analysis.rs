@@ -3,11 +3,12 @@
 //!
 //! Data flows: table -> [`cells`] (one figure's repetitions cell by cell; outliers, drift)
 //! -> [`plumb_stats::fit`] (least squares) -> [`effects`] (of levels, of two factors together, shares of
-//! variation) and [`rank`] (best, worst, what cannot be told from the best) -> [`answer`] (a
-//! paragraph). [`verdicts`] gathers what recordings found. Everything random has a fixed seed.
+//! variation), [`rank`] (best, worst, what cannot be told from the best) and [`changes`] (the parts of the
+//! account behind a difference) -> [`answer`] (a paragraph). [`verdicts`] gathers what recordings found. Everything random has a fixed seed.
 
 pub mod answer;
 pub mod cells;
+pub mod changes;
 pub mod drift;
 pub mod effects;
 pub mod rank;
@@ -19,6 +20,7 @@ pub mod words;
 
 use super::table::{Table, Unit};
 use cells::CellFigures;
+use changes::Changes;
 use drift::Drift;
 use effects::Effects;
 use rank::Ranking;
@@ -37,6 +39,8 @@ pub struct Analysis {
     pub ranking: Ranking,
     /// Effects of levels, and of two factors together.
     pub effects: Effects,
+    /// Pairs of cells that differ in one factor, and where the time went that one takes more.
+    pub changes: Changes,
     /// How it moved from the first to the last repetition, where that can be known.
     pub drift: Option<Drift>,
     /// Repetitions that have no such figure, or one that is no number.
@@ -51,6 +55,7 @@ impl Analysis {
         let ranking = Ranking::of(&cells, unit);
         let effects = Effects::of(table, &cells, unit);
         let drift = Drift::of(&cells, unit);
+        let changes = changes::of(table, &cells, figure, unit);
         let mut analysis = Analysis {
             figure: figure.into(),
             unit,
@@ -58,6 +63,7 @@ impl Analysis {
             cells,
             ranking,
             effects,
+            changes,
             drift,
             left_out,
         };

@@ -9,7 +9,7 @@ pub(super) use load::prefix;
 
 use super::analysis;
 use super::state::{Cell, End, Made, State};
-use super::table::{FactorNames, Row, Table, Unit};
+use super::table::{FactorNames, Row, Table, Unit, Work};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -98,6 +98,7 @@ fn row(
         verdict: found.verdict,
         kind: found.kind,
         dir: made.dir.clone(),
+        work: found.work,
     })
 }
 
@@ -135,6 +136,7 @@ struct Found {
     doubts: Vec<String>,
     verdict: Option<String>,
     kind: Option<String>,
+    work: Vec<Work>,
 }
 
 impl Found {

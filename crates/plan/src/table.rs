@@ -63,6 +63,18 @@ pub struct Row {
     /// Its directory, within the plan's.
     #[serde(default)]
     pub dir: PathBuf,
+    /// Where the time went, where it was recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub work: Vec<Work>,
+}
+
+/// What processes did, and where their time went: those that did the same kinds of operations, together.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Work {
+    /// Operations by kind, those of the warm-up among them.
+    pub operations: BTreeMap<String, u64>,
+    /// Time in ns, by system call (empty: outside of calls) and category of the account.
+    pub parts: BTreeMap<String, BTreeMap<String, f64>>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -80,7 +80,10 @@ fn facts(result: &StepResult, context: &Context<'_>, _place: &Path) -> Facts {
         calls + flagged.unwrap_or(0)
     });
     let locks = any(|j| j.what == What::LockAndUpdate);
-    let series = jobs.iter().map(|j| j.series.as_slice()).max_by_key(|s| s.len()).unwrap_or_default();
+    let settled = jobs
+        .iter()
+        .map(|j| -> Vec<&Second> { j.series.iter().filter(|s| s.begin_ns() >= j.job.ramp.0).collect() });
+    let series = settled.max_by_key(Vec::len).unwrap_or_default();
     Facts {
         cache_is_the_target: !jobs.iter().any(|j| claims_device(&j.job, context.ground)),
         bypasses_cache: all(|j| j.direct),
@@ -115,8 +118,8 @@ fn facts(result: &StepResult, context: &Context<'_>, _place: &Path) -> Facts {
         generator_late_share: (begun > 0)
             .then(|| schedule().map(|s| s.late).sum::<u64>() as f64 / begun as f64),
         never_begun: schedule().map(|s| s.never_begun).reduce(|a, b| a + b),
-        rate_first_third: third(series, 0),
-        rate_last_third: third(series, 2),
+        rate_first_third: third(&series, 0),
+        rate_last_third: third(&series, 2),
         steady_state_reached: jobs.iter().filter_map(|j| j.steady).reduce(|a, b| a && b),
         errors: Some(sum(result, |j| j.operations.iter().map(|k| k.errors).sum())),
         short_transfers: Some(sum(result, |j| j.operations.iter().map(|k| k.short).sum())),
@@ -129,10 +132,34 @@ fn facts(result: &StepResult, context: &Context<'_>, _place: &Path) -> Facts {
 }
 
 /// Operations a second in one third of the seconds; the last one is often cut short.
-fn third(series: &[Second], which: usize) -> Option<f64> {
+fn third(series: &[&Second], which: usize) -> Option<f64> {
     let whole = &series[..series.len().saturating_sub(1)];
     let size = whole.len() / 3;
     let part = if which == 0 { whole.get(..size)? } else { whole.get(whole.len() - size..)? };
     let ns: u64 = part.iter().map(|s| s.length_ns).sum();
     (ns > 0).then(|| part.iter().map(|s| s.operations).sum::<u64>() as f64 * 1e9 / ns as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thirds_are_of_what_counts() {
+        let second = |n: u64, operations| Second {
+            at_ns: n * 1_000_000_000,
+            length_ns: 1_000_000_000,
+            operations,
+            bytes: 0,
+            longest_ns: 0,
+        };
+        let rates = [0, 0, 0, 90, 100, 100, 100, 100, 100, 130, 5];
+        let series: Vec<Second> = (1..).zip(rates).map(|(n, operations)| second(n, operations)).collect();
+        let thirds = |ramp: u64| {
+            let settled: Vec<&Second> = series.iter().filter(|s| s.begin_ns() >= ramp).collect();
+            (third(&settled, 0), third(&settled, 2))
+        };
+        assert_eq!(thirds(0), (Some(0.0), Some(110.0)));
+        assert_eq!(thirds(3_500_000_000), (Some(100.0), Some(115.0)));
+    }
 }

@@ -138,7 +138,7 @@ fn kind_result<'b, I: Iterator<Item = &'b Seat>>(
 }
 
 fn worker_result(worker: u32, seat: &Seat) -> WorkerResult {
-    let used = seat.times[1].since(&seat.times[0]);
+    let used = seat.times[2].since(&seat.times[1]);
     let begin = seat.begin.load(Relaxed);
     WorkerResult {
         worker,
@@ -155,7 +155,7 @@ fn cpu<'b, I: Iterator<Item = &'b Seat>>(seats: &impl Fn() -> I, done: u64, elap
     let mut cpu = CpuResult::default();
     // User and system are split by the kernel's tick; time on a CPU is exact.
     let mut on_cpu = 0;
-    for used in seats().map(|s| s.times[1].since(&s.times[0])) {
+    for used in seats().map(|s| s.times[2].since(&s.times[1])) {
         cpu.user_ns += used.user_ns;
         cpu.system_ns += used.system_ns;
         on_cpu += if used.known & OwnTimes::SCHEDULING != 0 {

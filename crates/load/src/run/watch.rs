@@ -168,7 +168,7 @@ fn is_steady(series: &[Second], test: Steady, ramp: u64) -> bool {
     let count = (test.window.0 / SECOND) as usize;
     let settled: Vec<f64> = series
         .iter()
-        .filter(|s| s.at_ns > ramp + s.length_ns)
+        .filter(|s| s.begin_ns() > ramp)
         .map(|s| s.operations as f64 / s.length_ns as f64)
         .collect();
     let Some(window) = settled.len().checked_sub(count).map(|from| &settled[from..]) else { return false };

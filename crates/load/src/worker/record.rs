@@ -29,6 +29,8 @@ pub struct Recorder<'a> {
     sync_promises: bool,
     /// Nothing that began before counts, ns.
     ramp_end: u64,
+    /// There are operations that do not count.
+    warms_up: bool,
     /// A write's time has its synchronisation in it.
     sync_in: bool,
     /// A free worker is late when it begins an operation after this, ns.
@@ -65,6 +67,7 @@ impl<'a> Recorder<'a> {
             durable: job.sync.is_flag(),
             sync_promises: job.sync.is_call() && job.sync.promises(),
             ramp_end: 0,
+            warms_up: job.ramp.0 > 0,
             sync_in: job.time_sync == Timed::In,
             late_after: LATE.max(job.rate.map_or(0, |r| (1e8 * f64::from(job.workers()) / r.0) as u64)),
         }
@@ -131,6 +134,9 @@ impl<'a> Recorder<'a> {
         add(&sum.count, 1);
         if seat.begin.load(Relaxed) == 0 {
             seat.begin.store(times.due.min(times.begin), Relaxed);
+            if self.warms_up {
+                settled(&mut seat.times[1]);
+            }
         }
         seat.end.store(times.end, Relaxed);
         if result < 0 {
@@ -253,4 +259,10 @@ impl<'a> Recorder<'a> {
             add(&self.seat.log_lost, ring.lost());
         }
     }
+}
+/// What the warm-up used is not of the operations that count.
+#[cold]
+#[inline(never)]
+fn settled(times: &mut crate::witness::OwnTimes) {
+    *times = crate::witness::own_times();
 }

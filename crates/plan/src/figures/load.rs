@@ -15,11 +15,6 @@ use std::collections::BTreeMap;
 /// Quantiles and the longest by their names in a summary.
 const TIMES: &[(&str, &str)] =
     &[("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p99.9", "p99_9"), ("max", "max")];
-/// Rates of the first and the last third that differ by more are not steady; the load's
-/// own check has the same bound (`rate-drift`).
-const MOST_CHANGE: f64 = 0.10;
-/// Whole seconds of a series without which thirds say nothing.
-const FEWEST_SECONDS: usize = 6;
 
 /// One kind's figures, summed over jobs or copies.
 #[derive(Debug, Default, Clone)]
@@ -210,31 +205,5 @@ fn doubts(step: &Value, found: &mut Found) {
             unsteady = true;
             found.doubt(format!("{NOT_STEADY}: the load did not become so within its time"));
         }
-        if !unsteady {
-            if let Some(words) = trend(&job["series"]) {
-                unsteady = true;
-                found.doubt(format!("{NOT_STEADY}: {words}"));
-            }
-        }
     }
-}
-
-/// A course that goes up or down: rates of the first and the last third of the whole seconds.
-fn trend(series: &Value) -> Option<String> {
-    let seconds = series.as_array()?;
-    // The last one is often cut short.
-    let whole = &seconds[..seconds.len().saturating_sub(1)];
-    if whole.len() < FEWEST_SECONDS {
-        return None;
-    }
-    let third = whole.len() / 3;
-    let rate = |part: &[Value]| -> Option<f64> {
-        let sum = |key: &str| part.iter().filter_map(|s| s[key].as_f64()).sum::<f64>();
-        let ns = sum("length_ns");
-        (ns > 0.0).then(|| sum("operations") * 1e9 / ns)
-    };
-    let (first, last) = (rate(&whole[..third])?, rate(&whole[whole.len() - third..])?);
-    let change = (last - first).abs() / first.max(last);
-    (change > MOST_CHANGE)
-        .then(|| format!("{first:.0} operations/s in the first third of the time, {last:.0} in the last"))
 }

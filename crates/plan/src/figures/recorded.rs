@@ -2,7 +2,7 @@
 //! Shares of time, spans and the verdict from a recording's `result.json` (`plumb run`).
 
 use super::Found;
-use crate::table::Unit;
+use crate::table::{Unit, Work};
 use plumb_trace::units;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -18,6 +18,7 @@ pub(super) fn figures(result: &Value, found: &mut Found) -> Result<(), String> {
             *account.entry(category).or_default() += ns.as_f64().unwrap_or(0.0);
         }
     }
+    found.work = work(processes);
     if whole > 0.0 {
         for (category, ns) in account {
             found.add(&format!("time.{category}"), Unit::Share, ns / whole);
@@ -52,4 +53,48 @@ pub(super) fn figures(result: &Value, found: &mut Found) -> Result<(), String> {
         found.doubt("the recording was cut off".into());
     }
     Ok(())
+}
+
+/// Time by system call and category, of processes that did the same kinds of operations together.
+fn work(processes: &[Value]) -> Vec<Work> {
+    let rows = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let mut all: Vec<Work> = Vec::new();
+    for process in processes {
+        let mut one = Work::default();
+        for row in rows(&process["operations"]) {
+            if let (Some(kind), Some(count)) = (row["kind"].as_str(), row["count"].as_u64()) {
+                *one.operations.entry(kind.into()).or_default() += count;
+            }
+        }
+        let mut add = |call: &str, account: &Value, sign: f64| {
+            for (category, ns) in account.as_object().into_iter().flatten() {
+                let part = one.parts.entry(call.into()).or_default().entry(category.clone()).or_default();
+                *part += sign * ns.as_f64().unwrap_or(0.0);
+            }
+        };
+        add("", &process["account"], 1.0);
+        for call in rows(&process["syscalls"]) {
+            add(call["name"].as_str().unwrap_or("unknown"), &call["account"], 1.0);
+            add("", &call["account"], -1.0);
+        }
+        match all.iter_mut().find(|w| w.operations.keys().eq(one.operations.keys())) {
+            Some(same) => same.add(one),
+            None => all.push(one),
+        }
+    }
+    all
+}
+
+impl Work {
+    fn add(&mut self, other: Work) {
+        for (kind, count) in other.operations {
+            *self.operations.entry(kind).or_default() += count;
+        }
+        for (call, account) in other.parts {
+            let own = self.parts.entry(call).or_default();
+            for (category, ns) in account {
+                *own.entry(category).or_default() += ns;
+            }
+        }
+    }
 }

@@ -132,7 +132,7 @@ fn the_response_counts_where_there_is_one() {
 }
 
 #[test]
-fn doubts_come_from_verdict_course_and_losses_and_notes_are_none() {
+fn doubts_come_from_verdict_and_losses_and_notes_are_none() {
     let mut one = step("write", vec![operation("write", 1.0, 1.0, 1)]);
     one["verdict"]["reasons"] = json!([
         { "check": "throttled", "severity": "invalid", "sentence": "held back" },
@@ -145,17 +145,6 @@ fn doubts_come_from_verdict_course_and_losses_and_notes_are_none() {
         found.doubts,
         ["not valid: held back", "not steady: it fell", "3 operations are missing in the log"]
     );
-    let course = |rates: &[u64]| {
-        let mut one = step("write", vec![operation("write", 1.0, 1.0, 1)]);
-        one["jobs"][0]["series"] =
-            rates.iter().map(|n| json!({ "operations": n, "length_ns": 1_000_000_000 })).collect();
-        figures_of(&[load(vec![vec![one]])]).doubts
-    };
-    let fell = course(&[100, 100, 90, 80, 70, 60, 5]);
-    assert_eq!(fell, ["not steady: 100 operations/s in the first third of the time, 65 in the last"]);
-    assert!(course(&[100, 101, 99, 100, 101, 99, 5]).is_empty());
-    assert!(course(&[100, 50, 10]).is_empty(), "too short to say");
-    assert!(course(&[0; 9]).is_empty());
 }
 
 #[test]

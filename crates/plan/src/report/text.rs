@@ -4,8 +4,9 @@
 use super::Report;
 use crate::analysis::answer::moved;
 use crate::analysis::cells::{CellFigures, Scale};
+use crate::analysis::changes::PartChange;
 use crate::analysis::verdicts::CellVerdict;
-use crate::analysis::words::{capital, list, percent, ratio, several, title, Format};
+use crate::analysis::words::{capital, list, percent, ratio, several, title, value, Format};
 use crate::analysis::Analysis;
 use crate::table::Unit;
 use anyhow::Result;
@@ -20,6 +21,8 @@ const NAME: usize = 40;
 const MOST_CHAINS: usize = 4;
 /// Figures beside the main one in its table's neighbour.
 const MOST_COLUMNS: usize = 5;
+/// Changes from level to level.
+const MOST_CHANGES: usize = 16;
 const MOST_DOUBTS: usize = 15;
 const MOST_NAMES: usize = 6;
 
@@ -103,6 +106,7 @@ fn figure(analysis: &Analysis, out: &mut dyn Write) -> Result<()> {
     combinations(analysis, out)?;
     effects(analysis, out)?;
     variation(analysis, out)?;
+    changes(analysis, out)?;
     apart(analysis, out)
 }
 
@@ -294,6 +298,73 @@ fn variation(analysis: &Analysis, out: &mut dyn Write) -> Result<()> {
                     (repeat = 3 or more).";
         writeln!(out, "  {}", wrapped(note, 2))?;
     }
+    Ok(())
+}
+
+/// What changed from a factor's first level to another, and the parts of the account behind it.
+fn changes(analysis: &Analysis, out: &mut dyn Write) -> Result<()> {
+    let all = &analysis.changes;
+    if all.recorded == 0 {
+        return Ok(());
+    }
+    let single = all.pairs.iter().all(|c| c.q.is_none());
+    let told: Vec<_> = all.pairs.iter().filter(|c| c.found || single).take(MOST_CHANGES).collect();
+    let tested = several(all.pairs.len(), "pair");
+    let format = format(&analysis.cells, analysis.unit);
+    let of = all.operation.as_ref().map_or("all threads".into(), |kind| format!("threads for each {kind}"));
+    let unit = headed(&analysis.figure, format.unit);
+    writeln!(out, "\nWhat changed: {unit}, and parts of the time of {of}, as recorded")?;
+    if told.is_empty() {
+        let none = format!("Nothing that is not chance: {tested} of combinations were tested together.");
+        writeln!(out, "  {}", wrapped(&none, 2))?;
+        return Ok(());
+    }
+    let mut table =
+        terminal::Table::new(&["<from -> to", "<with", "from", "to", "x", "low", "high", "<part", "change"]);
+    for change in &told {
+        let ratio_of = |v: f64| match analysis.effects.scale {
+            Scale::Ratio => ratio(v),
+            Scale::Difference => format.number(v),
+        };
+        let end = |v: Option<f64>| v.map_or("-".into(), ratio_of);
+        let part = |part: &PartChange| {
+            let call = if part.call.is_empty() { "outside calls" } else { &part.call };
+            let signed = format!(
+                "{}{}",
+                if part.difference > 0.0 { "+" } else { "" },
+                value(part.difference, Unit::Ns)
+            );
+            [format!("{call}: {}", part.category), signed]
+        };
+        let mut parts = change.parts.iter().map(part);
+        let mut row = vec![
+            short(&change.levels.join(" -> "), NAME),
+            short(&change.with.join(" "), NAME),
+            format.number(change.medians[0]),
+            format.number(change.medians[1]),
+            ratio_of(change.effect),
+            end(change.interval.map(|i| i.low)),
+            end(change.interval.map(|i| i.high)),
+        ];
+        row.extend(parts.next().unwrap_or_else(|| ["no part alone".into(), String::new()]));
+        table.row(row);
+        for more in parts {
+            table.row(vec![String::new(); 7].into_iter().chain(more).collect());
+        }
+    }
+    table.write(out)?;
+    let note = if single {
+        "Of single repetitions no error is known: any of it may be chance.".into()
+    } else {
+        let found = all.pairs.iter().filter(|c| c.found).count();
+        let shown =
+            if found > told.len() { format!(", the largest {} shown", told.len()) } else { String::new() };
+        format!(
+            "{found} of {tested} tested together differ by more than chance (Welch's t, false discovery rate 5 %){shown}. \
+             Parts: the largest of which the interval excludes zero."
+        )
+    };
+    writeln!(out, "  {}", wrapped(&note, 2))?;
     Ok(())
 }
 
