@@ -30,6 +30,16 @@ int main(void)
 """
 
 
+# Prints a figure with normal noise of its logarithm, whatever the machine does.
+DRAWN = """#!/bin/sh
+exec awk -v seed="$(od -An -N4 -tu4 /dev/urandom)" 'BEGIN {
+	srand(seed)
+	n = sqrt(-2 * log(1 - rand())) * cos(6.283185307179586 * rand())
+	printf "value %.6f\\n", LEVEL * exp(NOISE * n)
+}'
+"""
+
+
 def git(repository, *words):
     identity = ["-c", "user.name=bench", "-c", "user.email=bench@example.org", "-c", "commit.gpgsign=false"]
     return subprocess.run(["git", "-C", repository, *identity, *words], check=True, capture_output=True, text=True).stdout.strip()
@@ -48,15 +58,19 @@ def work_of(scratch, ms):
     return int(50e6 * ms / 1e3 / min(took))
 
 
-def repository(scratch, commits, change, work, slowdown):
-    """Each commit changes the program's text; `change` its work too."""
+def repository(scratch, commits, change, work, slowdown, noise):
+    """Each commit changes the program's text; `change` its work too. With noise the program draws its figure."""
     path = scratch / "repository"
     path.mkdir()
     git(path, "init", "--quiet", "--initial-branch=main")
     (path / ".gitignore").write_text("work\n")
     for number in range(commits + 1):
-        now = int(work * (1 + slowdown)) if 0 < change <= number else work
-        (path / "work.c").write_text(f"/* {number} */\n#define WORK {now}ul\n{PROGRAM}")
+        now = work * (1 + slowdown) if 0 < change <= number else work
+        if noise:
+            (path / "drawn").write_text(DRAWN.replace("LEVEL", f"{now:f}").replace("NOISE", f"{noise:f}") + f"# {number}\n")
+            (path / "drawn").chmod(0o755)
+        else:
+            (path / "work.c").write_text(f"/* {number} */\n#define WORK {int(now)}ul\n{PROGRAM}")
         git(path, "add", ".")
         git(path, "commit", "--quiet", "-m", f"commit {number}")
     return path
@@ -64,11 +78,15 @@ def repository(scratch, commits, change, work, slowdown):
 
 def search(options, scratch, kind, work, change):
     slowdown = options.slowdown / 100
-    path = repository(scratch, options.commits, change, work, slowdown)
+    path = repository(scratch, options.commits, change, work, slowdown, options.noise / 100)
     before = [git(path, *words) for words in (["status", "--porcelain"], ["worktree", "list"])]
     out = scratch / "search"
-    command = [options.plumb, "bisect", "--good", f"HEAD~{options.commits}", "--bad", "HEAD", "--repo", path, "--build", "cc -O1 -o work work.c",
-               "--figure", options.figure, "--error", f"{options.error}%", "--quiet", "--json", "-o", out, "--", "./work"]
+    command = [options.plumb, "bisect", "--good", f"HEAD~{options.commits}", "--bad", "HEAD", "--repo", path,
+               "--error", f"{options.error}%", "--quiet", "--json", "-o", out]
+    if options.noise:
+        command += ["--figure", "value ([0-9.]+)", "--", "./drawn"]
+    else:
+        command += ["--build", "cc -O1 -o work work.c", "--figure", options.figure, "--", "./work"]
     begun = time.monotonic()
     ended = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     if ended.returncode not in (0, 3):
@@ -101,7 +119,7 @@ def measure(options, undo):
     scratch = Path(tempfile.mkdtemp(prefix="plumb-bench-bisect."))
     undo.add(f"rm -rf {scratch}")
     generator, rows, example = random.Random(options.seed), [], None
-    work = work_of(scratch, options.ms)
+    work = 100.0 if options.noise else work_of(scratch, options.ms)
     for number, _, kind in evidence.interleaved(["slower", "same"], options.rounds):
         change = 1 + generator.randrange(options.commits) if kind == "slower" else 0
         row, shown = search(options, scratch, kind, work, change)
@@ -125,9 +143,12 @@ def measure(options, undo):
     evidence.write_csv(directory / "searches.csv", rows)
     evidence.write_json(directory / "machine.json", facts)
     evidence.write_json(directory / "summary.json", summary)
+    program = f"a C program of about {options.ms} ms of CPU work (`--figure {options.figure}`)"
+    if options.noise:
+        program = f"a program that prints a figure with normal noise of {options.noise:g} %, drawn from /dev/urandom"
     lines = [evidence.COMMENT, "# Searches of the commit that made a program slower", "",
-             f"Each search has a repository of its own with {options.commits} commits of a C program of about {options.ms} ms of CPU work. In 'slower' one commit, drawn at random,"
-             f" adds {options.slowdown:g} %; in 'same' none does. `plumb bisect --figure {options.figure} --error {options.error:g}%`; medians with extremes.", "",
+             f"Each search has a repository of its own with {options.commits} commits of {program}. In 'slower' one commit, drawn at random,"
+             f" adds {options.slowdown:g} %; in 'same' none does. `plumb bisect --error {options.error:g}%`; medians with extremes.", "",
              *table(head, cells), "", *evidence.machine_lines(facts, ["git", "cc", "python"])]
     if example:
         lines += ["", "The first answer, as it is printed:", "", *(f"    {line}" for line in example.splitlines())]
@@ -140,6 +161,7 @@ OPTIONS = [
     ("--slowdown", {"type": float, "default": 5.0, "help": "what the commit adds, percent (5)"}),
     ("--error", {"type": float, "default": 5.0, "help": "stated error, percent (5)"}),
     ("--figure", {"default": "elapsed", "help": "elapsed or cpu (elapsed)"}),
+    ("--noise", {"type": float, "default": 0.0, "help": "the program draws its figure, with so much noise, percent (0: it computes)"}),
     ("--ms", {"type": int, "default": 100, "help": "length of a run (100)"}),
     ("--seed", {"type": int, "default": 1, "help": "of the drawn commits (1)"}),
 ]
