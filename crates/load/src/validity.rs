@@ -3,12 +3,13 @@
 //! with figures what speaks against it, and what to do about it.
 //!
 //! - `facts`: all that checks may look at.
-//! - `checks`: the one table of them; `storage`, `machine`, `method`: their functions.
+//! - `checks`: the one table of them; `storage`, `machine`, `method`, `network`: their functions.
 
 mod checks;
 mod facts;
 mod machine;
 mod method;
+mod network;
 mod storage;
 
 pub use checks::{markdown, Check, CHECKS};

@@ -68,6 +68,7 @@ fn facts(result: &StepResult, context: &Context<'_>, _place: &Path) -> Facts {
     let operations: u64 = sum(result, |j| j.main_operations().map(|k| k.count - k.errors).sum());
     let workers = sum(result, |j| u64::from(j.job.workers()));
     let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
+    let clients = || jobs.iter().filter(|j| j.job.what == What::Request);
     let schedule = || jobs.iter().filter_map(|j| j.schedule.as_ref());
     let begun: u64 = schedule().map(|s| s.due - s.never_begun).sum();
     let syncs = sum(result, |j| {
@@ -126,6 +127,13 @@ fn facts(result: &StepResult, context: &Context<'_>, _place: &Path) -> Facts {
         parallelism_asked: locks.then_some(workers.min(cpus) as f64),
         parallelism_achieved: Some(jobs.iter().map(|j| j.cpu.parallelism).sum()),
         verify_failures: any(|j| j.stamp && j.what.reads()).then(|| sum(result, |j| j.damaged)),
+        asks_a_server: any(|j| j.what == What::Request),
+        client_cpu_share: clients()
+            .map(|j| j.cpu.parallelism / f64::from(j.job.workers().max(1)))
+            .reduce(f64::max),
+        client_ports: Some(
+            clients().map(|j| u64::from(j.job.workers()) * u64::from(j.job.connections)).sum(),
+        ),
         log_wait_ns: context.log.map(|_| sum(result, |j| j.log_wait_ns)),
         ..Facts::default()
     }

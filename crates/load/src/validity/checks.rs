@@ -2,7 +2,7 @@
 //! The one table of checks. Reports and documentation come from it.
 
 use super::facts::Facts;
-use super::{machine, method, storage, Finding};
+use super::{machine, method, network, storage, Finding};
 
 #[derive(Debug, Clone, Copy)]
 pub struct Check {
@@ -25,7 +25,7 @@ pub fn markdown() -> String {
     text
 }
 
-/// Every check: first what was read and written, then the machine, then the method.
+/// Every check: first what was read and written, then the machine, then the method, then the network.
 pub const CHECKS: &[Check] = &[
     Check {
         name: "read-from-cache",
@@ -219,5 +219,23 @@ pub const CHECKS: &[Check] = &[
         looks_at: "time that workers waited because the log of operations was full",
         next_step: "log to another disk, or log fewer operations",
         judge: method::log_waits,
+    },
+    Check {
+        name: "client-busy",
+        looks_at: "CPU seconds per second that the workers had which ask a server",
+        next_step: "ask from more workers (--threads, --processes) or from another machine",
+        judge: network::client_busy,
+    },
+    Check {
+        name: "client-ports",
+        looks_at: "local ports in use or in TIME_WAIT, against net.ipv4.ip_local_port_range",
+        next_step: "let connections stay (--per-connection), or widen the range with sysctl",
+        judge: network::client_ports,
+    },
+    Check {
+        name: "backlog",
+        looks_at: "connection requests that were sent again, or dropped because a queue of connections was full",
+        next_step: "raise net.core.somaxconn and net.ipv4.tcp_max_syn_backlog and the server's backlog, or connect less often",
+        judge: network::backlog,
     },
 ];

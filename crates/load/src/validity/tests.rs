@@ -51,6 +51,13 @@ fn healthy() -> Facts {
         highest_quantile: Some(0.999),
         verify_failures: Some(0),
         log_wait_ns: Some(0),
+        asks_a_server: true,
+        client_cpu_share: Some(0.5),
+        client_ports: Some(1000),
+        local_ports: Some(28_232),
+        syn_retransmits: Some(0),
+        listen_drops: Some(0),
+        connections_opened: Some(5000),
         ..Facts::default()
     }
 }
@@ -222,6 +229,17 @@ const CASES: &[(&str, Severity, Change, Change)] = &[
     ("log-waits", Note, |f| f.log_wait_ns = Some(1000), |f| f.log_wait_ns = None),
     ("log-waits", Suspect, |f| f.log_wait_ns = Some(100_000_000), |f| f.log_wait_ns = Some(0)),
     ("log-waits", Invalid, |f| f.log_wait_ns = Some(2_000_000_000), |_| ()),
+    ("client-busy", Suspect, |f| f.client_cpu_share = Some(0.92), |f| f.client_cpu_share = Some(0.89)),
+    (
+        "client-busy",
+        Invalid,
+        |f| f.client_cpu_share = Some(0.99),
+        |f| (f.client_cpu_share, f.asks_a_server) = (Some(0.99), false),
+    ),
+    ("client-ports", Suspect, |f| f.client_ports = Some(23_000), |f| f.client_ports = Some(22_000)),
+    ("client-ports", Invalid, |f| f.client_ports = Some(28_200), |f| f.local_ports = Some(60_000)),
+    ("backlog", Suspect, |f| f.syn_retransmits = Some(1), |_| ()),
+    ("backlog", Invalid, |f| f.listen_drops = Some(400), |f| f.asks_a_server = false),
 ];
 
 fn judge(name: &str, change: Change) -> Option<Finding> {

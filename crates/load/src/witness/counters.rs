@@ -135,7 +135,17 @@ pub struct Snapshot {
     pub machine: Option<Machine>,
     /// Counters of /proc/vmstat that tell of reclaim, paging and DAMON.
     pub memory: BTreeMap<String, u64>,
+    /// Counters of this network namespace that tell of connections ([`NETWORK`]).
+    #[serde(default)]
+    pub network: BTreeMap<String, u64>,
+    /// Connections in TIME_WAIT.
+    pub time_wait: Option<u64>,
+    /// Ports that connections take by themselves.
+    pub local_ports: Option<u64>,
 }
+
+/// What is kept of /proc/net/snmp and /proc/net/netstat (Documentation/networking/snmp_counter.rst).
+const NETWORK: [&str; 4] = ["ActiveOpens", "ListenDrops", "ListenOverflows", "TCPSynRetrans"];
 
 /// How the names begin of what is kept of /proc/vmstat.
 const VMSTAT: [&str; 7] =
@@ -159,6 +169,9 @@ impl Snapshot {
             stalled: stalled(root),
             machine: machine(root),
             memory: memory.into_iter().filter(|(name, _)| kept(name)).collect(),
+            network: network(root),
+            time_wait: time_wait(root),
+            local_ports: local_ports(root),
         }
     }
 }
@@ -222,6 +235,36 @@ fn cgroup(devices: &[DeviceNumber], root: &Root) -> CgroupCounters {
         read_bytes: bytes("rbytes=", "Read"),
         written_bytes: bytes("wbytes=", "Write"),
     }
+}
+
+/// Lines come in pairs: `TcpExt: NAME NAME ...`, `TcpExt: 1 2 ...`.
+fn network(root: &Root) -> BTreeMap<String, u64> {
+    let mut found = BTreeMap::new();
+    for file in ["/proc/net/snmp", "/proc/net/netstat"] {
+        let text = root.text(file).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        for pair in lines.chunks_exact(2) {
+            let named = pair[0].split_whitespace().zip(pair[1].split_whitespace());
+            let known = named.filter(|(name, _)| NETWORK.contains(name));
+            found.extend(known.filter_map(|(name, n)| Some((name.to_string(), n.parse().ok()?))));
+        }
+    }
+    found
+}
+
+/// `TCP: inuse 5 orphan 0 tw 3 alloc 9 mem 0`.
+fn time_wait(root: &Root) -> Option<u64> {
+    let text = root.text("/proc/net/sockstat")?;
+    let mut words = text.lines().find(|line| line.starts_with("TCP:"))?.split_whitespace();
+    words.find(|w| *w == "tw")?;
+    words.next()?.parse().ok()
+}
+
+fn local_ports(root: &Root) -> Option<u64> {
+    let text = root.text("/proc/sys/net/ipv4/ip_local_port_range")?;
+    let (low, high) = text.split_once(char::is_whitespace)?;
+    let (low, high): (u64, u64) = (low.parse().ok()?, high.trim().parse().ok()?);
+    Some((high + 1).saturating_sub(low))
 }
 
 fn stalled(root: &Root) -> Stalled {

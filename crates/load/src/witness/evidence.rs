@@ -66,6 +66,9 @@ pub struct Delta {
     pub steal_ns: Option<u64>,
     /// Counters of /proc/vmstat.
     pub memory: BTreeMap<String, u64>,
+    /// Counters of the network namespace.
+    #[serde(default)]
+    pub network: BTreeMap<String, u64>,
 }
 
 /// Two readings and their difference.
@@ -107,10 +110,13 @@ impl Evidence {
             let a = begin.devices.iter().find(|a| a.number == b.number)?;
             Some(DeviceDelta::between(a, b))
         });
-        let memory = end
-            .memory
-            .iter()
-            .filter_map(|(name, b)| Some((name.clone(), b.saturating_sub(*begin.memory.get(name)?))));
+        let counted = |begin: &BTreeMap<String, u64>, end: &BTreeMap<String, u64>| {
+            let both =
+                end.iter().filter_map(|(name, b)| Some((name.clone(), b.saturating_sub(*begin.get(name)?))));
+            both.collect()
+        };
+        let memory = counted(&begin.memory, &end.memory);
+        let network = counted(&begin.network, &end.network);
         let mut times = [0u64; 3];
         for t in &end.threads {
             let before = begin.threads.iter().find(|b| (b.pid, b.tid) == (t.pid, t.tid));
@@ -140,7 +146,8 @@ impl Evidence {
             stalled_io_ns: less(end.stalled.io_ns, begin.stalled.io_ns),
             machine_busy_ns: machine.map(|(a, b)| b.busy_ns.saturating_sub(a.busy_ns)),
             steal_ns: machine.map(|(a, b)| b.steal_ns.saturating_sub(a.steal_ns)),
-            memory: memory.collect(),
+            memory,
+            network,
         };
         Evidence { begin, end, delta }
     }

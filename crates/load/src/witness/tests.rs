@@ -23,6 +23,10 @@ fn counters_of_a_written_machine_are_told_as_differences() {
     fake.mount("self", "0:31", "/sys/fs/cgroup/cpu", "cgroup", "cgroup rw,cpu,");
     fake.put("/proc/self/cgroup", "1:cpu:/\n");
     fake.put("/sys/fs/cgroup/cpu/cpu.stat", "nr_periods 9\nnr_throttled 1\nthrottled_time 500\n");
+    let netstat = |drops: u64| {
+        format!("TcpExt: SyncookiesSent ListenDrops\nTcpExt: 7 {drops}\nIpExt: InOctets\nIpExt: 9\n")
+    };
+    fake.put("/proc/net/netstat", &netstat(5));
     let mut witness = Witness::begin_in(&[7], vec![number("252:0"), number("8:0")], fake.root());
 
     fake.put("/proc/7/task/8/schedstat", "40 4 1\n");
@@ -35,9 +39,14 @@ fn counters_of_a_written_machine_are_told_as_differences() {
     fake.put("/proc/pressure/io", "some avg10=0.00 avg60=0.00 avg300=0.00 total=30\nfull total=3\n");
     fake.put("/proc/stat", "cpu  200 0 50 900 5 1 2 30 0 0\n");
     fake.put("/sys/fs/cgroup/cpu/cpu.stat", "nr_periods 9\nnr_throttled 4\nthrottled_time 700\n");
+    fake.put("/proc/net/netstat", &netstat(8));
+    fake.put("/proc/net/sockstat", "sockets: used 9\nTCP: inuse 5 orphan 0 tw 31 alloc 9 mem 0\n");
+    fake.put("/proc/sys/net/ipv4/ip_local_port_range", "32768\t60999\n");
     let evidence = witness.end();
 
     let d = &evidence.delta;
+    assert_eq!(d.network, [("ListenDrops".to_string(), 3)].into());
+    assert_eq!((evidence.end.time_wait, evidence.end.local_ports), (Some(31), Some(28_232)));
     assert_eq!((d.threads, d.on_cpu_ns, d.run_queue_ns, d.slices), (2, Some(540), Some(704), Some(3)));
     assert_eq!((d.device_read_bytes(), d.device_written_bytes()), (Some(1 << 20), Some(2 << 20)));
     assert_eq!((d.flushes(), d.flush_ns()), (Some(2), Some(5_000_000)));

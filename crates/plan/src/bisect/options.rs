@@ -22,11 +22,11 @@ pub struct Options {
     pub error: f64,
     /// Smallest change of interest, as a part.
     pub least: f64,
-    /// Runs at most, those that warm up included.
-    pub most: usize,
+    /// Runs at most, those that warm up included; what the search was begun with, or 500, if there is none.
+    pub most: Option<usize>,
     /// Runs of each version that are not measured.
     pub warm_up: usize,
-    /// A build or a run that takes longer has failed.
+    /// A build or a run that takes longer has failed; what the search was begun with if there is none.
     pub limit: Option<Duration>,
     pub output: Option<PathBuf>,
     /// Ends the name of the directory if there is no `output`: `plumb-bisect-STAMP`.

@@ -26,7 +26,9 @@ pub fn main(options: &Options) -> Result<ExitCode> {
     let progress = Progress::new(options.quiet);
     let dir = options.output.clone();
     let dir = dir.unwrap_or_else(|| PathBuf::from(format!("plumb-bisect-{}", options.stamp)));
-    let state = state(options, &dir)?;
+    let mut state = state(options, &dir)?;
+    state.most = options.most.unwrap_or(state.most);
+    state.limit = options.limit.or(state.limit);
     let metric = Metric::new(&state.asked.figure)?;
     output::directory(&dir)?;
     let dir = dir.canonicalize().with_context(|| dir.display().to_string())?;
@@ -44,7 +46,7 @@ pub fn main(options: &Options) -> Result<ExitCode> {
             answer::measured(&state)
         ));
     }
-    let mut under_way = UnderWay { state, dir, metric, options, progress };
+    let mut under_way = UnderWay { state, dir, metric, progress };
     let next = under_way.search();
     let UnderWay { mut state, dir, progress, .. } = under_way;
     let Some(next) = next? else {
@@ -57,7 +59,7 @@ pub fn main(options: &Options) -> Result<ExitCode> {
     state.write(&dir)?;
     answer::print(&answer, &state, options.json)?;
     if matches!(next, Next::Measure(_)) {
-        progress.must(&format!("to go on: plumb bisect -o {} --most {}", dir.display(), 2 * options.most));
+        progress.must(&format!("to go on: plumb bisect -o {} --most {}", dir.display(), 2 * state.most));
     } else {
         repository::remove(&dir.join("trees"))?;
         repository::remove(&dir.join("repository"))?;
@@ -93,11 +95,10 @@ fn state(options: &Options, dir: &Path) -> Result<State> {
     }
 }
 
-struct UnderWay<'a> {
+struct UnderWay {
     state: State,
     dir: PathBuf,
     metric: Metric,
-    options: &'a Options,
     progress: Progress,
 }
 
@@ -108,7 +109,7 @@ enum Tried {
     Stopped,
 }
 
-impl UnderWay<'_> {
+impl UnderWay {
     /// Measures until there is an answer: then what it is, or the version that would be next where `--most` runs were
     /// made. None when the user stopped it.
     fn search(&mut self) -> Result<Option<Next>> {
@@ -117,7 +118,7 @@ impl UnderWay<'_> {
             let posterior = search.posterior();
             let next = search.next_after(posterior.as_ref());
             let Next::Measure(version) = next else { return Ok(Some(next)) };
-            if self.state.runs.len() + self.state.other_runs >= self.options.most {
+            if self.state.runs.len() + self.state.other_runs >= self.state.most {
                 return Ok(Some(next));
             }
             let begun = utc();
@@ -223,7 +224,7 @@ impl UnderWay<'_> {
 
     fn run(&self, version: usize, words: &[String], tree: &Path, what: &str) -> Result<Outcome> {
         let words = versions::filled(&self.state.asked, version, words);
-        measure::run(&words, tree, &self.log(version, what), self.options.limit)
+        measure::run(&words, tree, &self.log(version, what), self.state.limit)
     }
 
     fn log(&self, version: usize, what: &str) -> PathBuf {

@@ -11,14 +11,19 @@ use plumb_compare::run_directory::{read, write_json};
 use plumb_stats::changepoint::search::{Question, Search};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 pub const STATE: &str = "bisect.json";
+/// Runs at most where nobody says how many.
+pub const MOST: usize = 500;
 
 /// What is searched, and what determines a figure. A search goes on only where all of it is the same.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
     /// Git's directory; none of words.
     pub repository: Option<PathBuf>,
+    /// Where words are built and run; none of commits, which have worktrees.
+    pub directory: Option<PathBuf>,
     pub versions: Vec<Version>,
     pub command: Vec<String>,
     pub build: Option<String>,
@@ -64,6 +69,10 @@ pub struct Skipped {
 pub struct State {
     pub plumb: String,
     pub asked: Asked,
+    /// Runs at most, those that warm up included.
+    pub most: usize,
+    /// A build or a run that takes longer has failed.
+    pub limit: Option<Duration>,
     /// Measured ones, in their order.
     pub runs: Vec<Run>,
     /// How many others there were, to warm up or that failed.
@@ -81,6 +90,8 @@ impl State {
         State {
             plumb: env!("CARGO_PKG_VERSION").into(),
             asked,
+            most: MOST,
+            limit: None,
             runs: Vec::new(),
             other_runs: 0,
             built: Vec::new(),

@@ -32,7 +32,9 @@ pub fn asked(options: &Options) -> Result<Asked> {
         (None, None, [only]) => bail!("cannot search --among {only}: at least two versions are needed"),
         _ => bail!("cannot search: give --good REV and --bad REV, or --among VERSION,VERSION,..., or -o DIR of a search that was begun"),
     };
+    let here = || std::env::current_dir().context("cannot find the current directory");
     Ok(Asked {
+        directory: if repository.is_none() { Some(here()?) } else { None },
         repository,
         versions,
         command: options.command.clone(),
@@ -44,13 +46,13 @@ pub fn asked(options: &Options) -> Result<Asked> {
     })
 }
 
-/// Where a version is built and run: a worktree that is made, or the current directory.
+/// Where a version is built and run: a worktree that is made, or the directory in which the search was begun.
 ///
 /// # Errors
 /// Git's.
 pub fn place(asked: &Asked, version: usize, dir: &Path, is_built: bool) -> Result<PathBuf> {
     let Some(repository) = &asked.repository else {
-        return std::env::current_dir().context("cannot find the current directory");
+        return asked.directory.clone().context("the search has no directory");
     };
     let id = &asked.versions[version].id;
     let (clone, tree) = (dir.join("repository"), dir.join("trees").join(id));

@@ -69,7 +69,8 @@ impl std::fmt::Display for May {
 
 /// Whether a tunable may be changed: Some(None) to any of its candidates, Some(value) to that one.
 pub fn allows<'a>(may: &'a [May], key: &str) -> Option<Option<&'a str>> {
-    let named = may.iter().find_map(|m| match m {
+    // The last one counts, as of options elsewhere.
+    let named = may.iter().rev().find_map(|m| match m {
         May::Tunable { key: named, value } if named == key => Some(value.as_deref()),
         _ => None,
     });
@@ -105,5 +106,6 @@ mod tests {
         assert_eq!(allows(&all(&["thp", "env:nice=1"]), "nice"), None);
         assert_eq!(allows(&all(&["all"]), "nice"), Some(None));
         assert_eq!(allows(&all(&["all", "nice=-3"]), "nice"), Some(Some("-3")));
+        assert_eq!(allows(&all(&["nice=-3", "nice=-5"]), "nice"), Some(Some("-5")));
     }
 }

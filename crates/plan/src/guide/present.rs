@@ -48,6 +48,9 @@ pub fn present(
             of_file(&format!("cgroup {}", dir.display()), file, root)
         }
         Setting::Cpus if observed.pinned_itself => Err("the command chooses its CPUs itself".into()),
+        Setting::Cpus if launch.cpus.is_none() && observed.cpus.is_empty() => {
+            Err("the command ended before its CPUs could be read".into())
+        }
         Setting::Cpus => Ok(of_command(launch.cpus.clone().unwrap_or_else(|| observed.cpus.clone()))),
         Setting::Nice => Ok(of_command(launch.nice.unwrap_or(observed.nice).to_string())),
     }

@@ -55,6 +55,9 @@ pub fn main(args: &options::Guide) -> Result<ExitCode> {
         let _ = std::fs::remove_dir(&dir);
     }
     let mut state = ready?;
+    std::env::set_current_dir(&state.directory).with_context(|| {
+        format!("cannot run the command in {}, where it was run before", state.directory.display())
+    })?;
     if state.end.is_some() && args.keep.is_some() {
         bail!(
             "cannot go on with {0}: its guide has ended\nhint: plumb guide undo {0} puts back what it kept",
@@ -122,6 +125,7 @@ fn fresh(new: &options::New, dir: &Path) -> Result<State> {
     if let Some(missing) = checks.iter().find(|c| c.status == Status::Missing) {
         bail!("cannot record here: {}: {}; see 'plumb check'", missing.name, missing.found);
     }
+    let directory = std::env::current_dir().context("cannot find the current directory")?;
     let less = checks.iter().filter(|c| c.status == Status::Less);
     Ok(State {
         plumb: env!("CARGO_PKG_VERSION").into(),
@@ -134,7 +138,8 @@ fn fresh(new: &options::New, dir: &Path) -> Result<State> {
         prepare: new.prepare.clone(),
         command: new.command.clone(),
         keep: false,
-        preconditions: Environment::capture(&std::env::current_dir().context("the working directory")?),
+        preconditions: Environment::capture(&directory),
+        directory,
         checks: less.map(|c| format!("{}: {} ({})", c.name, c.found, c.cost)).collect(),
         observed: None,
         steps: Vec::new(),

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, BufReader};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Its name in a guide's directory.
 pub const STATE: &str = "guide.json";
@@ -32,6 +32,8 @@ pub struct State {
     pub repeat: u32,
     pub prepare: Option<String>,
     pub command: Vec<String>,
+    /// Where it is run.
+    pub directory: PathBuf,
     /// Accepted changes stay at the end.
     pub keep: bool,
     pub preconditions: Environment,

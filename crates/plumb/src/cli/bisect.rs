@@ -47,9 +47,9 @@ pub struct BisectArgs {
     /// Smallest change of interest
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = above_zero)]
     pub least: f64,
-    /// Runs at most
-    #[arg(long, value_name = "N", default_value_t = 500)]
-    pub most: usize,
+    /// Runs at most [default: 500, or what the search was begun with]
+    #[arg(long, value_name = "N")]
+    pub most: Option<usize>,
     /// Runs of each version that warm up, and are not measured
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub warm_up: usize,

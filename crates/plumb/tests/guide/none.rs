@@ -16,6 +16,7 @@ fn nothing_helps(command: &[&str]) {
     assert_eq!(state["untried"].as_array().map(Vec::len), Some(0), "{:#}", state["untried"]);
     assert!(tried(&state).iter().all(|t| !t.ends_with("accepted")), "{:?}", tried(&state));
     let said = String::from_utf8_lossy(&out.stdout);
+    println!("{:?} {}", tried(&state), said.lines().next().unwrap_or_default());
     assert!(said.starts_with("Goal not reached"), "{said}");
     assert_eq!(found(&scratch, None, None), before);
 }
