@@ -15,7 +15,7 @@ mod trigger;
 mod verdict;
 
 pub use case::{Doubt, DoubtKind, Trust};
-pub use rules::RULES;
+pub use rules::{BLOCK, RULES};
 pub use speedup::{Replaced, Speedup};
 pub use verdict::{Confidence, Level, Limit, Line, Role};
 

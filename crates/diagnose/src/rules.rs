@@ -13,6 +13,7 @@ mod runtime;
 
 use crate::case::{Case, Seen};
 use crate::Replaced::{self, Batches, Queues};
+pub use disk::BLOCK;
 
 pub struct Rule {
     /// Never given a second meaning.

@@ -8,16 +8,24 @@ use plumb_undo::devices::Devices;
 use plumb_undo::guardian::Whose;
 use std::path::Path;
 
-pub const PLAN: Whose = Whose {
-    who: "the plan's process",
-    restore: "plumb plan restore",
+pub const PLAN: Whose =
+    Whose { who: "the plan's process", restore: "plumb plan restore", only_journal: false, devices: &OWN };
+pub const GUIDE: Whose = Whose {
+    who: "the guide's process",
+    restore: "plumb guide undo",
     only_journal: false,
-    devices: &OwnDevices,
+    devices: &OwnDevices { commands: true },
 };
+
+/// Those of a plan, whose changes no command undoes.
+pub const OWN: OwnDevices = OwnDevices { commands: false };
 
 /// Served disks of the registry, devices as [`format`] knows them.
 #[derive(Debug)]
-pub struct OwnDevices;
+pub struct OwnDevices {
+    /// The user's own commands undo what the user's own commands did.
+    commands: bool,
+}
 
 impl Devices for OwnDevices {
     fn is_served(&self, name: &str) -> bool {
@@ -26,6 +34,10 @@ impl Devices for OwnDevices {
 
     fn stop(&self, name: &str, force: bool) -> Result<()> {
         disk::stop(name, force)
+    }
+
+    fn runs_commands(&self) -> bool {
+        self.commands
     }
 
     fn is_unfinished(&self, device: &Path) -> bool {

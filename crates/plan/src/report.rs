@@ -12,7 +12,7 @@ use super::analysis::cells::NOT_VALID;
 use super::analysis::verdicts::{self, CellVerdict};
 use super::analysis::{main_figure, Analysis};
 use super::figures;
-use super::own_devices::OwnDevices;
+use super::own_devices::OWN;
 use super::state::{Cell, State};
 use super::store;
 use super::table::{Row, Table, Unit};
@@ -88,7 +88,7 @@ impl Report {
     pub fn of(dir: &Path, figures: &[String]) -> Result<Report> {
         let state = store::state(dir)?;
         let table = figures::table(dir, &state);
-        Ok(Report { standing: Standing::of(dir, &OwnDevices)?, ..Report::from(dir, state, table, figures)? })
+        Ok(Report { standing: Standing::of(dir, &OWN)?, ..Report::from(dir, state, table, figures)? })
     }
 
     fn from(dir: &Path, state: State, table: Table, asked: &[String]) -> Result<Report> {

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `plumb plan restore`: puts back what a killed run left changed.
+//! `plumb plan restore`, `plumb guide undo`: puts back what a run left changed.
 
-use super::own_devices::OwnDevices;
 use anyhow::{bail, Result};
 use plumb_undo::change::Held;
+use plumb_undo::guardian::Whose;
 use plumb_undo::journal::{restore, JOURNAL};
 use plumb_undo::lock::Locks;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// `plumb plan restore DIR`.
+/// Puts back what the journal in a directory says, of runs of this kind; `then` is done before another may run there.
 ///
 /// # Errors
-/// The directory is none of a plan, its plan still runs, or something cannot be put back.
-pub fn main(dir: &Path, as_json: bool) -> Result<ExitCode> {
+/// No such run was there, it still goes on, or something cannot be put back.
+pub fn main(dir: &Path, whose: Whose, as_json: bool, then: impl FnOnce() -> Result<()>) -> Result<ExitCode> {
+    let (shown, command) = (dir.display(), whose.restore);
     if !dir.join(JOURNAL).exists() {
-        bail!("{}: has no {JOURNAL}, so no plan has run there; name a plan's directory", dir.display());
+        bail!("cannot restore {shown}: no {JOURNAL} there, so nothing was changed from there; name the directory of a run, as in '{command} DIR'");
     }
     let mut locks = Locks::default();
     locks.run(dir)?;
     let mut said = Vec::new();
-    let whole = restore(dir, Held::NotSince, &OwnDevices, &mut |line| {
+    let whole = restore(dir, Held::NotSince, whose.devices, &mut |line| {
         said.push(line.to_string());
         if !as_json {
             println!("{line}");
@@ -30,11 +31,9 @@ pub fn main(dir: &Path, as_json: bool) -> Result<ExitCode> {
         println!("{}", serde_json::json!({"whole": whole, "done": said}));
     }
     if !whole {
-        bail!(
-            "not all could be put back, see above; mend it and call 'plumb plan restore {}' again",
-            dir.display()
-        );
+        bail!("cannot put all back, see above; mend it and call '{command} {shown}' again");
     }
+    then()?;
     if said.is_empty() && !as_json {
         println!("nothing was left changed");
     }

@@ -8,7 +8,7 @@
 //! things back, and the next run goes on where `plan.json` says.
 
 use super::measure::{measure, prepare, Measured};
-use super::own_devices::{OwnDevices, PLAN};
+use super::own_devices::{OWN, PLAN};
 use super::progress::{self, Progress};
 use super::state::{Cell, End, Made, State};
 use super::{cells, check, hosts, library, needs, order, report, settings, store, testbed};
@@ -57,7 +57,7 @@ pub fn main(args: &options::Run, program: &dyn Program) -> Result<ExitCode> {
         let _ = std::fs::remove_dir(&dir);
     }
     let mut state = ready?;
-    let mut journal = Journal::open(&dir, &OwnDevices)?;
+    let mut journal = Journal::open(&dir, &OWN)?;
     journal.begin()?;
     let limit = Duration::from_nanos(state.plan.limit.0);
     let guardian = Guardian::start(&dir, PLAN)?;
@@ -83,7 +83,7 @@ fn ready(
     locks: &mut Locks,
     program: &dyn Program,
 ) -> Result<State> {
-    let whole = journal::restore(dir, Held::NotSince, &OwnDevices, &mut |line| {
+    let whole = journal::restore(dir, Held::NotSince, &OWN, &mut |line| {
         progress.must(&format!("left by an earlier run: {line}"));
     })?;
     if !whole {

@@ -139,7 +139,7 @@ fn instead(path: &Path) -> Option<(PathBuf, String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::own_devices::OwnDevices;
+    use super::super::own_devices::OWN;
     use super::*;
 
     #[test]
@@ -156,7 +156,7 @@ mod tests {
         let dir = tempfile::TempDir::new().expect("a directory");
         let file = dir.path().join("value");
         std::fs::write(&file, "a [b] c").expect("written");
-        let mut journal = Journal::open(dir.path(), &OwnDevices).expect("new");
+        let mut journal = Journal::open(dir.path(), &OWN).expect("new");
         set(&file, "c", &mut journal).expect("set");
         let open = journal.open_changes();
         assert_eq!(open.len(), 1);

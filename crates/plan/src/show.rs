@@ -8,7 +8,7 @@ mod text;
 
 use super::file::{Order, PlanFile};
 use super::library::{self, Opened};
-use super::own_devices::OwnDevices;
+use super::own_devices::OWN;
 use super::state::{Cell, End, State};
 use super::{adapt, cells, needs, order};
 use crate::adapt::Changes;
@@ -103,7 +103,7 @@ pub fn main(args: &options::Show, program: &dyn Program) -> Result<ExitCode> {
             let run = progress(&state, dir.display().to_string());
             let mut shown = shown(&state.plan, &state.cells, state.schedule.len(), Some(run));
             shown.time.left_ns = left(&state).unwrap_or(shown.time.left_ns);
-            shown.standing = Standing::of(&dir, &OwnDevices)?;
+            shown.standing = Standing::of(&dir, &OWN)?;
             write(&shown, args.json, &mut out)?;
         }
     }

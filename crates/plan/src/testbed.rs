@@ -5,7 +5,7 @@
 
 use super::file::{DeviceSpec, FileSystem, PlanFile, Settings};
 use super::format;
-use super::own_devices::OwnDevices;
+use super::own_devices::OWN;
 use anyhow::{bail, Context, Result};
 use plumb_load::job::Bytes;
 use plumb_machine::{devices_under, Block, Root};
@@ -219,7 +219,7 @@ pub fn remount(places: &[Place], guarded: &mut GuardedJournal, output: &Path) ->
         let (Some(node), Some(point), Some(kind)) = (&place.node, &place.dir, &place.file_system) else {
             continue;
         };
-        match undo::unmount(point, None, &OwnDevices) {
+        match undo::unmount(point, None, &OWN) {
             Undone::Forced(why) | Undone::Failed(why) => bail!("remount: {why}"),
             _ => {}
         }

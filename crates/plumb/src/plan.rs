@@ -37,7 +37,9 @@ pub fn main(args: &PlanArgs) -> Result<ExitCode> {
             figure: args.figure.clone(),
             json: args.json,
         }),
-        PlanCommand::Restore(args) => plumb_plan::restore::main(&args.dir, args.json),
+        PlanCommand::Restore(args) => {
+            plumb_plan::restore::main(&args.dir, plumb_plan::own_devices::PLAN, args.json, || Ok(()))
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use plumb_trace::units;
 #[cfg(test)]
 mod tests;
 
+/// The waiting for block requests.
 pub const BLOCK: &[Category] = &[
     Category::BlockQueued,
     Category::BlockPlugged,

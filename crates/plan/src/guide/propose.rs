@@ -9,6 +9,7 @@ use super::state::{Found, Measured, Proposal, State, Verdict};
 use super::tunables::{Candidates, Tunable, When, TUNABLES};
 use anyhow::Result;
 use plumb_compare::run_directory::read;
+use plumb_diagnose::BLOCK;
 use plumb_machine::Root;
 use plumb_model::{sum, Category, PatternRow, RunResult};
 use std::collections::BTreeSet;
@@ -22,16 +23,6 @@ const TAGS: f64 = 0.2;
 const SEVERAL: f64 = 1.5;
 /// Whoever has less of the device's time than this part of the target's does not share it.
 const USER: f64 = 0.05;
-
-/// The waiting for block requests.
-const BLOCK: &[Category] = &[
-    Category::BlockQueued,
-    Category::BlockPlugged,
-    Category::BlockFlush,
-    Category::BlockInserted,
-    Category::BlockIssued,
-    Category::BlockDone,
-];
 
 /// Changes that the findings of the present measurement point to and that were not tried, the largest finding's
 /// first; those that the user did not allow among them.

@@ -9,7 +9,7 @@ use super::propose::proposals;
 use super::report;
 use super::state::{self, End, Measured, Proposal, State, Step, Verdict};
 use super::text;
-use super::undo::{GuideDevices, GUIDE};
+use crate::own_devices::GUIDE;
 use crate::progress::Progress;
 use anyhow::{bail, Context, Result};
 use plumb_analysis::NOT_VALID;
@@ -67,7 +67,7 @@ pub fn main(args: &options::Guide) -> Result<ExitCode> {
     if state.end.is_some() && state.keep {
         return end(&state, &dir, args.json, &progress);
     }
-    let whole = journal::restore(&dir, Held::NotSince, &GuideDevices, &mut |line| {
+    let whole = journal::restore(&dir, Held::NotSince, GUIDE.devices, &mut |line| {
         progress.must(&format!("left by an interrupted guide: {line}"));
     })?;
     if !whole {
@@ -78,7 +78,7 @@ pub fn main(args: &options::Guide) -> Result<ExitCode> {
     }
     locks.machine()?;
     state::write(&dir, &state)?;
-    let mut journal = Journal::open(&dir, &GuideDevices)?;
+    let mut journal = Journal::open(&dir, GUIDE.devices)?;
     journal.begin()?;
     let guardian = Guardian::start(&dir, GUIDE)?;
     let mut guarded =

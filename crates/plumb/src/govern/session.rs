@@ -4,7 +4,7 @@
 
 use anyhow::{bail, Context, Result};
 use plumb_govern::cgroup::{Controller, Group, Version};
-use plumb_plan::own_devices::OwnDevices;
+use plumb_plan::own_devices::OWN;
 use plumb_undo::change::{Change, Held};
 use plumb_undo::guardian::{Guardian, Whose};
 use plumb_undo::journal::{restore, Journal, JOURNAL};
@@ -13,7 +13,7 @@ use plumb_undo::undone::Undone;
 use std::path::{Path, PathBuf};
 
 const GOVERNOR: Whose =
-    Whose { who: "plumb govern", restore: "plumb plan restore", only_journal: true, devices: &OwnDevices };
+    Whose { who: "plumb govern", restore: "plumb plan restore", only_journal: true, devices: &OWN };
 
 pub struct Session {
     pub journal: Journal,
@@ -53,7 +53,7 @@ pub fn restore_left() -> Result<Vec<String>> {
             Err(_) if !dir.exists() => continue,
             locked => locked?,
         };
-        if !restore(&dir, Held::NotSince, &OwnDevices, &mut |line| said.push(line.to_string()))? {
+        if !restore(&dir, Held::NotSince, &OWN, &mut |line| said.push(line.to_string()))? {
             bail!(
                 "{}: what an earlier plumb govern changed cannot all be put back: {}; mend it, then 'plumb govern --restore'",
                 dir.display(),
@@ -83,7 +83,7 @@ impl Session {
                 return Err(error);
             }
         }
-        let mut journal = Journal::open(&dir, &OwnDevices)?;
+        let mut journal = Journal::open(&dir, &OWN)?;
         journal.begin()?;
         let guardian = Guardian::start(&dir, GOVERNOR)?;
         Ok(Session { journal, guardian, dir, _locks: locks })
