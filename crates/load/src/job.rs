@@ -171,7 +171,7 @@ pub struct Job {
     pub processes: u32,
     /// Threads of each process
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Concurrency",
-        value_parser = clap::value_parser!(u32).range(1..=4096))]
+        value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub threads: u32,
     /// Operations of a worker that are under way at once
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Concurrency",

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Counters that all workers of a job count up, each under a lock.
 
-use super::lock_words::{futex_lock, futex_unlock, spin_lock, spin_unlock};
+use super::lock_words::{adaptive_lock, futex_lock, futex_unlock, spin_lock, spin_unlock};
 use super::{result_of, Action, Engine, EngineError, Operation, Setup};
-use crate::job::Lock;
+use crate::job::{Job, Lock};
 use std::cell::UnsafeCell;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -41,20 +41,29 @@ const _: () = assert!(size_of::<Head>() == LINE && size_of::<Counter>() == LINE)
 /// The others' wait for the first worker's initialisation ends after so long.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Bytes of shared memory that `counters` counters need.
-pub const fn shared_len(counters: u32) -> usize {
-    LINE * (counters as usize + 1)
+/// Bytes of shared memory that a job's counters need.
+pub fn shared_len(job: &Job) -> usize {
+    LINE * (job.counters as usize * parts(job.lock) + 1)
 }
 
-/// The counts of the first `n` counters.
+/// Parts that a counter has: of a count per CPU one for each that there may be.
+fn parts(lock: Lock) -> usize {
+    match lock {
+        // SAFETY: a plain call.
+        Lock::PerCpu => unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }.max(1) as usize,
+        _ => 1,
+    }
+}
+
+/// The counts of a job's counters.
 ///
 /// # Safety
-/// `shared` is the memory, [`shared_len`] of `n` bytes at least, that the
-/// job's engines were opened with, zeroed before.
-pub unsafe fn counters(shared: *const u8, n: u32) -> Vec<u64> {
-    let first = shared.wrapping_add(LINE).cast::<Counter>();
+/// `shared` is the memory, [`shared_len`] of the job at least, that its engines were opened with, zeroed before.
+pub unsafe fn counters(shared: *const u8, job: &Job) -> Vec<u64> {
+    let (first, parts) = (shared.wrapping_add(LINE).cast::<Counter>(), parts(job.lock));
     // SAFETY: as the caller says.
-    (0..n as usize).map(|i| unsafe { (*first.add(i)).count.load(Ordering::Acquire) }).collect()
+    let count = |i: usize| unsafe { (*first.add(i)).count.load(Ordering::Acquire) };
+    (0..job.counters as usize).map(|i| (i * parts..(i + 1) * parts).map(count).sum()).collect()
 }
 
 /// Takes counter `offset`'s lock, counts, and gives it back.
@@ -65,6 +74,7 @@ pub unsafe fn counters(shared: *const u8, n: u32) -> Vec<u64> {
 pub struct Locks {
     counters: *const Counter,
     count: u64,
+    parts: u64,
     lock: Lock,
     /// For record locks: a description of our own, as those of one description do not exclude each other.
     own: Option<OwnedFd>,
@@ -73,7 +83,7 @@ pub struct Locks {
 impl Engine for Locks {
     fn open(setup: &Setup<'_>) -> Result<Self, EngineError> {
         let job = setup.job;
-        let needed = shared_len(job.counters);
+        let needed = shared_len(job);
         if setup.shared.is_null() || setup.shared_len < needed || setup.shared as usize % LINE != 0 {
             return Err(EngineError(format!(
                 "{} counters need {needed} bytes of shared memory in whole cache lines, and there are {}; use fewer --counters",
@@ -94,7 +104,8 @@ impl Engine for Locks {
             }
             Ok(())
         })?;
-        Ok(Locks { counters, count: u64::from(job.counters), lock: job.lock, own })
+        let parts = parts(job.lock) as u64;
+        Ok(Locks { counters, count: u64::from(job.counters), parts, lock: job.lock, own })
     }
 
     #[inline(always)]
@@ -141,6 +152,19 @@ impl Engine for Locks {
                 }
                 Lock::Atomic => {
                     counter.count.fetch_add(1, Ordering::Relaxed);
+                    0
+                }
+                Lock::Adaptive => {
+                    adaptive_lock(&(*lock).word);
+                    counter.up();
+                    futex_unlock(&(*lock).word);
+                    0
+                }
+                Lock::PerCpu => {
+                    // The thread may be moved before it counts, so it is atomic; nearly always nobody else has the line.
+                    let cpu = libc::sched_getcpu().max(0) as u64 % self.parts;
+                    let part = &*self.counters.add((number * self.parts + cpu) as usize);
+                    part.count.fetch_add(1, Ordering::Relaxed);
                     0
                 }
                 Lock::Fcntl => {
@@ -239,7 +263,7 @@ unsafe fn initialise(lock: *mut Word, kind: Lock) -> Result<(), EngineError> {
                 libc::pthread_rwlockattr_destroy(&mut attributes);
                 error
             }
-            Lock::Futex | Lock::Spin | Lock::Atomic | Lock::Fcntl => 0,
+            _ => 0,
         }
     };
     if error != 0 {

@@ -16,6 +16,23 @@ pub(super) fn futex_lock(word: &AtomicU32) {
     }
 }
 
+/// Looks so often whether it is free before it sleeps (glibc's PTHREAD_MUTEX_ADAPTIVE_NP looks at most as often).
+const LOOKS: u32 = 100;
+
+/// Takes a futex lock that spins for a while before it sleeps; [`futex_unlock`] gives it back.
+#[inline(always)]
+pub(super) fn adaptive_lock(word: &AtomicU32) {
+    for _ in 0..LOOKS {
+        if word.load(Ordering::Relaxed) == FREE
+            && word.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        {
+            return;
+        }
+        std::hint::spin_loop();
+    }
+    wait(word);
+}
+
 #[cold]
 fn wait(word: &AtomicU32) {
     // Whoever slept cannot know whether others still do, so it takes the lock as awaited.
@@ -90,6 +107,11 @@ mod tests {
     #[test]
     fn a_futex_excludes_and_wakes() {
         excludes(futex_lock, futex_unlock);
+    }
+
+    #[test]
+    fn a_lock_that_spins_first_excludes_and_wakes() {
+        excludes(adaptive_lock, futex_unlock);
     }
 
     #[test]

@@ -225,12 +225,16 @@ words! {
         Mutex,
         /// A futex word of our own (three states)
         Futex,
+        /// The same, which spins for a while before it sleeps
+        Adaptive,
         /// A spinning lock
         Spin,
         /// The writing side of a pthread_rwlock
         Rwlock,
         /// Atomic addition, no lock
         Atomic,
+        /// Atomic addition to the part that the CPU has of the counter
+        PerCpu,
         /// A record lock of the file (fcntl)
         Fcntl,
     }

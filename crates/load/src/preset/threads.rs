@@ -21,7 +21,7 @@ mutexes, 1000 to 50,000 updates each; the figure is the mean of all threads' tim
 #[command(after_help = AFTER_HELP)]
 pub struct ThreadsArgs {
     /// Numbers of threads [default: 10,50,100,250, or --threads]
-    #[arg(long, value_delimiter = ',', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, value_delimiter = ',', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub thread_counts: Vec<u32>,
     /// Updates of each thread [default: 1000,5000,10000,50000, or --operations]
     #[arg(long, value_delimiter = ',', value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]

@@ -68,7 +68,7 @@ fn job_result(
     let workers = all().enumerate().map(|(w, seat)| worker_result(w as u32, seat)).collect();
     let counted = (job.what == What::LockAndUpdate).then(|| Counted {
         // SAFETY: the memory is the job's, as long as the board; its workers have ended.
-        counters: unsafe { engine::counters(board.shared(index), job.counters) }.iter().sum(),
+        counters: unsafe { engine::counters(board.shared(index), job) }.iter().sum(),
         updates: operations.iter().map(|k| k.count - k.errors).sum(),
     });
     JobResult {

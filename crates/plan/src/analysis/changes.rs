@@ -18,8 +18,8 @@ const WORTH_TELLING: f64 = 0.05;
 const MOST_PARTS: usize = 4;
 /// Categories of time on a CPU.
 const ON_CPU: [&str; 2] = ["running", "lock.spin"];
-/// Time of nobody's making: the recorder's own, and time that was not recorded.
-const NOT_THE_LOAD: [&str; 3] = ["overhead", "paused", "lost"];
+/// Time of which nothing is known.
+const UNKNOWN: [&str; 2] = ["paused", "lost"];
 
 /// A part of the account at both levels.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -146,7 +146,9 @@ fn times(rows: &[&Row], operation: Option<&str>) -> Vec<BTreeMap<(String, String
     let of = |row: &&Row| {
         let mut out: BTreeMap<(String, String), f64> = BTreeMap::new();
         let mut count = 0;
-        for work in &row.work {
+        // A load's first process waits for its workers.
+        let loaded = row.work.iter().any(|w| !w.operations.is_empty());
+        for work in row.work.iter().filter(|w| !(loaded && w.operations.is_empty())) {
             let Some(n) = operation.map_or(Some(0), |kind| work.operations.get(kind).copied()) else {
                 continue;
             };
@@ -170,7 +172,7 @@ fn parts(a: &[&Row], b: &[&Row], figure: &str, operation: Option<&str>) -> Vec<P
         match figure.rsplit_once('.').map(|(_, what)| what) {
             Some("system") => on_cpu && !call.is_empty(),
             Some("user") => on_cpu && call.is_empty(),
-            _ => !NOT_THE_LOAD.contains(&category.as_str()),
+            _ => !UNKNOWN.contains(&category.as_str()),
         }
     };
     let keys: BTreeSet<&(String, String)> =
