@@ -64,6 +64,7 @@ const MODULES: &[Module] = &[
             "crates/plan/src/table.rs",
             "crates/plan/src/analysis.rs",
             "crates/plan/src/analysis/cells.rs",
+            "crates/plan/src/analysis/changes.rs",
             "crates/plan/src/analysis/drift.rs",
             "crates/plan/src/analysis/effects.rs",
             "crates/plan/src/analysis/rank.rs",

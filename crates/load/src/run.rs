@@ -75,7 +75,7 @@ pub fn step(step: &Step, context: &Context<'_>) -> Result<StepResult, RunError> 
         files::set_cache(job, context.ground)?;
     }
     let seats: usize = step.jobs.iter().map(|j| j.workers() as usize).sum();
-    let shared = step.jobs.iter().map(|j| engine::shared_len(j)).max().unwrap_or(0);
+    let shared = step.jobs.iter().map(engine::shared_len).max().unwrap_or(0);
     let board = Board::new(seats, step.jobs.len(), shared, context.log.is_some())
         .map_err(|error| RunError::System { what: "memory shared with the workers", error })?;
     let log = context.log.map(|path| logfile::LogFile::create(path, step, context)).transpose()?;

@@ -368,7 +368,7 @@ export type Sharing = "each" | "shared";
 export type Timed = "in" | "out";
 
 /** What guards the counters of lock-and-update. */
-export type Lock = "mutex" | "futex" | "spin" | "rwlock" | "atomic" | "fcntl";
+export type Lock = "mutex" | "futex" | "adaptive" | "spin" | "rwlock" | "atomic" | "per-cpu" | "fcntl";
 
 /** How much a reason weighs. */
 export type Severity = "note" | "suspect" | "invalid";
@@ -508,6 +508,12 @@ export interface Snapshot {
   machine: Machine | null;
   /** Counters of /proc/vmstat that tell of reclaim, paging and DAMON. */
   memory: Record<string, number>;
+  /** Counters of this network namespace that tell of connections (`NETWORK`). */
+  network: Record<string, number>;
+  /** Connections in TIME_WAIT. */
+  time_wait: number | null;
+  /** Ports that connections take by themselves. */
+  local_ports: number | null;
 }
 
 /** What one device did during a run. */
@@ -567,6 +573,8 @@ export interface Delta {
   steal_ns: number | null;
   /** Counters of /proc/vmstat. */
   memory: Record<string, number>;
+  /** Counters of the network namespace. */
+  network: Record<string, number>;
 }
 
 /** Two readings and their difference. */

@@ -74,6 +74,16 @@ export interface Row {
   kind: string | null;
   /** Its directory, within the plan's. */
   dir: string;
+  /** Where the time went, where it was recorded. */
+  work?: Work[];
+}
+
+/** What processes did, and where their time went: those that did the same kinds of operations, together. */
+export interface Work {
+  /** Operations by kind, those of the warm-up among them. */
+  operations: Record<string, number>;
+  /** Time in ns, by system call (empty: outside of calls) and category of the account. */
+  parts: Record<string, Record<string, number>>;
 }
 
 export interface Table {
@@ -98,6 +108,8 @@ export interface Analysis {
   ranking: Ranking;
   /** Effects of levels, and of two factors together. */
   effects: Effects;
+  /** Pairs of cells that differ in one factor, and where the time went that one takes more. */
+  changes: Changes;
   /** How it moved from the first to the last repetition, where that can be known. */
   drift: Drift | null;
   /** Repetitions that have no such figure, or one that is no number. */
@@ -135,6 +147,51 @@ export interface CellFigures {
   outliers: Outlier[];
   /** Repetitions that were not steady. */
   unsteady: number;
+}
+
+/** A part of the account at both levels. */
+export interface PartChange {
+  /** System call; empty for time outside of calls. */
+  call: string;
+  /** Category of the account. */
+  category: string;
+  /** Mean at the first level and the other, ns an operation; of a plan without operations, ns. */
+  means: [number, number];
+  difference: number;
+  /** 95 % interval of the difference; none of single repetitions. */
+  interval: stats.Interval | null;
+}
+
+/** Two cells that differ in one factor. */
+export interface Change {
+  factor: string;
+  /** Its first level, and the other. */
+  levels: [string, string];
+  /** Levels of the other factors. */
+  with: string[];
+  /** Medians of the figure. */
+  medians: [number, number];
+  /** Ratio, or difference, of the means; see `scale` of the effects. */
+  effect: number;
+  /** 95 % interval of the effect; none of single repetitions. */
+  interval: stats.Interval | null;
+  /** Probability of one so large where there is none. */
+  p: number | null;
+  /** The same, of all pairs (Benjamini and Hochberg). */
+  q: number | null;
+  /** q is at most 5 %. */
+  found: boolean;
+  /** Parts of the account that differ, the largest first; empty where it was not found or not recorded. */
+  parts: PartChange[];
+}
+
+export interface Changes {
+  /** Those that were found, the largest first; then the others. */
+  pairs: Change[];
+  /** Kind of the operations that parts are times of; none: times of the whole. */
+  operation: string | null;
+  /** Pairs of which both cells were recorded. */
+  recorded: number;
 }
 
 export interface Drift {
