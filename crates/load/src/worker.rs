@@ -161,6 +161,10 @@ fn work<E: Engine>(common: &Common<'_>, who: Who, job: &Job, seat: &mut Seat) ->
     }
     recorder.finish();
     seat.times[2] = witness::own_times();
+    if job.ramp.0 > 0 && seat.begin.load(Relaxed) == 0 {
+        // Nothing counted.
+        seat.times[1] = seat.times[2];
+    }
     seat.done.store(1, Release);
     head.ended.fetch_add(u32::from(!E::SERVES), AcqRel);
     if job.stonewall {

@@ -95,20 +95,22 @@ pub struct Welch {
 }
 
 impl Welch {
-    /// Of two values or more on each side; `None` of fewer.
-    pub fn of(a: &[f64], b: &[f64]) -> Option<Welch> {
+    /// Of two values or more on each side, each read with a resolution (0: exactly), which adds its uniform error.
+    /// `None` of fewer, and where nothing varies: then no error is known.
+    pub fn of(a: &[f64], b: &[f64], resolution: f64) -> Option<Welch> {
         let side = |values: &[f64]| {
             let (mean, n) = (crate::repetitions::mean(values), values.len() as f64);
             let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
-            (mean, squares / (n - 1.0) / n, n - 1.0)
+            (mean, (squares / (n - 1.0) + resolution * resolution / 12.0) / n, n - 1.0)
         };
         if a.len() < 2 || b.len() < 2 {
             return None;
         }
         let ((mean_a, part_a, free_a), (mean_b, part_b, free_b)) = (side(a), side(b));
         let (difference, variance) = (mean_b - mean_a, part_a + part_b);
-        if variance <= 0.0 {
-            return Some(Welch { difference, half: 0.0, p: if difference == 0.0 { 1.0 } else { 0.0 } });
+        // NaN too.
+        if !(variance > 0.0) {
+            return None;
         }
         let freedom = (variance * variance / (part_a * part_a / free_a + part_b * part_b / free_b)).max(1.0);
         let error = variance.sqrt();
@@ -124,13 +126,14 @@ mod tests {
     /// p by Student's density with 3.575 degrees of freedom, summed up numerically elsewhere.
     #[test]
     fn unequal_variances() {
-        let w = Welch::of(&[19.8, 20.4, 19.6, 17.8], &[28.2, 26.6, 20.1, 23.3]).expect("an error");
+        let w = Welch::of(&[19.8, 20.4, 19.6, 17.8], &[28.2, 26.6, 20.1, 23.3], 0.0).expect("an error");
         assert!((w.difference - 5.15).abs() < 1e-9, "{w:?}");
         assert!((w.p - 0.059_205).abs() < 1e-5 && w.half > w.difference, "{w:?}");
-        assert_eq!(Welch::of(&[1.0], &[2.0, 3.0]), None);
-        let exact = Welch::of(&[1.0, 1.0], &[2.0, 2.0]).expect("no variance");
-        assert_eq!((exact.difference, exact.half, exact.p), (1.0, 0.0, 0.0));
-        assert_eq!(Welch::of(&[1.0, 1.0], &[1.0, 1.0]).map(|w| w.p), Some(1.0));
+        assert_eq!(Welch::of(&[1.0], &[2.0, 3.0], 0.0), None);
+        // What never varies has no error; what was read coarsely has that of the reading.
+        assert_eq!(Welch::of(&[1.0, 1.0], &[2.0, 2.0], 0.0), None);
+        let coarse = |b: f64| Welch::of(&[1.0, 1.0, 1.0], &[b, b, b], 1.0).map_or(0.0, |w| w.p);
+        assert!(coarse(1.5) > 0.05 && coarse(4.0) < 0.001, "{} {}", coarse(1.5), coarse(4.0));
     }
 
     #[test]

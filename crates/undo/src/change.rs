@@ -76,6 +76,9 @@ pub enum Change {
         name: String,
         /// Program and arguments; it does no harm where the first command was not run.
         undo: Vec<String>,
+        /// Where both are run; none: wherever whoever undoes is.
+        #[serde(default)]
+        directory: Option<PathBuf>,
     },
     /// A process group works; undone by killing it.
     Processes {

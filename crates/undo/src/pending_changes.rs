@@ -66,7 +66,9 @@ fn stands(open: &Open, devices: &dyn Devices) -> Option<String> {
         Change::Limit(limit) => limit
             .changed()
             .map(|now| format!("{}: {} {now}, was {}", limit.path.display(), limit.device, limit.before)),
-        Change::Command { name, undo } => Some(format!("{name} was applied; undone by: {}", undo.join(" "))),
+        Change::Command { name, undo, .. } => {
+            Some(format!("{name} was applied; undone by: {}", undo.join(" ")))
+        }
         Change::Processes { group, start } => {
             undo::runs(*group, *start).then(|| format!("process group {group} runs"))
         }

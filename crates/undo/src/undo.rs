@@ -69,17 +69,20 @@ pub fn undo(open: &Open, held: Held, devices: &dyn Devices) -> Undone {
             }
             Err(e) => Undone::Failed(format!("{}: {e}", limit.path.display())),
         },
-        Change::Command { name, undo } => run(name, undo),
+        Change::Command { name, undo, directory } => run(name, undo, directory.as_deref()),
         Change::Processes { group, start } => kill(*group, *start),
     }
 }
 
 /// Runs the command that undoes another one.
-fn run(name: &str, words: &[String]) -> Undone {
+fn run(name: &str, words: &[String], directory: Option<&Path>) -> Undone {
     let Some((program, rest)) = words.split_first() else { return Undone::Nothing };
     let mut command = Command::new(program);
     // Ctrl-C is for whoever undoes, not for what is undone.
     command.process_group(0);
+    if let Some(directory) = directory {
+        command.current_dir(directory);
+    }
     match command.args(rest).stdin(Stdio::null()).stdout(Stdio::null()).status() {
         Ok(status) if status.success() => Undone::Did(format!("{name}: undone by {}", words.join(" "))),
         Ok(status) => Undone::Failed(format!("{name}: {}: {status}", words.join(" "))),

@@ -7,6 +7,7 @@ use crate::job::{Job, Lock};
 use std::cell::UnsafeCell;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// What the shared memory begins with; its zeros mean: nobody has begun.
@@ -48,9 +49,13 @@ pub fn shared_len(job: &Job) -> usize {
 
 /// Parts that a counter has: of a count per CPU one for each that there may be.
 fn parts(lock: Lock) -> usize {
+    // Once, so that workers, which are forked, have the number that the memory was made for.
+    static CPUS: OnceLock<usize> = OnceLock::new();
     match lock {
         // SAFETY: a plain call.
-        Lock::PerCpu => unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }.max(1) as usize,
+        Lock::PerCpu => {
+            *CPUS.get_or_init(|| unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }.max(1) as usize)
+        }
         _ => 1,
     }
 }

@@ -16,7 +16,7 @@ pub(super) fn futex_lock(word: &AtomicU32) {
     }
 }
 
-/// Looks so often whether it is free before it sleeps (glibc's PTHREAD_MUTEX_ADAPTIVE_NP looks at most as often).
+/// Spins this many times before it sleeps, as glibc's PTHREAD_MUTEX_ADAPTIVE_NP does at most.
 const LOOKS: u32 = 100;
 
 /// Takes a futex lock that spins for a while before it sleeps; [`futex_unlock`] gives it back.

@@ -69,6 +69,8 @@ fn facts(result: &StepResult, context: &Context<'_>, _place: &Path) -> Facts {
     let workers = sum(result, |j| u64::from(j.job.workers()));
     let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
     let clients = || jobs.iter().filter(|j| j.job.what == What::Request);
+    // An address that is a path is a Unix socket's.
+    let by_tcp = |j: &&JobResult| !j.job.to.starts_with('/');
     let schedule = || jobs.iter().filter_map(|j| j.schedule.as_ref());
     let begun: u64 = schedule().map(|s| s.due - s.never_begun).sum();
     let syncs = sum(result, |j| {
@@ -131,8 +133,9 @@ fn facts(result: &StepResult, context: &Context<'_>, _place: &Path) -> Facts {
         client_cpu_share: clients()
             .map(|j| j.cpu.parallelism / f64::from(j.job.workers().max(1)))
             .reduce(f64::max),
+        asks_by_tcp: clients().any(|j| by_tcp(&j)),
         client_ports: Some(
-            clients().map(|j| u64::from(j.job.workers()) * u64::from(j.job.connections)).sum(),
+            clients().filter(by_tcp).map(|j| u64::from(j.job.workers()) * u64::from(j.job.connections)).sum(),
         ),
         log_wait_ns: context.log.map(|_| sum(result, |j| j.log_wait_ns)),
         ..Facts::default()

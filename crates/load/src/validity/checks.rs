@@ -229,12 +229,12 @@ pub const CHECKS: &[Check] = &[
     Check {
         name: "client-ports",
         looks_at: "local ports in use or in TIME_WAIT, against net.ipv4.ip_local_port_range",
-        next_step: "let connections stay (--per-connection), or widen the range with sysctl",
+        next_step: "let connections stay (--per-connection 0), or widen the range with sysctl",
         judge: network::client_ports,
     },
     Check {
         name: "backlog",
-        looks_at: "connection requests that were sent again, or dropped because a queue of connections was full",
+        looks_at: "SYN retransmissions and overflows of accept queues in this network namespace",
         next_step: "raise net.core.somaxconn and net.ipv4.tcp_max_syn_backlog and the server's backlog, or connect less often",
         judge: network::backlog,
     },

@@ -107,18 +107,18 @@ pub struct Facts {
 
     /// Asked: whether operations are requests to a server.
     pub asks_a_server: bool,
+    /// Asked: whether some go over TCP.
+    pub asks_by_tcp: bool,
     /// CPU seconds per second of each worker that asks.
     pub client_cpu_share: Option<f64>,
     /// Local ports of its connections, and of those in TIME_WAIT.
     pub client_ports: Option<u64>,
     /// Local ports there are.
     pub local_ports: Option<u64>,
-    /// Connection requests (SYN) of this network namespace that were sent again.
+    /// SYNs and SYN/ACKs of this network namespace that were sent again.
     pub syn_retransmits: Option<u64>,
-    /// Connection requests that this network namespace dropped because a queue of connections was full.
-    pub listen_drops: Option<u64>,
-    /// Connections that it opened.
-    pub connections_opened: Option<u64>,
+    /// Connections of this network namespace that found the accept queue full.
+    pub listen_overflows: Option<u64>,
 }
 
 impl Facts {
@@ -140,11 +140,10 @@ impl Facts {
             delta.steal_ns.zip(delta.machine_busy_ns).and_then(|(s, b)| share(s, s.saturating_add(b)));
         let counted = |name: &str| delta.network.get(name).copied();
         self.syn_retransmits = counted("TCPSynRetrans");
-        self.listen_drops = counted("ListenDrops");
-        self.connections_opened = counted("ActiveOpens");
-        // Those that stay in TIME_WAIT are counted at the end.
-        self.client_ports =
-            self.client_ports.zip(evidence.end.time_wait).map(|(open, waiting)| open + waiting);
+        self.listen_overflows = counted("ListenOverflows");
+        // Of the connections that a job may have no more are open than were opened; TIME_WAIT is counted at the end.
+        let open = self.client_ports.zip(counted("ActiveOpens")).map(|(most, opened)| most.min(opened));
+        self.client_ports = open.zip(evidence.end.time_wait).map(|(open, waiting)| open + waiting);
         self.local_ports = evidence.end.local_ports;
         self.swapped_pages =
             delta.memory.get("pswpin").zip(delta.memory.get("pswpout")).map(|(i, o)| i.saturating_add(*o));

@@ -2,7 +2,8 @@
 //! Is it the server that was measured, or the client and the way to it?
 
 use super::facts::Facts;
-use super::Finding::{self, Fine};
+use super::Finding::{self, Against, Fine};
+use super::Severity::{Note, Suspect};
 use super::{graded, percent};
 use plumb_trace::units::count;
 
@@ -10,12 +11,11 @@ use plumb_trace::units::count;
 const BUSY_SUSPECT: f64 = 0.90;
 /// It never waits: the rate is its own.
 const BUSY_INVALID: f64 = 0.98;
-/// Beyond it connect(2) looks long for a free port (net/ipv4/inet_hashtables.c tries them one after the other).
+/// Beyond it connect(2) looks long for a free port (net/ipv4/inet_hashtables.c tries them one after the other). Where none is left
+/// connections fail, which the check of errors tells.
 const PORTS_SUSPECT: f64 = 0.80;
-/// Next to nothing left: connect(2) fails with EADDRNOTAVAIL.
-const PORTS_INVALID: f64 = 0.98;
-/// A connection request that is dropped is sent again after a second or more: one in a hundred is in the 99 % quantile.
-const AGAIN_INVALID: f64 = 0.01;
+/// A dropped connection request is repeated after a second or more: one in a hundred requests is in the 99 % quantile.
+const AGAIN_SUSPECT: f64 = 0.01;
 
 pub(super) fn client_busy(facts: &Facts) -> Option<Finding> {
     if !facts.asks_a_server {
@@ -31,34 +31,35 @@ pub(super) fn client_busy(facts: &Facts) -> Option<Finding> {
 }
 
 pub(super) fn client_ports(facts: &Facts) -> Option<Finding> {
-    if !facts.asks_a_server {
+    if !facts.asks_by_tcp {
         return Some(Fine);
     }
     let (used, all) = (facts.client_ports?, facts.local_ports.filter(|all| *all > 0)?);
-    Some(graded(used as f64 / all as f64, PORTS_SUSPECT, PORTS_INVALID, || {
-        format!(
-            "connections that are open or in TIME_WAIT take {} of {} local ports",
-            count(used),
-            count(all)
-        )
-    }))
+    if (used as f64) < all as f64 * PORTS_SUSPECT {
+        return Some(Fine);
+    }
+    let said = format!(
+        "connections that are open or in TIME_WAIT take up to {} of {} local ports",
+        count(used),
+        count(all)
+    );
+    Some(Against(Suspect, said))
 }
 
+/// The counters are those of the network namespace: another program's connections may be among them.
 pub(super) fn backlog(facts: &Facts) -> Option<Finding> {
-    if !facts.asks_a_server {
+    if !facts.asks_by_tcp {
         return Some(Fine);
     }
-    let (again, full, opened) = (facts.syn_retransmits?, facts.listen_drops?, facts.connections_opened?);
-    let most = again.max(full);
-    if most == 0 {
+    let (again, full) = (facts.syn_retransmits?, facts.listen_overflows?);
+    if again.max(full) == 0 {
         return Some(Fine);
     }
-    Some(graded(most as f64 / opened.max(1) as f64, 0.0, AGAIN_INVALID, || {
-        format!(
-            "{} connection requests were sent again, {} dropped by a full accept queue of this machine, of {}: each waits a second or more",
-            count(again),
-            count(full),
-            count(opened)
-        )
-    }))
+    let is_many = again.max(full) as f64 >= facts.operations? as f64 * AGAIN_SUSPECT;
+    let said = format!(
+        "{} SYN or SYN/ACK retransmissions and {} overflows of an accept queue in this network namespace: each delays a connection by a second or more",
+        count(again),
+        count(full)
+    );
+    Some(Against(if is_many { Suspect } else { Note }, said))
 }

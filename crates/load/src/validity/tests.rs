@@ -56,8 +56,8 @@ fn healthy() -> Facts {
         client_ports: Some(1000),
         local_ports: Some(28_232),
         syn_retransmits: Some(0),
-        listen_drops: Some(0),
-        connections_opened: Some(5000),
+        listen_overflows: Some(0),
+        asks_by_tcp: true,
         ..Facts::default()
     }
 }
@@ -237,9 +237,19 @@ const CASES: &[(&str, Severity, Change, Change)] = &[
         |f| (f.client_cpu_share, f.asks_a_server) = (Some(0.99), false),
     ),
     ("client-ports", Suspect, |f| f.client_ports = Some(23_000), |f| f.client_ports = Some(22_000)),
-    ("client-ports", Invalid, |f| f.client_ports = Some(28_200), |f| f.local_ports = Some(60_000)),
-    ("backlog", Suspect, |f| f.syn_retransmits = Some(1), |_| ()),
-    ("backlog", Invalid, |f| f.listen_drops = Some(400), |f| f.asks_a_server = false),
+    (
+        "client-ports",
+        Suspect,
+        |f| f.client_ports = Some(28_200),
+        |f| (f.client_ports, f.asks_by_tcp) = (Some(28_200), false),
+    ),
+    ("backlog", Note, |f| f.syn_retransmits = Some(1), |_| ()),
+    (
+        "backlog",
+        Suspect,
+        |f| f.listen_overflows = Some(5000),
+        |f| (f.listen_overflows, f.asks_by_tcp) = (Some(5000), false),
+    ),
 ];
 
 fn judge(name: &str, change: Change) -> Option<Finding> {

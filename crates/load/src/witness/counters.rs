@@ -145,7 +145,7 @@ pub struct Snapshot {
 }
 
 /// What is kept of /proc/net/snmp and /proc/net/netstat (Documentation/networking/snmp_counter.rst).
-const NETWORK: [&str; 4] = ["ActiveOpens", "ListenDrops", "ListenOverflows", "TCPSynRetrans"];
+const NETWORK: [&str; 3] = ["ActiveOpens", "ListenOverflows", "TCPSynRetrans"];
 
 /// How the names begin of what is kept of /proc/vmstat.
 const VMSTAT: [&str; 7] =

@@ -23,8 +23,8 @@ fn counters_of_a_written_machine_are_told_as_differences() {
     fake.mount("self", "0:31", "/sys/fs/cgroup/cpu", "cgroup", "cgroup rw,cpu,");
     fake.put("/proc/self/cgroup", "1:cpu:/\n");
     fake.put("/sys/fs/cgroup/cpu/cpu.stat", "nr_periods 9\nnr_throttled 1\nthrottled_time 500\n");
-    let netstat = |drops: u64| {
-        format!("TcpExt: SyncookiesSent ListenDrops\nTcpExt: 7 {drops}\nIpExt: InOctets\nIpExt: 9\n")
+    let netstat = |overflows: u64| {
+        format!("TcpExt: SyncookiesSent ListenOverflows\nTcpExt: 7 {overflows}\nIpExt: InOctets\nIpExt: 9\n")
     };
     fake.put("/proc/net/netstat", &netstat(5));
     let mut witness = Witness::begin_in(&[7], vec![number("252:0"), number("8:0")], fake.root());
@@ -45,7 +45,7 @@ fn counters_of_a_written_machine_are_told_as_differences() {
     let evidence = witness.end();
 
     let d = &evidence.delta;
-    assert_eq!(d.network, [("ListenDrops".to_string(), 3)].into());
+    assert_eq!(d.network, [("ListenOverflows".to_string(), 3)].into());
     assert_eq!((evidence.end.time_wait, evidence.end.local_ports), (Some(31), Some(28_232)));
     assert_eq!((d.threads, d.on_cpu_ns, d.run_queue_ns, d.slices), (2, Some(540), Some(704), Some(3)));
     assert_eq!((d.device_read_bytes(), d.device_written_bytes()), (Some(1 << 20), Some(2 << 20)));

@@ -120,7 +120,7 @@ fn one<E: Engine>(
         if !source.sound(op, 0, result) {
             recorder.damaged();
         }
-        return returned;
+        return recorder.next_begin(returned);
     }
     let (offset, len) = syncs.covers(op.offset, op.len);
     syncs.since = 0;
@@ -130,7 +130,7 @@ fn one<E: Engine>(
     let counted = if recorder.sync_in() { end } else { returned };
     recorder.done(op, 0, Times { due, begin, end: counted }, returned, result, generation);
     recorder.done(&sync, 0, Times { due: returned, begin: returned, end }, end, synced, 0);
-    end
+    recorder.next_begin(end)
 }
 
 /// Closed loop, one operation at a time. One reading of the clock an operation:

@@ -31,6 +31,8 @@ pub struct Recorder<'a> {
     ramp_end: u64,
     /// There are operations that do not count.
     warms_up: bool,
+    /// Time went by that is no operation's.
+    paused: bool,
     /// A write's time has its synchronisation in it.
     sync_in: bool,
     /// A free worker is late when it begins an operation after this, ns.
@@ -68,6 +70,7 @@ impl<'a> Recorder<'a> {
             sync_promises: job.sync.is_call() && job.sync.promises(),
             ramp_end: 0,
             warms_up: job.ramp.0 > 0,
+            paused: false,
             sync_in: job.time_sync == Timed::In,
             late_after: LATE.max(job.rate.map_or(0, |r| (1e8 * f64::from(job.workers()) / r.0) as u64)),
         }
@@ -97,6 +100,15 @@ impl<'a> Recorder<'a> {
     #[inline(always)]
     pub fn sync_in(&self) -> bool {
         self.sync_in
+    }
+
+    /// When the next operation may begin after one that returned then: now, where counters were read in between.
+    #[inline(always)]
+    pub fn next_begin(&mut self, returned: u64) -> u64 {
+        match std::mem::take(&mut self.paused) {
+            true => self.clock.now(),
+            false => returned,
+        }
     }
 
     /// Operations that begin before do not count, ns.
@@ -136,6 +148,7 @@ impl<'a> Recorder<'a> {
             seat.begin.store(times.due.min(times.begin), Relaxed);
             if self.warms_up {
                 settled(&mut seat.times[1]);
+                self.paused = true;
             }
         }
         seat.end.store(times.end, Relaxed);

@@ -52,7 +52,11 @@ pub fn asked(options: &Options) -> Result<Asked> {
 /// Git's.
 pub fn place(asked: &Asked, version: usize, dir: &Path, is_built: bool) -> Result<PathBuf> {
     let Some(repository) = &asked.repository else {
-        return asked.directory.clone().context("the search has no directory");
+        let directory = asked.directory.clone().context("the search has no directory")?;
+        if !directory.is_dir() {
+            bail!("cannot run in {}, where the search was begun: no such directory", directory.display());
+        }
+        return Ok(directory);
     };
     let id = &asked.versions[version].id;
     let (clone, tree) = (dir.join("repository"), dir.join("trees").join(id));

@@ -47,7 +47,8 @@ impl Action {
             }
             Action::Command(trial) => {
                 let undo = ["sh", "-c", &trial.undo].map(str::to_string).to_vec();
-                guarded.journal.will(Journaled::Command { name: trial.name.clone(), undo })?;
+                let directory = std::env::current_dir().ok();
+                guarded.journal.will(Journaled::Command { name: trial.name.clone(), undo, directory })?;
                 let mut command = Command::new("sh");
                 command.arg("-c").arg(&trial.apply);
                 let output = guarded.dir.join("output.txt");

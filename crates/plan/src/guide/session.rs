@@ -55,9 +55,6 @@ pub fn main(args: &options::Guide) -> Result<ExitCode> {
         let _ = std::fs::remove_dir(&dir);
     }
     let mut state = ready?;
-    std::env::set_current_dir(&state.directory).with_context(|| {
-        format!("cannot run the command in {}, where it was run before", state.directory.display())
-    })?;
     if state.end.is_some() && args.keep.is_some() {
         bail!(
             "cannot go on with {0}: its guide has ended\nhint: plumb guide undo {0} puts back what it kept",
@@ -76,6 +73,9 @@ pub fn main(args: &options::Guide) -> Result<ExitCode> {
     if state.end.is_some() {
         return end(&state, &dir, args.json, &progress);
     }
+    std::env::set_current_dir(&state.directory).with_context(|| {
+        format!("cannot run the command in {}, where it was run before", state.directory.display())
+    })?;
     locks.machine()?;
     state::write(&dir, &state)?;
     let mut journal = Journal::open(&dir, GUIDE.devices)?;

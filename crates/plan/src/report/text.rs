@@ -21,8 +21,10 @@ const NAME: usize = 40;
 const MOST_CHAINS: usize = 4;
 /// Figures beside the main one in its table's neighbour.
 const MOST_COLUMNS: usize = 5;
-/// Changes from level to level.
-const MOST_CHANGES: usize = 16;
+/// Changes of a factor's levels.
+const MOST_CHANGES: usize = 8;
+/// Letters of a level's name in their table.
+const LEVEL: usize = 24;
 const MOST_DOUBTS: usize = 15;
 const MOST_NAMES: usize = 6;
 
@@ -304,66 +306,63 @@ fn variation(analysis: &Analysis, out: &mut dyn Write) -> Result<()> {
 /// What changed from a factor's first level to another, and the parts of the account behind it.
 fn changes(analysis: &Analysis, out: &mut dyn Write) -> Result<()> {
     let all = &analysis.changes;
-    if all.recorded == 0 {
+    if all.pairs.iter().all(|c| !c.recorded) {
         return Ok(());
     }
-    let single = all.pairs.iter().all(|c| c.q.is_none());
-    let told: Vec<_> = all.pairs.iter().filter(|c| c.found || single).take(MOST_CHANGES).collect();
-    let tested = several(all.pairs.len(), "pair");
     let format = format(&analysis.cells, analysis.unit);
-    let of = all.operation.as_ref().map_or("all threads".into(), |kind| format!("threads for each {kind}"));
+    let each = all.operation.as_ref().map_or(String::new(), |kind| format!(" for each {kind}"));
     let unit = headed(&analysis.figure, format.unit);
-    writeln!(out, "\nWhat changed: {unit}, and parts of the time of {of}, as recorded")?;
-    if told.is_empty() {
-        let none = format!("Nothing that is not chance: {tested} of combinations were tested together.");
-        writeln!(out, "  {}", wrapped(&none, 2))?;
-        return Ok(());
-    }
-    let mut table =
-        terminal::Table::new(&["<from -> to", "<with", "from", "to", "x", "low", "high", "<part", "change"]);
-    for change in &told {
-        let ratio_of = |v: f64| match analysis.effects.scale {
-            Scale::Ratio => ratio(v),
-            Scale::Difference => format.number(v),
-        };
-        let end = |v: Option<f64>| v.map_or("-".into(), ratio_of);
-        let part = |part: &PartChange| {
-            let call = if part.call.is_empty() { "outside calls" } else { &part.call };
-            let signed = format!(
-                "{}{}",
-                if part.difference > 0.0 { "+" } else { "" },
-                value(part.difference, Unit::Ns)
-            );
-            [format!("{call}: {}", part.category), signed]
-        };
-        let mut parts = change.parts.iter().map(part);
-        let mut row = vec![
-            short(&change.levels.join(" -> "), NAME),
-            short(&change.with.join(" "), NAME),
-            format.number(change.medians[0]),
-            format.number(change.medians[1]),
-            ratio_of(change.effect),
-            end(change.interval.map(|i| i.low)),
-            end(change.interval.map(|i| i.high)),
-        ];
-        row.extend(parts.next().unwrap_or_else(|| ["no part alone".into(), String::new()]));
-        table.row(row);
-        for more in parts {
-            table.row(vec![String::new(); 7].into_iter().chain(more).collect());
+    writeln!(out, "\nWhat changed from a factor's first level: {unit}, and parts of the account{each}")?;
+    let scale = analysis.effects.scale;
+    let x = if scale == Scale::Ratio { "x" } else { "change" };
+    let head = ["<factor", "<level", "<with", "from", "to", x, "low", "high", "<part", "its change"];
+    let mut table = terminal::Table::new(&head);
+    let (mut shown, mut told) = (0, 0);
+    for of_factor in all.pairs.chunk_by(|a, b| a.factor == b.factor) {
+        let worth: Vec<_> = of_factor.iter().filter(|c| c.found || c.q.is_none()).collect();
+        told += worth.len();
+        for (number, change) in worth.into_iter().take(MOST_CHANGES).enumerate() {
+            shown += 1;
+            let part = |part: &PartChange| {
+                let call = if part.call.is_empty() { "outside calls" } else { &part.call };
+                let sign = if part.difference > 0.0 { "+" } else { "" };
+                [format!("{call}: {}", part.category), format!("{sign}{}", value(part.difference, Unit::Ns))]
+            };
+            let mut parts = change.parts.iter().map(part);
+            let mut row = vec![
+                if number == 0 { short(&change.factor, LEVEL) } else { String::new() },
+                short(&change.levels[1], LEVEL),
+                change.with.iter().map(|l| short(l, LEVEL)).collect::<Vec<_>>().join(" "),
+                format.number(change.medians[0]),
+                format.number(change.medians[1]),
+            ];
+            row.extend(effect(change.effect, change.interval, scale, format));
+            let none = if change.recorded { "no single one is significant" } else { "not recorded" };
+            row.extend(parts.next().unwrap_or_else(|| [none.into(), String::new()]));
+            table.row(row);
+            for more in parts {
+                table.row(vec![String::new(); head.len() - 2].into_iter().chain(more).collect());
+            }
         }
     }
-    table.write(out)?;
-    let note = if single {
-        "Of single repetitions no error is known: any of it may be chance.".into()
-    } else {
-        let found = all.pairs.iter().filter(|c| c.found).count();
-        let shown =
-            if found > told.len() { format!(", the largest {} shown", told.len()) } else { String::new() };
-        format!(
-            "{found} of {tested} tested together differ by more than chance (Welch's t, false discovery rate 5 %){shown}. \
-             Parts: the largest of which the interval excludes zero."
-        )
-    };
+    if shown > 0 {
+        table.write(out)?;
+    }
+    let tested = all.pairs.iter().filter(|c| c.q.is_some()).count();
+    let found = all.pairs.iter().filter(|c| c.found).count();
+    let mut note = format!(
+        "{found} of {} differ significantly (Welch's t; the pairs of a factor together have a false discovery rate of 5 %).",
+        several(tested, "pair")
+    );
+    if tested < all.pairs.len() {
+        note += &format!(
+            " Of {} no error is known: any difference may be chance.",
+            several(all.pairs.len() - tested, "pair")
+        );
+    }
+    if shown < told {
+        note += &format!(" {} of {told} are shown; report.json has all.", shown);
+    }
     writeln!(out, "  {}", wrapped(&note, 2))?;
     Ok(())
 }

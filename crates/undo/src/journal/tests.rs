@@ -299,8 +299,9 @@ impl crate::devices::Devices for Commands {
 fn a_command_is_run_by_a_journal_that_has_commands_alone() {
     let dir = tempfile::TempDir::new().expect("a directory");
     let made = dir.path().join("made");
-    let undo = ["touch".to_string(), made.display().to_string()].to_vec();
-    let command = || Change::Command { name: "a".into(), undo: undo.clone() };
+    let undo = ["touch".to_string(), "made".into()].to_vec();
+    let command =
+        || Change::Command { name: "a".into(), undo: undo.clone(), directory: Some(dir.path().into()) };
     let mut journal = Journal::open(dir.path(), &PlainFiles).expect("opened");
     journal.will(command()).expect("said");
     assert!(matches!(journal.undo_since(0)[..], [Undone::Failed(_)]));
@@ -308,7 +309,7 @@ fn a_command_is_run_by_a_journal_that_has_commands_alone() {
     let mut journal = Journal::open(dir.path(), &Commands).expect("opened");
     assert!(matches!(journal.undo_since(0)[..], [Undone::Did(_)]));
     assert!(made.exists());
-    let failing = Change::Command { name: "b".into(), undo: vec!["false".into()] };
+    let failing = Change::Command { name: "b".into(), undo: vec!["false".into()], directory: None };
     journal.will(failing).expect("said");
     assert!(matches!(journal.undo_since(0)[..], [Undone::Failed(_)]));
     assert_eq!(journal.open_changes().len(), 1, "it stands");
