@@ -14,8 +14,21 @@ use plumb_sim::spec::Spec;
 use plumb_trace::suggest::nearest;
 
 /// Figures of a kind of operation, see [`super::table`].
-const FIGURES: &[&str] =
-    &["rate", "bandwidth", "mean", "p50", "p90", "p99", "p99.9", "max", "count", "errors", "user", "system"];
+const FIGURES: &[&str] = &[
+    "rate",
+    "bandwidth",
+    "mean",
+    "p50",
+    "p90",
+    "p99",
+    "p99.9",
+    "max",
+    "count",
+    "errors",
+    "cpu",
+    "user",
+    "system",
+];
 /// Least length of a served device: less is no disk that a file system fits on.
 const LEAST_SIZE: u64 = 1 << 20;
 /// Repetitions of a cell: the schedule of all is in memory.

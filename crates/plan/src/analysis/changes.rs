@@ -179,6 +179,7 @@ fn parts(a: &[&Row], b: &[&Row], figure: &str, operation: Option<&str>) -> Vec<P
     let counts = |(call, category): &&(String, String)| {
         let on_cpu = ON_CPU.contains(&category.as_str());
         match kind(figure).and(figure.rsplit_once('.')).map(|(_, what)| what) {
+            Some("cpu") => on_cpu,
             Some("system") => on_cpu && !call.is_empty(),
             Some("user") => on_cpu && call.is_empty(),
             _ => !UNKNOWN.contains(&category.as_str()),

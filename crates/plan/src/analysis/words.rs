@@ -92,6 +92,7 @@ pub fn title(figure: &str) -> String {
             "count" => format!("number of operations: {kind}"),
             "errors" => format!("failed operations: {kind}"),
             "user" => format!("CPU time in user mode of a {kind}"),
+            "cpu" => format!("CPU time of a {kind}"),
             "system" => format!("CPU time in the kernel of a {kind}"),
             _ => match what.strip_prefix('p') {
                 Some("50") => format!("median time of a {kind}"),

@@ -68,6 +68,7 @@ impl Kind {
         if self.done > 0.0 {
             self.figures.insert("user", self.cpu[0] / self.done);
             self.figures.insert("system", self.cpu[1] / self.done);
+            self.figures.insert("cpu", (self.cpu[0] + self.cpu[1]) / self.done);
         }
         self.figures
     }

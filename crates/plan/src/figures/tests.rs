@@ -106,7 +106,7 @@ fn cpu_time_is_that_of_an_operations_workers() {
     both["jobs"] = json!([job("serve", 6000, 20), job("serve", 4000, 30), job("request", 100, 50)]);
     let found = figures_of(&[load(vec![vec![both]])]);
     assert_eq!((value(&found, "serve.user"), value(&found, "serve.system")), (200.0, 2000.0));
-    assert_eq!(value(&found, "request.user"), 2.0);
+    assert_eq!((value(&found, "request.user"), value(&found, "serve.cpu")), (2.0, 2200.0));
     assert_eq!(found.figures["serve.user"].0, Unit::Ns);
 }
 
