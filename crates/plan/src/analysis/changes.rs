@@ -213,38 +213,9 @@ fn parts(a: &[&Row], b: &[&Row], figure: &str, operation: Option<&str>) -> Vec<P
 
 #[cfg(test)]
 mod tests {
-    use super::super::{cells, synthetic::Design};
+    use super::super::cells;
+    use super::super::synthetic::{measured, Design};
     use super::*;
-    use crate::table::Work;
-
-    /// Two kernels and two methods; with kernel 1 a write by method 1 takes 30 % more, in fsync at the device.
-    fn measured(noise: f64, seed: u64, more: f64) -> Table {
-        let mut design = Design::new(&[("kernel", 2), ("method", 2)], 4);
-        design.seed = seed;
-        let slow = |levels: &[usize]| if levels == [1, 1] { more } else { 0.0 };
-        let mut table = design.table(|levels| 1000.0 * (1.0 + slow(levels)), noise);
-        for row in &mut table.rows {
-            // Repetitions differ in length.
-            let count = 100 * u64::from(row.repetition);
-            let each = |ns: f64| ns * count as f64;
-            let noise = row.figures["write.mean"] / (1000.0 * (1.0 + slow(&row.levels)));
-            let device = 600.0 * noise + 1000.0 * slow(&row.levels);
-            let account = |parts: &[(&str, f64)]| {
-                parts.iter().map(|(category, ns)| (category.to_string(), each(*ns))).collect()
-            };
-            let parts = [
-                ("", account(&[("running", 100.0 * noise), ("overhead", 500.0 * row.repetition as f64)])),
-                ("fsync", account(&[("running", 300.0 * noise), ("block.device", device)])),
-            ];
-            let parts = parts.map(|(call, account)| (call.to_string(), account)).into();
-            row.work = vec![
-                Work { operations: [("write".to_string(), count)].into(), parts },
-                // The process that starts the load waits.
-                Work { parts: [("wait4".into(), account(&[("child", 1e6)]))].into(), ..Work::default() },
-            ];
-        }
-        table
-    }
 
     fn changes(table: &Table) -> Changes {
         of(table, &cells::of(table, "write.mean").0, "write.mean", Unit::Ns)

@@ -465,3 +465,33 @@ fn go_on(report: &Report, out: &mut dyn Write) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::synthetic::measured;
+
+    fn text(table: &crate::table::Table) -> String {
+        let mut out = Vec::new();
+        changes(&Analysis::of(table, "write.mean").expect("a figure"), &mut out).expect("written");
+        String::from_utf8(out).expect("text")
+    }
+
+    #[test]
+    fn what_changed_stands_there_with_its_part() {
+        let mut table = measured(0.002, 1, 0.3);
+        let said = text(&table);
+        assert!(said.contains("write.mean [us], and parts of the account for each write"), "{said}");
+        let rows: Vec<&str> = said.lines().filter(|l| l.contains("fsync: block.device")).collect();
+        assert_eq!(rows.len(), 2, "{said}");
+        assert!(
+            rows[0].trim_start().starts_with("kernel kernel1 method1 ") && rows[0].contains(" 1.30 "),
+            "{said}"
+        );
+        assert!(said.contains("2 of 4 pairs differ significantly"), "{said}");
+        table.rows.iter_mut().filter(|r| r.cell == 0).for_each(|r| r.work.clear());
+        assert!(text(&table).contains("fsync: block.device"), "the other cells are recorded");
+        table.rows.iter_mut().for_each(|r| r.work.clear());
+        assert_eq!(text(&table), "", "nothing was recorded");
+    }
+}
