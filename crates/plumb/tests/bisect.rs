@@ -155,11 +155,19 @@ fn words_are_searched_and_ends_that_are_alike_accuse_nobody() {
     let (code, all) = of("same", "echo figure: $((1000 + $(date +%N | tail -c 2)))");
     assert_eq!((code, &all["answer"]["verdict"]), (3, &Value::from("no-difference")), "{:#}", all["answer"]);
     assert_eq!(all["answer"]["candidates"], serde_json::json!([]));
-    let most =
-        [&begin[..6], &["--most", "5", "-o", "few", "--", "sh", "-c", "echo figure: 1 $1", "sh", "{}"]]
-            .concat();
-    let (code, all) = result(&start(scratch.path(), &most).end());
-    assert_eq!((code, &all["answer"]["verdict"]), (3, &Value::from("undecided")), "{:#}", all["answer"]);
+    std::fs::write(scratch.path().join("here"), "1").expect("written");
+    let most = ["--most", "5", "-o", "few", "--", "sh", "-c", "echo figure: $(cat here) $1", "sh", "{}"];
+    let undecided = |words: &[&str], from: &Path| {
+        let (code, all) = result(&start(from, words).end());
+        assert_eq!((code, &all["answer"]["verdict"]), (3, &Value::from("undecided")), "{:#}", all["answer"]);
+        all["runs"].as_array().map_or(0, Vec::len) + all["other_runs"].as_u64().unwrap_or(0) as usize
+    };
+    let few = scratch.path().join("few").display().to_string();
+    let first = undecided(&[&begin[..6], &most].concat(), scratch.path());
+    // From elsewhere it goes on where it was begun, and no further than was said.
+    let again = ["bisect", "-o", &few, "--json"];
+    assert_eq!(undecided(&again, Path::new("/")), first);
+    assert!(undecided(&[&again[..], &["--most", "9"]].concat(), Path::new("/")) > first);
 }
 
 #[test]

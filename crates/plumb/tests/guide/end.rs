@@ -55,6 +55,13 @@ fn commands_of_the_user_are_undone_by_commands_of_the_user() {
     ended(&out, 0);
     assert_eq!(tried(&state(&scratch, "g")), ["fast: accepted"]);
     assert!(!flag.exists(), "{}", stderr(&out));
+    // What is kept is undone from anywhere, where it was made.
+    let words =
+        ["-o", "kept", "--goal", "elapsed -50%", "--keep", "--try", "fast@wait.sleep: touch flag ; rm flag"];
+    ended(&output(&mut guide(&scratch, &words, &["sh", "-c", &script])), 0);
+    assert!(flag.exists());
+    must(plumb().args(["guide", "undo"]).arg(scratch.path().join("kept")).current_dir("/"));
+    assert!(!flag.exists());
 }
 
 #[test]
