@@ -177,21 +177,21 @@ export interface Change {
   interval: stats.Interval | null;
   /** Probability of one so large where there is none. */
   p: number | null;
-  /** The same, of all pairs (Benjamini and Hochberg). */
+  /** The same, of all pairs of the factor (Benjamini and Hochberg). */
   q: number | null;
   /** q is at most 5 %. */
   found: boolean;
+  /** Both were recorded. */
+  recorded: boolean;
   /** Parts of the account that differ, the largest first; empty where it was not found or not recorded. */
   parts: PartChange[];
 }
 
 export interface Changes {
-  /** Those that were found, the largest first; then the others. */
+  /** Factor by factor in the plan's order: those that were found, the largest first; then the others. */
   pairs: Change[];
   /** Kind of the operations that parts are times of; none: times of the whole. */
   operation: string | null;
-  /** Pairs of which both cells were recorded. */
-  recorded: number;
 }
 
 export interface Drift {
