@@ -108,8 +108,7 @@ impl Welch {
         }
         let ((mean_a, part_a, free_a), (mean_b, part_b, free_b)) = (side(a), side(b));
         let (difference, variance) = (mean_b - mean_a, part_a + part_b);
-        // NaN too.
-        if !(variance > 0.0) {
+        if variance.is_nan() || variance <= 0.0 {
             return None;
         }
         let freedom = (variance * variance / (part_a * part_a / free_a + part_b * part_b / free_b)).max(1.0);

@@ -51,13 +51,11 @@ pub fn shared_len(job: &Job) -> usize {
 fn parts(lock: Lock) -> usize {
     // Once, so that workers, which are forked, have the number that the memory was made for.
     static CPUS: OnceLock<usize> = OnceLock::new();
-    match lock {
-        // SAFETY: a plain call.
-        Lock::PerCpu => {
-            *CPUS.get_or_init(|| unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }.max(1) as usize)
-        }
-        _ => 1,
+    if lock != Lock::PerCpu {
+        return 1;
     }
+    // SAFETY: a plain call.
+    *CPUS.get_or_init(|| unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }.max(1) as usize)
 }
 
 /// The counts of a job's counters.
