@@ -331,7 +331,7 @@ fn a_job_that_nobody_can_read() {
     }
     // What is wrong with the job itself is told in the options' words: they may have gone over the file's.
     for (text, words) in [
-        ("threads = 0\n", &["'--threads", "1..=4096"][..]),
+        ("threads = 0\n", &["'--threads", "1..=10000"][..]),
         ("mix = 101\n", &["'--mix", "101"]),
         ("size = \"64K\"\nevery = 0\nsync = \"fsync\"\n", &["'--every"]),
         ("depth = 4\n", &["--depth 4", "io-uring"]),
