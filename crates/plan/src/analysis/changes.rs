@@ -8,6 +8,7 @@
 
 use super::cells::{CellFigures, Scale};
 use crate::table::{Row, Table, Unit};
+use plumb_model::CATEGORIES;
 use plumb_stats::repetitions::{self, Interval};
 use plumb_stats::student::Welch;
 use serde::Serialize;
@@ -17,8 +18,6 @@ use std::collections::{BTreeMap, BTreeSet};
 const WORTH_TELLING: f64 = 0.05;
 /// Parts that are told at most.
 const MOST_PARTS: usize = 4;
-/// Categories of time on a CPU.
-const ON_CPU: [&str; 3] = ["running", "lock.spin", "interrupted"];
 /// Quantiles are read from buckets of this width at most, as a part of the value ([`plumb_stats::histogram`]).
 const BUCKET: f64 = 0.01;
 /// Time of which nothing is known.
@@ -177,7 +176,7 @@ fn times(rows: &[&Row], operation: Option<&str>) -> Vec<BTreeMap<(String, String
 fn parts(a: &[&Row], b: &[&Row], figure: &str, operation: Option<&str>) -> Vec<PartChange> {
     let (a, b) = (times(a, operation), times(b, operation));
     let counts = |(call, category): &&(String, String)| {
-        let on_cpu = ON_CPU.contains(&category.as_str());
+        let on_cpu = CATEGORIES.iter().any(|(of, name, _)| of.on_cpu() && name == category);
         match kind(figure).and(figure.rsplit_once('.')).map(|(_, what)| what) {
             Some("cpu") => on_cpu,
             Some("system") => on_cpu && !call.is_empty(),
