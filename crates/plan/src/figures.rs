@@ -8,17 +8,24 @@ mod recorded;
 pub(super) use load::prefix;
 
 use super::analysis;
+use super::file::{Level, Value as Setting};
 use super::state::{Cell, End, Made, State};
 use super::table::{FactorNames, Row, Table, Unit, Work};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+/// What a level says of the kind of load.
+fn of_load(level: &Level) -> (Option<&String>, Option<&Setting>) {
+    (level.settings.preset.as_ref(), level.settings.load.get("what"))
+}
+
 /// All figures of what was made.
 pub fn table(dir: &Path, state: &State) -> Table {
     let factor = |f: &super::file::Factor| FactorNames {
         name: f.name.clone(),
         levels: f.levels.iter().map(|l| l.name.clone()).collect(),
+        other_work: f.levels.windows(2).any(|l| of_load(&l[0]) != of_load(&l[1])),
     };
     let mut table = Table { factors: state.plan.factors.iter().map(factor).collect(), ..Table::default() };
     // Made again (`--again`): the last one counts.

@@ -40,6 +40,9 @@ impl Unit {
 pub struct FactorNames {
     pub name: String,
     pub levels: Vec<String>,
+    /// Its levels are loads of different kinds: of their times none is a change of another.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub other_work: bool,
 }
 
 /// One repetition of one cell.

@@ -53,6 +53,8 @@ export type Unit = "ns" | "per-second" | "bytes-per-second" | "count" | "share";
 export interface FactorNames {
   name: string;
   levels: string[];
+  /** Its levels are loads of different kinds: of their times none is a change of another. */
+  other_work?: boolean;
 }
 
 /** One repetition of one cell. */

@@ -240,6 +240,13 @@ words! {
     }
 }
 
+impl Lock {
+    /// Whether a thread that does not get it may sleep in the kernel.
+    pub fn sleeps(self) -> bool {
+        !matches!(self, Lock::Spin | Lock::Atomic | Lock::PerCpu)
+    }
+}
+
 impl What {
     /// Whether it writes data blocks.
     pub fn writes(self) -> bool {

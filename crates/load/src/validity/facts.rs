@@ -94,7 +94,9 @@ pub struct Facts {
     pub errors: Option<u64>,
     /// Reads and writes that moved less than asked.
     pub short_transfers: Option<u64>,
-    /// Asked: how many threads should work at once (tests of locks and of scaling).
+    /// Threads are more than the CPUs on purpose (tests of locks): they wait for each other's CPU.
+    pub crowded: bool,
+    /// Asked: how many threads should work at once (locks that do not sleep).
     pub parallelism_asked: Option<f64>,
     /// CPU seconds per second that they had.
     pub parallelism_achieved: Option<f64>,

@@ -38,9 +38,11 @@ const CHANGES_NAMED: usize = 3;
 
 pub(super) fn cpu_contention(facts: &Facts) -> Option<Finding> {
     let share = facts.run_queue_share?;
-    Some(graded(share, RUN_QUEUE_SUSPECT, RUN_QUEUE_INVALID, || {
-        format!("{} of the latency is the load's own wait for a CPU", percent(share))
-    }))
+    let said = || format!("{} of the latency is the load's own wait for a CPU", percent(share));
+    Some(match graded(share, RUN_QUEUE_SUSPECT, RUN_QUEUE_INVALID, said) {
+        Against(_, said) if facts.crowded => Against(Note, said),
+        finding => finding,
+    })
 }
 
 pub(super) fn throttled(facts: &Facts) -> Option<Finding> {

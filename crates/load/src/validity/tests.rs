@@ -165,6 +165,12 @@ const CASES: &[(&str, Severity, Change, Change)] = &[
     ("recent-deletes", Note, |f| f.recently_deleted = Some(5), |f| f.creates_files = false),
     ("cpu-contention", Invalid, |f| f.run_queue_share = Some(0.7), |f| f.run_queue_share = Some(0.09)),
     ("cpu-contention", Suspect, |f| f.run_queue_share = Some(0.11), |f| f.run_queue_share = Some(0.0)),
+    (
+        "cpu-contention",
+        Note,
+        |f| (f.run_queue_share, f.crowded) = (Some(0.7), true),
+        |f| (f.run_queue_share, f.crowded) = (Some(0.09), true),
+    ),
     ("throttled", Suspect, |f| f.throttled_ns = Some(500_000_000), |f| f.throttled_ns = Some(100_000_000)),
     ("throttled", Invalid, |f| f.throttled_ns = Some(5_000_000_000), |f| f.throttled_ns = Some(0)),
     ("swapped", Suspect, |f| f.swapped_pages = Some(1000), |f| f.swapped_pages = Some(255)),

@@ -7,7 +7,7 @@
 //! runs of different lengths can be compared.
 
 use super::cells::{CellFigures, Scale};
-use crate::table::{Row, Table, Unit};
+use crate::table::{FactorNames, Row, Table, Unit};
 use plumb_model::CATEGORIES;
 use plumb_stats::repetitions::{self, Interval};
 use plumb_stats::student::Welch;
@@ -86,7 +86,8 @@ pub fn of(table: &Table, cells: &[CellFigures], figure: &str, unit: Unit) -> Cha
         kind.is_some() && figure.rsplit_once(".p").is_some_and(|(_, q)| q.parse::<f64>().is_ok());
     let resolution = if is_quantile && scale == Scale::Ratio { BUCKET } else { 0.0 };
     let mut pairs = Vec::new();
-    for (number, factor) in table.factors.iter().enumerate() {
+    let alike = |factor: &FactorNames| figure != "elapsed" || !factor.other_work;
+    for (number, factor) in table.factors.iter().enumerate().filter(|(_, factor)| alike(factor)) {
         for b in cells.iter().filter(|c| c.levels.get(number).is_some_and(|l| *l > 0)) {
             let like = |a: &&CellFigures| {
                 a.levels.iter().zip(&b.levels).enumerate().all(|(i, (x, y))| match i == number {
@@ -272,6 +273,20 @@ mod tests {
         let found = changes(&table);
         assert_eq!(found.pairs.len(), 4);
         assert!(found.pairs.iter().all(|c| c.parts.is_empty() && !c.recorded));
+    }
+
+    #[test]
+    fn loads_of_other_kinds_are_not_compared_by_their_time() {
+        let mut table = measured(0.002, 1, 0.3);
+        table.factors[0].other_work = true;
+        assert_eq!(changes(&table).pairs.len(), 4, "a write is a write");
+        for row in &mut table.rows {
+            row.figures.insert("elapsed".into(), row.figures["write.mean"]);
+        }
+        table.units.insert("elapsed".into(), Unit::Ns);
+        let found = of(&table, &cells::of(&table, "elapsed").0, "elapsed", Unit::Ns);
+        assert_eq!(found.pairs.len(), 2, "{found:?}");
+        assert!(found.pairs.iter().all(|c| c.factor == table.factors[1].name));
     }
 
     #[test]

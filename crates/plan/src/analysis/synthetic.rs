@@ -19,6 +19,7 @@ impl Design {
         let names = |(name, n): &(&str, usize)| FactorNames {
             name: name.to_string(),
             levels: (0..*n).map(|i| format!("{name}{i}")).collect(),
+            other_work: false,
         };
         Self { factors: factors.iter().map(names).collect(), repeat, seed: 1 }
     }

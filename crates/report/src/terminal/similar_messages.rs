@@ -25,7 +25,26 @@ fn shape(sentence: &str) -> String {
         out.push('#');
         at = end;
     }
-    out + &sentence[at..]
+    (out + &sentence[at..]).replace("# to #", "#")
+}
+
+/// The words of a sentence, each twice; a range that stands in it is one word, its ends are the two.
+fn words(sentence: &str) -> Vec<(&str, &str)> {
+    let numeric = |word: &str| word.trim_start_matches('(').starts_with(|c: char| c.is_ascii_digit());
+    let all: Vec<&str> = sentence.split(' ').collect();
+    let mut rest = &all[..];
+    let mut out = Vec::new();
+    while let [word, after @ ..] = rest {
+        rest = after;
+        match after {
+            ["to", most, after @ ..] if numeric(word) && numeric(most) => {
+                out.push((*word, *most));
+                rest = after;
+            }
+            _ => out.push((*word, *word)),
+        }
+    }
+    out
 }
 
 /// A word's numbers, to compare it with others of its shape.
@@ -42,14 +61,19 @@ pub fn alike(a: &str, b: &str) -> bool {
 /// Sentences that are [`alike`] as one: a word that is not the same in all reaches from the least to the
 /// largest, as in `32.2 to 33.1 % of it`.
 pub fn ranged(sentences: &[&str]) -> String {
-    let rows: Vec<Vec<&str>> = sentences.iter().map(|s| s.split(' ').collect()).collect();
+    let rows: Vec<Vec<(&str, &str)>> = sentences.iter().map(|s| words(s)).collect();
     let Some(first) = rows.first() else { return String::new() };
     let word = |at: usize| {
-        let mut words: Vec<&str> = rows.iter().filter_map(|row| row.get(at).copied()).collect();
+        let mut words: Vec<&str> =
+            rows.iter().filter_map(|row| row.get(at)).flat_map(|w| [w.0, w.1]).collect();
         words.sort_by(|a, b| size(a).partial_cmp(&size(b)).unwrap_or(std::cmp::Ordering::Equal));
         match words[..] {
             [least, .., most] if least != most => {
-                format!("{} to {most}", least.trim_end_matches([',', ';', ':', '.']))
+                format!(
+                    "{} to {}",
+                    least.trim_end_matches([',', ';', ':', '.']),
+                    most.trim_start_matches('(')
+                )
             }
             _ => words.first().copied().unwrap_or_default().to_string(),
         }
@@ -94,6 +118,15 @@ mod tests {
             ranged(&["1,310 in all, 9 left.", "999 in all, 10 left."]),
             "999 to 1,310 in all, 9 to 10 left."
         );
+        assert_eq!(
+            ranged(&[
+                "for 22 to 36 ms (1.5 %) only",
+                "for 40 ms (2.5 %) only",
+                "for 9 to 30 ms (1 to 2 %) only"
+            ]),
+            "for 9 to 40 ms (1 to 2.5 %) only"
+        );
+        assert!(alike("for 22 to 36 ms", "for 9 ms"));
     }
 
     #[test]
