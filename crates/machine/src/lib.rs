@@ -10,7 +10,7 @@
 //! - [`namespaces`]: those of this process, where they change what events mean.
 //! - [`process`]: which process is meant, whatever becomes of its number; [`child`]: processes of our own;
 //!   [`capabilities`]: which are given up; [`confine`]: one that reads what others wrote; [`output`]: files and directories for results;
-//!   [`signals`]: what SIGINT, SIGTERM and SIGHUP do.
+//!   [`signals`]: what SIGINT, SIGTERM and SIGHUP do; [`user`]: numbers of users.
 
 mod block;
 mod calendar;
@@ -36,6 +36,7 @@ pub mod signals;
 mod sockets;
 mod space;
 pub mod system;
+pub mod user;
 
 pub use block::Block;
 pub use calendar::{utc, utc_of};

@@ -75,7 +75,13 @@ pub fn load_cells(settings: &Settings, program: &dyn Program) -> Result<Vec<Load
             bail!("load.{key}: write an option's long name without dashes, as in load.block = \"8K\"");
         }
     }
-    program.load_cells(load_arguments(settings, &["/target".into()]))
+    let mut words = load_arguments(settings, &["/target".into()]);
+    if let Some(kind) = settings.server.as_ref().and_then(|server| server.kind) {
+        for word in &mut words {
+            *word = word.to_string_lossy().replace("{server}", kind.sample_url()).into();
+        }
+    }
+    program.load_cells(words)
 }
 
 /// Looks through the options of a recording.

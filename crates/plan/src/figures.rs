@@ -106,6 +106,7 @@ fn row(
         kind: found.kind,
         dir: made.dir.clone(),
         work: found.work,
+        path: found.path,
     })
 }
 
@@ -144,6 +145,7 @@ struct Found {
     verdict: Option<String>,
     kind: Option<String>,
     work: Vec<Work>,
+    path: BTreeMap<String, BTreeMap<String, f64>>,
 }
 
 impl Found {

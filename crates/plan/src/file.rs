@@ -248,6 +248,9 @@ pub struct Settings {
     /// The file system that is made on each; none: the device itself is the target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_system: Option<FileSystem>,
+    /// The database server that runs meanwhile, with its data on the first device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<Server>,
     /// Attributes of the devices' queues (`/sys/block/*/queue/`): scheduler first, then the others.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub queue: BTreeMap<String, Value>,
@@ -344,6 +347,29 @@ pub struct FileSystem {
     /// Options of mount, comma-separated.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub mount: String,
+}
+
+/// A database server of the cell's own.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Server {
+    /// Which; none only in a level that changes something else of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<ServerKind>,
+    /// Its settings by name, as in `shared_buffers = "128MB"`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, Value>,
+    /// The user that it runs as; none: the one of its package, or `nobody`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+}
+
+/// A database server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ServerKind {
+    Postgresql,
+    Mariadb,
 }
 
 /// Combinations that are left out: those that have all of these levels.

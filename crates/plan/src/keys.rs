@@ -35,6 +35,7 @@ pub(super) const HOST: &[&str] = &["reach", "guest", "memory", "virtual-time", "
 pub(super) const SETTINGS: &[&str] = &[
     "device",
     "file-system",
+    "server",
     "queue",
     "sysctl",
     "write",
@@ -51,6 +52,8 @@ pub(super) const SETTINGS: &[&str] = &[
 pub(super) const FACTOR: &[&str] = &["name", "level"];
 /// Keys of a file system.
 pub(super) const FILE_SYSTEM: &[&str] = &["kind", "mkfs", "mount"];
+/// Keys of a server, but for its settings, whose names are the server's.
+pub(super) const SERVER: &[&str] = &["kind", "settings", "user"];
 /// Keys of a combination that is left out.
 pub(super) const SKIP: &[&str] = &["when", "why"];
 pub(super) const CHART: &[&str] = &["name", "title", "kind", "figure", "over", "by", "lines", "log"];
@@ -126,6 +129,9 @@ impl Walk {
         self.table_with(place, settings, known, &inner);
         if let Some(DeValue::Table(file_system)) = value(settings, "file-system") {
             self.table(&format!("{place}, file-system"), file_system, FILE_SYSTEM);
+        }
+        if let Some(DeValue::Table(server)) = value(settings, "server") {
+            self.table(&format!("{place}, server"), server, SERVER);
         }
     }
 }

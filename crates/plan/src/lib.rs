@@ -39,6 +39,7 @@ mod progress;
 pub mod report;
 pub mod restore;
 pub mod run;
+mod server;
 mod settings;
 pub mod show;
 pub mod state;

@@ -33,6 +33,7 @@ pub const PLANS: &[(&str, &str)] = &[
     ("ip-san", include_str!("../../../plans/ip-san.toml")),
     ("kernels", include_str!("../../../plans/kernels.toml")),
     ("web", include_str!("../../../plans/web.toml")),
+    ("oltp", include_str!("../../../plans/oltp.toml")),
 ];
 
 /// What a word stands for.

@@ -2,6 +2,7 @@
 //! Measures one repetition of a cell on its ground, into the repetition's directory.
 
 use super::file::{ChartKind, PlanFile, Settings};
+use super::server::Running;
 use super::state::End;
 use super::testbed::Place;
 use super::verdict::{of_load, of_run};
@@ -35,21 +36,25 @@ struct Part {
     json: Option<PathBuf>,
 }
 
+/// What a cell is measured on.
+#[derive(Debug, Clone, Copy)]
+pub struct Ground<'a> {
+    pub places: &'a [Place],
+    pub server: Option<&'a Running>,
+    /// The repetition's directory.
+    pub dir: &'a Path,
+}
+
 /// Runs `prepare` of a cell.
 ///
 /// # Errors
 /// It failed, took too long or was stopped.
-pub fn prepare(
-    settings: &Settings,
-    places: &[Place],
-    dir: &Path,
-    guarded: &mut GuardedJournal,
-) -> Result<()> {
+pub fn prepare(settings: &Settings, ground: Ground<'_>, guarded: &mut GuardedJournal) -> Result<()> {
     let Some(words) = settings.prepare.as_ref().filter(|w| !w.is_empty()) else { return Ok(()) };
-    let words = filled(words, places, 0, dir);
+    let words = ground.command(words, 0);
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]);
-    guarded.tool(command, &dir.join("output.txt")).context("prepare")
+    guarded.tool(command, &ground.dir.join("output.txt")).context("prepare")
 }
 
 /// Measures.
@@ -59,17 +64,17 @@ pub fn prepare(
 pub fn measure(
     plan: &PlanFile,
     settings: &Settings,
-    places: &[Place],
-    dir: &Path,
+    ground: Ground<'_>,
     guarded: &mut GuardedJournal,
 ) -> Result<Measured> {
-    let parts = parts(plan, settings, places, dir)?;
+    let Ground { places, dir, .. } = ground;
+    let parts = parts(plan, settings, ground)?;
     let output = dir.join("output.txt");
     let said = append(&output)?;
     let begin = said.metadata().map_or(0, |m| m.len());
     let mut children = Vec::new();
     match &settings.record {
-        Some(options) => children.push(guarded.command(recorded(options, &parts, dir, &said)?, true)?),
+        Some(options) => children.push(guarded.command(recorded(options, &parts, ground, &said)?, true)?),
         None => {
             for part in &parts {
                 let command = plain(part, &said)?;
@@ -152,19 +157,20 @@ fn remove_empty(parts: &[Part]) {
 }
 
 /// The processes that are measured, each on its device.
-fn parts(plan: &PlanFile, settings: &Settings, places: &[Place], dir: &Path) -> Result<Vec<Part>> {
+fn parts(plan: &PlanFile, settings: &Settings, ground: Ground<'_>) -> Result<Vec<Part>> {
     let copies = settings.copies.unwrap_or(1).max(1) as usize;
     let chart = plan.charts.iter().any(|c| c.kind == ChartKind::Operations);
     (0..copies)
         .map(|i| match &settings.command {
-            Some(words) if !words.is_empty() => Ok(Part { words: filled(words, places, i, dir), json: None }),
+            Some(words) if !words.is_empty() => Ok(Part { words: ground.command(words, i), json: None }),
             Some(_) => bail!("the command is empty"),
-            None => load(settings, places, i, chart, dir),
+            None => load(settings, ground, i, chart),
         })
         .collect()
 }
 
-fn load(settings: &Settings, places: &[Place], i: usize, chart: bool, dir: &Path) -> Result<Part> {
+fn load(settings: &Settings, ground: Ground<'_>, i: usize, chart: bool) -> Result<Part> {
+    let Ground { places, dir, .. } = ground;
     let all =
         if settings.copies.is_some() { std::slice::from_ref(&places[i % places.len()]) } else { places };
     let targets = all.iter().map(|place| place.target().map(Path::to_path_buf)).collect::<Option<Vec<_>>>();
@@ -172,7 +178,7 @@ fn load(settings: &Settings, places: &[Place], i: usize, chart: bool, dir: &Path
     let (place, target) = (&all[0], targets[0].clone());
     // The words begin with `plumb`, whose place the program itself takes.
     let mut words = vec![program()];
-    words.extend(arguments::load_arguments(settings, &targets).into_iter().skip(1));
+    words.extend(ground.filled(&arguments::load_arguments(settings, &targets)[1..], i));
     let file = |first: &str, other: String| dir.join(if i == 0 { first.to_string() } else { other });
     let mut add = |option: &str, value: Option<&Path>| {
         let is_it = |w: &OsString| {
@@ -205,32 +211,49 @@ fn program() -> OsString {
     }
 }
 
-/// A command with its placeholders filled for copy `i`: the devices are those from the `i`th on, in a circle.
-fn filled(words: &[String], places: &[Place], i: usize, dir: &Path) -> Vec<OsString> {
-    let mut names: Vec<(String, &Path)> = vec![("{out}".into(), dir)];
-    for n in 0..places.len() {
-        let place = &places[(i + n) % places.len()];
-        let number = if n == 0 { String::new() } else { (n + 1).to_string() };
-        names.extend(place.dir.as_deref().map(|d| (format!("{{dir{number}}}"), d)));
-        names.extend(place.node.as_deref().map(|d| (format!("{{device{number}}}"), d)));
+impl Ground<'_> {
+    /// A command of the plan's, for copy `i`; the word `plumb` at its beginning is this program.
+    fn command(&self, words: &[String], i: usize) -> Vec<OsString> {
+        let mut words: Vec<OsString> = words.iter().map(OsString::from).collect();
+        if let Some(first) = words.first_mut().filter(|first| *first == "plumb") {
+            *first = program();
+        }
+        self.filled(&words, i)
     }
-    words.iter().map(|word| fill(word, &names)).collect()
+
+    /// Words with their placeholders filled for copy `i`: the devices are those from the `i`th on, in a circle.
+    fn filled(&self, words: &[OsString], i: usize) -> Vec<OsString> {
+        let Ground { places, server, dir } = *self;
+        let mut names: Vec<(String, OsString)> = vec![("{out}".into(), dir.into())];
+        for n in 0..places.len() {
+            let place = &places[(i + n) % places.len()];
+            let number = if n == 0 { String::new() } else { (n + 1).to_string() };
+            names.extend(place.dir.as_ref().map(|d| (format!("{{dir{number}}}"), d.into())));
+            names.extend(place.node.as_ref().map(|d| (format!("{{device{number}}}"), d.into())));
+        }
+        if let Some(server) = server {
+            names.extend([
+                ("{server}".into(), server.url().into()),
+                ("{socket}".into(), server.socket().into()),
+            ]);
+        }
+        words.iter().map(|word| fill(word, &names)).collect()
+    }
 }
 
-fn fill(word: &str, names: &[(String, &Path)]) -> OsString {
+fn fill(word: &OsStr, names: &[(String, OsString)]) -> OsString {
     let mut out = Vec::with_capacity(word.len());
-    let mut rest = word;
-    while !rest.is_empty() {
-        let known = names.iter().find(|(name, _)| rest.starts_with(name.as_str()));
+    let mut rest = word.as_bytes();
+    while let Some(first) = rest.first() {
+        let known = names.iter().find(|(name, _)| rest.starts_with(name.as_bytes()));
         let taken = match known {
-            Some((name, path)) => {
-                out.extend_from_slice(path.as_os_str().as_bytes());
+            Some((name, text)) => {
+                out.extend_from_slice(text.as_bytes());
                 name.len()
             }
             None => {
-                let length = rest.chars().next().map_or(1, char::len_utf8);
-                out.extend_from_slice(&rest.as_bytes()[..length]);
-                length
+                out.push(*first);
+                1
             }
         };
         rest = &rest[taken..];
@@ -249,10 +272,14 @@ fn plain(part: &Part, said: &File) -> Result<Command> {
 }
 
 /// `plumb run` of all parts at once. A shell starts them, since each has files of its own.
-fn recorded(options: &[String], parts: &[Part], dir: &Path, said: &File) -> Result<Command> {
+fn recorded(options: &[String], parts: &[Part], ground: Ground<'_>, said: &File) -> Result<Command> {
+    let dir = ground.dir;
     let mut command = Command::new("/proc/self/exe");
     // With --json its words go to standard output, and standard error is the command's.
     command.arg0("plumb").args(["run", "--quiet", "--json", "--no-report", "-o"]).arg(dir).args(options);
+    if let Some(pid) = ground.server.and_then(Running::pid) {
+        command.args(["--pid", &pid.to_string()]);
+    }
     command.args(["--", "sh", "-c"]).arg(script(parts, dir));
     // What it prints lies in the run directory as well.
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said.try_clone()?);
@@ -330,8 +357,9 @@ mod tests {
 
     #[test]
     fn placeholders_are_filled_once_and_others_stay() {
-        let (a, b) = (Path::new("/a{out}"), Path::new("/b"));
-        let names = [("{dir}".to_string(), a), ("{dir2}".to_string(), b), ("{out}".to_string(), b)];
-        assert_eq!(fill("of={dir}/x {dir2} {dir3} ${HOME} ü", &names), "of=/a{out}/x /b {dir3} ${HOME} ü");
+        let (a, b) = (OsString::from("/a{out}"), OsString::from("/b"));
+        let names = [("{dir}".to_string(), a), ("{dir2}".to_string(), b.clone()), ("{out}".to_string(), b)];
+        let filled = fill(OsStr::new("of={dir}/x {dir2} {dir3} ${HOME} ü"), &names);
+        assert_eq!(filled, "of=/a{out}/x /b {dir3} ${HOME} ü");
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Settings over settings: of two, the later one's keys win; tables are merged key by key.
 
-use super::file::{FileSystem, Settings, Value};
+use super::file::{FileSystem, Server, Settings, Value};
 use std::collections::BTreeMap;
 
 /// All of them, the last over the others. What `false` takes away is gone.
@@ -23,6 +23,7 @@ fn over(below: &mut Settings, layer: &Settings) {
         record_hosts,
         device,
         file_system,
+        server,
         queue,
         sysctl,
         write,
@@ -51,6 +52,12 @@ fn over(below: &mut Settings, layer: &Settings) {
         (Some(below), Some(layer)) => file_system_over(below, layer),
         (None, Some(layer)) => below.file_system = Some(layer.clone()),
         (_, None) => {}
+    }
+    if let Some(Server { kind, settings, user }) = server {
+        let below = below.server.get_or_insert_with(Server::default);
+        one(&mut below.kind, kind);
+        one(&mut below.user, user);
+        table(&mut below.settings, settings);
     }
 }
 

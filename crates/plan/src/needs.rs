@@ -8,7 +8,7 @@ mod machine;
 pub use machine::Machine;
 
 use super::arguments;
-use super::file::{DeviceSpec, PlanFile, Settings};
+use super::file::{DeviceSpec, PlanFile, Server, ServerKind, Settings};
 use super::state::Cell;
 use crate::program::Program;
 use anyhow::{bail, Context, Result};
@@ -108,6 +108,7 @@ impl Machine {
             .or_else(|| cell.file_system.as_ref().and_then(|fs| self.file_system(&fs.kind)))
             .or_else(|| devices.iter().find_map(|(_, device)| self.queue(cell, device)))
             .or_else(|| self.files(cell))
+            .or_else(|| cell.server.as_ref().and_then(|server| self.server(server)))
             .or_else(|| {
                 [&cell.prepare, &cell.command].into_iter().flatten().find_map(|words| self.command(words))
             })
@@ -233,8 +234,20 @@ impl Machine {
         sysctl.or_else(|| cell.write.keys().find_map(|path| self.lacks_file(path)))
     }
 
+    fn server(&self, server: &Server) -> Option<String> {
+        let kind = server.kind?;
+        let (client, package) = match kind {
+            ServerKind::Postgresql => ("psql", "postgresql-client"),
+            ServerKind::Mariadb => ("mariadb", "mariadb-client"),
+        };
+        let no_client =
+            || (!self.tool(client)).then(|| format!("{client} is not installed: apt install {package}"));
+        super::server::programs(kind).err().map(|why| why.to_string()).or_else(no_client)
+    }
+
     fn command(&self, words: &[String]) -> Option<String> {
-        let name = words.first().filter(|name| !name.contains('{') && !self.tool(name))?;
+        let own = |name: &str| name.contains('{') || name == "plumb";
+        let name = words.first().filter(|name| !own(name) && !self.tool(name))?;
         Some(match name.contains('/') {
             true => format!("{name} does not exist or cannot be run"),
             false => format!("{name} is not installed, or not in PATH"),

@@ -7,11 +7,11 @@
 //! the journal, `plan.json` -> report. What can kill it can do so at any point: the guardian puts
 //! things back, and the next run goes on where `plan.json` says.
 
-use super::measure::{measure, prepare, Measured};
+use super::measure::{measure, prepare, Ground, Measured};
 use super::own_devices::{OWN, PLAN};
 use super::progress::{self, Progress};
 use super::state::{Cell, End, Made, State};
-use super::{cells, check, hosts, library, needs, order, report, settings, store, testbed};
+use super::{cells, check, hosts, library, needs, order, report, server, settings, store, testbed};
 use crate::options;
 use crate::program::Program;
 use anyhow::{bail, Context, Result};
@@ -316,14 +316,53 @@ fn attempt(
     let output = dir.join("output.txt");
     *places = testbed::make(&state.plan, wanted, guarded, &output)?;
     settings::apply(wanted, &testbed::queues(places), &mut guarded.journal)?;
-    prepare(wanted, places, dir, guarded)?;
+    let mut server =
+        wanted.server.as_ref().map(|spec| server::start(spec, places, dir, guarded)).transpose()?;
+    let came = on_ground(&state.plan, wanted, places, server.as_mut(), dir, guarded);
+    let Some(mut server) = server else { return came };
+    let ended = server.ended();
+    let told = server.stop(guarded);
+    let mut measured = match (came, ended) {
+        (Err(error), Some(why)) if !stopped() => return Err(error.context(why)),
+        (came, ended) => {
+            let mut measured = came?;
+            if let Some(why) = ended {
+                measured.end = End::Failed(why);
+            }
+            measured
+        }
+    };
+    measured.doubts.extend(told);
+    Ok(measured)
+}
+
+/// Prepares and measures, between the start and the end of a server.
+fn on_ground(
+    plan: &super::file::PlanFile,
+    wanted: &super::file::Settings,
+    places: &[testbed::Place],
+    mut server: Option<&mut server::Running>,
+    dir: &Path,
+    guarded: &mut GuardedJournal,
+) -> Result<Measured> {
+    prepare(wanted, Ground { places, server: server.as_deref(), dir }, guarded)?;
+    if let Some(server) = &server {
+        server.settle(guarded)?;
+    }
     if wanted.remount == Some(true) {
-        testbed::remount(places, guarded, &output)?;
+        let told = server.as_mut().map(|server| server.stop(guarded)).unwrap_or_default();
+        if let Some(why) = told.first() {
+            bail!("the server did not stop before the remount: {why}");
+        }
+        testbed::remount(places, guarded, &dir.join("output.txt"))?;
+        if let Some(server) = &mut server {
+            server.again(guarded)?;
+        }
     }
     if stopped() {
         return Err(StoppedByUser.into());
     }
-    measure(&state.plan, wanted, places, dir, guarded)
+    measure(plan, wanted, Ground { places, server: server.as_deref(), dir }, guarded)
 }
 
 /// The report, how to go on, and the exit code.

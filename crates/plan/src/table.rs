@@ -69,6 +69,9 @@ pub struct Row {
     /// Where the time went, where it was recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub work: Vec<Work>,
+    /// The critical path of a recorded command: ns by who ran or was waited for, and by category of the account.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub path: BTreeMap<String, BTreeMap<String, f64>>,
 }
 
 /// What processes did, and where their time went: those that did the same kinds of operations, together.

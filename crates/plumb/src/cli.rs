@@ -221,7 +221,8 @@ pub struct What {
     /// Let every user read what is recorded; else its user alone can (of sudo, the user who called it).
     #[arg(long)]
     pub share: bool,
-    /// Record a running process and its descendants, those that run and future ones (repeatable).
+    /// Record a running process and its descendants, those that run and future ones (repeatable). With a COMMAND: both,
+    /// as a server and what asks it, until the command ends.
     #[arg(short, long, value_name = "PID")]
     pub pid: Vec<u32>,
     /// With --pid: leave out the child processes that run already.
@@ -278,7 +279,7 @@ pub struct What {
     #[arg(long, value_name = "WHOSE", value_enum, default_value_t = ExitCodeOf::Command)]
     pub exit_code: ExitCodeOf,
     /// Command to run and record, after `--`.
-    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["pid", "cgroup"])]
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "cgroup")]
     pub command: Vec<OsString>,
 }
 

@@ -8,7 +8,9 @@ use anyhow::{bail, Context, Result};
 use plumb_machine::output;
 use plumb_machine::signals::{self, Calls};
 use plumb_machine::{process, Root};
-use plumb_probe::{Beside, Keep, Opens, Options, Outcome, Progress, Selection, Spans, Target, Trigger};
+use plumb_probe::{
+    Beside, Keep, Opens, Options, Outcome, Progress, Running, Selection, Spans, Target, Trigger,
+};
 use plumb_trace::units;
 use std::io::{IsTerminal, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -60,15 +62,18 @@ pub fn options(what: &What, dir: &Path) -> Result<Options> {
     for word in &what.thin {
         selection.thin(word)?;
     }
+    let running = || {
+        let named = what.pid.clone();
+        let none = what.no_children || named.is_empty();
+        let children = if none { Vec::new() } else { process::descendants(&named, &Root::real()) };
+        Running { named, children }
+    };
     let target = if !what.command.is_empty() {
-        Target::Command(what.command.clone())
+        Target::Command { words: what.command.clone(), beside: running() }
     } else if let Some(dir) = &what.cgroup {
         Target::Cgroup(dir.clone())
     } else if !what.pid.is_empty() {
-        let named = what.pid.clone();
-        let children =
-            if what.no_children { Vec::new() } else { process::descendants(&named, &Root::real()) };
-        Target::Pids { named, children }
+        Target::Pids(running())
     } else if what.all {
         Target::Everything
     } else {
@@ -162,8 +167,8 @@ fn shown<T>(
             );
         }
     };
-    if let (Target::Pids { children, .. }, false) = (&options.target, quiet) {
-        if !children.is_empty() {
+    if let (Target::Pids(running), false) = (&options.target, quiet) {
+        if !running.children.is_empty() {
             let target = options.target.describe();
             eprintln!("plumb: recording {target} (--no-children: without those that run now)");
         }

@@ -31,7 +31,7 @@ pub use recorder::{record, record_beside, record_into, Keep, Opens, Options, Out
 pub use sampling::Sampling;
 pub use select::Selection;
 pub use span::{Spans, Spec as SpanSpec};
-pub use target::{Command, Target};
+pub use target::{Command, Running, Target};
 pub use trigger::Trigger;
 #[doc(hidden)]
 pub use user::parsers;

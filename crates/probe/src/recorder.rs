@@ -212,11 +212,11 @@ fn whole(
         _ => None,
     };
     let program = match &options.target {
-        Target::Command(words) => words.first().and_then(|name| target::find(name)),
+        Target::Command { words, .. } => words.first().and_then(|name| target::find(name)),
         _ => None,
     };
     let mut command = match &options.target {
-        Target::Command(words) => Some(Command::fork(words, options.output_apart, trace.as_deref())?),
+        Target::Command { words, .. } => Some(Command::fork(words, options.output_apart, trace.as_deref())?),
         _ => None,
     };
     // Behind the fork, so that the command keeps its own.
@@ -234,8 +234,7 @@ fn whole(
     };
     let mut object = MaybeUninit::uninit();
     let mut loaded = Loaded::load(&mut object, &events, &selection, &knobs, cpus)?;
-    let mut targets = threads;
-    targets.extend(command.as_ref().map(|c| c.pid));
+    let targets: Vec<u32> = command.iter().map(|c| c.pid).chain(threads).collect();
     loaded.mark(&targets);
 
     let mut metadata = describe(options, &selection, &events, &lacking, &knobs);
@@ -366,8 +365,8 @@ fn describe(
     env.insert(
         "target_kind".into(),
         match options.target {
-            Target::Command(_) => "command".into(),
-            Target::Pids { .. } => "pid".into(),
+            Target::Command { .. } => "command".into(),
+            Target::Pids(_) => "pid".into(),
             Target::Cgroup(_) => "cgroup".into(),
             Target::Everything => "everything".into(),
         },
@@ -771,8 +770,8 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
         } else if asked > 0 {
             return Some("stopped by the user".into());
         }
-        if let Target::Pids { named, .. } = &self.options.target {
-            if named.iter().all(|p| process::is_over(*p, &Root::real())) {
+        if let Target::Pids(running) = &self.options.target {
+            if running.named.iter().all(|p| process::is_over(*p, &Root::real())) {
                 return Some("the target ended".into());
             }
         }

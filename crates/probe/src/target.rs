@@ -16,36 +16,65 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// A command and its descendants.
-    Command(Vec<OsString>),
-    /// Processes that run, and the descendants that they will have.
-    Pids {
-        /// Those that were asked for; when they have ended, the recording ends.
-        named: Vec<u32>,
-        /// Descendants that they have already.
-        children: Vec<u32>,
+    Command {
+        words: Vec<OsString>,
+        /// Processes that are recorded with it, as the server that it asks.
+        beside: Running,
     },
+    /// Processes that run, and the descendants that they will have.
+    Pids(Running),
     /// The members of a cgroup (a path below its mount), now and later.
     Cgroup(PathBuf),
     Everything,
+}
+
+/// Processes that run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Running {
+    /// Those that were asked for. Where they are the whole target, the recording ends when they have.
+    pub named: Vec<u32>,
+    /// Descendants that they have already.
+    pub children: Vec<u32>,
+}
+
+impl Running {
+    fn describe(&self) -> String {
+        let pids: Vec<_> = self.named.iter().map(u32::to_string).collect();
+        let more = match self.children.len() {
+            0 => String::new(),
+            1 => " and 1 child process".into(),
+            n => format!(" and {n} child processes"),
+        };
+        format!("pid {}{more}", pids.join(", "))
+    }
+
+    fn threads(&self) -> Result<Vec<u32>> {
+        let mut tids = Vec::new();
+        for pid in &self.named {
+            let found = threads_of(*pid);
+            if found.is_empty() {
+                bail!("no process {pid}; 'ps -e' lists those that run");
+            }
+            tids.extend(found);
+        }
+        // A child may have ended since.
+        tids.extend(self.children.iter().flat_map(|pid| threads_of(*pid)));
+        Ok(tids)
+    }
 }
 
 impl Target {
     /// In words, for the trace's environment.
     pub fn describe(&self) -> String {
         match self {
-            Target::Command(words) => {
+            Target::Command { words, beside } => {
                 let words: Vec<_> = words.iter().map(|w| w.to_string_lossy()).collect();
-                words.join(" ")
+                match beside.named.is_empty() {
+                    true => words.join(" "),
+                    false => format!("{}, with {}", words.join(" "), beside.describe()),
+                }
             }
-            Target::Pids { named, children } => {
-                let pids: Vec<_> = named.iter().map(u32::to_string).collect();
-                let more = match children.len() {
-                    0 => String::new(),
-                    1 => " and 1 child process".into(),
-                    n => format!(" and {n} child processes"),
-                };
-                format!("pid {}{more}", pids.join(", "))
-            }
+            Target::Pids(running) => running.describe(),
             Target::Cgroup(path) => format!("cgroup {}", path.display()),
             Target::Everything => "everything".into(),
         }
@@ -57,20 +86,8 @@ impl Target {
     /// A process or cgroup that does not exist.
     pub fn threads(&self) -> Result<Vec<u32>> {
         match self {
-            Target::Command(_) | Target::Everything => Ok(Vec::new()),
-            Target::Pids { named, children } => {
-                let mut tids = Vec::new();
-                for pid in named {
-                    let found = threads_of(*pid);
-                    if found.is_empty() {
-                        bail!("no process {pid}; 'ps -e' lists those that run");
-                    }
-                    tids.extend(found);
-                }
-                // A child may have ended since.
-                tids.extend(children.iter().flat_map(|pid| threads_of(*pid)));
-                Ok(tids)
-            }
+            Target::Everything => Ok(Vec::new()),
+            Target::Command { beside: running, .. } | Target::Pids(running) => running.threads(),
             Target::Cgroup(path) => {
                 let mut tids = Vec::new();
                 cgroup_threads(path, &mut tids).with_context(|| {

@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 /// The kind of a device that is cleared for the file system that comes next.
 pub const CLEARED: &str = "none";
 
+/// How the name of a [`Change::Tree`] begins.
+pub const SERVER: &str = "plumb-server-";
+
 /// A change of the system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "kebab-case")]
@@ -30,6 +33,11 @@ pub enum Change {
     },
     /// A directory is made; undone by removing it, if it is empty.
     Directory { path: PathBuf },
+    /// A directory for a server's files is made; undone by removing it with all that is in it.
+    Tree {
+        /// Its name begins with [`SERVER`].
+        path: PathBuf,
+    },
     /// A file system is made. This is not undone: it is told to whoever reads the journal. Only one that was not
     /// finished is cleared from a device of this machine by the guardian, or no guard would let the next run near it.
     Formatted {
@@ -89,8 +97,8 @@ pub enum Change {
 }
 
 impl Change {
-    /// What makes it none of plumb's: every change is one of the kernel's settings, a mount, a served disk, processes, or
-    /// an empty directory, of a guide also a command of the user's. What a journal says besides is not done.
+    /// What makes it none of plumb's: every change is one of the kernel's settings, a mount, a served disk, processes, an
+    /// empty directory or that of a server, of a guide also a command of the user's. What a journal says besides is not done.
     pub fn is_foreign(&self, devices: &dyn Devices) -> Option<String> {
         let no_setting = |path: &Path| {
             (!devices.is_setting(path)).then(|| format!("{} is no setting of the kernel's", path.display()))
@@ -103,6 +111,10 @@ impl Change {
             Self::Queue { dir, values } => {
                 let outside = values.keys().find(|name| name.contains("..") || name.starts_with('/'));
                 no_setting(dir).or_else(|| outside.map(|name| format!("{name} is no attribute of a queue")))
+            }
+            Self::Tree { path } => {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                (!name.starts_with(SERVER)).then(|| format!("{} is no directory of a server", path.display()))
             }
             Self::Cgroup { path } | Self::Controller { path, .. } => no_setting(path),
             Self::Limit(limit) => no_setting(&limit.path),

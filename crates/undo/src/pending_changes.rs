@@ -44,13 +44,15 @@ impl Standing {
 
 /// A change in words, if the system still shows it.
 fn stands(open: &Open, devices: &dyn Devices) -> Option<String> {
-    if open.before_boot && !matches!(open.change, Change::Directory { .. }) {
+    if open.before_boot && !matches!(open.change, Change::Directory { .. } | Change::Tree { .. }) {
         return None;
     }
     match &open.change {
         Change::Began { .. } | Change::Formatted { .. } | Change::Write { old: None, .. } => None,
         Change::Disk { name } => devices.is_served(name).then(|| format!("disk {name} is served")),
-        Change::Directory { path } => path.is_dir().then(|| format!("{}: was made", path.display())),
+        Change::Directory { path } | Change::Tree { path } => {
+            path.is_dir().then(|| format!("{}: was made", path.display()))
+        }
         Change::Mount { point, device, .. } => undo::mounted(point)
             .then(|| format!("{}: {} is mounted there", point.display(), device.display())),
         Change::Write { path, old: Some(old), .. } => differs(path, old),

@@ -27,7 +27,9 @@ const DEATH: Duration = Duration::from_secs(10);
 
 pub fn undo(open: &Open, held: Held, devices: &dyn Devices) -> Undone {
     // What lies in files is there after a boot too: a directory, and whatever a command of the user's did.
-    if open.before_boot && !matches!(open.change, Change::Directory { .. } | Change::Command { .. }) {
+    if open.before_boot
+        && !matches!(open.change, Change::Directory { .. } | Change::Tree { .. } | Change::Command { .. })
+    {
         return Undone::Nothing;
     }
     match &open.change {
@@ -52,6 +54,7 @@ pub fn undo(open: &Open, held: Held, devices: &dyn Devices) -> Undone {
         Change::Began { .. } | Change::Formatted { .. } | Change::Write { old: None, .. } => Undone::Nothing,
         Change::Disk { name } => stop(name, devices),
         Change::Directory { path } => remove(path),
+        Change::Tree { path } => remove_tree(path),
         Change::Mount { point, disk, .. } => unmount(point, disk.as_deref(), devices),
         Change::Write { path, old: Some(old), instead, .. } => write_back(
             path,
@@ -116,6 +119,22 @@ fn remove(path: &Path) -> Undone {
             Undone::LeftAlone(format!("{} is not empty", path.display()))
         }
         Err(e) => Undone::Failed(format!("{}: {e}", path.display())),
+    }
+}
+
+/// Processes of a server that was killed may still make files while they end.
+fn remove_tree(path: &Path) -> Undone {
+    let begun = Instant::now();
+    loop {
+        // A link in it is removed, not followed (std::fs::remove_dir_all).
+        match std::fs::remove_dir_all(path) {
+            Ok(()) => return Undone::Did(format!("{}: removed with what was in it", path.display())),
+            Err(e) if e.kind() == io::ErrorKind::NotFound && !path.exists() => return Undone::Nothing,
+            Err(e) if begun.elapsed() > PATIENCE => {
+                return Undone::Failed(format!("{}: {e}", path.display()));
+            }
+            Err(_) => std::thread::sleep(Duration::from_millis(50)),
+        }
     }
 }
 

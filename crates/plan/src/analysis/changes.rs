@@ -4,7 +4,7 @@
 //! A pair is two cells that differ in one factor alone: its first level, and each other one. The figure's difference
 //! is tested pair by pair (Welch's t, on the logarithm for times and rates), all pairs of a factor together (Benjamini and
 //! Hochberg). The parts, of recorded cells, are times of the processes that did the figure's operations, for each operation, so that
-//! runs of different lengths can be compared.
+//! runs of different lengths can be compared. Of a command's time they are those of its critical path, which add up to it.
 
 use super::cells::{CellFigures, Scale};
 use crate::table::{FactorNames, Row, Table, Unit};
@@ -26,7 +26,7 @@ const UNKNOWN: [&str; 2] = ["paused", "lost"];
 /// A part of the account at both levels.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PartChange {
-    /// System call; empty for time outside of calls.
+    /// System call, empty for time outside of calls; on a path who ran or was waited for.
     pub call: String,
     /// Category of the account.
     pub category: String,
@@ -69,6 +69,8 @@ pub struct Changes {
     pub pairs: Vec<Change>,
     /// Kind of the operations that parts are times of; none: times of the whole.
     pub operation: Option<String>,
+    /// Parts are those of the critical path.
+    pub of_path: bool,
 }
 
 /// All pairs.
@@ -82,6 +84,9 @@ pub fn of(table: &Table, cells: &[CellFigures], figure: &str, unit: Unit) -> Cha
     let kind = kind(figure);
     let counted = |row: &&Row| row.work.iter().any(|w| kind.is_some_and(|k| w.operations.contains_key(k)));
     let operation = kind.filter(|_| recorded.values().flatten().all(counted));
+    let operations = |row: &&Row| row.work.iter().any(|w| !w.operations.is_empty());
+    let of_path = figure == "elapsed"
+        && recorded.values().flatten().all(|row| !row.path.is_empty() && !operations(&row));
     let is_quantile =
         kind.is_some() && figure.rsplit_once(".p").is_some_and(|(_, q)| q.parse::<f64>().is_ok());
     let resolution = if is_quantile && scale == Scale::Ratio { BUCKET } else { 0.0 };
@@ -115,11 +120,14 @@ pub fn of(table: &Table, cells: &[CellFigures], figure: &str, unit: Unit) -> Cha
                 q: None,
                 found: false,
                 recorded: rows.is_some(),
-                parts: rows.map_or_else(Vec::new, |(a, b)| parts(a, b, figure, operation)),
+                parts: rows.map_or_else(Vec::new, |(a, b)| match of_path {
+                    true => parts(path(a), path(b), figure),
+                    false => parts(times(a, operation), times(b, operation), figure),
+                }),
             });
         }
     }
-    Changes { pairs: judged(pairs, scale), operation: operation.map(String::from) }
+    Changes { pairs: judged(pairs, scale), operation: operation.map(String::from), of_path }
 }
 
 /// The kind of operation of a figure like `write.p99`. Of a step (`seek:write.p99`) none: processes do several steps, and the
@@ -150,10 +158,28 @@ fn judged(mut pairs: Vec<Change>, scale: Scale) -> Vec<Change> {
     pairs
 }
 
-/// Time of a part in each repetition, ns an operation.
-fn times(rows: &[&Row], operation: Option<&str>) -> Vec<BTreeMap<(String, String), f64>> {
+/// Time of each part of a repetition, ns.
+type Times = BTreeMap<(String, String), f64>;
+
+/// The critical path's time in each repetition. Who takes a CPU away differs from one to the next.
+fn path(rows: &[&Row]) -> Vec<Times> {
     let of = |row: &&Row| {
-        let mut out: BTreeMap<(String, String), f64> = BTreeMap::new();
+        let mut out = Times::new();
+        for (who, account) in &row.path {
+            for (category, ns) in account {
+                let who = if ["runnable", "preempted"].contains(&category.as_str()) { "" } else { who };
+                *out.entry((who.into(), category.clone())).or_default() += ns;
+            }
+        }
+        out
+    };
+    rows.iter().map(of).collect()
+}
+
+/// The processes' time in each repetition, ns an operation.
+fn times(rows: &[&Row], operation: Option<&str>) -> Vec<Times> {
+    let of = |row: &&Row| {
+        let mut out = Times::new();
         let mut count = 0;
         // A load's first process waits for its workers.
         let loaded = row.work.iter().any(|w| !w.operations.is_empty());
@@ -174,8 +200,7 @@ fn times(rows: &[&Row], operation: Option<&str>) -> Vec<BTreeMap<(String, String
     rows.iter().map(of).collect()
 }
 
-fn parts(a: &[&Row], b: &[&Row], figure: &str, operation: Option<&str>) -> Vec<PartChange> {
-    let (a, b) = (times(a, operation), times(b, operation));
+fn parts(a: Vec<Times>, b: Vec<Times>, figure: &str) -> Vec<PartChange> {
     let counts = |(call, category): &&(String, String)| {
         let on_cpu = CATEGORIES.iter().any(|(of, name, _)| of.on_cpu() && name == category);
         match kind(figure).and(figure.rsplit_once('.')).map(|(_, what)| what) {
@@ -189,7 +214,7 @@ fn parts(a: &[&Row], b: &[&Row], figure: &str, operation: Option<&str>) -> Vec<P
         a.iter().chain(&b).flat_map(BTreeMap::keys).filter(counts).collect();
     let mut all: Vec<PartChange> = Vec::new();
     for key in keys {
-        let values = |side: &[BTreeMap<(String, String), f64>]| -> Vec<f64> {
+        let values = |side: &[Times]| -> Vec<f64> {
             side.iter().map(|times| times.get(key).copied().unwrap_or(0.0)).collect()
         };
         let (in_a, in_b) = (values(&a), values(&b));
@@ -301,7 +326,7 @@ mod tests {
                 account.values_mut().for_each(|ns| *ns /= 2.0);
             }
             let b: Vec<&Row> = less.iter().collect();
-            parts(&a, &b, figure, Some("write"))
+            parts(times(&a, Some("write")), times(&b, Some("write")), figure)
                 .iter()
                 .map(|p| format!("{}:{}", p.call, p.category))
                 .collect()

@@ -19,6 +19,13 @@ pub(super) fn figures(result: &Value, found: &mut Found) -> Result<(), String> {
         }
     }
     found.work = work(processes);
+    for part in result["path"]["parts"].as_array().into_iter().flatten() {
+        if let (Some(who), Some(category), Some(ns)) =
+            (part["who"].as_str(), part["category"].as_str(), part["time"].as_f64())
+        {
+            *found.path.entry(who.into()).or_default().entry(category.into()).or_default() += ns;
+        }
+    }
     if whole > 0.0 {
         for (category, ns) in account {
             found.add(&format!("time.{category}"), Unit::Share, ns / whole);

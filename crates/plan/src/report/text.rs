@@ -310,9 +310,13 @@ fn changes(analysis: &Analysis, out: &mut dyn Write) -> Result<()> {
         return Ok(());
     }
     let format = format(&analysis.cells, analysis.unit);
-    let each = all.operation.as_ref().map_or(String::new(), |kind| format!(" for each {kind}"));
     let unit = headed(&analysis.figure, format.unit);
-    writeln!(out, "\nWhat changed from a factor's first level: {unit}, and parts of the account{each}")?;
+    let of = match &all.operation {
+        Some(kind) => format!("account for each {kind}"),
+        None if all.of_path => "critical path".into(),
+        None => "account".into(),
+    };
+    writeln!(out, "\nWhat changed from a factor's first level: {unit}, and parts of the {of}")?;
     let scale = analysis.effects.scale;
     let x = if scale == Scale::Ratio { "x" } else { "change" };
     let head = ["<factor", "<level", "<with", "from", "to", x, "low", "high", "<part", "its change"];
@@ -324,9 +328,13 @@ fn changes(analysis: &Analysis, out: &mut dyn Write) -> Result<()> {
         for (number, change) in worth.into_iter().take(MOST_CHANGES).enumerate() {
             shown += 1;
             let part = |part: &PartChange| {
-                let call = if part.call.is_empty() { "outside calls" } else { &part.call };
+                let name = match (part.call.as_str(), all.of_path) {
+                    ("", true) => part.category.clone(),
+                    ("", false) => format!("outside calls: {}", part.category),
+                    (call, _) => format!("{call}: {}", part.category),
+                };
                 let sign = if part.difference > 0.0 { "+" } else { "" };
-                [format!("{call}: {}", part.category), format!("{sign}{}", value(part.difference, Unit::Ns))]
+                [name, format!("{sign}{}", value(part.difference, Unit::Ns))]
             };
             let mut parts = change.parts.iter().map(part);
             let mut row = vec![

@@ -20,6 +20,8 @@ pub(super) struct Effects {
     pub refused: BTreeMap<PathBuf, String>,
     /// File systems that are made and mounted: kind and options.
     pub mounted: BTreeSet<String>,
+    /// Servers that are made, started, stopped and removed.
+    pub servers: BTreeSet<String>,
     /// Directories that files are made in, and removed from.
     pub directories: BTreeSet<PathBuf>,
     /// Queue attributes of the devices and their values.
@@ -81,6 +83,8 @@ impl Effects {
             let words = std::iter::once(&made.kind).chain(options.iter().filter(|o| !o.is_empty()));
             self.mounted.insert(words.cloned().collect::<Vec<_>>().join(", "));
         }
+        let kind = cell.server.as_ref().and_then(|server| server.kind);
+        self.servers.extend(kind.map(|kind| kind.name().to_string()));
         values(&mut self.queue, &cell.queue);
         values(&mut self.sysctl, &cell.sysctl);
         values(&mut self.write, &cell.write);

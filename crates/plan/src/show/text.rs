@@ -137,6 +137,9 @@ fn effects(effects: &Effects, out: &mut dyn Write) -> io::Result<()> {
     for mounted in &effects.mounted {
         line(out, "  mount", mounted)?;
     }
+    for server in &effects.servers {
+        line(out, "  server", &format!("{server}: made, started, stopped and removed"))?;
+    }
     for dir in &effects.directories {
         line(out, "  files", &format!("made in {}, and removed", dir.display()))?;
     }

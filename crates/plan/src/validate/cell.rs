@@ -35,6 +35,7 @@ impl<'a> Cells<'a> {
             place(&|s| s.host.is_some() || s.record_hosts.is_some() || s.device.is_some())
         })?;
         file_system(cell, &devices).with_context(|| place(&|s| s.file_system.is_some()))?;
+        server(cell, &devices, self.plan).with_context(|| place(&|s| s.server.is_some()))?;
         measured(cell, &devices).with_context(|| place(&|s| s.copies.is_some() || s.command.is_some()))?;
         kernel(cell, &devices, &place)?;
         for (key, words) in [("prepare", &cell.prepare), ("command", &cell.command)] {
@@ -193,6 +194,31 @@ fn file_system(cell: &Settings, devices: &[&DeviceSpec]) -> Result<()> {
     Ok(())
 }
 
+/// A server has a directory to work in, on a machine that has its programs.
+fn server(cell: &Settings, devices: &[&DeviceSpec], plan: &PlanFile) -> Result<()> {
+    let Some(server) = &cell.server else { return Ok(()) };
+    if server.kind.is_none() {
+        bail!("server: has no kind, as in server.kind = \"postgresql\"");
+    }
+    if !devices.iter().any(|d| is_directory(d)) && (devices.is_empty() || cell.file_system.is_none()) {
+        bail!("server: there is no place for its data; give device, with file-system or a directory");
+    }
+    let guest = cell.host.as_ref().and_then(|name| plan.hosts.get(name)).is_some_and(|h| h.guest.is_some());
+    if guest {
+        bail!("server: a guest has no database; leave host out, or give one with reach");
+    }
+    for (name, value) in &server.settings {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+        if name.starts_with('-') || !name.chars().all(plain) {
+            bail!("server.settings: \"{name}\" is no name of a setting");
+        }
+        if value.words().iter().any(|word| word.contains('\n')) {
+            bail!("server.settings.{name}: its value is one line");
+        }
+    }
+    Ok(())
+}
+
 /// There is one thing to measure, and every device has its part in it.
 fn measured(cell: &Settings, devices: &[&DeviceSpec]) -> Result<()> {
     let load = !cell.load.is_empty() || cell.preset.is_some();
@@ -298,10 +324,13 @@ fn command(words: &[String], cell: &Settings, devices: &[&DeviceSpec]) -> Result
     }
     if let Some(unknown) = words.iter().find_map(|w| unknown_placeholder(w)) {
         bail!(
-            "{unknown}: there is no such placeholder; there are {{dir}}, {{device}}, {{dir2}}, {{device2}}, ... and \
-             {{out}}. Braces of the command's own have blanks, as in {}",
+            "{unknown}: there is no such placeholder; there are {{dir}}, {{device}}, {{dir2}}, {{device2}}, ..., \
+             {{server}}, {{socket}} and {{out}}. Braces of the command's own have blanks, as in {}",
             unknown.replace('{', "{ ").replace('}', " }")
         );
+    }
+    if cell.server.is_none() && words.iter().any(|w| w.contains("{server}") || w.contains("{socket}")) {
+        bail!("{{server}}: the cell has no server; give server.kind");
     }
     for placeholder in words.iter().flat_map(|w| placeholders(w)) {
         let (what, number) = placeholder;
@@ -325,7 +354,8 @@ fn command(words: &[String], cell: &Settings, devices: &[&DeviceSpec]) -> Result
 fn unknown_placeholder(word: &str) -> Option<String> {
     let known = |inner: &str| {
         let number = ["dir", "device"].iter().find_map(|what| inner.strip_prefix(what));
-        inner == "out" || number.is_some_and(|n| n.is_empty() || n.parse::<u32>().is_ok())
+        matches!(inner, "out" | "server" | "socket")
+            || number.is_some_and(|n| n.is_empty() || n.parse::<u32>().is_ok())
     };
     let plain = |inner: &&str| {
         inner.starts_with(|c: char| c.is_ascii_lowercase())

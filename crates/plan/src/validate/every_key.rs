@@ -3,7 +3,7 @@
 
 use super::super::file::{
     Chart, ChartKind, DeviceSpec, Factor, FileSystem, HostSpec, Level, OneOrMore, Order, PlanFile, Protocol,
-    Settings, Skip, Value,
+    Server, ServerKind, Settings, Skip, Value,
 };
 use super::super::{cells, keys};
 use crate::program::testing::TestProgram;
@@ -19,6 +19,11 @@ fn full() -> PlanFile {
             kind: "ext4".into(),
             mkfs: vec!["-q".into()],
             mount: "noatime".into(),
+        }),
+        server: Some(Server {
+            kind: Some(ServerKind::Mariadb),
+            settings: BTreeMap::from([("innodb_flush_method".into(), Value::Text("fsync".into()))]),
+            user: Some("mysql".into()),
         }),
         queue: BTreeMap::from([("scheduler".into(), Value::Text("none".into()))]),
         sysctl: BTreeMap::from([("vm.dirty_ratio".into(), Value::Whole(10))]),
@@ -107,6 +112,7 @@ fn tables() -> Vec<(serde_json::Value, Vec<&'static str>)> {
         (at("/host/h"), keys::HOST.to_vec()),
         (at("/cell"), keys::SETTINGS.to_vec()),
         (at("/cell/file-system"), keys::FILE_SYSTEM.to_vec()),
+        (at("/cell/server"), keys::SERVER.to_vec()),
         (at("/factor/0"), keys::FACTOR.to_vec()),
         (at("/factor/0/level/0"), [&["name"], keys::SETTINGS].concat()),
         (at("/skip/0"), keys::SKIP.to_vec()),

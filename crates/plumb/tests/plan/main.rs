@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `plumb plan run`: every repetition once, whatever happens to it, and the system as it was.
 //! What it makes (`run`), what ends it from outside (`end`), what fails in it (`fail`), what it
-//! does not begin (`refuse`), cells on other hosts (`hosts`). Devices are loop devices over files of the test's own.
+//! does not begin (`refuse`), cells on other hosts (`hosts`), with a database (`server`). Devices are loop devices over files of the test's own.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -10,6 +10,7 @@ mod fail;
 mod hosts;
 mod refuse;
 mod run;
+mod server;
 
 use common::plumb;
 use common::scratch::{number, text, Running, Scratch};

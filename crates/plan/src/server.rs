@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A database server of a repetition: made in a directory of its own by an unprivileged user, started, and stopped.
+//!
+//! It listens on a Unix socket in that directory alone. The directory goes with the device's file system, or, where the
+//! device is a directory of this machine, by undoing [`Change::Tree`].
+
+use super::file::{Server, ServerKind, Value};
+use super::testbed::Place;
+use anyhow::{bail, Context, Result};
+use plumb_machine::child::{wait_all, Child, Waited};
+use plumb_machine::signals::stopped;
+use plumb_machine::user;
+use plumb_undo::change::{Change, SERVER};
+use plumb_undo::guarded_journal::{append, last_words, GuardedJournal, StoppedByUser};
+use plumb_undo::timeout;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The database that every server has.
+pub const DATABASE: &str = "bench";
+/// Between two questions whether it answers.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Longest path of a socket that the kernel takes (unix(7)), less the name that PostgreSQL gives it.
+const SOCKET: usize = 107 - ".s.PGSQL.5432".len();
+
+/// Where a kind of server has its programs.
+///
+/// # Errors
+/// It is not installed; says what to do.
+pub fn programs(kind: ServerKind) -> Result<PathBuf> {
+    let (found, package) = match kind {
+        ServerKind::Postgresql => {
+            let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+            let version =
+                |bin: &PathBuf| -> Option<u32> { bin.parent()?.file_name()?.to_str()?.parse().ok() };
+            let all = versions.map(|e| e.path().join("bin")).filter(|bin| bin.join("initdb").exists());
+            (all.max_by_key(version), "postgresql")
+        }
+        ServerKind::Mariadb => {
+            let all = ["/usr/sbin", "/usr/local/sbin", "/usr/libexec", "/usr/bin"].map(PathBuf::from);
+            (all.into_iter().find(|dir| dir.join("mariadbd").exists()), "mariadb-server")
+        }
+    };
+    found.with_context(|| format!("{}'s server is not installed: apt install {package}", kind.name()))
+}
+
+impl ServerKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            ServerKind::Postgresql => "PostgreSQL",
+            ServerKind::Mariadb => "MariaDB",
+        }
+    }
+
+    /// The user of its package.
+    fn user(self) -> &'static str {
+        match self {
+            ServerKind::Postgresql => "postgres",
+            ServerKind::Mariadb => "mysql",
+        }
+    }
+
+    /// How [`Running::url`] begins, for whoever reads a plan before it runs.
+    pub fn sample_url(self) -> &'static str {
+        match self {
+            ServerKind::Postgresql => "postgresql:///bench?host=/run/server&user=postgres",
+            ServerKind::Mariadb => "mariadb://root@/bench?socket=/run/server/socket",
+        }
+    }
+}
+
+/// A server that was made.
+#[derive(Debug)]
+pub struct Running {
+    spec: Server,
+    programs: PathBuf,
+    /// Its directory: data, and the socket.
+    dir: PathBuf,
+    /// What it says.
+    log: PathBuf,
+    /// User and group that it runs as; none: ours.
+    ids: Option<(u32, u32)>,
+    child: Option<Child>,
+}
+
+/// Makes the server of a repetition in `dir`, and starts it.
+///
+/// # Errors
+/// It is not installed, the directory is none that its user can work in, or it does not start: its last words.
+pub fn start(spec: &Server, places: &[Place], dir: &Path, guarded: &mut GuardedJournal) -> Result<Running> {
+    let kind = spec.kind.context("server: has no kind")?;
+    let place = places.iter().find_map(|p| Some((p.dir.clone()?, p.node.is_none())));
+    let (above, stays) =
+        place.context("server: there is no directory for it; give file-system, or a directory")?;
+    let own = above.join(format!("{SERVER}{}", std::process::id()));
+    if own.as_os_str().len() > SOCKET {
+        bail!("{}: too long for a socket's path; name a shorter directory with -o", own.display());
+    }
+    let mut server = Running {
+        programs: programs(kind)?,
+        ids: ids(spec, kind)?,
+        spec: spec.clone(),
+        log: dir.join("server.log"),
+        dir: own,
+        child: None,
+    };
+    if stays {
+        guarded.journal.will(Change::Tree { path: server.dir.clone() })?;
+    }
+    server.make(guarded, &dir.join("output.txt"))?;
+    server.go(guarded)?;
+    server.ask(&format!("create database {DATABASE}"), guarded)?;
+    Ok(server)
+}
+
+/// The user that it runs as, where we may choose: of the plan, of the package, or nobody.
+fn ids(spec: &Server, kind: ServerKind) -> Result<Option<(u32, u32)>> {
+    // SAFETY: a call without arguments.
+    if unsafe { libc::geteuid() } != 0 {
+        return Ok(None);
+    }
+    if let Some(name) = &spec.user {
+        let ids = user::ids(name).with_context(|| format!("server.user: there is no user {name}"))?;
+        return Ok(Some(ids));
+    }
+    let found = user::ids(kind.user()).or_else(|| user::ids("nobody"));
+    Ok(Some(found.with_context(|| {
+        format!("there is no user {} to run the server as; give server.user", kind.user())
+    })?))
+}
+
+impl Running {
+    fn kind(&self) -> ServerKind {
+        self.spec.kind.unwrap_or(ServerKind::Postgresql)
+    }
+
+    /// Where clients find it: of PostgreSQL a directory, of MariaDB a socket.
+    pub fn socket(&self) -> PathBuf {
+        match self.kind() {
+            ServerKind::Postgresql => self.dir.clone(),
+            ServerKind::Mariadb => self.dir.join("socket"),
+        }
+    }
+
+    /// The address of its database for `plumb load --to`, and of PostgreSQL for psql and pgbench.
+    pub fn url(&self) -> String {
+        let socket = self.socket();
+        match self.kind() {
+            ServerKind::Postgresql => {
+                format!("postgresql:///{DATABASE}?host={}&user=postgres", socket.display())
+            }
+            ServerKind::Mariadb => format!("mariadb://root@/{DATABASE}?socket={}", socket.display()),
+        }
+    }
+
+    /// Its first process; none while it is stopped.
+    pub fn pid(&self) -> Option<i32> {
+        self.child.as_ref().map(Child::pid)
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(self.programs.join(program));
+        self.as_user(&mut command);
+        command
+    }
+
+    fn as_user(&self, command: &mut Command) {
+        if let Some((uid, gid)) = self.ids {
+            command.uid(uid).gid(gid);
+        }
+        command.current_dir("/");
+    }
+
+    /// Makes its directory and data. Nothing is synchronised: [`Running::settle`] does, once.
+    fn make(&self, guarded: &mut GuardedJournal, output: &Path) -> Result<()> {
+        let shown = self.dir.display();
+        std::fs::create_dir(&self.dir).with_context(|| shown.to_string())?;
+        if let Some((uid, gid)) = self.ids {
+            std::os::unix::fs::chown(&self.dir, Some(uid), Some(gid)).with_context(|| shown.to_string())?;
+        }
+        let mut reach = Command::new("test");
+        self.as_user(reach.arg("-w").arg(&self.dir));
+        guarded.tool(reach, output).with_context(|| {
+            format!("{shown}: the server's user cannot work there; name another directory with -o, as below /var/tmp")
+        })?;
+        let data = self.dir.join("data");
+        let tool = match self.kind() {
+            ServerKind::Postgresql => {
+                let mut tool = self.command("initdb");
+                tool.args(["-U", "postgres", "-A", "trust", "--no-sync", "--locale=C", "-E", "UTF8", "-D"])
+                    .arg(&data);
+                tool
+            }
+            ServerKind::Mariadb => {
+                let mut tool = Command::new("mariadb-install-db");
+                self.as_user(&mut tool);
+                tool.args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"]);
+                tool.arg(format!("--datadir={}", data.display()));
+                tool
+            }
+        };
+        guarded.tool(tool, output).with_context(|| format!("making {}'s data", self.kind().name()))
+    }
+
+    fn server_command(&self) -> Command {
+        let data = self.dir.join("data");
+        let settings = self.spec.settings.iter();
+        match self.kind() {
+            ServerKind::Postgresql => {
+                let mut command = self.command("postgres");
+                command.arg("-D").arg(data).arg("-k").arg(&self.dir).args(["-c", "listen_addresses="]);
+                for (name, value) in settings {
+                    command.arg("-c").arg(format!("{name}={}", word(value)));
+                }
+                command
+            }
+            ServerKind::Mariadb => {
+                let mut command = self.command("mariadbd");
+                command.args(["--no-defaults", "--skip-networking", "--skip-log-bin"]);
+                command.arg(format!("--datadir={}", data.display()));
+                command.arg(format!("--socket={}", self.socket().display()));
+                command.arg(format!("--pid-file={}", self.dir.join("pid").display()));
+                command.args(settings.map(|(name, value)| format!("--{name}={}", word(value))));
+                command
+            }
+        }
+    }
+
+    /// Starts it, and waits until it answers.
+    fn go(&mut self, guarded: &mut GuardedJournal) -> Result<()> {
+        let said = append(&self.log)?;
+        let mut command = self.server_command();
+        command.env("LC_ALL", "C").stdin(Stdio::null()).stdout(said.try_clone()?).stderr(said);
+        let mut child = guarded.command(command, true)?;
+        child.go();
+        self.child = Some(child);
+        let until = Instant::now() + guarded.limit;
+        while !self.answers() {
+            if stopped() {
+                return Err(StoppedByUser.into());
+            }
+            if let Some(why) = self.ended() {
+                bail!("{why}");
+            }
+            if Instant::now() > until {
+                bail!(
+                    "{} does not answer after {} s{}",
+                    self.kind().name(),
+                    guarded.limit.as_secs(),
+                    last_words(&self.log, 0)
+                );
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Ok(())
+    }
+
+    /// Why it runs no more, if it was started and does not.
+    pub fn ended(&mut self) -> Option<String> {
+        let child = self.child.as_mut()?;
+        if !child.has_ended() {
+            return None;
+        }
+        let how = child.status().map_or(String::new(), |status| format!(" ({status})"));
+        Some(format!("{}'s server ended{how}{}", self.kind().name(), last_words(&self.log, 0)))
+    }
+
+    fn client(&self, sql: &str) -> Command {
+        match self.kind() {
+            ServerKind::Postgresql => {
+                let mut command = Command::new("psql");
+                command.args(["-X", "-q", "-A", "-t", "-U", "postgres", "-h"]).arg(self.socket());
+                command.args(["-c", sql, "postgres"]);
+                command
+            }
+            ServerKind::Mariadb => {
+                let mut command = Command::new("mariadb");
+                command
+                    .args(["--no-defaults", "-u", "root", "-B", "-N", "-S"])
+                    .arg(self.socket())
+                    .args(["-e", sql]);
+                command
+            }
+        }
+    }
+
+    fn answers(&self) -> bool {
+        let quiet = |command: &mut Command| {
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status()
+        };
+        quiet(&mut self.client("select 1")).is_ok_and(|status| status.success())
+    }
+
+    fn ask(&self, sql: &str, guarded: &mut GuardedJournal) -> Result<()> {
+        guarded.tool(self.client(sql), &self.log).with_context(|| format!("{}: {sql}", self.kind().name()))
+    }
+
+    /// Writes out what `prepare` left in its memory, so that the measurement does not pay for it.
+    ///
+    /// # Errors
+    /// It does not answer, or the device fails.
+    pub fn settle(&self, guarded: &mut GuardedJournal) -> Result<()> {
+        if self.kind() == ServerKind::Postgresql {
+            self.ask("checkpoint", guarded)?;
+        }
+        let dir = std::fs::File::open(&self.dir).with_context(|| self.dir.display().to_string())?;
+        // SAFETY: the descriptor is open through the call.
+        match unsafe { libc::syncfs(std::os::fd::AsRawFd::as_raw_fd(&dir)) } {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error())
+                .with_context(|| format!("{}: syncfs", self.dir.display())),
+        }
+    }
+
+    /// Starts it again after [`Running::stop`].
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn again(&mut self, guarded: &mut GuardedJournal) -> Result<()> {
+        self.go(guarded)
+    }
+
+    /// Stops it in good order, with everything written; by force where that takes longer than the limit. What had to be done.
+    pub fn stop(&mut self, guarded: &mut GuardedJournal) -> Vec<String> {
+        let Some(child) = self.child.take() else { return Vec::new() };
+        let pid = child.pid();
+        // Of PostgreSQL: fast shutdown, which does not wait for clients.
+        child.signal(match self.kind() {
+            ServerKind::Postgresql => libc::SIGINT,
+            ServerKind::Mariadb => libc::SIGTERM,
+        });
+        let mut all = [child];
+        let mut told = Vec::new();
+        if wait_all(&mut all, Some(Instant::now() + guarded.limit), false) != Waited::Ended {
+            told = timeout::end(&mut all, &[], &[], guarded.journal.devices());
+        }
+        guarded.guardian.ended(pid);
+        told
+    }
+}
+
+/// A setting as it is given to the server.
+fn word(value: &Value) -> String {
+    match value {
+        Value::Flag(flag) => if *flag { "on" } else { "off" }.into(),
+        value => value.words().join(","),
+    }
+}
