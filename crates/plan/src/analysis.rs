@@ -4,7 +4,7 @@
 //! Data flows: table -> [`cells`] (one figure's repetitions cell by cell; outliers, drift)
 //! -> [`plumb_stats::fit`] (least squares) -> [`effects`] (of levels, of two factors together, shares of
 //! variation), [`rank`] (best, worst, what cannot be told from the best) and [`changes`] (the parts of the
-//! account behind a difference) -> [`answer`] (a paragraph). [`verdicts`] gathers what recordings found. Everything random has a fixed seed.
+//! account behind a difference), [`together`] (which loads tell what another one takes) -> [`answer`] (a paragraph). [`verdicts`] gathers what recordings found. Everything random has a fixed seed.
 
 pub mod answer;
 pub mod cells;
@@ -14,6 +14,7 @@ pub mod effects;
 pub mod rank;
 #[cfg(test)]
 pub mod synthetic;
+pub mod together;
 pub mod variation;
 pub mod verdicts;
 pub mod words;
@@ -25,6 +26,7 @@ use drift::Drift;
 use effects::Effects;
 use rank::Ranking;
 use serde::Serialize;
+use together::Together;
 
 /// All that is said of one figure.
 #[derive(Debug, Clone, Serialize)]
@@ -41,6 +43,8 @@ pub struct Analysis {
     pub effects: Effects,
     /// Pairs of cells that differ in one factor, and where the time went that one takes more.
     pub changes: Changes,
+    /// How the times of different loads go together.
+    pub together: Vec<Together>,
     /// How it moved from the first to the last repetition, where that can be known.
     pub drift: Option<Drift>,
     /// Repetitions that have no such figure, or one that is no number.
@@ -56,6 +60,7 @@ impl Analysis {
         let effects = Effects::of(table, &cells, unit);
         let drift = Drift::of(&cells, unit);
         let changes = changes::of(table, &cells, figure, unit);
+        let together = together::of(table, &cells, figure);
         let mut analysis = Analysis {
             figure: figure.into(),
             unit,
@@ -64,6 +69,7 @@ impl Analysis {
             ranking,
             effects,
             changes,
+            together,
             drift,
             left_out,
         };

@@ -15,9 +15,10 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What a level says of the kind of load.
-fn of_load(level: &Level) -> (Option<&String>, Option<&Setting>) {
-    (level.settings.preset.as_ref(), level.settings.load.get("what"))
+/// What a level says of the kind of work.
+fn of_load(level: &Level) -> (Option<&String>, Option<&Setting>, bool) {
+    let settings = &level.settings;
+    (settings.preset.as_ref(), settings.load.get("what"), settings.command.is_some())
 }
 
 /// All figures of what was made.

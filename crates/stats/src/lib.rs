@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Statistics, defined once for loads, comparisons and plans. Pure: no I/O, no clock.
 
+pub mod additive;
 pub mod changepoint;
+pub mod correlation;
 pub mod fit;
 pub mod histogram;
 pub mod random;

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! One time as a sum of others: so many of this operation, so many of that, and what is the same everywhere.
+//!
+//! All parts are 0 or more, and what is made small are relative errors, since the times of slow and fast machines lie far
+//! apart. With at most [`MOST`] of the others the best set of parts is found by trying all.
+
+/// Most of the others that one is made of.
+pub const MOST: usize = 2;
+
+/// A time as a sum.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sum {
+    /// Number of the other, and how many times it is in it.
+    pub parts: Vec<(usize, f64)>,
+    /// What is in it everywhere.
+    pub constant: f64,
+}
+
+impl Sum {
+    /// What it says of a point, of which the others are known.
+    pub fn of(&self, others: &[f64]) -> f64 {
+        self.constant + self.parts.iter().map(|(i, times)| times * others[*i]).sum::<f64>()
+    }
+
+    /// The sum that says best what `times` are, of the points' `others`; none of fewer points than unknowns and two
+    /// more. `without` is left out.
+    pub fn best(others: &[Vec<f64>], times: &[f64], without: Option<usize>) -> Option<Sum> {
+        let points: Vec<usize> = (0..times.len()).filter(|i| Some(*i) != without).collect();
+        let count = others.first()?.len();
+        let mut best: Option<(f64, Sum)> = None;
+        let pairs = (0..count).flat_map(|a| (a + 1..count).map(move |b| vec![a, b]));
+        for chosen in (0..count).map(|a| vec![a]).chain(pairs) {
+            let unknowns = chosen.len() + 1;
+            if points.len() < unknowns + 2 {
+                continue;
+            }
+            let Some((squares, sum)) = fit(&chosen, others, times, &points) else { continue };
+            // Generalised cross-validation: another unknown must earn its place (Craven and Wahba, 1979).
+            let free = 1.0 - sum.unknowns() as f64 / points.len() as f64;
+            let score = squares / (free * free);
+            if best.as_ref().is_none_or(|(least, _)| score < *least) {
+                best = Some((score, sum));
+            }
+        }
+        best.map(|(_, sum)| sum)
+    }
+
+    fn unknowns(&self) -> usize {
+        self.parts.len() + usize::from(self.constant > 0.0)
+    }
+}
+
+/// The relative error of each point, as the sum that the other points choose says it: 0.1 is 10 % too much.
+pub fn left_out(others: &[Vec<f64>], times: &[f64]) -> Vec<f64> {
+    let of = |i: usize| Some(Sum::best(others, times, Some(i))?.of(&others[i]) / times[i] - 1.0);
+    (0..times.len()).filter_map(of).collect()
+}
+
+/// Least squares of relative errors with parts of 0 or more: of all sets of parts that may be above 0 the best whose solution is.
+fn fit(chosen: &[usize], others: &[Vec<f64>], times: &[f64], points: &[usize]) -> Option<(f64, Sum)> {
+    let columns = chosen.len() + 1;
+    let row = |i: usize| {
+        let part = |c: usize| chosen.get(c).map_or(1.0, |o| others[i][*o]) / times[i];
+        [part(0), part(1), if columns > 2 { part(2) } else { 0.0 }]
+    };
+    let (mut squares, mut right) = ([[0.0; 3]; 3], [0.0; 3]);
+    for &i in points {
+        let row = row(i);
+        for a in 0..columns {
+            right[a] += row[a];
+            for b in 0..columns {
+                squares[a][b] += row[a] * row[b];
+            }
+        }
+    }
+    let mut best: Option<(f64, [f64; 3])> = None;
+    for set in 1..1_usize << columns {
+        let members: Vec<usize> = (0..columns).filter(|c| set >> c & 1 == 1).collect();
+        let Some(solution) = solve(&squares, &right, &members) else { continue };
+        if members.iter().any(|c| solution[*c] < 0.0) {
+            continue;
+        }
+        // The sum of (1 - prediction)², by the normal equations.
+        let left = points.len() as f64 - members.iter().map(|c| solution[*c] * right[*c]).sum::<f64>();
+        if best.is_none_or(|(least, _)| left < least) {
+            best = Some((left, solution));
+        }
+    }
+    let (left, solution) = best?;
+    let parts = chosen.iter().zip(solution).map(|(o, times)| (*o, times)).filter(|(_, times)| *times > 0.0);
+    let parts: Vec<(usize, f64)> = parts.collect();
+    (!parts.is_empty()).then_some((left.max(0.0), Sum { parts, constant: solution[columns - 1] }))
+}
+
+/// Gauss with the members' rows and columns; the others are 0. None where they depend on each other.
+fn solve(squares: &[[f64; 3]; 3], right: &[f64; 3], members: &[usize]) -> Option<[f64; 3]> {
+    let n = members.len();
+    let mut rows: Vec<Vec<f64>> = members
+        .iter()
+        .map(|a| members.iter().map(|b| squares[*a][*b]).chain([right[*a]]).collect())
+        .collect();
+    for at in 0..n {
+        let pivot = (at..n).max_by(|a, b| rows[*a][at].abs().total_cmp(&rows[*b][at].abs()))?;
+        rows.swap(at, pivot);
+        if rows[at][at].abs() < 1e-12 * squares[members[at]][members[at]].abs() || rows[at][at] == 0.0 {
+            return None;
+        }
+        for below in at + 1..n {
+            let by = rows[below][at] / rows[at][at];
+            for column in at..=n {
+                let part = by * rows[at][column];
+                rows[below][column] -= part;
+            }
+        }
+    }
+    let mut solution = [0.0; 3];
+    let mut found = vec![0.0; n];
+    for at in (0..n).rev() {
+        let known: f64 = (at + 1..n).map(|c| rows[at][c] * found[c]).sum();
+        found[at] = (rows[at][n] - known) / rows[at][at];
+        solution[members[at]] = found[at];
+    }
+    Some(solution)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::SplitMix64;
+
+    /// Points of four others, and a time that has 250 of the second, 3 of the fourth, and 0.5.
+    fn points(n: usize, noise: f64, seed: u64) -> (Vec<Vec<f64>>, Vec<f64>) {
+        let mut random = SplitMix64::new(seed);
+        let mut others = || -> Vec<f64> { (0..4).map(|_| (random.normal() - 3.0).exp()).collect() };
+        let others: Vec<Vec<f64>> = (0..n).map(|_| others()).collect();
+        let mut random = SplitMix64::new(seed + 1000);
+        let mut of = |o: &Vec<f64>| (250.0 * o[1] + 3.0 * o[3] + 0.5) * (noise * random.normal()).exp();
+        let times = others.iter().map(&mut of).collect();
+        (others, times)
+    }
+
+    #[test]
+    fn the_parts_of_a_sum_are_found() {
+        let (others, times) = points(20, 0.0, 1);
+        let sum = Sum::best(&others, &times, None).expect("enough points");
+        assert_eq!(sum.parts.iter().map(|p| p.0).collect::<Vec<_>>(), [1, 3], "{sum:?}");
+        assert!(
+            (sum.parts[0].1 / 250.0 - 1.0).abs() < 1e-6 && (sum.constant / 0.5 - 1.0).abs() < 1e-3,
+            "{sum:?}"
+        );
+        assert!(left_out(&others, &times).iter().all(|e| e.abs() < 1e-3));
+    }
+
+    #[test]
+    fn nothing_is_in_a_time_less_than_not_at_all() {
+        let (others, _) = points(12, 0.0, 2);
+        // Falls where the second rises.
+        let times: Vec<f64> = others.iter().map(|o| 1.0 / o[1]).collect();
+        let sum = Sum::best(&others, &times, None);
+        assert!(sum.is_none_or(|s| s.constant >= 0.0 && s.parts.iter().all(|p| p.1 > 0.0)));
+        assert_eq!(Sum::best(&others[..3], &times[..3], None), None, "three points");
+    }
+
+    #[test]
+    fn the_error_of_what_was_left_out_is_that_of_new_points() {
+        let (mut left, mut new) = (Vec::new(), Vec::new());
+        for seed in 0..40 {
+            let (others, times) = points(17, 0.2, seed);
+            let (known, after) = (16, 16);
+            let median = |errors: &[f64]| {
+                let absolute: Vec<f64> = errors.iter().map(|e| e.abs()).collect();
+                crate::repetitions::median(&absolute)
+            };
+            left.push(median(&left_out(&others[..known], &times[..known])));
+            let sum = Sum::best(&others[..known], &times[..known], None).expect("a sum");
+            new.push((sum.of(&others[after]) / times[after] - 1.0).abs());
+        }
+        let (left, new) = (crate::repetitions::median(&left), crate::repetitions::median(&new));
+        assert!((0.10..0.25).contains(&left) && (left / new - 1.0).abs() < 0.6, "{left} {new}");
+    }
+}
