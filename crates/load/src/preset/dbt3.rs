@@ -18,7 +18,7 @@ use clap::Args;
 
 const AFTER_HELP: &str = "\
 Each query is a step of its own, Q1 to Q22 in this order, and runs once (the power test). With --streams N there is one step, \
-throughput: N connections run all queries at once, each beginning at another one (a rotation of Q1 to Q22). The tables come from \
+throughput: N connections run all queries at the same time, each beginning at another one (a rotation of Q1 to Q22). The tables come from \
 plumb load dbt3-fill; plumb load dbt3-check looks whether the answers are right. Q15 is the specification's variant with a common \
 table expression. The first line of each query is a comment, /* Q1 */.
 
@@ -94,6 +94,10 @@ impl Classic for Dbt3Args {
             return Err(JobError("dbt3 needs a database: --to postgresql://... or mariadb://...".into()));
         }
         let numbers = self.numbers();
+        if let Some(twice) = (1..numbers.len()).find(|&i| numbers[..i].contains(&numbers[i])) {
+            let label = queries::label(numbers[twice]);
+            return Err(JobError(format!("--queries: {label} twice; --operations N runs each N times")));
+        }
         let step = |label: String, job| Step { label, jobs: vec![job] };
         let steps = match self.streams {
             Some(_) => vec![step(THROUGHPUT.into(), self.job(&numbers, given))],
@@ -203,6 +207,8 @@ mod tests {
         let line = Job { to: "postgresql:///x".into(), threads: 2, ..Job::default() };
         let said = parse(&["dbt3"]).cells(&given(line, &["to", "threads"])).expect_err("streams").0;
         assert!(said.contains("--streams"), "{said}");
+        let twice = parse(&["dbt3", "--queries", "Q1,Q6,Q1"]).cells(&to());
+        assert!(twice.is_err_and(|e| e.0.contains("Q1 twice")));
         let http = given(Job { to: "x:80".into(), ..Job::default() }, &["to"]);
         assert!(parse(&["dbt3"]).cells(&http).is_err_and(|e| e.0.contains("mariadb://")));
     }

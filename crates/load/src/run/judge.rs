@@ -131,6 +131,8 @@ fn facts(result: &StepResult, context: &Context<'_>, _place: &Path) -> Facts {
         parallelism_achieved: Some(jobs.iter().map(|j| j.cpu.parallelism).sum()),
         verify_failures: any(|j| j.stamp && j.what.reads()).then(|| sum(result, |j| j.damaged)),
         asks_a_server: any(|j| j.what == What::Request),
+        asks_a_database: any(|j| !j.sql.is_empty()),
+        counts_queries: all(|j| !j.sql.is_empty() && j.operations.is_some()),
         client_cpu_share: clients()
             .map(|j| j.cpu.parallelism / f64::from(j.job.workers().max(1)))
             .reduce(f64::max),

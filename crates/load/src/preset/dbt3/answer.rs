@@ -8,8 +8,8 @@ use crate::database::Field;
 const WITHIN: f64 = 0.01;
 /// The published answers are rounded to two decimals.
 const ROUNDED: f64 = 0.005;
-/// The published answer of Q11 has so many digits of the key.
-const Q11_KEY: usize = 4;
+/// The published answer of Q11 lacks so many digits at the end of the key.
+const Q11_LACKS: usize = 2;
 
 /// A number of digits with or without decimals, in hundredths, rounded half away from zero.
 fn hundredths(text: &str) -> Option<i128> {
@@ -87,8 +87,9 @@ impl Answer {
         let Some(published) = expected.get(self.rows as usize).filter(|_| self.wrong.is_none()) else { return };
         let texts = row.iter().map(|field| String::from_utf8_lossy(field.unwrap_or(b"NULL")).trim().to_string());
         for (column, (is, published)) in texts.zip(published).enumerate() {
-            let cut = self.number == 11 && column == 0 && published.len() >= Q11_KEY;
-            if !(same(&is, published) || cut && is.starts_with(published)) {
+            let key = self.number == 11 && column == 0;
+            let cut = key && is.len() <= published.len() + Q11_LACKS && is.starts_with(published);
+            if !(cut || same(&is, published)) {
                 let (row, column) = (self.rows + 1, column + 1);
                 self.wrong = Some(format!("row {row}, column {column}: {is:?}, published {published:?}"));
                 return;
