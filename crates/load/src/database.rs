@@ -74,12 +74,10 @@ pub fn connect(url: &str) -> Result<Box<dyn Database>, DatabaseError> {
     Ok(match Dialect::of(url) {
         Some(Dialect::Postgresql) => Box::new(postgresql::Postgresql::connect(url)?),
         Some(Dialect::Mariadb) => Box::new(mariadb::Mariadb::connect(&url::Mariadb::parse(url)?)?),
-        None => {
-            return Err(DatabaseError(
-                "no URL of a database; give postgresql://[user@]host/database or mariadb://[user@]host/database"
-                    .into(),
-            ))
-        }
+        None => return Err(DatabaseError(
+            "no URL of a database; give postgresql://[user@]host/database or mariadb://[user@]host/database"
+                .into(),
+        )),
     })
 }
 

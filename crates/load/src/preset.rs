@@ -208,7 +208,17 @@ mod tests {
     #[test]
     fn tables_of_nothing_are_no_panic() {
         for name in [
-            "syncwrite", "files", "stream", "meta", "create", "readers", "threads", "fileio", "web", "chat", "dbt3",
+            "syncwrite",
+            "files",
+            "stream",
+            "meta",
+            "create",
+            "readers",
+            "threads",
+            "fileio",
+            "web",
+            "chat",
+            "dbt3",
         ] {
             for table in parse(&[name]).figures(&[], None) {
                 assert!(table.rows.iter().all(|r| r.is_empty() || r.len() == table.head.len()), "{name}");

@@ -11,12 +11,16 @@ pub(super) fn open(file: &CStr, package: &str) -> Result<*mut c_void, DatabaseEr
     if library.is_null() {
         // SAFETY: a C string of the loader's, or NULL.
         let said = unsafe { libc::dlerror() };
-        let said = if said.is_null() { c"it cannot be loaded" } else {
+        let said = if said.is_null() {
+            c"it cannot be loaded"
+        } else {
             // SAFETY: as above.
             unsafe { CStr::from_ptr(said) }
         };
         let said = said.to_string_lossy();
-        return Err(DatabaseError(format!("cannot load a client library: {said}; apt-get install {package}")));
+        return Err(DatabaseError(format!(
+            "cannot load a client library: {said}; apt-get install {package}"
+        )));
     }
     Ok(library)
 }

@@ -165,7 +165,8 @@ impl Database for Mariadb {
     fn load(&mut self, table: &str, lines: &mut Lines<'_>) -> Result<(), DatabaseError> {
         // Both off, the rows of an empty table go into its pages without undo and redo of each.
         self.run(c"set unique_checks = 0, foreign_key_checks = 0", &mut |_| ())?;
-        let sql = text(&format!("load data local infile 'rows' into table {table} fields terminated by '|'"))?;
+        let sql =
+            text(&format!("load data local infile 'rows' into table {table} fields terminated by '|'"))?;
         let mut source = Source { lines, buffer: Vec::new(), at: 0, more: true };
         // SAFETY: the source lives until the handler has none again.
         unsafe { self.give(ptr::from_mut(&mut source).cast()) };

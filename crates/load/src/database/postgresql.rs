@@ -122,7 +122,9 @@ impl Postgresql {
                 EMPTY_QUERY | COMMAND_OK => {}
                 TUPLES_OK => self.rows(&answer, on_row),
                 COPY_IN | COPY_OUT | COPY_BOTH => {
-                    return Err(DatabaseError("COPY FROM STDIN and TO STDOUT: --sql has no data for them".into()))
+                    return Err(DatabaseError(
+                        "COPY FROM STDIN and TO STDOUT: --sql has no data for them".into(),
+                    ))
                 }
                 _ => first = first.and(Err(self.error(&answer))),
             }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Combinations that cannot be: found before anything is made.
 
-use crate::database::Dialect;
 use super::{Job, Layout, Multiplex, Order, Sharing, SyncMethod, Through, What};
+use crate::database::Dialect;
 use clap::Args;
 
 /// A job that cannot run, and what to change.

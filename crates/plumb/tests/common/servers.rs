@@ -35,8 +35,7 @@ pub struct Postgres {
 impl Postgres {
     /// The directory of the newest version's programs, where Debian puts them.
     pub fn programs() -> Option<PathBuf> {
-        let versions =
-            std::fs::read_dir("/usr/lib/postgresql").ok()?.flatten().map(|e| e.path().join("bin"));
+        let versions = std::fs::read_dir("/usr/lib/postgresql").ok()?.flatten().map(|e| e.path().join("bin"));
         versions.filter(|bin| bin.join("initdb").exists() && bin.join("pgbench").exists()).max()
     }
 

@@ -61,7 +61,8 @@ impl Answer {
     pub(super) fn new(number: u8, compared: bool) -> Self {
         let text = tpchgen::q_and_a::answers_sf1::answer(i32::from(number)).filter(|_| compared);
         let lines = text.map(|text| text.lines().filter(|line| !line.trim().is_empty()).skip(1));
-        let expected = lines.map(|lines| lines.map(|line| line.split('|').map(str::trim).collect()).collect());
+        let expected =
+            lines.map(|lines| lines.map(|line| line.split('|').map(str::trim).collect()).collect());
         Answer { number, rows: 0, checksum: BASIS, expected, wrong: None }
     }
 
@@ -84,8 +85,11 @@ impl Answer {
 
     fn compare(&mut self, row: &[Field<'_>]) {
         let Some(expected) = &self.expected else { return };
-        let Some(published) = expected.get(self.rows as usize).filter(|_| self.wrong.is_none()) else { return };
-        let texts = row.iter().map(|field| String::from_utf8_lossy(field.unwrap_or(b"NULL")).trim().to_string());
+        let Some(published) = expected.get(self.rows as usize).filter(|_| self.wrong.is_none()) else {
+            return;
+        };
+        let texts =
+            row.iter().map(|field| String::from_utf8_lossy(field.unwrap_or(b"NULL")).trim().to_string());
         for (column, (is, published)) in texts.zip(published).enumerate() {
             let key = self.number == 11 && column == 0;
             let cut = key && is.len() <= published.len() + Q11_LACKS && is.starts_with(published);
@@ -115,7 +119,9 @@ impl Answer {
 fn same(is: &str, published: &str) -> bool {
     match (hundredths(is), hundredths(published), published.parse::<f64>()) {
         (Some(n), Some(exact), _) if !published.contains('.') => n == exact,
-        (Some(n), Some(_), Ok(wanted)) => (n as f64 / 100.0 - wanted).abs() <= WITHIN * wanted.abs() + ROUNDED,
+        (Some(n), Some(_), Ok(wanted)) => {
+            (n as f64 / 100.0 - wanted).abs() <= WITHIN * wanted.abs() + ROUNDED
+        }
         _ => is == published,
     }
 }
@@ -183,12 +189,18 @@ mod tests {
         for number in super::super::queries::ALL {
             assert_eq!(told(number, &|_, _, text| text.into()), None, "Q{number}");
         }
-        assert_eq!(told(11, &|_, column, text| if column == 0 { format!("{text}60") } else { text.into() }), None);
-        let wrong = told(4, &|row, column, text| if (row, column) == (1, 1) { "10475".into() } else { text.into() });
+        assert_eq!(
+            told(11, &|_, column, text| if column == 0 { format!("{text}60") } else { text.into() }),
+            None
+        );
+        let wrong =
+            told(4, &|row, column, text| if (row, column) == (1, 1) { "10475".into() } else { text.into() });
         assert_eq!(wrong.as_deref(), Some("row 2, column 2: \"10475\", published \"10476\""));
-        let near = |_: usize, _: usize, text: &str| format!("{:.4}", text.parse::<f64>().expect("a number") * 1.005);
+        let near =
+            |_: usize, _: usize, text: &str| format!("{:.4}", text.parse::<f64>().expect("a number") * 1.005);
         assert_eq!(told(6, &near), None, "within 1 %");
-        let far = |_: usize, _: usize, text: &str| format!("{:.4}", text.parse::<f64>().expect("a number") * 1.02);
+        let far =
+            |_: usize, _: usize, text: &str| format!("{:.4}", text.parse::<f64>().expect("a number") * 1.02);
         assert!(told(6, &far).is_some());
         let mut short = Answer::new(12, true);
         short.add(&[Some(b"MAIL"), Some(b"6202"), Some(b"9324")]);

@@ -36,7 +36,9 @@ fn left(dialect: Dialect, committed: bool) -> String {
     match (dialect, committed) {
         (_, true) => "the tables are whole, and not analyzed: analyze them".into(),
         (Dialect::Postgresql, false) => "its transaction was rolled back: no table was made".into(),
-        (Dialect::Mariadb, false) => format!("the tables are incomplete; drop them: drop table if exists {all}"),
+        (Dialect::Mariadb, false) => {
+            format!("the tables are incomplete; drop them: drop table if exists {all}")
+        }
     }
 }
 
@@ -71,10 +73,7 @@ fn run(database: &mut dyn Database, sql: &str) -> Result<(), DatabaseError> {
 }
 
 /// The first of our tables that is there already.
-fn one_that_exists(
-    database: &mut dyn Database,
-    dialect: Dialect,
-) -> Result<Option<String>, DatabaseError> {
+fn one_that_exists(database: &mut dyn Database, dialect: Dialect) -> Result<Option<String>, DatabaseError> {
     let schema = match dialect {
         Dialect::Postgresql => "current_schema()",
         Dialect::Mariadb => "database()",

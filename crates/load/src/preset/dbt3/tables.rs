@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The tables: columns, keys, indexes, and where their rows come from.
 
-use crate::database::Dialect;
+use crate::database::{Dialect, Lines};
 use std::fmt::Display;
 use std::io::Write;
 use tpchgen::generators as rows;
@@ -140,7 +140,7 @@ impl Table {
     }
 
     /// Appends a row to the buffer each time that it is called, until it is false.
-    pub(super) fn lines(&self, scale: f64) -> Box<dyn FnMut(&mut Vec<u8>) -> bool> {
+    pub(super) fn lines(&self, scale: f64) -> Box<Lines<'static>> {
         match self.name {
             "region" => lines(rows::RegionGenerator::new(scale, 1, 1).iter()),
             "nation" => lines(rows::NationGenerator::new(scale, 1, 1).iter()),
@@ -155,7 +155,7 @@ impl Table {
 }
 
 /// Rows are displayed as `1|a|b|`: without the last bar they are what COPY and LOAD DATA read.
-fn lines<R: Display>(mut rows: impl Iterator<Item = R> + 'static) -> Box<dyn FnMut(&mut Vec<u8>) -> bool> {
+fn lines<R: Display>(mut rows: impl Iterator<Item = R> + 'static) -> Box<Lines<'static>> {
     Box::new(move |out| {
         let Some(row) = rows.next() else { return false };
         let written = write!(out, "{row}");
