@@ -316,6 +316,9 @@ pub struct Dbt3FillArgs {
     /// Scale: 1 has 8.7 million rows of about 1 GB
     #[arg(long, value_name = "SCALE", default_value_t = 1.0, value_parser = dbt3::scale)]
     pub scale: f64,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
     /// No progress on standard error
     #[arg(short, long)]
     pub quiet: bool,

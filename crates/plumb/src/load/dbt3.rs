@@ -14,7 +14,6 @@ use plumb_trace::units;
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 /// Makes the tables.
 ///
@@ -22,7 +21,7 @@ use std::time::Instant;
 /// One of them is there, or the database said no.
 pub fn fill(args: &Dbt3FillArgs) -> Result<ExitCode> {
     signals::catch(Calls::Interrupt);
-    let (progress, stop, begun) = (Progress::new(args.quiet), signals::asked(), Instant::now());
+    let (progress, stop) = (Progress::new(args.quiet), signals::asked());
     let show = |what: &str, rows: u64, expected: u64| {
         let of = if expected > 0 {
             format!("{} of about {} rows", units::count(rows), units::count(expected))
@@ -36,12 +35,16 @@ pub fn fill(args: &Dbt3FillArgs) -> Result<ExitCode> {
     match filled {
         Ok(filled) => {
             filled.notes.iter().for_each(|note| progress.say(&format!("plumb: {note}")));
-            let time = units::duration(begun.elapsed().as_nanos() as u64);
-            let rows = units::count(filled.rows);
+            let mut out = std::io::stdout().lock();
+            if args.json {
+                writeln!(out, "{}", serde_json::to_string_pretty(&filled)?)?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            let (rows, time) = (units::count(filled.rows), units::duration(filled.time_ns));
             writeln!(
-                Plain(std::io::stdout().lock()),
+                Plain(&mut out),
                 "Filled: {rows} rows of scale {} in 8 tables, with keys, indexes and statistics, in {time}.",
-                args.scale
+                filled.scale
             )?;
             Ok(ExitCode::SUCCESS)
         }

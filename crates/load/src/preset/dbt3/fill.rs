@@ -3,7 +3,9 @@
 
 use super::tables::{names, TABLES};
 use crate::database::{self, Database, DatabaseError, Dialect};
+use serde::Serialize;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 /// Rows between two calls of the observer.
 const APART: u64 = 1000;
@@ -12,9 +14,14 @@ const APART: u64 = 1000;
 pub type Observer<'a> = dyn Fn(&str, u64, u64) + 'a;
 
 /// What was made.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Filled {
+    /// `postgresql` or `mariadb`.
+    pub database: &'static str,
+    pub scale: f64,
     pub rows: u64,
+    /// From the connection to the end of the statistics, ns.
+    pub time_ns: u64,
     /// What a user may want to know.
     pub notes: Vec<String>,
 }
@@ -48,6 +55,7 @@ fn left(dialect: Dialect, committed: bool) -> String {
 /// One of the tables is there, `stop` was set, or the database said no.
 pub fn fill(url: &str, scale: f64, stop: &AtomicBool, observer: &Observer<'_>) -> Result<Filled, FillError> {
     let dialect = Dialect::of(url).unwrap_or(Dialect::Postgresql);
+    let begun = Instant::now();
     let mut database = database::connect(url).map_err(FillError::Connect)?;
     let database = database.as_mut();
     let failed = |committed: bool| {
@@ -65,7 +73,8 @@ pub fn fill(url: &str, scale: f64, stop: &AtomicBool, observer: &Observer<'_>) -
     }
     observer("statistics", 0, 0);
     let notes = analyze(database, dialect).map_err(failed(true))?;
-    Ok(Filled { rows, notes })
+    let time_ns = begun.elapsed().as_nanos() as u64;
+    Ok(Filled { database: dialect.word(), scale, rows, time_ns, notes })
 }
 
 fn run(database: &mut dyn Database, sql: &str) -> Result<(), DatabaseError> {
