@@ -98,6 +98,8 @@ pub struct Seat {
     pub longest: AtomicU64,
     /// The first operation that failed.
     pub failure: Failure,
+    /// Rows of the last answer of a database.
+    pub rows: AtomicU64,
     /// What became of the schedule.
     pub generator: Generator,
     /// Blocks that were read and were not what was written.
@@ -112,7 +114,7 @@ pub struct Seat {
     pub events_lost: AtomicU64,
     /// What the thread had used when it began, when its first counted operation ended, and when it ended itself.
     pub times: [OwnTimes; 3],
-    /// Why it could not start; text that ends in 0.
+    /// Why it could not start, or what a database said to the first request that failed; text that ends in 0.
     pub message: [u8; 512],
     /// From the beginning of the operation to its end, by kind.
     pub service: [Histogram; KINDS],
@@ -253,7 +255,7 @@ pub fn wake_word(word: &AtomicU32) {
 }
 
 impl Seat {
-    /// Keeps why the worker could not start.
+    /// Keeps why the worker could not start, or what the database said.
     pub fn say(&mut self, text: &str) {
         let mut len = text.len().min(self.message.len() - 1);
         while !text.is_char_boundary(len) {
@@ -263,7 +265,7 @@ impl Seat {
         self.message[len] = 0;
     }
 
-    /// Why the worker could not start.
+    /// Why the worker could not start, or what the database said.
     pub fn said(&self) -> Option<String> {
         let len = self.message.iter().position(|&b| b == 0).unwrap_or(self.message.len());
         (len > 0).then(|| String::from_utf8_lossy(&self.message[..len]).into_owned())

@@ -18,6 +18,7 @@ mod posix_aio;
 mod pwrite;
 mod pwritev2;
 mod ring;
+mod sql;
 mod stdio;
 mod stream;
 #[cfg(test)]
@@ -43,6 +44,7 @@ pub use null::Null;
 pub use posix_aio::PosixAio;
 pub use pwrite::Pwrite;
 pub use pwritev2::Pwritev2;
+pub use sql::Sql;
 pub use stdio::Stdio;
 pub use write::Write;
 pub use writev::Writev;
@@ -116,6 +118,8 @@ pub struct Setup<'a> {
     pub shared_len: usize,
     /// Where a server's connections come from; -1: it is none.
     pub listener: RawFd,
+    /// The worker's number in its job.
+    pub worker: u32,
 }
 
 /// An engine that cannot start here, and what to do.
@@ -145,6 +149,15 @@ pub struct Done {
     pub slot: u32,
     /// Bytes, or the negative error number.
     pub result: i64,
+}
+
+/// What a database answered, besides bytes.
+#[derive(Debug, Default)]
+pub struct Answered {
+    /// Rows of the last answer.
+    pub rows: u64,
+    /// What it said to the first request that failed.
+    pub failure: Option<String>,
 }
 
 /// An interface of the kernel. Results are bytes (0 where an operation has
@@ -185,6 +198,11 @@ pub trait Engine: Sized {
     /// The error number; nothing more will end.
     fn finish(&mut self, _wait: Wait, _done: &mut Vec<Done>) -> Result<(), i32> {
         Ok(())
+    }
+
+    /// Of a database's clients alone.
+    fn answered(&self) -> Option<&Answered> {
+        None
     }
 
     /// Closes what it holds itself (a stream, a mapping, a ring); the

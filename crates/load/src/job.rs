@@ -46,7 +46,7 @@ pub struct Job {
         value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub counters: u32,
 
-    /// Where requests go: HOST:PORT, or the path of a Unix socket
+    /// Where requests go: HOST:PORT, the path of a Unix socket, or with --sql the URL of a database
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -79,6 +79,10 @@ pub struct Job {
         help_heading = "Network"
     )]
     pub http: String,
+    /// Send this SQL to the database that --to names, postgresql://... or mariadb://..., and read all rows;
+    /// repeatable: a worker sends them in turn
+    #[arg(long, value_name = "TEXT", help_heading = "Network")]
+    pub sql: Vec<String>,
     /// Connections of each worker, which have its requests in turn
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Network",
         value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -225,6 +229,7 @@ impl Default for Job {
             multiplex: Multiplex::None,
             reply: Bytes(4096),
             http: String::new(),
+            sql: Vec::new(),
             connections: 1,
             per_connection: 0,
             burst: 0,

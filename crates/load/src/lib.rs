@@ -11,6 +11,7 @@ pub mod board;
 pub mod buffers;
 pub mod clock;
 pub mod data;
+pub mod database;
 pub mod engine;
 pub mod events;
 pub mod files;

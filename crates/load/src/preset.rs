@@ -8,6 +8,7 @@
 
 mod chat;
 mod create;
+pub mod dbt3;
 mod figures;
 mod fileio;
 mod files;
@@ -24,6 +25,7 @@ mod web;
 
 pub use chat::ChatArgs;
 pub use create::{CreateArgs, Growth};
+pub use dbt3::Dbt3Args;
 pub use fileio::{FileioArgs, Mode};
 pub use files::{FilesArgs, Paper, Test, Workers};
 pub use meta::MetaArgs;
@@ -62,6 +64,8 @@ pub enum Preset {
     Web(WebArgs),
     /// A chat server: a message goes to all of its room (VolanoMark)
     Chat(ChatArgs),
+    /// 22 queries to a database, derived from TPC-H (DBT-3)
+    Dbt3(Dbt3Args),
 }
 
 /// What every preset can say.
@@ -101,6 +105,7 @@ impl Preset {
             Preset::Fileio(args) => args,
             Preset::Web(args) => args,
             Preset::Chat(args) => args,
+            Preset::Dbt3(args) => args,
         }
     }
 
@@ -117,6 +122,7 @@ impl Preset {
             Preset::Fileio(_) => "fileio",
             Preset::Web(_) => "web",
             Preset::Chat(_) => "chat",
+            Preset::Dbt3(_) => "dbt3",
         }
     }
 
@@ -201,9 +207,19 @@ mod tests {
 
     #[test]
     fn tables_of_nothing_are_no_panic() {
-        for name in
-            ["syncwrite", "files", "stream", "meta", "create", "readers", "threads", "fileio", "web", "chat"]
-        {
+        for name in [
+            "syncwrite",
+            "files",
+            "stream",
+            "meta",
+            "create",
+            "readers",
+            "threads",
+            "fileio",
+            "web",
+            "chat",
+            "dbt3",
+        ] {
             for table in parse(&[name]).figures(&[], None) {
                 assert!(table.rows.iter().all(|r| r.is_empty() || r.len() == table.head.len()), "{name}");
             }

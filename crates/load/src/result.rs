@@ -43,6 +43,8 @@ pub struct JobResult {
     pub schedule: Option<ScheduleResult>,
     /// First failure of each worker that had one, in words.
     pub failures: Vec<String>,
+    /// Rows of the last answer of a database; `None` of several texts, and where no database was asked.
+    pub answer_rows: Option<u64>,
     /// Blocks that were read and were not what was written.
     pub damaged: u64,
     /// Whether --steady's test came true; `None` when it was not asked for.

@@ -130,6 +130,7 @@ fn work<E: Engine>(common: &Common<'_>, who: Who, job: &Job, seat: &mut Seat) ->
         shared: common.board.shared(who.job),
         shared_len: common.board.shared_len(),
         listener: common.listeners.get(who.job).map_or(-1, |l| l.of(who.worker)),
+        worker: who.worker,
     };
     let mut engine = E::open(&setup)?;
     let files = if job.what.names() { set.names.count() } else { opened.0.len().max(1) as u64 };
@@ -160,6 +161,10 @@ fn work<E: Engine>(common: &Common<'_>, who: Who, job: &Job, seat: &mut Seat) ->
         recorder.closed(result);
     }
     recorder.finish();
+    if let Some(answered) = engine.answered() {
+        seat.rows.store(answered.rows, Relaxed);
+        seat.say(answered.failure.as_deref().unwrap_or_default());
+    }
     seat.times[2] = witness::own_times();
     if job.ramp.0 > 0 && seat.begin.load(Relaxed) == 0 {
         // Nothing counted.

@@ -2,10 +2,11 @@
 //! `plumb load`: from words to figures.
 //!
 //! Data flows: options -> [`Workload`] -> [`Session`] (`progress` shows how far it is) -> `show` (with `doubts`
-//! and a `preset`'s tables), JSON or CSV. Commands beside a load: `verify`, `log`, `engines`, `clean`.
+//! and a `preset`'s tables), JSON or CSV. Commands beside a load: `verify`, `log`, `engines`, `clean`, `dbt3`.
 
 mod clean;
 mod csv;
+mod dbt3;
 mod doubts;
 mod engines;
 mod log;
@@ -40,6 +41,8 @@ pub fn main(args: &LoadArgs) -> Result<ExitCode> {
         Some(LoadCommand::Log(args)) => log::main(args),
         Some(LoadCommand::Engines(args)) => engines::main(args),
         Some(LoadCommand::Clean(args)) => clean::main(args),
+        Some(LoadCommand::Dbt3Fill(args)) => dbt3::fill(args),
+        Some(LoadCommand::Dbt3Check(args)) => dbt3::check(args),
         Some(LoadCommand::Preset(command)) => {
             run(of_preset(&command.preset, &command.options)?, &command.options)
         }

@@ -95,6 +95,8 @@ export interface JobResult {
   schedule: ScheduleResult | null;
   /** First failure of each worker that had one, in words. */
   failures: string[];
+  /** Rows of the last answer of a database; `None` of several texts, and where no database was asked. */
+  answer_rows: number | null;
   /** Blocks that were read and were not what was written. */
   damaged: number;
   /** Whether --steady's test came true; `None` when it was not asked for. */
@@ -235,7 +237,7 @@ export interface Job {
   lock: Lock;
   /** Counters of lock-and-update */
   counters: number;
-  /** Where requests go: HOST:PORT, or the path of a Unix socket */
+  /** Where requests go: HOST:PORT, the path of a Unix socket, or with --sql the URL of a database */
   to: string;
   /** Where a server takes requests: HOST:PORT, or the path of a Unix socket, which is made */
   listen: string;
@@ -245,6 +247,8 @@ export interface Job {
   reply: Bytes;
   /** Ask for this path by HTTP/1.1, in place of --block and --reply bytes of nothing; a server answers any path */
   http: string;
+  /** Send this SQL to the database that --to names, postgresql://... or mariadb://..., and read all rows; repeatable: a worker sends them in turn */
+  sql: string[];
   /** Connections of each worker, which have its requests in turn */
   connections: number;
   /** Requests of a connection, then it is closed and opened anew; 0: as many as there are */

@@ -6,7 +6,7 @@ use super::{
     copy, io_uring, libaio, BlockingServer, Char, CopyFileRange, Engine, EngineError, EpollEdgeServer,
     EpollExclusiveServer, EpollServer, EventRequests, IoUringFixed, IoUringPlain, IoUringSqpoll, Libaio,
     Locks, Mmap, NameCalls, Null, PollServer, PosixAio, Pwrite, Pwritev2, Requests, RingServer, SelectServer,
-    Sendfile, Stdio, Write, Writev,
+    Sendfile, Sql, Stdio, Write, Writev,
 };
 use crate::job::{Job, Multiplex, Through, What};
 
@@ -25,6 +25,7 @@ pub fn choose<V: Visitor>(job: &Job, visitor: V) -> V::Out {
     match (job.through, job.what) {
         (Through::Null, _) => visitor.visit::<Null>(),
         (_, What::LockAndUpdate) => visitor.visit::<Locks>(),
+        (_, What::Request) if !job.sql.is_empty() => visitor.visit::<Sql>(),
         (_, What::Request) if job.multiplex == Multiplex::None => visitor.visit::<Requests>(),
         (_, What::Request) => visitor.visit::<EventRequests>(),
         (_, What::Serve) => match job.multiplex {
@@ -126,6 +127,8 @@ mod tests {
         assert!(of(What::Unlink, Through::IoUring).ends_with("NameCalls"));
         assert!(of(What::LockAndUpdate, Through::Pwrite).ends_with("Locks"));
         assert!(of(What::Request, Through::Pwrite).ends_with("::Requests"));
+        let sql = Job { what: What::Request, sql: vec!["select 1".into()], ..Job::default() };
+        assert!(choose(&sql, Name).ends_with("::Sql"));
         assert!(of(What::Create, Through::Null).ends_with("Null"));
         assert!(of(What::Copy, Through::Sendfile).ends_with("Sendfile"));
     }
@@ -147,6 +150,7 @@ mod tests {
                 shared: std::ptr::null_mut(),
                 shared_len: 0,
                 listener: -1,
+                worker: 0,
             };
             let mut engine = E::open(&setup)?;
             let buffer = buffers.at(0);

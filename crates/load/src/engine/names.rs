@@ -176,6 +176,7 @@ mod tests {
                 shared: std::ptr::null_mut(),
                 shared_len: 0,
                 listener: -1,
+                worker: 0,
             };
             NameCalls::open(&setup).expect("the engine starts")
         }

@@ -113,6 +113,7 @@ impl<E: Engine> Bench<E> {
             shared: std::ptr::null_mut(),
             shared_len: 0,
             listener: -1,
+            worker: 0,
         };
         let engine = E::open(&setup)?;
         Ok(Bench { engine, buffers, files, dir, _watchdog: Watchdog::new() })

@@ -2,6 +2,7 @@
 //! Combinations that cannot be: found before anything is made.
 
 use super::{Job, Layout, Multiplex, Order, Sharing, SyncMethod, Through, What};
+use crate::database::Dialect;
 use clap::Args;
 
 /// A job that cannot run, and what to change.
@@ -96,6 +97,7 @@ impl Job {
                 _ => format!("--to {}: --what {what} asks no server; give --what request", self.to),
             });
         }
+        self.check_sql()?;
         if sockets || !self.listen.is_empty() {
             self.check_sockets()?;
         }
@@ -215,6 +217,43 @@ impl Job {
         Ok(())
     }
 
+    /// Those of a database's clients.
+    fn check_sql(&self) -> Result<(), JobError> {
+        let no = |text: String| Err(JobError(text));
+        let database = Dialect::of(&self.to).is_some();
+        if self.sql.is_empty() {
+            return match database {
+                true => no("--to names a database: --sql TEXT says what it is asked".into()),
+                false => Ok(()),
+            };
+        }
+        if self.what != What::Request {
+            return no(format!("--sql: --what {} asks no database; give --what request", self.what));
+        }
+        if !database {
+            return no("--sql needs a database: --to postgresql://... or mariadb://...".into());
+        }
+        if self.sql.iter().any(|sql| sql.trim().is_empty() || sql.contains('\0')) {
+            return no("--sql: a text is empty or has a NUL byte".into());
+        }
+        let plain = Job::default();
+        let others = [
+            (self.multiplex != plain.multiplex, "multiplex"),
+            (!self.http.is_empty(), "http"),
+            (self.depth != plain.depth, "depth"),
+            (self.burst != plain.burst, "burst"),
+            (self.room != plain.room, "room"),
+            (self.block != plain.block, "block"),
+            (self.reply != plain.reply, "reply"),
+        ];
+        match others.iter().find(|(given, _)| *given) {
+            Some((_, option)) => no(format!(
+                "--{option} with --sql: a request is the text, one at a time on each worker's connections; leave out --{option}, and for more at once give --threads"
+            )),
+            None => Ok(()),
+        }
+    }
+
     fn check_server(&self, many: bool) -> Result<(), JobError> {
         let no = |text: String| Err(JobError(text));
         if self.through != Through::Pwrite {
@@ -290,7 +329,23 @@ mod tests {
             let multiplex = Multiplex::Epoll;
             with(Job { what: What::Request, to: "x:1".into(), multiplex, ..base() }, change)
         };
+        let sql = |change: fn(&mut Job)| {
+            let (to, sql) = ("postgresql:///x".into(), vec!["select 1".into()]);
+            with(Job { what: What::Request, to, sql, ..base() }, change)
+        };
+        assert_eq!(sql(|job| (job.threads, job.connections) = (2, 3)).check(), Ok(()));
         let cases: Vec<(Job, &str)> = vec![
+            (sql(|job| job.sql.clear()), "--sql TEXT"),
+            (sql(|job| job.to = "x:1".into()), "postgresql://"),
+            (sql(|job| job.sql.push(" ".into())), "empty"),
+            (sql(|job| job.sql.push("select 1\0".into())), "NUL"),
+            (sql(|job| job.multiplex = Multiplex::Epoll), "--multiplex"),
+            (sql(|job| job.http = "/".into()), "--http"),
+            (sql(|job| job.depth = 2), "--depth"),
+            (sql(|job| job.burst = 2), "--burst"),
+            (sql(|job| job.block = Bytes(8192)), "--block"),
+            (sql(|job| job.reply = Bytes(1)), "--reply"),
+            (Job { sql: vec!["select 1".into()], ..base() }, "--what request"),
             (Job { direct: true, block: Bytes(100), ..base() }, "512"),
             (Job { depth: 4, ..base() }, "--depth 4"),
             (Job { sync: SyncMethod::Msync, ..base() }, "mmap"),

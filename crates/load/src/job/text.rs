@@ -48,6 +48,10 @@ pub fn options(job: &Job) -> String {
     let words = ours.into_iter().zip(plain).filter(|(a, b)| a != b).map(|((key, value), _)| match value {
         Value::Bool(_) => format!("--{key}"),
         Value::String(text) => format!("--{key} {text}"),
+        Value::Array(texts) => {
+            let each = texts.iter().filter_map(Value::as_str).map(|text| format!("--{key} {text}"));
+            each.collect::<Vec<_>>().join(" ")
+        }
         other => format!("--{key} {other}"),
     });
     words.collect::<Vec<_>>().join(" ")
@@ -102,5 +106,7 @@ mod tests {
         let mut words: Vec<String> = options(&job).split(" --").map(str::to_string).collect();
         words.sort();
         assert_eq!(words, ["--block 8K", "direct", "vector 7"]);
+        let job = Job { sql: vec!["select 1".into(), "select 2".into()], ..Job::default() };
+        assert_eq!(options(&job), "--sql select 1 --sql select 2");
     }
 }

@@ -16,6 +16,8 @@ pub(super) fn of(cells: &[Cell]) -> Vec<(String, String)> {
             let text = match value {
                 Value::Null => "-".to_string(),
                 Value::String(text) => text,
+                // A query is known by its first line.
+                Value::Array(texts) => first_lines(&texts),
                 other => other.to_string(),
             };
             let known = values.entry(key).or_default();
@@ -29,6 +31,11 @@ pub(super) fn of(cells: &[Cell]) -> Vec<(String, String)> {
     let mut out = vec![("cells".to_string(), labels.join("; ")), ("steps".to_string(), steps.to_string())];
     out.extend(values.into_iter().map(|(key, all)| (key, all.join(", "))));
     out
+}
+
+fn first_lines(texts: &[Value]) -> String {
+    let lines = texts.iter().filter_map(Value::as_str).filter_map(|text| text.lines().next());
+    lines.collect::<Vec<_>>().join("; ")
 }
 
 /// The cells as they ran, from their results (of the first round).

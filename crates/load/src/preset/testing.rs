@@ -88,6 +88,7 @@ pub(super) fn step(label: &str, job: &Job, elapsed_ns: u64, kinds: &[(&'static s
             },
             schedule: None,
             failures: Vec::new(),
+            answer_rows: (!job.sql.is_empty()).then_some(4),
             damaged: 0,
             steady: None,
             counted: None,

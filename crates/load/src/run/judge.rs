@@ -69,8 +69,8 @@ fn facts(result: &StepResult, context: &Context<'_>, _place: &Path) -> Facts {
     let workers = sum(result, |j| u64::from(j.job.workers()));
     let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
     let clients = || jobs.iter().filter(|j| j.job.what == What::Request);
-    // An address that is a path is a Unix socket's.
-    let by_tcp = |j: &&JobResult| !j.job.to.starts_with('/');
+    // An address that is a path is a Unix socket's; how a database's library connects is not known.
+    let by_tcp = |j: &&JobResult| j.job.sql.is_empty() && !j.job.to.starts_with('/');
     let schedule = || jobs.iter().filter_map(|j| j.schedule.as_ref());
     let begun: u64 = schedule().map(|s| s.due - s.never_begun).sum();
     let syncs = sum(result, |j| {
@@ -131,6 +131,8 @@ fn facts(result: &StepResult, context: &Context<'_>, _place: &Path) -> Facts {
         parallelism_achieved: Some(jobs.iter().map(|j| j.cpu.parallelism).sum()),
         verify_failures: any(|j| j.stamp && j.what.reads()).then(|| sum(result, |j| j.damaged)),
         asks_a_server: any(|j| j.what == What::Request),
+        asks_a_database: any(|j| !j.sql.is_empty()),
+        counts_queries: all(|j| !j.sql.is_empty() && j.operations.is_some()),
         client_cpu_share: clients()
             .map(|j| j.cpu.parallelism / f64::from(j.job.workers().max(1)))
             .reduce(f64::max),

@@ -87,6 +87,8 @@ fn job_result(
             }
         }),
         failures: all().enumerate().filter_map(|(w, s)| failure(w as u32, s, job, context)).collect(),
+        answer_rows: (job.sql.len() == 1)
+            .then(|| all().map(|s| s.rows.load(Relaxed)).max().unwrap_or_default()),
         damaged: all().map(|s| s.damaged.load(Relaxed)).sum(),
         log_waits: all().map(|s| s.log_waits.load(Relaxed)).sum(),
         log_wait_ns: all().map(|s| s.log_wait_ns.load(Relaxed)).sum(),
@@ -193,6 +195,7 @@ fn failure(worker: u32, seat: &Seat, job: &Job, context: &Context<'_>) -> Option
         None => format!("number {offset}"),
     };
     let errors: u64 = seat.sums.iter().map(|s| s.errors.load(Relaxed)).sum();
-    let error = std::io::Error::from_raw_os_error(errno as i32);
+    let said = seat.said();
+    let error = said.unwrap_or_else(|| std::io::Error::from_raw_os_error(errno as i32).to_string());
     Some(format!("worker {worker}: {errors} failed, the first: {kind} {place}: {error}"))
 }

@@ -109,6 +109,10 @@ pub struct Facts {
 
     /// Asked: whether operations are requests to a server.
     pub asks_a_server: bool,
+    /// Asked: whether some are SQL: what the device reads and writes meanwhile may be the database's.
+    pub asks_a_database: bool,
+    /// Asked: whether all are SQL, and their number is set: a query takes as long as it takes.
+    pub counts_queries: bool,
     /// Asked: whether some go over TCP.
     pub asks_by_tcp: bool,
     /// CPU seconds per second of each worker that asks.

@@ -86,9 +86,10 @@ pub(super) fn steady_state(facts: &Facts) -> Option<Finding> {
 pub(super) fn duration_of_run(facts: &Facts) -> Option<Finding> {
     let elapsed = facts.elapsed_ns?;
     let said = || format!("measured for {} only", duration(elapsed));
+    let [short, too_short] = if facts.counts_queries { [Note, Suspect] } else { [Suspect, Invalid] };
     Some(match elapsed {
-        0..TOO_SHORT_NS => Against(Invalid, said()),
-        TOO_SHORT_NS..SHORT_NS => Against(Suspect, said()),
+        0..TOO_SHORT_NS => Against(too_short, said()),
+        TOO_SHORT_NS..SHORT_NS => Against(short, said()),
         _ => Fine,
     })
 }
@@ -96,7 +97,10 @@ pub(super) fn duration_of_run(facts: &Facts) -> Option<Finding> {
 pub(super) fn operations(facts: &Facts) -> Option<Finding> {
     Some(match facts.operations? {
         0 => Against(Invalid, "0 operations were completed".into()),
-        few @ 1..FEW_OPERATIONS => Against(Suspect, format!("{few} operations only")),
+        few @ 1..FEW_OPERATIONS => {
+            let weight = if facts.counts_queries { Note } else { Suspect };
+            Against(weight, format!("{few} operations only"))
+        }
         _ => Fine,
     })
 }

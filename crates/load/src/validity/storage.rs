@@ -162,6 +162,9 @@ pub(super) fn compressible_data(facts: &Facts) -> Option<Finding> {
 }
 
 pub(super) fn other_writers(facts: &Facts) -> Option<Finding> {
+    if facts.asks_a_database {
+        return Some(Fine);
+    }
     let (ours, device) = (facts.written_bytes?, facts.device_written_bytes?);
     let times = facts.syncs.unwrap_or(0).saturating_add(facts.files_created.unwrap_or(0));
     let explained = ours.saturating_add(times.saturating_mul(METADATA_BYTES));
@@ -169,6 +172,9 @@ pub(super) fn other_writers(facts: &Facts) -> Option<Finding> {
 }
 
 pub(super) fn other_readers(facts: &Facts) -> Option<Finding> {
+    if facts.asks_a_database {
+        return Some(Fine);
+    }
     let (ours, device) = (facts.read_bytes?, facts.device_read_bytes?);
     let pages = facts.operations.unwrap_or(0).saturating_mul(PAGE);
     Some(others(device, ours, ours.max(pages), facts.written_bytes.unwrap_or(0), "read"))

@@ -150,11 +150,23 @@ const CASES: &[(&str, Severity, Change, Change)] = &[
         |f| (f.device_written_bytes, f.syncs) = (Some(3 << 30), Some(40_000)),
     ),
     (
+        "other-writers",
+        Invalid,
+        |f| f.device_written_bytes = Some(4 << 30),
+        |f| (f.device_written_bytes, f.asks_a_database) = (Some(4 << 30), true),
+    ),
+    (
         "other-readers",
         Suspect,
         |f| (f.device_read_bytes, f.operations) = (Some(2 << 30), Some(1000)),
         // Small reads take whole pages.
         |f| f.device_read_bytes = Some(3 << 29),
+    ),
+    (
+        "other-readers",
+        Suspect,
+        |f| (f.device_read_bytes, f.operations) = (Some(2 << 30), Some(1000)),
+        |f| (f.device_read_bytes, f.operations, f.asks_a_database) = (Some(2 << 30), Some(1000), true),
     ),
     (
         "recent-deletes",
@@ -222,6 +234,24 @@ const CASES: &[(&str, Severity, Change, Change)] = &[
     ("steady-state", Invalid, |f| f.steady_state_reached = Some(false), |f| f.steady_state_reached = None),
     ("duration", Suspect, |f| f.elapsed_ns = Some(500_000_000), |f| f.elapsed_ns = Some(1_000_000_000)),
     ("duration", Invalid, |f| f.elapsed_ns = Some(1_000_000), |_| ()),
+    (
+        "duration",
+        Suspect,
+        |f| (f.elapsed_ns, f.counts_queries) = (Some(1_000_000), true),
+        |f| (f.elapsed_ns, f.counts_queries) = (Some(1_000_000_000), true),
+    ),
+    (
+        "duration",
+        Note,
+        |f| (f.elapsed_ns, f.counts_queries) = (Some(500_000_000), true),
+        |f| f.counts_queries = true,
+    ),
+    (
+        "operations",
+        Note,
+        |f| (f.operations, f.counts_queries, f.highest_quantile) = (Some(1), true, None),
+        |f| f.counts_queries = true,
+    ),
     ("operations", Suspect, |f| f.operations = Some(29), |f| f.operations = Some(30)),
     ("operations", Invalid, |f| f.operations = Some(0), |_| ()),
     ("quantile-samples", Suspect, |f| f.operations = Some(9_999), |f| f.operations = Some(10_000)),

@@ -4,7 +4,7 @@
 use clap::builder::Resettable;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use plumb_load::job::{Given, Job, Time};
-use plumb_load::preset::Preset;
+use plumb_load::preset::{dbt3, Preset};
 use std::path::PathBuf;
 
 /// Help's last part.
@@ -179,6 +179,16 @@ pub enum LoadCommand {
     /// Name what killed runs left in a directory, and remove it with --yes
     #[command(after_help = "Examples:\n  plumb load clean /mnt\n  plumb load clean /mnt --yes")]
     Clean(CleanArgs),
+    /// Make the tables of dbt3 in a database: rows, keys, indexes, statistics
+    #[command(
+        after_help = "A table of one of the names region, nation, supplier, customer, part, partsupp, orders, lineitem is never touched: the command\nthen ends with an error. Of PostgreSQL all is one transaction. Of MariaDB, which needs local_infile=ON (the default), a command that was\ninterrupted names what to drop.\n\nExit codes: 0 done, 2 error, 3 interrupted.\n\nExamples:\n  plumb load dbt3-fill --scale 0.1 --to 'postgresql:///bench?host=/var/run/postgresql'\n  plumb load dbt3-fill --to mariadb://root@localhost/bench"
+    )]
+    Dbt3Fill(Dbt3FillArgs),
+    /// Run the queries of dbt3 once, and compare their answers with the published ones or between databases
+    #[command(
+        after_help = "At scale 1 the answers are compared with the published ones: rows, text and whole numbers exactly, others within 1 %. At other\nscales rows and checksums, which are the same for the same data in either database.\n\nExit codes: 0 no answer is wrong, 2 error, 3 an answer is wrong.\n\nExamples:\n  plumb load dbt3-check --to mariadb://root@localhost/bench\n  plumb load dbt3-check --to postgresql:///bench --json | jq -r '.queries[] | [.query, .rows, .checksum] | @tsv'"
+    )]
+    Dbt3Check(Dbt3CheckArgs),
 }
 
 /// A preset with the options of every load behind its name.
@@ -295,6 +305,40 @@ pub struct CleanArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// What to make, and where.
+#[derive(Debug, Args)]
+pub struct Dbt3FillArgs {
+    /// URL of the database: postgresql://... or mariadb://[user[:password]@][host[:port]]/[database][?socket=/path]
+    #[arg(long, value_name = "URL")]
+    pub to: String,
+    /// Scale: 1 has 8.7 million rows of about 1 GB
+    #[arg(long, value_name = "SCALE", default_value_t = 1.0, value_parser = dbt3::scale)]
+    pub scale: f64,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// No progress on standard error
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// What to check.
+#[derive(Debug, Args)]
+pub struct Dbt3CheckArgs {
+    /// URL of the database: postgresql://... or mariadb://[user[:password]@][host[:port]]/[database][?socket=/path]
+    #[arg(long, value_name = "URL")]
+    pub to: String,
+    /// Scale that the tables must have [default: that which they have]
+    #[arg(long, value_name = "SCALE", value_parser = dbt3::scale)]
+    pub scale: Option<f64>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// No progress on standard error
+    #[arg(short, long)]
+    pub quiet: bool,
 }
 
 #[cfg(test)]

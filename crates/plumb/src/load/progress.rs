@@ -25,6 +25,22 @@ impl Progress {
         Progress { quiet, terminal: std::io::stderr().is_terminal(), last: Mutex::new(None) }
     }
 
+    /// Shows a line in place of the one before; where lines stay, one now and then.
+    pub fn show(&self, line: &str) {
+        if self.quiet {
+            return;
+        }
+        if self.terminal {
+            eprint!("\r\x1b[K{line}");
+            return;
+        }
+        let Ok(mut last) = self.last.lock() else { return };
+        if last.is_none_or(|at| at.elapsed() >= APART) {
+            *last = Some(Instant::now());
+            eprintln!("{line}");
+        }
+    }
+
     fn wipe(&self) {
         if !self.quiet && self.terminal {
             eprint!("\r\x1b[K");
@@ -50,18 +66,7 @@ impl Observer for Progress {
     }
 
     fn progress(&self, what: &str, progress: &run::Progress) {
-        if self.quiet {
-            return;
-        }
-        if self.terminal {
-            eprint!("\r\x1b[K{}", line(what, progress));
-            return;
-        }
-        let Ok(mut last) = self.last.lock() else { return };
-        if last.is_none_or(|at| at.elapsed() >= APART) {
-            *last = Some(Instant::now());
-            eprintln!("{}", line(what, progress));
-        }
+        self.show(&line(what, progress));
     }
 
     fn ends(&self) {

@@ -5,6 +5,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod scratch;
+pub mod servers;
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};

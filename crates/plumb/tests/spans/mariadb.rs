@@ -1,55 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! MariaDB, recorded with nothing but --pid: its statements against its performance schema.
 
-use crate::common::{self, can, explain, must, output, plumb};
+use crate::common::servers::Mariadb as Server;
+use crate::common::{self, can, explain, plumb};
 use crate::of;
-use crate::postgres::unprivileged;
 use serde_json::Value;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
-
-/// A server of its own, stopped when dropped.
-struct Server {
-    dir: tempfile::TempDir,
-    child: Child,
-}
+use std::process::Stdio;
+use std::time::Duration;
 
 impl Server {
-    fn start() -> Self {
-        let dir = tempfile::tempdir().expect("directory");
-        let data = dir.path().join("data");
-        must(Command::new("chown").arg("65534:65534").arg(dir.path()));
-        must(
-            unprivileged(Path::new("mariadb-install-db"))
-                .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
-                .arg(format!("--datadir={}", data.display())),
-        );
-        let mut command = unprivileged(Path::new("mariadbd"));
-        command.args(["--no-defaults", "--skip-networking", "--performance-schema=ON"]);
-        command.arg(format!("--datadir={}", data.display()));
-        command.arg(format!("--socket={}", dir.path().join("socket").display()));
-        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("mariadbd");
-        let server = Self { dir, child };
-        let begin = Instant::now();
-        while !output(&mut server.client("select 1")).status.success() {
-            assert!(begin.elapsed() < Duration::from_secs(60), "mariadbd does not answer");
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        server
-    }
-
-    fn client(&self, sql: &str) -> Command {
-        let mut command = Command::new("mariadb");
-        command.args(["--no-defaults", "-u", "root", "-N", "-B", "-S"]).arg(self.dir.path().join("socket"));
-        command.args(["-e", sql]);
-        command
-    }
-
-    fn ask(&self, sql: &str) -> String {
-        must(&mut self.client(sql))
-    }
-
     fn recorded(&self, name: &str, work: impl FnOnce()) -> Value {
         let trace = self.dir.path().join(name);
         let mut command = plumb();
@@ -59,13 +18,6 @@ impl Server {
         common::signal(&recorder, libc::SIGINT);
         assert!(recorder.wait().expect("plumb").success());
         explain(&trace)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        common::signal(&self.child, libc::SIGTERM);
-        let _ = self.child.wait();
     }
 }
 

@@ -1,77 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! PostgreSQL, recorded with nothing but --pid: its statements and wait events against its own views.
 
-use crate::common::{self, can, explain, must, output, plumb, stderr};
+use crate::common::servers::Postgres as Server;
+use crate::common::{self, can, explain, must, plumb, stderr};
 use crate::{of, spans};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
-
-/// A server of its own, stopped when dropped.
-struct Server {
-    dir: tempfile::TempDir,
-    postmaster: Child,
-}
-
-/// Servers of databases refuse to run as root.
-pub fn unprivileged(program: &Path) -> Command {
-    let mut command = Command::new("setpriv");
-    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program).current_dir("/");
-    command
-}
-
-/// The directory of the newest version's programs, where Debian puts them.
-fn programs() -> Option<PathBuf> {
-    let versions = std::fs::read_dir("/usr/lib/postgresql").ok()?.flatten().map(|e| e.path().join("bin"));
-    versions.filter(|bin| bin.join("initdb").exists() && bin.join("pgbench").exists()).max()
-}
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 impl Server {
-    fn start(bin: &Path, settings: &[&str]) -> Self {
-        Self::with_log(bin, settings, None)
-    }
-
-    /// With its write-ahead log in a directory that does not exist yet.
-    fn with_log(bin: &Path, settings: &[&str], log: Option<&Path>) -> Self {
-        let dir = tempfile::tempdir().expect("directory");
-        must(Command::new("chown").arg("65534:65534").arg(dir.path()));
-        let data = dir.path().join("data");
-        let mut initdb = unprivileged(&bin.join("initdb"));
-        initdb.args(["-U", "postgres", "-A", "trust", "-D"]).arg(&data);
-        log.map(|log| initdb.arg("--waldir").arg(log));
-        must(&mut initdb);
-        let mut command = unprivileged(&bin.join("postgres"));
-        command.arg("-D").arg(&data).arg("-k").arg(dir.path()).args(["-c", "listen_addresses="]);
-        for setting in settings {
-            command.args(["-c", setting]);
-        }
-        let postmaster = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("postgres");
-        let server = Self { dir, postmaster };
-        let begin = Instant::now();
-        while !server.psql("select 1").status.success() {
-            assert!(begin.elapsed() < Duration::from_secs(30), "postgres does not answer");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        server
-    }
-
-    fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(program);
-        command.arg("-h").arg(self.dir.path()).args(["-U", "postgres"]);
-        command
-    }
-
-    fn psql(&self, sql: &str) -> std::process::Output {
-        output(self.command("psql").args(["-X", "-q", "-A", "-t", "-c", sql, "postgres"]))
-    }
-
-    fn ask(&self, sql: &str) -> String {
-        let out = self.psql(sql);
-        assert!(out.status.success(), "{sql}: {}", stderr(&out));
-        String::from_utf8_lossy(&out.stdout).trim().into()
-    }
-
     /// Records the server while `work` is at it; the recording ends when that has.
     fn recorded(&self, name: &str, more: &[&str], work: impl FnOnce()) -> Value {
         let trace = self.dir.path().join(name);
@@ -87,19 +25,11 @@ impl Server {
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Fast shutdown.
-        common::signal(&self.postmaster, libc::SIGINT);
-        let _ = self.postmaster.wait();
-    }
-}
-
 fn can_serve(test: &str) -> Option<PathBuf> {
     if !can(test, &["setpriv", "psql", "babeltrace2"]) {
         return None;
     }
-    let bin = programs();
+    let bin = Server::programs();
     if bin.is_none() {
         println!("SKIP {test}: no PostgreSQL server in /usr/lib/postgresql (apt-get install postgresql)");
     }

@@ -54,6 +54,7 @@ impl Shared {
             shared: self.start,
             shared_len: self.len,
             listener: -1,
+            worker: 0,
         })
     }
 }
