@@ -34,6 +34,7 @@ pub const PLANS: &[(&str, &str)] = &[
     ("kernels", include_str!("../../../plans/kernels.toml")),
     ("web", include_str!("../../../plans/web.toml")),
     ("oltp", include_str!("../../../plans/oltp.toml")),
+    ("dbt3", include_str!("../../../plans/dbt3.toml")),
     ("sizing", include_str!("../../../plans/sizing.toml")),
 ];
 

@@ -28,7 +28,11 @@ impl Texts {
     pub fn number(&mut self, raw: &[u8], sql: bool) -> Option<(u32, Option<StateText>)> {
         let raw = raw.split(|b| *b == 0).next().unwrap_or_default();
         let text = String::from_utf8_lossy(raw);
-        let text = if sql { statement(&text) } else { text.trim().to_string() };
+        let text = match (sql, self.whole.then(|| name(&text)).flatten()) {
+            (true, Some(name)) => format!("{name}: {}", statement(&text)),
+            (true, None) => statement(&text),
+            (false, _) => text.trim().to_string(),
+        };
         if let Some(number) = self.numbers.get(&text) {
             return Some((*number, None));
         }
@@ -49,6 +53,15 @@ fn hidden(text: &str) -> String {
     let hash = crc32fast::hash(text.as_bytes());
     let space = if word.is_empty() { "" } else { " " };
     format!("{}{space}#{hash:08x}", word.to_ascii_uppercase())
+}
+
+/// The word that a statement's first comment is, as in `/* Q1 */ select`: its name among statements that are alike.
+fn name(text: &str) -> Option<&str> {
+    let (name, _) = text.trim_start().strip_prefix("/*")?.split_once("*/")?;
+    let name = name.trim();
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let is_word = name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().all(plain);
+    (is_word && name.len() <= 32).then_some(name)
 }
 
 /// A statement of SQL without its literals, comments and layout. Lists of values become one, so that
@@ -175,6 +188,14 @@ mod tests {
         let value = told.expect("new").value;
         assert!(value.starts_with("SELECT #") && !value.contains("secret"), "{value}");
         assert_eq!(texts.number(b"select secret from t where id = 6", true), Some((one, None)));
+        let named = b"/* Q1 */ select 1";
+        assert!(!texts.number(named, true).and_then(|t| t.1).expect("new").value.contains("Q1"));
+        let mut whole = Texts::new(true);
+        let value =
+            |texts: &mut Texts, raw: &[u8]| texts.number(raw, true).and_then(|t| t.1).expect("new").value;
+        assert_eq!(value(&mut whole, named), "Q1: select ?");
+        assert_eq!(value(&mut whole, b" /*Q2*/ select 1"), "Q2: select ?");
+        assert_eq!(value(&mut whole, b"/* user 5 */ select 1"), "select ?");
         let (two, told) = Texts::new(true).number(b"GET /a", false).expect("room");
         assert_eq!((two, told.expect("new").value.as_str()), (1, "GET /a"));
     }
