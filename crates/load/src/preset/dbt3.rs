@@ -129,6 +129,7 @@ fn power(cells: &[CellResult]) -> Table {
             times.push((label.clone(), rounds.median(label, each(cell, label, ms)).map(|ms| ms / 1e3), rows));
         }
     }
+    let whole = times.iter().all(|(_, time, _)| time.is_some());
     let sum: f64 = times.iter().filter_map(|(_, time, _)| *time).sum();
     let mut rows: Vec<Vec<String>> = times
         .into_iter()
@@ -139,7 +140,13 @@ fn power(cells: &[CellResult]) -> Table {
         })
         .collect();
     rows.push(Vec::new());
-    rows.push(vec!["sum".into(), number(Some(sum), 4), number(Some(100.0), 1), String::new()]);
+    // Without one of them it is another sum.
+    rows.push(vec![
+        "sum".into(),
+        number(whole.then_some(sum), 4),
+        number(whole.then_some(100.0), 1),
+        String::new(),
+    ]);
     let head = ["<query", "s", "% of the sum", "rows"].map(String::from).to_vec();
     Table { title: "DBT-3, one query after the other".into(), head, rows, notes: vec![rounds.note("ms")] }
 }
@@ -233,5 +240,9 @@ mod tests {
         assert_eq!(table.rows[0], ["Q1", "6.0000", "75.0", "4"]);
         assert_eq!(table.rows[1], ["Q6", "2.0000", "25.0", "4"]);
         assert_eq!(table.rows[3], ["sum", "8.0000", "100.0", ""]);
+        let failed =
+            cell("dbt3", vec![vec![made(0, 1_000_000_000), step("Q6", &cells[0].steps[1].jobs[0], 1, &[])]]);
+        let table = &preset.figures(&[failed], None)[0];
+        assert_eq!((table.rows[1][1].as_str(), table.rows[3][1].as_str()), ("-", "-"));
     }
 }
