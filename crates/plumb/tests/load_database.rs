@@ -5,7 +5,7 @@
 mod common;
 
 use common::servers::{Mariadb, Postgres};
-use common::{can, must, output, plumb, stderr};
+use common::{can, output, plumb, stderr};
 use serde_json::Value;
 use std::process::{Command, Output};
 
@@ -97,7 +97,7 @@ fn postgresql_answers_requests() {
     let out = load(&["--what", "request", "--sql", "select 1", "--to", "postgresql:///x?host=/nowhere"]);
     assert_eq!(out.status.code(), Some(2));
     assert!(
-        stderr(&out).contains("/nowhere") && stderr(&out).contains("is the server up?"),
+        stderr(&out).contains("/nowhere") && stderr(&out).contains("that the server is up"),
         "{}",
         stderr(&out)
     );
@@ -250,6 +250,4 @@ fn a_library_that_is_not_there_is_named_with_its_package() {
     assert_eq!(out.status.code(), Some(2));
     let said = stderr(&out);
     assert!(said.contains("libpq.so.5") && said.contains("apt-get install libpq5"), "{said}");
-    let help = must(plumb().args(["load", "dbt3-fill", "--help"]));
-    assert!(help.contains("never touched"), "{help}");
 }

@@ -33,7 +33,9 @@ impl Engine for Sql {
     fn open(setup: &Setup<'_>) -> Result<Self, EngineError> {
         let job = setup.job;
         raise_limit(u64::from(job.connections) * u64::from(job.threads) + 64, "--connections")?;
-        let cannot = |e: DatabaseError| EngineError(format!("--to: cannot connect: {e}; is the server up?"));
+        let cannot = |e: DatabaseError| {
+            EngineError(format!("--to: cannot connect: {e}; check the URL, and that the server is up"))
+        };
         let texts: Result<Vec<_>, _> = job.sql.iter().map(|sql| database::text(sql)).collect();
         let texts = texts.map_err(|e| EngineError(format!("--sql: {e}")))?;
         let mut connections = Vec::new();

@@ -13,7 +13,7 @@ pub use fill::{fill, FillError, Filled, Observer};
 use super::figures::{each, failures, number, steps, Rounds};
 use super::{refuse, Classic};
 use crate::job::{Cell, Given, Job, JobError, Step, What};
-use crate::result::{CellResult, StepResult, Table};
+use crate::result::{CellResult, JobResult, KindResult, StepResult, Table};
 use clap::Args;
 
 const AFTER_HELP: &str = "\
@@ -116,20 +116,20 @@ impl Classic for Dbt3Args {
     }
 }
 
-/// A table, and each step's label with its figures over rounds; a figure is in seconds.
 fn power(cells: &[CellResult]) -> Table {
     let mut rounds = Rounds::default();
     let mut times = Vec::new();
     for cell in cells {
         for StepResult { label, jobs, .. } in steps(cell) {
-            let mean = |j: &crate::result::JobResult| {
+            let ms = |j: &JobResult| {
                 let done = j.kind("request").filter(|k| k.count > k.errors);
-                done.map_or(f64::NAN, |k| k.latency().mean_ns / 1e9)
+                done.map_or(f64::NAN, |k| k.latency().mean_ns / 1e6)
             };
             let rows = jobs.first().and_then(|j| j.answer_rows);
-            times.push((label.clone(), rounds.median(label, each(cell, label, mean)), rows));
+            times.push((label.clone(), rounds.median(label, each(cell, label, ms)).map(|ms| ms / 1e3), rows));
         }
     }
+    let whole = times.iter().all(|(_, time, _)| time.is_some());
     let sum: f64 = times.iter().filter_map(|(_, time, _)| *time).sum();
     let mut rows: Vec<Vec<String>> = times
         .into_iter()
@@ -140,9 +140,15 @@ fn power(cells: &[CellResult]) -> Table {
         })
         .collect();
     rows.push(Vec::new());
-    rows.push(vec!["sum".into(), number(Some(sum), 4), number(Some(100.0), 1), String::new()]);
+    // Without one of them it is another sum.
+    rows.push(vec![
+        "sum".into(),
+        number(whole.then_some(sum), 4),
+        number(whole.then_some(100.0), 1),
+        String::new(),
+    ]);
     let head = ["<query", "s", "% of the sum", "rows"].map(String::from).to_vec();
-    Table { title: "DBT-3, one query after the other".into(), head, rows, notes: vec![rounds.note("s")] }
+    Table { title: "DBT-3, one query after the other".into(), head, rows, notes: vec![rounds.note("ms")] }
 }
 
 fn throughput(cells: &[CellResult]) -> Table {
@@ -150,7 +156,7 @@ fn throughput(cells: &[CellResult]) -> Table {
     let mut rows = Vec::new();
     for cell in cells {
         let Some(job) = steps(cell).first().and_then(|s| s.jobs.first()).map(|j| &j.job) else { continue };
-        let of = |figure: &dyn Fn(&crate::result::KindResult) -> f64| {
+        let of = |figure: &dyn Fn(&KindResult) -> f64| {
             let all = each(cell, THROUGHPUT, |j| j.kind("request").map_or(f64::NAN, figure));
             Rounds::default().median("", all)
         };
@@ -234,5 +240,9 @@ mod tests {
         assert_eq!(table.rows[0], ["Q1", "6.0000", "75.0", "4"]);
         assert_eq!(table.rows[1], ["Q6", "2.0000", "25.0", "4"]);
         assert_eq!(table.rows[3], ["sum", "8.0000", "100.0", ""]);
+        let failed =
+            cell("dbt3", vec![vec![made(0, 1_000_000_000), step("Q6", &cells[0].steps[1].jobs[0], 1, &[])]]);
+        let table = &preset.figures(&[failed], None)[0];
+        assert_eq!((table.rows[1][1].as_str(), table.rows[3][1].as_str()), ("-", "-"));
     }
 }

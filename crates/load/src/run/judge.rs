@@ -71,6 +71,8 @@ fn facts(result: &StepResult, context: &Context<'_>, _place: &Path) -> Facts {
     let clients = || jobs.iter().filter(|j| j.job.what == What::Request);
     // An address that is a path is a Unix socket's; how a database's library connects is not known.
     let by_tcp = |j: &&JobResult| j.job.sql.is_empty() && !j.job.to.starts_with('/');
+    // Of several texts one is faster than another, whenever it comes.
+    let varied = any(|j| j.sql.len() > 1);
     let schedule = || jobs.iter().filter_map(|j| j.schedule.as_ref());
     let begun: u64 = schedule().map(|s| s.due - s.never_begun).sum();
     let syncs = sum(result, |j| {
@@ -121,8 +123,8 @@ fn facts(result: &StepResult, context: &Context<'_>, _place: &Path) -> Facts {
         generator_late_share: (begun > 0)
             .then(|| schedule().map(|s| s.late).sum::<u64>() as f64 / begun as f64),
         never_begun: schedule().map(|s| s.never_begun).reduce(|a, b| a + b),
-        rate_first_third: third(&series, 0),
-        rate_last_third: third(&series, 2),
+        rate_first_third: third(&series, 0).filter(|_| !varied),
+        rate_last_third: third(&series, 2).filter(|_| !varied),
         steady_state_reached: jobs.iter().filter_map(|j| j.steady).reduce(|a, b| a && b),
         errors: Some(sum(result, |j| j.operations.iter().map(|k| k.errors).sum())),
         short_transfers: Some(sum(result, |j| j.operations.iter().map(|k| k.short).sum())),

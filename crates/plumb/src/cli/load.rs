@@ -181,12 +181,12 @@ pub enum LoadCommand {
     Clean(CleanArgs),
     /// Make the tables of dbt3 in a database: rows, keys, indexes, statistics
     #[command(
-        after_help = "A table of one of the names region, nation, supplier, customer, part, partsupp, orders, lineitem is never touched: the command\nthen ends with an error. Of PostgreSQL all is one transaction. Of MariaDB, which needs local_infile=ON (the default), a command that was\ninterrupted names what to drop.\n\nExit codes: 0 done, 2 error, 3 interrupted.\n\nExamples:\n  plumb load dbt3-fill --scale 0.1 --to 'postgresql:///bench?host=/var/run/postgresql'\n  plumb load dbt3-fill --to mariadb://root@localhost/bench"
+        after_help = "Where a table region, nation, supplier, customer, part, partsupp, orders or lineitem exists, nothing is made. With PostgreSQL all is one transaction. With MariaDB, which needs local_infile=ON (the default), a command that was interrupted names what to drop.\n\nExit codes: 0 done, 2 error, 3 interrupted.\n\nExamples:\n  plumb load dbt3-fill --scale 0.1 --to 'postgresql:///bench?host=/var/run/postgresql'\n  plumb load dbt3-fill --to mariadb://root@localhost/bench"
     )]
     Dbt3Fill(Dbt3FillArgs),
     /// Run the queries of dbt3 once, and compare their answers with the published ones or between databases
     #[command(
-        after_help = "At scale 1 the answers are compared with the published ones: rows, text and whole numbers exactly, others within 1 %. At other\nscales rows and checksums, which are the same for the same data in either database.\n\nExit codes: 0 no answer is wrong, 2 error, 3 an answer is wrong.\n\nExamples:\n  plumb load dbt3-check --to mariadb://root@localhost/bench\n  plumb load dbt3-check --to postgresql:///bench --json | jq -r '.queries[] | [.query, .rows, .checksum] | @tsv'"
+        after_help = "At scale 1 the answers are compared with the published ones: rows, text and whole numbers exactly, others within 1 %. At other scales it prints rows and checksums, which are the same for the same data in either database.\n\nExit codes: 0 no answer is wrong, 2 error, 3 an answer is wrong.\n\nExamples:\n  plumb load dbt3-check --to mariadb://root@localhost/bench\n  plumb load dbt3-check --to postgresql:///bench --json | jq -r '.queries[] | [.query, .rows, .checksum] | @tsv'"
     )]
     Dbt3Check(Dbt3CheckArgs),
 }

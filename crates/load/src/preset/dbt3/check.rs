@@ -37,7 +37,7 @@ pub struct QueryChecked {
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
-    #[error("--to: cannot connect: {0}; is the server up?")]
+    #[error("--to: cannot connect: {0}; check the URL, and that the server is up")]
     Connect(DatabaseError),
     #[error("cannot tell the scale: {0}; make the tables with plumb load dbt3-fill")]
     Scale(DatabaseError),

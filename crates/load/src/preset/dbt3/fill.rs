@@ -29,9 +29,9 @@ pub struct Filled {
 /// Why there are no tables, or not all of them.
 #[derive(Debug, thiserror::Error)]
 pub enum FillError {
-    #[error("--to: cannot connect: {0}; is the server up?")]
+    #[error("--to: cannot connect: {0}; check the URL, and that the server is up")]
     Connect(DatabaseError),
-    #[error("cannot fill the database: {0} is there already; use an empty database, or drop its tables: drop table {all}", all = names(""))]
+    #[error("cannot fill the database: {0} is there already; use an empty database, or drop what an earlier dbt3-fill made: drop table if exists {all}", all = names(""))]
     Exists(String),
     #[error("cannot fill the database: {said}; {left}")]
     Failed { said: String, left: String },
