@@ -26,6 +26,7 @@ pub fn table(dir: &Path, state: &State) -> Table {
     let factor = |f: &super::file::Factor| FactorNames {
         name: f.name.clone(),
         levels: f.levels.iter().map(|l| l.name.clone()).collect(),
+        commands: (0..f.levels.len()).filter(|l| f.levels[*l].settings.command.is_some()).collect(),
         other_work: f.levels.windows(2).any(|l| of_load(&l[0]) != of_load(&l[1])),
     };
     let mut table = Table { factors: state.plan.factors.iter().map(factor).collect(), ..Table::default() };

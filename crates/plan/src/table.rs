@@ -43,6 +43,9 @@ pub struct FactorNames {
     /// Its levels are loads of different kinds: of their times none is a change of another.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub other_work: bool,
+    /// Numbers of the levels that measure a command instead of a load.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<usize>,
 }
 
 /// One repetition of one cell.

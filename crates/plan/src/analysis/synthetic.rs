@@ -20,6 +20,7 @@ impl Design {
             name: name.to_string(),
             levels: (0..*n).map(|i| format!("{name}{i}")).collect(),
             other_work: false,
+            commands: Vec::new(),
         };
         Self { factors: factors.iter().map(names).collect(), repeat, seed: 1 }
     }

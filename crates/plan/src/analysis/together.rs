@@ -90,18 +90,25 @@ fn one(table: &Table, cells: &[CellFigures], number: usize, loads: &[String]) ->
         (pair.q, pair.found) = (q, q <= LEVEL);
     }
     pairs.sort_by(|x, y| y.correlation.r.abs().total_cmp(&x.correlation.r.abs()));
+    // What is asked is what loads tell of commands; a command tells something only where there is nothing else.
+    let commands = &table.factors[number].commands;
+    let tell: Vec<usize> = match commands.len() == loads.len() {
+        true => (0..loads.len()).collect(),
+        false => (0..loads.len()).filter(|l| !commands.contains(l)).collect(),
+    };
     let predictions =
-        (0..loads.len()).filter_map(|load| prediction(load, loads, &times, &environments)).collect();
+        (0..loads.len()).filter_map(|load| prediction(load, &tell, loads, &times, &environments)).collect();
     Some(Together { factor: table.factors[number].name.clone(), environments, pairs, predictions })
 }
 
 fn prediction(
     load: usize,
+    tell: &[usize],
     loads: &[String],
     times: &dyn Fn(usize) -> Vec<f64>,
     environments: &[String],
 ) -> Option<Prediction> {
-    let others: Vec<usize> = (0..loads.len()).filter(|o| *o != load).collect();
+    let others: Vec<usize> = tell.iter().copied().filter(|o| *o != load).collect();
     let columns: Vec<Vec<f64>> = others.iter().map(|o| times(*o)).collect();
     let points: Vec<Vec<f64>> =
         (0..environments.len()).map(|e| columns.iter().map(|c| c[e]).collect()).collect();
@@ -130,6 +137,12 @@ mod tests {
 
     /// Loads a and b of their own in each of so many environments, and c, which is 3 times b and 100.
     fn together(environments: usize, noise: f64) -> Vec<Together> {
+        let table = table(environments, noise);
+        assert!(of(&table, &cells::of(&table, "write.mean").0, "write.mean").is_empty());
+        of(&table, &cells::of(&table, "elapsed").0, "elapsed")
+    }
+
+    fn table(environments: usize, noise: f64) -> Table {
         let own = |e: usize, by: usize| 50.0 * (1.0 + ((e * by) % 11) as f64);
         let design = Design::new(&[("disk", environments), ("load", 3)], 3);
         let mut table = design.table(
@@ -145,8 +158,7 @@ mod tests {
             row.figures.insert("elapsed".into(), row.figures["write.mean"]);
         }
         table.units.insert("elapsed".into(), Unit::Ns);
-        assert!(of(&table, &cells::of(&table, "write.mean").0, "write.mean").is_empty());
-        of(&table, &cells::of(&table, "elapsed").0, "elapsed")
+        table
     }
 
     #[test]
@@ -160,6 +172,15 @@ mod tests {
         assert!((last.parts[0].1 - 3.0).abs() < 0.05 && (last.constant - 100.0).abs() < 10.0, "{last:?}");
         assert!(last.error < 0.01, "{found:#?}");
         assert!(found.predictions.iter().all(|p| p.load != "load0" || p.error > 0.1), "{found:#?}");
+    }
+
+    #[test]
+    fn commands_are_told_by_loads_alone() {
+        let mut all = table(9, 0.001);
+        all.factors[1].commands = vec![1, 2];
+        let [found] = &of(&all, &cells::of(&all, "elapsed").0, "elapsed")[..] else { panic!("one factor") };
+        let told = found.predictions.iter().flat_map(|p| &p.parts);
+        assert!(told.clone().count() > 0 && told.clone().all(|(load, _)| load == "load0"), "{found:#?}");
     }
 
     #[test]
