@@ -68,6 +68,7 @@ const MODULES: &[Module] = &[
             "crates/plan/src/analysis/drift.rs",
             "crates/plan/src/analysis/effects.rs",
             "crates/plan/src/analysis/rank.rs",
+            "crates/plan/src/analysis/together.rs",
             "crates/plan/src/analysis/variation.rs",
             "crates/plan/src/analysis/verdicts.rs",
         ],
@@ -93,7 +94,14 @@ const MODULES: &[Module] = &[
             "crates/machine/src/device_number.rs",
         ],
     },
-    Module { name: "stats", sources: &["crates/stats/src/histogram.rs", "crates/stats/src/repetitions.rs"] },
+    Module {
+        name: "stats",
+        sources: &[
+            "crates/stats/src/correlation.rs",
+            "crates/stats/src/histogram.rs",
+            "crates/stats/src/repetitions.rs",
+        ],
+    },
     Module { name: "undo", sources: &["crates/undo/src/pending_changes.rs"] },
 ];
 /// The module of the document itself.

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A database server of a repetition: made in a directory of its own by an unprivileged user, started, and stopped.
 //!
-//! It listens on a Unix socket in that directory alone. The directory goes with the device's file system, or, where the
-//! device is a directory of this machine, by undoing [`Change::Tree`].
+//! It listens on a Unix socket in that directory alone, which is removed by undoing [`Change::Tree`].
 
 use super::file::{Server, ServerKind, Value};
 use super::testbed::Place;
@@ -91,9 +90,8 @@ pub struct Running {
 /// It is not installed, the directory is none that its user can work in, or it does not start: its last words.
 pub fn start(spec: &Server, places: &[Place], dir: &Path, guarded: &mut GuardedJournal) -> Result<Running> {
     let kind = spec.kind.context("server: has no kind")?;
-    let place = places.iter().find_map(|p| Some((p.dir.clone()?, p.node.is_none())));
-    let (above, stays) =
-        place.context("server: there is no directory for it; give file-system, or a directory")?;
+    let place = places.iter().find_map(|p| p.dir.as_ref());
+    let above = place.context("server: there is no directory for it; give file-system, or a directory")?;
     let own = above.join(format!("{SERVER}{}", std::process::id()));
     if own.as_os_str().len() > SOCKET {
         bail!("{}: too long for a socket's path; name a shorter directory with -o", own.display());
@@ -106,9 +104,7 @@ pub fn start(spec: &Server, places: &[Place], dir: &Path, guarded: &mut GuardedJ
         dir: own,
         child: None,
     };
-    if stays {
-        guarded.journal.will(Change::Tree { path: server.dir.clone() })?;
-    }
+    guarded.journal.will(Change::Tree { path: server.dir.clone() })?;
     server.make(guarded, &dir.join("output.txt"))?;
     server.go(guarded)?;
     server.ask(&format!("create database {DATABASE}"), guarded)?;

@@ -107,9 +107,9 @@ fn solve(squares: &[[f64; 3]; 3], right: &[f64; 3], members: &[usize]) -> Option
         }
         for below in at + 1..n {
             let by = rows[below][at] / rows[at][at];
-            for column in at..=n {
-                let part = by * rows[at][column];
-                rows[below][column] -= part;
+            let (above, rest) = rows.split_at_mut(below);
+            for (value, pivot) in rest[0].iter_mut().zip(&above[at]).skip(at) {
+                *value -= by * pivot;
             }
         }
     }

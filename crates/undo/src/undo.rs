@@ -13,6 +13,7 @@ use plumb_machine::{mounts, Process, Root};
 use std::ffi::CString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -125,6 +126,7 @@ fn remove(path: &Path) -> Undone {
 /// Processes of a server that was killed may still make files while they end.
 fn remove_tree(path: &Path) -> Undone {
     let begun = Instant::now();
+    forget_shared_memory(path);
     loop {
         // A link in it is removed, not followed (std::fs::remove_dir_all).
         match std::fs::remove_dir_all(path) {
@@ -134,6 +136,31 @@ fn remove_tree(path: &Path) -> Undone {
                 return Undone::Failed(format!("{}: {e}", path.display()));
             }
             Err(_) => std::thread::sleep(Duration::from_millis(50)),
+        }
+    }
+}
+
+/// Removes the shared memory of a PostgreSQL server that was killed (System V, shmop(2)), which its next start would: key and number
+/// are in the seventh line of postmaster.pid (miscadmin.h, LOCK_FILE_LINE_SHMEM_KEY). One that is in use is left alone.
+fn forget_shared_memory(tree: &Path) {
+    let text = std::fs::read_to_string(tree.join("data/postmaster.pid")).unwrap_or_default();
+    let words = text.lines().nth(6).unwrap_or_default().split_whitespace();
+    let Some(id) = words.last().and_then(|word| word.parse().ok()) else { return };
+    // The file is the server's user's: it names a segment of that user's, or none.
+    let Ok(owner) = std::fs::metadata(tree).map(|m| m.uid()) else { return };
+    let begun = Instant::now();
+    // SAFETY: a record of zeros is valid, and lives through both calls.
+    unsafe {
+        let mut segment: libc::shmid_ds = std::mem::zeroed();
+        while libc::shmctl(id, libc::IPC_STAT, &mut segment) == 0 && begun.elapsed() < PATIENCE {
+            if segment.shm_perm.uid != owner {
+                return;
+            }
+            if segment.shm_nattch == 0 {
+                libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut());
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
         }
     }
 }

@@ -55,6 +55,8 @@ export interface FactorNames {
   levels: string[];
   /** Its levels are loads of different kinds: of their times none is a change of another. */
   other_work?: boolean;
+  /** Numbers of the levels that measure a command instead of a load. */
+  commands?: number[];
 }
 
 /** One repetition of one cell. */
@@ -78,6 +80,8 @@ export interface Row {
   dir: string;
   /** Where the time went, where it was recorded. */
   work?: Work[];
+  /** The critical path of a recorded command: ns by who ran or was waited for, and by category of the account. */
+  path?: Record<string, Record<string, number>>;
 }
 
 /** What processes did, and where their time went: those that did the same kinds of operations, together. */
@@ -112,6 +116,8 @@ export interface Analysis {
   effects: Effects;
   /** Pairs of cells that differ in one factor, and where the time went that one takes more. */
   changes: Changes;
+  /** How the times of different loads go together. */
+  together: Together[];
   /** How it moved from the first to the last repetition, where that can be known. */
   drift: Drift | null;
   /** Repetitions that have no such figure, or one that is no number. */
@@ -153,7 +159,7 @@ export interface CellFigures {
 
 /** A part of the account at both levels. */
 export interface PartChange {
-  /** System call; empty for time outside of calls. */
+  /** System call, empty for time outside of calls; on a path who ran or was waited for. */
   call: string;
   /** Category of the account. */
   category: string;
@@ -194,6 +200,8 @@ export interface Changes {
   pairs: Change[];
   /** Kind of the operations that parts are times of; none: times of the whole. */
   operation: string | null;
+  /** Parts are those of the critical path. */
+  of_path: boolean;
 }
 
 export interface Drift {
@@ -263,6 +271,39 @@ export interface Ranking {
   /** Whether there is a best. */
   directed: boolean;
   places: Place[];
+}
+
+/** Two loads. */
+export interface Pair extends stats.Correlation {
+  loads: [string, string];
+  /** Share of such finds that is chance, of all pairs (Benjamini and Hochberg). */
+  q: number;
+  /** q is at most 5 %. */
+  found: boolean;
+}
+
+/** What a load's time is made of. */
+export interface Prediction {
+  load: string;
+  /** Other loads, and how many times each one's time is in this one's. */
+  parts: [string, number][];
+  /** Time that is in it everywhere, ns. */
+  constant: number;
+  /** Median of the relative errors, without their signs, of environments that were left out. */
+  error: number;
+  /** The largest, with its sign, and where. */
+  worst: [number, string];
+}
+
+/** The loads of a factor. */
+export interface Together {
+  factor: string;
+  /** Environments in which all of them were measured. */
+  environments: string[];
+  /** The strongest first. */
+  pairs: Pair[];
+  /** In the factor's order. */
+  predictions: Prediction[];
 }
 
 /** A part of the variation. */

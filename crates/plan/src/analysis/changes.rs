@@ -4,7 +4,7 @@
 //! A pair is two cells that differ in one factor alone: its first level, and each other one. The figure's difference
 //! is tested pair by pair (Welch's t, on the logarithm for times and rates), all pairs of a factor together (Benjamini and
 //! Hochberg). The parts, of recorded cells, are times of the processes that did the figure's operations, for each operation, so that
-//! runs of different lengths can be compared. Of a command's time they are those of its critical path, which add up to it.
+//! runs of different lengths can be compared. Of a command's time, and of a load's that asks a server, they are those of the critical path, which add up to it.
 
 use super::cells::{CellFigures, Scale};
 use crate::table::{FactorNames, Row, Table, Unit};
@@ -84,9 +84,10 @@ pub fn of(table: &Table, cells: &[CellFigures], figure: &str, unit: Unit) -> Cha
     let kind = kind(figure);
     let counted = |row: &&Row| row.work.iter().any(|w| kind.is_some_and(|k| w.operations.contains_key(k)));
     let operation = kind.filter(|_| recorded.values().flatten().all(counted));
-    let operations = |row: &&Row| row.work.iter().any(|w| !w.operations.is_empty());
+    // Who asks waits for who answers: the path leads there, the asker's own calls do not.
+    let operations = |row: &Row| row.work.iter().flat_map(|w| w.operations.keys()).any(|k| k != "request");
     let of_path = figure == "elapsed"
-        && recorded.values().flatten().all(|row| !row.path.is_empty() && !operations(&row));
+        && recorded.values().flatten().all(|row| !row.path.is_empty() && !operations(row));
     let is_quantile =
         kind.is_some() && figure.rsplit_once(".p").is_some_and(|(_, q)| q.parse::<f64>().is_ok());
     let resolution = if is_quantile && scale == Scale::Ratio { BUCKET } else { 0.0 };
@@ -285,6 +286,29 @@ mod tests {
             (4..=36).contains(&any),
             "of 200 plans without a difference {any} have one; 5 % for each of two factors"
         );
+    }
+
+    #[test]
+    fn a_commands_time_has_the_parts_of_its_path() {
+        let mut table = measured(0.002, 1, 0.3);
+        for row in &mut table.rows {
+            let ns = row.figures["write.mean"];
+            row.figures.insert("elapsed".into(), ns);
+            let part = |category: &str, ns: f64| BTreeMap::from([(category.to_string(), ns)]);
+            row.path.insert("loop0".into(), part("block.device", ns - 400.0));
+            row.path.insert(format!("somebody {}", row.place), part("runnable", 400.0));
+        }
+        table.units.insert("elapsed".into(), Unit::Ns);
+        let elapsed = |table: &Table| of(table, &cells::of(table, "elapsed").0, "elapsed", Unit::Ns);
+        assert!(!elapsed(&table).of_path, "a load's own calls");
+        for work in table.rows.iter_mut().flat_map(|r| &mut r.work) {
+            work.operations = BTreeMap::from([("request".into(), 1)]);
+        }
+        let found = elapsed(&table);
+        assert!(found.of_path);
+        let [part] = &found.pairs[0].parts[..] else { panic!("{found:?}") };
+        assert_eq!((part.call.as_str(), part.category.as_str()), ("loop0", "block.device"));
+        assert!((part.difference - 300.0).abs() < 20.0, "{part:?}");
     }
 
     #[test]

@@ -47,6 +47,13 @@ fn left(place: &TempDir) -> Vec<String> {
     all
 }
 
+/// Segments of shared memory that nobody uses (/proc/sysvipc/shm: number in the second column, users in the seventh).
+fn segments() -> Vec<String> {
+    let text = read("/proc/sysvipc/shm");
+    let rows = text.lines().skip(1).map(|l| l.split_whitespace().map(String::from).collect::<Vec<_>>());
+    rows.filter(|r| r.get(6).is_some_and(|n| n == "0")).filter_map(|r| r.get(1).cloned()).collect()
+}
+
 #[test]
 fn a_server_has_its_cells_settings_and_is_gone_after_it() {
     if !can_serve("a_server_has_its_cells_settings_and_is_gone_after_it") {
@@ -100,6 +107,7 @@ fn a_server_that_ends_or_does_not_start_fails_the_repetition_with_its_last_words
         return;
     }
     let _alone = alone();
+    let before = segments();
     let (scratch, place) = (Scratch::new(), place());
     let rest = r#"
         command = ["sh", "-c", "kill -9 $(head -1 {socket}/data/postmaster.pid); sleep 0.3; psql -c 'select 1' '{server}'"]
@@ -119,6 +127,7 @@ fn a_server_that_ends_or_does_not_start_fails_the_repetition_with_its_last_words
     assert!(ends[0].contains("PostgreSQL's server ended (killed by signal 9)"), "{ends:?}");
     assert!(ends[1].contains("work_mem") && ends[1].contains("much"), "{ends:?}");
     assert!(ends[2].contains("measured"), "{ends:?}");
+    assert_eq!(segments(), before);
     assert_eq!(left(&place), [""; 0]);
 }
 
@@ -128,6 +137,7 @@ fn a_killed_plan_leaves_no_server() {
         return;
     }
     let _alone = alone();
+    let before = segments();
     let (scratch, place) = (Scratch::new(), place());
     let rest = r#"
         command = ["sh", "-c", "touch {out}/../../../begun; psql -c 'select count(*) from generate_series(1, 1000000000)' '{server}'"]
@@ -142,4 +152,5 @@ fn a_killed_plan_leaves_no_server() {
     unsafe { libc::kill(going.pid(), libc::SIGKILL) };
     let out = going.end();
     assert_eq!(left(&place), [""; 0], "{}", text(&out.stderr));
+    assert_eq!(segments(), before);
 }
