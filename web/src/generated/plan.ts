@@ -285,7 +285,7 @@ export interface Pair extends stats.Correlation {
 /** What a load's time is made of. */
 export interface Prediction {
   load: string;
-  /** Other loads, and how many times each one's time is in this one's. */
+  /** Other loads, the one with the largest part first, and how many times each one's time is in this one's. */
   parts: [string, number][];
   /** Time that is in it everywhere, ns. */
   constant: number;

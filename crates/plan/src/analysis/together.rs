@@ -30,7 +30,7 @@ pub struct Pair {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Prediction {
     pub load: String,
-    /// Other loads, and how many times each one's time is in this one's.
+    /// Other loads, the one with the largest part first, and how many times each one's time is in this one's.
     pub parts: Vec<(String, f64)>,
     /// Time that is in it everywhere, ns.
     pub constant: f64,
@@ -118,10 +118,13 @@ fn prediction(
     if errors.len() < own.len() {
         return None;
     }
+    // The largest first, by what it is of the median environment.
+    let mut parts = sum.parts;
+    parts.sort_by(|a, b| (b.1 * median(&columns[b.0])).total_cmp(&(a.1 * median(&columns[a.0]))));
     let worst = errors.iter().enumerate().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))?;
     Some(Prediction {
         load: loads[load].clone(),
-        parts: sum.parts.iter().map(|(i, times)| (loads[others[*i]].clone(), *times)).collect(),
+        parts: parts.iter().map(|(i, times)| (loads[others[*i]].clone(), *times)).collect(),
         constant: sum.constant,
         error: median(&errors.iter().map(|e| e.abs()).collect::<Vec<_>>()),
         worst: (*worst.1, environments[worst.0].clone()),
