@@ -105,7 +105,8 @@ impl Child {
         }
     }
 
-    /// A command, in a process group of its own, that waits for [`Child::go`]. It dies when this process does.
+    /// A command, in a process group of its own, that waits for [`Child::go`]. It dies when this process does, unless it
+    /// runs as another user (PR_SET_PDEATHSIG is cleared then).
     ///
     /// # Errors
     /// No process can be made. That the command cannot be started is told on its own standard

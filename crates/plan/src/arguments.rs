@@ -89,7 +89,7 @@ pub fn load_cells(settings: &Settings, program: &dyn Program) -> Result<Vec<Load
 /// # Errors
 /// An unknown option, event or value, or an option that a plan gives itself.
 pub fn check_record(options: &[String], program: &dyn Program) -> Result<()> {
-    let own = ["-o", "--output", "--repeat", "--json", "-q", "--quiet", "--no-report", "--"];
+    let own = ["-o", "--output", "--pid", "-p", "--repeat", "--json", "-q", "--quiet", "--no-report", "--"];
     let given =
         |option: &&String| own.iter().any(|o| *o == option.as_str() || option.starts_with(&format!("{o}=")));
     if let Some(option) = options.iter().find(given) {

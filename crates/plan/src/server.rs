@@ -10,19 +10,22 @@ use plumb_machine::child::{wait_all, Child, Waited};
 use plumb_machine::signals::stopped;
 use plumb_machine::user;
 use plumb_undo::change::{Change, SERVER};
-use plumb_undo::guarded_journal::{append, last_words, GuardedJournal, StoppedByUser};
+use plumb_undo::guarded_journal::{append, last_words, GuardedJournal};
 use plumb_undo::timeout;
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The database that every server has.
 pub const DATABASE: &str = "bench";
 /// Between two questions whether it answers.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Longest path of a socket that the kernel takes (unix(7)), less the name that PostgreSQL gives it.
-const SOCKET: usize = 107 - ".s.PGSQL.5432".len();
+const SOCKET: usize = 107 - "/.s.PGSQL.5432".len();
+/// How long it may take to stop when the user does not want to wait.
+const SOON: Duration = Duration::from_secs(10);
 
 /// Where a kind of server has its programs.
 ///
@@ -65,7 +68,7 @@ impl ServerKind {
     pub fn sample_url(self) -> &'static str {
         match self {
             ServerKind::Postgresql => "postgresql:///bench?host=/run/server&user=postgres",
-            ServerKind::Mariadb => "mariadb://root@/bench?socket=/run/server/socket",
+            ServerKind::Mariadb => "mariadb://root:@localhost/bench?socket=/run/server/socket",
         }
     }
 }
@@ -92,9 +95,14 @@ pub fn start(spec: &Server, places: &[Place], dir: &Path, guarded: &mut GuardedJ
     let kind = spec.kind.context("server: has no kind")?;
     let place = places.iter().find_map(|p| p.dir.as_ref());
     let above = place.context("server: there is no directory for it; give file-system, or a directory")?;
-    let own = above.join(format!("{SERVER}{}", std::process::id()));
+    // In containers numbers of processes are alike, and directories may be shared.
+    let moment = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.subsec_nanos());
+    let own = above.join(format!("{SERVER}{}-{:05x}", std::process::id(), moment & 0xf_ffff));
     if own.as_os_str().len() > SOCKET {
         bail!("{}: too long for a socket's path; name a shorter directory with -o", own.display());
+    }
+    if own.symlink_metadata().is_ok() {
+        bail!("{}: is there already", own.display());
     }
     let mut server = Running {
         programs: programs(kind)?,
@@ -147,7 +155,9 @@ impl Running {
             ServerKind::Postgresql => {
                 format!("postgresql:///{DATABASE}?host={}&user=postgres", socket.display())
             }
-            ServerKind::Mariadb => format!("mariadb://root@/{DATABASE}?socket={}", socket.display()),
+            ServerKind::Mariadb => {
+                format!("mariadb://root:@localhost/{DATABASE}?socket={}", socket.display())
+            }
         }
     }
 
@@ -172,9 +182,10 @@ impl Running {
     /// Makes its directory and data. Nothing is synchronised: [`Running::settle`] does, once.
     fn make(&self, guarded: &mut GuardedJournal, output: &Path) -> Result<()> {
         let shown = self.dir.display();
-        std::fs::create_dir(&self.dir).with_context(|| shown.to_string())?;
+        // Whoever reaches its socket may do all that the server's user may.
+        std::fs::DirBuilder::new().mode(0o700).create(&self.dir).with_context(|| shown.to_string())?;
         if let Some((uid, gid)) = self.ids {
-            std::os::unix::fs::chown(&self.dir, Some(uid), Some(gid)).with_context(|| shown.to_string())?;
+            std::os::unix::fs::lchown(&self.dir, Some(uid), Some(gid)).with_context(|| shown.to_string())?;
         }
         let mut reach = Command::new("test");
         self.as_user(reach.arg("-w").arg(&self.dir));
@@ -233,10 +244,7 @@ impl Running {
         child.go();
         self.child = Some(child);
         let until = Instant::now() + guarded.limit;
-        while !self.answers() {
-            if stopped() {
-                return Err(StoppedByUser.into());
-            }
+        while !self.answers(guarded)? {
             if let Some(why) = self.ended() {
                 bail!("{why}");
             }
@@ -267,6 +275,8 @@ impl Running {
         match self.kind() {
             ServerKind::Postgresql => {
                 let mut command = Command::new("psql");
+                // It would lead to another host, whatever -h says.
+                command.env_remove("PGHOSTADDR");
                 command.args(["-X", "-q", "-A", "-t", "-U", "postgres", "-h"]).arg(self.socket());
                 command.args(["-c", sql, "postgres"]);
                 command
@@ -282,18 +292,18 @@ impl Running {
         }
     }
 
-    fn answers(&self) -> bool {
-        let quiet = |command: &mut Command| {
-            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status()
-        };
-        quiet(&mut self.client("select 1")).is_ok_and(|status| status.success())
+    fn answers(&self, guarded: &mut GuardedJournal) -> Result<bool> {
+        let status =
+            guarded.status_of(self.client("select 1"), Path::new("/dev/null"), Stdio::null(), None)?;
+        Ok(status.success())
     }
 
     fn ask(&self, sql: &str, guarded: &mut GuardedJournal) -> Result<()> {
         guarded.tool(self.client(sql), &self.log).with_context(|| format!("{}: {sql}", self.kind().name()))
     }
 
-    /// Writes out what `prepare` left in its memory, so that the measurement does not pay for it.
+    /// Writes out what `prepare` left in the caches, so that the measurement does not pay for it. MariaDB keeps changed pages in
+    /// its buffer pool, and writes them when it likes.
     ///
     /// # Errors
     /// It does not answer, or the device fails.
@@ -328,9 +338,15 @@ impl Running {
             ServerKind::Mariadb => libc::SIGTERM,
         });
         let mut all = [child];
+        // Undoing ends it in any case.
+        let limit = if stopped() { guarded.limit.min(SOON) } else { guarded.limit };
         let mut told = Vec::new();
-        if wait_all(&mut all, Some(Instant::now() + guarded.limit), false) != Waited::Ended {
+        let name = self.kind().name();
+        if wait_all(&mut all, Some(Instant::now() + limit), false) != Waited::Ended {
             told = timeout::end(&mut all, &[], &[], guarded.journal.devices());
+            told.insert(0, format!("{name}'s server did not stop in {} s and was killed", limit.as_secs()));
+        } else if let Some(status) = all[0].status().filter(|status| !status.success()) {
+            told.push(format!("{name}'s server stopped with {status}"));
         }
         guarded.guardian.ended(pid);
         told

@@ -22,10 +22,9 @@ impl Sum {
         self.constant + self.parts.iter().map(|(i, times)| times * others[*i]).sum::<f64>()
     }
 
-    /// The sum that says best what `times` are, of the points' `others`; none of fewer points than unknowns and two
-    /// more. `without` is left out.
-    pub fn best(others: &[Vec<f64>], times: &[f64], without: Option<usize>) -> Option<Sum> {
-        let points: Vec<usize> = (0..times.len()).filter(|i| Some(*i) != without).collect();
+    /// The sum that says best what `times` are of `points`, whose `others` are known; none of fewer points than unknowns
+    /// and two more.
+    pub fn best(others: &[Vec<f64>], times: &[f64], points: &[usize]) -> Option<Sum> {
         let count = others.first()?.len();
         let mut best: Option<(f64, Sum)> = None;
         let pairs = (0..count).flat_map(|a| (a + 1..count).map(move |b| vec![a, b]));
@@ -34,7 +33,7 @@ impl Sum {
             if points.len() < unknowns + 2 {
                 continue;
             }
-            let Some((squares, sum)) = fit(&chosen, others, times, &points) else { continue };
+            let Some((squares, sum)) = fit(&chosen, others, times, points) else { continue };
             // Generalised cross-validation: another unknown must earn its place (Craven and Wahba, 1979).
             let free = 1.0 - sum.unknowns() as f64 / points.len() as f64;
             let score = squares / (free * free);
@@ -50,9 +49,13 @@ impl Sum {
     }
 }
 
-/// The relative error of each point, as the sum that the other points choose says it: 0.1 is 10 % too much.
-pub fn left_out(others: &[Vec<f64>], times: &[f64]) -> Vec<f64> {
-    let of = |i: usize| Some(Sum::best(others, times, Some(i))?.of(&others[i]) / times[i] - 1.0);
+/// The relative error of each point, as the sum that the points of other groups choose says it: 0.1 is 10 % too much. `groups` has the
+/// group of each point: points that are nearly the same tell nothing of a new one.
+pub fn left_out(others: &[Vec<f64>], times: &[f64], groups: &[usize]) -> Vec<f64> {
+    let of = |i: usize| {
+        let rest: Vec<usize> = (0..times.len()).filter(|j| groups[*j] != groups[i]).collect();
+        Some(Sum::best(others, times, &rest)?.of(&others[i]) / times[i] - 1.0)
+    };
     (0..times.len()).filter_map(of).collect()
 }
 
@@ -142,13 +145,14 @@ mod tests {
     #[test]
     fn the_parts_of_a_sum_are_found() {
         let (others, times) = points(20, 0.0, 1);
-        let sum = Sum::best(&others, &times, None).expect("enough points");
+        let all: Vec<usize> = (0..20).collect();
+        let sum = Sum::best(&others, &times, &all).expect("enough points");
         assert_eq!(sum.parts.iter().map(|p| p.0).collect::<Vec<_>>(), [1, 3], "{sum:?}");
         assert!(
             (sum.parts[0].1 / 250.0 - 1.0).abs() < 1e-6 && (sum.constant / 0.5 - 1.0).abs() < 1e-3,
             "{sum:?}"
         );
-        assert!(left_out(&others, &times).iter().all(|e| e.abs() < 1e-3));
+        assert!(left_out(&others, &times, &all).iter().all(|e| e.abs() < 1e-3));
     }
 
     #[test]
@@ -156,9 +160,9 @@ mod tests {
         let (others, _) = points(12, 0.0, 2);
         // Falls where the second rises.
         let times: Vec<f64> = others.iter().map(|o| 1.0 / o[1]).collect();
-        let sum = Sum::best(&others, &times, None);
+        let sum = Sum::best(&others, &times, &(0..12).collect::<Vec<_>>());
         assert!(sum.is_none_or(|s| s.constant >= 0.0 && s.parts.iter().all(|p| p.1 > 0.0)));
-        assert_eq!(Sum::best(&others[..3], &times[..3], None), None, "three points");
+        assert_eq!(Sum::best(&others, &times, &[0, 1, 2]), None, "three points");
     }
 
     #[test]
@@ -171,11 +175,34 @@ mod tests {
                 let absolute: Vec<f64> = errors.iter().map(|e| e.abs()).collect();
                 crate::repetitions::median(&absolute)
             };
-            left.push(median(&left_out(&others[..known], &times[..known])));
-            let sum = Sum::best(&others[..known], &times[..known], None).expect("a sum");
+            let all: Vec<usize> = (0..known).collect();
+            left.push(median(&left_out(&others[..known], &times[..known], &all)));
+            let sum = Sum::best(&others, &times, &all).expect("a sum");
             new.push((sum.of(&others[after]) / times[after] - 1.0).abs());
         }
         let (left, new) = (crate::repetitions::median(&left), crate::repetitions::median(&new));
         assert!((0.10..0.25).contains(&left) && (left / new - 1.0).abs() < 0.6, "{left} {new}");
+    }
+
+    #[test]
+    fn points_of_one_group_do_not_tell_each_other() {
+        // Two points of each disk, nearly the same; the time is the disk's own, and the others say nothing of it.
+        let mut random = SplitMix64::new(5);
+        let (mut others, mut times) = (Vec::new(), Vec::new());
+        for _ in 0..8 {
+            let (disk, time) = (random.normal().exp(), random.normal().exp());
+            for _ in 0..2 {
+                others.push(vec![disk * (1.0 + 0.001 * random.unit()), random.normal().exp()]);
+                times.push(time);
+            }
+        }
+        let (apart, pairs): (Vec<usize>, Vec<usize>) = (0..16).map(|i| (i, i / 2)).unzip();
+        let of = |points: std::ops::Range<usize>| {
+            let sum = Sum::best(&others, &times, &points.collect::<Vec<_>>()).expect("a sum");
+            sum.of(&others[0]) / times[0] - 1.0
+        };
+        assert_eq!(left_out(&others, &times, &pairs)[0], of(2..16));
+        assert_eq!(left_out(&others, &times, &apart)[0], of(1..16));
+        assert!((of(2..16) - of(1..16)).abs() > 1e-6, "the other point of its group says something of it");
     }
 }

@@ -11,9 +11,10 @@ use plumb_machine::child::{wait_all, Child, Status, Waited};
 use plumb_machine::process::{start_of, Identity};
 use plumb_machine::{mounts, Process, Root};
 use std::ffi::CString;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -123,9 +124,10 @@ fn remove(path: &Path) -> Undone {
     }
 }
 
-/// Processes of a server that was killed may still make files while they end.
+/// Removes a server's directory. Its first process is gone, but others of a server that was killed may still work there.
 fn remove_tree(path: &Path) -> Undone {
     let begun = Instant::now();
+    kill_within(path);
     forget_shared_memory(path);
     loop {
         // A link in it is removed, not followed (std::fs::remove_dir_all).
@@ -140,14 +142,38 @@ fn remove_tree(path: &Path) -> Undone {
     }
 }
 
+/// Kills the servers' processes that work in a directory and are its owner's: PostgreSQL's are in sessions of their own, and one that
+/// computes does not see that the first is gone.
+fn kill_within(tree: &Path) {
+    let Ok(owner) = std::fs::symlink_metadata(tree).map(|m| m.uid()) else { return };
+    let root = Root::real();
+    for pid in root.names("/proc").into_iter().filter_map(|name| name.parse::<i32>().ok()) {
+        let dir = Path::new("/proc").join(pid.to_string());
+        let is_server =
+            root.text(dir.join("comm")).is_some_and(|c| ["postgres", "mariadbd"].contains(&c.trim()));
+        let within = || std::fs::read_link(dir.join("cwd")).is_ok_and(|cwd| cwd.starts_with(tree));
+        if is_server && within() && std::fs::metadata(&dir).is_ok_and(|m| m.uid() == owner) {
+            // SAFETY: a signal; the process was just seen to be one of the server's.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        }
+    }
+}
+
 /// Removes the shared memory of a PostgreSQL server that was killed (System V, shmop(2)), which its next start would: key and number
 /// are in the seventh line of postmaster.pid (miscadmin.h, LOCK_FILE_LINE_SHMEM_KEY). One that is in use is left alone.
 fn forget_shared_memory(tree: &Path) {
-    let text = std::fs::read_to_string(tree.join("data/postmaster.pid")).unwrap_or_default();
+    // The file is the server's user's: it may be anything, and names a segment of that user's, or none.
+    let Ok(owner) = std::fs::symlink_metadata(tree).map(|m| m.uid()) else { return };
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = File::options().read(true).custom_flags(flags).open(tree.join("data/postmaster.pid"));
+    let Ok(file) = file else { return };
+    let mut text = String::new();
+    let is_file = file.metadata().is_ok_and(|m| m.is_file());
+    if !is_file || file.take(4096).read_to_string(&mut text).is_err() {
+        return;
+    }
     let words = text.lines().nth(6).unwrap_or_default().split_whitespace();
     let Some(id) = words.last().and_then(|word| word.parse().ok()) else { return };
-    // The file is the server's user's: it names a segment of that user's, or none.
-    let Ok(owner) = std::fs::metadata(tree).map(|m| m.uid()) else { return };
     let begun = Instant::now();
     // SAFETY: a record of zeros is valid, and lives through both calls.
     unsafe {

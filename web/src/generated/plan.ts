@@ -300,6 +300,10 @@ export interface Together {
   factor: string;
   /** Environments in which all of them were measured. */
   environments: string[];
+  /** Loads that were measured in too few of them. */
+  without: string[];
+  /** The factor whose levels were left out one after the other; none: each environment. */
+  left_out_by: string | null;
   /** The strongest first. */
   pairs: Pair[];
   /** In the factor's order. */

@@ -73,7 +73,9 @@ impl Postgresql {
         // SAFETY: the connection is there until it is dropped.
         unsafe {
             if (libpq.PQstatus)(made.connection) != CONNECTION_OK {
-                return Err(made.broken());
+                // What is no URI is quoted whole, with its password.
+                let said = made.broken().0.replace(&*url.to_string_lossy(), "the URL");
+                return Err(DatabaseError(said));
             }
             (libpq.PQsetNoticeProcessor)(made.connection, silent, std::ptr::null_mut());
         }

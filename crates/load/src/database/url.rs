@@ -45,7 +45,11 @@ impl Mariadb {
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
         let (login, address) = authority.rsplit_once('@').unwrap_or(("", authority));
-        let (user, password) = login.split_once(':').unwrap_or((login, ""));
+        // An empty password is none, whatever ~/.my.cnf says; one that is not there is asked of it.
+        let (user, password) = match login.split_once(':') {
+            Some((user, password)) => (user, Some(decoded(password)?.unwrap_or_default())),
+            None => (login, None),
+        };
         let (host, port) = match address.strip_prefix('[').and_then(|v6| v6.split_once(']')) {
             Some((host, port)) => (host, port.strip_prefix(':').unwrap_or_default()),
             None => address.split_once(':').unwrap_or((address, "")),
@@ -63,9 +67,11 @@ impl Mariadb {
                 _ => return Err(wrong("the URL has an unknown option behind its ?")),
             }
         }
+        // A socket is of this machine: without a host the library would ask the one that ~/.my.cnf names.
+        let host = if host.is_empty() && socket.is_some() { "localhost" } else { host };
         Ok(Mariadb {
             user: decoded(user)?,
-            password: decoded(password)?,
+            password,
             host: decoded(host)?,
             port,
             database: decoded(database)?,
@@ -100,6 +106,13 @@ mod tests {
     fn localhost_with_a_port_is_tcp() {
         assert_eq!(parsed("mariadb://localhost/x").host, Some(c"localhost".to_owned()));
         assert_eq!(parsed("mariadb://localhost:3306/x").host, Some(c"127.0.0.1".to_owned()));
+    }
+
+    #[test]
+    fn a_socket_and_an_empty_password_are_not_left_to_others() {
+        let local = parsed("mariadb://root:@/x?socket=/s");
+        assert_eq!((local.host, local.password), (Some(c"localhost".to_owned()), Some(c"".to_owned())));
+        assert_eq!(parsed("mariadb://root@/x").password, None);
     }
 
     #[test]

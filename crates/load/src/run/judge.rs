@@ -128,7 +128,7 @@ fn facts(result: &StepResult, context: &Context<'_>, _place: &Path) -> Facts {
         steady_state_reached: jobs.iter().filter_map(|j| j.steady).reduce(|a, b| a && b),
         errors: Some(sum(result, |j| j.operations.iter().map(|k| k.errors).sum())),
         short_transfers: Some(sum(result, |j| j.operations.iter().map(|k| k.short).sum())),
-        crowded: locks && workers > cpus,
+        crowded: all(|j| j.what == What::LockAndUpdate) && workers > cpus,
         parallelism_asked: (locks && all(|j| !j.lock.sleeps())).then_some(workers.min(cpus) as f64),
         parallelism_achieved: Some(jobs.iter().map(|j| j.cpu.parallelism).sum()),
         verify_failures: any(|j| j.stamp && j.what.reads()).then(|| sum(result, |j| j.damaged)),

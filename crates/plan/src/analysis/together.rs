@@ -4,10 +4,11 @@
 //!
 //! Of a factor whose levels are loads of different kinds, the combinations of the other factors are the environments. Each
 //! pair of loads has a coefficient, and each load's time is made of at most two others' ([`plumb_stats::additive`]).
-//! Whether that holds in an environment that was not measured is asked of each one in turn, by leaving it out.
+//! Whether that holds in an environment that was not measured is asked of each one in turn, by leaving it out, with all that have
+//! the same level of the factor with most levels: another file system on the same disk is nearly the same.
 
 use super::cells::CellFigures;
-use crate::table::Table;
+use crate::table::{FactorNames, Table};
 use plumb_stats::additive::{left_out, Sum};
 use plumb_stats::correlation::{Correlation, FEWEST};
 use plumb_stats::repetitions::{false_discovery, median, LEVEL};
@@ -46,6 +47,10 @@ pub struct Together {
     pub factor: String,
     /// Environments in which all of them were measured.
     pub environments: Vec<String>,
+    /// Loads that were measured in too few of them.
+    pub without: Vec<String>,
+    /// The factor whose levels were left out one after the other; none: each environment.
+    pub left_out_by: Option<String>,
     /// The strongest first.
     pub pairs: Vec<Pair>,
     /// In the factor's order.
@@ -66,20 +71,29 @@ fn one(table: &Table, cells: &[CellFigures], number: usize, loads: &[String]) ->
         let load = environment.remove(number);
         by.entry(environment).or_default().insert(load, cell.median);
     }
-    by.retain(|_, times| times.len() == loads.len());
-    if by.len() < FEWEST {
+    let measured = |load: &usize| by.values().filter(|times| times.contains_key(load)).count();
+    let (kept, without): (Vec<usize>, Vec<usize>) = (0..loads.len()).partition(|l| measured(l) >= FEWEST);
+    by.retain(|_, times| kept.iter().all(|load| times.contains_key(load)));
+    if by.len() < FEWEST || kept.len() < 2 {
         return None;
     }
-    let others: Vec<&Vec<String>> =
-        table.factors.iter().enumerate().filter(|(i, _)| *i != number).map(|(_, f)| &f.levels).collect();
+    let others: Vec<&FactorNames> =
+        table.factors.iter().enumerate().filter(|(i, _)| *i != number).map(|(_, f)| f).collect();
     let name = |levels: &Vec<usize>| -> String {
-        levels.iter().zip(&others).map(|(l, names)| names[*l].as_str()).collect::<Vec<_>>().join(" ")
+        levels.iter().zip(&others).map(|(l, f)| f.levels[*l].as_str()).collect::<Vec<_>>().join(" ")
+    };
+    // With few levels most of what is known would be left out with one of them.
+    let largest = (0..others.len()).max_by_key(|i| others[*i].levels.len());
+    let largest = largest.filter(|i| others.len() > 1 && others[*i].levels.len() > FEWEST);
+    let groups: Vec<usize> = match largest {
+        Some(i) => by.keys().map(|levels| levels[i]).collect(),
+        None => (0..by.len()).collect(),
     };
     let environments: Vec<String> = by.keys().map(name).collect();
     let times = |load: usize| -> Vec<f64> { by.values().map(|t| t[&load]).collect() };
     let mut pairs = Vec::new();
-    for a in 0..loads.len() {
-        for b in a + 1..loads.len() {
+    for (i, &a) in kept.iter().enumerate() {
+        for &b in &kept[i + 1..] {
             let Some(correlation) = Correlation::of(&times(a), &times(b)) else { continue };
             let loads = [loads[a].clone(), loads[b].clone()];
             pairs.push(Pair { loads, correlation, q: 1.0, found: false });
@@ -92,43 +106,57 @@ fn one(table: &Table, cells: &[CellFigures], number: usize, loads: &[String]) ->
     pairs.sort_by(|x, y| y.correlation.r.abs().total_cmp(&x.correlation.r.abs()));
     // What is asked is what loads tell of commands; a command tells something only where there is nothing else.
     let commands = &table.factors[number].commands;
-    let tell: Vec<usize> = match commands.len() == loads.len() {
-        true => (0..loads.len()).collect(),
-        false => (0..loads.len()).filter(|l| !commands.contains(l)).collect(),
+    let is_load = |l: &usize| !commands.contains(l);
+    let tell: Vec<usize> = match kept.iter().any(is_load) {
+        true => kept.iter().copied().filter(is_load).collect(),
+        false => kept.clone(),
     };
-    let predictions =
-        (0..loads.len()).filter_map(|load| prediction(load, &tell, loads, &times, &environments)).collect();
-    Some(Together { factor: table.factors[number].name.clone(), environments, pairs, predictions })
+    let known = Known { loads, times: &times, environments: &environments, groups: &groups };
+    let predictions = kept.iter().filter_map(|load| known.prediction(*load, &tell)).collect();
+    Some(Together {
+        factor: table.factors[number].name.clone(),
+        without: without.iter().map(|l| loads[*l].clone()).collect(),
+        left_out_by: largest.map(|i| others[i].name.clone()),
+        environments,
+        pairs,
+        predictions,
+    })
 }
 
-fn prediction(
-    load: usize,
-    tell: &[usize],
-    loads: &[String],
-    times: &dyn Fn(usize) -> Vec<f64>,
-    environments: &[String],
-) -> Option<Prediction> {
-    let others: Vec<usize> = tell.iter().copied().filter(|o| *o != load).collect();
-    let columns: Vec<Vec<f64>> = others.iter().map(|o| times(*o)).collect();
-    let points: Vec<Vec<f64>> =
-        (0..environments.len()).map(|e| columns.iter().map(|c| c[e]).collect()).collect();
-    let own = times(load);
-    let sum = Sum::best(&points, &own, None)?;
-    let errors = left_out(&points, &own);
-    if errors.len() < own.len() {
-        return None;
+/// What was measured.
+struct Known<'a> {
+    loads: &'a [String],
+    /// Of a load in each environment, ns.
+    times: &'a dyn Fn(usize) -> Vec<f64>,
+    environments: &'a [String],
+    groups: &'a [usize],
+}
+
+impl Known<'_> {
+    /// Of a load, by others that tell.
+    fn prediction(&self, load: usize, tell: &[usize]) -> Option<Prediction> {
+        let others: Vec<usize> = tell.iter().copied().filter(|o| *o != load).collect();
+        let columns: Vec<Vec<f64>> = others.iter().map(|o| (self.times)(*o)).collect();
+        let all: Vec<usize> = (0..self.environments.len()).collect();
+        let points: Vec<Vec<f64>> = all.iter().map(|e| columns.iter().map(|c| c[*e]).collect()).collect();
+        let own = (self.times)(load);
+        let sum = Sum::best(&points, &own, &all)?;
+        let errors = left_out(&points, &own, self.groups);
+        if errors.len() < own.len() {
+            return None;
+        }
+        // The largest first, by what it is of the median environment.
+        let mut parts = sum.parts;
+        parts.sort_by(|a, b| (b.1 * median(&columns[b.0])).total_cmp(&(a.1 * median(&columns[a.0]))));
+        let worst = errors.iter().enumerate().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))?;
+        Some(Prediction {
+            load: self.loads[load].clone(),
+            parts: parts.iter().map(|(i, times)| (self.loads[others[*i]].clone(), *times)).collect(),
+            constant: sum.constant,
+            error: median(&errors.iter().map(|e| e.abs()).collect::<Vec<_>>()),
+            worst: (*worst.1, self.environments[worst.0].clone()),
+        })
     }
-    // The largest first, by what it is of the median environment.
-    let mut parts = sum.parts;
-    parts.sort_by(|a, b| (b.1 * median(&columns[b.0])).total_cmp(&(a.1 * median(&columns[a.0]))));
-    let worst = errors.iter().enumerate().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))?;
-    Some(Prediction {
-        load: loads[load].clone(),
-        parts: parts.iter().map(|(i, times)| (loads[others[*i]].clone(), *times)).collect(),
-        constant: sum.constant,
-        error: median(&errors.iter().map(|e| e.abs()).collect::<Vec<_>>()),
-        worst: (*worst.1, environments[worst.0].clone()),
-    })
 }
 
 #[cfg(test)]
@@ -184,6 +212,16 @@ mod tests {
         let [found] = &of(&all, &cells::of(&all, "elapsed").0, "elapsed")[..] else { panic!("one factor") };
         let told = found.predictions.iter().flat_map(|p| &p.parts);
         assert!(told.clone().count() > 0 && told.clone().all(|(load, _)| load == "load0"), "{found:#?}");
+    }
+
+    #[test]
+    fn a_load_that_cannot_run_leaves_the_others() {
+        let mut all = table(9, 0.001);
+        all.rows.retain(|row| row.levels[1] != 0);
+        let [found] = &of(&all, &cells::of(&all, "elapsed").0, "elapsed")[..] else { panic!("one factor") };
+        assert_eq!((found.without.as_slice(), found.pairs.len()), (&["load0".to_string()][..], 1));
+        all.rows.retain(|row| row.levels[1] != 1);
+        assert!(of(&all, &cells::of(&all, "elapsed").0, "elapsed").is_empty(), "one load alone");
     }
 
     #[test]

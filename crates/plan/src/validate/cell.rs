@@ -35,7 +35,7 @@ impl<'a> Cells<'a> {
             place(&|s| s.host.is_some() || s.record_hosts.is_some() || s.device.is_some())
         })?;
         file_system(cell, &devices).with_context(|| place(&|s| s.file_system.is_some()))?;
-        server(cell, &devices, self.plan).with_context(|| place(&|s| s.server.is_some()))?;
+        server(cell, &devices).with_context(|| place(&|s| s.server.is_some()))?;
         measured(cell, &devices).with_context(|| place(&|s| s.copies.is_some() || s.command.is_some()))?;
         kernel(cell, &devices, &place)?;
         for (key, words) in [("prepare", &cell.prepare), ("command", &cell.command)] {
@@ -194,8 +194,8 @@ fn file_system(cell: &Settings, devices: &[&DeviceSpec]) -> Result<()> {
     Ok(())
 }
 
-/// A server has a directory to work in, on a machine that has its programs.
-fn server(cell: &Settings, devices: &[&DeviceSpec], plan: &PlanFile) -> Result<()> {
+/// A server has a directory to work in, which its user reaches: on another host a cell's directory is root's alone.
+fn server(cell: &Settings, devices: &[&DeviceSpec]) -> Result<()> {
     let Some(server) = &cell.server else { return Ok(()) };
     if server.kind.is_none() {
         bail!("server: has no kind, as in server.kind = \"postgresql\"");
@@ -203,9 +203,8 @@ fn server(cell: &Settings, devices: &[&DeviceSpec], plan: &PlanFile) -> Result<(
     if !devices.iter().any(|d| is_directory(d)) && (devices.is_empty() || cell.file_system.is_none()) {
         bail!("server: there is no place for its data; give device, with file-system or a directory");
     }
-    let guest = cell.host.as_ref().and_then(|name| plan.hosts.get(name)).is_some_and(|h| h.guest.is_some());
-    if guest {
-        bail!("server: a guest has no database; leave host out, or give one with reach");
+    if cell.host.is_some() {
+        bail!("server: runs on this machine alone; leave host out");
     }
     for (name, value) in &server.settings {
         let plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);

@@ -30,6 +30,7 @@ fn every_option_of_a_job_is_used() {
         include_str!("pace.rs"),
         include_str!("through.rs"),
         include_str!("what.rs"),
+        include_str!("../load_database.rs"),
         include_str!("../load_network.rs"),
     ];
     let job = serde_json::to_value(plumb_load::job::Job::default()).expect("a job is JSON");

@@ -16,28 +16,35 @@ fn numbers(word: &str) -> Vec<(usize, usize)> {
     out
 }
 
-/// What a sentence says apart from its numbers.
-fn shape(sentence: &str) -> String {
+/// A word apart from its numbers.
+fn word_shape(word: &str) -> String {
     let mut out = String::new();
     let mut at = 0;
-    for (begin, end) in numbers(sentence) {
-        out += &sentence[at..begin];
+    for (begin, end) in numbers(word) {
+        out += &word[at..begin];
         out.push('#');
         at = end;
     }
-    (out + &sentence[at..]).replace("# to #", "#")
+    out + &word[at..]
 }
 
-/// The words of a sentence, each twice; a range that stands in it is one word, its ends are the two.
+/// What a sentence says apart from its numbers; a range is as one number.
+fn shape(sentence: &str) -> String {
+    words(sentence).iter().map(|(least, _)| word_shape(least)).collect::<Vec<_>>().join(" ")
+}
+
+/// The words of a sentence, each twice; a range that stands in it is one word, its ends are the two. `from 256 to 64` is a
+/// change, no range.
 fn words(sentence: &str) -> Vec<(&str, &str)> {
     let numeric = |word: &str| word.trim_start_matches('(').starts_with(|c: char| c.is_ascii_digit());
+    let changes = |before: &Vec<(&str, &str)>| before.last().is_some_and(|w| w.0 == "from");
     let all: Vec<&str> = sentence.split(' ').collect();
     let mut rest = &all[..];
     let mut out = Vec::new();
     while let [word, after @ ..] = rest {
         rest = after;
         match after {
-            ["to", most, after @ ..] if numeric(word) && numeric(most) => {
+            ["to", most, after @ ..] if numeric(word) && numeric(most) && !changes(&out) => {
                 out.push((*word, *most));
                 rest = after;
             }
@@ -127,6 +134,9 @@ mod tests {
             "for 9 to 40 ms (1 to 2.5 %) only"
         );
         assert!(alike("for 22 to 36 ms", "for 9 ms"));
+        assert_eq!(ranged(&["nr_requests from 256 to 64"]), "nr_requests from 256 to 64");
+        assert_eq!(ranged(&["from 256 to 64", "from 128 to 32"]), "from 128 to 256 to 32 to 64");
+        assert!(!alike("-5 to 3", "-5") && !alike("from 2 to 3", "from 2"));
     }
 
     #[test]

@@ -61,9 +61,12 @@ impl Checked {
 pub fn check(url: &str, scale: Option<f64>, observer: &dyn Fn(&str)) -> Result<Checked, CheckError> {
     let mut database = database::connect(url).map_err(CheckError::Connect)?;
     let found = scale_of(database.as_mut()).map_err(CheckError::Scale)?;
-    if let Some(asked) = scale.filter(|asked| (asked / found - 1.0).abs() > 0.01) {
-        return Err(CheckError::OtherScale { asked, found });
-    }
+    // Rows of supplier are whole: the scale that was asked for is the one that they were made by, if it makes as many.
+    let found = match scale {
+        Some(asked) if (asked * SUPPLIERS).floor() == (found * SUPPLIERS).round() => asked,
+        Some(asked) => return Err(CheckError::OtherScale { asked, found }),
+        None => found,
+    };
     let compared = found == 1.0;
     let mut queries = Vec::new();
     for number in ALL {

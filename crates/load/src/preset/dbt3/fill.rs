@@ -38,13 +38,13 @@ pub enum FillError {
 }
 
 /// What an end before the time leaves.
-fn left(dialect: Dialect, committed: bool) -> String {
-    let all = names("");
-    match (dialect, committed) {
-        (_, true) => "the tables are whole, and not analyzed: analyze them".into(),
-        (Dialect::Postgresql, false) => "its transaction was rolled back: no table was made".into(),
-        (Dialect::Mariadb, false) => {
-            format!("the tables are incomplete; drop them: drop table if exists {all}")
+fn left(dialect: Dialect, made: &[&str], committed: bool) -> String {
+    match (dialect, made) {
+        _ if committed => "the tables are whole, and not analyzed: analyze them".into(),
+        (Dialect::Postgresql, _) => "its transaction was rolled back: no table was made".into(),
+        (Dialect::Mariadb, []) => "no table was made".into(),
+        (Dialect::Mariadb, made) => {
+            format!("the tables are incomplete; drop them: drop table if exists {}", made.join(", "))
         }
     }
 }
@@ -58,21 +58,24 @@ pub fn fill(url: &str, scale: f64, stop: &AtomicBool, observer: &Observer<'_>) -
     let begun = Instant::now();
     let mut database = database::connect(url).map_err(FillError::Connect)?;
     let database = database.as_mut();
-    let failed = |committed: bool| {
-        move |e: DatabaseError| FillError::Failed { said: e.0, left: left(dialect, committed) }
+    let failed = |e: DatabaseError, made: &[&str], committed: bool| FillError::Failed {
+        said: e.0,
+        left: left(dialect, made, committed),
     };
-    if let Some(table) = one_that_exists(database, dialect).map_err(failed(false))? {
+    let mut made = Vec::new();
+    if let Some(table) = one_that_exists(database, dialect).map_err(|e| failed(e, &[], false))? {
         return Err(FillError::Exists(table));
     }
     if dialect == Dialect::Postgresql {
-        run(database, "begin").map_err(failed(false))?;
+        run(database, "begin").map_err(|e| failed(e, &[], false))?;
     }
-    let rows = tables(database, dialect, scale, stop, observer).map_err(failed(false))?;
+    let rows =
+        tables(database, dialect, scale, &mut made, stop, observer).map_err(|e| failed(e, &made, false))?;
     if dialect == Dialect::Postgresql {
-        run(database, "commit").map_err(failed(false))?;
+        run(database, "commit").map_err(|e| failed(e, &made, false))?;
     }
     observer("statistics", 0, 0);
-    let notes = analyze(database, dialect).map_err(failed(true))?;
+    let notes = analyze(database, dialect).map_err(|e| failed(e, &made, true))?;
     let time_ns = begun.elapsed().as_nanos() as u64;
     Ok(Filled { database: dialect.word(), scale, rows, time_ns, notes })
 }
@@ -105,6 +108,7 @@ fn tables(
     database: &mut dyn Database,
     dialect: Dialect,
     scale: f64,
+    made: &mut Vec<&'static str>,
     stop: &AtomicBool,
     observer: &Observer<'_>,
 ) -> Result<u64, DatabaseError> {
@@ -116,6 +120,7 @@ fn tables(
     for table in TABLES {
         stopped()?;
         run(database, &table.create(dialect))?;
+        made.push(table.name);
         let (mut next, mut rows, expected) = (table.lines(scale), 0, table.expected(scale));
         observer(table.name, 0, expected);
         database.load(table.name, &mut |out| {

@@ -39,6 +39,9 @@ fn pairs(one: &Together, out: &mut dyn Write) -> Result<()> {
          of such finds that is chance, at most 5 %).",
         several(one.pairs.len(), "pair")
     );
+    if !one.without.is_empty() {
+        note += &format!(" Measured in too few environments: {}.", one.without.join(", "));
+    }
     if one.pairs.len() > MOST_PAIRS {
         note += &format!(" The {MOST_PAIRS} strongest are shown; report.json has all.");
     }
@@ -64,9 +67,15 @@ fn predictions(one: &Together, out: &mut dyn Write) -> Result<()> {
         ]);
     }
     table.write(out)?;
-    let note = "error: of the time as the others tell it in an environment that was left out: median without sign, and the largest. Parts are chosen \
-                without that environment too.";
-    writeln!(out, "  {}", wrapped(note, 2))?;
+    let left_out = match &one.left_out_by {
+        Some(factor) => format!("when all of its {factor} were left out"),
+        None => "when it was left out".into(),
+    };
+    let note = format!(
+        "error: of an environment's time as the others tell it {left_out}, the choice of the parts among them: median \
+         without sign, and the largest."
+    );
+    writeln!(out, "  {}", wrapped(&note, 2))?;
     Ok(())
 }
 
