@@ -176,7 +176,8 @@ impl Running {
         if let Some((uid, gid)) = self.ids {
             command.uid(uid).gid(gid);
         }
-        command.current_dir("/");
+        // MariaDB removes what it takes for its temporary tables of last time: those of another server, in a directory of both.
+        command.current_dir("/").env("TMPDIR", &self.dir);
     }
 
     /// Makes its directory and data. Nothing is synchronised: [`Running::settle`] does, once.

@@ -103,10 +103,13 @@ impl Mariadb {
         let data = dir.path().join("data");
         must(
             unprivileged(Path::new("mariadb-install-db"))
+                // Two that start in one directory take each other's temporary tables for their own of last time.
+                .env("TMPDIR", dir.path())
                 .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
                 .arg(format!("--datadir={}", data.display())),
         );
         let mut command = unprivileged(Path::new("mariadbd"));
+        command.env("TMPDIR", dir.path());
         command.args(["--no-defaults", "--skip-networking", "--performance-schema=ON"]);
         command.arg(format!("--datadir={}", data.display()));
         command.arg(format!("--socket={}", dir.path().join("socket").display()));
