@@ -6,6 +6,7 @@ mod mariadb;
 mod postgresql;
 mod url;
 
+use serde::{Deserialize, Serialize};
 use std::ffi::{CStr, CString};
 
 /// A field of a row as the database sends it; `None` is NULL.
@@ -40,8 +41,9 @@ pub trait Database {
     fn load(&mut self, table: &str, lines: &mut Lines<'_>) -> Result<(), DatabaseError>;
 }
 
-/// Which database a URL names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Which database a URL names, or a plan's cell has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Dialect {
     Postgresql,
     Mariadb,
@@ -54,6 +56,14 @@ impl Dialect {
             "postgresql" | "postgres" => Some(Dialect::Postgresql),
             "mariadb" => Some(Dialect::Mariadb),
             _ => None,
+        }
+    }
+
+    /// Its name in sentences.
+    pub fn name(self) -> &'static str {
+        match self {
+            Dialect::Postgresql => "PostgreSQL",
+            Dialect::Mariadb => "MariaDB",
         }
     }
 

@@ -4,6 +4,7 @@
 
 use crate::file::{Settings, Value};
 use crate::program::Program;
+use crate::server::sample_url;
 use anyhow::{bail, Result};
 use plumb_load::job::{Cell as LoadCell, Job};
 use plumb_trace::suggest::nearest;
@@ -78,7 +79,7 @@ pub fn load_cells(settings: &Settings, program: &dyn Program) -> Result<Vec<Load
     let mut words = load_arguments(settings, &["/target".into()]);
     if let Some(kind) = settings.server.as_ref().and_then(|server| server.kind) {
         for word in &mut words {
-            *word = word.to_string_lossy().replace("{server}", kind.sample_url()).into();
+            *word = word.to_string_lossy().replace("{server}", sample_url(kind)).into();
         }
     }
     program.load_cells(words)

@@ -8,6 +8,7 @@
 
 use super::keys;
 use anyhow::{anyhow, Result};
+use plumb_load::database::Dialect;
 use plumb_load::job::{Bytes, Time};
 use serde::{de, Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
@@ -355,21 +356,13 @@ pub struct FileSystem {
 pub struct Server {
     /// Which; none only in a level that changes something else of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<ServerKind>,
+    pub kind: Option<Dialect>,
     /// Its settings by name, as in `shared_buffers = "128MB"`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, Value>,
     /// The user that it runs as; none: the one of its package, or `nobody`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-}
-
-/// A database server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ServerKind {
-    Postgresql,
-    Mariadb,
 }
 
 /// Combinations that are left out: those that have all of these levels.

@@ -8,10 +8,11 @@ mod machine;
 pub use machine::Machine;
 
 use super::arguments;
-use super::file::{DeviceSpec, PlanFile, Server, ServerKind, Settings};
+use super::file::{DeviceSpec, PlanFile, Server, Settings};
 use super::state::Cell;
 use crate::program::Program;
 use anyhow::{bail, Context, Result};
+use plumb_load::database::Dialect;
 use plumb_machine::Space;
 use plumb_trace::units;
 use std::path::Path;
@@ -237,8 +238,8 @@ impl Machine {
     fn server(&self, server: &Server) -> Option<String> {
         let kind = server.kind?;
         let (client, package) = match kind {
-            ServerKind::Postgresql => ("psql", "postgresql-client"),
-            ServerKind::Mariadb => ("mariadb", "mariadb-client"),
+            Dialect::Postgresql => ("psql", "postgresql-client"),
+            Dialect::Mariadb => ("mariadb", "mariadb-client"),
         };
         let no_client =
             || (!self.tool(client)).then(|| format!("{client} is not installed: apt install {package}"));

@@ -3,9 +3,10 @@
 //!
 //! It listens on a Unix socket in that directory alone, which is removed by undoing [`Change::Tree`].
 
-use super::file::{Server, ServerKind, Value};
+use super::file::{Server, Value};
 use super::testbed::Place;
 use anyhow::{bail, Context, Result};
+use plumb_load::database::Dialect;
 use plumb_machine::child::{wait_all, Child, Waited};
 use plumb_machine::signals::stopped;
 use plumb_machine::user;
@@ -31,16 +32,16 @@ const SOON: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// It is not installed; says what to do.
-pub fn programs(kind: ServerKind) -> Result<PathBuf> {
+pub fn programs(kind: Dialect) -> Result<PathBuf> {
     let (found, package) = match kind {
-        ServerKind::Postgresql => {
+        Dialect::Postgresql => {
             let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
             let version =
                 |bin: &PathBuf| -> Option<u32> { bin.parent()?.file_name()?.to_str()?.parse().ok() };
             let all = versions.map(|e| e.path().join("bin")).filter(|bin| bin.join("initdb").exists());
             (all.max_by_key(version), "postgresql")
         }
-        ServerKind::Mariadb => {
+        Dialect::Mariadb => {
             let all = ["/usr/sbin", "/usr/local/sbin", "/usr/libexec", "/usr/bin"].map(PathBuf::from);
             (all.into_iter().find(|dir| dir.join("mariadbd").exists()), "mariadb-server")
         }
@@ -48,28 +49,19 @@ pub fn programs(kind: ServerKind) -> Result<PathBuf> {
     found.with_context(|| format!("{}'s server is not installed: apt install {package}", kind.name()))
 }
 
-impl ServerKind {
-    pub fn name(self) -> &'static str {
-        match self {
-            ServerKind::Postgresql => "PostgreSQL",
-            ServerKind::Mariadb => "MariaDB",
-        }
+/// The user of its package.
+fn user_of(kind: Dialect) -> &'static str {
+    match kind {
+        Dialect::Postgresql => "postgres",
+        Dialect::Mariadb => "mysql",
     }
+}
 
-    /// The user of its package.
-    fn user(self) -> &'static str {
-        match self {
-            ServerKind::Postgresql => "postgres",
-            ServerKind::Mariadb => "mysql",
-        }
-    }
-
-    /// How [`Running::url`] begins, for whoever reads a plan before it runs.
-    pub fn sample_url(self) -> &'static str {
-        match self {
-            ServerKind::Postgresql => "postgresql:///bench?host=/run/server&user=postgres",
-            ServerKind::Mariadb => "mariadb://root:@localhost/bench?socket=/run/server/socket",
-        }
+/// How [`Running::url`] begins, for whoever reads a plan before it runs.
+pub fn sample_url(kind: Dialect) -> &'static str {
+    match kind {
+        Dialect::Postgresql => "postgresql:///bench?host=/run/server&user=postgres",
+        Dialect::Mariadb => "mariadb://root:@localhost/bench?socket=/run/server/socket",
     }
 }
 
@@ -120,7 +112,7 @@ pub fn start(spec: &Server, places: &[Place], dir: &Path, guarded: &mut GuardedJ
 }
 
 /// The user that it runs as, where we may choose: of the plan, of the package, or nobody.
-fn ids(spec: &Server, kind: ServerKind) -> Result<Option<(u32, u32)>> {
+fn ids(spec: &Server, kind: Dialect) -> Result<Option<(u32, u32)>> {
     // SAFETY: a call without arguments.
     if unsafe { libc::geteuid() } != 0 {
         return Ok(None);
@@ -129,22 +121,22 @@ fn ids(spec: &Server, kind: ServerKind) -> Result<Option<(u32, u32)>> {
         let ids = user::ids(name).with_context(|| format!("server.user: there is no user {name}"))?;
         return Ok(Some(ids));
     }
-    let found = user::ids(kind.user()).or_else(|| user::ids("nobody"));
+    let found = user::ids(user_of(kind)).or_else(|| user::ids("nobody"));
     Ok(Some(found.with_context(|| {
-        format!("there is no user {} to run the server as; give server.user", kind.user())
+        format!("there is no user {} to run the server as; give server.user", user_of(kind))
     })?))
 }
 
 impl Running {
-    fn kind(&self) -> ServerKind {
-        self.spec.kind.unwrap_or(ServerKind::Postgresql)
+    fn kind(&self) -> Dialect {
+        self.spec.kind.unwrap_or(Dialect::Postgresql)
     }
 
     /// Where clients find it: of PostgreSQL a directory, of MariaDB a socket.
     pub fn socket(&self) -> PathBuf {
         match self.kind() {
-            ServerKind::Postgresql => self.dir.clone(),
-            ServerKind::Mariadb => self.dir.join("socket"),
+            Dialect::Postgresql => self.dir.clone(),
+            Dialect::Mariadb => self.dir.join("socket"),
         }
     }
 
@@ -152,10 +144,10 @@ impl Running {
     pub fn url(&self) -> String {
         let socket = self.socket();
         match self.kind() {
-            ServerKind::Postgresql => {
+            Dialect::Postgresql => {
                 format!("postgresql:///{DATABASE}?host={}&user=postgres", socket.display())
             }
-            ServerKind::Mariadb => {
+            Dialect::Mariadb => {
                 format!("mariadb://root:@localhost/{DATABASE}?socket={}", socket.display())
             }
         }
@@ -195,13 +187,13 @@ impl Running {
         })?;
         let data = self.dir.join("data");
         let tool = match self.kind() {
-            ServerKind::Postgresql => {
+            Dialect::Postgresql => {
                 let mut tool = self.command("initdb");
                 tool.args(["-U", "postgres", "-A", "trust", "--no-sync", "--locale=C", "-E", "UTF8", "-D"])
                     .arg(&data);
                 tool
             }
-            ServerKind::Mariadb => {
+            Dialect::Mariadb => {
                 let mut tool = Command::new("mariadb-install-db");
                 self.as_user(&mut tool);
                 tool.args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"]);
@@ -216,7 +208,7 @@ impl Running {
         let data = self.dir.join("data");
         let settings = self.spec.settings.iter();
         match self.kind() {
-            ServerKind::Postgresql => {
+            Dialect::Postgresql => {
                 let mut command = self.command("postgres");
                 command.arg("-D").arg(data).arg("-k").arg(&self.dir).args(["-c", "listen_addresses="]);
                 for (name, value) in settings {
@@ -224,7 +216,7 @@ impl Running {
                 }
                 command
             }
-            ServerKind::Mariadb => {
+            Dialect::Mariadb => {
                 let mut command = self.command("mariadbd");
                 command.args(["--no-defaults", "--skip-networking", "--skip-log-bin"]);
                 command.arg(format!("--datadir={}", data.display()));
@@ -274,7 +266,7 @@ impl Running {
 
     fn client(&self, sql: &str) -> Command {
         match self.kind() {
-            ServerKind::Postgresql => {
+            Dialect::Postgresql => {
                 let mut command = Command::new("psql");
                 // It would lead to another host, whatever -h says.
                 command.env_remove("PGHOSTADDR");
@@ -282,7 +274,7 @@ impl Running {
                 command.args(["-c", sql, "postgres"]);
                 command
             }
-            ServerKind::Mariadb => {
+            Dialect::Mariadb => {
                 let mut command = Command::new("mariadb");
                 command
                     .args(["--no-defaults", "-u", "root", "-B", "-N", "-S"])
@@ -309,7 +301,7 @@ impl Running {
     /// # Errors
     /// It does not answer, or the device fails.
     pub fn settle(&self, guarded: &mut GuardedJournal) -> Result<()> {
-        if self.kind() == ServerKind::Postgresql {
+        if self.kind() == Dialect::Postgresql {
             self.ask("checkpoint", guarded)?;
         }
         let dir = std::fs::File::open(&self.dir).with_context(|| self.dir.display().to_string())?;
@@ -335,8 +327,8 @@ impl Running {
         let pid = child.pid();
         // Of PostgreSQL: fast shutdown, which does not wait for clients.
         child.signal(match self.kind() {
-            ServerKind::Postgresql => libc::SIGINT,
-            ServerKind::Mariadb => libc::SIGTERM,
+            Dialect::Postgresql => libc::SIGINT,
+            Dialect::Mariadb => libc::SIGTERM,
         });
         let mut all = [child];
         // Undoing ends it in any case.

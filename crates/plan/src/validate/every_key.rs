@@ -3,7 +3,7 @@
 
 use super::super::file::{
     Chart, ChartKind, DeviceSpec, Factor, FileSystem, HostSpec, Level, OneOrMore, Order, PlanFile, Protocol,
-    Server, ServerKind, Settings, Skip, Value,
+    Server, Settings, Skip, Value,
 };
 use super::super::{cells, keys};
 use crate::program::testing::TestProgram;
@@ -21,7 +21,7 @@ fn full() -> PlanFile {
             mount: "noatime".into(),
         }),
         server: Some(Server {
-            kind: Some(ServerKind::Mariadb),
+            kind: Some(plumb_load::database::Dialect::Mariadb),
             settings: BTreeMap::from([("innodb_flush_method".into(), Value::Text("fsync".into()))]),
             user: Some("mysql".into()),
         }),
