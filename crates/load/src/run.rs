@@ -91,6 +91,7 @@ pub fn step(step: &Step, context: &Context<'_>) -> Result<StepResult, RunError> 
         let watcher = scope.spawn(|| watch::watch(step, context, &board, (start, &pids), &over, log));
         let ended = crew.wait(context.stop, &board);
         over.store(true, Release);
+        watcher.thread().unpark();
         let watched = watcher.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         ended.map(|()| watched)
     })?;

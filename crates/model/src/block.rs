@@ -34,6 +34,8 @@ pub struct Stamp {
     /// Bytes; 0 for a flush.
     pub len: u32,
     pub opf: u32,
+    /// The same with the flags of a flush before and behind it, see [`Request::flags`].
+    pub flags: u32,
     /// First sector.
     pub sector: u64,
     pub q: u64,
@@ -46,6 +48,8 @@ pub struct Stamp {
     pub c: u64,
     /// Requests with the driver when it was issued, itself among them.
     pub depth: u32,
+    /// I/O priority, see [`plumb_trace::kernel::ioprio`].
+    pub ioprio: u32,
     /// Where its device service time went, on a stacked device.
     pub below: Below,
 }
@@ -77,6 +81,7 @@ impl From<&Request> for Stamp {
             owner: r.owner,
             len: r.len,
             opf: r.opf,
+            flags: r.flags(),
             sector: r.sector,
             q: r.q,
             g: r.g,
@@ -85,6 +90,7 @@ impl From<&Request> for Stamp {
             d: r.d,
             c: r.c,
             depth: r.depth,
+            ioprio: r.ioprio,
             below: Below::Nothing,
         }
     }

@@ -56,6 +56,7 @@ mod wait_frames;
 pub use account::{Account, Category, CATEGORIES};
 pub use block::{Below, Stamp as Request};
 pub use histogram::Histogram;
+pub use history::Cause;
 pub use latches::has_interpreter;
 pub use machine::Model;
 pub use parts::{Who, TCP_AGAIN, TCP_TIMER};
@@ -76,6 +77,9 @@ pub use wait_frames::is_scheduler;
 pub trait Observer {
     /// A thread was in one state from `start` to `end` (ns), `end > start`.
     fn thread(&mut self, tid: u32, start: u64, end: u64, state: ThreadState);
+    /// A thread's sleep that ends at `end` (ns) ends by this, and nothing else is known of it; comes before its interval. With `throttled` it
+    /// waited until dirty pages were written.
+    fn woken(&mut self, _tid: u32, _end: u64, _: Cause, _throttled: bool) {}
     /// A CPU was in one state from `start` to `end` (ns), `end > start`.
     fn cpu(&mut self, cpu: u32, start: u64, end: u64, state: CpuState);
     /// Time of a thread of the target, as it enters the account.
@@ -175,6 +179,10 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.0.thread(tid, start, end, state);
         self.1.thread(tid, start, end, state);
     }
+    fn woken(&mut self, tid: u32, end: u64, cause: Cause, throttled: bool) {
+        self.0.woken(tid, end, cause, throttled);
+        self.1.woken(tid, end, cause, throttled);
+    }
     fn cpu(&mut self, cpu: u32, start: u64, end: u64, state: CpuState) {
         self.0.cpu(cpu, start, end, state);
         self.1.cpu(cpu, start, end, state);
@@ -229,6 +237,9 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
 impl<O: Observer> Observer for Option<O> {
     fn thread(&mut self, tid: u32, start: u64, end: u64, state: ThreadState) {
         self.iter_mut().for_each(|o| o.thread(tid, start, end, state));
+    }
+    fn woken(&mut self, tid: u32, end: u64, cause: Cause, throttled: bool) {
+        self.iter_mut().for_each(|o| o.woken(tid, end, cause, throttled));
     }
     fn cpu(&mut self, cpu: u32, start: u64, end: u64, state: CpuState) {
         self.iter_mut().for_each(|o| o.cpu(cpu, start, end, state));

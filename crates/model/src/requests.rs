@@ -86,7 +86,8 @@ pub struct Request {
     /// Its bios in the order of sectors; none for a flush of the kernel's own.
     pub bios: Vec<Bio>,
     first_bio: u64,
-    preflush: bool,
+    /// What its owner's bio asked for: flags of a flush are taken from a request when it is queued for one.
+    asked: u32,
     place: Place,
 }
 
@@ -103,11 +104,16 @@ impl Request {
 
     /// Operation (REQ_OP_...); a write without data that asks for a flush is one.
     pub fn operation(&self) -> u32 {
-        if self.len == 0 && (self.preflush || self.opf & req::PREFLUSH != 0) {
+        if self.len == 0 && ((self.asked | self.opf) & req::PREFLUSH != 0) {
             req::FLUSH
         } else {
             req::op(self.opf)
         }
+    }
+
+    /// Its flags, and those of a flush before and behind it that its owner's bio asked for.
+    pub fn flags(&self) -> u32 {
+        self.opf | self.asked & (req::PREFLUSH | req::FUA)
     }
 
     /// Takes what its bios tell of it.
@@ -116,7 +122,7 @@ impl Request {
         let own = self.bios.iter().find(|b| b.slot).or_else(|| self.bios.iter().min_by_key(|b| b.q));
         if let Some(own) = own {
             (self.owner, self.q, self.g) = (own.owner, own.q, own.g);
-            self.preflush = own.opf & req::PREFLUSH != 0;
+            self.asked = own.opf;
         }
     }
 }
@@ -392,7 +398,7 @@ impl Requests {
             self.bios.give(request);
             queue.waiting = queue.waiting.saturating_sub(request.bios.len() as u32);
         }
-        if request.preflush && request.f == 0 && queue.flushed > request.g {
+        if request.asked & req::PREFLUSH != 0 && request.f == 0 && queue.flushed > request.g {
             request.f = queue.flushed;
         }
         if which != Issue::Repeated {

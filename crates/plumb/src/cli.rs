@@ -17,6 +17,7 @@ mod query;
 mod report;
 mod sim;
 mod tune;
+mod whatif;
 
 pub use bisect::BisectArgs;
 pub use collect::CollectArgs;
@@ -33,6 +34,7 @@ pub use query::QueryArgs;
 pub use report::ReportArgs;
 pub use sim::{SimArgs, Simulated};
 pub use tune::{TuneArgs, TuneIosched, TuneWhat};
+pub use whatif::WhatifArgs;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use plumb_net::Address;
@@ -118,6 +120,9 @@ pub enum Command {
     /// Simulate a load on a device model behind an I/O scheduler; uses no device of this machine.
     #[command(after_help = sim::HELP)]
     Sim(Box<SimArgs>),
+    /// Predict how long a recorded run would take with another disk, other CPUs or more memory.
+    #[command(after_help = whatif::HELP)]
+    Whatif(Box<WhatifArgs>),
     /// Run an evaluation plan: measure every combination of factors, and report each factor's effect.
     #[command(after_help = plan::PLAN_HELP)]
     Plan(Box<PlanArgs>),

@@ -27,6 +27,7 @@ mod report;
 mod run;
 mod sim;
 mod view;
+mod whatif;
 
 use anyhow::Result;
 use clap::FromArgMatches;
@@ -55,6 +56,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Command::Compare(args) => compare::main(&args),
         Command::Load(args) => load::main(&args),
         Command::Sim(args) => sim::main(&args),
+        Command::Whatif(args) => whatif::main(&args),
         Command::Plan(args) => plan::main(&args),
         Command::Bisect(args) => bisect::main(&args),
         Command::Disk(args) => disk::main(args.command),

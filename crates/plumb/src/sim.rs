@@ -6,7 +6,7 @@
 //! scheduler; `chart` draws.
 
 mod chart;
-mod from;
+pub(crate) mod from;
 mod show;
 mod sweep;
 pub mod tune;

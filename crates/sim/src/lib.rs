@@ -7,6 +7,7 @@
 //! - [`queue`]: simulated time: workloads, an I/O scheduler, a device; writes ordinary traces.
 //! - [`experiment`]: what is simulated, of a command line's options or of a recording ([`replay`]); [`sweep`] and
 //!   [`tune`] simulate it for several settings of the scheduler; [`measured`]: figures to compare it with.
+//! - [`whatif`]: threads of a recording on other CPUs, another disk, more memory.
 //! - [`serve`]: real time: the same model as a block device (a FUSE file below a loop
 //!   device) or an NBD server, data included.
 //!
@@ -21,3 +22,4 @@ pub mod serve;
 pub mod spec;
 pub mod sweep;
 pub mod tune;
+pub mod whatif;

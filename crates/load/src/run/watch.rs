@@ -9,6 +9,7 @@ use crate::job::{Job, Steady, Step};
 use crate::result::Second;
 use plumb_trace::load::OperationKind;
 use std::sync::atomic::{AtomicBool, Ordering::*};
+use std::time::Duration;
 
 /// How far a step is.
 #[derive(Debug, Clone, Default)]
@@ -154,7 +155,7 @@ pub(super) fn watch(
         if ended {
             break;
         }
-        crate::pace::sleep(TICK);
+        std::thread::park_timeout(Duration::from_nanos(TICK));
     }
     match (failed, log) {
         (Some(e), _) => Err(e.into()),

@@ -423,7 +423,9 @@ impl<O: Observer> Model<O> {
         (self.own, self.deep) = (own, deep);
         if end > start {
             self.remember(at, Interval { start, end, did });
-            self.observer.thread(self.threads[at].tid, start, end, ThreadState::Sleeping);
+            let tid = self.threads[at].tid;
+            self.observer.woken(tid, end, cause, sleep.throttled);
+            self.observer.thread(tid, start, end, ThreadState::Sleeping);
         }
         self.threads[at].since = end;
         let t = &self.threads[at];

@@ -104,37 +104,56 @@ impl Found {
 }
 
 fn recorded(request: &Request, bio: &Bio) -> Option<Recorded> {
-    let flush_before = bio.opf & req::PREFLUSH != 0;
-    let operation = match req::op(bio.opf) {
-        req::READ => Operation::Read,
-        req::WRITE if bio.len == 0 && flush_before => Operation::Flush,
-        req::WRITE => Operation::Write,
-        req::FLUSH => Operation::Flush,
-        req::DISCARD => Operation::Discard,
-        _ => return None,
-    };
-    let class = match ioprio::class(request.ioprio) {
-        ioprio::REALTIME => Class::RealTime,
-        ioprio::IDLE => Class::Idle,
-        _ => Class::BestEffort,
-    };
-    let has = |flags: u32| bio.opf & flags == flags;
-    Some(Recorded {
-        owner: bio.owner,
-        operation,
-        offset: if operation == Operation::Flush { 0 } else { bio.sector << 9 },
-        length: if operation == Operation::Flush { 0 } else { bio.len },
-        fua: has(req::FUA),
-        flush_before: flush_before && operation == Operation::Write,
-        class,
-        hints: Hints {
-            direct: operation == Operation::Read || has(req::SYNC | req::IDLE),
-            sync: operation == Operation::Read || has(req::SYNC),
-            meta: bio.opf & (req::META | req::PRIO) != 0,
-        },
-        queued: bio.q,
-        ended: request.c,
-    })
+    let asked = Asked { opf: bio.opf, sector: bio.sector, len: bio.len, ioprio: request.ioprio };
+    asked.recorded(bio.owner, bio.q, request.c)
+}
+
+/// What a bio or a request asks for, in the kernel's words.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked {
+    pub opf: u32,
+    /// First sector.
+    pub sector: u64,
+    /// Bytes.
+    pub len: u32,
+    pub ioprio: u32,
+}
+
+impl Asked {
+    /// Of a thread, queued and ended at these moments, ns; `None` of what a simulation cannot do.
+    pub fn recorded(&self, owner: u32, queued: u64, ended: u64) -> Option<Recorded> {
+        let flush_before = self.opf & req::PREFLUSH != 0;
+        let operation = match req::op(self.opf) {
+            req::READ => Operation::Read,
+            req::WRITE if self.len == 0 && flush_before => Operation::Flush,
+            req::WRITE => Operation::Write,
+            req::FLUSH => Operation::Flush,
+            req::DISCARD => Operation::Discard,
+            _ => return None,
+        };
+        let class = match ioprio::class(self.ioprio) {
+            ioprio::REALTIME => Class::RealTime,
+            ioprio::IDLE => Class::Idle,
+            _ => Class::BestEffort,
+        };
+        let has = |flags: u32| self.opf & flags == flags;
+        Some(Recorded {
+            owner,
+            operation,
+            offset: if operation == Operation::Flush { 0 } else { self.sector << 9 },
+            length: if operation == Operation::Flush { 0 } else { self.len },
+            fua: has(req::FUA),
+            flush_before: flush_before && operation == Operation::Write,
+            class,
+            hints: Hints {
+                direct: operation == Operation::Read || has(req::SYNC | req::IDLE),
+                sync: operation == Operation::Read || has(req::SYNC),
+                meta: self.opf & (req::META | req::PRIO) != 0,
+            },
+            queued,
+            ended,
+        })
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! At a moment completions come first, then clocks, then the tasks that were woken run; what they queue
 //! is inserted before anything is dispatched, as a plug does (block/blk-core.c, blk_start_plug()).
 
+mod outside;
 mod submit;
 
 use super::observer::{Observer, Sleep, Woken};

@@ -5,9 +5,11 @@
 //! [`Places`], [`Schedule`] and seeds. A task has as many users as its depth; each thinks, asks, and waits
 //! (closed loop), or the next request is due when the schedule says so (open loop).
 
+mod outside;
 mod refuse;
 mod script;
 
+pub use outside::Outside;
 pub use refuse::refuse;
 pub use script::{scripts, After, Recorded, Script};
 
@@ -94,6 +96,8 @@ pub struct Task {
     sync_in: bool,
     /// What was recorded; nothing of a job counts then.
     script: Option<Box<Script>>,
+    /// What somebody outside asks for.
+    outside: Option<Box<Outside>>,
     places: Places,
     kind: OperationKind,
     operation: Operation,
@@ -175,6 +179,7 @@ impl Task {
             queues,
             counts_from: start.saturating_add(job.ramp.0),
             script: None,
+            outside: None,
             sync_in: job.time_sync == Timed::In && !queues,
             operations: asked.unwrap_or(if length.is_some() { u64::MAX } else { places.pass() }),
             places,
@@ -223,6 +228,20 @@ impl Task {
         Task { script: Some(Box::new(script)), queues: true, every: u64::MAX, operations: 0, ..task }
     }
 
+    /// A task that asks for what somebody outside asks for.
+    pub fn outside() -> Task {
+        let task = Task::new(0, &Job { depth: 1, ..Job::default() }, Class::BestEffort, 0, false, 0);
+        Task { outside: Some(Box::default()), queues: true, every: u64::MAX, operations: 0, ..task }
+    }
+
+    /// What somebody outside asks for.
+    ///
+    /// # Panics
+    /// The task is of a job or of what was recorded.
+    pub(super) fn from_outside(&mut self) -> &mut Outside {
+        self.outside.as_mut().expect("made by Task::outside")
+    }
+
     /// When it stops asking, ns; [`Ns::MAX`] where no time ends it.
     pub fn deadline(&self) -> Ns {
         self.deadline
@@ -259,6 +278,11 @@ impl Task {
 
     /// What it does at `now`; what it begins is in its slot.
     pub(super) fn next(&mut self, now: Ns) -> Next {
+        if let Some(outside) = &mut self.outside {
+            let next = outside.next(now, &mut self.ops);
+            self.under_way += u32::from(matches!(next, Next::Begin(_)));
+            return next;
+        }
         if let Some(script) = &mut self.script {
             let next = script.next(now, self.start, &mut self.ops);
             self.under_way += u32::from(matches!(next, Next::Begin(_)));
@@ -340,6 +364,10 @@ impl Task {
     /// waited for it are told one by one by [`Task::released`].
     pub(super) fn ends(&mut self, slot: u32, now: Ns) -> Option<u32> {
         self.under_way -= 1;
+        if let Some(outside) = &mut self.outside {
+            outside.ends(slot);
+            return None;
+        }
         if let Some(script) = &mut self.script {
             script.ends(slot, now);
             return None;

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Options of `plumb whatif`.
+
+use clap::Args;
+use plumb_load::job::Bytes;
+use std::path::PathBuf;
+
+/// Help's last part.
+pub const HELP: &str = "\
+Threads do again what they did, each after what it waited for; when follows from the CPUs, the disk and the memory that
+are asked for. 'plumb help what-if' says what is kept as it was recorded.
+
+Exit codes: 0 done, 2 error, 3 events were lost.
+
+Examples:
+  plumb run -o before -- ./load.sh
+  plumb whatif before --disk nvme
+  plumb whatif before --disk gp3 --disk-set medium.iops=6000 --cpus 8
+  plumb whatif before --memory +512M
+  plumb whatif before --cpu-speed 1.5 --json";
+
+/// What would be otherwise.
+#[derive(Debug, Args)]
+pub struct WhatifArgs {
+    /// Run directory, or a trace
+    #[arg(value_name = "RUN")]
+    pub run: PathBuf,
+    /// Disk in the place of the recorded one: a preset's name, or a model's file (with a / or .toml)
+    #[arg(long, value_name = "MODEL", help_heading = "Disk")]
+    pub disk: Option<String>,
+    /// Change the model: a dotted key of its file (repeatable)
+    #[arg(long, value_name = "KEY=VALUE", requires = "disk", help_heading = "Disk")]
+    pub disk_set: Vec<String>,
+    /// The recorded disk, where requests went to several
+    #[arg(long, value_name = "NAME", help_heading = "Disk")]
+    pub from_disk: Option<String>,
+    /// I/O scheduler: none, or those of plumb sim
+    #[arg(long, value_name = "NAME", default_value = "none", requires = "disk", help_heading = "Disk")]
+    pub scheduler: String,
+    /// Set a knob of the scheduler, in the kernel's name and unit (repeatable)
+    #[arg(long, value_name = "KEY=VALUE", requires = "disk", help_heading = "Disk")]
+    pub scheduler_set: Vec<String>,
+    /// Requests that the device has at once: its tags
+    #[arg(long, value_name = "N", default_value_t = 64, requires = "disk", help_heading = "Disk",
+        value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub depth_of_device: u32,
+    /// CPUs [default: as recorded]
+    #[arg(long, value_name = "N", help_heading = "Machine", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub cpus: Option<u32>,
+    /// How many times as fast each CPU is
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = speed, help_heading = "Machine")]
+    pub cpu_speed: f64,
+    /// More page cache: +SIZE
+    #[arg(long, value_name = "+SIZE", value_parser = more, help_heading = "Machine")]
+    pub memory: Option<Bytes>,
+    /// Print the result as JSON
+    #[arg(long, help_heading = "Result")]
+    pub json: bool,
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    let factor: f64 = text.parse().map_err(|_| "a factor, as 1.5".to_string())?;
+    match (0.01..=100.0).contains(&factor) {
+        true => Ok(factor),
+        false => Err("a factor from 0.01 to 100".into()),
+    }
+}
+
+fn more(text: &str) -> Result<Bytes, String> {
+    match text.strip_prefix('+') {
+        Some(size) => size.parse().map_err(|e| format!("{e}")),
+        None => Err("so much more, as +512M: what a smaller cache would lose was not recorded".into()),
+    }
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What `plumb whatif` prints.
+
+use super::{Machine, Outcome};
+use anyhow::Result;
+use plumb_report::terminal::wrapped;
+use plumb_trace::units;
+use std::io::Write;
+
+pub fn write(outcome: &Outcome, out: &mut dyn Write) -> Result<()> {
+    let ns = units::duration;
+    let (recorded, asked) = (&outcome.recorded, &outcome.asked);
+    let of = |m: &Machine| {
+        let speed =
+            if m.cpu_speed == 1.0 { String::new() } else { format!(" {} times as fast", m.cpu_speed) };
+        let disk = if m.disk.is_empty() { String::new() } else { format!(", disk {}", m.disk) };
+        format!("{} CPU{}{speed}{disk}", m.cpus, if m.cpus == 1 { "" } else { "s" })
+    };
+    let words = match outcome.speedup {
+        s if s >= 1.005 => format!("{s:.2} times as fast"),
+        s if s <= 0.995 => format!("{:.2} times as slow", 1.0 / s),
+        _ => "no difference".into(),
+    };
+    writeln!(
+        out,
+        "{} would take {} ({} to {}) instead of {}: {words}.\n",
+        outcome.target,
+        ns(asked.elapsed_ns),
+        ns(outcome.low_ns),
+        ns(outcome.high_ns),
+        ns(recorded.elapsed_ns)
+    )?;
+    writeln!(out, "recorded    {} ({})", ns(recorded.elapsed_ns), of(recorded))?;
+    let off = (outcome.again_ns as f64 / recorded.elapsed_ns as f64 - 1.0) * 100.0;
+    writeln!(
+        out,
+        "done again  {} ({off:+.1} %): as recorded, to show how well this works",
+        ns(outcome.again_ns)
+    )?;
+    writeln!(out, "what if     {} ({})", ns(asked.elapsed_ns), of(asked))?;
+    if let Some(cache) = &outcome.cache {
+        let held = cache.held.map_or("not known".into(), units::bytes);
+        writeln!(
+            out,
+            "page cache  {} more; held {held}; {} of {} reads saved",
+            units::bytes(cache.more),
+            cache.saved,
+            cache.reads
+        )?;
+    }
+    if outcome.kept >= 0.01 {
+        let kept = format!(
+            "{:.0} % of the target's time is kept as it was: nothing tells what ended those sleeps.",
+            outcome.kept * 100.0
+        );
+        writeln!(out, "  {}", wrapped(&kept, 2))?;
+    }
+    for note in &outcome.notes {
+        writeln!(out, "  {}", wrapped(note, 2))?;
+    }
+    Ok(())
+}
