@@ -45,7 +45,11 @@ impl Errors {
             return if far < 0.0 { 1.0 } else { 0.0 };
         }
         let tail = two_sided(far / self.scale, self.freedom) / 2.0;
-        if far < 0.0 { 1.0 - tail } else { tail }
+        if far < 0.0 {
+            1.0 - tail
+        } else {
+            tail
+        }
     }
 }
 
@@ -108,7 +112,8 @@ mod tests {
         let mut random = SplitMix64::new(3);
         let mut below = [0.0; 3];
         for _ in 0..600 {
-            let others: Vec<Vec<f64>> = (0..17).map(|_| (0..4).map(|_| random.normal().exp()).collect()).collect();
+            let others: Vec<Vec<f64>> =
+                (0..17).map(|_| (0..4).map(|_| random.normal().exp()).collect()).collect();
             let mut time = |o: &Vec<f64>| (250.0 * o[1] + 30.0 * o[3] + 5.0) * (0.15 * random.normal()).exp();
             let times: Vec<f64> = others.iter().map(&mut time).collect();
             let all: Vec<usize> = (0..16).collect();

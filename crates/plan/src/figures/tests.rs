@@ -9,7 +9,7 @@ use std::path::PathBuf;
 fn plan() -> PlanFile {
     let text = "name = 'n'\ntitle = 't'\npurpose = 'p'\nhypothesis = 'h'\ntakes = '1m'\nrepeat = 2\n";
     let mut plan: PlanFile = toml::from_str(text).expect("a plan");
-    let level = |name: &str| Level { name: name.into(), settings: Settings::default() };
+    let level = |name: &str| Level { name: name.into(), price: None, settings: Settings::default() };
     plan.factors = vec![Factor { name: "method".into(), levels: vec![level("fsync"), level("none")] }];
     plan
 }
