@@ -7,6 +7,7 @@ use crate::table::{FactorNames, Table, Unit};
 use plumb_stats::additive::{left_out, Sum};
 use plumb_stats::correlation::FEWEST;
 use plumb_stats::repetitions::median;
+use plumb_trace::units;
 use serde::Serialize;
 
 /// What a load's time is made of.
@@ -26,7 +27,9 @@ pub struct Prediction {
 impl Prediction {
     /// `250 x fsync + 1.2 s`.
     pub fn sum(&self) -> String {
-        let parts = self.parts.iter().map(|(load, times)| format!("{} x {load}", ratio(*times)));
+        // Of a load of many operations one operation of another is a small part.
+        let times = |times: f64| if times < 0.0995 { units::digits(times) } else { ratio(times) };
+        let parts = self.parts.iter().map(|(load, part)| format!("{} x {load}", times(*part)));
         let constant = (self.constant > 0.0).then(|| value(self.constant, Unit::Ns));
         parts.chain(constant).collect::<Vec<_>>().join(" + ")
     }
