@@ -4,6 +4,7 @@
 //! All parts are 0 or more, and what is made small are relative errors, since the times of slow and fast machines lie far
 //! apart. With at most [`MOST`] of the others the best set of parts is found by trying all.
 
+use std::array::from_fn;
 use std::collections::BTreeMap;
 
 /// Most of the others that one is made of.
@@ -119,13 +120,8 @@ impl Normal {
     fn fit(&self, chosen: &[usize]) -> Option<(f64, Sum)> {
         let columns = chosen.len() + 1;
         let place = |c: usize| chosen.get(c).copied().unwrap_or(self.right.len() - 1);
-        let (mut squares, mut right) = ([[0.0; 3]; 3], [0.0; 3]);
-        for a in 0..columns {
-            right[a] = self.right[place(a)];
-            for b in 0..columns {
-                squares[a][b] = self.squares[place(a)][place(b)];
-            }
-        }
+        let squares: [[f64; 3]; 3] = from_fn(|a| from_fn(|b| self.squares[place(a)][place(b)]));
+        let right: [f64; 3] = from_fn(|a| self.right[place(a)]);
         let mut best: Option<(f64, [f64; 3])> = None;
         for set in 1..1_usize << columns {
             let members: Vec<usize> = (0..columns).filter(|c| set >> c & 1 == 1).collect();

@@ -70,6 +70,21 @@ fn write(dir: &Path, made: &Made, name: &str, text: &str) {
 }
 
 #[test]
+fn what_asks_a_database_is_told_by_loads_as_commands_are() {
+    let mut plan = plan();
+    let level = |text: &str| toml::from_str::<Level>(text).expect(text);
+    plan.factors[0].levels = vec![
+        level("name = 'a'\nload = { what = 'write' }"),
+        level("name = 'b'\ncommand = ['pgbench']"),
+        level(
+            "name = 'c'\nserver = { kind = 'postgresql' }\nload = { what = 'request', sql = ['select 1'] }",
+        ),
+    ];
+    let names = &table(Path::new("/nowhere"), &State::empty(plan)).factors[0];
+    assert_eq!((names.other_work, names.commands.as_slice()), (true, &[1, 2][..]));
+}
+
+#[test]
 fn a_loads_figures_have_their_names_and_units() {
     let found = figures_of(&[load(vec![vec![step("write", vec![operation("write", 100.0, 1e6, 10)])]])]);
     assert_eq!(value(&found, "write.rate"), 100.0);

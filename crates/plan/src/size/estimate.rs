@@ -119,18 +119,17 @@ impl Estimate {
     }
 }
 
-/// The microbenchmarks of a run: elapsed times, and for a quantile the same one of their operations.
+/// The microbenchmarks of a run, or where it has commands alone all of these: elapsed times, and for a quantile the same one of their operations.
 fn columns(criterion: &Criterion, known: Ran<'_>) -> Vec<Column> {
     let loads = known.loads();
-    let names = loads
-        .levels
-        .iter()
-        .enumerate()
-        .filter(|(i, name)| !loads.commands.contains(i) && **name != criterion.load);
+    let is_load = |number: &usize| !loads.commands.contains(number);
+    let any = (0..loads.levels.len()).any(|number| is_load(&number));
+    let tell =
+        (0..loads.levels.len()).filter(|number| !any || is_load(number)).map(|number| &loads.levels[number]);
     let column =
         |load: &str, figure: &str| Column { load: load.into(), figure: figure.into(), range: [0.0; 2] };
     let mut all = Vec::new();
-    for (_, load) in names {
+    for load in tell.filter(|load| **load != criterion.load) {
         all.push(column(load, "elapsed"));
         let Some(quantile) = criterion.quantile() else { continue };
         let figures = known.figures(load);

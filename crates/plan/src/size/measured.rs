@@ -23,6 +23,9 @@ pub struct Ran<'a> {
     factor: usize,
 }
 
+/// Of each repetition, by load and figure.
+type Figures = BTreeMap<(String, String), Vec<f64>>;
+
 /// One environment, and what its loads took.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
@@ -31,8 +34,7 @@ pub struct Measured {
     pub levels: Vec<usize>,
     /// None: unknown.
     pub price: Option<f64>,
-    /// Of each repetition, by load and figure.
-    figures: BTreeMap<(String, String), Vec<f64>>,
+    figures: Figures,
 }
 
 impl Measured {
@@ -120,7 +122,7 @@ impl<'a> Ran<'a> {
     /// Those in which anything was measured, in the plan's order.
     pub fn environments(&self) -> Vec<Measured> {
         let others = self.others();
-        let mut all: BTreeMap<Vec<usize>, BTreeMap<(String, String), Vec<f64>>> = BTreeMap::new();
+        let mut all: BTreeMap<Vec<usize>, Figures> = BTreeMap::new();
         for row in &self.table.rows {
             let (levels, load) = others.split(&row.levels);
             let figures = all.entry(levels).or_default();

@@ -7,18 +7,22 @@ use std::path::PathBuf;
 
 /// Help's last part.
 pub const HELP: &str = "\
-KNOWN and NEW are directories of 'plumb plan run' with the same factor of loads; the other factors are the environments.
-Where the database was measured in KNOWN, that counts; elsewhere it is predicted by the microbenchmarks there.
-'plumb help plans' tells more.
+KNOWN and NEW are directories of 'plumb plan run' with the same factor of loads; the other factors are the environments. Where the \
+load was measured in KNOWN, that decides; elsewhere it is predicted by the microbenchmarks there. 'plumb help plans' tells more.
 
-A limit is one of: N/s (operations), N/s of M (of a command with M operations a run), elapsed TIME, and mean, p50, p90,
-p99 or p99.9 TIME of an operation. Of a load with several kinds of operation: KIND.rate N/s, KIND.p99 TIME.
+LIMIT is one of
+  500/s                  operations a second, at least
+  500/s of 200           the same of a command that does 200 in a run
+  elapsed 2s             time of a run, at most
+  mean|p50|p90|p99|p99.9 20ms
+                         time of an operation, at most
+Of a load with several kinds of operation: write.rate 500/s, read.p99 20ms.
 
 Exit codes: 0 an environment meets all targets, 1 none does, 2 error.
 
 Examples:
   plumb size sizing --target 'PostgreSQL -N: 500/s'
-  plumb size sizing --target 'PostgreSQL -N: 500/s, p99 20ms' --target 'PostgreSQL scan: elapsed 2s' --risk 1%
+  plumb size sizing --target 'PostgreSQL -N: 500/s, p99 20ms' --target 'PostgreSQL scan: elapsed 2s'
   plumb size sizing --in sizing-new --target 'MariaDB updates: 300/s' --json | jq -r .answer";
 
 /// What is wanted, and what is known.
