@@ -67,6 +67,7 @@ const MODULES: &[Module] = &[
             "crates/plan/src/analysis/changes.rs",
             "crates/plan/src/analysis/drift.rs",
             "crates/plan/src/analysis/effects.rs",
+            "crates/plan/src/analysis/environments.rs",
             "crates/plan/src/analysis/rank.rs",
             "crates/plan/src/analysis/together.rs",
             "crates/plan/src/analysis/variation.rs",

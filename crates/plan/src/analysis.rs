@@ -11,6 +11,7 @@ pub mod cells;
 pub mod changes;
 pub mod drift;
 pub mod effects;
+pub mod environments;
 pub mod rank;
 #[cfg(test)]
 pub mod synthetic;

@@ -3,7 +3,7 @@
 //! their intervals, what of them is found when so many are tested together, and over all
 //! common cells one ratio with its interval.
 
-mod differs;
+pub(super) mod differs;
 mod show;
 
 use super::analysis::cells::{self, CellFigures, Scale};

@@ -8,7 +8,7 @@ mod recorded;
 pub(super) use load::prefix;
 
 use super::analysis;
-use super::file::{Level, Value as Setting};
+use super::file::{Level, Settings, Value as Setting};
 use super::state::{Cell, End, Made, State};
 use super::table::{FactorNames, Row, Table, Unit, Work};
 use serde_json::Value;
@@ -21,12 +21,17 @@ fn of_load(level: &Level) -> (Option<&String>, Option<&Setting>, bool) {
     (settings.preset.as_ref(), settings.load.get("what"), settings.command.is_some())
 }
 
+/// Whether it is a command or asks a database: of those the loads tell.
+fn is_told(settings: &Settings) -> bool {
+    settings.command.is_some() || settings.server.is_some()
+}
+
 /// All figures of what was made.
 pub fn table(dir: &Path, state: &State) -> Table {
     let factor = |f: &super::file::Factor| FactorNames {
         name: f.name.clone(),
         levels: f.levels.iter().map(|l| l.name.clone()).collect(),
-        commands: (0..f.levels.len()).filter(|l| f.levels[*l].settings.command.is_some()).collect(),
+        commands: (0..f.levels.len()).filter(|l| is_told(&f.levels[*l].settings)).collect(),
         other_work: f.levels.windows(2).any(|l| of_load(&l[0]) != of_load(&l[1])),
     };
     let mut table = Table { factors: state.plan.factors.iter().map(factor).collect(), ..Table::default() };

@@ -211,6 +211,9 @@ pub struct Factor {
 pub struct Level {
     /// Its name; also its value for a figure over a number.
     pub name: String,
+    /// What it costs, in any unit; an environment's price is the sum over its levels. None: unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price: Option<f64>,
     /// What it changes in the cell.
     #[serde(flatten)]
     pub settings: Settings,
@@ -225,11 +228,17 @@ impl<'de> Deserialize<'de> for Level {
             Some(_) => return Err(de::Error::custom("a level's name must be text: write it in quotes")),
             None => return Err(de::Error::custom("a level has no name")),
         };
+        let price = match all.remove("price") {
+            Some(toml::Value::Float(price)) => Some(price),
+            Some(toml::Value::Integer(price)) => Some(price as f64),
+            Some(_) => return Err(de::Error::custom(format!("level {name}: its price must be a number"))),
+            None => None,
+        };
         let said = |e: toml::de::Error| {
             de::Error::custom(format!("level {name}: {}", e.to_string().trim().replace('\n', " ")))
         };
         let settings = Settings::deserialize(toml::Value::Table(all)).map_err(said)?;
-        Ok(Level { name, settings })
+        Ok(Level { name, price, settings })
     }
 }
 

@@ -31,7 +31,9 @@ pub(super) const PLAN: &[&str] = &[
 ];
 pub(super) const DEVICE: &[&str] = &["model", "set", "size", "seed", "path", "directory", "host", "protocol"];
 pub(super) const HOST: &[&str] = &["reach", "guest", "memory", "virtual-time", "delay", "kernel-options"];
-/// Keys of `[cell]` and of a level, which has `name` as well.
+/// Keys of a level, which has those of its settings as well.
+pub(super) const LEVEL: &[&str] = &["name", "price"];
+/// Keys of `[cell]` and of a level.
 pub(super) const SETTINGS: &[&str] = &[
     "device",
     "file-system",
@@ -74,12 +76,12 @@ pub(super) fn known(text: &str, plan: &DeTable<'_>) -> Result<()> {
     if let Some(DeValue::Table(cell)) = value(plan, "cell") {
         walk.settings("cell", cell, SETTINGS);
     }
-    let with_name: Vec<&str> = [&["name"], SETTINGS].concat();
+    let of_level: Vec<&str> = [LEVEL, SETTINGS].concat();
     for (i, factor) in list(plan, "factor").enumerate() {
         let name = name(factor).unwrap_or_else(|| (i + 1).to_string());
         walk.table(&format!("factor {name}"), factor, FACTOR);
         for (i, level) in list(factor, "level").enumerate() {
-            walk.settings(&format!("factor {name}, level {}", i + 1), level, &with_name);
+            walk.settings(&format!("factor {name}, level {}", i + 1), level, &of_level);
         }
     }
     for (i, skip) in list(plan, "skip").enumerate() {

@@ -12,6 +12,7 @@
 //! A cell is measured by the program itself, as a child; it also reads the options of loads and recordings, and writes
 //! the page: [`program`].
 //!
+//! `plumb size` ([`size`]): what of the environments of such plans is enough for a database.
 //! `plumb guide` ([`guide`]): one change at a time, proposed by the findings of the last measurement.
 
 pub mod adapt;
@@ -42,6 +43,7 @@ pub mod run;
 mod server;
 mod settings;
 pub mod show;
+pub mod size;
 pub mod state;
 pub mod store;
 pub mod table;

@@ -36,6 +36,7 @@ pub const PLANS: &[(&str, &str)] = &[
     ("oltp", include_str!("../../../plans/oltp.toml")),
     ("dbt3", include_str!("../../../plans/dbt3.toml")),
     ("sizing", include_str!("../../../plans/sizing.toml")),
+    ("sizing-new", include_str!("../../../plans/sizing-new.toml")),
 ];
 
 /// What a word stands for.

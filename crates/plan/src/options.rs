@@ -39,6 +39,20 @@ pub struct Report {
     pub csv: bool,
 }
 
+/// `plumb size`.
+#[derive(Debug, Clone, Default)]
+pub struct Size {
+    /// Directory of the run with the database.
+    pub known: PathBuf,
+    /// As [`crate::size::target`] reads them.
+    pub targets: Vec<String>,
+    /// Directories of runs in other environments.
+    pub new: Vec<PathBuf>,
+    /// Probability of missing a target that is taken, 0 to 0.5.
+    pub risk: f64,
+    pub json: bool,
+}
+
 /// `plumb plan compare`.
 #[derive(Debug, Clone, Default)]
 pub struct Compare {

@@ -43,7 +43,7 @@ pub struct FactorNames {
     /// Its levels are loads of different kinds: of their times none is a change of another.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub other_work: bool,
-    /// Numbers of the levels that measure a command instead of a load.
+    /// Numbers of the levels that measure a command or have a database server, instead of a load by itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<usize>,
 }

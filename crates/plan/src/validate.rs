@@ -177,6 +177,9 @@ fn factors(plan: &PlanFile) -> Result<()> {
             if factor.levels[..k].iter().any(|l| l.name == level.name) {
                 bail!("{}: there are two levels called \"{}\"", place(), level.name);
             }
+            if level.price.is_some_and(|price| !price.is_finite() || price < 0.0) {
+                bail!("{}: its price must be 0 or more", place());
+            }
         }
     }
     Ok(())

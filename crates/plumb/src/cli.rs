@@ -16,6 +16,7 @@ mod profile;
 mod query;
 mod report;
 mod sim;
+mod size;
 mod tune;
 mod whatif;
 
@@ -33,6 +34,7 @@ pub use profile::{By, Export, ProfileArgs};
 pub use query::QueryArgs;
 pub use report::ReportArgs;
 pub use sim::{SimArgs, Simulated};
+pub use size::SizeArgs;
 pub use tune::{TuneArgs, TuneIosched, TuneWhat};
 pub use whatif::WhatifArgs;
 
@@ -129,6 +131,9 @@ pub enum Command {
     /// Find the commit (or other version) that changed a metric, in few runs, with a bounded error.
     #[command(after_help = bisect::HELP)]
     Bisect(Box<BisectArgs>),
+    /// Find the smallest environment of measured ones, or of predicted ones, in which a database meets its targets.
+    #[command(after_help = size::HELP)]
+    Size(SizeArgs),
     /// Serve a simulated disk as a block device or over NBD, with a model's service times.
     #[command(after_help = disk::HELP)]
     Disk(DiskArgs),

@@ -21,7 +21,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Everyday", &["run", "explain", "compare", "report", "load"]),
     ("Record and explain", &["check", "record", "collect", "events", "view", "profile", "findings"]),
     ("Load and simulate", &["disk", "sim"]),
-    ("Plan", &["plan", "bisect"]),
+    ("Plan", &["plan", "bisect", "size"]),
     ("Export and query", &["export", "query"]),
     ("Control", &["guide", "govern", "iosched", "tune"]),
     ("Help", &["help", "completions"]),

@@ -26,6 +26,7 @@ mod repeat;
 mod report;
 mod run;
 mod sim;
+mod size;
 mod view;
 mod whatif;
 
@@ -59,6 +60,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Command::Whatif(args) => whatif::main(&args),
         Command::Plan(args) => plan::main(&args),
         Command::Bisect(args) => bisect::main(&args),
+        Command::Size(args) => size::main(&args),
         Command::Disk(args) => disk::main(args.command),
         Command::View(args) => view::main(&args),
         Command::Profile(args) => profile::main(&args),

@@ -6,6 +6,7 @@ pub mod changepoint;
 pub mod correlation;
 pub mod fit;
 pub mod histogram;
+pub mod prediction;
 pub mod random;
 pub mod repetitions;
 pub mod student;

@@ -55,7 +55,7 @@ export interface FactorNames {
   levels: string[];
   /** Its levels are loads of different kinds: of their times none is a change of another. */
   other_work?: boolean;
-  /** Numbers of the levels that measure a command instead of a load. */
+  /** Numbers of the levels that measure a command or have a database server, instead of a load by itself. */
   commands?: number[];
 }
 
@@ -254,6 +254,19 @@ export interface Effects {
   notes: string[];
 }
 
+/** What a load's time is made of. */
+export interface Prediction {
+  load: string;
+  /** Other loads, the one with the largest part first, and how many times each one's time is in this one's. */
+  parts: [string, number][];
+  /** Time that is in it everywhere, ns. */
+  constant: number;
+  /** Median of the relative errors, without their signs, of environments that were left out. */
+  error: number;
+  /** The largest, with its sign, and where. */
+  worst: [number, string];
+}
+
 /** A cell beside the best one. */
 export interface Place {
   cell: number;
@@ -280,19 +293,6 @@ export interface Pair extends stats.Correlation {
   q: number;
   /** q is at most 5 %. */
   found: boolean;
-}
-
-/** What a load's time is made of. */
-export interface Prediction {
-  load: string;
-  /** Other loads, the one with the largest part first, and how many times each one's time is in this one's. */
-  parts: [string, number][];
-  /** Time that is in it everywhere, ns. */
-  constant: number;
-  /** Median of the relative errors, without their signs, of environments that were left out. */
-  error: number;
-  /** The largest, with its sign, and where. */
-  worst: [number, string];
 }
 
 /** The loads of a factor. */

@@ -8,10 +8,10 @@
 //! the same level of the factor with most levels: another file system on the same disk is nearly the same.
 
 use super::cells::CellFigures;
-use crate::table::{FactorNames, Table};
-use plumb_stats::additive::{left_out, Sum};
+use super::environments::{Known, Others, Prediction};
+use crate::table::Table;
 use plumb_stats::correlation::{Correlation, FEWEST};
-use plumb_stats::repetitions::{false_discovery, median, LEVEL};
+use plumb_stats::repetitions::{false_discovery, LEVEL};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -25,20 +25,6 @@ pub struct Pair {
     pub q: f64,
     /// q is at most 5 %.
     pub found: bool,
-}
-
-/// What a load's time is made of.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Prediction {
-    pub load: String,
-    /// Other loads, the one with the largest part first, and how many times each one's time is in this one's.
-    pub parts: Vec<(String, f64)>,
-    /// Time that is in it everywhere, ns.
-    pub constant: f64,
-    /// Median of the relative errors, without their signs, of environments that were left out.
-    pub error: f64,
-    /// The largest, with its sign, and where.
-    pub worst: (f64, String),
 }
 
 /// The loads of a factor.
@@ -65,10 +51,10 @@ pub fn of(table: &Table, cells: &[CellFigures], figure: &str) -> Vec<Together> {
 }
 
 fn one(table: &Table, cells: &[CellFigures], number: usize, loads: &[String]) -> Option<Together> {
+    let others = Others::of(table, number);
     let mut by: BTreeMap<Vec<usize>, BTreeMap<usize, f64>> = BTreeMap::new();
     for cell in cells {
-        let mut environment = cell.levels.clone();
-        let load = environment.remove(number);
+        let (environment, load) = others.split(&cell.levels);
         by.entry(environment).or_default().insert(load, cell.median);
     }
     let measured = |load: &usize| by.values().filter(|times| times.contains_key(load)).count();
@@ -77,19 +63,6 @@ fn one(table: &Table, cells: &[CellFigures], number: usize, loads: &[String]) ->
     if by.len() < FEWEST || kept.len() < 2 {
         return None;
     }
-    let others: Vec<&FactorNames> =
-        table.factors.iter().enumerate().filter(|(i, _)| *i != number).map(|(_, f)| f).collect();
-    let name = |levels: &Vec<usize>| -> String {
-        levels.iter().zip(&others).map(|(l, f)| f.levels[*l].as_str()).collect::<Vec<_>>().join(" ")
-    };
-    // With few levels most of what is known would be left out with one of them.
-    let largest = (0..others.len()).max_by_key(|i| others[*i].levels.len());
-    let largest = largest.filter(|i| others.len() > 1 && others[*i].levels.len() > FEWEST);
-    let groups: Vec<usize> = match largest {
-        Some(i) => by.keys().map(|levels| levels[i]).collect(),
-        None => (0..by.len()).collect(),
-    };
-    let environments: Vec<String> = by.keys().map(name).collect();
     let times = |load: usize| -> Vec<f64> { by.values().map(|t| t[&load]).collect() };
     let mut pairs = Vec::new();
     for (i, &a) in kept.iter().enumerate() {
@@ -106,57 +79,26 @@ fn one(table: &Table, cells: &[CellFigures], number: usize, loads: &[String]) ->
     pairs.sort_by(|x, y| y.correlation.r.abs().total_cmp(&x.correlation.r.abs()));
     // What is asked is what loads tell of commands; a command tells something only where there is nothing else.
     let commands = &table.factors[number].commands;
-    let is_load = |l: &usize| !commands.contains(l);
-    let tell: Vec<usize> = match kept.iter().any(is_load) {
-        true => kept.iter().copied().filter(is_load).collect(),
-        false => kept.clone(),
+    let is_load = |column: &usize| !commands.contains(&kept[*column]);
+    let all: Vec<usize> = (0..kept.len()).collect();
+    let tell: Vec<usize> = match all.iter().any(is_load) {
+        true => all.iter().copied().filter(is_load).collect(),
+        false => all.clone(),
     };
-    let known = Known { loads, times: &times, environments: &environments, groups: &groups };
-    let predictions = kept.iter().filter_map(|load| known.prediction(*load, &tell)).collect();
+    let known = Known {
+        loads: kept.iter().map(|l| (loads[*l].clone(), times(*l))).collect(),
+        environments: by.keys().map(|environment| others.name(environment)).collect(),
+        groups: others.groups(by.keys()),
+    };
+    let predictions = all.iter().filter_map(|load| Some(known.fit(*load, &tell)?.prediction)).collect();
     Some(Together {
         factor: table.factors[number].name.clone(),
         without: without.iter().map(|l| loads[*l].clone()).collect(),
-        left_out_by: largest.map(|i| others[i].name.clone()),
-        environments,
+        left_out_by: others.alike_by().map(|factor| factor.name.clone()),
+        environments: known.environments,
         pairs,
         predictions,
     })
-}
-
-/// What was measured.
-struct Known<'a> {
-    loads: &'a [String],
-    /// Of a load in each environment, ns.
-    times: &'a dyn Fn(usize) -> Vec<f64>,
-    environments: &'a [String],
-    groups: &'a [usize],
-}
-
-impl Known<'_> {
-    /// Of a load, by others that tell.
-    fn prediction(&self, load: usize, tell: &[usize]) -> Option<Prediction> {
-        let others: Vec<usize> = tell.iter().copied().filter(|o| *o != load).collect();
-        let columns: Vec<Vec<f64>> = others.iter().map(|o| (self.times)(*o)).collect();
-        let all: Vec<usize> = (0..self.environments.len()).collect();
-        let points: Vec<Vec<f64>> = all.iter().map(|e| columns.iter().map(|c| c[*e]).collect()).collect();
-        let own = (self.times)(load);
-        let sum = Sum::best(&points, &own, &all)?;
-        let errors = left_out(&points, &own, self.groups);
-        if errors.len() < own.len() {
-            return None;
-        }
-        // The largest first, by what it is of the median environment.
-        let mut parts = sum.parts;
-        parts.sort_by(|a, b| (b.1 * median(&columns[b.0])).total_cmp(&(a.1 * median(&columns[a.0]))));
-        let worst = errors.iter().enumerate().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))?;
-        Some(Prediction {
-            load: self.loads[load].clone(),
-            parts: parts.iter().map(|(i, times)| (self.loads[others[*i]].clone(), *times)).collect(),
-            constant: sum.constant,
-            error: median(&errors.iter().map(|e| e.abs()).collect::<Vec<_>>()),
-            worst: (*worst.1, self.environments[worst.0].clone()),
-        })
-    }
 }
 
 #[cfg(test)]

@@ -39,6 +39,13 @@ pub fn of(a: &State, b: &State) -> Vec<Differs> {
     out
 }
 
+/// What of two values is not the same, key by key.
+pub fn between(a: &impl Serialize, b: &impl Serialize) -> Vec<Differs> {
+    let mut out = Vec::new();
+    flat_differences("", &json(a), &json(b), &mut out);
+    out
+}
+
 fn json(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }
@@ -50,7 +57,8 @@ fn flat_differences(what: &str, a: &Value, b: &Value, out: &mut Vec<Differs>) {
         keys.dedup();
         for key in keys {
             let of = |side: &serde_json::Map<String, Value>| side.get(key).cloned().unwrap_or_default();
-            flat_differences(&format!("{what}.{key}"), &of(x), &of(y), out);
+            let place = if what.is_empty() { key.clone() } else { format!("{what}.{key}") };
+            flat_differences(&place, &of(x), &of(y), out);
         }
     } else if a != b {
         let text = |value: &Value| match value {

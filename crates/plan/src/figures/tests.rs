@@ -9,7 +9,7 @@ use std::path::PathBuf;
 fn plan() -> PlanFile {
     let text = "name = 'n'\ntitle = 't'\npurpose = 'p'\nhypothesis = 'h'\ntakes = '1m'\nrepeat = 2\n";
     let mut plan: PlanFile = toml::from_str(text).expect("a plan");
-    let level = |name: &str| Level { name: name.into(), settings: Settings::default() };
+    let level = |name: &str| Level { name: name.into(), price: None, settings: Settings::default() };
     plan.factors = vec![Factor { name: "method".into(), levels: vec![level("fsync"), level("none")] }];
     plan
 }
@@ -67,6 +67,21 @@ fn write(dir: &Path, made: &Made, name: &str, text: &str) {
     let dir = dir.join(&made.dir);
     std::fs::create_dir_all(&dir).expect("a directory");
     std::fs::write(dir.join(name), text).expect("a file");
+}
+
+#[test]
+fn what_asks_a_database_is_told_by_loads_as_commands_are() {
+    let mut plan = plan();
+    let level = |text: &str| toml::from_str::<Level>(text).expect(text);
+    plan.factors[0].levels = vec![
+        level("name = 'a'\nload = { what = 'write' }"),
+        level("name = 'b'\ncommand = ['pgbench']"),
+        level(
+            "name = 'c'\nserver = { kind = 'postgresql' }\nload = { what = 'request', sql = ['select 1'] }",
+        ),
+    ];
+    let names = &table(Path::new("/nowhere"), &State::empty(plan)).factors[0];
+    assert_eq!((names.other_work, names.commands.as_slice()), (true, &[1, 2][..]));
 }
 
 #[test]

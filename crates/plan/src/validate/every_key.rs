@@ -41,7 +41,7 @@ fn full() -> PlanFile {
         copies: Some(2),
         record: Some(Vec::new()),
     };
-    let level = |name: &str| Level { name: name.into(), settings: settings.clone() };
+    let level = |name: &str| Level { name: name.into(), price: Some(1.5), settings: settings.clone() };
     let device = DeviceSpec {
         model: Some("instant".into()),
         set: vec!["a=b".into()],
@@ -114,7 +114,7 @@ fn tables() -> Vec<(serde_json::Value, Vec<&'static str>)> {
         (at("/cell/file-system"), keys::FILE_SYSTEM.to_vec()),
         (at("/cell/server"), keys::SERVER.to_vec()),
         (at("/factor/0"), keys::FACTOR.to_vec()),
-        (at("/factor/0/level/0"), [&["name"], keys::SETTINGS].concat()),
+        (at("/factor/0/level/0"), [keys::LEVEL, keys::SETTINGS].concat()),
         (at("/skip/0"), keys::SKIP.to_vec()),
         (at("/chart/0"), keys::CHART.to_vec()),
     ]

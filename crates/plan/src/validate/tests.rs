@@ -81,7 +81,11 @@ fn unknown_keys_are_named_with_line_and_place() {
         (
             "load.sync = \"fsync\"",
             "laod.sync = \"x\"",
-            &["factor method, level 1: unknown key \"laod\"", "did you mean \"load\"", "known: name, device"],
+            &[
+                "factor method, level 1: unknown key \"laod\"",
+                "did you mean \"load\"",
+                "known: name, price, device",
+            ],
         ),
         (
             "[[factor]]\nname = \"method\"",
@@ -201,6 +205,14 @@ fn factors_skips_and_charts_are_checked() {
         ("name = \"method\"", "name = \"fs\"", &["factor fs: there are two"]),
         ("name = \"method\"", "name = \"a=b\"", &["factor", "a=b"]),
         ("name = \"fsync\"", "name = \"none\"", &["factor method, level 2", "two levels called \"none\""]),
+        (
+            "name = \"fsync\"",
+            "name = \"fsync\"\nprice = -1",
+            &["factor method, level 1", "price must be 0 or more"],
+        ),
+        ("name = \"fsync\"", "name = \"fsync\"\nprice = nan", &["factor method, level 1", "price"]),
+        ("name = \"fsync\"", "name = \"fsync\"\nprice = \"1\"", &["fsync", "price must be a number"]),
+        ("device = \"d\"", "device = \"d\"\nprice = 1", &["cell", "unknown key \"price\""]),
         ("name = \"fsync\"", "name = \" \"", &["factor method, level 1", "must not be empty"]),
         (
             "[[factor]]\nname = \"fs\"",

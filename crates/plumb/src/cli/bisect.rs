@@ -42,10 +42,10 @@ pub struct BisectArgs {
     #[arg(long, value_name = "WORD|REGEX", default_value = "elapsed")]
     pub figure: String,
     /// Most probability of a wrong answer
-    #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = above_zero)]
+    #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = below_half)]
     pub error: f64,
     /// Smallest change of interest
-    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = above_zero)]
+    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = below_half)]
     pub least: f64,
     /// Runs at most [default: 500, or what the search was begun with]
     #[arg(long, value_name = "N")]
@@ -71,7 +71,7 @@ pub struct BisectArgs {
 }
 
 /// A share above 0 and below a half.
-fn above_zero(text: &str) -> Result<f64, String> {
+pub(super) fn below_half(text: &str) -> Result<f64, String> {
     percent(text).and_then(|p| match p > 0.0 && p < 0.5 {
         true => Ok(p),
         false => Err(format!("'{text}' is not above 0 % and below 50 %")),

@@ -37,7 +37,7 @@ topics! {
     "bisect", "searching the version with which a metric changed", "bisect.md";
     "loads", "the load engine: jobs, presets, checks of validity", "load.md";
     "load-log", "the log of a load's operations", "load-log.md";
-    "plans", "files of evaluation plans, and what their report says", "plan.md";
+    "plans", "files of evaluation plans, what their report says, which machine is enough", "plan.md";
     "guiding", "tuning for a command step by step: method, tunables, undo", "guide.md";
     "disks", "disks that are served, and their power cuts", "disk.md";
     "disk-models", "models of disks, and where their figures come from", "disk-models.md";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `plumb plan run`: every repetition once, whatever happens to it, and the system as it was.
 //! What it makes (`run`), what ends it from outside (`end`), what fails in it (`fail`), what it
-//! does not begin (`refuse`), cells on other hosts (`hosts`), with a database (`server`). Devices are loop devices over files of the test's own.
+//! does not begin (`refuse`), cells on other hosts (`hosts`), with a database (`server`); which environment is enough (`size`). Devices are loop devices over files of the test's own.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -11,6 +11,7 @@ mod hosts;
 mod refuse;
 mod run;
 mod server;
+mod size;
 
 use common::plumb;
 use common::scratch::{number, text, Running, Scratch};

@@ -2,10 +2,9 @@
 //! The tables of which loads go together, and of what each one's time is made.
 
 use super::{short, LEVEL};
-use crate::analysis::together::{Prediction, Together};
-use crate::analysis::words::{percent, ratio, several, value};
+use crate::analysis::together::Together;
+use crate::analysis::words::{percent, several};
 use crate::analysis::Analysis;
-use crate::table::Unit;
 use anyhow::Result;
 use plumb_report::terminal::{self, wrapped};
 use std::io::Write;
@@ -63,7 +62,7 @@ fn predictions(one: &Together, out: &mut dyn Write) -> Result<()> {
             percent(prediction.error),
             format!("{sign}{}", percent(*worst)),
             short(place, LEVEL),
-            sum(prediction),
+            prediction.sum(),
         ]);
     }
     table.write(out)?;
@@ -77,11 +76,4 @@ fn predictions(one: &Together, out: &mut dyn Write) -> Result<()> {
     );
     writeln!(out, "  {}", wrapped(&note, 2))?;
     Ok(())
-}
-
-/// `250 x fsync + 1.2 s`.
-fn sum(prediction: &Prediction) -> String {
-    let parts = prediction.parts.iter().map(|(load, times)| format!("{} x {load}", ratio(*times)));
-    let constant = (prediction.constant > 0.0).then(|| value(prediction.constant, Unit::Ns));
-    parts.chain(constant).collect::<Vec<_>>().join(" + ")
 }
