@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `plumb sim` as its users call it: what explain makes of a simulated trace is what the simulator knows.
+//! `plumb sim` as its users call it: what explain makes of a simulated trace is what the simulator knows, and what whatif predicts is what
+//! it simulates.
 
 mod common;
 
@@ -433,5 +434,80 @@ fn what_a_trace_or_a_sweep_cannot_be_is_told() {
         let out = output(plumb().args(args.split_whitespace()));
         let said = stderr(&out);
         assert!(out.status.code() == Some(2) && said.contains(words), "{args}: {} {said}", out.status);
+    }
+}
+
+fn what_if(trace: &Path, args: &[&str]) -> Value {
+    json(&must(plumb().arg("whatif").arg(trace).args(args).arg("--json")))
+}
+
+#[test]
+fn what_if_predicts_what_the_other_disk_does() {
+    let dir = dir();
+    for (n, (load, from, to, most)) in [
+        ("read --order random --operations 500", "gp3", "nvme", 0.02),
+        ("read --order random --operations 500", "nvme", "atlas10k4", 0.01),
+        // Five seeds of a volume whose times are drawn.
+        ("read --order random --operations 500", "atlas10k4", "gp3", 0.08),
+        ("read --order sequential --block 128K --operations 300", "nvme", "gp3", 0.01),
+        // gp3 has no cache: nothing of a flush is in its trace.
+        ("write --order random --sync fdatasync --operations 300", "gp3", "nvme", 0.01),
+        ("write --order random --sync fdatasync --operations 300", "nvme", "atlas10k4", 0.01),
+    ]
+    .iter()
+    .enumerate()
+    {
+        let made = |disk: &str| {
+            let trace = dir.path().join(format!("{n}-{disk}"));
+            sim(&format!("{disk} --size 1G --what {load}"), &trace);
+            trace
+        };
+        let (recorded, other) = (made(from), made(to));
+        let predicted = what_if(&recorded, &["--disk", to]);
+        let should = what_if(&other, &["--cpus", "2"]);
+        let error =
+            number(&predicted["asked"]["elapsed_ns"]) / number(&should["recorded"]["elapsed_ns"]) - 1.0;
+        assert!(error.abs() < *most, "{load}, {from} to {to}: {error}");
+        let again = number(&predicted["again_ns"]) / number(&predicted["recorded"]["elapsed_ns"]);
+        assert!((again - 1.0).abs() < 0.001, "{load} on {from} again: {again}");
+    }
+}
+
+#[test]
+fn what_if_does_recorded_traces_again() {
+    let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/traces");
+    for name in
+        ["appenders", "cold-read", "join", "mutex", "pipe", "sleep", "tiers", "unix-socket", "write-fsync"]
+    {
+        let told = what_if(&traces.join(name), &["--cpus", "64"]);
+        let again = number(&told["again_ns"]) / number(&told["recorded"]["elapsed_ns"]);
+        assert!((again - 1.0).abs() < 0.05, "{name}: {again}");
+        let notes = told["notes"].as_array().expect("a list");
+        assert!(notes.is_empty(), "{name}: {notes:?}");
+    }
+    // A quota is not modelled, and that is told.
+    let told = what_if(&traces.join("cpu-quota"), &["--cpus", "64"]).to_string();
+    assert!(told.contains("something decides that is not modelled"), "{told}");
+}
+
+#[test]
+fn what_if_refuses_what_it_cannot_tell() {
+    let dir = dir();
+    let trace = dir.path().join("t");
+    sim("atlas10k4 --size 1G --what read --order random --operations 50", &trace);
+    for (args, words) in [
+        (&[][..], "nothing would be otherwise"),
+        (&["--memory", "512M"], "what a smaller cache would lose was not recorded"),
+        (&["--disk", "nonesuch"], "nonesuch"),
+        (
+            &["--disk", "nvme", "--from-disk", "sdz"],
+            "--from-disk sdz: no request went to it; requests went to sim0",
+        ),
+        (&["--disk", "nvme", "--disk-set", "size=1M"], "--disk-set size"),
+        (&["--cpu-speed", "0"], "0.01 to 100"),
+    ] {
+        let out = output(plumb().arg("whatif").arg(&trace).args(args));
+        let said = stderr(&out);
+        assert!(out.status.code() == Some(2) && said.contains(words), "{args:?}: {} {said}", out.status);
     }
 }

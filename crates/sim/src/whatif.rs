@@ -63,3 +63,30 @@ pub struct Recording {
     pub requests: Vec<Asked>,
     pub events: Vec<Event>,
 }
+
+impl Recording {
+    /// Takes out requests that would not have been made: they end at once, and what their thread did from there until it slept for them, it
+    /// does not do.
+    pub fn save(&mut self, saved: &[bool]) {
+        for (request, _) in self.requests.iter_mut().zip(saved).filter(|(_, saved)| **saved) {
+            request.simulated = false;
+            request.recorded.ended = request.recorded.queued;
+        }
+        for thread in &mut self.threads {
+            let mut asked = None;
+            for n in 0..thread.steps.len() {
+                match thread.steps[n] {
+                    Step::Ask(request) => asked = saved[request as usize].then_some((request, n)),
+                    Step::AwaitRequest(request, _) => {
+                        if let Some((_, from)) = asked.take().filter(|(own, _)| *own == request) {
+                            let between = thread.steps[from..n].iter_mut();
+                            between.filter(|s| matches!(s, Step::Work(_))).for_each(|s| *s = Step::Work(0));
+                        }
+                    }
+                    Step::Work(_) | Step::Tell(_) => {}
+                    _ => asked = None,
+                }
+            }
+        }
+    }
+}

@@ -68,7 +68,7 @@ fn speed(text: &str) -> Result<f64, String> {
 
 fn more(text: &str) -> Result<Bytes, String> {
     match text.strip_prefix('+') {
-        Some(size) => size.parse().map_err(|e| format!("{e}")),
+        Some(size) => size.parse::<Bytes>().map_err(|e| e.to_string()),
         None => Err("so much more, as +512M: what a smaller cache would lose was not recorded".into()),
     }
 }

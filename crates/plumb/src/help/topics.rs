@@ -42,6 +42,7 @@ topics! {
     "disks", "disks that are served, and their power cuts", "disk.md";
     "disk-models", "models of disks, and where their figures come from", "disk-models.md";
     "simulation", "loads in simulated time", "sim.md";
+    "what-if", "a recorded run on another machine: disk, CPUs, memory", "what-if.md";
     "report", "the report page and its document", "report.md";
     "tables", "tables that queries and exports read", "tables.md";
     "exports", "runs in other programs' formats", "exports.md";

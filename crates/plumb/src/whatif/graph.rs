@@ -349,7 +349,7 @@ fn syncs(seen: &Seen, records: &Records, disk: Disk, parts: &mut Parts<'_>, grap
     let had = |d: &&Done| {
         d.request.dev == disk.dev && (d.request.len == 0 || d.request.flags & (req::PREFLUSH | req::FUA) != 0)
     };
-    if !disk.replaced || !disk.flushes || seen.done.iter().any(|d| had(&&d)) {
+    if !disk.replaced || !disk.flushes || seen.done.iter().any(|d| had(&d)) {
         return;
     }
     for (tid, at) in &records.synced {

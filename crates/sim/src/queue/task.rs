@@ -238,7 +238,7 @@ impl Task {
     ///
     /// # Panics
     /// The task is of a job or of what was recorded.
-    pub(super) fn from_outside(&mut self) -> &mut Outside {
+    pub(super) fn outsider(&mut self) -> &mut Outside {
         self.outside.as_mut().expect("made by Task::outside")
     }
 

@@ -15,7 +15,7 @@ impl Simulation {
     /// Asks for an operation, without the flush before it; it is queued by the next [`Simulation::at`].
     pub fn ask(&mut self, name: u64, operation: &Recorded) {
         let task = &mut self.tasks[0];
-        task.from_outside().ask(name, Op::again(operation));
+        task.outsider().ask(name, Op::again(operation));
         if !task.blocked && !std::mem::replace(&mut task.runnable, true) {
             self.runnable.push(0);
         }
@@ -29,7 +29,7 @@ impl Simulation {
     pub fn at(&mut self, now: Ns, ended: &mut Vec<u64>) -> Result<Option<Ns>, SimulationError> {
         self.now = self.now.max(now);
         self.moment(&mut ())?;
-        self.tasks[0].from_outside().ended(ended);
+        self.tasks[0].outsider().ended(ended);
         let timer = self.scheduler.next_timer(self.now).filter(|t| *t > self.now && self.has_tags());
         let alarm = self.next_alarm();
         Ok([self.device.next_event(), timer, alarm].into_iter().flatten().min())
