@@ -55,6 +55,7 @@ def measure(options, undo):
     options.plumb = Path(options.plumb).resolve()
     machine = system.Machine(options.plumb, {"postgres": ["psql", "--version"], "mariadb": ["mariadbd", "--version"]})
     scratch = Path(tempfile.mkdtemp(prefix="plumb-bench-whatif.", dir="/var/tmp"))
+    scratch.chmod(0o755)  # servers run as users of their own
     undo.add(f"rm -rf {scratch}")
     rows = []
     cells = plan(options, "disks", scratch / "disks")

@@ -49,7 +49,7 @@ impl Cpu {
         let online = root.text(format!("{dir}/online"));
         Cpu {
             model: cpuinfo("model name", root),
-            count: online.as_deref().and_then(count),
+            count: online.as_deref().and_then(cpus_of_list),
             online,
             governor: root.text(format!("{dir}/cpu0/cpufreq/scaling_governor")),
             smt: root.text(format!("{dir}/smt/control")),
@@ -72,13 +72,13 @@ fn cpuinfo(key: &str, root: &Root) -> Option<String> {
 }
 
 /// How many CPUs a list such as `0-3,8` names.
-fn count(list: &str) -> Option<u64> {
+pub fn cpus_of_list(list: &str) -> Option<u64> {
     list.split(',')
         .map(|range| {
             let (first, last) = range.split_once('-').unwrap_or((range, range));
-            last.parse::<u64>().ok()?.checked_sub(first.parse().ok()?).map(|n| n + 1)
+            last.parse::<u64>().ok()?.checked_sub(first.parse().ok()?)?.checked_add(1)
         })
-        .sum()
+        .try_fold(0, |sum: u64, n| sum.checked_add(n?))
 }
 
 /// The kernel's source of time: `tsc`, `kvm-clock`.
@@ -256,6 +256,9 @@ mod tests {
 
     #[test]
     fn lists_of_cpus_are_counted() {
-        assert_eq!((count("0-3,8"), count("0"), count("3-1"), count("x")), (Some(5), Some(1), None, None));
+        assert_eq!(
+            (cpus_of_list("0-3,8"), cpus_of_list("0"), cpus_of_list("3-1"), cpus_of_list("x")),
+            (Some(5), Some(1), None, None)
+        );
     }
 }

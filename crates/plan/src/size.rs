@@ -166,7 +166,7 @@ impl Environment {
 
 /// As the plan has it: `12`, `0.08`.
 fn price(price: f64) -> String {
-    price.to_string()
+    ((price * 1e6).round() / 1e6).to_string()
 }
 
 /// One run's directory and what is in it.
@@ -232,11 +232,12 @@ impl Sizing {
         for (i, (criterion, _)) in each().enumerate().filter(|(_, (_, estimate))| estimate.is_none()) {
             if let Some(without) = environments.iter().find(|e| e.values[i].is_none()) {
                 bail!(
-                    "cannot predict '{}' in {}: that takes {} environments in which it and microbenchmarks were measured, and {} has {}\n\
-                     hint: measure it in more environments, or leave out --in",
+                    "cannot predict '{}' in {}: that takes {} environments in which it and the microbenchmarks that {} has were measured; {} has it in {}\n\
+                     hint: measure it in more environments, measure the microbenchmarks there too, or leave out --in",
                     criterion.words,
                     without.name,
                     estimate::FEWEST,
+                    without.name,
                     dir.display(),
                     there.iter().filter(|e| e.median(&criterion.load, &criterion.figure).is_some()).count()
                 );

@@ -20,7 +20,7 @@ use topics::{Topic, TOPICS};
 const GROUPS: &[(&str, &[&str])] = &[
     ("Everyday", &["run", "explain", "compare", "report", "load"]),
     ("Record and explain", &["check", "record", "collect", "events", "view", "profile", "findings"]),
-    ("Load and simulate", &["disk", "sim"]),
+    ("Load and simulate", &["disk", "sim", "whatif"]),
     ("Plan", &["plan", "bisect", "size"]),
     ("Export and query", &["export", "query"]),
     ("Control", &["guide", "govern", "iosched", "tune"]),

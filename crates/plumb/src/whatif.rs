@@ -9,15 +9,19 @@ mod read;
 mod show;
 
 use crate::cli::WhatifArgs;
+use crate::quality::exit_code;
 use anyhow::{bail, Context, Result};
 use graph::{Disk, Graph};
 use plumb_analysis::{open, Analysis, Pass, Wanted};
+use plumb_model::Category;
+use plumb_report::plain::Plain;
 use plumb_sim::queue::scheduler::Kind;
 use plumb_sim::queue::simulation::MAX_BYTES;
 use plumb_sim::queue::{Settings, Simulation};
 use plumb_sim::spec::Spec;
 use plumb_sim::whatif::{again, cache, Recording};
 use plumb_stats::repetitions::median;
+use plumb_trace::kernel::MOST_CPUS;
 use plumb_trace::reader::Trace;
 use plumb_trace::units;
 use read::{Records, Seen};
@@ -34,7 +38,7 @@ const MUCH: f64 = 0.1;
 /// A disk with so large a share of the requests is the one that is meant.
 const NEARLY_ALL: f64 = 0.9;
 
-/// What came out.
+/// The result, as --json has it.
 #[derive(Debug, Serialize)]
 struct Outcome {
     format: u32,
@@ -85,12 +89,19 @@ pub fn main(args: &WhatifArgs) -> Result<ExitCode> {
     let nothing =
         args.disk.is_none() && args.cpus.is_none() && args.memory.is_none() && args.cpu_speed == 1.0;
     if nothing {
-        bail!("nothing would be otherwise: give --disk, --cpus, --cpu-speed or --memory");
+        bail!(
+            "cannot predict {}: nothing is changed\nhint: give --disk, --cpus, --cpu-speed or --memory",
+            args.run.display()
+        );
     }
-    let run = |e: &str| format!("{}: {e}", args.run.display());
+    let about_disk = args.disk.is_some() || args.memory.is_some();
+    if args.from_disk.is_some() && !about_disk {
+        bail!("--from-disk says which disk --disk or --memory is about\nhint: give one of them, or leave it out");
+    }
     let trace = open(&args.run)?;
+    has_what_it_takes(args, &trace, about_disk)?;
     let processes = trace.state.tasks.iter().map(|t| (t.tid, t.tgid)).collect();
-    let mut records = Records { processes, ..Records::default() };
+    let mut records = Records::of(processes);
     let (analysis, seen) = Pass::over(&trace).wanted(Wanted::Account).read_with(Seen::default(), |item| {
         records.take(item);
         true
@@ -98,24 +109,31 @@ pub fn main(args: &WhatifArgs) -> Result<ExitCode> {
     let threads = analysis.result.processes.iter().flat_map(|p| &p.threads);
     let all: HashSet<u32> = threads.map(|t| t.tid).collect();
     let (targets, target) = targets(&trace, &analysis)?;
-    let disk = disk(args, &trace, &seen.disks(&all))?;
+    let disk = disk(args, &trace, &seen, &all, about_disk)?;
     let spec = args.disk.as_ref().map(|model| Spec::load(model, &args.disk_set)).transpose()?;
     let plain = disk.map(|dev| Disk { dev, replaced: false, flushes: false });
     let plain = graph::of(&seen, &records, plain, &targets);
-    let cpus = cpus(&trace).with_context(|| run("the trace does not tell how many CPUs the machine had"))?;
-    if plain.end == 0 {
-        bail!("{}", run("nothing of the target ran"));
-    }
+    let cpus = cpus(&trace).with_context(|| {
+        format!(
+            "cannot predict {}: its trace does not tell how many CPUs the machine had",
+            args.run.display()
+        )
+    })?;
     let elapsed = |end: u64| end.saturating_sub(plain.begin);
     let recorded = elapsed(plain.end);
     let base = elapsed(again(&plain.recording, cpus, 1.0, None)?.end);
+    if recorded == 0 || base == 0 {
+        bail!("cannot predict {}: nothing of the target ran\nhint: record what is to be predicted from its begin to its end", args.run.display());
+    }
+    // The longest part of the memory; the other graph is as large.
+    drop(plain.recording);
     let flushes = spec
         .as_ref()
         .map(|spec| Ok::<_, anyhow::Error>(spec.build(spec.size.0, 1)?.volatile_cache()))
         .transpose()?;
     let asked = disk.map(|dev| Disk { dev, replaced: spec.is_some(), flushes: flushes == Some(true) });
-    let Graph { mut recording, flushes, .. } = graph::of(&seen, &records, asked, &targets);
-    let mut notes = Vec::new();
+    let Graph { mut recording, flushes, kept, .. } = graph::of(&seen, &records, asked, &targets);
+    let mut notes: Vec<String> = analysis.quality.trust().doubts.iter().map(|d| d.words.clone()).collect();
     let cache = args.memory.map(|more| saved(&mut recording, more.0, &mut notes));
     if flushes > 0 {
         notes.push(format!("The recorded disk had no cache; with this one each of {flushes} calls of fsync or its like has a flush."));
@@ -135,9 +153,8 @@ pub fn main(args: &WhatifArgs) -> Result<ExitCode> {
     let off = (base as f64 / recorded as f64 - 1.0).abs();
     if off > MUCH {
         notes.push(format!(
-            "Done again as it was recorded it takes {:.0} % more or less: in this run something decides that is not modelled, as a CPU quota or other \
-             programs' priorities.",
-            off * 100.0
+            "Done again as it was recorded the run takes {:+.0} %: something decides its time that is not modelled, as a CPU quota or priorities.",
+            (base as f64 / recorded as f64 - 1.0) * 100.0
         ));
     }
     let middle = median(&ends);
@@ -151,7 +168,6 @@ pub fn main(args: &WhatifArgs) -> Result<ExitCode> {
         .filter(|t| targets.contains(&t.tid))
         .map(|t| t.elapsed)
         .sum();
-    let lost = analysis.quality.lost;
     let name = disk.map(|dev| name_of(&trace, dev)).unwrap_or_default();
     let outcome = Outcome {
         format: 1,
@@ -170,7 +186,7 @@ pub fn main(args: &WhatifArgs) -> Result<ExitCode> {
         high_ns: most as u64,
         speedup: recorded as f64 / middle,
         cache,
-        kept: plain.kept as f64 / lives.max(1) as f64,
+        kept: kept as f64 / lives.max(1) as f64,
         notes,
     };
     let mut out = std::io::stdout().lock();
@@ -178,10 +194,10 @@ pub fn main(args: &WhatifArgs) -> Result<ExitCode> {
         serde_json::to_writer_pretty(&mut out, &outcome)?;
         writeln!(out)?;
     } else {
-        show::write(&outcome, &mut out)?;
+        show::write(&outcome, &mut Plain(&mut out))?;
     }
     out.flush()?;
-    Ok(ExitCode::from(if lost > 0 { 3 } else { 0 }))
+    Ok(exit_code(&analysis.quality))
 }
 
 /// Whose last work ends the run: the command's first thread, or the threads of the target that do not wait for time
@@ -190,27 +206,41 @@ fn targets(trace: &Trace, analysis: &Analysis) -> Result<(HashSet<u32>, String)>
     let env = &trace.metadata.env;
     if let Some(root) = env.get("command_pid").and_then(|pid| pid.parse().ok()) {
         let name = analysis.result.processes.iter().find(|p| p.pid == root).map(|p| p.comm.clone());
-        return Ok((HashSet::from([root]), format!("the command {}", name.unwrap_or_default())));
+        return Ok((HashSet::from([root]), format!("The command {}", name.unwrap_or_default())));
     }
     let threads = analysis.result.processes.iter().flat_map(|p| &p.threads);
     let waits = |t: &&plumb_model::ThreadRow| {
-        let timer: u64 = t.account.iter().filter(|(c, _)| c.name().contains("timer")).map(|(_, ns)| ns).sum();
+        let timer: u64 = t.account.iter().filter(|(c, _)| **c == Category::Timer).map(|(_, ns)| ns).sum();
         2 * timer < t.elapsed
     };
     let all: HashSet<u32> = threads.filter(waits).map(|t| t.tid).filter(|tid| *tid != 0).collect();
     if all.is_empty() {
         bail!("nothing of a target was recorded");
     }
-    Ok((all, "the target's threads".into()))
+    Ok((all, "The target".into()))
 }
 
+/// CPUs that were online; a list of a damaged trace may name any number.
 fn cpus(trace: &Trace) -> Option<usize> {
-    let online = trace.metadata.env.get("cpus_online")?;
-    let one = |part: &str| -> Option<usize> {
-        let (first, last) = part.trim().split_once('-').unwrap_or((part.trim(), part.trim()));
-        Some(last.parse::<usize>().ok()?.checked_sub(first.parse().ok()?)? + 1)
-    };
-    online.split(',').map(one).sum()
+    let online = plumb_machine::system::cpus_of_list(trace.metadata.env.get("cpus_online")?)?;
+    // A simulated machine has none, and needs one.
+    (online <= u64::from(MOST_CPUS)).then_some(online.max(1) as usize)
+}
+
+/// Looks whether what the prediction is made from was recorded.
+fn has_what_it_takes(args: &WhatifArgs, trace: &Trace, about_disk: bool) -> Result<()> {
+    let recorded = trace.metadata.env.get("events").map_or("", String::as_str);
+    let mut needs = vec!["sched_switch", "sched_waking"];
+    if about_disk {
+        needs.extend(["block_bio_queue", "block_rq_issue", "block_rq_complete"]);
+    }
+    match needs.iter().find(|n| !recorded.split(',').any(|r| r == **n)) {
+        Some(lacks) => bail!(
+            "cannot predict {}: its trace lacks {lacks}\nhint: record with the default events",
+            args.run.display()
+        ),
+        None => Ok(()),
+    }
 }
 
 fn name_of(trace: &Trace, dev: u32) -> String {
@@ -218,35 +248,48 @@ fn name_of(trace: &Trace, dev: u32) -> String {
     known.map_or_else(|| units::device(dev), |d| d.name.clone())
 }
 
-/// The disk whose requests are meant, where there is one: the only one, or that of nearly all requests.
-fn disk(args: &WhatifArgs, trace: &Trace, disks: &BTreeMap<u32, u64>) -> Result<Option<u32>> {
+/// The disk whose requests are meant, where there is one: the only one, or that of nearly all the target's requests.
+fn disk(
+    args: &WhatifArgs,
+    trace: &Trace,
+    seen: &Seen,
+    target: &HashSet<u32>,
+    needed: bool,
+) -> Result<Option<u32>> {
     let name = |dev: &u32| name_of(trace, *dev);
-    let names = || disks.iter().map(|(dev, n)| format!("{} ({n})", name(dev))).collect::<Vec<_>>().join(", ");
+    let names = |disks: &BTreeMap<u32, u64>| {
+        disks.iter().map(|(dev, n)| format!("{} ({n})", name(dev))).collect::<Vec<_>>().join(", ")
+    };
+    if let Some(wanted) = &args.from_disk {
+        let all = seen.disks(|_| true);
+        let wanted = wanted.trim_start_matches("/dev/");
+        let found = all.keys().find(|dev| name(dev) == wanted).copied();
+        return found.map(Some).with_context(|| {
+            format!("cannot replace {wanted}: no request went to it\nhint: requests went to {}", names(&all))
+        });
+    }
+    let mut disks = seen.disks(|owner| target.contains(&owner));
+    if disks.is_empty() {
+        let servers = seen.servers();
+        disks = seen.disks(|owner| !servers.contains(&owner));
+    }
     let all: u64 = disks.values().sum();
     let most = disks.iter().find(|(_, n)| **n as f64 >= NEARLY_ALL * all as f64).map(|(dev, _)| *dev);
-    let wanted = args.from_disk.as_deref().map(|d| d.trim_start_matches("/dev/"));
-    match wanted {
-        Some(wanted) => match disks.keys().find(|dev| name(dev) == wanted) {
-            Some(dev) => Ok(Some(*dev)),
-            None => bail!("--from-disk {wanted}: no request went to it; requests went to {}", names()),
-        },
-        None if most.is_some() || (args.disk.is_none() && args.memory.is_none()) => Ok(most),
-        None if disks.is_empty() => {
-            bail!(
-                "{}: no request of a disk was recorded; --disk and --memory change nothing",
-                args.run.display()
-            )
+    match most {
+        None if needed && disks.is_empty() => {
+            bail!("cannot replace the disk of {}: no request was recorded, so --disk and --memory change nothing", args.run.display())
         }
-        None => bail!("requests went to several disks; choose one with --from-disk: {}", names()),
+        None if needed => bail!("cannot say which disk is replaced: requests went to several\nhint: choose one with --from-disk: {}", names(&disks)),
+        most => Ok(most),
     }
 }
 
 /// Takes out of a recording what a larger page cache saves.
 fn saved(recording: &mut Recording, more: u64, notes: &mut Vec<String>) -> CacheFacts {
-    let (saved, cache) = cache::saved(&recording.requests, more / cache::PAGE, None);
+    let (saved, cache) = cache::saved(&recording.requests, more / cache::PAGE);
     recording.save(&saved);
     if cache.again == 0 {
-        notes.push("no page was read again: more memory would have saved nothing in this run".into());
+        notes.push("No page was read again: more memory would have saved nothing in this run.".into());
     }
     let held = cache.pages.map(|p| p * cache::PAGE);
     CacheFacts { more, held, reads: cache.reads, saved: saved.iter().filter(|s| **s).count() }
@@ -254,9 +297,15 @@ fn saved(recording: &mut Recording, more: u64, notes: &mut Vec<String>) -> Cache
 
 fn fits(recording: &Recording, spec: &Spec) -> Result<()> {
     let requests = recording.requests.iter().filter(|r| r.simulated);
-    let end = requests.map(|r| r.recorded.offset + u64::from(r.recorded.length)).max().unwrap_or(0);
+    let end =
+        requests.map(|r| r.recorded.offset.saturating_add(u64::from(r.recorded.length))).max().unwrap_or(0);
     if end > spec.size.0 {
-        bail!("requests reach to byte {end}, and --disk {} has {}; choose a larger model, or --disk-set size=...", spec.name, spec.size.0);
+        bail!(
+            "cannot use --disk {}: it has {}, and requests reach to {}\nhint: choose a larger model, or --disk-set size=SIZE",
+            spec.name,
+            units::bytes(spec.size.0),
+            units::bytes(end)
+        );
     }
     Ok(())
 }

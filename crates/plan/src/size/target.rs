@@ -114,7 +114,14 @@ impl Criterion {
             Limit::AtMost(..) => None,
         };
         let figure = match (name, &want.limit) {
-            ("elapsed", _) | (_, Limit::AtLeast(_, Some(_))) => "elapsed".into(),
+            ("elapsed", _) | (_, Limit::AtLeast(_, Some(_))) => {
+                if let Some(kind) = &want.kind {
+                    bail!(
+                        "'{load}': a run's elapsed time is that of all its operations; leave out '{kind}.'"
+                    );
+                }
+                "elapsed".into()
+            }
             _ => Self::figure(load, want.kind.as_deref(), name, figures)?,
         };
         let unit = if operations.is_some() { Unit::PerSecond } else { Unit::Ns };
@@ -142,6 +149,7 @@ impl Criterion {
                 "'{load}' is a command, of which only the elapsed time is known: say how many operations a run has, as in '500/s of 200'"
             ),
             ([], [], _) => bail!("'{load}' has no figure {name}; there are: {}", figures.join(", ")),
+            ([], _, _) => bail!("'{load}' has no figure {}.{name}; there are: {}", kind.unwrap_or_default(), there.join(", ")),
             _ => bail!("'{load}' has several kinds of operation: name one of {}", there.join(", ")),
         }
     }
@@ -187,7 +195,7 @@ fn shown(amount: f64, unit: Unit) -> String {
 
 /// The nearest of the loads that there are, for whoever wrote another.
 pub fn unknown(load: &str, there: &[String]) -> String {
-    let near = nearest(load, there).map(|n| format!("; did you mean '{n}'?")).unwrap_or_default();
+    let near = nearest(load, there).map(|n| format!("; did you mean '{n}'?")).unwrap_or_else(|| ".".into());
     format!("there is no load '{load}'{near} There are: {}", there.join("; "))
 }
 
@@ -239,7 +247,7 @@ mod tests {
             ("a: read.p99 20", &load, &["read.p99", "not a duration"]),
             ("a: elapsed 0s", &load, &["above 0"]),
             ("a: 500/s", &load, &["several kinds", "read.rate, write.rate"]),
-            ("a: raed.p99 1s", &load, &["several kinds", "read.p99, write.p99"]),
+            ("a: raed.p99 1s", &load, &["has no figure raed.p99", "read.p99, write.p99"]),
             ("a: mean 1s", &load, &["'a' has no figure mean", "read.p99"]),
             ("a: 500/s", &["elapsed"], &["'a' is a command", "500/s of 200"]),
             ("a: p99 1s", &["elapsed"], &["no figure p99", "elapsed"]),

@@ -302,7 +302,7 @@ fn loads_that_are_not_there_and_too_few_environments_are_errors() {
     let known = Synthetic::plain(11);
     for (target, words) in [
         ("dp: 50/s", &["known: there is no load 'dp'; did you mean 'db'?", "fsync; read; db"][..]),
-        ("db: write.p99 1s", &["several kinds", "request.p99"]),
+        ("db: write.p99 1s", &["has no figure write.p99", "request.p99"]),
         ("db: p50 1s", &["no figure p50", "request.p99"]),
     ] {
         let text = said(sized(&known, &[], &[target]));

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 /// Help's last part.
 pub const HELP: &str = "\
-Threads do again what they did, each after what it waited for; when follows from the CPUs, the disk and the memory that
-are asked for. 'plumb help what-if' says what is kept as it was recorded.
+The run is simulated from its recording: each thread does what it did, in the same order, on the CPUs, the disk and the page
+cache that the options describe. 'plumb help what-if' says what is kept as it was recorded.
 
 Exit codes: 0 done, 2 error, 3 events were lost.
 
@@ -19,7 +19,7 @@ Examples:
   plumb whatif before --memory +512M
   plumb whatif before --cpu-speed 1.5 --json";
 
-/// What would be otherwise.
+/// The run, and the machine to predict it for.
 #[derive(Debug, Args)]
 pub struct WhatifArgs {
     /// Run directory, or a trace

@@ -124,8 +124,10 @@ impl Asked {
     pub fn recorded(&self, owner: u32, queued: u64, ended: u64) -> Option<Recorded> {
         let flush_before = self.opf & req::PREFLUSH != 0;
         let operation = match req::op(self.opf) {
-            req::READ => Operation::Read,
             req::WRITE if self.len == 0 && flush_before => Operation::Flush,
+            // A damaged record: what has no bytes never ends.
+            req::READ | req::WRITE | req::DISCARD if self.len == 0 => return None,
+            req::READ => Operation::Read,
             req::WRITE => Operation::Write,
             req::FLUSH => Operation::Flush,
             req::DISCARD => Operation::Discard,

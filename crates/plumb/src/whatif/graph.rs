@@ -14,6 +14,11 @@ use plumb_sim::whatif::{Asked, Event, Recording, Step, Thread};
 use plumb_trace::kernel::req;
 use std::collections::{HashMap, HashSet};
 
+/// No request of Linux moves more: max_hw_sectors_kb of any driver, bytes.
+const MOST_BYTES: u32 = 32 << 20;
+/// So many times who serves a disk is looked for: who serves those who serve.
+const ROUNDS: u32 = 16;
+
 /// What would be otherwise with a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Disk {
@@ -52,6 +57,8 @@ enum Does {
 struct Part<'a> {
     tid: u32,
     intervals: &'a [Interval],
+    /// Of each interval the last sleep until then that was not for a request.
+    slept: Vec<Option<u32>>,
     /// The idle sleep that was before it.
     idle: Option<Interval>,
     does: Vec<(u64, Does)>,
@@ -76,10 +83,9 @@ impl Part<'_> {
             return Some(idle.end);
         }
         let before = self.intervals.partition_point(|i| i.end <= other.end);
-        let sleeps = self.intervals[..before].iter().rev().filter(|i| i.state == ThreadState::Sleeping);
-        let mut sleeps = sleeps.skip_while(|i| matches!(i.cause, Cause::Request(_)));
-        let last = sleeps.next().filter(|i| i.cause == Cause::Timer && i.end < other.start)?;
-        Some(last.end)
+        let last = self.slept[before.checked_sub(1)?]?;
+        let last = &self.intervals[last as usize];
+        (last.cause == Cause::Timer && last.end < other.start).then_some(last.end)
     }
 }
 
@@ -92,11 +98,21 @@ struct Parts<'a> {
 impl<'a> Parts<'a> {
     fn of(seen: &'a Seen, records: &Records) -> Self {
         let mut parts = Self { all: Vec::new(), of: HashMap::new() };
+        let mut births: HashMap<u32, Vec<u64>> = HashMap::new();
+        for (child, _, at) in &records.forks {
+            births.entry(*child).or_default().push(*at);
+        }
         for (tid, intervals) in &seen.threads {
             let first = parts.all.len();
             let mut from = 0;
             let mut idle = None;
+            let mut births = births.remove(tid).unwrap_or_default().into_iter().peekable();
             for (n, i) in intervals.iter().enumerate() {
+                if births.next_if(|at| i.start >= *at).is_some() {
+                    // Its number was another thread's before.
+                    parts.add(*tid, &intervals[from..n], idle);
+                    (from, idle) = (n, None);
+                }
                 if i.state == ThreadState::Sleeping && records.idle.contains(&(*tid, i.start)) {
                     parts.add(*tid, &intervals[from..n], idle);
                     (from, idle) = (n + 1, Some(*i));
@@ -110,11 +126,19 @@ impl<'a> Parts<'a> {
 
     fn add(&mut self, tid: u32, intervals: &'a [Interval], idle: Option<Interval>) {
         if !intervals.is_empty() {
-            self.all.push(Part { tid, intervals, idle, does: Vec::new(), out: false });
+            let mut last = None;
+            let slept = |(n, i): (usize, &Interval)| {
+                if i.state == ThreadState::Sleeping && !matches!(i.cause, Cause::Request(_)) {
+                    last = Some(n as u32);
+                }
+                last
+            };
+            let slept = intervals.iter().enumerate().map(slept).collect();
+            self.all.push(Part { tid, intervals, slept, idle, does: Vec::new(), out: false });
         }
     }
 
-    /// The part of a thread at a moment, or the one before it.
+    /// The part of a thread at a moment, or in an idle sleep the one behind it.
     fn at(&self, tid: u32, at: u64) -> Option<usize> {
         let range = self.of.get(&tid)?.clone();
         let place = self.all[range.clone()].partition_point(|p| p.end() < at);
@@ -148,7 +172,7 @@ impl<'a> Parts<'a> {
                 .collect()
         };
         let wakes: Vec<Vec<(u32, u64)>> = self.all.iter().map(sleeps).collect();
-        loop {
+        for _ in 0..ROUNDS {
             let mut out: Vec<usize> = Vec::new();
             for (n, part) in self.all.iter().enumerate() {
                 let by = |(tid, at): &(u32, u64)| self.at(*tid, *at);
@@ -249,9 +273,7 @@ pub fn of(seen: &Seen, records: &Records, disk: Option<Disk>, targets: &HashSet<
     }
     let mut born: HashMap<usize, u32> = HashMap::new();
     for (child, parent, at) in &records.forks {
-        let first = parts.of.get(child).map(|range| range.start).filter(|n| *n < parts.all.len());
-        let first = first
-            .filter(|n| parts.all[*n].tid == *child && parts.all[*n].start() >= *at && !parts.all[*n].out);
+        let first = parts.within(*child, *at).filter(|n| parts.all[*n].start() >= *at);
         if let (Some(child), Some(parent)) = (first, parts.within(*parent, *at)) {
             born.entry(child).or_insert_with(|| event(&mut parts, parent, *at, None));
         }
@@ -268,7 +290,7 @@ pub fn of(seen: &Seen, records: &Records, disk: Option<Disk>, targets: &HashSet<
                 steps.steps.push(*step);
                 passes.extend(part.idle.map(|idle| ((n, idle.end), 0)));
             }
-            (None, None) => steps.pass(part.intervals[0].start - seen.begin),
+            (None, None) => steps.pass(part.intervals[0].start - seen.begin()),
         }
         for i in part.intervals {
             match i.state {
@@ -289,8 +311,8 @@ pub fn of(seen: &Seen, records: &Records, disk: Option<Disk>, targets: &HashSet<
                 }
             }
             if target {
-                graph.end = graph.end.max(i.end - seen.begin);
-                graph.begin = graph.begin.min(i.start - seen.begin);
+                graph.end = graph.end.max(i.end - seen.begin());
+                graph.begin = graph.begin.min(i.start - seen.begin());
             }
         }
         steps.until(u64::MAX);
@@ -327,8 +349,11 @@ fn requests(
             len: request.len,
             ioprio: request.ioprio,
         };
-        let times = (request.q.saturating_sub(seen.begin), end.saturating_sub(seen.begin));
+        let times = (request.q.saturating_sub(seen.begin()), end.saturating_sub(seen.begin()));
         let Some(recorded) = asked.recorded(request.owner, times.0, times.1) else { continue };
+        if !is_sound(&recorded) {
+            continue;
+        }
         let Some(by) = parts.within(request.owner, request.q) else { continue };
         let number = graph.recording.requests.len() as u32;
         number_of[i] = Some(number);
@@ -343,6 +368,12 @@ fn requests(
     (number_of, writes)
 }
 
+/// Whether it may be a request of the kernel's: a damaged record's length may be any.
+fn is_sound(r: &Recorded) -> bool {
+    let data = matches!(r.operation, Operation::Read | Operation::Write);
+    r.offset.checked_add(u64::from(r.length)).is_some() && !(data && r.length > MOST_BYTES)
+}
+
 /// Flushes that a disk with a cache is asked for at the end of fsync(2) and its like, where the recorded one had none:
 /// the kernel drops them before anything is seen of them (submit_bio_noacct()).
 fn syncs(seen: &Seen, records: &Records, disk: Disk, parts: &mut Parts<'_>, graph: &mut Graph) {
@@ -352,9 +383,16 @@ fn syncs(seen: &Seen, records: &Records, disk: Disk, parts: &mut Parts<'_>, grap
     if !disk.replaced || !disk.flushes || seen.done.iter().any(|d| had(&d)) {
         return;
     }
-    for (tid, at) in &records.synced {
+    let mut queued: Vec<u64> =
+        seen.done.iter().filter(|d| d.request.dev == disk.dev).map(|d| d.request.q).collect();
+    queued.sort_unstable();
+    for (tid, since, at) in &records.synced {
+        // Of calls on files elsewhere nothing was written here.
+        if queued.partition_point(|q| q < since) == queued.partition_point(|q| q <= at) {
+            continue;
+        }
         let Some(by) = parts.within(*tid, *at) else { continue };
-        let queued = at - seen.begin.min(*at);
+        let queued = at - seen.begin().min(*at);
         let recorded = Recorded {
             owner: *tid,
             operation: Operation::Flush,

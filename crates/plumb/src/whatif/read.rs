@@ -4,7 +4,7 @@
 use plumb_model::{Below, Cause, CpuState, Observer, Request, ThreadState};
 use plumb_trace::kernel::task_state;
 use plumb_trace::reader::Item;
-use plumb_trace::schema::{SchedFork, SchedSwitch, SysExit};
+use plumb_trace::schema::{SchedFork, SchedSwitch, SysEnter, SysExit};
 use plumb_trace::Record;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -32,11 +32,18 @@ pub struct Records {
     pub processes: HashMap<u32, u32>,
     /// When a thread of the kernel went to sleep with nothing to do.
     pub idle: HashSet<(u32, u64)>,
-    /// When a thread came back from a call of [`SYNC_CALLS`].
-    pub synced: Vec<(u32, u64)>,
+    /// When a thread made a call of [`SYNC_CALLS`], and when it came back.
+    pub synced: Vec<(u32, u64, u64)>,
+    /// Of threads in such a call, since when.
+    syncing: HashMap<u32, u64>,
 }
 
 impl Records {
+    /// With the processes of the threads that the recorder found.
+    pub fn of(processes: HashMap<u32, u32>) -> Self {
+        Self { processes, ..Self::default() }
+    }
+
     pub fn take(&mut self, item: &Item<'_>) {
         let Item::Record(r) = item else { return };
         match r.id {
@@ -48,10 +55,12 @@ impl Records {
             SchedSwitch::ID if SchedSwitch::read(r.bytes).prev_state & task_state::NOLOAD != 0 => {
                 self.idle.insert((r.tid, r.ts));
             }
-            SysExit::ID => {
-                let e = SysExit::read(r.bytes);
-                if e.ret >= 0 && SYNC_CALLS.contains(&i64::from(e.nr)) {
-                    self.synced.push((r.tid, r.ts));
+            SysEnter::ID if SYNC_CALLS.contains(&i64::from(SysEnter::read(r.bytes).nr)) => {
+                self.syncing.insert(r.tid, r.ts);
+            }
+            SysExit::ID if SYNC_CALLS.contains(&i64::from(SysExit::read(r.bytes).nr)) => {
+                if let Some(since) = self.syncing.remove(&r.tid).filter(|_| SysExit::read(r.bytes).ret >= 0) {
+                    self.synced.push((r.tid, since, r.ts));
                 }
             }
             _ => {}
@@ -78,7 +87,7 @@ pub struct Seen {
     places: HashMap<(u32, u32, u64, u64), usize>,
     /// What ended the sleep whose interval comes next.
     woken: Option<(u32, u64, Cause, bool)>,
-    pub begin: u64,
+    begin: Option<u64>,
     pub end: u64,
 }
 
@@ -88,9 +97,7 @@ impl Observer for Seen {
     }
 
     fn thread(&mut self, tid: u32, start: u64, end: u64, state: ThreadState) {
-        if self.begin == 0 || start < self.begin {
-            self.begin = start;
-        }
+        self.begin = Some(self.begin.map_or(start, |begin| begin.min(start)));
         self.end = self.end.max(end);
         let woken = self.woken.take().filter(|w| (w.0, w.1) == (tid, end) && state == ThreadState::Sleeping);
         let (cause, throttled) = woken.map_or((Cause::Unknown, false), |w| (w.2, w.3));
@@ -123,22 +130,23 @@ impl Observer for Seen {
 }
 
 impl Seen {
-    /// Requests with data by disk: the target's, or where it has none all but those of threads that serve other disks.
-    pub fn disks(&self, target: &HashSet<u32>) -> BTreeMap<u32, u64> {
-        let server = |r: &Request| if let Below::Thread(tid) = r.below { Some(tid) } else { None };
-        let servers: HashSet<u32> = self.done.iter().filter_map(|d| server(&d.request)).collect();
-        let of = |whose: &dyn Fn(&u32) -> bool| {
-            let mut disks = BTreeMap::new();
-            for d in self.done.iter().filter(|d| d.request.moves_data() && whose(&d.request.owner)) {
-                *disks.entry(d.request.dev).or_default() += 1;
-            }
-            disks
-        };
-        let own = of(&|owner| target.contains(owner));
-        if own.is_empty() {
-            of(&|owner| !servers.contains(owner))
-        } else {
-            own
+    /// When the first interval begins, ns.
+    pub fn begin(&self) -> u64 {
+        self.begin.unwrap_or(0)
+    }
+
+    /// Requests with data by disk, of the threads that `whose` says yes to.
+    pub fn disks(&self, whose: impl Fn(u32) -> bool) -> BTreeMap<u32, u64> {
+        let mut disks = BTreeMap::new();
+        for d in self.done.iter().filter(|d| d.request.moves_data() && whose(d.request.owner)) {
+            *disks.entry(d.request.dev).or_default() += 1;
         }
+        disks
+    }
+
+    /// Threads that completed requests of disks that lie on others.
+    pub fn servers(&self) -> HashSet<u32> {
+        let server = |d: &Done| if let Below::Thread(tid) = d.request.below { Some(tid) } else { None };
+        self.done.iter().filter_map(server).collect()
     }
 }

@@ -17,8 +17,8 @@ pub fn write(outcome: &Outcome, out: &mut dyn Write) -> Result<()> {
         format!("{} CPU{}{speed}{disk}", m.cpus, if m.cpus == 1 { "" } else { "s" })
     };
     let words = match outcome.speedup {
-        s if s >= 1.005 => format!("{s:.2} times as fast"),
-        s if s <= 0.995 => format!("{:.2} times as slow", 1.0 / s),
+        s if s >= 1.005 => format!("{s:.2}x as fast"),
+        s if s <= 0.995 => format!("{:.2}x slower", 1.0 / s),
         _ => "no difference".into(),
     };
     writeln!(

@@ -33,14 +33,16 @@ pub struct Cpus {
     running: Vec<Option<Running>>,
     waiting: BTreeSet<(Ns, u32)>,
     shares: Vec<Share>,
-    /// What the thread that was let in last had.
+    /// The least that those who have or want a CPU had; it never falls (min_vruntime).
     floor: Ns,
 }
 
 impl Cpus {
+    /// So many CPUs, and threads from 0 on.
     pub fn new(cpus: usize, threads: usize) -> Self {
         Self {
-            running: vec![None; cpus.max(1)],
+            // More CPUs than threads are never busy.
+            running: vec![None; cpus.min(threads).max(1)],
             waiting: BTreeSet::new(),
             shares: vec![Share::default(); threads],
             floor: 0,
@@ -49,6 +51,9 @@ impl Cpus {
 
     /// A thread wants a CPU for so long from `now` on; it has none, and has slept or is new.
     pub fn wants(&mut self, now: Ns, thread: u32, time: Ns) {
+        let running = (0..self.running.len()).filter(|cpu| self.running[*cpu].is_some());
+        let least = running.map(|cpu| self.had(now, cpu)).chain(self.waiting.first().map(|w| w.0)).min();
+        self.floor = self.floor.max(least.unwrap_or(0));
         let share = &mut self.shares[thread as usize];
         share.had = share.had.max(self.floor.saturating_sub(KEPT));
         share.wants = time;
@@ -73,7 +78,6 @@ impl Cpus {
     }
 
     fn run(&mut self, now: Ns, cpu: usize, thread: u32) {
-        self.floor = self.floor.max(self.shares[thread as usize].had);
         self.running[cpu] = Some(Running { thread, since: now, until: now + SLICE });
     }
 
@@ -171,6 +175,18 @@ mod tests {
         (0..3).for_each(|thread| two.wants(0, thread, 20_000_000));
         let times: Vec<u64> = ends(&mut two).iter().map(|e| e.1).collect();
         assert!(times[0] > 20 && times[2] <= 31, "60 ms of work on two CPUs: {times:?}");
+    }
+
+    #[test]
+    fn who_comes_late_gets_no_more_than_its_share() {
+        let mut one = Cpus::new(1, 2);
+        one.wants(0, 0, 10_000_000_000);
+        while let Some((now, cpu)) = one.next().filter(|(now, _)| *now < 5_000_000_000) {
+            one.at(now, cpu);
+        }
+        one.wants(5_000_000_000, 1, 5_000_000_000);
+        let times: Vec<u64> = ends(&mut one).iter().map(|e| e.1).collect();
+        assert!(times[0] > 14_900 && times[1] == 15_000, "{times:?}");
     }
 
     #[test]
