@@ -311,7 +311,9 @@ fn loads_that_are_not_there_and_too_few_environments_are_errors() {
     let new = Synthetic::new(4).without(None, 2);
     let text = said(sized(&Synthetic::plain(4), &[&new], &["db: 50/s"]));
     assert!(
-        text.contains("takes 5 environments") && text.contains("known has 4") && text.contains("hint: "),
+        text.contains("takes 5 environments")
+            && text.contains("known has it in 4")
+            && text.contains("hint: "),
         "{text}"
     );
     // Where all was measured none is needed.
