@@ -6,7 +6,7 @@
 //! what the machine is said to be. Data flows: [`Recording`] -> [`again`] ([`cpus`] share the threads' work, a queue with a
 //! model of a device, or what was recorded, ends the requests) -> when each thread had done its last work.
 //!
-//! The same idea on recorded messages: R. Dimemas, J. Labarta and others, "DiP: A parallel program development environment" (1996).
+//! The same idea on recorded messages: J. Labarta and others, "DiP: A parallel program development environment" (Euro-Par 1996).
 
 pub mod cache;
 mod cpus;

@@ -14,7 +14,7 @@ use plumb_sim::whatif::{Asked, Event, Recording, Step, Thread};
 use plumb_trace::kernel::req;
 use std::collections::{HashMap, HashSet};
 
-/// No request of Linux moves more: max_hw_sectors_kb of any driver, bytes.
+/// A read or write of more bytes is taken for a damaged record.
 const MOST_BYTES: u32 = 32 << 20;
 /// So many times who serves a disk is looked for: who serves those who serve.
 const ROUNDS: u32 = 16;
@@ -283,7 +283,7 @@ pub fn of(seen: &Seen, records: &Records, disk: Option<Disk>, targets: &HashSet<
     for (n, part) in parts.all.iter_mut().enumerate().filter(|(_, p)| !p.out) {
         part.does.sort_by_key(|(at, _)| *at);
         let target = targets.contains(&part.tid);
-        let mut steps = Steps { steps: Vec::new(), does: &part.does, kept: 0 };
+        let mut steps = Steps { steps: Vec::new(), does: &part.does, passes: Vec::new(), kept: 0 };
         match (born.get(&n), part.idle.and_then(|idle| ends.get(&(n, idle.end)))) {
             (Some(event), _) => steps.steps.push(Step::Await(*event, 0)),
             (None, Some(step)) => {
@@ -300,9 +300,6 @@ pub fn of(seen: &Seen, records: &Records, disk: Option<Disk>, targets: &HashSet<
                     // A sleep for time is no doubt.
                     let counts = target && i.cause != Cause::Timer && i.end < seen.end;
                     steps.slept(i, ends.get(&(n, i.end)), counts);
-                    if matches!(steps.steps.last(), Some(Step::Pass(_))) {
-                        passes.insert((n, i.end), steps.steps.len() as u32 - 1);
-                    }
                 }
                 ThreadState::Runnable => steps.late(idle_cpus.within(i.start, i.end)),
                 ThreadState::Lost => {
@@ -317,6 +314,7 @@ pub fn of(seen: &Seen, records: &Records, disk: Option<Disk>, targets: &HashSet<
         }
         steps.until(u64::MAX);
         graph.kept += if target { steps.kept } else { 0 };
+        passes.extend(steps.passes.iter().map(|(end, step)| ((n, *end), *step)));
         let steps = steps.steps;
         thread_of.insert(n, graph.recording.threads.len() as u32);
         graph.recording.threads.push(Thread { steps, target });
@@ -428,6 +426,8 @@ struct Steps<'a> {
     steps: Vec<Step>,
     /// What it does, in the order of time, and has not done.
     does: &'a [(u64, Does)],
+    /// Ends of sleeps that are a step, and which.
+    passes: Vec<(u64, u32)>,
     kept: Ns,
 }
 
@@ -463,6 +463,7 @@ impl Steps<'_> {
             .sum();
         if work < count * least / 20 {
             self.steps.truncate(from);
+            self.passes.retain(|(_, step)| (*step as usize) < from);
             self.work(work);
         }
     }
@@ -502,6 +503,7 @@ impl Steps<'_> {
             }
             None => {
                 self.kept += if counts { i.end - i.start } else { 0 };
+                self.passes.push((i.end, self.steps.len() as u32));
                 self.pass(i.end - i.start);
             }
         }
