@@ -330,6 +330,23 @@ fn users(point: &Path) -> String {
     }
 }
 
+/// Makes a driver's depth what a queue's nr_requests says.
+///
+/// A queue that loses its scheduler says the depth that its driver began with, though a smaller one that was
+/// set before the scheduler stays in force; and the kernel skips a write of what it says already
+/// (`queue_requests_store`, block/blk-sysfs.c).
+fn hidden_depth(path: &Path, old: &str) -> io::Result<()> {
+    match old.parse::<u32>() {
+        Ok(depth) if path.ends_with("queue/nr_requests") => {
+            // The least that the kernel takes is 4.
+            let other = if depth > 4 { depth - 1 } else { depth + 1 };
+            std::fs::write(path, other.to_string())?;
+            std::fs::write(path, old)
+        }
+        _ => Ok(()),
+    }
+}
+
 fn write_back(path: &Path, old: &str, took: Option<&str>, instead: Option<(&Path, &str)>) -> Undone {
     let shown = path.display();
     let now = match value(path) {
@@ -339,7 +356,10 @@ fn write_back(path: &Path, old: &str, took: Option<&str>, instead: Option<(&Path
         Err(e) => return Undone::Failed(format!("{shown}: {e}")),
     };
     if now == old {
-        return Undone::Nothing;
+        return match hidden_depth(path, old) {
+            Ok(()) => Undone::Nothing,
+            Err(e) => Undone::Failed(format!("{shown}: {e}")),
+        };
     }
     if let Some(took) = took.filter(|took| *took != now) {
         return Undone::LeftAlone(format!(
@@ -420,5 +440,23 @@ mod tests {
         let told = write_back(&bytes, "0", Some("4096"), Some((&ratio, "20")));
         assert!(matches!(told, Undone::LeftAlone(_)), "{told:?}");
         assert_eq!(std::fs::read_to_string(&ratio).expect("read"), "20");
+    }
+
+    #[test]
+    fn a_depth_that_looks_restored_is_written_again() {
+        let dir = tempfile::TempDir::new().expect("a directory");
+        let queue = dir.path().join("queue");
+        std::fs::create_dir(&queue).expect("made");
+        for (name, again) in [("nr_requests", true), ("read_ahead_kb", false)] {
+            let path = queue.join(name);
+            std::fs::write(&path, "128").expect("written");
+            let long_ago = std::time::SystemTime::UNIX_EPOCH;
+            let file = std::fs::File::options().write(true).open(&path).expect("open");
+            file.set_modified(long_ago).expect("set");
+            assert!(matches!(write_back(&path, "128", Some("4"), None), Undone::Nothing));
+            let modified = path.metadata().and_then(|m| m.modified()).expect("a time");
+            assert_eq!(modified != long_ago, again, "{name}");
+            assert_eq!(value(&path).expect("read"), "128");
+        }
     }
 }

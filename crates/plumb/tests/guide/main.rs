@@ -66,7 +66,10 @@ impl Disk {
 impl Drop for Disk {
     fn drop(&mut self) {
         // The kernel gives a loop device's queue as it is to whoever gets the number next.
-        for (attribute, made) in [("scheduler", "none"), ("read_ahead_kb", "128")] {
+        // A queue without a scheduler may say 128 where its driver's depth is another: only a change sets it.
+        for (attribute, made) in
+            [("scheduler", "none"), ("nr_requests", "127"), ("nr_requests", "128"), ("read_ahead_kb", "128")]
+        {
             let _ = std::fs::write(self.queue(attribute), made);
         }
         let _ = plumb().args(["disk", "stop", "--force", &self.name]).output();

@@ -20,7 +20,11 @@ fn a_scheduler_that_lets_a_neighbours_writes_go_first() {
         println!("SKIP {TEST}: this kernel has no bfq");
         return;
     }
-    disk.set("scheduler", "mq-deadline");
+    // The disk takes four requests at once, and the others wait where the scheduler has them. While there is no
+    // scheduler this is the driver's depth, and it stays so under one.
+    for (attribute, value) in [("scheduler", "none"), ("nr_requests", "4"), ("scheduler", "mq-deadline")] {
+        disk.set(attribute, value);
+    }
     let scratch = Scratch::new();
     let words = "load --what write --order random --through io-uring --depth 64 --block 64K --direct";
     let mut load = plumb();
