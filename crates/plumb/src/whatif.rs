@@ -5,6 +5,7 @@
 //! well that works, and then as asked for, with several seeds of the disk's model -> `show` or JSON.
 
 mod graph;
+mod parts;
 mod read;
 mod show;
 

@@ -50,10 +50,13 @@ pub struct Thread {
 }
 
 /// What a thread tells others.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// Nobody waits for it before this thread has done this step: it woke up for itself, and was in the way of the other by chance.
-    pub only_after: Option<(u32, u32)>,
+    /// It is the end of this request, and nobody tells of it.
+    pub request: Option<u32>,
+    /// Nobody waits for it before these threads have done these steps: sleeps for time that were over when it was waited for. Who comes
+    /// earlier finds nobody in the way.
+    pub only_after: Vec<(u32, u32)>,
 }
 
 /// What was recorded.

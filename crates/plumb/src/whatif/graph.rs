@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! From what a pass saw to what threads do again.
 //!
-//! Data flows: intervals -> parts (a thread's life; of a worker of the kernel each time that it had something to do) -> requests and
-//! wakeups as places in the parts of those who made them -> each part's steps.
+//! Data flows: intervals -> [`super::parts`] -> requests and wakeups as places in the parts of those who made them -> each part's steps.
 
+use super::parts::{Does, Parts};
 use super::read::{Done, Interval, Records, Seen};
 use crate::sim::from;
-use plumb_model::{Below, Cause, ThreadState};
+use plumb_model::{Cause, ThreadState};
 use plumb_sim::device::{Ns, Operation};
 use plumb_sim::queue::task::Recorded;
 use plumb_sim::queue::{Class, Hints};
@@ -16,8 +16,6 @@ use std::collections::{HashMap, HashSet};
 
 /// A read or write of more bytes is taken for a damaged record.
 const MOST_BYTES: u32 = 32 << 20;
-/// So many times who serves a disk is looked for: who serves those who serve.
-const ROUNDS: u32 = 16;
 
 /// What would be otherwise with a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,160 +38,6 @@ pub struct Graph {
     pub end: Ns,
     /// Flushes that the recorded disk was not asked for, since it had no cache, and that the other one is.
     pub flushes: usize,
-}
-
-/// What a thread does at a moment, on a CPU.
-#[derive(Debug, Clone, Copy)]
-enum Does {
-    Ask(u32),
-    Tell(u32),
-    /// It asks for a request, and waits for it.
-    Sync(u32),
-}
-
-/// A thread's life, or what a worker of the kernel did from one idle sleep to the next: what it does then has nothing to do
-/// with what it did before.
-#[derive(Debug)]
-struct Part<'a> {
-    tid: u32,
-    intervals: &'a [Interval],
-    /// Of each interval the last sleep until then that was not for a request.
-    slept: Vec<Option<u32>>,
-    /// The idle sleep that was before it.
-    idle: Option<Interval>,
-    does: Vec<(u64, Does)>,
-    /// It takes no part: it serves a disk that another one replaces.
-    out: bool,
-}
-
-impl Part<'_> {
-    fn start(&self) -> u64 {
-        self.intervals[0].start
-    }
-
-    fn end(&self) -> u64 {
-        self.intervals[self.intervals.len() - 1].end
-    }
-
-    /// Whether it was awake already, for time had passed or for a third thread, when another went to sleep that it woke: then it was in the way,
-    /// and that was chance. The end of its sleep.
-    fn awake_by_itself(&self, tid: u32, other: &Interval) -> Option<u64> {
-        let third = |i: &Interval| matches!(i.cause, Cause::Thread(by) if by != tid) && i.end < other.start;
-        if let Some(idle) = self.idle.filter(third) {
-            return Some(idle.end);
-        }
-        let before = self.intervals.partition_point(|i| i.end <= other.end);
-        let last = self.slept[before.checked_sub(1)?]?;
-        let last = &self.intervals[last as usize];
-        (last.cause == Cause::Timer && last.end < other.start).then_some(last.end)
-    }
-}
-
-/// All parts, in the order of threads and of time.
-struct Parts<'a> {
-    all: Vec<Part<'a>>,
-    of: HashMap<u32, std::ops::Range<usize>>,
-}
-
-impl<'a> Parts<'a> {
-    fn of(seen: &'a Seen, records: &Records) -> Self {
-        let mut parts = Self { all: Vec::new(), of: HashMap::new() };
-        let mut births: HashMap<u32, Vec<u64>> = HashMap::new();
-        for (child, _, at) in &records.forks {
-            births.entry(*child).or_default().push(*at);
-        }
-        for (tid, intervals) in &seen.threads {
-            let first = parts.all.len();
-            let mut from = 0;
-            let mut idle = None;
-            let mut births = births.remove(tid).unwrap_or_default().into_iter().peekable();
-            for (n, i) in intervals.iter().enumerate() {
-                if births.next_if(|at| i.start >= *at).is_some() {
-                    // Its number was another thread's before.
-                    parts.add(*tid, &intervals[from..n], idle);
-                    (from, idle) = (n, None);
-                }
-                if i.state == ThreadState::Sleeping && records.idle.contains(&(*tid, i.start)) {
-                    parts.add(*tid, &intervals[from..n], idle);
-                    (from, idle) = (n + 1, Some(*i));
-                }
-            }
-            parts.add(*tid, &intervals[from..], idle);
-            parts.of.insert(*tid, first..parts.all.len());
-        }
-        parts
-    }
-
-    fn add(&mut self, tid: u32, intervals: &'a [Interval], idle: Option<Interval>) {
-        if !intervals.is_empty() {
-            let mut last = None;
-            let slept = |(n, i): (usize, &Interval)| {
-                if i.state == ThreadState::Sleeping && !matches!(i.cause, Cause::Request(_)) {
-                    last = Some(n as u32);
-                }
-                last
-            };
-            let slept = intervals.iter().enumerate().map(slept).collect();
-            self.all.push(Part { tid, intervals, slept, idle, does: Vec::new(), out: false });
-        }
-    }
-
-    /// The part of a thread at a moment, or in an idle sleep the one behind it.
-    fn at(&self, tid: u32, at: u64) -> Option<usize> {
-        let range = self.of.get(&tid)?.clone();
-        let place = self.all[range.clone()].partition_point(|p| p.end() < at);
-        (!range.is_empty()).then(|| range.start + place.min(range.len() - 1))
-    }
-
-    /// The same, if it takes part.
-    fn within(&self, tid: u32, at: u64) -> Option<usize> {
-        self.at(tid, at).filter(|p| !self.all[*p].out)
-    }
-
-    /// Leaves out what is there only to serve a disk: processes that completed its requests, threads that such wake above all, and workers
-    /// that wake or wait for such.
-    fn leave_out(&mut self, dev: u32, seen: &Seen, records: &Records, targets: &HashSet<u32>) {
-        let mut processes: HashSet<u32> = HashSet::new();
-        for d in seen.done.iter().filter(|d| d.request.dev == dev) {
-            if let Below::Thread(tid) = d.request.below {
-                if let Some(part) = self.at(tid, d.request.c) {
-                    self.all[part].out = true;
-                }
-                processes.extend(records.processes.get(&tid));
-            }
-        }
-        for part in self.all.iter_mut().filter(|p| !targets.contains(&p.tid)) {
-            part.out |= records.processes.get(&part.tid).is_some_and(|process| processes.contains(process));
-        }
-        let sleeps = |p: &Part<'_>| {
-            let sleeps = p.intervals.iter().filter(|i| i.state == ThreadState::Sleeping);
-            sleeps
-                .filter_map(|i| if let Cause::Thread(by) = i.cause { Some((by, i.end)) } else { None })
-                .collect()
-        };
-        let wakes: Vec<Vec<(u32, u64)>> = self.all.iter().map(sleeps).collect();
-        for _ in 0..ROUNDS {
-            let mut out: Vec<usize> = Vec::new();
-            for (n, part) in self.all.iter().enumerate() {
-                let by = |(tid, at): &(u32, u64)| self.at(*tid, *at);
-                let served = wakes[n].iter().filter(|w| by(w).is_some_and(|by| self.all[by].out)).count();
-                let worker = part.idle.is_some();
-                let enough = if worker { served > 0 } else { 2 * served > wakes[n].len() };
-                if !part.out && enough && !targets.contains(&part.tid) {
-                    out.push(n);
-                }
-                if part.out && !worker {
-                    // Workers that hand a request to a server.
-                    let hands = wakes[n].iter().filter_map(by);
-                    out.extend(hands.filter(|by| !self.all[*by].out && self.all[*by].idle.is_some()));
-                }
-            }
-            if out.is_empty() {
-                return;
-            }
-            out.iter().for_each(|n| self.all[*n].out = true);
-        }
-    }
 }
 
 /// Some CPU is idle: how long that was so until each moment.
@@ -235,14 +79,7 @@ pub fn of(seen: &Seen, records: &Records, disk: Option<Disk>, targets: &HashSet<
     if let Some(disk) = disk {
         syncs(seen, records, disk, &mut parts, &mut graph);
     }
-    // Of each event the part that lets it happen, and the end of the sleep for time that it comes after by chance.
-    let mut events: Vec<(usize, Option<u64>)> = Vec::new();
-    let mut event = |parts: &mut Parts<'_>, by: usize, at: u64, after: Option<u64>| {
-        let number = events.len() as u32;
-        parts.all[by].does.push((at, Does::Tell(number)));
-        events.push((by, after));
-        number
-    };
+    let mut events: Vec<Happening> = Vec::new();
     // What ends each sleep, by part and end.
     let mut ends: HashMap<(usize, u64), Step> = HashMap::new();
     for n in 0..parts.all.len() {
@@ -255,13 +92,25 @@ pub fn of(seen: &Seen, records: &Records, disk: Option<Disk>, targets: &HashSet<
                 _ if i.throttled => written(&writes, &i),
                 Cause::Request(request) => {
                     let number = seen.numbers.get(&request).and_then(|place| number_of[*place]);
-                    number.map(|number| Step::AwaitRequest(number, 0))
+                    let after = number.map_or_else(Vec::new, |number| {
+                        let asked = &graph.recording.requests[number as usize].recorded;
+                        let at = asked.queued + seen.begin();
+                        let other = parts.within(asked.owner, at).filter(|_| asked.owner != tid);
+                        other.map_or_else(Vec::new, |by| parts.over(by, at, tid, &i))
+                    });
+                    match number {
+                        Some(number) if !after.is_empty() => {
+                            events.push((Some(number), after));
+                            Some(Step::Await(events.len() as u32 - 1, 0))
+                        }
+                        number => number.map(|number| Step::AwaitRequest(number, 0)),
+                    }
                 }
                 Cause::Thread(by) if by != tid => {
                     let by = parts.within(by, i.end);
                     by.map(|by| {
-                        let after = parts.all[by].awake_by_itself(tid, &i);
-                        Step::Await(event(&mut parts, by, i.end, after), 0)
+                        let after = parts.over(by, i.end, tid, &i);
+                        Step::Await(tell(&mut events, &mut parts, by, i.end, after), 0)
                     })
                 }
                 _ => None,
@@ -275,23 +124,22 @@ pub fn of(seen: &Seen, records: &Records, disk: Option<Disk>, targets: &HashSet<
     for (child, parent, at) in &records.forks {
         let first = parts.within(*child, *at).filter(|n| parts.all[*n].start() >= *at);
         if let (Some(child), Some(parent)) = (first, parts.within(*parent, *at)) {
-            born.entry(child).or_insert_with(|| event(&mut parts, parent, *at, None));
+            born.entry(child).or_insert_with(|| tell(&mut events, &mut parts, parent, *at, Vec::new()));
         }
     }
+    let afters: HashSet<(usize, u64)> = events.iter().flat_map(|(_, after)| after).copied().collect();
     let mut thread_of = HashMap::new();
-    let mut passes: HashMap<(usize, u64), u32> = HashMap::new();
+    let mut step_of: HashMap<(usize, u64), u32> = HashMap::new();
     for (n, part) in parts.all.iter_mut().enumerate().filter(|(_, p)| !p.out) {
         part.does.sort_by_key(|(at, _)| *at);
         let target = targets.contains(&part.tid);
         let mut steps = Steps { steps: Vec::new(), does: &part.does, passes: Vec::new(), kept: 0 };
         match (born.get(&n), part.idle.and_then(|idle| ends.get(&(n, idle.end)))) {
             (Some(event), _) => steps.steps.push(Step::Await(*event, 0)),
-            (None, Some(step)) => {
-                steps.steps.push(*step);
-                passes.extend(part.idle.map(|idle| ((n, idle.end), 0)));
-            }
+            (None, Some(step)) => steps.steps.push(*step),
             (None, None) => steps.pass(part.intervals[0].start - seen.begin()),
         }
+        let begun = (part.idle.map_or(part.start(), |idle| idle.end), 0);
         for i in part.intervals {
             match i.state {
                 ThreadState::Running => steps.ran(i.start, i.end),
@@ -314,17 +162,34 @@ pub fn of(seen: &Seen, records: &Records, disk: Option<Disk>, targets: &HashSet<
         }
         steps.until(u64::MAX);
         graph.kept += if target { steps.kept } else { 0 };
-        passes.extend(steps.passes.iter().map(|(end, step)| ((n, *end), *step)));
+        let ends = std::iter::once(begun).chain(steps.passes).map(|(end, step)| ((n, end), step));
+        step_of.extend(ends.filter(|(end, _)| afters.contains(end)));
         let steps = steps.steps;
         thread_of.insert(n, graph.recording.threads.len() as u32);
         graph.recording.threads.push(Thread { steps, target });
     }
-    let only_after = |(by, after): &(usize, Option<u64>)| {
-        let step = passes.get(&(*by, (*after)?))?;
-        Some((*thread_of.get(by)?, *step))
-    };
-    graph.recording.events = events.iter().map(|e| Event { only_after: only_after(e) }).collect();
+    let step = |end: &(usize, u64)| Some((*thread_of.get(&end.0)?, *step_of.get(end)?));
+    let only_after = |ends: &Vec<(usize, u64)>| ends.iter().filter_map(step).collect();
+    let event = |(request, after): &Happening| Event { request: *request, only_after: only_after(after) };
+    graph.recording.events = events.iter().map(event).collect();
     graph
+}
+
+/// A request that the event is the end of, and what it comes after by chance: parts, and ends of their sleeps.
+type Happening = (Option<u32>, Vec<(usize, u64)>);
+
+/// Lets a part tell of a new event at a moment; its number.
+fn tell(
+    events: &mut Vec<Happening>,
+    parts: &mut Parts<'_>,
+    by: usize,
+    at: u64,
+    after: Vec<(usize, u64)>,
+) -> u32 {
+    let number = events.len() as u32;
+    parts.all[by].does.push((at, Does::Tell(number)));
+    events.push((None, after));
+    number
 }
 
 /// Puts the requests into the parts of those who queued them. Returns the number of each, and the ends of those that nobody waits for, in
@@ -426,7 +291,7 @@ struct Steps<'a> {
     steps: Vec<Step>,
     /// What it does, in the order of time, and has not done.
     does: &'a [(u64, Does)],
-    /// Ends of sleeps that are a step, and which.
+    /// Ends of sleeps, and which step each is.
     passes: Vec<(u64, u32)>,
     kept: Ns,
 }
@@ -499,6 +364,7 @@ impl Steps<'_> {
                 if matches!(step, Step::Await(..)) {
                     self.without_ticks();
                 }
+                self.passes.push((i.end, self.steps.len() as u32));
                 self.steps.push(*step);
             }
             None => {

@@ -35,7 +35,7 @@ pub struct Records {
     /// When a thread made a call of [`SYNC_CALLS`], and when it came back.
     pub synced: Vec<(u32, u64, u64)>,
     /// Of threads in such a call, since when.
-    syncing: HashMap<u32, u64>,
+    pub(super) syncing: HashMap<u32, u64>,
 }
 
 impl Records {

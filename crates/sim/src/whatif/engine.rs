@@ -154,7 +154,9 @@ impl Engine<'_> {
                 }
                 Some(Step::Ask(request)) => self.ask(request),
                 Some(Step::Tell(event)) => self.happens(requests + event),
-                Some(Step::Await(event, _)) if self.counts(event) && self.waits(thread, requests + event) => {
+                Some(Step::Await(event, _))
+                    if self.counts(event) && self.waits(thread, self.place(event)) =>
+                {
                     break
                 }
                 Some(Step::AwaitRequest(request, _)) if self.waits(thread, request) => break,
@@ -177,10 +179,15 @@ impl Engine<'_> {
         }
     }
 
-    /// Whether what lets an event happen has begun.
+    /// Where an event is among requests' ends and events.
+    fn place(&self, event: u32) -> u32 {
+        self.recording.events[event as usize].request.unwrap_or(self.recording.requests.len() as u32 + event)
+    }
+
+    /// Whether all that was over when it was waited for is over.
     fn counts(&self, event: u32) -> bool {
-        let after = self.recording.events[event as usize].only_after;
-        after.is_none_or(|(thread, step)| self.next[thread as usize] > step as usize + 1)
+        let after = &self.recording.events[event as usize].only_after;
+        after.iter().all(|(thread, step)| self.next[*thread as usize] > *step as usize + 1)
     }
 
     /// Whether a thread must wait for an event.
@@ -320,9 +327,23 @@ mod tests {
         // The second holds what the first wants, for 5 ms every 100 ms.
         let first = [Step::Work(102 * MS), Step::Await(0, 0), Step::Work(MS)];
         let second = [Step::Pass(100 * MS), Step::Work(5 * MS), Step::Tell(0)];
-        let events = vec![Event { only_after: Some((1, 0)) }];
+        let events = vec![Event { request: None, only_after: vec![(1, 0)] }];
         let recording =
             Recording { threads: threads(&[(&first, true), (&second, false)]), requests: Vec::new(), events };
+        assert_eq!(end(&recording, 2, 1.0), 106 * MS);
+        assert_eq!(end(&recording, 2, 2.0), 52 * MS - MS / 2, "it comes before the other wakes up");
+    }
+
+    #[test]
+    fn who_waits_for_anothers_request_by_chance_waits_while_it_is_asked_for() {
+        // The second writes for 5 ms every 100 ms, and the first waits for it once.
+        let first = [Step::Work(102 * MS), Step::Await(0, 0), Step::Work(MS)];
+        let second = [Step::Pass(100 * MS), Step::Work(MS), Step::Ask(0), Step::AwaitRequest(0, 0)];
+        let recording = Recording {
+            threads: threads(&[(&first, true), (&second, false)]),
+            requests: vec![read(0, 4 * MS)],
+            events: vec![Event { request: Some(0), only_after: vec![(1, 0)] }],
+        };
         assert_eq!(end(&recording, 2, 1.0), 106 * MS);
         assert_eq!(end(&recording, 2, 2.0), 52 * MS - MS / 2, "it comes before the other wakes up");
     }
