@@ -51,6 +51,8 @@ pub struct JobResult {
     pub steady: Option<bool>,
     /// Counters' sum of lock-and-update, and what it should be.
     pub counted: Option<Counted>,
+    /// Mean over the workers of lock-and-update of the time from the common start to the worker's own end, ns.
+    pub thread_mean_ns: Option<f64>,
     /// Times that workers waited for room in the log.
     pub log_waits: u64,
     /// How long they did, ns.
@@ -108,6 +110,8 @@ pub struct WorkerResult {
     pub bytes: u64,
     /// From its first operation's beginning to its last one's end, ns.
     pub elapsed_ns: u64,
+    /// From the common start of all workers to its last operation's end, ns: with its wait for a CPU before its first operation.
+    pub ended_ns: u64,
     /// CPU time in user mode, ns.
     pub user_ns: u64,
     /// CPU time in the kernel, ns.

@@ -103,6 +103,8 @@ export interface JobResult {
   steady: boolean | null;
   /** Counters' sum of lock-and-update, and what it should be. */
   counted: Counted | null;
+  /** Mean over the workers of lock-and-update of the time from the common start to the worker's own end, ns. */
+  thread_mean_ns: number | null;
   /** Times that workers waited for room in the log. */
   log_waits: number;
   /** How long they did, ns. */
@@ -143,6 +145,8 @@ export interface WorkerResult {
   bytes: number;
   /** From its first operation's beginning to its last one's end, ns. */
   elapsed_ns: number;
+  /** From the common start of all workers to its last operation's end, ns: with its wait for a CPU before its first operation. */
+  ended_ns: number;
   /** CPU time in user mode, ns. */
   user_ns: number;
   /** CPU time in the kernel, ns. */

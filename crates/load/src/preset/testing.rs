@@ -2,7 +2,7 @@
 //! Hand-made results, and presets as from a command line.
 
 use super::Preset;
-use crate::job::{Given, Job};
+use crate::job::{Given, Job, What};
 use crate::result::{CellResult, CpuResult, JobResult, KindResult, StepResult, WorkerResult};
 use crate::validity::{Verdict, Word};
 use crate::witness::{Evidence, Snapshot};
@@ -74,6 +74,7 @@ pub(super) fn step(label: &str, job: &Job, elapsed_ns: u64, kinds: &[(&'static s
                     operations: each(operations.iter().map(|k| k.count).sum()),
                     bytes: each(operations.iter().map(|k| k.bytes).sum()),
                     elapsed_ns,
+                    ended_ns: elapsed_ns,
                     user_ns: elapsed_ns / 4,
                     system_ns: elapsed_ns / 4,
                 })
@@ -92,6 +93,7 @@ pub(super) fn step(label: &str, job: &Job, elapsed_ns: u64, kinds: &[(&'static s
             damaged: 0,
             steady: None,
             counted: None,
+            thread_mean_ns: (job.what == What::LockAndUpdate).then_some(elapsed_ns as f64),
             log_waits: 0,
             log_wait_ns: 0,
             log_lost: 0,

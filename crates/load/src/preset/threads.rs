@@ -14,7 +14,8 @@ Examples:
   plumb load threads --paper
 
 Source: the thread test of \"What kernel 2.6 can do\" (NTT Comware): 10 to 250 threads count 5 counters under \
-mutexes, 1000 to 50,000 updates each; the figure is the mean of all threads' times.";
+mutexes, 1000 to 50,000 updates each; the figure is the mean over all threads of the time from their common start \
+to the thread's end.";
 
 /// Options of threads.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
@@ -83,12 +84,9 @@ impl Classic for ThreadsArgs {
             let of = |figure: &dyn Fn(&JobResult) -> f64| {
                 Rounds::default().median("", each(cell, &cell.label, figure))
             };
-            let mean = |j: &JobResult| {
-                let times = j.workers.iter().map(|w| w.elapsed_ns as f64 / 1e6);
-                times.sum::<f64>() / j.workers.len() as f64
-            };
+            let mean = |j: &JobResult| j.thread_mean_ns.map_or(f64::NAN, |ns| ns / 1e6);
             let slowest = |j: &JobResult| {
-                j.workers.iter().map(|w| w.elapsed_ns).max().map_or(f64::NAN, |m| m as f64 / 1e6)
+                j.workers.iter().map(|w| w.ended_ns).max().map_or(f64::NAN, |m| m as f64 / 1e6)
             };
             rows.push(vec![
                 job.workers().to_string(),
@@ -109,6 +107,7 @@ impl Classic for ThreadsArgs {
             }));
         }
         let mut notes = vec![rounds.note("ms")];
+        notes.push("A thread's time counts from the common start of all threads to its own end.".into());
         notes.push("Parallelism: CPU seconds of all threads a second; on few CPUs threads wait for these, not for the lock.".into());
         notes.extend(lost);
         notes.extend(failures(cells));
@@ -167,7 +166,7 @@ mod tests {
         let preset = parse(&["threads", "--thread-counts", "2", "--updates", "4"]);
         let cells = preset.cells(&Given::default()).expect("cells");
         let mut made = step(&cells[0].label, &cells[0].steps[0].jobs[0], 6_000_000, &[("lock", &[2000; 8])]);
-        made.jobs[0].workers[0].elapsed_ns = 2_000_000;
+        made.jobs[0].thread_mean_ns = Some(4_000_000.0);
         made.jobs[0].counted = Some(Counted { counters: 7, updates: 8 });
         let table = &preset.figures(&[cell(&cells[0].label, vec![vec![made]])], None)[0];
         assert_eq!(table.rows[0], ["2", "4", "5", "mutex", "4.000", "6.000", "2.000", "1.00"]);

@@ -33,7 +33,7 @@ pub(super) fn up(
         .map(|(j, job)| JobResult {
             series: series.next().unwrap_or_default(),
             steady: watched.steady[j],
-            ..job_result(job, j, context, board, &seats[j])
+            ..job_result(job, j, context, board, &seats[j], start)
         })
         .collect();
     let end = (0..board.seats()).map(|i| board.seat(i).end.load(Relaxed)).max().unwrap_or(start);
@@ -57,6 +57,7 @@ fn job_result(
     context: &Context<'_>,
     board: &Board,
     seats: &Range<usize>,
+    start: u64,
 ) -> JobResult {
     let all = || seats.clone().map(|i| board.seat(i));
     let begin = all().map(|s| s.begin.load(Relaxed)).filter(|&b| b > 0).min().unwrap_or(0);
@@ -65,12 +66,13 @@ fn job_result(
     let operations: Vec<KindResult> =
         OperationKind::all().filter_map(|kind| kind_result(kind, job, &all, elapsed_ns)).collect();
     let done: u64 = operations.iter().filter(|k| k.kind != "sync").map(|k| k.count).sum();
-    let workers = all().enumerate().map(|(w, seat)| worker_result(w as u32, seat)).collect();
+    let workers: Vec<_> = all().enumerate().map(|(w, seat)| worker_result(w as u32, seat, start)).collect();
     let counted = (job.what == What::LockAndUpdate).then(|| Counted {
         // SAFETY: the memory is the job's, as long as the board; its workers have ended.
         counters: unsafe { engine::counters(board.shared(index), job) }.iter().sum(),
         updates: operations.iter().map(|k| k.count - k.errors).sum(),
     });
+    let thread_mean_ns = (job.what == What::LockAndUpdate).then(|| mean_end(&workers)).flatten();
     JobResult {
         job: job.clone(),
         elapsed_ns,
@@ -97,6 +99,7 @@ fn job_result(
         operations,
         workers,
         counted,
+        thread_mean_ns,
         series: Vec::new(),
         steady: None,
     }
@@ -139,7 +142,13 @@ fn kind_result<'b, I: Iterator<Item = &'b Seat>>(
     })
 }
 
-fn worker_result(worker: u32, seat: &Seat) -> WorkerResult {
+/// Mean time from the common start to a worker's own end; workers without an operation have none.
+fn mean_end(workers: &[WorkerResult]) -> Option<f64> {
+    let ends: Vec<f64> = workers.iter().filter(|w| w.operations > 0).map(|w| w.ended_ns as f64).collect();
+    (!ends.is_empty()).then(|| ends.iter().sum::<f64>() / ends.len() as f64)
+}
+
+fn worker_result(worker: u32, seat: &Seat, start: u64) -> WorkerResult {
     let used = seat.times[2].since(&seat.times[1]);
     let begin = seat.begin.load(Relaxed);
     WorkerResult {
@@ -148,6 +157,7 @@ fn worker_result(worker: u32, seat: &Seat) -> WorkerResult {
         operations: seat.sums.iter().map(|s| s.count.load(Relaxed)).sum(),
         bytes: seat.sums.iter().map(|s| s.bytes.load(Relaxed)).sum(),
         elapsed_ns: seat.end.load(Relaxed).saturating_sub(begin),
+        ended_ns: seat.end.load(Relaxed).saturating_sub(start),
         user_ns: used.user_ns,
         system_ns: used.system_ns,
     }

@@ -83,6 +83,7 @@ pub fn title(figure: &str) -> String {
     let words = match name.split_once('.') {
         None if name == "elapsed" => "elapsed time".into(),
         None => name.to_string(),
+        Some(("thread", "mean")) => "mean time of a thread from the common start to its end".into(),
         Some(("time", category)) => format!("share of the threads' time: {category}"),
         Some((kind, what)) => match what {
             "mean" => format!("mean time of a {kind}"),

@@ -3,7 +3,7 @@
 //!
 //! Rounds of one result: the median. Jobs of one step, and copies: rates, counts and errors
 //! are summed; a mean is that of all their operations; quantiles and longest times are the
-//! largest, since of quantiles alone no common one can be made.
+//! largest, since of quantiles alone no common one can be made. `thread.mean` is that of all workers.
 
 use super::Found;
 use crate::analysis::cells::{NOT_STEADY, NOT_VALID};
@@ -101,6 +101,13 @@ pub(super) fn figures(copies: &[Value], found: &mut Found) -> Result<(), String>
                     let place = (text(&cell["label"]), text(&step["label"]));
                     doubts(step, found);
                     for job in step["jobs"].as_array().into_iter().flatten() {
+                        if let Some(mean) = job["thread_mean_ns"].as_f64() {
+                            let threads = rounds.entry((place.clone(), "thread".into())).or_default();
+                            threads.resize(threads.len().max(r + 1), Kind::default());
+                            let workers = job["workers"].as_array().map_or(1, Vec::len) as f64;
+                            threads[r].time += mean * workers;
+                            threads[r].timed += workers;
+                        }
                         for operation in job["operations"].as_array().into_iter().flatten() {
                             let kinds = rounds.entry((place.clone(), text(&operation["kind"]))).or_default();
                             kinds.resize(kinds.len().max(r + 1), Kind::default());

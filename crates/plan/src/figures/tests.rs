@@ -126,6 +126,21 @@ fn cpu_time_is_that_of_an_operations_workers() {
 }
 
 #[test]
+fn the_mean_of_all_threads_is_a_figure() {
+    let of = |means: &[f64]| {
+        let mut one = step("count", vec![operation("lock", 1.0, 1e3, 10)]);
+        let job = |mean: &f64| json!({ "operations": [operation("lock", 1.0, 1e3, 10)], "workers": [{}, {}], "thread_mean_ns": mean });
+        one["jobs"] = means.iter().map(job).collect();
+        load(vec![vec![one]])
+    };
+    let found = figures_of(&[of(&[4e6]), of(&[1e6, 1e6])]);
+    assert_eq!((value(&found, "thread.mean"), found.figures["thread.mean"].0), (2e6, Unit::Ns));
+    assert!(!found.figures.contains_key("thread.cpu"));
+    let old = figures_of(&[load(vec![vec![step("write", vec![operation("write", 1.0, 1.0, 1)])]])]);
+    assert!(!old.figures.contains_key("thread.mean"), "no figure of a load that has none");
+}
+
+#[test]
 fn several_steps_have_their_labels_before_the_figure() {
     let steps = vec![
         step("seek", vec![operation("read", 1.0, 1.0, 1)]),

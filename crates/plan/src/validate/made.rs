@@ -5,7 +5,7 @@ use super::super::figures;
 use super::super::file::{Chart, ChartKind, PlanFile};
 use super::FIGURES;
 use anyhow::{bail, Context, Result};
-use plumb_load::job::Cell;
+use plumb_load::job::{Cell, What};
 use std::collections::BTreeSet;
 
 /// Whether a recording makes it. Which spans it has is known when it is made.
@@ -17,6 +17,8 @@ fn of_recording(figure: &str) -> bool {
 pub(crate) struct Made {
     /// Kinds of operation, with the step before them where a load has several: `write`, `seeks:read`.
     kinds: BTreeSet<String>,
+    /// Figures of loads whose threads' own times are known: `thread.mean`.
+    threads: BTreeSet<String>,
     /// One is recorded, so there are shares of time.
     pub(super) recorded: bool,
 }
@@ -34,6 +36,9 @@ impl Made {
         for (cell, step) in steps() {
             let before = figures::prefix(&places, &cell.label, &step.label);
             let kinds = step.jobs.iter().flat_map(|job| job.kinds());
+            if step.jobs.iter().any(|job| job.what == What::LockAndUpdate) {
+                self.threads.insert(format!("{before}thread.mean"));
+            }
             self.kinds.extend(kinds.map(|kind| format!("{before}{}", kind.word())));
         }
     }
@@ -45,7 +50,7 @@ impl Made {
         let of_quantile = || figure.strip_suffix(".p99.9").is_some_and(|kind| self.kinds.contains(kind));
         match of_recording(figure) {
             true => self.recorded,
-            false => figure == "elapsed" || of_kind() || of_quantile(),
+            false => figure == "elapsed" || self.threads.contains(figure) || of_kind() || of_quantile(),
         }
     }
 
@@ -92,7 +97,8 @@ impl Made {
             bail!("\"{figure}\": the plan has commands and no load; there is elapsed");
         }
         bail!(
-            "\"{figure}\": no load of the plan makes it; there are elapsed, and of {} one of {}",
+            "\"{figure}\": no load of the plan makes it; there are elapsed, {}and of {} one of {}",
+            self.threads.iter().map(|name| format!("{name}, ")).collect::<String>(),
             kinds.join(", "),
             FIGURES.join(", ")
         )

@@ -117,6 +117,14 @@ fn step(step: &StepResult, named: bool, environment: &Environment, out: &mut dyn
                 units::count(s.never_begun)
             )?;
         }
+        if let Some(mean) = job.thread_mean_ns {
+            writeln!(
+                out,
+                "  threads: {} from the common start to a thread's end (mean), {} to the last one's",
+                units::duration(mean as u64),
+                units::duration(job.workers.iter().map(|w| w.ended_ns).max().unwrap_or(0))
+            )?;
+        }
         let cpu = &job.cpu;
         writeln!(
             out,

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Each kind of lock: no count is lost, and the kernel is entered as that lock does.
 
-use crate::run::{traced, Run};
+use crate::run::{dir, end, traced, Run};
 use crate::strace::Call;
 use clap::ValueEnum;
 use plumb_load::job::Lock;
 use std::collections::HashSet;
+use std::process::Command;
 
 /// Three processes that count under one lock.
 fn contended(lock: Lock, operations: u64) -> Run {
@@ -76,4 +77,60 @@ fn counters_have_a_lock_each() {
     let word = |c: &&Call| c.args[2].split("l_start=").nth(1).and_then(|w| w.chars().next());
     let taken: String = locks(&run).iter().filter(|c| c.has("F_WRLCK")).filter_map(word).collect();
     assert_eq!(taken, "012012012");
+}
+
+/// The lines of `strace -f -ttt`: thread, seconds, the call.
+fn times(text: &str) -> impl Iterator<Item = (u32, f64, &str)> {
+    text.lines().filter_map(|line| {
+        let (tid, rest) = line.split_once(' ')?;
+        let (at, call) = rest.trim_start().split_once(' ')?;
+        Some((tid.parse().ok()?, at.parse().ok()?, call))
+    })
+}
+
+/// From the word that releases the threads to the time that they are released for, see the run's workers.
+const LEAD_MS: f64 = 2.0;
+
+#[test]
+fn a_threads_time_counts_from_the_common_start() {
+    if !traced("a_threads_time_counts_from_the_common_start") {
+        return;
+    }
+    // About as long as a slice of the scheduler: most threads begin long after they were released.
+    let threads = 40;
+    let dir = dir();
+    let trace = dir.path().join("strace");
+    let mut command = Command::new("strace");
+    command.args(["-f", "-ttt", "--seccomp-bpf", "-e", "trace=futex,exit", "-o"]).arg(&trace);
+    command.arg(env!("CARGO_BIN_EXE_plumb"));
+    command.args(["load", "--what", "lock-and-update", "--lock", "atomic", "--threads", "40"]);
+    command.args(["--operations", "100000", "--json", "--quiet"]).current_dir(dir.path());
+    let (_, out, said) = end(&mut command);
+    let json: serde_json::Value = serde_json::from_slice(&out).unwrap_or_else(|e| panic!("{e}: {said}"));
+    let job = &json["cells"][0]["rounds"][0][0]["jobs"][0];
+    let told = job["thread_mean_ns"].as_f64().expect("a mean") / 1e6;
+    let own = job["workers"].as_array().expect("workers").iter();
+    let own = own.map(|w| w["elapsed_ns"].as_f64().expect("a time") / 1e6).sum::<f64>() / f64::from(threads);
+
+    let text = std::fs::read_to_string(&trace).expect("what strace wrote");
+    let exits: Vec<(u32, f64)> =
+        times(&text).filter(|t| t.2.starts_with("exit(")).map(|t| (t.0, t.1)).collect();
+    let first = exits.iter().map(|e| e.1).fold(f64::MAX, f64::min);
+    let of_workers = |tid: u32| exits.iter().any(|e| e.0 == tid);
+    let woken = times(&text).filter(|(tid, at, call)| {
+        !of_workers(*tid) && *at < first && call.contains("FUTEX_WAKE, 2147483647")
+    });
+    let woken = woken.map(|t| t.1).last().expect("the word that releases them");
+    let workers = &exits[..threads as usize];
+    let seen = workers.iter().map(|e| (e.1 - woken) * 1e3 - LEAD_MS).sum::<f64>() / f64::from(threads);
+    println!(
+        "{told:.1} ms told, {seen:.1} ms seen by strace, {own:.1} ms from each thread's first operation"
+    );
+    assert!(told <= seen + 0.5 && told >= seen * 0.7, "{told} ms told, {seen} ms seen");
+    assert!(own <= told, "{own} ms from the first operation, {told} ms from the start");
+    if own > told * 0.7 {
+        println!(
+            "SKIP a_threads_time_counts_from_the_common_start: with enough CPUs all threads begin at once"
+        );
+    }
 }
