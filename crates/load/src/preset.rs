@@ -76,6 +76,11 @@ trait Classic {
     /// Its tables.
     fn figures(&self, cells: &[CellResult], ticks_per_ns: Option<f64>) -> Vec<Table>;
 
+    /// Its tables where a turn of the disk takes `turn_ns`.
+    fn figures_in_turns(&self, cells: &[CellResult], ticks_per_ns: Option<f64>, _turn_ns: u64) -> Vec<Table> {
+        self.figures(cells, ticks_per_ns)
+    }
+
     /// How often it runs unless asked otherwise.
     fn rounds(&self) -> Option<u32> {
         None
@@ -148,6 +153,16 @@ impl Preset {
     /// clock's counter where the clock is one, for figures in CPU ticks.
     pub fn figures(&self, cells: &[CellResult], ticks_per_ns: Option<f64>) -> Vec<Table> {
         self.classic().figures(cells, ticks_per_ns)
+    }
+
+    /// The same where a turn of the disk takes `turn_ns`.
+    pub fn figures_in_turns(
+        &self,
+        cells: &[CellResult],
+        ticks_per_ns: Option<f64>,
+        turn_ns: u64,
+    ) -> Vec<Table> {
+        self.classic().figures_in_turns(cells, ticks_per_ns, turn_ns)
     }
 
     /// What the jobs are told, by key, as text: to print before and after a

@@ -11,9 +11,11 @@ mod need;
 mod place;
 mod preset_result;
 pub mod rounds;
+mod rpm;
 mod until;
 
 pub use preset_result::PresetResult;
+pub use rpm::Rpm;
 pub use until::Until;
 
 use crate::clock::Clock;
@@ -55,6 +57,8 @@ pub struct Options {
     pub keep: bool,
     /// Files and devices whose contents may be lost.
     pub destroy: Vec<PathBuf>,
+    /// One turn of the target's disk, ns, where it is known.
+    pub turn_ns: Option<u64>,
 }
 
 /// Hears what a session does. It is not heard after the session's end.
@@ -84,6 +88,8 @@ pub struct Outcome {
     /// In which order the cells ran in each round.
     pub orders: Vec<Vec<usize>>,
     pub logs: Vec<LogFile>,
+    /// One turn of the target's disk, ns, where it is known.
+    pub turn_ns: Option<u64>,
     pub interrupted: bool,
     /// Why there are as many rounds as there are.
     pub ended: String,
@@ -269,6 +275,7 @@ impl<'a> Session<'a> {
             cells,
             orders,
             logs: self.logs,
+            turn_ns: self.options.turn_ns,
             interrupted,
             ended,
             error: error.map(|e| format!("{e:#}")),

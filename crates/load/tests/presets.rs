@@ -84,7 +84,7 @@ fn syncwrite_runs_each_method_in_each_order() {
     // sync(2) would wait for all that the other tests write.
     let methods =
         "async,fsync,fdatasync,o-sync,o-dsync,mmap-msync,writev-fdatasync,rwf-dsync,sync-file-range";
-    let table = &tables(&format!("syncwrite --methods {methods} --rpm 7200"), &given)[0];
+    let table = &tables(&format!("syncwrite --methods {methods}"), &given)[0];
     assert_eq!(table.rows.len(), 9 * 4 - 1);
     for row in &table.rows {
         assert_eq!(row[3], "8", "{row:?}");

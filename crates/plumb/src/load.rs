@@ -12,6 +12,7 @@ mod engines;
 mod log;
 mod preset;
 mod progress;
+mod recorded;
 mod show;
 mod verify;
 
@@ -96,7 +97,8 @@ fn run(mut workload: Workload, options: &LoadOptions) -> Result<ExitCode> {
     signals::catch(Calls::Interrupt);
     let stop = signals::asked();
     let progress = Progress::new(session.quiet);
-    let asked = session.of_session();
+    let mut asked = session.of_session();
+    asked.turn_ns = asked.turn_ns.or_else(|| recorded::turn_of_served(&target));
     let ready = Session::prepare(&mut workload, &target, &asked, stop, &progress)?;
     if let (Some(preset), false) = (ready.preset(), session.json || session.csv) {
         preset::announce(preset, ready.cells(), &mut Plain(std::io::stdout().lock()))?;
@@ -111,9 +113,13 @@ fn run(mut workload: Workload, options: &LoadOptions) -> Result<ExitCode> {
         .map(|preset| PresetResult::of(preset, &workload.cells, &outcome))
         .transpose()?;
     let mut out = std::io::stdout().lock();
-    if session.json {
+    let document = || {
         let arguments: Vec<String> = std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect();
-        let document = outcome.document(&arguments, classic.as_ref(), &workload.warnings);
+        outcome.document(&arguments, classic.as_ref(), &workload.warnings)
+    };
+    recorded::leave(document);
+    if session.json {
+        let document = document();
         serde_json::to_writer_pretty(&mut out, &document)?;
         writeln!(out)?;
     } else if session.csv {

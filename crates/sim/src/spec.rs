@@ -81,6 +81,15 @@ impl Spec {
         }
     }
 
+    /// How long a turn takes, ns; none of what does not turn.
+    pub fn turn_ns(&self) -> Option<f64> {
+        match &self.medium {
+            Medium::Hdd(hdd) => Some(60e9 / f64::from(hdd.rpm)),
+            Medium::Channels(channels) if channels.rotation.0 > 0 => Some(channels.rotation.0 as f64),
+            _ => None,
+        }
+    }
+
     /// The device, `size` bytes long, with everything random from `seed`.
     ///
     /// # Errors

@@ -262,3 +262,33 @@ export function dots(s: Surface, box: Box, first: number, n: number, time: (i: n
 }
 
 const layers = new WeakMap<Surface, HTMLCanvasElement>();
+
+/** Dashed horizontal lines at values, each with its words on it; those of lines near each other stand side by side. */
+export function levels(s: Surface, box: Box, lines: { at: number; text: string }[]): void {
+	const { context, theme } = s;
+	context.save();
+	context.strokeStyle = theme.ink;
+	context.lineWidth = 1;
+	context.textBaseline = "middle";
+	context.setLineDash([5, 4]);
+	context.beginPath();
+	for (const { at } of lines) {
+		const y = Math.round(box.y(at)) + 0.5;
+		context.moveTo(box.left, y);
+		context.lineTo(box.left + box.width, y);
+	}
+	context.stroke();
+	let [right, last] = [0, Infinity];
+	for (const { at, text } of lines) {
+		const y = Math.max(box.top + 6, box.y(at));
+		if (Math.abs(last - y) > 14) right = box.left + box.width;
+		const width = context.measureText(text).width;
+		right -= width + 10;
+		context.fillStyle = theme.paper;
+		context.fillRect(right - 2, y - 6, width + 4, 12);
+		context.fillStyle = theme.ink;
+		context.fillText(text, right, y);
+		last = y;
+	}
+	context.restore();
+}

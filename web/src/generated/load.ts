@@ -27,6 +27,8 @@ export interface Document {
   cells: CellResult[];
   preset: PresetResult | null;
   logs: LogFile[];
+  /** One turn of the target's disk, ns: --rpm, or that of a served disk's model; `None` where it is not known. */
+  turn_ns: number | null;
   /** Where the files stay (--keep). */
   kept: string | null;
 }

@@ -3,7 +3,7 @@
 
 import "../canvas/views.css";
 import { later } from "../canvas/later";
-import { type Box, dots, logScale, TimeAxis, TimePlot } from "../canvas/plot";
+import { type Box, dots, levels, logScale, TimeAxis, TimePlot } from "../canvas/plot";
 import { rgb, word } from "../canvas/surface";
 import type { Document, Lane } from "../document";
 import { type Child, fill, h } from "../parts/dom";
@@ -14,6 +14,7 @@ import { ofWhich } from "../requests/table";
 import type { MakeSection } from "../section";
 import type { Params, View } from "../view";
 import { decodeOperations, figures, firstFrom, longest, type OperationTable, PERCENTILES } from "./table";
+import { turnLines } from "./turns";
 
 export const section: MakeSection = (doc, view) => {
 	const operations = doc.run?.operations;
@@ -59,14 +60,16 @@ class OperationsView {
 			high = Math.max(high, table.length[i]!);
 		}
 		this.axis = new TimeAxis(doc.run?.timeline?.length ?? end);
-		const scale = logScale(low * 0.8, high * 1.25, duration);
+		const lines = turnLines(doc.loads.map((load) => load.turn_ns), high);
+		const scale = logScale(low * 0.8, Math.max(high, ...lines.map((l) => l.at)) * 1.25, duration);
 		this.plot = new TimePlot(this.axis, {
 			height: 260,
-			label: `Length of ${count(table.rows)} operations over time; the table below has their percentiles`,
+			label: `Length of ${count(table.rows)} operations over time${lines.map((l) => `; line at ${l.text}`).join("")}; the table below has their percentiles`,
 			scale: () => scale,
 			draw: (s, box) => {
 				const words = table.kinds.map((_, k) => word(rgb(seriesColor(s.canvas, k))));
 				dots(s, box, firstFrom(table, box.span.from), firstFrom(table, box.span.to), (i) => table.begin[i]!, (i) => table.length[i]!, (i) => words[table.kind[i]!] ?? 0xff888888, (i) => this.off.has(table.kind[i]!));
+				levels(s, box, lines);
 				if (this.chosen >= 0) {
 					s.context.strokeStyle = s.theme.ink;
 					s.context.lineWidth = 2;

@@ -42,9 +42,6 @@ pub struct SyncwriteArgs {
     /// Last write to print by itself
     #[arg(long, value_name = "N")]
     pub end: Option<u64>,
-    /// Turns of the disk a minute, to give times in turns as well
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub rpm: Option<u32>,
 }
 
 /// A way to write and to make it last.
@@ -232,7 +229,25 @@ impl Classic for SyncwriteArgs {
     }
 
     fn figures(&self, cells: &[CellResult], ticks_per_ns: Option<f64>) -> Vec<Table> {
-        let turn_us = self.rpm.map(|rpm| 60e6 / f64::from(rpm));
+        self.table(cells, ticks_per_ns, None)
+    }
+
+    fn figures_in_turns(&self, cells: &[CellResult], ticks_per_ns: Option<f64>, turn_ns: u64) -> Vec<Table> {
+        self.table(cells, ticks_per_ns, Some(turn_ns as f64 / 1e3))
+    }
+
+    fn rounds(&self) -> Option<u32> {
+        Some(3)
+    }
+
+    fn listing(&self) -> Option<(u64, u64)> {
+        (self.start.is_some() || self.end.is_some())
+            .then(|| (self.start.unwrap_or(0), self.end.unwrap_or(u64::MAX)))
+    }
+}
+
+impl SyncwriteArgs {
+    fn table(&self, cells: &[CellResult], ticks_per_ns: Option<f64>, turn_us: Option<f64>) -> Vec<Table> {
         let mut head: Vec<String> =
             ["<method", "<order", "<target", "writes", "mean us", "min", "max", "p50", "p99"]
                 .map(String::from)
@@ -278,15 +293,6 @@ impl Classic for SyncwriteArgs {
         notes.extend(left_out_note(&left_out));
         notes.extend(failures(cells));
         vec![Table { title: "Synchronous writes, us a write".into(), head, rows, notes }]
-    }
-
-    fn rounds(&self) -> Option<u32> {
-        Some(3)
-    }
-
-    fn listing(&self) -> Option<(u64, u64)> {
-        (self.start.is_some() || self.end.is_some())
-            .then(|| (self.start.unwrap_or(0), self.end.unwrap_or(u64::MAX)))
     }
 }
 
@@ -361,17 +367,8 @@ mod tests {
 
     #[test]
     fn the_table_has_times_ticks_and_turns() {
-        let preset = parse(&[
-            "syncwrite",
-            "--methods",
-            "fsync,mmap-msync",
-            "--orders",
-            "sequential",
-            "--rpm",
-            "10000",
-            "--start",
-            "5",
-        ]);
+        let preset =
+            parse(&["syncwrite", "--methods", "fsync,mmap-msync", "--orders", "sequential", "--start", "5"]);
         let cells = preset.cells(&Given::default()).expect("cells");
         assert_eq!(cells.len(), 3);
         let round = |times: &[u64]| {
@@ -382,7 +379,7 @@ mod tests {
             &cells[0].label,
             vec![round(&[9_000_000, 15_000_000]), round(&[12_000_000]), round(&[6_000_000])],
         )];
-        let table = &preset.figures(&results, Some(2.0))[0];
+        let table = &preset.figures_in_turns(&results, Some(2.0), 6_000_000)[0];
         assert_eq!(table.rows.len(), 1);
         let row: Vec<&str> = table.rows[0].iter().map(String::as_str).collect();
         assert_eq!(row[..7], ["fsync", "sequential", "append", "4", "12000.0", "6000.0", "15000.0"]);

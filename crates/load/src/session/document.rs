@@ -32,6 +32,8 @@ struct Document<'a> {
     cells: &'a [CellResult],
     preset: Option<&'a PresetResult>,
     logs: &'a [LogFile],
+    /// One turn of the target's disk, ns: --rpm, or that of a served disk's model; `None` where it is not known.
+    turn_ns: Option<u64>,
     /// Where the files stay (--keep).
     kept: Option<&'a PathBuf>,
 }
@@ -80,6 +82,7 @@ impl Outcome {
             cells: &self.cells,
             preset,
             logs: &self.logs,
+            turn_ns: self.turn_ns,
             kept: self.kept.as_ref(),
         })
     }

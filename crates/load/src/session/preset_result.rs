@@ -32,7 +32,10 @@ impl PresetResult {
         // A session that ended early has not run all of them.
         let early = outcome.interrupted || outcome.error.is_some();
         let after = if early { parameters.clone() } else { preset.parameters(&ran(&outcome.cells)) };
-        let mut tables = preset.figures(&outcome.cells, outcome.ticks_per_ns);
+        let mut tables = match outcome.turn_ns {
+            Some(turn_ns) => preset.figures_in_turns(&outcome.cells, outcome.ticks_per_ns, turn_ns),
+            None => preset.figures(&outcome.cells, outcome.ticks_per_ns),
+        };
         for log in &outcome.logs {
             let label =
                 if log.step == log.cell { log.cell.clone() } else { format!("{}, {}", log.cell, log.step) };

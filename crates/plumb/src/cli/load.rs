@@ -5,6 +5,7 @@ use clap::builder::Resettable;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use plumb_load::job::{Given, Job, Time};
 use plumb_load::preset::{dbt3, Preset};
+use plumb_load::session::Rpm;
 use std::path::PathBuf;
 
 /// Help's last part.
@@ -128,6 +129,10 @@ pub struct SessionOptions {
     /// Print a line for each kind of operation of each job, step and round, comma-separated
     #[arg(long, conflicts_with = "json", help_heading = "Result")]
     pub csv: bool,
+    /// Rotation speed of the target's disk, revolutions per minute: charts have lines at 1, 2 and 3 turns
+    /// [default: that of the served disk's model, where it is one]
+    #[arg(long, value_name = "N", help_heading = "Result")]
+    pub rpm: Option<Rpm>,
     /// No progress on standard error
     #[arg(short, long, help_heading = "Result")]
     pub quiet: bool,
@@ -151,6 +156,7 @@ impl SessionOptions {
             log: self.log.clone(),
             keep: self.keep,
             destroy: self.destroy.clone(),
+            turn_ns: self.rpm.map(Rpm::turn_ns),
         }
     }
 }

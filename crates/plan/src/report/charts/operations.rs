@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Every operation's latency by its number, from the log of a cell's first repetition. Where
-//! the device is a model of a disk that turns, its turns are lines: a synchronous write
+//! a turn of its disk is known (the load's `turn_ns`, or the device's model), turns are lines: a synchronous write
 //! that just missed its sector waits for one.
 
 use super::plot::{level, titled};
@@ -14,7 +14,7 @@ use plumb_load::log::{LogReader, Row, PACED, WARM_UP};
 use plumb_report::chart::axis::Axis;
 use plumb_report::chart::canvas::HPos;
 use plumb_report::chart::canvas::{sheet, Sheet, INK};
-use plumb_sim::spec::{Medium, Spec};
+use plumb_sim::spec::Spec;
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
@@ -45,7 +45,7 @@ pub(super) fn draw(
     let longest = shown.iter().flat_map(|s| &s.1).copied().fold(0.0, f64::max);
     let format = Format::of(Unit::Ns, longest);
     let mut lines: Vec<(f64, String)> = chart.lines.iter().map(|ns| (*ns, format.text(*ns))).collect();
-    lines.extend(turns(&state.plan, state, cells));
+    lines.extend(turns(dir, state, cells));
     lines.retain(|(ns, _)| *ns <= longest * FAR);
     let values =
         || shown.iter().flat_map(|s| &s.1).chain(lines.iter().map(|l| &l.0)).map(|ns| ns * format.by);
@@ -120,13 +120,18 @@ fn described(
     said.join("; ")
 }
 
-/// The log of a cell's first repetition that was measured.
-fn log(dir: &Path, state: &State, cell: usize) -> Result<PathBuf> {
+/// The directory of a cell's first repetition that was measured.
+fn first(dir: &Path, state: &State, cell: usize) -> Option<PathBuf> {
     let measured = state.made.iter().filter(|m| m.cell == cell && m.end == End::Measured);
-    let Some(made) = measured.min_by_key(|m| m.repetition) else { bail!("no repetition was measured") };
-    let log = dir.join(&made.dir).join("log");
+    measured.min_by_key(|m| m.repetition).map(|made| dir.join(&made.dir))
+}
+
+/// The log of a cell's first repetition.
+fn log(dir: &Path, state: &State, cell: usize) -> Result<PathBuf> {
+    let Some(dir) = first(dir, state, cell) else { bail!("no repetition was measured") };
+    let log = dir.join("log");
     // Of several steps each has its own, the first one `log.1`.
-    let first = dir.join(&made.dir).join("log.1");
+    let first = dir.join("log.1");
     match (log.exists(), first.exists()) {
         (true, _) => Ok(log),
         (false, true) => Ok(first),
@@ -162,10 +167,12 @@ pub(super) fn latencies(path: &Path, kind: &str) -> Result<Vec<f64>> {
 }
 
 /// Lines at one, two and three turns of the cells' disk, where they have one and the same.
-fn turns(plan: &PlanFile, state: &State, cells: &[CellFigures]) -> Vec<(f64, String)> {
+fn turns(dir: &Path, state: &State, cells: &[CellFigures]) -> Vec<(f64, String)> {
     let mut turns: Vec<f64> = Vec::new();
     for cell in cells {
-        let Some(turn) = state.cells.get(cell.cell).and_then(|c| turn(plan, &c.settings)) else {
+        let of_load = first(dir, state, cell.cell).and_then(|dir| told(&dir));
+        let of_model = || state.cells.get(cell.cell).and_then(|c| turn(&state.plan, &c.settings));
+        let Some(turn) = of_load.or_else(of_model) else {
             return Vec::new();
         };
         if turns.iter().all(|t| (t - turn).abs() > 1.0) {
@@ -182,14 +189,15 @@ fn turns(plan: &PlanFile, state: &State, cells: &[CellFigures]) -> Vec<(f64, Str
     }
 }
 
+/// A turn of the disk as the load tells it, ns.
+fn told(dir: &Path) -> Option<f64> {
+    let text = std::fs::read(dir.join(plumb_report::run_directory::LOAD)).ok()?;
+    serde_json::from_slice::<serde_json::Value>(&text).ok()?["turn_ns"].as_f64()
+}
+
 /// How long a turn of the cell's (first) disk takes, ns; none of what does not turn.
 pub(super) fn turn(plan: &PlanFile, settings: &Settings) -> Option<f64> {
     let device = *settings.device.as_ref()?.all().first()?;
     let device = plan.devices.get(device)?;
-    let spec = Spec::load(device.model.as_deref()?, &device.set).ok()?;
-    match spec.medium {
-        Medium::Hdd(hdd) => Some(60e9 / f64::from(hdd.rpm)),
-        Medium::Channels(channels) if channels.rotation.0 > 0 => Some(channels.rotation.0 as f64),
-        _ => None,
-    }
+    Spec::load(device.model.as_deref()?, &device.set).ok()?.turn_ns()
 }

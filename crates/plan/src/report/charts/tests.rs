@@ -216,6 +216,16 @@ fn operations_have_the_turns_of_the_disk() {
     }
     assert!(!svg.contains("3 turns"), "far above the longest");
     assert!(svg.matches("r=\"1\"").count() >= 80, "a point for each operation");
+    // What the load was told counts before the model.
+    for cell in 0..2 {
+        std::fs::write(dir.path().join(format!("cells/{cell}/1/load.json")), "{\"turn_ns\": 5000000}")
+            .expect("a file");
+    }
+    let svg = draw(dir.path(), &state, &table).drawn[0].svg.clone();
+    assert!(svg.contains("1 turn (5.00 ms)") && !svg.contains("6.00 ms"), "{svg}");
+    // Two disks have no common turn.
+    std::fs::write(dir.path().join("cells/0/1/load.json"), "{\"turn_ns\": 4000000}").expect("a file");
+    assert!(!draw(dir.path(), &state, &table).drawn[0].svg.contains(" turn"));
     let settings =
         |device: &str| -> Settings { toml::from_str(&format!("device = '{device}'")).expect("settings") };
     assert_eq!(operations::turn(&state.plan, &settings("a")), Some(6e6));
