@@ -17,6 +17,7 @@ pub mod events;
 pub mod files;
 pub mod fio;
 pub mod guard;
+pub mod io_class;
 pub mod job;
 pub mod log;
 pub mod names;

@@ -59,11 +59,15 @@ fetch_initiator() {
 
 # one NUMBER QEMU-OPTION...: boots a guest; in a subshell of its own.
 one() {
-	local tree=$dir/$1/tree options=() tool drive number=$1 kernel_dir join= memory=1024 mode=single delay_us=0 tools= drives= kernel_options=
+	local tree=$dir/$1/tree options=() tool drive module number=$1 kernel_dir join= memory=1024 mode=single delay_us=0 tools= drives= kernel_options=
 	shift
 	. "./$number/conf"
 	fetch_kernel
 	guest_tree "$tree" "$dir/init" "$kernel_dir/modules"
+	# Behind the kernel's own, which they may need.
+	for module in "$cache/modules/$kernel"/*.ko; do
+		[ ! -e "$module" ] || cp "$module" "$tree/modules/900-${module##*/}"
+	done
 	with_libraries "$plumb" "$tree" plumb
 	for tool in $tools; do
 		tool=$(command -v "$tool") || continue # busybox may have it

@@ -11,6 +11,7 @@ use super::analysis;
 use super::file::{Level, Settings, Value as Setting};
 use super::state::{Cell, End, Made, State};
 use super::table::{FactorNames, Row, Table, Unit, Work};
+use super::verdict::without_neighbour;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -86,7 +87,11 @@ fn row(
     found.add("elapsed", Unit::Ns, made.elapsed_ns as f64);
     if cell.settings.command.is_none() {
         let copies = cell.settings.copies.unwrap_or(1).max(1);
-        let results = (1..=copies).map(|n| json(&dir.join(load_name(n)))).collect::<Result<Vec<_>, _>>()?;
+        let mut results =
+            (1..=copies).map(|n| json(&dir.join(load_name(n)))).collect::<Result<Vec<_>, _>>()?;
+        if cell.settings.neighbour.is_some() {
+            results.iter_mut().for_each(without_neighbour);
+        }
         load::figures(&results, &mut found)?;
     }
     if cell.settings.record.is_some() {

@@ -273,6 +273,9 @@ pub struct Settings {
     /// A command that runs on the mounted file system before the measurement, untimed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prepare: Option<Vec<String>>,
+    /// A command that runs concurrently with the measurement, and is ended when that ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub neighbour: Option<Vec<String>>,
     /// Unmount and mount between `prepare` and the measurement, so that nothing is cached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remount: Option<bool>,
@@ -302,6 +305,14 @@ pub enum OneOrMore {
     One(String),
     /// Several.
     More(Vec<String>),
+}
+
+impl Settings {
+    /// Its commands with their keys.
+    pub fn commands(&self) -> impl Iterator<Item = (&'static str, &Vec<String>)> {
+        let all = [("prepare", &self.prepare), ("neighbour", &self.neighbour), ("command", &self.command)];
+        all.into_iter().filter_map(|(key, words)| Some((key, words.as_ref()?)))
+    }
 }
 
 impl OneOrMore {

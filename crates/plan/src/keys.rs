@@ -42,6 +42,7 @@ pub(super) const SETTINGS: &[&str] = &[
     "sysctl",
     "write",
     "prepare",
+    "neighbour",
     "remount",
     "preset",
     "load",

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Measures one repetition of a cell on its ground, into the repetition's directory.
 
+mod neighbour;
+
 use super::file::{ChartKind, PlanFile, Settings};
 use super::server::Running;
 use super::state::End;
@@ -82,17 +84,24 @@ pub fn measure(
             }
         }
     }
+    let mut neighbour = neighbour::of(settings, ground, &said, guarded)?;
     let begun = Instant::now();
+    neighbour.iter_mut().for_each(Child::go);
     children.iter_mut().for_each(Child::go);
     let waited = wait_all(&mut children, Some(begun + guarded.limit), true);
     let elapsed_ns = begun.elapsed().as_nanos() as u64;
-    let mut doubts = Vec::new();
+    let mut doubts = neighbour::end(&mut neighbour, places, waited, guarded);
     if waited == Waited::Late {
         let path = dir.join("stuck.txt");
         std::fs::write(&path, timeout::stacks(&children)).with_context(|| path.display().to_string())?;
     }
     if waited != Waited::Ended {
-        doubts = timeout::end(&mut children, &mounts(places), &disks(places), guarded.journal.devices());
+        doubts.extend(timeout::end(
+            &mut children,
+            &mounts(places),
+            &disks(places),
+            guarded.journal.devices(),
+        ));
     }
     for child in &children {
         guarded.guardian.ended(child.pid());
@@ -111,7 +120,8 @@ pub fn measure(
         }
         for (i, (part, code)) in parts.iter().zip(codes).enumerate() {
             let which = if parts.len() > 1 { format!("copy {}: ", i + 1) } else { String::new() };
-            of_load(part.json.as_deref(), code, &which, &mut measured, &why);
+            let shared = settings.neighbour.is_some();
+            of_load(part.json.as_deref(), code, &which, shared, &mut measured, &why);
         }
     }
     remove_empty(&parts);

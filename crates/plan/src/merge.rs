@@ -28,6 +28,7 @@ fn over(below: &mut Settings, layer: &Settings) {
         sysctl,
         write,
         prepare,
+        neighbour,
         remount,
         preset,
         load,
@@ -39,6 +40,7 @@ fn over(below: &mut Settings, layer: &Settings) {
     one(&mut below.record_hosts, record_hosts);
     one(&mut below.device, device);
     one(&mut below.prepare, prepare);
+    one(&mut below.neighbour, neighbour);
     one(&mut below.remount, remount);
     one(&mut below.preset, preset);
     one(&mut below.command, command);

@@ -110,9 +110,7 @@ impl Machine {
             .or_else(|| devices.iter().find_map(|(_, device)| self.queue(cell, device)))
             .or_else(|| self.files(cell))
             .or_else(|| cell.server.as_ref().and_then(|server| self.server(server)))
-            .or_else(|| {
-                [&cell.prepare, &cell.command].into_iter().flatten().find_map(|words| self.command(words))
-            })
+            .or_else(|| cell.commands().find_map(|(_, words)| self.command(words)))
             .or_else(|| self.engine(cell, program))
             .or_else(|| cell.record.as_ref().and_then(|_| self.recording()))
     }

@@ -11,11 +11,28 @@ use plumb_trace::units::count;
 use serde_json::Value;
 use std::path::Path;
 
-/// Judges a load by its exit code and its result, or a command by its exit code.
+/// Checks of a load that find a neighbour, which the plan itself put there.
+const OF_NEIGHBOUR: &[&str] = &["other-readers", "other-writers"];
+
+/// Takes out of a load's result what its checks say of the cell's neighbour.
+pub fn without_neighbour(all: &mut Value) {
+    for cell in all["cells"].as_array_mut().into_iter().flatten() {
+        for round in cell["rounds"].as_array_mut().into_iter().flatten() {
+            for step in round.as_array_mut().into_iter().flatten() {
+                if let Some(reasons) = step["verdict"]["reasons"].as_array_mut() {
+                    reasons.retain(|r| !OF_NEIGHBOUR.iter().any(|check| r["check"] == *check));
+                }
+            }
+        }
+    }
+}
+
+/// Judges a load by its exit code and its result, or a command by its exit code; `shared`: the cell has a neighbour.
 pub fn of_load(
     json: Option<&Path>,
     code: Option<Status>,
     which: &str,
+    shared: bool,
     measured: &mut Measured,
     why: &dyn Fn() -> String,
 ) {
@@ -29,7 +46,10 @@ pub fn of_load(
         (Some(path), Some(Status::Exited(0 | 1 | 3))) => {
             let text = std::fs::read(path).unwrap_or_default();
             match serde_json::from_slice::<Value>(&text) {
-                Ok(all) => {
+                Ok(mut all) => {
+                    if shared {
+                        without_neighbour(&mut all);
+                    }
                     for doubt in doubts(&all) {
                         let doubt = match doubt.strip_prefix(NOT_VALID) {
                             Some(rest) => format!("{NOT_VALID}{which}{rest}"),
@@ -128,6 +148,18 @@ mod tests {
     }
 
     #[test]
+    fn a_neighbours_requests_are_no_doubt() {
+        let reason =
+            |check: &str| serde_json::json!({ "check": check, "severity": "invalid", "sentence": check });
+        let reasons: Vec<_> = ["other-readers", "swapped", "other-writers"].map(reason).into();
+        let step = serde_json::json!({ "verdict": { "reasons": reasons } });
+        let mut all = serde_json::json!({ "cells": [{ "rounds": [[step]] }] });
+        assert_eq!(doubts(&all).len(), 3);
+        without_neighbour(&mut all);
+        assert_eq!(doubts(&all), [format!("{NOT_VALID}swapped")]);
+    }
+
+    #[test]
     fn reasons_become_doubts_by_their_weight() {
         assert_eq!(doubts(&result("note")), [""; 0]);
         assert_eq!(doubts(&result("suspect")), ["it was so"]);
@@ -144,13 +176,13 @@ mod tests {
         std::fs::write(&path, result("invalid").to_string()).expect("written");
         let why = || ": its last words".to_string();
         let mut measured = fresh();
-        of_load(Some(&path), Some(Status::Exited(3)), "", &mut measured, &why);
+        of_load(Some(&path), Some(Status::Exited(3)), "", false, &mut measured, &why);
         assert_eq!(
             (measured.end, &measured.doubts[..]),
             (End::Measured, &["not valid: it was so".to_string()][..])
         );
         let mut measured = fresh();
-        of_load(Some(&path), Some(Status::Exited(3)), "copy 2: ", &mut measured, &why);
+        of_load(Some(&path), Some(Status::Exited(3)), "copy 2: ", false, &mut measured, &why);
         assert_eq!(measured.doubts, ["not valid: copy 2: it was so"]);
         for (json, code, said) in [
             (Some(&path), Status::Exited(2), "exit code 2: its last words"),
@@ -158,12 +190,12 @@ mod tests {
             (None, Status::Exited(1), "exit code 1: its last words"),
         ] {
             let mut measured = fresh();
-            of_load(json.map(|p| p.as_path()), Some(code), "", &mut measured, &why);
+            of_load(json.map(|p| p.as_path()), Some(code), "", false, &mut measured, &why);
             assert_eq!(measured.end, End::Failed(said.into()));
         }
         std::fs::write(&path, "{").expect("written");
         let mut measured = fresh();
-        of_load(Some(&path), Some(Status::Exited(0)), "", &mut measured, &why);
+        of_load(Some(&path), Some(Status::Exited(0)), "", false, &mut measured, &why);
         assert_eq!(measured.end, End::Failed("the load left no result: its last words".into()));
     }
 }

@@ -18,7 +18,7 @@ mod verify;
 
 use crate::cli::{LoadArgs, LoadCommand, LoadOptions};
 use crate::quality::NOT_VALID;
-use anyhow::{bail, Result};
+use anyhow::{bail, Context, Result};
 use plumb_load::job::text;
 use plumb_load::preset::Preset;
 use plumb_load::result::CellResult;
@@ -96,6 +96,9 @@ fn run(mut workload: Workload, options: &LoadOptions) -> Result<ExitCode> {
     }
     signals::catch(Calls::Interrupt);
     let stop = signals::asked();
+    if let Some(class) = session.io_class {
+        class.take().with_context(|| format!("cannot set the I/O priority class {class:?}"))?;
+    }
     let progress = Progress::new(session.quiet);
     let mut asked = session.of_session();
     asked.turn_ns = asked.turn_ns.or_else(|| recorded::turn_of_served(&target));

@@ -36,9 +36,8 @@ pub(super) fn run(
     for (name, text) in FILES {
         super::put(work, name, text)?;
     }
-    let tools =
-        [&settings.prepare, &settings.command].into_iter().flatten().filter_map(|words| words.first());
-    let mut tools: Vec<String> = tools.cloned().collect();
+    let mut tools: Vec<String> =
+        settings.commands().filter_map(|(_, words)| words.first()).cloned().collect();
     tools.extend(settings.file_system.as_ref().map(|fs| format!("mkfs.{}", fs.kind)));
     let file_system = settings.file_system.as_ref().map_or("ext4", |fs| fs.kind.as_str());
     for (number, task) in tasks.iter().enumerate() {

@@ -15,6 +15,8 @@ struct Line {
     target: Option<PathBuf>,
     #[command(flatten)]
     job: Job,
+    #[arg(long, value_enum)]
+    io_class: Option<plumb_load::io_class::IoClass>,
 }
 
 fn command() -> clap::Command {

@@ -88,8 +88,7 @@ impl Effects {
         values(&mut self.queue, &cell.queue);
         values(&mut self.sysctl, &cell.sysctl);
         values(&mut self.write, &cell.write);
-        let commands = [&cell.prepare, &cell.command].into_iter().flatten();
-        self.programs.extend(commands.filter_map(|words| words.first()).cloned());
+        self.programs.extend(cell.commands().filter_map(|(_, words)| words.first()).cloned());
         self.recorded += usize::from(cell.record.is_some());
     }
 

@@ -38,10 +38,8 @@ impl<'a> Cells<'a> {
         server(cell, &devices).with_context(|| place(&|s| s.server.is_some()))?;
         measured(cell, &devices).with_context(|| place(&|s| s.copies.is_some() || s.command.is_some()))?;
         kernel(cell, &devices, &place)?;
-        for (key, words) in [("prepare", &cell.prepare), ("command", &cell.command)] {
-            let Some(words) = words else { continue };
-            let said_in =
-                || place(&|s| if key == "prepare" { s.prepare.is_some() } else { s.command.is_some() });
+        for (key, words) in cell.commands() {
+            let said_in = || place(&|s| s.commands().any(|(of_level, _)| of_level == key));
             command(words, cell, &devices).with_context(|| key.to_string()).with_context(said_in)?;
         }
         if cell.command.is_none() {

@@ -29,6 +29,7 @@ fn full() -> PlanFile {
         sysctl: BTreeMap::from([("vm.dirty_ratio".into(), Value::Whole(10))]),
         write: BTreeMap::from([("/proc/sys/vm/swappiness".into(), Value::Whole(1))]),
         prepare: Some(vec!["touch".into(), "{dir}/\"x\"\n".into()]),
+        neighbour: Some(vec!["dd".into(), "if={device}".into()]),
         remount: Some(true),
         preset: Some("syncwrite".into()),
         load: BTreeMap::from([

@@ -302,6 +302,11 @@ fn what_is_measured_is_checked() {
             "load.what = \"read\"\nprepare = [\"ls\", \"x={dir9}\"]",
             &["factor method, level none: prepare", "{dir9}"],
         ),
+        (
+            "load.sync = \"none\"",
+            "load.what = \"read\"\nneighbour = [\"ls\", \"x={dir9}\"]",
+            &["factor method, level none: neighbour", "{dir9}"],
+        ),
     ]);
 }
 

@@ -3,6 +3,7 @@
 
 use clap::builder::Resettable;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
+use plumb_load::io_class::IoClass;
 use plumb_load::job::{Given, Job, Time};
 use plumb_load::preset::{dbt3, Preset};
 use plumb_load::session::Rpm;
@@ -143,6 +144,10 @@ pub struct SessionOptions {
     /// The contents of this file or device may be lost (repeatable); what is mounted or swapped to is never written
     #[arg(long, value_name = "PATH", help_heading = "Safety")]
     pub destroy: Vec<PathBuf>,
+
+    /// I/O priority class of the load, as ionice gives it to a command
+    #[arg(long, value_enum, value_name = "CLASS", help_heading = "Priority")]
+    pub io_class: Option<IoClass>,
 }
 
 impl SessionOptions {

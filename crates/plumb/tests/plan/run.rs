@@ -157,3 +157,45 @@ fn a_budget_ends_before_it_is_over() {
     let why = state(&dir)["ended_early"].to_string();
     assert!(why.contains("the budget of 2s") && (1..=3).contains(&made(&dir).len()), "{why}");
 }
+
+#[test]
+fn a_neighbour_runs_with_the_measurement_and_no_longer() {
+    let scratch = Scratch::new();
+    let plan = plan(
+        &scratch,
+        "beside",
+        &format!(
+            r#"
+            [device.here]
+            directory = "{}"
+            [cell]
+            device = "here"
+            command = ["sh", "-c", "sleep 0.5; kill -0 $(cat '{{out}}/pid')"]
+            [[factor]]
+            name = "it"
+            [[factor.level]]
+            name = "stays"
+            neighbour = ["sh", "-c", "echo $$ > '{{out}}/pid'; while sleep 0.1; do :; done"]
+            [[factor.level]]
+            name = "ends"
+            neighbour = ["sh", "-c", "echo $PPID > '{{out}}/pid'; exit 7"]
+            "#,
+            scratch.path().display()
+        ),
+    );
+    let out = plan_run(&scratch, &["run", &plan.display().to_string(), "-o", "out"]);
+    let said = text(&out.stderr);
+    // The second one is not valid.
+    assert_eq!(code(&out), 3, "{said}");
+    let dir = scratch.path().join("out");
+    for m in state(&dir)["made"].as_array().expect("made") {
+        assert_eq!(m["end"], "measured", "its neighbour was there: {m}");
+        let doubts = m["doubts"].to_string();
+        let early = doubts.contains("the neighbour ended before the measurement did (exit code 7)");
+        assert_eq!(early, number(m, "cell") == 1, "{doubts}");
+        if number(m, "cell") == 0 {
+            let pid = read(dir.join(m["dir"].as_str().expect("a directory")).join("pid"));
+            assert!(!Path::new("/proc").join(pid.trim()).exists(), "{pid} was left behind");
+        }
+    }
+}
