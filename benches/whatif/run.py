@@ -21,9 +21,9 @@ HERE = Path(__file__).resolve().parent
 GROUP = Path("/sys/fs/cgroup/memory/plumb-whatif")
 
 
-def plan(options, name, into, before=()):
+def plan(options, name, into, before=(), rounds=None):
     """Runs a plan; what was measured, by levels: elapsed s and directory of each repetition."""
-    command = [*before, options.plumb, "plan", "run", str(HERE / f"{name}.toml"), "--repeat", str(options.rounds), "-o", str(into)]
+    command = [*before, options.plumb, "plan", "run", str(HERE / f"{name}.toml"), "--repeat", str(rounds or options.rounds), "-o", str(into)]
     done = subprocess.run(command, stdout=subprocess.DEVNULL, env={**os.environ, "PATH": f"{options.plumb.parent}:{os.environ['PATH']}"})
     if done.returncode not in (0, 3):
         raise system.Problem(f"plan {name}: exit code {done.returncode}")
@@ -47,7 +47,7 @@ def predict(options, what, run, words, measured, rows):
     predicted = said["asked"]["elapsed_ns"] / 1e9
     rows.append({**what, "recorded": run[0], "again": said["again_ns"] / said["recorded"]["elapsed_ns"] - 1, "predicted": predicted,
                  "measured": actual, "spread": max(s for s, _ in measured) / min(s for s, _ in measured) - 1,
-                 "error": predicted / actual - 1, "kept": said["kept"], "took": took, "saved": (said.get("cache") or {}).get("saved", "")})
+                 "error": predicted / actual - 1, "kept": said["kept"], "took": took, "replay": said["replay_ns"] / 1e9, "saved": (said.get("cache") or {}).get("saved", "")})
 
 
 def measure(options, undo):
@@ -74,6 +74,10 @@ def measure(options, undo):
                     predict(options, {"what": "memory", "work": work, "from": memory, "to": to}, run, ["--memory", f"+{more}M"], cells[to, work], rows)
     else:
         evidence.say("memory: left out, there is no /sys/fs/cgroup/memory (cgroup v1)")
+    cells = plan(options, "long", scratch / "long", rounds=1)
+    for (disk, work), runs in sorted(cells.items()):
+        for other in sorted({d for d, w in cells if w == work and d != disk}):
+            predict(options, {"what": "minute", "work": work, "from": disk, "to": other}, runs[0], ["--disk", other], cells[other, work], rows)
     both = plan(options, "cpus", scratch / "cpus")
     one = plan(options, "cpus", scratch / "one", ["taskset", "-c", "0"])
     for work, runs in sorted(both.items()):
@@ -83,7 +87,7 @@ def measure(options, undo):
     directory.mkdir(parents=True, exist_ok=True)
     evidence.write_csv(directory / "predictions.csv", rows)
     evidence.write_json(directory / "machine.json", facts)
-    for name in ("disks", "memory", "cpus", "one"):
+    for name in ("disks", "memory", "long", "cpus", "one"):
         if (scratch / name).is_dir():
             shutil.copy(scratch / name / "report.json", directory / f"{name}.json")
     lines = [evidence.COMMENT, "# What plumb whatif predicts, and what the work then took", "",
@@ -91,7 +95,7 @@ def measure(options, undo):
              "Error: predicted / measured - 1, measured: the median of the runs there. The disks are served models; the run that is predicted from had another one.", ""]
     head = ["", "predictions", "median error", "within 15 %", "largest", "of", "done again, as recorded: median error"]
     cells = []
-    for what in ("disk", "memory", "CPUs", None):
+    for what in ("disk", "memory", "CPUs", "minute", None):
         mine = [r for r in rows if what in (None, r["what"])]
         if mine:
             worst = max(mine, key=lambda r: abs(r["error"]))
@@ -109,8 +113,13 @@ def measure(options, undo):
                       f"{middle('error'):+.1%}", f"{min(errors):+.1%} to {max(errors):+.1%}"])
     lines += table(["what", "work", "from", "to", "recorded, s", "predicted, s", "measured, s", "spread of the measured", "error", "errors"], cells)
     speed = sum(r["recorded"] for r in rows) / sum(r["took"] for r in rows)
+    long = [r for r in rows if r["what"] == "minute"]
+    ratios = [r["recorded"] / r["replay"] for r in long]
+    wholes = [r["recorded"] / r["took"] for r in long]
     lines += ["", f"A prediction took {statistics.median(r['took'] for r in rows):.2f} s in the median, reading the trace and six replays; recorded time by time taken, "
-              f"all together: {speed:.1f}.", "", *evidence.machine_lines(facts, ["postgres", "mariadb", "python"])]
+              f"all together: {speed:.1f}.",
+              f"Of the runs of about a minute ({', '.join(f'{s:.0f} s' for s in sorted({r['recorded'] for r in long}))}): recorded time by that of one replay "
+              f"{min(ratios):.0f} to {max(ratios):.0f}, by that of the whole command {min(wholes):.0f} to {max(wholes):.0f}.", "", *evidence.machine_lines(facts, ["postgres", "mariadb", "python"])]
     (directory / "summary.md").write_text("\n".join(lines) + "\n")
     print("\n".join(lines))
 

@@ -30,6 +30,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, HashSet};
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Instant;
 
 /// Seeds of the disk's model.
 const SEEDS: u64 = 5;
@@ -57,6 +58,8 @@ struct Outcome {
     high_ns: u64,
     /// How many times as fast.
     speedup: f64,
+    /// What one replay took, ns, the median: reading the trace comes before them.
+    replay_ns: u64,
     /// What is known of the page cache, where more of it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     cache: Option<CacheFacts>,
@@ -145,10 +148,12 @@ pub fn main(args: &WhatifArgs) -> Result<ExitCode> {
         recording.requests.iter_mut().for_each(|r| r.simulated = false);
     }
     let asked_cpus = args.cpus.map_or(cpus, |n| n as usize);
-    let mut ends = Vec::new();
+    let (mut ends, mut took) = (Vec::new(), Vec::new());
     for seed in 1..=if spec.is_some() { SEEDS } else { 1 } {
         let queue = spec.as_ref().map(|spec| queue(args, spec, seed)).transpose()?;
+        let begun = Instant::now();
         let end = elapsed(again(&recording, asked_cpus, args.cpu_speed, queue)?.end);
+        took.push(begun.elapsed().as_nanos() as f64);
         ends.push(end as f64 / base as f64 * recorded as f64);
     }
     let off = (base as f64 / recorded as f64 - 1.0).abs();
@@ -186,6 +191,7 @@ pub fn main(args: &WhatifArgs) -> Result<ExitCode> {
         low_ns: least as u64,
         high_ns: most as u64,
         speedup: recorded as f64 / middle,
+        replay_ns: median(&took) as u64,
         cache,
         kept: kept as f64 / lives.max(1) as f64,
         notes,
