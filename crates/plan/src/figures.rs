@@ -4,13 +4,14 @@
 
 mod load;
 mod recorded;
+mod times;
 
 pub(super) use load::prefix;
 
 use super::analysis;
 use super::file::{Level, Settings, Value as Setting};
 use super::state::{Cell, End, Made, State};
-use super::table::{FactorNames, Row, Table, Unit, Work};
+use super::table::{FactorNames, Row, Table, TimeOf, Unit, Work};
 use super::verdict::without_neighbour;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -93,9 +94,12 @@ fn row(
             results.iter_mut().for_each(without_neighbour);
         }
         load::figures(&results, &mut found)?;
+        found.steps = times::of_steps(&results);
     }
     if cell.settings.record.is_some() {
-        recorded::figures(&json(&dir.join("result.json"))?, &mut found)?;
+        let result = json(&dir.join("result.json"))?;
+        recorded::figures(&result, &mut found)?;
+        found.spans = times::of_spans(&result, &found.steps);
     }
     for (name, (unit, _)) in &found.figures {
         units.insert(name.clone(), *unit);
@@ -119,6 +123,9 @@ fn row(
         dir: made.dir.clone(),
         work: found.work,
         path: found.path,
+        // What a load has no account of is nothing to show.
+        steps: found.steps.into_iter().filter(|step| step.count > 0).collect(),
+        spans: found.spans,
     })
 }
 
@@ -158,6 +165,8 @@ struct Found {
     kind: Option<String>,
     work: Vec<Work>,
     path: BTreeMap<String, BTreeMap<String, f64>>,
+    steps: Vec<TimeOf>,
+    spans: Vec<TimeOf>,
 }
 
 impl Found {

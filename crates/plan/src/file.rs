@@ -405,7 +405,7 @@ pub struct Chart {
     pub title: String,
     /// What is drawn.
     pub kind: ChartKind,
-    /// The figure, or for operations the kind of operation.
+    /// The figure; for operations the kind of operation; for an account `spans` or `steps`.
     pub figure: String,
     /// Factor on the horizontal axis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -431,4 +431,6 @@ pub enum ChartKind {
     Lines,
     /// Every operation of a cell's first repetition, by its number.
     Operations,
+    /// Where the time of each of a load's steps went: stacked bars.
+    Account,
 }

@@ -75,6 +75,35 @@ pub struct Row {
     /// The critical path of a recorded command: ns by who ran or was waited for, and by category of the account.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub path: BTreeMap<String, BTreeMap<String, f64>>,
+    /// The time of each step's operations, by the load's own account.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<TimeOf>,
+    /// The time of the spans of each step, or of each key, where it was recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spans: Vec<TimeOf>,
+}
+
+/// Where the time of operations or spans of one name went.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct TimeOf {
+    pub name: String,
+    /// Operations or spans; 0 where nothing is known of them.
+    pub count: u64,
+    /// Time in ns, by category of the account, or by part of the load's own.
+    pub parts: BTreeMap<String, f64>,
+}
+
+impl TimeOf {
+    pub fn whole(&self) -> f64 {
+        self.parts.values().sum()
+    }
+
+    pub fn add(&mut self, other: &TimeOf) {
+        self.count += other.count;
+        for (part, ns) in &other.parts {
+            *self.parts.entry(part.clone()).or_default() += ns;
+        }
+    }
 }
 
 /// What processes did, and where their time went: those that did the same kinds of operations, together.

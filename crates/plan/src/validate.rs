@@ -234,7 +234,20 @@ fn chart(chart: &Chart, plan: &PlanFile) -> Result<()> {
             bail!("figure: name the kind of operation, as in figure = \"write\"")
         }
         ChartKind::Operations => Ok(()),
+        ChartKind::Account => account(chart),
     }
+}
+
+fn account(chart: &Chart) -> Result<()> {
+    if !["spans", "steps"].contains(&chart.figure.as_str()) {
+        bail!("figure of kind = \"account\": \"spans\" of a recording, or \"steps\" of a load");
+    }
+    if chart.over.is_some() || chart.log || !chart.lines.is_empty() {
+        bail!(
+            "kind = \"account\" has a bar for each step and parts that add up: leave out over, lines and log"
+        );
+    }
+    Ok(())
 }
 
 /// Whether a figure may be called so; whether a load makes it: see [`Made`].

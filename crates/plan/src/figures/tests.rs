@@ -264,3 +264,30 @@ fn a_command_needs_no_result_and_a_recorded_one_needs_its_own() {
     state.ended_early = Some("Ctrl-C".into());
     assert!(table(dir.path(), &state).missing[0].1.contains("ended early (Ctrl-C)"));
 }
+
+#[test]
+fn spans_are_those_of_the_load_s_steps() {
+    let attribution = json!({
+        "operations": 2, "latency_ns": 100, "on_cpu_ns": 60, "steal_ns": 0, "run_queue_ns": 0, "device_read_ns": 40,
+        "device_write_ns": 0, "device_flush_ns": 0, "other_wait_ns": 0, "scaled": false, "scheduling_known": true
+    });
+    let step = |label: &str| json!({ "label": label, "attribution": attribution });
+    let copy =
+        json!({ "cells": [{ "rounds": [[step("Q2"), step("Q1")], [step("Q2"), { "label": "Q1" }]] }] });
+    let steps = times::of_steps(&[copy]);
+    assert_eq!(steps.iter().map(|s| (s.name.as_str(), s.count)).collect::<Vec<_>>(), [("Q2", 4), ("Q1", 2)]);
+    assert_eq!(steps[0].parts, [("on a CPU".to_string(), 120.0), ("device reads".to_string(), 80.0)].into());
+    let span = |name: &str, key: &str, count: u64, ns: u64| json!({ "name": name, "key": key, "count": count, "account": { "running": ns } });
+    let result = json!({ "spans": [
+        span("query", "Q1: select ?", 1, 7), span("query", "Q1: select ?, ?", 1, 3), span("execute", "Q1: select ?", 1, 6),
+        span("query", "Q10: select ?", 1, 99), span("query", "begin", 1, 1), span("turn", "", 5, 8),
+        span("query", "Q2: cut off", 0, 0)
+    ] });
+    let spans = times::of_spans(&result, &steps);
+    // Two texts of one step are one; the statement within it is not counted twice.
+    assert_eq!(spans.len(), 1, "{spans:?}");
+    assert_eq!((spans[0].name.as_str(), spans[0].count, spans[0].whole()), ("Q1", 2, 10.0));
+    let all = times::of_spans(&result, &[]);
+    let names: Vec<&str> = all.iter().map(|s| s.name.as_str()).collect();
+    assert_eq!(names, ["Q10: select ?", "Q1: select ?", "turn", "Q1: select ?, ?", "begin"]);
+}

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A plan's charts as SVG that needs nothing else: [`bars`], [`lines`], [`operations`], on a
+//! A plan's charts as SVG that needs nothing else: [`account`], [`bars`], [`lines`], [`operations`], on a
 //! [`canvas`] (drawn by plotters) with an [`axis`] on each side.
 //!
 //! A chart shows the levels of its `over` and `by` factors; each combination of the other
 //! factors is a chart of its own, its file named after it.
 
+mod account;
 mod bars;
 mod lines;
 mod operations;
@@ -71,7 +72,7 @@ fn one(dir: &Path, state: &State, table: &Table, chart: &Chart, charts: &mut Cha
     };
     let (over, by) = (factor(&chart.over)?, factor(&chart.by)?);
     let groups = match chart.kind {
-        ChartKind::Operations => groups(table, &all_cells(table), None, by),
+        ChartKind::Operations | ChartKind::Account => groups(table, &all_cells(table), None, by),
         ChartKind::Bars | ChartKind::Lines => {
             let Some(unit) = table.units.get(&chart.figure) else {
                 anyhow::bail!("no repetition has the figure {}", chart.figure);
@@ -96,7 +97,11 @@ fn one(dir: &Path, state: &State, table: &Table, chart: &Chart, charts: &mut Cha
         }
     };
     for (suffix, cells) in groups {
-        match operations::draw(dir, state, table, chart, by, &suffix, &cells) {
+        let drawn = match chart.kind {
+            ChartKind::Account => account::draw(table, chart, by, &suffix, &cells),
+            _ => operations::draw(dir, state, table, chart, by, &suffix, &cells),
+        };
+        match drawn {
             Ok(svg) => charts.drawn.push(Drawn { file: file(chart, &suffix), svg }),
             Err(error) => charts.notes.push(format!("{} {suffix}: not drawn: {error:#}", chart.name)),
         }

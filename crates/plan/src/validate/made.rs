@@ -61,6 +61,8 @@ impl Made {
                 .kinds
                 .iter()
                 .any(|k| k.rsplit_once(':').map_or(k.as_str(), |(_, kind)| kind) == chart.figure),
+            ChartKind::Account if chart.figure == "spans" => self.recorded,
+            ChartKind::Account => !self.kinds.is_empty(),
         }
     }
 
@@ -89,7 +91,7 @@ impl Made {
     }
 
     fn not_made(&self, figure: &str) -> Result<()> {
-        if of_recording(figure) {
+        if of_recording(figure) || figure == "spans" {
             bail!("\"{figure}\": no cell of the plan is recorded; give record = [], or leave the figure out");
         }
         let kinds: Vec<&str> = self.kinds.iter().map(String::as_str).collect();

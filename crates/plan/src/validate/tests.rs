@@ -237,6 +237,17 @@ fn factors_skips_and_charts_are_checked() {
         ("[cell]", &chart("kind = \"operations\"\nfigure = \"\""), &["chart c", "kind of operation"]),
         (
             "[cell]",
+            &chart("kind = \"account\"\nfigure = \"elapsed\""),
+            &["chart c", "\"spans\"", "\"steps\""],
+        ),
+        ("[cell]", &chart("kind = \"account\"\nfigure = \"steps\"\nlog = true"), &["chart c", "leave out"]),
+        (
+            "[cell]",
+            &chart("kind = \"account\"\nfigure = \"steps\"\nover = \"fs\""),
+            &["chart c", "leave out"],
+        ),
+        (
+            "[cell]",
             &chart("kind = \"bars\"\nfigure = \"elapsed\"").replace("\"c\"", "\"a/b\""),
             &["chart a/b", "a file's"],
         ),
@@ -389,6 +400,7 @@ fn a_figure_that_no_load_makes_is_named_with_those_there_are() {
         ),
         (chart("bars", "lock.mean"), &["chart c: \"lock.mean\": no load"]),
         (chart("operations", "raed"), &["chart c: \"raed\": no load"]),
+        (chart("account", "spans"), &["chart c: \"spans\": no cell of the plan is recorded"]),
     ] {
         let said = said(&text);
         assert!(words.iter().all(|w| said.contains(w)), "{text}: {said}");
@@ -399,6 +411,7 @@ fn a_figure_that_no_load_makes_is_named_with_those_there_are() {
         head("figures = [\"elapsed\"]"),
         chart("bars", "write.mean"),
         chart("operations", "write"),
+        chart("account", "steps"),
     ] {
         let cells = PlanFile::parse(&good).and_then(|plan| cells::of(&plan, &TestProgram));
         assert!(cells.is_ok(), "{good}: {:#}", cells.expect_err("bad"));

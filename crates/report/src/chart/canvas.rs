@@ -48,6 +48,16 @@ pub struct Sheet {
     pub left_letters: usize,
     /// Names of colours; empty: no legend.
     pub legend: Vec<String>,
+    /// How the areas of the legend's names are filled; empty: they are lines, each with its colour.
+    pub fills: Vec<Fill>,
+}
+
+/// How an area is filled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fill {
+    pub rgb: [u8; 3],
+    /// In stripes, to distinguish it from another one of the same colour.
+    pub striped: bool,
 }
 
 pub struct Canvas<'a> {
@@ -85,7 +95,10 @@ pub fn sheet(sheet: &Sheet, draw: impl FnOnce(&Canvas<'_>) -> Result<()>) -> Res
         draw(&canvas)?;
         for (i, name) in sheet.legend.iter().enumerate() {
             let y = top + 10 + LINE * i as i32;
-            canvas.dot((right + 24, y), i)?;
+            match sheet.fills.get(i) {
+                Some(fill) => canvas.area_of((right + 18, y - 6), (right + 30, y + 6), *fill)?,
+                None => canvas.dot((right + 24, y), i)?,
+            }
             canvas.text(name, (right + 36, y), HPos::Left)?;
         }
         canvas.area.present().map_err(failed)?;
@@ -153,6 +166,18 @@ impl Canvas<'_> {
 
     pub fn bar(&self, corner: (i32, i32), other: (i32, i32), number: usize) -> Result<()> {
         self.area.draw(&Rectangle::new([corner, other], colour(number).filled())).map_err(failed)
+    }
+
+    /// A filled area, from its left upper corner to its right lower one.
+    pub fn area_of(&self, from: (i32, i32), to: (i32, i32), fill: Fill) -> Result<()> {
+        const STRIPES: usize = 4;
+        let [r, g, b] = fill.rgb;
+        let whole = RGBColor(r, g, b);
+        if !fill.striped {
+            return self.area.draw(&Rectangle::new([from, to], whole.filled())).map_err(failed);
+        }
+        self.area.draw(&Rectangle::new([from, to], whole.mix(0.3).filled())).map_err(failed)?;
+        (from.0..to.0).step_by(STRIPES).try_for_each(|x| self.line(&[(x, from.1), (x, to.1)], whole, 2))
     }
 
     /// A point of the so-manyth line; after the seventh another shape tells them apart.

@@ -45,6 +45,7 @@ impl Lines<'_> {
             height: HEIGHT,
             left_letters: up.ticks.iter().map(|t| t.1.chars().count()).max().unwrap_or(0),
             legend: if names.len() > 1 { names } else { Vec::new() },
+            ..Sheet::default()
         };
         sheet(&page, |canvas| {
             canvas.vertical(&up)?;

@@ -72,6 +72,7 @@ pub(super) fn draw(plot: &Plot<'_>, cells: &[CellFigures]) -> Result<String> {
         height,
         left_letters: names.iter().map(|n| n.chars().count()).max().unwrap_or(0),
         legend,
+        ..Sheet::default()
     };
     sheet(&page, |canvas| {
         canvas.horizontal(&axis, true)?;

@@ -58,6 +58,7 @@ pub(super) fn draw(plot: &Plot<'_>, cells: &[CellFigures]) -> Result<String> {
         height: HEIGHT,
         left_letters: up.ticks.iter().map(|t| t.1.chars().count()).max().unwrap_or(0),
         legend: if plot.by.is_some() { lines.iter().map(|l| l.1.clone()).collect() } else { Vec::new() },
+        ..Sheet::default()
     };
     sheet(&page, |canvas| {
         canvas.vertical(&up)?;

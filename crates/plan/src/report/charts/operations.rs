@@ -60,6 +60,7 @@ pub(super) fn draw(
         height: HEIGHT,
         left_letters: up.ticks.iter().map(|t| t.1.chars().count()).max().unwrap_or(0),
         legend: by.map_or(Vec::new(), |f| table.factors[f].levels.clone()),
+        ..Sheet::default()
     };
     sheet(&page, |canvas| {
         canvas.vertical(&up)?;

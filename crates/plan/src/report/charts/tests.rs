@@ -5,8 +5,10 @@ use super::*;
 use crate::analysis::synthetic::{change, Design};
 use crate::file::{PlanFile, Settings};
 use crate::state::{Cell, End, Made};
+use crate::table::TimeOf;
 use plumb_load::job::{Job, Step, Timed};
 use plumb_load::log::{Head, LogWriter, Row, DURABLE, WARM_UP};
+use plumb_report::palette::Kind;
 use plumb_trace::load::OperationKind;
 
 /// Fails where tags do not close in their order, an attribute is not quoted, or an
@@ -232,4 +234,66 @@ fn operations_have_the_turns_of_the_disk() {
     assert_eq!(operations::turn(&state.plan, &settings("dir")), None, "nothing turns there");
     state.plan.devices.get_mut("a").expect("there").model = Some("cheetah15k".into());
     assert_eq!(operations::turn(&state.plan, &settings("a")), Some(4e6));
+}
+
+/// Spans of two steps in each row: Q1 runs 30 ms and waits 10 ms for the device, Q2 waits for its queue and for a lock; the second
+/// level of the second factor has no Q2.
+fn with_spans() -> Table {
+    let mut table = Design::new(&[("db", 2), ("memory", 2)], 2).table(|_| 1e6, 0.0);
+    let time = |name: &str, count: u64, parts: &[(&str, f64)]| TimeOf {
+        name: name.into(),
+        count,
+        parts: parts.iter().map(|(part, ns)| (part.to_string(), *ns)).collect(),
+    };
+    for row in &mut table.rows {
+        row.steps = vec![time("Q2", 1, &[("on a CPU", 1e6)]), time("Q1", 1, &[("on a CPU", 1e6)])];
+        row.spans = vec![time("Q1", 2, &[("running", 60e6), ("block.device", 20e6)])];
+        if row.levels[1] == 0 {
+            row.spans.push(time("Q2", 1, &[("block.queue", 5e6), ("lock.user", 5e6)]));
+        }
+    }
+    table
+}
+
+#[test]
+fn an_account_has_a_bar_of_parts_for_each_step() {
+    let asked = |figure: &str, by| Chart { figure: figure.into(), ..chart(ChartKind::Account, None, by) };
+    let got = drawn(&with_spans(), asked("spans", None));
+    let files: Vec<&str> = got.drawn.iter().map(|c| c.file.as_str()).collect();
+    assert_eq!(
+        files,
+        ["chart-db0-memory0.svg", "chart-db0-memory1.svg", "chart-db1-memory0.svg", "chart-db1-memory1.svg"]
+    );
+    let svg = &got.drawn[0].svg;
+    // In the order of the load's steps, each part of a span's mean.
+    let words = "Q2: 10.0 ms: 5.00 ms block device: queue, 5.00 ms locks; \
+                 Q1: 40.0 ms: 30.0 ms on a CPU, 10.0 ms block device: service";
+    assert!(svg.contains(words), "{svg}");
+    for kind in [Kind::User, Kind::Device, Kind::Lock] {
+        let [r, g, b] = kind.paint().rgb;
+        assert!(svg.contains(&format!("#{r:02X}{g:02X}{b:02X}")), "{kind:?}: {svg}");
+    }
+    // The ground, two parts in each of two bars, four in the legend.
+    assert_eq!(svg.matches("<rect").count(), 9);
+    let without = &got.drawn[1].svg;
+    assert!(without.contains("Q2: no span was recorded"), "absent is told, not drawn as 0");
+    assert_eq!(without.matches("<rect").count(), 5, "{without}");
+    let by = drawn(&with_spans(), asked("spans", Some("memory")));
+    assert_eq!(by.drawn.len(), 2);
+    assert!(by.drawn[0].svg.contains("Q1 memory1: 40.0 ms"), "{}", by.drawn[0].svg);
+    assert_eq!(drawn(&with_spans(), asked("steps", None)).drawn.len(), 4);
+    let got = drawn(&table(), asked("spans", None));
+    assert!(got.drawn.is_empty() && got.notes[0].contains("no repetition has an account"), "{:?}", got.notes);
+}
+
+#[test]
+fn every_category_and_every_part_of_a_load_has_a_place_in_an_account() {
+    for (category, name, _) in plumb_model::CATEGORIES {
+        let unknown = ["unexplained", "paused", "lost"].contains(name);
+        assert_eq!(account::part(name) == account::part("lost"), unknown, "{category:?}");
+    }
+    for (part, _) in plumb_load::witness::Attribution::default().parts() {
+        let other = account::part(part) == account::part("lost");
+        assert_eq!(other, part == "other waits", "{part}");
+    }
 }
