@@ -407,6 +407,9 @@ pub struct Chart {
     pub kind: ChartKind,
     /// The figure; for operations the kind of operation; for an account `spans` or `steps`.
     pub figure: String,
+    /// Of a scatter, what is on the horizontal axis, as in `fsync:elapsed`: a level of `by`, and its figure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub x: Option<String>,
     /// Factor on the horizontal axis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<String>,
@@ -421,6 +424,30 @@ pub struct Chart {
     pub log: bool,
 }
 
+/// `fsync:elapsed`: a level of a factor, and a figure of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place<'a> {
+    /// Number of the level.
+    pub level: usize,
+    pub name: &'a str,
+    pub figure: &'a str,
+}
+
+impl Chart {
+    /// What a scatter has on its horizontal and its vertical axis, with these levels of `by`.
+    pub fn places<'a>(&'a self, levels: &'a [String]) -> Option<[Place<'a>; 2]> {
+        let place = |text: &'a str| {
+            let known = levels.iter().enumerate().filter_map(|(level, name)| {
+                let figure = text.strip_prefix(name.as_str())?.strip_prefix(':')?;
+                Some(Place { level, name, figure })
+            });
+            // A level's name may have a colon in it.
+            known.max_by_key(|place| place.name.len())
+        };
+        Some([place(self.x.as_deref()?)?, place(&self.figure)?])
+    }
+}
+
 /// What is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -433,4 +460,6 @@ pub enum ChartKind {
     Operations,
     /// Where the time of each of a load's steps went: stacked bars.
     Account,
+    /// A figure of one load against a figure of another one, over environments.
+    Scatter,
 }

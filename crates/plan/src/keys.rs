@@ -59,7 +59,7 @@ pub(super) const FILE_SYSTEM: &[&str] = &["kind", "mkfs", "mount"];
 pub(super) const SERVER: &[&str] = &["kind", "settings", "user"];
 /// Keys of a combination that is left out.
 pub(super) const SKIP: &[&str] = &["when", "why"];
-pub(super) const CHART: &[&str] = &["name", "title", "kind", "figure", "over", "by", "lines", "log"];
+pub(super) const CHART: &[&str] = &["name", "title", "kind", "figure", "x", "over", "by", "lines", "log"];
 
 /// Looks through all tables.
 ///

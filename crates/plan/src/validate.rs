@@ -225,6 +225,9 @@ fn chart(chart: &Chart, plan: &PlanFile) -> Result<()> {
             is_factor(name, plan).context(key)?;
         }
     }
+    if chart.x.is_some() && chart.kind != ChartKind::Scatter {
+        bail!("x belongs to kind = \"scatter\"; a factor on the horizontal axis is over = FACTOR");
+    }
     match chart.kind {
         ChartKind::Lines if chart.over.is_none() => {
             bail!("kind = \"lines\" needs over = FACTOR: the one on the horizontal axis")
@@ -235,6 +238,16 @@ fn chart(chart: &Chart, plan: &PlanFile) -> Result<()> {
         }
         ChartKind::Operations => Ok(()),
         ChartKind::Account => account(chart),
+        ChartKind::Scatter if chart.by.is_none() || chart.x.is_none() => {
+            bail!(
+                "kind = \"scatter\" needs by = FACTOR, and x and figure = \"LEVEL:FIGURE\" with levels of it"
+            )
+        }
+        ChartKind::Scatter if chart.over.is_some() || chart.log || !chart.lines.is_empty() => {
+            bail!("kind = \"scatter\" has logarithmic axes and a point for each environment: leave out over, lines and log")
+        }
+        // Its levels are looked at with the figures: `--only` may leave some of them out.
+        ChartKind::Scatter => Ok(()),
     }
 }
 

@@ -2,6 +2,7 @@
 //! Environments: of a factor whose levels are loads of different kinds, the combinations of the other factors. What a load takes in
 //! one is told by other loads there ([`plumb_stats::additive`]).
 
+use super::cells::CellFigures;
 use super::words::{ratio, value};
 use crate::table::{FactorNames, Table, Unit};
 use plumb_stats::additive::{left_out, Sum};
@@ -9,6 +10,7 @@ use plumb_stats::correlation::FEWEST;
 use plumb_stats::repetitions::median;
 use plumb_trace::units;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// What a load's time is made of.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -55,6 +57,16 @@ impl<'a> Others<'a> {
         let mut environment = levels.to_vec();
         let load = environment.remove(self.loads);
         (environment, load)
+    }
+
+    /// The medians of cells: of each environment those of its loads.
+    pub fn medians(&self, cells: &[CellFigures]) -> BTreeMap<Vec<usize>, BTreeMap<usize, f64>> {
+        let mut by: BTreeMap<Vec<usize>, BTreeMap<usize, f64>> = BTreeMap::new();
+        for cell in cells {
+            let (environment, load) = self.split(&cell.levels);
+            by.entry(environment).or_default().insert(load, cell.median);
+        }
+        by
     }
 
     /// `gp3 ext4`.

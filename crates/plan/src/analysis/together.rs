@@ -13,7 +13,6 @@ use crate::table::Table;
 use plumb_stats::correlation::{Correlation, FEWEST};
 use plumb_stats::repetitions::{false_discovery, LEVEL};
 use serde::Serialize;
-use std::collections::BTreeMap;
 
 /// Two loads.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -52,11 +51,7 @@ pub fn of(table: &Table, cells: &[CellFigures], figure: &str) -> Vec<Together> {
 
 fn one(table: &Table, cells: &[CellFigures], number: usize, loads: &[String]) -> Option<Together> {
     let others = Others::of(table, number);
-    let mut by: BTreeMap<Vec<usize>, BTreeMap<usize, f64>> = BTreeMap::new();
-    for cell in cells {
-        let (environment, load) = others.split(&cell.levels);
-        by.entry(environment).or_default().insert(load, cell.median);
-    }
+    let mut by = others.medians(cells);
     let measured = |load: &usize| by.values().filter(|times| times.contains_key(load)).count();
     let (kept, without): (Vec<usize>, Vec<usize>) = (0..loads.len()).partition(|l| measured(l) >= FEWEST);
     by.retain(|_, times| kept.iter().all(|load| times.contains_key(load)));

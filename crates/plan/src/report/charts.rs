@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A plan's charts as SVG that needs nothing else: [`account`], [`bars`], [`lines`], [`operations`], on a
+//! A plan's charts as SVG that needs nothing else: [`account`], [`bars`], [`lines`], [`operations`], [`scatter`], on a
 //! [`canvas`] (drawn by plotters) with an [`axis`] on each side.
 //!
 //! A chart shows the levels of its `over` and `by` factors; each combination of the other
@@ -10,12 +10,13 @@ mod bars;
 mod lines;
 mod operations;
 mod plot;
+mod scatter;
 
 use super::super::analysis::cells::{self, CellFigures};
 use super::super::analysis::{main_figure, words};
 use crate::file::{Chart, ChartKind};
 use crate::state::State;
-use crate::table::Table;
+use crate::table::{Table, Unit};
 use anyhow::Result;
 use plot::{level, Plot};
 use std::path::Path;
@@ -55,6 +56,7 @@ fn default(state: &State, table: &Table) -> Vec<Chart> {
         title: words::capital(&words::title(&figure)),
         kind: ChartKind::Bars,
         figure,
+        x: None,
         over: None,
         by: None,
         lines: Vec::new(),
@@ -71,34 +73,34 @@ fn one(dir: &Path, state: &State, table: &Table, chart: &Chart, charts: &mut Cha
         found.map(Some).ok_or_else(|| anyhow::anyhow!("the plan has no factor {name}"))
     };
     let (over, by) = (factor(&chart.over)?, factor(&chart.by)?);
-    let groups = match chart.kind {
-        ChartKind::Operations | ChartKind::Account => groups(table, &all_cells(table), None, by),
-        ChartKind::Bars | ChartKind::Lines => {
-            let Some(unit) = table.units.get(&chart.figure) else {
-                anyhow::bail!("no repetition has the figure {}", chart.figure);
-            };
-            let cells = cells::of(table, &chart.figure).0;
-            if chart.kind == ChartKind::Lines && over.is_none() {
-                anyhow::bail!("lines need a factor to go over (over = ...)");
-            }
-            let groups = match (chart.kind, over, by) {
-                (ChartKind::Bars, None, None) => vec![(String::new(), cells)],
-                _ => groups(table, &cells, over, by),
-            };
-            for (suffix, cells) in groups {
-                let plot = Plot { table, chart, unit: *unit, over, by, suffix: &suffix };
-                let svg = match chart.kind {
-                    ChartKind::Bars => bars::draw(&plot, &cells)?,
-                    _ => lines::draw(&plot, &cells)?,
-                };
-                charts.drawn.push(Drawn { file: file(chart, &suffix), svg });
-            }
+    let unit = || {
+        let unit = table.units.get(&chart.figure).copied();
+        unit.ok_or_else(|| anyhow::anyhow!("no repetition has the figure {}", chart.figure))
+    };
+    let groups = match (chart.kind, over, by) {
+        (ChartKind::Operations | ChartKind::Account, ..) => groups(table, &all_cells(table), None, by),
+        (ChartKind::Scatter, _, None) => anyhow::bail!("a scatter needs a factor of loads (by = ...)"),
+        (ChartKind::Scatter, _, Some(by)) => {
+            let plot = Plot { table, chart, unit: Unit::Count, over, by: Some(by), suffix: "" };
+            charts.drawn.push(Drawn { file: file(chart, ""), svg: scatter::draw(&plot, by)? });
             return Ok(());
+        }
+        (ChartKind::Lines, None, _) => anyhow::bail!("lines need a factor to go over (over = ...)"),
+        (ChartKind::Bars, None, None) => {
+            unit()?;
+            vec![(String::new(), cells::of(table, &chart.figure).0)]
+        }
+        (ChartKind::Bars | ChartKind::Lines, ..) => {
+            unit()?;
+            groups(table, &cells::of(table, &chart.figure).0, over, by)
         }
     };
     for (suffix, cells) in groups {
-        let drawn = match chart.kind {
-            ChartKind::Account => account::draw(table, chart, by, &suffix, &cells),
+        let plot = |unit| Plot { table, chart, unit, over, by, suffix: &suffix };
+        let drawn = match (chart.kind, over, by) {
+            (ChartKind::Account, ..) => account::draw(table, chart, by, &suffix, &cells),
+            (ChartKind::Bars, ..) => bars::draw(&plot(unit()?), &cells),
+            (ChartKind::Lines, ..) => lines::draw(&plot(unit()?), &cells),
             _ => operations::draw(dir, state, table, chart, by, &suffix, &cells),
         };
         match drawn {

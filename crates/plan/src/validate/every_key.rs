@@ -88,6 +88,7 @@ fn full() -> PlanFile {
             title: "t".into(),
             kind: ChartKind::Lines,
             figure: "write.mean".into(),
+            x: Some("a:elapsed".into()),
             over: Some("f".into()),
             by: Some("f".into()),
             lines: vec![1.5, 2.0],

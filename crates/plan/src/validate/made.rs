@@ -2,7 +2,7 @@
 //! The figures that a plan's cells make, as far as that is known before they run.
 
 use super::super::figures;
-use super::super::file::{Chart, ChartKind, PlanFile};
+use super::super::file::{Chart, ChartKind, Factor, PlanFile};
 use super::FIGURES;
 use anyhow::{bail, Context, Result};
 use plumb_load::job::{Cell, What};
@@ -11,6 +11,12 @@ use std::collections::BTreeSet;
 /// Whether a recording makes it. Which spans it has is known when it is made.
 fn of_recording(figure: &str) -> bool {
     ["time.", "span."].iter().any(|head| figure.starts_with(head))
+}
+
+/// Names of the levels of a chart's `by`.
+fn levels(chart: &Chart, factors: &[Factor]) -> Vec<String> {
+    let by = factors.iter().filter(|factor| Some(&factor.name) == chart.by.as_ref());
+    by.flat_map(|factor| &factor.levels).map(|level| level.name.clone()).collect()
 }
 
 #[derive(Debug, Default)]
@@ -54,9 +60,13 @@ impl Made {
         }
     }
 
-    fn charted(&self, chart: &Chart) -> bool {
+    fn charted(&self, chart: &Chart, factors: &[Factor]) -> bool {
         match chart.kind {
             ChartKind::Bars | ChartKind::Lines => self.has(&chart.figure),
+            ChartKind::Scatter => {
+                let levels = levels(chart, factors);
+                chart.places(&levels).is_some_and(|both| both.iter().all(|place| self.has(place.figure)))
+            }
             ChartKind::Operations => self
                 .kinds
                 .iter()
@@ -69,7 +79,8 @@ impl Made {
     /// Leaves only the figures and charts in a plan that its cells make.
     pub(crate) fn retain(&self, plan: &mut PlanFile) {
         plan.figures.retain(|figure| self.has(figure));
-        plan.charts.retain(|chart| self.charted(chart));
+        let PlanFile { charts, factors, .. } = plan;
+        charts.retain(|chart| self.charted(chart, factors));
     }
 
     /// Looks whether each figure that the plan names is made.
@@ -83,11 +94,29 @@ impl Made {
             }
         }
         for chart in &plan.charts {
-            if !self.charted(chart) {
-                self.not_made(&chart.figure).with_context(|| format!("chart {}", chart.name))?;
+            if !self.charted(chart, &plan.factors) {
+                let named = || format!("chart {}", chart.name);
+                if chart.kind == ChartKind::Scatter {
+                    self.not_scattered(chart, &plan.factors).with_context(named)?;
+                }
+                self.not_made(&chart.figure).with_context(named)?;
             }
         }
         Ok(())
+    }
+
+    fn not_scattered(&self, chart: &Chart, factors: &[Factor]) -> Result<()> {
+        let levels = levels(chart, factors);
+        let Some(both) = chart.places(&levels) else {
+            bail!(
+                "x and figure: \"LEVEL:FIGURE\", as in \"{}:elapsed\"; levels of {} are {}",
+                levels.first().map_or("", String::as_str),
+                chart.by.as_deref().unwrap_or_default(),
+                levels.join(", ")
+            );
+        };
+        let without = both.iter().find(|place| !self.has(place.figure));
+        without.map_or(Ok(()), |place| self.not_made(place.figure))
     }
 
     fn not_made(&self, figure: &str) -> Result<()> {

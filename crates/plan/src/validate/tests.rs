@@ -237,6 +237,16 @@ fn factors_skips_and_charts_are_checked() {
         ("[cell]", &chart("kind = \"operations\"\nfigure = \"\""), &["chart c", "kind of operation"]),
         (
             "[cell]",
+            &chart("kind = \"bars\"\nfigure = \"elapsed\"\nx = \"ext4:elapsed\""),
+            &["chart c", "scatter"],
+        ),
+        (
+            "[cell]",
+            &chart("kind = \"scatter\"\nfigure = \"ext4:elapsed\"\nby = \"fs\""),
+            &["chart c", "needs by"],
+        ),
+        (
+            "[cell]",
             &chart("kind = \"account\"\nfigure = \"elapsed\""),
             &["chart c", "\"spans\"", "\"steps\""],
         ),
@@ -400,6 +410,8 @@ fn a_figure_that_no_load_makes_is_named_with_those_there_are() {
         ),
         (chart("bars", "lock.mean"), &["chart c: \"lock.mean\": no load"]),
         (chart("operations", "raed"), &["chart c: \"raed\": no load"]),
+        (chart("scatter\"\nx = \"ext3:elapsed", "none:elapsed"), &["chart c: x and figure", "ext4, none"]),
+        (chart("scatter\"\nx = \"ext4:elapsed", "none:read.p50"), &["chart c: \"read.p50\": no load"]),
         (chart("account", "spans"), &["chart c: \"spans\": no cell of the plan is recorded"]),
     ] {
         let said = said(&text);
@@ -412,6 +424,7 @@ fn a_figure_that_no_load_makes_is_named_with_those_there_are() {
         chart("bars", "write.mean"),
         chart("operations", "write"),
         chart("account", "steps"),
+        chart("scatter\"\nx = \"ext4:elapsed", "none:write.p50"),
     ] {
         let cells = PlanFile::parse(&good).and_then(|plan| cells::of(&plan, &TestProgram));
         assert!(cells.is_ok(), "{good}: {:#}", cells.expect_err("bad"));

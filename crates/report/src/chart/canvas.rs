@@ -40,6 +40,8 @@ pub fn colour(number: usize) -> RGBColor {
 #[derive(Debug, Clone, Default)]
 pub struct Sheet {
     pub title: String,
+    /// A line below the title; empty: none.
+    pub subtitle: String,
     /// What it shows, in words, for those who cannot see it.
     pub description: String,
     /// Height of the plotting area, pixels.
@@ -82,7 +84,8 @@ pub fn sheet(sheet: &Sheet, draw: impl FnOnce(&Canvas<'_>) -> Result<()>) -> Res
         if sheet.legend.is_empty() { 30 } else { 60 + LETTER_WIDTH * longest(&sheet.legend).min(40) };
     let left = 40 + LETTER_WIDTH * sheet.left_letters.max(4) as i32;
     let right = left + 560;
-    let (top, bottom) = (46, 46 + sheet.height);
+    let top = if sheet.subtitle.is_empty() { 46 } else { 46 + LINE };
+    let bottom = top + sheet.height;
     let width = (right + right_margin).max(2 * left + LETTER_WIDTH * sheet.title.chars().count() as i32 / 2);
     let mut svg = String::new();
     {
@@ -92,6 +95,7 @@ pub fn sheet(sheet: &Sheet, draw: impl FnOnce(&Canvas<'_>) -> Result<()>) -> Res
         let canvas = Canvas { area, left, right, top, bottom };
         let bold = ("sans-serif", 16.0 * POINTS).into_font().style(FontStyle::Bold).color(&INK);
         canvas.write(&sheet.title, (16, 24), bold.pos(Pos::new(HPos::Left, VPos::Center)))?;
+        canvas.text(&sheet.subtitle, (16, 24 + LINE), HPos::Left)?;
         draw(&canvas)?;
         for (i, name) in sheet.legend.iter().enumerate() {
             let y = top + 10 + LINE * i as i32;

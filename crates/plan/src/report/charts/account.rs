@@ -109,6 +109,7 @@ pub(super) fn draw(
         left_letters: bars.iter().map(|bar| bar.name.chars().count()).max().unwrap_or(0),
         legend: shown.iter().map(|p| PARTS[*p].0.to_string()).collect(),
         fills: shown.iter().map(|p| fill(*p)).collect(),
+        ..Sheet::default()
     };
     sheet(&page, |canvas| {
         canvas.horizontal(&axis, true)?;

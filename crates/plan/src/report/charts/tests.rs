@@ -46,13 +46,14 @@ fn well_formed(svg: &str) {
     assert!(svg.contains("<desc>") && !svg.contains("href"), "described, and needs nothing else");
 }
 
-fn chart(kind: ChartKind, over: Option<&str>, by: Option<&str>) -> Chart {
+pub(super) fn chart(kind: ChartKind, over: Option<&str>, by: Option<&str>) -> Chart {
     let figure = if kind == ChartKind::Operations { "write" } else { "write.mean" };
     Chart {
         name: "chart".into(),
         title: "Title <with> \"marks\" & 'more'".into(),
         kind,
         figure: figure.into(),
+        x: None,
         over: over.map(String::from),
         by: by.map(String::from),
         lines: Vec::new(),
@@ -68,13 +69,13 @@ fn state(charts: Vec<Chart>) -> State {
     State::empty(plan)
 }
 
-fn drawn(table: &Table, chart: Chart) -> Charts {
+pub(super) fn drawn(table: &Table, chart: Chart) -> Charts {
     let charts = draw(Path::new("/nonexistent"), &state(vec![chart]), table);
     charts.drawn.iter().for_each(|c| well_formed(&c.svg));
     charts
 }
 
-fn table() -> Table {
+pub(super) fn table() -> Table {
     let mut table = Design::new(&[("size", 3), ("fs", 2), ("disk", 2)], 3)
         .table(|l| 1e6 * (1 + l[0]) as f64 * [1.0, 1.5][l[1]] * [1.0, 8.0][l[2]], 0.05);
     table.factors[0].levels = ["4K", "64K", "1M"].map(String::from).into();
