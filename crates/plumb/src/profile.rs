@@ -7,7 +7,7 @@ use anyhow::{bail, Context, Result};
 use plumb_model::profile::Profile;
 use plumb_report::export::profile::{self as export, Format};
 use plumb_report::plain::Plain;
-use plumb_report::profile::{difference, view, Limits, Options, Side};
+use plumb_report::profile::{coverage_chart, coverages, difference, view, Limits, Options, Side};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -40,12 +40,53 @@ fn read(dir: &Path, options: &Options) -> Result<Side> {
     Side::read(&repeat::run_of(dir.to_path_buf())?, options)
 }
 
+/// How few functions have how much of the time, of one directory or several.
+fn coverage(args: &ProfileArgs) -> Result<ExitCode> {
+    if args.normalize {
+        bail!("--normalize scales times, and --coverage has shares of each directory's own: leave one of them out");
+    }
+    let options = args.options();
+    let dirs = std::iter::once(&args.dir).chain(&args.others).chain(&args.diff);
+    let mut sides = dirs.map(|dir| read(dir, &options)).collect::<Result<Vec<Side>>>()?;
+    let valid = sides.iter().all(|side| side.valid);
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    if let Some(path) = &args.svg {
+        std::fs::write(path, coverage_chart(&sides)?)
+            .with_context(|| format!("{}: cannot be written", path.display()))?;
+        eprintln!("{}: written", path.display());
+    } else {
+        let mut text = Plain(&mut out);
+        let out: &mut dyn Write = if args.json { &mut text.0 } else { &mut text };
+        let ground = Limits::of(&options);
+        match sides.len() {
+            1 => view(sides.remove(0), &options, &ground, out)?,
+            _ => coverages(sides, &options, &ground, out)?,
+        }
+    }
+    out.flush()?;
+    Ok(exit(valid))
+}
+
+fn exit(valid: bool) -> ExitCode {
+    if valid {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(crate::quality::NOT_VALID)
+    }
+}
+
 /// Runs the command.
 ///
 /// # Errors
 /// No trace, one without samples and stacks, or a filter or name that nothing fits.
 pub fn main(args: &ProfileArgs) -> Result<ExitCode> {
-    let other = args.other.as_ref().or(args.diff.as_ref());
+    if args.coverage {
+        return coverage(args);
+    }
+    if args.others.len() > 1 {
+        bail!("{} directories: all views but --coverage take one or two", args.others.len() + 1);
+    }
+    let other = args.others.first().or(args.diff.as_ref());
     if args.normalize && other.is_none() {
         bail!("--normalize scales the first of two directories to the second; name a second one");
     }
@@ -71,5 +112,5 @@ pub fn main(args: &ProfileArgs) -> Result<ExitCode> {
         }
     }
     out.flush()?;
-    Ok(if valid { ExitCode::SUCCESS } else { ExitCode::from(crate::quality::NOT_VALID) })
+    Ok(exit(valid))
 }

@@ -18,6 +18,7 @@ mod tree;
 pub use limits::Limits;
 pub use options::{By, Options, View};
 
+use crate::chart::lines::Lines;
 use anyhow::{bail, Context, Result};
 use coverage::Coverage;
 use diff::Difference;
@@ -228,6 +229,85 @@ pub fn view(side: Side, options: &Options, ground: &Limits, out: &mut dyn Write)
     }
     head.print(ground, out)?;
     flat::print(profile, &rows, by, ground, out)
+}
+
+/// The runs' names: of directories with different names those, else their paths.
+fn names(sides: &[Side]) -> Vec<String> {
+    let paths: Vec<&str> = sides.iter().map(|side| side.origin.directory.as_str()).collect();
+    let last = |path: &&str| Path::new(path).file_name().map(|name| name.to_string_lossy().into_owned());
+    let short: Vec<String> = paths.iter().filter_map(last).collect();
+    let differ = short.iter().collect::<std::collections::BTreeSet<_>>().len() == paths.len();
+    if differ {
+        short
+    } else {
+        paths.into_iter().map(String::from).collect()
+    }
+}
+
+fn functions(side: &Side) -> Vec<flat::Row> {
+    flat::rows(&side.profile, &Symbols::of(&side.profile), By::Function)
+}
+
+/// Writes how few functions have how much of the time, of several runs.
+///
+/// # Errors
+/// The writer's.
+pub fn coverages(sides: Vec<Side>, options: &Options, ground: &Limits, out: &mut dyn Write) -> Result<()> {
+    #[derive(Serialize)]
+    struct Runs {
+        view: &'static str,
+        runs: Vec<Run>,
+    }
+    #[derive(Serialize)]
+    struct Run {
+        name: String,
+        #[serde(flatten)]
+        head: Head,
+        #[serde(flatten)]
+        coverage: Coverage,
+    }
+    let named = names(&sides).into_iter().zip(sides);
+    let runs = named.map(|(name, side)| {
+        let coverage = Coverage::of(&functions(&side));
+        Run { name, head: Head::of(&side.profile, &Symbols::of(&side.profile), side.origin), coverage }
+    });
+    let runs: Vec<Run> = runs.collect();
+    if options.json {
+        return json(&Runs { view: "coverages", runs }, out);
+    }
+    for run in &runs {
+        run.head.print(ground, out)?;
+        ground.fold(&format!("{}.", run.coverage.line(&run.name)), "", out)?;
+    }
+    Ok(())
+}
+
+/// The same as a chart: a line for each run.
+///
+/// # Errors
+/// A run without stacks; the drawing's.
+pub fn coverage_chart(sides: &[Side]) -> Result<String> {
+    let lines: Vec<(String, Vec<(f64, f64)>)> = names(sides)
+        .into_iter()
+        .zip(sides)
+        .map(|(name, side)| (name, coverage::curve(&functions(side))))
+        .collect();
+    if let Some((name, _)) = lines.iter().find(|(_, points)| points.is_empty()) {
+        bail!("{name}: no time has a stack, so no function covers any; record with {RECORD}");
+    }
+    let of = match &lines[..] {
+        [(name, _)] => format!(": {name}"),
+        _ => String::new(),
+    };
+    let chart = Lines {
+        title: format!("Share of the time that the hottest functions cover{of}"),
+        along: "Functions, those with most time first".into(),
+        up: "Share of the time that has a stack [%]".into(),
+        marks: None,
+        log: true,
+        lines,
+    };
+    chart.svg()
 }
 
 /// Writes how the times of one profile differ from another's.

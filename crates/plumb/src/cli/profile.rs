@@ -21,6 +21,7 @@ Examples:
   plumb profile DIR --account                      # category, cause, functions
   plumb profile DIR --flame wall.svg
   plumb profile before after                       # per function: what became slower
+  plumb profile before after --coverage --svg c.svg  # how few functions have most of the time
   plumb profile DIR --json | jq '.rows[0]'";
 
 /// What the rows of a flat table are.
@@ -66,9 +67,9 @@ pub struct ProfileArgs {
     /// Run directory or trace directory.
     #[arg(help_heading = None)]
     pub dir: PathBuf,
-    /// A second one: show how its times differ from the first's, its minus the first's.
+    /// A second one: show how its times differ from the first's, its minus the first's. With --coverage as many as there are.
     #[arg(value_name = "DIR2", help_heading = None)]
-    pub other: Option<PathBuf>,
+    pub others: Vec<PathBuf>,
 
     /// Only time on a CPU.
     #[arg(long, help_heading = "Time", conflicts_with = "off_cpu")]
@@ -121,7 +122,7 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "FUNC", group = "view")]
     pub annotate: Option<String>,
     /// How the times of two directories differ (as a second DIR does).
-    #[arg(long, value_name = "DIR2", conflicts_with = "other")]
+    #[arg(long, value_name = "DIR2", conflicts_with = "others")]
     pub diff: Option<PathBuf>,
     /// With two directories: scale the first's times to the second's whole.
     #[arg(long)]
@@ -146,6 +147,9 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "DIR", requires = "annotate", help_heading = "Length")]
     pub source: Option<PathBuf>,
 
+    /// With --coverage: write the curves of all directories as a chart.
+    #[arg(long, value_name = "FILE.svg", requires = "coverage", help_heading = "Result")]
+    pub svg: Option<PathBuf>,
     /// Write a flame graph; of two directories their difference, as wide as the second's times.
     #[arg(long, value_name = "FILE.svg", group = "view", help_heading = "Result")]
     pub flame: Option<PathBuf>,
@@ -159,7 +163,7 @@ pub struct ProfileArgs {
     #[arg(short, long, value_name = "FILE", requires = "export", help_heading = "Result")]
     pub output: Option<PathBuf>,
     /// Print the view as JSON.
-    #[arg(long, help_heading = "Result", conflicts_with_all = ["flame", "flame_before", "export"])]
+    #[arg(long, help_heading = "Result", conflicts_with_all = ["flame", "flame_before", "export", "svg"])]
     pub json: bool,
 }
 

@@ -16,6 +16,7 @@ pub struct Lines<'a> {
     pub up: String,
     /// The marks of the axis along; none: round numbers.
     pub marks: Option<&'a [(f64, String)]>,
+    /// The axis along is logarithmic.
     pub log: bool,
     /// Lines: name, points.
     pub lines: Vec<(String, Vec<(f64, f64)>)>,
@@ -31,7 +32,10 @@ impl Lines<'_> {
         let up = Axis::linear(self.up.clone(), points().map(|p| p.1));
         let along = match self.marks {
             Some(marks) => Axis::named(self.along.clone(), marks, self.log),
-            None => Axis::linear(self.along.clone(), points().map(|p| p.0)),
+            None => {
+                let log = if self.log { Axis::log(self.along.clone(), points().map(|p| p.0)) } else { None };
+                log.unwrap_or_else(|| Axis::linear(self.along.clone(), points().map(|p| p.0)))
+            }
         };
         let names = self.lines.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
         let ends = |points: &[(f64, f64)]| match (points.first(), points.last()) {
