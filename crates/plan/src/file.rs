@@ -462,4 +462,6 @@ pub enum ChartKind {
     Account,
     /// A figure of one load against a figure of another one, over environments.
     Scatter,
+    /// A figure over two factors of numbers: a heat map.
+    Surface,
 }

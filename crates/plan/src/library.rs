@@ -39,6 +39,7 @@ pub const PLANS: &[(&str, &str)] = &[
     ("sched-database", include_str!("../../../plans/sched-database.toml")),
     ("oltp", include_str!("../../../plans/oltp.toml")),
     ("dbt3", include_str!("../../../plans/dbt3.toml")),
+    ("iozone", include_str!("../../../plans/iozone.toml")),
     ("sizing", include_str!("../../../plans/sizing.toml")),
     ("sizing-new", include_str!("../../../plans/sizing-new.toml")),
 ];

@@ -246,6 +246,11 @@ fn chart(chart: &Chart, plan: &PlanFile) -> Result<()> {
         ChartKind::Scatter if chart.over.is_some() || chart.log || !chart.lines.is_empty() => {
             bail!("kind = \"scatter\" has logarithmic axes and a point for each environment: leave out over, lines and log")
         }
+        ChartKind::Surface if chart.over.is_none() || chart.by.is_none() || chart.over == chart.by => {
+            bail!("kind = \"surface\" needs over = FACTOR and by = FACTOR: the two on its axes")
+        }
+        ChartKind::Surface if !chart.lines.is_empty() => bail!("kind = \"surface\": leave out lines"),
+        ChartKind::Surface => figure(&chart.figure).context("figure"),
         // Its levels are looked at with the figures: `--only` may leave some of them out.
         ChartKind::Scatter => Ok(()),
     }

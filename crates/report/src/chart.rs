@@ -4,3 +4,4 @@
 pub mod axis;
 pub mod canvas;
 pub mod lines;
+pub mod scale;

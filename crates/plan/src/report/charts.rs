@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A plan's charts as SVG that needs nothing else: [`account`], [`bars`], [`lines`], [`operations`], [`scatter`], on a
+//! A plan's charts as SVG that needs nothing else: [`account`], [`bars`], [`lines`], [`operations`], [`scatter`], [`surface`], on a
 //! [`canvas`] (drawn by plotters) with an [`axis`] on each side.
 //!
 //! A chart shows the levels of its `over` and `by` factors; each combination of the other
@@ -11,6 +11,7 @@ mod lines;
 mod operations;
 mod plot;
 mod scatter;
+mod surface;
 
 use super::super::analysis::cells::{self, CellFigures};
 use super::super::analysis::{main_figure, words};
@@ -90,7 +91,7 @@ fn one(dir: &Path, state: &State, table: &Table, chart: &Chart, charts: &mut Cha
             unit()?;
             vec![(String::new(), cells::of(table, &chart.figure).0)]
         }
-        (ChartKind::Bars | ChartKind::Lines, ..) => {
+        (ChartKind::Bars | ChartKind::Lines | ChartKind::Surface, ..) => {
             unit()?;
             groups(table, &cells::of(table, &chart.figure).0, over, by)
         }
@@ -100,6 +101,8 @@ fn one(dir: &Path, state: &State, table: &Table, chart: &Chart, charts: &mut Cha
         let drawn = match (chart.kind, over, by) {
             (ChartKind::Account, ..) => account::draw(table, chart, by, &suffix, &cells),
             (ChartKind::Bars, ..) => bars::draw(&plot(unit()?), &cells),
+            (ChartKind::Surface, Some(over), Some(by)) => surface::draw(&plot(unit()?), over, by, &cells),
+            (ChartKind::Surface, ..) => anyhow::bail!("a surface needs two factors (over and by)"),
             (ChartKind::Lines, ..) => lines::draw(&plot(unit()?), &cells),
             _ => operations::draw(dir, state, table, chart, by, &suffix, &cells),
         };

@@ -62,7 +62,7 @@ impl Made {
 
     fn charted(&self, chart: &Chart, factors: &[Factor]) -> bool {
         match chart.kind {
-            ChartKind::Bars | ChartKind::Lines => self.has(&chart.figure),
+            ChartKind::Bars | ChartKind::Lines | ChartKind::Surface => self.has(&chart.figure),
             ChartKind::Scatter => {
                 let levels = levels(chart, factors);
                 chart.places(&levels).is_some_and(|both| both.iter().all(|place| self.has(place.figure)))

@@ -247,6 +247,11 @@ fn factors_skips_and_charts_are_checked() {
         ),
         (
             "[cell]",
+            &chart("kind = \"surface\"\nfigure = \"elapsed\"\nby = \"fs\""),
+            &["chart c", "needs over"],
+        ),
+        (
+            "[cell]",
             &chart("kind = \"account\"\nfigure = \"elapsed\""),
             &["chart c", "\"spans\"", "\"steps\""],
         ),

@@ -70,6 +70,12 @@ impl Axis {
         Axis { label, low, high, log, ticks: marks.to_vec() }
     }
 
+    /// So many fields of the same width, each named in its middle.
+    pub fn fields(label: String, names: &[(f64, String)]) -> Axis {
+        let high = names.len() as f64 - 0.5;
+        Axis { label, low: -0.5, high, log: false, ticks: names.to_vec() }
+    }
+
     /// Where a value lies, 0 to 1; none where it has no place: 0 on a logarithm, no number.
     pub fn place(&self, value: f64) -> Option<f64> {
         let place = match self.log {
