@@ -197,3 +197,22 @@ fn colours_are_asked_for_or_not_there() {
     }
     assert_eq!(bare, plain, "colours are all that differs");
 }
+
+#[test]
+fn coverage_takes_several_runs_and_draws_a_line_for_each() {
+    let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/traces");
+    let runs = ["mutex", "pipe", "hogs"].map(|name| traces.join(name));
+    let text = must(plumb().args(["profile", "--coverage"]).args(&runs));
+    assert!(text.contains("pipe: of 2 functions 1 cover 50 %, 2 cover 80 %"), "{text}");
+    let json = must(plumb().args(["profile", "--coverage", "--json"]).args(&runs));
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!((&json["runs"][2]["name"], &json["runs"][2]["functions"]), (&"hogs".into(), &2.into()));
+    let dir = tempfile::tempdir().expect("a directory");
+    let svg = dir.path().join("coverage.svg");
+    must(plumb().args(["profile", "--coverage", "--svg"]).arg(&svg).args(&runs));
+    let svg = std::fs::read_to_string(&svg).expect("a chart");
+    assert_eq!(svg.matches("stroke-width=\"2\" points").count(), 3, "{svg}");
+    assert!(["mutex", "pipe", "hogs"].iter().all(|name| svg.contains(&format!("\n{name}\n"))), "{svg}");
+    let three = output(plumb().arg("profile").args(&runs));
+    assert!(stderr(&three).contains("3 directories: all views but --coverage"), "{}", stderr(&three));
+}
