@@ -82,6 +82,19 @@ export interface Row {
   work?: Work[];
   /** The critical path of a recorded command: ns by who ran or was waited for, and by category of the account. */
   path?: Record<string, Record<string, number>>;
+  /** The time of each step's operations, by the load's own account. */
+  steps?: TimeOf[];
+  /** The time of the spans of each step, or of each key, where it was recorded. */
+  spans?: TimeOf[];
+}
+
+/** Where the time of operations or spans of one name went. */
+export interface TimeOf {
+  name: string;
+  /** Operations or spans; 0 where nothing is known of them. */
+  count: number;
+  /** Time in ns, by category of the account, or by part of the load's own. */
+  parts: Record<string, number>;
 }
 
 /** What processes did, and where their time went: those that did the same kinds of operations, together. */
