@@ -63,6 +63,10 @@ pub(super) fn draw(plot: &Plot<'_>, over: usize, by: usize, cells: &[CellFigures
         fills: steps().map(fill).collect(),
     };
     sheet(&page, |canvas| {
+        // Before the fields, which cover the grid: its lines would strike the values out.
+        let [along, up] = axes.clone().map(|(name, marks)| Axis::fields(name, &marks));
+        canvas.vertical(&up)?;
+        canvas.horizontal(&along, false)?;
         let (left, right, top, bottom) = canvas.ends();
         let (columns, rows) = (ranked[0].len() as i32, ranked[1].len() as i32);
         let edge = |i: usize| left + (right - left) * i as i32 / columns;
@@ -75,12 +79,13 @@ pub(super) fn draw(plot: &Plot<'_>, over: usize, by: usize, cells: &[CellFigures
                     canvas.area_of(from, to, fill(place(cell.median)))?;
                     canvas.text(&format.number(cell.median), middle, HPos::Center)?;
                 }
-                None => canvas.text("-", middle, HPos::Center)?,
+                None => {
+                    canvas.area_of(from, to, Fill { rgb: [0xff; 3], striped: false })?;
+                    canvas.text("-", middle, HPos::Center)?;
+                }
             }
         }
-        let [along, up] = axes.clone().map(|(name, marks)| Axis::fields(name, &marks));
-        canvas.vertical(&up)?;
-        canvas.horizontal(&along, false)
+        Ok(())
     })
 }
 
@@ -102,12 +107,17 @@ mod tests {
         // The ground, six fields and the legend's five colours.
         assert_eq!(svg.matches("<rect").count(), 12, "{svg}");
         assert!(svg.contains("#FFFFD9") && svg.contains("#1D91C0"), "from the least to the most: {svg}");
+        assert!(svg.rfind("#DDDDDD") < svg.find("#1D91C0"), "the grid lies below the fields: {svg}");
         // Levels in the order of their numbers: 2 before 16.
         let at = |words: &str| svg.find(words).unwrap_or_else(|| panic!("{words}: {svg}"));
         assert!(at("4K 2: ") < at("4K 16: "));
         table.rows.retain(|row| row.levels != [1, 0, 1]);
         let svg = &drawn(&table, asked).drawn[0].svg;
-        assert_eq!(svg.matches("<rect").count(), 11, "{svg}");
+        assert_eq!(
+            (svg.matches("<rect").count(), svg.matches("#FFFFFF").count()),
+            (12, 2),
+            "ground and field: {svg}"
+        );
         assert!(svg.contains("64K 2: not measured"), "{svg}");
     }
 
