@@ -106,8 +106,8 @@ mod tests {
         let svg = &got.drawn[0].svg;
         // The ground, six fields and the legend's five colours.
         assert_eq!(svg.matches("<rect").count(), 12, "{svg}");
-        assert!(svg.contains("#FFFFD9") && svg.contains("#1D91C0"), "from the least to the most: {svg}");
-        assert!(svg.rfind("#DDDDDD") < svg.find("#1D91C0"), "the grid lies below the fields: {svg}");
+        assert!(svg.contains("#FFFFD9") && svg.contains("#2699C6"), "from the least to the most: {svg}");
+        assert!(svg.rfind("#DDDDDD") < svg.find("#2699C6"), "the grid lies below the fields: {svg}");
         // Levels in the order of their numbers: 2 before 16.
         let at = |words: &str| svg.find(words).unwrap_or_else(|| panic!("{words}: {svg}"));
         assert!(at("4K 2: ") < at("4K 16: "));
