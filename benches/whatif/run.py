@@ -22,11 +22,18 @@ GROUP = Path("/sys/fs/cgroup/memory/plumb-whatif")
 
 
 def plan(options, name, into, before=(), rounds=None):
-    """Runs a plan; what was measured, by levels: elapsed s and directory of each repetition."""
+    """Runs a plan, unless --runs has it; what was measured, by levels: elapsed s and directory of each repetition."""
+    if options.runs and (Path(options.runs) / into.name / "report.json").is_file():
+        into = Path(options.runs) / into.name
+        return measured_by(into)
     command = [*before, options.plumb, "plan", "run", str(HERE / f"{name}.toml"), "--repeat", str(rounds or options.rounds), "-o", str(into)]
     done = subprocess.run(command, stdout=subprocess.DEVNULL, env={**os.environ, "PATH": f"{options.plumb.parent}:{os.environ['PATH']}"})
     if done.returncode not in (0, 3):
         raise system.Problem(f"plan {name}: exit code {done.returncode}")
+    return measured_by(into)
+
+
+def measured_by(into):
     report = json.loads((into / "report.json").read_text())
     levels = [f["levels"] for f in report["table"]["factors"]]
     cells = {}
@@ -88,8 +95,9 @@ def measure(options, undo):
     evidence.write_csv(directory / "predictions.csv", rows)
     evidence.write_json(directory / "machine.json", facts)
     for name in ("disks", "memory", "long", "cpus", "one"):
-        if (scratch / name).is_dir():
-            shutil.copy(scratch / name / "report.json", directory / f"{name}.json")
+        into = next((d for d in (Path(options.runs or scratch) / name, scratch / name) if d.is_dir()), None)
+        if into:
+            shutil.copy(into / "report.json", directory / f"{name}.json")
     lines = [evidence.COMMENT, "# What plumb whatif predicts, and what the work then took", "",
              f"Each run is recorded, and from each the time in the other environments is predicted; {options.rounds} runs in each, in random order. "
              "Error: predicted / measured - 1, measured: the median of the runs there. The disks are served models; the run that is predicted from had another one.", ""]
@@ -125,4 +133,4 @@ def measure(options, undo):
 
 
 if __name__ == "__main__":
-    sys.exit(evidence.main("benches/whatif/run.py", "How well plumb whatif predicts.", "whatif", measure, [], rounds=3))
+    sys.exit(evidence.main("benches/whatif/run.py", "How well plumb whatif predicts.", "whatif", measure, [("--runs", {"metavar": "DIR", "help": "predict from the plans' recorded runs there (disks, memory, long, cpus, one); what is missing is measured"})], rounds=3))

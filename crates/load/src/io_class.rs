@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The I/O priority class of a load, as ionice(1) sets that of a command.
 
+use anyhow::{bail, Result};
 use clap::ValueEnum;
 use std::io;
 
@@ -30,12 +31,16 @@ impl IoClass {
     /// Gives it to the calling thread, and to what that starts from here on.
     ///
     /// # Errors
-    /// The kernel's: a class that needs root.
-    pub fn take(self) -> io::Result<()> {
+    /// The kernel refuses; the class is named, with the next step.
+    pub fn take(self) -> Result<()> {
         // SAFETY: a call with numbers.
         match unsafe { libc::syscall(libc::SYS_ioprio_set, THREAD, 0, self.value()) } {
             0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
+            _ => {
+                let name = self.to_possible_value().map_or_else(String::new, |v| v.get_name().to_string());
+                let error = io::Error::last_os_error();
+                bail!("cannot set the I/O priority class {name}: {error}\nhint: realtime needs root; best-effort and idle do not")
+            }
         }
     }
 }

@@ -12,7 +12,7 @@ use super::analysis;
 use super::file::{Level, Settings, Value as Setting};
 use super::state::{Cell, End, Made, State};
 use super::table::{FactorNames, Row, Table, TimeOf, Unit, Work};
-use super::verdict::without_neighbour;
+use super::verdict::{shares_disk, without_neighbour};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -90,7 +90,7 @@ fn row(
         let copies = cell.settings.copies.unwrap_or(1).max(1);
         let mut results =
             (1..=copies).map(|n| json(&dir.join(load_name(n)))).collect::<Result<Vec<_>, _>>()?;
-        if cell.settings.neighbour.is_some() {
+        if shares_disk(&cell.settings) {
             results.iter_mut().for_each(without_neighbour);
         }
         load::figures(&results, &mut found)?;
@@ -123,8 +123,7 @@ fn row(
         dir: made.dir.clone(),
         work: found.work,
         path: found.path,
-        // What a load has no account of is nothing to show.
-        steps: found.steps.into_iter().filter(|step| step.count > 0).collect(),
+        steps: found.steps,
         spans: found.spans,
     })
 }

@@ -7,7 +7,7 @@ use super::file::{ChartKind, PlanFile, Settings};
 use super::server::Running;
 use super::state::End;
 use super::testbed::Place;
-use super::verdict::{of_load, of_run};
+use super::verdict::{of_load, of_run, shares_disk};
 use crate::arguments;
 use anyhow::{bail, Context, Result};
 use plumb_machine::child::{wait_all, Child, Status, Waited};
@@ -84,16 +84,18 @@ pub fn measure(
             }
         }
     }
-    let mut neighbour = neighbour::of(settings, ground, &said, guarded)?;
+    let mut neighbour = neighbour::of(settings, ground, guarded)?;
     let begun = Instant::now();
     neighbour.iter_mut().for_each(Child::go);
     children.iter_mut().for_each(Child::go);
     let waited = wait_all(&mut children, Some(begun + guarded.limit), true);
     let elapsed_ns = begun.elapsed().as_nanos() as u64;
-    let mut doubts = neighbour::end(&mut neighbour, places, waited, guarded);
-    if waited == Waited::Late {
+    // Before the neighbour ends: it may be what the others wait for.
+    let stacks = (waited == Waited::Late).then(|| timeout::stacks(&children));
+    let mut doubts = neighbour::end(&mut neighbour, ground, waited, guarded);
+    if let Some(stacks) = stacks {
         let path = dir.join("stuck.txt");
-        std::fs::write(&path, timeout::stacks(&children)).with_context(|| path.display().to_string())?;
+        std::fs::write(&path, stacks).with_context(|| path.display().to_string())?;
     }
     if waited != Waited::Ended {
         doubts.extend(timeout::end(
@@ -120,7 +122,7 @@ pub fn measure(
         }
         for (i, (part, code)) in parts.iter().zip(codes).enumerate() {
             let which = if parts.len() > 1 { format!("copy {}: ", i + 1) } else { String::new() };
-            let shared = settings.neighbour.is_some();
+            let shared = shares_disk(settings);
             of_load(part.json.as_deref(), code, &which, shared, &mut measured, &why);
         }
     }

@@ -2,6 +2,7 @@
 //! What a repetition's files say of its worth.
 
 use super::analysis::cells::NOT_VALID;
+use super::file::Settings;
 use super::measure::Measured;
 use super::state::End;
 use plumb_compare::set::repetition;
@@ -13,6 +14,12 @@ use std::path::Path;
 
 /// Checks of a load that find a neighbour, which the plan itself put there.
 const OF_NEIGHBOUR: &[&str] = &["other-readers", "other-writers"];
+
+/// Whether a cell has a neighbour on the disk that is measured, as its words say.
+pub fn shares_disk(settings: &Settings) -> bool {
+    let words = settings.neighbour.iter().flatten();
+    words.into_iter().any(|word| word.contains("{device}") || word.contains("{dir}"))
+}
 
 /// Takes out of a load's result what its checks say of the cell's neighbour.
 pub fn without_neighbour(all: &mut Value) {

@@ -18,7 +18,7 @@ mod verify;
 
 use crate::cli::{LoadArgs, LoadCommand, LoadOptions};
 use crate::quality::NOT_VALID;
-use anyhow::{bail, Context, Result};
+use anyhow::{bail, Result};
 use plumb_load::job::text;
 use plumb_load::preset::Preset;
 use plumb_load::result::CellResult;
@@ -97,11 +97,17 @@ fn run(mut workload: Workload, options: &LoadOptions) -> Result<ExitCode> {
     signals::catch(Calls::Interrupt);
     let stop = signals::asked();
     if let Some(class) = session.io_class {
-        class.take().with_context(|| format!("cannot set the I/O priority class {class:?}"))?;
+        class.take()?;
     }
     let progress = Progress::new(session.quiet);
     let mut asked = session.of_session();
-    asked.turn_ns = asked.turn_ns.or_else(|| recorded::turn_of_served(&target));
+    if workload.jobs().all(|job| job.what.without_files()) {
+        if session.rpm.is_some() {
+            bail!("--rpm is of a disk, and this load uses none\nhint: leave --rpm out");
+        }
+    } else {
+        asked.turn_ns = asked.turn_ns.or_else(|| recorded::turn_of_served(&target, &asked.also));
+    }
     let ready = Session::prepare(&mut workload, &target, &asked, stop, &progress)?;
     if let (Some(preset), false) = (ready.preset(), session.json || session.csv) {
         preset::announce(preset, ready.cells(), &mut Plain(std::io::stdout().lock()))?;

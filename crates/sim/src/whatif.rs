@@ -54,8 +54,8 @@ pub struct Thread {
 pub struct Event {
     /// It is the end of this request, and nobody tells of it.
     pub request: Option<u32>,
-    /// Nobody waits for it before these threads have done these steps: sleeps for time that were over when it was waited for. Who comes
-    /// earlier finds nobody in the way.
+    /// Nobody waits for it before these threads have done these steps: sleeps for time that were over when it was waited for. Who
+    /// comes earlier does not have to wait.
     pub only_after: Vec<(u32, u32)>,
 }
 

@@ -104,7 +104,7 @@ pub(super) fn figures(copies: &[Value], found: &mut Found) -> Result<(), String>
                         if let Some(mean) = job["thread_mean_ns"].as_f64() {
                             let threads = rounds.entry((place.clone(), "thread".into())).or_default();
                             threads.resize(threads.len().max(r + 1), Kind::default());
-                            let workers = job["workers"].as_array().map_or(1, Vec::len) as f64;
+                            let workers = threads_with_operations(job) as f64;
                             threads[r].time += mean * workers;
                             threads[r].timed += workers;
                         }
@@ -214,4 +214,10 @@ fn doubts(step: &Value, found: &mut Found) {
             found.doubt(format!("{NOT_STEADY}: the load did not become so within its time"));
         }
     }
+}
+
+/// Workers that `thread_mean_ns` is the mean of.
+fn threads_with_operations(job: &Value) -> usize {
+    let did = |worker: &&Value| worker["operations"].as_u64() != Some(0);
+    job["workers"].as_array().map_or(1, |workers| workers.iter().filter(did).count())
 }

@@ -6,9 +6,6 @@ use plumb_load::witness::Attribution;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Of spans that no step names, those with most time.
-const MOST: usize = 30;
-
 /// Of each step, its operations' latency in the parts of the load's own account (`attribution`).
 pub(super) fn of_steps(copies: &[Value]) -> Vec<TimeOf> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
@@ -48,7 +45,6 @@ pub(super) fn of_spans(result: &Value, steps: &[TimeOf]) -> Vec<TimeOf> {
     if named.is_empty() {
         rows.into_iter().for_each(|(_, _, time)| add(&mut named, time));
         named.sort_by(|a, b| b.whole().total_cmp(&a.whole()));
-        named.truncate(MOST);
     }
     named
 }

@@ -4,30 +4,31 @@
 use super::{disks, mounts, plain, Ground, Part};
 use crate::analysis::cells::NOT_VALID;
 use crate::file::Settings;
-use crate::testbed::Place;
 use anyhow::{Context, Result};
 use plumb_machine::child::{wait_all, Child, Waited};
-use plumb_undo::guarded_journal::GuardedJournal;
+use plumb_undo::guarded_journal::{append, last_words, GuardedJournal};
 use plumb_undo::timeout;
-use std::fs::File;
 use std::time::Instant;
+
+/// What it says, in the repetition's directory.
+const OUTPUT: &str = "neighbour.txt";
 
 /// Makes it ready to run: none, or one process.
 pub(super) fn of(
     settings: &Settings,
     ground: Ground<'_>,
-    said: &File,
     guarded: &mut GuardedJournal,
 ) -> Result<Vec<Child>> {
     let Some(words) = &settings.neighbour else { return Ok(Vec::new()) };
     let part = Part { words: ground.command(words, 0), json: None };
-    Ok(vec![guarded.command(plain(&part, said)?, true).context("neighbour")?])
+    let said = append(&ground.dir.join(OUTPUT))?;
+    Ok(vec![guarded.command(plain(&part, &said)?, true).context("neighbour")?])
 }
 
 /// Ends it with all its children. One that ended before the measurement did not run all the time.
 pub(super) fn end(
     neighbour: &mut [Child],
-    places: &[Place],
+    ground: Ground<'_>,
     waited: Waited,
     guarded: &mut GuardedJournal,
 ) -> Vec<String> {
@@ -35,8 +36,10 @@ pub(super) fn end(
     let early = wait_all(neighbour, Some(Instant::now()), false) == Waited::Ended;
     if let (Some(child), Waited::Ended, true) = (neighbour.first(), waited, early) {
         let how = child.status().map_or_else(String::new, |status| format!(" ({status})"));
-        doubts.push(format!("{NOT_VALID}the neighbour ended before the measurement did{how}"));
+        let words = last_words(&ground.dir.join(OUTPUT), 0);
+        doubts.push(format!("{NOT_VALID}the neighbour ended before the measurement did{how}{words}"));
     }
+    let places = ground.places;
     if !early {
         doubts.extend(timeout::end(neighbour, &mounts(places), &disks(places), guarded.journal.devices()));
     }

@@ -67,7 +67,7 @@ pub struct ProfileArgs {
     /// Run directory or trace directory.
     #[arg(help_heading = None)]
     pub dir: PathBuf,
-    /// A second one: show how its times differ from the first's, its minus the first's. With --coverage as many as there are.
+    /// A second one: show how its times differ from the first's, its minus the first's. With --coverage: any number.
     #[arg(value_name = "DIR2", help_heading = None)]
     pub others: Vec<PathBuf>,
 

@@ -361,7 +361,7 @@ impl Steps<'_> {
         self.until(i.start);
         match end {
             Some(step) => {
-                if matches!(step, Step::Await(..)) {
+                if matches!(i.cause, Cause::Thread(_)) {
                     self.without_ticks();
                 }
                 self.passes.push((i.end, self.steps.len() as u32));

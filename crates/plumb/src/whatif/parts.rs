@@ -33,12 +33,19 @@ pub struct Part<'a> {
     pub idle: Option<Interval>,
     /// Who made the thread, and when, where that was seen.
     born: Option<(u32, u64)>,
+    /// Its first interval begins after the recording did.
+    late: bool,
     pub does: Vec<(u64, Does)>,
     /// It takes no part: it serves a disk that another one replaces.
     pub out: bool,
 }
 
 impl Part<'_> {
+    /// Whether it was there, and unseen, before its first interval: nobody is known to have made it or to have let it go on.
+    pub fn comes_late(&self) -> bool {
+        self.late && self.idle.is_none() && self.born.is_none()
+    }
+
     pub fn start(&self) -> u64 {
         self.intervals[0].start
     }
@@ -53,7 +60,7 @@ impl Part<'_> {
         let slept =
             before.checked_sub(1).and_then(|n| self.passed[n]).map(|n| self.intervals[n as usize].end);
         let idle = self.idle.filter(|idle| passes(idle.cause)).map(|idle| idle.end);
-        let unseen = (self.idle.is_none() && self.born.is_none()).then(|| self.start());
+        let unseen = self.comes_late().then(|| self.start());
         slept.or(idle).or(unseen).filter(|end| *end < at)
     }
 
@@ -70,11 +77,13 @@ impl Part<'_> {
 pub struct Parts<'a> {
     pub all: Vec<Part<'a>>,
     of: HashMap<u32, std::ops::Range<usize>>,
+    /// When the recording began.
+    begin: u64,
 }
 
 impl<'a> Parts<'a> {
     pub fn of(seen: &'a Seen, records: &Records) -> Self {
-        let mut parts = Self { all: Vec::new(), of: HashMap::new() };
+        let mut parts = Self { all: Vec::new(), of: HashMap::new(), begin: seen.begin() };
         let mut births: HashMap<u32, Vec<(u32, u64)>> = HashMap::new();
         for (child, parent, at) in &records.forks {
             births.entry(*child).or_default().push((*parent, *at));
@@ -115,7 +124,18 @@ impl<'a> Parts<'a> {
             };
             let slept = last(|cause| !matches!(cause, Cause::Request(_)));
             let passed = last(passes);
-            self.all.push(Part { tid, intervals, slept, passed, idle, born, does: Vec::new(), out: false });
+            let late = intervals[0].start > self.begin;
+            self.all.push(Part {
+                tid,
+                intervals,
+                slept,
+                passed,
+                idle,
+                born,
+                late,
+                does: Vec::new(),
+                out: false,
+            });
         }
     }
 
@@ -234,7 +254,10 @@ mod tests {
         let timer = [slept(0, 90, Cause::Timer), ran(90, 125)];
         assert_eq!(over(&timer, &[], &none), [(WAKER, 90)]);
         let later = [slept(0, 110, Cause::Timer), ran(110, 125)];
-        assert_eq!(over(&later, &[], &none), [(WAKER, 0)], "the sleeper waited for that time");
+        assert!(over(&later, &[], &none).is_empty(), "the sleeper waited for that time");
+        // It was there before it was seen.
+        assert_eq!(over(&[ran(40, 125)], &[], &none), [(WAKER, 40)]);
+        assert!(over(&[ran(0, 125)], &[], &none).is_empty(), "it has done nothing that could be over");
         // It also waited for the sleeper itself since.
         let lock = [slept(0, 80, Cause::Timer), slept(80, 95, Cause::Thread(SLEEPER)), ran(95, 125)];
         assert_eq!(over(&lock, &[], &none), [(WAKER, 80)]);

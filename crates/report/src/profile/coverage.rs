@@ -84,8 +84,11 @@ impl Coverage {
         Self { functions: all, time_ns: whole, points: points.collect() }
     }
 
-    /// A line about a run of several: `before: 2 of 5 functions cover 80 %, 3 90 %`.
+    /// A line about a run of several: `before: of 5 functions 2 cover 80 %, 3 cover 90 %`.
     pub fn line(&self, name: &str) -> String {
+        if self.functions == 0 {
+            return format!("{name}: no time has a stack");
+        }
         let said = self.points.iter().filter(|p| SAID.iter().any(|s| *s as f64 / 100.0 == p.time_share));
         let said = said.map(|p| format!("{} cover {:.0} %", units::count(p.functions), p.time_share * 100.0));
         let all = units::count(self.functions);

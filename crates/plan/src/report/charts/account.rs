@@ -18,6 +18,8 @@ const BAR: i32 = 16;
 /// Distance between steps that have several bars.
 const GAP: i32 = 8;
 const NAME: usize = 44;
+/// Of more steps, or of spans that no step names, those with most time.
+const MOST: usize = 30;
 
 /// Parts in the order of the bars: what it is called, whose colour it has, whether it is striped.
 #[rustfmt::skip]
@@ -146,15 +148,28 @@ fn fill(part: usize) -> Fill {
 
 /// Every step of the table, so that charts of the same plan have the same bars, with a bar for each level of `by`.
 fn bars(table: &Table, spans: bool, by: Option<usize>, cells: &[CellFigures]) -> Vec<Bar> {
-    let times = |row: &'_ Row| if spans { row.spans.clone() } else { row.steps.clone() };
-    let mut steps: Vec<String> = Vec::new();
-    // In the order of the load, which a recording does not know.
-    for time in table.rows.iter().flat_map(|row| row.steps.iter().cloned().chain(times(row))) {
-        let there = || table.rows.iter().any(|row| times(row).iter().any(|t| t.name == time.name));
-        if !steps.contains(&time.name) && there() {
-            steps.push(time.name);
+    fn times(row: &Row, spans: bool) -> &[TimeOf] {
+        if spans {
+            &row.spans
+        } else {
+            &row.steps
         }
     }
+    // In the order of the load, which a recording does not know.
+    let mut whole: Vec<(&str, f64)> = Vec::new();
+    let ours = table.rows.iter().flat_map(|row| row.steps.iter().map(|step| (step, 0.0)));
+    let theirs = table.rows.iter().flat_map(|row| times(row, spans).iter().map(|t| (t, t.whole())));
+    for (time, ns) in ours.chain(theirs) {
+        match whole.iter_mut().find(|(name, _)| *name == time.name) {
+            Some((_, sum)) => *sum += ns,
+            None => whole.push((&time.name, ns)),
+        }
+    }
+    if whole.len() > MOST {
+        whole.sort_by(|a, b| b.1.total_cmp(&a.1));
+        whole.truncate(MOST);
+    }
+    let steps = whole.into_iter().map(|(name, _)| name.to_owned());
     let mut levels: Vec<usize> = by.map_or(vec![0], |f| cells.iter().map(|c| c.levels[f]).collect());
     levels.sort_unstable();
     levels.dedup();
@@ -167,7 +182,7 @@ fn bars(table: &Table, spans: bool, by: Option<usize>, cells: &[CellFigures]) ->
             };
             let mut all = TimeOf::default();
             for row in table.rows.iter().filter(own) {
-                times(row).iter().filter(|t| t.name == step).for_each(|t| all.add(t));
+                times(row, spans).iter().filter(|t| t.name == step).for_each(|t| all.add(t));
             }
             let mut levels = vec![0; table.factors.len()];
             by.into_iter().for_each(|f| levels[f] = *number);

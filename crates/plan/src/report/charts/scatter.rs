@@ -48,7 +48,7 @@ pub(super) fn draw(plot: &Plot<'_>, by: usize) -> Result<String> {
     };
     let (Some(along), Some(upward)) = (axis(&across, |p| p.1), axis(&up, |p| p.2)) else {
         bail!(
-            "no environment has both {} and {}",
+            "no environment has both {} and {} above 0",
             plot.chart.x.as_deref().unwrap_or_default(),
             plot.chart.figure
         );
@@ -61,7 +61,8 @@ pub(super) fn draw(plot: &Plot<'_>, by: usize) -> Result<String> {
     all.sort_unstable();
     all.dedup();
     if all.len() > points.len() {
-        description += &format!("; {} without both", several(all.len() - points.len(), "environment"));
+        description +=
+            &format!("; {} without both above 0", several(all.len() - points.len(), "environment"));
     }
     let page = Sheet {
         title: plot.title(),

@@ -34,7 +34,7 @@ pub(super) fn draw(plot: &Plot<'_>, over: usize, by: usize, cells: &[CellFigures
     let medians: Vec<f64> = cells.iter().map(|c| c.median).collect();
     let (low, high) = ends(&medians);
     let format = Format::of(plot.unit, high);
-    // Of values of 0 there is no logarithm.
+    // Of values of 0 there is no logarithm: the description says so.
     let log = plot.chart.log && low > 0.0;
     let to = |value: f64| if log { value.ln() } else { value };
     let back = |value: f64| if log { value.exp() } else { value };
@@ -46,7 +46,8 @@ pub(super) fn draw(plot: &Plot<'_>, over: usize, by: usize, cells: &[CellFigures
         let levels = (ranked[0][x], ranked[1][y]);
         cells.iter().find(|c| (c.levels[over], c.levels[by]) == levels)
     };
-    let steps = || (0..LEGEND).rev().map(|i| i as f64 / (LEGEND - 1) as f64);
+    let legend = if low < high { LEGEND } else { 1 };
+    let steps = || (0..legend).rev().map(|i| i as f64 / (LEGEND - 1) as f64);
     let fill = |place: f64| Fill { rgb: scale::rgb(place), striped: false };
     let all = || (0..ranked[1].len()).flat_map(|y| (0..ranked[0].len()).map(move |x| (x, y)));
     let described = all().map(|(x, y)| {
@@ -56,7 +57,8 @@ pub(super) fn draw(plot: &Plot<'_>, over: usize, by: usize, cells: &[CellFigures
     let page = Sheet {
         title: plot.title(),
         subtitle: axis_label(&plot.chart.figure, format.unit),
-        description: described.collect::<Vec<_>>().join("; "),
+        description: described.collect::<Vec<_>>().join("; ")
+            + if plot.chart.log && !log { "; colours are linear: a value is 0" } else { "" },
         height: ROW * ranked[1].len() as i32,
         left_letters: axes[1].1.iter().map(|mark| mark.1.chars().count()).max().unwrap_or(0),
         legend: steps().map(|p| format.text(back(to(low) + p * (to(high) - to(low))))).collect(),
