@@ -85,6 +85,7 @@ pub fn of(seen: &Seen, records: &Records, disk: Option<Disk>, targets: &HashSet<
     for n in 0..parts.all.len() {
         let part = &parts.all[n];
         let (tid, intervals) = (part.tid, part.intervals.iter().chain(&part.idle));
+        let idle = part.idle.map(|idle| idle.end);
         for i in
             intervals.filter(|i| i.state == ThreadState::Sleeping && !part.out).copied().collect::<Vec<_>>()
         {
@@ -95,7 +96,11 @@ pub fn of(seen: &Seen, records: &Records, disk: Option<Disk>, targets: &HashSet<
                     let after = number.map_or_else(Vec::new, |number| {
                         let asked = &graph.recording.requests[number as usize].recorded;
                         let at = asked.queued + seen.begin();
-                        let other = parts.within(asked.owner, at).filter(|_| asked.owner != tid);
+                        // What a worker of the kernel writes for somebody, that one would have written itself.
+                        let of_worker = |by: &usize| parts.all[*by].idle.is_some();
+                        let other = parts
+                            .within(asked.owner, at)
+                            .filter(|by| asked.owner != tid && idle != Some(i.end) && !of_worker(by));
                         other.map_or_else(Vec::new, |by| parts.over(by, at, tid, &i))
                     });
                     match number {
@@ -109,7 +114,9 @@ pub fn of(seen: &Seen, records: &Records, disk: Option<Disk>, targets: &HashSet<
                 Cause::Thread(by) if by != tid => {
                     let by = parts.within(by, i.end);
                     by.map(|by| {
-                        let after = parts.over(by, i.end, tid, &i);
+                        // From an idle sleep a worker goes on when there is something to do, never without.
+                        let after =
+                            if idle == Some(i.end) { Vec::new() } else { parts.over(by, i.end, tid, &i) };
                         Step::Await(tell(&mut events, &mut parts, by, i.end, after), 0)
                     })
                 }

@@ -56,12 +56,11 @@ impl Part<'_> {
 
     /// The end of its last sleep for time, or of what was before the recording saw it, until a moment.
     fn passed(&self, at: u64) -> Option<u64> {
-        let before = self.intervals.partition_point(|i| i.end < at);
+        let before = self.intervals.partition_point(|i| i.end <= at);
         let slept =
             before.checked_sub(1).and_then(|n| self.passed[n]).map(|n| self.intervals[n as usize].end);
-        let idle = self.idle.filter(|idle| passes(idle.cause)).map(|idle| idle.end);
         let unseen = self.comes_late().then(|| self.start());
-        slept.or(idle).or(unseen).filter(|end| *end < at)
+        slept.or(unseen)
     }
 
     /// What let it do what it does at a moment: what ended its last sleep until then that was not for a request, or who made it. With when.
@@ -160,7 +159,11 @@ impl<'a> Parts<'a> {
         let mut part = part;
         for _ in 0..HOPS {
             let this = &self.all[part];
-            over.extend(this.passed(at.min(sleep.start)).map(|end| (part, end)));
+            match this.passed(at) {
+                // The wait was for that time, as that for a served disk is.
+                Some(end) if end >= sleep.start => return Vec::new(),
+                passed => over.extend(passed.map(|end| (part, end))),
+            }
             let Some((Cause::Thread(by), since)) = this.let_go(at) else { break };
             let Some(next) = self.at(by, since).filter(|_| by != tid) else { break };
             (part, at) = (next, since);
@@ -280,6 +283,7 @@ mod tests {
         };
         assert!(idle(Cause::Thread(OTHER)).contains(&(WAKER, 60)));
         assert!(idle(Cause::Timer).contains(&(WAKER, 60)));
+
         assert!(idle(Cause::Thread(SLEEPER)).is_empty());
     }
 }
