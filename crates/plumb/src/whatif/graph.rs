@@ -256,9 +256,23 @@ fn syncs(seen: &Seen, records: &Records, disk: Disk, parts: &mut Parts<'_>, grap
     let mut queued: Vec<u64> =
         seen.done.iter().filter(|d| d.request.dev == disk.dev).map(|d| d.request.q).collect();
     queued.sort_unstable();
+    // What was written past the page cache (O_DIRECT) was queued before the call.
+    let process = |tid: &u32| *records.processes.get(tid).unwrap_or(tid);
+    let mut direct: HashMap<u32, Vec<u64>> = HashMap::new();
+    for d in seen.done.iter().filter(|d| d.request.dev == disk.dev && d.request.is_write()) {
+        direct.entry(process(&d.request.owner)).or_default().push(d.request.q);
+    }
+    direct.values_mut().for_each(|all| all.sort_unstable());
+    let among = |all: &[u64], from: u64, to: u64| {
+        all.partition_point(|q| *q < from) < all.partition_point(|q| *q <= to)
+    };
+    let mut before: HashMap<u32, u64> = HashMap::new();
     for (tid, since, at) in &records.synced {
+        let whose = process(tid);
+        let last = before.insert(whose, *at).unwrap_or(0);
+        let own = direct.get(&whose).is_some_and(|all| among(all, last, *at));
         // Of calls on files elsewhere nothing was written here.
-        if queued.partition_point(|q| q < since) == queued.partition_point(|q| q <= at) {
+        if !own && !among(&queued, *since, *at) {
             continue;
         }
         let Some(by) = parts.within(*tid, *at) else { continue };

@@ -7,6 +7,8 @@ use std::collections::{HashMap, HashSet};
 
 /// So far back who woke whom is followed.
 const HOPS: u32 = 8;
+/// So many shorter sleeps are passed over.
+const SHORT: u32 = 16;
 /// So many times who serves a disk is looked for: who serves those who serve.
 const ROUNDS: u32 = 16;
 
@@ -54,13 +56,20 @@ impl Part<'_> {
         self.intervals[self.intervals.len() - 1].end
     }
 
-    /// The end of its last sleep for time, or of what was before the recording saw it, until a moment.
-    fn passed(&self, at: u64) -> Option<u64> {
-        let before = self.intervals.partition_point(|i| i.end <= at);
-        let slept =
-            before.checked_sub(1).and_then(|n| self.passed[n]).map(|n| self.intervals[n as usize].end);
-        let unseen = self.comes_late().then(|| self.start());
-        slept.or(unseen)
+    /// The end of its last sleep for time, or of what was before the recording saw it, until a moment, that took longer than a wait: who
+    /// waited did not wait for that.
+    fn passed(&self, at: u64, wait: u64, begin: u64) -> Option<u64> {
+        let mut before = self.intervals.partition_point(|i| i.end <= at);
+        for _ in 0..SHORT {
+            let Some(n) = before.checked_sub(1).and_then(|n| self.passed[n]) else { break };
+            let slept = &self.intervals[n as usize];
+            if slept.end - slept.start > wait {
+                return Some(slept.end);
+            }
+            before = n as usize;
+        }
+        let unseen = self.comes_late() && self.start() <= at && self.start() - begin > wait;
+        unseen.then(|| self.start())
     }
 
     /// What let it do what it does at a moment: what ended its last sleep until then that was not for a request, or who made it. With when.
@@ -159,7 +168,7 @@ impl<'a> Parts<'a> {
         let mut part = part;
         for _ in 0..HOPS {
             let this = &self.all[part];
-            match this.passed(at) {
+            match this.passed(at, sleep.end - sleep.start, self.begin) {
                 // The wait was for that time, as that for a served disk is.
                 Some(end) if end >= sleep.start => return Vec::new(),
                 passed => over.extend(passed.map(|end| (part, end))),
