@@ -34,7 +34,7 @@ pub fn without_neighbour(all: &mut Value) {
     }
 }
 
-/// Judges a load by its exit code and its result, or a command by its exit code; `shared`: the cell has a neighbour.
+/// Judges a load by its exit code and its result, or a command by its exit code; `shared`: the cell has a neighbour on its disk.
 pub fn of_load(
     json: Option<&Path>,
     code: Option<Status>,
