@@ -70,6 +70,9 @@ export class Harness {
 	}
 }
 
+/** How long what the browser does in its own time may take. */
+export const POLL = { timeout: 30_000 };
+
 export interface How {
 	width?: number;
 	height?: number;

@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Document } from "../src/document";
-import { barriers, golden, Harness, type How, type Opened } from "./harness";
+import { barriers, golden, Harness, type How, type Opened, POLL } from "./harness";
 
 let harness: Harness;
 beforeAll(async () => {
@@ -187,7 +187,6 @@ describe.skipIf(doc.run === undefined)("a report of a run", () => {
 		await opened({ dark: true }, async ({ page }) => {
 			const drawn = "main canvas";
 			await page.waitForSelector(drawn);
-			await page.waitForTimeout(500);
 			// Mean of red, green and blue in a corner of the first picture, at once after the event.
 			const ground = (event: string) =>
 				page.evaluate(
@@ -199,11 +198,10 @@ describe.skipIf(doc.run === undefined)("a report of a run", () => {
 					},
 					{ event, drawn },
 				);
-			expect(await ground("")).toBeLessThan(80);
+			await expect.poll(() => ground(""), POLL).toBeLessThan(80);
 			expect(await ground("beforeprint")).toBeGreaterThan(200);
 			await page.evaluate(() => dispatchEvent(new Event("afterprint")));
-			await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
-			expect(await ground("")).toBeLessThan(80);
+			await expect.poll(() => ground(""), POLL).toBeLessThan(80);
 		});
 	});
 

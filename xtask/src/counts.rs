@@ -48,7 +48,7 @@ pub fn count(line: &str, counts: &mut Counts) {
     }
 }
 
-/// The names of failed tests, as Rust's harness lists them at a program's end.
+/// The names of failed tests, as Rust's harness and web/test/reporter.ts list them at a program's end.
 #[derive(Debug, Default)]
 pub struct Failures {
     listing: bool,

@@ -195,7 +195,12 @@ impl<'a> Session<'a> {
         let mut notes = job.notes.into_inner();
         let mut report = self.report();
         if counts.failed > 0 {
-            report.broken.push(name.clone());
+            let names = if notes.failed.is_empty() {
+                String::new()
+            } else {
+                format!(" ({})", notes.failed.join(", "))
+            };
+            report.broken.push(format!("{name}{names}"));
         }
         report.total.add(counts);
         report.stages.push((name.clone(), started.elapsed()));

@@ -60,6 +60,8 @@ impl Output {
 pub struct Notes {
     pub times: Vec<Timed>,
     pub retries: Vec<Retry>,
+    /// Names of tests that failed, also of those that passed when tried again.
+    pub failed: Vec<String>,
 }
 
 pub struct Job<'a> {
@@ -192,11 +194,13 @@ impl<'a> Job<'a> {
         let limit = Limit { time: self.end.saturating_duration_since(now), grace: self.session.grace };
         let mut counts = Counts::default();
         let mut watch = Watch::new(division, name.into(), now);
+        let mut failures = Failures::default();
         if command.get_current_dir().is_none() {
             command.current_dir(self.root);
         }
         let ended = limit::run(&mut command, limit, |line| {
             count(line, &mut counts);
+            failures.take(line);
             watch.take(line, Instant::now());
             if let Some(retry) = retries::told(self.name, line) {
                 self.notes.borrow_mut().retries.push(retry);
@@ -205,6 +209,9 @@ impl<'a> Job<'a> {
         })?;
         watch.end(Instant::now());
         self.notes.borrow_mut().times.append(&mut watch.times);
+        let again = |name: &String| self.notes.borrow().failed.contains(name);
+        failures.names.retain(|name| !again(name));
+        self.notes.borrow_mut().failed.append(&mut failures.names);
         let status = match ended {
             End::Exited(status) => status,
             End::Stopped(running) => {

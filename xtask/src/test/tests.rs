@@ -199,6 +199,17 @@ fn retries_of_a_command_are_noted() {
 }
 
 #[test]
+fn the_end_names_tests_that_failed() {
+    let session = session(600);
+    let tests = concat!(
+        "echo 'failures:'; echo; echo 'failures:'; echo '    a::b'; echo '    c'; echo; ",
+        "echo 'test result: FAILED. 1 passed; 2 failed; 0 ignored'; exit 101"
+    );
+    session.alone(&check("page", minutes(1), tests));
+    assert_eq!(session.report().broken, ["page (a::b, c)"]);
+}
+
+#[test]
 fn the_end_tells_stages_slowest_tests_retries_and_counts() {
     let second = Duration::from_secs(1);
     let timed = |n: u32| Timed { name: format!("test {n}"), took: second * n };
@@ -209,6 +220,7 @@ fn the_end_tells_stages_slowest_tests_retries_and_counts() {
         notes: Notes {
             times: (1..=12).map(timed).collect(),
             retries: vec![Retry { stage: "root".into(), test: "a".into(), passed: Some(true) }],
+            failed: Vec::new(),
         },
     };
     let text = report.text(Path::new("/t/list"), "d\tc\troot\ta\tpassed\n");
