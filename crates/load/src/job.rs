@@ -45,6 +45,10 @@ pub struct Job {
     #[arg(long, value_name = "N", default_value_t = 5, help_heading = "Operation",
         value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub counters: u32,
+    /// Updates that one operation of lock-and-update makes, of one counter after the other, and that are timed together
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Operation",
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub batch: u32,
 
     /// Where requests go: HOST:PORT, the path of a Unix socket, or with --sql the URL of a database
     #[arg(
@@ -224,6 +228,7 @@ impl Default for Job {
             vector: 4,
             lock: Lock::Mutex,
             counters: 5,
+            batch: 1,
             to: String::new(),
             listen: String::new(),
             multiplex: Multiplex::None,

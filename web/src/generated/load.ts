@@ -243,6 +243,8 @@ export interface Job {
   lock: Lock;
   /** Counters of lock-and-update */
   counters: number;
+  /** Updates that one operation of lock-and-update makes, of one counter after the other, and that are timed together */
+  batch: number;
   /** Where requests go: HOST:PORT, the path of a Unix socket, or with --sql the URL of a database */
   to: string;
   /** Where a server takes requests: HOST:PORT, or the path of a Unix socket, which is made */

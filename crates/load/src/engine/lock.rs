@@ -69,7 +69,7 @@ pub unsafe fn counters(shared: *const u8, job: &Job) -> Vec<u64> {
     (0..job.counters as usize).map(|i| (i * parts..(i + 1) * parts).map(count).sum()).collect()
 }
 
-/// Takes counter `offset`'s lock, counts, and gives it back.
+/// Takes counter `offset`'s lock, counts, and gives it back; then the next one's, as often as the job's batch says.
 ///
 /// A worker that dies with a lock in its hands leaves the others waiting:
 /// robust mutexes would cost something in every operation.
@@ -77,6 +77,8 @@ pub unsafe fn counters(shared: *const u8, job: &Job) -> Vec<u64> {
 pub struct Locks {
     counters: *const Counter,
     count: u64,
+    /// Updates of an operation.
+    batch: u32,
     parts: u64,
     lock: Lock,
     /// For record locks: a description of our own, as those of one description do not exclude each other.
@@ -108,7 +110,7 @@ impl Engine for Locks {
             Ok(())
         })?;
         let parts = parts(job.lock) as u64;
-        Ok(Locks { counters, count: u64::from(job.counters), parts, lock: job.lock, own })
+        Ok(Locks { counters, count: u64::from(job.counters), batch: job.batch, parts, lock: job.lock, own })
     }
 
     #[inline(always)]
@@ -116,19 +118,38 @@ impl Engine for Locks {
         if operation.action != Action::Lock {
             return Some(-i64::from(libc::EOPNOTSUPP));
         }
-        let number = operation.offset;
-        if number >= self.count {
+        let first = operation.offset;
+        if first >= self.count {
             return Some(-i64::from(libc::EINVAL));
         }
+        let mut number = first;
+        for _ in 0..self.batch {
+            let returned = self.update(number);
+            if returned < 0 {
+                return Some(returned);
+            }
+            number += 1;
+            if number == self.count {
+                number = 0;
+            }
+        }
+        Some(0)
+    }
+}
+
+impl Locks {
+    /// Takes counter `number`'s lock, counts, and gives it back; 0, or an error's negative number.
+    #[inline(always)]
+    fn update(&mut self, number: u64) -> i64 {
         // SAFETY: below the number of counters, which were initialised with this kind of lock.
-        Some(unsafe {
+        unsafe {
             let counter = &*self.counters.add(number as usize);
             let lock = counter.lock.get();
             match self.lock {
                 Lock::Mutex => {
                     let error = libc::pthread_mutex_lock(std::ptr::addr_of_mut!((*lock).mutex));
                     if error != 0 {
-                        return Some(-i64::from(error));
+                        return -i64::from(error);
                     }
                     counter.up();
                     -i64::from(libc::pthread_mutex_unlock(std::ptr::addr_of_mut!((*lock).mutex)))
@@ -136,7 +157,7 @@ impl Engine for Locks {
                 Lock::Rwlock => {
                     let error = libc::pthread_rwlock_wrlock(std::ptr::addr_of_mut!((*lock).rwlock));
                     if error != 0 {
-                        return Some(-i64::from(error));
+                        return -i64::from(error);
                     }
                     counter.up();
                     -i64::from(libc::pthread_rwlock_unlock(std::ptr::addr_of_mut!((*lock).rwlock)))
@@ -173,13 +194,13 @@ impl Engine for Locks {
                 Lock::Fcntl => {
                     let taken = self.record(libc::F_WRLCK, number);
                     if taken < 0 {
-                        return Some(taken);
+                        return taken;
                     }
                     counter.up();
                     self.record(libc::F_UNLCK, number)
                 }
             }
-        })
+        }
     }
 }
 

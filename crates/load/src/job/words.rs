@@ -57,7 +57,7 @@ words! {
         Unlink,
         /// Only synchronise, with --sync's method; nothing is written
         FsyncOnly,
-        /// Take a lock and count (--lock, --counters)
+        /// Take a lock and count (--lock, --counters, --batch)
         LockAndUpdate,
         /// Send a request to a server and read its answer (--to)
         Request,

@@ -70,7 +70,7 @@ fn job_result(
     let counted = (job.what == What::LockAndUpdate).then(|| Counted {
         // SAFETY: the memory is the job's, as long as the board; its workers have ended.
         counters: unsafe { engine::counters(board.shared(index), job) }.iter().sum(),
-        updates: operations.iter().map(|k| k.count - k.errors).sum(),
+        updates: operations.iter().map(|k| (k.count - k.errors) * u64::from(job.batch)).sum(),
     });
     let thread_mean_ns = (job.what == What::LockAndUpdate).then(|| mean_end(&workers)).flatten();
     JobResult {

@@ -66,6 +66,15 @@ impl Drop for Shared {
     }
 }
 
+#[test]
+fn a_batch_goes_round_the_counters() {
+    let (shared, file) = (Shared::new(), tempfile::tempfile().expect("a file"));
+    let mut engine = shared.open(&Job { batch: 4, ..job(Lock::Mutex) }, &file).expect("the engine starts");
+    assert_eq!(count(&mut engine, 2), 0);
+    // Counters 2, 0, 1 and 2.
+    assert_eq!(shared.counts(Lock::Mutex), [1, 1, 2]);
+}
+
 fn count(engine: &mut Locks, counter: u64) -> i64 {
     let (kind, action, buffer) = (OperationKind::Lock, Action::Lock, std::ptr::null_mut());
     engine
