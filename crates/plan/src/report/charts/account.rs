@@ -11,6 +11,7 @@ use plumb_model::Category;
 use plumb_report::chart::axis::Axis;
 use plumb_report::chart::canvas::{sheet, Fill, HPos, Sheet};
 use plumb_report::palette::Kind;
+use std::collections::BTreeMap;
 
 /// Pixels of a bar with its distance to the next one, and of the bar.
 const STEP: i32 = 22;
@@ -99,7 +100,7 @@ pub(super) fn draw(
     if bars.iter().all(|bar| bar.parts.is_none()) {
         bail!("no repetition has an account of its {}", chart.figure);
     }
-    let longest = bars.iter().map(Bar::whole).fold(0.0, f64::max);
+    let longest = longest(table, spans);
     let format = Format::of(Unit::Ns, longest);
     let label = format!("Mean time of each {what} [{}]", format.unit);
     let axis = Axis::linear(label, std::iter::once(longest * format.by));
@@ -146,15 +147,26 @@ fn fill(part: usize) -> Fill {
     Fill { rgb: kind.paint().rgb, striped }
 }
 
+fn times(row: &Row, spans: bool) -> &[TimeOf] {
+    if spans {
+        &row.spans
+    } else {
+        &row.steps
+    }
+}
+
+/// The mean time of the longest step of any cell, ns: charts of the same plan have the same scale.
+fn longest(table: &Table, spans: bool) -> f64 {
+    let mut all: BTreeMap<(usize, &str), TimeOf> = BTreeMap::new();
+    for (row, time) in table.rows.iter().flat_map(|row| times(row, spans).iter().map(move |t| (row, t))) {
+        all.entry((row.cell, &time.name)).or_default().add(time);
+    }
+    let whole = |time: &TimeOf| mean(time).map_or(0.0, |parts| parts.iter().sum());
+    all.values().map(whole).fold(0.0, f64::max)
+}
+
 /// Every step of the table, so that charts of the same plan have the same bars, with a bar for each level of `by`.
 fn bars(table: &Table, spans: bool, by: Option<usize>, cells: &[CellFigures]) -> Vec<Bar> {
-    fn times(row: &Row, spans: bool) -> &[TimeOf] {
-        if spans {
-            &row.spans
-        } else {
-            &row.steps
-        }
-    }
     // In the order of the load, which a recording does not know.
     let mut whole: Vec<(&str, f64)> = Vec::new();
     let ours = table.rows.iter().flat_map(|row| row.steps.iter().map(|step| (step, 0.0)));
