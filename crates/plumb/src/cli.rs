@@ -36,7 +36,7 @@ pub use report::ReportArgs;
 pub use sim::{SimArgs, Simulated};
 pub use size::SizeArgs;
 pub use tune::{TuneArgs, TuneIosched, TuneWhat};
-pub use whatif::WhatifArgs;
+pub use whatif::{More, WhatifArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use plumb_net::Address;

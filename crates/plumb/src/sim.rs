@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `plumb sim`: a load on a model of a device, in simulated time.
 //!
-//! Data flows: options -> [`Experiment`] (`from` makes tasks of a recorded trace) -> its steps, one after the other on
+//! Data flows: options -> [`Experiment`] ([`plumb_replay`] makes tasks of a recorded trace) -> its steps, one after the other on
 //! one device -> `show` or JSON, and a trace. `sweep` and `tune` simulate the same for several settings of the
 //! scheduler; `chart` draws.
 
 mod chart;
-pub(crate) mod from;
 mod show;
 mod sweep;
 pub mod tune;
@@ -110,7 +109,7 @@ fn experiment(args: &Simulated, scheduler: &str) -> Result<Experiment> {
     if let Some(key) = args.job.given.keys().next() {
         bail!("--{key}: with --from the requests are those of the trace; leave out the job's options");
     }
-    experiment.replay(from::read(dir, args.from_disk.as_deref(), args.max_request.0)?)?;
+    experiment.replay(plumb_replay::requests::read(dir, args.from_disk.as_deref(), args.max_request.0)?)?;
     Ok(experiment)
 }
 

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `plumb whatif`: how long a recorded run would take with another disk, other CPUs, more memory.
 //!
-//! Data flows: trace -> [`read`] -> [`graph`] (what threads do again) -> [`plumb_sim::whatif::again`]: once as it was recorded, which shows how
+//! Data flows: trace -> [`plumb_replay`] (what threads do again) -> [`plumb_sim::whatif::again`]: once as it was recorded, which shows how
 //! well that works, and then as asked for, with several seeds of the disk's model -> `show` or JSON.
 
-mod graph;
-mod parts;
-mod read;
 mod show;
 
-use crate::cli::WhatifArgs;
+use crate::cli::{More, WhatifArgs};
 use crate::quality::exit_code;
 use anyhow::{bail, Context, Result};
-use graph::{Disk, Graph};
 use plumb_analysis::{open, Analysis, Pass, Wanted};
 use plumb_model::Category;
+use plumb_replay::graph::{self, Disk, Graph};
+use plumb_replay::seen::{Records, Seen};
 use plumb_report::plain::Plain;
 use plumb_sim::queue::scheduler::Kind;
 use plumb_sim::queue::simulation::MAX_BYTES;
@@ -25,7 +23,6 @@ use plumb_stats::repetitions::median;
 use plumb_trace::kernel::MOST_CPUS;
 use plumb_trace::reader::Trace;
 use plumb_trace::units;
-use read::{Records, Seen};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashSet};
 use std::io::Write;
@@ -114,6 +111,7 @@ pub fn main(args: &WhatifArgs) -> Result<ExitCode> {
     let all: HashSet<u32> = threads.map(|t| t.tid).collect();
     let (targets, target) = targets(&trace, &analysis)?;
     let disk = disk(args, &trace, &seen, &all, about_disk)?;
+    let more = args.memory.map(|more| more_cache(args, more, &trace)).transpose()?;
     let spec = args.disk.as_ref().map(|model| Spec::load(model, &args.disk_set)).transpose()?;
     let plain = disk.map(|dev| Disk { dev, replaced: false, flushes: false });
     let plain = graph::of(&seen, &records, plain, &targets);
@@ -138,7 +136,7 @@ pub fn main(args: &WhatifArgs) -> Result<ExitCode> {
     let asked = disk.map(|dev| Disk { dev, replaced: spec.is_some(), flushes: flushes == Some(true) });
     let Graph { mut recording, flushes, kept, .. } = graph::of(&seen, &records, asked, &targets);
     let mut notes: Vec<String> = analysis.quality.trust().doubts.iter().map(|d| d.words.clone()).collect();
-    let cache = args.memory.map(|more| saved(&mut recording, more.0, &mut notes));
+    let cache = more.map(|more| saved(&mut recording, more, &mut notes));
     if flushes > 0 {
         notes.push(format!("The recorded disk had no cache; with this one each of {flushes} calls of fsync or its like has a flush."));
     }
@@ -288,6 +286,18 @@ fn disk(
         }
         None if needed => bail!("cannot say which disk is replaced: requests went to several\nhint: choose one with --from-disk: {}", names(&disks)),
         most => Ok(most),
+    }
+}
+
+/// How much more page cache there is, bytes.
+fn more_cache(args: &WhatifArgs, more: More, trace: &Trace) -> Result<u64> {
+    let told = trace.metadata.env.get("memory").and_then(|m| m.strip_suffix(" kB")?.parse::<u64>().ok());
+    match (more, told) {
+        (More::Times(_), None) => bail!(
+            "cannot multiply the memory of {}: its trace does not tell how much there was\nhint: say how much more, as --memory +512M",
+            args.run.display()
+        ),
+        (more, told) => Ok(more.bytes(told.unwrap_or(0).saturating_mul(1024))),
     }
 }
 

@@ -499,6 +499,8 @@ fn what_if_refuses_what_it_cannot_tell() {
         (&[][..], "nothing is changed"),
         (&["--cpus", "4", "--from-disk", "sim0"], "--from-disk says which disk"),
         (&["--memory", "512M"], "what a smaller cache would lose was not recorded"),
+        (&["--memory", "0.5x"], "what a smaller cache would lose was not recorded"),
+        (&["--memory", "2x"], "its trace does not tell how much there was"),
         (&["--disk", "nonesuch"], "nonesuch"),
         (&["--disk", "nvme", "--from-disk", "sdz"], "cannot replace sdz: no request went to it"),
         (&["--disk", "nvme", "--disk-set", "size=1M"], "--disk-set size"),

@@ -4,12 +4,19 @@
 use crate::elements::{self, Element, Scratch, STATE, WAIT};
 use crate::mutate::{self, number, pick, Random};
 use plumb_analysis::hosts::{self, Recording};
-use plumb_analysis::Analysis;
+use plumb_analysis::{Analysis, Pass, Wanted};
 use plumb_model::views::{Filter, Groups, Spec, Viewer, VIEWS};
 use plumb_model::{Category, RunResult};
+use plumb_replay::graph::{self, Disk, Graph};
+use plumb_replay::seen::{Records, Seen as Happened};
 use plumb_report::run_directory::{self, Seen};
 use plumb_report::terminal::screen::Screen;
 use plumb_report::{document_files, upgrade};
+use plumb_sim::queue::scheduler::Kind;
+use plumb_sim::queue::simulation::MAX_BYTES;
+use plumb_sim::queue::{Settings, Simulation};
+use plumb_sim::spec::Spec as DiskSpec;
+use plumb_sim::whatif;
 use plumb_trace::reader::{Item, Operation, Trace};
 use plumb_trace::schema::{TcpRead, TcpSegmentIn, TcpSegmentOut, TcpSegmentQueued};
 use plumb_trace::Record;
@@ -247,6 +254,41 @@ pub fn report(input: &[u8]) -> u64 {
         document_files::json(&document, &mut out).expect("memory");
         upgrade::parse(&out).expect("what is written can be read");
         shape(&seen.analysis)
+    })
+}
+
+/// What the threads of a trace do again: as it was recorded, and with its busiest disk replaced.
+pub fn again(input: &[u8]) -> u64 {
+    SCRATCH.with(|scratch| {
+        let Some(trace) = scratch.open(&elements::parse(input)) else { return 0 };
+        let mut records = Records::of(trace.state.tasks.iter().map(|t| (t.tid, t.tgid)).collect());
+        let read = Pass::over(&trace).wanted(Wanted::Account).read_with(Happened::default(), |item| {
+            records.take(item);
+            true
+        });
+        let Ok((analysis, seen)) = read else { return 1 };
+        let threads = analysis.result.processes.iter().flat_map(|p| &p.threads);
+        let targets = threads.map(|t| t.tid).filter(|tid| *tid != 0).collect();
+        let disks = seen.disks(|_| true);
+        let dev = disks.iter().max_by_key(|(_, n)| **n).map(|(dev, _)| *dev);
+        let mut ends = Vec::new();
+        for replaced in [false, true] {
+            let disk = dev.map(|dev| Disk { dev, replaced, flushes: replaced });
+            let Graph { mut recording, .. } = graph::of(&seen, &records, disk, &targets);
+            let spec = DiskSpec::load("intel330", &[]).expect("a model of ours");
+            let fits = |offset: u64, length: u32| offset.saturating_add(u64::from(length)) <= spec.size.0;
+            for r in &mut recording.requests {
+                r.simulated &= replaced && fits(r.recorded.offset, r.recorded.length);
+            }
+            let queue = || {
+                let scheduler = Kind::named("noop", false).expect("a scheduler of ours");
+                let settings = Settings { nr_requests: 64, max_bytes: MAX_BYTES, depth: 32 };
+                Simulation::outside(spec.build(spec.size.0, 1).expect("a disk"), scheduler.build(0), settings)
+            };
+            let end = whatif::again(&recording, 2, 1.0, replaced.then(queue)).map(|o| o.end.checked_ilog2());
+            ends.push((end.ok(), recording.threads.len().min(8), recording.requests.len().min(8)));
+        }
+        crate::driver_hash(format!("{ends:?}").as_bytes())
     })
 }
 

@@ -17,6 +17,7 @@ Examples:
   plumb whatif before --disk nvme
   plumb whatif before --disk gp3 --disk-set medium.iops=6000 --cpus 8
   plumb whatif before --memory +512M
+  plumb whatif before --disk nvme --memory 2x
   plumb whatif before --cpu-speed 1.5 --json";
 
 /// The run, and the machine to predict it for.
@@ -50,9 +51,9 @@ pub struct WhatifArgs {
     /// How many times as fast each CPU is
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = speed, help_heading = "Machine")]
     pub cpu_speed: f64,
-    /// More page cache: +SIZE
-    #[arg(long, value_name = "+SIZE", value_parser = more, help_heading = "Machine")]
-    pub memory: Option<Bytes>,
+    /// More page cache: +SIZE, or FACTORx: so many times the memory of the recorded machine, all of it more cache
+    #[arg(long, value_name = "+SIZE|FACTORx", value_parser = more, help_heading = "Machine")]
+    pub memory: Option<More>,
     /// Print the result as JSON
     #[arg(long, help_heading = "Result")]
     pub json: bool,
@@ -66,9 +67,30 @@ fn speed(text: &str) -> Result<f64, String> {
     }
 }
 
-fn more(text: &str) -> Result<Bytes, String> {
-    match text.strip_prefix('+') {
-        Some(size) => size.parse::<Bytes>().map_err(|e| e.to_string()),
-        None => Err("so much more, as +512M: what a smaller cache would lose was not recorded".into()),
+/// How much more page cache there is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum More {
+    /// Bytes.
+    Size(u64),
+    /// The machine's memory times this, from 1 on.
+    Times(f64),
+}
+
+impl More {
+    /// In bytes, on a machine with so much memory.
+    pub fn bytes(self, memory: u64) -> u64 {
+        match self {
+            Self::Size(bytes) => bytes,
+            Self::Times(factor) => (memory as f64 * (factor - 1.0)) as u64,
+        }
     }
+}
+
+fn more(text: &str) -> Result<More, String> {
+    const HOW: &str = "so much more, as +512M or 2x: what a smaller cache would lose was not recorded";
+    if let Some(size) = text.strip_prefix('+') {
+        return size.parse::<Bytes>().map(|size| More::Size(size.0)).map_err(|e| e.to_string());
+    }
+    let factor = text.strip_suffix('x').and_then(|factor| factor.parse::<f64>().ok());
+    factor.filter(|f| (1.0..=1000.0).contains(f)).map(More::Times).ok_or_else(|| HOW.into())
 }

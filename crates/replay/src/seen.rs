@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a pass over a trace sees of threads, requests and wakeups: [`super::graph`] makes of it what threads do again.
+//! What a pass over a trace sees of threads, requests and wakeups: [`crate::graph`] makes of it what threads do again.
 
 use plumb_model::{Below, Cause, CpuState, Observer, Request, ThreadState};
 use plumb_trace::kernel::task_state;
@@ -35,7 +35,7 @@ pub struct Records {
     /// When a thread made a call of [`SYNC_CALLS`], and when it came back.
     pub synced: Vec<(u32, u64, u64)>,
     /// Of threads in such a call, since when.
-    pub(super) syncing: HashMap<u32, u64>,
+    pub(crate) syncing: HashMap<u32, u64>,
 }
 
 impl Records {
@@ -44,6 +44,7 @@ impl Records {
         Self { processes, ..Self::default() }
     }
 
+    /// Takes what one record tells.
     pub fn take(&mut self, item: &Item<'_>) {
         let Item::Record(r) = item else { return };
         match r.id {

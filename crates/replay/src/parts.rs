@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Parts: lives of threads, and what workers of the kernel did each time that they had something to do.
 
-use super::read::{Interval, Records, Seen};
+use crate::seen::{Interval, Records, Seen};
 use plumb_model::{Below, Cause, ThreadState};
 use std::collections::{HashMap, HashSet};
 

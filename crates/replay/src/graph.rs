@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! From what a pass saw to what threads do again.
 //!
-//! Data flows: intervals -> [`super::parts`] -> requests and wakeups as places in the parts of those who made them -> each part's steps.
+//! Data flows: intervals -> [`crate::parts`] -> requests and wakeups as places in the parts of those who made them -> each part's steps.
 
-use super::parts::{Does, Parts};
-use super::read::{Done, Interval, Records, Seen};
-use crate::sim::from;
+use crate::parts::{Does, Parts};
+use crate::seen::{Done, Interval, Records, Seen};
 use plumb_model::{Cause, ThreadState};
 use plumb_sim::device::{Ns, Operation};
 use plumb_sim::queue::task::Recorded;
@@ -213,7 +212,7 @@ fn requests(
     let mut writes: Vec<(u64, u32)> = Vec::new();
     for i in order {
         let Done { request, end } = &seen.done[i];
-        let asked = from::Asked {
+        let asked = crate::requests::Asked {
             opf: request.flags,
             sector: request.sector,
             len: request.len,
