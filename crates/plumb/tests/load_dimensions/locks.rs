@@ -79,6 +79,20 @@ fn counters_have_a_lock_each() {
     assert_eq!(taken, "012012012");
 }
 
+#[test]
+fn a_batch_takes_one_lock_after_the_other() {
+    if !traced("a_batch_takes_one_lock_after_the_other") {
+        return;
+    }
+    let args = ["--what", "lock-and-update", "--lock", "fcntl", "--counters", "3", "--batch", "4"];
+    let run = Run::new("fcntl", &[&args[..], &["--operations", "2"]].concat());
+    let word = |c: &&Call| c.args[2].split("l_start=").nth(1).and_then(|w| w.chars().next());
+    let taken: String = locks(&run).iter().filter(|c| c.has("F_WRLCK")).filter_map(word).collect();
+    assert_eq!(taken, "01201201");
+    let counted = &run.job()["counted"];
+    assert_eq!((&counted["counters"], &counted["updates"], run.count("lock")), (&8.into(), &8.into(), 2));
+}
+
 /// The lines of `strace -f -ttt`: thread, seconds, the call.
 fn times(text: &str) -> impl Iterator<Item = (u32, f64, &str)> {
     text.lines().filter_map(|line| {
