@@ -72,11 +72,6 @@ impl Cpus {
         }
     }
 
-    /// Whether a CPU has nothing to do.
-    pub fn idle(&self) -> bool {
-        self.running.iter().any(Option::is_none)
-    }
-
     /// What the thread on a CPU had, with what it has now.
     fn had(&self, now: Ns, cpu: usize) -> Ns {
         self.running[cpu].map_or(0, |r| self.shares[r.thread as usize].had + (now - r.since))

@@ -204,12 +204,10 @@ impl Engine<'_> {
         let event = &mut self.events[event as usize];
         event.happened = true;
         let waiting = std::mem::take(&mut event.waiting);
-        // What it took to wake a CPU that was idle: where all are busy none has to be woken.
-        let idle = self.cpus.idle();
         for thread in waiting {
             // The step that it waits in is the one before its next.
             let late = match self.recording.threads[thread as usize].steps[self.next[thread as usize] - 1] {
-                Step::Await(_, late) | Step::AwaitRequest(_, late) if idle => late,
+                Step::Await(_, late) | Step::AwaitRequest(_, late) => late,
                 _ => 0,
             };
             self.alarm(late, Alarm::GoesOn(thread));
@@ -322,19 +320,6 @@ mod tests {
         assert_eq!(end(&recording, 2, 1.0), 17 * MS);
         let late = end(&recording, 1, 1.0);
         assert!((18 * MS..=24 * MS).contains(&late), "they share one CPU: {late}");
-    }
-
-    #[test]
-    fn no_idle_cpu_is_woken_where_there_is_none() {
-        let first = [Step::Work(10 * MS), Step::Tell(0), Step::Work(MS)];
-        let second = [Step::Await(0, 50 * MS), Step::Work(5 * MS)];
-        let recording = Recording {
-            threads: threads(&[(&first, false), (&second, true)]),
-            requests: Vec::new(),
-            events: vec![Event::default()],
-        };
-        assert_eq!(end(&recording, 2, 1.0), 65 * MS);
-        assert!(end(&recording, 1, 1.0) <= 16 * MS);
     }
 
     #[test]
