@@ -27,8 +27,6 @@ export default defineConfig({
 		reporters: ["default", here("test/reporter.ts")],
 		// Two CPUs and a browser of several processes: one file after the other.
 		fileParallelism: !browser,
-		// Drawing and history come when the browser has time, beside whatever the machine does: what fails is
-		// tried again, and test/reporter.ts tells of it.
-		...(browser ? { testTimeout: 120_000, hookTimeout: 60_000, retry: 1 } : {}),
+		...(browser ? { testTimeout: 120_000, hookTimeout: 60_000 } : {}),
 	},
 });

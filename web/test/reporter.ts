@@ -15,7 +15,6 @@ export default class implements Reporter {
 				const { state } = test.result();
 				n[state]++;
 				if (state === "failed") failures.push(named(test));
-				else if ((test.diagnostic()?.retryCount ?? 0) > 0) console.log(`RETRY ${named(test)}: then passed`);
 			}
 			// A file that cannot be read has no tests, and an error of its own.
 			n.failed += module.errors().length;
