@@ -1562,6 +1562,20 @@ struct plumb_state_timex {
 };
 PLUMB_STATE(539, state_timex);
 
+/**
+ * The systemd unit or the container that a process is in, by its cgroup: of each process when the recording began, and
+ * of a process that runs another program.
+ * @set state
+ * @since 12
+ */
+struct plumb_state_service {
+	plumb_u64 at NS; /* when it began to run the program; 0 before the recording */
+	plumb_u32 pid TID; /* process */
+	plumb_str name; /* such as nginx.service, container web, pod shop/cart-0/web; empty: in none */
+	plumb_str cgroup; /* path of the unit's or container's cgroup in its hierarchy */
+};
+PLUMB_STATE(540, state_service);
+
 #undef NS
 #undef US
 #undef BYTES

@@ -12,6 +12,7 @@ mod pass;
 mod quality;
 pub mod setup;
 mod target;
+pub mod windows;
 
 pub use pass::{Pass, Wanted};
 pub use quality::{has_account, Quality, NOT_VALID};
@@ -62,7 +63,7 @@ impl Analysis {
     }
 
     /// Names functions and finds reasons: whatever changes the result or the profile does it again.
-    fn judge(&mut self) {
+    pub(crate) fn judge(&mut self) {
         let trust = self.quality.trust();
         self.result.hot = hot(&self.profile, &self.environment);
         self.diagnosis = diagnose(&self.result, &trust);

@@ -6,7 +6,7 @@ use anyhow::{bail, Result};
 use plumb_diagnose::Diagnosis;
 use plumb_model::profile::{Collector, Profile};
 use plumb_model::{Model, Observer, Setup};
-use plumb_trace::reader::{Item, Summary, Trace};
+use plumb_trace::reader::{Item, State, Summary, Trace};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -133,25 +133,34 @@ impl<O: Observer> Reading<O> {
         wanted: Wanted,
         comms: &[String],
     ) -> Result<(Analysis, O)> {
-        let mut model = self.model;
-        if let Some(why) = model.refusal() {
-            bail!("{why}");
+        let quality = Quality::of(trace, summary);
+        let env = trace.metadata.env.clone();
+        let (mut analysis, observer) = self.close(env, &trace.state, quality)?;
+        if !comms.is_empty() {
+            let (result, profile) =
+                (std::mem::take(&mut analysis.result), std::mem::take(&mut analysis.profile));
+            (analysis.result, analysis.profile) = target::only(comms, result, profile)?;
         }
-        model.whole_state(trace.state.clone());
-        let (result, (collector, observer)) = model.finish();
-        let profile = collector.map_or_else(Profile::default, |c| c.profile(&trace.state));
-        let (result, profile) =
-            if comms.is_empty() { (result, profile) } else { target::only(comms, result, profile)? };
-        let mut analysis = Analysis {
-            environment: trace.metadata.env.clone(),
-            quality: Quality::of(trace, summary),
-            diagnosis: Diagnosis::default(),
-            result,
-            profile,
-        };
         if wanted == Wanted::Findings {
             analysis.judge();
         }
         Ok((analysis, observer))
+    }
+
+    /// What was found, without findings.
+    pub(crate) fn close(
+        self,
+        environment: BTreeMap<String, String>,
+        state: &State,
+        quality: Quality,
+    ) -> Result<(Analysis, O)> {
+        let mut model = self.model;
+        if let Some(why) = model.refusal() {
+            bail!("{why}");
+        }
+        model.whole_state(state.clone());
+        let (result, (collector, observer)) = model.finish();
+        let profile = collector.map_or_else(Profile::default, |c| c.profile(state));
+        Ok((Analysis { environment, quality, diagnosis: Diagnosis::default(), result, profile }, observer))
     }
 }

@@ -48,6 +48,7 @@ pub fn of(env: &BTreeMap<String, String>, (begin, end): (u64, u64)) -> Setup {
         retransmit_waiters: has_event(env, "tcp_retransmit_waiter"),
         root: pid("command_pid"),
         state: State::default(),
+        carried: None,
     }
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The control group of this process, in either version, and what it limits.
+//! Control groups of processes, in either version, and what limits this one.
 
-use crate::{mounts, Root};
+use crate::{mounts, Mount, Root};
 use serde::{Deserialize, Serialize};
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 /// Limits of this process's control groups and of all above them, the tightest
@@ -22,30 +23,64 @@ const V1_NO_LIMIT: u64 = 1 << 62;
 const V1_THROTTLES: [&str; 4] =
     ["read_bps_device", "write_bps_device", "read_iops_device", "write_iops_device"];
 
+/// A group that a process is in, of one hierarchy (cgroups(7), /proc/PID/cgroup).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// Controllers of the hierarchy, separated by commas, or `name=systemd`; empty for version 2.
+    pub controllers: String,
+    /// Where it lies in the hierarchy.
+    pub path: PathBuf,
+}
+
+impl Group {
+    fn has(&self, controller: &str) -> bool {
+        self.controllers.split(',').any(|c| c == controller)
+    }
+
+    fn mount(&self, root: &Root) -> Option<Mount> {
+        let first = self.controllers.split(',').next().unwrap_or_default();
+        let here = |m: &Mount| match first {
+            "" => m.kind == "cgroup2",
+            first => m.kind == "cgroup" && m.options.split(',').any(|o| o == first),
+        };
+        mounts(root).into_iter().find(here)
+    }
+
+    /// Its directory, unless this process cannot see it: in a container the mount may show one subtree alone.
+    pub fn directory(&self, root: &Root) -> Option<PathBuf> {
+        let mount = self.mount(root)?;
+        Some(mount.point.join(self.path.strip_prefix(&mount.subtree).ok()?))
+    }
+}
+
+/// The groups that a process (its number, or `self`) is in, one a hierarchy; none where it is gone.
+pub fn groups(process: impl Display, root: &Root) -> Vec<Group> {
+    let text = root.text(format!("/proc/{process}/cgroup")).unwrap_or_default();
+    let group = |line: &str| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        Some(Group { controllers: parts.next()?.into(), path: parts.next()?.into() })
+    };
+    text.lines().filter_map(group).collect()
+}
+
+/// A process's group for a controller: of version 1 where the controller is there, else of version 2.
+fn group(process: impl Display, controller: &str, root: &Root) -> Option<Group> {
+    let all = groups(process, root);
+    let v1 = all.iter().find(|g| g.has(controller));
+    v1.or_else(|| all.iter().find(|g| g.controllers.is_empty())).cloned()
+}
+
+/// The directory of a process's group for a controller; None where there is none, or it cannot be seen.
+pub fn directory(process: impl Display, controller: &str, root: &Root) -> Option<PathBuf> {
+    group(process, controller, root)?.directory(root)
+}
+
 /// The directories of this process's group for a controller, from its own up to
 /// the mount's. Version 1 where the controller is mounted there, else version 2.
 pub fn directories(controller: &str, root: &Root) -> Vec<PathBuf> {
-    let own = root.text("/proc/self/cgroup").unwrap_or_default();
-    let all: Vec<_> = own
-        .lines()
-        .filter_map(|line| {
-            let mut parts = line.splitn(3, ':').skip(1);
-            Some((parts.next()?, parts.next()?))
-        })
-        .collect();
-    let v1 = all.iter().find(|(names, _)| names.split(',').any(|n| n == controller));
-    let (kind, path) = match (v1, all.iter().find(|(names, _)| names.is_empty())) {
-        (Some((_, path)), _) => ("cgroup", *path),
-        (None, Some((_, path))) => ("cgroup2", *path),
-        (None, None) => return Vec::new(),
-    };
-    let mount = mounts(root)
-        .into_iter()
-        .find(|m| m.kind == kind && (kind == "cgroup2" || m.options.split(',').any(|o| o == controller)));
-    let Some(mount) = mount else { return Vec::new() };
-    // In a container the mount may show only the group's own subtree.
-    let within = Path::new(path).strip_prefix(&mount.subtree).unwrap_or(Path::new(""));
-    let leaf = mount.point.join(within);
+    let Some(group) = group("self", controller, root) else { return Vec::new() };
+    let Some(mount) = group.mount(root) else { return Vec::new() };
+    let leaf = group.directory(root).unwrap_or_else(|| mount.point.clone());
     let up: Vec<PathBuf> =
         leaf.ancestors().take_while(|dir| dir.starts_with(&mount.point)).map(Path::to_path_buf).collect();
     up.into_iter().filter(|dir| root.path(dir).is_dir()).collect()

@@ -7,7 +7,7 @@
 //! - [`Environment`]: what a figure depends on, of the parts in [`system`] and [`Device`]; nothing that names
 //!   the machine or its user. What cannot be read is None, never a guess.
 //! - [`host`]: the machine at the beginning of a recording, as a trace holds it; [`clock`]: its clocks.
-//! - [`namespaces`]: those of this process, where they change what events mean.
+//! - [`service`]: the systemd unit or container that a process is in; [`namespaces`]: those of this process, where they change what events mean.
 //! - [`process`]: which process is meant, whatever becomes of its number; [`child`]: processes of our own;
 //!   [`capabilities`]: which are given up; [`confine`]: one that reads what others wrote; [`output`]: files and directories for results;
 //!   [`signals`]: what SIGINT, SIGTERM and SIGHUP do; [`user`]: numbers of users.
@@ -32,6 +32,7 @@ mod open_files;
 pub mod output;
 pub mod process;
 mod root;
+pub mod service;
 pub mod signals;
 mod sockets;
 mod space;

@@ -109,6 +109,15 @@ pub fn threads(pid: u32, root: &Root) -> Vec<u32> {
     numbers(&format!("/proc/{pid}/task"), root)
 }
 
+/// The processes whose first thread has this name, but for those whose parent has it too, in the order of their numbers.
+pub fn named(name: &str, root: &Root) -> Vec<u32> {
+    // The kernel keeps 15 bytes.
+    let name = name.get(..15).unwrap_or(name);
+    let first = |pid: u32| Thread::of(pid, pid, root).filter(|t| t.name == name && !t.of_the_kernel);
+    let found = all(root).into_iter().filter_map(|pid| Some((pid, first(pid)?.parent)));
+    found.filter(|(_, parent)| first(*parent).is_none()).map(|(pid, _)| pid).collect()
+}
+
 /// The children of processes, their children, and so on, in the order of their numbers.
 pub fn descendants(pids: &[u32], root: &Root) -> Vec<u32> {
     let parents: Vec<(u32, u32)> = all(root)
@@ -240,6 +249,8 @@ mod tests {
         assert_eq!(descendants(&[20], &root), [30, 31, 40]);
         assert_eq!(descendants(&[20, 31], &root), [30, 40]);
         assert!(descendants(&[50], &root).is_empty());
+        assert_eq!(named("x", &root), [1], "others are children of one of the name");
+        assert!(named("y", &root).is_empty());
     }
 
     #[test]

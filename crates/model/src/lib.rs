@@ -58,7 +58,7 @@ pub use block::{Below, Stamp as Request};
 pub use histogram::Histogram;
 pub use history::Cause;
 pub use latches::has_interpreter;
-pub use machine::Model;
+pub use machine::{Carried, Model};
 pub use parts::{Who, TCP_AGAIN, TCP_TIMER};
 pub use process::{add_process, add_thread};
 pub use result::{

@@ -3,6 +3,7 @@
 
 mod blame;
 mod calls;
+mod carried;
 mod charge;
 mod contention;
 mod finish;
@@ -40,6 +41,7 @@ use crate::triggered::Triggered;
 use crate::wait::{site, Calls};
 use crate::wait_events::WaitEvents;
 use crate::Observer;
+pub use carried::Carried;
 use pause::Pauses;
 use plumb_trace::kernel::{softirq as vector, MOST_CPUS, OUTSIDE_KERNEL, PID_MAX_LIMIT, TID_LIMIT};
 use plumb_trace::reader::{Item, RawRecord, Told};
@@ -70,6 +72,8 @@ pub struct Model<O: Observer = ()> {
     refused: bool,
     /// The first event came.
     begun: bool,
+    /// It goes on in another's place.
+    took_over: bool,
     events: u64,
     cpus: Vec<Cpu>,
     threads: Vec<Thread>,
@@ -144,6 +148,7 @@ impl<O: Observer> Model<O> {
             counted: setup.begin,
             refused: false,
             begun: false,
+            took_over: false,
             events: 0,
             cpus: Vec::new(),
             threads: Vec::new(),
@@ -176,7 +181,7 @@ impl<O: Observer> Model<O> {
             stacks: Ahead::default(),
             spans: Spans::default(),
             wait_events: WaitEvents::default(),
-            triggered: Triggered::new(&setup.state.triggers),
+            triggered: Triggered::new(setup.trigger()),
             texts: Ahead::default(),
             wakers: FxHashMap::default(),
             own: Vec::new(),
@@ -195,6 +200,9 @@ impl<O: Observer> Model<O> {
         let state = std::mem::take(&mut model.setup.state);
         state.stacks.iter().filter(|s| s.user == 0).for_each(|stack| model.stack(stack));
         model.setup.state = state;
+        if let Some(carried) = model.setup.carried.take() {
+            model.take_over(*carried);
+        }
         model
     }
 
@@ -202,7 +210,12 @@ impl<O: Observer> Model<O> {
     #[cold]
     fn begin(&mut self) {
         self.begun = true;
-        self.services = Services::of(&self.setup);
+        if self.took_over {
+            let told = &self.setup.state.services;
+            told.iter().for_each(|service| _ = self.services.told(service, self.setup.begin));
+        } else {
+            self.services = Services::of(&self.setup);
+        }
         self.latches = Latches::new(&self.setup.state);
         let state = std::mem::take(&mut self.setup.state);
         for file in &state.files {
@@ -263,6 +276,15 @@ impl<O: Observer> Model<O> {
         self.threads[at].service = service;
         if self.ledgers.len() <= service as usize {
             self.ledgers.resize_with(service as usize + 1, Ledger::default);
+        }
+    }
+
+    /// A process is, or will be, in a unit or container.
+    fn in_service(&mut self, told: &StateService) {
+        if self.services.told(told, self.now) {
+            if let Some(at) = self.known(told.pid) {
+                self.belongs(at);
+            }
         }
     }
 
@@ -427,6 +449,8 @@ impl<O: Observer> Model<O> {
             Told::Open(e) => self.setup.state.open.push(e.clone()),
             Told::Socket(e) if self.begun => self.processes.socket(self.services.process(e.pid), e),
             Told::Socket(e) => self.setup.state.sockets.push(e.clone()),
+            Told::Service(e) if self.begun => self.in_service(e),
+            Told::Service(e) => self.setup.state.services.push(e.clone()),
             Told::Span(e) => self.setup.state.spans.push(e.clone()),
             Told::Pause(e) => self.pauses.tell(e.begin, e.end, self.now),
             Told::Wait(w) if self.sites.contains_key(&w.stack) => {

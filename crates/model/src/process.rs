@@ -97,6 +97,22 @@ impl Processes {
         Self { service, ..Self::default() }
     }
 
+    /// What is known of those that live, without what they did.
+    pub fn carried(&self) -> Self {
+        let alive = self.open.iter().filter(|(_, p)| p.alive > 0);
+        let fresh = |(tgid, p): (&u32, &Process)| {
+            let (files, connections) = (p.files.clone(), p.connections.inherited());
+            let (comm, cmdline, target, ran_on) = (p.comm.clone(), p.cmdline.clone(), p.target, p.ran_on);
+            (*tgid, Process { files, connections, comm, cmdline, target, ran_on, ..Process::default() })
+        };
+        Self {
+            open: alive.map(fresh).collect(),
+            service: self.service,
+            serving: self.serving.clone(),
+            ..Self::default()
+        }
+    }
+
     /// Name and command line that the recorder read.
     pub fn name(&mut self, tgid: u32, comm: &str, cmdline: &str) {
         let p = self.open.entry(tgid).or_default();

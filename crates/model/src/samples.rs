@@ -137,6 +137,11 @@ pub struct Samples {
 }
 
 impl Samples {
+    /// The places of stacks, without what was sampled there.
+    pub fn carried(&self) -> Self {
+        Self { places: self.places.clone(), ..Self::default() }
+    }
+
     /// A kernel stack that samples may name.
     pub fn stack(&mut self, number: u32, text: &str) {
         self.places.insert(number, place(text));

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What the state machines are told of a trace before they see its first event.
 
+use crate::machine::Carried;
 use plumb_trace::reader::State as TraceState;
+use plumb_trace::schema::StateTrigger;
 
 /// What is known before the first event.
 #[derive(Debug, Default)]
@@ -21,4 +23,13 @@ pub struct Setup {
     pub root: u32,
     /// What is known before anything is told; the rest may be told, see [`crate::Model::feed`].
     pub state: TraceState,
+    /// What another model knew: this one goes on in its place.
+    pub carried: Option<Box<Carried>>,
+}
+
+impl Setup {
+    /// What froze a flight recorder, or was written with what lies around it: the first that came true in what is accounted.
+    pub fn trigger(&self) -> Option<&StateTrigger> {
+        self.state.triggers.iter().find(|t| t.end >= self.begin && t.end <= self.end)
+    }
 }

@@ -15,8 +15,8 @@ pub struct Triggered {
 }
 
 impl Triggered {
-    pub fn new(triggers: &[StateTrigger]) -> Self {
-        let of = triggers.first().map(|t| (t.thread, t.begin, t.end));
+    pub fn new(trigger: Option<&StateTrigger>) -> Self {
+        let of = trigger.map(|t| (t.thread, t.begin, t.end));
         Self { of, ..Self::default() }
     }
 

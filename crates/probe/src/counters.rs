@@ -2,6 +2,7 @@
 //! Counters that the kernel keeps anyway, for what no event tells: time stolen
 //! by the hypervisor, faults that read, swapping, quotas, retransmissions.
 
+use plumb_machine::{cgroup, Root};
 use plumb_trace::schema::StateCounter;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -152,34 +153,10 @@ fn pairs(text: &str) -> Vec<(String, u64)> {
     text.lines().filter_map(pair).collect()
 }
 
-/// Directories of the cgroups of a process, by controller; for cgroup 2 both.
+/// Directories of the cgroups of a process, by controller.
 fn cgroups(pid: u32) -> Vec<(&'static str, PathBuf)> {
-    let mounts = file("/proc/self/mountinfo");
-    let mount_of = |kind: &str, controller: &str| {
-        mounts.lines().find_map(|l| {
-            let (left, right) = l.split_once(" - ")?;
-            let right: Vec<&str> = right.split(' ').collect();
-            let here = right.first() == Some(&kind)
-                && (kind == "cgroup2" || right.get(2)?.split(',').any(|o| o == controller));
-            here.then(|| left.split(' ').nth(4).map(PathBuf::from))?
-        })
-    };
-    let mut out = Vec::new();
-    for line in file(&format!("/proc/{pid}/cgroup")).lines() {
-        let mut words = line.splitn(3, ':');
-        let (Some(_), Some(controllers), Some(path)) = (words.next(), words.next(), words.next()) else {
-            continue;
-        };
-        for controller in ["cpu", "memory"] {
-            let kind = if controllers.is_empty() { "cgroup2" } else { "cgroup" };
-            if controllers.is_empty() || controllers.split(',').any(|c| c == controller) {
-                if let Some(mount) = mount_of(kind, controller) {
-                    out.push((controller, mount.join(path.trim_start_matches('/'))));
-                }
-            }
-        }
-    }
-    out
+    let of = |controller| Some((controller, cgroup::directory(pid, controller, &Root::real())?));
+    ["cpu", "memory"].into_iter().filter_map(of).collect()
 }
 
 #[cfg(test)]

@@ -10,12 +10,12 @@ use crate::stack_ring::StackRing;
 use crate::stacks::{Kallsyms, Kind, RawStack, RawText};
 use crate::trigger::{Fired, Watch};
 use crate::user::{self, End, Spaces, UserStack};
-use plumb_machine::{clock, host, process, Root};
+use plumb_machine::{clock, host, process, service, Root};
 use plumb_trace::ctf::{HEAD_BYTES, MAX_PACKET_BYTES};
 use plumb_trace::event::StateEvent;
 use plumb_trace::schema::{
-    SchedExec, SchedExit, SchedFork, SpanBegin, StateCpuSample, StateFile, StateSpanText, StateTask,
-    StateWaitStack, StateWakerStack, SysEnter,
+    SchedExec, SchedExit, SchedFork, SpanBegin, StateCpuSample, StateFile, StateService, StateSpanText,
+    StateTask, StateWaitStack, StateWakerStack, SysEnter,
 };
 use plumb_trace::writer::{Sink, TraceWriter};
 use plumb_trace::Record;
@@ -40,11 +40,14 @@ pub struct Drain {
     too_long: u64,
     /// Functions of Python, by thread, when their stack was taken: it comes next.
     pythons: HashMap<u32, (u64, Vec<u64>)>,
-    watch: Option<Watch>,
+    watches: Vec<Watch>,
     texts: Texts,
     /// Of each span, whether its text is SQL.
     sql: Vec<bool>,
     everyone: bool,
+    services: service::Services,
+    /// Whether a process was in one.
+    in_services: bool,
     targets: HashSet<u32>,
     /// Calls whose first argument is a file that is synced.
     syncs: Vec<u32>,
@@ -60,8 +63,8 @@ pub struct Drain {
 pub struct Round {
     /// Fullest ring when it was read, 0 to 1.
     pub fill: f64,
-    /// The trigger's condition came true.
-    pub fired: Option<Fired>,
+    /// Which trigger's condition came true; of several times the one that took longest.
+    pub fired: Option<(usize, Fired)>,
 }
 
 impl Drain {
@@ -69,7 +72,7 @@ impl Drain {
     /// map, so it must be made before the command runs.
     pub fn new(
         cpus: u32,
-        watch: Option<Watch>,
+        watches: Vec<Watch>,
         everyone: bool,
         targets: &[u32],
         stacks: bool,
@@ -83,10 +86,12 @@ impl Drain {
             spaces: if stacks { Spaces::start(cpus) } else { Spaces::default() },
             too_long: 0,
             pythons: HashMap::new(),
-            watch,
+            watches,
             texts: spans.0,
             sql: spans.1.are_sql(),
             everyone,
+            services: service::Services::new(Root::real()),
+            in_services: false,
             targets: targets.iter().copied().collect(),
             syncs: ["fsync", "fdatasync", "sync_file_range"].iter().filter_map(|n| call_number(n)).collect(),
             asked: HashMap::new(),
@@ -116,7 +121,7 @@ impl Drain {
         for (cpu, tail) in self.tails.iter_mut().enumerate() {
             let cpu = cpu as u32;
             let mut result = Ok(());
-            let watch = &mut self.watch;
+            let watches = &mut self.watches;
             let targets = &mut self.targets;
             let syncs = &self.syncs;
             let spans = &mut self.spans;
@@ -150,9 +155,11 @@ impl Drain {
                             }
                             _ => {}
                         }
-                        let fired = watch.as_mut().and_then(|w| w.look(record));
-                        let fired = fired.into_iter().chain(round.fired);
-                        round.fired = fired.max_by_key(Fired::took);
+                        for (i, watch) in watches.iter_mut().enumerate() {
+                            let fired =
+                                watch.look(record).map(|fired| (i, fired)).into_iter().chain(round.fired);
+                            round.fired = fired.max_by_key(|(_, fired)| fired.took());
+                        }
                         writer.record(cpu, record)
                     }
                 };
@@ -174,6 +181,26 @@ impl Drain {
         Ok(round)
     }
 
+    /// Tells which unit or container a process is in; `at` is when it began to run its program, 0 before the recording.
+    ///
+    /// # Errors
+    /// The sink's.
+    pub fn note_service<S: Sink>(
+        &mut self,
+        pid: u32,
+        at: u64,
+        writer: &mut TraceWriter<S>,
+    ) -> io::Result<()> {
+        let service = self.services.of(pid);
+        self.in_services |= service.is_some();
+        let (name, cgroup) = service.map_or(Default::default(), |s| (s.name, s.cgroup.display().to_string()));
+        // That it is in none says something of one that was started from a service alone.
+        match self.in_services && (at > 0 || !name.is_empty()) {
+            true => writer.state(clock::now(), &StateService { at, pid, name, cgroup }),
+            false => Ok(()),
+        }
+    }
+
     /// Tells a new program's command line while its process is there to ask.
     fn note_exec<S: Sink>(&mut self, exec: &SchedExec, writer: &mut TraceWriter<S>) -> io::Result<()> {
         if !self.everyone && !self.targets.contains(&exec.tid) {
@@ -183,6 +210,9 @@ impl Drain {
         // Asked after it was read: who has the id then had it before.
         if let Some(task) = task.filter(|_| !began_after(exec.tid, exec.ts)) {
             writer.state(clock::now(), &StateTask { target: 1, syscall: StateTask::AFTER_EXEC, ..task })?;
+            if self.everyone {
+                self.note_service(exec.tid, exec.ts, writer)?;
+            }
         }
         Ok(())
     }
@@ -335,9 +365,9 @@ impl Drain {
         notes
     }
 
-    /// The trigger, if there is one.
-    pub fn watch(&self) -> Option<&Watch> {
-        self.watch.as_ref()
+    /// The triggers.
+    pub fn watches(&self) -> &[Watch] {
+        &self.watches
     }
 }
 

@@ -36,10 +36,12 @@ const MOST_CPUS: u32 = 512;
 /// Poll interval when little comes in, and when much does.
 const POLL_SLOW: Duration = Duration::from_millis(40);
 const POLL_FAST: Duration = Duration::from_millis(1);
-/// Packets are closed this often, so that a killed recorder leaves what it had.
-const FLUSH_EVERY: Duration = Duration::from_secs(1);
+/// Packets are closed this often, so that a killed recorder leaves what it had, unless somebody wants to know sooner.
+pub const FLUSH_EVERY: Duration = Duration::from_secs(1);
 /// A command may go into a cgroup of its own within this time; later it is looked for every second.
 const SETTLING: Duration = Duration::from_millis(300);
+/// What fires again and again is told of no more often.
+const REARMED: Duration = Duration::from_secs(1);
 /// Clocks are paired this often.
 const CLOCKS_EVERY: Duration = Duration::from_secs(5);
 
@@ -80,6 +82,10 @@ pub struct Options {
     pub budget: Option<f64>,
     /// End after this long, ns.
     pub duration: Option<u64>,
+    /// Close packets this often, at most [`FLUSH_EVERY`]: a reader beside gets them then.
+    pub flush: Duration,
+    /// What is told of in the trace each time when it comes true, at most once a second.
+    pub triggers: Vec<Trigger>,
 }
 
 /// How far a recording is.
@@ -197,7 +203,9 @@ fn whole(
         "this machine may have {cpus} CPUs; plumb records at most {MOST_CPUS}"
     );
     let mut selection = options.selection.clone();
-    if let Some(trigger) = options.keep.as_ref().and_then(|k| k.when.as_ref()) {
+    let triggers: Vec<&Trigger> =
+        options.keep.iter().filter_map(|k| k.when.as_ref()).chain(&options.triggers).collect();
+    for trigger in &triggers {
         selection.events.extend(trigger.events().iter().copied());
         selection.calls.extend(trigger.call());
     }
@@ -243,10 +251,10 @@ fn whole(
     }
     let counters = Counters::new(targets.first().copied());
     let lacking = lacking.into_iter().map(String::from).collect();
-    let watch = options.keep.as_ref().and_then(|k| k.when.clone()).map(Watch::new);
+    let watches = triggers.into_iter().cloned().map(Watch::new).collect();
     let stacks = knobs.stack_threshold > 0 || knobs.clock.is_some();
     let texts = Texts::new(options.spans.texts);
-    let drain = Drain::new(cpus, watch, everyone, &targets, stacks, (texts, &knobs.spans));
+    let drain = Drain::new(cpus, watches, everyone, &targets, stacks, (texts, &knobs.spans));
     let run = Run {
         options,
         stop,
@@ -608,6 +616,7 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
                 for file in open_files(pid, &Root::real()) {
                     writer.state(now, &file)?;
                 }
+                self.drain.note_service(pid, 0, writer)?;
             }
             for mut task in host::threads(pid, &Root::real()) {
                 task.target = u8::from(self.targets.contains(&task.tid));
@@ -634,10 +643,11 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
     ) -> io::Result<String> {
         let started = Instant::now();
         let mut poll = POLL_FAST;
-        let (mut flushed, mut clocked, mut told) = (started, started, started);
+        let (mut flushed, mut counted, mut clocked, mut told) = (started, started, started, started);
         let mut fill = 0.0f64;
         let mut stops_seen = 0;
         let mut drained = 0;
+        let mut rearmed = started.checked_sub(REARMED).unwrap_or(started);
         loop {
             let next = self.budget.as_ref().map_or(u64::MAX, |b| b.left(clock::now()));
             thread::sleep(poll.min(Duration::from_nanos(next)));
@@ -652,23 +662,30 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
             fill = fill.max(round.fill);
             poll =
                 if round.fill.max(copied) > 1.0 / 16.0 { POLL_FAST } else { (poll * 5 / 4).min(POLL_SLOW) };
-            if let Some(fired) = round.fired {
-                let condition = self.drain.watch().map_or("", |w| w.trigger().text()).to_string();
+            let fired = round.fired.filter(|_| self.options.keep.is_some() || rearmed.elapsed() >= REARMED);
+            if let Some((which, fired)) = fired {
+                let condition = self.drain.watches()[which].trigger().text().to_string();
                 let reason =
                     format!("trigger '{condition}' fired: it took {}", units::duration(fired.took()));
                 let Fired { begin, end, tid: thread } = fired;
                 writer.state(clock::now(), &StateTrigger { begin, end, thread, condition })?;
-                return Ok(reason);
+                if self.options.keep.is_some() {
+                    return Ok(reason);
+                }
+                rearmed = Instant::now();
             }
             if let Some(why) = ended {
                 return Ok(why);
             }
             self.keep_within_budget(writer)?;
             let now = Instant::now();
-            if now - flushed >= FLUSH_EVERY {
-                flushed = now;
+            if now - counted >= FLUSH_EVERY {
+                counted = now;
                 self.count(writer)?;
                 self.follow_cgroup();
+            }
+            if now - flushed >= self.options.flush {
+                flushed = now;
                 writer.flush()?;
                 // A record may be late by one round, where its program was interrupted.
                 self.publish(writer, drained, false);

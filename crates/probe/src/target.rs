@@ -3,7 +3,7 @@
 //! the recording is on before it begins.
 
 use anyhow::{bail, Context, Result};
-use plumb_machine::{output, process, Root};
+use plumb_machine::{output, process, service, Root};
 use plumb_trace::load::TRACE_VARIABLE;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
@@ -75,7 +75,10 @@ impl Target {
                 }
             }
             Target::Pids(running) => running.describe(),
-            Target::Cgroup(path) => format!("cgroup {}", path.display()),
+            Target::Cgroup(path) => {
+                let service = service::Services::new(Root::real()).at(path);
+                service.map_or_else(|| format!("cgroup {}", path.display()), |s| s.name)
+            }
             Target::Everything => "everything".into(),
         }
     }

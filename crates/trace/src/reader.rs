@@ -14,9 +14,9 @@ mod telling;
 use crate::ctf::{Metadata, HEAD_BYTES};
 use crate::schema::{
     LoadBegin, LoadEnd, StateClock, StateCode, StateCounter, StateCpuSample, StateDisk, StateEnd, StateFile,
-    StateFunction, StateModule, StateMount, StateOpen, StatePause, StateProbe, StateSocket, StateSpan,
-    StateSpanText, StateStack, StateSymbol, StateSymbols, StateTask, StateText, StateTimex, StateTrigger,
-    StateWaitEvent, StateWaitStack, StateWakerStack,
+    StateFunction, StateModule, StateMount, StateOpen, StatePause, StateProbe, StateService, StateSocket,
+    StateSpan, StateSpanText, StateStack, StateSymbol, StateSymbols, StateTask, StateText, StateTimex,
+    StateTrigger, StateWaitEvent, StateWaitStack, StateWakerStack,
 };
 use crate::writer::Stream;
 use cursor::{Cursor, Packets};
@@ -149,6 +149,8 @@ pub enum Told {
     Open(StateOpen),
     /// A socket that it had open at the beginning.
     Socket(StateSocket),
+    /// The unit or container that a process is in.
+    Service(StateService),
     /// A kind of span.
     Span(StateSpan),
     /// Nothing was recorded for a while; a gap of each CPU follows at its begin.
@@ -210,6 +212,8 @@ pub struct State {
     pub pauses: Vec<StatePause>,
     /// How the clock was steered, each time when the clocks were read.
     pub timex: Vec<StateTimex>,
+    /// The units and containers that processes are in.
+    pub services: Vec<StateService>,
     /// The end; missing when the recorder was killed.
     pub end: Option<StateEnd>,
     /// State events read, those of single moments not among them.

@@ -5,7 +5,7 @@
 use super::event::{Decode, Encode, EventInfo, FieldInfo, Origin, Record, StateEvent};
 
 /// Hash of ids, names, types and units; stands in the BPF object and in every trace.
-pub const SCHEMA_HASH: u64 = 0xceaeed069f8fc3dd;
+pub const SCHEMA_HASH: u64 = 0xcfaa92a7720b2f29;
 
 /// Hash of every generation of the schema, oldest first: traces of all of them can be read.
 pub const SCHEMA_HASHES: &[u64] = &[
@@ -20,6 +20,7 @@ pub const SCHEMA_HASHES: &[u64] = &[
     0x58c2caf6034405a9,
     0x400eafced528cad2,
     0xceaeed069f8fc3dd,
+    0xcfaa92a7720b2f29,
 ];
 
 /// The CPU stops running tid and starts next_tid.
@@ -3750,6 +3751,37 @@ impl StateEvent for StateTimex {
     }
 }
 
+/// The systemd unit or the container that a process is in, by its cgroup: of each process when the recording began, and of a process that runs another program.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StateService {
+    /// when it began to run the program; 0 before the recording \[ns\]
+    pub at: u64,
+    /// process \[tid\]
+    pub pid: u32,
+    /// such as nginx.service, container web, pod shop/cart-0/web; empty: in none
+    pub name: String,
+    /// path of the unit's or container's cgroup in its hierarchy
+    pub cgroup: String,
+}
+
+impl StateEvent for StateService {
+    const ID: u16 = 540;
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.at.put(out);
+        self.pid.put(out);
+        self.name.put(out);
+        self.cgroup.put(out);
+    }
+    fn decode(input: &mut &[u8]) -> Option<Self> {
+        Some(Self {
+            at: Decode::take(input)?,
+            pid: Decode::take(input)?,
+            name: Decode::take(input)?,
+            cgroup: Decode::take(input)?,
+        })
+    }
+}
+
 /// Every event, in the order of the ids.
 pub const EVENTS: &[EventInfo] = &[
     EventInfo { id: 1, name: "sched_switch", set: "sched", origin: Origin::Kernel, tracepoint: "sched_switch", source: "kernel/sched/core.c: __schedule()", doc: "The CPU stops running tid and starts next_tid.", size: 32, fields: &[
@@ -4373,5 +4405,11 @@ pub const EVENTS: &[EventInfo] = &[
         FieldInfo { name: "max_error", unit: "us", doc: "how far it may be off, by who steers it" },
         FieldInfo { name: "status", unit: "nr", doc: "STA_ bits; 0x40: nobody steers it" },
         FieldInfo { name: "tick", unit: "us", doc: "length of a tick" },
+    ] },
+    EventInfo { id: 540, name: "state_service", set: "state", origin: Origin::Recorder, tracepoint: "state_service", source: "", doc: "The systemd unit or the container that a process is in, by its cgroup: of each process when the recording began, and of a process that runs another program.", size: 0, fields: &[
+        FieldInfo { name: "at", unit: "ns", doc: "when it began to run the program; 0 before the recording" },
+        FieldInfo { name: "pid", unit: "tid", doc: "process" },
+        FieldInfo { name: "name", unit: "", doc: "such as nginx.service, container web, pod shop/cart-0/web; empty: in none" },
+        FieldInfo { name: "cgroup", unit: "", doc: "path of the unit's or container's cgroup in its hierarchy" },
     ] },
 ];

@@ -93,7 +93,7 @@ impl<O: Observer> Model<O> {
         self.ledgers.iter().for_each(|l| all.merge(l));
         let targets: HashSet<u32> = processes.iter().map(|p| p.pid).collect();
         let (spans, wait_events) = self.span_rows(&|dev| disk_name(&self.setup, dev));
-        let trigger = self.setup.state.triggers.first().map(|t| TriggerRow {
+        let trigger = self.setup.trigger().map(|t| TriggerRow {
             condition: t.condition.clone(),
             at: t.begin.saturating_sub(self.setup.begin),
             time: t.end.saturating_sub(t.begin),

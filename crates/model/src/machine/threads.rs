@@ -228,7 +228,7 @@ impl<O: Observer> Model<O> {
                 self.renamed(*tid, comm);
                 let at = self.place(*tid);
                 if self.threads[at].tgid == *tid {
-                    self.services.renamed(*tid, comm, *exec);
+                    self.services.renamed(*tid, comm, exec.then_some(ts));
                     self.belongs(at);
                 }
             }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The measured command: what it is started with, and what was seen of it.
 
-use plumb_machine::Root;
+use plumb_machine::{cgroup, Root};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -60,10 +60,9 @@ impl Observed {
             self.pinned_itself = allowed(&status("self")).is_some_and(|own| own != cpus);
             self.cpus = cpus;
         }
-        if let Some(text) = root.text(format!("/proc/{pid}/cgroup")).filter(|t| !t.is_empty()) {
-            let found =
-                ["cpu", "memory"].iter().filter_map(|c| Some((c.to_string(), group(&text, c, root)?)));
-            self.cgroups = found.collect();
+        if !cgroup::groups(pid, root).is_empty() {
+            let found = ["cpu", "memory"].map(|c| Some((c.to_string(), cgroup::directory(pid, c, root)?)));
+            self.cgroups = found.into_iter().flatten().collect();
         }
         let stat = root.text(format!("/proc/{pid}/stat")).unwrap_or_default();
         // The name may hold blanks: fields are counted behind it, state is the first.
@@ -78,27 +77,6 @@ impl Observed {
 
 fn allowed(status: &str) -> Option<String> {
     status.lines().find_map(|l| Some(l.strip_prefix("Cpus_allowed_list:")?.trim().to_string()))
-}
-
-/// The directory of a process's group for a controller, by its `/proc/PID/cgroup`.
-fn group(text: &str, controller: &str, root: &Root) -> Option<PathBuf> {
-    let lines = text.lines().filter_map(|line| {
-        let mut parts = line.splitn(3, ':').skip(1);
-        Some((parts.next()?, parts.next()?))
-    });
-    let all: Vec<_> = lines.collect();
-    let v1 = all.iter().find(|(names, _)| names.split(',').any(|n| n == controller));
-    let (kind, path) = match v1 {
-        Some((_, path)) => ("cgroup", *path),
-        None => ("cgroup2", all.iter().find(|(names, _)| names.is_empty())?.1),
-    };
-    let mounts = plumb_machine::mounts(root);
-    let mount = mounts
-        .iter()
-        .find(|m| m.kind == kind && (kind == "cgroup2" || m.options.split(',').any(|o| o == controller)))?;
-    // In a container the mount may show the group's own subtree alone.
-    let within = Path::new(path).strip_prefix(&mount.subtree).ok()?;
-    Some(mount.point.join(within))
 }
 
 #[cfg(test)]

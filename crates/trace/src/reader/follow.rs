@@ -4,7 +4,7 @@
 
 use super::ahead;
 use super::cursor::{sizes, Cursor, Packets, Sizes};
-use super::merge::{Merge, Sink, AHEAD};
+use super::merge::{Merge, Sink};
 use super::telling::Telling;
 use super::{Error, Gap, Item, Operation, RawRecord, State, Summary, Told, Trace};
 use crate::ctf::Metadata;
@@ -76,6 +76,38 @@ impl Following {
         })
     }
 
+    /// The same, for who wants to know soon: records come so much later than they are written, ns, and what the
+    /// recorder tells of one later than that comes behind it.
+    ///
+    /// # Errors
+    /// As [`Following::open`].
+    pub fn near(dir: &Path, begin: u64, ahead: u64) -> Result<Self, Error> {
+        let mut following = Self::open(dir, begin)?;
+        following.merge.near(ahead);
+        Ok(following)
+    }
+
+    /// What holds for the whole trace, as far as it was told.
+    pub fn state(&self) -> &State {
+        static NOTHING: std::sync::LazyLock<State> = std::sync::LazyLock::new(State::default);
+        self.merge.telling.keeps.as_ref().unwrap_or(&NOTHING)
+    }
+
+    /// Forgets what of the state holds for moments before `ts`, ns, so that it does not grow with the trace.
+    pub fn forget(&mut self, ts: u64) {
+        let Some(state) = &mut self.merge.telling.keeps else { return };
+        state.counters.retain(|c| c.at >= ts);
+        state.files.retain(|f| f.at >= ts);
+        state.pauses.retain(|p| p.end >= ts);
+        state.triggers.retain(|t| t.end >= ts);
+        state.tasks.clear();
+        state.services.clear();
+        let clocks = state.clocks.len().saturating_sub(1);
+        state.clocks.drain(1.min(clocks)..clocks);
+        let timex = state.timex.len().saturating_sub(1);
+        state.timex.drain(1.min(timex)..timex);
+    }
+
     /// What the metadata file says.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
@@ -87,21 +119,33 @@ impl Following {
     /// # Errors
     /// It is not in the order of time.
     pub fn follow(&mut self, news: &mut impl News, mut f: impl FnMut(Item<'_>)) -> Result<&State, Unordered> {
-        loop {
-            let published = news.next().ok_or(Unordered::Gone)?;
-            self.extend(&published)?;
-            if published.last {
-                self.merge.telling.read_state();
-                self.check()?;
-                return self.merge.telling.keeps.as_ref().ok_or(Unordered::Damage);
-            }
-            let until = published.until.saturating_sub(AHEAD);
+        while !self.step(news, &mut f)?.last {}
+        self.merge.telling.keeps.as_ref().ok_or(Unordered::Damage)
+    }
+
+    /// Waits until more is published, hands out what can be told of it, and tells how far it was; of the last publication
+    /// [`Following::rest`] has what is left.
+    ///
+    /// # Errors
+    /// As [`Following::follow`].
+    pub fn step(
+        &mut self,
+        news: &mut impl News,
+        mut f: impl FnMut(Item<'_>),
+    ) -> Result<Published, Unordered> {
+        let published = news.next().ok_or(Unordered::Gone)?;
+        self.extend(&published)?;
+        if published.last {
+            self.merge.telling.read_state();
+        } else {
+            let until = published.until.saturating_sub(self.merge.ahead());
             if until > self.begin {
                 let mut direct = Direct { sizes: &self.sizes, f: &mut f, rest: &mut || news.rest() };
                 self.merge.run_until(until, &mut direct);
             }
-            self.check()?;
         }
+        self.check()?;
+        Ok(published)
     }
 
     /// Hands out the rest, and the trace that it was.

@@ -32,6 +32,9 @@ pub(super) struct Merge {
     pub(super) summary: Summary,
     /// Pauses of the recorder that were told, and whose gaps were not handed out.
     pauses: VecDeque<StatePause>,
+    /// [`AHEAD`] and [`STRETCH`], or less where a trace is read for what happens now.
+    ahead: u64,
+    stretch: u64,
     /// Records up to here were handed out, ns.
     done: u64,
     /// One that was handed out later came before them.
@@ -42,7 +45,27 @@ impl Merge {
     /// CPUs come before workloads.
     pub(super) fn new(mut cursors: Vec<Cursor>, telling: Telling, begin: u64, summary: Summary) -> Self {
         cursors.iter_mut().for_each(Cursor::advance_packet);
-        Self { cursors, telling, begin, summary, pauses: VecDeque::new(), done: 0, late: false }
+        let (ahead, stretch) = (AHEAD, STRETCH);
+        Self {
+            cursors,
+            telling,
+            begin,
+            summary,
+            pauses: VecDeque::new(),
+            ahead,
+            stretch,
+            done: 0,
+            late: false,
+        }
+    }
+
+    /// Reads what the recorder told only so far ahead, ns; what it tells later than that is known late.
+    pub(super) fn near(&mut self, ahead: u64) {
+        (self.ahead, self.stretch) = (ahead, (ahead / 2).max(1));
+    }
+
+    pub(super) fn ahead(&self) -> u64 {
+        self.ahead
     }
 
     /// The cursor with the earliest item, that one's time, and how far it may run alone.
@@ -59,7 +82,8 @@ impl Merge {
             }
         }
         // In between the recorder's word must stay ahead, so a run alone is bounded too.
-        first.map(|first| (first, least, second.min((least - least % STRETCH).saturating_add(STRETCH - 1))))
+        let end = (least - least % self.stretch).saturating_add(self.stretch - 1);
+        first.map(|first| (first, least, second.min(end)))
     }
 
     fn tell(&mut self, until: u64, sink: &mut impl Sink) {
@@ -90,7 +114,8 @@ impl Merge {
                 break;
             }
             self.late |= least < self.done;
-            self.tell((least - least % STRETCH).max(self.begin).saturating_add(AHEAD), sink);
+            let begin = (least - least % self.stretch).max(self.begin);
+            self.tell(begin.saturating_add(self.ahead), sink);
             if self.pause(least, sink) {
                 continue;
             }

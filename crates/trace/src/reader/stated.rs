@@ -5,8 +5,9 @@ use super::{State, Told};
 use crate::event::{Decode, StateEvent};
 use crate::schema::{
     StateClock, StateCode, StateCounter, StateDisk, StateEnd, StateFile, StateFunction, StateModule,
-    StateMount, StateOpen, StatePause, StateProbe, StateSocket, StateSpan, StateStack, StateSymbol,
-    StateSymbols, StateTask, StateText, StateTimex, StateTrigger, StateUserStack, StateWaitEvent,
+    StateMount, StateOpen, StatePause, StateProbe, StateService, StateSocket, StateSpan, StateStack,
+    StateSymbol, StateSymbols, StateTask, StateText, StateTimex, StateTrigger, StateUserStack,
+    StateWaitEvent,
 };
 use std::sync::Arc;
 
@@ -67,6 +68,7 @@ stated! {
     Trigger StateTrigger triggers,
     Pause StatePause pauses,
     Timex StateTimex timex,
+    Service StateService services,
 }
 
 impl Stated {
@@ -78,6 +80,7 @@ impl Stated {
             Self::File(e) => Told::File(e.clone()),
             Self::Open(e) => Told::Open(e.clone()),
             Self::Socket(e) => Told::Socket(e.clone()),
+            Self::Service(e) => Told::Service(e.clone()),
             Self::Span(e) => Told::Span(e.clone()),
             Self::Pause(e) => Told::Pause(e.clone()),
             _ => return None,

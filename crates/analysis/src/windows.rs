@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A recording that goes on, analysed window by window: each as if it were all that was recorded, but that what was
+//! known at its begin is known.
+//!
+//! Two models read every event: one accounts for the present window, the other only learns what is under way (waits,
+//! requests, who holds what), and accounts for the next one. So the cost of an event is twice that of one pass, and
+//! memory does not grow with the recording.
+
+use crate::pass::{Reading, Wanted};
+use crate::{setup, Analysis, Quality};
+use anyhow::Result;
+use plumb_model::Setup;
+use plumb_trace::reader::{Following, Item, News, Published, State};
+use plumb_trace::schema::StateTrigger;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// What happened between two moments.
+#[derive(Debug)]
+pub struct Window {
+    /// First moment, ns CLOCK_MONOTONIC.
+    pub begin: u64,
+    /// Last moment, ns.
+    pub end: u64,
+    pub analysis: Analysis,
+}
+
+/// The windows of a recording, one behind the other.
+pub struct Windows {
+    following: Following,
+    cut: Cut,
+}
+
+impl Windows {
+    /// Of the trace in `dir` that is being recorded, whose target began at `begin`, ns: of `length` ns each. What the
+    /// recorder tells of a moment more than `ahead` ns later is not known in time.
+    ///
+    /// # Errors
+    /// The metadata cannot be read.
+    pub fn open(dir: &Path, begin: u64, length: u64, ahead: u64) -> Result<Self> {
+        let following = Following::near(dir, begin, ahead)?;
+        let cut = Cut::new(following.metadata().env.clone(), begin, length);
+        Ok(Self { following, cut })
+    }
+
+    /// What triggers told of lately.
+    pub fn triggers(&self) -> &[StateTrigger] {
+        &self.following.state().triggers
+    }
+
+    /// Waits until more was recorded, hands out the windows that are over, and tells how far the trace was read.
+    ///
+    /// # Errors
+    /// The recording is over or damaged, or was not read in the order of time.
+    pub fn next(&mut self, news: &mut impl News, mut over: impl FnMut(Window)) -> Result<Published> {
+        let cut = &mut self.cut;
+        let published = self.following.step(news, |item| cut.feed(item))?;
+        for window in self.cut.over(self.following.state()) {
+            over(window?);
+        }
+        // A window's counters begin with those before it.
+        self.following.forget(self.cut.begin().saturating_sub(self.cut.length));
+        Ok(published)
+    }
+}
+
+/// Cuts what is read into windows.
+struct Cut {
+    env: BTreeMap<String, String>,
+    length: u64,
+    /// End of the present window, ns.
+    end: u64,
+    now: Reading<()>,
+    next: Reading<()>,
+    /// Those that are over: end, ns.
+    over: Vec<(u64, Reading<()>)>,
+}
+
+impl Cut {
+    fn new(env: BTreeMap<String, String>, begin: u64, length: u64) -> Self {
+        let end = begin + length;
+        let (now, next) = (Self::reading(&env, begin, None), Self::reading(&env, end, None));
+        Self { env, length, end, now, next, over: Vec::new() }
+    }
+
+    fn reading(env: &BTreeMap<String, String>, begin: u64, before: Option<&Reading<()>>) -> Reading<()> {
+        let carried = before.map(|reading| Box::new(reading.model.carry()));
+        // What a command waits for at its end is no window's business.
+        let setup = Setup { carried, root: 0, ..setup::of(env, (begin, u64::MAX)) };
+        Reading::new(setup, env, Wanted::Findings, ())
+    }
+
+    /// Begin of the present window, ns.
+    fn begin(&self) -> u64 {
+        self.end - self.length
+    }
+
+    fn feed(&mut self, item: Item<'_>) {
+        let ts = match &item {
+            Item::Record(r) => r.ts,
+            Item::Gap(gap) => gap.begin,
+            Item::Told(_) | Item::Operation(_) => 0,
+        };
+        while ts >= self.end {
+            self.turn();
+        }
+        self.now.model.feed(item);
+        self.next.model.feed(item);
+    }
+
+    fn turn(&mut self) {
+        let end = self.end;
+        self.end += self.length;
+        let after = Self::reading(&self.env, self.end, Some(&self.next));
+        let now = std::mem::replace(&mut self.next, after);
+        let mut over = std::mem::replace(&mut self.now, now);
+        over.model.ends_at(end);
+        self.over.push((end, over));
+    }
+
+    fn over(&mut self, state: &State) -> Vec<Result<Window>> {
+        let length = self.length;
+        let window = |(end, reading): (u64, Reading<()>)| {
+            let (mut analysis, ()) = reading.close(self.env.clone(), state, Quality::default())?;
+            analysis.quality.events = analysis.result.events;
+            analysis.quality.lost = analysis.result.lost_events;
+            analysis.judge();
+            Ok(Window { begin: end - length, end, analysis })
+        };
+        self.over.drain(..).map(window).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plumb_trace::reader::Trace;
+    use std::path::PathBuf;
+
+    /// A trace, whole, and cut into so many windows.
+    fn windows(name: &str, parts: u64) -> (Analysis, Vec<Window>) {
+        let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/traces").join(name);
+        let trace = Trace::open(&dir).expect(name);
+        let whole = Analysis::of(&dir, &[]).expect(name);
+        let (begin, end) = setup::span(&trace);
+        let length = (end - begin) / parts;
+        let mut cut = Cut::new(trace.metadata.env.clone(), begin, length);
+        trace.for_each(|item| cut.feed(item)).expect(name);
+        while cut.end <= end {
+            cut.turn();
+        }
+        let windows = cut.over(&trace.state).into_iter().collect::<Result<_>>().expect(name);
+        (whole, windows)
+    }
+
+    fn time(analysis: &Analysis, category: &str) -> u64 {
+        let named = |p: &plumb_model::ProcessRow| -> u64 {
+            p.account.iter().filter(|(c, _)| c.name().starts_with(category)).map(|(_, ns)| *ns).sum()
+        };
+        analysis.result.processes.iter().map(named).sum()
+    }
+
+    #[test]
+    fn what_all_windows_tell_is_what_the_whole_does() {
+        // What a thread slept for is told at the end of its sleep: the windows in between know less of it.
+        // Behind whom a thread waited for its CPU is known at the end of that, too.
+        let groups: [(&str, &[&[&str]]); 2] = [
+            ("mutex", &[&["running"], &["lock.user"]]),
+            ("hogs", &[&["running"], &["runnable", "preempted"]]),
+        ];
+        for (name, groups) in groups {
+            let (whole, windows) = windows(name, 6);
+            assert!(windows.len() >= 6, "{name}: {}", windows.len());
+            for group in groups {
+                let sum = |analysis: &Analysis| group.iter().map(|c| time(analysis, c)).sum::<u64>();
+                let all: u64 = windows.iter().map(|w| sum(&w.analysis)).sum();
+                let expected = sum(&whole) as f64;
+                assert!((all as f64 / expected - 1.0).abs() < 0.02, "{name} {group:?}: {all} of {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn time_is_conserved_in_each_window() {
+        let (_, windows) = windows("hogs", 6);
+        for window in &windows {
+            for p in &window.analysis.result.processes {
+                let all: u64 = p.account.values().sum();
+                assert_eq!(all, p.thread_time, "{} at {}", p.comm, window.begin);
+                assert!(p.elapsed <= window.end - window.begin);
+            }
+        }
+    }
+
+    #[test]
+    fn each_window_has_the_verdict_of_its_time() {
+        let (whole, windows) = windows("mutex", 3);
+        assert_eq!(whole.diagnosis.findings[0].id, "lock.user");
+        for window in windows {
+            let findings = &window.analysis.diagnosis.findings;
+            let ids: Vec<(&str, f64)> = findings.iter().map(|f| (f.id.as_str(), f.share)).collect();
+            assert!(ids.iter().any(|(id, share)| id.starts_with("lock.") && *share > 0.15), "{ids:?}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a model hands to the one that goes on in its place: what a recorder would tell that began at that moment, and
+//! what it cannot ask, as the call that a thread is in.
+
+use super::Model;
+use crate::account::Category;
+use crate::process::Processes;
+use crate::samples::Samples;
+use crate::services::Services;
+use crate::Observer;
+use plumb_trace::reader::State;
+use plumb_trace::schema::StateTask;
+use rustc_hash::FxHashMap;
+
+/// What is known of a machine at a moment, without what happened before.
+#[derive(Debug)]
+pub struct Carried {
+    services: Services,
+    processes: Processes,
+    samples: Samples,
+    /// What each kernel stack waits for.
+    sites: FxHashMap<u32, Option<Category>>,
+    state: State,
+}
+
+impl<O: Observer> Model<O> {
+    /// What it knows now.
+    pub fn carry(&self) -> Carried {
+        let task = |at: usize| {
+            let t = &self.threads[at];
+            StateTask {
+                tid: t.tid,
+                tgid: t.tgid,
+                // Who belongs to which service is handed over.
+                ppid: 0,
+                kernel: u8::from(t.kernel),
+                target: u8::from(t.target),
+                syscall: t.call.and_then(|call| i32::try_from(call.nr).ok()).unwrap_or(t.first_call),
+                comm: self.names.name(t.name).into(),
+                cmdline: String::new(),
+            }
+        };
+        let state = &self.setup.state;
+        Carried {
+            services: self.services.clone(),
+            processes: self.processes.carried(),
+            samples: self.samples.carried(),
+            sites: self.sites.clone(),
+            state: State {
+                tasks: self.index.places().into_iter().map(task).collect(),
+                spans: state.spans.clone(),
+                ..State::default()
+            },
+        }
+    }
+
+    /// Goes on in another's place.
+    pub(super) fn take_over(&mut self, carried: Carried) {
+        let Carried { services, processes, samples, sites, state } = carried;
+        (self.services, self.processes, self.samples, self.sites) = (services, processes, samples, sites);
+        self.setup.state = state;
+        self.took_over = true;
+    }
+}
