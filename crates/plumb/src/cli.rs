@@ -11,13 +11,16 @@ mod guide;
 mod help;
 mod iosched;
 mod load;
+pub mod mcp;
 mod plan;
-mod profile;
+pub mod profile;
 mod query;
 mod report;
 mod sim;
 mod size;
+pub mod top;
 mod tune;
+pub mod watch;
 mod whatif;
 
 pub use bisect::BisectArgs;
@@ -38,7 +41,7 @@ pub use size::SizeArgs;
 pub use tune::{TuneArgs, TuneIosched, TuneWhat};
 pub use whatif::{More, WhatifArgs};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use plumb_net::Address;
 use plumb_probe::{Sampling, SpanSpec};
 use plumb_report::terminal::screen;
@@ -98,6 +101,12 @@ pub enum Command {
         after_help = "Examples:\n  plumb run -- dd if=big of=/dev/null bs=64k\n  plumb run -o before --comm postgres -- ./load.sh\n  plumb run --pid 4711 --for 10s\n  plumb run --repeat 10 -o before -- ./load.sh\n  plumb run -o DIR -- ./load.sh && xdg-open DIR/report.html"
     )]
     Run(RunArgs),
+    /// Show live what limits each service of this machine: threads by state, requests, locks, devices.
+    #[command(after_help = top::HELP)]
+    Top(top::TopArgs),
+    /// Record this machine all the time: a line of each minute, and a run of whatever was too slow.
+    #[command(after_help = watch::HELP)]
+    Watch(watch::WatchArgs),
     /// Print verdict, account and findings of an existing run or trace.
     #[command(
         after_help = "Examples:\n  plumb explain plumb-run-20260101-120000\n  plumb explain DIR --json | jq '.processes[0].account'"
@@ -169,6 +178,9 @@ pub enum Command {
     /// Query runs in SQL: account, intervals, waits, requests, samples, locks and more as tables.
     #[command(after_help = query::help())]
     Query(QueryArgs),
+    /// Tell assistants of runs by the Model Context Protocol, read-only: verdict, findings, account, SQL, comparison.
+    #[command(after_help = mcp::EXAMPLES)]
+    Mcp(mcp::McpArgs),
     /// Export a run to other tools: Perfetto, LTTng CTF, pprof, Parquet and more.
     #[command(after_help = export::HELP)]
     Export(Box<ExportArgs>),
@@ -224,6 +236,8 @@ fn span(words: &str) -> Result<SpanSpec, String> {
 
 /// Options that every recording has.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("running").multiple(true))]
+#[command(group = ArgGroup::new("group"))]
 pub struct What {
     /// Sets and events: names, default, all, syscall:io, syscall:NAME, syscall:all, -NAME to leave one out.
     #[arg(short, long, value_name = "LIST", default_value = "default", allow_hyphen_values = true)]
@@ -233,16 +247,26 @@ pub struct What {
     pub share: bool,
     /// Record a running process and its descendants, those that run and future ones (repeatable). With a COMMAND: both,
     /// as a server and what asks it, until the command ends.
-    #[arg(short, long, value_name = "PID")]
+    #[arg(short, long, value_name = "PID", group = "running")]
     pub pid: Vec<u32>,
-    /// With --pid: leave out the child processes that run already.
-    #[arg(long, requires = "pid")]
+    /// The same, of the processes of this name (repeatable).
+    #[arg(long, value_name = "NAME", group = "running")]
+    pub name: Vec<String>,
+    /// With --pid or --name: leave out the child processes that run already.
+    #[arg(long, requires = "running")]
     pub no_children: bool,
+    /// Record a systemd unit that runs: its name, of a service also without .service.
+    #[arg(long, value_name = "UNIT", group = "group", conflicts_with = "running")]
+    pub unit: Option<String>,
+    /// Record a container that runs: its name (of a pod also its namespace and pod before it: shop/cart-0/web) or the
+    /// begin of its id.
+    #[arg(long, value_name = "NAME", group = "group", conflicts_with = "running")]
+    pub container: Option<String>,
     /// Record the members of a cgroup: its directory.
-    #[arg(long, value_name = "DIR", conflicts_with = "pid")]
+    #[arg(long, value_name = "DIR", group = "group", conflicts_with = "running")]
     pub cgroup: Option<PathBuf>,
     /// System calls and stacks of every process, not of a target.
-    #[arg(short, long, conflicts_with_all = ["pid", "cgroup"])]
+    #[arg(short, long, conflicts_with_all = ["running", "group"])]
     pub all: bool,
     /// Leave out every event that the target has no part in; causes from outside are then unknown.
     #[arg(long, conflicts_with = "all")]
@@ -289,7 +313,7 @@ pub struct What {
     #[arg(long, value_name = "WHOSE", value_enum, default_value_t = ExitCodeOf::Command)]
     pub exit_code: ExitCodeOf,
     /// Command to run and record, after `--`.
-    #[arg(last = true, value_name = "COMMAND", conflicts_with = "cgroup")]
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "group")]
     pub command: Vec<OsString>,
 }
 

@@ -18,11 +18,11 @@ use topics::{Topic, TOPICS};
 
 /// The commands in the order in which help lists them: the everyday ones first, then by purpose.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Everyday", &["run", "explain", "compare", "report", "load"]),
-    ("Record and explain", &["check", "record", "collect", "events", "view", "profile", "findings"]),
+    ("Everyday", &["run", "top", "explain", "compare", "report", "load"]),
+    ("Record and explain", &["check", "record", "watch", "collect", "events", "view", "profile", "findings"]),
     ("Load and simulate", &["disk", "sim", "whatif"]),
     ("Plan", &["plan", "bisect", "size"]),
-    ("Export and query", &["export", "query"]),
+    ("Export and query", &["export", "query", "mcp"]),
     ("Control", &["guide", "govern", "iosched", "tune"]),
     ("Help", &["help", "completions"]),
 ];

@@ -16,7 +16,9 @@ mod govern;
 mod guide;
 mod help;
 mod iosched;
+mod live;
 mod load;
+mod mcp;
 mod plan;
 mod profile;
 mod quality;
@@ -27,7 +29,9 @@ mod report;
 mod run;
 mod sim;
 mod size;
+mod top;
 mod view;
+mod watch;
 mod whatif;
 
 use anyhow::Result;
@@ -50,6 +54,8 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
     match cli.command {
         Command::Record(args) => record::main(&args),
         Command::Run(args) => run::main(&args),
+        Command::Top(args) => top::main(&args),
+        Command::Watch(args) => watch::main(&args),
         Command::Explain(mut args) => {
             args.dir = repeat::run_of(args.dir)?;
             explain::main(&args, false)
@@ -72,6 +78,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Command::Help(args) => help::main(&args),
         Command::Completions(args) => help::completions(&args),
         Command::Query(args) => query::main(&args),
+        Command::Mcp(args) => mcp::main(&args),
         Command::Export(args) => export::main(&args),
         Command::Tune(args) => sim::tune::main(&args),
         Command::Guide(args) => guide::main(*args),

@@ -17,7 +17,8 @@ use std::time::Instant;
 /// Below this share of likeness a name is not offered.
 const ALIKE: f64 = 0.8;
 
-fn tables(out: &mut dyn Write) -> Result<()> {
+/// Writes the tables with their columns.
+pub fn table_list(out: &mut dyn Write) -> Result<()> {
     for table in TABLES {
         writeln!(out, "{}: {}", table.name, table.about)?;
         let columns: Vec<&str> = table.columns.iter().map(|c| c.name).collect();
@@ -26,7 +27,8 @@ fn tables(out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-fn schema(name: &str, out: &mut dyn Write) -> Result<()> {
+/// Writes a table's definition as SQL.
+pub fn schema_of(name: &str, out: &mut dyn Write) -> Result<()> {
     let Some(table) = find(name) else {
         let near = TABLES
             .iter()
@@ -47,8 +49,8 @@ pub fn main(args: &QueryArgs) -> Result<ExitCode> {
     let mut out = BufWriter::new(std::io::stdout().lock());
     if args.tables || args.schema.is_some() {
         match &args.schema {
-            Some(name) => schema(name, &mut out)?,
-            None => tables(&mut out)?,
+            Some(name) => schema_of(name, &mut out)?,
+            None => table_list(&mut out)?,
         }
         out.flush()?;
         return Ok(ExitCode::SUCCESS);

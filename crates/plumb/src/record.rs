@@ -7,9 +7,9 @@ use crate::quality::NOT_VALID;
 use anyhow::{bail, Context, Result};
 use plumb_machine::output;
 use plumb_machine::signals::{self, Calls};
-use plumb_machine::{process, Root};
+use plumb_machine::{process, service, Root};
 use plumb_probe::{
-    Beside, Keep, Opens, Options, Outcome, Progress, Running, Selection, Spans, Target, Trigger,
+    recorder, Beside, Keep, Opens, Options, Outcome, Progress, Running, Selection, Spans, Target, Trigger,
 };
 use plumb_trace::units;
 use std::io::{IsTerminal, Write};
@@ -62,23 +62,7 @@ pub fn options(what: &What, dir: &Path) -> Result<Options> {
     for word in &what.thin {
         selection.thin(word)?;
     }
-    let running = || {
-        let named = what.pid.clone();
-        let none = what.no_children || named.is_empty();
-        let children = if none { Vec::new() } else { process::descendants(&named, &Root::real()) };
-        Running { named, children }
-    };
-    let target = if !what.command.is_empty() {
-        Target::Command { words: what.command.clone(), beside: running() }
-    } else if let Some(dir) = &what.cgroup {
-        Target::Cgroup(dir.clone())
-    } else if !what.pid.is_empty() {
-        Target::Pids(running())
-    } else if what.all {
-        Target::Everything
-    } else {
-        bail!("whom to record? Give a command after --, or --pid PID, --cgroup DIR or -a for everything");
-    };
+    let target = target(what)?;
     let devices = what.device.iter().map(|d| whole_disk(d)).collect::<Result<_>>()?;
     Ok(Options {
         dir: dir.to_path_buf(),
@@ -100,6 +84,44 @@ pub fn options(what: &What, dir: &Path) -> Result<Options> {
         },
         budget: what.budget,
         duration: what.duration,
+        flush: recorder::FLUSH_EVERY,
+        triggers: Vec::new(),
+    })
+}
+
+/// Who is recorded.
+fn target(what: &What) -> Result<Target> {
+    let root = Root::real();
+    let running = || {
+        let mut named = what.pid.clone();
+        for name in &what.name {
+            let found = process::named(name, &root);
+            if found.is_empty() {
+                bail!("no process is called {name}; 'ps -e' lists those that run");
+            }
+            named.extend(found);
+        }
+        let none = what.no_children || named.is_empty();
+        let children = if none { Vec::new() } else { process::descendants(&named, &root) };
+        Ok(Running { named, children })
+    };
+    let unit = |name: &String| service::directory("unit", name, |s| s.is_unit(name), &root);
+    let container = |name: &String| service::directory("container", name, |s| s.is_container(name), &root);
+    Ok(match (&what.cgroup, &what.unit, &what.container) {
+        _ if !what.command.is_empty() => {
+            Target::Command { words: what.command.clone(), beside: running()? }
+        }
+        (Some(dir), _, _) => Target::Cgroup(dir.clone()),
+        (_, Some(name), _) => Target::Cgroup(unit(name)?),
+        (_, _, Some(name)) => Target::Cgroup(container(name)?),
+        _ if what.all => Target::Everything,
+        _ => match running()? {
+            running if running.named.is_empty() => bail!(
+                "whom to record? Give a command after --, or --pid PID, --name NAME, --unit UNIT, --container NAME, \
+                 --cgroup DIR or -a for everything"
+            ),
+            running => Target::Pids(running),
+        },
     })
 }
 

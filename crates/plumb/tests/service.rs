@@ -2,7 +2,10 @@
 //! Services that are recorded while they run: what is idle, and for whom a request waits.
 
 mod common;
+#[path = "common/groups.rs"]
+mod groups;
 use common::{can, output, plumb, stderr, workload};
+use groups::Groups;
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -235,6 +238,88 @@ fn each_service_of_a_machine_has_its_verdict() {
     let pids: Vec<_> =
         alone["processes"].as_array().expect("rows").iter().map(|p| p["pid"].as_u64()).collect();
     assert_eq!(pids, [Some(u64::from(server.0.id()))]);
+}
+
+/// What runs until it is killed.
+const BUSY: &str = "while :; do :; done";
+
+/// A shell that goes into a group and becomes a busy one; `after` it began.
+fn busy_in(group: &Path, after: &str) -> Running {
+    let script = format!("sleep {after}; echo $$ > {}/cgroup.procs && exec sh -c '{BUSY}'", group.display());
+    Running(Command::new("sh").args(["-c", &script]).spawn().expect("sh"))
+}
+
+fn services_of(run: &Value) -> Vec<(&str, u64)> {
+    let all = run["services"].as_array().expect("services");
+    all.iter().map(|s| (s["name"].as_str().expect("a name"), s["cpu_used"].as_u64().expect("ns"))).collect()
+}
+
+#[test]
+fn units_containers_and_pods_are_told_apart_by_their_names() {
+    if !can("units_containers_and_pods_are_told_apart_by_their_names", &[]) {
+        return;
+    }
+    let Some(mut groups) = Groups::new() else {
+        println!("SKIP units_containers_and_pods_are_told_apart_by_their_names: no cgroup can be made");
+        return;
+    };
+    let me = std::process::id();
+    let (id, other) = (format!("{me:08x}").repeat(8), format!("{:08x}", me ^ 0xffff_ffff).repeat(8));
+    let pod = format!("{me:08x}_0000_4000_8000_0123456789ab");
+    let unit = groups.make(&format!("plumb.slice/plumb-{me}.service"));
+    let container = groups.make(&format!("plumb.slice/docker-{id}.scope"));
+    let slice = format!("kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{pod}.slice");
+    let in_pod = groups.make(&format!("{slice}/cri-containerd-{other}.scope"));
+    let mut running = vec![busy_in(&unit, "0"), busy_in(&container, "0")];
+    std::thread::sleep(Duration::from_millis(300));
+    // It begins while it is recorded.
+    running.push(busy_in(&in_pod, "0.6"));
+    let names = [
+        format!("plumb-{me}.service"),
+        format!("container {}", &id[..12]),
+        format!("pod {me:08x}/{}", &other[..12]),
+    ];
+    let record = |words: &[&str], dir: &Path| -> Value {
+        let out = output(plumb().args(["run", "-q", "--json", "--for", "2s"]).args(words).arg("-o").arg(dir));
+        assert!(out.status.success(), "{}", stderr(&out));
+        serde_json::from_slice(&out.stdout).expect("JSON")
+    };
+    let scratch = tempfile::tempdir().expect("directory");
+    let dir = scratch.path().join("all");
+    let run = record(&["-a"], &dir);
+    let services = services_of(&run);
+    for name in &names {
+        let found = services.iter().find(|(n, _)| n == name);
+        assert!(found.is_some_and(|(_, cpu)| *cpu > 100_000_000), "{name}: {services:?}");
+    }
+    // Account, findings and page name them.
+    let out = output(plumb().args(["explain", "--comm", &names[1]]).arg(&dir));
+    assert!(
+        out.status.success() && String::from_utf8_lossy(&out.stdout).contains("on CPU"),
+        "{}",
+        stderr(&out)
+    );
+    let page = std::fs::read_to_string(dir.join("report.json")).expect("report.json");
+    assert!(names.iter().all(|name| page.contains(name)), "the page");
+
+    let targets = [
+        ("--unit", format!("plumb-{me}"), 0),
+        ("--container", id[..12].to_string(), 1),
+        ("--container", other, 2),
+    ];
+    for (option, name, at) in targets {
+        let dir = scratch.path().join(format!("one{at}"));
+        let run = record(&[option, &name], &dir);
+        let pids: Vec<_> =
+            run["processes"].as_array().expect("rows").iter().map(|p| p["pid"].as_u64()).collect();
+        assert_eq!(pids, [Some(u64::from(running[at].0.id()))], "{option} {name}");
+        let told = std::fs::read_to_string(dir.join("run.json")).expect("run.json");
+        assert!(told.contains(&names[at]), "{told}");
+    }
+    let out = output(plumb().args(["run", "--unit", "no-such-unit", "-o"]).arg(scratch.path().join("none")));
+    assert!(stderr(&out).contains("no unit no-such-unit runs here; there are: "), "{}", stderr(&out));
+    assert!(stderr(&out).contains(&names[0]), "{}", stderr(&out));
+    drop(running);
 }
 
 #[test]

@@ -26,6 +26,8 @@ topics! {
     "events", "events that can be recorded, and their fields", "events.md";
     "exit-codes", "what the exit code says", "exit-codes.md";
     "recording", "what to record of whom, and what it costs", "recording.md";
+    "live", "what limits this machine's services just now: plumb top", "top.md";
+    "watching", "recording a machine all the time: windows, triggers, what is kept", "watch.md";
     "collecting", "recordings of other hosts: invitations, what is sent, what is lost", "collecting.md";
     "hosts", "requests that are followed from host to host, and the clocks of hosts", "hosts.md";
     "spans", "requests, statements and calls: where their time goes", "spans.md";
@@ -45,6 +47,7 @@ topics! {
     "what-if", "a recorded run on another machine: disk, CPUs, memory", "what-if.md";
     "report", "the report page and its document", "report.md";
     "tables", "tables that queries and exports read", "tables.md";
+    "assistants", "runs for assistants: plumb mcp", "mcp.md";
     "exports", "runs in other programs' formats", "exports.md";
     "low-priority", "throttling background I/O: plumb govern, plumb iosched", "govern.md";
     "security", "what plumb trusts, and with which privileges it works", "security.md";

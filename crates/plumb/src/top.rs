@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `plumb top`: what the machine's services do now, window by window. The recorder writes into memory, a thread beside it
+//! analyses each window when it is over, and this one draws it.
+
+mod screen;
+
+use crate::cli::top::TopArgs;
+use crate::live::shown::{Shown, PARTS};
+use crate::live::{self, locked, Told, Words};
+use crate::run::stamp;
+use anyhow::{bail, Context, Result};
+use plumb_machine::signals::{self, Calls};
+use plumb_machine::{utc, Root};
+use plumb_probe::Tape;
+use plumb_report::plain::Plain;
+use plumb_trace::units;
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use screen::{cells, Screen, Wish};
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::mpsc::{channel, Receiver, TryRecvError};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// A key waits no longer.
+const KEYS: Duration = Duration::from_millis(50);
+/// Shorter windows tell nothing.
+const SHORTEST: u64 = 100_000_000;
+
+/// The recording, and its windows as they are over.
+struct Live {
+    tape: Arc<Mutex<Tape>>,
+    windows: Receiver<Shown>,
+    recording: JoinHandle<Result<()>>,
+}
+
+impl Live {
+    fn start(args: &TopArgs) -> Result<Self> {
+        let tape = Arc::new(Mutex::new(Tape::new(args.keep, args.keep_memory)?));
+        let (told, windows) = channel();
+        let words = Words {
+            window: args.window,
+            events: "default".into(),
+            triggers: Vec::new(),
+            budget: None,
+            duration: args.duration,
+        };
+        let of = Arc::clone(&tape);
+        let record = move || {
+            live::record(&words, &of, move |what| {
+                if let Told::Window(window) = what {
+                    told.send(Shown::of(&window)).context("nobody looks")?;
+                }
+                Ok(())
+            })
+        };
+        let recording = thread::Builder::new().name("recorder".into()).spawn(record);
+        Ok(Self { tape, windows, recording: recording.context("a thread for the recorder")? })
+    }
+
+    /// Waits for its end; what went wrong.
+    fn end(self) -> Result<()> {
+        signals::stop().ask();
+        // What comes yet is for nobody, and no error.
+        let all = self.windows;
+        let drained = thread::spawn(move || all.iter().for_each(drop));
+        let Ok(recorded) = self.recording.join() else { bail!("the recorder ended") };
+        let _ = drained.join();
+        recorded
+    }
+}
+
+/// Writes what is kept as a run.
+fn write(tape: &Mutex<Tape>) -> Result<PathBuf> {
+    let dir = PathBuf::from(format!("plumb-run-{}", stamp()));
+    if dir.exists() {
+        bail!("{}: is there already", dir.display());
+    }
+    locked(tape).write(&dir.join("trace"), "written by plumb top")?;
+    Ok(dir)
+}
+
+/// Name of the host, and the time.
+fn title() -> String {
+    let host = Root::real().text("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("{host}  {}", utc())
+}
+
+fn on_screen(live: &Live, args: &TopArgs, terminal: &mut ratatui::DefaultTerminal) -> Result<()> {
+    let mut screen = Screen::new(args.sort, &args.filter);
+    screen.message = "recording; the first window is shown when it is over".into();
+    let mut first = true;
+    loop {
+        terminal.draw(|frame| screen.draw(frame))?;
+        let mut news = false;
+        while !news {
+            if signals::stopped() || live.recording.is_finished() {
+                return Ok(());
+            }
+            loop {
+                match live.windows.try_recv() {
+                    Ok(shown) => {
+                        if std::mem::take(&mut first) {
+                            screen.message.clear();
+                        }
+                        screen.take(shown, title());
+                        news = true;
+                    }
+                    Err(TryRecvError::Empty) => break,
+                    // Who reads the recording has given up, and says why at the end.
+                    Err(TryRecvError::Disconnected) => return Ok(()),
+                }
+            }
+            if !event::poll(KEYS)? {
+                continue;
+            }
+            news = true;
+            let Event::Key(key) = event::read()? else { continue };
+            if key.kind != KeyEventKind::Press {
+                continue;
+            }
+            match screen.key(key) {
+                Wish::Nothing => {}
+                Wish::End => return Ok(()),
+                Wish::Write => {
+                    screen.message = match write(&live.tape) {
+                        Ok(dir) => format!("written: plumb explain {}", dir.display()),
+                        Err(error) => format!("cannot write a run: {error:#}"),
+                    };
+                }
+            }
+        }
+    }
+}
+
+fn as_text(live: &Live, args: &TopArgs, out: &mut dyn Write) -> Result<()> {
+    for shown in &live.windows {
+        if args.json {
+            serde_json::to_writer(&mut *out, &shown)?;
+            writeln!(out)?;
+        } else {
+            let out = &mut Plain(&mut *out);
+            writeln!(out, "{}  {:.1} of {:.0} CPUs busy", title(), shown.cpus[0], shown.cpus[1])?;
+            writeln!(out, "{}", shown.bottleneck)?;
+            let heads =
+                ["service"].into_iter().chain(PARTS).chain(["req/s", "mean", "longest", "limited by"]);
+            line(heads.map(String::from), out)?;
+            for service in shown.sorted(args.sort, &args.filter) {
+                line(cells(service).into_iter(), out)?;
+            }
+            writeln!(out)?;
+        }
+        out.flush()?;
+    }
+    Ok(())
+}
+
+fn line(cells: impl Iterator<Item = String>, out: &mut dyn Write) -> Result<()> {
+    for (i, cell) in cells.enumerate() {
+        match i {
+            0 => write!(out, "{cell:<26}")?,
+            1..=9 => write!(out, " {cell:>9}")?,
+            _ => write!(out, "  {cell}")?,
+        }
+    }
+    Ok(writeln!(out)?)
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Nothing can be recorded, or nothing be drawn.
+pub fn main(args: &TopArgs) -> Result<ExitCode> {
+    if args.window < SHORTEST {
+        bail!("--window {}: at least {}", units::duration(args.window), units::duration(SHORTEST));
+    }
+    signals::catch(Calls::Restart);
+    let live = Live::start(args)?;
+    let shown = if args.json || !std::io::stdout().is_terminal() {
+        as_text(&live, args, &mut std::io::stdout().lock())
+    } else {
+        let mut terminal = ratatui::try_init().context("the terminal")?;
+        let shown = on_screen(&live, args, &mut terminal);
+        ratatui::restore();
+        shown
+    };
+    let ended = live.end();
+    shown?;
+    ended?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What is shown and kept while the machine is recorded: `plumb top` and `plumb watch`.
+
+mod common;
+#[path = "common/groups.rs"]
+mod groups;
+use common::{can, output, plumb, signal, stderr, workload};
+use groups::Groups;
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A process, killed when dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A load in a unit of its own, for so many seconds.
+fn fault(unit: &Path, words: &str, seconds: f64) -> Running {
+    let script = format!(
+        "echo $$ > {}/cgroup.procs; exec timeout -s KILL {seconds} {} {words}",
+        unit.display(),
+        workload()
+    );
+    Running(Command::new("sh").args(["-c", &script]).spawn().expect("sh"))
+}
+
+fn left_in_memory() -> Vec<String> {
+    let names = std::fs::read_dir("/dev/shm").expect("memory").flatten();
+    names.filter_map(|e| e.file_name().into_string().ok()).filter(|n| n.starts_with("plumb-")).collect()
+}
+
+/// Each cause is named, in the unit that has it, soon after it begins.
+#[test]
+fn top_names_what_limits_a_service_now() {
+    let name = "top_names_what_limits_a_service_now";
+    if !can(name, &["timeout"]) {
+        return;
+    }
+    let Some(mut groups) = Groups::new() else {
+        println!("SKIP {name}: no cgroup can be made");
+        return;
+    };
+    let me = std::process::id();
+    let unit = groups.make(&format!("plumb.slice/fault-{me}.service"));
+    let dir = tempfile::tempdir().expect("directory");
+    let file = dir.path().join("file").display().to_string();
+    let mut top = Command::new(env!("CARGO_BIN_EXE_plumb"));
+    let mut top = Running(
+        top.args(["top", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("top"),
+    );
+    let mut lines = BufReader::new(top.0.stdout.take().expect("a pipe")).lines();
+    let mut next =
+        || -> Value { serde_json::from_str(&lines.next().expect("a window").expect("text")).expect("JSON") };
+    let own = format!("fault-{me}.service: ");
+    let causes: [(&str, &[&str]); 5] = [
+        ("mutex 4 1000000 1", &["lock"]),
+        ("hogs 8 60000", &["CPU"]),
+        (&format!("write-fsync 10000000 {file}"), &["device", "flush", "journal", "sync", "I/O"]),
+        (&format!("same-file-writes 8 1000000 65536 {file}"), &["lock", "kernel"]),
+        ("spin 60000", &["CPU", "running", "compute"]),
+    ];
+    next();
+    for (words, expected) in causes {
+        let begun = Instant::now();
+        let running = fault(&unit, words, 8.0);
+        let mut seen = Vec::new();
+        let found = loop {
+            let window = next();
+            let said = window["bottleneck"].as_str().expect("a sentence").to_string();
+            if said.starts_with(&own) && expected.iter().any(|word| said.contains(word)) {
+                break said;
+            }
+            seen.push(said);
+            assert!(begun.elapsed() < Duration::from_secs(8), "{words}: {seen:#?}");
+        };
+        println!("{words}: after {:.1} s: {found}", begun.elapsed().as_secs_f64());
+        drop(running);
+        // Its windows end.
+        let rest = Instant::now();
+        while rest.elapsed() < Duration::from_millis(2500) {
+            next();
+        }
+    }
+    signal(&top.0, libc::SIGINT);
+    let status = top.0.wait().expect("it ends");
+    assert!(status.success(), "{status}");
+    assert!(!left_in_memory().contains(&format!("plumb-{}", top.0.id())));
+}
+
+#[test]
+fn top_without_a_terminal_prints_text_and_ends_in_time() {
+    if !can("top_without_a_terminal_prints_text_and_ends_in_time", &[]) {
+        return;
+    }
+    let out = output(plumb().args(["top", "--for", "3s"]));
+    assert!(out.status.success(), "{}", stderr(&out));
+    let text = String::from_utf8_lossy(&out.stdout);
+    assert!(text.matches("limited by").count() >= 1, "{text}");
+    let out = output(plumb().args(["top", "--window", "1ms"]));
+    assert_eq!(out.status.code(), Some(2));
+    assert!(stderr(&out).contains("--window 1 ms: at least 100 ms"), "{}", stderr(&out));
+}
+
+fn watching(config: &Path) -> Running {
+    Running(plumb().arg("watch").arg(config).stderr(Stdio::piped()).spawn().expect("watch"))
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries.filter_map(|e| e.file_name().into_string().ok()).collect();
+    names.sort();
+    names
+}
+
+/// Waits for something for at most half a minute.
+fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "{what}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn watch_keeps_windows_and_writes_a_run_of_what_was_too_slow() {
+    if !can("watch_keeps_windows_and_writes_a_run_of_what_was_too_slow", &[]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("directory");
+    let kept = dir.path().join("kept");
+    let config = dir.path().join("watch.toml");
+    let text = format!(
+        "directory = '{}'\nwindow = '1s'\nkeep = '10s'\nrestart = '6s'\n[[trigger]]\nname = 'flock'\nwhen = 'flock > 400ms'\n\
+         every = '1h'\nafter = '1s'\n",
+        kept.display()
+    );
+    std::fs::write(&config, text).expect("its file");
+    assert!(output(plumb().args(["watch", "--check"]).arg(&config)).status.success());
+    let mut watch = watching(&config);
+    let windows = kept.join("windows");
+    let lines = || -> Vec<Value> {
+        let texts =
+            names(&windows).into_iter().map(|n| std::fs::read_to_string(windows.join(n)).expect("a file"));
+        let lines: Vec<String> =
+            texts.flat_map(|t| t.lines().map(String::from).collect::<Vec<_>>()).collect();
+        lines.iter().map(|l| serde_json::from_str(l).expect("whole lines")).collect()
+    };
+    until("a window", || (!lines().is_empty()).then_some(()));
+    // One holds a file's lock for half a second, and another waits: twice, and one run is written.
+    let locked = dir.path().join("lock");
+    for _ in 0..2 {
+        let script = format!("flock {0} sleep 0.6 & sleep 0.1; flock {0} true; wait", locked.display());
+        assert!(output(Command::new("sh").args(["-c", &script])).status.success());
+    }
+    let run = until("a run", || names(&kept.join("runs")).into_iter().find(|n| n.ends_with("-flock")));
+    let run = kept.join("runs").join(run);
+    until("its page", || run.join("report.html").exists().then_some(()));
+    let out = output(plumb().arg("explain").arg(&run));
+    let said = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert!(out.status.success(), "{}", stderr(&out));
+    assert!(said.lines().next().is_some_and(|l| l.contains("flock > 400ms")), "{said}");
+    // The recording begins anew; killed, it leaves whole lines.
+    let before = lines().len();
+    until("windows behind a restart", || (lines().len() > before + 7).then_some(()));
+    let pid = watch.0.id();
+    watch.0.kill().expect("killed");
+    watch.0.wait().expect("killed");
+    let before = lines().len();
+    assert!(left_in_memory().contains(&format!("plumb-{pid}")), "it was killed");
+    let mut watch = watching(&config);
+    until("windows of another", || (lines().len() > before).then_some(()));
+    assert!(!left_in_memory().contains(&format!("plumb-{pid}")), "the next one cleans up");
+    assert_eq!(names(&kept.join("runs")).len(), 1, "one in an hour");
+    signal(&watch.0, libc::SIGTERM);
+    assert!(watch.0.wait().expect("it ends").success());
+}
+
+#[test]
+fn a_wrong_file_is_told_before_anything_is_recorded() {
+    let dir = tempfile::tempdir().expect("directory");
+    let config = dir.path().join("watch.toml");
+    std::fs::write(&config, "windw = '1s'").expect("its file");
+    for words in [vec!["watch", "--check"], vec!["watch"]] {
+        let out = output(plumb().args(words).arg(&config));
+        assert_eq!(out.status.code(), Some(2));
+        assert!(stderr(&out).contains("windw") && stderr(&out).contains("watch.toml"), "{}", stderr(&out));
+    }
+    let example = output(plumb().args(["watch", "--example"]));
+    std::fs::write(&config, &example.stdout).expect("its file");
+    assert!(output(plumb().args(["watch", "--check"]).arg(&config)).status.success());
+}
