@@ -65,6 +65,8 @@ pub struct Model<O: Observer = ()> {
     setup: Setup,
     observer: O,
     now: u64,
+    /// The last event's own time, ns: before the setup's begin, `now` stands still.
+    seen: u64,
     /// What threads, CPUs and requests lasted together until `counted`, at most, ns.
     lasted: u64,
     counted: u64,
@@ -143,6 +145,7 @@ impl<O: Observer> Model<O> {
     pub fn new(setup: Setup, observer: O) -> Self {
         let mut model = Self {
             now: setup.begin,
+            seen: 0,
             observer,
             lasted: 0,
             counted: setup.begin,
@@ -212,7 +215,7 @@ impl<O: Observer> Model<O> {
         self.begun = true;
         if self.took_over {
             let told = &self.setup.state.services;
-            told.iter().for_each(|service| _ = self.services.told(service, self.setup.begin));
+            told.iter().for_each(|service| _ = self.services.told(service, self.seen));
         } else {
             self.services = Services::of(&self.setup);
         }
@@ -281,7 +284,7 @@ impl<O: Observer> Model<O> {
 
     /// A process is, or will be, in a unit or container.
     fn in_service(&mut self, told: &StateService) {
-        if self.services.told(told, self.now) {
+        if self.services.told(told, self.seen) {
             if let Some(at) = self.known(told.pid) {
                 self.belongs(at);
             }
@@ -486,6 +489,7 @@ impl<O: Observer> Model<O> {
     #[allow(clippy::too_many_lines)] // one line an event: a table
     fn record(&mut self, r: &RawRecord<'_>) {
         self.events += 1;
+        self.seen = r.ts;
         let ts = r.ts.max(self.now).max(self.setup.begin);
         if !self.goes_on(ts) {
             return;

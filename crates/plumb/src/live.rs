@@ -3,7 +3,7 @@
 
 pub mod shown;
 
-use anyhow::{bail, Result};
+use anyhow::{bail, Context, Result};
 use plumb_analysis::windows::{Window, Windows};
 use plumb_machine::signals;
 use plumb_probe::{Beside, Options, Sampling, Selection, Spans, Tape, Target, Trigger};
@@ -73,20 +73,31 @@ pub fn record(
         budget: words.budget,
         duration: words.duration,
         flush: FLUSH.min(Duration::from_nanos(words.window)),
+        eager: true,
+        named: false,
         triggers: words.triggers.clone(),
     };
     let (length, read) = (words.window, std::sync::Arc::clone(tape));
     let reader = move |beside| {
-        let done = read_all(beside, length, &read, tell);
-        // Nobody looks at what is recorded any more.
-        signals::stop().ask();
-        done
+        let end = EndOnFailure;
+        read_all(beside, length, &read, tell)?;
+        std::mem::forget(end);
+        Ok(())
     };
     let (outcome, read) = plumb_probe::record_beside(&options, signals::stop(), |_| (), reader)?;
     if let Some(error) = outcome.error {
         bail!("the recording ended early: {error}");
     }
-    read.unwrap_or(Ok(()))
+    read.context("the thread that reads the recording has failed")?
+}
+
+/// Ends the recording when it is dropped: nobody looks at what is recorded any more.
+struct EndOnFailure;
+
+impl Drop for EndOnFailure {
+    fn drop(&mut self) {
+        signals::stop().ask();
+    }
 }
 
 fn read_all(

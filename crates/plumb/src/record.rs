@@ -85,6 +85,8 @@ pub fn options(what: &What, dir: &Path) -> Result<Options> {
         budget: what.budget,
         duration: what.duration,
         flush: recorder::FLUSH_EVERY,
+        eager: false,
+        named: true,
         triggers: Vec::new(),
     })
 }

@@ -179,7 +179,8 @@ pub fn main(args: &TopArgs) -> Result<ExitCode> {
     signals::catch(Calls::Restart);
     let live = Live::start(args)?;
     let shown = if args.json || !std::io::stdout().is_terminal() {
-        as_text(&live, args, &mut std::io::stdout().lock())
+        // Not locked: the recorder's thread forks, and empties it before.
+        as_text(&live, args, &mut std::io::stdout())
     } else {
         let mut terminal = ratatui::try_init().context("the terminal")?;
         let shown = on_screen(&live, args, &mut terminal);

@@ -7,7 +7,7 @@ mod keep;
 use crate::cli::watch::WatchArgs;
 use crate::live::shown::Shown;
 use crate::live::{self, locked, Told, Words};
-use anyhow::{Context, Result};
+use anyhow::{bail, Context, Result};
 use config::{Config, When, EXAMPLE};
 use keep::Store;
 use plumb_machine::signals::{self, Calls};
@@ -19,6 +19,7 @@ use serde::Serialize;
 use std::io::Write;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Instant;
 
 /// A line of windows/DATE.jsonl.
@@ -177,9 +178,14 @@ pub fn main(args: &WatchArgs) -> Result<ExitCode> {
             Keeper { store: store.clone(), tape: Arc::clone(&tape), armed: triggers, reports: Vec::new() };
         let keeper = Arc::new(Mutex::new(keeper));
         let told = Arc::clone(&keeper);
-        let done = live::record(&words, &tape, move |what| {
-            told.lock().unwrap_or_else(std::sync::PoisonError::into_inner).told(what)
-        });
+        // On a thread of its own: a recorder gives up what it needed to begin.
+        let record = || {
+            live::record(&words, &tape, move |what| {
+                told.lock().unwrap_or_else(std::sync::PoisonError::into_inner).told(what)
+            })
+        };
+        let done = thread::scope(|scope| scope.spawn(record).join());
+        let Ok(done) = done else { bail!("the recorder has failed") };
         done.context("the recording")?;
         let mut keeper = keeper.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         triggers = std::mem::take(&mut keeper.armed);

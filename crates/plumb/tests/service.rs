@@ -313,7 +313,7 @@ fn units_containers_and_pods_are_told_apart_by_their_names() {
         let pids: Vec<_> =
             run["processes"].as_array().expect("rows").iter().map(|p| p["pid"].as_u64()).collect();
         assert_eq!(pids, [Some(u64::from(running[at].0.id()))], "{option} {name}");
-        let told = std::fs::read_to_string(dir.join("run.json")).expect("run.json");
+        let told = std::fs::read_to_string(dir.join("environment.json")).expect("environment.json");
         assert!(told.contains(&names[at]), "{told}");
     }
     let out = output(plumb().args(["run", "--unit", "no-such-unit", "-o"]).arg(scratch.path().join("none")));

@@ -34,11 +34,13 @@ pub struct Beside {
     runs: u32,
     /// The nice value that its thread has when somebody waits for it.
     nice: i32,
+    /// Somebody waits for it all the time.
+    eager: bool,
 }
 
 impl Beside {
     pub(crate) fn new(dir: PathBuf, begin: u64, news: Receiver<Published>) -> Self {
-        Self { dir, begin, news, next: None, pace: None, runs: 0, nice: 0 }
+        Self { dir, begin, news, next: None, pace: None, runs: 0, nice: 0, eager: false }
     }
 
     /// Takes the newest of the news: it says all that earlier ones did.
@@ -52,10 +54,14 @@ impl Beside {
     }
 }
 
-/// Runs a reader on the calling thread, behind all others and with no privilege but to read.
-pub(crate) fn run<T>(mut beside: Beside, reader: impl FnOnce(Beside) -> T) -> T {
+/// Runs a reader on the calling thread with no privilege but to read; unless somebody waits for what it reads, behind all
+/// others.
+pub(crate) fn run<T>(mut beside: Beside, eager: bool, reader: impl FnOnce(Beside) -> T) -> T {
     privileges::reads();
-    beside.nice = nice(BEHIND);
+    beside.eager = eager;
+    if !eager {
+        beside.nice = nice(BEHIND);
+    }
     reader(beside)
 }
 
@@ -73,13 +79,16 @@ impl News for Beside {
     fn next(&mut self) -> Option<Published> {
         self.look();
         let next = self.next.take().or_else(|| self.news.recv().ok());
-        if next.as_ref().is_some_and(|n| n.last) {
+        if !self.eager && next.as_ref().is_some_and(|n| n.last) {
             nice(self.nice);
         }
         next
     }
 
     fn rest(&mut self) {
+        if self.eager {
+            return;
+        }
         self.runs += 1;
         if self.runs < RUNS {
             return;

@@ -84,6 +84,10 @@ pub struct Options {
     pub duration: Option<u64>,
     /// Close packets this often, at most [`FLUSH_EVERY`]: a reader beside gets them then.
     pub flush: Duration,
+    /// Somebody waits for what a reader beside finds: it does not stay behind all others.
+    pub eager: bool,
+    /// Functions of user code get their names when it ends: that takes a while.
+    pub named: bool,
     /// What is told of in the trace each time when it comes true, at most once a second.
     pub triggers: Vec<Trigger>,
 }
@@ -180,9 +184,10 @@ pub fn record_beside<T: Send + 'static>(
     progress: impl FnMut(&Progress),
     reader: impl FnOnce(Beside) -> T + Send + 'static,
 ) -> Result<(Outcome, Option<T>)> {
-    let (mut reader, mut running) = (Some(reader), None);
-    let mut start =
-        |beside| running = reader.take().map(|reader| thread::spawn(|| beside::run(beside, reader)));
+    let (mut reader, mut running, eager) = (Some(reader), None, options.eager);
+    let mut start = |beside| {
+        running = reader.take().map(|reader| thread::spawn(move || beside::run(beside, eager, reader)))
+    };
     let outcome = whole(options, stop, progress, Some(&mut start), None);
     privileges::after_recording();
     // Where nothing was recorded, what it waits for has gone, and it ends.
@@ -488,7 +493,9 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
             for counter in &counters {
                 writer.state(now, counter)?;
             }
-            self.drain.names(&mut writer)?;
+            if self.options.named {
+                self.drain.names(&mut writer)?;
+            }
             for probe in &probes {
                 writer.state(now, probe)?;
             }

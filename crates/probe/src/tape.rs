@@ -62,6 +62,10 @@ impl Tape {
 
     /// More was written: takes out what is too old.
     pub fn published(&mut self, published: &Published) {
+        if published.last {
+            // It is of no moment.
+            return;
+        }
         self.marks.push_back(published.clone());
         loop {
             let (Some(first), Some(second)) = (self.marks.front(), self.marks.get(1)) else { return };

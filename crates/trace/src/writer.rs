@@ -274,7 +274,7 @@ impl KeepSink {
         loop {
             let Some(i) = self.packets.iter().position(|(s, ..)| *s != Stream::State) else { return };
             let (_, head, bytes) = &self.packets[i];
-            let old = head.end + self.keep < self.newest;
+            let old = head.end.saturating_add(self.keep) < self.newest;
             if !old && self.held <= self.limit {
                 return;
             }
