@@ -223,7 +223,8 @@ fn fit(mut answer: Value, list: &str) -> Result<String> {
 
 fn cut(mut text: String) -> String {
     if text.len() > MOST {
-        text.truncate(text.floor_char_boundary(MOST));
+        let end = (0..=MOST).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(end);
         text.push_str("\n[the rest is left out: ask for less]\n");
     }
     text
