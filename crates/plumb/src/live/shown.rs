@@ -242,11 +242,14 @@ pub mod tests {
     pub fn window() -> Window {
         let run = |name: &str, parts: &[(Category, u64)], requests: u64| {
             let account: BTreeMap<Category, u64> = parts.iter().copied().collect();
-            let mut result = RunResult::default();
-            result.processes = vec![ProcessRow { comm: name.into(), account, ..ProcessRow::default() }];
-            result.service.requests = requests;
-            result.service.time = requests * 5_000_000;
-            result.service.longest = requests * 9_000_000;
+            let service = plumb_model::ServiceResult {
+                requests,
+                time: requests * 5_000_000,
+                longest: requests * 9_000_000,
+                ..plumb_model::ServiceResult::default()
+            };
+            let processes = vec![ProcessRow { comm: name.into(), account, ..ProcessRow::default() }];
+            let result = RunResult { processes, service, ..RunResult::default() };
             ServiceRun { name: name.into(), processes: 2, result, ..ServiceRun::default() }
         };
         const S: u64 = 1_000_000_000;

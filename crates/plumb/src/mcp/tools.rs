@@ -116,7 +116,8 @@ impl Tool {
         if let Some(other) = given.keys().find(|key| self.arguments.iter().all(|a| a.name != **key)) {
             bail!("{} has no argument {other}", self.name);
         }
-        for argument in self.arguments.iter().filter(|a| a.required && given.get(a.name).is_none()) {
+        let lacking = self.arguments.iter().find(|a| a.required && given.get(a.name).is_none());
+        if let Some(argument) = lacking {
             bail!("{} needs the argument {}: {}", self.name, argument.name, argument.about);
         }
         (self.answer)(runs, &Given(given))
@@ -171,11 +172,10 @@ impl Runs {
 
     /// The directory of a run; none outside of ours.
     fn dir(&self, name: &str) -> Result<PathBuf> {
-        let found = self.dirs.iter().filter_map(|dir| dir.join(name).canonicalize().ok());
+        let mut found = self.dirs.iter().filter_map(|dir| dir.join(name).canonicalize().ok());
         let ours = |path: &PathBuf| self.dirs.iter().any(|dir| path.starts_with(dir)) && path.is_dir();
         found
-            .filter(ours)
-            .next()
+            .find(ours)
             .with_context(|| format!("there is no run {name}; list_runs names those that there are"))
     }
 
