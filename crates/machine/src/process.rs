@@ -241,9 +241,11 @@ mod tests {
     fn descendants_are_children_and_theirs() {
         let dir = tempfile::TempDir::new().unwrap();
         for (pid, parent) in [(1, 0), (20, 1), (30, 20), (31, 20), (40, 31), (50, 1)] {
-            std::fs::create_dir_all(dir.path().join(format!("proc/{pid}"))).unwrap();
             let text = format!("{pid} (x) S {parent} 5 1 0 -1 4194560 1 0 2 0 4 4 0 0 20 0 1 0 4711 1 2\n");
-            std::fs::write(dir.path().join(format!("proc/{pid}/stat")), text).unwrap();
+            for of in [format!("proc/{pid}"), format!("proc/{pid}/task/{pid}")] {
+                std::fs::create_dir_all(dir.path().join(&of)).unwrap();
+                std::fs::write(dir.path().join(of).join("stat"), &text).unwrap();
+            }
         }
         let root = Root::at(dir.path());
         assert_eq!(descendants(&[20], &root), [30, 31, 40]);

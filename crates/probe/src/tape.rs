@@ -69,7 +69,7 @@ impl Tape {
         self.marks.push_back(published.clone());
         loop {
             let (Some(first), Some(second)) = (self.marks.front(), self.marks.get(1)) else { return };
-            let old = second.until + self.keep < published.until;
+            let old = second.until.saturating_add(self.keep) <= published.until;
             if !old && bytes(published).saturating_sub(bytes(first)) <= self.most {
                 return;
             }
