@@ -4,7 +4,7 @@
 //!
 //! Two models read every event: one accounts for the present window, the other only learns what is under way (waits,
 //! requests, who holds what), and accounts for the next one. So the cost of an event is twice that of one pass, and
-//! memory does not grow with the recording.
+//! memory does not grow with the recording, but for what is told once: names, stacks and the places in them.
 
 use crate::pass::{Reading, Wanted};
 use crate::{setup, Analysis, Quality};
@@ -29,6 +29,7 @@ pub struct Window {
 pub struct Windows {
     following: Following,
     cut: Cut,
+    triggers: Vec<StateTrigger>,
 }
 
 impl Windows {
@@ -40,12 +41,12 @@ impl Windows {
     pub fn open(dir: &Path, begin: u64, length: u64, ahead: u64) -> Result<Self> {
         let following = Following::near(dir, begin, ahead)?;
         let cut = Cut::new(following.metadata().env.clone(), begin, length);
-        Ok(Self { following, cut })
+        Ok(Self { following, cut, triggers: Vec::new() })
     }
 
-    /// What triggers told of lately.
-    pub fn triggers(&self) -> &[StateTrigger] {
-        &self.following.state().triggers
+    /// What triggers told of since this was asked last; no window's verdict is about it.
+    pub fn triggers(&mut self) -> Vec<StateTrigger> {
+        std::mem::take(&mut self.triggers)
     }
 
     /// Waits until more was recorded, hands out the windows that are over, and tells how far the trace was read.
@@ -55,6 +56,7 @@ impl Windows {
     pub fn next(&mut self, news: &mut impl News, mut over: impl FnMut(Window)) -> Result<Published> {
         let cut = &mut self.cut;
         let published = self.following.step(news, |item| cut.feed(item))?;
+        self.triggers.extend(self.following.take_triggers());
         for window in self.cut.over(self.following.state()) {
             over(window?);
         }

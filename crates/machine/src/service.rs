@@ -239,12 +239,7 @@ fn asked(socket: &str, id: &str) -> Option<String> {
     good.then(|| docker(&serde_json::from_str(body).ok()?)).flatten()
 }
 
-/// The services of all processes under a root, each once, by their names.
-pub fn all(root: &Root) -> Vec<Service> {
-    found(root).into_iter().map(|(_, service)| service).collect()
-}
-
-/// One process of each service, and the service.
+/// One process of each service under a root, and the service, by their names.
 fn found(root: &Root) -> Vec<(u32, Service)> {
     let mut services = Services::new(root.clone());
     let mut found: Vec<(u32, Service)> =

@@ -28,8 +28,10 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// What froze a flight recorder, or was written with what lies around it: the first that came true in what is accounted.
+    /// What froze a flight recorder, or was written with what lies around it: the first that came true in what is
+    /// accounted, or the last before it.
     pub fn trigger(&self) -> Option<&StateTrigger> {
-        self.state.triggers.iter().find(|t| t.end >= self.begin && t.end <= self.end)
+        let triggers = &self.state.triggers;
+        triggers.iter().find(|t| t.end >= self.begin && t.end <= self.end).or(triggers.last())
     }
 }

@@ -43,9 +43,9 @@ pub enum Told {
     Until(u64),
 }
 
-/// The tape, whoever else has it.
-pub fn locked(tape: &Mutex<Tape>) -> MutexGuard<'_, Tape> {
-    tape.lock().unwrap_or_else(PoisonError::into_inner)
+/// What several threads have, also behind one that failed.
+pub fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Records until somebody asks to stop or the time is over; `tell` is called on a thread of its own.
@@ -108,13 +108,11 @@ fn read_all(
 ) -> Result<()> {
     let dir = beside.dir.clone();
     let mut windows = Windows::open(&dir, beside.begin, length, AHEAD)?;
-    let mut seen = 0;
     loop {
         let mut over = Vec::new();
         let published = windows.next(&mut beside, |window| over.push(window))?;
         locked(tape).published(&published);
-        for trigger in windows.triggers().iter().filter(|t| t.end > seen).cloned().collect::<Vec<_>>() {
-            seen = trigger.end;
+        for trigger in windows.triggers() {
             tell(Told::Trigger(trigger))?;
         }
         for window in over {

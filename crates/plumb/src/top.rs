@@ -10,7 +10,7 @@ use crate::live::{self, locked, Told, Words};
 use crate::run::stamp;
 use anyhow::{bail, Context, Result};
 use plumb_machine::signals::{self, Calls};
-use plumb_machine::{utc, Root};
+use plumb_machine::{output, utc, Root};
 use plumb_probe::Tape;
 use plumb_report::plain::Plain;
 use plumb_trace::units;
@@ -176,6 +176,8 @@ pub fn main(args: &TopArgs) -> Result<ExitCode> {
     if args.window < SHORTEST {
         bail!("--window {}: at least {}", units::duration(args.window), units::duration(SHORTEST));
     }
+    // What is recorded is everybody's.
+    output::private_unless(false);
     signals::catch(Calls::Restart);
     let live = Live::start(args)?;
     let shown = if args.json || !std::io::stdout().is_terminal() {

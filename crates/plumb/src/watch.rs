@@ -11,12 +11,13 @@ use anyhow::{bail, Context, Result};
 use config::{Config, When, EXAMPLE};
 use keep::Store;
 use plumb_machine::signals::{self, Calls};
-use plumb_machine::{clock, utc_of};
+use plumb_machine::{clock, output, utc_of};
 use plumb_probe::{Tape, Trigger};
 use plumb_trace::schema::StateTrigger;
 use plumb_trace::units;
 use serde::Serialize;
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -47,6 +48,8 @@ struct Keeper {
     store: Store,
     tape: Arc<Mutex<Tape>>,
     armed: Vec<Armed>,
+    /// plumb itself.
+    program: PathBuf,
     /// Reports that are being made.
     reports: Vec<Child>,
 }
@@ -107,7 +110,9 @@ impl Keeper {
                 Ok(()) => {
                     eprintln!("plumb: run {}", dir.display());
                     // In its own process, behind all others: what it reads may take seconds, and its memory goes back.
-                    let report = Command::new("/proc/self/exe")
+                    let report = Command::new("nice")
+                        .args(["-n", "19"])
+                        .arg(&self.program)
                         .arg("report")
                         .arg(&dir)
                         .stdin(Stdio::null())
@@ -151,6 +156,8 @@ pub fn main(args: &WatchArgs) -> Result<ExitCode> {
     if args.check {
         return Ok(ExitCode::SUCCESS);
     }
+    // What is recorded is everybody's.
+    output::private_unless(false);
     signals::catch(Calls::Restart);
     let begun = Instant::now();
     let mut triggers = armed(&config)?;
@@ -174,21 +181,22 @@ pub fn main(args: &WatchArgs) -> Result<ExitCode> {
             duration: Some(left.map_or(config.restart, |left| left.min(config.restart))),
         };
         let tape = Arc::new(Mutex::new(Tape::new(config.keep, config.memory)?));
-        let keeper =
-            Keeper { store: store.clone(), tape: Arc::clone(&tape), armed: triggers, reports: Vec::new() };
+        let program = std::env::current_exe().context("plumb's own file")?;
+        let keeper = Keeper {
+            store: store.clone(),
+            tape: Arc::clone(&tape),
+            armed: triggers,
+            program,
+            reports: Vec::new(),
+        };
         let keeper = Arc::new(Mutex::new(keeper));
         let told = Arc::clone(&keeper);
         // On a thread of its own: a recorder gives up what it needed to begin.
-        let record = || {
-            live::record(&words, &tape, move |what| {
-                told.lock().unwrap_or_else(std::sync::PoisonError::into_inner).told(what)
-            })
-        };
+        let record = || live::record(&words, &tape, move |what| locked(&told).told(what));
         let done = thread::scope(|scope| scope.spawn(record).join());
         let Ok(done) = done else { bail!("the recorder has failed") };
         done.context("the recording")?;
-        let mut keeper = keeper.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        triggers = std::mem::take(&mut keeper.armed);
+        triggers = std::mem::take(&mut locked(&keeper).armed);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -11,7 +11,7 @@ use plumb_trace::writer::{DirectorySink, KeepSink, Sink, Stream, TraceWriter};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// Where files lie in memory (shm_overview(7)).
@@ -25,9 +25,24 @@ fn forget_the_dead() {
     for entry in std::fs::read_dir(MEMORY).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let pid = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse::<u32>().ok());
-        if pid.is_some_and(|pid| Process::of(pid, &Root::real()).is_none()) {
+        // SAFETY: a call without arguments.
+        let ours =
+            entry.metadata().is_ok_and(|meta| meta.is_dir() && meta.uid() == unsafe { libc::geteuid() });
+        // A process of another PID namespace cannot be seen, but what it holds is held.
+        let dead = pid.is_some_and(|pid| Process::of(pid, &Root::real()).is_none());
+        if ours && dead && hold(&entry.path()).is_ok() {
             let _ = std::fs::remove_dir_all(entry.path());
         }
+    }
+}
+
+/// Holds a directory for this process, as long as the file is open (flock(2)).
+fn hold(dir: &Path) -> std::io::Result<File> {
+    let file = File::open(dir)?;
+    // SAFETY: a call with a descriptor and a number.
+    match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } {
+        0 => Ok(file),
+        _ => Err(std::io::Error::last_os_error()),
     }
 }
 
@@ -35,6 +50,8 @@ fn forget_the_dead() {
 #[derive(Debug)]
 pub struct Tape {
     dir: PathBuf,
+    /// Tells others that somebody uses it.
+    _held: File,
     /// How long, ns, and most bytes.
     keep: u64,
     most: u64,
@@ -52,7 +69,8 @@ impl Tape {
         let dir = Path::new(MEMORY).join(format!("{PREFIX}{}", std::process::id()));
         output::directory(&dir)
             .with_context(|| format!("{MEMORY} must be a file system in memory (tmpfs)"))?;
-        Ok(Self { dir, keep, most, marks: VecDeque::new() })
+        let held = hold(&dir).with_context(|| dir.display().to_string())?;
+        Ok(Self { dir, _held: held, keep, most, marks: VecDeque::new() })
     }
 
     /// Where the trace is recorded.
@@ -159,7 +177,6 @@ mod tests {
     use plumb_trace::reader::{Item, Trace};
     use plumb_trace::schema::{SchedSwitch, StateCounter};
     use plumb_trace::Record;
-    use std::os::unix::fs::MetadataExt;
 
     /// A record of a switch at `ts`.
     fn record(ts: u64) -> [u8; 32] {
@@ -213,6 +230,10 @@ mod tests {
         // Above every number of a process.
         let left = Path::new(MEMORY).join(format!("{PREFIX}4194305"));
         std::fs::create_dir_all(&left).expect("memory");
+        let held = hold(&left).expect("free");
+        forget_the_dead();
+        assert!(left.exists(), "somebody has it");
+        drop(held);
         forget_the_dead();
         assert!(!left.exists());
     }

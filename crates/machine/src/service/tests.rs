@@ -119,7 +119,7 @@ fn a_service_is_found_by_its_name() {
     process(7, &format!("/system.slice/docker-{ID}.scope"));
     process(8, "/user.slice/session-1.scope");
     let root = fake.root();
-    let names: Vec<String> = all(&root).into_iter().map(|s| s.name).collect();
+    let names: Vec<String> = found(&root).into_iter().map(|(_, s)| s.name).collect();
     assert_eq!(names, ["container web", "nginx.service"]);
     let unit = |name: &str| {
         directory("unit", name, |s| s.is_unit(name), &root)

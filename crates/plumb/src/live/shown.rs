@@ -40,6 +40,8 @@ pub struct Shown {
     pub seconds: f64,
     /// Events a second.
     pub events: f64,
+    /// Share of the window in which the recording paused to keep within its budget, 0 to 1; figures are of the rest.
+    pub paused: f64,
     /// Events that were lost.
     pub lost: u64,
     /// CPUs that were busy, of how many.
@@ -118,13 +120,15 @@ impl Shown {
     /// The rows of a window.
     pub fn of(window: &Window) -> Self {
         let (result, diagnosis) = (&window.analysis.result, &window.analysis.diagnosis);
-        let length = window.end.saturating_sub(window.begin).max(1) as f64;
+        let whole = window.end.saturating_sub(window.begin).max(1) as f64;
+        let length = (whole - result.paused as f64).max(1.0);
         let pairs = result.services.iter().zip(&diagnosis.services);
         let mut services: Vec<Service> = pairs.map(|(run, told)| service(run, told, length)).collect();
         services.sort_by(|a, b| b.busy().total_cmp(&a.busy()));
         let busy: u64 = result.cpus.iter().map(|c| c.busy + c.interrupts).sum();
         Self {
-            seconds: length / 1e9,
+            seconds: whole / 1e9,
+            paused: result.paused as f64 / whole,
             events: result.events as f64 / length * 1e9,
             lost: result.lost_events,
             cpus: [busy as f64 / length, result.cpus.len() as f64],
@@ -293,6 +297,10 @@ pub mod tests {
             (shown.services[0].requests, shown.services[0].mean, shown.services[0].longest),
             (20.0, 5_000_000, 360_000_000)
         );
+        let mut half = window();
+        half.analysis.result.paused = 1_000_000_000;
+        let half = Shown::of(&half);
+        assert_eq!((half.paused, half.services[0].threads[3]), (0.5, 3.0), "of what was recorded");
         assert_eq!(shown.bottleneck, "container db: Bottleneck: slow device sda");
         let first = |by, filter| shown.sorted(by, filter)[0].name.clone();
         assert_eq!(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What an assistant can ask, and the answers.
 
+use crate::live::locked;
 use crate::query::{schema_of, table_list};
 use crate::repeat::run_of;
 use anyhow::{bail, Context, Result};
@@ -191,7 +192,7 @@ impl Runs {
 
     fn read(&self, given: &Given<'_>) -> Result<Arc<Analysis>> {
         let (dir, comms) = (run_of(self.dir(&given.text("run"))?)?, given.comms());
-        let mut last = self.last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut last = locked(&self.last);
         if let Some(read) = last.as_ref().filter(|r| r.dir == dir && r.comms == comms) {
             return Ok(read.analysis.clone());
         }

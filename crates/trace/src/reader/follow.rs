@@ -8,6 +8,7 @@ use super::merge::{Merge, Sink};
 use super::telling::Telling;
 use super::{Error, Gap, Item, Operation, RawRecord, State, Summary, Told, Trace};
 use crate::ctf::Metadata;
+use crate::schema::StateTrigger;
 use crate::writer::Stream;
 use std::path::{Path, PathBuf};
 
@@ -93,13 +94,17 @@ impl Following {
         self.merge.telling.keeps.as_ref().unwrap_or(&NOTHING)
     }
 
+    /// What triggers told of since this was asked last.
+    pub fn take_triggers(&mut self) -> Vec<StateTrigger> {
+        self.merge.telling.keeps.as_mut().map_or_else(Vec::new, |state| std::mem::take(&mut state.triggers))
+    }
+
     /// Forgets what of the state holds for moments before `ts`, ns, so that it does not grow with the trace.
     pub fn forget(&mut self, ts: u64) {
         let Some(state) = &mut self.merge.telling.keeps else { return };
         state.counters.retain(|c| c.at >= ts);
         state.files.retain(|f| f.at >= ts);
         state.pauses.retain(|p| p.end >= ts);
-        state.triggers.retain(|t| t.end >= ts);
         state.tasks.clear();
         state.services.clear();
         let clocks = state.clocks.len().saturating_sub(1);
