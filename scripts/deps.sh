@@ -87,6 +87,8 @@ need_test() {
 	want fio has fio
 	# healthy programs that the fault suite accuses of nothing
 	want python3 has python3
+	# an independent reader of the JSON Schemas
+	want python3-jsonschema python3 -c 'import jsonschema'
 	want sqlite3 has sqlite3
 	want bc has bc
 	# what plumb load calls, seen from outside

@@ -207,7 +207,7 @@ class Bench:
     def measured_by_kernel(self):
         try:
             out, _ = run([self.plumb, "events", "--measure", "--json"])
-            return {e["name"]: {k: e[k] for k in ("cost_ns", "runs") if k in e} for e in json.loads(out)}
+            return {e["name"]: {k: e[k] for k in ("cost_ns", "runs") if k in e} for e in json.loads(out)["events"]}
         except (Problem, ValueError, TypeError, KeyError) as e:
             self.left_out["plumb events --measure"] = self.shown(e)
             return None

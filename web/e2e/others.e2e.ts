@@ -3,7 +3,7 @@
 
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Document, FORMAT } from "../src/document";
+import { type Document, VERSION } from "../src/document";
 import { hosts } from "../test/hosts-example";
 import { barriers, golden, Harness } from "./harness";
 
@@ -92,8 +92,8 @@ describe("what is not there", () => {
 		expect(seen.faults).toEqual([]);
 	});
 	test("of a newer document is told with what to do", async () => {
-		const seen = await text({ ...empty, format: FORMAT + 1, plumb: "9.9" });
-		expect(seen.text).toContain(`This report has format ${FORMAT + 1}, made by plumb 9.9`);
+		const seen = await text({ ...empty, version: VERSION + 1, plumb: "9.9" });
+		expect(seen.text).toContain(`This report has version ${VERSION + 1}, made by plumb 9.9`);
 		expect(seen.faults).toEqual([]);
 	});
 	test("of a section that fails is told there, and the others stay", async () => {

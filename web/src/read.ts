@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // Reads the report document, or says why it cannot be read and what to do.
 
-import { type Document, FORMAT } from "./document";
+import { type Document, FORMAT, VERSION } from "./document";
 
 /** A document, or the sentence that stands in its place. */
 export type Read = { doc: Document } | { fault: string };
@@ -18,23 +18,32 @@ export function read(text: string): Read {
 		const why = e instanceof Error ? e.message : String(e);
 		return { fault: `The report in this file is cut off or damaged (${why}). Make it again: 'plumb report DIR'.` };
 	}
-	if (typeof doc !== "object" || doc === null || typeof (doc as Document).format !== "number") {
+	const version = versionOf(doc);
+	if (version === undefined) {
 		return { fault: "What is packed into this page is no report of plumb. Make it again: 'plumb report DIR'." };
 	}
-	const { format, plumb } = doc as Document;
-	if (format > FORMAT) {
+	const { plumb } = doc as Document;
+	if (version > VERSION) {
 		return {
 			fault:
-				`This report has format ${format}, made by plumb ${plumb}; this page reads formats up to ${FORMAT}. ` +
+				`This report has version ${version}, made by plumb ${plumb}; this page reads versions up to ${VERSION}. ` +
 				"Open the page that the newer plumb made, or make it again with the newer one: 'plumb report DIR'.",
 		};
 	}
-	if (format < FORMAT) {
+	if (version < VERSION) {
 		return {
 			fault:
-				`This report has format ${format}, made by plumb ${plumb}; this page reads format ${FORMAT}. ` +
+				`This report has version ${version}, made by plumb ${plumb}; this page reads version ${VERSION}. ` +
 				"Make the page again, which brings the report up to date: 'plumb report DIR'.",
 		};
 	}
 	return { doc: doc as Document };
+}
+
+/** The version of a report; before version 3 its number stood in `format`. */
+function versionOf(doc: unknown): number | undefined {
+	if (typeof doc !== "object" || doc === null) return undefined;
+	const { format, version } = doc as { format?: unknown; version?: unknown };
+	const number = format === FORMAT ? version : format;
+	return typeof number === "number" ? number : undefined;
 }

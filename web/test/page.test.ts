@@ -3,31 +3,35 @@ import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { MARKER } from "../marker";
 import { pack } from "../pack.mjs";
-import { FORMAT } from "../src/document";
+import { FORMAT, VERSION } from "../src/document";
 import { read } from "../src/read";
 
 describe("the document", () => {
-	const doc = { format: FORMAT, plumb: "0.1.0", kind: "run" };
+	const doc = { format: FORMAT, version: VERSION, plumb: "0.1.0", kind: "run" };
 	const fault = (text: string) => {
 		const r = read(text);
 		return "fault" in r ? r.fault : "none";
 	};
 	test("of this format is read", () => expect(read(JSON.stringify(doc))).toEqual({ doc }));
-	test("of a newer plumb is refused with both formats and what to do", () => {
-		const told = fault(JSON.stringify({ ...doc, format: FORMAT + 1, plumb: "9.1" }));
-		expect(told).toContain(`format ${FORMAT + 1}`);
+	test("of a newer plumb is refused with both versions and what to do", () => {
+		const told = fault(JSON.stringify({ ...doc, version: VERSION + 1, plumb: "9.1" }));
+		expect(told).toContain(`version ${VERSION + 1}`);
 		expect(told).toContain("plumb 9.1");
-		expect(told).toContain(`up to ${FORMAT}`);
+		expect(told).toContain(`up to ${VERSION}`);
 		expect(told).toContain("plumb report DIR");
 	});
 	test("of an older plumb is to be made again", () => {
-		expect(fault(JSON.stringify({ ...doc, format: FORMAT - 1 }))).toContain("Make the page again");
+		// Version 2 had its number in `format`.
+		const told = fault(JSON.stringify({ format: 2, plumb: "0.1.0", kind: "run" }));
+		expect(told).toContain("version 2, made by plumb 0.1.0");
+		expect(told).toContain("Make the page again");
 	});
 	test("that is cut off, empty or something else is said to be so", () => {
 		expect(fault(JSON.stringify(doc).slice(0, -5))).toContain("cut off or damaged");
 		expect(fault("")).toContain("cut off or damaged");
 		expect(fault("[1]")).toContain("no report of plumb");
 		expect(fault("null")).toContain("no report of plumb");
+		expect(fault(JSON.stringify({ ...doc, format: "plumb.load" }))).toContain("no report of plumb");
 		expect(fault("PLUMB_REPORT")).toContain("no report was packed into it");
 	});
 });

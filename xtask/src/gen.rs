@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Writes the files that are generated from the schema, from the report document's types and from Cargo.lock, or
+//! Writes the files that are generated from the schema, from the types of JSON and from Cargo.lock, or
 //! compares them.
 
 use crate::schema::{self, Event, Origin, Schema, Type};
@@ -21,10 +21,19 @@ pub fn run(root: &Path, check: bool) -> Result<()> {
         ("docs/events.md", docs(&schema)),
         ("web/src/generated/schema.ts", typescript(&schema)),
         (report::MANUAL, types.manual(root)?),
+        (report::FORMATS_MANUAL, types.manual_of_formats(root)?),
         (notices::FILE, notices::text(root)?),
     ];
-    let files = files.map(|(name, new)| (name.to_string(), new)).into_iter().chain(types.typescript());
-    let mut stale = Vec::new();
+    let files = files.map(|(name, new)| (name.to_string(), new)).into_iter();
+    let schemas = types.json_schemas()?;
+    let mut stale = foreign(root, &schemas)?;
+    let files = files.chain(types.typescript()?).chain(schemas);
+    if !check {
+        for name in stale.drain(..) {
+            std::fs::remove_file(root.join(&name)).with_context(|| name.clone())?;
+            println!("removed {name}");
+        }
+    }
     for (name, new) in files {
         let path = root.join(&name);
         if std::fs::read_to_string(&path).is_ok_and(|old| old == new) {
@@ -45,6 +54,18 @@ pub fn run(root: &Path, check: bool) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// Schemas of formats that are no more.
+fn foreign(root: &Path, schemas: &[(String, String)]) -> Result<Vec<String>> {
+    let mut out = Vec::new();
+    for entry in std::fs::read_dir(root.join(report::SCHEMAS)).into_iter().flatten() {
+        let name = format!("{}/{}", report::SCHEMAS, entry?.file_name().to_string_lossy());
+        if !schemas.iter().any(|(known, _)| *known == name) {
+            out.push(name);
+        }
+    }
+    Ok(out)
 }
 
 fn c_hash(schema: &Schema) -> String {

@@ -61,7 +61,7 @@ pub fn on_path(tool: &str) -> bool {
 }
 
 /// Files in the program's tests/ that record nothing.
-const OFFLINE: [&str; 7] = ["command_line", "docs", "golden", "mcp", "query", "report", "sim"];
+const OFFLINE: [&str; 8] = ["command_line", "docs", "golden", "json", "mcp", "query", "report", "sim"];
 
 /// What cargo tells of something that it made: a line of JSON (The Cargo Book, External tools).
 #[derive(Deserialize)]

@@ -1,150 +1,152 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The report document's types, read from their Rust sources, as TypeScript (a file for each of [`MODULES`]) and as
-//! tables for docs/report.md. The sources are parsed, not compiled, so this is there before anything is built.
+//! The types that plumb writes as JSON, read from their Rust sources: the report document's as TypeScript (a file for each of
+//! [`MODULES`]) and as tables for docs/report.md; those of all formats as JSON Schemas. The sources are parsed, not compiled, so
+//! this is there before anything is built.
 
+mod json_schema;
+mod sources;
 mod write;
 
+pub use json_schema::SCHEMAS;
+
 use anyhow::{anyhow, bail, Context, Result};
-use std::collections::{BTreeSet, HashMap};
+use sources::{Enum, Is, Sources};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{
-    Attribute, Expr, ExprLit, Fields, GenericArgument, Ident, Item, Lit, Meta, PathArguments, Token, Type,
-    UseTree, Variant,
+    Attribute, Expr, ExprLit, Fields, GenericArgument, Lit, Meta, PathArguments, Token, Type, Variant,
 };
 
 /// The manual with a table of every field of the document itself.
 pub const MANUAL: &str = "docs/report.md";
+/// The manual with a table of the formats.
+pub const FORMATS_MANUAL: &str = "docs/json.md";
 
-/// Types of the page that lie in one file of web/src/generated, and where they are defined in Rust; those that
-/// [`ROOT`] does not reach are left out. A crate has its types in one module.
+/// Crates whose types lie in one file of web/src/generated, those that the report document reaches.
 struct Module {
     name: &'static str,
-    sources: &'static [&'static str],
+    crates: &'static [&'static str],
 }
 
 const MODULES: &[Module] = &[
-    Module {
-        name: DOCUMENT,
-        sources: &[
-            "crates/report/src/document.rs",
-            "crates/report/src/export/profile/json.rs",
-            "crates/analysis/src/quality.rs",
-            "crates/analysis/src/hosts.rs",
-            "crates/diagnose/src/lib.rs",
-            "crates/diagnose/src/case.rs",
-            "crates/diagnose/src/speedup.rs",
-            "crates/diagnose/src/verdict.rs",
-            "crates/model/src/result.rs",
-            "crates/model/src/profile.rs",
-        ],
-    },
-    Module {
-        name: "load",
-        sources: &[
-            "crates/load/src/session/document.rs",
-            "crates/load/src/session/preset_result.rs",
-            "crates/load/src/session.rs",
-            "crates/load/src/result.rs",
-            "crates/load/src/job.rs",
-            "crates/load/src/job/values.rs",
-            "crates/load/src/job/words.rs",
-            "crates/load/src/validity.rs",
-            "crates/load/src/witness/attribution.rs",
-            "crates/load/src/witness/counters.rs",
-            "crates/load/src/witness/evidence.rs",
-            "crates/load/src/witness/thread_counters.rs",
-        ],
-    },
-    Module {
-        name: "plan",
-        sources: &[
-            "crates/plan/src/report.rs",
-            "crates/plan/src/table.rs",
-            "crates/plan/src/analysis.rs",
-            "crates/plan/src/analysis/cells.rs",
-            "crates/plan/src/analysis/changes.rs",
-            "crates/plan/src/analysis/drift.rs",
-            "crates/plan/src/analysis/effects.rs",
-            "crates/plan/src/analysis/environments.rs",
-            "crates/plan/src/analysis/rank.rs",
-            "crates/plan/src/analysis/together.rs",
-            "crates/plan/src/analysis/variation.rs",
-            "crates/plan/src/analysis/verdicts.rs",
-        ],
-    },
-    Module {
-        name: "compare",
-        sources: &[
-            "crates/compare/src/comparison.rs",
-            "crates/compare/src/environment.rs",
-            "crates/compare/src/gate.rs",
-            "crates/compare/src/lines.rs",
-            "crates/compare/src/measure.rs",
-            "crates/compare/src/side.rs",
-        ],
-    },
-    Module {
-        name: "machine",
-        sources: &[
-            "crates/machine/src/environment.rs",
-            "crates/machine/src/system.rs",
-            "crates/machine/src/cgroup.rs",
-            "crates/machine/src/device.rs",
-            "crates/machine/src/device_number.rs",
-        ],
-    },
-    Module {
-        name: "stats",
-        sources: &[
-            "crates/stats/src/correlation.rs",
-            "crates/stats/src/histogram.rs",
-            "crates/stats/src/repetitions.rs",
-        ],
-    },
-    Module { name: "undo", sources: &["crates/undo/src/pending_changes.rs"] },
+    Module { name: DOCUMENT, crates: &["report", "analysis", "diagnose", "model"] },
+    Module { name: "load", crates: &["load"] },
+    Module { name: "plan", crates: &["plan"] },
+    Module { name: "compare", crates: &["compare"] },
+    Module { name: "machine", crates: &["machine"] },
+    Module { name: "stats", crates: &["stats"] },
+    Module { name: "undo", crates: &["undo"] },
 ];
 /// The module of the document itself.
 const DOCUMENT: &str = "report";
-const ROOT: &str = "Document";
+/// The document's format, in [`sources::FORMATS`].
+const REPORT: &str = "REPORT";
+
+/// A type as it stands in JSON.
+#[derive(Debug, Clone, PartialEq)]
+enum Ty {
+    Integer {
+        unsigned: bool,
+    },
+    Number,
+    Boolean,
+    String,
+    /// Anything.
+    Unknown,
+    /// `std::time::Duration`.
+    Duration,
+    List(Box<Ty>),
+    Tuple(Vec<Ty>),
+    Map(Box<Ty>),
+    Nullable(Box<Ty>),
+    /// A type of ours, by its number in the sources.
+    Named(usize),
+}
 
 /// A field as it stands in JSON.
 #[derive(Debug, PartialEq)]
 struct Field {
     name: String,
     doc: String,
-    ty: String,
+    ty: Ty,
     optional: bool,
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct Object {
+    /// Types whose fields stand among its own.
+    flattened: Vec<Ty>,
+    fields: Vec<Field>,
+}
+
+/// How an enum's variants are told apart.
+#[derive(Debug, PartialEq)]
+enum Tag {
+    /// By the only key.
+    External,
+    /// By this key among the variant's own.
+    Internal(String),
+    /// By the first key, beside the second with what the variant has.
+    Beside(String, String),
+    Untagged,
+}
+
+#[derive(Debug, PartialEq)]
+enum Has {
+    Nothing,
+    One(Ty),
+    Fields(Object),
+}
+
+/// A variant: its word, what it means, what it has.
+#[derive(Debug, PartialEq)]
+struct Alternative {
+    word: String,
+    doc: String,
+    has: Has,
 }
 
 #[derive(Debug, PartialEq)]
 enum Body {
-    Struct {
-        /// Types whose fields stand among its own.
-        flattened: Vec<String>,
-        fields: Vec<Field>,
-    },
+    Struct(Object),
+    /// Variants that have nothing.
     Words(Vec<(String, String)>),
+    Variants(Tag, Vec<Alternative>),
     /// Its JSON is that of another type.
-    Alias(String),
+    Alias(Ty),
 }
 
 #[derive(Debug, PartialEq)]
 struct Named {
-    module: &'static str,
+    krate: String,
+    /// Modules that it is in, in its crate.
+    path: Vec<String>,
     name: String,
     doc: String,
     body: Body,
-    /// Types that it is made of; of another module `MODULE.NAME`.
-    uses: BTreeSet<String>,
+    /// Types that it is made of.
+    uses: BTreeSet<usize>,
 }
 
-/// Every type of the document.
+/// A format of [`sources::FORMATS`].
+#[derive(Debug, PartialEq)]
+struct Format {
+    id: String,
+    name: String,
+    version: u64,
+    about: String,
+    /// A stream.
+    lines: bool,
+    /// The type that is written as it.
+    root: usize,
+}
+
+/// Every type of every format.
 #[derive(Debug)]
 pub struct Types {
-    format: u64,
-    types: Vec<Named>,
+    formats: Vec<Format>,
+    types: BTreeMap<usize, Named>,
 }
 
 /// Reads them.
@@ -152,83 +154,28 @@ pub struct Types {
 /// # Errors
 /// A source is missing, or has what is not understood here: named.
 pub fn read(root: &Path) -> Result<Types> {
-    let mut all = Vec::new();
-    let mut format = None;
-    for (module, source) in MODULES.iter().flat_map(|m| m.sources.iter().map(|s| (m.name, *s))) {
-        let text = std::fs::read_to_string(root.join(source)).with_context(|| source.to_string())?;
-        let file = syn::parse_file(&text).with_context(|| source.to_string())?;
-        let scope = Scope::of(module, &file.items);
-        for item in &file.items {
-            if let Item::Const(c) = item {
-                if module == DOCUMENT && c.ident == "FORMAT" {
-                    format = Some(number(&c.expr).with_context(|| format!("{source}: FORMAT"))?);
-                }
-            }
-            all.extend(named(item, &scope).with_context(|| source.to_string())?);
-        }
-    }
-    let format = format.context("no FORMAT in the sources of the report document")?;
-    Ok(Types { format, types: reached(all)? })
+    let sources = Sources::read(root)?;
+    let formats = sources.formats()?;
+    let types = reached(&sources, formats.iter().map(|f| f.root).collect())?;
+    Ok(Types { formats, types })
 }
 
-/// The module of a crate's types; `None` of a crate whose types the document has not.
+impl Types {
+    /// A type, and those that it is made of, in the order of the sources.
+    fn below(&self, root: usize) -> BTreeSet<usize> {
+        let (mut seen, mut open) = (BTreeSet::new(), vec![root]);
+        while let Some(number) = open.pop() {
+            if seen.insert(number) {
+                open.extend(&self.types[&number].uses);
+            }
+        }
+        seen
+    }
+}
+
+/// The file of web/src/generated that a crate's types lie in.
 fn module_of(krate: &str) -> Option<&'static str> {
-    let sources = format!("crates/{}/", krate.strip_prefix("plumb_")?);
-    MODULES.iter().find(|m| m.sources.iter().any(|s| s.starts_with(&sources))).map(|m| m.name)
-}
-
-/// What names mean in a file.
-#[derive(Debug, Default)]
-struct Scope {
-    module: &'static str,
-    /// Names that `use` brings from another crate or gives: crate (empty: the file's own) and name there.
-    imported: HashMap<String, (String, String)>,
-}
-
-impl Scope {
-    fn of(module: &'static str, items: &[Item]) -> Self {
-        let mut scope = Scope { module, ..Self::default() };
-        for item in items {
-            if let Item::Use(u) = item {
-                scope.take(&u.tree, "");
-            }
-        }
-        scope
-    }
-
-    /// `krate`: the crate that the tree lies in, where it is not the file's own.
-    fn take(&mut self, tree: &UseTree, krate: &str) {
-        let mut put = |name: &Ident, there: &Ident| {
-            self.imported.insert(name.to_string(), (krate.to_string(), there.to_string()));
-        };
-        match tree {
-            UseTree::Path(p) if krate.is_empty() && p.ident.to_string().starts_with("plumb_") => {
-                self.take(&p.tree, &p.ident.to_string());
-            }
-            UseTree::Path(p) => self.take(&p.tree, krate),
-            UseTree::Group(g) => g.items.iter().for_each(|t| self.take(t, krate)),
-            UseTree::Name(n) => put(&n.ident, &n.ident),
-            UseTree::Rename(r) => put(&r.rename, &r.ident),
-            UseTree::Glob(_) => {}
-        }
-    }
-
-    /// What a type of the document is called in TypeScript, seen from this file.
-    fn name(&self, path: &syn::Path) -> Result<String> {
-        let first = path.segments.first().map(|s| s.ident.to_string()).unwrap_or_default();
-        let last = path.segments.last().map(|s| s.ident.to_string()).unwrap_or_default();
-        let (krate, name) = match self.imported.get(&last) {
-            _ if first.starts_with("plumb_") => (first, last),
-            Some((krate, name)) if path.segments.len() == 1 => (krate.clone(), name.clone()),
-            _ => (String::new(), last),
-        };
-        if krate.is_empty() {
-            return Ok(name);
-        }
-        let module = module_of(&krate)
-            .with_context(|| format!("{krate}::{name}: add its file to MODULES in xtask/src/report.rs"))?;
-        Ok(if module == self.module { name } else { format!("{module}.{name}") })
-    }
+    MODULES.iter().find(|m| m.crates.contains(&krate)).map(|m| m.name)
 }
 
 fn number(expr: &Expr) -> Result<u64> {
@@ -238,32 +185,17 @@ fn number(expr: &Expr) -> Result<u64> {
     }
 }
 
-/// Those that the root is made of, in the order of the sources.
-fn reached(all: Vec<Named>) -> Result<Vec<Named>> {
-    let mut by_name: HashMap<(&str, &str), Vec<&Named>> = HashMap::new();
-    all.iter().for_each(|t| by_name.entry((t.module, &t.name)).or_default().push(t));
-    let mut seen = BTreeSet::new();
-    let mut open = vec![(DOCUMENT.to_string(), ROOT.to_string())];
-    while let Some((module, name)) = open.pop() {
-        if !seen.insert((module.clone(), name.clone())) {
-            continue;
-        }
-        match by_name.get(&(module.as_str(), name.as_str())).map(Vec::as_slice) {
-            Some([one]) => open.extend(one.uses.iter().map(|used| match used.split_once('.') {
-                Some((module, name)) => (module.to_string(), name.to_string()),
-                None => (module.clone(), used.clone()),
-            })),
-            Some(_) => bail!("{name}: two types of the module {module} have this name; rename one"),
-            None => {
-                let sources = MODULES.iter().filter(|m| m.name == module).flat_map(|m| m.sources);
-                let looked = sources.copied().collect::<Vec<_>>().join(", ");
-                bail!(
-                    "{name}: not found; add its file to MODULES in xtask/src/report.rs (looked in {looked})"
-                )
-            }
+/// Types, and those that they are made of.
+fn reached(sources: &Sources, mut open: Vec<usize>) -> Result<BTreeMap<usize, Named>> {
+    let mut all = BTreeMap::new();
+    while let Some(number) = open.pop() {
+        if let std::collections::btree_map::Entry::Vacant(place) = all.entry(number) {
+            let named = named(sources, number)?;
+            open.extend(&named.uses);
+            place.insert(named);
         }
     }
-    Ok(all.into_iter().filter(|t| seen.contains(&(t.module.to_string(), t.name.clone()))).collect())
+    Ok(all)
 }
 
 #[derive(Default)]
@@ -275,6 +207,11 @@ struct Serde {
     optional: bool,
     /// Type that it is written as.
     into: Option<Type>,
+    tag: Option<String>,
+    content: Option<String>,
+    untagged: bool,
+    /// Written by a function: a mark must tell as what.
+    by_hand: bool,
 }
 
 fn serde(attributes: &[Attribute]) -> Result<Serde> {
@@ -290,11 +227,20 @@ fn serde(attributes: &[Attribute]) -> Result<Serde> {
                 "rename_all" => out.rename_all = Some(text(&meta)?),
                 "flatten" => out.flatten = true,
                 "skip" => out.skipped = true,
+                "tag" => out.tag = Some(text(&meta)?),
+                "content" => out.content = Some(text(&meta)?),
+                "untagged" => out.untagged = true,
+                "serialize_with" => {
+                    text(&meta)?;
+                    out.by_hand = true;
+                }
+                // A struct of one field without a name is written as that anyway.
+                "transparent" => {}
                 // What documents of earlier versions say; who writes never does.
                 "alias" => drop(text(&meta)?),
                 "into" => out.into = Some(meta.value()?.parse::<syn::LitStr>()?.parse()?),
                 // How it is read, which is another matter.
-                "try_from" => drop(text(&meta)?),
+                "try_from" | "expecting" => drop(text(&meta)?),
                 "deny_unknown_fields" => {}
                 // Who reads may find it absent; who writes always writes it.
                 "default" => {
@@ -357,7 +303,7 @@ fn doc(attributes: &[Attribute]) -> String {
 }
 
 /// The type in `#[cfg_attr(any(), json(TYPE))]`, which the compiler drops: what stands there is written as the
-/// JSON of TYPE. On a field it names the type of a [`serde_json::Value`], also of a crate that this one must not depend on.
+/// JSON of TYPE. On a field with a [`serde_json::Value`] it names that one's type, also of a crate that this one must not depend on.
 fn marked(attributes: &[Attribute]) -> Result<Option<Type>> {
     for attribute in attributes.iter().filter(|a| a.path().is_ident("cfg_attr")) {
         let parts = attribute.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated)?;
@@ -369,116 +315,175 @@ fn marked(attributes: &[Attribute]) -> Result<Option<Type>> {
     Ok(None)
 }
 
-/// The types of an item that are JSON.
-fn named(item: &Item, scope: &Scope) -> Result<Vec<Named>> {
-    match item {
-        Item::Struct(s) => Ok(structure(s, scope)?.into_iter().collect()),
-        Item::Enum(e) if serialized(&e.attrs) => {
-            Ok(words(&e.ident, &e.attrs, None, &e.variants, scope)?.into_iter().collect())
-        }
-        // Enums whose derives stand in the macro, in crates/load/src/job/words.rs.
-        Item::Macro(m) if m.mac.path.is_ident("words") => {
-            let enums = m.mac.parse_body::<Enums>()?.0;
-            let kebab = Some("kebab-case");
-            let one = |e: &Enum| words(&e.name, &e.attributes, kebab, &e.variants, scope).transpose();
-            enums.iter().filter_map(one).collect()
-        }
-        _ => Ok(Vec::new()),
-    }
-}
-
-/// Variants of enums, as the body of a macro has them.
-struct Enums(Vec<Enum>);
-
-struct Enum {
-    attributes: Vec<Attribute>,
-    name: Ident,
-    variants: Punctuated<Variant, Token![,]>,
-}
-
-impl Parse for Enums {
-    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        let mut all = Vec::new();
-        while !input.is_empty() {
-            let (attributes, name, body);
-            attributes = input.call(Attribute::parse_outer)?;
-            name = input.parse()?;
-            syn::braced!(body in input);
-            all.push(Enum { attributes, name, variants: body.parse_terminated(Variant::parse, Token![,])? });
-        }
-        Ok(Self(all))
-    }
-}
-
-fn structure(of: &syn::ItemStruct, scope: &Scope) -> Result<Option<Named>> {
-    let name = of.ident.to_string();
-    let mut uses = BTreeSet::new();
-    let told = |body, uses| {
-        let (name, doc) = (name.clone(), doc(&of.attrs));
-        Ok(Some(Named { module: scope.module, name, doc, body, uses }))
+/// A type of the sources, as JSON.
+fn named(sources: &Sources, number: usize) -> Result<Named> {
+    let item = &sources.items[number];
+    let mut reader = Reader { sources, file: item.file, uses: BTreeSet::new() };
+    let body = match &item.is {
+        Is::Struct(s) => reader.structure(&s.attrs, &s.fields),
+        Is::Enum(e) => reader.variants(e),
+        Is::Alias(ty) => reader.ty(ty, None).map(Body::Alias),
     };
-    let mark = marked(&of.attrs).with_context(|| name.clone())?;
-    // What does not go to JSON may have what this cannot read.
-    if mark.is_none() && !serialized(&of.attrs) {
-        return Ok(None);
-    }
-    let of_type = serde(&of.attrs).with_context(|| name.clone())?;
-    if let Some(ty) = mark.or(of_type.into) {
-        let ty = typescript(&ty, scope, None, &mut uses).with_context(|| name.clone())?;
-        return told(Body::Alias(ty), uses);
-    }
-    let Fields::Named(members) = &of.fields else { return Ok(None) };
-    let (mut flattened, mut fields) = (Vec::new(), Vec::new());
-    for member in &members.named {
-        let own = member.ident.as_ref().map(|i| i.to_string().replace("r#", "")).unwrap_or_default();
-        let place = || format!("{name}.{own}");
-        let said = serde(&member.attrs).with_context(place)?;
-        if said.skipped {
-            continue;
-        }
-        let option = argument(&member.ty, "Option");
-        let inner = if said.optional { option.unwrap_or(&member.ty) } else { &member.ty };
-        let value = marked(&member.attrs).with_context(place)?;
-        let ty = typescript(inner, scope, value.as_ref(), &mut uses).with_context(place)?;
-        if said.flatten {
-            flattened.push(ty);
-            continue;
-        }
-        let renamed = match said.rename {
-            Some(new) => new,
-            None => cased(&own, of_type.rename_all.as_deref()).with_context(place)?,
-        };
-        fields.push(Field { name: renamed, doc: doc(&member.attrs), ty, optional: said.optional });
-    }
-    told(Body::Struct { flattened, fields }, uses)
+    let body = body.with_context(|| item.name.clone())?;
+    let file = &sources.files[item.file];
+    let (krate, path, doc) = (file.krate.clone(), file.path.clone(), doc(item.attributes()));
+    Ok(Named { krate, path, name: item.name.clone(), doc, body, uses: reader.uses })
 }
 
-/// An enum whose variants are words; `None` where one has fields. `rename_all` where no attribute says it.
-fn words(
-    name: &Ident,
-    attributes: &[Attribute],
-    rename_all: Option<&str>,
-    variants: &Punctuated<Variant, Token![,]>,
-    scope: &Scope,
-) -> Result<Option<Named>> {
-    let name = name.to_string();
-    let of_type = serde(attributes).with_context(|| name.clone())?;
-    let rename_all = of_type.rename_all.as_deref().or(rename_all);
-    let mut words = Vec::new();
-    for variant in variants {
-        let place = || format!("{name}::{}", variant.ident);
-        if !matches!(variant.fields, Fields::Unit) {
-            return Ok(None);
+/// Reads a type of a file.
+struct Reader<'a> {
+    sources: &'a Sources,
+    file: usize,
+    uses: BTreeSet<usize>,
+}
+
+impl Reader<'_> {
+    fn structure(&mut self, attributes: &[Attribute], fields: &Fields) -> Result<Body> {
+        let of_type = serde(attributes)?;
+        if let Some(ty) = marked(attributes)?.or(of_type.into) {
+            return Ok(Body::Alias(self.ty(&ty, None)?));
         }
-        let said = serde(&variant.attrs).with_context(place)?;
+        match fields {
+            Fields::Named(_) => Ok(Body::Struct(self.object(fields, of_type.rename_all.as_deref())?)),
+            Fields::Unnamed(f) if f.unnamed.len() == 1 => Ok(Body::Alias(self.ty(&f.unnamed[0].ty, None)?)),
+            _ => bail!("a struct without names that xtask/src/report.rs has no word for"),
+        }
+    }
+
+    fn object(&mut self, fields: &Fields, rename_all: Option<&str>) -> Result<Object> {
+        let mut out = Object::default();
+        for member in fields {
+            let own = member.ident.as_ref().map(|i| i.to_string().replace("r#", "")).unwrap_or_default();
+            let place = || own.clone();
+            let said = serde(&member.attrs).with_context(place)?;
+            if said.skipped {
+                continue;
+            }
+            let option = argument(&member.ty, "Option");
+            let inner = if said.optional { option.unwrap_or(&member.ty) } else { &member.ty };
+            let mark = marked(&member.attrs).with_context(place)?;
+            let ty = match &mark {
+                Some(mark) if !mentions(inner, "Value") => self.ty(mark, None),
+                None if said.by_hand => Err(anyhow!("serialize_with needs cfg_attr(any(), json(TYPE))")),
+                mark => self.ty(inner, mark.as_ref()),
+            };
+            let ty = ty.with_context(place)?;
+            if said.flatten {
+                out.flattened.push(ty);
+                continue;
+            }
+            let name = match said.rename {
+                Some(new) => new,
+                None => cased(&own, rename_all).with_context(place)?,
+            };
+            out.fields.push(Field { name, doc: doc(&member.attrs), ty, optional: said.optional });
+        }
+        Ok(out)
+    }
+
+    fn variants(&mut self, of: &Enum) -> Result<Body> {
+        let of_type = serde(&of.attributes)?;
+        if let Some(ty) = marked(&of.attributes)?.or(of_type.into) {
+            return Ok(Body::Alias(self.ty(&ty, None)?));
+        }
+        let rename_all = of_type.rename_all.as_deref().or(of.rename_all);
+        let mut all = Vec::new();
+        for variant in &of.variants {
+            let alternative = self.alternative(variant, rename_all);
+            all.push(alternative.with_context(|| variant.ident.to_string())?);
+        }
+        let tag = match (of_type.tag, of_type.content) {
+            _ if of_type.untagged => Tag::Untagged,
+            (Some(tag), Some(content)) => Tag::Beside(tag, content),
+            (Some(tag), None) => Tag::Internal(tag),
+            (None, _) => Tag::External,
+        };
+        if tag == Tag::External && all.iter().all(|a| a.has == Has::Nothing) {
+            return Ok(Body::Words(all.into_iter().map(|a| (a.word, a.doc)).collect()));
+        }
+        Ok(Body::Variants(tag, all))
+    }
+
+    fn alternative(&mut self, variant: &Variant, rename_all: Option<&str>) -> Result<Alternative> {
+        let said = serde(&variant.attrs)?;
         let word = match said.rename {
             Some(new) => new,
-            None => cased(&variant.ident.to_string(), rename_all).with_context(place)?,
+            None => cased(&variant.ident.to_string(), rename_all)?,
         };
-        words.push((word, doc(&variant.attrs)));
+        let has = match &variant.fields {
+            Fields::Unit => Has::Nothing,
+            Fields::Named(_) => Has::Fields(self.object(&variant.fields, said.rename_all.as_deref())?),
+            Fields::Unnamed(f) => {
+                let parts: Result<Vec<Ty>> = f.unnamed.iter().map(|p| self.ty(&p.ty, None)).collect();
+                let mut parts = parts?;
+                Has::One(if parts.len() == 1 { parts.remove(0) } else { Ty::Tuple(parts) })
+            }
+        };
+        Ok(Alternative { word, doc: doc(&variant.attrs), has })
     }
-    let (doc, body) = (doc(attributes), Body::Words(words));
-    Ok(Some(Named { module: scope.module, name, doc, body, uses: BTreeSet::new() }))
+
+    /// A type; `value` is that of a `Value`.
+    fn ty(&mut self, ty: &Type, value: Option<&Type>) -> Result<Ty> {
+        match ty {
+            Type::Reference(r) => self.ty(&r.elem, value),
+            Type::Tuple(t) => {
+                Ok(Ty::Tuple(t.elems.iter().map(|e| self.ty(e, value)).collect::<Result<_>>()?))
+            }
+            Type::Slice(s) => Ok(Ty::List(Box::new(self.ty(&s.elem, value)?))),
+            Type::Array(a) => {
+                let one = self.ty(&a.elem, value)?;
+                // A length that has a name is not looked up.
+                Ok(match number(&a.len) {
+                    Ok(n) => Ty::Tuple(vec![one; usize::try_from(n)?]),
+                    Err(_) => Ty::List(Box::new(one)),
+                })
+            }
+            Type::Path(path) => self.path(&path.path, value),
+            _ => bail!("a type that xtask/src/report.rs has no word for"),
+        }
+    }
+
+    fn path(&mut self, path: &syn::Path, value: Option<&Type>) -> Result<Ty> {
+        let last = path.segments.last().ok_or_else(|| anyhow!("a type without a name"))?;
+        let inner: Result<Vec<Ty>> = arguments(&last.arguments).iter().map(|t| self.ty(t, value)).collect();
+        let mut inner = inner?;
+        let name = last.ident.to_string();
+        Ok(match (name.as_str(), inner.len()) {
+            ("u8" | "u16" | "u32" | "u64" | "u128" | "usize", 0) => Ty::Integer { unsigned: true },
+            ("i8" | "i16" | "i32" | "i64" | "i128" | "isize", 0) => Ty::Integer { unsigned: false },
+            ("f32" | "f64", 0) => Ty::Number,
+            ("bool", 0) => Ty::Boolean,
+            ("String" | "str" | "char" | "Path" | "PathBuf" | "SocketAddr", 0) => Ty::String,
+            ("Duration", 0) => Ty::Duration,
+            // Its text is its name.
+            ("Category", 0) => Ty::String,
+            ("Value", 0) if !self.sources.has_own(self.file, "Value") => match value {
+                Some(ty) => self.ty(ty, None)?,
+                None => Ty::Unknown,
+            },
+            ("Vec" | "VecDeque" | "BTreeSet" | "HashSet", 1) => Ty::List(Box::new(inner.remove(0))),
+            ("Option", 1) => Ty::Nullable(Box::new(inner.remove(0))),
+            ("Box" | "Cow" | "Rc" | "Arc", 1) => inner.remove(0),
+            ("BTreeMap" | "HashMap" | "IndexMap" | "Map", 2) => Ty::Map(Box::new(inner.remove(1))),
+            (_, 0) => {
+                let number = self.sources.find(self.file, path)?;
+                self.uses.insert(number);
+                Ty::Named(number)
+            }
+            _ => bail!("{name}<...>: a type that xtask/src/report.rs has no word for"),
+        })
+    }
+}
+
+/// Whether a type has this name somewhere.
+fn mentions(ty: &Type, name: &str) -> bool {
+    match ty {
+        Type::Reference(r) => mentions(&r.elem, name),
+        Type::Path(p) => p.path.segments.last().is_some_and(|s| {
+            s.ident == name || arguments(&s.arguments).iter().any(|inner| mentions(inner, name))
+        }),
+        _ => false,
+    }
 }
 
 fn serialized(attributes: &[Attribute]) -> bool {
@@ -507,64 +512,6 @@ fn arguments(of: &PathArguments) -> Vec<&Type> {
         _ => None,
     });
     types.collect()
-}
-
-/// A type in TypeScript's words; `value` is that of a `Value`. `uses` gets the names of those that are the
-/// document's own.
-fn typescript(ty: &Type, scope: &Scope, value: Option<&Type>, uses: &mut BTreeSet<String>) -> Result<String> {
-    match ty {
-        Type::Reference(r) => typescript(&r.elem, scope, value, uses),
-        Type::Tuple(t) => {
-            let parts: Result<Vec<String>> =
-                t.elems.iter().map(|e| typescript(e, scope, value, uses)).collect();
-            Ok(format!("[{}]", parts?.join(", ")))
-        }
-        Type::Slice(s) => Ok(list(&typescript(&s.elem, scope, value, uses)?)),
-        Type::Array(a) => {
-            let one = typescript(&a.elem, scope, value, uses)?;
-            let n = usize::try_from(number(&a.len)?)?;
-            Ok(format!("[{}]", vec![one; n].join(", ")))
-        }
-        Type::Path(path) => {
-            let last = path.path.segments.last().ok_or_else(|| anyhow!("a type without a name"))?;
-            let inner: Result<Vec<String>> =
-                arguments(&last.arguments).iter().map(|t| typescript(t, scope, value, uses)).collect();
-            let inner = inner?;
-            let name = last.ident.to_string();
-            Ok(match (name.as_str(), inner.as_slice()) {
-                ("u8" | "u16" | "u32" | "u64" | "usize", []) => "number".into(),
-                ("i8" | "i16" | "i32" | "i64" | "isize", []) => "number".into(),
-                ("f32" | "f64", []) => "number".into(),
-                ("bool", []) => "boolean".into(),
-                ("String" | "str" | "Path" | "PathBuf" | "SocketAddr", []) => "string".into(),
-                ("Value", []) => match value {
-                    Some(ty) => typescript(ty, scope, None, uses)?,
-                    None => "unknown".into(),
-                },
-                // Its text is its name.
-                ("Category", []) => "string".into(),
-                ("Vec", [one]) => list(one),
-                ("Option", [one]) => format!("{one} | null"),
-                ("Box", [one]) => one.clone(),
-                ("BTreeMap" | "HashMap", [key, one]) if key == "string" => format!("Record<string, {one}>"),
-                (_, []) => {
-                    let name = scope.name(&path.path)?;
-                    uses.insert(name.clone());
-                    name
-                }
-                _ => bail!("{name}<...>: a type that xtask/src/report.rs has no word for"),
-            })
-        }
-        _ => bail!("a type that xtask/src/report.rs has no word for"),
-    }
-}
-
-fn list(one: &str) -> String {
-    if one.contains('|') {
-        format!("({one})[]")
-    } else {
-        format!("{one}[]")
-    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::side::{Kind, Side};
 use crate::words;
 use anyhow::{Context, Result};
 use plumb_analysis::NOT_VALID;
+use plumb_machine::json::{formats, Format, Output};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -44,6 +45,10 @@ pub struct Comparison {
     pub lines: Vec<Line>,
     /// What became of each `--fail-above`.
     pub gates: Vec<Verdict>,
+}
+
+impl Output for Comparison {
+    const FORMAT: &'static Format = &formats::COMPARE;
 }
 
 impl Comparison {

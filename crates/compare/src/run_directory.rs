@@ -2,6 +2,7 @@
 //! Files of a run directory.
 
 use anyhow::{Context, Result};
+use plumb_machine::json::{self, Output};
 use plumb_machine::output;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -20,7 +21,15 @@ pub fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T> {
     serde_json::from_reader(BufReader::new(file)).with_context(|| path.display().to_string())
 }
 
-/// Writes a value as indented JSON.
+/// Writes a document for programs.
+///
+/// # Errors
+/// The file cannot be written; named.
+pub fn write_document(path: &Path, document: &impl Output) -> Result<()> {
+    output::replace(path, |out| Ok(json::write(out, document)?))
+}
+
+/// Writes a value of our own, which nobody else reads, as indented JSON.
 ///
 /// # Errors
 /// The file cannot be written; named.

@@ -3,6 +3,7 @@
 
 use crate::run_directory::read;
 use anyhow::{bail, Context, Result};
+use plumb_machine::json::{formats, Format, Output};
 use plumb_model::{sum, RunResult};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -25,6 +26,10 @@ pub struct SetFile {
     pub repetitions: Vec<Repetition>,
     /// Why it ended before all were made, where it did.
     pub ended_early: Option<String>,
+}
+
+impl Output for SetFile {
+    const FORMAT: &'static Format = &formats::SET;
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -44,6 +44,7 @@ pub const PACED: u8 = 4;
 pub struct Row {
     pub worker: u32,
     #[serde(serialize_with = "as_word")]
+    #[cfg_attr(any(), json(String))]
     pub kind: OperationKind,
     /// [`DURABLE`], [`WARM_UP`], [`PACED`].
     pub flags: u8,

@@ -14,6 +14,7 @@ pub mod rounds;
 mod rpm;
 mod until;
 
+pub use document::Document;
 pub use preset_result::PresetResult;
 pub use rpm::Rpm;
 pub use until::Until;

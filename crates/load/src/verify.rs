@@ -20,6 +20,7 @@ mod without_log;
 
 use crate::data::Generation;
 use crate::log::{LogError, LogReader};
+use plumb_machine::json::{formats, Format, Output};
 use serde::Serialize;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -92,6 +93,10 @@ pub struct Verification {
     pub faults: Vec<Finding>,
     /// What limits the answer, in sentences.
     pub notes: Vec<String>,
+}
+
+impl Output for Verification {
+    const FORMAT: &'static Format = &formats::LOAD_VERIFY;
 }
 
 impl Verification {

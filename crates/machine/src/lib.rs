@@ -10,6 +10,7 @@
 //! - [`service`]: the systemd unit or container that a process is in; [`namespaces`]: those of this process, where they change what events mean.
 //! - [`process`]: which process is meant, whatever becomes of its number; [`child`]: processes of our own;
 //!   [`capabilities`]: which are given up; [`confine`]: one that reads what others wrote; [`output`]: files and directories for results;
+//!   [`json`]: documents for programs;
 //!   [`signals`]: what SIGINT, SIGTERM and SIGHUP do; [`user`]: numbers of users.
 
 mod block;
@@ -26,6 +27,7 @@ mod environment;
 #[cfg(any(test, feature = "fake"))]
 mod fake;
 pub mod host;
+pub mod json;
 pub mod mount;
 pub mod namespaces;
 mod open_files;

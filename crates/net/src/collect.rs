@@ -7,6 +7,7 @@ use crate::invitation::{invited, own_key};
 use crate::session::Session;
 use crate::tls::{self, Wire};
 use anyhow::{bail, ensure, Context, Result};
+use plumb_machine::json::{formats, Format, Output};
 use plumb_machine::output;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -56,6 +57,10 @@ pub enum News {
         /// Why.
         why: String,
     },
+}
+
+impl Output for News {
+    const FORMAT: &'static Format = &formats::COLLECT;
 }
 
 /// A recording: its sender, and the number that the sender gave it.

@@ -14,21 +14,17 @@ use super::{figures, report, store};
 use crate::options;
 use anyhow::{bail, Result};
 use differs::Differs;
+use plumb_machine::json::{self, formats, Output};
 use plumb_report::plain::Plain;
 use plumb_stats::repetitions::{self, Difference, Interval};
 use plumb_stats::student;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Version of the JSON document.
-pub const FORMAT: u32 = 1;
-
 #[derive(Debug, Serialize)]
 pub struct Comparison {
-    pub format: u32,
     /// Faster, slower, or no difference found: of the main figure.
     pub headline: String,
     pub a: Side,
@@ -41,6 +37,10 @@ pub struct Comparison {
     pub only_b: Vec<String>,
     /// What is not the same of the plans, of machine and system: what, A's, B's.
     pub differs: Vec<Differs>,
+}
+
+impl Output for Comparison {
+    const FORMAT: &'static json::Format = &formats::PLAN_COMPARE;
 }
 
 #[derive(Debug, Serialize)]
@@ -245,7 +245,6 @@ impl Comparison {
             doubts: table.rows.iter().map(|r| r.doubts.len()).sum(),
         };
         Ok(Comparison {
-            format: FORMAT,
             headline: figures.first().map_or(String::new(), headline),
             a: side(dir_a, a, table_a),
             b: side(dir_b, b, table_b),
@@ -321,7 +320,7 @@ pub fn main(args: &options::Compare) -> Result<ExitCode> {
     let comparison = Comparison::of(&args.a, &args.b, &args.figure)?;
     let mut out = std::io::stdout().lock();
     if args.json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&comparison)?)?;
+        json::write(&mut out, &comparison)?;
     } else {
         show::write(&comparison, &mut Plain(&mut out))?;
     }

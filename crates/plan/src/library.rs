@@ -9,10 +9,11 @@ use crate::options;
 use crate::program::Program;
 use crate::progress::about;
 use anyhow::{bail, Context, Result};
+use plumb_machine::json::{self, formats, Format, Output};
 use plumb_report::terminal::Table;
 use plumb_trace::suggest::nearest;
 use plumb_trace::units;
-use serde_json::json;
+use serde::Serialize;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -113,6 +114,30 @@ pub fn asked(options: &options::Run, program: &dyn Program) -> Result<PlanFile> 
     adapt::changed(&plan, &options.changes, program)
 }
 
+#[derive(Serialize)]
+struct Plans {
+    plans: Vec<Listed>,
+}
+
+impl Output for Plans {
+    const FORMAT: &'static Format = &formats::PLANS;
+}
+
+/// A shipped plan.
+#[derive(Serialize)]
+struct Listed {
+    name: &'static str,
+    title: String,
+    takes_ns: u64,
+    /// Combinations of its factors' levels that are measured.
+    cells: usize,
+    /// Repetitions of each.
+    repeat: u32,
+    purpose: String,
+    /// Paper or tool that it repeats.
+    source: Option<String>,
+}
+
 /// `plumb plan list`.
 ///
 /// # Errors
@@ -120,15 +145,20 @@ pub fn asked(options: &options::Run, program: &dyn Program) -> Result<PlanFile> 
 pub fn main(as_json: bool, program: &dyn Program) -> Result<ExitCode> {
     let mut out = std::io::stdout().lock();
     let mut table = Table::new(&["<plan", "<what it is", "<takes", "cells", "repetitions"]);
-    let mut rows = Vec::new();
+    let mut plans = Vec::new();
     for (name, _) in PLANS {
         let Some(plan) = named(name)? else { continue };
         let cells = cells::of(&plan, program).with_context(|| format!("plan {name}"))?;
         let count = cells.iter().filter(|c| c.skipped.is_none()).count();
-        rows.push(json!({
-            "name": name, "title": plan.title, "takes_ns": plan.takes.0, "cells": count, "repeat": plan.repeat,
-            "purpose": plan.purpose, "source": plan.source,
-        }));
+        plans.push(Listed {
+            name,
+            title: plan.title.clone(),
+            takes_ns: plan.takes.0,
+            cells: count,
+            repeat: plan.repeat,
+            purpose: plan.purpose.clone(),
+            source: plan.source.clone(),
+        });
         table.row(vec![
             name.to_string(),
             plan.title.clone(),
@@ -138,7 +168,7 @@ pub fn main(as_json: bool, program: &dyn Program) -> Result<ExitCode> {
         ]);
     }
     if as_json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&rows)?)?;
+        json::write(&mut out, &Plans { plans })?;
     } else {
         table.write(&mut out)?;
         writeln!(out, "'plumb plan show NAME' says what one does to this system.")?;

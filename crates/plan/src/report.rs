@@ -18,24 +18,21 @@ use super::store;
 use super::table::{Row, Table, Unit};
 use crate::options;
 use anyhow::{bail, Context, Result};
+use plumb_machine::json::{self, formats, Format, Output};
 use plumb_machine::Environment;
 use plumb_report::plain::Plain;
 use plumb_report::terminal::similar_messages::{alike, ranged};
 use plumb_undo::pending_changes::Standing;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Version of the JSON document.
-pub const FORMAT: u32 = 1;
 /// Directory of the charts, within the plan's.
 const CHARTS: &str = "charts";
 
 #[derive(Debug, Serialize)]
 pub struct Report {
-    pub format: u32,
     /// Version of plumb that ran the plan.
     pub plumb: String,
     pub name: String,
@@ -71,6 +68,10 @@ pub struct Report {
     dir: PathBuf,
 }
 
+impl Output for Report {
+    const FORMAT: &'static Format = &formats::PLAN_REPORT;
+}
+
 /// A sentence, and of which repetitions it is said.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Doubt {
@@ -103,7 +104,6 @@ impl Report {
         let mut others = table.units.clone();
         others.retain(|name, _| !names.contains(name));
         Ok(Report {
-            format: FORMAT,
             plumb: state.plumb,
             name: state.plan.name,
             title: state.plan.title,
@@ -215,7 +215,9 @@ pub fn write(dir: &Path) -> Result<Report> {
     let mut document = Vec::new();
     text::write(&report, &mut document)?;
     put(&dir.join("report.txt"), &document)?;
-    put(&dir.join("report.json"), &json(&report)?)?;
+    document.clear();
+    json::write(&mut document, &report)?;
+    put(&dir.join("report.json"), &document)?;
     document.clear();
     csv::write(&report.table, &mut document)?;
     put(&dir.join("report.csv"), &document)?;
@@ -229,17 +231,11 @@ pub fn write(dir: &Path) -> Result<Report> {
 pub fn print(report: &Report, as_json: bool) -> Result<()> {
     let mut out = std::io::stdout().lock();
     if as_json {
-        out.write_all(&json(report)?)?;
+        json::write(&mut out, report)?;
     } else {
         text::write(report, &mut Plain(&mut out))?;
     }
     Ok(())
-}
-
-fn json(report: &Report) -> Result<Vec<u8>> {
-    let mut document = serde_json::to_vec_pretty(report)?;
-    document.push(b'\n');
-    Ok(document)
 }
 
 fn put(path: &Path, bytes: &[u8]) -> Result<()> {

@@ -2,12 +2,26 @@
 //! `plumb plan restore`, `plumb guide undo`: puts back what a run left changed.
 
 use anyhow::{bail, Result};
+use plumb_machine::json::{self, formats, Format, Output};
 use plumb_undo::change::Held;
 use plumb_undo::guardian::Whose;
 use plumb_undo::journal::{restore, JOURNAL};
 use plumb_undo::lock::Locks;
+use serde::Serialize;
 use std::path::Path;
 use std::process::ExitCode;
+
+#[derive(Serialize)]
+struct Restored<'a> {
+    /// Nothing is left changed.
+    whole: bool,
+    /// What was put back, a sentence each.
+    done: &'a [String],
+}
+
+impl Output for Restored<'_> {
+    const FORMAT: &'static Format = &formats::RESTORE;
+}
 
 /// Puts back what the journal in a directory says, of runs of this kind; `then` is done before another may run there.
 ///
@@ -28,7 +42,7 @@ pub fn main(dir: &Path, whose: Whose, as_json: bool, then: impl FnOnce() -> Resu
         }
     })?;
     if as_json {
-        println!("{}", serde_json::json!({"whole": whole, "done": said}));
+        json::write(std::io::stdout(), &Restored { whole, done: &said })?;
     }
     if !whole {
         bail!("cannot put all back, see above; mend it and call '{command} {shown}' again");

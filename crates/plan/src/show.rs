@@ -16,17 +16,15 @@ use crate::options;
 use crate::program::Program;
 use anyhow::{bail, Result};
 use effects::Effects;
+use plumb_machine::json::{self, formats, Format, Output};
 use plumb_undo::pending_changes::Standing;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::ExitCode;
 
-const FORMAT: u32 = 1;
-
 #[derive(Debug, Serialize)]
 struct Shown<'a> {
-    format: u32,
     name: &'a str,
     title: &'a str,
     purpose: &'a str,
@@ -48,6 +46,10 @@ struct Shown<'a> {
     run: Option<Run>,
     /// What the run left changed.
     standing: Option<Standing>,
+}
+
+impl Output for Shown<'_> {
+    const FORMAT: &'static Format = &formats::PLAN;
 }
 
 #[derive(Debug, Serialize)]
@@ -112,8 +114,7 @@ pub fn main(args: &options::Show, program: &dyn Program) -> Result<ExitCode> {
 
 fn write(shown: &Shown<'_>, json: bool, out: &mut dyn Write) -> Result<()> {
     if json {
-        writeln!(out, "{}", serde_json::to_string_pretty(shown)?)?;
-        return Ok(());
+        return Ok(json::write(out, shown)?);
     }
     Ok(text::write(shown, out)?)
 }
@@ -131,7 +132,6 @@ fn shown<'a>(plan: &'a PlanFile, cells: &'a [Cell], repetitions: usize, run: Opt
     let wanted: Vec<&Cell> = if live.is_empty() { cells.iter().collect() } else { live };
     let effects = Effects::of(plan, &wanted);
     Shown {
-        format: FORMAT,
         name: &plan.name,
         title: &plan.title,
         purpose: &plan.purpose,

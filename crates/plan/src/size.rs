@@ -18,23 +18,21 @@ use crate::options;
 use anyhow::{bail, Result};
 use estimate::Estimate;
 use measured::{Measured, Ran};
+use plumb_machine::json::{self, formats, Output};
 use plumb_report::plain::Plain;
 use plumb_stats::repetitions::{median, Interval};
 use plumb_trace::units;
 use serde::Serialize;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use target::{Criterion, Target};
 
-/// Version of the JSON document.
-pub const FORMAT: u32 = 1;
 /// Environments that a doubt names.
 const MOST_NAMES: usize = 4;
 
+/// What was found.
 #[derive(Debug, Serialize)]
 pub struct Sizing {
-    pub format: u32,
     /// The smallest environment that meets the targets, or that none does.
     pub answer: String,
     /// Whether one does.
@@ -47,6 +45,10 @@ pub struct Sizing {
     /// The smallest first: by price, at the same or no price the slowest.
     pub environments: Vec<Environment>,
     pub doubts: Vec<String>,
+}
+
+impl Output for Sizing {
+    const FORMAT: &'static json::Format = &formats::SIZE;
 }
 
 /// A target, and what tells it.
@@ -260,7 +262,6 @@ impl Sizing {
         });
         let (met, answer) = answer(&environments, &criteria, risk);
         Ok(Self {
-            format: FORMAT,
             answer,
             met,
             known: dir.into(),
@@ -437,7 +438,7 @@ pub fn main(args: &options::Size) -> Result<ExitCode> {
     let sizing = Sizing::of(args)?;
     let mut out = std::io::stdout().lock();
     if args.json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&sizing)?)?;
+        json::write(&mut out, &sizing)?;
     } else {
         show::write(&sizing, &mut Plain(&mut out))?;
     }

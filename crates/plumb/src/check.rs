@@ -3,21 +3,33 @@
 
 use crate::cli::CheckArgs;
 use anyhow::Result;
-use plumb_probe::check::{self, Status};
+use plumb_machine::json::{self, formats, Format, Output};
+use plumb_probe::check::{self, Check, Status};
+use serde::Serialize;
 use std::io::Write;
 use std::process::ExitCode;
+
+#[derive(Serialize)]
+struct Checks {
+    checks: Vec<Check>,
+}
+
+impl Output for Checks {
+    const FORMAT: &'static Format = &formats::CHECKS;
+}
 
 /// Prints every prerequisite.
 ///
 /// # Errors
 /// Standard output is gone.
 pub fn main(args: &CheckArgs) -> Result<ExitCode> {
-    let checks = check::run();
+    let all = Checks { checks: check::run() };
+    let checks = &all.checks;
     let mut out = std::io::stdout().lock();
     if args.json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&checks)?)?;
+        json::write(&mut out, &all)?;
     } else {
-        for c in &checks {
+        for c in checks {
             let word = match c.status {
                 Status::Ok => "ok     ",
                 Status::Less => "less   ",

@@ -151,11 +151,11 @@ pub enum Command {
     Collect(CollectArgs),
     /// Check whether this machine can record; changes nothing.
     #[command(
-        after_help = "Exit codes: 0 recording works, 2 something that it needs is missing.\nExamples:\n  plumb check\n  plumb check --json | jq '.[] | select(.status != \"ok\")'"
+        after_help = "Exit codes: 0 recording works, 2 something that it needs is missing.\nExamples:\n  plumb check\n  plumb check --json | jq '.checks[] | select(.status != \"ok\")'"
     )]
     Check(CheckArgs),
     /// List the findings that the diagnosis can report, each with its next step.
-    #[command(after_help = "Examples:\n  plumb findings\n  plumb findings --json | jq -r '.[].id'")]
+    #[command(after_help = "Examples:\n  plumb findings\n  plumb findings --json | jq -r '.findings[].id'")]
     Findings(FindingsArgs),
     /// List the events that can be recorded, with fields and cost.
     #[command(
@@ -181,6 +181,11 @@ pub enum Command {
     /// Tell assistants of runs by the Model Context Protocol, read-only: verdict, findings, account, SQL, comparison.
     #[command(after_help = mcp::EXAMPLES)]
     Mcp(mcp::McpArgs),
+    /// Print the JSON Schema of what a command prints with --json, or list them.
+    #[command(
+        after_help = "Examples:\n  plumb schema\n  plumb schema explain > explain.schema.json\n  plumb explain DIR --json > explain.json; python3 -m jsonschema -i explain.json explain.schema.json"
+    )]
+    Schema(SchemaArgs),
     /// Export a run to other tools: Perfetto, LTTng CTF, pprof, Parquet and more.
     #[command(after_help = export::HELP)]
     Export(Box<ExportArgs>),
@@ -457,6 +462,14 @@ pub struct CheckArgs {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+/// Which schema to print.
+#[derive(Debug, Args)]
+pub struct SchemaArgs {
+    /// Format, as a document's key "format" has it, with or without `plumb.`; none lists all.
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
 }
 
 /// How to show the findings.

@@ -3,6 +3,7 @@
 
 use crate::cli::{CollectArgs, RecordArgs};
 use anyhow::Result;
+use plumb_machine::json;
 use plumb_machine::signals::{self, Calls};
 use plumb_machine::{capabilities, output};
 use plumb_net::{invite, Collector, Invitation, Limits, News, RemoteSink};
@@ -10,7 +11,6 @@ use plumb_probe::{Options, Outcome};
 use plumb_trace::ctf::Metadata;
 use plumb_trace::units;
 use plumb_trace::writer::Sink;
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -37,6 +37,9 @@ pub fn main(args: &CollectArgs) -> Result<ExitCode> {
     let _ = capabilities::keep(&[capabilities::CHOWN, capabilities::DAC_OVERRIDE, capabilities::FOWNER], &[]);
     let port = collector.port().map_or(String::new(), |port| format!(", port {port}"));
     eprintln!("listening on {listen}{port} for recordings into {}; Ctrl-C ends it", args.set.display());
+    if args.json {
+        json::begin_lines::<News>(std::io::stdout())?;
+    }
     let begun = Instant::now();
     let until = args.duration.map(Duration::from_nanos);
     let over = || signals::stop().times() > 0 || until.is_some_and(|until| begun.elapsed() >= until);
@@ -46,9 +49,7 @@ pub fn main(args: &CollectArgs) -> Result<ExitCode> {
 
 fn tell(news: &News, json: bool) {
     if json {
-        if let Ok(line) = serde_json::to_string(news) {
-            let _ = writeln!(std::io::stdout(), "{line}");
-        }
+        let _ = json::line(std::io::stdout(), news);
         return;
     }
     match news {

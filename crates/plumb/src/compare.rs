@@ -6,9 +6,9 @@ use crate::report;
 use anyhow::Result;
 use plumb_compare::comparison::{Comparison, Options};
 use plumb_compare::show;
+use plumb_machine::json;
 use plumb_report::document_files::write_page;
 use plumb_report::plain::Plain;
-use std::io::Write;
 use std::process::ExitCode;
 
 /// Reads both sides and compares them.
@@ -29,7 +29,7 @@ pub fn main(args: &CompareArgs) -> Result<ExitCode> {
     let comparison = read(args)?;
     let mut out = std::io::stdout().lock();
     if args.json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&comparison)?)?;
+        json::write(&mut out, &comparison)?;
     } else {
         show::print(&comparison, &mut Plain(&mut out))?;
     }

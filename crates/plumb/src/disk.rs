@@ -5,6 +5,7 @@
 use crate::cli::{BackingWord, DiskCommand, DiskListArgs, DiskStopArgs, ServeArgs};
 use anyhow::{bail, Context, Result};
 use plumb_load::job::Bytes;
+use plumb_machine::json::{self, formats, Format, Output};
 use plumb_machine::signals::{self, Calls};
 use plumb_report::terminal::Table;
 use plumb_sim::serve::disk::{self, Dead, Running, User};
@@ -12,7 +13,6 @@ use plumb_sim::serve::{Backing, Disk, ServeOptions, Timing};
 use plumb_sim::spec::{Medium, Spec};
 use plumb_trace::units;
 use serde::Serialize;
-use serde_json::json;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
@@ -29,6 +29,17 @@ const BUSY_P99: i64 = 1_000_000;
 /// How long a foreground disk waits for its users at its end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// A disk that was switched on.
+#[derive(Serialize)]
+struct Power<'n> {
+    name: &'n str,
+    power: bool,
+}
+
+impl Output for Power<'_> {
+    const FORMAT: &'static Format = &formats::DISK_POWER;
+}
+
 /// Does it.
 ///
 /// # Errors
@@ -40,17 +51,16 @@ pub fn main(command: DiskCommand) -> Result<ExitCode> {
         DiskCommand::List(args) => list(&args)?,
         DiskCommand::Show { model, set, json } => {
             let spec = Spec::load(&model, &set)?;
-            let text =
-                if json { serde_json::to_string_pretty(&spec)? + "\n" } else { toml::to_string(&spec)? };
-            io::stdout().write_all(text.as_bytes())?;
+            match json {
+                true => json::write(io::stdout(), &spec)?,
+                false => io::stdout().write_all(toml::to_string(&spec)?.as_bytes())?,
+            }
         }
         DiskCommand::Stop(args) => return stop(&args),
         DiskCommand::Cut { name, keep, seed, json } => {
             let toll = disk::cut(&name, keep, seed)?;
             if json {
-                let toll =
-                    json!({"lost": toll.lost, "kept": toll.kept, "torn": toll.torn, "flushes": toll.flushes});
-                writeln!(io::stdout(), "{toll}")?;
+                json::write(io::stdout(), &toll)?;
             } else {
                 writeln!(
                     io::stdout(),
@@ -62,7 +72,7 @@ pub fn main(command: DiskCommand) -> Result<ExitCode> {
         DiskCommand::PowerOn { name, force, json } => {
             disk::power_on(&name, force)?;
             if json {
-                writeln!(io::stdout(), "{}", json!({"name": name, "power": true}))?;
+                json::write(io::stdout(), &Power { name: &name, power: true })?;
             }
         }
         DiskCommand::Server => return Ok(ExitCode::from(if disk::server_main()? { 0 } else { 2 })),
@@ -109,7 +119,7 @@ fn serve(args: ServeArgs) -> Result<ExitCode> {
     let running = disk::launch(options, !args.no_calibrate)?;
     let mut out = io::stdout().lock();
     let shown = if args.json {
-        serde_json::to_writer(&mut out, &running.disk).map_err(Into::into).and_then(|()| writeln!(out))
+        json::write_in_a_line(&mut out, &running.disk)
     } else {
         show(&mut out, &running.disk, args.detach)
     };
@@ -264,18 +274,35 @@ fn line(spec: &Spec) -> String {
     format!("{}...", cut.trim_end())
 }
 
+#[derive(Serialize)]
+struct Models {
+    models: Vec<Spec>,
+}
+
+impl Output for Models {
+    const FORMAT: &'static Format = &formats::DISK_MODELS;
+}
+
 fn models(args: &DiskListArgs) -> Result<()> {
     let mut out = io::stdout().lock();
-    let presets = Spec::presets();
+    let presets = Models { models: Spec::presets() };
     if args.json {
-        serde_json::to_writer_pretty(&mut out, &presets)?;
-        return Ok(writeln!(out)?);
+        return Ok(json::write(&mut out, &presets)?);
     }
-    for spec in &presets {
+    for spec in &presets.models {
         writeln!(out, "{}", line(spec))?;
     }
     writeln!(out, "plumb disk show MODEL prints all of one, and where its figures come from")?;
     Ok(())
+}
+
+#[derive(Serialize)]
+struct Disks<'d> {
+    disks: Vec<Listed<'d>>,
+}
+
+impl Output for Disks<'_> {
+    const FORMAT: &'static Format = &formats::DISKS;
 }
 
 /// A disk, and its state.
@@ -283,6 +310,7 @@ fn models(args: &DiskListArgs) -> Result<()> {
 struct Listed<'d> {
     #[serde(flatten)]
     disk: &'d Disk,
+    /// `served`, `without power`, or `does not answer`.
     state: &'static str,
 }
 
@@ -312,9 +340,8 @@ fn list(args: &DiskListArgs) -> Result<()> {
     let disks = disk::list();
     let mut out = io::stdout().lock();
     if args.json {
-        let listed: Vec<_> = disks.iter().map(|disk| Listed { state: state(disk), disk }).collect();
-        serde_json::to_writer_pretty(&mut out, &listed)?;
-        writeln!(out)?;
+        let listed = disks.iter().map(|disk| Listed { state: state(disk), disk }).collect();
+        json::write(&mut out, &Disks { disks: listed })?;
         return dead(&mut io::stderr());
     }
     if disks.is_empty() {
@@ -352,20 +379,38 @@ fn list(args: &DiskListArgs) -> Result<()> {
     dead(&mut out)
 }
 
+#[derive(Serialize)]
+struct Stops<'n> {
+    disks: Vec<Stop<'n>>,
+}
+
+impl Output for Stops<'_> {
+    const FORMAT: &'static Format = &formats::DISK_STOP;
+}
+
+#[derive(Serialize)]
+struct Stop<'n> {
+    name: &'n str,
+    stopped: bool,
+    /// Why it goes on.
+    error: Option<String>,
+}
+
 fn stop(args: &DiskStopArgs) -> Result<ExitCode> {
-    let names = if args.all { disk::list().into_iter().map(|d| d.name).collect() } else { args.name.clone() };
+    let names: Vec<String> =
+        if args.all { disk::list().into_iter().map(|d| d.name).collect() } else { args.name.clone() };
     let mut failed = false;
-    let mut rows = Vec::new();
+    let mut disks = Vec::new();
     for name in &names {
         let why = disk::stop(name, args.force).err().map(|e| format!("{e:#}"));
         if let Some(why) = &why {
             failed = true;
             eprintln!("plumb: {why}");
         }
-        rows.push(json!({"name": name, "stopped": why.is_none(), "error": why}));
+        disks.push(Stop { name, stopped: why.is_none(), error: why });
     }
     if args.json {
-        writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&rows)?)?;
+        json::write(io::stdout(), &Stops { disks })?;
     }
     Ok(if failed { ExitCode::from(2) } else { ExitCode::SUCCESS })
 }

@@ -3,6 +3,7 @@
 
 use crate::cli::EventsArgs;
 use anyhow::{bail, Result};
+use plumb_machine::json::{self, formats, Format, Output};
 use plumb_probe::measure_costs;
 use plumb_probe::Selection;
 use plumb_report::terminal::Table;
@@ -11,6 +12,15 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{Read, Seek, Write};
 use std::process::ExitCode;
+
+#[derive(Serialize)]
+struct Events {
+    events: Vec<Line>,
+}
+
+impl Output for Events {
+    const FORMAT: &'static Format = &formats::EVENTS;
+}
 
 #[derive(Serialize)]
 struct Line {
@@ -49,7 +59,7 @@ pub fn main(args: &EventsArgs) -> Result<ExitCode> {
     }
     let costs = if args.measure { measure()? } else { BTreeMap::new() };
     let reference = reference()?;
-    let lines: Vec<Line> = kernel_events()
+    let events = kernel_events()
         .filter(|e| args.set.as_deref().is_none_or(|s| s == e.set))
         .map(|e| {
             let cost = costs.get(e.name).filter(|(_, runs)| *runs > 0);
@@ -74,14 +84,15 @@ pub fn main(args: &EventsArgs) -> Result<ExitCode> {
             }
         })
         .collect();
+    let all = Events { events };
+    let mut out = std::io::stdout().lock();
     if args.json {
-        writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&lines)?)?;
+        json::write(&mut out, &all)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut out = std::io::stdout().lock();
     let mut set = "";
     let mut table = Table::new(&["<event", "bytes", "cost", "<fields and meaning"]);
-    for line in &lines {
+    for line in &all.events {
         if line.set != set {
             set = line.set;
             table.row(vec![format!("[{set}]"), String::new(), String::new(), String::new()]);

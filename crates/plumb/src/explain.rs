@@ -4,17 +4,56 @@
 use crate::cli::{ExplainArgs, Show};
 use crate::quality;
 use anyhow::{ensure, Result};
-use plumb_analysis::hosts::{self, Member, Set};
+use plumb_analysis::hosts::{self, Hosts, Member, Set};
 use plumb_analysis::{Analysis, Pass};
 use plumb_diagnose::Diagnosis;
+use plumb_machine::json::{self, formats, Format, Output};
 use plumb_model::profile::Profile;
 use plumb_report::terminal::screen::Screen;
 use plumb_report::terminal::{evidence_chain, results};
 use plumb_report::{plain, terminal};
 use plumb_trace::units;
+use serde::Serialize;
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
+
+/// What was found in a recording.
+#[derive(Serialize)]
+pub struct Explained<'a> {
+    #[serde(flatten)]
+    pub analysis: &'a Analysis,
+    /// Requests between the services of one machine; only of a trace with TCP segments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<&'a Hosts>,
+}
+
+impl Output for Explained<'_> {
+    const FORMAT: &'static Format = &formats::EXPLAIN;
+}
+
+#[derive(Serialize)]
+struct ExplainedSet {
+    /// By name.
+    recordings: BTreeMap<String, Recording>,
+    /// Requests between them.
+    hosts: Hosts,
+}
+
+impl Output for ExplainedSet {
+    const FORMAT: &'static Format = &formats::EXPLAIN_SET;
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Recording {
+    Explained(Box<Analysis>),
+    /// It cannot be read.
+    Failed {
+        error: String,
+    },
+}
 
 /// Prints what was found, as text or JSON.
 ///
@@ -22,8 +61,7 @@ use std::process::ExitCode;
 /// The writer's.
 pub fn print(explained: &Analysis, show: &Show, out: &mut Screen<'_>) -> Result<()> {
     if show.json {
-        writeln!(out, "{}", serde_json::to_string_pretty(explained)?)?;
-        return Ok(());
+        return Ok(json::write(out, &Explained { analysis: explained, hosts: None })?);
     }
     // Names are the programs' own: what acts on a terminal is escaped, here for all tables and sentences.
     let explained = &Analysis {
@@ -71,7 +109,7 @@ fn set(recordings: &[PathBuf], args: &ExplainArgs, out: &mut Screen<'_>) -> Resu
     let shown = args.dir.display();
     ensure!(!recordings.is_empty(), "{shown}: nothing was collected yet");
     ensure!(!args.show.threads, "{shown} is a set: --threads is of one recording");
-    let mut all = serde_json::Map::new();
+    let mut all = BTreeMap::new();
     let set = Set::read(recordings, &args.show.comm);
     let code = ExitCode::from(set.exit_code());
     for Member { name, analysis, .. } in set.members {
@@ -79,12 +117,12 @@ fn set(recordings: &[PathBuf], args: &ExplainArgs, out: &mut Screen<'_>) -> Resu
             Ok(explained) => explained,
             Err(e) => {
                 eprintln!("plumb: {name}: {e:#}");
-                all.insert(name, serde_json::json!({ "error": format!("{e:#}") }));
+                all.insert(name, Recording::Failed { error: format!("{e:#}") });
                 continue;
             }
         };
         if args.show.json {
-            all.insert(name, serde_json::to_value(&explained)?);
+            all.insert(name, Recording::Explained(Box::new(explained)));
             continue;
         }
         let host = explained.environment.get("hostname").map_or("", |h| h);
@@ -94,8 +132,7 @@ fn set(recordings: &[PathBuf], args: &ExplainArgs, out: &mut Screen<'_>) -> Resu
         results::verdict(&plain::all(&Diagnosis { lines, ..Diagnosis::default() })?, out)?;
     }
     if args.show.json {
-        let both = serde_json::json!({ "recordings": all, "hosts": set.hosts });
-        writeln!(out, "{}", serde_json::to_string_pretty(&both)?)?;
+        json::write(out, &ExplainedSet { recordings: all, hosts: set.hosts })?;
     } else {
         let show = if args.show.chain { terminal::slowest } else { terminal::hosts };
         show(&plain::all(&set.hosts)?, out)?;
@@ -130,9 +167,7 @@ pub fn main(args: &ExplainArgs, chain: bool) -> Result<ExitCode> {
     let (explained, hosts) = hosts::alone(&trace, &args.show.comm);
     let explained = explained?;
     if args.show.json {
-        let mut all = serde_json::to_value(&explained)?;
-        all["hosts"] = serde_json::to_value(&hosts)?;
-        writeln!(out, "{}", serde_json::to_string_pretty(&all)?)?;
+        json::write(out, &Explained { analysis: &explained, hosts: Some(&hosts) })?;
     } else if chain {
         terminal::slowest(&plain::all(&hosts)?, out)?;
     } else {

@@ -22,7 +22,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Record and explain", &["check", "record", "watch", "collect", "events", "view", "profile", "findings"]),
     ("Load and simulate", &["disk", "sim", "whatif"]),
     ("Plan", &["plan", "bisect", "size"]),
-    ("Export and query", &["export", "query", "mcp"]),
+    ("Export and query", &["export", "query", "schema", "mcp"]),
     ("Control", &["guide", "govern", "iosched", "tune"]),
     ("Help", &["help", "completions"]),
 ];

@@ -3,11 +3,12 @@
 
 mod show;
 
+use crate::changes::Changes;
 use crate::cli::{IoschedArgs, IoschedCommand};
 use anyhow::{bail, Result};
 use plumb_govern::iosched::{self, change, install, knobs, status::Status};
+use plumb_machine::json;
 use plumb_machine::{Block, Root};
-use serde_json::json;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -63,7 +64,7 @@ pub fn main(args: &IoschedArgs) -> Result<ExitCode> {
     };
     let mut out = io::stdout().lock();
     if as_json {
-        writeln!(out, "{}", json!({"done": did}))?;
+        json::write(&mut out, &Changes { done: &did })?;
     } else {
         did.iter().try_for_each(|line| writeln!(out, "{line}"))?;
         if did.is_empty() {

@@ -3,6 +3,7 @@
 //! (record, model, verdict; load) and owning the run directory.
 
 mod bisect;
+mod changes;
 mod check;
 pub mod cli;
 mod collect;
@@ -27,6 +28,7 @@ mod record;
 mod repeat;
 mod report;
 mod run;
+mod schema;
 mod sim;
 mod size;
 mod top;
@@ -71,6 +73,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Command::View(args) => view::main(&args),
         Command::Profile(args) => profile::main(&args),
         Command::Findings(args) => findings::main(&args),
+        Command::Schema(args) => schema::main(&args),
         Command::Collect(args) => collect::main(&args),
         Command::Check(args) => check::main(&args),
         Command::Events(args) => events::main(&args),

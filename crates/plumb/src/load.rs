@@ -24,6 +24,7 @@ use plumb_load::preset::Preset;
 use plumb_load::result::CellResult;
 use plumb_load::session::{PresetResult, Session};
 use plumb_load::workload::Workload;
+use plumb_machine::json;
 use plumb_machine::signals::{self, Calls};
 use plumb_report::plain::Plain;
 use plumb_trace::suggest::nearest;
@@ -122,15 +123,11 @@ fn run(mut workload: Workload, options: &LoadOptions) -> Result<ExitCode> {
         .map(|preset| PresetResult::of(preset, &workload.cells, &outcome))
         .transpose()?;
     let mut out = std::io::stdout().lock();
-    let document = || {
-        let arguments: Vec<String> = std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect();
-        outcome.document(&arguments, classic.as_ref(), &workload.warnings)
-    };
-    recorded::leave(document);
+    let arguments: Vec<String> = std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect();
+    let document = outcome.document(&arguments, classic.as_ref(), &workload.warnings);
+    recorded::leave(&document);
     if session.json {
-        let document = document();
-        serde_json::to_writer_pretty(&mut out, &document)?;
-        writeln!(out)?;
+        json::write(&mut out, &document)?;
     } else if session.csv {
         csv::write(&outcome, &mut out)?;
     } else {

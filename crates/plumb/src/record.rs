@@ -5,14 +5,14 @@ use crate::cli::{ExitCodeOf, Programs, RecordArgs, What};
 use crate::collect;
 use crate::quality::NOT_VALID;
 use anyhow::{bail, Context, Result};
-use plumb_machine::output;
 use plumb_machine::signals::{self, Calls};
+use plumb_machine::{json, output};
 use plumb_machine::{process, service, Root};
 use plumb_probe::{
     recorder, Beside, Keep, Opens, Options, Outcome, Progress, Running, Selection, Spans, Target, Trigger,
 };
 use plumb_trace::units;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -39,7 +39,7 @@ pub fn main(args: &RecordArgs) -> Result<ExitCode> {
         None => record(&options, args.what.quiet)?,
     };
     if args.json {
-        writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&outcome)?)?;
+        json::write(std::io::stdout(), &outcome)?;
     }
     Ok(exit_code(&outcome, args.what.exit_code))
 }

@@ -9,9 +9,11 @@ use crate::explain::print;
 use crate::quality::NOT_VALID;
 use crate::{report, run};
 use anyhow::{bail, Context, Result};
-use plumb_compare::run_directory::write_json;
+use plumb_analysis::Analysis;
+use plumb_compare::run_directory::write_document;
 use plumb_compare::set::{median_of, median_run, read_set, repetition, Repetition, SetFile, SET};
 use plumb_machine::child::Child;
+use plumb_machine::json::{self, formats, Format, Output};
 use plumb_machine::utc;
 use plumb_machine::{output, signals};
 use plumb_report::document_files::{self, PAGE};
@@ -19,7 +21,7 @@ use plumb_report::run_directory::Seen;
 use plumb_report::terminal::Table;
 use plumb_stats::repetitions;
 use plumb_trace::units;
-use serde_json::json;
+use serde::Serialize;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -93,7 +95,7 @@ pub fn main(args: &RunArgs, count: u32) -> Result<ExitCode> {
         } else if stopped && i < count {
             set.ended_early = Some(format!("stopped by the user in repetition {i}"));
         }
-        write_json(&dir.join(SET), &set)?;
+        write_document(&dir.join(SET), &set)?;
         if set.ended_early.is_some() || stopped {
             break;
         }
@@ -134,6 +136,35 @@ pub fn run_of(dir: PathBuf) -> Result<PathBuf> {
     Ok(dir.join(&middle.dir))
 }
 
+#[derive(Serialize)]
+struct Repeated<'a> {
+    set: &'a SetFile,
+    elapsed: Spread,
+    /// Its directory, in the set's.
+    median_run: &'a str,
+    /// What was found in it.
+    result: &'a Analysis,
+}
+
+impl Output for Repeated<'_> {
+    const FORMAT: &'static Format = &formats::RUN_SET;
+}
+
+/// Elapsed times of the whole repetitions.
+#[derive(Serialize)]
+struct Spread {
+    /// `ns`.
+    unit: &'static str,
+    median: f64,
+    least: f64,
+    most: f64,
+    repetitions: usize,
+    /// Lower end of the median's 95 % interval; null where there are too few for one.
+    low: Option<f64>,
+    /// Upper end.
+    high: Option<f64>,
+}
+
 /// The set's page; table of the repetitions, then the account of the median run.
 fn tell_all(args: &RunArgs, dir: &Path, set: &SetFile) -> Result<ExitCode> {
     let middle = median_run(set).with_context(|| {
@@ -152,16 +183,20 @@ fn tell_all(args: &RunArgs, dir: &Path, set: &SetFile) -> Result<ExitCode> {
     }
     let mut explained = seen.analysis;
     if !args.show.comm.is_empty() {
-        explained = plumb_analysis::Analysis::of(&dir.join(&middle.dir), &args.show.comm)?;
+        explained = Analysis::of(&dir.join(&middle.dir), &args.show.comm)?;
     }
     run::show(args, |out| {
         if args.show.json {
-            let spread = json!({
-                "unit": "ns", "median": median, "least": least, "most": most, "repetitions": whole.len(),
-                "low": interval.map(|i| i.low), "high": interval.map(|i| i.high),
-            });
-            let all = json!({"set": set, "elapsed": spread, "median_run": middle.dir, "result": explained});
-            writeln!(out, "{}", serde_json::to_string_pretty(&all)?)?;
+            let elapsed = Spread {
+                unit: "ns",
+                median,
+                least,
+                most,
+                repetitions: whole.len(),
+                low: interval.map(|i| i.low),
+                high: interval.map(|i| i.high),
+            };
+            json::write(out, &Repeated { set, elapsed, median_run: &middle.dir, result: &explained })?;
         } else {
             let (unit, ns) = if most < 1e9 { ("ms", 1e6) } else { ("s", 1e9) };
             let time = |v: f64| format!("{:.3}", v / ns);

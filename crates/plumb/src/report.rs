@@ -17,7 +17,7 @@ use find::Subject;
 use plumb_analysis::hosts;
 use plumb_machine::utc_of;
 use plumb_report::document::Document;
-use plumb_report::document_files::{is_ours, json, keep, write_document, write_page, PAGE};
+use plumb_report::document_files::{is_ours, keep, write_document, write_json, write_page, PAGE};
 use plumb_report::{run_directory, upgrade};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ pub fn main(args: &ReportArgs) -> Result<ExitCode> {
     if args.json {
         match &args.output {
             Some(file) => write_document(file, &document)?,
-            None => json(&document, &mut std::io::stdout().lock())?,
+            None => write_json(&document, &mut std::io::stdout().lock())?,
         }
         return Ok(code);
     }

@@ -2,17 +2,19 @@
 //! `plumb run`: record, model, verdict, kept together in a run directory.
 
 use crate::cli::{RunArgs, Show};
-use crate::explain::print;
+use crate::explain::{print, Explained};
 use crate::{record, repeat};
 use anyhow::{bail, Result};
 use plumb_analysis::Analysis;
-use plumb_compare::run_directory::{write_json, CHAIN};
+use plumb_compare::run_directory::{write_document, CHAIN};
+use plumb_machine::json::{formats, Format, Output};
 use plumb_machine::{output, utc_of};
 use plumb_probe::{Beside, Outcome};
 use plumb_report::document_files::{self, PAGE};
 use plumb_report::run_directory::{document, Seen};
 use plumb_report::terminal::screen::Screen;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -25,6 +27,20 @@ struct RunFile<'a> {
     /// The result was made while it was recorded, not from the whole trace.
     live: bool,
     recording: &'a Outcome,
+}
+
+impl Output for RunFile<'_> {
+    const FORMAT: &'static Format = &formats::RUN;
+}
+
+/// `environment.json`: what the trace says of machine, target and options.
+#[derive(Serialize)]
+struct EnvironmentFile<'a> {
+    environment: &'a BTreeMap<String, String>,
+}
+
+impl Output for EnvironmentFile<'_> {
+    const FORMAT: &'static Format = &formats::ENVIRONMENT;
 }
 
 /// Reading so many events takes a while.
@@ -120,7 +136,7 @@ pub fn make(
         live,
         recording: &outcome,
     };
-    write_json(&dir.join("run.json"), &run)?;
+    write_document(&dir.join("run.json"), &run)?;
     let seen = seen?;
     keep_result(dir, &seen.analysis)?;
     // Who reads it may have gone (a closed pipe): the page is kept all the same.
@@ -134,8 +150,9 @@ pub fn make(
 
 /// Writes the second half's files: tables as JSON, and the text.
 fn keep_result(dir: &Path, explained: &Analysis) -> Result<()> {
-    write_json(&dir.join("environment.json"), &explained.environment)?;
-    write_json(&dir.join("result.json"), &explained.bounded())?;
+    write_document(&dir.join("environment.json"), &EnvironmentFile { environment: &explained.environment })?;
+    let bounded = explained.bounded();
+    write_document(&dir.join("result.json"), &Explained { analysis: &bounded, hosts: None })?;
     let show = |chain: bool| Show { comm: Vec::new(), threads: !chain, chain, wide: true, json: false };
     let text = |name: &str, chain: bool| {
         output::replace(&dir.join(name), |out| print(explained, &show(chain), &mut Screen::file(out)))

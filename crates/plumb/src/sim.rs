@@ -12,6 +12,7 @@ pub mod tune;
 
 use crate::cli::{SimArgs, Simulated};
 use anyhow::{bail, Context, Result};
+use plumb_machine::json::{self, formats, Format, Output};
 use plumb_sim::device::Ns;
 use plumb_sim::experiment::{step, Experiment, StepOutcome, TIMELINE_STEP};
 use plumb_sim::measured::MeasuredTable;
@@ -40,6 +41,10 @@ struct Outcome {
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<Replay>,
     steps: Vec<StepOutcome>,
+}
+
+impl Output for Outcome {
+    const FORMAT: &'static Format = &formats::SIM;
 }
 
 /// Runs the command.
@@ -84,8 +89,7 @@ pub fn main(args: &SimArgs) -> Result<ExitCode> {
     outcome.from = experiment.replay.take();
     let mut out = std::io::stdout().lock();
     if args.json {
-        serde_json::to_writer_pretty(&mut out, &outcome)?;
-        writeln!(out)?;
+        json::write(&mut out, &outcome)?;
     } else {
         show::write(&outcome, &mut out)?;
         if let Some(dir) = &args.output {

@@ -10,7 +10,7 @@ use crate::live::{self, locked, Told, Words};
 use crate::run::stamp;
 use anyhow::{bail, Context, Result};
 use plumb_machine::signals::{self, Calls};
-use plumb_machine::{output, utc, Root};
+use plumb_machine::{json, output, utc, Root};
 use plumb_probe::Tape;
 use plumb_report::plain::Plain;
 use plumb_trace::units;
@@ -136,10 +136,13 @@ fn on_screen(live: &Live, args: &TopArgs, terminal: &mut ratatui::DefaultTermina
 }
 
 fn as_text(live: &Live, args: &TopArgs, out: &mut dyn Write) -> Result<()> {
+    if args.json {
+        json::begin_lines::<Shown>(&mut *out)?;
+        out.flush()?;
+    }
     for shown in &live.windows {
         if args.json {
-            serde_json::to_writer(&mut *out, &shown)?;
-            writeln!(out)?;
+            json::line(&mut *out, &shown)?;
         } else {
             let out = &mut Plain(&mut *out);
             writeln!(out, "{}  {:.1} of {:.0} CPUs busy", title(), shown.cpus[0], shown.cpus[1])?;

@@ -188,6 +188,9 @@ pub fn main(args: &ViewArgs) -> Result<ExitCode> {
         None if args.log => vec![Grouping { kind: "", by: Key::Thread }],
         None => spec.tables.to_vec(),
     };
+    if args.log && args.json {
+        plumb_machine::json::begin_lines::<json::Item>(&mut *out)?;
+    }
     let mut tables: Vec<Groups> = wanted.iter().copied().map(Groups::new).collect();
     let (mut items, mut written) = (0, Ok(()));
     let summary = trace.for_each(|item| {

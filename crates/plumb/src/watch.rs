@@ -10,6 +10,7 @@ use crate::live::{self, locked, Told, Words};
 use anyhow::{bail, Context, Result};
 use config::{Config, When, EXAMPLE};
 use keep::Store;
+use plumb_machine::json::{formats, Format, Output};
 use plumb_machine::signals::{self, Calls};
 use plumb_machine::{clock, output, utc_of};
 use plumb_probe::{Tape, Trigger};
@@ -30,6 +31,10 @@ struct Line<'a> {
     at: String,
     #[serde(flatten)]
     shown: &'a Shown,
+}
+
+impl Output for Line<'_> {
+    const FORMAT: &'static Format = &formats::WATCH;
 }
 
 /// A trigger that may write a run.
@@ -67,7 +72,7 @@ impl Keeper {
             Told::Window(window) => {
                 let shown = Shown::of(&window);
                 let begin = wall(window.begin);
-                let line = serde_json::to_string(&Line { at: utc_of(begin), shown: &shown })?;
+                let line = Line { at: utc_of(begin), shown: &shown };
                 // A full disk is no reason to see nothing any more: triggers and later windows come.
                 if let Err(error) = self.store.window(begin, &line) {
                     eprintln!("plumb: a window is lost: {error:#}");

@@ -10,6 +10,7 @@ use crate::cli::{More, WhatifArgs};
 use crate::quality::exit_code;
 use anyhow::{bail, Context, Result};
 use plumb_analysis::{open, Analysis, Pass, Wanted};
+use plumb_machine::json::{self, formats, Format, Output};
 use plumb_model::Category;
 use plumb_replay::graph::{self, Disk, Graph};
 use plumb_replay::seen::{Records, Seen};
@@ -40,7 +41,6 @@ const NEARLY_ALL: f64 = 0.9;
 /// The result, as --json has it.
 #[derive(Debug, Serialize)]
 struct Outcome {
-    format: u32,
     plumb: &'static str,
     run: String,
     /// Whose time it is: the command, or the target's threads.
@@ -63,6 +63,10 @@ struct Outcome {
     /// Share of the target's time that was kept as it was: nothing tells what ended those sleeps.
     kept: f64,
     notes: Vec<String>,
+}
+
+impl Output for Outcome {
+    const FORMAT: &'static Format = &formats::WHATIF;
 }
 
 #[derive(Debug, Serialize)]
@@ -174,7 +178,6 @@ pub fn main(args: &WhatifArgs) -> Result<ExitCode> {
         .sum();
     let name = disk.map(|dev| name_of(&trace, dev)).unwrap_or_default();
     let outcome = Outcome {
-        format: 1,
         plumb: env!("CARGO_PKG_VERSION"),
         run: args.run.display().to_string(),
         target,
@@ -196,8 +199,7 @@ pub fn main(args: &WhatifArgs) -> Result<ExitCode> {
     };
     let mut out = std::io::stdout().lock();
     if args.json {
-        serde_json::to_writer_pretty(&mut out, &outcome)?;
-        writeln!(out)?;
+        json::write(&mut out, &outcome)?;
     } else {
         show::write(&outcome, &mut Plain(&mut out))?;
     }

@@ -12,10 +12,11 @@ use std::process::Command as Process;
 
 /// Commands that print nothing as JSON, and why.
 const NO_JSON: &[(&str, &str)] = &[
-    ("plumb watch", "it prints nothing; what it keeps is JSON"),
+    ("plumb watch", "it writes its lines of JSON into files"),
     ("plumb help", "a manual is text"),
     ("plumb completions", "its output is a script for a shell"),
-    ("plumb mcp", "it speaks a protocol"),
+    ("plumb mcp", "it speaks JSON-RPC"),
+    ("plumb schema", "a schema is JSON of its own"),
     ("plumb export", "what it makes are files in formats of their own"),
 ];
 

@@ -4,6 +4,7 @@
 
 mod common;
 
+use common::schema::is_valid;
 use common::scratch::Scratch;
 use common::{can, output, plumb, stderr};
 use plumb_govern::cgroup::{Controller, Version};
@@ -334,7 +335,9 @@ fn when_its_guardian_is_killed_too_the_next_one_puts_back() {
     std::thread::sleep(Duration::from_millis(200));
     assert!(!place.limits().is_empty(), "nobody is there to put it back");
     let said = output(place.plumb().args(["--restore", "--json"]));
-    let done = json(&String::from_utf8_lossy(&said.stdout));
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    is_valid("govern --restore", &said);
+    let done = json(&said);
     assert!(done["done"].as_array().is_some_and(|d| !d.is_empty()), "{done}");
     assert_eq!(place.limits(), [""; 0]);
 }
@@ -349,6 +352,7 @@ fn a_command_runs_in_a_group_of_its_own_and_its_failure_is_told() {
     let (code, out, err) = governor.end();
     assert_eq!(code, Some(1), "{err}");
     assert!(err.contains(&name), "the command's own words, in its group: {err}");
+    is_valid("govern", &out);
     assert_eq!(json(&out)["exit_code"], 7);
     assert!(!place.controller.mount.join(&name).exists());
     let (code, _, err) = place.govern(&["--", "plumb-no-such-program"]).end();

@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::schema::is_valid;
 use common::{can, output, plumb, stderr};
 use plumb_govern::iosched::knobs::KNOBS;
 use std::os::unix::fs::symlink;
@@ -101,6 +102,8 @@ fn a_rule_that_is_replaced_is_told() {
     let text = machine.text(RULES);
     assert!(text.contains("low_depth}=\"2\"") && !text.contains("ACME_9"), "{text}");
     assert!(machine.has(MODULES));
+    let (said, _) = machine.did("install --persistent sda low_depth=3 --json");
+    is_valid("iosched install", &said);
 }
 
 #[test]
@@ -208,6 +211,7 @@ fn status_shows_two_knobs_and_the_others_under_advanced() {
     assert!(KNOBS[2..].iter().all(|k| said.contains(&format!("{}: {}", k.name, k.when))), "{said}");
     let (said, _) = machine.did("status sda --json");
     assert_eq!(named(&said).len(), KNOBS.len(), "{said}");
+    is_valid("iosched status", &said);
     for (help, all) in [("-h", false), ("--help", true)] {
         let out = output(plumb().args(["iosched", "set", help]));
         let said = String::from_utf8_lossy(&out.stdout).into_owned();

@@ -4,6 +4,7 @@
 mod common;
 #[path = "common/groups.rs"]
 mod groups;
+use common::schema::is_valid;
 use common::{can, output, plumb, signal, stderr, workload};
 use groups::Groups;
 use serde_json::Value;
@@ -75,7 +76,8 @@ fn top_names_what_limits_a_service_now() {
         (&format!("same-file-writes 8 1000000 65536 {file}"), &["lock", "kernel"]),
         ("spin 60000", &["CPU", "running", "compute"]),
     ];
-    next();
+    let (head, window) = (next(), next());
+    is_valid("top", &format!("{head}\n{window}\n"));
     for (words, expected) in causes {
         let begun = Instant::now();
         let running = fault(&unit, words);
@@ -166,7 +168,8 @@ fn watch_keeps_windows_and_writes_a_run_of_what_was_too_slow() {
             names(&windows).into_iter().map(|n| std::fs::read_to_string(windows.join(n)).expect("a file"));
         let lines: Vec<String> =
             texts.flat_map(|t| t.lines().map(String::from).collect::<Vec<_>>()).collect();
-        lines.iter().map(|l| serde_json::from_str(l).expect("whole lines")).collect()
+        let lines = lines.iter().map(|l| serde_json::from_str::<Value>(l).expect("whole lines"));
+        lines.filter(|line| line["format"].is_null()).collect()
     };
     until("a window", || (!lines().is_empty()).then_some(()));
     // One holds a file's lock for half a second, and another waits: twice, and one run is written.
@@ -199,6 +202,9 @@ fn watch_keeps_windows_and_writes_a_run_of_what_was_too_slow() {
     until("windows of another", || (lines().len() > before).then_some(()));
     assert!(!left_in_memory().contains(&format!("plumb-{pid}")), "the next one cleans up");
     assert_eq!(names(&kept.join("runs")).len(), 1, "one in an hour");
+    for name in names(&windows) {
+        is_valid("watch", &std::fs::read_to_string(windows.join(name)).expect("a file"));
+    }
     signal(&watch.0, libc::SIGTERM);
     assert!(watch.0.wait().expect("it ends").success());
 }

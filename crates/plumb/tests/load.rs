@@ -358,7 +358,7 @@ fn a_log_tells_what_must_be_there() {
     let rows = text(&load(&["log", "run.log", "--csv"], dir.path()).stdout);
     assert_eq!(rows.lines().count(), 1 + 16 + 4, "{rows}");
     let some = text(&load(&["log", "run.log", "--json", "--from", "5", "--to", "6"], dir.path()).stdout);
-    let some: Vec<Value> = some.lines().map(|l| serde_json::from_str(l).expect("JSON")).collect();
+    let some = common::items(&some, "plumb.load-log");
     let told: Vec<_> = some.iter().map(|r| (r["row"].as_u64(), r["kind"].as_str())).collect();
     assert_eq!(told, [(Some(5), Some("sync")), (Some(6), Some("write"))]);
     refused(&["log", "run.log", "--from", "99"], dir.path(), &["20 rows"]);
@@ -444,7 +444,8 @@ fn engines_are_listed_with_whether_they_are_here() {
     let dir = dir();
     let out = load(&["engines", "--json"], dir.path());
     let all: Value = serde_json::from_slice(&out.stdout).expect("JSON");
-    let pwrite = all.as_array().expect("rows").iter().find(|e| e["engine"] == "pwrite").expect("pwrite");
+    let pwrite =
+        all["engines"].as_array().expect("rows").iter().find(|e| e["engine"] == "pwrite").expect("pwrite");
     assert_eq!((&pwrite["available"], &pwrite["queues"]), (&Value::Bool(true), &Value::Bool(false)));
     assert!(text(&load(&["engines"], dir.path()).stdout).contains("io-uring"));
 }

@@ -4,6 +4,7 @@
 
 mod common;
 
+use common::schema::is_valid;
 use common::servers::{Mariadb, Postgres};
 use common::{can, output, plumb, stderr};
 use serde_json::Value;
@@ -128,14 +129,14 @@ fn mariadb_answers_requests() {
 }
 
 fn fill(to: &str) -> Output {
-    output(plumb().args(["load", "dbt3-fill", "--scale", SCALE, "--to", to]))
+    output(plumb().args(["load", "dbt3-fill", "--json", "--scale", SCALE, "--to", to]))
 }
 
 /// Fills it, once only; returns each query's rows and checksum.
 fn filled_and_checked(to: &str) -> Vec<(String, u64, String)> {
     let out = fill(to);
     assert!(out.status.success(), "{}", stderr(&out));
-    println!("{}", String::from_utf8_lossy(&out.stdout));
+    is_valid("load dbt3-fill", &String::from_utf8_lossy(&out.stdout));
     assert!(stderr(&out).contains("region"), "progress: {}", stderr(&out));
     let again = fill(to);
     assert_eq!(again.status.code(), Some(2));
@@ -143,6 +144,7 @@ fn filled_and_checked(to: &str) -> Vec<(String, u64, String)> {
     let out = output(plumb().args(["load", "dbt3-check", "--json", "--to", to]));
     assert!(out.status.success(), "{}", stderr(&out));
     let checked = json(&out);
+    is_valid("load dbt3-check", &String::from_utf8_lossy(&out.stdout));
     assert_eq!((checked["scale"].as_f64(), checked["compared"].as_bool()), (Some(0.01), Some(false)));
     let queries = checked["queries"].as_array().expect("queries");
     let text = |query: &Value, key: &str| query[key].as_str().expect(key).to_string();

@@ -23,13 +23,19 @@ fn query(sql: &str, runs: &[&Path]) -> (i32, String, String) {
     plumb(&args)
 }
 
+/// The rows of a document.
+fn rows(out: &str) -> Vec<Value> {
+    let document: Value = serde_json::from_str(out).expect("JSON");
+    document["rows"].as_array().expect("rows").clone()
+}
+
 #[test]
 fn the_account_is_that_of_explain() {
     let dirs = [recorded("appenders"), recorded("mutex")];
     let sql = "select run, category, sum(time_ns) time from account group by 1, 2";
     let (code, out, err) = query(sql, &[&dirs[0], &dirs[1]]);
     assert_eq!((code, err.as_str()), (0, ""));
-    let rows: Vec<Value> = serde_json::from_str(&out).expect("JSON");
+    let rows = rows(&out);
     let mut met = 0;
     for dir in &dirs {
         let (_, out, _) = plumb(&["explain", "--json", &dir.display().to_string()]);
@@ -49,7 +55,7 @@ fn the_account_is_that_of_explain() {
 fn findings_are_those_of_explain() {
     let dir = recorded("appenders");
     let (_, out, _) = query("select finding, words from findings order by share desc", &[&dir]);
-    let rows: Vec<Value> = serde_json::from_str(&out).expect("JSON");
+    let rows = rows(&out);
     let (_, out, _) = plumb(&["explain", "--json", &dir.display().to_string()]);
     let explained: Value = serde_json::from_str(&out).expect("JSON");
     let findings = explained["findings"].as_array().expect("findings");
@@ -62,7 +68,10 @@ fn findings_are_those_of_explain() {
 #[test]
 fn what_is_absent_is_told() {
     let (code, out, err) = query("select count(*) n from operations, loads", &[&recorded("mutex")]);
-    assert_eq!((code, out.as_str()), (0, "[\n{\"n\":0}\n]\n"));
+    assert_eq!(
+        (code, out.as_str()),
+        (0, "{\"format\":\"plumb.query\",\"version\":1,\"rows\":[\n{\"n\":0}\n]}\n")
+    );
     assert!(err.contains("operations has no rows: no workload told"), "{err}");
     assert!(err.contains("loads has no rows: the run has no load.json"), "{err}");
 }
@@ -79,7 +88,7 @@ fn a_torn_trace_is_not_valid_and_its_rows_are_there() {
     let (code, out, err) = query("select count(*) n from intervals", &[dir.path()]);
     assert_eq!(code, 3, "{err}");
     assert!(err.contains("cpu_0"), "{err}");
-    let rows: Value = serde_json::from_str(&out).expect("JSON");
+    let rows = rows(&out);
     assert!(rows[0]["n"].as_u64() > Some(0));
 }
 

@@ -157,11 +157,17 @@ fn a_document_is_read_again_and_a_newer_one_refused() {
     let mut value = document(&traces().join("pipe"));
     std::fs::write(&file, value.to_string()).expect("writable");
     assert_eq!(document(&file), value);
-    value["format"] = 99.into();
+    // Before version 3 `format` was its number.
+    let mut older = value.clone();
+    older["format"] = 2.into();
+    older.as_object_mut().expect("an object").remove("version");
+    std::fs::write(&file, older.to_string()).expect("writable");
+    assert_eq!(document(&file), value);
+    value["version"] = 99.into();
     value["plumb"] = "9.9".into();
     std::fs::write(&file, value.to_string()).expect("writable");
     let said = refused(&file);
-    assert!(said.contains("format 99, written by plumb 9.9") && said.contains("plumb report DIR"), "{said}");
+    assert!(said.contains("version 99, written by plumb 9.9") && said.contains("plumb report DIR"), "{said}");
     let text = value.to_string();
     std::fs::write(&file, &text[..text.len() / 2]).expect("writable");
     assert!(refused(&file).contains("cut off"), "{}", refused(&file));

@@ -4,7 +4,7 @@
 //! and with loads whose answer is known.
 
 mod common;
-use common::{can, must, output, plumb, stderr, workload, Loop};
+use common::{can, items as items_of, must, output, plumb, stderr, workload, Loop};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
@@ -377,7 +377,7 @@ fn logs_windows_and_distributions_tell_the_same_items() {
     }
     assert_eq!(counted, items);
     let log = must(plumb().args(["view", "runqueue", "--log", "--json"]).arg(&trace));
-    let lines: Vec<Value> = log.lines().map(|l| serde_json::from_str(l).expect("JSON")).collect();
+    let lines = items_of(&log, "plumb.view-log");
     assert_eq!(lines.len() as f64, items);
     let ends: Vec<i64> = lines.iter().map(|l| l["end"].as_i64().expect("ns")).collect();
     assert!(ends.windows(2).all(|w| w[0] <= w[1]), "in the order of time");

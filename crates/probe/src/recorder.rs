@@ -14,6 +14,7 @@ use crate::stack_ring::StackRing;
 use crate::target::{self, Command, Target};
 use crate::trigger::{Fired, Trigger, Watch};
 use anyhow::{Context, Result};
+use plumb_machine::json::{formats, Format, Output};
 use plumb_machine::signals::Stop;
 use plumb_machine::{clock, host, open_files, output, process, Root, Sockets};
 use plumb_trace::ctf::Metadata;
@@ -104,6 +105,7 @@ pub struct Progress {
     pub fill: f64,
 }
 
+/// How a recording went.
 #[derive(Debug, Clone, Serialize)]
 pub struct Outcome {
     pub dir: PathBuf,
@@ -136,6 +138,10 @@ pub struct Outcome {
     pub notes: Vec<String>,
     /// What went wrong on the way; the trace is readable up to there.
     pub error: Option<String>,
+}
+
+impl Output for Outcome {
+    const FORMAT: &'static Format = &formats::RECORD;
 }
 
 /// Ring memory for each CPU when none is asked for: 16 MiB, less on many CPUs.

@@ -10,19 +10,15 @@ pub use plumb_analysis::hosts::Hosts;
 pub use plumb_analysis::Quality;
 
 use plumb_diagnose::Diagnosis;
+use plumb_machine::json::{formats, Format, Output};
 use plumb_model::RunResult;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Rises when a reader of the form before would go wrong.
-pub const FORMAT: u32 = 2;
-
 /// `report.json`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Document {
-    /// [`FORMAT`] of who wrote it.
-    pub format: u32,
     /// Version of plumb.
     pub plumb: String,
     /// What it reports of: `run`, `load`, `plan`, `comparison`, or `hosts`, the recordings of several.
@@ -66,6 +62,10 @@ pub struct Document {
     /// Parts that are not there, and why.
     #[serde(default)]
     pub absent: Vec<Absent>,
+}
+
+impl Output for Document {
+    const FORMAT: &'static Format = &formats::REPORT;
 }
 
 /// Another page.

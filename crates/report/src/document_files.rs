@@ -4,7 +4,7 @@
 use crate::document::Document;
 use crate::page;
 use anyhow::{bail, Context, Result};
-use plumb_machine::output;
+use plumb_machine::{json, output};
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};
 use std::path::Path;
@@ -44,17 +44,15 @@ pub fn is_ours(path: &Path) -> bool {
 /// # Errors
 /// The file cannot be written; named.
 pub fn write_document(path: &Path, document: &Document) -> Result<()> {
-    write(path, |out| json(document, out))
+    write(path, |out| write_json(document, out))
 }
 
 /// Writes a document as JSON.
 ///
 /// # Errors
 /// The writer's.
-pub fn json(document: &Document, out: &mut dyn Write) -> Result<()> {
-    serde_json::to_writer(&mut *out, document)?;
-    writeln!(out)?;
-    Ok(())
+pub fn write_json(document: &Document, out: &mut dyn Write) -> Result<()> {
+    Ok(json::write_in_a_line(out, document)?)
 }
 
 /// Writes a file under another name first: what is there stays until all of the new one is.

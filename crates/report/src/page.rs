@@ -3,6 +3,7 @@
 
 use crate::document::Document;
 use anyhow::{bail, Context, Result};
+use plumb_machine::json::headed;
 use serde::Serialize;
 use std::io::{BufWriter, Write};
 
@@ -55,7 +56,9 @@ pub fn write(document: &Document, out: &mut dyn Write) -> Result<()> {
     let mut out = BufWriter::new(out);
     out.write_all(before.as_bytes())?;
     out.write_all(BEGIN.as_bytes())?;
-    document.serialize(&mut serde_json::Serializer::new(Escaped(&mut out))).context("the document")?;
+    headed(document)
+        .serialize(&mut serde_json::Serializer::new(Escaped(&mut out)))
+        .context("the document")?;
     out.write_all(END.as_bytes())?;
     out.write_all(behind.as_bytes())?;
     out.flush()?;

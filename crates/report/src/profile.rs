@@ -24,6 +24,7 @@ use coverage::Coverage;
 use diff::Difference;
 use head::{Head, Origin};
 use plumb_analysis::{setup, Pass, Wanted};
+use plumb_machine::json::{self, formats, Format, Output};
 use plumb_model::profile::Profile;
 use plumb_trace::reader::Trace;
 use plumb_trace::units;
@@ -31,7 +32,7 @@ use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
 use symbols::Symbols;
-use tree::Tree;
+use tree::{Branch, Tree};
 
 /// What gives a recording samples and stacks.
 const RECORD: &str = "plumb run --sample 199 --stacks 1ms -- COMMAND";
@@ -97,28 +98,56 @@ impl Side {
 
 /// A view as JSON: what it is of, and its contents.
 #[derive(Serialize)]
-struct Document<'a, T: Serialize> {
-    view: &'static str,
-    #[serde(flatten)]
-    head: &'a Head,
-    #[serde(flatten)]
-    contents: T,
+#[serde(untagged)]
+enum Document<'a> {
+    Rows {
+        /// `flat`.
+        view: &'static str,
+        #[serde(flatten)]
+        head: &'a Head,
+        rows: &'a [flat::Row],
+    },
+    Tree {
+        /// `tree`, `callers`, `callees`, `account`.
+        view: &'static str,
+        #[serde(flatten)]
+        head: &'a Head,
+        tree: Branch,
+    },
+    Coverage {
+        /// `coverage`.
+        view: &'static str,
+        #[serde(flatten)]
+        head: &'a Head,
+        #[serde(flatten)]
+        coverage: Coverage,
+    },
+    Coverages {
+        /// `coverages`.
+        view: &'static str,
+        runs: Vec<Run>,
+    },
+    Difference {
+        /// `difference`.
+        view: &'static str,
+        before: &'a Head,
+        after: &'a Head,
+        difference: Difference,
+    },
 }
 
+impl Output for Document<'_> {
+    const FORMAT: &'static Format = &formats::PROFILE;
+}
+
+/// How few functions have how much of a run's time.
 #[derive(Serialize)]
-struct Rows<T: Serialize> {
-    rows: T,
-}
-
-#[derive(Serialize)]
-struct Root<T: Serialize> {
-    tree: T,
-}
-
-fn json(document: &impl Serialize, out: &mut dyn Write) -> Result<()> {
-    serde_json::to_writer_pretty(&mut *out, document)?;
-    writeln!(out)?;
-    Ok(())
+struct Run {
+    name: String,
+    #[serde(flatten)]
+    head: Head,
+    #[serde(flatten)]
+    coverage: Coverage,
 }
 
 /// One of the trees, with its head.
@@ -133,7 +162,7 @@ fn tree(
 ) -> Result<()> {
     let branch = tree.named(root, symbols, ground);
     if options.json {
-        return json(&Document { view, head, contents: Root { tree: branch } }, out);
+        return Ok(json::write(out, &Document::Tree { view, head, tree: branch })?);
     }
     head.print(ground, out)?;
     let whole = limits::percent(branch.time_ns, head.time_ns);
@@ -218,14 +247,14 @@ pub fn view(side: Side, options: &Options, ground: &Limits, out: &mut dyn Write)
     if options.view == View::Coverage {
         let coverage = Coverage::of(&rows);
         if options.json {
-            return json(&Document { view: "coverage", head: &head, contents: coverage }, out);
+            return Ok(json::write(out, &Document::Coverage { view: "coverage", head: &head, coverage })?);
         }
         head.print(ground, out)?;
         return coverage.print(ground, out);
     }
     if options.json {
         let rows = &rows[..ground.rows(rows.len())];
-        return json(&Document { view: "flat", head: &head, contents: Rows { rows } }, out);
+        return Ok(json::write(out, &Document::Rows { view: "flat", head: &head, rows })?);
     }
     head.print(ground, out)?;
     flat::print(profile, &rows, by, ground, out)
@@ -253,19 +282,6 @@ fn functions(side: &Side) -> Vec<flat::Row> {
 /// # Errors
 /// The writer's.
 pub fn coverages(sides: Vec<Side>, options: &Options, ground: &Limits, out: &mut dyn Write) -> Result<()> {
-    #[derive(Serialize)]
-    struct Runs {
-        view: &'static str,
-        runs: Vec<Run>,
-    }
-    #[derive(Serialize)]
-    struct Run {
-        name: String,
-        #[serde(flatten)]
-        head: Head,
-        #[serde(flatten)]
-        coverage: Coverage,
-    }
     let named = names(&sides).into_iter().zip(sides);
     let runs = named.map(|(name, side)| {
         let coverage = Coverage::of(&functions(&side));
@@ -273,7 +289,7 @@ pub fn coverages(sides: Vec<Side>, options: &Options, ground: &Limits, out: &mut
     });
     let runs: Vec<Run> = runs.collect();
     if options.json {
-        return json(&Runs { view: "coverages", runs }, out);
+        return Ok(json::write(out, &Document::Coverages { view: "coverages", runs })?);
     }
     for run in &runs {
         run.head.print(ground, out)?;
@@ -333,14 +349,11 @@ pub fn difference(
     let mut difference = Difference::of(&a.0, &b.0, options.normalize);
     if options.json {
         difference.rows.truncate(ground.rows(difference.rows.len()));
-        #[derive(Serialize)]
-        struct Two<'a> {
-            view: &'static str,
-            before: &'a Head,
-            after: &'a Head,
-            difference: Difference,
-        }
-        return json(&Two { view: "difference", before: &a.1, after: &b.1, difference }, out);
+        let (before, after) = (&a.1, &b.1);
+        return Ok(json::write(
+            out,
+            &Document::Difference { view: "difference", before, after, difference },
+        )?);
     }
     writeln!(out, "Before:")?;
     a.1.print(ground, out)?;

@@ -12,7 +12,7 @@ pub use error::Wrong;
 pub use examples::EXAMPLES;
 pub use functions::ABOUT as FUNCTIONS;
 pub use runs::{runs, RunDir};
-pub use show::Format;
+pub use show::{Format, Rows};
 
 use crate::table::{find, Cell, Sink, Table, TABLES};
 use anyhow::{anyhow, Context as _, Result};

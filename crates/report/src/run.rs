@@ -2,7 +2,7 @@
 //! A recorded run as a document, and what it has not.
 
 use crate::collect::Collected;
-use crate::document::{Absent, Document, ProfileDocument, Quality, Run, FORMAT};
+use crate::document::{Absent, Document, ProfileDocument, Quality, Run};
 use crate::words::words;
 use plumb_diagnose::Diagnosis;
 use plumb_model::RunResult;
@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 /// A document without any part yet.
 pub fn empty(kind: &str, title: &str, made: &str) -> Document {
     Document {
-        format: FORMAT,
         plumb: env!("CARGO_PKG_VERSION").into(),
         kind: kind.into(),
         title: title.into(),

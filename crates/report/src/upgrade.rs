@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reading `report.json` of this version and of earlier ones.
 
-use crate::document::{Document, FORMAT};
+use crate::document::Document;
 use anyhow::{bail, Context, Result};
+use plumb_machine::json::formats::REPORT;
 use serde_json::{json, Value};
 use std::path::Path;
 
-/// Makes a document of one format one of the next.
+/// Makes a document of one version one of the next.
 type Step = fn(&mut Value) -> Result<()>;
 
-/// The first makes format 2 of format 1, and so on; there is one less than there are formats.
-const STEPS: &[Step] = &[to_2];
+/// The first makes version 2 of version 1, and so on; there is one less than there are versions.
+const STEPS: &[Step] = &[to_2, to_3];
 
 /// Words that the page decided itself before: what a wait was for, CPUs' states; the verdict's lines.
 fn to_2(value: &mut Value) -> Result<()> {
@@ -31,12 +32,17 @@ fn to_2(value: &mut Value) -> Result<()> {
     Ok(())
 }
 
-const _: () = assert!(STEPS.len() + 1 == FORMAT as usize, "every format needs a step to the next");
+/// `format` was the version's number, also of profiles and plans in the document; these have neither now.
+fn to_3(_: &mut Value) -> Result<()> {
+    Ok(())
+}
 
-/// Reads a document; an older one is brought up to this version's format.
+const _: () = assert!(STEPS.len() + 1 == REPORT.version as usize, "every version needs a step to the next");
+
+/// Reads a document; an older one is brought up to this version.
 ///
 /// # Errors
-/// The file cannot be read, is cut off or no report; its format is newer. Named, with the next step.
+/// The file cannot be read, is cut off or no report; its version is newer. Named, with the next step.
 pub fn read(path: &Path) -> Result<Document> {
     let text = std::fs::read(path).with_context(|| path.display().to_string())?;
     parse(&text).with_context(|| path.display().to_string())
@@ -45,7 +51,7 @@ pub fn read(path: &Path) -> Result<Document> {
 /// Reads a document from the text of a `report.json`.
 ///
 /// # Errors
-/// It is cut off, damaged or no report; its format is newer.
+/// It is cut off, damaged or no report; its version is newer.
 pub fn parse(text: &[u8]) -> Result<Document> {
     let value: Value = serde_json::from_slice(text).map_err(|e| told(&e))?;
     let value = upgraded(value, STEPS)?;
@@ -63,23 +69,19 @@ fn told(error: &serde_json::Error) -> anyhow::Error {
 
 fn upgraded(mut value: Value, steps: &[Step]) -> Result<Value> {
     let newest = steps.len() as u64 + 1;
-    let format = value.get("format").and_then(Value::as_u64).filter(|f| *f > 0);
-    let Some(format) = format else {
-        bail!("is no report: it has no \"format\"; plumb report DIR makes one");
+    let Some(version) = REPORT.version_of(&value).filter(|v| *v > 0) else {
+        bail!("is no report: it has no \"format\" of one; plumb report DIR makes one");
     };
-    if format > newest {
+    if version > newest {
         let writer = value.get("plumb").and_then(Value::as_str).unwrap_or("of another version");
         bail!(
-            "has format {format}, written by plumb {writer}; this is plumb {}, which knows formats up to {newest}: read it with the plumb that wrote it, or recreate it with this one: plumb report DIR",
+            "has version {version}, written by plumb {writer}; this is plumb {}, which knows versions up to {newest}: read it with the plumb that wrote it, or recreate it with this one: plumb report DIR",
             env!("CARGO_PKG_VERSION")
         );
     }
-    for (n, step) in steps.iter().enumerate().skip(format as usize - 1) {
+    for (n, step) in steps.iter().enumerate().skip(version as usize - 1) {
         let next = n as u64 + 2;
-        step(&mut value).with_context(|| format!("cannot be brought from format {} to {next}", next - 1))?;
-        if let Some(format) = value.get_mut("format") {
-            *format = next.into();
-        }
+        step(&mut value).with_context(|| format!("cannot be brought from version {} to {next}", next - 1))?;
     }
     Ok(value)
 }
@@ -88,9 +90,13 @@ fn upgraded(mut value: Value, steps: &[Step]) -> Result<Value> {
 mod tests {
     use super::*;
     use crate::run;
+    use plumb_machine::json;
 
     fn text() -> Vec<u8> {
-        serde_json::to_vec(&run::empty("run", "dd", "")).expect("JSON")
+        let mut text = Vec::new();
+        json::write(&mut text, &run::empty("run", "dd", "")).expect("written");
+        text.pop();
+        text
     }
 
     #[test]
@@ -111,28 +117,29 @@ mod tests {
                 Ok(())
             },
             |v| {
-                v["title"] = json!(format!("{} in format 3", v["title"].as_str().unwrap_or_default()));
+                v["title"] = json!(format!("{} in version 3", v["title"].as_str().unwrap_or_default()));
                 Ok(())
             },
         ];
         let up = |v: Value| upgraded(v, &steps);
         let first = up(json!({ "format": 1, "name": "dd" })).expect("two steps");
-        assert_eq!((&first["format"], &first["title"]), (&json!(3), &json!("dd in format 3")));
+        assert_eq!(first["title"], "dd in version 3");
         let second = up(json!({ "format": 2, "title": "dd" })).expect("one step");
-        assert_eq!((&second["format"], &second["title"]), (&json!(3), &json!("dd in format 3")));
-        let third = json!({ "format": 3, "title": "dd" });
+        assert_eq!(second["title"], "dd in version 3");
+        let third = json!({ "format": "plumb.report", "version": 3, "title": "dd" });
         assert_eq!(up(third.clone()).expect("none"), third);
         let error = format!("{:#}", up(json!({ "format": 1 })).expect_err("no name"));
-        assert_eq!(error, "cannot be brought from format 1 to 2: it has no name");
+        assert_eq!(error, "cannot be brought from version 1 to 2: it has no name");
     }
 
     #[test]
     fn what_cannot_be_read_is_told() {
         let error = |text: &[u8]| format!("{:#}", parse(text).expect_err("bad"));
-        let newer = json!({ "format": FORMAT + 1, "plumb": "9.1" }).to_string();
+        let newer =
+            json!({ "format": REPORT.name, "version": REPORT.version + 1, "plumb": "9.1" }).to_string();
         let told = error(newer.as_bytes());
         assert!(
-            told.contains("format 3, written by plumb 9.1") && told.contains("plumb report DIR"),
+            told.contains("version 4, written by plumb 9.1") && told.contains("plumb report DIR"),
             "{told}"
         );
         let whole = text();
@@ -143,7 +150,7 @@ mod tests {
                 error(&whole[..cut])
             );
         }
-        for no_report in ["{}", "[]", "7", "{\"format\": 0}", "{\"format\": \"x\"}"] {
+        for no_report in ["{}", "[]", "7", "{\"format\": 0}", "{\"format\": \"plumb.load\"}"] {
             let told = error(no_report.as_bytes());
             assert!(told.starts_with("is no report: it has no \"format\""), "{told}");
         }

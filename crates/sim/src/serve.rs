@@ -17,6 +17,7 @@ pub mod registry;
 
 use crate::spec::Spec;
 use plumb_load::job::Bytes;
+use plumb_machine::json::{formats, Format, Output};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -72,6 +73,10 @@ pub struct Disk {
     /// Why that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untimed: Option<String>,
+}
+
+impl Output for Disk {
+    const FORMAT: &'static Format = &formats::DISK;
 }
 
 /// How far a device's times are from its model's on this machine, ns: what a user of the

@@ -9,10 +9,12 @@ use crate::device::ssd::Ssd;
 use crate::device::volume::Volume;
 use crate::device::{channels, faulty, hdd, instant, network, ssd, volume, Device};
 use plumb_load::job::Bytes;
+use plumb_machine::json::{formats, Format, Output};
 use serde::{Deserialize, Serialize};
 
 mod presets;
 
+/// A model of a disk.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Spec {
@@ -28,7 +30,12 @@ pub struct Spec {
     pub network: Option<Network>,
     /// What goes wrong with it.
     #[serde(default, rename = "fault", skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(any(), json(Vec<BTreeMap<String, Value>>))]
     pub faults: Vec<Fault>,
+}
+
+impl Output for Spec {
+    const FORMAT: &'static Format = &formats::DISK_MODEL;
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -4,6 +4,7 @@
 use crate::experiment::{measure, notes_on_classes, Experiment, Measured};
 use crate::queue::classes::ClassReport;
 use anyhow::{bail, Context, Result};
+use plumb_machine::json::{formats, Format, Output};
 use serde::Serialize;
 
 /// A value, and what came of it.
@@ -28,6 +29,10 @@ pub struct Sweep {
     /// Simulated by measured, of what --beside names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ratios: Vec<(String, String, f64)>,
+}
+
+impl Output for Sweep {
+    const FORMAT: &'static Format = &formats::SIM_SWEEP;
 }
 
 /// What is compared with --beside.

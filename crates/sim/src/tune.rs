@@ -8,6 +8,7 @@ use crate::experiment::{measure, measure_idle_alone, Experiment, Measured, Optio
 use crate::queue::Class;
 use anyhow::{bail, Context, Result};
 use plumb_load::job::{Bytes, Job, Order, Through, Time, What};
+use plumb_machine::json::{formats, Format, Output};
 use serde::Serialize;
 use std::path::Path;
 
@@ -45,6 +46,10 @@ pub struct Tuned {
     pub best: Option<Candidate>,
     pub tried: Vec<Candidate>,
     pub commands: Vec<String>,
+}
+
+impl Output for Tuned {
+    const FORMAT: &'static Format = &formats::TUNE;
 }
 
 /// Looks for settings that keep the 99th percentile of foreground requests within `target` ns. `knobs` are those

@@ -166,7 +166,9 @@ pub fn documents() -> Vec<Vec<u8>> {
     let empty = plumb_report::run::empty("run", "dd", "");
     let mut out = files("tests/golden/report", "sync.json");
     out.extend(files("tests/golden/report", "pipe.json"));
-    out.push(serde_json::to_vec_pretty(&empty).expect("JSON"));
+    let mut text = Vec::new();
+    plumb_report::document_files::write_json(&empty, &mut text).expect("memory");
+    out.push(text);
     out
 }
 
@@ -175,11 +177,11 @@ pub fn document(input: &[u8]) -> u64 {
         Err(e) => kind(&format!("{e:#}")),
         Ok(document) => {
             let mut out = Vec::new();
-            plumb_report::document_files::json(&document, &mut out).expect("memory");
+            plumb_report::document_files::write_json(&document, &mut out).expect("memory");
             let again = upgrade::parse(&out).expect("what is written can be read");
             // A number that is none (NaN) is not equal to itself, but is written as the same text.
             let mut second = Vec::new();
-            plumb_report::document_files::json(&again, &mut second).expect("memory");
+            plumb_report::document_files::write_json(&again, &mut second).expect("memory");
             assert_eq!(out, second, "it reads as it was written");
             1
         }

@@ -251,7 +251,7 @@ pub fn report(input: &[u8]) -> u64 {
         let Ok(seen) = Seen::of(scratch.path(), true) else { return 1 };
         let document = run_directory::document(scratch.path(), &seen, |seconds| seconds.to_string());
         let mut out = Vec::new();
-        document_files::json(&document, &mut out).expect("memory");
+        document_files::write_json(&document, &mut out).expect("memory");
         upgrade::parse(&out).expect("what is written can be read");
         shape(&seen.analysis)
     })

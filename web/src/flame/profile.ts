@@ -9,16 +9,10 @@ export interface Profile extends ProfileDocument {
 	roles: Roles;
 }
 
-/** The version that this page knows. */
-const VERSION = 1;
-
 /** The profile, or a sentence that tells why it cannot be read. */
 export function readProfile(value: unknown, words: Words): Profile | string {
 	const p = value as Partial<Profile> | null;
-	if (typeof p !== "object" || p === null || p.format !== "plumb-profile") return "This is not a profile.";
-	if (p.version !== VERSION) {
-		return `The profile has version ${p.version}, and this page knows version ${VERSION}: make the report with the plumb that made the profile.`;
-	}
+	if (typeof p !== "object" || p === null || p.entries === undefined) return "This is not a profile.";
 	const tables = [p.entries, p.stacks, p.nodes, p.frames, p.functions, p.threads, p.categories, p.kinds, p.whos];
 	if (tables.some((t) => typeof t !== "object")) return "The profile is not whole: a table is missing. Make the report again.";
 	const profile = p as Profile;

@@ -4,65 +4,159 @@
 import type * as machine from "./machine";
 import type * as stats from "./stats";
 
-/** `load.json`: what `plumb load --json` prints. */
-export interface Document {
-  /** Version of plumb. */
-  plumb: string;
-  /** The command line that asked for it. */
-  arguments: string[];
-  target: string;
-  /** It was ended by Ctrl-C. */
-  interrupted: boolean;
-  /** Why there are as many rounds as there are. */
-  ended: string;
-  /** What ended it before its time, or what of it cannot be removed. */
-  error: string | null;
-  warnings: string[];
-  environment: machine.Environment;
-  /** The clock of all times. */
-  clock: ClockFacts;
-  /** In which order the cells ran in each round. */
-  orders: number[][];
-  /** Cells without a round are left out when it ended early. */
-  cells: CellResult[];
-  preset: PresetResult | null;
-  logs: LogFile[];
-  /** One turn of the target's disk, ns: --rpm, or that of a served disk's model; `None` where it is not known. */
-  turn_ns: number | null;
-  /** Where the files stay (--keep). */
-  kept: string | null;
-}
+/** A length in bytes: `4096`, `64K`, `16M`, `1G`, `2T` (binary multiples). */
+export type Bytes = string;
 
-export interface ClockFacts {
-  /** `tsc` or `clock_monotonic`. */
-  source: string;
-  /** What one reading costs, ns. */
-  cost_ns: number;
-  /** Smallest step between two readings in a row, ns. */
-  resolution_ns: number;
-  /** How far it went from CLOCK_MONOTONIC, parts per million. */
-  drift_ppm: number;
-  /** Ticks of its counter a nanosecond, where it is one. */
-  ticks_per_ns: number | null;
-}
+/** A length of time, ns: `10s`, `250ms`, `50us`. */
+export type Time = string;
 
-/** A preset's part of the result. */
-export interface PresetResult {
-  name: string;
-  /** What the jobs were told. */
-  parameters: [string, string][];
-  /** The same as the results say it, where it is not the same. */
-  parameters_after?: [string, string][];
-  tables: Table[];
-}
+/** Operations a second: `100`, `2.5k`, `1M`, `100/s`. */
+export type Rate = string;
 
-/** A log, and of what. */
-export interface LogFile {
-  path: string;
-  cell: string;
-  /** Round, from 1. */
-  round: number;
-  step: string;
+/**
+ * When a load is steady: over the last `window` seconds no second's rate is further than `within` percent from their mean: `5%:10s`.
+ *
+ * Source: SNIA Solid State Storage Performance Test Specification's steady state (excursion from the mean inside a window), with seconds for rounds.
+ */
+export type Steady = string;
+
+/** What an operation does. */
+export type What = "write" | "rewrite" | "read" | "reread" | "mix" | "backwards-read" | "record-rewrite" | "strided-read" | "create" | "open" | "stat" | "rename" | "unlink" | "fsync-only" | "lock-and-update" | "request" | "serve" | "copy";
+
+/** How an operation goes into the kernel. */
+export type Through = "pwrite" | "write" | "writev" | "pwritev2" | "stdio" | "char" | "mmap" | "posix-aio" | "libaio" | "io-uring" | "io-uring-fixed" | "io-uring-sqpoll" | "sendfile" | "copy-file-range" | "null";
+
+/** How a worker waits for several connections at once. */
+export type Multiplex = "none" | "select" | "poll" | "epoll" | "epoll-edge" | "epoll-exclusive" | "io-uring";
+
+/** Which place comes next. */
+export type Order = "sequential" | "interleave" | "random" | "random-once" | "zipf" | "strided" | "backwards";
+
+/** What makes written data last. */
+export type SyncMethod = "none" | "fsync" | "fdatasync" | "sync-sync" | "sync-file-range" | "o-sync" | "o-dsync" | "rwf-dsync" | "msync";
+
+/** What a file is like before it is written. */
+export type Layout = "append" | "overwrite" | "preallocated" | "sparse";
+
+/** When operations of an open loop begin. */
+export type Arrivals = "constant" | "poisson";
+
+/** What the page cache holds of the files when the clock starts. */
+export type Cache = "as-found" | "drop" | "fadvise" | "remount" | "warm";
+
+/** Whose a file is, or the socket that a server listens on. */
+export type Sharing = "each" | "shared";
+
+/** Whether a part of the work is inside an operation's time. */
+export type Timed = "in" | "out";
+
+/** What guards the counters of lock-and-update. */
+export type Lock = "mutex" | "futex" | "adaptive" | "spin" | "rwlock" | "atomic" | "per-cpu" | "fcntl";
+
+/** One load: what its workers do, how, in which order, how fast and until when. */
+export interface Job {
+  /** What an operation does */
+  what: What;
+  /** How it goes into the kernel */
+  through: Through;
+  /** Past the page cache (O_DIRECT) */
+  direct: boolean;
+  /** Share of reads in a mix, percent */
+  mix: number;
+  /** Pieces of a vectored operation */
+  vector: number;
+  /** What guards the counters of lock-and-update */
+  lock: Lock;
+  /** Counters of lock-and-update */
+  counters: number;
+  /** Updates that one operation of lock-and-update makes, of one counter after the other, and that are timed together */
+  batch: number;
+  /** Where requests go: HOST:PORT, the path of a Unix socket, or with --sql the URL of a database */
+  to: string;
+  /** Where a server takes requests: HOST:PORT, or the path of a Unix socket, which is made */
+  listen: string;
+  /** How a worker waits for several connections at once */
+  multiplex: Multiplex;
+  /** Bytes of an answer; a request has --block bytes */
+  reply: Bytes;
+  /** Ask for this path by HTTP/1.1, in place of --block and --reply bytes of nothing; a server answers any path */
+  http: string;
+  /** Send this SQL to the database that --to names, postgresql://... or mariadb://..., and read all rows; repeatable: a worker sends them in turn */
+  sql: string[];
+  /** Connections of each worker, which have its requests in turn */
+  connections: number;
+  /** Requests of a connection, then it is closed and opened anew; 0: as many as there are */
+  "per-connection": number;
+  /** With --rate and --per-connection: a connection's requests come N at once, with --think between; 0: as they are due */
+  burst: number;
+  /** Connections of a chat room: each message goes to all of its room, and is done when its sender has it back; 0: no rooms */
+  room: number;
+  /** Which place comes next */
+  order: Order;
+  /** Seed of everything that is random; the same seed gives the same places on every machine */
+  seed: number;
+  /** Exponent of Zipf's law */
+  zipf: number;
+  /** Distance of a strided order's places */
+  stride: Bytes;
+  /** Distance of an interleaved order's access points */
+  interleave: Bytes;
+  /** What makes written data last */
+  sync: SyncMethod;
+  /** Synchronise after every N writes */
+  every: number;
+  /** Whether a write's time has the synchronisation behind it in it (it has a row of its own as well) */
+  "time-sync": Timed;
+  /** Whether the files are closed inside the elapsed time */
+  "time-close": Timed;
+  /** What a file is like before it is written */
+  layout: Layout;
+  /** Bytes of an operation */
+  block: Bytes;
+  /** Bytes of a file */
+  size: Bytes;
+  /** Where the load begins in its file or device */
+  offset: Bytes;
+  /** How far it goes from there [default: to the end] */
+  range: Bytes | null;
+  /** Files (of each worker, unless shared) */
+  files: number;
+  /** Directories that the files lie in, evenly; 0 puts them all into one */
+  dirs: number;
+  /** First word of the files' names: jobs with the same word work on the same files */
+  prefix: string;
+  /** Whose the files are */
+  sharing: Sharing;
+  /** Share of the written data that a compressor takes away, percent */
+  compressible: number;
+  /** Write where and when each block was written into it, and check that where blocks are read */
+  stamp: boolean;
+  /** What the page cache holds of the files when the clock starts */
+  cache: Cache;
+  /** Worker processes */
+  processes: number;
+  /** Threads of each process */
+  threads: number;
+  /** Operations of a worker that are under way at once */
+  depth: number;
+  /** All stop when the first worker is done */
+  stonewall: boolean;
+  /** Open loop: operations a second of all workers together, whether those before are done or not; latency then counts from the moment that each was due */
+  rate: Rate | null;
+  /** When operations of an open loop are due */
+  arrivals: Arrivals;
+  /** Closed loop: pause behind each operation */
+  think: Time;
+  /** End after so many operations of each worker [default: one pass over its range] */
+  operations: number | null;
+  /** End after so many bytes of each worker */
+  bytes: Bytes | null;
+  /** End after this long */
+  time: Time | null;
+  /** End when the rate is steady, as in 5%:10s (every second of the last 10 within 5 % of their mean); at the latest after --time */
+  steady: Steady | null;
+  /** Run this long before anything counts */
+  ramp: Time;
 }
 
 /** One step: jobs that ran at the same time. */
@@ -227,160 +321,66 @@ export interface Table {
   notes: string[];
 }
 
-/** One load: what its workers do, how, in which order, how fast and until when. */
-export interface Job {
-  /** What an operation does */
-  what: What;
-  /** How it goes into the kernel */
-  through: Through;
-  /** Past the page cache (O_DIRECT) */
-  direct: boolean;
-  /** Share of reads in a mix, percent */
-  mix: number;
-  /** Pieces of a vectored operation */
-  vector: number;
-  /** What guards the counters of lock-and-update */
-  lock: Lock;
-  /** Counters of lock-and-update */
-  counters: number;
-  /** Updates that one operation of lock-and-update makes, of one counter after the other, and that are timed together */
-  batch: number;
-  /** Where requests go: HOST:PORT, the path of a Unix socket, or with --sql the URL of a database */
-  to: string;
-  /** Where a server takes requests: HOST:PORT, or the path of a Unix socket, which is made */
-  listen: string;
-  /** How a worker waits for several connections at once */
-  multiplex: Multiplex;
-  /** Bytes of an answer; a request has --block bytes */
-  reply: Bytes;
-  /** Ask for this path by HTTP/1.1, in place of --block and --reply bytes of nothing; a server answers any path */
-  http: string;
-  /** Send this SQL to the database that --to names, postgresql://... or mariadb://..., and read all rows; repeatable: a worker sends them in turn */
-  sql: string[];
-  /** Connections of each worker, which have its requests in turn */
-  connections: number;
-  /** Requests of a connection, then it is closed and opened anew; 0: as many as there are */
-  "per-connection": number;
-  /** With --rate and --per-connection: a connection's requests come N at once, with --think between; 0: as they are due */
-  burst: number;
-  /** Connections of a chat room: each message goes to all of its room, and is done when its sender has it back; 0: no rooms */
-  room: number;
-  /** Which place comes next */
-  order: Order;
-  /** Seed of everything that is random; the same seed gives the same places on every machine */
-  seed: number;
-  /** Exponent of Zipf's law */
-  zipf: number;
-  /** Distance of a strided order's places */
-  stride: Bytes;
-  /** Distance of an interleaved order's access points */
-  interleave: Bytes;
-  /** What makes written data last */
-  sync: SyncMethod;
-  /** Synchronise after every N writes */
-  every: number;
-  /** Whether a write's time has the synchronisation behind it in it (it has a row of its own as well) */
-  "time-sync": Timed;
-  /** Whether the files are closed inside the elapsed time */
-  "time-close": Timed;
-  /** What a file is like before it is written */
-  layout: Layout;
-  /** Bytes of an operation */
-  block: Bytes;
-  /** Bytes of a file */
-  size: Bytes;
-  /** Where the load begins in its file or device */
-  offset: Bytes;
-  /** How far it goes from there [default: to the end] */
-  range: Bytes | null;
-  /** Files (of each worker, unless shared) */
-  files: number;
-  /** Directories that the files lie in, evenly; 0 puts them all into one */
-  dirs: number;
-  /** First word of the files' names: jobs with the same word work on the same files */
-  prefix: string;
-  /** Whose the files are */
-  sharing: Sharing;
-  /** Share of the written data that a compressor takes away, percent */
-  compressible: number;
-  /** Write where and when each block was written into it, and check that where blocks are read */
-  stamp: boolean;
-  /** What the page cache holds of the files when the clock starts */
-  cache: Cache;
-  /** Worker processes */
-  processes: number;
-  /** Threads of each process */
-  threads: number;
-  /** Operations of a worker that are under way at once */
-  depth: number;
-  /** All stop when the first worker is done */
-  stonewall: boolean;
-  /** Open loop: operations a second of all workers together, whether those before are done or not; latency then counts from the moment that each was due */
-  rate: Rate | null;
-  /** When operations of an open loop are due */
-  arrivals: Arrivals;
-  /** Closed loop: pause behind each operation */
-  think: Time;
-  /** End after so many operations of each worker [default: one pass over its range] */
-  operations: number | null;
-  /** End after so many bytes of each worker */
-  bytes: Bytes | null;
-  /** End after this long */
-  time: Time | null;
-  /** End when the rate is steady, as in 5%:10s (every second of the last 10 within 5 % of their mean); at the latest after --time */
-  steady: Steady | null;
-  /** Run this long before anything counts */
-  ramp: Time;
+/** `load.json`: what `plumb load --json` prints. */
+export interface Document {
+  /** Version of plumb. */
+  plumb: string;
+  /** The command line that asked for it. */
+  arguments: string[];
+  target: string;
+  /** It was ended by Ctrl-C. */
+  interrupted: boolean;
+  /** Why there are as many rounds as there are. */
+  ended: string;
+  /** What ended it before its time, or what of it cannot be removed. */
+  error: string | null;
+  warnings: string[];
+  environment: machine.Environment;
+  /** The clock of all times. */
+  clock: ClockFacts;
+  /** In which order the cells ran in each round. */
+  orders: number[][];
+  /** Cells without a round are left out when it ended early. */
+  cells: CellResult[];
+  preset: PresetResult | null;
+  logs: LogFile[];
+  /** One turn of the target's disk, ns: --rpm, or that of a served disk's model; `None` where it is not known. */
+  turn_ns: number | null;
+  /** Where the files stay (--keep). */
+  kept: string | null;
 }
 
-/** A length in bytes: `4096`, `64K`, `16M`, `1G`, `2T` (binary multiples). */
-export type Bytes = string;
+export interface ClockFacts {
+  /** `tsc` or `clock_monotonic`. */
+  source: string;
+  /** What one reading costs, ns. */
+  cost_ns: number;
+  /** Smallest step between two readings in a row, ns. */
+  resolution_ns: number;
+  /** How far it went from CLOCK_MONOTONIC, parts per million. */
+  drift_ppm: number;
+  /** Ticks of its counter a nanosecond, where it is one. */
+  ticks_per_ns: number | null;
+}
 
-/** A length of time, ns: `10s`, `250ms`, `50us`. */
-export type Time = string;
+/** A preset's part of the result. */
+export interface PresetResult {
+  name: string;
+  /** What the jobs were told. */
+  parameters: [string, string][];
+  /** The same as the results say it, where it is not the same. */
+  parameters_after?: [string, string][];
+  tables: Table[];
+}
 
-/** Operations a second: `100`, `2.5k`, `1M`, `100/s`. */
-export type Rate = string;
-
-/**
- * When a load is steady: over the last `window` seconds no second's rate is further than `within` percent from their mean: `5%:10s`.
- *
- * Source: SNIA Solid State Storage Performance Test Specification's steady state (excursion from the mean inside a window), with seconds for rounds.
- */
-export type Steady = string;
-
-/** What an operation does. */
-export type What = "write" | "rewrite" | "read" | "reread" | "mix" | "backwards-read" | "record-rewrite" | "strided-read" | "create" | "open" | "stat" | "rename" | "unlink" | "fsync-only" | "lock-and-update" | "request" | "serve" | "copy";
-
-/** How an operation goes into the kernel. */
-export type Through = "pwrite" | "write" | "writev" | "pwritev2" | "stdio" | "char" | "mmap" | "posix-aio" | "libaio" | "io-uring" | "io-uring-fixed" | "io-uring-sqpoll" | "sendfile" | "copy-file-range" | "null";
-
-/** How a worker waits for several connections at once. */
-export type Multiplex = "none" | "select" | "poll" | "epoll" | "epoll-edge" | "epoll-exclusive" | "io-uring";
-
-/** Which place comes next. */
-export type Order = "sequential" | "interleave" | "random" | "random-once" | "zipf" | "strided" | "backwards";
-
-/** What makes written data last. */
-export type SyncMethod = "none" | "fsync" | "fdatasync" | "sync-sync" | "sync-file-range" | "o-sync" | "o-dsync" | "rwf-dsync" | "msync";
-
-/** What a file is like before it is written. */
-export type Layout = "append" | "overwrite" | "preallocated" | "sparse";
-
-/** When operations of an open loop begin. */
-export type Arrivals = "constant" | "poisson";
-
-/** What the page cache holds of the files when the clock starts. */
-export type Cache = "as-found" | "drop" | "fadvise" | "remount" | "warm";
-
-/** Whose a file is, or the socket that a server listens on. */
-export type Sharing = "each" | "shared";
-
-/** Whether a part of the work is inside an operation's time. */
-export type Timed = "in" | "out";
-
-/** What guards the counters of lock-and-update. */
-export type Lock = "mutex" | "futex" | "adaptive" | "spin" | "rwlock" | "atomic" | "per-cpu" | "fcntl";
+/** A log, and of what. */
+export interface LogFile {
+  path: string;
+  cell: string;
+  /** Round, from 1. */
+  round: number;
+  step: string;
+}
 
 /** How much a reason weighs. */
 export type Severity = "note" | "suspect" | "invalid";

@@ -5,138 +5,6 @@ import type * as machine from "./machine";
 import type * as stats from "./stats";
 import type * as undo from "./undo";
 
-export interface Report {
-  format: number;
-  /** Version of plumb that ran the plan. */
-  plumb: string;
-  name: string;
-  title: string;
-  purpose: string;
-  hypothesis: string;
-  /** Paper or tool that it repeats. */
-  source: string | null;
-  /** The paragraph on the main figure. */
-  answer: string;
-  /** Repetitions that were to be made, and that have figures. */
-  repetitions: [number, number];
-  /** Why it ended before all was made. */
-  ended_early: string | null;
-  /** What is known of each figure, the main one first. */
-  figures: Analysis[];
-  /** Further figures that are there, with their units. */
-  others: Record<string, Unit>;
-  verdicts: CellVerdict[];
-  /** What lowers the worth of repetitions: each sentence with the repetitions that it is about. */
-  doubts: Doubt[];
-  /** What the plan still has changed on this system; of a report that is asked for, not of the files. */
-  standing?: undo.Standing;
-  environment: machine.Environment | null;
-  /** Charts that were written, within the plan's directory. */
-  charts: string[];
-  /** Charts that could not be drawn, or not wholly, and why. */
-  chart_notes: string[];
-  /** All figures of all repetitions, and what is missing. */
-  table: Table;
-}
-
-/** A sentence, and of which repetitions it is said. */
-export interface Doubt {
-  /** What lowers their worth; of sentences that differ only in their numbers, the first one's. */
-  sentence: string;
-  /** `LABEL (repetition N)`. */
-  of: string[];
-}
-
-/** A unit of a figure. */
-export type Unit = "ns" | "per-second" | "bytes-per-second" | "count" | "share";
-
-export interface FactorNames {
-  name: string;
-  levels: string[];
-  /** Its levels are loads of different kinds: of their times none is a change of another. */
-  other_work?: boolean;
-  /** Numbers of the levels that measure a command or have a database server, instead of a load by itself. */
-  commands?: number[];
-}
-
-/** One repetition of one cell. */
-export interface Row {
-  cell: number;
-  label: string;
-  /** Level of each factor, by number. */
-  levels: number[];
-  /** Which repetition, from 1. */
-  repetition: number;
-  /** Its place in the order in which all ran, from 0. */
-  place: number;
-  figures: Record<string, number>;
-  /** Things that lower its worth, in sentences; "not steady" among them. */
-  doubts: string[];
-  /** The first sentence of the diagnosis, where it was recorded. */
-  verdict: string | null;
-  /** The diagnosis' kind of limit, where it was recorded: `CPU busy`, `lock contention`. */
-  kind: string | null;
-  /** Its directory, within the plan's. */
-  dir: string;
-  /** Where the time went, where it was recorded. */
-  work?: Work[];
-  /** The critical path of a recorded command: ns by who ran or was waited for, and by category of the account. */
-  path?: Record<string, Record<string, number>>;
-  /** The time of each step's operations, by the load's own account. */
-  steps?: TimeOf[];
-  /** The time of the spans of each step, or of each key, where it was recorded. */
-  spans?: TimeOf[];
-}
-
-/** Where the time of operations or spans of one name went. */
-export interface TimeOf {
-  name: string;
-  /** Operations or spans; 0 where nothing is known of them. */
-  count: number;
-  /** Time in ns, by category of the account, or by part of the load's own. */
-  parts: Record<string, number>;
-}
-
-/** What processes did, and where their time went: those that did the same kinds of operations, together. */
-export interface Work {
-  /** Operations by kind, those of the warm-up among them. */
-  operations: Record<string, number>;
-  /** Time in ns, by system call (empty: outside of calls) and category of the account. */
-  parts: Record<string, Record<string, number>>;
-}
-
-export interface Table {
-  factors: FactorNames[];
-  /** Unit of each figure that occurs. */
-  units: Record<string, Unit>;
-  /** The repetitions that were measured. */
-  rows: Row[];
-  /** Cells without one, and why: label and reason. Also single repetitions without figures of cells that have others, as `LABEL (repetition N)`. */
-  missing: [string, string][];
-}
-
-/** All that is said of one figure. */
-export interface Analysis {
-  /** Its name, as in `write.mean`. */
-  figure: string;
-  unit: Unit;
-  /** The paragraph that answers the plan's question. */
-  answer: string;
-  /** Its cells, in the plan's order. */
-  cells: CellFigures[];
-  ranking: Ranking;
-  /** Effects of levels, and of two factors together. */
-  effects: Effects;
-  /** Pairs of cells that differ in one factor, and where the time went that one takes more. */
-  changes: Changes;
-  /** How the times of different loads go together. */
-  together: Together[];
-  /** How it moved from the first to the last repetition, where that can be known. */
-  drift: Drift | null;
-  /** Repetitions that have no such figure, or one that is no number. */
-  left_out: number;
-}
-
 /** How figures of a unit are compared. */
 export type Scale = "ratio" | "difference";
 
@@ -345,4 +213,135 @@ export interface CellVerdict {
   sentence: string;
   /** Directory of that one, within the plan's; `chain.txt` in it is its chain of evidence. */
   dir: string;
+}
+
+/** All that is said of one figure. */
+export interface Analysis {
+  /** Its name, as in `write.mean`. */
+  figure: string;
+  unit: Unit;
+  /** The paragraph that answers the plan's question. */
+  answer: string;
+  /** Its cells, in the plan's order. */
+  cells: CellFigures[];
+  ranking: Ranking;
+  /** Effects of levels, and of two factors together. */
+  effects: Effects;
+  /** Pairs of cells that differ in one factor, and where the time went that one takes more. */
+  changes: Changes;
+  /** How the times of different loads go together. */
+  together: Together[];
+  /** How it moved from the first to the last repetition, where that can be known. */
+  drift: Drift | null;
+  /** Repetitions that have no such figure, or one that is no number. */
+  left_out: number;
+}
+
+export interface Report {
+  /** Version of plumb that ran the plan. */
+  plumb: string;
+  name: string;
+  title: string;
+  purpose: string;
+  hypothesis: string;
+  /** Paper or tool that it repeats. */
+  source: string | null;
+  /** The paragraph on the main figure. */
+  answer: string;
+  /** Repetitions that were to be made, and that have figures. */
+  repetitions: [number, number];
+  /** Why it ended before all was made. */
+  ended_early: string | null;
+  /** What is known of each figure, the main one first. */
+  figures: Analysis[];
+  /** Further figures that are there, with their units. */
+  others: Record<string, Unit>;
+  verdicts: CellVerdict[];
+  /** What lowers the worth of repetitions: each sentence with the repetitions that it is about. */
+  doubts: Doubt[];
+  /** What the plan still has changed on this system; of a report that is asked for, not of the files. */
+  standing?: undo.Standing;
+  environment: machine.Environment | null;
+  /** Charts that were written, within the plan's directory. */
+  charts: string[];
+  /** Charts that could not be drawn, or not wholly, and why. */
+  chart_notes: string[];
+  /** All figures of all repetitions, and what is missing. */
+  table: Table;
+}
+
+/** A sentence, and of which repetitions it is said. */
+export interface Doubt {
+  /** What lowers their worth; of sentences that differ only in their numbers, the first one's. */
+  sentence: string;
+  /** `LABEL (repetition N)`. */
+  of: string[];
+}
+
+/** A unit of a figure. */
+export type Unit = "ns" | "per-second" | "bytes-per-second" | "count" | "share";
+
+export interface FactorNames {
+  name: string;
+  levels: string[];
+  /** Its levels are loads of different kinds: of their times none is a change of another. */
+  other_work?: boolean;
+  /** Numbers of the levels that measure a command or have a database server, instead of a load by itself. */
+  commands?: number[];
+}
+
+/** One repetition of one cell. */
+export interface Row {
+  cell: number;
+  label: string;
+  /** Level of each factor, by number. */
+  levels: number[];
+  /** Which repetition, from 1. */
+  repetition: number;
+  /** Its place in the order in which all ran, from 0. */
+  place: number;
+  figures: Record<string, number>;
+  /** Things that lower its worth, in sentences; "not steady" among them. */
+  doubts: string[];
+  /** The first sentence of the diagnosis, where it was recorded. */
+  verdict: string | null;
+  /** The diagnosis' kind of limit, where it was recorded: `CPU busy`, `lock contention`. */
+  kind: string | null;
+  /** Its directory, within the plan's. */
+  dir: string;
+  /** Where the time went, where it was recorded. */
+  work?: Work[];
+  /** The critical path of a recorded command: ns by who ran or was waited for, and by category of the account. */
+  path?: Record<string, Record<string, number>>;
+  /** The time of each step's operations, by the load's own account. */
+  steps?: TimeOf[];
+  /** The time of the spans of each step, or of each key, where it was recorded. */
+  spans?: TimeOf[];
+}
+
+/** Where the time of operations or spans of one name went. */
+export interface TimeOf {
+  name: string;
+  /** Operations or spans; 0 where nothing is known of them. */
+  count: number;
+  /** Time in ns, by category of the account, or by part of the load's own. */
+  parts: Record<string, number>;
+}
+
+/** What processes did, and where their time went: those that did the same kinds of operations, together. */
+export interface Work {
+  /** Operations by kind, those of the warm-up among them. */
+  operations: Record<string, number>;
+  /** Time in ns, by system call (empty: outside of calls) and category of the account. */
+  parts: Record<string, Record<string, number>>;
+}
+
+export interface Table {
+  factors: FactorNames[];
+  /** Unit of each figure that occurs. */
+  units: Record<string, Unit>;
+  /** The repetitions that were measured. */
+  rows: Row[];
+  /** Cells without one, and why: label and reason. Also single repetitions without figures of cells that have others, as `LABEL (repetition N)`. */
+  missing: [string, string][];
 }

@@ -9,13 +9,16 @@ import type * as compare from "./compare";
 import type * as load from "./load";
 import type * as plan from "./plan";
 
-/** Format of report.json that these types describe. */
-export const FORMAT = 2;
+/** Format and version of report.json that these types describe. */
+export const FORMAT = "plumb.report";
+export const VERSION = 3;
 
 /** `report.json`. */
 export interface Document {
-  /** `FORMAT` of who wrote it. */
-  format: number;
+  /** `plumb.report`; before version 3 the version's number. */
+  format: string;
+  /** Rises when a reader of the version before would go wrong. */
+  version: number;
   /** Version of plumb. */
   plumb: string;
   /** What it reports of: `run`, `load`, `plan`, `comparison`, or `hosts`, the recordings of several. */
@@ -358,10 +361,6 @@ export interface Operations {
 
 /** A wall-clock profile in the page's form, as docs/profile-exports.md describes it. */
 export interface ProfileDocument {
-  /** `plumb-profile`. */
-  format: string;
-  /** Rises when a reader of the version before would go wrong. */
-  version: number;
   /** CLOCK_MONOTONIC, ns. */
   begin_ns: number;
   /** CLOCK_MONOTONIC, ns. */
@@ -474,34 +473,6 @@ export interface EntryColumns {
   time_ns: number[];
   /** Samples, or waits. */
   count: number[];
-}
-
-/** How far a trace can be trusted. */
-export interface Quality {
-  /** Events in the per-CPU streams. */
-  events: number;
-  /** Events in the recorder's own streams. */
-  state_events: number;
-  /** Events lost, as the packets tell. */
-  lost: number;
-  /** Intervals in which they were lost: CPU, begin, end (ns, CLOCK_MONOTONIC), events. */
-  gaps: [number, number, number, number][];
-  /** Begins and ends of operations that a workload told. */
-  operation_events?: number;
-  /** Of those, lost. */
-  operation_events_lost?: number;
-  /** Events missed by recursion. */
-  missed: number;
-  /** Places that could not be read. */
-  damage: string[];
-  /** The recording was cut off: its end is not in the trace. */
-  cut_off: boolean;
-  /** Events without which there is no account of time, and that were not recorded. */
-  no_account: string[];
-  /** Ratios of thinned sets. */
-  thinned: Record<string, string>;
-  /** Disks that rotate. */
-  rotating: string[];
 }
 
 /** What is known of the recordings of several hosts together. */
@@ -754,6 +725,43 @@ export interface SlowRow {
   again: number;
 }
 
+/** How far a trace can be trusted. */
+export interface Quality {
+  /** Events in the per-CPU streams. */
+  events: number;
+  /** Events in the recorder's own streams. */
+  state_events: number;
+  /** Events lost, as the packets tell. */
+  lost: number;
+  /** Intervals in which they were lost: CPU, begin, end (ns, CLOCK_MONOTONIC), events. */
+  gaps: [number, number, number, number][];
+  /** Begins and ends of operations that a workload told. */
+  operation_events?: number;
+  /** Of those, lost. */
+  operation_events_lost?: number;
+  /** Events missed by recursion. */
+  missed: number;
+  /** Places that could not be read. */
+  damage: string[];
+  /** The recording was cut off: its end is not in the trace. */
+  cut_off: boolean;
+  /** Events without which there is no account of time, and that were not recorded. */
+  no_account: string[];
+  /** Ratios of thinned sets. */
+  thinned: Record<string, string>;
+  /** Disks that rotate. */
+  rotating: string[];
+}
+
+/** What reduces confidence. */
+export type DoubtKind = "finding" | "lost_events" | "missed_events" | "lost_operations" | "damage" | "cut_off" | "thinned" | "unexplained" | "lost_time" | "overhead" | "contradiction" | "not_recorded" | "nothing_seen";
+
+/** Something that reduces confidence, and its words. */
+export interface Doubt {
+  kind: DoubtKind;
+  words: string;
+}
+
 /** A reason for the target's time. */
 export interface Finding {
   /** Id of the rule. */
@@ -827,15 +835,6 @@ export interface ServiceDiagnosis {
   diagnosis: Diagnosis;
 }
 
-/** What reduces confidence. */
-export type DoubtKind = "finding" | "lost_events" | "missed_events" | "lost_operations" | "damage" | "cut_off" | "thinned" | "unexplained" | "lost_time" | "overhead" | "contradiction" | "not_recorded" | "nothing_seen";
-
-/** Something that reduces confidence, and its words. */
-export interface Doubt {
-  kind: DoubtKind;
-  words: string;
-}
-
 /** Factors by which the same work ends sooner, at least 1. */
 export interface Speedup {
   /** The middle of what is expected. */
@@ -871,6 +870,9 @@ export interface Confidence {
 
 /** The kind of limit with the most time. The first three are the types of the evaluation of Linux by Hitachi, Fujitsu and others (2004): CPU busy, CPU idle with I/O as the limit, lock contention. */
 export type Limit = "" | "CPU-bound" | "I/O-bound" | "lock contention" | "CPU contention" | "memory pressure" | "waiting for peers" | "intentional sleep";
+
+/** Where code lies. */
+export type Origin = "user" | "jit" | "kernel";
 
 /** Everything. */
 export interface RunResult {
@@ -1529,6 +1531,3 @@ export interface UnexplainedRow {
   /** Their time. */
   time: number;
 }
-
-/** Where code lies. */
-export type Origin = "user" | "jit" | "kernel";

@@ -4,7 +4,7 @@
 
 import { readFileSync } from "node:fs";
 import { deflateRawSync } from "node:zlib";
-import type { Document, Lane, Packed } from "../../src/document";
+import { type Document, FORMAT, type Lane, type Packed, VERSION } from "../../src/document";
 import type { Profile } from "../../src/flame/profile";
 
 /** The document's words, as this version writes them. */
@@ -88,7 +88,7 @@ export function lane(kind: "cpu" | "thread", id: number, pid: number, name: stri
 
 /** A document without parts. */
 export function empty(title: string): Document {
-	return { format: 2, plumb: "0.0.0", kind: "run", title, made: "", words: WORDS, loads: [], profiles: [], absent: [] };
+	return { format: FORMAT, version: VERSION, plumb: "0.0.0", kind: "run", title, made: "", words: WORDS, loads: [], profiles: [], absent: [] };
 }
 
 /** A run without rows; its result has what the views read. */
@@ -298,7 +298,7 @@ export function someProfile(seed: number, entries: number): Profile {
 	const next = random(seed);
 	const pick = (n: number): number => Math.floor(next() * n);
 	const p: Profile = {
-		format: "plumb-profile", version: 1, begin_ns: 0, end_ns: 0, time_ns: 0, samples: 10, clock: "cpu-clock 199 Hz", notes: [],
+		begin_ns: 0, end_ns: 0, time_ns: 0, samples: 10, clock: "cpu-clock 199 Hz", notes: [],
 		kinds: WORDS.kinds.map((k) => ({ name: k.word, color: k.color })), categories: WORDS.categories, roles: WORDS.roles, whos: ["", "sda", "jbd2"],
 		threads: [0, 1, 2, 3, 4].map((i) => ({ tid: 10 + i, pid: i < 3 ? 10 : 13, comm: ["app", "app", "worker", "db", ""][i]!, process: i < 3 ? "app" : "db" })),
 		modules: [{ path: "kernel", build_id: "", lacking: "" }, { path: "/bin/app", build_id: "", lacking: "" }],

@@ -3,6 +3,7 @@
 
 use super::knobs::KNOBS;
 use super::{schedulers, MODULE, SCHEDULER};
+use plumb_machine::json::{formats, Format, Output};
 use plumb_machine::{Block, Root};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -80,6 +81,10 @@ pub struct Status {
     pub low: Vec<Low>,
     /// What hinders loading the module.
     pub hindrances: Vec<String>,
+}
+
+impl Output for Status {
+    const FORMAT: &'static Format = &formats::IOSCHED;
 }
 
 impl Status {

@@ -3,14 +3,14 @@
 
 use super::{LogFile, Outcome, PresetResult};
 use crate::result::CellResult;
+use plumb_machine::json::{formats, Format, Output};
 use plumb_machine::Environment;
 use serde::Serialize;
-use serde_json::{json, Value};
 use std::path::{Path, PathBuf};
 
 /// `load.json`: what `plumb load --json` prints.
 #[derive(Debug, Serialize)]
-struct Document<'a> {
+pub struct Document<'a> {
     /// Version of plumb.
     plumb: &'static str,
     /// The command line that asked for it.
@@ -38,6 +38,10 @@ struct Document<'a> {
     kept: Option<&'a PathBuf>,
 }
 
+impl Output for Document<'_> {
+    const FORMAT: &'static Format = &formats::LOAD;
+}
+
 #[derive(Debug, Serialize)]
 struct ClockFacts {
     /// `tsc` or `clock_monotonic`.
@@ -54,15 +58,14 @@ struct ClockFacts {
 
 impl Outcome {
     /// The document; `arguments` are the command line that asked for it.
-    pub fn document(
-        &self,
-        arguments: &[String],
-        preset: Option<&PresetResult>,
-        warnings: &[String],
-    ) -> Value {
+    pub fn document<'a>(
+        &'a self,
+        arguments: &'a [String],
+        preset: Option<&'a PresetResult>,
+        warnings: &'a [String],
+    ) -> Document<'a> {
         let clock = &self.clock;
-        // Through `Value`, which sorts the keys.
-        json!(Document {
+        Document {
             plumb: env!("CARGO_PKG_VERSION"),
             arguments,
             target: &self.target,
@@ -84,6 +87,6 @@ impl Outcome {
             logs: &self.logs,
             turn_ns: self.turn_ns,
             kept: self.kept.as_ref(),
-        })
+        }
     }
 }

@@ -6,6 +6,7 @@ use super::repository::parents;
 use super::state::State;
 use anyhow::Result;
 use plumb_analysis::NOT_VALID;
+use plumb_machine::json;
 use plumb_report::plain::Plain;
 use plumb_stats::changepoint::scan;
 use plumb_stats::changepoint::search::{interval, Next};
@@ -186,7 +187,7 @@ fn likely(changed: &[f64], probability: f64) -> Vec<usize> {
 pub fn print(answer: &Answer, state: &State, as_json: bool) -> Result<()> {
     let mut out = std::io::stdout().lock();
     if as_json {
-        writeln!(out, "{}", serde_json::to_string_pretty(state)?)?;
+        json::write(&mut out, state)?;
     } else {
         write!(Plain(&mut out), "{}", text(answer, state))?;
     }

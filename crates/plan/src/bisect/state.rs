@@ -8,6 +8,7 @@
 use super::answer::Answer;
 use anyhow::{Context, Result};
 use plumb_compare::run_directory::{read, write_json};
+use plumb_machine::json::{formats, Format, Output};
 use plumb_stats::changepoint::search::{Question, Search};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -82,6 +83,10 @@ pub struct State {
     pub builds: usize,
     pub skipped: Vec<Skipped>,
     pub answer: Option<Answer>,
+}
+
+impl Output for State {
+    const FORMAT: &'static Format = &formats::BISECT;
 }
 
 impl State {

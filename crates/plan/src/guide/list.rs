@@ -3,8 +3,9 @@
 
 use super::tunables::{Candidates, Tunable, When, TUNABLES};
 use anyhow::Result;
+use plumb_machine::json::{self, formats, Format, Output};
 use plumb_report::terminal::wrapped;
-use serde_json::json;
+use serde::Serialize;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -15,8 +16,7 @@ use std::process::ExitCode;
 pub fn main(as_json: bool) -> Result<ExitCode> {
     let mut out = std::io::stdout().lock();
     if as_json {
-        let all: Vec<_> = TUNABLES.iter().map(row).collect();
-        writeln!(out, "{}", serde_json::to_string_pretty(&all)?)?;
+        json::write(&mut out, &Tunables { tunables: TUNABLES.iter().map(row).collect() })?;
         return Ok(ExitCode::SUCCESS);
     }
     for tunable in TUNABLES {
@@ -37,17 +37,41 @@ pub fn main(as_json: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(tunable: &Tunable) -> serde_json::Value {
-    json!({
-        "key": tunable.key,
-        "findings": tunable.findings.iter().map(|(id, _)| id).collect::<Vec<_>>(),
-        "scope": tunable.setting.scope(),
-        "value": tunable.setting.place(),
-        "tries": candidates(tunable),
-        "because": tunable.because,
-        "costs": tunable.costs,
-        "undo": tunable.setting.undo(),
-    })
+#[derive(Serialize)]
+struct Tunables {
+    tunables: Vec<Row>,
+}
+
+impl Output for Tunables {
+    const FORMAT: &'static Format = &formats::TUNABLES;
+}
+
+#[derive(Serialize)]
+struct Row {
+    key: &'static str,
+    /// Findings that it is tried for.
+    findings: Vec<&'static str>,
+    /// What the value is of.
+    scope: &'static str,
+    /// Where the value stands.
+    value: String,
+    tries: String,
+    because: &'static str,
+    costs: &'static str,
+    undo: &'static str,
+}
+
+fn row(tunable: &'static Tunable) -> Row {
+    Row {
+        key: tunable.key,
+        findings: tunable.findings.iter().map(|(id, _)| *id).collect(),
+        scope: tunable.setting.scope(),
+        value: tunable.setting.place(),
+        tries: candidates(tunable),
+        because: tunable.because,
+        costs: tunable.costs,
+        undo: tunable.setting.undo(),
+    }
 }
 
 fn finding(id: &str, when: When) -> String {

@@ -5,7 +5,7 @@
 use super::command::{Launch, Observed};
 use super::state::{Found, Measured, Part, State};
 use anyhow::{bail, Context, Result};
-use plumb_compare::run_directory::{read, write_json};
+use plumb_compare::run_directory::{read, write_document};
 use plumb_compare::set::{median_of, repetition, SetFile, SET};
 use plumb_diagnose::Diagnosis;
 use plumb_machine::child::{wait_all, Child, Status, Waited};
@@ -125,7 +125,7 @@ pub fn measure(
         }
         say(&format!("  {i} of {}: {}", state.repeat, plumb_trace::units::brief(repetition.elapsed)));
         set.repetitions.push(repetition);
-        write_json(&dir.join(SET), &set)?;
+        write_document(&dir.join(SET), &set)?;
     }
     of_set(&guarded.dir, &relative, &set)
 }

@@ -5,7 +5,7 @@
 use super::state::{Measured, Part, Proposal, State};
 use super::text;
 use anyhow::Result;
-use plumb_machine::output;
+use plumb_machine::{json, output};
 use plumb_report::terminal::{wrapped, Table};
 use plumb_trace::units::brief;
 use std::io::Write;
@@ -63,8 +63,7 @@ pub fn write(state: &State, dir: &Path) -> Result<()> {
 pub fn print(state: &State, dir: &Path, as_json: bool) -> Result<()> {
     let mut out = std::io::stdout().lock();
     if as_json {
-        writeln!(out, "{}", serde_json::to_string_pretty(state)?)?;
-        return Ok(());
+        return Ok(json::write(&mut out, state)?);
     }
     writeln!(out, "{}", wrapped(&text::end(state), 0))?;
     for section in sections(state, dir) {

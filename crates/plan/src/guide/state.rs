@@ -9,6 +9,7 @@ use super::goal::Goal;
 use super::may::May;
 use super::trial::Trial;
 use anyhow::{bail, Context, Result};
+use plumb_machine::json::{formats, Format, Output};
 use plumb_machine::Environment;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -48,6 +49,10 @@ pub struct State {
     pub end: Option<End>,
     /// What was put back at the end, in words.
     pub put_back: Vec<String>,
+}
+
+impl Output for State {
+    const FORMAT: &'static Format = &formats::GUIDE;
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -146,7 +146,7 @@ fn the_document_has_its_version_and_all_parts() {
     write(dir.path()).expect("a report");
     let text = std::fs::read_to_string(dir.path().join("report.json")).expect("a file");
     let document: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-    assert_eq!(document["format"], 1);
+    assert_eq!((&document["format"], &document["version"]), (&json!("plumb.plan-report"), &json!(2)));
     assert_eq!(document["figures"][0]["figure"], "write.mean");
     assert_eq!(document["figures"][1]["figure"], "write.rate");
     assert_eq!(document["answer"], document["figures"][0]["answer"]);

@@ -96,7 +96,7 @@ fn json_is_read_back() {
     let mut out = Vec::new();
     write(&shown(&plan, &cells, 6, None), true, &mut out).expect("memory");
     let value: serde_json::Value = serde_json::from_slice(&out).expect("JSON");
-    assert_eq!(value["format"], 1);
+    assert_eq!(value["format"], "plumb.plan");
     assert_eq!(value["cells"].as_array().map(Vec::len), Some(4));
     assert_eq!(value["skipped"]["because"][0], "model xfs");
     assert_eq!(value["time"]["takes_ns"], 450_000_000_000_u64);

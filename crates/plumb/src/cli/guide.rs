@@ -77,7 +77,9 @@ pub struct GuideArgs {
 #[derive(Debug, Subcommand)]
 pub enum GuideCommand {
     /// List the tunables: for which finding each is, its values and its undo.
-    #[command(after_help = "Examples:\n  plumb guide list\n  plumb guide list --json | jq -r '.[].key'")]
+    #[command(
+        after_help = "Examples:\n  plumb guide list\n  plumb guide list --json | jq -r '.tunables[].key'"
+    )]
     List {
         /// Print JSON
         #[arg(long)]

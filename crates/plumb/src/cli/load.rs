@@ -184,7 +184,7 @@ pub enum LoadCommand {
     Log(LogArgs),
     /// List the interfaces of the kernel that --through knows, and which this kernel has
     #[command(
-        after_help = "Examples:\n  plumb load engines\n  plumb load engines --json | jq -r '.[] | select(.available).engine'"
+        after_help = "Examples:\n  plumb load engines\n  plumb load engines --json | jq -r '.engines[] | select(.available).engine'"
     )]
     Engines(EnginesArgs),
     /// Name what killed runs left in a directory, and remove it with --yes

@@ -45,7 +45,7 @@ pub enum PlanCommand {
     )]
     Show(PlanShowArgs),
     /// List the plans that plumb brings along
-    #[command(after_help = "Examples:\n  plumb plan list\n  plumb plan list --json | jq -r '.[].name'")]
+    #[command(after_help = "Examples:\n  plumb plan list\n  plumb plan list --json | jq -r '.plans[].name'")]
     List(PlanListArgs),
     /// Say again what came out of a run
     #[command(

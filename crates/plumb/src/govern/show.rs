@@ -2,22 +2,56 @@
 //! What is said at the end.
 
 use super::{version, Came, Whole};
+use crate::changes::Changes;
 use crate::cli::GovernArgs;
 use anyhow::Result;
 use plumb_govern::account::{Done, Part};
 use plumb_govern::governor::Outcome;
 use plumb_govern::rate::megabytes;
+use plumb_machine::json::{self, formats, Format, Output};
 use plumb_report::plain;
 use plumb_report::terminal::Table;
-use serde_json::json;
+use serde::Serialize;
 use std::io::{self, Write};
 use std::process::ExitCode;
+
+#[derive(Serialize)]
+struct Governed<'a> {
+    /// Version of plumb.
+    plumb: &'static str,
+    /// `v1` or `v2`.
+    cgroup: &'static str,
+    /// Cgroups whose I/O is in the background.
+    low: Vec<String>,
+    /// Cgroups whose I/O is in the foreground.
+    protected_cgroups: Vec<String>,
+    /// Background I/O is unlimited after so long without foreground I/O.
+    delay_ns: u64,
+    /// Of foreground requests, where the limit is steered by one.
+    target_ns: Option<u64>,
+    elapsed_ns: u64,
+    /// Processor time of plumb itself.
+    cpu_s: f64,
+    /// `requests`, or `sums` where requests could not be watched.
+    watch: &'static str,
+    /// Why not.
+    watch_why: Option<&'a String>,
+    /// What is not limited, a sentence each.
+    not_covered: &'a [String],
+    ended_by: &'static str,
+    exit_code: Option<i32>,
+    disks: &'a [Outcome],
+}
+
+impl Output for Governed<'_> {
+    const FORMAT: &'static Format = &formats::GOVERN;
+}
 
 /// What `--restore` found.
 pub fn restored(left: &[String], as_json: bool) -> Result<ExitCode> {
     let mut out = io::stdout().lock();
     if as_json {
-        writeln!(out, "{}", json!({"done": left}))?;
+        json::write(&mut out, &Changes { done: left })?;
     } else if left.is_empty() {
         writeln!(out, "nothing was left changed")?;
     }
@@ -45,24 +79,23 @@ pub fn result(args: &GovernArgs, whole: &Whole, came: &Came) -> Result<()> {
         groups.iter().map(|g| g.dir.display().to_string()).collect()
     };
     if args.json {
-        let value = json!({
-            "plumb": env!("CARGO_PKG_VERSION"),
-            "cgroup": version(whole.controller.version),
-            "low": dirs(&whole.low),
-            "protected_cgroups": dirs(&whole.normal),
-            "delay_ns": args.delay,
-            "target_ns": args.target,
-            "elapsed_ns": came.elapsed.as_nanos() as u64,
-            "cpu_s": cpu_seconds(),
-            "watch": if came.watched.is_ok() { "requests" } else { "sums" },
-            "watch_why": came.watched.as_ref().err(),
-            "not_covered": whole.not_covered,
-            "ended_by": came.end.word(),
-            "exit_code": came.exit_code,
-            "disks": came.disks,
-        });
-        writeln!(out, "{value:#}")?;
-        return Ok(out.flush()?);
+        let governed = Governed {
+            plumb: env!("CARGO_PKG_VERSION"),
+            cgroup: version(whole.controller.version),
+            low: dirs(&whole.low),
+            protected_cgroups: dirs(&whole.normal),
+            delay_ns: args.delay,
+            target_ns: args.target,
+            elapsed_ns: came.elapsed.as_nanos() as u64,
+            cpu_s: cpu_seconds(),
+            watch: if came.watched.is_ok() { "requests" } else { "sums" },
+            watch_why: came.watched.as_ref().err(),
+            not_covered: &whole.not_covered,
+            ended_by: came.end.word(),
+            exit_code: came.exit_code,
+            disks: &came.disks,
+        };
+        return Ok(json::write(&mut out, &governed)?);
     }
     for disk in &came.disks {
         one(&mut out, disk)?;

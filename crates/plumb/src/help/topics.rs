@@ -46,6 +46,7 @@ topics! {
     "simulation", "loads in simulated time", "sim.md";
     "what-if", "a recorded run on another machine: disk, CPUs, memory", "what-if.md";
     "report", "the report page and its document", "report.md";
+    "json", "JSON for programs: formats, versions, schemas", "json.md";
     "tables", "tables that queries and exports read", "tables.md";
     "assistants", "runs for assistants: plumb mcp", "mcp.md";
     "exports", "runs in other programs' formats", "exports.md";

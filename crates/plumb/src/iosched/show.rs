@@ -5,6 +5,7 @@ use anyhow::Result;
 use plumb_govern::iosched::knobs::{Knob, BASIC, KNOBS};
 use plumb_govern::iosched::status::{Disk, Mode, Selected, Status};
 use plumb_govern::iosched::SCHEDULER;
+use plumb_machine::json;
 use plumb_report::terminal::{wrapped, Table};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -16,9 +17,7 @@ const NAMED: usize = 10;
 pub fn status(status: &Status, json: bool, advanced: bool) -> Result<()> {
     let mut out = io::stdout().lock();
     if json {
-        serde_json::to_writer_pretty(&mut out, status)?;
-        writeln!(out)?;
-        return Ok(out.flush()?);
+        return Ok(json::write(&mut out, status)?);
     }
     let module = match (&status.module.loaded, &status.module.file) {
         (true, _) => "loaded".to_string(),

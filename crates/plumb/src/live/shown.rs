@@ -4,6 +4,7 @@
 use crate::cli::top::Sort;
 use plumb_analysis::windows::Window;
 use plumb_diagnose::{Diagnosis, ServiceDiagnosis};
+use plumb_machine::json::{formats, Format, Output};
 use plumb_model::{Category, LockRow, RunResult, ServiceRun};
 use plumb_trace::units;
 use serde::Serialize;
@@ -51,6 +52,10 @@ pub struct Shown {
     pub services: Vec<Service>,
     pub devices: Vec<Device>,
     pub locks: Vec<Lock>,
+}
+
+impl Output for Shown {
+    const FORMAT: &'static Format = &formats::TOP;
 }
 
 /// A service.

@@ -4,11 +4,34 @@
 use crate::cli::CleanArgs;
 use anyhow::{bail, Result};
 use plumb_load::guard::Claim;
+use plumb_machine::json::{self, formats, Format, Output};
 use plumb_report::plain::Plain;
 use plumb_trace::units;
-use serde_json::json;
+use serde::Serialize;
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
+
+#[derive(Serialize)]
+struct Leftovers<'a> {
+    leftovers: Vec<Leftover<'a>>,
+}
+
+impl Output for Leftovers<'_> {
+    const FORMAT: &'static Format = &formats::LOAD_CLEAN;
+}
+
+/// What a load that was killed left.
+#[derive(Serialize)]
+struct Leftover<'a> {
+    dir: &'a Path,
+    files: u64,
+    /// What they take on the disk.
+    bytes: u64,
+    /// When the load made it, UTC; null where nothing tells.
+    made: Option<&'a str>,
+    removed: bool,
+}
 
 /// Runs the command.
 ///
@@ -21,15 +44,20 @@ pub fn main(args: &CleanArgs) -> Result<ExitCode> {
     let mut out = std::io::stdout().lock();
     let left = Claim::leftovers(&args.dir);
     if args.json {
-        let mut rows = Vec::new();
+        let mut leftovers = Vec::new();
         for one in &left {
             if args.yes {
                 one.remove()?;
             }
-            rows.push(json!({"dir": one.dir, "files": one.files, "bytes": one.size, "made": one.made,
-                "removed": args.yes}));
+            leftovers.push(Leftover {
+                dir: &one.dir,
+                files: one.files,
+                bytes: one.size,
+                made: one.made.as_deref(),
+                removed: args.yes,
+            });
         }
-        writeln!(out, "{}", serde_json::to_string_pretty(&rows)?)?;
+        json::write(&mut out, &Leftovers { leftovers })?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut out = Plain(out);

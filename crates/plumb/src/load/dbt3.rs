@@ -7,6 +7,7 @@ use crate::quality::NOT_VALID;
 use anyhow::Result;
 use plumb_load::preset::dbt3::{self, Checked};
 use plumb_load::session::Observer;
+use plumb_machine::json;
 use plumb_machine::signals::{self, Calls};
 use plumb_report::plain::Plain;
 use plumb_report::terminal::Table;
@@ -37,7 +38,7 @@ pub fn fill(args: &Dbt3FillArgs) -> Result<ExitCode> {
             filled.notes.iter().for_each(|note| progress.say(&format!("plumb: {note}")));
             let mut out = std::io::stdout().lock();
             if args.json {
-                writeln!(out, "{}", serde_json::to_string_pretty(&filled)?)?;
+                json::write(&mut out, &filled)?;
                 return Ok(ExitCode::SUCCESS);
             }
             let (rows, time) = (units::count(filled.rows), units::duration(filled.time_ns));
@@ -67,7 +68,7 @@ pub fn check(args: &Dbt3CheckArgs) -> Result<ExitCode> {
     let checked = checked?;
     let mut out = std::io::stdout().lock();
     match args.json {
-        true => writeln!(out, "{}", serde_json::to_string_pretty(&checked)?)?,
+        true => json::write(&mut out, &checked)?,
         false => show(&checked, &mut Plain(&mut out))?,
     }
     Ok(if checked.is_right() { ExitCode::SUCCESS } else { ExitCode::from(NOT_VALID) })

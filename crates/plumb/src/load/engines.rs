@@ -6,10 +6,32 @@ use anyhow::Result;
 use clap::ValueEnum;
 use plumb_load::engine;
 use plumb_load::job::Through;
+use plumb_machine::json::{self, formats, Format, Output};
 use plumb_report::terminal::Table;
-use serde_json::json;
-use std::io::Write;
+use serde::Serialize;
 use std::process::ExitCode;
+
+#[derive(Serialize)]
+struct Engines<'a> {
+    engines: Vec<Engine<'a>>,
+}
+
+impl Output for Engines<'_> {
+    const FORMAT: &'static Format = &formats::LOAD_ENGINES;
+}
+
+#[derive(Serialize)]
+struct Engine<'a> {
+    /// The word of `--through`.
+    engine: Through,
+    /// What is called.
+    calls: &'a str,
+    available: bool,
+    /// Why it is not available.
+    missing: Option<&'a str>,
+    /// Several operations can be in flight at once.
+    queues: bool,
+}
 
 /// Runs the command.
 ///
@@ -25,14 +47,14 @@ pub fn main(args: &EnginesArgs) -> Result<ExitCode> {
         .collect();
     let mut out = std::io::stdout().lock();
     if args.json {
-        let rows: Vec<_> = all
-            .iter()
-            .map(|(through, calls, missing)| {
-                json!({"engine": through, "calls": calls, "available": missing.is_none(), "missing": missing,
-                    "queues": through.queues()})
-            })
-            .collect();
-        writeln!(out, "{}", serde_json::to_string_pretty(&rows)?)?;
+        let engines = all.iter().map(|(through, calls, missing)| Engine {
+            engine: *through,
+            calls,
+            available: missing.is_none(),
+            missing: missing.as_deref(),
+            queues: through.queues(),
+        });
+        json::write(&mut out, &Engines { engines: engines.collect() })?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut table = Table::new(&["<--through", "<here", "<--depth", "<what is called"]);

@@ -4,10 +4,25 @@
 use crate::cli::LogArgs;
 use anyhow::{bail, Result};
 use plumb_load::log::{LogReader, Row, DURABLE, PACED, WARM_UP};
+use plumb_machine::json::{self, formats, Format, Output};
 use plumb_report::csv_field::text;
 use plumb_trace::units;
+use serde::Serialize;
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
+
+/// A row, and its number.
+#[derive(Serialize)]
+struct Numbered {
+    /// From 1.
+    row: u64,
+    #[serde(flatten)]
+    of: Row,
+}
+
+impl Output for Numbered {
+    const FORMAT: &'static Format = &formats::LOAD_LOG;
+}
 
 /// Runs the command.
 ///
@@ -32,7 +47,9 @@ pub fn main(args: &LogArgs) -> Result<ExitCode> {
             out,
             "row,worker,kind,durable,warm_up,file,offset,result,intended_ns,begin_ns,end_ns,generation"
         )?;
-    } else if !args.json {
+    } else if args.json {
+        json::begin_lines::<Numbered>(&mut out)?;
+    } else {
         writeln!(
             out,
             "Times from the first row's; response from the moment that an operation was due (open loop)."
@@ -57,9 +74,7 @@ pub fn main(args: &LogArgs) -> Result<ExitCode> {
         }
         let flag = |flag: u8| row.flags & flag != 0;
         if args.json {
-            let mut object = serde_json::to_value(row)?;
-            object["row"] = number.into();
-            writeln!(out, "{object}")?;
+            json::line(&mut out, &Numbered { row: number, of: row })?;
         } else if args.csv {
             write!(out, "{number},{},{},{},{},", row.worker, row.kind.word(), flag(DURABLE), flag(WARM_UP))?;
             write!(out, "{},{},{},", text(&file(&row)), row.offset, row.result)?;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a load tells besides its figures: a turn of its disk, and its result to the recording that started it.
 
+use plumb_load::session::Document;
+use plumb_machine::json;
 use plumb_report::run_directory::LOAD;
 use plumb_sim::serve::disk;
 use plumb_trace::load::TRACE_VARIABLE;
-use serde_json::Value;
 use std::fs::OpenOptions;
-use std::io::Write;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -29,12 +29,12 @@ fn turn_of(target: &Path) -> Option<u64> {
 /// Leaves the result in the run directory of the recording that started the load (`plumb run`), where none is there yet: a plan
 /// keeps its own, and of several loads of a command the first one's is kept. A load that may not write there has its result on standard
 /// output alone.
-pub fn leave(document: impl FnOnce() -> Value) {
+pub fn leave(document: &Document<'_>) {
     let Some(trace) = std::env::var_os(TRACE_VARIABLE).map(PathBuf::from) else { return };
     // The trace of `plumb record` has a directory of the user's around it.
     let Some(dir) = trace.parent().filter(|_| trace.ends_with("trace")) else { return };
     let file = OpenOptions::new().write(true).create_new(true).open(dir.join(LOAD));
-    if let (Ok(mut file), Ok(text)) = (file, serde_json::to_string_pretty(&document())) {
-        let _ = file.write_all(text.as_bytes());
+    if let Ok(file) = file {
+        let _ = json::write(file, document);
     }
 }

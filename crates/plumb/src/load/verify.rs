@@ -6,6 +6,7 @@ use crate::quality::NOT_VALID;
 use anyhow::Result;
 use plumb_load::log::LogReader;
 use plumb_load::verify::{verify_promise, verify_stamps, Promise, Verification, VerifyError, LISTED};
+use plumb_machine::json;
 use plumb_report::plain::Plain;
 use plumb_trace::units;
 use std::io::Write;
@@ -29,7 +30,7 @@ pub fn main(args: &VerifyArgs) -> Result<ExitCode> {
     };
     let mut out = std::io::stdout().lock();
     if args.json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&seen)?)?;
+        json::write(&mut out, &seen)?;
     } else {
         show(&seen, &mut Plain(&mut out))?;
     }

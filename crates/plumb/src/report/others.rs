@@ -5,6 +5,7 @@ use crate::cli::CompareArgs;
 use anyhow::{Context, Result};
 use plumb_analysis::Analysis;
 use plumb_compare::comparison::Comparison;
+use plumb_machine::json::headed;
 use plumb_machine::utc;
 use plumb_report::document::{Absent, Document, Page};
 use plumb_report::document_files::PAGE;
@@ -25,7 +26,7 @@ pub fn plan(dir: &Path) -> Result<Document> {
     let begun = state.made.into_iter().next().map(|m| m.begun).unwrap_or_default();
     let report = plumb_plan::report::Report::of(dir, &[])?;
     let mut document = empty("plan", &report.title, &begun);
-    document.plan = Some(serde_json::to_value(report)?);
+    document.plan = Some(serde_json::to_value(headed(&report))?);
     Ok(document)
 }
 
@@ -57,7 +58,7 @@ pub fn load(file: &Path) -> Result<Document> {
 pub fn comparison(args: &CompareArgs, found: &Comparison) -> Result<Document> {
     let title = format!("{} and {}", args.a.display(), args.b.display());
     let mut document = empty("comparison", &title, &utc());
-    document.comparison = Some(serde_json::to_value(found)?);
+    document.comparison = Some(serde_json::to_value(headed(found))?);
     let examples = found.examples();
     if found.a.members.len().max(found.b.members.len()) > 1 {
         eprintln!("profiles are of {} and {}", examples[0].display(), examples[1].display());

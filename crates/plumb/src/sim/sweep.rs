@@ -5,6 +5,7 @@
 use super::chart;
 use crate::cli::SimArgs;
 use anyhow::Result;
+use plumb_machine::json;
 use plumb_report::chart::lines::Lines;
 use plumb_report::terminal::Table;
 use plumb_sim::experiment::Experiment;
@@ -30,8 +31,7 @@ pub fn main(args: &SimArgs, experiment: &Experiment, text: &str) -> Result<()> {
     }
     let mut out = std::io::stdout().lock();
     if args.json {
-        serde_json::to_writer_pretty(&mut out, &sweep)?;
-        writeln!(out)?;
+        json::write(&mut out, &sweep)?;
     } else {
         writeln!(out, "{} behind {}, by {}:", sweep.model, sweep.scheduler, sweep.knob)?;
         let mut table = Table::new(&[

@@ -3,6 +3,7 @@
 
 use crate::cli::{TuneArgs, TuneWhat};
 use anyhow::{bail, Result};
+use plumb_machine::json;
 use plumb_report::terminal::Table;
 use plumb_sim::tune::{self, best, Candidate, Tuned, DEPTHS};
 use plumb_trace::units;
@@ -32,8 +33,7 @@ pub fn main(args: &TuneArgs) -> Result<ExitCode> {
     })?;
     let mut out = std::io::stdout().lock();
     if options.json {
-        serde_json::to_writer_pretty(&mut out, &tuned)?;
-        writeln!(out)?;
+        json::write(&mut out, &tuned)?;
     } else {
         show(&tuned, &mut out)?;
     }

@@ -4,10 +4,38 @@
 use super::text::label;
 use super::Ground;
 use anyhow::Result;
+use plumb_analysis::Quality;
+use plumb_machine::json::{self, formats, Format, Output};
 use plumb_model::views::{Groups, Key, Names, Sample, Spec, Unit, NONE};
 use serde::Serialize;
-use serde_json::{json, Map, Value};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::io::Write;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    view: &'static str,
+    /// CLOCK_MONOTONIC, ns; likewise `from` and `to`.
+    begin: u64,
+    from: u64,
+    to: u64,
+    items: u64,
+    tables: Vec<Table>,
+    /// What the reader must know, a sentence each.
+    notes: &'a [String],
+    quality: &'a Quality,
+}
+
+impl Output for Document<'_> {
+    const FORMAT: &'static Format = &formats::VIEW;
+}
+
+#[derive(Serialize)]
+struct Table {
+    /// The key that its rows are grouped by.
+    by: &'static str,
+    rows: Vec<Row>,
+}
 
 #[derive(Serialize)]
 struct Row {
@@ -25,8 +53,9 @@ struct Row {
     p99: u64,
     max: u64,
     zeros: u64,
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    parts: Map<String, Value>,
+    /// What the sum consists of.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    parts: BTreeMap<String, u64>,
     /// From, below, count.
     distribution: Vec<(u64, u64, u64)>,
 }
@@ -43,9 +72,9 @@ fn narrow(v: u128) -> u64 {
     u64::try_from(v).unwrap_or(u64::MAX)
 }
 
-fn parts(spec: &Spec, kind: &str, values: [u64; 2]) -> Map<String, Value> {
+fn parts(spec: &Spec, kind: &str, values: [u64; 2]) -> BTreeMap<String, u64> {
     let named = spec.parts_of(kind).into_iter().zip(values).filter(|(name, _)| !name.is_empty());
-    named.map(|(name, v)| (name.to_string(), v.into())).collect()
+    named.map(|(name, v)| (name.to_string(), v)).collect()
 }
 
 /// Statistics and distributions of every group.
@@ -56,7 +85,7 @@ pub(super) fn document(
     out: &mut dyn Write,
 ) -> Result<()> {
     let spec = ground.spec;
-    let tables: Vec<Value> = tables
+    let tables = tables
         .iter()
         .map(|table| {
             let rows = table.rows();
@@ -80,45 +109,62 @@ pub(super) fn document(
                     distribution: h.distribution(),
                 }
             });
-            json!({ "by": table.by.by.name(), "rows": rows.collect::<Vec<_>>() })
+            Table { by: table.by.by.name(), rows: rows.collect() }
         })
         .collect();
-    let document = json!({
-        "view": spec.name,
-        "begin": ground.begin,
-        "from": ground.filter_from,
-        "to": ground.filter_to,
-        "items": items,
-        "tables": tables,
-        "notes": ground.notes,
-        "quality": ground.quality,
-    });
-    writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
-    Ok(())
+    let document = Document {
+        view: spec.name,
+        begin: ground.begin,
+        from: ground.filter_from,
+        to: ground.filter_to,
+        items,
+        tables,
+        notes: ground.notes,
+        quality: ground.quality,
+    };
+    Ok(json::write(out, &document)?)
+}
+
+/// An item; times are ns from the trace's begin.
+#[derive(Serialize)]
+pub(super) struct Item {
+    kind: &'static str,
+    /// Below 0: before the trace does.
+    begin: i64,
+    end: i64,
+    value: u64,
+    unit: &'static str,
+    /// The view's keys that it has, numbers or names.
+    #[serde(flatten)]
+    keys: Map<String, Value>,
+    /// What the value consists of.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    parts: BTreeMap<String, u64>,
+}
+
+impl Output for Item {
+    const FORMAT: &'static Format = &formats::VIEW_LOG;
 }
 
 pub(super) fn line(spec: &Spec, s: &Sample, names: &Names, begin: u64, out: &mut dyn Write) -> Result<()> {
-    let mut item = Map::new();
-    // Signed: an item may begin before the trace does.
+    let mut keys = Map::new();
     let at = |ts: u64| ts as i64 - begin as i64;
-    item.insert("kind".into(), s.kind.into());
-    item.insert("begin".into(), at(s.begin).into());
-    item.insert("end".into(), at(s.end).into());
-    item.insert("value".into(), s.value.into());
-    item.insert("unit".into(), unit(spec.unit_of(s.kind)).into());
     for key in spec.keys.iter().filter(|k| s.get(**k) != NONE) {
         let v = s.get(*key);
         let value = match key {
             Key::Process | Key::Thread | Key::Instead | Key::Cpu | Key::Priority => v.into(),
             _ => key.label(v, names).into(),
         };
-        item.insert(key.name().into(), value);
+        keys.insert(key.name().into(), value);
     }
-    let parts = parts(spec, s.kind, s.parts);
-    if !parts.is_empty() {
-        item.insert("parts".into(), parts.into());
-    }
-    serde_json::to_writer(&mut *out, &item).map_err(std::io::Error::from)?;
-    writeln!(out)?;
-    Ok(())
+    let item = Item {
+        kind: s.kind,
+        begin: at(s.begin),
+        end: at(s.end),
+        value: s.value,
+        unit: unit(spec.unit_of(s.kind)),
+        keys,
+        parts: parts(spec, s.kind, s.parts),
+    };
+    Ok(json::line(out, &item)?)
 }

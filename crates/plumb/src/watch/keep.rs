@@ -3,6 +3,7 @@
 
 use super::config::Retention;
 use anyhow::{Context, Result};
+use plumb_machine::json::{self, Output};
 use plumb_machine::{output, utc_of};
 use std::fs::File;
 use std::io::Write;
@@ -35,16 +36,21 @@ impl Store {
         Ok(Self { windows, runs, retention })
     }
 
-    /// Appends a line to its day's file; `at`: seconds after 1970.
+    /// Appends an item to its day's file; `at`: seconds after 1970.
     ///
     /// # Errors
     /// As write(2); a part of a line is cut off again.
-    pub fn window(&self, at: u64, line: &str) -> Result<()> {
+    pub fn window<T: Output>(&self, at: u64, item: &T) -> Result<()> {
         let path = self.windows.join(format!("{}.jsonl", &utc_of(at)[..10]));
         let append = || -> std::io::Result<()> {
             let mut file = File::options().create(true).append(true).open(&path)?;
             let before = file.metadata()?.len();
-            file.write_all(format!("{line}\n").as_bytes()).inspect_err(|_| _ = file.set_len(before))
+            let mut lines = Vec::new();
+            if before == 0 {
+                json::begin_lines::<T>(&mut lines)?;
+            }
+            json::line(&mut lines, item)?;
+            file.write_all(&lines).inspect_err(|_| _ = file.set_len(before))
         };
         append().with_context(|| path.display().to_string())
     }
@@ -109,6 +115,7 @@ fn size(dir: &Path) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::live::shown::Shown;
 
     const DAY: u64 = 86_400;
     const AT: u64 = 20_000 * DAY;
@@ -140,13 +147,12 @@ mod tests {
     fn windows_are_lines_of_their_day() {
         let (_dir, store) = store(u64::MAX, 7);
         for at in [AT, AT + 60, AT + DAY] {
-            store.window(at, "{}").expect("room");
+            store.window(at, &Shown::default()).expect("room");
         }
         assert_eq!(names(&store.windows), ["2024-10-04.jsonl", "2024-10-05.jsonl"]);
-        assert_eq!(
-            std::fs::read_to_string(store.windows.join("2024-10-04.jsonl")).expect("lines"),
-            "{}\n{}\n"
-        );
+        let text = std::fs::read_to_string(store.windows.join("2024-10-04.jsonl")).expect("lines");
+        let begins: Vec<&str> = text.lines().map(|l| &l[..10]).collect();
+        assert_eq!(begins, ["{\"format\":", "{\"seconds\"", "{\"seconds\""]);
         let run = store.run(AT + 3661, "slow");
         assert!(run.ends_with("runs/20241004-010101-slow"), "{}", run.display());
         std::fs::create_dir(&run).expect("room");

@@ -4,6 +4,7 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod schema;
 pub mod scratch;
 pub mod servers;
 
@@ -83,6 +84,14 @@ pub fn explain(dir: &Path) -> Value {
     let out = output(plumb().arg("explain").arg(dir).arg("--json"));
     serde_json::from_slice(&out.stdout)
         .unwrap_or_else(|e| panic!("explain {}: {e}\n{}", dir.display(), stderr(&out)))
+}
+
+/// The items of a stream of this format.
+pub fn items(stream: &str, format: &str) -> Vec<Value> {
+    let mut lines = stream.lines().map(|l| serde_json::from_str::<Value>(l).expect("a line of JSON"));
+    let head = lines.next().expect("format and version");
+    assert!(head["format"] == format && head["version"].is_u64(), "{head}");
+    lines.collect()
 }
 
 /// Sum of an account, ns.

@@ -3,7 +3,7 @@
 //! which `plumb load` is run. What the kernel has of it is asked of the kernel,
 //! so that all of it goes at the end, whoever made it.
 
-use super::{must, plumb};
+use super::{items, must, plumb};
 use serde_json::Value;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -281,5 +281,5 @@ pub fn reason<'a>(all: &'a Value, check: &str) -> Option<&'a str> {
 pub fn rows(scratch: &Scratch, log: &str) -> Vec<Value> {
     let out = scratch.load(&["log", log, "--json"]);
     assert!(out.status.success(), "{}", text(&out.stderr));
-    text(&out.stdout).lines().map(|l| serde_json::from_str(l).expect("a row")).collect()
+    items(&text(&out.stdout), "plumb.load-log")
 }

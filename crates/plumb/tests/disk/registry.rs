@@ -117,7 +117,8 @@ impl DiskRegistry {
     }
 
     pub fn list(&self) -> Vec<Value> {
-        serde_json::from_str(&self.must(&["list", "--json"])).expect("JSON")
+        let listed: Value = serde_json::from_str(&self.must(&["list", "--json"])).expect("JSON");
+        listed["disks"].as_array().expect("a list").clone()
     }
 
     /// The processes of its disks, whoever their parent is; D for those that wait for a disk.

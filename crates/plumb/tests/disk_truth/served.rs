@@ -2,7 +2,7 @@
 //! A served disk with its log, a load on it that plumb records, and both sides' figures.
 
 use super::common::scratch::{text, Running};
-use super::common::{must, plumb};
+use super::common::{self, must, plumb};
 use super::registry::{device, DiskRegistry};
 use plumb_sim::device::Operation;
 use plumb_sim::serve::log::{self, Line};
@@ -164,7 +164,7 @@ impl<'h> Served<'h> {
         let btt: Value = serde_json::from_str(&view).expect("JSON");
         let items = must(plumb().args(["view", "btt", "--log", "--json", "--device", &name]).arg(&dir));
         let begin = btt["begin"].as_i64().expect("begin");
-        let d2c = items.lines().map(|l| serde_json::from_str::<Value>(l).expect("an item"));
+        let d2c = common::items(&items, "plumb.view-log").into_iter();
         let at = |item: &Value, field: &str| (item[field].as_i64().expect("ns") + begin) as u64;
         let request = |i: Value| {
             let operation = i["operation"].as_str().expect("an operation").to_owned();

@@ -2,6 +2,7 @@
 //! Cases without a remedy, and what is not allowed.
 
 use super::common::output;
+use super::common::schema::is_valid;
 use super::common::scratch::Scratch;
 use super::common::workload;
 use super::{ended, found, guide, read, ready, state, tried, Disk};
@@ -43,12 +44,15 @@ fn nothing_is_changed_that_was_not_named() {
     let before = found(&scratch, Some(&disk), None);
     let (reads, cold) = (format!("if={}", disk.device), format!("blockdev --flushbufs {}", disk.device));
     let command = ["dd", reads.as_str(), "of=/dev/null", "bs=4k", "count=512"];
-    for may in [&[][..], &["--may", "dirty-bytes"]] {
-        let words = [&["-o", "g", "--goal", "elapsed -50%", "--prepare", &cold], may].concat();
+    for (more, as_json) in [(&[][..], false), (&["--may", "dirty-bytes", "--json"], true)] {
+        let words = [&["-o", "g", "--goal", "elapsed -50%", "--prepare", &cold], more].concat();
         let out = output(&mut guide(&scratch, &words, &command));
         ended(&out, 1);
         let said = String::from_utf8_lossy(&out.stdout).into_owned();
-        assert!(said.contains("allow it with --may read-ahead"), "{said}");
+        match as_json {
+            true => is_valid(TEST, &said),
+            false => assert!(said.contains("allow it with --may read-ahead"), "{said}"),
+        }
         let state = state(&scratch, "g");
         assert!(tried(&state).is_empty(), "{:?}", tried(&state));
         // The journal has the measured processes, and no change of a setting.

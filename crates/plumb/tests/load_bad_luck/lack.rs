@@ -102,7 +102,7 @@ fn an_engine_that_this_kernel_lacks() {
     let listed = without(&scratch, &[libc::SYS_io_uring_setup], libc::EPERM, &["engines", "--json"]);
     let listed: Value = serde_json::from_slice(&listed.stdout).expect("JSON");
     let is_there = |name: &str| {
-        let engine = listed.as_array().expect("engines").iter().find(|e| e["engine"] == name);
+        let engine = listed["engines"].as_array().expect("engines").iter().find(|e| e["engine"] == name);
         engine.unwrap_or_else(|| panic!("no {name}"))["available"].as_bool().expect("yes or no")
     };
     assert!(!is_there("io-uring") && is_there("pwrite"), "{listed:#}");

@@ -2,6 +2,7 @@
 //! What is made, and where it lies.
 
 use crate::common::can;
+use crate::common::schema::is_valid;
 use crate::common::scratch::{number, refuses, text, Scratch};
 use crate::{alone, code, made, nothing_left, plan, plan_run, read, state, Restore, PARAMETER, TOOLS};
 use serde_json::Value;
@@ -69,6 +70,7 @@ fn a_plan_runs_to_its_end_on_disks_of_its_own() {
     let again = plan_run(&scratch, &["run", "out", "--json"]);
     assert_eq!(code(&again), code(&out), "{}", text(&again.stderr));
     let report: Value = serde_json::from_slice(&again.stdout).expect("nothing but the document");
+    is_valid("plan run", &text(&again.stdout));
     assert_eq!(report["repetitions"], serde_json::json!([8, 8]));
     assert_eq!(text(&again.stdout).trim(), read(dir.join("report.json")));
     assert!(text(&again.stderr).contains("resuming: 8 of 8 done"));

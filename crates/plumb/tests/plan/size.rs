@@ -2,6 +2,7 @@
 //! `plumb size` over directories as runs leave them.
 
 use super::*;
+use crate::common::schema::is_valid;
 use serde_json::json;
 
 const LOADS: [&str; 3] = ["fsync", "read", "db"];
@@ -76,7 +77,8 @@ fn the_smallest_environment_is_told_and_the_exit_code_says_whether_one_is() {
     );
     let (status, said) = size(&[&known, "--in", &new, "--target", "db: 90/s of 200", "--json"]);
     let document: Value = serde_json::from_str(&said).unwrap_or_else(|e| panic!("{e}: {said}"));
-    assert_eq!((status, &document["format"], &document["met"]), (0, &json!(1), &json!(true)));
+    is_valid("size", &said);
+    assert_eq!((status, &document["format"], &document["met"]), (0, &json!("plumb.size"), &json!(true)));
     let all = document["environments"].as_array().expect("environments");
     let predicted = all.iter().find(|e| e["name"] == "disk13").expect("of NEW");
     let rate = predicted["values"][0]["value"].as_f64().expect("a rate");

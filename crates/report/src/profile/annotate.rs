@@ -8,6 +8,7 @@ mod tests;
 
 use anyhow::{Context, Result};
 use plumb_analysis::instructions::histogram;
+use plumb_machine::json;
 use plumb_model::profile::Profile;
 use std::io::Write;
 use std::path::PathBuf;
@@ -33,8 +34,7 @@ pub fn annotate(profile: &Profile, function: &str, options: &Options, out: &mut 
     let listing = show::Listing::new(profile, &found, options)
         .with_context(|| format!("{function}: the profile has no row of its function"))?;
     if options.json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&listing)?)?;
-        return Ok(());
+        return Ok(json::write(out, &listing)?);
     }
     listing.write(options.all, out)
 }

@@ -33,6 +33,7 @@ pub struct Coverage {
     /// Functions with time of their own.
     pub functions: u64,
     /// Their time; what has no stack is left out.
+    #[serde(rename = "functions_ns")]
     pub time_ns: u64,
     /// In the order of the shares.
     pub points: Vec<Point>,

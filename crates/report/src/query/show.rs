@@ -6,8 +6,11 @@ use crate::export::csv;
 use crate::plain;
 use crate::table::Cell;
 use anyhow::Result;
+use plumb_machine::json::{self, Output};
 use rusqlite::types::ValueRef;
 use rusqlite::Statement;
+use serde::Serialize;
+use serde_json::{Map, Value};
 use std::fmt::Write as _;
 use std::io::Write;
 
@@ -22,8 +25,19 @@ pub enum Format {
     Table,
     /// RFC 4180 with the line ends of this system.
     Csv,
-    /// A list of objects, a line each.
+    /// Objects, a line each.
     Json,
+}
+
+/// Written row by row: there may be more than memory holds.
+#[derive(Debug, Serialize)]
+pub struct Rows {
+    /// Column to value.
+    rows: Vec<Map<String, Value>>,
+}
+
+impl Output for Rows {
+    const FORMAT: &'static json::Format = &json::formats::QUERY;
 }
 
 /// A blob can only come from the statement itself: as SQL writes it.
@@ -62,7 +76,7 @@ pub fn write(statement: &mut Statement<'_>, sql: &str, format: Format, out: &mut
             csv::line(names.iter().map(|n| Cell::Text(n)), "\n", &mut line);
             out.write_all(&line)?;
         }
-        Format::Json => write!(out, "[")?,
+        Format::Json => json::begin_list::<Rows>(&mut *out, "rows")?,
         Format::Table => {}
     }
     while let Some(row) = rows.next().map_err(|e| Wrong::of(sql, e))? {
@@ -84,7 +98,7 @@ pub fn write(statement: &mut Statement<'_>, sql: &str, format: Format, out: &mut
                     }
                     serde_json::to_writer(&mut line, name)?;
                     line.push(b':');
-                    json(value, &mut line)?;
+                    value_as_json(value, &mut line)?;
                 }
                 line.push(b'}');
                 out.write_all(&line)?;
@@ -94,7 +108,7 @@ pub fn write(statement: &mut Statement<'_>, sql: &str, format: Format, out: &mut
         count += 1;
     }
     match format {
-        Format::Json => writeln!(out, "{}]", if count > 0 { "\n" } else { "" })?,
+        Format::Json => writeln!(out, "{}]}}", if count > 0 { "\n" } else { "" })?,
         Format::Table => table.finish(out)?,
         Format::Csv => {}
     }
@@ -118,7 +132,7 @@ fn cell<'a>((value, text): (&ValueRef<'_>, &'a Option<String>)) -> Cell<'a> {
     }
 }
 
-fn json(value: &ValueRef<'_>, out: &mut Vec<u8>) -> Result<()> {
+fn value_as_json(value: &ValueRef<'_>, out: &mut Vec<u8>) -> Result<()> {
     match value {
         ValueRef::Null => out.extend_from_slice(b"null"),
         ValueRef::Integer(v) => write!(out, "{v}")?,

@@ -116,11 +116,13 @@ fn rows_are_shown_in_three_ways() {
         "process   pid   t  n    h\nls,\"x\"\\n    1  40  -  0.5\ncp          2   2  -  0.5\n"
     );
     assert_eq!(ask(sql, Format::Csv), "process,pid,t,n,h\n\"ls,\"\"x\"\"\n\",1,40,,0.5\ncp,2,2,,0.5\n");
-    let json: serde_json::Value = serde_json::from_str(&ask(sql, Format::Json)).expect("JSON");
+    let document: serde_json::Value = serde_json::from_str(&ask(sql, Format::Json)).expect("JSON");
+    assert_eq!(document["format"], "plumb.query");
+    let json = &document["rows"];
     assert_eq!(json[0]["process"], "ls,\"x\"\n");
     assert_eq!(json[1]["t"], 2);
     assert!(json[1]["n"].is_null());
-    assert_eq!(ask("select pid, pid from account where pid > 9", Format::Json), "[]\n");
+    assert!(ask("select pid, pid from account where pid > 9", Format::Json).ends_with("\"rows\":[]}\n"));
     assert_eq!(ask("select pid, pid from account where pid > 1", Format::Csv), "pid,pid_2\n2,2\n");
 }
 

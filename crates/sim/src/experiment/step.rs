@@ -62,7 +62,8 @@ impl Observer for Watch {
 #[derive(Debug, Serialize)]
 pub struct StepOutcome {
     pub label: String,
-    /// Its jobs as they were simulated.
+    /// Options of its jobs as they were simulated; `jobs` has their figures.
+    #[serde(rename = "job_options")]
     pub jobs: Vec<Job>,
     /// Operations of an open loop that were never begun, of all jobs.
     pub never_begun: u64,

@@ -15,7 +15,9 @@ mod tests;
 mod unflushed;
 
 use crate::device::Outcome;
+use plumb_machine::json::{formats, Format, Output};
 use plumb_stats::random::SplitMix64;
+use serde::Serialize;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -28,7 +30,7 @@ use unflushed::Unflushed;
 pub const SECTOR: u64 = 512;
 
 /// What a power cut did, in sectors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Toll {
     /// Acknowledged, not flushed, and again as they were at the last flush.
     pub lost: u64,
@@ -38,6 +40,10 @@ pub struct Toll {
     pub torn: u64,
     /// Flushes since the disk was made.
     pub flushes: u64,
+}
+
+impl Output for Toll {
+    const FORMAT: &'static Format = &formats::DISK_CUT;
 }
 
 /// A write that was under way when the power was cut.

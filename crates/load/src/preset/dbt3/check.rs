@@ -4,6 +4,7 @@
 use super::answer::Answer;
 use super::queries::{label, text, ALL};
 use crate::database::{self, Database, DatabaseError, Dialect};
+use plumb_machine::json::{formats, Format, Output};
 use serde::Serialize;
 use std::time::Instant;
 
@@ -19,6 +20,10 @@ pub struct Checked {
     /// Whether there are published answers to compare with: at scale 1.
     pub compared: bool,
     pub queries: Vec<QueryChecked>,
+}
+
+impl Output for Checked {
+    const FORMAT: &'static Format = &formats::DBT3_CHECK;
 }
 
 /// One query's answer.

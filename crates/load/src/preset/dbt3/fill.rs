@@ -3,6 +3,7 @@
 
 use super::tables::{names, TABLES};
 use crate::database::{self, Database, DatabaseError, Dialect};
+use plumb_machine::json::{formats, Format, Output};
 use serde::Serialize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -24,6 +25,10 @@ pub struct Filled {
     pub time_ns: u64,
     /// What a user may want to know.
     pub notes: Vec<String>,
+}
+
+impl Output for Filled {
+    const FORMAT: &'static Format = &formats::DBT3_FILL;
 }
 
 /// Why there are no tables, or not all of them.

@@ -3,22 +3,16 @@
 
 use crate::palette::{Kind, PAINTS};
 use anyhow::Result;
+use plumb_machine::json::{self, formats, Format, Output};
 use plumb_model::profile::{Frames as Of, Origin, Profile, Root};
 use plumb_model::CATEGORIES;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::io::Write;
 
-/// Rises when a reader of the form before would go wrong.
-pub const VERSION: u32 = 1;
-
 /// A wall-clock profile in the page's form, as docs/profile-exports.md describes it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProfileDocument {
-    /// `plumb-profile`.
-    pub format: String,
-    /// Rises when a reader of the version before would go wrong.
-    pub version: u32,
     /// CLOCK_MONOTONIC, ns.
     pub begin_ns: u64,
     /// CLOCK_MONOTONIC, ns.
@@ -47,6 +41,10 @@ pub struct ProfileDocument {
     pub nodes: NodeColumns,
     pub stacks: StackColumns,
     pub entries: EntryColumns,
+}
+
+impl Output for ProfileDocument {
+    const FORMAT: &'static Format = &formats::PROFILE_EXPORT;
 }
 
 /// A kind of time in the legend.
@@ -191,8 +189,6 @@ pub fn document(profile: &Profile) -> ProfileDocument {
     }
     let color = |[r, g, b]: [u8; 3]| format!("#{r:02x}{g:02x}{b:02x}");
     ProfileDocument {
-        format: "plumb-profile".into(),
-        version: VERSION,
         begin_ns: profile.begin,
         end_ns: profile.end,
         time_ns: profile.time(),
@@ -242,9 +238,7 @@ pub fn document(profile: &Profile) -> ProfileDocument {
 /// # Errors
 /// The writer's.
 pub fn write(profile: &Profile, out: &mut dyn Write) -> Result<()> {
-    serde_json::to_writer(&mut *out, &document(profile))?;
-    writeln!(out)?;
-    Ok(())
+    Ok(json::write_in_a_line(out, &document(profile))?)
 }
 
 #[cfg(test)]
@@ -260,7 +254,6 @@ mod tests {
     #[test]
     fn small() {
         let v = value(&sample::small());
-        assert_eq!((&v["format"], &v["version"]), (&json!("plumb-profile"), &json!(1)));
         assert_eq!(v["time_ns"], 98_000);
         // `main` is there twice: two lines would be two frames, one line is one.
         assert_eq!(

@@ -8,6 +8,7 @@ use plumb_analysis::instructions::disassembly::hex;
 use plumb_analysis::instructions::histogram::{self, Found, Weight};
 use plumb_analysis::instructions::sheet::{share, Sheet};
 use plumb_analysis::instructions::words::{self, HotInstruction};
+use plumb_machine::json::{formats, Format, Output};
 use plumb_model::profile::{Origin, Profile};
 use plumb_trace::units;
 use serde::Serialize;
@@ -74,6 +75,10 @@ pub struct Listing {
     pub rows: Vec<Row>,
     /// Addresses outside the code that the trace has.
     pub outside: Vec<Row>,
+}
+
+impl Output for Listing {
+    const FORMAT: &'static Format = &formats::PROFILE_ANNOTATE;
 }
 
 impl Listing {
