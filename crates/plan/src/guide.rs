@@ -29,4 +29,5 @@ mod undo;
 
 pub use list::main as list;
 pub use session::main as run;
+pub use tunables::TUNABLES;
 pub use undo::main as undo;

@@ -167,7 +167,7 @@ pub enum Command {
     Report(ReportArgs),
     /// Show help for a command or topic; write manual pages.
     #[command(
-        after_help = "Examples:\n  plumb help\n  plumb help account\n  plumb help load verify\n  plumb help --man ~/.local/share/man/man1"
+        after_help = "Examples:\n  plumb help\n  plumb help account\n  plumb help load verify\n  plumb help --man ~/.local/share/man"
     )]
     Help(HelpArgs),
     /// Print a shell completion script.

@@ -2,13 +2,15 @@
 //! `plumb help` and `plumb completions`: commands, topics, manual pages, completion scripts, all from
 //! the definitions of the command line and from docs/.
 
+mod completions;
 mod man;
 mod markdown;
 mod topics;
 
-use crate::cli::{Cli, CompletionsArgs, HelpArgs, Shell};
+use crate::cli::{Cli, HelpArgs};
 use anyhow::{bail, Result};
 use clap::{Command, CommandFactory};
+pub use completions::main as completions;
 use plumb_report::terminal::screen::{Look, Screen, COLUMNS};
 use plumb_report::terminal::wrapped_to;
 use plumb_trace::suggest::nearest;
@@ -58,7 +60,7 @@ pub fn main(args: &HelpArgs) -> Result<ExitCode> {
     if let Some(dir) = &args.man {
         let pages = man::write(Cli::command(), dir)?;
         let mut out = std::io::stdout().lock();
-        writeln!(out, "{pages} pages in {} (man {}/plumb.1)", dir.display(), dir.display())?;
+        writeln!(out, "{pages} pages in {dir} (man -M {dir} plumb)", dir = dir.display())?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut out = std::io::stdout().lock();
@@ -147,34 +149,6 @@ fn list(out: &mut Screen<'_>) -> Result<()> {
     }
     writeln!(out, "\nplumb help --man DIR writes all of it as manual pages.")?;
     Ok(())
-}
-
-/// A command without what is not for people: scripts would offer hidden commands too.
-fn visible(command: &Command) -> Command {
-    // Names are static for clap unless its feature `string` is on; a process makes one script.
-    let name: &'static str = command.get_name().to_string().leak();
-    Command::new(name)
-        .about(command.get_about().cloned().unwrap_or_default())
-        .args(command.get_arguments().cloned())
-        .groups(command.get_groups().cloned())
-        .subcommands(shown(command).map(visible))
-        .disable_help_subcommand(true)
-}
-
-/// Runs `plumb completions`.
-///
-/// # Errors
-/// The writer's.
-pub fn completions(args: &CompletionsArgs) -> Result<ExitCode> {
-    let shell = match args.shell {
-        Shell::Bash => clap_complete::Shell::Bash,
-        Shell::Zsh => clap_complete::Shell::Zsh,
-        Shell::Fish => clap_complete::Shell::Fish,
-    };
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut visible(&Cli::command()), "plumb", &mut script);
-    std::io::stdout().lock().write_all(&script)?;
-    Ok(ExitCode::SUCCESS)
 }
 
 #[cfg(test)]

@@ -123,19 +123,19 @@ fn manual_pages_are_there_for_all_and_without_warnings() {
     let pages = dir.path().join("pages");
     must(plumb().args(["help", "--man"]).arg(&pages));
     for (name, _) in commands() {
-        let page = pages.join(format!("{}.1", name.replace(' ', "-")));
+        let page = pages.join(format!("man1/{}.1", name.replace(' ', "-")));
         let text = std::fs::read_to_string(&page).unwrap_or_else(|e| panic!("{}: {e}", page.display()));
         assert!(text.contains("NOTES AND EXAMPLES") && text.contains(".SH SYNOPSIS"), "{}", page.display());
     }
-    assert!(pages.join("plumb-account.7").exists() && !pages.join("plumb-disk-server.1").exists());
+    assert!(pages.join("man7/plumb-account.7").exists() && !pages.join("man1/plumb-disk-server.1").exists());
     // The presets of load are alike: one of them stands for all.
     for page in [
-        "plumb.1",
-        "plumb-run.1",
-        "plumb-load-syncwrite.1",
-        "plumb-plan-run.1",
-        "plumb-account.7",
-        "plumb-events.7",
+        "man1/plumb.1",
+        "man1/plumb-run.1",
+        "man1/plumb-load-syncwrite.1",
+        "man1/plumb-plan-run.1",
+        "man7/plumb-account.7",
+        "man7/plumb-events.7",
     ] {
         match complaints(&pages.join(page)) {
             Some(said) => assert_eq!(said, "", "{page}"),
@@ -160,8 +160,43 @@ fn offered(script: &Path, words: &[&str]) -> Vec<String> {
     must(Process::new("bash").args(["--norc", "-c", &line])).split_whitespace().map(String::from).collect()
 }
 
+/// A name of each list that the scripts offer, begun and whole.
+const NAMED: &[(&str, &str, &str)] = &[
+    ("plumb disk serve", "atl", "atlas10k4"),
+    ("plumb whatif run --disk", "hdp", "hdp72503"),
+    ("plumb whatif run --scheduler", "mq", "mq-deadline"),
+    ("plumb plan run", "sched-h", "sched-hdd"),
+    ("plumb help", "accou", "account"),
+    ("plumb record --events", "sched_wakin", "sched_waking"),
+    ("plumb events --set", "blo", "block"),
+    ("plumb view", "runq", "runqueue"),
+    ("plumb view runqueue run --by", "inst", "instead"),
+    ("plumb profile run --category", "lock.us", "lock.user"),
+    ("plumb guide --may", "schedul", "scheduler"),
+];
+
+/// What fish offers for the last word of a line.
+fn fish_offers(script: &Path, line: &str) -> String {
+    let command = format!("source {}; complete -C '{line}'", script.display());
+    must(Process::new("fish").args(["--no-config", "-c", &command]))
+}
+
+/// Types the lines, each with a tab, to a zsh on a terminal of its own, and waits for what must appear.
+const TYPED: &str = r#"
+zmodload zsh/zpty || exit 9
+zpty z zsh -f -i
+zpty -w z "autoload -Uz compinit; compinit -D -u; source $1; PS1=; echo rea''dy"
+zpty -r z said '*ready*' || exit 8
+shift
+for begun whole in "$@"; do
+    zpty -w -n z "$begun"$'\t'
+    zpty -r z said "*$whole*" || { echo "$begun: $said"; exit 1; }
+    zpty -w -n z $'\x15'
+done
+"#;
+
 #[test]
-fn shells_complete_commands_and_options() {
+fn shells_complete_commands_options_and_names() {
     let dir = tempfile::tempdir().expect("a directory");
     let script = |shell: &str| {
         let path = dir.path().join(shell);
@@ -174,7 +209,30 @@ fn shells_complete_commands_and_options() {
     assert_eq!(offered(&bash, &["plumb", "plan", "com"]), ["compare"]);
     assert_eq!(offered(&bash, &["plumb", "profile", "--off"]), ["--off-cpu"]);
     assert!(!offered(&bash, &["plumb", "disk", "s"]).contains(&"server".to_string()), "it is not for people");
+    for (line, begun, whole) in NAMED {
+        let words: Vec<&str> = line.split(' ').chain([*begun]).collect();
+        assert_eq!(offered(&bash, &words), [*whole], "{line}");
+    }
+    // What is no model is a file's name, which the script leaves to bash.
+    assert!(offered(&bash, &["plumb", "disk", "serve", "./mine"]).is_empty());
     let (zsh, fish) = (script("zsh"), script("fish"));
+    if there("fish") {
+        for (line, begun, whole) in NAMED {
+            let offers = fish_offers(&fish, &format!("{line} {begun}"));
+            assert!(offers.lines().any(|offer| offer.split('\t').next() == Some(whole)), "{line}: {offers}");
+        }
+        std::fs::write(dir.path().join("mine.toml"), "").expect("a file");
+        let begun = format!("plumb whatif run --disk {}/mi", dir.path().display());
+        assert!(fish_offers(&fish, &begun).contains("mine.toml"), "a model can be a file");
+    }
+    if there("zsh") {
+        let mut typed = Process::new("timeout");
+        typed.args(["60", "zsh", "-f", "-c", TYPED, "typed"]).arg(&zsh);
+        for (line, begun, whole) in NAMED {
+            typed.args([format!("{line} {begun}"), format!("{line} {whole}")]);
+        }
+        must(&mut typed);
+    }
     for (shell, path) in [("zsh", zsh), ("fish", fish)] {
         assert!(std::fs::metadata(&path).expect("a script").len() > 10_000);
         if there(shell) {

@@ -10,7 +10,7 @@ pub struct HelpArgs {
     /// A command, as in 'load verify', or a topic; without one both are listed.
     #[arg(value_name = "COMMAND or TOPIC")]
     pub words: Vec<String>,
-    /// Write a manual page for each command (section 1) and topic (section 7) into a directory.
+    /// Write a manual page for each command (man1/) and topic (man7/) below a directory.
     #[arg(long, value_name = "DIR", conflicts_with = "words")]
     pub man: Option<PathBuf>,
 }

@@ -13,12 +13,11 @@ use std::path::Path;
 /// What a page's text is indented by.
 const MARGIN: usize = 7;
 
-/// Writes all pages into a directory, which is made; answers how many.
+/// Writes all pages below a directory, into man1/ and man7/, which are made; answers how many.
 ///
 /// # Errors
 /// The directory or a file cannot be written; named.
 pub fn write(root: Command, dir: &Path) -> Result<usize> {
-    std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
     let mut root = root;
     // Names of the pages, `plumb-load-verify`, come with this.
     root.build();
@@ -32,6 +31,9 @@ pub fn write(root: Command, dir: &Path) -> Result<usize> {
 }
 
 fn save(dir: &Path, name: &str, page: &[u8]) -> Result<()> {
+    let section = name.rsplit('.').next().unwrap_or_default();
+    let dir = dir.join(format!("man{section}"));
+    std::fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
     let path = dir.join(name);
     std::fs::write(&path, page).with_context(|| path.display().to_string())
 }
