@@ -34,6 +34,8 @@ const USAGE: &str = "cargo xtask COMMAND
   gen               write the files generated from include/plumb/event.h, the report document's types and
                     Cargo.lock (third-party notices; fails on a licence that is not allowed)
   gen --check       compare the generated files; fail on a difference
+  sbom CREATED      print what the program consists of as SPDX 2.3 (JSON); CREATED as 2026-01-31T00:00:00Z
+  copyright         print debian/copyright of its package
   golden            rewrite the expected results of the golden tests and the generated manual pages";
 
 fn root() -> PathBuf {
@@ -51,6 +53,8 @@ fn main() -> ExitCode {
         ["fuzz", "--hours", hours, targets @ ..] => fuzz::run(&root(), hours, targets),
         ["killpoints", words @ ..] => killpoints::run(&root(), words),
         ["soak", "--hours", hours, words @ ..] => soak::run(&root(), hours, words),
+        ["sbom", created] => notices::sbom::text(&root(), created).map(|text| println!("{text}")),
+        ["copyright"] => notices::copyright::text(&root()).map(|text| print!("{text}")),
         ["golden"] => test::golden(&root()),
         ["quick"] => quick::run(&root()),
         ["test", "list"] => {

@@ -4,6 +4,9 @@
 //! Made from `cargo metadata` and the sources of the crates, so that it needs no further tool. A licence that is not
 //! in [`ALLOWED`] and a second version of a crate that is not in [`TWICE`] are errors: both are decided by a person.
 
+pub mod copyright;
+pub mod sbom;
+
 use anyhow::{bail, Context, Result};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,27 +39,40 @@ const TWICE: &[(&str, usize, &str)] = &[
     ("winnow", 2, "0.7 by toml, 1.0 by its own parser"),
 ];
 
-/// C sources that a crate brings along and links statically: its name, their directory in it, whose they are, their
-/// licence, and where that stands. An empty name of a file: the licence is in `about` alone.
+/// C libraries that a crate links statically: its name, their sources in it, whose they are, under which licence they are
+/// used (SPDX), and where that stands. Without a file the licence is in `about` alone.
 const BUNDLED: &[Bundled] = &[
     Bundled {
         of: "libbpf-sys",
         dir: "libbpf",
+        licence: "BSD-2-Clause",
+        package: None,
         about: "libbpf, LGPL-2.1-only OR BSD-2-Clause; used under BSD-2-Clause",
         files: &["LICENSE.BSD-2-Clause"],
     },
     Bundled {
         of: "libbpf-sys",
         dir: "elfutils",
+        licence: "LGPL-3.0-or-later",
+        package: Some("libelf"),
         about: "libelf of elfutils, GPL-2.0-or-later OR LGPL-3.0-or-later; used under LGPL-3.0-or-later.\n\
-                Its source is in the crate; plumb's own is all there, so that it can be linked with another libelf:\n\
-                build with the feature static-libelf of libbpf-sys taken out of Cargo.toml",
+                It is the building machine's libelf.a, whose source is its distribution's (Debian: elfutils); plumb's own\n\
+                is all there, so that it can be linked with another libelf: build with that one installed",
         files: &["COPYING-LGPLV3", "COPYING"],
     },
-    Bundled { of: "libbpf-sys", dir: "zlib", about: "zlib, Zlib", files: &["LICENSE"] },
+    Bundled {
+        of: "libbpf-sys",
+        dir: "zlib",
+        licence: "Zlib",
+        package: Some("zlib"),
+        about: "zlib, Zlib",
+        files: &["LICENSE"],
+    },
     Bundled {
         of: "libsqlite3-sys",
         dir: "sqlite3",
+        licence: "blessing",
+        package: None,
         about: "SQLite, in the public domain (https://sqlite.org/copyright.html)",
         files: &[],
     },
@@ -65,6 +81,9 @@ const BUNDLED: &[Bundled] = &[
 struct Bundled {
     of: &'static str,
     dir: &'static str,
+    licence: &'static str,
+    /// What pkg-config calls it, where the machine's own is linked: `static-libelf`, `static-zlib`.
+    package: Option<&'static str>,
     about: &'static str,
     files: &'static [&'static str],
 }
