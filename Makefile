@@ -7,14 +7,19 @@ export PATH := $(HOME)/.cargo/bin:$(PATH):/usr/sbin:/sbin
 CARGO ?= cargo
 
 PREFIX ?= /usr/local
+DEBUG ?= $(PREFIX)/bin/.debug/plumb.debug
 RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
+PROGRAM = $(or $(PLUMB),$(RELEASE)/plumb)
+SHARE = $(DESTDIR)$(PREFIX)/share
+DOC = $(SHARE)/doc/plumb
 
-.PHONY: help deps build install demo quick test faults services waypoints bench clean
+.PHONY: help deps build install packages demo quick test faults services waypoints bench clean
 
 help:
 	@echo 'make deps    install what is missing for build, demo and test (Debian packages)'
 	@echo 'make build   build target/release/plumb'
-	@echo 'make install install a stripped plumb, its debug information, manual pages and bash completion below PREFIX'
+	@echo 'make install install a stripped plumb, its debug information, manuals and completions below PREFIX'
+	@echo 'make packages  .deb, .rpm, source tarball, list of contents (SPDX) in OUT, or in target/packages'
 	@echo 'make demo    nine readers, one by one and at once, and what that changes (as root)'
 	@echo 'make quick   check what changed since main: formatting, clippy, unit tests; under a minute'
 	@echo 'make test    run every test; as root also those that record this machine,'
@@ -34,14 +39,27 @@ build:
 	@scripts/deps.sh build
 	$(CARGO) build --release --locked
 
-# perf, gdb and plumb find the debug information by the link in the program, in .debug/ beside it.
-install: build
-	install -d $(DESTDIR)$(PREFIX)/bin/.debug $(DESTDIR)$(PREFIX)/share/man $(DESTDIR)$(PREFIX)/share/bash-completion/completions
-	objcopy --only-keep-debug $(RELEASE)/plumb $(DESTDIR)$(PREFIX)/bin/.debug/plumb.debug
-	chmod 644 $(DESTDIR)$(PREFIX)/bin/.debug/plumb.debug
-	objcopy --strip-all --add-gnu-debuglink=$(DESTDIR)$(PREFIX)/bin/.debug/plumb.debug $(RELEASE)/plumb $(DESTDIR)$(PREFIX)/bin/plumb
-	$(RELEASE)/plumb help --man $(DESTDIR)$(PREFIX)/share/man
-	$(RELEASE)/plumb completions bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/plumb
+# PLUMB=FILE installs that program and builds none: packages are made of this with PREFIX=/usr and their own DEBUG.
+# perf, gdb and plumb find the debug information by the link in the program, in .debug/ beside it, or by the build ID.
+# A unit of systemd, when there is a daemon, goes to $(PREFIX)/lib/systemd/system.
+install: $(if $(PLUMB),,build)
+	install -d $(dir $(DESTDIR)$(DEBUG)) $(DESTDIR)$(PREFIX)/bin $(DOC)/docs $(SHARE)/bash-completion/completions \
+		$(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
+	objcopy --only-keep-debug --compress-debug-sections=zlib $(PROGRAM) $(DESTDIR)$(DEBUG)
+	chmod 644 $(DESTDIR)$(DEBUG)
+	objcopy --strip-all --add-gnu-debuglink=$(DESTDIR)$(DEBUG) $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/plumb
+	$(PROGRAM) help --man $(SHARE)/man
+	gzip -9nf $(addprefix $(SHARE)/man/,man1/plumb.1 man1/plumb-*.1 man7/plumb-*.7)
+	$(PROGRAM) completions bash >$(SHARE)/bash-completion/completions/plumb
+	$(PROGRAM) completions zsh >$(SHARE)/zsh/site-functions/_plumb
+	$(PROGRAM) completions fish >$(SHARE)/fish/vendor_completions.d/plumb.fish
+	install -m 644 README.md CHANGELOG.md THIRD-PARTY-NOTICES.txt $(DOC)
+	install -m 644 docs/* $(DOC)/docs
+
+packages:
+	@scripts/deps.sh build packages
+	$(if $(wildcard .git),packages/source.sh $(or $(OUT),target/packages))
+	packages/build.sh $(or $(OUT),target/packages)
 
 demo:
 	@scripts/deps.sh build demo

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# Installs what is missing: scripts/deps.sh [build] [demo] [test] [bench] [services] [peers]. Says what it
+# Installs what is missing: scripts/deps.sh [build] [packages] [demo] [test] [bench] [services] [peers]. Says what it
 # installs; touches neither apt nor the network when nothing is missing.
 # peers: readers of other people's for what plumb exports, in target/peers (pip, 310 MB); without
 # them the tests that need them are skipped.
@@ -71,6 +71,12 @@ need_build() {
 	new_enough "$(rust_version rustc)" || lack rust
 }
 
+need_packages() {
+	want dpkg-dev has dpkg-shlibdeps
+	want rpm has rpmbuild
+	want xz-utils has xz
+}
+
 need_demo() {
 	want coreutils has timeout
 	want e2fsprogs has mkfs.ext4
@@ -79,6 +85,11 @@ need_demo() {
 }
 
 need_test() {
+	need_packages
+	want lintian has lintian
+	# completions are tried in them
+	want zsh has zsh
+	want fish has fish
 	want babeltrace2 has babeltrace2
 	# who else has BPF programs loaded: nothing of ours may be left
 	# hosts that are network namespaces
@@ -121,7 +132,6 @@ need_test() {
 	want gcc-12 has gcc-12
 	want zstd has zstd
 	want debootstrap has debootstrap
-	want dpkg-dev has dpkg-source
 	want make has make
 	want zlib1g-dev has_file '/usr/lib*/*/libz.a'
 }
@@ -219,8 +229,8 @@ rust_packages() {
 [ $# -gt 0 ] || set -- build demo test
 for group in "$@"; do
 	case $group in
-	build | demo | test | bench | services | peers) "need_$group" ;;
-	*) die "no group '$group'; known: build demo test bench services peers" ;;
+	build | packages | demo | test | bench | services | peers) "need_$group" ;;
+	*) die "no group '$group'; known: build packages demo test bench services peers" ;;
 	esac
 done
 

@@ -8,7 +8,8 @@ use std::path::PathBuf;
 const OBJECTS: [&str; 3] = ["plumb", "peek", "classes"];
 
 fn main() -> Result<()> {
-    let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?).join("../..");
+    let here = std::env::var("CARGO_MANIFEST_DIR")?;
+    let root = PathBuf::from(&here).join("../..");
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     let arch = match std::env::var("CARGO_CFG_TARGET_ARCH")?.as_str() {
         "x86_64" => "x86",
@@ -31,6 +32,8 @@ fn main() -> Result<()> {
             .clang_args([
                 format!("-D__TARGET_ARCH_{arch}"),
                 format!("-I{}", root.join("include").display()),
+                // The object tells its lines' files: where this was built is in no program.
+                format!("-ffile-prefix-map={here}=."),
                 "-mcpu=v3".into(),
                 "-Wall".into(),
                 "-Werror".into(),
