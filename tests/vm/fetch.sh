@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # tests/vm/fetch.sh: fetches what the guests are made of, so that the tests in them need no network and start at once:
-# kernels, compilers, fio, a Debian for the package. All of it is kept in target/vm.
+# kernels, compilers, fio, Debians for the packages. All of it is kept in target/vm.
 set -uo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit
@@ -9,3 +9,4 @@ cd "$(dirname "${BASH_SOURCE[0]}")" || exit
 ./ip-san.sh fetch
 ./iosched.sh fetch
 ./dkms.sh fetch
+./packages.sh fetch

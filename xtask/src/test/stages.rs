@@ -119,7 +119,7 @@ pub const STAGES: &[Stage] = &[
     },
     Stage {
         name: "release",
-        about: "builds the programs that faults, crash and vm call",
+        about: "builds the programs that faults, crash, package and vm call",
         phase: Phase::Build,
         minutes: 30,
         needs: &[],
@@ -206,13 +206,13 @@ pub const STAGES: &[Stage] = &[
     },
     Stage {
         name: "package",
-        about: "the module's package, in a Debian of its own (as root)",
+        about: "the packages of the program and the module, in Debians of their own (as root)",
         phase: Phase::Concurrent,
-        minutes: 35,
-        needs: &["guests"],
+        minutes: 45,
+        needs: &["release", "guests"],
         kernels: None,
         holds: None,
-        work: |job, _| job.tests(script(job, "tests/vm/dkms.sh"), Division::Answers),
+        work: |job, _| packages(job),
     },
     Stage {
         name: "module",
@@ -476,6 +476,14 @@ fn crash(job: &Job) -> Result<Counts> {
     command.args(["-k", "10", "600"]).arg(job.root.join("tests/faults/crash.sh"));
     command.arg(job.built("plumb-faults")?).arg(job.built("plumb")?);
     job.tests(command, Division::Answers)
+}
+
+fn packages(job: &Job) -> Result<Counts> {
+    let mut counts = job.tests(script(job, "tests/vm/dkms.sh"), Division::Answers)?;
+    let mut program = script(job, "tests/vm/packages.sh");
+    program.arg(job.built("plumb")?);
+    counts.add(job.tests(program, Division::Answers)?);
+    Ok(counts)
 }
 
 fn is_root() -> bool {
