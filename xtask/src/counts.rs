@@ -59,7 +59,10 @@ pub struct Failures {
 impl Failures {
     /// Takes one line of output.
     pub fn take(&mut self, line: &str) {
-        if line == "failures:" {
+        if let Some(check) = line.strip_prefix("FAIL ") {
+            // Of a script: what was tried, and what came out.
+            self.names.push(check.chars().take(160).collect());
+        } else if line == "failures:" {
             self.listing = true;
         } else if self.listing {
             match line.strip_prefix("    ") {
@@ -96,7 +99,8 @@ mod tests {
         let mut failures = Failures::default();
         let text = "failures:\n\n---- a::b stdout ----\nthread panicked\n    at here\n\nfailures:\n    a::b\n    c\n\ntest result: FAILED. 1 passed\n    d\nfailures:\n    c\n";
         text.lines().for_each(|l| failures.take(l));
-        assert_eq!(failures.names, ["a::b", "c"]);
+        failures.take("FAIL vm-6.1: reads: 9 ms, by the kernel 3 ms");
+        assert_eq!(failures.names, ["a::b", "c", "vm-6.1: reads: 9 ms, by the kernel 3 ms"]);
     }
 
     #[test]

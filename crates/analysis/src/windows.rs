@@ -33,14 +33,14 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// Of the trace in `dir` that is being recorded, whose target began at `begin`, ns: of `length` ns each. What the
+    /// Of the trace in `dir` that is being recorded since `begin`, ns: of `length` ns each, the first at `from`. What the
     /// recorder tells of a moment more than `ahead` ns later is not known in time.
     ///
     /// # Errors
     /// The metadata cannot be read.
-    pub fn open(dir: &Path, begin: u64, length: u64, ahead: u64) -> Result<Self> {
+    pub fn open(dir: &Path, begin: u64, from: u64, length: u64, ahead: u64) -> Result<Self> {
         let following = Following::near(dir, begin, ahead)?;
-        let cut = Cut::new(following.metadata().env.clone(), begin, length);
+        let cut = Cut::new(following.metadata().env.clone(), from, length);
         Ok(Self { following, cut, triggers: Vec::new() })
     }
 

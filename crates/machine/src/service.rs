@@ -230,7 +230,8 @@ fn asked(socket: &str, id: &str) -> Option<String> {
     let mut stream = UnixStream::connect(socket).ok()?;
     stream.set_read_timeout(Some(ANSWER)).ok()?;
     stream.set_write_timeout(Some(ANSWER)).ok()?;
-    write!(stream, "GET /containers/{id}/json HTTP/1.0\r\nHost: localhost\r\n\r\n").ok()?;
+    let asks = format!("GET /containers/{id}/json HTTP/1.0\r\nHost: localhost\r\n\r\n");
+    stream.write_all(asks.as_bytes()).ok()?;
     let mut answer = Vec::new();
     stream.take(MOST).read_to_end(&mut answer).ok()?;
     let text = String::from_utf8(answer).ok()?;

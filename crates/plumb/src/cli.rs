@@ -285,7 +285,7 @@ pub struct What {
     /// Sample what the target's CPUs are at: so many times a second (199Hz), every so many CPU cycles (3000000c), or off.
     #[arg(long, value_name = "CLOCK", default_value_t = Sampling::Rate(199))]
     pub sample: Sampling,
-    /// Most that recording may cost, of the target's CPU time: where it costs more, it pauses again and again.
+    /// Most that recording may cost, of the target's CPU time, with -a of all CPUs': where it costs more, it pauses again and again.
     #[arg(long, value_name = "PERCENT", value_parser = profile::percent)]
     pub budget: Option<f64>,
     /// Keep one of N of a set (N a power of two): SET=N, for syscall, block, fs, pagecache, mem, net (repeatable).

@@ -17,7 +17,6 @@ mod govern;
 mod guide;
 mod help;
 mod iosched;
-mod live;
 mod load;
 mod mcp;
 mod plan;

@@ -5,51 +5,55 @@
 mod screen;
 
 use crate::cli::top::TopArgs;
-use crate::live::shown::{Shown, PARTS};
-use crate::live::{self, locked, Told, Words};
 use crate::run::stamp;
 use anyhow::{bail, Context, Result};
+use plumb_live::shown::{Shown, PARTS};
+use plumb_live::{Kept, Told, Words};
 use plumb_machine::signals::{self, Calls};
 use plumb_machine::{json, output, utc, Root};
-use plumb_probe::Tape;
 use plumb_report::plain::Plain;
 use plumb_trace::units;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
-use screen::{cells, Screen, Wish};
+use screen::{cells, sorted, Screen, Wish};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc::{channel, Receiver, TryRecvError};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 /// A key waits no longer.
 const KEYS: Duration = Duration::from_millis(50);
+/// What holds for all of a recording grows with it.
+const RESTART: u64 = 3_600_000_000_000;
 /// Shorter windows tell nothing.
 const SHORTEST: u64 = 100_000_000;
 
 /// The recording, and its windows as they are over.
 struct Live {
-    tape: Arc<Mutex<Tape>>,
+    kept: Arc<Kept>,
     windows: Receiver<Shown>,
     recording: JoinHandle<Result<()>>,
 }
 
 impl Live {
     fn start(args: &TopArgs) -> Result<Self> {
-        let tape = Arc::new(Mutex::new(Tape::new(args.keep, args.keep_memory)?));
+        let kept = Arc::new(Kept::default());
         let (told, windows) = channel();
         let words = Words {
             window: args.window,
             events: "default".into(),
             triggers: Vec::new(),
             budget: None,
+            keep: args.keep,
+            memory: args.keep_memory,
+            restart: RESTART,
             duration: args.duration,
         };
-        let of = Arc::clone(&tape);
+        let of = Arc::clone(&kept);
         let record = move || {
-            live::record(&words, &of, move |what| {
+            plumb_live::record(&words, &of, move |what| {
                 if let Told::Window(window) = what {
                     told.send(Shown::of(&window)).context("nobody looks")?;
                 }
@@ -57,7 +61,7 @@ impl Live {
             })
         };
         let recording = thread::Builder::new().name("recorder".into()).spawn(record);
-        Ok(Self { tape, windows, recording: recording.context("a thread for the recorder")? })
+        Ok(Self { kept, windows, recording: recording.context("a thread for the recorder")? })
     }
 
     /// Waits for its end; what went wrong.
@@ -73,12 +77,12 @@ impl Live {
 }
 
 /// Writes what is kept as a run.
-fn write(tape: &Mutex<Tape>) -> Result<PathBuf> {
+fn write(kept: &Kept) -> Result<PathBuf> {
     let dir = PathBuf::from(format!("plumb-run-{}", stamp()));
     if dir.exists() {
         bail!("{}: is there already", dir.display());
     }
-    locked(tape).write(&dir.join("trace"), "written by plumb top")?;
+    kept.write(&dir.join("trace"), "written by plumb top")?;
     Ok(dir)
 }
 
@@ -125,7 +129,7 @@ fn on_screen(live: &Live, args: &TopArgs, terminal: &mut ratatui::DefaultTermina
                 Wish::Nothing => {}
                 Wish::End => return Ok(()),
                 Wish::Write => {
-                    screen.message = match write(&live.tape) {
+                    screen.message = match write(&live.kept) {
                         Ok(dir) => format!("written: plumb explain {}", dir.display()),
                         Err(error) => format!("cannot write a run: {error:#}"),
                     };
@@ -150,7 +154,7 @@ fn as_text(live: &Live, args: &TopArgs, out: &mut dyn Write) -> Result<()> {
             let heads =
                 ["service"].into_iter().chain(PARTS).chain(["req/s", "mean", "longest", "limited by"]);
             line(heads.map(String::from), out)?;
-            for service in shown.sorted(args.sort, &args.filter) {
+            for service in sorted(&shown, args.sort, &args.filter) {
                 line(cells(service).into_iter(), out)?;
             }
             writeln!(out)?;

@@ -41,9 +41,11 @@ fn end(unit: &Path) {
     }
 }
 
-fn left_in_memory() -> Vec<String> {
+/// How many tapes of a process lie in memory.
+fn left_in_memory(pid: u32) -> usize {
+    let tape = format!("plumb-{pid}-");
     let names = std::fs::read_dir("/dev/shm").expect("memory").flatten();
-    names.filter_map(|e| e.file_name().into_string().ok()).filter(|n| n.starts_with("plumb-")).collect()
+    names.filter(|e| e.file_name().to_string_lossy().starts_with(&tape)).count()
 }
 
 /// Each cause is named, in the unit that has it, soon after it begins.
@@ -106,7 +108,7 @@ fn top_names_what_limits_a_service_now() {
     signal(&top.0, libc::SIGINT);
     let status = top.0.wait().expect("it ends");
     assert!(status.success(), "{status}");
-    assert!(!left_in_memory().contains(&format!("plumb-{}", top.0.id())));
+    assert_eq!(left_in_memory(top.0.id()), 0);
 }
 
 #[test]
@@ -121,6 +123,11 @@ fn top_without_a_terminal_prints_text_and_ends_in_time() {
     let out = output(plumb().args(["top", "--window", "1ms"]));
     assert_eq!(out.status.code(), Some(2));
     assert!(stderr(&out).contains("--window 1.00 ms: at least 100.00 ms"), "{}", stderr(&out));
+}
+
+/// Of a time as in 2026-11-28T13:01:53Z.
+fn second_of_day(utc: &str) -> u64 {
+    utc[11..19].split(':').fold(0, |sum, part| sum * 60 + part.parse::<u64>().expect("a number"))
 }
 
 fn watching(config: &Path) -> Running {
@@ -155,7 +162,7 @@ fn watch_keeps_windows_and_writes_a_run_of_what_was_too_slow() {
     let kept = dir.path().join("kept");
     let config = dir.path().join("watch.toml");
     let text = format!(
-        "directory = '{}'\nwindow = '1s'\nkeep = '10s'\nrestart = '6s'\n[[trigger]]\nname = 'flock'\nwhen = 'flock > 400ms'\n\
+        "directory = '{}'\nwindow = '1s'\nkeep = '3s'\nrestart = '4s'\n[[trigger]]\nname = 'flock'\nwhen = 'flock > 400ms'\n\
          every = '1h'\nafter = '1s'\n",
         kept.display()
     );
@@ -190,17 +197,21 @@ fn watch_keeps_windows_and_writes_a_run_of_what_was_too_slow() {
     let leads = said.starts_with("Bottleneck: flock(2) of flock (")
         && said.contains("asked for 'flock > 400ms': waiting for a file lock");
     assert!(leads, "{said}");
-    // The recording begins anew; killed, it leaves whole lines.
+    // Recordings have followed one another meanwhile; no second is missing or there twice.
     let before = lines().len();
-    until("windows behind a restart", || (lines().len() > before + 7).then_some(()));
+    until("windows of several recordings", || (lines().len() > before + 14).then_some(()));
+    let seconds: Vec<u64> = lines().iter().map(|l| second_of_day(l["at"].as_str().expect("when"))).collect();
+    let (first, all) = (seconds[0], seconds.len() as u64);
+    assert_eq!(seconds, (first..first + all).map(|s| s % 86_400).collect::<Vec<u64>>());
+    // Killed, it leaves whole lines.
     let pid = watch.0.id();
     watch.0.kill().expect("killed");
     watch.0.wait().expect("killed");
     let before = lines().len();
-    assert!(left_in_memory().contains(&format!("plumb-{pid}")), "it was killed");
+    assert!(left_in_memory(pid) > 0, "it was killed");
     let mut watch = watching(&config);
     until("windows of another", || (lines().len() > before).then_some(()));
-    assert!(!left_in_memory().contains(&format!("plumb-{pid}")), "the next one cleans up");
+    assert_eq!(left_in_memory(pid), 0, "the next one cleans up");
     assert_eq!(names(&kept.join("runs")).len(), 1, "one in an hour");
     for name in names(&windows) {
         is_valid("watch", &std::fs::read_to_string(windows.join(name)).expect("a file"));

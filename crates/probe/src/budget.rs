@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How long a recording pauses where it would cost its target more than it may.
 
-use plumb_machine::host::CpuTime;
-use plumb_machine::{process, Root};
+use plumb_machine::{clock, process, Root};
 use std::collections::{HashMap, HashSet};
 
 /// What an event costs whoever raises it and the recorder together, ns: of nginx with a request in 10 us, 14 to 18 events
@@ -26,6 +25,7 @@ const LOOK: u64 = 1_000_000_000;
 pub struct Budget {
     /// Share of the target's CPU time.
     share: f64,
+    cpus: u32,
     /// The present stretch began, ns; events until then.
     began: u64,
     events: u64,
@@ -43,6 +43,7 @@ impl Budget {
     fn new(share: f64, now: u64) -> Self {
         Self {
             share,
+            cpus: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
             began: now,
             events: 0,
             used: [(now, 0); 2],
@@ -59,11 +60,12 @@ impl Budget {
         budget
     }
 
-    /// CPU time that the target has used, ns: its processes, some by several of their threads, or everybody.
+    /// CPU time that the target has used, ns: its processes, some by several of their threads. Where everybody is the target
+    /// it is the time of all CPUs, idle or not: a machine that is idle has time left to be recorded.
     pub fn used(&mut self, threads: &HashSet<u32>, everyone: bool) -> u64 {
         let root = Root::real();
         if everyone {
-            return CpuTime::now(&root).map_or(0, |t| t.busy);
+            return clock::now() * u64::from(self.cpus);
         }
         self.first.retain(|tid, _| threads.contains(tid));
         for tid in threads {

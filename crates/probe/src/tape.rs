@@ -13,18 +13,22 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Where files lie in memory (shm_overview(7)).
 const MEMORY: &str = "/dev/shm";
 
-/// Before the number of the process whose directory it is.
+/// Before the number of the process whose directory it is, and which of its directories.
 const PREFIX: &str = "plumb-";
 
 /// Removes what processes left that were killed.
 fn forget_the_dead() {
     for entry in std::fs::read_dir(MEMORY).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let pid = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse::<u32>().ok());
+        let pid = name.to_str().and_then(|name| {
+            let (pid, number) = name.strip_prefix(PREFIX)?.split_once('-')?;
+            number.parse::<u32>().ok().and(pid.parse::<u32>().ok())
+        });
         // SAFETY: a call without arguments.
         let ours =
             entry.metadata().is_ok_and(|meta| meta.is_dir() && meta.uid() == unsafe { libc::geteuid() });
@@ -66,7 +70,9 @@ impl Tape {
     /// No directory can be made in memory.
     pub fn new(keep: u64, most: u64) -> Result<Self> {
         forget_the_dead();
-        let dir = Path::new(MEMORY).join(format!("{PREFIX}{}", std::process::id()));
+        static NUMBER: AtomicU32 = AtomicU32::new(1);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let dir = Path::new(MEMORY).join(format!("{PREFIX}{}-{number}", std::process::id()));
         output::directory(&dir)
             .with_context(|| format!("{MEMORY} must be a file system in memory (tmpfs)"))?;
         let held = hold(&dir).with_context(|| dir.display().to_string())?;
@@ -228,7 +234,7 @@ mod tests {
         drop(tape);
         assert!(!dir.exists());
         // Above every number of a process.
-        let left = Path::new(MEMORY).join(format!("{PREFIX}4194305"));
+        let left = Path::new(MEMORY).join(format!("{PREFIX}4194305-1"));
         std::fs::create_dir_all(&left).expect("memory");
         let held = hold(&left).expect("free");
         forget_the_dead();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What an assistant can ask, and the answers.
 
-use crate::live::locked;
 use crate::query::{schema_of, table_list};
 use crate::repeat::run_of;
 use anyhow::{bail, Context, Result};
@@ -9,6 +8,7 @@ use plumb_analysis::{Analysis, Pass};
 use plumb_compare::comparison::{Comparison, Options};
 use plumb_compare::show;
 use plumb_diagnose::Finding;
+use plumb_live::locked;
 use plumb_report::fill::fill;
 use plumb_report::plain::Plain;
 use plumb_report::query::{runs, Format, Query, MEMORY};

@@ -2,8 +2,8 @@
 //! What `plumb top` draws, and what keys do. ASCII only: a terminal without UTF-8 shows it too.
 
 use crate::cli::top::Sort;
-use crate::live::shown::{Service, Shown, PARTS};
 use clap::ValueEnum;
+use plumb_live::shown::{Service, Shown, PARTS};
 use plumb_trace::units;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -67,7 +67,7 @@ impl Screen {
     }
 
     fn chosen(&self) -> Option<&Service> {
-        let rows = self.shown.sorted(self.sort, &self.filter);
+        let rows = sorted(&self.shown, self.sort, &self.filter);
         rows.get(self.selected.min(rows.len().saturating_sub(1))).copied()
     }
 
@@ -111,7 +111,7 @@ impl Screen {
         match &mut self.one {
             Some((_, line)) => *line = line.saturating_add_signed(by as i16),
             None => {
-                let rows = self.shown.sorted(self.sort, &self.filter).len();
+                let rows = sorted(&self.shown, self.sort, &self.filter).len();
                 self.selected = self.selected.saturating_add_signed(by).min(rows.saturating_sub(1));
             }
         }
@@ -163,7 +163,7 @@ impl Screen {
     fn services(&self, frame: &mut Frame<'_>, area: Rect) {
         let head = ["service"].into_iter().chain(PARTS).chain(["req/s", "mean", "longest", "limited by"]);
         let head = Row::new(head).style(Style::new().add_modifier(Modifier::UNDERLINED));
-        let rows = self.shown.sorted(self.sort, &self.filter);
+        let rows = sorted(&self.shown, self.sort, &self.filter);
         let cells = rows.iter().map(|s| Row::new(cells(s).into_iter().map(Cell::from)));
         let widths =
             [Constraint::Length(26)].into_iter().chain(PARTS.map(|_| Constraint::Length(6))).chain([
@@ -250,10 +250,22 @@ fn details(s: &Service) -> String {
     text
 }
 
+/// The services with that in their names, in that order.
+pub fn sorted<'a>(shown: &'a Shown, by: Sort, filter: &str) -> Vec<&'a Service> {
+    let mut rows: Vec<&Service> = shown.services.iter().filter(|s| s.name.contains(filter)).collect();
+    match by {
+        Sort::Busy => {}
+        Sort::Cpu => rows.sort_by(|a, b| b.threads[0].total_cmp(&a.threads[0])),
+        Sort::Requests => rows.sort_by(|a, b| b.requests.total_cmp(&a.requests)),
+        Sort::Longest => rows.sort_by_key(|s| std::cmp::Reverse(s.longest)),
+        Sort::Name => rows.sort_by(|a, b| a.name.cmp(&b.name)),
+    }
+    rows
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::shown::tests::window;
     use ratatui::backend::TestBackend;
     use ratatui::Terminal;
 
@@ -265,10 +277,42 @@ mod tests {
         (0..lines).map(line).collect::<Vec<_>>().join("\n")
     }
 
+    fn shown() -> Shown {
+        let db = Service {
+            name: "container db".into(),
+            processes: 2,
+            threads: [0.25, 0.0, 0.0, 1.5, 0.0, 0.0],
+            requests: 20.0,
+            longest: 360_000_000,
+            limit: "slow device sda".into(),
+            ..Service::default()
+        };
+        let nginx = Service {
+            name: "nginx.service".into(),
+            processes: 2,
+            threads: [0.5, 0.0, 0.0, 0.0, 0.0, 0.0],
+            account: vec![("idle: no request".into(), 3.5)],
+            ..Service::default()
+        };
+        let bottleneck = "container db: Bottleneck: slow device sda".into();
+        Shown { seconds: 2.0, bottleneck, services: vec![db, nginx], ..Shown::default() }
+    }
+
     fn screen() -> Screen {
         let mut screen = Screen::new(Sort::Busy, "");
-        screen.take(Shown::of(&window()), "12:00:00".into());
+        screen.take(shown(), "12:00:00".into());
         screen
+    }
+
+    #[test]
+    fn services_come_in_the_order_that_was_asked_for() {
+        let shown = shown();
+        let first = |by, filter| sorted(&shown, by, filter)[0].name.clone();
+        assert_eq!(
+            (first(Sort::Cpu, ""), first(Sort::Requests, ""), first(Sort::Busy, "nginx")),
+            ("nginx.service".into(), "container db".into(), "nginx.service".into())
+        );
+        assert!(sorted(&shown, Sort::Name, "nothing").is_empty());
     }
 
     fn press(screen: &mut Screen, keys: &[KeyCode]) -> Wish {

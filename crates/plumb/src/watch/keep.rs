@@ -115,7 +115,7 @@ fn size(dir: &Path) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::shown::Shown;
+    use plumb_live::shown::Shown;
 
     const DAY: u64 = 86_400;
     const AT: u64 = 20_000 * DAY;

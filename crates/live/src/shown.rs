@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a window of the recording tells, as rows.
 
-use crate::cli::top::Sort;
 use plumb_analysis::windows::Window;
 use plumb_diagnose::{Diagnosis, ServiceDiagnosis};
 use plumb_machine::json::{formats, Format, Output};
@@ -15,6 +14,8 @@ const WAITS: usize = 12;
 const ROWS: usize = 4;
 /// Below this share of a thread a part is not worth a line.
 const LEAST: f64 = 0.005;
+/// A service of which fewer threads have something to do or to wait for is limited by nothing.
+const IDLE: f64 = 0.05;
 
 /// What a thread does that is not idle, as columns have it.
 pub const PARTS: [&str; 6] = ["cpu", "runq", "lock", "disk", "net", "other"];
@@ -143,29 +144,17 @@ impl Shown {
             locks: result.locks.iter().take(ROWS).map(|lock| row_of(lock, length)).collect(),
         }
     }
-
-    /// The services with that in their names, in that order.
-    pub fn sorted(&self, by: Sort, filter: &str) -> Vec<&Service> {
-        let mut rows: Vec<&Service> = self.services.iter().filter(|s| s.name.contains(filter)).collect();
-        match by {
-            Sort::Busy => {}
-            Sort::Cpu => rows.sort_by(|a, b| b.threads[0].total_cmp(&a.threads[0])),
-            Sort::Requests => rows.sort_by(|a, b| b.requests.total_cmp(&a.requests)),
-            Sort::Longest => rows.sort_by_key(|s| std::cmp::Reverse(s.longest)),
-            Sort::Name => rows.sort_by(|a, b| a.name.cmp(&b.name)),
-        }
-        rows
-    }
 }
 
 /// The sentence that a person reads first: of who is busiest, for that is whose limit is felt.
 fn bottleneck(services: &[Service], diagnosis: &Diagnosis) -> String {
     // Who waits for other programs is limited by those.
     let own = |s: &&Service| s.threads[..PARTS.len() - 1].iter().sum::<f64>();
-    let limited = services.iter().filter(|s| !s.limit.is_empty());
+    let limited = services.iter().filter(|s| !s.limit.is_empty() && own(s) >= IDLE);
     let busiest = limited.max_by(|a, b| own(a).total_cmp(&own(b)));
     match busiest.and_then(|s| Some((s, s.verdict.first()?))) {
         Some((service, line)) => format!("{}: {line}", service.name),
+        None if !services.is_empty() => "nothing limits a service".into(),
         None => diagnosis.verdict.first().cloned().unwrap_or_else(|| "nothing was recorded yet".into()),
     }
 }
@@ -242,13 +231,13 @@ fn devices(result: &RunResult, length: f64) -> Vec<Device> {
 }
 
 #[cfg(test)]
-pub mod tests {
+mod tests {
     use super::*;
     use plumb_diagnose::Finding;
     use plumb_model::ProcessRow;
     use std::collections::BTreeMap;
 
-    pub fn window() -> Window {
+    fn window() -> Window {
         let run = |name: &str, parts: &[(Category, u64)], requests: u64| {
             let account: BTreeMap<Category, u64> = parts.iter().copied().collect();
             let service = plumb_model::ServiceResult {
@@ -307,11 +296,6 @@ pub mod tests {
         let half = Shown::of(&half);
         assert_eq!((half.paused, half.services[0].threads[3]), (0.5, 3.0), "of what was recorded");
         assert_eq!(shown.bottleneck, "container db: Bottleneck: slow device sda");
-        let first = |by, filter| shown.sorted(by, filter)[0].name.clone();
-        assert_eq!(
-            (first(Sort::Cpu, ""), first(Sort::Requests, ""), first(Sort::Busy, "nginx")),
-            ("nginx.service".into(), "container db".into(), "nginx.service".into())
-        );
-        assert!(shown.sorted(Sort::Name, "nothing").is_empty());
+        assert_eq!(bottleneck(&shown.services[1..], &Diagnosis::default()), "nothing limits a service");
     }
 }
