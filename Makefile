@@ -53,6 +53,8 @@ install: $(if $(PLUMB),,build)
 	$(PROGRAM) completions bash >$(SHARE)/bash-completion/completions/plumb
 	$(PROGRAM) completions zsh >$(SHARE)/zsh/site-functions/_plumb
 	$(PROGRAM) completions fish >$(SHARE)/fish/vendor_completions.d/plumb.fish
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
+	sed 's|PREFIX|$(PREFIX)|' packages/plumb-watch.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/plumb-watch.service
 	install -m 644 README.md CHANGELOG.md THIRD-PARTY-NOTICES.txt $(DOC)
 	install -m 644 docs/* $(DOC)/docs
 

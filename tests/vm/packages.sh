@@ -75,6 +75,7 @@ used() {
 	try "$1: plumb --version" in_tree plumb --version
 	try "$1: plumb check" in_tree plumb check
 	try "$1: plumb run -- true" records
+	try "$1: a unit that is off" test -e "$tree/usr/lib/systemd/system/plumb-watch.service" -a ! -e "$tree/etc/systemd/system/multi-user.target.wants/plumb-watch.service"
 	try "$1: manual pages of commands and topics" test -e "$tree/usr/share/man/man1/plumb-run.1.gz" -a -e "$tree/usr/share/man/man7/plumb-account.7.gz"
 	try "$1: bash completes a topic" completes
 	try "$1: debug information by build ID" has_symbols

@@ -9,7 +9,7 @@
 use crate::pass::{Reading, Wanted};
 use crate::{setup, Analysis, Quality};
 use anyhow::Result;
-use plumb_model::Setup;
+use plumb_model::{Setup, SlowRequest};
 use plumb_trace::reader::{Following, Item, News, Published, State};
 use plumb_trace::schema::StateTrigger;
 use std::collections::BTreeMap;
@@ -49,6 +49,19 @@ impl Windows {
         std::mem::take(&mut self.triggers)
     }
 
+    /// Requests are looked at that take longer than this, ns.
+    pub fn watch_requests(&mut self, limit: u64) {
+        self.cut.slow_limit = Some(limit);
+        self.cut.now.model.watch_requests(Some(limit));
+    }
+
+    /// Those that took longer, since this was asked last.
+    pub fn slow_requests(&mut self) -> Vec<SlowRequest> {
+        let mut slow = std::mem::take(&mut self.cut.slow);
+        slow.append(&mut self.cut.now.model.slow_requests());
+        slow
+    }
+
     /// Waits until more was recorded, hands out the windows that are over, and tells how far the trace was read.
     ///
     /// # Errors
@@ -76,13 +89,16 @@ struct Cut {
     next: Reading<()>,
     /// Those that are over: end, ns.
     over: Vec<(u64, Reading<()>)>,
+    /// Requests longer than this are told of, ns; those of windows that are over.
+    slow_limit: Option<u64>,
+    slow: Vec<SlowRequest>,
 }
 
 impl Cut {
     fn new(env: BTreeMap<String, String>, begin: u64, length: u64) -> Self {
         let end = begin + length;
         let (now, next) = (Self::reading(&env, begin, None), Self::reading(&env, end, None));
-        Self { env, length, end, now, next, over: Vec::new() }
+        Self { env, length, end, now, next, over: Vec::new(), slow_limit: None, slow: Vec::new() }
     }
 
     fn reading(env: &BTreeMap<String, String>, begin: u64, before: Option<&Reading<()>>) -> Reading<()> {
@@ -116,6 +132,8 @@ impl Cut {
         let after = Self::reading(&self.env, self.end, Some(&self.next));
         let now = std::mem::replace(&mut self.next, after);
         let mut over = std::mem::replace(&mut self.now, now);
+        self.slow.append(&mut over.model.slow_requests());
+        self.now.model.watch_requests(self.slow_limit);
         over.model.ends_at(end);
         self.over.push((end, over));
     }

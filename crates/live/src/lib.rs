@@ -8,6 +8,7 @@ pub mod triggers;
 
 use anyhow::{Context, Result};
 use plumb_analysis::windows::Window;
+use plumb_model::SlowRequest;
 use plumb_probe::{Tape, Trigger};
 use plumb_trace::schema::StateTrigger;
 use std::path::Path;
@@ -24,6 +25,8 @@ pub struct Words {
     pub events: String,
     /// Told of when they come true.
     pub triggers: Vec<Trigger>,
+    /// Told of requests that took longer than this, ns.
+    pub slow: Option<u64>,
     /// Most that recording may cost, as a share of the CPUs' time.
     pub budget: Option<f64>,
     /// So much is kept of what was recorded, ns, in at most so many bytes.
@@ -41,6 +44,8 @@ pub enum Told {
     Window(Box<Window>),
     /// A trigger's condition came true.
     Trigger(StateTrigger),
+    /// A request took too long.
+    Slow(SlowRequest),
     /// All until then was read, ns CLOCK_MONOTONIC.
     Until(u64),
 }
@@ -55,14 +60,14 @@ pub fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 pub struct Kept(Mutex<Option<Arc<Mutex<Tape>>>>);
 
 impl Kept {
-    /// Writes what is kept as a trace.
+    /// Writes what is kept as a trace; `of`: what it is written of.
     ///
     /// # Errors
     /// Nothing was recorded yet, or the directory holds a trace already or cannot be written.
-    pub fn write(&self, into: &Path, reason: &str) -> Result<()> {
+    pub fn write(&self, into: &Path, reason: &str, of: Option<&StateTrigger>) -> Result<()> {
         let tape = locked(&self.0).clone().context("nothing was recorded yet")?;
         let tape = locked(&tape);
-        tape.write(into, reason)
+        tape.write(into, reason, of)
     }
 
     fn is_on(&self, tape: &Arc<Mutex<Tape>>) {

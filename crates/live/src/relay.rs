@@ -139,6 +139,7 @@ impl Recording {
         let reader = Reader {
             window: words.window,
             keep: words.keep,
+            slow: words.slow,
             grid,
             turn: Arc::clone(&turn),
             stop: Arc::clone(&stop),
@@ -188,6 +189,8 @@ struct Reader {
     /// Length of a window, and how long the tape goes back, ns.
     window: u64,
     keep: u64,
+    /// Requests longer than this are told of, ns.
+    slow: Option<u64>,
     grid: Option<u64>,
     turn: Arc<Turn>,
     stop: Arc<Stop>,
@@ -202,6 +205,9 @@ impl Reader {
         self.turn.from.store(from, Ordering::Release);
         let (dir, begin) = (beside.dir.clone(), beside.begin);
         let mut windows = Windows::open(&dir, begin, from, self.window, AHEAD)?;
+        if let Some(limit) = self.slow {
+            windows.watch_requests(limit);
+        }
         let mut leads = self.grid.is_none();
         if leads {
             self.kept.is_on(&self.tape);
@@ -218,6 +224,11 @@ impl Reader {
             for fired in windows.triggers() {
                 if (from..to).contains(&fired.end) {
                     self.tell(Told::Trigger(fired))?;
+                }
+            }
+            for request in windows.slow_requests() {
+                if (from..to).contains(&request.end) {
+                    self.tell(Told::Slow(request))?;
                 }
             }
             for window in over.into_iter().filter(|w| w.begin < to) {

@@ -1,15 +1,78 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Triggers that are armed again, and when a run of one is to be written.
 
+use anyhow::{bail, Result};
+use plumb_machine::{system, Root};
+use plumb_model::SlowRequest;
 use plumb_probe::Trigger;
 use plumb_trace::schema::StateTrigger;
+use plumb_trace::units;
+
+/// Stalls are looked at over so long, ns.
+const LOOK: u64 = 1_000_000_000;
+/// A run that somebody asks for is written so long behind that, ns.
+const AFTER: u64 = 5_000_000_000;
+/// What the kernel tells stalls of (Documentation/accounting/psi.rst).
+const RESOURCES: [&str; 3] = ["cpu", "io", "memory"];
+
+/// What has to be for a trigger to fire.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Condition {
+    /// A system call, a block request or a wait for a CPU: the recorder sees it.
+    Recorded(Trigger),
+    /// A request that a service with `of` in its name answered later than `limit`, ns.
+    Answer { of: String, limit: u64, text: String },
+    /// Some task was stalled for a resource for more than a share of a second, 0 to 1.
+    Pressure { resource: &'static str, share: f64, text: String },
+    /// Somebody asks.
+    Asked,
+}
+
+impl Condition {
+    /// Reads `answer > DURATION`, `answer of SERVICE > DURATION`, `pressure RESOURCE > PERCENT` and what
+    /// [`Trigger::parse`] does.
+    ///
+    /// # Errors
+    /// Not of that form.
+    pub fn parse(text: &str) -> Result<Self> {
+        let text = text.trim();
+        let (name, limit) = text.split_once('>').unwrap_or((text, ""));
+        let words: Vec<&str> = name.split_whitespace().collect();
+        let text = text.to_string();
+        Ok(match words[..] {
+            ["answer"] | ["answer", "of", ..] => {
+                let limit = units::parse_duration(limit.trim()).map_err(anyhow::Error::msg)?;
+                Self::Answer { of: words.get(2..).unwrap_or_default().join(" "), limit, text }
+            }
+            ["pressure", resource] => {
+                let Some(resource) = RESOURCES.into_iter().find(|r| *r == resource) else {
+                    bail!("'{text}': pressure is of cpu, io or memory");
+                };
+                let percent = limit.trim().strip_suffix('%').and_then(|n| n.trim().parse::<f64>().ok());
+                let Some(percent) = percent.filter(|n| (0.0..100.0).contains(n)) else {
+                    bail!("'{text}': a pressure is a share of the time, as in 'pressure io > 20%'");
+                };
+                Self::Pressure { resource, share: percent / 100.0, text }
+            }
+            _ => Self::Recorded(Trigger::parse(&text)?),
+        })
+    }
+
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Recorded(trigger) => trigger.text(),
+            Self::Answer { text, .. } | Self::Pressure { text, .. } => text,
+            Self::Asked => "plumb trigger",
+        }
+    }
+}
 
 /// What a run is written of.
 #[derive(Debug, Clone)]
 pub struct When {
     /// What the run is called.
     pub name: String,
-    pub trigger: Trigger,
+    pub condition: Condition,
     /// At most one run is written in so long, ns.
     pub every: u64,
     /// It is written so long behind its moment, ns.
@@ -27,7 +90,11 @@ pub struct Due {
 
 /// All triggers of a recording.
 #[derive(Debug)]
-pub struct Triggers(Vec<Armed>);
+pub struct Triggers {
+    armed: Vec<Armed>,
+    /// When stalls were looked at last, ns, and how long there were of each of [`RESOURCES`] until then, ns.
+    stalled: Option<(u64, [u64; RESOURCES.len()])>,
+}
 
 #[derive(Debug)]
 struct Armed {
@@ -40,48 +107,125 @@ struct Armed {
     due: Option<(StateTrigger, u64)>,
 }
 
+impl Armed {
+    /// Its condition came true: its name, where a run of it will be written.
+    fn fire(&mut self, fired: StateTrigger) -> Option<(String, StateTrigger)> {
+        if self.due.is_some() || self.last.is_some_and(|last| fired.end < last + self.when.every) {
+            self.since += 1;
+            return None;
+        }
+        self.last = Some(fired.end);
+        let end = fired.end + self.when.after;
+        self.due = Some((fired.clone(), end));
+        Some((self.when.name.clone(), fired))
+    }
+}
+
 impl Triggers {
     pub fn new(all: impl IntoIterator<Item = When>) -> Self {
-        Self(all.into_iter().map(|when| Armed { when, last: None, since: 0, due: None }).collect())
+        let armed = all.into_iter().map(|when| Armed { when, last: None, since: 0, due: None });
+        Self { armed: armed.collect(), stalled: None }
     }
 
     /// What the recorder looks out for.
-    pub fn conditions(&self) -> Vec<Trigger> {
-        self.0.iter().map(|armed| armed.when.trigger.clone()).collect()
+    pub fn recorded(&self) -> Vec<Trigger> {
+        let one = |armed: &Armed| match &armed.when.condition {
+            Condition::Recorded(trigger) => Some(trigger.clone()),
+            _ => None,
+        };
+        self.armed.iter().filter_map(one).collect()
     }
 
-    /// A condition came true: the name of its trigger, where a run of it will be written.
-    pub fn fired(&mut self, fired: &StateTrigger) -> Option<&str> {
-        let armed = self.0.iter_mut().find(|armed| armed.when.trigger.text() == fired.condition)?;
-        if armed.due.is_some() || armed.last.is_some_and(|last| fired.end < last + armed.when.every) {
-            armed.since += 1;
-            return None;
+    /// Requests that took longer than this may interest, ns.
+    pub fn slow_requests(&self) -> Option<u64> {
+        let one = |armed: &Armed| match armed.when.condition {
+            Condition::Answer { limit, .. } => Some(limit),
+            _ => None,
+        };
+        self.armed.iter().filter_map(one).min()
+    }
+
+    /// The recorder saw a condition come true: what a run will be written of, and its name.
+    pub fn fired(&mut self, fired: &StateTrigger) -> Option<(String, StateTrigger)> {
+        let of = self.armed.iter_mut().find(|armed| armed.when.condition.text() == fired.condition)?;
+        of.fire(fired.clone())
+    }
+
+    /// The same of a slow request, which may be of several triggers' interest.
+    pub fn answered(&mut self, request: &SlowRequest) -> Vec<(String, StateTrigger)> {
+        let (begin, end, thread) = (request.begin, request.end, request.thread);
+        let of = |armed: &&mut Armed| match &armed.when.condition {
+            Condition::Answer { of, limit, .. } => {
+                end.saturating_sub(begin) > *limit && request.service.contains(of.as_str())
+            }
+            _ => false,
+        };
+        let fire = |armed: &mut Armed| {
+            let condition = armed.when.condition.text().to_string();
+            armed.fire(StateTrigger { begin, end, thread, condition })
+        };
+        self.armed.iter_mut().filter(of).filter_map(fire).collect()
+    }
+
+    /// The same of stalls, as the kernel tells of them now, ns CLOCK_MONOTONIC.
+    pub fn look(&mut self, now: u64, root: &Root) -> Vec<(String, StateTrigger)> {
+        let wanted = |armed: &Armed| matches!(armed.when.condition, Condition::Pressure { .. });
+        let early = self.stalled.is_some_and(|(at, _)| now < at + LOOK);
+        if early || !self.armed.iter().any(wanted) {
+            return Vec::new();
         }
-        armed.last = Some(fired.end);
-        armed.due = Some((fired.clone(), fired.end + armed.when.after));
-        Some(&armed.when.name)
+        let total = RESOURCES.map(|resource| system::stalled(resource, root).unwrap_or(0));
+        let Some((begin, before)) = self.stalled.replace((now, total)) else { return Vec::new() };
+        let fire = |armed: &mut Armed| {
+            let Condition::Pressure { resource, share, text } = &armed.when.condition else { return None };
+            let at = RESOURCES.iter().position(|r| r == resource)?;
+            let stalled = total[at].saturating_sub(before[at]) as f64 / (now - begin) as f64;
+            let condition = text.clone();
+            (stalled > *share).then(|| armed.fire(StateTrigger { begin, end: now, thread: 0, condition }))?
+        };
+        self.armed.iter_mut().filter_map(fire).collect()
+    }
+
+    /// Somebody asks for a run of that name at `now`, ns; of one name that is not written yet one is enough.
+    pub fn ask(&mut self, name: &str, now: u64) {
+        let is_asked = |armed: &Armed| armed.when.condition == Condition::Asked && armed.when.name == name;
+        if self.armed.iter().any(is_asked) {
+            return;
+        }
+        let when = When { name: name.into(), condition: Condition::Asked, every: 0, after: AFTER };
+        let mut armed = Armed { when, last: None, since: 0, due: None };
+        let condition = Condition::Asked.text().into();
+        armed.fire(StateTrigger { begin: now, end: now, thread: 0, condition });
+        self.armed.push(armed);
     }
 
     /// The runs whose time is over at `until`, ns.
     pub fn due(&mut self, until: u64) -> Vec<Due> {
         let one = |armed: &mut Armed| {
             let (fired, _) = armed.due.take_if(|(_, end)| *end <= until)?;
-            Some(Due { name: armed.when.name.clone(), fired, since: std::mem::take(&mut armed.since) })
+            let since = std::mem::take(&mut armed.since);
+            Some(Due { name: armed.when.name.clone(), fired, since })
         };
-        self.0.iter_mut().filter_map(one).collect()
+        let due = self.armed.iter_mut().filter_map(one).collect();
+        self.armed.retain(|armed| armed.when.condition != Condition::Asked || armed.due.is_some());
+        due
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plumb_machine::Fake;
+
+    fn one(condition: &str) -> Triggers {
+        let condition = Condition::parse(condition).expect("a condition");
+        Triggers::new([When { name: "slow".into(), condition, every: 1000, after: 50 }])
+    }
 
     #[test]
     fn a_run_is_written_once_in_a_while_and_says_how_often_it_fired() {
-        let trigger = Trigger::parse("fsync > 1ms").expect("a trigger");
-        let condition = trigger.text().to_string();
-        let mut all = Triggers::new([When { name: "slow".into(), trigger, every: 1000, after: 50 }]);
-        let at = |end: u64| StateTrigger { begin: end - 1, end, thread: 7, condition: condition.clone() };
+        let mut all = one("fsync > 1ms");
+        let at = |end| StateTrigger { begin: end - 1, end, thread: 7, condition: "fsync > 1ms".into() };
         let fire = |all: &mut Triggers, end| all.fired(&at(end)).is_some();
         assert!(fire(&mut all, 100));
         assert!(!fire(&mut all, 120) && !fire(&mut all, 1099), "in the same while");
@@ -92,5 +236,61 @@ mod tests {
         assert_eq!(all.due(u64::MAX).len(), 1, "at the end nobody waits");
         let other = StateTrigger { condition: "request > 1s".into(), ..at(5000) };
         assert_eq!(all.fired(&other), None);
+    }
+
+    #[test]
+    fn a_slow_request_fires_the_triggers_of_its_service() {
+        let request = |service: &str, took: u64| SlowRequest {
+            service: service.into(),
+            thread: 7,
+            begin: 10,
+            end: 10 + took,
+        };
+        let mut all = one("answer of postgresql > 1ms");
+        assert_eq!(all.slow_requests(), Some(1_000_000));
+        assert!(all.answered(&request("nginx.service", 2_000_000)).is_empty());
+        assert!(all.answered(&request("postgresql@15.service", 1_000_000)).is_empty(), "not longer");
+        let fired = all.answered(&request("postgresql@15.service", 1_000_001));
+        assert_eq!((fired[0].1.thread, fired[0].1.condition.as_str()), (7, "answer of postgresql > 1ms"));
+        assert!(!one("answer > 1ms").answered(&request("", 2_000_000)).is_empty(), "of any");
+    }
+
+    #[test]
+    fn what_somebody_asks_for_is_written_once() {
+        let mut all = one("fsync > 1ms");
+        (0..3).for_each(|n| all.ask("oom", 100 + n));
+        assert!(all.due(100 + AFTER - 1).is_empty());
+        let due = all.due(100 + AFTER);
+        assert_eq!((due.len(), due[0].name.as_str(), due[0].fired.end), (1, "oom", 100));
+        all.ask("oom", 200);
+        assert_eq!(all.due(u64::MAX).len(), 1, "again");
+        assert_eq!(all.armed.len(), 1);
+    }
+
+    #[test]
+    fn stalls_are_a_share_of_the_time_between_two_looks() {
+        let fake = Fake::new();
+        let mut all = one("pressure io > 20%");
+        let mut look = |ms: u64, us: u64| {
+            fake.put("/proc/pressure/io", &format!("some avg10=0.00 avg60=0.00 avg300=0.00 total={us}\n"));
+            all.look(ms * 1_000_000, &fake.root()).len()
+        };
+        assert_eq!(look(1000, 5_000_000), 0, "since when?");
+        assert_eq!(look(1900, 6_000_000), 0, "too early");
+        assert_eq!(look(2000, 5_200_000), 0, "20 %");
+        assert_eq!(look(3000, 5_400_001), 1);
+    }
+
+    #[test]
+    fn what_is_no_condition_is_told() {
+        for (text, says) in [
+            ("answer", "duration"),
+            ("pressure disk > 20%", "cpu, io or memory"),
+            ("pressure io > 2s", "'pressure io > 20%'"),
+            ("nothing > 1s", "no system call"),
+        ] {
+            let error = Condition::parse(text).expect_err(text).to_string();
+            assert!(error.contains(says), "{text}: {error}");
+        }
     }
 }

@@ -226,6 +226,18 @@ impl DirtyLimits {
     }
 }
 
+/// A word of what the kernel says of stalls of some task of the machine (Documentation/accounting/psi.rst).
+fn some_stalled(resource: &str, word: &str, root: &Root) -> Option<String> {
+    let text = root.text(format!("/proc/pressure/{resource}"))?;
+    let some = text.lines().find(|l| l.starts_with("some"))?;
+    some.split(' ').find_map(|w| w.strip_prefix(word)).map(String::from)
+}
+
+/// Time in which some task of the machine was stalled for `cpu`, `memory` or `io`, since it started, ns.
+pub fn stalled(resource: &str, root: &Root) -> Option<u64> {
+    some_stalled(resource, "total=", root)?.parse::<u64>().ok().map(|us| us * 1000)
+}
+
 /// Share of the last ten seconds in which some task was stalled, percent (/proc/pressure).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Pressure {
@@ -237,11 +249,7 @@ pub struct Pressure {
 
 impl Pressure {
     pub(crate) fn read(root: &Root) -> Pressure {
-        let of = |name: &str| {
-            let text = root.text(format!("/proc/pressure/{name}"))?;
-            let some = text.lines().find(|l| l.starts_with("some"))?;
-            some.split(' ').find_map(|w| w.strip_prefix("avg10="))?.parse().ok()
-        };
+        let of = |name: &str| some_stalled(name, "avg10=", root)?.parse().ok();
         Pressure { cpu: of("cpu"), memory: of("memory"), io: of("io") }
     }
 

@@ -43,6 +43,7 @@ mod samples;
 pub mod sched;
 mod services;
 mod setup;
+mod slow;
 mod spans;
 mod sum;
 pub mod tasks;
@@ -69,6 +70,7 @@ pub use result::{
 };
 pub use samples::At;
 pub use setup::Setup;
+pub use slow::SlowRequest;
 pub use sum::sum;
 pub use wait::waits_on;
 pub use wait_frames::is_scheduler;

@@ -34,6 +34,7 @@ use crate::samples::Samples;
 use crate::sched::Switch;
 use crate::services::Services;
 use crate::setup::Setup;
+use crate::slow::Slow;
 use crate::spans::Spans;
 use crate::tasks;
 use crate::thread::Thread;
@@ -125,6 +126,7 @@ pub struct Model<O: Observer = ()> {
     spans: Spans,
     wait_events: WaitEvents,
     triggered: Triggered,
+    slow: Slow,
     /// Texts of spans that begin soon.
     texts: Ahead<u32>,
     /// Stacks of who ended a wait, kernel and user, by wakee and time.
@@ -185,6 +187,7 @@ impl<O: Observer> Model<O> {
             spans: Spans::default(),
             wait_events: WaitEvents::default(),
             triggered: Triggered::new(setup.trigger()),
+            slow: Slow::default(),
             texts: Ahead::default(),
             wakers: FxHashMap::default(),
             own: Vec::new(),

@@ -240,6 +240,11 @@ impl Services {
         found
     }
 
+    /// The name of one; empty where it has none.
+    pub fn name(&self, service: Service) -> &str {
+        self.names.get(usize::from(service)).map_or("", String::as_str)
+    }
+
     /// Their numbers and names.
     pub fn names(&self) -> impl Iterator<Item = (Service, &str)> {
         self.names.iter().enumerate().skip(1).map(|(n, name)| (n as Service, name.as_str()))

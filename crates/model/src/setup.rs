@@ -28,10 +28,9 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// What froze a flight recorder, or was written with what lies around it: the first that came true in what is
-    /// accounted, or the last before it.
+    /// What froze a flight recorder, or was written with what lies around it: of several, what was told last.
     pub fn trigger(&self) -> Option<&StateTrigger> {
         let triggers = &self.state.triggers;
-        triggers.iter().find(|t| t.end >= self.begin && t.end <= self.end).or(triggers.last())
+        triggers.iter().rev().find(|t| t.end >= self.begin && t.end <= self.end).or(triggers.last())
     }
 }

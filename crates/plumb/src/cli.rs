@@ -19,6 +19,7 @@ mod report;
 mod sim;
 mod size;
 pub mod top;
+pub mod trigger;
 mod tune;
 pub mod watch;
 mod whatif;
@@ -107,6 +108,9 @@ pub enum Command {
     /// Record this machine all the time: a line of each minute, and a run of whatever was too slow.
     #[command(after_help = watch::HELP)]
     Watch(watch::WatchArgs),
+    /// Have plumb watch write a run of what happens now.
+    #[command(after_help = trigger::HELP)]
+    Trigger(trigger::TriggerArgs),
     /// Print verdict, account and findings of an existing run or trace.
     #[command(
         after_help = "Examples:\n  plumb explain plumb-run-20260101-120000\n  plumb explain DIR --json | jq '.processes[0].account'"

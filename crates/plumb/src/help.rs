@@ -21,7 +21,10 @@ use topics::{Topic, TOPICS};
 /// The commands in the order in which help lists them: the everyday ones first, then by purpose.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Everyday", &["run", "top", "explain", "compare", "report", "load"]),
-    ("Record and explain", &["check", "record", "watch", "collect", "events", "view", "profile", "findings"]),
+    (
+        "Record and explain",
+        &["check", "record", "watch", "trigger", "collect", "events", "view", "profile", "findings"],
+    ),
     ("Load and simulate", &["disk", "sim", "whatif"]),
     ("Plan", &["plan", "bisect", "size"]),
     ("Export and query", &["export", "query", "schema", "mcp"]),

@@ -57,6 +57,7 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Command::Run(args) => run::main(&args),
         Command::Top(args) => top::main(&args),
         Command::Watch(args) => watch::main(&args),
+        Command::Trigger(args) => watch::trigger(&args),
         Command::Explain(mut args) => {
             args.dir = repeat::run_of(args.dir)?;
             explain::main(&args, false)

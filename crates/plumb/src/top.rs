@@ -45,6 +45,7 @@ impl Live {
             window: args.window,
             events: "default".into(),
             triggers: Vec::new(),
+            slow: None,
             budget: None,
             keep: args.keep,
             memory: args.keep_memory,
@@ -82,7 +83,7 @@ fn write(kept: &Kept) -> Result<PathBuf> {
     if dir.exists() {
         bail!("{}: is there already", dir.display());
     }
-    kept.write(&dir.join("trace"), "written by plumb top")?;
+    kept.write(&dir.join("trace"), "written by plumb top", None)?;
     Ok(dir)
 }
 

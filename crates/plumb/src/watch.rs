@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `plumb watch`: the machine, recorded all the time: a line of each window, and runs of what triggers tell of.
 
+mod asked;
 mod config;
 mod keep;
 
+use crate::cli::trigger::TriggerArgs;
 use crate::cli::watch::WatchArgs;
 use anyhow::{Context, Result};
+use asked::Asked;
 use config::{Config, EXAMPLE};
 use keep::Store;
 use plumb_live::shown::Shown;
@@ -13,7 +16,8 @@ use plumb_live::triggers::{Due, Triggers, When};
 use plumb_live::{Kept, Told, Words};
 use plumb_machine::json::{formats, Format, Output};
 use plumb_machine::signals::{self, Calls};
-use plumb_machine::{clock, output, utc_of};
+use plumb_machine::{clock, output, utc_of, Root};
+use plumb_trace::schema::StateTrigger;
 use plumb_trace::units;
 use serde::Serialize;
 use std::io::Write;
@@ -38,6 +42,7 @@ impl Output for Line<'_> {
 struct Keeper {
     store: Store,
     kept: Arc<Kept>,
+    asked: Asked,
     triggers: Triggers,
     /// plumb itself.
     program: PathBuf,
@@ -49,6 +54,18 @@ struct Keeper {
 fn wall(at: u64) -> u64 {
     let clocks = clock::together();
     (clocks.realtime.saturating_sub(clocks.monotonic) + at) / 1_000_000_000
+}
+
+/// Says what runs will be written of.
+fn say(fired: impl IntoIterator<Item = (String, StateTrigger)>) {
+    for (name, fired) in fired {
+        let took = units::duration(fired.end.saturating_sub(fired.begin));
+        let who = match fired.thread {
+            0 => format!("in {took}"),
+            thread => format!("thread {thread} took {took}"),
+        };
+        eprintln!("plumb: trigger {name}: {}: {who}", fired.condition);
+    }
 }
 
 impl Keeper {
@@ -65,16 +82,14 @@ impl Keeper {
                 }
                 self.store.retain(wall(window.end));
             }
-            Told::Trigger(fired) => {
-                if let Some(name) = self.triggers.fired(&fired) {
-                    let took = units::duration(fired.end.saturating_sub(fired.begin));
-                    eprintln!(
-                        "plumb: trigger {name}: {}: thread {} took {took}",
-                        fired.condition, fired.thread
-                    );
-                }
-            }
+            Told::Trigger(fired) => say(self.triggers.fired(&fired)),
+            Told::Slow(request) => say(self.triggers.answered(&request)),
             Told::Until(until) => {
+                say(self.triggers.look(clock::now(), &Root::real()));
+                for name in self.asked.take() {
+                    eprintln!("plumb: trigger {name}: asked for");
+                    self.triggers.ask(&name, until);
+                }
                 for due in self.triggers.due(until) {
                     self.write(&due);
                 }
@@ -91,7 +106,7 @@ impl Keeper {
             times => format!(", {times} times more since the run before"),
         };
         let reason = format!("trigger '{}'{more}", due.fired.condition);
-        if let Err(error) = self.kept.write(&dir.join("trace"), &reason) {
+        if let Err(error) = self.kept.write(&dir.join("trace"), &reason, Some(&due.fired)) {
             return eprintln!("plumb: {}: {error:#}", dir.display());
         }
         eprintln!("plumb: run {}", dir.display());
@@ -136,11 +151,12 @@ pub fn main(args: &WatchArgs) -> Result<ExitCode> {
     output::private_unless(false);
     signals::catch(Calls::Restart);
     let when = |when: &config::When| {
-        let trigger = when.parsed()?;
-        Ok(When { name: when.name.clone(), trigger, every: when.every, after: when.after })
+        let condition = when.parsed()?;
+        Ok(When { name: when.name.clone(), condition, every: when.every, after: when.after })
     };
     let triggers = Triggers::new(config.triggers.iter().map(when).collect::<Result<Vec<_>>>()?);
     let store = Store::open(&config.directory, config.retention.clone())?;
+    let asked = Asked::open(&config.directory)?;
     eprintln!(
         "plumb: watching: windows of {} in {}, {} triggers",
         units::duration(config.window),
@@ -150,7 +166,8 @@ pub fn main(args: &WatchArgs) -> Result<ExitCode> {
     let words = Words {
         window: config.window,
         events: config.events.clone(),
-        triggers: triggers.conditions(),
+        triggers: triggers.recorded(),
+        slow: triggers.slow_requests(),
         budget: Some(config.budget),
         keep: config.keep,
         memory: config.memory,
@@ -159,7 +176,17 @@ pub fn main(args: &WatchArgs) -> Result<ExitCode> {
     };
     let kept = Arc::new(Kept::default());
     let program = std::env::current_exe().context("plumb's own file")?;
-    let mut keeper = Keeper { store, kept: Arc::clone(&kept), triggers, program, reports: Vec::new() };
+    let mut keeper = Keeper { store, kept: Arc::clone(&kept), asked, triggers, program, reports: Vec::new() };
     plumb_live::record(&words, &kept, move |what| keeper.told(what))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Asks a watch for a run.
+///
+/// # Errors
+/// Nobody watches there.
+pub fn trigger(args: &TriggerArgs) -> Result<ExitCode> {
+    asked::ask(&args.dir, &args.name)?;
+    eprintln!("plumb: a run comes to {}", args.dir.join("runs").display());
     Ok(ExitCode::SUCCESS)
 }

@@ -170,6 +170,8 @@ fn watch_keeps_windows_and_writes_a_run_of_what_was_too_slow() {
     assert!(output(plumb().args(["watch", "--check"]).arg(&config)).status.success());
     let mut watch = watching(&config);
     let windows = kept.join("windows");
+    let nobody = output(plumb().args(["trigger", "--name", "oom"]).arg(dir.path()));
+    assert!(stderr(&nobody).contains("no plumb watch"), "{}", stderr(&nobody));
     let lines = || -> Vec<Value> {
         let texts =
             names(&windows).into_iter().map(|n| std::fs::read_to_string(windows.join(n)).expect("a file"));
@@ -197,6 +199,12 @@ fn watch_keeps_windows_and_writes_a_run_of_what_was_too_slow() {
     let leads = said.starts_with("Bottleneck: flock(2) of flock (")
         && said.contains("asked for 'flock > 400ms': waiting for a file lock");
     assert!(leads, "{said}");
+    // Two watches of a directory there are not, and who asks gets a run.
+    let second = output(plumb().arg("watch").arg(&config));
+    assert!(stderr(&second).contains("another plumb watch"), "{}", stderr(&second));
+    let asked = output(plumb().args(["trigger", "--name", "oom"]).arg(&kept));
+    assert!(asked.status.success(), "{}", stderr(&asked));
+    until("a run", || names(&kept.join("runs")).into_iter().find(|n| n.ends_with("-oom")));
     // Recordings have followed one another meanwhile; no second is missing or there twice.
     let before = lines().len();
     until("windows of several recordings", || (lines().len() > before + 14).then_some(()));
@@ -212,7 +220,7 @@ fn watch_keeps_windows_and_writes_a_run_of_what_was_too_slow() {
     let mut watch = watching(&config);
     until("windows of another", || (lines().len() > before).then_some(()));
     assert_eq!(left_in_memory(pid), 0, "the next one cleans up");
-    assert_eq!(names(&kept.join("runs")).len(), 1, "one in an hour");
+    assert_eq!(names(&kept.join("runs")).len(), 2, "one of flock in an hour, and the one that was asked for");
     for name in names(&windows) {
         is_valid("watch", &std::fs::read_to_string(windows.join(name)).expect("a file"));
     }

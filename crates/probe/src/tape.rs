@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use plumb_machine::{output, Process, Root};
 use plumb_trace::ctf::{Metadata, PacketHead, HEAD_BYTES};
 use plumb_trace::reader::Published;
-use plumb_trace::schema::StateEnd;
+use plumb_trace::schema::{StateEnd, StateTrigger};
 use plumb_trace::writer::{DirectorySink, KeepSink, Sink, Stream, TraceWriter};
 use std::collections::VecDeque;
 use std::fs::File;
@@ -117,11 +117,11 @@ impl Tape {
         }
     }
 
-    /// Writes what is there as a trace of its own, of a flight recorder's kind.
+    /// Writes what is there as a trace of its own, of a flight recorder's kind; `of`: what it is written of.
     ///
     /// # Errors
     /// Nothing was recorded yet, or the directory holds a trace already or cannot be written.
-    pub fn write(&self, into: &Path, reason: &str) -> Result<()> {
+    pub fn write(&self, into: &Path, reason: &str, of: Option<&StateTrigger>) -> Result<()> {
         let (first, last) = self.marks.front().zip(self.marks.back()).context("nothing was recorded yet")?;
         let trace = self.trace();
         let text = std::fs::read_to_string(trace.join("metadata")).context("the recording's metadata")?;
@@ -149,6 +149,10 @@ impl Tape {
             reason: reason.into(),
             ..StateEnd::default()
         };
+        // The recorder tells of every trigger that fired; the last one is it.
+        if let Some(fired) = of {
+            writer.state(last.until, fired)?;
+        }
         writer.state(last.until, &end)?;
         output::directory(into)?;
         let mut kept = writer.finish()?;
@@ -215,7 +219,7 @@ mod tests {
 
         let out = tempfile::tempdir().expect("directory");
         let into = out.path().join("trace");
-        tape.write(&into, "asked").expect("a trace");
+        tape.write(&into, "asked", None).expect("a trace");
         let trace = Trace::open(&into).expect("it reads");
         let mut times = Vec::new();
         let summary = trace

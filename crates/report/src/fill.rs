@@ -2,7 +2,7 @@
 //! Fills tables from a run directory: queries and exports read runs by the same way.
 
 use crate::query::RunDir;
-use crate::table::{absent, load, read, Part, Sink, Table};
+use crate::table::{absent, load, read, windows, Part, Sink, Table};
 use anyhow::{Context, Result};
 use plumb_trace::reader::Trace;
 use plumb_trace::units;
@@ -24,7 +24,15 @@ pub fn fill(run: &RunDir, used: &[&'static Table], sink: &mut dyn Sink, stop: &A
     let mut filled = Filled { valid: true, words: Vec::new() };
     // Tables by why they have no rows.
     let mut lacking: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    let (of_loads, of_trace): (Vec<&Table>, Vec<&Table>) = used.iter().partition(|t| t.part == Part::Load);
+    let of = |part: fn(Part) -> bool| -> Vec<&'static Table> {
+        used.iter().copied().filter(|t| part(t.part)).collect()
+    };
+    let (of_loads, of_windows) = (of(|p| p == Part::Load), of(|p| p == Part::Windows));
+    let of_trace = of(|p| !matches!(p, Part::Load | Part::Windows));
+    if run.windows.is_empty() {
+        let why = "no plumb watch kept windows there";
+        of_windows.iter().for_each(|t| lacking.entry(why).or_default().push(t.name));
+    }
     if run.loads.is_empty() {
         let why = "the run has no load.json; a plan's cells have one, and 'plumb load --json > DIR/load.json' makes one";
         of_loads.iter().for_each(|t| lacking.entry(why).or_default().push(t.name));
@@ -63,6 +71,12 @@ pub fn fill(run: &RunDir, used: &[&'static Table], sink: &mut dyn Sink, stop: &A
             let text = std::fs::read(path).with_context(|| path.display().to_string())?;
             let value = serde_json::from_slice(&text).with_context(|| path.display().to_string())?;
             load(&run.name, &value, copy, sink);
+        }
+    }
+    if !of_windows.is_empty() {
+        for path in &run.windows {
+            let lines = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+            windows(&run.name, &lines, sink);
         }
     }
     for (why, tables) in lacking {

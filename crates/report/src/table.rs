@@ -14,6 +14,7 @@ mod results;
 mod spans;
 mod stacks;
 mod streamed;
+mod windows;
 mod words;
 mod workloads;
 
@@ -21,6 +22,7 @@ pub use context::Context;
 pub use docs::markdown;
 pub use read::read;
 pub use streamed::Filler;
+pub use windows::windows;
 pub use words::{absent, load};
 
 use plumb_model::Category;
@@ -144,6 +146,8 @@ pub enum Part {
     Operations,
     /// `load.json`.
     Load,
+    /// Windows of a watch.
+    Windows,
 }
 
 #[derive(Debug)]
@@ -299,6 +303,9 @@ tables! {
     WaitEventEnders spans::WAIT_EVENT_ENDERS;
     Loads workloads::LOADS;
     LoadSeconds workloads::LOAD_SECONDS;
+    Windows windows::WINDOWS;
+    WindowServices windows::WINDOW_SERVICES;
+    WindowDevices windows::WINDOW_DEVICES;
     Cpus results::CPUS;
     Others results::OTHERS;
     Unexplained results::UNEXPLAINED;

@@ -44,6 +44,9 @@ fn the_manual_has_every_table_and_column() {
     );
 }
 
+/// A window of a watch with a slow request.
+const WINDOW: &str = r#"{"at":"2026-11-28T13:01:53Z","services":[{"name":"postgresql.service","requests":9.5,"longest":200000000}]}"#;
+
 #[test]
 fn every_example_finds_something() {
     for (question, sql, runs) in EXAMPLES {
@@ -55,6 +58,9 @@ fn every_example_finds_something() {
         }
         if names.len() == 1 {
             fill(&recorded("appenders"), "appenders", &mut loader);
+        }
+        if runs.starts_with("/var") {
+            plumb_report::table::windows(runs, WINDOW, &mut loader);
         }
         loader.finish().expect("room");
         let mut out = Vec::new();

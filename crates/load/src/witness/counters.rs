@@ -2,7 +2,7 @@
 //! One reading of the kernel's counters. What a kernel does not have is None.
 
 use plumb_machine::mount::beneath;
-use plumb_machine::{cgroup, clock, host, DeviceNumber, Root};
+use plumb_machine::{cgroup, clock, host, system, DeviceNumber, Root};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -268,12 +268,7 @@ fn local_ports(root: &Root) -> Option<u64> {
 }
 
 fn stalled(root: &Root) -> Stalled {
-    let of = |name: &str| {
-        let text = root.text(format!("/proc/pressure/{name}"))?;
-        let some = text.lines().find(|line| line.starts_with("some"))?;
-        let us: u64 = some.split(' ').find_map(|w| w.strip_prefix("total="))?.parse().ok()?;
-        Some(us * 1000)
-    };
+    let of = |name: &str| system::stalled(name, root);
     Stalled { cpu_ns: of("cpu"), memory_ns: of("memory"), io_ns: of("io") }
 }
 

@@ -82,7 +82,12 @@ impl<O: Observer> Model<O> {
                 // The next ones may have come later.
                 (self.threads[at].serves, self.threads[at].arrived) = (true, 0);
             }
-            Some(Exchange::Answered { since }) if self.threads[at].target => self.serve(at, since, ts),
+            Some(Exchange::Answered { since }) if self.threads[at].target => {
+                let (service, services) = (self.threads[at].service, &self.services);
+                let name = || services.name(service).to_string();
+                self.slow.answered(tid, (since, ts), name);
+                self.serve(at, since, ts);
+            }
             Some(Exchange::Answered { .. }) | None => {}
         }
     }

@@ -7,7 +7,7 @@ use crate::account::Category;
 use crate::process::Processes;
 use crate::samples::Samples;
 use crate::services::Services;
-use crate::Observer;
+use crate::{Observer, SlowRequest};
 use plumb_trace::reader::State;
 use plumb_trace::schema::StateTask;
 use rustc_hash::FxHashMap;
@@ -24,6 +24,16 @@ pub struct Carried {
 }
 
 impl<O: Observer> Model<O> {
+    /// Keeps requests that take longer than this from now on, ns; none where nobody looks.
+    pub fn watch_requests(&mut self, limit: Option<u64>) {
+        self.slow.limit = limit;
+    }
+
+    /// Those, since this was asked last.
+    pub fn slow_requests(&mut self) -> Vec<SlowRequest> {
+        std::mem::take(&mut self.slow.seen)
+    }
+
     /// What it knows now.
     pub fn carry(&self) -> Carried {
         let task = |at: usize| {

@@ -9,7 +9,7 @@ use plumb_report::export::parquet::Parquet;
 use plumb_report::fill::fill;
 use plumb_report::query::runs;
 use plumb_report::staged_output::StagedOutput;
-use plumb_report::table::{Several, Sink, Table, TABLES};
+use plumb_report::table::{Part, Several, Sink, Table, TABLES};
 use plumb_trace::units;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -47,7 +47,9 @@ pub fn write(dir: &Path, to: To, stop: &AtomicBool) -> Result<bool> {
 
     let whole = csv.is_some() || parquet.is_some();
     let used: Vec<&'static Table> = match whole {
-        true => TABLES.to_vec(),
+        true => {
+            TABLES.iter().copied().filter(|t| t.part != Part::Windows || !run.windows.is_empty()).collect()
+        }
         false => OpenMetrics::tables().collect(),
     };
     let mut sinks: Vec<&mut dyn Sink> = Vec::new();

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The file of `plumb watch`.
 
+use super::asked::is_name;
 use crate::cli::profile::percent;
 use anyhow::{bail, Context, Result};
-use plumb_probe::{Selection, Trigger};
+use plumb_live::triggers::Condition;
+use plumb_probe::Selection;
 use plumb_trace::units;
 use serde::{Deserialize, Deserializer};
 use std::path::{Path, PathBuf};
@@ -122,8 +124,7 @@ impl Config {
         }
         Selection::parse(&self.events)?;
         for trigger in &self.triggers {
-            let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-            if trigger.name.is_empty() || !trigger.name.chars().all(plain) {
+            if !is_name(&trigger.name) {
                 bail!(
                     "trigger '{}': a name has letters, digits, - and _, for it is part of a directory's",
                     trigger.name
@@ -146,8 +147,8 @@ impl When {
     ///
     /// # Errors
     /// It is none.
-    pub fn parsed(&self) -> Result<Trigger> {
-        Trigger::parse(&self.when).with_context(|| format!("trigger {}", self.name))
+    pub fn parsed(&self) -> Result<Condition> {
+        Condition::parse(&self.when).with_context(|| format!("trigger {}", self.name))
     }
 }
 

@@ -40,4 +40,10 @@ pub const EXAMPLES: &[(&str, &str, &str)] = &[
  order by l.time_ns desc, h.time_ns desc limit 20",
         "RUN",
     ),
+    (
+        "When a service of a watched machine was slow, and what limited it then",
+        "select at, round(requests) per_second, ms(mean_ns) mean, ms(longest_ns) longest, round(disk, 2) disk, limited_by
+  from window_services where service like '%postgresql%' and longest_ns > 100000000 order by at",
+        "/var/lib/plumb",
+    ),
 ];

@@ -16,6 +16,8 @@ pub struct RunDir {
     pub trace: bool,
     /// What loads said: `load.json`, and of a plan's copies `load.2.json` ...
     pub loads: Vec<PathBuf>,
+    /// What `plumb watch` kept there: windows/DATE.jsonl; its runs are runs of their own, in runs/.
+    pub windows: Vec<PathBuf>,
 }
 
 fn has_trace(path: &Path) -> bool {
@@ -25,6 +27,14 @@ fn has_trace(path: &Path) -> bool {
 fn loads(path: &Path) -> Vec<PathBuf> {
     let others = (2..).map(|n| path.join(format!("load.{n}.json")));
     std::iter::once(path.join("load.json")).chain(others).take_while(|p| p.is_file()).collect()
+}
+
+fn windows(path: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(path.join("windows")).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> =
+        entries.map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "jsonl")).collect();
+    files.sort();
+    files
 }
 
 /// The runs in some directories: the directory itself, or those of a set or plan below it.
@@ -45,7 +55,7 @@ pub fn runs(named: &[PathBuf]) -> Result<Vec<RunDir>> {
         }
         look(path, &name, DEEP, &mut out)?;
         if out.len() == before {
-            bail!("{name}: holds neither a trace nor a load.json, and no directory below does");
+            bail!("{name}: holds neither a trace nor a load.json nor windows, and no directory below does");
         }
         for run in &out[before..] {
             let real = run.path.canonicalize().with_context(|| run.name.clone())?;
@@ -60,8 +70,9 @@ pub fn runs(named: &[PathBuf]) -> Result<Vec<RunDir>> {
 
 fn look(path: &Path, name: &str, deep: usize, out: &mut Vec<RunDir>) -> Result<()> {
     let (trace, loads) = (has_trace(path), loads(path));
-    if trace || !loads.is_empty() {
-        out.push(RunDir { name: name.into(), path: path.into(), trace, loads });
+    let windows = windows(path);
+    if trace || !loads.is_empty() || !windows.is_empty() {
+        out.push(RunDir { name: name.into(), path: path.into(), trace, loads, windows });
         return Ok(());
     }
     if deep == 0 {
@@ -117,6 +128,22 @@ mod tests {
         }
         let found = runs(&[dir.path().into()]).expect("a run");
         assert_eq!((found.len(), found[0].trace, found[0].loads.len()), (1, false, 2));
+    }
+
+    #[test]
+    fn what_a_watch_keeps_is_a_run_with_windows() {
+        let dir = tempfile::tempdir().expect("a directory");
+        for name in ["windows", "runs/20261128-130158-flock/trace"] {
+            fs::create_dir_all(dir.path().join(name)).expect("made");
+        }
+        fs::write(dir.path().join("runs/20261128-130158-flock/trace/metadata"), "").expect("written");
+        for name in ["2026-11-28.jsonl", "2026-11-27.jsonl", "notes"] {
+            fs::write(dir.path().join("windows").join(name), "").expect("written");
+        }
+        let found = runs(&[dir.path().into()]).expect("a watch");
+        assert_eq!((found.len(), found[0].trace, found[0].windows.len()), (1, false, 2));
+        assert!(found[0].windows[0].ends_with("2026-11-27.jsonl"), "in the order of time");
+        assert_eq!(runs(&[dir.path().join("runs")]).expect("its runs").len(), 1);
     }
 
     #[test]

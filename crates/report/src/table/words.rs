@@ -15,7 +15,7 @@ pub fn absent(table: &Table, environment: &BTreeMap<String, String>, workload: b
     let sampled = environment.contains_key("sample_clock") || !zero("sample_hz");
     let stacks = !zero("stack_threshold_ns");
     let why = match table.part {
-        Part::Trace | Part::Load => return None,
+        Part::Trace | Part::Load | Part::Windows => return None,
         Part::Account if !has("sched_switch") || !has("sched_waking") => {
             "switches and wakeups were not recorded; record with -e default"
         }

@@ -87,20 +87,20 @@ pub(super) struct Step<'a> {
     job: usize,
 }
 
-fn whole(value: &Value, key: &str) -> Cell<'static> {
+pub(super) fn whole(value: &Value, key: &str) -> Cell<'static> {
     value[key].as_i64().map_or(Cell::None, Cell::Integer)
 }
 
-fn real(value: &Value, key: &str) -> Cell<'static> {
+pub(super) fn real(value: &Value, key: &str) -> Cell<'static> {
     value[key].as_f64().map_or(Cell::None, Cell::Real)
 }
 
-fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
+pub(super) fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
     value[key].as_str()
 }
 
 /// Elements of a list; none where it is none.
-fn list<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+pub(super) fn list<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
     value[key].as_array().into_iter().flatten()
 }
 
