@@ -73,7 +73,14 @@ class Watched:
 
     def incident(self, kind):
         if kind == "table-lock":
-            self.postgres.ask("begin; lock table pgbench_accounts in access exclusive mode; select pg_sleep(0.8); commit")
+            # In statements of its own, so that it is the others whose answers are late.
+            locker = spawn(self.postgres.words(), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            locker.stdin.write(b"begin; lock table pgbench_accounts in access exclusive mode;\n")
+            locker.stdin.flush()
+            time.sleep(0.8)
+            locker.stdin.write(b"commit;\n")
+            locker.stdin.close()
+            locker.wait(30)
         elif kind == "disk-stall":
             os.kill(self.disk["pid"], signal.SIGSTOP)
             try:

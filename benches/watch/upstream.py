@@ -18,10 +18,8 @@ class Answer(http.server.BaseHTTPRequestHandler):
             time.sleep(0.7)
         except FileNotFoundError:
             pass
-        self.send_response(200)
-        self.send_header("Content-Length", "2")
-        self.end_headers()
-        self.wfile.write(b"ok")
+        # In one piece: between two there would be a delayed acknowledgement.
+        self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
     def log_message(self, *_):
         pass

@@ -19,6 +19,9 @@ pub fn leads(case: &Case<'_>, findings: &[Finding]) -> Option<Lead> {
     let about =
         |f: &&Finding| first.is_some_and(|c| case.took.get(f.id.as_str()).is_some_and(|t| t.contains(&c)));
     let next = match findings.iter().find(about) {
+        None if t.tid == 0 => {
+            findings.first().map_or_else(|| "plumb explain --json".into(), |f| f.next.clone())
+        }
         Some(f) => f.next.clone(),
         None if t.parts.is_empty() && t.condition.starts_with("request") => {
             "see the layers of the requests: plumb view btt DIR".into()
@@ -31,7 +34,17 @@ pub fn leads(case: &Case<'_>, findings: &[Finding]) -> Option<Lead> {
             (t.at + within(t)).div_ceil(1000)
         ),
     };
-    Some(Lead { text: text(t), next, at: Some(t.at), tid: Some(t.tid) })
+    Some(Lead { text: text(t, findings), next, at: Some(t.at), tid: Some(t.tid).filter(|tid| *tid != 0) })
+}
+
+/// What is of no thread: somebody asked, or the machine was stalled. What limits it then is what was asked about.
+fn of_no_thread(t: &TriggerRow, findings: &[Finding]) -> String {
+    let first = findings.first().map_or("nothing that was recorded", |f| f.headline.as_str());
+    let when = match t.condition.contains('>') {
+        true => format!("'{}' in the {} from", t.condition, units::brief(t.time)),
+        false => format!("by {} at", t.condition),
+    };
+    format!("{first}, asked for {when} {}", units::duration(t.at))
 }
 
 /// The part of it that was kept, ns.
@@ -39,12 +52,14 @@ fn within(t: &TriggerRow) -> u64 {
     t.time.saturating_sub(t.before)
 }
 
-fn text(t: &TriggerRow) -> String {
+fn text(t: &TriggerRow, findings: &[Finding]) -> String {
     let name = t.condition.split('>').next().unwrap_or_default().trim();
-    let what = match name {
+    let what = match name.split(' ').next().unwrap_or_default() {
         "request" => "a block request".to_string(),
         "runqueue" => "the wait for a CPU".to_string(),
-        call => format!("{call}(2)"),
+        "answer" => "the answer to a request".to_string(),
+        _ if t.tid == 0 => return of_no_thread(t, findings),
+        _ => format!("{name}(2)"),
     };
     let share = |time: u64| time as f64 * 100.0 / within(t).max(1) as f64;
     let parts = t.parts.iter().filter(|p| share(p.time) >= 1.0).take(PARTS).map(|p| {

@@ -153,6 +153,17 @@ impl Connections {
         self.threads.clear();
     }
 
+    /// What is known of them, without what was counted.
+    pub fn carried(&self) -> Self {
+        Self {
+            of: self.of.clone(),
+            threads: self.threads.clone(),
+            round: self.round,
+            serves: self.serves,
+            ..Self::default()
+        }
+    }
+
     /// Those of a child process at its birth.
     pub fn inherited(&self) -> Self {
         let fresh = |(fd, c): (&u32, &Connection)| (*fd, Connection { open: false, counted: false, ..*c });
@@ -168,7 +179,8 @@ impl Connections {
         tid: u32,
         (ts, arrived): (u64, u64),
     ) -> Option<Exchange> {
-        let came = if arrived == 0 { ts } else { arrived };
+        // Before the first moment that is accounted all arrives at that moment.
+        let came = if arrived == 0 { ts } else { arrived.min(ts) };
         const EINPROGRESS: i64 = -115;
         match kind? {
             Kind::Accept if ret >= 0 => self.insert(ret as u32, Side::Server),

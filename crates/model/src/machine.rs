@@ -75,6 +75,8 @@ pub struct Model<O: Observer = ()> {
     refused: bool,
     /// The first event came.
     begun: bool,
+    /// What is accounted has begun.
+    counting: bool,
     /// It goes on in another's place.
     took_over: bool,
     events: u64,
@@ -153,6 +155,7 @@ impl<O: Observer> Model<O> {
             counted: setup.begin,
             refused: false,
             begun: false,
+            counting: false,
             took_over: false,
             events: 0,
             cpus: Vec::new(),
@@ -458,6 +461,8 @@ impl<O: Observer> Model<O> {
             Told::Service(e) if self.begun => self.in_service(e),
             Told::Service(e) => self.setup.state.services.push(e.clone()),
             Told::Span(e) => self.setup.state.spans.push(e.clone()),
+            // Of a recording of which the last seconds were kept: it was over before what was kept.
+            Told::Pause(e) if self.seen == 0 && !self.took_over && e.end <= self.setup.begin => {}
             Told::Pause(e) => self.pauses.tell(e.begin, e.end, self.now),
             Told::Wait(w) if self.sites.contains_key(&w.stack) => {
                 *self.stacks.of(w.waiter, w.end) = w.stack;
@@ -491,6 +496,9 @@ impl<O: Observer> Model<O> {
 
     #[allow(clippy::too_many_lines)] // one line an event: a table
     fn record(&mut self, r: &RawRecord<'_>) {
+        if !self.counting && r.ts >= self.setup.begin {
+            self.count_from_here();
+        }
         self.events += 1;
         self.seen = r.ts;
         let ts = r.ts.max(self.now).max(self.setup.begin);

@@ -101,7 +101,7 @@ impl Processes {
     pub fn carried(&self) -> Self {
         let alive = self.open.iter().filter(|(_, p)| p.alive > 0);
         let fresh = |(tgid, p): (&u32, &Process)| {
-            let (files, connections) = (p.files.clone(), p.connections.inherited());
+            let (files, connections) = (p.files.clone(), p.connections.carried());
             let (comm, cmdline, target, ran_on) = (p.comm.clone(), p.cmdline.clone(), p.target, p.ran_on);
             (*tgid, Process { files, connections, comm, cmdline, target, ran_on, ..Process::default() })
         };
@@ -111,6 +111,20 @@ impl Processes {
             serving: self.serving.clone(),
             ..Self::default()
         }
+    }
+
+    /// Forgets what was counted; what is open and known stays.
+    pub fn count_from_here(&mut self) {
+        for p in self.open.values_mut() {
+            p.connections.answered = Answered::default();
+            (p.special, p.switches, p.threads) = (Special::default(), [0; 2], 0);
+            p.calls.clear();
+            p.rows.clear();
+        }
+        self.rows = Rows::default();
+        self.others.clear();
+        self.services.clear();
+        self.answered = Answered::default();
     }
 
     /// Name and command line that the recorder read.
@@ -228,13 +242,13 @@ impl Processes {
         &mut self,
         (service, tgid, tid): (Service, u32, u32),
         call: &Call,
-        (ts, arrived): (u64, u64),
+        (ts, seen, arrived): (u64, u64, u64),
         ret: i64,
         spent: &Account,
     ) -> (bool, Option<Exchange>) {
         let kind = self.kinds.of(call.nr);
         let p = self.open.entry(tgid).or_default();
-        let exchange = p.connections.call(kind, call.fd, ret, tid, (ts, arrived));
+        let exchange = p.connections.call(kind, call.fd, ret, tid, (seen, arrived));
         if self.service && p.connections.serves && !self.serving.contains(&service) {
             self.serving.insert(service);
         }

@@ -45,6 +45,11 @@ impl WaitEvents {
         number
     }
 
+    /// Forgets what was counted.
+    pub fn count_from_here(&mut self) {
+        self.seen.iter_mut().for_each(|(_, sum)| *sum = Sum::default());
+    }
+
     /// A wait by its pieces, `elapsed` ns by the program's clock, ended by a thread of the target where one did.
     pub fn add(&mut self, number: u32, wait: &[Piece], elapsed: u64, ender: Option<Ender>) {
         let Some((_, sum)) = (number as usize).checked_sub(1).and_then(|n| self.seen.get_mut(n)) else {

@@ -19,7 +19,7 @@ use plumb_trace::schema::{
 };
 use plumb_trace::writer::{Sink, TraceWriter};
 use plumb_trace::Record;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -63,8 +63,8 @@ pub struct Drain {
 pub struct Round {
     /// Fullest ring when it was read, 0 to 1.
     pub fill: f64,
-    /// Which trigger's condition came true; of several times the one that took longest.
-    pub fired: Option<(usize, Fired)>,
+    /// Which triggers' conditions came true; of several times of one the one that took longest.
+    pub fired: BTreeMap<usize, Fired>,
 }
 
 impl Drain {
@@ -156,9 +156,11 @@ impl Drain {
                             _ => {}
                         }
                         for (i, watch) in watches.iter_mut().enumerate() {
-                            let fired =
-                                watch.look(record).map(|fired| (i, fired)).into_iter().chain(round.fired);
-                            round.fired = fired.max_by_key(|(_, fired)| fired.took());
+                            let Some(fired) = watch.look(record) else { continue };
+                            let longest = round.fired.entry(i).or_insert(fired);
+                            if fired.took() > longest.took() {
+                                *longest = fired;
+                            }
                         }
                         writer.record(cpu, record)
                     }

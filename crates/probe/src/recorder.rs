@@ -24,7 +24,7 @@ use plumb_trace::schema::{StateEnd, StatePause, StateTrigger};
 use plumb_trace::units;
 use plumb_trace::writer::{DirectorySink, KeepSink, Sink, TraceWriter};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
@@ -412,6 +412,16 @@ fn describe(
     Metadata { host: host::host_id(&Root::real()), clock_offset: clock.realtime - clock.monotonic, env }
 }
 
+/// Whether a thread is the recorder's, or of a process that it started (a report): that it waits is no reason for a run.
+fn is_own(tid: u32) -> bool {
+    let status = Root::real().text(format!("/proc/{tid}/status")).unwrap_or_default();
+    let me = std::process::id().to_string();
+    status
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .any(|(key, value)| matches!(key, "Tgid" | "PPid") && value.trim() == me)
+}
+
 /// The clocks, and how they are steered: the rate of two hosts' clocks is constant only as long as theirs is.
 fn tell_clocks<S: Sink>(writer: &mut TraceWriter<S>) -> io::Result<()> {
     let now = clock::now();
@@ -660,7 +670,7 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
         let mut fill = 0.0f64;
         let mut stops_seen = 0;
         let mut drained = 0;
-        let mut rearmed = started.checked_sub(REARMED).unwrap_or(started);
+        let mut rearmed = HashMap::new();
         loop {
             let next = self.budget.as_ref().map_or(u64::MAX, |b| b.left(clock::now()));
             thread::sleep(poll.min(Duration::from_nanos(next)));
@@ -675,8 +685,11 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
             fill = fill.max(round.fill);
             poll =
                 if round.fill.max(copied) > 1.0 / 16.0 { POLL_FAST } else { (poll * 5 / 4).min(POLL_SLOW) };
-            let fired = round.fired.filter(|_| self.options.keep.is_some() || rearmed.elapsed() >= REARMED);
-            if let Some((which, fired)) = fired {
+            for (which, fired) in round.fired {
+                let rests = rearmed.get(&which).is_some_and(|at: &Instant| at.elapsed() < REARMED);
+                if rests || (self.command.is_none() && is_own(fired.tid)) {
+                    continue;
+                }
                 let condition = self.drain.watches()[which].trigger().text().to_string();
                 let reason =
                     format!("trigger '{condition}' fired: it took {}", units::duration(fired.took()));
@@ -685,7 +698,7 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
                 if self.options.keep.is_some() {
                     return Ok(reason);
                 }
-                rearmed = Instant::now();
+                rearmed.insert(which, Instant::now());
             }
             if let Some(why) = ended {
                 return Ok(why);

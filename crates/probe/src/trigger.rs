@@ -6,7 +6,11 @@ use crate::select::call_number;
 use anyhow::{bail, Result};
 use plumb_trace::schema::{BlockRqComplete, BlockRqIssue, SchedSwitch, SchedWaking, SysEnter, SysExit};
 use plumb_trace::{units, Record};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+
+/// Ends that wait for their begins: of one thread or request, and of how many.
+const MOST_ENDS: usize = 1024;
+const MOST_EARLY: usize = 65_536;
 
 /// A condition such as `fsync > 50ms`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,7 +78,8 @@ pub struct Watch {
     trigger: Trigger,
     /// Begins without an end, with their threads.
     open: HashMap<u64, (u64, u32)>,
-    early: HashMap<u64, u64>,
+    /// Ends without a begin, in their order: of several that came first each belongs to another begin.
+    early: HashMap<u64, VecDeque<u64>>,
 }
 
 /// What took too long, times in ns.
@@ -103,6 +108,13 @@ impl Watch {
         let id = u16::from_le_bytes([record[8], record[9]]);
         let ts = u64::from_le_bytes(record[..8].try_into().ok()?);
         let call = |tid: u32, nr: u32, begins| (u64::from(tid), tid, begins, nr);
+        if self.trigger.what == What::Runqueue && id == SchedSwitch::ID {
+            // Woken while it ran: it does not wait for a CPU.
+            let prev = u64::from(SchedSwitch::read(record).tid);
+            if self.open.get(&prev).is_some_and(|(begin, _)| *begin <= ts) {
+                self.open.remove(&prev);
+            }
+        }
         let (key, tid, begins) = match (self.trigger.what, id) {
             (What::Call(wanted), SysEnter::ID | SysExit::ID) => {
                 let (key, tid, begins, nr) = if id == SysEnter::ID {
@@ -130,19 +142,36 @@ impl Watch {
             _ => return None,
         };
         let fired = if begins {
-            self.early.remove(&key).filter(|end| *end >= ts).map(|end| (ts, tid, end)).or_else(|| {
-                self.open.insert(key, (ts, tid));
-                None
-            })?
+            let ends = self.early.entry(key).or_default();
+            while ends.front().is_some_and(|end| *end < ts) {
+                ends.pop_front();
+            }
+            match ends.pop_front() {
+                Some(end) => (ts, tid, end),
+                None => {
+                    self.early.remove(&key);
+                    self.open.insert(key, (ts, tid));
+                    return None;
+                }
+            }
+        } else if let Some((begin, tid)) = self.open.get(&key).copied() {
+            if ts < begin {
+                // Of a wait or call before.
+                return None;
+            }
+            self.open.remove(&key);
+            (begin, tid, ts)
         } else {
-            self.open.remove(&key).map(|(begin, tid)| (begin, tid, ts)).or_else(|| {
-                self.early.insert(key, ts);
-                None
-            })?
+            let ends = self.early.entry(key).or_default();
+            if ends.len() == MOST_ENDS {
+                ends.pop_front();
+            }
+            ends.push_back(ts);
+            if self.early.len() > MOST_EARLY {
+                self.early.clear();
+            }
+            return None;
         };
-        if self.early.len() > 65536 {
-            self.early.clear();
-        }
         let (begin, tid, end) = fired;
         Some(Fired { begin, end, tid }).filter(|fired| fired.took() > self.trigger.limit)
     }
@@ -171,6 +200,29 @@ mod tests {
         let fired = Fired { begin: 1_900_000_000, end: 2_000_000_000, tid: 5 };
         assert_eq!(w.look(enter(1_900_000_000, nr).bytes()), Some(fired));
         assert_eq!(fired.took(), 100_000_000);
+    }
+
+    #[test]
+    fn who_is_woken_while_it_runs_does_not_wait_for_a_cpu() {
+        let mut w = Watch::new(Trigger::parse("runqueue > 1ms").expect("good"));
+        let woken = |ts| SchedWaking { ts, id: SchedWaking::ID, wakee: 5, ..Default::default() };
+        let switch =
+            |ts, tid, next_tid| SchedSwitch { ts, id: SchedSwitch::ID, tid, next_tid, ..Default::default() };
+        assert_eq!(w.look(woken(1_000_000).bytes()), None);
+        assert_eq!(w.look(switch(2_000_000, 5, 7).bytes()), None, "it leaves a CPU");
+        assert_eq!(w.look(switch(9_000_000, 7, 5).bytes()), None);
+        assert_eq!(w.look(switch(9_500_000, 5, 7).bytes()), None);
+        assert_eq!(w.look(woken(10_000_000).bytes()), None);
+        let fired = Some(Fired { begin: 10_000_000, end: 12_000_000, tid: 5 });
+        assert_eq!(w.look(switch(12_000_000, 7, 5).bytes()), fired);
+        // Its switches come first, from another CPU's ring: each belongs to a wakeup of its own.
+        for (ts, prev_tid, next_tid) in [(20, 0, 5), (21, 5, 0), (30, 0, 5), (31, 5, 0)] {
+            assert_eq!(w.look(switch(ts * 1_000_000, prev_tid, next_tid).bytes()), None);
+        }
+        for ts in [19_900_000, 29_900_000] {
+            assert_eq!(w.look(woken(ts).bytes()), None);
+        }
+        assert_eq!(w.look(switch(900_000_000, 0, 5).bytes()), None, "a wakeup that comes later");
     }
 
     #[test]

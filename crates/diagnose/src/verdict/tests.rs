@@ -216,6 +216,25 @@ fn what_froze_the_flight_recorder_leads() {
     );
     assert_eq!((found.lines[0].at, found.lines[0].tid), (Some(800 * MS), Some(7)));
     assert_eq!(found.lines[1].label, "of all");
+    result.trigger.as_mut().expect("one").condition = "answer of db > 50ms".into();
+    let found = diagnose(&result, &Trust::default());
+    assert!(found.verdict[0].starts_with("Bottleneck: the answer to a request of db (7) took 80.0 ms at"));
+    // Of no thread: what limits the whole then.
+    for (condition, says) in [
+        (
+            "pressure io > 20%",
+            "CPU time in user code, asked for 'pressure io > 20%' in the 80.0 ms from 800.00 ms",
+        ),
+        ("plumb trigger", "CPU time in user code, asked for by plumb trigger at 800.00 ms"),
+    ] {
+        let mut asked = result.clone();
+        let trigger = asked.trigger.as_mut().expect("one");
+        (trigger.condition, trigger.tid, trigger.parts) = (condition.into(), 0, Vec::new());
+        let found = diagnose(&asked, &Trust::default());
+        assert_eq!(found.verdict[0], format!("Bottleneck: {says}"));
+        assert_eq!(found.lines[0].tid, None);
+    }
+    result.trigger.as_mut().expect("one").condition = "fsync > 50ms".into();
     // What no finding is about: the moment itself. It began before what was kept.
     let trigger = result.trigger.as_mut().expect("one");
     (trigger.parts, trigger.before, trigger.at) = (vec![part(Category::Rcu, "", 40)], 40 * MS, 0);

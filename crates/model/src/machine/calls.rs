@@ -68,7 +68,8 @@ impl<O: Observer> Model<O> {
         let Some(call) = t.call.take().filter(|c| c.nr == e.nr) else { return };
         self.wait_events.elapse(call.says, ts - call.start);
         let who = (t.service, t.tgid, tid);
-        let (synced, exchange) = self.processes.call(who, &call, (ts, t.arrived), e.ret, &t.in_call);
+        let when = (ts, self.seen, t.arrived);
+        let (synced, exchange) = self.processes.call(who, &call, when, e.ret, &t.in_call);
         if call.nr == SET_AFFINITY && e.ret == 0 {
             let of = if call.fd == 0 { Some(at) } else { self.known(call.fd) };
             of.into_iter().for_each(|at| (self.threads[at].ran_on, self.threads[at].pinned) = (0, true));
@@ -85,7 +86,7 @@ impl<O: Observer> Model<O> {
             Some(Exchange::Answered { since }) if self.threads[at].target => {
                 let (service, services) = (self.threads[at].service, &self.services);
                 let name = || services.name(service).to_string();
-                self.slow.answered(tid, (since, ts), name);
+                self.slow.answered(tid, (since, self.seen), name);
                 self.serve(at, since, ts);
             }
             Some(Exchange::Answered { .. }) | None => {}
@@ -98,6 +99,7 @@ impl<O: Observer> Model<O> {
             return;
         }
         // Many requests at once share a history: beyond an effort of one piece an event, some stand for others.
+        let since = since.max(self.setup.begin);
         let length = ts.saturating_sub(since);
         // Where its program tells of its requests, those are the ones that count.
         let turns = self.setup.state.spans.is_empty();

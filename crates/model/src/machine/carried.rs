@@ -4,6 +4,7 @@
 
 use super::Model;
 use crate::account::Category;
+use crate::journal::Commits;
 use crate::process::Processes;
 use crate::samples::Samples;
 use crate::services::Services;
@@ -32,6 +33,17 @@ impl<O: Observer> Model<O> {
     /// Those, since this was asked last.
     pub fn slow_requests(&mut self) -> Vec<SlowRequest> {
         std::mem::take(&mut self.slow.seen)
+    }
+
+    /// The first moment that is accounted has come: what was counted until then is forgotten, for events before only set states.
+    pub(super) fn count_from_here(&mut self) {
+        self.counting = true;
+        (self.events, self.retransmits) = (0, 0);
+        self.cpus.iter_mut().for_each(|cpu| cpu.totals.switches = 0);
+        self.threads.iter_mut().for_each(|thread| thread.switches = [0; 2]);
+        self.processes.count_from_here();
+        self.wait_events.count_from_here();
+        self.journals.totals = Commits::default();
     }
 
     /// What it knows now.

@@ -34,6 +34,9 @@ impl<O: Observer> Model<O> {
         if !self.begun {
             self.begin();
         }
+        if !self.counting {
+            self.count_from_here();
+        }
         let end = if self.refusal().is_some() { self.now } else { self.end() };
         // Of a recording that was cut off it may be the last that is known.
         let end = end.max(self.pauses.now.map_or(0, |(_, paused)| paused));
