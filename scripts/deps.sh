@@ -89,6 +89,8 @@ need_test() {
 	want lintian has lintian
 	# completions are tried in them
 	want zsh has zsh
+	# a terminal that nobody looks at
+	want tmux has tmux
 	want fish has fish
 	want babeltrace2 has babeltrace2
 	# who else has BPF programs loaded: nothing of ours may be left

@@ -242,6 +242,9 @@ mod tests {
             let findings = &window.analysis.diagnosis.findings;
             let ids: Vec<(&str, f64)> = findings.iter().map(|f| (f.id.as_str(), f.share)).collect();
             assert!(ids.iter().any(|(id, share)| id.starts_with("lock.") && *share > 0.15), "{ids:?}");
+            // The load has four threads, whichever windows its waits lie in.
+            let most = window.analysis.result.locks.iter().map(|lock| lock.most_waiting).max();
+            assert!(most <= Some(4), "{most:?} wait");
         }
     }
 }

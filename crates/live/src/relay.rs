@@ -65,7 +65,7 @@ fn follow(words: &Words, kept: &Arc<Kept>, tell: &Tell, mut leading: Recording) 
             first = leading.turn.from();
         }
         let over = words.duration.is_some_and(|d| clock::now() >= first.saturating_add(d));
-        if over || signals::stopped() || trouble.is_err() {
+        if over || signals::stop().times() > 0 || trouble.is_err() {
             next.iter().chain([&leading]).for_each(|r| r.stop.ask());
             continue;
         }

@@ -23,6 +23,8 @@ pub struct Ledger {
     pub blockers: Blockers,
     pub longest: Longest,
     pub herds: Herds,
+    /// How often one of its threads left a CPU because the quota of its cgroup was used up.
+    pub over_quota: u64,
     /// How many of its threads are ready and have no CPU now, and how many run, see [`crate::thread::Counted`].
     pub threads: [u32; 2],
 }
@@ -37,5 +39,6 @@ impl Ledger {
         self.blockers.merge(&other.blockers);
         self.longest.merge(&other.longest);
         self.herds.merge(&other.herds);
+        self.over_quota += other.over_quota;
     }
 }

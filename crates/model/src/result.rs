@@ -13,7 +13,7 @@ pub struct RunResult {
     pub begin: u64,
     /// Last moment.
     pub end: u64,
-    /// Events that were read.
+    /// Events from `begin` on.
     pub events: u64,
     /// Events that the recorder lost.
     pub lost_events: u64,
@@ -70,6 +70,9 @@ pub struct RunResult {
     /// What processes outside of the target did while it waited for them, followed like its own threads.
     #[serde(default)]
     pub peers: Vec<BlameRow>,
+    /// How often a thread of the target left a CPU because the quota of its cgroup was used up.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub over_quota: u64,
     /// Journal commits.
     pub journal: JournalResult,
     /// The longest waits of each category.

@@ -15,7 +15,9 @@ use plumb_report::plain::Plain;
 use plumb_trace::units;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use screen::{cells, sorted, Screen, Wish};
+use std::fs::File;
 use std::io::{IsTerminal, Write};
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc::{channel, Receiver, TryRecvError};
@@ -93,10 +95,32 @@ fn title() -> String {
     format!("{host}  {}", utc())
 }
 
+/// Waits for a key; whether the terminal is still there.
+fn is_there(terminal: &impl AsRawFd, patience: Duration) -> bool {
+    let mut asked = libc::pollfd { fd: terminal.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one descriptor that is open.
+    unsafe { libc::poll(&raw mut asked, 1, patience.as_millis() as libc::c_int) };
+    asked.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) == 0
+}
+
+/// What is said from now on is for nobody: the terminal has gone, and who fails to say so ends before the recording does.
+fn silence() -> Result<()> {
+    let nowhere = File::options().write(true).open("/dev/null")?;
+    for fd in [libc::STDOUT_FILENO, libc::STDERR_FILENO] {
+        // SAFETY: both are open, and the copy lives as long as the program.
+        unsafe { libc::dup2(nowhere.as_raw_fd(), fd) };
+    }
+    Ok(())
+}
+
 fn on_screen(live: &Live, args: &TopArgs, terminal: &mut ratatui::DefaultTerminal) -> Result<()> {
     let mut screen = Screen::new(args.sort, &args.filter);
     screen.message = "recording; the first window is shown when it is over".into();
     let mut first = true;
+    let terminal_of_keys = match std::io::stdin().is_terminal() {
+        true => std::io::stdin().as_fd().try_clone_to_owned()?,
+        false => File::open("/dev/tty").context("/dev/tty, for keys")?.into(),
+    };
     loop {
         terminal.draw(|frame| screen.draw(frame))?;
         let mut news = false;
@@ -118,7 +142,11 @@ fn on_screen(live: &Live, args: &TopArgs, terminal: &mut ratatui::DefaultTermina
                     Err(TryRecvError::Disconnected) => return Ok(()),
                 }
             }
-            if !event::poll(KEYS)? {
+            // Whose terminal has gone would read its end for ever.
+            if !is_there(&terminal_of_keys, KEYS) {
+                return Ok(());
+            }
+            if !event::poll(Duration::ZERO)? {
                 continue;
             }
             news = true;
@@ -194,6 +222,10 @@ pub fn main(args: &TopArgs) -> Result<ExitCode> {
     } else {
         let mut terminal = ratatui::try_init().context("the terminal")?;
         let shown = on_screen(&live, args, &mut terminal);
+        if !is_there(&std::io::stdout(), Duration::ZERO) {
+            silence()?;
+        }
+        drop(terminal);
         ratatui::restore();
         shown
     };

@@ -12,8 +12,8 @@ use std::process::Command as Process;
 
 /// Commands that print nothing as JSON, and why.
 const NO_JSON: &[(&str, &str)] = &[
-    ("plumb trigger", "it asks another process"),
     ("plumb watch", "it writes its lines of JSON into files"),
+    ("plumb trigger", "it asks another process"),
     ("plumb help", "a manual is text"),
     ("plumb completions", "its output is a script for a shell"),
     ("plumb mcp", "it speaks JSON-RPC"),

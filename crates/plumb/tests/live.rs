@@ -8,8 +8,7 @@ use common::schema::is_valid;
 use common::{can, output, plumb, signal, stderr, workload};
 use groups::Groups;
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -23,9 +22,11 @@ impl Drop for Running {
     }
 }
 
-/// A load in a unit of its own.
-fn fault(unit: &Path, words: &str) -> Running {
-    let script = format!("echo $$ > {}/cgroup.procs; exec {} {words}", unit.display(), workload());
+/// A load in a unit of its own, and in another group.
+fn fault(unit: &Path, group: Option<&Path>, words: &str) -> Running {
+    let enter = |group: &Path| format!("echo $$ > {}/cgroup.procs; ", group.display());
+    let groups: String = [unit].into_iter().chain(group).map(enter).collect();
+    let script = format!("{groups}exec {} {words}", workload());
     Running(Command::new("sh").args(["-c", &script]).spawn().expect("sh"))
 }
 
@@ -48,7 +49,46 @@ fn left_in_memory(pid: u32) -> usize {
     names.filter(|e| e.file_name().to_string_lossy().starts_with(&tape)).count()
 }
 
-/// Each cause is named, in the unit that has it, soon after it begins.
+/// A terminal that nobody looks at, with a program in it; it ends with this.
+struct Terminal(String);
+
+impl Terminal {
+    /// None where there is no tmux.
+    fn start(command: &str) -> Option<Self> {
+        let terminal = Self(format!("plumb-test-{}", std::process::id()));
+        let words = ["-f", "/dev/null", "new-session", "-d", "-x", "180", "-y", "40", command];
+        let begun = Command::new("tmux").args(["-L", &terminal.0]).args(words).status().ok()?;
+        begun.success().then_some(terminal)
+    }
+
+    /// What tmux answers; none when its session is over.
+    fn ask(&self, words: &[&str]) -> Option<String> {
+        let out = output(Command::new("tmux").args(["-L", &self.0]).args(words));
+        out.status.success().then(|| String::from_utf8_lossy(&out.stdout).into_owned())
+    }
+
+    fn text(&self) -> String {
+        self.ask(&["capture-pane", "-p"]).unwrap_or_default()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.ask(&["kill-server"]);
+    }
+}
+
+/// A group whose members may take a quarter of a CPU; none where no group can be limited.
+fn limited(groups: &mut Groups, unit: &Path) -> Option<PathBuf> {
+    if std::fs::write(unit.join("cpu.max"), "25000 100000").is_ok() {
+        return Some(unit.into());
+    }
+    let dir = groups.beside("cpu", &format!("plumb-fault-{}", std::process::id()))?;
+    std::fs::write(dir.join("cpu.cfs_quota_us"), "25000").ok()?;
+    Some(dir)
+}
+
+/// Each cause is named on the screen, in the unit that has it, soon after it begins.
 #[test]
 fn top_names_what_limits_a_service_now() {
     let name = "top_names_what_limits_a_service_now";
@@ -59,56 +99,64 @@ fn top_names_what_limits_a_service_now() {
         println!("SKIP {name}: no cgroup can be made");
         return;
     };
-    let me = std::process::id();
-    let unit = groups.make(&format!("plumb.slice/fault-{me}.service"));
+    let own = format!("fault-{}.service", std::process::id());
+    let unit = groups.make(&format!("plumb.slice/{own}"));
     let dir = tempfile::tempdir().expect("directory");
     let file = dir.path().join("file").display().to_string();
-    let mut top = Command::new(env!("CARGO_BIN_EXE_plumb"));
-    let mut top = Running(
-        top.args(["top", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("top"),
-    );
-    let mut lines = BufReader::new(top.0.stdout.take().expect("a pipe")).lines();
-    let mut next =
-        || -> Value { serde_json::from_str(&lines.next().expect("a window").expect("text")).expect("JSON") };
-    let own = format!("fault-{me}.service");
-    let causes: [(&str, &[&str]); 5] = [
-        ("mutex 4 1000000 1", &["mutex", "lock"]),
-        ("hogs 8 60000", &["CPU"]),
-        (&format!("write-fsync 10000000 {file}"), &["device", "flush", "journal", "sync", "I/O"]),
-        (&format!("same-file-writes 8 1000000 65536 {file}"), &["lock", "kernel"]),
-        ("spin 60000", &["CPU", "running", "compute"]),
+    // Other services of the machine may be busier.
+    let command = format!("exec {} top --filter {own}", env!("CARGO_BIN_EXE_plumb"));
+    let Some(top) = Terminal::start(&command) else {
+        println!("SKIP {name}: tmux is not there");
+        return;
+    };
+    let pid =
+        top.ask(&["list-panes", "-F", "#{pane_pid}"]).expect("a program").trim().parse().expect("its number");
+    let mut causes: Vec<(String, &[&str])> = vec![
+        ("mutex 4 1000000 1".into(), &["mutex", "lock"]),
+        ("hogs 8 60000".into(), &["CPU"]),
+        (format!("write-fsync 10000000 {file}"), &["device", "flush", "journal", "sync", "I/O"]),
+        (format!("same-file-writes 8 1000000 65536 {file}"), &["lock", "kernel"]),
+        ("spin 60000".into(), &["CPU time"]),
     ];
-    let (head, window) = (next(), next());
-    is_valid("top", &format!("{head}\n{window}\n"));
-    for (words, expected) in causes {
-        let begun = Instant::now();
-        let running = fault(&unit, words);
-        let mut seen = Vec::new();
-        let found = loop {
-            let window = next();
-            // Other services of the machine may be busier.
-            let services = window["services"].as_array().expect("services");
-            let row = services.iter().find(|s| s["name"] == own.as_str());
-            let said = row.map_or(String::new(), |s| s["limit"].as_str().expect("words").to_string());
-            if expected.iter().any(|word| said.contains(word)) {
-                break said;
+    // The last: the limit stays.
+    causes.push(("hogs 1 60000".into(), &["quota", "limited to"]));
+    for (n, (words, expected)) in causes.iter().enumerate() {
+        let mut more = None;
+        if n == 5 {
+            more = limited(&mut groups, &unit);
+            if more.is_none() {
+                println!("SKIP {name}: {words}: no group can be limited");
+                continue;
             }
-            seen.push(said);
-            assert!(begun.elapsed() < Duration::from_secs(8), "{words}: {seen:#?}");
+        }
+        let begun = Instant::now();
+        let running = fault(&unit, more.as_deref(), words);
+        let found = loop {
+            let text = top.text();
+            let said = text.lines().filter(|line| line.starts_with(&own));
+            if let Some(row) = said.clone().find(|row| expected.iter().any(|word| row.contains(word))) {
+                break row.trim_start_matches(&own).trim().to_string();
+            }
+            assert!(begun.elapsed() < Duration::from_secs(8), "{words}:\n{text}");
+            std::thread::sleep(Duration::from_millis(50));
         };
         println!("{words}: after {:.1} s: {found}", begun.elapsed().as_secs_f64());
         end(&unit);
         drop(running);
         // Its windows end.
-        let rest = Instant::now();
-        while rest.elapsed() < Duration::from_millis(2500) {
-            next();
-        }
+        std::thread::sleep(Duration::from_millis(2500));
     }
-    signal(&top.0, libc::SIGINT);
-    let status = top.0.wait().expect("it ends");
-    assert!(status.success(), "{status}");
-    assert_eq!(left_in_memory(top.0.id()), 0);
+    top.ask(&["send-keys", "q"]).expect("it is there");
+    until("its end", || top.ask(&["has-session"]).is_none().then_some(()));
+    assert_eq!(left_in_memory(pid), 0);
+    // Its terminal is closed.
+    let top = Terminal::start(&command).expect("again");
+    let pid: u32 =
+        top.ask(&["list-panes", "-F", "#{pane_pid}"]).expect("a program").trim().parse().expect("its number");
+    until("a window", || top.text().contains("CPUs busy").then_some(()));
+    drop(top);
+    until("its end", || (!Path::new(&format!("/proc/{pid}")).exists()).then_some(()));
+    assert_eq!(left_in_memory(pid), 0);
 }
 
 #[test]
@@ -120,6 +168,9 @@ fn top_without_a_terminal_prints_text_and_ends_in_time() {
     assert!(out.status.success(), "{}", stderr(&out));
     let text = String::from_utf8_lossy(&out.stdout);
     assert!(text.matches("limited by").count() >= 1, "{text}");
+    let out = output(plumb().args(["top", "--json", "--for", "3s"]));
+    is_valid("top", &String::from_utf8_lossy(&out.stdout));
+    assert!(String::from_utf8_lossy(&out.stdout).lines().count() > 1, "a head and windows");
     let out = output(plumb().args(["top", "--window", "1ms"]));
     assert_eq!(out.status.code(), Some(2));
     assert!(stderr(&out).contains("--window 1.00 ms: at least 100.00 ms"), "{}", stderr(&out));

@@ -880,7 +880,7 @@ export interface RunResult {
   begin: number;
   /** Last moment. */
   end: number;
-  /** Events that were read. */
+  /** Events from `begin` on. */
   events: number;
   /** Events that the recorder lost. */
   lost_events: number;
@@ -926,6 +926,8 @@ export interface RunResult {
   left_out?: Record<string, number>;
   /** What processes outside of the target did while it waited for them, followed like its own threads. */
   peers: BlameRow[];
+  /** How often a thread of the target left a CPU because the quota of its cgroup was used up. */
+  over_quota?: number;
   /** Journal commits. */
   journal: JournalResult;
   /** The longest waits of each category. */

@@ -22,7 +22,9 @@ const UNCOUNTED: u64 = 6_000_000;
 pub fn throttled(case: &mut Case<'_>) -> Option<Seen> {
     let counted = case.counter("cgroup.throttled");
     let periods = case.counter("cgroup.nr_throttled");
-    if periods == 0 {
+    // A machine's services have no counters of their cgroups, but threads leave their CPUs.
+    let left = case.result.over_quota;
+    if periods == 0 && left == 0 {
         return None;
     }
     let seen = case.take_all(&[Category::Held]);
@@ -35,7 +37,13 @@ pub fn throttled(case: &mut Case<'_>) -> Option<Seen> {
         words: format!("{} runnable but throttled", units::brief(time)),
         evidence: vec![Evidence::new(
             "throttled",
-            format!("in {} periods, for {}{quota}", units::count(periods), units::brief(counted)),
+            match periods {
+                0 => format!(
+                    "threads left a CPU {} times with the quota of their cgroup used up",
+                    units::count(left)
+                ),
+                _ => format!("in {} periods, for {}{quota}", units::count(periods), units::brief(counted)),
+            },
         )],
         ..Seen::default()
     })

@@ -196,6 +196,16 @@ fn who_has_the_cpu_meanwhile_is_in_the_headline() {
 }
 
 #[test]
+fn a_quota_is_named_where_only_the_threads_tell_of_it() {
+    let parts = [(Category::Running, "me", 200 * MS), (Category::Held, "", 800 * MS)];
+    let mut result = result("threads", &parts);
+    let first = |result: &RunResult| diagnose(result, &Trust::default()).findings[0].id.clone();
+    assert_ne!(first(&result), "cpu.throttled", "ready and on no CPU: that alone is no quota");
+    result.over_quota = 9;
+    assert_eq!(first(&result), "cpu.throttled");
+}
+
+#[test]
 fn what_froze_the_flight_recorder_leads() {
     let parts = [(Category::Running, "me", 900 * MS), (Category::BlockIssued, "sda", 100 * MS)];
     let mut result = result("threads", &parts);

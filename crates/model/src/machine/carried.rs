@@ -39,6 +39,7 @@ impl<O: Observer> Model<O> {
     pub(super) fn count_from_here(&mut self) {
         self.counting = true;
         (self.events, self.retransmits) = (0, 0);
+        self.impossible.clear();
         self.cpus.iter_mut().for_each(|cpu| cpu.totals.switches = 0);
         self.threads.iter_mut().for_each(|thread| thread.switches = [0; 2]);
         self.processes.count_from_here();

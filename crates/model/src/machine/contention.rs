@@ -91,13 +91,14 @@ impl<O: Observer> Model<O> {
         own: &[Piece],
         stack: Option<u32>,
     ) {
-        let Some(first) = own.first() else { return };
-        if first.part.category != Category::UserLock {
-            // It gave up, or was no lock after all.
+        let first = own.first();
+        if first.is_none_or(|first| first.part.category != Category::UserLock) {
+            // It gave up, or was no lock after all; or all of it lies before what is accounted.
             if let Some(key) = self.threads[at].queued.take() {
                 self.locks.end(key);
             }
         }
+        let Some(first) = first else { return };
         let (key, bits): (Key, u32) = match (first.part.category, sleep.lock, sleep.futex) {
             (Category::KernelLock, Some(lock), _) => ((0, lock), 0),
             (Category::UserLock, _, Some(futex)) => self.futex_lock(self.threads[at].tgid, futex),

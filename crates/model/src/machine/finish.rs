@@ -151,6 +151,7 @@ impl<O: Observer> Model<O> {
             },
             peers: rows.blame(&ledger.peers),
             herds: ledger.herds.found.clone(),
+            over_quota: ledger.over_quota,
             longest: longest.filter(|(_, waits)| !waits.is_empty()).collect(),
             ..common.clone()
         }

@@ -27,6 +27,9 @@ impl<O: Observer> Model<O> {
             if e.over_quota {
                 let process = self.threads[at].tgid;
                 self.cpu(cpu).held(ts, process);
+                if self.counting && self.threads[at].target {
+                    self.ledger(at).over_quota += 1;
+                }
             }
         }
         let next = if e.next == 0 { CpuState::Idle } else { CpuState::Busy(e.next) };

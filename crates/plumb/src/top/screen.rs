@@ -235,7 +235,8 @@ pub fn cells(s: &Service) -> Vec<String> {
 
 /// All of a service.
 fn details(s: &Service) -> String {
-    let mut text = format!("{} [{} processes]\n", s.name, s.processes);
+    let are = if s.processes == 1 { "process" } else { "processes" };
+    let mut text = format!("{} [{} {are}]\n", s.name, s.processes);
     s.verdict.iter().for_each(|line| _ = writeln!(text, "{line}"));
     text.push_str("\nThreads on average, and what they did\n");
     s.account.iter().for_each(|(what, n)| _ = writeln!(text, "{n:>8.2}  {what}"));
