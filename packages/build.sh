@@ -70,7 +70,7 @@ pack_deb "$symbols" "$out"
 
 doc=$stage/usr/share/doc/plumb
 mkdir -p "$stage/usr/share/lintian/overrides"
-rm -r "$stage/usr/lib"
+rm -r "$stage/usr/lib/debug"
 # Debian's names.
 mv "$stage/usr/share/zsh/site-functions" "$stage/usr/share/zsh/vendor-completions"
 gzip -9n <"$doc/CHANGELOG.md" >"$doc/changelog.gz"

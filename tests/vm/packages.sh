@@ -68,7 +68,7 @@ completes() {
 has_symbols() {
 	local id
 	id=$(readelf -n "$tree/usr/bin/plumb" | sed -n 's/^ *Build ID: //p')
-	readelf -SW "$tree/usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug" | grep -q ' \.debug_line '
+	readelf -SW "$tree/usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug" >"$out/sections" && grep -q ' \.debug_line ' "$out/sections"
 }
 
 used() {
