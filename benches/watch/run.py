@@ -223,7 +223,7 @@ def write(out, facts, options, plumb, made, others, ends, found, samples, asked,
     paused = sorted(w["paused"] for w in found)
     middle = lambda values: values[len(values) // 2] if values else 0
     once = sum(len(i["caught"]) == 1 for i in made)
-    lines = [COMMENT, "# An hour of plumb watch", "", *evidence.machine_lines(facts, ["pgbench", "nginx"]), "",
+    lines = [COMMENT, f"# {options.minutes} minutes of plumb watch", "", *evidence.machine_lines(facts, ["pgbench", "nginx"]), "",
              f"    incidents caught once  {once} of {len(made)}",
              f"    other runs             {len(others)} besides those within an incident",
              f"    windows                {len(found)}, {lost} events lost, {middle(events):,.0f} events/s (median), paused {middle(paused) * 100:.1f} % (median)",
