@@ -11,6 +11,8 @@ use std::collections::{HashMap, VecDeque};
 /// Ends that wait for their begins: of one thread or request, and of how many.
 const MOST_ENDS: usize = 1024;
 const MOST_EARLY: usize = 65_536;
+/// Begins of one thread or request whose ends were not read.
+const MOST_BEGINS: usize = 16;
 
 /// A condition such as `fsync > 50ms`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,7 +79,7 @@ impl Trigger {
 pub struct Watch {
     trigger: Trigger,
     /// Begins without an end, with their threads.
-    open: HashMap<u64, (u64, u32)>,
+    open: HashMap<u64, VecDeque<(u64, u32)>>,
     /// Ends without a begin, in their order: of several that came first each belongs to another begin.
     early: HashMap<u64, VecDeque<u64>>,
 }
@@ -111,8 +113,11 @@ impl Watch {
         if self.trigger.what == What::Runqueue && id == SchedSwitch::ID {
             // Woken while it ran: it does not wait for a CPU.
             let prev = u64::from(SchedSwitch::read(record).tid);
-            if self.open.get(&prev).is_some_and(|(begin, _)| *begin <= ts) {
-                self.open.remove(&prev);
+            if let Some(begins) = self.open.get_mut(&prev) {
+                begins.retain(|(begin, _)| *begin > ts);
+                if begins.is_empty() {
+                    self.open.remove(&prev);
+                }
             }
         }
         let (key, tid, begins) = match (self.trigger.what, id) {
@@ -150,16 +155,21 @@ impl Watch {
                 Some(end) => (ts, tid, end),
                 None => {
                     self.early.remove(&key);
-                    self.open.insert(key, (ts, tid));
+                    let begins = self.open.entry(key).or_default();
+                    if begins.len() == MOST_BEGINS {
+                        begins.pop_front();
+                    }
+                    begins.push_back((ts, tid));
                     return None;
                 }
             }
-        } else if let Some((begin, tid)) = self.open.get(&key).copied() {
-            if ts < begin {
-                // Of a wait or call before.
-                return None;
+        } else if let Some(begins) = self.open.get_mut(&key) {
+            // The next one's begin may have come before this end; an end before all of them is of an earlier one.
+            let earlier = begins.partition_point(|(begin, _)| *begin <= ts);
+            let (begin, tid) = begins.drain(..earlier).next_back()?;
+            if begins.is_empty() {
+                self.open.remove(&key);
             }
-            self.open.remove(&key);
             (begin, tid, ts)
         } else {
             let ends = self.early.entry(key).or_default();
@@ -200,6 +210,12 @@ mod tests {
         let fired = Fired { begin: 1_900_000_000, end: 2_000_000_000, tid: 5 };
         assert_eq!(w.look(enter(1_900_000_000, nr).bytes()), Some(fired));
         assert_eq!(fired.took(), 100_000_000);
+        // The exit was drained behind the thread's next call: it left that CPU meanwhile.
+        assert_eq!(w.look(enter(3_000_000_000, nr).bytes()), None);
+        assert_eq!(w.look(enter(3_200_000_000, nr).bytes()), None);
+        let fired = Fired { begin: 3_000_000_000, end: 3_100_000_000, tid: 5 };
+        assert_eq!(w.look(exit(3_100_000_000, nr).bytes()), Some(fired));
+        assert_eq!(w.look(exit(3_210_000_000, nr).bytes()), None, "a short one");
     }
 
     #[test]
