@@ -19,10 +19,10 @@ pub fn leads(case: &Case<'_>, findings: &[Finding]) -> Option<Lead> {
     let about =
         |f: &&Finding| first.is_some_and(|c| case.took.get(f.id.as_str()).is_some_and(|t| t.contains(&c)));
     let next = match findings.iter().find(about) {
-        None if t.tid == 0 => {
-            findings.first().map_or_else(|| "plumb explain --json".into(), |f| f.next.clone())
-        }
         Some(f) => f.next.clone(),
+        None if what(t).is_none() => findings
+            .first()
+            .map_or_else(|| "see the account: plumb explain DIR --json".into(), |f| f.next.clone()),
         None if t.parts.is_empty() && t.condition.starts_with("request") => {
             "see the layers of the requests: plumb view btt DIR".into()
         }
@@ -52,15 +52,20 @@ fn within(t: &TriggerRow) -> u64 {
     t.time.saturating_sub(t.before)
 }
 
-fn text(t: &TriggerRow, findings: &[Finding]) -> String {
+/// What took too long; nothing where the condition is of no thread.
+fn what(t: &TriggerRow) -> Option<String> {
     let name = t.condition.split('>').next().unwrap_or_default().trim();
-    let what = match name.split(' ').next().unwrap_or_default() {
-        "request" => "a block request".to_string(),
-        "runqueue" => "the wait for a CPU".to_string(),
-        "answer" => "the answer to a request".to_string(),
-        _ if t.tid == 0 => return of_no_thread(t, findings),
-        _ => format!("{name}(2)"),
-    };
+    match name.split(' ').next().unwrap_or_default() {
+        "request" => Some("a block request".into()),
+        "runqueue" => Some("the wait for a CPU".into()),
+        "answer" => Some("the answer to a request".into()),
+        "pressure" | "plumb" => None,
+        call => Some(format!("{call}(2)")),
+    }
+}
+
+fn text(t: &TriggerRow, findings: &[Finding]) -> String {
+    let Some(what) = what(t) else { return of_no_thread(t, findings) };
     let share = |time: u64| time as f64 * 100.0 / within(t).max(1) as f64;
     let parts = t.parts.iter().filter(|p| share(p.time) >= 1.0).take(PARTS).map(|p| {
         let who = if p.who.is_empty() || p.who == t.comm { String::new() } else { format!(" ({})", p.who) };

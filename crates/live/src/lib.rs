@@ -51,7 +51,7 @@ pub enum Told {
 }
 
 /// What several threads have, also behind one that failed.
-pub fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -41,11 +41,20 @@ impl Process {
     }
 }
 
+/// A number that the kernel tells of a thread (proc_pid_status(5)); none where it is gone.
+fn told(tid: u32, key: &str, root: &Root) -> Option<u32> {
+    let status = root.text(format!("/proc/{tid}/status"))?;
+    status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':')?.trim().parse().ok())
+}
+
 /// Whether a thread is its process's first one; not so where it is gone.
 pub fn is_first(tid: u32, root: &Root) -> bool {
-    let status = root.text(format!("/proc/{tid}/status")).unwrap_or_default();
-    let tgid = status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok());
-    tgid == Some(tid)
+    told(tid, "Tgid", root) == Some(tid)
+}
+
+/// Whether a thread is of a process, or of one that this started; not so where it is gone.
+pub fn is_of(tid: u32, pid: u32, root: &Root) -> bool {
+    ["Tgid", "PPid"].into_iter().any(|key| told(tid, key, root) == Some(pid))
 }
 
 /// CPU time that a process's threads have used, those that ended among them, and its children that it waited for, ns;
@@ -223,6 +232,17 @@ pub fn boot(root: &Root) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_is_of_its_process_and_of_who_started_that() {
+        let dir = tempfile::TempDir::new().unwrap();
+        std::fs::create_dir_all(dir.path().join("proc/9")).unwrap();
+        std::fs::write(dir.path().join("proc/9/status"), "Name:\tplumb\nTgid:\t7\nNgid:\t0\nPPid:\t3\n")
+            .unwrap();
+        let root = Root::at(dir.path());
+        assert!(is_of(9, 7, &root) && is_of(9, 3, &root) && !is_first(9, &root));
+        assert!(!is_of(9, 9, &root) && !is_of(8, 7, &root), "gone");
+    }
 
     #[test]
     fn a_name_may_hold_anything() {

@@ -412,16 +412,6 @@ fn describe(
     Metadata { host: host::host_id(&Root::real()), clock_offset: clock.realtime - clock.monotonic, env }
 }
 
-/// Whether a thread is the recorder's, or of a process that it started (a report): that it waits is no reason for a run.
-fn is_own(tid: u32) -> bool {
-    let status = Root::real().text(format!("/proc/{tid}/status")).unwrap_or_default();
-    let me = std::process::id().to_string();
-    status
-        .lines()
-        .filter_map(|line| line.split_once(':'))
-        .any(|(key, value)| matches!(key, "Tgid" | "PPid") && value.trim() == me)
-}
-
 /// The clocks, and how they are steered: the rate of two hosts' clocks is constant only as long as theirs is.
 fn tell_clocks<S: Sink>(writer: &mut TraceWriter<S>) -> io::Result<()> {
     let now = clock::now();
@@ -687,7 +677,9 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
                 if round.fill.max(copied) > 1.0 / 16.0 { POLL_FAST } else { (poll * 5 / 4).min(POLL_SLOW) };
             for (which, fired) in round.fired {
                 let rests = rearmed.get(&which).is_some_and(|at: &Instant| at.elapsed() < REARMED);
-                if rests || (self.command.is_none() && is_own(fired.tid)) {
+                // That the recorder waits, or a report that it makes, is no reason for a run.
+                let own = || process::is_of(fired.tid, std::process::id(), &Root::real());
+                if rests || (self.command.is_none() && own()) {
                     continue;
                 }
                 let condition = self.drain.watches()[which].trigger().text().to_string();

@@ -261,6 +261,8 @@ fn what_froze_the_flight_recorder_leads() {
     let found = diagnose(&result, &Trust::default());
     assert!(found.verdict[0].ends_with(": it was no thread of the target, so that it has no account"));
     result.trigger.as_mut().expect("one").condition = "request > 50ms".into();
+    // Who issued it was the idle thread.
+    result.trigger.as_mut().expect("one").tid = 0;
     let next = "Next: see the layers of the requests: plumb view btt DIR";
     assert!(diagnose(&result, &Trust::default()).verdict.contains(&next.into()));
 }

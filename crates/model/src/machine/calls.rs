@@ -98,8 +98,9 @@ impl<O: Observer> Model<O> {
         if self.setup.root != 0 {
             return;
         }
-        // Many requests at once share a history: beyond an effort of one piece an event, some stand for others.
+        // What it took before is no account's.
         let since = since.max(self.setup.begin);
+        // Many requests at once share a history: beyond an effort of one piece an event, some stand for others.
         let length = ts.saturating_sub(since);
         // Where its program tells of its requests, those are the ones that count.
         let turns = self.setup.state.spans.is_empty();

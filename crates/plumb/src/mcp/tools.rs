@@ -8,7 +8,6 @@ use plumb_analysis::{Analysis, Pass};
 use plumb_compare::comparison::{Comparison, Options};
 use plumb_compare::show;
 use plumb_diagnose::Finding;
-use plumb_live::locked;
 use plumb_report::fill::fill;
 use plumb_report::plain::Plain;
 use plumb_report::query::{runs, Format, Query, MEMORY};
@@ -18,7 +17,7 @@ use serde_json::{json, Map, Value};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Most bytes of an answer: what a reader of text can still use.
 const MOST: usize = 32 << 10;
@@ -192,7 +191,7 @@ impl Runs {
 
     fn read(&self, given: &Given<'_>) -> Result<Arc<Analysis>> {
         let (dir, comms) = (run_of(self.dir(&given.text("run"))?)?, given.comms());
-        let mut last = locked(&self.last);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(read) = last.as_ref().filter(|r| r.dir == dir && r.comms == comms) {
             return Ok(read.analysis.clone());
         }
