@@ -114,8 +114,9 @@ class Watch:
         rss = next(int(l.split()[1]) for l in status.splitlines() if l.startswith("VmRSS"))
         anonymous = next(int(l.split()[1]) for l in status.splitlines() if l.startswith("RssAnon"))
         cpu = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        descriptors = len(os.listdir(f"/proc/{self.child.pid}/fd"))
         self.samples.append({"second": round(now), "rss_mib": rss / 1024, "anonymous_mib": anonymous / 1024,
-                             "cpu_seconds": cpu, "pid": self.child.pid})
+                             "cpu_seconds": cpu, "descriptors": descriptors, "pid": self.child.pid})
 
     def stop(self, sign):
         os.kill(self.child.pid, sign)
@@ -153,7 +154,7 @@ def measure(options, undo):
     kept, config = WORK / "kept", WORK / "watch.toml"
     seconds = options.minutes * 60
     every = max(10, int(seconds / 14))
-    text = CONFIG.format(dir=kept, window=options.window, restart=f"{max(30, seconds // 5)}s")
+    text = CONFIG.format(dir=kept, window=options.window, restart=options.restart or f"{max(30, seconds // 5)}s")
     text += "".join(TRIGGER.format(name=n, when=k[0], every=f"{every}s") for n, k in KINDS.items())
     config.write_text(text)
     made, ends = [], []
@@ -218,6 +219,7 @@ def write(out, facts, options, plumb, made, others, ends, found, samples, asked,
     half = steady[len(steady) // 2]["second"]
     early = sorted(s["anonymous_mib"] for s in steady if s["second"] <= half)
     late = sorted(s["anonymous_mib"] for s in steady if s["second"] > half)
+    open_files = [max(s["descriptors"] for s in steady if (s["second"] > half) == later) for later in (False, True)]
     cpu = sum(max(s["cpu_seconds"] for s in samples if s["pid"] == pid) for pid in {s["pid"] for s in samples})
     events = sorted(w["events"] for w in found)
     paused = sorted(w["paused"] for w in found)
@@ -228,6 +230,7 @@ def write(out, facts, options, plumb, made, others, ends, found, samples, asked,
              f"    other runs             {len(others)} besides those within an incident",
              f"    windows                {len(found)}, {lost} events lost, {middle(events):,.0f} events/s (median), paused {middle(paused) * 100:.1f} % (median)",
              f"    anonymous memory       {middle(early):.0f} MiB in the first half, {middle(late):.0f} MiB in the second, {rss[-1]:.0f} MiB at most",
+             f"    descriptors            at most {open_files[0]} in the first half, {open_files[1]} in the second",
              f"    CPU time               {cpu / (options.minutes * 60) / (os.cpu_count() or 1) * 100:.2f} % of {os.cpu_count()} CPUs",
              f"    query                  {asked.splitlines()[-1]} (windows of postgres, those with requests, its longest answer in ns)", "",
              "Gaps between windows: " + ("; ".join(f"{g:.1f} s behind {datetime.fromtimestamp(a, timezone.utc):%H:%M:%S}" for g, a in gaps if abs(g) > 0.5) or "none")
@@ -257,6 +260,7 @@ def write(out, facts, options, plumb, made, others, ends, found, samples, asked,
 
 OPTIONS = [("--minutes", {"type": int, "default": 60, "help": "how long (60)"}),
            ("--window", {"default": "1m", "help": "length of a window (1m)"}),
+           ("--restart", {"default": "", "help": "a new recording takes over after this long (a fifth of the time)"}),
            ("--keep", {"action": "store_true", "help": "leave windows and runs in target/watch"})]
 
 if __name__ == "__main__":

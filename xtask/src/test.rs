@@ -19,8 +19,10 @@ use crate::programs::Program;
 use anyhow::{anyhow, bail, Context, Result};
 use job::{Notes, Output};
 use stages::Phase;
+use std::ffi::CString;
 use std::fs::File;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -28,6 +30,8 @@ use std::time::{Duration, Instant};
 
 /// What all stages together may take; those that it leaves no time for count as failed.
 const TOTAL: Duration = minutes(80);
+/// What a build from nothing and the tests' files take, bytes: 9 GB were seen, and half as much again for files of tests.
+const ROOM: u64 = 14_000_000_000;
 /// Between the stop of a stage that takes too long and its end by force.
 const GRACE: Duration = Duration::from_secs(10);
 /// Between two lines about stages whose output is held back.
@@ -50,6 +54,7 @@ pub const fn minutes(n: u64) -> Duration {
 pub fn run(root: &Path, names: &[&str]) -> Result<()> {
     let stages = stages::select(names)?;
     let mut session = Session::new(root, TOTAL, GRACE);
+    has_room(&session.target_dir())?;
     let logs = session.target_dir().join("test-log");
     std::fs::create_dir_all(&logs).with_context(|| logs.display().to_string())?;
     session.logs = Some(logs);
@@ -66,6 +71,31 @@ pub fn run(root: &Path, names: &[&str]) -> Result<()> {
         }
     }
     session.end()
+}
+
+/// A build from nothing fills the disk in its last minutes, and says so in the middle of some test.
+fn has_room(target: &Path) -> Result<()> {
+    if target.join("debug/deps").exists() {
+        return Ok(());
+    }
+    std::fs::create_dir_all(target).with_context(|| target.display().to_string())?;
+    let name = CString::new(target.as_os_str().as_bytes())?;
+    // SAFETY: a name that ends, and a struct of numbers to be filled.
+    let (done, facts) = unsafe {
+        let mut facts: libc::statvfs = std::mem::zeroed();
+        (libc::statvfs(name.as_ptr(), &raw mut facts), facts)
+    };
+    let free = facts.f_bavail * facts.f_frsize;
+    if done == 0 && free < ROOM {
+        bail!(
+            "{}: {:.1} GB are free, and a build from nothing with all tests takes up to {} GB; make room, or name another \
+             directory in CARGO_TARGET_DIR",
+            target.display(),
+            free as f64 / 1e9,
+            ROOM / 1_000_000_000
+        );
+    }
+    Ok(())
 }
 
 /// Writes anew what the golden tests compare.

@@ -2,6 +2,7 @@
 //! The whole machine, recorded into memory without end and analysed window by window: what `plumb top` shows and
 //! `plumb watch` keeps.
 
+pub mod metrics;
 mod relay;
 pub mod shown;
 pub mod triggers;
@@ -11,9 +12,9 @@ use plumb_analysis::windows::Window;
 use plumb_model::SlowRequest;
 use plumb_probe::{Tape, Trigger};
 use plumb_trace::schema::StateTrigger;
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+pub use plumb_probe::Taken;
 pub use relay::record;
 
 /// What is recorded, and how it is cut.
@@ -46,6 +47,8 @@ pub enum Told {
     Trigger(StateTrigger),
     /// A request took too long.
     Slow(SlowRequest),
+    /// Something went wrong, and the recording goes on.
+    Trouble(String),
     /// All until then was read, ns CLOCK_MONOTONIC.
     Until(u64),
 }
@@ -60,14 +63,14 @@ pub(crate) fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 pub struct Kept(Mutex<Option<Arc<Mutex<Tape>>>>);
 
 impl Kept {
-    /// Writes what is kept as a trace; `of`: what it is written of.
+    /// Takes what is kept; `of`: what it is taken for. Writing it may take long, and nobody waits for it meanwhile.
     ///
     /// # Errors
-    /// Nothing was recorded yet, or the directory holds a trace already or cannot be written.
-    pub fn write(&self, into: &Path, reason: &str, of: Option<&StateTrigger>) -> Result<()> {
+    /// Nothing was recorded yet, or it cannot be read.
+    pub fn take(&self, reason: &str, of: Option<&StateTrigger>) -> Result<Taken> {
         let tape = locked(&self.0).clone().context("nothing was recorded yet")?;
         let tape = locked(&tape);
-        tape.write(into, reason, of)
+        tape.take(reason, of)
     }
 
     fn is_on(&self, tape: &Arc<Mutex<Tape>>) {

@@ -45,7 +45,7 @@ pub fn record(
 /// Has recordings follow one another until they are over.
 fn follow(words: &Words, kept: &Arc<Kept>, tell: &Tell, mut leading: Recording) -> Result<()> {
     let (mut since, mut first, mut next) = (clock::now(), UNKNOWN, None::<Recording>);
-    let mut trouble = Ok(());
+    let (mut trouble, mut failed) = (Ok(()), None);
     loop {
         thread::sleep(LOOK);
         if leading.thread.is_finished() {
@@ -73,13 +73,20 @@ fn follow(words: &Words, kept: &Arc<Kept>, tell: &Tell, mut leading: Recording) 
             None if clock::now() >= since + words.restart && leading.turn.from() != UNKNOWN => {
                 match Recording::start(words, kept, tell, Some(leading.turn.from())) {
                     Ok(following) => next = Some(following),
-                    Err(error) => trouble = Err(error),
+                    Err(error) => failed = Some(error),
                 }
             }
-            // It cannot take over; why is told when all has ended.
-            Some(following) if following.thread.is_finished() => leading.stop.ask(),
+            Some(following) if following.thread.is_finished() => {
+                leading.turn.to.store(UNKNOWN, Ordering::Release);
+                failed = next.take().and_then(|following| following.join().err());
+            }
             Some(following) => leading.turn.to.store(following.turn.from(), Ordering::Release),
             None => {}
+        }
+        if let Some(error) = failed.take() {
+            since = clock::now();
+            let says = format!("a recording could not take over; the one before goes on: {error:#}");
+            trouble = locked(tell)(Told::Trouble(says));
         }
     }
 }

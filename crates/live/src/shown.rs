@@ -74,6 +74,8 @@ pub struct Service {
     pub longest: u64,
     /// What limits it: the largest finding's headline; empty: nothing.
     pub limit: String,
+    /// That finding's id.
+    pub finding: String,
     /// The verdict, a line each.
     pub verdict: Vec<String>,
     /// Meaning of a category, and threads in it on average, most first.
@@ -197,6 +199,7 @@ fn service(run: &ServiceRun, told: &ServiceDiagnosis, length: f64) -> Service {
         mean: answered.time.checked_div(answered.requests).unwrap_or(0),
         longest: answered.longest,
         limit: told.diagnosis.findings.first().map_or_else(String::new, |f| f.headline.clone()),
+        finding: told.diagnosis.findings.first().map_or_else(String::new, |f| f.id.clone()),
         verdict: told.diagnosis.verdict.clone(),
         account,
         findings,

@@ -10,8 +10,12 @@ use plumb_trace::units;
 
 /// Stalls are looked at over so long, ns.
 const LOOK: u64 = 1_000_000_000;
-/// A run that somebody asks for is written so long behind that, ns.
+/// A run that somebody asks for is written so long behind that, ns; of a name and of all at most so many in so long.
 const AFTER: u64 = 5_000_000_000;
+const ASKED_EVERY: u64 = 60_000_000_000;
+const MOST_ASKED: usize = 4;
+/// What is asked for, whatever it is called, among the names of triggers.
+pub const ASKED: &str = "asked";
 /// What the kernel tells stalls of (Documentation/accounting/psi.rst).
 const RESOURCES: [&str; 3] = ["cpu", "io", "memory"];
 
@@ -92,6 +96,8 @@ pub struct Due {
 #[derive(Debug)]
 pub struct Triggers {
     armed: Vec<Armed>,
+    /// How often somebody asked.
+    asked: u64,
     /// When stalls were looked at last, ns, and how long there were of each of [`RESOURCES`] until then, ns.
     stalled: Option<(u64, [u64; RESOURCES.len()])>,
 }
@@ -101,21 +107,27 @@ struct Armed {
     when: When,
     /// What a run was begun for last, ns.
     last: Option<u64>,
-    /// How often it fired since.
+    /// How often it fired since, and ever.
     since: u64,
+    ever: u64,
     /// What a run is to be written for, and when.
     due: Option<(StateTrigger, u64)>,
 }
 
 impl Armed {
+    fn new(when: When) -> Self {
+        Self { when, last: None, since: 0, ever: 0, due: None }
+    }
+
     /// Its condition came true: its name, where a run of it will be written.
     fn fire(&mut self, fired: StateTrigger) -> Option<(String, StateTrigger)> {
+        self.ever += 1;
         if self.due.is_some() || self.last.is_some_and(|last| fired.end < last + self.when.every) {
             self.since += 1;
             return None;
         }
         self.last = Some(fired.end);
-        let end = fired.end + self.when.after;
+        let end = fired.end.saturating_add(self.when.after);
         self.due = Some((fired.clone(), end));
         Some((self.when.name.clone(), fired))
     }
@@ -123,8 +135,7 @@ impl Armed {
 
 impl Triggers {
     pub fn new(all: impl IntoIterator<Item = When>) -> Self {
-        let armed = all.into_iter().map(|when| Armed { when, last: None, since: 0, due: None });
-        Self { armed: armed.collect(), stalled: None }
+        Self { armed: all.into_iter().map(Armed::new).collect(), asked: 0, stalled: None }
     }
 
     /// What the recorder looks out for.
@@ -186,17 +197,30 @@ impl Triggers {
         self.armed.iter_mut().filter_map(fire).collect()
     }
 
-    /// Somebody asks for a run of that name at `now`, ns; of one name that is not written yet one is enough.
-    pub fn ask(&mut self, name: &str, now: u64) {
-        let is_asked = |armed: &Armed| armed.when.condition == Condition::Asked && armed.when.name == name;
-        if self.armed.iter().any(is_asked) {
-            return;
+    /// Somebody asks for a run of that name at `now`, ns; whether one will be written.
+    pub fn ask(&mut self, name: &str, now: u64) -> bool {
+        self.asked += 1;
+        let asked = |armed: &&mut Armed| armed.when.condition == Condition::Asked;
+        let fired =
+            StateTrigger { begin: now, end: now, thread: 0, condition: Condition::Asked.text().into() };
+        if let Some(armed) = self.armed.iter_mut().filter(asked).find(|armed| armed.when.name == name) {
+            return armed.fire(fired).is_some();
         }
-        let when = When { name: name.into(), condition: Condition::Asked, every: 0, after: AFTER };
-        let mut armed = Armed { when, last: None, since: 0, due: None };
-        let condition = Condition::Asked.text().into();
-        armed.fire(StateTrigger { begin: now, end: now, thread: 0, condition });
+        if self.armed.iter_mut().filter(asked).count() >= MOST_ASKED {
+            return false;
+        }
+        let when = When { name: name.into(), condition: Condition::Asked, every: ASKED_EVERY, after: AFTER };
+        let mut armed = Armed::new(when);
+        armed.fire(fired);
         self.armed.push(armed);
+        true
+    }
+
+    /// How often each fired until now; whatever somebody asked for is one.
+    pub fn totals(&self) -> impl Iterator<Item = (&str, u64)> {
+        let armed = self.armed.iter().filter(|armed| armed.when.condition != Condition::Asked);
+        let asked = std::iter::once((ASKED, self.asked)).filter(|(_, n)| *n > 0);
+        armed.map(|armed| (armed.when.name.as_str(), armed.ever)).chain(asked)
     }
 
     /// The runs whose time is over at `until`, ns.
@@ -207,7 +231,10 @@ impl Triggers {
             Some(Due { name: armed.when.name.clone(), fired, since })
         };
         let due = self.armed.iter_mut().filter_map(one).collect();
-        self.armed.retain(|armed| armed.when.condition != Condition::Asked || armed.due.is_some());
+        let rests =
+            |armed: &Armed| armed.last.is_some_and(|last| last.saturating_add(armed.when.every) > until);
+        self.armed
+            .retain(|armed| armed.when.condition != Condition::Asked || armed.due.is_some() || rests(armed));
         due
     }
 }
@@ -258,13 +285,19 @@ mod tests {
     #[test]
     fn what_somebody_asks_for_is_written_once() {
         let mut all = one("fsync > 1ms");
-        (0..3).for_each(|n| all.ask("oom", 100 + n));
+        let taken = [0, 1, 2].map(|n| all.ask("oom", 100 + n));
+        assert_eq!(taken, [true, false, false]);
         assert!(all.due(100 + AFTER - 1).is_empty());
         let due = all.due(100 + AFTER);
-        assert_eq!((due.len(), due[0].name.as_str(), due[0].fired.end), (1, "oom", 100));
-        all.ask("oom", 200);
+        assert_eq!((due.len(), due[0].name.as_str(), due[0].fired.end, due[0].since), (1, "oom", 100, 2));
+        assert!(!all.ask("oom", 99 + ASKED_EVERY), "soon");
+        assert!(all.due(99 + ASKED_EVERY).is_empty());
+        assert!(all.ask("oom", 100 + ASKED_EVERY));
         assert_eq!(all.due(u64::MAX).len(), 1, "again");
         assert_eq!(all.armed.len(), 1);
+        let taken = ["a", "b", "c", "d", "e"].map(|name| all.ask(name, u64::MAX));
+        assert_eq!(taken, [true, true, true, true, false], "not everything at once");
+        assert_eq!(all.totals().collect::<Vec<_>>(), [("slow", 0), ("asked", 10)]);
     }
 
     #[test]

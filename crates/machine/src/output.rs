@@ -43,7 +43,7 @@ fn behind_sudo() -> Option<(u32, u32)> {
 }
 
 /// Whether something is of a user who may be trusted with what this one writes.
-fn is_ours(meta: &Metadata) -> bool {
+pub fn is_ours(meta: &Metadata) -> bool {
     // SAFETY: a call without arguments.
     let me = unsafe { libc::geteuid() };
     meta.uid() == me || meta.uid() == 0 || behind_sudo().is_some_and(|(user, _)| user == meta.uid())

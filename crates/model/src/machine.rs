@@ -138,6 +138,8 @@ pub struct Model<O: Observer = ()> {
     deep: Vec<Piece>,
     scratch: Vec<Piece>,
     gaps: Vec<(u64, u64)>,
+    /// CPUs, and threads that were on them last and left unseen.
+    strays: Vec<(u32, u32)>,
     pauses: Pauses,
     lost_events: u64,
     unexplained: FxHashMap<(u32, i64), (u64, u64)>,
@@ -197,6 +199,7 @@ impl<O: Observer> Model<O> {
             deep: Vec::new(),
             scratch: Vec::new(),
             gaps: Vec::new(),
+            strays: Vec::new(),
             pauses: Pauses::default(),
             lost_events: 0,
             unexplained: FxHashMap::default(),

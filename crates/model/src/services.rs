@@ -160,13 +160,13 @@ impl Services {
         if let Some(number) = self.numbers.get(name) {
             return *number;
         }
-        if self.names.len() >= MOST {
-            return 0;
-        }
-        let number = self.names.len() as Service;
-        self.names.push(name.into());
-        self.numbers.insert(name.into(), number);
-        number
+        // Number 0 has no name, and the others once their service has gone.
+        let free = self.names.iter().skip(1).position(String::is_empty).map(|at| at + 1);
+        let Some(at) = free.or((self.names.len() < MOST).then_some(self.names.len())) else { return 0 };
+        self.names.resize(self.names.len().max(at + 1), String::new());
+        self.names[at] = name.into();
+        self.numbers.insert(name.into(), at as Service);
+        at as Service
     }
 
     fn launches(&self, name: &str) -> bool {
@@ -247,7 +247,25 @@ impl Services {
 
     /// Their numbers and names.
     pub fn names(&self) -> impl Iterator<Item = (Service, &str)> {
-        self.names.iter().enumerate().skip(1).map(|(n, name)| (n as Service, name.as_str()))
+        let all = self.names.iter().enumerate().skip(1).filter(|(_, name)| !name.is_empty());
+        all.map(|(n, name)| (n as Service, name.as_str()))
+    }
+
+    /// What goes on of them: of processes that live. A service without one is forgotten, so that others find room.
+    pub fn carried(&self, lives: impl Fn(u32) -> bool) -> Self {
+        let mut next = self.clone();
+        next.of.retain(|pid, _| lives(*pid));
+        let coming = next.coming.values().flatten().filter_map(|(_, service)| *service);
+        let held: FxHashSet<Service> = next.of.values().copied().chain(coming).chain([next.init]).collect();
+        for (n, name) in next.names.iter_mut().enumerate().skip(1) {
+            let number = n as Service;
+            if next.machine && !held.contains(&number) {
+                next.numbers.remove(name);
+                next.groups.remove(&number);
+                name.clear();
+            }
+        }
+        next
     }
 
     /// Processes of one.
@@ -370,6 +388,22 @@ mod tests {
         assert!(s.told(&told(97, 61, "container db"), 98));
         assert_eq!((name(&s, 61), s.coming.len()), ("container db".into(), 0));
         assert!(!s.told(&told(97, 61, "container db"), 98), "nothing new");
+    }
+
+    #[test]
+    fn of_services_that_come_and_go_each_is_known_while_it_lives() {
+        let state = State { tasks: vec![task(1, 0, "systemd"), task(5, 1, "sshd")], ..State::default() };
+        let mut s = Services::of_machine(&state, 0);
+        let name = |s: &Services, pid| s.name(s.process(pid)).to_string();
+        for n in 0..5000 {
+            let pid = 1000 + n;
+            s.forked(pid, 1);
+            s.renamed(pid, &format!("job-{n}"), Some(50));
+            assert_eq!(name(&s, pid), format!("job-{n}"));
+            s = s.carried(|p| p == 5 || p == pid);
+            assert!(s.names().count() <= 3 && s.of.len() <= 2, "those before are forgotten");
+        }
+        assert_eq!((name(&s, 5), name(&s, 5999)), ("sshd".into(), "job-4999".into()));
     }
 
     #[test]

@@ -54,6 +54,17 @@ fn a_stranger_on_another_cpu_is_whom_it_waits_for() {
 }
 
 #[test]
+fn who_left_unseen_sleeps_once_its_cpu_is_idle() {
+    let mut b = begins();
+    // The kernel does not raise the switch to the worker.
+    switch(&mut b, HERE, 10_000, WORKER, THIRD, 0);
+    switch(&mut b, HERE, 14_000, THIRD, 0, 0);
+    let lost = b.contradicted_path().into_iter().find(|(category, _)| *category == Category::Lost);
+    // It ran last at 2000, when it began its worker.
+    assert_eq!(lost, Some((Category::Lost, 14_000 - 2000)));
+}
+
+#[test]
 fn it_could_run_where_another_thread_of_its_process_ran() {
     let mut b = begins();
     b.on(HERE, 2500, SHELL, SchedWaking { tid: SHELL, wakee: WORKER, ..Default::default() });

@@ -85,7 +85,7 @@ fn write(kept: &Kept) -> Result<PathBuf> {
     if dir.exists() {
         bail!("{}: is there already", dir.display());
     }
-    kept.write(&dir.join("trace"), "written by plumb top", None)?;
+    kept.take("written by plumb top", None)?.write(&dir.join("trace"))?;
     Ok(dir)
 }
 

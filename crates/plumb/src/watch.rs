@@ -4,50 +4,38 @@
 mod asked;
 mod config;
 mod keep;
+mod writer;
 
 use crate::cli::trigger::TriggerArgs;
 use crate::cli::watch::WatchArgs;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use asked::Asked;
 use config::{Config, EXAMPLE};
 use keep::Store;
+use plumb_live::metrics::Metrics;
 use plumb_live::shown::Shown;
 use plumb_live::triggers::{Due, Triggers, When};
 use plumb_live::{Kept, Told, Words};
-use plumb_machine::json::{formats, Format, Output};
 use plumb_machine::signals::{self, Calls};
-use plumb_machine::{clock, output, utc_of, Root};
+use plumb_machine::{clock, output, Root};
 use plumb_trace::schema::StateTrigger;
 use plumb_trace::units;
-use serde::Serialize;
 use std::io::Write;
-use std::path::PathBuf;
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::sync::Arc;
+use writer::{Job, Writer};
 
-/// A line of windows/DATE.jsonl.
-#[derive(Serialize)]
-struct Line<'a> {
-    /// When the window began, UTC.
-    at: String,
-    #[serde(flatten)]
-    shown: &'a Shown,
-}
-
-impl Output for Line<'_> {
-    const FORMAT: &'static Format = &formats::WATCH;
+/// Says something to whoever may read it: a standard error that is closed, or on a full disk, ends nothing.
+fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "plumb: {text}");
 }
 
 /// What is done with what is recorded.
 struct Keeper {
-    store: Store,
+    writer: Writer,
     kept: Arc<Kept>,
-    asked: Asked,
     triggers: Triggers,
-    /// plumb itself.
-    program: PathBuf,
-    /// Reports that are being made.
-    reports: Vec<Child>,
+    metrics: Metrics,
 }
 
 /// Seconds after 1970 of a moment of CLOCK_MONOTONIC.
@@ -57,79 +45,59 @@ fn wall(at: u64) -> u64 {
 }
 
 /// Says what runs will be written of.
-fn say(fired: impl IntoIterator<Item = (String, StateTrigger)>) {
+fn say_of(fired: impl IntoIterator<Item = (String, StateTrigger)>) {
     for (name, fired) in fired {
         let took = units::duration(fired.end.saturating_sub(fired.begin));
         let who = match fired.thread {
             0 => format!("in {took}"),
             thread => format!("thread {thread} took {took}"),
         };
-        eprintln!("plumb: trigger {name}: {}: {who}", fired.condition);
+        say(&format!("trigger {name}: {}: {who}", fired.condition));
     }
 }
 
 impl Keeper {
-    fn told(&mut self, told: Told) -> Result<()> {
-        self.reports.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+    fn told(&mut self, told: Told) {
         match told {
             Told::Window(window) => {
                 let shown = Shown::of(&window);
-                let begin = wall(window.begin);
-                let line = Line { at: utc_of(begin), shown: &shown };
-                // A full disk is no reason to see nothing any more: triggers and later windows come.
-                if let Err(error) = self.store.window(begin, &line) {
-                    eprintln!("plumb: a window is lost: {error:#}");
-                }
-                self.store.retain(wall(window.end));
+                let (begin, end) = (wall(window.begin), wall(window.end));
+                self.metrics.window(shown.clone(), end);
+                self.writer.write(Job::Window { begin, end, shown: Box::new(shown) });
             }
-            Told::Trigger(fired) => say(self.triggers.fired(&fired)),
-            Told::Slow(request) => say(self.triggers.answered(&request)),
+            Told::Trigger(fired) => say_of(self.triggers.fired(&fired)),
+            Told::Slow(request) => say_of(self.triggers.answered(&request)),
+            Told::Trouble(trouble) => say(&trouble),
             Told::Until(until) => {
-                say(self.triggers.look(clock::now(), &Root::real()));
-                for name in self.asked.take() {
-                    eprintln!("plumb: trigger {name}: asked for");
-                    self.triggers.ask(&name, until);
+                say_of(self.triggers.look(clock::now(), &Root::real()));
+                for name in self.writer.asked() {
+                    let taken = self.triggers.ask(&name, until.min(clock::now()));
+                    say(&format!(
+                        "trigger {name}: asked for{}",
+                        if taken { "" } else { " too often: no run" }
+                    ));
                 }
                 for due in self.triggers.due(until) {
-                    self.write(&due);
+                    self.take(&due);
                 }
+                self.metrics.fired(self.triggers.totals());
             }
         }
-        Ok(())
     }
 
-    /// Writes a run and its page.
-    fn write(&mut self, due: &Due) {
-        let dir = self.store.run(wall(due.fired.end), &due.name);
+    /// Has a run written.
+    fn take(&self, due: &Due) {
         let more = match due.since {
             0 => String::new(),
             times => format!(", {times} times more since the run before"),
         };
         let reason = format!("trigger '{}'{more}", due.fired.condition);
-        if let Err(error) = self.kept.write(&dir.join("trace"), &reason, Some(&due.fired)) {
-            return eprintln!("plumb: {}: {error:#}", dir.display());
-        }
-        eprintln!("plumb: run {}", dir.display());
-        // In its own process, behind all others: what it reads may take seconds, and its memory goes back.
-        let report = Command::new("nice")
-            .args(["-n", "19"])
-            .arg(&self.program)
-            .arg("report")
-            .arg(&dir)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn();
-        match report {
-            Ok(child) => self.reports.push(child),
-            Err(error) => eprintln!("plumb: report of {}: {error}", dir.display()),
-        }
-    }
-}
-
-impl Drop for Keeper {
-    fn drop(&mut self) {
-        for child in &mut self.reports {
-            let _ = child.wait();
+        match self.kept.take(&reason, Some(&due.fired)) {
+            Ok(taken) => {
+                let (at, name, taken) = (wall(due.fired.end), due.name.clone(), Box::new(taken));
+                self.writer.write(Job::Run { at, name, taken });
+            }
+            Err(error) => say(&format!("a run of {} is lost: {error:#}", due.name)),
         }
     }
 }
@@ -157,12 +125,16 @@ pub fn main(args: &WatchArgs) -> Result<ExitCode> {
     let triggers = Triggers::new(config.triggers.iter().map(when).collect::<Result<Vec<_>>>()?);
     let store = Store::open(&config.directory, config.retention.clone())?;
     let asked = Asked::open(&config.directory)?;
-    eprintln!(
-        "plumb: watching: windows of {} in {}, {} triggers",
+    let metrics = Metrics::default();
+    if !config.metrics.is_empty() {
+        say(&format!("metrics at http://{}/metrics", metrics.serve(&config.metrics)?));
+    }
+    say(&format!(
+        "watching: windows of {} in {}, {} triggers",
         units::duration(config.window),
         config.directory.display(),
         config.triggers.len()
-    );
+    ));
     let words = Words {
         window: config.window,
         events: config.events.clone(),
@@ -175,9 +147,12 @@ pub fn main(args: &WatchArgs) -> Result<ExitCode> {
         duration: args.duration,
     };
     let kept = Arc::new(Kept::default());
-    let program = std::env::current_exe().context("plumb's own file")?;
-    let mut keeper = Keeper { store, kept: Arc::clone(&kept), asked, triggers, program, reports: Vec::new() };
-    plumb_live::record(&words, &kept, move |what| keeper.told(what))?;
+    let writer = Writer::start(store, asked, metrics.clone())?;
+    let mut keeper = Keeper { writer, kept: Arc::clone(&kept), triggers, metrics };
+    plumb_live::record(&words, &kept, move |what| {
+        keeper.told(what);
+        Ok(())
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 

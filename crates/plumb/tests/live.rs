@@ -8,6 +8,9 @@ use common::schema::is_valid;
 use common::{can, output, plumb, signal, stderr, workload};
 use groups::Groups;
 use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -181,8 +184,15 @@ fn second_of_day(utc: &str) -> u64 {
     utc[11..19].split(':').fold(0, |sum, part| sum * 60 + part.parse::<u64>().expect("a number"))
 }
 
+/// As by sudo: what it makes belongs to another user.
+fn watch_command(config: &Path) -> Command {
+    let mut command = plumb();
+    command.arg("watch").arg(config).envs([("SUDO_UID", "65534"), ("SUDO_GID", "65534")]);
+    command
+}
+
 fn watching(config: &Path) -> Running {
-    Running(plumb().arg("watch").arg(config).stderr(Stdio::piped()).spawn().expect("watch"))
+    Running(watch_command(config).stderr(Stdio::piped()).spawn().expect("watch"))
 }
 
 fn names(dir: &Path) -> Vec<String> {
@@ -204,6 +214,30 @@ fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
+/// What Prometheus would fetch; promtool(1) has nothing to say against it, where there is one.
+fn metrics(port: u16) -> String {
+    let mut server = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    server.write_all(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n").expect("it reads");
+    let mut answer = String::new();
+    server.read_to_string(&mut answer).expect("it answers");
+    let (head, text) = answer.split_once("\r\n\r\n").expect("a head");
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    let check = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    match check {
+        Ok(mut check) => {
+            check.stdin.take().expect("piped").write_all(text.as_bytes()).expect("it reads");
+            let said = check.wait_with_output().expect("promtool");
+            assert!(said.status.success() && said.stderr.is_empty(), "{}", stderr(&said));
+        }
+        Err(_) => println!("promtool is not installed: the format of metrics is not checked by it"),
+    }
+    text.into()
+}
+
 #[test]
 fn watch_keeps_windows_and_writes_a_run_of_what_was_too_slow() {
     if !can("watch_keeps_windows_and_writes_a_run_of_what_was_too_slow", &[]) {
@@ -212,8 +246,9 @@ fn watch_keeps_windows_and_writes_a_run_of_what_was_too_slow() {
     let dir = tempfile::tempdir().expect("directory");
     let kept = dir.path().join("kept");
     let config = dir.path().join("watch.toml");
+    let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").port();
     let text = format!(
-        "directory = '{}'\nwindow = '1s'\nkeep = '3s'\nrestart = '4s'\n[[trigger]]\nname = 'flock'\nwhen = 'flock > 400ms'\n\
+        "directory = '{}'\nmetrics = '127.0.0.1:{port}'\nwindow = '1s'\nkeep = '3s'\nrestart = '4s'\n[[trigger]]\nname = 'flock'\nwhen = 'flock > 400ms'\n\
          every = '1h'\nafter = '1s'\n",
         kept.display()
     );
@@ -251,7 +286,7 @@ fn watch_keeps_windows_and_writes_a_run_of_what_was_too_slow() {
         && said.contains("asked for 'flock > 400ms': waiting for a file lock");
     assert!(leads, "{said}");
     // Two watches of a directory there are not, and who asks gets a run.
-    let second = output(plumb().arg("watch").arg(&config));
+    let second = output(&mut watch_command(&config));
     assert!(stderr(&second).contains("another plumb watch"), "{}", stderr(&second));
     let asked = output(plumb().args(["trigger", "--name", "oom"]).arg(&kept));
     assert!(asked.status.success(), "{}", stderr(&asked));
@@ -262,6 +297,15 @@ fn watch_keeps_windows_and_writes_a_run_of_what_was_too_slow() {
     let seconds: Vec<u64> = lines().iter().map(|l| second_of_day(l["at"].as_str().expect("when"))).collect();
     let (first, all) = (seconds[0], seconds.len() as u64);
     assert_eq!(seconds, (first..first + all).map(|s| s % 86_400).collect::<Vec<u64>>());
+    let told = metrics(port);
+    for line in
+        ["plumb_trigger_runs_total{trigger=\"flock\"} 1", "plumb_trigger_runs_total{trigger=\"asked\"} 1"]
+    {
+        assert!(told.lines().any(|l| l == line), "{line}: {told}");
+    }
+    let counted = told.lines().find_map(|l| l.strip_prefix("plumb_windows_total ")?.parse::<usize>().ok());
+    assert!(counted.is_some_and(|n| n >= all as usize), "{counted:?} of {all}");
+    assert_eq!(run.metadata().expect("a run").uid(), 65534);
     // Killed, it leaves whole lines.
     let pid = watch.0.id();
     watch.0.kill().expect("killed");

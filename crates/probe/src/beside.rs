@@ -5,7 +5,9 @@ use crate::privileges;
 use plumb_machine::{clock, host, Root};
 use plumb_trace::reader::{News, Published};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -36,11 +38,23 @@ pub struct Beside {
     nice: i32,
     /// Somebody waits for it all the time.
     eager: bool,
+    progress: Arc<Progress>,
+    /// How far it was told that it may read, ns.
+    told: u64,
+}
+
+/// What the recorder knows of a reader that takes the CPUs as others do.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    /// CPU time of its thread, ns.
+    pub taken: AtomicU64,
+    /// Everything up to here was read, ns.
+    pub until: AtomicU64,
 }
 
 impl Beside {
-    pub(crate) fn new(dir: PathBuf, begin: u64, news: Receiver<Published>) -> Self {
-        Self { dir, begin, news, next: None, pace: None, runs: 0, nice: 0, eager: false }
+    pub(crate) fn new(dir: PathBuf, begin: u64, news: Receiver<Published>, progress: Arc<Progress>) -> Self {
+        Self { dir, begin, news, next: None, pace: None, runs: 0, nice: 0, eager: false, progress, told: 0 }
     }
 
     /// Takes the newest of the news: it says all that earlier ones did.
@@ -77,11 +91,16 @@ fn nice(value: i32) -> i32 {
 
 impl News for Beside {
     fn next(&mut self) -> Option<Published> {
+        if self.eager {
+            self.progress.taken.store(clock::of(libc::CLOCK_THREAD_CPUTIME_ID), Ordering::Relaxed);
+            self.progress.until.store(self.told, Ordering::Relaxed);
+        }
         self.look();
         let next = self.next.take().or_else(|| self.news.recv().ok());
         if !self.eager && next.as_ref().is_some_and(|n| n.last) {
             nice(self.nice);
         }
+        self.told = next.as_ref().map_or(self.told, |n| n.until);
         next
     }
 

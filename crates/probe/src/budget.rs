@@ -7,6 +7,8 @@ use std::collections::{HashMap, HashSet};
 /// What an event costs whoever raises it and the recorder together, ns: of nginx with a request in 10 us, 14 to 18 events
 /// each took 4.1 us (results/2026-11-26-record-budget). Stopping and starting costs some more.
 const EVENT: f64 = 250.0;
+/// A reader's beginning takes time that no event does: what it takes for one is told by those behind so many.
+const BEGINNING: u64 = 10_000;
 /// So long is recorded at a stretch before it is looked again, ns.
 const WINDOW: u64 = 100_000_000;
 /// Below that a stretch holds too few requests from their begin to their end, ns.
@@ -29,6 +31,8 @@ pub struct Budget {
     /// The present stretch began, ns; events until then.
     began: u64,
     events: u64,
+    /// Events behind the beginning, and the CPU time that their reader had taken then, ns.
+    read: Option<(u64, u64)>,
     /// When the target's CPU time was read, and what it was, ns: the last two times that lie a while apart.
     used: [(u64, u64); 2],
     /// Whether a thread of the target is its process's first.
@@ -46,6 +50,7 @@ impl Budget {
             cpus: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
             began: now,
             events: 0,
+            read: None,
             used: [(now, 0); 2],
             first: HashMap::new(),
             window: WINDOW,
@@ -85,15 +90,19 @@ impl Budget {
         self.pause.is_none() && now >= self.began + self.window
     }
 
-    /// Ends a stretch: how long to pause, ns; 0: not at all. `events`: recorded so far; `used`: CPU time of the target, ns.
-    pub fn pause_for(&mut self, now: u64, events: u64, used: u64) -> u64 {
+    /// Ends a stretch: how long to pause, ns; 0: not at all. `events`: recorded so far; `used`: CPU time of the target, ns;
+    /// `read`: of who reads what is recorded, ns.
+    pub fn pause_for(&mut self, now: u64, events: u64, used: u64, read: u64) -> u64 {
         let stretch = (now - self.began).max(1) as f64;
-        let cost = events.saturating_sub(self.events) as f64 * EVENT / stretch;
+        let cost = events.saturating_sub(self.events) as f64 * (EVENT + self.reading(events, read)) / stretch;
         let (since, before) = self.used[0];
         let busy = used.saturating_sub(before) as f64 / (now - since).max(1) as f64;
         (self.began, self.events) = (now, events);
         if now - self.used[1].0 >= LOOK {
             self.used = [self.used[1], (now, used)];
+        }
+        if self.share.is_infinite() {
+            return 0;
         }
         let recorded = self.share * busy / cost.max(1e-9);
         self.window = WINDOW;
@@ -105,6 +114,25 @@ impl Budget {
             self.window = ((stretch * LONGEST_PAUSE as f64 / pause) as u64).clamp(SHORTEST_WINDOW, WINDOW);
         }
         (pause as u64).min(LONGEST_PAUSE)
+    }
+
+    /// Ends a stretch because who reads is too far behind: how long to pause, ns.
+    pub fn pause_for_reader(&mut self, now: u64, events: u64) -> u64 {
+        (self.began, self.events, self.window) = (now, events, WINDOW);
+        LONGEST_PAUSE
+    }
+
+    /// CPU time that reading an event takes, ns.
+    fn reading(&mut self, events: u64, read: u64) -> f64 {
+        match self.read {
+            Some((since, before)) => {
+                read.saturating_sub(before) as f64 / (events - since).max(BEGINNING) as f64
+            }
+            None => {
+                self.read = (events >= BEGINNING).then_some((events, read));
+                0.0
+            }
+        }
     }
 
     /// A pause is over: the next stretch begins at `now`, ns.
@@ -124,14 +152,14 @@ mod tests {
         let mut b = Budget::new(0.05, S);
         assert!(!b.is_over(S + WINDOW - 1) && b.is_over(S + WINDOW));
         // 1,000 events in 0.1 s are 2.5 ms of CPU time a second; the target uses a CPU.
-        assert_eq!(b.pause_for(S + WINDOW, 1000, WINDOW), 0);
+        assert_eq!(b.pause_for(S + WINDOW, 1000, WINDOW, 0), 0);
     }
 
     #[test]
     fn what_costs_four_times_its_budget_is_recorded_a_quarter_of_the_time() {
         let mut b = Budget::new(0.05, 0);
         // 800,000 events a second take a fifth of a CPU.
-        let pause = b.pause_for(WINDOW, 80_000, WINDOW);
+        let pause = b.pause_for(WINDOW, 80_000, WINDOW, 0);
         assert!(pause.abs_diff(3 * WINDOW) <= 1, "{pause}");
         b.pause = Some((WINDOW, WINDOW + pause));
         assert!(!b.is_over(10 * S));
@@ -143,13 +171,32 @@ mod tests {
     #[test]
     fn a_pause_ends_in_time_for_a_reader_and_its_stretches_get_shorter() {
         let mut b = Budget::new(0.01, 0);
-        assert_eq!(b.pause_for(WINDOW, 80_000, WINDOW), LONGEST_PAUSE);
+        assert_eq!(b.pause_for(WINDOW, 80_000, WINDOW, 0), LONGEST_PAUSE);
         b.goes_on(S, 80_000);
         assert!(b.window < WINDOW && b.window >= SHORTEST_WINDOW, "{}", b.window);
         // A target that uses no CPU time at all; what costs next to nothing is recorded all the same.
-        assert_eq!(b.pause_for(2 * S, 180_000, 0), LONGEST_PAUSE);
+        assert_eq!(b.pause_for(2 * S, 180_000, 0, 0), LONGEST_PAUSE);
         assert_eq!(b.window, SHORTEST_WINDOW);
         b.goes_on(3 * S, 180_000);
-        assert_eq!(b.pause_for(3 * S + WINDOW, 180_900, 0), 0);
+        assert_eq!(b.pause_for(3 * S + WINDOW, 180_900, 0, 0), 0);
+    }
+
+    #[test]
+    fn without_a_budget_it_pauses_for_a_reader_that_stays_behind_alone() {
+        let mut b = Budget::new(f64::INFINITY, 0);
+        assert_eq!(b.pause_for(WINDOW, 1_000_000, 0, 0), 0, "whatever it costs");
+        assert_eq!(b.pause_for_reader(2 * WINDOW, 2_000_000), LONGEST_PAUSE);
+        b.goes_on(S, 2_000_000);
+        assert!(b.is_over(S + WINDOW));
+    }
+
+    #[test]
+    fn what_reading_takes_is_a_cost_of_events() {
+        let mut b = Budget::new(0.05, 0);
+        // A reader's first second is no cost of an event.
+        assert_eq!(b.pause_for(WINDOW, 10_000, WINDOW, S), 0);
+        // 100,000 events a second, each 250 ns and 750 ns of its reader, are a tenth of a CPU.
+        let pause = b.pause_for(2 * WINDOW, 20_000, 2 * WINDOW, S + 7_500_000);
+        assert!(pause.abs_diff(WINDOW) <= 1, "{pause}");
     }
 }

@@ -8,7 +8,7 @@ use crate::select::call_number;
 use crate::span::{self, Texts};
 use crate::stack_ring::StackRing;
 use crate::stacks::{Kallsyms, Kind, RawStack, RawText};
-use crate::trigger::{Fired, Watch};
+use crate::trigger::{Fired, Trigger, Watch};
 use crate::user::{self, End, Spaces, UserStack};
 use plumb_machine::{clock, host, process, service, Root};
 use plumb_trace::ctf::{HEAD_BYTES, MAX_PACKET_BYTES};
@@ -19,7 +19,7 @@ use plumb_trace::schema::{
 };
 use plumb_trace::writer::{Sink, TraceWriter};
 use plumb_trace::Record;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -57,14 +57,6 @@ pub struct Drain {
     pub lost: u64,
     /// Spans that began.
     pub spans: u64,
-}
-
-#[derive(Debug, Default)]
-pub struct Round {
-    /// Fullest ring when it was read, 0 to 1.
-    pub fill: f64,
-    /// Which triggers' conditions came true; of several times of one the one that took longest.
-    pub fired: BTreeMap<usize, Fired>,
 }
 
 impl Drain {
@@ -110,17 +102,17 @@ impl Drain {
         &self.targets
     }
 
-    /// One pass over all rings.
+    /// One pass over all rings; how full the fullest one was, 0 to 1.
     ///
     /// # Errors
     /// The sink's; what was read in this pass is lost then.
-    pub fn round<S: Sink>(&mut self, loaded: &Loaded<'_>, writer: &mut TraceWriter<S>) -> io::Result<Round> {
-        let mut round = Round::default();
+    pub fn round<S: Sink>(&mut self, loaded: &Loaded<'_>, writer: &mut TraceWriter<S>) -> io::Result<f64> {
+        let mut fullest = 0.0f64;
         let mut execs = Vec::new();
         let (mut synced, mut ended) = (Vec::new(), Vec::new());
         for (cpu, tail) in self.tails.iter_mut().enumerate() {
             let cpu = cpu as u32;
-            let mut result = Ok(());
+            let (mut result, mut missed) = (Ok(()), false);
             let watches = &mut self.watches;
             let targets = &mut self.targets;
             let syncs = &self.syncs;
@@ -130,7 +122,10 @@ impl Drain {
                     return;
                 }
                 result = match piece {
-                    Piece::Lost(events) => writer.lost(cpu, events),
+                    Piece::Lost(events) => {
+                        missed = true;
+                        writer.lost(cpu, events)
+                    }
                     Piece::Record(record) => {
                         match u16::from_le_bytes([record[8], record[9]]) {
                             SchedExec::ID => execs.push(SchedExec::read(record)),
@@ -155,21 +150,26 @@ impl Drain {
                             }
                             _ => {}
                         }
-                        for (i, watch) in watches.iter_mut().enumerate() {
-                            let Some(fired) = watch.look(record) else { continue };
-                            let longest = round.fired.entry(i).or_insert(fired);
-                            if fired.took() > longest.took() {
-                                *longest = fired;
+                        for watch in watches.iter_mut() {
+                            if missed {
+                                // What was lost came before it.
+                                watch.missed(u64::from_le_bytes(record[..8].try_into().unwrap_or_default()));
                             }
+                            watch.look(record);
                         }
+                        missed = false;
                         writer.record(cpu, record)
                     }
                 };
             });
             result?;
+            if missed {
+                let now = clock::now();
+                self.watches.iter_mut().for_each(|watch| watch.missed(now));
+            }
             self.lost += drained.lost;
             let fill = drained.slots as f64 / loaded.slots() as f64;
-            round.fill = round.fill.max(if drained.lost > 0 { 1.0 } else { fill });
+            fullest = fullest.max(if drained.lost > 0 { 1.0 } else { fill });
         }
         for exec in execs {
             self.note_exec(&exec, writer)?;
@@ -180,7 +180,7 @@ impl Drain {
         for (tid, fd) in synced {
             self.note_file(tid, fd, writer)?;
         }
-        Ok(round)
+        Ok(fullest)
     }
 
     /// Tells which unit or container a process is in; `at` is when it began to run its program, 0 before the recording.
@@ -367,9 +367,16 @@ impl Drain {
         notes
     }
 
-    /// The triggers.
-    pub fn watches(&self) -> &[Watch] {
-        &self.watches
+    /// Which triggers' conditions came true until `until`, ns; nothing of before will be drained any more.
+    pub fn fired(&mut self, until: u64) -> Vec<(Trigger, Fired)> {
+        let one = |watch: &mut Watch| watch.settle(until).map(|fired| (watch.trigger().clone(), fired));
+        self.watches.iter_mut().filter_map(one).collect()
+    }
+
+    /// Events up to now were not recorded.
+    pub fn missed(&mut self) {
+        let now = clock::now();
+        self.watches.iter_mut().for_each(|watch| watch.missed(now));
     }
 }
 

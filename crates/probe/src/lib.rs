@@ -32,7 +32,7 @@ pub use recorder::{record, record_beside, record_into, Keep, Opens, Options, Out
 pub use sampling::Sampling;
 pub use select::Selection;
 pub use span::{Spans, Spec as SpanSpec};
-pub use tape::Tape;
+pub use tape::{Taken, Tape};
 pub use target::{Command, Running, Target};
 pub use trigger::Trigger;
 #[doc(hidden)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! One recording from beginning to end.
 
-use crate::beside::{self, Beside};
+use crate::beside::{self, Beside, Progress as Reading};
 use crate::budget::Budget;
 use crate::counters::Counters;
 use crate::drain::Drain;
@@ -28,12 +28,16 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{channel, Sender};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// PLUMB_MAX_CPUS
 const MOST_CPUS: u32 = 512;
+/// A reader that is further behind, ns, does not come along: what it has not read fills memory.
+const MOST_BEHIND: u64 = 5_000_000_000;
 /// Poll interval when little comes in, and when much does.
 const POLL_SLOW: Duration = Duration::from_millis(40);
 const POLL_FAST: Duration = Duration::from_millis(1);
@@ -284,6 +288,8 @@ fn whole(
         begun: Instant::now(),
         start: start.filter(|_| options.keep.is_none()).map(|start| start as _),
         reader: None,
+        reading: Arc::default(),
+        began: 0,
         budget: None,
         pauses: (0, 0),
     };
@@ -446,6 +452,10 @@ struct Run<'a, 'obj, P> {
     /// Starts who reads the trace as it grows.
     start: Option<&'a mut (dyn FnMut(Beside) + 'a)>,
     reader: Option<Sender<Published>>,
+    /// Of who reads it meanwhile.
+    reading: Arc<Reading>,
+    /// When the target began, ns.
+    began: u64,
     budget: Option<Budget>,
     /// Pauses so far, and their time, ns.
     pauses: (u64, u64),
@@ -468,10 +478,13 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
         let mut stacks = self.loaded.stacks()?;
         privileges::after_attachment();
         let (targets, everyone) = (self.drain.targets(), self.everyone);
-        self.budget = self.options.budget.map(|share| Budget::of(share, begin, targets, everyone));
+        // Who reads must come along, whatever it costs.
+        let share = self.options.budget.or(self.options.eager.then_some(f64::INFINITY));
+        self.budget = share.map(|share| Budget::of(share, begin, targets, everyone));
+        self.began = begin;
         if let Some(start) = &mut self.start {
             let (news, reads) = channel();
-            start(Beside::new(self.options.dir.clone(), begin, reads));
+            start(Beside::new(self.options.dir.clone(), begin, reads, Arc::clone(&self.reading)));
             self.reader = Some(news);
         }
         let mut reason = String::from("the trace could not be written");
@@ -659,7 +672,7 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
         let (mut flushed, mut counted, mut clocked, mut told) = (started, started, started, started);
         let mut fill = 0.0f64;
         let mut stops_seen = 0;
-        let mut drained = 0;
+        let (mut drained, mut before) = (0, 0);
         let mut rearmed = HashMap::new();
         loop {
             let next = self.budget.as_ref().map_or(u64::MAX, |b| b.left(clock::now()));
@@ -667,30 +680,32 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
             // Asked before the drain: what the target did last is then in the rings.
             let ended = self.ended(begin, &mut stops_seen);
             let draining = clock::now();
-            let round = self.drain.round(&self.loaded, writer)?;
+            let filled = self.drain.round(&self.loaded, writer)?;
             if started.elapsed() < SETTLING {
                 self.counters.follow();
             }
             let copied = self.drain.stacks(stacks, &mut self.loaded, writer)? as f64 / stacks.size() as f64;
-            fill = fill.max(round.fill);
-            poll =
-                if round.fill.max(copied) > 1.0 / 16.0 { POLL_FAST } else { (poll * 5 / 4).min(POLL_SLOW) };
-            for (which, fired) in round.fired {
-                let rests = rearmed.get(&which).is_some_and(|at: &Instant| at.elapsed() < REARMED);
+            fill = fill.max(filled);
+            poll = if filled.max(copied) > 1.0 / 16.0 { POLL_FAST } else { (poll * 5 / 4).min(POLL_SLOW) };
+            // A record may be late by one round, where its program was interrupted.
+            let settled = if ended.is_some() { u64::MAX } else { before };
+            before = draining;
+            for (trigger, fired) in self.drain.fired(settled) {
+                let condition = trigger.text().to_string();
+                let rests = rearmed.get(&condition).is_some_and(|at: &Instant| at.elapsed() < REARMED);
                 // That the recorder waits, or a report that it makes, is no reason for a run.
                 let own = || process::is_of(fired.tid, std::process::id(), &Root::real());
                 if rests || (self.command.is_none() && own()) {
                     continue;
                 }
-                let condition = self.drain.watches()[which].trigger().text().to_string();
                 let reason =
                     format!("trigger '{condition}' fired: it took {}", units::duration(fired.took()));
                 let Fired { begin, end, tid: thread } = fired;
+                rearmed.insert(condition.clone(), Instant::now());
                 writer.state(clock::now(), &StateTrigger { begin, end, thread, condition })?;
                 if self.options.keep.is_some() {
                     return Ok(reason);
                 }
-                rearmed.insert(which, Instant::now());
             }
             if let Some(why) = ended {
                 return Ok(why);
@@ -705,7 +720,6 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
             if now - flushed >= self.options.flush {
                 flushed = now;
                 writer.flush()?;
-                // A record may be late by one round, where its program was interrupted.
                 self.publish(writer, drained, false);
                 drained = draining;
             }
@@ -738,10 +752,16 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
             }
             None if budget.is_over(now) => {
                 let used = budget.used(self.drain.targets(), self.everyone);
-                let pause = budget.pause_for(now, events, used);
+                let read = self.reading.taken.load(Ordering::Relaxed);
+                let behind = now.saturating_sub(self.reading.until.load(Ordering::Relaxed).max(self.began));
+                let pause = match self.options.eager && behind > MOST_BEHIND {
+                    true => budget.pause_for_reader(now, events),
+                    false => budget.pause_for(now, events, used, read),
+                };
                 if pause > 0 {
                     budget.pause = Some((clock::now(), now + pause));
                     self.loaded.pause();
+                    self.drain.missed();
                 }
             }
             _ => {}

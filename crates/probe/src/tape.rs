@@ -11,12 +11,17 @@ use plumb_trace::writer::{DirectorySink, KeepSink, Sink, Stream, TraceWriter};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Where files lie in memory (shm_overview(7)).
 const MEMORY: &str = "/dev/shm";
+
+/// What was published so lately may not have been read, ns: who reads is up to half a second behind.
+const UNREAD: u64 = 1_000_000_000;
+/// Directories of a process that may be somebody else's.
+const MOST_TAKEN: u32 = 1000;
 
 /// Before the number of the process whose directory it is, and which of its directories.
 const PREFIX: &str = "plumb-";
@@ -29,9 +34,7 @@ fn forget_the_dead() {
             let (pid, number) = name.strip_prefix(PREFIX)?.split_once('-')?;
             number.parse::<u32>().ok().and(pid.parse::<u32>().ok())
         });
-        // SAFETY: a call without arguments.
-        let ours =
-            entry.metadata().is_ok_and(|meta| meta.is_dir() && meta.uid() == unsafe { libc::geteuid() });
+        let ours = entry.metadata().is_ok_and(|meta| meta.is_dir() && output::is_ours(&meta));
         // A process of another PID namespace cannot be seen, but what it holds is held.
         let dead = pid.is_some_and(|pid| Process::of(pid, &Root::real()).is_none());
         if ours && dead && hold(&entry.path()).is_ok() {
@@ -71,8 +74,13 @@ impl Tape {
     pub fn new(keep: u64, most: u64) -> Result<Self> {
         forget_the_dead();
         static NUMBER: AtomicU32 = AtomicU32::new(1);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let dir = Path::new(MEMORY).join(format!("{PREFIX}{}-{number}", std::process::id()));
+        let name = || {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            Path::new(MEMORY).join(format!("{PREFIX}{}-{number}", std::process::id()))
+        };
+        // Everybody may make directories there, also of this name.
+        let free = (0..MOST_TAKEN).map(|_| name()).find(|dir| dir.symlink_metadata().is_err());
+        let dir = free.with_context(|| format!("{MEMORY}: others have the names of plumb's directories"))?;
         output::directory(&dir)
             .with_context(|| format!("{MEMORY} must be a file system in memory (tmpfs)"))?;
         let held = hold(&dir).with_context(|| dir.display().to_string())?;
@@ -93,6 +101,9 @@ impl Tape {
         self.marks.push_back(published.clone());
         loop {
             let (Some(first), Some(second)) = (self.marks.front(), self.marks.get(1)) else { return };
+            if second.until.saturating_add(UNREAD) > published.until {
+                return;
+            }
             let old = second.until.saturating_add(self.keep) <= published.until;
             if !old && bytes(published).saturating_sub(bytes(first)) <= self.most {
                 return;
@@ -117,11 +128,11 @@ impl Tape {
         }
     }
 
-    /// Writes what is there as a trace of its own, of a flight recorder's kind; `of`: what it is written of.
+    /// Takes what is there, for a trace of its own, of a flight recorder's kind; `of`: what it is taken for.
     ///
     /// # Errors
-    /// Nothing was recorded yet, or the directory holds a trace already or cannot be written.
-    pub fn write(&self, into: &Path, reason: &str, of: Option<&StateTrigger>) -> Result<()> {
+    /// Nothing was recorded yet, or it cannot be read.
+    pub fn take(&self, reason: &str, of: Option<&StateTrigger>) -> Result<Taken> {
         let (first, last) = self.marks.front().zip(self.marks.back()).context("nothing was recorded yet")?;
         let trace = self.trace();
         let text = std::fs::read_to_string(trace.join("metadata")).context("the recording's metadata")?;
@@ -154,9 +165,24 @@ impl Tape {
             writer.state(last.until, fired)?;
         }
         writer.state(last.until, &end)?;
+        Ok(Taken { metadata, kept: writer.finish()? })
+    }
+}
+
+/// What a tape held at a moment, in memory.
+pub struct Taken {
+    metadata: Metadata,
+    kept: KeepSink,
+}
+
+impl Taken {
+    /// Writes it.
+    ///
+    /// # Errors
+    /// The directory holds a trace already, or cannot be written.
+    pub fn write(mut self, into: &Path) -> Result<()> {
         output::directory(into)?;
-        let mut kept = writer.finish()?;
-        kept.dump(&mut DirectorySink::create(into, &metadata)?)?;
+        self.kept.dump(&mut DirectorySink::create(into, &self.metadata)?)?;
         output::hand_over_all(into)?;
         Ok(())
     }
@@ -187,6 +213,7 @@ mod tests {
     use plumb_trace::reader::{Item, Trace};
     use plumb_trace::schema::{SchedSwitch, StateCounter};
     use plumb_trace::Record;
+    use std::os::unix::fs::MetadataExt;
 
     /// A record of a switch at `ts`.
     fn record(ts: u64) -> [u8; 32] {
@@ -219,7 +246,7 @@ mod tests {
 
         let out = tempfile::tempdir().expect("directory");
         let into = out.path().join("trace");
-        tape.write(&into, "asked", None).expect("a trace");
+        tape.take("asked", None).and_then(|taken| taken.write(&into)).expect("a trace");
         let trace = Trace::open(&into).expect("it reads");
         let mut times = Vec::new();
         let summary = trace

@@ -6,13 +6,7 @@ use crate::select::call_number;
 use anyhow::{bail, Result};
 use plumb_trace::schema::{BlockRqComplete, BlockRqIssue, SchedSwitch, SchedWaking, SysEnter, SysExit};
 use plumb_trace::{units, Record};
-use std::collections::{HashMap, VecDeque};
-
-/// Ends that wait for their begins: of one thread or request, and of how many.
-const MOST_ENDS: usize = 1024;
-const MOST_EARLY: usize = 65_536;
-/// Begins of one thread or request whose ends were not read.
-const MOST_BEGINS: usize = 16;
+use std::collections::HashMap;
 
 /// A condition such as `fsync > 50ms`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,15 +67,33 @@ impl Trigger {
     }
 }
 
-/// Watches records as they are drained, CPU after CPU: a pair whose halves lie
-/// on two CPUs may come end first, so either half completes it.
+/// Watches records for one condition. They are drained CPU after CPU, so they are put into their order first: an end that
+/// is paired with a begin of long ago would be told as a wait that nobody had.
 #[derive(Debug)]
 pub struct Watch {
     trigger: Trigger,
-    /// Begins without an end, with their threads.
-    open: HashMap<u64, VecDeque<(u64, u32)>>,
-    /// Ends without a begin, in their order: of several that came first each belongs to another begin.
-    early: HashMap<u64, VecDeque<u64>>,
+    /// What was drained and may have something before it that was not.
+    heard: Vec<Heard>,
+    /// Begins without an end, by thread or request, with their threads.
+    open: HashMap<u64, (u64, u32)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Heard {
+    ts: u64,
+    /// Thread or request.
+    key: u64,
+    step: Step,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Begins(u32),
+    Ends,
+    /// What began will not end: who was woken while it ran waits for no CPU.
+    Lapses,
+    /// Events are missing: what began may have ended.
+    Missing,
 }
 
 /// What took too long, times in ns.
@@ -102,88 +114,75 @@ impl Fired {
 impl Watch {
     /// A watch for one condition.
     pub fn new(trigger: Trigger) -> Self {
-        Self { trigger, open: HashMap::new(), early: HashMap::new() }
+        Self { trigger, heard: Vec::new(), open: HashMap::new() }
     }
 
-    /// Looks at a record; tells what took too long.
-    pub fn look(&mut self, record: &[u8]) -> Option<Fired> {
+    /// Looks at a record.
+    pub fn look(&mut self, record: &[u8]) {
         let id = u16::from_le_bytes([record[8], record[9]]);
-        let ts = u64::from_le_bytes(record[..8].try_into().ok()?);
-        let call = |tid: u32, nr: u32, begins| (u64::from(tid), tid, begins, nr);
-        if self.trigger.what == What::Runqueue && id == SchedSwitch::ID {
-            // Woken while it ran: it does not wait for a CPU.
-            let prev = u64::from(SchedSwitch::read(record).tid);
-            if let Some(begins) = self.open.get_mut(&prev) {
-                begins.retain(|(begin, _)| *begin > ts);
-                if begins.is_empty() {
-                    self.open.remove(&prev);
+        match (self.trigger.what, id) {
+            (What::Call(wanted), SysEnter::ID) => {
+                let e = SysEnter::read(record);
+                if e.nr == wanted {
+                    self.hear(e.ts, u64::from(e.tid), Step::Begins(e.tid));
                 }
             }
-        }
-        let (key, tid, begins) = match (self.trigger.what, id) {
-            (What::Call(wanted), SysEnter::ID | SysExit::ID) => {
-                let (key, tid, begins, nr) = if id == SysEnter::ID {
-                    let e = SysEnter::read(record);
-                    call(e.tid, e.nr, true)
-                } else {
-                    let e = SysExit::read(record);
-                    call(e.tid, e.nr, false)
-                };
-                (nr == wanted).then_some((key, tid, begins))?
+            (What::Call(wanted), SysExit::ID) => {
+                let e = SysExit::read(record);
+                if e.nr == wanted {
+                    self.hear(e.ts, u64::from(e.tid), Step::Ends);
+                }
             }
             (What::Request, BlockRqIssue::ID) => {
                 let e = BlockRqIssue::read(record);
-                (e.rq, e.tid, true)
+                self.hear(e.ts, e.rq, Step::Begins(e.tid));
             }
-            (What::Request, BlockRqComplete::ID) => (BlockRqComplete::read(record).rq, 0, false),
+            (What::Request, BlockRqComplete::ID) => {
+                let e = BlockRqComplete::read(record);
+                self.hear(e.ts, e.rq, Step::Ends);
+            }
             (What::Runqueue, SchedWaking::ID) => {
-                let wakee = SchedWaking::read(record).wakee;
-                (u64::from(wakee), wakee, true)
+                let e = SchedWaking::read(record);
+                self.hear(e.ts, u64::from(e.wakee), Step::Begins(e.wakee));
             }
             (What::Runqueue, SchedSwitch::ID) => {
-                let next = SchedSwitch::read(record).next_tid;
-                (u64::from(next), next, false)
+                let e = SchedSwitch::read(record);
+                self.hear(e.ts, u64::from(e.tid), Step::Lapses);
+                self.hear(e.ts, u64::from(e.next_tid), Step::Ends);
             }
-            _ => return None,
-        };
-        let fired = if begins {
-            let ends = self.early.entry(key).or_default();
-            while ends.front().is_some_and(|end| *end < ts) {
-                ends.pop_front();
-            }
-            match ends.pop_front() {
-                Some(end) => (ts, tid, end),
-                None => {
-                    self.early.remove(&key);
-                    let begins = self.open.entry(key).or_default();
-                    if begins.len() == MOST_BEGINS {
-                        begins.pop_front();
-                    }
-                    begins.push_back((ts, tid));
-                    return None;
+            _ => {}
+        }
+    }
+
+    /// Events up to `ts` were lost or not recorded.
+    pub fn missed(&mut self, ts: u64) {
+        self.hear(ts, 0, Step::Missing);
+    }
+
+    fn hear(&mut self, ts: u64, key: u64, step: Step) {
+        self.heard.push(Heard { ts, key, step });
+    }
+
+    /// Nothing of before `until`, ns, will be drained any more: what took too long and ended by then; of several the one
+    /// that took longest.
+    pub fn settle(&mut self, until: u64) -> Option<Fired> {
+        self.heard.sort_by_key(|heard| heard.ts);
+        let known = self.heard.partition_point(|heard| heard.ts <= until);
+        let mut longest = None::<Fired>;
+        for Heard { ts, key, step } in self.heard.drain(..known) {
+            match step {
+                Step::Begins(tid) => _ = self.open.insert(key, (ts, tid)),
+                Step::Lapses => _ = self.open.remove(&key),
+                Step::Missing => self.open.clear(),
+                Step::Ends => {
+                    let Some((begin, tid)) = self.open.remove(&key) else { continue };
+                    let fired = Fired { begin, end: ts, tid };
+                    let least = longest.map_or(self.trigger.limit, |longest| longest.took());
+                    longest = if fired.took() > least { Some(fired) } else { longest };
                 }
             }
-        } else if let Some(begins) = self.open.get_mut(&key) {
-            // The next one's begin may have come before this end; an end before all of them is of an earlier one.
-            let earlier = begins.partition_point(|(begin, _)| *begin <= ts);
-            let (begin, tid) = begins.drain(..earlier).next_back()?;
-            if begins.is_empty() {
-                self.open.remove(&key);
-            }
-            (begin, tid, ts)
-        } else {
-            let ends = self.early.entry(key).or_default();
-            if ends.len() == MOST_ENDS {
-                ends.pop_front();
-            }
-            ends.push_back(ts);
-            if self.early.len() > MOST_EARLY {
-                self.early.clear();
-            }
-            return None;
-        };
-        let (begin, tid, end) = fired;
-        Some(Fired { begin, end, tid }).filter(|fired| fired.took() > self.trigger.limit)
+        }
+        longest
     }
 
     pub fn trigger(&self) -> &Trigger {
@@ -195,61 +194,111 @@ impl Watch {
 mod tests {
     use super::*;
 
+    fn watch(condition: &str) -> Watch {
+        Watch::new(Trigger::parse(condition).expect("a condition"))
+    }
+
     #[test]
     fn fires_on_the_slow_call_and_on_no_other() {
         let nr = call_number("fsync").expect("fsync");
-        let mut w = Watch::new(Trigger::parse("fsync > 50ms").expect("good"));
-        let enter = |ts, nr| SysEnter { ts, id: SysEnter::ID, tid: 5, nr, ..Default::default() };
-        let exit = |ts, nr| SysExit { ts, id: SysExit::ID, tid: 5, nr, ..Default::default() };
-        assert_eq!(w.look(enter(0, nr).bytes()), None);
-        assert_eq!(w.look(exit(50_000_000, nr).bytes()), None);
-        assert_eq!(w.look(enter(60_000_000, nr + 1).bytes()), None);
-        assert_eq!(w.look(exit(990_000_000, nr + 1).bytes()), None);
-        // The exit was drained first: another CPU's ring.
-        assert_eq!(w.look(exit(2_000_000_000, nr).bytes()), None);
+        let mut w = watch("fsync > 50ms");
+        let enter =
+            |ms: u64, nr| SysEnter { ts: ms * 1_000_000, id: SysEnter::ID, tid: 5, nr, ..Default::default() };
+        let exit =
+            |ms: u64, nr| SysExit { ts: ms * 1_000_000, id: SysExit::ID, tid: 5, nr, ..Default::default() };
+        w.look(enter(0, nr).bytes());
+        w.look(exit(50, nr).bytes());
+        w.look(enter(60, nr + 1).bytes());
+        w.look(exit(990, nr + 1).bytes());
+        assert_eq!(w.settle(u64::MAX), None);
+        // The exits are drained first, from another CPU's ring; the longest is told.
+        w.look(exit(2000, nr).bytes());
+        w.look(exit(2090, nr).bytes());
+        assert_eq!(w.settle(1999 * 1_000_000), None);
+        w.look(enter(1900, nr).bytes());
+        w.look(enter(2010, nr).bytes());
         let fired = Fired { begin: 1_900_000_000, end: 2_000_000_000, tid: 5 };
-        assert_eq!(w.look(enter(1_900_000_000, nr).bytes()), Some(fired));
+        assert_eq!(w.settle(u64::MAX), Some(fired));
         assert_eq!(fired.took(), 100_000_000);
-        // The exit was drained behind the thread's next call: it left that CPU meanwhile.
-        assert_eq!(w.look(enter(3_000_000_000, nr).bytes()), None);
-        assert_eq!(w.look(enter(3_200_000_000, nr).bytes()), None);
-        let fired = Fired { begin: 3_000_000_000, end: 3_100_000_000, tid: 5 };
-        assert_eq!(w.look(exit(3_100_000_000, nr).bytes()), Some(fired));
-        assert_eq!(w.look(exit(3_210_000_000, nr).bytes()), None, "a short one");
+    }
+
+    #[test]
+    fn what_has_something_before_it_that_is_not_drained_waits() {
+        let nr = call_number("fsync").expect("fsync");
+        let mut w = watch("fsync > 50ns");
+        let enter = |ts| SysEnter { ts, id: SysEnter::ID, tid: 5, nr, ..Default::default() };
+        let exit = |ts| SysExit { ts, id: SysExit::ID, tid: 5, nr, ..Default::default() };
+        w.look(enter(100).bytes());
+        w.look(exit(1120).bytes());
+        assert_eq!(w.settle(1000), None);
+        // The thread was on another CPU meanwhile.
+        w.look(exit(110).bytes());
+        w.look(enter(1110).bytes());
+        assert_eq!(w.settle(u64::MAX), None, "two short ones");
     }
 
     #[test]
     fn who_is_woken_while_it_runs_does_not_wait_for_a_cpu() {
-        let mut w = Watch::new(Trigger::parse("runqueue > 1ms").expect("good"));
-        let woken = |ts| SchedWaking { ts, id: SchedWaking::ID, wakee: 5, ..Default::default() };
-        let switch =
-            |ts, tid, next_tid| SchedSwitch { ts, id: SchedSwitch::ID, tid, next_tid, ..Default::default() };
-        assert_eq!(w.look(woken(1_000_000).bytes()), None);
-        assert_eq!(w.look(switch(2_000_000, 5, 7).bytes()), None, "it leaves a CPU");
-        assert_eq!(w.look(switch(9_000_000, 7, 5).bytes()), None);
-        assert_eq!(w.look(switch(9_500_000, 5, 7).bytes()), None);
-        assert_eq!(w.look(woken(10_000_000).bytes()), None);
-        let fired = Some(Fired { begin: 10_000_000, end: 12_000_000, tid: 5 });
-        assert_eq!(w.look(switch(12_000_000, 7, 5).bytes()), fired);
-        // Its switches come first, from another CPU's ring: each belongs to a wakeup of its own.
-        for (ts, prev_tid, next_tid) in [(20, 0, 5), (21, 5, 0), (30, 0, 5), (31, 5, 0)] {
-            assert_eq!(w.look(switch(ts * 1_000_000, prev_tid, next_tid).bytes()), None);
+        let mut w = watch("runqueue > 1ms");
+        let woken =
+            |ms: u64| SchedWaking { ts: ms * 1_000_000, id: SchedWaking::ID, wakee: 5, ..Default::default() };
+        let switch = |ms: u64, tid, next_tid| SchedSwitch {
+            ts: ms * 1_000_000,
+            id: SchedSwitch::ID,
+            tid,
+            next_tid,
+            ..Default::default()
+        };
+        w.look(woken(1).bytes());
+        w.look(switch(2, 5, 7).bytes());
+        w.look(switch(9, 7, 5).bytes());
+        assert_eq!(w.settle(u64::MAX), None, "it left a CPU");
+        w.look(woken(10).bytes());
+        w.look(switch(12, 7, 5).bytes());
+        assert_eq!(w.settle(u64::MAX), Some(Fired { begin: 10_000_000, end: 12_000_000, tid: 5 }));
+        // Of another CPU, and the switch away from one that was not raised.
+        for record in [switch(20, 0, 5), switch(900, 0, 5)] {
+            w.look(record.bytes());
         }
-        for ts in [19_900_000, 29_900_000] {
-            assert_eq!(w.look(woken(ts).bytes()), None);
+        for record in [woken(19), woken(899)] {
+            w.look(record.bytes());
         }
-        assert_eq!(w.look(switch(900_000_000, 0, 5).bytes()), None, "a wakeup that comes later");
+        assert_eq!(w.settle(u64::MAX), None, "each soon after its own wakeup");
+    }
+
+    #[test]
+    fn what_began_before_events_were_missing_is_not_told() {
+        let mut w = watch("request > 1ms");
+        let issue = |ms: u64, rq| BlockRqIssue {
+            ts: ms * 1_000_000,
+            id: BlockRqIssue::ID,
+            tid: 7,
+            rq,
+            ..Default::default()
+        };
+        let done = |ms: u64, rq| BlockRqComplete {
+            ts: ms * 1_000_000,
+            id: BlockRqComplete::ID,
+            rq,
+            ..Default::default()
+        };
+        w.look(issue(1, 0xabc).bytes());
+        w.missed(5_000_000);
+        w.look(done(900, 0xabc).bytes());
+        w.look(done(4, 0xdef).bytes());
+        w.look(issue(2, 0xdef).bytes());
+        assert_eq!(w.settle(u64::MAX), Some(Fired { begin: 2_000_000, end: 4_000_000, tid: 7 }));
     }
 
     #[test]
     fn a_request_is_whose_cpu_time_it_was_issued_in() {
-        let mut w = Watch::new(Trigger::parse("request > 1ms").expect("good"));
+        let mut w = watch("request > 1ms");
         let issue = BlockRqIssue { ts: 1000, id: BlockRqIssue::ID, tid: 7, rq: 0xabc, ..Default::default() };
         let done = |ts, rq| BlockRqComplete { ts, id: BlockRqComplete::ID, tid: 9, rq, ..Default::default() };
-        assert_eq!(w.look(issue.bytes()), None);
-        assert_eq!(w.look(done(9_001_000, 0xdef).bytes()), None);
-        let fired = Some(Fired { begin: 1000, end: 2_001_000, tid: 7 });
-        assert_eq!(w.look(done(2_001_000, 0xabc).bytes()), fired);
+        w.look(issue.bytes());
+        w.look(done(9_001_000, 0xdef).bytes());
+        w.look(done(2_001_000, 0xabc).bytes());
+        assert_eq!(w.settle(u64::MAX), Some(Fired { begin: 1000, end: 2_001_000, tid: 7 }));
     }
 
     #[test]

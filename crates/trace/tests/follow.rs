@@ -138,6 +138,33 @@ fn events_lost_after_a_long_silence_are_an_error() {
 }
 
 #[test]
+fn who_reads_for_what_happens_now_knows_a_late_loss_from_now_on() {
+    let dir = tempfile::tempdir().expect("directory");
+    let published = write(dir.path(), &mut Random(1), 5 * SECOND);
+    let (mut following, mut news) =
+        (Following::near(dir.path(), BEGIN, SECOND / 2).expect("a trace"), Told(published.into_iter()));
+    let (mut last, mut losses) = (0, 0);
+    loop {
+        let item = |item: Item<'_>| {
+            let ts = match &item {
+                Item::Record(r) => r.ts,
+                Item::Gap(gap) => {
+                    losses += u64::from(gap.lost == 7);
+                    gap.begin
+                }
+                _ => return,
+            };
+            assert!(ts >= last, "{item:?} behind {last}");
+            last = ts;
+        };
+        if following.step(&mut news, item).expect("no error").last {
+            break;
+        }
+    }
+    assert_eq!(losses, 1);
+}
+
+#[test]
 fn a_writer_that_has_gone_and_a_workload_are_errors() {
     let dir = tempfile::tempdir().expect("directory");
     let mut published = write(dir.path(), &mut Random(2), 0);

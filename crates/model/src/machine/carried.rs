@@ -11,7 +11,7 @@ use crate::services::Services;
 use crate::{Observer, SlowRequest};
 use plumb_trace::reader::State;
 use plumb_trace::schema::StateTask;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What is known of a machine at a moment, without what happened before.
 #[derive(Debug)]
@@ -64,13 +64,15 @@ impl<O: Observer> Model<O> {
             }
         };
         let state = &self.setup.state;
+        let places = self.index.places();
+        let living: FxHashSet<u32> = places.iter().map(|at| self.threads[*at].tgid).collect();
         Carried {
-            services: self.services.clone(),
+            services: self.services.carried(|pid| living.contains(&pid)),
             processes: self.processes.carried(),
             samples: self.samples.carried(),
             sites: self.sites.clone(),
             state: State {
-                tasks: self.index.places().into_iter().map(task).collect(),
+                tasks: places.into_iter().map(task).collect(),
                 spans: state.spans.clone(),
                 ..State::default()
             },

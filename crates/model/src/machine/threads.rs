@@ -34,6 +34,9 @@ impl<O: Observer> Model<O> {
         }
         let next = if e.next == 0 { CpuState::Idle } else { CpuState::Busy(e.next) };
         self.cpu_becomes(cpu, ts, next);
+        if next == CpuState::Idle {
+            self.strays_sleep(cpu, ts);
+        }
         self.cpu(cpu).totals.switches += 1;
         if e.next != 0 && e.next < TID_LIMIT {
             let at = self.place(e.next);
@@ -51,7 +54,24 @@ impl<O: Observer> Model<O> {
             self.settle_lost(at, ts);
             self.becomes(at, State::Unknown);
             self.threads[at].strayed = true;
+            self.strays.push((cpu, tid));
         }
+    }
+
+    /// Nothing can run on a CPU: who was on it last and left unseen sleeps.
+    fn strays_sleep(&mut self, cpu: u32, ts: u64) {
+        let mut strays = std::mem::take(&mut self.strays);
+        strays.retain(|(on, tid)| {
+            let Some(at) = self.known(*tid).filter(|at| self.threads[*at].strayed) else { return false };
+            if *on == cpu {
+                self.astray(at, ts);
+                let t = &mut self.threads[at];
+                let sleep = t.falls_asleep(ts, 1);
+                self.becomes(at, State::Sleeping(sleep));
+            }
+            *on != cpu
+        });
+        self.strays = strays;
     }
 
     pub(super) fn cpu_becomes(&mut self, cpu: u32, ts: u64, next: CpuState) {

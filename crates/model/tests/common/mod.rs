@@ -182,14 +182,25 @@ impl Bench {
 
     /// Time of the path by category, ns.
     pub fn path(self) -> Vec<(Category, u64)> {
-        let mut sums: Vec<(Category, u64)> = Vec::new();
-        for p in &self.finish().path.parts {
-            match sums.iter_mut().find(|(c, _)| *c == p.category) {
-                Some((_, sum)) => *sum += p.time,
-                None => sums.push((p.category, p.time)),
-            }
-        }
-        sums.sort();
-        sums
+        path(&self.finish())
     }
+
+    /// The same of events that contradict each other.
+    pub fn contradicted_path(self) -> Vec<(Category, u64)> {
+        let result: RunResult = self.0.finish().0;
+        assert!(!result.impossible.is_empty());
+        path(&result)
+    }
+}
+
+fn path(result: &RunResult) -> Vec<(Category, u64)> {
+    let mut sums: Vec<(Category, u64)> = Vec::new();
+    for p in &result.path.parts {
+        match sums.iter_mut().find(|(c, _)| *c == p.category) {
+            Some((_, sum)) => *sum += p.time,
+            None => sums.push((p.category, p.time)),
+        }
+    }
+    sums.sort();
+    sums
 }

@@ -56,18 +56,25 @@ impl Observed {
     /// Takes what the kernel says of the process; what is gone stays as it was.
     pub fn look(&mut self, pid: i32, root: &Root) {
         let status = |of: &str| root.text(format!("/proc/{of}/status")).unwrap_or_default();
-        if let Some(cpus) = allowed(&status(&pid.to_string())) {
+        let own = status(&pid.to_string());
+        let groups = cgroup::groups(pid, root);
+        let found = ["cpu", "memory"].map(|c| Some((c.to_string(), cgroup::directory(pid, c, root)?)));
+        let stat = root.text(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // The name may hold blanks: fields are counted behind it, state is the first.
+        let fields: Vec<&str> =
+            stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
+        // Of a process that has ended, cgroups of version 1 say the root's (proc_cgroup_show, kernel/cgroup/cgroup.c).
+        if matches!(fields.first(), None | Some(&"Z" | &"X")) {
+            return;
+        }
+        if let Some(cpus) = allowed(&own) {
             self.pinned_itself = allowed(&status("self")).is_some_and(|own| own != cpus);
             self.cpus = cpus;
         }
-        if !cgroup::groups(pid, root).is_empty() {
-            let found = ["cpu", "memory"].map(|c| Some((c.to_string(), cgroup::directory(pid, c, root)?)));
+        if !groups.is_empty() {
             self.cgroups = found.into_iter().flatten().collect();
         }
-        let stat = root.text(format!("/proc/{pid}/stat")).unwrap_or_default();
-        // The name may hold blanks: fields are counted behind it, state is the first.
-        let nice = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(16)?.parse().ok());
-        self.nice = nice.unwrap_or(self.nice);
+        self.nice = fields.get(16).and_then(|nice| nice.parse().ok()).unwrap_or(self.nice);
     }
 
     pub fn cgroup(&self, controller: &str) -> Option<&Path> {
@@ -113,5 +120,9 @@ mod tests {
         let before = seen.clone();
         seen.look(10, &fake.root());
         assert_eq!(seen, before, "gone");
+        fake.put("/proc/9/cgroup", "1:cpu:/\n0::/\n");
+        fake.put("/proc/9/stat", "9 (a b) Z 1 9 9 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0\n");
+        seen.look(9, &fake.root());
+        assert_eq!(seen, before, "ended");
     }
 }

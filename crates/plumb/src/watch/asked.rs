@@ -4,6 +4,7 @@
 use anyhow::{bail, Context, Result};
 use plumb_machine::{lock, output, LockError};
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Most names that are taken at a time; the others wait.
@@ -50,12 +51,12 @@ impl Asked {
 
     /// What was asked for since.
     pub fn take(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(&self.dir).into_iter().flatten().flatten().take(MOST);
+        let entries = std::fs::read_dir(&self.dir).into_iter().flatten().flatten();
         let take = |entry: std::fs::DirEntry| {
             let name = entry.file_name().into_string().ok().filter(|name| is_name(name))?;
             std::fs::remove_file(entry.path()).ok().map(|()| name)
         };
-        entries.filter_map(take).collect()
+        entries.filter_map(take).take(MOST).collect()
     }
 }
 
@@ -76,8 +77,13 @@ pub fn ask(dir: &Path, name: &str) -> Result<()> {
         bail!("{}", nobody());
     }
     let file = place.join(name);
-    File::create(&file).with_context(|| file.display().to_string())?;
-    Ok(())
+    // Who else may ask could have put a link there.
+    match File::options().write(true).create_new(true).open(&file) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            Err(error).with_context(|| file.display().to_string())
+        }
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]

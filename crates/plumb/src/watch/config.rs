@@ -34,6 +34,8 @@ pub struct Config {
     /// ns.
     #[serde(deserialize_with = "duration")]
     pub restart: u64,
+    /// ADDRESS:PORT; empty: nobody is answered.
+    pub metrics: String,
     pub retention: Retention,
     #[serde(default, rename = "trigger")]
     pub triggers: Vec<When>,
@@ -171,9 +173,10 @@ mod tests {
         let all = Config::parse("").expect("the defaults");
         assert_eq!((all.window, all.budget, all.triggers.len()), (60_000_000_000, 0.05, 0));
         let own =
-            "window = '10s'\n[retention]\nage = '1h'\n[[trigger]]\nname = 'slow'\nwhen = 'fsync > 50ms'\n";
+            "window = '10s'\nmetrics = '127.0.0.1:9'\n[retention]\nage = '1h'\n[[trigger]]\nname = 'slow'\nwhen = 'fsync > 50ms'\n";
         let config = Config::parse(own).expect("good");
         assert_eq!((config.window, config.retention.age), (10_000_000_000, 3_600_000_000_000));
+        assert_eq!((all.metrics.as_str(), config.metrics.as_str()), ("", "127.0.0.1:9"));
         assert_eq!((config.keep, config.retention.size), (all.keep, all.retention.size));
         let trigger = &config.triggers[0];
         assert_eq!((trigger.every, trigger.after), (ten_minutes(), five_seconds()));

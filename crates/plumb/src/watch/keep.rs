@@ -2,11 +2,13 @@
 //! What `plumb watch` keeps, and what goes: windows/DATE.jsonl and runs/DATE-TIME-TRIGGER/ in a directory of its own.
 
 use super::config::Retention;
+use super::say;
 use anyhow::{Context, Result};
 use plumb_machine::json::{self, Output};
 use plumb_machine::{output, utc_of};
 use std::fs::File;
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -43,7 +45,8 @@ impl Store {
     pub fn window<T: Output>(&self, at: u64, item: &T) -> Result<()> {
         let path = self.windows.join(format!("{}.jsonl", &utc_of(at)[..10]));
         let append = || -> std::io::Result<()> {
-            let mut file = File::options().create(true).append(true).open(&path)?;
+            let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+            let mut file = File::options().create(true).append(true).custom_flags(flags).open(&path)?;
             let before = file.metadata()?.len();
             let mut lines = Vec::new();
             if before == 0 {
@@ -64,18 +67,21 @@ impl Store {
         std::iter::once(self.runs.join(&base)).chain(numbered).find(|dir| !dir.exists()).unwrap_or_default()
     }
 
-    /// Removes what is too old, and the oldest of what is too much; `now`: seconds after 1970.
+    /// Removes what is too old, and of what is too much the oldest runs, then windows: those are small, and tell of
+    /// all the time. `now`: seconds after 1970.
     pub fn retain(&self, now: u64) {
-        let mut all: Vec<Kept> = kept(&self.windows).chain(kept(&self.runs)).collect();
-        all.sort_by_key(|k| k.at);
-        let mut bytes: u64 = all.iter().map(|k| k.bytes).sum();
+        let all = [&self.runs, &self.windows].map(|dir| {
+            let mut all: Vec<Kept> = kept(dir).collect();
+            all.sort_by_key(|k| k.at);
+            all
+        });
+        let mut bytes: u64 = all.iter().flatten().map(|k| k.bytes).sum();
         let oldest =
             UNIX_EPOCH + Duration::from_secs(now).saturating_sub(Duration::from_nanos(self.retention.age));
-        // The newest stays, however large: it is being written.
-        let last = all.len().saturating_sub(1);
-        for kept in all.iter().take(last) {
+        // The newest of each stays, however large: it is being written.
+        for kept in all.iter().flat_map(|all| all.iter().take(all.len().saturating_sub(1))) {
             if kept.at >= oldest && bytes <= self.retention.size {
-                return;
+                continue;
             }
             let gone = if kept.path.is_dir() {
                 std::fs::remove_dir_all(&kept.path)
@@ -84,7 +90,7 @@ impl Store {
             };
             match gone {
                 Ok(()) => bytes -= kept.bytes,
-                Err(error) => eprintln!("plumb: {}: {error}", kept.path.display()),
+                Err(error) => say(&format!("{}: {error}", kept.path.display())),
             }
         }
     }

@@ -35,6 +35,8 @@ pub(super) struct Merge {
     /// [`AHEAD`] and [`STRETCH`], or less where a trace is read for what happens now.
     ahead: u64,
     stretch: u64,
+    /// It is read for what happens now.
+    near: bool,
     /// Records up to here were handed out, ns.
     done: u64,
     /// One that was handed out later came before them.
@@ -54,6 +56,7 @@ impl Merge {
             pauses: VecDeque::new(),
             ahead,
             stretch,
+            near: false,
             done: 0,
             late: false,
         }
@@ -61,7 +64,7 @@ impl Merge {
 
     /// Reads what the recorder told only so far ahead, ns; what it tells later than that is known late.
     pub(super) fn near(&mut self, ahead: u64) {
-        (self.ahead, self.stretch) = (ahead, (ahead / 2).max(1));
+        (self.ahead, self.stretch, self.near) = (ahead, (ahead / 2).max(1), true);
     }
 
     pub(super) fn ahead(&self) -> u64 {
@@ -113,7 +116,15 @@ impl Merge {
             if least > until {
                 break;
             }
-            self.late |= least < self.done;
+            if least < self.done {
+                // A CPU that was quiet for long has lost events since an unknown moment of that time: who reads for what
+                // happens now was told of nothing on it, and knows that from here on.
+                if let Some(gap) = self.cursors[first].gap.as_mut().filter(|_| self.near) {
+                    (gap.begin, gap.end) = (self.done, gap.end.max(self.done));
+                    continue;
+                }
+                self.late = true;
+            }
             let begin = (least - least % self.stretch).max(self.begin);
             self.tell(begin.saturating_add(self.ahead), sink);
             if self.pause(least, sink) {
