@@ -168,6 +168,8 @@ pub struct Thread {
     pub unsure: bool,
     /// It left its CPU and the kernel did not tell; since then nothing is known of it.
     pub strayed: bool,
+    /// Its CPU has been idle since: it sleeps, unless it comes to another one that nobody woke it on.
+    pub rests: bool,
     /// Running time is in the account up to here, ns.
     pub charged: u64,
     /// Interrupt time of its CPU's present state that is in the account, ns.
@@ -260,6 +262,7 @@ impl Thread {
             since: born,
             unsure: false,
             strayed: false,
+            rests: false,
             charged: born,
             charged_interrupts: 0,
             account: Account::default(),

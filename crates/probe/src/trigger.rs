@@ -6,7 +6,7 @@ use crate::select::call_number;
 use anyhow::{bail, Result};
 use plumb_trace::schema::{BlockRqComplete, BlockRqIssue, SchedSwitch, SchedWaking, SysEnter, SysExit};
 use plumb_trace::{units, Record};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// A condition such as `fsync > 50ms`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,7 +75,7 @@ pub struct Watch {
     /// What was drained and may have something before it that was not.
     heard: Vec<Heard>,
     /// Begins without an end, by thread or request, with their threads.
-    open: HashMap<u64, (u64, u32)>,
+    open: FxHashMap<u64, (u64, u32)>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -114,7 +114,7 @@ impl Fired {
 impl Watch {
     /// A watch for one condition.
     pub fn new(trigger: Trigger) -> Self {
-        Self { trigger, heard: Vec::new(), open: HashMap::new() }
+        Self { trigger, heard: Vec::new(), open: FxHashMap::default() }
     }
 
     /// Looks at a record.

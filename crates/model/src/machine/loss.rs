@@ -57,7 +57,8 @@ impl<O: Observer> Model<O> {
             State::Unknown if self.threads[at].unsure => self.spend_paused(at, ts),
             State::Unknown => {
                 // Not one event of it: it slept, in the call that it was in.
-                let lost = self.threads[at].strayed || self.missing_time(self.threads[at].since, ts) > 0;
+                let t = &self.threads[at];
+                let lost = (t.strayed && !t.rests) || self.missing_time(t.since, ts) > 0;
                 // Of a machine not every thread's call can be read; who slept through all of it kept nobody waiting.
                 let unread = self.setup.everyone && self.threads[at].first_call < 0;
                 if lost {

@@ -64,10 +64,8 @@ impl<O: Observer> Model<O> {
         strays.retain(|(on, tid)| {
             let Some(at) = self.known(*tid).filter(|at| self.threads[*at].strayed) else { return false };
             if *on == cpu {
-                self.astray(at, ts);
-                let t = &mut self.threads[at];
-                let sleep = t.falls_asleep(ts, 1);
-                self.becomes(at, State::Sleeping(sleep));
+                self.settle_lost(at, ts);
+                self.threads[at].rests = true;
             }
             *on != cpu
         });
@@ -143,6 +141,7 @@ impl<O: Observer> Model<O> {
 
     /// Something is known again of a thread that strayed: what was until now is lost.
     fn astray(&mut self, at: usize, ts: u64) {
+        self.threads[at].rests = false;
         if std::mem::take(&mut self.threads[at].strayed) {
             self.settle_lost(at, ts);
         }
@@ -193,6 +192,9 @@ impl<O: Observer> Model<O> {
         }
         let cause = self.cpu(cpu).cause(waker);
         let at = self.place(wakee);
+        if self.threads[at].rests {
+            (self.threads[at].strayed, self.threads[at].rests) = (false, false);
+        }
         self.astray(at, ts);
         let t = &mut self.threads[at];
         t.woken_by = if let Cause::Thread(tid) = cause { tid } else { 0 };
