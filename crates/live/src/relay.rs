@@ -78,6 +78,7 @@ fn follow(words: &Words, kept: &Arc<Kept>, tell: &Tell, mut leading: Recording) 
             }
             Some(following) if following.thread.is_finished() => {
                 leading.turn.to.store(UNKNOWN, Ordering::Release);
+                since = clock::now();
                 failed = next.take().and_then(|following| following.join().err());
             }
             Some(following) => leading.turn.to.store(following.turn.from(), Ordering::Release),
