@@ -2,20 +2,16 @@
 //! Open files: how a process opened them decides what its reads and writes wait for.
 
 use crate::services::Service;
+use plumb_trace::calls;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
-use std::str::FromStr;
-use syscalls::Sysno;
 
 /// Open descriptors that are remembered of one process.
 const MOST: usize = 65_536;
 
-/// open(2) flags of x86 and arm64 that differ: O_DIRECT.
-#[cfg(not(target_arch = "aarch64"))]
+/// Flag of open(2), as readers get it of every machine.
 const O_DIRECT: u64 = 0o40000;
-#[cfg(target_arch = "aarch64")]
-const O_DIRECT: u64 = 0o200_000;
-/// O_DSYNC; O_SYNC contains it.
+/// The same; O_SYNC contains it.
 const O_DSYNC: u64 = 0o10000;
 
 /// What a call does with files.
@@ -87,8 +83,8 @@ impl Default for Kinds {
     fn default() -> Self {
         let mut table = vec![None; 512];
         for (kind, names) in CALLS {
-            for nr in names.iter().filter_map(|n| Sysno::from_str(n).ok()) {
-                if let Some(entry) = table.get_mut(nr.id() as usize) {
+            for nr in names.iter().filter_map(|n| calls::number(n)) {
+                if let Some(entry) = table.get_mut(nr as usize) {
                     *entry = Some(*kind);
                 }
             }

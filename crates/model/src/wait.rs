@@ -3,9 +3,8 @@
 
 use crate::account::Category;
 use crate::thread::Sleep;
+use plumb_trace::calls;
 use plumb_trace::kernel::task_state;
-use std::str::FromStr;
-use syscalls::Sysno;
 
 /// System calls that wait for one kind of thing.
 const CALLS: &[(&str, Category)] = &[
@@ -130,7 +129,7 @@ impl Default for Calls {
     fn default() -> Self {
         let mut table = vec![None; 1024];
         for (name, category) in CALLS {
-            if let Some(entry) = Sysno::from_str(name).ok().and_then(|nr| table.get_mut(nr.id() as usize)) {
+            if let Some(entry) = calls::number(name).and_then(|nr| table.get_mut(nr as usize)) {
                 *entry = Some(*category);
             }
         }
@@ -178,7 +177,7 @@ pub fn waits_on(call: &str) -> Option<&'static str> {
 
 /// Name of a system call.
 pub fn call_name(nr: u32) -> String {
-    Sysno::new(nr as usize).map_or_else(|| format!("syscall_{nr}"), |s| s.name().to_string())
+    calls::name(nr).map_or_else(|| format!("syscall_{nr}"), str::to_string)
 }
 
 #[cfg(test)]

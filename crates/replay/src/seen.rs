@@ -2,6 +2,7 @@
 //! What a pass over a trace sees of threads, requests and wakeups: [`crate::graph`] makes of it what threads do again.
 
 use plumb_model::{Below, Cause, CpuState, Observer, Request, ThreadState};
+use plumb_trace::calls::Call;
 use plumb_trace::kernel::task_state;
 use plumb_trace::reader::Item;
 use plumb_trace::schema::{SchedFork, SchedSwitch, SysEnter, SysExit};
@@ -9,8 +10,8 @@ use plumb_trace::Record;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Calls that return when what was written is on the medium.
-const SYNC_CALLS: [i64; 5] =
-    [libc::SYS_fsync, libc::SYS_fdatasync, libc::SYS_sync, libc::SYS_syncfs, libc::SYS_msync];
+const SYNC_CALLS: [u32; 5] =
+    [Call::fsync as u32, Call::fdatasync as u32, Call::sync as u32, Call::syncfs as u32, Call::msync as u32];
 
 /// What a thread was at, ns.
 #[derive(Debug, Clone, Copy)]
@@ -56,10 +57,10 @@ impl Records {
             SchedSwitch::ID if SchedSwitch::read(r.bytes).prev_state & task_state::NOLOAD != 0 => {
                 self.idle.insert((r.tid, r.ts));
             }
-            SysEnter::ID if SYNC_CALLS.contains(&i64::from(SysEnter::read(r.bytes).nr)) => {
+            SysEnter::ID if SYNC_CALLS.contains(&SysEnter::read(r.bytes).nr) => {
                 self.syncing.insert(r.tid, r.ts);
             }
-            SysExit::ID if SYNC_CALLS.contains(&i64::from(SysExit::read(r.bytes).nr)) => {
+            SysExit::ID if SYNC_CALLS.contains(&SysExit::read(r.bytes).nr) => {
                 if let Some(since) = self.syncing.remove(&r.tid).filter(|_| SysExit::read(r.bytes).ret >= 0) {
                     self.synced.push((r.tid, since, r.ts));
                 }

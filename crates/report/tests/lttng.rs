@@ -116,7 +116,7 @@ fn recorded(trace: &Trace) -> BTreeMap<u32, Vec<(u64, String)>> {
     trace
         .for_each(|item| {
             let Item::Record(r) = item else { return };
-            let call = |nr: u32| syscalls::Sysno::new(nr as usize).map_or("unknown", |s| s.name());
+            let call = |nr: u32| plumb_trace::calls::name(nr).unwrap_or("unknown");
             let name = match r.id {
                 SysEnter::ID => format!("syscall_entry_{}", call(SysEnter::read(r.bytes).nr)),
                 SysExit::ID => format!("syscall_exit_{}", call(SysExit::read(r.bytes).nr)),

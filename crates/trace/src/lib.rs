@@ -8,6 +8,7 @@
 //! order, [`writer::TraceWriter`] and [`load::LoadStream`] make them.
 #![warn(missing_docs)]
 
+pub mod calls;
 pub mod ctf;
 pub mod event;
 pub mod kernel;

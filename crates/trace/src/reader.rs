@@ -339,9 +339,9 @@ impl Trace {
         let mut cursors = Vec::new();
         // The CPUs first: of what has the same time, the kernel's comes first.
         for stream in self.cpus.iter().map(|cpu| Stream::Cpu(*cpu)).chain(self.loads.iter().copied()) {
-            let cursor = Cursor::open(&self.dir, stream)
+            let packets = Packets::open(&self.dir, stream)
                 .map_err(|source| Error::Io { path: self.dir.join(stream.file_name()), source })?;
-            cursors.push(cursor);
+            cursors.push(Cursor::of(packets, stream, self.metadata.machine()));
         }
         let summary = Summary { damage: self.damage.clone(), begin: u64::MAX, ..Default::default() };
         let begin = self.state.end.as_ref().map_or(0, |end| end.begin);

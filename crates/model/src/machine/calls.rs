@@ -9,14 +9,14 @@ use crate::history::{Cause, Did};
 use crate::parts::Part;
 use crate::thread::{Call, State};
 use crate::{CpuState, Observer};
+use plumb_trace::calls;
 use plumb_trace::schema::{SysEnter, SysExit};
-use syscalls::Sysno;
 
 /// Pieces of requests' paths that may be looked at whatever the number of events.
 const FREE_PIECES: u64 = 100_000;
 
 /// The call after which a thread may run elsewhere only.
-const SET_AFFINITY: u32 = Sysno::sched_setaffinity as u32;
+const SET_AFFINITY: u32 = calls::Call::sched_setaffinity as u32;
 
 /// Waits of one call that are kept until it returns.
 pub(super) const WAITS: usize = 256;

@@ -91,7 +91,7 @@ pub fn write<W: Write>(trace: &Trace, out: W, stop: &AtomicBool) -> Result<(Writ
     counters::kernel(&trace.state, &mut packets);
     let shared = Rc::new(RefCell::new(Shared { out: packets, tasks: Tasks::new(&trace.state, At::Begin) }));
     let rows = Rows::new(shared.clone(), &trace.state, begin, has_account(trace));
-    let mut bundles = Bundles::new(boot);
+    let mut bundles = Bundles::new(boot, trace.metadata.machine());
     let mut depth = counters::Depth::default();
     let (analysis, stream) = Pass::over(trace).read_with(Stream::new(begin, rows), |item| {
         let shared = &mut *shared.borrow_mut();

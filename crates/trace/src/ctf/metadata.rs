@@ -39,6 +39,11 @@ fn unescape(text: &str) -> String {
 }
 
 impl Metadata {
+    /// What uname(2) of the recorded machine calls its architecture; empty where nothing tells it.
+    pub fn machine(&self) -> &str {
+        self.env.get("machine").map_or("", String::as_str)
+    }
+
     /// The file's text.
     pub fn encode(&self) -> String {
         let h = self.host;

@@ -2,6 +2,7 @@
 //! Places in the files of a trace: packets checked one by one, records in order.
 
 use super::{Damage, Gap, Operation, RawRecord};
+use crate::calls::Translation;
 use crate::ctf::{PacketHead, HEAD_BYTES, MAX_PACKET_BYTES, STREAM_CPU, STREAM_LOAD};
 use crate::event::{Origin, Record};
 use crate::schema::{LoadBegin, LoadEnd, EVENTS};
@@ -132,6 +133,8 @@ pub(super) struct Cursor {
     broken: bool,
     /// Thread of the last record; a workload's stream has only one. 0 before.
     pub(super) tid: u32,
+    /// Of a machine whose system calls have other numbers.
+    calls: Option<Translation>,
 }
 
 impl Cursor {
@@ -140,12 +143,8 @@ impl Cursor {
         self.gap.is_none() && self.pos >= self.content
     }
 
-    pub(super) fn open(dir: &Path, stream: Stream) -> io::Result<Self> {
-        Ok(Self::of(Packets::open(dir, stream)?, stream))
-    }
-
-    /// A place in a stream of records.
-    pub(super) fn of(packets: Packets, stream: Stream) -> Self {
+    /// A place in a stream of records, of the machine that uname(2) names so.
+    pub(super) fn of(packets: Packets, stream: Stream, machine: &str) -> Self {
         let (class, number, load) = match stream {
             Stream::Load { worker, .. } => (STREAM_LOAD, worker, true),
             Stream::Cpu(n) => (STREAM_CPU, n, false),
@@ -164,6 +163,7 @@ impl Cursor {
             gap: None,
             broken: false,
             tid: 0,
+            calls: Translation::of(machine),
         }
     }
 
@@ -206,6 +206,7 @@ impl Cursor {
             self.discarded = head.discarded;
             self.last_end = head.end;
             (self.pos, self.content) = (HEAD_BYTES, content);
+            self.translate();
             if content > HEAD_BYTES {
                 return;
             }
@@ -232,6 +233,18 @@ impl Cursor {
             (pos, last) = (pos + size, ts);
         }
         true
+    }
+
+    /// Gives the packet's system calls the numbers that readers know.
+    fn translate(&mut self) {
+        let Some(calls) = &self.calls else { return };
+        let mut rest = &mut self.packets.buf[self.pos..self.content];
+        while rest.len() > 8 {
+            let id = u16::from_le_bytes([rest[8], rest[9]]);
+            let (record, behind) = rest.split_at_mut(usize::from(self.sizes[usize::from(id)]));
+            calls.apply(id, record);
+            rest = behind;
+        }
     }
 
     pub(super) fn next_ts(&self) -> Option<u64> {

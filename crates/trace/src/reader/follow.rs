@@ -188,7 +188,8 @@ impl Following {
                 Stream::Cpu(cpu) => {
                     let at = self.merge.cursors.partition_point(|c| c.number < *cpu);
                     if self.merge.cursors.get(at).is_none_or(|c| c.number != *cpu) {
-                        self.merge.cursors.insert(at, Cursor::of(open(*stream)?, *stream));
+                        let cursor = Cursor::of(open(*stream)?, *stream, self.metadata.machine());
+                        self.merge.cursors.insert(at, cursor);
                     }
                     Some(&mut self.merge.cursors[at].packets)
                 }

@@ -4,9 +4,9 @@
 //! Names and fields: instrumentation/events/{sched,irq,block,lttng-statedump}.h and
 //! instrumentation/events/arch/x86/irq_vectors.h of lttng-modules.
 
+use plumb_trace::calls;
 use plumb_trace::ctf::Metadata;
 use std::collections::{BTreeMap, BTreeSet};
-use syscalls::Sysno;
 
 /// An event that has a counterpart in LTTng. The order of fields is the order on the wire.
 #[derive(Debug, Clone, Copy)]
@@ -75,8 +75,7 @@ pub fn exit_id(nr: u32) -> u16 {
 
 /// Name of a call that fits into the numbers.
 pub fn call_name(nr: u32) -> Option<&'static str> {
-    let known = Sysno::new(nr as usize)?;
-    (nr < u32::from(OWN - CALLS) / 2).then(|| known.name())
+    calls::name(nr).filter(|_| nr < u32::from(OWN - CALLS) / 2)
 }
 
 /// What of a call's arguments is known and has a name in LTTng.

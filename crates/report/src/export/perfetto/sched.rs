@@ -6,6 +6,7 @@ use super::packets::Packets;
 use super::proto::{self, Ftrace, FtraceEvent};
 use plumb_model::sched::{Left, Switch};
 use plumb_model::tasks::Tasks;
+use plumb_trace::calls;
 use plumb_trace::event::text;
 use plumb_trace::kernel::task_state;
 use plumb_trace::reader::{Gap, RawRecord};
@@ -53,6 +54,8 @@ pub struct Bundles {
     cpus: Vec<Bundle>,
     /// CLOCK_BOOTTIME minus CLOCK_MONOTONIC from moments on (ns, CLOCK_MONOTONIC).
     boot: Vec<(u64, u64)>,
+    /// Whose numbers system calls have there: uname(2)'s name of the architecture.
+    machine: String,
     /// Events written.
     pub events: u64,
     /// Switches and wakeups among them.
@@ -60,9 +63,13 @@ pub struct Bundles {
 }
 
 impl Bundles {
-    /// None yet. `boot`: see [`super::preamble::boot_offsets`].
-    pub fn new(boot: Vec<(u64, u64)>) -> Self {
-        Self { cpus: Vec::new(), boot, events: 0, sched: 0 }
+    /// None yet. `boot`: see [`super::preamble::boot_offsets`]; `machine`: what uname(2) calls the architecture.
+    pub fn new(boot: Vec<(u64, u64)>, machine: &str) -> Self {
+        Self { cpus: Vec::new(), boot, machine: machine.into(), events: 0, sched: 0 }
+    }
+
+    fn call(&self, nr: u32) -> Option<i64> {
+        calls::number_on(&self.machine, nr).map(i64::from)
     }
 
     fn boottime(&self, ts: u64) -> u64 {
@@ -182,11 +189,11 @@ impl Bundles {
             }
             SysEnter::ID => {
                 let e = SysEnter::read(r.bytes);
-                Ftrace::SysEnter(proto::SysEnter { id: Some(e.nr.into()) })
+                Ftrace::SysEnter(proto::SysEnter { id: self.call(e.nr) })
             }
             SysExit::ID => {
                 let e = SysExit::read(r.bytes);
-                Ftrace::SysExit(proto::SysExit { id: Some(e.nr.into()), ret: Some(e.ret) })
+                Ftrace::SysExit(proto::SysExit { id: self.call(e.nr), ret: Some(e.ret) })
             }
             IrqHandlerEntry::ID => {
                 let e = IrqHandlerEntry::read(r.bytes);
