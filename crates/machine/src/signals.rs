@@ -142,13 +142,25 @@ pub fn ignore() {
 ///
 /// # Errors
 /// No thread can be started.
-pub fn on_each(mut told: impl FnMut(i32) + Send + 'static) -> Result<()> {
+pub fn on_each(told: impl FnMut(i32) + Send + 'static) -> Result<()> {
+    wait_for(&ENDING, told)
+}
+
+/// As [`on_each`] for SIGHUP alone, which then does not ask to end: a daemon reads its file again.
+///
+/// # Errors
+/// No thread can be started.
+pub fn on_hangup(mut told: impl FnMut() + Send + 'static) -> Result<()> {
+    wait_for(&[libc::SIGHUP], move |_| told())
+}
+
+fn wait_for(signals: &[libc::c_int], mut told: impl FnMut(i32) + Send + 'static) -> Result<()> {
     // SAFETY: the set is plain data, filled before it is used.
     let signals = unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut set);
-        for signal in ENDING {
-            libc::sigaddset(&mut set, signal);
+        for signal in signals {
+            libc::sigaddset(&mut set, *signal);
         }
         libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
         set

@@ -8,7 +8,7 @@ mod writer;
 
 use crate::cli::trigger::TriggerArgs;
 use crate::cli::watch::WatchArgs;
-use anyhow::Result;
+use anyhow::{anyhow, Error, Result};
 use asked::Asked;
 use config::{Config, EXAMPLE};
 use keep::Store;
@@ -20,8 +20,12 @@ use plumb_machine::signals::{self, Calls};
 use plumb_machine::{clock, output, Root};
 use plumb_trace::schema::StateTrigger;
 use plumb_trace::units;
+use std::fs::File;
 use std::io::Write;
-use std::process::ExitCode;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use writer::{Job, Writer};
 
@@ -102,6 +106,30 @@ impl Keeper {
     }
 }
 
+/// Has SIGHUP read the file again: a wrong one is told and changes nothing, for another one the recording ends, and
+/// [`main`] begins anew. On a terminal SIGHUP ends the watch, as it does everything else there.
+fn reload(file: Option<&Path>, again: &Arc<AtomicBool>) -> Result<()> {
+    if File::open("/dev/tty").is_ok() {
+        return Ok(());
+    }
+    let (file, again) = (file.map(Path::to_path_buf), Arc::clone(again));
+    signals::on_hangup(move || match Config::read(file.as_deref()) {
+        Ok(_) => {
+            say("SIGHUP: the present window ends, and the file's words hold from now on");
+            again.store(true, Ordering::Release);
+            signals::stop().ask();
+        }
+        Err(error) => say(&format!("SIGHUP: nothing changes: {error:#}")),
+    })
+}
+
+/// This command once more in this process, by the program that has its name now: it may be a newer one.
+fn begin_anew() -> Error {
+    let mut words = std::env::args_os();
+    let Some(program) = words.next() else { return anyhow!("this process has no name") };
+    Error::from(Command::new(&program).args(words).exec()).context(format!("{}", program.display()))
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -118,6 +146,8 @@ pub fn main(args: &WatchArgs) -> Result<ExitCode> {
     // What is recorded is everybody's.
     output::private_unless(false);
     signals::catch(Calls::Restart);
+    let again = Arc::default();
+    reload(args.file.as_deref(), &again)?;
     let when = |when: &config::When| {
         let condition = when.parsed()?;
         Ok(When { name: when.name.clone(), condition, every: when.every, after: when.after })
@@ -153,6 +183,9 @@ pub fn main(args: &WatchArgs) -> Result<ExitCode> {
         keeper.told(what);
         Ok(())
     })?;
+    if again.load(Ordering::Acquire) {
+        return Err(begin_anew());
+    }
     Ok(ExitCode::SUCCESS)
 }
 

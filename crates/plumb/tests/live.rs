@@ -11,6 +11,7 @@ use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -188,6 +189,11 @@ fn second_of_day(utc: &str) -> u64 {
 fn watch_command(config: &Path) -> Command {
     let mut command = plumb();
     command.arg("watch").arg(config).envs([("SUDO_UID", "65534"), ("SUDO_GID", "65534")]);
+    // As a daemon, which has no terminal.
+    // SAFETY: an async-signal-safe call without arguments.
+    unsafe {
+        command.pre_exec(|| if libc::setsid() < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) })
+    };
     command
 }
 
@@ -252,7 +258,7 @@ fn watch_keeps_windows_and_writes_a_run_of_what_was_too_slow() {
          every = '1h'\nafter = '1s'\n",
         kept.display()
     );
-    std::fs::write(&config, text).expect("its file");
+    std::fs::write(&config, &text).expect("its file");
     assert!(output(plumb().args(["watch", "--check"]).arg(&config)).status.success());
     let mut watch = watching(&config);
     let windows = kept.join("windows");
@@ -316,6 +322,16 @@ fn watch_keeps_windows_and_writes_a_run_of_what_was_too_slow() {
     until("windows of another", || (lines().len() > before).then_some(()));
     assert_eq!(left_in_memory(pid), 0, "the next one cleans up");
     assert_eq!(names(&kept.join("runs")).len(), 2, "one of flock in an hour, and the one that was asked for");
+    // A file with an error changes nothing; another one holds from then on, in the same process.
+    let last = || lines().last().map(|l| (lines().len(), l["seconds"].as_f64().expect("a length")));
+    std::fs::write(&config, "windw = '1s'").expect("its file");
+    signal(&watch.0, libc::SIGHUP);
+    let before = lines().len();
+    until("windows after a wrong file", || last().filter(|(n, length)| *n > before + 2 && *length < 1.5));
+    std::fs::write(&config, text.replace("window = '1s'", "window = '2s'")).expect("its file");
+    signal(&watch.0, libc::SIGHUP);
+    until("longer windows", || last().filter(|(_, length)| *length > 1.5));
+    assert!(watch.0.try_wait().expect("it is there").is_none());
     for name in names(&windows) {
         is_valid("watch", &std::fs::read_to_string(windows.join(name)).expect("a file"));
     }

@@ -6,7 +6,7 @@ use plumb_trace::units;
 use std::path::PathBuf;
 
 pub const HELP: &str = "Without a FILE it keeps windows of a minute in /var/lib/plumb, and has no triggers. docs: plumb help watching.
-It ends with SIGTERM or SIGINT; systemd starts it again.
+It ends with SIGTERM or SIGINT. With SIGHUP it reads FILE again, unless it has a terminal.
 
 Exit codes: 0 it was ended, 2 error.
 Examples:
