@@ -124,9 +124,13 @@ struct llist_head {
 	struct llist_node *first;
 };
 
-/* arch/x86/include/asm/processor.h */
+/* arch/x86/include/asm/processor.h, arch/arm64/include/asm/processor.h */
 struct thread_struct {
 	unsigned long fsbase;
+	/* arm64 */
+	struct {
+		unsigned long tp_value;
+	} uw;
 };
 
 struct task_struct {

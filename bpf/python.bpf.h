@@ -12,6 +12,7 @@
 
 #define MOST_THREADS 64 /* of an interpreter, newest first */
 #define SHIM_OWNER 3    /* FRAME_OWNED_BY_CSTACK */
+#define MOST_OF_PTHREAD 4096
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -36,23 +37,34 @@ static __always_inline u8 user_byte(u64 address)
 	return byte;
 }
 
-/* The running thread's PyThreadState: glibc's and musl's pthread_self() is the base of its thread-local storage. */
+/* Whether that is glibc's or musl's pthread_self() of the thread: the base of its thread-local storage, or, on arm64, a
+ * structure that ends there, of less than two kilobytes in all of their versions. */
+static __always_inline bool is_self(u64 id, u64 storage)
+{
+#if defined(__TARGET_ARCH_arm64)
+	return storage - id - 1 < MOST_OF_PTHREAD;
+#else
+	return id == storage;
+#endif
+}
+
+/* The running thread's PyThreadState. */
 static __always_inline u64 python_thread(struct plumb_python *p, struct task_struct *me)
 {
 #if defined(__TARGET_ARCH_arm64)
-	return 0;
+	u64 storage = BPF_CORE_READ(me, thread.uw.tp_value);
 #else
-	u64 self = BPF_CORE_READ(me, thread.fsbase);
+	u64 storage = BPF_CORE_READ(me, thread.fsbase);
+#endif
 	u64 thread = user_word(user_word(p->interpreter) + p->threads);
 	int i;
 
 	for (i = 0; i < MOST_THREADS && thread; i++) {
-		if (user_word(thread + p->thread_id) == self)
+		if (is_self(user_word(thread + p->thread_id), storage))
 			return thread;
 		thread = user_word(thread + p->next);
 	}
 	return 0;
-#endif
 }
 
 /* A record of its own, before that of the stack: most threads have none. Global, so that it is verified once. */

@@ -61,7 +61,7 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 		e->next_prio = next->prio;
 		e->preempt = preempt | held;
 	});
-	if (prev_state && !preempt && stacks_of(tid)) {
+	if (prev_state && !preempt && stacks_of(tid) && (u32)prev->tgid != knobs.recorder) {
 		struct wait_since *w = &waits[tid & (PLUMB_WAIT_SLOTS - 1)];
 		w->ts = now;
 		w->tid = tid;

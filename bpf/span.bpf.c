@@ -27,7 +27,7 @@ static __always_inline void span_text(u32 tid, u64 now, struct plumb_span_place 
 	bpf_ringbuf_submit(t, BPF_RB_NO_WAKEUP);
 }
 
-/* The order of REGISTERS in crates/probe/src/span/usdt.rs. */
+/* The order of REGISTERS in crates/probe/src/span/usdt.rs; on arm64 x0 to x30, then sp, which lies behind them. */
 static __noinline u64 register_of(struct pt_regs *regs, u32 n)
 {
 	u64 value = 0;
@@ -50,6 +50,8 @@ static __noinline u64 register_of(struct pt_regs *regs, u32 n)
 				   : &regs->r15;
 
 	bpf_probe_read_kernel(&value, sizeof(value), at);
+#else
+	bpf_probe_read_kernel(&value, sizeof(value), &regs->regs[n & 31]);
 #endif
 	return value;
 }

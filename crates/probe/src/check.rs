@@ -42,7 +42,7 @@ fn read(path: &str) -> Option<String> {
 }
 
 pub fn run() -> Vec<Check> {
-    let mut out = vec![kernel(), capabilities(), lockdown()];
+    let mut out = vec![kernel(), architecture(), capabilities(), lockdown()];
     match Available::new() {
         Err(e) => out.push(check(
             "BTF",
@@ -71,6 +71,18 @@ fn kernel() -> Check {
         release,
         "sched_switch carries prev_state only since 5.18, and the BPF features used came before it",
         "boot a kernel from 5.18 on; 6.1, 6.12 and 6.18 are tested",
+    )
+}
+
+fn architecture() -> Check {
+    let known = std::env::consts::ARCH;
+    check(
+        "architecture",
+        if known == "x86_64" { Status::Ok } else { Status::Less },
+        known,
+        "machine code is shown as words, loads take their time from clock_gettime(2), and there are no events of page faults, \
+         local timers and calls between CPUs",
+        "none is needed for the account: these are for x86-64 alone",
     )
 }
 

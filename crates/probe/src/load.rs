@@ -312,6 +312,9 @@ impl<'obj> Loaded<'obj> {
         let pid_namespace = namespaces::pid_namespace(&Root::real());
         k.pid_namespace = pid_namespace.unwrap_or(0);
         k.everyone = u32::from(knobs.everyone);
+        // It wakes all the time, and walking its own stacks would be a good part of its work. In another PID
+        // namespace it does not know its id in the first.
+        k.recorder = if knobs.everyone && pid_namespace.is_none() { std::process::id() } else { 0 };
         k.only_target = u32::from(knobs.only_target);
         if knobs.devices.len() > k.device.len() {
             bail!("at most {} devices can be named with --device", k.device.len());

@@ -146,7 +146,9 @@ impl Note {
     /// # Errors
     /// It has no so many, or it lies where plumb does not look.
     pub fn argument(&self, n: u8) -> Result<Source> {
-        let Some(word) = self.arguments.split(' ').filter(|w| !w.is_empty()).nth(usize::from(n)) else {
+        // arm64's `[sp, 16]` is one word.
+        let words = self.arguments.replace(", ", ",");
+        let Some(word) = words.split(' ').filter(|w| !w.is_empty()).nth(usize::from(n)) else {
             bail!("USDT probe '{}' has no argument {n}", self.name);
         };
         source(word).with_context(|| {
@@ -155,12 +157,30 @@ impl Note {
     }
 }
 
-/// `8@%rdi`, `-4@$3`, `8@-16(%rbp)`: size, negative where it has a sign, and operand.
+/// `8@%rdi`, `-4@$3`, `8@-16(%rbp)`, on arm64 `8@x0`, `-4@3`, `8@[sp,16]`: size, negative where it has a sign, and operand.
 fn source(word: &str) -> Option<Source> {
     let (size, operand) = word.split_once('@')?;
     let (signed, size) = size.strip_prefix('-').map_or((false, size), |size| (true, size));
     let bytes: u8 = size.parse().ok().filter(|n| [1, 2, 4, 8].contains(n))?;
-    let from = if let Some(constant) = operand.strip_prefix('$') {
+    let from = if cfg!(target_arch = "aarch64") { arm64_operand(operand) } else { x86_operand(operand) }?;
+    Some(Source { from, bytes, signed })
+}
+
+fn arm64_operand(operand: &str) -> Option<From> {
+    let register = |name: &str| match name.strip_prefix(['x', 'w']) {
+        Some(n) => n.parse().ok().filter(|n| *n < 31),
+        None => (name == "sp").then_some(31),
+    };
+    if let Some(inner) = operand.strip_prefix('[') {
+        let inner = inner.strip_suffix(']')?;
+        let (name, offset) = inner.split_once(',').unwrap_or((inner, "0"));
+        return Some(From::Memory(register(name)?, offset.parse().ok()?));
+    }
+    operand.parse().ok().map(From::Constant).or_else(|| register(operand).map(From::Register))
+}
+
+fn x86_operand(operand: &str) -> Option<From> {
+    Some(if let Some(constant) = operand.strip_prefix('$') {
         From::Constant(constant.parse().ok()?)
     } else if let Some(name) = operand.strip_prefix('%') {
         From::Register(register(name)?)
@@ -168,15 +188,11 @@ fn source(word: &str) -> Option<Source> {
         let (offset, name) = operand.strip_suffix(')')?.split_once("(%")?;
         let offset = if offset.is_empty() { 0 } else { offset.parse().ok()? };
         From::Memory(register(name)?, offset)
-    };
-    Some(Source { from, bytes, signed })
+    })
 }
 
 /// The index of an x86-64 register by any of its names: `%rdi`, `%edi`, `%di`, `%dil`, `%r9d`.
 fn register(name: &str) -> Option<u8> {
-    if !cfg!(target_arch = "x86_64") {
-        return None;
-    }
     let numbered =
         name.strip_prefix('r').and_then(|n| n.trim_end_matches(['d', 'w', 'b']).parse::<u8>().ok());
     if let Some(n) = numbered {
@@ -196,6 +212,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn operands_of_arm64() {
+        assert_eq!(arm64_operand("x19"), Some(From::Register(19)));
+        assert_eq!(arm64_operand("w0"), Some(From::Register(0)));
+        assert_eq!(arm64_operand("sp"), Some(From::Register(31)));
+        assert_eq!(arm64_operand("-3"), Some(From::Constant(-3)));
+        assert_eq!(arm64_operand("[x1]"), Some(From::Memory(1, 0)));
+        assert_eq!(arm64_operand("[sp,-16]"), Some(From::Memory(31, -16)));
+        for word in ["x31", "[x1,x2]", "[x1", "s0", "", "[x1,]"] {
+            assert_eq!(arm64_operand(word), None, "{word}");
+        }
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
     fn operands_of_the_assembler() {
         let at = |word| source(word).map(|s| (s.from, s.bytes, s.signed));
         assert_eq!(at("8@%rdi"), Some((From::Register(5), 8, false)));

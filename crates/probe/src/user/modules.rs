@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Files that are kept open at most; later ones are read for walking and closed.
@@ -287,12 +287,11 @@ fn open_regular(path: impl AsRef<Path>) -> io::Result<(File, Metadata)> {
 /// Opens the file behind a mapping: the mapping's own while its process lives, else what has its path.
 fn open(pid: u32, mapping: &Mapping) -> Result<(File, Metadata), String> {
     let source = &*mapping.source;
-    // A mapping that was cut is found by nobody under its old addresses; the path is, then.
-    let own = format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end);
-    if let Ok((file, meta)) = open_regular(own) {
-        if meta.ino() == source.inode {
-            return Ok((file, meta));
-        }
+    let own = format!("/proc/{pid}/map_files");
+    let whole = format!("{own}/{:x}-{:x}", mapping.start, mapping.end);
+    let its_own = |path: PathBuf| open_regular(path).ok().filter(|(_, meta)| meta.ino() == source.inode);
+    if let Some(opened) = its_own(whole.into()).or_else(|| pieces(&own, mapping).find_map(its_own)) {
+        return Ok(opened);
     }
     let path = &source.path;
     if source.stuff == Stuff::Memory || path.ends_with(" (deleted)") {
@@ -311,6 +310,19 @@ fn open(pid: u32, mapping: &Mapping) -> Result<(File, Metadata), String> {
         Some(e) if !other => Err(format!("{path}: {e}")),
         _ => Err(format!("{path}: it is another file now, replaced since it was run")),
     }
+}
+
+/// What /proc/PID/map_files has within a mapping. One that was cut is not there under its own addresses: the kernel maps a
+/// program with its first segment's rights in all of its length, and then cuts it; on arm64 that segment is executable.
+fn pieces(directory: &str, mapping: &Mapping) -> impl Iterator<Item = PathBuf> {
+    let within = mapping.start..mapping.end;
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.map(|e| e.path()).filter(move |path| {
+        let start = path.file_name().and_then(|name| name.to_str()?.split_once('-'));
+        start
+            .and_then(|(start, _)| u64::from_str_radix(start, 16).ok())
+            .is_some_and(|at| within.contains(&at))
+    })
 }
 
 /// Whether an opened file is the one that was mapped: its number may be that of a deleted
