@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# Installs what is missing: scripts/deps.sh [build] [packages] [demo] [test] [bench] [services] [peers]. Says what it
-# installs; touches neither apt nor the network when nothing is missing.
+# Installs what is missing: scripts/deps.sh [build] [packages] [demo] [test] [bench] [services] [peers] [arm64]. Says what
+# it installs; touches neither apt nor the network when nothing is missing.
+# arm64: a compiler and libraries for that architecture, and its virtual machine (dpkg is told of it).
 # peers: readers of other people's for what plumb exports, in target/peers (pip, 310 MB); without
 # them the tests that need them are skipped.
 set -euo pipefail
@@ -185,6 +186,15 @@ need_services() {
 # Modules that target/peers must have, by the names that pip knows.
 PEERS=(pyarrow duckdb prometheus_client viztracer)
 
+need_arm64() {
+	want gcc-aarch64-linux-gnu has aarch64-linux-gnu-gcc
+	want libc6-dev-arm64-cross has_file '/usr/aarch64-linux-gnu/include/stdio.h'
+	want libelf-dev:arm64 has_file '/usr/lib/aarch64-linux-gnu/libelf.a'
+	want zlib1g-dev:arm64 has_file '/usr/lib/aarch64-linux-gnu/libz.a'
+	want qemu-system-arm has qemu-system-aarch64
+	want debootstrap has debootstrap
+}
+
 need_peers() {
 	want python3-venv python3 -c 'import ensurepip'
 }
@@ -196,6 +206,16 @@ make_peers() {
 	say "installing ${PEERS[*]} into target/peers (pip)"
 	python3 -m venv target/peers
 	target/peers/bin/python -m pip --quiet --disable-pip-version-check install "${PEERS[@]}"
+}
+
+# Rust's library for arm64: rustup's, or Debian's package for its own compiler.
+make_arm64() {
+	local library
+	library=$(rustc --print sysroot)/lib/rustlib/aarch64-unknown-linux-gnu
+	[ ! -d "$library" ] || return 0
+	has rustup || die "$library is missing: install it with rustup ('rustup target add aarch64-unknown-linux-gnu')"
+	say "installing Rust's library for arm64 (rustup)"
+	rustup target add aarch64-unknown-linux-gnu
 }
 
 candidate() { apt-cache policy "$1" 2>/dev/null | awk '$1 == "Candidate:" && $2 != "(none)" {print $2}'; }
@@ -231,8 +251,8 @@ rust_packages() {
 [ $# -gt 0 ] || set -- build demo test
 for group in "$@"; do
 	case $group in
-	build | packages | demo | test | bench | services | peers) "need_$group" ;;
-	*) die "no group '$group'; known: build packages demo test bench services peers" ;;
+	build | packages | demo | test | bench | services | peers | arm64) "need_$group" ;;
+	*) die "no group '$group'; known: build packages demo test bench services peers arm64" ;;
 	esac
 done
 
@@ -241,6 +261,7 @@ finish() {
 	local group
 	for group in "$@"; do
 		if [ "$group" = peers ]; then make_peers; fi
+		if [ "$group" = arm64 ]; then make_arm64; fi
 	done
 }
 
@@ -266,6 +287,10 @@ apt() { # says what went wrong and nothing else
 	fi
 }
 
+if [[ " ${missing[*]} " == *:arm64* ]] && ! dpkg --print-foreign-architectures | grep -qx arm64; then
+	say "telling dpkg of the architecture arm64 (dpkg --add-architecture)"
+	${root[@]+"${root[@]}"} dpkg --add-architecture arm64
+fi
 say "reading the package lists"
 apt update
 packages=()

@@ -29,6 +29,11 @@ impl Program {
         command
     }
 
+    /// As another machine has to call it: DIRECTORY:EXECUTABLE.
+    pub fn place(&self) -> String {
+        format!("{}:{}", self.directory.display(), self.executable.display())
+    }
+
     /// Which stage calls it.
     pub fn kind(&self) -> Kind {
         match (self.package.as_str(), self.integration) {

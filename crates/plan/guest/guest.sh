@@ -34,6 +34,10 @@ fetch() {
 		return 1
 	fi
 	release=$(ls "$dir.new/root/lib/modules")
+	if [ "$GUEST_ARCH" = aarch64 ] && ! take_busybox "$dir.new"; then
+		reason="apt-get download busybox-static:arm64: $(tail -n 1 "$dir.new/log") (scripts/deps.sh arm64 tells apt of that architecture)"
+		return 1
+	fi
 	if ! cp "$dir.new/root/boot/vmlinuz-$release" "$dir.new/vmlinuz" || ! take_modules "$dir.new" "$release"; then
 		reason="the kernel and modules of $package cannot be unpacked (xz, zstd, room?)"
 		return 1
@@ -41,6 +45,12 @@ fetch() {
 	rm -rf "$dir.new/root" "$dir.new"/*.deb "$dir"
 	echo "$pattern $MODULES" >"$dir.new/stamp"
 	mv "$dir.new" "$dir"
+}
+
+# This machine's runs on its own architecture alone.
+take_busybox() {
+	(cd "$1" && apt-get -q ${sandbox[@]+"${sandbox[@]}"} download busybox-static:arm64 >log 2>&1 &&
+		dpkg -x busybox-static_*.deb busybox-root && mv busybox-root/bin/busybox . && rm -r busybox-root busybox-static_*.deb)
 }
 
 # In the order in which they must be loaded, unpacked, and numbered: the guest
@@ -62,23 +72,41 @@ take_modules() {
 	done
 }
 
-# with_libraries PROGRAM TREE NAME: installs it as TREE/bin/NAME with what ldd names.
+# Architecture of the guests, as uname -m says it: x86_64 or aarch64.
+GUEST_ARCH=x86_64
+
+# libraries PROGRAM: files that it loads. ldd cannot say it of another architecture's: what their tables name is taken
+# from where Debian puts it.
+libraries() {
+	local name
+	if [ "$GUEST_ARCH" = "$(uname -m)" ]; then
+		# A static program makes ldd fail.
+		{ ldd "$1" 2>/dev/null || true; } | sed -n 's|^[^/]*\(/[^ ]*\).*|\1|p'
+		return
+	fi
+	readelf -l "$1" | sed -n 's/.*interpreter: \(.*\)\]/\1/p'
+	readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | while read -r name; do
+		echo "/lib/$GUEST_ARCH-linux-gnu/$name"
+		libraries "/lib/$GUEST_ARCH-linux-gnu/$name"
+	done
+}
+
+# with_libraries PROGRAM TREE NAME: installs it as TREE/bin/NAME with what it loads.
 with_libraries() {
 	local library
 	cp "$1" "$2/bin/$3"
-	# A static program makes ldd fail.
-	{ ldd "$1" 2>/dev/null || true; } | sed -n 's|^[^/]*\(/[^ ]*\).*|\1|p' | while read -r library; do
+	libraries "$1" | sort -u | while read -r library; do
 		mkdir -p "$2$(dirname "$library")"
 		cp -L "$library" "$2$library"
 	done
 }
 
-# guest_tree TREE INIT MODULES: begins an initramfs in TREE, with busybox, the script INIT as process 1 and the
-# kernel's own modules of the directory MODULES in /modules.
+# guest_tree TREE INIT MODULES: begins an initramfs in TREE, with busybox (BUSYBOX, or this machine's), the script INIT as
+# process 1 and the kernel's own modules of the directory MODULES in /modules.
 guest_tree() {
 	mkdir -p "$1/bin" "$1/modules"
 	cp "$2" "$1/init"
-	with_libraries "$(command -v busybox)" "$1" busybox
+	with_libraries "${BUSYBOX:-$(command -v busybox)}" "$1" busybox
 	cp "$3"/*.ko "$1/modules/" 2>/dev/null || true
 }
 
@@ -95,21 +123,25 @@ guest_tree() {
 # its init switches on the other before it says that it is up. One that died before that says nothing about the script
 # and is booted again.
 boot_guest() {
-	local mode=$1 kernel_image=$2 tree=$3 to=$4 files accel append= tries rc=0 TIMEFORMAT='%U user %S system'
+	local mode=$1 kernel_image=$2 tree=$3 to=$4 files machine accel append= tries rc=0 TIMEFORMAT='%U user %S system'
 	shift 4
 	case $mode in
 	smp) accel=(-accel tcg,thread=multi -smp 2) append="maxcpus=1 noreplace-smp" tries=3 ;;
 	single) accel=(-accel tcg,thread=single -smp 2) tries=1 ;;
 	virtual) accel=(-accel tcg,thread=single -smp 1 -icount shift=0,sleep=off,align=off -rtc clock=vm,base=2026-01-01) tries=1 ;;
 	esac
+	case $GUEST_ARCH in
+	x86_64) machine=(-cpu Nehalem) append="console=ttyS0 tsc=reliable $append" ;;
+	aarch64) machine=(-M virt -cpu cortex-a72) append="console=ttyAMA0 $append" ;;
+	esac
 	files=$(mktemp -d -p "${work:-/tmp}")
 	mkdir -p "$to"
 	(cd "$tree" && find . | cpio -o -H newc --quiet | gzip -1) >"$files/initramfs.gz"
 	truncate -s 256M "$files/vda"
 	while :; do
-		{ time timeout --foreground "$TIMEOUT" qemu-system-x86_64 "${accel[@]}" -cpu Nehalem -m "${GUEST_MB:-1024}" -nodefaults \
+		{ time timeout --foreground "$TIMEOUT" "qemu-system-$GUEST_ARCH" "${accel[@]}" "${machine[@]}" -m "${GUEST_MB:-1024}" -nodefaults \
 			-display none -no-reboot -kernel "$kernel_image" -initrd "$files/initramfs.gz" \
-			-append "console=ttyS0 quiet panic=-1 tsc=reliable $append ${GUEST_APPEND-oops=panic}" \
+			-append "quiet panic=-1 $append ${GUEST_APPEND-oops=panic}" \
 			-drive "file=${files//,/,,}/vda,format=raw,if=virtio" -serial "file:${to//,/,,}/console" \
 			"$@" </dev/null >"$to/qemu" 2>&1 || true; } 2>"$to/cpu"
 		tries=$((tries - 1))

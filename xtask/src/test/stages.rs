@@ -243,6 +243,16 @@ pub const STAGES: &[Stage] = &[
         },
     },
     Stage {
+        name: "arm64",
+        about: "plumb built for arm64, with tests of its own, in a guest of that architecture",
+        phase: Phase::Concurrent,
+        minutes: 60,
+        needs: &["release"],
+        kernels: None,
+        holds: None,
+        work: |job, _| arm64(job),
+    },
+    Stage {
         name: "ip-san",
         about: "a disk over iSCSI and NVMe/TCP, followed from one guest to the other",
         phase: Phase::Concurrent,
@@ -407,6 +417,52 @@ pub fn build(job: &Job) -> Result<Counts> {
     let (status, found) = job.build(job.cargo(programs::BUILD))?;
     job.set_programs(found);
     Ok(Counts::one(status.success()))
+}
+
+/// What is tried on arm64, where an emulated processor takes its time: stacks, tables of system calls, known answers.
+const ARM64_TESTS: [(&str, &str); 7] = [
+    ("plumb-trace", "plumb_trace"),
+    ("plumb-machine", "plumb_machine"),
+    ("plumb-probe", "plumb_probe"),
+    ("plumb-model", "plumb_model"),
+    ("plumb", "known_answer"),
+    ("plumb", "locks"),
+    ("plumb", "profile_truth"),
+];
+
+fn arm64(job: &Job) -> Result<Counts> {
+    const TARGET: &str = "aarch64-unknown-linux-gnu";
+    for tool in ["aarch64-linux-gnu-gcc", "qemu-system-aarch64"] {
+        if !programs::on_path(tool) {
+            return Ok(job.skip("arm64", &format!("needs {tool} (scripts/deps.sh arm64)")));
+        }
+    }
+    // Not the whole workspace: nothing else is built for this architecture.
+    let mut cargo = job.cargo(["test", "--no-run", "--locked", programs::JSON, "--target", TARGET, "--lib"]);
+    for (package, name) in ARM64_TESTS {
+        cargo.args(["-p", package]);
+        if package == "plumb" {
+            cargo.args(["--test", name]);
+        }
+    }
+    cargo.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", "aarch64-linux-gnu-gcc");
+    let (status, built) = job.build(cargo)?;
+    if !status.success() {
+        return Ok(Counts::one(false));
+    }
+    let plumb =
+        job.target_dir().join(TARGET).join("debug/plumb").canonicalize().context("plumb for arm64")?;
+    let mut command = script(job, "tests/vm/run.sh");
+    command.arg(job.built("plumb")?).arg("--arm64").arg(&plumb);
+    let mut counts = job.tests(command, Division::Answers)?;
+    let mut command = script(job, "tests/vm/arm64.sh");
+    command.arg(plumb);
+    for (package, name) in ARM64_TESTS {
+        let program = built.iter().find(|p| (p.package.as_str(), p.name.as_str()) == (package, name));
+        command.arg(program.with_context(|| format!("no test program '{name}' of {package}"))?.place());
+    }
+    counts.add(job.tests(command, Division::Answers)?);
+    Ok(counts)
 }
 
 fn root_tests(job: &Job) -> Result<Counts> {
