@@ -99,8 +99,8 @@ struct plumb_knobs {
 	plumb_u32 emit_exec;             /* 0: the same for a thread that takes over its leader's id */
 	plumb_u32 emit_flow;             /* 1: connections are told before their first segment */
 	plumb_u32 emit_message;          /* 1: headers of storage protocols are read */
-	plumb_u32 packet_reads; /* 1: the kernel reads packets for programs of tracepoints, from 6.11 on */
-	plumb_u32 recorder; /* process whose waits get no stacks, by its id in the first PID namespace, or 0 */
+	plumb_u32 packet_reads;   /* 1: the kernel reads packets for programs of tracepoints, from 6.11 on */
+	plumb_u32 recorder;       /* 0, or the process whose waits get no stacks; first PID namespace */
 	plumb_u32 futex_at_enter; /* 1: sys_enter emits futex too; two programs cost more */
 	plumb_u32 pid_namespace;  /* inode of the recorder's; 0: the first, whose ids are the kernel's own */
 	plumb_u32 only_target;    /* 1: no event that the target has no part in */
