@@ -38,7 +38,7 @@ static __always_inline u8 user_byte(u64 address)
 }
 
 /* Whether that is glibc's or musl's pthread_self() of the thread: the base of its thread-local storage, or, on arm64, a
- * structure that ends there, of less than two kilobytes in all of their versions. */
+ * structure that ends there (struct pthread), whose length differs between versions. */
 static __always_inline bool is_self(u64 id, u64 storage)
 {
 #if defined(__TARGET_ARCH_arm64)

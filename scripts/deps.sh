@@ -192,7 +192,6 @@ need_arm64() {
 	want libelf-dev:arm64 has_file '/usr/lib/aarch64-linux-gnu/libelf.a'
 	want zlib1g-dev:arm64 has_file '/usr/lib/aarch64-linux-gnu/libz.a'
 	want qemu-system-arm has qemu-system-aarch64
-	want debootstrap has debootstrap
 }
 
 need_peers() {
@@ -208,7 +207,7 @@ make_peers() {
 	target/peers/bin/python -m pip --quiet --disable-pip-version-check install "${PEERS[@]}"
 }
 
-# Rust's library for arm64: rustup's, or Debian's package for its own compiler.
+# Rust's library for arm64, by rustup: Debian's compiler has none.
 make_arm64() {
 	local library
 	library=$(rustc --print sysroot)/lib/rustlib/aarch64-unknown-linux-gnu

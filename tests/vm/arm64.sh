@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# tests/vm/arm64.sh PLUMB fetch|PROGRAM...: plumb and its tests, built for arm64, in a guest of that architecture: the programs
+# tests/vm/arm64.sh PLUMB PROGRAM...: plumb and its tests, built for arm64, in a guest of that architecture: the programs
 # of tests PROGRAM (as absolute paths), each called in the directory DIR where it is written DIR:PROGRAM, and the demo with the
-# program PLUMB. `cargo xtask test arm64` builds them and calls this. fetch: fetches kernel and Debian, and does nothing else.
+# program PLUMB. `cargo xtask test arm64` builds them and calls this.
 #
 # The guest has the first kernel of arm64-kernels, and of Debian's packages what tests call. Both are kept in target/vm.
 set -euo pipefail
@@ -70,7 +70,6 @@ if ! with_lock "$cache" fetch "$pattern" "$cache/$kernel-tests" || ! with_lock "
 	finish
 	exit
 fi
-[ "$1" != fetch ] || exit 0
 
 work=$(mktemp -d -p "$cache")
 trap 'rm -rf "$work"' EXIT
@@ -121,6 +120,7 @@ while read -r program _; do
 		grep -E '^test |SKIP' "$out/$program.out"
 	else
 		cat "$out/$program.out"
+		grep -q '^test result: FAILED' "$out/$program.out" || bad "$program told no result"
 	fi
 done <"$work/programs"
 if [ "$(cat "$out/check.rc")" -eq 0 ]; then ok "plumb check finds what plumb needs"; else

@@ -183,7 +183,8 @@ pub fn main(args: &WatchArgs) -> Result<ExitCode> {
         keeper.told(what);
         Ok(())
     })?;
-    if again.load(Ordering::Acquire) {
+    // Not where somebody asked it to end meanwhile.
+    if again.load(Ordering::Acquire) && signals::stop().times() == 1 {
         return Err(begin_anew());
     }
     Ok(ExitCode::SUCCESS)
