@@ -111,7 +111,7 @@ pub const STAGES: &[Stage] = &[
         name: "build",
         about: "builds all test programs",
         phase: Phase::Build,
-        minutes: 25,
+        minutes: 35,
         needs: &[],
         kernels: None,
         holds: DEBUG,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The few functions that a finding names.
 
-use super::ignored_frames::{call, tells};
-use super::{Entry, Function, Origin, Profile};
+use super::ignored_frames::{call, is_library_source, tells};
+use super::{Entry, Frame, Function, Origin, Profile};
 use crate::account::{Category, CATEGORIES};
 use crate::result::HotRow;
 use crate::wait_frames::is_probe;
@@ -64,12 +64,16 @@ pub fn hot(profile: &Profile, counts: impl Fn(u32) -> bool) -> Vec<HotRow> {
     type Key<'a> = (Category, Origin, &'a str, &'a str, &'a str);
     let mut sums: BTreeMap<Key<'_>, Sum<'_>> = BTreeMap::new();
     let telling: Vec<bool> = profile.functions.iter().map(|f| tells(profile, f)).collect();
+    let library: Vec<bool> = profile.lines.iter().map(|place| is_library_source(place)).collect();
     let counted = |e: &&Entry| profile.threads.get(e.thread as usize).is_none_or(|t| counts(t.pid));
     for Entry { category, who, stack, time, count, .. } in profile.entries.iter().filter(counted) {
         let frames = profile.frames_of(*stack);
-        let places = frames.iter().map(|f| f.function as usize);
-        let functions: Vec<(&Function, bool)> =
-            places.filter_map(|f| Some((profile.functions.get(f)?, telling[f]))).collect();
+        let of = |f: &Frame| {
+            let (function, line) = (f.function as usize, f.line as usize);
+            let in_library = library.get(line).is_some_and(|l| *l);
+            Some((profile.functions.get(function)?, telling[function] && !in_library))
+        };
+        let functions: Vec<(&Function, bool)> = frames.iter().filter_map(of).collect();
         let kernel =
             functions.iter().map_while(|(f, _)| (f.origin == Origin::Kernel).then_some(f.name.as_str()));
         if *category == Category::Running && is_probe(&kernel.collect::<Vec<_>>()) {
@@ -86,7 +90,10 @@ pub fn hot(profile: &Profile, counts: impl Fn(u32) -> bool) -> Vec<HotRow> {
         sum.time += time;
         sum.count += count;
         let callers = functions[at + 1..].iter().filter(|(_, tells)| *tells);
-        let chain = callers.map(|(f, _)| f.name.as_str()).take(DEEP).collect();
+        let mut chain: Vec<&str> = callers.map(|(f, _)| f.name.as_str()).collect();
+        // A function that calls itself is one caller.
+        chain.dedup();
+        chain.truncate(DEEP);
         *sum.chains.entry(chain).or_default() += time;
         *sum.calls.entry(call(profile, frames)).or_default() += time;
     }

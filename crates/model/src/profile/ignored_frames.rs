@@ -79,6 +79,13 @@ pub(super) fn tells(profile: &Profile, function: &Function) -> bool {
     }
 }
 
+/// Whether `FILE:LINE` lies in a language's own library: its templates and generics are compiled into the program, so
+/// that no module tells.
+pub(super) fn is_library_source(place: &str) -> bool {
+    let rust = place.split_once("/rustc").is_some_and(|(_, rest)| rest.contains("/library/"));
+    rust || place.contains("/include/c++/")
+}
+
 /// The system call of a stack: `write(2)`; empty where the kernel's functions do not tell.
 pub(super) fn call(profile: &Profile, frames: Frames<'_>) -> String {
     let functions = frames.iter().filter_map(|f| profile.functions.get(f.function as usize));
@@ -91,7 +98,7 @@ pub(super) fn call(profile: &Profile, frames: Frames<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::instrument;
+    use super::{instrument, is_library_source};
 
     #[test]
     fn only_the_instrument_is_taken_off() {
@@ -102,5 +109,19 @@ mod tests {
         assert_eq!(instrument(&["__hrtimer_run_queues", "asm_sysvec_apic_timer_interrupt", "vfs_read"]), 0);
         assert_eq!(instrument(&["bpf_prog_1_x", "bpf_trace_run2"]), 0);
         assert_eq!(instrument(&[]), 0);
+    }
+
+    #[test]
+    fn libraries_that_are_compiled_in_tell_nothing() {
+        for (place, library) in [
+            ("/rustc/59807616/library/core/src/cmp.rs:1411", true),
+            ("/usr/src/rustc-1.63.0/library/alloc/src/vec/mod.rs:7", true),
+            ("/usr/include/c++/12/bits/stl_algo.h:1950", true),
+            ("/home/me/library/src/rustc.rs:3", false),
+            ("./src/main.cpp:3", false),
+            ("", false),
+        ] {
+            assert_eq!(is_library_source(place), library, "{place}");
+        }
     }
 }
