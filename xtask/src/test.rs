@@ -58,6 +58,7 @@ pub fn run(root: &Path, names: &[&str]) -> Result<()> {
     let logs = session.target_dir().join("test-log");
     std::fs::create_dir_all(&logs).with_context(|| logs.display().to_string())?;
     session.logs = Some(logs);
+    session.named = !names.is_empty();
     for phase in [Phase::Build, Phase::Alone, Phase::Concurrent] {
         let mut tasks = Vec::new();
         for stage in stages.iter().filter(|s| s.phase == phase) {
@@ -105,7 +106,7 @@ fn has_room(target: &Path) -> Result<()> {
 pub fn golden(root: &Path) -> Result<()> {
     let all = [("golden", ""), ("docs", ""), ("plumb_plan", "report")];
     let session = Session::new(root, TOTAL, GRACE);
-    session.alone(&Task::new("build".into(), minutes(25), None, stages::build));
+    session.alone(&Task::new("build".into(), minutes(35), None, stages::build));
     let programs = session.programs.get().map_or(&[][..], Vec::as_slice);
     for (name, tests) in all {
         let found: Vec<&Program> = programs.iter().filter(|p| p.name == name).collect();
@@ -154,6 +155,8 @@ pub struct Session<'a> {
     grace: Duration,
     /// Where copies of output that is held back are written.
     logs: Option<PathBuf>,
+    /// Stages were named: not all run.
+    named: bool,
     /// What the stage `build` made.
     programs: OnceLock<Vec<Program>>,
     report: Mutex<Report>,
@@ -171,7 +174,7 @@ struct Report {
 impl<'a> Session<'a> {
     pub fn new(root: &'a Path, total: Duration, grace: Duration) -> Self {
         let (programs, report) = (OnceLock::new(), Mutex::default());
-        Self { root, end: Instant::now() + total, grace, logs: None, programs, report }
+        Self { root, end: Instant::now() + total, grace, logs: None, named: false, programs, report }
     }
 
     fn report(&self) -> MutexGuard<'_, Report> {

@@ -96,6 +96,11 @@ impl<'a> Job<'a> {
         Counts { skipped: 1, ..Counts::default() }
     }
 
+    /// Whether stages were named: not all run.
+    pub fn named(&self) -> bool {
+        self.session.named
+    }
+
     pub fn target_dir(&self) -> PathBuf {
         self.session.target_dir()
     }
