@@ -19,7 +19,8 @@ pub struct Differs {
 }
 
 /// Entries of a trace's environment that differ from run to run and mean nothing.
-const MEANINGLESS: &[&str] = &["recorder_pid", "command_pid", "domain", "tracer_name", "loadavg", "sysname"];
+const MEANINGLESS: &[&str] =
+    &["recorder_pid", "command_pid", "domain", "tracer_name", "loadavg", "sysname", "run_id", "boot_id"];
 /// Entries that are lists, separated by commas.
 const LISTS: &[&str] = &["events", "events_lacking"];
 const TARGET: &str = "target";
@@ -179,7 +180,11 @@ mod tests {
             mounts: vec![mount("/", "ext4", "/dev/sda"), mount("/proc", "proc", "proc")],
             ..Default::default()
         };
-        let got = of(&env(&[("recorder_pid", "1"), ("cpu_model", "M")]), Some("0.1.0".into()), &state);
+        let got = of(
+            &env(&[("recorder_pid", "1"), ("run_id", "a-b"), ("boot_id", "c-d"), ("cpu_model", "M")]),
+            Some("0.1.0".into()),
+            &state,
+        );
         let keys: Vec<&str> = got.keys().map(String::as_str).collect();
         assert_eq!(keys, ["cpu_model", "disk sda", "mount /", "version of plumb"]);
         assert_eq!(got["disk sda"], "scheduler bfq, 64 requests, not rotational");

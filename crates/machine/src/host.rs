@@ -14,6 +14,7 @@ pub fn environment(root: &Root) -> BTreeMap<String, String> {
     let total = memory.lines().next().and_then(|l| l.split_once(':')).map_or("", |(_, v)| v.trim());
     [
         ("hostname", text("/proc/sys/kernel/hostname")),
+        ("boot_id", process::boot(root)),
         ("sysname", "Linux".into()),
         ("kernel_release", kernel.release.unwrap_or_default()),
         ("kernel_version", kernel.version.unwrap_or_default()),
@@ -26,6 +27,11 @@ pub fn environment(root: &Root) -> BTreeMap<String, String> {
     ]
     .map(|(key, value)| (key.to_string(), value))
     .into()
+}
+
+/// A name that nothing else has, from the kernel (random(4)); empty where it cannot be read.
+pub fn unique_id(root: &Root) -> String {
+    root.text("/proc/sys/kernel/random/uuid").unwrap_or_default()
 }
 
 /// The machine's identity; zero where it has none.

@@ -257,7 +257,7 @@ impl<O: Observer> Model<O> {
             // A damaged record's; the index would grow to gigabytes.
             return;
         }
-        self.processes.name(task.tgid, &task.comm, &task.cmdline);
+        self.processes.name(task.tgid, &task.comm, &task.cmdline, task.ppid);
         if task.told_after_exec() {
             self.told.insert(task.tid);
             return;
@@ -345,7 +345,7 @@ impl<O: Observer> Model<O> {
         let name = self.name_number(OUTSIDE);
         let t = &mut self.threads[at];
         (t.name, t.kernel) = (name, t.tid >= OUTSIDE_KERNEL);
-        self.processes.name(t.tid, OUTSIDE, "");
+        self.processes.name(t.tid, OUTSIDE, "", 0);
     }
 
     fn known(&self, tid: u32) -> Option<usize> {

@@ -50,6 +50,8 @@ struct Process {
     operations: Operations,
     comm: String,
     cmdline: String,
+    /// Process id of its parent, 0 not known.
+    parent: u32,
     begin: u64,
     target: bool,
     alive: u32,
@@ -103,7 +105,8 @@ impl Processes {
         let fresh = |(tgid, p): (&u32, &Process)| {
             let (files, connections) = (p.files.clone(), p.connections.carried());
             let (comm, cmdline, target, ran_on) = (p.comm.clone(), p.cmdline.clone(), p.target, p.ran_on);
-            (*tgid, Process { files, connections, comm, cmdline, target, ran_on, ..Process::default() })
+            let known = Process { files, connections, comm, cmdline, target, ran_on, ..Process::default() };
+            (*tgid, Process { parent: p.parent, ..known })
         };
         Self {
             open: alive.map(fresh).collect(),
@@ -127,9 +130,12 @@ impl Processes {
         self.answered = Answered::default();
     }
 
-    /// Name and command line that the recorder read.
-    pub fn name(&mut self, tgid: u32, comm: &str, cmdline: &str) {
+    /// Name, command line and parent (0 not known) that the recorder read.
+    pub fn name(&mut self, tgid: u32, comm: &str, cmdline: &str, parent: u32) {
         let p = self.open.entry(tgid).or_default();
+        if p.parent == 0 {
+            p.parent = parent;
+        }
         if p.comm.is_empty() {
             p.comm = comm.into();
         }
@@ -148,7 +154,8 @@ impl Processes {
     /// A new process is called as its parent until it says otherwise.
     pub fn inherit(&mut self, child: u32, parent: u32) {
         if child != parent {
-            let parent = self.open.get(&parent);
+            let pid = parent;
+            let parent = self.open.get(&pid);
             let comm = parent.map(|p| p.comm.clone()).unwrap_or_default();
             let files = parent.map(|p| p.files.clone()).unwrap_or_default();
             let connections = parent.map(|p| p.connections.inherited()).unwrap_or_default();
@@ -157,7 +164,7 @@ impl Processes {
             if p.alive == 0 {
                 // Its command line may have been told ahead.
                 let cmdline = std::mem::take(&mut p.cmdline);
-                *p = Process { files, connections, cmdline, comm, ran_on, ..Process::default() };
+                *p = Process { files, connections, cmdline, comm, ran_on, parent: pid, ..Process::default() };
             }
         }
     }
@@ -374,6 +381,7 @@ impl Processes {
             pid: tgid,
             comm: p.comm,
             cmdline: p.cmdline,
+            parent: (p.parent != 0).then_some(p.parent),
             begin: p.begin,
             elapsed: ts - p.begin.min(ts),
             usage,

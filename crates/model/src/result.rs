@@ -472,6 +472,9 @@ pub struct ProcessRow {
     pub comm: String,
     /// Command line, where it could be read.
     pub cmdline: String,
+    /// Process id of its parent; absent where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<u32>,
     /// Begin.
     pub begin: u64,
     /// From its begin to its end.

@@ -386,6 +386,7 @@ fn describe(
     knobs: &Knobs,
 ) -> Metadata {
     let mut env: BTreeMap<String, String> = host::environment(&Root::real());
+    env.insert("run_id".into(), host::unique_id(&Root::real()));
     env.insert("target".into(), options.target.describe());
     env.insert(
         "target_kind".into(),

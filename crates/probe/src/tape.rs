@@ -3,7 +3,7 @@
 //! holds for the whole recording (threads, stacks, devices) stays.
 
 use anyhow::{Context, Result};
-use plumb_machine::{output, Process, Root};
+use plumb_machine::{host, output, Process, Root};
 use plumb_trace::ctf::{Metadata, PacketHead, HEAD_BYTES};
 use plumb_trace::reader::Published;
 use plumb_trace::schema::{StateEnd, StateTrigger};
@@ -137,6 +137,8 @@ impl Tape {
         let trace = self.trace();
         let text = std::fs::read_to_string(trace.join("metadata")).context("the recording's metadata")?;
         let mut metadata = Metadata::decode(&text).map_err(anyhow::Error::msg)?;
+        // What is taken is a run of its own.
+        metadata.env.insert("run_id".into(), host::unique_id(&Root::real()));
         metadata.env.insert("keep_ns".into(), (last.until - first.until).to_string());
         let mut kept = KeepSink::new(u64::MAX, usize::MAX);
         for (stream, to) in &last.sizes {

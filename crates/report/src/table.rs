@@ -262,6 +262,7 @@ macro_rules! tables {
 }
 
 tables! {
+    Runs results::RUNS;
     Run results::RUN_TABLE;
     Processes account::PROCESSES;
     Threads account::THREADS;

@@ -240,6 +240,9 @@ const QUESTIONS: &[&str] = &[
     "select r.request, sum(i.time_ns) from intervals i join requests r on r.request = i.request group by 1 order by 1",
     "select s.functions, count(*), sum(w.to_ns - w.from_ns) from waits w join stacks s on s.stack = w.stack and s.side = 'kernel' group by 1 order by 1",
     "select p.process, a.category, sum(a.time_ns) from account a join processes p on p.pid = a.pid group by 1, 2 order by 1, 2",
+    "select host, machine_id, began, began_unix_ns, length_ns, kernel, cpus, memory_bytes, plumb, events, lost from runs",
+    "select pid, parent, process from processes order by pid",
+    "select r.kernel, q.device, round(percentile_cont(0.9) within group (order by q.d2c_ns), 3) as p90, round(median(q.d2c_ns), 3) as p50 from runs as r join requests as q on q.run = r.run group by r.kernel, q.device order by q.device",
     "select from_ns / 100000000 as bin, count(*) from intervals where category = 'running' group by 1 order by 1",
 ];
 

@@ -41,6 +41,13 @@ pub const EXAMPLES: &[(&str, &str, &str)] = &[
         "RUN",
     ),
     (
+        "Every machine's 99th percentile before and since a kernel, in SQL that other engines run too",
+        "select r.host, r.kernel, count(*) as requests, percentile_cont(0.99) within group (order by q.d2c_ns) / 1e6 as p99_ms
+  from runs as r join requests as q on q.run = r.run
+ group by r.host, r.kernel order by r.host, min(r.began)",
+        "before after",
+    ),
+    (
         "When a service of a watched machine was slow, and what limited it then",
         "select at, round(requests) per_second, ms(mean_ns) mean, ms(longest_ns) longest, round(disk, 2) disk, limited_by
   from window_services where service like '%postgresql%' and longest_ns > 100000000 order by at",

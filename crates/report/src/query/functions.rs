@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Functions that SQLite lacks: quantiles, the standard deviation, times in other units.
+//! Functions beside SQLite's own: the standard deviation, times in other units. Quantiles are SQLite's, which
+//! LIBSQLITE3_FLAGS in .cargo/config.toml asks for.
 
 use plumb_trace::units;
 use rusqlite::functions::{Aggregate, Context, FunctionFlags};
@@ -7,12 +8,14 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Error, Result};
 
 /// Their names, for help and errors.
-pub const NAMES: &[&str] = &["median", "percentile", "stddev", "us", "ms", "s", "duration", "size"];
+pub const NAMES: &[&str] =
+    &["median", "percentile", "percentile_cont", "stddev", "us", "ms", "s", "duration", "size"];
 
 /// What they do, for help and manual.
 pub const ABOUT: &[(&str, &str)] = &[
     ("median(x)", "the 50th percentile"),
     ("percentile(x, p)", "p from 0 to 100; between two values the straight line, as NumPy's default"),
+    ("percentile_cont(p) within group (order by x)", "the same as standard SQL has it, p from 0 to 1"),
     ("stddev(x)", "standard deviation of a sample; none of fewer than two values"),
     ("us(ns), ms(ns), s(ns)", "a time in that unit, a real number"),
     ("duration(ns)", "a time in words, in the unit that suits it: 1.23 ms"),
@@ -31,49 +34,6 @@ fn number(context: &Context<'_>, at: usize) -> Result<Option<f64>> {
         ValueRef::Real(v) => Ok(Some(v)),
         ValueRef::Text(_) | ValueRef::Blob(_) => Err(wrong("a number is needed, and this is a text")),
     }
-}
-
-struct Values {
-    all: Vec<f64>,
-    percent: f64,
-}
-
-/// `None`: the second argument tells which.
-struct Percentile(Option<f64>);
-
-impl Aggregate<Values, Option<f64>> for Percentile {
-    fn init(&self, context: &mut Context<'_>) -> Result<Values> {
-        let percent = match self.0 {
-            Some(percent) => percent,
-            None => number(context, 1)?
-                .filter(|p| (0.0..=100.0).contains(p))
-                .ok_or_else(|| wrong("percentile(x, p): p is a number from 0 to 100"))?,
-        };
-        Ok(Values { all: Vec::new(), percent })
-    }
-
-    fn step(&self, context: &mut Context<'_>, values: &mut Values) -> Result<()> {
-        if self.0.is_none() && number(context, 1)? != Some(values.percent) {
-            return Err(wrong("percentile(x, p): p must be the same in every row"));
-        }
-        values.all.extend(number(context, 0)?);
-        Ok(())
-    }
-
-    fn finalize(&self, _: &mut Context<'_>, values: Option<Values>) -> Result<Option<f64>> {
-        Ok(values.and_then(|v| quantile(v.all, v.percent / 100.0)))
-    }
-}
-
-/// A quantile, on the straight line between the two values beside it.
-fn quantile(mut all: Vec<f64>, share: f64) -> Option<f64> {
-    let last = all.len().checked_sub(1)?;
-    let at = share * last as f64;
-    let below = (at.floor() as usize).min(last);
-    let (_, low, above) = all.select_nth_unstable_by(below, f64::total_cmp);
-    let low = *low;
-    let high = above.iter().copied().min_by(f64::total_cmp).unwrap_or(low);
-    Some(low + (high - low) * (at - below as f64))
 }
 
 /// Welford's sums: count, mean, squares.
@@ -102,8 +62,6 @@ impl Aggregate<(f64, f64, f64), Option<f64>> for Stddev {
 /// Makes them known to a connection.
 pub fn add(connection: &Connection) -> Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
-    connection.create_aggregate_function("median", 1, flags, Percentile(Some(50.0)))?;
-    connection.create_aggregate_function("percentile", 2, flags, Percentile(None))?;
     connection.create_aggregate_function("stddev", 1, flags, Stddev)?;
     for (name, ns) in [("us", 1e3), ("ms", 1e6), ("s", 1e9)] {
         connection.create_scalar_function(name, 1, flags, move |c| Ok(number(c, 0)?.map(|v| v / ns)))?;

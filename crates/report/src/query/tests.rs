@@ -134,6 +134,7 @@ fn quantiles_lie_on_the_line_between_two_values() {
     assert_eq!(of("median(time_ns)").as_deref(), Some("10.0"));
     assert_eq!(of("percentile(time_ns, 75)").as_deref(), Some("20.0"));
     assert_eq!(of("percentile(time_ns, 0) + percentile(time_ns, 100)").as_deref(), Some("32.0"));
+    assert_eq!(of("percentile_cont(0.75) within group (order by time_ns)").as_deref(), Some("20.0"));
     assert_eq!(of("round(stddev(time_ns), 6)").as_deref(), Some("14.422205"));
     assert_eq!(of("ms(3500000), duration(1234567), size(65536)").as_deref(), Some("3.5,1.23 ms,64.0 KiB"));
 }
@@ -146,7 +147,7 @@ fn what_goes_wrong_in_a_function_is_said() {
     loader.row(account, &["r".into(), Cell::Integer(1), Cell::None, Cell::None, Cell::Integer(1)]);
     loader.finish().expect("room");
     let error = query.run(Format::Csv, &mut Vec::new()).expect_err("no such percentile").to_string();
-    assert!(error.contains("from 0 to 100"), "{error}");
+    assert!(error.contains("between 0.0 and 100.0"), "{error}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ process(p: &ProcessRow, c) {
     pid: Integer = p.pid, "Process id";
     process: Text = &p.comm, "Name of its first thread";
     cmdline: Text = &p.cmdline, "Command line, where it could be read";
+    parent: Integer = p.parent, "Process id of its parent; none: not known";
     begin_ns: Integer = p.begin.saturating_sub(c.begin()), "Begin";
     elapsed_ns: Integer = p.elapsed, "From its begin to its end";
     thread_time_ns: Integer = p.thread_time, "Sum of its threads' life times; its account adds up to it";

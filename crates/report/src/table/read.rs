@@ -50,8 +50,8 @@ pub fn read<'s>(
     let (analysis, rows) = Pass::over(trace).wanted(wanted).until(stop).read(observer)?;
     let context = rows.map_or(context, |rows| rows.finish().context);
 
-    let Analysis { environment, quality, diagnosis, result, profile } = &analysis;
-    results::run((environment, quality, result), &context, sink);
+    let Analysis { diagnosis, result, profile, .. } = &analysis;
+    results::run(&analysis, &trace.metadata, &context, sink);
     account::tell(result, &context, sink);
     disks::tell(result, &context, sink);
     locks::tell(result, &context, sink);

@@ -4,10 +4,35 @@
 use super::account::filled;
 use super::{table, Context, Sink};
 use crate::document::Quality;
+use plumb_analysis::Analysis;
 use plumb_diagnose::{Diagnosis, Evidence, Finding, ServiceDiagnosis};
+use plumb_machine::system::cpus_of_list;
+use plumb_machine::utc_of;
 use plumb_model::profile::{Entry, Origin, Profile};
 use plumb_model::{CpuRow, FunctionRow, HotRow, OtherRow, RunResult, UnexplainedRow};
+use plumb_trace::ctf::Metadata;
 use std::collections::BTreeMap;
+
+table!(RUNS, Runs, Trace, "runs", "The runs, a row each: on which host, when, what was recorded",
+one(r: &Recorded<'_>, c) {
+    run_id: Text = r.fact("run_id"), "The recording's own id, the same wherever it is copied; none: an older plumb recorded it";
+    host: Text = r.fact("hostname"), "Name of the machine";
+    machine_id: Text = filled(&r.machine_id), "Its machine-id(5); none: it has none";
+    boot_id: Text = r.fact("boot_id"), "Id of its boot; none: an older plumb recorded it";
+    began: Text = filled(&r.began()), "When the run began, UTC as 2026-01-31T12:00:00Z; none: not known";
+    began_unix_ns: Integer = (r.realtime != 0).then_some(r.realtime), "The same, ns after 1970";
+    length_ns: Integer = r.result.end.saturating_sub(r.result.begin), "How long was recorded";
+    kernel: Text = r.fact("kernel_release"), "Release of the kernel";
+    architecture: Text = r.fact("machine"), "Architecture, as uname(2) has it";
+    cpu_model: Text = r.fact("cpu_model"), "Model of the CPUs";
+    cpus: Integer = r.cpus(), "CPUs online";
+    memory_bytes: Integer = r.memory(), "Memory";
+    plumb: Text = filled(&r.plumb()), "Version of plumb that recorded it";
+    target_kind: Text = r.fact("target_kind"), "command, pid, cgroup, everything";
+    target: Text = r.fact("target"), "What was recorded";
+    events: Integer = r.quality.events, "Events";
+    lost: Integer = r.quality.lost + r.quality.operation_events_lost, "Events that were lost";
+});
 
 table!(RUN_TABLE, Run, Trace, "run", "What holds for the whole run, a value a row",
 value(r: (&str, &str, &str), c) {
@@ -169,12 +194,63 @@ fn sums(result: &RunResult) -> BTreeMap<&'static str, u64> {
     ])
 }
 
+/// What identifies a run, and how much of it there is.
+struct Recorded<'a> {
+    environment: &'a BTreeMap<String, String>,
+    quality: &'a Quality,
+    result: &'a RunResult,
+    /// 32 hexadecimal digits; empty where the machine has none.
+    machine_id: String,
+    /// When it began, ns CLOCK_REALTIME, 0 not known.
+    realtime: u64,
+}
+
+impl Recorded<'_> {
+    fn fact(&self, key: &str) -> Option<&str> {
+        filled(self.environment.get(key)?)
+    }
+
+    fn began(&self) -> String {
+        let seconds = self.realtime / 1_000_000_000;
+        if seconds == 0 {
+            String::new()
+        } else {
+            utc_of(seconds)
+        }
+    }
+
+    fn cpus(&self) -> Option<u64> {
+        cpus_of_list(self.fact("cpus_online")?)
+    }
+
+    /// Bytes; /proc/meminfo has it as `24589132 kB`.
+    fn memory(&self) -> Option<u64> {
+        let (kib, unit) = self.fact("memory")?.split_once(' ')?;
+        (unit == "kB").then_some(kib.parse::<u64>().ok()?.checked_mul(1024)?)
+    }
+
+    fn plumb(&self) -> String {
+        let parts = [self.fact("tracer_major"), self.fact("tracer_minor")];
+        parts.into_iter().collect::<Option<Vec<_>>>().map_or_else(String::new, |parts| parts.join("."))
+    }
+}
+
 /// Hands what holds for the whole run to a sink.
 pub(super) fn run<S: Sink + ?Sized>(
-    (environment, quality, result): (&BTreeMap<String, String>, &Quality, &RunResult),
+    Analysis { environment, quality, result, .. }: &Analysis,
+    Metadata { host, clock_offset, .. }: &Metadata,
     c: &Context,
     sink: &mut S,
 ) {
+    let known = *clock_offset != 0;
+    let recorded = Recorded {
+        environment,
+        quality,
+        result,
+        machine_id: host.iter().filter(|_| *host != [0; 16]).map(|b| format!("{b:02x}")).collect(),
+        realtime: if known { clock_offset.saturating_add(c.begin()) } else { 0 },
+    };
+    one(sink, c, &recorded);
     environment.iter().for_each(|(k, v)| value(sink, c, ("environment", k, v)));
     let counts = [
         ("events", quality.events),
