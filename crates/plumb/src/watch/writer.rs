@@ -134,6 +134,7 @@ impl Work {
                     say(&format!("a window is lost: {error:#}"));
                 }
                 self.store.retain(end);
+                give_back();
             }
             Job::Run { at, name, taken } => {
                 let dir = self.store.run(at, &name);
@@ -148,6 +149,14 @@ impl Work {
             }
         }
     }
+}
+
+/// Gives memory that is free back to the kernel. The C library keeps a heap for each thread, and what was freed in the middle of it:
+/// after a quarter of an hour three quarters of a watch's memory were that.
+fn give_back() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: takes a number, how much to leave at the heap's end.
+    let _ = unsafe { libc::malloc_trim(0) };
 }
 
 /// Reports of runs, one at a time.
