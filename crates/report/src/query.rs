@@ -7,6 +7,7 @@ mod examples;
 mod functions;
 mod runs;
 mod show;
+mod standard;
 
 pub use error::Wrong;
 pub use examples::EXAMPLES;
@@ -99,6 +100,7 @@ impl Query {
     /// # Errors
     /// It is no statement that reads, or names what is not there: [`Wrong`] shows the place.
     pub fn new(sql: &str, memory: u64) -> Result<Self> {
+        let sql = &*standard::for_sqlite(sql);
         let uses = Self::learn(sql)?;
         // A database without a name lies in memory as long as its cache holds it, then in a file.
         let connection = Connection::open("").context("a temporary database")?;

@@ -1242,6 +1242,8 @@ export interface ProcessRow extends Use {
   comm: string;
   /** Command line, where it could be read. */
   cmdline: string;
+  /** Process id of its parent; absent where it is not known. */
+  parent?: number;
   /** Begin. */
   begin: number;
   /** From its begin to its end. */

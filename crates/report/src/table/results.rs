@@ -195,7 +195,7 @@ fn sums(result: &RunResult) -> BTreeMap<&'static str, u64> {
 }
 
 /// What identifies a run, and how much of it there is.
-struct Recorded<'a> {
+pub(super) struct Recorded<'a> {
     environment: &'a BTreeMap<String, String>,
     quality: &'a Quality,
     result: &'a RunResult,
