@@ -106,7 +106,7 @@ fn has_room(target: &Path) -> Result<()> {
 pub fn golden(root: &Path) -> Result<()> {
     let all = [("golden", ""), ("docs", ""), ("plumb_plan", "report")];
     let session = Session::new(root, TOTAL, GRACE);
-    session.alone(&Task::new("build".into(), minutes(35), None, stages::build));
+    session.alone(&stages::task("build"));
     let programs = session.programs.get().map_or(&[][..], Vec::as_slice);
     for (name, tests) in all {
         let found: Vec<&Program> = programs.iter().filter(|p| p.name == name).collect();

@@ -21,6 +21,13 @@ pub fn span(trace: &Trace) -> (u64, u64) {
     (begin, end)
 }
 
+/// A moment of a trace, ns CLOCK_MONOTONIC, in ns after 1970, as the clocks were read last before it.
+pub fn realtime(trace: &Trace, monotonic: u64) -> u64 {
+    let read = trace.state.clocks.iter().rev().find(|c| c.monotonic <= monotonic);
+    let offset = read.map_or(trace.metadata.clock_offset, |c| c.realtime.saturating_sub(c.monotonic));
+    monotonic.saturating_add(offset)
+}
+
 /// When a trace was recorded, in seconds after 1970; 0 not known.
 pub fn recorded(trace: &Trace) -> u64 {
     trace.state.clocks.first().map_or(0, |c| c.realtime / 1_000_000_000)

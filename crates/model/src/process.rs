@@ -154,17 +154,16 @@ impl Processes {
     /// A new process is called as its parent until it says otherwise.
     pub fn inherit(&mut self, child: u32, parent: u32) {
         if child != parent {
-            let pid = parent;
-            let parent = self.open.get(&pid);
-            let comm = parent.map(|p| p.comm.clone()).unwrap_or_default();
-            let files = parent.map(|p| p.files.clone()).unwrap_or_default();
-            let connections = parent.map(|p| p.connections.inherited()).unwrap_or_default();
-            let ran_on = parent.map_or(0, |p| p.ran_on);
+            let of = self.open.get(&parent);
+            let comm = of.map(|p| p.comm.clone()).unwrap_or_default();
+            let files = of.map(|p| p.files.clone()).unwrap_or_default();
+            let connections = of.map(|p| p.connections.inherited()).unwrap_or_default();
+            let ran_on = of.map_or(0, |p| p.ran_on);
             let p = self.open.entry(child).or_default();
             if p.alive == 0 {
                 // Its command line may have been told ahead.
                 let cmdline = std::mem::take(&mut p.cmdline);
-                *p = Process { files, connections, cmdline, comm, ran_on, parent: pid, ..Process::default() };
+                *p = Process { files, connections, cmdline, comm, ran_on, parent, ..Process::default() };
             }
         }
     }

@@ -151,8 +151,8 @@ impl Work {
     }
 }
 
-/// Gives memory that is free back to the kernel. The C library keeps a heap for each thread, and what was freed in the middle of it:
-/// after a quarter of an hour three quarters of a watch's memory were that.
+/// Gives memory that is free back to the kernel. The C library keeps a heap for each thread, and what was freed in the
+/// middle of it.
 fn give_back() {
     #[cfg(target_env = "gnu")]
     // SAFETY: takes a number, how much to leave at the heap's end.

@@ -51,7 +51,7 @@ pub fn read<'s>(
     let context = rows.map_or(context, |rows| rows.finish().context);
 
     let Analysis { diagnosis, result, profile, .. } = &analysis;
-    results::run(&analysis, &trace.metadata, &context, sink);
+    results::run(&analysis, trace, &context, sink);
     account::tell(result, &context, sink);
     disks::tell(result, &context, sink);
     locks::tell(result, &context, sink);

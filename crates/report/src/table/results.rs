@@ -4,13 +4,14 @@
 use super::account::filled;
 use super::{table, Context, Sink};
 use crate::document::Quality;
-use plumb_analysis::Analysis;
+use plumb_analysis::{setup, Analysis};
 use plumb_diagnose::{Diagnosis, Evidence, Finding, ServiceDiagnosis};
 use plumb_machine::system::cpus_of_list;
 use plumb_machine::utc_of;
 use plumb_model::profile::{Entry, Origin, Profile};
 use plumb_model::{CpuRow, FunctionRow, HotRow, OtherRow, RunResult, UnexplainedRow};
 use plumb_trace::ctf::Metadata;
+use plumb_trace::reader::Trace;
 use std::collections::BTreeMap;
 
 table!(RUNS, Runs, Trace, "runs", "The runs, a row each: on which host, when, what was recorded",
@@ -238,17 +239,17 @@ impl Recorded<'_> {
 /// Hands what holds for the whole run to a sink.
 pub(super) fn run<S: Sink + ?Sized>(
     Analysis { environment, quality, result, .. }: &Analysis,
-    Metadata { host, clock_offset, .. }: &Metadata,
+    trace: &Trace,
     c: &Context,
     sink: &mut S,
 ) {
-    let known = *clock_offset != 0;
+    let Metadata { host, clock_offset, .. } = &trace.metadata;
     let recorded = Recorded {
         environment,
         quality,
         result,
         machine_id: host.iter().filter(|_| *host != [0; 16]).map(|b| format!("{b:02x}")).collect(),
-        realtime: if known { clock_offset.saturating_add(c.begin()) } else { 0 },
+        realtime: if *clock_offset == 0 { 0 } else { setup::realtime(trace, c.begin()) },
     };
     one(sink, c, &recorded);
     environment.iter().for_each(|(k, v)| value(sink, c, ("environment", k, v)));

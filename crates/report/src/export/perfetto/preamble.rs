@@ -6,6 +6,7 @@ use super::proto::{
     self, Clock, ClockSnapshot, Data, PerfSampleDefaults, Process, ProcessTree, SystemInfo, Thread, Timebase,
     TracePacket, TracePacketDefaults, Utsname,
 };
+use plumb_analysis::setup;
 use plumb_model::tasks::Tasks;
 use plumb_trace::reader::{State, Trace};
 use plumb_trace::schema::StateTask;
@@ -40,11 +41,7 @@ fn clocks<W: Write>(trace: &Trace, boot: &[(u64, u64)], begin: u64, out: &mut Pa
         ];
         Data::ClockSnapshot(ClockSnapshot { clocks, primary_trace_clock: Some(proto::MONOTONIC) })
     };
-    let realtime = |monotonic: u64| {
-        let read = trace.state.clocks.iter().rev().find(|c| c.monotonic <= monotonic);
-        let offset = read.map_or(trace.metadata.clock_offset, |c| c.realtime.saturating_sub(c.monotonic));
-        monotonic.saturating_add(offset)
-    };
+    let realtime = |monotonic: u64| setup::realtime(trace, monotonic);
     for (monotonic, offset) in boot {
         out.packet(
             Sequence::System,
