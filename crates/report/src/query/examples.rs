@@ -42,7 +42,8 @@ pub const EXAMPLES: &[(&str, &str, &str)] = &[
     ),
     (
         "Every machine's 99th percentile before and since a kernel, in SQL that DuckDB runs too",
-        "select r.host, r.kernel, count(*) as requests, percentile_cont(0.99) within group (order by q.d2c_ns) / 1e6 as p99_ms
+        "select r.host, r.kernel, count(*) as requests,
+       round(percentile_cont(0.99) within group (order by q.d2c_ns) / 1e6, 6) as p99_ms
   from runs as r join requests as q on q.run = r.run
  group by r.host, r.kernel order by r.host, min(r.began)",
         "before after",
