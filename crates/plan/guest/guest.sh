@@ -91,10 +91,11 @@ libraries() {
 	done
 }
 
-# with_libraries PROGRAM TREE NAME: installs it as TREE/bin/NAME with what it loads.
+# with_libraries PROGRAM TREE NAME: installs it as TREE/bin/NAME with what it loads, without debug information where binutils
+# are there for its architecture: a guest holds its files in memory.
 with_libraries() {
 	local library
-	cp "$1" "$2/bin/$3"
+	strip --strip-debug -o "$2/bin/$3" "$1" 2>/dev/null || cp "$1" "$2/bin/$3"
 	libraries "$1" | sort -u | while read -r library; do
 		mkdir -p "$2$(dirname "$library")"
 		cp -L "$library" "$2$library"

@@ -111,11 +111,11 @@ impl<'a> Job<'a> {
         command
     }
 
-    /// What the stage `release` makes.
+    /// A program of the workspace, as the stage `build` makes it.
     pub fn built(&self, name: &str) -> Result<PathBuf> {
-        let path = self.target_dir().join("release").join(name);
+        let path = self.target_dir().join("debug").join(name);
         if !path.is_file() {
-            bail!("{} is missing: the stage 'release' makes it", path.display());
+            bail!("{} is missing: the stage 'build' makes it", path.display());
         }
         Ok(path)
     }

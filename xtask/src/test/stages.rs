@@ -109,26 +109,13 @@ pub const STAGES: &[Stage] = &[
     },
     Stage {
         name: "build",
-        about: "builds all test programs",
+        about: "builds all programs and their tests",
         phase: Phase::Build,
         minutes: 35,
         needs: &[],
         kernels: None,
         holds: DEBUG,
         work: |job, _| build(job),
-    },
-    Stage {
-        name: "release",
-        about: "builds the programs that faults, crash, package and vm call",
-        phase: Phase::Build,
-        minutes: 30,
-        needs: &[],
-        kernels: None,
-        holds: Some("target/release"),
-        // One build: features differ between packages that are built alone.
-        work: |job, _| {
-            job.check(job.cargo(["build", "--release", "--locked", "-p", "plumb", "-p", "plumb-faults"]))
-        },
     },
     Stage {
         name: "clippy",
@@ -165,7 +152,7 @@ pub const STAGES: &[Stage] = &[
         about: "injected faults of known cause, strong doses, and clean runs (as root)",
         phase: Phase::Alone,
         minutes: 15,
-        needs: &["release"],
+        needs: &["build"],
         kernels: None,
         holds: None,
         work: |job, _| faults(job),
@@ -175,7 +162,7 @@ pub const STAGES: &[Stage] = &[
         about: "what survives a power cut (as root)",
         phase: Phase::Alone,
         minutes: 10,
-        needs: &["release"],
+        needs: &["build"],
         kernels: None,
         holds: None,
         work: |job, _| crash(job),
@@ -209,7 +196,7 @@ pub const STAGES: &[Stage] = &[
         about: "the packages of the program and the module, in Debians of their own (as root)",
         phase: Phase::Concurrent,
         minutes: 45,
-        needs: &["release", "guests"],
+        needs: &["build", "guests"],
         kernels: None,
         holds: None,
         work: |job, _| packages(job),
@@ -233,7 +220,7 @@ pub const STAGES: &[Stage] = &[
         about: "plumb on other kernels, in guests",
         phase: Phase::Concurrent,
         minutes: 15,
-        needs: &["release", "guests"],
+        needs: &["build", "guests"],
         kernels: Some(KERNELS),
         holds: None,
         work: |job, kernel| {
@@ -247,7 +234,7 @@ pub const STAGES: &[Stage] = &[
         about: "plumb built for arm64, with tests of its own, in a guest of that architecture",
         phase: Phase::Concurrent,
         minutes: 60,
-        needs: &["release"],
+        needs: &["build"],
         kernels: None,
         holds: None,
         work: |job, _| arm64(job),
@@ -257,7 +244,7 @@ pub const STAGES: &[Stage] = &[
         about: "a disk over iSCSI and NVMe/TCP, followed from one guest to the other",
         phase: Phase::Concurrent,
         minutes: 10,
-        needs: &["release", "guests"],
+        needs: &["build", "guests"],
         kernels: None,
         holds: None,
         work: |job, _| {
@@ -273,7 +260,7 @@ pub const STAGES: &[Stage] = &[
         about: "plans whose cells run in guests",
         phase: Phase::Concurrent,
         minutes: 10,
-        needs: &["release", "guests"],
+        needs: &["build", "guests"],
         kernels: None,
         holds: None,
         work: |job, _| {
@@ -521,8 +508,7 @@ fn kill_points(job: &Job) -> Result<Counts> {
     if let Some(why) = killpoints::lacks() {
         return Ok(job.skip("kill points", &why));
     }
-    let plumb =
-        job.target_dir().join("debug/plumb").canonicalize().context("plumb: the stage 'build' makes it")?;
+    let plumb = job.built("plumb")?.canonicalize().context("plumb")?;
     let base = job.target_dir().canonicalize().context("target")?;
     let defects = killpoints::all(&plumb, &base, Extent::Spread(3), "", &mut |line| job.say(line))?;
     Ok(Counts::one(defects == 0))

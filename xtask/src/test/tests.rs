@@ -76,7 +76,7 @@ fn names(stages: &[&stages::Stage]) -> Vec<&'static str> {
 fn stages_are_chosen_by_name_with_what_they_need_in_their_order() {
     assert_eq!(names(&stages::select(&["policy", "fmt"]).expect("stages")), ["fmt", "policy"]);
     assert_eq!(names(&stages::select(&["unit"]).expect("stages")), ["build", "unit"]);
-    assert_eq!(names(&stages::select(&["vm", "vm"]).expect("stages")), ["guests", "release", "vm"]);
+    assert_eq!(names(&stages::select(&["vm", "vm"]).expect("stages")), ["guests", "build", "vm"]);
     assert_eq!(stages::select(&[]).expect("all").len(), STAGES.len());
 }
 
@@ -96,7 +96,7 @@ fn what_measures_runs_after_the_builds_and_before_the_guests() {
     assert!(phases.is_sorted(), "{phases:?}");
     let phase = |name: &str| STAGES.iter().find(|s| s.name == name).map(|s| s.phase);
     for (name, expected) in [
-        ("release", Phase::Build),
+        ("build", Phase::Build),
         ("root", Phase::Alone),
         ("faults", Phase::Alone),
         ("module", Phase::Concurrent),
