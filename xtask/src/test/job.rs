@@ -108,6 +108,12 @@ impl<'a> Job<'a> {
     pub fn cargo<'w>(&self, words: impl IntoIterator<Item = &'w str>) -> Command {
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command.args(words).current_dir(self.root);
+        // What cargo tells this program of its package. ring asks to be built anew when it changes, so that a build from
+        // here and one by hand would each undo the other's.
+        let ours = |key: &OsStr| {
+            ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|p| key.to_string_lossy().starts_with(p))
+        };
+        std::env::vars_os().filter(|(key, _)| ours(key)).for_each(|(key, _)| _ = command.env_remove(key));
         command
     }
 
