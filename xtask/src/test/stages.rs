@@ -141,7 +141,7 @@ pub const STAGES: &[Stage] = &[
         name: "root",
         about: "tests that record this machine (as root)",
         phase: Phase::Alone,
-        minutes: 20,
+        minutes: 30,
         needs: &["build"],
         kernels: None,
         holds: None,
