@@ -43,7 +43,7 @@ build:
 # perf, gdb and plumb find the debug information by the link in the program, in .debug/ beside it, or by the build ID.
 # A unit of systemd, when there is a daemon, goes to $(PREFIX)/lib/systemd/system.
 install: $(if $(PLUMB),,build)
-	install -d $(dir $(DESTDIR)$(DEBUG)) $(DESTDIR)$(PREFIX)/bin $(DOC)/docs $(SHARE)/bash-completion/completions \
+	install -d $(dir $(DESTDIR)$(DEBUG)) $(DESTDIR)$(PREFIX)/bin $(DOC)/docs $(DOC)/sql $(SHARE)/bash-completion/completions \
 		$(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
 	objcopy --only-keep-debug --compress-debug-sections=zlib $(PROGRAM) $(DESTDIR)$(DEBUG)
 	chmod 644 $(DESTDIR)$(DEBUG)
@@ -57,6 +57,7 @@ install: $(if $(PLUMB),,build)
 	sed 's|PREFIX|$(PREFIX)|' packages/plumb-watch.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/plumb-watch.service
 	install -m 644 README.md CHANGELOG.md THIRD-PARTY-NOTICES.txt $(DOC)
 	install -m 644 docs/* $(DOC)/docs
+	install -m 644 sql/* $(DOC)/sql
 
 packages:
 	@scripts/deps.sh build packages

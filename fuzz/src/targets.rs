@@ -2,6 +2,7 @@
 //! Every target: what it reads, its seeds, how they are mutated. Seeds are files of the repository.
 
 mod code;
+mod lake;
 mod net;
 mod text;
 mod trace;
@@ -109,6 +110,14 @@ pub const TARGETS: &[Target] = &[
         parts: bytes,
         read: net::read,
         count: 60000,
+    },
+    Target {
+        name: "parquet",
+        seeds: lake::files,
+        mutate: mutate::bytes,
+        parts: bytes,
+        read: lake::read,
+        count: 10000,
     },
 ];
 

@@ -66,7 +66,8 @@ pub fn on_path(tool: &str) -> bool {
 }
 
 /// Files in the program's tests/ that record nothing.
-const OFFLINE: [&str; 8] = ["command_line", "docs", "golden", "json", "mcp", "query", "report", "sim"];
+const OFFLINE: [&str; 9] =
+    ["command_line", "docs", "golden", "json", "mcp", "publish", "query", "report", "sim"];
 
 /// What cargo tells of something that it made: a line of JSON (The Cargo Book, External tools).
 #[derive(Deserialize)]

@@ -10,10 +10,12 @@ mod govern;
 mod guide;
 mod help;
 mod iosched;
+mod lake;
 mod load;
 pub mod mcp;
 mod plan;
 pub mod profile;
+mod publish;
 mod query;
 mod report;
 mod sim;
@@ -32,9 +34,11 @@ pub use govern::GovernArgs;
 pub use guide::{GuideArgs, GuideCommand};
 pub use help::*;
 pub use iosched::*;
+pub use lake::{LakeArgs, LakeCommand};
 pub use load::*;
 pub use plan::*;
 pub use profile::{By, Export, ProfileArgs};
+pub use publish::PublishArgs;
 pub use query::QueryArgs;
 pub use report::ReportArgs;
 pub use sim::{SimArgs, Simulated};
@@ -193,6 +197,12 @@ pub enum Command {
     /// Export a run to other tools: Perfetto, LTTng CTF, pprof, Parquet and more.
     #[command(after_help = export::HELP)]
     Export(Box<ExportArgs>),
+    /// Put runs of many hosts into a directory of tables that DuckDB, Spark and others query.
+    #[command(after_help = publish::HELP)]
+    Publish(PublishArgs),
+    /// Prepare the runs that were published for an engine: joined files, views.
+    #[command(after_help = lake::HELP)]
+    Lake(LakeArgs),
     /// Find lp-deadline settings that meet a latency target, by simulation.
     #[command(after_help = tune::HELP)]
     Tune(Box<TuneArgs>),

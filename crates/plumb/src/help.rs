@@ -27,7 +27,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
     ("Load and simulate", &["disk", "sim", "whatif"]),
     ("Plan", &["plan", "bisect", "size"]),
-    ("Export and query", &["export", "query", "schema", "mcp"]),
+    ("Export and query", &["export", "publish", "lake", "query", "schema", "mcp"]),
     ("Control", &["guide", "govern", "iosched", "tune"]),
     ("Help", &["help", "completions"]),
 ];

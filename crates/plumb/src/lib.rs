@@ -21,6 +21,7 @@ mod load;
 mod mcp;
 mod plan;
 mod profile;
+mod publish;
 mod quality;
 mod query;
 mod record;
@@ -83,6 +84,8 @@ pub fn dispatch(cli: Cli) -> Result<ExitCode> {
         Command::Query(args) => query::main(&args),
         Command::Mcp(args) => mcp::main(&args),
         Command::Export(args) => export::main(&args),
+        Command::Publish(args) => publish::main(&args),
+        Command::Lake(args) => publish::lake(&args),
         Command::Tune(args) => sim::tune::main(&args),
         Command::Guide(args) => guide::main(*args),
         Command::Govern(args) => govern::main(&args),

@@ -10,6 +10,7 @@ use plumb_report::query::{runs, Format, Query, MEMORY};
 use plumb_report::table::{find, Table, TABLES};
 use plumb_trace::units;
 use std::io::{BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -41,6 +42,16 @@ pub fn schema_of(name: &str, out: &mut dyn Write) -> Result<()> {
     Ok(out.write_all(table.sql().as_bytes())?)
 }
 
+/// What a file says; standard input for `-`.
+fn statement(file: &Path) -> Result<String> {
+    let read = if file == Path::new("-") {
+        std::io::read_to_string(std::io::stdin())
+    } else {
+        std::fs::read_to_string(file)
+    };
+    read.with_context(|| format!("cannot read the statement in {}", file.display()))
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -55,11 +66,15 @@ pub fn main(args: &QueryArgs) -> Result<ExitCode> {
         out.flush()?;
         return Ok(ExitCode::SUCCESS);
     }
-    let sql = args.sql.as_deref().unwrap_or_default();
+    let first = args.sql.clone().unwrap_or_default();
+    let (sql, first) = match &args.file {
+        Some(file) => (statement(file)?, Some(PathBuf::from(first))),
+        None => (first, None),
+    };
     // Before the runs are read: that may take minutes.
-    let query = Query::new(sql, MEMORY)?;
+    let query = Query::new(&sql, MEMORY)?;
     query.hints().iter().for_each(|hint| eprintln!("hint: {hint}"));
-    let runs = runs(&args.runs)?;
+    let runs = runs(&first.into_iter().chain(args.runs.iter().cloned()).collect::<Vec<_>>())?;
     let used: Vec<&'static Table> = query.tables().collect();
     let mut valid = true;
     let mut loader = query.loader()?;
@@ -75,7 +90,7 @@ pub fn main(args: &QueryArgs) -> Result<ExitCode> {
         }
         let filled = read?;
         valid &= filled.valid;
-        filled.words.iter().for_each(|w| eprintln!("plumb: {}: {w}", run.name));
+        filled.words.iter().chain(&filled.absent).for_each(|w| eprintln!("plumb: {}: {w}", run.name));
         if terminal && begin.elapsed().as_secs() >= 5 {
             eprintln!("read {} in {}", run.name, units::duration(begin.elapsed().as_nanos() as u64));
         }

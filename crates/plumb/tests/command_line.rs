@@ -19,6 +19,7 @@ const NO_JSON: &[(&str, &str)] = &[
     ("plumb mcp", "it speaks JSON-RPC"),
     ("plumb schema", "a schema is JSON of its own"),
     ("plumb export", "what it makes are files in formats of their own"),
+    ("plumb lake views", "statements of SQL are for an engine"),
 ];
 
 /// Every command that people can call, with the words that call it.

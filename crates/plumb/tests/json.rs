@@ -89,6 +89,9 @@ fn of_traces(printed: &mut Printed) {
             println!("view {}: no trace of tests/traces has its events", view.name);
         }
     }
+    let lake = printed.path("lake");
+    printed.must(&["publish", "--json", &a, &b, "--to", &lake]);
+    printed.must(&["lake", "compact", "--json", &lake]);
     // Two recordings side by side are a set.
     for (name, from) in [("set/web", "pipe"), ("set/db", "mutex")] {
         let to = printed.dir.path().join(name);

@@ -12,8 +12,10 @@ use std::sync::atomic::AtomicBool;
 pub struct Filled {
     /// No events of it are lost or cannot be read.
     pub valid: bool,
-    /// What the reader must know: parts that are absent, doubts; a sentence each.
+    /// What the reader must know, a sentence each.
     pub words: Vec<String>,
+    /// Tables without rows, and why, a sentence each.
+    pub absent: Vec<String>,
 }
 
 /// Hands the tables that are used, of one run, to a sink; `stop` ends it when it becomes true.
@@ -21,7 +23,7 @@ pub struct Filled {
 /// # Errors
 /// The trace or a `load.json` cannot be read.
 pub fn fill(run: &RunDir, used: &[&'static Table], sink: &mut dyn Sink, stop: &AtomicBool) -> Result<Filled> {
-    let mut filled = Filled { valid: true, words: Vec::new() };
+    let mut filled = Filled { valid: true, words: Vec::new(), absent: Vec::new() };
     // Tables by why they have no rows.
     let mut lacking: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let of = |part: fn(Part) -> bool| -> Vec<&'static Table> {
@@ -81,7 +83,7 @@ pub fn fill(run: &RunDir, used: &[&'static Table], sink: &mut dyn Sink, stop: &A
     }
     for (why, tables) in lacking {
         let are = if tables.len() == 1 { "has" } else { "have" };
-        filled.words.push(format!("{} {are} no rows: {why}", tables.join(", ")));
+        filled.absent.push(format!("{} {are} no rows: {why}", tables.join(", ")));
     }
     Ok(filled)
 }

@@ -13,6 +13,7 @@ pub mod document_files;
 pub mod export;
 pub mod fill;
 pub mod hosts;
+pub mod lake;
 pub mod pack;
 pub mod page;
 pub mod palette;

@@ -18,14 +18,19 @@ mod windows;
 mod words;
 mod workloads;
 
+pub(crate) use account::filled;
 pub use context::Context;
 pub use docs::markdown;
 pub use read::read;
+pub use results::{Identity, RUNS};
 pub use streamed::Filler;
 pub use windows::windows;
 pub use words::{absent, load};
 
 use plumb_model::Category;
+
+/// Rises when a column goes or changes its type or meaning. New columns leave it: readers of older files have null there.
+pub const SCHEMA: u32 = 1;
 
 /// A value of a row.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -31,6 +31,8 @@ formats! {
     CHECKS = "checks", version 1;
     /// What happens to the recordings of other hosts, a line each: `plumb collect --json`.
     COLLECT = "collect", version 1 lines;
+    /// Files of a lake that were joined: `plumb lake compact --json`.
+    COMPACT = "compact", version 1;
     /// Two runs or sets: `plumb compare A B --json`.
     COMPARE = "compare", version 1;
     /// A disk whose times are a model's: `plumb disk serve --json`.
@@ -91,6 +93,8 @@ formats! {
     PROFILE_ANNOTATE = "profile-annotate", version 1;
     /// A whole profile, as tables: `plumb profile --export json`.
     PROFILE_EXPORT = "profile-export", version 2;
+    /// What became of runs that were to go into a lake: `plumb publish --json`.
+    PUBLISH = "publish", version 1;
     /// Rows of an SQL statement: `plumb query --json`.
     QUERY = "query", version 1;
     /// How a recording went: `plumb record --json`.

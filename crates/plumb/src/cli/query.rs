@@ -21,12 +21,15 @@ pub fn help() -> String {
 /// What to ask of which runs.
 #[derive(Debug, Args)]
 pub struct QueryArgs {
-    /// What to ask: one SELECT, in SQLite's SQL.
+    /// What to ask: one SELECT, in SQLite's SQL. With --file the first run.
     #[arg(required_unless_present_any = ["tables", "schema"])]
     pub sql: Option<String>,
     /// Run or trace directories; sets and plans stand for all runs in them.
-    #[arg(value_name = "RUN", required_unless_present_any = ["tables", "schema"])]
+    #[arg(value_name = "RUN", required_unless_present_any = ["tables", "schema", "file"])]
     pub runs: Vec<PathBuf>,
+    /// Read the statement from a file; `-`: from standard input. sql/ has questions that DuckDB answers too.
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["tables", "schema"])]
+    pub file: Option<PathBuf>,
     /// List the tables and their columns.
     #[arg(long, conflicts_with_all = ["sql", "runs"])]
     pub tables: bool,

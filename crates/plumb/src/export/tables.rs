@@ -57,7 +57,7 @@ pub fn write(dir: &Path, to: To, stop: &AtomicBool) -> Result<bool> {
     sinks.extend(parquet.as_mut().map(|s| s as &mut dyn Sink));
     sinks.extend(metrics.as_mut().map(|s| s as &mut dyn Sink));
     let filled = fill(run, &used, &mut Several(sinks), stop)?;
-    filled.words.iter().for_each(|w| eprintln!("plumb: {w}"));
+    filled.words.iter().chain(&filled.absent).for_each(|w| eprintln!("plumb: {w}"));
 
     if let Some((csv, to)) = csv.zip(to_csv) {
         let rows = csv.finish().with_context(|| to.cannot())?;

@@ -48,6 +48,7 @@ topics! {
     "report", "the report page and its document", "report.md";
     "json", "JSON for programs: formats, versions, schemas", "json.md";
     "tables", "tables that queries and exports read", "tables.md";
+    "lake", "runs of many hosts as tables for other engines, and questions to them", "lake.md";
     "assistants", "runs for assistants: plumb mcp", "mcp.md";
     "exports", "runs in other programs' formats", "exports.md";
     "low-priority", "throttling background I/O: plumb govern, plumb iosched", "govern.md";

@@ -8,9 +8,11 @@
 
 mod column;
 mod encode;
+mod footer;
+pub mod join;
 mod thrift;
 
-use crate::table::{Cell, Kind, Sink, Table, TABLES};
+use crate::table::{self, Cell, Kind, Sink, Table, SCHEMA, TABLES};
 use anyhow::{Context as _, Result};
 use column::{physical, Chunk, Column};
 use std::fs::File;
@@ -27,6 +29,17 @@ const TEXTS: usize = 1 << 25;
 const OPTIONAL: i32 = 1;
 const UTF8: i32 = 0;
 
+/// The key of what a file was made of.
+const MADE: &str = "plumb.made";
+
+/// Of what a file was made; none where that cannot be found.
+pub fn made(path: &Path) -> Option<String> {
+    let (footer, _) = footer::read(&File::open(path).ok()?).ok()?;
+    let word =
+        footer.field(5)?.items().iter().find(|w| w.field(1).is_some_and(|k| k.bytes() == MADE.as_bytes()))?;
+    Some(String::from_utf8_lossy(word.field(2)?.bytes()).into_owned())
+}
+
 struct Group {
     rows: i64,
     chunks: Vec<Chunk>,
@@ -34,6 +47,10 @@ struct Group {
 
 struct Writer {
     table: &'static Table,
+    /// The table's, and those that are added.
+    schema: Vec<&'static table::Column>,
+    /// Of what it was made.
+    made: String,
     path: PathBuf,
     file: File,
     /// Bytes that are written.
@@ -44,11 +61,29 @@ struct Writer {
 }
 
 impl Writer {
-    fn create(path: PathBuf, table: &'static Table) -> Result<Self> {
+    fn create(
+        path: PathBuf,
+        table: &'static Table,
+        added: &'static [table::Column],
+        made: &str,
+    ) -> Result<Self> {
         let mut file = File::create(&path).with_context(|| path.display().to_string())?;
         file.write_all(MAGIC).with_context(|| path.display().to_string())?;
-        let columns = table.columns.iter().map(|c| Column::new(c.kind)).collect();
-        Ok(Self { table, path, file, at: MAGIC.len() as u64, columns, rows: 0, groups: Vec::new() })
+        let added = added.iter().filter(|c| table.column(c.name).is_none());
+        let schema: Vec<_> = table.columns.iter().chain(added).collect();
+        let columns = schema.iter().map(|c| Column::new(c.kind)).collect();
+        let made = made.into();
+        Ok(Self {
+            table,
+            schema,
+            made,
+            path,
+            file,
+            at: MAGIC.len() as u64,
+            columns,
+            rows: 0,
+            groups: Vec::new(),
+        })
     }
 
     fn row(&mut self, cells: &[Cell<'_>]) -> Result<()> {
@@ -84,10 +119,10 @@ impl Writer {
     fn footer(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let mut file = Fields::new(&mut out);
-        let root = std::iter::once(None).chain(self.table.columns.iter().map(Some));
+        let root = std::iter::once(None).chain(self.schema.iter().map(Some));
         file.i32(1, 1).structs(2, &root.collect::<Vec<_>>(), |column, element| match column {
             None => {
-                element.binary(4, self.table.name.as_bytes()).i32(5, self.table.columns.len() as i32);
+                element.binary(4, self.table.name.as_bytes()).i32(5, self.schema.len() as i32);
             }
             Some(column) => {
                 element.i32(1, physical(column.kind)).i32(3, OPTIONAL).binary(4, column.name.as_bytes());
@@ -100,7 +135,7 @@ impl Writer {
         });
         file.i64(3, self.groups.iter().map(|g| g.rows).sum());
         file.structs(4, &self.groups, |group, fields| {
-            let chunks: Vec<_> = self.table.columns.iter().zip(&group.chunks).collect();
+            let chunks: Vec<_> = self.schema.iter().zip(&group.chunks).collect();
             let bytes = group.chunks.iter().map(|c| c.bytes).sum();
             fields.structs(1, &chunks, |(column, chunk), fields| {
                 fields.i64(2, 0).nested(3, |meta| {
@@ -120,13 +155,15 @@ impl Writer {
             });
             fields.i64(2, bytes).i64(3, group.rows).i64(6, bytes);
         });
-        let words = [("plumb.table", self.table.about)];
+        let version = SCHEMA.to_string();
+        let mut words = vec![("plumb.table", self.table.about), ("plumb.schema", version.as_str())];
+        words.extend(Some((MADE, self.made.as_str())).filter(|(_, made)| !made.is_empty()));
         file.structs(5, &words, |(key, value), fields| {
             fields.binary(1, key.as_bytes()).binary(2, value.as_bytes());
         });
         file.binary(6, concat!("plumb version ", env!("CARGO_PKG_VERSION")).as_bytes());
         // Without it readers do not believe the least and largest values.
-        file.structs(7, self.table.columns, |_, order| {
+        file.structs(7, &self.schema, |_, order| {
             order.nested(1, |_| {});
         });
         file.end();
@@ -144,21 +181,40 @@ impl Writer {
     }
 }
 
-/// Writes `NAME.parquet` for every table into a directory, empty ones too.
+/// Writes `NAME.parquet` for tables into a directory, also for those without rows.
 pub struct Parquet {
-    writers: Vec<Writer>,
+    /// By the table's place; none for a table that is not written.
+    writers: Vec<Option<Writer>>,
     failed: Option<anyhow::Error>,
 }
 
 impl Parquet {
-    /// Makes the files; the directory is made where it is not there.
+    /// Makes the files of all tables; the directory is made where it is not there.
     ///
     /// # Errors
     /// A file cannot be made.
     pub fn create(dir: &Path) -> Result<Self> {
+        Self::of(dir, TABLES, &[], "")
+    }
+
+    /// The same of some tables. Rows have the columns `added` behind their own, but for those that their table has itself.
+    /// `made`: what [`made`] finds in the files.
+    ///
+    /// # Errors
+    /// A file cannot be made.
+    pub fn of(
+        dir: &Path,
+        tables: &[&'static Table],
+        added: &'static [table::Column],
+        made: &str,
+    ) -> Result<Self> {
         std::fs::create_dir_all(dir).with_context(|| format!("directory {}", dir.display()))?;
-        let writer = |t: &&'static Table| Writer::create(dir.join(format!("{}.parquet", t.name)), t);
-        Ok(Self { writers: TABLES.iter().map(writer).collect::<Result<_>>()?, failed: None })
+        let mut writers: Vec<_> = TABLES.iter().map(|_| None).collect();
+        for table in tables {
+            let path = dir.join(format!("{}.parquet", table.name));
+            writers[table.place as usize] = Some(Writer::create(path, table, added, made)?);
+        }
+        Ok(Self { writers, failed: None })
     }
 
     /// Writes what is left and the footers, without which nothing can be read; tells the rows of
@@ -169,19 +225,19 @@ impl Parquet {
     pub fn finish(mut self) -> Result<Vec<u64>> {
         match self.failed.take() {
             Some(error) => Err(error),
-            None => self.writers.iter_mut().map(Writer::finish).collect(),
+            None => self.writers.iter_mut().map(|w| w.as_mut().map_or(Ok(0), Writer::finish)).collect(),
         }
     }
 }
 
 impl Sink for Parquet {
-    fn wants(&self, _: &'static Table) -> bool {
-        self.failed.is_none()
+    fn wants(&self, table: &'static Table) -> bool {
+        self.failed.is_none() && self.writers[table.place as usize].is_some()
     }
 
     fn row(&mut self, table: &'static Table, cells: &[Cell<'_>]) {
-        if self.failed.is_none() {
-            self.failed = self.writers[table.place as usize].row(cells).err();
+        if let (None, Some(writer)) = (&self.failed, &mut self.writers[table.place as usize]) {
+            self.failed = writer.row(cells).err();
         }
     }
 }

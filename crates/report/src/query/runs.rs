@@ -53,6 +53,9 @@ pub fn runs(named: &[PathBuf]) -> Result<Vec<RunDir>> {
         if !path.is_dir() {
             bail!("{name}: no such directory; plumb run -o DIR -- COMMAND makes one");
         }
+        if crate::lake::is_lake(path).is_ok() && path.join(".incoming").is_dir() {
+            bail!("{name}: is a lake, which other engines ask: 'plumb lake views {name}' makes its tables known to DuckDB");
+        }
         look(path, &name, DEEP, &mut out)?;
         if out.len() == before {
             bail!("{name}: holds neither a trace nor a load.json nor windows, and no directory below does");

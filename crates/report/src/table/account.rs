@@ -133,7 +133,7 @@ syscall_account(r: (&ProcessRow, &SyscallRow, &str, u64), c) {
 });
 
 /// The model says "nobody" with an empty text.
-pub(super) fn filled(text: &str) -> Option<&str> {
+pub(crate) fn filled(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 

@@ -16,19 +16,19 @@ use std::collections::BTreeMap;
 
 table!(RUNS, Runs, Trace, "runs", "The runs, a row each: on which host, when, what was recorded",
 one(r: &Recorded<'_>, c) {
-    run_id: Text = r.fact("run_id"), "The recording's own id, the same wherever it is copied; none: an older plumb recorded it";
-    host: Text = r.fact("hostname"), "Name of the machine";
-    machine_id: Text = filled(&r.machine_id), "Its machine-id(5); none: it has none";
+    run_id: Text = filled(&r.of.run_id), "The recording's own id, the same wherever it is copied; none: an older plumb recorded it";
+    host: Text = filled(&r.of.host), "Name of the machine";
+    machine_id: Text = filled(&r.of.machine_id), "Its machine-id(5); none: it has none";
     boot_id: Text = r.fact("boot_id"), "Id of its boot; none: an older plumb recorded it";
-    began: Text = filled(&r.began()), "When the run began, UTC as 2026-01-31T12:00:00Z; none: not known";
-    began_unix_ns: Integer = (r.realtime != 0).then_some(r.realtime), "The same, ns after 1970";
+    began: Text = filled(&r.of.began()), "When the run began, UTC as 2026-01-31T12:00:00Z; none: not known";
+    began_unix_ns: Integer = r.of.known(), "The same, ns after 1970";
     length_ns: Integer = r.result.end.saturating_sub(r.result.begin), "How long was recorded";
-    kernel: Text = r.fact("kernel_release"), "Release of the kernel";
+    kernel: Text = filled(&r.of.kernel), "Release of the kernel";
     architecture: Text = r.fact("machine"), "Architecture, as uname(2) has it";
     cpu_model: Text = r.fact("cpu_model"), "Model of the CPUs";
     cpus: Integer = r.cpus(), "CPUs online";
     memory_bytes: Integer = r.memory(), "Memory";
-    plumb: Text = filled(&r.plumb()), "Version of plumb that recorded it";
+    plumb: Text = filled(&r.of.plumb), "Version of plumb that recorded it";
     target_kind: Text = r.fact("target_kind"), "command, pid, cgroup, everything";
     target: Text = r.fact("target"), "What was recorded";
     events: Integer = r.quality.events, "Events";
@@ -195,29 +195,58 @@ fn sums(result: &RunResult) -> BTreeMap<&'static str, u64> {
     ])
 }
 
-/// What identifies a run, and how much of it there is.
+/// What tells a run from every other, and what whole fleets are compared by. Empty is not known.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    /// The recording's own.
+    pub run_id: String,
+    pub host: String,
+    /// 32 hexadecimal digits; empty where the machine has none.
+    pub machine_id: String,
+    pub kernel: String,
+    /// Version that recorded it.
+    pub plumb: String,
+    /// When it began, ns CLOCK_REALTIME, 0 not known.
+    pub realtime: u64,
+}
+
+impl Identity {
+    pub fn of(trace: &Trace) -> Self {
+        let Metadata { host, clock_offset, env, .. } = &trace.metadata;
+        let fact = |key: &str| env.get(key).cloned().unwrap_or_default();
+        let version = env.get("tracer_major").zip(env.get("tracer_minor"));
+        Self {
+            run_id: fact("run_id"),
+            host: fact("hostname"),
+            machine_id: host.iter().filter(|_| *host != [0; 16]).map(|b| format!("{b:02x}")).collect(),
+            kernel: fact("kernel_release"),
+            plumb: version.map_or_else(String::new, |(major, minor)| format!("{major}.{minor}")),
+            realtime: if *clock_offset == 0 { 0 } else { setup::realtime(trace, setup::span(trace).0) },
+        }
+    }
+
+    /// When it began, UTC, as 2026-01-31T12:00:00Z; empty where it is not known.
+    pub fn began(&self) -> String {
+        self.known().map_or_else(String::new, |ns| utc_of(ns / 1_000_000_000))
+    }
+
+    /// When it began, ns after 1970, where that is known.
+    pub fn known(&self) -> Option<u64> {
+        (self.realtime != 0).then_some(self.realtime)
+    }
+}
+
+/// Which run it is, and how much of it there is.
 pub(super) struct Recorded<'a> {
+    of: Identity,
     environment: &'a BTreeMap<String, String>,
     quality: &'a Quality,
     result: &'a RunResult,
-    /// 32 hexadecimal digits; empty where the machine has none.
-    machine_id: String,
-    /// When it began, ns CLOCK_REALTIME, 0 not known.
-    realtime: u64,
 }
 
 impl Recorded<'_> {
     fn fact(&self, key: &str) -> Option<&str> {
         filled(self.environment.get(key)?)
-    }
-
-    fn began(&self) -> String {
-        let seconds = self.realtime / 1_000_000_000;
-        if seconds == 0 {
-            String::new()
-        } else {
-            utc_of(seconds)
-        }
     }
 
     fn cpus(&self) -> Option<u64> {
@@ -229,11 +258,6 @@ impl Recorded<'_> {
         let (kib, unit) = self.fact("memory")?.split_once(' ')?;
         (unit == "kB").then_some(kib.parse::<u64>().ok()?.checked_mul(1024)?)
     }
-
-    fn plumb(&self) -> String {
-        let parts = [self.fact("tracer_major"), self.fact("tracer_minor")];
-        parts.into_iter().collect::<Option<Vec<_>>>().map_or_else(String::new, |parts| parts.join("."))
-    }
 }
 
 /// Hands what holds for the whole run to a sink.
@@ -243,15 +267,7 @@ pub(super) fn run<S: Sink + ?Sized>(
     c: &Context,
     sink: &mut S,
 ) {
-    let Metadata { host, clock_offset, .. } = &trace.metadata;
-    let recorded = Recorded {
-        environment,
-        quality,
-        result,
-        machine_id: host.iter().filter(|_| *host != [0; 16]).map(|b| format!("{b:02x}")).collect(),
-        realtime: if *clock_offset == 0 { 0 } else { setup::realtime(trace, c.begin()) },
-    };
-    one(sink, c, &recorded);
+    one(sink, c, &Recorded { of: Identity::of(trace), environment, quality, result });
     environment.iter().for_each(|(k, v)| value(sink, c, ("environment", k, v)));
     let counts = [
         ("events", quality.events),

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Words of `plumb publish`.
+
+use clap::Args;
+use std::path::PathBuf;
+
+pub const HELP: &str = "\
+A run has a file in each table of the lake, TABLE/host=HOST/day=DAY/RUN.parquet. It appears when it is whole; publishing a
+run again changes nothing, or goes on where it was broken off. The account, requests, spans and findings are published, not every
+interval and sample; --rules FILE chooses tables and holds back columns:
+
+  tables = [\"account\", \"findings\", \"requests\"]      # runs is always there
+  without = [\"processes.cmdline\", \"runs.target\"]    # null in what is published
+
+Exit codes: 0 done, 2 error (runs behind it are tried), 3 events of a run were lost or cannot be read.
+
+Examples:
+  plumb publish plumb-run-20260101-120000 --to /srv/lake
+  plumb publish /var/lib/plumb/runs --to /mnt/lake --rules rules.toml     # all runs of plumb watch
+  duckdb -c \"select host, count(*) from read_parquet('/srv/lake/runs/*/*/*.parquet') group by all\"";
+
+/// What is published, and where.
+#[derive(Debug, Args)]
+pub struct PublishArgs {
+    /// Run or trace directories; sets, plans and the runs of plumb watch stand for all runs in them.
+    #[arg(value_name = "RUN", required = true)]
+    pub runs: Vec<PathBuf>,
+    /// Directory of the lake; made where it is not there.
+    #[arg(long, value_name = "DIR")]
+    pub to: PathBuf,
+    /// TOML: which tables are published, and which columns are not.
+    #[arg(long, value_name = "FILE")]
+    pub rules: Option<PathBuf>,
+    /// Print what became of each run as JSON.
+    #[arg(long)]
+    pub json: bool,
+}

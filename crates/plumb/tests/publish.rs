@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `plumb publish`: a lake of recorded runs of several hosts, what DuckDB finds in it, and what is left when it is killed.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const PLUMB: &str = env!("CARGO_BIN_EXE_plumb");
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Host and kernel of the runs, and the trace that each is a copy of. The clock of a later one is some days ahead.
+const RUNS: [(&str, &str, &str); 6] = [
+    ("web-1", "6.1.0", "appenders"),
+    ("web-1", "6.12.0", "write-fsync"),
+    ("web-2", "6.1.0", "cold-read"),
+    ("web-2", "6.12.0", "direct-writes"),
+    ("db/1 \u{e9}", "6.12.0", "mutex"),
+    ("db/1 \u{e9}", "6.12.0", "cpu-quota"),
+];
+
+/// The runs in a directory, as if they had been recorded on these hosts.
+fn fleet(dir: &Path) -> Vec<PathBuf> {
+    let copy = |(i, (host, kernel, trace)): (usize, &(&str, &str, &str))| {
+        let (from, to) = (root().join("tests/traces").join(trace), dir.join(format!("run-{i}")));
+        std::fs::create_dir(&to).expect("made");
+        for entry in std::fs::read_dir(&from).expect("a trace") {
+            let path = entry.expect("a file").path();
+            std::fs::copy(&path, to.join(path.file_name().expect("a name"))).expect("copied");
+        }
+        let metadata = std::fs::read(to.join("metadata")).expect("metadata");
+        let mut text = String::from_utf8(metadata).expect("UTF-8");
+        for (key, value) in [("hostname", *host), ("kernel_release", *kernel)] {
+            let at = text.find(&format!("\t{key} = \"")).expect("in the environment");
+            let end = at + text[at..].find(";\n").expect("a line");
+            text.replace_range(at..end, &format!("\t{key} = \"{value}\""));
+        }
+        std::fs::write(to.join("metadata"), text).expect("written");
+        to
+    };
+    RUNS.iter().enumerate().map(copy).collect()
+}
+
+fn publish(lake: &Path, runs: &[PathBuf], more: &[&str]) -> Command {
+    let mut command = Command::new(PLUMB);
+    command.arg("publish").args(runs).arg("--to").arg(lake).args(more);
+    command.stdin(Stdio::null());
+    command
+}
+
+/// Exit code, what it says as JSON, standard error.
+fn published(lake: &Path, runs: &[PathBuf], more: &[&str]) -> (i32, Value, String) {
+    let out = publish(lake, runs, more).arg("--json").output().expect("runs");
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    (out.status.code().unwrap_or(-1), serde_json::from_slice(&out.stdout).unwrap_or_default(), said)
+}
+
+fn states(done: &Value) -> Vec<&str> {
+    done["runs"].as_array().expect("runs").iter().map(|r| r["state"].as_str().expect("a state")).collect()
+}
+
+/// Each file below a directory by its path, with its bytes.
+fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut out = BTreeMap::new();
+    let mut left = vec![dir.to_path_buf()];
+    while let Some(next) = left.pop() {
+        for entry in std::fs::read_dir(&next).expect("a directory") {
+            let path = entry.expect("a file").path();
+            if path.is_dir() {
+                left.push(path);
+            } else {
+                let name = path.strip_prefix(dir).expect("below").to_path_buf();
+                out.insert(name, std::fs::read(&path).expect("a file"));
+            }
+        }
+    }
+    out
+}
+
+#[test]
+fn a_run_that_is_published_twice_is_there_once() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (lake, runs) = (dir.path().join("lake"), fleet(dir.path()));
+    let (code, done, said) = published(&lake, &runs, &[]);
+    assert_eq!((code, states(&done)), (0, vec!["published"; RUNS.len()]), "{said}");
+    let first = files(&lake);
+    let in_runs: Vec<_> = first.keys().filter(|p| p.starts_with("runs")).collect();
+    assert_eq!(in_runs.len(), RUNS.len());
+    assert!(in_runs[0].starts_with("runs/host=db%2F1%20%C3%A9/day=2026-11-21"), "{in_runs:?}");
+    assert!(!first.keys().any(|p| p.starts_with("intervals") || p.starts_with("samples")), "bulk");
+    let told: u64 = done["runs"].as_array().expect("runs").iter().filter_map(|r| r["bytes"].as_u64()).sum();
+    assert_eq!(told, first.values().map(|f| f.len() as u64).sum::<u64>());
+
+    let asked = Command::new(PLUMB).args(["query", "select 1 from runs"]).arg(&lake).output().expect("runs");
+    assert!(String::from_utf8_lossy(&asked.stderr).contains("is a lake"), "{asked:?}");
+
+    let (code, done, said) = published(&lake, &runs, &[]);
+    assert_eq!((code, states(&done)), (0, vec!["unchanged"; RUNS.len()]), "{said}");
+    assert!(files(&lake) == first, "changed");
+}
+
+#[test]
+fn what_is_held_back_is_not_in_any_file() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (lake, runs) = (dir.path().join("lake"), fleet(dir.path()));
+    let secret = b"plumb-workload";
+    let has = |table: &str| {
+        files(&lake)
+            .iter()
+            .any(|(path, bytes)| path.starts_with(table) && bytes.windows(secret.len()).any(|w| w == secret))
+    };
+    published(&lake, &runs[..1], &[]);
+    assert!(has("runs") && has("threads") && has("findings") | has("verdict"));
+    let rules = dir.path().join("rules.toml");
+    std::fs::write(&rules, "tables = ['threads']\nwithout = ['runs.target', '*.thread', '*.process']")
+        .expect("written");
+    let rules = rules.display().to_string();
+    let (code, done, said) = published(&lake, &runs[..1], &["--rules", &rules]);
+    assert_eq!((code, states(&done)), (0, vec!["replaced"]), "{said}");
+    let left: Vec<_> =
+        files(&lake).into_keys().filter_map(|p| p.iter().next().map(|t| t.to_owned())).collect();
+    assert_eq!(left, ["runs", "threads"], "tables that the rules leave out are gone");
+    assert!(!has("runs") && !has("threads"));
+}
+
+#[test]
+fn what_cannot_be_published_is_named_and_the_rest_is() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (lake, mut runs) = (dir.path().join("lake"), fleet(dir.path()));
+    std::fs::write(runs[0].join("metadata"), "no metadata").expect("written");
+    std::fs::create_dir(dir.path().join("load")).expect("made");
+    std::fs::write(dir.path().join("load/load.json"), "{}").expect("written");
+    runs.push(dir.path().join("load"));
+    let (code, done, said) = published(&lake, &runs, &[]);
+    assert_eq!((code, states(&done).len()), (2, RUNS.len() - 1), "{said}");
+    assert_eq!(done["failed"].as_array().map(Vec::len), Some(2), "{said}");
+    assert!(said.contains("run-0") && said.contains("load: has no trace"), "{said}");
+    assert!(said.contains("2 of 7 runs are not published"), "{said}");
+    assert_eq!(std::fs::read_dir(lake.join(".incoming")).expect("there").count(), 0, "nothing is left");
+
+    for (rules, word) in
+        [("table = []", "unknown field"), ("tables = ['no']", "no table no"), ("without = ['*.no']", "*.no")]
+    {
+        let file = dir.path().join("rules.toml");
+        std::fs::write(&file, rules).expect("written");
+        let (code, _, said) = published(&lake, &runs, &["--rules", &file.display().to_string()]);
+        assert!(code == 2 && said.contains(word), "{said}");
+    }
+}
+
+/// Killed at twenty moments, it goes on where it was: nothing is there twice, in part, or missing.
+#[test]
+fn what_was_killed_goes_on() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let runs = fleet(dir.path());
+    let whole = dir.path().join("whole");
+    let begin = std::time::Instant::now();
+    assert_eq!(published(&whole, &runs, &[]).0, 0);
+    let took = begin.elapsed();
+    let expected = files(&whole);
+    let (mut killed, mut seen) = (0, 0);
+    for turn in 1..=20u32 {
+        let lake = dir.path().join(format!("lake-{turn}"));
+        let mut child = publish(&lake, &runs, &[]).stderr(Stdio::null()).spawn().expect("runs");
+        std::thread::sleep(took * turn / 20);
+        if child.try_wait().expect("a child").is_none() {
+            child.kill().expect("killed");
+            killed += 1;
+        }
+        child.wait().expect("ended");
+        let half: BTreeMap<_, _> = if lake.exists() { files(&lake) } else { BTreeMap::new() };
+        for (path, bytes) in half.iter().filter(|(path, _)| !path.starts_with(".incoming")) {
+            assert!(bytes == &expected[path], "{} is not whole", path.display());
+            seen += 1;
+        }
+        for run in half.keys().filter(|p| p.starts_with("runs")) {
+            let rest: PathBuf = run.iter().skip(1).collect();
+            let all = expected.keys().filter(|p| p.iter().skip(1).collect::<PathBuf>() == rest);
+            assert!(all.into_iter().all(|p| half.contains_key(p)), "{}: not all of it", run.display());
+        }
+        assert_eq!(published(&lake, &runs, &[]).0, 0);
+        assert!(files(&lake) == expected, "turn {turn}");
+    }
+    assert!(killed >= 10 && seen > 0, "{killed} killed, {seen} files there");
+}
+
+/// Asks DuckDB each statement of the files that are named, by the views.
+const ASK: &str = r"
+import sys, json, duckdb
+c = duckdb.connect()
+c.execute(open(sys.argv[1]).read())
+print(json.dumps([[[float(v) if hasattr(v, 'as_tuple') else int(v) if hasattr(v, 'bit_length') else v for v in r]
+                   for r in c.execute(open(q).read()).fetchall()] for q in sys.argv[2:]]))
+";
+
+/// A Python that has DuckDB: `PLUMB_PYTHON`, or the one that `scripts/deps.sh peers` makes.
+fn duckdb() -> Option<PathBuf> {
+    let named = std::env::var_os("PLUMB_PYTHON").map(PathBuf::from);
+    let has = |python: &PathBuf| {
+        let out = Command::new(python).args(["-c", "import duckdb"]).output();
+        out.is_ok_and(|o| o.status.success())
+    };
+    named.into_iter().chain([root().join("target/peers/bin/python"), "python3".into()]).find(has)
+}
+
+#[test]
+fn duckdb_answers_every_question_as_query_does() {
+    let Some(python) = duckdb() else {
+        println!("SKIP duckdb_answers_every_question_as_query_does: no Python with duckdb; scripts/deps.sh peers makes one");
+        return;
+    };
+    let dir = tempfile::tempdir().expect("a directory");
+    let (lake, runs) = (dir.path().join("lake"), fleet(dir.path()));
+    assert_eq!(published(&lake, &runs, &[]).0, 0);
+    let views = Command::new(PLUMB).args(["lake", "views"]).arg(&lake).output().expect("runs");
+    assert!(views.status.success(), "{}", String::from_utf8_lossy(&views.stderr));
+    let sql = dir.path().join("lake.sql");
+    std::fs::write(&sql, views.stdout).expect("written");
+    let mut questions: Vec<PathBuf> = std::fs::read_dir(root().join("sql"))
+        .expect("questions")
+        .map(|e| e.expect("a file").path())
+        .collect();
+    questions.sort();
+    assert!(questions.len() >= 20, "{}", questions.len());
+    let out = Command::new(python).args(["-c", ASK]).arg(&sql).args(&questions).output().expect("runs");
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let theirs: Vec<Vec<Vec<Value>>> = serde_json::from_slice(&out.stdout).expect("JSON");
+    let mut answered = 0;
+    for (question, theirs) in questions.iter().zip(theirs) {
+        let out = Command::new(PLUMB)
+            .args(["query", "--csv", "--file"])
+            .arg(question)
+            .args(&runs)
+            .output()
+            .expect("runs");
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(out.status.success(), "{}: {said}", question.display());
+        let name = question.file_stem().expect("a name").to_string_lossy().into_owned();
+        let csv = String::from_utf8(out.stdout).expect("UTF-8");
+        let mut lines = csv.lines();
+        // The shape is what the file's third line says.
+        let text = std::fs::read_to_string(question).expect("a question");
+        let shape = text.lines().nth(2).and_then(|l| l.strip_prefix("-- Columns: ")).expect("columns");
+        let shape = shape.split([';', '.']).next().expect("names").replace(", ", ",");
+        assert_eq!(lines.next(), Some(shape.as_str()), "{name}");
+        let own: Vec<&str> = lines.collect();
+        let theirs: Vec<String> =
+            theirs.iter().map(|row| row.iter().map(cell).collect::<Vec<_>>().join(",")).collect();
+        assert_eq!(own.len(), theirs.len(), "{name}");
+        for (own, theirs) in own.iter().zip(&theirs) {
+            assert!(same(own, theirs), "{name}: plumb {own}, DuckDB {theirs}");
+        }
+        answered += u64::from(!own.is_empty());
+    }
+    assert!(answered >= 14, "{answered} questions had answers");
+}
+
+/// As CSV has it.
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) if text.contains([',', '"', '\n']) => {
+            format!("\"{}\"", text.replace('"', "\"\""))
+        }
+        Value::String(text) => text.clone(),
+        number => number.to_string(),
+    }
+}
+
+/// Whether two lines are the same but for how reals are written.
+fn same(a: &str, b: &str) -> bool {
+    let (a, b): (Vec<_>, Vec<_>) = (a.split(',').collect(), b.split(',').collect());
+    a.len() == b.len()
+        && a.iter().zip(&b).all(|(a, b)| match (a.parse::<f64>(), b.parse::<f64>()) {
+            (Ok(a), Ok(b)) => (a - b).abs() <= 1e-6 * a.abs().max(1.0),
+            _ => a == b,
+        })
+}
+
+/// Rows of every table, and of each run in `requests` and `account`, by DuckDB.
+const SUMS: &str = r"
+import sys, json, duckdb
+c = duckdb.connect()
+c.execute(open(sys.argv[1]).read())
+views = [r[0] for r in c.execute('select view_name from duckdb_views() where not internal order by 1').fetchall()]
+out = {v: c.execute(f'select count(*), count(distinct run), count(distinct host) from {v}').fetchone() for v in views}
+out['times'] = [[str(v) for v in r] for r in c.execute('select run, kernel, sum(time_ns) from account group by all order by all').fetchall()]
+print(json.dumps(out))
+";
+
+fn sums(python: &Path, lake: &Path) -> Value {
+    let views = Command::new(PLUMB).args(["lake", "views"]).arg(lake).output().expect("runs");
+    let sql = lake.with_extension("sql");
+    std::fs::write(&sql, views.stdout).expect("written");
+    let out = Command::new(python).args(["-c", SUMS]).arg(&sql).output().expect("runs");
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    serde_json::from_slice(&out.stdout).expect("JSON")
+}
+
+fn compact(lake: &Path) -> Command {
+    let mut command = Command::new(PLUMB);
+    command.args(["lake", "compact", "--json"]).arg(lake);
+    command
+}
+
+#[test]
+fn joined_files_have_the_same_rows() {
+    let Some(python) = duckdb() else {
+        println!(
+            "SKIP joined_files_have_the_same_rows: no Python with duckdb; scripts/deps.sh peers makes one"
+        );
+        return;
+    };
+    let dir = tempfile::tempdir().expect("a directory");
+    let (lake, runs) = (dir.path().join("lake"), fleet(dir.path()));
+    assert_eq!(published(&lake, &runs[..5], &[]).0, 0);
+    let out = compact(&lake).output().expect("runs");
+    let done: Value = serde_json::from_slice(&out.stdout).expect("JSON");
+    assert!(done["before"].as_u64() > done["after"].as_u64(), "{done}");
+    // One that comes later is joined to the others, and one that is there is not read again.
+    let (_, done, said) = published(&lake, &runs, &[]);
+    assert_eq!(states(&done), ["joined", "joined", "joined", "joined", "unchanged", "published"], "{said}");
+    assert!(compact(&lake).output().expect("runs").status.success());
+    let whole = dir.path().join("whole");
+    assert_eq!(published(&whole, &runs, &[]).0, 0);
+    let expected = sums(&python, &whole);
+    assert!(expected["account"][0].as_u64() > Some(20) && expected["runs"][0] == RUNS.len(), "{expected}");
+    assert_eq!(sums(&python, &lake), expected);
+    let joined = files(&lake);
+    assert!(joined.keys().filter(|p| p.starts_with("runs")).count() == 3, "a file for each host and day");
+    assert!(compact(&lake).output().expect("runs").status.success());
+    assert!(files(&lake) == joined, "there was nothing to join");
+
+    // Killed at any moment, it is completed by the next.
+    let mut took = Duration::ZERO;
+    let mut killed = 0;
+    for turn in 0..=20u32 {
+        let lake = dir.path().join(format!("lake-{turn}"));
+        assert_eq!(published(&lake, &runs, &[]).0, 0);
+        let begin = std::time::Instant::now();
+        let mut child = compact(&lake).stdout(Stdio::null()).spawn().expect("runs");
+        if turn == 0 {
+            assert!(child.wait().expect("ended").success());
+            took = begin.elapsed();
+        } else {
+            std::thread::sleep(took * turn / 20);
+            killed += u32::from(child.try_wait().expect("a child").is_none());
+            let _ = child.kill();
+            child.wait().expect("ended");
+        }
+        assert!(compact(&lake).output().expect("runs").status.success(), "turn {turn}");
+        assert_eq!(sums(&python, &lake), expected, "turn {turn}");
+        assert_eq!(std::fs::read_dir(lake.join(".incoming")).expect("there").count(), 0, "turn {turn}");
+    }
+    assert!(killed >= 5, "{killed} killed");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_stays_and_is_named() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (lake, runs) = (dir.path().join("lake"), fleet(dir.path()));
+    assert_eq!(published(&lake, &runs, &[]).0, 0);
+    let day = lake.join("account/host=web-1/day=2026-11-21");
+    let all: Vec<_> = files(&day).into_keys().collect();
+    std::fs::write(day.join(&all[0]), "no Parquet file at all").expect("written");
+    // A footer whose columns lie behind the file's end.
+    let bytes = std::fs::read(day.join(&all[1])).expect("a file");
+    std::fs::write(day.join("cut.parquet"), [b"PAR1", &bytes[60..]].concat()).expect("written");
+    let out = compact(&lake).output().expect("runs");
+    let done: Value = serde_json::from_slice(&out.stdout).expect("JSON");
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert_eq!(out.status.code(), Some(2), "{said}");
+    assert_eq!(done["skipped"].as_array().map(Vec::len), Some(2), "{said}");
+    assert!(
+        said.contains("does not end as a Parquet file") && said.contains("outside of the file"),
+        "{said}"
+    );
+    assert!(day.join(&all[0]).exists() && day.join("cut.parquet").exists());
+    let out = compact(dir.path()).output().expect("runs");
+    assert!(String::from_utf8_lossy(&out.stderr).contains("is no lake"));
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A lake: the tables of many runs of many hosts in one directory, which engines read in place. A run has a file in
+//! each table: `TABLE/host=HOST/day=DAY/RUN.parquet`, partitioned as Hive does.
+//!
+//! A file appears when it is whole, and a run's file in `runs` behind all its others: what `runs` does not name is
+//! not published to the end.
+
+mod compact;
+mod incoming;
+mod policy;
+mod views;
+
+use crate::export::parquet::{made, Parquet};
+use crate::fill::fill;
+use crate::query::RunDir;
+use crate::table::{filled, Cell, Column, Identity, Kind, Sink, Table, RUNS, TABLES};
+use anyhow::{bail, Context, Result};
+pub use compact::{compact, Compacted};
+use incoming::Incoming;
+use plumb_machine::output;
+use plumb_trace::reader::Trace;
+pub use policy::{Policy, Rules};
+use serde::Serialize;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+pub use views::duckdb as duckdb_views;
+
+/// What every row says of its run, behind its table's own columns, so that few questions need a join. The host is in
+/// the path.
+const KEYS: [Column; 4] = [
+    Column { name: "machine_id", kind: Kind::Text, about: "As in runs" },
+    Column { name: "kernel", kind: Kind::Text, about: "As in runs" },
+    Column { name: "plumb", kind: Kind::Text, about: "As in runs" },
+    Column { name: "began_unix_ns", kind: Kind::Integer, about: "As in runs" },
+];
+
+/// What became of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    Published,
+    /// It was there: it was not read again.
+    Unchanged,
+    /// It was there, of a shorter trace, by another version of plumb, or by other rules.
+    Replaced,
+    /// It was there, in a file that holds several runs: it was not read again.
+    Joined,
+}
+
+/// A run in the lake.
+#[derive(Debug, Serialize)]
+pub struct Published {
+    /// Its id, which the column `run` has there.
+    pub run: String,
+    pub host: String,
+    /// When it began, UTC; `unknown` where it does not say.
+    pub day: String,
+    pub state: State,
+    /// Files, one a table with rows. This and what follows is of what was read: nothing of a run that was there already.
+    pub tables: u64,
+    pub rows: u64,
+    /// Of all its files.
+    pub bytes: u64,
+    /// No events of it are lost or cannot be read.
+    pub valid: bool,
+    /// What its reader must know, a sentence each.
+    pub words: Vec<String>,
+}
+
+/// Puts the tables of a run into a lake, which is made where it is not there. Done twice, it changes nothing; done
+/// again after it was broken off, it goes on. `stop` ends it when it becomes true.
+///
+/// # Errors
+/// The run has no trace or cannot be read, or the lake cannot be written.
+pub fn publish(run: &RunDir, lake: &Path, policy: &Policy, stop: &AtomicBool) -> Result<Published> {
+    if !run.trace {
+        bail!("{}: has no trace, and nothing else tells on which host and when it was", run.name);
+    }
+    let of = Identity::of(&Trace::open(&run.path).with_context(|| run.name.clone())?);
+    let host = segment(&of.host);
+    let id = match of.run_id.as_str() {
+        // A machine begins one recording at a time, to the ns.
+        "" => format!("{}-{}", if of.machine_id.is_empty() { &host } else { &of.machine_id }, of.realtime),
+        id => segment(id),
+    };
+    let day = of.began().get(..10).unwrap_or("unknown").to_owned();
+    let partition =
+        |table: &Table| lake.join(table.name).join(format!("host={host}")).join(format!("day={day}"));
+    let mut out = Published {
+        run: id.clone(),
+        host: of.host.clone(),
+        day: day.clone(),
+        state: State::Joined,
+        tables: 0,
+        rows: 0,
+        bytes: 0,
+        valid: true,
+        words: Vec::new(),
+    };
+    if compact::has(&partition(&RUNS), &id)? {
+        return Ok(out);
+    }
+    // The file in `runs` comes last: all others are there.
+    let of_what = format!("{} {} {}", env!("CARGO_PKG_VERSION"), policy.fingerprint(), size(run)?);
+    if made(&partition(&RUNS).join(format!("{id}.parquet"))) == Some(of_what.clone()) {
+        out.state = State::Unchanged;
+        return Ok(out);
+    }
+    let made = Incoming::new(lake, &id)?;
+    let mut files = Parquet::of(made.path(), &policy.tables, &KEYS, &of_what)?;
+    let mut rows = Keyed { files: &mut files, policy, of: &of };
+    // The directory's name means nothing on another machine.
+    let named = RunDir { name: id.clone(), ..run.clone() };
+    let filled = fill(&named, &policy.tables, &mut rows, stop).with_context(|| run.name.clone())?;
+    let counts = files.finish()?;
+    made.sync()?;
+
+    (out.rows, out.valid, out.words) = (counts.iter().sum(), filled.valid, filled.words);
+    let before = partition(&RUNS).join(format!("{id}.parquet")).exists();
+    let others = TABLES.iter().copied().filter(|t| t.place != RUNS.place);
+    for table in others.chain([&RUNS]) {
+        let (dir, new) = (partition(table), made.path().join(format!("{}.parquet", table.name)));
+        let there = dir.join(format!("{id}.parquet"));
+        if counts[table.place as usize] == 0 {
+            // By other rules it may have had rows.
+            match std::fs::remove_file(&there) {
+                Err(e) if e.kind() == ErrorKind::NotFound => {}
+                done => done.with_context(|| there.display().to_string())?,
+            }
+            continue;
+        }
+        out.tables += 1;
+        out.bytes += new.metadata().with_context(|| new.display().to_string())?.len();
+        output::directory(&dir)?;
+        std::fs::rename(&new, &there).with_context(|| there.display().to_string())?;
+    }
+    out.state = if before { State::Replaced } else { State::Published };
+    Ok(out)
+}
+
+/// # Errors
+/// Nothing was published there.
+pub(crate) fn is_lake(lake: &Path) -> Result<()> {
+    if !lake.join(RUNS.name).is_dir() {
+        let name = lake.display();
+        bail!("{name}: is no lake: it has no directory 'runs'; plumb publish RUN --to {name} makes one");
+    }
+    Ok(())
+}
+
+/// A text as part of a path, as Hive writes it: what is no letter, digit or one of `._-` is percent and two digits.
+fn segment(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'.' if out.is_empty() => out += "%2E",
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'_' | b'-' => out.push(byte as char),
+            _ => out += &format!("%{byte:02X}"),
+        }
+    }
+    // Names of files end at 255 bytes.
+    out.truncate(200);
+    if out.is_empty() {
+        "unknown".into()
+    } else {
+        out
+    }
+}
+
+/// Bytes of a run's trace and loads: a trace that grew is another one.
+fn size(run: &RunDir) -> Result<u64> {
+    let length = |path: &Path| path.metadata().map(|m| m.len()).with_context(|| path.display().to_string());
+    let below = run.path.join("trace");
+    let trace = if below.is_dir() { &below } else { &run.path };
+    let mut bytes = run.loads.iter().map(|path| length(path)).sum::<Result<u64>>()?;
+    for entry in std::fs::read_dir(trace).with_context(|| trace.display().to_string())? {
+        bytes += length(&entry.with_context(|| trace.display().to_string())?.path())?;
+    }
+    Ok(bytes)
+}
+
+/// Hands rows on with [`KEYS`], without what the rules hold back.
+struct Keyed<'a> {
+    files: &'a mut Parquet,
+    policy: &'a Policy,
+    of: &'a Identity,
+}
+
+impl Sink for Keyed<'_> {
+    fn wants(&self, table: &'static Table) -> bool {
+        self.files.wants(table)
+    }
+
+    fn row(&mut self, table: &'static Table, cells: &[Cell<'_>]) {
+        let of = self.of;
+        let text = |text| Cell::from(filled(text));
+        let keys = [text(&of.machine_id), text(&of.kernel), text(&of.plumb), of.known().into()];
+        let mut all = cells.to_vec();
+        for column in self.policy.without(table) {
+            all[column] = Cell::None;
+        }
+        all.extend(KEYS.iter().zip(keys).filter(|(k, _)| table.column(k.name).is_none()).map(|(_, v)| v));
+        self.files.row(table, &all);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_leaves_its_part_of_a_path() {
+        for (text, expected) in [
+            ("web-1.example", "web-1.example"),
+            ("", "unknown"),
+            ("..", "%2E."),
+            ("a/b", "a%2Fb"),
+            ("day=1", "day%3D1"),
+            ("\u{e9}", "%C3%A9"),
+        ] {
+            assert_eq!(segment(text), expected);
+        }
+        assert!(segment(&"x".repeat(1000)).len() < 255);
+    }
+
+    #[test]
+    fn keys_mean_what_they_mean_in_runs() {
+        for key in &KEYS {
+            let of_runs = RUNS.columns.iter().find(|c| c.name == key.name).expect("a column of runs");
+            assert_eq!(of_runs.kind, key.kind, "{}", key.name);
+            for table in TABLES.iter().filter(|t| t.place != RUNS.place) {
+                assert_eq!(table.column(key.name), None, "{} of {} is another thing", key.name, table.name);
+            }
+        }
+    }
+}

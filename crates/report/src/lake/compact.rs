@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Many small files as few: of each table, host and day one, `all+COLUMNS.parquet`.
+
+use super::incoming::Incoming;
+use crate::export::parquet::join::{join, Part};
+use crate::table::TABLES;
+use anyhow::{bail, Context, Result};
+use plumb_machine::json::{formats, Format, Output};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What joined files are called before the number of their columns. The name of a single run has no `+`.
+const ALL: &str = "all+";
+
+#[derive(Debug, Default, Serialize)]
+pub struct Compacted {
+    /// Files that were there, and that are there now.
+    pub before: u64,
+    pub after: u64,
+    /// Bytes that were written.
+    pub bytes: u64,
+    /// Files that cannot be read and stay as they are, each with its reason.
+    pub skipped: Vec<String>,
+}
+
+impl Output for Compacted {
+    const FORMAT: &'static Format = &formats::COMPACT;
+}
+
+/// Joins the files of each table, host and day. What reads the lake meanwhile may see rows twice, or miss a file that it has listed.
+/// Broken off, it is done again by the next call. `stop` ends it when it becomes true.
+///
+/// # Errors
+/// It is no lake, or cannot be written.
+pub fn compact(lake: &Path, stop: &AtomicBool) -> Result<Compacted> {
+    super::is_lake(lake)?;
+    let made = Incoming::new(lake, "compact")?;
+    let mut out = Compacted::default();
+    for table in TABLES {
+        for host in below(&lake.join(table.name), "host=")? {
+            for day in below(&host, "day=")? {
+                if stop.load(Ordering::Relaxed) {
+                    bail!("ended before all was joined; what is joined stays, the rest can be joined later");
+                }
+                partition(&day, made.path(), &mut out)?;
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// Directories whose names begin so, in their order; none where there is no directory.
+fn below(dir: &Path, name: &str) -> Result<Vec<PathBuf>> {
+    if !dir.exists() {
+        return Ok(Vec::new());
+    }
+    let mut out = Vec::new();
+    for entry in std::fs::read_dir(dir).with_context(|| dir.display().to_string())? {
+        let entry = entry.with_context(|| dir.display().to_string())?;
+        // Not through links: they may lead out of the lake.
+        let is_dir = entry.file_type().is_ok_and(|t| t.is_dir());
+        if is_dir && entry.file_name().to_string_lossy().starts_with(name) {
+            out.push(entry.path());
+        }
+    }
+    out.sort();
+    Ok(out)
+}
+
+/// The Parquet files of a directory, in the order of their names, each with what its name says.
+fn files(dir: &Path) -> Result<Vec<(PathBuf, String)>> {
+    let mut out = Vec::new();
+    for entry in std::fs::read_dir(dir).with_context(|| dir.display().to_string())? {
+        let entry = entry.with_context(|| dir.display().to_string())?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if let Some(stem) =
+            name.strip_suffix(".parquet").filter(|_| entry.file_type().is_ok_and(|t| t.is_file()))
+        {
+            out.push((entry.path(), stem.to_owned()));
+        }
+    }
+    out.sort();
+    Ok(out)
+}
+
+/// Whether a directory has the run in a joined file.
+///
+/// # Errors
+/// The directory or such a file cannot be read.
+pub(super) fn has(dir: &Path, run: &str) -> Result<bool> {
+    if !dir.exists() {
+        return Ok(false);
+    }
+    for (path, _) in files(dir)?.iter().filter(|(_, stem)| stem.starts_with(ALL)) {
+        let part = Part::open(path, "").with_context(|| path.display().to_string())?;
+        if part.runs().any(|r| r == run) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn partition(dir: &Path, made: &Path, out: &mut Compacted) -> Result<()> {
+    // By the number of columns: the joined file, and those of single runs.
+    let mut groups: BTreeMap<usize, (Option<Part>, Vec<Part>)> = BTreeMap::new();
+    for (path, stem) in files(dir)? {
+        out.before += 1;
+        match Part::open(&path, &stem) {
+            Err(error) => {
+                out.skipped.push(format!("{}: {error:#}", path.display()));
+                out.after += 1;
+            }
+            Ok(part) => {
+                let group = groups.entry(part.columns()).or_default();
+                match stem.starts_with(ALL) {
+                    true => group.0 = Some(part),
+                    false => group.1.push(part),
+                }
+            }
+        }
+    }
+    for (columns, (joined, single)) in groups {
+        out.after += 1;
+        if single.len() + usize::from(joined.is_some()) < 2 {
+            continue;
+        }
+        let runs: Vec<String> = single.iter().flat_map(Part::runs).map(str::to_owned).collect();
+        let runs: Vec<&str> = runs.iter().map(String::as_str).collect();
+        // A file of its own is later than what was joined: it was replaced, or joining it was broken off.
+        let joined = joined.map(|mut part| {
+            part.without(&runs);
+            part
+        });
+        let single_files = single.len();
+        let parts: Vec<Part> = joined.into_iter().chain(single).collect();
+        let path = made.join("joined.parquet");
+        let mut file = std::fs::File::create(&path).with_context(|| path.display().to_string())?;
+        out.bytes += join(&parts, &mut file).with_context(|| dir.display().to_string())?;
+        file.sync_all().with_context(|| path.display().to_string())?;
+        let name = dir.join(format!("{ALL}{columns}.parquet"));
+        std::fs::rename(&path, &name).with_context(|| name.display().to_string())?;
+        parts[parts.len() - single_files..].iter().try_for_each(Part::remove)?;
+    }
+    Ok(())
+}

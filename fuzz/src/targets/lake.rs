@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Files of a lake, which other hosts wrote.
+
+use plumb_report::export::parquet::join::{join, Part};
+use plumb_report::export::parquet::Parquet;
+use plumb_report::table::{find, Cell, Sink};
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+fn directory() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a directory")
+}
+
+/// A file of one run, one of many rows, and one of two runs.
+pub fn files() -> Vec<Vec<u8>> {
+    let table = find("account").expect("a table");
+    let dir = directory();
+    let path = |name: &str| dir.path().join(name);
+    let write = |name: &str, rows: i64| -> PathBuf {
+        let mut files = Parquet::of(&path(name), &[table], &[], "x").expect("room");
+        for n in 0..rows {
+            let (process, category) = (format!("process {}", n % 7), Cell::Text("running"));
+            files.row(
+                table,
+                &["run".into(), Cell::Integer(n), Cell::Text(&process), category, Cell::Integer(n * n)],
+            );
+        }
+        files.finish().expect("room");
+        path(name).join("account.parquet")
+    };
+    let (small, large) = (write("a", 2), write("b", 3000));
+    let parts = [Part::open(&small, "one").expect("ours"), Part::open(&large, "two").expect("ours")];
+    let both = path("both.parquet");
+    join(&parts, &mut File::create(&both).expect("room")).expect("joined");
+    [small, large, both].iter().map(|path| std::fs::read(path).expect("written")).collect()
+}
+
+/// Opens a file; what can be opened can be joined, and is the same run's or runs' afterwards.
+pub fn read(input: &[u8]) -> u64 {
+    let dir = directory();
+    let at = |name: &str| dir.path().join(name);
+    File::create(at("in")).and_then(|mut file| file.write_all(input)).expect("room");
+    let open = |path: &Path| Part::open(path, "run");
+    let Ok(part) = open(&at("in")) else { return 0 };
+    let runs: Vec<String> = part.runs().map(str::to_owned).collect();
+    let joined = join(&[part], &mut File::create(at("out")).expect("room"));
+    if joined.is_err() {
+        return 1;
+    }
+    let again = open(&at("out")).expect("what was joined can be opened");
+    assert!(again.runs().eq(runs.iter().map(String::as_str)), "the same runs");
+    2 + runs.len().min(8) as u64
+}
