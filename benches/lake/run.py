@@ -1,0 +1,138 @@
+#!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""A lake of many runs: how fast runs are published and joined, and how long DuckDB takes for each question of sql/.
+
+The runs are copies of recorded traces of tests/traces, each with an id and a host of its own, half of each host's with
+another kernel. They are made a hundred at a time and published in one call, which alone is timed."""
+
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from common import evidence, system
+from common.evidence import table
+from common.system import ROOT, Problem
+
+TRACES = ["appenders", "cold-read", "cpu-quota", "direct-writes", "epoll", "hogs", "io-limit", "mutex", "tcp-peer", "write-fsync"]
+KERNELS = ["6.1.0", "6.12.0"]
+BATCH = 100
+
+# A process of its own for each question: it has read nothing of the lake before.
+ASK = """
+import sys, time, duckdb
+c = duckdb.connect()
+c.execute(open(sys.argv[1]).read())
+begin = time.monotonic()
+rows = len(c.execute(open(sys.argv[2]).read()).fetchall())
+print(time.monotonic() - begin, rows)
+"""
+
+
+def copy(number, to, hosts):
+    trace = ROOT / "tests/traces" / TRACES[number % len(TRACES)]
+    to.mkdir()
+    for path in trace.iterdir():
+        if path.name != "metadata":
+            shutil.copy(path, to / path.name)
+    lines = []
+    for line in (trace / "metadata").read_text().splitlines(keepends=True):
+        if line.startswith("\thostname = "):
+            line = f'\thostname = "host-{number % hosts:03}";\n\trun_id = "{number:032x}";\n'
+        elif line.startswith("\tkernel_release = "):
+            line = f'\tkernel_release = "{KERNELS[number // hosts % 2]}";\n'
+        lines.append(line)
+    (to / "metadata").write_text("".join(lines))
+
+
+def tree(lake):
+    files = list(lake.rglob("*.parquet"))
+    return {"files": len(files), "bytes": sum(p.stat().st_size for p in files)}
+
+
+def publish(options, lake, work):
+    took = 0
+    for begin in range(0, options.runs, BATCH):
+        batch = work / "batch"
+        batch.mkdir()
+        for number in range(begin, min(begin + BATCH, options.runs)):
+            copy(number, batch / str(number), options.hosts)
+        since = time.monotonic()
+        subprocess.run([options.plumb, "publish", batch, "--to", lake], check=True, stderr=subprocess.DEVNULL)
+        took += time.monotonic() - since
+        shutil.rmtree(batch)
+        if (begin // BATCH) % 10 == 9:
+            evidence.say(f"{begin + BATCH} runs, {(begin + BATCH) / took:.0f} a second")
+    return took
+
+
+def views(plumb, lake):
+    path = lake.with_suffix(".sql")
+    with path.open("w") as out:
+        subprocess.run([plumb, "lake", "views", lake], check=True, stdout=out)
+    return path
+
+
+def ask(python, views, question):
+    out = subprocess.run([python, "-c", ASK, views, question], check=True, capture_output=True, text=True).stdout.split()
+    return float(out[0]), int(out[1])
+
+
+def measure(options, undo):
+    python = ROOT / "target/peers/bin/python"
+    if not python.is_file():
+        raise Problem(f"{python} is missing; scripts/deps.sh peers makes it, with DuckDB")
+    options.plumb = Path(options.plumb).resolve()
+    directory = evidence.results_directory(options.out, "lake")
+    machine = system.Machine(options.plumb, {"duckdb": [python, "-c", "import duckdb; print('duckdb', duckdb.__version__)"]})
+    work = Path(tempfile.mkdtemp(prefix="plumb-bench-lake."))
+    undo.add(f"rm -rf {work}")
+    lake, joined = work / "lake", work / "joined"
+    took = publish(options, lake, work)
+    summary = {"runs": options.runs, "hosts": options.hosts, "publish_s": took, "runs_per_s": options.runs / took, "published": tree(lake)}
+    shutil.copytree(lake, joined, copy_function=os.link)
+    since = time.monotonic()
+    subprocess.run([options.plumb, "lake", "compact", joined], check=True, stdout=subprocess.DEVNULL)
+    summary |= {"compact_s": time.monotonic() - since, "joined": tree(joined)}
+    sides = {"published": views(options.plumb, lake), "joined": views(options.plumb, joined)}
+    questions, rows = sorted((ROOT / "sql").glob("*.sql")), []
+    jobs = [(side, question) for side in sides for question in questions]
+    for number, _, (side, question) in evidence.interleaved(jobs, options.rounds):
+        seconds, answers = ask(python, sides[side], question)
+        rows.append({"round": number, "lake": side, "question": question.stem, "seconds": seconds, "rows": answers})
+    cells = []
+    for question in questions:
+        mine = [r for r in rows if r["question"] == question.stem]
+        if len({r["rows"] for r in mine}) != 1:
+            raise Problem(f"{question.stem}: the answers have {sorted({r['rows'] for r in mine})} rows")
+        times = {side: [r["seconds"] for r in mine if r["lake"] == side] for side in sides}
+        cells.append([question.stem, f"{mine[0]['rows']:,}", *(f"{statistics.median(t):.2f} ({min(t):.2f} to {max(t):.2f})" for t in times.values())])
+    facts = machine.done()
+    directory.mkdir(parents=True, exist_ok=True)
+    evidence.write_csv(directory / "questions.csv", rows)
+    evidence.write_json(directory / "machine.json", facts)
+    evidence.write_json(directory / "summary.json", summary)
+    mib = lambda side: f"{summary[side]['files']:,} files, {summary[side]['bytes'] / 2**20:,.0f} MiB"
+    lines = [evidence.COMMENT, f"# A lake of {options.runs:,} runs of {options.hosts} hosts", "",
+             f"Copies of {len(TRACES)} recorded traces, published in {took:,.0f} s, {options.runs / took:,.0f} runs a second: {mib('published')}."
+             f" `plumb lake compact` took {summary['compact_s']:.0f} s: {mib('joined')}.", "",
+             f"Seconds that DuckDB takes for each question of sql/, in a process that is new to the lake; medians of {options.rounds} rounds with extremes.", "",
+             *table(["question", "rows", "as published", "joined"], cells), "", *evidence.machine_lines(facts, ["duckdb", "python"])]
+    (directory / "summary.md").write_text("\n".join(lines) + "\n")
+    print("\n".join(lines))
+
+
+OPTIONS = [
+    ("--runs", {"type": int, "default": 10000, "help": "runs (10000)"}),
+    ("--hosts", {"type": int, "default": 200, "help": "hosts (200)"}),
+]
+
+if __name__ == "__main__":
+    sys.exit(evidence.main("benches/lake/run.py", "How fast runs are published and joined, and how long questions to a lake take.",
+                           "lake", measure, OPTIONS, rounds=3))
