@@ -128,6 +128,17 @@ fn what_is_held_back_is_not_in_any_file() {
 }
 
 #[test]
+fn the_manuals_rules_are_rules() {
+    let manual = std::fs::read_to_string(root().join("docs/lake.md")).expect("the manual");
+    let rules = manual.split("```toml\n").nth(1).and_then(|t| t.split("```").next()).expect("rules");
+    let dir = tempfile::tempdir().expect("a directory");
+    let (lake, runs, file) = (dir.path().join("lake"), fleet(dir.path()), dir.path().join("rules.toml"));
+    std::fs::write(&file, rules).expect("written");
+    let (code, done, said) = published(&lake, &runs[..1], &["--rules", &file.display().to_string()]);
+    assert_eq!((code, done["runs"][0]["tables"].as_u64()), (0, Some(4)), "{said}");
+}
+
+#[test]
 fn what_cannot_be_published_is_named_and_the_rest_is() {
     let dir = tempfile::tempdir().expect("a directory");
     let (lake, mut runs) = (dir.path().join("lake"), fleet(dir.path()));
@@ -369,17 +380,28 @@ fn a_file_that_cannot_be_read_stays_and_is_named() {
     std::fs::write(day.join(&all[0]), "no Parquet file at all").expect("written");
     // A footer whose columns lie behind the file's end.
     let bytes = std::fs::read(day.join(&all[1])).expect("a file");
+    // As many columns, and another table's name.
+    let other = bytes.windows(7).position(|w| w == b"account").expect("its name");
+    let renamed = [&bytes[..other], b"another", &bytes[other + 7..]].concat();
+    std::fs::write(day.join("other.parquet"), renamed).expect("written");
     std::fs::write(day.join("cut.parquet"), [b"PAR1", &bytes[60..]].concat()).expect("written");
     let out = compact(&lake).output().expect("runs");
     let done: Value = serde_json::from_slice(&out.stdout).expect("JSON");
     let said = String::from_utf8_lossy(&out.stderr).into_owned();
     assert_eq!(out.status.code(), Some(2), "{said}");
-    assert_eq!(done["skipped"].as_array().map(Vec::len), Some(2), "{said}");
+    assert_eq!(done["skipped"].as_array().map(Vec::len), Some(3), "{said}");
     assert!(
-        said.contains("does not end as a Parquet file") && said.contains("outside of the file"),
+        said.contains("does not end as a Parquet file")
+            && said.contains("outside of the file")
+            && said.contains("has other columns"),
         "{said}"
     );
     assert!(day.join(&all[0]).exists() && day.join("cut.parquet").exists());
+    // As another call would hold it.
+    let mut held = Command::new("flock");
+    held.arg(lake.join(".incoming")).args([PLUMB, "lake", "compact"]).arg(&lake);
+    let out = held.output().expect("flock(1)");
+    assert!(String::from_utf8_lossy(&out.stderr).contains("another plumb lake compact"), "{out:?}");
     let out = compact(dir.path()).output().expect("runs");
     assert!(String::from_utf8_lossy(&out.stderr).contains("is no lake"));
 }

@@ -35,9 +35,7 @@ const MADE: &str = "plumb.made";
 /// Of what a file was made; none where that cannot be found.
 pub fn made(path: &Path) -> Option<String> {
     let (footer, _) = footer::read(&File::open(path).ok()?).ok()?;
-    let word =
-        footer.field(5)?.items().iter().find(|w| w.field(1).is_some_and(|k| k.bytes() == MADE.as_bytes()))?;
-    Some(String::from_utf8_lossy(word.field(2)?.bytes()).into_owned())
+    Some(String::from_utf8_lossy(footer::word(&footer, MADE)?).into_owned())
 }
 
 struct Group {

@@ -6,6 +6,7 @@ use crate::export::parquet::join::{join, Part};
 use crate::table::TABLES;
 use anyhow::{bail, Context, Result};
 use plumb_machine::json::{formats, Format, Output};
+use plumb_machine::{lock, LockError};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -37,6 +38,15 @@ impl Output for Compacted {
 pub fn compact(lake: &Path, stop: &AtomicBool) -> Result<Compacted> {
     super::is_lake(lake)?;
     let made = Incoming::new(lake, "compact")?;
+    // Two at once would each leave out what the other joined meanwhile.
+    let all = made.all()?;
+    match lock(&all) {
+        Err(LockError::Locked(_)) => {
+            bail!("{}: another plumb lake compact is at it; wait until it has ended", lake.display())
+        }
+        Err(LockError::System(error)) => return Err(error).with_context(|| lake.display().to_string()),
+        Ok(()) => {}
+    }
     let mut out = Compacted::default();
     for table in TABLES {
         for host in below(&lake.join(table.name), "host=")? {
@@ -114,6 +124,12 @@ fn partition(dir: &Path, made: &Path, out: &mut Compacted) -> Result<()> {
             }
             Ok(part) => {
                 let group = groups.entry(part.columns()).or_default();
+                if group.0.iter().chain(&group.1).any(|other| !other.fits(&part)) {
+                    out.skipped
+                        .push(format!("{}: it has other columns than those beside it", path.display()));
+                    out.after += 1;
+                    continue;
+                }
                 match stem.starts_with(ALL) {
                     true => group.0 = Some(part),
                     false => group.1.push(part),

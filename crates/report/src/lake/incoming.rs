@@ -40,6 +40,15 @@ impl Incoming {
         &self.0
     }
 
+    /// The directory of all of them, open: what is locked.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn all(&self) -> Result<File> {
+        let all = self.0.parent().unwrap_or(&self.0);
+        File::open(all).with_context(|| all.display().to_string())
+    }
+
     /// What is in it outlasts the machine.
     ///
     /// # Errors

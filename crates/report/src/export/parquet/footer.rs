@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The footer of a Parquet file of ours as it was read: what joining files changes of it, and all else as it is.
 
-use super::thrift::{uleb, zigzag};
+use super::thrift::{list, uleb, zigzag, BINARY, I32, I64, LIST, STRUCT};
 use super::MAGIC;
 use anyhow::{bail, ensure, Context, Result};
 use std::fs::File;
@@ -14,11 +14,6 @@ const LARGEST: u64 = 1 << 28;
 
 const TRUE: u8 = 1;
 const FALSE: u8 = 2;
-const I32: u8 = 5;
-const I64: u8 = 6;
-const BINARY: u8 = 8;
-const LIST: u8 = 9;
-const STRUCT: u8 = 12;
 
 /// A value of Thrift's compact protocol.
 #[derive(Debug, Clone, PartialEq)]
@@ -98,12 +93,7 @@ impl Value {
                 out.extend_from_slice(bytes);
             }
             Self::List(kind, items) => {
-                if items.len() < 15 {
-                    out.push((items.len() as u8) << 4 | kind);
-                } else {
-                    out.push(0xf0 | kind);
-                    uleb(items.len() as u64, out);
-                }
+                list(*kind, items.len(), out);
                 items.iter().for_each(|v| v.write(out));
             }
             Self::Struct(fields) => {
@@ -198,6 +188,19 @@ pub fn parse(bytes: &[u8]) -> Result<Value> {
     Ok(footer)
 }
 
+/// Fields of a footer.
+pub const SCHEMA: i16 = 2;
+pub const ROWS: i16 = 3;
+pub const GROUPS: i16 = 4;
+pub const WORDS: i16 = 5;
+const CREATED_BY: i16 = 6;
+
+/// What a footer's words say to a key.
+pub fn word<'a>(footer: &'a Value, key: &str) -> Option<&'a [u8]> {
+    let words = footer.field(WORDS)?.items();
+    Some(words.iter().find(|w| w.field(1).is_some_and(|k| k.bytes() == key.as_bytes()))?.field(2)?.bytes())
+}
+
 /// The footer of a file, and where it begins.
 ///
 /// # Errors
@@ -214,9 +217,12 @@ pub fn read(file: &File) -> Result<(Value, u64)> {
     file.read_exact_at(&mut bytes, length - 8 - size)?;
     let footer = parse(&bytes)?;
     ensure!(
-        footer.field(6).map_or(&[][..], Value::bytes).starts_with(b"plumb version "),
+        footer.field(CREATED_BY).map_or(&[][..], Value::bytes).starts_with(b"plumb version "),
         "plumb did not write it"
     );
+    for field in [SCHEMA, ROWS, GROUPS, WORDS] {
+        ensure!(footer.field(field).is_some(), "its footer is not whole");
+    }
     Ok((footer, length - 8 - size))
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Several files of one table as one: their row groups are copied as they are, and the footer tells of all of them.
 
-use super::footer::{self, Value};
+use super::footer::{self, Value, GROUPS, ROWS, SCHEMA, WORDS};
+use super::thrift::{I64, STRUCT};
 use super::MAGIC;
 use anyhow::{bail, ensure, Context, Result};
 use std::fs::File;
@@ -10,7 +11,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// Of which runs a file's row groups are, in their order: a line `RUN GROUPS` each.
-const RUNS: &[u8] = b"plumb.runs";
+const RUNS: &str = "plumb.runs";
 
 /// Bytes that are copied at once.
 const BUFFER: usize = 1 << 20;
@@ -43,7 +44,7 @@ impl Part {
         let file = File::open(path)?;
         let meta = file.metadata()?;
         let (footer, end) = footer::read(&file)?;
-        let mut groups = footer.field(4).map_or(&[][..], Value::items).iter();
+        let mut groups = footer.field(GROUPS).map_or(&[][..], Value::items).iter();
         let told = told(&footer);
         let mut rows = Vec::new();
         match told {
@@ -79,7 +80,12 @@ impl Part {
 
     /// The list of columns.
     fn schema(&self) -> Option<&Value> {
-        self.footer.field(2)
+        self.footer.field(SCHEMA)
+    }
+
+    /// Whether the two can be in one file.
+    pub fn fits(&self, other: &Self) -> bool {
+        self.schema() == other.schema()
     }
 
     /// Leaves out what it has of these runs.
@@ -102,9 +108,7 @@ impl Part {
 
 /// The lines of [`RUNS`]; none where the file is of one run.
 fn told(footer: &Value) -> Option<Result<Vec<(String, usize)>>> {
-    let words = footer.field(5).map_or(&[][..], Value::items);
-    let lines = words.iter().find(|w| w.field(1).is_some_and(|k| k.bytes() == RUNS))?.field(2)?.bytes();
-    Some(String::from_utf8_lossy(lines).lines().map(line).collect())
+    Some(String::from_utf8_lossy(footer::word(footer, RUNS)?).lines().map(line).collect())
 }
 
 fn line(line: &str) -> Result<(String, usize)> {
@@ -140,12 +144,7 @@ pub fn join(parts: &[Part], out: &mut File) -> Result<u64> {
     let (mut groups, mut runs) = (Vec::new(), String::new());
     for part in parts {
         let name = || part.path.display().to_string();
-        ensure!(
-            part.schema() == first.schema(),
-            "{}: has other columns than {}",
-            name(),
-            first.path.display()
-        );
+        ensure!(part.fits(first), "{}: has other columns than {}", name(), first.path.display());
         for rows in &part.rows {
             runs += &format!("{} {}\n", rows.run, rows.groups.len());
             for group in &rows.groups {
@@ -159,10 +158,10 @@ pub fn join(parts: &[Part], out: &mut File) -> Result<u64> {
     // A hostile count is as wrong as it was.
     let rows = groups.iter().filter_map(|g| g.field(3)?.number()).fold(0, i64::saturating_add);
     let mut footer = first.footer.clone();
-    set(&mut footer, 3, Value::Number(6, rows))?;
-    set(&mut footer, 4, Value::List(12, groups))?;
-    let Some(Value::List(_, words)) = footer.field_mut(5) else { bail!("a footer without words") };
-    words.retain(|w| w.field(1).is_none_or(|k| k.bytes() != RUNS));
+    set(&mut footer, ROWS, Value::Number(I64, rows))?;
+    set(&mut footer, GROUPS, Value::List(STRUCT, groups))?;
+    let Some(Value::List(_, words)) = footer.field_mut(WORDS) else { bail!("a footer without words") };
+    words.retain(|w| w.field(1).is_none_or(|k| k.bytes() != RUNS.as_bytes()));
     words.push(Value::Struct(vec![(1, Value::Bytes(RUNS.into())), (2, Value::Bytes(runs.into()))]));
     let mut bytes = Vec::new();
     footer.write(&mut bytes);

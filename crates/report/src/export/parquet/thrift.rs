@@ -18,11 +18,21 @@ pub fn zigzag(v: i64) -> u64 {
     (v << 1 ^ v >> 63) as u64
 }
 
-const I32: u8 = 5;
-const I64: u8 = 6;
-const BINARY: u8 = 8;
-const LIST: u8 = 9;
-const STRUCT: u8 = 12;
+pub const I32: u8 = 5;
+pub const I64: u8 = 6;
+pub const BINARY: u8 = 8;
+pub const LIST: u8 = 9;
+pub const STRUCT: u8 = 12;
+
+/// What a list begins with: the kind of its items, and how many there are.
+pub fn list(kind: u8, length: usize, out: &mut Vec<u8>) {
+    if length < 15 {
+        out.push((length as u8) << 4 | kind);
+    } else {
+        out.push(0xf0 | kind);
+        uleb(length as u64, out);
+    }
+}
 
 #[derive(Debug)]
 pub struct Fields<'a> {
@@ -75,12 +85,7 @@ impl<'a> Fields<'a> {
 
     fn list(&mut self, field: i16, kind: u8, length: usize) {
         self.head(field, LIST);
-        if length < 15 {
-            self.out.push((length as u8) << 4 | kind);
-        } else {
-            self.out.push(0xf0 | kind);
-            uleb(length as u64, self.out);
-        }
+        list(kind, length, self.out);
     }
 
     pub fn structs<T>(
