@@ -50,17 +50,19 @@ pub fn main(args: &PublishArgs) -> Result<ExitCode> {
     signals::catch(Calls::Interrupt);
     let stop = signals::asked();
     let mut done = Done { lake: args.to.clone(), runs: Vec::new(), failed: Vec::new() };
-    for run in &found {
-        match lake::publish(run, &args.to, &policy, stop) {
-            Ok(published) => {
-                eprintln!("{}: {}", run.name, words(&published));
-                published.words.iter().for_each(|w| eprintln!("plumb: {}: {w}", run.name));
-                done.runs.push(published);
-            }
-            Err(error) => {
-                let error = format!("{error:#}");
-                eprintln!("plumb: cannot publish {error}");
-                done.failed.push(Failed { path: run.name.clone(), error });
+    for batch in found.chunks(lake::BATCH) {
+        for (run, became) in batch.iter().zip(lake::publish(batch, &args.to, &policy, stop)?) {
+            match became {
+                Ok(published) => {
+                    eprintln!("{}: {}", run.name, words(&published));
+                    published.words.iter().for_each(|w| eprintln!("plumb: {}: {w}", run.name));
+                    done.runs.push(published);
+                }
+                Err(error) => {
+                    let error = format!("{error:#}");
+                    eprintln!("plumb: cannot publish {error}");
+                    done.failed.push(Failed { path: run.name.clone(), error });
+                }
             }
         }
         if signals::stopped() {

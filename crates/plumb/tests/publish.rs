@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -98,8 +99,23 @@ fn a_run_that_is_published_twice_is_there_once() {
     let asked = Command::new(PLUMB).args(["query", "select 1 from runs"]).arg(&lake).output().expect("runs");
     assert!(String::from_utf8_lossy(&asked.stderr).contains("is a lake"), "{asked:?}");
 
+    // What an ended process left is taken away, what another one makes is not.
+    let (left, made) = (lake.join(".incoming/left.1.2/0"), lake.join(".incoming/made.1.2/0"));
+    for dir in [&left, &made] {
+        std::fs::create_dir_all(dir).expect("made");
+        std::fs::write(dir.join("runs.parquet"), "PAR1").expect("written");
+    }
+    let mut holder = Command::new("flock");
+    holder.arg(made.parent().expect("a parent")).args(["sh", "-c", "echo locked; cat"]);
+    let mut holder = holder.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("flock(1)");
+    let mut line = [0; 7];
+    holder.stdout.as_mut().expect("a pipe").read_exact(&mut line).expect("it is locked");
     let (code, done, said) = published(&lake, &runs, &[]);
     assert_eq!((code, states(&done)), (0, vec!["unchanged"; RUNS.len()]), "{said}");
+    assert!(!left.exists() && made.exists());
+    drop(holder.stdin.take());
+    holder.wait().expect("ended");
+    published(&lake, &runs, &[]);
     assert!(files(&lake) == first, "changed");
 }
 

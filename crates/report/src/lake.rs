@@ -22,8 +22,8 @@ use plumb_trace::reader::Trace;
 pub use policy::{Policy, Rules};
 use serde::Serialize;
 use std::io::ErrorKind;
-use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 pub use views::duckdb as duckdb_views;
 
 /// What every row says of its run, behind its table's own columns, so that few questions need a join. The host is in
@@ -68,75 +68,129 @@ pub struct Published {
     pub words: Vec<String>,
 }
 
-/// Puts the tables of a run into a lake, which is made where it is not there. Done twice, it changes nothing; done
-/// again after it was broken off, it goes on. `stop` ends it when it becomes true.
+impl Published {
+    /// Where a table has its file.
+    fn partition(&self, lake: &Path, table: &Table) -> PathBuf {
+        lake.join(table.name).join(format!("host={}", segment(&self.host))).join(format!("day={}", self.day))
+    }
+}
+
+/// Runs whose files are synced together: each commit of a file system's journal then serves many of them.
+pub const BATCH: usize = 32;
+
+/// Puts the tables of runs into a lake, which is made where it is not there. Done twice, it changes nothing; done
+/// again after it was broken off, it goes on. `stop` ends it when it becomes true: what follows is not tried then.
+/// Tells in their order what became of the runs that it tried: one has no trace or cannot be read, others are
+/// published. They appear when all of them are whole, so that [`BATCH`] of them are a good number.
 ///
 /// # Errors
-/// The run has no trace or cannot be read, or the lake cannot be written.
-pub fn publish(run: &RunDir, lake: &Path, policy: &Policy, stop: &AtomicBool) -> Result<Published> {
-    if !run.trace {
-        bail!("{}: has no trace, and nothing else tells on which host and when it was", run.name);
-    }
-    let of = Identity::of(&Trace::open(&run.path).with_context(|| run.name.clone())?);
-    let host = segment(&of.host);
-    let id = match of.run_id.as_str() {
-        // A machine begins one recording at a time, to the ns.
-        "" => format!("{}-{}", if of.machine_id.is_empty() { &host } else { &of.machine_id }, of.realtime),
-        id => segment(id),
-    };
-    let day = of.began().get(..10).unwrap_or("unknown").to_owned();
-    let partition =
-        |table: &Table| lake.join(table.name).join(format!("host={host}")).join(format!("day={day}"));
-    let mut out = Published {
-        run: id.clone(),
-        host: of.host.clone(),
-        day: day.clone(),
-        state: State::Joined,
-        tables: 0,
-        rows: 0,
-        bytes: 0,
-        valid: true,
-        words: Vec::new(),
-    };
-    if compact::has(&partition(&RUNS), &id)? {
-        return Ok(out);
-    }
-    // The file in `runs` comes last: all others are there.
-    let of_what = format!("{} {} {}", env!("CARGO_PKG_VERSION"), policy.fingerprint(), size(run)?);
-    if made(&partition(&RUNS).join(format!("{id}.parquet"))) == Some(of_what.clone()) {
-        out.state = State::Unchanged;
-        return Ok(out);
-    }
-    let made = Incoming::new(lake, &id)?;
-    let mut files = Parquet::of(made.path(), &policy.tables, &KEYS, &of_what)?;
-    let mut rows = Keyed { files: &mut files, policy, of: &of };
-    // The directory's name means nothing on another machine.
-    let named = RunDir { name: id.clone(), ..run.clone() };
-    let filled = fill(&named, &policy.tables, &mut rows, stop).with_context(|| run.name.clone())?;
-    let counts = files.finish()?;
-    made.sync()?;
-
-    (out.rows, out.valid, out.words) = (counts.iter().sum(), filled.valid, filled.words);
-    let before = partition(&RUNS).join(format!("{id}.parquet")).exists();
-    let others = TABLES.iter().copied().filter(|t| t.place != RUNS.place);
-    for table in others.chain([&RUNS]) {
-        let (dir, new) = (partition(table), made.path().join(format!("{}.parquet", table.name)));
-        let there = dir.join(format!("{id}.parquet"));
-        if counts[table.place as usize] == 0 {
-            // By other rules it may have had rows.
-            match std::fs::remove_file(&there) {
-                Err(e) if e.kind() == ErrorKind::NotFound => {}
-                done => done.with_context(|| there.display().to_string())?,
-            }
-            continue;
+/// The lake cannot be written.
+pub fn publish(
+    runs: &[RunDir],
+    lake: &Path,
+    policy: &Policy,
+    stop: &AtomicBool,
+) -> Result<Vec<Result<Published>>> {
+    let incoming = Incoming::new(lake)?;
+    let mut made = Vec::new();
+    for (i, run) in runs.iter().enumerate() {
+        if stop.load(Ordering::Relaxed) {
+            break;
         }
-        out.tables += 1;
-        out.bytes += new.metadata().with_context(|| new.display().to_string())?.len();
-        output::directory(&dir)?;
-        std::fs::rename(&new, &there).with_context(|| there.display().to_string())?;
+        made.push(Made::of(run, lake, policy, &incoming.path().join(i.to_string()), stop));
     }
-    out.state = if before { State::Replaced } else { State::Published };
-    Ok(out)
+    incoming.sync()?;
+    Ok(made.into_iter().map(|made| made?.publish(lake)).collect())
+}
+
+/// A run whose files are whole, out of the readers' sight.
+struct Made {
+    out: Published,
+    /// Where they are, and those tables that have rows; none for a run that was in the lake.
+    files: Option<(PathBuf, Vec<&'static Table>)>,
+}
+
+impl Made {
+    fn of(run: &RunDir, lake: &Path, policy: &Policy, to: &Path, stop: &AtomicBool) -> Result<Self> {
+        if !run.trace {
+            bail!("{}: has no trace, and nothing else tells on which host and when it was", run.name);
+        }
+        let of = Identity::of(&Trace::open(&run.path).with_context(|| run.name.clone())?);
+        let id = match of.run_id.as_str() {
+            // A machine begins one recording at a time, to the ns.
+            "" if of.machine_id.is_empty() => format!("{}-{}", segment(&of.host), of.realtime),
+            "" => format!("{}-{}", of.machine_id, of.realtime),
+            id => segment(id),
+        };
+        let mut out = Published {
+            run: id.clone(),
+            host: of.host.clone(),
+            day: of.began().get(..10).unwrap_or("unknown").to_owned(),
+            state: State::Joined,
+            tables: 0,
+            rows: 0,
+            bytes: 0,
+            valid: true,
+            words: Vec::new(),
+        };
+        let runs = out.partition(lake, &RUNS);
+        if compact::has(&runs, &id)? {
+            return Ok(Self { out, files: None });
+        }
+        // The file in `runs` comes last: all others are there.
+        let of_what = format!("{} {} {}", env!("CARGO_PKG_VERSION"), policy.fingerprint(), size(run)?);
+        let there = runs.join(format!("{id}.parquet"));
+        if made(&there) == Some(of_what.clone()) {
+            out.state = State::Unchanged;
+            return Ok(Self { out, files: None });
+        }
+        out.state = if there.exists() { State::Replaced } else { State::Published };
+        let mut files = Parquet::of(to, &policy.tables, &KEYS, &of_what)?;
+        let mut rows = Keyed { files: &mut files, policy, of: &of };
+        // The directory's name means nothing on another machine.
+        let named = RunDir { name: id, ..run.clone() };
+        let filled = fill(&named, &policy.tables, &mut rows, stop).with_context(|| run.name.clone())?;
+        let counts = files.finish()?;
+        (out.rows, out.valid, out.words) = (counts.iter().sum(), filled.valid, filled.words);
+        let (some, none): (Vec<&Table>, Vec<_>) =
+            policy.tables.iter().partition(|t| counts[t.place as usize] > 0);
+        none.iter().try_for_each(|t| remove(&file(to, t)))?;
+        for table in &some {
+            let path = file(to, table);
+            out.bytes += path.metadata().with_context(|| path.display().to_string())?.len();
+        }
+        out.tables = some.len() as u64;
+        Ok(Self { out, files: Some((to.to_owned(), some)) })
+    }
+
+    /// Gives the files their names, those in `runs` last; takes away what a table without rows had by other rules.
+    fn publish(self, lake: &Path) -> Result<Published> {
+        let Some((made, some)) = self.files else { return Ok(self.out) };
+        let others = TABLES.iter().copied().filter(|t| t.place != RUNS.place);
+        for table in others.chain([&RUNS]) {
+            let dir = self.out.partition(lake, table);
+            let there = dir.join(format!("{}.parquet", self.out.run));
+            if some.iter().any(|t| t.place == table.place) {
+                output::directory(&dir)?;
+                std::fs::rename(file(&made, table), &there).with_context(|| there.display().to_string())?;
+            } else {
+                remove(&there)?;
+            }
+        }
+        Ok(self.out)
+    }
+}
+
+fn file(dir: &Path, table: &Table) -> PathBuf {
+    dir.join(format!("{}.parquet", table.name))
+}
+
+/// Removes a file that may not be there.
+fn remove(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() != ErrorKind::NotFound => Err(e).with_context(|| path.display().to_string()),
+        _ => Ok(()),
+    }
 }
 
 /// # Errors
