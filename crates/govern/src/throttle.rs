@@ -30,7 +30,7 @@ fn held(path: &Path, device: DeviceNumber, kind: Kind) -> io::Result<String> {
 }
 
 fn read(path: &Path, device: DeviceNumber, kind: Kind) -> io::Result<Limit> {
-    Ok(Limit { path: path.into(), device, before: held(path, device, kind)? })
+    Ok(Limit { path: path.into(), device, before: held(path, device, kind)?, after: None })
 }
 
 /// What is written to limit: never more than what was allowed before.

@@ -4,6 +4,8 @@
 
 use crate::devices::Devices;
 use crate::limit::Limit;
+use crate::mounted;
+use plumb_machine::DeviceNumber;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -51,6 +53,14 @@ pub enum Change {
         device: PathBuf,
         /// The served disk that it is on, if it is on one.
         disk: Option<String>,
+    },
+    /// A word of a mounted file system is changed, to its opposite.
+    Mounted {
+        point: PathBuf,
+        /// What is mounted there: another file system stays as it is.
+        device: DeviceNumber,
+        /// One of [`crate::mounted::WORDS`].
+        old: String,
     },
     /// A file of /proc or /sys is written.
     Write {
@@ -118,6 +128,9 @@ impl Change {
             }
             Self::Cgroup { path } | Self::Controller { path, .. } => no_setting(path),
             Self::Limit(limit) => no_setting(&limit.path),
+            Self::Mounted { old, .. } => mounted::pair(old)
+                .is_none()
+                .then(|| format!("{old} is no word of a mount that plumb changes")),
             Self::Command { name, .. } => (!devices.runs_commands())
                 .then(|| format!("{name} is a command, which this journal has none of")),
             Self::Began { .. }

@@ -13,6 +13,7 @@ pub mod guardian;
 pub mod journal;
 pub mod limit;
 pub mod lock;
+pub mod mounted;
 pub mod pending_changes;
 pub mod queue;
 pub mod timeout;

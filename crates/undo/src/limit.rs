@@ -18,6 +18,9 @@ pub struct Limit {
     pub device: DeviceNumber,
     /// What the file said of it, to be written again.
     pub before: String,
+    /// What it said when it was changed; none where it may be changed often.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
 }
 
 impl Limit {
@@ -27,6 +30,16 @@ impl Limit {
         let unset = [NONE_V2, NONE_V1].into_iter().find(|none| *none == self.before);
         let now = line(&text, self.device).or(unset.map(str::to_string)).unwrap_or_default();
         (now != self.before).then_some(now)
+    }
+
+    /// What the file says of the disk where somebody else wrote it: it is neither what was found there nor what was made
+    /// of it.
+    pub fn foreign(&self) -> Option<String> {
+        let after = self.after.as_ref()?;
+        let none = if self.path.ends_with("io.max") { NONE_V2 } else { NONE_V1 };
+        let now =
+            line(&std::fs::read_to_string(&self.path).ok()?, self.device).unwrap_or_else(|| none.into());
+        (now != self.before && now != *after).then_some(now)
     }
 
     /// Makes it what it was. False: it is so already, or it is gone with its group or its disk.
@@ -56,4 +69,29 @@ pub fn line(text: &str, device: DeviceNumber) -> Option<String> {
         let (name, rest) = line.split_once(' ')?;
         (name == device).then(|| rest.trim().to_string())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_somebody_else_wrote_is_known() {
+        let dir = tempfile::TempDir::new().expect("a directory");
+        let path = dir.path().join("io.max");
+        let device = DeviceNumber { major: 8, minor: 0 };
+        let (before, after) = ("rbps=1 wbps=max riops=max wiops=max".to_owned(), Some(NONE_V2.to_owned()));
+        let limit = Limit { path: path.clone(), device, before: before.clone(), after };
+        let says = |text: String| {
+            std::fs::write(&path, text).expect("written");
+            limit.foreign()
+        };
+        // As it was, as it was made (no line is no limit), and as neither.
+        assert_eq!(says(format!("8:0 {before}\n")), None);
+        assert_eq!(says("8:16 rbps=9 wbps=max riops=max wiops=max\n".into()), None);
+        assert_eq!(
+            says("8:0 rbps=7 wbps=max riops=max wiops=max\n".into()).as_deref(),
+            Some("rbps=7 wbps=max riops=max wiops=max")
+        );
+    }
 }

@@ -4,8 +4,9 @@
 use crate::change::{Change, Open};
 use crate::devices::Devices;
 use crate::value::value;
-use crate::{journal, lock, undo};
+use crate::{journal, lock, mounted, undo};
 use anyhow::Result;
+use plumb_machine::Root;
 use serde::Serialize;
 use std::path::Path;
 
@@ -55,6 +56,10 @@ fn stands(open: &Open, devices: &dyn Devices) -> Option<String> {
         }
         Change::Mount { point, device, .. } => undo::mounted(point)
             .then(|| format!("{}: {} is mounted there", point.display(), device.display())),
+        Change::Mounted { point, device, old } => {
+            let now = mounted::pair(old).and_then(|pair| mounted::word(point, *device, pair, &Root::real()));
+            now.filter(|now| now != old).map(|now| format!("{} is mounted {now}, was {old}", point.display()))
+        }
         Change::Write { path, old: Some(old), .. } => differs(path, old),
         Change::Queue { dir, values } => {
             let all: Vec<String> =

@@ -4,12 +4,13 @@
 use crate::change::{Change, Held, Open, CLEARED};
 use crate::delegation::who_needs;
 use crate::devices::Devices;
+use crate::mounted;
 use crate::queue;
 use crate::undone::Undone;
 use crate::value::value;
 use plumb_machine::child::{wait_all, Child, Status, Waited};
 use plumb_machine::process::{start_of, Identity};
-use plumb_machine::{mounts, Process, Root};
+use plumb_machine::{mounts, DeviceNumber, Process, Root};
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read};
@@ -58,6 +59,7 @@ pub fn undo(open: &Open, held: Held, devices: &dyn Devices) -> Undone {
         Change::Directory { path } => remove(path),
         Change::Tree { path } => remove_tree(path),
         Change::Mount { point, disk, .. } => unmount(point, disk.as_deref(), devices),
+        Change::Mounted { point, device, old } => remounted(point, *device, old),
         Change::Write { path, old: Some(old), instead, .. } => write_back(
             path,
             old,
@@ -67,6 +69,13 @@ pub fn undo(open: &Open, held: Held, devices: &dyn Devices) -> Undone {
         Change::Queue { dir, values } => queue::undo(dir, values),
         Change::Cgroup { path } => cgroup(path),
         Change::Controller { path, name } => controller(path, name),
+        Change::Limit(limit) if limit.foreign().is_some() => Undone::LeftAlone(format!(
+            "{}: {} is {} by now, which somebody else wrote; it was {}",
+            limit.path.display(),
+            limit.device,
+            limit.foreign().unwrap_or_default(),
+            limit.before
+        )),
         Change::Limit(limit) => match limit.put_back() {
             Ok(false) => Undone::Nothing,
             Ok(true) => {
@@ -76,6 +85,17 @@ pub fn undo(open: &Open, held: Held, devices: &dyn Devices) -> Undone {
         },
         Change::Command { name, undo, directory } => run(name, undo, directory.as_deref()),
         Change::Processes { group, start } => kill(*group, *start),
+    }
+}
+
+/// Gives a mounted file system its old word again.
+fn remounted(point: &Path, device: DeviceNumber, old: &str) -> Undone {
+    let now = mounted::pair(old).and_then(|pair| mounted::word(point, device, pair, &Root::real()));
+    match now.filter(|now| *now != old).map(|_| mounted::set(point, old)) {
+        // It is so already, or nothing is mounted there any more.
+        None => Undone::Nothing,
+        Some(Ok(())) => Undone::Did(format!("{}: {old} again", point.display())),
+        Some(Err(e)) => Undone::Failed(format!("{}: {old}: {e}", point.display())),
     }
 }
 

@@ -5,8 +5,11 @@ use super::command::Launch;
 use super::trial::Trial;
 use crate::settings;
 use anyhow::{Context, Result};
+use plumb_machine::{mounts, DeviceNumber, Root};
 use plumb_undo::change::Change as Journaled;
 use plumb_undo::guarded_journal::GuardedJournal;
+use plumb_undo::limit::{self, Limit, NONE_V1, NONE_V2};
+use plumb_undo::mounted;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::process::Command;
@@ -20,6 +23,16 @@ pub enum Action {
     Scheduler {
         queue: PathBuf,
         name: String,
+    },
+    /// A device's limits in files of cgroups, and what is written of it to each.
+    Limits {
+        device: DeviceNumber,
+        files: Vec<(PathBuf, String)>,
+    },
+    /// A word of file systems, by where they are mounted.
+    Mount {
+        points: Vec<PathBuf>,
+        word: String,
     },
     Cpus(String),
     Nice(i32),
@@ -41,6 +54,30 @@ impl Action {
                 files.iter().try_for_each(|(path, value)| settings::set(path, value, &mut guarded.journal))
             }
             Action::Scheduler { queue, name } => settings::set_scheduler(queue, name, &mut guarded.journal),
+            Action::Limits { device, files } => files.iter().try_for_each(|(path, value)| {
+                let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+                let none = if path.ends_with("io.max") { NONE_V2 } else { NONE_V1 };
+                let before = limit::line(&text, *device).unwrap_or_else(|| none.into());
+                guarded.journal.will_limit(&Limit {
+                    path: path.clone(),
+                    device: *device,
+                    before,
+                    after: Some(value.clone()),
+                })?;
+                std::fs::write(path, format!("{device} {value}\n"))
+                    .with_context(|| path.display().to_string())
+            }),
+            Action::Mount { points, word } => points.iter().try_for_each(|point| {
+                let root = Root::real();
+                let mount = mounts(&root).into_iter().rfind(|m| m.point == *point);
+                let device =
+                    mount.with_context(|| format!("{}: nothing is mounted there", point.display()))?.number;
+                let now = mounted::pair(word).and_then(|pair| mounted::word(point, device, pair, &root));
+                let old =
+                    now.with_context(|| format!("{word} is no word of a mount that plumb changes"))?.into();
+                guarded.journal.will(Journaled::Mounted { point: point.clone(), device, old })?;
+                mounted::set(point, word).with_context(|| format!("{}: {word}", point.display()))
+            }),
             Action::Cpus(_) | Action::Nice(_) | Action::Env { .. } => {
                 self.start_with(launch);
                 Ok(())
@@ -65,7 +102,11 @@ impl Action {
                 launch.environment.retain(|(n, _)| n != name);
                 launch.environment.push((name.clone(), value.clone()));
             }
-            Action::Write(_) | Action::Scheduler { .. } | Action::Command(_) => {}
+            Action::Write(_)
+            | Action::Scheduler { .. }
+            | Action::Limits { .. }
+            | Action::Mount { .. }
+            | Action::Command(_) => {}
         }
     }
 
@@ -78,6 +119,16 @@ impl Action {
                 all.join("; ")
             }
             Action::Scheduler { queue, name } => format!("echo {name} > {}/scheduler", queue.display()),
+            Action::Limits { device, files } => {
+                let echo = |(path, value): &(PathBuf, String)| {
+                    format!("echo '{device} {value}' > {}", path.display())
+                };
+                files.iter().map(echo).collect::<Vec<_>>().join("; ")
+            }
+            Action::Mount { points, word } => {
+                let remount = |point: &PathBuf| format!("mount -o remount,{word} {}", point.display());
+                points.iter().map(remount).collect::<Vec<_>>().join("; ")
+            }
             Action::Cpus(list) => format!("start the command with: taskset -c {list}"),
             Action::Nice(nice) => format!("start the command with: nice -n {nice}"),
             Action::Env { name, value } => format!("start the command with: {name}={value}"),

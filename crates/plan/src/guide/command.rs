@@ -58,7 +58,8 @@ impl Observed {
         let status = |of: &str| root.text(format!("/proc/{of}/status")).unwrap_or_default();
         let own = status(&pid.to_string());
         let groups = cgroup::groups(pid, root);
-        let found = ["cpu", "memory"].map(|c| Some((c.to_string(), cgroup::directory(pid, c, root)?)));
+        let found =
+            ["cpu", "memory", "io", "blkio"].map(|c| Some((c.to_string(), cgroup::directory(pid, c, root)?)));
         let stat = root.text(format!("/proc/{pid}/stat")).unwrap_or_default();
         // The name may hold blanks: fields are counted behind it, state is the first.
         let fields: Vec<&str> =

@@ -4,12 +4,22 @@
 use super::action::Action;
 use super::command::{Launch, Observed};
 use super::tunables::{Candidates, Setting, Tunable};
-use plumb_machine::Root;
+use plumb_machine::{mounts, DeviceNumber, Mount, Root};
+use plumb_undo::limit::{self, NONE_V1, NONE_V2};
 use plumb_undo::value::value;
 use std::path::{Path, PathBuf};
 
 /// v1 writes "no limit" as the largest number of pages; nothing has half of that.
 const NO_LIMIT_V1: u64 = 1 << 62;
+
+/// Files that limit devices: of version 2, and of version 1.
+const LIMITS: [&str; 5] = [
+    "io.max",
+    "blkio.throttle.read_bps_device",
+    "blkio.throttle.write_bps_device",
+    "blkio.throttle.read_iops_device",
+    "blkio.throttle.write_iops_device",
+];
 
 /// A tunable where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +31,8 @@ pub struct Present {
     files: Vec<PathBuf>,
     /// Words that the file offers.
     offers: Vec<String>,
+    /// Whose limits the files hold, where they hold those of several devices.
+    device: Option<DeviceNumber>,
 }
 
 /// Reads a tunable; the reason where this machine does not have it.
@@ -47,6 +59,8 @@ pub fn present(
             })?;
             of_file(&format!("cgroup {}", dir.display()), file, root)
         }
+        Setting::DeviceLimit => device_limit(device, observed, root),
+        Setting::Mount(pair) => of_mounts(device, pair, root),
         Setting::Cpus if observed.pinned_itself => Err("the command chooses its CPUs itself".into()),
         Setting::Cpus if launch.cpus.is_none() && observed.cpus.is_empty() => {
             Err("the command ended before its CPUs could be read".into())
@@ -57,7 +71,7 @@ pub fn present(
 }
 
 fn of_command(value: String) -> Present {
-    Present { of: "command".into(), value, files: Vec::new(), offers: Vec::new() }
+    Present { of: "command".into(), value, files: Vec::new(), offers: Vec::new(), device: None }
 }
 
 /// The queue of the disk that a device is, or is a part of.
@@ -78,7 +92,59 @@ fn of_file(of: &str, path: PathBuf, root: &Root) -> Result<Present, String> {
     let now = value(&real).map_err(|e| format!("{}: {e}", path.display()))?;
     let text = std::fs::read_to_string(&real).unwrap_or_default();
     let offers = text.split_whitespace().map(|w| w.trim_matches(['[', ']']).to_string()).collect();
-    Ok(Present { of: of.into(), value: now, files: vec![path], offers })
+    Ok(Present { of: of.into(), value: now, files: vec![path], offers, device: None })
+}
+
+/// Files that limit a disk in the command's cgroup and those above it (blk-throttle); none where nothing limits it.
+fn device_limit(device: &str, observed: &Observed, root: &Root) -> Result<Present, String> {
+    let queue = queue(device, root)?;
+    let number = root.text(queue.with_file_name("dev")).unwrap_or_default();
+    let number = DeviceNumber::parse(&number).ok_or_else(|| format!("{device}: has no number"))?;
+    // Where both hierarchies are mounted, either may have the limit.
+    let groups: Vec<&Path> = ["io", "blkio"].into_iter().filter_map(|c| observed.cgroup(c)).collect();
+    let group = groups.first().ok_or("the command's cgroup has no controller io or blkio")?;
+    let (mut files, mut lines) = (Vec::new(), Vec::new());
+    let tops = [Path::new("/sys/fs/cgroup"), Path::new("/")];
+    let above = groups.iter().flat_map(|group| group.ancestors().take_while(|dir| !tops.contains(dir)));
+    for dir in above {
+        for name in LIMITS {
+            let path = dir.join(name);
+            let text = root.text(&path).unwrap_or_default();
+            let line = limit::line(&text, number).filter(|l| ![NONE_V1, NONE_V2].contains(&l.as_str()));
+            if let Some(line) = line.filter(|_| !files.contains(&path)) {
+                files.push(path);
+                lines.push(line);
+            }
+        }
+    }
+    if files.is_empty() {
+        return Err(format!("{}: nothing limits {device} there", group.display()));
+    }
+    let of = format!("{device} in cgroup {}", group.display());
+    Ok(Present { of, value: lines.join(", "), files, offers: Vec::new(), device: Some(number) })
+}
+
+/// Mount points of the device, and of partitions of it, at which the first word of a pair holds.
+fn of_mounts(device: &str, pair: [&str; 2], root: &Root) -> Result<Present, String> {
+    queue(device, root)?;
+    let dir = Path::new("/sys/class/block").join(device.replace('/', "!"));
+    let parts = root
+        .names(&dir)
+        .into_iter()
+        .map(|name| dir.join(name))
+        .filter(|d| root.path(d.join("partition")).exists());
+    let numbers: Vec<DeviceNumber> = std::iter::once(dir.clone())
+        .chain(parts)
+        .filter_map(|d| DeviceNumber::parse(&root.text(d.join("dev"))?))
+        .collect();
+    let has = |m: &Mount| numbers.contains(&m.number) && m.options.split(',').any(|word| word == pair[0]);
+    let files: Vec<PathBuf> = mounts(root).into_iter().filter(has).map(|m| m.point).collect();
+    let Some(first) = files.first() else {
+        return Err(format!("{device}: nothing on it is mounted {}", pair[0]));
+    };
+    let of = first.display().to_string();
+    let offers = vec![pair[1].to_string()];
+    Ok(Present { of, value: pair[0].into(), files, offers, device: None })
 }
 
 fn each_cpu(before: &str, after: &str, root: &Root) -> Result<Present, String> {
@@ -146,6 +212,9 @@ impl Present {
 
     /// The value without a limit, where there is a limit.
     fn unlimited(&self) -> Option<String> {
+        if self.device.is_some() {
+            return Some("max".into());
+        }
         let name = self.files.first()?.file_name()?.to_str()?;
         match name {
             "cpu.max" => self
@@ -169,6 +238,12 @@ impl Present {
             }
             Setting::Cpus => Action::Cpus(value.into()),
             Setting::Nice => Action::Nice(value.parse().ok()?),
+            Setting::Mount(_) => Action::Mount { points: self.files.clone(), word: value.into() },
+            Setting::DeviceLimit => {
+                let none = |path: &PathBuf| if path.ends_with("io.max") { NONE_V2 } else { NONE_V1 };
+                let files = self.files.iter().map(|path| (path.clone(), none(path).into())).collect();
+                Action::Limits { device: self.device?, files }
+            }
             _ => Action::Write(self.files.iter().map(|path| (path.clone(), value.to_string())).collect()),
         })
     }
@@ -227,6 +302,47 @@ mod tests {
         assert_eq!(values(&fake, "cpu-max", &seen), ["-1"]);
         fake.put("/d/cpu.cfs_quota_us", "-1\n");
         assert!(values(&fake, "cpu-max", &seen).is_empty());
+    }
+
+    #[test]
+    fn a_limit_of_a_device_is_lifted_wherever_it_stands() {
+        let fake = Fake::new();
+        fake.disk("sda", "8:0");
+        let group = |controller: &str, dir: &str| Observed {
+            cgroups: vec![(controller.into(), dir.into())],
+            ..Observed::default()
+        };
+        let now =
+            |seen: &Observed| present(Setting::DeviceLimit, "sda", seen, &Launch::default(), &fake.root());
+        let seen = group("io", "/sys/fs/cgroup/a/b");
+        fake.put("/sys/fs/cgroup/a/b/io.max", "8:16 rbps=1 wbps=max riops=max wiops=max\n");
+        assert!(now(&seen).expect_err("of another disk").contains("nothing limits sda"));
+        fake.put("/sys/fs/cgroup/a/io.max", "8:0 rbps=max wbps=1048576 riops=max wiops=max\n");
+        let limits = |action: &Action| match action {
+            Action::Limits { device, files } => (device.to_string(), files.clone()),
+            _ => panic!("{action:?}"),
+        };
+        let found = now(&seen).expect("a limit").candidates(tunable("io-max"));
+        let lifted = (PathBuf::from("/sys/fs/cgroup/a/io.max"), NONE_V2.to_string());
+        assert_eq!(limits(&found[0].1), ("8:0".into(), vec![lifted]));
+        let seen = group("blkio", "/sys/fs/cgroup/blkio/a");
+        fake.put("/sys/fs/cgroup/blkio/a/blkio.throttle.read_bps_device", "8:0 1000\n");
+        let found = now(&seen).expect("a limit").candidates(tunable("io-max"));
+        assert_eq!(limits(&found[0].1).1[0].1, "0");
+    }
+
+    #[test]
+    fn a_mount_is_that_of_the_device_or_of_its_partition() {
+        let fake = Fake::new();
+        fake.disk("sda", "8:0").partition("sda", "sda1", "8:1").disk("sdb", "8:16");
+        let pair = Setting::Mount(["sync", "async"]);
+        let now = || present(pair, "sda", &Observed::default(), &Launch::default(), &fake.root());
+        fake.mount("self", "8:16", "/other", "ext4", "/dev/sdb rw,sync");
+        assert!(now().expect_err("of another disk").contains("nothing on it is mounted sync"));
+        fake.mount("self", "8:1", "/data", "ext4", "/dev/sda1 rw,sync");
+        let found = now().expect("a mount").candidates(tunable("mount-sync"));
+        let expected = Action::Mount { points: vec!["/data".into()], word: "async".into() };
+        assert_eq!(found, [("async".to_string(), expected)]);
     }
 
     #[test]

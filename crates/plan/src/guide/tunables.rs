@@ -44,6 +44,10 @@ pub enum Setting {
     DirtyLimit,
     /// A limit of the command's cgroup.
     Group { controller: &'static str, v2: &'static str, v1: &'static str },
+    /// The limit of the finding's device in the command's cgroup, or in one above it.
+    DeviceLimit,
+    /// A word of the file systems on the finding's device, and its opposite.
+    Mount([&'static str; 2]),
     /// CPUs that the command may use.
     Cpus,
     /// Nice value of the command.
@@ -56,7 +60,8 @@ impl Setting {
         match self {
             Setting::Scheduler | Setting::Queue(_) => "the finding's device",
             Setting::System(_) | Setting::EachCpu(..) | Setting::DirtyLimit => "the system",
-            Setting::Group { .. } => "the command's cgroup",
+            Setting::Group { .. } | Setting::DeviceLimit => "the command's cgroup",
+            Setting::Mount(_) => "the file systems on the finding's device",
             Setting::Cpus | Setting::Nice => "the command",
         }
     }
@@ -70,6 +75,8 @@ impl Setting {
             Setting::EachCpu(before, after) => format!("{before}N{after}"),
             Setting::DirtyLimit => "/proc/sys/vm/dirty_bytes, dirty_ratio".into(),
             Setting::Group { v2, v1, .. } => format!("{v2} ({v1})"),
+            Setting::DeviceLimit => "io.max (blkio.throttle.*_device)".into(),
+            Setting::Mount(_) => "/proc/self/mountinfo".into(),
             Setting::Cpus => "sched_getaffinity(2)".into(),
             Setting::Nice => "getpriority(2)".into(),
         }
@@ -115,12 +122,35 @@ pub const TUNABLES: &[Tunable] = &[
         costs: "the group can take CPU time from others",
     },
     Tunable {
+        key: "io-max",
+        findings: &[("io.limit", Always)],
+        setting: Setting::DeviceLimit,
+        candidates: Unlimited,
+        because: "blk-throttle holds the group's requests back before they reach the device",
+        costs: "the group can take the device's time from others",
+    },
+    Tunable {
         key: "memory-high",
         findings: &[("memory.reclaim", Always), ("memory.swap", Always)],
         setting: Setting::Group { controller: "memory", v2: "memory.high", v1: "memory.limit_in_bytes" },
         candidates: Unlimited,
         because: "the cgroup's limit makes its tasks reclaim their own memory",
         costs: "the group can take memory from others",
+    },
+    Tunable {
+        key: "mount-sync",
+        findings: &[
+            ("sync.write", Always),
+            ("device.slow", Always),
+            ("device.saturated", Always),
+            ("io.depth", Always),
+            ("io.small", Always),
+            ("io.random", Always),
+        ],
+        setting: Setting::Mount(["sync", "async"]),
+        candidates: Words(&["async"]),
+        because: "a file system that is mounted sync writes to the device in every write(2)",
+        costs: "a crash loses what was written and not synced in the last half minute",
     },
     Tunable {
         key: "read-ahead",

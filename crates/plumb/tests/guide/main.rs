@@ -122,7 +122,14 @@ pub(crate) fn found(scratch: &Scratch, disk: Option<&Disk>, group: Option<&Path>
         all.push(format!("{name}: {}", read(format!("/proc/sys/vm/{name}"))));
     }
     all.push(std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default());
-    for name in ["cpu.cfs_quota_us", "cpu.max", "memory.limit_in_bytes", "memory.high"] {
+    for name in [
+        "cpu.cfs_quota_us",
+        "cpu.max",
+        "memory.limit_in_bytes",
+        "memory.high",
+        "io.max",
+        "blkio.throttle.read_bps_device",
+    ] {
         let text = group.and_then(|g| std::fs::read_to_string(g.join(name)).ok());
         all.extend(text.map(|t| format!("{name}: {t}")));
     }

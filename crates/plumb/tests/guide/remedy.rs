@@ -95,22 +95,35 @@ fn a_sync_for_each_row() {
     must(Command::new("umount").arg(&point));
 }
 
-/// A cgroup of the test's own with a quota of CPU time, in either version.
-struct Quota(PathBuf);
+/// A cgroup of the test's own with a limit, in either version.
+struct Limited(PathBuf);
 
-impl Quota {
-    fn new(percent: u64) -> Option<Quota> {
-        let name = format!("plumb-guide-{}", std::process::id());
-        for (top, file, text) in [
+impl Limited {
+    /// Of CPU time.
+    fn cpu(percent: u64) -> Option<Limited> {
+        Self::new(&[
             ("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", (percent * 1000).to_string()),
             ("/sys/fs/cgroup", "cpu.max", format!("{} 100000", percent * 1000)),
-        ] {
+        ])
+    }
+
+    /// Of what is read of a device, bytes a second.
+    fn reads(number: &str, rate: u64) -> Option<Limited> {
+        Self::new(&[
+            ("/sys/fs/cgroup/blkio", "blkio.throttle.read_bps_device", format!("{number} {rate}")),
+            ("/sys/fs/cgroup", "io.max", format!("{number} rbps={rate}")),
+        ])
+    }
+
+    fn new(places: &[(&str, &str, String)]) -> Option<Limited> {
+        let name = format!("plumb-guide-{}", std::process::id());
+        for (top, file, text) in places {
             let dir = PathBuf::from(top).join(&name);
             if std::fs::create_dir(&dir).is_err() {
                 continue;
             }
             if std::fs::write(dir.join(file), text).is_ok() {
-                return Some(Quota(dir));
+                return Some(Limited(dir));
             }
             let _ = std::fs::remove_dir(&dir);
         }
@@ -118,7 +131,7 @@ impl Quota {
     }
 }
 
-impl Drop for Quota {
+impl Drop for Limited {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir(&self.0);
     }
@@ -128,7 +141,7 @@ impl Drop for Quota {
 fn a_cpu_quota() {
     const TEST: &str = "a_cpu_quota";
     let Some(_alone) = ready(TEST, &[]) else { return };
-    let Some(quota) = Quota::new(20) else {
+    let Some(quota) = Limited::cpu(20) else {
         println!("SKIP {TEST}: no cgroup with a quota of CPU time can be made here");
         return;
     };
@@ -144,6 +157,53 @@ fn a_cpu_quota() {
         command: &["sh", "-c", &script],
     };
     reaches(&case, &["cpu-max"]);
+}
+
+#[test]
+fn a_limit_of_a_device() {
+    const TEST: &str = "a_limit_of_a_device";
+    let Some(_alone) = ready(TEST, &["dd"]) else { return };
+    let Some(disk) = Disk::serve(TEST, "gp3") else { return };
+    let number = read(disk.queue("../dev"));
+    let Some(limited) = Limited::reads(number.trim(), 1 << 20) else {
+        println!("SKIP {TEST}: no cgroup with a limit of a device can be made here");
+        return;
+    };
+    let scratch = Scratch::new();
+    let script = format!(
+        "echo $$ > {}/cgroup.procs; exec dd if={} of=/dev/null bs=64k count=48 iflag=direct",
+        limited.0.display(),
+        disk.device
+    );
+    let case = Case {
+        scratch: &scratch,
+        disk: Some(&disk),
+        group: Some(&limited.0),
+        words: &["--goal", "elapsed -50%", "--may", "all"],
+        start: nothing,
+        command: &["sh", "-c", &script],
+    };
+    reaches(&case, &["io-max"]);
+}
+
+#[test]
+fn a_file_system_that_is_mounted_sync() {
+    const TEST: &str = "a_file_system_that_is_mounted_sync";
+    let Some(_alone) = ready(TEST, &["mkfs.ext4", "mount", "umount", "dd"]) else { return };
+    let Some(disk) = Disk::serve(TEST, "gp3") else { return };
+    let scratch = Scratch::new();
+    let point = scratch.ext4(&disk.device, "mount", &["-o", "sync,nosuid"]);
+    let file = format!("of={}", point.join("file").display());
+    let case = Case {
+        scratch: &scratch,
+        disk: Some(&disk),
+        group: None,
+        words: &["--goal", "elapsed -50%", "--may", "all"],
+        start: nothing,
+        command: &["dd", "if=/dev/zero", &file, "bs=4k", "count=300"],
+    };
+    reaches(&case, &["mount-sync"]);
+    must(Command::new("umount").arg(&point));
 }
 
 /// A kernel parameter that is put back.

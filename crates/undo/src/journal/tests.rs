@@ -12,7 +12,7 @@ fn the_last_that_was_said_of_a_limit_is_what_is_put_back() {
     let file = dir.path().join("io.max");
     let put = |text: &str| std::fs::write(&file, text).expect("written");
     let device = plumb_machine::DeviceNumber { major: 8, minor: 0 };
-    let limit = |before: &str| Limit { path: file.clone(), device, before: before.into() };
+    let limit = |before: &str| Limit { path: file.clone(), device, before: before.into(), after: None };
     let mut journal = Journal::open(dir.path(), &PlainFiles).expect("opened");
     journal.will_limit(&limit("rbps=max wbps=max riops=max wiops=max")).expect("said");
     journal.will_limit(&limit("rbps=7 wbps=max riops=max wiops=max")).expect("said");
@@ -200,6 +200,7 @@ fn journals_of_older_versions_are_read() {
             path: "/sys/fs/cgroup/a/io.max".into(),
             device,
             before: "rbps=max wbps=max riops=max wiops=max".into(),
+            after: None,
         }),
         Change::Processes { group: 99, start: 12345 },
     ];
