@@ -37,8 +37,8 @@ pub use lock::{counters, shared_len, Locks};
 pub use mmap::Mmap;
 pub use names::NameCalls;
 pub use network::{
-    BlockingServer, EpollEdgeServer, EpollExclusiveServer, EpollServer, EventRequests, Listeners, PollServer,
-    Requests, RingServer, SelectServer,
+    BlockingServer, DatagramServer, EpollEdgeServer, EpollExclusiveServer, EpollServer, EventRequests,
+    Listeners, PollServer, Requests, RingServer, SelectServer, UDP,
 };
 pub use null::Null;
 pub use posix_aio::PosixAio;

@@ -50,7 +50,7 @@ pub struct Job {
         value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub batch: u32,
 
-    /// Where requests go: HOST:PORT, the path of a Unix socket, or with --sql the URL of a database
+    /// Where requests go: HOST:PORT, udp:HOST:PORT, the path of a Unix socket, or with --sql the URL of a database
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -59,7 +59,7 @@ pub struct Job {
         help_heading = "Network"
     )]
     pub to: String,
-    /// Where a server takes requests: HOST:PORT, or the path of a Unix socket, which is made
+    /// Where a server takes requests: HOST:PORT, udp:HOST:PORT, or the path of a Unix socket, which is made
     #[arg(
         long,
         value_name = "ADDRESS",

@@ -121,6 +121,37 @@ fn a_server_is_asked_as_often_as_the_result_says() {
     assert_eq!(asked, expected);
 }
 
+/// Answers datagrams of 50 bytes with 200, but for every tenth; says its port, and at its end nothing.
+const DATAGRAMS: &str = r#"
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(("127.0.0.1", 0))
+print(s.getsockname()[1], flush=True)
+n = 0
+while True:
+    message, who = s.recvfrom(1000)
+    n += 1
+    print("asked %d" % len(message), flush=True)
+    if n % 10:
+        s.sendto(b"x" * 200, who)
+"#;
+
+#[test]
+fn a_datagram_that_is_lost_is_an_error_and_those_behind_it_are_not() {
+    if !can("a_datagram_that_is_lost_is_an_error_and_those_behind_it_are_not", &["python3"]) {
+        return;
+    }
+    let scratch = Scratch::new();
+    let server = Server::of(DATAGRAMS, &scratch);
+    let to = format!("udp:{}", server.address);
+    let words =
+        ["--what", "request", "--to", &to, "--block", "50", "--reply", "200", "--operations", "25", "."];
+    let all = result(&scratch.load(&[&words[..], &["--json"]].concat())).1;
+    let request = request(&all);
+    assert_eq!((number(request, "count"), number(request, "errors")), (25, 2), "{request:#}");
+    assert_eq!(server.said(), vec!["asked 50"; 25]);
+}
+
 #[test]
 fn http_is_asked_and_what_failed_is_an_error() {
     if !can("http_is_asked_and_what_failed_is_an_error", &["python3"]) {
@@ -267,6 +298,84 @@ fn each_way_of_waiting_answers_all_and_is_its_own_call() {
             assert!(!called || multiplex == ours, "{multiplex}: {other} is called");
         }
     }
+}
+
+#[test]
+fn datagrams_are_answered_by_workers_with_one_socket_and_with_one_each() {
+    for server in ["threads = 2\nsharing = 'shared'", "processes = 2"] {
+        let scratch = Scratch::new();
+        let job = both(
+            "none",
+            &format!("block = '64'\nreply = '1000'\n{server}"),
+            "block = '64'\nreply = '1000'\nthreads = 4\noperations = 100",
+        );
+        std::fs::write(scratch.path().join("j.toml"), job.replace("'127.0.0.1:", "'udp:127.0.0.1:"))
+            .expect("a job file");
+        let all = scratch.json(&["--job", "j.toml", "."]);
+        for (at, word) in [(1, "request"), (0, "serve")] {
+            let of = of(&all, at, word);
+            assert_eq!(
+                (number(of, "count"), number(of, "errors"), number(of, "bytes")),
+                (400, 0, 400_000),
+                "{of:#}"
+            );
+        }
+    }
+}
+
+/// Users of other runtimes in rooms of our server: all of their messages come back, and the server has told as many.
+#[test]
+fn users_of_other_runtimes_meet_in_our_rooms() {
+    const TEST: &str = "users_of_other_runtimes_meet_in_our_rooms";
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");
+    let mut tried = 0;
+    for (program, words, file) in [("go", &["run"][..], "chat.go"), ("java", &[][..], "Chat.java")] {
+        if !can(&format!("{TEST} ({program})"), &[program]) {
+            continue;
+        }
+        let scratch = Scratch::new();
+        let (users, messages, bytes) = (12u64, 40u64, 64);
+        let port = free_port();
+        let listen = format!("127.0.0.1:{port}");
+        let server = scratch.start(&[
+            "--what",
+            "serve",
+            "--listen",
+            &listen,
+            "--room",
+            "4",
+            "--block",
+            "64",
+            "--multiplex",
+            "epoll",
+            "--operations",
+            &(users * messages).to_string(),
+            "--json",
+            "--quiet",
+            ".",
+        ]);
+        until("the server is up", || std::net::TcpStream::connect(&listen).is_ok());
+        let numbers = [u64::from(port), users, messages, bytes].map(|n| n.to_string());
+        let mut client = Command::new(program);
+        client.args(words).arg(dir.join(file)).args(numbers);
+        let out = client.env("GOCACHE", scratch.path().join("go")).output().expect(program);
+        let said = String::from_utf8_lossy(&out.stdout).trim().to_owned();
+        assert_eq!(
+            said,
+            (users * messages).to_string(),
+            "{program}: {}",
+            String::from_utf8_lossy(&out.stderr)
+        );
+        let all = result(&server.end()).1;
+        let told = kind(job(&all), "serve");
+        assert_eq!(
+            (number(told, "count"), number(told, "errors")),
+            (users * messages, 0),
+            "{program}: {told:#}"
+        );
+        tried += 1;
+    }
+    println!("{tried} of 2 runtimes");
 }
 
 #[test]

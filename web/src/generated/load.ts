@@ -51,7 +51,7 @@ export type Sharing = "each" | "shared";
 export type Timed = "in" | "out";
 
 /** What guards the counters of lock-and-update. */
-export type Lock = "mutex" | "futex" | "adaptive" | "spin" | "rwlock" | "atomic" | "per-cpu" | "fcntl";
+export type Lock = "mutex" | "futex" | "adaptive" | "requeue" | "spin" | "rwlock" | "atomic" | "per-cpu" | "fcntl";
 
 /** One load: what its workers do, how, in which order, how fast and until when. */
 export interface Job {
@@ -71,9 +71,9 @@ export interface Job {
   counters: number;
   /** Updates that one operation of lock-and-update makes, of one counter after the other, and that are timed together */
   batch: number;
-  /** Where requests go: HOST:PORT, the path of a Unix socket, or with --sql the URL of a database */
+  /** Where requests go: HOST:PORT, udp:HOST:PORT, the path of a Unix socket, or with --sql the URL of a database */
   to: string;
-  /** Where a server takes requests: HOST:PORT, or the path of a Unix socket, which is made */
+  /** Where a server takes requests: HOST:PORT, udp:HOST:PORT, or the path of a Unix socket, which is made */
   listen: string;
   /** How a worker waits for several connections at once */
   multiplex: Multiplex;

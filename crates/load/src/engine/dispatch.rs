@@ -3,10 +3,10 @@
 //! is compiled for each.
 
 use super::{
-    copy, io_uring, libaio, BlockingServer, Char, CopyFileRange, Engine, EngineError, EpollEdgeServer,
-    EpollExclusiveServer, EpollServer, EventRequests, IoUringFixed, IoUringPlain, IoUringSqpoll, Libaio,
-    Locks, Mmap, NameCalls, Null, PollServer, PosixAio, Pwrite, Pwritev2, Requests, RingServer, SelectServer,
-    Sendfile, Sql, Stdio, Write, Writev,
+    copy, io_uring, libaio, BlockingServer, Char, CopyFileRange, DatagramServer, Engine, EngineError,
+    EpollEdgeServer, EpollExclusiveServer, EpollServer, EventRequests, IoUringFixed, IoUringPlain,
+    IoUringSqpoll, Libaio, Locks, Mmap, NameCalls, Null, PollServer, PosixAio, Pwrite, Pwritev2, Requests,
+    RingServer, SelectServer, Sendfile, Sql, Stdio, Write, Writev, UDP,
 };
 use crate::job::{Job, Multiplex, Through, What};
 
@@ -28,6 +28,7 @@ pub fn choose<V: Visitor>(job: &Job, visitor: V) -> V::Out {
         (_, What::Request) if !job.sql.is_empty() => visitor.visit::<Sql>(),
         (_, What::Request) if job.multiplex == Multiplex::None => visitor.visit::<Requests>(),
         (_, What::Request) => visitor.visit::<EventRequests>(),
+        (_, What::Serve) if job.listen.starts_with(UDP) => visitor.visit::<DatagramServer>(),
         (_, What::Serve) => match job.multiplex {
             Multiplex::None => visitor.visit::<BlockingServer>(),
             Multiplex::Select => visitor.visit::<SelectServer>(),

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Counters that all workers of a job count up, each under a lock.
 
-use super::lock_words::{adaptive_lock, futex_lock, futex_unlock, spin_lock, spin_unlock};
+use super::lock_words::{
+    adaptive_lock, futex_lock, futex_unlock, requeue_lock, requeue_unlock, spin_lock, spin_unlock, Monitor,
+};
 use super::{result_of, Action, Engine, EngineError, Operation, Setup};
 use crate::job::{Job, Lock};
 use std::cell::UnsafeCell;
@@ -32,6 +34,7 @@ struct Counter {
 union Word {
     /// Of the futex and of the spinning lock.
     word: std::mem::ManuallyDrop<AtomicU32>,
+    monitor: std::mem::ManuallyDrop<Monitor>,
     mutex: libc::pthread_mutex_t,
     rwlock: libc::pthread_rwlock_t,
 }
@@ -182,6 +185,12 @@ impl Locks {
                     adaptive_lock(&(*lock).word);
                     counter.up();
                     futex_unlock(&(*lock).word);
+                    0
+                }
+                Lock::Requeue => {
+                    requeue_lock(&(*lock).monitor);
+                    counter.up();
+                    requeue_unlock(&(*lock).monitor);
                     0
                 }
                 Lock::PerCpu => {

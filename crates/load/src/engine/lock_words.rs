@@ -49,12 +49,70 @@ pub(super) fn futex_unlock(word: &AtomicU32) {
     }
 }
 
+/// A lock whose waiters sleep on an event of their own, and are moved to the lock when it is given back, as those of a
+/// condition variable were by glibc before 2.25.
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct Monitor {
+    word: AtomicU32,
+    /// Rises with each time that somebody who may be awaited gives the lock back.
+    event: AtomicU32,
+}
+
+/// Takes it; sleeps until the next event where it is taken.
+#[inline(always)]
+pub(super) fn requeue_lock(lock: &Monitor) {
+    if lock.word.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        wait_for_event(lock);
+    }
+}
+
+#[cold]
+fn wait_for_event(lock: &Monitor) {
+    loop {
+        let seen = lock.event.load(Ordering::Acquire);
+        if lock.word.swap(AWAITED, Ordering::Acquire) == FREE {
+            return;
+        }
+        // Whoever gives it back after the swap raises the event first: then this does not sleep.
+        futex(&lock.event, libc::FUTEX_WAIT, seen);
+    }
+}
+
+/// Gives it back; where somebody may wait one is woken, and those behind that one sleep on for the lock.
+#[inline(always)]
+pub(super) fn requeue_unlock(lock: &Monitor) {
+    if lock.word.swap(FREE, Ordering::Release) == AWAITED {
+        wake_and_requeue(lock);
+    }
+}
+
+#[cold]
+fn wake_and_requeue(lock: &Monitor) {
+    // Those that were moved before have waited longest.
+    if futex(&lock.word, libc::FUTEX_WAKE, 1) > 0 {
+        return;
+    }
+    loop {
+        let now = lock.event.fetch_add(1, Ordering::AcqRel).wrapping_add(1);
+        // SAFETY: both words live as long as the call does.
+        let moved = unsafe {
+            let (from, to) = (lock.event.as_ptr(), lock.word.as_ptr());
+            libc::syscall(libc::SYS_futex, from, libc::FUTEX_CMP_REQUEUE, 1, i32::MAX as usize, to, now)
+        };
+        // Somebody else raised the event meanwhile: it is done again.
+        if moved >= 0 || super::errno() != libc::EAGAIN {
+            return;
+        }
+    }
+}
+
 /// futex(2), not private: the word is shared between processes. What it
-/// returns says nothing that the word does not.
-fn futex(word: &AtomicU32, call: libc::c_int, value: u32) {
+/// returns says of a wait nothing that the word does not.
+fn futex(word: &AtomicU32, call: libc::c_int, value: u32) -> libc::c_long {
     let none = std::ptr::null::<libc::timespec>();
     // SAFETY: the word lives as long as the call does.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), call, value, none) };
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), call, value, none) }
 }
 
 /// Takes a lock by looking until it is free (test and test-and-set). With
@@ -112,6 +170,31 @@ mod tests {
     #[test]
     fn a_lock_that_spins_first_excludes_and_wakes() {
         excludes(adaptive_lock, futex_unlock);
+    }
+
+    #[test]
+    fn a_lock_that_moves_its_waiters_excludes_and_wakes_all() {
+        static LOCK: Monitor = Monitor { word: AtomicU32::new(FREE), event: AtomicU32::new(0) };
+        let _watchdog = Watchdog::new();
+        static INSIDE: AtomicUsize = AtomicUsize::new(0);
+        requeue_lock(&LOCK);
+        std::thread::scope(|scope| {
+            for _ in 0..16 {
+                scope.spawn(|| {
+                    for _ in 0..200 {
+                        requeue_lock(&LOCK);
+                        assert_eq!(INSIDE.fetch_add(1, Ordering::SeqCst), 0, "one at a time");
+                        std::thread::yield_now();
+                        INSIDE.fetch_sub(1, Ordering::SeqCst);
+                        requeue_unlock(&LOCK);
+                    }
+                });
+            }
+            // All of them sleep by then.
+            std::thread::sleep(Duration::from_millis(50));
+            requeue_unlock(&LOCK);
+        });
+        assert_eq!(LOCK.word.load(Ordering::SeqCst), FREE);
     }
 
     #[test]

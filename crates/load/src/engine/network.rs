@@ -3,6 +3,7 @@
 //! [`ring_server`]), and what both agree on.
 
 mod client;
+mod datagram_server;
 mod event_client;
 mod http;
 mod listen;
@@ -13,6 +14,7 @@ mod rooms;
 mod server;
 
 pub use client::Requests;
+pub use datagram_server::DatagramServer;
 pub use event_client::EventRequests;
 pub use listen::Listeners;
 pub use ring_server::RingServer;
@@ -37,19 +39,35 @@ const TURN: Duration = Duration::from_millis(100);
 #[derive(Debug, Clone)]
 enum Address {
     Tcp(SocketAddr),
+    Udp(SocketAddr),
     Unix(PathBuf),
 }
 
+/// How the address of a server of datagrams begins.
+pub const UDP: &str = "udp:";
+/// A datagram of which there is no answer for so long is lost, or its answer is.
+const LOST: Duration = Duration::from_secs(1);
+
 impl Address {
-    /// HOST:PORT, or the path of a Unix socket, which has a '/'.
+    /// HOST:PORT, the same behind `udp:`, or the path of a Unix socket, which has a '/'.
     fn of(option: &str, text: &str) -> Result<Self, EngineError> {
         if text.contains('/') {
             return Ok(Address::Unix(text.into()));
         }
-        let next = "give HOST:PORT, or the path of a Unix socket";
-        let found = text.to_socket_addrs().map(|mut all| all.next());
+        let next = "give HOST:PORT, udp:HOST:PORT, or the path of a Unix socket";
+        let datagrams = text.strip_prefix(UDP);
+        let found = datagrams.unwrap_or(text).to_socket_addrs().map(|mut all| all.next());
         let found = found.map_err(|e| EngineError(format!("{option} {text}: {e}; {next}")))?;
-        found.map(Address::Tcp).ok_or_else(|| EngineError(format!("{option} {text}: has no address; {next}")))
+        let kind = if datagrams.is_some() { Address::Udp } else { Address::Tcp };
+        found.map(kind).ok_or_else(|| EngineError(format!("{option} {text}: has no address; {next}")))
+    }
+
+    /// What sockets there are of.
+    fn kind(&self) -> i32 {
+        match self {
+            Address::Udp(_) => libc::SOCK_DGRAM,
+            Address::Tcp(_) | Address::Unix(_) => libc::SOCK_STREAM,
+        }
     }
 
     /// As the kernel takes it, and its length.
@@ -58,7 +76,7 @@ impl Address {
         let mut name: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
         let place = std::ptr::from_mut(&mut name);
         let length = match self {
-            Address::Tcp(SocketAddr::V4(at)) => {
+            Address::Tcp(SocketAddr::V4(at)) | Address::Udp(SocketAddr::V4(at)) => {
                 let v4 = libc::sockaddr_in {
                     sin_family: libc::AF_INET as u16,
                     sin_port: at.port().to_be(),
@@ -69,7 +87,7 @@ impl Address {
                 unsafe { place.cast::<libc::sockaddr_in>().write(v4) };
                 size_of::<libc::sockaddr_in>()
             }
-            Address::Tcp(SocketAddr::V6(at)) => {
+            Address::Tcp(SocketAddr::V6(at)) | Address::Udp(SocketAddr::V6(at)) => {
                 let v6 = libc::sockaddr_in6 {
                     sin6_family: libc::AF_INET6 as u16,
                     sin6_port: at.port().to_be(),
@@ -107,14 +125,15 @@ impl Address {
         let how = libc::SOCK_CLOEXEC | if blocks { 0 } else { libc::SOCK_NONBLOCK };
         // SAFETY: the name is as long as is said; the descriptor is new and ours.
         unsafe {
-            let fd = libc::socket(i32::from(name.ss_family), libc::SOCK_STREAM | how, 0);
+            let fd = libc::socket(i32::from(name.ss_family), self.kind() | how, 0);
             if fd < 0 {
                 return Err(-i64::from(errno()));
             }
             let socket = OwnedFd::from_raw_fd(fd);
             no_delay(fd);
             if blocks {
-                timeout(fd, libc::SO_RCVTIMEO, SILENCE)?;
+                let silence = if self.kind() == libc::SOCK_DGRAM { LOST } else { SILENCE };
+                timeout(fd, libc::SO_RCVTIMEO, silence)?;
                 timeout(fd, libc::SO_SNDTIMEO, SILENCE)?;
             }
             match result_of(libc::connect(fd, std::ptr::from_ref(&name).cast(), len) as isize) {
@@ -126,7 +145,7 @@ impl Address {
     }
 }
 
-/// Without, a message in two segments waits for an acknowledgement (Nagle). Unix sockets have none of it.
+/// Without, a message in two segments waits for an acknowledgement (Nagle). Other sockets have none of it.
 fn no_delay(fd: RawFd) {
     let yes = 1i32;
     // SAFETY: the option is an int.

@@ -3,12 +3,16 @@
 
 use super::{Job, Layout, Multiplex, Order, Sharing, SyncMethod, Through, What};
 use crate::database::Dialect;
+use crate::engine::UDP;
 use clap::Args;
 
 /// A job that cannot run, and what to change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct JobError(pub String);
+
+/// Bytes that a datagram of UDP over IPv4 carries at most.
+const DATAGRAM: u64 = 65_507;
 
 /// Whether HTTP can ask for it, and nothing else along with it.
 fn is_path(path: &str) -> bool {
@@ -194,6 +198,26 @@ impl Job {
                     .into(),
             );
         }
+        if self.to.starts_with(UDP) || self.listen.starts_with(UDP) {
+            if self.to.contains('/') || self.listen.contains('/') {
+                return no(format!(
+                    "a Unix socket takes no datagrams here: give {UDP}HOST:PORT, or the path alone"
+                ));
+            }
+            let others = [
+                (many, "multiplex"),
+                (!self.http.is_empty(), "http"),
+                (self.room > 0, "room"),
+                (self.block.0 > DATAGRAM, "block"),
+                (self.reply.0 > DATAGRAM, "reply"),
+            ];
+            if let Some((_, option)) = others.iter().find(|(given, _)| *given) {
+                return no(format!(
+                    "--{option} with {UDP}: a request and its answer are a datagram each, of at most {DATAGRAM} bytes, and a worker waits for one; \
+                     leave out --{option}, and for more at once give --threads"
+                ));
+            }
+        }
         if what == What::Serve {
             return self.check_server(many);
         }
@@ -269,7 +293,7 @@ impl Job {
                     self.listen
                 ));
             }
-            if !many {
+            if !many && !self.listen.starts_with(UDP) {
                 return no(
                     "--multiplex none: a worker has one connection, and with --sharing each others wait behind it: give --sharing shared"
                         .into(),
@@ -356,6 +380,11 @@ mod tests {
             (Job { what: What::Request, to: "x:1".into(), http: "/a b".into(), ..base() }, "--http"),
             (Job { what: What::Request, to: "x:1".into(), depth: 2, ..base() }, "--threads"),
             (Job { what: What::Serve, ..base() }, "--listen"),
+            (
+                asks(|job| (job.to, job.multiplex) = ("udp:x:1".into(), Multiplex::Epoll)),
+                "--multiplex with udp:",
+            ),
+            (serve(|job| (job.listen, job.reply) = ("udp:x:1".into(), Bytes(70_000))), "--reply with udp:"),
             (Job { listen: "x:1".into(), ..base() }, "--what serve"),
             (serve(|job| job.threads = 2), "--sharing shared"),
             (serve(|job| (job.threads, job.listen) = (2, "/s".into())), "--sharing shared"),

@@ -227,6 +227,8 @@ words! {
         Futex,
         /// The same, which spins for a while before it sleeps
         Adaptive,
+        /// A monitor of two futex words: a release wakes one waiter and requeues the others onto the lock's word (FUTEX_CMP_REQUEUE)
+        Requeue,
         /// A spinning lock
         Spin,
         /// The writing side of a pthread_rwlock

@@ -2,6 +2,7 @@
 //! Puts the facts of a run before the checks of its validity.
 
 use super::Context;
+use crate::engine::UDP;
 use crate::files::Ground;
 use crate::job::{Cache, Job, SyncMethod, Through, Timed, What};
 use crate::result::{JobResult, Second, StepResult};
@@ -70,7 +71,8 @@ fn facts(result: &StepResult, context: &Context<'_>, _place: &Path) -> Facts {
     let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
     let clients = || jobs.iter().filter(|j| j.job.what == What::Request);
     // An address that is a path is a Unix socket's; how a database's library connects is not known.
-    let by_tcp = |j: &&JobResult| j.job.sql.is_empty() && !j.job.to.starts_with('/');
+    let by_tcp =
+        |j: &&JobResult| j.job.sql.is_empty() && !j.job.to.starts_with('/') && !j.job.to.starts_with(UDP);
     // Of several texts one is faster than another, whenever it comes.
     let varied = any(|j| j.sql.len() > 1);
     let schedule = || jobs.iter().filter_map(|j| j.schedule.as_ref());

@@ -37,7 +37,7 @@ fn every_lock() {
     for &lock in Lock::value_variants() {
         match lock {
             // Whoever meets a taken lock sleeps in the kernel; on one CPU that takes a while to happen.
-            Lock::Mutex | Lock::Futex | Lock::Rwlock => {
+            Lock::Mutex | Lock::Futex | Lock::Requeue | Lock::Rwlock => {
                 let met = (0..6).any(|i| !waits(&contended(lock, 100_000 << (2 * i).min(6))).is_empty());
                 assert!(met, "{lock}: nobody ever waited");
             }

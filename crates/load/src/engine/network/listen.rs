@@ -36,12 +36,12 @@ impl Listeners {
                     libc::EADDRINUSE if job.listen.contains('/') => {
                         "a server has it, or left it: remove the file"
                     }
-                    libc::EADDRINUSE => "another server has it ('ss -ltnp' names it)",
+                    libc::EADDRINUSE => "another server has it ('ss -lntup' names it)",
                     libc::EADDRNOTAVAIL => "give an address of this machine ('ip addr')",
                     libc::EACCES => {
                         "ports below 1024 need root, and a Unix socket a directory that you may write to"
                     }
-                    _ => "give HOST:PORT, or the path of a Unix socket",
+                    _ => "give HOST:PORT, udp:HOST:PORT, or the path of a Unix socket",
                 };
                 let error = std::io::Error::from_raw_os_error(error);
                 EngineError(format!("--listen {}: {error}; {next}", job.listen))
@@ -72,7 +72,7 @@ impl Address {
     /// `blocks`: accept(2) waits, for a [`TURN`] at most.
     fn listen(&self, several: bool, blocks: bool) -> Result<OwnedFd, i32> {
         let (name, len) = self.name()?;
-        let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | if blocks { 0 } else { libc::SOCK_NONBLOCK };
+        let kind = self.kind() | libc::SOCK_CLOEXEC | if blocks { 0 } else { libc::SOCK_NONBLOCK };
         let yes = 1i32;
         let done = |result: i32| if result == 0 { Ok(()) } else { Err(errno()) };
         // SAFETY: the name is as long as is said, the option an int; the descriptor is new and ours.
@@ -88,12 +88,16 @@ impl Address {
             };
             if matches!(self, Address::Tcp(_)) {
                 set(libc::SO_REUSEADDR)?;
+            }
+            if matches!(self, Address::Tcp(_) | Address::Udp(_)) {
                 if several {
                     set(libc::SO_REUSEPORT)?;
                 }
             }
             done(libc::bind(fd, std::ptr::from_ref(&name).cast(), len))?;
-            done(libc::listen(fd, BACKLOG))?;
+            if self.kind() == libc::SOCK_STREAM {
+                done(libc::listen(fd, BACKLOG))?;
+            }
             if blocks {
                 timeout(fd, libc::SO_RCVTIMEO, TURN).map_err(|e| (-e) as i32)?;
             }
