@@ -51,17 +51,17 @@ pub fn main(args: &PublishArgs) -> Result<ExitCode> {
     let stop = signals::asked();
     let mut done = Done { lake: args.to.clone(), runs: Vec::new(), failed: Vec::new() };
     for batch in found.chunks(lake::BATCH) {
-        for (run, became) in batch.iter().zip(lake::publish(batch, &args.to, &policy, stop)?) {
+        for (name, became) in lake::publish(batch, &args.to, &policy, stop)? {
             match became {
                 Ok(published) => {
-                    eprintln!("{}: {}", run.name, words(&published));
-                    published.words.iter().for_each(|w| eprintln!("plumb: {}: {w}", run.name));
+                    eprintln!("{name}: {}", words(&published));
+                    published.words.iter().for_each(|w| eprintln!("plumb: {name}: {w}"));
                     done.runs.push(published);
                 }
                 Err(error) => {
                     let error = format!("{error:#}");
                     eprintln!("plumb: cannot publish {error}");
-                    done.failed.push(Failed { path: run.name.clone(), error });
+                    done.failed.push(Failed { path: name, error });
                 }
             }
         }
@@ -72,9 +72,13 @@ pub fn main(args: &PublishArgs) -> Result<ExitCode> {
     if args.json {
         json::write(std::io::stdout().lock(), &done)?;
     }
-    let left = found.len() - done.runs.len();
+    if signals::stopped() {
+        bail!("ended; give the runs again: what is there stays");
+    }
+    let left = done.failed.len();
     if left > 0 {
-        bail!("{left} of {} runs are not published; give them again, what is there stays", found.len());
+        let all = left + done.runs.len();
+        bail!("{left} of {all} runs are not published; give them again, what is there stays");
     }
     Ok(if done.runs.iter().all(|r| r.valid) { ExitCode::SUCCESS } else { ExitCode::from(NOT_VALID) })
 }
@@ -102,6 +106,13 @@ pub fn lake(args: &LakeArgs) -> Result<ExitCode> {
                     count(done.after),
                     units::bytes(done.bytes)
                 )?;
+                if done.recent > 0 {
+                    writeln!(
+                        out,
+                        "{} files of today and yesterday (UTC) stay: more may come",
+                        count(done.recent)
+                    )?;
+                }
             }
             out.flush()?;
             if !done.skipped.is_empty() {

@@ -5,6 +5,7 @@ use crate::cli::QueryArgs;
 use crate::quality::NOT_VALID;
 use anyhow::{bail, Context, Result};
 use plumb_report::fill::fill;
+use plumb_report::lake;
 use plumb_report::plain::Plain;
 use plumb_report::query::{runs, Format, Query, MEMORY};
 use plumb_report::table::{find, Table, TABLES};
@@ -74,7 +75,17 @@ pub fn main(args: &QueryArgs) -> Result<ExitCode> {
     // Before the runs are read: that may take minutes.
     let query = Query::new(&sql, MEMORY)?;
     query.hints().iter().for_each(|hint| eprintln!("hint: {hint}"));
-    let runs = runs(&first.into_iter().chain(args.runs.iter().cloned()).collect::<Vec<_>>())?;
+    let named = first.into_iter().chain(args.runs.iter().cloned());
+    let (lakes, named): (Vec<_>, Vec<_>) = named.partition(|path| lake::looks_like(path));
+    let mut seen = Vec::new();
+    for lake in &lakes {
+        let real = lake.canonicalize().with_context(|| lake.display().to_string())?;
+        if seen.contains(&real) {
+            bail!("{}: is named twice: its rows would count twice; name it once", lake.display());
+        }
+        seen.push(real);
+    }
+    let runs = runs(&named)?;
     let used: Vec<&'static Table> = query.tables().collect();
     let mut valid = true;
     let mut loader = query.loader()?;
@@ -94,6 +105,11 @@ pub fn main(args: &QueryArgs) -> Result<ExitCode> {
         if terminal && begin.elapsed().as_secs() >= 5 {
             eprintln!("read {} in {}", run.name, units::duration(begin.elapsed().as_nanos() as u64));
         }
+    }
+    for lake in &lakes {
+        let read = lake::read(lake, query.uses(), &mut loader, &AtomicBool::new(false))?;
+        valid &= read.skipped.is_empty();
+        read.skipped.iter().for_each(|s| eprintln!("plumb: left out: {s}"));
     }
     loader.finish()?;
     let format = match (args.csv, args.json) {

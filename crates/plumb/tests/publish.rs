@@ -96,26 +96,37 @@ fn a_run_that_is_published_twice_is_there_once() {
     let told: u64 = done["runs"].as_array().expect("runs").iter().filter_map(|r| r["bytes"].as_u64()).sum();
     assert_eq!(told, first.values().map(|f| f.len() as u64).sum::<u64>());
 
-    let asked = Command::new(PLUMB).args(["query", "select 1 from runs"]).arg(&lake).output().expect("runs");
-    assert!(String::from_utf8_lossy(&asked.stderr).contains("is a lake"), "{asked:?}");
+    let (_, _, said) = published(&dir.path().join("other"), &[lake.clone()], &[]);
+    assert!(said.contains("is a lake, and no run"), "{said}");
+    let asked = Command::new(PLUMB)
+        .args(["query", "select 1 from runs"])
+        .args([&lake, &lake])
+        .output()
+        .expect("runs");
+    assert!(String::from_utf8_lossy(&asked.stderr).contains("is named twice"), "{asked:?}");
 
     // What an ended process left is taken away, what another one makes is not.
-    let (left, made) = (lake.join(".incoming/left.1.2/0"), lake.join(".incoming/made.1.2/0"));
-    for dir in [&left, &made] {
-        std::fs::create_dir_all(dir).expect("made");
-        std::fs::write(dir.join("runs.parquet"), "PAR1").expect("written");
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("a name");
+    let name = |host: &str, number: u32| lake.join(".incoming").join(format!("{host}.1.{number}"));
+    let (left, made, others) =
+        (name(host.trim(), 1), name(host.trim(), 2), name(&format!("{}.x", host.trim()), 3));
+    for dir in [&left, &made, &others] {
+        std::fs::create_dir_all(dir.join("0")).expect("made");
+        std::fs::write(dir.join("lock"), "").expect("written");
     }
     let mut holder = Command::new("flock");
-    holder.arg(made.parent().expect("a parent")).args(["sh", "-c", "echo locked; cat"]);
+    holder.arg(made.join("lock")).args(["sh", "-c", "echo locked; cat"]);
     let mut holder = holder.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("flock(1)");
     let mut line = [0; 7];
     holder.stdout.as_mut().expect("a pipe").read_exact(&mut line).expect("it is locked");
     let (code, done, said) = published(&lake, &runs, &[]);
     assert_eq!((code, states(&done)), (0, vec!["unchanged"; RUNS.len()]), "{said}");
-    assert!(!left.exists() && made.exists());
+    assert!(!left.exists() && made.exists() && others.exists());
     drop(holder.stdin.take());
     holder.wait().expect("ended");
     published(&lake, &runs, &[]);
+    assert!(!made.exists());
+    std::fs::remove_dir_all(&others).expect("there");
     assert!(files(&lake) == first, "changed");
 }
 
@@ -258,16 +269,8 @@ fn duckdb_answers_every_question_as_query_does() {
     let theirs: Vec<Vec<Vec<Value>>> = serde_json::from_slice(&out.stdout).expect("JSON");
     let mut answered = 0;
     for (question, theirs) in questions.iter().zip(theirs) {
-        let out = Command::new(PLUMB)
-            .args(["query", "--csv", "--file"])
-            .arg(question)
-            .args(&runs)
-            .output()
-            .expect("runs");
-        let said = String::from_utf8_lossy(&out.stderr).into_owned();
-        assert!(out.status.success(), "{}: {said}", question.display());
         let name = question.file_stem().expect("a name").to_string_lossy().into_owned();
-        let csv = String::from_utf8(out.stdout).expect("UTF-8");
+        let csv = answer(question, &runs);
         let mut lines = csv.lines();
         // The shape is what the file's third line says.
         let text = std::fs::read_to_string(question).expect("a question");
@@ -284,6 +287,92 @@ fn duckdb_answers_every_question_as_query_does() {
         answered += u64::from(!own.is_empty());
     }
     assert!(answered >= 14, "{answered} questions had answers");
+}
+
+/// What `plumb query` says, as CSV.
+fn answer(question: &Path, of: &[PathBuf]) -> String {
+    let out =
+        Command::new(PLUMB).args(["query", "--csv", "--file"]).arg(question).args(of).output().expect("runs");
+    assert!(out.status.success(), "{}: {}", question.display(), String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).expect("UTF-8")
+}
+
+#[test]
+fn query_reads_a_lake_as_it_reads_the_runs() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (lake, runs) = (dir.path().join("lake"), fleet(dir.path()));
+    assert_eq!(published(&lake, &runs, &[]).0, 0);
+    let joined = dir.path().join("joined");
+    assert_eq!(published(&joined, &runs, &[]).0, 0);
+    let before = files(&joined);
+    assert!(compact(&joined).output().expect("runs").status.success());
+    // As it is where joining was broken off: the run is there twice.
+    let (single, bytes) = before.iter().find(|(path, _)| path.starts_with("account")).expect("a file");
+    std::fs::write(joined.join(single), bytes).expect("written");
+    for entry in std::fs::read_dir(root().join("sql")).expect("questions") {
+        let question = entry.expect("a file").path();
+        let expected = answer(&question, &runs);
+        for lake in [&lake, &joined] {
+            assert_eq!(answer(&question, std::slice::from_ref(lake)), expected, "{}", question.display());
+        }
+    }
+    // What was not published to the end is not there; what cannot be read is named.
+    let count = dir.path().join("count.sql");
+    std::fs::write(&count, "select count(distinct run) from account").expect("written");
+    let last = |lake: &Path| answer(&count, &[lake.to_path_buf()]).lines().last().map(str::to_owned);
+    assert_eq!(last(&lake), Some(RUNS.len().to_string()));
+    let of_runs = files(&lake).into_keys().find(|p| p.starts_with("runs")).expect("a file");
+    std::fs::remove_file(lake.join(of_runs)).expect("removed");
+    assert_eq!(last(&lake), Some((RUNS.len() - 1).to_string()));
+    let of_account = files(&joined).into_keys().find(|p| p.starts_with("account")).expect("a file");
+    std::fs::write(joined.join(&of_account), "PAR1 and no more").expect("written");
+    let out =
+        Command::new(PLUMB).args(["query", "select 1 from account"]).arg(&joined).output().expect("runs");
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(out.status.code() == Some(3) && said.contains(&of_account.display().to_string()), "{said}");
+}
+
+/// A line that `plumb watch` writes.
+fn window(minute: u32, kernel: &str) -> String {
+    let began = 1_767_312_000_000_000_000u64 + u64::from(minute) * 60_000_000_000;
+    format!(
+        "{{\"at\":\"2026-01-02T00:{minute:02}:00Z\",\"began_unix_ns\":{began},\"host\":\"web-1\",\"machine_id\":\"\",\
+         \"kernel\":\"{kernel}\",\"plumb\":\"0.1\",\"seconds\":60.0,\"events\":10.0,\"paused\":0.0,\"lost\":0,\"cpus\":[0.5,2.0],\
+         \"bottleneck\":\"\",\"services\":[{{\"name\":\"db\",\"requests\":7.0,\"mean\":{minute}000000}}],\"devices\":[],\"locks\":[]}}\n"
+    )
+}
+
+#[test]
+fn windows_of_a_watch_are_a_run_for_each_day_and_kernel() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (lake, watch) = (dir.path().join("lake"), dir.path().join("watch"));
+    std::fs::create_dir_all(watch.join("windows")).expect("made");
+    let day = watch.join("windows/2026-01-02.jsonl");
+    let first = "{\"format\":\"plumb.watch\",\"version\":1}\n".to_owned();
+    let mut lines =
+        first.clone() + &window(1, "6.1") + &window(2, "6.1") + &window(3, "6.12") + "{\"at\":\"cut o";
+    std::fs::write(&day, &lines).expect("written");
+    let runs = [watch.clone()];
+    let (code, done, said) = published(&lake, &runs, &[]);
+    assert_eq!((code, states(&done)), (0, vec!["published"; 2]), "{said}");
+    assert_eq!(done["runs"][0]["run"], "web-1-811c9dc5-watch-2026-01-02-6.1-0.1");
+    let question = dir.path().join("question.sql");
+    let sql = "select r.kernel, r.target_kind, r.events, count(*), sum(s.mean_ns) from runs r join window_services s on s.run = r.run group by 1";
+    std::fs::write(&question, sql).expect("written");
+    let rows = |lake: &Path| {
+        answer(&question, &[lake.to_path_buf()]).lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(rows(&lake), ["6.1,watch,1200,2,3000000", "6.12,watch,600,1,3000000"]);
+    // The day goes on.
+    lines = first + &window(1, "6.1") + &window(2, "6.1") + &window(3, "6.12") + &window(4, "6.12");
+    std::fs::write(&day, &lines).expect("written");
+    let (_, done, said) = published(&lake, &runs, &[]);
+    assert_eq!(states(&done), ["unchanged", "replaced"], "{said}");
+    assert_eq!(rows(&lake), ["6.1,watch,1200,2,3000000", "6.12,watch,1200,2,7000000"]);
+    // Those of an older plumb.
+    std::fs::write(&day, "{\"at\":\"2026-01-02T00:01:00Z\",\"seconds\":60.0}\n").expect("written");
+    let (code, _, said) = published(&lake, &runs, &[]);
+    assert!(code == 2 && said.contains("1 windows of an older plumb"), "{said}");
 }
 
 /// As CSV has it.
@@ -381,7 +470,8 @@ fn joined_files_have_the_same_rows() {
         }
         assert!(compact(&lake).output().expect("runs").status.success(), "turn {turn}");
         assert_eq!(sums(&python, &lake), expected, "turn {turn}");
-        assert_eq!(std::fs::read_dir(lake.join(".incoming")).expect("there").count(), 0, "turn {turn}");
+        let left: Vec<_> = files(&lake.join(".incoming")).into_keys().collect();
+        assert_eq!(left, [Path::new("lock")], "turn {turn}");
     }
     assert!(killed >= 5, "{killed} killed");
 }
@@ -415,7 +505,7 @@ fn a_file_that_cannot_be_read_stays_and_is_named() {
     assert!(day.join(&all[0]).exists() && day.join("cut.parquet").exists());
     // As another call would hold it.
     let mut held = Command::new("flock");
-    held.arg(lake.join(".incoming")).args([PLUMB, "lake", "compact"]).arg(&lake);
+    held.arg(lake.join(".incoming/lock")).args([PLUMB, "lake", "compact"]).arg(&lake);
     let out = held.output().expect("flock(1)");
     assert!(String::from_utf8_lossy(&out.stderr).contains("another plumb lake compact"), "{out:?}");
     let out = compact(dir.path()).output().expect("runs");

@@ -8,7 +8,9 @@
 mod compact;
 mod incoming;
 mod policy;
+mod read;
 mod views;
+mod windows;
 
 use crate::export::parquet::{made, Parquet};
 use crate::fill::fill;
@@ -20,11 +22,13 @@ use incoming::Incoming;
 use plumb_machine::output;
 use plumb_trace::reader::Trace;
 pub use policy::{Policy, Rules};
+pub use read::{read, Read};
 use serde::Serialize;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 pub use views::duckdb as duckdb_views;
+use windows::Day;
 
 /// What every row says of its run, behind its table's own columns, so that few questions need a join. The host is in
 /// the path.
@@ -78,9 +82,9 @@ impl Published {
 /// Runs whose files are synced together: each commit of a file system's journal then serves many of them.
 pub const BATCH: usize = 32;
 
-/// Puts the tables of runs into a lake, which is made where it is not there. Done twice, it changes nothing; done
-/// again after it was broken off, it goes on. `stop` ends it when it becomes true: what follows is not tried then.
-/// Tells in their order what became of the runs that it tried: one has no trace or cannot be read, others are
+/// Puts the tables of runs into a lake, which is made where it is not there; of a watch each day's windows as a run. Done twice, it
+/// changes nothing; done again after it was broken off, it goes on. `stop` ends it when it becomes true: what follows is not
+/// tried then. Tells in their order what became of what it tried, by name: one has no trace or cannot be read, others are
 /// published. They appear when all of them are whole, so that [`BATCH`] of them are a good number.
 ///
 /// # Errors
@@ -90,17 +94,72 @@ pub fn publish(
     lake: &Path,
     policy: &Policy,
     stop: &AtomicBool,
-) -> Result<Vec<Result<Published>>> {
+) -> Result<Vec<(String, Result<Published>)>> {
     let incoming = Incoming::new(lake)?;
     let mut made = Vec::new();
-    for (i, run) in runs.iter().enumerate() {
+    for run in runs {
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        made.push(Made::of(run, lake, policy, &incoming.path().join(i.to_string()), stop));
+        match sources(run) {
+            Err(error) => made.push((run.name.clone(), Err(error))),
+            Ok(all) => {
+                for source in all {
+                    let to = incoming.path().join(made.len().to_string());
+                    let one = Made::of(&source, lake, policy, &to, stop);
+                    made.push((source.name.clone(), one.with_context(|| source.name)));
+                }
+            }
+        }
     }
     incoming.sync()?;
-    Ok(made.into_iter().map(|made| made?.publish(lake)).collect())
+    Ok(made.into_iter().map(|(name, made)| (name, made.and_then(|made| made.publish(lake)))).collect())
+}
+
+/// What becomes one run of the lake.
+struct Source<'a> {
+    /// As it is told of.
+    name: String,
+    of: Identity,
+    /// Bytes of it: what grew is another one.
+    size: u64,
+    content: Content<'a>,
+    words: Vec<String>,
+}
+
+enum Content<'a> {
+    Recorded(&'a RunDir),
+    Windows(Day),
+}
+
+fn sources(run: &RunDir) -> Result<Vec<Source<'_>>> {
+    let mut out = Vec::new();
+    if run.trace {
+        let of = Identity::of(&Trace::open(&run.path).with_context(|| run.name.clone())?);
+        let (name, content) = (run.name.clone(), Content::Recorded(run));
+        out.push(Source { name, of, size: size(run)?, content, words: Vec::new() });
+    }
+    let mut nameless = 0;
+    for path in &run.windows {
+        let name = path.display().to_string();
+        let (days, lacking) = Day::all(path)?;
+        nameless += lacking;
+        for day in days {
+            let (name, of, size) = (name.clone(), day.of.clone(), day.size());
+            out.push(Source { name, of, size, content: Content::Windows(day), words: Vec::new() });
+        }
+    }
+    if nameless > 0 {
+        let words = format!("{nameless} windows of an older plumb do not say of which host they are");
+        match out.first_mut() {
+            Some(first) => first.words.push(words),
+            None => bail!("{}: {words}", run.name),
+        }
+    }
+    if out.is_empty() {
+        bail!("{}: has no trace, and nothing else tells on which host and when it was", run.name);
+    }
+    Ok(out)
 }
 
 /// A run whose files are whole, out of the readers' sight.
@@ -111,11 +170,8 @@ struct Made {
 }
 
 impl Made {
-    fn of(run: &RunDir, lake: &Path, policy: &Policy, to: &Path, stop: &AtomicBool) -> Result<Self> {
-        if !run.trace {
-            bail!("{}: has no trace, and nothing else tells on which host and when it was", run.name);
-        }
-        let of = Identity::of(&Trace::open(&run.path).with_context(|| run.name.clone())?);
+    fn of(source: &Source<'_>, lake: &Path, policy: &Policy, to: &Path, stop: &AtomicBool) -> Result<Self> {
+        let of = &source.of;
         let id = match of.run_id.as_str() {
             // A machine begins one recording at a time, to the ns.
             "" if of.machine_id.is_empty() => format!("{}-{}", segment(&of.host), of.realtime),
@@ -131,14 +187,14 @@ impl Made {
             rows: 0,
             bytes: 0,
             valid: true,
-            words: Vec::new(),
+            words: source.words.clone(),
         };
         let runs = out.partition(lake, &RUNS);
         if compact::has(&runs, &id)? {
             return Ok(Self { out, files: None });
         }
         // The file in `runs` comes last: all others are there.
-        let of_what = format!("{} {} {}", env!("CARGO_PKG_VERSION"), policy.fingerprint(), size(run)?);
+        let of_what = format!("{} {} {}", env!("CARGO_PKG_VERSION"), policy.fingerprint(), source.size);
         let there = runs.join(format!("{id}.parquet"));
         if made(&there) == Some(of_what.clone()) {
             out.state = State::Unchanged;
@@ -146,12 +202,19 @@ impl Made {
         }
         out.state = if there.exists() { State::Replaced } else { State::Published };
         let mut files = Parquet::of(to, &policy.tables, &KEYS, &of_what)?;
-        let mut rows = Keyed { files: &mut files, policy, of: &of };
-        // The directory's name means nothing on another machine.
-        let named = RunDir { name: id, ..run.clone() };
-        let filled = fill(&named, &policy.tables, &mut rows, stop).with_context(|| run.name.clone())?;
+        let mut rows = Keyed { files: &mut files, policy, of };
+        match &source.content {
+            Content::Recorded(run) => {
+                // The directory's name means nothing on another machine.
+                let named = RunDir { name: id, windows: Vec::new(), ..(*run).clone() };
+                let filled = fill(&named, &policy.tables, &mut rows, stop)?;
+                out.valid = filled.valid;
+                out.words.extend(filled.words);
+            }
+            Content::Windows(day) => day.fill(&id, &mut rows),
+        }
         let counts = files.finish()?;
-        (out.rows, out.valid, out.words) = (counts.iter().sum(), filled.valid, filled.words);
+        out.rows = counts.iter().sum();
         let (some, none): (Vec<&Table>, Vec<_>) =
             policy.tables.iter().partition(|t| counts[t.place as usize] > 0);
         none.iter().try_for_each(|t| remove(&file(to, t)))?;
@@ -193,9 +256,14 @@ fn remove(path: &Path) -> Result<()> {
     }
 }
 
+/// Whether a directory is a lake, and no run.
+pub fn looks_like(path: &Path) -> bool {
+    is_lake(path).is_ok() && path.join(".incoming").is_dir()
+}
+
 /// # Errors
 /// Nothing was published there.
-pub(crate) fn is_lake(lake: &Path) -> Result<()> {
+fn is_lake(lake: &Path) -> Result<()> {
     if !lake.join(RUNS.name).is_dir() {
         let name = lake.display();
         bail!("{name}: is no lake: it has no directory 'runs'; plumb publish RUN --to {name} makes one");

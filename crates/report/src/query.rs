@@ -19,6 +19,7 @@ use crate::table::{find, Cell, Sink, Table, TABLES};
 use anyhow::{anyhow, Context as _, Result};
 use plumb_diagnose::Limit;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Statement};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -149,6 +150,11 @@ impl Query {
         Ok(std::mem::take(&mut heard.uses))
     }
 
+    /// Tables and columns that it uses.
+    pub fn uses(&self) -> &Uses {
+        &self.uses
+    }
+
     /// The tables that it uses.
     pub fn tables(&self) -> impl Iterator<Item = &'static Table> + '_ {
         self.uses.keys().map(|place| TABLES[*place])
@@ -182,6 +188,27 @@ impl Query {
             inserts[*table] = Some((statement, columns.as_slice()));
         }
         Ok(Loader { query: self, inserts, rows: BTreeMap::new(), failed: None })
+    }
+
+    /// Runs it and hands each row on.
+    ///
+    /// # Errors
+    /// The statement's while it runs.
+    pub fn each(&self, row: &mut dyn FnMut(&[Cell<'_>])) -> Result<()> {
+        let wrong = |e| Wrong::of(&self.sql, e);
+        let mut statement = self.connection.prepare(&self.sql).map_err(wrong)?;
+        let columns = statement.column_count();
+        let mut rows = statement.raw_query();
+        while let Some(found) = rows.next().map_err(wrong)? {
+            let cell = |at| match found.get_ref_unwrap(at) {
+                ValueRef::Integer(v) => Cell::Integer(v),
+                ValueRef::Real(v) => Cell::Real(v),
+                ValueRef::Text(v) => std::str::from_utf8(v).map_or(Cell::None, Cell::Text),
+                ValueRef::Null | ValueRef::Blob(_) => Cell::None,
+            };
+            row(&(0..columns).map(cell).collect::<Vec<_>>());
+        }
+        Ok(())
     }
 
     /// Runs it and writes what it finds; the rows that it found.

@@ -24,7 +24,7 @@ pub struct QueryArgs {
     /// What to ask: one SELECT, in SQLite's SQL. With --file the first run.
     #[arg(required_unless_present_any = ["tables", "schema"])]
     pub sql: Option<String>,
-    /// Run or trace directories; sets and plans stand for all runs in them.
+    /// Run or trace directories; sets and plans stand for all runs in them, and so do lakes (plumb publish).
     #[arg(value_name = "RUN", required_unless_present_any = ["tables", "schema", "file"])]
     pub runs: Vec<PathBuf>,
     /// Read the statement from a file; `-`: from standard input. sql/ has questions that DuckDB answers too.

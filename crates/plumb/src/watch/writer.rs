@@ -11,7 +11,7 @@ use plumb_live::shown::Shown;
 use plumb_live::Taken;
 use plumb_machine::capabilities;
 use plumb_machine::json::{formats, Format, Output};
-use plumb_machine::utc_of;
+use plumb_machine::{host, utc_of, Root};
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -35,8 +35,50 @@ const WRITES: &[u32] =
 struct Line<'a> {
     /// When the window began, UTC.
     at: String,
+    /// The same, ns after 1970.
+    began_unix_ns: u64,
+    /// Name of the machine.
+    host: &'a str,
+    /// Its machine-id(5); empty: it has none.
+    machine_id: &'a str,
+    /// Release of its kernel.
+    kernel: &'a str,
+    /// Version of plumb.
+    plumb: &'a str,
     #[serde(flatten)]
     shown: &'a Shown,
+}
+
+/// Whose windows they are, wherever they are copied.
+struct Machine {
+    host: String,
+    id: String,
+    kernel: String,
+}
+
+impl Machine {
+    fn here() -> Self {
+        let root = Root::real();
+        let mut facts = host::environment(&root);
+        let mut fact = |key: &str| facts.remove(key).unwrap_or_default();
+        let id = host::host_id(&root);
+        let digits =
+            if id == [0; 16] { String::new() } else { id.iter().map(|b| format!("{b:02x}")).collect() };
+        Self { host: fact("hostname"), id: digits, kernel: fact("kernel_release") }
+    }
+
+    fn line<'a>(&'a self, begin: u64, shown: &'a Shown) -> Line<'a> {
+        Line {
+            at: utc_of(begin),
+            began_unix_ns: begin * 1_000_000_000,
+            host: &self.host,
+            machine_id: &self.id,
+            kernel: &self.kernel,
+            // As traces have it.
+            plumb: concat!(env!("CARGO_PKG_VERSION_MAJOR"), ".", env!("CARGO_PKG_VERSION_MINOR")),
+            shown,
+        }
+    }
 }
 
 impl Output for Line<'_> {
@@ -68,7 +110,7 @@ impl Writer {
             // Where the kernel refuses, it goes on with what it has.
             let _ = capabilities::keep(WRITES, WRITES);
             let reports = Reports { program, waiting: VecDeque::new(), present: None };
-            Work { store, asked, metrics, reports }.all(&todo, &tell);
+            Work { store, asked, metrics, reports, machine: Machine::here() }.all(&todo, &tell);
         };
         let thread = thread::Builder::new().name("writer".into()).spawn(work);
         let thread = Some(thread.context("a thread for the writer")?);
@@ -108,6 +150,7 @@ struct Work {
     asked: Asked,
     metrics: Metrics,
     reports: Reports,
+    machine: Machine,
 }
 
 impl Work {
@@ -128,7 +171,7 @@ impl Work {
     fn write(&mut self, job: Job) {
         match job {
             Job::Window { begin, end, shown } => {
-                let line = Line { at: utc_of(begin), shown: &shown };
+                let line = self.machine.line(begin, &shown);
                 // A full disk is no reason to see nothing any more: triggers and later windows come.
                 if let Err(error) = self.store.window(begin, &line) {
                     say(&format!("a window is lost: {error:#}"));

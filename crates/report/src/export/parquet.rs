@@ -10,6 +10,7 @@ mod column;
 mod encode;
 mod footer;
 pub mod join;
+mod read;
 mod thrift;
 
 use crate::table::{self, Cell, Kind, Sink, Table, SCHEMA, TABLES};

@@ -6,20 +6,28 @@ use crate::export::parquet::join::{join, Part};
 use crate::table::TABLES;
 use anyhow::{bail, Context, Result};
 use plumb_machine::json::{formats, Format, Output};
-use plumb_machine::{lock, LockError};
+use plumb_machine::{lock, utc_of, LockError};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
+
+/// Seconds.
+const DAY: u64 = 86_400;
+/// Of runs that do not say when they began.
+const UNKNOWN: &str = "day=unknown";
 
 /// What joined files are called before the number of their columns. The name of a single run has no `+`.
-const ALL: &str = "all+";
+pub(super) const ALL: &str = "all+";
 
 #[derive(Debug, Default, Serialize)]
 pub struct Compacted {
     /// Files that were there, and that are there now.
     pub before: u64,
     pub after: u64,
+    /// Of these, those of today and yesterday (UTC): more may come, and what is joined is not replaced.
+    pub recent: u64,
     /// Bytes that were written.
     pub bytes: u64,
     /// Files that cannot be read and stay as they are, each with its reason.
@@ -30,7 +38,7 @@ impl Output for Compacted {
     const FORMAT: &'static Format = &formats::COMPACT;
 }
 
-/// Joins the files of each table, host and day. What reads the lake meanwhile may see rows twice, or miss a file that it has listed.
+/// Joins the files of each table, host and day, but for today's and yesterday's. What reads the lake meanwhile may see rows twice, or miss a file that it has listed.
 /// Broken off, it is done again by the next call. `stop` ends it when it becomes true.
 ///
 /// # Errors
@@ -47,12 +55,20 @@ pub fn compact(lake: &Path, stop: &AtomicBool) -> Result<Compacted> {
         Err(LockError::System(error)) => return Err(error).with_context(|| lake.display().to_string()),
         Ok(()) => {}
     }
+    let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs();
+    let recent = PathBuf::from(format!("day={}", &utc_of(now.saturating_sub(DAY))[..10]));
     let mut out = Compacted::default();
     for table in TABLES {
         for host in below(&lake.join(table.name), "host=")? {
             for day in below(&host, "day=")? {
                 if stop.load(Ordering::Relaxed) {
                     bail!("ended before all was joined; what is joined stays, the rest can be joined later");
+                }
+                if recent.as_os_str() <= day.file_name().unwrap_or_default() && !day.ends_with(UNKNOWN) {
+                    let files = files(&day)?.len() as u64;
+                    (out.before, out.after, out.recent) =
+                        (out.before + files, out.after + files, out.recent + files);
+                    continue;
                 }
                 partition(&day, made.path(), &mut out)?;
             }
@@ -62,7 +78,7 @@ pub fn compact(lake: &Path, stop: &AtomicBool) -> Result<Compacted> {
 }
 
 /// Directories whose names begin so, in their order; none where there is no directory.
-fn below(dir: &Path, name: &str) -> Result<Vec<PathBuf>> {
+pub(super) fn below(dir: &Path, name: &str) -> Result<Vec<PathBuf>> {
     if !dir.exists() {
         return Ok(Vec::new());
     }
@@ -80,7 +96,7 @@ fn below(dir: &Path, name: &str) -> Result<Vec<PathBuf>> {
 }
 
 /// The Parquet files of a directory, in the order of their names, each with what its name says.
-fn files(dir: &Path) -> Result<Vec<(PathBuf, String)>> {
+pub(super) fn files(dir: &Path) -> Result<Vec<(PathBuf, String)>> {
     let mut out = Vec::new();
     for entry in std::fs::read_dir(dir).with_context(|| dir.display().to_string())? {
         let entry = entry.with_context(|| dir.display().to_string())?;

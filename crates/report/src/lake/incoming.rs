@@ -9,6 +9,8 @@ use std::time::{Duration, SystemTime};
 
 /// Readers of Hive's layout pass over names that begin with a dot.
 const INCOMING: &str = ".incoming";
+const LOCK: &str = "lock";
+const TRIES: u32 = 100;
 /// fsync(2) at once. Journalling file systems commit once for those that wait together.
 const SYNCS: usize = 16;
 const DAY: Duration = Duration::from_secs(86400);
@@ -16,7 +18,7 @@ const DAY: Duration = Duration::from_secs(86400);
 /// A directory, removed with all that is in it when it is dropped.
 pub struct Incoming {
     path: PathBuf,
-    /// Locked: whoever finds it unlocked may remove it.
+    /// Locked: whoever finds it unlocked may remove the directory. A file, for NFS locks no directories.
     _lock: File,
 }
 
@@ -28,22 +30,25 @@ impl Incoming {
     pub fn new(lake: &Path) -> Result<Self> {
         let all = lake.join(INCOMING);
         output::directory(&all)?;
-        sweep(&all)?;
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let host = super::segment(host.trim());
+        sweep(&all, &host)?;
+        let mut tries = 0;
         loop {
             let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
-            let path = all.join(format!("{}.{}.{now}", super::segment(host.trim()), std::process::id()));
-            output::directory(&path)?;
-            let locked = match File::open(&path) {
-                Ok(file) => lock(&file).map(|()| file),
-                Err(error) => Err(LockError::System(error)),
-            };
-            // Another process may have swept it away before it was locked.
-            match locked {
-                Ok(file) if path.exists() => return Ok(Self { path, _lock: file }),
-                Err(LockError::System(error)) if path.exists() => {
-                    return Err(error).with_context(|| path.display().to_string());
+            let path = all.join(format!("{host}.{}.{now}", std::process::id()));
+            let made = output::directory(&path).and_then(|()| {
+                let file = lock_file(&path)?;
+                match lock(&file) {
+                    Err(LockError::System(error)) => Err(error).with_context(|| path.display().to_string()),
+                    locked => Ok((locked.is_ok(), file)),
                 }
+            });
+            tries += 1;
+            match made {
+                Ok((true, file)) if path.join(LOCK).exists() => return Ok(Self { path, _lock: file }),
+                // Another process may sweep it away before it is locked.
+                Err(error) if tries == TRIES || path.exists() => return Err(error),
                 _ => {}
             }
         }
@@ -53,13 +58,12 @@ impl Incoming {
         &self.path
     }
 
-    /// The directory of all of them, open: what is locked.
+    /// What a process locks that wants to be alone at the lake.
     ///
     /// # Errors
     /// It cannot be opened.
     pub fn all(&self) -> Result<File> {
-        let all = self.path.parent().unwrap_or(&self.path);
-        File::open(all).with_context(|| all.display().to_string())
+        lock_file(self.path.parent().unwrap_or(&self.path))
     }
 
     /// What is in it, in directories of it, outlasts the machine.
@@ -68,7 +72,7 @@ impl Incoming {
     /// A write failed.
     pub fn sync(&self) -> Result<()> {
         let mut files = Vec::new();
-        for dir in entries(&self.path)? {
+        for dir in entries(&self.path)?.into_iter().filter(|path| path.is_dir()) {
             files.extend(entries(&dir)?);
         }
         let sync = |path: &PathBuf| {
@@ -93,14 +97,28 @@ fn entries(dir: &Path) -> Result<Vec<PathBuf>> {
     all.with_context(|| dir.display().to_string())
 }
 
-/// Removes what nobody holds; where the file system has no locks, what is a day old.
-fn sweep(all: &Path) -> Result<()> {
-    let lock = |path: &Path| File::open(path).ok().map(|file| (lock(&file), file));
-    for path in entries(all)? {
-        let Some((Ok(()), _held)) = lock(&path) else { continue };
-        let has_locks = matches!(lock(&path), Some((Err(LockError::Locked(_)), _)));
+fn lock_file(dir: &Path) -> Result<File> {
+    let path = dir.join(LOCK);
+    let file = File::options().read(true).write(true).create(true).truncate(false).open(&path);
+    file.with_context(|| path.display().to_string())
+}
+
+/// Removes what nobody of this host holds, and of others what is a day old: whether another host holds a lock is seen
+/// on some file systems alone.
+fn sweep(all: &Path, host: &str) -> Result<()> {
+    let lock = |file: &Path| File::options().read(true).write(true).open(file).ok().map(|f| (lock(&f), f));
+    for path in entries(all)?.into_iter().filter(|path| path.is_dir()) {
+        let file = path.join(LOCK);
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        // HOST.PID.NS, and a host's name may have dots.
+        let own = name.rsplitn(3, '.').nth(2) == Some(host);
+        let free = match lock(&file) {
+            // Where there are no locks, a second one is had as well.
+            Some((Ok(()), _held)) => own && matches!(lock(&file), Some((Err(LockError::Locked(_)), _))),
+            _ => false,
+        };
         let age = path.metadata().and_then(|m| m.modified()).ok().and_then(|at| at.elapsed().ok());
-        if has_locks || age.is_some_and(|age| age > DAY) {
+        if free || age.is_some_and(|age| age > DAY) {
             // Another process may be at it as well.
             let _ = std::fs::remove_dir_all(&path);
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Which tables and columns leave their host.
 
-use crate::table::{find, Part, Place, Table, RUNS, TABLES};
+use crate::table::{find, Place, Table, RUNS, TABLES};
 use anyhow::{bail, Context, Result};
 use serde::Deserialize;
 
@@ -41,7 +41,7 @@ impl Policy {
             })
             .collect::<Result<Vec<_>>>()?;
         let chosen = |t: &&'static Table| match named.is_empty() {
-            true => t.part != Part::Windows && !BULK.contains(&t.place),
+            true => !BULK.contains(&t.place),
             false => named.iter().any(|n| n.place == t.place) || t.place == RUNS.place,
         };
         let tables: Vec<_> = TABLES.iter().copied().filter(chosen).collect();
@@ -57,7 +57,9 @@ impl Policy {
             if hidden.len() == before {
                 bail!("there is no column {name}; plumb query --tables lists all");
             }
-            if column == "run" || (of == "runs" && matches!(column, "run_id" | "host" | "began_unix_ns")) {
+            if column == "run"
+                || (matches!(of, "runs" | "*") && matches!(column, "run_id" | "host" | "began_unix_ns"))
+            {
                 bail!("{name} is what a run is known by; it cannot be held back");
             }
         }
@@ -92,7 +94,7 @@ mod tests {
         let names = |p: Policy| p.tables.iter().map(|t| t.name).collect::<Vec<_>>();
         let usual = names(policy(&[], &[]).expect("no rules"));
         assert!(usual.contains(&"account") && usual.contains(&"requests"), "{usual:?}");
-        assert!(!usual.contains(&"samples") && !usual.contains(&"windows"), "{usual:?}");
+        assert!(!usual.contains(&"samples") && usual.contains(&"windows"), "{usual:?}");
         assert_eq!(
             names(policy(&["samples", "account"], &[]).expect("tables")),
             ["runs", "account", "samples"]
@@ -116,6 +118,7 @@ mod tests {
             (&[], &["threads.nothing"], "no column threads.nothing"),
             (&[], &["*.run"], "cannot be held back"),
             (&[], &["runs.host"], "cannot be held back"),
+            (&[], &["*.host"], "cannot be held back"),
         ] {
             let error = policy(tables, without).expect_err("refused");
             assert!(error.contains(word), "{error}");

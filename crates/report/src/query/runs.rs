@@ -53,8 +53,8 @@ pub fn runs(named: &[PathBuf]) -> Result<Vec<RunDir>> {
         if !path.is_dir() {
             bail!("{name}: no such directory; plumb run -o DIR -- COMMAND makes one");
         }
-        if crate::lake::is_lake(path).is_ok() && path.join(".incoming").is_dir() {
-            bail!("{name}: is a lake, which other engines ask: 'plumb lake views {name}' makes its tables known to DuckDB");
+        if crate::lake::looks_like(path) {
+            bail!("{name}: is a lake, and no run; plumb query and plumb compare --lake read lakes");
         }
         look(path, &name, DEEP, &mut out)?;
         if out.len() == before {

@@ -15,14 +15,14 @@ const LONGEST: usize = 64;
 /// Places in which texts were found lately, a power of two.
 const LATELY: usize = 256;
 
-const INT64: i32 = 2;
-const DOUBLE: i32 = 5;
+pub const INT64: i32 = 2;
+pub const DOUBLE: i32 = 5;
 const BYTE_ARRAY: i32 = 6;
 
-const PLAIN: i32 = 0;
+pub const PLAIN: i32 = 0;
 const RLE: i32 = 3;
-const DELTA_BINARY_PACKED: i32 = 5;
-const RLE_DICTIONARY: i32 = 8;
+pub const DELTA_BINARY_PACKED: i32 = 5;
+pub const RLE_DICTIONARY: i32 = 8;
 
 /// Parquet's number of the type that a kind is written as.
 pub fn physical(kind: Kind) -> i32 {

@@ -67,8 +67,8 @@ fn packed(values: &[u32], width: u32, out: &mut Vec<u8>) {
     }
 }
 
-const BLOCK: usize = 128;
-const MINIS: usize = 4;
+pub const BLOCK: usize = 128;
+pub const MINIS: usize = 4;
 
 /// DELTA_BINARY_PACKED: differences above the least of their block, packed.
 pub fn deltas(values: &[i64], out: &mut Vec<u8>) {

@@ -177,14 +177,22 @@ impl Reader<'_> {
     }
 }
 
+/// Parses the struct with which bytes begin; also what is behind it.
+///
+/// # Errors
+/// The bytes are none, or have what plumb never writes.
+pub fn begin(bytes: &[u8]) -> Result<(Value, &[u8])> {
+    let mut reader = Reader(bytes);
+    Ok((reader.value(STRUCT, 0)?, reader.0))
+}
+
 /// Parses a footer.
 ///
 /// # Errors
 /// The bytes are none, or have what plumb never writes.
 pub fn parse(bytes: &[u8]) -> Result<Value> {
-    let mut reader = Reader(bytes);
-    let footer = reader.value(STRUCT, 0)?;
-    ensure!(reader.0.is_empty(), "bytes behind the end");
+    let (footer, rest) = begin(bytes)?;
+    ensure!(rest.is_empty(), "bytes behind the end");
     Ok(footer)
 }
 

@@ -3,7 +3,8 @@
 
 use super::footer::{self, Value, GROUPS, ROWS, SCHEMA, WORDS};
 use super::thrift::{I64, STRUCT};
-use super::MAGIC;
+use super::{read, MAGIC};
+use crate::table::{Cell, Table};
 use anyhow::{bail, ensure, Context, Result};
 use std::fs::File;
 use std::io::Write;
@@ -68,6 +69,10 @@ impl Part {
         Ok(Self { path: path.into(), file, footer, rows, is: (meta.dev(), meta.ino()) })
     }
 
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Runs that it has rows of.
     pub fn runs(&self) -> impl Iterator<Item = &str> {
         self.rows.iter().map(|r| r.run.as_str())
@@ -76,6 +81,25 @@ impl Part {
     /// How many columns its table had when it was written: as columns are only added, this tells one schema from another.
     pub fn columns(&self) -> usize {
         self.schema().map_or(0, |s| s.items().len().saturating_sub(1))
+    }
+
+    /// Hands on the rows of the runs that `keeps` names, with the columns of `used`: see [`read::rows`].
+    ///
+    /// Tells of runs with a row group that is not what plumb writes, each with the reason: that group's rows, and those behind
+    /// it, are not handed on.
+    pub fn rows(
+        &self,
+        used: (&'static Table, &[usize]),
+        keeps: &dyn Fn(&str) -> bool,
+        row: &mut dyn FnMut(&[Cell<'_>]),
+    ) -> Vec<String> {
+        let schema = self.schema().map_or(&[][..], Value::items);
+        let mut all = |rows: &Rows| {
+            let mut groups = rows.groups.iter();
+            let read = groups.try_for_each(|group| read::rows(&self.file, group, schema, used, row));
+            read.err().map(|error| format!("run {}: {error:#}", rows.run))
+        };
+        self.rows.iter().filter(|r| keeps(&r.run)).filter_map(&mut all).collect()
     }
 
     /// The list of columns.
