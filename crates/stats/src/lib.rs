@@ -2,6 +2,7 @@
 //! Statistics, defined once for loads, comparisons and plans. Pure: no I/O, no clock.
 
 pub mod additive;
+pub mod blocks;
 pub mod changepoint;
 pub mod correlation;
 pub mod fit;
