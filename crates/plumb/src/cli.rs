@@ -122,7 +122,7 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Compare two runs or sets of runs: what changed, by how much, with confidence intervals.
     #[command(
-        after_help = "Exit codes: 0 done, 1 B is above a --fail-above, 2 error, 3 events of A or B were lost or cannot be read.\nExamples:\n  plumb run --repeat 10 -o before -- ./load.sh\n  plumb run --repeat 10 -o after -- ./load.sh\n  plumb compare before after\n  plumb compare before after --fail-above 5% --fail-above cpu=10%\n  plumb compare before after --report difference.html"
+        after_help = "Exit codes: 0 done, 1 B is above a --fail-above, 2 error, 3 events of A or B were lost or cannot be read.\nExamples:\n  plumb run --repeat 10 -o before -- ./load.sh\n  plumb run --repeat 10 -o after -- ./load.sh\n  plumb compare before after\n  plumb compare before after --fail-above 5% --fail-above cpu=10%\n  plumb compare before after --report difference.html\n  plumb compare --lake /srv/lake \"kernel like '6.1.%'\" \"kernel like '6.12.%'\"\n  plumb compare --lake /srv/lake \"began < '2026-03-01'\" \"began >= '2026-03-01'\" --json"
     )]
     Compare(CompareArgs),
     /// Print one kind of event pair of a trace (waits, block requests, locks, packets) as statistics, distribution or log.
@@ -410,10 +410,13 @@ pub struct ExplainArgs {
 /// What to compare.
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// Before: run directory, trace, or set (of --repeat, or a directory with runs in it).
+    /// Before: run directory, trace, or set (of --repeat, or a directory with runs in it); with --lake a condition in SQL.
     pub a: PathBuf,
     /// After: the same.
     pub b: PathBuf,
+    /// Compare the runs of a lake for which the conditions A and B on its table runs hold, host by host.
+    #[arg(long, value_name = "LAKE", conflicts_with_all = ["comm", "fail_above", "report"])]
+    pub lake: Option<PathBuf>,
     /// Only processes of this name (repeatable).
     #[arg(long, value_name = "NAME")]
     pub comm: Vec<String>,

@@ -2,13 +2,17 @@
 //! `plumb compare`: words, page and exit code of what [`plumb_compare`] finds.
 
 use crate::cli::CompareArgs;
+use crate::quality::NOT_VALID;
 use crate::report;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use plumb_compare::comparison::{Comparison, Options};
+use plumb_compare::fleet::{self, Fleet};
 use plumb_compare::show;
 use plumb_machine::json;
+use plumb_machine::signals::{self, Calls};
 use plumb_report::document_files::write_page;
 use plumb_report::plain::Plain;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Reads both sides and compares them.
@@ -26,6 +30,9 @@ pub fn read(args: &CompareArgs) -> Result<Comparison> {
 /// # Errors
 /// One of the two is no run, no trace and no set; a threshold that cannot be judged.
 pub fn main(args: &CompareArgs) -> Result<ExitCode> {
+    if let Some(lake) = &args.lake {
+        return fleet(lake, args);
+    }
     let comparison = read(args)?;
     let mut out = std::io::stdout().lock();
     if args.json {
@@ -40,4 +47,16 @@ pub fn main(args: &CompareArgs) -> Result<ExitCode> {
         eprintln!("report: {}", page.display());
     }
     Ok(comparison.exit_code())
+}
+
+fn fleet(lake: &Path, args: &CompareArgs) -> Result<ExitCode> {
+    let condition = |side: &Path| side.to_str().map(str::to_owned).context("a condition is not UTF-8");
+    signals::catch(Calls::Interrupt);
+    let found = Fleet::read(lake, &condition(&args.a)?, &condition(&args.b)?, signals::asked())?;
+    let mut out = std::io::stdout().lock();
+    match args.json {
+        true => json::write(&mut out, &found)?,
+        false => fleet::print(&found, &mut Plain(&mut out))?,
+    }
+    Ok(if found.valid { ExitCode::SUCCESS } else { ExitCode::from(NOT_VALID) })
 }

@@ -33,6 +33,7 @@ pub fn main(args: &ReportArgs) -> Result<ExitCode> {
             let words = CompareArgs {
                 a: a.clone(),
                 b: b.clone(),
+                lake: None,
                 comm: Vec::new(),
                 fail_above: Vec::new(),
                 json: false,

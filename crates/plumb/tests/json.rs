@@ -91,6 +91,8 @@ fn of_traces(printed: &mut Printed) {
     }
     let lake = printed.path("lake");
     printed.must(&["publish", "--json", &a, &b, "--to", &lake]);
+    let [first, last] = ["min", "max"].map(|f| format!("run = (select {f}(run) from runs)"));
+    printed.must(&["compare", "--json", "--lake", &lake, &first, &last]);
     printed.must(&["lake", "compact", "--json", &lake]);
     // Two recordings side by side are a set.
     for (name, from) in [("set/web", "pipe"), ("set/db", "mutex")] {

@@ -35,6 +35,8 @@ formats! {
     COMPACT = "compact", version 1;
     /// Two runs or sets: `plumb compare A B --json`.
     COMPARE = "compare", version 1;
+    /// The runs of a lake before and after a change: `plumb compare --lake LAKE A B --json`.
+    COMPARE_LAKE = "compare-lake", version 1;
     /// A disk whose times are a model's: `plumb disk serve --json`.
     DISK = "disk", version 1;
     /// What a power cut did to a served disk: `plumb disk cut --json`.
