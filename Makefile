@@ -43,7 +43,7 @@ build:
 # perf, gdb and plumb find the debug information by the link in the program, in .debug/ beside it, or by the build ID.
 # A unit of systemd, when there is a daemon, goes to $(PREFIX)/lib/systemd/system.
 install: $(if $(PLUMB),,build)
-	install -d $(dir $(DESTDIR)$(DEBUG)) $(DESTDIR)$(PREFIX)/bin $(DOC)/docs $(DOC)/sql $(SHARE)/bash-completion/completions \
+	install -d $(dir $(DESTDIR)$(DEBUG)) $(DESTDIR)$(PREFIX)/bin $(DOC)/docs $(DOC)/sql $(DOC)/monitoring $(SHARE)/bash-completion/completions \
 		$(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
 	objcopy --only-keep-debug --compress-debug-sections=zlib $(PROGRAM) $(DESTDIR)$(DEBUG)
 	chmod 644 $(DESTDIR)$(DEBUG)
@@ -58,6 +58,7 @@ install: $(if $(PLUMB),,build)
 	install -m 644 README.md CHANGELOG.md THIRD-PARTY-NOTICES.txt $(DOC)
 	install -m 644 docs/* $(DOC)/docs
 	install -m 644 sql/* $(DOC)/sql
+	install -m 644 monitoring/* $(DOC)/monitoring
 
 packages:
 	@scripts/deps.sh build packages

@@ -214,6 +214,10 @@ impl Metrics {
                 Some(known) => *known = n,
                 None => _ = state.fired.insert(name.into(), n),
             }
+            // From 0 on: what comes with its first run has not increased (Prometheus, increase()).
+            if !state.runs.contains_key(name) {
+                state.runs.insert(name.into(), 0);
+            }
         }
     }
 
@@ -316,6 +320,55 @@ mod tests {
         let mut answer = String::new();
         client.read_to_string(&mut answer).expect("answers");
         answer
+    }
+
+    /// promtool's opinion of rules; none where it is not installed.
+    fn promtool(arguments: &[&str]) -> Option<Result<(), String>> {
+        let out = std::process::Command::new("promtool").args(arguments).output().ok()?;
+        let said =
+            || String::from_utf8_lossy(&[out.stdout.clone(), out.stderr.clone()].concat()).into_owned();
+        Some(if out.status.success() { Ok(()) } else { Err(said()) })
+    }
+
+    #[test]
+    fn alerts_and_dashboard_ask_for_what_there_is() {
+        let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../monitoring");
+        let text = |name: &str| std::fs::read_to_string(dir.join(name)).expect(name);
+        let dashboard: serde_json::Value = serde_json::from_str(&text("grafana.json")).expect("JSON");
+        let panels = dashboard["panels"].as_array().expect("panels");
+        let asked = panels.iter().flat_map(|p| p["targets"].as_array().expect("targets"));
+        let asked: Vec<&str> = asked.map(|t| t["expr"].as_str().expect("an expression")).collect();
+        let mut used = 0;
+        for text in [text("alerts.yml"), text("alerts-test.yml"), asked.join(" ")] {
+            for word in text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
+                if word.starts_with("plumb_") {
+                    assert!(METRICS.iter().any(|m| m.name == word), "there is no metric {word}");
+                    used += 1;
+                }
+            }
+        }
+        assert!(used > 40, "{used}");
+        let alerts = dir.join("alerts.yml").display().to_string();
+        let Some(check) = promtool(&["check", "rules", &alerts]) else {
+            println!("SKIP promtool's opinion of alerts and dashboard: it is not installed (Debian's prometheus has it)");
+            return;
+        };
+        check.expect("alerts");
+        promtool(&["test", "rules", &dir.join("alerts-test.yml").display().to_string()])
+            .expect("promtool")
+            .expect("tests");
+        // It reads expressions of rules; Grafana fills in the rest.
+        let rules = asked.iter().map(|e| {
+            let e = e.replace("$__rate_interval", "5m").replace("$instance", ".*").replace("$service", ".*");
+            format!("- {{record: 'asked:by:dashboard', expr: '{e}', labels: {{n: '{}'}}}}\n", e.len())
+        });
+        let rules =
+            format!("groups:\n- name: dashboard\n  rules:\n  {}", rules.collect::<Vec<_>>().join("  "));
+        let file = std::env::temp_dir().join(format!("plumb-dashboard-{}.yml", std::process::id()));
+        std::fs::write(&file, rules).expect("written");
+        let check = promtool(&["check", "rules", &file.display().to_string()]).expect("promtool");
+        std::fs::remove_file(&file).expect("removed");
+        check.expect("the dashboard's expressions");
     }
 
     #[test]
