@@ -89,10 +89,8 @@ impl Address {
             if matches!(self, Address::Tcp(_)) {
                 set(libc::SO_REUSEADDR)?;
             }
-            if matches!(self, Address::Tcp(_) | Address::Udp(_)) {
-                if several {
-                    set(libc::SO_REUSEPORT)?;
-                }
+            if several && !matches!(self, Address::Unix(_)) {
+                set(libc::SO_REUSEPORT)?;
             }
             done(libc::bind(fd, std::ptr::from_ref(&name).cast(), len))?;
             if self.kind() == libc::SOCK_STREAM {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The footer of a Parquet file of ours as it was read: what joining files changes of it, and all else as it is.
 
-use super::thrift::{list, uleb, zigzag, BINARY, I32, I64, LIST, STRUCT};
+use super::thrift::{list, read_uleb, uleb, zigzag, BINARY, I32, I64, LIST, STRUCT};
 use super::MAGIC;
 use anyhow::{bail, ensure, Context, Result};
 use std::fs::File;
@@ -119,20 +119,8 @@ impl Reader<'_> {
         Ok(*first)
     }
 
-    fn uleb(&mut self) -> Result<u64> {
-        let mut out = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            out |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Ok(out);
-            }
-        }
-        bail!("a number has more than 64 bits")
-    }
-
     fn length(&mut self) -> Result<usize> {
-        let length = self.uleb()?;
+        let length = read_uleb(&mut self.0)?;
         // An item has a byte at least.
         ensure!(length <= self.0.len() as u64, "it ends too early");
         Ok(length as usize)
@@ -143,7 +131,7 @@ impl Reader<'_> {
         Ok(match kind {
             TRUE | FALSE => Value::Bool(kind == TRUE),
             I32 | I64 => {
-                let v = self.uleb()?;
+                let v = read_uleb(&mut self.0)?;
                 Value::Number(kind, (v >> 1) as i64 ^ -((v & 1) as i64))
             }
             BINARY => {

@@ -4,6 +4,7 @@
 use super::column::{physical, DELTA_BINARY_PACKED, PLAIN, RLE_DICTIONARY};
 use super::encode::{BLOCK, MINIS};
 use super::footer::{begin, Value};
+use super::thrift::read_uleb;
 use super::GROUP;
 use crate::table::{Cell, Table};
 use anyhow::{bail, ensure, Context, Result};
@@ -173,19 +174,6 @@ fn texts(mut bytes: &[u8], count: Option<usize>) -> Result<Vec<&str>> {
     Ok(out)
 }
 
-fn uleb(bytes: &mut &[u8]) -> Result<u64> {
-    let mut out = 0;
-    for shift in (0..64).step_by(7) {
-        let (byte, rest) = bytes.split_first().context("it ends too early")?;
-        *bytes = rest;
-        out |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Ok(out);
-        }
-    }
-    bail!("a number has more than 64 bits")
-}
-
 /// The value of `width` bits (1 to 64) at a place among packed ones; the bytes hold it.
 fn packed(bytes: &[u8], width: u32, at: usize) -> u64 {
     let first = at * width as usize;
@@ -200,7 +188,7 @@ fn packed(bytes: &[u8], width: u32, at: usize) -> u64 {
 fn runs(mut bytes: &[u8], width: u32, count: usize, out: &mut Vec<u32>) -> Result<()> {
     let end = out.len() + count;
     while out.len() < end {
-        let head = uleb(&mut bytes)?;
+        let head = read_uleb(&mut bytes)?;
         let left = end - out.len();
         if head & 1 == 1 {
             let length = (head >> 1).checked_mul(width.into()).filter(|n| *n <= bytes.len() as u64);
@@ -228,16 +216,16 @@ fn runs(mut bytes: &[u8], width: u32, count: usize, out: &mut Vec<u32>) -> Resul
 /// DELTA_BINARY_PACKED.
 fn deltas(mut bytes: &[u8], count: usize, out: &mut Vec<i64>) -> Result<()> {
     let signed = |v: u64| (v >> 1) as i64 ^ -((v & 1) as i64);
-    let head = [uleb(&mut bytes)?, uleb(&mut bytes)?, uleb(&mut bytes)?];
+    let head = [read_uleb(&mut bytes)?, read_uleb(&mut bytes)?, read_uleb(&mut bytes)?];
     ensure!(head == [BLOCK as u64, MINIS as u64, count as u64], "blocks that plumb does not write");
-    let mut last = signed(uleb(&mut bytes)?);
+    let mut last = signed(read_uleb(&mut bytes)?);
     let mut left = count;
     if left > 0 {
         out.push(last);
         left -= 1;
     }
     while left > 0 {
-        let least = signed(uleb(&mut bytes)?);
+        let least = signed(read_uleb(&mut bytes)?);
         let (widths, mut rest) = bytes.split_first_chunk::<MINIS>().context("a block is cut off")?;
         for width in *widths {
             let values = BLOCK / MINIS;

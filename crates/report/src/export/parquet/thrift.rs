@@ -4,6 +4,8 @@
 //!
 //! <https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>
 
+use anyhow::{bail, Context, Result};
+
 /// Unsigned number in LEB128.
 pub fn uleb(mut v: u64, out: &mut Vec<u8>) {
     while v >= 0x80 {
@@ -11,6 +13,23 @@ pub fn uleb(mut v: u64, out: &mut Vec<u8>) {
         v >>= 7;
     }
     out.push(v as u8);
+}
+
+/// Reads one; the bytes may be anybody's.
+///
+/// # Errors
+/// They end too early, or the number has more than 64 bits.
+pub fn read_uleb(bytes: &mut &[u8]) -> Result<u64> {
+    let mut out = 0;
+    for shift in (0..64).step_by(7) {
+        let (byte, rest) = bytes.split_first().context("it ends too early")?;
+        *bytes = rest;
+        out |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Ok(out);
+        }
+    }
+    bail!("a number has more than 64 bits")
 }
 
 /// Signed numbers as unsigned ones, small ones small.
