@@ -96,7 +96,7 @@ fn a_run_that_is_published_twice_is_there_once() {
     let told: u64 = done["runs"].as_array().expect("runs").iter().filter_map(|r| r["bytes"].as_u64()).sum();
     assert_eq!(told, first.values().map(|f| f.len() as u64).sum::<u64>());
 
-    let (_, _, said) = published(&dir.path().join("other"), &[lake.clone()], &[]);
+    let (_, _, said) = published(&dir.path().join("other"), std::slice::from_ref(&lake), &[]);
     assert!(said.contains("is a lake, and no run"), "{said}");
     let asked = Command::new(PLUMB)
         .args(["query", "select 1 from runs"])
