@@ -164,6 +164,10 @@ fn what_cannot_be_compared_is_told() {
     assert!(refused(B, "1 = 1").contains("2000 runs are of both"));
     assert!(refused("colour = 'red'", B).contains("A is no condition on runs: colour = 'red'"));
     assert!(refused("1); drop table runs; --", B).contains("A is no condition on runs"));
+    let [first, last] =
+        ["min", "max"].map(|of| format!("run = (select {of}(run) from runs where host = 'web-1')"));
+    let found = compared(dir.path(), &first, &last).expect("a comparison");
+    assert!(found.headline.starts_with("No difference can be shown"), "{}", found.headline);
     let spans = dir.path().join("spans/host=web-5/day=2026-01-01/web-5.parquet");
     let bytes = std::fs::read(&spans).expect("a file");
     std::fs::write(&spans, &bytes[..bytes.len() / 2]).expect("written");

@@ -87,6 +87,9 @@ pub fn headline(lines: &[Line], apart: &[Host], hosts: u64) -> String {
         );
     }
     let Some(first) = lines.iter().find(|l| l.found) else {
+        if lines.iter().all(|l| l.p.is_none()) {
+            return "No difference can be shown: that takes several hosts, or several runs on each side of one.".into();
+        }
         return format!("No difference found on {hosts} hosts, among {} figures.", lines.len());
     };
     let more = match found - 1 {
