@@ -281,9 +281,8 @@ fn accused(judged: &[(&Figure, Change)]) -> Vec<Vec<(usize, Own, f64)>> {
 
 /// The figure on the hosts that do not stand apart.
 fn line(figure: &Figure, apart: &BTreeSet<usize>) -> Option<Line> {
-    let is_both = |b: &Block| !b.before.is_empty() && !b.after.is_empty();
     let blocks: Vec<Block> = (0..figure.blocks.len())
-        .filter(|i| !apart.contains(i) && is_both(&figure.blocks[*i]))
+        .filter(|i| !apart.contains(i) && figure.blocks[*i].has_both())
         .map(|i| figure.blocks[i].clone())
         .collect();
     let change = Change::of(&blocks)?;

@@ -33,6 +33,11 @@ pub struct Block {
 }
 
 impl Block {
+    /// Whether there is anything to compare.
+    pub fn has_both(&self) -> bool {
+        !self.before.is_empty() && !self.after.is_empty()
+    }
+
     fn change(&self) -> f64 {
         median(&self.after) - median(&self.before)
     }
@@ -75,8 +80,7 @@ pub struct Change {
 impl Change {
     /// None where no block has values on both sides.
     pub fn of(blocks: &[Block]) -> Option<Self> {
-        let is_both = |b: &Block| !b.before.is_empty() && !b.after.is_empty();
-        let both: Vec<Block> = blocks.iter().filter(|b| is_both(b)).cloned().collect();
+        let both: Vec<Block> = blocks.iter().filter(|b| b.has_both()).cloned().collect();
         if both.is_empty() {
             return None;
         }
@@ -95,7 +99,7 @@ impl Change {
             let alone = alone(block, middle).filter(|_| both.len() >= FEWEST_BLOCKS);
             Own { change, p: alone.map(|p| if p <= OWN { of_all } else { p.max(of_all) }) }
         };
-        let whole = blocks.iter().filter(|b| is_both(b));
+        let whole = blocks.iter().filter(|b| b.has_both());
         let mut own = whole.zip(changes.iter().zip(&parts)).map(|(b, (c, p))| own(b, *c, *p));
         Some(Self {
             mean,
@@ -106,7 +110,7 @@ impl Change {
             p: known.then(|| two_sided(mean / error, of_mean)),
             median: middle,
             between: between.sqrt(),
-            blocks: blocks.iter().map(|b| if is_both(b) { own.next() } else { None }).collect(),
+            blocks: blocks.iter().map(|b| if b.has_both() { own.next() } else { None }).collect(),
         })
     }
 }

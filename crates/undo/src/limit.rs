@@ -4,12 +4,21 @@
 use plumb_machine::DeviceNumber;
 use serde::{Deserialize, Serialize};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A disk that `io.max` does not limit.
 pub const NONE_V2: &str = "rbps=max wbps=max riops=max wiops=max";
 /// A disk that a file of v1 does not limit.
 pub const NONE_V1: &str = "0";
+
+/// What such a file says of a disk that it does not limit.
+pub fn none(path: &Path) -> &'static str {
+    if path.ends_with("io.max") {
+        NONE_V2
+    } else {
+        NONE_V1
+    }
+}
 
 /// A limit of a disk in a file, and what it was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,9 +45,8 @@ impl Limit {
     /// of it.
     pub fn foreign(&self) -> Option<String> {
         let after = self.after.as_ref()?;
-        let none = if self.path.ends_with("io.max") { NONE_V2 } else { NONE_V1 };
-        let now =
-            line(&std::fs::read_to_string(&self.path).ok()?, self.device).unwrap_or_else(|| none.into());
+        let text = std::fs::read_to_string(&self.path).ok()?;
+        let now = line(&text, self.device).unwrap_or_else(|| none(&self.path).into());
         (now != self.before && now != *after).then_some(now)
     }
 

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use plumb_machine::{mounts, DeviceNumber, Root};
 use plumb_undo::change::Change as Journaled;
 use plumb_undo::guarded_journal::GuardedJournal;
-use plumb_undo::limit::{self, Limit, NONE_V1, NONE_V2};
+use plumb_undo::limit::{self, Limit};
 use plumb_undo::mounted;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -56,8 +56,7 @@ impl Action {
             Action::Scheduler { queue, name } => settings::set_scheduler(queue, name, &mut guarded.journal),
             Action::Limits { device, files } => files.iter().try_for_each(|(path, value)| {
                 let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-                let none = if path.ends_with("io.max") { NONE_V2 } else { NONE_V1 };
-                let before = limit::line(&text, *device).unwrap_or_else(|| none.into());
+                let before = limit::line(&text, *device).unwrap_or_else(|| limit::none(path).into());
                 guarded.journal.will_limit(&Limit {
                     path: path.clone(),
                     device: *device,

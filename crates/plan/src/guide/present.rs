@@ -5,7 +5,7 @@ use super::action::Action;
 use super::command::{Launch, Observed};
 use super::tunables::{Candidates, Setting, Tunable};
 use plumb_machine::{mounts, DeviceNumber, Mount, Root};
-use plumb_undo::limit::{self, NONE_V1, NONE_V2};
+use plumb_undo::limit;
 use plumb_undo::value::value;
 use std::path::{Path, PathBuf};
 
@@ -110,7 +110,7 @@ fn device_limit(device: &str, observed: &Observed, root: &Root) -> Result<Presen
         for name in LIMITS {
             let path = dir.join(name);
             let text = root.text(&path).unwrap_or_default();
-            let line = limit::line(&text, number).filter(|l| ![NONE_V1, NONE_V2].contains(&l.as_str()));
+            let line = limit::line(&text, number).filter(|l| l != limit::none(&path));
             if let Some(line) = line.filter(|_| !files.contains(&path)) {
                 files.push(path);
                 lines.push(line);
@@ -240,8 +240,7 @@ impl Present {
             Setting::Nice => Action::Nice(value.parse().ok()?),
             Setting::Mount(_) => Action::Mount { points: self.files.clone(), word: value.into() },
             Setting::DeviceLimit => {
-                let none = |path: &PathBuf| if path.ends_with("io.max") { NONE_V2 } else { NONE_V1 };
-                let files = self.files.iter().map(|path| (path.clone(), none(path).into())).collect();
+                let files = self.files.iter().map(|path| (path.clone(), limit::none(path).into())).collect();
                 Action::Limits { device: self.device?, files }
             }
             _ => Action::Write(self.files.iter().map(|path| (path.clone(), value.to_string())).collect()),
@@ -323,7 +322,7 @@ mod tests {
             _ => panic!("{action:?}"),
         };
         let found = now(&seen).expect("a limit").candidates(tunable("io-max"));
-        let lifted = (PathBuf::from("/sys/fs/cgroup/a/io.max"), NONE_V2.to_string());
+        let lifted = (PathBuf::from("/sys/fs/cgroup/a/io.max"), limit::NONE_V2.to_string());
         assert_eq!(limits(&found[0].1), ("8:0".into(), vec![lifted]));
         let seen = group("blkio", "/sys/fs/cgroup/blkio/a");
         fake.put("/sys/fs/cgroup/blkio/a/blkio.throttle.read_bps_device", "8:0 1000\n");
