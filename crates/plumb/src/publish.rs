@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `plumb publish` and `plumb lake`: the tables of runs in a directory that engines read.
+//! `plumb publish` and `plumb lake`: the tables of runs in a directory, or a bucket, that engines read.
+
+mod forward;
 
 use crate::cli::{LakeArgs, LakeCommand, PublishArgs};
 use crate::quality::NOT_VALID;
 use anyhow::{bail, Context, Result};
+use forward::{Forwarded, Forwarder};
 use plumb_machine::json::{self, formats, Format, Output};
 use plumb_machine::signals::{self, Calls};
 use plumb_report::lake::{self, Policy, Published, Rules, State};
-use plumb_report::query::runs;
+use plumb_report::query::{runs, RunDir};
 use plumb_trace::units;
 use serde::Serialize;
 use std::io::Write;
@@ -19,6 +22,9 @@ struct Done {
     lake: PathBuf,
     runs: Vec<Published>,
     failed: Vec<Failed>,
+    /// Of a bucket: what is there now, and what waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forwarded: Option<Forwarded>,
 }
 
 /// A run that is not in the lake, or is not there to the end.
@@ -46,12 +52,19 @@ pub fn main(args: &PublishArgs) -> Result<ExitCode> {
         }
     };
     let policy = Policy::new(&rules)?;
-    let found = runs(&args.runs)?;
+    let mut forwarder = Forwarder::of(&args.to, args.spool.as_deref())?;
+    if forwarder.is_none() && args.runs.is_empty() {
+        bail!("which runs? plumb publish RUN... --to {}", args.to.display());
+    }
     signals::catch(Calls::Interrupt);
     let stop = signals::asked();
-    let mut done = Done { lake: args.to.clone(), runs: Vec::new(), failed: Vec::new() };
+    let mut done = Done { lake: args.to.clone(), runs: Vec::new(), failed: Vec::new(), forwarded: None };
+    let lake = forwarder.as_ref().map_or(args.to.clone(), |f| f.spool().to_owned());
+    // What waits goes first, whatever becomes of the rest: it makes room.
+    forwarder.iter_mut().try_for_each(|f| f.forward(stop))?;
+    let found = found(&args.runs, &mut done.failed)?;
     for batch in found.chunks(lake::BATCH) {
-        for (name, became) in lake::publish(batch, &args.to, &policy, stop)? {
+        for (name, became) in lake::publish(batch, &lake, &policy, stop)? {
             match became {
                 Ok(published) => {
                     eprintln!("{name}: {}", words(&published));
@@ -65,15 +78,28 @@ pub fn main(args: &PublishArgs) -> Result<ExitCode> {
                 }
             }
         }
+        forwarder.iter_mut().try_for_each(|f| f.forward(stop))?;
         if signals::stopped() {
             break;
         }
     }
+    let refused = match forwarder {
+        None => None,
+        Some(forwarder) => {
+            let (forwarded, refused) = forwarder.end()?;
+            eprintln!("{}", forwarded.words(&args.to));
+            done.forwarded = Some(forwarded);
+            refused
+        }
+    };
     if args.json {
         json::write(std::io::stdout().lock(), &done)?;
     }
     if signals::stopped() {
-        bail!("ended; give the runs again: what is there stays");
+        bail!("ended; call it again: what is there stays, and what waits goes on");
+    }
+    if let Some(error) = refused {
+        return Err(error);
     }
     let left = done.failed.len();
     if left > 0 {
@@ -83,6 +109,41 @@ pub fn main(args: &PublishArgs) -> Result<ExitCode> {
     Ok(if done.runs.iter().all(|r| r.valid) { ExitCode::SUCCESS } else { ExitCode::from(NOT_VALID) })
 }
 
+/// The runs that are named; of a directory of `plumb watch` its windows, and the runs that it wrote. With several names one that
+/// stands for none is a failure of its own.
+///
+/// # Errors
+/// The only one stands for none.
+fn found(named: &[PathBuf], failed: &mut Vec<Failed>) -> Result<Vec<RunDir>> {
+    let mut all = Vec::new();
+    for path in named {
+        all.push(path.clone());
+        let written = path.join("runs");
+        let some = || written.read_dir().is_ok_and(|mut entries| entries.next().is_some());
+        if path.join("windows").is_dir() && some() {
+            all.push(written);
+        }
+    }
+    match runs(&all) {
+        Err(error) if all.len() < 2 => Err(error),
+        Ok(found) => Ok(found),
+        Err(_) => {
+            let mut out = Vec::new();
+            for path in all {
+                match runs(std::slice::from_ref(&path)) {
+                    Ok(found) => out.extend(found),
+                    Err(error) => {
+                        let error = format!("{error:#}");
+                        eprintln!("plumb: cannot publish {error}");
+                        failed.push(Failed { path: path.display().to_string(), error });
+                    }
+                }
+            }
+            Ok(out)
+        }
+    }
+}
+
 /// Runs `plumb lake`.
 ///
 /// # Errors
@@ -90,7 +151,16 @@ pub fn main(args: &PublishArgs) -> Result<ExitCode> {
 pub fn lake(args: &LakeArgs) -> Result<ExitCode> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     match &args.command {
-        LakeCommand::Views { lake } => lake::duckdb_views(lake, &mut out)?,
+        LakeCommand::Views { lake } => match forward::bucket(lake)? {
+            None => lake::duckdb_views_of(lake, &mut out)?,
+            Some((url, bucket)) => {
+                let tables = bucket.directories()?;
+                if !tables.iter().any(|table| table == "runs") {
+                    bail!("{url}: is no lake: it has no directory 'runs'; plumb publish RUN --to {url} makes one");
+                }
+                lake::duckdb_views(&url, &|table| tables.iter().any(|t| t == table), &mut out)?;
+            }
+        },
         LakeCommand::Compact { lake, json } => {
             signals::catch(Calls::Interrupt);
             let done = lake::compact(lake, signals::asked())?;

@@ -9,6 +9,7 @@ mod compact;
 mod incoming;
 mod policy;
 mod read;
+mod spool;
 mod views;
 mod windows;
 
@@ -24,10 +25,12 @@ use plumb_trace::reader::Trace;
 pub use policy::{Policy, Rules};
 pub use read::{read, Read};
 use serde::Serialize;
+pub use spool::{Spool, Waiting};
+use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-pub use views::duckdb as duckdb_views;
+pub use views::{duckdb as duckdb_views, of_directory as duckdb_views_of};
 use windows::Day;
 
 /// What every row says of its run, behind its table's own columns, so that few questions need a join. The host is in
@@ -38,6 +41,9 @@ const KEYS: [Column; 4] = [
     Column { name: "plumb", kind: Kind::Text, about: "As in runs" },
     Column { name: "began_unix_ns", kind: Kind::Integer, about: "As in runs" },
 ];
+
+/// What processes lock in a directory: a file, for NFS locks no directories.
+const LOCK: &str = "lock";
 
 /// What became of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -195,12 +201,15 @@ impl Made {
         }
         // The file in `runs` comes last: all others are there.
         let of_what = format!("{} {} {}", env!("CARGO_PKG_VERSION"), policy.fingerprint(), source.size);
-        let there = runs.join(format!("{id}.parquet"));
-        if made(&there) == Some(of_what.clone()) {
+        let name = format!("{id}.parquet");
+        // Of a spool, what was sent is there as well.
+        let there =
+            [runs.join(&name), spool::kept(lake, &runs, &name)].into_iter().find(|path| path.exists());
+        if there.as_deref().and_then(made) == Some(of_what.clone()) {
             out.state = State::Unchanged;
             return Ok(Self { out, files: None });
         }
-        out.state = if there.exists() { State::Replaced } else { State::Published };
+        out.state = if there.is_some() { State::Replaced } else { State::Published };
         let mut files = Parquet::of(to, &policy.tables, &KEYS, &of_what)?;
         let mut rows = Keyed { files: &mut files, policy, of };
         match &source.content {
@@ -230,6 +239,11 @@ impl Made {
     fn publish(self, lake: &Path) -> Result<Published> {
         let Some((made, some)) = self.files else { return Ok(self.out) };
         let others = TABLES.iter().copied().filter(|t| t.place != RUNS.place);
+        if spool::is_spool(lake) {
+            // It goes on from there: half of this run and half of an older one must not. In a lake that engines read, a run that is
+            // replaced stays there.
+            remove(&self.out.partition(lake, &RUNS).join(format!("{}.parquet", self.out.run)))?;
+        }
         for table in others.chain([&RUNS]) {
             let dir = self.out.partition(lake, table);
             let there = dir.join(format!("{}.parquet", self.out.run));
@@ -256,6 +270,22 @@ fn remove(path: &Path) -> Result<()> {
     }
 }
 
+/// # Errors
+/// It is a spool: what is in it goes on, and away.
+pub fn is_no_spool(lake: &Path) -> Result<()> {
+    if spool::is_spool(lake) {
+        bail!("{}: is a spool: what waits in it goes on as it is", lake.display());
+    }
+    Ok(())
+}
+
+/// A file in a directory that processes lock, made where it is not there.
+fn lock_file(dir: &Path) -> Result<File> {
+    let path = dir.join(LOCK);
+    let file = File::options().read(true).write(true).create(true).truncate(false).open(&path);
+    file.with_context(|| path.display().to_string())
+}
+
 /// Whether a directory is a lake, and no run.
 pub fn looks_like(path: &Path) -> bool {
     is_lake(path).is_ok() && path.join(".incoming").is_dir()
@@ -272,7 +302,7 @@ fn is_lake(lake: &Path) -> Result<()> {
 }
 
 /// A text as part of a path, as Hive writes it: what is no letter, digit or one of `._-` is percent and two digits.
-fn segment(text: &str) -> String {
+pub fn segment(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
         match byte {

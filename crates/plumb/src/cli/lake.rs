@@ -23,10 +23,10 @@ pub struct LakeArgs {
 pub enum LakeCommand {
     /// Print statements that make the lake's tables views of DuckDB, with every column that they have today.
     #[command(
-        after_help = "Examples:\n  plumb lake views /srv/lake > lake.sql\n  duckdb -init lake.sql < sql/findings.sql"
+        after_help = "Examples:\n  plumb lake views /srv/lake > lake.sql\n  duckdb -init lake.sql < sql/findings.sql\n  plumb lake views s3://fleet/lake > lake.sql"
     )]
     Views {
-        /// Directory that plumb publish wrote into.
+        /// Directory or bucket (s3://BUCKET/PREFIX) that plumb publish wrote into.
         #[arg(value_name = "LAKE")]
         lake: PathBuf,
     },

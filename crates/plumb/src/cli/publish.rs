@@ -12,22 +12,30 @@ interval and sample; --rules FILE chooses tables and holds back columns:
   tables = [\"account\", \"findings\", \"requests\"]      # runs is always there
   without = [\"processes.cmdline\", \"runs.target\"]    # null in what is published
 
-Exit codes: 0 done, 2 error (runs behind it are tried), 3 events of a run were lost or cannot be read.
+To a bucket: what is published waits in the spool until it is there, also over a dead network and restarts; the next
+plumb publish --to that bucket sends it, with runs or without. Credentials, region and endpoint are those of the tools of AWS:
+AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile (AWS_PROFILE) in ~/.aws; AWS_REGION; AWS_ENDPOINT_URL of another server.
+
+Exit codes: 0 done, 2 error (runs behind it are tried; what waits stays), 3 events of a run were lost or cannot be read.
 
 Examples:
   plumb publish plumb-run-20260101-120000 --to /srv/lake
   plumb publish /var/lib/plumb/runs --to /mnt/lake --rules rules.toml     # all runs of plumb watch
+  plumb publish /var/lib/plumb --to s3://fleet/lake                       # again and again, by a timer
   duckdb -c \"select host, count(*) from read_parquet('/srv/lake/runs/*/*/*.parquet') group by all\"";
 
 /// What is published, and where.
 #[derive(Debug, Args)]
 pub struct PublishArgs {
     /// Run or trace directories; sets, plans and the runs of plumb watch stand for all runs in them.
-    #[arg(value_name = "RUN", required = true)]
+    #[arg(value_name = "RUN")]
     pub runs: Vec<PathBuf>,
-    /// Directory of the lake; made where it is not there.
-    #[arg(long, value_name = "DIR")]
+    /// Directory of the lake, made where it is not there; or a bucket, s3://BUCKET/PREFIX.
+    #[arg(long, value_name = "LAKE")]
     pub to: PathBuf,
+    /// Where runs wait until they are in the bucket [default: /var/spool/plumb, or ~/.local/state/plumb/spool].
+    #[arg(long, value_name = "DIR")]
+    pub spool: Option<PathBuf>,
     /// TOML: which tables are published, and which columns are not.
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,

@@ -45,6 +45,7 @@ impl Output for Compacted {
 /// It is no lake, or cannot be written.
 pub fn compact(lake: &Path, stop: &AtomicBool) -> Result<Compacted> {
     super::is_lake(lake)?;
+    super::is_no_spool(lake)?;
     let made = Incoming::new(lake)?;
     // Two at once would each leave out what the other joined meanwhile.
     let all = made.all()?;

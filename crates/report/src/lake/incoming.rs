@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Where files are made before they get their names: on the lake's own file system, out of its readers' sight.
 
+use super::{lock_file, LOCK};
 use anyhow::{Context, Result};
 use plumb_machine::{lock, output, LockError};
 use std::fs::File;
@@ -9,7 +10,6 @@ use std::time::{Duration, SystemTime};
 
 /// Readers of Hive's layout pass over names that begin with a dot.
 const INCOMING: &str = ".incoming";
-const LOCK: &str = "lock";
 const TRIES: u32 = 100;
 /// fsync(2) at once. Journalling file systems commit once for those that wait together.
 const SYNCS: usize = 16;
@@ -18,7 +18,7 @@ const DAY: Duration = Duration::from_secs(86400);
 /// A directory, removed with all that is in it when it is dropped.
 pub struct Incoming {
     path: PathBuf,
-    /// Locked: whoever finds it unlocked may remove the directory. A file, for NFS locks no directories.
+    /// Locked: whoever finds it unlocked may remove the directory.
     _lock: File,
 }
 
@@ -95,12 +95,6 @@ impl Drop for Incoming {
 fn entries(dir: &Path) -> Result<Vec<PathBuf>> {
     let all = std::fs::read_dir(dir).and_then(|all| all.map(|e| Ok(e?.path())).collect());
     all.with_context(|| dir.display().to_string())
-}
-
-fn lock_file(dir: &Path) -> Result<File> {
-    let path = dir.join(LOCK);
-    let file = File::options().read(true).write(true).create(true).truncate(false).open(&path);
-    file.with_context(|| path.display().to_string())
 }
 
 /// Removes what nobody of this host holds, and of others what is a day old: whether another host holds a lock is seen

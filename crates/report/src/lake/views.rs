@@ -13,20 +13,29 @@ const PARTITIONS: [Column; 2] = [
     Column { name: "day", kind: Kind::Text, about: "When the run began, UTC" },
 ];
 
+/// Writes a view of each table of a directory in DuckDB's SQL.
+///
+/// # Errors
+/// It is no lake, or cannot be read.
+pub fn of_directory(lake: &Path, out: &mut dyn Write) -> Result<()> {
+    let root = lake.canonicalize().with_context(|| lake.display().to_string())?;
+    super::is_lake(lake)?;
+    duckdb(&root.to_string_lossy(), &|table| root.join(table).is_dir(), out)
+}
+
 /// Writes a view of each table in DuckDB's SQL. A view has all columns that its table has today, null where a file lacks
 /// one; it is empty where the lake has no file of the table.
 ///
 /// # Errors
-/// It is no lake, or cannot be read.
-pub fn duckdb(lake: &Path, out: &mut dyn Write) -> Result<()> {
-    let shown = || lake.display().to_string();
-    let root = lake.canonicalize().with_context(shown)?;
-    super::is_lake(lake)?;
+/// The lake's name cannot stand in a statement.
+pub fn duckdb(path: &str, has: &dyn Fn(&str) -> bool, out: &mut dyn Write) -> Result<()> {
     // In a pattern of names that stands in a text of SQL.
-    let plain = |p: &&str| !p.chars().any(|c| c.is_control() || matches!(c, '\'' | '*' | '?' | '['));
-    let Some(path) = root.to_str().filter(plain) else {
-        bail!("{}: its name has characters that SQL or a pattern cannot have; give it another", shown());
-    };
+    if path
+        .chars()
+        .any(|c| c.is_control() || matches!(c, '\'' | '*' | '?' | '[' | char::REPLACEMENT_CHARACTER))
+    {
+        bail!("{path}: its name has characters that SQL or a pattern cannot have; give it another");
+    }
     writeln!(
         out,
         "-- The tables of {path}; plumb lake views makes this. Columns: plumb query --schema TABLE."
@@ -43,7 +52,7 @@ pub fn duckdb(lake: &Path, out: &mut dyn Write) -> Result<()> {
             table.name,
             nulls.join(",\n         ")
         )?;
-        if root.join(table.name).is_dir() {
+        if has(table.name) {
             write!(
                 out,
                 "\n  union all by name\n  select * from read_parquet('{path}/{}/*/*/*.parquet', union_by_name = true,\n         \

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `plumb publish`: a lake of recorded runs of several hosts, what DuckDB finds in it, and what is left when it is killed.
 
+mod bucket;
+
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -369,6 +371,15 @@ fn windows_of_a_watch_are_a_run_for_each_day_and_kernel() {
     let (_, done, said) = published(&lake, &runs, &[]);
     assert_eq!(states(&done), ["unchanged", "replaced"], "{said}");
     assert_eq!(rows(&lake), ["6.1,watch,1200,2,3000000", "6.12,watch,1200,2,7000000"]);
+    // What it wrote on a trigger goes with them.
+    std::fs::create_dir_all(watch.join("runs")).expect("made");
+    let (_, done, said) = published(&lake, &runs, &[]);
+    assert_eq!(states(&done).len(), 2, "{said}");
+    let written = fleet(dir.path());
+    std::fs::rename(&written[0], watch.join("runs/one")).expect("moved");
+    let (code, done, said) = published(&lake, &runs, &[]);
+    assert_eq!((code, states(&done)), (0, vec!["unchanged", "unchanged", "published"]), "{said}");
+    std::fs::remove_dir_all(watch.join("runs")).expect("removed");
     // Those of an older plumb.
     std::fs::write(&day, "{\"at\":\"2026-01-02T00:01:00Z\",\"seconds\":60.0}\n").expect("written");
     let (code, _, said) = published(&lake, &runs, &[]);
