@@ -156,6 +156,23 @@ describe("other kinds", () => {
 		expect(faults).toEqual([]);
 		await page.context().close();
 	});
+	test("a fleet has its answer, what crossed a threshold, its hosts and its figures", async () => {
+		const line = { key: "span.commit.p99", unit: "ms", hosts: 200, apart: 2, a: 2, b: 2.1, relative: true, change: 0.05, low: 0.04, high: 0.06, between: 0, p: 0, q: 0.001, found: true };
+		const share = { ...line, key: "account.running", unit: "%", a: 40, b: 45, relative: false, change: 5, low: 4, high: 6 };
+		const apart = ["web-1", "<b>web-2</b>"].map((host) => ({ host, key: line.key, change: 1, others: 0.05, q: 0 }));
+		const common = [{ key: line.key, what: "disk.vda.model", value: "B", apart: 2, of_apart: 2, others: 0, of_others: 198, p: 0 }];
+		const side = (condition: string) => ({ condition, runs: 2000, hosts: 200 });
+		const gates = [{ metric: "elapsed", percent: 5, growth: 5, low: 4, crossed: true, words: "times: above it on web-1." }];
+		const fleet = { headline: "2 of 200 hosts stand apart.", lake: "/l", a: side("kernel < '6'"), b: side("kernel >= '6'"), hosts: 200, lines: [line, share], apart, common, gates, doubts: ["a clock"], valid: true };
+		const { page, faults } = await harness.open({ json: JSON.stringify({ ...empty, kind: "fleet", fleet }) });
+		expect(await page.locator("main > section").first().getAttribute("id")).toBe("section-fleet");
+		const seen = (await page.locator("#page").textContent()) ?? "";
+		for (const words of [fleet.headline, "kernel >= '6'", "In common: disk.vda.model = B", "Doubt: a clock", "<b>web-2</b>", "+100 %", "+5 points"]) expect(seen).toContain(words);
+		expect(await page.locator("#section-fleet p.bad").first().textContent()).toBe("times: above it on web-1.");
+		expect(await page.locator("#section-figures svg.chart").count()).toBe(2);
+		expect(faults).toEqual([]);
+		await page.context().close();
+	});
 	test("a workload comes first in its report, with verdict and quantiles", async () => {
 		const load = { ...(example("load") as { target: string }), preset: { name: "syncwrite", parameters: [], tables: [] } };
 		const { page, faults } = await harness.open({ json: JSON.stringify({ ...empty, kind: "load", loads: [load] }) });

@@ -14,6 +14,7 @@ const KINDS: Record<string, string> = {
 	load: "workload",
 	plan: "plan",
 	comparison: "comparison",
+	fleet: "comparison of a fleet",
 	hosts: "recordings of several hosts",
 };
 

@@ -7,7 +7,8 @@ import { attribution, lines, points, steps } from "../src/sections/load-figures"
 import type { Document as Load } from "../src/generated/load";
 import type { Summary } from "../src/generated/stats";
 import { largest } from "../src/sections/comparison";
-import type { Line } from "../src/generated/compare";
+import { marked } from "../src/sections/fleet";
+import type { Fleet, FleetLine, Line } from "../src/generated/compare";
 import { firstSentence } from "../src/sections/plan";
 import { chart, choose } from "../src/sections/plan-figures";
 import type { Analysis } from "../src/generated/plan";
@@ -167,4 +168,11 @@ test("comparisons show the largest differences, without their sums", () => {
 	const all = [line("threads-time", 9), line("a", 1), line("b", -5), line("c", 0), line("d", 7, "path")];
 	expect(largest(all, "account", 5).map((l) => l.key)).toEqual(["b", "a"]);
 	expect(largest(all, "account", 1).map((l) => l.key)).toEqual(["b"]);
+});
+
+test("of a fleet the chart has what was found, percent and points apart", () => {
+	const line = (key: string, found: boolean, relative: boolean) => ({ key, found, relative }) as FleetLine;
+	const fleet = { lines: [line("a", true, true), line("b", true, false), line("c", false, true)] } as Fleet;
+	expect(marked(fleet, true).map((l) => l.key)).toEqual(["a"]);
+	expect(marked(fleet, false).map((l) => l.key)).toEqual(["b"]);
 });

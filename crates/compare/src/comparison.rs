@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Exit code when a threshold was crossed.
-const CROSSED: u8 = 1;
+pub(crate) const CROSSED: u8 = 1;
 
 /// What to compare.
 #[derive(Debug, Clone, Default)]

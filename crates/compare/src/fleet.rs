@@ -3,10 +3,12 @@
 //! and what those have in common.
 
 mod figures;
+mod gates;
 mod show;
 
+use crate::gate::Verdict;
 use anyhow::{bail, Context, Result};
-pub use figures::Unit;
+pub use figures::FleetUnit;
 use figures::{figures, Figure};
 use plumb_machine::json::{formats, Format, Output};
 use plumb_report::lake;
@@ -32,7 +34,7 @@ const COMMON: f64 = 0.01;
 
 /// Which runs are compared.
 #[derive(Debug, Clone, Serialize)]
-pub struct Side {
+pub struct Half {
     /// The condition on the table `runs`.
     pub condition: String,
     pub runs: u64,
@@ -41,9 +43,9 @@ pub struct Side {
 
 /// A figure on all hosts that have it on both sides.
 #[derive(Debug, Clone, Serialize)]
-pub struct Line {
+pub struct FleetLine {
     pub key: String,
-    pub unit: Unit,
+    pub unit: FleetUnit,
     pub hosts: u64,
     /// Of these, those whose change is another than the others'.
     pub apart: u64,
@@ -68,7 +70,7 @@ pub struct Line {
 
 /// A host that changed in another way than the others.
 #[derive(Debug, Clone, Serialize)]
-pub struct Host {
+pub struct HostApart {
     pub host: String,
     pub key: String,
     /// As the line's.
@@ -103,15 +105,17 @@ pub struct Fleet {
     /// The answer.
     pub headline: String,
     pub lake: PathBuf,
-    pub a: Side,
-    pub b: Side,
+    pub a: Half,
+    pub b: Half,
     /// Hosts with runs on both sides.
     pub hosts: u64,
     /// Largest changes that were found first.
-    pub lines: Vec<Line>,
+    pub lines: Vec<FleetLine>,
     /// Farthest from the others first.
-    pub apart: Vec<Host>,
+    pub apart: Vec<HostApart>,
     pub common: Vec<Common>,
+    /// What became of each `--fail-above`.
+    pub gates: Vec<Verdict>,
     pub doubts: Vec<String>,
     /// No events were lost, and every file could be read.
     pub valid: bool,
@@ -175,7 +179,7 @@ impl Fleet {
         let [a, b] = [(a, false), (b, true)].map(|(condition, after)| {
             let of = || runs.values().filter(|r| r.after == after);
             let hosts: BTreeSet<&str> = of().map(|r| r.host.as_str()).collect();
-            Side { condition: condition.into(), runs: of().count() as u64, hosts: hosts.len() as u64 }
+            Half { condition: condition.into(), runs: of().count() as u64, hosts: hosts.len() as u64 }
         });
         for (name, side) in [("A", &a), ("B", &b)] {
             if side.runs == 0 {
@@ -206,7 +210,7 @@ impl Fleet {
 
     fn of(
         lake: &Path,
-        (a, b): (Side, Side),
+        (a, b): (Half, Half),
         hosts: u64,
         figures: &[Figure],
         attributes: &[figures::Attribute],
@@ -221,7 +225,13 @@ impl Fleet {
             let told = |v: f64| if figure.relative { v.exp_m1() } else { v };
             for (place, own, q) in &accused {
                 let (host, key) = (figure.hosts[*place].clone(), figure.key.clone());
-                apart.push(Host { host, key, change: told(own.change), others: told(change.median), q: *q });
+                apart.push(HostApart {
+                    host,
+                    key,
+                    change: told(own.change),
+                    others: told(change.median),
+                    q: *q,
+                });
             }
             let out: BTreeSet<usize> = accused.iter().map(|a| a.0).collect();
             lines.extend(line(figure, &out));
@@ -241,11 +251,23 @@ impl Fleet {
         apart.sort_by(|x, y| x.q.total_cmp(&y.q).then_with(|| (&x.key, &x.host).cmp(&(&y.key, &y.host))));
         let common = common(&apart, figures, attributes);
         let headline = show::headline(&lines, &apart, hosts);
-        Self { headline, lake: lake.into(), a, b, hosts, lines, apart, common, doubts, valid: true }
+        Self {
+            headline,
+            lake: lake.into(),
+            a,
+            b,
+            hosts,
+            lines,
+            apart,
+            common,
+            gates: Vec::new(),
+            doubts,
+            valid: true,
+        }
     }
 }
 
-impl Line {
+impl FleetLine {
     /// The change's size, of shares in parts of the whole.
     fn weight(&self) -> f64 {
         if self.relative {
@@ -280,7 +302,7 @@ fn accused(judged: &[(&Figure, Change)]) -> Vec<Vec<(usize, Own, f64)>> {
 }
 
 /// The figure on the hosts that do not stand apart.
-fn line(figure: &Figure, apart: &BTreeSet<usize>) -> Option<Line> {
+fn line(figure: &Figure, apart: &BTreeSet<usize>) -> Option<FleetLine> {
     let blocks: Vec<Block> = (0..figure.blocks.len())
         .filter(|i| !apart.contains(i) && figure.blocks[*i].has_both())
         .map(|i| figure.blocks[i].clone())
@@ -292,7 +314,7 @@ fn line(figure: &Figure, apart: &BTreeSet<usize>) -> Option<Line> {
     };
     let side =
         |of: fn(&Block) -> &Vec<f64>| value(mean(&blocks.iter().map(|b| mean(of(b))).collect::<Vec<_>>()));
-    Some(Line {
+    Some(FleetLine {
         key: figure.key.clone(),
         unit: figure.unit,
         hosts: (blocks.len() + apart.len()) as u64,
@@ -361,7 +383,7 @@ fn doubts(runs: &HashMap<String, Run>, both: usize) -> Vec<String> {
 }
 
 /// What the hosts that stand apart in a figure have in common.
-fn common(apart: &[Host], figures: &[Figure], attributes: &[figures::Attribute]) -> Vec<Common> {
+fn common(apart: &[HostApart], figures: &[Figure], attributes: &[figures::Attribute]) -> Vec<Common> {
     let mut out = Vec::new();
     let keys: BTreeSet<&str> = apart.iter().map(|a| a.key.as_str()).collect();
     for key in keys {

@@ -9,8 +9,8 @@ use serde::Serialize;
 /// A threshold as it was asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gate {
-    metric: String,
-    percent: f64,
+    pub(crate) metric: String,
+    pub(crate) percent: f64,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -32,7 +32,7 @@ impl Gate {
     /// # Errors
     /// No percentage; says what is one.
     pub fn parse(text: &str) -> Result<Self> {
-        let (metric, number) = text.split_once('=').unwrap_or((ELAPSED, text));
+        let (metric, number) = text.rsplit_once('=').unwrap_or((ELAPSED, text));
         let percent = number
             .strip_suffix('%')
             .and_then(|n| n.trim().parse::<f64>().ok())

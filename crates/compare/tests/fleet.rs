@@ -142,7 +142,12 @@ fn seven_hosts_of_two_hundred_are_named_and_nobody_else_nor_anything_without_a_c
 fn what_is_shown_begins_with_the_answer() {
     let dir = directory();
     lake(dir.path(), 7, &SLOW);
-    let found = compared(dir.path(), A, B).expect("a comparison");
+    let mut found = compared(dir.path(), A, B).expect("a comparison");
+    let wanted = ["20%", "500%", "span.select.p99=20%"].map(str::to_owned);
+    found.judge(&wanted).expect("judged");
+    let crossed: Vec<bool> = found.gates.iter().map(|g| g.crossed).collect();
+    assert_eq!(crossed, [true, false, false], "{:?}", found.gates);
+    assert!(found.judge(&["span.nothing=5%".to_owned()]).is_err());
     let mut text = Vec::new();
     print(&found, &mut text).expect("printed");
     let text = String::from_utf8(text).expect("UTF-8");

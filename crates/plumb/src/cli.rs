@@ -415,19 +415,20 @@ pub struct CompareArgs {
     /// After: the same.
     pub b: PathBuf,
     /// Compare the runs of a lake for which the conditions A and B on its table runs hold, host by host.
-    #[arg(long, value_name = "LAKE", conflicts_with_all = ["comm", "fail_above", "report"])]
+    #[arg(long, value_name = "LAKE", conflicts_with_all = ["comm"])]
     pub lake: Option<PathBuf>,
     /// Only processes of this name (repeatable).
     #[arg(long, value_name = "NAME")]
     pub comm: Vec<String>,
     /// Exit with 1 when B is above A by more than this, with sets the lower end of the 95 % interval:
-    /// of the elapsed time, or of METRIC (repeatable); an unknown METRIC lists those that there are.
+    /// of the elapsed time, or of METRIC (repeatable); an unknown METRIC lists those that there are. With --lake: of any time,
+    /// on all hosts or on one that stands apart, or of the figure METRIC.
     #[arg(long, value_name = "[METRIC=]PERCENT")]
     pub fail_above: Vec<String>,
     /// Print everything as JSON on standard output.
     #[arg(long)]
     pub json: bool,
-    /// Write a report page of the comparison too, with a profile of each side.
+    /// Write a report page of the comparison too, with a profile of each side (without --lake).
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
 }

@@ -2,7 +2,6 @@
 //! `plumb compare`: words, page and exit code of what [`plumb_compare`] finds.
 
 use crate::cli::CompareArgs;
-use crate::quality::NOT_VALID;
 use crate::report;
 use anyhow::{Context, Result};
 use plumb_compare::comparison::{Comparison, Options};
@@ -52,11 +51,16 @@ pub fn main(args: &CompareArgs) -> Result<ExitCode> {
 fn fleet(lake: &Path, args: &CompareArgs) -> Result<ExitCode> {
     let condition = |side: &Path| side.to_str().map(str::to_owned).context("a condition is not UTF-8");
     signals::catch(Calls::Interrupt);
-    let found = Fleet::read(lake, &condition(&args.a)?, &condition(&args.b)?, signals::asked())?;
+    let mut found = Fleet::read(lake, &condition(&args.a)?, &condition(&args.b)?, signals::asked())?;
+    found.judge(&args.fail_above)?;
     let mut out = std::io::stdout().lock();
     match args.json {
         true => json::write(&mut out, &found)?,
         false => fleet::print(&found, &mut Plain(&mut out))?,
     }
-    Ok(if found.valid { ExitCode::SUCCESS } else { ExitCode::from(NOT_VALID) })
+    if let Some(page) = &args.report {
+        write_page(page, &report::fleet(&found)?)?;
+        eprintln!("report: {}", page.display());
+    }
+    Ok(found.exit_code())
 }

@@ -7,7 +7,7 @@ mod find;
 mod others;
 mod set;
 
-pub use others::{comparison, link_sides, plan};
+pub use others::{comparison, fleet, link_sides, plan};
 pub use set::document as set;
 
 use crate::cli::{CompareArgs, ReportArgs};

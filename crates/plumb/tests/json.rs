@@ -93,6 +93,16 @@ fn of_traces(printed: &mut Printed) {
     printed.must(&["publish", "--json", &a, &b, "--to", &lake]);
     let [first, last] = ["min", "max"].map(|f| format!("run = (select {f}(run) from runs)"));
     printed.must(&["compare", "--json", "--lake", &lake, &first, &last]);
+    printed.must(&[
+        "compare",
+        "--json",
+        "--lake",
+        &lake,
+        &first,
+        &last,
+        "--report",
+        &printed.path("fleet.html"),
+    ]);
     printed.must(&["lake", "compact", "--json", &lake]);
     // Two recordings side by side are a set.
     for (name, from) in [("set/web", "pipe"), ("set/db", "mutex")] {

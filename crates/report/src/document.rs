@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 pub struct Document {
     /// Version of plumb.
     pub plumb: String,
-    /// What it reports of: `run`, `load`, `plan`, `comparison`, or `hosts`, the recordings of several.
+    /// What it reports of: `run`, `load`, `plan`, `comparison`, `fleet`, or `hosts`, the recordings of several.
     pub kind: String,
     /// What the page is called: the command, the plan's title, `A and B`, the recordings' names.
     pub title: String,
@@ -53,6 +53,10 @@ pub struct Document {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(any(), json(plumb_compare::comparison::Comparison))]
     pub comparison: Option<Value>,
+    /// The runs of a lake before and after a change: what `plumb compare --lake --json` prints.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(any(), json(plumb_compare::fleet::Fleet))]
+    pub fleet: Option<Value>,
     /// Profiles of a comparison's sides, before and after.
     #[serde(default)]
     pub profiles: Vec<ProfileDocument>,

@@ -31,6 +31,93 @@ export interface Differs {
   another_target: boolean;
 }
 
+/** What a figure is measured in. */
+export type FleetUnit = "s" | "ms" | "1/s" | "%";
+
+/** Which runs are compared. */
+export interface Half {
+  /** The condition on the table `runs`. */
+  condition: string;
+  runs: number;
+  hosts: number;
+}
+
+/** A figure on all hosts that have it on both sides. */
+export interface FleetLine {
+  key: string;
+  unit: FleetUnit;
+  hosts: number;
+  /** Of these, those whose change is another than the others'. */
+  apart: number;
+  /** Mean of A's values over the hosts that do not stand apart, the geometric one where `relative`. */
+  a: number;
+  b: number;
+  /** Whether changes are parts of A (0.05: 5 % more); else they are in the figure's unit. */
+  relative: boolean;
+  /** The mean change of those hosts. */
+  change: number;
+  /** 95 % interval of the mean change, lower end; none: one host, whose values do not vary. */
+  low: number | null;
+  high: number | null;
+  /** Standard deviation of the hosts' own changes around it. */
+  between: number;
+  p: number | null;
+  /** The same against all figures that were tested (Benjamini and Hochberg). */
+  q: number | null;
+  /** The change is large enough to be told, and by chance as large in at most 5 of 100. */
+  found: boolean;
+}
+
+/** A host that changed in another way than the others. */
+export interface HostApart {
+  host: string;
+  key: string;
+  /** As the line's. */
+  change: number;
+  /** The median of all hosts' changes. */
+  others: number;
+  /** Against all hosts and figures that were tested. */
+  q: number;
+}
+
+/** What hosts that stand apart have in common, and the others have not. */
+export interface Common {
+  /** The figure in which they stand apart. */
+  key: string;
+  /** What of a run's environment. */
+  what: string;
+  /** What it is there; two values with an arrow where it changed. */
+  value: string;
+  /** Hosts that stand apart and have it, of how many. */
+  apart: number;
+  of_apart: number;
+  /** The same of the others. */
+  others: number;
+  of_others: number;
+  p: number;
+}
+
+/** All that the comparison found. */
+export interface Fleet {
+  /** The answer. */
+  headline: string;
+  lake: string;
+  a: Half;
+  b: Half;
+  /** Hosts with runs on both sides. */
+  hosts: number;
+  /** Largest changes that were found first. */
+  lines: FleetLine[];
+  /** Farthest from the others first. */
+  apart: HostApart[];
+  common: Common[];
+  /** What became of each `--fail-above`. */
+  gates: Verdict[];
+  doubts: string[];
+  /** No events were lost, and every file could be read. */
+  valid: boolean;
+}
+
 export interface Verdict {
   metric: string;
   /** Growth that is allowed, %. */

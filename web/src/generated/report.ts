@@ -21,7 +21,7 @@ export interface Document {
   version: number;
   /** Version of plumb. */
   plumb: string;
-  /** What it reports of: `run`, `load`, `plan`, `comparison`, or `hosts`, the recordings of several. */
+  /** What it reports of: `run`, `load`, `plan`, `comparison`, `fleet`, or `hosts`, the recordings of several. */
   kind: string;
   /** What the page is called: the command, the plan's title, `A and B`, the recordings' names. */
   title: string;
@@ -43,6 +43,8 @@ export interface Document {
   plan?: plan.Report;
   /** A comparison: what `plumb compare --json` prints. */
   comparison?: compare.Comparison;
+  /** The runs of a lake before and after a change: what `plumb compare --lake --json` prints. */
+  fleet?: compare.Fleet;
   /** Profiles of a comparison's sides, before and after. */
   profiles: ProfileDocument[];
   /** Other pages that this one leads to. */

@@ -12,6 +12,7 @@ import { section as account } from "./account";
 import { calls, files, functions } from "./code";
 import * as comparison from "./comparison";
 import { section as findings } from "./findings";
+import * as fleet from "./fleet";
 import * as hosts from "./hosts";
 import { section as loads } from "./loads";
 import { devices, machine } from "./machine";
@@ -38,6 +39,8 @@ export interface Entry {
 export const SECTIONS: Entry[] = [
 	{ make: plan.answer, title: "What came out" },
 	{ make: comparison.headline, title: "What changed from A to B" },
+	{ make: fleet.headline, title: "What changed from A to B" },
+	{ make: fleet.apart, title: "Hosts that stand apart" },
 	{ make: comparison.account, title: "Which parts of the time grew and shrank" },
 	{ make: verdict, title: "What limits it" },
 	{ make: services, title: "Services" },
@@ -60,6 +63,7 @@ export const SECTIONS: Entry[] = [
 	{ make: plan.doubts, title: "Doubts" },
 	{ make: plan.repetitions, title: "Every repetition" },
 	{ make: comparison.lines, title: "Every figure" },
+	{ make: fleet.figures, title: "Every figure" },
 	{ make: comparison.differs, title: "Other differences" },
 	{ make: loads, part: "loads", title: "Workload", kind: "load" },
 	{ make: processes, title: "Processes" },

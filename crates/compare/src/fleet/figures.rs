@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What a figure is measured in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub enum Unit {
+pub enum FleetUnit {
     #[serde(rename = "s")]
     Seconds,
     #[serde(rename = "ms")]
@@ -23,7 +23,7 @@ pub enum Unit {
     Percent,
 }
 
-impl Unit {
+impl FleetUnit {
     pub fn name(self) -> &'static str {
         match self {
             Self::Seconds => "s",
@@ -35,16 +35,16 @@ impl Unit {
 }
 
 /// Statements whose rows are run, figure, value, with the value's unit. A figure that a run does not have has no row.
-const STATEMENTS: &[(Unit, &str)] = &[
+const STATEMENTS: &[(FleetUnit, &str)] = &[
     (
-        Unit::Seconds,
+        FleetUnit::Seconds,
         "select r.run, 'elapsed ' || t.name, r.length_ns / 1e9
            from (select substr(target, 1, 60) as name, count(*) as n from runs where target_kind = 'command'
                   group by substr(target, 1, 60) order by n desc limit 20) as t
            join runs as r on substr(r.target, 1, 60) = t.name where r.target_kind = 'command'",
     ),
     (
-        Unit::Percent,
+        FleetUnit::Percent,
         "select t.run, 'account.' || c.category, 100.0 * coalesce(sum(a.time_ns), 0) / t.total
            from (select run, sum(time_ns) as total from account group by run having sum(time_ns) > 0) as t
           cross join (select distinct category from account) as c
@@ -52,12 +52,12 @@ const STATEMENTS: &[(Unit, &str)] = &[
           group by t.run, c.category",
     ),
     (
-        Unit::Percent,
+        FleetUnit::Percent,
         "select run, 'cpu.busy', 100.0 * sum(busy_ns) / sum(busy_ns + idle_ns) from cpus group by run
          having sum(busy_ns + idle_ns) > 0",
     ),
     (
-        Unit::Milliseconds,
+        FleetUnit::Milliseconds,
         "select run, 'device.service-time.p50', percentile(d2c_ns, 50) / 1e6 from requests where d2c_ns > 0 group by run
          union all
          select run, 'device.service-time.p99', percentile(d2c_ns, 99) / 1e6 from requests where d2c_ns > 0 group by run
@@ -65,7 +65,7 @@ const STATEMENTS: &[(Unit, &str)] = &[
          select run, 'device.response-time.p99', percentile(q2c_ns, 99) / 1e6 from requests where q2c_ns > 0 group by run",
     ),
     (
-        Unit::Milliseconds,
+        FleetUnit::Milliseconds,
         "select s.run, 'span.' || t.name || '.p50', s.p50_ns / 1e6
            from (select span || coalesce(' ' || key, '') as name, sum(total_ns) as total from spans
                   group by span || coalesce(' ' || key, '') order by total desc limit 50) as t
@@ -76,16 +76,16 @@ const STATEMENTS: &[(Unit, &str)] = &[
                   group by span || coalesce(' ' || key, '') order by total desc limit 50) as t
            join spans as s on s.span || coalesce(' ' || s.key, '') = t.name where s.count >= 100",
     ),
-    (Unit::Milliseconds, "select run, 'load.' || kind || '.p99', avg(p99_ns) / 1e6 from loads group by run, kind"),
-    (Unit::Rate, "select run, 'load.' || kind || '.rate', avg(rate) from loads group by run, kind"),
+    (FleetUnit::Milliseconds, "select run, 'load.' || kind || '.p99', avg(p99_ns) / 1e6 from loads group by run, kind"),
+    (FleetUnit::Rate, "select run, 'load.' || kind || '.rate', avg(rate) from loads group by run, kind"),
     (
-        Unit::Rate,
+        FleetUnit::Rate,
         "select s.run, 'service.' || s.service || '.requests', sum(s.requests) * 1e9 / r.length_ns
            from services as s join runs as r on r.run = s.run where s.requests > 0 and r.length_ns > 0
           group by s.run, s.service",
     ),
     (
-        Unit::Milliseconds,
+        FleetUnit::Milliseconds,
         "select w.run, 'watch.' || w.service || '.request-time', sum(w.mean_ns * w.requests) / sum(w.requests) / 1e6
            from (select service, sum(requests) as total from window_services group by service order by total desc limit 50) as t
            join window_services as w on w.service = t.service where w.requests > 0 group by w.run, w.service
@@ -99,7 +99,7 @@ const STATEMENTS: &[(Unit, &str)] = &[
 #[derive(Debug, Clone)]
 pub struct Figure {
     pub key: String,
-    pub unit: Unit,
+    pub unit: FleetUnit,
     /// Its values are logarithms: changes are ratios.
     pub relative: bool,
     pub hosts: Vec<String>,
@@ -121,7 +121,7 @@ type Ask<'a> = &'a mut dyn FnMut(&str, &mut dyn FnMut(&[Cell<'_>])) -> Result<()
 pub fn figures(ask: Ask<'_>, runs: &HashMap<String, Run>) -> Result<Vec<Figure>> {
     let mut out = Vec::new();
     for (unit, sql) in STATEMENTS {
-        let relative = *unit != Unit::Percent;
+        let relative = *unit != FleetUnit::Percent;
         let mut all: BTreeMap<String, BTreeMap<&str, Block>> = BTreeMap::new();
         ask(sql, &mut |row| {
             let [Cell::Text(run), Cell::Text(key), value] = row else { return };

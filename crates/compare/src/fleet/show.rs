@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The comparison of a fleet in words and tables.
 
-use super::{Fleet, Host, Line, Unit};
+use super::{Fleet, FleetLine, FleetUnit, HostApart};
 use anyhow::Result;
 use plumb_report::terminal::Table;
 use std::collections::BTreeSet;
@@ -29,7 +29,7 @@ pub fn list(names: &BTreeSet<&str>) -> String {
 }
 
 /// `+5.0 %` or `+1.2 points`.
-fn change(value: f64, relative: bool) -> String {
+pub(super) fn change(value: f64, relative: bool) -> String {
     match relative {
         true => format!("{:+.1} %", value * 100.0),
         false => format!("{value:+.1} points"),
@@ -48,7 +48,7 @@ fn moved(values: &[f64], relative: bool) -> String {
     format!("{way} by {}", change(middle, relative).trim_start_matches(['+', '-']))
 }
 
-fn interval(line: &Line) -> String {
+fn interval(line: &FleetLine) -> String {
     match line.low.zip(line.high) {
         Some((low, high)) if line.relative => {
             format!("95 % interval {:+.1} to {:+.1} %", low * 100.0, high * 100.0)
@@ -59,7 +59,7 @@ fn interval(line: &Line) -> String {
 }
 
 /// The first sentence.
-pub fn headline(lines: &[Line], apart: &[Host], hosts: u64) -> String {
+pub fn headline(lines: &[FleetLine], apart: &[HostApart], hosts: u64) -> String {
     let found = lines.iter().filter(|l| l.found).count();
     if let Some(first) = apart.first() {
         let those: BTreeSet<&str> =
@@ -106,10 +106,10 @@ pub fn headline(lines: &[Line], apart: &[Host], hosts: u64) -> String {
     )
 }
 
-fn number(value: f64, unit: Unit) -> String {
+fn number(value: f64, unit: FleetUnit) -> String {
     match unit {
-        Unit::Seconds | Unit::Milliseconds => format!("{value:.3} {}", unit.name()),
-        Unit::Rate | Unit::Percent => format!("{value:.1} {}", unit.name()),
+        FleetUnit::Seconds | FleetUnit::Milliseconds => format!("{value:.3} {}", unit.name()),
+        FleetUnit::Rate | FleetUnit::Percent => format!("{value:.1} {}", unit.name()),
     }
 }
 
@@ -121,6 +121,9 @@ pub fn print(fleet: &Fleet, out: &mut dyn Write) -> Result<()> {
     writeln!(out, "{}\n", fleet.headline)?;
     for (name, side) in [("A", &fleet.a), ("B", &fleet.b)] {
         writeln!(out, "{name} {}: {} runs of {} hosts", side.condition, side.runs, side.hosts)?;
+    }
+    for gate in &fleet.gates {
+        writeln!(out, "{}", gate.words)?;
     }
     for doubt in &fleet.doubts {
         writeln!(out, "Doubt: {doubt}")?;

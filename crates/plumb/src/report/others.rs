@@ -5,6 +5,7 @@ use crate::cli::CompareArgs;
 use anyhow::{Context, Result};
 use plumb_analysis::Analysis;
 use plumb_compare::comparison::Comparison;
+use plumb_compare::fleet::Fleet;
 use plumb_machine::json::headed;
 use plumb_machine::utc;
 use plumb_report::document::{Absent, Document, Page};
@@ -76,6 +77,17 @@ pub fn comparison(args: &CompareArgs, found: &Comparison) -> Result<Document> {
         // One alone would be taken for the side before.
         document.profiles.clear();
     }
+    Ok(document)
+}
+
+/// Of the runs of a lake before and after a change.
+///
+/// # Errors
+/// It cannot be written as JSON.
+pub fn fleet(found: &Fleet) -> Result<Document> {
+    let title = format!("{} and {}", found.a.condition, found.b.condition);
+    let mut document = empty("fleet", &title, &utc());
+    document.fleet = Some(serde_json::to_value(headed(found))?);
     Ok(document)
 }
 
