@@ -197,7 +197,7 @@ pub enum Command {
     /// Export a run to other tools: Perfetto, LTTng CTF, pprof, Parquet and more.
     #[command(after_help = export::HELP)]
     Export(Box<ExportArgs>),
-    /// Put runs of many hosts into a directory of tables that DuckDB, Spark and others query.
+    /// Put runs of many hosts into a lake, a directory or bucket of tables that DuckDB, Spark and others query.
     #[command(after_help = publish::HELP)]
     Publish(PublishArgs),
     /// Prepare the runs that were published for an engine: joined files, views.
