@@ -30,7 +30,7 @@ const SIGNED: Duration = Duration::from_secs(900);
 const CONNECT: Duration = Duration::from_secs(10);
 /// Of each part of a request that is written: a peer that takes longer is gone.
 const PART: Duration = Duration::from_secs(30);
-/// Until the answer begins: a server may have to write what it was given.
+/// Until the answer begins, and of each part of it: a server may have to write what it was given.
 const ANSWER: Duration = Duration::from_secs(120);
 /// Larger files are sent when the server has said that it takes them; else a refusal is a broken connection.
 const ASKS_FIRST: u64 = 1 << 20;
