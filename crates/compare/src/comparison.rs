@@ -2,19 +2,15 @@
 //! Both sides, and what is between them.
 
 use crate::environment::{self, Differs};
-use crate::gate::{Gate, Verdict};
+use crate::gate::{exit_code, Gate, Verdict};
 use crate::lines::{self, Line};
 use crate::side::{Kind, Side};
 use crate::words;
 use anyhow::{Context, Result};
-use plumb_analysis::NOT_VALID;
 use plumb_machine::json::{formats, Format, Output};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-
-/// Exit code when a threshold was crossed.
-pub(crate) const CROSSED: u8 = 1;
 
 /// What to compare.
 #[derive(Debug, Clone, Default)]
@@ -88,13 +84,7 @@ impl Comparison {
     /// Documented in the help: what is not valid outranks what was crossed.
     pub fn exit_code(&self) -> ExitCode {
         let members = || self.a.members.iter().chain(&self.b.members);
-        if members().any(|m| !m.not_valid.is_empty()) {
-            ExitCode::from(NOT_VALID)
-        } else if self.gates.iter().any(|g| g.crossed) {
-            ExitCode::from(CROSSED)
-        } else {
-            ExitCode::SUCCESS
-        }
+        exit_code(members().all(|m| m.not_valid.is_empty()), &self.gates)
     }
 }
 

@@ -4,13 +4,27 @@
 use super::lines::Line;
 use super::measure::ELAPSED;
 use anyhow::{bail, Context, Result};
+use plumb_analysis::NOT_VALID;
 use serde::Serialize;
+use std::process::ExitCode;
 
 /// A threshold as it was asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gate {
     pub(crate) metric: String,
     pub(crate) percent: f64,
+}
+
+/// Exit code when a threshold was crossed.
+const CROSSED: u8 = 1;
+
+/// What a comparison ends with: that it is not valid comes before that a threshold was crossed.
+pub fn exit_code(valid: bool, gates: &[Verdict]) -> ExitCode {
+    match gates.iter().any(|g| g.crossed) {
+        _ if !valid => ExitCode::from(NOT_VALID),
+        true => ExitCode::from(CROSSED),
+        false => ExitCode::SUCCESS,
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -3,11 +3,9 @@
 
 use super::show::change;
 use super::{Fleet, FleetLine, FleetUnit, HostApart};
-use crate::comparison::CROSSED;
-use crate::gate::{Gate, Verdict};
+use crate::gate::{exit_code, Gate, Verdict};
 use crate::measure::ELAPSED;
 use anyhow::{bail, Result};
-use plumb_analysis::NOT_VALID;
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
@@ -29,13 +27,7 @@ impl FleetLine {
 impl Fleet {
     /// As of the comparison of two sides.
     pub fn exit_code(&self) -> ExitCode {
-        if !self.valid {
-            ExitCode::from(NOT_VALID)
-        } else if self.gates.iter().any(|g| g.crossed) {
-            ExitCode::from(CROSSED)
-        } else {
-            ExitCode::SUCCESS
-        }
+        exit_code(self.valid, &self.gates)
     }
 
     /// Judges thresholds, `5%` of every time or `KEY=5%`, each by the lower end of the interval, and by the hosts that stand apart.
