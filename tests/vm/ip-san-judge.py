@@ -49,7 +49,11 @@ times["write"] += times["flush"]
 for kind, field, what in (("read", 3, "reads"), ("write", 7, "writes and flushes")):
     kernel = after[field] - before[field]
     ratio = times[kind] / 1e6 / max(kernel, 1)
-    judge(0.94 < ratio < 1.06, f"{what}: {times[kind] / 1e6:.1f} ms, by the kernel's own statistics {kernel} ms")
+    done = after[field - 3] - before[field - 3]
+    judge(
+        0.94 < ratio < 1.06 and done == (expected["read"] if kind == "read" else expected["write"] + expected["flush"]),
+        f"{what}: {times[kind] / 1e6:.1f} ms, by the kernel's own statistics {kernel} ms in {done} requests",
+    )
 widths = [c["width"] for c in told["clocks"]]
 judge(bool(widths), f"clocks aligned, off by at most {max(widths, default=0) / 1e3:.1f} us")
 whole = sum(sums.values())
