@@ -207,6 +207,36 @@ make_peers() {
 	target/peers/bin/python -m pip --quiet --disable-pip-version-check install "${PEERS[@]}"
 }
 
+# A collector of OpenTelemetry, of its receiver of OTLP and its exporter to files: by its own builder, where there is a Go.
+OTELCOL=v0.165.0
+has_collector() { [ -x target/peers/bin/otelcol ]; }
+make_collector() {
+	! has_collector || return 0
+	# Since 1.21 a Go fetches a newer one where a module needs it.
+	if ! has go || ! printf '%s\n' go1.21 "$(go env GOVERSION)" | sort -CV; then
+		say "no collector of OpenTelemetry: it needs Go 1.21 or newer (Debian 12 has 1.19)"
+		return
+	fi
+	say "building a collector of OpenTelemetry $OTELCOL in target/peers (Go)"
+	local dir=$PWD/target/peers/otelcol
+	mkdir -p "$dir"
+	cat >"$dir/builder.yaml" <<-END
+		dist: {name: otelcol, output_path: $dir/build}
+		receivers: [{gomod: go.opentelemetry.io/collector/receiver/otlpreceiver $OTELCOL}]
+		exporters: [{gomod: github.com/open-telemetry/opentelemetry-collector-contrib/exporter/fileexporter $OTELCOL}]
+	END
+	# Not compiled by the builder, which fetches what the tests of its modules need as well.
+	if ! (
+		export GOPATH=$dir/go GOFLAGS=-modcacherw
+		cd "$dir" &&
+			go run "go.opentelemetry.io/collector/cmd/builder@$OTELCOL" --config builder.yaml --skip-compilation --skip-get-modules &&
+			cd build && go build -mod=mod -trimpath -ldflags='-s -w' -o ../../bin/otelcol .
+	) >"$dir/log" 2>&1; then
+		say "no collector of OpenTelemetry: $(tail -n 1 "$dir/log")"
+	fi
+	rm -rf "$dir"
+}
+
 # Rust's library for arm64, by rustup: Debian's compiler has none.
 make_arm64() {
 	local library
@@ -259,7 +289,10 @@ done
 finish() {
 	local group
 	for group in "$@"; do
-		if [ "$group" = peers ]; then make_peers; fi
+		if [ "$group" = peers ]; then
+			make_peers
+			make_collector
+		fi
 		if [ "$group" = arm64 ]; then make_arm64; fi
 	done
 }

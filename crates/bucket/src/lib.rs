@@ -131,13 +131,9 @@ impl Bucket {
         let parsed = endpoint.parse().with_context(|| format!("{endpoint}: is no endpoint"))?;
         let address = Address::new(parsed, style, name.to_owned(), region)
             .map_err(|error| anyhow!("{endpoint}: is no endpoint: {error}"))?;
-        let mut tls = TlsConfig::builder()
-            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()));
-        if address.base_url().scheme() == "https" {
-            tls = tls.root_certs(RootCerts::Specific(Arc::new(trusted(settings.certificates.as_deref())?)));
-        }
+        let https = address.base_url().scheme() == "https";
         let agent = Agent::config_builder()
-            .tls_config(tls.build())
+            .tls_config(tls(https, settings.certificates.as_deref(), "AWS_CA_BUNDLE")?)
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)
@@ -369,13 +365,24 @@ pub fn sha256(path: &Path) -> Result<String> {
     Ok(sum.with_context(|| path.display().to_string())?.hexadecimal())
 }
 
-/// Certificates of a file, or of the system.
-fn trusted(named: Option<&Path>) -> Result<Vec<ureq::tls::Certificate<'static>>> {
+/// Whom a client over HTTP trusts: with `https` the certificates of the file that is named, in the environment variable `variable`, or
+/// of the system.
+///
+/// # Errors
+/// There are none, or they cannot be read.
+pub fn tls(https: bool, named: Option<&Path>, variable: &str) -> Result<TlsConfig> {
+    let mut tls = TlsConfig::builder()
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()));
+    if https {
+        tls = tls.root_certs(RootCerts::Specific(Arc::new(trusted(named, variable)?)));
+    }
+    Ok(tls.build())
+}
+
+fn trusted(named: Option<&Path>, variable: &str) -> Result<Vec<ureq::tls::Certificate<'static>>> {
     let usual = || TRUSTED.iter().map(PathBuf::from).find(|path| path.exists());
     let Some(path) = named.map(Path::to_path_buf).or_else(usual) else {
-        bail!(
-            "there are no trusted certificates on this system; install ca-certificates, or set AWS_CA_BUNDLE"
-        );
+        bail!("there are no trusted certificates on this system; install ca-certificates, or set {variable}");
     };
     let name = || path.display().to_string();
     let bytes = std::fs::read(&path).with_context(name)?;

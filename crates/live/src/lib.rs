@@ -3,6 +3,7 @@
 //! `plumb watch` keeps.
 
 pub mod metrics;
+pub mod otlp;
 mod relay;
 pub mod shown;
 pub mod triggers;

@@ -20,8 +20,37 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const HEAD: usize = 8192;
 /// A service of which fewer threads are busy and that answered nothing has no series.
 const LEAST: f64 = 0.001;
-/// The type of the text (exposition formats of Prometheus, text format 0.0.4).
-const TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+/// How the text is written, and its type (Prometheus, exposition formats).
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Format {
+    /// Text format 0.0.4.
+    Text,
+    /// OpenMetrics 1.0, which has exemplars.
+    Open,
+}
+
+impl Format {
+    /// What a client asked for.
+    fn of(head: &str) -> Self {
+        let accepts = |line: &str| line.to_ascii_lowercase().starts_with("accept:");
+        let open = head.lines().any(|line| accepts(line) && line.contains("application/openmetrics-text"));
+        if open {
+            Self::Open
+        } else {
+            Self::Text
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text/plain; version=0.0.4; charset=utf-8",
+            Self::Open => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+}
+
+/// An exemplar's labels have at most so many characters, names and values together (OpenMetrics 1.0, exemplars).
+const EXEMPLAR: usize = 128;
 
 /// What there is to be told.
 #[derive(Debug, Default)]
@@ -34,10 +63,37 @@ struct State {
     /// How often each trigger fired, and runs that were written of it.
     fired: BTreeMap<String, u64>,
     runs: BTreeMap<String, u64>,
+    /// The last of them.
+    last: BTreeMap<String, Run>,
+}
+
+/// A run that a trigger had written.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// Its directory's name.
+    pub id: String,
+    /// How long what fired took, s.
+    pub took: f64,
+    /// When that ended, seconds after 1970.
+    pub at: u64,
 }
 
 /// Labels of a series, and its value.
-type Series = Vec<(Vec<(&'static str, String)>, f64)>;
+pub type Series = Vec<(Vec<(&'static str, String)>, f64)>;
+
+/// A metric that has series now.
+pub struct Figure {
+    pub name: &'static str,
+    pub help: &'static str,
+    pub series: Series,
+}
+
+impl Figure {
+    /// Whether it only grows; the others tell of the last window.
+    pub fn is_counter(&self) -> bool {
+        self.name.ends_with("_total")
+    }
+}
 
 struct Metric {
     name: &'static str,
@@ -68,6 +124,8 @@ fn triggers(counts: &BTreeMap<String, u64>) -> Series {
 fn seconds(ns: f64) -> f64 {
     ns / 1e9
 }
+
+const RUNS: &str = "plumb_trigger_runs_total";
 
 /// Every metric; those whose names end in `_total` are counters since plumb began, the others are of the last window.
 const METRICS: [Metric; 19] = [
@@ -160,7 +218,7 @@ const METRICS: [Metric; 19] = [
         of: |s| triggers(&s.fired),
     },
     Metric {
-        name: "plumb_trigger_runs_total",
+        name: RUNS,
         help: "Runs that were written of it.",
         of: |s| triggers(&s.runs),
     },
@@ -171,23 +229,44 @@ fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-fn text(state: &State) -> String {
+fn figures(state: &State) -> impl Iterator<Item = Figure> + '_ {
+    let figure = |m: &Metric| Figure { name: m.name, help: m.help, series: (m.of)(state) };
+    METRICS.iter().map(figure).filter(|f| !f.series.is_empty())
+}
+
+/// The last run of a trigger, as an exemplar of how many there are; empty: there is none, or its name is too long.
+fn exemplar(state: &State, figure: &Figure, labels: &[(&str, String)]) -> String {
+    let trigger = labels.iter().find(|(name, _)| figure.name == RUNS && *name == "trigger");
+    let run = trigger.and_then(|(_, name)| state.last.get(name));
+    let run = run.filter(|run| "run".len() + run.id.chars().count() <= EXEMPLAR);
+    run.map_or(String::new(), |Run { id, took, at }| format!(" # {{run=\"{}\"}} {took} {at}", escaped(id)))
+}
+
+fn text(state: &State, format: Format) -> String {
     let mut text = String::new();
-    for Metric { name, help, of } in &METRICS {
-        let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
-        let series = of(state);
-        if series.is_empty() {
-            continue;
-        }
-        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
-        for (labels, value) in series {
+    for figure in figures(state) {
+        let (name, help) = (figure.name, figure.help);
+        let kind = if figure.is_counter() { "counter" } else { "gauge" };
+        let family = match format {
+            Format::Text => name,
+            Format::Open => name.trim_end_matches("_total"),
+        };
+        let _ = writeln!(text, "# HELP {family} {help}\n# TYPE {family} {kind}");
+        for (labels, value) in &figure.series {
+            let exemplar = match format {
+                Format::Text => String::new(),
+                Format::Open => exemplar(state, &figure, labels),
+            };
             let labels: Vec<String> =
                 labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
             let _ = match labels.is_empty() {
                 true => writeln!(text, "{name} {value}"),
-                false => writeln!(text, "{name}{{{}}} {value}", labels.join(",")),
+                false => writeln!(text, "{name}{{{}}} {value}{exemplar}", labels.join(",")),
             };
         }
+    }
+    if format == Format::Open {
+        text.push_str("# EOF\n");
     }
     text
 }
@@ -222,10 +301,17 @@ impl Metrics {
     }
 
     /// A run of a trigger was written; those that somebody asked for are one's.
-    pub fn run(&self, name: &str) {
+    pub fn run(&self, name: &str, run: Run) {
         let mut state = locked(&self.0);
         let name = if state.fired.contains_key(name) { name } else { ASKED };
         *state.runs.entry(name.into()).or_default() += 1;
+        state.last.insert(name.into(), run);
+    }
+
+    /// The window that was over last, its end in seconds after 1970, and what there is to be told.
+    pub fn now(&self) -> (Shown, u64, Vec<Figure>) {
+        let state = locked(&self.0);
+        (state.shown.clone(), state.end, figures(&state).collect())
     }
 
     /// Answers whoever asks at `address`, on a thread of its own without privileges; tells where.
@@ -255,12 +341,14 @@ impl Metrics {
     fn answer(&self, mut client: TcpStream) -> std::io::Result<()> {
         client.set_write_timeout(Some(PATIENCE))?;
         let head = head(&mut client)?;
+        let format = Format::of(&head);
         let (status, body) = match head.split_whitespace().take(2).collect::<Vec<_>>()[..] {
-            ["GET" | "HEAD", "/metrics"] => ("200 OK", text(&locked(&self.0))),
+            ["GET" | "HEAD", "/metrics"] => ("200 OK", text(&locked(&self.0), format)),
             _ => ("404 Not Found", "plumb: /metrics\n".to_string()),
         };
         let answer = format!(
-            "HTTP/1.1 {status}\r\nContent-Type: {TYPE}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+            "HTTP/1.1 {status}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+            format.name(),
             body.len()
         );
         client.write_all(answer.as_bytes())?;
@@ -289,10 +377,10 @@ fn head(client: &mut TcpStream) -> std::io::Result<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn shown() -> Shown {
+    pub fn shown() -> Shown {
         let service = Service {
             name: "a \"quoted\" name.service".into(),
             threads: [0.5, 0.0, 1.25, 0.0, 0.0, 0.0],
@@ -379,9 +467,20 @@ mod tests {
         metrics.window(shown(), 1_000);
         metrics.window(shown(), 1_060);
         metrics.fired([("slow", 3), (ASKED, 1)].into_iter());
-        metrics.run("slow");
-        metrics.run("oom");
-        let text = text(&locked(&metrics.0));
+        let run = |id: &str| Run { id: id.into(), took: 0.6, at: 1_050 };
+        metrics.run("slow", run("20261129-1"));
+        metrics.run("oom", run(&"x".repeat(126)));
+        let open = text(&locked(&metrics.0), Format::Open);
+        for line in [
+            "# TYPE plumb_windows counter",
+            "plumb_windows_total 2",
+            "plumb_trigger_runs_total{trigger=\"slow\"} 1 # {run=\"20261129-1\"} 0.6 1050",
+            "plumb_trigger_runs_total{trigger=\"asked\"} 1",
+        ] {
+            assert!(open.lines().any(|l| l == line), "{line}: {open}");
+        }
+        assert!(open.ends_with("\n# EOF\n"), "{open}");
+        let text = text(&locked(&metrics.0), Format::Text);
         let name = "service=\"a \\\"quoted\\\" name.service\"";
         for line in [
             "# TYPE plumb_windows_total counter".to_string(),
@@ -417,6 +516,12 @@ mod tests {
             assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())), "{head}");
             assert!(body.contains("plumb_windows_total 1\n"), "{body}");
         }
+        let open =
+            ask(at, "GET /metrics HTTP/1.1\r\nAccept: application/openmetrics-text;version=1.0.0\r\n\r\n");
+        assert!(
+            open.contains("\r\nContent-Type: application/openmetrics-text;") && open.ends_with("# EOF\n"),
+            "{open}"
+        );
         assert!(ask(at, "GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
         let head = ask(at, "HEAD /metrics HTTP/1.1\r\n\r\n");
         assert!(head.starts_with("HTTP/1.1 200") && head.ends_with("\r\n\r\n"), "{head}");

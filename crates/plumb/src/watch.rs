@@ -8,11 +8,12 @@ mod writer;
 
 use crate::cli::trigger::TriggerArgs;
 use crate::cli::watch::WatchArgs;
-use anyhow::{anyhow, Error, Result};
+use anyhow::{anyhow, bail, Context, Error, Result};
 use asked::Asked;
 use config::{Config, EXAMPLE};
 use keep::Store;
 use plumb_live::metrics::Metrics;
+use plumb_live::otlp::{self, Fired, Otlp, Target, Teller};
 use plumb_live::shown::Shown;
 use plumb_live::triggers::{Due, Triggers, When};
 use plumb_live::{Kept, Told, Words};
@@ -20,14 +21,15 @@ use plumb_machine::signals::{self, Calls};
 use plumb_machine::{clock, output, Root};
 use plumb_trace::schema::StateTrigger;
 use plumb_trace::units;
+use std::env::VarError;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
-use writer::{Job, Writer};
+use writer::{Job, Machine, Writer};
 
 /// Says something to whoever may read it: a standard error that is closed, or on a full disk, ends nothing.
 fn say(text: &str) {
@@ -40,6 +42,8 @@ struct Keeper {
     kept: Arc<Kept>,
     triggers: Triggers,
     metrics: Metrics,
+    /// Behind the writer, which tells of runs to its end.
+    otlp: Option<Otlp>,
 }
 
 /// Seconds after 1970 of a moment of CLOCK_MONOTONIC.
@@ -67,6 +71,9 @@ impl Keeper {
                 let shown = Shown::of(&window);
                 let (begin, end) = (wall(window.begin), wall(window.end));
                 self.metrics.window(shown.clone(), end);
+                if let Some(otlp) = &self.otlp {
+                    otlp.sender().window(&self.metrics);
+                }
                 self.writer.write(Job::Window { begin, end, shown: Box::new(shown) });
             }
             Told::Trigger(fired) => say_of(self.triggers.fired(&fired)),
@@ -98,8 +105,9 @@ impl Keeper {
         let reason = format!("trigger '{}'{more}", due.fired.condition);
         match self.kept.take(&reason, Some(&due.fired)) {
             Ok(taken) => {
-                let (at, name, taken) = (wall(due.fired.end), due.name.clone(), Box::new(taken));
-                self.writer.write(Job::Run { at, name, taken });
+                let (at, name, what) = (wall(due.fired.end), due.name.clone(), due.fired.clone());
+                let fired = Fired { name, what, at, run: String::new() };
+                self.writer.write(Job::Run { fired, taken: Box::new(taken) });
             }
             Err(error) => say(&format!("a run of {} is lost: {error:#}", due.name)),
         }
@@ -113,7 +121,7 @@ fn reload(file: Option<&Path>, again: &Arc<AtomicBool>) -> Result<()> {
         return Ok(());
     }
     let (file, again) = (file.map(Path::to_path_buf), Arc::clone(again));
-    signals::on_hangup(move || match Config::read(file.as_deref()) {
+    signals::on_hangup(move || match Config::read(file.as_deref()).and_then(|config| collector(&config)) {
         Ok(_) => {
             say("SIGHUP: the present window ends, and the file's words hold from now on");
             again.store(true, Ordering::Release);
@@ -130,6 +138,31 @@ fn begin_anew() -> Error {
     Error::from(Command::new(&program).args(words).exec()).context(format!("{}", program.display()))
 }
 
+/// The collector that a file names, if it names one; the environment says the rest, as it does to the SDKs of OpenTelemetry.
+fn collector(config: &Config) -> Result<Option<Target>> {
+    const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
+    const CERTIFICATE: &str = "OTEL_EXPORTER_OTLP_CERTIFICATE";
+    let endpoint = config.otlp.clone();
+    if endpoint.is_empty() {
+        return Ok(None);
+    }
+    let headers = match std::env::var(HEADERS) {
+        Ok(text) => otlp::headers(&text).context(HEADERS)?,
+        Err(VarError::NotPresent) => Vec::new(),
+        Err(VarError::NotUnicode(_)) => bail!("{HEADERS}: is not UTF-8"),
+    };
+    let named = std::env::var_os(CERTIFICATE).filter(|name| !name.is_empty()).map(PathBuf::from);
+    let tls = plumb_bucket::tls(endpoint.starts_with("https:"), named.as_deref(), CERTIFICATE)?;
+    Ok(Some(Target { endpoint, headers, tls }))
+}
+
+/// Who sends there.
+fn sends(target: &Target) -> Result<Otlp> {
+    let Machine { host, id, kernel } = Machine::here();
+    let teller = Teller { host, machine: id, kernel, version: env!("CARGO_PKG_VERSION").into() };
+    Otlp::start(target, &teller, say)
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -140,6 +173,7 @@ pub fn main(args: &WatchArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let config = Config::read(args.file.as_deref())?;
+    let target = collector(&config)?;
     if args.check {
         return Ok(ExitCode::SUCCESS);
     }
@@ -159,6 +193,7 @@ pub fn main(args: &WatchArgs) -> Result<ExitCode> {
     if !config.metrics.is_empty() {
         say(&format!("metrics at http://{}/metrics", metrics.serve(&config.metrics)?));
     }
+    let otlp = target.as_ref().map(sends).transpose()?;
     say(&format!(
         "watching: windows of {} in {}, {} triggers",
         units::duration(config.window),
@@ -177,8 +212,8 @@ pub fn main(args: &WatchArgs) -> Result<ExitCode> {
         duration: args.duration,
     };
     let kept = Arc::new(Kept::default());
-    let writer = Writer::start(store, asked, metrics.clone())?;
-    let mut keeper = Keeper { writer, kept: Arc::clone(&kept), triggers, metrics };
+    let writer = Writer::start(store, asked, metrics.clone(), otlp.as_ref().map(|o| o.sender().clone()))?;
+    let mut keeper = Keeper { writer, kept: Arc::clone(&kept), triggers, metrics, otlp };
     plumb_live::record(&words, &kept, move |what| {
         keeper.told(what);
         Ok(())

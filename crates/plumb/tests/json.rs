@@ -18,8 +18,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("plumb.govern", "govern.rs, with a cgroup and a disk"),
     ("plumb.guide", "guide/, which changes the system"),
     ("plumb.size", "plan/size.rs, with runs of plans"),
-    ("plumb.top", "live.rs, which records for a while"),
-    ("plumb.watch", "live.rs, which records for a while"),
+    ("plumb.top", "live/, which records for a while"),
+    ("plumb.watch", "live/, which records for a while"),
 ];
 
 fn trace(name: &str) -> String {

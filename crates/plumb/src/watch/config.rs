@@ -4,6 +4,7 @@
 use super::asked::is_name;
 use crate::cli::profile::percent;
 use anyhow::{bail, Context, Result};
+use plumb_live::otlp::Target;
 use plumb_live::triggers::Condition;
 use plumb_probe::Selection;
 use plumb_trace::units;
@@ -36,6 +37,8 @@ pub struct Config {
     pub restart: u64,
     /// ADDRESS:PORT; empty: nobody is answered.
     pub metrics: String,
+    /// http://HOST:PORT; empty: nobody is told.
+    pub otlp: String,
     pub retention: Retention,
     #[serde(default, rename = "trigger")]
     pub triggers: Vec<When>,
@@ -125,6 +128,9 @@ impl Config {
             }
         }
         Selection::parse(&self.events)?;
+        if !self.otlp.is_empty() {
+            Target::is_endpoint(&self.otlp)?;
+        }
         for trigger in &self.triggers {
             if !is_name(&trigger.name) {
                 bail!(
@@ -192,6 +198,8 @@ mod tests {
             ("window = '1'", "duration"),
             ("window = '1ms'", "window"),
             ("events = 'nix'", "nix"),
+            ("otlp = '127.0.0.1:4318'", "http://HOST:PORT"),
+            ("otlp = 'http://user:hidden@host'", "endpoint"),
             ("budget = '200%'", "share"),
             ("[[trigger]]\nname = '../x'\nwhen = 'fsync > 1s'", "../x"),
             ("[[trigger]]\nname = 'x'\nwhen = 'fsnyc > 1s'", "fsnyc"),
@@ -200,6 +208,7 @@ mod tests {
         ] {
             let said = format!("{:#}", Config::parse(text).expect_err(text));
             assert!(said.contains(word), "{text}: {said}");
+            assert!(!said.contains("hidden"), "{said}");
         }
     }
 }

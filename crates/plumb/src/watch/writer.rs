@@ -6,7 +6,8 @@ use super::asked::Asked;
 use super::keep::Store;
 use super::say;
 use anyhow::{Context, Result};
-use plumb_live::metrics::Metrics;
+use plumb_live::metrics::{Metrics, Run};
+use plumb_live::otlp::{Fired, Sender as Otlp};
 use plumb_live::shown::Shown;
 use plumb_live::Taken;
 use plumb_machine::capabilities;
@@ -50,14 +51,14 @@ struct Line<'a> {
 }
 
 /// Whose windows they are, wherever they are copied.
-struct Machine {
-    host: String,
-    id: String,
-    kernel: String,
+pub struct Machine {
+    pub host: String,
+    pub id: String,
+    pub kernel: String,
 }
 
 impl Machine {
-    fn here() -> Self {
+    pub fn here() -> Self {
         let root = Root::real();
         let mut facts = host::environment(&root);
         let mut fact = |key: &str| facts.remove(key).unwrap_or_default();
@@ -88,7 +89,7 @@ impl Output for Line<'_> {
 /// What is to be written; times are seconds after 1970.
 pub enum Job {
     Window { begin: u64, end: u64, shown: Box<Shown> },
-    Run { at: u64, name: String, taken: Box<Taken> },
+    Run { fired: Fired, taken: Box<Taken> },
 }
 
 /// The thread.
@@ -102,7 +103,7 @@ pub struct Writer {
 impl Writer {
     /// # Errors
     /// There can be no thread.
-    pub fn start(store: Store, asked: Asked, metrics: Metrics) -> Result<Self> {
+    pub fn start(store: Store, asked: Asked, metrics: Metrics, otlp: Option<Otlp>) -> Result<Self> {
         let (jobs, todo) = sync_channel(WAITING);
         let (tell, told) = channel();
         let program = std::env::current_exe().context("plumb's own file")?;
@@ -110,7 +111,7 @@ impl Writer {
             // Where the kernel refuses, it goes on with what it has.
             let _ = capabilities::keep(WRITES, WRITES);
             let reports = Reports { program, waiting: VecDeque::new(), present: None };
-            Work { store, asked, metrics, reports, machine: Machine::here() }.all(&todo, &tell);
+            Work { store, asked, metrics, otlp, reports, machine: Machine::here() }.all(&todo, &tell);
         };
         let thread = thread::Builder::new().name("writer".into()).spawn(work);
         let thread = Some(thread.context("a thread for the writer")?);
@@ -126,7 +127,7 @@ impl Writer {
         };
         let what = match lost {
             Job::Window { .. } => "window".into(),
-            Job::Run { name, .. } => format!("run of {name}"),
+            Job::Run { fired, .. } => format!("run of {}", fired.name),
         };
         say(&format!("a {what} is lost: what came before it is still being written"));
     }
@@ -149,6 +150,7 @@ struct Work {
     store: Store,
     asked: Asked,
     metrics: Metrics,
+    otlp: Option<Otlp>,
     reports: Reports,
     machine: Machine,
 }
@@ -179,15 +181,22 @@ impl Work {
                 self.store.retain(end);
                 give_back();
             }
-            Job::Run { at, name, taken } => {
-                let dir = self.store.run(at, &name);
+            Job::Run { mut fired, taken } => {
+                let (at, name) = (fired.at, &fired.name);
+                let dir = self.store.run(at, name);
                 if let Err(error) = taken.write(&dir.join("trace")) {
                     // A part of a run is none, and takes the room that there is.
                     let _ = std::fs::remove_dir_all(&dir);
                     return say(&format!("a run of {name} is lost: {error:#}"));
                 }
                 say(&format!("run {}", dir.display()));
-                self.metrics.run(&name);
+                let id = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                let took = fired.what.end.saturating_sub(fired.what.begin) as f64 / 1e9;
+                self.metrics.run(name, Run { id, took, at });
+                fired.run = dir.display().to_string();
+                if let Some(otlp) = &self.otlp {
+                    otlp.fired(fired);
+                }
                 self.reports.add(dir);
             }
         }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What is shown and kept while the machine is recorded: `plumb top` and `plumb watch`.
 
+#[path = "../common/mod.rs"]
 mod common;
-#[path = "common/groups.rs"]
+#[path = "../common/groups.rs"]
 mod groups;
+mod told;
 use common::schema::is_valid;
 use common::{can, output, plumb, signal, stderr, workload};
 use groups::Groups;
