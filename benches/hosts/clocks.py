@@ -100,7 +100,7 @@ def measure(options, undo):
     plumb = Path(options.plumb).absolute()
     work = plumb.parent / "plumb-workload"
     if not work.exists():
-        raise Problem(f"{work} is missing; 'cargo build --release -p plumb' makes it")
+        raise Problem(f"{work} is missing; 'cargo build --release -p plumb-workload' makes it")
     if not shutil.which("tcpdump"):
         raise Problem("tcpdump is missing; 'apt-get install tcpdump' brings it on Debian")
     machine = system.Machine(plumb, {})

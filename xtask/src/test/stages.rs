@@ -407,11 +407,12 @@ pub fn build(job: &Job) -> Result<Counts> {
 }
 
 /// What is tried on arm64, where an emulated processor takes its time: stacks, tables of system calls, known answers.
-const ARM64_TESTS: [(&str, &str); 7] = [
+const ARM64_TESTS: [(&str, &str); 8] = [
     ("plumb-trace", "plumb_trace"),
     ("plumb-machine", "plumb_machine"),
     ("plumb-probe", "plumb_probe"),
     ("plumb-model", "plumb_model"),
+    ("plumb-workload", "usage"),
     ("plumb", "known_answer"),
     ("plumb", "locks"),
     ("plumb", "profile_truth"),
@@ -433,7 +434,7 @@ fn arm64(job: &Job) -> Result<Counts> {
     let mut cargo = job.cargo(["test", "--no-run", "--locked", programs::JSON, "--target", TARGET, "--lib"]);
     for (package, name) in ARM64_TESTS {
         cargo.args(["-p", package]);
-        if package == "plumb" {
+        if matches!(package, "plumb" | "plumb-workload") {
             cargo.args(["--test", name]);
         }
     }

@@ -11,14 +11,20 @@ pub mod servers;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
 
 pub fn plumb() -> Command {
     Command::new(env!("CARGO_BIN_EXE_plumb"))
 }
 
-/// The known loads (workload.rs beside this).
+/// The known loads (tests/workload), which are built with the whole workspace.
 pub fn workload() -> &'static str {
-    env!("CARGO_BIN_EXE_plumb-workload")
+    static PATH: OnceLock<String> = OnceLock::new();
+    PATH.get_or_init(|| {
+        let path = Path::new(env!("CARGO_BIN_EXE_plumb")).with_file_name("plumb-workload");
+        assert!(path.exists(), "{}: is missing; 'cargo test --workspace --no-run' builds it", path.display());
+        path.display().to_string()
+    })
 }
 
 /// True as root with the tool there; otherwise says that the test is skipped, and why.
