@@ -52,7 +52,7 @@ pub fn main(args: &PublishArgs) -> Result<ExitCode> {
         }
     };
     let policy = Policy::new(&rules)?;
-    let mut forwarder = Forwarder::of(&args.to, args.spool.as_deref())?;
+    let mut forwarder = Forwarder::of(&args.to, args.spool.as_deref(), args.spool_size)?;
     if forwarder.is_none() && args.runs.is_empty() {
         bail!("which runs? plumb publish RUN... --to {}", args.to.display());
     }
@@ -63,7 +63,14 @@ pub fn main(args: &PublishArgs) -> Result<ExitCode> {
     // What waits goes first, whatever becomes of the rest: it makes room.
     forwarder.iter_mut().try_for_each(|f| f.forward(stop))?;
     let found = found(&args.runs, &mut done.failed)?;
-    for batch in found.chunks(lake::BATCH) {
+    for (n, batch) in found.chunks(lake::BATCH).enumerate() {
+        if let Some(full) = forwarder.as_ref().map(Forwarder::full).transpose()?.flatten() {
+            let rest = &found[n * lake::BATCH..];
+            eprintln!("plumb: {} runs are not taken: {full}", units::count(rest.len() as u64));
+            let failed = |run: &RunDir| Failed { path: run.name.clone(), error: full.clone() };
+            done.failed.extend(rest.iter().map(failed));
+            break;
+        }
         for (name, became) in lake::publish(batch, &lake, &policy, stop)? {
             match became {
                 Ok(published) => {

@@ -2,6 +2,7 @@
 //! Words of `plumb publish`.
 
 use clap::Args;
+use plumb_trace::units;
 use std::path::PathBuf;
 
 pub const HELP: &str = "\
@@ -36,6 +37,9 @@ pub struct PublishArgs {
     /// Where runs wait until they are in the bucket [default: /var/spool/plumb, or ~/.local/state/plumb/spool].
     #[arg(long, value_name = "DIR")]
     pub spool: Option<PathBuf>,
+    /// When runs that wait for a bucket take so much of the spool, no more are taken; they are named.
+    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = units::parse_bytes)]
+    pub spool_size: u64,
     /// TOML: which tables are published, and which columns are not.
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,

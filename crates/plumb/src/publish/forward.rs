@@ -50,6 +50,8 @@ pub struct Forwarder {
     bucket: Bucket,
     url: String,
     spool: Spool,
+    /// Bytes that may wait.
+    limit: u64,
     done: Forwarded,
     /// Why runs could not be sent, the first one's.
     failure: Option<anyhow::Error>,
@@ -64,7 +66,7 @@ impl Forwarder {
     ///
     /// # Errors
     /// The bucket cannot be named or the spool not be had.
-    pub fn of(to: &Path, spool: Option<&Path>) -> Result<Option<Self>> {
+    pub fn of(to: &Path, spool: Option<&Path>, limit: u64) -> Result<Option<Self>> {
         let Some((url, bucket)) = bucket(to)? else {
             if spool.is_some() {
                 bail!("--spool is for a bucket: --to {SCHEME}BUCKET/PREFIX");
@@ -87,6 +89,7 @@ impl Forwarder {
             bucket,
             url,
             spool,
+            limit,
             done,
             failure: None,
             out_of_reach: false,
@@ -97,6 +100,19 @@ impl Forwarder {
     /// Where runs are published first.
     pub fn spool(&self) -> &Path {
         self.spool.lake()
+    }
+
+    /// Why no more runs can wait; none while they can.
+    ///
+    /// # Errors
+    /// The spool cannot be read.
+    pub fn full(&self) -> Result<Option<String>> {
+        let bytes: u64 = self.spool.waiting()?.iter().map(|run| run.bytes).sum();
+        let words = || {
+            let (dir, limit) = (self.spool.lake().display(), units::bytes(self.limit));
+            format!("{dir} is full: runs that wait take {}, --spool-size is {limit}", units::bytes(bytes))
+        };
+        Ok((bytes >= self.limit).then(words))
     }
 
     /// Sends what waits, until `stop` becomes true. That the bucket cannot be reached is no error yet: runs wait.

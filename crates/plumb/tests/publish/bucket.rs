@@ -144,6 +144,27 @@ fn what_a_dead_network_holds_back_waits() {
     assert!(objects(&server) == directory(&lake));
 }
 
+#[test]
+fn a_full_spool_takes_no_more() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (lake, runs, spool) = (dir.path().join("lake"), fleet(dir.path()), dir.path().join("spool"));
+    let server = Server::new(Box::new(|_, _, _| Fault::Lost));
+    let bucket = Bucket { endpoint: server.endpoint(), spool: &spool };
+    let waiting = |done: &Value| done["forwarded"]["waiting"].as_u64();
+    let (_, done, said) = bucket.published(&runs[..2], &[]);
+    assert_eq!(waiting(&done), Some(2), "{said}");
+    let (code, done, said) = bucket.published(&runs[2..], &["--spool-size", "1K"]);
+    assert_eq!((code, waiting(&done)), (2, Some(2)), "{said}");
+    assert!(said.contains("4 runs are not taken") && said.contains("--spool-size is 1.0 KiB"), "{said}");
+    assert_eq!(done["failed"].as_array().map(Vec::len), Some(4), "{done}");
+    // What was not taken is where it was.
+    server.set(never());
+    let (code, done, said) = bucket.published(&runs, &["--spool-size", "1K"]);
+    assert_eq!((code, waiting(&done)), (0, Some(0)), "{said}");
+    assert_eq!(published(&lake, &runs, &[]).0, 0);
+    assert!(objects(&server) == directory(&lake));
+}
+
 /// Numbers without pattern, the same each time (xorshift64).
 struct Random(u64);
 
