@@ -395,7 +395,7 @@ impl Work {
         match self.post.send(kind.path(), text, patience) {
             Answer::Taken => {
                 let Trouble { told, lost } = std::mem::take(&mut self.troubles[kind as usize]);
-                if told {
+                if told || lost > 0 {
                     let (endpoint, path) = (&self.post.endpoint, kind.path());
                     (self.say)(&format!("otlp: {endpoint}{path} takes it again; {lost} documents are lost"));
                 }
