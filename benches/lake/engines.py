@@ -84,17 +84,18 @@ def answer(rows):
 ENGINES = {"duckdb": DUCKDB, "chdb": CHDB, "spark": SPARK}
 
 
-def engines(directory):
+def engines(directory, names=tuple(PACKAGES)):
     """A Python with each engine, by its name; those that cannot be had are named."""
     found = {}
-    for name, package in PACKAGES.items():
+    for name in names:
+        package = PACKAGES[name]
         python = directory / name / "bin/python"
         if not python.is_file():
             evidence.say(f"installing {package} ...")
             subprocess.run([sys.executable, "-m", "venv", directory / name], check=True)
             subprocess.run([directory / name / "bin/pip", "install", "-q", package], check=True)
         found[name] = python
-    if not shutil.which("java"):
+    if "spark" in names and not shutil.which("java"):
         raise Problem("Spark needs a Java ('apt-get install default-jre-headless')")
     return found
 
@@ -109,6 +110,18 @@ def schema(plumb):
         lines = [line.split() for line in text.splitlines() if line.startswith("    ")]
         tables[name] = {words[0]: words[1].rstrip(",") for words in lines}
     return tables
+
+
+def questions():
+    return {path.stem: path.read_text() for path in sorted((ROOT / "sql").glob("*.sql"))}
+
+
+def ours(plumb, lake, questions):
+    """What plumb query answers, by the question's name."""
+    def ask(name):
+        out = subprocess.run([plumb, "query", "--json", "--file", ROOT / "sql" / f"{name}.sql", lake], capture_output=True, text=True)
+        return [list(row.values()) for row in json.loads(out.stdout)["rows"]]
+    return {name: ask(name) for name in questions}
 
 
 def key(row):
@@ -148,12 +161,9 @@ def measure(options, undo):
     runs = json.loads(told.stdout)["runs"]
     if options.joined:
         subprocess.run([options.plumb, "lake", "compact", lake], check=True, stdout=subprocess.DEVNULL)
-    questions = {path.stem: path.read_text() for path in sorted((ROOT / "sql").glob("*.sql"))}
-    ours = {}
-    for name in questions:
-        out = subprocess.run([options.plumb, "query", "--json", "--file", ROOT / "sql" / f"{name}.sql", lake], capture_output=True, text=True)
-        ours[name] = [list(row.values()) for row in json.loads(out.stdout)["rows"]]
-    (work / "ask").write_text(json.dumps({"lake": str(lake), "tables": schema(options.plumb), "questions": questions}))
+    asked = questions()
+    answers = ours(options.plumb, lake, asked)
+    (work / "ask").write_text(json.dumps({"lake": str(lake), "tables": schema(options.plumb), "questions": asked}))
     verdicts = {}
     for name, code in ENGINES.items():
         evidence.say(f"asking {name} ...")
@@ -163,20 +173,20 @@ def measure(options, undo):
         if done.returncode:
             raise Problem(f"{name}: {done.stderr.strip().splitlines()[-1]}")
         theirs = json.loads((work / name).read_text())
-        verdicts[name] = {question: agree(ours[question], theirs[question]) for question in questions}
+        verdicts[name] = {question: agree(answers[question], theirs[question]) for question in asked}
     facts = machine.done()
     directory.mkdir(parents=True, exist_ok=True)
     evidence.write_json(directory / "machine.json", facts)
     evidence.write_json(directory / "verdicts.json", verdicts)
-    cells = [[name, f"{len(ours[name]):,}", *(verdicts[engine][name] for engine in ENGINES)] for name in questions]
+    cells = [[name, f"{len(answers[name]):,}", *(verdicts[engine][name] for engine in ENGINES)] for name in asked]
     count = {engine: sum(v == "same" for v in verdicts[engine].values()) for engine in ENGINES}
     lines = [evidence.COMMENT, f"# The questions of sql/ to {len(runs)} recorded runs, by four engines", "",
              f"Whether the rows are those of `plumb query` (numbers but for how a tie is rounded, in any order): " +
-             ", ".join(f"{engine} {n} of {len(questions)}" for engine, n in count.items()) + ".", "",
+             ", ".join(f"{engine} {n} of {len(asked)}" for engine, n in count.items()) + ".", "",
              *table(["question", "rows", *ENGINES], cells), "", *evidence.machine_lines(facts, list(PACKAGES))]
     (directory / "summary.md").write_text("\n".join(lines) + "\n")
     print("\n".join(lines))
-    if any(n < len(questions) for n in count.values()):
+    if any(n < len(asked) for n in count.values()):
         raise Problem("the engines do not agree")
 
 

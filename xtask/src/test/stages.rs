@@ -240,6 +240,16 @@ pub const STAGES: &[Stage] = &[
         work: |job, _| arm64(job),
     },
     Stage {
+        name: "lake",
+        about: "the questions of sql/ to plumb, DuckDB, ClickHouse and Spark, of which workers are killed (as root)",
+        phase: Phase::Concurrent,
+        minutes: 40,
+        needs: &["build"],
+        kernels: None,
+        holds: None,
+        work: |job, _| lake(job),
+    },
+    Stage {
         name: "ip-san",
         about: "a disk over iSCSI and NVMe/TCP, followed from one guest to the other",
         phase: Phase::Concurrent,
@@ -455,6 +465,29 @@ fn arm64(job: &Job) -> Result<Counts> {
         command.arg(program.with_context(|| format!("no test program '{name}' of {package}"))?.place());
     }
     counts.add(job.tests(command, Division::Answers)?);
+    Ok(counts)
+}
+
+/// The engines come from Python's registry.
+fn lake(job: &Job) -> Result<Counts> {
+    if !job.named() {
+        return Ok(job.skip("lake", "its engines are 1 GB to fetch; 'cargo xtask test lake' runs it"));
+    }
+    if !is_root() {
+        return Ok(job.skip("lake", "benchmarks need root (run it as root)"));
+    }
+    let mut counts = Counts::default();
+    let small: [(&str, &[&str]); 2] =
+        [("engines", &[]), ("spark", &["--runs", "100", "--hosts", "20", "--kills", "5"])];
+    for (name, words) in small {
+        let out = job.target_dir().join("lake").join(name);
+        if out.exists() {
+            std::fs::remove_dir_all(&out).with_context(|| out.display().to_string())?;
+        }
+        let mut command = script(job, &format!("benches/lake/{name}.py"));
+        command.args(words).arg("--plumb").arg(job.built("plumb")?).arg("--out").arg(out);
+        counts.add(job.tests(command, Division::Whole)?);
+    }
     Ok(counts)
 }
 
