@@ -151,6 +151,8 @@ pub struct Profile {
     pub begin: u64,
     /// Last moment, ns.
     pub end: u64,
+    /// The first moment, ns after 1970; 0: nobody said.
+    pub realtime: u64,
     /// See [`Entry::thread`].
     pub threads: Vec<Thread>,
     /// See [`Entry::who`]; 0 is empty.

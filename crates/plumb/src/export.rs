@@ -107,6 +107,7 @@ pub fn main(args: &ExportArgs) -> Result<ExitCode> {
     for (kind, path) in [
         (Format::Folded, &args.folded),
         (Format::Pprof, &args.pprof),
+        (Format::Otlp, &args.otlp),
         (Format::Firefox, &args.firefox),
         (Format::Speedscope, &args.speedscope),
     ] {

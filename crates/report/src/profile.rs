@@ -71,7 +71,9 @@ impl Side {
         let doubts = quality.trust().doubts.into_iter().map(|d| d.words + ".").collect();
         let origin = Origin { directory: dir.display().to_string(), begin, doubts, ..Origin::default() };
         let machine = setup::machine(&analysis.environment).to_string();
-        let side = Self { valid: quality.valid(), origin, machine, profile: analysis.profile };
+        let mut profile = analysis.profile;
+        profile.realtime = setup::realtime(&trace, profile.begin);
+        let side = Self { valid: analysis.quality.valid(), origin, machine, profile };
         side.selected(options)
     }
 

@@ -38,6 +38,9 @@ pub struct ExportArgs {
     /// Profile for pprof: profile.proto, compressed.
     #[arg(long, value_name = "FILE", group = "format", help_heading = "Profiles")]
     pub pprof: Option<PathBuf>,
+    /// Profile for a collector of OpenTelemetry: JSON of profiles/v1development.
+    #[arg(long, value_name = "FILE", group = "format", help_heading = "Profiles")]
+    pub otlp: Option<PathBuf>,
     /// Profile for the Firefox profiler: JSON.
     #[arg(long, value_name = "FILE", group = "format", help_heading = "Profiles")]
     pub firefox: Option<PathBuf>,

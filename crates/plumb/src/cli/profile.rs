@@ -52,6 +52,8 @@ pub enum Export {
     Folded,
     /// pprof's profile.proto, compressed.
     Pprof,
+    /// What a collector of OpenTelemetry is sent (profiles/v1development), JSON.
+    Otlp,
     /// speedscope's JSON.
     Speedscope,
     /// Firefox profiler's JSON.
@@ -236,6 +238,7 @@ impl From<Export> for Format {
         match export {
             Export::Folded => Self::Folded,
             Export::Pprof => Self::Pprof,
+            Export::Otlp => Self::Otlp,
             Export::Speedscope => Self::Speedscope,
             Export::Firefox => Self::Firefox,
             Export::Json => Self::Json,

@@ -7,6 +7,7 @@ mod flame;
 mod folded;
 mod json;
 mod labels;
+mod otlp;
 mod pprof;
 #[cfg(test)]
 mod sample;
@@ -30,6 +31,8 @@ pub enum Format {
     Folded,
     /// pprof's profile.proto, compressed.
     Pprof,
+    /// OpenTelemetry's profiles/v1development, JSON.
+    Otlp,
     /// speedscope's JSON.
     Speedscope,
     /// Firefox profiler's JSON.
@@ -59,6 +62,7 @@ pub fn write(
     match (format, before) {
         (Format::Folded, _) => folded::write(profile, before, out).map(|()| None),
         (Format::Pprof, _) => pprof::write(profile, out).map(|()| None),
+        (Format::Otlp, _) => otlp::write(profile, out).map(|()| None),
         (Format::Speedscope, _) => speedscope::write(profile, out).map(|()| None),
         (Format::Firefox, _) => firefox::write(profile, out).map(|()| None),
         (Format::Json, _) => json::write(profile, out).map(|()| None),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! pprof's format: a compressed protocol buffer.
 
-mod proto;
+pub mod proto;
 
 use super::words;
 use anyhow::{Context, Result};
@@ -202,7 +202,7 @@ impl<'a> Maker<'a> {
 }
 
 /// The message, uncompressed.
-fn message(profile: &Profile) -> proto::Profile {
+pub fn message(profile: &Profile) -> proto::Profile {
     let mut maker = Maker::new(profile);
     maker.out.sample_type =
         vec![maker.value_type("samples", "count"), maker.value_type("wall", "nanoseconds")];
