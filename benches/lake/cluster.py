@@ -5,6 +5,7 @@ ASK is {"lake", "tables": {name: {column: type}}, "questions": {name: sql}}. Pas
 timed, and KILLS in which a worker and its executor are killed at a random moment of a question; a new worker comes behind each.
 Writes [{"pass", "question", "seconds", "killed", "rows"}]; `killed`: the moment in the question, s, null: in none."""
 
+import ctypes
 import json
 import os
 import random
@@ -31,6 +32,11 @@ def port():
         return s.getsockname()[1]
 
 
+def with_parent():
+    """The process ends when this one does, however it ends (prctl(2), PR_SET_PDEATHSIG)."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
 class Cluster:
     """A master and its workers, each a process group of its own."""
 
@@ -48,7 +54,7 @@ class Cluster:
     def start(self, *words):
         environment = {**os.environ, "SPARK_HOME": str(HOME), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1"}
         child = subprocess.Popen([HOME / "bin/spark-class", *map(str, words)], env=environment, stdin=subprocess.DEVNULL, stdout=self.log,
-                                 stderr=self.log, start_new_session=True)
+                                 stderr=self.log, start_new_session=True, preexec_fn=with_parent)
         self.stack.callback(lambda: child.poll() is None and os.killpg(child.pid, signal.SIGKILL))
         return child
 
