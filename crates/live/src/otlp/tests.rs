@@ -104,6 +104,16 @@ fn a_window_what_limits_services_and_what_fired_are_told() {
     // What stays is told once, and its end.
     otlp.sender().window(&metrics);
     assert!(next(&told).0.contains("/v1/metrics"));
+    let mut other = shown();
+    other.services[0].finding = "cpu.quota".into();
+    metrics.window(other, 1_090);
+    otlp.sender().window(&metrics);
+    assert!(next(&told).0.contains("/v1/metrics"));
+    let changed = record(&next(&told).1);
+    assert!(changed["attributes"]
+        .as_array()
+        .expect("some")
+        .contains(&attribute("plumb.finding", "cpu.quota")));
     let mut well = shown();
     well.services[0].finding.clear();
     metrics.window(well, 1_120);
