@@ -20,6 +20,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const HEAD: usize = 8192;
 /// A service of which fewer threads are busy and that answered nothing has no series.
 const LEAST: f64 = 0.001;
+/// An exemplar's labels have at most so many characters, names and values together (OpenMetrics 1.0, exemplars).
+const EXEMPLAR: usize = 128;
+
 /// How the text is written, and its type (Prometheus, exposition formats).
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Format {
@@ -48,9 +51,6 @@ impl Format {
         }
     }
 }
-
-/// An exemplar's labels have at most so many characters, names and values together (OpenMetrics 1.0, exemplars).
-const EXEMPLAR: usize = 128;
 
 /// What there is to be told.
 #[derive(Debug, Default)]
