@@ -14,22 +14,29 @@ root=$(realpath ../..)
 export PATH="$PATH:/usr/sbin:/sbin"
 cache=${CARGO_TARGET_DIR:-$root/target}/vm/dkms
 name=dkms
-# Depmod reads every module of two kernels over 9p, with other guests running beside it.
 TIMEOUT=1500
 
 . ./counts.sh
 . ../../crates/plan/guest/guest.sh
 . ./kbuild.sh
 
-# What nobody asks for here, and depmod would read each time.
-UNUSED='sound net/wireless net/bluetooth net/mac80211 net/netfilter
-	drivers/gpu drivers/media drivers/staging drivers/infiniband drivers/usb drivers/hwmon drivers/iio drivers/scsi'
+# All modules that the guest loads but the package's.
+MODULES='virtio_pci virtio_blk 9p 9pnet_virtio'
 
 in_tree() { PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C chroot "$@"; }
 
+# Depmod reads each module that there is, in the guest over 9p: thousands, for minutes.
+only_modules() {
+	local module
+	for module in $MODULES; do modprobe -d "$1" -S "$2" --show-depends "$module"; done |
+		awk '$1 == "insmod" { print $2 }' | LC_ALL=C sort -u >"$cache/modules"
+	find "$1/lib/modules/$2/kernel" -name '*.ko*' | LC_ALL=C sort | LC_ALL=C comm -23 - "$cache/modules" | xargs rm
+	in_tree "$1" depmod "$2"
+}
+
 # $cache/root: Debian 12 with dkms and two kernels with their headers; $cache/releases names these.
 fetch_system() {
-	local kernel from pattern image packages unused
+	local kernel from pattern image packages
 	[ ! -e "$cache/root" ] || return 0
 	apt_of here || return 1
 	rm -rf "$cache/new"
@@ -70,8 +77,8 @@ fetch_system() {
 	fi
 	rm -rf "$cache/new/root/debs" "$cache/new/debs" "$cache/new/root"/var/cache/apt/archives/*.deb
 	while read -r kernel; do
-		for unused in $UNUSED; do rm -rf "$cache/new/root/lib/modules/$kernel/kernel/$unused"; done
 		in_tree "$cache/new/root" depmod "$kernel"
+		only_modules "$cache/new/root" "$kernel"
 	done <"$cache/new/releases"
 	mv "$cache/new/releases" "$cache/releases"
 	mv "$cache/new/root" "$cache/root"
@@ -88,7 +95,7 @@ boot() {
 	local initramfs=$work/initramfs
 	mkdir "$work/boot"
 	ln -s "$tree" "$work/boot/root"
-	MODULES="virtio_pci virtio_blk 9p 9pnet_virtio" take_modules "$work/boot" "$first"
+	take_modules "$work/boot" "$first"
 	guest_tree "$initramfs" "$here/module-init" "$work/boot/modules"
 	cp "$here/dkms" "$initramfs/script"
 	truncate -s 16M "$work/vdb"
