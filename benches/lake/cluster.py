@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """The questions to a Spark cluster of this machine: cluster.py ASK ANSWERS WORKERS KILLS SEED, by a Python that has pyspark.
 
-ASK is {"lake", "tables": {name: {column: type}}, "questions": {name: sql}}. Passes over all questions: one that warms up, one that is
+ASK is {"views": statements, "questions": {name: sql}}. Passes over all questions: one that warms up, one that is
 timed, and KILLS in which a worker and its executor are killed at a random moment of a question; a new worker comes behind each.
 Writes [{"pass", "question", "seconds", "killed", "rows"}]; `killed`: the moment in the question, s, null: in none."""
 
@@ -20,10 +20,8 @@ from pathlib import Path
 
 import pyspark
 from pyspark.sql import SparkSession
-from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 
 HOME = Path(pyspark.__file__).parent
-KINDS = {"INTEGER": LongType(), "REAL": DoubleType(), "TEXT": StringType()}
 
 
 def port():
@@ -97,11 +95,8 @@ def main():
         spark.sparkContext.setLogLevel("OFF")
         stack.callback(spark.stop)
         has(spark, workers)
-        for name, columns in ask["tables"].items():
-            schema = StructType([StructField(c, KINDS[t]) for c, t in columns.items()])
-            there = Path(ask["lake"], name).is_dir()
-            files = spark.read.schema(schema).option("recursiveFileLookup", "true")
-            (files.parquet(f"{ask['lake']}/{name}") if there else spark.createDataFrame([], schema)).createOrReplaceTempView(name)
+        for statement in ask["views"]:
+            spark.sql(statement)
 
         def answer(of, name, killed=None):
             since = time.monotonic()

@@ -6,8 +6,10 @@ recorded runs. The engines come from the Python registry into a directory of the
 DuckDB, Spark and plumb are asked in the words of the files; ClickHouse has percentile_cont under another name
 (quantileExactInclusive), which is all that is changed."""
 
+import itertools
 import json
 import math
+import os
 import shutil
 import subprocess
 import sys
@@ -16,29 +18,35 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+import weed
 from common import evidence, system
 from common.evidence import table
 from common.system import ROOT, Problem
 
 PACKAGES = {"duckdb": "duckdb", "chdb": "chdb", "spark": "pyspark"}
+# What else an engine needs to read a bucket; Spark's comes from Maven's registry.
+FOR_BUCKETS = {"duckdb": ["duckdb-extension-httpfs"]}
+ENGINES_OF_PLUMB = {"duckdb": "duckdb", "chdb": "clickhouse", "spark": "spark"}
 
-# Each reads {"lake", "tables": {name: {column: type}}, "questions": {name: sql}} and prints {name: rows, or an error's words}.
+# Each reads {"views": statements, "questions": {name: sql}, "endpoint": a bucket's server, or null} and prints {name: rows, or an error's
+# words}. The keys of a bucket are in the environment.
 DUCKDB = """
 import duckdb
 connection = duckdb.connect()
-for name, columns in ask["tables"].items():
-    empty = ", ".join(f'cast(null as {dict(INTEGER="bigint", REAL="double", TEXT="varchar")[t]}) as "{c}"' for c, t in columns.items())
-    files = f"union all by name select * from read_parquet('{ask['lake']}/{name}/*/*/*.parquet', union_by_name = true)" if present(name) else ""
-    connection.execute(f"create view {name} as select {empty} where false {files}")
+if ask["endpoint"]:
+    import duckdb_extension_httpfs
+    connection.load_extension(str(next(pathlib.Path(duckdb_extension_httpfs.__file__).parent.rglob("httpfs.duckdb_extension"))))
+    key, secret = os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"]
+    connection.execute(f"create secret (type s3, key_id '{key}', secret '{secret}', endpoint '{ask['endpoint']}', url_style 'path', use_ssl false)")
+for statement in ask["views"]:
+    connection.execute(statement)
 answer(lambda sql: connection.execute(sql).fetchall())
 """
 CHDB = """
 import re, chdb.session
 session = chdb.session.Session()
-for name, columns in ask["tables"].items():
-    kinds = ", ".join(f'`{c}` Nullable({dict(INTEGER="Int64", REAL="Float64", TEXT="String")[t]})' for c, t in columns.items())
-    of = f"file('{ask['lake']}/{name}/*/*/*.parquet', Parquet, '{kinds}')" if present(name) else f"null('{kinds}')"
-    session.query(f"create view {name} as select * from {of}")
+for statement in ask["views"]:
+    session.query(statement)
 def words(sql):
     # percentile_cont(P) within group (order by X)
     while (at := re.search(r"percentile_cont\\(([0-9.]+)\\)\\s+within\\s+group\\s+\\(order\\s+by\\s+", sql)):
@@ -48,28 +56,25 @@ def words(sql):
             end += 1
         sql = f"{sql[:at.start()]}quantileExactInclusive({at[1]})({sql[at.end():end - 1]}){sql[end:]}"
     return sql
-def rows(sql):
-    out = session.query(words(sql) + "\\nsettings join_use_nulls = 1", "JSONCompactEachRow")
-    return [json.loads(line) for line in str(out).splitlines()]
-answer(rows)
+answer(lambda sql: [json.loads(line) for line in str(session.query(words(sql), "JSONCompactEachRow")).splitlines()])
 """
 SPARK = """
 from pyspark.sql import SparkSession
-from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
-spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", "2").getOrCreate()
+builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", "2")
+if ask["endpoint"]:
+    jars = next((pathlib.Path(__import__("pyspark").__file__).parent / "jars").glob("hadoop-client-api-*.jar"))
+    version = jars.stem.removeprefix("hadoop-client-api-")
+    builder = (builder.config("spark.jars.packages", f"org.apache.hadoop:hadoop-aws:{version}").config("spark.jars.ivy", ask["jars"])
+               .config("spark.hadoop.fs.s3a.endpoint", f"http://{ask['endpoint']}").config("spark.hadoop.fs.s3a.path.style.access", "true"))
+spark = builder.getOrCreate()
 spark.sparkContext.setLogLevel("OFF")
-kinds = {"INTEGER": LongType(), "REAL": DoubleType(), "TEXT": StringType()}
-for name, columns in ask["tables"].items():
-    schema = StructType([StructField(c, kinds[t]) for c, t in columns.items()])
-    frame = spark.read.schema(schema).option("recursiveFileLookup", "true").parquet(f"{ask['lake']}/{name}") if present(name) else spark.createDataFrame([], schema)
-    frame.createOrReplaceTempView(name)
+for statement in ask["views"]:
+    spark.sql(statement)
 answer(lambda sql: [list(r) for r in spark.sql(sql).collect()])
 """
 FRAME = """
-import json, pathlib, sys
+import json, os, pathlib, sys
 ask = json.load(open(sys.argv[1]))
-def present(name):
-    return pathlib.Path(ask["lake"], name).is_dir()
 def plain(v):
     return float(v) if hasattr(v, "as_tuple") else v
 def answer(rows):
@@ -93,23 +98,19 @@ def engines(directory, names=tuple(PACKAGES)):
         if not python.is_file():
             evidence.say(f"installing {package} ...")
             subprocess.run([sys.executable, "-m", "venv", directory / name], check=True)
-            subprocess.run([directory / name / "bin/pip", "install", "-q", package], check=True)
+            subprocess.run([directory / name / "bin/pip", "install", "-q", package, *FOR_BUCKETS.get(name, [])], check=True)
         found[name] = python
     if "spark" in names and not shutil.which("java"):
         raise Problem("Spark needs a Java ('apt-get install default-jre-headless')")
     return found
 
 
-def schema(plumb):
-    """Tables with their columns and types, as plumb tells them."""
-    names = [line.split(":")[0] for line in subprocess.run([plumb, "query", "--tables"], check=True, capture_output=True, text=True).stdout.splitlines()
-             if line and not line.startswith(" ")]
-    tables = {}
-    for name in names:
-        text = subprocess.run([plumb, "query", "--schema", name], check=True, capture_output=True, text=True).stdout
-        lines = [line.split() for line in text.splitlines() if line.startswith("    ")]
-        tables[name] = {words[0]: words[1].rstrip(",") for words in lines}
-    return tables
+def views(plumb, lake, engine, environment=None):
+    """Statements that make the lake's tables views of an engine, by the name that plumb has for it."""
+    text = subprocess.run([plumb, "lake", "views", lake, "--engine", engine], check=True, capture_output=True, text=True,
+                          env={**os.environ, **(environment or {})}).stdout
+    lines = [line for line in text.splitlines(keepends=True) if not line.startswith("--")]
+    return [statement for statement in "".join(lines).split(";\n") if statement]
 
 
 def questions():
@@ -163,34 +164,44 @@ def measure(options, undo):
         subprocess.run([options.plumb, "lake", "compact", lake], check=True, stdout=subprocess.DEVNULL)
     asked = questions()
     answers = ours(options.plumb, lake, asked)
-    (work / "ask").write_text(json.dumps({"lake": str(lake), "tables": schema(options.plumb), "questions": asked}))
+    places = {"": (lake, None, {})}
+    if options.bucket:
+        server = weed.Weed(work / "weed", undo)
+        url = "s3://fleet/lake"
+        subprocess.run([options.plumb, "publish", *traces, "--to", url, "--spool", work / "spool"], check=True, env={**os.environ, **server.environment})
+        places[" (S3)"] = (url, server.endpoint, server.environment)
     verdicts = {}
-    for name, code in ENGINES.items():
-        evidence.say(f"asking {name} ...")
+    for (where, (place, endpoint, environment)), (name, code) in itertools.product(places.items(), ENGINES.items()):
+        column = name + where
+        evidence.say(f"asking {column} ...")
+        ask = {"views": views(options.plumb, place, ENGINES_OF_PLUMB[name], environment), "questions": asked, "endpoint": endpoint,
+               "jars": str(ROOT / "target/engines/jars")}
+        (work / "ask").write_text(json.dumps(ask))
         script = work / f"ask-{name}.py"
         script.write_text(FRAME + code)
-        done = subprocess.run([pythons[name], script, work / "ask", work / name], capture_output=True, text=True)
+        done = subprocess.run([pythons[name], script, work / "ask", work / name], capture_output=True, text=True, env={**os.environ, **environment})
         if done.returncode:
-            raise Problem(f"{name}: {done.stderr.strip().splitlines()[-1]}")
+            raise Problem(f"{column}: {done.stderr.strip().splitlines()[-1]}")
         theirs = json.loads((work / name).read_text())
-        verdicts[name] = {question: agree(answers[question], theirs[question]) for question in asked}
+        verdicts[column] = {question: agree(answers[question], theirs[question]) for question in asked}
     facts = machine.done()
     directory.mkdir(parents=True, exist_ok=True)
     evidence.write_json(directory / "machine.json", facts)
     evidence.write_json(directory / "verdicts.json", verdicts)
-    cells = [[name, f"{len(answers[name]):,}", *(verdicts[engine][name] for engine in ENGINES)] for name in asked]
-    count = {engine: sum(v == "same" for v in verdicts[engine].values()) for engine in ENGINES}
+    cells = [[name, f"{len(answers[name]):,}", *(verdicts[engine][name] for engine in verdicts)] for name in asked]
+    count = {engine: sum(v == "same" for v in verdicts[engine].values()) for engine in verdicts}
     lines = [evidence.COMMENT, f"# The questions of sql/ to {len(runs)} recorded runs, by four engines", "",
              f"Whether the rows are those of `plumb query` (numbers but for how a tie is rounded, in any order): " +
              ", ".join(f"{engine} {n} of {len(asked)}" for engine, n in count.items()) + ".", "",
-             *table(["question", "rows", *ENGINES], cells), "", *evidence.machine_lines(facts, list(PACKAGES))]
+             *table(["question", "rows", *verdicts], cells), "", *evidence.machine_lines(facts, list(PACKAGES))]
     (directory / "summary.md").write_text("\n".join(lines) + "\n")
     print("\n".join(lines))
     if any(n < len(asked) for n in count.values()):
         raise Problem("the engines do not agree")
 
 
-OPTIONS = [("--joined", {"action": "store_true", "help": "after plumb lake compact"})]
+OPTIONS = [("--joined", {"action": "store_true", "help": "after plumb lake compact"}),
+           ("--bucket", {"action": "store_true", "help": "the same lake in a bucket of SeaweedFS besides"})]
 
 if __name__ == "__main__":
     sys.exit(evidence.main("benches/lake/engines.py", "Whether four engines give the same answers to the questions of sql/.",

@@ -34,7 +34,7 @@ def measure(options, undo):
     subprocess.run([options.plumb, "lake", "compact", lake], check=True, stdout=subprocess.DEVNULL)
     questions = engines.questions()
     ours = engines.ours(options.plumb, lake, questions)
-    (work / "ask").write_text(json.dumps({"lake": str(lake), "tables": engines.schema(options.plumb), "questions": questions}))
+    (work / "ask").write_text(json.dumps({"views": engines.views(options.plumb, lake, "spark"), "questions": questions}))
     found = {}
     for workers in (1, 2):
         evidence.say(f"asking a cluster of {workers} ...")

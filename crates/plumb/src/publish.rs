@@ -158,14 +158,15 @@ fn found(named: &[PathBuf], failed: &mut Vec<Failed>) -> Result<Vec<RunDir>> {
 pub fn lake(args: &LakeArgs) -> Result<ExitCode> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     match &args.command {
-        LakeCommand::Views { lake } => match forward::bucket(lake)? {
-            None => lake::duckdb_views_of(lake, &mut out)?,
+        LakeCommand::Views { lake, engine } => match forward::bucket(lake)? {
+            None => lake::views_of(lake, (*engine).into(), &mut out)?,
             Some((url, bucket)) => {
                 let tables = bucket.directories()?;
                 if !tables.iter().any(|table| table == "runs") {
                     bail!("{url}: is no lake: it has no directory 'runs'; plumb publish RUN --to {url} makes one");
                 }
-                lake::duckdb_views(&url, &|table| tables.iter().any(|t| t == table), &mut out)?;
+                let place = lake::Place::Bucket { url: &url, http: &bucket.place() };
+                lake::views((*engine).into(), &place, &|table| tables.iter().any(|t| t == table), &mut out)?;
             }
         },
         LakeCommand::Compact { lake, json } => {

@@ -30,7 +30,7 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-pub use views::{duckdb as duckdb_views, of_directory as duckdb_views_of};
+pub use views::{of_directory as views_of, write as views, Engine, Place};
 use windows::Day;
 
 /// What every row says of its run, behind its table's own columns, so that few questions need a join. The host is in

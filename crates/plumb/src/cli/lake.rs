@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Words of `plumb lake`.
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
+use plumb_report::lake;
 use std::path::PathBuf;
 
 pub const HELP: &str = "\
@@ -21,14 +22,17 @@ pub struct LakeArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum LakeCommand {
-    /// Print statements that make the lake's tables views of DuckDB, with every column that they have today.
+    /// Print statements that make the lake's tables views of an engine, with every column that they have today.
     #[command(
-        after_help = "Examples:\n  plumb lake views /srv/lake > lake.sql\n  duckdb -init lake.sql < sql/findings.sql\n  plumb lake views s3://fleet/lake > lake.sql"
+        after_help = "Examples:\n  plumb lake views /srv/lake > lake.sql\n  duckdb -init lake.sql < sql/findings.sql\n  plumb lake views s3://fleet/lake > lake.sql\n  plumb lake views /srv/lake --engine spark > lake.sql\n  spark-sql -i lake.sql -f sql/findings.sql"
     )]
     Views {
         /// Directory or bucket (s3://BUCKET/PREFIX) that plumb publish wrote into.
         #[arg(value_name = "LAKE")]
         lake: PathBuf,
+        /// Whose SQL.
+        #[arg(long, value_name = "ENGINE", default_value = "duckdb")]
+        engine: Engine,
     },
     /// Join the files of each table, host and day to one: engines open few large files faster than many small ones.
     #[command(
@@ -42,4 +46,23 @@ pub enum LakeCommand {
         #[arg(long)]
         json: bool,
     },
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Engine {
+    Duckdb,
+    /// clickhouse-local, which reads any directory, or a server, for a bucket
+    Clickhouse,
+    /// Temporary views of a session
+    Spark,
+}
+
+impl From<Engine> for lake::Engine {
+    fn from(engine: Engine) -> Self {
+        match engine {
+            Engine::Duckdb => Self::Duckdb,
+            Engine::Clickhouse => Self::Clickhouse,
+            Engine::Spark => Self::Spark,
+        }
+    }
 }

@@ -13,56 +13,138 @@ const PARTITIONS: [Column; 2] = [
     Column { name: "day", kind: Kind::Text, about: "When the run began, UTC" },
 ];
 
-/// Writes a view of each table of a directory in DuckDB's SQL.
+/// Whose SQL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Engine {
+    Duckdb,
+    Clickhouse,
+    Spark,
+}
+
+/// Where the files of a lake are.
+pub enum Place<'a> {
+    /// Absolute path.
+    Directory(&'a str),
+    /// `s3://BUCKET/PREFIX`, and the same as an address of HTTP.
+    Bucket { url: &'a str, http: &'a str },
+}
+
+impl Place<'_> {
+    fn name(&self) -> &str {
+        let (Self::Directory(name) | Self::Bucket { url: name, .. }) = self;
+        name
+    }
+}
+
+/// Writes a view of each table of a directory in an engine's SQL.
 ///
 /// # Errors
 /// It is no lake, or cannot be read.
-pub fn of_directory(lake: &Path, out: &mut dyn Write) -> Result<()> {
+pub fn of_directory(lake: &Path, engine: Engine, out: &mut dyn Write) -> Result<()> {
     let root = lake.canonicalize().with_context(|| lake.display().to_string())?;
     super::is_lake(lake)?;
-    duckdb(&root.to_string_lossy(), &|table| root.join(table).is_dir(), out)
+    write(engine, &Place::Directory(&root.to_string_lossy()), &|table| root.join(table).is_dir(), out)
 }
 
-/// Writes a view of each table in DuckDB's SQL. A view has all columns that its table has today, null where a file lacks
+/// Writes a view of each table in an engine's SQL. A view has all columns that its table has today, null where a file lacks
 /// one; it is empty where the lake has no file of the table.
 ///
 /// # Errors
 /// The lake's name cannot stand in a statement.
-pub fn duckdb(path: &str, has: &dyn Fn(&str) -> bool, out: &mut dyn Write) -> Result<()> {
+pub fn write(
+    engine: Engine,
+    place: &Place<'_>,
+    has: &dyn Fn(&str) -> bool,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let name = place.name();
     // In a pattern of names that stands in a text of SQL.
-    if path
-        .chars()
-        .any(|c| c.is_control() || matches!(c, '\'' | '*' | '?' | '[' | char::REPLACEMENT_CHARACTER))
-    {
-        bail!("{path}: its name has characters that SQL or a pattern cannot have; give it another");
+    if name.chars().any(|c| {
+        c.is_control() || matches!(c, '\'' | '\\' | '*' | '?' | '[' | '{' | char::REPLACEMENT_CHARACTER)
+    }) {
+        bail!("{name}: its name has characters that SQL or a pattern cannot have; give it another");
     }
     writeln!(
         out,
-        "-- The tables of {path}; plumb lake views makes this. Columns: plumb query --schema TABLE."
+        "-- The tables of {name}; plumb lake views makes this. Columns: plumb query --schema TABLE."
     )?;
-    // As SQLite and Spark have it, so that a statement gives its rows in the same order.
-    writeln!(out, "set default_null_order = 'nulls_first_on_asc_last_on_desc';")?;
+    match engine {
+        // As SQLite and Spark have it, so that a statement gives its rows in the same order.
+        Engine::Duckdb => writeln!(out, "set default_null_order = 'nulls_first_on_asc_last_on_desc';")?,
+        // A row without a partner has nulls, as elsewhere.
+        Engine::Clickhouse => writeln!(out, "set join_use_nulls = 1;")?,
+        Engine::Spark => {}
+    }
     for table in TABLES {
-        let nulls: Vec<_> = columns(table)
-            .map(|c| format!("cast(null as {}) as \"{}\"", duckdb_type(c.kind), c.name))
-            .collect();
-        write!(
-            out,
-            "create or replace view {} as\n  select {}\n   where false",
-            table.name,
-            nulls.join(",\n         ")
-        )?;
-        if has(table.name) {
-            write!(
-                out,
-                "\n  union all by name\n  select * from read_parquet('{path}/{}/*/*/*.parquet', union_by_name = true,\n         \
-                 hive_partitioning = true, hive_types_autocast = false)",
-                table.name
-            )?;
-        }
-        writeln!(out, ";")?;
+        let statement = match engine {
+            Engine::Duckdb => duckdb(table, place, has(table.name)),
+            Engine::Clickhouse => clickhouse(table, place, has(table.name)),
+            Engine::Spark => spark(table, place, has(table.name)),
+        };
+        writeln!(out, "{statement};")?;
     }
     Ok(())
+}
+
+fn duckdb(table: &'static Table, place: &Place<'_>, there: bool) -> String {
+    let name = table.name;
+    let mut out = format!("create or replace view {name} as\n  {}", nothing(table, duckdb_type, '"'));
+    if there {
+        out += &format!(
+            "\n  union all by name\n  select * from read_parquet('{}/{name}/*/*/*.parquet', union_by_name = true,\n         \
+             hive_partitioning = true, hive_types_autocast = false)",
+            place.name()
+        );
+    }
+    out
+}
+
+/// Columns of the path are cut out of it: an older server has no partitions, and a newer one refuses a column that a file has too.
+fn clickhouse(table: &'static Table, place: &Place<'_>, there: bool) -> String {
+    let in_path = |c: &Column| PARTITIONS.iter().any(|p| p.name == c.name) && table.column(c.name).is_none();
+    let own: Vec<_> = columns(table)
+        .filter(|c| !in_path(c))
+        .map(|c| format!("`{}` Nullable({})", c.name, clickhouse_type(c.kind)))
+        .collect();
+    let own = own.join(", ");
+    let (name, mut cut) = (table.name, String::new());
+    for column in PARTITIONS.iter().filter(|c| in_path(c)) {
+        let path = if there { "_path" } else { "''" };
+        cut += &format!(
+            ",\n         decodeURLComponent(extract({path}, '/{0}=([^/]*)/')) as `{0}`",
+            column.name
+        );
+    }
+    let from = match place {
+        _ if !there => format!("null('{own}')"),
+        Place::Directory(path) => format!("file('{path}/{name}/*/*/*.parquet', Parquet,\n       '{own}')"),
+        Place::Bucket { http, .. } => format!("s3('{http}{name}/*/*/*.parquet', Parquet,\n       '{own}')"),
+    };
+    format!("create or replace view {name} as\n  select *{cut}\n  from {from}\n  settings use_hive_partitioning = 0")
+}
+
+fn spark(table: &'static Table, place: &Place<'_>, there: bool) -> String {
+    let name = table.name;
+    if !there {
+        return format!("create or replace temporary view {name} as\n  {}", nothing(table, spark_type, '`'));
+    }
+    let columns: Vec<_> = columns(table).map(|c| format!("`{}` {}", c.name, spark_type(c.kind))).collect();
+    let path = match place {
+        Place::Directory(path) => (*path).to_owned(),
+        // Hadoop's name for who reads them.
+        Place::Bucket { url, .. } => url.replacen("s3://", "s3a://", 1),
+    };
+    format!(
+        "create or replace temporary view {name}\n  ({})\n  using parquet options (path '{path}/{name}')",
+        columns.join(", ")
+    )
+}
+
+/// A query that has a table's columns and no rows.
+fn nothing(table: &'static Table, kind: fn(Kind) -> &'static str, quote: char) -> String {
+    let null = |c: &Column| format!("cast(null as {}) as {quote}{}{quote}", kind(c.kind), c.name);
+    let nulls: Vec<_> = columns(table).map(null).collect();
+    format!("select {}\n   where false", nulls.join(",\n         "))
 }
 
 /// A table's columns in a lake.
@@ -76,5 +158,21 @@ fn duckdb_type(kind: Kind) -> &'static str {
         Kind::Integer => "bigint",
         Kind::Real => "double",
         Kind::Text => "varchar",
+    }
+}
+
+fn clickhouse_type(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Integer => "Int64",
+        Kind::Real => "Float64",
+        Kind::Text => "String",
+    }
+}
+
+fn spark_type(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Integer => "bigint",
+        Kind::Real => "double",
+        Kind::Text => "string",
     }
 }
