@@ -521,18 +521,36 @@ fn a_file_that_cannot_be_read_stays_and_is_named() {
     let renamed = [&bytes[..other], b"another", &bytes[other + 7..]].concat();
     std::fs::write(day.join("other.parquet"), renamed).expect("written");
     std::fs::write(day.join("cut.parquet"), [b"PAR1", &bytes[60..]].concat()).expect("written");
+    std::fs::write(day.join("more.parquet"), &bytes).expect("written");
+    // Its footer is right, and its first column is none.
+    std::fs::write(day.join("pages.parquet"), [b"PAR1", &[0; 30][..], &bytes[34..]].concat())
+        .expect("written");
     let out = compact(&lake).output().expect("runs");
     let done: Value = serde_json::from_slice(&out.stdout).expect("JSON");
     let said = String::from_utf8_lossy(&out.stderr).into_owned();
     assert_eq!(out.status.code(), Some(2), "{said}");
-    assert_eq!(done["skipped"].as_array().map(Vec::len), Some(3), "{said}");
+    assert_eq!(done["skipped"].as_array().map(Vec::len), Some(4), "{said}");
     assert!(
         said.contains("does not end as a Parquet file")
             && said.contains("outside of the file")
-            && said.contains("has other columns"),
+            && said.contains("has other columns")
+            && said.contains("pages.parquet: column run"),
         "{said}"
     );
-    assert!(day.join(&all[0]).exists() && day.join("cut.parquet").exists());
+    let there = |lake: &Path| files(lake).len() as u64;
+    assert_eq!(done["after"].as_u64(), Some(there(&lake) - there(&lake.join(".incoming"))), "{said}");
+    assert!(["cut.parquet", "pages.parquet"].iter().all(|name| day.join(name).exists()));
+    assert!(day.join(&all[0]).exists() && !day.join(&all[1]).exists());
+    // One of many runs that cannot be read is not replaced by one of those that came later.
+    let joined =
+        files(&day).into_keys().find(|name| name.to_string_lossy().starts_with("all+")).expect("joined");
+    std::fs::write(day.join(&joined), "no Parquet file any more").expect("written");
+    for name in ["later.parquet", "latest.parquet"] {
+        std::fs::write(day.join(name), &bytes).expect("written");
+    }
+    let before = files(&day);
+    assert_eq!(compact(&lake).output().expect("runs").status.code(), Some(2));
+    assert!(files(&day) == before, "nothing is joined");
     // As another call would hold it.
     let mut held = Command::new("flock");
     held.arg(lake.join(".incoming/lock")).args([PLUMB, "lake", "compact"]).arg(&lake);

@@ -44,12 +44,13 @@ struct Group {
     chunks: Vec<Chunk>,
 }
 
+/// Writes a file, row by row.
 struct Writer {
-    table: &'static Table,
-    /// The table's, and those that are added.
-    schema: Vec<&'static table::Column>,
-    /// Of what it was made.
-    made: String,
+    /// The table's name.
+    table: String,
+    schema: Vec<(String, Kind)>,
+    /// Keys and values of the footer.
+    words: Vec<(String, String)>,
     path: PathBuf,
     file: File,
     /// Bytes that are written.
@@ -66,16 +67,27 @@ impl Writer {
         added: &'static [table::Column],
         made: &str,
     ) -> Result<Self> {
+        let added = added.iter().filter(|c| table.column(c.name).is_none());
+        let schema = table.columns.iter().chain(added).map(|c| (c.name.to_owned(), c.kind)).collect();
+        let mut words: Vec<(String, String)> =
+            vec![("plumb.table".into(), table.about.into()), ("plumb.schema".into(), SCHEMA.to_string())];
+        words.extend(Some((MADE.into(), made.into())).filter(|_| !made.is_empty()));
+        Self::new(path, table.name.into(), schema, words)
+    }
+
+    fn new(
+        path: PathBuf,
+        table: String,
+        schema: Vec<(String, Kind)>,
+        words: Vec<(String, String)>,
+    ) -> Result<Self> {
         let mut file = File::create(&path).with_context(|| path.display().to_string())?;
         file.write_all(MAGIC).with_context(|| path.display().to_string())?;
-        let added = added.iter().filter(|c| table.column(c.name).is_none());
-        let schema: Vec<_> = table.columns.iter().chain(added).collect();
-        let columns = schema.iter().map(|c| Column::new(c.kind)).collect();
-        let made = made.into();
+        let columns = schema.iter().map(|(_, kind)| Column::new(*kind)).collect();
         Ok(Self {
             table,
             schema,
-            made,
+            words,
             path,
             file,
             at: MAGIC.len() as u64,
@@ -121,11 +133,11 @@ impl Writer {
         let root = std::iter::once(None).chain(self.schema.iter().map(Some));
         file.i32(1, 1).structs(2, &root.collect::<Vec<_>>(), |column, element| match column {
             None => {
-                element.binary(4, self.table.name.as_bytes()).i32(5, self.schema.len() as i32);
+                element.binary(4, self.table.as_bytes()).i32(5, self.schema.len() as i32);
             }
-            Some(column) => {
-                element.i32(1, physical(column.kind)).i32(3, OPTIONAL).binary(4, column.name.as_bytes());
-                if column.kind == Kind::Text {
+            Some((name, kind)) => {
+                element.i32(1, physical(*kind)).i32(3, OPTIONAL).binary(4, name.as_bytes());
+                if *kind == Kind::Text {
                     element.i32(6, UTF8).nested(10, |logical| {
                         logical.nested(1, |_| {});
                     });
@@ -136,9 +148,9 @@ impl Writer {
         file.structs(4, &self.groups, |group, fields| {
             let chunks: Vec<_> = self.schema.iter().zip(&group.chunks).collect();
             let bytes = group.chunks.iter().map(|c| c.bytes).sum();
-            fields.structs(1, &chunks, |(column, chunk), fields| {
+            fields.structs(1, &chunks, |((name, kind), chunk), fields| {
                 fields.i64(2, 0).nested(3, |meta| {
-                    meta.i32(1, physical(column.kind)).i32s(2, &chunk.encodings).texts(3, &[column.name]);
+                    meta.i32(1, physical(*kind)).i32s(2, &chunk.encodings).texts(3, &[name]);
                     meta.i32(4, 0).i64(5, chunk.values).i64(6, chunk.bytes).i64(7, chunk.bytes);
                     meta.i64(9, chunk.data);
                     if let Some(at) = chunk.dictionary {
@@ -154,10 +166,7 @@ impl Writer {
             });
             fields.i64(2, bytes).i64(3, group.rows).i64(6, bytes);
         });
-        let version = SCHEMA.to_string();
-        let mut words = vec![("plumb.table", self.table.about), ("plumb.schema", version.as_str())];
-        words.extend(Some((MADE, self.made.as_str())).filter(|(_, made)| !made.is_empty()));
-        file.structs(5, &words, |(key, value), fields| {
+        file.structs(5, &self.words, |(key, value), fields| {
             fields.binary(1, key.as_bytes()).binary(2, value.as_bytes());
         });
         file.binary(6, concat!("plumb version ", env!("CARGO_PKG_VERSION")).as_bytes());

@@ -2,7 +2,7 @@
 //! Many small files as few: of each table, host and day one, `all+COLUMNS.parquet`.
 
 use super::incoming::Incoming;
-use crate::export::parquet::join::{join, Part};
+use crate::export::parquet::join::{join, Failed, Part};
 use crate::table::TABLES;
 use anyhow::{bail, Context, Result};
 use plumb_machine::json::{formats, Format, Output};
@@ -132,12 +132,15 @@ pub(super) fn has(dir: &Path, run: &str) -> Result<bool> {
 fn partition(dir: &Path, made: &Path, out: &mut Compacted) -> Result<()> {
     // By the number of columns: the joined file, and those of single runs.
     let mut groups: BTreeMap<usize, (Option<Part>, Vec<Part>)> = BTreeMap::new();
+    let mut broken = Vec::new();
     for (path, stem) in files(dir)? {
         out.before += 1;
         match Part::open(&path, &stem) {
             Err(error) => {
                 out.skipped.push(format!("{}: {error:#}", path.display()));
                 out.after += 1;
+                // Nothing is joined in its place.
+                broken.push(stem);
             }
             Ok(part) => {
                 let group = groups.entry(part.columns()).or_default();
@@ -156,6 +159,10 @@ fn partition(dir: &Path, made: &Path, out: &mut Compacted) -> Result<()> {
     }
     for (columns, (joined, single)) in groups {
         out.after += 1;
+        if broken.contains(&format!("{ALL}{columns}")) {
+            out.after += single.len() as u64 - 1;
+            continue;
+        }
         if single.len() + usize::from(joined.is_some()) < 2 {
             continue;
         }
@@ -166,15 +173,31 @@ fn partition(dir: &Path, made: &Path, out: &mut Compacted) -> Result<()> {
             part.without(&runs);
             part
         });
-        let single_files = single.len();
-        let parts: Vec<Part> = joined.into_iter().chain(single).collect();
-        let path = made.join("joined.parquet");
-        let mut file = std::fs::File::create(&path).with_context(|| path.display().to_string())?;
-        out.bytes += join(&parts, &mut file).with_context(|| dir.display().to_string())?;
-        file.sync_all().with_context(|| path.display().to_string())?;
         let name = dir.join(format!("{ALL}{columns}.parquet"));
-        std::fs::rename(&path, &name).with_context(|| name.display().to_string())?;
-        parts[parts.len() - single_files..].iter().try_for_each(Part::remove)?;
+        let is_joined = |part: &Part| part.path() == name;
+        let mut parts: Vec<Part> = joined.into_iter().chain(single).collect();
+        let path = made.join("joined.parquet");
+        // One that cannot be read stays as it is.
+        while parts.len() > 1 {
+            match join(&parts, &path) {
+                Ok(bytes) => {
+                    out.bytes += bytes;
+                    std::fs::rename(&path, &name).with_context(|| name.display().to_string())?;
+                    parts.iter().filter(|part| !is_joined(part)).try_for_each(Part::remove)?;
+                    break;
+                }
+                Err(Failed::Part(number, error)) => {
+                    let part = parts.remove(number);
+                    out.skipped.push(format!("{}: {error:#}", part.path().display()));
+                    out.after += 1;
+                    if is_joined(&part) {
+                        out.after += parts.len() as u64 - 1;
+                        break;
+                    }
+                }
+                Err(Failed::Other(error)) => return Err(error.context(dir.display().to_string())),
+            }
+        }
     }
     Ok(())
 }

@@ -33,6 +33,13 @@ pub fn physical(kind: Kind) -> i32 {
     }
 }
 
+/// The kind of what is written as this type.
+pub fn kind(physical_type: i64) -> Option<Kind> {
+    [Kind::Integer, Kind::Real, Kind::Text]
+        .into_iter()
+        .find(|kind| i64::from(physical(*kind)) == physical_type)
+}
+
 /// Texts, each once.
 #[derive(Debug, Default)]
 struct Texts {

@@ -1,29 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Several files of one table as one: their row groups are copied as they are, and the footer tells of all of them.
+//! Several files of one table as one: rows are read and written again, since a footer that tells of each run's row group
+//! takes an engine longer to read than the rows.
 
-use super::footer::{self, Value, GROUPS, ROWS, SCHEMA, WORDS};
-use super::thrift::{I64, STRUCT};
-use super::{read, MAGIC};
-use crate::table::{Cell, Table};
-use anyhow::{bail, ensure, Context, Result};
+use super::column::kind;
+use super::footer::{self, Value, GROUPS, SCHEMA, WORDS};
+use super::read::{self, Wanted};
+use super::{Writer, MAGIC};
+use crate::table::{Cell, Kind, Table};
+use anyhow::{ensure, Context, Error, Result};
+use std::collections::HashSet;
 use std::fs::File;
-use std::io::Write;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Of which runs a file's row groups are, in their order: a line `RUN GROUPS` each.
+/// Of which runs a file has rows: a line each, of which the first word is the run.
 const RUNS: &str = "plumb.runs";
-
-/// Bytes that are copied at once.
-const BUFFER: usize = 1 << 20;
-
-/// Row groups of one run, which lie behind each other in a file.
-#[derive(Debug, Clone)]
-struct Rows {
-    run: String,
-    /// Of the footer's list.
-    groups: Vec<Value>,
-}
+/// The column that says it.
+const RUN: &str = "run";
 
 /// A file that is joined to others.
 #[derive(Debug)]
@@ -31,7 +24,10 @@ pub struct Part {
     path: PathBuf,
     file: File,
     footer: Value,
-    rows: Vec<Rows>,
+    /// Whose rows it has.
+    runs: Vec<String>,
+    /// Runs of which the rows are left out.
+    without: HashSet<String>,
     /// Device and inode: the name may get another file.
     is: (u64, u64),
 }
@@ -45,28 +41,31 @@ impl Part {
         let file = File::open(path)?;
         let meta = file.metadata()?;
         let (footer, end) = footer::read(&file)?;
-        let mut groups = footer.field(GROUPS).map_or(&[][..], Value::items).iter();
-        let told = told(&footer);
-        let mut rows = Vec::new();
-        match told {
-            None => rows.push(Rows { run: run.into(), groups: groups.by_ref().cloned().collect() }),
-            Some(told) => {
-                for (run, count) in told? {
-                    let groups: Vec<_> = groups.by_ref().take(count).cloned().collect();
-                    ensure!(groups.len() == count, "it has fewer row groups than it tells of");
-                    rows.push(Rows { run, groups });
-                }
+        let runs = match footer::word(&footer, RUNS) {
+            None => vec![run.into()],
+            Some(lines) => {
+                let lines = String::from_utf8_lossy(lines);
+                lines
+                    .split_terminator('\n')
+                    .filter_map(|line| Some(line.split(' ').next()?.to_owned()))
+                    .collect()
             }
-        }
-        ensure!(groups.next().is_none(), "it has row groups of no run");
+        };
         let mut before = MAGIC.len() as u64;
-        for group in rows.iter().flat_map(|r| &r.groups) {
+        for group in footer.field(GROUPS).map_or(&[][..], Value::items) {
             let (from, to) = extent(group)?;
-            // As they are written: else one file's bytes could be copied without end.
+            // As they are written: else one file's bytes could be read without end.
             ensure!(before <= from && to <= end, "a row group lies in another, or outside of the file");
             before = to;
         }
-        Ok(Self { path: path.into(), file, footer, rows, is: (meta.dev(), meta.ino()) })
+        Ok(Self {
+            path: path.into(),
+            file,
+            footer,
+            runs,
+            without: HashSet::new(),
+            is: (meta.dev(), meta.ino()),
+        })
     }
 
     pub fn path(&self) -> &Path {
@@ -75,36 +74,53 @@ impl Part {
 
     /// Runs that it has rows of.
     pub fn runs(&self) -> impl Iterator<Item = &str> {
-        self.rows.iter().map(|r| r.run.as_str())
+        self.runs.iter().map(String::as_str).filter(|run| !self.without.contains(*run))
     }
 
     /// How many columns its table had when it was written: as columns are only added, this tells one schema from another.
     pub fn columns(&self) -> usize {
-        self.schema().map_or(0, |s| s.items().len().saturating_sub(1))
+        self.schema().len().saturating_sub(1)
     }
 
-    /// Hands on the rows of the runs that `keeps` names, with the columns of `used`: see [`read::rows`].
+    /// Hands on the rows of the runs that `keeps` names, with the columns of `used`, places in the table.
     ///
-    /// Tells of runs with a row group that is not what plumb writes, each with the reason: that group's rows, and those behind
-    /// it, are not handed on.
+    /// Tells of a row group that is not what plumb writes, with the reason: its rows, and those behind it, are not handed on.
     pub fn rows(
         &self,
-        used: (&'static Table, &[usize]),
+        (table, used): (&'static Table, &[usize]),
         keeps: &dyn Fn(&str) -> bool,
         row: &mut dyn FnMut(&[Cell<'_>]),
-    ) -> Vec<String> {
-        let schema = self.schema().map_or(&[][..], Value::items);
-        let mut all = |rows: &Rows| {
-            let mut groups = rows.groups.iter();
-            let read = groups.try_for_each(|group| read::rows(&self.file, group, schema, used, row));
-            read.err().map(|error| format!("run {}: {error:#}", rows.run))
+    ) -> Option<String> {
+        let kept: HashSet<&str> = self.runs().filter(|run| keeps(run)).collect();
+        if kept.is_empty() {
+            return None;
+        }
+        let width = table.columns.len();
+        let all = used.iter().map(|place| (*place, &table.columns[*place]));
+        let mut wanted: Vec<_> = all.map(|(place, c)| Wanted { name: c.name, kind: c.kind, place }).collect();
+        if kept.len() < self.runs.len() {
+            wanted.push(Wanted { name: RUN, kind: Kind::Text, place: width });
+        }
+        let filters = wanted.last().is_some_and(|w| w.place == width);
+        let mut chosen = |cells: &[Cell<'_>]| match cells[width] {
+            Cell::Text(run) if filters && !kept.contains(run) => {}
+            _ => row(&cells[..width]),
         };
-        self.rows.iter().filter(|r| keeps(&r.run)).filter_map(&mut all).collect()
+        let error = self.each((&wanted, width + 1), &mut chosen).err()?;
+        Some(match &self.runs[..] {
+            [run] => format!("run {run}: {error:#}"),
+            runs => format!("some of {} runs: {error:#}", runs.len()),
+        })
     }
 
-    /// The list of columns.
-    fn schema(&self) -> Option<&Value> {
-        self.footer.field(SCHEMA)
+    fn each(&self, wanted: (&[Wanted<'_>], usize), row: &mut dyn FnMut(&[Cell<'_>])) -> Result<()> {
+        let mut groups = self.footer.field(GROUPS).map_or(&[][..], Value::items).iter();
+        groups.try_for_each(|group| read::rows(&self.file, group, self.schema(), wanted, row))
+    }
+
+    /// The list of columns, behind the table itself.
+    fn schema(&self) -> &[Value] {
+        self.footer.field(SCHEMA).map_or(&[], Value::items)
     }
 
     /// Whether the two can be in one file.
@@ -114,7 +130,7 @@ impl Part {
 
     /// Leaves out what it has of these runs.
     pub fn without(&mut self, runs: &[&str]) {
-        self.rows.retain(|r| !runs.contains(&r.run.as_str()));
+        self.without.extend(runs.iter().map(|run| (*run).to_owned()));
     }
 
     /// Removes the file, unless its name has another one by now.
@@ -128,16 +144,6 @@ impl Part {
         }
         Ok(())
     }
-}
-
-/// The lines of [`RUNS`]; none where the file is of one run.
-fn told(footer: &Value) -> Option<Result<Vec<(String, usize)>>> {
-    Some(String::from_utf8_lossy(footer::word(footer, RUNS)?).lines().map(line).collect())
-}
-
-fn line(line: &str) -> Result<(String, usize)> {
-    let (run, groups) = line.rsplit_once(' ').context("a line of its runs is none")?;
-    Ok((run.into(), groups.parse().context("a line of its runs is none")?))
 }
 
 /// Where a row group begins and ends in its file.
@@ -157,71 +163,61 @@ fn extent(group: &Value) -> Result<(u64, u64)> {
     Ok((least, most))
 }
 
-/// Writes the rows of all parts into one file; tells how many bytes it has.
+/// Why parts are not joined.
+#[derive(Debug)]
+pub enum Failed {
+    /// This one is not what plumb writes.
+    Part(usize, Error),
+    Other(Error),
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self::Other(error)
+    }
+}
+
+/// Writes the rows of all parts into one file, synced; tells how many bytes it has.
 ///
 /// # Errors
 /// A part cannot be read, they have not the same columns, or the file cannot be written.
-pub fn join(parts: &[Part], out: &mut File) -> Result<u64> {
-    let Some(first) = parts.first() else { bail!("there is nothing to join") };
-    let mut at = MAGIC.len() as u64;
-    out.write_all(MAGIC)?;
-    let (mut groups, mut runs) = (Vec::new(), String::new());
-    for part in parts {
-        let name = || part.path.display().to_string();
-        ensure!(part.fits(first), "{}: has other columns than {}", name(), first.path.display());
-        for rows in &part.rows {
-            runs += &format!("{} {}\n", rows.run, rows.groups.len());
-            for group in &rows.groups {
-                let (from, to) = extent(group)?;
-                copy(&part.file, from, to, out).with_context(name)?;
-                groups.push(moved(group, at as i64 - from as i64));
-                at += to - from;
-            }
+pub fn join(parts: &[Part], out: &Path) -> Result<u64, Failed> {
+    let Some(first) = parts.first() else { return Err(Error::msg("there is nothing to join").into()) };
+    let text =
+        |value: Option<&Value>| String::from_utf8_lossy(value.map_or(&[][..], Value::bytes)).into_owned();
+    let mut schema = Vec::new();
+    for column in first.schema().iter().skip(1) {
+        let kind = column.field(1).and_then(Value::number).and_then(kind);
+        schema.push((text(column.field(4)), kind.context("a column of a type that plumb does not write")?));
+    }
+    let runs: String = parts.iter().flat_map(Part::runs).map(|run| format!("{run}\n")).collect();
+    let words = first.footer.field(WORDS).map_or(&[][..], Value::items).iter();
+    let mut words: Vec<_> = words.map(|word| (text(word.field(1)), text(word.field(2)))).collect();
+    words.retain(|(key, _)| key != RUNS);
+    words.push((RUNS.into(), runs));
+    let table = text(first.schema().first().and_then(|table| table.field(4)));
+    let columns = schema.iter().enumerate();
+    let wanted: Vec<_> = columns.map(|(place, (name, kind))| Wanted { name, kind: *kind, place }).collect();
+    let run = schema.iter().position(|(name, _)| name == RUN);
+    let mut writer = Writer::new(out.into(), table, schema.clone(), words)?;
+    for (number, part) in parts.iter().enumerate() {
+        if !part.fits(first) {
+            return Err(Failed::Part(number, Error::msg("it has other columns than those beside it")));
         }
-    }
-    // A hostile count is as wrong as it was.
-    let rows = groups.iter().filter_map(|g| g.field(3)?.number()).fold(0, i64::saturating_add);
-    let mut footer = first.footer.clone();
-    set(&mut footer, ROWS, Value::Number(I64, rows))?;
-    set(&mut footer, GROUPS, Value::List(STRUCT, groups))?;
-    let Some(Value::List(_, words)) = footer.field_mut(WORDS) else { bail!("a footer without words") };
-    words.retain(|w| w.field(1).is_none_or(|k| k.bytes() != RUNS.as_bytes()));
-    words.push(Value::Struct(vec![(1, Value::Bytes(RUNS.into())), (2, Value::Bytes(runs.into()))]));
-    let mut bytes = Vec::new();
-    footer.write(&mut bytes);
-    let length = u32::try_from(bytes.len()).context("too many row groups for one file")?;
-    bytes.extend_from_slice(&length.to_le_bytes());
-    bytes.extend_from_slice(MAGIC);
-    out.write_all(&bytes)?;
-    Ok(at + bytes.len() as u64)
-}
-
-fn set(footer: &mut Value, field: i16, value: Value) -> Result<()> {
-    *footer.field_mut(field).context("a footer without rows")? = value;
-    Ok(())
-}
-
-fn copy(from: &File, mut at: u64, end: u64, out: &mut File) -> Result<()> {
-    let mut buffer = vec![0; BUFFER.min((end - at) as usize)];
-    while at < end {
-        let length = buffer.len().min((end - at) as usize);
-        from.read_exact_at(&mut buffer[..length], at)?;
-        out.write_all(&buffer[..length])?;
-        at += length as u64;
-    }
-    Ok(())
-}
-
-/// A row group whose bytes lie elsewhere.
-fn moved(group: &Value, by: i64) -> Value {
-    let mut group = group.clone();
-    for chunk in group.field_mut(1).map_or(&mut [][..], Value::items_mut) {
-        let Some(meta) = chunk.field_mut(3) else { continue };
-        for place in [9, 11] {
-            if let Some(Value::Number(_, at)) = meta.field_mut(place) {
-                *at += by;
+        let mut written = Ok(());
+        let mut row = |cells: &[Cell<'_>]| {
+            let left_out = match run.map(|place| cells[place]) {
+                Some(Cell::Text(run)) => part.without.contains(run),
+                _ => false,
+            };
+            if written.is_ok() && !left_out {
+                written = writer.row(cells);
             }
-        }
+        };
+        part.each((&wanted, schema.len()), &mut row).map_err(|error| Failed::Part(number, error))?;
+        written?;
     }
-    group
+    writer.finish()?;
+    writer.file.sync_all().with_context(|| out.display().to_string())?;
+    Ok(writer.file.metadata().with_context(|| out.display().to_string())?.len())
 }

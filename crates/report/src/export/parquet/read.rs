@@ -6,7 +6,7 @@ use super::encode::{BLOCK, MINIS};
 use super::footer::{begin, Value};
 use super::thrift::read_uleb;
 use super::GROUP;
-use crate::table::{Cell, Table};
+use crate::table::{Cell, Kind};
 use anyhow::{bail, ensure, Context, Result};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -29,8 +29,17 @@ struct Decoded<'a> {
     values: Values<'a>,
 }
 
-/// Hands the rows of a row group on; cells of columns that are not `used` (places in the table, ascending) are none, and so are
-/// those of columns that the file has not. `schema`: the footer's list.
+/// A column whose values are read.
+#[derive(Debug, Clone)]
+pub struct Wanted<'a> {
+    pub name: &'a str,
+    pub kind: Kind,
+    /// Where a row gets its value.
+    pub place: usize,
+}
+
+/// Hands the rows of a row group on, of `width` cells; those that no column is wanted for are none, and so are those of columns
+/// that the file has not. `schema`: the footer's list. Nothing is handed on before all is decoded.
 ///
 /// # Errors
 /// It is not what plumb writes.
@@ -38,34 +47,32 @@ pub fn rows(
     file: &File,
     group: &Value,
     schema: &[Value],
-    (table, used): (&'static Table, &[usize]),
+    (wanted, width): (&[Wanted<'_>], usize),
     row: &mut dyn FnMut(&[Cell<'_>]),
 ) -> Result<()> {
     let count = group.field(3).and_then(Value::number).and_then(|n| usize::try_from(n).ok());
     let count = count.filter(|n| *n <= GROUP).context("a row group has more rows than plumb writes")?;
     let chunks = group.field(1).map_or(&[][..], Value::items);
     let mut there = Vec::new();
-    for place in used {
-        let column = &table.columns[*place];
+    for column in wanted {
         let named = |s: &Value| s.field(4).is_some_and(|n| n.bytes() == column.name.as_bytes());
         // The first is the table itself.
         let Some(at) = schema.iter().skip(1).position(named) else { continue };
         let kind = schema[at + 1].field(1).and_then(Value::number);
         ensure!(kind == Some(physical(column.kind).into()), "column {}: it has another type", column.name);
         let meta = chunks.get(at).and_then(|c| c.field(3)).context("a column without a place")?;
-        there.push((*place, meta, bytes(file, meta)?));
+        there.push((column, meta, bytes(file, meta)?));
     }
     let mut columns = Vec::new();
-    for (place, meta, bytes) in &there {
-        let column = &table.columns[*place];
+    for (column, meta, bytes) in &there {
         let one = decoded(bytes, meta, physical(column.kind), count);
         columns.push(one.with_context(|| format!("column {}", column.name))?);
     }
     let mut next = vec![0; columns.len()];
-    let mut cells = vec![Cell::None; table.columns.len()];
+    let mut cells = vec![Cell::None; width];
     for i in 0..count {
-        for (((place, ..), column), next) in there.iter().zip(&columns).zip(&mut next) {
-            cells[*place] = match &column.values {
+        for (((wanted, ..), column), next) in there.iter().zip(&columns).zip(&mut next) {
+            cells[wanted.place] = match &column.values {
                 _ if column.there[i] == 0 => Cell::None,
                 Values::Integers(v) => v.get(*next).copied().into(),
                 Values::Reals(v) => v.get(*next).copied().into(),
