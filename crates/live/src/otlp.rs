@@ -10,8 +10,9 @@ use crate::metrics::{Figure, Metrics};
 use crate::shown::Shown;
 use anyhow::{bail, Context, Result};
 use documents::Documents;
-pub use documents::{Fired, Teller};
+pub use documents::Fired;
 use plumb_machine::capabilities;
+use plumb_machine::host::Identity;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::io::Read;
@@ -172,7 +173,7 @@ impl Otlp {
     ///
     /// # Errors
     /// There can be no thread.
-    pub fn start(target: &Target, teller: &Teller, say: impl Fn(&str) + Send + 'static) -> Result<Self> {
+    pub fn start(target: &Target, machine: &Identity, say: impl Fn(&str) + Send + 'static) -> Result<Self> {
         let mut agent = Agent::config_builder()
             .tls_config(target.tls.clone())
             .http_status_as_error(false)
@@ -189,7 +190,7 @@ impl Otlp {
         let missed = Arc::<[AtomicU64; 2]>::default();
         let mut work = Work {
             post,
-            documents: Documents::new(teller),
+            documents: Documents::new(machine),
             waiting: VecDeque::new(),
             bytes: 0,
             missed: Arc::clone(&missed),

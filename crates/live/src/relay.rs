@@ -212,6 +212,7 @@ impl Reader {
         let from = turn_begins(beside.begin, self.grid, self.keep, self.window);
         self.turn.from.store(from, Ordering::Release);
         let (dir, begin) = (beside.dir.clone(), beside.begin);
+        locked(&self.tape).named_by(beside.asks());
         let mut windows = Windows::open(&dir, begin, from, self.window, AHEAD)?;
         if let Some(limit) = self.slow {
             windows.watch_requests(limit);

@@ -44,6 +44,27 @@ pub fn host_id(root: &Root) -> [u8; 16] {
     out
 }
 
+/// Whose recordings they are, wherever they are copied.
+#[derive(Debug, Clone, Default)]
+pub struct Identity {
+    pub host: String,
+    /// machine-id(5), hexadecimal; empty: there is none.
+    pub machine_id: String,
+    /// Its release.
+    pub kernel: String,
+}
+
+impl Identity {
+    pub fn read(root: &Root) -> Self {
+        let id = host_id(root);
+        let machine_id =
+            if id == [0; 16] { String::new() } else { id.iter().map(|b| format!("{b:02x}")).collect() };
+        let mut facts = environment(root);
+        let mut fact = |key: &str| facts.remove(key).unwrap_or_default();
+        Self { host: fact("hostname"), machine_id, kernel: fact("kernel_release") }
+    }
+}
+
 /// Highest CPU number that may come up, plus one.
 pub fn possible_cpus(root: &Root) -> u32 {
     let text = root.text("/sys/devices/system/cpu/possible").unwrap_or_default();

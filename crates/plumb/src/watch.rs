@@ -13,10 +13,11 @@ use asked::Asked;
 use config::{Config, EXAMPLE};
 use keep::Store;
 use plumb_live::metrics::Metrics;
-use plumb_live::otlp::{self, Fired, Otlp, Target, Teller};
+use plumb_live::otlp::{self, Fired, Otlp, Target};
 use plumb_live::shown::Shown;
 use plumb_live::triggers::{Due, Triggers, When};
 use plumb_live::{Kept, Told, Words};
+use plumb_machine::host::Identity;
 use plumb_machine::signals::{self, Calls};
 use plumb_machine::{clock, output, Root};
 use plumb_trace::schema::StateTrigger;
@@ -29,7 +30,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
-use writer::{Job, Machine, Writer};
+use writer::{Job, Writer};
 
 /// Says something to whoever may read it: a standard error that is closed, or on a full disk, ends nothing.
 fn say(text: &str) {
@@ -158,9 +159,7 @@ fn collector(config: &Config) -> Result<Option<Target>> {
 
 /// Who sends there.
 fn sends(target: &Target) -> Result<Otlp> {
-    let Machine { host, id, kernel } = Machine::here();
-    let teller = Teller { host, machine: id, kernel, version: env!("CARGO_PKG_VERSION").into() };
-    Otlp::start(target, &teller, say)
+    Otlp::start(target, &Identity::read(&Root::real()), say)
 }
 
 /// Runs the command.

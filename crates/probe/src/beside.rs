@@ -2,12 +2,13 @@
 //! Who reads a trace while it is recorded: a thread that takes what the machine leaves over.
 
 use crate::privileges;
+use crate::user::Places;
 use plumb_machine::{clock, host, Root};
 use plumb_trace::reader::{News, Published};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, TryRecvError};
-use std::sync::Arc;
+use std::sync::mpsc::{channel, Receiver, Sender, TryRecvError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -43,18 +44,51 @@ pub struct Beside {
     told: u64,
 }
 
-/// What the recorder knows of a reader that takes the CPUs as others do.
+/// What the recorder knows of its reader, which takes the CPUs as others do.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     /// CPU time of its thread, ns.
     pub taken: AtomicU64,
     /// Everything up to here was read, ns.
     pub until: AtomicU64,
+    asked: Mutex<Vec<Sender<Places>>>,
+}
+
+impl Progress {
+    fn asked(&self) -> MutexGuard<'_, Vec<Sender<Places>>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers those who asked for the places of stacks.
+    pub(crate) fn answer(&self, places: impl Fn() -> Places) {
+        for asked in self.asked().drain(..) {
+            // Nobody waits for it any more.
+            let _ = asked.send(places());
+        }
+    }
+}
+
+/// Asks a recorder for the places of its stacks, while it records.
+#[derive(Debug, Clone)]
+pub struct Asks(Arc<Progress>);
+
+impl Asks {
+    /// They come as soon as the recorder looks: some tenths of a second.
+    pub(crate) fn places(&self) -> Receiver<Places> {
+        let (sender, receiver) = channel();
+        self.0.asked().push(sender);
+        receiver
+    }
 }
 
 impl Beside {
     pub(crate) fn new(dir: PathBuf, begin: u64, news: Receiver<Published>, progress: Arc<Progress>) -> Self {
         Self { dir, begin, news, next: None, pace: None, runs: 0, nice: 0, eager: false, progress, told: 0 }
+    }
+
+    /// Who asks its recorder.
+    pub fn asks(&self) -> Asks {
+        Asks(Arc::clone(&self.progress))
     }
 
     /// Takes the newest of the news: it says all that earlier ones did.

@@ -9,10 +9,9 @@ use crate::span::{self, Texts};
 use crate::stack_ring::StackRing;
 use crate::stacks::{Kallsyms, Kind, RawStack, RawText};
 use crate::trigger::{Fired, Trigger, Watch};
-use crate::user::{self, End, Spaces, UserStack};
+use crate::user::{End, Places, Spaces, UserStack};
 use plumb_machine::{clock, host, process, service, Root};
-use plumb_trace::ctf::{HEAD_BYTES, MAX_PACKET_BYTES};
-use plumb_trace::event::StateEvent;
+use plumb_trace::ctf::MAX_PACKET_BYTES;
 use plumb_trace::schema::{
     SchedExec, SchedExit, SchedFork, SpanBegin, StateCpuSample, StateFile, StateService, StateSpanText,
     StateTask, StateWaitStack, StateWakerStack, SysEnter,
@@ -21,6 +20,7 @@ use plumb_trace::writer::{Sink, TraceWriter};
 use plumb_trace::Record;
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The same descriptor is not asked for again within this time.
@@ -337,18 +337,14 @@ impl Drain {
     /// # Errors
     /// The sink's.
     pub fn names<S: Sink>(&mut self, writer: &mut TraceWriter<S>) -> io::Result<()> {
-        let now = clock::now();
-        let named = user::name(&self.spaces.modules, &self.numbers.places(), self.numbers.symbols());
-        for row in named.functions.iter().filter(|row| fits(*row, &mut self.too_long)) {
-            writer.state(now, row)?;
-        }
-        for row in named.symbols.iter().filter(|row| fits(*row, &mut self.too_long)) {
-            writer.state(now, row)?;
-        }
-        for row in named.code.iter().filter(|row| fits(*row, &mut self.too_long)) {
-            writer.state(now, row)?;
-        }
+        self.too_long += self.places().name(true).tell(clock::now(), writer)?;
         Ok(())
+    }
+
+    /// The places of all stacks so far.
+    pub fn places(&self) -> Places {
+        let modules = self.spaces.modules.all().to_vec();
+        Places { modules, places: self.numbers.places(), kernel: Arc::clone(self.numbers.symbols()) }
     }
 
     /// What makes stacks less certain, a sentence each.
@@ -389,29 +385,4 @@ fn began_after(pid: u32, ts: u64) -> bool {
     let asleep = clocks.boottime.saturating_sub(clocks.monotonic);
     // Its start is rounded down to a tick.
     (start * (1_000_000_000 / hertz)).saturating_sub(asleep) > ts
-}
-
-/// Whether a packet of the trace holds it; counts those that it does not.
-fn fits<E: StateEvent>(event: &E, too_long: &mut u64) -> bool {
-    let mut bytes = Vec::new();
-    event.encode(&mut bytes);
-    // Its time and its id go before it.
-    let fits = HEAD_BYTES + 8 + 2 + bytes.len() <= MAX_PACKET_BYTES;
-    *too_long += u64::from(!fits);
-    fits
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use plumb_trace::schema::StateCode;
-
-    #[test]
-    fn what_no_packet_holds_is_counted() {
-        let mut too_long = 0;
-        let code = |words| StateCode { words: vec![0; words], ..StateCode::default() };
-        assert!(fits(&code(8000), &mut too_long));
-        assert!(!fits(&code(8192), &mut too_long));
-        assert_eq!(too_long, 1);
-    }
 }

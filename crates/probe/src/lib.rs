@@ -26,7 +26,7 @@ mod target;
 mod trigger;
 mod user;
 
-pub use beside::Beside;
+pub use beside::{Asks, Beside};
 pub use costs::measure_costs;
 pub use recorder::{record, record_beside, record_into, Keep, Opens, Options, Outcome, Progress};
 pub use sampling::Sampling;

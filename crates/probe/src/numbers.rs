@@ -7,6 +7,7 @@ use crate::user::{End, UserStack};
 use plumb_trace::schema::{StateStack, StateUserStack};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Module number of the kernel in [`Numbers::places`].
 const KERNEL: u32 = 0;
@@ -39,7 +40,7 @@ pub struct Numbers {
     told: u32,
     /// Frames of all that is remembered.
     frames: usize,
-    symbols: Kallsyms,
+    symbols: Arc<Kallsyms>,
     /// Number of a place by module and offset, and what is known of it.
     known: FxHashMap<(u32, u64), u32>,
     places: Vec<Place>,
@@ -54,7 +55,7 @@ impl Numbers {
             user: FxHashMap::default(),
             told: 0,
             frames: 0,
-            symbols,
+            symbols: Arc::new(symbols),
             known: FxHashMap::default(),
             places: Vec::new(),
             scratch: Vec::new(),
@@ -146,7 +147,7 @@ impl Numbers {
         self.known.iter().map(|(at, number)| (*at, samples(&self.places[*number as usize]))).collect()
     }
 
-    pub fn symbols(&self) -> &Kallsyms {
+    pub fn symbols(&self) -> &Arc<Kallsyms> {
         &self.symbols
     }
 }

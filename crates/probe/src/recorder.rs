@@ -513,6 +513,7 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
             for counter in &counters {
                 writer.state(now, counter)?;
             }
+            self.reading.answer(|| self.drain.places());
             if self.options.named {
                 self.drain.names(&mut writer)?;
             }
@@ -711,6 +712,7 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
             if let Some(why) = ended {
                 return Ok(why);
             }
+            self.reading.answer(|| self.drain.places());
             self.keep_within_budget(writer)?;
             let now = Instant::now();
             if now - counted >= FLUSH_EVERY {

@@ -2,6 +2,8 @@
 //! The last seconds of a recording that goes on: its files lie in memory, and what is older is taken out of them. What
 //! holds for the whole recording (threads, stacks, devices) stays.
 
+use crate::beside::Asks;
+use crate::user::Places;
 use anyhow::{Context, Result};
 use plumb_machine::{host, output, Process, Root};
 use plumb_trace::ctf::{Metadata, PacketHead, HEAD_BYTES};
@@ -14,12 +16,16 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
 
 /// Where files lie in memory (shm_overview(7)).
 const MEMORY: &str = "/dev/shm";
 
 /// What was published so lately may not have been read, ns: who reads is up to half a second behind.
 const UNREAD: u64 = 1_000_000_000;
+/// A recorder that does not tell the places of its stacks by then has ended.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// Directories of a process that may be somebody else's.
 const MOST_TAKEN: u32 = 1000;
 
@@ -64,6 +70,8 @@ pub struct Tape {
     most: u64,
     /// How far the files went, and when; the oldest is what is left of them.
     marks: VecDeque<Published>,
+    /// Who tells the places of stacks.
+    asks: Option<Asks>,
 }
 
 impl Tape {
@@ -84,12 +92,17 @@ impl Tape {
         output::directory(&dir)
             .with_context(|| format!("{MEMORY} must be a file system in memory (tmpfs)"))?;
         let held = hold(&dir).with_context(|| dir.display().to_string())?;
-        Ok(Self { dir, _held: held, keep, most, marks: VecDeque::new() })
+        Ok(Self { dir, _held: held, keep, most, marks: VecDeque::new(), asks: None })
     }
 
     /// Where the trace is recorded.
     pub fn trace(&self) -> PathBuf {
         self.dir.join("trace")
+    }
+
+    /// Functions of user code have names in what is taken, by the recorder that is asked.
+    pub fn named_by(&mut self, asks: Asks) {
+        self.asks = Some(asks);
     }
 
     /// More was written: takes out what is too old.
@@ -154,20 +167,10 @@ impl Tape {
                 kept.packet(*stream, &packet)?;
             }
         }
-        let mut writer = TraceWriter::new(kept, 0, first.until);
-        let end = StateEnd {
-            begin: first.until,
-            end: last.until,
-            exit_code: -1,
-            reason: reason.into(),
-            ..StateEnd::default()
-        };
-        // The recorder tells of every trigger that fired; the last one is it.
-        if let Some(fired) = of {
-            writer.state(last.until, fired)?;
-        }
-        writer.state(last.until, &end)?;
-        Ok(Taken { metadata, kept: writer.finish()? })
+        let (begin, end) = (first.until, last.until);
+        let end = StateEnd { begin, end, exit_code: -1, reason: reason.into(), ..StateEnd::default() };
+        let places = self.asks.as_ref().map(Asks::places);
+        Ok(Taken { metadata, kept, fired: of.cloned(), end, places })
     }
 }
 
@@ -175,16 +178,30 @@ impl Tape {
 pub struct Taken {
     metadata: Metadata,
     kept: KeepSink,
+    fired: Option<StateTrigger>,
+    end: StateEnd,
+    places: Option<Receiver<Places>>,
 }
 
 impl Taken {
-    /// Writes it.
+    /// Writes it. Functions of user code are named first, which takes seconds.
     ///
     /// # Errors
     /// The directory holds a trace already, or cannot be written.
-    pub fn write(mut self, into: &Path) -> Result<()> {
+    pub fn write(self, into: &Path) -> Result<()> {
         output::directory(into)?;
-        self.kept.dump(&mut DirectorySink::create(into, &self.metadata)?)?;
+        let until = self.end.end;
+        let mut writer = TraceWriter::new(self.kept, 0, self.end.begin);
+        if let Some(places) = self.places.and_then(|places| places.recv_timeout(PATIENCE).ok()) {
+            // Nobody waits for a server of debug info.
+            places.name(false).tell(until, &mut writer)?;
+        }
+        // The recorder tells of every trigger that fired; the last one is it.
+        if let Some(fired) = &self.fired {
+            writer.state(until, fired)?;
+        }
+        writer.state(until, &self.end)?;
+        writer.finish()?.dump(&mut DirectorySink::create(into, &self.metadata)?)?;
         output::hand_over_all(into)?;
         Ok(())
     }

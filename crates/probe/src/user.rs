@@ -22,7 +22,7 @@ mod tests;
 
 pub use elf::Elf;
 pub use modules::{Kind, Module, Modules};
-pub use names::name;
+pub use names::Places;
 pub use spaces::Spaces;
 
 /// User registers that walking begins with.

@@ -3,6 +3,7 @@
 
 use crate::metrics::Figure;
 use crate::shown::Shown;
+use plumb_machine::host::Identity;
 use plumb_trace::schema::StateTrigger;
 use plumb_trace::units;
 use serde_json::{json, Value};
@@ -11,19 +12,10 @@ use std::time::SystemTime;
 
 /// Services of which is told what limits them: the busiest of those that something limits.
 const SERVICES: usize = 64;
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Severities (OpenTelemetry, Logs Data Model, SeverityNumber).
 const INFO: (u32, &str) = (9, "INFO");
 const WARN: (u32, &str) = (13, "WARN");
-
-/// Who tells: attributes of everything that is sent (OpenTelemetry, Semantic Conventions, Resource).
-#[derive(Debug, Clone, Default)]
-pub struct Teller {
-    pub host: String,
-    /// machine-id(5); empty: there is none.
-    pub machine: String,
-    pub kernel: String,
-    pub version: String,
-}
 
 /// A trigger that fired, and of which a run was written.
 #[derive(Debug, Clone)]
@@ -70,13 +62,14 @@ fn unit(name: &str) -> &'static str {
 }
 
 impl Documents {
-    pub fn new(teller: &Teller) -> Self {
-        let Teller { host, machine, kernel, version } = teller;
+    /// Attributes of everything that is sent: who tells (OpenTelemetry, Semantic Conventions, Resource).
+    pub fn new(machine: &Identity) -> Self {
+        let Identity { host, machine_id, kernel } = machine;
         let mut attributes: Vec<Value> = [
             ("service.name", "plumb"),
-            ("service.version", version),
+            ("service.version", VERSION),
             ("host.name", host),
-            ("host.id", machine),
+            ("host.id", machine_id),
             ("os.type", "linux"),
             ("os.version", kernel),
         ]
@@ -84,10 +77,11 @@ impl Documents {
         .filter(|(_, value)| !value.is_empty())
         .map(|(key, value)| attribute(key, value))
         .collect();
-        attributes.push(attribute("service.instance.id", if machine.is_empty() { host } else { machine }));
+        attributes
+            .push(attribute("service.instance.id", if machine_id.is_empty() { host } else { machine_id }));
         Self {
             resource: json!({ "attributes": attributes }),
-            scope: json!({"name": "plumb", "version": version}),
+            scope: json!({"name": "plumb", "version": VERSION}),
             began: now(),
             limited: BTreeMap::new(),
         }

@@ -44,8 +44,8 @@ fn collector(answers: &'static [&'static str]) -> (String, Receiver<Asked>) {
     (endpoint, told)
 }
 
-fn teller() -> Teller {
-    Teller { host: "db1".into(), machine: "0123".into(), kernel: "6.12".into(), version: "1.0".into() }
+fn machine() -> Identity {
+    Identity { host: "db1".into(), machine_id: "0123".into(), kernel: "6.12".into() }
 }
 
 fn start(endpoint: &str) -> (Otlp, Arc<Mutex<Vec<String>>>) {
@@ -54,7 +54,7 @@ fn start(endpoint: &str) -> (Otlp, Arc<Mutex<Vec<String>>>) {
     let said = Arc::<Mutex<Vec<String>>>::default();
     let hears = Arc::clone(&said);
     let say = move |text: &str| hears.lock().expect("lock").push(text.into());
-    (Otlp::start(&target, &teller(), say).expect("a thread"), said)
+    (Otlp::start(&target, &machine(), say).expect("a thread"), said)
 }
 
 fn next(told: &Receiver<Asked>) -> Asked {
@@ -234,7 +234,7 @@ fn what_waits_is_bounded_and_the_newest_stay() {
     let said = |_: &str| {};
     let mut work = Work {
         post,
-        documents: Documents::new(&teller()),
+        documents: Documents::new(&machine()),
         waiting: VecDeque::new(),
         bytes: 0,
         missed: Arc::default(),

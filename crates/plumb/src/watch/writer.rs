@@ -11,8 +11,9 @@ use plumb_live::otlp::{Fired, Sender as Otlp};
 use plumb_live::shown::Shown;
 use plumb_live::Taken;
 use plumb_machine::capabilities;
+use plumb_machine::host::Identity;
 use plumb_machine::json::{formats, Format, Output};
-use plumb_machine::{host, utc_of, Root};
+use plumb_machine::{utc_of, Root};
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -27,8 +28,17 @@ const WAITING: usize = 4;
 const REPORTS: usize = 16;
 /// So often is looked what was asked for.
 const LOOK: Duration = Duration::from_millis(250);
-/// What writing needs, and who reports: directories may be of the user whom sudo runs plumb for.
-const WRITES: &[u32] =
+/// What writing needs: directories may be of the user whom sudo runs plumb for, and who reads the symbols of a run is made nobody's.
+const WRITES: &[u32] = &[
+    capabilities::CHOWN,
+    capabilities::DAC_OVERRIDE,
+    capabilities::DAC_READ_SEARCH,
+    capabilities::FOWNER,
+    capabilities::SETUID,
+    capabilities::SETGID,
+];
+/// What who reports needs.
+const REPORTS_NEED: &[u32] =
     &[capabilities::CHOWN, capabilities::DAC_OVERRIDE, capabilities::DAC_READ_SEARCH, capabilities::FOWNER];
 
 /// A line of windows/DATE.jsonl.
@@ -50,31 +60,14 @@ struct Line<'a> {
     shown: &'a Shown,
 }
 
-/// Whose windows they are, wherever they are copied.
-pub struct Machine {
-    pub host: String,
-    pub id: String,
-    pub kernel: String,
-}
-
-impl Machine {
-    pub fn here() -> Self {
-        let root = Root::real();
-        let mut facts = host::environment(&root);
-        let mut fact = |key: &str| facts.remove(key).unwrap_or_default();
-        let id = host::host_id(&root);
-        let digits =
-            if id == [0; 16] { String::new() } else { id.iter().map(|b| format!("{b:02x}")).collect() };
-        Self { host: fact("hostname"), id: digits, kernel: fact("kernel_release") }
-    }
-
-    fn line<'a>(&'a self, begin: u64, shown: &'a Shown) -> Line<'a> {
-        Line {
+impl<'a> Line<'a> {
+    fn of(machine: &'a Identity, begin: u64, shown: &'a Shown) -> Self {
+        Self {
             at: utc_of(begin),
             began_unix_ns: begin * 1_000_000_000,
-            host: &self.host,
-            machine_id: &self.id,
-            kernel: &self.kernel,
+            host: &machine.host,
+            machine_id: &machine.machine_id,
+            kernel: &machine.kernel,
             // As traces have it.
             plumb: concat!(env!("CARGO_PKG_VERSION_MAJOR"), ".", env!("CARGO_PKG_VERSION_MINOR")),
             shown,
@@ -109,9 +102,10 @@ impl Writer {
         let program = std::env::current_exe().context("plumb's own file")?;
         let work = move || {
             // Where the kernel refuses, it goes on with what it has.
-            let _ = capabilities::keep(WRITES, WRITES);
+            let _ = capabilities::keep(WRITES, REPORTS_NEED);
             let reports = Reports { program, waiting: VecDeque::new(), present: None };
-            Work { store, asked, metrics, otlp, reports, machine: Machine::here() }.all(&todo, &tell);
+            Work { store, asked, metrics, otlp, reports, machine: Identity::read(&Root::real()) }
+                .all(&todo, &tell);
         };
         let thread = thread::Builder::new().name("writer".into()).spawn(work);
         let thread = Some(thread.context("a thread for the writer")?);
@@ -152,7 +146,7 @@ struct Work {
     metrics: Metrics,
     otlp: Option<Otlp>,
     reports: Reports,
-    machine: Machine,
+    machine: Identity,
 }
 
 impl Work {
@@ -173,7 +167,7 @@ impl Work {
     fn write(&mut self, job: Job) {
         match job {
             Job::Window { begin, end, shown } => {
-                let line = self.machine.line(begin, &shown);
+                let line = Line::of(&self.machine, begin, &shown);
                 // A full disk is no reason to see nothing any more: triggers and later windows come.
                 if let Err(error) = self.store.window(begin, &line) {
                     say(&format!("a window is lost: {error:#}"));

@@ -275,10 +275,11 @@ fn watch_keeps_windows_and_writes_a_run_of_what_was_too_slow() {
         lines.filter(|line| line["format"].is_null()).collect()
     };
     until("a window", || (!lines().is_empty()).then_some(()));
-    // One holds a file's lock for half a second, and another waits: twice, and one run is written.
+    // One that computes holds a file's lock for half a second, and another waits: twice, and one run is written.
     let locked = dir.path().join("lock");
     for _ in 0..2 {
-        let script = format!("flock {0} sleep 0.6 & sleep 0.1; flock {0} true; wait", locked.display());
+        let script =
+            format!("flock {0} {1} spin 600 & sleep 0.1; flock {0} true; wait", locked.display(), workload());
         assert!(output(Command::new("sh").args(["-c", &script])).status.success());
     }
     let run = until("a run", || names(&kept.join("runs")).into_iter().find(|n| n.ends_with("-flock")));
@@ -293,6 +294,9 @@ fn watch_keeps_windows_and_writes_a_run_of_what_was_too_slow() {
     let leads = said.starts_with("Bottleneck: flock(2) of flock (")
         && said.contains("asked for 'flock > 400ms': waiting for a file lock");
     assert!(leads, "{said}");
+    let profile = output(plumb().args(["profile", "--limit", "0"]).arg(&run));
+    let said = String::from_utf8_lossy(&profile.stdout).into_owned();
+    assert!(said.contains("plumb_workload::spin"), "{said}");
     // Two watches of a directory there are not, and who asks gets a run.
     let second = output(&mut watch_command(&config));
     assert!(stderr(&second).contains("another plumb watch"), "{}", stderr(&second));

@@ -11,6 +11,7 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Files that are kept open at most; later ones are read for walking and closed.
@@ -37,7 +38,7 @@ pub enum Kind {
 }
 
 /// One source of user code.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Module {
     /// Its number, from 1 on.
     pub number: u32,
@@ -50,7 +51,7 @@ pub struct Module {
     pub path: String,
     /// The file, kept open; of [`Kind::Jit`] the process's perf map (`/tmp/perf-PID.map`) where
     /// there was one when a stack met it. `None` where it could not be opened.
-    pub file: Option<File>,
+    pub file: Option<Arc<File>>,
     /// Why there is no file; empty when there is.
     pub lacking: String,
     /// Of [`Kind::Python`] the names and first lines of its functions.
@@ -174,7 +175,7 @@ impl Modules {
                 module.lacking = format!("{} files are open already", self.open);
             }
             Ok((file, _)) => {
-                module.file = Some(file);
+                module.file = Some(Arc::new(file));
                 module.lacking.clear();
                 self.open += 1;
                 self.tried.remove(&number);
@@ -216,7 +217,7 @@ impl Modules {
         let module = self.add(Kind::File, 0, path);
         module.build_id = build_id;
         if room {
-            module.file = Some(file);
+            module.file = Some(Arc::new(file));
         } else {
             module.lacking = format!("{already} files are open already: raise the limit (ulimit -n)");
         }

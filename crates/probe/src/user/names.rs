@@ -17,13 +17,18 @@ mod vdso;
 #[cfg(test)]
 mod tests;
 
-use super::{Kind, Module, Modules};
+use super::{Kind, Module};
 use crate::stacks::Kallsyms;
 use apart::Depth;
+use plumb_trace::ctf::{HEAD_BYTES, MAX_PACKET_BYTES};
+use plumb_trace::event::StateEvent;
 use plumb_trace::schema::{StateCode, StateFunction, StateSymbols};
+use plumb_trace::writer::{Sink, TraceWriter};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::sync::Arc;
 
 /// A name is cut behind this many bytes: generated C++ names can be longer than their code.
 const LONGEST_NAME: usize = 4096;
@@ -38,20 +43,32 @@ pub struct Named {
     pub code: Vec<StateCode>,
 }
 
-/// Names places. `places`: by module (0 the kernel) and offset, how many samples have
-/// their innermost frame there (0: it is only a caller, its offset a return address).
-///
-/// Fetches debug info where `DEBUGINFOD_URLS` is set, and tells on stderr what it fetches:
-/// up to 5 min. Needs root for the kernel's code alone.
-pub fn name(modules: &Modules, places: &BTreeMap<(u32, u64), u64>, kernel: &Kallsyms) -> Named {
-    let mut sources = Sources {
-        kernel,
-        vmlinux: kernel::running(),
-        debug: debug::Finder::new(debug::Fetcher::from_environment()),
-        maps: "/tmp".into(),
-        peek: Box::new(peek::read),
-    };
-    name_from(modules.all(), places, &mut sources)
+/// What stacks went through up to a moment, and who has names for it.
+#[derive(Debug)]
+pub struct Places {
+    pub modules: Vec<Module>,
+    /// By module (0 the kernel) and offset, how many samples have their innermost frame there (0: it is only a caller,
+    /// its offset a return address).
+    pub places: BTreeMap<(u32, u64), u64>,
+    pub kernel: Arc<Kallsyms>,
+}
+
+impl Places {
+    /// Names them.
+    ///
+    /// With `fetches`, and where `DEBUGINFOD_URLS` is set, debug info is fetched, and stderr told of it: up to 5 min. Needs root
+    /// for the kernel's code alone.
+    pub fn name(&self, fetches: bool) -> Named {
+        let fetcher = if fetches { debug::Fetcher::from_environment() } else { None };
+        let mut sources = Sources {
+            kernel: &self.kernel,
+            vmlinux: kernel::running(),
+            debug: debug::Finder::new(fetcher),
+            maps: "/tmp".into(),
+            peek: Box::new(peek::read),
+        };
+        name_from(&self.modules, &self.places, &mut sources)
+    }
 }
 
 /// Where names are looked for besides the modules' own files.
@@ -101,6 +118,35 @@ struct Answer {
     found: Vec<Option<Found>>,
     source: String,
     lacking: String,
+}
+
+impl Named {
+    /// Tells a trace, but for what no packet of it holds: how many rows those are.
+    ///
+    /// # Errors
+    /// The sink's.
+    pub fn tell<S: Sink>(&self, now: u64, writer: &mut TraceWriter<S>) -> io::Result<u64> {
+        let functions = tell_rows(&self.functions, now, writer)?;
+        Ok(functions + tell_rows(&self.symbols, now, writer)? + tell_rows(&self.code, now, writer)?)
+    }
+}
+
+fn tell_rows<E: StateEvent, S: Sink>(rows: &[E], now: u64, writer: &mut TraceWriter<S>) -> io::Result<u64> {
+    let mut too_long = 0;
+    for row in rows.iter().filter(|row| fits(*row, &mut too_long)) {
+        writer.state(now, row)?;
+    }
+    Ok(too_long)
+}
+
+/// Whether a packet of the trace holds it; counts those that it does not.
+fn fits<E: StateEvent>(event: &E, too_long: &mut u64) -> bool {
+    let mut bytes = Vec::new();
+    event.encode(&mut bytes);
+    // Its time and its id go before it.
+    let fits = HEAD_BYTES + 8 + 2 + bytes.len() <= MAX_PACKET_BYTES;
+    *too_long += u64::from(!fits);
+    fits
 }
 
 impl Answer {

@@ -243,7 +243,7 @@ impl Spaces {
             if latest {
                 self.pythons.met(pid, module, shift);
             }
-            let file = self.modules.get(module).and_then(|m| m.file.as_ref());
+            let file = self.modules.get(module).and_then(|m| m.file.as_deref());
             let offset = place.address().wrapping_sub(shift);
             let (trampoline, further) = match place {
                 At::Instruction(_) => (false, !frames.is_empty()),
@@ -356,7 +356,7 @@ impl Spaces {
                 if known != 0 {
                     if !self.walker.knows(known) {
                         // They had to make room for others, or there are none.
-                        let file = self.modules.get(known).and_then(|m| m.file.as_ref());
+                        let file = self.modules.get(known).and_then(|m| m.file.as_deref());
                         self.walker.add(known, file.and_then(Elf::read).unwrap_or_default());
                     }
                     return (known, shift);
@@ -366,7 +366,7 @@ impl Spaces {
                         source.set_module(number);
                         if let Some(elf) = elf {
                             self.walker.add(number, elf);
-                            let file = self.modules.get(number).and_then(|m| m.file.as_ref());
+                            let file = self.modules.get(number).and_then(|m| m.file.as_deref());
                             self.pythons.opened(number, &source.path, file);
                         }
                         (number, shift)

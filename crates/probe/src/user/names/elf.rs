@@ -19,7 +19,7 @@ const BATCH: usize = 4096;
 
 /// Names a module's places, offsets in its file.
 pub(super) fn name(module: &Module, places: &[Place], depth: Depth, finder: &mut debug::Finder) -> Answer {
-    let Some(file) = &module.file else {
+    let Some(file) = module.file.as_deref() else {
         let why = if module.lacking.is_empty() { "the file could not be opened" } else { &module.lacking };
         return Answer::nothing(places, why);
     };

@@ -152,3 +152,12 @@ fn is(f: &StateFunction, expected: &[(&str, &str)]) -> bool {
 fn skip(test: &str, tool: &str) {
     println!("SKIP {test}: {tool} is not installed");
 }
+
+#[test]
+fn what_no_packet_holds_is_counted() {
+    let mut too_long = 0;
+    let code = |words| StateCode { words: vec![0; words], ..StateCode::default() };
+    assert!(fits(&code(8000), &mut too_long));
+    assert!(!fits(&code(8192), &mut too_long));
+    assert_eq!(too_long, 1);
+}

@@ -15,7 +15,7 @@ pub fn names(modules: &Modules, stack: &UserStack) -> Vec<String> {
             Kind::Vdso => "[vdso]".into(),
             Kind::Nothing => "[nothing]".into(),
             Kind::Python => module.functions[offset as usize - 1].0.clone(),
-            Kind::File => function(module.file.as_ref(), offset - u64::from(i > 0)).unwrap_or("?".into()),
+            Kind::File => function(module.file.as_deref(), offset - u64::from(i > 0)).unwrap_or("?".into()),
         }
     };
     stack.frames.iter().enumerate().map(place).collect()
