@@ -90,7 +90,7 @@ fn module(path: &Path) -> Module {
         pid: 0,
         build_id: String::new(),
         path: path.display().to_string(),
-        file: Some(File::open(path).expect("program")),
+        file: Some(Arc::new(File::open(path).expect("program"))),
         lacking: String::new(),
         functions: Vec::new(),
     }

@@ -11,7 +11,7 @@ fn jit(file: Option<File>) -> Module {
         pid: 4711,
         build_id: String::new(),
         path: String::new(),
-        file,
+        file: file.map(Arc::new),
         lacking: String::new(),
         functions: Vec::new(),
     }
