@@ -559,3 +559,35 @@ fn a_file_that_cannot_be_read_stays_and_is_named() {
     let out = compact(dir.path()).output().expect("runs");
     assert!(String::from_utf8_lossy(&out.stderr).contains("is no lake"));
 }
+
+#[test]
+fn a_run_that_cannot_be_read_any_more_stays_in_what_was_joined() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (lake, whole) = (dir.path().join("lake"), dir.path().join("whole"));
+    // Of one host and day.
+    let runs = ["mutex", "pipe", "sleep"].map(|name| root().join("tests/traces").join(name));
+    assert_eq!(published(&whole, &runs, &[]).0, 0);
+    assert_eq!(published(&lake, &runs[..2], &[]).0, 0);
+    let day = lake.join("account/host=vm/day=2026-11-21");
+    let (name, bytes) = files(&day).into_iter().next().expect("a file");
+    assert!(compact(&lake).output().expect("runs").status.success());
+    assert_eq!(published(&lake, &runs[2..], &[]).0, 0);
+    // Its footer is right, and its first column is none.
+    std::fs::write(day.join(&name), [&bytes[..4], &[0; 30], &bytes[34..]].concat()).expect("written");
+    let out = compact(&lake).output().expect("runs");
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(out.status.code() == Some(2) && said.contains("column run"), "{said}");
+    assert_eq!(files(&day).len(), 2, "the damaged one, and the others");
+    std::fs::remove_file(day.join(&name)).expect("there");
+    let rows = |lake: &Path| {
+        let mut query = Command::new(PLUMB);
+        query.args([
+            "query",
+            "--csv",
+            "select run, count(*), sum(time_ns) from account group by 1 order by 1",
+        ]);
+        String::from_utf8(query.arg(lake).output().expect("runs").stdout).expect("UTF-8")
+    };
+    assert_eq!(rows(&lake), rows(&whole));
+    assert_eq!(rows(&lake).lines().count(), 4);
+}

@@ -9,6 +9,7 @@ use plumb_machine::json::{formats, Format, Output};
 use plumb_machine::{lock, utc_of, LockError};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
@@ -148,6 +149,7 @@ fn partition(dir: &Path, made: &Path, out: &mut Compacted) -> Result<()> {
                     out.skipped
                         .push(format!("{}: it has other columns than those beside it", path.display()));
                     out.after += 1;
+                    broken.push(stem);
                     continue;
                 }
                 match stem.starts_with(ALL) {
@@ -166,22 +168,21 @@ fn partition(dir: &Path, made: &Path, out: &mut Compacted) -> Result<()> {
         if single.len() + usize::from(joined.is_some()) < 2 {
             continue;
         }
-        let runs: Vec<String> = single.iter().flat_map(Part::runs).map(str::to_owned).collect();
-        let runs: Vec<&str> = runs.iter().map(String::as_str).collect();
-        // A file of its own is later than what was joined: it was replaced, or joining it was broken off.
-        let joined = joined.map(|mut part| {
-            part.without(&runs);
-            part
-        });
         let name = dir.join(format!("{ALL}{columns}.parquet"));
         let is_joined = |part: &Part| part.path() == name;
         let mut parts: Vec<Part> = joined.into_iter().chain(single).collect();
         let path = made.join("joined.parquet");
         // One that cannot be read stays as it is.
         while parts.len() > 1 {
+            if let Some((joined, single)) = parts.split_first_mut().filter(|(first, _)| is_joined(first)) {
+                // A file of its own is later than what was joined: it was replaced, or joining it was broken off.
+                joined.without(single);
+            }
             match join(&parts, &path) {
                 Ok(bytes) => {
                     out.bytes += bytes;
+                    let synced = File::open(&path).and_then(|file| file.sync_all());
+                    synced.with_context(|| path.display().to_string())?;
                     std::fs::rename(&path, &name).with_context(|| name.display().to_string())?;
                     parts.iter().filter(|part| !is_joined(part)).try_for_each(Part::remove)?;
                     break;

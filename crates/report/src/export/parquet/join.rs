@@ -128,9 +128,9 @@ impl Part {
         self.schema() == other.schema()
     }
 
-    /// Leaves out what it has of these runs.
-    pub fn without(&mut self, runs: &[&str]) {
-        self.without.extend(runs.iter().map(|run| (*run).to_owned()));
+    /// Leaves out what it has of these parts' runs.
+    pub fn without(&mut self, parts: &[Self]) {
+        self.without = parts.iter().flat_map(Self::runs).map(str::to_owned).collect();
     }
 
     /// Removes the file, unless its name has another one by now.
@@ -177,7 +177,7 @@ impl From<Error> for Failed {
     }
 }
 
-/// Writes the rows of all parts into one file, synced; tells how many bytes it has.
+/// Writes the rows of all parts into one file; tells how many bytes it has.
 ///
 /// # Errors
 /// A part cannot be read, they have not the same columns, or the file cannot be written.
@@ -218,6 +218,5 @@ pub fn join(parts: &[Part], out: &Path) -> Result<u64, Failed> {
         written?;
     }
     writer.finish()?;
-    writer.file.sync_all().with_context(|| out.display().to_string())?;
     Ok(writer.file.metadata().with_context(|| out.display().to_string())?.len())
 }
