@@ -93,12 +93,13 @@ def engines(directory, names=tuple(PACKAGES)):
     """A Python with each engine, by its name; those that cannot be had are named."""
     found = {}
     for name in names:
-        package = PACKAGES[name]
-        python = directory / name / "bin/python"
-        if not python.is_file():
-            evidence.say(f"installing {package} ...")
+        packages = [PACKAGES[name], *FOR_BUCKETS.get(name, [])]
+        python, installed = directory / name / "bin/python", directory / name / "packages"
+        if not installed.is_file() or installed.read_text() != " ".join(packages):
+            evidence.say(f"installing {' '.join(packages)} ...")
             subprocess.run([sys.executable, "-m", "venv", directory / name], check=True)
-            subprocess.run([directory / name / "bin/pip", "install", "-q", package, *FOR_BUCKETS.get(name, [])], check=True)
+            subprocess.run([directory / name / "bin/pip", "install", "-q", *packages], check=True)
+            installed.write_text(" ".join(packages))
         found[name] = python
     if "spark" in names and not shutil.which("java"):
         raise Problem("Spark needs a Java ('apt-get install default-jre-headless')")
@@ -201,7 +202,7 @@ def measure(options, undo):
 
 
 OPTIONS = [("--joined", {"action": "store_true", "help": "after plumb lake compact"}),
-           ("--bucket", {"action": "store_true", "help": "the same lake in a bucket of SeaweedFS besides"})]
+           ("--bucket", {"action": "store_true", "help": "the same runs, as they were published, in a bucket of SeaweedFS besides"})]
 
 if __name__ == "__main__":
     sys.exit(evidence.main("benches/lake/engines.py", "Whether four engines give the same answers to the questions of sql/.",

@@ -27,10 +27,12 @@ in_tree() { PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC
 
 # Depmod reads each module that there is, in the guest over 9p: thousands, for minutes.
 only_modules() {
-	local module
-	for module in $MODULES; do modprobe -d "$1" -S "$2" --show-depends "$module"; done |
-		awk '$1 == "insmod" { print $2 }' | LC_ALL=C sort -u >"$cache/modules"
-	find "$1/lib/modules/$2/kernel" -name '*.ko*' | LC_ALL=C sort | LC_ALL=C comm -23 - "$cache/modules" | xargs rm
+	local module all=$1/lib/modules/$2/kernel
+	for module in $MODULES; do modprobe -d "$1" -S "$2" --show-depends "$module" || return 1; done >"$cache/modules"
+	# By their places below kernel/: before it modprobe may have another name of the directory.
+	sed -n 's|^insmod .*/kernel/||p' "$cache/modules" | sed 's/ *$//' | LC_ALL=C sort -u >"$cache/needed"
+	(cd "$all" && find . -name '*.ko*' | sed 's|^\./||' | LC_ALL=C sort | LC_ALL=C comm -23 - "$cache/needed" | xargs rm)
+	while read -r module; do [ -e "$all/$module" ] || return 1; done <"$cache/needed"
 	in_tree "$1" depmod "$2"
 }
 
@@ -78,7 +80,10 @@ fetch_system() {
 	rm -rf "$cache/new/root/debs" "$cache/new/debs" "$cache/new/root"/var/cache/apt/archives/*.deb
 	while read -r kernel; do
 		in_tree "$cache/new/root" depmod "$kernel"
-		only_modules "$cache/new/root" "$kernel"
+		if ! only_modules "$cache/new/root" "$kernel"; then
+			reason="the modules of $kernel that a guest loads cannot be found: $(tail -n 1 "$cache/modules")"
+			return 1
+		fi
 	done <"$cache/new/releases"
 	mv "$cache/new/releases" "$cache/releases"
 	mv "$cache/new/root" "$cache/root"

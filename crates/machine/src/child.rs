@@ -73,7 +73,8 @@ impl Child {
     /// No process can be made.
     pub fn fork(body: impl FnOnce() -> i32) -> Result<Child> {
         io::stdout().flush()?;
-        // SAFETY: this program has one thread, so the child may do all that the parent may.
+        // SAFETY: the child has one thread. Where the parent has more, what those held stays locked in it, but for what malloc
+        // holds (glibc sees to that): its parent must not wait for it without end.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()).context("another process"),
             0 => {

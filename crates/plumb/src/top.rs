@@ -6,7 +6,7 @@ mod screen;
 
 use crate::cli::top::TopArgs;
 use crate::run::stamp;
-use anyhow::{bail, Context, Result};
+use anyhow::{anyhow, bail, Context, Result};
 use plumb_live::shown::{Shown, PARTS};
 use plumb_live::{Kept, Told, Words};
 use plumb_machine::signals::{self, Calls};
@@ -113,7 +113,32 @@ fn silence() -> Result<()> {
     Ok(())
 }
 
+/// A run that is being written.
+type Writing = Option<JoinHandle<Result<PathBuf>>>;
+
 fn on_screen(live: &Live, args: &TopArgs, terminal: &mut ratatui::DefaultTerminal) -> Result<()> {
+    let mut writing = None;
+    let shown = show(live, args, terminal, &mut writing);
+    // What was asked for is written to the end.
+    let _ = writing.map(JoinHandle::join);
+    shown
+}
+
+/// What is said of a run when it is written; nothing before.
+fn written(writing: &mut Writing) -> Option<String> {
+    let done = writing.take_if(|writing| writing.is_finished())?.join();
+    Some(match done.unwrap_or_else(|_| Err(anyhow!("the thread that writes has failed"))) {
+        Ok(dir) => format!("written: plumb explain {}", dir.display()),
+        Err(error) => format!("cannot write a run: {error:#}"),
+    })
+}
+
+fn show(
+    live: &Live,
+    args: &TopArgs,
+    terminal: &mut ratatui::DefaultTerminal,
+    writing: &mut Writing,
+) -> Result<()> {
     let mut screen = Screen::new(args.sort, &args.filter);
     screen.message = "recording; the first window is shown when it is over".into();
     let mut first = true;
@@ -142,6 +167,10 @@ fn on_screen(live: &Live, args: &TopArgs, terminal: &mut ratatui::DefaultTermina
                     Err(TryRecvError::Disconnected) => return Ok(()),
                 }
             }
+            if let Some(message) = written(writing) {
+                screen.message = message;
+                news = true;
+            }
             // Whose terminal has gone would read its end for ever.
             if !is_there(&terminal_of_keys, KEYS) {
                 return Ok(());
@@ -157,12 +186,13 @@ fn on_screen(live: &Live, args: &TopArgs, terminal: &mut ratatui::DefaultTermina
             match screen.key(key) {
                 Wish::Nothing => {}
                 Wish::End => return Ok(()),
-                Wish::Write => {
-                    screen.message = match write(&live.kept) {
-                        Ok(dir) => format!("written: plumb explain {}", dir.display()),
-                        Err(error) => format!("cannot write a run: {error:#}"),
-                    };
+                Wish::Write if writing.is_none() => {
+                    let kept = Arc::clone(&live.kept);
+                    let write = thread::Builder::new().name("writer".into()).spawn(move || write(&kept));
+                    *writing = Some(write.context("a thread that writes")?);
+                    screen.message = "writing the last seconds, with the names of functions ...".into();
                 }
+                Wish::Write => {}
             }
         }
     }

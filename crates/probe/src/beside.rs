@@ -51,19 +51,40 @@ pub(crate) struct Progress {
     pub taken: AtomicU64,
     /// Everything up to here was read, ns.
     pub until: AtomicU64,
-    asked: Mutex<Vec<Sender<Places>>>,
+    asked: Mutex<Asked>,
+}
+
+/// Who asked for the places of stacks.
+#[derive(Debug, Default)]
+struct Asked {
+    /// Somebody may.
+    can: bool,
+    waiting: Vec<Sender<Arc<Places>>>,
+    /// The recorder has ended, and left them.
+    last: Option<Arc<Places>>,
 }
 
 impl Progress {
-    fn asked(&self) -> MutexGuard<'_, Vec<Sender<Places>>> {
+    fn asked(&self) -> MutexGuard<'_, Asked> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Answers those who asked for the places of stacks.
-    pub(crate) fn answer(&self, places: impl Fn() -> Places) {
-        for asked in self.asked().drain(..) {
-            // Nobody waits for it any more.
-            let _ = asked.send(places());
+    pub(crate) fn answer(&self, places: impl FnOnce() -> Places) {
+        let waiting = std::mem::take(&mut self.asked().waiting);
+        if !waiting.is_empty() {
+            let places = Arc::new(places());
+            // Who does not wait any more has gone.
+            waiting.iter().for_each(|asked| _ = asked.send(Arc::clone(&places)));
+        }
+    }
+
+    /// The same when the recorder ends, also for those who ask later.
+    pub(crate) fn leave(&self, places: impl FnOnce() -> Places) {
+        let mut asked = self.asked();
+        if asked.can {
+            let places = asked.last.insert(Arc::new(places())).clone();
+            asked.waiting.drain(..).for_each(|asked| _ = asked.send(Arc::clone(&places)));
         }
     }
 }
@@ -74,9 +95,13 @@ pub struct Asks(Arc<Progress>);
 
 impl Asks {
     /// They come as soon as the recorder looks: some tenths of a second.
-    pub(crate) fn places(&self) -> Receiver<Places> {
+    pub(crate) fn places(&self) -> Receiver<Arc<Places>> {
         let (sender, receiver) = channel();
-        self.0.asked().push(sender);
+        let mut asked = self.0.asked();
+        match &asked.last {
+            Some(last) => _ = sender.send(Arc::clone(last)),
+            None => asked.waiting.push(sender),
+        }
         receiver
     }
 }
@@ -88,6 +113,7 @@ impl Beside {
 
     /// Who asks its recorder.
     pub fn asks(&self) -> Asks {
+        self.progress.asked().can = true;
         Asks(Arc::clone(&self.progress))
     }
 

@@ -337,7 +337,7 @@ impl Drain {
     /// # Errors
     /// The sink's.
     pub fn names<S: Sink>(&mut self, writer: &mut TraceWriter<S>) -> io::Result<()> {
-        self.too_long += self.places().name(true).tell(clock::now(), writer)?;
+        self.too_long += self.places().name().tell(clock::now(), writer)?;
         Ok(())
     }
 

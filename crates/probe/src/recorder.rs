@@ -513,7 +513,7 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
             for counter in &counters {
                 writer.state(now, counter)?;
             }
-            self.reading.answer(|| self.drain.places());
+            self.reading.leave(|| self.drain.places());
             if self.options.named {
                 self.drain.names(&mut writer)?;
             }

@@ -17,6 +17,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::Receiver;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Where files lie in memory (shm_overview(7)).
@@ -26,6 +27,8 @@ const MEMORY: &str = "/dev/shm";
 const UNREAD: u64 = 1_000_000_000;
 /// A recorder that does not tell the places of its stacks by then has ended.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// Names take no longer: what is written waits behind them.
+const NAMING: Duration = Duration::from_secs(20);
 /// Directories of a process that may be somebody else's.
 const MOST_TAKEN: u32 = 1000;
 
@@ -180,27 +183,26 @@ pub struct Taken {
     kept: KeepSink,
     fired: Option<StateTrigger>,
     end: StateEnd,
-    places: Option<Receiver<Places>>,
+    places: Option<Receiver<Arc<Places>>>,
 }
 
 impl Taken {
-    /// Writes it. Functions of user code are named first, which takes seconds.
+    /// Writes it. Functions of user code are named first, which takes seconds, up to [`NAMING`].
     ///
     /// # Errors
     /// The directory holds a trace already, or cannot be written.
     pub fn write(self, into: &Path) -> Result<()> {
-        output::directory(into)?;
         let until = self.end.end;
         let mut writer = TraceWriter::new(self.kept, 0, self.end.begin);
         if let Some(places) = self.places.and_then(|places| places.recv_timeout(PATIENCE).ok()) {
-            // Nobody waits for a server of debug info.
-            places.name(false).tell(until, &mut writer)?;
+            places.name_within(NAMING).tell(until, &mut writer)?;
         }
         // The recorder tells of every trigger that fired; the last one is it.
         if let Some(fired) = &self.fired {
             writer.state(until, fired)?;
         }
         writer.state(until, &self.end)?;
+        output::directory(into)?;
         writer.finish()?.dump(&mut DirectorySink::create(into, &self.metadata)?)?;
         output::hand_over_all(into)?;
         Ok(())

@@ -7,6 +7,7 @@ use plumb_report::table::{find, Cell, Sink};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 fn directory() -> tempfile::TempDir {
     tempfile::tempdir().expect("a directory")
@@ -32,7 +33,7 @@ pub fn files() -> Vec<Vec<u8>> {
     let (small, large) = (write("a", 2), write("b", 3000));
     let parts = [Part::open(&small, "one").expect("ours"), Part::open(&large, "two").expect("ours")];
     let both = path("both.parquet");
-    join(&parts, &both).expect("joined");
+    join(&parts, &both, &AtomicBool::new(false)).expect("joined");
     [small, large, both].iter().map(|path| std::fs::read(path).expect("written")).collect()
 }
 
@@ -57,7 +58,7 @@ pub fn read(input: &[u8]) -> u64 {
     let Ok(part) = open(&at("in")) else { return 0 };
     let runs: Vec<String> = part.runs().map(str::to_owned).collect();
     let before = rows(&part);
-    let joined = join(&[part], &at("out"));
+    let joined = join(&[part], &at("out"), &AtomicBool::new(false));
     if joined.is_err() {
         return 1;
     }

@@ -28,7 +28,8 @@ const WAITING: usize = 4;
 const REPORTS: usize = 16;
 /// So often is looked what was asked for.
 const LOOK: Duration = Duration::from_millis(250);
-/// What writing needs: directories may be of the user whom sudo runs plumb for, and who reads the symbols of a run is made nobody's.
+/// What writing needs: directories may be of the user whom sudo runs plumb for, and the process that reads the symbols of a
+/// run's programs becomes the user nobody.
 const WRITES: &[u32] = &[
     capabilities::CHOWN,
     capabilities::DAC_OVERRIDE,

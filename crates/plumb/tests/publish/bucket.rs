@@ -427,7 +427,7 @@ fn seaweedfs_has_what_a_directory_has() {
     }
     for (engine, of_account) in [
         ("duckdb", "read_parquet('s3://fleet/the lake/account/*/*/*.parquet'".to_owned()),
-        ("clickhouse", format!("from s3('{}/fleet/the lake/account/*/*/*.parquet'", bucket.endpoint)),
+        ("clickhouse", format!("from s3('{}/fleet/the%20lake/account/*/*/*.parquet'", bucket.endpoint)),
         ("spark", "options (path 's3a://fleet/the lake/account')".to_owned()),
     ] {
         let mut views = Command::new(PLUMB);
@@ -438,7 +438,7 @@ fn seaweedfs_has_what_a_directory_has() {
         let text = String::from_utf8_lossy(&views.stdout);
         assert!(views.status.success(), "{}", String::from_utf8_lossy(&views.stderr));
         assert!(text.contains(&of_account), "{engine}: {text}");
-        assert!(!text.contains("the lake/samples"), "{engine}: no run has rows of it");
+        assert!(!text.contains("lake/samples"), "{engine}: no run has rows of it");
     }
     // Conditions of a real server: other rules replace what is there.
     let rules = dir.path().join("rules.toml");

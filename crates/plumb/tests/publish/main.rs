@@ -588,6 +588,15 @@ fn a_run_that_cannot_be_read_any_more_stays_in_what_was_joined() {
         ]);
         String::from_utf8(query.arg(lake).output().expect("runs").stdout).expect("UTF-8")
     };
-    assert_eq!(rows(&lake), rows(&whole));
-    assert_eq!(rows(&lake).lines().count(), 4);
+    let all = rows(&whole);
+    assert_eq!(rows(&lake), all);
+    assert_eq!(all.lines().count(), 4);
+    // What is called as joined files are, and has other columns than its name says, is nobody's to replace.
+    let day = whole.join("account/host=vm/day=2026-11-21");
+    std::fs::write(day.join("all+7.parquet"), &bytes).expect("written");
+    let out = compact(&whole).output().expect("runs");
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(out.status.code() == Some(2) && said.contains("not what its name says"), "{said}");
+    assert!(files(&day).get(Path::new("all+7.parquet")) == Some(&bytes) && files(&day).len() == 2, "{said}");
+    assert_eq!(rows(&whole), all);
 }

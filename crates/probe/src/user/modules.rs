@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Sources of user code, each known by a number and kept open, so that a file that is
-//! deleted, replaced or left behind by its container can still be read at the end.
+//! deleted, replaced or left behind by its container can still be read when it is named.
 
 use super::elf::Elf;
 use super::maps::{Mapping, Source, Stuff};
@@ -20,6 +20,8 @@ const MOST_OPEN: usize = 4000;
 const MOST_FUNCTIONS: usize = 65_536;
 /// Descriptors that are left to the rest of the program.
 const SPARE: u64 = 256;
+/// Recordings whose files may be open at once: the next one takes over while one records, and runs of another are named.
+const AT_ONCE: u64 = 3;
 /// A process's perf map is looked for again after this.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
@@ -251,15 +253,15 @@ fn room(most: &mut usize, open: usize) -> bool {
     if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0 {
         return false;
     }
-    if limit.rlim_cur < open as u64 + 2 * SPARE {
-        limit.rlim_cur = limit.rlim_max.min(MOST_OPEN as u64 + SPARE);
+    if limit.rlim_cur < AT_ONCE * open as u64 + 2 * SPARE {
+        limit.rlim_cur = limit.rlim_max.min(AT_ONCE * MOST_OPEN as u64 + SPARE);
         // SAFETY: reads the structure; a refusal leaves the limit as it is, and it is asked again below.
         unsafe {
             libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
             libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
         }
     }
-    *most = MOST_OPEN.min(limit.rlim_cur.saturating_sub(SPARE) as usize);
+    *most = MOST_OPEN.min((limit.rlim_cur.saturating_sub(SPARE) / AT_ONCE) as usize);
     open < *most
 }
 

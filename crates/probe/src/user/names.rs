@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Functions, source lines and code of places in modules and in the kernel; read when
-//! the recording is over. One file a source of names.
+//! Functions, source lines and code of places in modules and in the kernel; read when the recording is over, or when a
+//! run is taken out of it. One file a source of names.
 
 mod apart;
 mod code;
@@ -29,6 +29,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A name is cut behind this many bytes: generated C++ names can be longer than their code.
 const LONGEST_NAME: usize = 4096;
@@ -54,12 +55,18 @@ pub struct Places {
 }
 
 impl Places {
-    /// Names them.
-    ///
-    /// With `fetches`, and where `DEBUGINFOD_URLS` is set, debug info is fetched, and stderr told of it: up to 5 min. Needs root
-    /// for the kernel's code alone.
-    pub fn name(&self, fetches: bool) -> Named {
-        let fetcher = if fetches { debug::Fetcher::from_environment() } else { None };
+    /// Names them, when the recording is over: where `DEBUGINFOD_URLS` is set, debug info is fetched, and stderr told of it: up to
+    /// 5 min. Needs root for the kernel's code alone.
+    pub fn name(&self) -> Named {
+        self.named(debug::Fetcher::from_environment(), None)
+    }
+
+    /// Names them while others are at work, the most sampled modules first, for so long: fetches nothing, and reads no code.
+    pub fn name_within(&self, within: Duration) -> Named {
+        self.named(None, Some(within))
+    }
+
+    fn named(&self, fetcher: Option<debug::Fetcher>, within: Option<Duration>) -> Named {
         let mut sources = Sources {
             kernel: &self.kernel,
             vmlinux: kernel::running(),
@@ -67,7 +74,7 @@ impl Places {
             maps: "/tmp".into(),
             peek: Box::new(peek::read),
         };
-        name_from(&self.modules, &self.places, &mut sources)
+        name_from(&self.modules, &self.places, within, &mut sources)
     }
 }
 
@@ -155,7 +162,12 @@ impl Answer {
     }
 }
 
-fn name_from(modules: &[Module], places: &BTreeMap<(u32, u64), u64>, sources: &mut Sources<'_>) -> Named {
+fn name_from(
+    modules: &[Module],
+    places: &BTreeMap<(u32, u64), u64>,
+    within: Option<Duration>,
+    sources: &mut Sources<'_>,
+) -> Named {
     let mut by_module: BTreeMap<u32, Vec<Place>> = BTreeMap::new();
     for (&(module, offset), &samples) in places {
         by_module.entry(module).or_default().push(Place { offset, samples });
@@ -172,12 +184,14 @@ fn name_from(modules: &[Module], places: &BTreeMap<(u32, u64), u64>, sources: &m
         answer(*number, known.get(number).copied(), places, depth, sources)
     };
     let numbers: Vec<usize> = order.iter().map(|(_, places)| places.len()).collect();
-    let answers = apart::answers(&numbers, fetches, ask);
+    let answers = apart::answers(&numbers, fetches, within, ask);
     for ((number, places), answer) in order.iter().zip(answers) {
         heat.add(*number, places, &answer.found);
         tell(*number, places, answer, &mut out);
     }
-    heat.read(&known, &mut sources.peek, &mut out);
+    if within.is_none() {
+        heat.read(&known, &mut sources.peek, &mut out);
+    }
     out.functions.sort_unstable_by_key(|f| (f.module, f.offset));
     out.symbols.sort_unstable_by_key(|s| s.module);
     out

@@ -2,9 +2,9 @@
 //! Many small files as few: of each table, host and day one, `all+COLUMNS.parquet`.
 
 use super::incoming::Incoming;
-use crate::export::parquet::join::{join, Failed, Part};
+use crate::export::parquet::join::{join, Part};
 use crate::table::TABLES;
-use anyhow::{bail, Context, Result};
+use anyhow::{anyhow, bail, Context, Error, Result};
 use plumb_machine::json::{formats, Format, Output};
 use plumb_machine::{lock, utc_of, LockError};
 use serde::Serialize;
@@ -33,6 +33,13 @@ pub struct Compacted {
     pub bytes: u64,
     /// Files that cannot be read and stay as they are, each with its reason.
     pub skipped: Vec<String>,
+}
+
+impl Compacted {
+    fn skip(&mut self, path: &Path, error: &Error) {
+        self.skipped.push(format!("{}: {error:#}", path.display()));
+        self.after += 1;
+    }
 }
 
 impl Output for Compacted {
@@ -72,7 +79,7 @@ pub fn compact(lake: &Path, stop: &AtomicBool) -> Result<Compacted> {
                         (out.before + files, out.after + files, out.recent + files);
                     continue;
                 }
-                partition(&day, made.path(), &mut out)?;
+                partition(&day, made.path(), stop, &mut out)?;
             }
         }
     }
@@ -130,75 +137,102 @@ pub(super) fn has(dir: &Path, run: &str) -> Result<bool> {
     Ok(false)
 }
 
-fn partition(dir: &Path, made: &Path, out: &mut Compacted) -> Result<()> {
-    // By the number of columns: the joined file, and those of single runs.
-    let mut groups: BTreeMap<usize, (Option<Part>, Vec<Part>)> = BTreeMap::new();
-    let mut broken = Vec::new();
+/// What is joined: the files of single runs with as many columns, and what was joined before.
+#[derive(Default)]
+struct Group {
+    joined: Option<Part>,
+    single: Vec<Part>,
+    /// What was joined cannot be read: nothing is put in its place.
+    broken: bool,
+}
+
+impl Group {
+    /// The place of one that fits most of them, or what was joined before; the others stay as they are.
+    fn pattern(&self) -> Option<&Part> {
+        let mut patterns: Vec<(&Part, usize)> = Vec::new();
+        for part in &self.single {
+            match patterns.iter_mut().find(|(other, _)| other.fits(part)) {
+                Some((_, count)) => *count += 1,
+                None => patterns.push((part, 1)),
+            }
+        }
+        self.joined.as_ref().or(patterns
+            .into_iter()
+            .rev()
+            .max_by_key(|(_, count)| *count)
+            .map(|(part, _)| part))
+    }
+}
+
+fn partition(dir: &Path, made: &Path, stop: &AtomicBool, out: &mut Compacted) -> Result<()> {
+    let mut groups: BTreeMap<usize, Group> = BTreeMap::new();
     for (path, stem) in files(dir)? {
         out.before += 1;
-        match Part::open(&path, &stem) {
+        let said = stem.strip_prefix(ALL).map(|columns| columns.parse::<usize>().ok());
+        let part = Part::open(&path, &stem).and_then(|part| match said {
+            Some(said) if said != Some(part.columns()) => {
+                bail!("it has {} columns, not what its name says", part.columns())
+            }
+            _ => Ok(part),
+        });
+        match part {
             Err(error) => {
-                out.skipped.push(format!("{}: {error:#}", path.display()));
-                out.after += 1;
-                // Nothing is joined in its place.
-                broken.push(stem);
+                out.skip(&path, &error);
+                if let Some(columns) = said.flatten() {
+                    groups.entry(columns).or_default().broken = true;
+                }
             }
             Ok(part) => {
                 let group = groups.entry(part.columns()).or_default();
-                if group.0.iter().chain(&group.1).any(|other| !other.fits(&part)) {
-                    out.skipped
-                        .push(format!("{}: it has other columns than those beside it", path.display()));
-                    out.after += 1;
-                    broken.push(stem);
-                    continue;
-                }
-                match stem.starts_with(ALL) {
-                    true => group.0 = Some(part),
-                    false => group.1.push(part),
+                match said {
+                    Some(_) => group.joined = Some(part),
+                    None => group.single.push(part),
                 }
             }
         }
     }
-    for (columns, (joined, single)) in groups {
-        out.after += 1;
-        if broken.contains(&format!("{ALL}{columns}")) {
-            out.after += single.len() as u64 - 1;
-            continue;
-        }
-        if single.len() + usize::from(joined.is_some()) < 2 {
-            continue;
-        }
+    for (columns, mut group) in groups {
         let name = dir.join(format!("{ALL}{columns}.parquet"));
-        let is_joined = |part: &Part| part.path() == name;
-        let mut parts: Vec<Part> = joined.into_iter().chain(single).collect();
-        let path = made.join("joined.parquet");
-        // One that cannot be read stays as it is.
-        while parts.len() > 1 {
-            if let Some((joined, single)) = parts.split_first_mut().filter(|(first, _)| is_joined(first)) {
-                // A file of its own is later than what was joined: it was replaced, or joining it was broken off.
-                joined.without(single);
-            }
-            match join(&parts, &path) {
-                Ok(bytes) => {
-                    out.bytes += bytes;
-                    let synced = File::open(&path).and_then(|file| file.sync_all());
-                    synced.with_context(|| path.display().to_string())?;
-                    std::fs::rename(&path, &name).with_context(|| name.display().to_string())?;
-                    parts.iter().filter(|part| !is_joined(part)).try_for_each(Part::remove)?;
-                    break;
-                }
-                Err(Failed::Part(number, error)) => {
-                    let part = parts.remove(number);
-                    out.skipped.push(format!("{}: {error:#}", part.path().display()));
-                    out.after += 1;
-                    if is_joined(&part) {
-                        out.after += parts.len() as u64 - 1;
-                        break;
-                    }
-                }
-                Err(Failed::Other(error)) => return Err(error.context(dir.display().to_string())),
+        if group.broken || group.single.len() + usize::from(group.joined.is_some()) < 2 {
+            out.after += group.single.len() as u64 + u64::from(group.joined.is_some());
+            continue;
+        }
+        let odd: Vec<bool> = group
+            .pattern()
+            .map_or(Vec::new(), |pattern| group.single.iter().map(|part| !part.fits(pattern)).collect());
+        let mut single = Vec::new();
+        for (part, odd) in group.single.drain(..).zip(odd) {
+            // Before anything is written: what was joined loses no run for one that cannot be read.
+            match if odd { Err(anyhow!("it has other columns than those beside it")) } else { part.check() } {
+                Ok(()) => single.push(part),
+                Err(error) => out.skip(part.path(), &error),
             }
         }
+        let joined = group.joined.map(|mut part| {
+            // A file of its own is later than what was joined: it was replaced, or joining it was broken off.
+            part.without(&single);
+            part
+        });
+        match joined.as_ref().map_or(Ok(()), Part::check) {
+            Ok(()) if single.len() + usize::from(joined.is_some()) > 1 => {}
+            checked => {
+                out.after += single.len() as u64;
+                match (checked, joined) {
+                    (Err(error), _) => out.skip(&name, &error),
+                    (Ok(()), Some(_)) => out.after += 1,
+                    (Ok(()), None) => {}
+                }
+                continue;
+            }
+        }
+        out.after += 1;
+        let parts: Vec<Part> = joined.into_iter().chain(single).collect();
+        let path = made.join("joined.parquet");
+        out.bytes += join(&parts, &path, stop).with_context(|| dir.display().to_string())?;
+        let synced = File::open(&path).and_then(|file| file.sync_all());
+        synced.with_context(|| path.display().to_string())?;
+        std::fs::rename(&path, &name).with_context(|| name.display().to_string())?;
+        parts.iter().filter(|part| part.path() != name).try_for_each(Part::remove)?;
     }
     Ok(())
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What makes the tables of a lake known to an engine by their names.
 
+use super::compact::{below, files};
 use super::KEYS;
 use crate::table::{Column, Kind, Table, TABLES};
 use anyhow::{bail, Context, Result};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Columns that the paths of the files have.
 const PARTITIONS: [Column; 2] = [
@@ -43,7 +44,13 @@ impl Place<'_> {
 pub fn of_directory(lake: &Path, engine: Engine, out: &mut dyn Write) -> Result<()> {
     let root = lake.canonicalize().with_context(|| lake.display().to_string())?;
     super::is_lake(lake)?;
-    write(engine, &Place::Directory(&root.to_string_lossy()), &|table| root.join(table).is_dir(), out)
+    // A directory stays when its last file has gone.
+    let some = |host: &PathBuf| {
+        let days = below(host, "day=").unwrap_or_default();
+        days.iter().any(|day| files(day).is_ok_and(|files| !files.is_empty()))
+    };
+    let has = |table: &str| below(&root.join(table), "host=").is_ok_and(|hosts| hosts.iter().any(some));
+    write(engine, &Place::Directory(&root.to_string_lossy()), &has, out)
 }
 
 /// Writes a view of each table in an engine's SQL. A view has all columns that its table has today, null where a file lacks
@@ -72,7 +79,7 @@ pub fn write(
         // As SQLite and Spark have it, so that a statement gives its rows in the same order.
         Engine::Duckdb => writeln!(out, "set default_null_order = 'nulls_first_on_asc_last_on_desc';")?,
         // A row without a partner has nulls, as elsewhere.
-        Engine::Clickhouse => writeln!(out, "set join_use_nulls = 1;")?,
+        Engine::Clickhouse => writeln!(out, "-- In every session that asks:\nset join_use_nulls = 1;")?,
         Engine::Spark => {}
     }
     for table in TABLES {
@@ -99,7 +106,8 @@ fn duckdb(table: &'static Table, place: &Place<'_>, there: bool) -> String {
     out
 }
 
-/// Columns of the path are cut out of it: an older server has no partitions, and a newer one refuses a column that a file has too.
+/// Columns of the path are cut out of its end: whether a server makes them itself, and refuses those that a file has too, depends on
+/// its version.
 fn clickhouse(table: &'static Table, place: &Place<'_>, there: bool) -> String {
     let in_path = |c: &Column| PARTITIONS.iter().any(|p| p.name == c.name) && table.column(c.name).is_none();
     let own: Vec<_> = columns(table)
@@ -109,16 +117,20 @@ fn clickhouse(table: &'static Table, place: &Place<'_>, there: bool) -> String {
     let own = own.join(", ");
     let (name, mut cut) = (table.name, String::new());
     for column in PARTITIONS.iter().filter(|c| in_path(c)) {
+        let behind = if column.name == "host" { "day=[^/]*/[^/]*" } else { "[^/]*" };
         let path = if there { "_path" } else { "''" };
         cut += &format!(
-            ",\n         decodeURLComponent(extract({path}, '/{0}=([^/]*)/')) as `{0}`",
+            ",\n         decodeURLComponent(extract({path}, '/{0}=([^/]*)/{behind}$')) as `{0}`",
             column.name
         );
     }
     let from = match place {
         _ if !there => format!("null('{own}')"),
         Place::Directory(path) => format!("file('{path}/{name}/*/*/*.parquet', Parquet,\n       '{own}')"),
-        Place::Bucket { http, .. } => format!("s3('{http}{name}/*/*/*.parquet', Parquet,\n       '{own}')"),
+        Place::Bucket { http, .. } => {
+            let http = http.replace('%', "%25").replace(' ', "%20").replace('#', "%23");
+            format!("s3('{http}{name}/*/*/*.parquet', Parquet,\n       '{own}')")
+        }
     };
     format!("create or replace view {name} as\n  select *{cut}\n  from {from}\n  settings use_hive_partitioning = 0")
 }
@@ -130,7 +142,8 @@ fn spark(table: &'static Table, place: &Place<'_>, there: bool) -> String {
     }
     let columns: Vec<_> = columns(table).map(|c| format!("`{}` {}", c.name, spark_type(c.kind))).collect();
     let path = match place {
-        Place::Directory(path) => (*path).to_owned(),
+        // A cluster may have another file system by default.
+        Place::Directory(path) => format!("file://{path}"),
         // Hadoop's name for who reads them.
         Place::Bucket { url, .. } => url.replacen("s3://", "s3a://", 1),
     };

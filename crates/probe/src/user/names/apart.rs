@@ -32,16 +32,24 @@ pub(super) enum Depth {
     Symbols,
 }
 
-/// Answers to as many questions as there are `places`, of so many places each. `ask` runs in the other process.
+/// Answers to as many questions as there are `places`, of so many places each. `ask` runs in the other process; when `within` is
+/// over, what is left has no names.
 pub(super) fn answers(
     places: &[usize],
     fetches: bool,
+    within: Option<Duration>,
     mut ask: impl FnMut(usize, Depth) -> Answer,
 ) -> Vec<Answer> {
     let mut out: Vec<Answer> = Vec::new();
     let (mut depth, mut lost, mut why) = (Depth::Lines, 0, String::new());
+    let until = within.map(|within| Instant::now() + within);
     while out.len() < places.len() {
-        let (mut got, ended) = read(out.len(), places, fetches, depth, &mut ask);
+        if let Some(within) = within.filter(|_| until.is_some_and(|until| Instant::now() >= until)) {
+            let rest = places[out.len()..].iter();
+            out.extend(rest.map(|places| nothing(*places, &format!("{} s were over", within.as_secs()))));
+            break;
+        }
+        let (mut got, ended) = read(out.len(), places, fetches, until, depth, &mut ask);
         if let (Some(first), Depth::Symbols) = (got.first_mut(), depth) {
             let gap = if first.lacking.is_empty() { "" } else { "; " };
             first.lacking.push_str(&format!(
@@ -78,6 +86,7 @@ fn read(
     from: usize,
     places: &[usize],
     fetches: bool,
+    until: Option<Instant>,
     depth: Depth,
     ask: &mut impl FnMut(usize, Depth) -> Answer,
 ) -> (Vec<Answer>, Option<String>) {
@@ -91,6 +100,11 @@ fn read(
         // Ctrl-C reaches it too; its parent is what ends it.
         // SAFETY: no handler is set.
         unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
+        if until.is_some() {
+            // Nobody waits for it, and others are at work.
+            // SAFETY: a plain system call; where it is refused, the priority stays.
+            unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
+        }
         let needs = if fetches { Needs::Programs } else { Needs::Files };
         if !fetches {
             be_silent();
@@ -110,7 +124,9 @@ fn read(
     let one = if fetches { FETCHED } else { ONE };
     let (mut got, mut reason) = (Vec::new(), None);
     while from + got.len() < places.len() {
-        match hear(&input, Instant::now() + one, places[from + got.len()]) {
+        let late = Instant::now() + one;
+        let late = until.map_or(late, |until| until.min(late));
+        match hear(&input, late, places[from + got.len()]) {
             Ok(answer) => got.push(answer),
             Err(e) => {
                 reason = Some(e);
@@ -118,9 +134,8 @@ fn read(
             }
         }
     }
-    if reason.is_some() {
-        child.signal(libc::SIGKILL);
-    }
+    // Also where it has told all: it may wait for what a thread held that it is no copy of.
+    child.signal(libc::SIGKILL);
     let ended = wait(&mut child);
     let reason = reason.map(|e| match (e.kind(), ended) {
         (io::ErrorKind::TimedOut, _) => format!("it took longer than {} s", one.as_secs()),
@@ -219,7 +234,7 @@ mod tests {
             }
             _ => named(&format!("f{i}")),
         };
-        let got = answers(&[2; 4], false, ask);
+        let got = answers(&[2; 4], false, None, ask);
         let first = |a: &Answer| a.found[0].as_ref().map(|f| f.frames[0].0.clone());
         let names: Vec<_> = got.iter().map(first).collect();
         assert_eq!(names, [Some("f0".into()), None, Some("f2".into()), Some("f3".into())]);
@@ -232,7 +247,7 @@ mod tests {
     #[test]
     fn nonsense_is_no_answer() {
         let ask = |i: usize, _: Depth| Answer { found: vec![None; i], ..Answer::default() };
-        let got = answers(&[0, 5], false, ask);
+        let got = answers(&[0, 5], false, None, ask);
         assert_eq!(got.iter().map(|a| a.found.len()).collect::<Vec<_>>(), [0, 5]);
         assert!(got[1].lacking.contains("nonsense"), "{}", got[1].lacking);
     }

@@ -23,8 +23,11 @@ pub(super) fn name(module: &Module, places: &[Place], depth: Depth, finder: &mut
         let why = if module.lacking.is_empty() { "the file could not be opened" } else { &module.lacking };
         return Answer::nothing(places, why);
     };
+    // The kept file, though its path may be another's by now; opened anew, for the recorder goes on, and they would share an offset.
+    let kept = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    let anew = File::open(&kept);
     // Read as needed: of a large file mostly the section headers.
-    let cache = ReadCache::new(file);
+    let cache = ReadCache::new(anew.as_ref().unwrap_or(file));
     let elf = match object::File::parse(&cache) {
         Ok(elf) => elf,
         Err(e) => return Answer::nothing(places, format!("not an ELF file that can be read: {e}")),
@@ -33,8 +36,6 @@ pub(super) fn name(module: &Module, places: &[Place], depth: Depth, finder: &mut
     let lines = depth == Depth::Lines;
     let own = lines && elf.has_debug_symbols();
     let (separate, unfound) = if own || !lines { (None, None) } else { finder.find(module, &elf) };
-    // The kept file, though its path may be another's by now.
-    let kept = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
     let mut lacking = Vec::new();
     let mut found = vec![None; places.len()];
     let debug = own || separate.is_some();

@@ -130,7 +130,7 @@ fn sources(kernel: &Kallsyms) -> Sources<'_> {
 }
 
 fn named(module: Module, places: &BTreeMap<(u32, u64), u64>) -> Named {
-    name_from(&[module], places, &mut sources(&Kallsyms::default()))
+    name_from(&[module], places, None, &mut sources(&Kallsyms::default()))
 }
 
 /// Names and lines of a row, innermost first.

@@ -12,17 +12,23 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Of which runs a file has rows: a line each, of which the first word is the run.
 const RUNS: &str = "plumb.runs";
 /// The column that says it.
 const RUN: &str = "run";
+/// Bytes that joined files may have whatever they are made of.
+const ROOM: u64 = 64 << 20;
 
-/// A file that is joined to others.
+/// Columns of a table at most: what a file claims is read, whoever wrote it.
+const COLUMNS: usize = 128;
+
+/// A file that is joined to others; open only while it is read.
 #[derive(Debug)]
 pub struct Part {
     path: PathBuf,
-    file: File,
+    bytes: u64,
     footer: Value,
     /// Whose rows it has.
     runs: Vec<String>,
@@ -51,16 +57,21 @@ impl Part {
                     .collect()
             }
         };
+        let columns = footer.field(SCHEMA).map_or(&[][..], Value::items);
+        ensure!(columns.len() <= COLUMNS, "it has more than {COLUMNS} columns");
+        for column in columns.iter().skip(1) {
+            let kind = column.field(1).and_then(Value::number).and_then(kind);
+            kind.context("a column of a type that plumb does not write")?;
+        }
         let mut before = MAGIC.len() as u64;
         for group in footer.field(GROUPS).map_or(&[][..], Value::items) {
-            let (from, to) = extent(group)?;
             // As they are written: else one file's bytes could be read without end.
-            ensure!(before <= from && to <= end, "a row group lies in another, or outside of the file");
-            before = to;
+            before = behind(group, before)?;
+            ensure!(before <= end, "a row group lies outside of the file");
         }
         Ok(Self {
             path: path.into(),
-            file,
+            bytes: meta.len(),
             footer,
             runs,
             without: HashSet::new(),
@@ -114,8 +125,26 @@ impl Part {
     }
 
     fn each(&self, wanted: (&[Wanted<'_>], usize), row: &mut dyn FnMut(&[Cell<'_>])) -> Result<()> {
+        let file = File::open(&self.path)?;
+        let meta = file.metadata()?;
+        ensure!((meta.dev(), meta.ino()) == self.is, "it is another file by now");
         let mut groups = self.footer.field(GROUPS).map_or(&[][..], Value::items).iter();
-        groups.try_for_each(|group| read::rows(&self.file, group, self.schema(), wanted, row))
+        groups.try_for_each(|group| read::rows(&file, group, self.schema(), wanted, row))
+    }
+
+    /// Names and kinds of its columns.
+    fn kinds(&self) -> Vec<(String, Kind)> {
+        let columns = self.schema().iter().skip(1);
+        columns.filter_map(|c| Some((text(c.field(4)), kind(c.field(1)?.number()?)?))).collect()
+    }
+
+    /// Reads all of it, for nothing.
+    ///
+    /// # Errors
+    /// It is not what plumb writes.
+    pub fn check(&self) -> Result<()> {
+        let schema = self.kinds();
+        self.each((&all(&schema), schema.len()), &mut |_| {})
     }
 
     /// The list of columns, behind the table itself.
@@ -146,9 +175,17 @@ impl Part {
     }
 }
 
-/// Where a row group begins and ends in its file.
-fn extent(group: &Value) -> Result<(u64, u64)> {
-    let (mut least, mut most) = (u64::MAX, 0);
+fn text(value: Option<&Value>) -> String {
+    String::from_utf8_lossy(value.map_or(&[][..], Value::bytes)).into_owned()
+}
+
+fn all(schema: &[(String, Kind)]) -> Vec<Wanted<'_>> {
+    let columns = schema.iter().enumerate();
+    columns.map(|(place, (name, kind))| Wanted { name, kind: *kind, place }).collect()
+}
+
+/// Where a row group ends, of which the columns lie one behind the other, from `before` on.
+fn behind(group: &Value, mut before: u64) -> Result<u64> {
     for chunk in group.field(1).context("a row group without columns")?.items() {
         let meta = chunk.field(3).context("a column without a place")?;
         let number = |field| meta.field(field).and_then(Value::number);
@@ -157,53 +194,32 @@ fn extent(group: &Value) -> Result<(u64, u64)> {
         ensure!(0 <= from && from <= data && 0 <= length, "a column's place is none");
         let to = from.checked_add(length).context("a column's place is none")?;
         ensure!(data <= to, "a column's place is none");
-        (least, most) = (least.min(from as u64), most.max(to as u64));
+        ensure!(before <= from as u64, "a column lies in another");
+        before = to as u64;
     }
-    ensure!(least <= most, "a row group without columns");
-    Ok((least, most))
-}
-
-/// Why parts are not joined.
-#[derive(Debug)]
-pub enum Failed {
-    /// This one is not what plumb writes.
-    Part(usize, Error),
-    Other(Error),
-}
-
-impl From<Error> for Failed {
-    fn from(error: Error) -> Self {
-        Self::Other(error)
-    }
+    Ok(before)
 }
 
 /// Writes the rows of all parts into one file; tells how many bytes it has.
 ///
 /// # Errors
-/// A part cannot be read, they have not the same columns, or the file cannot be written.
-pub fn join(parts: &[Part], out: &Path) -> Result<u64, Failed> {
-    let Some(first) = parts.first() else { return Err(Error::msg("there is nothing to join").into()) };
-    let text =
-        |value: Option<&Value>| String::from_utf8_lossy(value.map_or(&[][..], Value::bytes)).into_owned();
-    let mut schema = Vec::new();
-    for column in first.schema().iter().skip(1) {
-        let kind = column.field(1).and_then(Value::number).and_then(kind);
-        schema.push((text(column.field(4)), kind.context("a column of a type that plumb does not write")?));
-    }
+/// A part cannot be read, they have not the same columns, the file cannot be written, or `stop` became true.
+pub fn join(parts: &[Part], out: &Path, stop: &AtomicBool) -> Result<u64> {
+    let first = parts.first().context("there is nothing to join")?;
+    let schema = first.kinds();
     let runs: String = parts.iter().flat_map(Part::runs).map(|run| format!("{run}\n")).collect();
     let words = first.footer.field(WORDS).map_or(&[][..], Value::items).iter();
     let mut words: Vec<_> = words.map(|word| (text(word.field(1)), text(word.field(2)))).collect();
     words.retain(|(key, _)| key != RUNS);
     words.push((RUNS.into(), runs));
     let table = text(first.schema().first().and_then(|table| table.field(4)));
-    let columns = schema.iter().enumerate();
-    let wanted: Vec<_> = columns.map(|(place, (name, kind))| Wanted { name, kind: *kind, place }).collect();
     let run = schema.iter().position(|(name, _)| name == RUN);
+    // Rows of one text of many MiB, which stands in the file once, would be written for hours.
+    let most = parts.iter().map(|part| part.bytes).fold(ROOM, |sum, bytes| sum.saturating_add(4 * bytes));
     let mut writer = Writer::new(out.into(), table, schema.clone(), words)?;
-    for (number, part) in parts.iter().enumerate() {
-        if !part.fits(first) {
-            return Err(Failed::Part(number, Error::msg("it has other columns than those beside it")));
-        }
+    for part in parts {
+        let name = || part.path.display().to_string();
+        ensure!(part.fits(first), "{}: has other columns than {}", name(), first.path.display());
         let mut written = Ok(());
         let mut row = |cells: &[Cell<'_>]| {
             let left_out = match run.map(|place| cells[place]) {
@@ -212,10 +228,16 @@ pub fn join(parts: &[Part], out: &Path) -> Result<u64, Failed> {
             };
             if written.is_ok() && !left_out {
                 written = writer.row(cells);
+                if writer.at > most || stop.load(Ordering::Relaxed) {
+                    written = Err(Error::msg(match writer.at > most {
+                        true => "its rows take many times its own room: they are not what plumb writes",
+                        false => "ended before all was joined",
+                    }));
+                }
             }
         };
-        part.each((&wanted, schema.len()), &mut row).map_err(|error| Failed::Part(number, error))?;
-        written?;
+        part.each((&all(&schema), schema.len()), &mut row).with_context(name)?;
+        written.with_context(name)?;
     }
     writer.finish()?;
     Ok(writer.file.metadata().with_context(|| out.display().to_string())?.len())

@@ -20,7 +20,7 @@ fn jit(file: Option<File>) -> Module {
 fn in_maps(dir: &Path, module: Module, places: &[u64]) -> Named {
     let none = Kallsyms::default();
     let places = places.iter().map(|at| ((1, *at), 1)).collect();
-    name_from(&[module], &places, &mut Sources { maps: dir.into(), ..sources(&none) })
+    name_from(&[module], &places, None, &mut Sources { maps: dir.into(), ..sources(&none) })
 }
 
 fn names(out: &Named) -> Vec<(u64, &str)> {
@@ -110,14 +110,14 @@ fn the_vdso_is_named_by_our_own() {
 fn kernel_functions_have_their_module_and_are_refused_without_symbols() {
     let k = Kallsyms::parse("f000 t one\nf010 t two\nf100 t three\t[ext4]\nf200 t four\t[bpf]\n");
     let places = [((0, 0xf010), 0), ((0, 0xf011), 2), ((0, 0xf108), 1), ((0, 0xf208), 1), ((0, 5), 1)].into();
-    let out = name_from(&[], &places, &mut sources(&k));
+    let out = name_from(&[], &places, None, &mut sources(&k));
     // A return address at the very beginning of `two` is the end of `one`.
     assert_eq!(
         names(&out),
         [(0xf010, "one"), (0xf011, "two"), (0xf108, "three [ext4]"), (0xf208, "four [bpf]")]
     );
     assert_eq!((out.symbols[0].places, out.symbols[0].named), (5, 4));
-    let hidden = name_from(&[], &places, &mut sources(&Kallsyms::default()));
+    let hidden = name_from(&[], &places, None, &mut sources(&Kallsyms::default()));
     assert!(hidden.functions.is_empty() && hidden.symbols[0].lacking.contains("kptr_restrict"));
 }
 
@@ -142,7 +142,7 @@ fn kernel_lines_come_from_a_vmlinux_wherever_the_kernel_lies() {
     let k = Kallsyms::parse(&text);
     let places = (0..outer.1).map(|i| ((0, outer.0 + distance + i), 1)).collect();
     let mut with = Sources { vmlinux: Ok(Some(bench.path("vmlinux"))), ..sources(&k) };
-    let out = name_from(&[], &places, &mut with);
+    let out = name_from(&[], &places, None, &mut with);
     let inlined = [("inner", "/prog.c:6"), ("outer_as_it_runs", "/prog.c:10")];
     assert!(out.functions.iter().any(|f| is(f, &inlined)), "{out:#?}");
     assert!(out.functions.iter().all(|f| (f.start, f.size) == (outer.0 + distance, outer.1)));
@@ -180,7 +180,7 @@ fn the_kernels_code_is_read_as_it_runs() {
     // And in the rows, by the symbol's own length.
     let size = k.place(at).expect("named").size;
     let mut real = Sources { peek: Box::new(peek::read), ..sources(&k) };
-    let out = name_from(&[], &[((0, at + 1), 1)].into(), &mut real);
+    let out = name_from(&[], &[((0, at + 1), 1)].into(), None, &mut real);
     assert_eq!((out.functions[0].names.as_str(), out.code[0].bytes), ("schedule", size));
     assert_eq!(out.code[0].words[0].to_le_bytes(), bytes[..8]);
 }

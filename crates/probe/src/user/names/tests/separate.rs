@@ -16,7 +16,7 @@ fn stripped(bench: &Bench, strip: &[&str]) -> (u64, u64) {
 
 fn ask(module: Module, debug: debug::Finder, hidden: (u64, u64)) -> Named {
     let none = Kallsyms::default();
-    name_from(&[module], &all_of(&[hidden]), &mut Sources { debug, ..sources(&none) })
+    name_from(&[module], &all_of(&[hidden]), None, &mut Sources { debug, ..sources(&none) })
 }
 
 #[test]
