@@ -225,12 +225,15 @@ make_collector() {
 		receivers: [{gomod: go.opentelemetry.io/collector/receiver/otlpreceiver $OTELCOL}]
 		exporters: [{gomod: github.com/open-telemetry/opentelemetry-collector-contrib/exporter/fileexporter $OTELCOL}]
 	END
-	# Not compiled by the builder, which fetches what the tests of its modules need as well.
+	# Not compiled by the builder, which fetches what the tests of its modules need as well, and then leaves out go.mod.
 	if ! (
 		export GOPATH=$dir/go GOFLAGS=-modcacherw
 		cd "$dir" &&
 			go run "go.opentelemetry.io/collector/cmd/builder@$OTELCOL" --config builder.yaml --skip-compilation --skip-get-modules &&
-			cd build && go build -mod=mod -trimpath -ldflags='-s -w' -o ../../bin/otelcol .
+			cd build && { [ -e go.mod ] || go mod init otelcol; } &&
+			go get "go.opentelemetry.io/collector/otelcol@$OTELCOL" "go.opentelemetry.io/collector/receiver/otlpreceiver@$OTELCOL" \
+				"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/fileexporter@$OTELCOL" &&
+			go build -mod=mod -trimpath -ldflags='-s -w' -o ../../bin/otelcol .
 	) >"$dir/log" 2>&1; then
 		say "no collector of OpenTelemetry: $(tail -n 1 "$dir/log")"
 	fi
