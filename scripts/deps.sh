@@ -225,7 +225,7 @@ make_collector() {
 		receivers: [{gomod: go.opentelemetry.io/collector/receiver/otlpreceiver $OTELCOL}]
 		exporters: [{gomod: github.com/open-telemetry/opentelemetry-collector-contrib/exporter/fileexporter $OTELCOL}]
 	END
-	# Not compiled by the builder, which fetches what the tests of its modules need as well, and then leaves out go.mod.
+	# Not compiled by the builder, which fetches what the tests of its modules need as well. Without that it writes no go.mod.
 	if ! (
 		export GOPATH=$dir/go GOFLAGS=-modcacherw
 		cd "$dir" &&

@@ -28,18 +28,10 @@ const WAITING: usize = 4;
 const REPORTS: usize = 16;
 /// So often is looked what was asked for.
 const LOOK: Duration = Duration::from_millis(250);
-/// What writing needs: directories may be of the user whom sudo runs plumb for, and the process that reads the symbols of a
-/// run's programs becomes the user nobody.
-const WRITES: &[u32] = &[
-    capabilities::CHOWN,
-    capabilities::DAC_OVERRIDE,
-    capabilities::DAC_READ_SEARCH,
-    capabilities::FOWNER,
-    capabilities::SETUID,
-    capabilities::SETGID,
-];
-/// What who reports needs.
-const REPORTS_NEED: &[u32] =
+/// What the process that reads the symbols of a run's programs needs to become the user nobody.
+const NAMES: &[u32] = &[capabilities::SETUID, capabilities::SETGID];
+/// What writing needs, and who reports: directories may be of the user whom sudo runs plumb for.
+const WRITES: &[u32] =
     &[capabilities::CHOWN, capabilities::DAC_OVERRIDE, capabilities::DAC_READ_SEARCH, capabilities::FOWNER];
 
 /// A line of windows/DATE.jsonl.
@@ -103,7 +95,7 @@ impl Writer {
         let program = std::env::current_exe().context("plumb's own file")?;
         let work = move || {
             // Where the kernel refuses, it goes on with what it has.
-            let _ = capabilities::keep(WRITES, REPORTS_NEED);
+            let _ = capabilities::keep(&[WRITES, NAMES].concat(), WRITES);
             let reports = Reports { program, waiting: VecDeque::new(), present: None };
             Work { store, asked, metrics, otlp, reports, machine: Identity::read(&Root::real()) }
                 .all(&todo, &tell);

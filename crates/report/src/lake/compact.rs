@@ -8,7 +8,7 @@ use anyhow::{anyhow, bail, Context, Error, Result};
 use plumb_machine::json::{formats, Format, Output};
 use plumb_machine::{lock, utc_of, LockError};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,6 +39,13 @@ impl Compacted {
     fn skip(&mut self, path: &Path, error: &Error) {
         self.skipped.push(format!("{}: {error:#}", path.display()));
         self.after += 1;
+    }
+
+    /// Whether a file that was read stays as it is, which is told.
+    fn skips(&mut self, part: &Part, read: Result<()>) -> bool {
+        let error = read.err();
+        error.iter().for_each(|error| self.skip(part.path(), error));
+        error.is_some()
     }
 }
 
@@ -147,7 +154,12 @@ struct Group {
 }
 
 impl Group {
-    /// The place of one that fits most of them, or what was joined before; the others stay as they are.
+    /// The files that are there.
+    fn count(&self) -> usize {
+        self.single.len() + usize::from(self.joined.is_some())
+    }
+
+    /// One that fits what was joined before, or else most of them.
     fn pattern(&self) -> Option<&Part> {
         let mut patterns: Vec<(&Part, usize)> = Vec::new();
         for part in &self.single {
@@ -156,11 +168,33 @@ impl Group {
                 None => patterns.push((part, 1)),
             }
         }
-        self.joined.as_ref().or(patterns
-            .into_iter()
-            .rev()
-            .max_by_key(|(_, count)| *count)
-            .map(|(part, _)| part))
+        let most = patterns.into_iter().rev().max_by_key(|(_, count)| *count);
+        self.joined.as_ref().or(most.map(|(part, _)| part))
+    }
+
+    /// Leaves out, and names, what cannot be joined to the others: before anything is written, for what was joined must lose no
+    /// run for one that cannot be read.
+    fn check(&mut self, out: &mut Compacted) {
+        if self.broken || self.count() < 2 {
+            return;
+        }
+        if self.joined.take_if(|part| out.skips(part, part.check())).is_some() {
+            self.broken = true;
+            return;
+        }
+        let Some(pattern) = self.pattern() else { return };
+        let mut fit: VecDeque<bool> = self.single.iter().map(|part| part.fits(pattern)).collect();
+        self.single.retain(|part| {
+            let read = match fit.pop_front() {
+                Some(false) => Err(anyhow!("it has other columns than those beside it")),
+                _ => part.check(),
+            };
+            !out.skips(part, read)
+        });
+        if let Some(joined) = &mut self.joined {
+            // A file of its own is later than what was joined: it was replaced, or joining it was broken off.
+            joined.without(&self.single);
+        }
     }
 }
 
@@ -192,42 +226,14 @@ fn partition(dir: &Path, made: &Path, stop: &AtomicBool, out: &mut Compacted) ->
         }
     }
     for (columns, mut group) in groups {
-        let name = dir.join(format!("{ALL}{columns}.parquet"));
-        if group.broken || group.single.len() + usize::from(group.joined.is_some()) < 2 {
-            out.after += group.single.len() as u64 + u64::from(group.joined.is_some());
+        group.check(out);
+        if group.broken || group.count() < 2 {
+            out.after += group.count() as u64;
             continue;
         }
-        let odd: Vec<bool> = group
-            .pattern()
-            .map_or(Vec::new(), |pattern| group.single.iter().map(|part| !part.fits(pattern)).collect());
-        let mut single = Vec::new();
-        for (part, odd) in group.single.drain(..).zip(odd) {
-            // Before anything is written: what was joined loses no run for one that cannot be read.
-            match if odd { Err(anyhow!("it has other columns than those beside it")) } else { part.check() } {
-                Ok(()) => single.push(part),
-                Err(error) => out.skip(part.path(), &error),
-            }
-        }
-        let joined = group.joined.map(|mut part| {
-            // A file of its own is later than what was joined: it was replaced, or joining it was broken off.
-            part.without(&single);
-            part
-        });
-        match joined.as_ref().map_or(Ok(()), Part::check) {
-            Ok(()) if single.len() + usize::from(joined.is_some()) > 1 => {}
-            checked => {
-                out.after += single.len() as u64;
-                match (checked, joined) {
-                    (Err(error), _) => out.skip(&name, &error),
-                    (Ok(()), Some(_)) => out.after += 1,
-                    (Ok(()), None) => {}
-                }
-                continue;
-            }
-        }
         out.after += 1;
-        let parts: Vec<Part> = joined.into_iter().chain(single).collect();
-        let path = made.join("joined.parquet");
+        let parts: Vec<Part> = group.joined.into_iter().chain(group.single).collect();
+        let (path, name) = (made.join("joined.parquet"), dir.join(format!("{ALL}{columns}.parquet")));
         out.bytes += join(&parts, &path, stop).with_context(|| dir.display().to_string())?;
         let synced = File::open(&path).and_then(|file| file.sync_all());
         synced.with_context(|| path.display().to_string())?;

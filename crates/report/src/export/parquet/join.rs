@@ -109,13 +109,14 @@ impl Part {
         let width = table.columns.len();
         let all = used.iter().map(|place| (*place, &table.columns[*place]));
         let mut wanted: Vec<_> = all.map(|(place, c)| Wanted { name: c.name, kind: c.kind, place }).collect();
-        if kept.len() < self.runs.len() {
+        let filters = kept.len() < self.runs.len();
+        if filters {
             wanted.push(Wanted { name: RUN, kind: Kind::Text, place: width });
         }
-        let filters = wanted.last().is_some_and(|w| w.place == width);
-        let mut chosen = |cells: &[Cell<'_>]| match cells[width] {
-            Cell::Text(run) if filters && !kept.contains(run) => {}
-            _ => row(&cells[..width]),
+        let mut chosen = |cells: &[Cell<'_>]| {
+            if !filters || matches!(cells[width], Cell::Text(run) if kept.contains(run)) {
+                row(&cells[..width]);
+            }
         };
         let error = self.each((&wanted, width + 1), &mut chosen).err()?;
         Some(match &self.runs[..] {
