@@ -67,6 +67,20 @@ static __always_inline u64 python_thread(struct plumb_python *p, struct task_str
 	return 0;
 }
 
+/* A code object as it stands in a stack; see PLUMB_PYTHON_ADDRESS. */
+static __always_inline u64 python_code(struct plumb_python *p, u64 code)
+{
+	u64 of[2] = {}, hash;
+	u32 line = 0;
+
+	if (!code)
+		return 0;
+	bpf_probe_read_user(of, sizeof(of), (void *)(code + p->filename));
+	bpf_probe_read_user(&line, sizeof(line), (void *)(code + p->line));
+	hash = ((line * PLUMB_PYTHON_MIX ^ of[0]) * PLUMB_PYTHON_MIX ^ of[1]) * PLUMB_PYTHON_MIX;
+	return hash >> PLUMB_PYTHON_ADDRESS << PLUMB_PYTHON_ADDRESS | code;
+}
+
 /* A record of its own, before that of the stack: most threads have none. Global, so that it is verified once. */
 __noinline int python_stack(u32 tid, u64 end)
 {
@@ -109,6 +123,7 @@ __noinline int python_stack(u32 tid, u64 end)
 			entry = entry == SHIM_OWNER;
 			code = entry ? 0 : code;
 		}
+		code = python_code(p, code);
 		s->kernel[i] = entry ? code | PLUMB_PYTHON_ENTRY : code;
 		frame = user_word(frame + p->back);
 	}

@@ -150,8 +150,15 @@ struct plumb_python {
 	plumb_u16 code;   /* of a frame: its code object */
 	plumb_u16 entry;  /* of a frame: see enum plumb_python_entry */
 	plumb_u16 kind;   /* enum plumb_python_entry */
-	plumb_u16 unused[3];
+	plumb_u16 line;   /* PyCodeObject: co_firstlineno */
+	plumb_u16 filename; /* PyCodeObject: co_filename, behind which its name is */
+	plumb_u16 unused;
 };
+
+/* A code object in a stack: its address, and above it what tells it from the one that had its memory before: a hash of
+ * its first line, its file and its name. */
+#define PLUMB_PYTHON_ADDRESS 48
+#define PLUMB_PYTHON_MIX 0x9e3779b97f4a7c15ULL
 
 /* Why a stack was lost: index of stacks_lost. */
 enum plumb_stack_lost {

@@ -132,20 +132,29 @@ fn in_python() {
     spends("in_python", &place, &words(&python, &["-X", "perf", script]), |_| Vec::new());
 }
 
-#[test]
-fn in_python_without_a_map() {
-    let Some(place) = Place::new("in_python_without_a_map", &[]) else { return };
+/// In each Python that is installed.
+fn in_pythons(test: &str, script: &str) {
+    let Some(place) = Place::new(test, &[]) else { return };
     let pythons = pythons();
     if pythons.is_empty() {
-        println!("SKIP in_python_without_a_map: no Python from 3.8 to 3.13, in PATH or ~/.pyenv/versions");
+        println!("SKIP {test}: no Python from 3.8 to 3.13, in PATH or ~/.pyenv/versions");
     }
-    let script = source("shares.py");
+    let script = source(script);
     let script = script.to_str().expect("UTF-8");
     for (minor, python) in pythons {
-        let test = format!("in_python_without_a_map, 3.{minor}");
         // The first stacks of a process have no functions of Python.
-        spends_of(&test, &place, &words(&python, &[script]), true, |_| Vec::new());
+        spends_of(&format!("{test}, 3.{minor}"), &place, &words(&python, &[script]), true, |_| Vec::new());
     }
+}
+
+#[test]
+fn in_python_without_a_map() {
+    in_pythons("in_python_without_a_map", "shares.py");
+}
+
+#[test]
+fn in_python_whose_code_comes_and_goes() {
+    in_pythons("in_python_whose_code_comes_and_goes", "reused.py");
 }
 
 #[test]

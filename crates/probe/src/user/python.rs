@@ -24,6 +24,9 @@ const LONGEST: u64 = 512;
 const PATIENCE: Duration = Duration::from_millis(100);
 /// PLUMB_PYTHON_ENTRY: the frame's function was called from C.
 const ENTRY: u64 = 1;
+/// PLUMB_PYTHON_ADDRESS, PLUMB_PYTHON_MIX.
+const ADDRESS: u32 = 48;
+const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Where a version keeps what; see `struct plumb_python`.
 struct Version {
@@ -39,7 +42,7 @@ struct Version {
     entry: u16,
     /// enum plumb_python_entry
     kind: u16,
-    /// PyCodeObject: co_filename, co_qualname (or co_name), co_firstlineno
+    /// PyCodeObject: co_filename, behind which co_name lies; co_qualname (or co_name), co_firstlineno
     filename: usize,
     name: usize,
     line: usize,
@@ -118,7 +121,7 @@ struct Interpreter {
 #[derive(Debug, Default)]
 struct Process {
     version: usize,
-    /// The place of each code object.
+    /// The place of each code object, by its address and what tells it from others that had its memory.
     functions: HashMap<u64, Option<(u32, u64)>>,
 }
 
@@ -228,7 +231,9 @@ impl Pythons {
             code: v.code,
             entry: v.entry,
             kind: v.kind,
-            unused: [0; 3],
+            line: v.line as u16,
+            filename: v.filename as u16,
+            unused: 0,
         };
         self.processes.insert(pid, Process { version: i.version, functions: HashMap::new() });
         self.news.push((pid, Some(tell)));
@@ -323,12 +328,23 @@ impl Pythons {
     }
 }
 
+/// What a code object's address has above it in a stack (python_code() in bpf/python.bpf.h).
+fn mark(line: u32, filename: u64, name: u64) -> u64 {
+    let mixed = (u64::from(line).wrapping_mul(MIX) ^ filename).wrapping_mul(MIX) ^ name;
+    mixed.wrapping_mul(MIX) >> ADDRESS
+}
+
+/// The function of a code object as it came from the programs; none where another one has its memory by now.
 fn read(pid: u32, code: u64, v: &Version) -> Option<Function> {
+    let (code, marked) = (code & ((1 << ADDRESS) - 1), code >> ADDRESS);
     let memory = File::open(format!("/proc/{pid}/mem")).ok()?;
     let mut object = [0; 160];
     memory.read_exact_at(&mut object, code).ok()?;
     let word = |at: usize| Some(u64::from_le_bytes(object.get(at..at + 8)?.try_into().ok()?));
     let line = u32::from_le_bytes(object.get(v.line..v.line + 4)?.try_into().ok()?);
+    if mark(line, word(v.filename)?, word(v.filename + 8)?) != marked {
+        return None;
+    }
     let path = text(&memory, word(v.filename)?, v)?;
     let name = text(&memory, word(v.name)?, v)?;
     (!name.is_empty()).then_some((path, name, line))
