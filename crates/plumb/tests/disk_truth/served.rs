@@ -224,10 +224,10 @@ impl Recorded {
         all
     }
 
-    /// How much later than the model asked for the disk's answers went out, ns, sorted; `path`: as
-    /// much earlier they should.
-    pub fn late(&self, path: u64) -> Vec<u64> {
-        let all = self.lines.iter().filter(|l| l.model > path);
+    /// How much later than the model asked for the disk's answers went out, ns, sorted, of one
+    /// operation or of all; `path`: as much earlier they should.
+    pub fn late(&self, operation: Option<Operation>, path: u64) -> Vec<u64> {
+        let all = self.lines.iter().filter(|l| operation.is_none_or(|o| l.operation == o) && l.model > path);
         let mut all: Vec<u64> = all.map(|l| l.sent.saturating_sub(l.arrival + l.model - path)).collect();
         all.sort_unstable();
         all
