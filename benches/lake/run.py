@@ -3,7 +3,8 @@
 """A lake of many runs: how fast runs are published and joined, and how long DuckDB takes for each question of sql/.
 
 The runs are copies of recorded traces of tests/traces, each with an id and a host of its own, half of each host's with
-another kernel. They are made a hundred at a time and published in one call, which alone is timed."""
+another kernel. They are made a hundred at a time and published in one call, which alone is timed. grow.py makes of the joined
+lake one with more block requests (--requests), and one of more runs and days, all but their block requests (--days, --times)."""
 
 import os
 import shutil
@@ -23,11 +24,13 @@ from common.system import ROOT, Problem
 TRACES = ["appenders", "cold-read", "cpu-quota", "direct-writes", "epoll", "hogs", "io-limit", "mutex", "tcp-peer", "write-fsync"]
 KERNELS = ["6.1.0", "6.12.0"]
 BATCH = 100
+GROW = Path(__file__).resolve().parent / "grow.py"
 
 # A process of its own for each question: it has read nothing of the lake before.
 ASK = """
 import sys, time, duckdb
 c = duckdb.connect()
+c.execute("set enable_progress_bar = false")
 c.execute(open(sys.argv[1]).read())
 begin = time.monotonic()
 rows = len(c.execute(open(sys.argv[2]).read()).fetchall())
@@ -72,6 +75,13 @@ def publish(options, lake, work):
     return took
 
 
+def grown(options, python, joined, to):
+    """By two processes, for DuckDB writes small files with one thread."""
+    half = lambda first: subprocess.Popen([python, GROW, joined, to, str(options.days), str(options.times), str(first), "2"])
+    if any([one.wait() for one in [half(0), half(1)]]):
+        raise Problem("grow.py failed")
+
+
 def views(plumb, lake):
     path = lake.with_suffix(".sql")
     with path.open("w") as out:
@@ -100,7 +110,15 @@ def measure(options, undo):
     since = time.monotonic()
     subprocess.run([options.plumb, "lake", "compact", joined], check=True, stdout=subprocess.DEVNULL)
     summary |= {"compact_s": time.monotonic() - since, "joined": tree(joined)}
+    if options.requests > 1:
+        subprocess.run([python, GROW, joined, str(options.requests)], check=True)
+        summary["more_requests"] = tree(joined)
     sides = {"joined": views(options.plumb, joined)}
+    if options.days:
+        evidence.say(f"writing a lake of {options.runs * options.days * options.times:,} runs ...")
+        grown(options, python, joined, work / "grown")
+        summary["grown"] = tree(work / "grown")
+        sides["grown"] = views(options.plumb, work / "grown")
     if not options.joined_only:
         sides = {"published": views(options.plumb, lake), **sides}
     questions, rows = sorted((ROOT / "sql").glob("*.sql")), []
@@ -111,10 +129,11 @@ def measure(options, undo):
     cells = []
     for question in questions:
         mine = [r for r in rows if r["question"] == question.stem]
-        if len({r["rows"] for r in mine}) != 1:
-            raise Problem(f"{question.stem}: the answers have {sorted({r['rows'] for r in mine})} rows")
+        answers = {side: sorted({r["rows"] for r in mine if r["lake"] == side}) for side in sides}
+        if any(len(counts) != 1 for counts in answers.values()) or answers.get("published", answers["joined"]) != answers["joined"]:
+            raise Problem(f"{question.stem}: the answers have {answers} rows")
         times = {side: [r["seconds"] for r in mine if r["lake"] == side] for side in sides}
-        cells.append([question.stem, f"{mine[0]['rows']:,}", *(f"{statistics.median(t):.2f} ({min(t):.2f} to {max(t):.2f})" for t in times.values())])
+        cells.append([question.stem, f"{answers['joined'][0]:,}", *(f"{statistics.median(t):.2f} ({min(t):.2f} to {max(t):.2f})" for t in times.values())])
     facts = machine.done()
     directory.mkdir(parents=True, exist_ok=True)
     evidence.write_csv(directory / "questions.csv", rows)
@@ -123,7 +142,10 @@ def measure(options, undo):
     mib = lambda side: f"{summary[side]['files']:,} files, {summary[side]['bytes'] / 2**20:,.0f} MiB"
     lines = [evidence.COMMENT, f"# A lake of {options.runs:,} runs of {options.hosts} hosts", "",
              f"Copies of {len(TRACES)} recorded traces, published in {took:,.0f} s, {options.runs / took:,.0f} runs a second: {mib('published')}."
-             f" `plumb lake compact` took {summary['compact_s']:.0f} s: {mib('joined')}.", "",
+             f" `plumb lake compact` took {summary['compact_s']:.0f} s: {mib('joined')}."
+             + (f" Then each block request was written {options.requests} times: {mib('more_requests')}." if options.requests > 1 else ""),
+             *([f"Grown: {options.runs * options.days * options.times:,} runs of {options.days} days, without block requests: {mib('grown')}."]
+               if options.days else []), "",
              f"Seconds that DuckDB takes for each question of sql/, in a process that is new to the lake; medians of {options.rounds} rounds with extremes.", "",
              *table(["question", "rows", *({"published": "as published"}.get(side, side) for side in sides)], cells), "", *evidence.machine_lines(facts, ["duckdb", "python"])]
     (directory / "summary.md").write_text("\n".join(lines) + "\n")
@@ -133,6 +155,9 @@ def measure(options, undo):
 OPTIONS = [
     ("--runs", {"type": int, "default": 10000, "help": "runs (10000)"}),
     ("--hosts", {"type": int, "default": 200, "help": "hosts (200)"}),
+    ("--requests", {"type": int, "default": 1, "help": "write each block request of the joined lake so often (1)"}),
+    ("--days", {"type": int, "default": 0, "help": "write another lake, in which each host has its runs on so many days (0: none)"}),
+    ("--times", {"type": int, "default": 1, "help": "and so many of each a day (1)"}),
     ("--joined-only", {"action": "store_true", "help": "do not ask the lake as it was published, which takes minutes a question"}),
 ]
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """The questions of sql/ to a Spark cluster (a master and workers of this machine): how long one worker takes for all of them, and two,
-and whether the answers stay those of `plumb query` while workers are killed in the middle of them. Runs are copies as in run.py."""
+and whether the answers stay those of `plumb query` while workers are killed in the middle of them; and how long ClickHouse (chDB) takes with one
+thread and with two. Runs are copies as in run.py."""
 
 import json
 import statistics
@@ -20,13 +21,28 @@ from common.system import ROOT, Problem
 
 HERE = Path(__file__).resolve().parent
 
+# Instead of that of engines.FRAME: seconds and rows of each question's second time.
+TIMED = """
+import json, os, pathlib, sys, time
+ask = json.load(open(sys.argv[1]))
+def answer(rows):
+    out = []
+    for of in ("warm", "timed"):
+        for name, sql in ask["questions"].items():
+            since = time.monotonic()
+            found = rows(sql)
+            out.append({"pass": of, "question": name, "seconds": time.monotonic() - since, "killed": None, "rows": found})
+    json.dump(out, open(sys.argv[2], "w"))
+"""
+
 
 def measure(options, undo):
     options.plumb = Path(options.plumb).resolve()
     directory = evidence.results_directory(options.out, "lake-spark")
-    python = engines.engines(ROOT / "target/engines", ["spark"])["spark"]
+    pythons = engines.engines(ROOT / "target/engines", ["spark", "chdb"])
+    python = pythons["spark"]
     version = "import importlib.metadata as m; print('pyspark', m.version('pyspark'))"
-    machine = system.Machine(options.plumb, {"spark": [python, "-c", version], "java": ["java", "--version"]})
+    machine = system.Machine(options.plumb, {"spark": [python, "-c", version], "chdb": [pythons["chdb"], "-c", version.replace("pyspark", "chdb")], "java": ["java", "--version"]})
     work = Path(tempfile.mkdtemp(prefix="plumb-bench-spark."))
     undo.add(f"rm -rf {work}")
     lake = work / "lake"
@@ -36,6 +52,12 @@ def measure(options, undo):
     ours = engines.ours(options.plumb, lake, questions)
     (work / "ask").write_text(json.dumps({"views": engines.views(options.plumb, lake, "spark"), "questions": questions}))
     found = {}
+    for threads in (1, 2):
+        evidence.say(f"asking ClickHouse with {threads} ...")
+        words = {name: f"{sql}\nsettings max_threads = {threads}" for name, sql in questions.items()}
+        (work / "ask-chdb").write_text(json.dumps({"views": engines.views(options.plumb, lake, "chdb"), "questions": words, "endpoint": None}))
+        subprocess.run([pythons["chdb"], "-c", TIMED + engines.CHDB, work / "ask-chdb", work / "answers"], check=True)
+        found[f"chdb {threads}"] = json.loads((work / "answers").read_text())
     for workers in (1, 2):
         evidence.say(f"asking a cluster of {workers} ...")
         out = work / f"answers-{workers}"
@@ -43,7 +65,7 @@ def measure(options, undo):
         done = subprocess.run(list(map(str, words)), capture_output=True, text=True)
         if done.returncode:
             raise Problem(f"Spark: {(done.stderr.strip().splitlines() or ['it says nothing'])[-1]}")
-        found[workers] = json.loads(out.read_text())
+        found[f"spark {workers}"] = json.loads(out.read_text())
     for answers in found.values():
         for answer in answers:
             answer["verdict"] = engines.agree(ours[answer["question"]], answer.pop("rows"))
@@ -53,18 +75,19 @@ def measure(options, undo):
     evidence.write_json(directory / "answers.json", found)
     every = [a for answers in found.values() for a in answers]
     wrong = [a for a in every if a["verdict"] != "same"]
-    killed = [a for a in found[2] if a["killed"] is not None]
-    of = lambda workers, name: next(a["seconds"] for a in found[workers] if a["pass"] == "timed" and a["question"] == name)
-    sums = {workers: sum(of(workers, name) for name in questions) for workers in found}
-    slower = statistics.median(a["seconds"] / of(2, a["question"]) for a in killed) if killed else 0
+    killed = [a for a in found["spark 2"] if a["killed"] is not None]
+    of = lambda who, name: next(a["seconds"] for a in found[who] if a["pass"] == "timed" and a["question"] == name)
+    sums = {who: sum(of(who, name) for name in questions) for who in found}
+    slower = statistics.median(a["seconds"] / of("spark 2", a["question"]) for a in killed) if killed else 0
+    scale = lambda engine: f"{sums[f'{engine} 1']:.1f} s, two {sums[f'{engine} 2']:.1f} s (x{sums[f'{engine} 1'] / sums[f'{engine} 2']:.2f})"
     cells = [[name, f"{len(ours[name]):,}", *(f"{of(w, name):.2f}" for w in found)] for name in questions]
-    lines = [evidence.COMMENT, f"# The questions of sql/ to Spark, a lake of {options.runs:,} runs of {options.hosts} hosts", "",
-             f"All {len(questions)} questions take one worker (1 CPU) {sums[1]:.1f} s, two {sums[2]:.1f} s (x{sums[1] / sums[2]:.2f}), behind a pass that warms up."
-             f" {len(killed)} times a worker and its executor were killed at a random moment of a question, which then took x{slower:.1f} (median)."
+    lines = [evidence.COMMENT, f"# The questions of sql/ to Spark and ClickHouse, a lake of {options.runs:,} runs of {options.hosts} hosts", "",
+             f"All {len(questions)} questions take Spark with one worker (1 CPU) {scale('spark')}, and ClickHouse with one thread {scale('chdb')}, behind a pass"
+             f" that warms up. {len(killed)} times a worker and its executor were killed at a random moment of a question, which then took x{slower:.1f} (median)."
              f" Of {len(every)} answers {len(every) - len(wrong)} have the rows of `plumb query`.", "",
-             *table(["question", "rows", "1 worker, s", "2 workers, s"], cells), "",
+             *table(["question", "rows", *(f"{who.replace(' ', ', ')}, s" for who in found)], cells), "",
              *table(["killed in", "after, s", "took, s", "rows"], [[a["question"], f"{a['killed']:.2f}", f"{a['seconds']:.2f}", a["verdict"]] for a in killed]), "",
-             *evidence.machine_lines(facts, ["spark", "java"])]
+             *evidence.machine_lines(facts, ["spark", "chdb", "java"])]
     (directory / "summary.md").write_text("\n".join(lines) + "\n")
     print("\n".join(lines))
     if wrong:
