@@ -4,13 +4,18 @@
 
 The runs are copies of recorded traces of tests/traces, each with an id and a host of its own, half of each host's with
 another kernel. They are made a hundred at a time and published in one call, which alone is timed. grow.py makes of the joined
-lake one with more block requests (--requests), and one of more runs and days, all but their block requests (--days, --times)."""
+lake one with more block requests (--requests), and one of more runs and days, all but their block requests (--days, --times).
+The day of plumb watch that is published every ten minutes has the windows of the last hour that benches/watch recorded."""
 
+import datetime
+import json
 import os
+import resource
 import shutil
 import statistics
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 from pathlib import Path
@@ -82,6 +87,29 @@ def grown(options, python, joined, to):
         raise Problem("grow.py failed")
 
 
+def day_of_watch(plumb, work):
+    """CPU seconds of each publishing of a day's windows, every ten minutes of it."""
+    raw = max((ROOT / "results").glob("*-watch")) / "raw.tar.xz"
+    with tarfile.open(raw) as archive:
+        hour = archive.extractfile("windows.jsonl").read().decode().splitlines()
+    midnight = datetime.datetime(2026, 1, 2, tzinfo=datetime.timezone.utc)
+    windows = work / "watch/windows"
+    windows.mkdir(parents=True)
+    took = []
+    with (windows / f"{midnight:%F}.jsonl").open("w") as out:
+        print(json.dumps({"format": "plumb.watch", "version": 1}), file=out)
+        for minute in range(24 * 60):
+            at = midnight + datetime.timedelta(minutes=minute)
+            window = json.loads(hour[minute % len(hour)]) | {"at": f"{at:%FT%TZ}", "began_unix_ns": int(at.timestamp()) * 10**9}
+            print(json.dumps(window), file=out, flush=True)
+            if minute % 10 == 9:
+                cpu = lambda: sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
+                since = cpu()
+                subprocess.run([plumb, "publish", work / "watch", "--to", work / "day"], check=True, stderr=subprocess.DEVNULL)
+                took.append(cpu() - since)
+    return took
+
+
 def views(plumb, lake):
     path = lake.with_suffix(".sql")
     with path.open("w") as out:
@@ -104,8 +132,9 @@ def measure(options, undo):
     work = Path(tempfile.mkdtemp(prefix="plumb-bench-lake."))
     undo.add(f"rm -rf {work}")
     lake, joined = work / "lake", work / "joined"
+    day = day_of_watch(options.plumb, work)
     took = publish(options, lake, work)
-    summary = {"runs": options.runs, "hosts": options.hosts, "publish_s": took, "runs_per_s": options.runs / took, "published": tree(lake)}
+    summary = {"watch_cpu_s": day, "runs": options.runs, "hosts": options.hosts, "publish_s": took, "runs_per_s": options.runs / took, "published": tree(lake)}
     shutil.copytree(lake, joined, copy_function=os.link)
     since = time.monotonic()
     subprocess.run([options.plumb, "lake", "compact", joined], check=True, stdout=subprocess.DEVNULL)
@@ -146,6 +175,7 @@ def measure(options, undo):
              + (f" Then each block request was written {options.requests} times: {mib('more_requests')}." if options.requests > 1 else ""),
              *([f"Grown: {options.runs * options.days * options.times:,} runs of {options.days} days, without block requests: {mib('grown')}."]
                if options.days else []), "",
+             f"Publishing a day of `plumb watch` every ten minutes takes {sum(day) / 864:.3f} % of a CPU, {max(day):.3f} s of it at most each time.", "",
              f"Seconds that DuckDB takes for each question of sql/, in a process that is new to the lake; medians of {options.rounds} rounds with extremes.", "",
              *table(["question", "rows", *({"published": "as published"}.get(side, side) for side in sides)], cells), "", *evidence.machine_lines(facts, ["duckdb", "python"])]
     (directory / "summary.md").write_text("\n".join(lines) + "\n")

@@ -1,9 +1,10 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """The questions of sql/ to a Spark cluster (a master and workers of this machine): how long one worker takes for all of them, and two,
-and whether the answers stay those of `plumb query` while workers are killed in the middle of them; and how long ClickHouse (chDB) takes with one
-thread and with two. Runs are copies as in run.py."""
+and whether the answers stay those of `plumb query` while workers are killed in the middle of them; and how long ClickHouse (chDB) and DuckDB
+take with one thread and with two. Runs are copies as in run.py."""
 
+import itertools
 import json
 import statistics
 import subprocess
@@ -39,10 +40,11 @@ def answer(rows):
 def measure(options, undo):
     options.plumb = Path(options.plumb).resolve()
     directory = evidence.results_directory(options.out, "lake-spark")
-    pythons = engines.engines(ROOT / "target/engines", ["spark", "chdb"])
+    pythons = engines.engines(ROOT / "target/engines", ["duckdb", "chdb", "spark"])
     python = pythons["spark"]
-    version = "import importlib.metadata as m; print('pyspark', m.version('pyspark'))"
-    machine = system.Machine(options.plumb, {"spark": [python, "-c", version], "chdb": [pythons["chdb"], "-c", version.replace("pyspark", "chdb")], "java": ["java", "--version"]})
+    version = "import importlib.metadata as m; print('NAME', m.version('NAME'))"
+    versions = {engine: [pythons[engine], "-c", version.replace("NAME", engines.PACKAGES[engine])] for engine in pythons}
+    machine = system.Machine(options.plumb, {**versions, "java": ["java", "--version"]})
     work = Path(tempfile.mkdtemp(prefix="plumb-bench-spark."))
     undo.add(f"rm -rf {work}")
     lake = work / "lake"
@@ -52,12 +54,15 @@ def measure(options, undo):
     ours = engines.ours(options.plumb, lake, questions)
     (work / "ask").write_text(json.dumps({"views": engines.views(options.plumb, lake, "spark"), "questions": questions}))
     found = {}
-    for threads in (1, 2):
-        evidence.say(f"asking ClickHouse with {threads} ...")
-        words = {name: f"{sql}\nsettings max_threads = {threads}" for name, sql in questions.items()}
-        (work / "ask-chdb").write_text(json.dumps({"views": engines.views(options.plumb, lake, "chdb"), "questions": words, "endpoint": None}))
-        subprocess.run([pythons["chdb"], "-c", TIMED + engines.CHDB, work / "ask-chdb", work / "answers"], check=True)
-        found[f"chdb {threads}"] = json.loads((work / "answers").read_text())
+    for engine, threads in itertools.product(("duckdb", "chdb"), (1, 2)):
+        evidence.say(f"asking {engine} with {threads} threads ...")
+        words = engines.views(options.plumb, lake, engines.ENGINES_OF_PLUMB[engine])
+        words = {"views": [f"set threads = {threads}", *words], "questions": questions, "endpoint": None}
+        if engine == "chdb":
+            words |= {"views": words["views"][1:], "questions": {name: f"{sql}\nsettings max_threads = {threads}" for name, sql in questions.items()}}
+        (work / f"ask-{engine}").write_text(json.dumps(words))
+        subprocess.run([pythons[engine], "-c", TIMED + engines.ENGINES[engine], work / f"ask-{engine}", work / "answers"], check=True)
+        found[f"{engine} {threads}"] = json.loads((work / "answers").read_text())
     for workers in (1, 2):
         evidence.say(f"asking a cluster of {workers} ...")
         out = work / f"answers-{workers}"
@@ -81,13 +86,13 @@ def measure(options, undo):
     slower = statistics.median(a["seconds"] / of("spark 2", a["question"]) for a in killed) if killed else 0
     scale = lambda engine: f"{sums[f'{engine} 1']:.1f} s, two {sums[f'{engine} 2']:.1f} s (x{sums[f'{engine} 1'] / sums[f'{engine} 2']:.2f})"
     cells = [[name, f"{len(ours[name]):,}", *(f"{of(w, name):.2f}" for w in found)] for name in questions]
-    lines = [evidence.COMMENT, f"# The questions of sql/ to Spark and ClickHouse, a lake of {options.runs:,} runs of {options.hosts} hosts", "",
-             f"All {len(questions)} questions take Spark with one worker (1 CPU) {scale('spark')}, and ClickHouse with one thread {scale('chdb')}, behind a pass"
-             f" that warms up. {len(killed)} times a worker and its executor were killed at a random moment of a question, which then took x{slower:.1f} (median)."
+    lines = [evidence.COMMENT, f"# The questions of sql/ to Spark, ClickHouse and DuckDB, a lake of {options.runs:,} runs of {options.hosts} hosts", "",
+             f"All {len(questions)} questions take Spark with one worker (1 CPU) {scale('spark')}, ClickHouse with one thread {scale('chdb')}, DuckDB {scale('duckdb')},"
+             f" behind a pass that warms up. {len(killed)} times a worker and its executor were killed at a random moment of a question, which then took x{slower:.1f} (median)."
              f" Of {len(every)} answers {len(every) - len(wrong)} have the rows of `plumb query`.", "",
              *table(["question", "rows", *(f"{who.replace(' ', ', ')}, s" for who in found)], cells), "",
              *table(["killed in", "after, s", "took, s", "rows"], [[a["question"], f"{a['killed']:.2f}", f"{a['seconds']:.2f}", a["verdict"]] for a in killed]), "",
-             *evidence.machine_lines(facts, ["spark", "chdb", "java"])]
+             *evidence.machine_lines(facts, ["spark", "chdb", "duckdb", "java"])]
     (directory / "summary.md").write_text("\n".join(lines) + "\n")
     print("\n".join(lines))
     if wrong:
