@@ -48,10 +48,17 @@ pub fn count(line: &str, counts: &mut Counts) {
     }
 }
 
+/// Lines of a panic's message that are kept, and characters of each.
+const REASON: (usize, usize) = (5, 300);
+
 /// The names of failed tests, as Rust's harness and web/test/reporter.ts list them at a program's end.
 #[derive(Debug, Default)]
 pub struct Failures {
     listing: bool,
+    /// Lines of the last panic's message that may still come.
+    reason: usize,
+    /// What the panics of threads said, with the thread's name, which is its test's.
+    pub reasons: Vec<(String, Vec<String>)>,
     /// The names, each once.
     pub names: Vec<String>,
 }
@@ -59,6 +66,7 @@ pub struct Failures {
 impl Failures {
     /// Takes one line of output.
     pub fn take(&mut self, line: &str) {
+        self.take_reason(line);
         if let Some(check) = line.strip_prefix("FAIL ") {
             // Of a script: what was tried, and what came out.
             self.names.push(check.chars().take(160).collect());
@@ -77,9 +85,41 @@ impl Failures {
     }
 }
 
+impl Failures {
+    fn take_reason(&mut self, line: &str) {
+        // A backtrace's first line, the note in the place of one, or what follows.
+        let over = line.starts_with("stack backtrace:") || line.starts_with("note: ") || line == "FAILED";
+        let name = line
+            .strip_prefix("thread '")
+            .filter(|l| l.contains(" panicked at "))
+            .and_then(|l| l.split_once("' "));
+        if let Some((name, _)) = name {
+            self.reasons.retain(|(known, _)| known != name);
+            self.reasons.push((name.into(), Vec::new()));
+            self.reason = REASON.0;
+        } else if over || line.is_empty() {
+            self.reason = 0;
+        } else if self.reason > 0 {
+            self.reason -= 1;
+            let last = self.reasons.last_mut();
+            last.into_iter().for_each(|(_, lines)| lines.push(line.chars().take(REASON.1).collect()));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_panics_first_lines_are_the_reason() {
+        let mut failures = Failures::default();
+        let text = "test a::b ... seen 3\n\nthread 'a::b' (12) panicked at src/x.rs:3:5:\nfirst\nsecond\nstack backtrace:\n   0: begin\nFAILED\n\
+                    thread 'c' panicked at src/x.rs:9:5:\none\nnote: run with\nthread 'a::b' (13) panicked at src/x.rs:4:5:\nagain\n\nno more\n";
+        text.lines().for_each(|l| failures.take(l));
+        let lines = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(failures.reasons, [("c".into(), lines(&["one"])), ("a::b".into(), lines(&["again"]))]);
+    }
 
     fn counted(text: &str) -> Counts {
         let mut counts = Counts::default();

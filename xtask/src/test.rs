@@ -234,6 +234,8 @@ impl<'a> Session<'a> {
                 format!(" ({})", notes.failed.join(", "))
             };
             report.broken.push(format!("{name}{names}"));
+            notes.reasons.retain(|(test, _)| notes.failed.contains(test));
+            report.notes.reasons.append(&mut notes.reasons);
         }
         report.total.add(counts);
         report.stages.push((name.clone(), started.elapsed()));
@@ -291,6 +293,10 @@ impl Report {
         if !all.is_empty() {
             lines.push(format!("retried in all runs of {}:", list.display()));
             lines.extend(all.iter().map(|(test, times)| format!("  {times:>3}x {test}")));
+        }
+        for (test, reason) in &self.notes.reasons {
+            lines.push(format!("why {test}:"));
+            lines.extend(reason.iter().map(|line| format!("  {line}")));
         }
         if !self.broken.is_empty() {
             lines.push(format!("failed: {}", self.broken.join(", ")));

@@ -62,6 +62,8 @@ pub struct Notes {
     pub retries: Vec<Retry>,
     /// Names of tests that failed, also of those that passed when tried again.
     pub failed: Vec<String>,
+    /// What their panics said, by the test's name.
+    pub reasons: Vec<(String, Vec<String>)>,
 }
 
 pub struct Job<'a> {
@@ -223,6 +225,7 @@ impl<'a> Job<'a> {
         let again = |name: &String| self.notes.borrow().failed.contains(name);
         failures.names.retain(|name| !again(name));
         self.notes.borrow_mut().failed.append(&mut failures.names);
+        self.notes.borrow_mut().reasons.append(&mut failures.reasons);
         let status = match ended {
             End::Exited(status) => status,
             End::Stopped(running) => {

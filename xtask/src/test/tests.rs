@@ -221,6 +221,7 @@ fn the_end_tells_stages_slowest_tests_retries_and_counts() {
             times: (1..=12).map(timed).collect(),
             retries: vec![Retry { stage: "root".into(), test: "a".into(), passed: Some(true) }],
             failed: Vec::new(),
+            reasons: vec![("a".into(), vec!["3 is not 4".into()])],
         },
     };
     let text = report.text(Path::new("/t/list"), "d\tc\troot\ta\tpassed\n");
@@ -235,6 +236,8 @@ fn the_end_tells_stages_slowest_tests_retries_and_counts() {
         "  root: a: then passed",
         "retried in all runs of /t/list:",
         "    1x root: a",
+        "why a:",
+        "  3 is not 4",
         "failed: root",
         "5 passed, 1 failed, 3 skipped",
     ];
