@@ -16,7 +16,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::mpsc::{channel, Receiver, Sender};
 use std::time::Duration;
 
-/// Code objects that are remembered.
+/// Code objects that are remembered; with more, all are forgotten and read again: a program may make new ones for ever.
 const MOST: usize = 65_536;
 /// Characters of a name or a path.
 const LONGEST: u64 = 512;
@@ -307,16 +307,20 @@ impl Pythons {
 
     /// The place of a code object; none where it cannot be read.
     fn function(&mut self, pid: u32, code: u64, modules: &mut Modules) -> Option<(u32, u64)> {
-        let process = self.processes.get_mut(&pid)?;
-        if let Some(known) = process.functions.get(&code) {
+        if let Some(known) = self.processes.get(&pid)?.functions.get(&code) {
             return *known;
         }
-        if self.known >= MOST || self.silent.is_some() {
+        if self.silent.is_some() {
             return None;
+        }
+        if self.known >= MOST {
+            self.processes.values_mut().for_each(|p| p.functions.clear());
+            self.known = 0;
         }
         if self.reader.is_none() {
             self.reader = Reader::start();
         }
+        let process = self.processes.get_mut(&pid)?;
         let Some(found) = self.reader.as_ref().and_then(|r| r.function(pid, code, process.version)) else {
             self.silent = Some(pid);
             return None;
@@ -424,6 +428,10 @@ mod tests {
         assert_eq!(pythons.merge(7, mapped, &[0x10, 0x20 | ENTRY, 0x30], &mut modules), same);
         // Of another process nothing is known.
         assert_eq!(pythons.merge(8, native(End::Root), &[0x10], &mut modules), native(End::Root));
+        // More code than is remembered: that of a process without memory has no name.
+        pythons.known = MOST;
+        assert_eq!(pythons.merge(7, native(End::Root), &[0x70], &mut modules), native(End::Root));
+        assert_eq!((pythons.known, pythons.processes[&7].functions.len()), (1, 1));
         pythons.ended(7);
         assert_eq!(pythons.known, 0);
         assert_eq!(pythons.merge(7, native(End::Root), &[0x10], &mut modules), native(End::Root));
