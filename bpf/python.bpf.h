@@ -77,7 +77,10 @@ static __always_inline u64 python_code(struct plumb_python *p, u64 code)
 		return 0;
 	bpf_probe_read_user(of, sizeof(of), (void *)(code + p->filename));
 	bpf_probe_read_user(&line, sizeof(line), (void *)(code + p->line));
-	hash = ((line * PLUMB_PYTHON_MIX ^ of[0]) * PLUMB_PYTHON_MIX ^ of[1]) * PLUMB_PYTHON_MIX;
+	hash = (line * PLUMB_PYTHON_MIX ^ of[0]) * PLUMB_PYTHON_MIX;
+	hash = (hash ^ user_word(of[0] + PLUMB_PYTHON_LENGTH)) * PLUMB_PYTHON_MIX;
+	hash = (hash ^ of[1]) * PLUMB_PYTHON_MIX;
+	hash = (hash ^ user_word(of[1] + PLUMB_PYTHON_HASH)) * PLUMB_PYTHON_MIX;
 	return hash >> PLUMB_PYTHON_ADDRESS << PLUMB_PYTHON_ADDRESS | code;
 }
 

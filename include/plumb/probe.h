@@ -155,9 +155,12 @@ struct plumb_python {
 	plumb_u16 unused;
 };
 
-/* A code object in a stack: its address, and above it what tells it from the one that had its memory before: a hash of
- * its first line, its file and its name. */
+/* A code object in a stack: its address, and above it what tells it from the one that had its memory before, a hash: its
+ * first line, its file (address and length) and its name (address and the string's own hash, which interned ones
+ * have). A name's memory goes to the next name as a code object's to the next: addresses alone tell nothing. */
 #define PLUMB_PYTHON_ADDRESS 48
+#define PLUMB_PYTHON_LENGTH 16 /* PyASCIIObject.length, CPython 3.8 to 3.13 */
+#define PLUMB_PYTHON_HASH 24   /* PyASCIIObject.hash */
 #define PLUMB_PYTHON_MIX 0x9e3779b97f4a7c15ULL
 
 /* Why a stack was lost: index of stacks_lost. */

@@ -122,8 +122,9 @@ pub fn called(name: &str, word: &str) -> bool {
 
 /// What `total` in words differs from, when by more than `points` of a hundred.
 pub fn differs(what: &str, seen: f64, known: f64, points: f64) -> Option<String> {
-    let far = (seen - known).abs() * 100.0 > points;
-    far.then(|| format!("{what}: {:.2} %, known are {:.2} % (+-{points})", seen * 100.0, known * 100.0))
+    // Of nothing seen there is no share: not a number is far, too.
+    let near = (seen - known).abs() * 100.0 <= points;
+    (!near).then(|| format!("{what}: {:.2} %, known are {:.2} % (+-{points})", seen * 100.0, known * 100.0))
 }
 
 /// Looks up to three times: chance may miss once. A busy machine is no excuse, for what is known here

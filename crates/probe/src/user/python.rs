@@ -16,7 +16,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::mpsc::{channel, Receiver, Sender};
 use std::time::Duration;
 
-/// Code objects that are remembered; with more, all are forgotten and read again: a program may make new ones for ever.
+/// Code objects that are remembered; with more, all are forgotten and read again: a program may make the same for ever.
 const MOST: usize = 65_536;
 /// Characters of a name or a path.
 const LONGEST: u64 = 512;
@@ -24,8 +24,10 @@ const LONGEST: u64 = 512;
 const PATIENCE: Duration = Duration::from_millis(100);
 /// PLUMB_PYTHON_ENTRY: the frame's function was called from C.
 const ENTRY: u64 = 1;
-/// PLUMB_PYTHON_ADDRESS, PLUMB_PYTHON_MIX.
+/// PLUMB_PYTHON_ADDRESS, PLUMB_PYTHON_LENGTH, PLUMB_PYTHON_HASH, PLUMB_PYTHON_MIX.
 const ADDRESS: u32 = 48;
+const TEXT_LENGTH: u64 = 16;
+const TEXT_HASH: u64 = 24;
 const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Where a version keeps what; see `struct plumb_python`.
@@ -140,14 +142,22 @@ pub(super) struct Pythons {
     silent: Option<u32>,
 }
 
-/// File, name and first line of a code object.
-type Function = (String, String, u32);
+/// What the memory of a code object tells.
+#[derive(Debug, PartialEq)]
+enum Told {
+    /// File, name and first line.
+    Function(String, String, u32),
+    /// Another object has the memory by now.
+    Gone,
+    /// It cannot be read, or has no name.
+    Nothing,
+}
 
 /// Reads processes' memory in a thread of its own, which may come to wait for ever.
 #[derive(Debug)]
 struct Reader {
     ask: Sender<(u32, u64, usize)>,
-    answer: Receiver<Option<Function>>,
+    answer: Receiver<Told>,
 }
 
 impl Reader {
@@ -156,7 +166,7 @@ impl Reader {
         let (say, answer) = channel();
         let answers = move || {
             for (pid, code, version) in asked {
-                if say.send(read(pid, code, &VERSIONS[version])).is_err() {
+                if say.send(read(pid, code, &VERSIONS[version]).unwrap_or(Told::Nothing)).is_err() {
                     return;
                 }
             }
@@ -166,7 +176,7 @@ impl Reader {
     }
 
     /// None where it does not answer in time.
-    fn function(&self, pid: u32, code: u64, version: usize) -> Option<Option<Function>> {
+    fn function(&self, pid: u32, code: u64, version: usize) -> Option<Told> {
         self.ask.send((pid, code, version)).ok()?;
         self.answer.recv_timeout(PATIENCE).ok()
     }
@@ -314,7 +324,7 @@ impl Pythons {
             return None;
         }
         if self.known >= MOST {
-            self.processes.values_mut().for_each(|p| p.functions.clear());
+            self.processes.values_mut().for_each(|p| p.functions = HashMap::new());
             self.known = 0;
         }
         if self.reader.is_none() {
@@ -325,7 +335,12 @@ impl Pythons {
             self.silent = Some(pid);
             return None;
         };
-        let place = found.and_then(|(path, name, line)| modules.python(&path, &name, line));
+        let place = match found {
+            Told::Function(path, name, line) => modules.python(&path, &name, line),
+            // It may come again as it was.
+            Told::Gone => return None,
+            Told::Nothing => None,
+        };
         process.functions.insert(code, place);
         self.known += 1;
         place
@@ -333,25 +348,32 @@ impl Pythons {
 }
 
 /// What a code object's address has above it in a stack (python_code() in bpf/python.bpf.h).
-fn mark(line: u32, filename: u64, name: u64) -> u64 {
-    let mixed = (u64::from(line).wrapping_mul(MIX) ^ filename).wrapping_mul(MIX) ^ name;
-    mixed.wrapping_mul(MIX) >> ADDRESS
+fn mark(line: u32, words: [u64; 4]) -> u64 {
+    words.iter().fold(u64::from(line).wrapping_mul(MIX), |hash, word| (hash ^ word).wrapping_mul(MIX))
+        >> ADDRESS
 }
 
-/// The function of a code object as it came from the programs; none where another one has its memory by now.
-fn read(pid: u32, code: u64, v: &Version) -> Option<Function> {
+/// The function of a code object as it came from the programs.
+fn read(pid: u32, code: u64, v: &Version) -> Option<Told> {
     let (code, marked) = (code & ((1 << ADDRESS) - 1), code >> ADDRESS);
     let memory = File::open(format!("/proc/{pid}/mem")).ok()?;
     let mut object = [0; 160];
     memory.read_exact_at(&mut object, code).ok()?;
     let word = |at: usize| Some(u64::from_le_bytes(object.get(at..at + 8)?.try_into().ok()?));
     let line = u32::from_le_bytes(object.get(v.line..v.line + 4)?.try_into().ok()?);
-    if mark(line, word(v.filename)?, word(v.filename + 8)?) != marked {
-        return None;
+    let there = |at: u64| {
+        let mut word = [0; 8];
+        memory.read_exact_at(&mut word, at).ok().map(|()| u64::from_le_bytes(word))
+    };
+    let (filename, short) = (word(v.filename)?, word(v.filename + 8)?);
+    let words =
+        [filename, there(filename.wrapping_add(TEXT_LENGTH))?, short, there(short.wrapping_add(TEXT_HASH))?];
+    if mark(line, words) != marked {
+        return Some(Told::Gone);
     }
-    let path = text(&memory, word(v.filename)?, v)?;
+    let path = text(&memory, filename, v)?;
     let name = text(&memory, word(v.name)?, v)?;
-    (!name.is_empty()).then_some((path, name, line))
+    (!name.is_empty()).then_some(Told::Function(path, name, line))
 }
 
 /// A string of Python (PEP 393), compact as all names are.
@@ -428,10 +450,13 @@ mod tests {
         assert_eq!(pythons.merge(7, mapped, &[0x10, 0x20 | ENTRY, 0x30], &mut modules), same);
         // Of another process nothing is known.
         assert_eq!(pythons.merge(8, native(End::Root), &[0x10], &mut modules), native(End::Root));
-        // More code than is remembered: that of a process without memory has no name.
+        // More code than is remembered: that of a process that is not has no name.
         pythons.known = MOST;
-        assert_eq!(pythons.merge(7, native(End::Root), &[0x70], &mut modules), native(End::Root));
-        assert_eq!((pythons.known, pythons.processes[&7].functions.len()), (1, 1));
+        let nobody = u32::MAX;
+        pythons.processes.insert(nobody, Process { version: 3, functions: HashMap::new() });
+        assert_eq!(pythons.merge(nobody, native(End::Root), &[0x70], &mut modules), native(End::Root));
+        assert_eq!(pythons.processes[&7].functions.len(), 0);
+        pythons.ended(nobody);
         pythons.ended(7);
         assert_eq!(pythons.known, 0);
         assert_eq!(pythons.merge(7, native(End::Root), &[0x10], &mut modules), native(End::Root));
