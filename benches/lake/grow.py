@@ -19,13 +19,13 @@ def tables(lake):
 
 
 def requests(lake, times):
-    """Each request TIMES times, with service times around its own."""
+    """Each request TIMES times, with service times from half its own to one and a half."""
     connection = duckdb.connect()
     for path in (lake / "requests").rglob("*.parquet"):
         new = path.with_suffix(".new")
+        longer = "d2c_ns * ((hash(run, request, k) % 101)::bigint - 50) // 100"
         connection.execute(
-            f"copy (select t.* replace (request * {times} + k as request, d2c_ns + d2c_ns * (hash(request, k) % 100)::bigint // 100 as d2c_ns, "
-            f"q2c_ns + d2c_ns * (hash(request, k) % 100)::bigint // 100 as q2c_ns) "
+            f"copy (select t.* replace (request * {times} + k as request, d2c_ns + {longer} as d2c_ns, q2c_ns + {longer} as q2c_ns) "
             f"from read_parquet('{path}', hive_partitioning = false) as t, range({times}) as r(k)) to '{new}' {AS_PLUMB}")
         new.rename(path)
 
@@ -45,6 +45,8 @@ def grow(lake, out, days, times, first, step):
                 to = out / table.name / host / f"day={datetime.date(2026, 1, 1) + datetime.timedelta(day)}"
                 to.mkdir(parents=True)
                 new = [f"{name} || '-{day}-' || k as {name}" for name in ("run", "run_id") if name in columns]
+                if "began" in columns:
+                    new.append(f"strftime(began::timestamp + to_days({day}), '%Y-%m-%dT%H:%M:%SZ') as began")
                 new.append(f"began_unix_ns + {day * DAY_NS} as began_unix_ns")
                 connection.execute(f"copy (select t.* replace ({', '.join(new)}) from t, range({times}) as r(k)) "
                                    f"to '{to}/all+{len(columns)}.parquet' {AS_PLUMB}")

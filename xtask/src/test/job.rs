@@ -225,7 +225,9 @@ impl<'a> Job<'a> {
         let again = |name: &String| self.notes.borrow().failed.contains(name);
         failures.names.retain(|name| !again(name));
         self.notes.borrow_mut().failed.append(&mut failures.names);
-        self.notes.borrow_mut().reasons.append(&mut failures.reasons);
+        let reasons = &mut self.notes.borrow_mut().reasons;
+        reasons.retain(|(known, _)| failures.reasons.iter().all(|(new, _)| new != known));
+        reasons.append(&mut failures.reasons);
         let status = match ended {
             End::Exited(status) => status,
             End::Stopped(running) => {

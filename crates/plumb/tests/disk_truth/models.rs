@@ -28,17 +28,17 @@ fn wrong(recorded: &Recorded, path: u64) -> Vec<String> {
             wrong.push(format!("{count} {word}s were traced, the disk had {}", model.len()));
         }
         let slow = quantile(&model, 50) >= SLOW;
-        let late = recorded.late(Some(operation), path);
+        let taken = recorded.taken(operation);
         for ((percent, told), machine) in [50, 99].into_iter().zip(told).zip(MACHINE) {
             let model = quantile(&model, percent);
             let error = (model * 3 / 100).max(if slow { 0 } else { machine });
-            // What is faster than the way to the device takes as long as the way; what the disk's own log
-            // says came late was late. A disk that sleeps for milliseconds is woken slowly.
-            let late = if late.is_empty() { 0 } else { quantile(&late, percent) };
-            if told + error < model || told > model.max(path) + late + error {
+            // What is faster than the way to the device takes as long as the way. What took longer by the
+            // disk's own log did: one that slept for milliseconds is woken slowly.
+            let taken = quantile(&taken, percent);
+            if told + error < model.max(taken) || told > model.max(taken + path) + error {
                 wrong.push(format!(
                     "p{percent} of {count} {word}s: traced {told} ns, the disk says {model} ns \
-                     and {late} ns late (may differ by {error} ns; the way takes {path} ns)"
+                     and, by its log, {taken} ns to the answer (may differ by {error} ns; the way takes {path} ns)"
                 ));
             }
         }
@@ -106,7 +106,7 @@ fn tells_the_truth_about(model: &str, time: &str) {
             if wrong.is_empty() {
                 return Ok(());
             }
-            let late = recorded.late(None, path);
+            let late = recorded.late(path);
             let (p50, p99) = (quantile(&late, 50), quantile(&late, 99));
             let why = format!("{}; answers went out {p50} ns late, p99 {p99} ns", wrong.join("; "));
             Err(if p50 > MACHINE[0] || p99 > MACHINE[1] { Missed::Late(why) } else { Missed::Wrong(why) })

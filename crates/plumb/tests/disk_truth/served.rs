@@ -224,10 +224,18 @@ impl Recorded {
         all
     }
 
-    /// How much later than the model asked for the disk's answers went out, ns, sorted, of one
-    /// operation or of all; `path`: as much earlier they should.
-    pub fn late(&self, operation: Option<Operation>, path: u64) -> Vec<u64> {
-        let all = self.lines.iter().filter(|l| operation.is_none_or(|o| l.operation == o) && l.model > path);
+    /// How long the disk took for an operation, from arrival to answer, by its own log, ns, sorted.
+    pub fn taken(&self, operation: Operation) -> Vec<u64> {
+        let all = self.lines.iter().filter(|l| l.operation == operation && l.model > 0);
+        let mut all: Vec<u64> = all.map(|l| l.sent.saturating_sub(l.arrival)).collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// How much later than the model asked for the disk's answers went out, ns, sorted; `path`: as
+    /// much earlier they should.
+    pub fn late(&self, path: u64) -> Vec<u64> {
+        let all = self.lines.iter().filter(|l| l.model > path);
         let mut all: Vec<u64> = all.map(|l| l.sent.saturating_sub(l.arrival + l.model - path)).collect();
         all.sort_unstable();
         all
