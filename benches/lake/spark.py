@@ -37,6 +37,16 @@ def answer(rows):
 """
 
 
+def with_threads(plumb, lake, engine, threads, questions):
+    """What DuckDB or chDB is asked, so that it uses so many threads: DuckDB for a session, ClickHouse for each question."""
+    views = engines.views(plumb, lake, engines.ENGINES_OF_PLUMB[engine])
+    if engine == "duckdb":
+        views = [f"set threads = {threads}", *views]
+    else:
+        questions = {name: f"{sql}\nsettings max_threads = {threads}" for name, sql in questions.items()}
+    return {"views": views, "questions": questions, "endpoint": None}
+
+
 def measure(options, undo):
     options.plumb = Path(options.plumb).resolve()
     directory = evidence.results_directory(options.out, "lake-spark")
@@ -56,11 +66,7 @@ def measure(options, undo):
     found = {}
     for engine, threads in itertools.product(("duckdb", "chdb"), (1, 2)):
         evidence.say(f"asking {engine} with {threads} threads ...")
-        words = engines.views(options.plumb, lake, engines.ENGINES_OF_PLUMB[engine])
-        words = {"views": [f"set threads = {threads}", *words], "questions": questions, "endpoint": None}
-        if engine == "chdb":
-            words |= {"views": words["views"][1:], "questions": {name: f"{sql}\nsettings max_threads = {threads}" for name, sql in questions.items()}}
-        (work / f"ask-{engine}").write_text(json.dumps(words))
+        (work / f"ask-{engine}").write_text(json.dumps(with_threads(options.plumb, lake, engine, threads, questions)))
         subprocess.run([pythons[engine], "-c", TIMED + engines.ENGINES[engine], work / f"ask-{engine}", work / "answers"], check=True)
         found[f"{engine} {threads}"] = json.loads((work / "answers").read_text())
     for workers in (1, 2):
