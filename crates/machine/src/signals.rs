@@ -13,22 +13,40 @@ const ENDING: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
 /// Asks something that runs to end, once or several times.
 #[derive(Debug, Default)]
-pub struct Stop(AtomicU32);
+pub struct Stop {
+    times: AtomicU32,
+    /// The signal that asked last; 0 for none.
+    signal: AtomicI32,
+}
 
 impl Stop {
     /// A stop that nobody has asked for.
     pub const fn new() -> Self {
-        Self(AtomicU32::new(0))
+        Self { times: AtomicU32::new(0), signal: AtomicI32::new(0) }
     }
 
     /// May be called in a signal handler.
     pub fn ask(&self) {
-        self.0.fetch_add(1, Ordering::Release);
+        self.times.fetch_add(1, Ordering::Release);
+    }
+
+    /// As [`Self::ask`], because of a signal.
+    fn ask_by(&self, signal: libc::c_int) {
+        self.signal.store(signal, Ordering::Relaxed);
+        self.ask();
     }
 
     /// How many times it was asked for.
     pub fn times(&self) -> u32 {
-        self.0.load(Ordering::Acquire)
+        self.times.load(Ordering::Acquire)
+    }
+
+    /// What a command is to be ended with: the signal that asked last, SIGINT where none did.
+    pub fn signal(&self) -> libc::c_int {
+        match self.signal.load(Ordering::Relaxed) {
+            0 => libc::SIGINT,
+            signal => signal,
+        }
     }
 }
 
@@ -50,7 +68,7 @@ pub enum Calls {
 }
 
 extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    STOP.ask();
+    STOP.ask_by(signal);
     ASKED.store(true, Ordering::Release);
     let (heir, wake) = (HEIR.load(Ordering::Acquire), WAKE[1].load(Ordering::Acquire));
     // SAFETY: the kernel hands a valid siginfo to a handler that asked for one; the system calls
@@ -123,7 +141,8 @@ pub fn pass_on_to(pidfd: Option<&OwnedFd>) {
 /// In a copy of this process: what asked the original to stop has not asked the copy, which is neither to pass
 /// signals on nor to wake the original.
 pub fn forget() {
-    STOP.0.store(0, Ordering::Release);
+    STOP.times.store(0, Ordering::Release);
+    STOP.signal.store(0, Ordering::Release);
     ASKED.store(false, Ordering::Release);
     HEIR.store(-1, Ordering::Release);
     WAKE.iter().for_each(|end| end.store(-1, Ordering::Release));

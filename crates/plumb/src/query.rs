@@ -72,6 +72,9 @@ pub fn main(args: &QueryArgs) -> Result<ExitCode> {
         Some(file) => (statement(file)?, Some(PathBuf::from(first))),
         None => (first, None),
     };
+    if args.file.is_none() && Path::new(&sql).is_dir() {
+        bail!("'{sql}' is a directory, and the statement comes first: plumb query \"select * from verdict\" {sql}");
+    }
     // Before the runs are read: that may take minutes.
     let query = Query::new(&sql, MEMORY)?;
     query.hints().iter().for_each(|hint| eprintln!("hint: {hint}"));
@@ -110,6 +113,7 @@ pub fn main(args: &QueryArgs) -> Result<ExitCode> {
         let read = lake::read(lake, query.uses(), &mut loader, &AtomicBool::new(false))?;
         valid &= read.skipped.is_empty();
         read.skipped.iter().for_each(|s| eprintln!("plumb: left out: {s}"));
+        read.absent.iter().for_each(|s| eprintln!("plumb: {}: {s}", lake.display()));
     }
     loader.finish()?;
     let format = match (args.csv, args.json) {

@@ -269,7 +269,7 @@ fn exit_code(set: &SetFile) -> ExitCode {
         || set.ended_early.as_deref().is_some_and(|w| w.ends_with("could not be made"))
     {
         ExitCode::from(2)
-    } else if set.repetitions.iter().any(|r| r.lost > 0) {
+    } else if set.ended_early.is_some() || set.repetitions.iter().any(|r| r.lost > 0) {
         ExitCode::from(NOT_VALID)
     } else {
         ExitCode::SUCCESS

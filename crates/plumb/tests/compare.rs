@@ -151,7 +151,7 @@ fn ctrl_c_ends_a_set_that_can_be_read() {
     // To plumb alone, as kill does; it hands it on.
     signal(&recorder, libc::SIGINT);
     let out = recorder.wait_with_output().expect("plumb");
-    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    assert_eq!(out.status.code(), Some(3), "{}", stderr(&out));
     let said = stderr(&out);
     assert!(said.contains("stopped by the user in repetition 3"), "{said}");
     assert!(said.contains("interrupted, left out"), "{said}");

@@ -816,11 +816,11 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
             if let Some(code) = command.ended() {
                 return Some(format!("the command ended with exit code {code}"));
             }
-            // Ctrl-C reached the command too; it gets the time that it needs to end.
+            // The command gets what plumb got, and the time that it needs to end.
             if asked > *stops_seen {
                 *stops_seen = asked;
                 if asked == 1 {
-                    command.signal(libc::SIGINT);
+                    command.signal(self.stop.signal());
                 } else {
                     return Some("stopped by the user while the command still ran".into());
                 }

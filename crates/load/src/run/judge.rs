@@ -14,9 +14,10 @@ use std::path::Path;
 /// Attributes the operations' time and judges the result.
 pub(super) fn judge(result: &mut StepResult, context: &Context<'_>) {
     let totals = Totals {
-        operations: sum(result, |job| job.main_operations().map(|k| k.count).sum()),
+        // Latencies are those of operations that succeeded.
+        operations: sum(result, |job| job.main_operations().map(|k| k.count - k.errors).sum()),
         latency_ns: sum(result, latency),
-        cpu_outside_ns: 0,
+        outside_ns: sum(result, outside),
     };
     let parts = attribution(&result.evidence, totals);
     let place = &context.ground.places()[0];
@@ -44,6 +45,20 @@ fn latency(job: &JobResult) -> u64 {
     let inside = job.job.time_sync == Timed::In && job.job.depth == 1 && job.job.what != What::FsyncOnly;
     let counted = job.operations.iter().filter(|k| !(inside && k.kind == "sync"));
     counted.map(|k| u64::try_from(k.histogram.sum()).unwrap_or(u64::MAX)).sum()
+}
+
+/// Time of a job's threads between their operations, where they do not sleep there and wait for nothing (they fill and check
+/// blocks), ns; 0 where that is not known.
+fn outside(job: &JobResult) -> u64 {
+    let asked = &job.job;
+    let one_at_a_time = asked.depth == 1 && !asked.through.queues() && !asked.what.without_files();
+    let sleeps = asked.rate.is_some() || asked.think.0 > 0;
+    let all_timed = asked.sync == SyncMethod::None || asked.time_sync == Timed::In;
+    if !one_at_a_time || sleeps || !all_timed {
+        return 0;
+    }
+    let wall: u64 = job.workers.iter().map(|w| w.elapsed_ns).sum();
+    wall.saturating_sub(latency(job))
 }
 
 /// Whether a job's figures claim to be those of the device.

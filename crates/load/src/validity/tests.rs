@@ -395,7 +395,7 @@ fn facts_come_from_environment_and_evidence() {
         ..Delta::default()
     };
     let evidence = Evidence { delta, ..seen };
-    let divided = attribution(&evidence, Totals { operations: 1, latency_ns: 1000, cpu_outside_ns: 0 });
+    let divided = attribution(&evidence, Totals { operations: 1, latency_ns: 1000, outside_ns: 0 });
     let facts =
         Facts::default().with_evidence(&evidence, &divided).with_environment(&environment, &environment);
     assert_eq!((facts.run_queue_share, facts.steal_share), (Some(0.7), Some(0.01)));

@@ -11,8 +11,8 @@ pub struct Totals {
     pub operations: u64,
     /// Their latencies' sum over all threads, ns.
     pub latency_ns: u64,
-    /// CPU time that the threads know they spent outside of operations, ns; 0 where unknown.
-    pub cpu_outside_ns: u64,
+    /// Time that the threads spent outside of operations and did not sleep, ns; 0 where unknown.
+    pub outside_ns: u64,
 }
 
 /// Where the latency went. Every part is in ns, summed over operations.
@@ -45,7 +45,8 @@ pub struct Attribution {
 ///
 /// What is sure is taken first: time on a CPU and in the run queue are the
 /// threads' own. Device times belong to whoever waited, so they only share what
-/// is left. CPU time outside operations that [`Totals`] does not know counts
+/// is left. Outside of operations a thread runs or could run: that time is taken from both, in
+/// the ratio in which it has them. Where [`Totals`] does not know it, it counts
 /// as within: then `on_cpu_ns` is an upper bound.
 pub fn attribution(evidence: &Evidence, totals: Totals) -> Attribution {
     divide(&evidence.delta, totals)
@@ -59,8 +60,12 @@ fn divide(delta: &Delta, totals: Totals) -> Attribution {
         left -= part;
         part
     };
-    let running = take(delta.on_cpu_ns.unwrap_or(0).saturating_sub(totals.cpu_outside_ns));
-    let run_queue_ns = take(delta.run_queue_ns.unwrap_or(0));
+    let (on_cpu, ready) = (delta.on_cpu_ns.unwrap_or(0), delta.run_queue_ns.unwrap_or(0));
+    let both = on_cpu.saturating_add(ready).max(1);
+    let outside = totals.outside_ns.min(both);
+    let within = |part: u64| part - (u128::from(part) * u128::from(outside) / u128::from(both)) as u64;
+    let running = take(within(on_cpu));
+    let run_queue_ns = take(within(ready));
     let steal_ns = stolen(delta, running);
 
     let sum = |of: fn(&super::DeviceDelta) -> u64| delta.top_devices().map(of).sum::<u64>();
@@ -154,7 +159,7 @@ mod tests {
     }
 
     fn divided(delta: &Delta, latency_ns: u64) -> Attribution {
-        let a = divide(delta, Totals { operations: 10, latency_ns, cpu_outside_ns: 0 });
+        let a = divide(delta, Totals { operations: 10, latency_ns, outside_ns: 0 });
         assert_eq!(a.parts().iter().map(|(_, ns)| ns).sum::<u64>(), latency_ns, "{a:?}");
         a
     }
@@ -191,11 +196,18 @@ mod tests {
         let a = divided(&delta(5000, 400, vec![device(0, false, 10, 0, None)]), 1000);
         assert_eq!((a.on_cpu_ns, a.run_queue_ns, a.device_read_ns, a.other_wait_ns), (1000, 0, 0, 0));
         assert!(a.scaled);
-        let known = divide(
-            &delta(5000, 400, vec![]),
-            Totals { operations: 1, latency_ns: 1000, cpu_outside_ns: 4900 },
-        );
-        assert_eq!((known.on_cpu_ns, known.run_queue_ns, known.other_wait_ns), (100, 400, 500));
+    }
+
+    #[test]
+    fn a_thread_that_fills_blocks_half_the_time_waits_for_a_cpu_within_operations_as_often_as_outside() {
+        let of = |outside_ns| {
+            divide(&delta(5000, 5000, vec![]), Totals { operations: 1, latency_ns: 4000, outside_ns })
+        };
+        let (unknown, known) = (of(0), of(6000));
+        assert_eq!((unknown.on_cpu_ns, unknown.run_queue_ns), (4000, 0), "an upper bound");
+        assert_eq!((known.on_cpu_ns, known.run_queue_ns, known.other_wait_ns), (2000, 2000, 0));
+        let more = of(12_000);
+        assert_eq!((more.on_cpu_ns, more.run_queue_ns, more.other_wait_ns), (0, 0, 4000));
     }
 
     #[test]

@@ -14,7 +14,7 @@ Exit codes: 0 it was ended, 2 error.
 Examples:
   plumb top
   plumb top --window 5s --sort requests
-  plumb top --for 10s --json | jq -r .bottleneck";
+  plumb top --for 10s --json | jq -r 'select(.bottleneck).bottleneck'";
 
 /// What is shown.
 #[derive(Debug, Args)]

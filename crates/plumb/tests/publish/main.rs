@@ -106,6 +106,16 @@ fn a_run_that_is_published_twice_is_there_once() {
         .output()
         .expect("runs");
     assert!(String::from_utf8_lossy(&asked.stderr).contains("is named twice"), "{asked:?}");
+    // A table that was not published has no rows, and that is said.
+    let asked = |sql: &str| {
+        let out = Command::new(PLUMB).args(["query", sql]).arg(&lake).output().expect("runs");
+        (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
+    };
+    let (code, said) = asked("select count(*) from samples, account");
+    assert!(code == Some(0) && said.contains("has no file of samples: a bulky table"), "{said}");
+    assert!(!said.contains("of account"), "{said}");
+    let (code, said) = asked("select count(*) from windows");
+    assert!(code == Some(0) && said.contains("has no file of windows: no run in it"), "{said}");
 
     // What an ended process left is taken away, what another one makes is not.
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("a name");

@@ -6,7 +6,7 @@ use anyhow::{bail, Context, Result};
 use serde::Deserialize;
 
 /// Tables with a row for every interval, sample or call: most of a run's rows, and few questions of a fleet.
-const BULK: [Place; 6] =
+pub(super) const BULK: [Place; 6] =
     [Place::Intervals, Place::CpuIntervals, Place::Waits, Place::Stacks, Place::Samples, Place::Operations];
 
 /// A policy as a file has it.

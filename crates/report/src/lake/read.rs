@@ -3,6 +3,7 @@
 //! joining was broken off counts once.
 
 use super::compact::{below, files, ALL};
+use super::policy::BULK;
 use crate::export::parquet::join::Part;
 use crate::query::Uses;
 use crate::table::{Sink, Table, RUNS, TABLES};
@@ -18,6 +19,8 @@ pub struct Read {
     pub runs: u64,
     /// Files, and runs in files, that cannot be read, each with its reason; their rows are left out.
     pub skipped: Vec<String>,
+    /// Tables that were asked for and of which the lake has no file, a sentence each.
+    pub absent: Vec<String>,
 }
 
 /// Hands the rows of tables and columns that are used to a sink, in the order of hosts, days and runs; `stop` ends it when
@@ -39,7 +42,11 @@ pub fn read(lake: &Path, uses: &Uses, sink: &mut dyn Sink, stop: &AtomicBool) ->
     out.runs = whole.len() as u64;
     for (table, columns) in uses {
         let table = TABLES[*table];
-        for day in days(lake, table)? {
+        let days = days(lake, table)?;
+        if days.is_empty() {
+            out.absent.push(absent(table));
+        }
+        for day in days {
             if stop.load(Ordering::Relaxed) {
                 bail!("ended before all was read");
             }
@@ -61,6 +68,15 @@ pub fn read(lake: &Path, uses: &Uses, sink: &mut dyn Sink, stop: &AtomicBool) ->
         }
     }
     Ok(out)
+}
+
+/// That a lake has no file of a table, and why that may be.
+fn absent(table: &Table) -> String {
+    let name = table.name;
+    match BULK.contains(&table.place) {
+        true => format!("has no file of {name}: a bulky table is published where the rules name it (plumb publish --rules); ask the runs themselves"),
+        false => format!("has no file of {name}: no run in it has rows of it, or the rules leave it out"),
+    }
 }
 
 fn rows(
