@@ -246,6 +246,11 @@ impl Blocks {
         self.requests.open()
     }
 
+    /// See [`Requests::ended_unseen`].
+    pub fn ended_unseen(&self) -> Option<(u32, bool)> {
+        self.requests.ended_unseen()
+    }
+
     /// Takes a record, at `ts` ns.
     pub fn record(&mut self, ts: u64, r: &RawRecord<'_>) -> Effect {
         let devices = &mut self.devices;

@@ -73,6 +73,13 @@ impl Disk {
         self.sum.response += c - q;
     }
 
+    /// A request's end was not seen; it was in flight, or it waited.
+    pub fn ended_unseen(&mut self, ts: u64, in_flight: bool) {
+        self.step(ts);
+        let count = if in_flight { &mut self.in_service } else { &mut self.waiting };
+        *count = count.saturating_sub(1);
+    }
+
     /// Nothing is recorded from `ts` on: what is open ends unseen.
     pub fn pause(&mut self, ts: u64) {
         self.step(ts);

@@ -599,6 +599,9 @@ impl<O: Observer> Model<O> {
             self.cpu(r.cpu).other_work();
         }
         let effect = self.blocks.record(ts, r);
+        if let Some((owner, in_flight)) = self.blocks.ended_unseen() {
+            self.step_disk(owner, |d| d.ended_unseen(ts, in_flight));
+        }
         self.apply(r.cpu, r.tid, ts, effect);
     }
 

@@ -229,6 +229,8 @@ pub struct Requests {
     queues: FxHashMap<u32, Queue>,
     /// The request that completed last.
     last: Request,
+    /// See [`Requests::ended_unseen`].
+    ended_unseen: Option<(u32, Place)>,
 }
 
 impl Requests {
@@ -255,6 +257,7 @@ impl Requests {
     /// Takes a record, at `ts` ns.
     pub fn record(&mut self, ts: u64, r: &RawRecord<'_>) -> Step<'_> {
         let b = r.bytes;
+        self.ended_unseen = None;
         match r.id {
             BlockBioQueue::ID => self.queue(ts, &BlockBioQueue { tid: r.tid, ..BlockBioQueue::read(b) }),
             BlockSplit::ID => self.split(&BlockSplit::read(b)),
@@ -274,6 +277,12 @@ impl Requests {
             BlockRqComplete::ID => self.complete(ts, &BlockRqComplete::read(b)),
             _ => Step::None,
         }
+    }
+
+    /// Of the request that the last record took the slot from before its end was seen: the owner, and whether it was with the
+    /// driver.
+    pub fn ended_unseen(&self) -> Option<(u32, bool)> {
+        self.ended_unseen.map(|(owner, place)| (owner, place == Place::Driver))
     }
 
     fn prune(&mut self) {
@@ -365,7 +374,7 @@ impl Requests {
                 first_bio: e.bio,
                 ..Default::default()
             };
-            replace(request, new, &mut self.queues);
+            self.ended_unseen = replace(request, new, &mut self.queues);
         }
         if request.i == 0 {
             request.i = ts;
@@ -387,7 +396,7 @@ impl Requests {
         if which == Issue::First && !(request.place == Place::Queue && request.i != 0 && request.dev == e.dev)
         {
             let new = Request { dev: e.dev, opf: e.opf, owner: e.tid, ..Default::default() };
-            replace(request, new, &mut self.queues);
+            self.ended_unseen = replace(request, new, &mut self.queues);
         }
         // Merges moved its beginning and its end since it was inserted.
         (request.d, request.sector, request.len, request.first_bio) = (ts, e.sector, e.len, e.bio);
@@ -440,7 +449,7 @@ impl Requests {
     }
 
     fn complete(&mut self, ts: u64, e: &BlockRqComplete) -> Step<'_> {
-        let Self { bios, requests, queues, last } = self;
+        let Self { bios, requests, queues, last, .. } = self;
         let queue = queues.entry(e.dev).or_default();
         let Some(request) = requests.get_mut(&e.rq) else { return unseen(ts, e, bios, queue, last) };
         match request.place {
@@ -508,9 +517,11 @@ fn slots(request: &Request) -> u32 {
     request.bios.iter().filter(|b| b.slot).count() as u32
 }
 
-/// A slot serves a new request; where it has an old one, its end was not seen.
-fn replace(slot: &mut Request, new: Request, queues: &mut FxHashMap<u32, Queue>) {
+/// A slot serves a new request; where it has an old one, its end was not seen: its owner and where it was, if it was counted there.
+fn replace(slot: &mut Request, new: Request, queues: &mut FxHashMap<u32, Queue>) -> Option<(u32, Place)> {
+    let mut old = None;
     if matches!(slot.place, Place::Queue | Place::Driver) && slot.i | slot.d != 0 {
+        old = (slot.place == Place::Driver || slot.g | slot.d != 0).then_some((slot.owner, slot.place));
         let queue = queues.entry(slot.dev).or_default();
         queue.in_flight = queue.in_flight.saturating_sub(u32::from(slot.place == Place::Driver));
         queue.slots = queue.slots.saturating_sub(slots(slot));
@@ -518,4 +529,5 @@ fn replace(slot: &mut Request, new: Request, queues: &mut FxHashMap<u32, Queue>)
     let mut bios = std::mem::take(&mut slot.bios);
     bios.clear();
     *slot = Request { bios, ..new };
+    old
 }

@@ -7,7 +7,7 @@
 mod show;
 
 use crate::cli::{More, WhatifArgs};
-use crate::quality::exit_code;
+use crate::quality::{exit_code, NOT_VALID};
 use anyhow::{bail, Context, Result};
 use plumb_analysis::{open, Analysis, Pass, Wanted};
 use plumb_machine::json::{self, formats, Format, Output};
@@ -35,6 +35,8 @@ const SEEDS: u64 = 5;
 
 /// Done again as it was recorded a run that is so far off was not understood.
 const MUCH: f64 = 0.1;
+/// And of one that is so far off nothing can be predicted.
+const HOPELESS: f64 = 0.25;
 /// A disk with so large a share of the requests is the one that is meant.
 const NEARLY_ALL: f64 = 0.9;
 
@@ -63,6 +65,13 @@ struct Outcome {
     /// Share of the target's time that was kept as it was: nothing tells what ended those sleeps.
     kept: f64,
     notes: Vec<String>,
+}
+
+impl Outcome {
+    /// Whether the run, done again with nothing changed, takes about as long as it took.
+    fn is_reliable(&self) -> bool {
+        (self.again_ns as f64 / self.recorded.elapsed_ns.max(1) as f64 - 1.0).abs() <= HOPELESS
+    }
 }
 
 impl Output for Outcome {
@@ -161,7 +170,7 @@ pub fn main(args: &WhatifArgs) -> Result<ExitCode> {
     let off = (base as f64 / recorded as f64 - 1.0).abs();
     if off > MUCH {
         notes.push(format!(
-            "Done again as it was recorded the run takes {:+.0} %: something decides its time that is not modelled, as a CPU quota or priorities.",
+            "Done again as it was recorded the run takes {:+.0} %: something decides its time that is not modelled, as a CPU quota, priorities, or weights of cgroups.",
             (base as f64 / recorded as f64 - 1.0) * 100.0
         ));
     }
@@ -204,7 +213,7 @@ pub fn main(args: &WhatifArgs) -> Result<ExitCode> {
         show::write(&outcome, &mut Plain(&mut out))?;
     }
     out.flush()?;
-    Ok(exit_code(&analysis.quality))
+    Ok(if outcome.is_reliable() { exit_code(&analysis.quality) } else { ExitCode::from(NOT_VALID) })
 }
 
 /// Whose last work ends the run: the command's first thread, or the threads of the target that do not wait for time

@@ -485,9 +485,14 @@ fn what_if_does_recorded_traces_again() {
         let notes = told["notes"].as_array().expect("a list");
         assert!(notes.is_empty(), "{name}: {notes:?}");
     }
-    // A quota is not modelled, and that is told.
-    let told = what_if(&traces.join("cpu-quota"), &["--cpus", "64"]).to_string();
-    assert!(told.contains("that is not modelled"), "{told}");
+    // A quota is not modelled, and that is told: first, and by the exit code.
+    let out = output(plumb().arg("whatif").arg(traces.join("cpu-quota")).args(["--cpus", "64"]));
+    let told = String::from_utf8_lossy(&out.stdout);
+    assert!(
+        told.starts_with("Do not rely on this: ") && told.contains("something decides its time"),
+        "{told}"
+    );
+    assert_eq!(out.status.code(), Some(3));
 }
 
 #[test]

@@ -10,7 +10,7 @@ pub const HELP: &str = "\
 The run is simulated from its recording: each thread does what it did, in the same order, on the CPUs, the disk and the page
 cache that the options describe. 'plumb help what-if' says what is kept as it was recorded.
 
-Exit codes: 0 done, 2 error, 3 events were lost.
+Exit codes: 0 done, 2 error, 3 events were lost, or the run done again with nothing changed takes another time (25 %).
 
 Examples:
   plumb run -o before -- ./load.sh

@@ -21,6 +21,14 @@ pub fn write(outcome: &Outcome, out: &mut dyn Write) -> Result<()> {
         s if s <= 0.995 => format!("{:.2}x slower", 1.0 / s),
         _ => "no difference".into(),
     };
+    if !outcome.is_reliable() {
+        writeln!(
+            out,
+            "Do not rely on this: done again as it was recorded, with nothing changed, the run takes {} instead of {}.",
+            ns(outcome.again_ns),
+            ns(recorded.elapsed_ns)
+        )?;
+    }
     writeln!(
         out,
         "{} would take {} ({} to {}) instead of {}: {words}.\n",
