@@ -19,7 +19,7 @@ mod readers;
 mod stream;
 mod syncwrite;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod threads;
 mod web;
 

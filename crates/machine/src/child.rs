@@ -174,7 +174,7 @@ impl Child {
         signals::pass_on_to(Some(&self.fd));
         if signals::stopped() {
             // It came between fork and here, and reached nobody.
-            self.signal(libc::SIGTERM);
+            self.signal(signals::stop().signal());
         }
         let status = self.reap(0);
         signals::pass_on_to(None);

@@ -41,11 +41,11 @@ impl Stop {
         self.times.load(Ordering::Acquire)
     }
 
-    /// What a command is to be ended with: the signal that asked last, SIGINT where none did.
+    /// What a command is to be ended with: SIGTERM where that asked last, else SIGINT; many reload by SIGHUP.
     pub fn signal(&self) -> libc::c_int {
         match self.signal.load(Ordering::Relaxed) {
-            0 => libc::SIGINT,
-            signal => signal,
+            libc::SIGTERM => libc::SIGTERM,
+            _ => libc::SIGINT,
         }
     }
 }

@@ -247,7 +247,7 @@ impl Blocks {
     }
 
     /// See [`Requests::ended_unseen`].
-    pub fn ended_unseen(&self) -> Option<(u32, bool)> {
+    pub fn ended_unseen(&self) -> Option<u32> {
         self.requests.ended_unseen()
     }
 

@@ -73,11 +73,10 @@ impl Disk {
         self.sum.response += c - q;
     }
 
-    /// A request's end was not seen; it was in flight, or it waited.
-    pub fn ended_unseen(&mut self, ts: u64, in_flight: bool) {
+    /// A request is in flight no more, and its end was not seen.
+    pub fn ended_unseen(&mut self, ts: u64) {
         self.step(ts);
-        let count = if in_flight { &mut self.in_service } else { &mut self.waiting };
-        *count = count.saturating_sub(1);
+        self.in_service = self.in_service.saturating_sub(1);
     }
 
     /// Nothing is recorded from `ts` on: what is open ends unseen.

@@ -599,8 +599,8 @@ impl<O: Observer> Model<O> {
             self.cpu(r.cpu).other_work();
         }
         let effect = self.blocks.record(ts, r);
-        if let Some((owner, in_flight)) = self.blocks.ended_unseen() {
-            self.step_disk(owner, |d| d.ended_unseen(ts, in_flight));
+        if let Some(owner) = self.blocks.ended_unseen() {
+            self.step_disk(owner, |d| d.ended_unseen(ts));
         }
         self.apply(r.cpu, r.tid, ts, effect);
     }

@@ -230,7 +230,7 @@ pub struct Requests {
     /// The request that completed last.
     last: Request,
     /// See [`Requests::ended_unseen`].
-    ended_unseen: Option<(u32, Place)>,
+    ended_unseen: Option<u32>,
 }
 
 impl Requests {
@@ -279,10 +279,9 @@ impl Requests {
         }
     }
 
-    /// Of the request that the last record took the slot from before its end was seen: the owner, and whether it was with the
-    /// driver.
-    pub fn ended_unseen(&self) -> Option<(u32, bool)> {
-        self.ended_unseen.map(|(owner, place)| (owner, place == Place::Driver))
+    /// The owner of the request that the last record took the slot from while it was with the driver: its end was not seen.
+    pub fn ended_unseen(&self) -> Option<u32> {
+        self.ended_unseen
     }
 
     fn prune(&mut self) {
@@ -517,11 +516,10 @@ fn slots(request: &Request) -> u32 {
     request.bios.iter().filter(|b| b.slot).count() as u32
 }
 
-/// A slot serves a new request; where it has an old one, its end was not seen: its owner and where it was, if it was counted there.
-fn replace(slot: &mut Request, new: Request, queues: &mut FxHashMap<u32, Queue>) -> Option<(u32, Place)> {
-    let mut old = None;
+/// A slot serves a new request; where it has an old one, its end was not seen. The owner of one that was with the driver.
+fn replace(slot: &mut Request, new: Request, queues: &mut FxHashMap<u32, Queue>) -> Option<u32> {
+    let owner = (slot.place == Place::Driver && slot.d != 0).then_some(slot.owner);
     if matches!(slot.place, Place::Queue | Place::Driver) && slot.i | slot.d != 0 {
-        old = (slot.place == Place::Driver || slot.g | slot.d != 0).then_some((slot.owner, slot.place));
         let queue = queues.entry(slot.dev).or_default();
         queue.in_flight = queue.in_flight.saturating_sub(u32::from(slot.place == Place::Driver));
         queue.slots = queue.slots.saturating_sub(slots(slot));
@@ -529,5 +527,5 @@ fn replace(slot: &mut Request, new: Request, queues: &mut FxHashMap<u32, Queue>)
     let mut bios = std::mem::take(&mut slot.bios);
     bios.clear();
     *slot = Request { bios, ..new };
-    old
+    owner
 }

@@ -100,6 +100,13 @@ pub fn main(args: &RunArgs, count: u32) -> Result<ExitCode> {
             break;
         }
     }
+    if signals::stopped() && !set.repetitions.iter().any(|r| r.complete) {
+        eprintln!(
+            "plumb: stopped by the user before a repetition was whole; what there is lies in {}",
+            dir.display()
+        );
+        return Ok(ExitCode::from(NOT_VALID));
+    }
     tell_all(args, &dir, &set)
 }
 
@@ -269,7 +276,7 @@ fn exit_code(set: &SetFile) -> ExitCode {
         || set.ended_early.as_deref().is_some_and(|w| w.ends_with("could not be made"))
     {
         ExitCode::from(2)
-    } else if set.ended_early.is_some() || set.repetitions.iter().any(|r| r.lost > 0) {
+    } else if set.ended_early.is_some() || set.repetitions.iter().any(|r| r.lost > 0 || !r.complete) {
         ExitCode::from(NOT_VALID)
     } else {
         ExitCode::SUCCESS
@@ -289,6 +296,17 @@ mod tests {
             ..Repetition::default()
         };
         SetFile { repetitions: elapsed.iter().enumerate().map(repetition).collect(), ..SetFile::default() }
+    }
+
+    #[test]
+    fn an_interrupted_set_is_not_valid() {
+        let code = |of: &SetFile| format!("{:?}", exit_code(of));
+        let early = SetFile { ended_early: Some("stopped by the user".into()), ..set(&[(1, true)]) };
+        assert_eq!(code(&set(&[(1, true), (1, true)])), format!("{:?}", ExitCode::SUCCESS));
+        // In its last repetition, and before that.
+        for of in [set(&[(1, true), (1, false)]), early] {
+            assert_eq!(code(&of), format!("{:?}", ExitCode::from(NOT_VALID)));
+        }
     }
 
     #[test]

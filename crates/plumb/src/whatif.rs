@@ -57,6 +57,8 @@ struct Outcome {
     high_ns: u64,
     /// How many times as fast.
     speedup: f64,
+    /// Whether the run, done again with nothing changed, takes as long as it took, to 25 %: else nothing of this can be relied on.
+    reliable: bool,
     /// What one replay took, ns, the median: reading the trace comes before them.
     replay_ns: u64,
     /// What is known of the page cache, where more of it was asked for.
@@ -65,13 +67,6 @@ struct Outcome {
     /// Share of the target's time that was kept as it was: nothing tells what ended those sleeps.
     kept: f64,
     notes: Vec<String>,
-}
-
-impl Outcome {
-    /// Whether the run, done again with nothing changed, takes about as long as it took.
-    fn is_reliable(&self) -> bool {
-        (self.again_ns as f64 / self.recorded.elapsed_ns.max(1) as f64 - 1.0).abs() <= HOPELESS
-    }
 }
 
 impl Output for Outcome {
@@ -201,6 +196,7 @@ pub fn main(args: &WhatifArgs) -> Result<ExitCode> {
         low_ns: least as u64,
         high_ns: most as u64,
         speedup: recorded as f64 / middle,
+        reliable: off <= HOPELESS,
         replay_ns: median(&took) as u64,
         cache,
         kept: kept as f64 / lives.max(1) as f64,
@@ -213,7 +209,7 @@ pub fn main(args: &WhatifArgs) -> Result<ExitCode> {
         show::write(&outcome, &mut Plain(&mut out))?;
     }
     out.flush()?;
-    Ok(if outcome.is_reliable() { exit_code(&analysis.quality) } else { ExitCode::from(NOT_VALID) })
+    Ok(if outcome.reliable { exit_code(&analysis.quality) } else { ExitCode::from(NOT_VALID) })
 }
 
 /// Whose last work ends the run: the command's first thread, or the threads of the target that do not wait for time

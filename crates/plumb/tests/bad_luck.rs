@@ -210,10 +210,13 @@ fn ctrl_c_once_ends_the_command_and_twice_ends_the_recording() {
     // A server ends in another way with SIGTERM: it gets what plumb got.
     let mut command = plumb();
     let term = dir.path().join("term");
-    let traps = "trap 'kill $!; exit 7' TERM; trap 'kill $!; exit 8' INT; sleep 30 & wait $!";
-    command.args(["record", "-o"]).arg(&term).args(["--", "sh", "-c", traps]);
+    let ready = dir.path().join("ready");
+    let traps = "trap 'kill $!; exit 7' TERM; trap 'kill $!; exit 8' INT; sleep 30 & : > \"$0\"; wait $!";
+    command.args(["record", "-o"]).arg(&term).args(["--", "sh", "-c", traps]).arg(&ready);
     let recorder = start(&mut command, &term);
-    std::thread::sleep(Duration::from_millis(200));
+    while !ready.exists() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
     signal(&recorder, libc::SIGTERM);
     let out = recorder.wait_with_output().expect("the recorder");
     assert_eq!(out.status.code(), Some(7), "{}", stderr(&out));

@@ -483,7 +483,7 @@ fn what_if_does_recorded_traces_again() {
         let again = number(&told["again_ns"]) / number(&told["recorded"]["elapsed_ns"]);
         assert!((again - 1.0).abs() < 0.05, "{name}: {again}");
         let notes = told["notes"].as_array().expect("a list");
-        assert!(notes.is_empty(), "{name}: {notes:?}");
+        assert!(notes.is_empty() && told["reliable"] == true, "{name}: {notes:?}");
     }
     // A quota is not modelled, and that is told: first, and by the exit code.
     let out = output(plumb().arg("whatif").arg(traces.join("cpu-quota")).args(["--cpus", "64"]));
@@ -493,6 +493,9 @@ fn what_if_does_recorded_traces_again() {
         "{told}"
     );
     assert_eq!(out.status.code(), Some(3));
+    let out = output(plumb().arg("whatif").arg(traces.join("cpu-quota")).args(["--cpus", "64", "--json"]));
+    let told: Value = serde_json::from_slice(&out.stdout).expect("JSON");
+    assert_eq!((&told["reliable"], out.status.code()), (&Value::Bool(false), Some(3)));
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn nothing() -> Snapshot {
 
 /// A step of one job: kinds by (word, times ns); its workers share all alike,
 /// and use half of the time on a CPU, a quarter in user mode.
-pub(super) fn step(label: &str, job: &Job, elapsed_ns: u64, kinds: &[(&'static str, &[u64])]) -> StepResult {
+pub(crate) fn step(label: &str, job: &Job, elapsed_ns: u64, kinds: &[(&'static str, &[u64])]) -> StepResult {
     let operations: Vec<_> = kinds.iter().map(|(w, t)| kind(w, t, job.block.0, elapsed_ns)).collect();
     let workers = u64::from(job.workers());
     let each = |total: u64| total / workers;

@@ -47,14 +47,15 @@ fn latency(job: &JobResult) -> u64 {
     counted.map(|k| u64::try_from(k.histogram.sum()).unwrap_or(u64::MAX)).sum()
 }
 
-/// Time of a job's threads between their operations, where they do not sleep there and wait for nothing (they fill and check
-/// blocks), ns; 0 where that is not known.
+/// Time of a job's threads between their operations, where they do not sleep there and wait for nothing (they fill blocks), ns;
+/// 0 where that is not known.
 fn outside(job: &JobResult) -> u64 {
     let asked = &job.job;
     let one_at_a_time = asked.depth == 1 && !asked.through.queues() && !asked.what.without_files();
-    let sleeps = asked.rate.is_some() || asked.think.0 > 0;
-    let all_timed = asked.sync == SyncMethod::None || asked.time_sync == Timed::In;
-    if !one_at_a_time || sleeps || !all_timed {
+    // For room in a log a thread sleeps; an operation that failed has no latency.
+    let sleeps = asked.rate.is_some() || asked.think.0 > 0 || job.log_wait_ns > 0;
+    let failed = job.operations.iter().any(|k| k.errors > 0);
+    if !one_at_a_time || sleeps || failed {
         return 0;
     }
     let wall: u64 = job.workers.iter().map(|w| w.elapsed_ns).sum();
@@ -176,6 +177,26 @@ fn third(series: &[&Second], which: usize) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job::{Rate, Time};
+    use crate::preset::testing;
+
+    #[test]
+    fn between_operations_is_what_no_latency_has_where_nobody_sleeps() {
+        let of = |change: &dyn Fn(&mut JobResult)| {
+            let written = ("write", &[100, 200][..]);
+            let mut result = testing::step("", &Job::default(), 1000, &[written, ("sync", &[300][..])]);
+            change(&mut result.jobs[0]);
+            outside(&result.jobs[0])
+        };
+        assert_eq!(of(&|job| job.job.time_sync = Timed::Out), 1000 - 300 - 300);
+        assert_eq!(of(&|_| ()), 1000 - 300, "the sync is within the write's time");
+        assert_eq!(of(&|job| job.job.rate = Some(Rate(10.0))), 0);
+        assert_eq!(of(&|job| job.job.think = Time(5)), 0);
+        assert_eq!(of(&|job| job.job.depth = 2), 0);
+        assert_eq!(of(&|job| job.job.what = What::Request), 0);
+        assert_eq!(of(&|job| job.log_wait_ns = 1), 0);
+        assert_eq!(of(&|job| job.operations[0].errors = 1), 0);
+    }
 
     #[test]
     fn thirds_are_of_what_counts() {

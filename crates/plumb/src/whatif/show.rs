@@ -21,7 +21,7 @@ pub fn write(outcome: &Outcome, out: &mut dyn Write) -> Result<()> {
         s if s <= 0.995 => format!("{:.2}x slower", 1.0 / s),
         _ => "no difference".into(),
     };
-    if !outcome.is_reliable() {
+    if !outcome.reliable {
         writeln!(
             out,
             "Do not rely on this: done again as it was recorded, with nothing changed, the run takes {} instead of {}.",
