@@ -214,9 +214,13 @@ fn ctrl_c_once_ends_the_command_and_twice_ends_the_recording() {
     let traps = "trap 'kill $!; exit 7' TERM; trap 'kill $!; exit 8' INT; sleep 30 & : > \"$0\"; wait $!";
     command.args(["record", "-o"]).arg(&term).args(["--", "sh", "-c", traps]).arg(&ready);
     let recorder = start(&mut command, &term);
-    while !ready.exists() {
+    for _ in 0..500 {
+        if ready.exists() {
+            break;
+        }
         std::thread::sleep(Duration::from_millis(20));
     }
+    assert!(ready.exists(), "the command did not begin in 10 s");
     signal(&recorder, libc::SIGTERM);
     let out = recorder.wait_with_output().expect("the recorder");
     assert_eq!(out.status.code(), Some(7), "{}", stderr(&out));
