@@ -1,7 +1,7 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Whether the questions of sql/ have the same answers from plumb query, DuckDB, chDB (ClickHouse) and Spark, on a lake of
-recorded runs. The engines come from the Python registry into a directory of their own; Spark needs a Java besides.
+recorded runs: those of tests/traces and some that are recorded here, as root. The engines come from the Python registry into a directory of their own; Spark needs a Java besides.
 
 DuckDB, Spark and plumb are asked in the words of the files; ClickHouse has percentile_cont under another name
 (quantileExactInclusive), which is all that is changed."""
@@ -149,6 +149,21 @@ def agree(ours, theirs):
     return "same"
 
 
+# What is recorded beside the traces of tests/, in an empty directory.
+COMMANDS = ["dd if=/dev/zero of=synced bs=64k count=200 oflag=dsync", "cat /usr/bin/* | gzip -1 | head -c 4M | sort | tail -1",
+            "seq 8 | xargs -P 8 -n 1 sh -c 'head -c 8M /dev/urandom > of-$0; sync of-$0'"]
+
+
+def recorded(plumb, work):
+    for n, command in enumerate(COMMANDS):
+        evidence.say(f"recording {command} ...")
+        place = work / f"place-{n}"
+        place.mkdir()
+        subprocess.run([plumb, "record", "-q", "-o", work / f"recorded-{n}", "--", "sh", "-c", command], cwd=place, check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        yield work / f"recorded-{n}"
+
+
 def measure(options, undo):
     options.plumb = Path(options.plumb).resolve()
     directory = evidence.results_directory(options.out, "lake-engines")
@@ -158,7 +173,7 @@ def measure(options, undo):
     work = Path(tempfile.mkdtemp(prefix="plumb-bench-engines."))
     undo.add(f"rm -rf {work}")
     lake = work / "lake"
-    traces = sorted(p.parent for p in (ROOT / "tests/traces").glob("*/metadata"))
+    traces = [*sorted(p.parent for p in (ROOT / "tests/traces").glob("*/metadata")), *recorded(options.plumb, work)]
     told = subprocess.run([options.plumb, "publish", *traces, "--to", lake, "--json"], capture_output=True, text=True)
     runs = json.loads(told.stdout)["runs"]
     if options.joined:

@@ -18,10 +18,15 @@ pub const FEWEST: usize = 3;
 pub const ACCUSED: f64 = 0.001;
 /// Of fewer blocks it cannot be said which of them is another one.
 pub const FEWEST_BLOCKS: usize = 8;
-/// A block's own values are far enough apart where chance would make them so this often.
-const OWN: f64 = 1e-4;
 /// Standard deviations from the median from which on a value is drawn nearer.
 const FAR: f64 = 3.0;
+/// The same where a block is judged by its own values, of which two odd ones in ten hide a change that doubles them.
+const OWN_FAR: f64 = 2.0;
+/// A block's own values are far enough apart where [`Welch`] finds this. Drawn so near they pass 1 to 2 times in 10,000 by
+/// chance (300,000 blocks of 5, of 10 and of 20 values a side, normal or with 3 odd in 100).
+const OWN: f64 = 1e-5;
+/// The middles of a block's two sides are apart where this many standard deviations lie between them.
+const GAP: f64 = 1.0;
 /// Makes the median of distances a standard deviation, of normal values.
 const MAD: f64 = 1.4826;
 
@@ -84,7 +89,7 @@ impl Change {
         if both.is_empty() {
             return None;
         }
-        let both = tamed(both);
+        let both = tamed(both, FAR);
         let (variance, freedom) = pooled(&both);
         let changes: Vec<f64> = both.iter().map(|b| b.change()).collect();
         let parts: Vec<f64> = both.iter().map(|b| b.part() * variance).collect();
@@ -115,17 +120,21 @@ impl Change {
     }
 }
 
-/// Values that lie far from their side's median are drawn nearer (Winsor's way): a tenth of a percent of normal values would be so
-/// far, and of latencies that now and then are three times as long enough to hide what changed.
-fn tamed(mut blocks: Vec<Block>) -> Vec<Block> {
-    let sides = |b: &Block| [b.before.clone(), b.after.clone()];
+/// A value's standard deviation around its side's median, which odd ones hardly widen; none of sides that are all too short.
+fn deviation(blocks: &[Block]) -> f64 {
     let mut far = Vec::new();
-    for side in blocks.iter().flat_map(sides).filter(|s| s.len() >= FEWEST) {
+    for side in blocks.iter().flat_map(|b| [&b.before, &b.after]).filter(|s| s.len() >= FEWEST) {
         // Around a median that was taken of them values lie closer than around the true one.
-        let (middle, wider) = (median(&side), (side.len() as f64 / (side.len() as f64 - 1.0)).sqrt());
+        let (middle, wider) = (median(side), (side.len() as f64 / (side.len() as f64 - 1.0)).sqrt());
         far.extend(side.iter().map(|v| (v - middle).abs() * wider));
     }
-    let most = FAR * MAD * median(&far);
+    MAD * median(&far)
+}
+
+/// Values that lie more than `far` standard deviations from their side's median are drawn nearer (Winsor's way): beyond three are
+/// a quarter of a percent of normal values, and of latencies that now and then are three times as long enough to hide what changed.
+fn tamed(mut blocks: Vec<Block>, far: f64) -> Vec<Block> {
+    let most = far * deviation(&blocks);
     if most > 0.0 {
         for side in blocks.iter_mut().flat_map(|b| [&mut b.before, &mut b.after]) {
             let middle = median(side);
@@ -208,23 +217,24 @@ fn alone(block: &Block, middle: f64) -> Option<f64> {
     if block.before.len().min(block.after.len()) < FEWEST {
         return None;
     }
-    let tamed = tamed(vec![block.clone()]);
+    let own = std::slice::from_ref(block);
+    let (deviation, tamed) = (deviation(own), tamed(own.to_vec(), OWN_FAR));
     let moved = |values: &[f64]| values.iter().map(|v| v - middle).collect::<Vec<_>>();
     let welch = Welch::of(&tamed[0].before, &moved(&tamed[0].after), 0.0)?;
-    // Three odd runs of five draw the others to them.
-    Some(if overlap(&block.before, &moved(&block.after)) { 1.0 } else { welch.p })
+    // Three odd runs of five draw the others to them, six of ten those between.
+    Some(if apart(&block.before, &moved(&block.after), GAP * deviation) { welch.p } else { 1.0 })
 }
 
-/// Whether the middle halves of two sides overlap; of few values all of them.
-fn overlap(a: &[f64], b: &[f64]) -> bool {
-    let half = |values: &[f64]| {
+/// Whether the middles of two sides have more than `gap` between them: of few values all, else all but three tenths at either end.
+fn apart(a: &[f64], b: &[f64], gap: f64) -> bool {
+    let middle = |values: &[f64]| {
         let mut sorted = values.to_vec();
         sorted.sort_unstable_by(f64::total_cmp);
-        let out = if sorted.len() < 8 { 0 } else { sorted.len() / 4 };
+        let out = if sorted.len() < 8 { 0 } else { sorted.len() * 3 / 10 };
         (sorted[out], sorted[sorted.len() - 1 - out])
     };
-    let (a, b) = (half(a), half(b));
-    a.0 <= b.1 && b.0 <= a.1
+    let (a, b) = (middle(a), middle(b));
+    a.0 > b.1 + gap || b.0 > a.1 + gap
 }
 
 /// Probability of `both` or more things of two kinds at once among `all`, of which `one` are of the first and `other` of the second, where
@@ -273,10 +283,16 @@ mod tests {
 
     #[test]
     fn the_seven_that_changed_are_found_and_nobody_else() {
+        let (slow, mut missed) = ([3, 32, 61, 90, 119, 148, 177], 0);
+        for seed in 0..200 {
+            let blocks = fleet(200, 10, seed, |h| if slow.contains(&h) { 2f64.ln() } else { 0.0 });
+            let accused = accused(&Change::of(&blocks).expect("a change"), 2000);
+            assert!(accused.iter().all(|h| slow.contains(h)), "seed {seed}: {accused:?}");
+            missed += slow.len() - accused.len();
+        }
+        // Of 1,400; four of a host's ten runs may be odd.
+        assert!(missed <= 2, "{missed}");
         for seed in 0..20 {
-            let blocks = fleet(200, 10, seed, |h| if h % 29 == 3 { 2f64.ln() } else { 0.0 });
-            let change = Change::of(&blocks).expect("a change");
-            assert_eq!(accused(&change, 2000), [3, 32, 61, 90, 119, 148, 177], "seed {seed}");
             let none = Change::of(&fleet(200, 10, seed + 100, |_| 0.0)).expect("no change");
             assert_eq!(accused(&none, 2000), [0; 0], "seed {seed}");
             assert!(none.mean.abs() < 0.02 && none.p.is_some_and(|p| p > 0.001), "{none:?}");
