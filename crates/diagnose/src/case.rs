@@ -2,6 +2,7 @@
 //! What the rules look at: the target's time by category, from which each rule
 //! takes what it explains, and the metrics beside it.
 
+use crate::rules::peer::LOCAL;
 use crate::Evidence;
 use plumb_model::{At, BlameRow, Category, PatternRow, RunResult, WaitRow};
 use plumb_trace::units;
@@ -142,14 +143,17 @@ impl<'a> Case<'a> {
         // A command's and a request's path has no rest: it is waited for.
         let threads = result.path.of != "command" && result.path.of != "requests";
         let recorded = result.path.parts.iter().filter(|p| p.category != Category::Paused);
-        let parts = recorded.filter(|p| !threads || !p.category.rests());
+        // What a process waits for is in another's account where a whole machine is looked at.
+        let machine = !result.services.is_empty();
+        let rests = |c: Category| c.rests() || (machine && LOCAL.contains(&c));
+        let parts = recorded.filter(|p| !threads || !rests(p.category));
         let parts: Vec<BlameRow> = parts.cloned().collect();
         let mut rest: BTreeMap<Category, u64> = BTreeMap::new();
         let mut busy = 0;
         if result.path.of != "command" {
             let all = result.processes.iter().flat_map(|p| &p.account);
             for (category, time) in all.filter(|(c, _)| **c != Category::Paused) {
-                match category.rests() {
+                match rests(*category) {
                     true => *rest.entry(*category).or_default() += time,
                     false => busy += time,
                 }

@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 const WORDS: usize = 2;
 const LINES: usize = 4;
 const CALLERS: usize = 4;
+/// Below this share of the time a function is one of many: the next run has another one in its place.
+const GOOD_PART: f64 = 0.1;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Of {
@@ -73,6 +75,19 @@ impl Case<'_> {
         let processes = &self.result.processes;
         let all: u64 = processes.iter().flat_map(|p| categories.iter().map(|c| p.part(*c))).sum();
         place.time as f64 / all.max(place.time).max(1) as f64
+    }
+
+    /// Of the target's running time in user code or in the kernel, whose share is `part`: `, mostly in f()` where a function has half
+    /// of it, `, 34 % of it in f()` where it has a good part, and nothing where none stands out.
+    pub fn mostly(&self, place: Option<&Place>, part: f64) -> String {
+        let Some(place) = place else { return String::new() };
+        let share = self.place_share(place, &[Category::Running]) / part.max(f64::EPSILON);
+        let name = short(&place.function);
+        match share {
+            s if s >= 0.5 => format!(", mostly in {name}()"),
+            s if s >= GOOD_PART => format!(", {:.0} % of it in {name}()", s * 100.0),
+            _ => String::new(),
+        }
     }
 
     /// The first functions with their share as one fact: `parse_row 61 %, called from main; hash 20 %`.

@@ -414,7 +414,9 @@ fn first(case: &Case<'_>, findings: &[Finding]) -> String {
     }
     let own_code = RULES.iter().any(|rule| rule.id == f.id && rule.own_code);
     if own_code && f.share >= CPU_BOUND {
-        let place = if f.place.is_empty() { String::new() } else { format!(" in {}", f.place) };
+        // Of the headline: ", mostly in f()", or ", 34 % of it in f()".
+        let place = f.headline.strip_prefix("CPU time in user code").unwrap_or_default();
+        let place = place.replacen(", mostly in ", " in ", 1);
         return format!("none outside the program: CPU-bound{place} (user code {share}{unreliable})");
     }
     format!("{} ({share}{faster}{unreliable})", f.headline)
@@ -442,13 +444,16 @@ fn confidence(case: &Case<'_>, findings: &[Finding]) -> Confidence {
         reasons.push(Doubt::new(DoubtKind::Unexplained, words));
     }
     if lost > DOUBTFUL {
-        let words = format!("{:.1} % of the time lost", lost * 100.0);
+        // Also of a thread that was seen in a state which it cannot be in, with every event there.
+        let words = format!("{:.1} % of the time unknown", lost * 100.0);
         reasons.push(Doubt::new(DoubtKind::LostTime, words));
     }
     let overhead = overhead(case);
     if overhead > DOUBTFUL {
+        // It paused: a budget was given.
+        let budget = if case.result.paused > 0 { "" } else { "--budget 5%, " };
         let words = format!(
-            "{:.1} % measurement overhead: record less, as with --budget 5%, --sample 0 or -e default,-syscall",
+            "{:.1} % measurement overhead: record less, as with {budget}--sample 0 or -e default,-syscall",
             overhead * 100.0
         );
         reasons.push(Doubt::new(DoubtKind::Overhead, words));
@@ -491,7 +496,7 @@ fn words(confidence: &Confidence, case: Option<&Case<'_>>) -> String {
         }
         let lost = share(Category::Lost);
         if lost >= 0.0005 && !has(DoubtKind::LostTime) {
-            figures.push(format!("{:.1} % lost (missing switch events)", lost * 100.0));
+            figures.push(format!("{:.1} % of the time unknown", lost * 100.0));
         }
         if case.result.paused > 0 {
             let all = (case.result.end - case.result.begin).max(1) as f64;

@@ -13,6 +13,9 @@ pub struct RunResult {
     pub begin: u64,
     /// Last moment.
     pub end: u64,
+    /// Every process of the machine was recorded: what a wait waits for has an account of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub everyone: bool,
     /// Events from `begin` on.
     pub events: u64,
     /// Events that the recorder lost.

@@ -12,6 +12,7 @@ pub struct Setup {
     pub begin: u64,
     /// Last moment, ns; later events are not read. `u64::MAX` where it is not known.
     pub end: u64,
+    /// Every process of the machine is of the target, but the recorder.
     pub everyone: bool,
     /// Process id of the recorder.
     pub recorder: u32,

@@ -882,6 +882,8 @@ export interface RunResult {
   begin: number;
   /** Last moment. */
   end: number;
+  /** Every process of the machine was recorded: what a wait waits for has an account of its own. */
+  everyone?: boolean;
   /** Events from `begin` on. */
   events: number;
   /** Events that the recorder lost. */

@@ -231,7 +231,7 @@ pub fn kernel(case: &mut Case<'_>) -> Option<Seen> {
     };
     let headline = match (&call, place) {
         (Some(call), Some(p)) => format!("CPU time in the kernel, mostly {call} in {}()", short(&p.function)),
-        (None, Some(p)) => format!("CPU time in the kernel, mostly in {}()", short(&p.function)),
+        (None, Some(_)) => format!("CPU time in the kernel{}", case.mostly(place, kernel)),
         (Some(call), None) => format!("CPU time in the kernel, mostly {call}"),
         (None, None) => String::new(),
     };
@@ -260,8 +260,8 @@ pub fn user(case: &mut Case<'_>) -> Option<Seen> {
     let time = case.take_all(&[Category::Running]);
     let places = sampled_places(case, Of::User);
     let place = places.first().filter(|p| case.place_share(p, RUNNING) >= crate::LEAST);
+    let headline = format!("CPU time in user code{}", case.mostly(place, case.sampled(At::User)));
     let place = place.map(|p| short(&p.function));
-    let headline = place.as_ref().map(|p| format!("CPU time in user code, mostly in {p}()"));
     let mut evidence = case.place_fact("function", &places, RUNNING);
     if !who.is_empty() {
         evidence.push(Evidence::new("process", who));
@@ -270,7 +270,7 @@ pub fn user(case: &mut Case<'_>) -> Option<Seen> {
     evidence.extend(case.place_lines(&places, RUNNING));
     (time > 0).then(|| Seen {
         time,
-        headline: headline.unwrap_or_default(),
+        headline,
         place: place.map_or(String::new(), |p| format!("{p}()")),
         words: format!("{} on CPU in user code", units::brief(time)),
         evidence,

@@ -8,7 +8,8 @@ use plumb_model::{BlockerRow, Category, TCP_AGAIN, TCP_TIMER};
 use plumb_trace::units;
 use std::collections::BTreeMap;
 
-const LOCAL: &[Category] = &[
+/// Waits for processes of this host.
+pub(crate) const LOCAL: &[Category] = &[
     Category::Pipe,
     Category::Socket,
     Category::Signalled,
@@ -225,7 +226,12 @@ pub fn local(case: &mut Case<'_>) -> Option<Seen> {
         },
         words: format!("{} waiting for other threads and processes", units::brief(time)),
         evidence,
-        next: if most.is_empty() { String::new() } else { format!("record {most} too: plumb run --pid PID") },
+        next: match (case.result.everyone, most.is_empty()) {
+            (true, true) => "look at the processes that it waits for: plumb explain DIR --comm NAME".into(),
+            (true, false) => format!("look at that process: plumb explain DIR --comm {most}"),
+            (false, true) => String::new(),
+            (false, false) => format!("record {most} too: plumb run --pid PID"),
+        },
         ..Seen::default()
     })
 }

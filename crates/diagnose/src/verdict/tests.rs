@@ -105,6 +105,38 @@ fn a_healthy_program_is_bound_by_its_own_code() {
         "Bottleneck: none outside the program: CPU-bound in parse_row() (user code 93 % of 2.1 s wall time)"
     );
     assert_eq!(said[1], "  function  parse_row 92 %, called from main");
+    // A function with a small part is one of many, and another one in the next run.
+    let of = |ns| self::said(&sampled(result("command", &parts), "parse_row", ns)).remove(0);
+    let bound = |place| {
+        format!("Bottleneck: none outside the program: CPU-bound{place} (user code 93 % of 2.1 s wall time)")
+    };
+    assert_eq!(of(650 * MS), bound(", 33 % of it in parse_row()"));
+    assert_eq!(of(150 * MS), bound(""));
+}
+
+#[test]
+fn what_waits_for_processes_of_a_machine_is_in_their_accounts() {
+    let parts = [
+        (Category::Pipe, "cat", 600 * MS),
+        (Category::Crowded, "me", 300 * MS),
+        (Category::Timer, "", 100 * MS),
+    ];
+    let machine = |services: Vec<plumb_model::ServiceRun>| {
+        said(&plumb_model::RunResult { everyone: true, services, ..result("threads", &parts) })
+    };
+    // A service of it waits for another one, which was recorded.
+    let of_service = machine(Vec::new());
+    assert!(
+        of_service[0].starts_with("Bottleneck: waiting for another process, cat (60 % of 1.0 s"),
+        "{of_service:?}"
+    );
+    let next = of_service.iter().find(|l| l.starts_with("Next: ")).expect("a next step");
+    assert_eq!(next, "Next: look at that process: plumb explain DIR --comm cat");
+    let of_all = machine(vec![plumb_model::ServiceRun::default()]);
+    assert!(
+        of_all[0].starts_with("Bottleneck: CPU contention among its own threads (75 % of 400 ms"),
+        "{of_all:?}"
+    );
 }
 
 #[test]

@@ -79,6 +79,7 @@ impl<O: Observer> Model<O> {
         let common = RunResult {
             begin: self.setup.begin,
             end,
+            everyone: self.setup.everyone,
             events: self.events,
             lost_events: self.lost_events,
             paused: self.pauses.time,
