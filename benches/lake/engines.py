@@ -1,7 +1,7 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Whether the questions of sql/ have the same answers from plumb query, DuckDB, chDB (ClickHouse) and Spark, on a lake of
-recorded runs: those of tests/traces and some that are recorded here, as root. The engines come from the Python registry into a directory of their own; Spark needs a Java besides.
+recorded runs: the traces in tests/traces, and three that are recorded now (as root). The engines come from the Python registry into a directory of their own; Spark needs a Java besides.
 
 DuckDB, Spark and plumb are asked in the words of the files; ClickHouse has percentile_cont under another name
 (quantileExactInclusive), which is all that is changed."""
@@ -150,7 +150,7 @@ def agree(ours, theirs):
 
 
 # What is recorded beside the traces of tests/, in an empty directory.
-COMMANDS = ["dd if=/dev/zero of=synced bs=64k count=200 oflag=dsync", "cat /usr/bin/* | gzip -1 | head -c 4M | sort | tail -1",
+COMMANDS = ["dd if=/dev/zero of=synced bs=64k count=200 oflag=dsync", "head -c 8M /dev/urandom | gzip -1 | wc -c | grep .",
             "seq 8 | xargs -P 8 -n 1 sh -c 'head -c 8M /dev/urandom > of-$0; sync of-$0'"]
 
 
@@ -159,8 +159,10 @@ def recorded(plumb, work):
         evidence.say(f"recording {command} ...")
         place = work / f"place-{n}"
         place.mkdir()
-        subprocess.run([plumb, "record", "-q", "-o", work / f"recorded-{n}", "--", "sh", "-c", command], cwd=place, check=True,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        done = subprocess.run([plumb, "record", "-q", "-o", work / f"recorded-{n}", "--", "sh", "-c", command], cwd=place,
+                              capture_output=True, text=True)
+        if done.returncode:
+            raise Problem(f"{command}: {(done.stderr.strip().splitlines() or ['failed'])[-1]}")
         yield work / f"recorded-{n}"
 
 

@@ -72,6 +72,14 @@ const NOTABLE: f64 = 0.02;
 /// Waits on the run queue: who is who ran instead.
 const RUNNABLE: [Category; 3] = [Category::Woken, Category::Preempted, Category::Crowded];
 
+/// What is waited for is a process of a machine that was recorded whole: the reason is in that one's account. Threads of the kernel
+/// have none.
+fn has_account(result: &RunResult, part: &BlameRow) -> bool {
+    let other = || result.others.iter().any(|o| o.comm == part.who);
+    let named = part.category == Category::Pipe || !part.who.is_empty();
+    !result.services.is_empty() && LOCAL.contains(&part.category) && named && !other()
+}
+
 /// A long wait, as evidence.
 fn longest(w: &WaitRow) -> Evidence {
     Evidence {
@@ -122,7 +130,7 @@ pub struct Case<'a> {
     /// Time in which its threads were busy, ns; nothing of a command.
     pub busy: u64,
     /// What they did in the rest of it, ns, most first; nothing of a command.
-    pub rest: Vec<(Category, u64)>,
+    pub rest: Vec<(&'static str, u64)>,
     /// What is left of each category, ns.
     left: BTreeMap<Category, f64>,
     /// Categories that each rule took from.
@@ -130,6 +138,8 @@ pub struct Case<'a> {
     parts: Vec<BlameRow>,
     /// Shares of the target's running time but for [`Case::overhead`], by what samples saw; they add up to 1.
     sampled: BTreeMap<String, f64>,
+    /// Share of the running time that samples saw in the recording's tracepoints, 0 to 1.
+    pub probed: f64,
     /// Time that the recording took of the target, ns: its tracepoints, as far as samples tell, and waits for a CPU
     /// behind the recorder.
     pub overhead: u64,
@@ -143,23 +153,24 @@ impl<'a> Case<'a> {
         // A command's and a request's path has no rest: it is waited for.
         let threads = result.path.of != "command" && result.path.of != "requests";
         let recorded = result.path.parts.iter().filter(|p| p.category != Category::Paused);
-        // What a process waits for is in another's account where a whole machine is looked at.
-        let machine = !result.services.is_empty();
-        let rests = |c: Category| c.rests() || (machine && LOCAL.contains(&c));
-        let parts = recorded.filter(|p| !threads || !rests(p.category));
-        let parts: Vec<BlameRow> = parts.cloned().collect();
-        let mut rest: BTreeMap<Category, u64> = BTreeMap::new();
+        let (work, idle): (Vec<&BlameRow>, Vec<&BlameRow>) =
+            recorded.partition(|p| !threads || !(p.category.rests() || has_account(result, p)));
+        let mut rest: BTreeMap<&'static str, u64> = BTreeMap::new();
         let mut busy = 0;
-        if result.path.of != "command" {
+        if threads {
+            idle.iter().for_each(|p| *rest.entry(p.category.resting()).or_default() += p.time);
+            busy = work.iter().map(|p| p.time).sum();
+        } else if result.path.of != "command" {
             let all = result.processes.iter().flat_map(|p| &p.account);
             for (category, time) in all.filter(|(c, _)| **c != Category::Paused) {
-                match rests(*category) {
-                    true => *rest.entry(*category).or_default() += time,
+                match category.rests() {
+                    true => *rest.entry(category.resting()).or_default() += time,
                     false => busy += time,
                 }
             }
         }
-        let mut rest: Vec<(Category, u64)> = rest.into_iter().filter(|(_, time)| *time > 0).collect();
+        let parts: Vec<BlameRow> = work.into_iter().cloned().collect();
+        let mut rest: Vec<(&'static str, u64)> = rest.into_iter().filter(|(_, time)| *time > 0).collect();
         rest.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
         let whole = parts.iter().map(|p| p.time).sum();
         let mut left: BTreeMap<Category, f64> = BTreeMap::new();
@@ -177,6 +188,7 @@ impl<'a> Case<'a> {
             took: BTreeMap::new(),
             parts,
             sampled,
+            probed: 0.0,
             overhead: 0,
             net: false,
         };
@@ -212,6 +224,7 @@ impl<'a> Case<'a> {
     fn set_overhead_aside(&mut self) {
         let share = self.sampled.remove(At::Probe.name()).unwrap_or(0.0);
         let probes = self.take(&[Category::Running], self.left(&[Category::Running]) * share);
+        self.probed = share;
         self.overhead = probes + self.take_all(&[Category::Overhead]);
         if self.overhead as f64 > self.whole as f64 * NOTABLE {
             self.whole -= self.overhead.min(self.whole);

@@ -12,7 +12,9 @@ use std::collections::BTreeMap;
 const WORDS: usize = 2;
 const LINES: usize = 4;
 const CALLERS: usize = 4;
-/// Below this share of the time a function is one of many: the next run has another one in its place.
+/// A function has most of the time from this share on.
+pub const MOST: f64 = 0.5;
+/// Below this one it is one of many: the next run has another one in its place.
 const GOOD_PART: f64 = 0.1;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,13 +83,18 @@ impl Case<'_> {
     /// of it, `, 34 % of it in f()` where it has a good part, and nothing where none stands out.
     pub fn mostly(&self, place: Option<&Place>, part: f64) -> String {
         let Some(place) = place else { return String::new() };
-        let share = self.place_share(place, &[Category::Running]) / part.max(f64::EPSILON);
         let name = short(&place.function);
-        match share {
-            s if s >= 0.5 => format!(", mostly in {name}()"),
+        match self.share_of(place, part) {
+            s if s >= MOST => format!(", mostly in {name}()"),
             s if s >= GOOD_PART => format!(", {:.0} % of it in {name}()", s * 100.0),
             _ => String::new(),
         }
+    }
+
+    /// Share that a function has of the target's running time in user code or in the kernel, whose own share is `part`.
+    pub fn share_of(&self, place: &Place, part: f64) -> f64 {
+        // The account of running time has the recording's own part in it.
+        self.place_share(place, &[Category::Running]) / (part * (1.0 - self.probed)).max(f64::EPSILON)
     }
 
     /// The first functions with their share as one fact: `parse_row 61 %, called from main; hash 20 %`.
@@ -245,6 +252,10 @@ mod tests {
         );
         assert!(!headline(&[], &[("execve", 1)]).contains("execve"));
         assert_eq!(headline(&[], &[("execve", 1), ("read", 30)]), "CPU time in the kernel, mostly read(2)");
+        let of = |ns| headline(&[row("running", Origin::Kernel, "f", &[], "write(2)", ns)], &[("read", 30)]);
+        assert_eq!(of(200), "CPU time in the kernel, mostly write(2) in f()");
+        assert_eq!(of(100), "CPU time in the kernel, mostly read(2), 25 % of it in f()");
+        assert_eq!(of(30), "CPU time in the kernel, mostly read(2)");
     }
 
     #[test]
@@ -258,6 +269,9 @@ mod tests {
         let (kernel, lines) = facts(&d, "cpu.kernel");
         assert_eq!(kernel, "CPU time in the kernel, mostly write(2) in copy_folio()");
         assert!(!lines.iter().any(|l| l.contains(PROBES)), "{lines:?}");
+        let hot = vec![row("running", Origin::Kernel, "copy_folio", &[], "", 100)];
+        let (kernel, _) = facts(&found_at(&[("running", 1000)], hot, &[], &at), "cpu.kernel");
+        assert_eq!(kernel, "CPU time in the kernel, 33 % of it in copy_folio()", "of 300 ns");
         let share = |id: &str| d.findings.iter().find(|f| f.id == id).map_or(0.0, |f| f.share);
         // Of the time that it would take by itself.
         assert!((share("cpu.kernel") - 0.75).abs() < 0.001 && (share("cpu.user") - 0.25).abs() < 0.001);

@@ -333,7 +333,7 @@ fn idle(case: &Case<'_>, findings: &[Finding]) -> Option<String> {
     let busy = case.busy as f64 / case.elapsed() as f64;
     (busy < BUSY && !case.rest.is_empty()).then(|| {
         let (busy, elapsed) = (units::brief(case.busy), units::brief(case.elapsed()));
-        format!("busy for {busy} of {elapsed}, {} the rest", case.rest[0].0.resting())
+        format!("busy for {busy} of {elapsed}, {} the rest", case.rest[0].0)
     })
 }
 
@@ -343,7 +343,7 @@ fn busy(case: &Case<'_>) -> Option<Line> {
     let all = case.busy + rest;
     let share = |time: u64| time as f64 * 100.0 / all.max(1) as f64;
     let waits = case.rest.iter().filter(|(_, time)| time.saturating_mul(200) >= all).take(3);
-    let waits = waits.map(|(c, time)| format!("{} {:.0} %", c.resting(), share(*time)));
+    let waits = waits.map(|(wait, time)| format!("{wait} {:.0} %", share(*time)));
     let waits = waits.collect::<Vec<_>>().join(", ");
     let text = format!("{:.0} % of {} thread time; {waits}", share(case.busy), units::brief(all));
     (rest > 0 && case.busy > 0).then(|| line(Role::Fact, "busy", text))
@@ -368,7 +368,7 @@ fn requests(case: &Case<'_>) -> Option<Line> {
 fn only_waited(case: &Case<'_>) -> String {
     let time = case.result.path.time;
     let share = |ns: u64| ns as f64 * 100.0 / time as f64;
-    let waits = case.rest.iter().take(3).map(|(c, ns)| format!("{} {:.0} %", c.resting(), share(*ns)));
+    let waits = case.rest.iter().take(3).map(|(wait, ns)| format!("{wait} {:.0} %", share(*ns)));
     let waits: Vec<String> = waits.collect();
     format!("none: the target waited for all of {} thread time ({})", units::brief(time), waits.join(", "))
 }
@@ -393,7 +393,7 @@ fn first(case: &Case<'_>, findings: &[Finding]) -> String {
     }
     if let Some(idle) = idle(case, findings) {
         let busy = findings.first().filter(|_| case.result.path.of != "command");
-        let busy = busy.map(|f| format!("; when busy: {} {:.0} %", f.headline, f.share * 100.0));
+        let busy = busy.map(|f| format!("; when busy: {} ({:.0} %)", f.headline, f.share * 100.0));
         return format!("none: {idle}{}{unreliable}", busy.unwrap_or_default());
     }
     let Some(f) = findings.first() else {
@@ -451,9 +451,9 @@ fn confidence(case: &Case<'_>, findings: &[Finding]) -> Confidence {
     let overhead = overhead(case);
     if overhead > DOUBTFUL {
         // It paused: a budget was given.
-        let budget = if case.result.paused > 0 { "" } else { "--budget 5%, " };
+        let budget = if case.result.paused > 0 { "a smaller --budget" } else { "--budget 5%" };
         let words = format!(
-            "{:.1} % measurement overhead: record less, as with {budget}--sample 0 or -e default,-syscall",
+            "{:.1} % measurement overhead: record less, as with {budget}, --sample 0 or -e default,-syscall",
             overhead * 100.0
         );
         reasons.push(Doubt::new(DoubtKind::Overhead, words));

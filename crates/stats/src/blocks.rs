@@ -20,12 +20,13 @@ pub const ACCUSED: f64 = 0.001;
 pub const FEWEST_BLOCKS: usize = 8;
 /// Standard deviations from the median from which on a value is drawn nearer.
 const FAR: f64 = 3.0;
-/// The same where a block is judged by its own values, of which two odd ones in ten hide a change that doubles them.
-const OWN_FAR: f64 = 2.0;
-/// A block's own values are far enough apart where [`Welch`] finds this. Drawn so near they pass 1 to 2 times in 10,000 by
-/// chance (300,000 blocks of 5, of 10 and of 20 values a side, normal or with 3 odd in 100).
-const OWN: f64 = 1e-5;
-/// The middles of a block's two sides are apart where this many standard deviations lie between them.
+/// Sides with fewer values are judged by all of them, others by their middle.
+const FEW: usize = 8;
+/// A block's own values, drawn nearer from so many deviations on, are far enough apart where [`Welch`] finds this: of few, and of
+/// more, of which two odd ones in ten would hide a change that doubles them. By chance 1 to 2 blocks in 10,000 are, with 5, 10
+/// or 20 values a side, normal or with 3 odd ones in 100.
+const OWN: [(f64, f64); 2] = [(FAR, 1e-4), (2.0, 1e-5)];
+/// Deviations that must lie between the middles of its sides besides.
 const GAP: f64 = 1.0;
 /// Makes the median of distances a standard deviation, of normal values.
 const MAD: f64 = 1.4826;
@@ -102,7 +103,7 @@ impl Change {
         let own = |block: &Block, change: f64, part: f64| {
             let of_all = two_sided((change - middle) / (part.sqrt() * scale), freedom);
             let alone = alone(block, middle).filter(|_| both.len() >= FEWEST_BLOCKS);
-            Own { change, p: alone.map(|p| if p <= OWN { of_all } else { p.max(of_all) }) }
+            Own { change, p: alone.map(|own| own.map_or(of_all, |p| p.max(of_all))) }
         };
         let whole = blocks.iter().filter(|b| b.has_both());
         let mut own = whole.zip(changes.iter().zip(&parts)).map(|(b, (c, p))| own(b, *c, *p));
@@ -211,18 +212,24 @@ fn spread(changes: &[f64], parts: &[f64], middle: f64) -> (f64, f64) {
     (scale, (0.37 * (changes.len() as f64 - 1.0)).max(0.1))
 }
 
-/// Probability of the block's change, by its own values alone: none where they are too few, or do not vary. A noisy block is
-/// not another one.
-fn alone(block: &Block, middle: f64) -> Option<f64> {
-    if block.before.len().min(block.after.len()) < FEWEST {
+/// Probability of the block's change by its own values alone, unless these are far enough apart: a noisy block is not another
+/// one. None where they are too few, or do not vary.
+fn alone(block: &Block, middle: f64) -> Option<Option<f64>> {
+    let fewest = block.before.len().min(block.after.len());
+    if fewest < FEWEST {
         return None;
     }
     let own = std::slice::from_ref(block);
-    let (deviation, tamed) = (deviation(own), tamed(own.to_vec(), OWN_FAR));
+    let (far, level) = OWN[usize::from(fewest >= FEW)];
+    let (deviation, tamed) = (deviation(own), tamed(own.to_vec(), far));
     let moved = |values: &[f64]| values.iter().map(|v| v - middle).collect::<Vec<_>>();
     let welch = Welch::of(&tamed[0].before, &moved(&tamed[0].after), 0.0)?;
-    // Three odd runs of five draw the others to them, six of ten those between.
-    Some(if apart(&block.before, &moved(&block.after), GAP * deviation) { welch.p } else { 1.0 })
+    // Where three values of five are odd, or six of ten, the median is one of them, and the others are drawn to it: the sides
+    // differ, and their values overlap.
+    if !apart(&block.before, &moved(&block.after), GAP * deviation) {
+        return Some(Some(1.0));
+    }
+    Some(Some(welch.p).filter(|p| *p > level))
 }
 
 /// Whether the middles of two sides have more than `gap` between them: of few values all, else all but three tenths at either end.
@@ -230,7 +237,7 @@ fn apart(a: &[f64], b: &[f64], gap: f64) -> bool {
     let middle = |values: &[f64]| {
         let mut sorted = values.to_vec();
         sorted.sort_unstable_by(f64::total_cmp);
-        let out = if sorted.len() < 8 { 0 } else { sorted.len() * 3 / 10 };
+        let out = if sorted.len() < FEW { 0 } else { sorted.len() * 3 / 10 };
         (sorted[out], sorted[sorted.len() - 1 - out])
     };
     let (a, b) = (middle(a), middle(b));

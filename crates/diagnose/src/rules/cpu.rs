@@ -2,7 +2,7 @@
 //! CPU time: used, throttled, stolen, waited for.
 
 use crate::case::{Case, Seen};
-use crate::places::{Of, Place};
+use crate::places::{Of, Place, MOST};
 use crate::Evidence;
 use plumb_model::profile::short;
 use plumb_model::{At, Category};
@@ -225,16 +225,16 @@ pub fn kernel(case: &mut Case<'_>) -> Option<Seen> {
     // A function that has little of the time is no place to look at.
     let place =
         places.first().filter(|p| case.place_share(p, RUNNING) * case.share(all as f64) >= crate::LEAST);
-    let call = match place {
-        Some(p) => Some(p.call.clone()).filter(|c| !c.is_empty()),
-        None => most_called(case),
+    let most = place.filter(|p| case.share_of(p, kernel) >= MOST);
+    let mostly = match most {
+        Some(p) if !p.call.is_empty() => format!(", mostly {} in {}()", p.call, short(&p.function)),
+        Some(_) => case.mostly(place, kernel),
+        None => {
+            most_called(case).map_or(String::new(), |call| format!(", mostly {call}"))
+                + &case.mostly(place, kernel)
+        }
     };
-    let headline = match (&call, place) {
-        (Some(call), Some(p)) => format!("CPU time in the kernel, mostly {call} in {}()", short(&p.function)),
-        (None, Some(_)) => format!("CPU time in the kernel{}", case.mostly(place, kernel)),
-        (Some(call), None) => format!("CPU time in the kernel, mostly {call}"),
-        (None, None) => String::new(),
-    };
+    let headline = format!("CPU time in the kernel{mostly}");
     let fact = case.place_fact("function", &places, RUNNING);
     Some(Seen {
         time,

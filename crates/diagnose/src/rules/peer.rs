@@ -228,7 +228,7 @@ pub fn local(case: &mut Case<'_>) -> Option<Seen> {
         evidence,
         next: match (case.result.everyone, most.is_empty()) {
             (true, true) => "look at the processes that it waits for: plumb explain DIR --comm NAME".into(),
-            (true, false) => format!("look at that process: plumb explain DIR --comm {most}"),
+            (true, false) => format!("look at the process of {most}: plumb explain DIR --comm NAME"),
             (false, true) => String::new(),
             (false, false) => format!("record {most} too: plumb run --pid PID"),
         },

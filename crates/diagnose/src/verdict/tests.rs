@@ -118,24 +118,36 @@ fn a_healthy_program_is_bound_by_its_own_code() {
 fn what_waits_for_processes_of_a_machine_is_in_their_accounts() {
     let parts = [
         (Category::Pipe, "cat", 600 * MS),
-        (Category::Crowded, "me", 300 * MS),
-        (Category::Timer, "", 100 * MS),
+        (Category::OtherRunning, "db", 90 * MS),
+        (Category::OtherWaiting, "db", 110 * MS),
+        (Category::Crowded, "me", 150 * MS),
+        (Category::OtherWaiting, "kworker", 50 * MS),
     ];
+    let others = vec![plumb_model::OtherRow { comm: "kworker".into(), ..Default::default() }];
     let machine = |services: Vec<plumb_model::ServiceRun>| {
-        said(&plumb_model::RunResult { everyone: true, services, ..result("threads", &parts) })
+        let others = others.clone();
+        said(&RunResult { everyone: true, services, others, ..result("threads", &parts) })
     };
     // A service of it waits for another one, which was recorded.
     let of_service = machine(Vec::new());
     assert!(
-        of_service[0].starts_with("Bottleneck: waiting for another process, cat (60 % of 1.0 s"),
+        of_service[0].starts_with("Bottleneck: waiting for another process, cat (85 % of 1.0 s"),
         "{of_service:?}"
     );
     let next = of_service.iter().find(|l| l.starts_with("Next: ")).expect("a next step");
-    assert_eq!(next, "Next: look at that process: plumb explain DIR --comm cat");
+    assert_eq!(next, "Next: look at the process of cat: plumb explain DIR --comm NAME");
     let of_all = machine(vec![plumb_model::ServiceRun::default()]);
     assert!(
-        of_all[0].starts_with("Bottleneck: CPU contention among its own threads (75 % of 400 ms"),
+        of_all[0].starts_with("Bottleneck: CPU contention among its own threads (75 % of 200 ms busy"),
         "{of_all:?}"
+    );
+    assert_eq!(
+        of_all[1],
+        "  busy          20 % of 1.0 s thread time; waiting for a pipe 60 %, waiting for another thread 20 %"
+    );
+    assert!(
+        of_all.contains(&"Also: waiting for another process 25 %".to_string()),
+        "a kernel thread: {of_all:?}"
     );
 }
 
@@ -305,7 +317,7 @@ fn an_idle_server_is_no_bottleneck() {
     let said = said(&result("threads", &parts));
     assert_eq!(
         said[0],
-        "Bottleneck: none: busy for 100 ms of 1.0 s, waiting for requests the rest; when busy: CPU time in user code 100 %"
+        "Bottleneck: none: busy for 100 ms of 1.0 s, waiting for requests the rest; when busy: CPU time in user code (100 %)"
     );
     assert_eq!(said[1], "  busy     10 % of 1.0 s thread time; waiting for requests 90 %");
     let command = self::said(&result("command", &parts));
