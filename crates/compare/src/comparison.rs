@@ -69,7 +69,7 @@ impl Comparison {
         let elapsed = words::elapsed(&lines).context("the runs have no elapsed time")?;
         let given = a.length_given() || b.length_given();
         Ok(Self {
-            headline: words::headline(elapsed, &a, &b),
+            headline: words::headline(&lines, elapsed, &a, &b),
             sentences: words::sentences(&lines),
             environment: environment::differences(&a, &b),
             doubts: [doubts("A", &a), doubts("B", &b)].concat(),

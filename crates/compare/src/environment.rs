@@ -63,6 +63,7 @@ pub fn of(
         .filter(|(k, _)| !MEANINGLESS.contains(&k.as_str()) && !k.starts_with("tracer_"))
         .map(|(k, v)| (k.clone(), v.clone()))
         .collect();
+    out.extend(running(env, state).map(|names| (TARGET.to_string(), names)));
     let tracer = ["tracer_major", "tracer_minor"].map(|k| env.get(k).map_or("?", String::as_str)).join(".");
     out.insert("version of plumb".into(), version.unwrap_or(tracer));
     for d in state.disks.iter().filter(|d| d.dev == d.disk && !is_idle_kind(&d.name, &d.backing)) {
@@ -77,6 +78,22 @@ pub fn of(
         }
     }
     out
+}
+
+/// What processes that were named by their pids run: another start has other pids.
+fn running(env: &BTreeMap<String, String>, state: &State) -> Option<String> {
+    let named = env
+        .get(TARGET)?
+        .strip_prefix("pid ")
+        .filter(|_| env.get("target_kind").is_some_and(|kind| kind == "pid"))?;
+    // Behind them how many children there are.
+    let named = named.split(" and ").next()?;
+    let name = |pid: &str| {
+        let task = state.tasks.iter().find(|t| Some(t.tid) == pid.parse().ok())?;
+        Some(if task.cmdline.is_empty() { task.comm.as_str() } else { task.cmdline.as_str() })
+    };
+    let names: Option<Vec<&str>> = named.split(", ").map(name).collect();
+    names.map(|names| names.join(", "))
 }
 
 /// Devices that are always there and hold nothing until they are set up.
@@ -128,7 +145,7 @@ fn compare(a: &[BTreeMap<String, String>], b: &[BTreeMap<String, String>]) -> Ve
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plumb_trace::schema::{StateDisk, StateMount};
+    use plumb_trace::schema::{StateDisk, StateMount, StateTask};
 
     fn env(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
         pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect()
@@ -161,6 +178,20 @@ mod tests {
         assert_eq!(compare(&[x.clone(), y.clone()], &[y.clone(), x.clone()]), []);
         let got = compare(&[x.clone(), y], &[x]);
         assert_eq!((got[0].a.as_str(), got[0].b.as_str()), ("x | y", "x"));
+    }
+
+    #[test]
+    fn a_server_that_was_started_again_is_the_same_target() {
+        let task =
+            |tid, cmdline: &str| StateTask { tid, tgid: tid, cmdline: cmdline.into(), ..Default::default() };
+        let state =
+            State { tasks: vec![task(7, "db -p 1"), task(8, "db -p 1"), task(9, "web")], ..State::default() };
+        let target = |text: &str| {
+            of(&env(&[("target_kind", "pid"), ("target", text)]), None, &state)["target"].clone()
+        };
+        assert_eq!(target("pid 7"), target("pid 8 and 2 child processes"));
+        assert_eq!(target("pid 7, 9"), "db -p 1, web");
+        assert_eq!(target("pid 10"), "pid 10", "it is not there");
     }
 
     #[test]

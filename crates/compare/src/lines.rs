@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! One line for every figure: A, B, the signed difference and its error.
 
-use super::measure::{Group, Measure, Unit, ELAPSED, THREADS_TIME};
+use super::measure::{Group, Measure, Unit, ELAPSED, REQUEST, THREADS_TIME};
 use super::side::Side;
 use plumb_stats::repetitions::{self, Difference};
 use serde::Serialize;
@@ -174,11 +174,15 @@ pub fn from_measures(a: &[Vec<Measure>], b: &[Vec<Measure>]) -> Vec<Line> {
     let accounted = |run: &Vec<Measure>| run.iter().any(|m| m.group == Group::Account);
     let all = || a.iter().chain(b);
     let accounts = all().all(accounted) || !all().any(accounted);
+    // Nor is a request's time comparable with a command's, or with nothing.
+    let of_requests = |run: &Vec<Measure>| run.iter().any(|m| m.key.starts_with(REQUEST));
+    let paths = all().all(of_requests) || !all().any(of_requests);
     let mut seen = BTreeSet::new();
     let mut out = Vec::new();
     for measure in all().flatten() {
         let timeless = measure.group == Group::Account || is_cpu(&measure.key);
-        if !seen.insert(measure.key.as_str()) || (timeless && !accounts) {
+        let pathless = measure.group == Group::Path && !paths;
+        if !seen.insert(measure.key.as_str()) || (timeless && !accounts) || pathless {
             continue;
         }
         let (in_a, in_b) = (values(&runs_a, measure), values(&runs_b, measure));

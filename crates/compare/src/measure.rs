@@ -61,6 +61,14 @@ pub struct Measure {
     pub absent_is_zero: bool,
 }
 
+/// Before the category, in keys of parts of a command's critical path.
+pub const PATH: &str = "path.";
+/// The same of the mean request's.
+pub const REQUEST: &str = "request.";
+/// Key of the requests answered a second.
+pub const REQUESTS: &str = "requests";
+/// Key of their mean time.
+pub const REQUEST_TIME: &str = "request-time";
 /// Key of the elapsed time.
 pub const ELAPSED: &str = "elapsed";
 /// Key of the account's total.
@@ -137,10 +145,10 @@ fn requests(out: &mut Measures, result: &RunResult) {
     }
     let length = seconds(result.recorded().max(1));
     let (n, ms) = (s.requests as f64, |ns: u64| ns as f64 / 1e6);
-    out.sum(Group::Metric, "requests", "requests answered", Unit::Rate, n / length);
+    out.sum(Group::Metric, REQUESTS, "requests answered", Unit::Rate, n / length);
     out.mean(
         Group::Metric,
-        "request-time",
+        REQUEST_TIME,
         "mean time of a request",
         Unit::Milliseconds,
         s.requests,
@@ -231,8 +239,20 @@ fn further(out: &mut Measures, all: &Value) {
     for (category, ns) in path.as_object().filter(|_| path["parts"].is_null()).into_iter().flatten() {
         parts.extend(ns.as_u64().map(|ns| (category.as_str(), ns)));
     }
+    // Of a service that answers more there is more of everything: its parts are those of the mean request that was answered, and those
+    // that were not have their shares in them.
+    let [requests, time] = ["requests", "time"].map(|key| all["service"][key].as_f64().unwrap_or(0.0));
+    let sum = parts.values().sum::<u64>() as f64;
     for (part, ns) in parts {
-        out.sum(Group::Path, &format!("path.{part}"), part, Unit::Seconds, seconds(ns));
+        let ns = ns as f64;
+        match path["of"] == "requests" {
+            true if requests == 0.0 => {}
+            true => {
+                let ms = ns / sum.max(1.0) * time / requests / 1e6;
+                out.sum(Group::Path, &format!("{REQUEST}{part}"), part, Unit::Milliseconds, ms);
+            }
+            false => out.sum(Group::Path, &format!("{PATH}{part}"), part, Unit::Seconds, ns / 1e9),
+        }
     }
     for finding in all["findings"].as_array().into_iter().flatten() {
         let (Some(id), Some(share)) = (finding["id"].as_str(), finding["share"].as_f64()) else { continue };

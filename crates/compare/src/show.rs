@@ -2,7 +2,7 @@
 //! The comparison on the terminal.
 
 use super::lines::{Line, Mark};
-use super::measure::{Group, Unit, THREADS_TIME};
+use super::measure::{Group, Unit, REQUEST, THREADS_TIME};
 use super::side::{Kind, Side};
 use super::words::{number, signed_time};
 use crate::comparison::Comparison;
@@ -48,6 +48,12 @@ pub fn print(c: &Comparison, out: &mut dyn Write) -> Result<()> {
     ] {
         let lines: Vec<&Line> = c.lines.iter().filter(|l| l.group == group && l.shown).collect();
         if !lines.is_empty() {
+            let of_requests = lines[0].key.starts_with(REQUEST);
+            let title = if of_requests {
+                "Mean request [shares of it in %, their difference in points]"
+            } else {
+                title
+            };
             writeln!(out, "\n{title}")?;
             table(&lines, errors).write(out)?;
         }

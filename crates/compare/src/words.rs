@@ -3,7 +3,7 @@
 //! became of the accesses.
 
 use super::lines::{Line, Mark};
-use super::measure::{Group, Unit, ELAPSED, THREADS_TIME};
+use super::measure::{Group, Unit, ELAPSED, PATH, REQUEST, REQUESTS, REQUEST_TIME, THREADS_TIME};
 use super::side::Side;
 use plumb_report::time_parts::PARTS;
 use plumb_stats::repetitions;
@@ -47,12 +47,12 @@ pub fn number(value: f64, unit: Unit) -> String {
 }
 
 /// First sentence, and whether it says that there is a difference.
-pub fn headline(line: &Line, a: &Side, b: &Side) -> String {
+pub fn headline(lines: &[Line], line: &Line, a: &Side, b: &Side) -> String {
     let from_to = times(line.a, line.b);
     if a.length_given() || b.length_given() {
-        return format!(
+        return served(lines).unwrap_or_else(|| format!(
             "No speed to compare: how long A and B were recorded ({from_to}) was chosen or cut short; compare the parts."
-        );
+        ));
     }
     let Some(growth) = line.relative().map(|g| g * 100.0) else {
         return "No speed to compare: A took no time.".into();
@@ -98,6 +98,24 @@ pub fn headline(line: &Line, a: &Side, b: &Side) -> String {
     )
 }
 
+/// The first sentence on a service that answered requests.
+fn served(lines: &[Line]) -> Option<String> {
+    let line = |key: &str| lines.iter().find(|l| l.key == key);
+    let requests = line(REQUESTS)?;
+    let error = match (requests.error_known(), requests.relative_low.zip(requests.relative_high)) {
+        (false, _) => "; no error is known".into(),
+        (true, None) => String::new(),
+        (true, Some((low, high))) => {
+            format!("; 95 % interval {:+.1} to {:+.1} %", low * 100.0, high * 100.0)
+        }
+    };
+    let time = line(REQUEST_TIME).map_or(String::new(), |time| {
+        let change = change(time, " ms");
+        format!(" Mean time of a request, from its arrival to the first bytes sent back: {change}.")
+    });
+    Some(format!("Requests answered a second: {}{error}.{time}", change(requests, "")))
+}
+
 fn faster_or_slower(growth: f64) -> &'static str {
     if growth < 0.0 {
         "B is faster"
@@ -120,19 +138,28 @@ fn more(percent: f64) -> String {
 
 /// What the headline's difference consists of, as far as it can be told.
 pub fn sentences(lines: &[Line]) -> Vec<String> {
-    [parts(lines, Group::Path), parts(lines, Group::Account), accesses(lines)].into_iter().flatten().collect()
+    // More threads wait longer, whether what they serve is faster or not.
+    let of_requests = lines.iter().any(|l| l.key.starts_with(REQUEST));
+    let account = || parts(lines, Group::Account).filter(|_| !of_requests);
+    [parts(lines, Group::Path), account(), accesses(lines)].into_iter().flatten().collect()
 }
 
 /// Signed parts of the account or the path, grouped by what they are to a reader.
 fn parts(lines: &[Line], group: Group) -> Option<String> {
+    let of_requests = lines.iter().any(|l| l.group == group && l.key.starts_with(REQUEST));
+    let (prefix, unit) = match (group == Group::Path, of_requests) {
+        (true, true) => (REQUEST, 1e-3),
+        (true, false) => (PATH, 1.0),
+        (false, _) => ("", 1.0),
+    };
     let part = |key: &str| {
-        let line = lines.iter().find(|l| l.group == group && l.key.trim_start_matches("path.") == key)?;
-        Some((line.a, line.b, line.mark, line.error_known()))
+        let line = lines.iter().find(|l| l.group == group && l.key.strip_prefix(prefix) == Some(key))?;
+        Some((line.a * unit, line.b * unit, line.mark, line.error_known()))
     };
     let names: Vec<&str> = lines
         .iter()
         .filter(|l| l.group == group && l.key != THREADS_TIME)
-        .map(|l| l.key.trim_start_matches("path."))
+        .filter_map(|l| l.key.strip_prefix(prefix))
         .filter(|key| *key != "child")
         .collect();
     if names.is_empty() {
@@ -165,10 +192,10 @@ fn parts(lines: &[Line], group: Group) -> Option<String> {
         .take(MOST_PARTS)
         .map(|(words, difference, _)| format!("{} {words}", signed_time(*difference, whole)))
         .collect();
-    let what = if group == Group::Path {
-        "On the critical path"
-    } else {
-        "Time of all threads, waiting for children left out"
+    let what = match (group == Group::Path, of_requests) {
+        (true, true) => "Of a request",
+        (true, false) => "On the critical path",
+        (false, _) => "Time of all threads, waiting for children left out",
     };
     let told = if told.is_empty() {
         format!(
@@ -269,7 +296,7 @@ mod tests {
     #[test]
     fn the_nine_readers_are_told_in_three_sentences() {
         let lines = from_measures(&[readers("one-by-one")], &[readers("at-once")]);
-        let first = headline(elapsed(&lines).expect("a line"), &side(1), &side(1));
+        let first = headline(&lines, elapsed(&lines).expect("a line"), &side(1), &side(1));
         assert_eq!(
             first,
             "B is faster: 38.1 % less elapsed time (0.512 s -> 0.317 s); one run each, so no error is known."
@@ -296,7 +323,43 @@ mod tests {
             values.iter().map(|v| vec![measure(v)]).collect()
         };
         let lines = from_measures(&runs(a), &runs(b));
-        headline(elapsed(&lines).expect("a line"), &side(a.len()), &side(b.len()))
+        headline(&lines, elapsed(&lines).expect("a line"), &side(a.len()), &side(b.len()))
+    }
+
+    #[test]
+    fn a_service_is_compared_by_what_it_answers() {
+        let ran = |of: &str, requests, waits: u64, runs: u64| {
+            let service = plumb_model::ServiceResult { requests, time: waits + runs, ..Default::default() };
+            let result = RunResult { end: 10_000_000_000, service, ..RunResult::default() };
+            // As many were not answered.
+            let part = |category: &str, ns: u64| serde_json::json!({"category": category, "time": 2 * ns});
+            let path = serde_json::json!({"of": of, "parts": [part("socket", waits), part("running", runs)]});
+            let service = serde_json::json!({"requests": requests, "time": waits + runs});
+            measures(&result, true, &serde_json::json!({"path": path, "service": service}))
+        };
+        let mut given = side(1);
+        given.members[0].length_given = true;
+        let said = |a: Vec<Measure>, b: Vec<Measure>| {
+            let lines = from_measures(&[a], &[b]);
+            let mut said = vec![headline(&lines, elapsed(&lines).expect("a line"), &given, &given)];
+            said.extend(sentences(&lines));
+            said
+        };
+        let before = || ran("requests", 1_000, 30_000_000_000, 1_000_000_000);
+        assert_eq!(
+            said(before(), ran("requests", 4_000, 8_000_000_000, 4_000_000_000)),
+            [
+                "Requests answered a second: 4.0 times (100.0 -> 400.0); no error is known. Mean time of a request, from its \
+                 arrival to the first bytes sent back: 1/10.3 of it (31.000 -> 3.000 ms).",
+                "Of a request: 31.00 ms -> 3.00 ms: -28.00 ms waiting for sockets and the network."
+            ]
+        );
+        // One that hardly has to work has no path of requests, and one that answers nothing no time of one.
+        let idle = said(before(), ran("threads", 4_000, 8_000_000, 4_000_000));
+        assert!(idle[0].starts_with("Requests answered a second: 4.0 times"), "{idle:?}");
+        assert!(!idle.iter().any(|s| s.starts_with("Of a request")), "{idle:?}");
+        let dead = said(before(), ran("requests", 0, 30_000_000_000, 0));
+        assert_eq!(dead[0], "Requests answered a second: -100.0 % (100.0 -> 0.0); no error is known.");
     }
 
     #[test]
@@ -314,6 +377,7 @@ mod tests {
         let mut cut = side(1);
         cut.members[0].length_given = true;
         let lines = from_measures(&[readers("one-by-one")], &[readers("at-once")]);
-        assert!(headline(elapsed(&lines).expect("a line"), &cut, &side(1)).starts_with("No speed to compare"));
+        assert!(headline(&lines, elapsed(&lines).expect("a line"), &cut, &side(1))
+            .starts_with("No speed to compare"));
     }
 }

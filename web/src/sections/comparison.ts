@@ -57,7 +57,7 @@ export const account: MakeSection = (doc, view) => {
 	const c = doc.comparison;
 	if (!c) return null;
 	const titles: [Group, string][] = [
-		["path", "Critical path"],
+		["path", c.lines.some((l) => l.group === "path" && l.unit === "ms") ? "Mean request" : "Critical path"],
 		["account", "Time of all threads"],
 	];
 	const groups = titles.map(([group, title]) => ({ title, lines: largest(c.lines, group, 14) }));
@@ -83,7 +83,7 @@ export const account: MakeSection = (doc, view) => {
 					}));
 					return [
 						h("h3", {}, title),
-						figure(label, forest({ label, rows, zero: 0, log: false, words: (v) => (v > 0 ? `+${tick(v * 1e9)}` : tick(v * 1e9)) }), lineTable(`${title} [medians].`, lines, view, undefined)),
+						figure(label, forest({ label, rows, zero: 0, log: false, words: (v) => `${v > 0 ? "+" : ""}${tick(v * (lines[0]?.unit === "ms" ? 1e6 : 1e9))}` }), lineTable(`${title} [medians].`, lines, view, undefined)),
 					];
 				}),
 			),
