@@ -360,17 +360,27 @@ impl<'a> Case<'a> {
 
     /// The longest waits of some categories, as evidence.
     pub fn longest(&self, categories: &[Category]) -> Vec<Evidence> {
-        let mut waits: Vec<_> =
-            categories.iter().filter_map(|c| self.result.longest.get(c)).flatten().collect();
+        let waits = categories.iter().filter_map(|c| self.result.longest.get(c)).flatten();
+        self.first_of(waits.collect())
+    }
+
+    /// The longest of these that may be meant: where every request was answered, no wait within one is longer than the longest, and
+    /// where nobody waits for the end of a command, a rest is none.
+    fn first_of(&self, mut waits: Vec<&WaitRow>) -> Vec<Evidence> {
+        let served = &self.result.service;
+        let answered = served.longest > 0 && self.result.path.time <= served.time + served.longest;
+        match self.result.path.of.as_str() {
+            "requests" if answered => waits.retain(|w| w.time <= served.longest),
+            "threads" => waits.retain(|w| !w.category.rests()),
+            _ => {}
+        }
         waits.sort_by_key(|w| std::cmp::Reverse(w.time));
         waits.iter().take(3).map(|w| longest(w)).collect()
     }
 
     /// The longest waits that a thread of this name ended.
     pub fn longest_behind(&self, who: &str) -> Vec<Evidence> {
-        let mut waits: Vec<_> = self.result.longest.values().flatten().filter(|w| w.who == who).collect();
-        waits.sort_by_key(|w| std::cmp::Reverse(w.time));
-        waits.iter().take(3).map(|w| longest(w)).collect()
+        self.first_of(self.result.longest.values().flatten().filter(|w| w.who == who).collect())
     }
 
     /// How far a counter of the kernel went.

@@ -89,7 +89,7 @@ rules! {
     "io.scheduler", "queueing behind other processes' requests in the I/O scheduler", disk::scheduler,
         "lower the other process's I/O priority (ionice -c3) under a scheduler that honours it, or use another disk", replaced: Queues;
     "wait.log", "synchronous logging", disk::log,
-        "log asynchronously, or sync the log once for many operations (group commit)", replaced: Batches;
+        "sync the log once for many operations (group commit), or write it asynchronously where its last entries may be lost", replaced: Batches;
     "sync.write", "synchronous writes", disk::sync,
         "sync once for many writes (group commit); if flushes dominate, use a device with a power-loss protected cache", replaced: Batches;
     "device.stall", "device stalls", device::stall,

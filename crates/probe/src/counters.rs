@@ -26,6 +26,9 @@ const VMSTAT: &[&str] = &[
     "nr_writeback",
 ];
 
+/// Columns of /proc/net/snmp and /proc/net/netstat that are told.
+const TCP: &[&str] = &["RetransSegs", "OutSegs", "ListenOverflows"];
+
 /// Columns of /proc/stat, proc_stat(5), that are told for each CPU.
 const STAT: &[(usize, &str)] = &[(6, "irq"), (7, "softirq"), (8, "steal")];
 
@@ -84,13 +87,14 @@ impl Counters {
                 tell(format!("vmstat.{name}"), value);
             }
         }
-        // Two lines of each protocol: names, values.
-        let snmp = file("/proc/net/snmp");
-        let tcp: Vec<Vec<&str>> =
-            snmp.lines().filter(|l| l.starts_with("Tcp:")).map(|l| l.split(' ').collect()).collect();
-        if let [names, values] = &tcp[..] {
-            for (name, value) in names.iter().zip(values) {
-                if let ("RetransSegs" | "OutSegs", Ok(value)) = (*name, value.parse()) {
+        for (path, protocol) in [("/proc/net/snmp", "Tcp:"), ("/proc/net/netstat", "TcpExt:")] {
+            // Two lines of each protocol: names, values.
+            let text = file(path);
+            let lines = text.lines().map(|l| l.split(' ').collect::<Vec<_>>());
+            let lines: Vec<_> = lines.filter(|words| words[0] == protocol).collect();
+            let [names, values] = &lines[..] else { continue };
+            for (name, value) in names.iter().zip(values).filter(|(name, _)| TCP.contains(name)) {
+                if let Ok(value) = value.parse() {
                     tell(format!("tcp.{name}"), value);
                 }
             }
@@ -169,6 +173,7 @@ mod tests {
         let value = |name: &str| all.iter().find(|c| c.name == name).map(|c| c.value);
         assert!(value("vmstat.pgfault") > Some(0));
         assert!(value("cpu0.steal").is_some() && value("tcp.RetransSegs").is_some(), "{all:?}");
+        assert!(value("tcp.ListenOverflows").is_some() && value("tcp.OutSegs").is_some(), "{all:?}");
         assert!(all.iter().all(|c| c.at == 7));
     }
 }

@@ -3,6 +3,7 @@
 
 use super::lock::activities;
 use crate::case::{Case, Seen};
+use crate::places::Of;
 use crate::Evidence;
 use plumb_model::{BlockerRow, Category, TCP_AGAIN, TCP_TIMER};
 use plumb_trace::units;
@@ -25,7 +26,28 @@ const RTO_MIN: f64 = 200e6;
 const REMOTE: &[Category] = &[Category::Network, Category::Socket];
 const NETWORK: &[Category] = &[Category::Network];
 
+/// Retransmissions. A listener without room in its accept queue drops what asks for a connection, which is sent again
+/// (net/ipv4/tcp_input.c: tcp_conn_request()).
 pub fn retransmit(case: &mut Case<'_>) -> Option<Seen> {
+    let mut seen = sent_again(case)?;
+    let overflows = case.counter("tcp.ListenOverflows");
+    if overflows * 2 >= case.result.retransmits {
+        seen.headline = "TCP retransmissions, while a listener's accept queue was full on this host".into();
+        seen.evidence.insert(
+            0,
+            Evidence::new(
+                "accept queue",
+                format!("full {} times (TcpExtListenOverflows)", units::count(overflows)),
+            ),
+        );
+        seen.doubt
+            .push("whose accept queue was full is unknown: the kernel counts for all of the host".into());
+        seen.next = "let the server accept faster (more workers), or give it a longer queue: the backlog of listen(2), net.core.somaxconn ('ss -lt' shows both)".into();
+    }
+    Some(seen)
+}
+
+fn sent_again(case: &mut Case<'_>) -> Option<Seen> {
     let again = case.result.retransmits;
     // Calls on a socket say it where it is recorded; polls do not.
     let remote = if case.result.retransmit_waiters { NETWORK } else { REMOTE };
@@ -50,7 +72,8 @@ pub fn retransmit(case: &mut Case<'_>) -> Option<Seen> {
     }
     let evidence = case.longest(remote);
     // None of them prolonged a wait by more than the longest wait.
-    let longest = evidence.first().and_then(|e| e.time).unwrap_or(0);
+    let waits = remote.iter().filter_map(|c| case.result.longest.get(c)).flatten();
+    let longest = waits.map(|w| w.time).max().unwrap_or(0);
     let time = case.take(remote, again as f64 * RTO_MIN.min(longest as f64));
     Some(Seen {
         time,
@@ -122,6 +145,7 @@ pub fn thread(case: &mut Case<'_>) -> Option<Seen> {
     const WAITS: &[Category] = &[Category::InRequest];
     let most = case.most(WAITS);
     let mut evidence = blockers(case, case.time(WAITS));
+    evidence.extend(case.place_fact("waits at", &case.places(WAITS, Of::User), WAITS));
     evidence.extend(case.longest(WAITS));
     let time = case.take_all(WAITS);
     (time > 0).then(|| Seen {
@@ -175,17 +199,23 @@ pub fn stopped(case: &mut Case<'_>) -> Option<Seen> {
     })
 }
 
-/// The system calls in which the target waited so, with their shares and what they wait on; empty where most of it was
-/// in no call.
-fn waiting_calls(case: &Case<'_>, waits: &[Category]) -> String {
+/// The system calls in which the target waited so, most time first.
+fn call_times<'a>(case: &Case<'a>, waits: &[Category]) -> Vec<(&'a str, u64)> {
     let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
     for call in case.result.processes.iter().flat_map(|p| &p.syscalls) {
         let time: u64 = waits.iter().filter_map(|c| call.account.get(c)).sum();
         *sums.entry(&call.name).or_default() += time;
     }
-    let all = case.time(waits).max(sums.values().sum());
-    let mut sums: Vec<(&str, u64)> = sums.into_iter().filter(|(_, time)| *time * 20 >= all.max(1)).collect();
+    let mut sums: Vec<(&str, u64)> = sums.into_iter().collect();
     sums.sort_by_key(|(name, time)| (std::cmp::Reverse(*time), *name));
+    sums
+}
+
+/// The same in words, with their shares and what they wait on; empty where most of it was in no call.
+fn waiting_calls(case: &Case<'_>, waits: &[Category]) -> String {
+    let mut sums = call_times(case, waits);
+    let all = case.time(waits).max(sums.iter().map(|(_, time)| time).sum());
+    sums.retain(|(_, time)| *time * 20 >= all.max(1));
     if sums.iter().map(|(_, time)| time).sum::<u64>() * 2 < all {
         return String::new();
     }
@@ -236,15 +266,45 @@ pub fn local(case: &mut Case<'_>) -> Option<Seen> {
     })
 }
 
+/// Calls that sleep, or may: select(2) without descriptors does.
+const SLEEPS: &[&str] = &["nanosleep", "clock_nanosleep", "select", "pselect6"];
+
+/// Sleeps; and waits for something else that ended at their time limit.
 pub fn sleep(case: &mut Case<'_>) -> Option<Seen> {
-    let evidence = case.longest(&[Category::Timer]);
-    let most = case.most(&[Category::Timer]);
-    let time = case.take_all(&[Category::Timer]);
+    const TIMER: &[Category] = &[Category::Timer];
+    let (calls, own) = (call_times(case, TIMER), case.time(TIMER));
+    let all: u64 = calls.iter().map(|(_, time)| time).sum();
+    // Calls and functions are those of all threads: of what requests or a command wait for only where there is hardly anything else.
+    let told = all < own * 2;
+    let limited =
+        calls.first().filter(|(name, time)| told && !SLEEPS.contains(name) && time * 2 > all.max(own));
+    let most = case.most(TIMER);
+    let mut evidence = Vec::new();
+    if limited.is_some() {
+        evidence.push(Evidence::new("waits in", waiting_calls(case, TIMER)));
+    }
+    if told {
+        evidence.extend(case.place_fact("waits at", &case.places(TIMER, Of::User), TIMER));
+    }
+    evidence.extend(case.longest(TIMER));
+    let time = case.take_all(TIMER);
     (time > 0).then(|| Seen {
         time,
-        headline: if most.is_empty() { String::new() } else { format!("intentional sleep of {most}") },
-        words: format!("{} sleeping on timers", units::brief(time)),
+        headline: match (limited, most.as_str()) {
+            (None, "") => String::new(),
+            (None, _) => format!("intentional sleep of {most}"),
+            (Some((call, _)), "") => format!("waits until their time limit, in {call}"),
+            (Some((call, _)), _) => format!("waits of {most} until their time limit, in {call}"),
+        },
+        words: match limited {
+            Some(_) => format!("{} in waits that ended at their time limit", units::brief(time)),
+            None => format!("{} sleeping on timers", units::brief(time)),
+        },
         evidence,
+        next: match limited {
+            Some(_) => "shorten the limit if it is the program's own timer, else look for what did not come before it: an answer, a wakeup".into(),
+            None => String::new(),
+        },
         ..Seen::default()
     })
 }

@@ -24,15 +24,9 @@ const COLLECTORS: &[&str] = &[
     ".NET BGC",
 ];
 
-/// A collector at work, or ready to.
-const WORK: &[Category] = &[
-    Category::Running,
-    Category::Woken,
-    Category::Preempted,
-    Category::Crowded,
-    Category::WokenIdle,
-    Category::Memory,
-];
+/// A collector of the target at work, or on a CPU that another thread of the target wants. Who waits on the run queue
+/// behind a stranger's (`runnable`, `preempted`) waits for a CPU.
+const WORK: &[Category] = &[Category::Running, Category::Crowded, Category::WokenIdle, Category::Memory];
 
 fn collects(p: &BlameRow) -> bool {
     COLLECTORS.iter().any(|name| p.who.starts_with(name))

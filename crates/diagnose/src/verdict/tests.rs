@@ -427,6 +427,13 @@ fn requests_wait_for_the_collector_of_garbage() {
     result.path.parts[0].who = "VM Threads of mine".into();
     result.path.of = "command".into();
     assert!(said(&result)[0].starts_with("Bottleneck: garbage collection"), "a name may be cut or numbered");
+    // A stranger's collector that has the CPU is one that contends for it.
+    let parts = [(Category::Preempted, "GC Thread#3", 740 * MS), (Category::Running, "me", 260 * MS)];
+    let lines = said(&self::result("command", &parts));
+    assert!(
+        lines[0].starts_with("Bottleneck: CPU contention: run-queue wait while GC Thread#3 runs"),
+        "{lines:?}"
+    );
 }
 
 #[test]
@@ -473,4 +480,87 @@ fn a_peer_that_was_stopped_is_told_and_who_let_it_go_on() {
     );
     let found = diagnose(&result, &Trust::default()).findings;
     assert_eq!(found[1].headline, "stopped by a signal, a tracer or the freezer, until bash continued it");
+}
+
+#[test]
+fn a_time_limit_that_ends_a_wait_is_no_intentional_sleep() {
+    let slept = |call: &str| {
+        let mut result =
+            result("threads", &[(Category::Timer, "me", 900 * MS), (Category::Running, "me", 100 * MS)]);
+        let account = [(Category::Timer, 900 * MS)].into();
+        result.processes[0].syscalls =
+            vec![plumb_model::SyscallRow { name: call.into(), account, ..Default::default() }];
+        said(&result)
+    };
+    assert!(slept("clock_nanosleep")[0].starts_with("Bottleneck: intentional sleep of me (90 %"));
+    let lines = slept("poll");
+    assert!(
+        lines[0].starts_with("Bottleneck: waits of me until their time limit, in poll (90 %"),
+        "{lines:?}"
+    );
+    assert!(
+        lines.iter().any(|l| l.starts_with("Next: shorten the limit if it is the program's own timer")),
+        "{lines:?}"
+    );
+    // A thread beside the requests that waits for its limit is not what they sleep in.
+    let mut served =
+        result("requests", &[(Category::Timer, "me", 90 * MS), (Category::Running, "me", 10 * MS)]);
+    let call = |name: &str, ms| plumb_model::SyscallRow {
+        name: name.into(),
+        account: [(Category::Timer, ms * MS)].into(),
+        ..Default::default()
+    };
+    served.processes[0].syscalls = vec![call("clock_nanosleep", 90), call("futex", 9_000)];
+    assert!(said(&served)[0].starts_with("Bottleneck: intentional sleep of me (90 %"), "{:?}", said(&served));
+}
+
+#[test]
+fn no_wait_within_a_request_is_longer_than_the_longest_request() {
+    let parts = [(Category::Socket, "db", 900 * MS), (Category::Running, "me", 100 * MS)];
+    let mut result = result("requests", &parts);
+    result.service =
+        ServiceResult { requests: 10, time: 1_000 * MS, longest: 110 * MS, ..ServiceResult::default() };
+    let wait = |time| plumb_model::WaitRow {
+        time,
+        category: Category::Socket,
+        comm: "me".into(),
+        ..Default::default()
+    };
+    result.longest = [(Category::Socket, vec![wait(8_000 * MS), wait(90 * MS)])].into();
+    let found = diagnose(&result, &Trust::default());
+    let words: Vec<&str> = found.findings[0].evidence.iter().map(|e| e.words.as_str()).collect();
+    assert!(
+        words.iter().any(|w| w.starts_with("90.0 ms in me")) && !words.iter().any(|w| w.starts_with("8.0 s")),
+        "{words:?}"
+    );
+    // One that is not answered may wait for longer than any that was.
+    result.path.time = 9_000 * MS;
+    let found = diagnose(&result, &Trust::default());
+    assert!(found.findings[0].evidence.iter().any(|e| e.words.starts_with("8.0 s in me")), "{found:?}");
+}
+
+#[test]
+fn a_full_accept_queue_is_no_bad_link() {
+    let parts = [(Category::Network, "", 900 * MS), (Category::Running, "me", 100 * MS)];
+    let with = |overflows| {
+        let counters = [("tcp.ListenOverflows".to_string(), overflows)].into();
+        let wait = plumb_model::WaitRow { time: 900 * MS, category: Category::Network, ..Default::default() };
+        let longest = [(Category::Network, vec![wait])].into();
+        said(&RunResult {
+            retransmits: 5,
+            retransmit_waiters: true,
+            counters,
+            longest,
+            ..result("command", &parts)
+        })
+    };
+    let lines = with(4);
+    assert!(
+        lines[0].starts_with(
+            "Bottleneck: TCP retransmissions, while a listener's accept queue was full on this host (9"
+        ),
+        "{lines:?}"
+    );
+    assert!(lines.contains(&"  accept queue  full 4 times (TcpExtListenOverflows)".to_string()), "{lines:?}");
+    assert!(with(2)[0].starts_with("Bottleneck: TCP retransmissions (9"), "{:?}", with(2));
 }
