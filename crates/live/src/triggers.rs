@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Triggers that are armed again, and when a run of one is to be written.
 
-use anyhow::{bail, Result};
+use anyhow::{bail, Context, Result};
 use plumb_machine::{system, Root};
 use plumb_model::SlowRequest;
 use plumb_probe::Trigger;
@@ -58,7 +58,9 @@ impl Condition {
                 };
                 Self::Pressure { resource, share: percent / 100.0, text }
             }
-            _ => Self::Recorded(Trigger::parse(&text)?),
+            _ => Self::Recorded(Trigger::parse(&text).context(
+                "expected 'answer > 30ms', 'answer of SERVICE > 30ms', 'pressure io > 20%' or NAME > DURATION",
+            )?),
         })
     }
 
@@ -321,8 +323,9 @@ mod tests {
             ("pressure disk > 20%", "cpu, io or memory"),
             ("pressure io > 2s", "'pressure io > 20%'"),
             ("nothing > 1s", "no system call"),
+            ("answers > 1s", "'answer of SERVICE > 30ms'"),
         ] {
-            let error = Condition::parse(text).expect_err(text).to_string();
+            let error = format!("{:#}", Condition::parse(text).expect_err(text));
             assert!(error.contains(says), "{text}: {error}");
         }
     }

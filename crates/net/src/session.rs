@@ -2,7 +2,7 @@
 //! One recording at the collector: a directory of a set, whose files grow by whole packets as a recorder's own do.
 
 use crate::invitation::is_set;
-use anyhow::{bail, ensure, Context, Result};
+use anyhow::{bail, ensure, Context, Error, Result};
 use plumb_machine::output;
 use plumb_trace::ctf::{Metadata, PacketHead, STREAM_CPU, STREAM_STATE};
 use plumb_trace::writer::{PacketFile, Stream};
@@ -154,7 +154,15 @@ pub fn recordings(set: &Path) -> Result<Option<Vec<PathBuf>>> {
     if !collected && (!set.is_dir() || set.join("metadata").exists() || set.join("trace/metadata").exists()) {
         return Ok(None);
     }
-    let entries = std::fs::read_dir(set).with_context(|| set.display().to_string())?;
+    let entries = std::fs::read_dir(set).map_err(|error| {
+        let whose = match error.kind() {
+            ErrorKind::PermissionDenied => {
+                ": only the user who recorded it can read it (record with --share), and root"
+            }
+            _ => "",
+        };
+        Error::new(error).context(format!("{}{whose}", set.display()))
+    })?;
     let mut found: Vec<PathBuf> =
         entries.flatten().map(|e| e.path()).filter(|p| p.join("metadata").exists()).collect();
     if found.is_empty() && !collected {

@@ -103,7 +103,7 @@ pub enum Command {
     Record(RecordArgs),
     /// Record a command or running processes, and print the verdict: bottleneck, account, evidence.
     #[command(
-        after_help = "Examples:\n  plumb run -- dd if=big of=/dev/null bs=64k\n  plumb run -o before --comm postgres -- ./load.sh\n  plumb run --pid 4711 --for 10s\n  plumb run --repeat 10 -o before -- ./load.sh\n  plumb run -o DIR -- ./load.sh && xdg-open DIR/report.html"
+        after_help = "Next to a COMMAND, whose output passes through, results go to standard error; without one to standard output.\nExamples:\n  plumb run -- dd if=big of=/dev/null bs=64k\n  plumb run -o before --comm postgres -- ./load.sh\n  plumb run --pid 4711 --for 10s\n  plumb run --repeat 10 -o before -- ./load.sh\n  plumb run -o DIR -- ./load.sh && xdg-open DIR/report.html"
     )]
     Run(RunArgs),
     /// Show live what limits each service of this machine: threads by state, requests, locks, devices.

@@ -203,7 +203,9 @@ fn as_text(live: &Live, args: &TopArgs, out: &mut dyn Write) -> Result<()> {
         json::begin_lines::<Shown>(&mut *out)?;
         out.flush()?;
     }
+    let mut none = true;
     for shown in &live.windows {
+        none = false;
         if args.json {
             json::line(&mut *out, &shown)?;
         } else {
@@ -219,6 +221,10 @@ fn as_text(live: &Live, args: &TopArgs, out: &mut dyn Write) -> Result<()> {
             writeln!(out)?;
         }
         out.flush()?;
+    }
+    if let Some(duration) = args.duration.filter(|_| none && !signals::stopped()) {
+        let (duration, window) = (units::duration(duration), units::duration(args.window));
+        eprintln!("no window of {window} was over in {duration}; record for longer (--for)");
     }
     Ok(())
 }
@@ -241,6 +247,10 @@ fn line(cells: impl Iterator<Item = String>, out: &mut dyn Write) -> Result<()> 
 pub fn main(args: &TopArgs) -> Result<ExitCode> {
     if args.window < SHORTEST {
         bail!("--window {}: at least {}", units::duration(args.window), units::duration(SHORTEST));
+    }
+    if let Some(duration) = args.duration.filter(|d| *d <= args.window) {
+        let (duration, window) = (units::duration(duration), units::duration(args.window));
+        bail!("--for {duration}: nothing is shown before a window of {window} is over (--window); record for longer");
     }
     // What is recorded is everybody's.
     output::private_unless(false);

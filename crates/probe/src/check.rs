@@ -181,14 +181,20 @@ fn tracepoints(set: &str, available: &Available) -> Check {
 /// Where spans can begin and end.
 fn spans() -> Check {
     let (user, kernel) = (span::has_uprobes(), span::has_kprobes());
-    let found = [(user, "uprobes: functions of programs"), (kernel, "kprobes: functions of the kernel")];
+    let found = [(user, "functions of programs (uprobes)"), (kernel, "functions of the kernel (kprobes)")];
     let told = found.map(|(has, what)| if has { what.to_string() } else { format!("no {what}") });
     check(
         "spans",
         if user && kernel { Status::Ok } else { Status::Less },
         told.join("; "),
         "--span cannot name what is lacking; no other recording needs it",
-        "boot a kernel with CONFIG_UPROBE_EVENTS and CONFIG_KPROBE_EVENTS, as distributions ship",
+        match (user, kernel) {
+            (true, _) => "boot a kernel with CONFIG_KPROBE_EVENTS, as distributions ship",
+            (false, true) => "boot a kernel with CONFIG_UPROBE_EVENTS, as distributions ship",
+            (false, false) => {
+                "boot a kernel with CONFIG_UPROBE_EVENTS and CONFIG_KPROBE_EVENTS, as distributions ship"
+            }
+        },
     )
 }
 

@@ -368,6 +368,8 @@ fn processes_of(path: &Path) -> Vec<u32> {
 const LARGEST: u64 = 512 << 20;
 /// Of a program that nobody named: any user can run one of that name.
 const LARGEST_UNASKED: u64 = 128 << 20;
+/// Functions that run scripts: CPython's, Perl's, Ruby's.
+const INTERPRETERS: &[&str] = &["Py_BytesMain", "perl_run", "ruby_run_node"];
 
 /// A program or library whose functions are looked for.
 struct Symbols {
@@ -435,8 +437,11 @@ impl Symbols {
             near.dedup();
             near.truncate(3);
             let near = if near.is_empty() { String::new() } else { format!("; it has {}", near.join(", ")) };
+            let interprets = functions().any(|s| s.name().is_ok_and(|n| INTERPRETERS.contains(&n)));
+            let script =
+                if interprets { "; functions of the scripts that it runs cannot be spans" } else { "" };
             bail!(
-                "{file} has no function '{name}'{near} ('nm -D {file}' and 'nm {file}' list those that it has)"
+                "{file} has no function '{name}'{near} ('nm -D {file}' and 'nm {file}' list those that it has){script}"
             );
         };
         let offset = self.elf.offset(found.address());

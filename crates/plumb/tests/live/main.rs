@@ -180,6 +180,9 @@ fn top_without_a_terminal_prints_text_and_ends_in_time() {
     let out = output(plumb().args(["top", "--window", "1ms"]));
     assert_eq!(out.status.code(), Some(2));
     assert!(stderr(&out).contains("--window 1.00 ms: at least 100.00 ms"), "{}", stderr(&out));
+    let out = output(plumb().args(["top", "--window", "2s", "--for", "2s"]));
+    assert_eq!(out.status.code(), Some(2));
+    assert!(stderr(&out).contains("record for longer"), "{}", stderr(&out));
 }
 
 /// Of a time as in 2026-11-28T13:01:53Z.

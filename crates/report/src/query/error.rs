@@ -101,8 +101,16 @@ fn next(message: &str, sql: &str) -> Option<String> {
 
 /// Near names among the columns of the tables that the statement names, and who else has such a column.
 fn columns(name: &str, sql: &str) -> String {
-    let words = sql.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    let mut named: Vec<_> = words.filter_map(find).collect();
+    let words = sql.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|w| !w.is_empty());
+    // A table's name may be that of a column too, as `waits`.
+    let (mut named, mut here) = (Vec::new(), false);
+    for word in words {
+        match word.to_ascii_lowercase().as_str() {
+            "from" | "join" => here = true,
+            "select" | "on" | "using" | "where" | "group" | "order" | "limit" => here = false,
+            _ => named.extend(find(word).filter(|_| here)),
+        }
+    }
     named.sort_by_key(|t| t.place);
     named.dedup_by_key(|t| t.place);
     let near = near(name, named.iter().flat_map(|t| t.columns.iter().map(|c| c.name)));

@@ -104,6 +104,13 @@ fn errors_show_the_place_and_near_names() {
     );
     assert!(wrong("select 1 from acount").contains("there is account"));
     assert!(wrong("select device from account").contains("device is a column of requests, devices"));
+    for from in ["from locks", "from locks, runs", "from locks join runs using (run)"] {
+        let error = wrong(&format!("select waits, name {from} where waits > 1"));
+        assert!(
+            error.contains("--schema locks") || error.contains("--schema runs"),
+            "waits is a table too: {error}"
+        );
+    }
     assert!(wrong("select medain(pid) from account").contains("there is median"));
     assert!(wrong("select from").contains("syntax error"));
 }
