@@ -1,7 +1,8 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Whether the questions of sql/ have the same answers from plumb query, DuckDB, chDB (ClickHouse) and Spark, on a lake of
-recorded runs: the traces in tests/traces, and three that are recorded now (as root). The engines come from the Python registry into a directory of their own; Spark needs a Java besides.
+recorded runs: the traces in tests/traces, and three that are recorded now (as root). The engines come from the Python
+registry into a directory of their own; Spark needs a Java besides.
 
 DuckDB, Spark and plumb are asked in the words of the files; ClickHouse has percentile_cont under another name
 (quantileExactInclusive), which is all that is changed."""

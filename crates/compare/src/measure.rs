@@ -244,14 +244,13 @@ fn further(out: &mut Measures, all: &Value) {
     let [requests, time] = ["requests", "time"].map(|key| all["service"][key].as_f64().unwrap_or(0.0));
     let sum = parts.values().sum::<u64>() as f64;
     for (part, ns) in parts {
-        let ns = ns as f64;
         match path["of"] == "requests" {
             true if requests == 0.0 => {}
             true => {
-                let ms = ns / sum.max(1.0) * time / requests / 1e6;
+                let ms = ns as f64 / sum.max(1.0) * time / requests / 1e6;
                 out.sum(Group::Path, &format!("{REQUEST}{part}"), part, Unit::Milliseconds, ms);
             }
-            false => out.sum(Group::Path, &format!("{PATH}{part}"), part, Unit::Seconds, ns / 1e9),
+            false => out.sum(Group::Path, &format!("{PATH}{part}"), part, Unit::Seconds, seconds(ns)),
         }
     }
     for finding in all["findings"].as_array().into_iter().flatten() {
