@@ -19,8 +19,8 @@ pub struct Options {
     pub b: PathBuf,
     /// Only processes of these names; all if it is empty.
     pub comm: Vec<String>,
-    /// Thresholds, as [`Gate::parse`] reads them.
-    pub fail_above: Vec<String>,
+    /// Thresholds that are judged.
+    pub gates: Vec<Gate>,
 }
 
 /// All that the comparison found.
@@ -39,7 +39,7 @@ pub struct Comparison {
     pub tested: usize,
     /// Every figure, table by table.
     pub lines: Vec<Line>,
-    /// What became of each `--fail-above`.
+    /// What became of each `--fail-above` and `--fail-below`.
     pub gates: Vec<Verdict>,
 }
 
@@ -53,9 +53,8 @@ impl Comparison {
     /// # Errors
     /// One of the two is no run, no trace and no set; a threshold that cannot be judged.
     pub fn read(options: &Options) -> Result<Self> {
-        let gates: Vec<Gate> = options.fail_above.iter().map(|g| Gate::parse(g)).collect::<Result<_>>()?;
         let (a, b) = (Side::load(&options.a, &options.comm)?, Side::load(&options.b, &options.comm)?);
-        Self::of(a, b, &gates)
+        Self::of(a, b, &options.gates)
     }
 
     /// A run that stands for each side where only one can be shown: its first.

@@ -114,7 +114,7 @@ pub struct Fleet {
     /// Farthest from the others first.
     pub apart: Vec<HostApart>,
     pub common: Vec<Common>,
-    /// What became of each `--fail-above`.
+    /// What became of each `--fail-above` and `--fail-below`.
     pub gates: Vec<Verdict>,
     pub doubts: Vec<String>,
     /// No events were lost, and every file could be read.

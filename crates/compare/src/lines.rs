@@ -32,7 +32,7 @@ pub enum Mark {
 #[derive(Debug, Clone, Serialize)]
 pub struct Line {
     pub group: Group,
-    /// Its name for `--fail-above`.
+    /// Its name for thresholds.
     pub key: String,
     pub name: String,
     pub unit: Unit,

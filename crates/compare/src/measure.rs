@@ -51,7 +51,7 @@ pub enum Unit {
 pub struct Measure {
     /// Which table it stands in.
     pub group: Group,
-    /// Its name for `--fail-above` and in JSON.
+    /// Its name for thresholds and in JSON.
     pub key: String,
     pub name: String,
     pub unit: Unit,

@@ -2,6 +2,7 @@
 //! `plumb compare --lake` on simulated lakes: hosts whose latency is known to have changed are named, and nobody else.
 
 use plumb_compare::fleet::{print, Fleet};
+use plumb_compare::gate::Gate;
 use plumb_report::export::parquet::Parquet;
 use plumb_report::table::{find, Cell, Sink, Table};
 use plumb_stats::random::SplitMix64;
@@ -145,11 +146,14 @@ fn what_is_shown_begins_with_the_answer() {
     let dir = directory();
     lake(dir.path(), 7, &SLOW);
     let mut found = compared(dir.path(), A, B).expect("a comparison");
-    let wanted = ["20%", "500%", "span.select.p99=20%"].map(str::to_owned);
-    found.judge(&wanted).expect("judged");
+    let gates = |wanted: &[&str]| {
+        let wanted: Vec<String> = wanted.iter().map(|w| (*w).to_owned()).collect();
+        Gate::all(&wanted, &[]).expect("gates")
+    };
+    found.judge(&gates(&["20%", "500%", "span.select.p99=20%"])).expect("judged");
     let crossed: Vec<bool> = found.gates.iter().map(|g| g.crossed).collect();
     assert_eq!(crossed, [true, false, false], "{:?}", found.gates);
-    assert!(found.judge(&["span.nothing=5%".to_owned()]).is_err());
+    assert!(found.judge(&gates(&["span.nothing=5%"])).is_err());
     let mut text = Vec::new();
     print(&found, &mut text).expect("printed");
     let text = String::from_utf8(text).expect("UTF-8");

@@ -62,7 +62,7 @@ use std::path::PathBuf;
     arg_required_else_help = true,
     disable_help_subcommand = true,
     help_template = "{about}\n\n{usage-heading} {usage}\n\n{before-help}Options:\n{options}{after-help}",
-    after_help = "Exit codes: 0 done, 1 a threshold was crossed (compare --fail-above) or data was lost (load), 2 error, 3 the measurement is not valid (events were lost; a load's figures mislead). 'plumb run -- COMMAND' exits with the command's own code.\n\nExamples:\n  plumb check\n  plumb run -- dd if=big of=/dev/null bs=64k\n  plumb run --pid 4711 --for 10s\n  plumb help account"
+    after_help = "Exit codes: 0 done, 1 a threshold was crossed (compare --fail-above, --fail-below) or data was lost (load), 2 error, 3 the measurement is not valid (events were lost; a load's figures mislead). 'plumb run -- COMMAND' exits with the command's own code.\n\nExamples:\n  plumb check\n  plumb run -- dd if=big of=/dev/null bs=64k\n  plumb run --pid 4711 --for 10s\n  plumb help account"
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -122,7 +122,7 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Compare two runs or sets of runs: what changed, by how much, with confidence intervals.
     #[command(
-        after_help = "Exit codes: 0 done, 1 B is above a --fail-above, 2 error, 3 events of A or B were lost or cannot be read.\nExamples:\n  plumb run --repeat 10 -o before -- ./load.sh\n  plumb run --repeat 10 -o after -- ./load.sh\n  plumb compare before after\n  plumb compare before after --fail-above 5% --fail-above cpu=10%\n  plumb compare before after --report difference.html\n  plumb compare --lake /srv/lake \"kernel like '6.1.%'\" \"kernel like '6.12.%'\"\n  plumb compare --lake /srv/lake \"began < '2026-03-01'\" \"began >= '2026-03-01'\" --json"
+        after_help = "Exit codes: 0 done, 1 a --fail-above or --fail-below was crossed, 2 error, 3 events of A or B were lost or cannot be read.\nExamples:\n  plumb run --repeat 10 -o before -- ./load.sh\n  plumb run --repeat 10 -o after -- ./load.sh\n  plumb compare before after\n  plumb compare before after --fail-above 5% --fail-above cpu=10%\n  plumb compare before after --fail-below requests=5%\n  plumb compare before after --report difference.html\n  plumb compare --lake /srv/lake \"kernel like '6.1.%'\" \"kernel like '6.12.%'\"\n  plumb compare --lake /srv/lake \"began < '2026-03-01'\" \"began >= '2026-03-01'\" --json"
     )]
     Compare(CompareArgs),
     /// Print one kind of event pair of a trace (waits, block requests, locks, packets) as statistics, distribution or log.
@@ -425,6 +425,9 @@ pub struct CompareArgs {
     /// on all hosts or on one that stands apart, or of the figure METRIC.
     #[arg(long, value_name = "[METRIC=]PERCENT")]
     pub fail_above: Vec<String>,
+    /// The same when METRIC of B is below that of A by more than this, with sets the upper end of the interval: requests=5%.
+    #[arg(long, value_name = "METRIC=PERCENT")]
+    pub fail_below: Vec<String>,
     /// Print everything as JSON on standard output.
     #[arg(long)]
     pub json: bool,

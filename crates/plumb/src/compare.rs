@@ -6,6 +6,7 @@ use crate::report;
 use anyhow::{Context, Result};
 use plumb_compare::comparison::{Comparison, Options};
 use plumb_compare::fleet::{self, Fleet};
+use plumb_compare::gate::Gate;
 use plumb_compare::show;
 use plumb_machine::json;
 use plumb_machine::signals::{self, Calls};
@@ -20,7 +21,8 @@ use std::process::ExitCode;
 /// As [`Comparison::read`].
 pub fn read(args: &CompareArgs) -> Result<Comparison> {
     let (a, b) = (args.a.clone(), args.b.clone());
-    let options = Options { a, b, comm: args.comm.clone(), fail_above: args.fail_above.clone() };
+    let gates = Gate::all(&args.fail_above, &args.fail_below)?;
+    let options = Options { a, b, comm: args.comm.clone(), gates };
     Comparison::read(&options)
 }
 
@@ -50,9 +52,10 @@ pub fn main(args: &CompareArgs) -> Result<ExitCode> {
 
 fn fleet(lake: &Path, args: &CompareArgs) -> Result<ExitCode> {
     let condition = |side: &Path| side.to_str().map(str::to_owned).context("a condition is not UTF-8");
+    let gates = Gate::all(&args.fail_above, &args.fail_below)?;
     signals::catch(Calls::Interrupt);
     let mut found = Fleet::read(lake, &condition(&args.a)?, &condition(&args.b)?, signals::asked())?;
-    found.judge(&args.fail_above)?;
+    found.judge(&gates)?;
     let mut out = std::io::stdout().lock();
     match args.json {
         true => json::write(&mut out, &found)?,

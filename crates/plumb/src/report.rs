@@ -36,6 +36,7 @@ pub fn main(args: &ReportArgs) -> Result<ExitCode> {
                 lake: None,
                 comm: Vec::new(),
                 fail_above: Vec::new(),
+                fail_below: Vec::new(),
                 json: false,
                 report: None,
             };

@@ -16,7 +16,7 @@ export interface Comparison {
   tested: number;
   /** Every figure, table by table. */
   lines: Line[];
-  /** What became of each `--fail-above`. */
+  /** What became of each `--fail-above` and `--fail-below`. */
   gates: Verdict[];
 }
 
@@ -111,7 +111,7 @@ export interface Fleet {
   /** Farthest from the others first. */
   apart: HostApart[];
   common: Common[];
-  /** What became of each `--fail-above`. */
+  /** What became of each `--fail-above` and `--fail-below`. */
   gates: Verdict[];
   doubts: string[];
   /** No events were lost, and every file could be read. */
@@ -120,11 +120,13 @@ export interface Fleet {
 
 export interface Verdict {
   metric: string;
-  /** Growth that is allowed, %. */
+  /** Growth that is allowed, %; a fall where `below`. */
   percent: number;
+  /** Whether it must not fall by more, rather than grow. */
+  below: boolean;
   /** Growth from A to B, %; none where A is zero. */
   growth: number | null;
-  /** Lower end of its 95 % interval, %; none where no error is known. */
+  /** End of its 95 % interval that is nearest to no growth, %; none where no error is known. */
   low: number | null;
   crossed: boolean;
   words: string;
@@ -136,7 +138,7 @@ export type Mark = "none" | "interval" | "found";
 /** One figure of both sides. */
 export interface Line {
   group: Group;
-  /** Its name for `--fail-above`. */
+  /** Its name for thresholds. */
   key: string;
   name: string;
   unit: Unit;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `--fail-above` of a fleet: what grew by more than is allowed, on all hosts or on one that stands apart.
+//! `--fail-above` and `--fail-below` of a fleet: what changed by more than is allowed, on all hosts or on one that stands
+//! apart.
 
 use super::show::change;
 use super::{Fleet, FleetLine, FleetUnit, HostApart};
@@ -30,14 +31,13 @@ impl Fleet {
         exit_code(self.valid, &self.gates)
     }
 
-    /// Judges thresholds, `5%` of every time or `KEY=5%`, each by the lower end of the interval, and by the hosts that stand apart.
+    /// Judges thresholds, `5%` of every time or `KEY=5%`, each by the near end of the interval, and by the hosts that stand apart.
     ///
     /// # Errors
-    /// No threshold; there is no such figure.
-    pub fn judge(&mut self, wanted: &[String]) -> Result<()> {
-        for text in wanted {
-            let gate = Gate::parse(text)?;
-            self.gates.push(verdict(&gate, &self.lines, &self.apart)?);
+    /// There is no such figure, or no error is known of it.
+    pub fn judge(&mut self, gates: &[Gate]) -> Result<()> {
+        for gate in gates {
+            self.gates.push(verdict(gate, &self.lines, &self.apart)?);
         }
         Ok(())
     }
@@ -49,66 +49,69 @@ fn verdict(gate: &Gate, lines: &[FleetLine], apart: &[HostApart]) -> Result<Verd
         lines.iter().filter(|l| if every { l.is_time() } else { l.key == gate.metric }).collect();
     if judged.is_empty() && !every {
         let known: Vec<&str> = lines.iter().map(|l| l.key.as_str()).collect();
-        bail!("--fail-above: A and B have no figure '{}'; they have: {}", gate.metric, known.join(", "));
+        let (option, metric) = (gate.way.option(), &gate.metric);
+        bail!("{option}: A and B have no figure '{metric}'; they have: {}", known.join(", "));
     }
     if !judged.is_empty() && judged.iter().all(|l| l.low.is_none()) {
-        bail!("--fail-above: no error is known of a change, so none can be judged: that takes several hosts, or several runs on each side of one");
+        bail!("{}: no error is known of a change, so none can be judged: that takes several hosts, or several runs on each side of one", gate.way.option());
     }
     // Of many figures the interval of one is above by chance: such a one must be found as well.
+    let (way, limit) = (gate.way, gate.limit());
+    let exceeds = |l: &FleetLine, change: f64| way.up(l.percent(change)) > gate.percent;
     let above =
-        |l: &&FleetLine| l.low.is_some_and(|low| l.percent(low) > gate.percent) && (l.found || !every);
+        |l: &&FleetLine| way.near(l.low, l.high).is_some_and(|near| exceeds(l, near)) && (l.found || !every);
     let grown: Vec<&FleetLine> = judged.iter().copied().filter(above).collect();
     let hosts: BTreeSet<&str> = apart
         .iter()
         .filter(|a| {
             let line = judged.iter().find(|l| l.key == a.key);
-            line.is_some_and(|l| l.percent(a.change) > gate.percent && a.change > a.others)
+            line.is_some_and(|l| exceeds(l, a.change) && way.up(a.change) > way.up(a.others))
         })
         .map(|a| a.host.as_str())
         .collect();
-    let most = judged.iter().copied().max_by(|x, y| x.percent(x.change).total_cmp(&y.percent(y.change)));
+    let change_of = |l: &FleetLine| way.up(l.percent(l.change));
+    let most = judged.iter().copied().max_by(|x, y| change_of(x).total_cmp(&change_of(y)));
     let first = grown.first().copied().or(most);
     let crossed = !grown.is_empty() || !hosts.is_empty();
     let what = if every { "times" } else { &gate.metric };
     let mut words = match (grown.as_slice(), first) {
-        ([], None) => format!("{what}: there is none, so none is above {} %", gate.percent),
+        ([], None) => format!("{what}: there is none, so none is {limit}"),
         ([], Some(l)) if every => {
             format!(
-                "{what}: none of {} is above {} % on all hosts; the largest is {}, {}",
+                "{what}: none of {} is {limit} on all hosts; the largest is {}, {}",
                 judged.len(),
-                gate.percent,
                 l.key,
                 change(l.change, l.relative)
             )
         }
         ([], Some(l)) => {
-            format!("{what}: {}, not above {} % on all hosts", change(l.change, l.relative), gate.percent)
+            format!("{what}: {}, not {limit} on all hosts", change(l.change, l.relative))
         }
         (all, Some(l)) if every => {
             format!(
-                "{what}: {} of {} are above {} %, first {}, {}",
+                "{what}: {} of {} are {limit}, first {}, {}",
                 all.len(),
                 judged.len(),
-                gate.percent,
                 l.key,
                 change(l.change, l.relative)
             )
         }
-        (_, Some(l)) => format!("{what}: {}, above {} %", change(l.change, l.relative), gate.percent),
+        (_, Some(l)) => format!("{what}: {}, {limit}", change(l.change, l.relative)),
         (_, None) => String::new(),
     };
     if !hosts.is_empty() {
-        words += &format!("; above it on {}, which stand apart", super::show::list(&hosts));
+        words += &format!("; {} it on {}, which stand apart", way.word(), super::show::list(&hosts));
     }
     words += ".";
     let growth = first.map(|l| l.percent(l.change));
-    let low = first.and_then(|l| Some(l.percent(l.low?)));
-    Ok(Verdict { metric: gate.metric.clone(), percent: gate.percent, growth, low, crossed, words })
+    let low = first.and_then(|l| Some(l.percent(way.near(l.low, l.high)?)));
+    Ok(gate.verdict((growth, low), crossed, words))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gate::Way;
 
     fn line(key: &str, unit: FleetUnit, change: f64, found: bool) -> FleetLine {
         let relative = unit != FleetUnit::Percent;
@@ -146,9 +149,9 @@ mod tests {
             others: 0.08,
             q: 0.0,
         };
-        let crossed = |text: &str, apart: &[HostApart]| {
-            verdict(&Gate::parse(text).expect("a gate"), &lines, apart).expect("a verdict").crossed
-        };
+        let gate = |text: &str| Gate::parse(Way::Above, text).expect("a gate");
+        let crossed =
+            |text: &str, apart: &[HostApart]| verdict(&gate(text), &lines, apart).expect("a verdict").crossed;
         assert!(crossed("5%", &[]));
         assert!(!crossed("9.5%", &[]), "the interval begins below");
         assert!(!crossed("20%", &[]), "a rate that grew is no time");
@@ -158,8 +161,28 @@ mod tests {
         assert!(crossed("span.commit.rate=20%", &[]) && crossed("account.running=5%", &[]));
         assert!(!crossed("account.running=7.5%", &[]));
         let unsure = FleetLine { low: None, high: None, ..line("elapsed", FleetUnit::Seconds, 0.8, false) };
-        verdict(&Gate::parse("5%").expect("a gate"), &[unsure], &[]).expect_err("nothing is known of it");
-        let error = verdict(&Gate::parse("x=5%").expect("a gate"), &lines, &[]).expect_err("none");
+        verdict(&gate("5%"), &[unsure], &[]).expect_err("nothing is known of it");
+        let error = verdict(&gate("x=5%"), &lines, &[]).expect_err("none");
         assert!(error.to_string().contains("span.commit.p99"), "{error}");
+    }
+
+    #[test]
+    fn what_fell_on_all_hosts_or_on_one_crosses() {
+        let lines = [line("span.commit.rate", FleetUnit::Rate, -0.10, true)];
+        let host = |change: f64| HostApart {
+            host: "web-1".into(),
+            key: "span.commit.rate".into(),
+            change,
+            others: -0.10,
+            q: 0.0,
+        };
+        let judged = |text: &str, apart: &[HostApart]| {
+            verdict(&Gate::parse(Way::Below, text).expect("a gate"), &lines, apart).expect("a verdict")
+        };
+        let fell = judged("span.commit.rate=5%", &[]);
+        assert!(fell.crossed && fell.words.contains("below -5 %"), "{}", fell.words);
+        assert!(!judged("span.commit.rate=9.5%", &[]).crossed, "the interval ends above");
+        assert!(judged("span.commit.rate=20%", &[host(-0.3)]).crossed);
+        assert!(!judged("span.commit.rate=20%", &[host(0.5)]).crossed, "faster than the others");
     }
 }

@@ -364,7 +364,7 @@ fn query(ours: &Runs, given: &Given<'_>) -> Result<String> {
 fn compare(ours: &Runs, given: &Given<'_>) -> Result<String> {
     let side = |name: &str| ours.dir(&given.text(name));
     let (a, b) = (side("before")?, side("after")?);
-    let comparison = Comparison::read(&Options { a, b, comm: given.comms(), fail_above: Vec::new() })?;
+    let comparison = Comparison::read(&Options { a, b, comm: given.comms(), gates: Vec::new() })?;
     Bounded::of(|out| show::print(&comparison, out))
 }
 
