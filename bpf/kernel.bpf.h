@@ -302,8 +302,15 @@ struct inet_sock {
 	__be16 inet_sport;
 };
 
+struct inet_connection_sock {
+	struct {
+		u32 lrcvtime;
+	} icsk_ack;
+};
+
 struct tcp_sock {
 	u32 copied_seq;
+	u64 tcp_mstamp;
 };
 
 #pragma clang attribute pop

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Network: device queue, driver, receive, TCP. */
 
+#include <bpf/bpf_endian.h>
+
 #define NET_WANTED \
 	u32 tid = current_tid(); \
 	if (!wanted(tid) || thinned(PLUMB_THIN_NET)) \
@@ -88,6 +90,35 @@ int BPF_PROG(tcp_retransmit_waiter, struct sock *sk, struct sk_buff *skb)
 		e->sk = (u64)sk;
 		e->waiter = waiter;
 		e->unused = 0;
+	});
+	return 0;
+}
+
+/* Data whose reader was woken at once is not worth a record. */
+#define READ_WAITED_US 50
+
+/* tcp_mstamp is of the last segment of either direction: a delayed acknowledgement goes out 40 ms after the data came.
+ * lrcvtime, in ticks, is of data alone. */
+SEC("tp_btf/tcp_rcv_space_adjust")
+int BPF_PROG(tcp_read_waited, struct sock *sk)
+{
+	u32 tid = current_tid();
+	u64 tick = knobs.tick / 1000;
+	s64 waited;
+	u32 ticks;
+
+	if (!wanted(tid) || thinned(PLUMB_THIN_NET))
+		return 0;
+	waited = bpf_ktime_get_ns() / 1000 - BPF_CORE_READ((struct tcp_sock *)sk, tcp_mstamp);
+	ticks = (u32)bpf_jiffies64() - BPF_CORE_READ((struct inet_connection_sock *)sk, icsk_ack.lrcvtime);
+	if (ticks > 1 && waited < (s64)((ticks - 1) * tick))
+		waited = ticks * tick;
+	if (waited < READ_WAITED_US)
+		return 0;
+	EMIT(tcp_read_waited, tid, {
+		e->waited = waited * 1000;
+		e->port = BPF_CORE_READ(sk, __sk_common.skc_num);
+		e->peer_port = bpf_ntohs(BPF_CORE_READ(sk, __sk_common.skc_dport));
 	});
 	return 0;
 }

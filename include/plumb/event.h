@@ -1107,6 +1107,22 @@ struct plumb_tcp_segment_queued {
 };
 PLUMB_EVENT(155, tcp_segment_queued, 32);
 
+/**
+ * tid takes data that came on a TCP connection 50 us ago or earlier: it was asleep or waited for a CPU, did something else,
+ * or had not accepted the connection. Beyond 40 ms the time is known to two ticks of the kernel's clock (jiffies).
+ * @set net
+ * @tp tcp_rcv_space_adjust
+ * @since 13
+ * @source net/ipv4/tcp_input.c: tcp_rcv_space_adjust()
+ */
+struct plumb_tcp_read_waited {
+	PLUMB_HEAD;
+	plumb_u64 waited NS; /* since the last segment came; of several the first came earlier */
+	plumb_u32 port NR; /* local port */
+	plumb_u32 peer_port NR; /* the other end's port */
+};
+PLUMB_EVENT(156, tcp_read_waited, 32);
+
 /* ---- load: what a workload says of itself ------------------------------- */
 
 /**
@@ -1563,16 +1579,16 @@ struct plumb_state_timex {
 PLUMB_STATE(539, state_timex);
 
 /**
- * The systemd unit or the container that a process is in, by its cgroup: of each process when the recording began, and
- * of a process that runs another program.
+ * The systemd unit or the container that a process is in, by its cgroup, or else what its interpreter runs: of each
+ * process when the recording began, and of a process that runs another program.
  * @set state
  * @since 12
  */
 struct plumb_state_service {
 	plumb_u64 at NS; /* when it began to run the program; 0 before the recording */
 	plumb_u32 pid TID; /* process */
-	plumb_str name; /* such as nginx.service, container web, pod shop/cart-0/web; empty: in none */
-	plumb_str cgroup; /* path of the unit's or container's cgroup in its hierarchy */
+	plumb_str name; /* such as nginx.service, container web, pod shop/cart-0/web, python3 shop.py; empty: in none */
+	plumb_str cgroup; /* path of the unit's or container's cgroup in its hierarchy; empty: the name is of what its interpreter runs */
 };
 PLUMB_STATE(540, state_service);
 

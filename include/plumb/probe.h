@@ -107,6 +107,7 @@ struct plumb_knobs {
 	plumb_u32 devices;        /* 0, or how many of device[] are set */
 	plumb_u32 device[PLUMB_MAX_DEVICES]; /* whole disks to record block events of */
 	plumb_u32 rethook_warns;             /* 1: the kernel is older than 6.10, see in_kretprobe() */
+	plumb_u32 tick;                      /* ns of a tick of the kernel's clock (jiffies) */
 	plumb_u32 wait_words;                /* 1: processes in the map of that name say what they wait for */
 	struct plumb_span_place place[PLUMB_MAX_PLACES];
 };

@@ -193,6 +193,9 @@ const CPU_BOUND: f64 = 0.5;
 /// Below this many busy threads on average a target without a command is idle.
 const BUSY: f64 = 0.2;
 
+/// From this share of requests' time on it is told how long they were not read.
+const UNREAD: f64 = 0.1;
+
 /// Facts of the largest finding that a verdict has.
 const FACTS: usize = 3;
 
@@ -353,12 +356,15 @@ fn busy(case: &Case<'_>) -> Option<Line> {
 fn requests(case: &Case<'_>) -> Option<Line> {
     let s = &case.result.service;
     let text = || {
-        format!(
-            "{} answered, {} mean, {} max",
-            units::count(s.requests),
-            units::brief(s.time / s.requests),
-            units::brief(s.longest)
-        )
+        let (mean, max) = (units::brief(s.time / s.requests), units::brief(s.longest));
+        let text = format!("{} answered, {mean} mean, {max} max", units::count(s.requests));
+        // As long as it takes to wake a thread it always is.
+        match s.unread as f64 >= s.time as f64 * UNREAD {
+            true => {
+                format!("{text}; {} of the mean before they were read", units::brief(s.unread / s.requests))
+            }
+            false => text,
+        }
     };
     (s.requests > 0).then(|| line(Role::Fact, "requests", text()))
 }

@@ -23,6 +23,14 @@ pub fn now() -> u64 {
     of(libc::CLOCK_MONOTONIC).wrapping_add_signed(-*AHEAD)
 }
 
+/// What the kernel's clock of ticks (jiffies) advances by, ns: the resolution of its coarse clocks (clock_getres(2)).
+pub fn tick() -> u32 {
+    let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: ts is valid for writing.
+    unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &mut ts) };
+    ts.tv_nsec as u32
+}
+
 /// The three clocks together: of five tries the one with the least time between
 /// the two MONOTONIC readings around it.
 pub fn together() -> StateClock {

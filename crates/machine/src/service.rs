@@ -6,6 +6,8 @@
 //! Paths: systemd's control group API (cgroup names are unit names), Kubernetes' cgroup drivers (`pod` and its UID),
 //! runc's `PREFIX-ID.scope`, LXC's `lxc.payload.NAME`, systemd-machined's `machine-NAME.scope`.
 
+mod script;
+
 use crate::{cgroup, Root};
 use anyhow::{bail, Result};
 use serde_json::Value;
@@ -14,6 +16,8 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+pub use script::name as script_name;
 
 /// What runtimes put before a container's id in the name of its scope.
 const RUNTIMES: &[&str] = &["cri-containerd-", "crio-", "docker-", "libpod-", "nerdctl-"];

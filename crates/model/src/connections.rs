@@ -48,6 +48,8 @@ struct Connection {
     holder: u32,
     /// When; while none is open, when the last was answered, ns.
     since: u64,
+    /// From when it came until it was received, ns.
+    unread: u64,
     /// Round of the process in which that was done last.
     round: u32,
     /// Rounds without an answer.
@@ -73,6 +75,8 @@ pub struct Answered {
     /// From the arrival of a request to the first that was sent back, ns.
     pub time: u64,
     pub longest: u64,
+    /// Of the time, until they were received, ns.
+    pub unread: u64,
 }
 
 impl Answered {
@@ -80,6 +84,7 @@ impl Answered {
         self.requests += other.requests;
         self.time += other.time;
         self.longest = self.longest.max(other.longest);
+        self.unread += other.unread;
     }
 }
 
@@ -115,6 +120,7 @@ impl Connections {
             counted: false,
             holder: 0,
             since: 0,
+            unread: 0,
             round: 0,
             unanswered: 0,
             patience,
@@ -211,7 +217,7 @@ impl Connections {
     /// `socket`: only a socket can be received from so.
     fn received(&mut self, fd: u32, tid: u32, (ts, came): (u64, u64), socket: bool) -> Option<Exchange> {
         match self.of.get(&fd).map(|c| c.side) {
-            Some(Side::Server) => self.begin(fd, tid, came),
+            Some(Side::Server) => self.begin(fd, tid, (ts, came)),
             Some(Side::Client) => {
                 self.end(fd, Side::Client, ts);
                 return None;
@@ -219,7 +225,7 @@ impl Connections {
             // The first that is known of it: somebody sends it requests.
             None if socket => {
                 self.put(fd, Side::Server, 0);
-                self.begin(fd, tid, came);
+                self.begin(fd, tid, (ts, came));
             }
             Some(Side::Either) | None => return None,
         }
@@ -229,10 +235,10 @@ impl Connections {
     fn sent(&mut self, fd: u32, tid: u32, ts: u64, socket: bool) -> Option<Exchange> {
         match self.of.get(&fd).map(|c| c.side) {
             Some(Side::Server) => return self.end(fd, Side::Server, ts),
-            Some(Side::Client) => self.begin(fd, tid, ts),
+            Some(Side::Client) => self.begin(fd, tid, (ts, ts)),
             None if socket => {
                 self.put(fd, Side::Client, 0);
-                self.begin(fd, tid, ts);
+                self.begin(fd, tid, (ts, ts));
             }
             Some(Side::Either) | None => {}
         }
@@ -245,13 +251,14 @@ impl Connections {
         open.map(|c| (c.holder, c.since))
     }
 
-    /// A request, or more of it. The first of it came no earlier than the last answer went.
-    fn begin(&mut self, fd: u32, tid: u32, ts: u64) {
+    /// A request, or more of it, is received at `ts` and came at `came`: the first of it no earlier than the last answer went.
+    fn begin(&mut self, fd: u32, tid: u32, (ts, came): (u64, u64)) {
         let round = self.round;
         let Some(c) = self.of.get_mut(&fd) else { return };
         let was = *c;
         if !c.open {
-            (c.open, c.since, c.unanswered) = (true, ts.max(c.since), 0);
+            (c.open, c.since, c.unanswered) = (true, came.max(c.since), 0);
+            c.unread = ts.saturating_sub(c.since);
         } else if c.round != round {
             c.unanswered = c.unanswered.saturating_add(1);
         }
@@ -275,7 +282,7 @@ impl Connections {
         if side == Side::Server {
             self.serves = true;
             let time = ts.saturating_sub(was.since);
-            self.answered.merge(&Answered { requests: 1, time, longest: time });
+            self.answered.merge(&Answered { requests: 1, time, longest: time, unread: was.unread });
         }
         (side == Side::Server).then_some(Exchange::Answered { since: was.since })
     }
@@ -336,7 +343,7 @@ mod tests {
         // A worker answers it.
         c.call(Some(Kind::Write), 5, 100, ME + 1, (120, 0));
         assert_eq!(polls(&c), Expects::Request);
-        assert_eq!(c.answered, Answered { requests: 1, time: 100, longest: 100 });
+        assert_eq!(c.answered, Answered { requests: 1, time: 100, longest: 100, unread: 0 });
         call(&mut c, Kind::Receive, 5, 1, 130);
         call(&mut c, Kind::Close, 5, 0, 140);
         assert_eq!((polls(&c), c.threads.len()), (Expects::Request, 0));
@@ -350,7 +357,7 @@ mod tests {
         call(&mut c, Kind::Send, 5, 100, 60);
         c.call(Some(Kind::Receive), 5, 100, ME, (80, 20));
         call(&mut c, Kind::Send, 5, 100, 90);
-        assert_eq!(c.answered, Answered { requests: 2, time: 40 + 30, longest: 40 });
+        assert_eq!(c.answered, Answered { requests: 2, time: 40 + 30, longest: 40, unread: 30 + 20 });
     }
 
     #[test]

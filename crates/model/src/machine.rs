@@ -260,6 +260,7 @@ impl<O: Observer> Model<O> {
         self.processes.name(task.tgid, &task.comm, &task.cmdline, task.ppid);
         if task.told_after_exec() {
             self.told.insert(task.tid);
+            self.services.runs(task);
             return;
         }
         if self.known(task.tid).is_some() {
@@ -294,9 +295,9 @@ impl<O: Observer> Model<O> {
     /// A process is, or will be, in a unit or container.
     fn in_service(&mut self, told: &StateService) {
         if self.services.told(told, self.seen) {
-            if let Some(at) = self.known(told.pid) {
-                self.belongs(at);
-            }
+            let of = |at: &usize| self.threads[*at].tgid == told.pid;
+            let threads: Vec<usize> = (0..self.threads.len()).filter(of).collect();
+            threads.into_iter().for_each(|at| self.belongs(at));
         }
     }
 
@@ -533,6 +534,7 @@ impl<O: Observer> Model<O> {
             SpanEnd::ID => self.span_ends(r.cpu, ts, &SpanEnd::read(b)),
             SpanWait::ID => self.says(&SpanWait::read(b)),
             TcpRetransmitSkb::ID => self.retransmits += 1,
+            TcpReadWaited::ID => self.takes(ts, r.tid, TcpReadWaited::read(b).waited),
             TcpRetransmitWaiter::ID => self.sent_again(ts, TcpRetransmitWaiter::read(b).waiter),
             SchedFork::ID | SchedExec::ID | SchedRename::ID => {
                 if let Some(step) = tasks::Step::read(r) {

@@ -371,6 +371,9 @@ pub struct ServiceResult {
     pub time: u64,
     /// The longest.
     pub longest: u64,
+    /// Of the time, until the target received them: they were in a TCP socket, or in the queue of a listener, while nobody took them.
+    #[serde(default)]
+    pub unread: u64,
     /// What threads of the target did meanwhile that requests in progress waited for (`thread.request`).
     pub meanwhile: Vec<BlameRow>,
     /// Which threads those were, most time first.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What belongs together on a machine: what is in a systemd unit or container; of the rest a program that waits for
 //! connections and what it started, and else the first program below shells, init and the like, with all that it
-//! started. Of one name is one service.
+//! started. An interpreter is called with the script that it runs. Of one name is one service.
 
 use crate::setup::Setup;
 use plumb_trace::reader::State;
-use plumb_trace::schema::{StateService, StateSocket};
+use plumb_trace::schema::{StateService, StateSocket, StateTask};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 
@@ -16,6 +16,8 @@ pub type Service = u16;
 const MOST: usize = 256;
 /// Processes whose next program's unit is kept.
 const MOST_COMING: usize = 1 << 16;
+/// Names of scripts that are kept.
+const MOST_SCRIPTS: usize = 1 << 12;
 /// The first process of a machine or container.
 const INIT: u32 = 1;
 /// Parents that are looked at.
@@ -62,9 +64,24 @@ const LAUNCHERS: &[&str] = &[
     "zsh",
 ];
 
+/// Whether a name is that of what an interpreter runs, not of a unit or container.
+fn is_script(told: &StateService) -> bool {
+    told.cgroup.is_empty() && !told.name.is_empty()
+}
+
 fn launches(name: &str) -> bool {
     // A name ends after 15 bytes.
     LAUNCHERS.binary_search(&name).is_ok() || name.starts_with("containerd-shim")
+}
+
+/// What a process is in while it runs a program.
+#[derive(Debug, Clone)]
+enum Of {
+    /// A unit or container.
+    Group(Service),
+    /// None of them; it runs a script of this name.
+    Script(String),
+    Nothing,
 }
 
 /// Services of a machine, and which process belongs to which.
@@ -80,8 +97,10 @@ pub struct Services {
     machine: bool,
     /// Those that are units or containers.
     groups: FxHashSet<Service>,
-    /// What programs will be in that processes are yet to run: when they do, ns, and which.
-    coming: FxHashMap<u32, VecDeque<(u64, Option<Service>)>>,
+    /// What was told of programs that processes are yet to run: when they do, ns, and what.
+    coming: FxHashMap<u32, VecDeque<(u64, Of)>>,
+    /// Processes that are called as the program that they run themselves, and whether something was told of it.
+    own: FxHashMap<u32, bool>,
     /// That of the first process, which launches others whatever it is called.
     init: Service,
     /// By process; those that ended included.
@@ -116,31 +135,29 @@ impl Services {
     /// Those that the recorder saw when it began, `begin`.
     fn of_machine(state: &State, begin: u64) -> Self {
         let mut services = Self { machine: true, ..Self::one() };
+        let scripts = state.services.iter().filter(|s| s.at <= begin && is_script(s));
+        let scripts: FxHashMap<u32, &str> = scripts.map(|s| (s.pid, s.name.as_str())).collect();
         let first = state.tasks.iter().filter(|t| !t.told_after_exec() && t.kernel == 0);
         let processes: FxHashMap<u32, (&str, u32)> =
             first.filter(|t| t.tid == t.tgid).map(|t| (t.tgid, (t.comm.as_str(), t.ppid))).collect();
         let listens = state.sockets.iter().filter(|s| s.side == StateSocket::LISTENS);
         let listens: FxHashSet<u32> = listens.map(|s| s.pid).collect();
-        for task in state.tasks.iter().filter(|t| !launches(&t.comm)) {
-            let program = task.cmdline.split(' ').next().unwrap_or_default();
-            if launches(program.rsplit('/').next().unwrap_or_default()) {
-                services.scripts.insert(task.comm.clone());
-            }
-        }
+        state.tasks.iter().for_each(|task| services.runs(task));
         for told in &state.services {
             services.told(told, begin);
         }
         let grouped: FxHashSet<u32> = services.of.keys().copied().collect();
-        for (pid, (comm, _)) in processes.iter().filter(|(pid, _)| !grouped.contains(pid)) {
+        for pid in processes.keys().filter(|pid| !grouped.contains(pid)) {
             // The topmost program that launches nothing, unless one below it waits for connections.
-            let (mut at, mut root) = (*pid, *comm);
+            let (mut at, mut root) = (*pid, *pid);
             for _ in 0..DEEP {
                 let Some((comm, parent)) = processes.get(&at) else { break };
                 if !services.launches(comm) && at != INIT {
-                    root = comm;
+                    root = at;
                 }
-                // Workers have what their parent listens on; they are called as it is.
-                let alike = processes.get(parent).is_some_and(|(name, _)| name == comm);
+                // Workers have what their parent listens on; they are called as it is, and run no other script.
+                let alike = processes.get(parent).is_some_and(|(name, _)| name == comm)
+                    && scripts.get(&at).is_none_or(|script| scripts.get(parent) == Some(script));
                 if listens.contains(&at) && !(alike && listens.contains(parent)) {
                     break;
                 }
@@ -149,8 +166,12 @@ impl Services {
                     break;
                 }
             }
-            let number = services.number(root);
+            let name = scripts.get(&root).copied().or(processes.get(&root).map(|(comm, _)| *comm));
+            let number = services.number(name.unwrap_or_default());
             services.of.insert(*pid, number);
+            if root == *pid {
+                services.own.insert(root, true);
+            }
         }
         services.init = services.process(INIT);
         services
@@ -169,6 +190,15 @@ impl Services {
         at as Service
     }
 
+    /// A process runs a program, or will: whether a shell runs it.
+    pub fn runs(&mut self, task: &StateTask) {
+        let program = task.cmdline.split(' ').next().unwrap_or_default();
+        let by_launcher = launches(program.rsplit('/').next().unwrap_or_default());
+        if self.machine && by_launcher && !launches(&task.comm) && self.scripts.len() < MOST_SCRIPTS {
+            self.scripts.insert(task.comm.clone());
+        }
+    }
+
     fn launches(&self, name: &str) -> bool {
         launches(name) || self.scripts.contains(name)
     }
@@ -178,28 +208,44 @@ impl Services {
         self.of.get(&tgid).copied().unwrap_or(0)
     }
 
-    /// The recorder told which unit or container a process is in, none where the name is empty; whether that holds now:
-    /// it may be of a program that the process will run.
+    /// The recorder told which unit or container a process is in, or what its interpreter runs, nothing where the name
+    /// is empty; whether it belongs to another service now: it may be of a program that the process will run.
     pub fn told(&mut self, told: &StateService, now: u64) -> bool {
         if !self.machine {
             return false;
         }
-        let service = (!told.name.is_empty()).then(|| self.number(&told.name)).filter(|s| *s != 0);
-        self.groups.extend(service);
+        let of = match is_script(told) {
+            true => Of::Script(told.name.clone()),
+            false if told.name.is_empty() => Of::Nothing,
+            false => match self.number(&told.name) {
+                0 => Of::Nothing,
+                group => Of::Group(group),
+            },
+        };
+        if let Of::Group(group) = of {
+            self.groups.insert(group);
+        }
         if told.at > now {
             if self.coming.len() >= MOST_COMING {
                 // Of those whose time is over the record was lost.
                 self.coming.retain(|_, all| all.back().is_some_and(|(at, _)| *at > now));
             }
-            self.coming.entry(told.pid).or_default().push_back((told.at, service));
+            self.coming.entry(told.pid).or_default().push_back((told.at, of));
             return false;
         }
-        service.is_some_and(|service| self.of.insert(told.pid, service) != Some(service))
+        let nameless = self.own.get_mut(&told.pid).is_some_and(|told| !std::mem::replace(told, true));
+        let service = match of {
+            Of::Group(group) => group,
+            Of::Script(name) if nameless => self.number(&name),
+            _ => return false,
+        };
+        self.of.insert(told.pid, service) != Some(service)
     }
 
     /// A process belongs to its parent's service until it runs another program.
     pub fn forked(&mut self, child: u32, parent: u32) {
         if self.names.len() > 1 && child != parent {
+            self.own.remove(&child);
             self.of.insert(child, self.process(parent));
         }
     }
@@ -212,27 +258,36 @@ impl Services {
         }
         let Some(ts) = program.filter(|_| self.names.len() > 1) else { return };
         let had = self.process(tgid);
-        let grouped = self.groups.contains(&had);
-        let number = match self.ran(tgid, ts) {
-            Some(Some(group)) => group,
-            // It left the unit that started it, as a user's session leaves that of sshd.
-            Some(None) if grouped => self.number(comm),
-            _ if grouped => return,
-            _ if had == 0 || had == self.init || self.launches(&self.names[had as usize]) => {
-                self.number(comm)
+        let of = self.ran(tgid, ts);
+        let told = of.is_some();
+        // Another program is another service where it left the unit that started it, as a user's session leaves that of
+        // sshd, where it was started by what starts others for somebody, and where it takes the place of the first of its service.
+        let own = match self.groups.contains(&had) {
+            true => of.is_some(),
+            false => {
+                let launched = had == 0 || had == self.init || self.launches(&self.names[had as usize]);
+                launched || self.own.contains_key(&tgid)
             }
-            _ => return,
+        };
+        let number = match of {
+            Some(Of::Group(group)) => group,
+            _ if !own => return,
+            Some(Of::Script(name)) => self.number(&name),
+            Some(Of::Nothing) | None => self.number(comm),
+        };
+        match self.groups.contains(&number) {
+            true => self.own.remove(&tgid),
+            false => self.own.insert(tgid, told),
         };
         self.of.insert(tgid, number);
     }
 
     /// What was told of the program that a process runs since `ts`.
-    fn ran(&mut self, tgid: u32, ts: u64) -> Option<Option<Service>> {
+    fn ran(&mut self, tgid: u32, ts: u64) -> Option<Of> {
         let coming = self.coming.get_mut(&tgid)?;
         let mut found = None;
-        while let Some((_, service)) = coming.front().filter(|(at, _)| *at <= ts) {
-            found = Some(*service);
-            coming.pop_front();
+        while coming.front().is_some_and(|(at, _)| *at <= ts) {
+            found = coming.pop_front().map(|(_, of)| of);
         }
         if coming.is_empty() {
             self.coming.remove(&tgid);
@@ -255,7 +310,11 @@ impl Services {
     pub fn carried(&self, lives: impl Fn(u32) -> bool) -> Self {
         let mut next = self.clone();
         next.of.retain(|pid, _| lives(*pid));
-        let coming = next.coming.values().flatten().filter_map(|(_, service)| *service);
+        next.own.retain(|pid, _| lives(*pid));
+        let coming = next.coming.values().flatten().filter_map(|(_, of)| match of {
+            Of::Group(group) => Some(*group),
+            _ => None,
+        });
         let held: FxHashSet<Service> = next.of.values().copied().chain(coming).chain([next.init]).collect();
         for (n, name) in next.names.iter_mut().enumerate().skip(1) {
             let number = n as Service;
@@ -275,153 +334,4 @@ impl Services {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use plumb_trace::schema::StateTask;
-
-    fn task(pid: u32, ppid: u32, comm: &str) -> StateTask {
-        StateTask { tid: pid, tgid: pid, ppid, comm: comm.into(), syscall: -1, ..StateTask::default() }
-    }
-
-    #[test]
-    fn launchers_are_sorted() {
-        assert!(LAUNCHERS.is_sorted());
-    }
-
-    #[test]
-    fn a_service_is_a_program_with_what_it_started() {
-        let state = State {
-            tasks: vec![
-                task(1, 0, "the-init"),
-                task(10, 1, "bash"),
-                StateTask { cmdline: "/bin/bash -e ./build.sh".into(), ..task(14, 10, "build.sh") },
-                task(11, 14, "make"),
-                task(12, 11, "sh"),
-                task(13, 12, "cc1"),
-                task(20, 1, "nginx"),
-                task(21, 20, "nginx"),
-                task(30, 10, "python3"),
-                task(31, 30, "postgres"),
-                task(32, 31, "postgres"),
-                task(33, 30, "pgbench"),
-            ],
-            sockets: [20, 21, 30, 31, 32]
-                .map(|pid| StateSocket { pid, side: StateSocket::LISTENS, ..StateSocket::default() })
-                .into(),
-            ..State::default()
-        };
-        let mut s = Services::of_machine(&state, 0);
-        let name = |s: &Services, pid| s.names[s.process(pid) as usize].clone();
-        let all = [10, 14, 13, 12, 11, 21, 30, 32, 33].map(|pid| name(&s, pid));
-        assert_eq!(
-            all,
-            ["bash", "build.sh", "make", "make", "make", "nginx", "python3", "postgres", "python3"]
-        );
-        // The shell starts another program, and make a compiler; the first process one of its own.
-        s.forked(43, 1);
-        s.renamed(43, "cron-job", Some(50));
-        assert_eq!((name(&s, 1), name(&s, 43)), ("the-init".into(), "cron-job".into()));
-        s.forked(40, 10);
-        assert_eq!(name(&s, 40), "bash");
-        s.renamed(40, "redis-server", Some(50));
-        s.forked(41, 11);
-        s.renamed(41, "sh", Some(50));
-        s.forked(42, 41);
-        s.renamed(42, "cc1", Some(50));
-        assert_eq!(
-            (name(&s, 40), name(&s, 41), name(&s, 42)),
-            ("redis-server".into(), "make".into(), "make".into())
-        );
-    }
-
-    #[test]
-    fn units_and_containers_are_services() {
-        let told =
-            |at, pid, name: &str| StateService { at, pid, name: name.into(), ..StateService::default() };
-        let state = State {
-            tasks: vec![
-                task(1, 0, "systemd"),
-                task(20, 1, "sshd"),
-                task(21, 20, "sshd"),
-                task(22, 21, "bash"),
-                task(23, 22, "make"),
-                task(30, 1, "nginx"),
-                task(31, 30, "nginx"),
-                task(40, 1, "containerd-shim"),
-                task(41, 40, "nginx"),
-                task(42, 30, "helper"),
-            ],
-            services: vec![
-                told(0, 20, "ssh.service"),
-                told(0, 30, "nginx.service"),
-                told(0, 31, "nginx.service"),
-                told(0, 40, "containerd.service"),
-                told(0, 41, "container web"),
-                // Told ahead, of a program that is run later.
-                told(90, 51, "container web"),
-                told(95, 60, ""),
-            ],
-            ..State::default()
-        };
-        let mut s = Services::of_machine(&state, 10);
-        let name = |s: &Services, pid| s.names[s.process(pid) as usize].clone();
-        let all = [20, 22, 23, 31, 40, 41, 42].map(|pid| name(&s, pid));
-        let as_told =
-            ["ssh.service", "bash", "make", "nginx.service", "containerd.service", "container web", "helper"];
-        assert_eq!(all, as_told, "the rest by its program, not by what is in a unit");
-        // A container begins: its runtime runs another program in its place.
-        s.forked(50, 40);
-        s.forked(51, 50);
-        s.renamed(50, "runc", Some(80));
-        assert_eq!((name(&s, 50), name(&s, 51)), ("containerd.service".into(), "containerd.service".into()));
-        s.renamed(51, "nginx", Some(90));
-        assert_eq!(name(&s, 51), "container web");
-        // Somebody logs in: the session is no unit of sshd.
-        s.forked(60, 20);
-        s.renamed(60, "redis-server", Some(95));
-        assert_eq!(name(&s, 60), "redis-server");
-        // A unit's own program runs others.
-        s.forked(61, 30);
-        s.renamed(61, "sh", Some(96));
-        assert_eq!(name(&s, 61), "nginx.service");
-        // What a flight recorder kept of one that it forgot the begin of, and one that is told too late.
-        assert!(s.told(&told(97, 61, "container db"), 98));
-        assert_eq!((name(&s, 61), s.coming.len()), ("container db".into(), 0));
-        assert!(!s.told(&told(97, 61, "container db"), 98), "nothing new");
-    }
-
-    #[test]
-    fn of_services_that_come_and_go_each_is_known_while_it_lives() {
-        let state = State { tasks: vec![task(1, 0, "systemd"), task(5, 1, "sshd")], ..State::default() };
-        let mut s = Services::of_machine(&state, 0);
-        let name = |s: &Services, pid| s.name(s.process(pid)).to_string();
-        for n in 0..5000 {
-            let pid = 1000 + n;
-            s.forked(pid, 1);
-            s.renamed(pid, &format!("job-{n}"), Some(50));
-            assert_eq!(name(&s, pid), format!("job-{n}"));
-            s = s.carried(|p| p == 5 || p == pid);
-            assert!(s.names().count() <= 3 && s.of.len() <= 2, "those before are forgotten");
-        }
-        assert_eq!((name(&s, 5), name(&s, 5999)), ("sshd".into(), "job-4999".into()));
-    }
-
-    #[test]
-    fn processes_of_a_name_are_one() {
-        let state =
-            State { tasks: vec![task(1, 0, "a"), task(2, 0, "b"), task(3, 0, "c")], ..State::default() };
-        let mut s = Services::named(&["a".into(), "c".into()], &state);
-        s.forked(4, 1);
-        s.forked(5, 1);
-        s.renamed(5, "b", None);
-        assert_eq!([1, 2, 3, 4, 5].map(|pid| s.process(pid)), [1, 0, 1, 1, 0]);
-    }
-
-    #[test]
-    fn a_target_that_is_no_machine_is_one() {
-        let mut s = Services::one();
-        s.forked(5, 4);
-        s.renamed(5, "bash", Some(50));
-        assert_eq!((s.process(5), s.names().count()), (0, 0));
-    }
-}
+mod tests;

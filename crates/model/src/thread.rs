@@ -242,6 +242,8 @@ pub struct Thread {
     pub counted: Option<(Service, Counted)>,
     /// When what ended its last idle wait arrived, ns: a request that it receives then came no later. 0: it has looked again.
     pub arrived: u64,
+    /// When the data came that it takes in its call, ns; 0: that was not told.
+    pub taken: u64,
     /// CPU time that the kernel counted, at exit, ns.
     pub kernel_run: Option<u64>,
 }
@@ -300,6 +302,7 @@ impl Thread {
             pinned: false,
             counted: None,
             arrived: 0,
+            taken: 0,
             kernel_run: None,
         }
     }

@@ -8,7 +8,8 @@ use common::{Bench, END, NEIGHBOUR, SHELL, SLEEPS};
 use plumb_model::Category;
 use plumb_trace::schema::{
     ContentionBegin, ContentionEnd, Futex, IrqHandlerEntry, IrqHandlerExit, SchedSwitch, SchedWaking,
-    SoftirqEntry, SoftirqExit, StateSocket, SysEnter, SysExit, TcpRetransmitSkb, TcpRetransmitWaiter,
+    SoftirqEntry, SoftirqExit, StateSocket, SysEnter, SysExit, TcpReadWaited, TcpRetransmitSkb,
+    TcpRetransmitWaiter,
 };
 
 const WORKER: u32 = 200;
@@ -80,6 +81,34 @@ fn a_request_waits_for_a_cpu_before_it_is_received() {
     assert_eq!((result.service.requests, result.service.time), (3, 12_000 + 2000 + 1000));
     let parts = served(30_000).path();
     assert_eq!(parts, [(Category::WokenIdle, 10_000), (Category::Running, 5000)]);
+}
+
+#[test]
+fn a_request_waits_until_its_server_has_served_another() {
+    let second = 7;
+    let receives = |told: bool| {
+        let mut b = Bench::service([CLIENT, second].map(|fd| socket(fd, StateSocket::ACCEPTED)).into());
+        b.does(2000, SHELL, RECVFROM, CLIENT, 100);
+        b.calls(3000, SHELL, NANOSLEEP).leaves(3000, SHELL, SLEEPS).expires(33_000, SHELL);
+        b.returns(33_000, SHELL, NANOSLEEP).does(34_000, SHELL, SENDTO, CLIENT, 100);
+        let (tid, ts) = (SHELL, 35_000);
+        b.at(ts, SHELL, SysEnter { tid, ts, nr: RECVFROM, arg0: second, ..Default::default() });
+        if told {
+            b.at(ts, SHELL, TcpReadWaited { tid, ts, waited: 30_000, ..Default::default() });
+        }
+        b.at(ts, SHELL, SysExit { tid, ts, nr: RECVFROM, ret: 100, ..Default::default() });
+        b.does(36_000, SHELL, SENDTO, second, 100);
+        // What came then says nothing of the next one.
+        b.does(40_000, SHELL, RECVFROM, CLIENT, 100).does(41_000, SHELL, SENDTO, CLIENT, 100);
+        b
+    };
+    let served = |told: bool| receives(told).finish().service;
+    let [plain, known] = [false, true].map(served);
+    assert_eq!((plain.requests, plain.time, plain.unread), (3, 32_000 + 1000 + 1000, 0));
+    assert_eq!((known.requests, known.time, known.unread), (3, 32_000 + 31_000 + 1000, 30_000));
+    // It waited for what the thread did for the other one.
+    let parts = receives(true).path();
+    assert_eq!(parts, [(Category::Running, 2000 + 3000 + 1000), (Category::Timer, 30_000 + 28_000)]);
 }
 
 #[test]

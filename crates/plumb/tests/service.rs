@@ -11,7 +11,8 @@ use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::{Child, Command};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 const ANSWER: Duration = Duration::from_millis(20);
 const THINK: Duration = Duration::from_millis(60);
@@ -29,26 +30,51 @@ while True:
     threading.Thread(target=serve, args=(s.accept()[0],), daemon=True).start()
 ";
 
+/// Prints its port; one thread serves all connections in turn, 30 ms each time.
+const IN_TURN: &str = "
+import select, socket, time
+s = socket.create_server(('127.0.0.1', 0))
+print(s.getsockname()[1], flush=True)
+of = [s]
+while True:
+    for c in select.select(of, [], [])[0]:
+        if c is s:
+            of.append(s.accept()[0])
+        elif b := c.recv(1):
+            time.sleep(0.03)
+            c.sendall(b)
+        else:
+            of.remove(c)
+            c.close()
+";
+
 /// A process, killed when dropped.
 struct Running(Child);
 
 impl Running {
-    /// A server in Python whose threads compute, and its clients.
-    fn python() -> Self {
+    /// A program in Python that prints its port; it stands in `dir`.
+    fn script(dir: &Path, program: &str) -> (Self, u16) {
+        let script = dir.join("shop.py");
+        std::fs::write(&script, program).expect("script");
         let mut command = Command::new("python3");
-        command.args(["-c", PYTHON]).stdout(std::process::Stdio::piped());
+        command.arg(script).stdout(std::process::Stdio::piped());
         let mut child = command.spawn().expect("python3");
         let mut port = String::new();
         let mut out = std::io::BufReader::new(child.stdout.take().expect("a pipe"));
         std::io::BufRead::read_line(&mut out, &mut port).expect("its port");
+        (Self(child), port.trim().parse().expect("a port"))
+    }
+
+    /// A server in Python whose threads compute, and its clients.
+    fn python(dir: &Path) -> Self {
+        let (server, port) = Self::script(dir, PYTHON);
         for _ in 0..4 {
-            let port: u16 = port.trim().parse().expect("a port");
             let mut server = std::net::TcpStream::connect(("127.0.0.1", port)).expect("it listens");
             std::thread::spawn(move || {
                 while server.write_all(&[1]).and_then(|()| server.read_exact(&mut [0])).is_ok() {}
             });
         }
-        Self(child)
+        server
     }
 
     fn start(args: &[&str]) -> Self {
@@ -139,6 +165,53 @@ fn a_proxy_waits_for_its_upstream_and_is_idle_between() {
 }
 
 #[test]
+fn a_request_waits_in_its_socket_until_the_server_reads_it() {
+    if !can("a_request_waits_in_its_socket_until_the_server_reads_it", &["python3"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("directory");
+    let (server, port) = Running::script(dir.path(), IN_TURN);
+    let connect = move || std::net::TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    let took = Arc::new(Mutex::new(Vec::new()));
+    // Two clients stay connected, and two connect for each request.
+    for stays in [true, true, false, false] {
+        let took = took.clone();
+        std::thread::spawn(move || {
+            let mut to = connect();
+            loop {
+                let sent = Instant::now();
+                if to.write_all(&[1]).and_then(|()| to.read_exact(&mut [0])).is_err() {
+                    return;
+                }
+                took.lock().expect("no panic").push(sent.elapsed());
+                if !stays {
+                    to = connect();
+                }
+            }
+        });
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    took.lock().expect("no panic").clear();
+    let result = server.recorded(dir.path());
+    let took = std::mem::take(&mut *took.lock().expect("no panic"));
+    let clients = took.iter().sum::<Duration>().as_secs_f64() / took.len() as f64;
+    let s = &result["service"];
+    let part = |of: &str| s[of].as_f64().expect("ns") / s["requests"].as_f64().expect("number") / 1e9;
+    let (time, unread) = (part("time"), part("unread"));
+    println!(
+        "{} requests: {clients:.4} s each, the server's {time:.4} s, unread {unread:.4} s",
+        s["requests"]
+    );
+    // Beyond 40 ms ticks of the kernel count, two at most of 10 ms; the first ones came before the recording.
+    assert!((clients - 0.03..clients + 0.01).contains(&time), "{clients} {s}");
+    // Three others are served before.
+    assert!((time - 0.06..time - 0.025).contains(&unread), "{s}");
+    let verdict = result["verdict"].to_string();
+    assert!(verdict.contains("of the mean before they were read"), "{verdict}");
+    assert_eq!(first(&result).0, "wait.sleep", "{verdict}");
+}
+
+#[test]
 fn a_request_waits_for_a_thread_of_the_server() {
     if !can("a_request_waits_for_a_thread_of_the_server", &[]) {
         return;
@@ -188,8 +261,8 @@ fn requests_wait_for_the_interpreter() {
     if !can("requests_wait_for_the_interpreter", &["python3"]) {
         return;
     }
-    let server = Running::python();
     let dir = tempfile::tempdir().expect("directory");
+    let server = Running::python(dir.path());
     let result = server.recorded(dir.path());
     assert_eq!(first(&result).0, "lock.interpreter", "{:?}", result["verdict"]);
     assert_eq!(result["path"]["of"], "requests");
@@ -209,27 +282,27 @@ fn each_service_of_a_machine_has_its_verdict() {
     if !can("each_service_of_a_machine_has_its_verdict", &["python3"]) {
         return;
     }
-    let server = Running::python();
     let scratch = tempfile::tempdir().expect("directory");
+    let server = Running::python(scratch.path());
     let dir = scratch.path().join("run");
     let out =
         output(plumb().args(["run", "-q", "--no-report", "--json", "--for", "1s", "-a", "-o"]).arg(&dir));
     assert!(out.status.success(), "{}", stderr(&out));
     let machine: Value = serde_json::from_slice(&out.stdout).expect("JSON");
     let services = machine["services"].as_array().expect("services");
-    let served = services.iter().find(|s| s["name"] == "python3");
+    let served = services.iter().find(|s| s["name"] == "python3 shop.py");
     let served = served.unwrap_or_else(|| panic!("{services:?}"));
     assert!(served["requests"].as_u64().is_some_and(|n| n > 5), "{served}");
     let verdict = served["diagnosis"]["verdict"][0].as_str().expect("a line");
     assert!(verdict.contains("global interpreter lock") && verdict.contains("request time"), "{verdict}");
     // The clients are threads of this test: another service, which waits for the server.
-    let other = services.iter().any(|s| s["name"] != "python3" && s["cpu_used"].as_u64() > Some(0));
+    let other = services.iter().any(|s| s["name"] != "python3 shop.py" && s["cpu_used"].as_u64() > Some(0));
     assert!(other, "{services:?}");
-    let sql = "select service, requests from services where service = 'python3'";
+    let sql = "select service, requests from services where service = 'python3 shop.py'";
     let out = output(plumb().args(["query", "--csv", sql]).arg(&dir));
     let rows = String::from_utf8_lossy(&out.stdout).into_owned();
-    assert!(rows.contains(&format!("python3,{}", served["requests"])), "{rows}");
-    let out = output(plumb().args(["explain", "--json", "--comm", "python3"]).arg(&dir));
+    assert!(rows.contains(&format!("python3 shop.py,{}", served["requests"])), "{rows}");
+    let out = output(plumb().args(["explain", "--json", "--comm", "python3 shop.py"]).arg(&dir));
     let alone: Value = serde_json::from_slice(&out.stdout).expect("JSON");
     assert_eq!(
         alone["findings"][0]["share"], served["diagnosis"]["findings"][0]["share"],

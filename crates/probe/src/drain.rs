@@ -183,21 +183,24 @@ impl Drain {
         Ok(fullest)
     }
 
-    /// Tells which unit or container a process is in; `at` is when it began to run its program, 0 before the recording.
+    /// Tells which unit or container a process is in, else what its interpreter runs; `at` is when it began to run its
+    /// program, 0 before the recording.
     ///
     /// # Errors
     /// The sink's.
     pub fn note_service<S: Sink>(
         &mut self,
-        pid: u32,
+        task: &StateTask,
         at: u64,
         writer: &mut TraceWriter<S>,
     ) -> io::Result<()> {
+        let pid = task.tgid;
         let service = self.services.of(pid);
         self.in_services |= service.is_some();
-        let (name, cgroup) = service.map_or(Default::default(), |s| (s.name, s.cgroup.display().to_string()));
+        let script = || (service::script_name(&task.comm, &task.cmdline).unwrap_or_default(), String::new());
+        let (name, cgroup) = service.map_or_else(script, |s| (s.name, s.cgroup.display().to_string()));
         // That it is in none says something of one that was started from a service alone.
-        match self.in_services && (at > 0 || !name.is_empty()) {
+        match !name.is_empty() || (self.in_services && at > 0) {
             true => writer.state(clock::now(), &StateService { at, pid, name, cgroup }),
             false => Ok(()),
         }
@@ -211,10 +214,10 @@ impl Drain {
         let task = host::task(exec.tid, exec.tid, &Root::real()).filter(|t| !t.cmdline.is_empty());
         // Asked after it was read: who has the id then had it before.
         if let Some(task) = task.filter(|_| !began_after(exec.tid, exec.ts)) {
-            writer.state(clock::now(), &StateTask { target: 1, syscall: StateTask::AFTER_EXEC, ..task })?;
             if self.everyone {
-                self.note_service(exec.tid, exec.ts, writer)?;
+                self.note_service(&task, exec.ts, writer)?;
             }
+            writer.state(clock::now(), &StateTask { target: 1, syscall: StateTask::AFTER_EXEC, ..task })?;
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{
     KprobeOpts, Link, MapCore, MapFlags, OpenObject, PrintLevel, ProgramInput as Input, UprobeOpts,
 };
-use plumb_machine::{namespaces, Root};
+use plumb_machine::{clock, namespaces, Root};
 use plumb_trace::event_by_name;
 use plumb_trace::schema::StateProbe;
 use std::mem::MaybeUninit;
@@ -324,6 +324,7 @@ impl<'obj> Loaded<'obj> {
         let spans = &knobs.spans;
         k.rethook_warns = u32::from(span::kernel_version().1 < (6, 10));
         k.packet_reads = u32::from(span::kernel_version().1 >= (6, 11));
+        k.tick = clock::tick();
         k.wait_words = u32::from(!spans.words.is_empty());
         for (place, probe) in k.place.iter_mut().zip(&spans.probes) {
             set_place(place, probe);

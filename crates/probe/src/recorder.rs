@@ -644,9 +644,11 @@ impl<P: FnMut(&Progress)> Run<'_, '_, P> {
                 for file in open_files(pid, &Root::real()) {
                     writer.state(now, &file)?;
                 }
-                self.drain.note_service(pid, 0, writer)?;
             }
             for mut task in host::threads(pid, &Root::real()) {
+                if task.tid == pid && self.everyone {
+                    self.drain.note_service(&task, 0, writer)?;
+                }
                 task.target = u8::from(self.targets.contains(&task.tid));
                 if task.target == 0 && !self.everyone {
                     // Others' arguments are none of the trace's business: they may hold secrets.

@@ -11,7 +11,7 @@ use syscalls::Sysno;
 /// What `--events` means when it is not given: enough for a closed account.
 pub const DEFAULT_EVENTS: &str = "sched,irq,block,-block_plug,-block_unplug,-block_bio_remap,lock,syscall,\
      jbd2_start_commit,jbd2_end_commit,balance_dirty_pages,direct_reclaim_begin,direct_reclaim_end,\
-     compaction_begin,compaction_end,tcp_retransmit_skb,tcp_retransmit_waiter";
+     compaction_begin,compaction_end,tcp_retransmit_skb,tcp_retransmit_waiter,tcp_read_waited";
 
 /// Calls that move data or may wait; recorded by default, for the target only.
 const IO_CALLS: &[&str] = &[

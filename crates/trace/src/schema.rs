@@ -5,7 +5,7 @@
 use super::event::{Decode, Encode, EventInfo, FieldInfo, Origin, Record, StateEvent};
 
 /// Hash of ids, names, types and units; stands in the BPF object and in every trace.
-pub const SCHEMA_HASH: u64 = 0xcfaa92a7720b2f29;
+pub const SCHEMA_HASH: u64 = 0x9225dacd159cbd5a;
 
 /// Hash of every generation of the schema, oldest first: traces of all of them can be read.
 pub const SCHEMA_HASHES: &[u64] = &[
@@ -21,6 +21,7 @@ pub const SCHEMA_HASHES: &[u64] = &[
     0x400eafced528cad2,
     0xceaeed069f8fc3dd,
     0xcfaa92a7720b2f29,
+    0x9225dacd159cbd5a,
 ];
 
 /// The CPU stops running tid and starts next_tid.
@@ -2701,6 +2702,41 @@ unsafe impl Record for TcpSegmentQueued {
     const ID: u16 = 155;
 }
 
+/// tid takes data that came on a TCP connection 50 us ago or earlier: it was asleep or waited for a CPU, did something else, or had not accepted the connection. Beyond 40 ms the time is known to two ticks of the kernel's clock (jiffies).
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TcpReadWaited {
+    /// when, one reading per event \[ns\]
+    pub ts: u64,
+    /// which event \[nr\]
+    pub id: u16,
+    /// times round the ring, plus one: commits it \[count\]
+    pub lap: u16,
+    /// thread on the CPU; 0 is the idle thread \[tid\]
+    pub tid: u32,
+    /// since the last segment came; of several the first came earlier \[ns\]
+    pub waited: u64,
+    /// local port \[nr\]
+    pub port: u32,
+    /// the other end's port \[nr\]
+    pub peer_port: u32,
+}
+
+const _: () = {
+    assert!(size_of::<TcpReadWaited>() == 32);
+    assert!(core::mem::offset_of!(TcpReadWaited, ts) == 0);
+    assert!(core::mem::offset_of!(TcpReadWaited, id) == 8);
+    assert!(core::mem::offset_of!(TcpReadWaited, lap) == 10);
+    assert!(core::mem::offset_of!(TcpReadWaited, tid) == 12);
+    assert!(core::mem::offset_of!(TcpReadWaited, waited) == 16);
+    assert!(core::mem::offset_of!(TcpReadWaited, port) == 24);
+    assert!(core::mem::offset_of!(TcpReadWaited, peer_port) == 28);
+};
+// SAFETY: repr(C), made of integers and byte arrays, no padding (asserted above).
+unsafe impl Record for TcpReadWaited {
+    const ID: u16 = 156;
+}
+
 /// A thread of a workload begins an operation.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
@@ -3751,16 +3787,16 @@ impl StateEvent for StateTimex {
     }
 }
 
-/// The systemd unit or the container that a process is in, by its cgroup: of each process when the recording began, and of a process that runs another program.
+/// The systemd unit or the container that a process is in, by its cgroup, or else what its interpreter runs: of each process when the recording began, and of a process that runs another program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StateService {
     /// when it began to run the program; 0 before the recording \[ns\]
     pub at: u64,
     /// process \[tid\]
     pub pid: u32,
-    /// such as nginx.service, container web, pod shop/cart-0/web; empty: in none
+    /// such as nginx.service, container web, pod shop/cart-0/web, python3 shop.py; empty: in none
     pub name: String,
-    /// path of the unit's or container's cgroup in its hierarchy
+    /// path of the unit's or container's cgroup in its hierarchy; empty: the name is of what its interpreter runs
     pub cgroup: String,
 }
 
@@ -4203,6 +4239,12 @@ pub const EVENTS: &[EventInfo] = &[
         FieldInfo { name: "seq", unit: "nr", doc: "sequence number of its first byte" },
         FieldInfo { name: "waited", unit: "us", doc: "since TCP handed it down; where TCP paces it since the moment that it set for it" },
     ] },
+    EventInfo { id: 156, name: "tcp_read_waited", set: "net", origin: Origin::Kernel, tracepoint: "tcp_rcv_space_adjust", source: "net/ipv4/tcp_input.c: tcp_rcv_space_adjust()", doc: "tid takes data that came on a TCP connection 50 us ago or earlier: it was asleep or waited for a CPU, did something else, or had not accepted the connection. Beyond 40 ms the time is known to two ticks of the kernel's clock (jiffies).", size: 32, fields: &[
+        FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
+        FieldInfo { name: "waited", unit: "ns", doc: "since the last segment came; of several the first came earlier" },
+        FieldInfo { name: "port", unit: "nr", doc: "local port" },
+        FieldInfo { name: "peer_port", unit: "nr", doc: "the other end's port" },
+    ] },
     EventInfo { id: 160, name: "load_begin", set: "load", origin: Origin::Load, tracepoint: "load_begin", source: "crates/trace/src/load/stream.rs: LoadStream::begin()", doc: "A thread of a workload begins an operation.", size: 32, fields: &[
         FieldInfo { name: "tid", unit: "tid", doc: "thread on the CPU; 0 is the idle thread" },
         FieldInfo { name: "kind", unit: "nr", doc: "0 write, 1 rewrite, 2 read, 3 reread, 4 sync, 5 create, 6 open, 7 stat, 8 rename, 9 unlink, 10 lock, 11 close, 12 copy, 13 other, 14 request, 15 serve" },
@@ -4406,10 +4448,10 @@ pub const EVENTS: &[EventInfo] = &[
         FieldInfo { name: "status", unit: "nr", doc: "STA_ bits; 0x40: nobody steers it" },
         FieldInfo { name: "tick", unit: "us", doc: "length of a tick" },
     ] },
-    EventInfo { id: 540, name: "state_service", set: "state", origin: Origin::Recorder, tracepoint: "state_service", source: "", doc: "The systemd unit or the container that a process is in, by its cgroup: of each process when the recording began, and of a process that runs another program.", size: 0, fields: &[
+    EventInfo { id: 540, name: "state_service", set: "state", origin: Origin::Recorder, tracepoint: "state_service", source: "", doc: "The systemd unit or the container that a process is in, by its cgroup, or else what its interpreter runs: of each process when the recording began, and of a process that runs another program.", size: 0, fields: &[
         FieldInfo { name: "at", unit: "ns", doc: "when it began to run the program; 0 before the recording" },
         FieldInfo { name: "pid", unit: "tid", doc: "process" },
-        FieldInfo { name: "name", unit: "", doc: "such as nginx.service, container web, pod shop/cart-0/web; empty: in none" },
-        FieldInfo { name: "cgroup", unit: "", doc: "path of the unit's or container's cgroup in its hierarchy" },
+        FieldInfo { name: "name", unit: "", doc: "such as nginx.service, container web, pod shop/cart-0/web, python3 shop.py; empty: in none" },
+        FieldInfo { name: "cgroup", unit: "", doc: "path of the unit's or container's cgroup in its hierarchy; empty: the name is of what its interpreter runs" },
     ] },
 ];

@@ -1176,6 +1176,8 @@ export interface ServiceResult {
   time: number;
   /** The longest. */
   longest: number;
+  /** Of the time, until the target received them: they were in a TCP socket, or in the queue of a listener, while nobody took them. */
+  unread: number;
   /** What threads of the target did meanwhile that requests in progress waited for (`thread.request`). */
   meanwhile: BlameRow[];
   /** Which threads those were, most time first. */

@@ -344,6 +344,7 @@ fn a_service_is_judged_by_its_busy_time() {
         requests: 10,
         time: 1_000 * MS,
         longest: 200 * MS,
+        unread: 380 * MS,
         meanwhile: vec![idle, running],
         blockers: vec![blocker],
     };
@@ -353,7 +354,7 @@ fn a_service_is_judged_by_its_busy_time() {
         [
             "Bottleneck: requests waiting for another thread of the target, postgres (75 % of 1.0 s busy thread time, 2.8x to 5.8x estimated speed-up without it)",
             "  busy       10 % of 10.0 s thread time; waiting for requests 80 %, waiting for another thread 10 %",
-            "  requests   10 answered, 100 ms mean, 200 ms max",
+            "  requests   10 answered, 100 ms mean, 200 ms max; 38.0 ms of the mean before they were read",
             "  waits for  postgres (7: app db [local] idle in transaction) 100 %",
             "  meanwhile  that thread waiting for requests 93 %, running 7 %",
             "Also: CPU time in user code 25 %",

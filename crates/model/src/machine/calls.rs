@@ -34,7 +34,7 @@ impl<O: Observer> Model<O> {
             self.threads[at].arrived = 0;
         }
         let t = &mut self.threads[at];
-        t.queued_bio = 0;
+        (t.queued_bio, t.taken) = (0, 0);
         t.first_call = -1;
         t.in_call.clear();
         t.call = Some(Call {
@@ -48,6 +48,16 @@ impl<O: Observer> Model<O> {
             counted: ts,
             says: 0,
         });
+    }
+
+    /// A thread takes data in its call that came `waited` ago, ns.
+    pub(super) fn takes(&mut self, ts: u64, tid: u32, waited: u64) {
+        if let Some(at) = self.known(tid) {
+            // What was waited for before is no account's.
+            let came = ts.saturating_sub(waited).max(self.setup.begin);
+            let t = &mut self.threads[at];
+            t.taken = if t.taken == 0 { came } else { t.taken.min(came) };
+        }
     }
 
     pub(super) fn exit(&mut self, cpu: u32, ts: u64, tid: u32, e: &SysExit) {
@@ -68,7 +78,8 @@ impl<O: Observer> Model<O> {
         let Some(call) = t.call.take().filter(|c| c.nr == e.nr) else { return };
         self.wait_events.elapse(call.says, ts - call.start);
         let who = (t.service, t.tgid, tid);
-        let when = (ts, self.seen, t.arrived);
+        let arrived = [t.arrived, t.taken].into_iter().filter(|at| *at != 0).min().unwrap_or(0);
+        let when = (ts, self.seen, arrived);
         let (synced, exchange) = self.processes.call(who, &call, when, e.ret, &t.in_call);
         if call.nr == SET_AFFINITY && e.ret == 0 {
             let of = if call.fd == 0 { Some(at) } else { self.known(call.fd) };

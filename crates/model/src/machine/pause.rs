@@ -94,7 +94,7 @@ impl<O: Observer> Model<O> {
         };
         t.in_call.clear();
         (t.lock, t.futex, t.queued, t.raced, t.offered) = (None, None, None, None, None);
-        (t.says, t.queued_bio, t.arrived, t.herded) = (0, 0, 0, None);
+        (t.says, t.queued_bio, t.arrived, t.taken, t.herded) = (0, 0, 0, 0, None);
         (t.throttled, t.reclaim, t.strayed, t.rests) = (false, false, false, false);
         (t.charged, t.charged_interrupts) = (ts, 0);
         t.disk.pause(ts);
